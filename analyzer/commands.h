@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The commands of meshtf-plan. Each lives in a file of its own, command_NAME.c, takes its own
+ * argument vector (argv[0] is the command's name) and returns the program's exit status. */
+#ifndef MTF_COMMANDS_H
+#define MTF_COMMANDS_H
+
+typedef int (*MtfCommand)(int argc, char **argv);
+
+int mtf_command_solve(int argc, char **argv);
+int mtf_command_collective(int argc, char **argv);
+
+#endif

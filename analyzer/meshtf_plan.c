@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-plan: finds the word after the program's name in a table and runs that command. */
+#include "analyzer/commands.h"
+#include "layouts/command_line.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    const char *summary;
+    MtfCommand run;
+} commands[] = {
+    { "help", "show this text", NULL },
+};
+
+static void print_help(void) {
+    puts("Usage: meshtf-plan COMMAND [ARGUMENT…]\n\n"
+         "Finds how every tensor of a training step should be split over a mesh of processors.\n\n"
+         "Commands (each takes --help):");
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)
+        printf("  %-11s %s\n", commands[i].name, commands[i].summary);
+}
+
+static int fail_unknown(const char *name) {
+    fprintf(stderr, "meshtf-plan: \"%s\" is not a command; the commands are:", name);
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)
+        fprintf(stderr, " %s", commands[i].name);
+    fputc('\n', stderr);
+    return 2;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        fputs("meshtf-plan: a command is missing (see meshtf-plan --help)\n", stderr);
+        return 2;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--version") == 0) {
+        puts("meshtf-plan " MTF_VERSION);
+        return 0;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        print_help();
+        return 0;
+    }
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++) {
+        if (strcmp(name, commands[i].name) != 0)
+            continue;
+        g_autofree char *program = g_strdup_printf("meshtf-plan %s", name);
+        g_set_prgname(program);
+        return commands[i].run(argc - 1, argv + 1);
+    }
+    return fail_unknown(name);
+}

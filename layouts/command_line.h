@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What the three programs share on the command line: options by GLib, errors in one sentence on
+ * standard error, and the exit statuses of design.md (0 done, 1 failed, 2 bad input, 3 nothing
+ * fits). Quantities are read with their units: `16GiB`, `50GB/s`, `1.5us`. */
+#ifndef MTF_COMMAND_LINE_H
+#define MTF_COMMAND_LINE_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MTF_VERSION "0.1.0"
+
+/* Parses options into the variables of `entries`. `usage` follows the command's name in --help
+ * ("GRAPH --mesh MESH"), `summary` is the text below it. `*argc` and `argv` keep the arguments that
+ * are not options, argv[0] included; fewer than `low` or more than `high` of them (beside argv[0])
+ * is an error. */
+bool mtf_command_line_parse(int *argc, char ***argv, const GOptionEntry *entries, const char *usage,
+                            const char *summary, int low, int high, GError **error);
+
+/* Prints "PROGRAM: MESSAGE" on standard error, frees the error and returns its exit status. */
+int mtf_command_line_fail(const char *program, GError *error);
+
+/* Reads a size in bytes: a number and one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB (none = bytes).
+ * At least 0 and below 2^62. */
+bool mtf_bytes_parse(const char *text, int64_t *bytes, GError **error);
+
+/* Prints a size for people, "1.50 GiB"; free with g_free. */
+char *mtf_bytes_format(double bytes);
+
+/* Prints a time for people with three digits, "1.23 ms"; free with g_free. */
+char *mtf_seconds_format(double seconds);
+
+#endif

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/json_writer.h"
+
+#include "layouts/error.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Containers nested this deep are printed on one line. */
+#define COMPACT_DEPTH 2
+
+cJSON *mtf_json_new_integer(int64_t value) {
+    char text[32];
+    g_snprintf(text, sizeof text, "%" PRId64, value);
+    return cJSON_CreateRaw(text);
+}
+
+cJSON *mtf_json_new_number(double value) {
+    if (!isfinite(value))
+        return cJSON_CreateNull();
+    char text[G_ASCII_DTOSTR_BUF_SIZE];
+    for (int digits = 6; digits <= 17; digits++) {
+        char format[8];
+        g_snprintf(format, sizeof format, "%%.%dg", digits);
+        g_ascii_formatd(text, sizeof text, format, value);
+        if (g_ascii_strtod(text, NULL) == value)
+            break;
+    }
+    return cJSON_CreateRaw(text);
+}
+
+void mtf_json_add_integer(cJSON *object, const char *key, int64_t value) {
+    cJSON_AddItemToObject(object, key, mtf_json_new_integer(value));
+}
+
+void mtf_json_add_number(cJSON *object, const char *key, double value) {
+    cJSON_AddItemToObject(object, key, mtf_json_new_number(value));
+}
+
+static void print_compact(GString *out, const cJSON *node) {
+    char *text = cJSON_PrintUnformatted(node);
+    g_string_append(out, text);
+    cJSON_free(text);
+}
+
+static void print_key(GString *out, const char *key) {
+    cJSON *string = cJSON_CreateString(key);
+    print_compact(out, string);
+    cJSON_Delete(string);
+    g_string_append(out, ": ");
+}
+
+static void print_node(GString *out, const cJSON *node, int depth) {
+    bool container = (cJSON_IsArray(node) || cJSON_IsObject(node)) && node->child != NULL;
+    if (!container || depth >= COMPACT_DEPTH) {
+        print_compact(out, node);
+        return;
+    }
+    g_string_append_c(out, cJSON_IsArray(node) ? '[' : '{');
+    for (const cJSON *child = node->child; child != NULL; child = child->next) {
+        g_string_append_printf(out, "\n%*s", 2 * (depth + 1), "");
+        if (cJSON_IsObject(node))
+            print_key(out, child->string);
+        print_node(out, child, depth + 1);
+        if (child->next != NULL)
+            g_string_append_c(out, ',');
+    }
+    g_string_append_printf(out, "\n%*s%c", 2 * depth, "", cJSON_IsArray(node) ? ']' : '}');
+}
+
+char *mtf_json_print(const cJSON *tree) {
+    GString *out = g_string_new(NULL);
+    print_node(out, tree, 0);
+    g_string_append_c(out, '\n');
+    return g_string_free(out, FALSE);
+}
+
+bool mtf_file_write(const char *path, const char *text, gsize length, GError **error) {
+    if (strcmp(path, "-") == 0) {
+        bool whole = fwrite(text, 1, length, stdout) == length && fflush(stdout) == 0;
+        return whole || mtf_failure(error, "standard output: cannot be written");
+    }
+    g_autoptr(GError) cause = NULL;
+    if (g_file_set_contents_full(path, text, (gssize)length,
+                                 G_FILE_SET_CONTENTS_CONSISTENT | G_FILE_SET_CONTENTS_DURABLE, 0666,
+                                 &cause))
+        return true;
+    return mtf_failure(error, "%s: cannot be written: %s", path, cause->message);
+}

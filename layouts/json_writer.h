@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Writing JSON with cJSON, without its traps: integers keep all digits (cJSON prints 10^15 as
+ * 1e+15), doubles print with the fewest digits that read back equal, and files are written whole
+ * or not at all. The same tree always prints to the same bytes. */
+#ifndef MTF_JSON_WRITER_H
+#define MTF_JSON_WRITER_H
+
+#include <cjson/cJSON.h>
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Adds `object[key] = value`, exact to the last digit. */
+void mtf_json_add_integer(cJSON *object, const char *key, int64_t value);
+
+/* Adds `object[key] = value` with the fewest digits that read back equal; a value that is not
+ * finite becomes null. */
+void mtf_json_add_number(cJSON *object, const char *key, double value);
+
+/* The bare items, for arrays. */
+cJSON *mtf_json_new_integer(int64_t value);
+cJSON *mtf_json_new_number(double value);
+
+/* Prints the tree, two levels deep over lines and the rest compact, so that files of thousands of
+ * operations stay readable and diffable: one list element a line. Free with g_free. */
+char *mtf_json_print(const cJSON *tree);
+
+/* Writes `text` to `path` through a temporary name, fsync and rename; "-" is standard output. */
+bool mtf_file_write(const char *path, const char *text, gsize length, GError **error);
+
+#endif
