@@ -5,17 +5,32 @@ BUILD ?= release
 B := build/$(BUILD)
 PREFIX ?= /usr/local
 DESTDIR ?=
-CC ?= cc
 AR ?= ar
 PKG_CONFIG ?= pkg-config
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+
+# The default runs on any processor of the family; ARCH=native is for the machine at hand.
+ARCH ?=
+ONLY ?=
+V ?=
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
-CFLAGS_release := -O2 -g -DNDEBUG_POISON
+CFLAGS_release := -O2 -g
 CFLAGS_debug := -Og -g
-CFLAGS_asan := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined
-LDFLAGS_asan := -fsanitize=address,undefined
-ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS_$(BUILD)) -I. -MMD -MP $(CFLAGS)
+SANITIZE := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
+CFLAGS_asan := -O1 -g -fno-omit-frame-pointer $(SANITIZE)
+LDFLAGS_asan := $(SANITIZE)
+$(if $(CFLAGS_$(BUILD)),,$(error BUILD=$(BUILD) is not one of release, debug, asan))
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS_$(BUILD)) $(ARCH:%=-march=%) -I. -MMD -MP $(CFLAGS)
 ALL_LDFLAGS = $(LDFLAGS_$(BUILD)) $(LDFLAGS)
+
+# Kernels are loops over plain arrays, worth a vector unit. errno and floating-point traps are of no
+# use to them; the order of sums, infinities and NaN are, so nothing of -ffast-math beyond these two:
+# a kernel that wants a vectorised sum keeps its lanes itself, and every build adds in that order.
+KERNEL_CFLAGS_release := -O3 -fno-math-errno -fno-trapping-math
+KERNEL_CFLAGS = $(KERNEL_CFLAGS_$(BUILD))
 
 pc = $(shell $(PKG_CONFIG) $(1) $(2) 2>/dev/null)
 BASE_CFLAGS := $(call pc,--cflags,glib-2.0 libcjson zlib)
@@ -29,49 +44,142 @@ BLAS_LIBS := $(call pc,--libs,openblas)
 
 ROOMS := layouts cost analyzer reports runtime
 MAINS := analyzer/meshtf_plan.c reports/meshtf_report.c runtime/meshtf_run.c
+PROGRAMS := $(B)/meshtf-plan $(B)/meshtf-report $(B)/meshtf-run
 sources = $(filter-out $(MAINS),$(wildcard $(1)/*.c $(1)/*/*.c))
 objects = $(patsubst %.c,$(B)/%.o,$(1))
-PROGRAMS := $(B)/meshtf-plan $(B)/meshtf-report $(B)/meshtf-run
 
-CFLAGS_analyzer := $(BASE_CFLAGS)
 CFLAGS_layouts := $(BASE_CFLAGS)
 CFLAGS_cost := $(BASE_CFLAGS)
+CFLAGS_analyzer := $(BASE_CFLAGS)
 CFLAGS_reports := $(BASE_CFLAGS) $(CGRAPH_CFLAGS)
 CFLAGS_runtime := $(BASE_CFLAGS) $(MPI_CFLAGS) $(BLAS_CFLAGS)
 CFLAGS_tests := $(BASE_CFLAGS) $(CGRAPH_CFLAGS) $(MPI_CFLAGS) $(BLAS_CFLAGS)
 
+# How test programs run MPI: as root if need be, more ranks than cores, no pinning (two runs may
+# share the machine), ranks that wait give way, and plain shared memory, since containers often
+# forbid one process to read another. One BLAS thread a rank. Open MPI's own leaks are listed in
+# tests/lsan.supp by library, which needs the slow, exact unwinder.
+export OMPI_ALLOW_RUN_AS_ROOT := 1
+export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
+export OMPI_MCA_rmaps_base_oversubscribe := 1
+export OMPI_MCA_hwloc_base_binding_policy := none
+export OMPI_MCA_mpi_yield_when_idle := 1
+export OMPI_MCA_btl_vader_single_copy_mechanism := none
+export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS := 1
+export ASAN_OPTIONS := fast_unwind_on_malloc=0:detect_leaks=1
+export LSAN_OPTIONS := suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0
+export UBSAN_OPTIONS := print_stacktrace=1
+
+Q := $(if $(V),,@)
+SUBMAKE = $(MAKE) --no-print-directory
+# A recursive build uses all cores unless the user gave -j.
+PARALLEL = $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
+
 .PHONY: all programs
-all: programs ## build the three programs in build/release/ (BUILD=debug|release|asan)
+all: programs ## build the three programs in build/release/ (BUILD=debug|release|asan, ARCH=native, V=1)
 programs: $(PROGRAMS)
 
-room = $(firstword $(subst /, ,$(1)))
-$(B)/%.o: %.c
-	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(CFLAGS_$(call room,$*)) -c -o $@ $<
+# A stamp is a file that changes only when its text does; what depends on it is rebuilt then.
+.PHONY: FORCE
+define stamp
+$(1): export MTF_STAMP = $(2)
+$(1): FORCE
+	@mkdir -p $$(@D)
+	@printf '%s\n' "$$$$MTF_STAMP" | cmp -s - $$@ || printf '%s\n' "$$$$MTF_STAMP" >$$@
+endef
+FLAGS = $(CC) $(ALL_CFLAGS) $(KERNEL_CFLAGS) $(CFLAGS_tests) $(ALL_LDFLAGS) $(BASE_LIBS)
+$(eval $(call stamp,$(B)/flags,$$(if $$(BASE_CFLAGS),$$(FLAGS),$$(error libraries are missing: run `make deps` first))))
+$(foreach r,$(ROOMS),$(eval $(call stamp,$(B)/$(r).sources,$(call sources,$(r)))))
+
+define compile
+$(B)/$(1)/%.o: $(1)/%.c $(B)/flags
+	@mkdir -p $$(@D)
+	@$(if $(V),,echo "  CC $$<")
+	$(Q)$$(CC) $$(ALL_CFLAGS) $$(CFLAGS_$(1)) $$(if $$(findstring kernel,$$(<F)),$$(KERNEL_CFLAGS)) -c -o $$@ $$<
+endef
+$(foreach r,$(ROOMS) tests,$(eval $(call compile,$(r))))
 
 define archive
-$(B)/lib$(1).a: $(call objects,$(call sources,$(1)))
-	@mkdir -p $$(@D)
+$(B)/lib$(1).a: $(call objects,$(call sources,$(1))) $(B)/$(1).sources
 	@rm -f $$@
-	$(AR) rcs $$@ $$(filter %.o,$$^)
+	$(Q)$$(AR) rcs $$@ $$(filter %.o,$$^)
 endef
 $(foreach r,$(ROOMS),$(eval $(call archive,$(r))))
 
-$(B)/meshtf-plan: $(B)/analyzer/meshtf_plan.o $(B)/libanalyzer.a $(B)/libcost.a $(B)/liblayouts.a
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ -lglpk $(BASE_LIBS)
-$(B)/meshtf-report: $(B)/reports/meshtf_report.o $(B)/libreports.a $(B)/libcost.a $(B)/liblayouts.a
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(CGRAPH_LIBS) $(BASE_LIBS)
-$(B)/meshtf-run: $(B)/runtime/meshtf_run.o $(B)/libruntime.a $(B)/libcost.a $(B)/liblayouts.a
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ $(MPI_LIBS) $(BLAS_LIBS) $(BASE_LIBS)
+define LINK
+@$(if $(V),:,echo "  LD $@")
+$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^)
+endef
+archives = $(foreach r,$(1),$(B)/lib$(r).a)
+$(B)/meshtf-plan: $(B)/analyzer/meshtf_plan.o $(call archives,analyzer cost layouts)
+	$(LINK) -lglpk $(BASE_LIBS)
+$(B)/meshtf-report: $(B)/reports/meshtf_report.o $(call archives,reports cost layouts)
+	$(LINK) $(CGRAPH_LIBS) $(BASE_LIBS)
+$(B)/meshtf-run: $(B)/runtime/meshtf_run.o $(call archives,runtime cost layouts)
+	$(LINK) $(MPI_LIBS) $(BLAS_LIBS) $(BASE_LIBS)
 
-# Tests: each tests/ROOM/test_*.c is one cmocka program; a line `// ranks: 1 2 3` makes it an MPI test.
-TEST_SOURCES := $(wildcard tests/*/test_*.c)
-TESTS := $(patsubst %.c,$(B)/%,$(TEST_SOURCES))
+# Tests: tests/ROOM/test_*.c are cmocka programs, tests/ROOM/*.sh command-line tests (test_*.sh, and
+# all of tests/e2e), tests/fuzz/fuzz_*.c fuzz targets; long_* only run in test-long. See tests/README.md.
+SCRIPTS := $(wildcard tests/*/test_*.sh tests/e2e/*.sh)
+DEFAULT_TESTS := $(wildcard tests/*/test_*.c tests/fuzz/fuzz_*.c) $(filter-out tests/e2e/long_%,$(sort $(SCRIPTS)))
+LONG_TESTS := $(wildcard tests/*/long_*.c tests/*/long_*.sh)
+TESTS := $(patsubst %.c,$(B)/%,$(filter %.c,$(DEFAULT_TESTS) $(LONG_TESTS)))
+FUZZERS := $(filter $(B)/tests/fuzz/%,$(TESTS))
 TEST_SUPPORT := $(call objects,$(wildcard tests/support/*.c))
-TEST_ARCHIVES := $(foreach r,reports runtime analyzer cost layouts,$(B)/lib$(r).a)
-$(TESTS): $(B)/%: $(B)/%.o $(TEST_SUPPORT) $(TEST_ARCHIVES)
-	$(CC) $(ALL_LDFLAGS) -o $@ $^ -Wl,--as-needed -lcmocka -lglpk $(CGRAPH_LIBS) $(MPI_LIBS) $(BLAS_LIBS) $(BASE_LIBS)
-.PHONY: tests
+$(TESTS): $(B)/%: $(B)/%.o $(TEST_SUPPORT) $(call archives,reports runtime analyzer cost layouts)
+	$(LINK) -Wl,--as-needed -lcmocka -lglpk $(CGRAPH_LIBS) $(MPI_LIBS) $(BLAS_LIBS) $(BASE_LIBS)
+$(FUZZERS): $(B)/tests/fuzz/driver.o
+.PHONY: tests fuzzers
 tests: programs $(TESTS)
+fuzzers: $(FUZZERS)
+
+only = $(if $(ONLY),$(foreach t,$(1),$(if $(findstring $(ONLY),$(t)),$(t))),$(1))
+.PHONY: test test-long bench lint demo deps install uninstall clean help
+test: ## build and run every default test (ONLY=text: those with that text in their name)
+	@$(SUBMAKE) deps
+	@$(SUBMAKE) $(PARALLEL) tests
+	@sh tests/run_tests.sh $(B) $(call only,$(DEFAULT_TESTS))
+
+test-long: ## the default tests, then those that take minutes to hours
+	@$(SUBMAKE) deps
+	@$(SUBMAKE) $(PARALLEL) tests
+	@sh tests/run_tests.sh $(B) $(call only,$(DEFAULT_TESTS) $(LONG_TESTS))
+
+bench: ## rebuild the numbers of the README (tests/bench/bench_*.sh)
+	@$(SUBMAKE) deps
+	@$(SUBMAKE) $(PARALLEL) programs
+	@for script in $(call only,$(wildcard tests/bench/bench_*.sh)); do \
+		PATH="$(CURDIR)/$(B):$$PATH" sh $$script || exit 1; done
+
+lint: ## format, headers alone, layers, cppcheck, limits of functions, shell scripts
+	@$(SUBMAKE) deps
+	@sh tests/lint/lint.sh
+
+demo: ## train a small language model on this source text with the layout the search chose
+	@$(SUBMAKE) deps
+	@$(SUBMAKE) $(PARALLEL) programs
+	@PATH="$(CURDIR)/$(B):$$PATH" sh tests/demo.sh
+
+deps: ## install what is missing, with apt, and say what
+	@sh .ci/deps.sh
+
+LIBRARY_FILES := $(wildcard layouts/library/* layouts/library/*/*)
+share := $(DESTDIR)$(PREFIX)/share/meshtf-plan
+install: programs ## copy the programs and the library under PREFIX (/usr/local) and DESTDIR
+	install -d $(DESTDIR)$(PREFIX)/bin $(share)/library
+	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
+	@for file in $(patsubst layouts/library/%,%,$(LIBRARY_FILES)); do \
+		[ -d "layouts/library/$$file" ] || install -D -m 644 "layouts/library/$$file" "$(share)/library/$$file" || exit 1; done
+
+uninstall: ## remove what install copied
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(notdir $(PROGRAMS)))
+	rm -rf $(share)
+
+clean: ## remove every build
+	rm -rf build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The test runner counts what fails, crashes, hangs or says nothing.
+. tests/support/tap.sh
+
+# A small tree of its own, so that the runner's results here are not overwritten.
+mkdir -p "$work/tree/tests/x" "$work/tree/build"
+cp tests/run_tests.sh tests/run_one.sh "$work/tree/tests/"
+ln -s "$top/tests/support" "$work/tree/tests/support"
+cd "$work/tree" || exit 1
+
+# given NAME TEXT: a test script; verdict: the runner's last line for the scripts so far.
+given() {
+    printf '%s\n' "$2" >"tests/x/$1.sh"
+}
+
+run_tests() {
+    run sh tests/run_tests.sh build "$@"
+    verdict=$(tail -n 1 "$work/out")
+}
+
+verdict_is() {
+    [ "$verdict" = "$1" ] || { echo "# verdict: $verdict"; return 1; }
+}
+
+given green 'echo "ok 1 - a"; echo "ok 2 - b"'
+given red 'echo "ok 1 - a"; echo "not ok 2 - b"; exit 1'
+given crash 'echo "ok 1 - a"; echo last words; kill -SEGV $$'
+given hang '# seconds: 1
+echo "ok 1 - a"; sleep 100'
+given mute ':'
+given skipping 'echo "not ok 1 # SKIP a"; echo "ok 2 # SKIP b"; echo "ok 3 - c"'
+
+run_tests tests/x/green.sh
+claim "all passed is success" exits 0
+claim "passed tests are counted" verdict_is "2 passed, 0 failed"
+claim "a green program takes one line" [ "$(wc -l <"$work/out")" = 2 ]
+
+run_tests tests/x/green.sh tests/x/red.sh
+claim "a failed test fails the run" exits 1
+claim "failed tests are counted" verdict_is "3 passed, 1 failed"
+
+run_tests tests/x/crash.sh
+claim "a crash is a failed test" verdict_is "1 passed, 1 failed"
+claim "a crashed program's output is shown" says "last words"
+
+run_tests tests/x/hang.sh
+claim "a hanging program is stopped and is a failed test" verdict_is "1 passed, 1 failed"
+claim "the time limit is named" says "stopped after 1 s"
+
+run_tests tests/x/mute.sh
+claim "a program without a verdict is a failed test" verdict_is "0 passed, 1 failed"
+
+run_tests tests/x/skipping.sh
+claim "skipped tests are counted apart" verdict_is "1 passed, 0 failed, 2 skipped"
+
+run_tests tests/x/absent.sh
+claim "a missing test is a failed test" verdict_is "0 passed, 1 failed"
+
+cd "$top" || exit 1
+done_testing
