@@ -72,34 +72,34 @@ typedef enum {
     MTF_OP_SUM_EXP,       /* (x, max) -> sum of exp(x - max) */
     MTF_OP_SOFTMAX_APPLY, /* (x, max, sum) -> exp(x - max) / sum */
     MTF_OP_VARIANCE,      /* (x, mean) -> mean of (x - mean)^2 */
-    MTF_OP_NORMALIZE, /* (x, mean, variance, scale[, bias]) -> (x - mean) r scale + bias, r =
-                         1/sqrt(variance + epsilon) */
+    MTF_OP_NORMALIZE,     /* (x, mean, variance, scale[, bias]) -> (x - mean) r scale + bias, r =
+                             1/sqrt(variance + epsilon) */
     MTF_OP_LABEL_LOGIT,   /* (logits, labels) -> the logit of the label */
     MTF_OP_CROSS_ENTROPY, /* (max, sum, logit[, mask]) -> (max + log sum - logit) mask */
     /* gradients */
-    MTF_OP_RELU_GRAD,     /* (y, dy) -> dy where y > 0, else 0 */
-    MTF_OP_GELU_GRAD,     /* (x, dy) */
-    MTF_OP_SILU_GRAD,     /* (x, dy) */
-    MTF_OP_TANH_GRAD,     /* (y, dy) -> (1 - y^2) dy */
-    MTF_OP_SIGMOID_GRAD,  /* (y, dy) -> y (1 - y) dy */
-    MTF_OP_CAUSAL_ZERO,   /* x where memory <= query, else 0 */
-    MTF_OP_EMBEDDING_GRAD, /* (ids, dy) -> gradient of the table */
-    MTF_OP_SOFTMAX_GRAD,   /* (y, dy, dot) -> y (dy - dot), dot = sum of y dy */
-    MTF_OP_NORMALIZE_DOT,  /* (dy, x, mean, variance, scale) -> sum of dy scale xhat */
+    MTF_OP_RELU_GRAD,            /* (y, dy) -> dy where y > 0, else 0 */
+    MTF_OP_GELU_GRAD,            /* (x, dy) */
+    MTF_OP_SILU_GRAD,            /* (x, dy) */
+    MTF_OP_TANH_GRAD,            /* (y, dy) -> (1 - y^2) dy */
+    MTF_OP_SIGMOID_GRAD,         /* (y, dy) -> y (1 - y) dy */
+    MTF_OP_CAUSAL_ZERO,          /* x where memory <= query, else 0 */
+    MTF_OP_EMBEDDING_GRAD,       /* (ids, dy) -> gradient of the table */
+    MTF_OP_SOFTMAX_GRAD,         /* (y, dy, dot) -> y (dy - dot), dot = sum of y dy */
+    MTF_OP_NORMALIZE_DOT,        /* (dy, x, mean, variance, scale) -> sum of dy scale xhat */
     MTF_OP_NORMALIZE_SCALE_GRAD, /* (dy, x, mean, variance) -> sum of dy xhat, dims of scale */
-    MTF_OP_NORMALIZE_GRAD, /* (dy, x, mean, variance, scale, sum, dot) -> r (dy scale - sum/n -
-                              xhat dot/n), sum = sum of dy scale */
+    MTF_OP_NORMALIZE_GRAD,     /* (dy, x, mean, variance, scale, sum, dot) -> r (dy scale - sum/n -
+                                  xhat dot/n), sum = sum of dy scale */
     MTF_OP_CROSS_ENTROPY_GRAD, /* (logits, labels, max, sum, dy[, mask]) -> (softmax - onehot) dy
                                   mask */
     /* clipping and optimizers; `rate` and `clip` are scalars */
     MTF_OP_CLIP_FACTOR,   /* sum of squares -> min(1, limit / its root) */
     MTF_OP_LEARNING_RATE, /* the schedule's rate at this step */
     MTF_OP_SGD,           /* (w, g, rate[, clip]) -> w' */
-    MTF_OP_MOMENTUM,      /* (w, g, v, rate[, clip]) -> w', v' ; v' = beta1 v + g, w' = w - rate v' */
-    MTF_OP_ADAM, /* (w, g, m, v, rate[, clip]) -> w', m', v' ; with weight_decay: AdamW */
-    MTF_OP_ADAFACTOR_MOMENT,    /* (old, new) -> b old + (1-b) (new + epsilon), b = 1 - step^-decay */
-    MTF_OP_ADAFACTOR_DIRECTION, /* (g, rows, columns, mean of rows) -> g / sqrt(rows columns / mean),
-                                   or (g, v) -> g / sqrt(v) */
+    MTF_OP_MOMENTUM, /* (w, g, v, rate[, clip]) -> w', v' ; v' = beta1 v + g, w' = w - rate v' */
+    MTF_OP_ADAM,     /* (w, g, m, v, rate[, clip]) -> w', m', v' ; with weight_decay: AdamW */
+    MTF_OP_ADAFACTOR_MOMENT, /* (old, new) -> b old + (1-b) (new + epsilon), b = 1 - step^-decay */
+    MTF_OP_ADAFACTOR_DIRECTION, /* (g, rows, columns, mean of rows) -> g / sqrt(rows columns /
+                                   mean), or (g, v) -> g / sqrt(v) */
     MTF_OP_ADAFACTOR_APPLY, /* (w, u, sum of u^2, rate) -> w - rate u / max(1, rms(u)/threshold) */
     MTF_OPERATIONS,
 } MtfOperationKind;
@@ -126,9 +126,9 @@ typedef enum {
 
 /* How the first output's dimensions follow from the inputs'. */
 typedef enum {
-    MTF_DIMS_FIRST,    /* those of input 0 */
-    MTF_DIMS_UNION,    /* all of the inputs', in order of appearance; may be given in another order */
-    MTF_DIMS_SUBSET,   /* given: some of the inputs' dimensions */
+    MTF_DIMS_FIRST,  /* those of input 0 */
+    MTF_DIMS_UNION,  /* all of the inputs', in order of appearance; may be given in another order */
+    MTF_DIMS_SUBSET, /* given: some of the inputs' dimensions */
     MTF_DIMS_SUPERSET, /* given: all of the inputs' dimensions and perhaps more */
     MTF_DIMS_PERMUTED, /* given: those of input 0 in another order */
     MTF_DIMS_RENAMED,  /* those of input 0 with `from` replaced by `to` */
@@ -159,17 +159,17 @@ typedef struct {
     int min_inputs, max_inputs;
     int n_outputs;
     const char *suffixes[MTF_MAX_OUTPUTS]; /* names of outputs 1… */
-    int outputs_like[MTF_MAX_OUTPUTS]; /* output k > 0 has the shape and dtype of this input */
+    int outputs_like[MTF_MAX_OUTPUTS];     /* output k > 0 has the shape and dtype of this input */
     MtfDimsRule dims;
     MtfReduction reduction;
     MtfLinearity linearity;
     int linear_input;
-    double flops;       /* per point of the iteration space */
-    unsigned in_place;  /* bit k: output 0 may overwrite input k when their local shapes agree; an
-                           output j > 0 may always overwrite input outputs_like[j] */
+    double flops;      /* per point of the iteration space */
+    unsigned in_place; /* bit k: output 0 may overwrite input k when their local shapes agree; an
+                          output j > 0 may always overwrite input outputs_like[j] */
     unsigned integer_inputs; /* bit k: input k is int32; all others are float, of one dtype */
-    bool gathers;       /* input 0 is read sparsely: only as many bytes as the output has */
-    bool chooses_dtype; /* "dtype" may be given */
+    bool gathers;            /* input 0 is read sparsely: only as many bytes as the output has */
+    bool chooses_dtype;      /* "dtype" may be given */
     MtfAttributeSpec attributes[MTF_MAX_ATTRIBUTES]; /* ends with name NULL */
 } MtfOperationRow;
 
@@ -197,7 +197,8 @@ typedef struct {
     MtfIndex index[MTF_MAX_INDEXES];
 } MtfIteration;
 
-/* The operation's iteration space: the outputs' dimensions in order, then those only inputs have. */
+/* The operation's iteration space: the outputs' dimensions in order, then those only inputs have.
+ */
 void mtf_operation_iteration(const MtfGraph *graph, int operation, MtfIteration *iteration);
 
 #endif

@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/operation_table.h"
+
+#include "layouts/error.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stddef.h>
+#include <string.h>
+
+#define NUMBER(field, standard_value) \
+    { #field, MTF_ATTRIBUTE_NUMBER, offsetof(MtfAttributes, field), false, standard_value }
+#define REQUIRED_NUMBER(field) \
+    { #field, MTF_ATTRIBUTE_NUMBER, offsetof(MtfAttributes, field), true, 0 }
+#define REQUIRED_DIMENSION(field) \
+    { #field, MTF_ATTRIBUTE_DIMENSION, offsetof(MtfAttributes, field), true, 0 }
+#define STRING(field) \
+    { #field, MTF_ATTRIBUTE_STRING, offsetof(MtfAttributes, field), false, 0 }
+
+/* Rows of one kind share their first fields. */
+#define ELEMENTWISE(text, least, most)                                                            \
+    .name = text, .kernel_class = MTF_CLASS_ELEMENTWISE, .min_inputs = least, .max_inputs = most, \
+    .n_outputs = 1
+#define UNARY(text, cost) \
+    { ELEMENTWISE(text, 1, 1), .dims = MTF_DIMS_FIRST, .flops = cost, .in_place = 1 }
+#define BINARY(text) \
+    { ELEMENTWISE(text, 2, 2), .dims = MTF_DIMS_UNION, .flops = 1, .in_place = 3 }
+/* The gradient of a unary function from (x or y, dy): linear in dy. */
+#define UNARY_GRAD(text, cost)                                                         \
+    {                                                                                  \
+        ELEMENTWISE(text, 2, 2), .dims = MTF_DIMS_FIRST, .flops = cost, .in_place = 3, \
+                                 .linearity = MTF_LINEAR_ONE, .linear_input = 1        \
+    }
+/* Sums something over the dimensions its output lacks. */
+#define SUMMING(text, least, most)                                                              \
+    .name = text, .kernel_class = MTF_CLASS_REDUCTION, .min_inputs = least, .max_inputs = most, \
+    .n_outputs = 1, .dims = MTF_DIMS_SUBSET, .reduction = MTF_REDUCE_SUM
+/* The same elements in another form: linear in input 0. */
+#define MOVING(text, dims_rule)                                                     \
+    .name = text, .kernel_class = MTF_CLASS_MOVE, .min_inputs = 1, .max_inputs = 1, \
+    .n_outputs = 1, .dims = dims_rule, .linearity = MTF_LINEAR_ONE, .linear_input = 0
+
+static const MtfOperationRow rows[MTF_OPERATIONS] = {
+    [MTF_OP_EINSUM] = { .name = "einsum",
+                        .kernel_class = MTF_CLASS_MATMUL,
+                        .min_inputs = 1,
+                        .max_inputs = 8,
+                        .n_outputs = 1,
+                        .dims = MTF_DIMS_SUBSET,
+                        .reduction = MTF_REDUCE_SUM,
+                        .linearity = MTF_LINEAR_EACH,
+                        .flops = 2 },
+    [MTF_OP_ADD] = { ELEMENTWISE("add", 2, INT_MAX), .dims = MTF_DIMS_UNION,
+                     .linearity = MTF_LINEAR_JOINT, .flops = 1, .in_place = ~0U },
+    [MTF_OP_SUBTRACT] = { ELEMENTWISE("subtract", 2, 2), .dims = MTF_DIMS_UNION,
+                          .linearity = MTF_LINEAR_JOINT, .flops = 1, .in_place = 3 },
+    [MTF_OP_MULTIPLY] = { ELEMENTWISE("multiply", 2, 2), .dims = MTF_DIMS_UNION,
+                          .linearity = MTF_LINEAR_EACH, .flops = 1, .in_place = 3 },
+    [MTF_OP_DIVIDE] = { ELEMENTWISE("divide", 2, 2), .dims = MTF_DIMS_UNION,
+                        .linearity = MTF_LINEAR_ONE, .linear_input = 0, .flops = 1, .in_place = 3 },
+    [MTF_OP_MAXIMUM] = BINARY("maximum"),
+    [MTF_OP_MINIMUM] = BINARY("minimum"),
+    [MTF_OP_EQUAL] = BINARY("equal"),
+    [MTF_OP_SCALE] = { ELEMENTWISE("scale", 1, 1), .dims = MTF_DIMS_FIRST,
+                       .linearity = MTF_LINEAR_ONE, .flops = 1, .in_place = 1,
+                       .attributes = { REQUIRED_NUMBER(factor) } },
+    [MTF_OP_RELU] = UNARY("relu", 1),
+    [MTF_OP_GELU] = UNARY("gelu", 12),
+    [MTF_OP_SILU] = UNARY("silu", 8),
+    [MTF_OP_TANH] = UNARY("tanh", 8),
+    [MTF_OP_SIGMOID] = UNARY("sigmoid", 8),
+    [MTF_OP_EXP] = UNARY("exp", 6),
+    [MTF_OP_LOG] = UNARY("log", 6),
+    [MTF_OP_SQRT] = UNARY("sqrt", 2),
+    [MTF_OP_RSQRT] = UNARY("rsqrt", 2),
+    [MTF_OP_SQUARE] = UNARY("square", 1),
+    [MTF_OP_NEGATE] = { ELEMENTWISE("negate", 1, 1), .dims = MTF_DIMS_FIRST,
+                        .linearity = MTF_LINEAR_ONE, .flops = 1, .in_place = 1 },
+    [MTF_OP_ABS] = UNARY("abs", 1),
+    [MTF_OP_SIGN] = UNARY("sign", 1),
+    [MTF_OP_REDUCE_SUM] = { SUMMING("reduce_sum", 1, 1), .linearity = MTF_LINEAR_ONE, .flops = 1 },
+    [MTF_OP_REDUCE_MEAN] = { SUMMING("reduce_mean", 1, 1), .linearity = MTF_LINEAR_ONE,
+                             .flops = 1 },
+    [MTF_OP_REDUCE_MAX] = { .name = "reduce_max",
+                            .kernel_class = MTF_CLASS_REDUCTION,
+                            .min_inputs = 1,
+                            .max_inputs = 1,
+                            .n_outputs = 1,
+                            .dims = MTF_DIMS_SUBSET,
+                            .reduction = MTF_REDUCE_MAX,
+                            .flops = 1 },
+    [MTF_OP_RENAME] = { MOVING("rename", MTF_DIMS_RENAMED), .in_place = 1,
+                        .attributes = { REQUIRED_DIMENSION(from), REQUIRED_DIMENSION(to) } },
+    [MTF_OP_TRANSPOSE] = { MOVING("transpose", MTF_DIMS_PERMUTED) },
+    [MTF_OP_BROADCAST] = { MOVING("broadcast", MTF_DIMS_SUPERSET) },
+    [MTF_OP_CAST] = { MOVING("cast", MTF_DIMS_FIRST), .chooses_dtype = true },
+    [MTF_OP_STOP_GRADIENT] = { MOVING("stop_gradient", MTF_DIMS_FIRST), .in_place = 1 },
+    [MTF_OP_CONSTANT] = { .name = "constant",
+                          .kernel_class = MTF_CLASS_MOVE,
+                          .n_outputs = 1,
+                          .dims = MTF_DIMS_NEW,
+                          .chooses_dtype = true,
+                          .attributes = { REQUIRED_NUMBER(value) } },
+    [MTF_OP_RANGE] = { .name = "range",
+                       .kernel_class = MTF_CLASS_MOVE,
+                       .n_outputs = 1,
+                       .dims = MTF_DIMS_NEW,
+                       .chooses_dtype = true },
+    [MTF_OP_DROPOUT] = { ELEMENTWISE("dropout", 1, 1), .dims = MTF_DIMS_FIRST,
+                         .linearity = MTF_LINEAR_ONE, .flops = 10, .in_place = 1,
+                         .attributes = { REQUIRED_NUMBER(rate), STRING(stream) } },
+    [MTF_OP_CAUSAL_MASK] = { ELEMENTWISE("causal_mask", 1, 1), .dims = MTF_DIMS_FIRST, .flops = 1,
+                             .in_place = 1,
+                             .attributes = { REQUIRED_DIMENSION(query),
+                                             REQUIRED_DIMENSION(memory) } },
+    [MTF_OP_EMBEDDING] = { .name = "embedding",
+                           .kernel_class = MTF_CLASS_GATHER,
+                           .min_inputs = 2,
+                           .max_inputs = 2,
+                           .n_outputs = 1,
+                           .dims = MTF_DIMS_SUBSET,
+                           .reduction = MTF_REDUCE_SUM,
+                           .linearity = MTF_LINEAR_ONE,
+                           .integer_inputs = 2,
+                           .gathers = true },
+    [MTF_OP_SOFTMAX] = { ELEMENTWISE("softmax", 1, 1), .composite = true, .dims = MTF_DIMS_FIRST,
+                         .attributes = { REQUIRED_DIMENSION(dimension) } },
+    [MTF_OP_LAYER_NORM] = { ELEMENTWISE("layer_norm", 2, 3), .composite = true,
+                            .dims = MTF_DIMS_FIRST,
+                            .attributes = { REQUIRED_DIMENSION(dimension),
+                                            NUMBER(epsilon, 1e-6) } },
+    [MTF_OP_SOFTMAX_CROSS_ENTROPY] = { .name = "softmax_cross_entropy",
+                                       .composite = true,
+                                       .kernel_class = MTF_CLASS_ELEMENTWISE,
+                                       .min_inputs = 2,
+                                       .max_inputs = 3,
+                                       .n_outputs = 1,
+                                       .dims = MTF_DIMS_SUBSET,
+                                       .integer_inputs = 2 },
+    [MTF_OP_SUM_EXP] = { SUMMING("sum_exp", 2, 2), .flops = 8 },
+    [MTF_OP_SOFTMAX_APPLY] = { ELEMENTWISE("softmax_apply", 3, 3), .dims = MTF_DIMS_FIRST,
+                               .flops = 8, .in_place = 1 },
+    [MTF_OP_VARIANCE] = { SUMMING("variance", 2, 2), .flops = 3 },
+    [MTF_OP_NORMALIZE] = { ELEMENTWISE("normalize", 4, 5), .dims = MTF_DIMS_FIRST, .flops = 5,
+                           .in_place = 1, .attributes = { NUMBER(epsilon, 1e-6) } },
+    [MTF_OP_LABEL_LOGIT] = { .name = "label_logit",
+                             .kernel_class = MTF_CLASS_GATHER,
+                             .min_inputs = 2,
+                             .max_inputs = 2,
+                             .n_outputs = 1,
+                             .dims = MTF_DIMS_SUBSET,
+                             .reduction = MTF_REDUCE_SUM,
+                             .linearity = MTF_LINEAR_ONE,
+                             .integer_inputs = 2,
+                             .gathers = true },
+    [MTF_OP_CROSS_ENTROPY] = { ELEMENTWISE("cross_entropy", 3, 4), .dims = MTF_DIMS_FIRST,
+                               .flops = 8, .in_place = 7 },
+    [MTF_OP_RELU_GRAD] = UNARY_GRAD("relu_grad", 1),
+    [MTF_OP_GELU_GRAD] = UNARY_GRAD("gelu_grad", 20),
+    [MTF_OP_SILU_GRAD] = UNARY_GRAD("silu_grad", 10),
+    [MTF_OP_TANH_GRAD] = UNARY_GRAD("tanh_grad", 3),
+    [MTF_OP_SIGMOID_GRAD] = UNARY_GRAD("sigmoid_grad", 3),
+    [MTF_OP_CAUSAL_ZERO] = { ELEMENTWISE("causal_zero", 1, 1), .dims = MTF_DIMS_FIRST, .flops = 1,
+                             .linearity = MTF_LINEAR_ONE, .in_place = 1,
+                             .attributes = { REQUIRED_DIMENSION(query),
+                                             REQUIRED_DIMENSION(memory) } },
+    [MTF_OP_EMBEDDING_GRAD] = { .name = "embedding_grad",
+                                .kernel_class = MTF_CLASS_GATHER,
+                                .min_inputs = 2,
+                                .max_inputs = 2,
+                                .n_outputs = 1,
+                                .dims = MTF_DIMS_NEW,
+                                .reduction = MTF_REDUCE_SUM,
+                                .linearity = MTF_LINEAR_ONE,
+                                .linear_input = 1,
+                                .integer_inputs = 1,
+                                .flops = 0 },
+    [MTF_OP_SOFTMAX_GRAD] = { ELEMENTWISE("softmax_grad", 3, 3), .dims = MTF_DIMS_FIRST, .flops = 2,
+                              .in_place = 3 },
+    [MTF_OP_NORMALIZE_DOT] = { SUMMING("normalize_dot", 5, 5), .linearity = MTF_LINEAR_ONE,
+                               .flops = 5, .attributes = { NUMBER(epsilon, 1e-6) } },
+    [MTF_OP_NORMALIZE_SCALE_GRAD] = { SUMMING("normalize_scale_grad", 4, 4),
+                                      .linearity = MTF_LINEAR_ONE, .flops = 4,
+                                      .attributes = { NUMBER(epsilon, 1e-6) } },
+    [MTF_OP_NORMALIZE_GRAD] = { ELEMENTWISE("normalize_grad", 7, 7), .dims = MTF_DIMS_FIRST,
+                                .flops = 8, .in_place = 3,
+                                .attributes = { NUMBER(epsilon, 1e-6) } },
+    [MTF_OP_CROSS_ENTROPY_GRAD] = { ELEMENTWISE("cross_entropy_grad", 5, 6), .dims = MTF_DIMS_FIRST,
+                                    .flops = 8, .in_place = 1, .linearity = MTF_LINEAR_ONE,
+                                    .linear_input = 4, .integer_inputs = 2 },
+    [MTF_OP_CLIP_FACTOR] = { ELEMENTWISE("clip_factor", 1, 1), .dims = MTF_DIMS_FIRST, .flops = 3,
+                             .in_place = 1, .attributes = { REQUIRED_NUMBER(limit) } },
+    [MTF_OP_LEARNING_RATE] = { .name = "learning_rate",
+                               .kernel_class = MTF_CLASS_ELEMENTWISE,
+                               .n_outputs = 1,
+                               .dims = MTF_DIMS_NEW,
+                               .chooses_dtype = true,
+                               .attributes = { REQUIRED_NUMBER(rate), STRING(schedule),
+                                               NUMBER(warmup, 0), NUMBER(total, 0),
+                                               NUMBER(final, 0) } },
+    [MTF_OP_SGD] = { ELEMENTWISE("sgd", 3, 4), .dims = MTF_DIMS_FIRST, .flops = 3, .in_place = 1,
+                     .attributes = { NUMBER(weight_decay, 0) } },
+    [MTF_OP_MOMENTUM] = { .name = "momentum",
+                          .kernel_class = MTF_CLASS_ELEMENTWISE,
+                          .min_inputs = 4,
+                          .max_inputs = 5,
+                          .n_outputs = 2,
+                          .suffixes = { NULL, "v" },
+                          .outputs_like = { 0, 2 },
+                          .dims = MTF_DIMS_FIRST,
+                          .flops = 5,
+                          .in_place = 1,
+                          .attributes = { NUMBER(beta1, 0.9), NUMBER(weight_decay, 0) } },
+    [MTF_OP_ADAM] = { .name = "adam",
+                      .kernel_class = MTF_CLASS_ELEMENTWISE,
+                      .min_inputs = 5,
+                      .max_inputs = 6,
+                      .n_outputs = 3,
+                      .suffixes = { NULL, "m", "v" },
+                      .outputs_like = { 0, 2, 3 },
+                      .dims = MTF_DIMS_FIRST,
+                      .flops = 14,
+                      .in_place = 1,
+                      .attributes = { NUMBER(beta1, 0.9), NUMBER(beta2, 0.999),
+                                      NUMBER(epsilon, 1e-8), NUMBER(weight_decay, 0) } },
+    [MTF_OP_ADAFACTOR_MOMENT] = { ELEMENTWISE("adafactor_moment", 2, 2), .dims = MTF_DIMS_FIRST,
+                                  .flops = 4, .in_place = 1,
+                                  .attributes = { NUMBER(decay, 0.8), NUMBER(epsilon, 1e-30) } },
+    [MTF_OP_ADAFACTOR_DIRECTION] = { ELEMENTWISE("adafactor_direction", 2, 4),
+                                     .dims = MTF_DIMS_FIRST, .flops = 6, .in_place = 1 },
+    [MTF_OP_ADAFACTOR_APPLY] = { ELEMENTWISE("adafactor_apply", 4, 4), .dims = MTF_DIMS_FIRST,
+                                 .flops = 3, .in_place = 1,
+                                 .attributes = { NUMBER(threshold, 1) } },
+};
+
+const MtfOperationRow *mtf_operation_row(int kind) {
+    return &rows[kind];
+}
+
+int mtf_operation_kind(const char *name) {
+    for (int kind = 0; kind < MTF_OPERATIONS; kind++)
+        if (strcmp(rows[kind].name, name) == 0)
+            return kind;
+    return -1;
+}
+
+typedef struct {
+    const MtfGraph *graph;
+    const MtfNewOperation *operation;
+    const MtfOperationRow *row;
+} Check;
+
+static bool fail(const Check *check, GError **error, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+static bool fail(const Check *check, GError **error, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *sentence = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    return mtf_input_error(error, "operation \"%s\" (%s): %s", check->operation->name,
+                           check->row->name, sentence);
+}
+
+static const MtfTensor *input(const Check *check, int k) {
+    return mtf_graph_tensor(check->graph, check->operation->inputs[k]);
+}
+
+static const char *dim_name(const Check *check, int dim) {
+    return mtf_graph_dimension(check->graph, dim)->name;
+}
+
+static bool check_inputs(const Check *check, GError **error) {
+    const MtfOperationRow *row = check->row;
+    int n = check->operation->n_inputs;
+    if (n < row->min_inputs || n > row->max_inputs)
+        return row->min_inputs == row->max_inputs
+                   ? fail(check, error, "it takes %d inputs, not %d", row->min_inputs, n)
+                   : fail(check, error, "it takes %s %d inputs, not %d",
+                          n < row->min_inputs ? "at least" : "at most",
+                          n < row->min_inputs ? row->min_inputs : row->max_inputs, n);
+    const MtfTensor *leader = NULL;
+    for (int k = 0; k < n; k++) {
+        const MtfTensor *tensor = input(check, k);
+        bool integer = row->integer_inputs >> (k < 32 ? k : 31) & 1;
+        if (integer && tensor->dtype != MTF_I32)
+            return fail(check, error, "input \"%s\" is %s and must be int32", tensor->name,
+                        mtf_dtype_name(tensor->dtype));
+        if (integer || row->chooses_dtype)
+            continue;
+        if (row->kernel_class != MTF_CLASS_MOVE && !mtf_dtype_is_float(tensor->dtype))
+            return fail(check, error, "input \"%s\" is int32; cast it to a float type first",
+                        tensor->name);
+        if (leader != NULL && tensor->dtype != leader->dtype)
+            return fail(check, error, "input \"%s\" is %s but \"%s\" is %s", tensor->name,
+                        mtf_dtype_name(tensor->dtype), leader->name, mtf_dtype_name(leader->dtype));
+        leader = tensor;
+    }
+    return true;
+}
+
+static bool check_attributes(const Check *check, GError **error) {
+    for (const MtfAttributeSpec *spec = check->row->attributes; spec->name != NULL; spec++) {
+        const void *slot = G_STRUCT_MEMBER_P(&check->operation->attributes, (glong)spec->offset);
+        if (spec->type == MTF_ATTRIBUTE_DIMENSION && spec->required && *(const int *)slot < 0)
+            return fail(check, error, "attribute \"%s\" is missing", spec->name);
+    }
+    const MtfAttributes *a = &check->operation->attributes;
+    if (check->operation->kind == MTF_OP_DROPOUT && !(a->rate >= 0 && a->rate < 1))
+        return fail(check, error, "the rate %g is not at least 0 and below 1", a->rate);
+    return true;
+}
+
+/* Adds the dimensions of inputs in order of appearance. */
+static bool unite(const Check *check, MtfShape *shape, GError **error) {
+    for (int k = 0; k < check->operation->n_inputs; k++) {
+        const MtfShape *part = &input(check, k)->shape;
+        for (int i = 0; i < part->rank; i++)
+            if (mtf_shape_find(shape, part->dims[i]) < 0 && !mtf_shape_append(shape, part->dims[i]))
+                return fail(check, error, "its inputs have more than %d dimensions together",
+                            MTF_MAX_RANK);
+    }
+    return true;
+}
+
+/* Each dimension of `part` is in `whole`; `what` completes the sentence "dimension … is in ". */
+static bool check_within(const Check *check, const MtfShape *part, const MtfShape *whole,
+                         const char *what, GError **error) {
+    for (int i = 0; i < part->rank; i++)
+        if (mtf_shape_find(whole, part->dims[i]) < 0)
+            return fail(check, error, "dimension \"%s\" is %s", dim_name(check, part->dims[i]),
+                        what);
+    return true;
+}
+
+static bool rename_dims(const Check *check, MtfShape *shape, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    *shape = input(check, 0)->shape;
+    int at = mtf_shape_find(shape, a->from);
+    if (at < 0)
+        return fail(check, error, "input \"%s\" has no dimension \"%s\"", input(check, 0)->name,
+                    dim_name(check, a->from));
+    if (mtf_shape_find(shape, a->to) >= 0)
+        return fail(check, error, "input \"%s\" already has dimension \"%s\"",
+                    input(check, 0)->name, dim_name(check, a->to));
+    int64_t from_size = mtf_graph_size(check->graph, a->from);
+    int64_t to_size = mtf_graph_size(check->graph, a->to);
+    if (from_size != to_size)
+        return fail(check, error, "dimension \"%s\" has size %" PRId64 " but \"%s\" has %" PRId64,
+                    dim_name(check, a->from), from_size, dim_name(check, a->to), to_size);
+    shape->dims[at] = a->to;
+    return true;
+}
+
+/* The shape that follows from the inputs; `given` is false where it must be given. */
+static bool infer_dims(const Check *check, MtfShape *shape, bool *inferred, GError **error) {
+    *shape = (MtfShape){ 0 };
+    *inferred = true;
+    switch (check->row->dims) {
+    case MTF_DIMS_FIRST:
+        *shape = input(check, 0)->shape;
+        return true;
+    case MTF_DIMS_LAST:
+        *shape = input(check, check->operation->n_inputs - 1)->shape;
+        return true;
+    case MTF_DIMS_UNION:
+        return unite(check, shape, error);
+    case MTF_DIMS_RENAMED:
+        return rename_dims(check, shape, error);
+    case MTF_DIMS_SUBSET:
+    case MTF_DIMS_SUPERSET:
+    case MTF_DIMS_PERMUTED:
+    case MTF_DIMS_NEW:
+        break;
+    }
+    *inferred = false;
+    return true;
+}
+
+/* Checks a given shape against the row's rule. */
+static bool check_given(const Check *check, const MtfShape *given, GError **error) {
+    MtfShape all = { 0 };
+    MtfDimsRule rule = check->row->dims;
+    if (!unite(check, &all, error))
+        return false;
+    if ((rule == MTF_DIMS_SUBSET || rule == MTF_DIMS_PERMUTED || rule == MTF_DIMS_UNION) &&
+        !check_within(check, given, &all, "in its dims but in none of its inputs", error))
+        return false;
+    bool keeps_all =
+        rule == MTF_DIMS_SUPERSET || rule == MTF_DIMS_PERMUTED || rule == MTF_DIMS_UNION;
+    return !keeps_all ||
+           check_within(check, &all, given, "in its inputs but missing in its dims", error);
+}
+
+static bool infer_shape(const Check *check, MtfShape *shape, GError **error) {
+    bool inferred;
+    const MtfShape *given = check->operation->shape;
+    if (!infer_dims(check, shape, &inferred, error))
+        return false;
+    if (given == NULL)
+        return inferred || fail(check, error, "\"dims\" is missing");
+    if (inferred && check->row->dims != MTF_DIMS_UNION && !mtf_shape_equal(given, shape))
+        return fail(check, error, "its dims are not those that follow from its inputs");
+    *shape = *given;
+    return check_given(check, given, error);
+}
+
+/* The one dimension that `whole` has and `part` lacks; false unless there is exactly one. */
+static bool single_difference(const MtfShape *whole, const MtfShape *part, int *dim) {
+    int found = 0;
+    for (int i = 0; i < whole->rank; i++) {
+        if (mtf_shape_find(part, whole->dims[i]) < 0) {
+            *dim = whole->dims[i];
+            found++;
+        }
+    }
+    return found == 1;
+}
+
+/* Embedding: out = ids + table without its vocabulary, which neither ids nor output have. */
+static bool check_embedding(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfShape *table = &input(check, 0)->shape;
+    const MtfShape *ids = &input(check, 1)->shape;
+    int vocabulary = -1;
+    if (!single_difference(table, shape, &vocabulary) || mtf_shape_find(ids, vocabulary) >= 0)
+        return fail(check, error,
+                    "its dims must hold all dimensions of table \"%s\" but the vocabulary",
+                    input(check, 0)->name);
+    if (shape->rank != table->rank - 1 + ids->rank)
+        return fail(check, error, "its dims must be those of ids \"%s\" and of table \"%s\"",
+                    input(check, 1)->name, input(check, 0)->name);
+    return check_within(check, ids, shape, "in its ids but missing in its dims", error);
+}
+
+/* Logits have the labels' dimensions and one more, the classes; the output has the labels'. */
+static bool check_labels(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfShape *logits = &input(check, 0)->shape;
+    const MtfShape *labels = &input(check, 1)->shape;
+    int classes = -1;
+    if (!single_difference(logits, labels, &classes))
+        return fail(check, error, "\"%s\" must have exactly one dimension that labels \"%s\" lack",
+                    input(check, 0)->name, input(check, 1)->name);
+    return check_within(check, labels, logits, "in the labels but not in the logits", error) &&
+           check_within(check, labels, shape, "in the labels but missing in the result", error) &&
+           (mtf_shape_find(shape, classes) < 0 ||
+            fail(check, error, "the result still has the classes \"%s\"",
+                 dim_name(check, classes)));
+}
+
+static bool check_inputs_within_first(const Check *check, GError **error) {
+    const MtfShape *first = &input(check, 0)->shape;
+    for (int k = 1; k < check->operation->n_inputs; k++)
+        for (int i = 0; i < input(check, k)->shape.rank; i++)
+            if (mtf_shape_find(first, input(check, k)->shape.dims[i]) < 0)
+                return fail(check, error, "input \"%s\" has dimension \"%s\", which \"%s\" lacks",
+                            input(check, k)->name, dim_name(check, input(check, k)->shape.dims[i]),
+                            input(check, 0)->name);
+    return true;
+}
+
+/* A dimension attribute must be one of the first input's dimensions (but rename's, checked above).
+ */
+static bool check_dimension_attributes(const Check *check, GError **error) {
+    if (check->operation->kind == MTF_OP_RENAME)
+        return true;
+    for (const MtfAttributeSpec *spec = check->row->attributes; spec->name != NULL; spec++) {
+        const void *slot = G_STRUCT_MEMBER_P(&check->operation->attributes, (glong)spec->offset);
+        if (spec->type != MTF_ATTRIBUTE_DIMENSION)
+            continue;
+        int dim = *(const int *)slot;
+        if (mtf_shape_find(&input(check, 0)->shape, dim) < 0)
+            return fail(check, error, "input \"%s\" has no dimension \"%s\" (its \"%s\")",
+                        input(check, 0)->name, dim_name(check, dim), spec->name);
+    }
+    return true;
+}
+
+/* Further outputs replace inputs of the first one's shape (optimizer state beside its variable). */
+static bool check_further_outputs(const Check *check, const MtfShape *shape, GError **error) {
+    for (int k = 1; k < check->row->n_outputs; k++) {
+        const MtfTensor *like = input(check, check->row->outputs_like[k]);
+        if (!mtf_shape_equal(&like->shape, shape))
+            return fail(check, error, "input \"%s\" must have the dimensions of \"%s\"", like->name,
+                        input(check, 0)->name);
+    }
+    return true;
+}
+
+/* What single rows ask beyond the common rules. */
+static bool check_special(const Check *check, const MtfShape *shape, GError **error) {
+    switch ((MtfOperationKind)check->operation->kind) {
+    case MTF_OP_EMBEDDING:
+        return check_embedding(check, shape, error);
+    case MTF_OP_LABEL_LOGIT:
+    case MTF_OP_SOFTMAX_CROSS_ENTROPY:
+        return check_labels(check, shape, error);
+    case MTF_OP_RANGE:
+        return shape->rank == 1 || fail(check, error, "a range has exactly one dimension");
+    case MTF_OP_LEARNING_RATE:
+        return shape->rank == 0 || fail(check, error, "a learning rate has no dimensions");
+    default:
+        return check->row->dims != MTF_DIMS_FIRST || check_inputs_within_first(check, error);
+    }
+}
+
+static MtfDtype infer_dtype(const Check *check) {
+    if (check->row->chooses_dtype && check->operation->has_dtype)
+        return check->operation->dtype;
+    for (int k = 0; k < check->operation->n_inputs; k++)
+        if (!(check->row->integer_inputs >> (k < 32 ? k : 31) & 1))
+            return input(check, k)->dtype;
+    return check->operation->kind == MTF_OP_RANGE ? MTF_I32 : MTF_F32;
+}
+
+bool mtf_operation_infer(const MtfGraph *graph, const MtfNewOperation *operation, MtfShape *shape,
+                         MtfDtype *dtype, GError **error) {
+    Check check = { graph, operation, mtf_operation_row(operation->kind) };
+    MtfShape result;
+    if (!check_inputs(&check, error) || !check_attributes(&check, error) ||
+        !infer_shape(&check, &result, error) || !check_dimension_attributes(&check, error) ||
+        !check_special(&check, &result, error) || !check_further_outputs(&check, &result, error))
+        return false;
+    *shape = result;
+    *dtype = infer_dtype(&check);
+    return true;
+}
+
+static void add_index(MtfIteration *iteration, const MtfGraph *graph, int dim, int input_dim,
+                      bool reduced) {
+    for (int i = 0; i < iteration->n; i++)
+        if (iteration->index[i].dim == dim)
+            return;
+    iteration->index[iteration->n++] =
+        (MtfIndex){ dim, input_dim, mtf_graph_size(graph, dim), reduced };
+}
+
+/* Whether some output lacks `dim`. */
+static bool missing_in_output(const MtfGraph *graph, const MtfOperation *operation, int dim) {
+    for (int k = 0; k < operation->n_outputs; k++)
+        if (mtf_shape_find(&mtf_graph_tensor(graph, operation->outputs[k])->shape, dim) < 0)
+            return true;
+    return false;
+}
+
+void mtf_operation_iteration(const MtfGraph *graph, int operation, MtfIteration *iteration) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    bool renames = op->kind == MTF_OP_RENAME;
+    iteration->n = 0;
+    for (int k = 0; k < op->n_outputs; k++) {
+        const MtfShape *shape = &mtf_graph_tensor(graph, op->outputs[k])->shape;
+        for (int i = 0; i < shape->rank; i++) {
+            int dim = shape->dims[i];
+            int input_dim = renames && dim == op->attributes.to ? op->attributes.from : dim;
+            add_index(iteration, graph, dim, input_dim, missing_in_output(graph, op, dim));
+        }
+    }
+    for (int k = 0; k < op->n_inputs && !renames; k++) {
+        const MtfShape *shape = &mtf_graph_tensor(graph, op->inputs[k])->shape;
+        for (int i = 0; i < shape->rank; i++)
+            add_index(iteration, graph, shape->dims[i], shape->dims[i], true);
+    }
+}

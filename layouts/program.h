@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The program every rank executes: an instruction list over buffers. It is the one description that
+ * cost, reports and runtime all read, so what is predicted is what runs.
+ *
+ *     instruction  kernel   buffers 3 5 -> 9          einsum on local slices
+ *                  step     buffer 9 -> 9  allreduce  over {cols}
+ *
+ * Each buffer holds one tensor in one placement. Its size is that of the largest local slice over
+ * all processors, so that every rank lays out the same arena. A buffer may *share* the storage of
+ * an older one that is dead by then (in-place operations, variables updated where they stand):
+ * `storage` names the buffer that owns the bytes. Lifetimes are given in instruction indexes and
+ * belong to storages; variables, optimizer state and the input batch live through the whole step.
+ */
+#ifndef MTF_PROGRAM_H
+#define MTF_PROGRAM_H
+
+#include "layouts/layout.h"
+#include "layouts/reshard.h"
+
+typedef struct {
+    int tensor; /* -1 for scratch */
+    MtfPlacement placement;
+    MtfMemoryKind memory;
+    int64_t bytes;   /* largest over ranks */
+    int storage;     /* the buffer that owns the bytes; its own index if it does */
+    int first, last; /* of owners: first and last instruction that touches the storage */
+    bool persistent; /* of owners: lives from step to step (first = 0, last = n_instructions - 1) */
+} MtfBuffer;
+
+typedef enum { MTF_INSTRUCTION_KERNEL, MTF_INSTRUCTION_STEP } MtfInstructionKind;
+
+typedef struct {
+    MtfInstructionKind kind;
+    int operation; /* the graph operation it runs, or that made it necessary */
+    MtfStep step;  /* of steps */
+    int n_inputs;
+    int *inputs; /* buffers */
+    int n_outputs;
+    int outputs[MTF_MAX_OUTPUTS]; /* buffers */
+    int scratch;                  /* buffer or -1: of kernels and collectives */
+    MtfKernelClass kernel_class;
+    double flops;          /* of the largest rank */
+    double multiply_adds;  /* of the largest rank; einsum only */
+    double traffic_bytes;  /* memory read and written by the largest rank */
+    int64_t payload_bytes; /* of a collective, on the largest rank (mtf_step_largest_payload) */
+} MtfInstruction;
+
+typedef struct {
+    const MtfGraph *graph; /* borrowed */
+    MtfLayout *layout;     /* owned copy */
+    GArray *instructions;  /* MtfInstruction */
+    GArray *buffers;       /* MtfBuffer */
+    int *tensor_buffers; /* for inputs and variables: the buffer that holds them between steps; for
+                            results: the one they are kept in; -1 when there is none */
+} MtfProgram;
+
+/* Lowers a legal layout (mtf_layout_check) of a graph without composites. The graph must outlive
+ * the program. */
+MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout);
+
+/* The instructions of one operation alone, as mtf_lower emits them when its inputs stand in their
+ * layout's placements: for local pricing. */
+MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, int operation);
+
+void mtf_program_free(MtfProgram *program);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfProgram, mtf_program_free)
+
+MtfInstruction *mtf_program_instruction(const MtfProgram *program, int index);
+MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index);
+int mtf_program_length(const MtfProgram *program);
+
+/* The tensor a step moves. */
+const MtfTensor *mtf_step_tensor(const MtfProgram *program, const MtfInstruction *instruction);
+
+/* A collective instruction's payload on `rank` in bytes (mtf_step_payload times the element size).
+ */
+int64_t mtf_instruction_payload(const MtfProgram *program, int index, int rank);
+
+/* MPI calls that a collective instruction expands to on one rank: 1, or more where a message
+ * exceeds MTF_MAX_MESSAGE elements (allreduce only; the runtime refuses other collectives that
+ * large). */
+#define MTF_MAX_MESSAGE (INT64_C(1) << 30)
+int mtf_instruction_calls(const MtfProgram *program, int index);
+
+/* Hexadecimal SHA-256 over everything that determines execution: mesh, dimensions, operations,
+ * buffers, instructions. Free with g_free. */
+char *mtf_program_digest(const MtfProgram *program);
+
+/* One line a instruction, for people; free with g_free. */
+char *mtf_program_format(const MtfProgram *program);
+
+/* What a collective serves, for reports: traffic that scales with the model, apart from the small
+ * vectors. */
+typedef enum {
+    MTF_TRAFFIC_MODEL,   /* matrix gradients, activations, the loss */
+    MTF_TRAFFIC_VECTORS, /* gradients of variables that no product or lookup reads: norm scales,
+                            biases, positions */
+    MTF_TRAFFIC_CLIP,
+    MTF_TRAFFIC_OPTIMIZER,
+    MTF_TRAFFIC_GROUPS,
+} MtfTrafficGroup;
+
+MtfTrafficGroup mtf_instruction_traffic_group(const MtfProgram *program, int index);
+const char *mtf_traffic_group_name(MtfTrafficGroup group);
+
+#endif
