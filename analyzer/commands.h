@@ -8,5 +8,6 @@ typedef int (*MtfCommand)(int argc, char **argv);
 
 int mtf_command_solve(int argc, char **argv);
 int mtf_command_collective(int argc, char **argv);
+int mtf_command_machines(int argc, char **argv);
 
 #endif

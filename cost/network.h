@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The network as prices see it: a whole machine, a slice of one, or the part that one group of
+ * ranks may use. Two families share one description:
+ *
+ *     torus   axes of a grid; an axis is a closed ring (wrap) or a line; `bandwidth` is one link
+ *             in one direction, `latency` one hop. An axis of two places is a line; with wrap its
+ *             link is doubled.
+ *     levels  switches within switches, the outermost first (the innermost counts fastest);
+ *             `bandwidth` is what one child of that level sends in one direction (a device into
+ *             the node's switch, a node into the leaf), `latency` one message through it.
+ *
+ * Ranks are numbered row-major, last axis fastest. */
+#ifndef MTF_NETWORK_H
+#define MTF_NETWORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MTF_NETWORK_AXES_MAX 16
+
+typedef struct {
+    int64_t size;
+    bool wrap;
+    int link; /* axes with the same number share their links and never work at once */
+    double bandwidth;
+    double latency;
+} MtfNetworkAxis;
+
+typedef struct {
+    bool switched; /* levels instead of axes */
+    int axes;
+    MtfNetworkAxis axis[MTF_NETWORK_AXES_MAX];
+    double message_seconds;         /* o: what sending one message costs its sender */
+    double reduce_seconds_per_byte; /* gamma: what adding one received byte costs */
+} MtfNetwork;
+
+/* The number of ranks: the product of the sizes. */
+int64_t mtf_network_ranks(const MtfNetwork *network);
+
+/* Removes the axes of size 1. */
+void mtf_network_drop_trivial(MtfNetwork *network);
+
+#endif
