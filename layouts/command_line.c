@@ -7,25 +7,31 @@
 #include <stdio.h>
 #include <string.h>
 
-bool mtf_command_line_parse(int *argc, char ***argv, const GOptionEntry *entries, const char *usage,
-                            const char *summary, int low, int high, GError **error) {
-    g_autoptr(GOptionContext) context = g_option_context_new(usage);
-    g_option_context_set_summary(context, summary);
+/* GLib leaves the "--" that ends the options among the arguments. */
+static void drop_dashes(int *argc, char **argv) {
+    if (*argc < 2 || strcmp(argv[1], "--") != 0)
+        return;
+    (*argc)--;
+    for (int i = 1; i <= *argc; i++)
+        argv[i] = argv[i + 1];
+}
+
+bool mtf_command_line_read(int *argc, char ***argv, const GOptionEntry *entries,
+                           const MtfUsage *usage, GError **error) {
+    g_autoptr(GOptionContext) context = g_option_context_new(usage->arguments);
+    g_option_context_set_summary(context, usage->summary);
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) cause = NULL;
     if (!g_option_context_parse(context, argc, argv, &cause))
         return mtf_input_error(error, "%s (see --help)", cause->message);
-    int dashes = *argc > 1 && strcmp((*argv)[1], "--") == 0;
-    for (int i = 1; i + dashes < *argc; i++)
-        (*argv)[i] = (*argv)[i + dashes];
-    *argc -= dashes;
+    drop_dashes(argc, *argv);
     int given = *argc - 1;
-    if (given < low)
+    if (given < usage->low)
         return mtf_input_error(error, "an argument is missing: the usage is %s %s", g_get_prgname(),
-                               usage);
-    if (given > high)
+                               usage->arguments);
+    if (given > usage->high)
         return mtf_input_error(error, "argument \"%s\" is one too many: the usage is %s %s",
-                               (*argv)[high + 1], g_get_prgname(), usage);
+                               (*argv)[usage->high + 1], g_get_prgname(), usage->arguments);
     return true;
 }
 

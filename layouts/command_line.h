@@ -11,12 +11,23 @@
 
 #define MTF_VERSION "0.1.0"
 
-/* Parses options into the variables of `entries`. `usage` follows the command's name in --help
- * ("GRAPH --mesh MESH"), `summary` is the text below it. `*argc` and `argv` keep the arguments that
- * are not options, argv[0] included; fewer than `low` or more than `high` of them (beside argv[0])
- * is an error. */
-bool mtf_command_line_parse(int *argc, char ***argv, const GOptionEntry *entries, const char *usage,
-                            const char *summary, int low, int high, GError **error);
+/* How a command is called: what follows its name in --help ("GRAPH --mesh MESH"), the text below
+ * that line, and the fewest and most arguments that are not options. */
+typedef struct {
+    const char *arguments;
+    const char *summary;
+    int low;
+    int high;
+} MtfUsage;
+
+/* Parses options into the variables of `entries`. `*argc` and `*argv` keep the arguments that are
+ * not options, argv[0] included; too few or too many of them is an error. */
+bool mtf_command_line_read(int *argc, char ***argv, const GOptionEntry *entries,
+                           const MtfUsage *usage, GError **error);
+
+/* The same with the usage spelled out in place. */
+#define mtf_command_line_parse(argc, argv, entries, arguments, summary, low, high, error) \
+    mtf_command_line_read(argc, argv, entries, &(MtfUsage){ arguments, summary, low, high }, error)
 
 /* Prints "PROGRAM: MESSAGE" on standard error, frees the error and returns its exit status. */
 int mtf_command_line_fail(const char *program, GError *error);
