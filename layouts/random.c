@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/random.h"
+
+#include <Random123/philox.h>
+#include <math.h>
+
+#define TWO_TO_32 4294967296.0
+
+static uint64_t fnv1a(const char *text) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* The finalizer of splitmix64, a bijection of 64-bit numbers. */
+static uint64_t mix(uint64_t x) {
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+MtfRandom mtf_random_stream(uint64_t seed, const char *name, uint64_t step) {
+    return (MtfRandom){ .key = mix(mix(seed) + fnv1a(name)), .step = step };
+}
+
+MtfRandom mtf_random_initial_stream(uint64_t seed, const char *tensor) {
+    return mtf_random_stream(seed, tensor, UINT64_MAX);
+}
+
+void mtf_random_block(const MtfRandom *random, int64_t block, uint32_t words[4]) {
+    uint64_t b = (uint64_t)block;
+    philox4x32_ctr_t counter = { { (uint32_t)b, (uint32_t)(b >> 32), (uint32_t)random->step,
+                                   (uint32_t)(random->step >> 32) } };
+    philox4x32_key_t key = { { (uint32_t)random->key, (uint32_t)(random->key >> 32) } };
+    philox4x32_ctr_t result = philox4x32(counter, key);
+    for (int i = 0; i < 4; i++)
+        words[i] = result.v[i];
+}
+
+uint32_t mtf_random_word(const MtfRandom *random, int64_t index) {
+    uint32_t words[4];
+    mtf_random_block(random, index / 4, words);
+    return words[index % 4];
+}
+
+double mtf_random_uniform(const MtfRandom *random, int64_t index) {
+    return mtf_random_word(random, index) / TWO_TO_32;
+}
+
+double mtf_random_normal(const MtfRandom *random, int64_t index) {
+    uint32_t words[4];
+    mtf_random_block(random, index / 4, words);
+    const uint32_t *pair = words + index % 4 / 2 * 2;
+    double radius = sqrt(-2 * log((pair[0] + 1.0) / TWO_TO_32));
+    double angle = 2 * G_PI * pair[1] / TWO_TO_32;
+    return radius * (index % 2 == 0 ? cos(angle) : sin(angle));
+}
+
+/* Words below this are dropped. A rate below 1 gives less than 2^32. */
+static uint32_t dropped_below(double rate) {
+    return (uint32_t)(rate * TWO_TO_32);
+}
+
+bool mtf_random_keeps(const MtfRandom *random, double rate, int64_t index) {
+    return mtf_random_word(random, index) >= dropped_below(rate);
+}
+
+void mtf_random_keep(const MtfRandom *random, double rate, int64_t first, int64_t n,
+                     uint8_t *keep) {
+    uint32_t threshold = dropped_below(rate);
+    for (int64_t index = first; index < first + n;) {
+        uint32_t words[4];
+        mtf_random_block(random, index / 4, words);
+        do {
+            *keep++ = words[index % 4] >= threshold;
+        } while (++index % 4 != 0 && index < first + n);
+    }
+}
+
+double mtf_random_initial(const MtfRandom *random, const MtfInit *init, int64_t index) {
+    switch (init->kind) {
+    case MTF_INIT_CONSTANT:
+        return init->value;
+    case MTF_INIT_NORMAL:
+        return init->value * mtf_random_normal(random, index);
+    case MTF_INIT_UNIFORM:
+        return init->value * (2 * mtf_random_uniform(random, index) - 1);
+    }
+    g_return_val_if_reached(0);
+}
