@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/reshard.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Weights of the search: a collective costs this many elements besides what it moves, so that of
+ * two paths of equal traffic the shorter wins; a local step costs next to nothing. */
+#define COLLECTIVE_OVERHEAD 1024.0
+#define LOCAL_OVERHEAD 1.0
+
+#define MAX_CHOICES (3 + 2 * MTF_MAX_MESH_AXES)
+#define MAX_STATES 8192
+
+const char *mtf_step_name(MtfStepKind kind) {
+    static const char *const names[MTF_STEPS] = {
+        [MTF_STEP_COPY] = "copy",
+        [MTF_STEP_SLICE] = "slice",
+        [MTF_STEP_CONCEAL] = "conceal",
+        [MTF_STEP_ALLREDUCE] = "allreduce",
+        [MTF_STEP_REDUCE_SCATTER] = "reduce-scatter",
+        [MTF_STEP_ALLGATHER] = "allgather",
+        [MTF_STEP_ALLTOALL] = "all-to-all",
+    };
+    return names[kind];
+}
+
+bool mtf_step_is_collective(MtfStepKind kind) {
+    return kind >= MTF_STEP_ALLREDUCE;
+}
+
+static MtfReduction reduction_of(int axis_placement) {
+    return axis_placement == MTF_PARTIAL_MAX ? MTF_REDUCE_MAX : MTF_REDUCE_SUM;
+}
+
+/* ---- The placements a path may go through -------------------------------------------------- */
+
+/* Axes where source and target agree keep their placement; every other axis takes one of a few
+ * values. A state is one value an axis, numbered in mixed radix. */
+typedef struct {
+    const MtfGraph *graph;
+    const MtfMesh *mesh;
+    const MtfShape *shape;
+    const MtfPlacement *from, *to;
+    int n_axes; /* axes that change */
+    int axes[MTF_MAX_MESH_AXES];
+    int n_choices[MTF_MAX_MESH_AXES];
+    int16_t choices[MTF_MAX_MESH_AXES][MAX_CHOICES];
+    int n_states;
+} Space;
+
+static void add_choice(Space *space, int i, int value) {
+    for (int c = 0; c < space->n_choices[i]; c++)
+        if (space->choices[i][c] == value)
+            return;
+    space->choices[i][space->n_choices[i]++] = (int16_t)value;
+}
+
+/* Dimensions that some changing axis splits may help on another axis as a stop on the way. */
+static void add_stops(Space *space) {
+    for (int i = 0; i < space->n_axes; i++) {
+        for (int j = 0; j < space->n_axes; j++) {
+            int a = space->axes[j];
+            if (space->from->axis[a] >= 0)
+                add_choice(space, i, space->from->axis[a]);
+            if (space->to->axis[a] >= 0)
+                add_choice(space, i, space->to->axis[a]);
+        }
+    }
+}
+
+static int count_states(const Space *space) {
+    int states = 1;
+    for (int i = 0; i < space->n_axes; i++)
+        states = states > MAX_STATES ? states : states * space->n_choices[i];
+    return states;
+}
+
+static void space_init(Space *space, const MtfGraph *graph, const MtfMesh *mesh,
+                       const MtfShape *shape, const MtfPlacement *from, const MtfPlacement *to) {
+    *space = (Space){ .graph = graph, .mesh = mesh, .shape = shape, .from = from, .to = to };
+    for (int a = 0; a < mesh->n_axes; a++) {
+        if (from->axis[a] == to->axis[a])
+            continue;
+        int i = space->n_axes++;
+        space->axes[i] = a;
+        add_choice(space, i, from->axis[a]);
+        add_choice(space, i, to->axis[a]);
+        add_choice(space, i, MTF_WHOLE);
+    }
+    Space direct = *space;
+    add_stops(space);
+    if (count_states(space) > MAX_STATES)
+        *space = direct; /* at most 3^8 states */
+    space->n_states = count_states(space);
+}
+
+static MtfPlacement state_placement(const Space *space, int state) {
+    MtfPlacement placement = *space->from;
+    for (int i = 0; i < space->n_axes; i++) {
+        placement.axis[space->axes[i]] = space->choices[i][state % space->n_choices[i]];
+        state /= space->n_choices[i];
+    }
+    return placement;
+}
+
+/* The state of a placement, or -1 when the space has none. */
+static int placement_state(const Space *space, const MtfPlacement *placement) {
+    int state = 0;
+    for (int i = space->n_axes - 1; i >= 0; i--) {
+        int c = 0;
+        while (c < space->n_choices[i] && space->choices[i][c] != placement->axis[space->axes[i]])
+            c++;
+        if (c == space->n_choices[i])
+            return -1;
+        state = state * space->n_choices[i] + c;
+    }
+    return state;
+}
+
+/* ---- The steps out of a placement ---------------------------------------------------------- */
+
+/* Whether no axis behind `axis` splits the dimension it splits. */
+static bool is_minor_most(const MtfPlacement *placement, int axis) {
+    return mtf_placement_split_axes(placement, placement->axis[axis]) >> (axis + 1) == 0;
+}
+
+/* The kind of step that changes one axis alone from `step->from` to `step->to`; false when there is
+ * none. */
+static bool classify(MtfStep *step, int axis) {
+    int before = step->from.axis[axis], after = step->to.axis[axis];
+    bool freed = before < 0 || is_minor_most(&step->from, axis);
+    bool nested = after < 0 || is_minor_most(&step->to, axis);
+    step->axes = 1U << axis;
+    step->reduction = MTF_REDUCE_NONE;
+    if (mtf_axis_is_partial(before)) {
+        if (mtf_axis_is_partial(after) || !nested)
+            return false;
+        step->kind = after == MTF_WHOLE ? MTF_STEP_ALLREDUCE : MTF_STEP_REDUCE_SCATTER;
+        step->reduction = reduction_of(before);
+        return true;
+    }
+    if (mtf_axis_is_partial(after)) {
+        step->kind = MTF_STEP_CONCEAL;
+        step->reduction = reduction_of(after);
+        step->axes = 0;
+        return before == MTF_WHOLE;
+    }
+    if (!freed || !nested)
+        return false;
+    step->kind = before == MTF_WHOLE  ? MTF_STEP_SLICE
+                 : after == MTF_WHOLE ? MTF_STEP_ALLGATHER
+                                      : MTF_STEP_ALLTOALL;
+    if (step->kind == MTF_STEP_SLICE)
+        step->axes = 0;
+    return true;
+}
+
+static double step_cost(const Space *space, const MtfStep *step) {
+    if (!mtf_step_is_collective(step->kind))
+        return LOCAL_OVERHEAD;
+    double elements =
+        (double)mtf_step_largest_payload(space->graph, space->mesh, space->shape, step);
+    double members = mtf_mesh_group_size(space->mesh, step->axes);
+    double passes = step->kind == MTF_STEP_ALLREDUCE ? 2 : 1;
+    return COLLECTIVE_OVERHEAD + passes * elements * (members - 1) / members;
+}
+
+/* All axes of one kind of partial that the target does not keep, reduced in one call. */
+static bool reduce_together(const Space *space, MtfStep *step, int kind) {
+    int count = 0;
+    step->to = step->from;
+    step->axes = 0;
+    for (int i = 0; i < space->n_axes; i++) {
+        int a = space->axes[i];
+        if (step->from.axis[a] != kind || space->to->axis[a] == kind)
+            continue;
+        step->to.axis[a] = MTF_WHOLE;
+        step->axes |= 1U << a;
+        count++;
+    }
+    step->kind = MTF_STEP_ALLREDUCE;
+    step->reduction = reduction_of(kind);
+    return count > 1;
+}
+
+/* All changing axes behind `axis` that split its dimension gathered in one call with it. */
+static bool gather_together(const Space *space, MtfStep *step, int axis) {
+    int dim = step->from.axis[axis];
+    if (dim < 0)
+        return false;
+    step->kind = MTF_STEP_ALLGATHER;
+    step->reduction = MTF_REDUCE_NONE;
+    step->axes = mtf_placement_split_axes(&step->from, dim) & ~((1U << axis) - 1);
+    step->to = step->from;
+    for (int a = axis; a < space->mesh->n_axes; a++) {
+        if (!(step->axes >> a & 1))
+            continue;
+        if (space->from->axis[a] == space->to->axis[a])
+            return false; /* an axis that keeps its placement */
+        step->to.axis[a] = MTF_WHOLE;
+    }
+    return (step->axes & (step->axes - 1)) != 0;
+}
+
+/* Every axis that is not partial goes to its target at once. Takes part: the axes that change, and
+ * those nested inside a split that changes. */
+static bool exchange_rest(const Space *space, MtfStep *step) {
+    step->kind = MTF_STEP_ALLTOALL;
+    step->reduction = MTF_REDUCE_NONE;
+    step->to = step->from;
+    step->axes = 0;
+    for (int i = 0; i < space->n_axes; i++) {
+        int a = space->axes[i];
+        if (mtf_axis_is_partial(step->from.axis[a]) || mtf_axis_is_partial(space->to->axis[a]) ||
+            step->from.axis[a] == space->to->axis[a])
+            continue;
+        step->to.axis[a] = space->to->axis[a];
+        step->axes |= 1U << a;
+    }
+    unsigned changed = step->axes;
+    for (int a = 0; a < space->mesh->n_axes; a++) {
+        int dim = step->from.axis[a];
+        if (changed >> a & 1 || dim < 0)
+            continue;
+        unsigned splits =
+            mtf_placement_split_axes(&step->from, dim) | mtf_placement_split_axes(&step->to, dim);
+        if (splits & changed & ((1U << a) - 1))
+            step->axes |= 1U << a;
+    }
+    return changed != 0;
+}
+
+/* ---- Dijkstra ------------------------------------------------------------------------------ */
+
+typedef struct {
+    double cost;
+    bool done;
+    int previous;
+    MtfStep step;
+} Node;
+
+static void relax(const Space *space, Node *nodes, int state, const MtfStep *step) {
+    int next = placement_state(space, &step->to);
+    if (next < 0 || nodes[next].done)
+        return;
+    double cost = nodes[state].cost + step_cost(space, step);
+    if (cost >= nodes[next].cost)
+        return;
+    nodes[next].cost = cost;
+    nodes[next].previous = state;
+    nodes[next].step = *step;
+}
+
+static void relax_single_axes(const Space *space, Node *nodes, int state,
+                              const MtfPlacement *placement) {
+    for (int i = 0; i < space->n_axes; i++) {
+        int a = space->axes[i];
+        for (int c = 0; c < space->n_choices[i]; c++) {
+            MtfStep step = { .from = *placement, .to = *placement };
+            step.to.axis[a] = space->choices[i][c];
+            if (step.to.axis[a] != placement->axis[a] && classify(&step, a))
+                relax(space, nodes, state, &step);
+        }
+    }
+}
+
+static void relax_all(const Space *space, Node *nodes, int state) {
+    MtfPlacement placement = state_placement(space, state);
+    relax_single_axes(space, nodes, state, &placement);
+    MtfStep step = { .from = placement };
+    for (int kind = MTF_PARTIAL_MAX; kind <= MTF_PARTIAL_SUM; kind++)
+        if (reduce_together(space, &step, kind))
+            relax(space, nodes, state, &step);
+    for (int i = 0; i < space->n_axes; i++)
+        if (gather_together(space, &step, space->axes[i]))
+            relax(space, nodes, state, &step);
+    if (exchange_rest(space, &step))
+        relax(space, nodes, state, &step);
+}
+
+static int nearest(const Node *nodes, int n) {
+    int best = -1;
+    for (int s = 0; s < n; s++)
+        if (!nodes[s].done && (best < 0 || nodes[s].cost < nodes[best].cost))
+            best = s;
+    return best;
+}
+
+static void read_path(const Node *nodes, int source, int target, MtfPath *path) {
+    path->cost = nodes[target].cost;
+    path->n_steps = 0;
+    for (int s = target; s != source; s = nodes[s].previous)
+        path->n_steps++;
+    int at = path->n_steps;
+    g_assert(at <= MTF_MAX_STEPS);
+    for (int s = target; s != source; s = nodes[s].previous)
+        path->steps[--at] = nodes[s].step;
+}
+
+void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                      const MtfPlacement *from, const MtfPlacement *to, MtfPath *path) {
+    path->n_steps = 0;
+    path->cost = 0;
+    if (mtf_placement_equal(from, to))
+        return;
+    Space space;
+    space_init(&space, graph, mesh, shape, from, to);
+    g_autofree Node *nodes = g_new0(Node, space.n_states);
+    for (int s = 0; s < space.n_states; s++)
+        nodes[s].cost = INFINITY;
+    int source = placement_state(&space, from), target = placement_state(&space, to);
+    nodes[source].cost = 0;
+    for (int s = source; s != target; s = nearest(nodes, space.n_states)) {
+        nodes[s].done = true;
+        relax_all(&space, nodes, s);
+    }
+    read_path(nodes, source, target, path);
+}
+
+/* ---- Payloads and boxes -------------------------------------------------------------------- */
+
+/* Whether `rank` serves `peer` in an all-to-all: along axes where the source is whole, a processor
+ * is served by the copy at its own coordinate. */
+static bool serves(const MtfMesh *mesh, const MtfStep *step, int rank, int peer) {
+    for (int a = 0; a < mesh->n_axes; a++)
+        if (step->axes >> a & 1 && step->from.axis[a] == MTF_WHOLE &&
+            mtf_mesh_coordinate(mesh, rank, a) != mtf_mesh_coordinate(mesh, peer, a))
+            return false;
+    return true;
+}
+
+int64_t mtf_step_box(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                     const MtfStep *step, int rank, int peer, MtfRange *box) {
+    int64_t elements = serves(mesh, step, rank, peer) ? 1 : 0;
+    for (int i = 0; i < shape->rank; i++) {
+        int dim = shape->dims[i];
+        int64_t size = mtf_graph_size(graph, dim);
+        MtfRange held = mtf_placement_range(mesh, &step->from, dim, size, rank);
+        MtfRange wanted = mtf_placement_range(mesh, &step->to, dim, size, peer);
+        box[i].begin = MAX(held.begin, wanted.begin);
+        box[i].end = MAX(box[i].begin, MIN(held.end, wanted.end));
+        elements *= box[i].end - box[i].begin;
+    }
+    return elements;
+}
+
+int64_t mtf_step_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                         const MtfStep *step, int rank) {
+    switch (step->kind) {
+    case MTF_STEP_ALLREDUCE:
+    case MTF_STEP_REDUCE_SCATTER:
+        return mtf_local_elements(graph, mesh, shape, &step->from, rank);
+    case MTF_STEP_ALLGATHER:
+        return mtf_local_elements(graph, mesh, shape, &step->to, rank);
+    case MTF_STEP_ALLTOALL: {
+        int64_t elements = 0;
+        MtfRange box[MTF_MAX_RANK];
+        for (int p = 0; p < mtf_mesh_group_size(mesh, step->axes); p++)
+            elements += mtf_step_box(graph, mesh, shape, step, rank,
+                                     mtf_mesh_group_member(mesh, step->axes, rank, p), box);
+        return elements;
+    }
+    default:
+        return 0;
+    }
+}
+
+/* What one processor can send of one dimension, summed over the peers that differ on it. The target
+ * splits it over axes whose coordinate the peer shares with the sender (`fixed`: they take no part,
+ * or the source is whole there) and over others, which are summed over. */
+static int64_t largest_sent(const MtfMesh *mesh, const MtfStep *step, int dim, int64_t size) {
+    unsigned held = mtf_placement_split_axes(&step->from, dim);
+    unsigned wanted = mtf_placement_split_axes(&step->to, dim);
+    unsigned fixed = 0;
+    for (int a = 0; a < mesh->n_axes; a++)
+        if (wanted >> a & 1 && (!(step->axes >> a & 1) || step->from.axis[a] == MTF_WHOLE))
+            fixed |= 1U << a;
+    int64_t parts = mtf_mesh_group_size(mesh, wanted);
+    int64_t summed = mtf_mesh_group_size(mesh, wanted & ~fixed);
+    int64_t held_parts = mtf_mesh_group_size(mesh, held);
+    return MIN((size + held_parts - 1) / held_parts, (size + parts - 1) / parts * summed);
+}
+
+static int64_t largest_exchange(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                                const MtfStep *step) {
+    int64_t elements = 1;
+    for (int i = 0; i < shape->rank; i++)
+        elements *= largest_sent(mesh, step, shape->dims[i], mtf_graph_size(graph, shape->dims[i]));
+    for (int a = 0; a < mesh->n_axes; a++)
+        if (step->axes >> a & 1 && step->from.axis[a] >= 0 && step->to.axis[a] == MTF_WHOLE)
+            elements *= mesh->axes[a].size;
+    return elements;
+}
+
+int64_t mtf_step_largest_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                                 const MtfStep *step) {
+    switch (step->kind) {
+    case MTF_STEP_ALLREDUCE:
+    case MTF_STEP_REDUCE_SCATTER:
+        return mtf_largest_elements(graph, mesh, shape, &step->from);
+    case MTF_STEP_ALLGATHER:
+        return mtf_largest_elements(graph, mesh, shape, &step->to);
+    case MTF_STEP_ALLTOALL:
+        return largest_exchange(graph, mesh, shape, step);
+    default:
+        return 0;
+    }
+}
