@@ -203,22 +203,15 @@ static bool gather_together(const Space *space, MtfStep *step, int axis) {
     return (step->axes & (step->axes - 1)) != 0;
 }
 
-/* Every axis that is not partial goes to its target at once. Takes part: the axes that change, and
- * those nested inside a split that changes. */
-static bool exchange_rest(const Space *space, MtfStep *step) {
-    step->kind = MTF_STEP_ALLTOALL;
-    step->reduction = MTF_REDUCE_NONE;
-    step->to = step->from;
-    step->axes = 0;
-    for (int i = 0; i < space->n_axes; i++) {
-        int a = space->axes[i];
-        if (mtf_axis_is_partial(step->from.axis[a]) || mtf_axis_is_partial(space->to->axis[a]) ||
-            step->from.axis[a] == space->to->axis[a])
-            continue;
-        step->to.axis[a] = space->to->axis[a];
-        step->axes |= 1U << a;
-    }
-    unsigned changed = step->axes;
+/* Where an exchange takes an axis: to its target, or to whole when the target is partial. */
+static int exchange_target(const Space *space, int axis) {
+    int target = space->to->axis[axis];
+    return mtf_axis_is_partial(target) ? MTF_WHOLE : target;
+}
+
+/* The axes nested inside a split that an axis of `changed` makes or undoes. */
+static unsigned nested_axes(const Space *space, const MtfStep *step, unsigned changed) {
+    unsigned nested = 0;
     for (int a = 0; a < space->mesh->n_axes; a++) {
         int dim = step->from.axis[a];
         if (changed >> a & 1 || dim < 0)
@@ -226,8 +219,26 @@ static bool exchange_rest(const Space *space, MtfStep *step) {
         unsigned splits =
             mtf_placement_split_axes(&step->from, dim) | mtf_placement_split_axes(&step->to, dim);
         if (splits & changed & ((1U << a) - 1))
-            step->axes |= 1U << a;
+            nested |= 1U << a;
     }
+    return nested;
+}
+
+/* Every axis that is not partial goes to its target at once. */
+static bool exchange_rest(const Space *space, MtfStep *step) {
+    unsigned changed = 0;
+    step->kind = MTF_STEP_ALLTOALL;
+    step->reduction = MTF_REDUCE_NONE;
+    step->to = step->from;
+    for (int i = 0; i < space->n_axes; i++) {
+        int a = space->axes[i];
+        if (mtf_axis_is_partial(step->from.axis[a]) ||
+            step->from.axis[a] == exchange_target(space, a))
+            continue;
+        step->to.axis[a] = (int16_t)exchange_target(space, a);
+        changed |= 1U << a;
+    }
+    step->axes = changed | nested_axes(space, step, changed);
     return changed != 0;
 }
 
