@@ -16,7 +16,25 @@
  * the results is the result of the sum.
  *
  * Composite rows (softmax, layer_norm, …) are what users write; analyzer/expand.h rewrites them
- * into the primitive rows below before anything is differentiated, priced or executed. */
+ * into the primitive rows below before anything is differentiated, priced or executed.
+ *
+ * Optimizers. t = 1, 2, … counts steps; g is the gradient times `clip`, where that is given.
+ *
+ *     sgd       w' = w - rate (g + weight_decay w)
+ *     momentum  v' = beta1 v + g + weight_decay w              w' = w - rate v'
+ *     adam      m' = beta1 m + (1 - beta1) g                   v' = beta2 v + (1 - beta2) g^2
+ *               w' = w - rate (m^ / (sqrt(v^) + epsilon) + weight_decay w),
+ *               m^ = m' / (1 - beta1^t), v^ = v' / (1 - beta2^t)
+ *
+ * Learning rates. With warmup > 0 every schedule but `constant` starts with a ramp of that many
+ * steps; ramp(t) = min(1, t / warmup), and 1 without warmup.
+ *
+ *     constant       rate
+ *     linear_warmup  rate ramp(t)
+ *     inverse_sqrt   rate min(ramp(t), sqrt(max(warmup, 1) / t))
+ *     cosine         rate ramp(t) (final + (1 - final) (1 + cos(pi p)) / 2),
+ *                    p = (t - warmup) / (total - warmup) within 0 … 1, and 1 where total <= warmup
+ */
 #ifndef MTF_OPERATION_TABLE_H
 #define MTF_OPERATION_TABLE_H
 
@@ -95,9 +113,9 @@ typedef enum {
     MTF_OP_CLIP_FACTOR,   /* sum of squares -> min(1, limit / its root) */
     MTF_OP_LEARNING_RATE, /* the schedule's rate at this step */
     MTF_OP_SGD,           /* (w, g, rate[, clip]) -> w' */
-    MTF_OP_MOMENTUM, /* (w, g, v, rate[, clip]) -> w', v' ; v' = beta1 v + g, w' = w - rate v' */
-    MTF_OP_ADAM,     /* (w, g, m, v, rate[, clip]) -> w', m', v' ; with weight_decay: AdamW */
-    MTF_OP_ADAFACTOR_MOMENT, /* (old, new) -> b old + (1-b) (new + epsilon), b = 1 - step^-decay */
+    MTF_OP_MOMENTUM,      /* (w, g, v, rate[, clip]) -> w', v' */
+    MTF_OP_ADAM,          /* (w, g, m, v, rate[, clip]) -> w', m', v'; with weight_decay: AdamW */
+    MTF_OP_ADAFACTOR_MOMENT,    /* (old, new) -> b old + (1-b) (new + epsilon), b = 1 - t^-decay */
     MTF_OP_ADAFACTOR_DIRECTION, /* (g, rows, columns, mean of rows) -> g / sqrt(rows columns /
                                    mean), or (g, v) -> g / sqrt(v) */
     MTF_OP_ADAFACTOR_APPLY, /* (w, u, sum of u^2, rate) -> w - rate u / max(1, rms(u)/threshold) */

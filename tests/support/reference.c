@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/reference.h"
+
+#include "layouts/random.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One point of an operation's space, and everything a term may depend on. */
+typedef struct {
+    const MtfReference *reference;
+    const MtfOperation *operation;
+    const MtfAttributes *a;
+    int output;          /* which output is computed */
+    int n;               /* inputs */
+    double *x;           /* the inputs at this point */
+    int64_t *coordinate; /* by dimension */
+    double count;        /* points that meet in one output element */
+    int64_t element;     /* global index of the output element */
+    double t;            /* number of this step, from 1 */
+    uint64_t step;       /* the same from 0 */
+} Point;
+
+typedef double (*Term)(const Point *p);
+
+static const MtfTensor *input(const Point *p, int k) {
+    return mtf_graph_tensor(p->reference->graph, p->operation->inputs[k]);
+}
+
+static const MtfTensor *output(const Point *p) {
+    return mtf_graph_tensor(p->reference->graph, p->operation->outputs[p->output]);
+}
+
+/* The dimension that `whole` has and `part` lacks. */
+static int missing(const MtfShape *whole, const MtfShape *part) {
+    for (int i = 0; i < whole->rank; i++)
+        if (mtf_shape_find(part, whole->dims[i]) < 0)
+            return whole->dims[i];
+    g_return_val_if_reached(0);
+}
+
+static double einsum(const Point *p) {
+    double product = 1;
+    for (int k = 0; k < p->n; k++)
+        product *= p->x[k];
+    return product;
+}
+
+static double add(const Point *p) {
+    double sum = 0;
+    for (int k = 0; k < p->n; k++)
+        sum += p->x[k];
+    return sum;
+}
+
+/* One-line terms; x is the first input, y the second, z the third and so on. */
+#define TERM(name, expression)              \
+    static double name(const Point *p) {    \
+        double x = p->n > 0 ? p->x[0] : 0;  \
+        double y = p->n > 1 ? p->x[1] : 0;  \
+        double z = p->n > 2 ? p->x[2] : 0;  \
+        double u = p->n > 3 ? p->x[3] : 0;  \
+        double v = p->n > 4 ? p->x[4] : 0;  \
+        (void)x, (void)y, (void)z, (void)u; \
+        (void)v;                            \
+        return (expression);                \
+    }
+
+static double sigmoid_of(double x) {
+    return 1 / (1 + exp(-x));
+}
+
+/* gelu(x) = x (1 + tanh(c (x + 0.044715 x^3))) / 2 with c = sqrt(2 / pi). */
+static double gelu_of(double x) {
+    return 0.5 * x * (1 + tanh(sqrt(2 / G_PI) * (x + 0.044715 * x * x * x)));
+}
+
+static double gelu_slope(double x) {
+    double c = sqrt(2 / G_PI), t = tanh(c * (x + 0.044715 * x * x * x));
+    return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * c * (1 + 3 * 0.044715 * x * x);
+}
+
+static double silu_slope(double x) {
+    double s = sigmoid_of(x);
+    return s * (1 + x * (1 - s));
+}
+
+TERM(subtract, x - y)
+TERM(multiply, x *y)
+TERM(divide, x / y)
+TERM(maximum, fmax(x, y))
+TERM(minimum, fmin(x, y))
+TERM(equal, x == y)
+TERM(scale, p->a->factor *x)
+TERM(relu, x > 0 ? x : 0)
+TERM(gelu, gelu_of(x))
+TERM(silu, x *sigmoid_of(x))
+TERM(tanh_term, tanh(x))
+TERM(sigmoid, sigmoid_of(x))
+TERM(exp_term, exp(x))
+TERM(log_term, log(x))
+TERM(sqrt_term, sqrt(x))
+TERM(rsqrt, 1 / sqrt(x))
+TERM(square, x *x)
+TERM(negate, -x)
+TERM(abs_term, fabs(x))
+TERM(sign, (x > 0) - (x < 0))
+TERM(same, x)
+TERM(mean, x / p->count)
+TERM(cast, output(p)->dtype == MTF_I32 ? trunc(x) : x)
+TERM(constant, p->a->value)
+TERM(range, (double)p->coordinate[output(p)->shape.dims[0]])
+TERM(relu_grad, x > 0 ? y : 0)
+TERM(gelu_grad, gelu_slope(x) * y)
+TERM(silu_grad, silu_slope(x) * y)
+TERM(tanh_grad, (1 - x * x) * y)
+TERM(sigmoid_grad, x *(1 - x) * y)
+TERM(softmax_grad, x *(y - z))
+
+/* The statistics' pieces. */
+TERM(sum_exp, exp(x - y))
+TERM(softmax_apply, exp(x - y) / z)
+TERM(variance, (x - y) * (x - y) / p->count)
+TERM(cross_entropy, (x + log(y) - z) * (p->n > 3 ? u : 1))
+
+static bool is_masked(const Point *p) {
+    return p->coordinate[p->a->memory] > p->coordinate[p->a->query];
+}
+
+TERM(causal_mask, is_masked(p) ? -1e30 : x)
+TERM(causal_zero, is_masked(p) ? 0 : x)
+
+static double dropout(const Point *p) {
+    const char *name = p->a->stream != NULL ? p->a->stream : p->operation->name;
+    MtfRandom random = mtf_random_stream(p->reference->seed, name, p->step);
+    return mtf_random_keeps(&random, p->a->rate, p->element) ? p->x[0] / (1 - p->a->rate) : 0;
+}
+
+/* Lookups: at each point of the whole vocabulary, what `id` chooses. */
+static double chosen(const Point *p, int dim, double id, double value) {
+    return (double)p->coordinate[dim] == id ? value : 0;
+}
+
+TERM(embedding, chosen(p, missing(&input(p, 0)->shape, &output(p)->shape), y, x))
+TERM(label_logit, chosen(p, missing(&input(p, 0)->shape, &input(p, 1)->shape), y, x))
+TERM(embedding_grad, chosen(p, missing(&output(p)->shape, &input(p, 1)->shape), x, y))
+
+static double cross_entropy_grad(const Point *p) {
+    const double *x = p->x;
+    int classes = missing(&input(p, 0)->shape, &input(p, 1)->shape);
+    double softmax = exp(x[0] - x[2]) / x[3];
+    return (softmax - chosen(p, classes, x[1], 1)) * x[4] * (p->n > 5 ? x[5] : 1);
+}
+
+static double root_of(const Point *p, double variance_value) {
+    return 1 / sqrt(variance_value + p->a->epsilon);
+}
+
+TERM(normalize, (x - y) * root_of(p, z) * u + (p->n > 4 ? v : 0))
+TERM(normalize_dot, x *(y - z) * root_of(p, u) * v)
+TERM(normalize_scale_grad, x *(y - z) * root_of(p, u))
+
+static double normalize_grad(const Point *p) {
+    const double *x = p->x;
+    const MtfGraph *graph = p->reference->graph;
+    double n = (double)mtf_graph_elements(graph, &input(p, 1)->shape) /
+               (double)mtf_graph_elements(graph, &input(p, 2)->shape);
+    double r = root_of(p, x[3]), normal = (x[1] - x[2]) * r;
+    return r * (x[0] * x[4] - x[5] / n - normal * x[6] / n);
+}
+
+TERM(clip_factor, fmin(1, p->a->limit / sqrt(x)))
+
+static double learning_rate(const Point *p) {
+    const MtfAttributes *a = p->a;
+    const char *schedule = a->schedule != NULL ? a->schedule : "constant";
+    double warm = a->warmup > 0 ? fmin(1, p->t / a->warmup) : 1;
+    if (strcmp(schedule, "constant") == 0)
+        return a->rate;
+    if (strcmp(schedule, "linear_warmup") == 0)
+        return a->rate * warm;
+    if (strcmp(schedule, "inverse_sqrt") == 0)
+        return a->rate * fmin(warm, sqrt(fmax(a->warmup, 1) / p->t));
+    g_assert(strcmp(schedule, "cosine") == 0);
+    double length = a->total - a->warmup;
+    double done = length > 0 ? CLAMP((p->t - a->warmup) / length, 0, 1) : 1;
+    return a->rate * warm * (a->final + (1 - a->final) * (1 + cos(G_PI * done)) / 2);
+}
+
+static double sgd(const Point *p) {
+    const double *x = p->x;
+    double g = x[1] * (p->n > 3 ? x[3] : 1) + p->a->weight_decay * x[0];
+    return x[0] - x[2] * g;
+}
+
+static double momentum(const Point *p) {
+    const double *x = p->x;
+    double g = x[1] * (p->n > 4 ? x[4] : 1) + p->a->weight_decay * x[0];
+    double v = p->a->beta1 * x[2] + g;
+    return p->output == 1 ? v : x[0] - x[3] * v;
+}
+
+static double adam(const Point *p) {
+    const double *x = p->x;
+    const MtfAttributes *a = p->a;
+    double g = x[1] * (p->n > 5 ? x[5] : 1);
+    double m = a->beta1 * x[2] + (1 - a->beta1) * g;
+    double v = a->beta2 * x[3] + (1 - a->beta2) * g * g;
+    if (p->output > 0)
+        return p->output == 1 ? m : v;
+    double m_hat = m / (1 - pow(a->beta1, p->t)), v_hat = v / (1 - pow(a->beta2, p->t));
+    return x[0] - x[4] * (m_hat / (sqrt(v_hat) + a->epsilon) + a->weight_decay * x[0]);
+}
+
+static double adafactor_moment(const Point *p) {
+    double b = 1 - pow(p->t, -p->a->decay);
+    return b * p->x[0] + (1 - b) * (p->x[1] + p->a->epsilon);
+}
+
+TERM(adafactor_direction, p->n == 2 ? x / sqrt(y) : x / sqrt(y * z / u))
+
+static double adafactor_apply(const Point *p) {
+    const double *x = p->x;
+    double n = (double)mtf_graph_elements(p->reference->graph, &output(p)->shape);
+    return x[0] - x[3] * x[1] / fmax(1, sqrt(x[2] / n) / p->a->threshold);
+}
+
+/* The input's value at this point, but at `place` along `dim`. */
+static double at(const Point *p, int k, int dim, int64_t place) {
+    const MtfTensor *tensor = input(p, k);
+    int64_t offset = 0;
+    for (int i = 0; i < tensor->shape.rank; i++) {
+        int d = tensor->shape.dims[i];
+        offset =
+            offset * mtf_graph_size(p->reference->graph, d) + (d == dim ? place : p->coordinate[d]);
+    }
+    return p->reference->values[p->operation->inputs[k]][offset];
+}
+
+static int64_t size_of(const Point *p, int dim) {
+    return mtf_graph_size(p->reference->graph, dim);
+}
+
+static double log_sum_exp(const Point *p, int dim) {
+    double highest = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < size_of(p, dim); i++)
+        highest = fmax(highest, at(p, 0, dim, i));
+    for (int64_t i = 0; i < size_of(p, dim); i++)
+        sum += exp(at(p, 0, dim, i) - highest);
+    return highest + log(sum);
+}
+
+TERM(softmax, exp(x - log_sum_exp(p, p->a->dimension)))
+
+static double layer_norm(const Point *p) {
+    int dim = p->a->dimension;
+    double n = (double)size_of(p, dim), average = 0, spread = 0;
+    for (int64_t i = 0; i < size_of(p, dim); i++)
+        average += at(p, 0, dim, i) / n;
+    for (int64_t i = 0; i < size_of(p, dim); i++)
+        spread += pow(at(p, 0, dim, i) - average, 2) / n;
+    return (p->x[0] - average) / sqrt(spread + p->a->epsilon) * p->x[1] + (p->n > 2 ? p->x[2] : 0);
+}
+
+/* Evaluated at every class; only the label's counts. */
+static double softmax_cross_entropy(const Point *p) {
+    int classes = missing(&input(p, 0)->shape, &input(p, 1)->shape);
+    if ((double)p->coordinate[classes] != p->x[1])
+        return 0;
+    return (log_sum_exp(p, classes) - p->x[0]) * (p->n > 2 ? p->x[2] : 1);
+}
+
+static const Term terms[MTF_OPERATIONS] = {
+    [MTF_OP_EINSUM] = einsum,
+    [MTF_OP_ADD] = add,
+    [MTF_OP_SUBTRACT] = subtract,
+    [MTF_OP_MULTIPLY] = multiply,
+    [MTF_OP_DIVIDE] = divide,
+    [MTF_OP_MAXIMUM] = maximum,
+    [MTF_OP_MINIMUM] = minimum,
+    [MTF_OP_EQUAL] = equal,
+    [MTF_OP_SCALE] = scale,
+    [MTF_OP_RELU] = relu,
+    [MTF_OP_GELU] = gelu,
+    [MTF_OP_SILU] = silu,
+    [MTF_OP_TANH] = tanh_term,
+    [MTF_OP_SIGMOID] = sigmoid,
+    [MTF_OP_EXP] = exp_term,
+    [MTF_OP_LOG] = log_term,
+    [MTF_OP_SQRT] = sqrt_term,
+    [MTF_OP_RSQRT] = rsqrt,
+    [MTF_OP_SQUARE] = square,
+    [MTF_OP_NEGATE] = negate,
+    [MTF_OP_ABS] = abs_term,
+    [MTF_OP_SIGN] = sign,
+    [MTF_OP_REDUCE_SUM] = same,
+    [MTF_OP_REDUCE_MEAN] = mean,
+    [MTF_OP_REDUCE_MAX] = same,
+    [MTF_OP_RENAME] = same,
+    [MTF_OP_TRANSPOSE] = same,
+    [MTF_OP_BROADCAST] = same,
+    [MTF_OP_CAST] = cast,
+    [MTF_OP_STOP_GRADIENT] = same,
+    [MTF_OP_CONSTANT] = constant,
+    [MTF_OP_RANGE] = range,
+    [MTF_OP_DROPOUT] = dropout,
+    [MTF_OP_CAUSAL_MASK] = causal_mask,
+    [MTF_OP_EMBEDDING] = embedding,
+    [MTF_OP_SOFTMAX] = softmax,
+    [MTF_OP_LAYER_NORM] = layer_norm,
+    [MTF_OP_SOFTMAX_CROSS_ENTROPY] = softmax_cross_entropy,
+    [MTF_OP_SUM_EXP] = sum_exp,
+    [MTF_OP_SOFTMAX_APPLY] = softmax_apply,
+    [MTF_OP_VARIANCE] = variance,
+    [MTF_OP_NORMALIZE] = normalize,
+    [MTF_OP_LABEL_LOGIT] = label_logit,
+    [MTF_OP_CROSS_ENTROPY] = cross_entropy,
+    [MTF_OP_RELU_GRAD] = relu_grad,
+    [MTF_OP_GELU_GRAD] = gelu_grad,
+    [MTF_OP_SILU_GRAD] = silu_grad,
+    [MTF_OP_TANH_GRAD] = tanh_grad,
+    [MTF_OP_SIGMOID_GRAD] = sigmoid_grad,
+    [MTF_OP_CAUSAL_ZERO] = causal_zero,
+    [MTF_OP_EMBEDDING_GRAD] = embedding_grad,
+    [MTF_OP_SOFTMAX_GRAD] = softmax_grad,
+    [MTF_OP_NORMALIZE_DOT] = normalize_dot,
+    [MTF_OP_NORMALIZE_SCALE_GRAD] = normalize_scale_grad,
+    [MTF_OP_NORMALIZE_GRAD] = normalize_grad,
+    [MTF_OP_CROSS_ENTROPY_GRAD] = cross_entropy_grad,
+    [MTF_OP_CLIP_FACTOR] = clip_factor,
+    [MTF_OP_LEARNING_RATE] = learning_rate,
+    [MTF_OP_SGD] = sgd,
+    [MTF_OP_MOMENTUM] = momentum,
+    [MTF_OP_ADAM] = adam,
+    [MTF_OP_ADAFACTOR_MOMENT] = adafactor_moment,
+    [MTF_OP_ADAFACTOR_DIRECTION] = adafactor_direction,
+    [MTF_OP_ADAFACTOR_APPLY] = adafactor_apply,
+};
+
+/* The dimensions of all the operation's tensors, each once; of a rename only the new name. */
+static MtfShape space_of(const MtfGraph *graph, const MtfOperation *operation) {
+    MtfShape space = mtf_graph_tensor(graph, operation->outputs[0])->shape;
+    for (int k = 0; k < operation->n_inputs && operation->kind != MTF_OP_RENAME; k++) {
+        const MtfShape *shape = &mtf_graph_tensor(graph, operation->inputs[k])->shape;
+        for (int i = 0; i < shape->rank; i++)
+            if (mtf_shape_find(&space, shape->dims[i]) < 0)
+                g_assert(mtf_shape_append(&space, shape->dims[i]));
+    }
+    return space;
+}
+
+static int64_t offset_of(const Point *p, const MtfShape *shape) {
+    int64_t offset = 0;
+    for (int i = 0; i < shape->rank; i++)
+        offset = offset * size_of(p, shape->dims[i]) + p->coordinate[shape->dims[i]];
+    return offset;
+}
+
+/* Sets the coordinates of the `number`-th point of `space`. */
+static void move_to(Point *p, const MtfShape *space, int64_t number) {
+    for (int i = space->rank - 1; i >= 0; i--) {
+        p->coordinate[space->dims[i]] = number % size_of(p, space->dims[i]);
+        number /= size_of(p, space->dims[i]);
+    }
+    if (p->operation->kind == MTF_OP_RENAME)
+        p->coordinate[p->a->from] = p->coordinate[p->a->to];
+    for (int k = 0; k < p->n; k++)
+        p->x[k] = p->reference->values[p->operation->inputs[k]][offset_of(p, &input(p, k)->shape)];
+    p->element = offset_of(p, &output(p)->shape);
+}
+
+static void evaluate_output(Point *p, const MtfShape *space) {
+    bool largest = p->operation->kind == MTF_OP_REDUCE_MAX;
+    double *result = p->reference->values[p->operation->outputs[p->output]];
+    int64_t elements = mtf_graph_elements(p->reference->graph, &output(p)->shape);
+    int64_t points = mtf_graph_elements(p->reference->graph, space);
+    p->count = (double)points / (double)elements;
+    for (int64_t i = 0; i < elements; i++)
+        result[i] = largest ? -INFINITY : 0;
+    for (int64_t i = 0; i < points; i++) {
+        move_to(p, space, i);
+        double term = terms[p->operation->kind](p);
+        result[p->element] = largest ? fmax(result[p->element], term) : result[p->element] + term;
+    }
+}
+
+static void evaluate(MtfReference *reference, const MtfOperation *operation, uint64_t step) {
+    g_autofree double *x = g_new0(double, operation->n_inputs);
+    g_autofree int64_t *coordinate = g_new0(int64_t, reference->graph->dimensions->len);
+    MtfShape space = space_of(reference->graph, operation);
+    for (int k = 0; k < operation->n_outputs; k++) {
+        Point point = { .reference = reference,
+                        .operation = operation,
+                        .a = &operation->attributes,
+                        .output = k,
+                        .n = operation->n_inputs,
+                        .x = x,
+                        .coordinate = coordinate,
+                        .t = (double)step + 1,
+                        .step = step };
+        evaluate_output(&point, &space);
+    }
+}
+
+MtfReference *mtf_reference_new(const MtfGraph *graph, uint64_t seed) {
+    MtfReference *reference = g_new0(MtfReference, 1);
+    reference->graph = graph;
+    reference->seed = seed;
+    reference->values = g_new0(double *, graph->tensors->len);
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        int64_t elements = mtf_graph_elements(graph, &tensor->shape);
+        reference->values[t] = g_new0(double, elements);
+        MtfRandom random = mtf_random_initial_stream(seed, tensor->name);
+        for (int64_t i = 0; i < elements && tensor->source == MTF_SOURCE_VARIABLE; i++)
+            reference->values[t][i] = mtf_random_initial(&random, &tensor->init, i);
+    }
+    return reference;
+}
+
+void mtf_reference_free(MtfReference *reference) {
+    if (reference == NULL)
+        return;
+    for (guint t = 0; t < reference->graph->tensors->len; t++)
+        g_free(reference->values[t]);
+    g_free(reference->values);
+    g_free(reference);
+}
+
+/* How many values an int32 input may take: what its readers choose from. */
+static int64_t choices(const MtfGraph *graph, int tensor) {
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *operation = mtf_graph_operation(graph, i);
+        if (operation->n_inputs < 2 || operation->inputs[1] != tensor)
+            continue;
+        const MtfShape *from = &mtf_graph_tensor(graph, operation->inputs[0])->shape;
+        const MtfShape *chosen_by = operation->kind == MTF_OP_EMBEDDING
+                                        ? &mtf_graph_tensor(graph, operation->outputs[0])->shape
+                                        : &mtf_graph_tensor(graph, tensor)->shape;
+        return mtf_graph_size(graph, missing(from, chosen_by));
+    }
+    return 2;
+}
+
+void mtf_reference_fill_inputs(MtfReference *reference, uint64_t seed) {
+    const MtfGraph *graph = reference->graph;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (tensor->source != MTF_SOURCE_INPUT)
+            continue;
+        MtfRandom random = mtf_random_stream(seed, tensor->name, 0);
+        for (int64_t i = 0; i < mtf_graph_elements(graph, &tensor->shape); i++) {
+            double uniform = mtf_random_uniform(&random, i);
+            if (tensor->dtype == MTF_I32)
+                reference->values[t][i] = floor(uniform * (double)choices(graph, t));
+            else if (tensor->feed == MTF_FEED_MASK)
+                reference->values[t][i] = uniform < 0.75;
+            else
+                reference->values[t][i] = mtf_random_normal(&random, i);
+        }
+    }
+}
+
+void mtf_reference_run(MtfReference *reference, uint64_t step) {
+    for (int i = 0; i < (int)reference->graph->operations->len; i++)
+        evaluate(reference, mtf_graph_operation(reference->graph, i), step);
+}
+
+void mtf_reference_update(MtfReference *reference) {
+    for (guint i = 0; i < reference->graph->updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(reference->graph->updates, MtfUpdate, i);
+        const MtfShape *shape = &mtf_graph_tensor(reference->graph, update->variable)->shape;
+        memcpy(reference->values[update->variable], reference->values[update->value],
+               sizeof(double) * (size_t)mtf_graph_elements(reference->graph, shape));
+    }
+}
+
+double *mtf_reference_find(const MtfReference *reference, const char *name) {
+    int tensor = mtf_graph_find_tensor(reference->graph, name);
+    g_assert(tensor >= 0);
+    return reference->values[tensor];
+}
