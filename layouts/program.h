@@ -46,10 +46,10 @@ typedef struct {
 } MtfInstruction;
 
 typedef struct {
-    const MtfGraph *graph; /* borrowed */
-    MtfLayout *layout;     /* owned copy */
-    GArray *instructions;  /* MtfInstruction */
-    GArray *buffers;       /* MtfBuffer */
+    const MtfGraph *graph;   /* borrowed */
+    const MtfLayout *layout; /* borrowed */
+    GArray *instructions;    /* MtfInstruction */
+    GArray *buffers;         /* MtfBuffer */
     int *tensor_buffers; /* for inputs and variables: the buffer that holds them between steps; for
                             results: the one they are kept in; -1 when there is none */
 } MtfProgram;
@@ -72,6 +72,17 @@ int mtf_program_length(const MtfProgram *program);
 /* The tensor a step moves. */
 const MtfTensor *mtf_step_tensor(const MtfProgram *program, const MtfInstruction *instruction);
 
+/* Whether the pieces a step gathers or scatters lie one after another in memory, so that it needs
+ * no scratch: every dimension before the one concerned has at most one element locally. */
+bool mtf_step_is_contiguous(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                            const MtfStep *step);
+
+/* Elements of scratch a collective step needs, on the processor that needs most: allgather the
+ * gathered result and reduce-scatter the whole input unless contiguous; all-to-all what is sent
+ * followed by what is received. */
+int64_t mtf_step_scratch(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                         const MtfStep *step);
+
 /* A collective instruction's payload on `rank` in bytes (mtf_step_payload times the element size).
  */
 int64_t mtf_instruction_payload(const MtfProgram *program, int index, int rank);
@@ -86,7 +97,7 @@ int mtf_instruction_calls(const MtfProgram *program, int index);
  * buffers, instructions. Free with g_free. */
 char *mtf_program_digest(const MtfProgram *program);
 
-/* One line a instruction, for people; free with g_free. */
+/* One line an instruction, for people; free with g_free. */
 char *mtf_program_format(const MtfProgram *program);
 
 /* What a collective serves, for reports: traffic that scales with the model, apart from the small

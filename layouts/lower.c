@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Lowering: for each operation in turn, bring its inputs into the placements its strategy wants,
+ * run its kernel, and bring its outputs into the placements the layout keeps them in. Then
+ * lifetimes are read off, and outputs take the place of inputs that die. */
+#include "layouts/kernel_scratch.h"
+#include "layouts/program.h"
+
+#include <string.h>
+
+typedef struct {
+    MtfProgram *program;
+    const MtfGraph *graph;
+    const MtfMesh *mesh;
+    bool shares;           /* copies serve several operations */
+    int *newest_copy;      /* for each tensor: a buffer that holds it, or -1 */
+    GArray *older_copy;    /* for each buffer: the next buffer that holds the same tensor, or -1 */
+    int *last_reader;      /* for each variable that is updated: the last operation that reads it */
+    int *updated_variable; /* for each tensor: the variable whose next value it is, or -1 */
+} Lowering;
+
+static MtfBuffer *buffer_at(const Lowering *lowering, int buffer) {
+    return mtf_program_buffer(lowering->program, buffer);
+}
+
+static int new_buffer(Lowering *lowering, const MtfBuffer *buffer) {
+    int id = (int)lowering->program->buffers->len;
+    MtfBuffer copy = *buffer;
+    copy.storage = id;
+    g_array_append_val(lowering->program->buffers, copy);
+    int none = -1;
+    g_array_append_val(lowering->older_copy, none);
+    return id;
+}
+
+static int new_scratch(Lowering *lowering, int64_t bytes, MtfMemoryKind memory) {
+    return new_buffer(lowering, &(MtfBuffer){ .tensor = -1,
+                                              .placement = mtf_placement_whole(),
+                                              .memory = memory,
+                                              .bytes = bytes });
+}
+
+static int new_copy(Lowering *lowering, int tensor, const MtfPlacement *placement,
+                    MtfMemoryKind memory) {
+    const MtfTensor *t = mtf_graph_tensor(lowering->graph, tensor);
+    int64_t elements = mtf_largest_elements(lowering->graph, lowering->mesh, &t->shape, placement);
+    return new_buffer(lowering, &(MtfBuffer){ .tensor = tensor,
+                                              .placement = *placement,
+                                              .memory = memory,
+                                              .bytes = elements * mtf_dtype_bytes(t->dtype) });
+}
+
+/* Makes `buffer` known as a copy of its tensor. */
+static void publish(Lowering *lowering, int buffer) {
+    int tensor = buffer_at(lowering, buffer)->tensor;
+    g_array_index(lowering->older_copy, int, buffer) = lowering->newest_copy[tensor];
+    lowering->newest_copy[tensor] = buffer;
+}
+
+/* The buffer of an input or variable, made on first use; results must have been computed. */
+static int stored_buffer(Lowering *lowering, int tensor) {
+    int *stored = &lowering->program->tensor_buffers[tensor];
+    if (*stored >= 0)
+        return *stored;
+    const MtfTensor *t = mtf_graph_tensor(lowering->graph, tensor);
+    *stored = new_copy(lowering, tensor, &lowering->program->layout->tensors[tensor], t->memory);
+    buffer_at(lowering, *stored)->persistent = t->producer < 0;
+    publish(lowering, *stored);
+    return *stored;
+}
+
+/* ---- Resharding ---------------------------------------------------------------------------- */
+
+static void emit_step(Lowering *lowering, int operation, const MtfStep *step, int source,
+                      int target) {
+    const MtfTensor *tensor =
+        mtf_graph_tensor(lowering->graph, buffer_at(lowering, source)->tensor);
+    int64_t element = mtf_dtype_bytes(tensor->dtype);
+    int64_t scratch_elements =
+        mtf_step_scratch(lowering->graph, lowering->mesh, &tensor->shape, step);
+    int64_t payload =
+        mtf_step_largest_payload(lowering->graph, lowering->mesh, &tensor->shape, step);
+    MtfInstruction instruction = {
+        .kind = MTF_INSTRUCTION_STEP,
+        .operation = operation,
+        .step = *step,
+        .n_inputs = 1,
+        .inputs = g_memdup2(&source, sizeof source),
+        .n_outputs = 1,
+        .outputs = { target },
+        .scratch = -1,
+        .kernel_class = MTF_CLASS_MOVE,
+        .payload_bytes = payload * element,
+        .traffic_bytes = 2.0 * (double)(scratch_elements * element),
+    };
+    if (scratch_elements > 0)
+        instruction.scratch =
+            new_scratch(lowering, scratch_elements * element, MTF_MEMORY_COMMUNICATION);
+    if (!mtf_step_is_collective(step->kind))
+        instruction.traffic_bytes = 2.0 * (double)buffer_at(lowering, target)->bytes;
+    g_array_append_val(lowering->program->instructions, instruction);
+}
+
+/* Walks `path` from buffer `source`; the last step writes `target`, or a new buffer when that is
+ * -1. Returns the buffer at the end. */
+static int emit_path(Lowering *lowering, int operation, const MtfPath *path, int source, int target,
+                     MtfMemoryKind memory) {
+    int tensor = buffer_at(lowering, source)->tensor;
+    for (int i = 0; i < path->n_steps; i++) {
+        bool last = i + 1 == path->n_steps;
+        int next =
+            last && target >= 0 ? target : new_copy(lowering, tensor, &path->steps[i].to, memory);
+        emit_step(lowering, operation, &path->steps[i], source, next);
+        source = next;
+    }
+    return source;
+}
+
+static void find_path(const Lowering *lowering, int buffer, const MtfPlacement *placement,
+                      MtfPath *path) {
+    const MtfBuffer *source = buffer_at(lowering, buffer);
+    const MtfShape *shape = &mtf_graph_tensor(lowering->graph, source->tensor)->shape;
+    mtf_reshard_path(lowering->graph, lowering->mesh, shape, &source->placement, placement, path);
+}
+
+/* The copy of a tensor from which `placement` is reached most cheaply, and the path there. */
+static int nearest_copy(const Lowering *lowering, int stored, const MtfPlacement *placement,
+                        MtfPath *path) {
+    int best = stored;
+    find_path(lowering, stored, placement, path);
+    int copy = lowering->newest_copy[buffer_at(lowering, stored)->tensor];
+    for (; copy >= 0 && path->n_steps > 0; copy = g_array_index(lowering->older_copy, int, copy)) {
+        MtfPath other;
+        find_path(lowering, copy, placement, &other);
+        if (other.n_steps > 0 && other.cost >= path->cost)
+            continue;
+        *path = other;
+        best = copy;
+    }
+    return best;
+}
+
+/* A buffer that holds `tensor` in `placement`. */
+static int obtain(Lowering *lowering, int operation, int tensor, const MtfPlacement *placement) {
+    int stored = stored_buffer(lowering, tensor);
+    if (mtf_placement_equal(&buffer_at(lowering, stored)->placement, placement))
+        return stored;
+    MtfPath path;
+    int source = nearest_copy(lowering, stored, placement, &path);
+    int copy = emit_path(lowering, operation, &path, source, -1, MTF_MEMORY_COMMUNICATION);
+    if (copy != source && lowering->shares)
+        publish(lowering, copy);
+    return copy;
+}
+
+/* ---- Kernels ------------------------------------------------------------------------------- */
+
+/* The largest local size of every index of the iteration space, and their product. */
+static double local_points(const Lowering *lowering, const MtfIteration *iteration,
+                           const MtfStrategy *strategy, int64_t *sizes) {
+    double points = 1;
+    for (int i = 0; i < iteration->n; i++) {
+        int64_t parts = 1;
+        for (int a = 0; a < lowering->mesh->n_axes; a++)
+            if (strategy->axis[a] == i)
+                parts *= lowering->mesh->axes[a].size;
+        sizes[i] = (iteration->index[i].size + parts - 1) / parts;
+        points *= (double)sizes[i];
+    }
+    return points;
+}
+
+/* Bytes read and written; an input that is read sparsely counts as much as the output. */
+static double kernel_traffic(const Lowering *lowering, const MtfInstruction *instruction,
+                             bool gathers) {
+    double output_bytes = 0, input_bytes = 0;
+    for (int k = 0; k < instruction->n_outputs; k++)
+        output_bytes += (double)buffer_at(lowering, instruction->outputs[k])->bytes;
+    for (int k = 0; k < instruction->n_inputs; k++) {
+        double bytes = (double)buffer_at(lowering, instruction->inputs[k])->bytes;
+        input_bytes += gathers && k == 0 ? MIN(bytes, output_bytes) : bytes;
+    }
+    return input_bytes + output_bytes;
+}
+
+static void measure_kernel(Lowering *lowering, const MtfIteration *iteration,
+                           MtfInstruction *instruction) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, instruction->operation);
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    int64_t sizes[MTF_MAX_INDEXES];
+    double points = local_points(
+        lowering, iteration, &lowering->program->layout->operations[instruction->operation], sizes);
+    int products = MAX(1, op->n_inputs - 1);
+    instruction->kernel_class = row->kernel_class;
+    instruction->multiply_adds = op->kind == MTF_OP_EINSUM ? points * products : 0;
+    instruction->flops = op->kind == MTF_OP_EINSUM ? 2 * points * products : row->flops * points;
+    instruction->traffic_bytes = kernel_traffic(lowering, instruction, row->gathers);
+    int64_t scratch_bytes =
+        mtf_operation_scratch_bytes(lowering->graph, instruction->operation, iteration, sizes);
+    if (scratch_bytes > 0)
+        instruction->scratch = new_scratch(lowering, scratch_bytes, MTF_MEMORY_WORKSPACE);
+}
+
+static void emit_kernel(Lowering *lowering, int operation, const MtfIteration *iteration,
+                        int *inputs) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
+    const MtfStrategy *strategy = &lowering->program->layout->operations[operation];
+    MtfInstruction instruction = {
+        .kind = MTF_INSTRUCTION_KERNEL,
+        .operation = operation,
+        .n_inputs = op->n_inputs,
+        .inputs = inputs,
+        .n_outputs = op->n_outputs,
+        .scratch = -1,
+    };
+    for (int k = 0; k < op->n_outputs; k++) {
+        MtfPlacement placement =
+            mtf_strategy_output(lowering->graph, operation, iteration, strategy, k);
+        instruction.outputs[k] =
+            new_copy(lowering, op->outputs[k], &placement,
+                     mtf_graph_tensor(lowering->graph, op->outputs[k])->memory);
+    }
+    measure_kernel(lowering, iteration, &instruction);
+    g_array_append_val(lowering->program->instructions, instruction);
+}
+
+/* Brings output `k` of the kernel just emitted into the placement it is kept in. */
+static void keep_output(Lowering *lowering, int operation, int tensor, int produced) {
+    const MtfPlacement *kept = &lowering->program->layout->tensors[tensor];
+    MtfPath path;
+    find_path(lowering, produced, kept, &path);
+    MtfMemoryKind memory = mtf_graph_tensor(lowering->graph, tensor)->memory;
+    int stored = emit_path(lowering, operation, &path, produced, -1, memory);
+    lowering->program->tensor_buffers[tensor] = stored;
+    publish(lowering, stored);
+}
+
+/* ---- Updates of variables ------------------------------------------------------------------ */
+
+/* Whether the kernel that wrote `value` may write it over `variable`: it does not read the
+ * variable, or reads it only as the input that this output may overwrite. */
+static bool may_overwrite(const Lowering *lowering, const MtfInstruction *kernel, int value,
+                          int variable) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, kernel->operation);
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    int output = 0;
+    while (kernel->outputs[output] != value)
+        output++;
+    for (int k = 0; k < kernel->n_inputs; k++) {
+        bool allowed =
+            output == 0 ? k < 32 && (row->in_place >> k & 1) : row->outputs_like[output] == k;
+        if (kernel->inputs[k] == variable && !allowed)
+            return false;
+    }
+    return true;
+}
+
+/* The kernel among the newest instructions that wrote `buffer`, or NULL when a step did. */
+static const MtfInstruction *writing_kernel(const Lowering *lowering, int buffer) {
+    for (int i = mtf_program_length(lowering->program) - 1; i >= 0; i--) {
+        const MtfInstruction *instruction = mtf_program_instruction(lowering->program, i);
+        for (int k = 0; k < instruction->n_outputs; k++)
+            if (instruction->outputs[k] == buffer)
+                return instruction->kind == MTF_INSTRUCTION_KERNEL ? instruction : NULL;
+    }
+    return NULL;
+}
+
+/* Moves a variable's next value into the variable's buffer; where the kernel can write it there
+ * itself, by sharing the storage. */
+static void emit_update(Lowering *lowering, int operation, int variable, int value) {
+    int target = stored_buffer(lowering, variable);
+    int source = lowering->program->tensor_buffers[value];
+    MtfPath path;
+    find_path(lowering, source, &buffer_at(lowering, target)->placement, &path);
+    if (path.n_steps > 0) {
+        emit_path(lowering, operation, &path, source, target, MTF_MEMORY_COMMUNICATION);
+        return;
+    }
+    const MtfInstruction *kernel = writing_kernel(lowering, source);
+    if (lowering->last_reader[variable] <= operation && kernel != NULL &&
+        kernel->operation == operation && may_overwrite(lowering, kernel, source, target)) {
+        buffer_at(lowering, source)->storage = target;
+        return;
+    }
+    MtfPlacement placement = buffer_at(lowering, source)->placement;
+    MtfStep step = { .kind = MTF_STEP_COPY, .from = placement, .to = placement };
+    emit_step(lowering, operation, &step, source, target);
+}
+
+/* Updates whose variable is not read any more run at once; the others when the step ends. */
+static void emit_ripe_updates(Lowering *lowering, int operation) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
+    for (int k = 0; k < op->n_outputs; k++) {
+        int variable = lowering->updated_variable[op->outputs[k]];
+        if (variable >= 0 && lowering->last_reader[variable] <= operation)
+            emit_update(lowering, operation, variable, op->outputs[k]);
+    }
+}
+
+static void emit_late_updates(Lowering *lowering) {
+    const GArray *updates = lowering->graph->updates;
+    for (guint i = 0; i < updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(updates, MtfUpdate, i);
+        int producer = mtf_graph_tensor(lowering->graph, update->value)->producer;
+        if (producer < 0 || lowering->last_reader[update->variable] > producer)
+            emit_update(lowering, MAX(producer, 0), update->variable, update->value);
+    }
+}
+
+static void emit_operation(Lowering *lowering, int operation) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
+    const MtfStrategy *strategy = &lowering->program->layout->operations[operation];
+    MtfIteration iteration;
+    mtf_operation_iteration(lowering->graph, operation, &iteration);
+    int *inputs = g_new(int, op->n_inputs);
+    for (int k = 0; k < op->n_inputs; k++) {
+        MtfPlacement placement =
+            mtf_strategy_input(lowering->graph, operation, &iteration, strategy, k);
+        inputs[k] = obtain(lowering, operation, op->inputs[k], &placement);
+    }
+    emit_kernel(lowering, operation, &iteration, inputs);
+    int produced[MTF_MAX_OUTPUTS];
+    int kernel = mtf_program_length(lowering->program) - 1;
+    memcpy(produced, mtf_program_instruction(lowering->program, kernel)->outputs, sizeof produced);
+    for (int k = 0; k < op->n_outputs; k++)
+        keep_output(lowering, operation, op->outputs[k], produced[k]);
+    emit_ripe_updates(lowering, operation);
+}
+
+/* ---- Lifetimes ----------------------------------------------------------------------------- */
+
+static int root(const MtfProgram *program, int buffer) {
+    while (mtf_program_buffer(program, buffer)->storage != buffer)
+        buffer = mtf_program_buffer(program, buffer)->storage;
+    return buffer;
+}
+
+static void touch(MtfProgram *program, int buffer, int instruction) {
+    MtfBuffer *owner = mtf_program_buffer(program, root(program, buffer));
+    owner->first = MIN(owner->first, instruction);
+    owner->last = MAX(owner->last, instruction);
+}
+
+static void read_lifetimes(MtfProgram *program) {
+    int n = mtf_program_length(program);
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        mtf_program_buffer(program, b)->first = n;
+        mtf_program_buffer(program, b)->last = -1;
+    }
+    for (int i = 0; i < n; i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        for (int k = 0; k < instruction->n_inputs; k++)
+            touch(program, instruction->inputs[k], i);
+        for (int k = 0; k < instruction->n_outputs; k++)
+            touch(program, instruction->outputs[k], i);
+        if (instruction->scratch >= 0)
+            touch(program, instruction->scratch, i);
+    }
+    int loss = program->graph->loss;
+    if (loss >= 0 && program->tensor_buffers[loss] >= 0)
+        touch(program, program->tensor_buffers[loss], n - 1);
+}
+
+/* Whether two buffers hold slices of the same sizes in the same order on every rank. */
+static bool same_slices(const MtfProgram *program, int a, int b) {
+    const MtfBuffer *x = mtf_program_buffer(program, a), *y = mtf_program_buffer(program, b);
+    const MtfTensor *s = mtf_graph_tensor(program->graph, x->tensor);
+    const MtfTensor *t = mtf_graph_tensor(program->graph, y->tensor);
+    if (s->dtype != t->dtype || s->shape.rank != t->shape.rank)
+        return false;
+    for (int i = 0; i < s->shape.rank; i++) {
+        int d = s->shape.dims[i], e = t->shape.dims[i];
+        if (mtf_graph_size(program->graph, d) != mtf_graph_size(program->graph, e) ||
+            mtf_placement_split_axes(&x->placement, d) !=
+                mtf_placement_split_axes(&y->placement, e))
+            return false;
+    }
+    return true;
+}
+
+/* Bit k: output 0 may overwrite input k of the instruction. */
+static unsigned overwritable(const MtfProgram *program, const MtfInstruction *instruction) {
+    if (instruction->kind == MTF_INSTRUCTION_KERNEL)
+        return mtf_operation_row(mtf_graph_operation(program->graph, instruction->operation)->kind)
+            ->in_place;
+    MtfStepKind kind = instruction->step.kind;
+    return kind == MTF_STEP_ALLREDUCE || kind == MTF_STEP_CONCEAL;
+}
+
+/* Whether the instruction reads `storage` only through inputs that output 0 may overwrite. */
+static bool reads_only_overwritable(const MtfProgram *program, const MtfInstruction *instruction,
+                                    unsigned mask, int storage) {
+    for (int k = 0; k < instruction->n_inputs; k++)
+        if (root(program, instruction->inputs[k]) == storage &&
+            !(mask >> MIN(k, 31) & 1 &&
+              same_slices(program, instruction->inputs[k], instruction->outputs[0])))
+            return false;
+    return true;
+}
+
+/* Output 0 takes the storage of the first input that dies here and may be overwritten. */
+static void share_storage(MtfProgram *program, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    unsigned mask = overwritable(program, instruction);
+    MtfBuffer *output = mtf_program_buffer(program, instruction->outputs[0]);
+    if (output->storage != instruction->outputs[0] || output->persistent)
+        return;
+    for (int k = 0; k < instruction->n_inputs; k++) {
+        int storage = root(program, instruction->inputs[k]);
+        MtfBuffer *owner = mtf_program_buffer(program, storage);
+        if (owner->persistent || owner->last != index || owner->bytes < output->bytes ||
+            !reads_only_overwritable(program, instruction, mask, storage) ||
+            !same_slices(program, instruction->inputs[k], instruction->outputs[0]))
+            continue;
+        output->storage = storage;
+        owner->last = MAX(owner->last, output->last);
+        return;
+    }
+}
+
+/* Points every buffer at the owner of its bytes and gives persistent ones the whole step. */
+static void settle_storages(MtfProgram *program) {
+    int n = mtf_program_length(program);
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        MtfBuffer *buffer = mtf_program_buffer(program, b);
+        buffer->storage = root(program, b);
+        if (buffer->persistent) {
+            buffer->first = 0;
+            buffer->last = MAX(n - 1, 0);
+        }
+    }
+}
+
+/* ---- Entry --------------------------------------------------------------------------------- */
+
+static int *filled(guint n, int value) {
+    int *array = g_new(int, n + 1);
+    for (guint i = 0; i < n; i++)
+        array[i] = value;
+    return array;
+}
+
+static void free_instruction(gpointer data) {
+    g_free(((MtfInstruction *)data)->inputs);
+}
+
+static MtfProgram *program_new(const MtfGraph *graph, const MtfLayout *layout) {
+    MtfProgram *program = g_new0(MtfProgram, 1);
+    program->graph = graph;
+    program->layout = layout;
+    program->instructions = g_array_new(FALSE, TRUE, sizeof(MtfInstruction));
+    g_array_set_clear_func(program->instructions, free_instruction);
+    program->buffers = g_array_new(FALSE, TRUE, sizeof(MtfBuffer));
+    program->tensor_buffers = filled(graph->tensors->len, -1);
+    return program;
+}
+
+static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLayout *layout) {
+    guint n = graph->tensors->len;
+    *lowering = (Lowering){
+        .program = program_new(graph, layout),
+        .graph = graph,
+        .mesh = &layout->mesh,
+        .shares = layout->rules == NULL,
+        .newest_copy = filled(n, -1),
+        .older_copy = g_array_new(FALSE, FALSE, sizeof(int)),
+        .last_reader = filled(n, -1),
+        .updated_variable = filled(n, -1),
+    };
+    for (guint i = 0; i < graph->updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
+        lowering->updated_variable[update->value] = update->variable;
+    }
+}
+
+static void lowering_clear(Lowering *lowering) {
+    g_free(lowering->newest_copy);
+    g_free(lowering->last_reader);
+    g_free(lowering->updated_variable);
+    g_array_unref(lowering->older_copy);
+}
+
+MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout) {
+    Lowering lowering;
+    lowering_init(&lowering, graph, layout);
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        for (int k = 0; k < op->n_inputs; k++)
+            lowering.last_reader[op->inputs[k]] = i;
+    }
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        if (mtf_graph_tensor(graph, t)->producer < 0)
+            stored_buffer(&lowering, t);
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        emit_operation(&lowering, i);
+    emit_late_updates(&lowering);
+    MtfProgram *program = lowering.program;
+    read_lifetimes(program);
+    for (int i = 0; i < mtf_program_length(program); i++)
+        share_storage(program, i);
+    settle_storages(program);
+    lowering_clear(&lowering);
+    return program;
+}
+
+MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, int operation) {
+    Lowering lowering;
+    lowering_init(&lowering, graph, layout);
+    emit_operation(&lowering, operation);
+    read_lifetimes(lowering.program);
+    settle_storages(lowering.program);
+    lowering_clear(&lowering);
+    return lowering.program;
+}
