@@ -44,32 +44,65 @@ int mtf_command_line_fail(const char *program, GError *error) {
 
 static const struct {
     const char *name;
-    double bytes;
+    int64_t bytes;
 } units[] = {
-    { "", 1 },      { "B", 1 },        { "kB", 1e3 },     { "MB", 1e6 },     { "GB", 1e9 },
-    { "TB", 1e12 }, { "KiB", 0x1p10 }, { "MiB", 0x1p20 }, { "GiB", 0x1p30 }, { "TiB", 0x1p40 },
+    { "", 1 },
+    { "B", 1 },
+    { "kB", 1000 },
+    { "MB", 1000000 },
+    { "GB", 1000000000 },
+    { "TB", 1000000000000 },
+    { "KiB", INT64_C(1) << 10 },
+    { "MiB", INT64_C(1) << 20 },
+    { "GiB", INT64_C(1) << 30 },
+    { "TiB", INT64_C(1) << 40 },
 };
+
+#define MAX_BYTES ((UINT64_C(1) << 62) - 1)
+
+/* The bytes of a unit, 0 for a word that is none. */
+static int64_t unit_bytes(const char *name) {
+    for (gsize i = 0; i < G_N_ELEMENTS(units); i++)
+        if (strcmp(name, units[i].name) == 0)
+            return units[i].bytes;
+    return 0;
+}
+
+/* A whole number stays an integer throughout, so that no digit is lost above 2^53. */
+static bool multiply_whole(guint64 number, int64_t unit, int64_t *bytes) {
+    bool small = number <= MAX_BYTES / (guint64)unit;
+    if (small)
+        *bytes = (int64_t)number * unit;
+    return small;
+}
+
+static bool multiply_real(double number, int64_t unit, int64_t *bytes) {
+    double product = number * (double)unit;
+    bool small = product < (double)MAX_BYTES;
+    if (small)
+        *bytes = (int64_t)product;
+    return small;
+}
 
 bool mtf_bytes_parse(const char *text, int64_t *bytes, GError **error) {
     char *end;
-    double number = g_ascii_strtod(text, &end);
-    while (end != text && *end == ' ')
-        end++;
-    for (gsize i = 0; i < G_N_ELEMENTS(units) && end != text; i++) {
-        double value = number * units[i].bytes;
-        if (strcmp(end, units[i].name) != 0 || !(value >= 0) || value >= 0x1p62)
-            continue;
-        *bytes = (int64_t)value;
+    guint64 whole = g_ascii_strtoull(text, &end, 10);
+    bool real = *end != '\0' && strchr(".eE", *end) != NULL;
+    double number = real ? g_ascii_strtod(text, &end) : 0;
+    bool spaced = *end == ' ' && end[1] != '\0';
+    int64_t unit = unit_bytes(end + spaced);
+    if (g_ascii_isdigit(*text) && unit > 0 &&
+        (real ? multiply_real(number, unit, bytes) : multiply_whole(whole, unit, bytes)))
         return true;
-    }
     return mtf_input_error(error, "\"%s\" is not a size in bytes (like 16GiB, 500MB or 4096)",
                            text);
 }
 
+/* A unit is left behind where rounding would print 1024.00 of it. */
 char *mtf_bytes_format(double bytes) {
     static const char *const names[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
     guint unit = 0;
-    while (fabs(bytes) >= 1024 && unit + 1 < G_N_ELEMENTS(names)) {
+    while (fabs(bytes) >= (unit == 0 ? 1023.5 : 1023.995) && unit + 1 < G_N_ELEMENTS(names)) {
         bytes /= 1024;
         unit++;
     }
@@ -80,9 +113,9 @@ char *mtf_seconds_format(double seconds) {
     static const char *const names[] = { "s", "ms", "us", "ns" };
     guint unit = 0;
     double value = seconds;
-    while (value != 0 && fabs(value) < 1 && unit + 1 < G_N_ELEMENTS(names)) {
+    while (value != 0 && fabs(value) < 0.9995 && unit + 1 < G_N_ELEMENTS(names)) {
         value *= 1e3;
         unit++;
     }
-    return g_strdup_printf("%.3g %s", value, names[unit]);
+    return g_strdup_printf(fabs(value) >= 999.5 ? "%.0f %s" : "%.3g %s", value, names[unit]);
 }

@@ -3,10 +3,29 @@
 
 G_DEFINE_QUARK(mtf - error - quark, mtf_error)
 
+/* A sentence may quote names from a file, and those may hold anything: control characters are
+ * spelled out (\x1b, \x0a), so that one error stays one line and cannot command the terminal. */
+static char *spell_out(const char *sentence) {
+    GString *line = g_string_new(NULL);
+    for (const char *c = sentence; *c != '\0'; c++) {
+        if (g_ascii_iscntrl(*c))
+            g_string_append_printf(line, "\\x%02x", (guint)*c);
+        else
+            g_string_append_c(line, *c);
+    }
+    return g_string_free(line, FALSE);
+}
+
+static void set_error(GError **error, MtfErrorCode code, const char *format, va_list arguments) {
+    g_autofree char *sentence = g_strdup_vprintf(format, arguments);
+    g_autofree char *line = spell_out(sentence);
+    g_set_error_literal(error, MTF_ERROR, (int)code, line);
+}
+
 bool mtf_input_error(GError **error, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    g_propagate_error(error, g_error_new_valist(MTF_ERROR, MTF_ERROR_INPUT, format, arguments));
+    set_error(error, MTF_ERROR_INPUT, format, arguments);
     va_end(arguments);
     return false;
 }
@@ -14,7 +33,7 @@ bool mtf_input_error(GError **error, const char *format, ...) {
 bool mtf_failure(GError **error, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    g_propagate_error(error, g_error_new_valist(MTF_ERROR, MTF_ERROR_FAILED, format, arguments));
+    set_error(error, MTF_ERROR_FAILED, format, arguments);
     va_end(arguments);
     return false;
 }

@@ -13,6 +13,8 @@
 #include <zlib.h>
 
 #define MAX_DEPTH 512
+/* cJSON reads a number through a buffer of 64 characters. */
+#define MAX_NUMBER 64
 
 struct MtfJsonDocument {
     char *name;
@@ -55,7 +57,9 @@ char *mtf_file_read(const char *path, gsize *length, GError **error) {
     gzclose(input);
     if (!whole) {
         mtf_input_error(error, "%s: cannot be read to its end: %s", path,
-                        status == Z_BUF_ERROR ? "the file is cut off" : "the data are damaged");
+                        count > 0               ? "it is larger than 4 GB"
+                        : status == Z_BUF_ERROR ? "the file is cut off"
+                                                : "the data are damaged");
         return NULL;
     }
     *length = bytes->len;
@@ -72,26 +76,75 @@ MtfJsonDocument *mtf_json_document_load(const char *path, GError **error) {
                                    error);
 }
 
-/* Whether brackets nest deeper than MAX_DEPTH; cJSON would only say "syntax error" there. */
-static bool nests_too_deep(const char *text, gsize length) {
-    int depth = 0;
-    bool quoted = false;
-    for (gsize i = 0; i < length; i++) {
-        if (quoted) {
-            if (text[i] == '\\')
-                i++;
-            else if (text[i] == '"')
-                quoted = false;
-        } else if (text[i] == '"') {
-            quoted = true;
-        } else if (text[i] == '[' || text[i] == '{') {
-            if (++depth > MAX_DEPTH)
-                return true;
-        } else if (text[i] == ']' || text[i] == '}') {
-            depth--;
-        }
+/* What cJSON lets pass and JSON does not: raw control characters, numbers like 007 or 1., and
+ * escapes that cut a string short; and nesting that it reports as a mere syntax error. The scan
+ * knows no grammar beyond single tokens. It returns the first offence with its place, or NULL. */
+typedef struct {
+    const char *at;
+    const char *end;
+    int depth;
+} Scan;
+
+static bool is_digit(const Scan *scan) {
+    return scan->at < scan->end && g_ascii_isdigit(*scan->at);
+}
+
+static bool skip(Scan *scan, const char *characters) {
+    bool found = scan->at < scan->end && strchr(characters, *scan->at) != NULL;
+    scan->at += found;
+    return found;
+}
+
+static bool skip_digits(Scan *scan) {
+    bool found = is_digit(scan);
+    while (is_digit(scan))
+        scan->at++;
+    return found;
+}
+
+static const char *scan_number(Scan *scan) {
+    const char *start = scan->at;
+    skip(scan, "-");
+    bool good = skip(scan, "0") ? !is_digit(scan) : skip_digits(scan);
+    if (good && skip(scan, "."))
+        good = skip_digits(scan);
+    if (good && skip(scan, "eE")) {
+        skip(scan, "+-");
+        good = skip_digits(scan);
     }
-    return false;
+    good = good && scan->at - start < MAX_NUMBER;
+    if (!good)
+        scan->at = start;
+    return good ? NULL : "this is not a JSON number";
+}
+
+static const char *scan_string(Scan *scan) {
+    for (scan->at++; scan->at < scan->end && *scan->at != '"'; scan->at++) {
+        if (g_ascii_iscntrl(*scan->at) && *scan->at != 0x7f)
+            return "a control character stands in a string (a quote may be missing)";
+        if (*scan->at != '\\')
+            continue;
+        if (scan->end - scan->at > 5 && strncmp(scan->at, "\\u0000", 6) == 0)
+            return "\\u0000 is not allowed in a string";
+        scan->at++;
+    }
+    scan->at += scan->at < scan->end;
+    return NULL;
+}
+
+static const char *scan_token(Scan *scan) {
+    char c = *scan->at;
+    if (c == '"')
+        return scan_string(scan);
+    if (c == '-' || g_ascii_isdigit(c))
+        return scan_number(scan);
+    if (g_ascii_iscntrl(c) && strchr("\t\r\n", c) == NULL)
+        return "a control character stands here";
+    if ((c == '[' || c == '{') && ++scan->depth > MAX_DEPTH)
+        return "brackets nest deeper than " G_STRINGIFY(MAX_DEPTH) " levels here";
+    scan->depth -= c == ']' || c == '}';
+    scan->at++;
+    return NULL;
 }
 
 static void locate(const char *text, const char *end, int *line, int *column) {
@@ -103,32 +156,62 @@ static void locate(const char *text, const char *end, int *line, int *column) {
     }
 }
 
-static cJSON *parse_checked(const char *name, const char *text, gsize length, GError **error) {
+static bool fail_at(const char *name, const char *text, const char *at, const char *sentence,
+                    GError **error) {
+    int line, column;
+    locate(text, at, &line, &column);
+    return mtf_input_error(error, "%s:%d:%d: %s", name, line, column, sentence);
+}
+
+/* Checks every token; `*open` tells whether brackets still wait to be closed at the end. */
+static bool check_tokens(const char *name, const char *text, gsize length, bool *open,
+                         GError **error) {
     const char *invalid;
-    if (!g_utf8_validate(text, (gssize)length, &invalid)) {
-        mtf_input_error(error, "%s: byte %zu is not valid UTF-8 text", name,
-                        (size_t)(invalid - text));
-        return NULL;
+    if (!g_utf8_validate(text, (gssize)length, &invalid))
+        return mtf_input_error(error, "%s: byte %zu is not valid UTF-8 text", name,
+                               (size_t)(invalid - text));
+    Scan scan = { .at = text, .end = text + length };
+    while (scan.at < scan.end) {
+        const char *offence = scan_token(&scan);
+        if (offence != NULL)
+            return fail_at(name, text, scan.at, offence, error);
     }
-    if (nests_too_deep(text, length)) {
-        mtf_input_error(error, "%s: nests deeper than %d levels", name, MAX_DEPTH);
+    *open = scan.depth > 0 || length == 0;
+    return true;
+}
+
+static cJSON *parse_checked(const char *name, const char *text, gsize length, GError **error) {
+    bool open = false;
+    if (!check_tokens(name, text, length, &open, error))
         return NULL;
-    }
-    const char *end = NULL;
+    const char *end = text;
     cJSON *root = cJSON_ParseWithLengthOpts(text, length, &end, 0);
     while (root != NULL && end < text + length && g_ascii_isspace(*end))
         end++;
     if (root != NULL && end == text + length)
         return root;
-    int line, column;
-    locate(text, end, &line, &column);
-    bool cut = root == NULL && end + 1 >= text + length;
-    mtf_input_error(error, "%s:%d:%d: %s", name, line, column,
-                    root != NULL ? "text follows the end of the JSON value"
-                    : cut        ? "the JSON text ends too early"
-                                 : "this is not valid JSON");
+    bool cut = root == NULL && open && end + 1 >= text + length;
+    fail_at(name, text, end,
+            root != NULL ? "text follows the end of the JSON value"
+            : cut        ? "the JSON text ends too early"
+                         : "this is not valid JSON",
+            error);
     cJSON_Delete(root);
     return NULL;
+}
+
+/* Fails when an object below `where` has a key twice. MAX_DEPTH bounds the recursion. */
+static bool check_keys_differ(const MtfJson *where, GError **error) {
+    g_autoptr(GHashTable) seen =
+        cJSON_IsObject(where->node) ? g_hash_table_new(g_str_hash, g_str_equal) : NULL;
+    MtfJson child;
+    for (bool more = mtf_json_first(where, &child); more; more = mtf_json_next(&child)) {
+        if (seen != NULL && !g_hash_table_add(seen, child.node->string))
+            return mtf_json_fail(where, error, "key \"%s\" is given twice", child.node->string);
+        if (!check_keys_differ(&child, error))
+            return false;
+    }
+    return true;
 }
 
 MtfJsonDocument *mtf_json_document_parse(const char *name, const char *text, gsize length,
@@ -139,7 +222,11 @@ MtfJsonDocument *mtf_json_document_parse(const char *name, const char *text, gsi
     MtfJsonDocument *document = g_new0(MtfJsonDocument, 1);
     document->name = g_strdup(name);
     document->root = root;
-    return document;
+    MtfJson top = mtf_json_root(document);
+    if (check_keys_differ(&top, error))
+        return document;
+    mtf_json_document_free(document);
+    return NULL;
 }
 
 void mtf_json_document_free(MtfJsonDocument *document) {
@@ -178,16 +265,13 @@ bool mtf_json_fail(const MtfJson *where, GError **error, const char *format, ...
 bool mtf_json_keys(const MtfJson *object, const char *const *allowed, GError **error) {
     if (!mtf_json_object(object, error))
         return false;
-    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     const cJSON *member;
     cJSON_ArrayForEach(member, object->node) {
-        if (!g_strv_contains(allowed, member->string)) {
-            g_autofree char *known = g_strjoinv(", ", (char **)allowed);
-            return mtf_json_fail(object, error, "unknown key \"%s\" (known here: %s)",
-                                 member->string, known);
-        }
-        if (!g_hash_table_add(seen, member->string))
-            return mtf_json_fail(object, error, "key \"%s\" is given twice", member->string);
+        if (g_strv_contains(allowed, member->string))
+            continue;
+        g_autofree char *known = g_strjoinv(", ", (char **)allowed);
+        return mtf_json_fail(object, error, "unknown key \"%s\" (known here: %s)", member->string,
+                             known);
     }
     return true;
 }
@@ -268,7 +352,7 @@ bool mtf_json_integer(const MtfJson *where, int64_t low, int64_t high, int64_t *
     if (!mtf_json_number(where, &number, error))
         return false;
     if (number != floor(number) || fabs(number) > (double)MTF_JSON_MAX_INTEGER)
-        return mtf_json_fail(where, error, "%.17g is not an integer of at most 2^53", number);
+        return mtf_json_fail(where, error, "%.17g is not an integer below 2^53", number);
     if ((int64_t)number < low || (int64_t)number > high)
         return mtf_json_fail(where, error, "%.17g is not between %" PRId64 " and %" PRId64, number,
                              low, high);

@@ -8,7 +8,7 @@
  * Cursors are small values on the caller's stack. A child points at its parent, so a parent cursor
  * outlives its children, and the document outlives both. Stricter than JSON where laxness hides
  * mistakes: unknown keys, duplicate keys, trailing text and invalid UTF-8 are errors, and so is an
- * integer beyond 2^53, which a double cannot hold. */
+ * integer of 2^53 or more, where a double no longer tells neighbours apart. */
 #ifndef MTF_JSON_READER_H
 #define MTF_JSON_READER_H
 
@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MTF_JSON_MAX_INTEGER (INT64_C(1) << 53)
+#define MTF_JSON_MAX_INTEGER ((INT64_C(1) << 53) - 1)
 
 typedef struct MtfJsonDocument MtfJsonDocument;
 
@@ -52,8 +52,7 @@ bool mtf_json_fail(const MtfJson *where, GError **error, const char *format, ...
 /* The cursor's path, "/operations/17/inputs/1"; free with g_free. */
 char *mtf_json_path(const MtfJson *where);
 
-/* Checks that `object` is an object, has no key outside the NULL-terminated `allowed`, and no key
- * twice. */
+/* Checks that `object` is an object and has no key outside the NULL-terminated `allowed`. */
 bool mtf_json_keys(const MtfJson *object, const char *const *allowed, GError **error);
 
 /* Steps to a member. `get` fails when it is missing; `find` returns whether it is there. */

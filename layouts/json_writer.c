@@ -3,10 +3,13 @@
 
 #include "layouts/error.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Containers nested this deep are printed on one line. */
 #define COMPACT_DEPTH 2
@@ -77,13 +80,42 @@ char *mtf_json_print(const cJSON *tree) {
     return g_string_free(out, FALSE);
 }
 
+static bool write_stream(FILE *stream, const char *text, gsize length) {
+    return fwrite(text, 1, length, stream) == length && fflush(stream) == 0;
+}
+
+/* A pipe or a device (/dev/null, /dev/stdout) is written to, never replaced by a file. */
+static bool is_written_in_place(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISCHR(status.st_mode));
+}
+
+/* The file that a symbolic link stands for, so that the rename replaces that and not the link. */
+static char *behind_links(const char *path) {
+    char *target = realpath(path, NULL);
+    char *result = g_strdup(target != NULL ? target : path);
+    free(target);
+    return result;
+}
+
+static bool write_in_place(const char *path, const char *text, gsize length, GError **error) {
+    FILE *stream = fopen(path, "we");
+    bool whole = stream != NULL && write_stream(stream, text, length);
+    int cause = errno;
+    if (stream != NULL)
+        fclose(stream);
+    return whole || mtf_failure(error, "%s: cannot be written: %s", path, g_strerror(cause));
+}
+
 bool mtf_file_write(const char *path, const char *text, gsize length, GError **error) {
-    if (strcmp(path, "-") == 0) {
-        bool whole = fwrite(text, 1, length, stdout) == length && fflush(stdout) == 0;
-        return whole || mtf_failure(error, "standard output: cannot be written");
-    }
+    if (strcmp(path, "-") == 0)
+        return write_stream(stdout, text, length) ||
+               mtf_failure(error, "standard output: cannot be written: %s", g_strerror(errno));
+    if (is_written_in_place(path))
+        return write_in_place(path, text, length, error);
     g_autoptr(GError) cause = NULL;
-    if (g_file_set_contents_full(path, text, (gssize)length,
+    g_autofree char *target = behind_links(path);
+    if (g_file_set_contents_full(target, text, (gssize)length,
                                  G_FILE_SET_CONTENTS_CONSISTENT | G_FILE_SET_CONTENTS_DURABLE, 0666,
                                  &cause))
         return true;

@@ -25,7 +25,8 @@ cJSON *mtf_json_new_number(double value);
  * operations stay readable and diffable: one list element a line. Free with g_free. */
 char *mtf_json_print(const cJSON *tree);
 
-/* Writes `text` to `path` through a temporary name, fsync and rename; "-" is standard output. */
+/* Writes `text` to `path` through a temporary name, fsync and rename; "-" is standard output.
+ * A pipe or device is written in place, a symbolic link followed. */
 bool mtf_file_write(const char *path, const char *text, gsize length, GError **error);
 
 #endif
