@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/reductions.h"
+#include "tests/support/layout_problems.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROUNDS 4000
+#define MAX_NODES 16
+
+/* Exhaustive search over the living nodes of a core. */
+static bool next_values(const MtfCore *core, int *values) {
+    for (int v = 0; v < core->node_count; v++) {
+        if (!core->nodes[v].alive)
+            continue;
+        if (++values[v] < core->nodes[v].values)
+            return true;
+        values[v] = 0;
+    }
+    return false;
+}
+
+static bool search_core(const MtfCore *core, int64_t *cost, int *best) {
+    int values[MAX_NODES] = { 0 };
+    bool found = false;
+    if (core->infeasible)
+        return false;
+    do {
+        if (!mtf_core_allows(core, values))
+            continue;
+        int64_t here = mtf_core_cost(core, values);
+        if (found && here >= *cost)
+            continue;
+        found = true;
+        *cost = here;
+        memcpy(best, values, sizeof values);
+    } while (next_values(core, values));
+    return found;
+}
+
+/* The core's optimum, lifted, must be a legal choice of the problem at the problem's optimum. */
+static void assert_same_optimum(const MtfLayoutProblem *problem, const MtfCore *core) {
+    MtfInt128 cost = 0;
+    int64_t core_cost = 0;
+    int choice[MAX_NODES], values[MAX_NODES] = { 0 };
+    bool possible = mtf_test_exhaustive_search(problem, &cost, choice);
+    bool found = search_core(core, &core_cost, values);
+    assert_int_equal(possible, found);
+    if (!possible)
+        return;
+    assert_true(cost == core_cost);
+    mtf_core_lift(core, values, choice);
+    MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
+    assert_true(mtf_layout_problem_allows(problem, &value));
+    assert_true(value.cost == cost);
+}
+
+/* Runs `reduce` on random problems; it must keep the optimum, and must do something at times. */
+static void check(bool (*reduce)(MtfCore *), guint32 seed) {
+    g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+    int changes = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
+        g_autoptr(MtfCore) core = mtf_core_new(problem);
+        if (round % 2 == 1)
+            mtf_reduce_rows(core);
+        for (int again = 0; again < 3 && !core->infeasible; again++)
+            changes += reduce(core);
+        assert_same_optimum(problem, core);
+    }
+    assert_true(changes > ROUNDS / 20);
+}
+
+static bool reduce_nothing(MtfCore *core) {
+    (void)core;
+    return true;
+}
+
+static void making_a_core_keeps_the_optimum(void **state) {
+    (void)state;
+    check(reduce_nothing, 1);
+}
+
+static void consistency_keeps_the_optimum(void **state) {
+    (void)state;
+    check(mtf_reduce_consistency, 2);
+}
+
+static bool contract_consistent(MtfCore *core) {
+    mtf_reduce_consistency(core);
+    return !core->infeasible && mtf_reduce_contraction(core);
+}
+
+static void contraction_keeps_the_optimum(void **state) {
+    (void)state;
+    check(mtf_reduce_contraction, 3);
+    check(contract_consistent, 4);
+}
+
+static void elimination_keeps_the_optimum(void **state) {
+    (void)state;
+    check(mtf_reduce_elimination, 5);
+}
+
+static void dominance_keeps_the_optimum(void **state) {
+    (void)state;
+    check(mtf_reduce_dominance, 6);
+}
+
+static void rows_keep_the_optimum(void **state) {
+    (void)state;
+    check(mtf_reduce_rows, 7);
+}
+
+static bool reduce_everything(MtfCore *core) {
+    mtf_reduce_all(core, NULL, NULL);
+    return true;
+}
+
+static void all_together_keep_the_optimum(void **state) {
+    (void)state;
+    check(reduce_everything, 8);
+}
+
+static void a_wrong_reduction_is_caught(void **state) {
+    (void)state;
+    g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("two");
+    mtf_layout_problem_add_node(
+        problem, (MtfLayoutNode){ 0, 0, 2, (int64_t[]){ 5, 3 }, (int64_t[]){ 0, 0 } });
+    g_autoptr(MtfCore) core = mtf_core_new(problem);
+    mtf_core_keep_values(core, 0, (bool[]){ true, false }); /* loses the optimum, 3 */
+    int64_t cost = 0;
+    int values[MAX_NODES] = { 0 };
+    assert_true(search_core(core, &cost, values));
+    assert_true(cost == 5);
+}
+
+static void a_choice_projects_onto_the_core_at_its_cost(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(9);
+    int projected = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
+        g_autoptr(MtfCore) core = mtf_core_new(problem);
+        mtf_reduce_all(core, NULL, NULL);
+        MtfInt128 cost;
+        int choice[MAX_NODES], values[MAX_NODES];
+        if (!mtf_test_exhaustive_search(problem, &cost, choice) ||
+            !mtf_core_project(core, choice, values))
+            continue;
+        assert_true(mtf_core_cost(core, values) <= cost);
+        projected++;
+    }
+    assert_true(projected > ROUNDS / 10);
+}
+
+/* Sums of 2^53 over 600 nodes pass 2^60: costs are rounded down by a shift and stay a bound. */
+static void huge_costs_are_shifted_and_not_overflowed(void **state) {
+    (void)state;
+    g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("huge");
+    int64_t cost = MTF_LAYOUT_MAX_COST;
+    for (int v = 0; v < 600; v++)
+        mtf_layout_problem_add_node(problem, (MtfLayoutNode){ 0, 1, 1, &cost, &cost });
+    g_autoptr(MtfCore) core = mtf_core_new(problem);
+    mtf_reduce_all(core, NULL, NULL);
+    assert_true(core->cost_shift > 0);
+    assert_true((MtfInt128)core->constant << core->cost_shift <= (MtfInt128)600 * cost);
+    assert_true((MtfInt128)(core->constant + 600) << core->cost_shift >= (MtfInt128)600 * cost);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(making_a_core_keeps_the_optimum),
+        cmocka_unit_test(consistency_keeps_the_optimum),
+        cmocka_unit_test(contraction_keeps_the_optimum),
+        cmocka_unit_test(elimination_keeps_the_optimum),
+        cmocka_unit_test(dominance_keeps_the_optimum),
+        cmocka_unit_test(rows_keep_the_optimum),
+        cmocka_unit_test(all_together_keep_the_optimum),
+        cmocka_unit_test(a_wrong_reduction_is_caught),
+        cmocka_unit_test(a_choice_projects_onto_the_core_at_its_cost),
+        cmocka_unit_test(huge_costs_are_shifted_and_not_overflowed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
