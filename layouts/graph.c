@@ -113,11 +113,15 @@ bool mtf_tensor_name_is_legal(const char *name) {
 }
 
 static bool check_dimension(const MtfGraph *graph, const char *name, int64_t size, GError **error) {
+    /* What else may stand where placements and strategies name a dimension. */
+    static const char *const words[] = { "whole", "copies", "partial", NULL };
     if (!mtf_dimension_name_is_legal(name))
         return mtf_input_error(error,
                                "dimension \"%s\": a name holds no space , . ; : or control "
                                "character and is not empty",
                                name);
+    if (g_strv_contains(words, name))
+        return mtf_input_error(error, "dimension \"%s\": that is a word of layouts", name);
     if (mtf_graph_find_dimension(graph, name) >= 0)
         return mtf_input_error(error, "dimension \"%s\" is given twice", name);
     if (size < 1 || size > MAX_ELEMENTS)
@@ -292,6 +296,52 @@ MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
     copy->loss = graph->loss;
     copy_optimizer(copy, graph);
     return copy;
+}
+
+/* Moves tensor `t` to the end of `order`; place[t] says where it went. */
+static void move_tensor(const MtfGraph *graph, int t, GArray *order, int *place) {
+    place[t] = (int)order->len;
+    g_array_append_val(order, *mtf_graph_tensor(graph, t));
+}
+
+static void move_sources(const MtfGraph *graph, MtfSource source, GArray *order, int *place) {
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        if (mtf_graph_tensor(graph, t)->source == source)
+            move_tensor(graph, t, order, place);
+}
+
+static void renumber(MtfGraph *graph, const int *place) {
+    for (guint i = 0; i < graph->updates->len; i++) {
+        MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
+        *update = (MtfUpdate){ place[update->variable], place[update->value] };
+    }
+    if (graph->loss >= 0)
+        graph->loss = place[graph->loss];
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        g_hash_table_insert(graph->tensor_ids, mtf_graph_tensor(graph, t)->name,
+                            GINT_TO_POINTER(t + 1));
+}
+
+void mtf_graph_canonicalize(MtfGraph *graph) {
+    g_autofree int *place = g_new(int, graph->tensors->len + 1);
+    GArray *order = new_array(sizeof(MtfTensor), NULL);
+    move_sources(graph, MTF_SOURCE_INPUT, order, place);
+    move_sources(graph, MTF_SOURCE_VARIABLE, order, place);
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        MtfOperation *operation = mtf_graph_operation(graph, i);
+        for (int k = 0; k < operation->n_outputs; k++) {
+            move_tensor(graph, operation->outputs[k], order, place);
+            operation->outputs[k] = place[operation->outputs[k]];
+        }
+        for (int k = 0; k < operation->n_inputs; k++)
+            operation->inputs[k] = place[operation->inputs[k]];
+    }
+    /* The names moved with their tensors. */
+    g_array_set_clear_func(graph->tensors, NULL);
+    g_array_unref(graph->tensors);
+    g_array_set_clear_func(order, clear_name);
+    graph->tensors = order;
+    renumber(graph, place);
 }
 
 int64_t mtf_graph_elements(const MtfGraph *graph, const MtfShape *shape) {

@@ -157,6 +157,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfGraph, mtf_graph_free)
 /* Deep copy. */
 MtfGraph *mtf_graph_copy(const MtfGraph *graph);
 
+/* Renumbers the tensors into the order in which a graph file gives them back: inputs, variables,
+ * then results operation by operation. What is written to a file and compared with what is read
+ * (a plan's digest) must be in this order; a graph that was loaded is. */
+void mtf_graph_canonicalize(MtfGraph *graph);
+
 /* Typed access; indexes must be valid. Pointers stay valid until something is appended. */
 MtfDimension *mtf_graph_dimension(const MtfGraph *graph, int dim);
 MtfTensor *mtf_graph_tensor(const MtfGraph *graph, int tensor);

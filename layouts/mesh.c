@@ -68,7 +68,9 @@ static bool fill_rest(MtfMesh *mesh, int64_t devices, GError **error) {
                                devices);
     if (devices <= 0)
         return mtf_input_error(error, "mesh: size -1 of axis \"%s\" needs --devices", open->name);
-    if (devices % product != 0 || devices / product > MAX_PROCESSORS)
+    if (devices > MAX_PROCESSORS)
+        return mtf_input_error(error, "mesh: more than %" PRId64 " processors", MAX_PROCESSORS);
+    if (devices % product != 0)
         return mtf_input_error(error, "mesh: %" PRId64 " devices are not a multiple of %" PRId64,
                                devices, product);
     open->size = (int)(devices / product);
