@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "cost/price.h"
+
+#include <math.h>
+
+#define MOST_NANOSECONDS 1e15
+
+static const char *const class_names[MTF_CLASSES] = {
+    [MTF_CLASS_MATMUL] = "matmul",       [MTF_CLASS_ELEMENTWISE] = "elementwise",
+    [MTF_CLASS_REDUCTION] = "reduction", [MTF_CLASS_GATHER] = "gather",
+    [MTF_CLASS_MOVE] = "move",
+};
+
+static void fill_curves(MtfPricer *pricer, int class) {
+    for (int dtype = 0; dtype < MTF_DTYPES; dtype++) {
+        g_autofree char *name =
+            g_strdup_printf("%s/%s", class_names[class], mtf_dtype_short_name((MtfDtype)dtype));
+        pricer->curve[class][dtype] = mtf_machine_curve(pricer->machine, name);
+    }
+}
+
+bool mtf_pricer_init(MtfPricer *pricer, const MtfMachine *machine, const MtfMesh *mesh,
+                     GError **error) {
+    int64_t sizes[MTF_MAX_MESH_AXES];
+    for (int a = 0; a < mesh->n_axes; a++)
+        sizes[a] = mesh->axes[a].size;
+    if (!mtf_mesh_map_init(&pricer->map, machine, mesh->n_axes, sizes, error))
+        return false;
+    pricer->machine = machine;
+    pricer->memory_bandwidth = mtf_machine_memory_bandwidth(machine);
+    for (int class = 0; class < MTF_CLASSES; class ++)
+        fill_curves(pricer, class);
+    for (int dtype = 0; dtype < MTF_DTYPES; dtype++)
+        pricer->rate[dtype] = mtf_machine_flops(machine, mtf_dtype_short_name((MtfDtype)dtype));
+    return true;
+}
+
+static MtfDtype kernel_dtype(const MtfProgram *program, const MtfInstruction *instruction) {
+    const MtfOperation *operation = mtf_graph_operation(program->graph, instruction->operation);
+    MtfDtype dtype = mtf_graph_tensor(program->graph, operation->outputs[0])->dtype;
+    return mtf_dtype_is_float(dtype) ? dtype : MTF_F32;
+}
+
+static double kernel_rate(const MtfPricer *pricer, const MtfInstruction *instruction,
+                          MtfDtype dtype) {
+    const MtfMachineCurve *curve = pricer->curve[instruction->kernel_class][dtype];
+    if (curve != NULL)
+        return mtf_machine_curve_at(curve, instruction->flops);
+    double rate = pricer->rate[dtype];
+    if (instruction->kernel_class != MTF_CLASS_MATMUL || instruction->traffic_bytes <= 0)
+        return rate;
+    double b = (double)mtf_dtype_bytes(dtype);
+    double h = 1.5 * b * instruction->flops / instruction->traffic_bytes;
+    return rate * h / (h + MTF_HALF_RATE_SIDE);
+}
+
+static double kernel_seconds(const MtfPricer *pricer, const MtfProgram *program,
+                             const MtfInstruction *instruction) {
+    double moving = instruction->traffic_bytes / pricer->memory_bandwidth;
+    if (instruction->flops <= 0)
+        return moving;
+    MtfDtype dtype = kernel_dtype(program, instruction);
+    return fmax(moving, instruction->flops / kernel_rate(pricer, instruction, dtype));
+}
+
+bool mtf_step_collective(MtfStepKind step, MtfCollectiveKind *kind) {
+    switch (step) {
+    case MTF_STEP_ALLREDUCE:
+        *kind = MTF_ALLREDUCE;
+        return true;
+    case MTF_STEP_REDUCE_SCATTER:
+        *kind = MTF_REDUCE_SCATTER;
+        return true;
+    case MTF_STEP_ALLGATHER:
+        *kind = MTF_ALLGATHER;
+        return true;
+    case MTF_STEP_ALLTOALL:
+        *kind = MTF_ALLTOALL;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static double seconds_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    MtfCollectiveKind kind;
+    if (instruction->kind == MTF_INSTRUCTION_STEP &&
+        mtf_step_collective(instruction->step.kind, &kind))
+        return mtf_collective_seconds(pricer->machine, &pricer->map, kind, instruction->step.axes,
+                                      (double)instruction->payload_bytes);
+    return kernel_seconds(pricer, program, instruction) + MTF_KERNEL_SECONDS;
+}
+
+int64_t mtf_price_instruction(const MtfPricer *pricer, const MtfProgram *program, int index) {
+    return llround(fmin(seconds_of(pricer, program, index) * 1e9, MOST_NANOSECONDS));
+}
+
+int64_t mtf_price_program(const MtfPricer *pricer, const MtfProgram *program) {
+    int64_t sum = 0;
+    for (int i = 0; i < mtf_program_length(program); i++)
+        sum += mtf_price_instruction(pricer, program, i);
+    return sum;
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What an instruction costs, in integer nanoseconds, on one machine with one mesh laid on it.
+ *
+ *     kernel       max(flops / rate, traffic_bytes / memory bandwidth) + MTF_KERNEL_SECONDS
+ *     local step   traffic_bytes / memory bandwidth + MTF_KERNEL_SECONDS
+ *     collective   the machine's price for its mesh axes and payload, cost/collective.h
+ *
+ * The rate of a kernel is the machine's measured table of its class and dtype ("matmul/f32", flop/s
+ * over flop) where there is one. Otherwise matrix products reach
+ *
+ *     rate = peak h / (h + MTF_HALF_RATE_SIDE),   h = 3 / (1/m + 1/n + 1/k)
+ *
+ * where h, the harmonic mean of the sides of the local product, follows from what the instruction
+ * carries: 2mnk flops over the bytes of three matrices of b-byte elements give h = 3/2 b flops /
+ * traffic_bytes. All other kernels are bound by memory and computed at the peak.
+ *
+ * The price of a program is the sum of its instructions': the additive cost that searches minimise.
+ * A schedule with overlap (schedule.h) can only be shorter. */
+#ifndef MTF_PRICE_H
+#define MTF_PRICE_H
+
+#include "cost/collective.h"
+#include "layouts/program.h"
+
+/* What starting a kernel costs: a launch, or a call with its loops, an assumption. */
+#define MTF_KERNEL_SECONDS 1e-6
+
+/* Harmonic mean side of a matrix product at which half of the peak is reached: an assumption,
+ * between a CPU's register block and the 128 of a systolic array. */
+#define MTF_HALF_RATE_SIDE 32.0
+
+typedef struct {
+    const MtfMachine *machine; /* borrowed */
+    MtfMeshMap map;
+    double memory_bandwidth;                               /* bytes per second */
+    double rate[MTF_DTYPES];                               /* flop per second */
+    const MtfMachineCurve *curve[MTF_CLASSES][MTF_DTYPES]; /* of the machine, or NULL */
+} MtfPricer;
+
+/* Lays the mesh on the machine. Fails when the machine has too few devices. */
+bool mtf_pricer_init(MtfPricer *pricer, const MtfMachine *machine, const MtfMesh *mesh,
+                     GError **error);
+
+/* Nanoseconds of one instruction, at most 10^15; at least 1 for kernels. */
+int64_t mtf_price_instruction(const MtfPricer *pricer, const MtfProgram *program, int index);
+
+/* The sum over all instructions. */
+int64_t mtf_price_program(const MtfPricer *pricer, const MtfProgram *program);
+
+/* The collective that a step runs; local steps have none, which returns false. */
+bool mtf_step_collective(MtfStepKind step, MtfCollectiveKind *kind);
+
+#endif
