@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/random_graph.h"
+
+#include "layouts/operation_table.h"
+
+#include <math.h>
+
+#define MOST_RANK 4
+
+typedef struct {
+    const MtfRandomGraph *options;
+    GRand *random;
+    MtfGraph *graph;
+    GArray *pool; /* float tensors to draw operands from (int) */
+    int names;
+} Draw;
+
+static int below(Draw *draw, int n) {
+    return g_rand_int_range(draw->random, 0, n);
+}
+
+static const MtfShape *shape_of(const Draw *draw, int tensor) {
+    return &mtf_graph_tensor(draw->graph, tensor)->shape;
+}
+
+/* A fresh name; free with g_free. */
+static char *fresh_name(Draw *draw, const char *stem) {
+    return g_strdup_printf("%s%d", stem, draw->names++);
+}
+
+static MtfShape random_shape(Draw *draw, int most_rank) {
+    MtfShape shape = { 0 };
+    int rank = below(draw, most_rank + 1);
+    for (int i = 0; i < rank; i++) {
+        int dim = below(draw, (int)draw->graph->dimensions->len);
+        if (mtf_shape_find(&shape, dim) < 0)
+            mtf_shape_append(&shape, dim);
+    }
+    return shape;
+}
+
+/* Some of the shape's dimensions, in any order. */
+static MtfShape random_subset(Draw *draw, const MtfShape *shape) {
+    MtfShape subset = { 0 };
+    for (int i = 0; i < shape->rank; i++)
+        if (below(draw, 3) > 0)
+            mtf_shape_append(&subset, shape->dims[i]);
+    for (int i = subset.rank - 1; i > 0; i--) {
+        int j = below(draw, i + 1), dim = subset.dims[i];
+        subset.dims[i] = subset.dims[j];
+        subset.dims[j] = dim;
+    }
+    return subset;
+}
+
+static MtfShape without(const MtfShape *shape, int dim) {
+    MtfShape rest = { 0 };
+    for (int i = 0; i < shape->rank; i++)
+        if (shape->dims[i] != dim)
+            mtf_shape_append(&rest, shape->dims[i]);
+    return rest;
+}
+
+static int union_rank(const Draw *draw, int n, const int *tensors) {
+    MtfShape all = { 0 };
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < shape_of(draw, tensors[k])->rank; i++) {
+            int dim = shape_of(draw, tensors[k])->dims[i];
+            if (mtf_shape_find(&all, dim) < 0)
+                mtf_shape_append(&all, dim);
+        }
+    return all.rank;
+}
+
+static int add_variable(Draw *draw, const MtfShape *shape) {
+    g_autofree char *name = fresh_name(draw, "w");
+    MtfInit init = { MTF_INIT_UNIFORM, 1 };
+    return mtf_graph_add_variable(draw->graph, name, shape, draw->options->dtype, init,
+                                  MTF_MEMORY_VARIABLE, NULL);
+}
+
+static int add_input(Draw *draw, const MtfShape *shape, bool integer) {
+    g_autofree char *name = fresh_name(draw, integer ? "ids" : "x");
+    return mtf_graph_add_input(draw->graph, name, shape, integer ? MTF_I32 : draw->options->dtype,
+                               integer ? MTF_FEED_LABELS : MTF_FEED_FEATURES, NULL);
+}
+
+static int emit(Draw *draw, MtfNewOperation operation) {
+    g_autofree char *name = fresh_name(draw, mtf_operation_row(operation.kind)->name);
+    operation.name = name;
+    if (mtf_operation_row(operation.kind)->chooses_dtype) {
+        operation.has_dtype = true;
+        operation.dtype = draw->options->dtype;
+    }
+    GError *error = NULL;
+    int result = mtf_graph_add_operation(draw->graph, &operation, &error);
+    if (result < 0)
+        g_error("random graph: %s", error->message);
+    return result;
+}
+
+static int emit_plain(Draw *draw, int kind, int n, const int *inputs, const MtfShape *shape) {
+    return emit(draw, (MtfNewOperation){ .kind = kind,
+                                         .n_inputs = n,
+                                         .inputs = inputs,
+                                         .shape = shape,
+                                         .attributes = MTF_NO_ATTRIBUTES });
+}
+
+static int emit_unary(Draw *draw, int kind, int x) {
+    return emit_plain(draw, kind, 1, &x, NULL);
+}
+
+static int emit_scaled(Draw *draw, int x, double factor) {
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.factor = factor;
+    return emit(draw,
+                (MtfNewOperation){
+                    .kind = MTF_OP_SCALE, .n_inputs = 1, .inputs = &x, .attributes = attributes });
+}
+
+/* An operand: mostly a result so far, the newest often, sometimes a new variable or input. */
+static int pick(Draw *draw) {
+    int choice = below(draw, 8), n = (int)draw->pool->len;
+    if (n == 0 || choice < 2) {
+        MtfShape shape = random_shape(draw, 3);
+        return n == 0 ? add_input(draw, &shape, false) : add_variable(draw, &shape);
+    }
+    int low = choice < 5 ? MAX(0, n - 3) : 0;
+    return g_array_index(draw->pool, int, g_rand_int_range(draw->random, low, n));
+}
+
+static int pick_with_dims(Draw *draw) {
+    for (int attempt = 0; attempt < 8; attempt++) {
+        int x = pick(draw);
+        if (shape_of(draw, x)->rank > 0)
+            return x;
+    }
+    MtfShape shape = { .rank = 1 };
+    return add_variable(draw, &shape);
+}
+
+static int random_dim(Draw *draw, int tensor) {
+    const MtfShape *shape = shape_of(draw, tensor);
+    return shape->dims[below(draw, shape->rank)];
+}
+
+/* What the pool may grow by. Each returns a tensor, or -1 where its operands do not suit. */
+
+static int draw_einsum(Draw *draw) {
+    int inputs[3], n = 1 + below(draw, 3);
+    MtfShape all = { 0 };
+    for (int k = 0; k < n; k++) {
+        inputs[k] = pick(draw);
+        for (int i = 0; i < shape_of(draw, inputs[k])->rank; i++)
+            if (mtf_shape_find(&all, shape_of(draw, inputs[k])->dims[i]) < 0)
+                mtf_shape_append(&all, shape_of(draw, inputs[k])->dims[i]);
+    }
+    MtfShape output = random_subset(draw, &all);
+    while (output.rank > MOST_RANK)
+        output.rank--;
+    double terms = (double)mtf_graph_elements(draw->graph, &all) /
+                   (double)mtf_graph_elements(draw->graph, &output);
+    int y = emit_plain(draw, MTF_OP_EINSUM, n, inputs, &output);
+    return terms > 4 ? emit_scaled(draw, y, 1 / sqrt(terms)) : y;
+}
+
+static int draw_binary(Draw *draw) {
+    static const int kinds[] = { MTF_OP_ADD, MTF_OP_SUBTRACT, MTF_OP_MULTIPLY,
+                                 MTF_OP_ADD, MTF_OP_MAXIMUM,  MTF_OP_MINIMUM };
+    int kind = kinds[below(draw, draw->options->smooth ? 4 : 6)];
+    int inputs[3] = { pick(draw), pick(draw), pick(draw) };
+    int n = kind == MTF_OP_ADD ? 2 + below(draw, 2) : 2;
+    if (union_rank(draw, n, inputs) > MOST_RANK)
+        return -1;
+    return emit_plain(draw, kind, n, inputs, NULL);
+}
+
+static int draw_unary(Draw *draw) {
+    static const int kinds[] = { MTF_OP_TANH,   MTF_OP_SIGMOID, MTF_OP_GELU, MTF_OP_SILU,
+                                 MTF_OP_NEGATE, MTF_OP_SQUARE,  MTF_OP_RELU, MTF_OP_ABS };
+    int kind = kinds[below(draw, draw->options->smooth ? 6 : 8)];
+    int x = pick(draw);
+    return emit_unary(draw, kind, kind == MTF_OP_SQUARE ? emit_unary(draw, MTF_OP_TANH, x) : x);
+}
+
+/* Functions that want a positive argument get a sigmoid's. */
+static int draw_of_positive(Draw *draw) {
+    static const int kinds[] = { MTF_OP_LOG, MTF_OP_SQRT, MTF_OP_EXP };
+    int positive = emit_unary(draw, MTF_OP_SIGMOID, pick(draw));
+    if (below(draw, 2) == 0)
+        return emit_unary(draw, kinds[below(draw, 3)], positive);
+    int inputs[2] = { pick(draw), positive };
+    return union_rank(draw, 2, inputs) > MOST_RANK
+               ? -1
+               : emit_plain(draw, MTF_OP_DIVIDE, 2, inputs, NULL);
+}
+
+static int draw_reduction(Draw *draw) {
+    static const int kinds[] = { MTF_OP_REDUCE_SUM, MTF_OP_REDUCE_MEAN, MTF_OP_REDUCE_MAX };
+    int kind = kinds[below(draw, draw->options->smooth ? 2 : 3)];
+    int x = pick(draw);
+    MtfShape output = random_subset(draw, shape_of(draw, x));
+    return emit_plain(draw, kind, 1, &x, &output);
+}
+
+/* A dimension of the same size that the tensor lacks, or -1. */
+static int twin_of(const Draw *draw, int tensor, int dim) {
+    for (int d = 0; d < (int)draw->graph->dimensions->len; d++)
+        if (d != dim && mtf_graph_size(draw->graph, d) == mtf_graph_size(draw->graph, dim) &&
+            mtf_shape_find(shape_of(draw, tensor), d) < 0)
+            return d;
+    return -1;
+}
+
+static int draw_rename(Draw *draw) {
+    int x = pick_with_dims(draw);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.from = random_dim(draw, x);
+    attributes.to = twin_of(draw, x, attributes.from);
+    if (attributes.to < 0)
+        return -1;
+    return emit(draw,
+                (MtfNewOperation){
+                    .kind = MTF_OP_RENAME, .n_inputs = 1, .inputs = &x, .attributes = attributes });
+}
+
+static int draw_move(Draw *draw) {
+    int x = pick(draw);
+    MtfShape shape = *shape_of(draw, x);
+    switch (below(draw, 4)) {
+    case 0:
+        for (int i = 0; i < shape.rank; i++)
+            shape.dims[i] = shape_of(draw, x)->dims[shape.rank - 1 - i];
+        return emit_plain(draw, MTF_OP_TRANSPOSE, 1, &x, &shape);
+    case 1: {
+        int dim = below(draw, (int)draw->graph->dimensions->len);
+        if (shape.rank >= MOST_RANK || mtf_shape_find(&shape, dim) >= 0)
+            return -1;
+        mtf_shape_append(&shape, dim);
+        return emit_plain(draw, MTF_OP_BROADCAST, 1, &x, &shape);
+    }
+    case 2:
+        return emit_scaled(draw, x, 0.5 + below(draw, 3));
+    default:
+        return emit_unary(draw, MTF_OP_STOP_GRADIENT, x);
+    }
+}
+
+static int draw_dropout(Draw *draw) {
+    int x = pick(draw);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.rate = 0.25;
+    return emit(
+        draw, (MtfNewOperation){
+                  .kind = MTF_OP_DROPOUT, .n_inputs = 1, .inputs = &x, .attributes = attributes });
+}
+
+static int draw_softmax(Draw *draw) {
+    int x = pick_with_dims(draw);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.dimension = random_dim(draw, x);
+    if (draw->options->composites)
+        return emit(draw, (MtfNewOperation){ .kind = MTF_OP_SOFTMAX,
+                                             .n_inputs = 1,
+                                             .inputs = &x,
+                                             .attributes = attributes });
+    MtfShape rest = without(shape_of(draw, x), attributes.dimension);
+    int max = emit_plain(draw, MTF_OP_REDUCE_MAX, 1, &x, &rest);
+    int sum = emit_plain(draw, MTF_OP_SUM_EXP, 2, (int[]){ x, max }, &rest);
+    return emit_plain(draw, MTF_OP_SOFTMAX_APPLY, 3, (int[]){ x, max, sum }, NULL);
+}
+
+static int draw_layer_norm(Draw *draw) {
+    int x = pick_with_dims(draw);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.dimension = random_dim(draw, x);
+    attributes.epsilon = 1e-2;
+    MtfShape along = { .rank = 1, .dims = { attributes.dimension } };
+    int scale = add_variable(draw, &along);
+    if (draw->options->composites)
+        return emit(draw, (MtfNewOperation){ .kind = MTF_OP_LAYER_NORM,
+                                             .n_inputs = 2,
+                                             .inputs = (int[]){ x, scale },
+                                             .attributes = attributes });
+    MtfShape rest = without(shape_of(draw, x), attributes.dimension);
+    int mean = emit_plain(draw, MTF_OP_REDUCE_MEAN, 1, &x, &rest);
+    int variance = emit_plain(draw, MTF_OP_VARIANCE, 2, (int[]){ x, mean }, &rest);
+    return emit(draw, (MtfNewOperation){ .kind = MTF_OP_NORMALIZE,
+                                         .n_inputs = 4,
+                                         .inputs = (int[]){ x, mean, variance, scale },
+                                         .attributes = attributes });
+}
+
+static int draw_embedding(Draw *draw) {
+    MtfShape table = random_shape(draw, 2), ids = random_shape(draw, 2), output = { 0 };
+    int looked_up = below(draw, (int)draw->graph->dimensions->len);
+    if (mtf_shape_find(&ids, looked_up) >= 0)
+        return -1;
+    table = without(&table, looked_up);
+    for (int i = 0; i < ids.rank; i++) {
+        table = without(&table, ids.dims[i]);
+        mtf_shape_append(&output, ids.dims[i]);
+    }
+    for (int i = 0; i < table.rank; i++)
+        mtf_shape_append(&output, table.dims[i]);
+    mtf_shape_append(&table, looked_up);
+    int inputs[2] = { add_variable(draw, &table), add_input(draw, &ids, true) };
+    return emit_plain(draw, MTF_OP_EMBEDDING, 2, inputs, &output);
+}
+
+static int draw_cross_entropy(Draw *draw) {
+    int logits = pick_with_dims(draw);
+    MtfShape rest = without(shape_of(draw, logits), random_dim(draw, logits));
+    int labels = add_input(draw, &rest, true);
+    if (draw->options->composites)
+        return emit_plain(draw, MTF_OP_SOFTMAX_CROSS_ENTROPY, 2, (int[]){ logits, labels }, &rest);
+    int max = emit_plain(draw, MTF_OP_REDUCE_MAX, 1, &logits, &rest);
+    int sum = emit_plain(draw, MTF_OP_SUM_EXP, 2, (int[]){ logits, max }, &rest);
+    int logit = emit_plain(draw, MTF_OP_LABEL_LOGIT, 2, (int[]){ logits, labels }, &rest);
+    return emit_plain(draw, MTF_OP_CROSS_ENTROPY, 3, (int[]){ max, sum, logit }, NULL);
+}
+
+static int draw_operation(Draw *draw) {
+    static int (*const draws[])(Draw *) = {
+        draw_einsum,  draw_einsum,      draw_einsum,     draw_binary,    draw_binary,
+        draw_unary,   draw_of_positive, draw_reduction,  draw_rename,    draw_move,
+        draw_dropout, draw_softmax,     draw_layer_norm, draw_embedding, draw_cross_entropy,
+    };
+    return draws[below(draw, (int)G_N_ELEMENTS(draws))](draw);
+}
+
+static void add_dimensions(Draw *draw) {
+    for (int d = 0; d < draw->options->dimensions; d++) {
+        g_autofree char *name = g_strdup_printf("d%d", d);
+        int64_t size = d % 3 == 2 ? mtf_graph_size(draw->graph, d - 1)
+                                  : 1 + below(draw, (int)draw->options->largest_size);
+        mtf_graph_add_dimension(draw->graph, name, size, NULL);
+    }
+}
+
+/* The sum of the means of all results that nothing reads. */
+static void add_loss(Draw *draw) {
+    g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(draw->graph);
+    g_autoptr(GArray) means = g_array_new(FALSE, FALSE, sizeof(int));
+    MtfShape scalar = { 0 };
+    int n = (int)draw->graph->tensors->len;
+    for (int t = 0; t < n; t++) {
+        if (mtf_graph_tensor(draw->graph, t)->dtype == MTF_I32 ||
+            consumers->starts[t + 1] > consumers->starts[t])
+            continue;
+        int mean = emit_plain(draw, MTF_OP_REDUCE_MEAN, 1, &t, &scalar);
+        g_array_append_val(means, mean);
+    }
+    const int *inputs = (const int *)(const void *)means->data;
+    draw->graph->loss =
+        means->len == 1 ? inputs[0] : emit_plain(draw, MTF_OP_ADD, (int)means->len, inputs, NULL);
+}
+
+MtfGraph *mtf_random_graph(const MtfRandomGraph *options) {
+    Draw draw = { .options = options,
+                  .random = g_rand_new_with_seed(options->seed),
+                  .graph = mtf_graph_new("random"),
+                  .pool = g_array_new(FALSE, FALSE, sizeof(int)) };
+    add_dimensions(&draw);
+    MtfShape shape = random_shape(&draw, 3);
+    int first = add_input(&draw, &shape, false);
+    g_array_append_val(draw.pool, first);
+    while ((int)draw.graph->operations->len < options->operations || draw.pool->len < 2) {
+        int result = draw_operation(&draw);
+        if (result >= 0)
+            g_array_append_val(draw.pool, result);
+    }
+    add_loss(&draw);
+    draw.graph->optimizer.kind = g_strdup("sgd");
+    draw.graph->optimizer.rate = 0.1;
+    g_array_unref(draw.pool);
+    g_rand_free(draw.random);
+    return draw.graph;
+}
