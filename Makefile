@@ -18,9 +18,9 @@ V ?=
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 CFLAGS_release := -O2 -g
-CFLAGS_debug := -Og -g
+CFLAGS_debug := -Og -g -DMTF_DEBUG
 SANITIZE := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
-CFLAGS_asan := -O1 -g -fno-omit-frame-pointer $(SANITIZE)
+CFLAGS_asan := -O1 -g -DMTF_DEBUG -fno-omit-frame-pointer $(SANITIZE)
 LDFLAGS_asan := $(SANITIZE)
 $(if $(CFLAGS_$(BUILD)),,$(error BUILD=$(BUILD) is not one of release, debug, asan))
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS_$(BUILD)) $(ARCH:%=-march=%) -I. -MMD -MP $(CFLAGS)

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Fail on all ranks or on none. A rank that meets trouble alone must not leave alone: the others
+ * would wait for it in the next collective. So whatever can fail on one rank is followed by an
+ * agreement, in which every rank brings its own error or none:
+ *
+ *     rank 0  NULL                              rank 0  rank 2: cannot read …
+ *     rank 1  NULL             ──agree──►       rank 1  rank 2: cannot read …      all false
+ *     rank 2  cannot read …                     rank 2  rank 2: cannot read …
+ *
+ * Where nobody failed this is one allreduce of one integer. All functions are collective over the
+ * control communicator. */
+#ifndef MTF_AGREEMENT_H
+#define MTF_AGREEMENT_H
+
+#include <glib.h>
+#include <mpi.h>
+#include <stdbool.h>
+
+/* True on every rank when no rank brought an error; otherwise false on every rank, with the error
+ * of the lowest rank that did (its message begins "rank R: " unless R is 0). Takes `local`. */
+bool mtf_agree(MPI_Comm control, GError *local, GError **error);
+
+/* Fails, on all ranks, when some rank's text differs from rank 0's; `what` names it: "plan". */
+bool mtf_agree_same(MPI_Comm control, const char *text, const char *what, GError **error);
+
+/* Rank 0's number on every rank; the largest over ranks. */
+double mtf_agree_first(MPI_Comm control, double value);
+double mtf_agree_largest(MPI_Comm control, double value);
+
+#endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/executor.h"
+
+#include "runtime/collectives.h"
+
+static void run_move(MtfExecutor *executor, int index) {
+    const MtfMove *move = &executor->worker->moves[index];
+    mtf_worker_begin_move(executor->worker, index);
+    if (mtf_step_is_collective(move->kind))
+        mtf_collective_issue(mtf_communicators_get(executor->communicators, move->axes), move,
+                             executor->max_message,
+                             &executor->counted->entries[executor->counted->entry_of[index]]);
+    mtf_worker_end_move(executor->worker, index);
+}
+
+void mtf_executor_step(MtfExecutor *executor, int64_t step) {
+    const MtfProgram *program = executor->worker->program;
+    for (int i = 0; i < mtf_program_length(program); i++)
+        if (mtf_program_instruction(program, i)->kind == MTF_INSTRUCTION_KERNEL)
+            mtf_worker_run_kernel(executor->worker, i, step);
+        else
+            run_move(executor, i);
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/traffic.h"
+
+MtfCollectiveKind mtf_step_collective(MtfStepKind kind) {
+    switch (kind) {
+    case MTF_STEP_ALLREDUCE:
+        return MTF_ALLREDUCE;
+    case MTF_STEP_REDUCE_SCATTER:
+        return MTF_REDUCE_SCATTER;
+    case MTF_STEP_ALLGATHER:
+        return MTF_ALLGATHER;
+    case MTF_STEP_ALLTOALL:
+        return MTF_ALLTOALL;
+    default:
+        return MTF_COLLECTIVE_KINDS;
+    }
+}
+
+static MtfCollectiveKind instruction_kind(const MtfInstruction *instruction) {
+    return instruction->kind == MTF_INSTRUCTION_STEP ? mtf_step_collective(instruction->step.kind)
+                                                     : MTF_COLLECTIVE_KINDS;
+}
+
+MtfTrafficEntry *mtf_traffic_find(const MtfTraffic *traffic, MtfCollectiveKind kind,
+                                  unsigned axes) {
+    for (int i = 0; i < traffic->n_entries; i++)
+        if (traffic->entries[i].kind == kind && traffic->entries[i].axes == axes)
+            return &traffic->entries[i];
+    return NULL;
+}
+
+static int compare_entries(gconstpointer left, gconstpointer right) {
+    const MtfTrafficEntry *a = left;
+    const MtfTrafficEntry *b = right;
+    if (a->axes != b->axes)
+        return a->axes < b->axes ? -1 : 1;
+    return (int)a->kind - (int)b->kind;
+}
+
+/* The entries of the program, each once. */
+static void collect_entries(MtfTraffic *traffic, const MtfProgram *program) {
+    g_autoptr(GArray) entries = g_array_new(FALSE, TRUE, sizeof(MtfTrafficEntry));
+    for (int i = 0; i < traffic->n_instructions; i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        MtfTrafficEntry entry = { .kind = instruction_kind(instruction),
+                                  .axes = instruction->step.axes };
+        traffic->entries = (MtfTrafficEntry *)(void *)entries->data;
+        traffic->n_entries = (int)entries->len;
+        if (entry.kind != MTF_COLLECTIVE_KINDS &&
+            mtf_traffic_find(traffic, entry.kind, entry.axes) == NULL)
+            g_array_append_val(entries, entry);
+    }
+    g_array_sort(entries, compare_entries);
+    traffic->n_entries = (int)entries->len;
+    traffic->entries = g_memdup2(entries->data, sizeof(MtfTrafficEntry) * entries->len);
+}
+
+MtfTraffic *mtf_traffic_new(const MtfProgram *program) {
+    MtfTraffic *traffic = g_new0(MtfTraffic, 1);
+    traffic->n_instructions = mtf_program_length(program);
+    traffic->entry_of = g_new(int, traffic->n_instructions);
+    collect_entries(traffic, program);
+    for (int i = 0; i < traffic->n_instructions; i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        const MtfTrafficEntry *entry =
+            mtf_traffic_find(traffic, instruction_kind(instruction), instruction->step.axes);
+        traffic->entry_of[i] = entry == NULL ? -1 : (int)(entry - traffic->entries);
+    }
+    return traffic;
+}
+
+void mtf_traffic_free(MtfTraffic *traffic) {
+    if (traffic == NULL)
+        return;
+    g_free(traffic->entries);
+    g_free(traffic->entry_of);
+    g_free(traffic);
+}
+
+MtfTraffic *mtf_traffic_predict(const MtfProgram *program, int rank) {
+    MtfTraffic *traffic = mtf_traffic_new(program);
+    for (int i = 0; i < traffic->n_instructions; i++) {
+        if (traffic->entry_of[i] < 0)
+            continue;
+        MtfTrafficEntry *entry = &traffic->entries[traffic->entry_of[i]];
+        entry->calls += mtf_instruction_calls(program, i);
+        entry->bytes += mtf_instruction_payload(program, i, rank);
+    }
+    return traffic;
+}

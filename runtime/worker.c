@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/worker.h"
+
+#include "layouts/random.h"
+#include "runtime/slice.h"
+
+#include <string.h>
+
+#define POISON_BYTE 0xFF
+
+static char *buffer_address(const MtfWorker *worker, int buffer) {
+    return worker->memory.base + worker->arena->offsets[buffer];
+}
+
+/* The slice that a buffer of a tensor holds. */
+static MtfOperand make_operand(const MtfWorker *worker, int index) {
+    const MtfGraph *graph = worker->program->graph;
+    const MtfBuffer *buffer = mtf_program_buffer(worker->program, index);
+    MtfOperand operand = { .data = buffer_address(worker, index) };
+    if (buffer->tensor < 0)
+        return operand;
+    const MtfTensor *tensor = mtf_graph_tensor(graph, buffer->tensor);
+    operand.dtype = tensor->dtype;
+    operand.rank = tensor->shape.rank;
+    for (int i = 0; i < operand.rank; i++) {
+        int dim = tensor->shape.dims[i];
+        int64_t size = mtf_graph_size(graph, dim);
+        MtfRange range = mtf_placement_range(&worker->program->layout->mesh, &buffer->placement,
+                                             dim, size, worker->rank);
+        operand.dims[i] = dim;
+        operand.size[i] = range.end - range.begin;
+        operand.begin[i] = range.begin;
+        operand.global[i] = size;
+    }
+    return operand;
+}
+
+static MtfMoveBuffers move_buffers(const MtfWorker *worker, const MtfInstruction *instruction) {
+    MtfMoveBuffers buffers = { .input = buffer_address(worker, instruction->inputs[0]),
+                               .output = buffer_address(worker, instruction->outputs[0]) };
+    if (instruction->scratch >= 0) {
+        buffers.scratch = buffer_address(worker, instruction->scratch);
+        buffers.scratch_bytes = mtf_program_buffer(worker->program, instruction->scratch)->bytes;
+    }
+    return buffers;
+}
+
+/* Fills in a kernel call; its operands go to worker->arguments from *next on. */
+static void prepare_call(MtfWorker *worker, int index, uint64_t seed, int *next) {
+    const MtfInstruction *instruction = mtf_program_instruction(worker->program, index);
+    MtfOperand *inputs = &worker->arguments[*next];
+    MtfOperand *outputs = inputs + instruction->n_inputs;
+    for (int k = 0; k < instruction->n_inputs; k++)
+        inputs[k] = worker->operands[instruction->inputs[k]];
+    for (int k = 0; k < instruction->n_outputs; k++)
+        outputs[k] = worker->operands[instruction->outputs[k]];
+    *next += instruction->n_inputs + instruction->n_outputs;
+    MtfKernelCall *call = &worker->calls[index];
+    *call = (MtfKernelCall){ .graph = worker->program->graph,
+                             .operation = mtf_graph_operation(worker->program->graph,
+                                                              instruction->operation),
+                             .inputs = inputs,
+                             .outputs = outputs,
+                             .seed = seed };
+    if (instruction->scratch < 0)
+        return;
+    call->scratch = buffer_address(worker, instruction->scratch);
+    call->scratch_bytes = mtf_program_buffer(worker->program, instruction->scratch)->bytes;
+}
+
+static bool prepare_instructions(MtfWorker *worker, uint64_t seed, GError **error) {
+    int next = 0;
+    for (int i = 0; i < mtf_program_length(worker->program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(worker->program, i);
+        if (instruction->kind == MTF_INSTRUCTION_KERNEL) {
+            prepare_call(worker, i, seed, &next);
+            continue;
+        }
+        MtfMoveBuffers buffers = move_buffers(worker, instruction);
+        if (!mtf_move_init(&worker->moves[i], worker->program, i, worker->rank, &buffers, error))
+            return false;
+    }
+    return true;
+}
+
+static int count_arguments(const MtfProgram *program) {
+    int arguments = 0;
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        arguments += instruction->n_inputs + instruction->n_outputs;
+    }
+    return arguments;
+}
+
+MtfWorker *mtf_worker_new(const MtfProgram *program, const MtfArena *arena, int rank, uint64_t seed,
+                          GError **error) {
+    int length = mtf_program_length(program);
+    int n_buffers = (int)program->buffers->len;
+    g_autoptr(MtfWorker) worker = g_new0(MtfWorker, 1);
+    worker->program = program;
+    worker->arena = arena;
+    worker->rank = rank;
+    worker->poison = MTF_POISON_DEFAULT;
+    if (!mtf_arena_memory_init(&worker->memory, arena->bytes, error))
+        return NULL;
+    worker->operands = g_new(MtfOperand, n_buffers);
+    for (int b = 0; b < n_buffers; b++)
+        worker->operands[b] = make_operand(worker, b);
+    worker->arguments = g_new(MtfOperand, count_arguments(program));
+    worker->calls = g_new0(MtfKernelCall, length);
+    worker->moves = g_new0(MtfMove, length);
+    if (!prepare_instructions(worker, seed, error))
+        return NULL;
+    return g_steal_pointer(&worker);
+}
+
+void mtf_worker_free(MtfWorker *worker) {
+    if (worker == NULL)
+        return;
+    for (int i = 0; worker->moves != NULL && i < mtf_program_length(worker->program); i++)
+        mtf_move_clear(&worker->moves[i]);
+    mtf_arena_memory_clear(&worker->memory);
+    g_free(worker->moves);
+    g_free(worker->calls);
+    g_free(worker->operands);
+    g_free(worker->arguments);
+    g_free(worker);
+}
+
+static void initialise_variable(const MtfTensor *tensor, const MtfOperand *slice, uint64_t seed) {
+    MtfRandom random = mtf_random_initial_stream(seed, tensor->name);
+    int64_t elements = mtf_slice_elements(slice);
+    for (int64_t i = 0; i < elements; i++)
+        mtf_slice_set(slice, i,
+                      mtf_random_initial(&random, &tensor->init, mtf_slice_global_index(slice, i)));
+}
+
+void mtf_worker_initialise(MtfWorker *worker, uint64_t seed) {
+    const MtfGraph *graph = worker->program->graph;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (tensor->source == MTF_SOURCE_VARIABLE)
+            initialise_variable(tensor, mtf_worker_tensor(worker, t), seed);
+    }
+}
+
+static void poison_buffer(const MtfWorker *worker, int buffer) {
+    memset(buffer_address(worker, buffer), POISON_BYTE,
+           (size_t)mtf_program_buffer(worker->program, buffer)->bytes);
+}
+
+/* Whether the instruction reads the storage that holds `buffer`. */
+static bool reads_storage(const MtfWorker *worker, const MtfInstruction *instruction, int buffer) {
+    int storage = mtf_program_buffer(worker->program, buffer)->storage;
+    for (int k = 0; k < instruction->n_inputs; k++)
+        if (mtf_program_buffer(worker->program, instruction->inputs[k])->storage == storage)
+            return true;
+    return false;
+}
+
+/* Makes what the instruction is about to write unfit for reading. */
+static void poison_outputs(const MtfWorker *worker, const MtfInstruction *instruction) {
+    for (int k = 0; k < instruction->n_outputs; k++)
+        if (!reads_storage(worker, instruction, instruction->outputs[k]))
+            poison_buffer(worker, instruction->outputs[k]);
+    if (instruction->scratch >= 0)
+        poison_buffer(worker, instruction->scratch);
+}
+
+void mtf_worker_run_kernel(MtfWorker *worker, int index, int64_t step) {
+    MtfKernelCall *call = &worker->calls[index];
+    call->step = step;
+    if (worker->poison)
+        poison_outputs(worker, mtf_program_instruction(worker->program, index));
+    mtf_kernel(call->operation->kind)(call);
+}
+
+void mtf_worker_begin_move(MtfWorker *worker, int index) {
+    if (worker->poison)
+        poison_outputs(worker, mtf_program_instruction(worker->program, index));
+    mtf_move_before(&worker->moves[index]);
+}
+
+void mtf_worker_end_move(MtfWorker *worker, int index) {
+    mtf_move_after(&worker->moves[index]);
+}
+
+const MtfOperand *mtf_worker_tensor(const MtfWorker *worker, int tensor) {
+    int buffer = worker->program->tensor_buffers[tensor];
+    return buffer < 0 ? NULL : &worker->operands[buffer];
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* One processor's share of a program, ready to run: its arena, and for each instruction either a
+ * kernel call on its slices or a move. Everything is worked out when the worker is made; running an
+ * instruction allocates nothing.
+ *
+ *     instruction 0   kernel einsum   slices at base + offsets
+ *                 1   move allreduce  before, exchange, after
+ *                 …
+ *
+ * A worker knows no MPI. One per rank runs under an executor (executor.h); tests hold all
+ * processors' workers in one process and run them in lockstep. */
+#ifndef MTF_WORKER_H
+#define MTF_WORKER_H
+
+#include "cost/arena.h"
+#include "runtime/arena_memory.h"
+#include "runtime/kernel.h"
+#include "runtime/move.h"
+
+/* What debug builds do before a buffer is written for the first time: fill it with bytes that make
+ * NaN, or an id of -1. */
+#ifdef MTF_DEBUG
+#define MTF_POISON_DEFAULT true
+#else
+#define MTF_POISON_DEFAULT false
+#endif
+
+typedef struct {
+    const MtfProgram *program; /* borrowed, and so is the graph */
+    int rank;
+    bool poison; /* MTF_POISON_DEFAULT; may be changed between steps */
+    MtfArenaMemory memory;
+    const MtfArena *arena; /* borrowed */
+    MtfMove *moves;        /* one an instruction; zero for kernels */
+    MtfKernelCall *calls;  /* one an instruction; zero for steps */
+    MtfOperand *operands;  /* one a buffer */
+    MtfOperand *arguments; /* those the calls point to */
+} MtfWorker;
+
+/* Makes the worker of processor `rank`; all variables are zero until mtf_worker_initialise. Fails
+ * when memory cannot be mapped or a message is too long. */
+MtfWorker *mtf_worker_new(const MtfProgram *program, const MtfArena *arena, int rank, uint64_t seed,
+                          GError **error);
+void mtf_worker_free(MtfWorker *worker);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfWorker, mtf_worker_free)
+
+/* Gives every variable its initial value, a function of (seed, name, global index) alone. */
+void mtf_worker_initialise(MtfWorker *worker, uint64_t seed);
+
+/* Runs kernel instruction `index` of step `step` (the first is 1). */
+void mtf_worker_run_kernel(MtfWorker *worker, int index, int64_t step);
+
+/* The local halves of step instruction `index`, before and after the exchange that
+ * worker->moves[index] describes. */
+void mtf_worker_begin_move(MtfWorker *worker, int index);
+void mtf_worker_end_move(MtfWorker *worker, int index);
+
+/* The slice of a tensor between steps (inputs, variables, results that are kept): its operand, or
+ * NULL when the program keeps none. */
+const MtfOperand *mtf_worker_tensor(const MtfWorker *worker, int tensor);
+
+#endif

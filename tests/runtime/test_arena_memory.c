@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "runtime/arena_memory.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Whether a child that writes to `address` dies of it. */
+static bool writing_kills(char *address) {
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        signal(SIGBUS, SIG_DFL);
+        setrlimit(RLIMIT_CORE, &(struct rlimit){ 0, 0 });
+        *(volatile char *)address = 1;
+        _exit(0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    return WIFSIGNALED(status);
+}
+
+static void the_last_byte_of_the_arena_is_writable_and_the_next_is_not(void **state) {
+    (void)state;
+    const int64_t sizes[] = { 64, 4096, 4096 + 64, 1 << 20 };
+    for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        MtfArenaMemory memory;
+        assert_true(mtf_arena_memory_init(&memory, sizes[i], NULL));
+        assert_int_equal(memory.bytes, sizes[i]);
+        assert_int_equal((guintptr)memory.base % 64, 0);
+        assert_false(writing_kills(memory.base));
+        assert_false(writing_kills(memory.base + sizes[i] - 1));
+        assert_true(writing_kills(memory.base + sizes[i]));
+        mtf_arena_memory_clear(&memory);
+    }
+}
+
+static void an_empty_arena_is_no_trouble(void **state) {
+    (void)state;
+    MtfArenaMemory memory;
+    assert_true(mtf_arena_memory_init(&memory, 0, NULL));
+    assert_true(writing_kills(memory.base));
+    mtf_arena_memory_clear(&memory);
+}
+
+static void an_arena_beyond_the_address_space_is_one_sentence(void **state) {
+    (void)state;
+    MtfArenaMemory memory;
+    g_autoptr(GError) error = NULL;
+    assert_false(mtf_arena_memory_init(&memory, INT64_C(1) << 60, &error));
+    assert_non_null(strstr(error->message, "cannot be mapped"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_byte_of_the_arena_is_writable_and_the_next_is_not),
+        cmocka_unit_test(an_empty_arena_is_no_trouble),
+        cmocka_unit_test(an_arena_beyond_the_address_space_is_one_sentence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

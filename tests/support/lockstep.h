@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* All processors of a mesh in one process: instruction i runs for every worker in turn, and the
+ * exchanges of collectives are loops over the workers of each group. What ranks do under MPI,
+ * without MPI, so that a property test can afford thousands of programs. */
+#ifndef MTF_TESTS_LOCKSTEP_H
+#define MTF_TESTS_LOCKSTEP_H
+
+#include "runtime/worker.h"
+
+typedef struct {
+    int n;
+    MtfWorker **workers; /* by rank */
+    MtfArena *arena;
+} MtfLockstep;
+
+/* Workers for every processor of the program's mesh, with poisoning on. The program must outlive
+ * it. */
+MtfLockstep *mtf_lockstep_new(const MtfProgram *program, uint64_t seed, GError **error);
+void mtf_lockstep_free(MtfLockstep *lockstep);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLockstep, mtf_lockstep_free)
+
+/* Runs the whole program once. */
+void mtf_lockstep_step(MtfLockstep *lockstep, int64_t step);
+
+#endif
