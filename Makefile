@@ -58,7 +58,7 @@ CFLAGS_tests := $(BASE_CFLAGS) $(CGRAPH_CFLAGS) $(MPI_CFLAGS) $(BLAS_CFLAGS)
 # How test programs run MPI: as root if need be, more ranks than cores, no pinning (two runs may
 # share the machine), ranks that wait give way, and plain shared memory, since containers often
 # forbid one process to read another. One BLAS thread a rank. Open MPI's own leaks are listed in
-# tests/lsan.supp by library, which needs the slow, exact unwinder.
+# tests/lsan.supp by library, which needs the slow, exact unwinder. A warning of GLib is our bug.
 export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_rmaps_base_oversubscribe := 1
@@ -69,6 +69,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 export ASAN_OPTIONS := fast_unwind_on_malloc=0:detect_leaks=1
 export LSAN_OPTIONS := suppressions=$(CURDIR)/tests/lsan.supp:print_suppressions=0
+export G_DEBUG := fatal-warnings
 export UBSAN_OPTIONS := print_stacktrace=1
 
 Q := $(if $(V),,@)
@@ -109,7 +110,7 @@ $(foreach r,$(ROOMS),$(eval $(call archive,$(r))))
 
 define LINK
 @$(if $(V),:,echo "  LD $@")
-$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^)
+$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
 endef
 archives = $(foreach r,$(1),$(B)/lib$(r).a)
 $(B)/meshtf-plan: $(B)/analyzer/meshtf_plan.o $(call archives,analyzer cost layouts)
@@ -125,6 +126,7 @@ SCRIPTS := $(wildcard tests/*/test_*.sh tests/e2e/*.sh)
 DEFAULT_TESTS := $(wildcard tests/*/test_*.c tests/fuzz/fuzz_*.c) $(filter-out tests/e2e/long_%,$(sort $(SCRIPTS)))
 LONG_TESTS := $(wildcard tests/*/long_*.c tests/*/long_*.sh)
 TESTS := $(patsubst %.c,$(B)/%,$(filter %.c,$(DEFAULT_TESTS) $(LONG_TESTS)))
+TESTS += $(B)/tests/fuzz/planted
 FUZZERS := $(filter $(B)/tests/fuzz/%,$(TESTS))
 TEST_SUPPORT := $(call objects,$(wildcard tests/support/*.c))
 $(TESTS): $(B)/%: $(B)/%.o $(TEST_SUPPORT) $(call archives,reports runtime analyzer cost layouts)
