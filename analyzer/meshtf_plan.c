@@ -11,6 +11,7 @@ static const struct {
     const char *summary;
     MtfCommand run;
 } commands[] = {
+    { "collective", "price one collective on a torus or a switch", mtf_command_collective },
     { "machines", "list the machines of the library", mtf_command_machines },
     { "help", "show this text", NULL },
 };

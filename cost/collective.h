@@ -12,13 +12,23 @@
 #include "cost/mesh_map.h"
 #include "layouts/collective_kind.h"
 
+/* A collective on a network. Zeros are the usual case everywhere but in kind and bytes. */
 typedef struct {
     MtfCollectiveKind kind;
     double bytes;
+    int64_t segments; /* parts a pipelined schedule cuts its payload in; 0: as many as are best */
+    int64_t stride;   /* the group holds every stride-th place of one axis, and so do the others */
+    int64_t shift;    /* permute: rank r sends to r + shift */
+    int64_t from, to; /* broadcast's root; p2p's ends, the farthest from `from` when equal */
+    int faces;        /* halo: bytes of each axis' face; axes beyond them take `bytes` */
+    double face[MTF_NETWORK_AXES_MAX];
 } MtfCollective;
 
+#define MTF_ALGORITHM_MAX 48
+
 typedef struct {
-    const char *algorithm; /* static */
+    char algorithm[MTF_ALGORITHM_MAX];
+    bool idealised; /* no schedule to choose: an idealisation, or a second name of another */
     double seconds;
 } MtfCollectivePrice;
 
@@ -27,6 +37,17 @@ double mtf_collective_bound(const MtfNetwork *network, const MtfCollective *coll
 
 /* The cheapest schedule; "none" and 0 seconds on a network of one rank or without bytes. */
 MtfCollectivePrice mtf_collective_best(const MtfNetwork *network, const MtfCollective *collective);
+
+/* Every schedule that applies, the cheapest first, as an array of MtfCollectivePrice to be freed by
+ * g_array_unref. Idealised prices are left out when they are below the cheapest real one. */
+GArray *mtf_collective_prices(const MtfNetwork *network, const MtfCollective *collective);
+
+/* The price of the schedule of that name, with or without hyphens and underscores; a number at its
+ * end sets the segments ("line_reduce_bcast_k128") or the stride ("strided_s2"), one in front the
+ * shift ("shift2 single path"), and these are written into `collective`. Fails when there is no
+ * such schedule or it does not apply. */
+bool mtf_collective_named(const MtfNetwork *network, MtfCollective *collective, const char *name,
+                          MtfCollectivePrice *price, GError **error);
 
 /* What the step-time model asks: the seconds of a collective over the mesh axes of a mask while all
  * groups of the mesh run it at once, `bytes` its payload per rank. A measured table of the machine
