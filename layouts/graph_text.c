@@ -97,19 +97,17 @@ static bool fail_attribute(const MtfJson *where, const MtfOperationRow *row, con
                          known->str);
 }
 
-/* Every key is one that all operations have or an attribute of the row; none twice. */
+/* Every key is one that all operations have or an attribute of the row. */
 static bool check_operation_keys(const MtfJson *where, const MtfOperationRow *row, GError **error) {
     static const char *const common[] = { "name",  "op",          "inputs", "dims",
                                           "phase", "memory_kind", NULL };
-    MtfJson child, first;
+    MtfJson child;
     for (bool more = mtf_json_first(where, &child); more; more = mtf_json_next(&child)) {
         const char *key = mtf_json_key(&child);
         bool known = g_strv_contains(common, key) || find_attribute(row, key) != NULL ||
                      (row->chooses_dtype && strcmp(key, "dtype") == 0);
         if (!known)
             return fail_attribute(where, row, key, error);
-        if (!mtf_json_find(where, key, &first) || first.node != child.node)
-            return mtf_json_fail(where, error, "key \"%s\" is given twice", key);
     }
     return true;
 }
@@ -236,8 +234,9 @@ static void clear_item(gpointer data) {
     mtf_block_text_free(item->block);
 }
 
-static MtfBlockText *new_block(void) {
+static MtfBlockText *new_block(const MtfJson *where) {
     MtfBlockText *block = g_new0(MtfBlockText, 1);
+    block->where = *where;
     block->count = 1;
     block->carries = g_array_new(FALSE, TRUE, sizeof(MtfCarryText));
     block->variables = g_array_new(FALSE, TRUE, sizeof(MtfVariableText));
@@ -313,22 +312,21 @@ static bool read_block(const MtfGraph *graph, MtfBlockText *block, GError **erro
            mtf_json_fail(&block->operation_list, error, "a repeated block has operations");
 }
 
-/* Appends the element at `where` to `block`; the item is complete enough to be freed in any case.
- */
+static MtfOperationText *new_operation(const MtfJson *where) {
+    MtfOperationText *text = g_new0(MtfOperationText, 1);
+    text->where = *where;
+    return text;
+}
+
+/* Appends the element at `where` to `block`, which frees it whatever comes of reading it. */
 static bool read_item(const MtfGraph *graph, const MtfJson *where, MtfBlockText *block,
                       GError **error) {
     MtfJson repeat;
     bool is_block = mtf_json_find(where, "repeat", &repeat);
     if (is_block && block->name != NULL)
         return mtf_json_fail(where, error, "a repeated block cannot hold another one");
-    MtfItemText item = { NULL, NULL };
-    if (is_block) {
-        item.block = new_block();
-        item.block->where = *where;
-    } else {
-        item.operation = g_new0(MtfOperationText, 1);
-        item.operation->where = *where;
-    }
+    MtfItemText item = { .operation = is_block ? NULL : new_operation(where),
+                         .block = is_block ? new_block(where) : NULL };
     g_array_append_val(block->items, item);
     return is_block ? read_block(graph, item.block, error)
                     : read_operation(graph, item.operation, error);
@@ -346,7 +344,7 @@ static bool read_items(const MtfGraph *graph, MtfBlockText *block, GError **erro
 }
 
 MtfBlockText *mtf_graph_text_read(const MtfGraph *graph, const MtfJson *root, GError **error) {
-    g_autoptr(MtfBlockText) block = new_block();
+    g_autoptr(MtfBlockText) block = new_block(root);
     if (!read_variables(graph, root, block, error) ||
         !mtf_json_get(root, "operations", &block->operation_list, error) ||
         !read_items(graph, block, error))

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 /* Containers nested this deep are printed on one line. */
-#define COMPACT_DEPTH 2
+#define LEVELS 2
 
 cJSON *mtf_json_new_integer(int64_t value) {
     char text[32];
@@ -55,9 +55,9 @@ static void print_key(GString *out, const char *key) {
     g_string_append(out, ": ");
 }
 
-static void print_node(GString *out, const cJSON *node, int depth) {
+static void print_node(GString *out, const cJSON *node, int depth, int levels) {
     bool container = (cJSON_IsArray(node) || cJSON_IsObject(node)) && node->child != NULL;
-    if (!container || depth >= COMPACT_DEPTH) {
+    if (!container || depth >= levels) {
         print_compact(out, node);
         return;
     }
@@ -66,18 +66,44 @@ static void print_node(GString *out, const cJSON *node, int depth) {
         g_string_append_printf(out, "\n%*s", 2 * (depth + 1), "");
         if (cJSON_IsObject(node))
             print_key(out, child->string);
-        print_node(out, child, depth + 1);
+        print_node(out, child, depth + 1, levels);
         if (child->next != NULL)
             g_string_append_c(out, ',');
     }
     g_string_append_printf(out, "\n%*s%c", 2 * depth, "", cJSON_IsArray(node) ? ']' : '}');
 }
 
-char *mtf_json_print(const cJSON *tree) {
+char *mtf_json_print_levels(const cJSON *tree, int levels) {
     GString *out = g_string_new(NULL);
-    print_node(out, tree, 0);
+    print_node(out, tree, 0, levels);
     g_string_append_c(out, '\n');
     return g_string_free(out, FALSE);
+}
+
+char *mtf_json_print(const cJSON *tree) {
+    return mtf_json_print_levels(tree, LEVELS);
+}
+
+static cJSON *printable_number(double value) {
+    bool integer = value == floor(value) && fabs(value) < (double)(INT64_C(1) << 53);
+    return integer ? mtf_json_new_integer((int64_t)value) : mtf_json_new_number(value);
+}
+
+cJSON *mtf_json_printable(const cJSON *tree) {
+    if (cJSON_IsNumber(tree))
+        return printable_number(tree->valuedouble);
+    if (cJSON_IsRaw(tree))
+        return printable_number(g_ascii_strtod(tree->valuestring, NULL));
+    if (!cJSON_IsArray(tree) && !cJSON_IsObject(tree))
+        return cJSON_Duplicate(tree, false);
+    cJSON *copy = cJSON_IsArray(tree) ? cJSON_CreateArray() : cJSON_CreateObject();
+    for (const cJSON *child = tree->child; child != NULL; child = child->next) {
+        if (cJSON_IsArray(tree))
+            cJSON_AddItemToArray(copy, mtf_json_printable(child));
+        else
+            cJSON_AddItemToObject(copy, child->string, mtf_json_printable(child));
+    }
+    return copy;
 }
 
 static bool write_stream(FILE *stream, const char *text, gsize length) {

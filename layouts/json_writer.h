@@ -25,6 +25,14 @@ cJSON *mtf_json_new_number(double value);
  * operations stay readable and diffable: one list element a line. Free with g_free. */
 char *mtf_json_print(const cJSON *tree);
 
+/* The same with `levels` levels over lines. */
+char *mtf_json_print_levels(const cJSON *tree, int levels);
+
+/* A deep copy of a tree, read or built, whose numbers print alike either way: integers below 2^53
+ * with all digits, others with the fewest. So what is written, read and written again stays the
+ * same bytes. The copy is for printing: its numbers are text. Freed by cJSON_Delete. */
+cJSON *mtf_json_printable(const cJSON *tree);
+
 /* Writes `text` to `path` through a temporary name, fsync and rename; "-" is standard output.
  * A pipe or device is written in place, a symbolic link followed. */
 bool mtf_file_write(const char *path, const char *text, gsize length, GError **error);

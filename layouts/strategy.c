@@ -90,12 +90,10 @@ bool mtf_strategy_check(const MtfGraph *graph, const MtfMesh *mesh, int operatio
 }
 
 char *mtf_strategy_axis_format(const MtfGraph *graph, int operation, int choice) {
-    if (choice == MTF_COPIES)
-        return g_strdup("copies");
-    if (choice == MTF_THROUGH)
-        return g_strdup("partial");
-    if (choice < MTF_THROUGH)
-        return g_strdup_printf("partial:%d", MTF_THROUGH - choice);
+    if (choice < 0)
+        return choice == MTF_COPIES    ? g_strdup("copies")
+               : choice == MTF_THROUGH ? g_strdup("partial")
+                                       : g_strdup_printf("partial:%d", MTF_THROUGH - choice);
     MtfIteration iteration;
     mtf_operation_iteration(graph, operation, &iteration);
     return g_strdup(mtf_graph_dimension(graph, iteration.index[choice].dim)->name);
