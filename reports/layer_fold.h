@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Folding repeated layers: which layers of a repeated block are laid out alike, and which tensor of
+ * the first of them stands for a tensor of another. */
+#ifndef MTF_LAYER_FOLD_H
+#define MTF_LAYER_FOLD_H
+
+#include "layouts/program.h"
+
+typedef struct {
+    int repeat;       /* index into graph->repeats */
+    int first, count; /* layers */
+} MtfLayerRun;
+
+typedef struct MtfLayerFold MtfLayerFold;
+
+MtfLayerFold *mtf_layer_fold_new(const MtfProgram *program);
+void mtf_layer_fold_free(MtfLayerFold *fold);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLayerFold, mtf_layer_fold_free)
+
+/* Runs of consecutive layers that are alike, in order of the graph. */
+int mtf_layer_fold_runs(const MtfLayerFold *fold);
+const MtfLayerRun *mtf_layer_fold_run(const MtfLayerFold *fold, int run);
+
+/* The run that a name belongs to, or -1; with `*layer` set to its layer. */
+int mtf_layer_fold_find(const MtfLayerFold *fold, const char *name, int *layer);
+
+/* The name's twin in the first layer of its run ("layer/7/wq" -> "layer/0/wq"), the name itself
+ * outside of layers. Free with g_free. */
+char *mtf_layer_fold_twin(const MtfLayerFold *fold, const char *name);
+
+#endif
