@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* A layout says where every tensor is and how every operation runs. For a result the tensor's
  * placement is the one it is kept in: where the producer's strategy leaves another (say a partial
- * sum), lowering reshards right after the operation. Consumers that want yet another placement get
- * a copy, which all consumers that want it share. */
+ * sum), lowering reshards right after the operation. A consumer that wants yet another placement
+ * fetches a copy from the one that is kept; what several consumers want is therefore best kept. */
 #ifndef MTF_LAYOUT_H
 #define MTF_LAYOUT_H
 

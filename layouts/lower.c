@@ -11,9 +11,6 @@ typedef struct {
     MtfProgram *program;
     const MtfGraph *graph;
     const MtfMesh *mesh;
-    bool shares;           /* copies serve several operations */
-    int *newest_copy;      /* for each tensor: a buffer that holds it, or -1 */
-    GArray *older_copy;    /* for each buffer: the next buffer that holds the same tensor, or -1 */
     int *last_reader;      /* for each variable that is updated: the last operation that reads it */
     int *updated_variable; /* for each tensor: the variable whose next value it is, or -1 */
 } Lowering;
@@ -27,8 +24,6 @@ static int new_buffer(Lowering *lowering, const MtfBuffer *buffer) {
     MtfBuffer copy = *buffer;
     copy.storage = id;
     g_array_append_val(lowering->program->buffers, copy);
-    int none = -1;
-    g_array_append_val(lowering->older_copy, none);
     return id;
 }
 
@@ -49,13 +44,6 @@ static int new_copy(Lowering *lowering, int tensor, const MtfPlacement *placemen
                                               .bytes = elements * mtf_dtype_bytes(t->dtype) });
 }
 
-/* Makes `buffer` known as a copy of its tensor. */
-static void publish(Lowering *lowering, int buffer) {
-    int tensor = buffer_at(lowering, buffer)->tensor;
-    g_array_index(lowering->older_copy, int, buffer) = lowering->newest_copy[tensor];
-    lowering->newest_copy[tensor] = buffer;
-}
-
 /* The buffer of an input or variable, made on first use; results must have been computed. */
 static int stored_buffer(Lowering *lowering, int tensor) {
     int *stored = &lowering->program->tensor_buffers[tensor];
@@ -64,7 +52,6 @@ static int stored_buffer(Lowering *lowering, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(lowering->graph, tensor);
     *stored = new_copy(lowering, tensor, &lowering->program->layout->tensors[tensor], t->memory);
     buffer_at(lowering, *stored)->persistent = t->producer < 0;
-    publish(lowering, *stored);
     return *stored;
 }
 
@@ -122,34 +109,12 @@ static void find_path(const Lowering *lowering, int buffer, const MtfPlacement *
     mtf_reshard_path(lowering->graph, lowering->mesh, shape, &source->placement, placement, path);
 }
 
-/* The copy of a tensor from which `placement` is reached most cheaply, and the path there. */
-static int nearest_copy(const Lowering *lowering, int stored, const MtfPlacement *placement,
-                        MtfPath *path) {
-    int best = stored;
-    find_path(lowering, stored, placement, path);
-    int copy = lowering->newest_copy[buffer_at(lowering, stored)->tensor];
-    for (; copy >= 0 && path->n_steps > 0; copy = g_array_index(lowering->older_copy, int, copy)) {
-        MtfPath other;
-        find_path(lowering, copy, placement, &other);
-        if (other.n_steps > 0 && other.cost >= path->cost)
-            continue;
-        *path = other;
-        best = copy;
-    }
-    return best;
-}
-
 /* A buffer that holds `tensor` in `placement`. */
 static int obtain(Lowering *lowering, int operation, int tensor, const MtfPlacement *placement) {
     int stored = stored_buffer(lowering, tensor);
-    if (mtf_placement_equal(&buffer_at(lowering, stored)->placement, placement))
-        return stored;
     MtfPath path;
-    int source = nearest_copy(lowering, stored, placement, &path);
-    int copy = emit_path(lowering, operation, &path, source, -1, MTF_MEMORY_COMMUNICATION);
-    if (copy != source && lowering->shares)
-        publish(lowering, copy);
-    return copy;
+    find_path(lowering, stored, placement, &path);
+    return emit_path(lowering, operation, &path, stored, -1, MTF_MEMORY_COMMUNICATION);
 }
 
 /* ---- Kernels ------------------------------------------------------------------------------- */
@@ -229,9 +194,8 @@ static void keep_output(Lowering *lowering, int operation, int tensor, int produ
     MtfPath path;
     find_path(lowering, produced, kept, &path);
     MtfMemoryKind memory = mtf_graph_tensor(lowering->graph, tensor)->memory;
-    int stored = emit_path(lowering, operation, &path, produced, -1, memory);
-    lowering->program->tensor_buffers[tensor] = stored;
-    publish(lowering, stored);
+    lowering->program->tensor_buffers[tensor] =
+        emit_path(lowering, operation, &path, produced, -1, memory);
 }
 
 /* ---- Updates of variables ------------------------------------------------------------------ */
@@ -307,7 +271,8 @@ static void emit_late_updates(Lowering *lowering) {
     }
 }
 
-static void emit_operation(Lowering *lowering, int operation) {
+/* Fetches the inputs and runs the kernel. */
+static void emit_inputs_and_kernel(Lowering *lowering, int operation) {
     const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
     const MtfStrategy *strategy = &lowering->program->layout->operations[operation];
     MtfIteration iteration;
@@ -319,6 +284,11 @@ static void emit_operation(Lowering *lowering, int operation) {
         inputs[k] = obtain(lowering, operation, op->inputs[k], &placement);
     }
     emit_kernel(lowering, operation, &iteration, inputs);
+}
+
+static void emit_operation(Lowering *lowering, int operation) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
+    emit_inputs_and_kernel(lowering, operation);
     int produced[MTF_MAX_OUTPUTS];
     int kernel = mtf_program_length(lowering->program) - 1;
     memcpy(produced, mtf_program_instruction(lowering->program, kernel)->outputs, sizeof produced);
@@ -444,26 +414,23 @@ static void free_instruction(gpointer data) {
     g_free(((MtfInstruction *)data)->inputs);
 }
 
-static MtfProgram *program_new(const MtfGraph *graph, const MtfLayout *layout) {
+static MtfProgram *program_new(const MtfGraph *graph, const MtfLayout *layout, guint n_tensors) {
     MtfProgram *program = g_new0(MtfProgram, 1);
     program->graph = graph;
     program->layout = layout;
     program->instructions = g_array_new(FALSE, TRUE, sizeof(MtfInstruction));
     g_array_set_clear_func(program->instructions, free_instruction);
     program->buffers = g_array_new(FALSE, TRUE, sizeof(MtfBuffer));
-    program->tensor_buffers = filled(graph->tensors->len, -1);
+    program->tensor_buffers = filled(n_tensors, -1);
     return program;
 }
 
 static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLayout *layout) {
     guint n = graph->tensors->len;
     *lowering = (Lowering){
-        .program = program_new(graph, layout),
+        .program = program_new(graph, layout, n),
         .graph = graph,
         .mesh = &layout->mesh,
-        .shares = layout->rules == NULL,
-        .newest_copy = filled(n, -1),
-        .older_copy = g_array_new(FALSE, FALSE, sizeof(int)),
         .last_reader = filled(n, -1),
         .updated_variable = filled(n, -1),
     };
@@ -474,10 +441,8 @@ static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLa
 }
 
 static void lowering_clear(Lowering *lowering) {
-    g_free(lowering->newest_copy);
     g_free(lowering->last_reader);
     g_free(lowering->updated_variable);
-    g_array_unref(lowering->older_copy);
 }
 
 MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout) {
@@ -510,5 +475,16 @@ MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, 
     read_lifetimes(lowering.program);
     settle_storages(lowering.program);
     lowering_clear(&lowering);
+    return lowering.program;
+}
+
+MtfProgram *mtf_lower_path(const MtfGraph *graph, const MtfLayout *layout, int tensor,
+                           const MtfPlacement *from, const MtfPlacement *to) {
+    Lowering lowering = { .graph = graph, .mesh = &layout->mesh };
+    lowering.program = program_new(graph, layout, 0);
+    MtfPath path;
+    int source = new_copy(&lowering, tensor, from, MTF_MEMORY_ACTIVATION);
+    find_path(&lowering, source, to, &path);
+    emit_path(&lowering, 0, &path, source, -1, MTF_MEMORY_COMMUNICATION);
     return lowering.program;
 }

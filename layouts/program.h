@@ -54,13 +54,19 @@ typedef struct {
                             results: the one they are kept in; -1 when there is none */
 } MtfProgram;
 
-/* Lowers a legal layout (mtf_layout_check) of a graph without composites. The graph must outlive
- * the program. */
+/* Lowers a legal layout (mtf_layout_check) of a graph without composites. Both must outlive the
+ * program. Each operation fetches its inputs from where the layout keeps them, so that the price of
+ * the program is a sum over operations and tensors. */
 MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout);
 
 /* The instructions of one operation alone, as mtf_lower emits them when its inputs stand in their
  * layout's placements: for local pricing. */
 MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, int operation);
+
+/* The steps alone that take a tensor from one placement to another, without lifetimes: for pricing.
+ */
+MtfProgram *mtf_lower_path(const MtfGraph *graph, const MtfLayout *layout, int tensor,
+                           const MtfPlacement *from, const MtfPlacement *to);
 
 void mtf_program_free(MtfProgram *program);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfProgram, mtf_program_free)
