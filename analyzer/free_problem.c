@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/free_problem.h"
+
+#include "layouts/error.h"
+#include "layouts/program.h"
+
+#include <string.h>
+
+/* The distinct placements that one operand has under an operation's strategies. */
+typedef struct {
+    GArray *placements; /* MtfPlacement */
+    int *of;            /* for each strategy: index into placements */
+} Port;
+
+/* One operation's strategies, what they want and leave, and what they cost. Operations of equal
+ * signature share it. */
+typedef struct {
+    GArray *strategies; /* MtfStrategy */
+    int n_inputs, n_outputs;
+    Port *inputs;
+    Port outputs[MTF_MAX_OUTPUTS];
+    int64_t *costs;                   /* of the kernel under each strategy */
+    int64_t *copies[MTF_MAX_OUTPUTS]; /* of moving output k into the variable it updates */
+} Profile;
+
+struct MtfFreeProblem {
+    const MtfGraph *graph;
+    const MtfMesh *mesh;
+    const MtfPricer *pricer;
+    const MtfPin *pins;
+    int n_pins;
+    MtfLayoutProblem *problem;
+    MtfLayout *scratch;         /* a layout to price single operations in */
+    GHashTable *profiles;       /* signature -> Profile */
+    GHashTable *paths;          /* resharding -> price */
+    Profile **operations;       /* one an operation, node i */
+    int *tensor_node;           /* for each tensor: its node, or -1 */
+    GArray *node_tensors;       /* int: for each node: its tensor, or -1 */
+    GPtrArray *node_placements; /* for each node: GArray of MtfPlacement, or NULL */
+    int *updated_variable;      /* for each tensor: the variable whose next value it is, or -1 */
+    MtfConsumers *consumers;
+};
+
+/* ---- Prices -------------------------------------------------------------------------------- */
+
+typedef struct {
+    MtfShape shape; /* unused places are zero */
+    MtfDtype dtype;
+    MtfPlacement from, to;
+} PathKey;
+
+static guint path_hash(gconstpointer data) {
+    const guint32 *words = data;
+    guint hash = 2166136261U;
+    for (gsize i = 0; i < sizeof(PathKey) / sizeof *words; i++)
+        hash = (hash ^ words[i]) * 16777619U;
+    return hash ^ hash >> 15;
+}
+
+static gboolean path_equal(gconstpointer a, gconstpointer b) {
+    return memcmp(a, b, sizeof(PathKey)) == 0;
+}
+
+/* Nanoseconds of the cheapest resharding of a tensor. */
+static int64_t path_price(MtfFreeProblem *problem, int tensor, const MtfPlacement *from,
+                          const MtfPlacement *to) {
+    if (mtf_placement_equal(from, to))
+        return 0;
+    const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
+    PathKey key;
+    memset(&key, 0, sizeof key);
+    key.shape.rank = t->shape.rank;
+    memcpy(key.shape.dims, t->shape.dims, sizeof(int) * (gsize)t->shape.rank);
+    key.dtype = t->dtype;
+    key.from = *from;
+    key.to = *to;
+    int64_t *known = g_hash_table_lookup(problem->paths, &key);
+    if (known != NULL)
+        return *known;
+    g_autoptr(MtfProgram) program =
+        mtf_lower_path(problem->graph, problem->scratch, tensor, from, to);
+    int64_t price = mtf_price_program(problem->pricer, program);
+    g_hash_table_insert(problem->paths, g_memdup2(&key, sizeof key),
+                        g_memdup2(&price, sizeof price));
+    return price;
+}
+
+/* ---- Profiles ------------------------------------------------------------------------------ */
+
+static void port_init(Port *port, int n_strategies) {
+    port->placements = g_array_new(FALSE, FALSE, sizeof(MtfPlacement));
+    port->of = g_new(int, n_strategies);
+}
+
+static void port_clear(Port *port) {
+    g_array_unref(port->placements);
+    g_free(port->of);
+}
+
+static int find_placement(const GArray *placements, const MtfPlacement *placement) {
+    for (guint i = 0; i < placements->len; i++)
+        if (mtf_placement_equal(&g_array_index(placements, MtfPlacement, i), placement))
+            return (int)i;
+    return -1;
+}
+
+static int add_placement(GArray *placements, const MtfPlacement *placement) {
+    int at = find_placement(placements, placement);
+    if (at >= 0)
+        return at;
+    g_array_append_vals(placements, placement, 1);
+    return (int)placements->len - 1;
+}
+
+static void profile_free(gpointer data) {
+    Profile *profile = data;
+    for (int k = 0; k < profile->n_inputs; k++)
+        port_clear(&profile->inputs[k]);
+    for (int k = 0; k < profile->n_outputs; k++) {
+        port_clear(&profile->outputs[k]);
+        g_free(profile->copies[k]);
+    }
+    g_free(profile->inputs);
+    g_free(profile->costs);
+    g_array_unref(profile->strategies);
+    g_free(profile);
+}
+
+/* Prices one strategy with its inputs as it wants them and its outputs kept as it leaves them. */
+static void price_strategy(MtfFreeProblem *problem, int operation, const MtfIteration *iteration,
+                           Profile *profile, int s) {
+    const MtfGraph *graph = problem->graph;
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    const MtfStrategy *strategy = &g_array_index(profile->strategies, MtfStrategy, s);
+    MtfLayout *layout = problem->scratch;
+    layout->operations[operation] = *strategy;
+    for (int k = 0; k < op->n_inputs; k++) {
+        MtfPlacement wanted = mtf_strategy_input(graph, operation, iteration, strategy, k);
+        profile->inputs[k].of[s] = add_placement(profile->inputs[k].placements, &wanted);
+        layout->tensors[op->inputs[k]] = wanted;
+    }
+    for (int k = 0; k < op->n_outputs; k++) {
+        MtfPlacement left = mtf_strategy_output(graph, operation, iteration, strategy, k);
+        profile->outputs[k].of[s] = add_placement(profile->outputs[k].placements, &left);
+        layout->tensors[op->outputs[k]] = left;
+        int variable = problem->updated_variable[op->outputs[k]];
+        if (variable >= 0)
+            layout->tensors[variable] = left;
+    }
+    g_autoptr(MtfProgram) program = mtf_lower_operation(graph, layout, operation);
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        int64_t price = mtf_price_instruction(problem->pricer, program, i);
+        if (instruction->kind == MTF_INSTRUCTION_KERNEL)
+            profile->costs[s] = price;
+        for (int k = 0; k < op->n_outputs; k++)
+            if (instruction->kind == MTF_INSTRUCTION_STEP &&
+                instruction->step.kind == MTF_STEP_COPY &&
+                mtf_program_buffer(program, instruction->inputs[0])->tensor == op->outputs[k])
+                profile->copies[k][s] = price;
+    }
+}
+
+static Profile *profile_new(MtfFreeProblem *problem, int operation) {
+    const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
+    Profile *profile = g_new0(Profile, 1);
+    profile->strategies =
+        mtf_strategies(problem->graph, problem->mesh, operation, problem->pins, problem->n_pins);
+    int n = (int)profile->strategies->len;
+    profile->n_inputs = op->n_inputs;
+    profile->n_outputs = op->n_outputs;
+    profile->inputs = g_new0(Port, op->n_inputs);
+    profile->costs = g_new0(int64_t, n);
+    for (int k = 0; k < op->n_inputs; k++)
+        port_init(&profile->inputs[k], n);
+    for (int k = 0; k < op->n_outputs; k++) {
+        port_init(&profile->outputs[k], n);
+        profile->copies[k] = g_new0(int64_t, n);
+    }
+    MtfIteration iteration;
+    mtf_operation_iteration(problem->graph, operation, &iteration);
+    for (int s = 0; s < n; s++)
+        price_strategy(problem, operation, &iteration, profile, s);
+    return profile;
+}
+
+/* Everything a profile depends on: kind, operands, and which of them are the same tensor. */
+static char *signature(const MtfFreeProblem *problem, int operation) {
+    const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "%d %d %d", op->kind, op->attributes.from, op->attributes.to);
+    for (int k = 0; k < op->n_inputs + op->n_outputs; k++) {
+        int tensor = k < op->n_inputs ? op->inputs[k] : op->outputs[k - op->n_inputs];
+        const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
+        int same = 0;
+        while (same < op->n_inputs && op->inputs[same] != tensor)
+            same++;
+        g_string_append_printf(text, "|%d %d %d:", (int)t->dtype, t->producer >= 0, same);
+        for (int i = 0; i < t->shape.rank; i++)
+            g_string_append_printf(text, " %d", t->shape.dims[i]);
+        for (int j = 0; k >= op->n_inputs && j < op->n_inputs; j++)
+            if (op->inputs[j] == problem->updated_variable[tensor])
+                g_string_append_printf(text, " updates %d", j);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static Profile *find_profile(MtfFreeProblem *problem, int operation) {
+    g_autofree char *key = signature(problem, operation);
+    Profile *profile = g_hash_table_lookup(problem->profiles, key);
+    if (profile == NULL) {
+        profile = profile_new(problem, operation);
+        g_hash_table_insert(problem->profiles, g_steal_pointer(&key), profile);
+    }
+    return profile;
+}
+
+/* ---- Nodes --------------------------------------------------------------------------------- */
+
+static int64_t slice_bytes(const MtfFreeProblem *problem, int tensor,
+                           const MtfPlacement *placement) {
+    const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
+    return mtf_largest_elements(problem->graph, problem->mesh, &t->shape, placement) *
+           mtf_dtype_bytes(t->dtype);
+}
+
+static int consumer_count(const MtfFreeProblem *problem, int tensor) {
+    return problem->consumers->starts[tensor + 1] - problem->consumers->starts[tensor];
+}
+
+/* The time at which a tensor's slice is no longer needed: after its last consumer, or when that
+ * begins if it may write its result there. */
+static int64_t end_of_life(const MtfFreeProblem *problem, int tensor) {
+    const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
+    int64_t steps = (int64_t)problem->graph->operations->len;
+    int n = consumer_count(problem, tensor);
+    if (t->producer < 0 || tensor == problem->graph->loss)
+        return steps;
+    if (n == 0)
+        return t->producer + 1;
+    int last = problem->consumers->operations[problem->consumers->starts[tensor + 1] - 1];
+    const MtfOperation *op = mtf_graph_operation(problem->graph, last);
+    return last + (mtf_operation_row(op->kind)->in_place == 0);
+}
+
+/* Whether a tensor has a node of its own: a result with several consumers, unless it is a
+ * variable's next value, which its producer writes in place where it can. */
+static bool has_node(const MtfFreeProblem *problem, int tensor) {
+    return mtf_graph_tensor(problem->graph, tensor)->producer < 0 ||
+           (consumer_count(problem, tensor) > 1 && problem->updated_variable[tensor] < 0);
+}
+
+static void add_operation_node(MtfFreeProblem *problem, int operation) {
+    const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
+    const Profile *profile = problem->operations[operation];
+    int n = (int)profile->strategies->len;
+    g_autofree int64_t *usages = g_new0(int64_t, n);
+    MtfLayoutNode node = { .start = operation,
+                           .end = operation,
+                           .strategies = n,
+                           .costs = profile->costs,
+                           .usages = usages };
+    int result = op->outputs[0];
+    if (!has_node(problem, result) && problem->updated_variable[result] < 0) {
+        node.end = MAX(operation, end_of_life(problem, result));
+        for (int s = 0; s < n; s++)
+            usages[s] = slice_bytes(problem, result,
+                                    &g_array_index(profile->outputs[0].placements, MtfPlacement,
+                                                   profile->outputs[0].of[s]));
+    }
+    mtf_layout_problem_add_node(problem->problem, node);
+    int none = -1;
+    g_array_append_val(problem->node_tensors, none);
+    g_ptr_array_add(problem->node_placements, NULL);
+}
+
+/* The placements a tensor may be kept in: those its producer leaves without pending reductions over
+ * inputs and variables, and those its consumers want. */
+static GArray *candidate_placements(const MtfFreeProblem *problem, int tensor) {
+    GArray *candidates = g_array_new(FALSE, FALSE, sizeof(MtfPlacement));
+    const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
+    MtfPlacement whole = mtf_placement_whole();
+    add_placement(candidates, &whole);
+    if (t->producer >= 0) {
+        const MtfOperation *op = mtf_graph_operation(problem->graph, t->producer);
+        const Profile *profile = problem->operations[t->producer];
+        for (int k = 0; k < op->n_outputs; k++)
+            for (guint i = 0; op->outputs[k] == tensor && i < profile->outputs[k].placements->len;
+                 i++)
+                add_placement(candidates,
+                              &g_array_index(profile->outputs[k].placements, MtfPlacement, i));
+    }
+    for (int c = problem->consumers->starts[tensor]; c < problem->consumers->starts[tensor + 1];
+         c++) {
+        int consumer = problem->consumers->operations[c];
+        const MtfOperation *op = mtf_graph_operation(problem->graph, consumer);
+        const Profile *profile = problem->operations[consumer];
+        for (int k = 0; k < op->n_inputs; k++)
+            for (guint i = 0; op->inputs[k] == tensor && i < profile->inputs[k].placements->len;
+                 i++) {
+                const MtfPlacement *wanted =
+                    &g_array_index(profile->inputs[k].placements, MtfPlacement, i);
+                if (t->producer >= 0 || mtf_placement_partial_axes(wanted) == 0)
+                    add_placement(candidates, wanted);
+            }
+    }
+    return candidates;
+}
+
+static void add_tensor_node(MtfFreeProblem *problem, int tensor) {
+    GArray *candidates = candidate_placements(problem, tensor);
+    int n = (int)candidates->len;
+    g_autofree int64_t *costs = g_new0(int64_t, n);
+    g_autofree int64_t *usages = g_new0(int64_t, n);
+    for (int i = 0; i < n; i++)
+        usages[i] = slice_bytes(problem, tensor, &g_array_index(candidates, MtfPlacement, i));
+    int start = MAX(0, mtf_graph_tensor(problem->graph, tensor)->producer);
+    MtfLayoutNode node = { .start = start,
+                           .end = MAX(start, end_of_life(problem, tensor)),
+                           .strategies = n,
+                           .costs = costs,
+                           .usages = usages };
+    problem->tensor_node[tensor] = mtf_layout_problem_add_node(problem->problem, node);
+    g_array_append_val(problem->node_tensors, tensor);
+    g_ptr_array_add(problem->node_placements, candidates);
+}
+
+/* ---- Edges --------------------------------------------------------------------------------- */
+
+/* One end of an edge: the placements it stands for, one for each strategy of its node. */
+typedef struct {
+    int node;
+    const GArray *placements;
+    const int *of; /* NULL: strategy i has placement i */
+    int n;
+} End;
+
+static End operation_end(const MtfFreeProblem *problem, int operation, const Port *port) {
+    return (End){ operation, port->placements, port->of,
+                  (int)problem->operations[operation]->strategies->len };
+}
+
+static End tensor_end(const MtfFreeProblem *problem, int tensor) {
+    int node = problem->tensor_node[tensor];
+    const GArray *placements = g_ptr_array_index(problem->node_placements, node);
+    return (End){ node, placements, NULL, (int)placements->len };
+}
+
+static int end_placement(const End *end, int strategy) {
+    return end->of != NULL ? end->of[strategy] : strategy;
+}
+
+/* The price of every resharding between two ends; each pair of placements is priced once. */
+static int64_t *edge_costs(MtfFreeProblem *problem, int tensor, const End *from, const End *to) {
+    int n_from = (int)from->placements->len, n_to = (int)to->placements->len;
+    g_autofree int64_t *prices = g_new(int64_t, n_from * n_to);
+    for (int i = 0; i < n_from; i++)
+        for (int j = 0; j < n_to; j++)
+            prices[i * n_to + j] =
+                path_price(problem, tensor, &g_array_index(from->placements, MtfPlacement, i),
+                           &g_array_index(to->placements, MtfPlacement, j));
+    int64_t *costs = g_new(int64_t, (gsize)from->n * (gsize)to->n);
+    for (int p = 0; p < from->n; p++)
+        for (int q = 0; q < to->n; q++)
+            costs[p * to->n + q] = prices[end_placement(from, p) * n_to + end_placement(to, q)];
+    return costs;
+}
+
+static void add_edge(MtfFreeProblem *problem, int tensor, const End *from, const End *to) {
+    g_autofree int64_t *costs = edge_costs(problem, tensor, from, to);
+    mtf_layout_problem_add_edge(problem->problem, (MtfLayoutEdge){ from->node, to->node, costs });
+}
+
+/* A variable's next value: in place, or by a copy, where producer and variable agree. */
+static void add_update_edge(MtfFreeProblem *problem, int operation, int k, int variable) {
+    const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
+    const Profile *profile = problem->operations[operation];
+    End from = operation_end(problem, operation, &profile->outputs[k]);
+    End to = tensor_end(problem, variable);
+    g_autofree int64_t *costs = edge_costs(problem, op->outputs[k], &from, &to);
+    for (int p = 0; p < from.n; p++)
+        for (int q = 0; q < to.n; q++)
+            if (mtf_placement_equal(
+                    &g_array_index(from.placements, MtfPlacement, end_placement(&from, p)),
+                    &g_array_index(to.placements, MtfPlacement, q)))
+                costs[p * to.n + q] = profile->copies[k][p];
+    mtf_layout_problem_add_edge(problem->problem, (MtfLayoutEdge){ from.node, to.node, costs });
+}
+
+static void add_output_edges(MtfFreeProblem *problem, int operation) {
+    const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
+    const Profile *profile = problem->operations[operation];
+    for (int k = 0; k < op->n_outputs; k++) {
+        int tensor = op->outputs[k];
+        if (problem->updated_variable[tensor] >= 0)
+            add_update_edge(problem, operation, k, problem->updated_variable[tensor]);
+        if (problem->tensor_node[tensor] < 0)
+            continue;
+        End from = operation_end(problem, operation, &profile->outputs[k]);
+        End to = tensor_end(problem, tensor);
+        add_edge(problem, tensor, &from, &to);
+    }
+}
+
+/* The end that a consumer fetches a tensor from: the tensor's node or its producer's. */
+static End source_end(const MtfFreeProblem *problem, int tensor) {
+    if (problem->tensor_node[tensor] >= 0)
+        return tensor_end(problem, tensor);
+    int producer = mtf_graph_tensor(problem->graph, tensor)->producer;
+    const MtfOperation *op = mtf_graph_operation(problem->graph, producer);
+    int k = 0;
+    while (op->outputs[k] != tensor)
+        k++;
+    return operation_end(problem, producer, &problem->operations[producer]->outputs[k]);
+}
+
+static void add_input_edges(MtfFreeProblem *problem, int operation) {
+    const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
+    for (int k = 0; k < op->n_inputs; k++) {
+        End from = source_end(problem, op->inputs[k]);
+        End to = operation_end(problem, operation, &problem->operations[operation]->inputs[k]);
+        add_edge(problem, op->inputs[k], &from, &to);
+    }
+}
+
+/* ---- Entry --------------------------------------------------------------------------------- */
+
+static bool find_profiles(MtfFreeProblem *problem, GError **error) {
+    for (int i = 0; i < (int)problem->graph->operations->len; i++) {
+        problem->operations[i] = find_profile(problem, i);
+        if (problem->operations[i]->strategies->len == 0)
+            return mtf_input_error(error, "the pins leave no way to run operation \"%s\"",
+                                   mtf_graph_operation(problem->graph, i)->name);
+    }
+    return true;
+}
+
+static void build(MtfFreeProblem *problem) {
+    int n_operations = (int)problem->graph->operations->len;
+    for (int i = 0; i < n_operations; i++)
+        add_operation_node(problem, i);
+    for (int t = 0; t < (int)problem->graph->tensors->len; t++)
+        if (has_node(problem, t))
+            add_tensor_node(problem, t);
+    for (int i = 0; i < n_operations; i++) {
+        add_input_edges(problem, i);
+        add_output_edges(problem, i);
+    }
+}
+
+MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
+                                     const MtfPricer *pricer, const MtfPin *pins, int n_pins,
+                                     GError **error) {
+    g_autoptr(MtfFreeProblem) problem = g_new0(MtfFreeProblem, 1);
+    *problem = (MtfFreeProblem){
+        .graph = graph,
+        .mesh = mesh,
+        .pricer = pricer,
+        .pins = pins,
+        .n_pins = n_pins,
+        .problem = mtf_layout_problem_new(graph->name),
+        .scratch = mtf_layout_new(graph, mesh),
+        .profiles = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, profile_free),
+        .paths = g_hash_table_new_full(path_hash, path_equal, g_free, g_free),
+        .operations = g_new0(Profile *, graph->operations->len + 1),
+        .tensor_node = g_new(int, graph->tensors->len + 1),
+        .updated_variable = g_new(int, graph->tensors->len + 1),
+        .node_tensors = g_array_new(FALSE, FALSE, sizeof(int)),
+        .node_placements = g_ptr_array_new(),
+        .consumers = mtf_graph_consumers(graph),
+    };
+    for (guint t = 0; t < graph->tensors->len; t++)
+        problem->tensor_node[t] = problem->updated_variable[t] = -1;
+    for (guint i = 0; i < graph->updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
+        problem->updated_variable[update->value] = update->variable;
+    }
+    if (!find_profiles(problem, error))
+        return NULL;
+    build(problem);
+    return g_steal_pointer(&problem);
+}
+
+void mtf_free_problem_free(MtfFreeProblem *problem) {
+    if (problem == NULL)
+        return;
+    for (guint i = 0; i < problem->node_placements->len; i++)
+        g_clear_pointer((GArray **)&problem->node_placements->pdata[i], g_array_unref);
+    g_ptr_array_unref(problem->node_placements);
+    g_array_unref(problem->node_tensors);
+    mtf_layout_problem_free(problem->problem);
+    mtf_layout_free(problem->scratch);
+    g_hash_table_unref(problem->profiles);
+    g_hash_table_unref(problem->paths);
+    mtf_consumers_free(problem->consumers);
+    g_free(problem->operations);
+    g_free(problem->tensor_node);
+    g_free(problem->updated_variable);
+    g_free(problem);
+}
+
+MtfLayoutProblem *mtf_free_problem_get(MtfFreeProblem *problem) {
+    return problem->problem;
+}
+
+MtfLayout *mtf_free_problem_layout(const MtfFreeProblem *problem, const int *choice) {
+    MtfLayout *layout = mtf_layout_new(problem->graph, problem->mesh);
+    for (int i = 0; i < layout->n_operations; i++) {
+        const MtfOperation *op = mtf_graph_operation(problem->graph, i);
+        const Profile *profile = problem->operations[i];
+        layout->operations[i] = g_array_index(profile->strategies, MtfStrategy, choice[i]);
+        for (int k = 0; k < op->n_outputs; k++)
+            layout->tensors[op->outputs[k]] = g_array_index(
+                profile->outputs[k].placements, MtfPlacement, profile->outputs[k].of[choice[i]]);
+    }
+    for (int t = 0; t < layout->n_tensors; t++) {
+        int node = problem->tensor_node[t];
+        if (node >= 0)
+            layout->tensors[t] =
+                g_array_index((GArray *)g_ptr_array_index(problem->node_placements, node),
+                              MtfPlacement, choice[node]);
+    }
+    return layout;
+}
+
+static int find_strategy(const Profile *profile, const MtfStrategy *strategy) {
+    for (guint s = 0; s < profile->strategies->len; s++)
+        if (mtf_strategy_equal(&g_array_index(profile->strategies, MtfStrategy, s), strategy))
+            return (int)s;
+    return -1;
+}
+
+bool mtf_free_problem_choice(const MtfFreeProblem *problem, const MtfLayout *layout, int *choice) {
+    bool found = true;
+    for (int i = 0; i < layout->n_operations; i++) {
+        choice[i] = find_strategy(problem->operations[i], &layout->operations[i]);
+        found &= choice[i] >= 0;
+    }
+    for (int t = 0; t < layout->n_tensors; t++) {
+        int node = problem->tensor_node[t];
+        if (node < 0)
+            continue;
+        choice[node] =
+            find_placement(g_ptr_array_index(problem->node_placements, node), &layout->tensors[t]);
+        found &= choice[node] >= 0;
+    }
+    return found;
+}
+
+int mtf_free_problem_node_operation(const MtfFreeProblem *problem, int node) {
+    return node < (int)problem->graph->operations->len ? node : -1;
+}
+
+int mtf_free_problem_node_tensor(const MtfFreeProblem *problem, int node) {
+    return g_array_index(problem->node_tensors, int, node);
+}
+
+char *mtf_free_problem_strategy_format(const MtfFreeProblem *problem, int node, int strategy) {
+    const MtfMesh *mesh = problem->mesh;
+    int operation = mtf_free_problem_node_operation(problem, node);
+    if (operation < 0) {
+        const GArray *placements = g_ptr_array_index(problem->node_placements, node);
+        return mtf_placement_format(problem->graph, mesh,
+                                    &g_array_index(placements, MtfPlacement, strategy));
+    }
+    const MtfStrategy *s =
+        &g_array_index(problem->operations[operation]->strategies, MtfStrategy, strategy);
+    GString *text = g_string_new(NULL);
+    for (int a = 0; a < mesh->n_axes; a++) {
+        g_autofree char *value = mtf_strategy_axis_format(problem->graph, operation, s->axis[a]);
+        g_string_append_printf(text, "%s%s=%s", a > 0 ? " " : "", mesh->axes[a].name, value);
+    }
+    return g_string_free(text, FALSE);
+}
