@@ -33,33 +33,39 @@ static bool read_size(const char *text, int64_t *size, GError **error) {
     return true;
 }
 
-/* A number with an optional unit of `scales`, at least `low`. */
-static bool read_quantity(const char *option, const char *text, double low,
-                          const char *const *units, const double *scales, double *value,
+typedef struct {
+    const char *name;
+    double scale;
+} Unit;
+
+/* A number of at least 0 with an optional unit of the list. */
+static bool read_quantity(const char *option, const char *text, const Unit *units, double *value,
                           GError **error) {
     char *end;
     double number = g_ascii_strtod(text, &end);
-    for (int i = 0; units[i] != NULL && end != text; i++) {
-        if (strcmp(end, units[i]) != 0 || !isfinite(number) || number < low)
+    for (int i = 0; units[i].name != NULL && end != text; i++) {
+        if (strcmp(end, units[i].name) != 0 || !isfinite(number) || number < 0)
             continue;
-        *value = number * scales[i];
+        *value = number * units[i].scale;
         return true;
     }
-    return mtf_input_error(error, "--%s \"%s\" is not a number of at least %g with a unit%s%s",
-                           option, text, low, " such as ", units[1]);
+    return mtf_input_error(error,
+                           "--%s \"%s\" is not a number of at least 0 with a unit such as %s",
+                           option, text, units[1].name);
 }
 
 static bool read_seconds(const char *option, const char *text, double *value, GError **error) {
-    static const char *const units[] = { "", "us", "ns", "ms", "s", NULL };
-    static const double scales[] = { 1, 1e-6, 1e-9, 1e-3, 1 };
-    return read_quantity(option, text, 0, units, scales, value, error);
+    static const Unit units[] = { { "", 1 },      { "us", 1e-6 }, { "ns", 1e-9 },
+                                  { "ms", 1e-3 }, { "s", 1 },     { NULL, 0 } };
+    return read_quantity(option, text, units, value, error);
 }
 
 static bool read_bandwidth(const char *text, double *value, GError **error) {
-    static const char *const units[] = { "", "GB/s", "MB/s", "kB/s", "TB/s", "GiB/s", "B/s", NULL };
-    static const double scales[] = { 1, 1e9, 1e6, 1e3, 1e12, 0x1p30, 1 };
+    static const Unit units[] = { { "", 1 },       { "GB/s", 1e9 },     { "MB/s", 1e6 },
+                                  { "kB/s", 1e3 }, { "TB/s", 1e12 },    { "GiB/s", 0x1p30 },
+                                  { "B/s", 1 },    { "MiB/s", 0x1p20 }, { NULL, 0 } };
     double number = 0;
-    if (!read_quantity("bandwidth", text, 0, units, scales, &number, error))
+    if (!read_quantity("bandwidth", text, units, &number, error))
         return false;
     if (number <= 0)
         return mtf_input_error(error, "--bandwidth \"%s\" is not above 0", text);

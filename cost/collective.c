@@ -243,15 +243,27 @@ static bool measured_seconds(const MtfMachine *machine, const MtfNetwork *group,
     return curve != NULL;
 }
 
+/* A halo along one mesh axis that lies on several physical ones: a shift forward and one backward.
+ * They use opposite links, unless the fastest axis is a line, where carries run back over it. */
+static double folded_halo(const MtfNetwork *group, double bytes) {
+    bool wrap = group->axis[group->axes - 1].wrap;
+    MtfCollective shift = { .kind = MTF_PERMUTE, .bytes = wrap ? bytes : 2 * bytes, .shift = 1 };
+    return mtf_collective_best(group, &shift).seconds;
+}
+
 double mtf_collective_seconds(const MtfMachine *machine, const MtfMeshMap *map,
                               MtfCollectiveKind kind, unsigned mesh_axes_mask, double bytes) {
-    MtfNetwork group = mtf_mesh_map_group(map, mesh_axes_mask);
+    bool neighbors = kind == MTF_PERMUTE || kind == MTF_HALO;
+    MtfNetwork group = neighbors ? mtf_mesh_map_neighbors(map, mesh_axes_mask)
+                                 : mtf_mesh_map_group(map, mesh_axes_mask);
     MtfCollective collective = { .kind = kind, .bytes = bytes, .shift = 1 };
     double seconds = 0;
     if (group.axes == 0 || bytes <= 0)
         return 0;
     if (machine->curves->len > 0 && measured_seconds(machine, &group, kind, bytes, &seconds))
         return seconds;
+    if (kind == MTF_HALO && group.axes > 1 && !group.switched)
+        return folded_halo(&group, bytes);
     return mtf_collective_best(&group, &collective).seconds;
 }
 

@@ -3,6 +3,8 @@
 
 #include "layouts/error.h"
 
+#include <math.h>
+
 bool mtf_mesh_map_init(MtfMeshMap *map, const MtfMachine *machine, int mesh_axes,
                        const int64_t *mesh_sizes, GError **error) {
     if (mesh_axes > MTF_MAPPING_AXES_MAX)
@@ -59,19 +61,27 @@ static void add_torus_stretch(const MtfNetworkAxis *whole, int64_t stride, int64
     group->axis[group->axes++] = axis;
 }
 
+/* The stretches of one physical axis, the slowest first, as ranks are numbered. */
+static void add_physical_axis(const MtfMeshMap *map, unsigned mask, int p, MtfNetwork *group) {
+    int64_t strides[MTF_MAPPING_PIECES_MAX], sizes[MTF_MAPPING_PIECES_MAX], stride = 1;
+    int count = 0;
+    for (;;) {
+        int64_t size = next_stretch(&map->mapping, mask, p, &stride);
+        if (size == 1)
+            break;
+        strides[count] = stride;
+        sizes[count++] = size;
+        stride *= size;
+    }
+    for (int i = count - 1; i >= 0; i--)
+        add_torus_stretch(&map->slice.axis[p], strides[i], sizes[i], group);
+}
+
 static MtfNetwork torus_group(const MtfMeshMap *map, unsigned mask) {
     MtfNetwork group = map->slice;
     group.axes = 0;
-    for (int p = 0; p < map->slice.axes; p++) {
-        int64_t stride = 1;
-        for (;;) {
-            int64_t size = next_stretch(&map->mapping, mask, p, &stride);
-            if (size == 1)
-                break;
-            add_torus_stretch(&map->slice.axis[p], stride, size, &group);
-            stride *= size;
-        }
-    }
+    for (int p = 0; p < map->slice.axes; p++)
+        add_physical_axis(map, mask, p, &group);
     return group;
 }
 
@@ -98,4 +108,26 @@ static MtfNetwork switch_group(const MtfMeshMap *map, unsigned mask) {
 MtfNetwork mtf_mesh_map_group(const MtfMeshMap *map, unsigned mesh_axes_mask) {
     return map->slice.switched ? switch_group(map, mesh_axes_mask)
                                : torus_group(map, mesh_axes_mask);
+}
+
+/* One mesh axis as the ring or line that its snake walks: hops of the slowest stretch. */
+static MtfNetwork snake_group(const MtfNetwork *group) {
+    MtfNetwork ring = *group;
+    MtfNetworkAxis axis = { .size = mtf_network_ranks(group) };
+    axis.wrap = axis.size % 2 == 0;
+    axis.bandwidth = INFINITY;
+    for (int d = 0; d < group->axes; d++) {
+        axis.bandwidth = fmin(axis.bandwidth, group->axis[d].bandwidth);
+        axis.latency = fmax(axis.latency, group->axis[d].latency);
+    }
+    ring.axes = 1;
+    ring.axis[0] = axis;
+    return ring;
+}
+
+MtfNetwork mtf_mesh_map_neighbors(const MtfMeshMap *map, unsigned mesh_axes_mask) {
+    MtfNetwork group = mtf_mesh_map_group(map, mesh_axes_mask);
+    bool one_axis = mesh_axes_mask != 0 && (mesh_axes_mask & (mesh_axes_mask - 1)) == 0;
+    bool snake = one_axis && (map->mapping.snake & mesh_axes_mask) != 0;
+    return snake && group.axes > 1 && !group.switched ? snake_group(&group) : group;
 }

@@ -34,6 +34,7 @@ typedef struct {
     int64_t physical_sizes[MTF_MAPPING_AXES_MAX];
     int pieces;
     MtfMappingPiece piece[MTF_MAPPING_PIECES_MAX]; /* by mesh axis, slowest piece first */
+    unsigned snake; /* mesh axes (bits) whose members walk their pieces as a snake, see below */
 } MtfMapping;
 
 /* The mapping that keeps the order: member i of the mesh is member i of the slice. Where the sizes
@@ -49,5 +50,15 @@ int64_t mtf_mapping_place(const MtfMapping *mapping, int64_t rank);
 /* Whether the pieces of every mesh axis multiply to its size and those of every physical axis cover
  * each of its places once. */
 bool mtf_mapping_is_whole(const MtfMapping *mapping);
+
+/* A snake through a grid: place `index` of a walk that visits every place of the grid once, each
+ * step to a neighbour. When some side is even and two sides exceed 1 the walk is a ring: its last
+ * place neighbours the first. `sides` has `count` entries of at least 1; fills `at`.
+ *
+ *     4x3:   0,1 > 0,2        the even side counts rows; column 0 is the way back
+ *                   v
+ *            1,1 < 1,2
+ *             v                                                                          */
+void mtf_snake_place(const int64_t *sides, int count, int64_t index, int64_t *at);
 
 #endif
