@@ -27,6 +27,13 @@ bool mtf_pairs_parse(const char *text, const char *what, char ***firsts, char **
     return true;
 }
 
+static bool is_text(const char *name) {
+    for (const char *c = name; *c != '\0'; c++)
+        if (g_ascii_iscntrl(*c))
+            return false;
+    return g_utf8_validate(name, -1, NULL);
+}
+
 /* Appends one axis; `size_text` is a positive number or "-1", which is stored as -1. */
 static bool add_axis(MtfMesh *mesh, const char *name, const char *size_text, GError **error) {
     gint64 size;
@@ -35,6 +42,9 @@ static bool add_axis(MtfMesh *mesh, const char *name, const char *size_text, GEr
     if (strlen(name) >= MTF_MAX_AXIS_NAME)
         return mtf_input_error(error, "mesh: axis name \"%s\" is longer than %d bytes", name,
                                MTF_MAX_AXIS_NAME - 1);
+    if (!is_text(name))
+        return mtf_input_error(error,
+                               "mesh: an axis name holds no control character and is UTF-8 text");
     if (mtf_mesh_axis(mesh, name) >= 0)
         return mtf_input_error(error, "mesh: axis \"%s\" is given twice", name);
     if (!g_ascii_string_to_signed(size_text, 10, -1, MAX_PROCESSORS, &size, NULL) || size == 0)

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -441,9 +442,10 @@ static bool check_labels(const Check *check, const MtfShape *shape, GError **err
                     input(check, 0)->name, input(check, 1)->name);
     return check_within(check, labels, logits, "in the labels but not in the logits", error) &&
            check_within(check, labels, shape, "in the labels but missing in the result", error) &&
-           (mtf_shape_find(shape, classes) < 0 ||
-            fail(check, error, "the result still has the classes \"%s\"",
-                 dim_name(check, classes)));
+           check_within(check, shape, labels, "in the result but not in the labels", error) &&
+           (check->operation->n_inputs < 3 ||
+            check_within(check, &input(check, 2)->shape, labels,
+                         "in the mask but not in the labels", error));
 }
 
 static bool check_inputs_within_first(const Check *check, GError **error) {
@@ -485,7 +487,66 @@ static bool check_further_outputs(const Check *check, const MtfShape *shape, GEr
     return true;
 }
 
-/* What single rows ask beyond the common rules. */
+/* Embedding gradient: out = vocabulary + dy without the ids' dimensions. */
+static bool check_embedding_grad(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfShape *ids = &input(check, 0)->shape;
+    const MtfShape *dy = &input(check, 1)->shape;
+    int vocabulary = -1;
+    if (!check_within(check, ids, dy, "in the ids but not in the gradient", error))
+        return false;
+    if (!single_difference(shape, dy, &vocabulary) || shape->rank != dy->rank - ids->rank + 1)
+        return fail(
+            check, error,
+            "its dims must be one vocabulary and the dimensions of \"%s\" that \"%s\" lacks",
+            input(check, 1)->name, input(check, 0)->name);
+    for (int i = 0; i < ids->rank; i++)
+        if (mtf_shape_find(shape, ids->dims[i]) >= 0)
+            return fail(check, error, "dimension \"%s\" of the ids is in its dims",
+                        dim_name(check, ids->dims[i]));
+    return true;
+}
+
+/* Input `k` and those after it have no dimensions. */
+static bool check_scalars(const Check *check, int k, GError **error) {
+    for (; k < check->operation->n_inputs; k++)
+        if (input(check, k)->shape.rank > 0)
+            return fail(check, error, "input \"%s\" has dimensions and must be a single number",
+                        input(check, k)->name);
+    return true;
+}
+
+/* Input 1 is a statistic of input 0: it has none of the dimensions that are reduced. */
+static bool check_statistic(const Check *check, const MtfShape *shape, GError **error) {
+    return check_inputs_within_first(check, error) &&
+           check_within(check, &input(check, 1)->shape, shape,
+                        "in the statistic but missing in its dims", error);
+}
+
+static bool check_constant(const Check *check, GError **error) {
+    double value = check->operation->attributes.value;
+    bool integer = check->operation->has_dtype && check->operation->dtype == MTF_I32;
+    return !integer || (value == floor(value) && fabs(value) <= INT32_MAX) ||
+           fail(check, error, "%.17g is not an int32", value);
+}
+
+static bool check_learning_rate(const Check *check, const MtfShape *shape, GError **error) {
+    if (shape->rank > 0)
+        return fail(check, error, "a learning rate has no dimensions");
+    return !check->operation->has_dtype || mtf_dtype_is_float(check->operation->dtype) ||
+           fail(check, error, "a learning rate is not an int32");
+}
+
+static bool check_causal(const Check *check, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    return a->query != a->memory || fail(check, error, "\"query\" and \"memory\" are both \"%s\"",
+                                         dim_name(check, a->query));
+}
+
+static bool check_first(const Check *check, GError **error) {
+    return check->row->dims != MTF_DIMS_FIRST || check_inputs_within_first(check, error);
+}
+
+/* What single rows of the user's language ask beyond the common rules. */
 static bool check_special(const Check *check, const MtfShape *shape, GError **error) {
     switch ((MtfOperationKind)check->operation->kind) {
     case MTF_OP_EMBEDDING:
@@ -493,12 +554,45 @@ static bool check_special(const Check *check, const MtfShape *shape, GError **er
     case MTF_OP_LABEL_LOGIT:
     case MTF_OP_SOFTMAX_CROSS_ENTROPY:
         return check_labels(check, shape, error);
+    case MTF_OP_CONSTANT:
+        return check_constant(check, error);
     case MTF_OP_RANGE:
         return shape->rank == 1 || fail(check, error, "a range has exactly one dimension");
+    case MTF_OP_CAST:
+        return check->operation->has_dtype || fail(check, error, "attribute \"dtype\" is missing");
+    case MTF_OP_CAUSAL_MASK:
+    case MTF_OP_CAUSAL_ZERO:
+        return check_causal(check, error);
     case MTF_OP_LEARNING_RATE:
-        return shape->rank == 0 || fail(check, error, "a learning rate has no dimensions");
+        return check_learning_rate(check, shape, error);
     default:
-        return check->row->dims != MTF_DIMS_FIRST || check_inputs_within_first(check, error);
+        return check_first(check, error);
+    }
+}
+
+/* What the rows that only derived graphs hold ask, so that a changed plan cannot mislead kernels.
+ */
+static bool check_derived(const Check *check, const MtfShape *shape, GError **error) {
+    switch ((MtfOperationKind)check->operation->kind) {
+    case MTF_OP_EMBEDDING_GRAD:
+        return check_embedding_grad(check, shape, error);
+    case MTF_OP_SUM_EXP:
+    case MTF_OP_VARIANCE:
+        return check_statistic(check, shape, error);
+    case MTF_OP_NORMALIZE_DOT:
+    case MTF_OP_NORMALIZE_SCALE_GRAD:
+        return check_inputs_within_first(check, error);
+    case MTF_OP_SGD:
+    case MTF_OP_ADAFACTOR_APPLY:
+        return check_scalars(check, 2, error);
+    case MTF_OP_MOMENTUM:
+        return check_scalars(check, 3, error);
+    case MTF_OP_ADAM:
+        return check_scalars(check, 4, error);
+    case MTF_OP_ADAFACTOR_DIRECTION:
+        return check->operation->n_inputs != 3 || fail(check, error, "it takes 2 or 4 inputs");
+    default:
+        return true;
     }
 }
 
@@ -517,7 +611,8 @@ bool mtf_operation_infer(const MtfGraph *graph, const MtfNewOperation *operation
     MtfShape result;
     if (!check_inputs(&check, error) || !check_attributes(&check, error) ||
         !infer_shape(&check, &result, error) || !check_dimension_attributes(&check, error) ||
-        !check_special(&check, &result, error) || !check_further_outputs(&check, &result, error))
+        !check_special(&check, &result, error) || !check_derived(&check, &result, error) ||
+        !check_further_outputs(&check, &result, error))
         return false;
     *shape = result;
     *dtype = infer_dtype(&check);

@@ -63,28 +63,53 @@ bool mtf_operation_passes_partial(const MtfGraph *graph, int operation, int k) {
            (row->linearity == MTF_LINEAR_ONE && row->linear_input == k);
 }
 
-bool mtf_strategy_check(const MtfGraph *graph, const MtfMesh *mesh, int operation,
-                        const MtfStrategy *strategy, GError **error) {
+static bool check_through(const MtfGraph *graph, int operation, int k, const char *axis,
+                          GError **error) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    bool joint = mtf_operation_row(op->kind)->linearity == MTF_LINEAR_JOINT;
+    if (joint && k > 0)
+        return mtf_input_error(error,
+                               "operation \"%s\" is a sum: on axis \"%s\" all its inputs are "
+                               "partial, or none",
+                               op->name, axis);
+    return (k < op->n_inputs && mtf_operation_passes_partial(graph, operation, k)) ||
+           mtf_input_error(error,
+                           "operation \"%s\" is not linear in its input %d, so that input cannot "
+                           "stay partial on axis \"%s\"",
+                           op->name, k, axis);
+}
+
+static bool check_split(const MtfGraph *graph, int operation, const MtfIteration *iteration, int i,
+                        const char *axis, GError **error) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     const MtfOperationRow *row = mtf_operation_row(op->kind);
+    if (i >= iteration->n)
+        return mtf_input_error(error, "operation \"%s\" has no index %d to split on axis \"%s\"",
+                               op->name, i, axis);
+    return !iteration->index[i].reduced || row->reduction != MTF_REDUCE_NONE ||
+           mtf_input_error(error,
+                           "operation \"%s\" (%s) cannot be split along \"%s\" on axis \"%s\": its "
+                           "result lacks that dimension and its parts do not add up",
+                           op->name, row->name,
+                           mtf_graph_dimension(graph, iteration->index[i].dim)->name, axis);
+}
+
+bool mtf_strategy_check(const MtfGraph *graph, const MtfMesh *mesh, int operation,
+                        const MtfStrategy *strategy, GError **error) {
     MtfIteration iteration;
     mtf_operation_iteration(graph, operation, &iteration);
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++) {
         int choice = strategy->axis[a];
-        const char *axis = a < mesh->n_axes ? mesh->axes[a].name : "beyond the mesh";
-        if (a >= mesh->n_axes && choice != MTF_COPIES)
-            return mtf_input_error(error, "operation \"%s\" uses an axis the mesh lacks", op->name);
-        if (choice >= iteration.n ||
-            (choice >= 0 && iteration.index[choice].reduced && row->reduction == MTF_REDUCE_NONE))
-            return mtf_input_error(
-                error, "operation \"%s\" cannot be split that way on axis \"%s\"", op->name, axis);
-        int k = MTF_THROUGH - choice;
-        if (choice <= MTF_THROUGH &&
-            (k >= op->n_inputs || !mtf_operation_passes_partial(graph, operation, k)))
-            return mtf_input_error(error,
-                                   "operation \"%s\" is not linear in its input %d, so that input "
-                                   "cannot stay partial on axis \"%s\"",
-                                   op->name, k, axis);
+        if (choice == MTF_COPIES)
+            continue;
+        if (a >= mesh->n_axes)
+            return mtf_input_error(error, "operation \"%s\" uses an axis the mesh lacks",
+                                   mtf_graph_operation(graph, operation)->name);
+        const char *axis = mesh->axes[a].name;
+        if (choice <= MTF_THROUGH
+                ? !check_through(graph, operation, MTF_THROUGH - choice, axis, error)
+                : !check_split(graph, operation, &iteration, choice, axis, error))
+            return false;
     }
     return true;
 }

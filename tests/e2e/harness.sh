@@ -56,5 +56,24 @@ claim "skipped tests are counted apart" verdict_is "1 passed, 0 failed, 2 skippe
 run_tests tests/x/absent.sh
 claim "a missing test is a failed test" verdict_is "0 passed, 1 failed"
 
+given ranks '# ranks: 1 2 3
+echo "ok 1 - rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE"'
+run_tests tests/x/ranks.sh
+claim "a test with ranks runs under mpirun once for each count, and rank 0 is counted" \
+    verdict_is "3 passed, 0 failed"
+
+given one_rank_fails '# ranks: 2
+echo "ok 1 - a"
+[ "$OMPI_COMM_WORLD_RANK" = 0 ] || { echo lost words; exit 1; }'
+run_tests tests/x/one_rank_fails.sh
+claim "a failure on another rank fails the test" verdict_is "1 passed, 1 failed"
+claim "that rank's output is shown" says "rank 1 | lost words"
+
+given ranks_hang '# ranks: 2
+# seconds: 2
+echo "ok 1 - a"; exec sleep 100'
+run_tests tests/x/ranks_hang.sh
+claim "hanging ranks are stopped" verdict_is "1 passed, 1 failed"
+
 cd "$top" || exit 1
 done_testing

@@ -204,7 +204,8 @@ static GByteArray *make_input(const Corpus *corpus, gint64 number) {
     const guint8 *data = g_bytes_get_data(corpus->seeds->pdata[chosen], &length);
     GByteArray *input = g_byte_array_new();
     g_byte_array_append(input, data, (guint)length);
-    gsize count = seed ? 0 : 1 + draw_below(&draws, MAX_MUTATIONS);
+    gsize most = 1 + draw_below(&draws, MAX_MUTATIONS);
+    gsize count = seed ? 0 : 1 + draw_below(&draws, most);
     for (gsize i = 0; i < count && input->len > 0; i++)
         mutations[draw_below(&draws, G_N_ELEMENTS(mutations))](corpus, &draws, input);
     return input;

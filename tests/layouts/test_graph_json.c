@@ -5,31 +5,13 @@
 #include "layouts/graph_json.h"
 #include "layouts/json_writer.h"
 #include "layouts/operation_table.h"
+#include "tests/support/parse_graph.h"
 
 #include <string.h>
 
-/* Single quotes stand for double ones, so that graphs read well here. */
-static MtfGraph *parse_with(const char *text, const MtfSizeOverrides *overrides, GError **error) {
-    g_autofree char *json = g_strdelimit(g_strdup(text), "'", '"');
-    g_autoptr(MtfJsonDocument) document =
-        mtf_json_document_parse("g.json", json, strlen(json), error);
-    if (document == NULL)
-        return NULL;
-    MtfJson root = mtf_json_root(document);
-    return mtf_graph_from_json(&root, overrides, error);
-}
-
-static MtfGraph *parse(const char *text) {
-    g_autoptr(GError) error = NULL;
-    MtfGraph *graph = parse_with(text, NULL, &error);
-    if (graph == NULL)
-        fail_msg("%s", error->message);
-    return graph;
-}
-
 static void assert_fails(const char *text, const char *message) {
     g_autoptr(GError) error = NULL;
-    g_autoptr(MtfGraph) graph = parse_with(text, NULL, &error);
+    g_autoptr(MtfGraph) graph = mtf_test_graph_parse(text, NULL, &error);
     assert_null(graph);
     assert_int_equal(mtf_error_exit_status(error), 2);
     assert_string_equal(error->message, message);
@@ -70,7 +52,7 @@ static char *order(const MtfGraph *graph) {
 
 static void a_small_graph_is_read_whole(void **state) {
     (void)state;
-    g_autoptr(MtfGraph) graph = parse(
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
         HEAD INPUT "'variables': [{'name': 'w', 'dims': ['b'], 'init': {'normal': 0.5}}, "
                    "{'name': 'u', 'dims': ['b'], 'dtype': 'float64', 'init': {'uniform': 2}},"
                    "{'name': 's', 'dims': [], 'init': {'constant': 3}, 'memory_kind': 'optimizer'},"
@@ -102,18 +84,20 @@ static void a_small_graph_is_read_whole(void **state) {
 
 static void operations_in_good_order_keep_it(void **state) {
     (void)state;
-    g_autoptr(MtfGraph) graph = parse(WITH("{'name': 'q', 'op': 'relu', 'inputs': ['x']},"
-                                           "{'name': 'c', 'op': 'relu', 'inputs': ['x']},"
-                                           "{'name': 'a', 'op': 'add', 'inputs': ['q', 'c']}"));
+    g_autoptr(MtfGraph) graph =
+        mtf_test_graph(WITH("{'name': 'q', 'op': 'relu', 'inputs': ['x']},"
+                            "{'name': 'c', 'op': 'relu', 'inputs': ['x']},"
+                            "{'name': 'a', 'op': 'add', 'inputs': ['q', 'c']}"));
     g_autofree char *names = order(graph);
     assert_string_equal(names, "q c a");
 }
 
 static void operations_in_any_order_are_sorted(void **state) {
     (void)state;
-    g_autoptr(MtfGraph) graph = parse(WITH("{'name': 'a', 'op': 'add', 'inputs': ['q', 'c']},"
-                                           "{'name': 'c', 'op': 'relu', 'inputs': ['q']},"
-                                           "{'name': 'q', 'op': 'relu', 'inputs': ['x']}"));
+    g_autoptr(MtfGraph) graph =
+        mtf_test_graph(WITH("{'name': 'a', 'op': 'add', 'inputs': ['q', 'c']},"
+                            "{'name': 'c', 'op': 'relu', 'inputs': ['q']},"
+                            "{'name': 'q', 'op': 'relu', 'inputs': ['x']}"));
     g_autofree char *names = order(graph);
     assert_string_equal(names, "q c a");
 }
@@ -260,8 +244,8 @@ static void an_optimizer_takes_only_its_own_numbers(void **state) {
 static void a_repeated_block_is_unrolled(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph =
-        parse(BLOCK("3", "{'name': 'out', 'op': 'add', 'inputs': ['m', 'x']},"
-                         "{'name': 'm', 'op': 'multiply', 'inputs': ['h', 'w']}"));
+        mtf_test_graph(BLOCK("3", "{'name': 'out', 'op': 'add', 'inputs': ['m', 'x']},"
+                                  "{'name': 'm', 'op': 'multiply', 'inputs': ['h', 'w']}"));
     g_autofree char *names = order(graph);
     assert_string_equal(names,
                         "layer/0/m layer/0/out layer/1/m layer/1/out layer/2/m layer/2/out end");
@@ -283,12 +267,12 @@ static void a_repeated_block_is_unrolled(void **state) {
 /* Two values that change places each time: after three times they are exchanged. */
 static void carried_values_may_change_places(void **state) {
     (void)state;
-    g_autoptr(MtfGraph) graph =
-        parse(WITH("{'name': 'y', 'op': 'relu', 'inputs': ['x']}, {'repeat': {'name': 'r', "
-                   "'count': 3, 'carry': [{'name': 'p', 'init': 'x', 'next': 'q'}, {'name': 'q', "
-                   "'init': 'y', 'next': 'p'}], 'operations': [{'name': 's', 'op': 'relu', "
-                   "'inputs': ['p']}]}}, {'name': 'e', 'op': 'subtract', 'inputs': ['r/p', "
-                   "'r/q']}"));
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        WITH("{'name': 'y', 'op': 'relu', 'inputs': ['x']}, {'repeat': {'name': 'r', "
+             "'count': 3, 'carry': [{'name': 'p', 'init': 'x', 'next': 'q'}, {'name': 'q', "
+             "'init': 'y', 'next': 'p'}], 'operations': [{'name': 's', 'op': 'relu', "
+             "'inputs': ['p']}]}}, {'name': 'e', 'op': 'subtract', 'inputs': ['r/p', "
+             "'r/q']}"));
     const MtfOperation *end = mtf_graph_operation(graph, mtf_graph_find_operation(graph, "e"));
     assert_string_equal(mtf_graph_tensor(graph, end->inputs[0])->name, "y");
     assert_string_equal(mtf_graph_tensor(graph, end->inputs[1])->name, "x");
@@ -297,8 +281,8 @@ static void carried_values_may_change_places(void **state) {
 static void a_random_stream_belongs_to_its_iteration(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph =
-        parse(BLOCK("2", "{'name': 'out', 'op': 'dropout', 'inputs': ['h'], 'rate': 0.5, "
-                         "'stream': 's'}"));
+        mtf_test_graph(BLOCK("2", "{'name': 'out', 'op': 'dropout', 'inputs': ['h'], 'rate': 0.5, "
+                                  "'stream': 's'}"));
     assert_string_equal(mtf_graph_operation(graph, 0)->attributes.stream, "layer/0/s");
     assert_string_equal(mtf_graph_operation(graph, 1)->attributes.stream, "layer/1/s");
 }
@@ -346,11 +330,11 @@ static void sizes_can_be_replaced(void **state) {
     char *names[] = { (char *)"b", NULL };
     int64_t sizes[] = { 512 };
     MtfSizeOverrides overrides = { names, sizes };
-    g_autoptr(MtfGraph) graph = parse_with(WITH(""), &overrides, &error);
+    g_autoptr(MtfGraph) graph = mtf_test_graph_parse(WITH(""), &overrides, &error);
     assert_non_null(graph);
     assert_shape(graph, "x", "f32[a:4, b:512]");
     names[0] = (char *)"bb";
-    assert_null(parse_with(WITH(""), &overrides, &error));
+    assert_null(mtf_test_graph_parse(WITH(""), &overrides, &error));
     assert_string_equal(error->message, "g.json: \"bb\", which is to get another size, is not a "
                                         "dimension of this graph");
 }
@@ -372,7 +356,7 @@ static void a_training_graph_has_updates_and_repeats(void **state) {
     "'variables': [{'name': 'v', 'dims': ['a', 'b'], 'init': 'ones'}], 'operations': ["   \
     "{'name': 'n', 'op': 'add', 'inputs': ['x', 'v'], 'phase': 'update', 'memory_kind': " \
     "'variables'}], "
-    g_autoptr(MtfGraph) graph = parse(
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
         HEAD INPUT V "'updates': [{'variable': 'v', 'value': 'n'}], 'repeats': {'layer': 24}}");
     assert_int_equal(graph->updates->len, 1);
     assert_int_equal(g_array_index(graph->repeats, MtfRepeat, 0).count, 24);
@@ -389,7 +373,7 @@ static void a_training_graph_has_updates_and_repeats(void **state) {
 static void assert_round_trip(const MtfGraph *graph) {
     g_autoptr(GError) error = NULL;
     g_autofree char *text = print(graph);
-    g_autoptr(MtfGraph) again = parse_with(text, NULL, &error);
+    g_autoptr(MtfGraph) again = mtf_test_graph_parse(text, NULL, &error);
     if (again == NULL)
         fail_msg("%s", error->message);
     g_autofree char *second = print(again);
@@ -431,7 +415,7 @@ static void graphs_of_the_library_load_and_travel_unchanged(void **state) {
 
 static void everything_a_graph_can_hold_travels(void **state) {
     (void)state;
-    g_autoptr(MtfGraph) graph = parse(
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'gräph \\u0001', 'dimensions': {'a': 4, 'ä/ö': 6, 'c': 6}, "
         "'inputs': [{'name': 'x', 'dims': ['a', 'ä/ö'], 'dtype': 'float64', 'feed': 'features'}], "
         "'variables': [{'name': 'w', 'dims': ['a'], 'init': {'normal': 0.1}}, {'name': 'm', "
@@ -462,7 +446,7 @@ static void a_long_chain_given_backwards_is_sorted(void **state) {
     for (int i = 300000; i > 0; i--)
         g_string_append_printf(text, "{'name': '%d', 'op': 'relu', 'inputs': ['%d']},", i, i - 1);
     g_string_append(text, "{'name': '0', 'op': 'relu', 'inputs': ['x']}]}");
-    g_autoptr(MtfGraph) graph = parse(text->str);
+    g_autoptr(MtfGraph) graph = mtf_test_graph(text->str);
     assert_int_equal(graph->operations->len, 300001);
     assert_string_equal(mtf_graph_operation(graph, 7)->name, "7");
 }

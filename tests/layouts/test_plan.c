@@ -2,24 +2,10 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/error.h"
-#include "layouts/graph_json.h"
-#include "layouts/json_writer.h"
 #include "layouts/plan.h"
+#include "tests/support/parse_graph.h"
 
 #include <string.h>
-
-static MtfGraph *parse_graph(const char *text) {
-    g_autofree char *json = g_strdelimit(g_strdup(text), "'", '"');
-    g_autoptr(GError) error = NULL;
-    g_autoptr(MtfJsonDocument) document =
-        mtf_json_document_parse("g.json", json, strlen(json), &error);
-    assert_non_null(document);
-    MtfJson root = mtf_json_root(document);
-    MtfGraph *graph = mtf_graph_from_json(&root, NULL, &error);
-    if (graph == NULL)
-        fail_msg("%s", error->message);
-    return graph;
-}
 
 static cJSON *parse_tree(const char *text) {
     g_autofree char *json = g_strdelimit(g_strdup(text), "'", '"');
@@ -33,7 +19,7 @@ static cJSON *parse_tree(const char *text) {
 static MtfPlan *new_plan(void) {
     MtfPlan *plan = g_new0(MtfPlan, 1);
     MtfMesh mesh;
-    plan->graph = parse_graph(
+    plan->graph = mtf_test_graph(
         "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'batch': 4, 'io': 6, 'hidden': 9}, "
         "'inputs': [{'name': 'x', 'dims': ['batch', 'io'], 'feed': 'features'}], 'variables': "
         "[{'name': 'w', 'dims': ['io', 'hidden'], 'init': 'ones'}], 'operations': [{'name': 'y', "

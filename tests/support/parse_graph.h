@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Graphs for tests, from text in which single quotes stand for double ones. */
+#ifndef MTF_TESTS_PARSE_GRAPH_H
+#define MTF_TESTS_PARSE_GRAPH_H
+
+#include "layouts/graph.h"
+#include "layouts/graph_json.h"
+
+/* Reads a graph file's text; the file is called "g.json" in messages. */
+MtfGraph *mtf_test_graph_parse(const char *text, const MtfSizeOverrides *overrides, GError **error);
+
+/* The same for text that must be good: prints the message and aborts when it is not. */
+MtfGraph *mtf_test_graph(const char *text);
+
+#endif
