@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/kernel_lookup.h"
+
+#include "layouts/random.h"
+#include "runtime/kernel_map.h"
+#include "runtime/kernel_math.h"
+#include "runtime/kernel_nest.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Elements of which dropout decides at once. */
+#define DROPOUT_BLOCK 256
+
+typedef struct {
+    void (*take)(void *out, const void *table, bool held, int64_t n, int64_t step);
+    void (*add_to)(void *out, int64_t step, const void *in, int64_t in_step, int64_t n);
+    void (*take_away)(void *out, const void *weight, const void *mask);
+    void (*keep_causal)(void *out, const void *in, int64_t n, const int64_t *position,
+                        const int64_t *step, double other);
+    void (*keep_scaled)(void *out, const void *in, const uint8_t *keep, double scale, int64_t n);
+} Loops;
+
+#define T float
+#define NAME(name) name##_f32
+#include "runtime/kernel_lookups.inc"
+#undef T
+#undef NAME
+
+#define T double
+#define NAME(name) name##_f64
+#include "runtime/kernel_lookups.inc"
+#undef T
+#undef NAME
+
+static const Loops *loops_of(const MtfOperand *operand) {
+    return operand->dtype == MTF_F64 ? &loops_f64 : &loops_f32;
+}
+
+/* A table of which ids choose rows along one dimension. */
+typedef struct {
+    const MtfOperand *operand;
+    int64_t begin, end; /* ids held here */
+    int64_t stride;     /* from one id's elements to the next's */
+} Table;
+
+static Table table_of(const MtfOperand *operand, int position) {
+    return (Table){ operand, operand->begin[position],
+                    operand->begin[position] + operand->size[position],
+                    mtf_operand_stride(operand, position) };
+}
+
+static bool holds(const Table *table, int32_t id) {
+    return id >= table->begin && id < table->end;
+}
+
+/* The element `offset` on from the first of row `id`; NULL if that is not held. */
+static void *table_at(const Table *table, int32_t id, int64_t offset) {
+    if (!holds(table, id))
+        return NULL;
+    return mtf_operand_at(table->operand, (id - table->begin) * table->stride + offset);
+}
+
+static int32_t id_at(const MtfOperand *ids, int64_t offset) {
+    return *(const int32_t *)mtf_operand_at(ids, offset);
+}
+
+/* For each element of the output, the table's at the id: operands out, ids, table. */
+static void look_up(const MtfOperand *out, const MtfOperand *ids, const Table *table) {
+    const Loops *loops = loops_of(out);
+    MtfNest nest;
+    mtf_nest_init(&nest);
+    mtf_nest_add_loops(&nest, out);
+    mtf_nest_add(&nest, out);
+    mtf_nest_add(&nest, ids);
+    mtf_nest_add(&nest, table->operand);
+    for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest)) {
+        /* One id for a row of elements, or one for each. */
+        int64_t run = nest.step[1] == 0 ? nest.count : 1;
+        for (int64_t i = 0; i < nest.count; i += run) {
+            int32_t id = id_at(ids, nest.offset[1] + i * nest.step[1]);
+            const void *row = table_at(table, id, nest.offset[2] + i * nest.step[2]);
+            loops->take(mtf_operand_at(out, nest.offset[0] + i), row, row != NULL, run,
+                        nest.step[2]);
+        }
+    }
+}
+
+void mtf_kernel_embedding(const MtfKernelCall *call) {
+    const MtfOperand *in = call->inputs;
+    Table table = table_of(&in[0], mtf_operand_find_lacking(&in[0], &call->outputs[0]));
+    look_up(&call->outputs[0], &in[1], &table);
+}
+
+void mtf_kernel_label_logit(const MtfKernelCall *call) {
+    const MtfOperand *in = call->inputs;
+    Table table = table_of(&in[0], mtf_operand_find_lacking(&in[0], &in[1]));
+    look_up(&call->outputs[0], &in[1], &table);
+}
+
+static void clear(const MtfOperand *operand) {
+    int64_t bytes = mtf_operand_elements(operand) * mtf_dtype_bytes(operand->dtype);
+    if (bytes > 0)
+        memset(operand->data, 0, (size_t)bytes);
+}
+
+/* (ids, dy): operands dy, ids, gradient. */
+void mtf_kernel_embedding_grad(const MtfKernelCall *call) {
+    const MtfOperand *ids = &call->inputs[0], *dy = &call->inputs[1], *out = &call->outputs[0];
+    const Loops *loops = loops_of(out);
+    Table table = table_of(out, mtf_operand_find_lacking(out, dy));
+    MtfNest nest;
+    clear(out);
+    mtf_nest_init(&nest);
+    mtf_nest_add_loops(&nest, dy);
+    mtf_nest_add(&nest, dy);
+    mtf_nest_add(&nest, ids);
+    mtf_nest_add(&nest, out);
+    for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest)) {
+        int64_t run = nest.step[1] == 0 ? nest.count : 1;
+        for (int64_t i = 0; i < nest.count; i += run) {
+            int32_t id = id_at(ids, nest.offset[1] + i * nest.step[1]);
+            void *row = table_at(&table, id, nest.offset[2] + i * nest.step[2]);
+            if (row != NULL)
+                loops->add_to(row, nest.step[2], mtf_operand_at(dy, nest.offset[0] + i),
+                              nest.step[0], run);
+        }
+    }
+}
+
+/* Takes dy mask from the gradient at each label: operands labels, dy, mask, gradient. */
+static void take_labels_away(const MtfOperand *out, const MtfOperand *labels, const MtfOperand *dy,
+                             const MtfOperand *mask) {
+    const Loops *loops = loops_of(out);
+    Table table = table_of(out, mtf_operand_find_lacking(out, labels));
+    MtfNest nest;
+    mtf_nest_init(&nest);
+    mtf_nest_add_loops(&nest, labels);
+    mtf_nest_add(&nest, labels);
+    mtf_nest_add(&nest, dy);
+    mtf_nest_add(&nest, mask != NULL ? mask : dy);
+    mtf_nest_add(&nest, out);
+    for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
+        for (int64_t i = 0; i < nest.count; i++) {
+            int64_t at[4];
+            for (int k = 0; k < 4; k++)
+                at[k] = nest.offset[k] + i * nest.step[k];
+            void *gradient = table_at(&table, id_at(labels, at[0]), at[3]);
+            if (gradient != NULL)
+                loops->take_away(gradient, mtf_operand_at(dy, at[1]),
+                                 mask != NULL ? mtf_operand_at(mask, at[2]) : NULL);
+        }
+}
+
+/* (logits, labels, max, sum, dy[, mask]): softmax dy mask, less dy mask at the label. */
+void mtf_kernel_cross_entropy_grad(const MtfKernelCall *call) {
+    const MtfOperand *in = call->inputs, *out = &call->outputs[0];
+    const MtfOperand *mask = call->operation->n_inputs > 5 ? &in[5] : NULL;
+    const MtfMapRow *row = &mtf_map_softmax_weighted;
+    MtfMapping mapping = { .map = out->dtype == MTF_F64 ? row->f64 : row->f32,
+                           .n_inputs = mask != NULL ? 5 : 4,
+                           .n_outputs = 1,
+                           .in = { &in[0], &in[2], &in[3], &in[4], mask },
+                           .out = { out } };
+    mtf_mapping_apply(&mapping);
+    take_labels_away(out, &in[1], &in[4], mask);
+}
+
+/* Operands out, in, position of the query, position of the memory. */
+static void keep_causal(const MtfKernelCall *call, double other) {
+    const MtfOperand *out = &call->outputs[0], *in = &call->inputs[0];
+    const MtfAttributes *a = &call->operation->attributes;
+    const Loops *loops = loops_of(out);
+    MtfNest nest;
+    mtf_nest_init(&nest);
+    mtf_nest_add_loops(&nest, out);
+    mtf_nest_add(&nest, out);
+    mtf_nest_add(&nest, in);
+    mtf_nest_add_position(&nest, out, a->query);
+    mtf_nest_add_position(&nest, out, a->memory);
+    for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
+        loops->keep_causal(mtf_operand_at(out, nest.offset[0]), mtf_operand_at(in, nest.offset[1]),
+                           nest.count, &nest.offset[2], &nest.step[2], other);
+}
+
+void mtf_kernel_causal_mask(const MtfKernelCall *call) {
+    keep_causal(call, -1e30);
+}
+
+void mtf_kernel_causal_zero(const MtfKernelCall *call) {
+    keep_causal(call, 0);
+}
+
+/* keep[i] for the elements number first, first + step, … */
+static void decide(const MtfRandom *random, double rate, int64_t first, int64_t step, int64_t n,
+                   uint8_t *keep) {
+    if (step == 1)
+        mtf_random_keep(random, rate, first, n, keep);
+    else
+        for (int64_t i = 0; i < n; i++)
+            keep[i] = mtf_random_keeps(random, rate, first + i * step);
+}
+
+/* Operands out, in, number of the element. */
+void mtf_kernel_dropout(const MtfKernelCall *call) {
+    const MtfOperand *out = &call->outputs[0], *in = &call->inputs[0];
+    const MtfAttributes *a = &call->operation->attributes;
+    const char *name = a->stream != NULL ? a->stream : call->operation->name;
+    MtfRandom random = mtf_random_stream(call->seed, name, (uint64_t)call->step - 1);
+    const Loops *loops = loops_of(out);
+    uint8_t keep[DROPOUT_BLOCK];
+    MtfNest nest;
+    mtf_nest_init(&nest);
+    mtf_nest_add_loops(&nest, out);
+    mtf_nest_add(&nest, out);
+    mtf_nest_add(&nest, in);
+    mtf_nest_add_element_number(&nest, out);
+    for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
+        for (int64_t at = 0; at < nest.count; at += DROPOUT_BLOCK) {
+            int64_t n = MIN(DROPOUT_BLOCK, nest.count - at);
+            decide(&random, a->rate, nest.offset[2] + at * nest.step[2], nest.step[2], n, keep);
+            loops->keep_scaled(mtf_operand_at(out, nest.offset[0] + at),
+                               mtf_operand_at(in, nest.offset[1] + at), keep, 1 / (1 - a->rate), n);
+        }
+}
+
+/* The formulas stand in operation_table.h. */
+static double learning_rate(const MtfAttributes *a, double t) {
+    const char *schedule = a->schedule != NULL ? a->schedule : "constant";
+    double ramp = a->warmup > 0 ? MIN(1, t / a->warmup) : 1;
+    if (strcmp(schedule, "constant") == 0)
+        return a->rate;
+    if (strcmp(schedule, "linear_warmup") == 0)
+        return a->rate * ramp;
+    if (strcmp(schedule, "inverse_sqrt") == 0)
+        return a->rate * MIN(ramp, sqrt(MAX(a->warmup, 1) / t));
+    double p = a->total > a->warmup ? CLAMP((t - a->warmup) / (a->total - a->warmup), 0, 1) : 1;
+    return a->rate * ramp * (a->final + (1 - a->final) * (1 + cos(G_PI * p)) / 2);
+}
+
+void mtf_kernel_learning_rate(const MtfKernelCall *call) {
+    double rate = learning_rate(&call->operation->attributes, (double)call->step);
+    if (call->outputs[0].dtype == MTF_F64)
+        *(double *)call->outputs[0].data = rate;
+    else
+        *(float *)call->outputs[0].data = (float)rate;
+}

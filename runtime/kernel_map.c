@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/kernel_map.h"
+
+#include "runtime/kernel_math.h"
+#include "runtime/kernel_nest.h"
+
+/* Elements of a block whose inputs need arrays of their own: all of them fit the nearest cache. */
+#define BLOCK 512
+#define LANES 32
+
+/* What the walk needs of an element type. */
+typedef struct {
+    double (*sum)(const void *block, int64_t n);
+    double (*max)(const void *block, int64_t n);
+    void (*add_to)(void *out, const void *block, int64_t n, int64_t step);
+    void (*raise_to)(void *out, const void *block, int64_t n, int64_t step);
+    void (*fill)(void *out, double value, int64_t n);
+    double (*load)(const void *x);
+    void (*gather)(void *out, const void *in, int64_t n, int64_t step);
+    void (*divide)(void *out, double divisor, int64_t n);
+} Folds;
+
+#define T float
+#define NAME(name) name##_f32
+#include "runtime/kernel_folds.inc"
+#undef T
+#undef NAME
+
+#define T double
+#define NAME(name) name##_f64
+#include "runtime/kernel_folds.inc"
+#undef T
+#undef NAME
+
+static const Folds *folds_of(const MtfOperand *operand) {
+    return operand->dtype == MTF_F64 ? &folds_f64 : &folds_f32;
+}
+
+double mtf_operand_scalar(const MtfOperand *operand) {
+    return folds_of(operand)->load(operand->data);
+}
+
+void mtf_operand_divide(const MtfOperand *operand, double divisor) {
+    const Folds *folds = folds_of(operand);
+    folds->divide(operand->data, divisor, mtf_operand_elements(operand));
+}
+
+void mtf_mapping_init(MtfMapping *mapping, const MtfMapRow *row, const MtfKernelCall *call) {
+    const MtfOperation *operation = call->operation;
+    mapping->map = call->outputs[0].dtype == MTF_F64 ? row->f64 : row->f32;
+    mapping->n_inputs = row->arrays > 0 ? row->arrays : operation->n_inputs;
+    mapping->n_outputs = operation->n_outputs;
+    for (int k = 0; k < mapping->n_inputs; k++)
+        mapping->in[k] = &call->inputs[k];
+    for (int k = 0; k < mapping->n_outputs; k++)
+        mapping->out[k] = &call->outputs[k];
+    if (row->parameters != NULL)
+        row->parameters(call, mapping->parameters);
+}
+
+/* The walk: loops, and an array for each input that does not lie in memory as a block wants it.
+ * Outputs are the nest's first operands. */
+typedef struct {
+    const MtfMapping *mapping;
+    const Folds *folds;
+    MtfNest nest;
+    int64_t block;                       /* elements of a block */
+    int64_t repeated_at[MTF_MAP_INPUTS]; /* which element array k repeats … */
+    int64_t repeated[MTF_MAP_INPUTS];    /* … and how often */
+    _Alignas(64) char array[MTF_MAP_INPUTS][BLOCK * sizeof(double)];
+} Walk;
+
+static bool walk_first(Walk *walk) {
+    bool plain = true;
+    for (int k = 0; k < walk->mapping->n_outputs; k++)
+        mtf_nest_add(&walk->nest, walk->mapping->out[k]);
+    for (int k = 0; k < walk->mapping->n_inputs; k++)
+        mtf_nest_add(&walk->nest, walk->mapping->in[k]);
+    bool any = mtf_nest_first(&walk->nest);
+    for (int k = 0; any && k < walk->mapping->n_inputs; k++) {
+        plain = plain && walk->nest.step[walk->mapping->n_outputs + k] == 1;
+        walk->repeated[k] = 0;
+    }
+    walk->block = plain ? walk->nest.count : BLOCK;
+    return any;
+}
+
+/* Input `k` of the block of `n` elements that begins at turn `at`. */
+static const void *block_input(Walk *walk, int k, int64_t at, int64_t n) {
+    const MtfOperand *in = walk->mapping->in[k];
+    int64_t step = walk->nest.step[walk->mapping->n_outputs + k];
+    int64_t offset = walk->nest.offset[walk->mapping->n_outputs + k] + at * step;
+    if (step == 1)
+        return mtf_operand_at(in, offset);
+    if (step != 0) {
+        walk->folds->gather(walk->array[k], mtf_operand_at(in, offset), n, step);
+        return walk->array[k];
+    }
+    if (walk->repeated[k] < n || walk->repeated_at[k] != offset) {
+        walk->folds->fill(walk->array[k], walk->folds->load(mtf_operand_at(in, offset)), n);
+        walk->repeated[k] = n;
+        walk->repeated_at[k] = offset;
+    }
+    return walk->array[k];
+}
+
+static void block_fill(Walk *walk, MtfMapBlock *block, int64_t at, int64_t n) {
+    block->n = n;
+    for (int k = 0; k < walk->mapping->n_inputs; k++)
+        block->in[k] = block_input(walk, k, at, n);
+}
+
+static MtfMapBlock block_of(const Walk *walk) {
+    MtfMapBlock block = { .n_inputs = walk->mapping->n_inputs,
+                          .parameters = walk->mapping->parameters };
+    for (int k = 0; k < walk->mapping->n_inputs; k++)
+        if (walk->nest.step[walk->mapping->n_outputs + k] == 0)
+            block.uniform |= 1U << k;
+    return block;
+}
+
+static void apply_row(Walk *walk, MtfMapBlock *block) {
+    const MtfMapping *mapping = walk->mapping;
+    for (int64_t at = 0; at < walk->nest.count; at += walk->block) {
+        block_fill(walk, block, at, MIN(walk->block, walk->nest.count - at));
+        for (int k = 0; k < mapping->n_outputs; k++)
+            block->out[k] = mtf_operand_at(mapping->out[k], walk->nest.offset[k] + at);
+        mapping->map(block);
+    }
+}
+
+void mtf_mapping_apply(const MtfMapping *mapping) {
+    Walk walk; /* too large to be cleared for every call */
+    walk.mapping = mapping;
+    walk.folds = folds_of(mapping->out[0]);
+    mtf_nest_init(&walk.nest);
+    mtf_nest_add_loops(&walk.nest, mapping->out[0]);
+    bool more = walk_first(&walk);
+    MtfMapBlock block = more ? block_of(&walk) : (MtfMapBlock){ 0 };
+    for (; more; more = mtf_nest_next(&walk.nest))
+        apply_row(&walk, &block);
+}
+
+/* Loops in the order of the largest input's memory, those it lacks outside. */
+static void add_reduce_loops(MtfNest *nest, const MtfMapping *mapping) {
+    const MtfOperand *lead = mapping->in[0];
+    for (int k = 1; k < mapping->n_inputs; k++)
+        if (mtf_operand_elements(mapping->in[k]) > mtf_operand_elements(lead))
+            lead = mapping->in[k];
+    for (int k = 0; k < mapping->n_inputs; k++)
+        mtf_nest_add_loops_lacking(nest, mapping->in[k], lead);
+    mtf_nest_add_loops(nest, lead);
+}
+
+/* Blocks of one row, all of them into one element of the output. */
+static void fold_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, char *out) {
+    double (*fold)(const void *, int64_t) = sums ? walk->folds->sum : walk->folds->max;
+    double total = walk->folds->load(out);
+    for (int64_t at = 0; at < walk->nest.count; at += walk->block) {
+        block_fill(walk, block, at, MIN(walk->block, walk->nest.count - at));
+        if (walk->mapping->map != NULL)
+            walk->mapping->map(block);
+        double part = fold(walk->mapping->map != NULL ? result : block->in[0], block->n);
+        total = sums ? total + part : MAX(total, part);
+    }
+    walk->folds->fill(out, total, 1);
+}
+
+/* Blocks of one row, each element of which has its own in the output. */
+static void add_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, char *out) {
+    int64_t step = walk->nest.step[0];
+    int64_t bytes = mtf_dtype_bytes(walk->mapping->out[0]->dtype);
+    for (int64_t at = 0; at < walk->nest.count; at += walk->block) {
+        block_fill(walk, block, at, MIN(walk->block, walk->nest.count - at));
+        if (walk->mapping->map != NULL)
+            walk->mapping->map(block);
+        (sums ? walk->folds->add_to : walk->folds->raise_to)(
+            out + at * step * bytes, walk->mapping->map != NULL ? result : block->in[0], block->n,
+            step);
+    }
+}
+
+void mtf_mapping_reduce(const MtfMapping *mapping, MtfReduction reduction) {
+    const MtfOperand *out = mapping->out[0];
+    bool sums = reduction != MTF_REDUCE_MAX;
+    _Alignas(64) char result[BLOCK * sizeof(double)];
+    Walk walk; /* too large to be cleared for every call */
+    walk.mapping = mapping;
+    walk.folds = folds_of(out);
+    walk.folds->fill(out->data, sums ? 0 : -INFINITY, mtf_operand_elements(out));
+    mtf_nest_init(&walk.nest);
+    add_reduce_loops(&walk.nest, mapping);
+    bool more = walk_first(&walk);
+    MtfMapBlock block = more ? block_of(&walk) : (MtfMapBlock){ 0 };
+    block.out[0] = result;
+    walk.block = MIN(walk.block, BLOCK);
+    for (; more; more = mtf_nest_next(&walk.nest))
+        (walk.nest.step[0] == 0 ? fold_row : add_row)(&walk, &block, sums, result,
+                                                      mtf_operand_at(out, walk.nest.offset[0]));
+}
+
+void mtf_kernel_map(const MtfKernelCall *call) {
+    MtfMapping mapping;
+    mtf_mapping_init(&mapping, mtf_map_row(call->operation->kind), call);
+    mtf_mapping_apply(&mapping);
+}
+
+void mtf_kernel_reduce(const MtfKernelCall *call) {
+    MtfMapping mapping;
+    mtf_mapping_init(&mapping, mtf_map_row(call->operation->kind), call);
+    mtf_mapping_reduce(&mapping, mtf_operation_row(call->operation->kind)->reduction);
+}
+
+void mtf_kernel_mean(const MtfKernelCall *call) {
+    mtf_kernel_reduce(call);
+    mtf_operand_divide(&call->outputs[0],
+                       mtf_operand_mean_count(&call->inputs[0], &call->outputs[0]));
+}
+
+/* One more term; the output carries what has no room any longer. */
+static void add_term(MtfMapping *mapping, const MtfOperand *in) {
+    if (mapping->n_inputs == MTF_MAP_INPUTS) {
+        mtf_mapping_apply(mapping);
+        mapping->in[0] = mapping->out[0];
+        mapping->n_inputs = 1;
+    }
+    mapping->in[mapping->n_inputs++] = in;
+}
+
+/* The inputs whose memory the output takes come first, since only the first pass may read them. */
+void mtf_kernel_add(const MtfKernelCall *call) {
+    const MtfOperand *out = &call->outputs[0];
+    const MtfMapRow *row = mtf_map_row(MTF_OP_ADD);
+    MtfMapping mapping = { .map = out->dtype == MTF_F64 ? row->f64 : row->f32,
+                           .n_outputs = 1,
+                           .out = { out } };
+    for (int pass = 0; pass < 2; pass++)
+        for (int k = 0; k < call->operation->n_inputs; k++)
+            if ((call->inputs[k].data == out->data) == (pass == 0))
+                add_term(&mapping, &call->inputs[k]);
+    mtf_mapping_apply(&mapping);
+}
