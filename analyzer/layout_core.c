@@ -252,10 +252,10 @@ MtfCore *mtf_core_new(const MtfLayoutProblem *problem) {
         add_node(core, v, mtf_layout_problem_node(problem, v));
     for (int e = 0; e < mtf_layout_problem_edge_count(problem); e++)
         add_edge(core, problem, mtf_layout_problem_edge(problem, e));
-    if (mtf_layout_problem_limit(problem) == MTF_NO_LIMIT)
-        return core;
-    find_rows(core, problem);
-    add_pieces(core, problem);
+    if (mtf_layout_problem_limit(problem) != MTF_NO_LIMIT) {
+        find_rows(core, problem);
+        add_pieces(core, problem);
+    }
     return core;
 }
 

@@ -68,6 +68,21 @@ void mtf_layout_problem_set_limit(MtfLayoutProblem *problem, int64_t limit) {
     problem->limit = limit;
 }
 
+MtfLayoutProblem *mtf_layout_problem_forbid(const MtfLayoutProblem *problem, int node,
+                                            const bool *forbidden) {
+    MtfLayoutProblem *copy = mtf_layout_problem_new(problem->name);
+    copy->limit = problem->limit;
+    for (guint v = 0; v < problem->nodes->len; v++)
+        mtf_layout_problem_add_node(copy, *mtf_layout_problem_node(problem, (int)v));
+    for (guint e = 0; e < problem->edges->len; e++)
+        mtf_layout_problem_add_edge(copy, *mtf_layout_problem_edge(problem, (int)e));
+    const MtfLayoutNode *changed = mtf_layout_problem_node(copy, node);
+    for (int s = 0; s < changed->strategies; s++)
+        if (forbidden[s])
+            ((int64_t *)changed->costs)[s] = MTF_IMPOSSIBLE;
+    return copy;
+}
+
 const char *mtf_layout_problem_name(const MtfLayoutProblem *problem) {
     return problem->name;
 }

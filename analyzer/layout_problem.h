@@ -67,6 +67,10 @@ void mtf_layout_problem_add_edge(MtfLayoutProblem *problem, MtfLayoutEdge edge);
 /* Limits the memory at every time point; MTF_NO_LIMIT takes the limit away. */
 void mtf_layout_problem_set_limit(MtfLayoutProblem *problem, int64_t limit);
 
+/* A copy in which the strategies s of `node` with forbidden[s] are impossible. */
+MtfLayoutProblem *mtf_layout_problem_forbid(const MtfLayoutProblem *problem, int node,
+                                            const bool *forbidden);
+
 const char *mtf_layout_problem_name(const MtfLayoutProblem *problem);
 int64_t mtf_layout_problem_limit(const MtfLayoutProblem *problem);
 int mtf_layout_problem_node_count(const MtfLayoutProblem *problem);

@@ -12,6 +12,7 @@ static const struct {
     MtfCommand run;
 } commands[] = {
     { "collective", "price one collective on a torus or a switch", mtf_command_collective },
+    { "solve", "solve a layout problem in the IOPDDL JSON format", mtf_command_solve },
     { "machines", "list the machines of the library", mtf_command_machines },
     { "help", "show this text", NULL },
 };

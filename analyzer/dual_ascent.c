@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/dual_ascent.h"
+
+#include "analyzer/reductions.h"
+
+#include <math.h>
+#include <string.h>
+
+#define GROW 1.25
+#define CUT 0.5
+#define FIRST_STEP 1e-3 /* of the bound's size, for a whole room */
+#define LEAST_STEP 1e-9 /* likewise */
+#define MEMORY 0.4      /* weight of the newest choice in a row's average use */
+#define NOTICEABLE 1e-6
+
+typedef struct Row {
+    bool active;
+    double price, best_price; /* cost for the whole room */
+    double step;
+    double excess; /* average of (use - room) / room */
+    int side;      /* its sign at the last step */
+} Row;
+
+struct MtfDual {
+    MtfCore *core;
+    MtfMessages *messages;
+    Row *rows;
+    int64_t *use;
+    double *price; /* for one unit of memory */
+    double *best_price;
+    double bound, noticed;
+    double scale; /* the size of costs */
+    int steps, noticed_step;
+};
+
+static double room_of(const MtfDual *dual, int r) {
+    return fmax(1, (double)dual->core->room[r]);
+}
+
+static void make_arrays(MtfDual *dual) {
+    gsize rows = (gsize)dual->core->rows + 1;
+    dual->rows = g_new0(Row, rows);
+    dual->use = g_new0(int64_t, rows);
+    dual->price = g_new0(double, rows);
+    dual->best_price = g_new0(double, rows);
+}
+
+static void free_arrays(MtfDual *dual) {
+    g_free(dual->rows);
+    g_free(dual->use);
+    g_free(dual->price);
+    g_free(dual->best_price);
+}
+
+MtfDual *mtf_dual_new(MtfCore *core) {
+    MtfDual *dual = g_new0(MtfDual, 1);
+    dual->core = core;
+    dual->messages = mtf_messages_new(core);
+    dual->bound = dual->noticed = -INFINITY;
+    make_arrays(dual);
+    return dual;
+}
+
+void mtf_dual_free(MtfDual *dual) {
+    if (dual == NULL)
+        return;
+    mtf_messages_free(dual->messages);
+    free_arrays(dual);
+    g_free(dual);
+}
+
+static void set_prices(MtfDual *dual) {
+    for (int r = 0; r < dual->core->rows; r++)
+        dual->price[r] = dual->rows[r].price / room_of(dual, r);
+    mtf_messages_set_prices(dual->messages, dual->price);
+}
+
+static void note_bound(MtfDual *dual, double bound) {
+    dual->steps++;
+    dual->scale = fmax(dual->scale, fabs(bound) * 1e-3);
+    if (bound <= dual->bound)
+        return;
+    if (dual->steps == 1)
+        dual->scale = fmax(1, fabs(bound));
+    dual->bound = bound;
+    memcpy(dual->best_price, dual->price, (gsize)dual->core->rows * sizeof *dual->price);
+    for (int r = 0; r < dual->core->rows; r++)
+        dual->rows[r].best_price = dual->rows[r].price;
+    if (bound < dual->noticed + NOTICEABLE * fabs(dual->noticed) && !isinf(dual->noticed))
+        return;
+    dual->noticed = bound;
+    dual->noticed_step = dual->steps;
+}
+
+static double excess_of(const MtfDual *dual, int r) {
+    return ((double)dual->use[r] - (double)dual->core->room[r]) / room_of(dual, r);
+}
+
+/* Gives the fullest overfull row a price, if it has none yet. */
+static void activate_worst(MtfDual *dual) {
+    int worst = -1;
+    double most = 0;
+    for (int r = 0; r < dual->core->rows; r++) {
+        if (dual->use[r] <= dual->core->room[r] || excess_of(dual, r) <= most)
+            continue;
+        most = excess_of(dual, r);
+        worst = r;
+    }
+    if (worst < 0 || dual->rows[worst].active)
+        return;
+    dual->rows[worst] = (Row){ .active = true, .step = FIRST_STEP * dual->scale, .excess = most };
+}
+
+static void move_price(MtfDual *dual, int r) {
+    Row *row = &dual->rows[r];
+    row->excess = (1 - MEMORY) * row->excess + MEMORY * excess_of(dual, r);
+    int side = row->excess > 0 ? 1 : row->price > 0 ? -1 : 0;
+    if (side * row->side > 0)
+        row->step *= GROW;
+    else if (side * row->side < 0)
+        row->step = fmax(row->step * CUT, LEAST_STEP * dual->scale);
+    row->side = side;
+    if (side < 0)
+        row->step = fmin(row->step, fmax(row->price * 0.5, LEAST_STEP * dual->scale));
+    row->price = fmax(0, row->price + side * row->step);
+}
+
+bool mtf_dual_step(MtfDual *dual, int *values) {
+    note_bound(dual, mtf_messages_pass(dual->messages));
+    bool possible = mtf_messages_decode(dual->messages, values);
+    mtf_core_use(dual->core, values, dual->use);
+    activate_worst(dual);
+    bool moved = false;
+    for (int r = 0; r < dual->core->rows; r++) {
+        if (!dual->rows[r].active)
+            continue;
+        move_price(dual, r);
+        moved = true;
+    }
+    if (moved)
+        set_prices(dual);
+    return possible;
+}
+
+double mtf_dual_bound(const MtfDual *dual) {
+    return dual->bound;
+}
+
+int mtf_dual_stall(const MtfDual *dual) {
+    return dual->steps - dual->noticed_step;
+}
+
+const double *mtf_dual_prices(const MtfDual *dual) {
+    return dual->best_price;
+}
+
+void mtf_dual_return(MtfDual *dual) {
+    for (int r = 0; r < dual->core->rows; r++) {
+        Row *row = &dual->rows[r];
+        row->price = row->best_price;
+        row->step = fmax(LEAST_STEP * dual->scale, row->price * 1e-3);
+        row->side = 0;
+    }
+    set_prices(dual);
+}
+
+/* Sets the prices of the rows that are left after shrinking from the old ones, by their time. */
+static void carry_prices(MtfDual *dual, const Row *old, const double *per_unit,
+                         const int64_t *old_time) {
+    int at = 0;
+    for (int r = 0; r < dual->core->rows; r++) {
+        while (old_time[at] < dual->core->row_time[r])
+            at++;
+        dual->rows[r] = old[at];
+        dual->rows[r].price = dual->rows[r].best_price = per_unit[at] * room_of(dual, r);
+        dual->best_price[r] = per_unit[at];
+    }
+}
+
+/* Starts again on the core as it is now; the old rows' prices and times tell the new ones. */
+static void restart(MtfDual *dual, const int64_t *old_time, const double *per_unit) {
+    g_autofree Row *old = g_steal_pointer(&dual->rows);
+    free_arrays(dual);
+    make_arrays(dual);
+    carry_prices(dual, old, per_unit, old_time);
+    dual->messages = mtf_messages_new(dual->core);
+    dual->noticed_step = dual->steps;
+    set_prices(dual);
+}
+
+void mtf_dual_shrink(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user) {
+    MtfCore *core = dual->core;
+    mtf_dual_return(dual);
+    mtf_messages_pass(dual->messages);
+    mtf_messages_prune(dual->messages, core, cutoff);
+    mtf_messages_bake(dual->messages, core);
+    g_clear_pointer(&dual->messages, mtf_messages_free);
+    gsize rows = (gsize)core->rows + 1;
+    g_autofree int64_t *old_time = g_memdup2(core->row_time, rows * sizeof *old_time);
+    g_autofree double *per_unit = g_memdup2(dual->best_price, rows * sizeof *per_unit);
+    mtf_reduce_all(core, cancel, user);
+    if (!core->infeasible)
+        restart(dual, old_time, per_unit);
+}

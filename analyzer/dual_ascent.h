@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Raises the lower bound of a core: message passing for the costs, and a price for each memory row
+ * that moves with the memory that the decoded values use there:
+ *
+ *     rows    . . . ! . . . . ! . .      ! = overfull in some decoded choice: the row gets a price
+ *
+ *     price_r += step_r  while the row is overfull,   price_r -= step_r  while it has room
+ *
+ * A step grows while its row keeps its side and halves when it changes it (resilient propagation,
+ * Riedmiller and Braun 1993), so nothing depends on the scale of costs or memory. Every decoded
+ * choice is a candidate answer; the caller sees them all. */
+#ifndef MTF_DUAL_ASCENT_H
+#define MTF_DUAL_ASCENT_H
+
+#include "analyzer/message_passing.h"
+
+typedef struct MtfDual MtfDual;
+
+/* The core must outlive the ascent and stay unchanged, but for mtf_dual_shrink. */
+MtfDual *mtf_dual_new(MtfCore *core);
+void mtf_dual_free(MtfDual *dual);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfDual, mtf_dual_free)
+
+/* One step: a pass, a decoded choice, new prices. Fills `values` (indexed as in the core) and
+ * returns whether they are possible edge by edge; memory may still be overfull. */
+bool mtf_dual_step(MtfDual *dual, int *values);
+
+/* The best bound so far, in core costs; how many steps ago it last rose noticeably. */
+double mtf_dual_bound(const MtfDual *dual);
+int mtf_dual_stall(const MtfDual *dual);
+
+/* The prices of the best bound, one for each row. Owned by the ascent. */
+const double *mtf_dual_prices(const MtfDual *dual);
+
+/* Goes back to the prices of the best bound, with small steps. */
+void mtf_dual_return(MtfDual *dual);
+
+/* Forbids what cannot be below `cutoff`, writes the messages into the core, and shrinks it with
+ * all exact steps; then goes on with the smaller core at the same prices. */
+void mtf_dual_shrink(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user);
+
+#endif

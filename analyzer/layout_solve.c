@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/layout_solve.h"
+
+#include "analyzer/core_ilp.h"
+#include "analyzer/dual_ascent.h"
+#include "analyzer/least_limit.h"
+#include "analyzer/reductions.h"
+#include "layouts/error.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ROUND_STEPS 10
+#define SHRINK_STEPS 60   /* steps of the bound between two shrinkings */
+#define STALL_STEPS 50    /* steps without a better bound after which it is stuck */
+#define ILP_SIZE 40000    /* variables the integer program may have */
+#define ILP_SECONDS 20.0  /* one try at it, when the time is limited */
+#define MISFIT_SECONDS 20 /* spent on the smallest limit, at most */
+
+typedef struct Solver {
+    const MtfLayoutProblem *problem;
+    const MtfSolveOptions *options;
+    MtfCore *core;
+    MtfDual *dual;
+    gint64 begin, end; /* monotonic microseconds; end = G_MAXINT64 without a limit */
+    int *values;       /* scratch, indexed as in the core */
+    int *trial;        /* scratch, a choice for the problem */
+    int *choice;       /* the best one; NULL before the first */
+    MtfInt128 cost;    /* of it */
+    int64_t cutoff;    /* core costs above it cannot be better than `cost` */
+    int64_t worst;     /* no choice costs more, in core costs */
+    double bound;      /* core costs */
+    const char *method;
+    bool proven;     /* nothing better than `cost` exists (or nothing at all) */
+    bool fresh;      /* `cost` improved since the last shrinking */
+    int unshrunk;    /* steps since the last shrinking */
+    double last_gap; /* at the last shrinking */
+    bool ilp_tried;
+} Solver;
+
+static bool is_over(void *user) {
+    Solver *solver = user;
+    if (g_get_monotonic_time() >= solver->end)
+        return true;
+    return solver->options->cancel != NULL && solver->options->cancel(solver->options->user);
+}
+
+/* Takes over a choice for the problem when it is legal and better. */
+static void offer(Solver *solver, const int *choice) {
+    MtfLayoutValue value = mtf_layout_problem_evaluate(solver->problem, choice);
+    if (!mtf_layout_problem_allows(solver->problem, &value) ||
+        (solver->choice != NULL && value.cost >= solver->cost))
+        return;
+    gsize count = (gsize)mtf_layout_problem_node_count(solver->problem);
+    g_free(solver->choice);
+    solver->choice = g_memdup2(choice, MAX(1, count) * sizeof *choice);
+    solver->cost = value.cost;
+    /* Better choices cost at most cost - 1; dividing by 2^shift rounds each term down. */
+    solver->cutoff = (int64_t)((value.cost - 1) >> solver->core->cost_shift);
+    solver->fresh = true;
+}
+
+/* The same for values of the core. */
+static void offer_values(Solver *solver, const int *values) {
+    if (mtf_core_cost(solver->core, values) > solver->cutoff ||
+        !mtf_core_allows(solver->core, values))
+        return;
+    mtf_core_lift(solver->core, values, solver->trial);
+    offer(solver, solver->trial);
+}
+
+static void raise_bound(Solver *solver, double bound, const char *method) {
+    if (bound <= solver->bound)
+        return;
+    solver->bound = bound;
+    solver->method = method;
+}
+
+/* Relative distance between the cost and the bound; infinite before there is a choice. */
+static double gap_of(const Solver *solver) {
+    if (solver->choice == NULL || isinf(solver->bound))
+        return INFINITY;
+    double cost = (double)solver->cutoff;
+    return fmax(0, cost - solver->bound) / fmax(1, fabs(cost));
+}
+
+/* The core became empty or impossible: what is left to say about it. */
+static void note_end(Solver *solver, const char *method) {
+    if (!solver->core->infeasible)
+        offer_values(solver, solver->values);
+    solver->proven = true;
+    solver->method = method;
+}
+
+static bool core_is_done(const Solver *solver) {
+    return solver->core->infeasible || mtf_core_size(solver->core).nodes == 0;
+}
+
+static void shrink(Solver *solver) {
+    double cutoff = solver->choice != NULL ? (double)solver->cutoff : INFINITY;
+    mtf_dual_shrink(solver->dual, cutoff, is_over, solver);
+    solver->unshrunk = 0;
+    solver->fresh = false;
+    solver->last_gap = gap_of(solver);
+    if (core_is_done(solver))
+        note_end(solver, "message passing");
+}
+
+/* Shrinking pays when there is news: a better choice, a much better bound, or nothing else to do.
+ */
+static bool should_shrink(const Solver *solver) {
+    bool stuck = mtf_dual_stall(solver->dual) > STALL_STEPS;
+    bool news = solver->fresh || gap_of(solver) < 0.7 * solver->last_gap;
+    return stuck || (solver->choice != NULL && news && solver->unshrunk >= SHRINK_STEPS);
+}
+
+static double seconds_left(const Solver *solver) {
+    if (solver->end == G_MAXINT64)
+        return INFINITY;
+    return fmax(0.01, (double)(solver->end - g_get_monotonic_time()) / 1e6);
+}
+
+static void try_integer_program(Solver *solver) {
+    double seconds = fmin(seconds_left(solver), ILP_SECONDS);
+    bool limited = solver->end != G_MAXINT64;
+    MtfIlpOptions options = {
+        .seconds = limited ? seconds : 0, .gap = 0, .user = solver, .cancel = is_over
+    };
+    MtfIlpStatus status = MTF_ILP_STOPPED;
+    double bound = -INFINITY;
+    solver->ilp_tried = true;
+    if (!mtf_core_ilp_solve(solver->core, &options, NULL, solver->values, &bound, &status, NULL))
+        return;
+    if (status == MTF_ILP_OPTIMAL || status == MTF_ILP_FEASIBLE)
+        offer_values(solver, solver->values);
+    if (status == MTF_ILP_OPTIMAL || status == MTF_ILP_INFEASIBLE)
+        solver->proven = true;
+    if (solver->proven || bound > solver->bound)
+        solver->method = "integer program";
+    if (!solver->proven && bound > -INFINITY)
+        raise_bound(solver, bound, "integer program");
+}
+
+/* One round: some steps of the bound, then whatever they made worth while. */
+static void run_round(Solver *solver) {
+    for (int i = 0; i < ROUND_STEPS && !is_over(solver); i++) {
+        if (mtf_dual_step(solver->dual, solver->values))
+            offer_values(solver, solver->values);
+        solver->unshrunk++;
+    }
+    raise_bound(solver, mtf_dual_bound(solver->dual), "message passing");
+    if (solver->bound > (double)solver->cutoff || solver->bound > (double)solver->worst) {
+        solver->proven = true;
+        return;
+    }
+    bool stuck = mtf_dual_stall(solver->dual) > STALL_STEPS;
+    if (should_shrink(solver))
+        shrink(solver);
+    if (stuck && !solver->proven && !solver->ilp_tried &&
+        mtf_core_ilp_size(solver->core) <= ILP_SIZE)
+        try_integer_program(solver);
+}
+
+static bool is_good_enough(const Solver *solver) {
+    return solver->proven || (solver->options->gap > 0 && gap_of(solver) <= solver->options->gap);
+}
+
+static void tell_progress(const Solver *solver) {
+    if (solver->options->progress == NULL)
+        return;
+    double unit = ldexp(1, solver->core->cost_shift);
+    solver->options->progress(solver->choice != NULL ? (double)solver->cost : INFINITY,
+                              solver->bound * unit, solver->options->user);
+}
+
+static void run_rounds(Solver *solver) {
+    solver->dual = mtf_dual_new(solver->core);
+    int64_t rounds = 0;
+    while (!is_good_enough(solver) && !is_over(solver)) {
+        run_round(solver);
+        tell_progress(solver);
+        if (solver->options->work > 0 && ++rounds >= solver->options->work)
+            return;
+    }
+}
+
+/* Most that any choice can cost. */
+static int64_t find_worst(const MtfCore *core) {
+    int64_t sum = core->constant;
+    for (int v = 0; v < core->node_count; v++) {
+        int64_t most = INT64_MIN;
+        for (int p = 0; core->nodes[v].alive && p < core->nodes[v].values; p++)
+            if (core->nodes[v].cost[p] < MTF_CORE_IMPOSSIBLE)
+                most = MAX(most, core->nodes[v].cost[p]);
+        sum += most > INT64_MIN ? most : 0;
+    }
+    for (guint e = 0; e < core->edges->len; e++) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
+        int count = edge->a < 0 ? 0 : core->nodes[edge->a].values * core->nodes[edge->b].values;
+        int64_t most = INT64_MIN;
+        for (int i = 0; i < count; i++)
+            if (edge->cost[i] < MTF_CORE_IMPOSSIBLE)
+                most = MAX(most, edge->cost[i]);
+        sum += most > INT64_MIN ? most : 0;
+    }
+    return sum;
+}
+
+static bool start_is_sound(const MtfLayoutProblem *problem, const int *start) {
+    for (int v = 0; v < mtf_layout_problem_node_count(problem); v++)
+        if (start[v] < 0 || start[v] >= mtf_layout_problem_node(problem, v)->strategies)
+            return false;
+    return true;
+}
+
+static void begin(Solver *solver) {
+    solver->begin = g_get_monotonic_time();
+    solver->end = solver->options->seconds > 0
+                      ? solver->begin + (gint64)(solver->options->seconds * 1e6)
+                      : G_MAXINT64;
+    gsize count = (gsize)mtf_layout_problem_node_count(solver->problem) + 1;
+    solver->core = mtf_core_new(solver->problem);
+    solver->values = g_new0(int, count);
+    solver->trial = g_new0(int, count);
+    solver->cutoff = MTF_CORE_IMPOSSIBLE - 1;
+    solver->bound = -INFINITY;
+    solver->last_gap = INFINITY;
+    solver->method = "shrinking";
+    const int *start = solver->options->start;
+    if (start != NULL && start_is_sound(solver->problem, start))
+        offer(solver, start);
+}
+
+static void finish(Solver *solver) {
+    mtf_dual_free(solver->dual);
+    mtf_core_free(solver->core);
+    g_free(solver->values);
+    g_free(solver->trial);
+    g_free(solver->choice);
+}
+
+static void search(Solver *solver) {
+    mtf_reduce_all(solver->core, is_over, solver);
+    if (core_is_done(solver)) {
+        note_end(solver, "shrinking");
+        return;
+    }
+    solver->worst = find_worst(solver->core);
+    run_rounds(solver);
+}
+
+/* The bound in the problem's costs: whole, and at most the cost. */
+static MtfInt128 final_bound(const Solver *solver) {
+    if (solver->proven)
+        return solver->cost;
+    MtfInt128 bound =
+        solver->bound > -9e18 ? (MtfInt128)ceil(solver->bound) : -((MtfInt128)1 << 100);
+    bound *= (MtfInt128)1 << solver->core->cost_shift;
+    return MIN(bound, solver->cost);
+}
+
+static MtfLayoutSolution *make_solution(Solver *solver) {
+    MtfLayoutSolution *solution = g_new0(MtfLayoutSolution, 1);
+    solution->choice = g_steal_pointer(&solver->choice);
+    solution->cost = solver->cost;
+    solution->bound = final_bound(solver);
+    solution->gap =
+        (double)(solution->cost - solution->bound) / fmax(1, fabs((double)solution->cost));
+    solution->method = solver->method;
+    solution->seconds = (double)(g_get_monotonic_time() - solver->begin) / 1e6;
+    return solution;
+}
+
+static MtfLayoutSolution *answer(Solver *solver, MtfLayoutMisfit *misfit, GError **error) {
+    if (solver->choice != NULL)
+        return make_solution(solver);
+    if (!solver->proven) {
+        mtf_failure(error, "the search ended before it found a layout that fits (and before it "
+                           "proved that none does): give it more time");
+        return NULL;
+    }
+    if (solver->options->no_misfit) {
+        g_set_error_literal(error, MTF_ERROR, MTF_ERROR_FIT, "no layout fits");
+        return NULL;
+    }
+    MtfLayoutMisfit local = { 0 };
+    MtfLayoutMisfit *found = misfit != NULL ? misfit : &local;
+    *found = mtf_least_limit(solver->problem, fmin(seconds_left(solver), MISFIT_SECONDS),
+                             solver->options);
+    mtf_misfit_explain(solver->problem, found, error);
+    g_clear_pointer(&local.nodes, g_free);
+    return NULL;
+}
+
+MtfLayoutSolution *mtf_layout_solve(const MtfLayoutProblem *problem, const MtfSolveOptions *options,
+                                    MtfLayoutMisfit *misfit, GError **error) {
+    static const MtfSolveOptions none = { 0 };
+    Solver solver = { .problem = problem, .options = options != NULL ? options : &none };
+    begin(&solver);
+    search(&solver);
+    MtfLayoutSolution *solution = answer(&solver, misfit, error);
+    finish(&solver);
+    return solution;
+}
+
+void mtf_layout_solution_free(MtfLayoutSolution *solution) {
+    if (solution == NULL)
+        return;
+    g_free(solution->choice);
+    g_free(solution);
+}
+
+MtfLayoutSolution *mtf_layout_solve_next_best(const MtfLayoutProblem *problem,
+                                              const MtfLayoutSolution *solution, int node,
+                                              const MtfSolveOptions *options, GError **error) {
+    int strategies = mtf_layout_problem_node(problem, node)->strategies;
+    g_autofree bool *forbidden = g_new0(bool, strategies);
+    forbidden[solution->choice[node]] = true;
+    g_autoptr(MtfLayoutProblem) other = mtf_layout_problem_forbid(problem, node, forbidden);
+    return mtf_layout_solve(other, options, NULL, error);
+}

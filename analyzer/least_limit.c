@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/least_limit.h"
+
+#include "layouts/error.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define MAX_TRIES 40
+#define NAMED_NODES 8
+
+/* A copy of the problem without a limit where every possible cost is zero. */
+static MtfLayoutProblem *without_costs(const MtfLayoutProblem *problem) {
+    MtfLayoutProblem *copy = mtf_layout_problem_new(mtf_layout_problem_name(problem));
+    for (int v = 0; v < mtf_layout_problem_node_count(problem); v++) {
+        MtfLayoutNode node = *mtf_layout_problem_node(problem, v);
+        g_autofree int64_t *costs = g_new(int64_t, node.strategies);
+        for (int s = 0; s < node.strategies; s++)
+            costs[s] = node.costs[s] >= MTF_IMPOSSIBLE ? MTF_IMPOSSIBLE : 0;
+        node.costs = costs;
+        mtf_layout_problem_add_node(copy, node);
+    }
+    for (int e = 0; e < mtf_layout_problem_edge_count(problem); e++) {
+        MtfLayoutEdge edge = *mtf_layout_problem_edge(problem, e);
+        gsize count = (gsize)mtf_layout_problem_node(problem, edge.from)->strategies *
+                      (gsize)mtf_layout_problem_node(problem, edge.to)->strategies;
+        g_autofree int64_t *costs = g_new(int64_t, count);
+        for (gsize i = 0; i < count; i++)
+            costs[i] = edge.costs[i] >= MTF_IMPOSSIBLE ? MTF_IMPOSSIBLE : 0;
+        edge.costs = costs;
+        mtf_layout_problem_add_edge(copy, edge);
+    }
+    return copy;
+}
+
+/* The nodes in memory at the peak, the largest first. */
+typedef struct Held {
+    int node;
+    int64_t usage;
+} Held;
+
+static int compare_held(const void *left, const void *right) {
+    const Held *a = left, *b = right;
+    if (a->usage != b->usage)
+        return a->usage > b->usage ? -1 : 1;
+    return a->node - b->node;
+}
+
+static void note_choice(const MtfLayoutProblem *problem, const int *choice,
+                        MtfLayoutMisfit *misfit) {
+    MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
+    misfit->enough = value.peak > MTF_LAYOUT_MAX_COST * 512 ? INT64_MAX : (int64_t)value.peak;
+    misfit->time = value.peak_time;
+    int count = mtf_layout_problem_node_count(problem);
+    g_autofree Held *held = g_new(Held, count + 1);
+    misfit->node_count = 0;
+    for (int v = 0; v < count; v++) {
+        const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
+        bool there = node->start <= misfit->time && misfit->time < node->end;
+        if (there && node->usages[choice[v]] > 0)
+            held[misfit->node_count++] = (Held){ v, node->usages[choice[v]] };
+    }
+    qsort(held, (gsize)misfit->node_count, sizeof *held, compare_held);
+    g_free(misfit->nodes);
+    misfit->nodes = g_new(int, misfit->node_count + 1);
+    for (int i = 0; i < misfit->node_count; i++)
+        misfit->nodes[i] = held[i].node;
+}
+
+/* Tries one limit; true when it narrowed the interval. */
+static bool try_limit(MtfLayoutProblem *problem, int64_t limit, const MtfSolveOptions *options,
+                      MtfLayoutMisfit *misfit) {
+    g_autoptr(GError) error = NULL;
+    mtf_layout_problem_set_limit(problem, limit);
+    g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, options, NULL, &error);
+    if (solution != NULL)
+        note_choice(problem, solution->choice, misfit);
+    else if (g_error_matches(error, MTF_ERROR, MTF_ERROR_FIT))
+        misfit->needed = limit + 1;
+    else
+        return false;
+    return true;
+}
+
+MtfLayoutMisfit mtf_least_limit(const MtfLayoutProblem *problem, double seconds,
+                                const MtfSolveOptions *options) {
+    MtfLayoutMisfit misfit = { 0 };
+    g_autoptr(MtfLayoutProblem) bare = without_costs(problem);
+    MtfSolveOptions each = { .no_misfit = true,
+                             .cancel = options->cancel,
+                             .user = options->user,
+                             .seconds = isinf(seconds) ? 0 : fmax(0.05, seconds / 10) };
+    gint64 end = isinf(seconds) ? G_MAXINT64 : g_get_monotonic_time() + (gint64)(seconds * 1e6);
+    misfit.possible = try_limit(bare, MTF_NO_LIMIT, &each, &misfit) && misfit.nodes != NULL;
+    int64_t limit = mtf_layout_problem_limit(problem);
+    misfit.needed = limit < MTF_NO_LIMIT ? limit + 1 : 0;
+    for (int i = 0; misfit.possible && misfit.needed < misfit.enough && i < MAX_TRIES; i++) {
+        int64_t middle = misfit.needed + (misfit.enough - misfit.needed) / 2;
+        if (g_get_monotonic_time() > end || !try_limit(bare, middle, &each, &misfit))
+            break;
+    }
+    return misfit;
+}
+
+bool mtf_misfit_explain(const MtfLayoutProblem *problem, const MtfLayoutMisfit *misfit,
+                        GError **error) {
+    g_autoptr(GString) text = g_string_new("no layout fits: ");
+    if (!misfit->possible) {
+        g_string_append(text, "no choice of strategies is possible, whatever the limit");
+    } else {
+        g_string_append_printf(text,
+                               "the limit is %" PRId64 ", at least %" PRId64
+                               " is needed (proven), and the smallest limit found that would do "
+                               "is %" PRId64 "; it is reached at time %" PRId64 " by node",
+                               mtf_layout_problem_limit(problem), misfit->needed, misfit->enough,
+                               misfit->time);
+        g_string_append(text, misfit->node_count > 1 ? "s" : "");
+        for (int i = 0; i < MIN(NAMED_NODES, misfit->node_count); i++)
+            g_string_append_printf(text, "%s %d", i > 0 ? "," : "", misfit->nodes[i]);
+        if (misfit->node_count > NAMED_NODES)
+            g_string_append_printf(text, " and %d more", misfit->node_count - NAMED_NODES);
+    }
+    g_set_error_literal(error, MTF_ERROR, MTF_ERROR_FIT, text->str);
+    return false;
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/message_passing.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What one rounding loses, times a generous number of roundings per term. */
+#define ROUNDING 1e-14
+
+/* One end of an edge as its node sees it. */
+typedef struct End {
+    int edge, other;    /* other: position of the other node */
+    const double *cost; /* [own values][other values] */
+    double *in;         /* message to this node, [own values] */
+    double *out;        /* message to the other node, [other values] */
+    double *taken;      /* what the edge's last message gave to the bound (shared by both ends) */
+} End;
+
+typedef struct Spot {
+    int node; /* index in the core */
+    int values;
+    double *cost;   /* own costs */
+    double *priced; /* own costs and priced memory */
+    double *theta;  /* with messages, as of the last pass over the node */
+    double least;   /* minimum of theta then */
+    int behind, ahead;
+    double share;
+    End *ends; /* `behind` ends to earlier nodes, then `ahead` ends to later ones */
+} Spot;
+
+struct MtfMessages {
+    const MtfCore *core;
+    int count, edge_count;
+    Spot *spots;
+    int *position;    /* of a core node; -1 when it is gone */
+    double *price;    /* [rows] */
+    double *prefix;   /* [rows + 1] sums of prices before a row */
+    double *scratch;  /* [most values] */
+    double paid_room; /* sum_r y_r room_r */
+    double magnitude; /* what rounding is relative to */
+    double bound;
+    GPtrArray *blocks;
+};
+
+static double *new_block(MtfMessages *messages, gsize count) {
+    double *block = g_new0(double, count + 1);
+    g_ptr_array_add(messages->blocks, block);
+    return block;
+}
+
+static double as_double(int64_t cost) {
+    return cost >= MTF_CORE_IMPOSSIBLE ? INFINITY : (double)cost;
+}
+
+/* Edges count as ahead of their earlier node and behind their later one. */
+static void make_spots(MtfMessages *messages) {
+    const MtfCore *core = messages->core;
+    int most = 1;
+    for (int v = 0; v < core->node_count; v++) {
+        const MtfCoreNode *node = &core->nodes[v];
+        messages->position[v] = -1;
+        if (!node->alive)
+            continue;
+        Spot *spot = &messages->spots[messages->count];
+        messages->position[v] = messages->count++;
+        spot->node = v;
+        spot->values = node->values;
+        spot->cost = new_block(messages, (gsize)node->values);
+        spot->priced = new_block(messages, (gsize)node->values);
+        spot->theta = new_block(messages, (gsize)node->values);
+        spot->ends = g_new0(End, node->edges->len + 1);
+        for (int p = 0; p < node->values; p++)
+            spot->cost[p] = (double)node->cost[p];
+        most = MAX(most, node->values);
+    }
+    messages->scratch = new_block(messages, (gsize)most);
+}
+
+/* Both orders of an edge's matrix, so that inner loops run along rows. */
+static void copy_matrix(const MtfCoreEdge *edge, int rows, int columns, double *matrix,
+                        double *transposed) {
+    for (int p = 0; p < rows; p++)
+        for (int q = 0; q < columns; q++) {
+            double cost = as_double(edge->cost[(gsize)p * (gsize)columns + (gsize)q]);
+            matrix[(gsize)p * (gsize)columns + (gsize)q] = cost;
+            transposed[(gsize)q * (gsize)rows + (gsize)p] = cost;
+        }
+}
+
+static void add_edge(MtfMessages *messages, int index) {
+    const MtfCoreEdge *edge = mtf_core_edge(messages->core, index);
+    int a = messages->position[edge->a], b = messages->position[edge->b];
+    Spot *left = &messages->spots[a], *right = &messages->spots[b];
+    gsize size = (gsize)left->values * (gsize)right->values;
+    double *matrix = new_block(messages, size), *transposed = new_block(messages, size);
+    copy_matrix(edge, left->values, right->values, matrix, transposed);
+    double *to_left = new_block(messages, (gsize)left->values);
+    double *to_right = new_block(messages, (gsize)right->values);
+    double *taken = new_block(messages, 1);
+    left->ends[left->behind + left->ahead] = (End){ index, b, matrix, to_left, to_right, taken };
+    right->ends[right->behind + right->ahead] =
+        (End){ index, a, transposed, to_right, to_left, taken };
+    *(a < b ? &left->ahead : &left->behind) += 1;
+    *(a < b ? &right->behind : &right->ahead) += 1;
+    messages->edge_count++;
+}
+
+/* Puts the ends to earlier nodes first. */
+static void sort_ends(Spot *spot, int position) {
+    int count = spot->behind + spot->ahead, behind = 0;
+    for (int k = 0; k < count; k++) {
+        if (spot->ends[k].other > position)
+            continue;
+        End swap = spot->ends[k];
+        spot->ends[k] = spot->ends[behind];
+        spot->ends[behind++] = swap;
+    }
+    spot->share = 1.0 / MAX(1, MAX(spot->behind, spot->ahead));
+}
+
+MtfMessages *mtf_messages_new(const MtfCore *core) {
+    MtfMessages *messages = g_new0(MtfMessages, 1);
+    messages->core = core;
+    messages->blocks = g_ptr_array_new_with_free_func(g_free);
+    messages->spots = g_new0(Spot, core->node_count + 1);
+    messages->position = g_new(int, core->node_count + 1);
+    messages->price = new_block(messages, (gsize)core->rows);
+    messages->prefix = new_block(messages, (gsize)core->rows + 1);
+    make_spots(messages);
+    for (guint e = 0; e < core->edges->len; e++)
+        if (mtf_core_edge(core, (int)e)->a >= 0)
+            add_edge(messages, (int)e);
+    for (int i = 0; i < messages->count; i++)
+        sort_ends(&messages->spots[i], i);
+    mtf_messages_set_prices(messages, messages->price);
+    return messages;
+}
+
+void mtf_messages_free(MtfMessages *messages) {
+    if (messages == NULL)
+        return;
+    for (int i = 0; i < messages->count; i++)
+        g_free(messages->spots[i].ends);
+    g_ptr_array_unref(messages->blocks);
+    g_free(messages->spots);
+    g_free(messages->position);
+    g_free(messages);
+}
+
+static void price_spot(MtfMessages *messages, Spot *spot) {
+    const MtfCoreNode *node = &messages->core->nodes[spot->node];
+    memcpy(spot->priced, spot->cost, (gsize)spot->values * sizeof *spot->cost);
+    for (guint k = 0; k < node->pieces->len; k++) {
+        const MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
+        double price = messages->prefix[piece->last] - messages->prefix[piece->first];
+        if (price <= 0)
+            continue;
+        for (int p = 0; p < spot->values; p++)
+            spot->priced[p] += price * (double)piece->usage[p];
+    }
+}
+
+void mtf_messages_set_prices(MtfMessages *messages, const double *price) {
+    const MtfCore *core = messages->core;
+    memmove(messages->price, price, (gsize)core->rows * sizeof *price);
+    messages->paid_room = 0;
+    for (int r = 0; r < core->rows; r++) {
+        messages->prefix[r + 1] = messages->prefix[r] + messages->price[r];
+        messages->paid_room += messages->price[r] * (double)core->room[r];
+    }
+    for (int i = 0; i < messages->count; i++)
+        price_spot(messages, &messages->spots[i]);
+}
+
+/* theta = own priced costs and all incoming messages; notes its minimum. */
+static void gather(Spot *spot) {
+    memcpy(spot->theta, spot->priced, (gsize)spot->values * sizeof *spot->theta);
+    for (int k = 0; k < spot->behind + spot->ahead; k++) {
+        const double *in = spot->ends[k].in;
+        for (int p = 0; p < spot->values; p++)
+            spot->theta[p] += in[p];
+    }
+    spot->least = spot->theta[0];
+    for (int p = 1; p < spot->values; p++)
+        spot->least = spot->theta[p] < spot->least ? spot->theta[p] : spot->least;
+}
+
+/* out[q] = min(out[q], offset + row[q]): the loop where the time goes. */
+__attribute__((optimize("O3"))) static void
+lower_row(double *restrict out, const double *restrict row, double offset, int count) {
+    for (int q = 0; q < count; q++) {
+        double cost = offset + row[q];
+        out[q] = cost < out[q] ? cost : out[q];
+    }
+}
+
+/* Sends one message; returns the minimum that is taken out of it into the bound. */
+static double send(const MtfMessages *messages, const Spot *spot, const End *end) {
+    int count = messages->spots[end->other].values;
+    for (int q = 0; q < count; q++)
+        end->out[q] = INFINITY;
+    for (int p = 0; p < spot->values; p++) {
+        double offset = spot->share * (spot->theta[p] - spot->least) - end->in[p];
+        lower_row(end->out, end->cost + (gsize)p * (gsize)count, offset, count);
+    }
+    double least = INFINITY;
+    for (int q = 0; q < count; q++)
+        least = end->out[q] < least ? end->out[q] : least;
+    for (int q = 0; q < count; q++)
+        end->out[q] -= least;
+    *end->taken = least;
+    return least;
+}
+
+/* Adds a term to the bound and its size to what rounding is relative to. */
+static void count_term(MtfMessages *messages, double term) {
+    messages->bound += term;
+    messages->magnitude += fabs(term);
+}
+
+static void visit(MtfMessages *messages, Spot *spot, int first, int last) {
+    gather(spot);
+    count_term(messages, spot->least);
+    for (int k = first; k < last; k++)
+        count_term(messages, send(messages, spot, &spot->ends[k]));
+}
+
+double mtf_messages_pass(MtfMessages *messages) {
+    for (int i = 0; i < messages->count; i++) {
+        Spot *spot = &messages->spots[i];
+        visit(messages, spot, spot->behind, spot->behind + spot->ahead);
+    }
+    messages->bound = 0;
+    messages->magnitude = fabs(messages->paid_room);
+    for (int i = messages->count - 1; i >= 0; i--)
+        visit(messages, &messages->spots[i], 0, messages->spots[i].behind);
+    messages->bound += (double)messages->core->constant - messages->paid_room;
+    messages->bound -= ROUNDING * messages->magnitude;
+    return messages->bound;
+}
+
+/* Costs of the spot's values beside the nodes before it, and messages from those after it. */
+static void condition(MtfMessages *messages, const Spot *spot, const int *values, double *cost) {
+    memcpy(cost, spot->priced, (gsize)spot->values * sizeof *cost);
+    for (int k = 0; k < spot->behind + spot->ahead; k++) {
+        const End *end = &spot->ends[k];
+        const Spot *other = &messages->spots[end->other];
+        gsize width = (gsize)other->values;
+        for (int p = 0; p < spot->values; p++)
+            cost[p] += k < spot->behind ? end->cost[(gsize)p * width + (gsize)values[other->node]]
+                                        : end->in[p];
+    }
+}
+
+bool mtf_messages_decode(MtfMessages *messages, int *values) {
+    bool possible = true;
+    for (int i = 0; i < messages->count; i++) {
+        const Spot *spot = &messages->spots[i];
+        double *cost = messages->scratch;
+        condition(messages, spot, values, cost);
+        int best = 0;
+        for (int p = 1; p < spot->values; p++)
+            if (cost[p] < cost[best])
+                best = p;
+        values[spot->node] = best;
+        possible &= cost[best] < INFINITY;
+    }
+    return possible;
+}
+
+/* ---- pruning ----
+ *
+ * After a pass back the terms of the bound are: what a spot kept,
+ *     kept_v[p] = theta - behind * share * (theta - least) - least   >= 0,
+ * and what edge e = (a earlier, b later) holds,
+ *     held_e[p,q] = cost - m_ea[p] - m_eb[q] + share_b * (theta_b[q] - least_b) - taken_e  >= 0.
+ * A value costs at least the bound, what its node kept and the row minima of its edges. */
+
+static double kept(const Spot *spot, int p) {
+    return (1 - spot->behind * spot->share) * (spot->theta[p] - spot->least);
+}
+
+/* What an edge holds, seen from the spot of end `end` at value p and the other's value q. */
+static double held(const MtfMessages *messages, const Spot *spot, const End *end, int p, int q) {
+    const Spot *other = &messages->spots[end->other];
+    bool later = end->other < (int)(spot - messages->spots);
+    const Spot *sender = later ? spot : other;
+    int value = later ? p : q;
+    return end->cost[(gsize)p * (gsize)other->values + (gsize)q] - end->in[p] - end->out[q] +
+           sender->share * (sender->theta[value] - sender->least) - *end->taken;
+}
+
+static double least_held(const MtfMessages *messages, const Spot *spot, const End *end, int p) {
+    double least = INFINITY;
+    int count = messages->spots[end->other].values;
+    for (int q = 0; q < count; q++)
+        least = fmin(least, held(messages, spot, end, p, q));
+    return least;
+}
+
+/* For each value of each spot what taking it adds to the bound, at least. */
+static double **find_regrets(const MtfMessages *messages) {
+    double **regret = g_new(double *, messages->count + 1);
+    for (int i = 0; i < messages->count; i++) {
+        const Spot *spot = &messages->spots[i];
+        regret[i] = g_new(double, spot->values);
+        for (int p = 0; p < spot->values; p++) {
+            regret[i][p] = kept(spot, p);
+            for (int k = 0; k < spot->behind + spot->ahead; k++)
+                regret[i][p] += least_held(messages, spot, &spot->ends[k], p);
+        }
+    }
+    return regret;
+}
+
+/* Forbids entries of the edge at `end`; `slack` is what may be added to the bound. */
+static bool prune_entries(const MtfMessages *messages, MtfCore *core, const Spot *spot,
+                          const End *end, double *const *regret, double slack) {
+    const Spot *other = &messages->spots[end->other];
+    const End *back = other->ends;
+    while (back->edge != end->edge)
+        back++;
+    MtfCoreEdge *edge = mtf_core_edge(core, end->edge);
+    g_autofree double *column = g_new(double, other->values);
+    for (int q = 0; q < other->values; q++)
+        column[q] = regret[end->other][q] - least_held(messages, other, back, q);
+    bool changed = false;
+    for (int p = 0; p < spot->values; p++) {
+        double row = regret[spot - messages->spots][p] - least_held(messages, spot, end, p);
+        for (int q = 0; q < other->values; q++) {
+            gsize at = edge->a == spot->node ? (gsize)p * (gsize)other->values + (gsize)q
+                                             : (gsize)q * (gsize)spot->values + (gsize)p;
+            if (edge->cost[at] >= MTF_CORE_IMPOSSIBLE ||
+                row + column[q] + held(messages, spot, end, p, q) <= slack)
+                continue;
+            edge->cost[at] = MTF_CORE_IMPOSSIBLE;
+            changed = true;
+        }
+    }
+    return changed;
+}
+
+static bool prune_values(const Spot *spot, MtfCore *core, const double *regret, double slack) {
+    bool changed = false;
+    for (int p = 0; p < spot->values; p++) {
+        if (regret[p] <= slack)
+            continue;
+        core->nodes[spot->node].cost[p] = MTF_CORE_IMPOSSIBLE;
+        changed = true;
+    }
+    return changed;
+}
+
+bool mtf_messages_prune(MtfMessages *messages, MtfCore *core, double cutoff) {
+    double slack = cutoff - messages->bound + ROUNDING * messages->magnitude;
+    double **regret = find_regrets(messages);
+    bool changed = false;
+    for (int i = 0; i < messages->count; i++) {
+        const Spot *spot = &messages->spots[i];
+        changed |= prune_values(spot, core, regret[i], slack);
+        for (int k = spot->behind; k < spot->behind + spot->ahead; k++)
+            changed |= prune_entries(messages, core, spot, &spot->ends[k], regret, slack);
+    }
+    for (int i = 0; i < messages->count; i++)
+        g_free(regret[i]);
+    g_free(regret);
+    return changed;
+}
+
+/* ---- writing back ---- */
+
+static int64_t whole(double message) {
+    return (int64_t)llround(message);
+}
+
+static void bake_edge(MtfCore *core, const Spot *spot, const End *end, const Spot *other) {
+    MtfCoreEdge *edge = mtf_core_edge(core, end->edge);
+    for (int p = 0; p < spot->values; p++)
+        for (int q = 0; q < other->values; q++) {
+            gsize at = edge->a == spot->node ? (gsize)p * (gsize)other->values + (gsize)q
+                                             : (gsize)q * (gsize)spot->values + (gsize)p;
+            if (edge->cost[at] < MTF_CORE_IMPOSSIBLE)
+                edge->cost[at] -= whole(end->in[p]) + whole(end->out[q]);
+        }
+    MtfCoreNode *a = &core->nodes[spot->node], *b = &core->nodes[other->node];
+    for (int p = 0; p < spot->values; p++)
+        a->cost[p] = mtf_core_add(a->cost[p], whole(end->in[p]));
+    for (int q = 0; q < other->values; q++)
+        b->cost[q] = mtf_core_add(b->cost[q], whole(end->out[q]));
+}
+
+void mtf_messages_bake(const MtfMessages *messages, MtfCore *core) {
+    for (int i = 0; i < messages->count; i++) {
+        const Spot *spot = &messages->spots[i];
+        for (int k = spot->behind; k < spot->behind + spot->ahead; k++)
+            bake_edge(core, spot, &spot->ends[k], &messages->spots[spot->ends[k].other]);
+    }
+}
