@@ -402,18 +402,17 @@ void mtf_core_contract(MtfCore *core, int leader, int follower, const int *map) 
     kill_node(core, follower);
 }
 
-/* The best value of `node` beside value p of end `left` and value q of end `right` of its edges
- * (NULL when it has fewer), and its cost. */
-static int best_value(const MtfCore *core, int node, const MtfCoreEdge *left, int p,
-                      const MtfCoreEdge *right, int q, int64_t *least) {
+/* The best value of `node` when its edges (NULL when it has fewer than two) end at the given
+ * values, and its cost. */
+static int best_value(const MtfCore *core, int node, const MtfCoreEdge *const edges[2],
+                      const int ends[2], int64_t *least) {
     int best = 0;
     *least = MTF_CORE_IMPOSSIBLE;
     for (int s = 0; s < core->nodes[node].values; s++) {
         int64_t cost = core->nodes[node].cost[s];
-        if (left != NULL)
-            cost = mtf_core_add(cost, mtf_core_edge_cost(core, left, node, s, p));
-        if (right != NULL)
-            cost = mtf_core_add(cost, mtf_core_edge_cost(core, right, node, s, q));
+        for (int e = 0; e < 2; e++)
+            if (edges[e] != NULL)
+                cost = mtf_core_add(cost, mtf_core_edge_cost(core, edges[e], node, s, ends[e]));
         if (cost >= *least)
             continue;
         *least = cost;
@@ -439,10 +438,12 @@ void mtf_core_eliminate(MtfCore *core, int index) {
     MtfCoreNode *node = &core->nodes[index];
     g_assert(node->pieces->len == 0 && node->edges->len <= 2);
     guint degree = node->edges->len;
-    const MtfCoreEdge *left = degree > 0 ? mtf_core_edge(core, edge_id_at(node, 0)) : NULL;
-    const MtfCoreEdge *right = degree > 1 ? mtf_core_edge(core, edge_id_at(node, 1)) : NULL;
-    int a = left != NULL ? mtf_core_other_end(left, index) : -1;
-    int b = right != NULL ? mtf_core_other_end(right, index) : -1;
+    const MtfCoreEdge *const edges[2] = {
+        degree > 0 ? mtf_core_edge(core, edge_id_at(node, 0)) : NULL,
+        degree > 1 ? mtf_core_edge(core, edge_id_at(node, 1)) : NULL,
+    };
+    int a = edges[0] != NULL ? mtf_core_other_end(edges[0], index) : -1;
+    int b = edges[1] != NULL ? mtf_core_other_end(edges[1], index) : -1;
     int height = a >= 0 ? core->nodes[a].values : 1, width = b >= 0 ? core->nodes[b].values : 1;
     Step step = { STEP_ELIMINATED, index, a, b, width, height * width, NULL };
     step.map = g_new(int16_t, step.count);
@@ -450,7 +451,7 @@ void mtf_core_eliminate(MtfCore *core, int index) {
     for (int p = 0; p < height; p++)
         for (int q = 0; q < width; q++)
             step.map[p * width + q] =
-                (int16_t)best_value(core, index, left, p, right, q, &table[p * width + q]);
+                (int16_t)best_value(core, index, edges, (int[2]){ p, q }, &table[p * width + q]);
     if (a < 0 && table[0] >= MTF_CORE_IMPOSSIBLE) {
         core->infeasible = true;
         table[0] = 0;

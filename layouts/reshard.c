@@ -342,13 +342,13 @@ static bool serves(const MtfMesh *mesh, const MtfStep *step, int rank, int peer)
 }
 
 int64_t mtf_step_box(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                     const MtfStep *step, int rank, int peer, MtfRange *box) {
-    int64_t elements = serves(mesh, step, rank, peer) ? 1 : 0;
+                     const MtfStep *step, MtfRoute route, MtfRange *box) {
+    int64_t elements = serves(mesh, step, route.from, route.to) ? 1 : 0;
     for (int i = 0; i < shape->rank; i++) {
         int dim = shape->dims[i];
         int64_t size = mtf_graph_size(graph, dim);
-        MtfRange held = mtf_placement_range(mesh, &step->from, dim, size, rank);
-        MtfRange wanted = mtf_placement_range(mesh, &step->to, dim, size, peer);
+        MtfRange held = mtf_placement_range(mesh, &step->from, dim, size, route.from);
+        MtfRange wanted = mtf_placement_range(mesh, &step->to, dim, size, route.to);
         box[i].begin = MAX(held.begin, wanted.begin);
         box[i].end = MAX(box[i].begin, MIN(held.end, wanted.end));
         elements *= box[i].end - box[i].begin;
@@ -367,9 +367,10 @@ int64_t mtf_step_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfSh
     case MTF_STEP_ALLTOALL: {
         int64_t elements = 0;
         MtfRange box[MTF_MAX_RANK];
-        for (int p = 0; p < mtf_mesh_group_size(mesh, step->axes); p++)
-            elements += mtf_step_box(graph, mesh, shape, step, rank,
-                                     mtf_mesh_group_member(mesh, step->axes, rank, p), box);
+        for (int p = 0; p < mtf_mesh_group_size(mesh, step->axes); p++) {
+            MtfRoute route = { rank, mtf_mesh_group_member(mesh, step->axes, rank, p) };
+            elements += mtf_step_box(graph, mesh, shape, step, route, box);
+        }
         return elements;
     }
     default:

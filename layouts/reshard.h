@@ -67,9 +67,14 @@ int64_t mtf_step_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfSh
 int64_t mtf_step_largest_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                                  const MtfStep *step);
 
-/* The box of an all-to-all that processor `rank` sends to processor `peer` of its group: one range
- * a dimension of `shape`, in global indexes. Returns its elements, 0 when nothing is sent. */
+/* From one processor to another of its group, or to itself. */
+typedef struct {
+    int from, to;
+} MtfRoute;
+
+/* The box of an all-to-all that travels `route`: one range a dimension of `shape`, in global
+ * indexes. Returns its elements, 0 when nothing is sent. */
 int64_t mtf_step_box(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                     const MtfStep *step, int rank, int peer, MtfRange *box);
+                     const MtfStep *step, MtfRoute route, MtfRange *box);
 
 #endif

@@ -174,7 +174,7 @@ static bool prepare_allgather(Preparation *p, GError **error) {
 }
 
 static int64_t get_box(const Preparation *p, int from, int to, MtfRange *box) {
-    return mtf_step_box(p->graph, p->mesh, p->shape, p->step, from, to, box);
+    return mtf_step_box(p->graph, p->mesh, p->shape, p->step, (MtfRoute){ from, to }, box);
 }
 
 static bool prepare_alltoall(Preparation *p, GError **error) {

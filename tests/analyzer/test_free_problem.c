@@ -22,8 +22,7 @@ static void setup_init(Setup *setup, MtfGraph *graph, const char *mesh) {
     setup->machine = mtf_machine_load("cpu-cluster", &error);
     assert_non_null(setup->machine);
     assert_true(mtf_pricer_init(&setup->pricer, setup->machine, &setup->mesh, &error));
-    setup->problem =
-        mtf_free_problem_new(graph, &setup->mesh, &setup->pricer, NULL, 0, &error);
+    setup->problem = mtf_free_problem_new(graph, &setup->mesh, &setup->pricer, NULL, 0, &error);
     assert_non_null(setup->problem);
 }
 
@@ -85,8 +84,8 @@ static void rule_layouts_are_choices(void **state) {
     Setup setup;
     setup_init(&setup, small_transformer(), "r:2;c:2");
     GError *error = NULL;
-    g_autoptr(MtfRules) rules = mtf_rules_parse(setup.graph, &setup.mesh,
-                                                "batch:r;d_ff:c;heads:c;vocab:c", NULL, &error);
+    g_autoptr(MtfRules) rules =
+        mtf_rules_parse(setup.graph, &setup.mesh, "batch:r;d_ff:c;heads:c;vocab:c", NULL, &error);
     assert_non_null(rules);
     g_autoptr(MtfLayout) layout = mtf_layout_from_rules(setup.graph, &setup.mesh, rules);
     const MtfLayoutProblem *problem = mtf_free_problem_get(setup.problem);

@@ -56,12 +56,15 @@ claim "skipped tests are counted apart" verdict_is "1 passed, 0 failed, 2 skippe
 run_tests tests/x/absent.sh
 claim "a missing test is a failed test" verdict_is "0 passed, 1 failed"
 
+# The scripts expand their own variables.
+# shellcheck disable=SC2016
 given ranks '# ranks: 1 2 3
 echo "ok 1 - rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE"'
 run_tests tests/x/ranks.sh
 claim "a test with ranks runs under mpirun once for each count, and rank 0 is counted" \
     verdict_is "3 passed, 0 failed"
 
+# shellcheck disable=SC2016
 given one_rank_fails '# ranks: 2
 echo "ok 1 - a"
 [ "$OMPI_COMM_WORLD_RANK" = 0 ] || { echo lost words; exit 1; }'

@@ -97,6 +97,8 @@ file cost/a.c 'static int wide(int a, int b, int (*c)(int, int), int d,' '      
 complains "a function of 7 parameters is found" functions "wide has 7 parameters"
 file cost/a.c 'static int wide(int a, int b, int (*c)(int, int), int d, int e,' '                int f) {' '    return a;' '}'
 accepts "a function of 6 parameters is right, one of them a function" functions
+file cost/a.c 'static bool wide(int a, int b, int c, int d, int e, int f,' '                 GError **error) {' '    return a;' '}'
+accepts "a function of 6 parameters and an error is right" functions
 file cost/a.c 'MACRO(a, b)' '' 'static const int table[] = {' '    1,' '};' '' \
     'int mtf_a(int a, int b, int c, int d, int e, int f, int g);'
 accepts "tables and prototypes are no functions" functions
