@@ -1,9 +1,131 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-run: trains the model of a plan under MPI. Every rank goes the same way; rank 0 speaks. */
+#include "cost/predict.h"
 #include "layouts/command_line.h"
+#include "layouts/error.h"
+#include "runtime/agreement.h"
+#include "runtime/closing_table.h"
+#include "runtime/mpi_check.h"
+#include "runtime/session.h"
+#include "runtime/threads.h"
+#include "runtime/verify.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
-int main(void) {
-    puts("meshtf-run " MTF_VERSION);
+/* Prints on rank 0 and frees. */
+static void say(const MtfSession *session, char *text) {
+    if (session->rank == 0) {
+        fputs(text, stdout);
+        fflush(stdout);
+    }
+    g_free(text);
+}
+
+static void say_plan(const MtfSession *session) {
+    g_autofree char *mesh = mtf_mesh_format(&session->program->layout->mesh);
+    g_autofree char *memory = mtf_bytes_format((double)session->arena->bytes);
+    const char *rules = session->program->layout->rules;
+    say(session, g_strdup_printf("plan %s: %s, %" PRId64 " parameters, mesh %s, layout %s\n"
+                                 "  %d instructions, %s a rank\n",
+                                 session->options->plan, session->plan->graph->name,
+                                 mtf_graph_parameters(session->plan->graph), mesh,
+                                 rules != NULL ? rules : "free",
+                                 mtf_program_length(session->program), memory));
+}
+
+static void say_predictions(const MtfSession *session) {
+    say(session, mtf_predicted_format(session->plan->predicted));
+}
+
+static bool train(MtfSession *session, GError **error) {
+    if (!mtf_session_open(session, error))
+        return false;
+    g_autofree char *threads = mtf_threads_set(session->control);
+    say(session, g_strdup_printf("  %s\n", threads));
+    if (!mtf_session_train(session, error))
+        return false;
+    say(session, mtf_closing_table(session));
+    if (!session->options->verify)
+        return true;
+    char *table = mtf_verify(session, error);
+    if (table == NULL)
+        return false;
+    say(session, table);
+    return true;
+}
+
+static bool run(MPI_Comm control, const MtfRunOptions *options, GError **error) {
+    MtfSession session;
+    bool done = mtf_session_load(&session, control, options, error);
+    if (done) {
+        say_plan(&session);
+        if (options->dry_run)
+            say_predictions(&session);
+        else
+            done = train(&session, error);
+    }
+    mtf_session_close(&session);
+    return done;
+}
+
+static int start(MPI_Comm control, int argc, char **argv) {
+    MtfRunOptions options;
+    GError *local = NULL;
+    GError *error = NULL;
+    bool parsed = mtf_run_options_parse(&options, argc, argv, &local);
+    if (mtf_agree(control, local, &error))
+        run(control, &options, &error);
+    if (parsed)
+        mtf_run_options_clear(&options);
+    int rank;
+    mtf_mpi_require(MPI_Comm_rank(control, &rank), "MPI_Comm_rank");
+    int status = mtf_error_exit_status(error);
+    if (error != NULL && rank == 0)
+        return mtf_command_line_fail("meshtf-run", error);
+    g_clear_error(&error);
+    return status;
+}
+
+/* Whether a launcher started this process as another rank than 0. Only a hint: it decides who
+ * prints a help text that needs no MPI. */
+static bool is_other_rank(void) {
+    static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK" };
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        const char *rank = g_getenv(names[i]);
+        if (rank != NULL && strcmp(rank, "0") != 0)
+            return true;
+    }
+    return false;
+}
+
+static int answer(int argc, char **argv) {
+    MtfRunOptions options;
+    if (is_other_rank())
+        return 0;
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--version") == 0) {
+            puts("meshtf-run " MTF_VERSION);
+            return 0;
+        }
+    GError *error = NULL;
+    if (!mtf_run_options_parse(&options, argc, argv, &error))
+        return mtf_command_line_fail("meshtf-run", error);
+    mtf_run_options_clear(&options);
     return 0;
+}
+
+int main(int argc, char **argv) {
+    g_set_prgname("meshtf-run");
+    if (mtf_run_options_only_ask(argc, argv))
+        return answer(argc, argv);
+    mtf_mpi_require(MPI_Init(&argc, &argv), "MPI_Init");
+    mtf_mpi_require(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
+                    "MPI_Comm_set_errhandler");
+    MPI_Comm control = mtf_control_new(MPI_COMM_WORLD);
+    int status = start(control, argc, argv);
+    mtf_mpi_require(MPI_Comm_free(&control), "MPI_Comm_free");
+    mtf_mpi_require(MPI_Finalize(), "MPI_Finalize");
+    return status;
 }

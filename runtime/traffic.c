@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/traffic.h"
 
-MtfCollectiveKind mtf_step_collective(MtfStepKind kind) {
-    switch (kind) {
-    case MTF_STEP_ALLREDUCE:
-        return MTF_ALLREDUCE;
-    case MTF_STEP_REDUCE_SCATTER:
-        return MTF_REDUCE_SCATTER;
-    case MTF_STEP_ALLGATHER:
-        return MTF_ALLGATHER;
-    case MTF_STEP_ALLTOALL:
-        return MTF_ALLTOALL;
-    default:
-        return MTF_COLLECTIVE_KINDS;
-    }
+static bool is_collective(const MtfInstruction *instruction) {
+    return instruction->kind == MTF_INSTRUCTION_STEP &&
+           mtf_step_is_collective(instruction->step.kind);
 }
 
-static MtfCollectiveKind instruction_kind(const MtfInstruction *instruction) {
-    return instruction->kind == MTF_INSTRUCTION_STEP ? mtf_step_collective(instruction->step.kind)
-                                                     : MTF_COLLECTIVE_KINDS;
-}
-
-MtfTrafficEntry *mtf_traffic_find(const MtfTraffic *traffic, MtfCollectiveKind kind,
-                                  unsigned axes) {
+MtfTrafficEntry *mtf_traffic_find(const MtfTraffic *traffic, MtfStepKind kind, unsigned axes) {
     for (int i = 0; i < traffic->n_entries; i++)
         if (traffic->entries[i].kind == kind && traffic->entries[i].axes == axes)
             return &traffic->entries[i];
@@ -42,12 +26,10 @@ static void collect_entries(MtfTraffic *traffic, const MtfProgram *program) {
     g_autoptr(GArray) entries = g_array_new(FALSE, TRUE, sizeof(MtfTrafficEntry));
     for (int i = 0; i < traffic->n_instructions; i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        MtfTrafficEntry entry = { .kind = instruction_kind(instruction),
-                                  .axes = instruction->step.axes };
+        MtfTrafficEntry entry = { .kind = instruction->step.kind, .axes = instruction->step.axes };
         traffic->entries = (MtfTrafficEntry *)(void *)entries->data;
         traffic->n_entries = (int)entries->len;
-        if (entry.kind != MTF_COLLECTIVE_KINDS &&
-            mtf_traffic_find(traffic, entry.kind, entry.axes) == NULL)
+        if (is_collective(instruction) && mtf_traffic_find(traffic, entry.kind, entry.axes) == NULL)
             g_array_append_val(entries, entry);
     }
     g_array_sort(entries, compare_entries);
@@ -62,9 +44,11 @@ MtfTraffic *mtf_traffic_new(const MtfProgram *program) {
     collect_entries(traffic, program);
     for (int i = 0; i < traffic->n_instructions; i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        const MtfTrafficEntry *entry =
-            mtf_traffic_find(traffic, instruction_kind(instruction), instruction->step.axes);
-        traffic->entry_of[i] = entry == NULL ? -1 : (int)(entry - traffic->entries);
+        const MtfStep *step = &instruction->step;
+        traffic->entry_of[i] =
+            is_collective(instruction)
+                ? (int)(mtf_traffic_find(traffic, step->kind, step->axes) - traffic->entries)
+                : -1;
     }
     return traffic;
 }

@@ -10,11 +10,10 @@
 #ifndef MTF_TRAFFIC_H
 #define MTF_TRAFFIC_H
 
-#include "layouts/collective_kind.h"
 #include "layouts/program.h"
 
 typedef struct {
-    MtfCollectiveKind kind;
+    MtfStepKind kind;
     unsigned axes;
     int64_t calls, bytes;
     double seconds; /* counted only; waiting for the others included */
@@ -35,10 +34,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfTraffic, mtf_traffic_free)
 /* What the program predicts for one step on `rank`. */
 MtfTraffic *mtf_traffic_predict(const MtfProgram *program, int rank);
 
-/* The collective that a step is; MTF_COLLECTIVE_KINDS for local ones. */
-MtfCollectiveKind mtf_step_collective(MtfStepKind kind);
-
 /* The entry of a kind and axes, or NULL. */
-MtfTrafficEntry *mtf_traffic_find(const MtfTraffic *traffic, MtfCollectiveKind kind, unsigned axes);
+MtfTrafficEntry *mtf_traffic_find(const MtfTraffic *traffic, MtfStepKind kind, unsigned axes);
 
 #endif

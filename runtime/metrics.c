@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/metrics.h"
+
+#include "layouts/error.h"
+#include "layouts/json_writer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define PLAIN_LINES 20
+#define REDRAW_SECONDS 0.2
+
+struct MtfMetrics {
+    char *path;
+    FILE *file; /* NULL without one */
+    int64_t steps, items;
+    char *item_name;
+    bool terminal;
+    double since_drawn; /* seconds */
+    bool drawn;
+};
+
+MtfMetrics *mtf_metrics_open(const char *path, int64_t steps, int64_t items, const char *item_name,
+                             GError **error) {
+    FILE *file = path != NULL ? fopen(path, "w") : NULL;
+    if (path != NULL && file == NULL) {
+        mtf_input_error(error, "the metrics file %s cannot be written: %s", path,
+                        g_strerror(errno));
+        return NULL;
+    }
+    MtfMetrics *metrics = g_new0(MtfMetrics, 1);
+    metrics->path = g_strdup(path);
+    metrics->file = file;
+    metrics->steps = steps;
+    metrics->items = items;
+    metrics->item_name = g_strdup(item_name);
+    metrics->terminal = isatty(STDERR_FILENO);
+    return metrics;
+}
+
+char *mtf_metrics_line(const MtfStepRecord *record, int64_t items, const char *item_name) {
+    g_autofree char *rate = g_strdup_printf("%s_per_second", item_name);
+    cJSON *object = cJSON_CreateObject();
+    mtf_json_add_integer(object, "step", record->step);
+    mtf_json_add_number(object, "loss", record->loss);
+    mtf_json_add_number(object, "seconds", record->seconds);
+    mtf_json_add_number(object, "communication_seconds", record->communication_seconds);
+    mtf_json_add_number(object, rate, (double)items / record->seconds);
+    char *printed = cJSON_PrintUnformatted(object);
+    char *line = g_strdup(printed);
+    cJSON_free(printed);
+    cJSON_Delete(object);
+    return line;
+}
+
+static bool write_line(MtfMetrics *metrics, const MtfStepRecord *record, GError **error) {
+    g_autofree char *line = mtf_metrics_line(record, metrics->items, metrics->item_name);
+    if (fprintf(metrics->file, "%s\n", line) > 0 && fflush(metrics->file) == 0)
+        return true;
+    return mtf_failure(error, "the metrics file %s cannot be written: %s", metrics->path,
+                       g_strerror(errno));
+}
+
+static char *format_step(const MtfMetrics *metrics, const MtfStepRecord *record) {
+    return g_strdup_printf(
+        "step %*" PRId64 "/%" PRId64 " | loss %.4f | %.1f ms | %.0f %s/s | comm %.0f%%",
+        metrics->steps > 999 ? 6 : 3, record->step, metrics->steps, record->loss,
+        record->seconds * 1e3, (double)metrics->items / record->seconds, metrics->item_name,
+        100 * record->communication_seconds / record->seconds);
+}
+
+/* Redraws the terminal's line, not more often than an eye can follow. */
+static void draw(MtfMetrics *metrics, const MtfStepRecord *record) {
+    metrics->since_drawn += record->seconds;
+    if (metrics->drawn && record->step < metrics->steps && metrics->since_drawn < REDRAW_SECONDS)
+        return;
+    g_autofree char *text = format_step(metrics, record);
+    fprintf(stderr, "\r\033[K%s", text);
+    metrics->drawn = true;
+    metrics->since_drawn = 0;
+}
+
+static void print_some(const MtfMetrics *metrics, const MtfStepRecord *record) {
+    int64_t every = MAX(1, metrics->steps / PLAIN_LINES);
+    if (record->step > 1 && record->step < metrics->steps && record->step % every != 0)
+        return;
+    g_autofree char *text = format_step(metrics, record);
+    puts(text);
+    fflush(stdout);
+}
+
+bool mtf_metrics_add(MtfMetrics *metrics, const MtfStepRecord *record, GError **error) {
+    if (metrics->terminal)
+        draw(metrics, record);
+    else
+        print_some(metrics, record);
+    return metrics->file == NULL || write_line(metrics, record, error);
+}
+
+void mtf_metrics_close(MtfMetrics *metrics) {
+    if (metrics == NULL)
+        return;
+    if (metrics->drawn)
+        fputc('\n', stderr);
+    if (metrics->file != NULL)
+        fclose(metrics->file);
+    g_free(metrics->item_name);
+    g_free(metrics->path);
+    g_free(metrics);
+}

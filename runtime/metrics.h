@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What a run says of its steps, on rank 0. To a file, one JSON object a line, flushed as it is
+ * written:
+ *
+ *     {"step": 1, "loss": 5.5452, "seconds": 0.0123, "communication_seconds": 0.0011,
+ *      "tokens_per_second": 166504}
+ *
+ * and to people: on a terminal one line of standard error that is redrawn, otherwise some twenty
+ * plain lines on standard output. */
+#ifndef MTF_METRICS_H
+#define MTF_METRICS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    int64_t step; /* the first is 1 */
+    double loss;
+    double seconds;               /* of the whole step, the next batch included */
+    double communication_seconds; /* inside MPI calls for data, waiting included */
+} MtfStepRecord;
+
+typedef struct MtfMetrics MtfMetrics;
+
+/* `path` may be NULL. A step consumes `items` of `item_name` ("tokens"). Fails (bad input) when the
+ * file cannot be written. */
+MtfMetrics *mtf_metrics_open(const char *path, int64_t steps, int64_t items, const char *item_name,
+                             GError **error);
+
+/* Fails when the file cannot take the line. */
+bool mtf_metrics_add(MtfMetrics *metrics, const MtfStepRecord *record, GError **error);
+
+/* Ends the progress line and frees; NULL is allowed. */
+void mtf_metrics_close(MtfMetrics *metrics);
+
+/* The line of a file, without its end; free with g_free. A loss that is not finite is null. */
+char *mtf_metrics_line(const MtfStepRecord *record, int64_t items, const char *item_name);
+
+#endif

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/run_options.h"
+
+#include "layouts/command_line.h"
+#include "layouts/error.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char summary[] =
+    "Trains the model of a plan, one rank a processor of its mesh:\n\n"
+    "  mpirun -n 4 meshtf-run plan.json --data text.txt --steps 200\n"
+    "  meshtf-run plan.json --dry-run\n\n"
+    "Text models read any file as bytes; data for other models is generated. The results depend on\n"
+    "the plan, the data and the seed, not on the layout or the number of ranks, up to rounding.";
+
+bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError **error) {
+    *options = (MtfRunOptions){ .steps = MTF_STANDARD_STEPS };
+    const GOptionEntry entries[] = {
+        { "data", 0, 0, G_OPTION_ARG_FILENAME, &options->data, "text to train on", "FILE" },
+        { "steps", 0, 0, G_OPTION_ARG_INT64, &options->steps, "training steps (100)", "K" },
+        { "seed", 0, 0, G_OPTION_ARG_INT64, &options->seed,
+          "of initial values, data order and dropout (0)", "N" },
+        { "metrics", 0, 0, G_OPTION_ARG_FILENAME, &options->metrics,
+          "write one JSON object a step to FILE", "FILE" },
+        { "dry-run", 0, 0, G_OPTION_ARG_NONE, &options->dry_run,
+          "check the plan, lay out memory, say what is predicted, and stop", NULL },
+        { "verify", 0, 0, G_OPTION_ARG_NONE, &options->verify,
+          "run the same steps on one processor and compare", NULL },
+        { 0 },
+    };
+    const MtfUsage usage = { "PLAN", summary, 1, 1 };
+    g_auto(GStrv) copy = g_strdupv(argv);
+    g_autofree char **arguments = g_memdup2(copy, sizeof *copy * ((gsize)argc + 1));
+    char **rest = arguments;
+    if (!mtf_command_line_read(&argc, &rest, entries, &usage, error))
+        goto failed;
+    options->plan = g_strdup(rest[1]);
+    if (options->steps < 1) {
+        mtf_input_error(error, "--steps %" PRId64 ": at least one step is needed", options->steps);
+        goto failed;
+    }
+    return true;
+failed:
+    mtf_run_options_clear(options);
+    return false;
+}
+
+void mtf_run_options_clear(MtfRunOptions *options) {
+    g_free(options->plan);
+    g_free(options->data);
+    g_free(options->metrics);
+    *options = (MtfRunOptions){ 0 };
+}
+
+bool mtf_run_options_only_ask(int argc, char **argv) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 ||
+            strcmp(argv[i], "--version") == 0)
+            return true;
+    return false;
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/session.h"
+
+#include "layouts/error.h"
+#include "runtime/agreement.h"
+#include "runtime/mpi_check.h"
+#include "runtime/slice.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* ---- Loading ------------------------------------------------------------------------------- */
+
+static bool load_plan(MtfSession *session, GError **error) {
+    session->plan = mtf_plan_load(session->options->plan, error);
+    if (session->plan == NULL)
+        return false;
+    if (session->plan->graph->loss < 0)
+        return mtf_input_error(error,
+                               "%s: the plan's graph has no loss, so there is nothing to train",
+                               session->options->plan);
+    session->program = mtf_plan_lower(session->plan, error);
+    return session->program != NULL;
+}
+
+bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions *options,
+                      GError **error) {
+    *session = (MtfSession){ .control = control, .options = options };
+    mtf_mpi_require(MPI_Comm_rank(control, &session->rank), "MPI_Comm_rank");
+    mtf_mpi_require(MPI_Comm_size(control, &session->n_ranks), "MPI_Comm_size");
+    GError *local = NULL;
+    load_plan(session, &local);
+    if (!mtf_agree(control, local, error))
+        return false;
+    g_autofree char *digest = mtf_program_digest(session->program);
+    if (!mtf_agree_same(control, digest, "plan", error))
+        return false;
+    session->arena = mtf_arena_pack(session->program);
+    return true;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------- */
+
+static bool check_ranks(const MtfSession *session, GError **error) {
+    const MtfMesh *mesh = &session->program->layout->mesh;
+    int wanted = mtf_mesh_size(mesh);
+    if (wanted == session->n_ranks)
+        return true;
+    g_autofree char *text = mtf_mesh_format(mesh);
+    return mtf_input_error(
+        error,
+        "the plan is for %d rank%s (mesh %s), but there %s %d: type mpirun -n %d "
+        "meshtf-run %s",
+        wanted, wanted == 1 ? "" : "s", text, session->n_ranks == 1 ? "is" : "are",
+        session->n_ranks, wanted, session->options->plan);
+}
+
+/* What may fail on one rank alone. */
+static bool open_local(MtfSession *session, GError **error) {
+    const MtfRunOptions *options = session->options;
+    if (!check_ranks(session, error))
+        return false;
+    session->data =
+        mtf_data_open(session->plan->graph, options->data, (uint64_t)options->seed, error);
+    if (session->data == NULL)
+        return false;
+    session->worker = mtf_worker_new(session->program, session->arena, session->rank,
+                                     (uint64_t)options->seed, error);
+    if (session->worker == NULL)
+        return false;
+    if (session->rank == 0)
+        session->metrics =
+            mtf_metrics_open(options->metrics, options->steps, mtf_data_items(session->data),
+                             mtf_data_item_name(session->data), error);
+    return session->rank != 0 || session->metrics != NULL;
+}
+
+bool mtf_session_open(MtfSession *session, GError **error) {
+    GError *local = NULL;
+    open_local(session, &local);
+    if (!mtf_agree(session->control, local, error))
+        return false;
+    session->communicators = mtf_communicators_new(session->control, session->program);
+    session->counted = mtf_traffic_new(session->program);
+    session->records = g_new0(MtfStepRecord, session->options->steps);
+    session->executor = (MtfExecutor){ .worker = session->worker,
+                                       .communicators = session->communicators,
+                                       .counted = session->counted,
+                                       .max_message = MTF_MAX_MESSAGE };
+    mtf_worker_initialise(session->worker, (uint64_t)session->options->seed);
+    return true;
+}
+
+void mtf_session_close(MtfSession *session) {
+    mtf_metrics_close(session->metrics);
+    mtf_communicators_free(session->communicators);
+    mtf_traffic_free(session->counted);
+    mtf_worker_free(session->worker);
+    mtf_data_close(session->data);
+    mtf_arena_free(session->arena);
+    mtf_program_free(session->program);
+    mtf_plan_free(session->plan);
+    g_free(session->records);
+}
+
+/* ---- Training ------------------------------------------------------------------------------ */
+
+double mtf_session_loss(const MtfSession *session) {
+    const MtfProgram *program = session->program;
+    int buffer = program->tensor_buffers[program->graph->loss];
+    const MtfPlacement *placement = &mtf_program_buffer(program, buffer)->placement;
+    const MtfMesh *mesh = &program->layout->mesh;
+    double value = mtf_slice_get(&session->worker->operands[buffer], 0);
+    unsigned partial = mtf_placement_partial_axes(placement);
+    if (partial == 0)
+        return value;
+    /* One of the processors that hold the same term speaks for them. */
+    bool speaks = mtf_mesh_group_member(mesh, partial, session->rank, 0) == 0;
+    bool maximum = placement->axis[g_bit_nth_lsf(partial, -1)] == MTF_PARTIAL_MAX;
+    if (!speaks)
+        value = maximum ? -INFINITY : 0;
+    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, maximum ? MPI_MAX : MPI_SUM,
+                                  session->control),
+                    "MPI_Allreduce");
+    return value;
+}
+
+static double communication_seconds(const MtfTraffic *counted) {
+    double seconds = 0;
+    for (int i = 0; i < counted->n_entries; i++)
+        seconds += counted->entries[i].seconds;
+    return seconds;
+}
+
+static bool check_loss(const MtfStepRecord *record, GError **error) {
+    if (isfinite(record->loss))
+        return true;
+    const char *what = isnan(record->loss) ? "not a number" : "infinite";
+    if (record->step == 1)
+        return mtf_failure(error, "the loss of the first step is %s", what);
+    return mtf_failure(error,
+                       "the loss of step %" PRId64 " is %s (that of step %" PRId64
+                       " was %g): a smaller learning rate may help",
+                       record->step, what, record->step - 1, record[-1].loss);
+}
+
+/* One step, and the batch of the next. */
+static bool run_step(MtfSession *session, int64_t step, GError **error) {
+    MtfStepRecord *record = &session->records[step - 1];
+    double before = communication_seconds(session->counted);
+    mtf_executor_step(&session->executor, step);
+    record->step = step;
+    record->loss = mtf_session_loss(session);
+    record->communication_seconds = communication_seconds(session->counted) - before;
+    return check_loss(record, error) &&
+           (step == session->options->steps ||
+            mtf_data_fill_inputs(session->data, session->worker, step + 1, error));
+}
+
+bool mtf_session_train(MtfSession *session, GError **error) {
+    GError *local = NULL;
+    mtf_data_fill_inputs(session->data, session->worker, 1, &local);
+    if (!mtf_agree(session->control, local, error))
+        return false;
+    for (int64_t step = 1; step <= session->options->steps; step++) {
+        double start = MPI_Wtime();
+        local = NULL;
+        run_step(session, step, &local);
+        if (!mtf_agree(session->control, local, error))
+            return false;
+        session->records[step - 1].seconds = MPI_Wtime() - start;
+        local = NULL;
+        if (session->rank == 0)
+            mtf_metrics_add(session->metrics, &session->records[step - 1], &local);
+        if (session->options->metrics != NULL && !mtf_agree(session->control, local, error))
+            return false;
+    }
+    mtf_metrics_close(g_steal_pointer(&session->metrics));
+    return true;
+}

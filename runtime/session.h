@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* One run of a plan on this rank: everything it holds, from loading to the last step. All functions
+ * are collective over the control communicator and fail on all ranks or on none.
+ *
+ *     open    plan ─► program ─► agree that all ranks have the same ─► arena, worker, data
+ *     train   fill inputs, step, fill the next, agree … K times
+ *     close */
+#ifndef MTF_SESSION_H
+#define MTF_SESSION_H
+
+#include "layouts/plan.h"
+#include "runtime/data.h"
+#include "runtime/executor.h"
+#include "runtime/metrics.h"
+#include "runtime/run_options.h"
+
+typedef struct {
+    MPI_Comm control; /* borrowed */
+    int rank, n_ranks;
+    const MtfRunOptions *options; /* borrowed */
+    MtfPlan *plan;
+    MtfProgram *program;
+    MtfArena *arena;
+    MtfWorker *worker;
+    MtfCommunicators *communicators;
+    MtfTraffic *counted;
+    MtfData *data;
+    MtfMetrics *metrics; /* of rank 0 */
+    MtfExecutor executor;
+    MtfStepRecord *records; /* one a step */
+} MtfSession;
+
+/* Loads the plan and lays out its memory on paper. Fails when the plan cannot be used, or is not
+ * the same on all ranks. */
+bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions *options,
+                      GError **error);
+
+/* Makes everything ready for the first step. Fails when the number of ranks is not the plan's, the
+ * data is not what the graph asks for, or memory is short. */
+bool mtf_session_open(MtfSession *session, GError **error);
+
+/* Trains for options->steps steps. Fails when the loss is not finite, the data cannot be read any
+ * more or the metrics cannot be written. */
+bool mtf_session_train(MtfSession *session, GError **error);
+
+/* Frees what load and open made, whether or not they succeeded. */
+void mtf_session_close(MtfSession *session);
+
+/* The loss that a worker holds after a step: its value where it is whole; where a layout leaves it
+ * partial, the reduction over the ranks of `control`. */
+double mtf_session_loss(const MtfSession *session);
+
+#endif

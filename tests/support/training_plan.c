@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/training_plan.h"
+
+#include "analyzer/training_graph.h"
+#include "cost/predict.h"
+#include "layouts/graph_json.h"
+#include "layouts/library.h"
+#include "layouts/rules.h"
+
+#include <stdlib.h>
+
+static MtfGraph *load_graph(const MtfTrainingPlan *wanted, GError **error) {
+    g_autofree char *path = mtf_library_find("graphs", wanted->graph, error);
+    g_auto(GStrv) names = NULL;
+    g_auto(GStrv) texts = NULL;
+    if (path == NULL || !mtf_pairs_parse(wanted->sizes, "sizes", &names, &texts, error))
+        return NULL;
+    guint n = g_strv_length(names);
+    g_autofree int64_t *sizes = g_new0(int64_t, n + 1);
+    for (guint i = 0; i < n; i++)
+        sizes[i] = g_ascii_strtoll(texts[i], NULL, 10);
+    g_autoptr(MtfGraph) forward =
+        mtf_graph_load(path, &(MtfSizeOverrides){ .names = names, .sizes = sizes }, error);
+    if (forward == NULL)
+        return NULL;
+    mtf_graph_set_precision(forward, wanted->dtype);
+    MtfGraph *graph = mtf_training_graph(forward, error);
+    if (graph != NULL)
+        mtf_graph_canonicalize(graph);
+    return graph;
+}
+
+static MtfLayout *make_layout(const MtfTrainingPlan *wanted, const MtfGraph *graph,
+                              GError **error) {
+    MtfMesh mesh;
+    if (!mtf_mesh_parse(wanted->mesh, 0, &mesh, error))
+        return NULL;
+    g_autoptr(MtfRules) rules = mtf_rules_parse(graph, &mesh, wanted->rules, NULL, error);
+    return rules != NULL ? mtf_layout_from_rules(graph, &mesh, rules) : NULL;
+}
+
+static bool predict(MtfPlan *plan, GError **error) {
+    MtfPricer pricer;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", error);
+    if (machine == NULL || !mtf_pricer_init(&pricer, machine, &plan->layout->mesh, error))
+        return false;
+    g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
+    plan->program_sha256 = mtf_program_digest(program);
+    plan->predicted = mtf_predict(&pricer, program);
+    plan->machine = mtf_machine_to_json(machine);
+    return true;
+}
+
+MtfPlan *mtf_training_plan(const MtfTrainingPlan *wanted, GError **error) {
+    g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
+    plan->precision = g_strdup(wanted->dtype == MTF_F64 ? "f64" : "f32");
+    plan->microbatches = 1;
+    plan->graph = load_graph(wanted, error);
+    if (plan->graph == NULL)
+        return NULL;
+    plan->layout = make_layout(wanted, plan->graph, error);
+    if (plan->layout == NULL || !predict(plan, error))
+        return NULL;
+    return g_steal_pointer(&plan);
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Plans for tests that run them: a graph of the library at test size, made a training graph, on a
+ * given mesh under given rules, with the predictions that a real plan has. */
+#ifndef MTF_TESTS_TRAINING_PLAN_H
+#define MTF_TESTS_TRAINING_PLAN_H
+
+#include "layouts/plan.h"
+
+/* What one line of a test table says. */
+typedef struct {
+    const char *graph; /* of the library: "mlp", "transformer-small" */
+    const char *sizes; /* "batch:6;d_ff:24": dimensions given other sizes */
+    MtfDtype dtype;    /* MTF_F32 or MTF_F64 */
+    const char *mesh;  /* "rows:2;cols:2" */
+    const char *rules; /* "batch:rows;d_ff:cols" */
+} MtfTrainingPlan;
+
+/* Sizes at which the library's transformer runs a step in milliseconds. */
+#define MTF_TINY_TRANSFORMER "batch:6;length:8;memory_length:8;d_model:16;heads:4;d_kv:4;d_ff:24"
+
+/* The plan; NULL with an error when the rules are not legal. Free with mtf_plan_free. */
+MtfPlan *mtf_training_plan(const MtfTrainingPlan *wanted, GError **error);
+
+#endif
