@@ -14,6 +14,8 @@ static const struct {
     { "collective", "price one collective on a torus or a switch", mtf_command_collective },
     { "solve", "solve a layout problem in the IOPDDL JSON format", mtf_command_solve },
     { "machines", "list the machines of the library", mtf_command_machines },
+    { "model", "write the graph of a known family of models", mtf_command_model },
+    { "check", "say what a file is and whether it is sound", mtf_command_check },
     { "help", "show this text", NULL },
 };
 

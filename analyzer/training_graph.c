@@ -12,6 +12,7 @@ MtfGraph *mtf_training_graph(const MtfGraph *forward, GError **error) {
     g_autoptr(GArray) gradients = mtf_differentiate(graph, error);
     if (gradients == NULL || !mtf_add_updates(graph, gradients, error))
         return NULL;
+    mtf_graph_canonicalize(graph);
     return g_steal_pointer(&graph);
 }
 

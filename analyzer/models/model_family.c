@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/models/model_family.h"
+
+#include "layouts/error.h"
+#include "layouts/optimizer.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+const MtfModelFamily *const *mtf_model_families(void) {
+    static const MtfModelFamily *const families[] = { &mtf_model_mlp, &mtf_model_transformer_lm,
+                                                      &mtf_model_gpt, NULL };
+    return families;
+}
+
+const MtfModelFamily *mtf_model_family_find(const char *name, GError **error) {
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (int i = 0; mtf_model_families()[i] != NULL; i++) {
+        const MtfModelFamily *family = mtf_model_families()[i];
+        if (strcmp(family->name, name) == 0)
+            return family;
+        g_string_append_printf(known, "%s%s", i > 0 ? ", " : "", family->name);
+    }
+    mtf_input_error(error, "\"%s\" is not a family of models; there are %s", name, known->str);
+    return NULL;
+}
+
+const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const char *name,
+                                            GError **error) {
+    g_autoptr(GString) known = g_string_new(NULL);
+    for (const MtfModelPreset *preset = family->presets; preset->name != NULL; preset++) {
+        if (name == NULL || strcmp(preset->name, name) == 0)
+            return preset;
+        g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", preset->name);
+    }
+    mtf_input_error(error, "family %s has no preset \"%s\"; there are %s", family->name, name,
+                    known->str);
+    return NULL;
+}
+
+#define OFFSET(field) offsetof(MtfModelSettings, field)
+#define SIZE(name, field, help) \
+    { name, MTF_SETTING_INTEGER, OFFSET(field), 1, 1e9, NULL, help, false }
+#define FLAG(name, field, help) \
+    { name, MTF_SETTING_INTEGER, OFFSET(field), 0, 1, NULL, help, false }
+#define OF_ALL(name, field, high, help) \
+    { name, MTF_SETTING_NUMBER, OFFSET(field), 0, high, NULL, help, true }
+
+static const char *const activations[] = { "relu", "gelu", "silu", NULL };
+static const char *const optimizers[] = { "sgd",       "momentum", "adam", "adamw",
+                                          "adafactor", "none",     NULL };
+static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt", "cosine",
+                                         NULL };
+
+const MtfModelParameter *mtf_model_parameters(void) {
+    static const MtfModelParameter parameters[] = {
+        { "layers", MTF_SETTING_INTEGER, OFFSET(layers), 0, 1e5, NULL, "Hidden layers or blocks",
+          false },
+        SIZE("batch", batch, "Examples in a batch"),
+        SIZE("length", length, "Positions in an example"),
+        SIZE("d-model", d_model, "Width of the residual stream"),
+        SIZE("d-ff", d_ff, "Width of the feed-forward layers"),
+        SIZE("heads", heads, "Attention heads"),
+        SIZE("d-kv", d_kv, "Width of one head"),
+        SIZE("vocab", vocab, "Size of the vocabulary"),
+        SIZE("features", features, "Features of an example"),
+        SIZE("hidden", hidden, "Width of the hidden layers"),
+        SIZE("outputs", outputs, "Targets of an example"),
+        FLAG("biases", biases, "1: linear layers and norms have biases"),
+        FLAG("tied", tied, "1: the softmax weights are the embedding"),
+        { "dropout", MTF_SETTING_NUMBER, OFFSET(dropout), 0, 1, NULL, "Share that is dropped",
+          false },
+        { "activation", MTF_SETTING_WORD, OFFSET(activation), 0, 0, activations,
+          "Function of hidden layers", false },
+        { "optimizer", MTF_SETTING_WORD, OFFSET(optimizer), 0, 0, optimizers, "Update rule", true },
+        { "schedule", MTF_SETTING_WORD, OFFSET(schedule), 0, 0, schedules, "Learning-rate schedule",
+          true },
+        OF_ALL("rate", rate, INFINITY, "Learning rate (its peak)"),
+        OF_ALL("warmup", warmup, INFINITY, "Steps of warm-up"),
+        OF_ALL("total", total, INFINITY, "Step at which the cosine schedule ends"),
+        OF_ALL("final", final, 1, "Share of the rate that the cosine schedule ends with"),
+        OF_ALL("clip-norm", clip_norm, INFINITY,
+               "Clip gradients above this global norm (0: never)"),
+        { NULL, MTF_SETTING_WORD, 0, 0, 0, NULL, NULL, false },
+    };
+    return parameters;
+}
+
+bool mtf_model_has_parameter(const MtfModelFamily *family, const MtfModelParameter *parameter) {
+    return parameter->of_all || g_strv_contains(family->parameters, parameter->name);
+}
+
+static bool set_number(const MtfModelParameter *parameter, const char *text,
+                       MtfModelSettings *settings, GError **error) {
+    char *rest;
+    double value = g_ascii_strtod(text, &rest);
+    if (rest == text || *rest != '\0' || !(value >= parameter->low && value < parameter->high))
+        return mtf_input_error(error, "--%s: \"%s\" is not a number of at least %g and below %g",
+                               parameter->name, text, parameter->low, parameter->high);
+    G_STRUCT_MEMBER(double, settings, parameter->offset) = value;
+    return true;
+}
+
+static bool set_integer(const MtfModelParameter *parameter, const char *text,
+                        MtfModelSettings *settings, GError **error) {
+    gint64 value;
+    if (!g_ascii_string_to_signed(text, 10, (gint64)parameter->low, (gint64)parameter->high, &value,
+                                  NULL))
+        return mtf_input_error(error, "--%s: \"%s\" is not a whole number from %.0f to %.0f",
+                               parameter->name, text, parameter->low, parameter->high);
+    G_STRUCT_MEMBER(int64_t, settings, parameter->offset) = value;
+    return true;
+}
+
+static bool set_word(const MtfModelParameter *parameter, const char *text,
+                     MtfModelSettings *settings, GError **error) {
+    for (int i = 0; parameter->words[i] != NULL; i++) {
+        if (strcmp(parameter->words[i], text) == 0) {
+            G_STRUCT_MEMBER(const char *, settings, parameter->offset) = parameter->words[i];
+            return true;
+        }
+    }
+    g_autofree char *known = g_strjoinv(", ", (char **)parameter->words);
+    return mtf_input_error(error, "--%s: \"%s\" is not one of %s", parameter->name, text, known);
+}
+
+bool mtf_model_set(const MtfModelFamily *family, const MtfModelParameter *parameter,
+                   const char *text, MtfModelSettings *settings, GError **error) {
+    if (!mtf_model_has_parameter(family, parameter))
+        return mtf_input_error(error, "family %s has no parameter --%s", family->name,
+                               parameter->name);
+    switch (parameter->type) {
+    case MTF_SETTING_INTEGER:
+        return set_integer(parameter, text, settings, error);
+    case MTF_SETTING_NUMBER:
+        return set_number(parameter, text, settings, error);
+    case MTF_SETTING_WORD:
+        return set_word(parameter, text, settings, error);
+    }
+    g_return_val_if_reached(false);
+}
+
+static bool set_optimizer(MtfGraph *graph, const MtfModelSettings *s, GError **error) {
+    if (strcmp(s->optimizer, "none") == 0)
+        return true;
+    if (strcmp(s->schedule, "cosine") == 0 && !(s->total > s->warmup))
+        return mtf_input_error(error, "--schedule cosine needs --total, the step at which it ends, "
+                                      "above --warmup");
+    MtfOptimizer optimizer = mtf_optimizer_standard(s->optimizer, s->rate);
+    g_free(optimizer.schedule);
+    optimizer.schedule = g_strdup(s->schedule);
+    optimizer.warmup = s->warmup;
+    optimizer.total = s->total;
+    optimizer.final = s->final;
+    optimizer.clip_norm = s->clip_norm;
+    graph->optimizer = optimizer;
+    return true;
+}
+
+MtfGraph *mtf_model_build(const MtfModelFamily *family, const MtfModelPreset *preset,
+                          const MtfModelSettings *settings, GError **error) {
+    MtfModelBuild build = preset->build != NULL ? preset->build : family->build;
+    g_autoptr(MtfGraph) graph = build(settings, error);
+    if (graph == NULL || !set_optimizer(graph, settings, error))
+        return NULL;
+    g_free(graph->name);
+    graph->name = g_strdup_printf("%s-%s", family->name, preset->name);
+    mtf_graph_canonicalize(graph);
+    return g_steal_pointer(&graph);
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Families of models that `meshtf-plan model` writes. A family builds a forward graph from
+ * settings; a preset is a full set of settings with a name; parameters change single settings of a
+ * preset.
+ *
+ *     family transformer-lm
+ *         presets     demo  size0 … size5
+ *         parameters  --layers --batch --length --d-model …
+ */
+#ifndef MTF_MODEL_FAMILY_H
+#define MTF_MODEL_FAMILY_H
+
+#include "layouts/graph.h"
+
+/* Every setting of every family; a family uses those that its list of parameters names. */
+typedef struct {
+    int64_t layers, batch;
+    int64_t length, d_model, d_ff, heads, d_kv, vocab; /* Transformers */
+    int64_t features, hidden, outputs;                 /* mlp */
+    int64_t biases, tied;                              /* 0 or 1 */
+    double dropout;
+    const char *activation; /* "relu", "gelu" or "silu" */
+    const char *optimizer, *schedule;
+    double rate, warmup, total, final, clip_norm;
+} MtfModelSettings;
+
+typedef MtfGraph *(*MtfModelBuild)(const MtfModelSettings *settings, GError **error);
+
+typedef struct {
+    const char *name;
+    const char *summary;
+    MtfModelSettings settings;
+    MtfModelBuild build; /* NULL: the family's */
+} MtfModelPreset;
+
+typedef struct {
+    const char *name;
+    const char *summary;
+    const char *const *parameters; /* names; those of the optimizer belong to every family */
+    const MtfModelPreset *presets; /* the first is the default; ends with name NULL */
+    MtfModelBuild build;
+} MtfModelFamily;
+
+extern const MtfModelFamily mtf_model_mlp;
+extern const MtfModelFamily mtf_model_transformer_lm;
+extern const MtfModelFamily mtf_model_gpt;
+
+/* All families, NULL-terminated. */
+const MtfModelFamily *const *mtf_model_families(void);
+
+/* Fails and lists what there is. A preset name of NULL is the default. */
+const MtfModelFamily *mtf_model_family_find(const char *name, GError **error);
+const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const char *name,
+                                            GError **error);
+
+typedef enum { MTF_SETTING_INTEGER, MTF_SETTING_NUMBER, MTF_SETTING_WORD } MtfSettingType;
+
+/* A parameter. Integers are in [low, high], numbers in [low, high), words among `words`. */
+typedef struct {
+    const char *name; /* of the option, without dashes */
+    MtfSettingType type;
+    size_t offset; /* in MtfModelSettings */
+    double low, high;
+    const char *const *words;
+    const char *help;
+    bool of_all; /* every family has it */
+} MtfModelParameter;
+
+/* All parameters; ends with name NULL. */
+const MtfModelParameter *mtf_model_parameters(void);
+bool mtf_model_has_parameter(const MtfModelFamily *family, const MtfModelParameter *parameter);
+
+/* Sets one setting from text. Fails when the family lacks the parameter or the value is not one. */
+bool mtf_model_set(const MtfModelFamily *family, const MtfModelParameter *parameter,
+                   const char *text, MtfModelSettings *settings, GError **error);
+
+/* The graph "FAMILY-PRESET" with the settings' optimizer. Fails with a bad-input error when the
+ * sizes overflow. */
+MtfGraph *mtf_model_build(const MtfModelFamily *family, const MtfModelPreset *preset,
+                          const MtfModelSettings *settings, GError **error);
+
+#endif

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What the model families build their graphs from: a builder of float32 graphs that knows in which
+ * part of the model it is, so that names come out like "layer/3/attention/wq". Errors are kept as
+ * in builder.h until mtf_parts_end. */
+#ifndef MTF_MODEL_PARTS_H
+#define MTF_MODEL_PARTS_H
+
+#include "analyzer/builder.h"
+
+typedef struct {
+    MtfBuilder b;
+    GPtrArray *prefixes; /* parts entered, outermost first */
+} MtfParts;
+
+MtfParts *mtf_parts_new(void);
+
+/* Frees the parts; returns the finished graph, or NULL with the first error. */
+MtfGraph *mtf_parts_end(MtfParts *parts, GError **error);
+
+/* Names from here to the matching leave start with "PREFIX/". */
+void mtf_parts_enter(MtfParts *parts, const char *prefix);
+void mtf_parts_leave(MtfParts *parts);
+
+/* Dimensions are not named by part: they belong to the whole model. */
+int mtf_parts_dimension(MtfParts *parts, const char *name, int64_t size);
+int mtf_parts_input(MtfParts *parts, const char *name, const MtfShape *shape, MtfDtype dtype,
+                    MtfFeed feed);
+
+int mtf_parts_variable(MtfParts *parts, const char *name, const MtfShape *shape, MtfInitKind init,
+                       double value);
+
+/* An operation on x, and on y unless it is -1. Attributes: parts->b.attributes. */
+int mtf_parts_apply(MtfParts *parts, int kind, const char *name, const MtfShape *shape, int x,
+                    int y);
+int mtf_parts_einsum(MtfParts *parts, const char *name, const MtfShape *shape, int x, int y);
+int mtf_parts_add(MtfParts *parts, const char *name, int x, int y);
+
+/* The operation of that name ("relu"), named after itself. */
+int mtf_parts_activation(MtfParts *parts, const char *activation, int x);
+
+/* layer_norm along `dim` of inputs x, scale and, unless it is -1, bias; epsilon 1e-6. */
+int mtf_parts_norm(MtfParts *parts, const char *name, int dim, const int inputs[3]);
+
+/* x itself when the rate is 0. */
+int mtf_parts_dropout(MtfParts *parts, const char *name, double rate, int x);
+
+#endif
