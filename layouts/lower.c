@@ -331,18 +331,22 @@ static void read_lifetimes(MtfProgram *program) {
         touch(program, program->tensor_buffers[loss], n - 1);
 }
 
-/* Whether two buffers hold slices of the same sizes in the same order on every rank. */
-static bool same_slices(const MtfProgram *program, int a, int b) {
+/* Whether input buffer `a` and output buffer `b` of an instruction hold the same elements in the
+ * same order on every rank: the same dimensions, a renamed one under its new name, split alike. */
+static bool same_slices(const MtfProgram *program, const MtfInstruction *instruction, int a,
+                        int b) {
+    const MtfOperation *op = mtf_graph_operation(program->graph, instruction->operation);
     const MtfBuffer *x = mtf_program_buffer(program, a), *y = mtf_program_buffer(program, b);
     const MtfTensor *s = mtf_graph_tensor(program->graph, x->tensor);
     const MtfTensor *t = mtf_graph_tensor(program->graph, y->tensor);
+    bool renames = instruction->kind == MTF_INSTRUCTION_KERNEL && op->kind == MTF_OP_RENAME;
     if (s->dtype != t->dtype || s->shape.rank != t->shape.rank)
         return false;
     for (int i = 0; i < s->shape.rank; i++) {
         int d = s->shape.dims[i], e = t->shape.dims[i];
-        if (mtf_graph_size(program->graph, d) != mtf_graph_size(program->graph, e) ||
-            mtf_placement_split_axes(&x->placement, d) !=
-                mtf_placement_split_axes(&y->placement, e))
+        bool renamed = renames && d == op->attributes.from && e == op->attributes.to;
+        if ((d != e && !renamed) || mtf_placement_split_axes(&x->placement, d) !=
+                                        mtf_placement_split_axes(&y->placement, e))
             return false;
     }
     return true;
@@ -363,7 +367,7 @@ static bool reads_only_overwritable(const MtfProgram *program, const MtfInstruct
     for (int k = 0; k < instruction->n_inputs; k++)
         if (root(program, instruction->inputs[k]) == storage &&
             !(mask >> MIN(k, 31) & 1 &&
-              same_slices(program, instruction->inputs[k], instruction->outputs[0])))
+              same_slices(program, instruction, instruction->inputs[k], instruction->outputs[0])))
             return false;
     return true;
 }
@@ -380,7 +384,7 @@ static void share_storage(MtfProgram *program, int index) {
         MtfBuffer *owner = mtf_program_buffer(program, storage);
         if (owner->persistent || owner->last != index || owner->bytes < output->bytes ||
             !reads_only_overwritable(program, instruction, mask, storage) ||
-            !same_slices(program, instruction->inputs[k], instruction->outputs[0]))
+            !same_slices(program, instruction, instruction->inputs[k], instruction->outputs[0]))
             continue;
         output->storage = storage;
         owner->last = MAX(owner->last, output->last);

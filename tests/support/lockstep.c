@@ -119,13 +119,17 @@ static void run_move(MtfLockstep *lockstep, int index) {
         mtf_worker_end_move(lockstep->workers[r], index);
 }
 
-void mtf_lockstep_step(MtfLockstep *lockstep, int64_t step) {
+void mtf_lockstep_instruction(MtfLockstep *lockstep, int index, int64_t step) {
     const MtfProgram *program = lockstep->workers[0]->program;
-    for (int i = 0; i < mtf_program_length(program); i++) {
-        bool kernel = mtf_program_instruction(program, i)->kind == MTF_INSTRUCTION_KERNEL;
-        for (int r = 0; kernel && r < lockstep->n; r++)
-            mtf_worker_run_kernel(lockstep->workers[r], i, step);
-        if (!kernel)
-            run_move(lockstep, i);
+    if (mtf_program_instruction(program, index)->kind == MTF_INSTRUCTION_STEP) {
+        run_move(lockstep, index);
+        return;
     }
+    for (int r = 0; r < lockstep->n; r++)
+        mtf_worker_run_kernel(lockstep->workers[r], index, step);
+}
+
+void mtf_lockstep_step(MtfLockstep *lockstep, int64_t step) {
+    for (int i = 0; i < mtf_program_length(lockstep->workers[0]->program); i++)
+        mtf_lockstep_instruction(lockstep, i, step);
 }

@@ -19,6 +19,9 @@ MtfLockstep *mtf_lockstep_new(const MtfProgram *program, uint64_t seed, GError *
 void mtf_lockstep_free(MtfLockstep *lockstep);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLockstep, mtf_lockstep_free)
 
+/* Runs one instruction of step `step` (the first is 1) on every processor. */
+void mtf_lockstep_instruction(MtfLockstep *lockstep, int index, int64_t step);
+
 /* Runs the whole program once. */
 void mtf_lockstep_step(MtfLockstep *lockstep, int64_t step);
 
