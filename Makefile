@@ -134,12 +134,14 @@ $(eval $(call stamp,$(B)/support.sources,$(TEST_SUPPORT)))
 $(B)/libsupport.a: $(call objects,$(TEST_SUPPORT)) $(B)/support.sources
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
-$(TESTS): $(B)/%: $(B)/%.o $(B)/libsupport.a $(call archives,reports runtime analyzer cost layouts)
+BENCHES := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
+$(TESTS) $(BENCHES): $(B)/%: $(B)/%.o $(B)/libsupport.a $(call archives,reports runtime analyzer cost layouts)
 	$(LINK) -Wl,--as-needed -lcmocka -lglpk $(CGRAPH_LIBS) $(MPI_LIBS) $(BLAS_LIBS) $(BASE_LIBS)
 $(FUZZERS): $(B)/tests/fuzz/driver.o
-.PHONY: tests fuzzers
+.PHONY: tests fuzzers benches
 tests: programs $(TESTS)
 fuzzers: $(FUZZERS)
+benches: $(BENCHES)
 
 only = $(if $(ONLY),$(foreach t,$(1),$(if $(findstring $(ONLY),$(t)),$(t))),$(1))
 .PHONY: test test-long bench lint demo deps install uninstall clean help
@@ -155,7 +157,7 @@ test-long: ## the default tests, then those that take minutes to hours
 
 bench: ## rebuild the numbers of the README (tests/bench/bench_*.sh)
 	@$(SUBMAKE) deps
-	@$(SUBMAKE) $(PARALLEL) programs
+	@$(SUBMAKE) $(PARALLEL) programs benches
 	@for script in $(call only,$(wildcard tests/bench/bench_*.sh)); do \
 		PATH="$(CURDIR)/$(B):$$PATH" sh $$script || exit 1; done
 

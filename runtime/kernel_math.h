@@ -17,8 +17,7 @@
 /* Compiles a function once for each vector unit and picks one when the program starts. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__clang__)
-#define MTF_EACH_VECTOR_UNIT \
-    __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
+#define MTF_EACH_VECTOR_UNIT __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define MTF_EACH_VECTOR_UNIT
 #endif

@@ -104,11 +104,10 @@ static bool same_slice(const MtfOperand *a, const MtfOperand *b) {
 /* The input whose memory output `j` takes, or -1. */
 static int input_below(const Run *run, const MtfOperand *inputs, const MtfOperand *output, int j) {
     const MtfOperationRow *row = mtf_operation_row(run->operation->kind);
-    g_assert(j < MTF_MAX_OUTPUTS);
     if (!run->slicing->in_place)
         return -1;
     if (j > 0)
-        return row->outputs_like[j];
+        return row->outputs_like[j % MTF_MAX_OUTPUTS];
     for (int k = 0; k < run->operation->n_inputs; k++) {
         bool renames = run->operation->kind == MTF_OP_RENAME && k == 0;
         if ((row->in_place >> MIN(k, 31) & 1) && (renames || same_slice(&inputs[k], output)))
