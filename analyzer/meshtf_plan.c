@@ -11,6 +11,8 @@ static const struct {
     const char *summary;
     MtfCommand run;
 } commands[] = {
+    { "search", "find the best layout of a graph and prove it", mtf_command_search },
+    { "estimate", "predict a training step under one layout", mtf_command_estimate },
     { "collective", "price one collective on a torus or a switch", mtf_command_collective },
     { "solve", "solve a layout problem in the IOPDDL JSON format", mtf_command_solve },
     { "machines", "list the machines of the library", mtf_command_machines },

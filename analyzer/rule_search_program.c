@@ -27,6 +27,8 @@
  * leave a single z[s, k] for each scope: z need not be binary. */
 #include "analyzer/rule_search_program.h"
 
+#include "analyzer/rule_search_close.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -240,10 +242,13 @@ bool mtf_rule_program_cheapest(MtfRuleProgram *program, int64_t limit, const Mtf
             break;
         g_clear_pointer(&solution->rules, mtf_rules_free);
     }
-    if (solution->rules != NULL) {
-        solution->value = mtf_rule_tables_price(program->tables, solution->rules);
-        solution->bound = MIN(solution->bound, solution->value);
-    }
+    if (solution->rules == NULL)
+        return true;
+    solution->value = mtf_rule_tables_price(program->tables, solution->rules);
+    if (solution->status == MTF_ILP_OPTIMAL && options->gap == 0 &&
+        mtf_rule_close(program, limit, solution->rules, &solution->value))
+        solution->bound = solution->value;
+    solution->bound = MIN(solution->bound, solution->value);
     return true;
 }
 

@@ -209,12 +209,13 @@ char *mtf_program_format(const MtfProgram *program) {
 
 /* ---- What traffic serves ------------------------------------------------------------------- */
 
-/* Whether a product or a lookup reads the variable. */
+/* Whether a product or a lookup of the model reads the variable (optimizers sum squares of all). */
 static bool is_matrix(const MtfGraph *graph, int variable) {
     for (int i = 0; i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
         MtfKernelClass class = mtf_operation_row(op->kind)->kernel_class;
-        if (class != MTF_CLASS_MATMUL && class != MTF_CLASS_GATHER)
+        if (op->phase != MTF_PHASE_FORWARD ||
+            (class != MTF_CLASS_MATMUL && class != MTF_CLASS_GATHER))
             continue;
         for (int k = 0; k < op->n_inputs; k++)
             if (op->inputs[k] == variable)

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-plan estimate: prices one layout, given by rules. */
+#include "analyzer/commands.h"
+#include "analyzer/planning.h"
+#include "cost/predict.h"
+#include "layouts/command_line.h"
+#include "layouts/error.h"
+#include "layouts/json_writer.h"
+#include "layouts/rules.h"
+
+#include <stdio.h>
+
+typedef struct {
+    char *mesh, *layout, *machine, *precision, *output;
+    char **dims;
+    gboolean compatible, json;
+} Options;
+
+/* A layout that nobody searched: its price is all there is to say. */
+static cJSON *unsearched(const MtfPricer *pricer, const MtfProgram *program) {
+    cJSON *search = cJSON_CreateObject();
+    mtf_json_add_integer(search, "cost", mtf_price_program(pricer, program));
+    mtf_json_add_integer(search, "bound", 0);
+    mtf_json_add_number(search, "gap", 1);
+    cJSON_AddStringToObject(search, "method", "given rules");
+    return search;
+}
+
+static void print_for_people(const Options *options, const MtfPlan *plan, const MtfMachine *machine,
+                             const GPtrArray *inert) {
+    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    g_autofree char *tables = mtf_predicted_format(plan->predicted);
+    printf("machine        %s%s\n", machine->name,
+           options->machine == NULL ? " (no --machine given)" : "");
+    printf("mesh           %s\nlayout         %s\n", mesh, plan->layout->rules);
+    for (guint i = 0; i < inert->len; i++)
+        printf("no effect      %s\n", (const char *)g_ptr_array_index(inert, i));
+    fputs(tables, stdout);
+}
+
+static bool print(const Options *options, const MtfPlan *plan, const MtfMachine *machine,
+                  const GPtrArray *inert) {
+    if (!options->json) {
+        print_for_people(options, plan, machine, inert);
+        return true;
+    }
+    g_autofree char *text = mtf_json_print(plan->predicted);
+    fputs(text, stdout);
+    return true;
+}
+
+static MtfLayout *read_layout(const Options *options, const MtfGraph *graph, GPtrArray *inert,
+                              GError **error) {
+    MtfMesh mesh;
+    if (!mtf_mesh_parse(options->mesh, 0, &mesh, error))
+        return NULL;
+    g_autoptr(MtfRules) rules =
+        mtf_rules_parse(graph, &mesh, options->layout, options->compatible ? inert : NULL, error);
+    return rules != NULL ? mtf_layout_from_rules(graph, &mesh, rules) : NULL;
+}
+
+static bool estimate(const Options *options, const char *path, GError **error) {
+    MtfPlanningGraph request = { path, (const char *const *)options->dims, options->precision };
+    g_autoptr(MtfMachine) machine = mtf_planning_machine(options->machine, error);
+    g_autoptr(MtfGraph) graph = machine != NULL ? mtf_planning_graph_load(&request, error) : NULL;
+    if (graph == NULL)
+        return false;
+    g_autoptr(GPtrArray) inert = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(MtfLayout) layout = read_layout(options, graph, inert, error);
+    MtfPricer pricer;
+    if (layout == NULL || !mtf_pricer_init(&pricer, machine, &layout->mesh, error))
+        return false;
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    cJSON *search = unsearched(&pricer, program);
+    g_autoptr(MtfPlan) plan =
+        mtf_planning_plan_new(g_steal_pointer(&graph), g_steal_pointer(&layout), &pricer, search);
+    return print(options, plan, machine, inert) &&
+           (options->output == NULL || mtf_plan_save(plan, options->output, error));
+}
+
+static bool check_options(const Options *options, GError **error) {
+    if (options->mesh == NULL)
+        return mtf_input_error(error, "--mesh is missing, as in --mesh 'rows:2;cols:2'");
+    return options->layout != NULL ||
+           mtf_input_error(error, "--layout is missing, as in --layout 'batch:rows;d_ff:cols' "
+                                  "('' keeps everything whole)");
+}
+
+static void clear_options(Options *options) {
+    char *owned[] = { options->mesh, options->layout, options->machine, options->precision,
+                      options->output };
+    for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
+        g_free(owned[i]);
+    g_strfreev(options->dims);
+}
+
+#define TEXT(name, letter, field, help, what) \
+    { name, letter, 0, G_OPTION_ARG_STRING, &o.field, help, what }
+
+int mtf_command_estimate(int argc, char **argv) {
+    Options o = { 0 };
+    const GOptionEntry entries[] = {
+        TEXT("mesh", 0, mesh, "The mesh of processors", "'rows:4;cols:2'"),
+        TEXT("layout", 0, layout, "Which dimension lies on which axis", "'batch:rows;d_ff:cols'"),
+        TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
+        TEXT("precision", 0, precision, "f32 or f64 (as the graph has it)", "P"),
+        { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.dims, "Set a dimension's size", "batch=512" },
+        TEXT("output", 'o', output, "Write a plan with this layout", "PLAN"),
+        { "mtf-compat", 0, 0, G_OPTION_ARG_NONE, &o.compatible,
+          "Rules that name what is not there have no effect, as in Mesh-TensorFlow", NULL },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &o.json, "Print the prediction as JSON", NULL },
+        G_OPTION_ENTRY_NULL,
+    };
+    GError *error = NULL;
+    bool done = mtf_command_line_parse(&argc, &argv, entries, "GRAPH --mesh MESH --layout RULES",
+                                       "Predicts time, memory and traffic of one training step "
+                                       "under a layout.\n\n  meshtf-plan estimate g.json --mesh "
+                                       "'rows:4;cols:2' --layout 'batch:rows;d_ff:cols'",
+                                       1, 1, &error) &&
+                check_options(&o, &error) && estimate(&o, argv[1], &error);
+    clear_options(&o);
+    return done ? 0 : mtf_command_line_fail("meshtf-plan estimate", error);
+}

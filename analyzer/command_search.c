@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-plan search: finds the best layout, proves how good it is, writes the plan. */
+#include "analyzer/commands.h"
+#include "analyzer/mesh_shapes.h"
+#include "analyzer/planning.h"
+#include "analyzer/report_child.h"
+#include "analyzer/rule_search.h"
+#include "cost/predict.h"
+#include "layouts/command_line.h"
+#include "layouts/error.h"
+#include "layouts/json_writer.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct {
+    char *mesh, *machine, *memory, *layouts, *precision, *output, *report;
+    char **dims, **pins, **forbids;
+    int devices, max_axes, seed;
+    double seconds, gap;
+    gboolean json;
+} Options;
+
+typedef struct {
+    const Options *options;
+    MtfMachine *machine;
+    MtfGraph *graph;
+    GArray *meshes; /* MtfMesh */
+    int64_t memory_limit;
+    MtfRuleAnswer answer;
+    double wall_seconds;
+} Run;
+
+/* ---- Ctrl-C and progress --------------------------------------------------------------------- */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number) {
+    (void)signal_number;
+    interrupted = 1;
+}
+
+/* The first Ctrl-C ends the search and keeps its best; a second one kills. */
+static void catch_interrupt(void) {
+    struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
+    sigaction(SIGINT, &action, NULL);
+}
+
+static bool is_interrupted(void *user) {
+    (void)user;
+    return interrupted != 0;
+}
+
+static void show_progress(int meshes, int64_t cost, void *user) {
+    const Run *run = user;
+    if (!isatty(STDERR_FILENO))
+        return;
+    g_autofree char *best =
+        cost < INT64_MAX ? mtf_seconds_format((double)cost / 1e9) : g_strdup("none yet");
+    fprintf(stderr, "\r\033[Kmesh %d of %d, best %s", meshes, (int)run->meshes->len, best);
+    if (meshes == (int)run->meshes->len)
+        fputs("\r\033[K", stderr);
+}
+
+/* ---- What is searched ------------------------------------------------------------------------ */
+
+static bool read_mesh(Run *run, GError **error) {
+    const Options *options = run->options;
+    MtfMesh mesh;
+    if (!mtf_mesh_parse(options->mesh, options->devices, &mesh, error))
+        return false;
+    if (options->devices > 0 && mtf_mesh_size(&mesh) != options->devices)
+        return mtf_input_error(error, "mesh \"%s\" has %d processors, not the %d of --devices",
+                               options->mesh, mtf_mesh_size(&mesh), options->devices);
+    run->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    g_array_append_val(run->meshes, mesh);
+    return true;
+}
+
+static bool find_meshes(Run *run, GError **error) {
+    const Options *options = run->options;
+    if (options->mesh != NULL)
+        return read_mesh(run, error);
+    if (options->devices < 1)
+        return mtf_input_error(error, "say how many processors there are: --devices N, or --mesh "
+                                      "'rows:2;cols:2'");
+    run->meshes = mtf_mesh_shapes_on(run->machine, options->devices, options->max_axes, error);
+    return run->meshes != NULL;
+}
+
+static bool check_options(const Options *options, GError **error) {
+    if (options->layouts != NULL && strcmp(options->layouts, "free") == 0)
+        return mtf_input_error(error, "--layouts free is not searched yet; rule is");
+    if (options->layouts != NULL && strcmp(options->layouts, "rule") != 0)
+        return mtf_input_error(error, "--layouts \"%s\" must be rule", options->layouts);
+    if (options->max_axes < 1 || options->max_axes > MTF_MESH_SHAPES_MAX_AXES)
+        return mtf_input_error(error, "--max-mesh-dims %d must be 1 to %d", options->max_axes,
+                               MTF_MESH_SHAPES_MAX_AXES);
+    if (options->devices < 0)
+        return mtf_input_error(error, "--devices %d must be at least 1", options->devices);
+    if (!(options->seconds >= 0 && options->seconds < 1e9))
+        return mtf_input_error(error, "--seconds %g must be at least 0", options->seconds);
+    return (options->gap >= 0 && options->gap < 1) ||
+           mtf_input_error(error, "--gap %g must be at least 0 and below 1", options->gap);
+}
+
+static bool prepare(Run *run, const char *path, GError **error) {
+    const Options *options = run->options;
+    MtfPlanningGraph request = { path, (const char *const *)options->dims, options->precision };
+    run->machine = mtf_planning_machine(options->machine, error);
+    if (run->machine == NULL)
+        return false;
+    run->memory_limit = run->machine->memory_bytes;
+    if (options->memory != NULL && !mtf_bytes_parse(options->memory, &run->memory_limit, error))
+        return false;
+    run->graph = mtf_planning_graph_load(&request, error);
+    return run->graph != NULL && find_meshes(run, error);
+}
+
+static bool search(Run *run, GError **error) {
+    const Options *options = run->options;
+    MtfRuleSearchOptions search_options = {
+        .machine = run->machine,
+        .memory_limit = run->memory_limit,
+        .pins = (const char *const *)options->pins,
+        .forbids = (const char *const *)options->forbids,
+        .seconds = options->seconds,
+        .gap = options->gap,
+        .user = run,
+        .cancel = is_interrupted,
+        .progress = show_progress,
+    };
+    catch_interrupt();
+    gint64 start = g_get_monotonic_time();
+    bool done = mtf_rule_search(run->graph, run->meshes, &search_options, &run->answer, error);
+    run->wall_seconds = (double)(g_get_monotonic_time() - start) / 1e6;
+    return done;
+}
+
+/* ---- Nothing fits ---------------------------------------------------------------------------- */
+
+static bool fail_unfit(const Run *run, GError **error) {
+    const MtfRuleAnswer *answer = &run->answer;
+    if (answer->stopped || answer->rules == NULL)
+        return mtf_failure(error, "stopped before a layout that fits was found");
+    g_autofree char *mesh = mtf_mesh_format(&answer->mesh);
+    g_autofree char *rules = mtf_rules_format(run->graph, &answer->mesh, answer->rules);
+    g_autofree char *limit = mtf_bytes_format((double)run->memory_limit);
+    g_autofree char *needed = mtf_bytes_format((double)answer->arena_bytes);
+    g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
+                "no rule layout %s in %s a device: the smallest limit found that would do is %s "
+                "(--memory %" PRId64 ": mesh %s, layout \"%s\"), and none below %" PRId64
+                " bytes does",
+                answer->tightened ? "was found that fits" : "fits", limit, needed,
+                answer->arena_bytes, mesh, rules, answer->limit_bound);
+    return false;
+}
+
+/* ---- What is said ---------------------------------------------------------------------------- */
+
+static double gap_of(const MtfRuleAnswer *answer) {
+    return answer->cost > 0 ? (double)(answer->cost - answer->bound) / (double)answer->cost : 0;
+}
+
+/* Proven up to what the solver's tolerances may hide. */
+static bool is_optimal(const MtfRuleAnswer *answer) {
+    return !answer->stopped && gap_of(answer) <= 2e-6;
+}
+
+static cJSON *search_to_json(const Run *run) {
+    const MtfRuleAnswer *answer = &run->answer;
+    cJSON *object = cJSON_CreateObject();
+    mtf_json_add_integer(object, "cost", answer->cost);
+    mtf_json_add_integer(object, "bound", answer->bound);
+    mtf_json_add_number(object, "gap", gap_of(answer));
+    cJSON_AddStringToObject(object, "method",
+                            answer->tightened
+                                ? "integer program over rule layouts, memory limit tightened"
+                                : "integer program over rule layouts");
+    cJSON_AddStringToObject(object, "layouts", "rule");
+    mtf_json_add_integer(object, "meshes", answer->meshes);
+    mtf_json_add_integer(object, "excluded", answer->excluded);
+    mtf_json_add_integer(object, "memory_limit", run->memory_limit);
+    cJSON_AddBoolToObject(object, "stopped", answer->stopped);
+    return object;
+}
+
+static void print_proof(const Run *run) {
+    const MtfRuleAnswer *answer = &run->answer;
+    printf("proof          %s all rule layouts of %d mesh shape%s: cost %" PRId64
+           " ns, bound %" PRId64 " ns",
+           is_optimal(answer) ? "optimal over" : "best found of", answer->meshes,
+           answer->meshes == 1 ? "" : "s", answer->cost, answer->bound);
+    if (!is_optimal(answer))
+        printf(", gap %.3g %%%s", 100 * gap_of(answer), answer->stopped ? ", stopped early" : "");
+    if (answer->excluded > 0)
+        printf("; %d excluded by the size of their arenas", answer->excluded);
+    putchar('\n');
+}
+
+static void print_for_people(const Run *run, const MtfPlan *plan) {
+    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    g_autofree char *tables = mtf_predicted_format(plan->predicted);
+    printf("machine        %s%s\n", run->machine->name,
+           run->options->machine == NULL ? " (no --machine given)" : "");
+    printf("mesh           %s\nlayout         %s\n", mesh, plan->layout->rules);
+    print_proof(run);
+    fputs(tables, stdout);
+}
+
+static void print_as_json(const Run *run, const MtfPlan *plan) {
+    cJSON *object = cJSON_CreateObject();
+    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    cJSON_AddStringToObject(object, "machine", run->machine->name);
+    cJSON_AddStringToObject(object, "mesh", mesh);
+    cJSON_AddStringToObject(object, "layout", plan->layout->rules);
+    cJSON_AddItemReferenceToObject(object, "search", plan->search);
+    cJSON_AddItemReferenceToObject(object, "predicted", plan->predicted);
+    mtf_json_add_number(object, "seconds", run->wall_seconds);
+    g_autofree char *text = mtf_json_print(object);
+    fputs(text, stdout);
+    cJSON_Delete(object);
+}
+
+/* ---- What is written ------------------------------------------------------------------------- */
+
+static MtfPlan *plan_of(Run *run, GError **error) {
+    MtfPricer pricer;
+    if (!mtf_pricer_init(&pricer, run->machine, &run->answer.mesh, error))
+        return NULL;
+    cJSON *search_json = search_to_json(run);
+    MtfLayout *layout = mtf_layout_from_rules(run->graph, &run->answer.mesh, run->answer.rules);
+    return mtf_planning_plan_new(g_steal_pointer(&run->graph), layout, &pricer, search_json);
+}
+
+/* The report reads the plan from a file: the user's, or one of its own. */
+static bool write_all(const Options *options, const MtfPlan *plan, GError **error) {
+    if (options->output != NULL && !mtf_plan_save(plan, options->output, error))
+        return false;
+    if (options->report == NULL)
+        return true;
+    if (options->output != NULL && strcmp(options->output, "-") != 0)
+        return mtf_report_child(options->output, options->report, error);
+    g_autofree char *copy = g_build_filename(options->report, "plan.json", NULL);
+    if (g_mkdir_with_parents(options->report, 0777) != 0)
+        return mtf_failure(error, "%s: cannot be made", options->report);
+    return mtf_plan_save(plan, copy, error) && mtf_report_child(copy, options->report, error);
+}
+
+static bool finish(Run *run, GError **error) {
+    if (!run->answer.found)
+        return fail_unfit(run, error);
+    g_autoptr(MtfPlan) plan = plan_of(run, error);
+    if (plan == NULL)
+        return false;
+    bool quiet = g_strcmp0(run->options->output, "-") == 0;
+    if (!quiet)
+        (run->options->json ? print_as_json : print_for_people)(run, plan);
+    fflush(stdout);
+    return write_all(run->options, plan, error);
+}
+
+static void clear_run(Run *run) {
+    mtf_machine_free(run->machine);
+    mtf_graph_free(run->graph);
+    if (run->meshes != NULL)
+        g_array_unref(run->meshes);
+    mtf_rule_answer_clear(&run->answer);
+}
+
+static void clear_options(Options *options) {
+    char *owned[] = { options->mesh,      options->machine, options->memory, options->layouts,
+                      options->precision, options->output,  options->report };
+    for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
+        g_free(owned[i]);
+    g_strfreev(options->dims);
+    g_strfreev(options->pins);
+    g_strfreev(options->forbids);
+}
+
+#define TEXT(name, letter, field, help, what) \
+    { name, letter, 0, G_OPTION_ARG_STRING, &o.field, help, what }
+#define LIST(name, field, help, what) \
+    { name, 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.field, help, what }
+#define OTHER(name, type, field, help, what) \
+    { name, 0, 0, type, &o.field, help, what }
+
+int mtf_command_search(int argc, char **argv) {
+    Options o = { .max_axes = 2 };
+    const GOptionEntry entries[] = {
+        OTHER("devices", G_OPTION_ARG_INT, devices, "Search all meshes of N processors", "N"),
+        TEXT("mesh", 0, mesh, "Search this mesh alone", "'rows:2;cols:2'"),
+        OTHER("max-mesh-dims", G_OPTION_ARG_INT, max_axes, "Axes of a mesh, at most (2)", "1|2|3"),
+        TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
+        TEXT("memory", 0, memory, "Memory of a device (the machine's)", "16GiB"),
+        TEXT("layouts", 0, layouts, "Kind of layouts (rule)", "rule"),
+        LIST("pin", pins, "This dimension lies on that axis", "d_ff:cols"),
+        LIST("forbid", forbids, "This dimension does not lie on that axis", "vocab:rows"),
+        LIST("dim", dims, "Set a dimension's size", "batch=512"),
+        TEXT("precision", 0, precision, "f32 or f64 (as the graph has it)", "P"),
+        OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
+        OTHER("gap", G_OPTION_ARG_DOUBLE, gap, "Stop within this share of the optimum (0)", "G"),
+        OTHER("seed", G_OPTION_ARG_INT, seed, "Of random choices; this search makes none", "N"),
+        TEXT("output", 'o', output, "Write the plan", "PLAN"),
+        TEXT("report", 0, report, "Draw the plan into a folder", "DIR"),
+        OTHER("json", G_OPTION_ARG_NONE, json, "Print JSON", NULL),
+        G_OPTION_ENTRY_NULL,
+    };
+    GError *error = NULL;
+    Run run = { .options = &o };
+    bool done =
+        mtf_command_line_parse(&argc, &argv, entries, "GRAPH --devices N",
+                               "Finds the rule layout with the shortest predicted training step "
+                               "that fits, over all meshes of N processors, and proves it. Their "
+                               "axes are called all; rows and cols; or planes, rows and cols.\n\n"
+                               "  meshtf-plan search g.json --devices 512 --machine tpu-v2 -o "
+                               "p.json --report out",
+                               1, 1, &error) &&
+        check_options(&o, &error) && prepare(&run, argv[1], &error) && search(&run, &error) &&
+        finish(&run, &error);
+    clear_run(&run);
+    clear_options(&o);
+    return done ? 0 : mtf_command_line_fail("meshtf-plan search", error);
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/planning.h"
+
+#include "analyzer/training_graph.h"
+#include "cost/predict.h"
+#include "layouts/error.h"
+#include "layouts/graph_json.h"
+#include "layouts/json_writer.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Reads "batch=512". */
+static bool read_size(const char *text, char **name, int64_t *size, GError **error) {
+    const char *equals = strchr(text, '=');
+    char *end = NULL;
+    errno = 0;
+    gint64 value = equals != NULL ? g_ascii_strtoll(equals + 1, &end, 10) : 0;
+    if (equals == NULL || equals == text || end == equals + 1 || *end != '\0' || errno != 0 ||
+        value < 1)
+        return mtf_input_error(error, "--dim \"%s\" must be NAME=SIZE, as in batch=512", text);
+    *name = g_strndup(text, (gsize)(equals - text));
+    *size = value;
+    return true;
+}
+
+static bool read_sizes(const char *const *texts, MtfSizeOverrides *overrides, GError **error) {
+    gsize n = texts != NULL ? g_strv_length((char **)(gpointer)texts) : 0;
+    overrides->names = g_new0(char *, n + 1);
+    overrides->sizes = g_new0(int64_t, n + 1);
+    for (gsize i = 0; i < n; i++)
+        if (!read_size(texts[i], &overrides->names[i], &overrides->sizes[i], error))
+            return false;
+    return true;
+}
+
+static bool set_precision(MtfGraph *graph, const char *precision, GError **error) {
+    MtfDtype dtype;
+    if (precision == NULL)
+        return true;
+    if (!mtf_dtype_from_name(precision, &dtype) || !mtf_dtype_is_float(dtype))
+        return mtf_input_error(error, "--precision \"%s\" must be f32 or f64", precision);
+    mtf_graph_set_precision(graph, dtype);
+    return true;
+}
+
+MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **error) {
+    MtfSizeOverrides overrides = { 0 };
+    g_autoptr(MtfGraph) graph = NULL;
+    if (read_sizes(request->dims, &overrides, error))
+        graph = mtf_graph_load(request->path, &overrides, error);
+    g_strfreev(overrides.names);
+    g_free(overrides.sizes);
+    if (graph == NULL || !set_precision(graph, request->precision, error))
+        return NULL;
+    if (graph->updates->len == 0) {
+        MtfGraph *training = mtf_training_graph(graph, error);
+        if (training == NULL)
+            return NULL;
+        mtf_graph_free(graph);
+        graph = training;
+    }
+    mtf_graph_canonicalize(graph);
+    return g_steal_pointer(&graph);
+}
+
+const char *mtf_planning_precision(const MtfGraph *graph) {
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        if (mtf_graph_tensor(graph, t)->dtype == MTF_F64)
+            return "f64";
+    return "f32";
+}
+
+MtfMachine *mtf_planning_machine(const char *name_or_path, GError **error) {
+    return mtf_machine_load(name_or_path != NULL ? name_or_path : MTF_STANDARD_MACHINE, error);
+}
+
+cJSON *mtf_mapping_to_json(const MtfMesh *mesh, const MtfMapping *mapping) {
+    cJSON *object = cJSON_CreateObject();
+    for (int a = 0; a < mesh->n_axes; a++) {
+        cJSON *list = cJSON_AddArrayToObject(object, mesh->axes[a].name);
+        for (int i = 0; i < mapping->pieces; i++) {
+            const MtfMappingPiece *piece = &mapping->piece[i];
+            if (piece->mesh_axis != a)
+                continue;
+            cJSON *item = cJSON_CreateObject();
+            mtf_json_add_integer(item, "axis", piece->physical_axis);
+            mtf_json_add_integer(item, "size", piece->size);
+            mtf_json_add_integer(item, "stride", piece->stride);
+            cJSON_AddItemToArray(list, item);
+        }
+    }
+    return object;
+}
+
+MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                               cJSON *search) {
+    MtfPlan *plan = g_new0(MtfPlan, 1);
+    plan->graph = graph;
+    plan->layout = layout;
+    plan->precision = g_strdup(mtf_planning_precision(graph));
+    plan->microbatches = 1;
+    plan->machine = mtf_machine_to_json(pricer->machine);
+    plan->mapping = mtf_mapping_to_json(&layout->mesh, &pricer->map.mapping);
+    plan->search = search;
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    plan->predicted = mtf_predict(pricer, program);
+    plan->program_sha256 = mtf_program_digest(program);
+    return plan;
+}

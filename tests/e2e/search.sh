@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Searching and estimating rule layouts, as a user types it.
+# seconds: 300
+. tests/support/tap.sh
+
+graph=layouts/library/graphs/transformer-small.json
+rules='batch:rows;d_ff:cols;heads:cols'
+
+run meshtf-plan estimate "$graph" --mesh 'rows:2;cols:2' --layout "$rules"
+claim "estimate prices a layout" exits 0
+claim "the first line names the machine" sh -c "head -n 1 '$work/out' | grep -q '^machine  *cpu-cluster'"
+claim "the sums over rows are in the table" says "allreduce sum      rows"
+
+run meshtf-plan estimate "$graph" --mesh 'rows:2;cols:2' --layout "$rules" --json
+claim "estimate --json succeeds" exits 0
+claim "it prints the predicted object" says '"peak_memory_bytes"'
+
+run meshtf-plan estimate "$graph" --mesh 'rows:2' --layout 'batch:rows;d_model:rows'
+claim "two dimensions of a tensor on one axis are bad input" bad_input
+claim "the sentence names both" says_error '"batch" and "d_model"'
+
+run meshtf-plan estimate "$graph" --mesh 'rows:2' --layout 'batch:rows;ensemble:rows'
+claim "a rule for an unknown dimension is bad input" bad_input
+run meshtf-plan estimate "$graph" --mesh 'rows:2' --layout 'batch:rows;ensemble:rows' --mtf-compat
+claim "with --mtf-compat it has no effect" exits 0
+claim "and is listed" says "ensemble:rows"
+
+run meshtf-plan estimate "$graph" --mesh 'rows:2' --layout ''  --dim batch=0
+claim "a size of zero is bad input" bad_input
+run meshtf-plan estimate "$graph" --layout ''
+claim "a missing mesh is bad input" bad_input
+run meshtf-plan estimate "$graph" --mesh 'rows:2' --layout '' --precision bf16
+claim "an unknown precision is bad input" bad_input
+
+run meshtf-plan search "$graph" --devices 4 -o "$work/a.json" --report "$work/report"
+claim "search writes a plan and a report" exits 0
+claim "it says what it proved" says "optimal over all rule layouts of 2 mesh shapes"
+claim "the drawing is there" test -s "$work/report/graph.svg"
+claim "no progress where standard error is a file" is_silent
+run meshtf-plan search "$graph" --devices 4 -o "$work/b.json"
+claim "the same search writes the same bytes" cmp -s "$work/a.json" "$work/b.json"
+run meshtf-plan search "$graph" --mesh 'all:4' -o "$work/c.json" --json
+claim "one mesh can be searched alone" says '"meshes": 1'
+claim "the bound is the cost" sh -c "sed -n 's/.*\"cost\": //p; s/.*\"bound\": //p' '$work/out' | uniq | wc -l | grep -qx ' *1'"
+
+run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --pin d_ff:cols --forbid batch:rows
+claim "pins and forbids are kept" exits 0
+claim "d_ff is on cols" says "d_ff:cols"
+run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --pin d_ff:planes
+claim "a pin to an unknown axis is bad input" bad_input
+run meshtf-plan search "$graph" --mesh 'rows:2' --pin batch:rows --pin d_model:rows
+claim "pins that no layout can keep are bad input" bad_input
+run meshtf-plan search "$graph" --mesh 'rows:2' --pin batch:rows --forbid batch:rows
+claim "what is pinned cannot be forbidden" bad_input
+
+run meshtf-plan search "$graph" --devices 4 --memory 1MiB
+claim "nothing fits: exit 3" exits 3
+claim "the sentence names the limit that would do" says_error "--memory"
+limit=$(sed -n 's/.*--memory \([0-9]*\):.*/\1/p' "$work/err")
+run meshtf-plan search "$graph" --devices 4 --memory "$limit"
+claim "that limit does" exits 0
+
+run meshtf-plan search "$graph" --devices 4 --layouts free
+claim "free layouts are not there yet" bad_input
+run meshtf-plan search "$graph"
+claim "without mesh or devices it is bad input" bad_input
+run meshtf-plan search "$graph" --devices 5000 --machine tpu-v2
+claim "a machine that is too small is bad input" bad_input
+run meshtf-plan search "$graph" --mesh 'rows:2' --devices 3
+claim "a mesh of another size than --devices is bad input" bad_input
+
+done_testing
