@@ -5,6 +5,7 @@
 #include "layouts/graph_fields.h"
 #include "layouts/graph_json.h"
 #include "layouts/json_writer.h"
+#include "layouts/rules.h"
 
 #include <string.h>
 
@@ -161,6 +162,11 @@ static bool read_rules(const MtfJson *layout, MtfPlan *plan, GError **error) {
         return true;
     if (!mtf_json_string(&where, &rules, error))
         return false;
+    GError *cause = NULL;
+    g_autoptr(MtfRules) parsed =
+        mtf_rules_parse(plan->graph, &plan->layout->mesh, rules, NULL, &cause);
+    if (parsed == NULL)
+        return mtf_field_relay(&where, cause, error);
     plan->layout->rules = g_strdup(rules);
     return true;
 }

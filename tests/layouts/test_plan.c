@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
+#include "analyzer/training_graph.h"
 #include "layouts/error.h"
 #include "layouts/plan.h"
+#include "layouts/rules.h"
 #include "tests/support/parse_graph.h"
 
 #include <string.h>
@@ -146,6 +148,9 @@ static void wrong_fields_are_told(void **state) {
                  "p.json: /: unknown key \"machines\" (known here: meshtf_plan, graph, mesh, "
                  "machine, mapping, precision, layout, predicted, microbatches, search, "
                  "program_sha256)");
+    assert_fails(
+        "'rules': null", "'rules': 'io:rows;io:cols'",
+        "p.json: /layout/rules: layout: dimension \"io\" is given two mesh axes, \"rows\" and \"cols\"");
     assert_fails("'program_sha256': '", "'program_sha256': 'x",
                  "p.json: /program_sha256: a digest of 64 hexadecimal digits is expected here");
 }
@@ -179,6 +184,50 @@ static void a_changed_plan_is_refused_when_it_is_lowered(void **state) {
     assert_non_null(strstr(error->message, "it was changed, or written by another version"));
 }
 
+/* The plan that "batch:rows;d_ff:cols" gives for training the small Transformer. */
+static MtfPlan *transformer_plan(const char *optimizer) {
+    static const char *const rules_text = "batch:rows;vocab:cols;heads:cols;d_ff:cols";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) graph =
+        mtf_graph_load("layouts/library/graphs/transformer-small.json", NULL, &error);
+    assert_non_null(graph);
+    g_free(graph->optimizer.kind);
+    graph->optimizer.kind = g_strdup(optimizer);
+    MtfPlan *plan = g_new0(MtfPlan, 1);
+    MtfMesh mesh;
+    assert_true(mtf_mesh_parse("rows:2;cols:2", 0, &mesh, NULL));
+    plan->graph = mtf_training_graph(graph, &error);
+    if (plan->graph == NULL)
+        fail_msg("%s", error->message);
+    g_autoptr(MtfRules) rules = mtf_rules_parse(plan->graph, &mesh, rules_text, NULL, &error);
+    plan->layout = mtf_layout_from_rules(plan->graph, &mesh, rules);
+    plan->precision = g_strdup("f32");
+    plan->microbatches = 1;
+    g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
+    plan->program_sha256 = mtf_program_digest(program);
+    return plan;
+}
+
+/* With every optimizer the training graph is written and read whole: the program stays the same. */
+static void plans_for_training_lower_to_the_same_program_when_read(void **state) {
+    (void)state;
+    static const char *const optimizers[] = { "sgd", "momentum", "adam", "adamw", "adafactor" };
+    for (gsize i = 0; i < G_N_ELEMENTS(optimizers); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(MtfPlan) plan = transformer_plan(optimizers[i]);
+        assert_true(mtf_plan_save(plan, "/dev/null", NULL));
+        g_autofree char *text = mtf_plan_print(plan);
+        g_autoptr(MtfPlan) again = parse(text, &error);
+        if (again == NULL)
+            fail_msg("%s", error->message);
+        g_autofree char *second = mtf_plan_print(again);
+        assert_string_equal(text, second);
+        g_autoptr(MtfProgram) program = mtf_plan_lower(again, &error);
+        if (program == NULL)
+            fail_msg("%s: %s", optimizers[i], error->message);
+    }
+}
+
 /* A variable added after the operations gets another number when the plan is read. */
 static void a_graph_out_of_order_is_not_saved_until_renumbered(void **state) {
     (void)state;
@@ -206,6 +255,7 @@ int main(void) {
         cmocka_unit_test(a_plan_of_a_user_graph_is_refused),
         cmocka_unit_test(a_plan_lowers_to_the_program_it_was_written_for),
         cmocka_unit_test(a_changed_plan_is_refused_when_it_is_lowered),
+        cmocka_unit_test(plans_for_training_lower_to_the_same_program_when_read),
         cmocka_unit_test(a_graph_out_of_order_is_not_saved_until_renumbered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
