@@ -133,3 +133,18 @@ void mtf_lockstep_step(MtfLockstep *lockstep, int64_t step) {
     for (int i = 0; i < mtf_program_length(lockstep->workers[0]->program); i++)
         mtf_lockstep_instruction(lockstep, i, step);
 }
+
+double mtf_lockstep_scalar(const MtfLockstep *lockstep, int tensor) {
+    const MtfProgram *program = lockstep->workers[0]->program;
+    int buffer = program->tensor_buffers[tensor];
+    const MtfPlacement *placement = &mtf_program_buffer(program, buffer)->placement;
+    unsigned partial = mtf_placement_partial_axes(placement);
+    double value = 0;
+    for (int p = 0; p < mtf_mesh_group_size(&program->layout->mesh, partial); p++) {
+        int member = mtf_mesh_group_member(&program->layout->mesh, partial, 0, p);
+        double term = mtf_slice_get(&lockstep->workers[member]->operands[buffer], 0);
+        bool maximum = placement->axis[g_bit_nth_lsf(partial, -1)] == MTF_PARTIAL_MAX;
+        value = p == 0 ? term : maximum ? fmax(value, term) : value + term;
+    }
+    return value;
+}

@@ -25,4 +25,7 @@ void mtf_lockstep_instruction(MtfLockstep *lockstep, int index, int64_t step);
 /* Runs the whole program once. */
 void mtf_lockstep_step(MtfLockstep *lockstep, int64_t step);
 
+/* A scalar result that the program keeps, reduced over the axes on which it is partial. */
+double mtf_lockstep_scalar(const MtfLockstep *lockstep, int tensor);
+
 #endif

@@ -24,6 +24,8 @@ static MtfGraph *load_graph(const MtfTrainingPlan *wanted, GError **error) {
     if (forward == NULL)
         return NULL;
     mtf_graph_set_precision(forward, wanted->dtype);
+    if (wanted->rate != 0)
+        forward->optimizer.rate = wanted->rate;
     MtfGraph *graph = mtf_training_graph(forward, error);
     if (graph != NULL)
         mtf_graph_canonicalize(graph);

@@ -13,6 +13,7 @@ typedef struct {
     MtfDtype dtype;    /* MTF_F32 or MTF_F64 */
     const char *mesh;  /* "rows:2;cols:2" */
     const char *rules; /* "batch:rows;d_ff:cols" */
+    double rate;       /* learning rate; 0 = the graph's own */
 } MtfTrainingPlan;
 
 /* Sizes at which the library's transformer runs a step in milliseconds. */
