@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The search over free layouts of one mesh: poses the layout problem (free_problem.h), solves it
+ * (layout_solve.h), lowers the answer and packs its arena.
+ *
+ * The problem models memory from below, so its bound holds for all layouts that fit. When the
+ * packed arena of an answer exceeds the limit, the problem's limit is lowered by what was missing
+ * and it is solved again; the answer is then no longer proven optimal, but the first bound still
+ * holds. */
+#ifndef MTF_FREE_SEARCH_H
+#define MTF_FREE_SEARCH_H
+
+#include "analyzer/strategies.h"
+#include "cost/machine.h"
+#include "layouts/layout.h"
+
+#define MTF_FREE_TIGHTENINGS 12
+
+typedef struct {
+    const MtfMachine *machine;
+    int64_t memory_limit; /* bytes of one device */
+    const MtfPin *pins;
+    int n_pins;
+    const MtfLayout
+        *start;         /* a layout to begin with and never to be worse than, or NULL; it fits */
+    int64_t start_cost; /* the price of its program */
+    double seconds;     /* wall-clock limit; 0 = none */
+    double gap;         /* stop when (cost - bound) <= gap cost */
+    guint64 seed;
+    void *user; /* passed to both functions, which may be NULL */
+    bool (*cancel)(void *user);
+    void (*progress)(double cost, double bound, void *user);
+} MtfFreeSearchOptions;
+
+typedef struct {
+    MtfLayout *layout;   /* NULL when none was found that fits */
+    int64_t cost;        /* nanoseconds: the price of its program */
+    int64_t bound;       /* no layout of this mesh that fits has a cheaper program */
+    int64_t arena_bytes; /* of its program */
+    int tightenings;
+    char *method;
+    /* When nothing fits: */
+    int64_t limit_enough; /* a limit that would do, as the problem models memory; 0 = not known */
+    int64_t limit_bound;  /* no smaller limit would */
+    GPtrArray *peak;      /* names of the tensors and operations that make that peak (char *) */
+} MtfFreeAnswer;
+
+/* Searches for the cheapest free layout of a training graph. True with a layout, or without one
+ * when nothing fits; false on an error. The same input gives the same answer unless seconds or
+ * `cancel` stop it. Clear the answer in either case. */
+bool mtf_free_search(const MtfGraph *graph, const MtfMesh *mesh,
+                     const MtfFreeSearchOptions *options, MtfFreeAnswer *answer, GError **error);
+void mtf_free_answer_clear(MtfFreeAnswer *answer);
+
+#endif
