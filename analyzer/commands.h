@@ -13,5 +13,6 @@ int mtf_command_model(int argc, char **argv);
 int mtf_command_check(int argc, char **argv);
 int mtf_command_search(int argc, char **argv);
 int mtf_command_estimate(int argc, char **argv);
+int mtf_command_simulate(int argc, char **argv);
 
 #endif

@@ -15,6 +15,7 @@ static const struct {
     { "estimate", "predict a training step under one layout", mtf_command_estimate },
     { "collective", "price one collective on a torus or a switch", mtf_command_collective },
     { "solve", "solve a layout problem in the IOPDDL JSON format", mtf_command_solve },
+    { "simulate", "play collectives link by link against their formulas", mtf_command_simulate },
     { "machines", "list the machines of the library", mtf_command_machines },
     { "model", "write the graph of a known family of models", mtf_command_model },
     { "check", "say what a file is and whether it is sound", mtf_command_check },

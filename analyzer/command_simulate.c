@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-plan simulate --random N: plays N random collectives link by link and tables how far the
+ * formulas are from the plays, schedule by schedule. */
+#include "analyzer/commands.h"
+#include "cost/collective_trial.h"
+#include "layouts/command_line.h"
+#include "layouts/error.h"
+#include "layouts/json_writer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Trials of one collective and schedule. */
+typedef struct {
+    MtfCollectiveKind kind;
+    const char *algorithm; /* static */
+    MtfPlayClaim claim;
+    GArray *ratios; /* of double: played / formula */
+    double worst;   /* the ratio farthest from 1 */
+    char *worst_text;
+} Row;
+
+static void row_free(void *data) {
+    Row *row = data;
+    g_array_unref(row->ratios);
+    g_free(row->worst_text);
+    g_free(row);
+}
+
+static int compare_rows(const void *a, const void *b) {
+    const Row *x = *(Row *const *)a, *y = *(Row *const *)b;
+    if (x->kind != y->kind)
+        return (int)x->kind - (int)y->kind;
+    int order = strcmp(x->algorithm, y->algorithm);
+    return order != 0 ? order : (int)x->claim - (int)y->claim;
+}
+
+static Row *row_of(GPtrArray *rows, const MtfCollectiveTrial *trial) {
+    for (guint i = 0; i < rows->len; i++) {
+        Row *row = rows->pdata[i];
+        if (row->kind == trial->collective.kind && row->algorithm == trial->algorithm &&
+            row->claim == trial->claim)
+            return row;
+    }
+    Row *row = g_new0(Row, 1);
+    row->kind = trial->collective.kind;
+    row->algorithm = trial->algorithm;
+    row->claim = trial->claim;
+    row->ratios = g_array_new(FALSE, FALSE, sizeof(double));
+    row->worst = 1;
+    g_ptr_array_add(rows, row);
+    return row;
+}
+
+static void add_trial(GPtrArray *rows, const MtfCollectiveTrial *trial) {
+    Row *row = row_of(rows, trial);
+    double ratio = trial->played / trial->formula;
+    g_array_append_val(row->ratios, ratio);
+    if (row->worst_text != NULL && fabs(log(ratio)) <= fabs(log(row->worst)))
+        return;
+    g_free(row->worst_text);
+    row->worst = ratio;
+    row->worst_text = mtf_collective_trial_text(trial);
+}
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(GArray *ratios) {
+    g_array_sort(ratios, by_size);
+    guint middle = ratios->len / 2;
+    double upper = g_array_index(ratios, double, middle);
+    return ratios->len % 2 == 1 ? upper : (upper + g_array_index(ratios, double, middle - 1)) / 2;
+}
+
+static GPtrArray *run_trials(int64_t count, int64_t seed) {
+    GPtrArray *rows = g_ptr_array_new_with_free_func(row_free);
+    for (int64_t i = 0; i < count; i++) {
+        MtfCollectiveTrial trial = mtf_collective_trial((uint64_t)seed, (uint64_t)i);
+        add_trial(rows, &trial);
+    }
+    g_ptr_array_sort(rows, compare_rows);
+    return rows;
+}
+
+/* All trials of one claim as one row. */
+static void print_total(const GPtrArray *rows, MtfPlayClaim claim, const char *name) {
+    g_autoptr(GArray) ratios = g_array_new(FALSE, FALSE, sizeof(double));
+    double worst = 1;
+    for (guint i = 0; i < rows->len; i++) {
+        const Row *row = rows->pdata[i];
+        if (row->claim != claim)
+            continue;
+        g_array_append_vals(ratios, row->ratios->data, row->ratios->len);
+        if (fabs(log(row->worst)) > fabs(log(worst)))
+            worst = row->worst;
+    }
+    if (ratios->len > 0)
+        printf("%-40s %-8s %6u %9.6f %9.6f\n", name, "", ratios->len, median(ratios), worst);
+}
+
+static void print_table(const GPtrArray *rows) {
+    printf("%-40s %-8s %6s %9s %9s  %s\n", "collective and schedule", "formula", "trials", "median",
+           "worst", "worst case (played / formula; a minus marks a line)");
+    for (guint i = 0; i < rows->len; i++) {
+        const Row *row = rows->pdata[i];
+        g_autofree char *name =
+            g_strdup_printf("%s %s", mtf_collective_kind_name(row->kind), row->algorithm);
+        printf("%-40s %-8s %6u %9.6f %9.6f  %s\n", name,
+               row->claim == MTF_PLAY_EXACT ? "exact" : "estimate", row->ratios->len,
+               median(row->ratios), row->worst, strstr(row->worst_text, "torus"));
+    }
+    print_total(rows, MTF_PLAY_EXACT, "all that claim to be exact");
+    print_total(rows, MTF_PLAY_ESTIMATE, "all estimates");
+}
+
+static void print_json(const GPtrArray *rows) {
+    cJSON *list = cJSON_CreateArray();
+    for (guint i = 0; i < rows->len; i++) {
+        const Row *row = rows->pdata[i];
+        cJSON *item = cJSON_CreateObject();
+        cJSON_AddStringToObject(item, "collective", mtf_collective_kind_name(row->kind));
+        cJSON_AddStringToObject(item, "algorithm", row->algorithm);
+        cJSON_AddBoolToObject(item, "exact", row->claim == MTF_PLAY_EXACT);
+        mtf_json_add_integer(item, "trials", row->ratios->len);
+        mtf_json_add_number(item, "median", median(row->ratios));
+        mtf_json_add_number(item, "worst", row->worst);
+        cJSON_AddStringToObject(item, "worst_case", row->worst_text);
+        cJSON_AddItemToArray(list, item);
+    }
+    g_autofree char *text = mtf_json_print(list);
+    fputs(text, stdout);
+    cJSON_Delete(list);
+}
+
+int mtf_command_simulate(int argc, char **argv) {
+    gint64 count = 0, seed = 1;
+    gboolean json = FALSE;
+    const GOptionEntry entries[] = {
+        { "random", 0, 0, G_OPTION_ARG_INT64, &count, "Collectives to draw and play", "N" },
+        { "seed", 0, 0, G_OPTION_ARG_INT64, &seed, "Of the draw (1)", "N" },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &json, "Print JSON", NULL },
+        G_OPTION_ENTRY_NULL,
+    };
+    GError *error = NULL;
+    bool good = mtf_command_line_parse(
+        &argc, &argv, entries, "--random N",
+        "Plays random collectives on random tori link by link (flows that contend for links, "
+        "latency per hop) and tables the ratio of the played seconds to the formula's.",
+        0, 0, &error);
+    if (good && (count < 1 || count > 1000000))
+        good = mtf_input_error(&error, "--random %" PRId64 " is not between 1 and 1000000", count);
+    if (!good)
+        return mtf_command_line_fail("meshtf-plan simulate", error);
+    g_autoptr(GPtrArray) rows = run_trials(count, seed);
+    (json ? print_json : print_table)(rows);
+    return 0;
+}

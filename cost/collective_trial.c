@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "cost/collective_trial.h"
+
+#include "cost/collective_schedule.h"
+#include "layouts/random.h"
+
+#include <math.h>
+
+#define MAX_RANKS 400
+
+typedef struct {
+    MtfRandom random;
+    int64_t drawn;
+} Draw;
+
+static int64_t draw(Draw *source, int64_t below) {
+    return (int64_t)(mtf_random_uniform(&source->random, source->drawn++) * (double)below);
+}
+
+static void draw_network(Draw *source, MtfNetwork *network) {
+    static const int64_t most[] = { 15, 9, 5 };
+    double bandwidth = 1e9 * (double)(1 + draw(source, 100));
+    double latency = 1e-7 * (double)(1 + draw(source, 30));
+    network->axes = 1 + (int)draw(source, 3);
+    for (int d = 0; d < network->axes; d++)
+        network->axis[d] = (MtfNetworkAxis){
+            .size = 2 + draw(source, most[network->axes - 1]),
+            .wrap = draw(source, 2) == 0,
+            .link = d,
+            .bandwidth = bandwidth,
+            .latency = latency,
+        };
+    g_assert(mtf_network_ranks(network) <= MAX_RANKS);
+}
+
+static void draw_collective(Draw *source, MtfCollective *collective) {
+    collective->bytes = round(exp2(4 + (double)draw(source, 26000) / 1000));
+    collective->segments = 16;
+    collective->shift = 1 + draw(source, 3);
+}
+
+/* Tries the row of the table that was drawn. */
+static bool play_row(MtfCollectiveTrial *trial, int row, MtfCollectiveKind kind) {
+    unsigned kinds;
+    trial->algorithm = mtf_collective_play_name(row, &kinds, &trial->claim);
+    trial->collective.kind = kind;
+    MtfCollectivePrice price;
+    if ((kinds & MTF_KIND_BIT(kind)) == 0 ||
+        !mtf_collective_play(&trial->network, &trial->collective, trial->algorithm,
+                             &trial->played) ||
+        !mtf_collective_named(&trial->network, &trial->collective, trial->algorithm, &price, NULL))
+        return false;
+    trial->formula = price.seconds;
+    return trial->formula > 0;
+}
+
+static bool all_rings(const MtfNetwork *network) {
+    bool rings = true;
+    for (int d = 0; d < network->axes; d++)
+        rings = rings && network->axis[d].wrap;
+    return rings;
+}
+
+static int count_plays(void) {
+    unsigned kinds;
+    MtfPlayClaim claim;
+    int count = 0;
+    while (mtf_collective_play_name(count, &kinds, &claim) != NULL)
+        count++;
+    return count;
+}
+
+MtfCollectiveTrial mtf_collective_trial(uint64_t seed, uint64_t number) {
+    Draw source = { .random = mtf_random_stream(seed, "collective_trial", number) };
+    int rows = count_plays();
+    for (;;) {
+        MtfCollectiveTrial trial = { .algorithm = NULL };
+        draw_network(&source, &trial.network);
+        draw_collective(&source, &trial.collective);
+        int row = (int)draw(&source, rows);
+        MtfCollectiveKind kind = (MtfCollectiveKind)draw(&source, MTF_COLLECTIVE_KINDS);
+        if (!play_row(&trial, row, kind))
+            continue;
+        if (kind == MTF_ALLTOALL && !all_rings(&trial.network))
+            trial.claim = MTF_PLAY_ESTIMATE;
+        return trial;
+    }
+}
+
+char *mtf_collective_trial_text(const MtfCollectiveTrial *trial) {
+    GString *text = g_string_new(mtf_collective_kind_name(trial->collective.kind));
+    g_string_append_printf(text, " %s torus ", trial->algorithm);
+    for (int d = 0; d < trial->network.axes; d++)
+        g_string_append_printf(text, "%s%d%s", d > 0 ? "x" : "", (int)trial->network.axis[d].size,
+                               trial->network.axis[d].wrap ? "" : "-");
+    g_string_append_printf(text, " %.0f B", trial->collective.bytes);
+    return g_string_free(text, FALSE);
+}

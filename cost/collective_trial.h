@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Formula against play: trial number i draws a torus, a collective, a size and one of the schedules
+ * that have a play there, always the same for the same number. Tests judge some hundred trials,
+ * `meshtf-plan simulate --random` tables any number. */
+#ifndef MTF_COLLECTIVE_TRIAL_H
+#define MTF_COLLECTIVE_TRIAL_H
+
+#include "cost/collective_simulator.h"
+
+typedef struct {
+    MtfNetwork network;
+    MtfCollective collective;
+    const char *algorithm;
+    MtfPlayClaim claim;
+    double formula, played; /* seconds */
+} MtfCollectiveTrial;
+
+/* Draws and plays trial `number` of a seed. Tori have one to three axes and at most 400 ranks, each
+ * axis a ring or a line, sizes from 2; payloads run from 16 bytes to 1 GiB. */
+MtfCollectiveTrial mtf_collective_trial(uint64_t seed, uint64_t number);
+
+/* "allreduce shortest_bidir torus 8x4- 65536 B": one line that says what was played; a minus marks
+ * a line. Free with g_free. */
+char *mtf_collective_trial_text(const MtfCollectiveTrial *trial);
+
+#endif

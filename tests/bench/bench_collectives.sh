@@ -1,0 +1,12 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# The formulas of collectives against the link-level simulator on 500 random tori, collectives and
+# sizes: median and worst ratio by schedule. Writes tests/bench/collectives.txt.
+set -eu
+out=tests/bench/collectives.txt
+{
+    echo "# $(date -u +%Y-%m-%d), any machine (the simulator is exact arithmetic): meshtf-plan simulate --random 500"
+    meshtf-plan simulate --random 500
+} >"$out.new"
+mv "$out.new" "$out"
+cat "$out"

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "cost/collective_trial.h"
+#include "cost/link_simulator.h"
+
+#include <math.h>
+#include <string.h>
+
+#define TRIALS 300
+
+static void exact_formulas_agree_with_the_play(void **state) {
+    (void)state;
+    int judged = 0;
+    for (uint64_t i = 0; i < TRIALS; i++) {
+        MtfCollectiveTrial trial = mtf_collective_trial(7, i);
+        if (trial.claim != MTF_PLAY_EXACT)
+            continue;
+        g_autofree char *text = mtf_collective_trial_text(&trial);
+        if (fabs(trial.played / trial.formula - 1) > 1e-9)
+            fail_msg("trial %d: %s: %.9g s played, %.9g s by formula", (int)i, text, trial.played,
+                     trial.formula);
+        judged++;
+    }
+    assert_true(judged > TRIALS / 2);
+}
+
+static void estimates_stay_within_a_third_of_the_play(void **state) {
+    (void)state;
+    for (uint64_t i = 0; i < TRIALS; i++) {
+        MtfCollectiveTrial trial = mtf_collective_trial(8, i);
+        double ratio = trial.played / trial.formula;
+        g_autofree char *text = mtf_collective_trial_text(&trial);
+        if (ratio < 0.67 || ratio > 1.34)
+            fail_msg("trial %d: %s: %.9g s played, %.9g s by formula", (int)i, text, trial.played,
+                     trial.formula);
+    }
+}
+
+/* No schedule that can be played beats the bound; recursive doubling and permutes included. */
+static void no_play_beats_the_bound(void **state) {
+    (void)state;
+    for (uint64_t i = 0; i < TRIALS; i++) {
+        MtfCollectiveTrial trial = mtf_collective_trial(9, i);
+        double bound = mtf_collective_bound(&trial.network, &trial.collective);
+        assert_true(trial.played >= bound * (1 - 1e-9));
+    }
+}
+
+static MtfNetwork rings(int axes, const int64_t *sizes) {
+    MtfNetwork network = { .axes = axes };
+    for (int d = 0; d < axes; d++)
+        network.axis[d] = (MtfNetworkAxis){
+            .size = sizes[d], .wrap = true, .link = d, .bandwidth = 4.5e10, .latency = 1e-6
+        };
+    return network;
+}
+
+/* Rows that an independent simulator (ASTRA-sim, congestion-aware) gave, among the golden rows:
+ * multiring_bucket_nminus1 and bucket_a2a of 1 MiB on 8, 4x4 and 4x4x4. */
+static void plays_agree_with_astra_sim(void **state) {
+    (void)state;
+    static const struct {
+        MtfCollectiveKind kind;
+        const char *algorithm;
+        int axes;
+        int64_t sizes[3];
+        double seconds;
+    } rows[] = {
+        { MTF_ALLREDUCE, "multiring_bucket_nminus1", 1, { 8 }, 3.4384e-5 },
+        { MTF_REDUCE_SCATTER, "multiring_bucket_nminus1", 2, { 4, 4 }, 1.146e-5 },
+        { MTF_ALLGATHER, "multiring_bucket_nminus1", 3, { 4, 4, 4 }, 1.2816e-5 },
+        { MTF_ALLTOALL, "bucket_a2a", 1, { 8 }, 2.73e-5 },
+        { MTF_ALLTOALL, "bucket_a2a", 2, { 4, 4 }, 1.565e-5 },
+        { MTF_ALLTOALL, "bucket_a2a", 3, { 4, 4, 4 }, 1.7646e-5 },
+        { MTF_ALLGATHER, "shortest_bidir", 3, { 4, 4, 4 }, 9.819e-6 },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        MtfNetwork network = rings(rows[i].axes, rows[i].sizes);
+        MtfCollective collective = { .kind = rows[i].kind, .bytes = 0x1p20 };
+        double seconds;
+        assert_true(mtf_collective_play(&network, &collective, rows[i].algorithm, &seconds));
+        assert_true(fabs(seconds / rows[i].seconds - 1) < 1e-3);
+    }
+}
+
+/* Without barriers the parts of a bucket schedule collide on unequal axes, not on equal ones. A
+ * comparison that could not tell the two apart would be worth nothing. */
+static void a_missing_barrier_shows(void **state) {
+    (void)state;
+    MtfCollective collective = { .kind = MTF_ALLREDUCE, .bytes = 0x1p30 };
+    static const int64_t sizes[][3] = { { 4, 4 }, { 8, 4 }, { 16, 4 } };
+    double ratio[3];
+    for (int i = 0; i < 3; i++) {
+        MtfNetwork network = rings(2, sizes[i]);
+        double with;
+        assert_true(mtf_collective_play(&network, &collective, "multiring_bucket_nminus1", &with));
+        ratio[i] = mtf_collective_play_unsynchronised(&network, &collective) / with;
+    }
+    assert_true(fabs(ratio[0] - 1) < 1e-3);
+    assert_true(ratio[1] > 1.1 && ratio[2] > ratio[1]);
+}
+
+/* Two Hamiltonian rings without a common link on a torus of two axes. `across[i * n + j]` says to
+ * which ring the link from (i, j) to (i, j + 1) belongs, `down` likewise to (i + 1, j). At first
+ * the rows are one ring's and the columns the other's; exchanging the four sides of a unit square
+ * keeps every place on two links of each ring and joins (or parts) loops. */
+typedef struct {
+    int64_t m, n;
+    bool across[256], down[256]; /* true: the first ring's */
+} TwoRings;
+
+/* Length of the loop of one ring through place 0; notes the walk in `walk` as 4 directions. */
+static int64_t walk_ring(const TwoRings *rings_of, bool first, int *walk) {
+    int64_t m = rings_of->m, n = rings_of->n, i = 0, j = 0, length = 0;
+    int came = -1;
+    do {
+        const bool open[4] = { rings_of->across[i * n + j] == first,
+                               rings_of->across[i * n + (j + n - 1) % n] == first,
+                               rings_of->down[i * n + j] == first,
+                               rings_of->down[(i + m - 1) % m * n + j] == first };
+        int way = 0;
+        while (!open[way] || way == came)
+            way++;
+        walk[length++] = way;
+        j = (j + (way == 0 ? 1 : way == 1 ? n - 1 : 0)) % n;
+        i = (i + (way == 2 ? 1 : way == 3 ? m - 1 : 0)) % m;
+        came = way ^ 1;
+    } while (i != 0 || j != 0);
+    return length;
+}
+
+static void exchange_square(TwoRings *r, int64_t i, int64_t j) {
+    bool *sides[] = { &r->across[i * r->n + j], &r->across[(i + 1) % r->m * r->n + j],
+                      &r->down[i * r->n + j], &r->down[i * r->n + (j + 1) % r->n] };
+    bool alternate = *sides[0] == *sides[1] && *sides[2] == *sides[3] && *sides[0] != *sides[2];
+    for (int s = 0; s < 4 && alternate; s++)
+        *sides[s] = !*sides[s];
+}
+
+static guint64 mix(guint64 x) {
+    x += 0x9e3779b97f4a7c15;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+/* Random exchanges that keep or lengthen the loops through place 0 until both hold every place. */
+static bool find_two_rings(TwoRings *r, int *first, int *second) {
+    int64_t places = r->m * r->n, best = 0;
+    for (int64_t p = 0; p < places; p++) {
+        r->across[p] = true;
+        r->down[p] = false;
+    }
+    for (guint64 step = 0; step < 200000 && best < 2 * places; step++) {
+        TwoRings trial = *r;
+        for (guint64 k = 0; k <= mix(step) % 3; k++)
+            exchange_square(&trial, (int64_t)(mix(step * 7 + k) % (guint64)r->m),
+                            (int64_t)(mix(step * 7 + k + 3) % (guint64)r->n));
+        int64_t held = walk_ring(&trial, true, first) + walk_ring(&trial, false, second);
+        if (held < best)
+            continue;
+        best = held;
+        *r = trial;
+    }
+    return walk_ring(r, true, first) == places && walk_ring(r, false, second) == places;
+}
+
+/* Plays an allgather of half of every block round one ring, both ways. */
+static void send_round(MtfLinkSimulator *simulator, const MtfNetwork *network, const int *walk,
+                       double block) {
+    int64_t ranks = mtf_network_ranks(network), at[256], rank = 0;
+    for (int64_t p = 0; p < ranks; p++) {
+        at[p] = rank;
+        rank = mtf_network_neighbor(network, rank, walk[p] < 2, walk[p] % 2 == 0);
+    }
+    assert_int_equal(rank, 0);
+    for (int64_t origin = 0; origin < 2 * ranks; origin++) {
+        bool onward = origin % 2 == 0;
+        int last = -1;
+        for (int64_t hop = 1; hop <= ranks / 2; hop++) {
+            int64_t p = (origin / 2 + (onward ? hop - 1 : ranks - hop + 1)) % ranks;
+            int way = onward ? walk[p] : walk[(p + ranks - 1) % ranks] ^ 1;
+            double bytes = hop == ranks / 2 && ranks % 2 == 0 ? block / 2 : block;
+            int transfer = mtf_link_simulator_send(simulator, at[p], way < 2, way % 2 == 0, bytes);
+            mtf_link_simulator_order(simulator, last, transfer);
+            last = transfer;
+        }
+    }
+}
+
+static void hamiltonian_rings_exist_and_take_what_the_formula_says(void **state) {
+    (void)state;
+    for (int64_t m = 3; m <= 8; m++)
+        for (int64_t n = m; n <= 8; n++) {
+            TwoRings r = { .m = m, .n = n };
+            int first[256], second[256];
+            if (!find_two_rings(&r, first, second))
+                fail_msg("no two rings found on %dx%d", (int)m, (int)n);
+            MtfNetwork network = rings(2, (int64_t[]){ m, n });
+            MtfCollective collective = { .kind = MTF_ALLGATHER, .bytes = 1e8 };
+            g_autoptr(MtfLinkSimulator) simulator = mtf_link_simulator_new(&network);
+            double block = collective.bytes / (double)(m * n) / 2;
+            send_round(simulator, &network, first, block);
+            send_round(simulator, &network, second, block);
+            MtfCollectivePrice price;
+            assert_true(
+                mtf_collective_named(&network, &collective, "hamiltonian_rings", &price, NULL));
+            assert_true(fabs(mtf_link_simulator_run(simulator) / price.seconds - 1) < 1e-9);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exact_formulas_agree_with_the_play),
+        cmocka_unit_test(estimates_stay_within_a_third_of_the_play),
+        cmocka_unit_test(no_play_beats_the_bound),
+        cmocka_unit_test(plays_agree_with_astra_sim),
+        cmocka_unit_test(a_missing_barrier_shows),
+        cmocka_unit_test(hamiltonian_rings_exist_and_take_what_the_formula_says),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
