@@ -6,8 +6,10 @@
 #include "layouts/graph_json.h"
 #include "layouts/library.h"
 #include "layouts/rules.h"
+#include "tests/support/random_layout.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static MtfGraph *load_graph(const MtfTrainingPlan *wanted, GError **error) {
     g_autofree char *path = mtf_library_find("graphs", wanted->graph, error);
@@ -37,6 +39,10 @@ static MtfLayout *make_layout(const MtfTrainingPlan *wanted, const MtfGraph *gra
     MtfMesh mesh;
     if (!mtf_mesh_parse(wanted->mesh, 0, &mesh, error))
         return NULL;
+    if (strcmp(wanted->rules, "free") == 0) {
+        g_autoptr(GRand) random = g_rand_new_with_seed(wanted->seed);
+        return mtf_random_free_layout(random, graph, &mesh);
+    }
     g_autoptr(MtfRules) rules = mtf_rules_parse(graph, &mesh, wanted->rules, NULL, error);
     return rules != NULL ? mtf_layout_from_rules(graph, &mesh, rules) : NULL;
 }

@@ -12,8 +12,9 @@ typedef struct {
     const char *sizes; /* "batch:6;d_ff:24": dimensions given other sizes */
     MtfDtype dtype;    /* MTF_F32 or MTF_F64 */
     const char *mesh;  /* "rows:2;cols:2" */
-    const char *rules; /* "batch:rows;d_ff:cols" */
-    double rate;       /* learning rate; 0 = the graph's own */
+    const char *rules; /* "batch:rows;d_ff:cols", or "free": drawn by `seed` */
+    guint32 seed;
+    double rate; /* learning rate; 0 = the graph's own */
 } MtfTrainingPlan;
 
 /* Sizes at which the library's transformer runs a step in milliseconds. */

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// ranks: 1 2 3 4 6
+/* Whole runs, from a plan file to the last step: what is sent is what the plan says, by the witness
+ * of PMPI wrappers, and what goes wrong is one sentence on every rank. */
+#include "tests/support/cmocka.h"
+
+#include "layouts/error.h"
+#include "runtime/agreement.h"
+#include "runtime/closing_table.h"
+#include "runtime/session.h"
+#include "runtime/verify.h"
+#include "tests/support/mpi_verdict.h"
+#include "tests/support/pmpi_witness.h"
+#include "tests/support/training_plan.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STEPS 3
+#define MLP "batch:10;features:7;hidden:12;targets:5"
+
+static MPI_Comm control;
+static int rank, ranks;
+
+/* A new path, the same on all ranks. */
+static void shared_path(char *path, gsize size) {
+    static int files;
+    g_snprintf(path, size, "%s/meshtf-session-%d-%d.json", g_get_tmp_dir(), (int)getpid(), files++);
+    PMPI_Bcast(path, (int)size, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+/* Writes the plan where all ranks find it. */
+static void write_plan(const MtfTrainingPlan *wanted, char *path, gsize size) {
+    g_autoptr(GError) error = NULL;
+    shared_path(path, size);
+    if (rank == 0) {
+        g_autoptr(MtfPlan) plan = mtf_training_plan(wanted, &error);
+        mtf_expect(plan != NULL && mtf_plan_save(plan, path, &error), "no plan: %s",
+                   error != NULL ? error->message : "");
+    }
+    PMPI_Barrier(MPI_COMM_WORLD);
+}
+
+static MtfRunOptions make_options(char *plan, const char *data) {
+    return (MtfRunOptions){ .plan = plan, .data = (char *)(guintptr)data, .steps = STEPS };
+}
+
+/* Runs a plan to its end; false with an error when it fails. */
+static bool run(MtfSession *session, const MtfRunOptions *options, GError **error) {
+    return mtf_session_load(session, control, options, error) && mtf_session_open(session, error) &&
+           mtf_session_train(session, error);
+}
+
+/* Every rank's calls and bytes, by collective and axes: the witness's against the program's. */
+static void check_traffic(const MtfSession *session, const char *rules) {
+    g_autoptr(MtfTraffic) predicted = mtf_traffic_predict(session->program, rank);
+    for (int i = 0; i < predicted->n_entries; i++) {
+        const MtfTrafficEntry *entry = &predicted->entries[i];
+        MtfWitnessed seen = mtf_witness_get(entry->kind, entry->axes);
+        mtf_expect(seen.calls == entry->calls * STEPS && seen.bytes == entry->bytes * STEPS,
+                   "%s: %s over %u: %d calls and %d bytes, not %d and %d", rules,
+                   mtf_step_name(entry->kind), entry->axes, (int)seen.calls, (int)seen.bytes,
+                   (int)entry->calls * STEPS, (int)entry->bytes * STEPS);
+    }
+    int64_t all = 0;
+    for (int kind = 0; kind < MTF_STEPS; kind++)
+        for (unsigned axes = 0; axes < 8; axes++)
+            all += mtf_witness_get((MtfStepKind)kind, axes).calls;
+    for (int i = 0; i < predicted->n_entries; i++)
+        all -= predicted->entries[i].calls * STEPS;
+    mtf_expect(all == 0, "%s: %d calls too many", rules, (int)all);
+    mtf_expect(mtf_witness_strangers() == 0, "%s: calls that no step explains", rules);
+}
+
+static void check_plan(const MtfTrainingPlan *wanted) {
+    char path[256];
+    MtfSession session;
+    g_autoptr(GError) error = NULL;
+    write_plan(wanted, path, sizeof path);
+    MtfRunOptions options =
+        make_options(path, strcmp(wanted->graph, "mlp") == 0 ? NULL : "LICENSE");
+    mtf_witness_reset();
+    bool done = run(&session, &options, &error);
+    mtf_expect(done, "%s: %s", wanted->rules, error != NULL ? error->message : "");
+    if (done) {
+        check_traffic(&session, wanted->rules);
+        g_autofree char *table = mtf_closing_table(&session);
+        mtf_expect(strstr(table, "NOT") == NULL, "%s", table);
+        mtf_expect(strstr(table, "equal to the byte") != NULL, "%s", table);
+    }
+    mtf_session_close(&session);
+    PMPI_Barrier(MPI_COMM_WORLD);
+    unlink(path);
+}
+
+#define TRANSFORMER(mesh_text, rules_text)                                              \
+    {                                                                                   \
+        .graph = "transformer-small", .sizes = MTF_TINY_TRANSFORMER, .mesh = mesh_text, \
+        .rules = rules_text                                                             \
+    }
+#define SMALL_MLP(mesh_text, rules_text) \
+    { .graph = "mlp", .sizes = MLP, .dtype = MTF_F64, .mesh = mesh_text, .rules = rules_text }
+
+/* Any placement for any tensor: every collective occurs. */
+#define FREE(mesh_text, drawn) \
+    { .graph = "mlp", .sizes = MLP, .mesh = mesh_text, .rules = "free", .seed = drawn }
+
+static const MtfTrainingPlan plans[] = {
+    SMALL_MLP("rows:1", ""),
+    TRANSFORMER("all:2", "batch:all"),
+    TRANSFORMER("all:2", "heads:all;d_ff:all;vocab:all"),
+    SMALL_MLP("all:2", "hidden:all"),
+    TRANSFORMER("all:3", "d_ff:all;d_kv:all"),
+    SMALL_MLP("all:3", "features:all;targets:all"),
+    TRANSFORMER("rows:2;cols:2", "batch:rows;heads:cols;d_ff:cols;vocab:cols"),
+    TRANSFORMER("rows:2;cols:2", "length:rows;d_model:cols"),
+    TRANSFORMER("all:4", "batch:all"),
+    SMALL_MLP("rows:2;cols:2", "batch:rows;hidden:cols"),
+    SMALL_MLP("rows:2;cols:2", "features:cols;hidden:rows"),
+    TRANSFORMER("rows:3;cols:2", "batch:rows;d_ff:cols;d_kv:cols"),
+    SMALL_MLP("rows:2;cols:3", "batch:cols;hidden:rows"),
+    FREE("all:2", 1),
+    FREE("all:3", 2),
+    FREE("rows:2;cols:2", 3),
+    FREE("rows:2;cols:2", 4),
+    FREE("rows:3;cols:2", 5),
+};
+
+static void a_run_sends_what_its_plan_says(void **state) {
+    (void)state;
+    for (gsize i = 0; i < G_N_ELEMENTS(plans); i++) {
+        MtfMesh mesh;
+        if (mtf_mesh_parse(plans[i].mesh, 0, &mesh, NULL) && mtf_mesh_size(&mesh) == ranks)
+            check_plan(&plans[i]);
+    }
+    assert_true(mtf_verdict());
+}
+
+/* The run ends on every rank with `status` and a sentence that holds `why`. */
+static void expect_refusal(const MtfRunOptions *options, int status, const char *why) {
+    MtfSession session;
+    g_autoptr(GError) error = NULL;
+    mtf_expect(!run(&session, options, &error), "it ran, but should say \"%s\"", why);
+    mtf_expect(error != NULL && strstr(error->message, why) != NULL,
+               "it says \"%s\" and not \"%s\"", error != NULL ? error->message : "", why);
+    mtf_expect(mtf_error_exit_status(error) == status, "exit status %d",
+               mtf_error_exit_status(error));
+    mtf_session_close(&session);
+}
+
+/* A plan of the MLP for all ranks, split by batch. */
+static void write_mlp_plan(double rate, int processors, char *path, gsize size) {
+    g_autofree char *mesh = g_strdup_printf("all:%d", processors);
+    write_plan(
+        &(MtfTrainingPlan){
+            .graph = "mlp", .sizes = MLP, .mesh = mesh, .rules = "batch:all", .rate = rate },
+        path, size);
+}
+
+static void a_wrong_number_of_ranks_is_told_what_to_type(void **state) {
+    (void)state;
+    char path[256];
+    write_mlp_plan(0, ranks + 1, path, sizeof path);
+    MtfRunOptions options = make_options(path, NULL);
+    g_autofree char *command = g_strdup_printf("type mpirun -n %d meshtf-run %s", ranks + 1, path);
+    expect_refusal(&options, 2, command);
+    unlink(path);
+    assert_true(mtf_verdict());
+}
+
+static void a_missing_data_file_is_bad_input(void **state) {
+    (void)state;
+    char path[256];
+    MtfTrainingPlan wanted = TRANSFORMER("", "batch:all");
+    g_autofree char *mesh = g_strdup_printf("all:%d", ranks);
+    wanted.mesh = mesh;
+    write_plan(&wanted, path, sizeof path);
+    MtfRunOptions none = make_options(path, NULL);
+    expect_refusal(&none, 2, "give --data FILE");
+    MtfRunOptions missing = make_options(path, "/nowhere/text");
+    expect_refusal(&missing, 2, "the data file /nowhere/text cannot be read");
+    unlink(path);
+    assert_true(mtf_verdict());
+}
+
+static void a_plan_that_one_rank_lacks_stops_all(void **state) {
+    (void)state;
+    char path[256], other[300];
+    write_mlp_plan(0, ranks, path, sizeof path);
+    g_snprintf(other, sizeof other, "%s%s", path, rank == ranks - 1 ? ".missing" : "");
+    MtfRunOptions options = make_options(other, NULL);
+    expect_refusal(&options, 2, "cannot be opened");
+    unlink(path);
+    assert_true(mtf_verdict());
+}
+
+static void different_plans_on_different_ranks_stop_all(void **state) {
+    (void)state;
+    char path[256], other[256];
+    write_mlp_plan(0.5, ranks, path, sizeof path);
+    write_mlp_plan(0.25, ranks, other, sizeof other);
+    MtfRunOptions options = make_options(rank == 0 ? path : other, NULL);
+    if (ranks > 1)
+        expect_refusal(&options, 2, "rank 1: the plan here is not the one rank 0 has");
+    unlink(path);
+    unlink(other);
+    assert_true(mtf_verdict());
+}
+
+static void a_loss_that_is_not_finite_ends_the_run(void **state) {
+    (void)state;
+    char path[256];
+    write_mlp_plan(1e30, ranks, path, sizeof path);
+    MtfRunOptions options = make_options(path, NULL);
+    expect_refusal(&options, 1, "a smaller learning rate may help");
+    unlink(path);
+    assert_true(mtf_verdict());
+}
+
+static void metrics_that_cannot_be_written_are_bad_input(void **state) {
+    (void)state;
+    char path[256];
+    write_mlp_plan(0, ranks, path, sizeof path);
+    MtfRunOptions options = make_options(path, NULL);
+    options.metrics = (char[]){ "/nowhere/metrics" };
+    expect_refusal(&options, 2, "/nowhere/metrics cannot be written");
+    options.metrics = (char[]){ "/dev/full" };
+    expect_refusal(&options, 1, "/dev/full cannot be written");
+    unlink(path);
+    assert_true(mtf_verdict());
+}
+
+/* The number before `name` in the table of differences. */
+static double difference_of(const char *table, const char *name) {
+    g_autofree char *ending = g_strdup_printf("  %s\n", name);
+    const char *end = strstr(table, ending);
+    if (end == NULL)
+        return INFINITY;
+    while (end > table && end[-1] != '\n')
+        end--;
+    return g_ascii_strtod(end, NULL);
+}
+
+static void verification_finds_equal_runs_equal_and_others_different(void **state) {
+    (void)state;
+    char path[256];
+    MtfSession session;
+    g_autoptr(GError) error = NULL;
+    write_mlp_plan(0, ranks, path, sizeof path);
+    MtfRunOptions options = make_options(path, NULL);
+    mtf_expect(run(&session, &options, &error), "no run");
+    g_autofree char *equal = mtf_verify(&session, &error);
+    mtf_expect(equal != NULL && difference_of(equal, "loss") < 1e-5 &&
+                   difference_of(equal, "w1") < 1e-5,
+               "%s", equal);
+    const MtfOperand *w1 =
+        mtf_worker_tensor(session.worker, mtf_graph_find_tensor(session.plan->graph, "w1"));
+    if (rank == ranks - 1)
+        ((float *)w1->data)[3] += 1;
+    g_autofree char *different = mtf_verify(&session, &error);
+    mtf_expect(different != NULL && difference_of(different, "w1") > 0.1, "%s", different);
+    mtf_session_close(&session);
+    unlink(path);
+    assert_true(mtf_verdict());
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_sends_what_its_plan_says),
+        cmocka_unit_test(a_wrong_number_of_ranks_is_told_what_to_type),
+        cmocka_unit_test(a_missing_data_file_is_bad_input),
+        cmocka_unit_test(a_plan_that_one_rank_lacks_stops_all),
+        cmocka_unit_test(different_plans_on_different_ranks_stop_all),
+        cmocka_unit_test(a_loss_that_is_not_finite_ends_the_run),
+        cmocka_unit_test(metrics_that_cannot_be_written_are_bad_input),
+        cmocka_unit_test(verification_finds_equal_runs_equal_and_others_different),
+    };
+    MPI_Init(&argc, &argv);
+    control = mtf_control_new(MPI_COMM_WORLD);
+    MPI_Comm_rank(control, &rank);
+    MPI_Comm_size(control, &ranks);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    MPI_Comm_free(&control);
+    MPI_Finalize();
+    return failed;
+}
