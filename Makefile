@@ -27,9 +27,10 @@ ALL_CFLAGS = -std=c11 -D_GNU_SOURCE $(WARNINGS) $(CFLAGS_$(BUILD)) $(ARCH:%=-mar
 ALL_LDFLAGS = $(LDFLAGS_$(BUILD)) $(LDFLAGS)
 
 # Kernels are loops over plain arrays, worth a vector unit. errno and floating-point traps are of no
-# use to them; the order of sums, infinities and NaN are, so nothing of -ffast-math beyond these two:
-# a kernel that wants a vectorised sum keeps its lanes itself, and every build adds in that order.
-KERNEL_CFLAGS_release := -O3 -fno-math-errno -fno-trapping-math
+# use to them, and a product and its sum may be rounded once where the processor can; the order of
+# sums, infinities and NaN matter, so nothing of -ffast-math beyond these: a kernel that wants a
+# vectorised sum keeps its lanes itself, and every build adds in that order.
+KERNEL_CFLAGS_release := -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast
 KERNEL_CFLAGS = $(KERNEL_CFLAGS_$(BUILD))
 
 pc = $(shell $(PKG_CONFIG) $(1) $(2) 2>/dev/null)

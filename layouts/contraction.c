@@ -240,11 +240,6 @@ static void try_products(const Loops *loops, MtfContraction *plan, MtfContractio
             }
 }
 
-/* Whether nothing could be gained by another storage: one loop a role. */
-static bool is_ideal(const MtfContraction *plan) {
-    return plan->n_outer == 0;
-}
-
 void mtf_contraction_plan(const MtfTerm terms[MTF_TERMS], int64_t element_bytes,
                           int64_t scratch_bytes, MtfContraction *plan) {
     plan->seconds = -1;
@@ -264,8 +259,8 @@ void mtf_contraction_plan(const MtfTerm terms[MTF_TERMS], int64_t element_bytes,
         store_packed(terms, &candidate);
         collect_loops(candidate.stored, &loops);
         try_products(&loops, &candidate, plan);
-        if (packed == 0 && is_ideal(plan))
-            return;
+        if (packed == 0 && plan->n_outer == 0)
+            return; /* one product: nothing to gain by copying */
     }
 }
 

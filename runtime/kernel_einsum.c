@@ -98,7 +98,7 @@ static void contract(const MtfOperand operands[MTF_TERMS], Scratch scratch) {
         mtf_operand_copy(&operands[MTF_RESULT], &stored[MTF_RESULT]);
 }
 
-/* Whether `part` has a dimension of more than one element that neither of the others has … */
+/* Whether the left term has rows of its own, the right one columns, and both something to sum. */
 typedef struct {
     bool rows, columns, sums;
 } Roles;
@@ -128,7 +128,7 @@ static MtfOperand shared_part(const MtfOperand *operand, const MtfOperand *other
     return sum;
 }
 
-/* out = sum of left right. */
+/* out = sum of left right. Without rows and columns there is nothing that a product would reuse. */
 static void multiply_pair(const MtfOperand *left_whole, const MtfOperand *right_whole,
                           const MtfOperand *out, Scratch scratch) {
     MtfOperand left = shared_part(left_whole, right_whole, out, &scratch);

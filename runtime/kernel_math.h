@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Functions the compiler can put in a vector loop: no branches, no tables, no calls. The C
- * library's are as exact but take one number at a time. Written without fused multiply-add, so
- * every instruction set gives the same bits.
+ * library's are as exact but take one number at a time. The bits may differ between processors with
+ * and without fused multiply-add, never between two runs on one.
  *
- * exp:  x = n ln 2 + r with |r| <= ln 2 / 2, exp x = 2^n p(r); ln 2 is taken in two parts and 2^n
- * in two factors, so that overflow gives infinity and underflow denormals, then 0. Within 1 unit in
- * the last place in float32, 2 in float64. tanh: an odd polynomial or rational near 0 (Cephes), 1 -
- * 2 / (exp 2|x| + 1) elsewhere. */
+ *     exp   x = n ln 2 + r with |r| <= ln 2 / 2, exp x = 2^n p(r); ln 2 is taken in two parts and
+ *           2^n in two factors, so that overflow gives infinity, and underflow denormals, then 0.
+ *           Within 1 unit in the last place in float32, 2 in float64
+ *     tanh  an odd polynomial or rational near 0 (Cephes), 1 - 2 / (exp 2|x| + 1) elsewhere */
 #ifndef MTF_KERNEL_MATH_H
 #define MTF_KERNEL_MATH_H
 
