@@ -135,12 +135,24 @@ static bool read_wishes(const Search *search, const MtfMesh *mesh, unsigned *all
 
 /* ---- One mesh -------------------------------------------------------------------------------- */
 
+/* Whether an arena of so many bytes would be taken: it fits, or is the smallest while none does. */
+static bool is_wanted(const Search *search, int64_t bytes) {
+    const MtfRuleAnswer *answer = search->answer;
+    return bytes <= search->options->memory_limit ||
+           (!answer->found && (answer->rules == NULL || bytes < answer->arena_bytes));
+}
+
+/* The bytes that the rules' program needs: of its arena where that could be wanted, else the lower
+ * bound that says it is not. */
 static int64_t arena_of(const Attempt *attempt, const MtfRules *rules, int64_t *price) {
     const MtfGraph *graph = attempt->search->graph;
     g_autoptr(MtfLayout) layout = mtf_layout_from_rules(graph, attempt->mesh, rules);
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
-    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
     *price = mtf_price_program(&attempt->pricer, program);
+    int64_t least = mtf_arena_lower_bound(program);
+    if (!is_wanted(attempt->search, least))
+        return least;
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
     return arena->bytes;
 }
 
@@ -164,8 +176,7 @@ static int64_t judge(const Attempt *attempt, MtfRuleSolution *solution) {
         answer->found = true;
         answer->cost = price;
         keep(attempt, rules, bytes);
-    } else if (missing > 0 && !answer->found &&
-               (answer->rules == NULL || bytes < answer->arena_bytes)) {
+    } else if (missing > 0 && is_wanted(attempt->search, bytes)) {
         keep(attempt, rules, bytes);
     } else {
         mtf_rules_free(rules);
@@ -241,6 +252,10 @@ static bool search_smallest(Attempt *attempt, GError **error) {
     answer->limit_bound = MIN(answer->limit_bound, solution.bound);
     if (solution.rules == NULL)
         return true;
+    if (!is_wanted(attempt->search, solution.value)) {
+        mtf_rules_free(solution.rules);
+        return true;
+    }
     solution.value = mtf_rule_tables_price(attempt->tables, solution.rules);
     judge(attempt, &solution);
     return true;

@@ -94,12 +94,18 @@ static int earliest_first(const void *left, const void *right) {
     return a->first != b->first ? a->first - b->first : largest_first(left, right);
 }
 
-/* The offset of the tightest gap among the placed storages (ascending offsets) that live at the
- * same time, or the end of them all. */
-static int64_t best_offset(Storage **placed, int n_placed, const Storage *storage, int64_t floor) {
+/* A placed storage, copied out so that scans run through memory in order. */
+typedef struct {
+    int first, last;
+    int64_t offset, end;
+} Place;
+
+/* The offset of the tightest gap among the places (ascending offsets) that live at the same time,
+ * or the end of them all. */
+static int64_t best_offset(const Place *places, int n, const Storage *storage, int64_t floor) {
     int64_t end = floor, best = -1, best_gap = INT64_MAX;
-    for (int i = 0; i < n_placed; i++) {
-        const Storage *other = placed[i];
+    for (int i = 0; i < n; i++) {
+        const Place *other = &places[i];
         if (other->last < storage->first || other->first > storage->last)
             continue;
         int64_t gap = other->offset - end;
@@ -107,32 +113,33 @@ static int64_t best_offset(Storage **placed, int n_placed, const Storage *storag
             best = end;
             best_gap = gap;
         }
-        end = MAX(end, other->offset + other->bytes);
+        end = MAX(end, other->end);
     }
     return best >= 0 ? best : end;
 }
 
-static void insert_by_offset(Storage **placed, int n_placed, Storage *storage) {
-    int low = 0, high = n_placed;
+static void insert_by_offset(Place *places, int n, const Storage *storage) {
+    int low = 0, high = n;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (placed[middle]->offset <= storage->offset)
+        if (places[middle].offset <= storage->offset)
             low = middle + 1;
         else
             high = middle;
     }
-    memmove(placed + low + 1, placed + low, (size_t)(n_placed - low) * sizeof *placed);
-    placed[low] = storage;
+    memmove(places + low + 1, places + low, (size_t)(n - low) * sizeof *places);
+    places[low] =
+        (Place){ storage->first, storage->last, storage->offset, storage->offset + storage->bytes };
 }
 
 /* Places the storages one after another above `floor`; returns the highest end. */
 static int64_t place_all(Storage *storages, int n, int64_t floor) {
-    g_autofree Storage **placed = g_new(Storage *, (gsize)n + 1);
+    g_autofree Place *places = g_new(Place, (gsize)n + 1);
     int64_t end = floor;
     for (int i = 0; i < n; i++) {
-        storages[i].offset = best_offset(placed, i, &storages[i], floor);
+        storages[i].offset = best_offset(places, i, &storages[i], floor);
         end = MAX(end, storages[i].offset + storages[i].bytes);
-        insert_by_offset(placed, i, &storages[i]);
+        insert_by_offset(places, i, &storages[i]);
     }
     return end;
 }
@@ -167,8 +174,14 @@ static int rounds_for(int n) {
     return CLAMP((int)(INT64_C(20000000) / ((int64_t)n * n + 1)), 1, 12);
 }
 
+/* A result this small ends the packing: the bound, or near it where there is much to place. */
+static int64_t small_enough(int n, int64_t bound) {
+    return n > 2000 ? bound + bound / 1024 : bound;
+}
+
 static void try_order(MtfArena *arena, Storage *storages, int n, int64_t floor, int64_t bound) {
-    for (int round = rounds_for(n); round > 0 && arena->bytes > bound; round--) {
+    int64_t enough = small_enough(n, bound);
+    for (int round = rounds_for(n); round > 0 && arena->bytes > enough; round--) {
         keep_if_smaller(arena, storages, n, place_all(storages, n, floor));
         if (!promote_highest(storages, n, bound))
             return;
