@@ -210,6 +210,47 @@ static void hamiltonian_rings_exist_and_take_what_the_formula_says(void **state)
         }
 }
 
+/* A mesh n/s x … on a ring or line of n: mesh axis 0 holds every s-th place, and its s groups
+ * gather at once over the physical links, s of them a hop. */
+static double play_all_groups(const MtfNetwork *axis, int64_t stride, double bytes) {
+    g_autoptr(MtfLinkSimulator) simulator = mtf_link_simulator_new(axis);
+    int64_t n = axis->axis[0].size, m = n / stride;
+    bool wrap = axis->axis[0].wrap;
+    for (int64_t i = 0; i < 2 * n; i++) {
+        bool forward = i % 2 == 0;
+        int64_t at = i / 2, place = at / stride;
+        int64_t hops = wrap ? m / 2 : forward ? m - 1 - place : place;
+        int last = -1;
+        for (int64_t hop = 1; hop <= hops * stride; hop++) {
+            bool half = wrap && m % 2 == 0 && hop > (hops - 1) * stride;
+            int transfer = mtf_link_simulator_send(simulator, at, 0, forward,
+                                                   bytes / (double)m / (half ? 2 : 1));
+            mtf_link_simulator_order(simulator, last, transfer);
+            at = mtf_network_neighbor(axis, at, 0, forward);
+            last = transfer;
+        }
+    }
+    return mtf_link_simulator_run(simulator);
+}
+
+static void interleaved_groups_take_what_their_share_of_the_links_says(void **state) {
+    (void)state;
+    static const int64_t sizes[][2] = { { 16, 2 }, { 16, 4 }, { 16, 8 }, { 12, 4 }, { 9, 3 } };
+    for (gsize i = 0; i < 2 * G_N_ELEMENTS(sizes); i++) {
+        int64_t n = sizes[i / 2][0], stride = sizes[i / 2][1];
+        MtfMeshMap map = { .slice = rings(1, &n) };
+        map.slice.axis[0].wrap = i % 2 == 0;
+        map.mapping = mtf_mapping_lexicographic(2, (int64_t[]){ n / stride, stride }, 1, &n);
+        MtfNetwork group = mtf_mesh_map_group(&map, 1);
+        MtfCollective collective = { .kind = MTF_ALLGATHER, .bytes = 1e7 };
+        MtfCollectivePrice price = mtf_collective_best(&group, &collective);
+        double played = play_all_groups(&map.slice, stride, collective.bytes);
+        if (fabs(played / price.seconds - 1) > 1e-9)
+            fail_msg("%d places by %d: %g s played, %g s by formula", (int)n, (int)stride, played,
+                     price.seconds);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_formulas_agree_with_the_play),
@@ -217,6 +258,7 @@ int main(void) {
         cmocka_unit_test(no_play_beats_the_bound),
         cmocka_unit_test(plays_agree_with_astra_sim),
         cmocka_unit_test(a_missing_barrier_shows),
+        cmocka_unit_test(interleaved_groups_take_what_their_share_of_the_links_says),
         cmocka_unit_test(hamiltonian_rings_exist_and_take_what_the_formula_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
