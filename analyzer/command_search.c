@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan search: finds the best layout, proves how good it is, writes the plan. */
 #include "analyzer/commands.h"
+#include "analyzer/free_search.h"
 #include "analyzer/mesh_shapes.h"
 #include "analyzer/planning.h"
 #include "analyzer/report_child.h"
@@ -15,6 +16,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Where the user sets no limit, the search over free layouts ends within half a percent of the
+ * optimum or after this many rounds, so that its answer depends on no clock. */
+#define FREE_GAP 0.005
+#define FREE_WORK 60
 
 typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report;
@@ -31,6 +37,9 @@ typedef struct {
     GArray *meshes; /* MtfMesh */
     int64_t memory_limit;
     MtfRuleAnswer answer;
+    int64_t rule_cost;  /* of the best rule layout, INT64_MAX when none fits */
+    MtfFreeAnswer free; /* layout NULL: not searched, or nothing fits */
+    bool free_wins;     /* the plan is the free layout, not the rules' */
     double wall_seconds;
 } Run;
 
@@ -92,10 +101,9 @@ static bool find_meshes(Run *run, GError **error) {
 }
 
 static bool check_options(const Options *options, GError **error) {
-    if (options->layouts != NULL && strcmp(options->layouts, "free") == 0)
-        return mtf_input_error(error, "--layouts free is not searched yet; rule is");
-    if (options->layouts != NULL && strcmp(options->layouts, "rule") != 0)
-        return mtf_input_error(error, "--layouts \"%s\" must be rule", options->layouts);
+    if (options->layouts != NULL && strcmp(options->layouts, "rule") != 0 &&
+        strcmp(options->layouts, "free") != 0)
+        return mtf_input_error(error, "--layouts \"%s\" must be rule or free", options->layouts);
     if (options->max_axes < 1 || options->max_axes > MTF_MESH_SHAPES_MAX_AXES)
         return mtf_input_error(error, "--max-mesh-dims %d must be 1 to %d", options->max_axes,
                                MTF_MESH_SHAPES_MAX_AXES);
@@ -120,7 +128,7 @@ static bool prepare(Run *run, const char *path, GError **error) {
     return run->graph != NULL && find_meshes(run, error);
 }
 
-static bool search(Run *run, GError **error) {
+static bool search_rules(Run *run, GError **error) {
     const Options *options = run->options;
     MtfRuleSearchOptions search_options = {
         .machine = run->machine,
@@ -133,17 +141,96 @@ static bool search(Run *run, GError **error) {
         .cancel = is_interrupted,
         .progress = show_progress,
     };
+    return mtf_rule_search(run->graph, run->meshes, &search_options, &run->answer, error);
+}
+
+/* ---- Free layouts, on the mesh of the best rules --------------------------------------------- */
+
+/* Reads "d_ff:cols" for the mesh. The rule search has checked the names. */
+static void append_pins(const Run *run, char **texts, bool forbidden, GArray *pins) {
+    for (char **text = texts; text != NULL && *text != NULL; text++) {
+        g_auto(GStrv) pair = g_strsplit(*text, ":", 2);
+        MtfPin pin = { .dim = mtf_graph_find_dimension(run->graph, pair[0]),
+                       .axis = mtf_mesh_axis(&run->answer.mesh, pair[1]),
+                       .forbidden = forbidden };
+        if (pin.dim >= 0 && pin.axis >= 0)
+            g_array_append_val(pins, pin);
+    }
+}
+
+static void show_bound(double cost, double bound, void *user) {
+    (void)user;
+    if (!isatty(STDERR_FILENO))
+        return;
+    g_autofree char *best = mtf_seconds_format(cost / 1e9);
+    fprintf(stderr, "\r\033[Kfree layouts: best %s, gap %.3g %%", best,
+            100 * (cost - bound) / cost);
+}
+
+static bool search_free(Run *run, GError **error) {
+    const Options *options = run->options;
+    const MtfRuleAnswer *rules = &run->answer;
+    g_autoptr(GArray) pins = g_array_new(FALSE, FALSE, sizeof(MtfPin));
+    append_pins(run, options->pins, false, pins);
+    append_pins(run, options->forbids, true, pins);
+    g_autoptr(MtfLayout) start =
+        rules->found ? mtf_layout_from_rules(run->graph, &rules->mesh, rules->rules) : NULL;
+    MtfFreeSearchOptions search_options = {
+        .machine = run->machine,
+        .memory_limit = run->memory_limit,
+        .pins = (const MtfPin *)(void *)pins->data,
+        .n_pins = (int)pins->len,
+        .start = start,
+        .start_cost = rules->cost,
+        .seconds = options->seconds,
+        .work = options->seconds > 0 ? 0 : FREE_WORK,
+        .gap = MAX(options->gap, FREE_GAP),
+        .seed = (guint64)options->seed,
+        .user = run,
+        .cancel = is_interrupted,
+        .progress = show_bound,
+    };
+    bool done = mtf_free_search(run->graph, &rules->mesh, &search_options, &run->free, error);
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+    return done;
+}
+
+static bool search(Run *run, GError **error) {
     catch_interrupt();
     gint64 start = g_get_monotonic_time();
-    bool done = mtf_rule_search(run->graph, run->meshes, &search_options, &run->answer, error);
+    bool done = search_rules(run, error);
+    run->rule_cost = run->answer.found ? run->answer.cost : INT64_MAX;
+    if (done && g_strcmp0(run->options->layouts, "rule") != 0 && run->answer.rules != NULL)
+        done = search_free(run, error);
+    run->free_wins = run->free.layout != NULL && run->free.layout->rules == NULL;
     run->wall_seconds = (double)(g_get_monotonic_time() - start) / 1e6;
     return done;
 }
 
 /* ---- Nothing fits ---------------------------------------------------------------------------- */
 
+static bool fail_unfit_free(const Run *run, GError **error) {
+    const MtfFreeAnswer *answer = &run->free;
+    g_autofree char *limit = mtf_bytes_format((double)run->memory_limit);
+    g_autoptr(GString) peak = g_string_new(NULL);
+    for (guint i = 0; answer->peak != NULL && i < answer->peak->len; i++)
+        g_string_append_printf(peak, "%s%s", i > 0 ? ", " : "",
+                               (char *)g_ptr_array_index(answer->peak, i));
+    int64_t enough = MIN(answer->limit_enough, run->answer.arena_bytes);
+    g_autofree char *needed = mtf_bytes_format((double)enough);
+    g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
+                "no layout fits in %s a device: the smallest limit found that would do is %s "
+                "(--memory %" PRId64 "), and none below %" PRId64
+                " bytes does; most of the peak is %s",
+                limit, needed, enough, answer->limit_bound, peak->str);
+    return false;
+}
+
 static bool fail_unfit(const Run *run, GError **error) {
     const MtfRuleAnswer *answer = &run->answer;
+    if (run->free.limit_enough > 0)
+        return fail_unfit_free(run, error);
     if (answer->stopped || answer->rules == NULL)
         return mtf_failure(error, "stopped before a layout that fits was found");
     g_autofree char *mesh = mtf_mesh_format(&answer->mesh);
@@ -161,8 +248,12 @@ static bool fail_unfit(const Run *run, GError **error) {
 
 /* ---- What is said ---------------------------------------------------------------------------- */
 
+static double relative_gap(int64_t cost, int64_t bound) {
+    return cost > 0 ? (double)(cost - bound) / (double)cost : 0;
+}
+
 static double gap_of(const MtfRuleAnswer *answer) {
-    return answer->cost > 0 ? (double)(answer->cost - answer->bound) / (double)answer->cost : 0;
+    return relative_gap(answer->cost, answer->bound);
 }
 
 /* Proven up to what the solver's tolerances may hide. */
@@ -170,7 +261,25 @@ static bool is_optimal(const MtfRuleAnswer *answer) {
     return !answer->stopped && gap_of(answer) <= 2e-6;
 }
 
+static cJSON *free_search_to_json(const Run *run) {
+    const MtfFreeAnswer *answer = &run->free;
+    cJSON *object = cJSON_CreateObject();
+    mtf_json_add_integer(object, "cost", answer->cost);
+    mtf_json_add_integer(object, "bound", answer->bound);
+    mtf_json_add_number(object, "gap", relative_gap(answer->cost, answer->bound));
+    cJSON_AddStringToObject(object, "method", answer->method);
+    cJSON_AddStringToObject(object, "layouts", "free");
+    if (run->rule_cost < INT64_MAX)
+        mtf_json_add_integer(object, "rule_cost", run->rule_cost);
+    mtf_json_add_integer(object, "meshes", run->answer.meshes);
+    mtf_json_add_integer(object, "tightenings", answer->tightenings);
+    mtf_json_add_integer(object, "memory_limit", run->memory_limit);
+    return object;
+}
+
 static cJSON *search_to_json(const Run *run) {
+    if (run->free_wins)
+        return free_search_to_json(run);
     const MtfRuleAnswer *answer = &run->answer;
     cJSON *object = cJSON_CreateObject();
     mtf_json_add_integer(object, "cost", answer->cost);
@@ -188,7 +297,25 @@ static cJSON *search_to_json(const Run *run) {
     return object;
 }
 
+static void print_free_proof(const Run *run) {
+    const MtfFreeAnswer *answer = &run->free;
+    double gap = relative_gap(answer->cost, answer->bound);
+    printf("proof          %s free layouts of this mesh: cost %" PRId64 " ns, bound %" PRId64
+           " ns, gap %.3g %% (%s)\n",
+           gap <= 2e-6 ? "optimal over" : "best found of", answer->cost, answer->bound, 100 * gap,
+           answer->method);
+    if (run->rule_cost == INT64_MAX)
+        puts("               no rule layout fits");
+    else
+        printf("               the best rule layout costs %" PRId64 " ns, %.2f times as much\n",
+               run->rule_cost, (double)run->rule_cost / (double)answer->cost);
+}
+
 static void print_proof(const Run *run) {
+    if (run->free_wins) {
+        print_free_proof(run);
+        return;
+    }
     const MtfRuleAnswer *answer = &run->answer;
     printf("proof          %s all rule layouts of %d mesh shape%s: cost %" PRId64
            " ns, bound %" PRId64 " ns",
@@ -206,7 +333,8 @@ static void print_for_people(const Run *run, const MtfPlan *plan) {
     g_autofree char *tables = mtf_predicted_format(plan->predicted);
     printf("machine        %s%s\n", run->machine->name,
            run->options->machine == NULL ? " (no --machine given)" : "");
-    printf("mesh           %s\nlayout         %s\n", mesh, plan->layout->rules);
+    printf("mesh           %s\nlayout         %s\n", mesh,
+           plan->layout->rules != NULL ? plan->layout->rules : "free, one choice a tensor");
     print_proof(run);
     fputs(tables, stdout);
 }
@@ -216,7 +344,10 @@ static void print_as_json(const Run *run, const MtfPlan *plan) {
     g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
     cJSON_AddStringToObject(object, "machine", run->machine->name);
     cJSON_AddStringToObject(object, "mesh", mesh);
-    cJSON_AddStringToObject(object, "layout", plan->layout->rules);
+    if (plan->layout->rules != NULL)
+        cJSON_AddStringToObject(object, "layout", plan->layout->rules);
+    else
+        cJSON_AddNullToObject(object, "layout");
     cJSON_AddItemReferenceToObject(object, "search", plan->search);
     cJSON_AddItemReferenceToObject(object, "predicted", plan->predicted);
     mtf_json_add_number(object, "seconds", run->wall_seconds);
@@ -232,7 +363,9 @@ static MtfPlan *plan_of(Run *run, GError **error) {
     if (!mtf_pricer_init(&pricer, run->machine, &run->answer.mesh, error))
         return NULL;
     cJSON *search_json = search_to_json(run);
-    MtfLayout *layout = mtf_layout_from_rules(run->graph, &run->answer.mesh, run->answer.rules);
+    MtfLayout *layout =
+        run->free_wins ? g_steal_pointer(&run->free.layout)
+                       : mtf_layout_from_rules(run->graph, &run->answer.mesh, run->answer.rules);
     return mtf_planning_plan_new(g_steal_pointer(&run->graph), layout, &pricer, search_json);
 }
 
@@ -251,7 +384,7 @@ static bool write_all(const Options *options, const MtfPlan *plan, GError **erro
 }
 
 static bool finish(Run *run, GError **error) {
-    if (!run->answer.found)
+    if (!run->answer.found && run->free.layout == NULL)
         return fail_unfit(run, error);
     g_autoptr(MtfPlan) plan = plan_of(run, error);
     if (plan == NULL)
@@ -269,6 +402,7 @@ static void clear_run(Run *run) {
     if (run->meshes != NULL)
         g_array_unref(run->meshes);
     mtf_rule_answer_clear(&run->answer);
+    mtf_free_answer_clear(&run->free);
 }
 
 static void clear_options(Options *options) {
@@ -296,14 +430,14 @@ int mtf_command_search(int argc, char **argv) {
         OTHER("max-mesh-dims", G_OPTION_ARG_INT, max_axes, "Axes of a mesh, at most (2)", "1|2|3"),
         TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
         TEXT("memory", 0, memory, "Memory of a device (the machine's)", "16GiB"),
-        TEXT("layouts", 0, layouts, "Kind of layouts (rule)", "rule"),
+        TEXT("layouts", 0, layouts, "Kind of layouts (the better)", "rule|free"),
         LIST("pin", pins, "This dimension lies on that axis", "d_ff:cols"),
         LIST("forbid", forbids, "This dimension does not lie on that axis", "vocab:rows"),
         LIST("dim", dims, "Set a dimension's size", "batch=512"),
         TEXT("precision", 0, precision, "f32 or f64 (as the graph has it)", "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
         OTHER("gap", G_OPTION_ARG_DOUBLE, gap, "Stop within this share of the optimum (0)", "G"),
-        OTHER("seed", G_OPTION_ARG_INT, seed, "Of random choices; this search makes none", "N"),
+        OTHER("seed", G_OPTION_ARG_INT, seed, "Of the random choices among free layouts", "N"),
         TEXT("output", 'o', output, "Write the plan", "PLAN"),
         TEXT("report", 0, report, "Draw the plan into a folder", "DIR"),
         OTHER("json", G_OPTION_ARG_NONE, json, "Print JSON", NULL),
@@ -313,7 +447,7 @@ int mtf_command_search(int argc, char **argv) {
     Run run = { .options = &o };
     bool done =
         mtf_command_line_parse(&argc, &argv, entries, "GRAPH --devices N",
-                               "Finds the rule layout with the shortest predicted training step "
+                               "Finds the layout with the shortest predicted training step "
                                "that fits, over all meshes of N processors, and proves it. Their "
                                "axes are called all; rows and cols; or planes, rows and cols.\n\n"
                                "  meshtf-plan search g.json --devices 512 --machine tpu-v2 -o "

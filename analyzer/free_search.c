@@ -78,15 +78,29 @@ static void name_peak(Search *search, const MtfLayoutMisfit *misfit) {
     }
 }
 
+/* The arena of a layout that the problem packs into `limit`; 0 when none is found. */
+static int64_t smallest_arena(Search *search, int64_t limit) {
+    MtfLayoutProblem *problem = mtf_free_problem_get(search->problem);
+    mtf_layout_problem_set_limit(problem, limit);
+    MtfSolveOptions options = { .work = 8, .no_misfit = true };
+    g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
+    if (solution == NULL)
+        return 0;
+    g_autoptr(MtfLayout) layout = mtf_free_problem_layout(search->problem, solution->choice);
+    g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    return arena->bytes;
+}
+
 /* What remains to be said when the solver found nothing: true unless it is an error. */
 static bool note_misfit(Search *search, bool first, MtfLayoutMisfit *misfit, GError *cause,
                         GError **error) {
     bool stopped = g_error_matches(cause, MTF_ERROR, MTF_ERROR_FAILED);
     bool unfit = g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT);
     if (unfit && first && misfit->possible) {
-        search->answer->limit_enough = misfit->enough;
         search->answer->limit_bound = misfit->needed;
         name_peak(search, misfit);
+        search->answer->limit_enough = smallest_arena(search, misfit->enough);
     }
     g_free(misfit->nodes);
     if (unfit || (stopped && search->answer->layout != NULL)) {
@@ -109,6 +123,7 @@ static double seconds_left(const Search *search) {
 static MtfLayoutSolution *solve(Search *search, bool first, GError **error) {
     const MtfFreeSearchOptions *options = search->options;
     MtfSolveOptions solve_options = { .seconds = seconds_left(search),
+                                      .work = options->work,
                                       .gap = options->gap,
                                       .seed = options->seed,
                                       .threads = 2,

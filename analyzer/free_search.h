@@ -24,6 +24,7 @@ typedef struct {
         *start;         /* a layout to begin with and never to be worse than, or NULL; it fits */
     int64_t start_cost; /* the price of its program */
     double seconds;     /* wall-clock limit; 0 = none */
+    int64_t work;       /* limit of each solve in rounds, the same on every machine; 0 = none */
     double gap;         /* stop when (cost - bound) <= gap cost */
     guint64 seed;
     void *user; /* passed to both functions, which may be NULL */
@@ -39,7 +40,7 @@ typedef struct {
     int tightenings;
     char *method;
     /* When nothing fits: */
-    int64_t limit_enough; /* a limit that would do, as the problem models memory; 0 = not known */
+    int64_t limit_enough; /* the smallest arena found: a limit that would do; 0 = not known */
     int64_t limit_bound;  /* no smaller limit would */
     GPtrArray *peak;      /* names of the tensors and operations that make that peak (char *) */
 } MtfFreeAnswer;
