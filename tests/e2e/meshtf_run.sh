@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# seconds: 240
+# Training a plan with mpirun, as a user types it, and everything that can be wrong with the line.
+. tests/support/tap.sh
+
+graphs=layouts/library/graphs
+plan=$work/plan.json
+
+# Lines that meshtf-run itself printed on standard error; mpirun adds a text of its own.
+own_lines() {
+    grep -c '^meshtf-run: ' "$work/err"
+}
+
+# refuses: bad input, one sentence from one rank.
+refuses() {
+    exits 2 && [ "$(own_lines)" = 1 ]
+}
+
+meshtf-plan search "$graphs/mlp.json" --mesh 'rows:2' -o "$plan" >/dev/null 2>&1
+
+run meshtf-run --help
+claim "--help shows the options" says "--metrics=FILE"
+run mpirun -n 2 meshtf-run --version
+claim "two ranks say their version once" test "$(grep -c 'meshtf-run ' "$work/out")" = 1
+
+run meshtf-run "$plan" --dry-run
+claim "--dry-run needs no other ranks" exits 0
+claim "--dry-run says what memory a rank needs" says " a rank"
+claim "--dry-run says what is predicted" says "communication"
+
+run mpirun -n 2 meshtf-run "$plan" --steps 30 --metrics "$work/metrics.jsonl" --verify
+claim "two ranks train" exits 0
+claim "the run says its ranks and threads" says "2 ranks of this host"
+claim "memory is the predicted memory" says "equal to the byte"
+claim "traffic is the program's" says "every rank's calls and bytes equal the program's"
+claim "--verify compares with one processor" says "the same steps on one processor"
+claim "there is one line of metrics a step" test "$(wc -l <"$work/metrics.jsonl")" = 30
+claim "the last line is of the last step" grep -q '^{"step":30,"loss":[0-9.e-]*,"seconds":' "$work/metrics.jsonl"
+
+# loss N: the loss of the N-th line.
+loss() {
+    sed -n "$1s/.*\"loss\":\([^,]*\),.*/\1/p" "$work/metrics.jsonl"
+}
+claim "the loss falls to less than half" awk "BEGIN { exit !($(loss 30) < $(loss 1) / 2) }"
+
+first=$(loss 30)
+run mpirun -n 2 meshtf-run "$plan" --steps 30 --metrics "$work/metrics.jsonl"
+claim "the same run gives the same bits" test "$(loss 30)" = "$first"
+run mpirun -n 2 meshtf-run "$plan" --steps 30 --seed 1 --metrics "$work/metrics.jsonl"
+claim "another seed gives other losses" test "$(loss 30)" != "$first"
+
+run mpirun -n 3 meshtf-run "$plan"
+claim "a wrong number of ranks is refused" refuses
+claim "it says what to type" says_error "type mpirun -n 2 meshtf-run $plan"
+
+run meshtf-run "$plan"
+claim "one rank for a plan of two is refused" refuses
+
+sed 's/"meshtf_plan": 1/"meshtf_plan": 9/' "$plan" >"$work/newer.json"
+run mpirun -n 2 meshtf-run "$work/newer.json"
+claim "a plan of another version is refused" refuses
+claim "it names the version" says_error "meshtf_plan"
+
+sed 's/"program_sha256": "..../"program_sha256": "0000/' "$plan" >"$work/changed.json"
+run mpirun -n 2 meshtf-run "$work/changed.json"
+claim "a plan whose program differs is refused" refuses
+
+run mpirun -n 2 meshtf-run "$work/nothing.json"
+claim "a missing plan is refused" refuses
+run mpirun -n 2 meshtf-run
+claim "no plan at all is refused" refuses
+run mpirun -n 2 meshtf-run "$plan" --frobnicate
+claim "an unknown option is refused" refuses
+run mpirun -n 2 meshtf-run "$plan" --steps 0
+claim "no step at all is refused" refuses
+run mpirun -n 2 meshtf-run "$plan" --data LICENSE
+claim "a text for a model that reads none is refused" refuses
+
+meshtf-plan search "$graphs/transformer-small.json" --mesh 'rows:2' --dim batch=4 --dim length=16 \
+    --dim memory_length=16 -o "$work/text.json" >/dev/null 2>&1
+run mpirun -n 2 meshtf-run "$work/text.json" --steps 2
+claim "a text model without a text is refused" refuses
+claim "it says which option gives it" says_error "--data FILE"
+run mpirun -n 2 meshtf-run "$work/text.json" --data "$work/nothing.txt"
+claim "a missing text is refused" refuses
+run mpirun -n 2 meshtf-run "$work/text.json" --data LICENSE --steps 4
+claim "a text model trains on a text" exits 0
+claim "progress is not drawn where there is no terminal" is_silent
+
+sed 's/"rate": *[0-9.e-]*/"rate": 1e30/' "$graphs/mlp.json" >"$work/steep.json"
+meshtf-plan search "$work/steep.json" --mesh 'rows:2' -o "$work/steep-plan.json" >/dev/null 2>&1
+run mpirun -n 2 meshtf-run "$work/steep-plan.json"
+claim "a loss that is no number ends the run as a failure" exits 1
+claim "in one sentence" test "$(own_lines)" = 1
+claim "which names the step" says_error "the loss of step"
+
+done_testing
