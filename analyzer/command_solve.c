@@ -100,21 +100,22 @@ static bool check_options(double seconds, double gap, int threads, GError **erro
     return true;
 }
 
-static int solve_file(const char *path, MtfSolveOptions *options, bool json) {
+static int solve_file(const char *path, const MtfSolveOptions *wanted, bool json) {
+    MtfSolveOptions options = *wanted;
     GError *error = NULL;
     gint64 begin = g_get_monotonic_time();
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_load(path, &error);
     if (problem == NULL)
         return mtf_command_line_fail(g_get_prgname(), error);
     double reading = (double)(g_get_monotonic_time() - begin) / 1e6;
-    if (options->seconds > 0)
-        options->seconds = fmax(0.01, options->seconds - reading);
+    if (options.seconds > 0)
+        options.seconds = fmax(0.01, options.seconds - reading);
     Progress progress = { 0 };
-    options->user = &progress;
-    options->cancel = is_interrupted;
-    options->progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    options.user = &progress;
+    options.cancel = is_interrupted;
+    options.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
     signal(SIGINT, on_interrupt);
-    g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, options, NULL, &error);
+    g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, &error);
     signal(SIGINT, SIG_DFL);
     if (progress.drawn)
         fputs("\r\033[K", stderr);

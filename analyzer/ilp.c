@@ -43,8 +43,10 @@ typedef struct Run {
     const MtfIlpOptions *options;
     glp_prob *problem;
     double scale;
-    int eager_rows;   /* rows that GLPK had from the start; later ones are lazy */
-    double *point;    /* values of a relaxation, for lazy rows */
+    int eager_rows; /* rows that GLPK had from the start; later ones are lazy */
+    double *point;  /* values of a relaxation, for lazy rows */
+    int *columns;   /* the row being handed over */
+    double *coefficients;
     gint64 stop_time; /* monotonic microseconds */
     bool offered, failed, cancelled;
     jmp_buf escape;
@@ -173,12 +175,13 @@ static void load_variables(Run *run) {
     }
 }
 
-/* Hands row `index` to GLPK, divided by its largest coefficient. */
+/* Hands row `index` to GLPK, divided by its largest coefficient. The two lists belong to the run:
+ * GLPK may jump out of here. */
 static void load_row(Run *run, glp_prob *problem, int index) {
     const Row *row = row_at(run->ilp, index);
     const Term *terms = terms_of(run->ilp, row);
-    g_autofree int *columns = g_new(int, row->count + 1);
-    g_autofree double *coefficients = g_new(double, row->count + 1);
+    int *columns = run->columns = g_renew(int, run->columns, row->count + 1);
+    double *coefficients = run->coefficients = g_renew(double, run->coefficients, row->count + 1);
     double largest = 0;
     for (int k = 0; k < row->count; k++)
         largest = fmax(largest, fabs(terms[k].coefficient));
@@ -423,6 +426,8 @@ bool mtf_ilp_solve(MtfIlp *ilp, const MtfIlpOptions *options, GError **error) {
     ilp->objective = INFINITY;
     ilp->bound = -INFINITY;
     solve_guarded(&run);
+    g_free(run.columns);
+    g_free(run.coefficients);
     return !run.failed || mtf_failure(error,
                                       "GLPK failed on an integer program of %d variables "
                                       "and %d rows",

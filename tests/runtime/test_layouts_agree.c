@@ -19,7 +19,6 @@
 typedef struct {
     MtfGraph *graph;
     MtfMesh mesh;
-    MtfMachine *machine;
     MtfPricer pricer;
     MtfFreeProblem *problem;
     MtfReference *reference;
