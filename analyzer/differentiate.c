@@ -115,10 +115,11 @@ static void complete_variables(Differentiation *d, const MtfConsumers *consumers
     }
 }
 
+/* Completing a gradient may append operations, which moves those that are there. */
 static void visit(Differentiation *d, int index) {
-    const MtfOperation *operation = mtf_graph_operation(d->b.graph, index);
-    int y = operation->outputs[0];
+    int y = mtf_graph_operation(d->b.graph, index)->outputs[0];
     complete(d, y);
+    const MtfOperation *operation = mtf_graph_operation(d->b.graph, index);
     if (d->gradients[y] >= 0 && any_input_wanted(d, operation))
         apply_rule(d, operation, d->gradients[y]);
 }

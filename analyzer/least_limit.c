@@ -77,7 +77,7 @@ static bool try_limit(MtfLayoutProblem *problem, int64_t limit, const MtfSolveOp
     if (solution != NULL)
         note_choice(problem, solution->choice, misfit);
     else if (g_error_matches(error, MTF_ERROR, MTF_ERROR_FIT))
-        misfit->needed = limit + 1;
+        misfit->needed = limit < MTF_NO_LIMIT ? limit + 1 : limit;
     else
         return false;
     return true;
