@@ -101,13 +101,9 @@ static bool same_slice(const MtfOperand *a, const MtfOperand *b) {
            memcmp(a->size, b->size, sizeof a->size) == 0;
 }
 
-/* The input whose memory output `j` takes, or -1. */
-static int input_below(const Run *run, const MtfOperand *inputs, const MtfOperand *output, int j) {
+/* The input whose memory output 0 takes, or -1. */
+static int input_below(const Run *run, const MtfOperand *inputs, const MtfOperand *output) {
     const MtfOperationRow *row = mtf_operation_row(run->operation->kind);
-    if (!run->slicing->in_place)
-        return -1;
-    if (j > 0)
-        return row->outputs_like[j % MTF_MAX_OUTPUTS];
     for (int k = 0; k < run->operation->n_inputs; k++) {
         bool renames = run->operation->kind == MTF_OP_RENAME && k == 0;
         if ((row->in_place >> MIN(k, 31) & 1) && (renames || same_slice(&inputs[k], output)))
@@ -143,7 +139,9 @@ static void make_operands(const Run *run, double *const *values, MtfOperand *inp
     }
     for (int j = 0; j < run->operation->n_outputs; j++) {
         outputs[j] = slice_of(run, run->operation->outputs[j], false);
-        int below = input_below(run, inputs, &outputs[j], j);
+        int below = !run->slicing->in_place ? -1
+                    : j == 0                ? input_below(run, inputs, &outputs[0])
+                             : mtf_operation_row(run->operation->kind)->outputs_like[j];
         owned[j] = below < 0;
         outputs[j].data = owned[j] ? guarded_new(bytes_of(&outputs[j])) : inputs[below].data;
         for (int64_t i = 0; owned[j] && i < elements(&outputs[j]); i++)
