@@ -221,8 +221,7 @@ static void read_values(const Program *program, int *values) {
                 values[v] = p;
 }
 
-static bool run_program(Program *program, int *values, double *bound, MtfIlpStatus *status,
-                        GError **error) {
+static bool run_program(Program *program, int *values, MtfCoreIlpAnswer *answer, GError **error) {
     MtfIlpOptions options = *program->options;
     options.user = program;
     options.cancel = ask_cancel;
@@ -230,18 +229,18 @@ static bool run_program(Program *program, int *values, double *bound, MtfIlpStat
     options.separate = program->core->rows > 0 ? separate_memory : NULL;
     if (!mtf_ilp_solve(program->ilp, &options, error))
         return false;
-    *status = mtf_ilp_status(program->ilp);
-    *bound = mtf_ilp_bound(program->ilp) * program->unit + (double)program->core->constant;
-    if (*status != MTF_ILP_OPTIMAL && *status != MTF_ILP_FEASIBLE)
+    answer->status = mtf_ilp_status(program->ilp);
+    answer->bound = mtf_ilp_bound(program->ilp) * program->unit + (double)program->core->constant;
+    if (answer->status != MTF_ILP_OPTIMAL && answer->status != MTF_ILP_FEASIBLE)
         return true;
     read_values(program, values);
     if (!mtf_core_allows(program->core, values))
-        *status = MTF_ILP_STOPPED; /* within GLPK's tolerance, not within the limit */
+        answer->status = MTF_ILP_STOPPED; /* within GLPK's tolerance, not within the limit */
     return true;
 }
 
 bool mtf_core_ilp_solve(const MtfCore *core, const MtfIlpOptions *options, const int *start,
-                        int *values, double *bound, MtfIlpStatus *status, GError **error) {
+                        int *values, MtfCoreIlpAnswer *answer, GError **error) {
     g_autoptr(MtfIlp) ilp = mtf_ilp_new();
     g_autofree int *first = g_new0(int, core->node_count + 1);
     Program program = { core, ilp, options, first, fmax(1, largest_cost(core) / LARGEST_COST) };
@@ -249,5 +248,5 @@ bool mtf_core_ilp_solve(const MtfCore *core, const MtfIlpOptions *options, const
     add_edges(&program);
     if (start != NULL)
         set_start(&program, start);
-    return run_program(&program, values, bound, status, error);
+    return run_program(&program, values, answer, error);
 }

@@ -7,12 +7,16 @@
 #include "analyzer/ilp.h"
 #include "analyzer/layout_core.h"
 
+typedef struct MtfCoreIlpAnswer {
+    MtfIlpStatus status;
+    double bound; /* in core costs */
+} MtfCoreIlpAnswer;
+
 /* Fills `values` (indexed as in the core) when the status is OPTIMAL or FEASIBLE, after which they
- * are legal; sets `*bound` to a lower bound in core costs. `start` (or NULL) holds legal values.
- * The options' user functions are passed on, but for `separate`, which is set here. False with an
- * error when GLPK fails. */
+ * are legal. `start` (or NULL) holds legal values. The options' user functions are passed on, but
+ * for `separate`, which is set here. False with an error when GLPK fails. */
 bool mtf_core_ilp_solve(const MtfCore *core, const MtfIlpOptions *options, const int *start,
-                        int *values, double *bound, MtfIlpStatus *status, GError **error);
+                        int *values, MtfCoreIlpAnswer *answer, GError **error);
 
 /* The number of variables that the program would have. */
 int64_t mtf_core_ilp_size(const MtfCore *core);

@@ -12,6 +12,8 @@
 #define LEAST_STEP 1e-9 /* likewise */
 #define MEMORY 0.4      /* weight of the newest choice in a row's average use */
 #define NOTICEABLE 1e-6
+#define CROWDED 6 /* steps in a row with new prices after which more are given at once */
+#define MAX_STRETCHES 1024
 
 typedef struct Row {
     bool active;
@@ -31,6 +33,8 @@ struct MtfDual {
     double bound, noticed;
     double scale; /* the size of costs */
     int steps, noticed_step;
+    int stretches;   /* of rows, each of which may get one new price a step */
+    int fresh_steps; /* in a row that gave new prices */
 };
 
 static double room_of(const MtfDual *dual, int r) {
@@ -57,6 +61,7 @@ MtfDual *mtf_dual_new(MtfCore *core) {
     dual->core = core;
     dual->messages = mtf_messages_new(core);
     dual->bound = dual->noticed = -INFINITY;
+    dual->stretches = 1;
     make_arrays(dual);
     return dual;
 }
@@ -96,19 +101,38 @@ static double excess_of(const MtfDual *dual, int r) {
     return ((double)dual->use[r] - (double)dual->core->room[r]) / room_of(dual, r);
 }
 
-/* Gives the fullest overfull row a price, if it has none yet. */
-static void activate_worst(MtfDual *dual) {
+/* The row of a stretch that is overfull most, or -1. */
+static int worst_of(const MtfDual *dual, int first, int last) {
     int worst = -1;
     double most = 0;
-    for (int r = 0; r < dual->core->rows; r++) {
+    for (int r = first; r < last; r++) {
         if (dual->use[r] <= dual->core->room[r] || excess_of(dual, r) <= most)
             continue;
         most = excess_of(dual, r);
         worst = r;
     }
-    if (worst < 0 || dual->rows[worst].active)
+    return worst;
+}
+
+/* Gives the fullest overfull row of each stretch a price, if it has none yet. Most problems need
+ * prices in a few rows only, so there is one stretch as long as that is enough. */
+static void activate_rows(MtfDual *dual) {
+    bool fresh = false;
+    int width = dual->core->rows / dual->stretches + 1;
+    for (int first = 0; first < dual->core->rows; first += width) {
+        int worst = worst_of(dual, first, MIN(first + width, dual->core->rows));
+        if (worst < 0 || dual->rows[worst].active)
+            continue;
+        dual->rows[worst] = (Row){ .active = true,
+                                   .step = FIRST_STEP * dual->scale,
+                                   .excess = excess_of(dual, worst) };
+        fresh = true;
+    }
+    dual->fresh_steps = fresh ? dual->fresh_steps + 1 : 0;
+    if (dual->fresh_steps < CROWDED || dual->stretches >= MAX_STRETCHES)
         return;
-    dual->rows[worst] = (Row){ .active = true, .step = FIRST_STEP * dual->scale, .excess = most };
+    dual->stretches *= 2;
+    dual->fresh_steps = 0;
 }
 
 static void move_price(MtfDual *dual, int r) {
@@ -129,7 +153,7 @@ bool mtf_dual_step(MtfDual *dual, int *values) {
     note_bound(dual, mtf_messages_pass(dual->messages));
     bool possible = mtf_messages_decode(dual->messages, values);
     mtf_core_use(dual->core, values, dual->use);
-    activate_worst(dual);
+    activate_rows(dual);
     bool moved = false;
     for (int r = 0; r < dual->core->rows; r++) {
         if (!dual->rows[r].active)

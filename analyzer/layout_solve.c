@@ -3,7 +3,9 @@
 
 #include "analyzer/core_ilp.h"
 #include "analyzer/dual_ascent.h"
+#include "analyzer/forest_move.h"
 #include "analyzer/least_limit.h"
+#include "analyzer/local_search.h"
 #include "analyzer/reductions.h"
 #include "layouts/error.h"
 
@@ -16,6 +18,8 @@
 #define ILP_SIZE 40000    /* variables the integer program may have */
 #define ILP_SECONDS 20.0  /* one try at it, when the time is limited */
 #define MISFIT_SECONDS 20 /* spent on the smallest limit, at most */
+#define FORESTS 2         /* forest moves before a local search */
+#define MOST_PRICE 1.2    /* their prices are the bound's times up to this */
 
 typedef struct Solver {
     const MtfLayoutProblem *problem;
@@ -36,6 +40,13 @@ typedef struct Solver {
     int unshrunk;    /* steps since the last shrinking */
     double last_gap; /* at the last shrinking */
     bool ilp_tried;
+    MtfLocalSearch *local; /* of the core as it is; NULL after a shrinking */
+    int *job;              /* values that the local search works on beside the bound */
+    bool decoded;          /* the last decoded values are possible edge by edge */
+    bool job_ready;        /* the job holds decoded values */
+    bool job_legal;        /* its result is legal */
+    double *job_price;
+    guint64 jobs; /* done so far */
 } Solver;
 
 static bool is_over(void *user) {
@@ -98,6 +109,8 @@ static bool core_is_done(const Solver *solver) {
 
 static void shrink(Solver *solver) {
     double cutoff = solver->choice != NULL ? (double)solver->cutoff : INFINITY;
+    g_clear_pointer(&solver->local, mtf_local_search_free);
+    solver->job_ready = false;
     mtf_dual_shrink(solver->dual, cutoff, is_over, solver);
     solver->unshrunk = 0;
     solver->fresh = false;
@@ -126,33 +139,87 @@ static void try_integer_program(Solver *solver) {
     MtfIlpOptions options = {
         .seconds = limited ? seconds : 0, .gap = 0, .user = solver, .cancel = is_over
     };
-    MtfIlpStatus status = MTF_ILP_STOPPED;
-    double bound = -INFINITY;
+    MtfCoreIlpAnswer found = { MTF_ILP_STOPPED, -INFINITY };
     solver->ilp_tried = true;
-    if (!mtf_core_ilp_solve(solver->core, &options, NULL, solver->values, &bound, &status, NULL))
+    if (!mtf_core_ilp_solve(solver->core, &options, NULL, solver->values, &found, NULL))
         return;
-    if (status == MTF_ILP_OPTIMAL || status == MTF_ILP_FEASIBLE)
+    if (found.status == MTF_ILP_OPTIMAL || found.status == MTF_ILP_FEASIBLE)
         offer_values(solver, solver->values);
-    if (status == MTF_ILP_OPTIMAL || status == MTF_ILP_INFEASIBLE)
-        solver->proven = true;
-    if (solver->proven || bound > solver->bound)
+    solver->proven = found.status == MTF_ILP_OPTIMAL || found.status == MTF_ILP_INFEASIBLE;
+    if (solver->proven)
         solver->method = "integer program";
-    if (!solver->proven && bound > -INFINITY)
-        raise_bound(solver, bound, "integer program");
+    else
+        raise_bound(solver, found.bound, "integer program");
 }
 
-/* One round: some steps of the bound, then whatever they made worth while. */
-static void run_round(Solver *solver) {
+/* ---- the local search beside the bound ----
+ *
+ * While the bound makes its steps, a job improves the values decoded in the round before. Its
+ * input is fixed before the round begins and its result is looked at after the round ends, so one
+ * thread or two give the same answer. */
+
+static void prepare_job(Solver *solver) {
+    if (solver->local == NULL)
+        solver->local = mtf_local_search_new(solver->core, solver->options->seed + solver->jobs);
+    memcpy(solver->job_price, mtf_dual_prices(solver->dual),
+           (gsize)solver->core->rows * sizeof *solver->job_price);
+}
+
+static gpointer run_job(gpointer data) {
+    Solver *solver = data;
+    guint64 seed = solver->options->seed * 1000003 + solver->jobs++;
+    g_autoptr(GRand) rand = g_rand_new_with_seed((guint32)(seed ^ (seed >> 32)));
+    double factor = g_rand_double_range(rand, 1, MOST_PRICE);
+    for (int r = 0; r < solver->core->rows; r++)
+        solver->job_price[r] *= factor;
+    for (int i = 0; i < FORESTS && solver->jobs % 2 == 0; i++)
+        mtf_forest_move(solver->core, rand, solver->job_price, solver->job);
+    solver->job_legal = mtf_local_search_improve(solver->local, solver->job);
+    return NULL;
+}
+
+static void step_bound(Solver *solver) {
     for (int i = 0; i < ROUND_STEPS && !is_over(solver); i++) {
-        if (mtf_dual_step(solver->dual, solver->values))
+        solver->decoded = mtf_dual_step(solver->dual, solver->values);
+        if (solver->decoded)
             offer_values(solver, solver->values);
         solver->unshrunk++;
     }
     raise_bound(solver, mtf_dual_bound(solver->dual), "message passing");
+}
+
+/* The steps of the bound, and beside them the job when there is one. */
+static void step_both(Solver *solver) {
+    if (!solver->job_ready) {
+        step_bound(solver);
+        return;
+    }
+    prepare_job(solver);
+    GThread *thread =
+        solver->options->threads > 1 ? g_thread_new("local-search", run_job, solver) : NULL;
+    step_bound(solver);
+    if (thread != NULL)
+        g_thread_join(thread);
+    else
+        run_job(solver);
+    if (solver->job_legal)
+        offer_values(solver, solver->job);
+}
+
+/* Hands the values decoded last to the next round's job. */
+static void queue_job(Solver *solver) {
+    memcpy(solver->job, solver->values, (gsize)solver->core->node_count * sizeof *solver->job);
+    solver->job_ready = true;
+}
+
+/* One round: some steps of the bound, then whatever they made worth while. */
+static void run_round(Solver *solver) {
+    step_both(solver);
     if (solver->bound > (double)solver->cutoff || solver->bound > (double)solver->worst) {
         solver->proven = true;
         return;
     }
+    queue_job(solver);
     bool stuck = mtf_dual_stall(solver->dual) > STALL_STEPS;
     if (should_shrink(solver))
         shrink(solver);
@@ -222,6 +289,8 @@ static void begin(Solver *solver) {
     solver->core = mtf_core_new(solver->problem);
     solver->values = g_new0(int, count);
     solver->trial = g_new0(int, count);
+    solver->job = g_new0(int, count);
+    solver->job_price = g_new0(double, solver->core->rows + 1);
     solver->cutoff = MTF_CORE_IMPOSSIBLE - 1;
     solver->bound = -INFINITY;
     solver->last_gap = INFINITY;
@@ -232,6 +301,9 @@ static void begin(Solver *solver) {
 }
 
 static void finish(Solver *solver) {
+    mtf_local_search_free(solver->local);
+    g_free(solver->job);
+    g_free(solver->job_price);
     mtf_dual_free(solver->dual);
     mtf_core_free(solver->core);
     g_free(solver->values);

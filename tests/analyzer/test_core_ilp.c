@@ -19,16 +19,15 @@ static void the_program_finds_the_optimum(void **state) {
         int choice[MAX_NODES], values[MAX_NODES] = { 0 };
         bool fits = mtf_test_exhaustive_search(problem, &optimum, choice);
         MtfIlpOptions options = { 0 };
-        MtfIlpStatus status;
-        double bound;
+        MtfCoreIlpAnswer answer;
         const int *start = fits && round % 2 == 0 ? choice : NULL;
-        assert_true(mtf_core_ilp_solve(core, &options, start, values, &bound, &status, NULL));
-        assert_int_equal(status, fits ? MTF_ILP_OPTIMAL : MTF_ILP_INFEASIBLE);
+        assert_true(mtf_core_ilp_solve(core, &options, start, values, &answer, NULL));
+        assert_int_equal(answer.status, fits ? MTF_ILP_OPTIMAL : MTF_ILP_INFEASIBLE);
         if (!fits)
             continue;
         assert_true(mtf_core_allows(core, values));
         assert_true(mtf_core_cost(core, values) == optimum);
-        assert_true(fabs(bound - (double)optimum) < 1e-6);
+        assert_true(fabs(answer.bound - (double)optimum) < 1e-6);
     }
 }
 

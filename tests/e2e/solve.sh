@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# meshtf-plan solve: a layout problem in a file, the list of strategies out.
+. tests/support/tap.sh
+
+cat >"$work/two.json" <<'END'
+{"problem": {"name": "two",
+  "nodes": {"intervals": [[0, 4], [2, 6]], "costs": [[1, 5], [1, 4]], "usages": [[8, 3], [8, 2]]},
+  "edges": {"nodes": [[0, 1]], "costs": [[0, 0, 0, 9]]}, "usage_limit": 11}}
+END
+last_line_is() {
+    [ "$(tail -n 1 "$work/out")" = "$1" ]
+}
+
+# 1 + 1 = 2 needs 16; (1, 0) = 6 needs 11; (0, 1) = 5 needs 10.
+run meshtf-plan solve "$work/two.json"
+claim "a small problem is solved" exits 0
+claim "the last line is the list" last_line_is "[0, 1]"
+claim "the proof is named" says "optimal"
+claim "nothing is said on standard error" is_silent
+
+gzip -k "$work/two.json"
+run meshtf-plan solve "$work/two.json.gz" --json
+claim "gzip and --json" exits 0
+claim "--json prints the solution" says '"solution":[0,1],"cost":5,"lower_bound":5,"gap":0'
+
+sed 's/"usage_limit": 11/"usage_limit": 4/' "$work/two.json" >"$work/tight.json"
+run meshtf-plan solve "$work/tight.json"
+claim "a limit that nothing fits exits with 3" exits 3
+claim "it is one sentence" one_sentence
+claim "it says what would do, and that it is proven" says_error \
+    "at least 5 is needed (proven), and the smallest limit found that would do is 5"
+claim "it says where and by what" says_error "at time 2 by nodes 0, 1"
+
+sed 's/, "usage_limit": 11//' "$work/two.json" >"$work/free.json"
+run meshtf-plan solve "$work/free.json"
+claim "without a limit the cheapest is chosen" last_line_is "[0, 0]"
+
+echo '{"problem": {}}' >"$work/bad.json"
+run meshtf-plan solve "$work/bad.json"
+claim "a broken file is bad input" bad_input
+run meshtf-plan solve "$work/absent.json"
+claim "an absent file is bad input" bad_input
+run meshtf-plan solve "$work/two.json" --seconds=-1
+claim "a negative time is bad input" bad_input
+run meshtf-plan solve "$work/two.json" --threads 5
+claim "five threads are bad input" bad_input
+
+# 60 nodes, all pairs joined at random: a first choice at once, a proof not for hours.
+awk 'BEGIN {
+    srand(1); n = 60; k = 8
+    printf "{\"problem\": {\"nodes\": {\"intervals\": ["
+    for (v = 0; v < n; v++) printf "%s[0,0]", (v ? "," : "")
+    printf "], \"costs\": ["
+    for (v = 0; v < n; v++) printf "%s[0,0,0,0,0,0,0,0]", (v ? "," : "")
+    printf "], \"usages\": ["
+    for (v = 0; v < n; v++) printf "%s[0,0,0,0,0,0,0,0]", (v ? "," : "")
+    printf "]}, \"edges\": {\"nodes\": ["
+    for (v = 1; v < n; v++) for (u = 0; u < v; u++) printf "%s[%d,%d]", (u + v > 1 ? "," : ""), u, v
+    printf "], \"costs\": ["
+    for (v = 1; v < n; v++) for (u = 0; u < v; u++) {
+        printf "%s[", (u + v > 1 ? "," : "")
+        for (i = 0; i < k * k; i++) printf "%s%d", (i ? "," : ""), rand() * 1000000
+        printf "]"
+    }
+    print "]}}}"
+}' >"$work/hard.json"
+timeout --signal=INT 8 meshtf-plan solve "$work/hard.json" --json >"$work/out" 2>"$work/err" </dev/null
+claim "an interrupt keeps the best choice and prints it" says '"solution":['
+claim "with a bound" says '"lower_bound":'
+
+done_testing
