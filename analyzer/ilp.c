@@ -48,8 +48,6 @@ typedef struct Run {
     int *columns;   /* the row being handed over */
     double *coefficients;
     gint64 stop_time; /* monotonic microseconds */
-    int *columns;     /* of the row on its way; here, where a jump does not lose them */
-    double *coefficients;
     bool offered, failed, cancelled;
     jmp_buf escape;
 } Run;
