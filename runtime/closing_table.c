@@ -96,6 +96,30 @@ static void append_memory(GString *text, const MtfSession *session) {
                                                                   : "NOT equal");
 }
 
+/* The mean loss of the last tenth of the steps: single steps are noisy. */
+static double closing_loss(const MtfSession *session, int64_t *count) {
+    int64_t steps = session->options->steps;
+    *count = MAX(1, steps / 10);
+    double sum = 0;
+    for (int64_t i = steps - *count; i < steps; i++)
+        sum += session->records[i].loss;
+    return sum / (double)*count;
+}
+
+/* How far the loss came; for a text, beside what knows only how often each token occurs. */
+static void append_loss(GString *text, const MtfSession *session) {
+    int64_t count;
+    double loss = closing_loss(session, &count);
+    double entropy = mtf_data_entropy(session->data);
+    g_string_append_printf(text, "\n  loss %.4f at first, %.4f in the last %" PRId64 " step%s\n",
+                           session->records[0].loss, loss, count, count == 1 ? "" : "s");
+    if (!isnan(entropy))
+        g_string_append_printf(text,
+                               "  guessing by frequency alone (order-0 entropy of the text) loses "
+                               "%.4f, knowing nothing ln 256 = %.4f\n",
+                               entropy, log(256));
+}
+
 static void append_collective(GString *text, const MtfSession *session,
                               const MtfTrafficEntry *counted) {
     double steps = (double)session->options->steps;
@@ -147,5 +171,6 @@ char *mtf_closing_table(const MtfSession *session) {
     append_times(text, session);
     append_memory(text, session);
     append_traffic(text, session);
+    append_loss(text, session);
     return g_string_free(text, FALSE);
 }

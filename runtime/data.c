@@ -7,6 +7,7 @@
 #include "runtime/slice.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 struct MtfData {
     const MtfGraph *graph;
@@ -194,6 +195,10 @@ void mtf_data_close(MtfData *data) {
     mtf_text_close(data->text);
     mtf_teacher_free(data->teacher);
     g_free(data);
+}
+
+double mtf_data_entropy(const MtfData *data) {
+    return data->text != NULL ? mtf_text_entropy(data->text) : NAN;
 }
 
 int64_t mtf_data_items(const MtfData *data) {

@@ -42,6 +42,9 @@ bool mtf_data_fill_inputs(MtfData *data, const MtfWorker *worker, int64_t step, 
 int64_t mtf_data_items(const MtfData *data);
 const char *mtf_data_item_name(const MtfData *data);
 
+/* The order-0 entropy of a text in nats a token; NAN for other data. */
+double mtf_data_entropy(const MtfData *data);
+
 /* The size of what an int32 tensor chooses from in lookups and labels (a vocabulary), the smallest
  * over its readers; INT64_MAX when nothing bounds it. */
 int64_t mtf_data_id_bound(const MtfGraph *graph, int tensor);

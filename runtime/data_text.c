@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define STREAM "data/window"
+#define ENTROPY_BYTES (INT64_C(64) << 20)
 
 struct MtfText {
     char *path;
@@ -112,6 +114,24 @@ static int64_t draw_offset(const MtfText *text, uint64_t seed, int64_t step, int
 bool mtf_text_load(MtfText *text, uint64_t seed, int64_t step, int64_t example, GError **error) {
     int64_t offset = draw_offset(text, seed, step, example);
     return read_at(text, offset, text->bytes, text->window + 1, error);
+}
+
+double mtf_text_entropy(const MtfText *text) {
+    uint8_t block[1 << 14];
+    int64_t counts[256] = { 0 };
+    int64_t total = MIN(text->train_bytes, ENTROPY_BYTES);
+    for (int64_t at = 0; at < total; at += (int64_t)sizeof block) {
+        int64_t count = MIN(total - at, (int64_t)sizeof block);
+        if (!read_at(text, at, block, count, NULL))
+            return NAN;
+        for (int64_t i = 0; i < count; i++)
+            counts[block[i]]++;
+    }
+    double entropy = 0;
+    for (int b = 0; b < 256; b++)
+        if (counts[b] > 0)
+            entropy -= (double)counts[b] * log((double)counts[b] / (double)total);
+    return entropy / (double)total;
 }
 
 int mtf_text_byte(const MtfText *text, int64_t place) {

@@ -21,6 +21,10 @@ void mtf_text_close(MtfText *text);
 /* Reads the window of an example. Fails when the file has become unreadable or shorter. */
 bool mtf_text_load(MtfText *text, uint64_t seed, int64_t step, int64_t example, GError **error);
 
+/* What guessing bytes by their frequency alone would lose, in nats a byte: the order-0 entropy of
+ * the training part (of its first 64 MiB). NAN when the file has become unreadable. */
+double mtf_text_entropy(const MtfText *text);
+
 /* Byte `place` (0 … window) of the window loaded last. */
 int mtf_text_byte(const MtfText *text, int64_t place);
 

@@ -3,6 +3,7 @@
 
 #include "layouts/error.h"
 #include "runtime/data.h"
+#include "runtime/data_text.h"
 
 #include <math.h>
 #include <string.h>
@@ -263,9 +264,24 @@ static void a_text_that_shrinks_while_it_is_read_is_a_failure(void **state) {
     remove_text(path);
 }
 
+/* The training part is the first 90 of 100 bytes: 30 of each of three values, ln 3 nats a byte. */
+static void the_entropy_of_a_text_is_that_of_its_training_part(void **state) {
+    (void)state;
+    char bytes[100];
+    for (int i = 0; i < 100; i++)
+        bytes[i] = (char)(i < 90 ? i % 3 : 7);
+    char *path = write_text(bytes, sizeof bytes);
+    MtfText *text = mtf_text_open(path, 8, 256, NULL);
+    assert_non_null(text);
+    assert_true(fabs(mtf_text_entropy(text) - log(3)) < 1e-12);
+    mtf_text_close(text);
+    remove_text(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_are_runs_of_the_training_part_and_next_tokens_one_byte_on),
+        cmocka_unit_test(the_entropy_of_a_text_is_that_of_its_training_part),
         cmocka_unit_test(examples_differ_by_place_step_and_seed),
         cmocka_unit_test(a_slice_holds_what_the_whole_holds_there),
         cmocka_unit_test(the_mask_is_all_ones),
