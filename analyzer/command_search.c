@@ -23,7 +23,7 @@
 #define FREE_WORK 60
 
 typedef struct {
-    char *mesh, *machine, *memory, *layouts, *precision, *output, *report;
+    char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump;
     char **dims, **pins, **forbids;
     int devices, max_axes, seed;
     double seconds, gap;
@@ -190,6 +190,9 @@ static bool search_free(Run *run, GError **error) {
         .cancel = is_interrupted,
         .progress = show_bound,
     };
+    if (options->dump != NULL &&
+        !mtf_free_search_dump(run->graph, &rules->mesh, &search_options, options->dump, error))
+        return false;
     bool done = mtf_free_search(run->graph, &rules->mesh, &search_options, &run->free, error);
     if (isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
@@ -273,6 +276,8 @@ static cJSON *free_search_to_json(const Run *run) {
         mtf_json_add_integer(object, "rule_cost", run->rule_cost);
     mtf_json_add_integer(object, "meshes", run->answer.meshes);
     mtf_json_add_integer(object, "tightenings", answer->tightenings);
+    if (answer->why != NULL)
+        cJSON_AddItemToObject(object, "why", cJSON_Duplicate(answer->why, true));
     mtf_json_add_integer(object, "memory_limit", run->memory_limit);
     return object;
 }
@@ -407,7 +412,7 @@ static void clear_run(Run *run) {
 
 static void clear_options(Options *options) {
     char *owned[] = { options->mesh,      options->machine, options->memory, options->layouts,
-                      options->precision, options->output,  options->report };
+                      options->precision, options->output,  options->report, options->dump };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -439,6 +444,7 @@ int mtf_command_search(int argc, char **argv) {
         OTHER("gap", G_OPTION_ARG_DOUBLE, gap, "Stop within this share of the optimum (0)", "G"),
         OTHER("seed", G_OPTION_ARG_INT, seed, "Of the random choices among free layouts", "N"),
         TEXT("output", 'o', output, "Write the plan", "PLAN"),
+        TEXT("dump-problem", 0, dump, "Write the layout problem of free layouts (IOPDDL)", "FILE"),
         TEXT("report", 0, report, "Draw the plan into a folder", "DIR"),
         OTHER("json", G_OPTION_ARG_NONE, json, "Print JSON", NULL),
         G_OPTION_ENTRY_NULL,

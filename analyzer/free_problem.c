@@ -555,6 +555,22 @@ int mtf_free_problem_node_tensor(const MtfFreeProblem *problem, int node) {
     return g_array_index(problem->node_tensors, int, node);
 }
 
+const char *mtf_free_problem_node_name(const MtfFreeProblem *problem, int node) {
+    int operation = mtf_free_problem_node_operation(problem, node);
+    return operation >= 0
+               ? mtf_graph_operation(problem->graph, operation)->name
+               : mtf_graph_tensor(problem->graph, mtf_free_problem_node_tensor(problem, node))
+                     ->name;
+}
+
+int mtf_free_problem_find_node(const MtfFreeProblem *problem, const char *name) {
+    int operation = mtf_graph_find_operation(problem->graph, name);
+    if (operation >= 0)
+        return operation;
+    int tensor = mtf_graph_find_tensor(problem->graph, name);
+    return tensor >= 0 ? problem->tensor_node[tensor] : -1;
+}
+
 char *mtf_free_problem_strategy_format(const MtfFreeProblem *problem, int node, int strategy) {
     const MtfMesh *mesh = problem->mesh;
     int operation = mtf_free_problem_node_operation(problem, node);

@@ -51,6 +51,12 @@ bool mtf_free_problem_choice(const MtfFreeProblem *problem, const MtfLayout *lay
 int mtf_free_problem_node_operation(const MtfFreeProblem *problem, int node);
 int mtf_free_problem_node_tensor(const MtfFreeProblem *problem, int node);
 
+/* The name of the operation or tensor that a node stands for; owned by the graph. */
+const char *mtf_free_problem_node_name(const MtfFreeProblem *problem, int node);
+
+/* The node of an operation or else of a tensor of that name; -1 when there is none. */
+int mtf_free_problem_find_node(const MtfFreeProblem *problem, const char *name);
+
 /* A node's strategy as text, "rows=batch cols=copies"; free with g_free. */
 char *mtf_free_problem_strategy_format(const MtfFreeProblem *problem, int node, int strategy);
 

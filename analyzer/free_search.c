@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/free_search.h"
 
-#include "analyzer/free_problem.h"
+#include "analyzer/alternatives.h"
+#include "analyzer/layout_problem_json.h"
 #include "analyzer/layout_solve.h"
 #include "cost/arena.h"
 #include "layouts/error.h"
 
-/* Peak tensors named when nothing fits. */
+/* Peak tensors named when nothing fits, and decisions explained in a plan. */
 #define MAX_NAMED 12
+#define MAX_EXPLAINED 12
 
 typedef struct {
     const MtfGraph *graph;
@@ -57,11 +59,15 @@ static int64_t take_choice(Search *search, const MtfLayoutSolution *solution) {
     int64_t cost = mtf_price_program(search->pricer, program);
     int64_t missing = MAX(0, arena->bytes - search->options->memory_limit);
     bool better = search->answer->layout == NULL || cost < search->answer->cost;
-    if (missing == 0 && better)
-        set_answer(search, layout, cost, arena->bytes, solution->method);
-    else
+    if (missing > 0 || !better) {
         mtf_layout_free(layout);
-    return missing;
+        return missing;
+    }
+    set_answer(search, layout, cost, arena->bytes, solution->method);
+    cJSON_Delete(search->answer->why);
+    search->answer->why =
+        mtf_alternatives_that_matter(search->problem, solution->choice, MAX_EXPLAINED);
+    return 0;
 }
 
 /* ---- Nothing fits -------------------------------------------------------------------------- */
@@ -69,11 +75,7 @@ static int64_t take_choice(Search *search, const MtfLayoutSolution *solution) {
 static void name_peak(Search *search, const MtfLayoutMisfit *misfit) {
     search->answer->peak = g_ptr_array_new_with_free_func(g_free);
     for (int i = 0; i < misfit->node_count && i < MAX_NAMED; i++) {
-        int node = misfit->nodes[i];
-        int operation = mtf_free_problem_node_operation(search->problem, node);
-        int tensor = mtf_free_problem_node_tensor(search->problem, node);
-        const char *name = operation >= 0 ? mtf_graph_operation(search->graph, operation)->name
-                                          : mtf_graph_tensor(search->graph, tensor)->name;
+        const char *name = mtf_free_problem_node_name(search->problem, misfit->nodes[i]);
         g_ptr_array_add(search->answer->peak, g_strdup(name));
     }
 }
@@ -196,7 +198,21 @@ bool mtf_free_search(const MtfGraph *graph, const MtfMesh *mesh,
 void mtf_free_answer_clear(MtfFreeAnswer *answer) {
     mtf_layout_free(answer->layout);
     g_free(answer->method);
+    cJSON_Delete(answer->why);
     if (answer->peak != NULL)
         g_ptr_array_unref(answer->peak);
     *answer = (MtfFreeAnswer){ 0 };
+}
+
+bool mtf_free_search_dump(const MtfGraph *graph, const MtfMesh *mesh,
+                          const MtfFreeSearchOptions *options, const char *path, GError **error) {
+    MtfPricer pricer;
+    if (!mtf_pricer_init(&pricer, options->machine, mesh, error))
+        return false;
+    g_autoptr(MtfFreeProblem) problem =
+        mtf_free_problem_new(graph, mesh, &pricer, options->pins, options->n_pins, error);
+    if (problem == NULL)
+        return false;
+    mtf_layout_problem_set_limit(mtf_free_problem_get(problem), options->memory_limit);
+    return mtf_layout_problem_save(mtf_free_problem_get(problem), path, error);
 }

@@ -13,6 +13,8 @@
 #include "cost/machine.h"
 #include "layouts/layout.h"
 
+#include <cjson/cJSON.h>
+
 #define MTF_FREE_TIGHTENINGS 12
 
 typedef struct {
@@ -39,6 +41,7 @@ typedef struct {
     int64_t arena_bytes; /* of its program */
     int tightenings;
     char *method;
+    cJSON *why; /* the decisions that matter, mtf_alternatives_that_matter; or NULL */
     /* When nothing fits: */
     int64_t limit_enough; /* the smallest arena found: a limit that would do; 0 = not known */
     int64_t limit_bound;  /* no smaller limit would */
@@ -50,6 +53,9 @@ typedef struct {
  * `cancel` stop it. Clear the answer in either case. */
 bool mtf_free_search(const MtfGraph *graph, const MtfMesh *mesh,
                      const MtfFreeSearchOptions *options, MtfFreeAnswer *answer, GError **error);
+/* Writes the layout problem that such a search solves, in the IOPDDL format. */
+bool mtf_free_search_dump(const MtfGraph *graph, const MtfMesh *mesh,
+                          const MtfFreeSearchOptions *options, const char *path, GError **error);
 void mtf_free_answer_clear(MtfFreeAnswer *answer);
 
 #endif

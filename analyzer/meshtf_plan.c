@@ -14,6 +14,7 @@ static const struct {
     { "search", "find the best layout of a graph and prove it", mtf_command_search },
     { "estimate", "predict a training step under one layout", mtf_command_estimate },
     { "collective", "price one collective on a torus or a switch", mtf_command_collective },
+    { "explain", "why an operation of a plan runs as it does", mtf_command_explain },
     { "solve", "solve a layout problem in the IOPDDL JSON format", mtf_command_solve },
     { "simulate", "play collectives link by link against their formulas", mtf_command_simulate },
     { "machines", "list the machines of the library", mtf_command_machines },

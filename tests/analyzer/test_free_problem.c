@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/free_problem.h"
+#include "analyzer/alternatives.h"
 #include "analyzer/training_graph.h"
 #include "layouts/graph_json.h"
 #include "layouts/program.h"
@@ -96,10 +96,37 @@ static void rule_layouts_are_choices(void **state) {
     setup_clear(&setup);
 }
 
+/* The local price of every alternative is the difference of two whole evaluations. */
+static void alternatives_are_priced_as_whole_choices(void **state) {
+    (void)state;
+    Setup setup;
+    setup_init(&setup, two_layer_graph(64, 32, 48), "r:2;c:3");
+    g_autoptr(GRand) random = g_rand_new_with_seed(11);
+    const MtfLayoutProblem *problem = mtf_free_problem_get(setup.problem);
+    int n = mtf_layout_problem_node_count(problem);
+    g_autofree int *choice = g_new(int, n);
+    for (int v = 0; v < n; v++)
+        choice[v] = g_rand_int_range(random, 0, mtf_layout_problem_node(problem, v)->strategies);
+    MtfInt128 cost = mtf_layout_problem_evaluate(problem, choice).cost;
+    for (int v = 0; v < n; v++) {
+        g_autoptr(GArray) alternatives = mtf_alternatives(problem, choice, v);
+        int chosen = choice[v];
+        assert_int_equal(alternatives->len, mtf_layout_problem_node(problem, v)->strategies);
+        for (guint i = 0; i < alternatives->len; i++) {
+            const MtfAlternative *a = &g_array_index(alternatives, MtfAlternative, i);
+            choice[v] = a->strategy;
+            assert_true(mtf_layout_problem_evaluate(problem, choice).cost - cost == a->delta);
+        }
+        choice[v] = chosen;
+    }
+    setup_clear(&setup);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_choice_costs_what_its_program_costs),
         cmocka_unit_test(rule_layouts_are_choices),
+        cmocka_unit_test(alternatives_are_priced_as_whole_choices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

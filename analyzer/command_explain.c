@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-plan explain: why an operation or tensor of a plan is laid out as it is. */
+#include "analyzer/alternatives.h"
+#include "analyzer/commands.h"
+#include "cost/machine.h"
+#include "layouts/command_line.h"
+#include "layouts/error.h"
+#include "layouts/json_writer.h"
+#include "layouts/plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Alternatives listed for people. */
+#define MAX_LISTED 12
+
+typedef struct {
+    char *instead;
+    gboolean json;
+} Options;
+
+typedef struct {
+    const Options *options;
+    MtfPlan *plan;
+    MtfMachine *machine;
+    MtfPricer pricer;
+    MtfFreeProblem *problem;
+    int *choice;
+    int node;
+    GArray *alternatives; /* MtfAlternative */
+} Explanation;
+
+static void explanation_clear(Explanation *e) {
+    if (e->alternatives != NULL)
+        g_array_unref(e->alternatives);
+    g_free(e->choice);
+    mtf_free_problem_free(e->problem);
+    mtf_machine_free(e->machine);
+    mtf_plan_free(e->plan);
+}
+
+static MtfMachine *plan_machine(const MtfPlan *plan, const char *path, GError **error) {
+    g_autofree char *name = g_strdup_printf("%s: machine", path);
+    g_autofree char *text = cJSON_PrintUnformatted(plan->machine);
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_parse(name, text, strlen(text), error);
+    if (document == NULL)
+        return NULL;
+    MtfJson root = mtf_json_root(document);
+    return mtf_machine_from_json(&root, error);
+}
+
+static bool prepare(Explanation *e, const char *path, const char *name, GError **error) {
+    e->plan = mtf_plan_load(path, error);
+    if (e->plan == NULL)
+        return false;
+    e->machine = plan_machine(e->plan, path, error);
+    const MtfLayout *layout = e->plan->layout;
+    if (e->machine == NULL || !mtf_pricer_init(&e->pricer, e->machine, &layout->mesh, error))
+        return false;
+    e->problem = mtf_free_problem_new(e->plan->graph, &layout->mesh, &e->pricer, NULL, 0, error);
+    if (e->problem == NULL)
+        return false;
+    e->choice = g_new(int, mtf_layout_problem_node_count(mtf_free_problem_get(e->problem)));
+    if (!mtf_free_problem_choice(e->problem, layout, e->choice))
+        return mtf_input_error(error, "%s: its layout holds a choice that no search makes", path);
+    e->node = mtf_free_problem_find_node(e->problem, name);
+    if (e->node < 0)
+        return mtf_input_error(error,
+                               "%s: \"%s\" is no operation, and no tensor that is kept apart from "
+                               "its operation",
+                               path, name);
+    e->alternatives = mtf_alternatives(mtf_free_problem_get(e->problem), e->choice, e->node);
+    return true;
+}
+
+/* Keeps the alternative that --instead names alone. */
+static bool select_instead(Explanation *e, GError **error) {
+    const char *wanted = e->options->instead;
+    for (guint i = 0; wanted != NULL && i < e->alternatives->len; i++) {
+        MtfAlternative a = g_array_index(e->alternatives, MtfAlternative, i);
+        g_autofree char *text = mtf_free_problem_strategy_format(e->problem, e->node, a.strategy);
+        if (strcmp(text, wanted) != 0)
+            continue;
+        g_array_set_size(e->alternatives, 0);
+        g_array_append_val(e->alternatives, a);
+        return true;
+    }
+    return wanted == NULL ||
+           mtf_input_error(error,
+                           "\"%s\" is no strategy of \"%s\" (like \"rows=batch cols=copies\")",
+                           wanted, mtf_free_problem_node_name(e->problem, e->node));
+}
+
+static void print_for_people(const Explanation *e) {
+    g_autofree char *chosen =
+        mtf_free_problem_strategy_format(e->problem, e->node, e->choice[e->node]);
+    printf("%s runs as %s\nwith everything else as it is, the step would take\n",
+           mtf_free_problem_node_name(e->problem, e->node), chosen);
+    for (guint i = 0; i < e->alternatives->len && i < MAX_LISTED; i++) {
+        const MtfAlternative *a = &g_array_index(e->alternatives, MtfAlternative, i);
+        if (a->strategy == e->choice[e->node] && e->options->instead == NULL)
+            continue;
+        g_autofree char *text = mtf_free_problem_strategy_format(e->problem, e->node, a->strategy);
+        g_autofree char *seconds = mtf_seconds_format((double)llabs(a->delta) / 1e9);
+        printf("  %10s %s with %s\n", seconds, a->delta >= 0 ? "longer " : "shorter", text);
+    }
+    if (e->alternatives->len > MAX_LISTED)
+        printf("  (%u more)\n", e->alternatives->len - MAX_LISTED);
+}
+
+static void print_as_json(const Explanation *e) {
+    g_autofree char *chosen =
+        mtf_free_problem_strategy_format(e->problem, e->node, e->choice[e->node]);
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "name", mtf_free_problem_node_name(e->problem, e->node));
+    cJSON_AddStringToObject(object, "strategy", chosen);
+    cJSON *list = cJSON_AddArrayToObject(object, "alternatives");
+    for (guint i = 0; i < e->alternatives->len; i++) {
+        const MtfAlternative *a = &g_array_index(e->alternatives, MtfAlternative, i);
+        g_autofree char *text = mtf_free_problem_strategy_format(e->problem, e->node, a->strategy);
+        cJSON *entry = cJSON_CreateObject();
+        cJSON_AddStringToObject(entry, "strategy", text);
+        mtf_json_add_integer(entry, "nanoseconds", a->delta);
+        cJSON_AddItemToArray(list, entry);
+    }
+    g_autofree char *text = mtf_json_print(object);
+    fputs(text, stdout);
+    cJSON_Delete(object);
+}
+
+int mtf_command_explain(int argc, char **argv) {
+    Options options = { 0 };
+    const GOptionEntry entries[] = {
+        { "instead", 0, 0, G_OPTION_ARG_STRING, &options.instead, "Price this strategy alone",
+          "'rows=batch cols=copies'" },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &options.json, "Print JSON", NULL },
+        G_OPTION_ENTRY_NULL,
+    };
+    GError *error = NULL;
+    Explanation e = { .options = &options };
+    bool done =
+        mtf_command_line_parse(&argc, &argv, entries, "PLAN OPERATION",
+                               "Says how an operation or tensor of a plan is laid out, and "
+                               "what each other way would cost while everything else stays.",
+                               2, 2, &error) &&
+        prepare(&e, argv[1], argv[2], &error) && select_instead(&e, &error);
+    if (done)
+        (options.json ? print_as_json : print_for_people)(&e);
+    explanation_clear(&e);
+    g_free(options.instead);
+    return done ? 0 : mtf_command_line_fail("meshtf-plan explain", error);
+}
