@@ -179,7 +179,7 @@ static gpointer run_job(gpointer data) {
 }
 
 static void step_bound(Solver *solver) {
-    for (int i = 0; i < ROUND_STEPS && !is_over(solver); i++) {
+    for (int i = 0; i < ROUND_STEPS && (i == 0 || !is_over(solver)); i++) {
         solver->decoded = mtf_dual_step(solver->dual, solver->values);
         if (solver->decoded)
             offer_values(solver, solver->values);
@@ -243,12 +243,18 @@ static void tell_progress(const Solver *solver) {
 static void run_rounds(Solver *solver) {
     solver->dual = mtf_dual_new(solver->core);
     int64_t rounds = 0;
-    while (!is_good_enough(solver) && !is_over(solver)) {
+    do {
         run_round(solver);
         tell_progress(solver);
         if (solver->options->work > 0 && ++rounds >= solver->options->work)
-            return;
-    }
+            break;
+    } while (!is_good_enough(solver) && !is_over(solver));
+    if (solver->choice != NULL || solver->proven || !solver->job_ready)
+        return;
+    prepare_job(solver); /* a last try at a choice that fits */
+    run_job(solver);
+    if (solver->job_legal)
+        offer_values(solver, solver->job);
 }
 
 /* Most that any choice can cost. */

@@ -33,14 +33,16 @@ seconds() {
 }
 
 work=$(mktemp)
-trap 'rm -f "$work"' EXIT
+list=$(mktemp)
+trap 'rm -f "$work" "$list"' EXIT
 printf '%-16s %16s %16s %16s %8s %8s  %-16s\n' problem reference cost bound 'gap %' seconds 'proved by'
 row example "$data/iopddl/example.json" "" 445 0
 row contest-G "$data/iopddl/asplos-2025-iopddl-G.json.gz" "$(seconds 120)" 217039 0
 row contest-A "$data/iopddl/asplos-2025-iopddl-A.json.gz" "$(seconds 60)" 6548641531 0.02
 row contest-M "$data/iopddl/asplos-2025-iopddl-M.json.gz" "$(seconds 180)" 49928460991 0.02
 row contest-S "$data/iopddl/asplos-2025-iopddl-S.json.gz" "$(seconds 240)" 1534613444 0.02
-grep '^| [a-z0-9]*_p' "$data/pase/README.md" | tr -d '|' | while read -r name nodes edges most optimum rest; do
+grep '^| [a-z0-9]*_p' "$data/pase/README.md" | tr -d '|' >"$list"
+while read -r name _ _ _ optimum _; do
     row "$name" "$data/pase/$name.json.gz" "" "$optimum" 0
-done
+done <"$list"
 exit "$failed"
