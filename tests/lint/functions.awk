@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The limits of style.md: a function of over 60 lines or 6 parameters is asking to be split. Relies on
 # the formatter: a definition starts at the left margin and ends with a brace there. The main of a
-# cmocka program is a list of tests and may be long, and the GError ** that ends the list of a fallible
-# function is a result, not counted.
+# cmocka program is a list of tests and may be long, the GError ** that ends the list of a fallible
+# function is a result, not counted, and a wrapper of an MPI function has the parameters MPI gave it.
 function find(line, sentence) {
     printf "%s:%d: %s\n", FILENAME, line, sentence
 }
@@ -57,7 +57,7 @@ inside {
         start = head_line
         name = name_of(head)
         count = parameters(head)
-        if (count > 6)
+        if (count > 6 && name !~ /^MPI_/)
             find(start, name " has " count " parameters, over 6")
         head = ""
     } else if (head ~ /[;{}]$/) {

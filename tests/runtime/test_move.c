@@ -63,6 +63,17 @@ static int64_t wrong_elements(const Pair *pair, bool corrupt) {
     return wrong;
 }
 
+/* Whether a pair needs both sums and maxima: int32 has no minus infinity that survives a sum, so
+ * there, where only ids live, no maximum is ever taken. */
+static bool mixes_reductions(const Pair *pair) {
+    bool sum = false, maximum = false;
+    for (int a = 0; a < pair->mesh->n_axes; a++) {
+        sum |= pair->from->axis[a] == MTF_PARTIAL_SUM || pair->to->axis[a] == MTF_PARTIAL_SUM;
+        maximum |= pair->from->axis[a] == MTF_PARTIAL_MAX || pair->to->axis[a] == MTF_PARTIAL_MAX;
+    }
+    return sum && maximum;
+}
+
 static void check_all_pairs(const char *mesh_text, int rank, const int64_t *sizes, MtfDtype dtype) {
     MtfMesh mesh;
     assert_true(mtf_mesh_parse(mesh_text, 0, &mesh, NULL));
@@ -72,6 +83,8 @@ static void check_all_pairs(const char *mesh_text, int rank, const int64_t *size
         for (guint j = 0; j < placements->len; j++) {
             Pair pair = { graph, &mesh, &g_array_index(placements, MtfPlacement, i),
                           &g_array_index(placements, MtfPlacement, j) };
+            if (dtype == MTF_I32 && mixes_reductions(&pair))
+                continue;
             int64_t wrong = wrong_elements(&pair, false);
             if (wrong == 0)
                 continue;
