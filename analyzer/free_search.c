@@ -13,7 +13,6 @@
 
 typedef struct {
     const MtfGraph *graph;
-    const MtfMesh *mesh;
     const MtfFreeSearchOptions *options;
     const MtfPricer *pricer;
     MtfFreeProblem *problem;
@@ -175,9 +174,7 @@ bool mtf_free_search(const MtfGraph *graph, const MtfMesh *mesh,
     *answer = (MtfFreeAnswer){ 0 };
     if (!mtf_pricer_init(&pricer, options->machine, mesh, error))
         return false;
-    Search search = {
-        .graph = graph, .mesh = mesh, .options = options, .pricer = &pricer, .answer = answer
-    };
+    Search search = { .graph = graph, .options = options, .pricer = &pricer, .answer = answer };
     if (options->seconds > 0)
         search.deadline = g_get_monotonic_time() + (gint64)(options->seconds * 1e6);
     search.problem =
