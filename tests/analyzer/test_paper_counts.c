@@ -134,7 +134,14 @@ static void size5_multiplies_less(void **state) {
     free_case(&c);
 }
 
-/* All meshes of 512 cores, in at most 5 s (of this thread: the machine may be busy). */
+/* Sanitizers make everything several times slower. */
+#ifdef __SANITIZE_ADDRESS__
+#define MOST_SECONDS 50
+#else
+#define MOST_SECONDS 5
+#endif
+
+/* All meshes of 512 cores, in at most 5 s (of this process: the machine may be busy). */
 static void size5_is_searched_on_512_cores_no_worse_than_the_paper(void **state) {
     (void)state;
     Case c = case_of("transformer-lm", "size5", PAPER_MESH, PAPER_RULES);
@@ -144,7 +151,7 @@ static void size5_is_searched_on_512_cores_no_worse_than_the_paper(void **state)
                                      .memory_limit = c.machine->memory_bytes };
     MtfRuleAnswer answer;
     assert_true(mtf_rule_search(c.graph, meshes, &options, &answer, NULL));
-    assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 5);
+    assert_true((double)(clock() - start) / CLOCKS_PER_SEC < MOST_SECONDS);
     assert_true(answer.found);
     assert_true(answer.cost <= mtf_price_program(&c.pricer, c.program));
     assert_int_equal(answer.bound, answer.cost);
