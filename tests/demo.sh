@@ -3,7 +3,7 @@
 # The whole chain on real input: write the graph of a byte-level Transformer, search its layout on a
 # 2x2 mesh, draw it, and train it on this project's own source text with four MPI ranks.
 set -eu
-steps=${DEMO_STEPS:-200}
+steps=${DEMO_STEPS:-120}
 out=build/demo
 mkdir -p "$out"
 
