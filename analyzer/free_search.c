@@ -79,15 +79,18 @@ static void name_peak(Search *search, const MtfLayoutMisfit *misfit) {
     }
 }
 
-/* The arena of a layout that the problem packs into `limit`; 0 when none is found. */
-static int64_t smallest_arena(Search *search, int64_t limit) {
-    MtfLayoutProblem *problem = mtf_free_problem_get(search->problem);
-    mtf_layout_problem_set_limit(problem, limit);
-    MtfSolveOptions options = { .work = 8, .no_misfit = true };
-    g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
-    if (solution == NULL)
-        return 0;
-    g_autoptr(MtfLayout) layout = mtf_free_problem_layout(search->problem, solution->choice);
+/* The arena of the layout in which every operation and tensor takes as little memory as it can. */
+static int64_t smallest_arena(Search *search) {
+    const MtfLayoutProblem *problem = mtf_free_problem_get(search->problem);
+    int n = mtf_layout_problem_node_count(problem);
+    g_autofree int *choice = g_new0(int, n);
+    for (int v = 0; v < n; v++) {
+        const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
+        for (int s = 1; s < node->strategies; s++)
+            if (node->usages[s] < node->usages[choice[v]])
+                choice[v] = s;
+    }
+    g_autoptr(MtfLayout) layout = mtf_free_problem_layout(search->problem, choice);
     g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);
     return arena->bytes;
@@ -101,7 +104,7 @@ static bool note_misfit(Search *search, bool first, MtfLayoutMisfit *misfit, GEr
     if (unfit && first && misfit->possible) {
         search->answer->limit_bound = misfit->needed;
         name_peak(search, misfit);
-        search->answer->limit_enough = smallest_arena(search, misfit->enough);
+        search->answer->limit_enough = smallest_arena(search);
     }
     g_free(misfit->nodes);
     if (unfit || (stopped && search->answer->layout != NULL)) {

@@ -83,6 +83,29 @@ static bool try_limit(MtfLayoutProblem *problem, int64_t limit, const MtfSolveOp
     return true;
 }
 
+/* Every node at its smallest possible usage: no limit below that peak can do, and where nothing is
+ * impossible about the choice, that limit does. */
+static void try_smallest(const MtfLayoutProblem *problem, MtfLayoutMisfit *misfit) {
+    int count = mtf_layout_problem_node_count(problem);
+    g_autofree int *choice = g_new0(int, count + 1);
+    for (int v = 0; v < count; v++) {
+        const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
+        for (int s = 1; s < node->strategies; s++) {
+            bool possible = node->costs[s] < MTF_IMPOSSIBLE;
+            bool smaller = node->usages[s] < node->usages[choice[v]];
+            if (possible && (smaller || node->costs[choice[v]] >= MTF_IMPOSSIBLE))
+                choice[v] = s;
+        }
+    }
+    MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
+    if (value.peak <= INT64_MAX)
+        misfit->needed = MAX(misfit->needed, (int64_t)value.peak);
+    if (value.impossible > 0)
+        return;
+    note_choice(problem, choice, misfit);
+    misfit->possible = true;
+}
+
 MtfLayoutMisfit mtf_least_limit(const MtfLayoutProblem *problem, double seconds,
                                 const MtfSolveOptions *options) {
     MtfLayoutMisfit misfit = { 0 };
@@ -92,9 +115,11 @@ MtfLayoutMisfit mtf_least_limit(const MtfLayoutProblem *problem, double seconds,
                              .user = options->user,
                              .seconds = isinf(seconds) ? 0 : fmax(0.05, seconds / 10) };
     gint64 end = isinf(seconds) ? G_MAXINT64 : g_get_monotonic_time() + (gint64)(seconds * 1e6);
-    misfit.possible = try_limit(bare, MTF_NO_LIMIT, &each, &misfit) && misfit.nodes != NULL;
     int64_t limit = mtf_layout_problem_limit(problem);
     misfit.needed = limit < MTF_NO_LIMIT ? limit + 1 : 0;
+    try_smallest(problem, &misfit);
+    if (!misfit.possible)
+        misfit.possible = try_limit(bare, MTF_NO_LIMIT, &each, &misfit) && misfit.nodes != NULL;
     for (int i = 0; misfit.possible && misfit.needed < misfit.enough && i < MAX_TRIES; i++) {
         int64_t middle = misfit.needed + (misfit.enough - misfit.needed) / 2;
         if (g_get_monotonic_time() > end || !try_limit(bare, middle, &each, &misfit))

@@ -32,18 +32,18 @@ claim "a missing mesh is bad input" bad_input
 run meshtf-plan estimate "$graph" --mesh 'rows:2' --layout '' --precision bf16
 claim "an unknown precision is bad input" bad_input
 
-run meshtf-plan search "$graph" --devices 4 -o "$work/a.json" --report "$work/report"
+run meshtf-plan search "$graph" --devices 4 --layouts rule -o "$work/a.json" --report "$work/report"
 claim "search writes a plan and a report" exits 0
 claim "it says what it proved" says "optimal over all rule layouts of 2 mesh shapes"
 claim "the drawing is there" test -s "$work/report/graph.svg"
 claim "no progress where standard error is a file" is_silent
-run meshtf-plan search "$graph" --devices 4 -o "$work/b.json"
+run meshtf-plan search "$graph" --devices 4 --layouts rule -o "$work/b.json"
 claim "the same search writes the same bytes" cmp -s "$work/a.json" "$work/b.json"
-run meshtf-plan search "$graph" --mesh 'all:4' -o "$work/c.json" --json
+run meshtf-plan search "$graph" --mesh 'all:4' --layouts rule -o "$work/c.json" --json
 claim "one mesh can be searched alone" says '"meshes": 1'
 claim "the bound is the cost" sh -c "sed -n 's/.*\"cost\": //p; s/.*\"bound\": //p' '$work/out' | uniq | wc -l | grep -qx ' *1'"
 
-run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --pin d_ff:cols --forbid batch:rows
+run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --layouts rule --pin d_ff:cols --forbid batch:rows
 claim "pins and forbids are kept" exits 0
 claim "d_ff is on cols" says "d_ff:cols"
 run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --pin d_ff:planes
@@ -56,12 +56,28 @@ claim "what is pinned cannot be forbidden" bad_input
 run meshtf-plan search "$graph" --devices 4 --memory 1MiB
 claim "nothing fits: exit 3" exits 3
 claim "the sentence names the limit that would do" says_error "--memory"
-limit=$(sed -n 's/.*--memory \([0-9]*\):.*/\1/p' "$work/err")
+limit=$(sed -n 's/.*--memory \([0-9]*\)[:)].*/\1/p' "$work/err")
 run meshtf-plan search "$graph" --devices 4 --memory "$limit"
 claim "that limit does" exits 0
 
-run meshtf-plan search "$graph" --devices 4 --layouts free
-claim "free layouts are not there yet" bad_input
+run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' -o "$work/free.json" --report "$work/free" \
+    --dump-problem "$work/problem.json"
+claim "free layouts are searched by default" says "free layouts of this mesh"
+claim "and are no worse than the best rules" says "times as much"
+claim "they are drawn" test -s "$work/free/graph.svg"
+run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' -o "$work/again.json"
+claim "the same search writes the same free plan" cmp -s "$work/free.json" "$work/again.json"
+claim "the plan says why" grep -q '"next_best"' "$work/free.json"
+run meshtf-plan explain "$work/free.json" layer/0/ff_sum
+claim "a free plan is explained" says "longer  with"
+run meshtf-plan explain "$work/free.json" layer/0/nowhere
+claim "what is not in the plan is bad input" bad_input
+run meshtf-plan explain "$work/free.json" layer/0/ff_sum --instead 'rows=copies'
+claim "an unknown strategy is bad input" bad_input
+run meshtf-plan solve "$work/problem.json" --work 60 --json
+claim "the dumped problem is solved as one" says '"lower_bound"'
+run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --layouts nice
+claim "another kind of layouts is bad input" bad_input
 run meshtf-plan search "$graph"
 claim "without mesh or devices it is bad input" bad_input
 run meshtf-plan search "$graph" --devices 5000 --machine tpu-v2
