@@ -3,6 +3,7 @@
 
 #include "layouts/command_line.h"
 #include "layouts/error.h"
+#include "reports/markup.h"
 #include "reports/palette.h"
 
 #include <cgraph.h>
@@ -13,6 +14,21 @@
 /* libcgraph takes strings as `char *` and does not change them. */
 static void set(void *object, const char *key, const char *value) {
     agsafeset(object, (char *)key, (char *)value, "");
+}
+
+/* Sets a text that may hold anything: Graphviz would read "&lt;" as one character and "\\N" as the
+ * node's name. */
+static void set_text(void *object, const char *key, const char *text) {
+    g_autoptr(GString) escaped = g_string_new(NULL);
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '&')
+            g_string_append(escaped, "&amp;");
+        else if (*c == '\\')
+            g_string_append(escaped, "\\\\");
+        else
+            g_string_append_c(escaped, *c);
+    }
+    set(object, key, escaped->str);
 }
 
 static void set_html(Agraph_t *graph, void *object, const char *key, const char *html) {
@@ -58,16 +74,18 @@ static void set_defaults(Agraph_t *graph) {
 
 /* ---- Labels -------------------------------------------------------------------------------- */
 
-static void append_escaped(GString *html, const char *text) {
-    g_autofree char *escaped = g_markup_escape_text(text, -1);
-    g_string_append(html, escaped);
+/* Graphviz reads "\\N" as the node's name in HTML-like labels, too. */
+static void append_text(GString *html, const char *text) {
+    g_auto(GStrv) parts = g_strsplit(text, "\\", -1);
+    g_autofree char *doubled = g_strjoinv("\\\\", parts);
+    mtf_markup_text(html, doubled);
 }
 
 static void append_cell(GString *html, const MtfViewCell *cell) {
     const char *color = cell->axis >= 0 ? mtf_palette_axis(cell->axis) : MTF_COLOR_PLAIN;
     g_string_append_printf(html, "<TD BGCOLOR=\"%s\"%s>", color,
                            cell->partial ? " STYLE=\"dashed\"" : "");
-    append_escaped(html, cell->text);
+    append_text(html, cell->text);
     g_string_append(html, "</TD>");
 }
 
@@ -92,9 +110,9 @@ static char *box_label(const MtfViewBox *box) {
         "<TABLE BORDER=\"0\" CELLBORDER=\"1\" CELLSPACING=\"0\" CELLPADDING=\"4\" "
         "COLOR=\"%s\"><TR><TD COLSPAN=\"%u\" BGCOLOR=\"%s\"><B>",
         MTF_COLOR_LINE, columns, box_color(box->kind));
-    append_escaped(html, box->title);
+    append_text(html, box->title);
     g_string_append(html, "</B>  <FONT POINT-SIZE=\"10\">");
-    append_escaped(html, box->detail);
+    append_text(html, box->detail);
     g_string_append(html, "</FONT></TD></TR>");
     if (box->cells->len > 0) {
         g_string_append(html, "<TR>");
@@ -105,7 +123,7 @@ static char *box_label(const MtfViewBox *box) {
     for (guint i = 0; i < box->notes->len; i++) {
         g_string_append_printf(html, "<TR><TD COLSPAN=\"%u\"><FONT COLOR=\"%s\" POINT-SIZE=\"10\">",
                                columns, MTF_COLOR_TRAFFIC);
-        append_escaped(html, g_ptr_array_index(box->notes, i));
+        append_text(html, g_ptr_array_index(box->notes, i));
         g_string_append(html, "</FONT></TD></TR>");
     }
     g_string_append(html, "</TABLE>");
@@ -114,7 +132,7 @@ static char *box_label(const MtfViewBox *box) {
 
 static void append_legend_entry(GString *html, const char *color, const char *text) {
     g_string_append_printf(html, "<TD BGCOLOR=\"%s\">", color);
-    append_escaped(html, text);
+    append_text(html, text);
     g_string_append(html, "</TD>");
 }
 
@@ -126,12 +144,12 @@ static char *graph_label(const MtfPlan *plan) {
         g_strdup_printf("mesh %s, %d processors",
                         *mesh_text != '\0' ? mesh_text : "of one processor", mtf_mesh_size(mesh));
     GString *html = g_string_new("<TABLE BORDER=\"0\" CELLSPACING=\"4\"><TR><TD><B>");
-    append_escaped(html, plan->graph->name);
+    append_text(html, plan->graph->name);
     g_string_append(html, "</B></TD></TR><TR><TD>");
-    append_escaped(html, subtitle);
+    append_text(html, subtitle);
     if (plan->layout->rules != NULL && *plan->layout->rules != '\0') {
         g_string_append(html, "</TD></TR><TR><TD>layout ");
-        append_escaped(html, plan->layout->rules);
+        append_text(html, plan->layout->rules);
     }
     g_string_append(html, "</TD></TR><TR><TD><TABLE BORDER=\"0\" CELLBORDER=\"1\" "
                           "CELLSPACING=\"3\" CELLPADDING=\"4\"><TR>");
@@ -165,7 +183,7 @@ static char *box_tooltip(const MtfViewBox *box) {
 static Agraph_t *draw_group(Agraph_t *graph, int index, const MtfViewGroup *group) {
     g_autofree char *name = g_strdup_printf("cluster_%d", index);
     Agraph_t *cluster = agsubg(graph, name, 1);
-    set(cluster, "label", group->title);
+    set_text(cluster, "label", group->title);
     set(cluster, "style", "rounded");
     return cluster;
 }
@@ -176,7 +194,7 @@ static Agnode_t *draw_box(Agraph_t *graph, Agraph_t *cluster, int index, const M
     g_autofree char *label = box_label(box);
     g_autofree char *tooltip = box_tooltip(box);
     set_html(graph, node, "label", label);
-    set(node, "tooltip", tooltip);
+    set_text(node, "tooltip", tooltip);
     set(node, "id", name);
     if (cluster != NULL)
         agsubnode(cluster, node, 1);
@@ -195,8 +213,8 @@ static void draw_arrow(Agraph_t *graph, Agnode_t **nodes, const MtfViewArrow *ar
     g_ascii_formatd(width, sizeof width, "%.2f", 1 + MIN(5, log10(1 + arrow->bytes) / 2));
     set(edge, "color", MTF_COLOR_TRAFFIC);
     set(edge, "penwidth", width);
-    set(edge, "xlabel", arrow->reshard);
-    set(edge, "edgetooltip", arrow->reshard);
+    set_text(edge, "xlabel", arrow->reshard);
+    set_text(edge, "edgetooltip", arrow->reshard);
 }
 
 static void draw(Agraph_t *graph, const MtfPlan *plan, const MtfPartitionView *view) {

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The sections of the page, each in a file of its own. They append markup to `page`. */
+#ifndef MTF_PAGE_SECTIONS_H
+#define MTF_PAGE_SECTIONS_H
+
+#include "reports/step_facts.h"
+
+/* <style> and <script> with their contents. */
+void mtf_page_head(GString *page);
+void mtf_page_script(GString *page);
+
+/* Mesh, layout, step time, memory, bytes, proof, and what limits the step. */
+void mtf_page_answer(GString *page, const MtfStepFacts *facts);
+
+/* The collectives by kind and axes, and the dearest transfers. */
+void mtf_page_traffic(GString *page, const MtfStepFacts *facts);
+
+/* Every tensor, and which slice sits on which processor. */
+void mtf_page_tensors(GString *page, const MtfStepFacts *facts);
+
+/* Loss, and measured beside predicted times; `run` holds MtfMetricsRecord. */
+void mtf_page_run(GString *page, const MtfStepFacts *facts, const GArray *run);
+
+#endif

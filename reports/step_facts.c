@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "reports/step_facts.h"
+
+#include "cost/predict.h"
+#include "reports/layer_star.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- Trees --------------------------------------------------------------------------------- */
+
+double mtf_tree_number(const cJSON *tree, const char *key, double absent) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(tree, key);
+    if (cJSON_IsRaw(item))
+        return g_ascii_strtod(item->valuestring, NULL);
+    return cJSON_IsNumber(item) ? item->valuedouble : absent;
+}
+
+const char *mtf_tree_text(const cJSON *tree, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(tree, key);
+    return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+/* ---- The machine and how the mesh lies on it --------------------------------------------------
+ */
+
+static MtfMachine *machine_of(const MtfPlan *plan, GError **error) {
+    if (plan->machine == NULL)
+        return mtf_machine_load("cpu-cluster", error);
+    MtfJson root = { .file = "the plan's machine", .node = plan->machine, .index = -1 };
+    return mtf_machine_from_json(&root, error);
+}
+
+static bool read_piece(const cJSON *item, int mesh_axis, MtfMapping *mapping) {
+    double axis = mtf_tree_number(item, "axis", -1), size = mtf_tree_number(item, "size", 0);
+    double stride = mtf_tree_number(item, "stride", 0);
+    if (mapping->pieces == MTF_MAPPING_PIECES_MAX || !(axis >= 0) ||
+        !(axis < mapping->physical_axes) || !(size >= 1) || !(size <= 1 << 24) || !(stride >= 1) ||
+        !(stride <= 1 << 24))
+        return false;
+    mapping->piece[mapping->pieces++] =
+        (MtfMappingPiece){ mesh_axis, (int)axis, (int64_t)size, (int64_t)stride };
+    return true;
+}
+
+/* The plan's mapping in place of the standard one, where it is a whole one. */
+static void read_mapping(const MtfPlan *plan, MtfMapping *mapping) {
+    MtfMapping read = *mapping;
+    read.pieces = 0;
+    for (int a = 0; a < plan->layout->mesh.n_axes; a++) {
+        const cJSON *item;
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(
+                                     plan->mapping, plan->layout->mesh.axes[a].name)) {
+            if (!read_piece(item, a, &read))
+                return;
+        }
+    }
+    if (plan->mapping != NULL && mtf_mapping_is_whole(&read))
+        *mapping = read;
+}
+
+static bool price(MtfStepFacts *facts, GError **error) {
+    facts->machine = machine_of(facts->plan, error);
+    if (facts->machine == NULL ||
+        !mtf_pricer_init(&facts->pricer, facts->machine, &facts->plan->layout->mesh, error))
+        return false;
+    read_mapping(facts->plan, &facts->pricer.map.mapping);
+    facts->schedule = mtf_schedule_new(&facts->pricer, facts->program);
+    facts->traffic = mtf_predict_traffic(&facts->pricer, facts->program, -1);
+    facts->limit = (int64_t)mtf_tree_number(facts->plan->search, "memory_limit",
+                                            (double)facts->machine->memory_bytes);
+    for (int i = 0; i < mtf_program_length(facts->program); i++) {
+        facts->flops += mtf_program_instruction(facts->program, i)->flops;
+        facts->multiply_adds += mtf_program_instruction(facts->program, i)->multiply_adds;
+    }
+    return true;
+}
+
+/* ---- Memory -------------------------------------------------------------------------------- */
+
+/* Storages enter at their first instruction and leave after their last: prefix sums. */
+static int64_t *live_bytes(const MtfProgram *program) {
+    int n = mtf_program_length(program);
+    int64_t *live = g_new0(int64_t, ((gsize)n + 1) * MTF_MEMORY_KINDS);
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        const MtfBuffer *buffer = mtf_program_buffer(program, b);
+        if (buffer->storage != b)
+            continue;
+        live[buffer->first * MTF_MEMORY_KINDS + (int)buffer->memory] += buffer->bytes;
+        live[(buffer->last + 1) * MTF_MEMORY_KINDS + (int)buffer->memory] -= buffer->bytes;
+    }
+    for (int i = MTF_MEMORY_KINDS; i < (n + 1) * MTF_MEMORY_KINDS; i++)
+        live[i] += live[i - MTF_MEMORY_KINDS];
+    return live;
+}
+
+int64_t mtf_step_facts_live(const MtfStepFacts *facts, int instruction) {
+    int64_t sum = 0;
+    for (int k = 0; k < MTF_MEMORY_KINDS; k++)
+        sum += facts->live[instruction * MTF_MEMORY_KINDS + k];
+    return sum;
+}
+
+static int find_peak(const MtfStepFacts *facts) {
+    int peak = 0;
+    for (int i = 1; i < mtf_program_length(facts->program); i++)
+        if (mtf_step_facts_live(facts, i) > mtf_step_facts_live(facts, peak))
+            peak = i;
+    return peak;
+}
+
+/* ---- Entry --------------------------------------------------------------------------------- */
+
+MtfStepFacts *mtf_step_facts_new(const MtfPlan *plan, GError **error) {
+    g_autoptr(MtfStepFacts) facts = g_new0(MtfStepFacts, 1);
+    facts->plan = plan;
+    facts->program = mtf_plan_lower(plan, error);
+    if (facts->program == NULL || !price(facts, error))
+        return NULL;
+    facts->arena = mtf_arena_pack(facts->program);
+    facts->live = live_bytes(facts->program);
+    facts->peak = find_peak(facts);
+    return g_steal_pointer(&facts);
+}
+
+void mtf_step_facts_free(MtfStepFacts *facts) {
+    if (facts == NULL)
+        return;
+    mtf_schedule_free(facts->schedule);
+    mtf_arena_free(facts->arena);
+    mtf_program_free(facts->program);
+    mtf_machine_free(facts->machine);
+    if (facts->traffic != NULL)
+        g_array_unref(facts->traffic);
+    g_free(facts->live);
+    g_free(facts);
+}
+
+bool mtf_step_facts_is_collective(const MtfStepFacts *facts, int instruction) {
+    const MtfInstruction *i = mtf_program_instruction(facts->program, instruction);
+    return i->kind == MTF_INSTRUCTION_STEP && mtf_step_is_collective(i->step.kind);
+}
+
+/* ---- Shares -------------------------------------------------------------------------------- */
+
+static void free_share(void *data) {
+    MtfStepShare *share = data;
+    g_free(share->name);
+    g_free(share);
+}
+
+static void add_share(GPtrArray *shares, const char *name, int64_t nanoseconds) {
+    MtfStepShare *share = NULL;
+    for (guint i = 0; i < shares->len && share == NULL; i++) {
+        MtfStepShare *other = g_ptr_array_index(shares, i);
+        if (strcmp(other->name, name) == 0)
+            share = other;
+    }
+    if (share == NULL) {
+        share = g_new0(MtfStepShare, 1);
+        share->name = g_strdup(name);
+        g_ptr_array_add(shares, share);
+    }
+    share->nanoseconds += nanoseconds;
+}
+
+/* What a kernel's or copy's price is made of most. */
+static const char *local_share(const MtfStepFacts *facts, int instruction, int64_t nanoseconds) {
+    double traffic = mtf_program_instruction(facts->program, instruction)->traffic_bytes /
+                     facts->pricer.memory_bandwidth;
+    double work = (double)nanoseconds / 1e9 - MTF_KERNEL_SECONDS;
+    if (work < MTF_KERNEL_SECONDS)
+        return "starting kernels";
+    return traffic >= 0.99 * work ? "memory traffic" : "arithmetic";
+}
+
+static int compare_shares(const void *left, const void *right) {
+    const MtfStepShare *a = *(MtfStepShare *const *)left, *b = *(MtfStepShare *const *)right;
+    if (a->nanoseconds != b->nanoseconds)
+        return a->nanoseconds < b->nanoseconds ? 1 : -1;
+    return strcmp(a->name, b->name);
+}
+
+GPtrArray *mtf_step_shares(const MtfStepFacts *facts) {
+    GPtrArray *shares = g_ptr_array_new_with_free_func(free_share);
+    for (int i = 0; i < facts->schedule->length; i++) {
+        int64_t nanoseconds = facts->schedule->ends[i] - facts->schedule->starts[i];
+        if (nanoseconds == 0)
+            continue;
+        if (!mtf_step_facts_is_collective(facts, i)) {
+            add_share(shares, local_share(facts, i, nanoseconds), nanoseconds);
+            continue;
+        }
+        unsigned mask = mtf_program_instruction(facts->program, i)->step.axes;
+        g_autofree char *axes = mtf_mesh_mask_format(&facts->plan->layout->mesh, mask);
+        g_autofree char *name = g_strdup_printf("network over %s", axes);
+        add_share(shares, name, nanoseconds);
+    }
+    g_ptr_array_sort(shares, compare_shares);
+    return shares;
+}
+
+/* ---- The peak ------------------------------------------------------------------------------ */
+
+static void free_peak_row(void *data) {
+    MtfPeakRow *row = data;
+    g_free(row->name);
+    g_free(row);
+}
+
+static int compare_peak_rows(const void *left, const void *right) {
+    const MtfPeakRow *a = *(MtfPeakRow *const *)left, *b = *(MtfPeakRow *const *)right;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? 1 : -1;
+    int order = strcmp(a->name, b->name);
+    return order != 0 ? order : (int)a->memory - (int)b->memory;
+}
+
+static char *storage_name(const MtfProgram *program, const MtfBuffer *buffer) {
+    if (buffer->tensor < 0)
+        return g_strdup("scratch");
+    return mtf_layer_star(program->graph, mtf_graph_tensor(program->graph, buffer->tensor)->name);
+}
+
+static void add_storage(GHashTable *by_key, GPtrArray *rows, const MtfProgram *program,
+                        const MtfBuffer *buffer) {
+    g_autofree char *name = storage_name(program, buffer);
+    g_autofree char *key = g_strdup_printf("%d %s", (int)buffer->memory, name);
+    MtfPeakRow *row = g_hash_table_lookup(by_key, key);
+    if (row == NULL) {
+        row = g_new0(MtfPeakRow, 1);
+        row->name = g_steal_pointer(&name);
+        row->memory = buffer->memory;
+        g_ptr_array_add(rows, row);
+        g_hash_table_insert(by_key, g_steal_pointer(&key), row);
+    }
+    row->count++;
+    row->bytes += buffer->bytes;
+}
+
+GPtrArray *mtf_peak_rows(const MtfStepFacts *facts) {
+    GPtrArray *rows = g_ptr_array_new_with_free_func(free_peak_row);
+    g_autoptr(GHashTable) by_key = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (int b = 0; b < (int)facts->program->buffers->len; b++) {
+        const MtfBuffer *buffer = mtf_program_buffer(facts->program, b);
+        if (buffer->storage == b && buffer->bytes > 0 && buffer->first <= facts->peak &&
+            buffer->last >= facts->peak)
+            add_storage(by_key, rows, facts->program, buffer);
+    }
+    g_ptr_array_sort(rows, compare_peak_rows);
+    return rows;
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Plans as a report meets them: printed and read back. */
+#ifndef MTF_TESTS_REPORT_PLAN_H
+#define MTF_TESTS_REPORT_PLAN_H
+
+#include "layouts/plan.h"
+
+/* A training graph whose every name (graph, dimensions, tensors, a repeated block, mesh axes) holds
+ * quotes, brackets, ampersands, backslashes and letters outside ASCII, laid out by rules on a mesh
+ * of 2 x 2. Aborts when it cannot be made. Free with mtf_plan_free. */
+MtfPlan *mtf_test_hostile_plan(void);
+
+/* x[batch, io] w[io, hidden] = h, y = relu h, l = sum of y, on "rows:2;cols:2" under `rules`,
+ * without a machine (sizes 8, 4, 12; `batch` is an input's first dimension). */
+MtfPlan *mtf_test_small_plan(const char *mesh, const char *rules);
+
+#endif
