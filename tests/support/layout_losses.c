@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/layout_losses.h"
+
+#include "runtime/slice.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/lockstep.h"
+#include "tests/support/training_plan.h"
+
+#include <math.h>
+
+#define SEED 11
+
+/* Makes the last processor's copy of the first variable wrong in one element. */
+static void disturb(const MtfLockstep *lockstep, const MtfGraph *graph) {
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        if (mtf_graph_tensor(graph, t)->source != MTF_SOURCE_VARIABLE)
+            continue;
+        const MtfOperand *slice = mtf_worker_tensor(lockstep->workers[lockstep->n - 1], t);
+        mtf_slice_set(slice, 0, mtf_slice_get(slice, 0) + 0.25);
+        return;
+    }
+}
+
+void mtf_layout_losses(const MtfLossModel *model, const MtfLayout *layout, int steps,
+                       bool disturbed, double *losses) {
+    g_autoptr(GError) error = NULL;
+    assert_true(mtf_layout_check(model->graph, layout, NULL));
+    g_autoptr(MtfProgram) program = mtf_lower(model->graph, layout);
+    g_autoptr(MtfLockstep) lockstep = mtf_lockstep_new(program, SEED, &error);
+    if (lockstep == NULL)
+        fail_msg("%s", error->message);
+    for (int r = 0; r < lockstep->n; r++)
+        mtf_worker_initialise(lockstep->workers[r], SEED);
+    if (disturbed)
+        disturb(lockstep, model->graph);
+    for (int s = 0; s < steps; s++) {
+        for (int r = 0; r < lockstep->n; r++)
+            assert_true(mtf_data_fill_inputs(model->data, lockstep->workers[r], s + 1, NULL));
+        mtf_lockstep_step(lockstep, s + 1);
+        losses[s] = mtf_lockstep_scalar(lockstep, model->graph->loss);
+    }
+}
+
+void mtf_loss_model_init(MtfLossModel *model, const char *graph, const char *sizes,
+                         MtfDtype dtype) {
+    g_autoptr(GError) error = NULL;
+    MtfTrainingPlan wanted = {
+        .graph = graph, .sizes = sizes, .dtype = dtype, .mesh = "", .rules = ""
+    };
+    g_autoptr(MtfPlan) plan = mtf_training_plan(&wanted, &error);
+    if (plan == NULL)
+        fail_msg("%s", error->message);
+    model->graph = g_steal_pointer(&plan->graph);
+    const char *text = strcmp(graph, "mlp") == 0 ? NULL : "LICENSE";
+    model->data = mtf_data_open(model->graph, text, SEED, &error);
+    if (model->data == NULL)
+        fail_msg("%s", error->message);
+    mtf_layout_losses(model, plan->layout, LAYOUT_STEPS, false, model->losses);
+    assert_true(model->losses[LAYOUT_STEPS - 1] < model->losses[0]);
+}
+
+void mtf_loss_model_clear(MtfLossModel *model) {
+    mtf_data_close(model->data);
+    mtf_graph_free(model->graph);
+}
+
+static double tolerance(MtfDtype dtype) {
+    return dtype == MTF_F64 ? 1e-10 : 1e-4;
+}
+
+int mtf_losses_differ(const MtfLossModel *model, const double *losses, int steps, MtfDtype dtype) {
+    for (int s = 0; s < steps; s++)
+        if (!(fabs(losses[s] - model->losses[s]) <= tolerance(dtype) * fabs(model->losses[s])))
+            return s;
+    return -1;
+}
+
+void mtf_check_layout_losses(const MtfLossModel *model, const MtfLayout *layout, int steps,
+                             MtfDtype dtype) {
+    double losses[LAYOUT_STEPS];
+    mtf_layout_losses(model, layout, steps, false, losses);
+    int s = mtf_losses_differ(model, losses, steps, dtype);
+    if (s < 0)
+        return;
+    g_autofree char *mesh = mtf_mesh_format(&layout->mesh);
+    fail_msg("mesh %s, layout %s: loss %.17g of step %d is not %.17g", mesh,
+             layout->rules != NULL ? layout->rules : "free", losses[s], s + 1, model->losses[s]);
+}

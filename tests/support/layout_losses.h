@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Losses of a model under a layout, against those of one processor. All processors live in this
+ * process (lockstep.h), with every buffer poisoned before it is written. */
+#ifndef MTF_TESTS_LAYOUT_LOSSES_H
+#define MTF_TESTS_LAYOUT_LOSSES_H
+
+#include "layouts/layout.h"
+#include "runtime/data.h"
+
+#define LAYOUT_STEPS 50
+
+typedef struct {
+    MtfGraph *graph; /* a training graph */
+    MtfData *data;
+    double losses[LAYOUT_STEPS]; /* on one processor */
+} MtfLossModel;
+
+/* Trains a library graph of the given sizes ("batch:10;hidden:12") on one processor. */
+void mtf_loss_model_init(MtfLossModel *model, const char *graph, const char *sizes, MtfDtype dtype);
+void mtf_loss_model_clear(MtfLossModel *model);
+
+/* Trains under `layout`; `disturbed` makes one element wrong on the last processor. */
+void mtf_layout_losses(const MtfLossModel *model, const MtfLayout *layout, int steps,
+                       bool disturbed, double *losses);
+
+/* The first step whose loss differs by more than the law allows (1e-10 in float64, 1e-4 in float32,
+ * relative), or -1. */
+int mtf_losses_differ(const MtfLossModel *model, const double *losses, int steps, MtfDtype dtype);
+
+/* Fails the running test, naming the layout, where a loss differs. */
+void mtf_check_layout_losses(const MtfLossModel *model, const MtfLayout *layout, int steps,
+                             MtfDtype dtype);
+
+#endif
