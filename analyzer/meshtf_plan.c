@@ -13,6 +13,9 @@ static const struct {
 } commands[] = {
     { "search", "find the best layout of a graph and prove it", mtf_command_search },
     { "estimate", "predict a training step under one layout", mtf_command_estimate },
+    { "compare", "set plans side by side", mtf_command_compare },
+    { "report", "write a page and drawings of a plan", mtf_command_report },
+    { "export", "write a plan in the words of another tool", mtf_command_export },
     { "collective", "price one collective on a torus or a switch", mtf_command_collective },
     { "explain", "why an operation of a plan runs as it does", mtf_command_explain },
     { "solve", "solve a layout problem in the IOPDDL JSON format", mtf_command_solve },

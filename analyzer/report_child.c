@@ -19,16 +19,40 @@ static char *find_program(void) {
     return g_find_program_in_path(PROGRAM);
 }
 
-bool mtf_report_child(const char *plan, const char *folder, GError **error) {
+/* The program's name before the arguments; free the list alone. */
+static char **with_program(char *program, const char *const *arguments) {
+    GPtrArray *list = g_ptr_array_new();
+    g_ptr_array_add(list, program);
+    for (int i = 0; arguments[i] != NULL; i++)
+        g_ptr_array_add(list, (char *)arguments[i]);
+    g_ptr_array_add(list, NULL);
+    return (char **)g_ptr_array_free(list, FALSE);
+}
+
+int mtf_report_run(const char *const *arguments, GError **error) {
     g_autofree char *program = find_program();
-    if (program == NULL)
-        return mtf_failure(error, "%s is neither beside meshtf-plan nor in PATH", PROGRAM);
-    char *arguments[] = { program, (char *)plan, "-o", (char *)folder, NULL };
+    if (program == NULL) {
+        mtf_failure(error, "%s is neither beside meshtf-plan nor in PATH", PROGRAM);
+        return 1;
+    }
+    g_autofree char **list = with_program(program, arguments);
     g_autoptr(GError) cause = NULL;
     int status = 0;
-    if (!g_spawn_sync(NULL, arguments, NULL, G_SPAWN_CHILD_INHERITS_STDIN, NULL, NULL, NULL, NULL,
+    if (!g_spawn_sync(NULL, list, NULL, G_SPAWN_CHILD_INHERITS_STDIN, NULL, NULL, NULL, NULL,
                       &status, &cause))
-        return mtf_failure(error, "%s cannot be started: %s", program, cause->message);
-    return (WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
-           mtf_failure(error, "%s failed on %s", PROGRAM, plan);
+        mtf_failure(error, "%s cannot be started: %s", program, cause->message);
+    else if (!WIFEXITED(status))
+        mtf_failure(error, "%s was killed", program);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+bool mtf_report_child(const char *plan, const char *folder, GError **error) {
+    const char *arguments[] = { "-o", folder, "--", plan, NULL };
+    g_autoptr(GError) cause = NULL;
+    int status = mtf_report_run(arguments, &cause);
+    if (cause != NULL) {
+        g_propagate_error(error, g_steal_pointer(&cause));
+        return false;
+    }
+    return status == 0 || mtf_failure(error, "%s failed on %s", PROGRAM, plan);
 }

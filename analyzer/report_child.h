@@ -7,6 +7,12 @@
 #include <glib.h>
 #include <stdbool.h>
 
+/* Runs meshtf-report with these arguments (NULL-terminated, its own name left out), standard
+ * streams shared, waits for it, and returns its exit status. Fails when it cannot be started or is
+ * killed.
+ */
+int mtf_report_run(const char *const *arguments, GError **error);
+
 /* Runs `meshtf-report PLAN -o FOLDER` and waits for it. Fails when it is not there or does not
  * succeed. */
 bool mtf_report_child(const char *plan, const char *folder, GError **error);

@@ -5,6 +5,7 @@
 #include "layouts/json_writer.h"
 #include "reports/dot_child.h"
 #include "reports/dot_graph.h"
+#include "reports/export.h"
 #include "reports/metrics_log.h"
 #include "reports/page.h"
 #include "reports/timeline.h"
@@ -16,8 +17,10 @@
 #define DOT_SECONDS 20
 
 typedef struct {
-    char *folder;
+    char *output; /* a folder; of exports a file */
     char *metrics;
+    char *form;  /* of an export, or NULL */
+    char *hosts; /* of a rankfile, or NULL */
 } Options;
 
 static bool make_folder(const char *folder, GError **error) {
@@ -72,20 +75,36 @@ static bool write_report(const char *plan_path, const Options *options, GError *
         return false;
     if (options->metrics != NULL && (run = mtf_metrics_log_load(options->metrics, error)) == NULL)
         return false;
-    if (!make_folder(options->folder, error) ||
-        !write_drawing(options->folder, facts, &drawing, error))
+    if (!make_folder(options->output, error) ||
+        !write_drawing(options->output, facts, &drawing, error))
         return false;
-    return write_texts(options->folder, facts, &(MtfPageParts){ drawing, run }, error);
+    return write_texts(options->output, facts, &(MtfPageParts){ drawing, run }, error);
+}
+
+static bool write_export(const char *plan_path, const Options *options, GError **error) {
+    g_autoptr(MtfPlan) plan = mtf_plan_load(plan_path, error);
+    g_autoptr(MtfStepFacts) facts = plan != NULL ? mtf_step_facts_new(plan, error) : NULL;
+    g_autofree char *text =
+        facts != NULL
+            ? mtf_export(facts, &(MtfExportRequest){ options->form, options->hosts }, error)
+            : NULL;
+    const char *path = options->output != NULL ? options->output : "-";
+    return text != NULL && mtf_file_write(path, text, strlen(text), error);
 }
 
 int main(int argc, char **argv) {
     Options options = { 0 };
     gboolean version = FALSE;
     const GOptionEntry entries[] = {
-        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &options.folder, "Write into this folder",
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output, "Write into this folder",
           "DIR" },
         { "metrics", 0, 0, G_OPTION_ARG_FILENAME, &options.metrics,
           "What meshtf-run --metrics wrote", "FILE" },
+        { "export", 0, 0, G_OPTION_ARG_STRING, &options.form,
+          "Write the plan in the words of another tool instead (-o FILE, or standard output)",
+          "mtf|jax|dtensor|megatron|shardy|rankfile" },
+        { "hosts", 0, 0, G_OPTION_ARG_STRING, &options.hosts, "Names of the nodes, for a rankfile",
+          "A,B,C" },
         { "version", 0, 0, G_OPTION_ARG_NONE, &version, "Show the version", NULL },
         { 0 },
     };
@@ -100,11 +119,15 @@ int main(int argc, char **argv) {
         puts("meshtf-report " MTF_VERSION);
         return 0;
     }
-    if (argc < 2 || options.folder == NULL)
+    if (argc == 2 && options.form != NULL)
+        write_export(argv[1], &options, &error);
+    else if (argc < 2 || options.output == NULL)
         mtf_input_error(&error, "the usage is meshtf-report PLAN -o DIR");
     else
         write_report(argv[1], &options, &error);
-    g_free(options.folder);
+    g_free(options.output);
     g_free(options.metrics);
+    g_free(options.form);
+    g_free(options.hosts);
     return error != NULL ? mtf_command_line_fail("meshtf-report", error) : 0;
 }

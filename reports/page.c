@@ -155,6 +155,11 @@ char *mtf_page_print(const MtfStepFacts *facts, const MtfPageParts *parts) {
     mtf_page_answer(page, facts);
     open_section(page, "partition", "The partition");
     add_drawing(page, parts->drawing);
+    const cJSON *why = cJSON_GetObjectItemCaseSensitive(facts->plan->search, "why");
+    if (cJSON_GetArraySize(why) > 0) {
+        open_section(page, "why", "Why this layout");
+        mtf_page_why(page, facts, why);
+    }
     open_section(page, "memory", "Memory over the step");
     add_memory(page, facts);
     open_section(page, "communication", "Communication");

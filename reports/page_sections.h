@@ -12,6 +12,10 @@ void mtf_page_script(GString *page);
 /* Mesh, layout, step time, memory, bytes, proof, and what limits the step. */
 void mtf_page_answer(GString *page, const MtfStepFacts *facts);
 
+/* The decisions of the search whose next best choice costs most, as the plan has them; `why` is the
+ * plan's list. */
+void mtf_page_why(GString *page, const MtfStepFacts *facts, const cJSON *why);
+
 /* The collectives by kind and axes, and the dearest transfers. */
 void mtf_page_traffic(GString *page, const MtfStepFacts *facts);
 

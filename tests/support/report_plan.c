@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-/* Written as a plan file and read again, so that trees hold what files hold. */
-static MtfPlan *read_back(MtfPlan *plan) {
+MtfPlan *mtf_test_read_back(MtfPlan *plan) {
     g_autoptr(GError) error = NULL;
     g_autofree char *text = mtf_plan_print(plan);
     MtfPlan *read = mtf_plan_parse("p.json", text, strlen(text), &error);
@@ -35,7 +34,7 @@ static MtfPlan *plan_of(MtfGraph *forward, const char *mesh_text, const char *ru
     plan->microbatches = 1;
     g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
     plan->program_sha256 = mtf_program_digest(program);
-    return read_back(plan);
+    return mtf_test_read_back(plan);
 }
 
 static MtfGraph *parse(const char *text) {

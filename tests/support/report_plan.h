@@ -5,13 +5,17 @@
 
 #include "layouts/plan.h"
 
+/* The plan written as a file is and read again, so that its trees hold what files hold. Takes the
+ * plan. */
+MtfPlan *mtf_test_read_back(MtfPlan *plan);
+
 /* A training graph whose every name (graph, dimensions, tensors, a repeated block, mesh axes) holds
  * quotes, brackets, ampersands, backslashes and letters outside ASCII, laid out by rules on a mesh
  * of 2 x 2. Aborts when it cannot be made. Free with mtf_plan_free. */
 MtfPlan *mtf_test_hostile_plan(void);
 
-/* x[batch, io] w[io, hidden] = h, y = relu h, l = sum of y, on "rows:2;cols:2" under `rules`,
- * without a machine (sizes 8, 4, 12; `batch` is an input's first dimension). */
+/* x[batch, io] w[io, hidden] = h, y = relu h, l = sum of y, with its training step, on a mesh under
+ * rules, without a machine. Sizes: batch 8, io 4, hidden 12. */
 MtfPlan *mtf_test_small_plan(const char *mesh, const char *rules);
 
 #endif

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Reporting, comparing and exporting plans, as a user types it.
+# seconds: 300
+. tests/support/tap.sh
+
+graph=layouts/library/graphs/transformer-small.json
+meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --layouts rule -o "$work/rule.json" >/dev/null
+meshtf-plan search "$graph" --mesh 'all:2' --layouts rule -o "$work/two.json" >/dev/null
+
+run meshtf-plan report "$work/rule.json" -o "$work/report"
+claim "report writes a page" exits 0
+claim "the page is there" test -s "$work/report/index.html"
+claim "nothing is said" is_silent
+run meshtf-plan report "$work/rule.json"
+claim "a missing folder is bad input" bad_input
+run meshtf-plan report "$graph" -o "$work/report"
+claim "a graph is no plan: the child's status is passed on" bad_input
+run meshtf-plan report "$work/rule.json" --metrics "$work/none.jsonl" -o "$work/report"
+claim "metrics that are not there are bad input" bad_input
+
+run meshtf-plan compare "$work/rule.json" "$work/two.json"
+claim "compare sets two plans side by side" exits 0
+claim "the first is the measure" sh -c "grep -q '^against A  *1.000 ' '$work/out'"
+claim "columns align" sh -c "sed -n '/^step/,\$p' '$work/out' | awk '{print length}' | sort -u | wc -l | grep -qx ' *1'"
+run meshtf-plan compare "$work/rule.json" "$work/two.json" --json
+claim "compare --json is two objects" sh -c "[ \$(grep -c '\"step_ratio\"' '$work/out') = 2 ]"
+run meshtf-plan compare "$work/rule.json" "$graph"
+claim "what is no plan is bad input" bad_input
+run meshtf-plan compare
+claim "no plan is bad input" bad_input
+
+for form in mtf jax dtensor shardy rankfile; do
+    run meshtf-plan export "$work/rule.json" --to "$form"
+    claim "the plan can be said in $form" exits 0
+done
+run meshtf-plan export "$work/rule.json" --to mtf -o "$work/layout.gin"
+claim "an export goes to a file" grep -q layout_rules "$work/layout.gin"
+run meshtf-plan export "$work/rule.json" --to mft
+claim "an unknown form is bad input" bad_input
+claim "the forms are named" says_error "mtf, jax"
+run meshtf-plan export "$work/rule.json"
+claim "a missing form is bad input" bad_input
+
+# What is exported parses as what it is.
+if command -v python3 >/dev/null; then
+    for form in jax dtensor; do
+        meshtf-plan export "$work/rule.json" --to "$form" -o "$work/specs.py"
+        run python3 -c "import ast, sys; ast.parse(open(sys.argv[1]).read())" "$work/specs.py"
+        claim "$form is Python" exits 0
+    done
+else
+    skip "python3 is not installed"
+fi
+rules=$(sed -n 's/^utils.run.layout_rules = "\(.*\)"$/\1/p' "$work/layout.gin")
+run meshtf-plan estimate "$graph" --mesh 'rows:2;cols:2' --layout "$rules"
+claim "exported rules parse again" exits 0
+run meshtf-plan export "$work/two.json" --to rankfile --hosts localhost -o "$work/ranks"
+claim "a rankfile takes the names of hosts" exits 0
+if command -v mpirun >/dev/null && [ "$(nproc)" -ge 2 ]; then
+    printf 'localhost slots=2\n' >"$work/hosts"
+    run mpirun --hostfile "$work/hosts" -rf "$work/ranks" -n 2 true
+    claim "mpirun reads the rankfile" exits 0
+else
+    skip "there is no mpirun, or fewer than two processors"
+fi
+done_testing
