@@ -88,6 +88,8 @@ static char *proof_text(const cJSON *search) {
     double cost = mtf_tree_number(search, "cost", NAN), bound = mtf_tree_number(search, "bound", 0);
     if (isnan(cost))
         return g_strdup("the layout was given, not searched");
+    if (!(bound > 0))
+        return g_strdup_printf("none, not searched (%s)", mtf_tree_text(search, "method"));
     double gap = cost > 0 ? (cost - bound) / cost : 0;
     const char *kind = mtf_tree_text(search, "layouts");
     g_autofree char *cost_text = mtf_seconds_format(cost / 1e9);

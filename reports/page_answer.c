@@ -26,7 +26,7 @@ static void add_numbers(GString *page, const MtfStepFacts *facts) {
     add_number(page, memory, of_limit);
     add_number(page, traffic, "onto a device's links a step");
     double cost = mtf_tree_number(search, "cost", NAN), bound = mtf_tree_number(search, "bound", 0);
-    if (!isnan(cost)) {
+    if (!isnan(cost) && bound > 0) {
         double gap = cost > 0 ? 100 * (cost - bound) / cost : 0;
         g_autofree char *text = g_strdup_printf("%.3g %%", gap);
         add_number(page, gap <= 2e-4 ? "optimal" : text,

@@ -2,17 +2,24 @@
 #include "reports/page_sections.h"
 
 #include "layouts/command_line.h"
+#include "reports/layer_star.h"
 #include "reports/markup.h"
 
-static void add_row(GString *page, const MtfStepFacts *facts, const cJSON *decision) {
+/* One row for an operation that several layers have, as long as they would choose alike. */
+static void add_row(GString *page, const MtfStepFacts *facts, const cJSON *decision,
+                    GHashTable *shown) {
     double seconds = mtf_tree_number(decision, "nanoseconds", 0) / 1e9;
     g_autofree char *time = mtf_seconds_format(seconds);
+    g_autofree char *name =
+        mtf_layer_star(facts->plan->graph, mtf_tree_text(decision, "operation"));
+    if (!g_hash_table_add(shown, g_strjoin("\n", name, mtf_tree_text(decision, "strategy"),
+                                           mtf_tree_text(decision, "next_best"), NULL)))
+        return;
     mtf_markup(page,
                "<tr><td class=\"mono\">%s</td><td class=\"mono\">%s</td><td class=\"mono\">%s</td>"
                "<td class=\"n\">%s</td><td class=\"n\">%.1f %%</td></tr>\n",
-               mtf_tree_text(decision, "operation"), mtf_tree_text(decision, "strategy"),
-               mtf_tree_text(decision, "next_best"), time,
-               100e9 * seconds / (double)MAX(facts->schedule->nanoseconds, 1));
+               name, mtf_tree_text(decision, "strategy"), mtf_tree_text(decision, "next_best"),
+               time, 100e9 * seconds / (double)MAX(facts->schedule->nanoseconds, 1));
 }
 
 /* What the best layout of fewer freedoms would cost, where the search says so. */
@@ -30,6 +37,7 @@ static void add_rule_cost(GString *page, const MtfStepFacts *facts) {
 
 void mtf_page_why(GString *page, const MtfStepFacts *facts, const cJSON *why) {
     const cJSON *decision;
+    g_autoptr(GHashTable) shown = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     add_rule_cost(page, facts);
     g_string_append(page, "<p>The decisions that matter most: what the next best way to run one "
                           "operation would add, all else as it is. <code>meshtf-plan explain"
@@ -38,7 +46,7 @@ void mtf_page_why(GString *page, const MtfStepFacts *facts, const cJSON *why) {
                           "<th class=\"n\">would add</th><th class=\"n\">of the step</th></tr>"
                           "</thead><tbody>\n");
     cJSON_ArrayForEach(decision, why) {
-        add_row(page, facts, decision);
+        add_row(page, facts, decision, shown);
     }
     g_string_append(page, "</tbody></table></div>");
 }

@@ -18,6 +18,11 @@ claim "a graph is no plan: the child's status is passed on" bad_input
 run meshtf-plan report "$work/rule.json" --metrics "$work/none.jsonl" -o "$work/report"
 claim "metrics that are not there are bad input" bad_input
 
+meshtf-plan estimate "$graph" --mesh 'rows:2' --layout batch:rows -o "$work/given.json" >/dev/null
+run meshtf-plan report "$work/given.json" -o "$work/given"
+claim "a plan that was not searched has a report" exits 0
+claim "which claims no proof" grep -q '^proof  *none, not searched' "$work/given/summary.txt"
+
 run meshtf-plan compare "$work/rule.json" "$work/two.json"
 claim "compare sets two plans side by side" exits 0
 claim "the first is the measure" sh -c "grep -q '^against A  *1.000 ' '$work/out'"

@@ -39,6 +39,26 @@ else
     skip "dot is not installed"
 fi
 
+# Names that mean something to HTML, to SVG and to Graphviz ("\\N" is a node's name, "&lt;" a bracket).
+cat >"$work/hostile.json" <<'END'
+{"meshtf_graph": 1, "name": "g<script>alert(1)</script>&lt;\\N]]>-->\u0001", "dimensions": {"b<i>": 8, "h\\G": 12, "io": 4},
+"inputs": [{"name": "x<\"'", "dims": ["b<i>", "io"], "feed": "features"}],
+"variables": [{"name": "é<b>&lt;\\N", "dims": ["io", "h\\G"], "init": "ones"}],
+"operations": [{"name": "y", "op": "einsum", "inputs": ["x<\"'", "é<b>&lt;\\N"], "dims": ["b<i>", "h\\G"]},
+{"name": "l", "op": "reduce_sum", "inputs": ["y"], "dims": []}], "loss": "l", "optimizer": {"kind": "sgd", "rate": 0.1}}
+END
+run meshtf-plan search "$work/hostile.json" --mesh 'r<b>"&:2;c\N:2' --layouts rule -o "$work/hostile.plan" --report "$work/h"
+claim "hostile names make a report" exits 0
+if command -v dot >/dev/null; then
+    claim "a variable is drawn under its own name" grep -qF '>é&lt;b&gt;&amp;lt;\N<' "$work/h/graph.svg"
+    claim "so is a dimension" grep -q '>h\\G 12' "$work/h/graph.svg"
+    claim "no element of theirs is in the drawing" sh -c "! grep -qE '<(script|b|i)>' '$work/h/graph.svg'"
+fi
+if command -v xmllint >/dev/null; then
+    run xmllint --nonet --noout "$work/h/index.html" "$work/h/graph.svg"
+    claim "page and drawing are well formed" exits 0
+fi
+
 mkdir "$work/empty"
 run env PATH="$work/empty" "$build/meshtf-report" "$work/plan.json" -o "$work/c"
 claim "without dot there is a report all the same" exits 0
