@@ -25,4 +25,6 @@ export OPENBLAS_NUM_THREADS=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
 say mpirun --oversubscribe -n 4 "$(command -v meshtf-run)" "$out/plan.json" \
     --data "$out/source.txt" --steps "$steps" --metrics "$out/metrics.jsonl"
 
-printf '\nThe drawing of the partition is %s/report/graph.svg\n' "$out"
+say meshtf-plan report "$out/plan.json" --metrics "$out/metrics.jsonl" -o "$out/report"
+
+printf '\nThe pages are in %s/report: open index.html\n' "$out"
