@@ -81,8 +81,18 @@ static void append_text(GString *html, const char *text) {
     mtf_markup_text(html, doubled);
 }
 
+/* The tint of a cell: that of its axis; of two axes, from the one's to the other's. */
+static char *cell_color(const MtfViewCell *cell) {
+    if (cell->axes == 0)
+        return g_strdup(MTF_COLOR_PLAIN);
+    int first = g_bit_nth_lsf(cell->axes, -1);
+    int second = g_bit_nth_lsf(cell->axes, first);
+    return second < 0 ? g_strdup(mtf_palette_axis(first))
+                      : g_strconcat(mtf_palette_axis(first), ":", mtf_palette_axis(second), NULL);
+}
+
 static void append_cell(GString *html, const MtfViewCell *cell) {
-    const char *color = cell->axis >= 0 ? mtf_palette_axis(cell->axis) : MTF_COLOR_PLAIN;
+    g_autofree char *color = cell_color(cell);
     g_string_append_printf(html, "<TD BGCOLOR=\"%s\"%s>", color,
                            cell->partial ? " STYLE=\"dashed\"" : "");
     append_text(html, cell->text);

@@ -14,7 +14,7 @@ typedef struct {
     MtfPartitionView *view;
     GHashTable *box_ids;   /* tensor name -> box + 1 */
     GHashTable *arrow_ids; /* "from>to" -> arrow + 1 */
-    int update_box;        /* or -1 */
+    GArray *updates;       /* UpdateTraffic */
 } Builder;
 
 static void clear_cell(gpointer data) {
@@ -101,7 +101,7 @@ static void add_dim_cell(const Builder *builder, MtfViewBox *box, const MtfPlace
     const MtfDimension *dimension = mtf_graph_dimension(builder->graph, dim);
     unsigned axes = mtf_placement_split_axes(placement, dim);
     g_autofree char *names = mtf_mesh_mask_format(mesh, axes);
-    MtfViewCell cell = { .axis = axes != 0 ? g_bit_nth_lsf(axes, -1) : -1 };
+    MtfViewCell cell = { .axes = axes };
     if (axes == 0) {
         cell.text = g_strdup_printf("%s %" PRId64, dimension->name, dimension->size);
         cell.tooltip = g_strdup("whole on every processor");
@@ -124,7 +124,7 @@ static void add_cells(const Builder *builder, MtfViewBox *box, int tensor) {
         return;
     g_autofree char *names = mtf_mesh_mask_format(mesh, partial);
     MtfViewCell cell = { .text = g_strdup_printf("Σ over %s", names),
-                         .axis = g_bit_nth_lsf(partial, -1),
+                         .axes = partial,
                          .partial = true,
                          .tooltip = g_strdup("kept as partial sums, reduced later") };
     g_array_append_val(box->cells, cell);
@@ -241,10 +241,42 @@ static void note_forward(Builder *builder, const MtfTensor *tensor, const MtfOpe
     arrow->bytes = bytes;
 }
 
-static void note_update(Builder *builder, const char *text) {
-    if (builder->update_box < 0)
-        builder->update_box = add_box(builder, MTF_BOX_UPDATE, "optimizer", "clip and update");
-    add_note(box_at(builder, builder->update_box), "", text);
+/* Collectives of one kind over the same axes. */
+typedef struct {
+    MtfStepKind kind;
+    unsigned axes;
+    int calls;
+    double bytes;
+} UpdateTraffic;
+
+static void count_update(Builder *builder, const MtfInstruction *instruction) {
+    for (guint i = 0; i < builder->updates->len; i++) {
+        UpdateTraffic *known = &g_array_index(builder->updates, UpdateTraffic, i);
+        if (known->kind != instruction->step.kind || known->axes != instruction->step.axes)
+            continue;
+        known->calls++;
+        known->bytes += (double)instruction->payload_bytes;
+        return;
+    }
+    UpdateTraffic traffic = { instruction->step.kind, instruction->step.axes, 1,
+                              (double)instruction->payload_bytes };
+    g_array_append_val(builder->updates, traffic);
+}
+
+/* Clipping and optimizer on one box: a note for each kind of collective and axes. */
+static void note_updates(Builder *builder) {
+    if (builder->updates->len == 0)
+        return;
+    int box = add_box(builder, MTF_BOX_UPDATE, "optimizer", "clip and update");
+    for (guint i = 0; i < builder->updates->len; i++) {
+        const UpdateTraffic *traffic = &g_array_index(builder->updates, UpdateTraffic, i);
+        g_autofree char *axes =
+            mtf_mesh_mask_format(&builder->program->layout->mesh, traffic->axes);
+        g_autofree char *bytes = mtf_bytes_format(traffic->bytes);
+        g_ptr_array_add(box_at(builder, box)->notes,
+                        g_strdup_printf("%d × %s over %s, %s in all", traffic->calls,
+                                        mtf_step_name(traffic->kind), axes, bytes));
+    }
 }
 
 static void note_collective(Builder *builder, int index) {
@@ -258,7 +290,7 @@ static void note_collective(Builder *builder, int index) {
         return;
     }
     if (op->phase != MTF_PHASE_BACKWARD) {
-        note_update(builder, text);
+        count_update(builder, instruction);
         return;
     }
     const char *name =
@@ -287,13 +319,15 @@ MtfPartitionView *mtf_partition_view_new(const MtfPlan *plan, const MtfProgram *
     g_autoptr(MtfLayerFold) fold = mtf_layer_fold_new(program);
     g_autoptr(GHashTable) box_ids = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GHashTable) arrow_ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    Builder builder = { program, plan->graph, fold, view, box_ids, arrow_ids, -1 };
+    g_autoptr(GArray) updates = g_array_new(FALSE, FALSE, sizeof(UpdateTraffic));
+    Builder builder = { program, plan->graph, fold, view, box_ids, arrow_ids, updates };
     add_groups(&builder);
     for (int t = 0; t < (int)plan->graph->tensors->len; t++)
         add_tensor_box(&builder, t);
     for (int i = 0; i < (int)plan->graph->operations->len; i++)
         add_arrows(&builder, i);
     add_collectives(&builder);
+    note_updates(&builder);
     return view;
 }
 

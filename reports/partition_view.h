@@ -21,9 +21,9 @@
 typedef enum { MTF_BOX_OPERATION, MTF_BOX_VARIABLE, MTF_BOX_INPUT, MTF_BOX_UPDATE } MtfBoxKind;
 
 typedef struct {
-    char *text;   /* "batch 64/4", "Σ over cols" */
-    int axis;     /* the first mesh axis that splits it; -1 when none does */
-    bool partial; /* says that the tensor is kept as partial sums */
+    char *text;    /* "batch 64/4", "Σ over cols" */
+    unsigned axes; /* the mesh axes that split it, or over which it is partial; 0 = none */
+    bool partial;  /* says that the tensor is kept as partial sums */
     char *tooltip;
 } MtfViewCell;
 
