@@ -360,9 +360,6 @@ static bool infer_dims(const Check *check, MtfShape *shape, bool *inferred, GErr
     case MTF_DIMS_FIRST:
         *shape = input(check, 0)->shape;
         return true;
-    case MTF_DIMS_LAST:
-        *shape = input(check, check->operation->n_inputs - 1)->shape;
-        return true;
     case MTF_DIMS_UNION:
         return unite(check, shape, error);
     case MTF_DIMS_RENAMED:

@@ -151,7 +151,6 @@ typedef enum {
     MTF_DIMS_PERMUTED, /* given: those of input 0 in another order */
     MTF_DIMS_RENAMED,  /* those of input 0 with `from` replaced by `to` */
     MTF_DIMS_NEW,      /* given: any */
-    MTF_DIMS_LAST,     /* those of the last input */
 } MtfDimsRule;
 
 typedef enum {

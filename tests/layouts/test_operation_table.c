@@ -267,7 +267,7 @@ static const char *dims_of(const MtfOperationRow *row) {
         [MTF_DIMS_FIRST] = "first input's", [MTF_DIMS_UNION] = "all inputs'",
         [MTF_DIMS_SUBSET] = "given, some",  [MTF_DIMS_SUPERSET] = "given, more",
         [MTF_DIMS_PERMUTED] = "given, all", [MTF_DIMS_RENAMED] = "renamed",
-        [MTF_DIMS_NEW] = "given, any",      [MTF_DIMS_LAST] = "last input's",
+        [MTF_DIMS_NEW] = "given, any",
     };
     return words[row->dims];
 }
