@@ -196,6 +196,8 @@ static void copy_frame(MtfGraph *to, const MtfGraph *from) {
         const MtfRepeat *repeat = &g_array_index(from->repeats, MtfRepeat, i);
         mtf_graph_add_repeat(to, repeat->name, repeat->count);
     }
+    to->microbatches = from->microbatches;
+    to->batch = from->batch;
     to->optimizer = from->optimizer;
     to->optimizer.kind = g_strdup(from->optimizer.kind);
     to->optimizer.schedule = g_strdup(from->optimizer.schedule);

@@ -99,7 +99,6 @@ MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPric
     plan->graph = graph;
     plan->layout = layout;
     plan->precision = g_strdup(mtf_planning_precision(graph));
-    plan->microbatches = 1;
     plan->machine = mtf_machine_to_json(pricer->machine);
     plan->mapping = mtf_mapping_to_json(&layout->mesh, &pricer->map.mapping);
     plan->search = search;

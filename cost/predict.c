@@ -52,12 +52,13 @@ static void add_collective(GArray *rows, const MtfPricer *pricer, const MtfProgr
     like.reduction = reduces ? instruction->step.reduction : MTF_REDUCE_NONE;
     like.group = mtf_instruction_traffic_group(program, index);
     MtfTrafficRow *row = row_for(rows, &like);
-    int64_t bytes = payload_of(program, index, rank);
-    row->calls += mtf_instruction_calls(program, index);
-    row->elements += bytes / mtf_dtype_bytes(mtf_step_tensor(program, instruction)->dtype);
-    row->bytes += bytes;
-    row->link_bytes += mtf_collective_link_bytes(&pricer->map, kind, like.axes, (double)bytes);
-    row->nanoseconds += mtf_price_instruction(pricer, program, index);
+    int64_t bytes = payload_of(program, index, rank), times = mtf_program_times(program, index);
+    row->calls += times * mtf_instruction_calls(program, index);
+    row->elements += times * bytes / mtf_dtype_bytes(mtf_step_tensor(program, instruction)->dtype);
+    row->bytes += times * bytes;
+    row->link_bytes +=
+        (double)times * mtf_collective_link_bytes(&pricer->map, kind, like.axes, (double)bytes);
+    row->nanoseconds += times * mtf_price_instruction(pricer, program, index);
 }
 
 static int compare_rows(const void *left, const void *right) {
@@ -123,9 +124,10 @@ static void add_seconds(cJSON *object, const MtfPricer *pricer, const MtfProgram
     double flops = 0, multiply_adds = 0;
     for (int i = 0; i < schedule->length; i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        int times = mtf_program_times(program, i);
         busy[communicates(instruction)] += schedule->ends[i] - schedule->starts[i];
-        flops += instruction->flops;
-        multiply_adds += instruction->multiply_adds;
+        flops += times * instruction->flops;
+        multiply_adds += times * instruction->multiply_adds;
     }
     mtf_json_add_number(object, "step_seconds", (double)schedule->nanoseconds / 1e9);
     mtf_json_add_number(object, "compute_seconds", (double)busy[0] / 1e9);

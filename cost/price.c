@@ -99,6 +99,6 @@ int64_t mtf_price_instruction(const MtfPricer *pricer, const MtfProgram *program
 int64_t mtf_price_program(const MtfPricer *pricer, const MtfProgram *program) {
     int64_t sum = 0;
     for (int i = 0; i < mtf_program_length(program); i++)
-        sum += mtf_price_instruction(pricer, program, i);
+        sum += mtf_program_times(program, i) * mtf_price_instruction(pricer, program, i);
     return sum;
 }

@@ -44,7 +44,7 @@ bool mtf_pricer_init(MtfPricer *pricer, const MtfMachine *machine, const MtfMesh
 /* Nanoseconds of one instruction, at most 10^15; at least 1 for kernels. */
 int64_t mtf_price_instruction(const MtfPricer *pricer, const MtfProgram *program, int index);
 
-/* The sum over all instructions. */
+/* The sum over all instructions, each as often as a step runs it. */
 int64_t mtf_price_program(const MtfPricer *pricer, const MtfProgram *program);
 
 /* The collective that a step runs; local steps have none, which returns false. */

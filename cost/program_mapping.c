@@ -19,7 +19,7 @@ GArray *mtf_program_traffic(const MtfProgram *program) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         MtfTraffic one = { .mesh_axes_mask = instruction->step.axes,
                            .bytes = (double)instruction->payload_bytes,
-                           .calls = 1 };
+                           .calls = mtf_program_times(program, i) };
         if (instruction->kind == MTF_INSTRUCTION_STEP &&
             mtf_step_collective(instruction->step.kind, &one.kind))
             add_traffic(traffic, one);

@@ -8,7 +8,8 @@ MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program
     schedule->ends = g_new(int64_t, schedule->length + 1);
     for (int i = 0; i < schedule->length; i++) {
         schedule->starts[i] = schedule->nanoseconds;
-        schedule->nanoseconds += mtf_price_instruction(pricer, program, i);
+        schedule->nanoseconds +=
+            mtf_program_times(program, i) * mtf_price_instruction(pricer, program, i);
         schedule->ends[i] = schedule->nanoseconds;
     }
     return schedule;

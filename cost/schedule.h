@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The schedule of a program: when each instruction starts and ends on the rank that waits for all.
  * Ranks execute the program as it is written and each collective blocks, so instructions follow one
- * another and the step's length is the sum of the prices. Whatever comes to overlap communication
- * with computation changes this file alone; the additive cost in price.h stays. */
+ * another and the step's length is the sum of the prices. What micro-batches repeat is drawn with
+ * all its repetitions in one piece, so that sums over instructions are sums over the step. Whatever
+ * comes to overlap communication with computation changes this file alone; the additive cost in
+ * price.h stays. */
 #ifndef MTF_SCHEDULE_H
 #define MTF_SCHEDULE_H
 

@@ -38,6 +38,8 @@ MtfGraph *mtf_graph_new(const char *name) {
     graph->updates = new_array(sizeof(MtfUpdate), NULL);
     graph->repeats = new_array(sizeof(MtfRepeat), clear_name);
     graph->loss = -1;
+    graph->microbatches = 1;
+    graph->batch = -1;
     graph->tensor_ids = g_hash_table_new(g_str_hash, g_str_equal);
     graph->dimension_ids = g_hash_table_new(g_str_hash, g_str_equal);
     return graph;
@@ -294,6 +296,8 @@ MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
         mtf_graph_add_repeat(copy, repeat->name, repeat->count);
     }
     copy->loss = graph->loss;
+    copy->microbatches = graph->microbatches;
+    copy->batch = graph->batch;
     copy_optimizer(copy, graph);
     return copy;
 }

@@ -146,6 +146,8 @@ typedef struct {
     GArray *repeats;    /* MtfRepeat */
     int loss;           /* the scalar to be minimised, or -1 */
     MtfOptimizer optimizer;
+    int microbatches; /* of a training graph: parts a step's batch is worked through in; 1 */
+    int batch; /* with several: the dimension whose size is that of one micro-batch; else -1 */
     GHashTable *tensor_ids;    /* name -> index + 1 */
     GHashTable *dimension_ids; /* name -> index + 1 */
 } MtfGraph;

@@ -3,6 +3,7 @@
  * run its kernel, and bring its outputs into the placements the layout keeps them in. Then
  * lifetimes are read off, and outputs take the place of inputs that die. */
 #include "layouts/kernel_scratch.h"
+#include "layouts/microbatches.h"
 #include "layouts/program.h"
 
 #include <string.h>
@@ -297,6 +298,11 @@ static void emit_operation(Lowering *lowering, int operation) {
     emit_ripe_updates(lowering, operation);
 }
 
+/* All that runs once a micro-batch has been emitted. */
+static void end_repetition(Lowering *lowering) {
+    lowering->program->n_repeated = mtf_program_length(lowering->program);
+}
+
 /* ---- Lifetimes ----------------------------------------------------------------------------- */
 
 static int root(const MtfProgram *program, int buffer) {
@@ -425,6 +431,7 @@ static MtfProgram *program_new(const MtfGraph *graph, const MtfLayout *layout, g
     program->instructions = g_array_new(FALSE, TRUE, sizeof(MtfInstruction));
     g_array_set_clear_func(program->instructions, free_instruction);
     program->buffers = g_array_new(FALSE, TRUE, sizeof(MtfBuffer));
+    program->microbatches = graph->microbatches;
     program->tensor_buffers = filled(n_tensors, -1);
     return program;
 }
@@ -460,7 +467,11 @@ MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout) {
     for (int t = 0; t < (int)graph->tensors->len; t++)
         if (mtf_graph_tensor(graph, t)->producer < 0)
             stored_buffer(&lowering, t);
-    for (int i = 0; i < (int)graph->operations->len; i++)
+    int repeated = mtf_graph_repeated(graph);
+    for (int i = 0; i < repeated; i++)
+        emit_operation(&lowering, i);
+    end_repetition(&lowering);
+    for (int i = repeated; i < (int)graph->operations->len; i++)
         emit_operation(&lowering, i);
     emit_late_updates(&lowering);
     MtfProgram *program = lowering.program;
@@ -476,6 +487,8 @@ MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, 
     Lowering lowering;
     lowering_init(&lowering, graph, layout);
     emit_operation(&lowering, operation);
+    if (mtf_operation_times(graph, operation) > 1)
+        end_repetition(&lowering);
     read_lifetimes(lowering.program);
     settle_storages(lowering.program);
     lowering_clear(&lowering);

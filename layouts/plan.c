@@ -5,6 +5,7 @@
 #include "layouts/graph_fields.h"
 #include "layouts/graph_json.h"
 #include "layouts/json_writer.h"
+#include "layouts/microbatches.h"
 #include "layouts/rules.h"
 
 #include <string.h>
@@ -195,19 +196,39 @@ static bool read_tree(const MtfJson *root, const char *key, cJSON **tree, GError
     return *tree != NULL || mtf_json_fail(&where, error, "this cannot be copied");
 }
 
-static bool read_run(const MtfJson *root, MtfPlan *plan, GError **error) {
+static bool read_precision(const MtfJson *root, MtfPlan *plan, GError **error) {
     static const char *const precisions[] = { "f32", "f64", NULL };
     MtfJson where;
     int precision = 0;
-    int64_t microbatches = 0;
     if (!mtf_json_get(root, "precision", &where, error) ||
-        !mtf_field_word(&where, "a precision", precisions, &precision, error) ||
-        !mtf_json_get(root, "microbatches", &where, error) ||
-        !mtf_json_integer(&where, 1, MAX_MICROBATCHES, &microbatches, error))
+        !mtf_field_word(&where, "a precision", precisions, &precision, error))
         return false;
     plan->precision = g_strdup(precisions[precision]);
-    plan->microbatches = (int)microbatches;
     return true;
+}
+
+/* With one micro-batch no dimension is named as the batch. */
+static bool read_batch(const MtfJson *root, MtfPlan *plan, GError **error) {
+    MtfJson where;
+    GError *cause = NULL;
+    if (!mtf_json_get(root, "batch_dimension", &where, error) ||
+        !mtf_field_dimension(plan->graph, &where, &plan->graph->batch, error))
+        return false;
+    return mtf_graph_check_microbatches(plan->graph, &cause) ||
+           mtf_field_relay(&where, cause, error);
+}
+
+static bool read_microbatches(const MtfJson *root, MtfPlan *plan, GError **error) {
+    MtfJson where;
+    int64_t microbatches = 0;
+    if (!mtf_json_get(root, "microbatches", &where, error) ||
+        !mtf_json_integer(&where, 1, MAX_MICROBATCHES, &microbatches, error))
+        return false;
+    plan->graph->microbatches = (int)microbatches;
+    if (microbatches > 1)
+        return read_batch(root, plan, error);
+    return !mtf_json_find(root, "batch_dimension", &where) ||
+           mtf_json_fail(&where, error, "a plan without micro-batches names no batch dimension");
 }
 
 static bool read_digest(const MtfJson *root, MtfPlan *plan, GError **error) {
@@ -224,13 +245,16 @@ static bool read_digest(const MtfJson *root, MtfPlan *plan, GError **error) {
 }
 
 static MtfPlan *read_plan(const MtfJson *root, GError **error) {
-    static const char *const keys[] = { "meshtf_plan",  "graph",     "mesh",           "machine",
-                                        "mapping",      "precision", "layout",         "predicted",
-                                        "microbatches", "search",    "program_sha256", NULL };
+    static const char *const keys[] = {
+        "meshtf_plan", "graph",          "mesh",      "machine",      "mapping",
+        "precision",   "layout",         "predicted", "microbatches", "batch_dimension",
+        "search",      "program_sha256", NULL,
+    };
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
     if (!mtf_json_version(root, "meshtf_plan", 1, error) || !mtf_json_keys(root, keys, error) ||
         !read_graph(root, plan, error) || !read_mesh(root, plan, error) ||
-        !read_layout(root, plan, error) || !read_run(root, plan, error) ||
+        !read_layout(root, plan, error) || !read_precision(root, plan, error) ||
+        !read_microbatches(root, plan, error) ||
         !read_tree(root, "machine", &plan->machine, error) ||
         !read_tree(root, "mapping", &plan->mapping, error) ||
         !read_tree(root, "predicted", &plan->predicted, error) ||
@@ -314,7 +338,10 @@ char *mtf_plan_print(const MtfPlan *plan) {
     add_tree(root, "machine", plan->machine);
     add_tree(root, "mapping", plan->mapping);
     cJSON_AddStringToObject(root, "precision", plan->precision);
-    mtf_json_add_integer(root, "microbatches", plan->microbatches);
+    mtf_json_add_integer(root, "microbatches", plan->graph->microbatches);
+    if (plan->graph->microbatches > 1)
+        cJSON_AddStringToObject(root, "batch_dimension",
+                                mtf_graph_dimension(plan->graph, plan->graph->batch)->name);
     cJSON_AddItemToObject(root, "layout", layout_to_json(plan));
     add_tree(root, "predicted", plan->predicted);
     add_tree(root, "search", plan->search);

@@ -13,10 +13,10 @@
 
 /* Owns all its parts. Trees are NULL where the file has none. */
 typedef struct {
-    MtfGraph *graph;   /* the training graph, in canonical order (mtf_graph_canonicalize) */
+    MtfGraph *graph;   /* the training graph, in canonical order (mtf_graph_canonicalize); it has
+                          the micro-batches */
     MtfLayout *layout; /* with the mesh */
     char *precision;   /* "f32" or "f64" */
-    int microbatches;  /* 1 */
     cJSON *machine;    /* the machine file's object */
     cJSON *mapping;    /* mesh axes onto the machine's axes */
     cJSON *predicted;  /* {"step_seconds", …} */

@@ -25,6 +25,10 @@ int mtf_program_length(const MtfProgram *program) {
     return (int)program->instructions->len;
 }
 
+int mtf_program_times(const MtfProgram *program, int index) {
+    return index < program->n_repeated ? program->microbatches : 1;
+}
+
 const MtfTensor *mtf_step_tensor(const MtfProgram *program, const MtfInstruction *instruction) {
     int buffer = instruction->inputs[0];
     return mtf_graph_tensor(program->graph, mtf_program_buffer(program, buffer)->tensor);
@@ -153,6 +157,9 @@ char *mtf_program_digest(const MtfProgram *program) {
     g_autofree char *mesh = mtf_mesh_format(&program->layout->mesh);
     g_autoptr(GString) text = g_string_new("meshtf program 1\n");
     g_string_append_printf(text, "mesh %s\nloss %d\n", mesh, graph->loss);
+    if (program->microbatches > 1)
+        g_string_append_printf(text, "microbatches %d %d %d\n", program->microbatches,
+                               program->n_repeated, graph->batch);
     for (int d = 0; d < (int)graph->dimensions->len; d++)
         g_string_append_printf(text, "dimension %s %" PRId64 "\n",
                                mtf_graph_dimension(graph, d)->name, mtf_graph_size(graph, d));

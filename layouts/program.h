@@ -10,7 +10,10 @@
  * an older one that is dead by then (in-place operations, variables updated where they stand):
  * `storage` names the buffer that owns the bytes. Lifetimes are given in instruction indexes and
  * belong to storages; variables, optimizer state and the input batch live through the whole step.
- */
+ *
+ * With micro-batches instructions [0, n_repeated) run `microbatches` times a step, the rest once
+ * (microbatches.h). Flops, bytes and calls of an instruction are those of one run: sums over a
+ * program take each mtf_program_times times. */
 #ifndef MTF_PROGRAM_H
 #define MTF_PROGRAM_H
 
@@ -46,10 +49,11 @@ typedef struct {
 } MtfInstruction;
 
 typedef struct {
-    const MtfGraph *graph;   /* borrowed */
-    const MtfLayout *layout; /* borrowed */
-    GArray *instructions;    /* MtfInstruction */
-    GArray *buffers;         /* MtfBuffer */
+    const MtfGraph *graph;        /* borrowed */
+    const MtfLayout *layout;      /* borrowed */
+    GArray *instructions;         /* MtfInstruction */
+    GArray *buffers;              /* MtfBuffer */
+    int microbatches, n_repeated; /* 1 and 0 without micro-batches */
     int *tensor_buffers; /* for inputs and variables: the buffer that holds them between steps; for
                             results: the one they are kept in; -1 when there is none */
 } MtfProgram;
@@ -74,6 +78,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfProgram, mtf_program_free)
 MtfInstruction *mtf_program_instruction(const MtfProgram *program, int index);
 MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index);
 int mtf_program_length(const MtfProgram *program);
+
+/* How often a step runs instruction `index`. */
+int mtf_program_times(const MtfProgram *program, int index);
 
 /* The tensor a step moves. */
 const MtfTensor *mtf_step_tensor(const MtfProgram *program, const MtfInstruction *instruction);

@@ -85,7 +85,7 @@ char *mtf_export_megatron(const MtfStepFacts *facts, GError **error) {
         !check_mesh(mesh, rules->axis[batch], tensor_axis, error))
         return NULL;
     int64_t size = mtf_graph_size(plan->graph, batch);
-    int64_t parts = (int64_t)axis_size(mesh, rules->axis[batch]) * plan->microbatches;
+    int64_t parts = (int64_t)axis_size(mesh, rules->axis[batch]) * plan->graph->microbatches;
     if (size % parts != 0) {
         mtf_input_error(error, "a batch of %" PRId64 " does not divide by %" PRId64, size, parts);
         return NULL;

@@ -120,8 +120,8 @@ static void add_assumptions(GString *page, const MtfStepFacts *facts) {
                "computation. Ranks are alike; the largest slice counts.</li><li>Memory is the "
                "arena alone: MPI's and BLAS' own buffers are outside.</li><li>Precision %s, %d "
                "microbatch%s; program %s.</li></ul>",
-               precision, facts->plan->microbatches, facts->plan->microbatches == 1 ? "" : "es",
-               facts->plan->program_sha256);
+               precision, facts->plan->graph->microbatches,
+               facts->plan->graph->microbatches == 1 ? "" : "es", facts->plan->program_sha256);
 }
 
 /* ---- The page ------------------------------------------------------------------------------ */

@@ -70,8 +70,10 @@ static bool price(MtfStepFacts *facts, GError **error) {
     facts->limit = (int64_t)mtf_tree_number(facts->plan->search, "memory_limit",
                                             (double)facts->machine->memory_bytes);
     for (int i = 0; i < mtf_program_length(facts->program); i++) {
-        facts->flops += mtf_program_instruction(facts->program, i)->flops;
-        facts->multiply_adds += mtf_program_instruction(facts->program, i)->multiply_adds;
+        const MtfInstruction *instruction = mtf_program_instruction(facts->program, i);
+        int times = mtf_program_times(facts->program, i);
+        facts->flops += times * instruction->flops;
+        facts->multiply_adds += times * instruction->multiply_adds;
     }
     return true;
 }

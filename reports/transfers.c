@@ -67,8 +67,9 @@ GPtrArray *mtf_transfers_new(const MtfStepFacts *facts) {
             continue;
         const MtfInstruction *instruction = mtf_program_instruction(facts->program, i);
         MtfTransfer *transfer = transfer_like(by_key, transfers, new_transfer(facts, instruction));
-        transfer->count++;
-        transfer->bytes += instruction->payload_bytes;
+        int times = mtf_program_times(facts->program, i);
+        transfer->count += times;
+        transfer->bytes += times * instruction->payload_bytes;
         transfer->nanoseconds += facts->schedule->ends[i] - facts->schedule->starts[i];
     }
     g_ptr_array_sort(transfers, compare_transfers);

@@ -67,8 +67,9 @@ MtfTraffic *mtf_traffic_predict(const MtfProgram *program, int rank) {
         if (traffic->entry_of[i] < 0)
             continue;
         MtfTrafficEntry *entry = &traffic->entries[traffic->entry_of[i]];
-        entry->calls += mtf_instruction_calls(program, i);
-        entry->bytes += mtf_instruction_payload(program, i, rank);
+        int times = mtf_program_times(program, i);
+        entry->calls += times * mtf_instruction_calls(program, i);
+        entry->bytes += times * mtf_instruction_payload(program, i, rank);
     }
     return traffic;
 }

@@ -160,6 +160,37 @@ static void the_object_holds_what_it_promises(void **state) {
     free_case(&c);
 }
 
+/* hidden on 4 ranks: the last product and its sum once a step, what is before it three times. */
+static void micro_batches_repeat_all_but_clipping_and_updates(void **state) {
+    (void)state;
+    MtfGraph *graph = small_mlp();
+    graph->microbatches = 3;
+    graph->batch = 0;
+    Case every = case_of(graph, "a:4", "hidden:a");
+    assert_int_equal(every.program->n_repeated, mtf_program_length(every.program));
+    g_autoptr(GArray) thrice = mtf_predict_traffic(&every.pricer, every.program, -1);
+    assert_int_equal(g_array_index(thrice, MtfTrafficRow, 0).calls, 3);
+    assert_int_equal(g_array_index(thrice, MtfTrafficRow, 0).bytes, 3 * 64 * 32 * 4);
+
+    mtf_graph_operation(graph, 2)->phase = MTF_PHASE_UPDATE;
+    Case c = case_of(graph, "a:4", "hidden:a");
+    assert_int_equal(c.program->n_repeated, 2);
+    g_autoptr(GArray) once = mtf_predict_traffic(&c.pricer, c.program, -1);
+    assert_int_equal(g_array_index(once, MtfTrafficRow, 0).calls, 1);
+    int64_t sum = 0;
+    for (int i = 0; i < mtf_program_length(c.program); i++)
+        sum += (i < 2 ? 3 : 1) * mtf_price_instruction(&c.pricer, c.program, i);
+    assert_int_equal(mtf_price_program(&c.pricer, c.program), sum);
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&c.pricer, c.program);
+    assert_int_equal(schedule->nanoseconds, sum);
+    cJSON *predicted = mtf_predict(&c.pricer, c.program);
+    assert_true(number(predicted, "multiply_adds") == (3 + 1) * 64 * 32 * 128 / 4.0);
+    cJSON_Delete(predicted);
+    every.graph = NULL;
+    free_case(&every);
+    free_case(&c);
+}
+
 static void the_table_names_the_collective(void **state) {
     (void)state;
     Case c = case_of(small_mlp(), "a:4", "hidden:a");
@@ -197,6 +228,7 @@ int main(void) {
         cmocka_unit_test(one_sum_is_one_row_of_traffic),
         cmocka_unit_test(ragged_ranks_pass_different_payloads),
         cmocka_unit_test(the_object_holds_what_it_promises),
+        cmocka_unit_test(micro_batches_repeat_all_but_clipping_and_updates),
         cmocka_unit_test(the_table_names_the_collective),
         cmocka_unit_test(the_price_of_a_program_is_its_step_time),
     };

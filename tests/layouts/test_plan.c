@@ -3,6 +3,7 @@
 
 #include "analyzer/training_graph.h"
 #include "layouts/error.h"
+#include "layouts/microbatches.h"
 #include "layouts/plan.h"
 #include "layouts/rules.h"
 #include "tests/support/parse_graph.h"
@@ -35,7 +36,6 @@ static MtfPlan *new_plan(void) {
     plan->layout->tensors[2].axis[0] = 0;    /* y: batch */
     plan->layout->tensors[2].axis[1] = 2;    /* y: hidden */
     plan->precision = g_strdup("f32");
-    plan->microbatches = 1;
     plan->machine = parse_tree("{'name': 'm', 'rate': 2.3e13, 'latency': 1.5e-6}");
     plan->search = parse_tree("{'cost': 1000000000000000, 'gap': 0.1, 'notes': ['a', null]}");
     g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
@@ -146,13 +146,49 @@ static void wrong_fields_are_told(void **state) {
                  "p.json: /mesh: mesh: \"cols\" is not of the form name:value");
     assert_fails("'machine': {", "'machines': {",
                  "p.json: /: unknown key \"machines\" (known here: meshtf_plan, graph, mesh, "
-                 "machine, mapping, precision, layout, predicted, microbatches, search, "
-                 "program_sha256)");
+                 "machine, mapping, precision, layout, predicted, microbatches, "
+                 "batch_dimension, search, program_sha256)");
     assert_fails(
         "'rules': null", "'rules': 'io:rows;io:cols'",
         "p.json: /layout/rules: layout: dimension \"io\" is given two mesh axes, \"rows\" and \"cols\"");
     assert_fails("'program_sha256': '", "'program_sha256': 'x",
                  "p.json: /program_sha256: a digest of 64 hexadecimal digits is expected here");
+}
+
+static void micro_batches_name_their_dimension(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text =
+        changed("'microbatches': 1", "'microbatches': 3,\n  'batch_dimension': 'batch'");
+    g_autoptr(MtfPlan) plan = parse(text, &error);
+    assert_non_null(plan);
+    assert_int_equal(plan->graph->microbatches, 3);
+    assert_int_equal(plan->graph->batch, mtf_graph_find_dimension(plan->graph, "batch"));
+    g_autofree char *again = mtf_plan_print(plan);
+    assert_string_equal(again, text);
+    assert_null(mtf_plan_lower(plan, NULL));
+    assert_fails("'microbatches': 1", "'microbatches': 3",
+                 "p.json: /: key \"batch_dimension\" is missing");
+    assert_fails("'microbatches': 1", "'microbatches': 1, 'batch_dimension': 'batch'",
+                 "p.json: /batch_dimension: a plan without micro-batches names no batch dimension");
+    assert_fails("'microbatches': 1", "'microbatches': 3, 'batch_dimension': 'length'",
+                 "p.json: /batch_dimension: \"length\" is not a dimension of this graph");
+}
+
+static void what_runs_once_follows_what_is_repeated(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfPlan) plan = new_plan();
+    plan->graph->microbatches = 2;
+    plan->graph->batch = 0;
+    mtf_graph_operation(plan->graph, 1)->phase = MTF_PHASE_UPDATE;
+    assert_int_equal(mtf_graph_repeated(plan->graph), 1);
+    assert_int_equal(mtf_operation_times(plan->graph, 0), 2);
+    assert_int_equal(mtf_operation_times(plan->graph, 1), 1);
+    assert_false(mtf_graph_check_microbatches(plan->graph, &error));
+    assert_string_equal(error->message,
+                        "operation \"l\" (forward) runs once a micro-batch and must stand before "
+                        "\"h\" (update), which runs once a step");
 }
 
 static void a_plan_of_a_user_graph_is_refused(void **state) {
@@ -202,7 +238,6 @@ static MtfPlan *transformer_plan(const char *optimizer) {
     g_autoptr(MtfRules) rules = mtf_rules_parse(plan->graph, &mesh, rules_text, NULL, &error);
     plan->layout = mtf_layout_from_rules(plan->graph, &mesh, rules);
     plan->precision = g_strdup("f32");
-    plan->microbatches = 1;
     g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
     plan->program_sha256 = mtf_program_digest(program);
     return plan;
@@ -252,6 +287,8 @@ int main(void) {
         cmocka_unit_test(partial_placements_travel),
         cmocka_unit_test(wrong_layouts_are_told),
         cmocka_unit_test(wrong_fields_are_told),
+        cmocka_unit_test(micro_batches_name_their_dimension),
+        cmocka_unit_test(what_runs_once_follows_what_is_repeated),
         cmocka_unit_test(a_plan_of_a_user_graph_is_refused),
         cmocka_unit_test(a_plan_lowers_to_the_program_it_was_written_for),
         cmocka_unit_test(a_changed_plan_is_refused_when_it_is_lowered),

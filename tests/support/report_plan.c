@@ -31,7 +31,6 @@ static MtfPlan *plan_of(MtfGraph *forward, const char *mesh_text, const char *ru
         g_error("%s", error->message);
     plan->layout = mtf_layout_from_rules(plan->graph, &mesh, rules);
     plan->precision = g_strdup("f32");
-    plan->microbatches = 1;
     g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
     plan->program_sha256 = mtf_program_digest(program);
     return mtf_test_read_back(plan);

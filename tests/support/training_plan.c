@@ -62,7 +62,6 @@ static bool predict(MtfPlan *plan, GError **error) {
 MtfPlan *mtf_training_plan(const MtfTrainingPlan *wanted, GError **error) {
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
     plan->precision = g_strdup(wanted->dtype == MTF_F64 ? "f64" : "f32");
-    plan->microbatches = 1;
     plan->graph = load_graph(wanted, error);
     if (plan->graph == NULL)
         return NULL;
