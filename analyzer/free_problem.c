@@ -35,7 +35,10 @@ struct MtfFreeProblem {
     GHashTable *paths;          /* resharding -> price */
     Profile **operations;       /* one an operation, node i */
     int *tensor_node;           /* for each tensor: its node, or -1 */
+    int *reading_node;          /* MTF_PHASES a tensor: the node of its reading, or -1 */
     GArray *node_tensors;       /* int: for each node: its tensor, or -1 */
+    GArray *node_phases;        /* int: for each node: the phase whose reading it is, or -1 */
+    GPtrArray *node_names;      /* for each node: its name */
     GPtrArray *node_placements; /* for each node: GArray of MtfPlacement, or NULL */
     int *updated_variable;      /* for each tensor: the variable whose next value it is, or -1 */
     MtfConsumers *consumers;
@@ -250,6 +253,16 @@ static bool has_node(const MtfFreeProblem *problem, int tensor) {
            (consumer_count(problem, tensor) > 1 && problem->updated_variable[tensor] < 0);
 }
 
+/* What a node stands for: an operation, a tensor (with a phase: its reading there), named `name`,
+ * which it takes over. */
+static void describe_node(MtfFreeProblem *problem, int tensor, int phase, GArray *placements,
+                          char *name) {
+    g_array_append_val(problem->node_tensors, tensor);
+    g_array_append_val(problem->node_phases, phase);
+    g_ptr_array_add(problem->node_placements, placements);
+    g_ptr_array_add(problem->node_names, name);
+}
+
 static void add_operation_node(MtfFreeProblem *problem, int operation) {
     const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
     const Profile *profile = problem->operations[operation];
@@ -269,9 +282,7 @@ static void add_operation_node(MtfFreeProblem *problem, int operation) {
                                                    profile->outputs[0].of[s]));
     }
     mtf_layout_problem_add_node(problem->problem, node);
-    int none = -1;
-    g_array_append_val(problem->node_tensors, none);
-    g_ptr_array_add(problem->node_placements, NULL);
+    describe_node(problem, -1, -1, NULL, g_strdup(op->name));
 }
 
 /* The placements a tensor may be kept in: those its producer leaves without pending reductions over
@@ -307,22 +318,93 @@ static GArray *candidate_placements(const MtfFreeProblem *problem, int tensor) {
     return candidates;
 }
 
-static void add_tensor_node(MtfFreeProblem *problem, int tensor) {
-    GArray *candidates = candidate_placements(problem, tensor);
+/* The consumers of a tensor in one phase: how many there are and which comes first. */
+typedef struct {
+    int count;
+    int first; /* operation */
+} Readers;
+
+static Readers readers_of(const MtfFreeProblem *problem, int tensor, MtfPhase phase) {
+    Readers readers = { 0, -1 };
+    const MtfConsumers *consumers = problem->consumers;
+    for (int c = consumers->starts[tensor]; c < consumers->starts[tensor + 1]; c++) {
+        int consumer = consumers->operations[c];
+        if (mtf_graph_operation(problem->graph, consumer)->phase != phase)
+            continue;
+        if (readers.count++ == 0)
+            readers.first = consumer;
+    }
+    return readers;
+}
+
+/* Whether the next value of `tensor`, a variable, is computed in `phase`. Its producer may write it
+ * in place, which a copy in between would change the price of. */
+static bool is_updated_in(const MtfFreeProblem *problem, int tensor, MtfPhase phase) {
+    const GArray *updates = problem->graph->updates;
+    for (guint i = 0; mtf_graph_tensor(problem->graph, tensor)->producer < 0 && i < updates->len;
+         i++) {
+        const MtfUpdate *update = &g_array_index(updates, MtfUpdate, i);
+        int producer = mtf_graph_tensor(problem->graph, update->value)->producer;
+        if (update->variable == tensor && producer >= 0 &&
+            mtf_graph_operation(problem->graph, producer)->phase == phase)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a copy may serve the consumers of a phase: several, when there are others besides. If
+ * there are none the tensor may just as well be kept as they want it. */
+static bool has_reading(const MtfFreeProblem *problem, int tensor, MtfPhase phase) {
+    Readers readers = readers_of(problem, tensor, phase);
+    return readers.count > 1 && readers.count < consumer_count(problem, tensor) &&
+           !is_updated_in(problem, tensor, phase);
+}
+
+/* The phase of the tensor's last consumer, where it has a reading and all its consumers come after
+ * all others: the kept slice may go when the first of them has fetched. Otherwise -1. */
+static int last_reading(const MtfFreeProblem *problem, int tensor) {
+    const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
+    if (t->producer < 0 || tensor == problem->graph->loss || consumer_count(problem, tensor) == 0)
+        return -1;
+    const int *end = &problem->consumers->operations[problem->consumers->starts[tensor + 1]];
+    MtfPhase phase = mtf_graph_operation(problem->graph, end[-1])->phase;
+    Readers readers = readers_of(problem, tensor, phase);
+    bool after = end[-readers.count] == readers.first;
+    return after && has_reading(problem, tensor, phase) ? (int)phase : -1;
+}
+
+static int add_placement_node(MtfFreeProblem *problem, int tensor, GArray *candidates,
+                              int64_t start, int64_t end) {
     int n = (int)candidates->len;
     g_autofree int64_t *costs = g_new0(int64_t, n);
     g_autofree int64_t *usages = g_new0(int64_t, n);
     for (int i = 0; i < n; i++)
         usages[i] = slice_bytes(problem, tensor, &g_array_index(candidates, MtfPlacement, i));
-    int start = MAX(0, mtf_graph_tensor(problem->graph, tensor)->producer);
-    MtfLayoutNode node = { .start = start,
-                           .end = MAX(start, end_of_life(problem, tensor)),
-                           .strategies = n,
-                           .costs = costs,
-                           .usages = usages };
-    problem->tensor_node[tensor] = mtf_layout_problem_add_node(problem->problem, node);
-    g_array_append_val(problem->node_tensors, tensor);
-    g_ptr_array_add(problem->node_placements, candidates);
+    return mtf_layout_problem_add_node(problem->problem, (MtfLayoutNode){ .start = start,
+                                                                          .end = MAX(start, end),
+                                                                          .strategies = n,
+                                                                          .costs = costs,
+                                                                          .usages = usages });
+}
+
+/* The node of the placement a tensor is kept in, and those of its readings. */
+static void add_tensor_nodes(MtfFreeProblem *problem, int tensor) {
+    const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
+    GArray *candidates = candidate_placements(problem, tensor);
+    int start = MAX(0, t->producer), last = last_reading(problem, tensor);
+    int64_t end = end_of_life(problem, tensor);
+    int64_t fetched = last >= 0 ? readers_of(problem, tensor, (MtfPhase)last).first : end;
+    problem->tensor_node[tensor] =
+        add_placement_node(problem, tensor, candidates, start, MIN(fetched, end));
+    describe_node(problem, tensor, -1, candidates, g_strdup(t->name));
+    for (int phase = 0; phase < MTF_PHASES; phase++) {
+        if (!has_reading(problem, tensor, (MtfPhase)phase))
+            continue;
+        problem->reading_node[tensor * MTF_PHASES + phase] =
+            add_placement_node(problem, tensor, candidates, fetched, phase == last ? end : fetched);
+        describe_node(problem, tensor, phase, g_array_ref(candidates),
+                      g_strdup_printf("%s@%s", t->name, mtf_phase_name((MtfPhase)phase)));
+    }
 }
 
 /* ---- Edges --------------------------------------------------------------------------------- */
@@ -340,10 +422,13 @@ static End operation_end(const MtfFreeProblem *problem, int operation, const Por
                   (int)problem->operations[operation]->strategies->len };
 }
 
-static End tensor_end(const MtfFreeProblem *problem, int tensor) {
-    int node = problem->tensor_node[tensor];
+static End placement_end(const MtfFreeProblem *problem, int node) {
     const GArray *placements = g_ptr_array_index(problem->node_placements, node);
     return (End){ node, placements, NULL, (int)placements->len };
+}
+
+static End tensor_end(const MtfFreeProblem *problem, int tensor) {
+    return placement_end(problem, problem->tensor_node[tensor]);
 }
 
 static int end_placement(const End *end, int strategy) {
@@ -402,8 +487,12 @@ static void add_output_edges(MtfFreeProblem *problem, int operation) {
     }
 }
 
-/* The end that a consumer fetches a tensor from: the tensor's node or its producer's. */
-static End source_end(const MtfFreeProblem *problem, int tensor) {
+/* The end that a consumer fetches a tensor from: the node of its reading, its own or its
+ * producer's. */
+static End source_end(const MtfFreeProblem *problem, int tensor, MtfPhase phase) {
+    int reading = problem->reading_node[tensor * MTF_PHASES + (int)phase];
+    if (reading >= 0)
+        return placement_end(problem, reading);
     if (problem->tensor_node[tensor] >= 0)
         return tensor_end(problem, tensor);
     int producer = mtf_graph_tensor(problem->graph, tensor)->producer;
@@ -417,9 +506,20 @@ static End source_end(const MtfFreeProblem *problem, int tensor) {
 static void add_input_edges(MtfFreeProblem *problem, int operation) {
     const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
     for (int k = 0; k < op->n_inputs; k++) {
-        End from = source_end(problem, op->inputs[k]);
+        End from = source_end(problem, op->inputs[k], op->phase);
         End to = operation_end(problem, operation, &problem->operations[operation]->inputs[k]);
         add_edge(problem, op->inputs[k], &from, &to);
+    }
+}
+
+static void add_reading_edges(MtfFreeProblem *problem, int tensor) {
+    End kept = tensor_end(problem, tensor);
+    for (int phase = 0; phase < MTF_PHASES; phase++) {
+        int node = problem->reading_node[tensor * MTF_PHASES + phase];
+        if (node < 0)
+            continue;
+        End reading = placement_end(problem, node);
+        add_edge(problem, tensor, &kept, &reading);
     }
 }
 
@@ -441,11 +541,21 @@ static void build(MtfFreeProblem *problem) {
         add_operation_node(problem, i);
     for (int t = 0; t < (int)problem->graph->tensors->len; t++)
         if (has_node(problem, t))
-            add_tensor_node(problem, t);
+            add_tensor_nodes(problem, t);
     for (int i = 0; i < n_operations; i++) {
         add_input_edges(problem, i);
         add_output_edges(problem, i);
     }
+    for (int t = 0; t < (int)problem->graph->tensors->len; t++)
+        if (problem->tensor_node[t] >= 0)
+            add_reading_edges(problem, t);
+}
+
+static int *filled_with_none(guint n) {
+    int *array = g_new(int, n + 1);
+    for (guint i = 0; i <= n; i++)
+        array[i] = -1;
+    return array;
 }
 
 MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
@@ -463,14 +573,15 @@ MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
         .profiles = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, profile_free),
         .paths = g_hash_table_new_full(path_hash, path_equal, g_free, g_free),
         .operations = g_new0(Profile *, graph->operations->len + 1),
-        .tensor_node = g_new(int, graph->tensors->len + 1),
-        .updated_variable = g_new(int, graph->tensors->len + 1),
+        .tensor_node = filled_with_none(graph->tensors->len),
+        .reading_node = filled_with_none(graph->tensors->len * MTF_PHASES),
+        .updated_variable = filled_with_none(graph->tensors->len),
         .node_tensors = g_array_new(FALSE, FALSE, sizeof(int)),
+        .node_phases = g_array_new(FALSE, FALSE, sizeof(int)),
+        .node_names = g_ptr_array_new_with_free_func(g_free),
         .node_placements = g_ptr_array_new(),
         .consumers = mtf_graph_consumers(graph),
     };
-    for (guint t = 0; t < graph->tensors->len; t++)
-        problem->tensor_node[t] = problem->updated_variable[t] = -1;
     for (guint i = 0; i < graph->updates->len; i++) {
         const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
         problem->updated_variable[update->value] = update->variable;
@@ -488,6 +599,8 @@ void mtf_free_problem_free(MtfFreeProblem *problem) {
         g_clear_pointer((GArray **)&problem->node_placements->pdata[i], g_array_unref);
     g_ptr_array_unref(problem->node_placements);
     g_array_unref(problem->node_tensors);
+    g_array_unref(problem->node_phases);
+    g_ptr_array_unref(problem->node_names);
     mtf_layout_problem_free(problem->problem);
     mtf_layout_free(problem->scratch);
     g_hash_table_unref(problem->profiles);
@@ -495,6 +608,7 @@ void mtf_free_problem_free(MtfFreeProblem *problem) {
     mtf_consumers_free(problem->consumers);
     g_free(problem->operations);
     g_free(problem->tensor_node);
+    g_free(problem->reading_node);
     g_free(problem->updated_variable);
     g_free(problem);
 }
@@ -513,12 +627,15 @@ MtfLayout *mtf_free_problem_layout(const MtfFreeProblem *problem, const int *cho
             layout->tensors[op->outputs[k]] = g_array_index(
                 profile->outputs[k].placements, MtfPlacement, profile->outputs[k].of[choice[i]]);
     }
-    for (int t = 0; t < layout->n_tensors; t++) {
-        int node = problem->tensor_node[t];
-        if (node >= 0)
-            layout->tensors[t] =
-                g_array_index((GArray *)g_ptr_array_index(problem->node_placements, node),
-                              MtfPlacement, choice[node]);
+    for (int v = layout->n_operations; v < (int)problem->node_tensors->len; v++) {
+        const GArray *placements = g_ptr_array_index(problem->node_placements, v);
+        const MtfPlacement *placement = &g_array_index(placements, MtfPlacement, choice[v]);
+        int tensor = mtf_free_problem_node_tensor(problem, v);
+        int phase = g_array_index(problem->node_phases, int, v);
+        if (phase >= 0)
+            mtf_layout_set_reading(layout, tensor, (MtfPhase)phase, placement);
+        else
+            layout->tensors[tensor] = *placement;
     }
     return layout;
 }
@@ -536,13 +653,13 @@ bool mtf_free_problem_choice(const MtfFreeProblem *problem, const MtfLayout *lay
         choice[i] = find_strategy(problem->operations[i], &layout->operations[i]);
         found &= choice[i] >= 0;
     }
-    for (int t = 0; t < layout->n_tensors; t++) {
-        int node = problem->tensor_node[t];
-        if (node < 0)
-            continue;
-        choice[node] =
-            find_placement(g_ptr_array_index(problem->node_placements, node), &layout->tensors[t]);
-        found &= choice[node] >= 0;
+    for (int v = layout->n_operations; v < (int)problem->node_tensors->len; v++) {
+        int tensor = mtf_free_problem_node_tensor(problem, v);
+        int phase = g_array_index(problem->node_phases, int, v);
+        choice[v] = find_placement(g_ptr_array_index(problem->node_placements, v),
+                                   phase >= 0 ? mtf_layout_reading(layout, tensor, (MtfPhase)phase)
+                                              : &layout->tensors[tensor]);
+        found &= choice[v] >= 0;
     }
     return found;
 }
@@ -556,19 +673,14 @@ int mtf_free_problem_node_tensor(const MtfFreeProblem *problem, int node) {
 }
 
 const char *mtf_free_problem_node_name(const MtfFreeProblem *problem, int node) {
-    int operation = mtf_free_problem_node_operation(problem, node);
-    return operation >= 0
-               ? mtf_graph_operation(problem->graph, operation)->name
-               : mtf_graph_tensor(problem->graph, mtf_free_problem_node_tensor(problem, node))
-                     ->name;
+    return g_ptr_array_index(problem->node_names, node);
 }
 
 int mtf_free_problem_find_node(const MtfFreeProblem *problem, const char *name) {
-    int operation = mtf_graph_find_operation(problem->graph, name);
-    if (operation >= 0)
-        return operation;
-    int tensor = mtf_graph_find_tensor(problem->graph, name);
-    return tensor >= 0 ? problem->tensor_node[tensor] : -1;
+    for (guint v = 0; v < problem->node_names->len; v++)
+        if (strcmp(g_ptr_array_index(problem->node_names, v), name) == 0)
+            return (int)v;
+    return -1;
 }
 
 char *mtf_free_problem_strategy_format(const MtfFreeProblem *problem, int node, int strategy) {

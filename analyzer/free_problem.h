@@ -3,22 +3,27 @@
  *
  *     node of an operation   one strategy each way to run it; costs its kernel
  *     node of a tensor       one strategy each placement it may be kept in; costs nothing
+ *     node of a reading      one strategy each placement that a phase may fetch it from
  *     edge                   the price of the cheapest resharding between what one end leaves and
  *                            what the other end wants
  *
- *        producer ──reshard──► tensor ──reshard──► consumer
- *           │                    │ └────reshard──► consumer
+ *        producer ──reshard──► tensor ──reshard──► reading ──reshard──► consumer
+ *           │                    │                    └────reshard──► consumer
+ *           │                    └─────reshard──► only consumer of another phase
  *           └────────reshard────────► only consumer            (tensor kept as produced)
  *
  * Variables, inputs and results with several consumers have a node; other results are kept as they
- * are produced and resharded by their consumer. The next value of a variable is resharded into the
+ * are produced and resharded by their consumer. Where several consumers belong to one phase, and
+ * others to another, the phase has a reading (layout.h): one copy, paid once, serves them all; in
+ * the kept placement it costs nothing. The next value of a variable is resharded into the
  * variable's placement; where the kernel can write it in place that is free. Every term is the
  * price of instructions that lowering emits for that choice, so the value of a choice is the price
  * of its program.
  *
  * Memory: a tensor's slice from its producer to its last consumer (operations are the time points),
- * variables and optimizer state always. Copies made while resharding and scratch are left out, so
- * the limit in the problem is a relaxation: its bounds hold, and a choice is checked by packing. */
+ * variables and optimizer state always. In the last phase that reads it the reading stands for it.
+ * Other readings, copies made while resharding and scratch are left out, so the limit in the
+ * problem is a relaxation: its bounds hold, and a choice is checked by packing. */
 #ifndef MTF_FREE_PROBLEM_H
 #define MTF_FREE_PROBLEM_H
 
@@ -47,14 +52,16 @@ MtfLayout *mtf_free_problem_layout(const MtfFreeProblem *problem, const int *cho
  * placements is not among the problem's. */
 bool mtf_free_problem_choice(const MtfFreeProblem *problem, const MtfLayout *layout, int *choice);
 
-/* What a node stands for: an operation (>= 0) with its strategies, else a tensor. */
+/* What a node stands for: an operation (>= 0) with its strategies, else a tensor or one of its
+ * readings. */
 int mtf_free_problem_node_operation(const MtfFreeProblem *problem, int node);
 int mtf_free_problem_node_tensor(const MtfFreeProblem *problem, int node);
 
-/* The name of the operation or tensor that a node stands for; owned by the graph. */
+/* The name of the operation or tensor that a node stands for, "TENSOR@PHASE" of a reading; owned by
+ * the problem. */
 const char *mtf_free_problem_node_name(const MtfFreeProblem *problem, int node);
 
-/* The node of an operation or else of a tensor of that name; -1 when there is none. */
+/* The first node of that name (operations come first); -1 when there is none. */
 int mtf_free_problem_find_node(const MtfFreeProblem *problem, const char *name);
 
 /* A node's strategy as text, "rows=batch cols=copies"; free with g_free. */

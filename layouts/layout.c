@@ -24,6 +24,9 @@ MtfLayout *mtf_layout_copy(const MtfLayout *layout) {
     copy->tensors = g_memdup2(layout->tensors, sizeof(MtfPlacement) * (gsize)layout->n_tensors);
     copy->operations =
         g_memdup2(layout->operations, sizeof(MtfStrategy) * (gsize)layout->n_operations);
+    if (layout->readings != NULL)
+        copy->readings =
+            g_memdup2(layout->readings, sizeof(MtfReading) * MTF_PHASES * (gsize)layout->n_tensors);
     return copy;
 }
 
@@ -33,18 +36,55 @@ void mtf_layout_free(MtfLayout *layout) {
     g_free(layout->rules);
     g_free(layout->tensors);
     g_free(layout->operations);
+    g_free(layout->readings);
     g_free(layout);
 }
 
-bool mtf_layout_check(const MtfGraph *graph, const MtfLayout *layout, GError **error) {
-    for (int t = 0; t < layout->n_tensors; t++) {
-        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-        if (!mtf_placement_check(graph, &layout->mesh, t, &layout->tensors[t], error))
-            return false;
-        if (tensor->producer < 0 && mtf_placement_partial_axes(&layout->tensors[t]) != 0)
-            return mtf_input_error(error, "tensor \"%s\" is no result and cannot be partial",
-                                   tensor->name);
+const MtfPlacement *mtf_layout_reading(const MtfLayout *layout, int tensor, MtfPhase phase) {
+    if (layout->readings != NULL) {
+        const MtfReading *reading = &layout->readings[tensor * MTF_PHASES + (int)phase];
+        if (reading->given)
+            return &reading->placement;
     }
+    return &layout->tensors[tensor];
+}
+
+void mtf_layout_set_reading(MtfLayout *layout, int tensor, MtfPhase phase,
+                            const MtfPlacement *placement) {
+    if (layout->readings == NULL)
+        layout->readings = g_new0(MtfReading, MTF_PHASES * layout->n_tensors);
+    layout->readings[tensor * MTF_PHASES + (int)phase] = (MtfReading){ true, *placement };
+}
+
+bool mtf_layout_reads_a_copy(const MtfLayout *layout, int tensor, MtfPhase phase) {
+    return !mtf_placement_equal(mtf_layout_reading(layout, tensor, phase),
+                                &layout->tensors[tensor]);
+}
+
+/* Checks the placement that a tensor is kept in or read from. */
+static bool check_placement(const MtfGraph *graph, const MtfLayout *layout, int tensor,
+                            const MtfPlacement *placement, GError **error) {
+    const MtfTensor *t = mtf_graph_tensor(graph, tensor);
+    if (!mtf_placement_check(graph, &layout->mesh, tensor, placement, error))
+        return false;
+    return t->producer >= 0 || mtf_placement_partial_axes(placement) == 0 ||
+           mtf_input_error(error, "tensor \"%s\" is no result and cannot be partial", t->name);
+}
+
+static bool check_readings(const MtfGraph *graph, const MtfLayout *layout, GError **error) {
+    for (int i = 0; layout->readings != NULL && i < layout->n_tensors * MTF_PHASES; i++)
+        if (layout->readings[i].given &&
+            !check_placement(graph, layout, i / MTF_PHASES, &layout->readings[i].placement, error))
+            return false;
+    return true;
+}
+
+bool mtf_layout_check(const MtfGraph *graph, const MtfLayout *layout, GError **error) {
+    for (int t = 0; t < layout->n_tensors; t++)
+        if (!check_placement(graph, layout, t, &layout->tensors[t], error))
+            return false;
+    if (!check_readings(graph, layout, error))
+        return false;
     for (int i = 0; i < layout->n_operations; i++)
         if (!mtf_strategy_check(graph, &layout->mesh, i, &layout->operations[i], error))
             return false;

@@ -14,6 +14,7 @@ typedef struct {
     const MtfMesh *mesh;
     int *last_reader;      /* for each variable that is updated: the last operation that reads it */
     int *updated_variable; /* for each tensor: the variable whose next value it is, or -1 */
+    int *readings;         /* MTF_PHASES a tensor: the buffer its consumers fetch from, or -1 */
 } Lowering;
 
 static MtfBuffer *buffer_at(const Lowering *lowering, int buffer) {
@@ -110,12 +111,27 @@ static void find_path(const Lowering *lowering, int buffer, const MtfPlacement *
     mtf_reshard_path(lowering->graph, lowering->mesh, shape, &source->placement, placement, path);
 }
 
+static int reshard(Lowering *lowering, int operation, int source, const MtfPlacement *placement) {
+    MtfPath path;
+    find_path(lowering, source, placement, &path);
+    return emit_path(lowering, operation, &path, source, -1, MTF_MEMORY_COMMUNICATION);
+}
+
+/* The buffer that the operation's phase reads `tensor` from: the stored one, or a copy that the
+ * phase's first consumer makes for all. */
+static int reading_buffer(Lowering *lowering, int operation, int tensor) {
+    MtfPhase phase = mtf_graph_operation(lowering->graph, operation)->phase;
+    int stored = stored_buffer(lowering, tensor);
+    int *reading = &lowering->readings[tensor * MTF_PHASES + (int)phase];
+    if (*reading < 0)
+        *reading = reshard(lowering, operation, stored,
+                           mtf_layout_reading(lowering->program->layout, tensor, phase));
+    return *reading;
+}
+
 /* A buffer that holds `tensor` in `placement`. */
 static int obtain(Lowering *lowering, int operation, int tensor, const MtfPlacement *placement) {
-    int stored = stored_buffer(lowering, tensor);
-    MtfPath path;
-    find_path(lowering, stored, placement, &path);
-    return emit_path(lowering, operation, &path, stored, -1, MTF_MEMORY_COMMUNICATION);
+    return reshard(lowering, operation, reading_buffer(lowering, operation, tensor), placement);
 }
 
 /* ---- Kernels ------------------------------------------------------------------------------- */
@@ -444,6 +460,7 @@ static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLa
         .mesh = &layout->mesh,
         .last_reader = filled(n, -1),
         .updated_variable = filled(n, -1),
+        .readings = filled(n * MTF_PHASES, -1),
     };
     for (guint i = 0; i < graph->updates->len; i++) {
         const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
@@ -454,6 +471,7 @@ static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLa
 static void lowering_clear(Lowering *lowering) {
     g_free(lowering->last_reader);
     g_free(lowering->updated_variable);
+    g_free(lowering->readings);
 }
 
 MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout) {

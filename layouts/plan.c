@@ -96,19 +96,48 @@ static bool read_axis_placement(const MtfGraph *graph, const MtfJson *where, int
     return true;
 }
 
-static bool read_placement(const MtfPlan *plan, const MtfJson *where, GError **error) {
+static bool read_placement(const MtfPlan *plan, const MtfJson *where, MtfPlacement *placement,
+                           GError **error) {
     MtfJson words[MTF_MAX_MESH_AXES];
     const MtfMesh *mesh = &plan->layout->mesh;
-    int tensor = mtf_graph_find_tensor(plan->graph, mtf_json_key(where));
-    if (tensor < 0)
-        return mtf_json_fail(where, error, "\"%s\" is not a tensor of the graph",
-                             mtf_json_key(where));
     if (!read_axes(where, mesh, words, error))
         return false;
-    MtfPlacement *placement = &plan->layout->tensors[tensor];
+    *placement = mtf_placement_whole();
     for (int a = 0; a < mesh->n_axes; a++)
         if (!read_axis_placement(plan->graph, &words[a], &placement->axis[a], error))
             return false;
+    return true;
+}
+
+static bool find_tensor(const MtfPlan *plan, const MtfJson *where, int *tensor, GError **error) {
+    *tensor = mtf_graph_find_tensor(plan->graph, mtf_json_key(where));
+    return *tensor >= 0 ||
+           mtf_json_fail(where, error, "\"%s\" is not a tensor of the graph", mtf_json_key(where));
+}
+
+static bool read_kept(const MtfPlan *plan, const MtfJson *where, GError **error) {
+    int tensor;
+    return find_tensor(plan, where, &tensor, error) &&
+           read_placement(plan, where, &plan->layout->tensors[tensor], error);
+}
+
+/* Reads a tensor's readings: {"forward": placement, "backward": placement}. */
+static bool read_readings(const MtfPlan *plan, const MtfJson *where, GError **error) {
+    const char *phases[MTF_PHASES + 1] = { NULL };
+    int tensor;
+    for (int phase = 0; phase < MTF_PHASES; phase++)
+        phases[phase] = mtf_phase_name((MtfPhase)phase);
+    if (!find_tensor(plan, where, &tensor, error) || !mtf_json_keys(where, phases, error))
+        return false;
+    for (int phase = 0; phase < MTF_PHASES; phase++) {
+        MtfJson child;
+        MtfPlacement placement;
+        if (!mtf_json_find(where, phases[phase], &child))
+            continue;
+        if (!read_placement(plan, &child, &placement, error))
+            return false;
+        mtf_layout_set_reading(plan->layout, tensor, (MtfPhase)phase, &placement);
+    }
     return true;
 }
 
@@ -173,12 +202,13 @@ static bool read_rules(const MtfJson *layout, MtfPlan *plan, GError **error) {
 }
 
 static bool read_layout(const MtfJson *root, MtfPlan *plan, GError **error) {
-    static const char *const keys[] = { "rules", "tensors", "operations", NULL };
-    MtfJson where;
+    static const char *const keys[] = { "rules", "tensors", "readings", "operations", NULL };
+    MtfJson where, readings;
     GError *cause = NULL;
     if (!mtf_json_get(root, "layout", &where, error) || !mtf_json_keys(&where, keys, error) ||
-        !read_rules(&where, plan, error) ||
-        !read_map(plan, &where, "tensors", read_placement, error) ||
+        !read_rules(&where, plan, error) || !read_map(plan, &where, "tensors", read_kept, error) ||
+        (mtf_json_find(&where, "readings", &readings) &&
+         !read_map(plan, &where, "readings", read_readings, error)) ||
         !read_map(plan, &where, "operations", read_strategy, error))
         return false;
     return mtf_layout_check(plan->graph, plan->layout, &cause) ||
@@ -281,18 +311,40 @@ MtfPlan *mtf_plan_parse(const char *name, const char *text, gsize length, GError
 
 /* ---- writing ---- */
 
+static void add_placement(const MtfPlan *plan, cJSON *map, const char *key,
+                          const MtfPlacement *placement) {
+    const MtfMesh *mesh = &plan->layout->mesh;
+    cJSON *axes = cJSON_AddObjectToObject(map, key);
+    for (int a = 0; a < mesh->n_axes; a++)
+        cJSON_AddStringToObject(axes, mesh->axes[a].name,
+                                mtf_axis_placement_name(plan->graph, placement->axis[a]));
+}
+
 static cJSON *placements_to_json(const MtfPlan *plan) {
     const MtfLayout *layout = plan->layout;
     MtfPlacement whole = mtf_placement_whole();
     cJSON *map = cJSON_CreateObject();
-    for (int t = 0; t < layout->n_tensors; t++) {
-        if (mtf_placement_equal(&layout->tensors[t], &whole))
-            continue;
-        cJSON *axes = cJSON_AddObjectToObject(map, mtf_graph_tensor(plan->graph, t)->name);
-        for (int a = 0; a < layout->mesh.n_axes; a++)
-            cJSON_AddStringToObject(
-                axes, layout->mesh.axes[a].name,
-                mtf_axis_placement_name(plan->graph, layout->tensors[t].axis[a]));
+    for (int t = 0; t < layout->n_tensors; t++)
+        if (!mtf_placement_equal(&layout->tensors[t], &whole))
+            add_placement(plan, map, mtf_graph_tensor(plan->graph, t)->name, &layout->tensors[t]);
+    return map;
+}
+
+/* The readings that are copies. */
+static cJSON *readings_to_json(const MtfPlan *plan) {
+    const MtfLayout *layout = plan->layout;
+    cJSON *map = cJSON_CreateObject();
+    for (int t = 0; layout->readings != NULL && t < layout->n_tensors; t++) {
+        cJSON *phases = NULL;
+        for (int p = 0; p < MTF_PHASES; p++) {
+            MtfPhase phase = (MtfPhase)p;
+            if (!mtf_layout_reads_a_copy(layout, t, phase))
+                continue;
+            if (phases == NULL)
+                phases = cJSON_AddObjectToObject(map, mtf_graph_tensor(plan->graph, t)->name);
+            add_placement(plan, phases, mtf_phase_name(phase),
+                          mtf_layout_reading(layout, t, phase));
+        }
     }
     return map;
 }
@@ -321,6 +373,7 @@ static cJSON *layout_to_json(const MtfPlan *plan) {
     else
         cJSON_AddNullToObject(object, "rules");
     cJSON_AddItemToObject(object, "tensors", placements_to_json(plan));
+    cJSON_AddItemToObject(object, "readings", readings_to_json(plan));
     cJSON_AddItemToObject(object, "operations", strategies_to_json(plan));
     return object;
 }

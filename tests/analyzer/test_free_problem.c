@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/alternatives.h"
 #include "analyzer/training_graph.h"
+#include "cost/arena.h"
 #include "layouts/graph_json.h"
 #include "layouts/program.h"
 #include "layouts/rules.h"
 #include "tests/support/cmocka.h"
+#include "tests/support/parse_graph.h"
 #include "tests/support/two_layer.h"
 
 typedef struct {
@@ -78,6 +80,103 @@ static void a_choice_costs_what_its_program_costs(void **state) {
     setup_clear(&setup);
 }
 
+/* h is kept split; three products of each phase want it whole. */
+static const char *const two_phases =
+    "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 64, 'b': 32, 'c': 16},"
+    " 'inputs': [{'name': 'x', 'dims': ['a', 'b'], 'feed': 'features'}],"
+    " 'variables': [{'name': 'w', 'dims': ['b', 'c'], 'init': 'ones'}],"
+    " 'operations': [{'name': 'h', 'op': 'relu', 'inputs': ['x']},"
+    " {'name': 'q', 'op': 'einsum', 'inputs': ['h', 'w'], 'dims': ['a', 'c']},"
+    " {'name': 'k', 'op': 'einsum', 'inputs': ['h', 'w'], 'dims': ['a', 'c']},"
+    " {'name': 'v', 'op': 'einsum', 'inputs': ['h', 'w'], 'dims': ['a', 'c']},"
+    " {'name': 'wq', 'op': 'einsum', 'inputs': ['h', 'q'], 'dims': ['b', 'c'],"
+    "  'phase': 'backward'},"
+    " {'name': 'wk', 'op': 'einsum', 'inputs': ['h', 'k'], 'dims': ['b', 'c'],"
+    "  'phase': 'backward'}]}";
+
+static int count_allgathers(const MtfProgram *program) {
+    int n = 0;
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        n += instruction->kind == MTF_INSTRUCTION_STEP &&
+             instruction->step.kind == MTF_STEP_ALLGATHER;
+    }
+    return n;
+}
+
+/* h kept split on batch, everything that reads it in copies: five gathers, three in the forward
+ * phase. A whole reading there leaves one and saves the price of two; h is gathered no less often
+ * in the backward phase. */
+static void one_copy_serves_all_consumers_of_a_phase(void **state) {
+    (void)state;
+    Setup setup;
+    setup_init(&setup, mtf_test_graph(two_phases), "r:2");
+    int h = mtf_graph_find_tensor(setup.graph, "h");
+    MtfPlacement whole = mtf_placement_whole(), split = whole;
+    split.axis[0] = (int16_t)mtf_graph_find_dimension(setup.graph, "a");
+    g_autoptr(MtfLayout) layout = mtf_layout_new(setup.graph, &setup.mesh);
+    layout->tensors[h] = split;
+    g_autoptr(MtfProgram) apart = mtf_lower(setup.graph, layout);
+    g_autoptr(MtfProgram) path = mtf_lower_path(setup.graph, layout, h, &split, &whole);
+    mtf_layout_set_reading(layout, h, MTF_PHASE_FORWARD, &whole);
+    g_autoptr(MtfProgram) together = mtf_lower(setup.graph, layout);
+    assert_int_equal(count_allgathers(apart), 5);
+    assert_int_equal(count_allgathers(together), 3);
+    assert_true(mtf_price_program(&setup.pricer, path) > 0);
+    assert_int_equal(mtf_price_program(&setup.pricer, apart) -
+                         mtf_price_program(&setup.pricer, together),
+                     2 * mtf_price_program(&setup.pricer, path));
+    setup_clear(&setup);
+}
+
+/* A reading in the kept placement is no copy: the same program. */
+static void a_reading_in_the_kept_placement_costs_nothing(void **state) {
+    (void)state;
+    Setup setup;
+    setup_init(&setup, mtf_test_graph(two_phases), "r:2");
+    int h = mtf_graph_find_tensor(setup.graph, "h");
+    g_autoptr(MtfLayout) layout = mtf_layout_new(setup.graph, &setup.mesh);
+    g_autoptr(MtfProgram) without = mtf_lower(setup.graph, layout);
+    mtf_layout_set_reading(layout, h, MTF_PHASE_FORWARD, &layout->tensors[h]);
+    g_autoptr(MtfProgram) with = mtf_lower(setup.graph, layout);
+    g_autofree char *a = mtf_program_digest(without), *b = mtf_program_digest(with);
+    assert_string_equal(a, b);
+    setup_clear(&setup);
+}
+
+/* A copy made for the last phase stands for the tensor from then on, so the problem's peak of any
+ * choice is no more than what its program keeps live. */
+static void the_problem_models_memory_from_below(void **state) {
+    (void)state;
+    Setup setup;
+    setup_init(&setup, small_transformer(), "r:2;c:2");
+    g_autoptr(GRand) random = g_rand_new_with_seed(5);
+    const MtfLayoutProblem *problem = mtf_free_problem_get(setup.problem);
+    int n = mtf_layout_problem_node_count(problem);
+    g_autofree int *choice = g_new(int, n);
+    for (int round = 0; round < 200; round++) {
+        for (int v = 0; v < n; v++)
+            choice[v] =
+                g_rand_int_range(random, 0, mtf_layout_problem_node(problem, v)->strategies);
+        MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
+        g_autoptr(MtfLayout) layout = mtf_free_problem_layout(setup.problem, choice);
+        g_autoptr(MtfProgram) program = mtf_lower(setup.graph, layout);
+        assert_true((int64_t)value.peak <= mtf_arena_lower_bound(program));
+    }
+    setup_clear(&setup);
+}
+
+static void phases_that_share_a_copy_have_nodes_of_their_own(void **state) {
+    (void)state;
+    Setup setup;
+    setup_init(&setup, mtf_test_graph(two_phases), "r:2");
+    assert_true(mtf_free_problem_find_node(setup.problem, "h@forward") >= 0);
+    assert_true(mtf_free_problem_find_node(setup.problem, "h@backward") >= 0);
+    assert_int_equal(mtf_free_problem_find_node(setup.problem, "q@forward"), -1);
+    check_random_choices(&setup, 300);
+    setup_clear(&setup);
+}
+
 /* A rule layout is one of the choices and costs no more there. */
 static void rule_layouts_are_choices(void **state) {
     (void)state;
@@ -125,6 +224,10 @@ static void alternatives_are_priced_as_whole_choices(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_choice_costs_what_its_program_costs),
+        cmocka_unit_test(one_copy_serves_all_consumers_of_a_phase),
+        cmocka_unit_test(a_reading_in_the_kept_placement_costs_nothing),
+        cmocka_unit_test(the_problem_models_memory_from_below),
+        cmocka_unit_test(phases_that_share_a_copy_have_nodes_of_their_own),
         cmocka_unit_test(rule_layouts_are_choices),
         cmocka_unit_test(alternatives_are_priced_as_whole_choices),
     };

@@ -74,12 +74,40 @@ static void a_copy_stands_alone(void **state) {
     assert_true(mtf_mesh_equal(&copy->mesh, &layout->mesh));
 }
 
+static void a_tensor_is_read_where_it_is_kept_unless_a_reading_says_otherwise(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_graph();
+    g_autoptr(MtfLayout) layout = new_layout(graph);
+    layout->tensors[2].axis[0] = 0;
+    assert_int_equal(mtf_layout_reading(layout, 2, MTF_PHASE_FORWARD)->axis[0], 0);
+    MtfPlacement placement = mtf_placement_whole();
+    mtf_layout_set_reading(layout, 2, MTF_PHASE_BACKWARD, &placement);
+    g_autoptr(MtfLayout) copy = mtf_layout_copy(layout);
+    assert_true(mtf_layout_reads_a_copy(copy, 2, MTF_PHASE_BACKWARD));
+    assert_false(mtf_layout_reads_a_copy(copy, 2, MTF_PHASE_FORWARD));
+    assert_false(mtf_layout_reads_a_copy(copy, 1, MTF_PHASE_BACKWARD));
+}
+
+static void readings_are_checked(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_graph();
+    g_autoptr(MtfLayout) layout = new_layout(graph);
+    MtfPlacement partial = mtf_placement_whole();
+    partial.axis[1] = MTF_PARTIAL_SUM;
+    mtf_layout_set_reading(layout, 2, MTF_PHASE_FORWARD, &partial);
+    assert_true(mtf_layout_check(graph, layout, NULL));
+    mtf_layout_set_reading(layout, 1, MTF_PHASE_FORWARD, &partial);
+    assert_refused(graph, layout, "tensor \"v\" is no result and cannot be partial");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_whole_is_legal),
         cmocka_unit_test(a_result_may_be_kept_partial_but_nothing_else),
         cmocka_unit_test(placements_and_strategies_are_checked),
         cmocka_unit_test(a_copy_stands_alone),
+        cmocka_unit_test(a_tensor_is_read_where_it_is_kept_unless_a_reading_says_otherwise),
+        cmocka_unit_test(readings_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

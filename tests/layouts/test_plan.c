@@ -108,6 +108,44 @@ static void partial_placements_travel(void **state) {
     assert_int_equal(plan->layout->tensors[2].axis[1], MTF_PARTIAL_SUM);
 }
 
+static void readings_travel_and_kept_placements_are_none(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text =
+        changed("'readings': {}", "'readings': {'y': {'forward': {'rows': 'whole', 'cols': "
+                                  "'batch'}, 'update': {'rows': 'batch', 'cols': 'hidden'}}}");
+    g_autoptr(MtfPlan) plan = parse(text, &error);
+    if (plan == NULL)
+        fail_msg("%s", error->message);
+    assert_int_equal(mtf_layout_reading(plan->layout, 2, MTF_PHASE_FORWARD)->axis[0], MTF_WHOLE);
+    assert_int_equal(mtf_layout_reading(plan->layout, 2, MTF_PHASE_FORWARD)->axis[1], 0);
+    assert_false(mtf_layout_reads_a_copy(plan->layout, 2, MTF_PHASE_UPDATE));
+    g_autofree char *again = mtf_plan_print(plan);
+    assert_non_null(strstr(
+        again,
+        "\"readings\": {\n      \"y\": {\"forward\":{\"rows\":\"whole\",\"cols\":\"batch\"}}\n"));
+}
+
+static void a_plan_without_readings_has_none(void **state) {
+    (void)state;
+    g_autofree char *text = changed("'readings': {},", "");
+    g_autoptr(MtfPlan) plan = parse(text, NULL);
+    assert_non_null(plan);
+    assert_false(mtf_layout_reads_a_copy(plan->layout, 2, MTF_PHASE_FORWARD));
+}
+
+static void wrong_readings_are_told(void **state) {
+    (void)state;
+    assert_fails("'readings': {}", "'readings': {'z': {}}",
+                 "p.json: /layout/readings/z: \"z\" is not a tensor of the graph");
+    assert_fails(
+        "'readings': {}", "'readings': {'y': {'forwards': {}}}",
+        "p.json: /layout/readings/y: unknown key \"forwards\" (known here: forward, backward, clip, update)");
+    assert_fails("'readings': {}",
+                 "'readings': {'x': {'forward': {'rows':'partial:sum','cols':'whole'}}}",
+                 "p.json: /layout: tensor \"x\" is no result and cannot be partial");
+}
+
 static void wrong_layouts_are_told(void **state) {
     (void)state;
     assert_fails("'cols':'hidden'", "'cols':'hiden'",
@@ -285,6 +323,9 @@ int main(void) {
         cmocka_unit_test(a_plan_travels_unchanged),
         cmocka_unit_test(what_is_whole_or_copied_is_left_out),
         cmocka_unit_test(partial_placements_travel),
+        cmocka_unit_test(readings_travel_and_kept_placements_are_none),
+        cmocka_unit_test(a_plan_without_readings_has_none),
+        cmocka_unit_test(wrong_readings_are_told),
         cmocka_unit_test(wrong_layouts_are_told),
         cmocka_unit_test(wrong_fields_are_told),
         cmocka_unit_test(micro_batches_name_their_dimension),

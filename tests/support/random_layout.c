@@ -72,6 +72,28 @@ static MtfPlacement random_result(GRand *random, const MtfGraph *graph, const Mt
     return placement;
 }
 
+/* Where the consumers of a phase fetch a tensor from; results may be partial there. */
+static MtfPlacement random_reading(GRand *random, const MtfGraph *graph, const MtfMesh *mesh,
+                                   int tensor) {
+    const MtfTensor *t = mtf_graph_tensor(graph, tensor);
+    MtfPlacement placement = random_placement(random, graph, mesh, tensor);
+    bool summable = t->producer >= 0 && mtf_dtype_is_float(t->dtype) && mesh->n_axes > 0;
+    if (summable && g_rand_int_range(random, 0, 4) == 0)
+        placement.axis[g_rand_int_range(random, 0, mesh->n_axes)] = MTF_PARTIAL_SUM;
+    return placement;
+}
+
+static void draw_readings(GRand *random, const MtfGraph *graph, MtfLayout *layout) {
+    for (int t = 0; t < layout->n_tensors; t++) {
+        for (int phase = 0; phase < MTF_PHASES; phase++) {
+            if (g_rand_int_range(random, 0, 3) > 0)
+                continue;
+            MtfPlacement placement = random_reading(random, graph, &layout->mesh, t);
+            mtf_layout_set_reading(layout, t, (MtfPhase)phase, &placement);
+        }
+    }
+}
+
 MtfLayout *mtf_random_free_layout(GRand *random, const MtfGraph *graph, const MtfMesh *mesh) {
     MtfLayout *layout = mtf_layout_new(graph, mesh);
     for (int t = 0; t < layout->n_tensors; t++)
@@ -82,5 +104,6 @@ MtfLayout *mtf_random_free_layout(GRand *random, const MtfGraph *graph, const Mt
         for (int k = 0; k < op->n_outputs; k++)
             layout->tensors[op->outputs[k]] = random_result(random, graph, layout, i, k);
     }
+    draw_readings(random, graph, layout);
     return layout;
 }
