@@ -11,6 +11,10 @@ static const char *const class_names[MTF_CLASSES] = {
     [MTF_CLASS_MOVE] = "move",
 };
 
+const char *mtf_kernel_class_name(MtfKernelClass class) {
+    return class_names[class];
+}
+
 static void fill_curves(MtfPricer *pricer, int class) {
     for (int dtype = 0; dtype < MTF_DTYPES; dtype++) {
         g_autofree char *name =

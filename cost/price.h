@@ -47,6 +47,9 @@ int64_t mtf_price_instruction(const MtfPricer *pricer, const MtfProgram *program
 /* The sum over all instructions, each as often as a step runs it. */
 int64_t mtf_price_program(const MtfPricer *pricer, const MtfProgram *program);
 
+/* "matmul", "elementwise", …: as machine files call a class of kernels. */
+const char *mtf_kernel_class_name(MtfKernelClass class);
+
 /* The collective that a step runs; local steps have none, which returns false. */
 bool mtf_step_collective(MtfStepKind step, MtfCollectiveKind *kind);
 

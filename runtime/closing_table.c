@@ -170,7 +170,9 @@ char *mtf_closing_table(const MtfSession *session) {
     g_string_append_printf(text, "\n  %-16s %12s %12s\n", "", "predicted", "measured");
     append_times(text, session);
     append_memory(text, session);
+    g_autofree char *times = mtf_kernel_times_format(session->times, session->options->steps);
     append_traffic(text, session);
+    g_string_append(text, times);
     append_loss(text, session);
     return g_string_free(text, FALSE);
 }

@@ -15,9 +15,16 @@ static void run_move(MtfExecutor *executor, int index) {
 
 void mtf_executor_step(MtfExecutor *executor, int64_t step) {
     const MtfProgram *program = executor->worker->program;
-    for (int i = 0; i < mtf_program_length(program); i++)
+    double last = mtf_kernel_times_now();
+    for (int i = 0; i < mtf_program_length(program); i++) {
         if (mtf_program_instruction(program, i)->kind == MTF_INSTRUCTION_KERNEL)
             mtf_worker_run_kernel(executor->worker, i, step);
         else
             run_move(executor, i);
+        if (executor->times == NULL)
+            continue;
+        double now = mtf_kernel_times_now();
+        mtf_kernel_times_add(executor->times, i, now - last);
+        last = now;
+    }
 }

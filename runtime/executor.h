@@ -5,6 +5,7 @@
 #define MTF_EXECUTOR_H
 
 #include "runtime/communicators.h"
+#include "runtime/kernel_times.h"
 #include "runtime/traffic.h"
 #include "runtime/worker.h"
 
@@ -12,6 +13,7 @@ typedef struct {
     MtfWorker *worker;                     /* borrowed, like all here */
     const MtfCommunicators *communicators; /* NULL when the program has no collective */
     MtfTraffic *counted;                   /* of the same program */
+    MtfKernelTimes *times;                 /* of the same program; NULL: nobody asks */
     int64_t max_message;                   /* MTF_MAX_MESSAGE */
 } MtfExecutor;
 

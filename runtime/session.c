@@ -75,6 +75,19 @@ static bool open_local(MtfSession *session, GError **error) {
     return session->rank != 0 || session->metrics != NULL;
 }
 
+/* Where time goes; beside what the plan's machine says, if the plan names one that holds the mesh.
+ */
+static MtfKernelTimes *new_times(const MtfSession *session) {
+    MtfKernelTimes *times = mtf_kernel_times_new(session->program);
+    MtfJson where = { .file = session->options->plan, .node = session->plan->machine, .index = -1 };
+    g_autoptr(MtfMachine) machine =
+        session->plan->machine != NULL ? mtf_machine_from_json(&where, NULL) : NULL;
+    MtfPricer pricer;
+    if (machine != NULL && mtf_pricer_init(&pricer, machine, &session->program->layout->mesh, NULL))
+        mtf_kernel_times_predict(times, session->program, &pricer);
+    return times;
+}
+
 bool mtf_session_open(MtfSession *session, GError **error) {
     GError *local = NULL;
     open_local(session, &local);
@@ -82,10 +95,12 @@ bool mtf_session_open(MtfSession *session, GError **error) {
         return false;
     session->communicators = mtf_communicators_new(session->control, session->program);
     session->counted = mtf_traffic_new(session->program);
+    session->times = new_times(session);
     session->records = g_new0(MtfStepRecord, session->options->steps);
     session->executor = (MtfExecutor){ .worker = session->worker,
                                        .communicators = session->communicators,
                                        .counted = session->counted,
+                                       .times = session->times,
                                        .max_message = MTF_MAX_MESSAGE };
     mtf_worker_initialise(session->worker, (uint64_t)session->options->seed);
     return true;
@@ -95,6 +110,7 @@ void mtf_session_close(MtfSession *session) {
     mtf_metrics_close(session->metrics);
     mtf_communicators_free(session->communicators);
     mtf_traffic_free(session->counted);
+    mtf_kernel_times_free(session->times);
     mtf_worker_free(session->worker);
     mtf_data_close(session->data);
     mtf_arena_free(session->arena);

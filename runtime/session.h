@@ -24,6 +24,7 @@ typedef struct {
     MtfWorker *worker;
     MtfCommunicators *communicators;
     MtfTraffic *counted;
+    MtfKernelTimes *times;
     MtfData *data;
     MtfMetrics *metrics; /* of rank 0 */
     MtfExecutor executor;
