@@ -57,18 +57,29 @@ static int64_t payload(const MtfMove *move) {
     }
 }
 
-void mtf_collective_issue(MPI_Comm group, const MtfMove *move, int64_t max_message,
+/* Counts `elements` of payload as the program does, one call for each `most` of them. */
+static void count(MtfTrafficEntry *counted, const MtfMove *move, int64_t elements, int64_t most) {
+    counted->calls += elements == 0 ? 1 : (elements + most - 1) / most;
+    counted->bytes += elements * mtf_dtype_bytes(move->dtype);
+}
+
+void mtf_collective_issue(const MtfTransport *transport, int index, const MtfMove *move,
                           MtfTrafficEntry *counted) {
     double start = MPI_Wtime();
-    int64_t first = 0;
     int64_t total = payload(move);
-    int64_t most = move->kind == MTF_STEP_ALLREDUCE ? max_message : total;
-    do {
-        int64_t count = MIN(total - first, most);
-        call_mpi(group, move, first, (int)count);
-        counted->calls++;
-        counted->bytes += count * mtf_dtype_bytes(move->dtype);
-        first += count;
-    } while (first < total);
+    int64_t most = move->kind == MTF_STEP_ALLREDUCE ? transport->max_message : MAX(total, 1);
+    if (transport->window != NULL && mtf_window_exchange_reaches(transport->window, move->axes)) {
+        counted->copied += mtf_window_exchange_run(transport->window, index);
+        count(counted, move, total, most);
+    } else {
+        MPI_Comm group = mtf_communicators_get(transport->communicators, move->axes);
+        int64_t first = 0;
+        do {
+            int64_t chunk = MIN(total - first, most);
+            call_mpi(group, move, first, (int)chunk);
+            count(counted, move, chunk, most);
+            first += chunk;
+        } while (first < total);
+    }
     counted->seconds += MPI_Wtime() - start;
 }

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/executor.h"
 
-#include "runtime/collectives.h"
-
 static void run_move(MtfExecutor *executor, int index) {
     const MtfMove *move = &executor->worker->moves[index];
     mtf_worker_begin_move(executor->worker, index);
     if (mtf_step_is_collective(move->kind))
-        mtf_collective_issue(mtf_communicators_get(executor->communicators, move->axes), move,
-                             executor->max_message,
+        mtf_collective_issue(&executor->transport, index, move,
                              &executor->counted->entries[executor->counted->entry_of[index]]);
     mtf_worker_end_move(executor->worker, index);
 }

@@ -25,6 +25,8 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
           "write one JSON object a step to FILE", "FILE" },
         { "dry-run", 0, 0, G_OPTION_ARG_NONE, &options->dry_run,
           "check the plan, lay out memory, say what is predicted, and stop", NULL },
+        { "only-mpi", 0, 0, G_OPTION_ARG_NONE, &options->only_mpi,
+          "exchange by MPI calls among ranks of one host too, not through shared memory", NULL },
         { "verify", 0, 0, G_OPTION_ARG_NONE, &options->verify,
           "run the same steps on one processor and compare", NULL },
         { 0 },

@@ -2,7 +2,7 @@
 /* The command line of meshtf-run:
  *
  *     mpirun -n N meshtf-run PLAN [--data FILE] [--steps K] [--seed N] [--metrics FILE]
- *                            [--dry-run] [--verify] */
+ *                            [--dry-run] [--verify] [--only-mpi] */
 #ifndef MTF_RUN_OPTIONS_H
 #define MTF_RUN_OPTIONS_H
 
@@ -18,7 +18,7 @@ typedef struct {
     char *metrics; /* NULL = none */
     int64_t steps; /* at least 1 */
     int64_t seed;
-    gboolean dry_run, verify;
+    gboolean dry_run, verify, only_mpi;
 } MtfRunOptions;
 
 /* Reads the command line; --help prints and ends the process. Fails (bad input) on anything

@@ -94,20 +94,24 @@ bool mtf_session_open(MtfSession *session, GError **error) {
     if (!mtf_agree(session->control, local, error))
         return false;
     session->communicators = mtf_communicators_new(session->control, session->program);
+    if (session->n_ranks > 1 && !session->options->only_mpi)
+        session->window = mtf_window_exchange_new(session->control, session->worker);
     session->counted = mtf_traffic_new(session->program);
     session->times = new_times(session);
     session->records = g_new0(MtfStepRecord, session->options->steps);
     session->executor = (MtfExecutor){ .worker = session->worker,
-                                       .communicators = session->communicators,
                                        .counted = session->counted,
                                        .times = session->times,
-                                       .max_message = MTF_MAX_MESSAGE };
+                                       .transport = { .communicators = session->communicators,
+                                                      .window = session->window,
+                                                      .max_message = MTF_MAX_MESSAGE } };
     mtf_worker_initialise(session->worker, (uint64_t)session->options->seed);
     return true;
 }
 
 void mtf_session_close(MtfSession *session) {
     mtf_metrics_close(session->metrics);
+    mtf_window_exchange_free(session->window);
     mtf_communicators_free(session->communicators);
     mtf_traffic_free(session->counted);
     mtf_kernel_times_free(session->times);

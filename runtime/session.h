@@ -23,6 +23,7 @@ typedef struct {
     MtfArena *arena;
     MtfWorker *worker;
     MtfCommunicators *communicators;
+    MtfWindowExchange *window; /* NULL when everything goes by MPI */
     MtfTraffic *counted;
     MtfKernelTimes *times;
     MtfData *data;

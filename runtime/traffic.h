@@ -16,6 +16,8 @@ typedef struct {
     MtfStepKind kind;
     unsigned axes;
     int64_t calls, bytes;
+    int64_t copied; /* of those bytes that went from one rank's arena into another's, without a
+                       message: counted only */
     double seconds; /* counted only; waiting for the others included */
 } MtfTrafficEntry;
 

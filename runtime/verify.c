@@ -47,7 +47,7 @@ static bool single_run(Single *single, const MtfSession *session, GError **error
         return false;
     MtfExecutor executor = { .worker = single->worker,
                              .counted = single->counted,
-                             .max_message = MTF_MAX_MESSAGE };
+                             .transport.max_message = MTF_MAX_MESSAGE };
     const MtfOperand *loss = mtf_worker_tensor(single->worker, session->plan->graph->loss);
     mtf_worker_initialise(single->worker, seed);
     for (int64_t step = 1; step <= session->options->steps; step++) {

@@ -35,14 +35,17 @@ static MtfOperand make_operand(const MtfWorker *worker, int index) {
     return operand;
 }
 
-static MtfMoveBuffers move_buffers(const MtfWorker *worker, const MtfInstruction *instruction) {
-    MtfMoveBuffers buffers = { .input = buffer_address(worker, instruction->inputs[0]),
-                               .output = buffer_address(worker, instruction->outputs[0]) };
+bool mtf_worker_peer_move(const MtfWorker *worker, int index, int peer, char *base, MtfMove *move,
+                          GError **error) {
+    const MtfInstruction *instruction = mtf_program_instruction(worker->program, index);
+    const int64_t *offsets = worker->arena->offsets;
+    MtfMoveBuffers buffers = { .input = base + offsets[instruction->inputs[0]],
+                               .output = base + offsets[instruction->outputs[0]] };
     if (instruction->scratch >= 0) {
-        buffers.scratch = buffer_address(worker, instruction->scratch);
+        buffers.scratch = base + offsets[instruction->scratch];
         buffers.scratch_bytes = mtf_program_buffer(worker->program, instruction->scratch)->bytes;
     }
-    return buffers;
+    return mtf_move_init(move, worker->program, index, peer, &buffers, error);
 }
 
 /* Fills in a kernel call; its operands go to worker->arguments from *next on. */
@@ -76,11 +79,21 @@ static bool prepare_instructions(MtfWorker *worker, uint64_t seed, GError **erro
             prepare_call(worker, i, seed, &next);
             continue;
         }
-        MtfMoveBuffers buffers = move_buffers(worker, instruction);
-        if (!mtf_move_init(&worker->moves[i], worker->program, i, worker->rank, &buffers, error))
+        if (!mtf_worker_peer_move(worker, i, worker->rank, worker->memory.base, &worker->moves[i],
+                                  error))
             return false;
     }
     return true;
+}
+
+static bool has_collectives(const MtfProgram *program) {
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        if (instruction->kind == MTF_INSTRUCTION_STEP &&
+            mtf_step_is_collective(instruction->step.kind))
+            return true;
+    }
+    return false;
 }
 
 static int count_arguments(const MtfProgram *program) {
@@ -101,7 +114,7 @@ MtfWorker *mtf_worker_new(const MtfProgram *program, const MtfArena *arena, int 
     worker->arena = arena;
     worker->rank = rank;
     worker->poison = MTF_POISON_DEFAULT;
-    if (!mtf_arena_memory_init(&worker->memory, arena->bytes, error))
+    if (!mtf_arena_memory_init(&worker->memory, arena->bytes, has_collectives(program), error))
         return NULL;
     worker->operands = g_new(MtfOperand, n_buffers);
     for (int b = 0; b < n_buffers; b++)

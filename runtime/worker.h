@@ -37,8 +37,9 @@ typedef struct {
     MtfOperand *arguments; /* those the calls point to */
 } MtfWorker;
 
-/* Makes the worker of processor `rank`; all variables are zero until mtf_worker_initialise. Fails
- * when memory cannot be mapped or a message is too long. */
+/* Makes the worker of processor `rank`; all variables are zero until mtf_worker_initialise. Its
+ * arena is shared (arena_memory.h) when the program has collectives. Fails when memory cannot be
+ * mapped or a message is too long. */
 MtfWorker *mtf_worker_new(const MtfProgram *program, const MtfArena *arena, int rank, uint64_t seed,
                           GError **error);
 void mtf_worker_free(MtfWorker *worker);
@@ -54,6 +55,11 @@ void mtf_worker_run_kernel(MtfWorker *worker, int index, int64_t step);
  * worker->moves[index] describes. */
 void mtf_worker_begin_move(MtfWorker *worker, int index);
 void mtf_worker_end_move(MtfWorker *worker, int index);
+
+/* Makes `move` what the worker of rank `peer` has for step instruction `index` of the same program,
+ * with that worker's arena at `base`. Clear it with mtf_move_clear. */
+bool mtf_worker_peer_move(const MtfWorker *worker, int index, int peer, char *base, MtfMove *move,
+                          GError **error);
 
 /* The slice of a tensor between steps (inputs, variables, results that are kept): its operand, or
  * NULL when the program keeps none. */

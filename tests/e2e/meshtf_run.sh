@@ -46,6 +46,8 @@ claim "the loss falls to less than half" awk "BEGIN { exit !($(loss 30) < $(loss
 first=$(loss 30)
 run mpirun -n 2 meshtf-run "$plan" --steps 30 --metrics "$work/metrics.jsonl"
 claim "the same run gives the same bits" test "$(loss 30)" = "$first"
+run mpirun -n 2 meshtf-run "$plan" --steps 30 --only-mpi --metrics "$work/metrics.jsonl"
+claim "two ranks add alike by MPI and through shared memory" test "$(loss 30)" = "$first"
 run mpirun -n 2 meshtf-run "$plan" --steps 30 --seed 1 --metrics "$work/metrics.jsonl"
 claim "another seed gives other losses" test "$(loss 30)" != "$first"
 

@@ -28,7 +28,7 @@ static void the_last_byte_of_the_arena_is_writable_and_the_next_is_not(void **st
     const int64_t sizes[] = { 64, 4096, 4096 + 64, 1 << 20 };
     for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
         MtfArenaMemory memory;
-        assert_true(mtf_arena_memory_init(&memory, sizes[i], NULL));
+        assert_true(mtf_arena_memory_init(&memory, sizes[i], i % 2 == 1, NULL));
         assert_int_equal(memory.bytes, sizes[i]);
         assert_int_equal((guintptr)memory.base % 64, 0);
         assert_false(writing_kills(memory.base));
@@ -41,8 +41,23 @@ static void the_last_byte_of_the_arena_is_writable_and_the_next_is_not(void **st
 static void an_empty_arena_is_no_trouble(void **state) {
     (void)state;
     MtfArenaMemory memory;
-    assert_true(mtf_arena_memory_init(&memory, 0, NULL));
+    assert_true(mtf_arena_memory_init(&memory, 0, false, NULL));
     assert_true(writing_kills(memory.base));
+    mtf_arena_memory_clear(&memory);
+}
+
+static void a_shared_arena_is_the_same_memory_wherever_it_is_mapped(void **state) {
+    (void)state;
+    MtfArenaMemory memory, other;
+    assert_true(mtf_arena_memory_init(&memory, 4160, true, NULL));
+    assert_true(mtf_arena_memory_attach(&other, 4160, dup(memory.file), NULL));
+    assert_ptr_not_equal(memory.base, other.base);
+    memory.base[4159] = 7;
+    other.mapping[5] = 9;
+    assert_int_equal(other.base[4159], 7);
+    assert_int_equal(memory.mapping[5], 9);
+    assert_true(writing_kills(other.base + 4160));
+    mtf_arena_memory_clear(&other);
     mtf_arena_memory_clear(&memory);
 }
 
@@ -50,7 +65,7 @@ static void an_arena_beyond_the_address_space_is_one_sentence(void **state) {
     (void)state;
     MtfArenaMemory memory;
     g_autoptr(GError) error = NULL;
-    assert_false(mtf_arena_memory_init(&memory, INT64_C(1) << 60, &error));
+    assert_false(mtf_arena_memory_init(&memory, INT64_C(1) << 60, false, &error));
     assert_non_null(strstr(error->message, "cannot be mapped"));
 }
 
@@ -58,6 +73,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_byte_of_the_arena_is_writable_and_the_next_is_not),
         cmocka_unit_test(an_empty_arena_is_no_trouble),
+        cmocka_unit_test(a_shared_arena_is_the_same_memory_wherever_it_is_mapped),
         cmocka_unit_test(an_arena_beyond_the_address_space_is_one_sentence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,8 +26,12 @@ typedef struct {
     MtfArena *arena;
     MtfExecutor executor;
     MtfCommunicators *communicators;
+    MtfWindowExchange *window;
     int target;
 } Case;
+
+/* Whether cases exchange through the window. */
+static bool by_window;
 
 static void case_init(Case *c, const MtfGraph *graph, const MtfMesh *mesh, const MtfPlacement *from,
                       const MtfPlacement *to, int64_t max_message) {
@@ -35,10 +39,13 @@ static void case_init(Case *c, const MtfGraph *graph, const MtfMesh *mesh, const
     c->program = mtf_reshard_program(graph, c->layout, from, to, &c->target);
     c->arena = mtf_arena_pack(c->program);
     c->communicators = mtf_communicators_new(control, c->program);
-    c->executor = (MtfExecutor){ .worker = mtf_worker_new(c->program, c->arena, rank, 1, NULL),
-                                 .communicators = c->communicators,
+    MtfWorker *worker = mtf_worker_new(c->program, c->arena, rank, 1, NULL);
+    c->window = by_window ? mtf_window_exchange_new(control, worker) : NULL;
+    c->executor = (MtfExecutor){ .worker = worker,
                                  .counted = mtf_traffic_new(c->program),
-                                 .max_message = max_message };
+                                 .transport = { .communicators = c->communicators,
+                                                .window = c->window,
+                                                .max_message = max_message } };
     c->executor.worker->poison = true;
     const MtfOperand *slice = &c->executor.worker->operands[0];
     for (int64_t i = 0; i < mtf_slice_elements(slice); i++)
@@ -47,6 +54,7 @@ static void case_init(Case *c, const MtfGraph *graph, const MtfMesh *mesh, const
 }
 
 static void case_clear(Case *c) {
+    mtf_window_exchange_free(c->window);
     mtf_communicators_free(c->communicators);
     mtf_worker_free(c->executor.worker);
     mtf_traffic_free(c->executor.counted);
@@ -76,16 +84,29 @@ static int64_t wrong_elements(const Case *c, const MtfMesh *mesh, const MtfPlace
     return wrong;
 }
 
-/* What was counted where calls are issued, what the witness saw, what the program says. */
+/* The bytes that the moves of one entry take from arena to arena, by their shapes. */
+static int64_t copied_bytes(const Case *c, int entry) {
+    int64_t bytes = 0;
+    for (int i = 0; c->window != NULL && i < mtf_program_length(c->program); i++)
+        if (c->executor.counted->entry_of[i] == entry)
+            bytes += mtf_window_exchange_bytes(&c->executor.worker->moves[i]);
+    return bytes;
+}
+
+/* What was counted where calls are issued, what the witness saw, what the program says. Through the
+ * window there is nothing for the witness to see. */
 static void check_traffic(const Case *c) {
     g_autoptr(MtfTraffic) predicted = mtf_traffic_predict(c->program, rank);
     for (int i = 0; i < predicted->n_entries; i++) {
         const MtfTrafficEntry *entry = &predicted->entries[i];
         const MtfTrafficEntry *counted = &c->executor.counted->entries[i];
         MtfWitnessed seen = mtf_witness_get(entry->kind, entry->axes);
-        mtf_expect(seen.calls == entry->calls && counted->calls == entry->calls, "calls of %s",
-                   mtf_step_name(entry->kind));
-        mtf_expect(seen.bytes == entry->bytes && counted->bytes == entry->bytes, "bytes of %s",
+        int calls = by_window ? 0 : 1;
+        mtf_expect(seen.calls == calls * entry->calls && counted->calls == entry->calls,
+                   "calls of %s", mtf_step_name(entry->kind));
+        mtf_expect(seen.bytes == calls * entry->bytes && counted->bytes == entry->bytes,
+                   "bytes of %s", mtf_step_name(entry->kind));
+        mtf_expect(counted->copied == copied_bytes(c, i), "copies of %s",
                    mtf_step_name(entry->kind));
     }
     mtf_expect(mtf_witness_strangers() == 0, "calls that no step explains");
@@ -117,8 +138,7 @@ static void check_pairs(const char *text, const int64_t *sizes, MtfDtype dtype, 
                    &g_array_index(placements, MtfPlacement, pair % placements->len));
 }
 
-static void placements_reach_each_other_between_ranks(void **state) {
-    (void)state;
+static void check_all_pairs(void) {
     check_pairs("r:1", (int64_t[]){ 4, 6 }, MTF_F32, 1);
     check_pairs("r:2", (int64_t[]){ 4, 6 }, MTF_F32, 1);
     check_pairs("r:3", (int64_t[]){ 5, 4 }, MTF_F64, 1);
@@ -126,6 +146,19 @@ static void placements_reach_each_other_between_ranks(void **state) {
     check_pairs("r:2;c:2", (int64_t[]){ 4, 8 }, MTF_F32, 5);
     check_pairs("r:2;c:2", (int64_t[]){ 5, 3 }, MTF_F64, 5);
     check_pairs("r:3;c:2", (int64_t[]){ 7, 4 }, MTF_F32, 17);
+}
+
+static void placements_reach_each_other_by_mpi(void **state) {
+    (void)state;
+    check_all_pairs();
+    assert_true(mtf_verdict());
+}
+
+static void placements_reach_each_other_through_the_window(void **state) {
+    (void)state;
+    by_window = true;
+    check_all_pairs();
+    by_window = false;
     assert_true(mtf_verdict());
 }
 
@@ -162,7 +195,8 @@ static void the_witness_sees_a_call_that_no_step_explains(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(placements_reach_each_other_between_ranks),
+        cmocka_unit_test(placements_reach_each_other_by_mpi),
+        cmocka_unit_test(placements_reach_each_other_through_the_window),
         cmocka_unit_test(a_long_allreduce_goes_in_chunks),
         cmocka_unit_test(the_witness_sees_a_call_that_no_step_explains),
     };

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/kernel_combine.h"
+
+#include <glib.h>
+#include <string.h>
+
+/* A block of the result stays in the first cache while the terms pass by. */
+#define BLOCK_BYTES 8192
+
+/* total[i] = COMBINED of total[i] and term[i]. A maximum of NaN and anything is NaN. */
+#define COMBINE(name, type, combined)                              \
+    static void name(void *totals, const void *terms, int64_t n) { \
+        type *restrict total = totals;                             \
+        const type *restrict term = terms;                         \
+        for (int64_t i = 0; i < n; i++)                            \
+            total[i] = combined;                                   \
+    }
+
+#define SUM (total[i] + term[i])
+#define MAXIMUM (total[i] >= term[i] || total[i] != total[i] ? total[i] : term[i])
+
+COMBINE(sum_f32, float, SUM)
+COMBINE(sum_f64, double, SUM)
+COMBINE(sum_i32, int32_t, SUM)
+COMBINE(maximum_f32, float, MAXIMUM)
+COMBINE(maximum_f64, double, MAXIMUM)
+COMBINE(maximum_i32, int32_t, MAXIMUM)
+
+typedef void (*Combine)(void *totals, const void *terms, int64_t n);
+
+static const Combine sums[MTF_DTYPES] = {
+    [MTF_F32] = sum_f32, [MTF_F64] = sum_f64, [MTF_I32] = sum_i32
+};
+static const Combine maxima[MTF_DTYPES] = {
+    [MTF_F32] = maximum_f32, [MTF_F64] = maximum_f64, [MTF_I32] = maximum_i32
+};
+
+void mtf_combine(const MtfCombination *c, int64_t elements) {
+    _Alignas(64) char block[BLOCK_BYTES];
+    Combine combine = c->reduction == MTF_REDUCE_MAX ? maxima[c->dtype] : sums[c->dtype];
+    int64_t size = mtf_dtype_bytes(c->dtype), all = elements * size;
+    for (int64_t begin = 0; begin < all; begin += BLOCK_BYTES) {
+        int64_t bytes = MIN(BLOCK_BYTES, all - begin);
+        memcpy(block, c->terms[0] + begin, (gsize)bytes);
+        for (int k = 1; k < c->n_terms; k++)
+            combine(block, c->terms[k] + begin, bytes / size);
+        for (int k = 0; k < c->n_targets; k++)
+            memcpy(c->targets[k] + begin, block, (gsize)bytes);
+    }
+}
