@@ -91,6 +91,22 @@ bool mtf_builder_end(MtfBuilder *builder, GError **error) {
     return false;
 }
 
+void mtf_build_frame(MtfGraph *to, const MtfGraph *from) {
+    for (int i = 0; i < (int)from->dimensions->len; i++) {
+        const MtfDimension *dimension = mtf_graph_dimension(from, i);
+        mtf_graph_add_dimension(to, dimension->name, dimension->size, NULL);
+    }
+    for (guint i = 0; i < from->repeats->len; i++) {
+        const MtfRepeat *repeat = &g_array_index(from->repeats, MtfRepeat, i);
+        mtf_graph_add_repeat(to, repeat->name, repeat->count);
+    }
+    to->microbatches = from->microbatches;
+    to->batch = from->batch;
+    to->optimizer = from->optimizer;
+    to->optimizer.kind = g_strdup(from->optimizer.kind);
+    to->optimizer.schedule = g_strdup(from->optimizer.schedule);
+}
+
 MtfShape mtf_shape_without(const MtfShape *shape, int dim) {
     MtfShape rest = { 0 };
     for (int i = 0; i < shape->rank; i++)

@@ -51,6 +51,9 @@ void mtf_build_rename(MtfBuilder *builder, int tensor, const char *name);
 /* Hands the first error, if there was one, to `error`; true when there was none. */
 bool mtf_builder_end(MtfBuilder *builder, GError **error);
 
+/* Gives an empty graph the dimensions, repeats and optimizer of another. */
+void mtf_build_frame(MtfGraph *to, const MtfGraph *from);
+
 /* `shape` without one dimension (which it may lack). */
 MtfShape mtf_shape_without(const MtfShape *shape, int dim);
 

@@ -103,7 +103,7 @@ int mtf_command_estimate(int argc, char **argv) {
         TEXT("mesh", 0, mesh, "The mesh of processors", "'rows:4;cols:2'"),
         TEXT("layout", 0, layout, "Which dimension lies on which axis", "'batch:rows;d_ff:cols'"),
         TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
-        TEXT("precision", 0, precision, "f32 or f64 (as the graph has it)", "P"),
+        TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.dims, "Set a dimension's size", "batch=512" },
         TEXT("output", 'o', output, "Write a plan with this layout", "PLAN"),
         { "mtf-compat", 0, 0, G_OPTION_ARG_NONE, &o.compatible,

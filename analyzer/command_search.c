@@ -439,7 +439,7 @@ int mtf_command_search(int argc, char **argv) {
         LIST("pin", pins, "This dimension lies on that axis", "d_ff:cols"),
         LIST("forbid", forbids, "This dimension does not lie on that axis", "vocab:rows"),
         LIST("dim", dims, "Set a dimension's size", "batch=512"),
-        TEXT("precision", 0, precision, "f32 or f64 (as the graph has it)", "P"),
+        TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
         OTHER("gap", G_OPTION_ARG_DOUBLE, gap, "Stop within this share of the optimum (0)", "G"),
         OTHER("seed", G_OPTION_ARG_INT, seed, "Of the random choices among free layouts", "N"),

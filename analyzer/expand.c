@@ -130,7 +130,7 @@ static int expand_einsum(Composite *c, const int *inputs) {
 
 static int copy_operation(Composite *c, const int *inputs) {
     c->e->b.attributes = c->op->attributes;
-    c->e->b.has_dtype = mtf_operation_row(c->op->kind)->chooses_dtype;
+    c->e->b.has_dtype = mtf_operation_row_chooses_dtype(mtf_operation_row(c->op->kind));
     c->e->b.dtype = mtf_graph_tensor(c->e->from, c->op->outputs[0])->dtype;
     return mtf_build(&c->e->b, c->op->kind, c->op->name, c->shape, c->op->n_inputs, inputs);
 }
@@ -187,29 +187,13 @@ static void copy_tensor(Expansion *e, int t) {
     }
 }
 
-static void copy_frame(MtfGraph *to, const MtfGraph *from) {
-    for (int i = 0; i < (int)from->dimensions->len; i++) {
-        const MtfDimension *dimension = mtf_graph_dimension(from, i);
-        mtf_graph_add_dimension(to, dimension->name, dimension->size, NULL);
-    }
-    for (guint i = 0; i < from->repeats->len; i++) {
-        const MtfRepeat *repeat = &g_array_index(from->repeats, MtfRepeat, i);
-        mtf_graph_add_repeat(to, repeat->name, repeat->count);
-    }
-    to->microbatches = from->microbatches;
-    to->batch = from->batch;
-    to->optimizer = from->optimizer;
-    to->optimizer.kind = g_strdup(from->optimizer.kind);
-    to->optimizer.schedule = g_strdup(from->optimizer.schedule);
-}
-
 MtfGraph *mtf_expand(const MtfGraph *graph, GError **error) {
     g_autoptr(MtfGraph) expanded = mtf_graph_new(graph->name);
     g_autofree int *tensors = g_new(int, graph->tensors->len + 1);
     Expansion e = { .from = graph,
                     .b = mtf_builder(expanded, MTF_PHASE_FORWARD),
                     .tensors = tensors };
-    copy_frame(expanded, graph);
+    mtf_build_frame(expanded, graph);
     for (int t = 0; t < (int)graph->tensors->len && e.b.error == NULL; t++)
         copy_tensor(&e, t);
     if (!mtf_builder_end(&e.b, error))

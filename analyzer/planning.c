@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/planning.h"
 
+#include "analyzer/mixed_precision.h"
 #include "analyzer/training_graph.h"
 #include "cost/predict.h"
 #include "layouts/error.h"
@@ -39,9 +40,14 @@ static bool set_precision(MtfGraph *graph, const char *precision, GError **error
     if (precision == NULL)
         return true;
     if (!mtf_dtype_from_name(precision, &dtype) || !mtf_dtype_is_float(dtype))
-        return mtf_input_error(error, "--precision \"%s\" must be f32 or f64", precision);
-    mtf_graph_set_precision(graph, dtype);
+        return mtf_input_error(error, "--precision \"%s\" must be f32, f64 or bf16", precision);
+    mtf_graph_set_precision(graph, mtf_dtype_wide(dtype));
     return true;
+}
+
+static bool wants_bfloat16(const char *precision) {
+    MtfDtype dtype;
+    return precision != NULL && mtf_dtype_from_name(precision, &dtype) && dtype == MTF_BF16;
 }
 
 MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **error) {
@@ -60,14 +66,23 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
         mtf_graph_free(graph);
         graph = training;
     }
+    if (wants_bfloat16(request->precision)) {
+        MtfGraph *mixed = mtf_mixed_precision(graph, error);
+        if (mixed == NULL)
+            return NULL;
+        mtf_graph_free(graph);
+        graph = mixed;
+    }
     mtf_graph_canonicalize(graph);
     return g_steal_pointer(&graph);
 }
 
 const char *mtf_planning_precision(const MtfGraph *graph) {
-    for (int t = 0; t < (int)graph->tensors->len; t++)
-        if (mtf_graph_tensor(graph, t)->dtype == MTF_F64)
-            return "f64";
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        MtfDtype dtype = mtf_graph_tensor(graph, t)->dtype;
+        if (dtype == MTF_F64 || dtype == MTF_BF16)
+            return mtf_dtype_short_name(dtype);
+    }
     return "f32";
 }
 

@@ -16,7 +16,7 @@
 typedef struct {
     const char *path;
     const char *const *dims; /* "batch=512", NULL-terminated, or NULL */
-    const char *precision;   /* "f32", "f64", or NULL: as the graph has it */
+    const char *precision;   /* "f32", "f64", "bf16", or NULL: as the graph has it */
 } MtfPlanningGraph;
 
 /* Loads a graph and differentiates it unless it is a training graph already (it has updates). The

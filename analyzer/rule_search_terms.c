@@ -129,7 +129,7 @@ static void isolate(const Build *build, MtfRuleTerm *term) {
                              .n_inputs = op->n_inputs,
                              .inputs = inputs,
                              .shape = &output->shape,
-                             .has_dtype = mtf_operation_row(op->kind)->chooses_dtype,
+                             .has_dtype = mtf_operation_needs_dtype(build->graph, op),
                              .dtype = output->dtype,
                              .attributes = op->attributes };
     int first = mtf_graph_add_operation(term->alone, &copy, NULL);

@@ -4,10 +4,24 @@
 #include "analyzer/differentiate.h"
 #include "analyzer/expand.h"
 #include "analyzer/optimizer_updates.h"
+#include "layouts/error.h"
+
+/* Which parts of a step are bfloat16 is decided for the whole of it. */
+static bool check_types(const MtfGraph *forward, GError **error) {
+    for (int t = 0; t < (int)forward->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(forward, t);
+        if (tensor->dtype == MTF_BF16)
+            return mtf_input_error(error,
+                                   "tensor \"%s\" is bfloat16; write the graph in float32 and plan "
+                                   "it with --precision bf16",
+                                   tensor->name);
+    }
+    return true;
+}
 
 MtfGraph *mtf_training_graph(const MtfGraph *forward, GError **error) {
-    g_autoptr(MtfGraph) graph = mtf_expand(forward, error);
-    if (graph == NULL)
+    g_autoptr(MtfGraph) graph = NULL;
+    if (!check_types(forward, error) || (graph = mtf_expand(forward, error)) == NULL)
         return NULL;
     g_autoptr(GArray) gradients = mtf_differentiate(graph, error);
     if (gradients == NULL || !mtf_add_updates(graph, gradients, error))

@@ -12,7 +12,8 @@
 /* A new graph with expand.h, differentiate.h and optimizer_updates.h applied; see there for names.
  * Without an optimizer it ends with the gradients. Tensors are in canonical order. Fails with a
  * bad-input error: no loss, a loss that is not a scalar, no variable that leads to it, no gradient,
- * a name that is taken. */
+ * a name that is taken, a tensor in
+ * bfloat16 (mixed_precision.h brings it in afterwards). */
 MtfGraph *mtf_training_graph(const MtfGraph *forward, GError **error);
 
 /* Makes every float tensor of the graph one of `dtype` (float32 or float64). */

@@ -352,13 +352,28 @@ cJSON *mtf_machine_to_json(const MtfMachine *machine) {
 
 /* Rates. */
 
-double mtf_machine_peak_flops(const MtfMachine *machine, const char *dtype) {
-    double slowest = machine->rate[0].flops_per_second;
-    for (int i = 0; i < machine->rates; i++) {
+/* The figure of `dtype`, or NULL. */
+static const double *find_rate(const MtfMachine *machine, const char *dtype) {
+    for (int i = 0; i < machine->rates; i++)
         if (strcmp(machine->rate[i].dtype, dtype) == 0)
-            return machine->rate[i].flops_per_second;
+            return &machine->rate[i].flops_per_second;
+    return NULL;
+}
+
+bool mtf_machine_names_rate(const MtfMachine *machine, const char *dtype) {
+    return find_rate(machine, dtype) != NULL;
+}
+
+/* Where there are no products of bfloat16, it is widened and multiplied in float32. */
+double mtf_machine_peak_flops(const MtfMachine *machine, const char *dtype) {
+    const double *rate = find_rate(machine, dtype);
+    if (rate == NULL && strcmp(dtype, "bf16") == 0)
+        rate = find_rate(machine, "f32");
+    if (rate != NULL)
+        return *rate;
+    double slowest = machine->rate[0].flops_per_second;
+    for (int i = 1; i < machine->rates; i++)
         slowest = MIN(slowest, machine->rate[i].flops_per_second);
-    }
     return slowest;
 }
 

@@ -66,8 +66,11 @@ int64_t mtf_machine_devices(const MtfMachine *machine);
 bool mtf_machine_slice(const MtfMachine *machine, int64_t devices, MtfNetwork *slice,
                        GError **error);
 
-/* Peak and derated flop/s of one device for a dtype ("f32"). A dtype without a figure of its own
- * gets the slowest figure of the machine. */
+/* Whether the machine has a figure for that dtype. */
+bool mtf_machine_names_rate(const MtfMachine *machine, const char *dtype);
+
+/* Peak and derated flop/s of one device for a dtype ("f32"). "bf16" without a figure of its own
+ * gets float32's, any other the slowest figure of the machine. */
 double mtf_machine_peak_flops(const MtfMachine *machine, const char *dtype);
 double mtf_machine_flops(const MtfMachine *machine, const char *dtype);
 

@@ -21,6 +21,13 @@ static void fill_curves(MtfPricer *pricer, int class) {
             g_strdup_printf("%s/%s", class_names[class], mtf_dtype_short_name((MtfDtype)dtype));
         pricer->curve[class][dtype] = mtf_machine_curve(pricer->machine, name);
     }
+    /* What has no rate of its own is computed in its wide type. */
+    for (int dtype = 0; dtype < MTF_DTYPES; dtype++) {
+        const MtfMachineCurve **curve = &pricer->curve[class][dtype];
+        if (*curve == NULL &&
+            !mtf_machine_names_rate(pricer->machine, mtf_dtype_short_name((MtfDtype)dtype)))
+            *curve = pricer->curve[class][mtf_dtype_wide((MtfDtype)dtype)];
+    }
 }
 
 bool mtf_pricer_init(MtfPricer *pricer, const MtfMachine *machine, const MtfMesh *mesh,
@@ -39,9 +46,10 @@ bool mtf_pricer_init(MtfPricer *pricer, const MtfMachine *machine, const MtfMesh
     return true;
 }
 
+/* What is multiplied, not what the sums are kept in. */
 static MtfDtype kernel_dtype(const MtfProgram *program, const MtfInstruction *instruction) {
     const MtfOperation *operation = mtf_graph_operation(program->graph, instruction->operation);
-    MtfDtype dtype = mtf_graph_tensor(program->graph, operation->outputs[0])->dtype;
+    MtfDtype dtype = mtf_operation_storage_dtype(program->graph, operation);
     return mtf_dtype_is_float(dtype) ? dtype : MTF_F32;
 }
 

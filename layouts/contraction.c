@@ -210,21 +210,27 @@ static bool may_choose(const Loops *loops, int i, Role role) {
 
 /* Fills the products of a plan whose storage is settled, given the chosen loops; false when no
  * routine takes them. */
-static bool fill_products(const Loops *loops, const int chosen[3], MtfContraction *plan) {
+static bool fill_products(const Loops *loops, const int chosen[3], bool whole_sums,
+                          MtfContraction *plan) {
     plan->m = choose(loops, chosen[0], ROLE_M);
     plan->n = choose(loops, chosen[1], ROLE_N);
     plan->k = choose(loops, chosen[2], ROLE_K);
     if (!is_product(plan))
         return false;
     plan->n_outer = 0;
-    for (int i = 0; i < loops->n; i++)
-        if (i != chosen[0] && i != chosen[1] && i != chosen[2])
-            plan->outer[plan->n_outer++] = loops->loop[i];
+    for (int i = 0; i < loops->n; i++) {
+        if (i == chosen[0] || i == chosen[1] || i == chosen[2])
+            continue;
+        if (whole_sums && loops->loop[i].sums)
+            return false;
+        plan->outer[plan->n_outer++] = loops->loop[i];
+    }
     return true;
 }
 
 /* The best products for the storage in `plan`, into `best` if they beat it. */
-static void try_products(const Loops *loops, MtfContraction *plan, MtfContraction *best) {
+static void try_products(const Loops *loops, bool whole_sums, MtfContraction *plan,
+                         MtfContraction *best) {
     double copies = plan->seconds;
     int chosen[3];
     for (chosen[0] = 0; chosen[0] <= loops->n; chosen[0]++)
@@ -232,7 +238,8 @@ static void try_products(const Loops *loops, MtfContraction *plan, MtfContractio
              chosen[1]++)
             for (chosen[2] = 0; may_choose(loops, chosen[1], ROLE_N) && chosen[2] <= loops->n;
                  chosen[2]++) {
-                if (!may_choose(loops, chosen[2], ROLE_K) || !fill_products(loops, chosen, plan))
+                if (!may_choose(loops, chosen[2], ROLE_K) ||
+                    !fill_products(loops, chosen, whole_sums, plan))
                     continue;
                 plan->seconds = copies + product_seconds(plan);
                 if (best->seconds < 0 || plan->seconds < best->seconds)
@@ -240,8 +247,8 @@ static void try_products(const Loops *loops, MtfContraction *plan, MtfContractio
             }
 }
 
-void mtf_contraction_plan(const MtfTerm terms[MTF_TERMS], int64_t element_bytes,
-                          int64_t scratch_bytes, MtfContraction *plan) {
+void mtf_contraction_plan(const MtfTerm terms[MTF_TERMS], const MtfContractionMeans *means,
+                          MtfContraction *plan) {
     plan->seconds = -1;
     for (int packed = 0; packed < 1 << MTF_TERMS; packed++) {
         MtfContraction candidate = { .seconds = 0 };
@@ -249,17 +256,17 @@ void mtf_contraction_plan(const MtfTerm terms[MTF_TERMS], int64_t element_bytes,
             candidate.packs[t] = packed >> t & 1;
             if (!candidate.packs[t])
                 continue;
-            candidate.scratch_bytes += mtf_term_bytes(&terms[t], element_bytes);
+            candidate.scratch_bytes += mtf_term_bytes(&terms[t], means->element_bytes[t]);
             candidate.seconds += SECONDS_PER_COPIED_ELEMENT * (double)mtf_term_elements(&terms[t]);
         }
-        if (candidate.scratch_bytes > scratch_bytes ||
+        if (candidate.scratch_bytes > means->scratch_bytes ||
             (plan->seconds >= 0 && candidate.seconds >= plan->seconds))
             continue;
         Loops loops;
         store_packed(terms, &candidate);
         collect_loops(candidate.stored, &loops);
-        try_products(&loops, &candidate, plan);
-        if (packed == 0 && plan->n_outer == 0)
+        try_products(&loops, means->whole_sums, &candidate, plan);
+        if (packed == 0 && plan->seconds >= 0 && plan->n_outer == 0)
             return; /* one product: nothing to gain by copying */
     }
 }
@@ -274,7 +281,10 @@ static int64_t pair_scratch_bytes(const MtfTerm *left, const MtfTerm *right, con
     if (mtf_term_shared(right, left, result, &terms[MTF_RIGHT]))
         bytes += mtf_term_bytes(&terms[MTF_RIGHT], element_bytes);
     MtfContraction plan;
-    mtf_contraction_plan(terms, element_bytes, INT64_MAX, &plan);
+    MtfContractionMeans means = { { element_bytes, element_bytes, element_bytes },
+                                  INT64_MAX,
+                                  false };
+    mtf_contraction_plan(terms, &means, &plan);
     return bytes + plan.scratch_bytes;
 }
 
@@ -293,4 +303,60 @@ int64_t mtf_einsum_scratch_bytes(const MtfTerm *terms, int n, const MtfTerm *res
         left = product;
     }
     return products + largest;
+}
+
+static bool has_role(const MtfTerm terms[MTF_TERMS], Role role) {
+    for (int t = 0; t < MTF_TERMS; t++)
+        for (int i = 0; i < terms[t].rank; i++)
+            if (role_of(terms, terms[t].dims[i]) == role)
+                return true;
+    return false;
+}
+
+MtfNarrowEinsum mtf_narrow_einsum(const MtfTerm *terms, int n, const MtfTerm *result) {
+    MtfTerm shared;
+    if (n == 1)
+        return terms[0].rank > result->rank ? MTF_NARROW_SUMS : MTF_NARROW_PASS;
+    if (n > 2 || mtf_term_shared(&terms[0], &terms[1], result, &shared) ||
+        mtf_term_shared(&terms[1], &terms[0], result, &shared))
+        return MTF_NARROW_WIDENED;
+    const MtfTerm all[MTF_TERMS] = { terms[0], terms[1], *result };
+    if (!has_role(all, ROLE_K))
+        return MTF_NARROW_PASS;
+    return has_role(all, ROLE_M) || has_role(all, ROLE_N) ? MTF_NARROW_PRODUCTS : MTF_NARROW_SUMS;
+}
+
+static int64_t widened_scratch_bytes(const MtfTerm *terms, int n, const MtfTerm *result) {
+    const int64_t wide = mtf_dtype_bytes(MTF_F32);
+    int64_t bytes = mtf_einsum_scratch_bytes(terms, n, result, wide);
+    for (int k = 0; k < n; k++)
+        bytes += mtf_term_bytes(&terms[k], wide);
+    return bytes;
+}
+
+static int64_t narrow_product_scratch_bytes(const MtfTerm *terms, const MtfTerm *result,
+                                            bool narrow_result) {
+    const int64_t narrow = mtf_dtype_bytes(MTF_BF16), wide = mtf_dtype_bytes(MTF_F32);
+    MtfContractionMeans means = { { narrow, narrow, narrow_result ? narrow : wide },
+                                  INT64_MAX,
+                                  narrow_result };
+    MtfContraction plan;
+    mtf_contraction_plan((MtfTerm[]){ terms[0], terms[1], *result }, &means, &plan);
+    return plan.scratch_bytes;
+}
+
+int64_t mtf_narrow_einsum_scratch_bytes(const MtfTerm *terms, int n, const MtfTerm *result,
+                                        bool narrow_result) {
+    int64_t sums = narrow_result ? mtf_term_bytes(result, mtf_dtype_bytes(MTF_F32)) : 0;
+    switch (mtf_narrow_einsum(terms, n, result)) {
+    case MTF_NARROW_PASS:
+        return 0;
+    case MTF_NARROW_SUMS:
+        return sums;
+    case MTF_NARROW_PRODUCTS:
+        return narrow_product_scratch_bytes(terms, result, narrow_result);
+    case MTF_NARROW_WIDENED:
+        break;
+    }
+    return sums + widened_scratch_bytes(terms, n, result);
 }

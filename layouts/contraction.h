@@ -49,10 +49,18 @@ typedef struct {
     double seconds; /* rough */
 } MtfContraction;
 
-/* Plans result = sum of left right, where every dimension of a term is in one of the others, with
- * at most `scratch_bytes` of scratch. */
-void mtf_contraction_plan(const MtfTerm terms[MTF_TERMS], int64_t element_bytes,
-                          int64_t scratch_bytes, MtfContraction *plan);
+/* What a plan may use. A result whose elements are too narrow to be added to wants `whole_sums`:
+ * then no loop outside the products sums, and there is a plan only with scratch for all three
+ * terms. */
+typedef struct {
+    int64_t element_bytes[MTF_TERMS];
+    int64_t scratch_bytes; /* at most */
+    bool whole_sums;
+} MtfContractionMeans;
+
+/* Plans result = sum of left right, where every dimension of a term is in one of the others. */
+void mtf_contraction_plan(const MtfTerm terms[MTF_TERMS], const MtfContractionMeans *means,
+                          MtfContraction *plan);
 
 /* Elements of a slice, and its bytes rounded up to MTF_SCRATCH_ALIGNMENT. */
 int64_t mtf_term_elements(const MtfTerm *term);
@@ -72,5 +80,18 @@ void mtf_term_product(const MtfTerm *left, const MtfTerm *right, const MtfTerm *
 /* Bytes of scratch for the whole einsum of `n` terms, two at a time from the left. */
 int64_t mtf_einsum_scratch_bytes(const MtfTerm *terms, int n, const MtfTerm *result,
                                  int64_t element_bytes);
+
+/* How an einsum of terms that are stored in bfloat16 runs, whose result is bfloat16 or float32.
+ * Which it is depends on dimensions alone, not on sizes. */
+typedef enum {
+    MTF_NARROW_PASS,     /* one pass over memory: a copy, or elementwise products without a sum */
+    MTF_NARROW_SUMS,     /* one pass that adds up, in float32: a narrow result in scratch */
+    MTF_NARROW_PRODUCTS, /* two terms, products that read them as they are, into whole sums */
+    MTF_NARROW_WIDENED, /* anything else: terms and result in float32 in scratch, as float32 runs */
+} MtfNarrowEinsum;
+
+MtfNarrowEinsum mtf_narrow_einsum(const MtfTerm *terms, int n, const MtfTerm *result);
+int64_t mtf_narrow_einsum_scratch_bytes(const MtfTerm *terms, int n, const MtfTerm *result,
+                                        bool narrow_result);
 
 #endif

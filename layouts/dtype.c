@@ -11,6 +11,7 @@ static const struct {
     [MTF_F32] = { "float32", "f32", 4 },
     [MTF_F64] = { "float64", "f64", 8 },
     [MTF_I32] = { "int32", "i32", 4 },
+    [MTF_BF16] = { "bfloat16", "bf16", 2 },
 };
 
 const char *mtf_dtype_name(MtfDtype dtype) {
@@ -36,5 +37,9 @@ int64_t mtf_dtype_bytes(MtfDtype dtype) {
 }
 
 bool mtf_dtype_is_float(MtfDtype dtype) {
-    return dtype == MTF_F32 || dtype == MTF_F64;
+    return dtype != MTF_I32;
+}
+
+MtfDtype mtf_dtype_wide(MtfDtype dtype) {
+    return dtype == MTF_BF16 ? MTF_F32 : dtype;
 }

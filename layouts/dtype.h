@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Element types. Arithmetic is done in float32 or float64; int32 holds token ids, labels and
- * positions and is never differentiated. */
+/* Element types. Arithmetic is done in float32 or float64; bfloat16, the upper half of a float32,
+ * is only stored and sent; int32 holds token ids, labels and positions and is never differentiated.
+ */
 #ifndef MTF_DTYPE_H
 #define MTF_DTYPE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum { MTF_F32, MTF_F64, MTF_I32, MTF_DTYPES } MtfDtype;
+typedef enum { MTF_F32, MTF_F64, MTF_I32, MTF_BF16, MTF_DTYPES } MtfDtype;
 
-/* "float32", "float64" or "int32"; and its short form "f32", "f64", "i32". */
+/* "float32", "float64", "int32" or "bfloat16"; and its short form "f32", "f64", "i32", "bf16". */
 const char *mtf_dtype_name(MtfDtype dtype);
 const char *mtf_dtype_short_name(MtfDtype dtype);
 
@@ -20,5 +21,9 @@ bool mtf_dtype_from_name(const char *name, MtfDtype *dtype);
 int64_t mtf_dtype_bytes(MtfDtype dtype);
 
 bool mtf_dtype_is_float(MtfDtype dtype);
+
+/* The type in which numbers of a type are computed with and added up: float32 for bfloat16, the
+ * type itself for all others. */
+MtfDtype mtf_dtype_wide(MtfDtype dtype);
 
 #endif

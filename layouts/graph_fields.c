@@ -57,7 +57,8 @@ bool mtf_field_dtype(const MtfJson *object, MtfDtype *dtype, GError **error) {
         return true;
     return mtf_json_string(&child, &name, error) &&
            (mtf_dtype_from_name(name, dtype) ||
-            mtf_json_fail(&child, error, "\"%s\" is not a type: float32, float64 or int32", name));
+            mtf_json_fail(&child, error,
+                          "\"%s\" is not a type: float32, float64, bfloat16 or int32", name));
 }
 
 bool mtf_field_word(const MtfJson *where, const char *what, const char *const *words, int *index,

@@ -116,7 +116,7 @@ static cJSON *operation_to_json(const MtfGraph *graph, const MtfOperation *opera
             inputs, cJSON_CreateString(mtf_graph_tensor(graph, operation->inputs[k])->name));
     if (needs_dims(row))
         cJSON_AddItemToObject(object, "dims", dims_to_json(graph, &output->shape));
-    if (row->chooses_dtype)
+    if (mtf_operation_needs_dtype(graph, operation))
         cJSON_AddStringToObject(object, "dtype", mtf_dtype_name(output->dtype));
     for (const MtfAttributeSpec *spec = row->attributes; spec->name != NULL; spec++)
         add_attribute(graph, &operation->attributes, spec, object);

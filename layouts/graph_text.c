@@ -89,7 +89,7 @@ static const MtfAttributeSpec *find_attribute(const MtfOperationRow *row, const 
 
 static bool fail_attribute(const MtfJson *where, const MtfOperationRow *row, const char *key,
                            GError **error) {
-    g_autoptr(GString) known = g_string_new(row->chooses_dtype ? "dtype" : NULL);
+    g_autoptr(GString) known = g_string_new(mtf_operation_row_chooses_dtype(row) ? "dtype" : NULL);
     for (const MtfAttributeSpec *spec = row->attributes; spec->name != NULL; spec++)
         g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", spec->name);
     return mtf_json_fail(where, error, "%s has no attribute \"%s\"; %s%s", row->name, key,
@@ -105,7 +105,7 @@ static bool check_operation_keys(const MtfJson *where, const MtfOperationRow *ro
     for (bool more = mtf_json_first(where, &child); more; more = mtf_json_next(&child)) {
         const char *key = mtf_json_key(&child);
         bool known = g_strv_contains(common, key) || find_attribute(row, key) != NULL ||
-                     (row->chooses_dtype && strcmp(key, "dtype") == 0);
+                     (mtf_operation_row_chooses_dtype(row) && strcmp(key, "dtype") == 0);
         if (!known)
             return fail_attribute(where, row, key, error);
     }

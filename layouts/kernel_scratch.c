@@ -16,15 +16,35 @@ static MtfTerm local_term(const MtfGraph *graph, int tensor, const MtfIteration 
     return term;
 }
 
-int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,
+static int64_t einsum_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
                                     const MtfIteration *iteration, const int64_t *sizes) {
-    const MtfOperation *op = mtf_graph_operation(graph, operation);
-    if (op->kind != MTF_OP_EINSUM || op->n_inputs < 2)
-        return 0;
+    MtfDtype storage = mtf_operation_storage_dtype(graph, op);
+    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
     g_autofree MtfTerm *terms = g_new(MtfTerm, (gsize)op->n_inputs);
     for (int k = 0; k < op->n_inputs; k++)
         terms[k] = local_term(graph, op->inputs[k], iteration, sizes);
     MtfTerm result = local_term(graph, op->outputs[0], iteration, sizes);
-    int64_t element_bytes = mtf_dtype_bytes(mtf_graph_tensor(graph, op->outputs[0])->dtype);
-    return mtf_einsum_scratch_bytes(terms, op->n_inputs, &result, element_bytes);
+    if (storage != mtf_dtype_wide(storage))
+        return mtf_narrow_einsum_scratch_bytes(terms, op->n_inputs, &result, dtype == storage);
+    return op->n_inputs < 2
+               ? 0
+               : mtf_einsum_scratch_bytes(terms, op->n_inputs, &result, mtf_dtype_bytes(dtype));
+}
+
+bool mtf_operation_sums_in_scratch(const MtfGraph *graph, const MtfOperation *op) {
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
+    return row->reduction == MTF_REDUCE_SUM && !row->gathers && dtype != mtf_dtype_wide(dtype);
+}
+
+int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,
+                                    const MtfIteration *iteration, const int64_t *sizes) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    if (op->kind == MTF_OP_EINSUM)
+        return einsum_scratch_bytes(graph, op, iteration, sizes);
+    if (!mtf_operation_sums_in_scratch(graph, op))
+        return 0;
+    MtfTerm result = local_term(graph, op->outputs[0], iteration, sizes);
+    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
+    return mtf_term_bytes(&result, mtf_dtype_bytes(mtf_dtype_wide(dtype)));
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* How much memory a kernel wants beside its operands. It stands here and not beside the kernels
  * because the arena is laid out, priced and checked against the limit long before any kernel runs.
- * Only einsum wants any: for operands whose storage order no product routine accepts, for indexes
- * that are summed in one operand alone, and for what lies between the products of three or more. */
+ * Einsum wants some for operands whose storage order no product routine accepts, for indexes that
+ * are summed in one operand alone, and for what lies between the products of three or more; and
+ * whatever adds up a bfloat16 result does so in float32. */
 #ifndef MTF_KERNEL_SCRATCH_H
 #define MTF_KERNEL_SCRATCH_H
 
@@ -13,5 +14,9 @@
  * processors, the result serves each of them. 0 for nearly all operations. */
 int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,
                                     const MtfIteration *iteration, const int64_t *sizes);
+
+/* Whether the kernel of an operation (not einsum) adds up its first output in scratch, in the type
+ * of its sums, and rounds it at the end. */
+bool mtf_operation_sums_in_scratch(const MtfGraph *graph, const MtfOperation *operation);
 
 #endif

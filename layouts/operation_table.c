@@ -18,6 +18,9 @@
 #define STRING(field) \
     { #field, MTF_ATTRIBUTE_STRING, offsetof(MtfAttributes, field), false, 0 }
 
+/* Input k is of the type of sums. */
+#define WIDE(k) (1U << (k))
+
 /* Rows of one kind share their first fields. */
 #define ELEMENTWISE(text, least, most)                                                            \
     .name = text, .kernel_class = MTF_CLASS_ELEMENTWISE, .min_inputs = least, .max_inputs = most, \
@@ -50,7 +53,8 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                         .dims = MTF_DIMS_SUBSET,
                         .reduction = MTF_REDUCE_SUM,
                         .linearity = MTF_LINEAR_EACH,
-                        .flops = 2 },
+                        .flops = 2,
+                        .dtype = MTF_DTYPE_EITHER },
     [MTF_OP_ADD] = { ELEMENTWISE("add", 2, INT_MAX), .dims = MTF_DIMS_UNION,
                      .linearity = MTF_LINEAR_JOINT, .flops = 1, .in_place = ~0U },
     [MTF_OP_SUBTRACT] = { ELEMENTWISE("subtract", 2, 2), .dims = MTF_DIMS_UNION,
@@ -79,9 +83,10 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                         .linearity = MTF_LINEAR_ONE, .flops = 1, .in_place = 1 },
     [MTF_OP_ABS] = UNARY("abs", 1),
     [MTF_OP_SIGN] = UNARY("sign", 1),
-    [MTF_OP_REDUCE_SUM] = { SUMMING("reduce_sum", 1, 1), .linearity = MTF_LINEAR_ONE, .flops = 1 },
-    [MTF_OP_REDUCE_MEAN] = { SUMMING("reduce_mean", 1, 1), .linearity = MTF_LINEAR_ONE,
-                             .flops = 1 },
+    [MTF_OP_REDUCE_SUM] = { SUMMING("reduce_sum", 1, 1), .linearity = MTF_LINEAR_ONE, .flops = 1,
+                            .dtype = MTF_DTYPE_EITHER },
+    [MTF_OP_REDUCE_MEAN] = { SUMMING("reduce_mean", 1, 1), .linearity = MTF_LINEAR_ONE, .flops = 1,
+                             .dtype = MTF_DTYPE_EITHER },
     [MTF_OP_REDUCE_MAX] = { .name = "reduce_max",
                             .kernel_class = MTF_CLASS_REDUCTION,
                             .min_inputs = 1,
@@ -94,19 +99,19 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                         .attributes = { REQUIRED_DIMENSION(from), REQUIRED_DIMENSION(to) } },
     [MTF_OP_TRANSPOSE] = { MOVING("transpose", MTF_DIMS_PERMUTED) },
     [MTF_OP_BROADCAST] = { MOVING("broadcast", MTF_DIMS_SUPERSET) },
-    [MTF_OP_CAST] = { MOVING("cast", MTF_DIMS_FIRST), .chooses_dtype = true },
+    [MTF_OP_CAST] = { MOVING("cast", MTF_DIMS_FIRST), .dtype = MTF_DTYPE_GIVEN },
     [MTF_OP_STOP_GRADIENT] = { MOVING("stop_gradient", MTF_DIMS_FIRST), .in_place = 1 },
     [MTF_OP_CONSTANT] = { .name = "constant",
                           .kernel_class = MTF_CLASS_MOVE,
                           .n_outputs = 1,
                           .dims = MTF_DIMS_NEW,
-                          .chooses_dtype = true,
+                          .dtype = MTF_DTYPE_GIVEN,
                           .attributes = { REQUIRED_NUMBER(value) } },
     [MTF_OP_RANGE] = { .name = "range",
                        .kernel_class = MTF_CLASS_MOVE,
                        .n_outputs = 1,
                        .dims = MTF_DIMS_NEW,
-                       .chooses_dtype = true },
+                       .dtype = MTF_DTYPE_GIVEN },
     [MTF_OP_DROPOUT] = { ELEMENTWISE("dropout", 1, 1), .dims = MTF_DIMS_FIRST,
                          .linearity = MTF_LINEAR_ONE, .flops = 10, .in_place = 1,
                          .attributes = { REQUIRED_NUMBER(rate), STRING(stream) } },
@@ -137,13 +142,17 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                        .max_inputs = 3,
                                        .n_outputs = 1,
                                        .dims = MTF_DIMS_SUBSET,
-                                       .integer_inputs = 2 },
-    [MTF_OP_SUM_EXP] = { SUMMING("sum_exp", 2, 2), .flops = 8 },
+                                       .integer_inputs = 2,
+                                       .wide_inputs = WIDE(2),
+                                       .dtype = MTF_DTYPE_WIDE },
+    [MTF_OP_SUM_EXP] = { SUMMING("sum_exp", 2, 2), .flops = 8, .dtype = MTF_DTYPE_WIDE },
     [MTF_OP_SOFTMAX_APPLY] = { ELEMENTWISE("softmax_apply", 3, 3), .dims = MTF_DIMS_FIRST,
-                               .flops = 8, .in_place = 1 },
-    [MTF_OP_VARIANCE] = { SUMMING("variance", 2, 2), .flops = 3 },
+                               .flops = 8, .in_place = 1, .wide_inputs = WIDE(2) },
+    [MTF_OP_VARIANCE] = { SUMMING("variance", 2, 2), .flops = 3, .wide_inputs = WIDE(1),
+                          .dtype = MTF_DTYPE_WIDE },
     [MTF_OP_NORMALIZE] = { ELEMENTWISE("normalize", 4, 5), .dims = MTF_DIMS_FIRST, .flops = 5,
-                           .in_place = 1, .attributes = { NUMBER(epsilon, 1e-6) } },
+                           .in_place = 1, .attributes = { NUMBER(epsilon, 1e-6) },
+                           .wide_inputs = WIDE(1) | WIDE(2) },
     [MTF_OP_LABEL_LOGIT] = { .name = "label_logit",
                              .kernel_class = MTF_CLASS_GATHER,
                              .min_inputs = 2,
@@ -155,7 +164,8 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                              .integer_inputs = 2,
                              .gathers = true },
     [MTF_OP_CROSS_ENTROPY] = { ELEMENTWISE("cross_entropy", 3, 4), .dims = MTF_DIMS_FIRST,
-                               .flops = 8, .in_place = 7 },
+                               .flops = 8, .in_place = 7, .wide_inputs = WIDE(1) | WIDE(3),
+                               .dtype = MTF_DTYPE_WIDE },
     [MTF_OP_RELU_GRAD] = UNARY_GRAD("relu_grad", 1),
     [MTF_OP_GELU_GRAD] = UNARY_GRAD("gelu_grad", 20),
     [MTF_OP_SILU_GRAD] = UNARY_GRAD("silu_grad", 10),
@@ -177,30 +187,34 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                 .integer_inputs = 1,
                                 .flops = 0 },
     [MTF_OP_SOFTMAX_GRAD] = { ELEMENTWISE("softmax_grad", 3, 3), .dims = MTF_DIMS_FIRST, .flops = 2,
-                              .in_place = 3 },
+                              .in_place = 3, .wide_inputs = WIDE(2) },
     [MTF_OP_NORMALIZE_DOT] = { SUMMING("normalize_dot", 5, 5), .linearity = MTF_LINEAR_ONE,
-                               .flops = 5, .attributes = { NUMBER(epsilon, 1e-6) } },
+                               .flops = 5, .attributes = { NUMBER(epsilon, 1e-6) },
+                               .wide_inputs = WIDE(2) | WIDE(3), .dtype = MTF_DTYPE_WIDE },
     [MTF_OP_NORMALIZE_SCALE_GRAD] = { SUMMING("normalize_scale_grad", 4, 4),
                                       .linearity = MTF_LINEAR_ONE, .flops = 4,
-                                      .attributes = { NUMBER(epsilon, 1e-6) } },
+                                      .attributes = { NUMBER(epsilon, 1e-6) },
+                                      .wide_inputs = WIDE(2) | WIDE(3) },
     [MTF_OP_NORMALIZE_GRAD] = { ELEMENTWISE("normalize_grad", 7, 7), .dims = MTF_DIMS_FIRST,
-                                .flops = 8, .in_place = 3,
-                                .attributes = { NUMBER(epsilon, 1e-6) } },
+                                .flops = 8, .in_place = 3, .attributes = { NUMBER(epsilon, 1e-6) },
+                                .wide_inputs = WIDE(2) | WIDE(3) | WIDE(5) | WIDE(6) },
     [MTF_OP_CROSS_ENTROPY_GRAD] = { ELEMENTWISE("cross_entropy_grad", 5, 6), .dims = MTF_DIMS_FIRST,
                                     .flops = 8, .in_place = 1, .linearity = MTF_LINEAR_ONE,
-                                    .linear_input = 4, .integer_inputs = 2 },
+                                    .linear_input = 4, .integer_inputs = 2,
+                                    .wide_inputs = WIDE(3) | WIDE(4) | WIDE(5) },
     [MTF_OP_CLIP_FACTOR] = { ELEMENTWISE("clip_factor", 1, 1), .dims = MTF_DIMS_FIRST, .flops = 3,
                              .in_place = 1, .attributes = { REQUIRED_NUMBER(limit) } },
     [MTF_OP_LEARNING_RATE] = { .name = "learning_rate",
                                .kernel_class = MTF_CLASS_ELEMENTWISE,
                                .n_outputs = 1,
                                .dims = MTF_DIMS_NEW,
-                               .chooses_dtype = true,
+                               .dtype = MTF_DTYPE_GIVEN,
                                .attributes = { REQUIRED_NUMBER(rate), STRING(schedule),
                                                NUMBER(warmup, 0), NUMBER(total, 0),
                                                NUMBER(final, 0) } },
     [MTF_OP_SGD] = { ELEMENTWISE("sgd", 3, 4), .dims = MTF_DIMS_FIRST, .flops = 3, .in_place = 1,
-                     .attributes = { NUMBER(weight_decay, 0) } },
+                     .attributes = { NUMBER(weight_decay, 0) }, .wide_inputs = ~WIDE(1),
+                     .dtype = MTF_DTYPE_WIDE },
     [MTF_OP_MOMENTUM] = { .name = "momentum",
                           .kernel_class = MTF_CLASS_ELEMENTWISE,
                           .min_inputs = 4,
@@ -211,7 +225,9 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                           .dims = MTF_DIMS_FIRST,
                           .flops = 5,
                           .in_place = 1,
-                          .attributes = { NUMBER(beta1, 0.9), NUMBER(weight_decay, 0) } },
+                          .attributes = { NUMBER(beta1, 0.9), NUMBER(weight_decay, 0) },
+                          .wide_inputs = ~WIDE(1),
+                          .dtype = MTF_DTYPE_WIDE },
     [MTF_OP_ADAM] = { .name = "adam",
                       .kernel_class = MTF_CLASS_ELEMENTWISE,
                       .min_inputs = 5,
@@ -223,12 +239,15 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                       .flops = 14,
                       .in_place = 1,
                       .attributes = { NUMBER(beta1, 0.9), NUMBER(beta2, 0.999),
-                                      NUMBER(epsilon, 1e-8), NUMBER(weight_decay, 0) } },
+                                      NUMBER(epsilon, 1e-8), NUMBER(weight_decay, 0) },
+                      .wide_inputs = ~WIDE(1),
+                      .dtype = MTF_DTYPE_WIDE },
     [MTF_OP_ADAFACTOR_MOMENT] = { ELEMENTWISE("adafactor_moment", 2, 2), .dims = MTF_DIMS_FIRST,
                                   .flops = 4, .in_place = 1,
                                   .attributes = { NUMBER(decay, 0.8), NUMBER(epsilon, 1e-30) } },
     [MTF_OP_ADAFACTOR_DIRECTION] = { ELEMENTWISE("adafactor_direction", 2, 4),
-                                     .dims = MTF_DIMS_FIRST, .flops = 6, .in_place = 1 },
+                                     .dims = MTF_DIMS_FIRST, .flops = 6, .in_place = 1,
+                                     .wide_inputs = ~WIDE(0), .dtype = MTF_DTYPE_WIDE },
     [MTF_OP_ADAFACTOR_APPLY] = { ELEMENTWISE("adafactor_apply", 4, 4), .dims = MTF_DIMS_FIRST,
                                  .flops = 3, .in_place = 1,
                                  .attributes = { NUMBER(threshold, 1) } },
@@ -236,6 +255,29 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
 
 const MtfOperationRow *mtf_operation_row(int kind) {
     return &rows[kind];
+}
+
+bool mtf_operation_mask_has(unsigned mask, int k) {
+    return mask >> MIN(k, 31) & 1;
+}
+
+bool mtf_operation_row_chooses_dtype(const MtfOperationRow *row) {
+    return row->dtype == MTF_DTYPE_EITHER || row->dtype == MTF_DTYPE_GIVEN;
+}
+
+MtfDtype mtf_operation_storage_dtype(const MtfGraph *graph, const MtfOperation *operation) {
+    const MtfOperationRow *row = mtf_operation_row(operation->kind);
+    for (int k = 0; k < operation->n_inputs; k++)
+        if (!mtf_operation_mask_has(row->integer_inputs | row->wide_inputs, k))
+            return mtf_graph_tensor(graph, operation->inputs[k])->dtype;
+    return mtf_graph_tensor(graph, operation->outputs[0])->dtype;
+}
+
+bool mtf_operation_needs_dtype(const MtfGraph *graph, const MtfOperation *operation) {
+    MtfDtypeRule rule = mtf_operation_row(operation->kind)->dtype;
+    return rule == MTF_DTYPE_GIVEN ||
+           (rule == MTF_DTYPE_EITHER && mtf_graph_tensor(graph, operation->outputs[0])->dtype !=
+                                            mtf_operation_storage_dtype(graph, operation));
 }
 
 int mtf_operation_kind(const char *name) {
@@ -270,6 +312,40 @@ static const char *dim_name(const Check *check, int dim) {
     return mtf_graph_dimension(check->graph, dim)->name;
 }
 
+/* The first input that tells the storage type, or NULL. */
+static const MtfTensor *find_leader(const Check *check) {
+    for (int k = 0; k < check->operation->n_inputs; k++)
+        if (!mtf_operation_mask_has(check->row->integer_inputs | check->row->wide_inputs, k))
+            return input(check, k);
+    return NULL;
+}
+
+static bool check_type_of_input(const Check *check, int k, GError **error) {
+    const MtfOperationRow *row = check->row;
+    const MtfTensor *tensor = input(check, k), *leader = find_leader(check);
+    bool integer = mtf_operation_mask_has(row->integer_inputs, k);
+    if (integer && tensor->dtype != MTF_I32)
+        return fail(check, error, "input \"%s\" is %s and must be int32", tensor->name,
+                    mtf_dtype_name(tensor->dtype));
+    if (integer || row->dtype == MTF_DTYPE_GIVEN)
+        return true;
+    if (row->kernel_class != MTF_CLASS_MOVE && !mtf_dtype_is_float(tensor->dtype))
+        return fail(check, error, "input \"%s\" is int32; cast it to a float type first",
+                    tensor->name);
+    if (leader == NULL)
+        return true;
+    bool wide = mtf_operation_mask_has(row->wide_inputs, k);
+    MtfDtype wanted = wide ? mtf_dtype_wide(leader->dtype) : leader->dtype;
+    if (tensor->dtype == wanted)
+        return true;
+    if (wide && wanted != leader->dtype)
+        return fail(check, error, "input \"%s\" is %s and must be %s beside \"%s\", which is %s",
+                    tensor->name, mtf_dtype_name(tensor->dtype), mtf_dtype_name(wanted),
+                    leader->name, mtf_dtype_name(leader->dtype));
+    return fail(check, error, "input \"%s\" is %s but \"%s\" is %s", tensor->name,
+                mtf_dtype_name(tensor->dtype), leader->name, mtf_dtype_name(leader->dtype));
+}
+
 static bool check_inputs(const Check *check, GError **error) {
     const MtfOperationRow *row = check->row;
     int n = check->operation->n_inputs;
@@ -279,23 +355,9 @@ static bool check_inputs(const Check *check, GError **error) {
                    : fail(check, error, "it takes %s %d inputs, not %d",
                           n < row->min_inputs ? "at least" : "at most",
                           n < row->min_inputs ? row->min_inputs : row->max_inputs, n);
-    const MtfTensor *leader = NULL;
-    for (int k = 0; k < n; k++) {
-        const MtfTensor *tensor = input(check, k);
-        bool integer = row->integer_inputs >> (k < 32 ? k : 31) & 1;
-        if (integer && tensor->dtype != MTF_I32)
-            return fail(check, error, "input \"%s\" is %s and must be int32", tensor->name,
-                        mtf_dtype_name(tensor->dtype));
-        if (integer || row->chooses_dtype)
-            continue;
-        if (row->kernel_class != MTF_CLASS_MOVE && !mtf_dtype_is_float(tensor->dtype))
-            return fail(check, error, "input \"%s\" is int32; cast it to a float type first",
-                        tensor->name);
-        if (leader != NULL && tensor->dtype != leader->dtype)
-            return fail(check, error, "input \"%s\" is %s but \"%s\" is %s", tensor->name,
-                        mtf_dtype_name(tensor->dtype), leader->name, mtf_dtype_name(leader->dtype));
-        leader = tensor;
-    }
+    for (int k = 0; k < n; k++)
+        if (!check_type_of_input(check, k, error))
+            return false;
     return true;
 }
 
@@ -594,12 +656,23 @@ static bool check_derived(const Check *check, const MtfShape *shape, GError **er
 }
 
 static MtfDtype infer_dtype(const Check *check) {
-    if (check->row->chooses_dtype && check->operation->has_dtype)
+    MtfDtypeRule rule = check->row->dtype;
+    if (mtf_operation_row_chooses_dtype(check->row) && check->operation->has_dtype)
         return check->operation->dtype;
-    for (int k = 0; k < check->operation->n_inputs; k++)
-        if (!(check->row->integer_inputs >> (k < 32 ? k : 31) & 1))
-            return input(check, k)->dtype;
+    const MtfTensor *leader = find_leader(check);
+    if (leader != NULL)
+        return rule == MTF_DTYPE_WIDE ? mtf_dtype_wide(leader->dtype) : leader->dtype;
     return check->operation->kind == MTF_OP_RANGE ? MTF_I32 : MTF_F32;
+}
+
+static bool check_given_dtype(const Check *check, GError **error) {
+    const MtfTensor *leader = find_leader(check);
+    MtfDtype given = check->operation->dtype;
+    if (check->row->dtype != MTF_DTYPE_EITHER || !check->operation->has_dtype ||
+        given == leader->dtype || given == mtf_dtype_wide(leader->dtype))
+        return true;
+    return fail(check, error, "its dtype is %s but \"%s\" is %s; cast the input or the result",
+                mtf_dtype_name(given), leader->name, mtf_dtype_name(leader->dtype));
 }
 
 bool mtf_operation_infer(const MtfGraph *graph, const MtfNewOperation *operation, MtfShape *shape,
@@ -609,7 +682,7 @@ bool mtf_operation_infer(const MtfGraph *graph, const MtfNewOperation *operation
     if (!check_inputs(&check, error) || !check_attributes(&check, error) ||
         !infer_shape(&check, &result, error) || !check_dimension_attributes(&check, error) ||
         !check_special(&check, &result, error) || !check_derived(&check, &result, error) ||
-        !check_further_outputs(&check, &result, error))
+        !check_further_outputs(&check, &result, error) || !check_given_dtype(&check, error))
         return false;
     *shape = result;
     *dtype = infer_dtype(&check);

@@ -153,6 +153,17 @@ typedef enum {
     MTF_DIMS_NEW,      /* given: any */
 } MtfDimsRule;
 
+/* Of which type the first output is. The float inputs of an operation are of one type, its storage
+ * type; those in `wide_inputs`, and some results, are of the type in which sums of the storage type
+ * are kept (mtf_dtype_wide): statistics, losses and what optimizers keep stay float32 beside
+ * bfloat16. Unless the storage type is bfloat16, both are the same. */
+typedef enum {
+    MTF_DTYPE_AS_INPUTS, /* the storage type */
+    MTF_DTYPE_WIDE,      /* the type of its sums */
+    MTF_DTYPE_EITHER,    /* one of the two: "dtype" may be given; else the storage type */
+    MTF_DTYPE_GIVEN,     /* any: "dtype" may be given */
+} MtfDtypeRule;
+
 typedef enum {
     MTF_ATTRIBUTE_NUMBER,
     MTF_ATTRIBUTE_DIMENSION,
@@ -184,13 +195,29 @@ typedef struct {
     double flops;      /* per point of the iteration space */
     unsigned in_place; /* bit k: output 0 may overwrite input k when their local shapes agree; an
                           output j > 0 may always overwrite input outputs_like[j] */
-    unsigned integer_inputs; /* bit k: input k is int32; all others are float, of one dtype */
-    bool gathers;            /* input 0 is read sparsely: only as many bytes as the output has */
-    bool chooses_dtype;      /* "dtype" may be given */
+    unsigned integer_inputs; /* bit k: input k is int32; all others are float */
+    unsigned wide_inputs;    /* bit k: input k is of the type of sums; all others of one type */
+    MtfDtypeRule dtype;
+    bool gathers; /* input 0 is read sparsely: only as many bytes as the output has */
     MtfAttributeSpec attributes[MTF_MAX_ATTRIBUTES]; /* ends with name NULL */
 } MtfOperationRow;
 
 const MtfOperationRow *mtf_operation_row(int kind);
+
+/* Whether bit `k` is set in a row's mask of inputs; the last bit stands for all inputs beyond it.
+ */
+bool mtf_operation_mask_has(unsigned mask, int k);
+
+/* Whether "dtype" may be given for operations of the row. */
+bool mtf_operation_row_chooses_dtype(const MtfOperationRow *row);
+
+/* Whether an operation's first output is of a type that does not follow from its inputs, so that
+ * "dtype" must be given. */
+bool mtf_operation_needs_dtype(const MtfGraph *graph, const MtfOperation *operation);
+
+/* The storage type of an operation: that of its first float input that is not wide; of its first
+ * output where it has none. */
+MtfDtype mtf_operation_storage_dtype(const MtfGraph *graph, const MtfOperation *operation);
 
 /* The kind of a name, or -1. */
 int mtf_operation_kind(const char *name);

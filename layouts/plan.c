@@ -227,7 +227,7 @@ static bool read_tree(const MtfJson *root, const char *key, cJSON **tree, GError
 }
 
 static bool read_precision(const MtfJson *root, MtfPlan *plan, GError **error) {
-    static const char *const precisions[] = { "f32", "f64", NULL };
+    static const char *const precisions[] = { "f32", "f64", "bf16", NULL };
     MtfJson where;
     int precision = 0;
     if (!mtf_json_get(root, "precision", &where, error) ||

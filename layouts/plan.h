@@ -16,7 +16,7 @@ typedef struct {
     MtfGraph *graph;   /* the training graph, in canonical order (mtf_graph_canonicalize); it has
                           the micro-batches */
     MtfLayout *layout; /* with the mesh */
-    char *precision;   /* "f32" or "f64" */
+    char *precision;   /* "f32", "f64" or "bf16" */
     cJSON *machine;    /* the machine file's object */
     cJSON *mapping;    /* mesh axes onto the machine's axes */
     cJSON *predicted;  /* {"step_seconds", …} */

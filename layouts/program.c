@@ -216,17 +216,24 @@ char *mtf_program_format(const MtfProgram *program) {
 
 /* ---- What traffic serves ------------------------------------------------------------------- */
 
-/* Whether a product or a lookup of the model reads the variable (optimizers sum squares of all). */
-static bool is_matrix(const MtfGraph *graph, int variable) {
+static bool reads(const MtfOperation *op, int tensor) {
+    for (int k = 0; k < op->n_inputs; k++)
+        if (op->inputs[k] == tensor)
+            return true;
+    return false;
+}
+
+/* Whether a product or a lookup of the model reads the tensor, or a cast of it (optimizers sum
+ * squares of all). */
+static bool is_matrix(const MtfGraph *graph, int tensor) {
     for (int i = 0; i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
         MtfKernelClass class = mtf_operation_row(op->kind)->kernel_class;
-        if (op->phase != MTF_PHASE_FORWARD ||
-            (class != MTF_CLASS_MATMUL && class != MTF_CLASS_GATHER))
+        if (op->phase != MTF_PHASE_FORWARD || !reads(op, tensor))
             continue;
-        for (int k = 0; k < op->n_inputs; k++)
-            if (op->inputs[k] == variable)
-                return true;
+        if (class == MTF_CLASS_MATMUL || class == MTF_CLASS_GATHER ||
+            (op->kind == MTF_OP_CAST && is_matrix(graph, op->outputs[0])))
+            return true;
     }
     return false;
 }

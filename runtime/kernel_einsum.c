@@ -87,7 +87,9 @@ static void contract(const MtfOperand operands[MTF_TERMS], Scratch scratch) {
     MtfDtype dtype = operands[MTF_RESULT].dtype;
     for (int t = 0; t < MTF_TERMS; t++)
         terms[t] = term_of(&operands[t]);
-    mtf_contraction_plan(terms, mtf_dtype_bytes(dtype), scratch.bytes, &plan);
+    int64_t bytes = mtf_dtype_bytes(dtype);
+    MtfContractionMeans means = { { bytes, bytes, bytes }, scratch.bytes, false };
+    mtf_contraction_plan(terms, &means, &plan);
     for (int t = 0; t < MTF_TERMS; t++)
         stored[t] = plan.packs[t] ? take(&scratch, &plan.stored[t], dtype) : operands[t];
     for (int t = 0; t < MTF_RESULT; t++)

@@ -137,6 +137,18 @@ static void curves_interpolate_and_extend_their_last_slope(void **state) {
     assert_float_equal(mtf_machine_curve_at(curve, 50), 8, 1e-6);
 }
 
+static void bfloat16_without_a_rate_runs_as_float32(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) tpu = mtf_machine_load("tpu-v4", NULL);
+    assert_true(mtf_machine_peak_flops(tpu, "bf16") == 2.75e14);
+    g_autoptr(MtfMachine) gpu = mtf_machine_load("h100", NULL);
+    assert_true(mtf_machine_peak_flops(gpu, "bf16") == 9.9e14);
+    g_autoptr(MtfMachine) old = mtf_machine_load("v100", NULL);
+    assert_false(mtf_machine_names_rate(old, "bf16"));
+    assert_true(mtf_machine_peak_flops(old, "bf16") == 1.57e13);
+    assert_true(mtf_machine_peak_flops(old, "int8") == 7.8e12);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_library_machine_loads_and_writes_back_the_same),
@@ -146,6 +158,7 @@ int main(void) {
         cmocka_unit_test(bad_files_get_a_sentence_with_the_place),
         cmocka_unit_test(an_unknown_name_lists_the_known_ones),
         cmocka_unit_test(curves_interpolate_and_extend_their_last_slope),
+        cmocka_unit_test(bfloat16_without_a_rate_runs_as_float32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,6 +98,29 @@ static void large_products_run_near_the_peak(void **state) {
     free_case(&c);
 }
 
+/* A product of 4096 x 2048 x 4096 in bfloat16 runs at that type's rate; a sum of 4096 x 4096
+ * elements over two ranks carries 2 bytes each. h100: 9.9e14 flop/s. */
+static void bfloat16_has_its_own_rate_and_half_the_bytes(void **state) {
+    (void)state;
+    MtfGraph *graph = small_mlp();
+    for (int d = 0; d < 4; d++)
+        mtf_graph_dimension(graph, d)->size = 4096;
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        mtf_graph_tensor(graph, t)->dtype = MTF_BF16;
+    Case c = case_of(graph, "a:2", "hidden:a");
+    mtf_machine_free(c.machine);
+    c.machine = mtf_machine_load("h100", NULL);
+    assert_true(mtf_pricer_init(&c.pricer, c.machine, &c.layout->mesh, NULL));
+    double h = 3 / (1.0 / 4096 + 1.0 / 2048 + 1.0 / 4096);
+    double seconds = 2 * pow(4096, 3) / 2 / (9.9e14 * h / (h + 32));
+    assert_int_equal(mtf_price_instruction(&c.pricer, c.program, 0), llround(seconds * 1e9 + 1000));
+    g_autoptr(GArray) rows = mtf_predict_traffic(&c.pricer, c.program, -1);
+    assert_int_equal(rows->len, 1);
+    assert_int_equal(g_array_index(rows, MtfTrafficRow, 0).elements, 4096 * 4096);
+    assert_int_equal(g_array_index(rows, MtfTrafficRow, 0).bytes, 4096 * 4096 * 2);
+    free_case(&c);
+}
+
 /* hidden on 4 ranks: y is summed once, 64 * 32 elements. */
 static void one_sum_is_one_row_of_traffic(void **state) {
     (void)state;
@@ -231,6 +254,7 @@ int main(void) {
         cmocka_unit_test(micro_batches_repeat_all_but_clipping_and_updates),
         cmocka_unit_test(the_table_names_the_collective),
         cmocka_unit_test(the_price_of_a_program_is_its_step_time),
+        cmocka_unit_test(bfloat16_has_its_own_rate_and_half_the_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,8 +29,10 @@ run meshtf-plan estimate "$graph" --mesh 'rows:2' --layout ''  --dim batch=0
 claim "a size of zero is bad input" bad_input
 run meshtf-plan estimate "$graph" --layout ''
 claim "a missing mesh is bad input" bad_input
-run meshtf-plan estimate "$graph" --mesh 'rows:2' --layout '' --precision bf16
+run meshtf-plan estimate "$graph" --mesh 'rows:2' --layout '' --precision f16
 claim "an unknown precision is bad input" bad_input
+run meshtf-plan estimate "$graph" --mesh 'rows:2' --layout 'batch:rows' --precision bf16 --json
+claim "a step can be planned in bfloat16" exits 0
 
 run meshtf-plan search "$graph" --devices 4 --layouts rule -o "$work/a.json" --report "$work/report"
 claim "search writes a plan and a report" exits 0

@@ -24,7 +24,8 @@ static MtfContraction plan_of(const char *left, const char *right, const char *r
                               const int64_t *sizes, int64_t scratch) {
     MtfTerm terms[] = { term_of(left, sizes), term_of(right, sizes), term_of(result, sizes) };
     MtfContraction plan;
-    mtf_contraction_plan(terms, 4, scratch, &plan);
+    MtfContractionMeans means = { { 4, 4, 4 }, scratch, false };
+    mtf_contraction_plan(terms, &means, &plan);
     return plan;
 }
 
@@ -108,13 +109,17 @@ static void multiply(const MtfContraction *plan, int loop, const int64_t *at,
 }
 
 /* Every element equal whether the plan or the definition multiplies. */
-static void check_plan(const char *const *letters, const int64_t *sizes, int64_t scratch) {
+static void check_plan(const char *const *letters, const int64_t *sizes, int64_t scratch,
+                       bool whole_sums) {
     MtfTerm terms[MTF_TERMS];
     for (int t = 0; t < MTF_TERMS; t++)
         terms[t] = term_of(letters[t], sizes);
     MtfContraction plan;
-    mtf_contraction_plan(terms, 4, scratch, &plan);
+    MtfContractionMeans means = { { 4, 4, 4 }, scratch, whole_sums };
+    mtf_contraction_plan(terms, &means, &plan);
     assert_true(plan.seconds > 0 && plan.scratch_bytes <= scratch);
+    for (int i = 0; i < plan.n_outer; i++)
+        assert_false(whole_sums && plan.outer[i].sums);
     static int64_t values[MTF_TERMS][MOST], stored[MTF_TERMS][MOST];
     memset(values, 0, sizeof values);
     memset(stored, 0, sizeof stored);
@@ -168,8 +173,40 @@ static void a_plan_multiplies_every_pair_once_with_and_without_scratch(void **st
             if (g_rand_boolean(rand))
                 shuffle(rand, letters[t]);
         const char *const all[] = { letters[0], letters[1], letters[2] };
-        check_plan(all, sizes, 0);
-        check_plan(all, sizes, INT64_MAX);
+        check_plan(all, sizes, 0, false);
+        check_plan(all, sizes, INT64_MAX, false);
+        check_plan(all, sizes, INT64_MAX, true);
+    }
+}
+
+/* How an einsum in bfloat16 runs, and its scratch for sizes a = 2, b = 3, c = 5. */
+static void narrow_einsums_add_up_in_float32(void **state) {
+    (void)state;
+    static const int64_t sizes[26] = { 2, 3, 5 };
+    static const struct {
+        const char *left, *right, *result;
+        MtfNarrowEinsum how;
+        int64_t scratch; /* with a narrow result; each term rounded up to 64 bytes */
+    } cases[] = {
+        { "ab", NULL, "ba", MTF_NARROW_PASS, 0 },
+        { "abc", NULL, "c", MTF_NARROW_SUMS, 64 },
+        { "abc", "ca", "abc", MTF_NARROW_PASS, 0 },
+        { "abc", "abc", "ab", MTF_NARROW_SUMS, 64 },
+        { "ab", "bc", "ac", MTF_NARROW_PRODUCTS, 0 },
+        { "ab", "b", "a", MTF_NARROW_PRODUCTS, 0 },
+        /* a is summed in the left term alone: its 24 bytes, both terms' 24 and 60, the result's 20
+         */
+        { "ab", "bc", "c", MTF_NARROW_WIDENED, 64 + 64 + 64 + 64 },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        MtfTerm terms[2] = { term_of(cases[i].left, sizes) };
+        if (cases[i].right != NULL)
+            terms[1] = term_of(cases[i].right, sizes);
+        MtfTerm result = term_of(cases[i].result, sizes);
+        int n = cases[i].right != NULL ? 2 : 1;
+        assert_int_equal(mtf_narrow_einsum(terms, n, &result), cases[i].how);
+        assert_int_equal(mtf_narrow_einsum_scratch_bytes(terms, n, &result, true),
+                         cases[i].scratch);
     }
 }
 
@@ -178,6 +215,7 @@ int main(void) {
         cmocka_unit_test(a_projection_is_one_product_without_scratch),
         cmocka_unit_test(attention_loops_over_batch_and_heads_alone),
         cmocka_unit_test(a_copy_pays_where_storage_orders_clash),
+        cmocka_unit_test(narrow_einsums_add_up_in_float32),
         cmocka_unit_test(a_plan_multiplies_every_pair_once_with_and_without_scratch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

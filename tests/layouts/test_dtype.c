@@ -28,13 +28,23 @@ static void types_have_their_sizes(void **state) {
     assert_int_equal(mtf_dtype_bytes(MTF_F32), 4);
     assert_int_equal(mtf_dtype_bytes(MTF_F64), 8);
     assert_int_equal(mtf_dtype_bytes(MTF_I32), 4);
+    assert_int_equal(mtf_dtype_bytes(MTF_BF16), 2);
 }
 
 static void only_floats_are_floats(void **state) {
     (void)state;
     assert_true(mtf_dtype_is_float(MTF_F32));
     assert_true(mtf_dtype_is_float(MTF_F64));
+    assert_true(mtf_dtype_is_float(MTF_BF16));
     assert_false(mtf_dtype_is_float(MTF_I32));
+}
+
+static void sums_of_bfloat16_are_kept_in_float32(void **state) {
+    (void)state;
+    assert_int_equal(mtf_dtype_wide(MTF_BF16), MTF_F32);
+    assert_int_equal(mtf_dtype_wide(MTF_F32), MTF_F32);
+    assert_int_equal(mtf_dtype_wide(MTF_F64), MTF_F64);
+    assert_int_equal(mtf_dtype_wide(MTF_I32), MTF_I32);
 }
 
 int main(void) {
@@ -43,6 +53,7 @@ int main(void) {
         cmocka_unit_test(an_unknown_type_leaves_the_value_alone),
         cmocka_unit_test(types_have_their_sizes),
         cmocka_unit_test(only_floats_are_floats),
+        cmocka_unit_test(sums_of_bfloat16_are_kept_in_float32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

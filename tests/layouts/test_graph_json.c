@@ -196,10 +196,11 @@ static void wrong_inputs_and_variables_are_told(void **state) {
                       "'operations': []}",
                  "g.json: /variables/0/init: \"zeros\", \"ones\", or one of {\"constant\": value}, "
                  "{\"normal\": deviation}, {\"uniform\": limit} is expected here");
-    assert_fails(HEAD "'variables': [{'name': 'v', 'dims': ['a'], 'init': 'ones', 'dtype': "
-                      "'float16'}], 'operations': []}",
-                 "g.json: /variables/0/dtype: \"float16\" is not a type: float32, float64 or "
-                 "int32");
+    assert_fails(
+        HEAD "'variables': [{'name': 'v', 'dims': ['a'], 'init': 'ones', 'dtype': "
+             "'float16'}], 'operations': []}",
+        "g.json: /variables/0/dtype: \"float16\" is not a type: float32, float64, bfloat16 or "
+        "int32");
     assert_fails(HEAD INPUT "'variables': [{'name': 'x', 'dims': ['a'], 'init': 'ones'}], "
                             "'operations': []}",
                  "g.json: /variables/0: the name \"x\" is given twice");

@@ -13,7 +13,10 @@
     "'inputs': [{'name': 'x', 'dims': ['batch', 'length', 'model'], 'feed': 'features'}, "    \
     "{'name': 'ids', 'dims': ['batch', 'length'], 'dtype': 'int32', 'feed': 'tokens'}, "      \
     "{'name': 'mask', 'dims': ['batch', 'length'], 'feed': 'mask'}, "                         \
-    "{'name': 'mask64', 'dims': ['batch', 'length'], 'dtype': 'float64', 'feed': 'mask'}], "  \
+    "{'name': 'mask64', 'dims': ['batch', 'length'], 'dtype': 'float64', 'feed': 'mask'}, "   \
+    "{'name': 'narrow', 'dims': ['batch', 'length', 'model'], 'dtype': 'bfloat16', 'feed': "  \
+    "'features'}, {'name': 'max', 'dims': ['batch', 'length'], 'dtype': 'bfloat16', 'feed': " \
+    "'mask'}], "                                                                              \
     "'variables': [{'name': 'w', 'dims': ['model', 'vocab'], 'init': 'ones'}, {'name': "      \
     "'logits', 'dims': ['batch', 'length', 'vocab'], 'init': 'ones'}, {'name': 'scores', "    \
     "'dims': ['length', 'memory'], 'init': 'ones'}, {'name': 'table', 'dims': ['vocab', "     \
@@ -249,7 +252,7 @@ static char *attributes_of(const MtfOperationRow *row) {
         else if (!spec->required)
             g_string_append(text, " (none)");
     }
-    if (row->chooses_dtype)
+    if (mtf_operation_row_chooses_dtype(row))
         g_string_append_printf(text, "%s`dtype`", text->len > 0 ? ", " : "");
     return g_string_free(text, FALSE);
 }
@@ -321,6 +324,37 @@ static void the_readme_has_the_table(void **state) {
     assert_int_equal(found, MTF_OPERATIONS);
 }
 
+static void beside_bfloat16_sums_and_statistics_are_float32(void **state) {
+    (void)state;
+    assert_gives("'op': 'relu', 'inputs': ['narrow']", "bf16[batch:8, length:4, model:6]");
+    assert_gives("'op': 'einsum', 'inputs': ['narrow', 'max'], 'dims': ['model']", "bf16[model:6]");
+    assert_gives("'op': 'einsum', 'inputs': ['narrow', 'max'], 'dims': ['model'], 'dtype': "
+                 "'float32'",
+                 "f32[model:6]");
+    assert_gives("'op': 'sum_exp', 'inputs': ['narrow', 'max'], 'dims': ['batch', 'length']",
+                 "f32[batch:8, length:4]");
+    assert_gives("'op': 'softmax_apply', 'inputs': ['narrow', 'max', 'mask']",
+                 "bf16[batch:8, length:4, model:6]");
+    assert_gives("'op': 'sgd', 'inputs': ['x', 'narrow', 's']", "f32[batch:8, length:4, model:6]");
+}
+
+static void types_that_do_not_go_together_are_told(void **state) {
+    (void)state;
+    assert_refused("'op': 'add', 'inputs': ['narrow', 'x']",
+                   "(add): input \"x\" is float32 but \"narrow\" is bfloat16");
+    assert_refused("'op': 'softmax_apply', 'inputs': ['narrow', 'max', 'max']",
+                   "(softmax_apply): input \"max\" is bfloat16 and must be float32 beside "
+                   "\"narrow\", which is bfloat16");
+    assert_refused("'op': 'einsum', 'inputs': ['narrow', 'max'], 'dims': ['model'], 'dtype': "
+                   "'float64'",
+                   "(einsum): its dtype is float64 but \"narrow\" is bfloat16; cast the input or "
+                   "the result");
+    assert_refused(
+        "'op': 'reduce_sum', 'inputs': ['x'], 'dims': [], 'dtype': 'bfloat16'",
+        "(reduce_sum): its dtype is bfloat16 but \"x\" is float32; cast the input or the "
+        "result");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_is_complete_and_found_by_its_name),
@@ -336,6 +370,8 @@ int main(void) {
         cmocka_unit_test(labels_lack_exactly_the_classes),
         cmocka_unit_test(what_only_plans_hold_is_checked_too),
         cmocka_unit_test(the_readme_has_the_table),
+        cmocka_unit_test(beside_bfloat16_sums_and_statistics_are_float32),
+        cmocka_unit_test(types_that_do_not_go_together_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

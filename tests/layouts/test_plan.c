@@ -177,7 +177,7 @@ static void wrong_fields_are_told(void **state) {
     assert_fails("'meshtf_plan': 1", "'meshtf_plan': 9",
                  "p.json: /meshtf_plan: version 9 is not 1, the one this program reads");
     assert_fails("'precision': 'f32'", "'precision': 'f16'",
-                 "p.json: /precision: \"f16\" is not a precision (known: f32, f64)");
+                 "p.json: /precision: \"f16\" is not a precision (known: f32, f64, bf16)");
     assert_fails("'microbatches': 1", "'microbatches': 0",
                  "p.json: /microbatches: 0 is not between 1 and 1048576");
     assert_fails("'mesh': 'rows:2;cols:3'", "'mesh': 'rows:2;cols'",

@@ -88,7 +88,7 @@ static int add_input(Draw *draw, const MtfShape *shape, bool integer) {
 static int emit(Draw *draw, MtfNewOperation operation) {
     g_autofree char *name = fresh_name(draw, mtf_operation_row(operation.kind)->name);
     operation.name = name;
-    if (mtf_operation_row(operation.kind)->chooses_dtype) {
+    if (mtf_operation_row(operation.kind)->dtype == MTF_DTYPE_GIVEN) {
         operation.has_dtype = true;
         operation.dtype = draw->options->dtype;
     }
