@@ -12,8 +12,8 @@
 typedef struct Step {
     enum { STEP_KEPT, STEP_CONTRACTED, STEP_ELIMINATED } kind;
     int node, a, b, width;
-    int count; /* of map */
-    int16_t *map;
+    int count;          /* of map */
+    const int16_t *map; /* a shared block */
 } Step;
 
 MtfCoreEdge *mtf_core_edge(const MtfCore *core, int edge) {
@@ -30,10 +30,37 @@ int64_t mtf_core_edge_cost(const MtfCore *core, const MtfCoreEdge *edge, int nod
                            : edge->cost[(gsize)q * width + (gsize)p];
 }
 
-int64_t mtf_core_add(int64_t a, int64_t b) {
-    if (a >= MTF_CORE_IMPOSSIBLE || b >= MTF_CORE_IMPOSSIBLE)
-        return MTF_CORE_IMPOSSIBLE;
-    return a + b;
+MtfCoreView mtf_core_view(const MtfCore *core, const MtfCoreEdge *edge, int node) {
+    int other = mtf_core_other_end(edge, node);
+    gsize width = (gsize)core->nodes[edge->b].values;
+    bool first = edge->a == node;
+    return (MtfCoreView){ .costs = edge->cost,
+                          .rows = core->nodes[node].values,
+                          .columns = core->nodes[other].values,
+                          .down = first ? width : 1,
+                          .across = first ? 1 : width };
+}
+
+int64_t *mtf_core_new_costs(gsize count) {
+    return mtf_shared_alloc(count * sizeof(int64_t));
+}
+
+void mtf_core_set_cost(MtfCore *core, int node, int64_t *cost) {
+    const int64_t *old = core->nodes[node].cost;
+    core->nodes[node].cost = mtf_shared_keep(core->shared, cost);
+    mtf_shared_unref(core->shared, old);
+}
+
+void mtf_core_set_matrix(MtfCore *core, int edge, int64_t *matrix) {
+    const int64_t *old = mtf_core_edge(core, edge)->cost;
+    mtf_core_edge(core, edge)->cost = mtf_shared_keep(core->shared, matrix);
+    mtf_shared_unref(core->shared, old);
+}
+
+void mtf_core_set_usage(MtfCore *core, MtfCorePiece *piece, int64_t *usage) {
+    const int64_t *old = piece->usage;
+    piece->usage = mtf_shared_keep(core->shared, usage);
+    mtf_shared_unref(core->shared, old);
 }
 
 static int edge_id_at(const MtfCoreNode *node, guint k) {
@@ -55,27 +82,30 @@ int mtf_core_find_edge(const MtfCore *core, int u, int v) {
     return -1;
 }
 
-/* Adds a matrix [values of u][values of v], which it takes over, to the edge between u and v. */
-static void add_matrix(MtfCore *core, int u, int v, int64_t *matrix) {
+/* Replaces the matrix of an edge; `matrix` (a reference, taken over) is seen from `node`. */
+static void replace_matrix(MtfCore *core, MtfCoreEdge *edge, int node, const int64_t *matrix) {
+    mtf_shared_unref(core->shared, edge->cost);
+    edge->b = mtf_core_other_end(edge, node);
+    edge->a = node;
+    edge->cost = matrix;
+}
+
+/* Adds a matrix [values of u][values of v] (a reference, taken over) to the edge between u and v.
+ */
+static void add_matrix(MtfCore *core, int u, int v, const int64_t *matrix) {
     int e = mtf_core_find_edge(core, u, v);
-    if (e < 0) {
-        MtfCoreEdge edge = { u, v, matrix };
-        int index = (int)core->edges->len;
-        g_array_append_val(core->edges, edge);
-        g_array_append_val(core->nodes[u].edges, index);
-        g_array_append_val(core->nodes[v].edges, index);
+    MtfCoreEdge edge = { u, v, matrix };
+    if (e >= 0) {
+        MtfCoreEdge *old = mtf_core_edge(core, e);
+        MtfCoreView before = mtf_core_view(core, old, u), more = mtf_core_view(core, &edge, u);
+        replace_matrix(core, old, u, mtf_matrix_sum(core->shared, &before, &more));
+        mtf_shared_unref(core->shared, matrix);
         return;
     }
-    MtfCoreEdge *edge = mtf_core_edge(core, e);
-    int rows = core->nodes[edge->a].values, columns = core->nodes[edge->b].values;
-    for (int p = 0; p < rows; p++)
-        for (int q = 0; q < columns; q++) {
-            int64_t *cell = &edge->cost[(gsize)p * (gsize)columns + (gsize)q];
-            gsize other = edge->a == u ? (gsize)p * (gsize)columns + (gsize)q
-                                       : (gsize)q * (gsize)rows + (gsize)p;
-            *cell = mtf_core_add(*cell, matrix[other]);
-        }
-    g_free(matrix);
+    int index = (int)core->edges->len;
+    g_array_append_val(core->edges, edge);
+    g_array_append_val(core->nodes[u].edges, index);
+    g_array_append_val(core->nodes[v].edges, index);
 }
 
 static void forget_edge(MtfCoreNode *node, int edge) {
@@ -91,13 +121,14 @@ static void remove_edge(MtfCore *core, int index) {
     MtfCoreEdge *edge = mtf_core_edge(core, index);
     forget_edge(&core->nodes[edge->a], index);
     forget_edge(&core->nodes[edge->b], index);
-    g_clear_pointer(&edge->cost, g_free);
+    mtf_shared_unref(core->shared, edge->cost);
+    edge->cost = NULL;
     edge->a = edge->b = -1;
 }
 
-static void free_pieces(GArray *pieces) {
+static void free_pieces(MtfCore *core, GArray *pieces) {
     for (guint k = 0; k < pieces->len; k++)
-        g_free(g_array_index(pieces, MtfCorePiece, k).usage);
+        mtf_shared_unref(core->shared, g_array_index(pieces, MtfCorePiece, k).usage);
     g_array_set_size(pieces, 0);
 }
 
@@ -105,8 +136,9 @@ static void kill_node(MtfCore *core, int index) {
     MtfCoreNode *node = &core->nodes[index];
     while (node->edges->len > 0)
         remove_edge(core, edge_id_at(node, node->edges->len - 1));
-    free_pieces(node->pieces);
-    g_clear_pointer(&node->cost, g_free);
+    free_pieces(core, node->pieces);
+    mtf_shared_unref(core->shared, node->cost);
+    node->cost = NULL;
     node->alive = false;
 }
 
@@ -120,7 +152,7 @@ static int shift_for(MtfInt128 total) {
     return shift;
 }
 
-static MtfInt128 largest_possible(const int64_t *costs, gsize count) {
+static int64_t largest_possible(const int64_t *costs, gsize count) {
     int64_t largest = 0;
     for (gsize i = 0; i < count; i++)
         if (costs[i] < MTF_IMPOSSIBLE)
@@ -133,16 +165,29 @@ static gsize matrix_size(const MtfLayoutProblem *problem, const MtfLayoutEdge *e
            (gsize)mtf_layout_problem_node(problem, edge->to)->strategies;
 }
 
+/* The sum of the largest entry of every edge; each shared matrix is looked through once. */
+static MtfInt128 largest_edges(const MtfLayoutProblem *problem) {
+    g_autoptr(GHashTable) known = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    MtfInt128 sum = 0;
+    for (int e = 0; e < mtf_layout_problem_edge_count(problem); e++) {
+        const MtfLayoutEdge *edge = mtf_layout_problem_edge(problem, e);
+        int64_t *largest = g_hash_table_lookup(known, edge->costs);
+        if (largest == NULL) {
+            largest = g_new(int64_t, 1);
+            *largest = largest_possible(edge->costs, matrix_size(problem, edge));
+            g_hash_table_insert(known, (gpointer)edge->costs, largest);
+        }
+        sum += *largest;
+    }
+    return sum;
+}
+
 static void choose_shifts(MtfCore *core, const MtfLayoutProblem *problem) {
-    MtfInt128 costs = 0, usages = 0;
+    MtfInt128 costs = largest_edges(problem), usages = 0;
     for (int v = 0; v < core->node_count; v++) {
         const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
         costs += largest_possible(node->costs, (gsize)node->strategies);
         usages += largest_possible(node->usages, (gsize)node->strategies);
-    }
-    for (int e = 0; e < mtf_layout_problem_edge_count(problem); e++) {
-        const MtfLayoutEdge *edge = mtf_layout_problem_edge(problem, e);
-        costs += largest_possible(edge->costs, matrix_size(problem, edge));
     }
     core->cost_shift = shift_for(costs);
     core->usage_shift = shift_for(usages);
@@ -155,26 +200,42 @@ static int64_t shifted(int64_t value, int shift) {
     return quotient - (value % unit < 0);
 }
 
-static int64_t *take_costs(const int64_t *costs, gsize count, int shift) {
-    int64_t *copy = g_new(int64_t, count);
+static const int64_t *take_costs(MtfCore *core, const int64_t *costs, gsize count) {
+    int64_t *copy = mtf_core_new_costs(count);
     for (gsize i = 0; i < count; i++)
-        copy[i] = costs[i] >= MTF_IMPOSSIBLE ? MTF_CORE_IMPOSSIBLE : shifted(costs[i], shift);
-    return copy;
+        copy[i] =
+            costs[i] >= MTF_IMPOSSIBLE ? MTF_CORE_IMPOSSIBLE : shifted(costs[i], core->cost_shift);
+    return mtf_shared_keep(core->shared, copy);
 }
 
 static void add_node(MtfCore *core, int index, const MtfLayoutNode *from) {
     core->nodes[index] = (MtfCoreNode){
         .alive = true,
         .values = from->strategies,
-        .cost = take_costs(from->costs, (gsize)from->strategies, core->cost_shift),
+        .cost = take_costs(core, from->costs, (gsize)from->strategies),
         .pieces = g_array_new(FALSE, FALSE, sizeof(MtfCorePiece)),
         .edges = g_array_new(FALSE, FALSE, sizeof(int)),
     };
 }
 
-static void add_edge(MtfCore *core, const MtfLayoutProblem *problem, const MtfLayoutEdge *from) {
-    gsize size = matrix_size(problem, from);
-    add_matrix(core, from->from, from->to, take_costs(from->costs, size, core->cost_shift));
+/* Adds all edges; each of the problem's shared matrices is taken once. */
+static void add_edges(MtfCore *core, const MtfLayoutProblem *problem) {
+    g_autoptr(GHashTable) taken = g_hash_table_new(NULL, NULL);
+    for (int e = 0; e < mtf_layout_problem_edge_count(problem); e++) {
+        const MtfLayoutEdge *edge = mtf_layout_problem_edge(problem, e);
+        const int64_t *costs = g_hash_table_lookup(taken, edge->costs);
+        if (costs == NULL) {
+            costs = take_costs(core, edge->costs, matrix_size(problem, edge));
+            g_hash_table_insert(taken, (gpointer)edge->costs, (gpointer)costs);
+        }
+        add_matrix(core, edge->from, edge->to, mtf_shared_ref(costs));
+    }
+    GHashTableIter iter;
+    gpointer costs;
+    g_hash_table_iter_init(&iter, taken);
+    while (g_hash_table_iter_next(&iter, NULL, &costs))
+        mtf_shared_unref(core->shared, costs);
+    mtf_shared_forget(core->shared);
 }
 
 /* An interval begins (+1) or ends (-1). */
@@ -234,9 +295,10 @@ static void add_pieces(MtfCore *core, const MtfLayoutProblem *problem) {
         if (!uses_memory(node))
             continue;
         MtfCorePiece piece = { row_at_time(core, node->start), row_at_time(core, node->end), NULL };
-        piece.usage = g_new(int64_t, node->strategies);
+        int64_t *usage = mtf_core_new_costs((gsize)node->strategies);
         for (int s = 0; s < node->strategies; s++)
-            piece.usage[s] = node->usages[s] >> core->usage_shift;
+            usage[s] = node->usages[s] >> core->usage_shift;
+        piece.usage = mtf_shared_keep(core->shared, usage);
         g_array_append_val(core->nodes[v].pieces, piece);
     }
 }
@@ -247,11 +309,11 @@ MtfCore *mtf_core_new(const MtfLayoutProblem *problem) {
     core->nodes = g_new0(MtfCoreNode, core->node_count + 1);
     core->edges = g_array_new(FALSE, FALSE, sizeof(MtfCoreEdge));
     core->trail = g_array_new(FALSE, FALSE, sizeof(Step));
+    core->shared = mtf_shared_new();
     choose_shifts(core, problem);
     for (int v = 0; v < core->node_count; v++)
         add_node(core, v, mtf_layout_problem_node(problem, v));
-    for (int e = 0; e < mtf_layout_problem_edge_count(problem); e++)
-        add_edge(core, problem, mtf_layout_problem_edge(problem, e));
+    add_edges(core, problem);
     if (mtf_layout_problem_limit(problem) != MTF_NO_LIMIT) {
         find_rows(core, problem);
         add_pieces(core, problem);
@@ -263,202 +325,158 @@ void mtf_core_free(MtfCore *core) {
     if (core == NULL)
         return;
     for (int v = 0; v < core->node_count; v++) {
-        free_pieces(core->nodes[v].pieces);
         g_array_unref(core->nodes[v].pieces);
         g_array_unref(core->nodes[v].edges);
-        g_free(core->nodes[v].cost);
     }
-    for (guint e = 0; e < core->edges->len; e++)
-        g_free(mtf_core_edge(core, (int)e)->cost);
-    for (guint i = 0; i < core->trail->len; i++)
-        g_free(g_array_index(core->trail, Step, i).map);
     g_array_unref(core->edges);
     g_array_unref(core->trail);
     g_free(core->nodes);
     g_free(core->room);
     g_free(core->row_time);
+    mtf_shared_free(core->shared);
     g_free(core);
 }
 
 /* ---- the steps ---- */
 
-/* Rebuilds the matrix of an edge for new values of `node`: row p of it is old row from[p]. */
-static void reindex_matrix(const MtfCore *core, MtfCoreEdge *edge, int node, const int *from,
-                           int count) {
-    int other = core->nodes[mtf_core_other_end(edge, node)].values;
-    int64_t *matrix = g_new(int64_t, (gsize)count * (gsize)other);
-    for (int p = 0; p < count; p++)
-        for (int q = 0; q < other; q++) {
-            gsize at = edge->a == node ? (gsize)p * (gsize)other + (gsize)q
-                                       : (gsize)q * (gsize)count + (gsize)p;
-            matrix[at] = mtf_core_edge_cost(core, edge, node, from[p], q);
-        }
-    g_free(edge->cost);
-    edge->cost = matrix;
-}
-
-static int64_t *reindexed(const int64_t *old, const int *from, int count) {
-    int64_t *list = g_new(int64_t, count);
+static int64_t *reindexed(const int64_t *old, const int16_t *from, int count) {
+    int64_t *list = mtf_core_new_costs((gsize)count);
     for (int p = 0; p < count; p++)
         list[p] = old[from[p]];
     return list;
 }
 
-static int16_t *narrowed(const int *map, int count) {
-    int16_t *narrow = g_new(int16_t, count);
-    for (int i = 0; i < count; i++)
-        narrow[i] = (int16_t)map[i];
-    return narrow;
-}
-
-static void renumber_values(MtfCore *core, int index, const int *from, int count) {
+void mtf_core_keep_listed(MtfCore *core, int index, const int16_t *list, int count) {
     MtfCoreNode *node = &core->nodes[index];
-    for (guint k = 0; k < node->edges->len; k++)
-        reindex_matrix(core, mtf_core_edge(core, edge_id_at(node, k)), index, from, count);
-    int64_t *cost = reindexed(node->cost, from, count);
-    g_free(node->cost);
-    node->cost = cost;
+    const int16_t *from = mtf_shared_copy(core->shared, list, (gsize)count * sizeof *list);
+    for (guint k = 0; k < node->edges->len; k++) {
+        MtfCoreEdge *edge = mtf_core_edge(core, edge_id_at(node, k));
+        MtfCoreView view = mtf_core_view(core, edge, index);
+        replace_matrix(core, edge, index, mtf_matrix_pick(core->shared, &view, from, count));
+    }
+    mtf_core_set_cost(core, index, reindexed(node->cost, from, count));
     for (guint k = 0; k < node->pieces->len; k++) {
         MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
-        int64_t *usage = reindexed(piece->usage, from, count);
-        g_free(piece->usage);
-        piece->usage = usage;
+        mtf_core_set_usage(core, piece, reindexed(piece->usage, from, count));
     }
-    Step step = { STEP_KEPT, index, -1, -1, 0, count, narrowed(from, count) };
+    Step step = { STEP_KEPT, index, -1, -1, 0, count, from };
     g_array_append_val(core->trail, step);
     node->values = count;
 }
 
 void mtf_core_keep_values(MtfCore *core, int node, const bool *keep) {
-    g_autofree int *from = g_new(int, core->nodes[node].values);
+    g_autofree int16_t *from = g_new(int16_t, core->nodes[node].values);
     int count = 0;
     for (int p = 0; p < core->nodes[node].values; p++)
         if (keep[p])
-            from[count++] = p;
+            from[count++] = (int16_t)p;
     if (count == 0)
         core->infeasible = true;
     else if (count < core->nodes[node].values)
-        renumber_values(core, node, from, count);
+        mtf_core_keep_listed(core, node, from, count);
 }
 
-/* Adds a piece to a node, into the piece of the same rows when there is one. Takes `usage`. */
-static void add_piece(MtfCoreNode *node, int first, int last, int64_t *usage) {
+/* Adds a piece to a node, into the piece of the same rows when there is one. Takes over `usage`,
+ * which is not yet shared. */
+static void add_piece(MtfCore *core, MtfCoreNode *node, int first, int last, int64_t *usage) {
     for (guint k = 0; k < node->pieces->len; k++) {
         MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
         if (piece->first != first || piece->last != last)
             continue;
         for (int p = 0; p < node->values; p++)
-            piece->usage[p] += usage[p];
-        g_free(usage);
+            usage[p] += piece->usage[p];
+        mtf_core_set_usage(core, piece, usage);
         return;
     }
-    MtfCorePiece piece = { first, last, usage };
+    MtfCorePiece piece = { first, last, mtf_shared_keep(core->shared, usage) };
     g_array_append_val(node->pieces, piece);
 }
 
-/* The follower's matrix with `other`, seen from the leader: row p is the follower's row map[p]. */
-static int64_t *moved_matrix(const MtfCore *core, const MtfCoreEdge *edge, int follower,
-                             const int *map, int count) {
-    int columns = core->nodes[mtf_core_other_end(edge, follower)].values;
-    int64_t *matrix = g_new(int64_t, (gsize)count * (gsize)columns);
-    for (int p = 0; p < count; p++)
-        for (int q = 0; q < columns; q++)
-            matrix[(gsize)p * (gsize)columns + (gsize)q] =
-                mtf_core_edge_cost(core, edge, follower, map[p], q);
-    return matrix;
-}
-
 /* Moves the costs of one edge of the follower to the leader and removes the edge. */
-static void move_edge(MtfCore *core, int leader, int follower, int index, const int *map) {
+static void move_edge(MtfCore *core, int leader, int follower, int index, const int16_t *map) {
     MtfCoreEdge *edge = mtf_core_edge(core, index);
-    int other = mtf_core_other_end(edge, follower);
-    MtfCoreNode *node = &core->nodes[leader];
+    int other = mtf_core_other_end(edge, follower), values = core->nodes[leader].values;
     if (other == leader) {
-        for (int p = 0; p < node->values; p++)
-            node->cost[p] =
-                mtf_core_add(node->cost[p], mtf_core_edge_cost(core, edge, leader, p, map[p]));
+        int64_t *cost = mtf_core_new_costs((gsize)values);
+        for (int p = 0; p < values; p++)
+            cost[p] = mtf_core_add(core->nodes[leader].cost[p],
+                                   mtf_core_edge_cost(core, edge, leader, p, map[p]));
+        mtf_core_set_cost(core, leader, cost);
         remove_edge(core, index);
         return;
     }
-    int64_t *matrix = moved_matrix(core, edge, follower, map, node->values);
+    MtfCoreView view = mtf_core_view(core, edge, follower);
+    const int64_t *matrix = mtf_matrix_pick(core->shared, &view, map, values);
     remove_edge(core, index);
     add_matrix(core, leader, other, matrix);
 }
 
-void mtf_core_contract(MtfCore *core, int leader, int follower, const int *map) {
+/* Adds the follower's costs and memory to the leader's. */
+static void move_costs(MtfCore *core, int leader, int follower, const int16_t *map) {
     MtfCoreNode *into = &core->nodes[leader], *node = &core->nodes[follower];
+    int64_t *cost = mtf_core_new_costs((gsize)into->values);
     for (int p = 0; p < into->values; p++)
-        into->cost[p] = mtf_core_add(into->cost[p], node->cost[map[p]]);
+        cost[p] = mtf_core_add(into->cost[p], node->cost[map[p]]);
+    mtf_core_set_cost(core, leader, cost);
     for (guint k = 0; k < node->pieces->len; k++) {
         const MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
-        add_piece(into, piece->first, piece->last, reindexed(piece->usage, map, into->values));
+        add_piece(core, into, piece->first, piece->last,
+                  reindexed(piece->usage, map, into->values));
     }
+}
+
+void mtf_core_contract(MtfCore *core, int leader, int follower, const int16_t *list) {
+    MtfCoreNode *node = &core->nodes[follower];
+    int values = core->nodes[leader].values;
+    const int16_t *map = mtf_shared_copy(core->shared, list, (gsize)values * sizeof *list);
+    move_costs(core, leader, follower, map);
     while (node->edges->len > 0)
         move_edge(core, leader, follower, edge_id_at(node, node->edges->len - 1), map);
-    Step step = {
-        STEP_CONTRACTED, follower, leader, -1, 0, into->values, narrowed(map, into->values)
-    };
+    Step step = { STEP_CONTRACTED, follower, leader, -1, 0, values, map };
     g_array_append_val(core->trail, step);
     kill_node(core, follower);
 }
 
-/* The best value of `node` when its edges (NULL when it has fewer than two) end at the given
- * values, and its cost. */
-static int best_value(const MtfCore *core, int node, const MtfCoreEdge *const edges[2],
-                      const int ends[2], int64_t *least) {
-    int best = 0;
-    *least = MTF_CORE_IMPOSSIBLE;
-    for (int s = 0; s < core->nodes[node].values; s++) {
-        int64_t cost = core->nodes[node].cost[s];
-        for (int e = 0; e < 2; e++)
-            if (edges[e] != NULL)
-                cost = mtf_core_add(cost, mtf_core_edge_cost(core, edges[e], node, s, ends[e]));
-        if (cost >= *least)
-            continue;
-        *least = cost;
-        best = s;
-    }
-    return best;
-}
-
-/* Folds the table of a node's best costs into what is left of its neighbourhood. */
-static void fold_table(MtfCore *core, int a, int b, int64_t *table) {
+/* Folds the table of a node's best costs (a reference, taken over) into its neighbourhood. */
+static void fold_table(MtfCore *core, int a, int b, const int64_t *table) {
     if (b >= 0) {
         add_matrix(core, a, b, table);
         return;
     }
     if (a < 0)
         core->constant += table[0];
-    for (int p = 0; a >= 0 && p < core->nodes[a].values; p++)
-        core->nodes[a].cost[p] = mtf_core_add(core->nodes[a].cost[p], table[p]);
-    g_free(table);
+    else {
+        int values = core->nodes[a].values;
+        int64_t *cost = mtf_core_new_costs((gsize)values);
+        for (int p = 0; p < values; p++)
+            cost[p] = mtf_core_add(core->nodes[a].cost[p], table[p]);
+        mtf_core_set_cost(core, a, cost);
+    }
+    mtf_shared_unref(core->shared, table);
 }
 
 void mtf_core_eliminate(MtfCore *core, int index) {
     MtfCoreNode *node = &core->nodes[index];
     g_assert(node->pieces->len == 0 && node->edges->len <= 2);
-    guint degree = node->edges->len;
-    const MtfCoreEdge *const edges[2] = {
-        degree > 0 ? mtf_core_edge(core, edge_id_at(node, 0)) : NULL,
-        degree > 1 ? mtf_core_edge(core, edge_id_at(node, 1)) : NULL,
-    };
-    int a = edges[0] != NULL ? mtf_core_other_end(edges[0], index) : -1;
-    int b = edges[1] != NULL ? mtf_core_other_end(edges[1], index) : -1;
-    int height = a >= 0 ? core->nodes[a].values : 1, width = b >= 0 ? core->nodes[b].values : 1;
-    Step step = { STEP_ELIMINATED, index, a, b, width, height * width, NULL };
-    step.map = g_new(int16_t, step.count);
-    int64_t *table = g_new(int64_t, step.count);
-    for (int p = 0; p < height; p++)
-        for (int q = 0; q < width; q++)
-            step.map[p * width + q] =
-                (int16_t)best_value(core, index, edges, (int[2]){ p, q }, &table[p * width + q]);
-    if (a < 0 && table[0] >= MTF_CORE_IMPOSSIBLE) {
-        core->infeasible = true;
-        table[0] = 0;
+    MtfCoreView views[2] = { { 0 }, { 0 } };
+    int ends[2] = { -1, -1 };
+    for (guint k = 0; k < node->edges->len; k++) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, edge_id_at(node, k));
+        views[k] = mtf_core_view(core, edge, index);
+        ends[k] = mtf_core_other_end(edge, index);
     }
+    MtfCoreFold fold =
+        mtf_matrix_fold(core->shared, node->cost, node->values, &views[0], &views[1]);
+    int height = MAX(1, views[0].columns), width = MAX(1, views[1].columns);
+    Step step = { STEP_ELIMINATED, index, ends[0], ends[1], width, height * width, fold.choice };
     g_array_append_val(core->trail, step);
     kill_node(core, index);
-    fold_table(core, a, b, table);
+    if (ends[0] < 0 && fold.table[0] >= MTF_CORE_IMPOSSIBLE) {
+        core->infeasible = true;
+        mtf_shared_unref(core->shared, fold.table);
+        return;
+    }
+    fold_table(core, ends[0], ends[1], fold.table);
 }
 
 /* ---- forth and back ---- */

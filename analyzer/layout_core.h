@@ -17,31 +17,34 @@
  *
  * Numbers are int64 and cannot overflow: when all costs (or usages) together exceed 2^60 they are
  * divided by a power of two and rounded down, which keeps every bound a bound; choices are always
- * priced again on the problem itself. Between nodes there is at most one edge. */
+ * priced again on the problem itself. Between nodes there is at most one edge.
+ *
+ * Equal costs, usages and matrices are one shared block, and each step on them is computed once
+ * (shared_blocks.h): where a network repeats a layer, shrinking the other layers is looking up what
+ * the first one came to. That is exact whatever the layers' ends or the memory in use. */
 #ifndef MTF_LAYOUT_CORE_H
 #define MTF_LAYOUT_CORE_H
 
+#include "analyzer/core_matrices.h"
 #include "analyzer/layout_problem.h"
 
-/* An impossible term; sums that hold one are at least half of it. */
-#define MTF_CORE_IMPOSSIBLE (INT64_MAX / 4)
-
+/* What stands in a node, piece or edge points to a shared block; mtf_core_set_* replace it. */
 typedef struct MtfCorePiece {
     int first, last;
-    int64_t *usage; /* [values] */
+    const int64_t *usage; /* [values] */
 } MtfCorePiece;
 
 typedef struct MtfCoreNode {
     bool alive;
     int values;
-    int64_t *cost;  /* [values] */
-    GArray *pieces; /* MtfCorePiece, no two with the same rows */
-    GArray *edges;  /* int, indices of its edges */
+    const int64_t *cost; /* [values] */
+    GArray *pieces;      /* MtfCorePiece, no two with the same rows */
+    GArray *edges;       /* int, indices of its edges */
 } MtfCoreNode;
 
 typedef struct MtfCoreEdge {
-    int a, b;      /* a = -1 when the edge is gone */
-    int64_t *cost; /* [values of a][values of b] */
+    int a, b;            /* a = -1 when the edge is gone */
+    const int64_t *cost; /* [values of a][values of b] */
 } MtfCoreEdge;
 
 typedef struct MtfCore {
@@ -56,6 +59,7 @@ typedef struct MtfCore {
     int usage_shift;
     bool infeasible; /* proven: no choice of the problem is legal */
     GArray *trail;
+    MtfShared *shared; /* all costs, usages and matrices */
 } MtfCore;
 
 MtfCore *mtf_core_new(const MtfLayoutProblem *problem);
@@ -73,15 +77,25 @@ int64_t mtf_core_edge_cost(const MtfCore *core, const MtfCoreEdge *edge, int nod
 /* The index of the edge between two nodes, or -1. */
 int mtf_core_find_edge(const MtfCore *core, int u, int v);
 
-/* Sum of two costs, impossible when one is. */
-int64_t mtf_core_add(int64_t a, int64_t b);
+/* Space for costs or usages that the two functions below take over once they are filled. */
+int64_t *mtf_core_new_costs(gsize count);
+
+void mtf_core_set_cost(MtfCore *core, int node, int64_t *cost);
+void mtf_core_set_matrix(MtfCore *core, int edge, int64_t *matrix);
+void mtf_core_set_usage(MtfCore *core, MtfCorePiece *piece, int64_t *usage);
+
+/* An edge's matrix as one of its ends sees it. */
+MtfCoreView mtf_core_view(const MtfCore *core, const MtfCoreEdge *edge, int node);
 
 /* Keeps only the values p of `node` with keep[p]; without any left the core becomes infeasible. */
 void mtf_core_keep_values(MtfCore *core, int node, const bool *keep);
 
+/* The same from a list of the values to keep, in increasing order. */
+void mtf_core_keep_listed(MtfCore *core, int node, const int16_t *from, int count);
+
 /* Merges `follower` into `leader`: value p of the leader implies value map[p] of the follower.
  * Costs, pieces and edges of the follower move to the leader. */
-void mtf_core_contract(MtfCore *core, int leader, int follower, const int *map);
+void mtf_core_contract(MtfCore *core, int leader, int follower, const int16_t *map);
 
 /* Removes a node without pieces and of at most two neighbours: its best value for each choice of
  * theirs is folded into the constant, the neighbour or the edge between the two neighbours. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/layout_problem.h"
 
+#include "analyzer/shared_blocks.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,17 +11,22 @@ struct MtfLayoutProblem {
     int64_t limit;
     GArray *nodes;     /* MtfLayoutNode */
     GArray *edges;     /* MtfLayoutEdge */
-    GPtrArray *blocks; /* the numbers that nodes and edges point at */
+    MtfShared *shared; /* the numbers that nodes and edges point at */
 };
 
-MtfLayoutProblem *mtf_layout_problem_new(const char *name) {
+/* An empty problem whose arrays are among those of `shared`, which it takes over. */
+static MtfLayoutProblem *new_among(const char *name, MtfShared *shared) {
     MtfLayoutProblem *problem = g_new0(MtfLayoutProblem, 1);
     problem->name = g_strdup(name);
     problem->limit = MTF_NO_LIMIT;
     problem->nodes = g_array_new(FALSE, FALSE, sizeof(MtfLayoutNode));
     problem->edges = g_array_new(FALSE, FALSE, sizeof(MtfLayoutEdge));
-    problem->blocks = g_ptr_array_new_with_free_func(g_free);
+    problem->shared = shared;
     return problem;
+}
+
+MtfLayoutProblem *mtf_layout_problem_new(const char *name) {
+    return new_among(name, mtf_shared_new());
 }
 
 void mtf_layout_problem_free(MtfLayoutProblem *problem) {
@@ -28,40 +35,50 @@ void mtf_layout_problem_free(MtfLayoutProblem *problem) {
     g_free(problem->name);
     g_array_unref(problem->nodes);
     g_array_unref(problem->edges);
-    g_ptr_array_unref(problem->blocks);
+    mtf_shared_free(problem->shared);
     g_free(problem);
 }
 
-static int64_t *copy_costs(MtfLayoutProblem *problem, const int64_t *costs, gsize count) {
-    int64_t *copy = g_memdup2(costs, count * sizeof *costs);
-    g_ptr_array_add(problem->blocks, copy);
+static const int64_t *copy_costs(MtfLayoutProblem *problem, const int64_t *costs, gsize count) {
+    int64_t *copy = mtf_shared_alloc(count * sizeof *copy);
     for (gsize i = 0; i < count; i++) {
-        g_assert(copy[i] >= MTF_IMPOSSIBLE || ABS(copy[i]) <= MTF_LAYOUT_MAX_COST);
-        copy[i] = MIN(copy[i], MTF_IMPOSSIBLE);
+        g_assert(costs[i] >= MTF_IMPOSSIBLE || ABS(costs[i]) <= MTF_LAYOUT_MAX_COST);
+        copy[i] = MIN(costs[i], MTF_IMPOSSIBLE);
     }
-    return copy;
+    return mtf_shared_keep(problem->shared, copy);
 }
 
 int mtf_layout_problem_add_node(MtfLayoutProblem *problem, MtfLayoutNode node) {
     g_assert(node.strategies >= 1 && node.strategies <= MTF_LAYOUT_MAX_STRATEGIES);
     g_assert(node.start <= node.end);
     gsize count = (gsize)node.strategies;
-    int64_t *usages = g_memdup2(node.usages, count * sizeof *usages);
-    g_ptr_array_add(problem->blocks, usages);
     for (gsize i = 0; i < count; i++)
-        g_assert(usages[i] >= 0 && usages[i] <= MTF_LAYOUT_MAX_COST);
+        g_assert(node.usages[i] >= 0 && node.usages[i] <= MTF_LAYOUT_MAX_COST);
     node.costs = copy_costs(problem, node.costs, count);
-    node.usages = usages;
+    node.usages = mtf_shared_copy(problem->shared, node.usages, count * sizeof *node.usages);
     g_array_append_val(problem->nodes, node);
     return (int)problem->nodes->len - 1;
 }
 
-void mtf_layout_problem_add_edge(MtfLayoutProblem *problem, MtfLayoutEdge edge) {
+int mtf_layout_problem_add_edge(MtfLayoutProblem *problem, MtfLayoutEdge edge) {
     g_assert(edge.from != edge.to);
     gsize rows = (gsize)mtf_layout_problem_node(problem, edge.from)->strategies;
     gsize columns = (gsize)mtf_layout_problem_node(problem, edge.to)->strategies;
     edge.costs = copy_costs(problem, edge.costs, rows * columns);
     g_array_append_val(problem->edges, edge);
+    return (int)problem->edges->len - 1;
+}
+
+int mtf_layout_problem_repeat_edge(MtfLayoutProblem *problem, int edge, int from, int to) {
+    const MtfLayoutEdge *old = mtf_layout_problem_edge(problem, edge);
+    g_assert(from != to);
+    g_assert(mtf_layout_problem_node(problem, from)->strategies ==
+             mtf_layout_problem_node(problem, old->from)->strategies);
+    g_assert(mtf_layout_problem_node(problem, to)->strategies ==
+             mtf_layout_problem_node(problem, old->to)->strategies);
+    MtfLayoutEdge copy = { from, to, mtf_shared_ref(old->costs) };
+    g_array_append_val(problem->edges, copy);
+    return (int)problem->edges->len - 1;
 }
 
 void mtf_layout_problem_set_limit(MtfLayoutProblem *problem, int64_t limit) {
@@ -70,16 +87,16 @@ void mtf_layout_problem_set_limit(MtfLayoutProblem *problem, int64_t limit) {
 
 MtfLayoutProblem *mtf_layout_problem_forbid(const MtfLayoutProblem *problem, int node,
                                             const bool *forbidden) {
-    MtfLayoutProblem *copy = mtf_layout_problem_new(problem->name);
+    MtfLayoutProblem *copy = new_among(problem->name, mtf_shared_join(problem->shared));
     copy->limit = problem->limit;
-    for (guint v = 0; v < problem->nodes->len; v++)
-        mtf_layout_problem_add_node(copy, *mtf_layout_problem_node(problem, (int)v));
-    for (guint e = 0; e < problem->edges->len; e++)
-        mtf_layout_problem_add_edge(copy, *mtf_layout_problem_edge(problem, (int)e));
-    const MtfLayoutNode *changed = mtf_layout_problem_node(copy, node);
+    g_array_append_vals(copy->nodes, problem->nodes->data, problem->nodes->len);
+    g_array_append_vals(copy->edges, problem->edges->data, problem->edges->len);
+    MtfLayoutNode *changed = &g_array_index(copy->nodes, MtfLayoutNode, node);
+    gsize bytes = (gsize)changed->strategies * sizeof *changed->costs;
+    int64_t *costs = memcpy(mtf_shared_alloc(bytes), changed->costs, bytes);
     for (int s = 0; s < changed->strategies; s++)
-        if (forbidden[s])
-            ((int64_t *)changed->costs)[s] = MTF_IMPOSSIBLE;
+        costs[s] = forbidden[s] ? MTF_IMPOSSIBLE : costs[s];
+    changed->costs = mtf_shared_keep(copy->shared, costs);
     return copy;
 }
 

@@ -61,8 +61,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLayoutProblem, mtf_layout_problem_free)
  * and 2^53, start <= end (these are asserted: files are checked by the reader). */
 int mtf_layout_problem_add_node(MtfLayoutProblem *problem, MtfLayoutNode node);
 
-/* Adds an edge between two different nodes; the matrix is copied. */
-void mtf_layout_problem_add_edge(MtfLayoutProblem *problem, MtfLayoutEdge edge);
+/* Adds an edge between two different nodes and returns its index; the matrix is copied. Edges of
+ * equal matrices share one, and their `costs` are the same pointer. */
+int mtf_layout_problem_add_edge(MtfLayoutProblem *problem, MtfLayoutEdge edge);
+
+/* Adds an edge with the matrix of an edge that is there already, whose ends have as many strategies
+ * as the new one's; costs no time that grows with the matrix. */
+int mtf_layout_problem_repeat_edge(MtfLayoutProblem *problem, int edge, int from, int to);
 
 /* Limits the memory at every time point; MTF_NO_LIMIT takes the limit away. */
 void mtf_layout_problem_set_limit(MtfLayoutProblem *problem, int64_t limit);

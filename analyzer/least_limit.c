@@ -10,6 +10,34 @@
 #define MAX_TRIES 40
 #define NAMED_NODES 8
 
+static bool allows_everything(const int64_t *costs, gsize count) {
+    for (gsize i = 0; i < count; i++)
+        if (costs[i] >= MTF_IMPOSSIBLE)
+            return false;
+    return true;
+}
+
+/* Adds the edges that forbid something, with zeros where they do not. */
+static void add_constraints(MtfLayoutProblem *copy, const MtfLayoutProblem *problem) {
+    g_autoptr(GHashTable) free_ones = g_hash_table_new(NULL, NULL);
+    for (int e = 0; e < mtf_layout_problem_edge_count(problem); e++) {
+        MtfLayoutEdge edge = *mtf_layout_problem_edge(problem, e);
+        gsize count = (gsize)mtf_layout_problem_node(problem, edge.from)->strategies *
+                      (gsize)mtf_layout_problem_node(problem, edge.to)->strategies;
+        if (g_hash_table_contains(free_ones, edge.costs))
+            continue;
+        if (allows_everything(edge.costs, count)) {
+            g_hash_table_add(free_ones, (gpointer)edge.costs);
+            continue;
+        }
+        g_autofree int64_t *costs = g_new(int64_t, count);
+        for (gsize i = 0; i < count; i++)
+            costs[i] = edge.costs[i] >= MTF_IMPOSSIBLE ? MTF_IMPOSSIBLE : 0;
+        edge.costs = costs;
+        mtf_layout_problem_add_edge(copy, edge);
+    }
+}
+
 /* A copy of the problem without a limit where every possible cost is zero. */
 static MtfLayoutProblem *without_costs(const MtfLayoutProblem *problem) {
     MtfLayoutProblem *copy = mtf_layout_problem_new(mtf_layout_problem_name(problem));
@@ -21,16 +49,7 @@ static MtfLayoutProblem *without_costs(const MtfLayoutProblem *problem) {
         node.costs = costs;
         mtf_layout_problem_add_node(copy, node);
     }
-    for (int e = 0; e < mtf_layout_problem_edge_count(problem); e++) {
-        MtfLayoutEdge edge = *mtf_layout_problem_edge(problem, e);
-        gsize count = (gsize)mtf_layout_problem_node(problem, edge.from)->strategies *
-                      (gsize)mtf_layout_problem_node(problem, edge.to)->strategies;
-        g_autofree int64_t *costs = g_new(int64_t, count);
-        for (gsize i = 0; i < count; i++)
-            costs[i] = edge.costs[i] >= MTF_IMPOSSIBLE ? MTF_IMPOSSIBLE : 0;
-        edge.costs = costs;
-        mtf_layout_problem_add_edge(copy, edge);
-    }
+    add_constraints(copy, problem);
     return copy;
 }
 

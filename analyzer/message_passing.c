@@ -40,7 +40,24 @@ struct MtfMessages {
     double magnitude; /* what rounding is relative to */
     double bound;
     GPtrArray *blocks;
+    GHashTable *matrices; /* MatrixKey -> both orders, one after the other */
 };
+
+/* A shared matrix of the core and its shape. */
+typedef struct MatrixKey {
+    const int64_t *costs;
+    gint64 rows;
+} MatrixKey;
+
+static guint matrix_hash(gconstpointer data) {
+    const MatrixKey *key = data;
+    return g_direct_hash(key->costs) * 31 + (guint)key->rows;
+}
+
+static gboolean matrix_equal(gconstpointer left, gconstpointer right) {
+    const MatrixKey *a = left, *b = right;
+    return a->costs == b->costs && a->rows == b->rows;
+}
 
 static double *new_block(MtfMessages *messages, gsize count) {
     double *block = g_new0(double, count + 1);
@@ -76,24 +93,32 @@ static void make_spots(MtfMessages *messages) {
     messages->scratch = new_block(messages, (gsize)most);
 }
 
-/* Both orders of an edge's matrix, so that inner loops run along rows. */
-static void copy_matrix(const MtfCoreEdge *edge, int rows, int columns, double *matrix,
-                        double *transposed) {
+/* Both orders of an edge's matrix, so that inner loops run along rows: first the rows of one end,
+ * then those of the other. Edges of the same shared matrix share them. */
+static const double *copy_matrix(MtfMessages *messages, const MtfCoreEdge *edge, int rows,
+                                 int columns) {
+    MatrixKey key = { edge->cost, rows };
+    const double *known = g_hash_table_lookup(messages->matrices, &key);
+    if (known != NULL)
+        return known;
+    gsize size = (gsize)rows * (gsize)columns;
+    double *matrix = new_block(messages, 2 * size), *transposed = matrix + size;
     for (int p = 0; p < rows; p++)
         for (int q = 0; q < columns; q++) {
             double cost = as_double(edge->cost[(gsize)p * (gsize)columns + (gsize)q]);
             matrix[(gsize)p * (gsize)columns + (gsize)q] = cost;
             transposed[(gsize)q * (gsize)rows + (gsize)p] = cost;
         }
+    g_hash_table_insert(messages->matrices, g_memdup2(&key, sizeof key), matrix);
+    return matrix;
 }
 
 static void add_edge(MtfMessages *messages, int index) {
     const MtfCoreEdge *edge = mtf_core_edge(messages->core, index);
     int a = messages->position[edge->a], b = messages->position[edge->b];
     Spot *left = &messages->spots[a], *right = &messages->spots[b];
-    gsize size = (gsize)left->values * (gsize)right->values;
-    double *matrix = new_block(messages, size), *transposed = new_block(messages, size);
-    copy_matrix(edge, left->values, right->values, matrix, transposed);
+    const double *matrix = copy_matrix(messages, edge, left->values, right->values);
+    const double *transposed = matrix + (gsize)left->values * (gsize)right->values;
     double *to_left = new_block(messages, (gsize)left->values);
     double *to_right = new_block(messages, (gsize)right->values);
     double *taken = new_block(messages, 1);
@@ -122,6 +147,7 @@ MtfMessages *mtf_messages_new(const MtfCore *core) {
     MtfMessages *messages = g_new0(MtfMessages, 1);
     messages->core = core;
     messages->blocks = g_ptr_array_new_with_free_func(g_free);
+    messages->matrices = g_hash_table_new_full(matrix_hash, matrix_equal, g_free, NULL);
     messages->spots = g_new0(Spot, core->node_count + 1);
     messages->position = g_new(int, core->node_count + 1);
     messages->price = new_block(messages, (gsize)core->rows);
@@ -142,6 +168,7 @@ void mtf_messages_free(MtfMessages *messages) {
     for (int i = 0; i < messages->count; i++)
         g_free(messages->spots[i].ends);
     g_ptr_array_unref(messages->blocks);
+    g_hash_table_unref(messages->matrices);
     g_free(messages->spots);
     g_free(messages->position);
     g_free(messages);
@@ -186,8 +213,8 @@ static void gather(Spot *spot) {
 }
 
 /* out[q] = min(out[q], offset + row[q]): the loop where the time goes. */
-__attribute__((optimize("O3"))) static void
-lower_row(double *restrict out, const double *restrict row, double offset, int count) {
+MTF_FOR_EACH_UNIT static void lower_row(double *restrict out, const double *restrict row,
+                                        double offset, int count) {
     for (int q = 0; q < count; q++) {
         double cost = offset + row[q];
         out[q] = cost < out[q] ? cost : out[q];
@@ -313,41 +340,54 @@ static double **find_regrets(const MtfMessages *messages) {
     return regret;
 }
 
-/* Forbids entries of the edge at `end`; `slack` is what may be added to the bound. */
-static bool prune_entries(const MtfMessages *messages, MtfCore *core, const Spot *spot,
-                          const End *end, double *const *regret, double slack) {
+/* The matrix of the edge at `end` with what nothing below the cutoff can use made impossible, or
+ * NULL when that is nothing new. `slack` is what may be added to the bound. */
+static int64_t *pruned_matrix(const MtfMessages *messages, const MtfCoreView *view,
+                              const Spot *spot, const End *end, double *const *regret,
+                              double slack) {
     const Spot *other = &messages->spots[end->other];
     const End *back = other->ends;
     while (back->edge != end->edge)
         back++;
-    MtfCoreEdge *edge = mtf_core_edge(core, end->edge);
     g_autofree double *column = g_new(double, other->values);
     for (int q = 0; q < other->values; q++)
         column[q] = regret[end->other][q] - least_held(messages, other, back, q);
+    int64_t *matrix = mtf_core_new_costs((gsize)spot->values * (gsize)other->values);
     bool changed = false;
     for (int p = 0; p < spot->values; p++) {
         double row = regret[spot - messages->spots][p] - least_held(messages, spot, end, p);
         for (int q = 0; q < other->values; q++) {
-            gsize at = edge->a == spot->node ? (gsize)p * (gsize)other->values + (gsize)q
-                                             : (gsize)q * (gsize)spot->values + (gsize)p;
-            if (edge->cost[at] >= MTF_CORE_IMPOSSIBLE ||
+            int64_t *entry = &matrix[(gsize)p * view->down + (gsize)q * view->across];
+            *entry = mtf_view_cost(view, p, q);
+            if (*entry >= MTF_CORE_IMPOSSIBLE ||
                 row + column[q] + held(messages, spot, end, p, q) <= slack)
                 continue;
-            edge->cost[at] = MTF_CORE_IMPOSSIBLE;
+            *entry = MTF_CORE_IMPOSSIBLE;
             changed = true;
         }
     }
-    return changed;
+    if (!changed)
+        mtf_shared_drop(matrix);
+    return changed ? matrix : NULL;
+}
+
+static bool prune_entries(const MtfMessages *messages, MtfCore *core, const Spot *spot,
+                          const End *end, double *const *regret, double slack) {
+    MtfCoreView view = mtf_core_view(core, mtf_core_edge(core, end->edge), spot->node);
+    int64_t *matrix = pruned_matrix(messages, &view, spot, end, regret, slack);
+    if (matrix != NULL)
+        mtf_core_set_matrix(core, end->edge, matrix);
+    return matrix != NULL;
 }
 
 static bool prune_values(const Spot *spot, MtfCore *core, const double *regret, double slack) {
     bool changed = false;
+    int64_t *cost = mtf_core_new_costs((gsize)spot->values);
     for (int p = 0; p < spot->values; p++) {
-        if (regret[p] <= slack)
-            continue;
-        core->nodes[spot->node].cost[p] = MTF_CORE_IMPOSSIBLE;
-        changed = true;
+        cost[p] = regret[p] <= slack ? core->nodes[spot->node].cost[p] : MTF_CORE_IMPOSSIBLE;
+        changed |= regret[p] > slack;
     }
+    mtf_core_set_cost(core, spot->node, cost);
     return changed;
 }
 
@@ -373,20 +413,24 @@ static int64_t whole(double message) {
     return (int64_t)llround(message);
 }
 
+static void bake_message(MtfCore *core, int node, const double *message) {
+    int values = core->nodes[node].values;
+    int64_t *cost = mtf_core_new_costs((gsize)values);
+    for (int p = 0; p < values; p++)
+        cost[p] = mtf_core_add(core->nodes[node].cost[p], whole(message[p]));
+    mtf_core_set_cost(core, node, cost);
+}
+
 static void bake_edge(MtfCore *core, const Spot *spot, const End *end, const Spot *other) {
-    MtfCoreEdge *edge = mtf_core_edge(core, end->edge);
+    MtfCoreView view = mtf_core_view(core, mtf_core_edge(core, end->edge), spot->node);
+    int64_t *matrix = mtf_core_new_costs((gsize)spot->values * (gsize)other->values);
     for (int p = 0; p < spot->values; p++)
-        for (int q = 0; q < other->values; q++) {
-            gsize at = edge->a == spot->node ? (gsize)p * (gsize)other->values + (gsize)q
-                                             : (gsize)q * (gsize)spot->values + (gsize)p;
-            if (edge->cost[at] < MTF_CORE_IMPOSSIBLE)
-                edge->cost[at] -= whole(end->in[p]) + whole(end->out[q]);
-        }
-    MtfCoreNode *a = &core->nodes[spot->node], *b = &core->nodes[other->node];
-    for (int p = 0; p < spot->values; p++)
-        a->cost[p] = mtf_core_add(a->cost[p], whole(end->in[p]));
-    for (int q = 0; q < other->values; q++)
-        b->cost[q] = mtf_core_add(b->cost[q], whole(end->out[q]));
+        for (int q = 0; q < other->values; q++)
+            matrix[(gsize)p * view.down + (gsize)q * view.across] =
+                mtf_core_add(mtf_view_cost(&view, p, q), -whole(end->in[p]) - whole(end->out[q]));
+    mtf_core_set_matrix(core, end->edge, matrix);
+    bake_message(core, spot->node, end->in);
+    bake_message(core, other->node, end->out);
 }
 
 void mtf_messages_bake(const MtfMessages *messages, MtfCore *core) {

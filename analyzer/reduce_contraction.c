@@ -27,11 +27,12 @@ static int only_partner(const MtfCore *core, const MtfCoreEdge *edge, int node, 
 }
 
 /* Fills map[p] for every value of the leader; false when one leaves a choice. */
-static bool determines(const MtfCore *core, const MtfCoreEdge *edge, int leader, int *map) {
+static bool determines(const MtfCore *core, const MtfCoreEdge *edge, int leader, int16_t *map) {
     for (int p = 0; p < core->nodes[leader].values; p++) {
-        map[p] = only_partner(core, edge, leader, p);
-        if (map[p] < 0)
+        int partner = only_partner(core, edge, leader, p);
+        if (partner < 0)
             return false;
+        map[p] = (int16_t)partner;
     }
     return true;
 }
@@ -49,7 +50,7 @@ static int64_t growth(const MtfCore *core, int leader, int follower) {
 }
 
 static bool contract_edge(MtfCore *core, int leader, int follower, const MtfCoreEdge *edge) {
-    g_autofree int *map = g_new(int, core->nodes[leader].values);
+    g_autofree int16_t *map = g_new(int16_t, core->nodes[leader].values);
     if (growth(core, leader, follower) > MAX_GROWTH || !determines(core, edge, leader, map))
         return false;
     mtf_core_contract(core, leader, follower, map);
@@ -68,5 +69,6 @@ bool mtf_reduce_contraction(MtfCore *core) {
         changed |= contract_edge(core, first, second, edge) ||
                    contract_edge(core, second, first, mtf_core_edge(core, (int)e));
     }
+    mtf_shared_forget(core->shared);
     return changed;
 }

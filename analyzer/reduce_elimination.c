@@ -41,5 +41,6 @@ bool mtf_reduce_elimination(MtfCore *core) {
         mtf_core_eliminate(core, v);
         changed = true;
     }
+    mtf_shared_forget(core->shared);
     return changed;
 }

@@ -35,9 +35,10 @@ static int compare_ints(const void *left, const void *right) {
     return *(const int *)left - *(const int *)right;
 }
 
-/* The sum of all pieces that cover the row; NULL when that is zero for every value. */
-static int64_t *usage_in_row(const MtfCoreNode *node, int row) {
-    int64_t *sum = g_new0(int64_t, node->values);
+/* The sum of all pieces that cover the row, shared; NULL when that is zero for every value. */
+static const int64_t *usage_in_row(MtfCore *core, const MtfCoreNode *node, int row) {
+    int64_t *sum = mtf_core_new_costs((gsize)node->values);
+    memset(sum, 0, (gsize)node->values * sizeof *sum);
     bool some = false;
     for (guint k = 0; k < node->pieces->len; k++) {
         const MtfCorePiece *piece = piece_at(node, k);
@@ -48,26 +49,27 @@ static int64_t *usage_in_row(const MtfCoreNode *node, int row) {
             some |= piece->usage[p] != 0;
         }
     }
-    if (!some)
-        g_clear_pointer(&sum, g_free);
-    return sum;
+    const int64_t *usage = mtf_shared_keep(core->shared, sum);
+    if (some)
+        return usage;
+    mtf_shared_unref(core->shared, usage);
+    return NULL;
 }
 
 /* Appends a piece, or lengthens the last one when it is the same up to its end. */
-static void append_piece(GArray *pieces, int values, MtfCorePiece piece) {
+static void append_piece(MtfCore *core, GArray *pieces, MtfCorePiece piece) {
     if (pieces->len > 0) {
         MtfCorePiece *last = &g_array_index(pieces, MtfCorePiece, pieces->len - 1);
-        gsize size = (gsize)values * sizeof *piece.usage;
-        if (last->last == piece.first && memcmp(last->usage, piece.usage, size) == 0) {
+        if (last->last == piece.first && last->usage == piece.usage) {
             last->last = piece.last;
-            g_free(piece.usage);
+            mtf_shared_unref(core->shared, piece.usage);
             return;
         }
     }
     g_array_append_val(pieces, piece);
 }
 
-static void cut_pieces(MtfCoreNode *node) {
+static void cut_pieces(MtfCore *core, MtfCoreNode *node) {
     guint count = 2 * node->pieces->len;
     g_autofree int *borders = g_new(int, count);
     for (guint k = 0; k < node->pieces->len; k++) {
@@ -79,12 +81,12 @@ static void cut_pieces(MtfCoreNode *node) {
     for (guint i = 0; i + 1 < count; i++) {
         if (borders[i] == borders[i + 1])
             continue;
-        int64_t *usage = usage_in_row(node, borders[i]);
+        const int64_t *usage = usage_in_row(core, node, borders[i]);
         if (usage != NULL)
-            append_piece(cut, node->values, (MtfCorePiece){ borders[i], borders[i + 1], usage });
+            append_piece(core, cut, (MtfCorePiece){ borders[i], borders[i + 1], usage });
     }
     for (guint k = 0; k < node->pieces->len; k++)
-        g_free(piece_at(node, k)->usage);
+        mtf_shared_unref(core->shared, piece_at(node, k)->usage);
     g_array_unref(node->pieces);
     node->pieces = cut;
 }
@@ -104,14 +106,14 @@ static int64_t most_of(const int64_t *list, int count) {
 }
 
 /* Drops pieces that use nothing or cover no row. */
-static bool drop_empty_pieces(MtfCoreNode *node) {
+static bool drop_empty_pieces(MtfCore *core, MtfCoreNode *node) {
     guint kept = 0;
     for (guint k = 0; k < node->pieces->len; k++) {
         MtfCorePiece piece = *piece_at(node, k);
         if (piece.first < piece.last && most_of(piece.usage, node->values) > 0)
             *piece_at(node, kept++) = piece;
         else
-            g_free(piece.usage);
+            mtf_shared_unref(core->shared, piece.usage);
     }
     bool changed = kept < node->pieces->len;
     g_array_set_size(node->pieces, kept);
@@ -119,10 +121,14 @@ static bool drop_empty_pieces(MtfCoreNode *node) {
 }
 
 /* Takes the piece's least usage out of it; `change` collects what its rows lose, by differences. */
-static void take_least(MtfCorePiece *piece, int values, int64_t *change) {
+static void take_least(MtfCore *core, MtfCorePiece *piece, int values, int64_t *change) {
     int64_t least = least_of(piece->usage, values);
-    for (int p = 0; least > 0 && p < values; p++)
-        piece->usage[p] -= least;
+    if (least == 0)
+        return;
+    int64_t *usage = mtf_core_new_costs((gsize)values);
+    for (int p = 0; p < values; p++)
+        usage[p] = piece->usage[p] - least;
+    mtf_core_set_usage(core, piece, usage);
     change[piece->first] += least;
     change[piece->last] -= least;
 }
@@ -134,9 +140,9 @@ static void settle_pieces(MtfCore *core, int64_t *change) {
             continue;
         g_array_sort(node->pieces, compare_pieces);
         if (overlap(node->pieces))
-            cut_pieces(node);
+            cut_pieces(core, node);
         for (guint k = 0; k < node->pieces->len; k++)
-            take_least(piece_at(node, k), node->values, change);
+            take_least(core, piece_at(node, k), node->values, change);
     }
 }
 
@@ -227,6 +233,6 @@ bool mtf_reduce_rows(MtfCore *core) {
         renumber_rows(core, keep);
     for (int v = 0; v < core->node_count; v++)
         if (core->nodes[v].alive)
-            changed |= drop_empty_pieces(&core->nodes[v]);
+            changed |= drop_empty_pieces(core, &core->nodes[v]);
     return changed;
 }

@@ -22,12 +22,17 @@ static void assert_is_optimal(const MtfLayoutProblem *problem, const MtfLayoutSo
     assert_true(solution->gap == 0);
 }
 
+/* Every eighth one is of repeated cells. */
+static MtfLayoutProblem *some_problem(GRand *rand, int round) {
+    return round % 8 == 7 ? mtf_test_repeated_problem(rand) : mtf_test_random_problem(rand);
+}
+
 static void random_problems_match_exhaustive_search(void **state) {
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(1);
     int fitting = 0;
     for (int round = 0; round < ROUNDS; round++) {
-        g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
+        g_autoptr(MtfLayoutProblem) problem = some_problem(rand, round);
         MtfInt128 optimum = 0;
         int choice[MAX_NODES];
         bool fits = mtf_test_exhaustive_search(problem, &optimum, choice);
@@ -51,7 +56,7 @@ static void a_bound_is_never_above_the_optimum(void **state) {
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(2);
     for (int round = 0; round < ROUNDS; round++) {
-        g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
+        g_autoptr(MtfLayoutProblem) problem = some_problem(rand, round);
         MtfInt128 optimum = 0;
         int choice[MAX_NODES];
         bool fits = mtf_test_exhaustive_search(problem, &optimum, choice);

@@ -57,12 +57,14 @@ static void assert_same_optimum(const MtfLayoutProblem *problem, const MtfCore *
     assert_true(value.cost == cost);
 }
 
-/* Runs `reduce` on random problems; it must keep the optimum, and must do something at times. */
+/* Runs `reduce` on random problems, every eighth one of repeated cells; it must keep the optimum,
+ * and must do something at times. */
 static void check(bool (*reduce)(MtfCore *), guint32 seed) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
     int changes = 0;
     for (int round = 0; round < ROUNDS; round++) {
-        g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
+        g_autoptr(MtfLayoutProblem) problem =
+            round % 8 == 7 ? mtf_test_repeated_problem(rand) : mtf_test_random_problem(rand);
         g_autoptr(MtfCore) core = mtf_core_new(problem);
         if (round % 2 == 1)
             mtf_reduce_rows(core);
@@ -137,6 +139,43 @@ static void a_wrong_reduction_is_caught(void **state) {
     assert_true(cost == 5);
 }
 
+/* One chain of `cells` nodes with two strategies, equal costs and equal matrices. */
+static MtfLayoutProblem *chain(int cells) {
+    MtfLayoutProblem *problem = mtf_layout_problem_new("chain");
+    for (int c = 0; c < cells; c++) {
+        mtf_layout_problem_add_node(
+            problem, (MtfLayoutNode){ 0, 1, 2, (int64_t[]){ 4, 7 }, (int64_t[]){ 9, 5 } });
+        if (c > 0)
+            mtf_layout_problem_add_edge(problem,
+                                        (MtfLayoutEdge){ c - 1, c, (int64_t[]){ 0, 3, 2, 1 } });
+    }
+    return problem;
+}
+
+static void equal_matrices_are_stored_once(void **state) {
+    (void)state;
+    g_autoptr(MtfLayoutProblem) problem = chain(100);
+    const int64_t *costs = mtf_layout_problem_edge(problem, 0)->costs;
+    g_autoptr(MtfCore) core = mtf_core_new(problem);
+    for (int e = 0; e < 99; e++) {
+        assert_ptr_equal(mtf_layout_problem_edge(problem, e)->costs, costs);
+        assert_ptr_equal(mtf_core_edge(core, e)->cost, mtf_core_edge(core, 0)->cost);
+    }
+}
+
+/* Folding repeated layers loses nothing: by hand, all 0 costs 4 a node and 0 an edge. */
+static void a_folded_chain_costs_what_the_unfolded_one_does(void **state) {
+    (void)state;
+    static const int cells[] = { 12, 24, 48, 96, 192, 384 };
+    for (gsize i = 0; i < G_N_ELEMENTS(cells); i++) {
+        g_autoptr(MtfLayoutProblem) problem = chain(cells[i]);
+        g_autoptr(MtfCore) core = mtf_core_new(problem);
+        mtf_reduce_all(core, NULL, NULL);
+        assert_int_equal(mtf_core_size(core).nodes, 0);
+        assert_int_equal(core->constant, 4 * cells[i]);
+    }
+}
+
 static void a_choice_projects_onto_the_core_at_its_cost(void **state) {
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(9);
@@ -179,6 +218,8 @@ int main(void) {
         cmocka_unit_test(dominance_keeps_the_optimum),
         cmocka_unit_test(rows_keep_the_optimum),
         cmocka_unit_test(all_together_keep_the_optimum),
+        cmocka_unit_test(equal_matrices_are_stored_once),
+        cmocka_unit_test(a_folded_chain_costs_what_the_unfolded_one_does),
         cmocka_unit_test(a_wrong_reduction_is_caught),
         cmocka_unit_test(a_choice_projects_onto_the_core_at_its_cost),
         cmocka_unit_test(huge_costs_are_shifted_and_not_overflowed),

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define MAX_NODES 7
+#define MOST_NODES 12 /* of a problem that is searched exhaustively */
 #define MAX_STRATEGIES 4
 #define MAX_CELLS (MAX_STRATEGIES * MAX_STRATEGIES)
 
@@ -60,6 +61,79 @@ MtfLayoutProblem *mtf_test_random_problem(GRand *rand) {
     return problem;
 }
 
+/* ---- repeated cells ---- */
+
+#define CELL_STRATEGIES 3
+
+typedef struct Cell {
+    int nodes, strategies;
+    int64_t costs[2][CELL_STRATEGIES], usages[2][CELL_STRATEGIES];
+    int lives[2]; /* 0 in its cell, 1 to the mirror, 2 always */
+    int64_t matrices[3][CELL_STRATEGIES * CELL_STRATEGIES]; /* inside, to the next, over one */
+    bool skips;
+} Cell;
+
+static Cell random_cell(GRand *rand, double impossible) {
+    Cell cell = { .nodes = g_rand_int_range(rand, 1, 3),
+                  .strategies = g_rand_int_range(rand, 2, CELL_STRATEGIES + 1),
+                  .skips = g_rand_int_range(rand, 0, 3) == 0 };
+    for (int n = 0; n < 2; n++) {
+        cell.lives[n] = g_rand_int_range(rand, 0, 3);
+        for (int s = 0; s < CELL_STRATEGIES; s++) {
+            cell.costs[n][s] = random_cost(rand, 0);
+            cell.usages[n][s] = g_rand_int_range(rand, 0, 12);
+        }
+    }
+    for (int m = 0; m < 3; m++)
+        for (int i = 0; i < CELL_STRATEGIES * CELL_STRATEGIES; i++)
+            cell.matrices[m][i] = random_cost(rand, impossible);
+    return cell;
+}
+
+static void add_cell(MtfLayoutProblem *problem, const Cell *cell, int index, int cells) {
+    int first = mtf_layout_problem_node_count(problem);
+    for (int n = 0; n < cell->nodes; n++) {
+        int64_t start = cell->lives[n] == 2 ? 0 : index;
+        int64_t end = cell->lives[n] == 0 ? index + 1 : 2 * cells - start;
+        mtf_layout_problem_add_node(problem, (MtfLayoutNode){ start, end, cell->strategies,
+                                                              cell->costs[n], cell->usages[n] });
+    }
+    int last = first + cell->nodes - 1;
+    if (cell->nodes == 2)
+        mtf_layout_problem_add_edge(problem, (MtfLayoutEdge){ first, last, cell->matrices[0] });
+    if (index > 0)
+        mtf_layout_problem_add_edge(problem,
+                                    (MtfLayoutEdge){ first - 1, first, cell->matrices[1] });
+    if (index > 1 && cell->skips)
+        mtf_layout_problem_add_edge(
+            problem, (MtfLayoutEdge){ first - 2 * cell->nodes, last, cell->matrices[2] });
+}
+
+/* A node of its own beside `other`. */
+static void add_end(MtfLayoutProblem *problem, GRand *rand, int other) {
+    add_random_node(problem, rand, 0);
+    int node = mtf_layout_problem_node_count(problem) - 1;
+    int64_t costs[MAX_CELLS];
+    for (int i = 0; i < MAX_CELLS; i++)
+        costs[i] = random_cost(rand, 0.1);
+    mtf_layout_problem_add_edge(problem, (MtfLayoutEdge){ node, other, costs });
+}
+
+MtfLayoutProblem *mtf_test_repeated_problem(GRand *rand) {
+    MtfLayoutProblem *problem = mtf_layout_problem_new("repeated");
+    Cell cell = random_cell(rand, g_rand_boolean(rand) ? 0 : g_rand_double(rand) * 0.3);
+    int cells = g_rand_int_range(rand, 1, 6 / cell.nodes + 1);
+    for (int c = 0; c < cells; c++)
+        add_cell(problem, &cell, c, cells);
+    if (g_rand_boolean(rand))
+        add_end(problem, rand, 0);
+    if (g_rand_boolean(rand))
+        add_end(problem, rand, cell.nodes * cells - 1);
+    if (g_rand_int_range(rand, 0, 3) > 0)
+        mtf_layout_problem_set_limit(problem, g_rand_int_range(rand, 0, 9 * cell.nodes * cells));
+    return problem;
+}
+
 /* The next choice in counting order; false after the last. */
 static bool next_choice(const MtfLayoutProblem *problem, int *choice) {
     for (int v = 0; v < mtf_layout_problem_node_count(problem); v++) {
@@ -71,7 +145,7 @@ static bool next_choice(const MtfLayoutProblem *problem, int *choice) {
 }
 
 bool mtf_test_exhaustive_search(const MtfLayoutProblem *problem, MtfInt128 *cost, int *choice) {
-    int at[MAX_NODES] = { 0 };
+    int at[MOST_NODES] = { 0 };
     bool found = false;
     do {
         MtfLayoutValue value = mtf_layout_problem_evaluate(problem, at);
@@ -85,7 +159,7 @@ bool mtf_test_exhaustive_search(const MtfLayoutProblem *problem, MtfInt128 *cost
 }
 
 int64_t mtf_test_least_peak(const MtfLayoutProblem *problem) {
-    int at[MAX_NODES] = { 0 };
+    int at[MOST_NODES] = { 0 };
     int64_t least = -1;
     do {
         MtfLayoutValue value = mtf_layout_problem_evaluate(problem, at);

@@ -10,6 +10,12 @@
  * turn up. Two thirds have a limit. */
 MtfLayoutProblem *mtf_test_random_problem(GRand *rand);
 
+/* A problem of one to six equal cells of one or two nodes in a row, as a network of equal layers
+ * makes: equal matrices inside the cells and between neighbours, at times an edge over one cell and
+ * a node of its own at either end. Memory lives in its cell, until its mirror time (activations
+ * wait for the backward pass), or always. Two thirds have a limit. */
+MtfLayoutProblem *mtf_test_repeated_problem(GRand *rand);
+
 /* Whether a legal choice exists; then the least cost and such a choice. */
 bool mtf_test_exhaustive_search(const MtfLayoutProblem *problem, MtfInt128 *cost, int *choice);
 
