@@ -30,10 +30,17 @@ static void fill_report(Report *report, int rank, const GError *local) {
 }
 
 bool mtf_agree(MPI_Comm control, GError *local, GError **error) {
+    int request = 0;
+    return mtf_agree_on(control, local, &request, error);
+}
+
+bool mtf_agree_on(MPI_Comm control, GError *local, int *request, GError **error) {
     int rank = rank_of(control);
-    int first = local != NULL ? rank : INT_MAX;
-    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, control),
+    int least[2] = { local != NULL ? rank : INT_MAX, -*request };
+    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_INT, MPI_MIN, control),
                     "MPI_Allreduce");
+    int first = least[0];
+    *request = first == INT_MAX ? -least[1] : 0;
     if (first == INT_MAX)
         return true;
     Report report = { 0 };

@@ -20,6 +20,10 @@
  * of the lowest rank that did (its message begins "rank R: " unless R is 0). Takes `local`. */
 bool mtf_agree(MPI_Comm control, GError *local, GError **error);
 
+/* The same, and `*request` becomes the largest over the ranks, which they all learn in the same
+ * allreduce. It is 0 on failure. */
+bool mtf_agree_on(MPI_Comm control, GError *local, int *request, GError **error);
+
 /* Fails, on all ranks, when some rank's text differs from rank 0's; `what` names it: "plan". */
 bool mtf_agree_same(MPI_Comm control, const char *text, const char *what, GError **error);
 

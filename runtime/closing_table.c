@@ -3,6 +3,7 @@
 
 #include "layouts/command_line.h"
 #include "runtime/agreement.h"
+#include "runtime/session_checkpoints.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -75,7 +76,7 @@ static void append_seconds(GString *text, const char *name, double predicted, do
 }
 
 static void append_times(GString *text, const MtfSession *session) {
-    int64_t steps = session->options->steps;
+    int64_t steps = session->trained;
     const cJSON *predicted = session->plan->predicted;
     double communication = 0;
     for (int64_t i = 0; i < steps; i++)
@@ -98,7 +99,7 @@ static void append_memory(GString *text, const MtfSession *session) {
 
 /* The mean loss of the last tenth of the steps: single steps are noisy. */
 static double closing_loss(const MtfSession *session, int64_t *count) {
-    int64_t steps = session->options->steps;
+    int64_t steps = session->trained;
     *count = MAX(1, steps / 10);
     double sum = 0;
     for (int64_t i = steps - *count; i < steps; i++)
@@ -122,7 +123,7 @@ static void append_loss(GString *text, const MtfSession *session) {
 
 static void append_collective(GString *text, const MtfSession *session,
                               const MtfTrafficEntry *counted) {
-    double steps = (double)session->options->steps;
+    double steps = (double)session->trained;
     double calls = mtf_agree_largest(session->control, (double)counted->calls / steps);
     double bytes = mtf_agree_largest(session->control, (double)counted->bytes / steps);
     double seconds = mtf_agree_largest(session->control, counted->seconds / steps);
@@ -142,8 +143,8 @@ static bool counts_are_exact(const MtfSession *session) {
     g_autoptr(MtfTraffic) program = mtf_traffic_predict(session->program, session->rank);
     for (int i = 0; i < program->n_entries; i++) {
         const MtfTrafficEntry *counted = &session->counted->entries[i];
-        if (counted->calls != program->entries[i].calls * session->options->steps ||
-            counted->bytes != program->entries[i].bytes * session->options->steps)
+        if (counted->calls != program->entries[i].calls * session->trained ||
+            counted->bytes != program->entries[i].bytes * session->trained)
             return false;
     }
     return true;
@@ -170,9 +171,11 @@ char *mtf_closing_table(const MtfSession *session) {
     g_string_append_printf(text, "\n  %-16s %12s %12s\n", "", "predicted", "measured");
     append_times(text, session);
     append_memory(text, session);
-    g_autofree char *times = mtf_kernel_times_format(session->times, session->options->steps);
+    g_autofree char *times = mtf_kernel_times_format(session->times, session->trained);
     append_traffic(text, session);
     g_string_append(text, times);
     append_loss(text, session);
+    g_autofree char *saves = mtf_session_saves_format(session);
+    g_string_append(text, saves != NULL ? saves : "");
     return g_string_free(text, FALSE);
 }

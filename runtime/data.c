@@ -14,7 +14,7 @@ struct MtfData {
     uint64_t seed;
     MtfText *text;       /* when some input is text */
     MtfTeacher *teacher; /* when some input is features */
-    int64_t items;
+    int64_t items, examples;
     const char *item_name;
 };
 
@@ -166,15 +166,16 @@ static void count_items(MtfData *data) {
     const MtfGraph *graph = data->graph;
     int text = find_input(graph, is_text);
     data->item_name = text >= 0 ? "tokens" : "examples";
-    data->items = 1;
+    data->examples = 1;
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
         if (tensor->source != MTF_SOURCE_INPUT || (text >= 0 && t != text))
             continue;
         if (tensor->shape.rank > 0)
-            data->items = mtf_graph_size(graph, tensor->shape.dims[0]);
+            data->examples = mtf_graph_size(graph, tensor->shape.dims[0]);
         break;
     }
+    data->items = data->examples;
     if (text >= 0)
         data->items *= example_size(graph, text);
 }
@@ -199,6 +200,14 @@ void mtf_data_close(MtfData *data) {
 
 double mtf_data_entropy(const MtfData *data) {
     return data->text != NULL ? mtf_text_entropy(data->text) : NAN;
+}
+
+int64_t mtf_data_examples(const MtfData *data) {
+    return data->examples;
+}
+
+char *mtf_data_identity(const MtfData *data, GError **error) {
+    return data->text != NULL ? mtf_text_identity(data->text, error) : g_strdup("generated");
 }
 
 int64_t mtf_data_items(const MtfData *data) {

@@ -42,6 +42,13 @@ bool mtf_data_fill_inputs(MtfData *data, const MtfWorker *worker, int64_t step, 
 int64_t mtf_data_items(const MtfData *data);
 const char *mtf_data_item_name(const MtfData *data);
 
+/* Examples that a step consumes. */
+int64_t mtf_data_examples(const MtfData *data);
+
+/* Some words that tell this data from other data; free with g_free. Fails when a file has become
+ * unreadable. */
+char *mtf_data_identity(const MtfData *data, GError **error);
+
 /* The order-0 entropy of a text in nats a token; NAN for other data. */
 double mtf_data_entropy(const MtfData *data);
 

@@ -12,13 +12,15 @@
 #include <unistd.h>
 
 #define STREAM "data/window"
+#define IDENTITY_BLOCKS 64
+#define IDENTITY_BLOCK 1024
 #define ENTROPY_BYTES (INT64_C(64) << 20)
 
 struct MtfText {
     char *path;
     int file;
     int64_t window;
-    int64_t train_bytes;
+    int64_t bytes_in_file, train_bytes;
     uint8_t *bytes; /* window + 1 */
 };
 
@@ -82,6 +84,7 @@ MtfText *mtf_text_open(const char *path, int64_t window, int64_t bound, GError *
                         path, size, window);
         goto failed;
     }
+    text->bytes_in_file = size;
     text->train_bytes = size - size / 10 > window ? size - size / 10 : size;
     text->bytes = g_malloc0((gsize)window + 1);
     if (check_bytes(text, size, bound, error))
@@ -132,6 +135,21 @@ double mtf_text_entropy(const MtfText *text) {
         if (counts[b] > 0)
             entropy -= (double)counts[b] * log((double)counts[b] / (double)total);
     return entropy / (double)total;
+}
+
+char *mtf_text_identity(const MtfText *text, GError **error) {
+    uint8_t block[IDENTITY_BLOCK];
+    int64_t size = text->bytes_in_file;
+    int64_t blocks = MIN((size + IDENTITY_BLOCK - 1) / IDENTITY_BLOCK, IDENTITY_BLOCKS);
+    g_autoptr(GChecksum) digest = g_checksum_new(G_CHECKSUM_SHA256);
+    for (int64_t i = 0; i < blocks; i++) {
+        int64_t at = i * (size / blocks);
+        int64_t count = MIN(size - at, IDENTITY_BLOCK);
+        if (!read_at(text, at, block, count, error))
+            return NULL;
+        g_checksum_update(digest, block, (gssize)count);
+    }
+    return g_strdup_printf("text of %" PRId64 " bytes, %.16s", size, g_checksum_get_string(digest));
 }
 
 int mtf_text_byte(const MtfText *text, int64_t place) {

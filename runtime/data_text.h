@@ -25,6 +25,10 @@ bool mtf_text_load(MtfText *text, uint64_t seed, int64_t step, int64_t example, 
  * the training part (of its first 64 MiB). NAN when the file has become unreadable. */
 double mtf_text_entropy(const MtfText *text);
 
+/* "text of N bytes" and a digest of 64 KiB spread over it; free with g_free. Fails when the file
+ * has become unreadable. */
+char *mtf_text_identity(const MtfText *text, GError **error);
+
 /* Byte `place` (0 … window) of the window loaded last. */
 int mtf_text_byte(const MtfText *text, int64_t place);
 

@@ -7,12 +7,16 @@
 #include "runtime/closing_table.h"
 #include "runtime/mpi_check.h"
 #include "runtime/session.h"
+#include "runtime/stop_signals.h"
 #include "runtime/threads.h"
 #include "runtime/verify.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Of a run that a signal stopped, with a checkpoint written: queueing systems start it again. */
+#define STATUS_STOPPED 75
 
 /* Prints on rank 0 and frees. */
 static void say(const MtfSession *session, char *text) {
@@ -44,10 +48,16 @@ static bool train(MtfSession *session, GError **error) {
         return false;
     g_autofree char *threads = mtf_threads_set(session->control);
     say(session, g_strdup_printf("  %s\n", threads));
+    if (session->done >= session->options->steps) {
+        say(session,
+            g_strdup_printf("  that is all of --steps %" PRId64 ": nothing is left to do\n",
+                            session->options->steps));
+        return true;
+    }
     if (!mtf_session_train(session, error))
         return false;
     say(session, mtf_closing_table(session));
-    if (!session->options->verify)
+    if (!session->options->verify || session->stopped)
         return true;
     char *table = mtf_verify(session, error);
     if (table == NULL)
@@ -56,7 +66,8 @@ static bool train(MtfSession *session, GError **error) {
     return true;
 }
 
-static bool run(MPI_Comm control, const MtfRunOptions *options, GError **error) {
+/* `*stopped` becomes whether a signal ended the run with a checkpoint written. */
+static bool run(MPI_Comm control, const MtfRunOptions *options, bool *stopped, GError **error) {
     MtfSession session;
     bool done = mtf_session_load(&session, control, options, error);
     if (done) {
@@ -66,6 +77,7 @@ static bool run(MPI_Comm control, const MtfRunOptions *options, GError **error) 
         else
             done = train(&session, error);
     }
+    *stopped = session.stopped;
     mtf_session_close(&session);
     return done;
 }
@@ -74,14 +86,16 @@ static int start(MPI_Comm control, int argc, char **argv) {
     MtfRunOptions options;
     GError *local = NULL;
     GError *error = NULL;
-    bool parsed = mtf_run_options_parse(&options, argc, argv, &local);
-    if (mtf_agree(control, local, &error))
-        run(control, &options, &error);
-    if (parsed)
-        mtf_run_options_clear(&options);
     int rank;
     mtf_mpi_require(MPI_Comm_rank(control, &rank), "MPI_Comm_rank");
-    int status = mtf_error_exit_status(error);
+    mtf_stop_signals_speak(rank == 0);
+    bool parsed = mtf_run_options_parse(&options, argc, argv, &local);
+    bool stopped = false;
+    if (mtf_agree(control, local, &error))
+        run(control, &options, &stopped, &error);
+    if (parsed)
+        mtf_run_options_clear(&options);
+    int status = error == NULL && stopped ? STATUS_STOPPED : mtf_error_exit_status(error);
     if (error != NULL && rank == 0)
         return mtf_command_line_fail("meshtf-run", error);
     g_clear_error(&error);
@@ -120,6 +134,7 @@ int main(int argc, char **argv) {
     g_set_prgname("meshtf-run");
     if (mtf_run_options_only_ask(argc, argv))
         return answer(argc, argv);
+    mtf_stop_signals_watch();
     mtf_mpi_require(MPI_Init(&argc, &argv), "MPI_Init");
     mtf_mpi_require(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
                     "MPI_Comm_set_errhandler");

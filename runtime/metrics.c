@@ -15,16 +15,44 @@
 struct MtfMetrics {
     char *path;
     FILE *file; /* NULL without one */
-    int64_t steps, items;
+    int64_t done, steps, items;
     char *item_name;
     bool terminal;
     double since_drawn; /* seconds */
     bool drawn;
 };
 
-MtfMetrics *mtf_metrics_open(const char *path, int64_t steps, int64_t items, const char *item_name,
-                             GError **error) {
-    FILE *file = path != NULL ? fopen(path, "w") : NULL;
+/* The step that a line is of; 0 when it does not say, as the last of a killed run may not. */
+static int64_t step_of(const char *line) {
+    cJSON *object = cJSON_Parse(line);
+    const cJSON *step = cJSON_GetObjectItemCaseSensitive(object, "step");
+    int64_t number = cJSON_IsNumber(step) ? (int64_t)step->valuedouble : 0;
+    cJSON_Delete(object);
+    return number;
+}
+
+/* Cuts the file behind the lines of steps up to `done`. */
+static bool keep_lines(const char *path, int64_t done, GError **error) {
+    g_autofree char *text = NULL;
+    gsize length;
+    if (!g_file_get_contents(path, &text, &length, NULL))
+        return true;
+    GString *kept = g_string_new(NULL);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (int i = 0; lines[i] != NULL; i++) {
+        int64_t step = step_of(lines[i]);
+        if (step > 0 && step <= done)
+            g_string_append_printf(kept, "%s\n", lines[i]);
+    }
+    bool written = kept->len == length || mtf_file_write(path, kept->str, kept->len, error);
+    g_string_free(kept, TRUE);
+    return written;
+}
+
+MtfMetrics *mtf_metrics_open(const char *path, const MtfMetricsRun *run, GError **error) {
+    if (path != NULL && run->done > 0 && !keep_lines(path, run->done, error))
+        return NULL;
+    FILE *file = path != NULL ? fopen(path, run->done > 0 ? "a" : "w") : NULL;
     if (path != NULL && file == NULL) {
         mtf_input_error(error, "the metrics file %s cannot be written: %s", path,
                         g_strerror(errno));
@@ -33,9 +61,10 @@ MtfMetrics *mtf_metrics_open(const char *path, int64_t steps, int64_t items, con
     MtfMetrics *metrics = g_new0(MtfMetrics, 1);
     metrics->path = g_strdup(path);
     metrics->file = file;
-    metrics->steps = steps;
-    metrics->items = items;
-    metrics->item_name = g_strdup(item_name);
+    metrics->done = run->done;
+    metrics->steps = run->steps;
+    metrics->items = run->items;
+    metrics->item_name = g_strdup(run->item_name);
     metrics->terminal = isatty(STDERR_FILENO);
     return metrics;
 }
@@ -84,10 +113,18 @@ static void draw(MtfMetrics *metrics, const MtfStepRecord *record) {
 
 static void print_some(const MtfMetrics *metrics, const MtfStepRecord *record) {
     int64_t every = MAX(1, metrics->steps / PLAIN_LINES);
-    if (record->step > 1 && record->step < metrics->steps && record->step % every != 0)
+    if (record->step > metrics->done + 1 && record->step < metrics->steps &&
+        record->step % every != 0)
         return;
     g_autofree char *text = format_step(metrics, record);
     puts(text);
+    fflush(stdout);
+}
+
+void mtf_metrics_say(MtfMetrics *metrics, const char *text) {
+    if (metrics->drawn)
+        fputs("\r\033[K", stderr);
+    fputs(text, stdout);
     fflush(stdout);
 }
 

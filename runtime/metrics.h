@@ -23,10 +23,20 @@ typedef struct {
 
 typedef struct MtfMetrics MtfMetrics;
 
-/* `path` may be NULL. A step consumes `items` of `item_name` ("tokens"). Fails (bad input) when the
- * file cannot be written. */
-MtfMetrics *mtf_metrics_open(const char *path, int64_t steps, int64_t items, const char *item_name,
-                             GError **error);
+/* What the lines of a run have in common. */
+typedef struct {
+    int64_t done, steps;   /* those before this run, and all */
+    int64_t items;         /* consumed by a step */
+    const char *item_name; /* "tokens" */
+} MtfMetricsRun;
+
+/* `path` may be NULL. A run that goes on from step `done` keeps the lines of its file up to that
+ * step, as they were written; what came after is lost with the steps themselves. Fails (bad input)
+ * when the file cannot be written. */
+MtfMetrics *mtf_metrics_open(const char *path, const MtfMetricsRun *run, GError **error);
+
+/* Says something to people, a whole line or more. */
+void mtf_metrics_say(MtfMetrics *metrics, const char *text);
 
 /* Fails when the file cannot take the line. */
 bool mtf_metrics_add(MtfMetrics *metrics, const MtfStepRecord *record, GError **error);

@@ -12,10 +12,29 @@ static const char summary[] =
     "  mpirun -n 4 meshtf-run plan.json --data text.txt --steps 200\n"
     "  meshtf-run plan.json --dry-run\n\n"
     "Text models read any file as bytes; data for other models is generated. The results depend on\n"
-    "the plan, the data and the seed, not on the layout or the number of ranks, up to rounding.";
+    "the plan, the data and the seed, not on the layout or the number of ranks, up to rounding.\n\n"
+    "SIGUSR1 writes a checkpoint; SIGUSR2 (to mpirun) or SIGTERM (to the ranks) writes one and ends\n"
+    "the run with status 75; --resume goes on.";
+
+static bool check(const MtfRunOptions *options, GError **error) {
+    if (options->steps < 1)
+        return mtf_input_error(error, "--steps %" PRId64 ": at least one step is needed",
+                               options->steps);
+    if (options->checkpoint_every < 1)
+        return mtf_input_error(error, "--checkpoint-every %" PRId64 ": at least 1 is needed",
+                               options->checkpoint_every);
+    if (options->keep < 1)
+        return mtf_input_error(error, "--keep %" PRId64 ": at least one checkpoint is kept",
+                               options->keep);
+    if (options->resume && options->checkpoint == NULL)
+        return mtf_input_error(error, "--resume: say from which folder: --checkpoint DIR");
+    return true;
+}
 
 bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError **error) {
-    *options = (MtfRunOptions){ .steps = MTF_STANDARD_STEPS };
+    *options = (MtfRunOptions){ .steps = MTF_STANDARD_STEPS,
+                                .checkpoint_every = MTF_STANDARD_CHECKPOINT_EVERY,
+                                .keep = MTF_STANDARD_KEEP };
     const GOptionEntry entries[] = {
         { "data", 0, 0, G_OPTION_ARG_FILENAME, &options->data, "text to train on", "FILE" },
         { "steps", 0, 0, G_OPTION_ARG_INT64, &options->steps, "training steps (100)", "K" },
@@ -23,6 +42,15 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
           "of initial values, data order and dropout (0)", "N" },
         { "metrics", 0, 0, G_OPTION_ARG_FILENAME, &options->metrics,
           "write one JSON object a step to FILE", "FILE" },
+        { "checkpoint", 0, 0, G_OPTION_ARG_FILENAME, &options->checkpoint,
+          "write checkpoints to the folder DIR", "DIR" },
+        { "checkpoint-every", 0, 0, G_OPTION_ARG_INT64, &options->checkpoint_every,
+          "steps from one checkpoint to the next (100)", "K" },
+        { "keep", 0, 0, G_OPTION_ARG_INT64, &options->keep, "checkpoints kept (2)", "N" },
+        { "resume", 0, 0, G_OPTION_ARG_NONE, &options->resume,
+          "go on from the newest good checkpoint in DIR, under this or any other layout", NULL },
+        { "init", 0, 0, G_OPTION_ARG_FILENAME, &options->init,
+          "take the initial weights from a safetensors file", "FILE" },
         { "dry-run", 0, 0, G_OPTION_ARG_NONE, &options->dry_run,
           "check the plan, lay out memory, say what is predicted, and stop", NULL },
         { "only-mpi", 0, 0, G_OPTION_ARG_NONE, &options->only_mpi,
@@ -38,11 +66,8 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
     if (!mtf_command_line_read(&argc, &rest, entries, &usage, error))
         goto failed;
     options->plan = g_strdup(rest[1]);
-    if (options->steps < 1) {
-        mtf_input_error(error, "--steps %" PRId64 ": at least one step is needed", options->steps);
-        goto failed;
-    }
-    return true;
+    if (check(options, error))
+        return true;
 failed:
     mtf_run_options_clear(options);
     return false;
@@ -52,6 +77,8 @@ void mtf_run_options_clear(MtfRunOptions *options) {
     g_free(options->plan);
     g_free(options->data);
     g_free(options->metrics);
+    g_free(options->init);
+    g_free(options->checkpoint);
     *options = (MtfRunOptions){ 0 };
 }
 

@@ -2,7 +2,8 @@
 /* The command line of meshtf-run:
  *
  *     mpirun -n N meshtf-run PLAN [--data FILE] [--steps K] [--seed N] [--metrics FILE]
- *                            [--dry-run] [--verify] [--only-mpi] */
+ *                            [--checkpoint DIR] [--checkpoint-every K] [--keep N] [--resume]
+ *                            [--init FILE] [--dry-run] [--verify] [--only-mpi] */
 #ifndef MTF_RUN_OPTIONS_H
 #define MTF_RUN_OPTIONS_H
 
@@ -11,13 +12,20 @@
 #include <stdint.h>
 
 #define MTF_STANDARD_STEPS 100
+#define MTF_STANDARD_CHECKPOINT_EVERY 100
+#define MTF_STANDARD_KEEP 2
 
 typedef struct {
     char *plan;
     char *data;    /* NULL = none given */
     char *metrics; /* NULL = none */
+    char *init;    /* initial weights; NULL = drawn by the seed */
     int64_t steps; /* at least 1 */
     int64_t seed;
+    char *checkpoint;         /* folder; NULL = none */
+    int64_t checkpoint_every; /* steps, at least 1 */
+    int64_t keep;             /* checkpoints, at least 1 */
+    gboolean resume;
     gboolean dry_run, verify, only_mpi;
 } MtfRunOptions;
 

@@ -4,7 +4,9 @@
 #include "layouts/error.h"
 #include "runtime/agreement.h"
 #include "runtime/mpi_check.h"
+#include "runtime/session_checkpoints.h"
 #include "runtime/slice.h"
+#include "runtime/stop_signals.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -37,8 +39,8 @@ bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions
     load_plan(session, &local);
     if (!mtf_agree(control, local, error))
         return false;
-    g_autofree char *digest = mtf_program_digest(session->program);
-    if (!mtf_agree_same(control, digest, "plan", error))
+    session->program_digest = mtf_program_digest(session->program);
+    if (!mtf_agree_same(control, session->program_digest, "plan", error))
         return false;
     session->arena = mtf_arena_pack(session->program);
     return true;
@@ -71,13 +73,18 @@ static bool open_local(MtfSession *session, GError **error) {
         return false;
     session->worker = mtf_worker_new(session->program, session->arena, session->rank,
                                      (uint64_t)options->seed, error);
-    if (session->worker == NULL)
-        return false;
+    return session->worker != NULL;
+}
+
+static bool open_metrics(MtfSession *session, GError **error) {
+    GError *local = NULL;
+    MtfMetricsRun run = { .done = session->done,
+                          .steps = session->options->steps,
+                          .items = mtf_data_items(session->data),
+                          .item_name = mtf_data_item_name(session->data) };
     if (session->rank == 0)
-        session->metrics =
-            mtf_metrics_open(options->metrics, options->steps, mtf_data_items(session->data),
-                             mtf_data_item_name(session->data), error);
-    return session->rank != 0 || session->metrics != NULL;
+        session->metrics = mtf_metrics_open(session->options->metrics, &run, &local);
+    return mtf_agree(session->control, local, error);
 }
 
 /* Where time goes; beside what the plan's machine says, if the plan names one that holds the mesh.
@@ -110,8 +117,7 @@ bool mtf_session_open(MtfSession *session, GError **error) {
                                        .transport = { .communicators = session->communicators,
                                                       .window = session->window,
                                                       .max_message = MTF_MAX_MESSAGE } };
-    mtf_worker_initialise(session->worker, (uint64_t)session->options->seed);
-    return true;
+    return mtf_session_begin(session, error) && open_metrics(session, error);
 }
 
 void mtf_session_close(MtfSession *session) {
@@ -126,6 +132,7 @@ void mtf_session_close(MtfSession *session) {
     mtf_program_free(session->program);
     mtf_plan_free(session->plan);
     g_free(session->records);
+    g_free(session->program_digest);
 }
 
 /* ---- Training ------------------------------------------------------------------------------ */
@@ -157,12 +164,14 @@ static double communication_seconds(const MtfTraffic *counted) {
     return seconds;
 }
 
-static bool check_loss(const MtfStepRecord *record, GError **error) {
+/* `first` is the step before which there is no record. */
+static bool check_loss(const MtfStepRecord *record, int64_t first, GError **error) {
     if (isfinite(record->loss))
         return true;
     const char *what = isnan(record->loss) ? "not a number" : "infinite";
-    if (record->step == 1)
-        return mtf_failure(error, "the loss of the first step is %s", what);
+    if (record->step == first)
+        return mtf_failure(error, "the loss of step %" PRId64 ", the first of this run, is %s",
+                           first, what);
     return mtf_failure(error,
                        "the loss of step %" PRId64 " is %s (that of step %" PRId64
                        " was %g): a smaller learning rate may help",
@@ -171,33 +180,74 @@ static bool check_loss(const MtfStepRecord *record, GError **error) {
 
 /* One step, and the batch of the next. */
 static bool run_step(MtfSession *session, int64_t step, GError **error) {
-    MtfStepRecord *record = &session->records[step - 1];
+    MtfStepRecord *record = &session->records[step - session->done - 1];
     double before = communication_seconds(session->counted);
     mtf_executor_step(&session->executor, step);
     record->step = step;
     record->loss = mtf_session_loss(session);
     record->communication_seconds = communication_seconds(session->counted) - before;
-    return check_loss(record, error) &&
+    return check_loss(record, session->done + 1, error) &&
            (step == session->options->steps ||
             mtf_data_fill_inputs(session->data, session->worker, step + 1, error));
 }
 
+/* A step and what is said of it; `*asked` becomes what signals asked of any rank. */
+static bool train_step(MtfSession *session, int64_t step, int *asked, GError **error) {
+    MtfStepRecord *record = &session->records[step - session->done - 1];
+    double start = MPI_Wtime();
+    GError *local = NULL;
+    run_step(session, step, &local);
+    *asked = (int)mtf_stop_signals_take();
+    if (!mtf_agree_on(session->control, local, asked, error))
+        return false;
+    record->seconds = MPI_Wtime() - start;
+    session->trained++;
+    local = NULL;
+    if (session->rank == 0)
+        mtf_metrics_add(session->metrics, record, &local);
+    if (session->options->metrics != NULL)
+        return mtf_agree(session->control, local, error);
+    g_clear_error(&local);
+    return true;
+}
+
+static void say_asked(const MtfSession *session, int64_t step) {
+    const char *what = "checkpoint, as a signal asked";
+    if (session->options->checkpoint == NULL)
+        what = "a signal asked for a checkpoint, but there is no --checkpoint DIR";
+    g_autofree char *text = g_strdup_printf("  step %" PRId64 ": %s\n", step, what);
+    if (session->rank == 0)
+        mtf_metrics_say(session->metrics, text);
+}
+
+/* What is to be done after a step: a checkpoint when it is due or asked for, and stopping. */
+static bool after_step(MtfSession *session, int64_t step, MtfAsked asked, GError **error) {
+    const MtfRunOptions *options = session->options;
+    session->stopped = asked == MTF_ASKED_STOP && step < options->steps;
+    if (session->stopped && options->checkpoint == NULL)
+        return mtf_failure(error,
+                           "stopped by a signal after step %" PRId64
+                           ": without --checkpoint DIR nothing is kept",
+                           step);
+    if (asked != MTF_ASKED_NOTHING)
+        say_asked(session, step);
+    if (options->checkpoint == NULL)
+        return true;
+    bool due = step % options->checkpoint_every == 0 || step == options->steps;
+    return (!due && asked == MTF_ASKED_NOTHING) || mtf_session_save(session, step, error);
+}
+
 bool mtf_session_train(MtfSession *session, GError **error) {
     GError *local = NULL;
-    mtf_data_fill_inputs(session->data, session->worker, 1, &local);
+    int64_t steps = session->options->steps;
+    if (session->done < steps)
+        mtf_data_fill_inputs(session->data, session->worker, session->done + 1, &local);
     if (!mtf_agree(session->control, local, error))
         return false;
-    for (int64_t step = 1; step <= session->options->steps; step++) {
-        double start = MPI_Wtime();
-        local = NULL;
-        run_step(session, step, &local);
-        if (!mtf_agree(session->control, local, error))
-            return false;
-        session->records[step - 1].seconds = MPI_Wtime() - start;
-        local = NULL;
-        if (session->rank == 0)
-            mtf_metrics_add(session->metrics, &session->records[step - 1], &local);
-        if (session->options->metrics != NULL && !mtf_agree(session->control, local, error))
+    for (int64_t step = session->done + 1; step <= steps && !session->stopped; step++) {
+        int asked;
+        if (!train_step(session, step, &asked, error) ||
+            !after_step(session, step, (MtfAsked)asked, error))
             return false;
     }
     mtf_metrics_close(g_steal_pointer(&session->metrics));

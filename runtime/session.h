@@ -3,7 +3,8 @@
  * are collective over the control communicator and fail on all ranks or on none.
  *
  *     open    plan ─► program ─► agree that all ranks have the same ─► arena, worker, data
- *     train   fill inputs, step, fill the next, agree … K times
+ *     begin   variables from a checkpoint, a file of weights or the seed
+ *     train   fill inputs, step, fill the next, agree, now and then write a checkpoint … K times
  *     close */
 #ifndef MTF_SESSION_H
 #define MTF_SESSION_H
@@ -29,7 +30,14 @@ typedef struct {
     MtfData *data;
     MtfMetrics *metrics; /* of rank 0 */
     MtfExecutor executor;
-    MtfStepRecord *records; /* one a step */
+    char *program_digest;
+    int64_t done;           /* steps of the runs before, from which this one goes on */
+    int64_t trained;        /* steps of this run */
+    MtfStepRecord *records; /* one a step of this run: records[0] is step done + 1 */
+    bool stopped;           /* a signal asked to stop before the last step */
+    int saves;              /* checkpoints written */
+    int64_t saved;          /* the step of the last */
+    double save_seconds;    /* of all */
 } MtfSession;
 
 /* Loads the plan and lays out its memory on paper. Fails when the plan cannot be used, or is not
@@ -38,11 +46,13 @@ bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions
                       GError **error);
 
 /* Makes everything ready for the first step. Fails when the number of ranks is not the plan's, the
- * data is not what the graph asks for, or memory is short. */
+ * data is not what the graph asks for, memory is short, or there is no good checkpoint to go on
+ * from. */
 bool mtf_session_open(MtfSession *session, GError **error);
 
-/* Trains for options->steps steps. Fails when the loss is not finite, the data cannot be read any
- * more or the metrics cannot be written. */
+/* Trains up to step options->steps, or until a signal asks to stop (stop_signals.h). Fails when the
+ * loss is not finite, the data cannot be read any more, or metrics or a checkpoint cannot be
+ * written; and when a signal asks to stop and there is no folder for a checkpoint. */
 bool mtf_session_train(MtfSession *session, GError **error);
 
 /* Frees what load and open made, whether or not they succeeded. */

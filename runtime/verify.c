@@ -3,6 +3,7 @@
 
 #include "layouts/command_line.h"
 #include "runtime/agreement.h"
+#include "runtime/checkpoint.h"
 #include "runtime/mpi_check.h"
 #include "runtime/slice.h"
 
@@ -50,6 +51,9 @@ static bool single_run(Single *single, const MtfSession *session, GError **error
                              .transport.max_message = MTF_MAX_MESSAGE };
     const MtfOperand *loss = mtf_worker_tensor(single->worker, session->plan->graph->loss);
     mtf_worker_initialise(single->worker, seed);
+    MtfCheckpointed what = { .control = MPI_COMM_SELF, .worker = single->worker };
+    if (session->options->init != NULL && !mtf_weights_read(&what, session->options->init, error))
+        return false;
     for (int64_t step = 1; step <= session->options->steps; step++) {
         if (!mtf_data_fill_inputs(session->data, single->worker, step, error))
             return false;
@@ -120,9 +124,9 @@ static double compare_variable(const MtfSession *session, const Single *single, 
 /* The largest relative difference of a step's loss; on rank 0. */
 static double compare_losses(const MtfSession *session, const Single *single) {
     double largest = 0;
-    for (int64_t i = 0; i < session->options->steps; i++) {
+    for (int64_t i = 0; i < session->trained; i++) {
         Comparison comparison = { 0 };
-        compare(&comparison, session->records[i].loss, single->losses[i]);
+        compare(&comparison, session->records[i].loss, single->losses[session->done + i]);
         largest = fmax(largest, relative(&comparison));
     }
     return largest;

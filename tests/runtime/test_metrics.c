@@ -28,7 +28,7 @@ static void a_loss_that_is_no_number_is_null(void **state) {
 static void every_step_is_in_the_file_as_soon_as_it_is_done(void **state) {
     (void)state;
     g_autofree char *path = g_strdup_printf("%s/meshtf-metrics-%d", g_get_tmp_dir(), (int)getpid());
-    MtfMetrics *metrics = mtf_metrics_open(path, 3, 10, "tokens", NULL);
+    MtfMetrics *metrics = mtf_metrics_open(path, &(MtfMetricsRun){ 0, 3, 10, "tokens" }, NULL);
     assert_non_null(metrics);
     for (int64_t step = 1; step <= 3; step++) {
         MtfStepRecord record = { .step = step, .loss = 1, .seconds = 1 };
@@ -42,10 +42,31 @@ static void every_step_is_in_the_file_as_soon_as_it_is_done(void **state) {
     unlink(path);
 }
 
+/* A run that was killed had written steps 1 to 4 and half a line; one that goes on from step 2
+ * keeps two lines and writes the third. */
+static void a_run_that_goes_on_keeps_the_lines_before_it_as_they_were(void **state) {
+    (void)state;
+    g_autofree char *path = g_strdup_printf("%s/meshtf-metrics-%d", g_get_tmp_dir(), (int)getpid());
+    const char *before = "{\"step\":1,\"loss\":5}\n{\"step\":2,\"loss\":4.0}\n"
+                         "{\"step\":3,\"loss\":3}\n{\"step\":4,\"loss\":2}\n{\"step\":5,\"lo";
+    assert_true(g_file_set_contents(path, before, -1, NULL));
+    MtfMetrics *metrics = mtf_metrics_open(path, &(MtfMetricsRun){ 2, 6, 1, "examples" }, NULL);
+    assert_non_null(metrics);
+    MtfStepRecord record = { .step = 3, .loss = 1, .seconds = 1 };
+    assert_true(mtf_metrics_add(metrics, &record, NULL));
+    mtf_metrics_close(metrics);
+    g_autofree char *text = NULL;
+    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    assert_true(g_str_has_prefix(text, "{\"step\":1,\"loss\":5}\n{\"step\":2,\"loss\":4.0}\n"
+                                       "{\"step\":3,\"loss\":1,"));
+    unlink(path);
+}
+
 static void a_full_disk_is_a_failure(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL;
-    MtfMetrics *metrics = mtf_metrics_open("/dev/full", 1, 1, "tokens", NULL);
+    MtfMetrics *metrics =
+        mtf_metrics_open("/dev/full", &(MtfMetricsRun){ 0, 1, 1, "tokens" }, NULL);
     MtfStepRecord record = { .step = 1, .loss = 1, .seconds = 1 };
     assert_false(mtf_metrics_add(metrics, &record, &error));
     assert_int_equal(mtf_error_exit_status(error), 1);
@@ -67,6 +88,7 @@ int main(void) {
         cmocka_unit_test(a_line_holds_the_step_and_its_rates),
         cmocka_unit_test(a_loss_that_is_no_number_is_null),
         cmocka_unit_test(every_step_is_in_the_file_as_soon_as_it_is_done),
+        cmocka_unit_test(a_run_that_goes_on_keeps_the_lines_before_it_as_they_were),
         cmocka_unit_test(a_full_disk_is_a_failure),
         cmocka_unit_test(the_median_leaves_the_first_step_out),
     };
