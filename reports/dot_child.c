@@ -2,9 +2,7 @@
 #include "reports/dot_child.h"
 
 #include "layouts/error.h"
-#include "layouts/json_writer.h"
 
-#include <string.h>
 #include <sys/resource.h>
 
 /* In the child: a limit on processor time. */
@@ -13,18 +11,20 @@ static void limit_child(gpointer seconds) {
     setrlimit(RLIMIT_CPU, &(struct rlimit){ limit, limit });
 }
 
-bool mtf_dot_layout(const char *dot_path, const char *svg_path, int seconds, GError **error) {
+char *mtf_dot_layout(const char *dot_path, const char *picture, int seconds, GError **error) {
     char *arguments[] = { "dot", "-Tsvg", (char *)dot_path, NULL };
     g_autofree char *output = NULL;
     g_autofree char *messages = NULL;
     g_autoptr(GError) cause = NULL;
     int status = 0;
-    if (!g_spawn_sync(NULL, arguments, NULL, G_SPAWN_SEARCH_PATH, limit_child,
-                      GINT_TO_POINTER(seconds), &output, &messages, &status, &cause))
-        return mtf_failure(error, "%s: no drawing: dot cannot be started: %s", svg_path,
-                           cause->message);
-    if (!g_spawn_check_wait_status(status, &cause))
-        return mtf_failure(error, "%s: no drawing: dot ended early (limit %d s): %s %s", svg_path,
-                           seconds, cause->message, messages);
-    return mtf_file_write(svg_path, output, strlen(output), error);
+    bool started = g_spawn_sync(NULL, arguments, NULL, G_SPAWN_SEARCH_PATH, limit_child,
+                                GINT_TO_POINTER(seconds), &output, &messages, &status, &cause);
+    if (!started)
+        mtf_failure(error, "%s: no drawing: dot cannot be started: %s", picture, cause->message);
+    else if (!g_spawn_check_wait_status(status, &cause))
+        mtf_failure(error, "%s: no drawing: dot ended early (limit %d s): %s %s", picture, seconds,
+                    cause->message, messages);
+    else
+        return g_steal_pointer(&output);
+    return NULL;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Lays a graph out by running Graphviz's `dot` as a child with a time limit, so that a layout that
+/* Graphviz' `dot` as a child process with a limit on its processor time: a layout engine that
  * leaks, hangs or crashes costs nothing but the picture. */
 #ifndef MTF_DOT_CHILD_H
 #define MTF_DOT_CHILD_H
@@ -7,8 +7,9 @@
 #include <glib.h>
 #include <stdbool.h>
 
-/* Runs `dot -Tsvg` on the file `dot_path` and writes `svg_path`, whole or not at all. Fails when
- * dot is missing, fails, or needs more than `seconds`. */
-bool mtf_dot_layout(const char *dot_path, const char *svg_path, int seconds, GError **error);
+/* Lays out the graphs of the file `dot_path`: one SVG document each, one after another. Free with
+ * g_free. Fails when `dot` is not installed, fails, or takes more than `seconds` of processor time;
+ * the picture named `picture` is then said to be missing. */
+char *mtf_dot_layout(const char *dot_path, const char *picture, int seconds, GError **error);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "layouts/command_line.h"
 #include "reports/markup.h"
+#include "reports/palette.h"
 
 #define COLUMNS 240
 #define LEFT 84.0
@@ -10,16 +11,14 @@
 #define WIDTH 860.0
 #define HEIGHT 240.0
 
-/* The order in which kinds are stacked, what lives longest at the bottom, and their colours: the
- * palette of Okabe and Ito. */
+/* The order in which kinds are stacked, what lives longest at the bottom, and their colours. */
 static const struct {
     MtfMemoryKind kind;
-    const char *color;
+    int area; /* of the palette */
 } layers[] = {
-    { MTF_MEMORY_VARIABLE, "#0072b2" },   { MTF_MEMORY_OPTIMIZER, "#56b4e9" },
-    { MTF_MEMORY_INPUT, "#cc79a7" },      { MTF_MEMORY_GRADIENT, "#009e73" },
-    { MTF_MEMORY_ACTIVATION, "#e69f00" }, { MTF_MEMORY_COMMUNICATION, "#d55e00" },
-    { MTF_MEMORY_WORKSPACE, "#999999" },
+    { MTF_MEMORY_VARIABLE, 0 },  { MTF_MEMORY_OPTIMIZER, 4 },  { MTF_MEMORY_INPUT, 3 },
+    { MTF_MEMORY_GRADIENT, 2 },  { MTF_MEMORY_ACTIVATION, 1 }, { MTF_MEMORY_COMMUNICATION, 5 },
+    { MTF_MEMORY_WORKSPACE, 7 },
 };
 
 typedef struct {
@@ -81,7 +80,7 @@ static bool is_empty(const Chart *chart, gsize layer) {
 static void draw_layer(GString *page, const Chart *chart, gsize layer) {
     if (is_empty(chart, layer))
         return;
-    mtf_markup(page, "<path fill=\"%s\" d=\"M", layers[layer].color);
+    mtf_markup(page, "<path fill=\"%s\" d=\"M", mtf_palette_area(layers[layer].area));
     for (int c = 0; c < COLUMNS; c++) {
         double y = y_of(chart, stacked(chart, c, layer + 1));
         g_string_append_printf(page, "%.1f %.1fH%.1fL", x_of(c), y, x_of(c + 1));
@@ -177,7 +176,7 @@ static void draw_legend(GString *page, const Chart *chart) {
         mtf_markup(page,
                    "<li><span class=\"swatch\" style=\"background:%s\"></span>%s "
                    "<b>%s</b></li>",
-                   layers[l].color, mtf_memory_name(layers[l].kind), bytes);
+                   mtf_palette_area(layers[l].area), mtf_memory_name(layers[l].kind), bytes);
     }
     g_string_append(page, "<li class=\"soft\">bytes at the peak</li></ul>");
 }

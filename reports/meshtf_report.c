@@ -3,8 +3,7 @@
 #include "layouts/command_line.h"
 #include "layouts/error.h"
 #include "layouts/json_writer.h"
-#include "reports/dot_child.h"
-#include "reports/dot_graph.h"
+#include "reports/drawings.h"
 #include "reports/export.h"
 #include "reports/metrics_log.h"
 #include "reports/page.h"
@@ -13,8 +12,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-#define DOT_SECONDS 20
 
 typedef struct {
     char *output; /* a folder; of exports a file */
@@ -31,25 +28,6 @@ static bool make_folder(const char *folder, GError **error) {
 static bool write_text(const char *folder, const char *name, const char *text, GError **error) {
     g_autofree char *path = g_build_filename(folder, name, NULL);
     return mtf_file_write(path, text, strlen(text), error);
-}
-
-/* graph.dot and graph.svg; `*drawing` is the latter's text. A drawing that cannot be laid out is
- * said so and is not fatal. */
-static bool write_drawing(const char *folder, const MtfStepFacts *facts, char **drawing,
-                          GError **error) {
-    g_autoptr(MtfPartitionView) view = mtf_partition_view_new(facts->plan, facts->program);
-    g_autofree char *dot = mtf_dot_graph(facts->plan, view, error);
-    if (dot == NULL || !write_text(folder, "graph.dot", dot, error))
-        return false;
-    g_autofree char *dot_path = g_build_filename(folder, "graph.dot", NULL);
-    g_autofree char *svg_path = g_build_filename(folder, "graph.svg", NULL);
-    g_autoptr(GError) cause = NULL;
-    if (mtf_dot_layout(dot_path, svg_path, DOT_SECONDS, &cause))
-        return g_file_get_contents(svg_path, drawing, NULL, NULL) ||
-               mtf_failure(error, "%s: cannot be read back", svg_path);
-    fprintf(stderr, "meshtf-report: %s\n", cause->message);
-    remove(svg_path);
-    return true;
 }
 
 static bool write_texts(const char *folder, const MtfStepFacts *facts, const MtfPageParts *parts,
@@ -70,15 +48,16 @@ static bool write_report(const char *plan_path, const Options *options, GError *
     g_autoptr(MtfPlan) plan = mtf_plan_load(plan_path, error);
     g_autoptr(MtfStepFacts) facts = plan != NULL ? mtf_step_facts_new(plan, error) : NULL;
     g_autoptr(GArray) run = NULL;
-    g_autofree char *drawing = NULL;
     if (facts == NULL)
         return false;
     if (options->metrics != NULL && (run = mtf_metrics_log_load(options->metrics, error)) == NULL)
         return false;
-    if (!make_folder(options->output, error) ||
-        !write_drawing(options->output, facts, &drawing, error))
-        return false;
-    return write_texts(options->output, facts, &(MtfPageParts){ drawing, run }, error);
+    g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
+    g_autoptr(MtfDrawings) drawings = make_folder(options->output, error)
+                                          ? mtf_drawings_write(options->output, parts, error)
+                                          : NULL;
+    return drawings != NULL &&
+           write_texts(options->output, facts, &(MtfPageParts){ parts, drawings, run }, error);
 }
 
 static bool write_export(const char *plan_path, const Options *options, GError **error) {

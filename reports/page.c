@@ -15,24 +15,6 @@
 #define PEAK_ROWS 12
 #define SUMMARY_PEAK_ROWS 5
 
-/* ---- Partition ----------------------------------------------------------------------------- */
-
-/* Graphviz' document without what precedes its root, which a page may not hold. */
-static void add_drawing(GString *page, const char *drawing) {
-    const char *root = drawing != NULL ? strstr(drawing, "<svg") : NULL;
-    g_string_append(page, "<p>Boxes are operations, variables and inputs of the forward pass; each "
-                          "dimension is tinted by the mesh axis that splits it. Layers laid out "
-                          "alike are drawn once.</p>");
-    if (root == NULL) {
-        g_string_append(page, "<p>There is no drawing: Graphviz' dot did not make one.</p>");
-        return;
-    }
-    g_string_append(page, "<div class=\"drawing\">");
-    g_string_append(page, root);
-    g_string_append(page, "</div><p class=\"soft\">Also as <a href=\"graph.svg\">graph.svg</a> and "
-                          "<a href=\"graph.dot\">graph.dot</a>.</p>");
-}
-
 /* ---- Memory -------------------------------------------------------------------------------- */
 
 static void add_peak_row(GString *page, const MtfStepFacts *facts, const MtfPeakRow *row) {
@@ -154,7 +136,7 @@ char *mtf_page_print(const MtfStepFacts *facts, const MtfPageParts *parts) {
     add_top(page, facts, parts);
     mtf_page_answer(page, facts);
     open_section(page, "partition", "The partition");
-    add_drawing(page, parts->drawing);
+    mtf_page_partition(page, parts->parts, parts->drawings);
     const cJSON *why = cJSON_GetObjectItemCaseSensitive(facts->plan->search, "why");
     if (cJSON_GetArraySize(why) > 0) {
         open_section(page, "why", "Why this layout");

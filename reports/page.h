@@ -9,12 +9,14 @@
 #ifndef MTF_PAGE_H
 #define MTF_PAGE_H
 
+#include "reports/drawings.h"
 #include "reports/step_facts.h"
 
 /* What the page is made of besides the facts. */
 typedef struct {
-    const char *drawing; /* an SVG document of Graphviz, or NULL */
-    const GArray *run;   /* MtfMetricsRecord, or NULL */
+    const MtfStepParts *parts;
+    const MtfDrawings *drawings; /* or NULL */
+    const GArray *run;           /* MtfMetricsRecord, or NULL */
 } MtfPageParts;
 
 /* The document; free with g_free. */

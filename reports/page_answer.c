@@ -4,6 +4,7 @@
 #include "layouts/command_line.h"
 #include "reports/answer.h"
 #include "reports/markup.h"
+#include "reports/palette.h"
 
 #include <math.h>
 
@@ -38,20 +39,19 @@ static void add_numbers(GString *page, const MtfStepFacts *facts) {
 /* One bar, its parts as long as their shares; the words stand below, so colour carries nothing
  * alone. */
 static void add_shares(GString *page, const MtfStepFacts *facts) {
-    static const char *const colors[] = { "#0072b2", "#e69f00", "#009e73", "#cc79a7",
-                                          "#56b4e9", "#d55e00", "#f0e442", "#999999" };
     g_autoptr(GPtrArray) shares = mtf_step_shares(facts);
     double x = 0, scale = 960 / (double)MAX(facts->schedule->nanoseconds, 1);
-    g_string_append(page, "<h3>What the step's time goes to</h3><svg class=\"shares\" "
-                          "width=\"100%\" height=\"26\" viewBox=\"0 0 960 26\" "
-                          "preserveAspectRatio=\"none\" role=\"img\" aria-label=\"shares\">");
+    g_string_append(page,
+                    "<h2 class=\"first\">What the step's time goes to</h2><svg class=\"shares\" "
+                    "width=\"100%\" height=\"26\" viewBox=\"0 0 960 26\" "
+                    "preserveAspectRatio=\"none\" role=\"img\" aria-label=\"shares\">");
     for (guint i = 0; i < shares->len; i++) {
         const MtfStepShare *share = g_ptr_array_index(shares, i);
         double width = (double)share->nanoseconds * scale;
         mtf_markup(page,
                    "<rect x=\"%.2f\" y=\"0\" width=\"%.2f\" height=\"26\" fill=\"%s\">"
                    "<title>%s</title></rect>",
-                   x, width, colors[i % G_N_ELEMENTS(colors)], share->name);
+                   x, width, mtf_palette_area((int)i), share->name);
         x += width;
     }
     g_string_append(page, "</svg><ul class=\"legend\">");
@@ -61,7 +61,7 @@ static void add_shares(GString *page, const MtfStepFacts *facts) {
         mtf_markup(page,
                    "<li><span class=\"swatch\" style=\"background:%s\"></span>%s <b>%.1f "
                    "%%</b> %s</li>",
-                   colors[i % G_N_ELEMENTS(colors)], share->name,
+                   mtf_palette_area((int)i), share->name,
                    100 * (double)share->nanoseconds / (double)facts->schedule->nanoseconds, time);
     }
     g_string_append(page, "</ul>");

@@ -5,14 +5,12 @@
  * formed as XML. */
 #include "reports/page_sections.h"
 
-static const char style[] =
-    ":root{color-scheme:light dark;--bg:#ffffff;--fg:#1c2126;--soft:#56606b;--line:#d0d7de;"
-    "--card:#f5f7f9;--accent:#0b5cad;--warn:#9a3412;--bar:#0072b2}\n"
-    "@media (prefers-color-scheme:dark){:root{--bg:#14181c;--fg:#e6e9ec;--soft:#a6b0ba;"
-    "--line:#3a424b;--card:#1d2329;--accent:#7ab8ff;--warn:#ffb380;--bar:#56b4e9}}\n"
+#include "reports/palette.h"
+
+static const char text_style[] =
     "*{box-sizing:border-box}\n"
-    "body{margin:0 auto;padding:0 20px 60px;max-width:1180px;overflow-wrap:anywhere;background:var(--bg);"
-    "color:var(--fg);font:15px/1.5 system-ui,-apple-system,\"Segoe UI\",Helvetica,Arial,"
+    "body{margin:0 auto;padding:0 20px 60px;max-width:1180px;overflow-wrap:anywhere;"
+    "background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,-apple-system,\"Segoe UI\",Helvetica,Arial,"
     "sans-serif}\n"
     "h1{font-size:26px;line-height:1.25;margin:28px 0 2px;overflow-wrap:anywhere}\n"
     "h2{font-size:19px;margin:40px 0 10px;padding-top:12px;border-top:1px solid var(--line)}\n"
@@ -43,7 +41,9 @@ static const char style[] =
     "td.mono{overflow-wrap:anywhere;min-width:130px}\n"
     "tr:target{outline:2px solid var(--accent)}\n"
     "input[type=search]{font:inherit;color:inherit;background:var(--bg);width:min(100%,340px);"
-    "border:1px solid var(--soft);border-radius:6px;padding:5px 10px}\n"
+    "border:1px solid var(--soft);border-radius:6px;padding:5px 10px}\n";
+
+static const char picture_style[] =
     ".chart text,.slices text{font-size:12px;fill:currentColor}\n"
     ".chart text.soft{fill:var(--soft)}.chart text.small{font-size:11px}\n"
     ".chart{display:block;width:100%;min-width:620px;height:auto}\n"
@@ -58,11 +58,22 @@ static const char style[] =
     ".legend{list-style:none;display:flex;flex-wrap:wrap;gap:4px 18px;padding:0;margin:8px 0}\n"
     ".swatch{display:inline-block;width:12px;height:12px;border-radius:3px;margin-right:6px}\n"
     ".drawing{background:#ffffff;color:#16191d;border:1px solid var(--line);border-radius:8px;"
-    "padding:8px;overflow:auto;max-height:90vh}\n"
-    ".drawing svg{display:block;margin:0 auto;height:auto;min-width:680px;max-width:100%}\n"
-    ".drawing .dim{opacity:.15}.drawing g.node{cursor:pointer}\n"
+    "padding:8px;overflow:auto;margin:8px 0}\n"
+    ".picture{display:block;margin:0 auto;height:auto;max-width:100%;min-width:min(640px,170%)}\n"
+    ".picture text{font-family:\"DejaVu Sans\",Verdana,Helvetica,Arial,sans-serif}\n"
+    ".picture .edge{transition:opacity .12s}.picture .dim{opacity:.12}\n"
+    ".step td{padding:7px 18px 7px 0}.step b{font-size:15px;font-variant-numeric:tabular-nums}\n"
+    ".step td .soft{font-size:13px}.times{color:var(--soft);font-weight:600}\n"
+    ".bar2{display:block;margin:3px 0 2px;max-width:100%}\n"
+    ".compute{fill:var(--bar);background:var(--bar)}"
+    ".network{fill:var(--net);background:var(--net)}.traffic{color:var(--warn)}\n"
+    "details.part{border:1px solid var(--line);border-radius:8px;padding:10px 14px}\n"
+    "details.part>summary{font-size:16px}\n"
     "details{margin:10px 0}summary{cursor:pointer;color:var(--accent)}\n"
-    "@media print{.drawing,.wide{overflow:visible;max-height:none}input,nav{display:none}}\n"
+    "@media print{body{max-width:none;font-size:13px}.drawing,.wide{overflow:visible}"
+    ".chart{min-width:0}.picture{min-width:0}input,nav{display:none}"
+    "table{min-width:0;font-size:11px;overflow-wrap:anywhere}th,.n{white-space:normal}"
+    "th,td{padding-right:8px}h2,h3{break-after:avoid}svg,tr{break-inside:avoid}}\n"
     "@media (max-width:520px){body{padding:0 12px 40px}dl{grid-template-columns:1fr;gap:0}"
     "dd{margin-bottom:8px}}\n";
 
@@ -79,25 +90,41 @@ static const char script[] =
     "    });\n"
     "  });\n"
     "});\n"
-    "document.querySelectorAll('.drawing').forEach(function(drawing){\n"
-    "  var edges=Array.from(drawing.querySelectorAll('g.edge'));\n"
-    "  function ends(edge){return edge.querySelector('title').textContent.split('->');}\n"
-    "  drawing.querySelectorAll('g.node').forEach(function(node){\n"
-    "    var name=node.querySelector('title').textContent;\n"
-    "    node.addEventListener('mouseenter',function(){\n"
-    "      edges.forEach(function(edge){\n"
-    "        edge.classList.toggle('dim',!ends(edge).includes(name));\n"
-    "      });\n"
+    "document.querySelectorAll('.picture').forEach(function(picture){\n"
+    "  var edges=picture.querySelectorAll('.edge');\n"
+    "  function show(name){\n"
+    "    edges.forEach(function(edge){\n"
+    "      edge.classList.toggle('dim',name!==null?!edge.classList.contains(name):false);\n"
     "    });\n"
-    "    node.addEventListener('mouseleave',function(){\n"
-    "      edges.forEach(function(edge){edge.classList.remove('dim');});\n"
-    "    });\n"
+    "  }\n"
+    "  picture.querySelectorAll('.node').forEach(function(node){\n"
+    "    var name='at-'+node.id.split('-').pop();\n"
+    "    node.addEventListener('mouseenter',function(){show(name);});\n"
+    "    node.addEventListener('mouseleave',function(){show(null);});\n"
     "  });\n"
-    "});\n";
+    "});\n"
+    "function follow(){\n"
+    "  var wanted=document.getElementById(location.hash.slice(1));\n"
+    "  for(var e=wanted;e!==null;e=e.parentElement){if(e.tagName==='DETAILS'){e.open=true;}}\n"
+    "  if(wanted!==null){wanted.scrollIntoView();}\n"
+    "}\n"
+    "window.addEventListener('hashchange',follow);\n"
+    "if(location.hash.length>1){follow();}\n";
+
+static void add_theme(GString *page, bool dark) {
+    for (const MtfThemeColor *color = mtf_palette_theme(); color->name != NULL; color++)
+        g_string_append_printf(page, ";--%s:%s", color->name, dark ? color->dark : color->light);
+}
 
 void mtf_page_head(GString *page) {
-    g_string_append(page, "<style>\n");
-    g_string_append(page, style);
+    g_string_append(page, "<style>\n:root{color-scheme:light dark");
+    add_theme(page, false);
+    g_string_append(page,
+                    "}\n@media screen and (prefers-color-scheme:dark){:root{color-scheme:dark");
+    add_theme(page, true);
+    g_string_append(page, "}}\n");
+    g_string_append(page, text_style);
+    g_string_append(page, picture_style);
     g_string_append(page, "</style>\n");
 }
 

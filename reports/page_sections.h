@@ -3,6 +3,7 @@
 #ifndef MTF_PAGE_SECTIONS_H
 #define MTF_PAGE_SECTIONS_H
 
+#include "reports/drawings.h"
 #include "reports/step_facts.h"
 
 /* <style> and <script> with their contents. */
@@ -11,6 +12,9 @@ void mtf_page_script(GString *page);
 
 /* Mesh, layout, step time, memory, bytes, proof, and what limits the step. */
 void mtf_page_answer(GString *page, const MtfStepFacts *facts);
+
+/* The parts of the step with their phases, and a picture of each; `drawings` may be NULL. */
+void mtf_page_partition(GString *page, const MtfStepParts *parts, const MtfDrawings *drawings);
 
 /* The decisions of the search whose next best choice costs most, as the plan has them; `why` is the
  * plan's list. */

@@ -53,11 +53,11 @@ static void add_row(GString *page, const MtfStepFacts *facts, const MtfTensorRow
     g_autofree char *bytes = mtf_bytes_format((double)row->bytes);
     g_autofree char *count = row->count > 1 ? g_strdup_printf(" × %d", row->count) : g_strdup("");
     mtf_markup(page,
-               "<tr><td class=\"mono\">%s%s</td><td class=\"mono\">%s</td>"
+               "<tr id=\"t%d\"><td class=\"mono\">%s%s</td><td class=\"mono\">%s</td>"
                "<td class=\"mono\">%s</td><td class=\"n\">%s</td><td>%s</td>"
                "<td><a href=\"#where-%u-%u\" aria-label=\"slices\"><svg class=\"thumb\">"
                "<use href=\"#slices-%u-%u\"/></svg></a></td></tr>\n",
-               row->name, count, row->notation, row->local, bytes,
+               row->tensor, row->name, count, row->notation, row->local, bytes,
                mtf_memory_name(mtf_graph_tensor(facts->plan->graph, row->tensor)->memory),
                pattern.split, pattern.partial, pattern.split, pattern.partial);
 }

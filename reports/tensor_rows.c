@@ -90,12 +90,17 @@ static int compare_rows(const void *left, const void *right) {
     return x != y ? (x < y) - (x > y) : a->tensor - b->tensor;
 }
 
+/* Names hold no line ends, so the key has one reading. */
+static char *row_key(const MtfTensorRow *row) {
+    return g_strjoin("\n", row->name, row->notation, NULL);
+}
+
 GPtrArray *mtf_tensor_rows_new(const MtfGraph *graph, const MtfLayout *layout) {
     GPtrArray *rows = g_ptr_array_new_with_free_func(free_row);
     g_autoptr(GHashTable) by_key = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     for (int t = 0; t < layout->n_tensors; t++) {
         MtfTensorRow *row = new_row(graph, layout, t);
-        char *key = g_strjoin("\n", row->name, row->notation, NULL);
+        char *key = row_key(row);
         MtfTensorRow *known = g_hash_table_lookup(by_key, key);
         if (known == NULL) {
             g_ptr_array_add(rows, row);
@@ -109,4 +114,20 @@ GPtrArray *mtf_tensor_rows_new(const MtfGraph *graph, const MtfLayout *layout) {
     }
     g_ptr_array_sort(rows, compare_rows);
     return rows;
+}
+
+int *mtf_tensor_anchors(const MtfGraph *graph, const MtfLayout *layout) {
+    int *anchors = g_new0(int, layout->n_tensors + 1);
+    g_autoptr(GHashTable) first = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (int t = 0; t < layout->n_tensors; t++) {
+        MtfTensorRow *row = new_row(graph, layout, t);
+        char *key = row_key(row);
+        int known = GPOINTER_TO_INT(g_hash_table_lookup(first, key)) - 1;
+        anchors[t] = known >= 0 ? known : t;
+        if (known < 0)
+            g_hash_table_insert(first, g_steal_pointer(&key), GINT_TO_POINTER(t + 1));
+        g_free(key);
+        free_row(row);
+    }
+    return anchors;
 }

@@ -26,4 +26,8 @@ char *mtf_tensor_notation(const MtfGraph *graph, const MtfMesh *mesh, int tensor
  * g_ptr_array_unref. */
 GPtrArray *mtf_tensor_rows_new(const MtfGraph *graph, const MtfLayout *layout);
 
+/* For each tensor the first one of its row, which names the row on the page ("t12"). Free with
+ * g_free. */
+int *mtf_tensor_anchors(const MtfGraph *graph, const MtfLayout *layout);
+
 #endif

@@ -68,7 +68,8 @@ static void clear_found(Found *found) {
 static char *page_of(const MtfPlan *plan, const GArray *run) {
     g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
     assert_non_null(facts);
-    return mtf_page_print(facts, &(MtfPageParts){ NULL, run });
+    g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
+    return mtf_page_print(facts, &(MtfPageParts){ parts, NULL, run });
 }
 
 static void hostile_names_are_text_and_nothing_else(void **state) {
@@ -146,9 +147,10 @@ static void a_run_stands_beside_its_prediction(void **state) {
 }
 
 static char *dot_of(const MtfPlan *plan) {
-    g_autoptr(MtfProgram) program = mtf_plan_lower(plan, NULL);
-    g_autoptr(MtfPartitionView) view = mtf_partition_view_new(plan, program);
-    return mtf_dot_graph(plan, view, NULL);
+    g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
+    g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
+    g_autoptr(MtfPartitionView) view = mtf_partition_view_new(parts, MTF_VIEW_STEP);
+    return mtf_dot_graph(view, &(MtfDotStyle){ "g", NULL, "", true }, NULL);
 }
 
 static void the_drawing_is_the_same_bytes_each_time(void **state) {

@@ -79,3 +79,20 @@ MtfPlan *mtf_test_small_plan(const char *mesh, const char *rules) {
         "[]}], 'loss': 'l', 'optimizer': {'kind': 'sgd', 'rate': 0.1}}";
     return plan_of(mtf_test_graph(text), mesh, rules);
 }
+
+MtfPlan *mtf_test_layered_plan(void) {
+    static const char text[] =
+        "{'meshtf_graph': 1, 'name': 'layered', 'dimensions': {'batch': 8, 'hidden': 4, 'inner': "
+        "12, 'io': 4}, 'inputs': [{'name': 'x', 'dims': ['batch', 'io'], 'feed': 'features'}], "
+        "'variables': [{'name': 'u', 'dims': ['io', 'hidden'], 'init': 'ones'}], 'operations': "
+        "[{'name': 'start', 'op': 'einsum', 'inputs': ['x', 'u'], 'dims': ['batch', 'hidden']}, "
+        "{'repeat': {'name': "
+        "'layer', 'count': 4, 'carry': [{'name': 'c', 'init': 'start', 'next': 'z'}], "
+        "'variables': [{'name': 'w', 'dims': ['hidden', 'inner'], 'init': 'ones'}, {'name': 'v', "
+        "'dims': ['inner', 'hidden'], 'init': 'ones'}], 'operations': [{'name': 'h', 'op': "
+        "'einsum', 'inputs': ['c', 'w'], 'dims': ['batch', 'inner']}, {'name': 'y', 'op': "
+        "'einsum', 'inputs': ['h', 'v'], 'dims': ['batch', 'hidden']}, {'name': 'z', 'op': 'add', "
+        "'inputs': ['c', 'y']}]}}, {'name': 'l', 'op': 'reduce_sum', 'inputs': ['layer/c'], "
+        "'dims': []}], 'loss': 'l', 'optimizer': {'kind': 'sgd', 'rate': 0.1}}";
+    return plan_of(mtf_test_graph(text), "rows:2;cols:2", "batch:rows;inner:cols");
+}

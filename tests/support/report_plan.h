@@ -18,4 +18,8 @@ MtfPlan *mtf_test_hostile_plan(void);
  * rules, without a machine. Sizes: batch 8, io 4, hidden 12. */
 MtfPlan *mtf_test_small_plan(const char *mesh, const char *rules);
 
+/* c -> h = c w, y = h v, z = c + y four times over as "layer", between "start" and the loss "l", on
+ * rows:2;cols:2 under batch:rows;inner:cols. Sizes: batch 8, hidden 4, inner 12. */
+MtfPlan *mtf_test_layered_plan(void);
+
 #endif

@@ -1,0 +1,28 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# make_pages.sh FOLDER: the reports that pages are judged by, each in a folder of its own: a
+# perceptron, the Transformer of the demo, the paper's size 5 on 512 cores, and a decoder like GPT-3.
+set -eu
+out=$1
+mkdir -p "$out"
+
+# page NAME MODEL... -- SEARCH...: writes the graph, searches its layout and reports it.
+page() {
+    name=$1
+    shift
+    model=
+    while [ "$1" != -- ]; do
+        model="$model $1"
+        shift
+    done
+    shift
+    # The model's words hold no spaces.
+    # shellcheck disable=SC2086
+    meshtf-plan model $model -o "$out/$name.graph" >/dev/null 2>&1
+    meshtf-plan search "$out/$name.graph" "$@" -o "$out/$name.plan" --report "$out/$name" >/dev/null
+}
+
+page mlp mlp -- --mesh 'rows:2;cols:2' --machine cpu-host
+page demo transformer-lm --preset demo -- --mesh 'rows:2;cols:2' --machine cpu-host
+page size5 transformer-lm --preset size5 -- --mesh 'rows:16;cols:32' --machine tpu-v2
+page gpt gpt --preset gpt3-175b --batch 64 -- --layouts rule --mesh 'rows:64;cols:16' --machine gb200
