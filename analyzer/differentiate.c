@@ -69,7 +69,9 @@ static int sum_of_shares(Differentiation *d, int tensor, const char *name) {
         MtfShape shape = mtf_graph_tensor(d->b.graph, tensor)->shape;
         return mtf_build(&d->b, MTF_OP_ADD, name, &shape, (int)shares->len, (int *)shares->data);
     }
-    if (g_str_has_prefix(mtf_graph_tensor(d->b.graph, first)->name, "back/")) {
+    const MtfTensor *share = mtf_graph_tensor(d->b.graph, first);
+    bool leads = mtf_graph_operation(d->b.graph, share->producer)->outputs[0] == first;
+    if (g_str_has_prefix(share->name, "back/") && leads) {
         mtf_build_rename(&d->b, first, name);
         return first;
     }

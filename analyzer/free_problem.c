@@ -191,7 +191,9 @@ static Profile *profile_new(MtfFreeProblem *problem, int operation) {
 static char *signature(const MtfFreeProblem *problem, int operation) {
     const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
     GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "%d %d %d", op->kind, op->attributes.from, op->attributes.to);
+    const MtfAttributes *a = &op->attributes;
+    g_string_append_printf(text, "%d %d %d %d %d %d %g", op->kind, a->dimension, a->from, a->to,
+                           a->query, a->memory, a->causal);
     for (int k = 0; k < op->n_inputs + op->n_outputs; k++) {
         int tensor = k < op->n_inputs ? op->inputs[k] : op->outputs[k - op->n_inputs];
         const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);

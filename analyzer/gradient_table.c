@@ -244,6 +244,17 @@ static void causal(MtfGradient *g) {
     GIVE(g, 0, MTF_OP_CAUSAL_ZERO, g->dy);
 }
 
+/* One operation makes the shares of q, k and v, of which q's has the operation's name. */
+static void attention(MtfGradient *g) {
+    const int *in = g->op.inputs, *out = g->op.outputs;
+    int inputs[6] = { in[0], in[1], in[2], out[0], out[1], g->dy };
+    g_autofree char *name = share_name(g, 0);
+    g->b->attributes = g->op.attributes;
+    int dq = mtf_build(g->b, MTF_OP_ATTENTION_GRAD, name, NULL, 6, inputs);
+    for (int k = 0; k < 3 && dq >= 0; k++)
+        mtf_gradient_give(g, g->op.inputs[k], dq + k);
+}
+
 static void embedding(MtfGradient *g) {
     GIVE(g, 0, MTF_OP_EMBEDDING_GRAD, g->op.inputs[1], g->dy);
 }
@@ -400,6 +411,7 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_RANGE] = ZERO,
     [MTF_OP_DROPOUT] = RULE(dropout),
     [MTF_OP_CAUSAL_MASK] = RULE(causal),
+    [MTF_OP_ATTENTION] = RULE(attention),
     [MTF_OP_EMBEDDING] = RULE(embedding),
     [MTF_OP_SOFTMAX] = NONE,
     [MTF_OP_LAYER_NORM] = NONE,
@@ -416,6 +428,7 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_TANH_GRAD] = NONE,
     [MTF_OP_SIGMOID_GRAD] = NONE,
     [MTF_OP_CAUSAL_ZERO] = RULE(causal),
+    [MTF_OP_ATTENTION_GRAD] = NONE,
     [MTF_OP_EMBEDDING_GRAD] = NONE,
     [MTF_OP_SOFTMAX_GRAD] = NONE,
     [MTF_OP_NORMALIZE_DOT] = NONE,

@@ -72,8 +72,8 @@ static void append_tensor(const Build *build, GString *text, GArray *seen, int t
 static void append_operation(const Build *build, GString *text, GArray *seen, int operation) {
     const MtfOperation *op = mtf_graph_operation(build->graph, operation);
     const MtfAttributes *a = &op->attributes;
-    g_string_append_printf(text, "%d %d %d %d %d %d", op->kind, a->dimension, a->from, a->to,
-                           a->query, a->memory);
+    g_string_append_printf(text, "%d %d %d %d %d %d %g", op->kind, a->dimension, a->from, a->to,
+                           a->query, a->memory, a->causal);
     for (int k = 0; k < op->n_inputs; k++)
         append_tensor(build, text, seen, op->inputs[k]);
     g_string_append(text, " ->");

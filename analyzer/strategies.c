@@ -48,13 +48,10 @@ static bool obeys(const Enumeration *e, int axis, int choice) {
 }
 
 static int axis_choices(const Enumeration *e, int axis, int8_t *choices) {
-    const MtfOperation *op = mtf_graph_operation(e->graph, e->operation);
-    bool reduces = mtf_operation_row(op->kind)->reduction != MTF_REDUCE_NONE;
     int8_t all[MAX_AXIS_CHOICES];
     int n = 0, kept = 0;
     for (int i = 0; i < e->iteration.n; i++)
-        if (e->iteration.index[i].size >= e->mesh->axes[axis].size &&
-            (reduces || !e->iteration.index[i].reduced))
+        if (e->iteration.index[i].size >= e->mesh->axes[axis].size && !e->iteration.index[i].whole)
             all[n++] = (int8_t)i;
     all[n++] = MTF_COPIES;
     n = add_throughs(e, all, n);

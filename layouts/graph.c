@@ -226,6 +226,10 @@ static bool append_outputs(MtfGraph *graph, MtfOperation *operation, const MtfSh
                 mtf_graph_tensor(graph, operation->inputs[row->outputs_like[k]]);
             tensor.shape = like->shape;
             tensor.dtype = like->dtype;
+            if (row->statistics >> k & 1) {
+                mtf_shape_remove(&tensor.shape, operation->attributes.dimension);
+                tensor.dtype = mtf_dtype_wide(like->dtype);
+            }
         }
         tensor.name = name;
         if (!check_tensor(graph, name, &tensor.shape, error))

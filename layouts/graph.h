@@ -88,12 +88,13 @@ typedef enum {
 /* Attributes of operations; each row of the operation table names the ones it has. Dimensions are
  * ids (-1 = absent), strings are owned by the graph. */
 typedef struct {
-    int dimension;  /* softmax, layer_norm: the dimension they run along */
+    int dimension;  /* softmax, layer_norm: the dimension they run along; attention: features */
     int from, to;   /* rename */
-    int query;      /* causal_mask: positions that look */
-    int memory;     /* causal_mask: positions that are looked at */
+    int query;      /* causal_mask, attention: positions that look */
+    int memory;     /* causal_mask, attention: positions that are looked at */
     double value;   /* constant */
-    double factor;  /* scale */
+    double factor;  /* scale, attention */
+    double causal;  /* attention: 1 where queries look at memory up to their own position */
     double epsilon; /* layer_norm, adam, adafactor */
     double rate;    /* dropout: share dropped; learning_rate: peak rate */
     double limit;   /* clip_factor */

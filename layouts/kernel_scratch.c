@@ -16,6 +16,21 @@ static MtfTerm local_term(const MtfGraph *graph, int tensor, const MtfIteration 
     return term;
 }
 
+/* One block of scores; going backward, another of their gradients. */
+static int64_t attention_scratch(const MtfGraph *graph, const MtfOperation *op,
+                                 const MtfIteration *iteration, const int64_t *sizes) {
+    int64_t elements = op->kind == MTF_OP_ATTENTION ? 1 : 2;
+    for (int i = 0; i < iteration->n; i++) {
+        if (iteration->index[i].dim == op->attributes.query)
+            elements *= MIN(sizes[i], MTF_ATTENTION_QUERIES);
+        if (iteration->index[i].dim == op->attributes.memory)
+            elements *= (MIN(sizes[i], MTF_ATTENTION_KEYS) + MTF_ATTENTION_LANES - 1) /
+                        MTF_ATTENTION_LANES * MTF_ATTENTION_LANES;
+    }
+    return elements *
+           mtf_dtype_bytes(mtf_dtype_wide(mtf_graph_tensor(graph, op->outputs[0])->dtype));
+}
+
 static int64_t einsum_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
                                     const MtfIteration *iteration, const int64_t *sizes) {
     MtfDtype storage = mtf_operation_storage_dtype(graph, op);
@@ -34,7 +49,8 @@ static int64_t einsum_scratch_bytes(const MtfGraph *graph, const MtfOperation *o
 bool mtf_operation_sums_in_scratch(const MtfGraph *graph, const MtfOperation *op) {
     const MtfOperationRow *row = mtf_operation_row(op->kind);
     MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
-    return row->reduction == MTF_REDUCE_SUM && !row->gathers && dtype != mtf_dtype_wide(dtype);
+    return row->reduction == MTF_REDUCE_SUM && !row->gathers && !row->separate &&
+           dtype != mtf_dtype_wide(dtype);
 }
 
 int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,
@@ -42,6 +58,8 @@ int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     if (op->kind == MTF_OP_EINSUM)
         return einsum_scratch_bytes(graph, op, iteration, sizes);
+    if (op->kind == MTF_OP_ATTENTION || op->kind == MTF_OP_ATTENTION_GRAD)
+        return attention_scratch(graph, op, iteration, sizes);
     if (!mtf_operation_sums_in_scratch(graph, op))
         return 0;
     MtfTerm result = local_term(graph, op->outputs[0], iteration, sizes);

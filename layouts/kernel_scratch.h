@@ -2,12 +2,19 @@
 /* How much memory a kernel wants beside its operands. It stands here and not beside the kernels
  * because the arena is laid out, priced and checked against the limit long before any kernel runs.
  * Einsum wants some for operands whose storage order no product routine accepts, for indexes that
- * are summed in one operand alone, and for what lies between the products of three or more; and
- * whatever adds up a bfloat16 result does so in float32. */
+ * are summed in one operand alone, and for what lies between the products of three or more;
+ * attention for one block of scores, and of their gradients; and whatever adds up a bfloat16 result
+ * does so in float32. */
 #ifndef MTF_KERNEL_SCRATCH_H
 #define MTF_KERNEL_SCRATCH_H
 
 #include "layouts/operation_table.h"
+
+/* The block of scores that attention works on: so many queries against so many positions of memory.
+ * In float32 it takes 128 KiB, which stays in a second-level cache beside its operands. */
+#define MTF_ATTENTION_QUERIES 64
+#define MTF_ATTENTION_KEYS 512
+#define MTF_ATTENTION_LANES 32 /* a row of the block is a multiple of this long */
 
 /* Bytes of scratch the kernel of `operation` needs on a processor that holds sizes[i] points of
  * index i of its iteration space (mtf_operation_iteration). Given the largest sizes over all
@@ -15,8 +22,8 @@
 int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,
                                     const MtfIteration *iteration, const int64_t *sizes);
 
-/* Whether the kernel of an operation (not einsum) adds up its first output in scratch, in the type
- * of its sums, and rounds it at the end. */
+/* Whether the kernel of an operation (not einsum or attention) adds up its first output in scratch,
+ * in the type of its sums, and rounds it at the end. */
 bool mtf_operation_sums_in_scratch(const MtfGraph *graph, const MtfOperation *operation);
 
 #endif

@@ -171,10 +171,11 @@ static void measure_kernel(Lowering *lowering, const MtfIteration *iteration,
     int64_t sizes[MTF_MAX_INDEXES];
     double points = local_points(
         lowering, iteration, &lowering->program->layout->operations[instruction->operation], sizes);
-    int products = MAX(1, op->n_inputs - 1);
+    points *= mtf_operation_share(lowering->graph, instruction->operation, iteration, sizes);
+    int products = op->kind == MTF_OP_EINSUM ? MAX(1, op->n_inputs - 1) : 1;
     instruction->kernel_class = row->kernel_class;
-    instruction->multiply_adds = op->kind == MTF_OP_EINSUM ? points * products : 0;
-    instruction->flops = op->kind == MTF_OP_EINSUM ? 2 * points * products : row->flops * points;
+    instruction->flops = row->flops * points * products;
+    instruction->multiply_adds = row->kernel_class == MTF_CLASS_MATMUL ? instruction->flops / 2 : 0;
     instruction->traffic_bytes = kernel_traffic(lowering, instruction, row->gathers);
     int64_t scratch_bytes =
         mtf_operation_scratch_bytes(lowering->graph, instruction->operation, iteration, sizes);
@@ -227,8 +228,9 @@ static bool may_overwrite(const Lowering *lowering, const MtfInstruction *kernel
     while (kernel->outputs[output] != value)
         output++;
     for (int k = 0; k < kernel->n_inputs; k++) {
-        bool allowed =
-            output == 0 ? k < 32 && (row->in_place >> k & 1) : row->outputs_like[output] == k;
+        bool allowed = row->separate ? false
+                       : output == 0 ? k < 32 && (row->in_place >> k & 1)
+                                     : row->outputs_like[output] == k;
         if (kernel->inputs[k] == variable && !allowed)
             return false;
     }

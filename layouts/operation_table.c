@@ -21,6 +21,10 @@
 /* Input k is of the type of sums. */
 #define WIDE(k) (1U << (k))
 
+#define ATTENTION                                                                         \
+    REQUIRED_DIMENSION(query), REQUIRED_DIMENSION(memory), REQUIRED_DIMENSION(dimension), \
+        REQUIRED_NUMBER(factor), NUMBER(causal, 0)
+
 /* Rows of one kind share their first fields. */
 #define ELEMENTWISE(text, least, most)                                                            \
     .name = text, .kernel_class = MTF_CLASS_ELEMENTWISE, .min_inputs = least, .max_inputs = most, \
@@ -119,6 +123,19 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                              .in_place = 1,
                              .attributes = { REQUIRED_DIMENSION(query),
                                              REQUIRED_DIMENSION(memory) } },
+    [MTF_OP_ATTENTION] = { .name = "attention",
+                           .kernel_class = MTF_CLASS_MATMUL,
+                           .min_inputs = 3,
+                           .max_inputs = 3,
+                           .n_outputs = 2,
+                           .suffixes = { NULL, "lse" },
+                           .outputs_like = { 0, 0 },
+                           .statistics = 2,
+                           .separate = true,
+                           .whole = true,
+                           .dims = MTF_DIMS_FIRST,
+                           .flops = 4,
+                           .attributes = { ATTENTION } },
     [MTF_OP_EMBEDDING] = { .name = "embedding",
                            .kernel_class = MTF_CLASS_GATHER,
                            .min_inputs = 2,
@@ -175,6 +192,22 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                              .linearity = MTF_LINEAR_ONE, .in_place = 1,
                              .attributes = { REQUIRED_DIMENSION(query),
                                              REQUIRED_DIMENSION(memory) } },
+    [MTF_OP_ATTENTION_GRAD] = { .name = "attention_grad",
+                                .kernel_class = MTF_CLASS_MATMUL,
+                                .min_inputs = 6,
+                                .max_inputs = 6,
+                                .n_outputs = 3,
+                                .suffixes = { NULL, "k", "v" },
+                                .outputs_like = { 0, 1, 2 },
+                                .separate = true,
+                                .whole = true,
+                                .dims = MTF_DIMS_FIRST,
+                                .reduction = MTF_REDUCE_SUM,
+                                .linearity = MTF_LINEAR_ONE,
+                                .linear_input = 5,
+                                .wide_inputs = WIDE(4),
+                                .flops = 10,
+                                .attributes = { ATTENTION } },
     [MTF_OP_EMBEDDING_GRAD] = { .name = "embedding_grad",
                                 .kernel_class = MTF_CLASS_GATHER,
                                 .min_inputs = 2,
@@ -518,10 +551,11 @@ static bool check_inputs_within_first(const Check *check, GError **error) {
     return true;
 }
 
-/* A dimension attribute must be one of the first input's dimensions (but rename's, checked above).
- */
+/* A dimension attribute must be one of the first input's dimensions; rename and attention have
+ * checks of their own. */
 static bool check_dimension_attributes(const Check *check, GError **error) {
-    if (check->operation->kind == MTF_OP_RENAME)
+    int kind = check->operation->kind;
+    if (kind == MTF_OP_RENAME || kind == MTF_OP_ATTENTION || kind == MTF_OP_ATTENTION_GRAD)
         return true;
     for (const MtfAttributeSpec *spec = check->row->attributes; spec->name != NULL; spec++) {
         const void *slot = G_STRUCT_MEMBER_P(&check->operation->attributes, (glong)spec->offset);
@@ -537,7 +571,7 @@ static bool check_dimension_attributes(const Check *check, GError **error) {
 
 /* Further outputs replace inputs of the first one's shape (optimizer state beside its variable). */
 static bool check_further_outputs(const Check *check, const MtfShape *shape, GError **error) {
-    for (int k = 1; k < check->row->n_outputs; k++) {
+    for (int k = 1; k < check->row->n_outputs && !check->row->separate; k++) {
         const MtfTensor *like = input(check, check->row->outputs_like[k]);
         if (!mtf_shape_equal(&like->shape, shape))
             return fail(check, error, "input \"%s\" must have the dimensions of \"%s\"", like->name,
@@ -601,6 +635,57 @@ static bool check_causal(const Check *check, GError **error) {
                                          dim_name(check, a->query));
 }
 
+/* The query's features, its last dimension, are the last of input `k` too, which has positions
+ * `position` and for the rest dimensions of the query. */
+static bool check_attended(const Check *check, int k, int position, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    const MtfShape *q = &input(check, 0)->shape, *x = &input(check, k)->shape;
+    if (x->rank == 0 || x->dims[x->rank - 1] != a->dimension)
+        return fail(check, error, "the last dimension of input \"%s\" must be \"%s\"",
+                    input(check, k)->name, dim_name(check, a->dimension));
+    if (mtf_shape_find(x, position) < 0)
+        return fail(check, error, "input \"%s\" has no dimension \"%s\"", input(check, k)->name,
+                    dim_name(check, position));
+    for (int i = 0; i < x->rank; i++)
+        if (x->dims[i] != position && mtf_shape_find(q, x->dims[i]) < 0)
+            return fail(check, error, "input \"%s\" has dimension \"%s\", which \"%s\" lacks",
+                        input(check, k)->name, dim_name(check, x->dims[i]), input(check, 0)->name);
+    return true;
+}
+
+/* Whether input `k` has exactly the dimensions of `like`, in its order. */
+static bool check_like(const Check *check, int k, const MtfShape *like, GError **error) {
+    return mtf_shape_equal(&input(check, k)->shape, like) ||
+           fail(check, error, "input \"%s\" has other dimensions than it must have",
+                input(check, k)->name);
+}
+
+static bool check_attention(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    if (!check_causal(check, error) || !check_attended(check, 0, a->query, error) ||
+        !check_attended(check, 1, a->memory, error) ||
+        !check_like(check, 2, &input(check, 1)->shape, error))
+        return false;
+    if (mtf_shape_find(shape, a->memory) >= 0)
+        return fail(check, error, "input \"%s\" has dimension \"%s\", its \"memory\"",
+                    input(check, 0)->name, dim_name(check, a->memory));
+    if (mtf_shape_find(&input(check, 1)->shape, a->query) >= 0)
+        return fail(check, error, "input \"%s\" has dimension \"%s\", its \"query\"",
+                    input(check, 1)->name, dim_name(check, a->query));
+    return a->causal == 0 || a->causal == 1 ||
+           fail(check, error, "\"causal\" is %.17g and must be 0 or 1", a->causal);
+}
+
+/* (q, k, v, o, lse, do): o and do like q, lse like q without its last dimension. */
+static bool check_attention_grad(const Check *check, const MtfShape *shape, GError **error) {
+    MtfShape rest = *shape;
+    if (!check_attention(check, shape, error) || !check_like(check, 3, shape, error) ||
+        !check_like(check, 5, shape, error))
+        return false;
+    rest.dims[--rest.rank] = 0;
+    return check_like(check, 4, &rest, error);
+}
+
 static bool check_first(const Check *check, GError **error) {
     return check->row->dims != MTF_DIMS_FIRST || check_inputs_within_first(check, error);
 }
@@ -622,6 +707,10 @@ static bool check_special(const Check *check, const MtfShape *shape, GError **er
     case MTF_OP_CAUSAL_MASK:
     case MTF_OP_CAUSAL_ZERO:
         return check_causal(check, error);
+    case MTF_OP_ATTENTION:
+        return check_attention(check, shape, error);
+    case MTF_OP_ATTENTION_GRAD:
+        return check_attention_grad(check, shape, error);
     case MTF_OP_LEARNING_RATE:
         return check_learning_rate(check, shape, error);
     default:
@@ -689,38 +778,77 @@ bool mtf_operation_infer(const MtfGraph *graph, const MtfNewOperation *operation
     return true;
 }
 
-static void add_index(MtfIteration *iteration, const MtfGraph *graph, int dim, int input_dim,
-                      bool reduced) {
+/* What adding an index needs to know of its operation. */
+typedef struct {
+    const MtfGraph *graph;
+    const MtfOperation *operation;
+    const MtfOperationRow *row;
+    MtfIteration *iteration;
+} Space;
+
+/* Whether some output lacks `dim`. */
+static bool missing_in_output(const Space *space, int dim) {
+    for (int k = 0; k < space->operation->n_outputs; k++) {
+        int output = space->operation->outputs[k];
+        if (mtf_shape_find(&mtf_graph_tensor(space->graph, output)->shape, dim) < 0)
+            return true;
+    }
+    return false;
+}
+
+static void add_index(Space *space, int dim, int input_dim) {
+    MtfIteration *iteration = space->iteration;
     for (int i = 0; i < iteration->n; i++)
         if (iteration->index[i].dim == dim)
             return;
-    iteration->index[iteration->n++] =
-        (MtfIndex){ dim, input_dim, mtf_graph_size(graph, dim), reduced };
-}
-
-/* Whether some output lacks `dim`. */
-static bool missing_in_output(const MtfGraph *graph, const MtfOperation *operation, int dim) {
-    for (int k = 0; k < operation->n_outputs; k++)
-        if (mtf_shape_find(&mtf_graph_tensor(graph, operation->outputs[k])->shape, dim) < 0)
-            return true;
-    return false;
+    bool reduced = missing_in_output(space, dim);
+    bool held = space->row->whole && dim == space->operation->attributes.dimension;
+    iteration->index[iteration->n++] = (MtfIndex){
+        .dim = dim,
+        .input_dim = input_dim,
+        .size = mtf_graph_size(space->graph, dim),
+        .reduced = reduced,
+        .whole = held || (reduced && space->row->reduction == MTF_REDUCE_NONE),
+    };
 }
 
 void mtf_operation_iteration(const MtfGraph *graph, int operation, MtfIteration *iteration) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
+    Space space = { graph, op, mtf_operation_row(op->kind), iteration };
     bool renames = op->kind == MTF_OP_RENAME;
     iteration->n = 0;
     for (int k = 0; k < op->n_outputs; k++) {
         const MtfShape *shape = &mtf_graph_tensor(graph, op->outputs[k])->shape;
         for (int i = 0; i < shape->rank; i++) {
             int dim = shape->dims[i];
-            int input_dim = renames && dim == op->attributes.to ? op->attributes.from : dim;
-            add_index(iteration, graph, dim, input_dim, missing_in_output(graph, op, dim));
+            add_index(&space, dim, renames && dim == op->attributes.to ? op->attributes.from : dim);
         }
     }
     for (int k = 0; k < op->n_inputs && !renames; k++) {
         const MtfShape *shape = &mtf_graph_tensor(graph, op->inputs[k])->shape;
         for (int i = 0; i < shape->rank; i++)
-            add_index(iteration, graph, shape->dims[i], shape->dims[i], true);
+            add_index(&space, shape->dims[i], shape->dims[i]);
     }
+}
+
+/* The position of `dim` in the iteration space, which has it. */
+static int index_of(const MtfIteration *iteration, int dim) {
+    int i = 0;
+    while (iteration->index[i].dim != dim)
+        i++;
+    return i;
+}
+
+double mtf_operation_share(const MtfGraph *graph, int operation, const MtfIteration *iteration,
+                           const int64_t *sizes) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    bool attends = op->kind == MTF_OP_ATTENTION || op->kind == MTF_OP_ATTENTION_GRAD;
+    if (!attends || op->attributes.causal == 0)
+        return 1;
+    int query = index_of(iteration, op->attributes.query);
+    double l = (double)sizes[query], b = (double)iteration->index[query].size - l;
+    double m = (double)sizes[index_of(iteration, op->attributes.memory)];
+    double end = fmin(m, b + l);
+    double later = b < end ? m * (end - b) - (end * end - b * b) / 2 : 0;
+    return 1 - later / (l * m);
 }

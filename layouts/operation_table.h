@@ -7,7 +7,10 @@
  * splitting one of these dimensions means follows from where it occurs:
  *
  *     in every output                  parallel: the outputs are split too
- *     missing in an output             reduced: that output is partial, by the row's reduction
+ *     missing in an output             reduced: that output is partial, by the row's reduction;
+ *                                      where the row has none, whole: nobody splits it
+ *     named by "dimension", if the     whole: attention's features, without all of which no score
+ *     row says so                      is known
  *
  *     y[batch, d_ff] = einsum(x[batch, d_model], w[d_model, d_ff])
  *         batch, d_ff  parallel         d_model  reduced by sum
@@ -81,6 +84,8 @@ typedef enum {
     /* for networks */
     MTF_OP_DROPOUT,     /* x / (1 - rate) or 0; also its own gradient, on the same stream */
     MTF_OP_CAUSAL_MASK, /* x where memory <= query, else -1e30 */
+    MTF_OP_ATTENTION,   /* (q, k, v) -> softmax over memory of factor q k, times v; and "NAME/lse",
+                           the logarithm of the softmax's sum; never the scores themselves */
     MTF_OP_EMBEDDING,   /* (table, ids) -> the row of each id; the vocabulary is what ids lack */
     /* composites, rewritten before use */
     MTF_OP_SOFTMAX,
@@ -101,6 +106,7 @@ typedef enum {
     MTF_OP_TANH_GRAD,            /* (y, dy) -> (1 - y^2) dy */
     MTF_OP_SIGMOID_GRAD,         /* (y, dy) -> y (1 - y) dy */
     MTF_OP_CAUSAL_ZERO,          /* x where memory <= query, else 0 */
+    MTF_OP_ATTENTION_GRAD,       /* (q, k, v, o, lse, do) -> dq; and "NAME/k", "NAME/v" */
     MTF_OP_EMBEDDING_GRAD,       /* (ids, dy) -> gradient of the table */
     MTF_OP_SOFTMAX_GRAD,         /* (y, dy, dot) -> y (dy - dot), dot = sum of y dy */
     MTF_OP_NORMALIZE_DOT,        /* (dy, x, mean, variance, scale) -> sum of dy scale xhat */
@@ -188,13 +194,17 @@ typedef struct {
     int n_outputs;
     const char *suffixes[MTF_MAX_OUTPUTS]; /* names of outputs 1… */
     int outputs_like[MTF_MAX_OUTPUTS];     /* output k > 0 has the shape and dtype of this input */
+    unsigned statistics; /* bit k: … but lacks the dimension that attribute "dimension" names, and
+                            is of the type of sums */
     MtfDimsRule dims;
     MtfReduction reduction;
     MtfLinearity linearity;
     int linear_input;
     double flops;      /* per point of the iteration space */
     unsigned in_place; /* bit k: output 0 may overwrite input k when their local shapes agree; an
-                          output j > 0 may always overwrite input outputs_like[j] */
+                          output j > 0 may always overwrite input outputs_like[j], unless … */
+    bool separate;     /* no output may: all are read to the end */
+    bool whole;        /* the dimension that attribute "dimension" names is never split */
     unsigned integer_inputs; /* bit k: input k is int32; all others are float */
     unsigned wide_inputs;    /* bit k: input k is of the type of sums; all others of one type */
     MtfDtypeRule dtype;
@@ -232,6 +242,7 @@ typedef struct {
     int input_dim; /* as the inputs call it */
     int64_t size;
     bool reduced; /* missing in some output */
+    bool whole;   /* cannot be split: reduced where parts do not add up, or held whole by the row */
 } MtfIndex;
 
 #define MTF_MAX_INDEXES (2 * MTF_MAX_RANK)
@@ -244,5 +255,16 @@ typedef struct {
 /* The operation's iteration space: the outputs' dimensions in order, then those only inputs have.
  */
 void mtf_operation_iteration(const MtfGraph *graph, int operation, MtfIteration *iteration);
+
+/* The share of the points sizes[0] x sizes[1] x … that the processor with most to do works on, when
+ * each holds so many of every index: 1 but for causal attention, which leaves out what comes after
+ * the query. There it is that of the last queries and the first positions of memory:
+ *
+ *     memory 0 …… m        queries from b = L - l to L, memory from 0 to m, end = min(m, L):
+ *     b   # # # # #        all but those that come later,
+ *         # # # # .        integral of m - i over i from b to end, where b < end
+ *     L   # # # . . */
+double mtf_operation_share(const MtfGraph *graph, int operation, const MtfIteration *iteration,
+                           const int64_t *sizes);
 
 #endif

@@ -43,7 +43,7 @@ typedef struct {
     int scratch;                  /* buffer or -1: of kernels and collectives */
     MtfKernelClass kernel_class;
     double flops;          /* of the largest rank */
-    double multiply_adds;  /* of the largest rank; einsum only */
+    double multiply_adds;  /* of the largest rank; in products only */
     double traffic_bytes;  /* memory read and written by the largest rank */
     int64_t payload_bytes; /* of a collective, on the largest rank (mtf_step_largest_payload) */
 } MtfInstruction;

@@ -256,7 +256,7 @@ static MtfStrategy split_by_rules(const Derivation *derivation, int operation) {
     MtfStrategy strategy = mtf_strategy_copies();
     for (int i = iteration->n - 1; i >= 0; i--) {
         int axis = derivation->rules->axis[iteration->index[i].dim];
-        if (axis >= 0)
+        if (axis >= 0 && !iteration->index[i].whole)
             strategy.axis[axis] = (int8_t)i;
     }
     return strategy;

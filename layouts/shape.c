@@ -15,6 +15,16 @@ bool mtf_shape_append(MtfShape *shape, int dim) {
     return true;
 }
 
+void mtf_shape_remove(MtfShape *shape, int dim) {
+    int at = mtf_shape_find(shape, dim);
+    if (at < 0)
+        return;
+    shape->rank--;
+    for (int i = at; i < shape->rank; i++)
+        shape->dims[i] = shape->dims[i + 1];
+    shape->dims[shape->rank] = 0;
+}
+
 bool mtf_shape_equal(const MtfShape *a, const MtfShape *b) {
     if (a->rank != b->rank)
         return false;

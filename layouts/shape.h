@@ -20,6 +20,9 @@ int mtf_shape_find(const MtfShape *shape, int dim);
 /* Adds a dimension that is not there yet; false when the shape is full. */
 bool mtf_shape_append(MtfShape *shape, int dim);
 
+/* Takes a dimension away, if it is there. */
+void mtf_shape_remove(MtfShape *shape, int dim);
+
 /* Same dimensions in the same order. */
 bool mtf_shape_equal(const MtfShape *a, const MtfShape *b);
 

@@ -86,12 +86,13 @@ static bool check_split(const MtfGraph *graph, int operation, const MtfIteration
     if (i >= iteration->n)
         return mtf_input_error(error, "operation \"%s\" has no index %d to split on axis \"%s\"",
                                op->name, i, axis);
-    return !iteration->index[i].reduced || row->reduction != MTF_REDUCE_NONE ||
-           mtf_input_error(error,
-                           "operation \"%s\" (%s) cannot be split along \"%s\" on axis \"%s\": its "
-                           "result lacks that dimension and its parts do not add up",
-                           op->name, row->name,
-                           mtf_graph_dimension(graph, iteration->index[i].dim)->name, axis);
+    bool lacks = iteration->index[i].reduced && row->reduction == MTF_REDUCE_NONE;
+    return !iteration->index[i].whole ||
+           mtf_input_error(
+               error, "operation \"%s\" (%s) cannot be split along \"%s\" on axis \"%s\": %s",
+               op->name, row->name, mtf_graph_dimension(graph, iteration->index[i].dim)->name, axis,
+               lacks ? "its result lacks that dimension and its parts do not add up"
+                     : "it needs all of that dimension at once");
 }
 
 bool mtf_strategy_check(const MtfGraph *graph, const MtfMesh *mesh, int operation,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/kernel.h"
 
+#include "runtime/kernel_attention.h"
 #include "runtime/kernel_einsum.h"
 #include "runtime/kernel_lookup.h"
 #include "runtime/kernel_map.h"
@@ -41,6 +42,7 @@ static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_RANGE] = mtf_kernel_range,
     [MTF_OP_DROPOUT] = mtf_kernel_dropout,
     [MTF_OP_CAUSAL_MASK] = mtf_kernel_causal_mask,
+    [MTF_OP_ATTENTION] = mtf_kernel_attention,
     [MTF_OP_EMBEDDING] = mtf_kernel_embedding,
     [MTF_OP_SUM_EXP] = mtf_kernel_reduce,
     [MTF_OP_SOFTMAX_APPLY] = mtf_kernel_map,
@@ -54,6 +56,7 @@ static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_TANH_GRAD] = mtf_kernel_map,
     [MTF_OP_SIGMOID_GRAD] = mtf_kernel_map,
     [MTF_OP_CAUSAL_ZERO] = mtf_kernel_causal_zero,
+    [MTF_OP_ATTENTION_GRAD] = mtf_kernel_attention_grad,
     [MTF_OP_EMBEDDING_GRAD] = mtf_kernel_embedding_grad,
     [MTF_OP_SOFTMAX_GRAD] = mtf_kernel_map,
     [MTF_OP_NORMALIZE_DOT] = mtf_kernel_reduce,

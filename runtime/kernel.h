@@ -38,7 +38,7 @@ typedef struct {
 
 /* One call. Output 0 may be the memory of input k when the row's in_place bit k is set and both
  * have the same dimensions in the same order and the same local sizes; output j > 0 may be the
- * memory of input outputs_like[j]. No other overlap. */
+ * memory of input outputs_like[j], unless the row says separate. No other overlap. */
 typedef struct {
     const MtfGraph *graph;
     const MtfOperation *operation;

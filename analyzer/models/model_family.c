@@ -48,6 +48,7 @@ const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const 
     { name, MTF_SETTING_NUMBER, OFFSET(field), 0, high, NULL, help, true }
 
 static const char *const activations[] = { "relu", "gelu", "silu", NULL };
+static const char *const attentions[] = { "composite", "blockwise", NULL };
 static const char *const optimizers[] = { "sgd",       "momentum", "adam", "adamw",
                                           "adafactor", "none",     NULL };
 static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt", "cosine",
@@ -73,6 +74,9 @@ const MtfModelParameter *mtf_model_parameters(void) {
           false },
         { "activation", MTF_SETTING_WORD, OFFSET(activation), 0, 0, activations,
           "Function of hidden layers", false },
+        { "attention", MTF_SETTING_WORD, OFFSET(attention), 0, 0, attentions,
+          "How attention runs (blockwise: its scores are never in memory; not with dropout)",
+          false },
         { "optimizer", MTF_SETTING_WORD, OFFSET(optimizer), 0, 0, optimizers, "Update rule", true },
         { "schedule", MTF_SETTING_WORD, OFFSET(schedule), 0, 0, schedules, "Learning-rate schedule",
           true },

@@ -20,6 +20,7 @@ typedef struct {
     int64_t biases, tied;                              /* 0 or 1 */
     double dropout;
     const char *activation; /* "relu", "gelu" or "silu" */
+    const char *attention;  /* "composite": softmax of scores; "blockwise": the attention row */
     const char *optimizer, *schedule;
     double rate, warmup, total, final, clip_norm;
 } MtfModelSettings;

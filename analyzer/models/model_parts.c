@@ -71,6 +71,12 @@ int mtf_parts_activation(MtfParts *parts, const char *activation, int x) {
     return mtf_parts_apply(parts, mtf_operation_kind(activation), activation, NULL, x, -1);
 }
 
+int mtf_parts_apply_to(MtfParts *parts, int kind, const char *name, int n_inputs,
+                       const int *inputs) {
+    g_autofree char *full = full_name(parts, name);
+    return mtf_build(&parts->b, kind, full, NULL, n_inputs, inputs);
+}
+
 int mtf_parts_norm(MtfParts *parts, const char *name, int dim, const int inputs[3]) {
     g_autofree char *full = full_name(parts, name);
     parts->b.attributes.dimension = dim;

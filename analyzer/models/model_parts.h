@@ -32,6 +32,8 @@ int mtf_parts_variable(MtfParts *parts, const char *name, const MtfShape *shape,
 /* An operation on x, and on y unless it is -1. Attributes: parts->b.attributes. */
 int mtf_parts_apply(MtfParts *parts, int kind, const char *name, const MtfShape *shape, int x,
                     int y);
+int mtf_parts_apply_to(MtfParts *parts, int kind, const char *name, int n_inputs,
+                       const int *inputs); /* any number of inputs; its dims follow from them */
 int mtf_parts_einsum(MtfParts *parts, const char *name, const MtfShape *shape, int x, int y);
 int mtf_parts_add(MtfParts *parts, const char *name, int x, int y);
 

@@ -13,6 +13,7 @@
 #include "analyzer/models/model_parts.h"
 
 #include <math.h>
+#include <string.h>
 
 /* The model under construction. */
 typedef struct {
@@ -76,13 +77,30 @@ static int weights(Model *m, int q, int k) {
     return mtf_parts_dropout(m->p, "weights_dropped", m->s->dropout, shares);
 }
 
+/* What each position gets from those it looks at, by the attention row of the operation table. */
+static int attend_blockwise(Model *m, int q, int k, int v) {
+    int inputs[3] = { q, remember(m, "key", k), remember(m, "value", v) };
+    m->p->b.attributes.query = m->length;
+    m->p->b.attributes.memory = m->memory_length;
+    m->p->b.attributes.dimension = m->d_kv;
+    m->p->b.attributes.factor = 1 / sqrt((double)m->s->d_kv);
+    m->p->b.attributes.causal = 1;
+    return mtf_parts_apply_to(m->p, MTF_OP_ATTENTION, "context", 3, inputs);
+}
+
+/* The same with the scores as a tensor, whose shares may be dropped. */
+static int attend_composite(Model *m, int q, int k, int v) {
+    int shares = weights(m, q, k);
+    return mtf_parts_einsum(m->p, "context", SHAPE(m->batch, m->length, m->heads, m->d_kv), shares,
+                            remember(m, "value", v));
+}
+
 static int attention(Model *m, int x) {
     mtf_parts_enter(m->p, "attention");
     int normal = norm(m, x);
     int q = project(m, "q", normal), k = project(m, "k", normal), v = project(m, "v", normal);
-    int shares = weights(m, q, k);
-    int context = mtf_parts_einsum(m->p, "context", SHAPE(m->batch, m->length, m->heads, m->d_kv),
-                                   shares, remember(m, "value", v));
+    bool blockwise = strcmp(m->s->attention, "blockwise") == 0 && m->s->dropout == 0;
+    int context = (blockwise ? attend_blockwise : attend_composite)(m, q, k, v);
     int wo = mtf_parts_variable(m->p, "wo", SHAPE(m->heads, m->d_kv, m->d_model), MTF_INIT_NORMAL,
                                 m->residual_spread);
     int out = mtf_parts_einsum(m->p, "out", SHAPE(m->batch, m->length, m->d_model), context, wo);
@@ -168,9 +186,9 @@ static MtfGraph *build(const MtfModelSettings *settings, GError **error) {
     return mtf_parts_end(m.p, error);
 }
 
-static const char *const parameters[] = { "layers",  "batch",      "length", "d-model", "d-ff",
-                                          "heads",   "d-kv",       "vocab",  "biases",  "tied",
-                                          "dropout", "activation", NULL };
+static const char *const parameters[] = { "layers",  "batch",      "length",    "d-model", "d-ff",
+                                          "heads",   "d-kv",       "vocab",     "biases",  "tied",
+                                          "dropout", "activation", "attention", NULL };
 
 /* The sizes of the paper: d_ff = 8192 2^s and heads = 8 2^s; Adafactor, as there. */
 #define PAPER_SIZE(s, parameters_text)                                                           \
@@ -186,6 +204,7 @@ static const char *const parameters[] = { "layers",  "batch",      "length", "d-
             .d_kv = 256,                                                                         \
             .vocab = 32768,                                                                      \
             .activation = "relu",                                                                \
+            .attention = "composite",                                                            \
             .optimizer = "adafactor",                                                            \
             .schedule = "inverse_sqrt",                                                          \
             .rate = 0.01,                                                                        \
@@ -205,6 +224,7 @@ static const MtfModelPreset paper_presets[] = {
                     .d_kv = 64,
                     .vocab = 256,
                     .activation = "relu",
+                    .attention = "composite",
                     .optimizer = "adam",
                     .schedule = "linear_warmup",
                     .rate = 1e-3,
@@ -232,6 +252,7 @@ static const MtfModelPreset gpt_presets[] = {
                     .biases = 1,
                     .tied = 1,
                     .activation = "gelu",
+                    .attention = "blockwise",
                     .optimizer = "adamw",
                     .schedule = "cosine",
                     .rate = 6e-4,
@@ -252,6 +273,7 @@ static const MtfModelPreset gpt_presets[] = {
                     .biases = 1,
                     .tied = 1,
                     .activation = "gelu",
+                    .attention = "blockwise",
                     .optimizer = "adafactor",
                     .schedule = "cosine",
                     .rate = 0.6e-4,

@@ -312,6 +312,24 @@ static void a_chain_with_many_uses_of_each_tensor(void **state) {
 }
 
 /* Runs last: what the tests above have differentiated. */
+/* Queries b against memory d, with features c last; a is an example. Also a memory that all
+ * examples share, and what is its own memory, so that shares of it meet. */
+static void attention(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        MtfBuilder b = start();
+        int q = variable(&b, "q", "abc"), v = variable(&b, "v", i & 1 ? "dc" : "dac");
+        int k = i & 1 ? variable(&b, "k", "dc") : op(&b, MTF_OP_TANH, "k", NULL, v, -1);
+        b.attributes.query = B;
+        b.attributes.memory = D;
+        b.attributes.dimension = C;
+        b.attributes.factor = 0.7;
+        b.attributes.causal = i >> 1;
+        int y = mtf_build(&b, MTF_OP_ATTENTION, "y", NULL, 3, (int[]){ q, k, v });
+        check(finish(&b, y));
+    }
+}
+
 static void every_rule_has_been_checked(void **state) {
     (void)state;
     for (int kind = 0; kind < MTF_OPERATIONS; kind++)
@@ -447,6 +465,7 @@ int main(void) {
         cmocka_unit_test(lookups_masks_and_dropout),
         cmocka_unit_test(casts_between_float_types),
         cmocka_unit_test(a_chain_with_many_uses_of_each_tensor),
+        cmocka_unit_test(attention),
         cmocka_unit_test(every_rule_has_been_checked),
         cmocka_unit_test(every_row_has_a_gradient_or_says_that_it_has_none),
         cmocka_unit_test(ties_share_the_gradient_of_a_maximum),

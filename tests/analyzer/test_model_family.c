@@ -145,6 +145,33 @@ static void gradients_of_whole_transformers_agree_with_finite_differences(void *
     check_gradients(dropping);
 }
 
+/* The gpt above attends blockwise; here the two ways meet in the loss, and with dropout the scores
+ * are there whatever is asked for. */
+static void attention_of_both_kinds_computes_the_same(void **state) {
+    (void)state;
+    double losses[2];
+    const char *const kinds[] = { "composite", "blockwise" };
+    for (int i = 0; i < 2; i++) {
+        const char *changes[G_N_ELEMENTS(tiny) + 2];
+        memcpy(changes, tiny, sizeof tiny);
+        memcpy(changes + G_N_ELEMENTS(tiny) - 1, (const char *[]){ "attention", kinds[i], NULL },
+               3 * sizeof(char *));
+        g_autoptr(MtfGraph) graph = build("gpt", "gpt2-small", changes);
+        assert_int_equal(mtf_graph_find_operation(graph, "layer/0/attention/scores") >= 0, i == 0);
+        g_autoptr(MtfReference) reference = mtf_reference_new(graph, 3);
+        mtf_reference_fill_inputs(reference, 4);
+        mtf_reference_run(reference, 0);
+        losses[i] = reference->values[graph->loss][0];
+    }
+    assert_true(fabs(losses[0] - losses[1]) < 1e-12);
+    const char *changes[G_N_ELEMENTS(tiny) + 2];
+    memcpy(changes, tiny, sizeof tiny);
+    memcpy(changes + G_N_ELEMENTS(tiny) - 1, (const char *[]){ "dropout", "0.25", NULL },
+           3 * sizeof(char *));
+    g_autoptr(MtfGraph) dropping = build("gpt", "gpt2-small", changes);
+    assert_true(mtf_graph_find_operation(dropping, "layer/0/attention/weights_dropped") >= 0);
+}
+
 static void gradients_of_perceptrons_agree_with_finite_differences(void **state) {
     (void)state;
     const char *const changes[] = { "batch",      "3",      "features", "4",       "hidden",
@@ -217,6 +244,7 @@ int main(void) {
         cmocka_unit_test(every_preset_gives_a_training_graph),
         cmocka_unit_test(gradients_through_attention_merge_before_one_reduction),
         cmocka_unit_test(gradients_of_whole_transformers_agree_with_finite_differences),
+        cmocka_unit_test(attention_of_both_kinds_computes_the_same),
         cmocka_unit_test(gradients_of_perceptrons_agree_with_finite_differences),
         cmocka_unit_test(training_steps_lower_the_loss),
         cmocka_unit_test(parameters_change_the_structure),

@@ -189,6 +189,42 @@ static void attributes_are_checked(void **state) {
                    "(layer_norm): input \"vv\" has dimension \"vocab\", which \"x\" lacks");
 }
 
+/* Features come last in all three, and memory is another dimension than the queries'. */
+static void attention_checks_its_dimensions(void **state) {
+    (void)state;
+    assert_refused("'op': 'attention', 'inputs': ['x', 'w', 'w'], 'query': 'length', 'memory': "
+                   "'vocab', 'dimension': 'model', 'factor': 1",
+                   "(attention): the last dimension of input \"w\" must be \"model\"");
+    assert_refused("'op': 'attention', 'inputs': ['x', 'v', 'v'], 'query': 'length', 'memory': "
+                   "'memory', 'dimension': 'model', 'factor': 1",
+                   "(attention): input \"v\" has no dimension \"memory\"");
+    assert_refused("'op': 'attention', 'inputs': ['x', 'table', 'v'], 'query': 'length', "
+                   "'memory': 'vocab', 'dimension': 'model', 'factor': 1",
+                   "(attention): input \"v\" has other dimensions than it must have");
+    assert_refused("'op': 'attention', 'inputs': ['x', 'x', 'x'], 'query': 'length', 'memory': "
+                   "'batch', 'dimension': 'model', 'factor': 1",
+                   "(attention): input \"x\" has dimension \"batch\", its \"memory\"");
+    assert_refused("'op': 'attention', 'inputs': ['table', 'x', 'x'], 'query': 'vocab', "
+                   "'memory': 'length', 'dimension': 'model', 'factor': 1",
+                   "(attention): input \"x\" has dimension \"batch\", which \"table\" lacks");
+    assert_refused("'op': 'attention', 'inputs': ['x', 'table', 'table'], 'query': 'length', "
+                   "'memory': 'vocab', 'dimension': 'model', 'factor': 1, 'causal': 2",
+                   "(attention): \"causal\" is 2 and must be 0 or 1");
+}
+
+static void attention_gives_its_statistic_too(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph =
+        parse("'op': 'attention', 'inputs': ['x', 'table', 'table'], 'query': 'length', "
+              "'memory': 'vocab', 'dimension': 'model', 'factor': 1",
+              NULL);
+    assert_non_null(graph);
+    g_autofree char *y = mtf_graph_tensor_format(graph, mtf_graph_find_tensor(graph, "y"));
+    g_autofree char *lse = mtf_graph_tensor_format(graph, mtf_graph_find_tensor(graph, "y/lse"));
+    assert_string_equal(y, "f32[batch:8, length:4, model:6]");
+    assert_string_equal(lse, "f32[batch:8, length:4]");
+}
+
 static void an_embedding_has_one_vocabulary(void **state) {
     (void)state;
     assert_refused("'op': 'embedding', 'inputs': ['table', 'ids'], 'dims': ['batch', 'length']",
@@ -366,6 +402,8 @@ int main(void) {
         cmocka_unit_test(dims_are_checked_against_the_inputs),
         cmocka_unit_test(a_rename_needs_the_one_name_and_not_the_other),
         cmocka_unit_test(attributes_are_checked),
+        cmocka_unit_test(attention_checks_its_dimensions),
+        cmocka_unit_test(attention_gives_its_statistic_too),
         cmocka_unit_test(an_embedding_has_one_vocabulary),
         cmocka_unit_test(labels_lack_exactly_the_classes),
         cmocka_unit_test(what_only_plans_hold_is_checked_too),

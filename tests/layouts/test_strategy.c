@@ -267,6 +267,44 @@ static void what_follows_from_a_legal_strategy_is_legal(void **state) {
     }
 }
 
+#define ATTENTION                                                                              \
+    "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'batch': 8, 'query': 4, 'memory': 6, "    \
+    "'d': 2}, 'inputs': [{'name': 'q', 'dims': ['batch', 'query', 'd'], 'feed': 'features'}, " \
+    "{'name': 'k', 'dims': ['batch', 'memory', 'd'], 'feed': 'features'}, {'name': 'lse', "    \
+    "'dims': ['batch', 'query'], 'feed': 'features'}], 'operations': [{'name': 'y', 'query': " \
+    "'query', 'memory': 'memory', 'dimension': 'd', 'factor': 1, "
+
+/* Without all of memory a query's softmax is unknown, and without all features its scores are. */
+static void attention_holds_memory_and_features_whole(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph =
+        mtf_test_graph(ATTENTION "'op': 'attention', 'inputs': ['q', 'k', 'k']}]}");
+    assert_iteration(graph, "batch query d* memory*");
+    assert_placements(graph, "batch", "batch batch batch -> batch batch");
+    assert_placements(graph, "query", "query whole whole -> query query");
+    assert_refused(
+        graph, "memory",
+        "operation \"y\" (attention) cannot be split along \"memory\" on axis \"m\": its "
+        "result lacks that dimension and its parts do not add up");
+    assert_refused(graph, "d",
+                   "operation \"y\" (attention) cannot be split along \"d\" on axis \"m\": its "
+                   "result lacks that dimension and its parts do not add up");
+}
+
+/* Backward every pair of query and memory counts for itself once lse is known. */
+static void attention_gradients_add_up_over_queries_and_memory(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        ATTENTION "'op': 'attention_grad', 'inputs': ['q', 'k', 'k', 'q', 'lse', 'q']}]}");
+    assert_placements(graph, "query",
+                      "query whole whole query query query -> query partial:sum partial:sum");
+    assert_placements(graph, "memory",
+                      "whole memory memory whole whole whole -> partial:sum memory memory");
+    assert_refused(graph, "d",
+                   "operation \"y\" (attention_grad) cannot be split along \"d\" on axis \"m\": it "
+                   "needs all of that dimension at once");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_einsum_splits_parallel_and_reduced_dimensions),
@@ -282,6 +320,8 @@ int main(void) {
         cmocka_unit_test(every_output_of_an_optimizer_is_split_alike),
         cmocka_unit_test(an_index_beyond_the_space_or_an_axis_beyond_the_mesh_is_refused),
         cmocka_unit_test(what_follows_from_a_legal_strategy_is_legal),
+        cmocka_unit_test(attention_holds_memory_and_features_whole),
+        cmocka_unit_test(attention_gradients_add_up_over_queries_and_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
  *     1  no dimensions                              i  int32 ids: some of r's dimensions
  *     l  int32 labels: X without its last           m  some of l's dimensions
  *     V  a table: last dimension of X as ids, then d
+ *     k  X with the twin of its first dimension in its place, perhaps without some others: memory
  */
 #include "tests/support/cmocka.h"
 
@@ -78,6 +79,8 @@ static const Row rows[] = {
     { MTF_OP_NORMALIZE_SCALE_GRAD, "xxrr", 'd', true },
     { MTF_OP_NORMALIZE_GRAD, "xxrrdrr", 0, true },
     { MTF_OP_NORMALIZE_GRAD, "xxrrsrr", 0, true },
+    { MTF_OP_ATTENTION, "xkk", 0, false },
+    { MTF_OP_ATTENTION_GRAD, "xkkxLx", 0, false },
     { MTF_OP_LABEL_LOGIT, "xl", 'l', false },
     { MTF_OP_CROSS_ENTROPY, "xxxOs", 0, true },
     { MTF_OP_CROSS_ENTROPY_GRAD, "xlLLLOm", 0, true },
@@ -105,6 +108,7 @@ typedef struct {
     MtfShape x, r, d;
     int ids;  /* a dimension beside X's */
     int twin; /* of the same size as X's first */
+    MtfShape memory;
 } Case;
 
 static bool chance(const Case *c, double p) {
@@ -155,6 +159,8 @@ static MtfShape shape_of(const Case *c, char letter) {
     case 'l':
     case 'L':
         return labels;
+    case 'k':
+        return c->memory;
     case 'm':
         return some_of(c, &labels);
     case 'V': /* the last of X is what each id chooses a row of */
@@ -194,17 +200,29 @@ static void make_dimensions(Case *c) {
     c->ids = mtf_graph_add_dimension(c->graph, "ids", random_size(c), NULL);
     c->twin =
         mtf_graph_add_dimension(c->graph, "twin", mtf_graph_size(c->graph, c->x.dims[0]), NULL);
+    mtf_shape_append(&c->memory, c->twin);
+    for (int i = 1; i < rank; i++)
+        if (i == rank - 1 || chance(c, 0.7))
+            mtf_shape_append(&c->memory, c->x.dims[i]);
 }
 
 static MtfAttributes make_attributes(const Case *c) {
     static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt",
                                              "cosine" };
+    bool attends = c->row->kind == MTF_OP_ATTENTION || c->row->kind == MTF_OP_ATTENTION_GRAD;
     MtfAttributes a = MTF_NO_ATTRIBUTES;
     a.from = c->x.dims[0];
     a.to = c->twin;
     a.query = c->x.dims[g_rand_int_range(c->rand, 0, c->x.rank - 1)];
     a.memory = c->x.dims[c->x.rank - 1];
     a.value = a.factor = -1.5;
+    if (attends) {
+        a.query = c->x.dims[0];
+        a.memory = c->twin;
+        a.dimension = c->x.dims[c->x.rank - 1];
+        a.factor = 0.02;
+        a.causal = chance(c, 0.5) ? 1 : 0;
+    }
     a.epsilon = 1e-3;
     a.rate = 0.3;
     a.limit = 0.9;
@@ -273,7 +291,7 @@ static void compare(const Case *c, const double *expected, const double *actual,
     double tolerance = c->dtype == MTF_F64 ? 1e-12 : 1e-5;
     for (int64_t i = 0; i < mtf_graph_elements(c->graph, &t->shape); i++) {
         double scale = 1 + fabs(expected[i]);
-        if (c->row->kind == MTF_OP_EINSUM)
+        if (mtf_operation_row(c->row->kind)->kernel_class == MTF_CLASS_MATMUL)
             scale += 100;
         bool equal = expected[i] == actual[i];
         if (!equal && !(fabs(expected[i] - actual[i]) <= tolerance * scale)) {

@@ -44,6 +44,13 @@ static void twenty_rule_layouts_of_a_transformer_give_its_losses_in_float64(void
     check_rule_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_F64, 20);
 }
 
+static void layouts_of_blockwise_attention_give_its_losses(void **state) {
+    (void)state;
+    check_rule_layouts("gpt-small", MTF_TINY_TRANSFORMER, MTF_F32, 10);
+    check_rule_layouts("gpt-small", MTF_TINY_TRANSFORMER, MTF_F64, 20);
+    check_free_layouts("gpt-small", MTF_TINY_TRANSFORMER, MTF_F64, 20);
+}
+
 static void rule_layouts_of_an_mlp_give_its_losses(void **state) {
     (void)state;
     check_rule_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_F32, 40);
@@ -79,6 +86,7 @@ int main(void) {
         cmocka_unit_test(one_wrong_element_on_one_processor_is_noticed),
         cmocka_unit_test(twenty_rule_layouts_of_a_transformer_give_its_losses_in_float32),
         cmocka_unit_test(twenty_rule_layouts_of_a_transformer_give_its_losses_in_float64),
+        cmocka_unit_test(layouts_of_blockwise_attention_give_its_losses),
         cmocka_unit_test(rule_layouts_of_an_mlp_give_its_losses),
         cmocka_unit_test(free_layouts_of_an_mlp_give_its_losses),
         cmocka_unit_test(free_layouts_of_a_transformer_give_its_losses),

@@ -16,6 +16,7 @@ typedef struct {
     const MtfOperation *operation;
     const MtfSlicing *slicing;
     MtfIteration iteration;
+    int parts[MTF_MAX_INDEXES];    /* of each index: as asked for, or 1 where it is held whole */
     int64_t part[MTF_MAX_INDEXES]; /* the part that runs now */
 } Run;
 
@@ -60,7 +61,7 @@ static MtfOperand slice_of(const Run *run, int tensor, bool is_input) {
         int dim = t->shape.dims[i], index = find_index(run, dim, is_input);
         operand.dims[i] = dim;
         operand.global[i] = mtf_graph_size(run->graph, dim);
-        MtfRange range = mtf_part(operand.global[i], run->part[index], run->slicing->parts[index]);
+        MtfRange range = mtf_part(operand.global[i], run->part[index], run->parts[index]);
         operand.begin[i] = range.begin;
         operand.size[i] = range.end - range.begin;
     }
@@ -122,7 +123,7 @@ static void combine(const MtfOperand *output, bool largest, double *result) {
 static int64_t scratch_bytes(const Run *run) {
     int64_t largest[MTF_MAX_INDEXES];
     for (int i = 0; i < run->iteration.n; i++) {
-        int64_t parts = run->slicing->parts[i];
+        int64_t parts = run->parts[i];
         largest[i] = (run->iteration.index[i].size + parts - 1) / parts;
     }
     int64_t bytes = mtf_operation_scratch_bytes(run->graph, run->id, &run->iteration, largest);
@@ -139,8 +140,9 @@ static void make_operands(const Run *run, double *const *values, MtfOperand *inp
     }
     for (int j = 0; j < run->operation->n_outputs; j++) {
         outputs[j] = slice_of(run, run->operation->outputs[j], false);
-        int below = !run->slicing->in_place ? -1
-                    : j == 0                ? input_below(run, inputs, &outputs[0])
+        bool separate = mtf_operation_row(run->operation->kind)->separate;
+        int below = !run->slicing->in_place || separate ? -1
+                    : j == 0                            ? input_below(run, inputs, &outputs[0])
                              : mtf_operation_row(run->operation->kind)->outputs_like[j];
         owned[j] = below < 0;
         outputs[j].data = owned[j] ? guarded_new(bytes_of(&outputs[j])) : inputs[below].data;
@@ -178,7 +180,7 @@ static void run_part(const Run *run, double *const *values, double **results) {
 
 static bool next_part(Run *run) {
     for (int i = 0; i < run->iteration.n; i++) {
-        if (++run->part[i] < run->slicing->parts[i])
+        if (++run->part[i] < run->parts[i])
             return true;
         run->part[i] = 0;
     }
@@ -192,6 +194,8 @@ void mtf_kernel_run_sliced(const MtfGraph *graph, int operation, double *const *
                 .operation = mtf_graph_operation(graph, operation),
                 .slicing = slicing };
     mtf_operation_iteration(graph, operation, &run.iteration);
+    for (int i = 0; i < MTF_MAX_INDEXES; i++)
+        run.parts[i] = i < run.iteration.n && run.iteration.index[i].whole ? 1 : slicing->parts[i];
     bool largest = mtf_operation_row(run.operation->kind)->reduction == MTF_REDUCE_MAX;
     for (int j = 0; j < run.operation->n_outputs; j++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, run.operation->outputs[j]);

@@ -8,7 +8,7 @@
 #include "runtime/kernel.h"
 
 typedef struct {
-    int parts[MTF_MAX_INDEXES]; /* of each index of the iteration space */
+    int parts[MTF_MAX_INDEXES]; /* of each index of the iteration space that may be split */
     bool in_place;              /* outputs take the memory of inputs wherever the row allows */
     int64_t scratch_limit;      /* gives the kernel less scratch than it asked for; -1 = all */
     uint64_t seed;

@@ -271,6 +271,30 @@ static int draw_softmax(Draw *draw) {
     return emit_plain(draw, MTF_OP_SOFTMAX_APPLY, 3, (int[]){ x, max, sum }, NULL);
 }
 
+/* What looks at itself under another name: a query's positions are the first of two dimensions. */
+static int draw_attention(Draw *draw) {
+    int q = pick_with_dims(draw);
+    const MtfShape *shape = shape_of(draw, q);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    if (shape->rank < 2)
+        return -1;
+    attributes.dimension = shape->dims[shape->rank - 1];
+    attributes.query = attributes.from = shape->dims[below(draw, shape->rank - 1)];
+    attributes.memory = attributes.to = twin_of(draw, q, attributes.query);
+    if (attributes.memory < 0)
+        return -1;
+    attributes.factor = 0.5;
+    attributes.causal = below(draw, 2);
+    int k = emit(
+        draw, (MtfNewOperation){
+                  .kind = MTF_OP_RENAME, .n_inputs = 1, .inputs = &q, .attributes = attributes });
+    int v = emit_unary(draw, MTF_OP_TANH, k);
+    return emit(draw, (MtfNewOperation){ .kind = MTF_OP_ATTENTION,
+                                         .n_inputs = 3,
+                                         .inputs = (int[]){ q, k, v },
+                                         .attributes = attributes });
+}
+
 static int draw_layer_norm(Draw *draw) {
     int x = pick_with_dims(draw);
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
@@ -323,9 +347,10 @@ static int draw_cross_entropy(Draw *draw) {
 
 static int draw_operation(Draw *draw) {
     static int (*const draws[])(Draw *) = {
-        draw_einsum,  draw_einsum,      draw_einsum,     draw_binary,    draw_binary,
-        draw_unary,   draw_of_positive, draw_reduction,  draw_rename,    draw_move,
-        draw_dropout, draw_softmax,     draw_layer_norm, draw_embedding, draw_cross_entropy,
+        draw_einsum,     draw_einsum,    draw_einsum,        draw_binary,
+        draw_binary,     draw_unary,     draw_of_positive,   draw_reduction,
+        draw_rename,     draw_move,      draw_dropout,       draw_softmax,
+        draw_layer_norm, draw_embedding, draw_cross_entropy, draw_attention,
     };
     return draws[below(draw, (int)G_N_ELEMENTS(draws))](draw);
 }

@@ -384,10 +384,108 @@ static void evaluate_output(Point *p, const MtfShape *space) {
     }
 }
 
+/* ---- Attention: what it means, from all scores at once ------------------------------------- */
+
+/* The coordinates of `like` in element `number` of `shape`, and 0 elsewhere. */
+static void stand_at(Point *p, const MtfShape *shape, int64_t number) {
+    for (int i = shape->rank - 1; i >= 0; i--) {
+        p->coordinate[shape->dims[i]] = number % size_of(p, shape->dims[i]);
+        number /= size_of(p, shape->dims[i]);
+    }
+}
+
+static double value_at(const Point *p, int tensor) {
+    return p->reference
+        ->values[tensor][offset_of(p, &mtf_graph_tensor(p->reference->graph, tensor)->shape)];
+}
+
+/* The sum over features of x y where we stand. */
+static double over_features(Point *p, int x, int y) {
+    double sum = 0;
+    for (int64_t f = 0; f < size_of(p, p->a->dimension); f++) {
+        p->coordinate[p->a->dimension] = f;
+        sum += value_at(p, x) * value_at(p, y);
+    }
+    return sum;
+}
+
+static bool looks(const Point *p) {
+    return p->a->causal == 0 || p->coordinate[p->a->memory] <= p->coordinate[p->a->query];
+}
+
+/* Each query: its largest score first, as is usual. */
+static void attention(Point *p) {
+    const int *in = p->operation->inputs, *out = p->operation->outputs;
+    double *o = p->reference->values[out[0]], *lse = p->reference->values[out[1]];
+    int64_t keys = size_of(p, p->a->memory), features = size_of(p, p->a->dimension);
+    const MtfShape *rest = &mtf_graph_tensor(p->reference->graph, out[1])->shape;
+    const MtfShape *whole = &mtf_graph_tensor(p->reference->graph, out[0])->shape;
+    g_autofree double *share = g_new(double, (gsize)keys);
+    for (int64_t i = 0; i < mtf_graph_elements(p->reference->graph, rest); i++) {
+        double max = -INFINITY, sum = 0;
+        stand_at(p, rest, i);
+        for (int64_t t = 0; t < keys; t++) {
+            p->coordinate[p->a->memory] = t;
+            share[t] = looks(p) ? p->a->factor * over_features(p, in[0], in[1]) : -INFINITY;
+            max = fmax(max, share[t]);
+        }
+        for (int64_t t = 0; t < keys; t++)
+            sum += share[t] = exp(share[t] - max);
+        lse[i] = max + log(sum);
+        for (int64_t f = 0; f < features; f++) {
+            double total = 0;
+            p->coordinate[p->a->dimension] = f;
+            for (int64_t t = 0; t < keys; t++) {
+                p->coordinate[p->a->memory] = t;
+                total += share[t] / sum * value_at(p, in[2]);
+            }
+            o[offset_of(p, whole)] = total;
+        }
+    }
+}
+
+/* Every pair of a query and a position of memory, from (q, k, v, o, lse, do). */
+static void attention_grad(Point *p) {
+    const MtfGraph *graph = p->reference->graph;
+    const int *in = p->operation->inputs, *out = p->operation->outputs;
+    const MtfShape *rest = &mtf_graph_tensor(graph, in[4])->shape;
+    for (int k = 0; k < 3; k++) {
+        const MtfShape *shape = &mtf_graph_tensor(graph, out[k])->shape;
+        memset(p->reference->values[out[k]], 0,
+               (size_t)mtf_graph_elements(graph, shape) * sizeof(double));
+    }
+    for (int64_t i = 0; i < mtf_graph_elements(graph, rest); i++)
+        for (int64_t t = 0; t < size_of(p, p->a->memory); t++) {
+            stand_at(p, rest, i);
+            p->coordinate[p->a->memory] = t;
+            if (!looks(p))
+                continue;
+            double share = exp(p->a->factor * over_features(p, in[0], in[1]) - value_at(p, in[4]));
+            double slope = p->a->factor * share *
+                           (over_features(p, in[5], in[2]) - over_features(p, in[5], in[3]));
+            for (int64_t f = 0; f < size_of(p, p->a->dimension); f++) {
+                p->coordinate[p->a->dimension] = f;
+                int64_t query = offset_of(p, &mtf_graph_tensor(graph, in[0])->shape);
+                int64_t key = offset_of(p, &mtf_graph_tensor(graph, in[1])->shape);
+                p->reference->values[out[0]][query] += slope * value_at(p, in[1]);
+                p->reference->values[out[1]][key] += slope * value_at(p, in[0]);
+                p->reference->values[out[2]][key] += share * value_at(p, in[5]);
+            }
+        }
+}
+
 static void evaluate(MtfReference *reference, const MtfOperation *operation, uint64_t step) {
     g_autofree double *x = g_new0(double, operation->n_inputs);
     g_autofree int64_t *coordinate = g_new0(int64_t, reference->graph->dimensions->len);
     MtfShape space = space_of(reference->graph, operation);
+    Point whole = { .reference = reference,
+                    .operation = operation,
+                    .a = &operation->attributes,
+                    .coordinate = coordinate };
+    if (operation->kind == MTF_OP_ATTENTION || operation->kind == MTF_OP_ATTENTION_GRAD) {
+        (operation->kind == MTF_OP_ATTENTION ? attention : attention_grad)(&whole);
+        return;
+    }
     for (int k = 0; k < operation->n_outputs; k++) {
         Point point = { .reference = reference,
                         .operation = operation,

@@ -8,7 +8,7 @@
 
 /* What one line of a test table says. */
 typedef struct {
-    const char *graph; /* of the library: "mlp", "transformer-small" */
+    const char *graph; /* of the library: "mlp", "transformer-small", "gpt-small" */
     const char *sizes; /* "batch:6;d_ff:24": dimensions given other sizes */
     MtfDtype dtype;    /* MTF_F32 or MTF_F64 */
     const char *mesh;  /* "rows:2;cols:2" */

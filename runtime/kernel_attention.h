@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Attention without the matrix of scores. For each example and head, queries are taken a block at a
+ * time; a block's scores against a block of memory are one product into scratch, and what follows
+ * from them happens while they are in the cache:
+ *
+ *              memory ──►                     forward                     backward
+ *     queries  # # # . . . .    S = factor q k'              S = factor q k',  P = e^(S - lse)
+ *        │     # # # # # # .    m, sum of each row           dS = factor P (do v' - do.o)
+ *        ▼     # # # # # # #    o += e^(S - m) v             dq += dS k, dk += dS' q, dv += P' do
+ *
+ * Over several blocks of memory the forward pass keeps each row's largest score m so far, and
+ * scales what it has added up when m grows; in the end lse = m + log(sum). Blocks that lie wholly
+ * behind the query of a causal attention are skipped, and within a block what lies behind is never
+ * exponentiated. Order and blocks follow from the shapes alone, so equal inputs give equal bits.
+ *
+ * Dao and others, "FlashAttention: fast and memory-efficient exact attention with IO-awareness",
+ * 2022, algorithms 2 and 4. */
+#ifndef MTF_KERNEL_ATTENTION_H
+#define MTF_KERNEL_ATTENTION_H
+
+#include "runtime/kernel.h"
+
+void mtf_kernel_attention(const MtfKernelCall *call);
+void mtf_kernel_attention_grad(const MtfKernelCall *call);
+
+#endif
