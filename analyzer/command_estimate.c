@@ -11,8 +11,9 @@
 #include <stdio.h>
 
 typedef struct {
-    char *mesh, *layout, *machine, *precision, *output;
+    char *mesh, *layout, *machine, *precision, *output, *batch_dim;
     char **dims;
+    int microbatches;
     gboolean compatible, json;
 } Options;
 
@@ -61,8 +62,11 @@ static MtfLayout *read_layout(const Options *options, const MtfGraph *graph, GPt
 
 static bool estimate(const Options *options, const char *path, GError **error) {
     MtfPlanningGraph request = { path, (const char *const *)options->dims, options->precision };
+    MtfStepForm form = { options->microbatches, options->batch_dim, options->precision };
     g_autoptr(MtfMachine) machine = mtf_planning_machine(options->machine, error);
-    g_autoptr(MtfGraph) graph = machine != NULL ? mtf_planning_graph_load(&request, error) : NULL;
+    g_autoptr(MtfGraph) written = machine != NULL ? mtf_planning_graph_load(&request, error) : NULL;
+    g_autoptr(MtfGraph) graph =
+        written != NULL ? mtf_planning_training_graph(written, &form, error) : NULL;
     if (graph == NULL)
         return false;
     g_autoptr(GPtrArray) inert = g_ptr_array_new_with_free_func(g_free);
@@ -79,6 +83,9 @@ static bool estimate(const Options *options, const char *path, GError **error) {
 }
 
 static bool check_options(const Options *options, GError **error) {
+    if (options->microbatches < 1)
+        return mtf_input_error(error, "--microbatches %d must be at least 1",
+                               options->microbatches);
     if (options->mesh == NULL)
         return mtf_input_error(error, "--mesh is missing, as in --mesh 'rows:2;cols:2'");
     return options->layout != NULL ||
@@ -87,8 +94,8 @@ static bool check_options(const Options *options, GError **error) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh, options->layout, options->machine, options->precision,
-                      options->output };
+    char *owned[] = { options->mesh,      options->layout, options->machine,
+                      options->precision, options->output, options->batch_dim };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -98,12 +105,16 @@ static void clear_options(Options *options) {
     { name, letter, 0, G_OPTION_ARG_STRING, &o.field, help, what }
 
 int mtf_command_estimate(int argc, char **argv) {
-    Options o = { 0 };
+    Options o = { .microbatches = 1 };
     const GOptionEntry entries[] = {
         TEXT("mesh", 0, mesh, "The mesh of processors", "'rows:4;cols:2'"),
         TEXT("layout", 0, layout, "Which dimension lies on which axis", "'batch:rows;d_ff:cols'"),
         TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
         TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
+        { "microbatches", 0, 0, G_OPTION_ARG_INT, &o.microbatches,
+          "Work through the batch in M parts (1)", "M" },
+        TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
+             "NAME"),
         { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.dims, "Set a dimension's size", "batch=512" },
         TEXT("output", 'o', output, "Write a plan with this layout", "PLAN"),
         { "mtf-compat", 0, 0, G_OPTION_ARG_NONE, &o.compatible,

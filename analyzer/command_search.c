@@ -25,7 +25,8 @@
 typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump;
     char **dims, **pins, **forbids;
-    int devices, max_axes, seed;
+    char *batch_dim;
+    int devices, max_axes, seed, microbatches;
     double seconds, gap;
     gboolean json;
 } Options;
@@ -33,8 +34,9 @@ typedef struct {
 typedef struct {
     const Options *options;
     MtfMachine *machine;
-    MtfGraph *graph;
-    GArray *meshes; /* MtfMesh */
+    MtfGraph *written; /* by the user */
+    MtfGraph *graph;   /* the training graph */
+    GArray *meshes;    /* MtfMesh */
     int64_t memory_limit;
     MtfRuleAnswer answer;
     int64_t rule_cost;  /* of the best rule layout, INT64_MAX when none fits */
@@ -107,6 +109,9 @@ static bool check_options(const Options *options, GError **error) {
     if (options->max_axes < 1 || options->max_axes > MTF_MESH_SHAPES_MAX_AXES)
         return mtf_input_error(error, "--max-mesh-dims %d must be 1 to %d", options->max_axes,
                                MTF_MESH_SHAPES_MAX_AXES);
+    if (options->microbatches < 1)
+        return mtf_input_error(error, "--microbatches %d must be at least 1",
+                               options->microbatches);
     if (options->devices < 0)
         return mtf_input_error(error, "--devices %d must be at least 1", options->devices);
     if (!(options->seconds >= 0 && options->seconds < 1e9))
@@ -124,7 +129,11 @@ static bool prepare(Run *run, const char *path, GError **error) {
     run->memory_limit = run->machine->memory_bytes;
     if (options->memory != NULL && !mtf_bytes_parse(options->memory, &run->memory_limit, error))
         return false;
-    run->graph = mtf_planning_graph_load(&request, error);
+    run->written = mtf_planning_graph_load(&request, error);
+    if (run->written == NULL)
+        return false;
+    MtfStepForm form = { options->microbatches, options->batch_dim, options->precision };
+    run->graph = mtf_planning_training_graph(run->written, &form, error);
     return run->graph != NULL && find_meshes(run, error);
 }
 
@@ -403,6 +412,7 @@ static bool finish(Run *run, GError **error) {
 
 static void clear_run(Run *run) {
     mtf_machine_free(run->machine);
+    mtf_graph_free(run->written);
     mtf_graph_free(run->graph);
     if (run->meshes != NULL)
         g_array_unref(run->meshes);
@@ -411,8 +421,9 @@ static void clear_run(Run *run) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,      options->machine, options->memory, options->layouts,
-                      options->precision, options->output,  options->report, options->dump };
+    char *owned[] = { options->mesh,    options->machine,   options->memory,
+                      options->layouts, options->precision, options->output,
+                      options->report,  options->dump,      options->batch_dim };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -428,7 +439,7 @@ static void clear_options(Options *options) {
     { name, 0, 0, type, &o.field, help, what }
 
 int mtf_command_search(int argc, char **argv) {
-    Options o = { .max_axes = 2 };
+    Options o = { .max_axes = 2, .microbatches = 1 };
     const GOptionEntry entries[] = {
         OTHER("devices", G_OPTION_ARG_INT, devices, "Search all meshes of N processors", "N"),
         TEXT("mesh", 0, mesh, "Search this mesh alone", "'rows:2;cols:2'"),
@@ -439,6 +450,10 @@ int mtf_command_search(int argc, char **argv) {
         LIST("pin", pins, "This dimension lies on that axis", "d_ff:cols"),
         LIST("forbid", forbids, "This dimension does not lie on that axis", "vocab:rows"),
         LIST("dim", dims, "Set a dimension's size", "batch=512"),
+        OTHER("microbatches", G_OPTION_ARG_INT, microbatches,
+              "Work through the batch in M parts (1)", "M"),
+        TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
+             "NAME"),
         TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
         OTHER("gap", G_OPTION_ARG_DOUBLE, gap, "Stop within this share of the optimum (0)", "G"),

@@ -3,6 +3,7 @@
 
 #include "analyzer/gradient_table.h"
 #include "layouts/error.h"
+#include "layouts/microbatches.h"
 
 /* The state of one differentiation. All arrays are by tensor of the forward graph. */
 typedef struct {
@@ -75,21 +76,37 @@ static int sum_of_shares(Differentiation *d, int tensor, const char *name) {
         mtf_build_rename(&d->b, first, name);
         return first;
     }
-    if (!is_trained(mtf_graph_tensor(d->b.graph, tensor)))
+    if (!is_trained(mtf_graph_tensor(d->b.graph, tensor)) || d->b.graph->microbatches > 1)
         return first;
     d->b.attributes.factor = 1;
     return MTF_BUILD(&d->b, MTF_OP_SCALE, name, NULL, first);
 }
 
+/* The gradient of a variable; with micro-batches the sum over them. */
+static int variable_gradient(Differentiation *d, int tensor) {
+    bool adds = d->b.graph->microbatches > 1;
+    const char *of = mtf_graph_tensor(d->b.graph, tensor)->name;
+    g_autofree char *name = g_strdup_printf("grad/%s", of);
+    g_autofree char *part = g_strdup_printf("part/%s", of);
+    int gradient = sum_of_shares(d, tensor, adds ? part : name);
+    if (adds)
+        gradient = MTF_BUILD(&d->b, MTF_OP_ACCUMULATE, name, NULL, gradient);
+    if (gradient >= 0)
+        mtf_graph_tensor(d->b.graph, gradient)->memory = MTF_MEMORY_GRADIENT;
+    return gradient;
+}
+
 /* All consumers of `tensor` have been visited: makes its gradient, if it was given any share. */
 static void complete(Differentiation *d, int tensor) {
+    const MtfTensor *t = mtf_graph_tensor(d->b.graph, tensor);
     if (d->shares[tensor] == NULL || d->b.error != NULL)
         return;
-    g_autofree char *name = g_strdup_printf("grad/%s", mtf_graph_tensor(d->b.graph, tensor)->name);
-    int gradient = sum_of_shares(d, tensor, name);
-    d->gradients[tensor] = gradient;
-    if (gradient >= 0 && is_trained(mtf_graph_tensor(d->b.graph, tensor)))
-        mtf_graph_tensor(d->b.graph, gradient)->memory = MTF_MEMORY_GRADIENT;
+    if (is_trained(t)) {
+        d->gradients[tensor] = variable_gradient(d, tensor);
+        return;
+    }
+    g_autofree char *name = g_strdup_printf("grad/%s", t->name);
+    d->gradients[tensor] = sum_of_shares(d, tensor, name);
 }
 
 /* Lets the row's rule give the operation's inputs their shares. */

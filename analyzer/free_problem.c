@@ -2,6 +2,7 @@
 #include "analyzer/free_problem.h"
 
 #include "layouts/error.h"
+#include "layouts/microbatches.h"
 #include "layouts/program.h"
 
 #include <string.h>
@@ -42,6 +43,7 @@ struct MtfFreeProblem {
     GPtrArray *node_placements; /* for each node: GArray of MtfPlacement, or NULL */
     int *updated_variable;      /* for each tensor: the variable whose next value it is, or -1 */
     MtfConsumers *consumers;
+    int repeated; /* operations that every micro-batch runs */
 };
 
 /* ---- Prices -------------------------------------------------------------------------------- */
@@ -155,7 +157,7 @@ static void price_strategy(MtfFreeProblem *problem, int operation, const MtfIter
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         int64_t price = mtf_price_instruction(problem->pricer, program, i);
         if (instruction->kind == MTF_INSTRUCTION_KERNEL)
-            profile->costs[s] = price;
+            profile->costs[s] = mtf_program_times(program, i) * price;
         for (int k = 0; k < op->n_outputs; k++)
             if (instruction->kind == MTF_INSTRUCTION_STEP &&
                 instruction->step.kind == MTF_STEP_COPY &&
@@ -192,8 +194,9 @@ static char *signature(const MtfFreeProblem *problem, int operation) {
     const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
     GString *text = g_string_new(NULL);
     const MtfAttributes *a = &op->attributes;
-    g_string_append_printf(text, "%d %d %d %d %d %d %g", op->kind, a->dimension, a->from, a->to,
-                           a->query, a->memory, a->causal);
+    g_string_append_printf(text, "%d %d %d %d %d %d %g %d", op->kind, a->dimension, a->from, a->to,
+                           a->query, a->memory, a->causal,
+                           mtf_operation_times(problem->graph, operation));
     for (int k = 0; k < op->n_inputs + op->n_outputs; k++) {
         int tensor = k < op->n_inputs ? op->inputs[k] : op->outputs[k - op->n_inputs];
         const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
@@ -276,8 +279,15 @@ static void add_operation_node(MtfFreeProblem *problem, int operation) {
                            .costs = profile->costs,
                            .usages = usages };
     int result = op->outputs[0];
-    if (!has_node(problem, result) && problem->updated_variable[result] < 0) {
-        node.end = MAX(operation, end_of_life(problem, result));
+    bool adds = mtf_operation_accumulates(problem->graph, operation);
+    bool kept = !has_node(problem, result) && problem->updated_variable[result] < 0;
+    if (adds) {
+        node.start = 0;
+        node.end = problem->repeated;
+    }
+    if (kept)
+        node.end = MAX(node.end, end_of_life(problem, result));
+    if (kept || adds) {
         for (int s = 0; s < n; s++)
             usages[s] = slice_bytes(problem, result,
                                     &g_array_index(profile->outputs[0].placements, MtfPlacement,
@@ -393,7 +403,9 @@ static int add_placement_node(MtfFreeProblem *problem, int tensor, GArray *candi
 static void add_tensor_nodes(MtfFreeProblem *problem, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
     GArray *candidates = candidate_placements(problem, tensor);
-    int start = MAX(0, t->producer), last = last_reading(problem, tensor);
+    int last = last_reading(problem, tensor), start = MAX(0, t->producer);
+    if (t->producer >= 0 && mtf_operation_accumulates(problem->graph, t->producer))
+        start = problem->repeated;
     int64_t end = end_of_life(problem, tensor);
     int64_t fetched = last >= 0 ? readers_of(problem, tensor, (MtfPhase)last).first : end;
     problem->tensor_node[tensor] =
@@ -437,15 +449,18 @@ static int end_placement(const End *end, int strategy) {
     return end->of != NULL ? end->of[strategy] : strategy;
 }
 
-/* The price of every resharding between two ends; each pair of placements is priced once. */
-static int64_t *edge_costs(MtfFreeProblem *problem, int tensor, const End *from, const End *to) {
+/* The price of every resharding between two ends, done `times` times; each pair of placements is
+ * priced once. */
+static int64_t *edge_costs(MtfFreeProblem *problem, int tensor, const End *from, const End *to,
+                           int times) {
     int n_from = (int)from->placements->len, n_to = (int)to->placements->len;
     g_autofree int64_t *prices = g_new(int64_t, n_from * n_to);
     for (int i = 0; i < n_from; i++)
         for (int j = 0; j < n_to; j++)
             prices[i * n_to + j] =
-                path_price(problem, tensor, &g_array_index(from->placements, MtfPlacement, i),
-                           &g_array_index(to->placements, MtfPlacement, j));
+                times * path_price(problem, tensor,
+                                   &g_array_index(from->placements, MtfPlacement, i),
+                                   &g_array_index(to->placements, MtfPlacement, j));
     int64_t *costs = g_new(int64_t, (gsize)from->n * (gsize)to->n);
     for (int p = 0; p < from->n; p++)
         for (int q = 0; q < to->n; q++)
@@ -453,8 +468,9 @@ static int64_t *edge_costs(MtfFreeProblem *problem, int tensor, const End *from,
     return costs;
 }
 
-static void add_edge(MtfFreeProblem *problem, int tensor, const End *from, const End *to) {
-    g_autofree int64_t *costs = edge_costs(problem, tensor, from, to);
+static void add_edge(MtfFreeProblem *problem, int tensor, const End *from, const End *to,
+                     int times) {
+    g_autofree int64_t *costs = edge_costs(problem, tensor, from, to, times);
     mtf_layout_problem_add_edge(problem->problem, (MtfLayoutEdge){ from->node, to->node, costs });
 }
 
@@ -462,9 +478,10 @@ static void add_edge(MtfFreeProblem *problem, int tensor, const End *from, const
 static void add_update_edge(MtfFreeProblem *problem, int operation, int k, int variable) {
     const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
     const Profile *profile = problem->operations[operation];
+    int times = mtf_operation_times(problem->graph, operation);
     End from = operation_end(problem, operation, &profile->outputs[k]);
     End to = tensor_end(problem, variable);
-    g_autofree int64_t *costs = edge_costs(problem, op->outputs[k], &from, &to);
+    g_autofree int64_t *costs = edge_costs(problem, op->outputs[k], &from, &to, times);
     for (int p = 0; p < from.n; p++)
         for (int q = 0; q < to.n; q++)
             if (mtf_placement_equal(
@@ -474,9 +491,13 @@ static void add_update_edge(MtfFreeProblem *problem, int operation, int k, int v
     mtf_layout_problem_add_edge(problem->problem, (MtfLayoutEdge){ from.node, to.node, costs });
 }
 
+/* What micro-batches add up is moved when the last is done. */
 static void add_output_edges(MtfFreeProblem *problem, int operation) {
     const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
     const Profile *profile = problem->operations[operation];
+    int times = mtf_operation_accumulates(problem->graph, operation)
+                    ? 1
+                    : mtf_operation_times(problem->graph, operation);
     for (int k = 0; k < op->n_outputs; k++) {
         int tensor = op->outputs[k];
         if (problem->updated_variable[tensor] >= 0)
@@ -485,7 +506,7 @@ static void add_output_edges(MtfFreeProblem *problem, int operation) {
             continue;
         End from = operation_end(problem, operation, &profile->outputs[k]);
         End to = tensor_end(problem, tensor);
-        add_edge(problem, tensor, &from, &to);
+        add_edge(problem, tensor, &from, &to, times);
     }
 }
 
@@ -510,7 +531,8 @@ static void add_input_edges(MtfFreeProblem *problem, int operation) {
     for (int k = 0; k < op->n_inputs; k++) {
         End from = source_end(problem, op->inputs[k], op->phase);
         End to = operation_end(problem, operation, &problem->operations[operation]->inputs[k]);
-        add_edge(problem, op->inputs[k], &from, &to);
+        add_edge(problem, op->inputs[k], &from, &to,
+                 mtf_operation_times(problem->graph, operation));
     }
 }
 
@@ -521,7 +543,8 @@ static void add_reading_edges(MtfFreeProblem *problem, int tensor) {
         if (node < 0)
             continue;
         End reading = placement_end(problem, node);
-        add_edge(problem, tensor, &kept, &reading);
+        add_edge(problem, tensor, &kept, &reading,
+                 mtf_phase_times(problem->graph, (MtfPhase)phase));
     }
 }
 
@@ -583,6 +606,7 @@ MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
         .node_names = g_ptr_array_new_with_free_func(g_free),
         .node_placements = g_ptr_array_new(),
         .consumers = mtf_graph_consumers(graph),
+        .repeated = mtf_graph_repeated(graph),
     };
     for (guint i = 0; i < graph->updates->len; i++) {
         const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);

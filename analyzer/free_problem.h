@@ -20,6 +20,8 @@
  * price of instructions that lowering emits for that choice, so the value of a choice is the price
  * of its program.
  *
+ * With micro-batches a term counts as often as a step runs its instructions.
+ *
  * Memory: a tensor's slice from its producer to its last consumer (operations are the time points),
  * variables and optimizer state always. In the last phase that reads it the reading stands for it.
  * Other readings, copies made while resharding and scratch are left out, so the limit in the

@@ -2,6 +2,7 @@
 #include "analyzer/gradient_table.h"
 
 #include "layouts/error.h"
+#include "layouts/microbatches.h"
 
 /* Gradients' intermediates are called "back/OPERATION/WHAT"; the share of input k is
  * "back/OPERATION/k". */
@@ -39,9 +40,13 @@ static const MtfOperation *maker(const MtfGradient *g, int tensor) {
     return producer < 0 ? NULL : mtf_graph_operation(g->b->graph, producer);
 }
 
+/* Of the whole step: a mean over the batch is one over all its micro-batches. */
 static double elements(const MtfGradient *g, int tensor) {
     MtfShape shape = shape_of(g, tensor);
-    return (double)mtf_graph_elements(g->b->graph, &shape);
+    double count = 1;
+    for (int i = 0; i < shape.rank; i++)
+        count *= (double)mtf_graph_step_size(g->b->graph, shape.dims[i]);
+    return count;
 }
 
 static int scaled(MtfGradient *g, const char *what, int x, double factor) {
@@ -435,6 +440,7 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_NORMALIZE_SCALE_GRAD] = NONE,
     [MTF_OP_NORMALIZE_GRAD] = NONE,
     [MTF_OP_CROSS_ENTROPY_GRAD] = NONE,
+    [MTF_OP_ACCUMULATE] = RULE(same),
     [MTF_OP_CLIP_FACTOR] = NONE,
     [MTF_OP_LEARNING_RATE] = ZERO,
     [MTF_OP_SGD] = NONE,

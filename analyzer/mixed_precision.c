@@ -26,9 +26,10 @@ static bool is_storage_input(const MtfOperation *op, int k) {
 /* ---- What is wanted wide ------------------------------------------------------------------- */
 
 /* Wide are the loss, what the model reads as a statistic, and what such a result follows from
- * through operations that keep the type. */
+ * through operations that keep the type or only add up. */
 static void mark_inputs(Pass *pass, const MtfOperation *op) {
-    bool follows = row_of(op)->dtype == MTF_DTYPE_AS_INPUTS && pass->wide[op->outputs[0]];
+    bool keeps = row_of(op)->dtype == MTF_DTYPE_AS_INPUTS || row_of(op)->accumulates;
+    bool follows = keeps && pass->wide[op->outputs[0]];
     for (int k = 0; k < op->n_inputs; k++)
         if (mtf_operation_mask_has(row_of(op)->wide_inputs, k) ||
             (follows && is_storage_input(op, k)))

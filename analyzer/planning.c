@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/planning.h"
 
+#include "analyzer/batch_parts.h"
 #include "analyzer/mixed_precision.h"
 #include "analyzer/training_graph.h"
 #include "cost/predict.h"
@@ -59,22 +60,35 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
     g_free(overrides.sizes);
     if (graph == NULL || !set_precision(graph, request->precision, error))
         return NULL;
-    if (graph->updates->len == 0) {
-        MtfGraph *training = mtf_training_graph(graph, error);
-        if (training == NULL)
-            return NULL;
-        mtf_graph_free(graph);
-        graph = training;
-    }
-    if (wants_bfloat16(request->precision)) {
-        MtfGraph *mixed = mtf_mixed_precision(graph, error);
-        if (mixed == NULL)
-            return NULL;
-        mtf_graph_free(graph);
-        graph = mixed;
-    }
-    mtf_graph_canonicalize(graph);
     return g_steal_pointer(&graph);
+}
+
+static bool set_microbatches(MtfGraph *graph, const MtfStepForm *form, GError **error) {
+    if (form->microbatches <= 1)
+        return true;
+    int batch = mtf_batch_dimension(graph, form->batch_dim, error);
+    return batch >= 0 && mtf_graph_set_microbatches(graph, batch, form->microbatches, error);
+}
+
+MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepForm *form,
+                                      GError **error) {
+    g_autoptr(MtfGraph) copy = mtf_graph_copy(graph);
+    if (copy->updates->len > 0 && form->microbatches > 1) {
+        mtf_input_error(error,
+                        "\"%s\" is a training graph already; micro-batches are a matter of the "
+                        "graph that it was made from",
+                        copy->name);
+        return NULL;
+    }
+    if (!set_microbatches(copy, form, error))
+        return NULL;
+    g_autoptr(MtfGraph) training =
+        copy->updates->len > 0 ? g_steal_pointer(&copy) : mtf_training_graph(copy, error);
+    if (training == NULL)
+        return NULL;
+    mtf_graph_canonicalize(training);
+    return wants_bfloat16(form->precision) ? mtf_mixed_precision(training, error)
+                                           : g_steal_pointer(&training);
 }
 
 const char *mtf_planning_precision(const MtfGraph *graph) {

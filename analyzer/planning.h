@@ -2,7 +2,8 @@
 /* What the planning commands share: from what the user names (a graph, a machine) to what is
  * planned with, and from a layout to a plan.
  *
- *     GRAPH --dim batch=512 --precision f64 ──► training graph       --machine tpu-v2 ──► machine
+ *     GRAPH --dim batch=512 --precision f64 ──► graph                --machine tpu-v2 ──► machine
+ *     graph --microbatches 8 ──► training graph
  *     training graph + layout + machine ──► plan, with predictions and the program's digest */
 #ifndef MTF_PLANNING_H
 #define MTF_PLANNING_H
@@ -19,9 +20,20 @@ typedef struct {
     const char *precision;   /* "f32", "f64", "bf16", or NULL: as the graph has it */
 } MtfPlanningGraph;
 
-/* Loads a graph and differentiates it unless it is a training graph already (it has updates). The
- * result is in canonical order and free of composites. */
+/* The form that a step is given. */
+typedef struct {
+    int microbatches;      /* parts of the batch; 0 and 1: the whole */
+    const char *batch_dim; /* what counts examples; NULL: the first dimension of every input */
+    const char *precision; /* as in MtfPlanningGraph: "bf16" makes a step of mixed precision */
+} MtfStepForm;
+
+/* Loads a graph as it was written, in the type of its variables. */
 MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **error);
+
+/* The training graph of a graph, differentiated unless it is one already (it has updates), when it
+ * cannot be divided any more. The result is in canonical order and free of composites. */
+MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepForm *form,
+                                      GError **error);
 
 /* "f64" when some tensor of the graph is float64, else "f32". */
 const char *mtf_planning_precision(const MtfGraph *graph);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/rule_search_terms.h"
 
+#include "layouts/microbatches.h"
 #include "layouts/operation_table.h"
 
 #include <string.h>
@@ -72,8 +73,9 @@ static void append_tensor(const Build *build, GString *text, GArray *seen, int t
 static void append_operation(const Build *build, GString *text, GArray *seen, int operation) {
     const MtfOperation *op = mtf_graph_operation(build->graph, operation);
     const MtfAttributes *a = &op->attributes;
-    g_string_append_printf(text, "%d %d %d %d %d %d %g", op->kind, a->dimension, a->from, a->to,
-                           a->query, a->memory, a->causal);
+    g_string_append_printf(text, "%d %d %d %d %d %d %g %d", op->kind, a->dimension, a->from, a->to,
+                           a->query, a->memory, a->causal,
+                           mtf_operation_times(build->graph, operation));
     for (int k = 0; k < op->n_inputs; k++)
         append_tensor(build, text, seen, op->inputs[k]);
     g_string_append(text, " ->");
@@ -115,6 +117,8 @@ static void add_updates(const Build *build, MtfRuleTerm *term) {
 static void isolate(const Build *build, MtfRuleTerm *term) {
     const MtfOperation *op = mtf_graph_operation(build->graph, term->operation);
     term->alone = mtf_graph_new("alone");
+    term->alone->microbatches = build->graph->microbatches;
+    term->alone->batch = build->graph->batch;
     term->tensors = g_array_new(FALSE, FALSE, sizeof(int));
     for (int d = 0; d < (int)build->graph->dimensions->len; d++)
         mtf_graph_add_dimension(term->alone, mtf_graph_dimension(build->graph, d)->name,
@@ -241,8 +245,10 @@ static MtfRuleLife life_of(const Build *build, int tensor) {
     if (build->updated[tensor] >= 0)
         return (MtfRuleLife){ 1, 0 };
     const MtfOperation *op = mtf_graph_operation(build->graph, producer);
-    int begin = 2 * producer + may_work_in_place(op, tensor);
-    return (MtfRuleLife){ begin, 2 * MAX(last_reader(build, tensor), producer) };
+    int end = 2 * MAX(last_reader(build, tensor), producer);
+    if (mtf_operation_accumulates(build->graph, producer))
+        return (MtfRuleLife){ 0, MAX(end, 2 * mtf_graph_repeated(build->graph) - 2) };
+    return (MtfRuleLife){ 2 * producer + may_work_in_place(op, tensor), end };
 }
 
 static void find_conflicts(MtfRuleTerms *terms) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/training_graph.h"
 
+#include "analyzer/batch_parts.h"
 #include "analyzer/differentiate.h"
 #include "analyzer/expand.h"
 #include "analyzer/optimizer_updates.h"
@@ -20,11 +21,16 @@ static bool check_types(const MtfGraph *forward, GError **error) {
 }
 
 MtfGraph *mtf_training_graph(const MtfGraph *forward, GError **error) {
+    g_autofree char *loss = NULL;
+    int divisor;
     g_autoptr(MtfGraph) graph = NULL;
-    if (!check_types(forward, error) || (graph = mtf_expand(forward, error)) == NULL)
+    if (!check_types(forward, error) || (graph = mtf_expand(forward, error)) == NULL ||
+        !mtf_accumulate_loss(graph, &divisor, &loss, error))
         return NULL;
     g_autoptr(GArray) gradients = mtf_differentiate(graph, error);
-    if (gradients == NULL || !mtf_add_updates(graph, gradients, error))
+    if (gradients == NULL ||
+        (divisor >= 0 && !mtf_divide_by_weights(graph, divisor, loss, gradients, error)) ||
+        !mtf_add_updates(graph, gradients, error))
         return NULL;
     mtf_graph_canonicalize(graph);
     return g_steal_pointer(&graph);

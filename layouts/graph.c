@@ -352,6 +352,34 @@ void mtf_graph_canonicalize(MtfGraph *graph) {
     renumber(graph, place);
 }
 
+static void drop_operation(MtfGraph *graph, MtfOperation *operation) {
+    for (int k = 0; k < operation->n_outputs; k++) {
+        MtfTensor *tensor = mtf_graph_tensor(graph, operation->outputs[k]);
+        g_hash_table_remove(graph->tensor_ids, tensor->name);
+        g_free(tensor->name);
+    }
+    clear_operation(operation);
+}
+
+void mtf_graph_arrange(MtfGraph *graph, const int *order, int n) {
+    GArray *old = graph->operations;
+    g_autofree bool *kept = g_new0(bool, old->len + 1);
+    graph->operations = new_array(sizeof(MtfOperation), clear_operation);
+    for (int i = 0; i < n; i++) {
+        MtfOperation *operation = &g_array_index(old, MtfOperation, order[i]);
+        g_array_append_vals(graph->operations, operation, 1);
+        kept[order[i]] = true;
+        for (int k = 0; k < operation->n_outputs; k++)
+            mtf_graph_tensor(graph, operation->outputs[k])->producer = i;
+    }
+    for (guint i = 0; i < old->len; i++)
+        if (!kept[i])
+            drop_operation(graph, &g_array_index(old, MtfOperation, i));
+    g_array_set_clear_func(old, NULL);
+    g_array_unref(old);
+    mtf_graph_canonicalize(graph);
+}
+
 int64_t mtf_graph_elements(const MtfGraph *graph, const MtfShape *shape) {
     return checked_elements(graph, shape);
 }

@@ -165,6 +165,10 @@ MtfGraph *mtf_graph_copy(const MtfGraph *graph);
  * (a plan's digest) must be in this order; a graph that was loaded is. */
 void mtf_graph_canonicalize(MtfGraph *graph);
 
+/* Leaves the operations order[0 … n) in that order, each behind what it reads, and drops the others
+ * with their results; then makes the graph canonical. */
+void mtf_graph_arrange(MtfGraph *graph, const int *order, int n);
+
 /* Typed access; indexes must be valid. Pointers stay valid until something is appended. */
 MtfDimension *mtf_graph_dimension(const MtfGraph *graph, int dim);
 MtfTensor *mtf_graph_tensor(const MtfGraph *graph, int tensor);

@@ -15,7 +15,14 @@ typedef struct {
     int *last_reader;      /* for each variable that is updated: the last operation that reads it */
     int *updated_variable; /* for each tensor: the variable whose next value it is, or -1 */
     int *readings;         /* MTF_PHASES a tensor: the buffer its consumers fetch from, or -1 */
+    GArray *sums;          /* Kept: what micro-batches add up, until the last is done */
 } Lowering;
+
+/* A result that has been computed and not yet been brought to where it is kept. */
+typedef struct {
+    int operation, tensor;
+    int produced; /* the buffer that the kernel writes */
+} Kept;
 
 static MtfBuffer *buffer_at(const Lowering *lowering, int buffer) {
     return mtf_program_buffer(lowering->program, buffer);
@@ -151,7 +158,8 @@ static double local_points(const Lowering *lowering, const MtfIteration *iterati
     return points;
 }
 
-/* Bytes read and written; an input that is read sparsely counts as much as the output. */
+/* Bytes read and written; an input that is read sparsely counts as much as the output, and a sum
+ * that is added to is read as well. */
 static double kernel_traffic(const Lowering *lowering, const MtfInstruction *instruction,
                              bool gathers) {
     double output_bytes = 0, input_bytes = 0;
@@ -161,7 +169,8 @@ static double kernel_traffic(const Lowering *lowering, const MtfInstruction *ins
         double bytes = (double)buffer_at(lowering, instruction->inputs[k])->bytes;
         input_bytes += gathers && k == 0 ? MIN(bytes, output_bytes) : bytes;
     }
-    return input_bytes + output_bytes;
+    bool adds = mtf_operation_accumulates(lowering->graph, instruction->operation);
+    return input_bytes + output_bytes * (adds ? 2 : 1);
 }
 
 static void measure_kernel(Lowering *lowering, const MtfIteration *iteration,
@@ -206,14 +215,35 @@ static void emit_kernel(Lowering *lowering, int operation, const MtfIteration *i
     g_array_append_val(lowering->program->instructions, instruction);
 }
 
-/* Brings output `k` of the kernel just emitted into the placement it is kept in. */
-static void keep_output(Lowering *lowering, int operation, int tensor, int produced) {
-    const MtfPlacement *kept = &lowering->program->layout->tensors[tensor];
+/* Brings an output into the placement it is kept in. */
+static void keep_output(Lowering *lowering, const Kept *kept) {
     MtfPath path;
-    find_path(lowering, produced, kept, &path);
-    MtfMemoryKind memory = mtf_graph_tensor(lowering->graph, tensor)->memory;
-    lowering->program->tensor_buffers[tensor] =
-        emit_path(lowering, operation, &path, produced, -1, memory);
+    find_path(lowering, kept->produced, &lowering->program->layout->tensors[kept->tensor], &path);
+    MtfMemoryKind memory = mtf_graph_tensor(lowering->graph, kept->tensor)->memory;
+    lowering->program->tensor_buffers[kept->tensor] =
+        emit_path(lowering, kept->operation, &path, kept->produced, -1, memory);
+}
+
+/* Keeps the outputs of the kernel just emitted; sums over micro-batches when the last is done. */
+static void keep_outputs(Lowering *lowering, int operation) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
+    int produced[MTF_MAX_OUTPUTS];
+    int kernel = mtf_program_length(lowering->program) - 1;
+    memcpy(produced, mtf_program_instruction(lowering->program, kernel)->outputs, sizeof produced);
+    for (int k = 0; k < op->n_outputs; k++) {
+        Kept kept = { operation, op->outputs[k], produced[k] };
+        if (mtf_operation_accumulates(lowering->graph, operation))
+            g_array_append_val(lowering->sums, kept);
+        else
+            keep_output(lowering, &kept);
+    }
+}
+
+/* All that runs once a micro-batch has been emitted. */
+static void end_repetition(Lowering *lowering) {
+    lowering->program->n_repeated = mtf_program_length(lowering->program);
+    for (guint i = 0; i < lowering->sums->len; i++)
+        keep_output(lowering, &g_array_index(lowering->sums, Kept, i));
 }
 
 /* ---- Updates of variables ------------------------------------------------------------------ */
@@ -306,19 +336,9 @@ static void emit_inputs_and_kernel(Lowering *lowering, int operation) {
 }
 
 static void emit_operation(Lowering *lowering, int operation) {
-    const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
     emit_inputs_and_kernel(lowering, operation);
-    int produced[MTF_MAX_OUTPUTS];
-    int kernel = mtf_program_length(lowering->program) - 1;
-    memcpy(produced, mtf_program_instruction(lowering->program, kernel)->outputs, sizeof produced);
-    for (int k = 0; k < op->n_outputs; k++)
-        keep_output(lowering, operation, op->outputs[k], produced[k]);
+    keep_outputs(lowering, operation);
     emit_ripe_updates(lowering, operation);
-}
-
-/* All that runs once a micro-batch has been emitted. */
-static void end_repetition(Lowering *lowering) {
-    lowering->program->n_repeated = mtf_program_length(lowering->program);
 }
 
 /* ---- Lifetimes ----------------------------------------------------------------------------- */
@@ -335,6 +355,12 @@ static void touch(MtfProgram *program, int buffer, int instruction) {
     owner->last = MAX(owner->last, instruction);
 }
 
+/* A sum is written by every micro-batch and must outlive them all. */
+static void touch_repetition(MtfProgram *program, int buffer) {
+    touch(program, buffer, 0);
+    touch(program, buffer, program->n_repeated - 1);
+}
+
 static void read_lifetimes(MtfProgram *program) {
     int n = mtf_program_length(program);
     for (int b = 0; b < (int)program->buffers->len; b++) {
@@ -349,6 +375,9 @@ static void read_lifetimes(MtfProgram *program) {
             touch(program, instruction->outputs[k], i);
         if (instruction->scratch >= 0)
             touch(program, instruction->scratch, i);
+        if (instruction->kind == MTF_INSTRUCTION_KERNEL &&
+            mtf_operation_accumulates(program->graph, instruction->operation))
+            touch_repetition(program, instruction->outputs[0]);
     }
     int loss = program->graph->loss;
     if (loss >= 0 && program->tensor_buffers[loss] >= 0)
@@ -463,6 +492,7 @@ static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLa
         .last_reader = filled(n, -1),
         .updated_variable = filled(n, -1),
         .readings = filled(n * MTF_PHASES, -1),
+        .sums = g_array_new(FALSE, FALSE, sizeof(Kept)),
     };
     for (guint i = 0; i < graph->updates->len; i++) {
         const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
@@ -474,6 +504,7 @@ static void lowering_clear(Lowering *lowering) {
     g_free(lowering->last_reader);
     g_free(lowering->updated_variable);
     g_free(lowering->readings);
+    g_array_unref(lowering->sums);
 }
 
 MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout) {

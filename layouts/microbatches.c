@@ -2,10 +2,18 @@
 #include "layouts/microbatches.h"
 
 #include "layouts/error.h"
+#include "layouts/operation_table.h"
+
+int mtf_phase_times(const MtfGraph *graph, MtfPhase phase) {
+    return phase <= MTF_PHASE_BACKWARD ? graph->microbatches : 1;
+}
+
+int mtf_operation_times(const MtfGraph *graph, int operation) {
+    return mtf_phase_times(graph, mtf_graph_operation(graph, operation)->phase);
+}
 
 static bool is_repeated(const MtfGraph *graph, int operation) {
-    return graph->microbatches > 1 &&
-           mtf_graph_operation(graph, operation)->phase <= MTF_PHASE_BACKWARD;
+    return mtf_operation_times(graph, operation) > 1;
 }
 
 int mtf_graph_repeated(const MtfGraph *graph) {
@@ -15,15 +23,16 @@ int mtf_graph_repeated(const MtfGraph *graph) {
     return n;
 }
 
-int mtf_operation_times(const MtfGraph *graph, int operation) {
-    return is_repeated(graph, operation) ? graph->microbatches : 1;
-}
-
 int64_t mtf_graph_step_size(const MtfGraph *graph, int dim) {
     return mtf_graph_size(graph, dim) * (dim == graph->batch ? graph->microbatches : 1);
 }
 
-bool mtf_graph_check_microbatches(const MtfGraph *graph, GError **error) {
+bool mtf_operation_accumulates(const MtfGraph *graph, int operation) {
+    return is_repeated(graph, operation) &&
+           mtf_operation_row(mtf_graph_operation(graph, operation)->kind)->accumulates;
+}
+
+static bool check_order(const MtfGraph *graph, GError **error) {
     int n = mtf_graph_repeated(graph);
     for (int i = n; i < (int)graph->operations->len; i++)
         if (is_repeated(graph, i))
@@ -35,4 +44,37 @@ bool mtf_graph_check_microbatches(const MtfGraph *graph, GError **error) {
                                    mtf_graph_operation(graph, n)->name,
                                    mtf_phase_name(mtf_graph_operation(graph, n)->phase));
     return true;
+}
+
+static bool check_inputs(const MtfGraph *graph, int operation, GError **error) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    for (int k = 0; k < op->n_inputs; k++) {
+        const MtfTensor *x = mtf_graph_tensor(graph, op->inputs[k]);
+        if (x->producer >= 0 && mtf_operation_accumulates(graph, x->producer))
+            return mtf_input_error(
+                error,
+                "operation \"%s\" (%s) runs once a micro-batch but reads \"%s\", "
+                "a sum over all of them",
+                op->name, mtf_phase_name(op->phase), x->name);
+    }
+    return true;
+}
+
+static bool check_variable(const MtfGraph *graph, const MtfTensor *tensor, GError **error) {
+    return tensor->source != MTF_SOURCE_VARIABLE ||
+           mtf_shape_find(&tensor->shape, graph->batch) < 0 ||
+           mtf_input_error(error,
+                           "variable \"%s\" has the batch dimension \"%s\", so a step cannot be "
+                           "worked through in micro-batches",
+                           tensor->name, mtf_graph_dimension(graph, graph->batch)->name);
+}
+
+bool mtf_graph_check_microbatches(const MtfGraph *graph, GError **error) {
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        if (!check_variable(graph, mtf_graph_tensor(graph, t), error))
+            return false;
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        if (is_repeated(graph, i) && !check_inputs(graph, i, error))
+            return false;
+    return check_order(graph, error);
 }

@@ -115,6 +115,8 @@ typedef enum {
                                   xhat dot/n), sum = sum of dy scale */
     MTF_OP_CROSS_ENTROPY_GRAD, /* (logits, labels, max, sum, dy[, mask]) -> (softmax - onehot) dy
                                   mask */
+    MTF_OP_ACCUMULATE, /* x of this micro-batch added to those before it, kept until the step ends
+                        */
     /* clipping and optimizers; `rate` and `clip` are scalars */
     MTF_OP_CLIP_FACTOR,   /* sum of squares -> min(1, limit / its root) */
     MTF_OP_LEARNING_RATE, /* the schedule's rate at this step */
@@ -208,7 +210,8 @@ typedef struct {
     unsigned integer_inputs; /* bit k: input k is int32; all others are float */
     unsigned wide_inputs;    /* bit k: input k is of the type of sums; all others of one type */
     MtfDtypeRule dtype;
-    bool gathers; /* input 0 is read sparsely: only as many bytes as the output has */
+    bool accumulates; /* output 0 adds up over micro-batches and is complete after the last */
+    bool gathers;     /* input 0 is read sparsely: only as many bytes as the output has */
     MtfAttributeSpec attributes[MTF_MAX_ATTRIBUTES]; /* ends with name NULL */
 } MtfOperationRow;
 

@@ -2,6 +2,7 @@
 #include "runtime/data.h"
 
 #include "layouts/error.h"
+#include "layouts/microbatches.h"
 #include "runtime/data_teacher.h"
 #include "runtime/data_text.h"
 #include "runtime/slice.h"
@@ -172,7 +173,7 @@ static void count_items(MtfData *data) {
         if (tensor->source != MTF_SOURCE_INPUT || (text >= 0 && t != text))
             continue;
         if (tensor->shape.rank > 0)
-            data->examples = mtf_graph_size(graph, tensor->shape.dims[0]);
+            data->examples = mtf_graph_step_size(graph, tensor->shape.dims[0]);
         break;
     }
     data->items = data->examples;

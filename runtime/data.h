@@ -35,7 +35,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfData, mtf_data_close)
 bool mtf_data_fill(MtfData *data, int tensor, int64_t step, const MtfOperand *slice,
                    GError **error);
 
-/* The same for all inputs of a worker's program. */
+/* The same for all inputs of a worker's program, of the micro-batch that it has turned to. */
 bool mtf_data_fill_inputs(MtfData *data, const MtfWorker *worker, int64_t step, GError **error);
 
 /* What a step consumes: tokens of a text model, else examples; and the word for it. */

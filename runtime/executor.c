@@ -10,10 +10,10 @@ static void run_move(MtfExecutor *executor, int index) {
     mtf_worker_end_move(executor->worker, index);
 }
 
-void mtf_executor_step(MtfExecutor *executor, int64_t step) {
+static void run(MtfExecutor *executor, int from, int to, int64_t step) {
     const MtfProgram *program = executor->worker->program;
     double last = mtf_kernel_times_now();
-    for (int i = 0; i < mtf_program_length(program); i++) {
+    for (int i = from; i < to; i++) {
         if (mtf_program_instruction(program, i)->kind == MTF_INSTRUCTION_KERNEL)
             mtf_worker_run_kernel(executor->worker, i, step);
         else
@@ -24,4 +24,24 @@ void mtf_executor_step(MtfExecutor *executor, int64_t step) {
         mtf_kernel_times_add(executor->times, i, now - last);
         last = now;
     }
+}
+
+/* After a failure the inputs stay as they are. */
+static void run_microbatch(MtfExecutor *executor, int microbatch, int64_t step, GError **failure) {
+    mtf_worker_set_microbatch(executor->worker, microbatch);
+    if (microbatch > 0 && *failure == NULL)
+        mtf_data_fill_inputs(executor->data, executor->worker, step, failure);
+    run(executor, 0, executor->worker->program->n_repeated, step);
+}
+
+bool mtf_executor_step(MtfExecutor *executor, int64_t step, GError **error) {
+    const MtfProgram *program = executor->worker->program;
+    GError *failure = NULL;
+    for (int k = 0; k < program->microbatches; k++)
+        run_microbatch(executor, k, step, &failure);
+    mtf_worker_set_microbatch(executor->worker, 0);
+    run(executor, program->n_repeated, mtf_program_length(program), step);
+    if (failure != NULL)
+        g_propagate_error(error, failure);
+    return failure == NULL;
 }

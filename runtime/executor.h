@@ -5,6 +5,7 @@
 #define MTF_EXECUTOR_H
 
 #include "runtime/collectives.h"
+#include "runtime/data.h"
 #include "runtime/kernel_times.h"
 
 typedef struct {
@@ -12,10 +13,13 @@ typedef struct {
     MtfTransport transport; /* of the same program, like the rest */
     MtfTraffic *counted;
     MtfKernelTimes *times; /* NULL: nobody asks */
+    MtfData *data;         /* of micro-batches beyond the first; may be NULL where there are none */
 } MtfExecutor;
 
-/* Collective over the ranks of the mesh: runs all instructions once, as step `step` (the first is
- * 1). Inputs must have been filled. Allocates nothing. */
-void mtf_executor_step(MtfExecutor *executor, int64_t step);
+/* Collective over the ranks of the mesh: runs step `step` (the first is 1), what is repeated once
+ * for each micro-batch. The first one's inputs must have been filled; the others are filled on the
+ * way. Allocates nothing. False when data could not be read: the step has then run to its end all
+ * the same, so that no rank waits for another. */
+bool mtf_executor_step(MtfExecutor *executor, int64_t step, GError **error);
 
 #endif

@@ -63,6 +63,7 @@ static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_NORMALIZE_SCALE_GRAD] = mtf_kernel_reduce,
     [MTF_OP_NORMALIZE_GRAD] = mtf_kernel_map,
     [MTF_OP_CROSS_ENTROPY_GRAD] = mtf_kernel_cross_entropy_grad,
+    [MTF_OP_ACCUMULATE] = mtf_kernel_accumulate,
     [MTF_OP_CLIP_FACTOR] = mtf_kernel_map,
     [MTF_OP_LEARNING_RATE] = mtf_kernel_learning_rate,
     [MTF_OP_SGD] = mtf_kernel_map,

@@ -9,6 +9,8 @@
  *     . . . # # #    size   = 2 3             # # #
  *     . . . . . .    global = 8 6
  *
+ * A micro-batch is one more way to hold a slice: of the whole step's examples, those of one part.
+ *
  * What a kernel computes is what the row says, restricted to the slices:
  *
  *   - reduced dimensions are summed (or maximised) over the local range; a mean divides by the
@@ -47,7 +49,8 @@ typedef struct {
     void *scratch; /* mtf_operation_scratch_bytes, aligned to 64 bytes */
     int64_t scratch_bytes;
     uint64_t seed;
-    int64_t step; /* the first is 1 */
+    int64_t step;   /* the first is 1 */
+    int microbatch; /* of the step; the first is 0 */
 } MtfKernelCall;
 
 typedef void (*MtfKernel)(const MtfKernelCall *call);

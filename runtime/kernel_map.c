@@ -240,3 +240,16 @@ void mtf_kernel_add(const MtfKernelCall *call) {
                 add_term(&mapping, &call->inputs[k]);
     mtf_mapping_apply(&mapping);
 }
+
+/* The first micro-batch writes, the others add. */
+void mtf_kernel_accumulate(const MtfKernelCall *call) {
+    const MtfOperand *out = &call->outputs[0];
+    const MtfMapRow *row = mtf_map_row(MTF_OP_ADD);
+    MtfMapping mapping = { .map = out->dtype == MTF_F64 ? row->f64 : row->f32,
+                           .n_outputs = 1,
+                           .out = { out } };
+    if (call->microbatch > 0)
+        add_term(&mapping, out);
+    add_term(&mapping, &call->inputs[0]);
+    mtf_mapping_apply(&mapping);
+}

@@ -72,5 +72,6 @@ void mtf_kernel_map(const MtfKernelCall *call);    /* the row's map */
 void mtf_kernel_reduce(const MtfKernelCall *call); /* … reduced as the row says */
 void mtf_kernel_mean(const MtfKernelCall *call);   /* … and divided by the whole count */
 void mtf_kernel_add(const MtfKernelCall *call);    /* any number of inputs */
+void mtf_kernel_accumulate(const MtfKernelCall *call);
 
 #endif

@@ -40,8 +40,8 @@ static void count_kinds(MtfKernelTimes *times, const MtfProgram *program, MtfKer
             continue;
         found[kind].name = name_of(kind);
         found[kind].kernel_class = class_of(kind);
-        found[kind].calls++;
-        found[kind].flops += instruction->flops;
+        found[kind].calls += mtf_program_times(program, i);
+        found[kind].flops += mtf_program_times(program, i) * instruction->flops;
     }
 }
 
@@ -79,7 +79,8 @@ void mtf_kernel_times_predict(MtfKernelTimes *times, const MtfProgram *program,
     for (int i = 0; i < times->n_instructions; i++)
         if (times->entry_of[i] >= 0)
             times->entries[times->entry_of[i]].predicted +=
-                1e-9 * (double)mtf_price_instruction(pricer, program, i);
+                1e-9 * mtf_program_times(program, i) *
+                (double)mtf_price_instruction(pricer, program, i);
 }
 
 double mtf_kernel_times_now(void) {

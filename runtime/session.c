@@ -116,7 +116,8 @@ bool mtf_session_open(MtfSession *session, GError **error) {
                                        .times = session->times,
                                        .transport = { .communicators = session->communicators,
                                                       .window = session->window,
-                                                      .max_message = MTF_MAX_MESSAGE } };
+                                                      .max_message = MTF_MAX_MESSAGE },
+                                       .data = session->data };
     return mtf_session_begin(session, error) && open_metrics(session, error);
 }
 
@@ -182,11 +183,11 @@ static bool check_loss(const MtfStepRecord *record, int64_t first, GError **erro
 static bool run_step(MtfSession *session, int64_t step, GError **error) {
     MtfStepRecord *record = &session->records[step - session->done - 1];
     double before = communication_seconds(session->counted);
-    mtf_executor_step(&session->executor, step);
+    bool read = mtf_executor_step(&session->executor, step, error);
     record->step = step;
     record->loss = mtf_session_loss(session);
     record->communication_seconds = communication_seconds(session->counted) - before;
-    return check_loss(record, session->done + 1, error) &&
+    return read && check_loss(record, session->done + 1, error) &&
            (step == session->options->steps ||
             mtf_data_fill_inputs(session->data, session->worker, step + 1, error));
 }

@@ -48,7 +48,8 @@ static bool single_run(Single *single, const MtfSession *session, GError **error
         return false;
     MtfExecutor executor = { .worker = single->worker,
                              .counted = single->counted,
-                             .transport.max_message = MTF_MAX_MESSAGE };
+                             .transport.max_message = MTF_MAX_MESSAGE,
+                             .data = session->data };
     const MtfOperand *loss = mtf_worker_tensor(single->worker, session->plan->graph->loss);
     mtf_worker_initialise(single->worker, seed);
     MtfCheckpointed what = { .control = MPI_COMM_SELF, .worker = single->worker };
@@ -57,7 +58,8 @@ static bool single_run(Single *single, const MtfSession *session, GError **error
     for (int64_t step = 1; step <= session->options->steps; step++) {
         if (!mtf_data_fill_inputs(session->data, single->worker, step, error))
             return false;
-        mtf_executor_step(&executor, step);
+        if (!mtf_executor_step(&executor, step, error))
+            return false;
         single->losses[step - 1] = mtf_slice_get(loss, 0);
     }
     return true;

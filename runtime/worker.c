@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/worker.h"
 
+#include "layouts/microbatches.h"
 #include "layouts/random.h"
 #include "runtime/slice.h"
 
@@ -30,7 +31,7 @@ static MtfOperand make_operand(const MtfWorker *worker, int index) {
         operand.dims[i] = dim;
         operand.size[i] = range.end - range.begin;
         operand.begin[i] = range.begin;
-        operand.global[i] = size;
+        operand.global[i] = mtf_graph_step_size(graph, dim);
     }
     return operand;
 }
@@ -96,11 +97,13 @@ static bool has_collectives(const MtfProgram *program) {
     return false;
 }
 
+/* Operands of kernels; steps have moves. */
 static int count_arguments(const MtfProgram *program) {
     int arguments = 0;
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        arguments += instruction->n_inputs + instruction->n_outputs;
+        if (instruction->kind == MTF_INSTRUCTION_KERNEL)
+            arguments += instruction->n_inputs + instruction->n_outputs;
     }
     return arguments;
 }
@@ -119,7 +122,8 @@ MtfWorker *mtf_worker_new(const MtfProgram *program, const MtfArena *arena, int 
     worker->operands = g_new(MtfOperand, n_buffers);
     for (int b = 0; b < n_buffers; b++)
         worker->operands[b] = make_operand(worker, b);
-    worker->arguments = g_new(MtfOperand, count_arguments(program));
+    worker->n_arguments = count_arguments(program);
+    worker->arguments = g_new(MtfOperand, worker->n_arguments);
     worker->calls = g_new0(MtfKernelCall, length);
     worker->moves = g_new0(MtfMove, length);
     if (!prepare_instructions(worker, seed, error))
@@ -157,6 +161,23 @@ void mtf_worker_initialise(MtfWorker *worker, uint64_t seed) {
     }
 }
 
+static void shift_batch(MtfOperand *operands, int n, int batch, int64_t examples) {
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < operands[k].rank; i++)
+            if (operands[k].dims[i] == batch)
+                operands[k].begin[i] += examples;
+}
+
+void mtf_worker_set_microbatch(MtfWorker *worker, int microbatch) {
+    const MtfGraph *graph = worker->program->graph;
+    if (microbatch == worker->microbatch)
+        return;
+    int64_t examples = (microbatch - worker->microbatch) * mtf_graph_size(graph, graph->batch);
+    shift_batch(worker->operands, (int)worker->program->buffers->len, graph->batch, examples);
+    shift_batch(worker->arguments, worker->n_arguments, graph->batch, examples);
+    worker->microbatch = microbatch;
+}
+
 static void poison_buffer(const MtfWorker *worker, int buffer) {
     memset(buffer_address(worker, buffer), POISON_BYTE,
            (size_t)mtf_program_buffer(worker->program, buffer)->bytes);
@@ -171,9 +192,11 @@ static bool reads_storage(const MtfWorker *worker, const MtfInstruction *instruc
     return false;
 }
 
-/* Makes what the instruction is about to write unfit for reading. */
+/* Makes what the instruction is about to write unfit for reading, unless it adds to it. */
 static void poison_outputs(const MtfWorker *worker, const MtfInstruction *instruction) {
-    for (int k = 0; k < instruction->n_outputs; k++)
+    bool adds = worker->microbatch > 0 && instruction->kind == MTF_INSTRUCTION_KERNEL &&
+                mtf_operation_accumulates(worker->program->graph, instruction->operation);
+    for (int k = 0; k < instruction->n_outputs && !adds; k++)
         if (!reads_storage(worker, instruction, instruction->outputs[k]))
             poison_buffer(worker, instruction->outputs[k]);
     if (instruction->scratch >= 0)
@@ -183,6 +206,7 @@ static void poison_outputs(const MtfWorker *worker, const MtfInstruction *instru
 void mtf_worker_run_kernel(MtfWorker *worker, int index, int64_t step) {
     MtfKernelCall *call = &worker->calls[index];
     call->step = step;
+    call->microbatch = worker->microbatch;
     if (worker->poison)
         poison_outputs(worker, mtf_program_instruction(worker->program, index));
     mtf_kernel(call->operation->kind)(call);

@@ -28,13 +28,15 @@
 typedef struct {
     const MtfProgram *program; /* borrowed, and so is the graph */
     int rank;
-    bool poison; /* MTF_POISON_DEFAULT; may be changed between steps */
+    bool poison;    /* MTF_POISON_DEFAULT; may be changed between steps */
+    int microbatch; /* whose examples the slices of the batch hold; 0 between steps */
     MtfArenaMemory memory;
     const MtfArena *arena; /* borrowed */
     MtfMove *moves;        /* one an instruction; zero for kernels */
     MtfKernelCall *calls;  /* one an instruction; zero for steps */
     MtfOperand *operands;  /* one a buffer */
     MtfOperand *arguments; /* those the calls point to */
+    int n_arguments;
 } MtfWorker;
 
 /* Makes the worker of processor `rank`; all variables are zero until mtf_worker_initialise. Its
@@ -47,6 +49,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfWorker, mtf_worker_free)
 
 /* Gives every variable its initial value, a function of (seed, name, global index) alone. */
 void mtf_worker_initialise(MtfWorker *worker, uint64_t seed);
+
+/* Turns to micro-batch `microbatch`: slices of the batch dimension hold its examples from now on.
+ */
+void mtf_worker_set_microbatch(MtfWorker *worker, int microbatch);
 
 /* Runs kernel instruction `index` of step `step` (the first is 1). */
 void mtf_worker_run_kernel(MtfWorker *worker, int index, int64_t step);

@@ -112,9 +112,9 @@ static int positive(MtfBuilder *b, int x) {
 
 static void unary_functions(void **state) {
     (void)state;
-    const int kinds[] = { MTF_OP_RELU,   MTF_OP_GELU,    MTF_OP_SILU, MTF_OP_TANH, MTF_OP_EXP,
-                          MTF_OP_SQUARE, MTF_OP_NEGATE,  MTF_OP_ABS,  MTF_OP_LOG,  MTF_OP_SQRT,
-                          MTF_OP_RSQRT,  MTF_OP_SIGMOID, MTF_OP_SCALE };
+    const int kinds[] = { MTF_OP_RELU,   MTF_OP_GELU,   MTF_OP_SILU,       MTF_OP_TANH, MTF_OP_EXP,
+                          MTF_OP_SQUARE, MTF_OP_NEGATE, MTF_OP_ACCUMULATE, MTF_OP_ABS,  MTF_OP_LOG,
+                          MTF_OP_SQRT,   MTF_OP_RSQRT,  MTF_OP_SIGMOID,    MTF_OP_SCALE };
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
         MtfBuilder b = start();
         int x = variable(&b, "x", "ab");

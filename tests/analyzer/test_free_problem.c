@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/alternatives.h"
+#include "analyzer/batch_parts.h"
 #include "analyzer/training_graph.h"
 #include "cost/arena.h"
 #include "layouts/graph_json.h"
@@ -34,11 +35,13 @@ static void setup_clear(Setup *setup) {
     mtf_graph_free(setup->graph);
 }
 
-static MtfGraph *small_transformer(void) {
+static MtfGraph *small_transformer(int microbatches) {
     GError *error = NULL;
     g_autoptr(MtfGraph) forward =
         mtf_graph_load("layouts/library/graphs/transformer-small.json", NULL, &error);
     assert_non_null(forward);
+    int batch = mtf_batch_dimension(forward, NULL, NULL);
+    assert_true(mtf_graph_set_microbatches(forward, batch, microbatches, NULL));
     MtfGraph *training = mtf_training_graph(forward, &error);
     assert_non_null(training);
     return training;
@@ -75,7 +78,15 @@ static void a_choice_costs_what_its_program_costs(void **state) {
     setup_init(&setup, two_layer_graph(64, 32, 48), "r:2;c:3");
     check_random_choices(&setup, 300);
     setup_clear(&setup);
-    setup_init(&setup, small_transformer(), "r:2;c:2");
+    setup_init(&setup, small_transformer(1), "r:2;c:2");
+    check_random_choices(&setup, 20);
+    setup_clear(&setup);
+}
+
+static void so_does_one_of_micro_batches(void **state) {
+    (void)state;
+    Setup setup;
+    setup_init(&setup, small_transformer(4), "r:2;c:2");
     check_random_choices(&setup, 20);
     setup_clear(&setup);
 }
@@ -149,7 +160,7 @@ static void a_reading_in_the_kept_placement_costs_nothing(void **state) {
 static void the_problem_models_memory_from_below(void **state) {
     (void)state;
     Setup setup;
-    setup_init(&setup, small_transformer(), "r:2;c:2");
+    setup_init(&setup, small_transformer(1), "r:2;c:2");
     g_autoptr(GRand) random = g_rand_new_with_seed(5);
     const MtfLayoutProblem *problem = mtf_free_problem_get(setup.problem);
     int n = mtf_layout_problem_node_count(problem);
@@ -181,7 +192,7 @@ static void phases_that_share_a_copy_have_nodes_of_their_own(void **state) {
 static void rule_layouts_are_choices(void **state) {
     (void)state;
     Setup setup;
-    setup_init(&setup, small_transformer(), "r:2;c:2");
+    setup_init(&setup, small_transformer(1), "r:2;c:2");
     GError *error = NULL;
     g_autoptr(MtfRules) rules =
         mtf_rules_parse(setup.graph, &setup.mesh, "batch:r;d_ff:c;heads:c;vocab:c", NULL, &error);
@@ -224,6 +235,7 @@ static void alternatives_are_priced_as_whole_choices(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_choice_costs_what_its_program_costs),
+        cmocka_unit_test(so_does_one_of_micro_batches),
         cmocka_unit_test(one_copy_serves_all_consumers_of_a_phase),
         cmocka_unit_test(a_reading_in_the_kept_placement_costs_nothing),
         cmocka_unit_test(the_problem_models_memory_from_below),

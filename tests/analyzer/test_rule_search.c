@@ -2,12 +2,14 @@
 // seconds: 300
 #include "tests/support/cmocka.h"
 
+#include "analyzer/batch_parts.h"
 #include "analyzer/mesh_shapes.h"
 #include "analyzer/rule_search.h"
 #include "analyzer/rule_search_close.h"
 #include "analyzer/rule_search_program.h"
 #include "analyzer/training_graph.h"
 #include "cost/arena.h"
+#include "layouts/graph_json.h"
 #include "tests/support/random_graph.h"
 
 #include <string.h>
@@ -230,6 +232,30 @@ static void training_graphs_are_searched_exactly_too(void **state) {
     assert_true(searched >= 30);
 }
 
+/* With and without clipping, which reads every gradient twice. */
+static void steps_of_micro_batches_are_searched_exactly_too(void **state) {
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        g_autoptr(MtfGraph) forward = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
+        forward->optimizer.clip_norm = i % 2;
+        assert_true(mtf_graph_set_microbatches(forward, mtf_batch_dimension(forward, NULL, NULL),
+                                               1 << (i / 2), NULL));
+        g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
+        g_autoptr(GArray) meshes = one_mesh("a:4;b:2");
+        Exhaustion e = { .graph = graph, .mesh = &g_array_index(meshes, MtfMesh, 0) };
+        exhaust(&e);
+        e.limit = e.smallest_arena * 5 / 4;
+        exhaust(&e);
+        MtfRuleSearchOptions options = { .machine = machine, .memory_limit = e.limit };
+        MtfRuleAnswer answer;
+        assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
+        assert_true(answer.found && answer.bound <= e.cheapest);
+        if (!answer.tightened)
+            assert_int_equal(answer.cost, e.cheapest);
+        mtf_rule_answer_clear(&answer);
+    }
+}
+
 /* The proof is a checker: told that keeping everything whole is best, it finds what is. */
 static void the_proof_finds_what_a_wrong_answer_missed(void **state) {
     (void)state;
@@ -369,6 +395,7 @@ int main(void) {
         cmocka_unit_test(under_a_memory_limit_the_answer_fits_and_is_the_cheapest_that_does),
         cmocka_unit_test(when_nothing_fits_the_limit_that_would_do_is_real),
         cmocka_unit_test(training_graphs_are_searched_exactly_too),
+        cmocka_unit_test(steps_of_micro_batches_are_searched_exactly_too),
         cmocka_unit_test(the_proof_finds_what_a_wrong_answer_missed),
         cmocka_unit_test(the_integer_program_does_not_grow_with_depth),
         cmocka_unit_test(a_cancelled_search_says_so_and_claims_no_bound),

@@ -27,7 +27,7 @@ static double turn(MtfExecutor *executor) {
     MtfTrafficEntry *entry = &executor->counted->entries[0];
     entry->seconds = 0;
     MPI_Barrier(control);
-    mtf_executor_step(executor, 1);
+    mtf_executor_step(executor, 1, NULL);
     double seconds = entry->seconds;
     MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, control);
     return seconds;

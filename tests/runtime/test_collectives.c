@@ -117,7 +117,7 @@ static void check_pair(const MtfGraph *graph, const MtfMesh *mesh, const MtfPlac
     Case c;
     case_init(&c, graph, mesh, from, to, MTF_MAX_MESSAGE);
     mtf_witness_reset();
-    mtf_executor_step(&c.executor, 1);
+    mtf_executor_step(&c.executor, 1, NULL);
     check_traffic(&c);
     g_autofree char *source = mtf_placement_format(graph, mesh, from);
     g_autofree char *target = mtf_placement_format(graph, mesh, to);
@@ -173,7 +173,7 @@ static void a_long_allreduce_goes_in_chunks(void **state) {
     Case c;
     case_init(&c, graph, &mesh, &from, &to, SMALL_MESSAGE);
     mtf_witness_reset();
-    mtf_executor_step(&c.executor, 1);
+    mtf_executor_step(&c.executor, 1, NULL);
     MtfWitnessed seen = mtf_witness_get(MTF_STEP_ALLREDUCE, 1);
     mtf_expect(seen.calls == 4 && seen.bytes == 4 * (3 * SMALL_MESSAGE + 1), "%d calls, %d bytes",
                (int)seen.calls, (int)seen.bytes);

@@ -89,6 +89,7 @@ static const Row rows[] = {
     { MTF_OP_SILU_GRAD, "xx", 0, false },
     { MTF_OP_TANH_GRAD, "xx", 0, false },
     { MTF_OP_SIGMOID_GRAD, "xx", 0, false },
+    { MTF_OP_ACCUMULATE, "x", 0, false },
     { MTF_OP_CLIP_FACTOR, "1", 0, true },
     { MTF_OP_LEARNING_RATE, "", '1', false },
     { MTF_OP_SGD, "xx1O1", 0, true },

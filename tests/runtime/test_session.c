@@ -105,12 +105,23 @@ static void check_plan(const MtfTrainingPlan *wanted, bool only_mpi) {
 #define SMALL_MLP(mesh_text, rules_text) \
     { .graph = "mlp", .sizes = MLP, .dtype = MTF_F64, .mesh = mesh_text, .rules = rules_text }
 
+#define MICRO(count, mesh_text, rules_text)                                                     \
+    {                                                                                           \
+        .graph = "mlp", .sizes = MLP, .dtype = MTF_F64, .mesh = mesh_text, .rules = rules_text, \
+        .microbatches = count, .seed = 7                                                        \
+    }
+
 /* Any placement for any tensor: every collective occurs. */
 #define FREE(mesh_text, drawn) \
     { .graph = "mlp", .sizes = MLP, .mesh = mesh_text, .rules = "free", .seed = drawn }
 
 static const MtfTrainingPlan plans[] = {
     SMALL_MLP("rows:1", ""),
+    MICRO(5, "rows:1", ""),
+    MICRO(2, "all:2", "batch:all"),
+    MICRO(5, "all:3", "hidden:all"),
+    MICRO(2, "rows:2;cols:2", "batch:rows;hidden:cols"),
+    MICRO(2, "rows:3;cols:2", "free"),
     TRANSFORMER("all:2", "batch:all"),
     TRANSFORMER("all:2", "heads:all;d_ff:all;vocab:all"),
     SMALL_MLP("all:2", "hidden:all"),

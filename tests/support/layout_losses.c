@@ -29,6 +29,7 @@ void mtf_layout_losses(const MtfLossModel *model, const MtfLayout *layout, int s
     g_autoptr(MtfLockstep) lockstep = mtf_lockstep_new(program, SEED, &error);
     if (lockstep == NULL)
         fail_msg("%s", error->message);
+    lockstep->data = model->data;
     for (int r = 0; r < lockstep->n; r++)
         mtf_worker_initialise(lockstep->workers[r], SEED);
     if (disturbed)

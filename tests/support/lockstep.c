@@ -129,8 +129,23 @@ void mtf_lockstep_instruction(MtfLockstep *lockstep, int index, int64_t step) {
         mtf_worker_run_kernel(lockstep->workers[r], index, step);
 }
 
+static void turn_to(MtfLockstep *lockstep, int microbatch, int64_t step) {
+    for (int r = 0; r < lockstep->n; r++) {
+        mtf_worker_set_microbatch(lockstep->workers[r], microbatch);
+        if (microbatch > 0)
+            mtf_data_fill_inputs(lockstep->data, lockstep->workers[r], step, NULL);
+    }
+}
+
 void mtf_lockstep_step(MtfLockstep *lockstep, int64_t step) {
-    for (int i = 0; i < mtf_program_length(lockstep->workers[0]->program); i++)
+    const MtfProgram *program = lockstep->workers[0]->program;
+    for (int k = 0; k < program->microbatches; k++) {
+        turn_to(lockstep, k, step);
+        for (int i = 0; i < program->n_repeated; i++)
+            mtf_lockstep_instruction(lockstep, i, step);
+    }
+    turn_to(lockstep, 0, step);
+    for (int i = program->n_repeated; i < mtf_program_length(program); i++)
         mtf_lockstep_instruction(lockstep, i, step);
 }
 

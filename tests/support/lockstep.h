@@ -5,12 +5,13 @@
 #ifndef MTF_TESTS_LOCKSTEP_H
 #define MTF_TESTS_LOCKSTEP_H
 
-#include "runtime/worker.h"
+#include "runtime/data.h"
 
 typedef struct {
     int n;
     MtfWorker **workers; /* by rank */
     MtfArena *arena;
+    MtfData *data; /* borrowed: fills micro-batches beyond the first; NULL where there are none */
 } MtfLockstep;
 
 /* Workers for every processor of the program's mesh, with poisoning on. The program must outlive
@@ -22,7 +23,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLockstep, mtf_lockstep_free)
 /* Runs one instruction of step `step` (the first is 1) on every processor. */
 void mtf_lockstep_instruction(MtfLockstep *lockstep, int index, int64_t step);
 
-/* Runs the whole program once. */
+/* Runs a whole step; the inputs of the first micro-batch have been filled. */
 void mtf_lockstep_step(MtfLockstep *lockstep, int64_t step);
 
 /* A scalar result that the program keeps, reduced over the axes on which it is partial. */

@@ -327,6 +327,7 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_NORMALIZE_SCALE_GRAD] = normalize_scale_grad,
     [MTF_OP_NORMALIZE_GRAD] = normalize_grad,
     [MTF_OP_CROSS_ENTROPY_GRAD] = cross_entropy_grad,
+    [MTF_OP_ACCUMULATE] = same,
     [MTF_OP_CLIP_FACTOR] = clip_factor,
     [MTF_OP_LEARNING_RATE] = learning_rate,
     [MTF_OP_SGD] = sgd,

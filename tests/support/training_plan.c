@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/training_plan.h"
 
+#include "analyzer/batch_parts.h"
 #include "analyzer/training_graph.h"
 #include "cost/predict.h"
 #include "layouts/graph_json.h"
@@ -28,6 +29,10 @@ static MtfGraph *load_graph(const MtfTrainingPlan *wanted, GError **error) {
     mtf_graph_set_precision(forward, wanted->dtype);
     if (wanted->rate != 0)
         forward->optimizer.rate = wanted->rate;
+    int batch = mtf_batch_dimension(forward, NULL, error);
+    if (batch < 0 ||
+        !mtf_graph_set_microbatches(forward, batch, MAX(1, wanted->microbatches), error))
+        return NULL;
     MtfGraph *graph = mtf_training_graph(forward, error);
     if (graph != NULL)
         mtf_graph_canonicalize(graph);

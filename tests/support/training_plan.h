@@ -14,7 +14,8 @@ typedef struct {
     const char *mesh;  /* "rows:2;cols:2" */
     const char *rules; /* "batch:rows;d_ff:cols", or "free": drawn by `seed` */
     guint32 seed;
-    double rate; /* learning rate; 0 = the graph's own */
+    double rate;      /* learning rate; 0 = the graph's own */
+    int microbatches; /* 0 = 1 */
 } MtfTrainingPlan;
 
 /* Sizes at which the library's transformer runs a step in milliseconds. */

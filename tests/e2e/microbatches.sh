@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Steps that work through their batch in parts, from the search to the ranks.
+# seconds: 300
+. tests/support/tap.sh
+
+graph=layouts/library/graphs/transformer-small.json
+sizes='--dim batch=16 --dim length=32 --dim memory_length=32'
+
+run meshtf-plan estimate "$graph" --mesh rows:2 --layout batch:rows --microbatches 3
+claim "a batch that does not divide is bad input" bad_input
+claim "the sentence names it" says_error '3 micro-batches do not divide the batch: "batch" is'
+run meshtf-plan estimate "$graph" --mesh rows:2 --layout batch:rows --microbatches 0
+claim "no micro-batches are bad input" bad_input
+run meshtf-plan estimate "$graph" --mesh rows:2 --layout batch:rows --microbatches 2 --batch-dim nobody
+claim "an unknown batch dimension is bad input" bad_input
+
+for parts in 1 4; do
+    # The sizes are split into words on purpose.
+    # shellcheck disable=SC2086
+    run meshtf-plan search "$graph" $sizes --mesh 'rows:2;cols:2' --microbatches $parts -o "$work/$parts.json"
+    claim "search plans a step in $parts" exits 0
+    run mpirun -n 4 meshtf-run "$work/$parts.json" --data LICENSE --steps 20 --metrics "$work/$parts.metrics" --verify
+    claim "a step in $parts runs" exits 0
+    claim "calls and bytes are those of its plan" says "every rank's calls and bytes equal the program's"
+    claim "memory is that of its plan" says "equal to the byte"
+    sed 's/.*"loss": *\([0-9.]*\).*/\1/' "$work/$parts.metrics" >"$work/$parts.losses"
+done
+claim "the plan says how many parts there are" grep -q '"microbatches": 4' "$work/4.json"
+claim "the losses are the same" sh -c "paste '$work/1.losses' '$work/4.losses' |
+    awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-4 || d < -1e-4) exit 1 } END { exit NR != 20 }'"
+memory() { sed -n 's/.*"peak_memory_bytes": *\([0-9]*\).*/\1/p' "$1"; }
+claim "four parts take less memory than one" test "$(memory "$work/4.json")" -lt "$(memory "$work/1.json")"
+
+done_testing
