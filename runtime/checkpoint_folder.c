@@ -5,13 +5,16 @@
 #include "runtime/checkpoint.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #define PREFIX "step-"
 #define SUFFIX ".safetensors"
+#define LOCK_NAME "lock"
+#define LOCK_SECONDS 0.1
 
 char *mtf_checkpoint_path(const char *folder, int64_t step) {
     return g_strdup_printf("%s/" PREFIX "%08" PRId64 SUFFIX, folder, step);
@@ -56,16 +59,36 @@ static void remove_partial_files(const char *folder) {
     }
 }
 
-bool mtf_checkpoint_folder_open(const char *folder, GError **error) {
-    g_autofree char *trial =
-        g_build_filename(folder, PREFIX "trial" SUFFIX MTF_PARTIAL_SUFFIX, NULL);
-    FILE *file = g_mkdir_with_parents(folder, 0777) == 0 ? fopen(trial, "we") : NULL;
-    if (file == NULL)
-        return mtf_input_error(error, "checkpoints cannot be written to the folder %s: %s", folder,
-                               g_strerror(errno));
-    fclose(file);
-    remove_partial_files(folder);
+/* Waits until the file can be locked. */
+static bool take_lock(int file, double patience) {
+    for (double waited = 0; flock(file, LOCK_EX | LOCK_NB) != 0; waited += LOCK_SECONDS) {
+        if (errno != EWOULDBLOCK)
+            return true;
+        if (waited >= patience)
+            return false;
+        g_usleep((gulong)(LOCK_SECONDS * G_USEC_PER_SEC));
+    }
     return true;
+}
+
+int mtf_checkpoint_folder_open(const char *folder, double patience, GError **error) {
+    g_autofree char *lock = g_build_filename(folder, LOCK_NAME, NULL);
+    int file = g_mkdir_with_parents(folder, 0777) == 0
+                   ? open(lock, O_WRONLY | O_CREAT | O_CLOEXEC, 0666)
+                   : -1;
+    if (file < 0) {
+        mtf_input_error(error, "checkpoints cannot be written to the folder %s: %s", folder,
+                        g_strerror(errno));
+        return -1;
+    }
+    if (!take_lock(file, patience)) {
+        mtf_input_error(
+            error, "%s is in use by another run: wait for its end, or name another folder", folder);
+        close(file);
+        return -1;
+    }
+    remove_partial_files(folder);
+    return file;
 }
 
 void mtf_checkpoint_prune(const char *folder, int64_t step, int64_t keep) {

@@ -10,6 +10,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <unistd.h>
 
 #include <string.h>
 
@@ -32,7 +33,7 @@ static bool load_plan(MtfSession *session, GError **error) {
 
 bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions *options,
                       GError **error) {
-    *session = (MtfSession){ .control = control, .options = options };
+    *session = (MtfSession){ .control = control, .options = options, .folder = -1 };
     mtf_mpi_require(MPI_Comm_rank(control, &session->rank), "MPI_Comm_rank");
     mtf_mpi_require(MPI_Comm_size(control, &session->n_ranks), "MPI_Comm_size");
     GError *local = NULL;
@@ -134,6 +135,8 @@ void mtf_session_close(MtfSession *session) {
     mtf_plan_free(session->plan);
     g_free(session->records);
     g_free(session->program_digest);
+    if (session->folder >= 0)
+        close(session->folder);
 }
 
 /* ---- Training ------------------------------------------------------------------------------ */

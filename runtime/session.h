@@ -35,6 +35,7 @@ typedef struct {
     int64_t trained;        /* steps of this run */
     MtfStepRecord *records; /* one a step of this run: records[0] is step done + 1 */
     bool stopped;           /* a signal asked to stop before the last step */
+    int folder;             /* of checkpoints, locked by rank 0; -1 = none */
     int saves;              /* checkpoints written */
     int64_t saved;          /* the step of the last */
     double save_seconds;    /* of all */

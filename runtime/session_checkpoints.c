@@ -11,6 +11,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* Seconds to wait for a folder that another run still holds. */
+#define FOLDER_PATIENCE 20
+
 static MtfCheckpointed checkpointed(const MtfSession *session) {
     return (MtfCheckpointed){ .control = session->control, .worker = session->worker };
 }
@@ -107,7 +110,7 @@ bool mtf_session_begin(MtfSession *session, GError **error) {
         return init_weights(session, error);
     GError *local = NULL;
     if (session->rank == 0)
-        mtf_checkpoint_folder_open(options->checkpoint, &local);
+        session->folder = mtf_checkpoint_folder_open(options->checkpoint, FOLDER_PATIENCE, &local);
     if (!mtf_agree(session->control, local, error))
         return false;
     g_autoptr(GArray) steps = list_steps(session);

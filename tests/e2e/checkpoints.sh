@@ -135,7 +135,9 @@ claim "with a checkpoint of the step it stopped at" says "step $(newest): checkp
 $long --resume >"$work/out" 2>"$work/err" &
 pid=$!
 wait_for_text 'goes on from'
-pkill -TERM -P $pid -x meshtf-run
+for rank in $(pgrep -P $pid -x meshtf-run); do
+    kill -TERM "$rank"
+done
 wait $pid
 status=$?
 claim "SIGTERM to the ranks ends the run with status 75" exits 75
@@ -155,5 +157,28 @@ claim "the last good checkpoint survives it" says "goes on from step $step"
 
 run mpirun -n 2 meshtf-run "$plan" --data LICENSE --steps 2 --checkpoint /proc/checkpoints
 claim "a folder that cannot be written to is refused" refuses
+
+# A disk that takes no more: 200 blocks of 512 bytes, less than a checkpoint.
+rm -rf "$folder"
+train --steps 5 --checkpoint "$folder"
+run mpirun -n 2 sh -c "ulimit -f 200; exec meshtf-run '$plan' --data LICENSE --steps 10 --checkpoint '$folder' --resume"
+claim "a checkpoint that the disk does not take is a failure" exits 1
+claim "in one sentence" test "$(own_lines)" = 1
+claim "that says which" says_error "the checkpoint $folder/step-00000010.safetensors.partial of"
+claim "and leaves no part of it" test "$(files)" = 1
+train --steps 10 --checkpoint "$folder" --resume
+claim "the one before it is good" says "goes on from step 5"
+
+# A rank that is killed takes the others with it; mpirun says which it was.
+mpirun -n 2 meshtf-run "$plan" --data LICENSE --steps 100000 --checkpoint "$work/killed" >"$work/out" 2>"$work/err" &
+pid=$!
+wait_for "$work/killed/step-00000100.safetensors"
+rank=$(pgrep -P $pid -x meshtf-run | tail -n 1)
+kill -KILL "$rank"
+wait $pid
+status=$?
+claim "a killed rank ends the run" test "$status" -ne 0
+claim "every rank is gone" test -z "$(pgrep -P $pid -x meshtf-run)"
+claim "mpirun names it" says_error "exited on signal 9"
 
 done_testing

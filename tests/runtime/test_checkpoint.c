@@ -359,7 +359,8 @@ static void the_newest_few_are_kept_and_remains_are_removed(void **state) {
         g_autofree char *place = path_of("kept");
         g_autofree char *remains = g_strconcat(place, "/step-00000009.safetensors.partial", NULL);
         g_autofree char *other = g_strconcat(place, "/notes.txt", NULL);
-        mtf_expect(mtf_checkpoint_folder_open(place, NULL), "no folder");
+        int lock = mtf_checkpoint_folder_open(place, 0, NULL);
+        mtf_expect(lock >= 0, "no folder");
         for (int64_t step = 10; step <= 50; step += 10) {
             g_autofree char *path = mtf_checkpoint_path(place, step);
             g_file_set_contents(path, "", 0, NULL);
@@ -372,11 +373,17 @@ static void the_newest_few_are_kept_and_remains_are_removed(void **state) {
                        g_array_index(steps, int64_t, 1) == 40 &&
                        g_array_index(steps, int64_t, 2) == 30,
                    "%u are left", steps->len);
-        mtf_expect(mtf_checkpoint_folder_open(place, NULL) && access(remains, F_OK) != 0 &&
-                       access(other, F_OK) == 0,
+        g_autoptr(GError) taken = NULL, error = NULL;
+        mtf_expect(mtf_checkpoint_folder_open(place, 0.2, &taken) < 0 &&
+                       strstr(taken->message, "is in use by another run") != NULL &&
+                       access(remains, F_OK) == 0,
+                   "two runs have the folder");
+        close(lock);
+        lock = mtf_checkpoint_folder_open(place, 0, NULL);
+        mtf_expect(lock >= 0 && access(remains, F_OK) != 0 && access(other, F_OK) == 0,
                    "the wrong files are removed");
-        g_autoptr(GError) error = NULL;
-        mtf_expect(!mtf_checkpoint_folder_open("/dev/null/folder", &error) &&
+        close(lock);
+        mtf_expect(mtf_checkpoint_folder_open("/dev/null/folder", 0, &error) < 0 &&
                        mtf_error_exit_status(error) == 2,
                    "no error");
     }

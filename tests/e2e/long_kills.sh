@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Fifty kills at random moments, by mpirun and under it, checkpoint writing included.
+. tests/support/tap.sh
+. tests/support/kills.sh
+
+survive 50 20
+
+done_testing
