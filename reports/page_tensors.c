@@ -2,6 +2,7 @@
 #include "reports/page_sections.h"
 
 #include "layouts/command_line.h"
+#include "reports/machine_picture.h"
 #include "reports/markup.h"
 #include "reports/slice_picture.h"
 #include "reports/tensor_rows.h"
@@ -89,6 +90,8 @@ static void add_pictures(GString *page, const MtfStepFacts *facts, const GArray 
                    p->pattern.split, p->pattern.partial, words, p->tensors,
                    p->tensors == 1 ? "" : "s", p->example->name, p->example->notation);
         mtf_slice_picture(page, facts->plan->graph, layout, p->example->tensor);
+        g_string_append(page, "<p class=\"soft\">on the machine</p>");
+        mtf_machine_slices(page, facts, &p->pattern);
         g_string_append(page, "</div>");
     }
 }

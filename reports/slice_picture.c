@@ -55,8 +55,7 @@ char *mtf_slice_pattern_format(const MtfMesh *mesh, const MtfSlicePattern *patte
     return g_string_free(text, FALSE);
 }
 
-/* Hues around the circle, light and lighter in turn, all light enough for black text. */
-static void append_fill(GString *page, int slice, int slices) {
+void mtf_slice_fill(GString *page, int slice, int slices) {
     int hue = (int)(205 + 360.0 * slice / MAX(slices, 1)) % 360;
     g_string_append_printf(page, "hsl(%d 65%% %d%%)", hue, slice % 2 == 0 ? 76 : 86);
 }
@@ -70,7 +69,7 @@ void mtf_slice_symbol(GString *page, const MtfMesh *mesh, const MtfSlicePattern 
     for (int rank = 0; rank < grid.cells; rank++) {
         g_string_append_printf(page, "<rect x=\"%d\" y=\"%d\" width=\"10\" height=\"10\" fill=\"",
                                rank % grid.columns * 10, rank / grid.columns * 10);
-        append_fill(page, mtf_mesh_group_position(mesh, pattern->split, rank), slices);
+        mtf_slice_fill(page, mtf_mesh_group_position(mesh, pattern->split, rank), slices);
         g_string_append(page, "\"/>");
     }
     g_string_append(page, "</symbol>");
@@ -116,7 +115,7 @@ static void draw_cell(GString *page, const MtfGraph *graph, const MtfLayout *lay
                            "<g><rect class=\"cell\" x=\"%d\" y=\"%d\" width=\"%d\" "
                            "height=\"%d\" fill=\"",
                            x, y, size.width, size.height);
-    append_fill(page, slice, mtf_mesh_group_size(&layout->mesh, pattern.split));
+    mtf_slice_fill(page, slice, mtf_mesh_group_size(&layout->mesh, pattern.split));
     g_string_append(page, "\"/>");
     if (!size.ranges) {
         mtf_markup(page, "<title>processor %d, slice %d</title><text x=\"%d\" y=\"%d\">%d</text>",

@@ -31,4 +31,8 @@ void mtf_slice_symbol(GString *page, const MtfMesh *mesh, const MtfSlicePattern 
  * ranges where the mesh is small, slice numbers otherwise. */
 void mtf_slice_picture(GString *page, const MtfGraph *graph, const MtfLayout *layout, int tensor);
 
+/* Appends the tint of a slice: hues around the circle, light and lighter in turn, all light enough
+ * for black text. */
+void mtf_slice_fill(GString *page, int slice, int slices);
+
 #endif

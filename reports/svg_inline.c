@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define PIXELS_A_POINT 1.15 /* small texts come out at about 11 pixels */
+#define READABLE 0.72       /* how far a picture may shrink to fit, before it scrolls */
 
 typedef struct {
     GString *out;
@@ -26,12 +27,13 @@ static const char *value_of(const char *const *names, const char *const *values,
 }
 
 static void open_root(Writer *writer, const char **names, const char **values) {
-    mtf_markup(writer->out,
-               "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" width=\"%.0f\" "
-               "height=\"%.0f\" viewBox=\"%s\" role=\"img\" aria-label=\"%s\">",
-               PIXELS_A_POINT * number_of(value_of(names, values, "width")),
-               PIXELS_A_POINT * number_of(value_of(names, values, "height")),
-               value_of(names, values, "viewBox"), writer->label);
+    double width = PIXELS_A_POINT * number_of(value_of(names, values, "width"));
+    mtf_markup(
+        writer->out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" style=\"min-width:%.0fpx\" "
+        "width=\"%.0f\" height=\"%.0f\" viewBox=\"%s\" role=\"img\" aria-label=\"%s\">",
+        READABLE * width, width, PIXELS_A_POINT * number_of(value_of(names, values, "height")),
+        value_of(names, values, "viewBox"), writer->label);
 }
 
 /* Links and tooltips lose their old-fashioned prefix; tooltips become titles. */

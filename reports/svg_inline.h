@@ -2,7 +2,7 @@
 /* A drawing of Graphviz' as part of a page. Its SVG document becomes an element that HTML allows
  * anywhere, several times in a page:
  *
- *     <?xml …><!DOCTYPE …><svg width="98pt" …>     <svg class="picture" width="108" …>
+ *     <?xml …><!DOCTYPE …><svg width="98pt" …>     <svg class="picture" width="113" …>
  *     <g id="n3" class="node"><title>n3</title>    <g id="p2-n3" class="node">
  *     <a xlink:href="#t12" xlink:title="wq">       <a href="#t12"><title>wq</title>
  *     <g class="edge at-n3 at-n4">                 <g class="edge at-n3 at-n4">

@@ -158,8 +158,8 @@ static void a_picture_of_graphviz_becomes_part_of_a_page(void **state) {
     assert_true(mtf_svg_inline(page, document, "p2", "l\"l"));
     assert_string_equal(
         page->str,
-        "-<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" width=\"115\" height=\"46\" "
-        "viewBox=\"0 0 100 40\" role=\"img\" aria-label=\"l&quot;l\"><g id=\"p2-n3\" "
+        "-<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" "
+        "style=\"min-width:83px\" width=\"115\" height=\"46\" viewBox=\"0 0 100 40\" role=\"img\" aria-label=\"l&quot;l\"><g id=\"p2-n3\" "
         "class=\"node\"><g><a href=\"#t1\"><title>a&lt;b</title><text fill=\"url(#p2-l_0)\">w&amp;"
         "</text></a></g></g></svg>");
     g_string_assign(page, "-");
