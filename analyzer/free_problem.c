@@ -34,6 +34,8 @@ struct MtfFreeProblem {
     MtfLayout *scratch;         /* a layout to price single operations in */
     GHashTable *profiles;       /* signature -> Profile */
     GHashTable *paths;          /* resharding -> price */
+    GHashTable *lists;          /* GBytes of placements -> GArray: equal candidates are one list */
+    GHashTable *edges;          /* EdgeKey -> the first edge of that kind, plus 1 */
     Profile **operations;       /* one an operation, node i */
     int *tensor_node;           /* for each tensor: its node, or -1 */
     int *reading_node;          /* MTF_PHASES a tensor: the node of its reading, or -1 */
@@ -48,18 +50,64 @@ struct MtfFreeProblem {
 
 /* ---- Prices -------------------------------------------------------------------------------- */
 
+/* What the price of a resharding depends on: the sizes of the dimensions that are split before or
+ * after, numbered as they turn up, and how many elements the others make. */
 typedef struct {
-    MtfShape shape; /* unused places are zero */
-    MtfDtype dtype;
+    int64_t sizes[2 * MTF_MAX_MESH_AXES]; /* unused places are zero */
+    int64_t others;
+    gint64 dtype;
     MtfPlacement from, to;
 } PathKey;
 
-static guint path_hash(gconstpointer data) {
+/* Numbers the dimensions of a placement; dims[i] is the dimension of number i. */
+static void number_dims(const MtfFreeProblem *problem, MtfPlacement *placement, PathKey *key,
+                        int *dims, int *n_dims) {
+    for (int a = 0; a < problem->mesh->n_axes; a++) {
+        int dim = placement->axis[a], number = 0;
+        if (dim < 0)
+            continue;
+        while (number < *n_dims && dims[number] != dim)
+            number++;
+        if (number == *n_dims) {
+            dims[(*n_dims)++] = dim;
+            key->sizes[number] = mtf_graph_size(problem->graph, dim);
+        }
+        placement->axis[a] = (int16_t)number;
+    }
+}
+
+static PathKey path_key(const MtfFreeProblem *problem, int tensor, const MtfPlacement *from,
+                        const MtfPlacement *to) {
+    const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
+    int dims[2 * MTF_MAX_MESH_AXES], n_dims = 0;
+    PathKey key;
+    memset(&key, 0, sizeof key);
+    key.dtype = t->dtype;
+    key.from = *from;
+    key.to = *to;
+    number_dims(problem, &key.from, &key, dims, &n_dims);
+    number_dims(problem, &key.to, &key, dims, &n_dims);
+    key.others = 1;
+    for (int i = 0; i < t->shape.rank; i++) {
+        int number = 0;
+        while (number < n_dims && dims[number] != t->shape.dims[i])
+            number++;
+        if (number == n_dims)
+            key.others *= mtf_graph_size(problem->graph, t->shape.dims[i]);
+    }
+    return key;
+}
+
+static guint hash_words(gconstpointer data, gsize bytes) {
     const guint32 *words = data;
     guint hash = 2166136261U;
-    for (gsize i = 0; i < sizeof(PathKey) / sizeof *words; i++)
+    for (gsize i = 0; i < bytes / sizeof *words; i++)
         hash = (hash ^ words[i]) * 16777619U;
     return hash ^ hash >> 15;
+}
+
+static guint path_hash(gconstpointer data) {
+    return hash_words(data, sizeof(PathKey));
 }
 
 static gboolean path_equal(gconstpointer a, gconstpointer b) {
@@ -71,14 +119,7 @@ static int64_t path_price(MtfFreeProblem *problem, int tensor, const MtfPlacemen
                           const MtfPlacement *to) {
     if (mtf_placement_equal(from, to))
         return 0;
-    const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
-    PathKey key;
-    memset(&key, 0, sizeof key);
-    key.shape.rank = t->shape.rank;
-    memcpy(key.shape.dims, t->shape.dims, sizeof(int) * (gsize)t->shape.rank);
-    key.dtype = t->dtype;
-    key.from = *from;
-    key.to = *to;
+    PathKey key = path_key(problem, tensor, from, to);
     int64_t *known = g_hash_table_lookup(problem->paths, &key);
     if (known != NULL)
         return *known;
@@ -385,6 +426,19 @@ static int last_reading(const MtfFreeProblem *problem, int tensor) {
     return after && has_reading(problem, tensor, phase) ? (int)phase : -1;
 }
 
+/* The first list with the same placements; takes over a reference and returns one. */
+static GArray *shared_list(MtfFreeProblem *problem, GArray *placements) {
+    gsize bytes = placements->len * sizeof(MtfPlacement);
+    g_autoptr(GBytes) key = g_bytes_new(placements->data, bytes);
+    GArray *known = g_hash_table_lookup(problem->lists, key);
+    if (known == NULL) {
+        g_hash_table_insert(problem->lists, g_steal_pointer(&key), g_array_ref(placements));
+        return placements;
+    }
+    g_array_unref(placements);
+    return g_array_ref(known);
+}
+
 static int add_placement_node(MtfFreeProblem *problem, int tensor, GArray *candidates,
                               int64_t start, int64_t end) {
     int n = (int)candidates->len;
@@ -402,7 +456,7 @@ static int add_placement_node(MtfFreeProblem *problem, int tensor, GArray *candi
 /* The node of the placement a tensor is kept in, and those of its readings. */
 static void add_tensor_nodes(MtfFreeProblem *problem, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
-    GArray *candidates = candidate_placements(problem, tensor);
+    GArray *candidates = shared_list(problem, candidate_placements(problem, tensor));
     int last = last_reading(problem, tensor), start = MAX(0, t->producer);
     if (t->producer >= 0 && mtf_operation_accumulates(problem->graph, t->producer))
         start = problem->repeated;
@@ -468,10 +522,73 @@ static int64_t *edge_costs(MtfFreeProblem *problem, int tensor, const End *from,
     return costs;
 }
 
+/* What the costs of an edge depend on. Lists and maps are compared by their addresses: layers that
+ * repeat have the same profiles and share their lists. */
+typedef struct {
+    MtfShape shape; /* unused places are zero */
+    gint64 dtype;
+    const void *lists[2];
+    const int *maps[2];
+    const int64_t *copies; /* of an update, or NULL */
+    gint64 times;
+} EdgeKey;
+
+static guint edge_hash(gconstpointer data) {
+    return hash_words(data, sizeof(EdgeKey));
+}
+
+static gboolean edge_equal(gconstpointer a, gconstpointer b) {
+    return memcmp(a, b, sizeof(EdgeKey)) == 0;
+}
+
+static EdgeKey edge_key(const MtfFreeProblem *problem, int tensor, const End *from, const End *to,
+                        const int64_t *copies, int times) {
+    const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
+    EdgeKey key;
+    memset(&key, 0, sizeof key);
+    key.shape.rank = t->shape.rank;
+    memcpy(key.shape.dims, t->shape.dims, sizeof(int) * (gsize)t->shape.rank);
+    key.dtype = t->dtype;
+    key.lists[0] = from->placements;
+    key.lists[1] = to->placements;
+    key.maps[0] = from->of;
+    key.maps[1] = to->of;
+    key.copies = copies;
+    key.times = times;
+    return key;
+}
+
+/* Where the ends of an update agree the value is written in place, or copied. */
+static void use_copies(int64_t *costs, const End *from, const End *to, const int64_t *copies) {
+    for (int p = 0; p < from->n; p++)
+        for (int q = 0; q < to->n; q++)
+            if (mtf_placement_equal(
+                    &g_array_index(from->placements, MtfPlacement, end_placement(from, p)),
+                    &g_array_index(to->placements, MtfPlacement, end_placement(to, q))))
+                costs[p * to->n + q] = copies[p];
+}
+
+/* Adds an edge that is paid `times`; those of one key are priced once. `copies` is NULL but for
+ * updates. */
+static void add_priced_edge(MtfFreeProblem *problem, int tensor, const End *from, const End *to,
+                            const int64_t *copies, int times) {
+    EdgeKey key = edge_key(problem, tensor, from, to, copies, times);
+    int known = GPOINTER_TO_INT(g_hash_table_lookup(problem->edges, &key));
+    if (known > 0) {
+        mtf_layout_problem_repeat_edge(problem->problem, known - 1, from->node, to->node);
+        return;
+    }
+    g_autofree int64_t *costs = edge_costs(problem, tensor, from, to, times);
+    if (copies != NULL)
+        use_copies(costs, from, to, copies);
+    int edge = mtf_layout_problem_add_edge(problem->problem,
+                                           (MtfLayoutEdge){ from->node, to->node, costs });
+    g_hash_table_insert(problem->edges, g_memdup2(&key, sizeof key), GINT_TO_POINTER(edge + 1));
+}
+
 static void add_edge(MtfFreeProblem *problem, int tensor, const End *from, const End *to,
                      int times) {
-    g_autofree int64_t *costs = edge_costs(problem, tensor, from, to, times);
-    mtf_layout_problem_add_edge(problem->problem, (MtfLayoutEdge){ from->node, to->node, costs });
+    add_priced_edge(problem, tensor, from, to, NULL, times);
 }
 
 /* A variable's next value: in place, or by a copy, where producer and variable agree. */
@@ -481,14 +598,7 @@ static void add_update_edge(MtfFreeProblem *problem, int operation, int k, int v
     int times = mtf_operation_times(problem->graph, operation);
     End from = operation_end(problem, operation, &profile->outputs[k]);
     End to = tensor_end(problem, variable);
-    g_autofree int64_t *costs = edge_costs(problem, op->outputs[k], &from, &to, times);
-    for (int p = 0; p < from.n; p++)
-        for (int q = 0; q < to.n; q++)
-            if (mtf_placement_equal(
-                    &g_array_index(from.placements, MtfPlacement, end_placement(&from, p)),
-                    &g_array_index(to.placements, MtfPlacement, q)))
-                costs[p * to.n + q] = profile->copies[k][p];
-    mtf_layout_problem_add_edge(problem->problem, (MtfLayoutEdge){ from.node, to.node, costs });
+    add_priced_edge(problem, op->outputs[k], &from, &to, profile->copies[k], times);
 }
 
 /* What micro-batches add up is moved when the last is done. */
@@ -597,6 +707,9 @@ MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
         .scratch = mtf_layout_new(graph, mesh),
         .profiles = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, profile_free),
         .paths = g_hash_table_new_full(path_hash, path_equal, g_free, g_free),
+        .lists = g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref,
+                                       (GDestroyNotify)g_array_unref),
+        .edges = g_hash_table_new_full(edge_hash, edge_equal, g_free, NULL),
         .operations = g_new0(Profile *, graph->operations->len + 1),
         .tensor_node = filled_with_none(graph->tensors->len),
         .reading_node = filled_with_none(graph->tensors->len * MTF_PHASES),
@@ -631,6 +744,8 @@ void mtf_free_problem_free(MtfFreeProblem *problem) {
     mtf_layout_free(problem->scratch);
     g_hash_table_unref(problem->profiles);
     g_hash_table_unref(problem->paths);
+    g_hash_table_unref(problem->lists);
+    g_hash_table_unref(problem->edges);
     mtf_consumers_free(problem->consumers);
     g_free(problem->operations);
     g_free(problem->tensor_node);
