@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/machine.h"
 
+#include "cost/curve_name.h"
 #include "layouts/error.h"
 #include "layouts/json_writer.h"
 #include "layouts/library.h"
@@ -16,6 +17,13 @@ static void curve_free(void *data) {
     g_free(curve->x);
     g_free(curve->y);
     g_free(curve);
+}
+
+MtfMachine *mtf_machine_new(void) {
+    MtfMachine *machine = g_new0(MtfMachine, 1);
+    machine->curves = g_ptr_array_new_with_free_func(curve_free);
+    machine->derate.links = machine->derate.flops = machine->derate.memory = 1;
+    return machine;
 }
 
 void mtf_machine_free(MtfMachine *machine) {
@@ -220,6 +228,12 @@ static bool read_curves(const MtfJson *root, MtfMachine *machine, GError **error
     if (!mtf_json_object(&curves, error))
         return false;
     for (bool more = mtf_json_first(&curves, &child); more; more = mtf_json_next(&child)) {
+        MtfCurveName name;
+        if (!mtf_curve_name_parse(mtf_json_key(&child), &name))
+            return mtf_json_fail(&child, error,
+                                 "\"%s\" is no table: KIND/RANKS, OPERATION/DTYPE, CLASS/DTYPE, "
+                                 "product/DTYPE and product/DTYPE/MxN are",
+                                 mtf_json_key(&child));
         MtfMachineCurve *curve = g_new0(MtfMachineCurve, 1);
         curve->name = g_strdup(mtf_json_key(&child));
         g_ptr_array_add(machine->curves, curve);
@@ -258,9 +272,7 @@ static bool read_machine(const MtfJson *root, MtfMachine *machine, GError **erro
 }
 
 MtfMachine *mtf_machine_from_json(const MtfJson *where, GError **error) {
-    MtfMachine *machine = g_new0(MtfMachine, 1);
-    machine->curves = g_ptr_array_new_with_free_func(curve_free);
-    machine->derate.links = machine->derate.flops = machine->derate.memory = 1;
+    MtfMachine *machine = mtf_machine_new();
     if (read_machine(where, machine, error))
         return machine;
     mtf_machine_free(machine);
@@ -383,6 +395,21 @@ double mtf_machine_flops(const MtfMachine *machine, const char *dtype) {
 
 double mtf_machine_memory_bandwidth(const MtfMachine *machine) {
     return machine->memory_bandwidth * machine->derate.memory;
+}
+
+void mtf_machine_add_curve(MtfMachine *machine, const char *name, int points, const double *x,
+                           const double *y) {
+    for (guint i = 0; i < machine->curves->len; i++)
+        if (strcmp(((MtfMachineCurve *)machine->curves->pdata[i])->name, name) == 0) {
+            g_ptr_array_remove_index(machine->curves, i);
+            break;
+        }
+    MtfMachineCurve *curve = g_new0(MtfMachineCurve, 1);
+    curve->name = g_strdup(name);
+    curve->points = points;
+    curve->x = g_memdup2(x, sizeof *x * (gsize)points);
+    curve->y = g_memdup2(y, sizeof *y * (gsize)points);
+    g_ptr_array_add(machine->curves, curve);
 }
 
 const MtfMachineCurve *mtf_machine_curve(const MtfMachine *machine, const char *name) {

@@ -19,8 +19,7 @@ typedef struct {
     double flops_per_second;
 } MtfMachineRate;
 
-/* A measured table: y over x, x strictly rising. Names are "allreduce/2" (kind and ranks: seconds
- * over bytes) and "matmul/f32" (kernel class and dtype: flop/s over flop). */
+/* A measured table: seconds over x, x strictly rising; curve_name.h says over what. */
 typedef struct {
     char *name;
     int points;
@@ -53,6 +52,9 @@ MtfMachine *mtf_machine_from_json(const MtfJson *where, GError **error);
  * the tree. */
 cJSON *mtf_machine_to_json(const MtfMachine *machine);
 
+/* A machine with nothing in it yet: no tables, every derate 1. */
+MtfMachine *mtf_machine_new(void);
+
 void mtf_machine_free(MtfMachine *machine);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfMachine, mtf_machine_free)
 
@@ -76,6 +78,11 @@ double mtf_machine_flops(const MtfMachine *machine, const char *dtype);
 
 /* Derated bytes a second of one device's memory. */
 double mtf_machine_memory_bandwidth(const MtfMachine *machine);
+
+/* Adds a table of `points` pairs, x strictly rising, none negative; copies them. A table of that
+ * name is replaced. */
+void mtf_machine_add_curve(MtfMachine *machine, const char *name, int points, const double *x,
+                           const double *y);
 
 /* The measured table of that name, or NULL. */
 const MtfMachineCurve *mtf_machine_curve(const MtfMachine *machine, const char *name);

@@ -5,31 +5,6 @@
 
 #define MOST_NANOSECONDS 1e15
 
-static const char *const class_names[MTF_CLASSES] = {
-    [MTF_CLASS_MATMUL] = "matmul",       [MTF_CLASS_ELEMENTWISE] = "elementwise",
-    [MTF_CLASS_REDUCTION] = "reduction", [MTF_CLASS_GATHER] = "gather",
-    [MTF_CLASS_MOVE] = "move",
-};
-
-const char *mtf_kernel_class_name(MtfKernelClass class) {
-    return class_names[class];
-}
-
-static void fill_curves(MtfPricer *pricer, int class) {
-    for (int dtype = 0; dtype < MTF_DTYPES; dtype++) {
-        g_autofree char *name =
-            g_strdup_printf("%s/%s", class_names[class], mtf_dtype_short_name((MtfDtype)dtype));
-        pricer->curve[class][dtype] = mtf_machine_curve(pricer->machine, name);
-    }
-    /* What has no rate of its own is computed in its wide type. */
-    for (int dtype = 0; dtype < MTF_DTYPES; dtype++) {
-        const MtfMachineCurve **curve = &pricer->curve[class][dtype];
-        if (*curve == NULL &&
-            !mtf_machine_names_rate(pricer->machine, mtf_dtype_short_name((MtfDtype)dtype)))
-            *curve = pricer->curve[class][mtf_dtype_wide((MtfDtype)dtype)];
-    }
-}
-
 bool mtf_pricer_init(MtfPricer *pricer, const MtfMachine *machine, const MtfMesh *mesh,
                      GError **error) {
     int64_t sizes[MTF_MAX_MESH_AXES];
@@ -39,11 +14,9 @@ bool mtf_pricer_init(MtfPricer *pricer, const MtfMachine *machine, const MtfMesh
         return false;
     pricer->machine = machine;
     pricer->memory_bandwidth = mtf_machine_memory_bandwidth(machine);
-    for (int class = 0; class < MTF_CLASSES; class ++)
-        fill_curves(pricer, class);
     for (int dtype = 0; dtype < MTF_DTYPES; dtype++)
         pricer->rate[dtype] = mtf_machine_flops(machine, mtf_dtype_short_name((MtfDtype)dtype));
-    return true;
+    return mtf_kernel_curves_init(&pricer->curves, machine, error);
 }
 
 /* What is multiplied, not what the sums are kept in. */
@@ -55,9 +28,6 @@ static MtfDtype kernel_dtype(const MtfProgram *program, const MtfInstruction *in
 
 static double kernel_rate(const MtfPricer *pricer, const MtfInstruction *instruction,
                           MtfDtype dtype) {
-    const MtfMachineCurve *curve = pricer->curve[instruction->kernel_class][dtype];
-    if (curve != NULL)
-        return mtf_machine_curve_at(curve, instruction->flops);
     double rate = pricer->rate[dtype];
     if (instruction->kernel_class != MTF_CLASS_MATMUL || instruction->traffic_bytes <= 0)
         return rate;
@@ -68,11 +38,24 @@ static double kernel_rate(const MtfPricer *pricer, const MtfInstruction *instruc
 
 static double kernel_seconds(const MtfPricer *pricer, const MtfProgram *program,
                              const MtfInstruction *instruction) {
-    double moving = instruction->traffic_bytes / pricer->memory_bandwidth;
-    if (instruction->flops <= 0)
-        return moving;
     MtfDtype dtype = kernel_dtype(program, instruction);
-    return fmax(moving, instruction->flops / kernel_rate(pricer, instruction, dtype));
+    double moving = instruction->traffic_bytes / pricer->memory_bandwidth, seconds;
+    if (mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &seconds))
+        return seconds;
+    if (instruction->flops <= 0)
+        return moving + MTF_KERNEL_SECONDS;
+    double computing = instruction->flops / kernel_rate(pricer, instruction, dtype);
+    return fmax(moving, computing) + MTF_KERNEL_SECONDS;
+}
+
+/* Where copies were measured: what it takes to lay a collective's pieces together and apart. */
+static double packing_seconds(const MtfPricer *pricer, const MtfProgram *program,
+                              const MtfInstruction *instruction) {
+    MtfDtype dtype = kernel_dtype(program, instruction);
+    double seconds = 0;
+    if (instruction->traffic_bytes > 0)
+        mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &seconds);
+    return seconds;
 }
 
 bool mtf_step_collective(MtfStepKind step, MtfCollectiveKind *kind) {
@@ -99,9 +82,10 @@ static double seconds_of(const MtfPricer *pricer, const MtfProgram *program, int
     MtfCollectiveKind kind;
     if (instruction->kind == MTF_INSTRUCTION_STEP &&
         mtf_step_collective(instruction->step.kind, &kind))
-        return mtf_collective_seconds(pricer->machine, &pricer->map, kind, instruction->step.axes,
+        return packing_seconds(pricer, program, instruction) +
+               mtf_collective_seconds(pricer->machine, &pricer->map, kind, instruction->step.axes,
                                       (double)instruction->payload_bytes);
-    return kernel_seconds(pricer, program, instruction) + MTF_KERNEL_SECONDS;
+    return kernel_seconds(pricer, program, instruction);
 }
 
 int64_t mtf_price_instruction(const MtfPricer *pricer, const MtfProgram *program, int index) {

@@ -5,8 +5,8 @@
  *     local step   traffic_bytes / memory bandwidth + MTF_KERNEL_SECONDS
  *     collective   the machine's price for its mesh axes and payload, cost/collective.h
  *
- * The rate of a kernel is the machine's measured table of its class and dtype ("matmul/f32", flop/s
- * over flop) where there is one. Otherwise matrix products reach
+ * A calibrated machine has measured tables (kernel_curves.h), which go before all of these; there,
+ * copying a collective's pieces together and apart is counted too. Otherwise matrix products reach
  *
  *     rate = peak h / (h + MTF_HALF_RATE_SIDE),   h = 3 / (1/m + 1/n + 1/k)
  *
@@ -20,7 +20,8 @@
 #define MTF_PRICE_H
 
 #include "cost/collective.h"
-#include "layouts/program.h"
+#include "cost/curve_name.h"
+#include "cost/kernel_curves.h"
 
 /* What starting a kernel costs: a launch, or a call with its loops, an assumption. */
 #define MTF_KERNEL_SECONDS 1e-6
@@ -32,12 +33,12 @@
 typedef struct {
     const MtfMachine *machine; /* borrowed */
     MtfMeshMap map;
-    double memory_bandwidth;                               /* bytes per second */
-    double rate[MTF_DTYPES];                               /* flop per second */
-    const MtfMachineCurve *curve[MTF_CLASSES][MTF_DTYPES]; /* of the machine, or NULL */
+    double memory_bandwidth; /* bytes per second */
+    double rate[MTF_DTYPES]; /* flop per second */
+    MtfKernelCurves curves;  /* measured on the machine */
 } MtfPricer;
 
-/* Lays the mesh on the machine. Fails when the machine has too few devices. */
+/* Lays the mesh on the machine. Fails when the machine has too few devices or incomplete tables. */
 bool mtf_pricer_init(MtfPricer *pricer, const MtfMachine *machine, const MtfMesh *mesh,
                      GError **error);
 
@@ -46,9 +47,6 @@ int64_t mtf_price_instruction(const MtfPricer *pricer, const MtfProgram *program
 
 /* The sum over all instructions, each as often as a step runs it. */
 int64_t mtf_price_program(const MtfPricer *pricer, const MtfProgram *program);
-
-/* "matmul", "elementwise", …: as machine files call a class of kernels. */
-const char *mtf_kernel_class_name(MtfKernelClass class);
 
 /* The collective that a step runs; local steps have none, which returns false. */
 bool mtf_step_collective(MtfStepKind step, MtfCollectiveKind *kind);

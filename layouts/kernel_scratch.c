@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/kernel_scratch.h"
 
-#include "layouts/contraction.h"
-
-static MtfTerm local_term(const MtfGraph *graph, int tensor, const MtfIteration *iteration,
-                          const int64_t *sizes) {
+MtfTerm mtf_operation_local_term(const MtfGraph *graph, int tensor, const MtfIteration *iteration,
+                                 const int64_t *sizes) {
     const MtfShape *shape = &mtf_graph_tensor(graph, tensor)->shape;
     MtfTerm term = { .rank = shape->rank };
     for (int i = 0; i < shape->rank; i++) {
@@ -37,8 +35,8 @@ static int64_t einsum_scratch_bytes(const MtfGraph *graph, const MtfOperation *o
     MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
     g_autofree MtfTerm *terms = g_new(MtfTerm, (gsize)op->n_inputs);
     for (int k = 0; k < op->n_inputs; k++)
-        terms[k] = local_term(graph, op->inputs[k], iteration, sizes);
-    MtfTerm result = local_term(graph, op->outputs[0], iteration, sizes);
+        terms[k] = mtf_operation_local_term(graph, op->inputs[k], iteration, sizes);
+    MtfTerm result = mtf_operation_local_term(graph, op->outputs[0], iteration, sizes);
     if (storage != mtf_dtype_wide(storage))
         return mtf_narrow_einsum_scratch_bytes(terms, op->n_inputs, &result, dtype == storage);
     return op->n_inputs < 2
@@ -62,7 +60,7 @@ int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,
         return attention_scratch(graph, op, iteration, sizes);
     if (!mtf_operation_sums_in_scratch(graph, op))
         return 0;
-    MtfTerm result = local_term(graph, op->outputs[0], iteration, sizes);
+    MtfTerm result = mtf_operation_local_term(graph, op->outputs[0], iteration, sizes);
     MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
     return mtf_term_bytes(&result, mtf_dtype_bytes(mtf_dtype_wide(dtype)));
 }

@@ -8,7 +8,7 @@
 #ifndef MTF_KERNEL_SCRATCH_H
 #define MTF_KERNEL_SCRATCH_H
 
-#include "layouts/operation_table.h"
+#include "layouts/contraction.h"
 
 /* The block of scores that attention works on: so many queries against so many positions of memory.
  * In float32 it takes 128 KiB, which stays in a second-level cache beside its operands. */
@@ -25,5 +25,9 @@ int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,
 /* Whether the kernel of an operation (not einsum or attention) adds up its first output in scratch,
  * in the type of its sums, and rounds it at the end. */
 bool mtf_operation_sums_in_scratch(const MtfGraph *graph, const MtfOperation *operation);
+
+/* The slice of `tensor`, an operand of the operation, on such a processor. */
+MtfTerm mtf_operation_local_term(const MtfGraph *graph, int tensor, const MtfIteration *iteration,
+                                 const int64_t *sizes);
 
 #endif

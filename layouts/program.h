@@ -18,6 +18,7 @@
 #define MTF_PROGRAM_H
 
 #include "layouts/layout.h"
+#include "layouts/product_work.h"
 #include "layouts/reshard.h"
 
 typedef struct {
@@ -42,10 +43,11 @@ typedef struct {
     int outputs[MTF_MAX_OUTPUTS]; /* buffers */
     int scratch;                  /* buffer or -1: of kernels and collectives */
     MtfKernelClass kernel_class;
-    double flops;          /* of the largest rank */
-    double multiply_adds;  /* of the largest rank; in products only */
-    double traffic_bytes;  /* memory read and written by the largest rank */
-    int64_t payload_bytes; /* of a collective, on the largest rank (mtf_step_largest_payload) */
+    double flops;            /* of the largest rank */
+    double multiply_adds;    /* of the largest rank; in products only */
+    MtfProductWork products; /* of the largest rank; einsum only */
+    double traffic_bytes;    /* memory read and written by the largest rank */
+    int64_t payload_bytes;   /* of a collective, on the largest rank (mtf_step_largest_payload) */
 } MtfInstruction;
 
 typedef struct {

@@ -4,6 +4,7 @@
 #include "layouts/command_line.h"
 #include "layouts/error.h"
 #include "runtime/agreement.h"
+#include "runtime/calibrate.h"
 #include "runtime/closing_table.h"
 #include "runtime/mpi_check.h"
 #include "runtime/session.h"
@@ -46,8 +47,9 @@ static void say_predictions(const MtfSession *session) {
 static bool train(MtfSession *session, GError **error) {
     if (!mtf_session_open(session, error))
         return false;
-    g_autofree char *threads = mtf_threads_set(session->control);
-    say(session, g_strdup_printf("  %s\n", threads));
+    MtfThreads threads = mtf_threads_set(session->control);
+    g_autofree char *line = mtf_threads_format(&threads);
+    say(session, g_strdup_printf("  %s\n", line));
     if (session->done >= session->options->steps) {
         say(session,
             g_strdup_printf("  that is all of --steps %" PRId64 ": nothing is left to do\n",
@@ -68,6 +70,8 @@ static bool train(MtfSession *session, GError **error) {
 
 /* `*stopped` becomes whether a signal ended the run with a checkpoint written. */
 static bool run(MPI_Comm control, const MtfRunOptions *options, bool *stopped, GError **error) {
+    if (options->calibrate)
+        return mtf_calibrate(control, options->output, error);
     MtfSession session;
     bool done = mtf_session_load(&session, control, options, error);
     if (done) {

@@ -10,13 +10,14 @@
 static const char summary[] =
     "Trains the model of a plan, one rank a processor of its mesh:\n\n"
     "  mpirun -n 4 meshtf-run plan.json --data text.txt --steps 200\n"
-    "  meshtf-run plan.json --dry-run\n\n"
+    "  meshtf-run plan.json --dry-run\n"
+    "  mpirun -n 2 meshtf-run --calibrate -o machine.json\n\n"
     "Text models read any file as bytes; data for other models is generated. The results depend on\n"
     "the plan, the data and the seed, not on the layout or the number of ranks, up to rounding.\n\n"
     "SIGUSR1 writes a checkpoint; SIGUSR2 (to mpirun) or SIGTERM (to the ranks) writes one and ends\n"
     "the run with status 75; --resume goes on.";
 
-static bool check(const MtfRunOptions *options, GError **error) {
+static bool check_training(const MtfRunOptions *options, GError **error) {
     if (options->steps < 1)
         return mtf_input_error(error, "--steps %" PRId64 ": at least one step is needed",
                                options->steps);
@@ -29,6 +30,19 @@ static bool check(const MtfRunOptions *options, GError **error) {
     if (options->resume && options->checkpoint == NULL)
         return mtf_input_error(error, "--resume: say from which folder: --checkpoint DIR");
     return true;
+}
+
+/* Whether the options go together: those of training, or those of --calibrate. */
+static bool check(const MtfRunOptions *options, GError **error) {
+    if (options->calibrate)
+        return (options->plan == NULL && options->output != NULL) ||
+               mtf_input_error(error, "--calibrate wants -o MACHINE and no plan");
+    if (options->plan == NULL)
+        return mtf_input_error(error, "a PLAN is missing; see meshtf-run --help");
+    if (options->output != NULL)
+        return mtf_input_error(error,
+                               "-o is of --calibrate; what training writes, --metrics names");
+    return check_training(options, error);
 }
 
 bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError **error) {
@@ -57,15 +71,19 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
           "exchange by MPI calls among ranks of one host too, not through shared memory", NULL },
         { "verify", 0, 0, G_OPTION_ARG_NONE, &options->verify,
           "run the same steps on one processor and compare", NULL },
+        { "calibrate", 0, 0, G_OPTION_ARG_NONE, &options->calibrate,
+          "measure this machine instead of training, and write it to -o", NULL },
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &options->output,
+          "the machine file that --calibrate writes", "MACHINE" },
         { 0 },
     };
-    const MtfUsage usage = { "PLAN", summary, 1, 1 };
+    const MtfUsage usage = { "PLAN", summary, 0, 1 };
     g_auto(GStrv) copy = g_strdupv(argv);
     g_autofree char **arguments = g_memdup2(copy, sizeof *copy * ((gsize)argc + 1));
     char **rest = arguments;
     if (!mtf_command_line_read(&argc, &rest, entries, &usage, error))
         goto failed;
-    options->plan = g_strdup(rest[1]);
+    options->plan = g_strdup(argc > 1 ? rest[1] : NULL);
     if (check(options, error))
         return true;
 failed:
@@ -79,6 +97,7 @@ void mtf_run_options_clear(MtfRunOptions *options) {
     g_free(options->metrics);
     g_free(options->init);
     g_free(options->checkpoint);
+    g_free(options->output);
     *options = (MtfRunOptions){ 0 };
 }
 

@@ -3,7 +3,8 @@
  *
  *     mpirun -n N meshtf-run PLAN [--data FILE] [--steps K] [--seed N] [--metrics FILE]
  *                            [--checkpoint DIR] [--checkpoint-every K] [--keep N] [--resume]
- *                            [--init FILE] [--dry-run] [--verify] [--only-mpi] */
+ *                            [--init FILE] [--dry-run] [--verify] [--only-mpi]
+ *     mpirun -n N meshtf-run --calibrate -o MACHINE */
 #ifndef MTF_RUN_OPTIONS_H
 #define MTF_RUN_OPTIONS_H
 
@@ -16,9 +17,10 @@
 #define MTF_STANDARD_KEEP 2
 
 typedef struct {
-    char *plan;
+    char *plan;    /* NULL with --calibrate */
     char *data;    /* NULL = none given */
     char *metrics; /* NULL = none */
+    char *output;  /* of --calibrate, else NULL */
     char *init;    /* initial weights; NULL = drawn by the seed */
     int64_t steps; /* at least 1 */
     int64_t seed;
@@ -26,7 +28,7 @@ typedef struct {
     int64_t checkpoint_every; /* steps, at least 1 */
     int64_t keep;             /* checkpoints, at least 1 */
     gboolean resume;
-    gboolean dry_run, verify, only_mpi;
+    gboolean dry_run, verify, only_mpi, calibrate;
 } MtfRunOptions;
 
 /* Reads the command line; --help prints and ends the process. Fails (bad input) on anything

@@ -9,21 +9,23 @@
 /* OpenBLAS's own; other libraries lack it. */
 extern void openblas_set_num_threads(int threads) __attribute__((weak));
 
-static int allowed_cores(void) {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
-    return MAX(1, CPU_COUNT(&set));
+/* The cores that this rank may use. */
+static int own_cores(cpu_set_t *set) {
+    CPU_ZERO(set);
+    if (sched_getaffinity(0, sizeof *set, set) != 0)
+        CPU_SET(0, set);
+    return MAX(1, CPU_COUNT(set));
 }
 
-static int ranks_of_this_host(MPI_Comm control) {
+/* How many ranks this host has, and the cores that all of them together may use. */
+static void share_host(MPI_Comm control, cpu_set_t *set, int *ranks) {
     MPI_Comm host;
-    int ranks;
     mtf_mpi_require(MPI_Comm_split_type(control, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host),
                     "MPI_Comm_split_type");
-    mtf_mpi_require(MPI_Comm_size(host, &ranks), "MPI_Comm_size");
+    mtf_mpi_require(MPI_Comm_size(host, ranks), "MPI_Comm_size");
+    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, set, (int)sizeof *set, MPI_BYTE, MPI_BOR, host),
+                    "MPI_Allreduce");
     mtf_mpi_require(MPI_Comm_free(&host), "MPI_Comm_free");
-    return ranks;
 }
 
 /* The number that the environment asks for, or 0. */
@@ -38,16 +40,25 @@ static int asked_threads(void) {
     return 0;
 }
 
-char *mtf_threads_set(MPI_Comm control) {
-    int cores = allowed_cores();
-    int ranks = ranks_of_this_host(control);
-    int asked = asked_threads();
-    int threads = asked > 0 ? asked : MAX(1, cores / ranks);
+MtfThreads mtf_threads_set(MPI_Comm control) {
+    MtfThreads threads = { .each = asked_threads() };
+    cpu_set_t set;
+    int own = own_cores(&set);
+    share_host(control, &set, &threads.ranks);
+    threads.cores = MAX(1, CPU_COUNT(&set));
+    threads.asked = threads.each > 0;
+    if (!threads.asked)
+        threads.each = MAX(1, MIN(own, threads.cores / threads.ranks));
     if (openblas_set_num_threads != NULL)
-        openblas_set_num_threads(threads);
-    return g_strdup_printf(
-        "%d rank%s of this host on %d core%s, %d BLAS thread%s each%s%s", ranks,
-        ranks == 1 ? "" : "s", cores, cores == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
-        asked > 0 ? " (as the environment asks)" : "",
-        ranks * threads > cores && (ranks > 1 || threads > 1) ? "; they take turns" : "");
+        openblas_set_num_threads(threads.each);
+    return threads;
+}
+
+char *mtf_threads_format(const MtfThreads *threads) {
+    int ranks = threads->ranks, cores = threads->cores, each = threads->each;
+    return g_strdup_printf("%d rank%s of this host on %d core%s, %d BLAS thread%s each%s%s", ranks,
+                           ranks == 1 ? "" : "s", cores, cores == 1 ? "" : "s", each,
+                           each == 1 ? "" : "s", threads->asked ? " (as the environment asks)" : "",
+                           ranks * each > cores && (ranks > 1 || each > 1) ? "; they take turns"
+                                                                           : "");
 }

@@ -6,10 +6,20 @@
 #define MTF_THREADS_H
 
 #include <mpi.h>
+#include <stdbool.h>
 
-/* Collective over `control`. Sets this rank's threads to max(1, allowed cores / ranks of this
- * host), unless OPENBLAS_NUM_THREADS or OMP_NUM_THREADS says otherwise, and returns a line that
- * says so: "4 ranks on 2 cores, 1 thread each …"; free with g_free. */
-char *mtf_threads_set(MPI_Comm control);
+typedef struct {
+    int ranks,
+        cores;  /* of this host: all ranks, and the cores that one of them or another may use */
+    int each;   /* BLAS threads of a rank */
+    bool asked; /* the environment says how many */
+} MtfThreads;
+
+/* Collective over `control`. Sets this rank's threads to max(1, cores / ranks), at most the cores
+ * it is bound to, unless OPENBLAS_NUM_THREADS or OMP_NUM_THREADS says otherwise. */
+MtfThreads mtf_threads_set(MPI_Comm control);
+
+/* "4 ranks of this host on 2 cores, 1 BLAS thread each; they take turns"; free with g_free. */
+char *mtf_threads_format(const MtfThreads *threads);
 
 #endif

@@ -100,8 +100,9 @@ static void bad_files_get_a_sentence_with_the_place(void **state) {
           "/torus/0/bandwidth" },
         { NAMED "\"levels\":[{\"bandwidth\":1},{\"bandwidth\":1}]," DEVICE "}", "/levels/1" },
         { NAMED "\"speed\":1}", "speed" },
-        { NAMED "\"levels\":[{\"bandwidth\":1}]," DEVICE ",\"curves\":{\"a\":[[2,1],[1,1]]}}",
-          "/curves/a/1" },
+        { NAMED "\"levels\":[{\"bandwidth\":1}]," DEVICE
+                ",\"curves\":{\"gelu/f32\":[[2,1],[1,1]]}}",
+          "/curves/gelu/f32/1" },
         { NAMED "\"levels\":[{\"bandwidth\":1}]," DEVICE ",\"derates\":{\"links\":2}}",
           "/derates/links" },
     };

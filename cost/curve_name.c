@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "cost/curve_name.h"
+
+#include <string.h>
+
+static const char *const class_names[MTF_CLASSES] = {
+    [MTF_CLASS_MATMUL] = "matmul",       [MTF_CLASS_ELEMENTWISE] = "elementwise",
+    [MTF_CLASS_REDUCTION] = "reduction", [MTF_CLASS_GATHER] = "gather",
+    [MTF_CLASS_MOVE] = "move",
+};
+
+const char *mtf_kernel_class_name(MtfKernelClass class) {
+    return class_names[class];
+}
+
+static bool parse_size(const char *text, int64_t *size) {
+    guint64 number;
+    if (!g_ascii_string_to_unsigned(text, 10, 1, G_MAXINT, &number, NULL))
+        return false;
+    *size = (int64_t)number;
+    return true;
+}
+
+static bool parse_product(const char *shape, MtfCurveName *name) {
+    g_auto(GStrv) sides = g_strsplit(shape, "x", 3);
+    name->kind = MTF_CURVE_PRODUCT;
+    return g_strv_length(sides) == 2 && parse_size(sides[0], &name->m) &&
+           parse_size(sides[1], &name->n);
+}
+
+static bool parse_class(const char *text, MtfCurveName *name) {
+    name->kind = MTF_CURVE_CLASS;
+    for (int class = 0; class < MTF_CLASSES; class ++)
+        if (strcmp(text, class_names[class]) == 0) {
+            name->class = (MtfKernelClass) class;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_kernel(const char *text, MtfCurveName *name) {
+    int operation = mtf_operation_kind(text);
+    if (operation < 0)
+        return parse_class(text, name);
+    name->kind = MTF_CURVE_OPERATION;
+    name->operation = operation;
+    return true;
+}
+
+static bool parse_parts(GStrv parts, MtfCurveName *name) {
+    guint n = g_strv_length(parts);
+    if (n == 2 && parse_size(parts[1], &name->ranks))
+        return mtf_collective_kind_parse(parts[0], &name->collective, NULL);
+    if (n < 2 || !mtf_dtype_from_name(parts[1], &name->dtype))
+        return false;
+    bool product = strcmp(parts[0], "product") == 0;
+    if (n == 3)
+        return product && parse_product(parts[2], name);
+    name->kind = MTF_CURVE_PRODUCT_CALL;
+    return product || parse_kernel(parts[0], name);
+}
+
+bool mtf_curve_name_parse(const char *text, MtfCurveName *name) {
+    *name = (MtfCurveName){ .kind = MTF_CURVE_COLLECTIVE };
+    g_auto(GStrv) parts = g_strsplit(text, "/", 4);
+    return g_strv_length(parts) <= 3 && parse_parts(parts, name);
+}
+
+char *mtf_curve_name_format(const MtfCurveName *name) {
+    const char *dtype = mtf_dtype_short_name(name->dtype);
+    switch (name->kind) {
+    case MTF_CURVE_COLLECTIVE:
+        return g_strdup_printf("%s/%" G_GINT64_FORMAT, mtf_collective_kind_name(name->collective),
+                               name->ranks);
+    case MTF_CURVE_OPERATION:
+        return g_strdup_printf("%s/%s", mtf_operation_row(name->operation)->name, dtype);
+    case MTF_CURVE_CLASS:
+        return g_strdup_printf("%s/%s", class_names[name->class], dtype);
+    case MTF_CURVE_PRODUCT:
+        return g_strdup_printf("product/%s/%" G_GINT64_FORMAT "x%" G_GINT64_FORMAT, dtype, name->m,
+                               name->n);
+    default:
+        return g_strdup_printf("product/%s", dtype);
+    }
+}

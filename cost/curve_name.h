@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The names of a machine's measured tables, all of which give seconds:
+ *
+ *     allreduce/2          over payload bytes, a collective of that many ranks
+ *     gelu/f32             over the bytes it reads and writes (attention: over flop), the kernel of
+ *                          an operation
+ *     move/f32             the same, every kernel and copy of a class without a table of its own
+ *     product/f32/16x64    over k, one matrix product of 16 x k by k x 64
+ *     product/f32          one point: what a sum of products takes beside its products */
+#ifndef MTF_CURVE_NAME_H
+#define MTF_CURVE_NAME_H
+
+#include "layouts/collective_kind.h"
+#include "layouts/operation_table.h"
+
+typedef enum {
+    MTF_CURVE_COLLECTIVE,
+    MTF_CURVE_OPERATION,
+    MTF_CURVE_CLASS,
+    MTF_CURVE_PRODUCT,
+    MTF_CURVE_PRODUCT_CALL,
+} MtfCurveKind;
+
+typedef struct {
+    MtfCurveKind kind;
+    MtfCollectiveKind collective;
+    int64_t ranks;
+    int operation; /* MtfOperationKind */
+    MtfKernelClass class;
+    MtfDtype dtype;
+    int64_t m, n;
+} MtfCurveName;
+
+/* Reads a table's name; false when it is none. Fields that do not belong to its kind are zero. */
+bool mtf_curve_name_parse(const char *text, MtfCurveName *name);
+
+/* The name; free with g_free. */
+char *mtf_curve_name_format(const MtfCurveName *name);
+
+/* "matmul", "elementwise", "reduction", "gather", "move". */
+const char *mtf_kernel_class_name(MtfKernelClass class);
+
+#endif

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/product_work.h"
+
+#include "layouts/contraction.h"
+#include "layouts/kernel_scratch.h"
+
+static double bytes_of(const MtfTerm *term, int64_t element_bytes) {
+    return (double)(mtf_term_elements(term) * element_bytes);
+}
+
+static double product_size(const MtfProductWork *work) {
+    return work->m * work->n * work->k;
+}
+
+/* Adds the products of a plan; the larger size stays and counts the other's work as calls. */
+static void add_products(MtfProductWork *work, const MtfContraction *plan) {
+    MtfProductWork pair = {
+        .calls = 1, .m = (double)plan->m.size, .n = (double)plan->n.size, .k = (double)plan->k.size
+    };
+    for (int i = 0; i < plan->n_outer; i++)
+        pair.calls *= (double)plan->outer[i].size;
+    MtfProductWork *larger = product_size(work) >= product_size(&pair) ? work : &pair;
+    double products = work->calls * product_size(work) + pair.calls * product_size(&pair);
+    double calls = product_size(larger) > 0 ? products / product_size(larger) : 0;
+    *work = (MtfProductWork){ calls, larger->m, larger->n, larger->k, work->swept_bytes };
+}
+
+/* Whether some dimension of more than one point is in `term` and not in `other`. */
+static bool stands_alone(const MtfTerm *term, const MtfTerm *other) {
+    for (int i = 0; i < term->rank; i++)
+        if (term->size[i] > 1 && !mtf_term_has(other, term->dims[i]))
+            return true;
+    return false;
+}
+
+/* Whether both terms have a dimension that the result lacks. */
+static bool sums(const MtfTerm terms[MTF_TERMS]) {
+    for (int i = 0; i < terms[MTF_LEFT].rank; i++) {
+        int dim = terms[MTF_LEFT].dims[i];
+        if (mtf_term_has(&terms[MTF_RIGHT], dim) && !mtf_term_has(&terms[MTF_RESULT], dim))
+            return true;
+    }
+    return false;
+}
+
+/* Replaces `term` by what is left of it once the dimensions of its own are summed. */
+static void sum_alone(MtfProductWork *work, MtfTerm *term, const MtfTerm *other,
+                      const MtfTerm *result, int64_t element_bytes) {
+    MtfTerm shared;
+    if (!mtf_term_shared(term, other, result, &shared))
+        return;
+    work->swept_bytes += bytes_of(term, element_bytes) + bytes_of(&shared, element_bytes);
+    *term = shared;
+}
+
+/* result = sum of left right, as the kernel goes about it. */
+static void add_pair(MtfProductWork *work, MtfTerm terms[MTF_TERMS], int64_t element_bytes) {
+    MtfContractionMeans means = { { element_bytes, element_bytes, element_bytes },
+                                  INT64_MAX,
+                                  false };
+    MtfTerm left = terms[MTF_LEFT];
+    sum_alone(work, &terms[MTF_LEFT], &terms[MTF_RIGHT], &terms[MTF_RESULT], element_bytes);
+    sum_alone(work, &terms[MTF_RIGHT], &left, &terms[MTF_RESULT], element_bytes);
+    bool reuses = stands_alone(&terms[MTF_LEFT], &terms[MTF_RIGHT]) ||
+                  stands_alone(&terms[MTF_RIGHT], &terms[MTF_LEFT]);
+    MtfContraction plan = { .packs = { true, true, true } };
+    bool multiplies = sums(terms) && reuses;
+    if (multiplies) {
+        mtf_contraction_plan(terms, &means, &plan);
+        add_products(work, &plan);
+    }
+    for (int t = 0; t < MTF_TERMS; t++)
+        if (plan.packs[t])
+            work->swept_bytes += (multiplies ? 2 : 1) * bytes_of(&terms[t], element_bytes);
+}
+
+static void add_terms(MtfProductWork *work, const MtfTerm *terms, int n, const MtfTerm *result,
+                      int64_t element_bytes) {
+    MtfTerm left = terms[0];
+    if (n == 1)
+        work->swept_bytes += bytes_of(&left, element_bytes) + bytes_of(result, element_bytes);
+    for (int k = 1; k < n; k++) {
+        MtfTerm product = *result;
+        if (k < n - 1)
+            mtf_term_product(&left, &terms[k], &terms[k + 1], n - k - 1, result, &product);
+        MtfTerm pair[MTF_TERMS] = { left, terms[k], product };
+        add_pair(work, pair, element_bytes);
+        left = product;
+    }
+}
+
+MtfProductWork mtf_operation_product_work(const MtfGraph *graph, int operation,
+                                          const MtfIteration *iteration, const int64_t *sizes) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    MtfProductWork work = { 0 };
+    if (op->kind != MTF_OP_EINSUM)
+        return work;
+    g_autofree MtfTerm *terms = g_new(MtfTerm, (gsize)op->n_inputs);
+    for (int k = 0; k < op->n_inputs; k++)
+        terms[k] = mtf_operation_local_term(graph, op->inputs[k], iteration, sizes);
+    MtfTerm result = mtf_operation_local_term(graph, op->outputs[0], iteration, sizes);
+    int64_t element_bytes = mtf_dtype_bytes(mtf_graph_tensor(graph, op->outputs[0])->dtype);
+    add_terms(&work, terms, op->n_inputs, &result, element_bytes);
+    return work;
+}

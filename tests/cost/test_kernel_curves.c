@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "cost/kernel_curves.h"
+#include "layouts/error.h"
+
+#include <math.h>
+#include <string.h>
+
+/* c0 + c1 mnk + c2 mk + c3 kn + c4 mn. */
+static void assert_close(double value, double expected) {
+    if (!(fabs(value - expected) <= 1e-9 * fabs(expected)))
+        fail_msg("%.12g is not %.12g", value, expected);
+}
+
+static double affine(double m, double n, double k) {
+    return 1e-6 + 2e-11 * m * n * k + 3e-10 * m * k + 4e-10 * k * n + 5e-10 * m * n;
+}
+
+static void add_products(MtfMachine *machine, const double *sides, int count) {
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < count; j++) {
+            double y[8];
+            for (int k = 0; k < count; k++)
+                y[k] = affine(sides[i], sides[j], sides[k]);
+            g_autofree char *name = g_strdup_printf("product/f32/%.0fx%.0f", sides[i], sides[j]);
+            mtf_machine_add_curve(machine, name, count, sides, y);
+        }
+}
+
+static void products_of_constant_rates_are_met_exactly(void **state) {
+    (void)state;
+    static const double sides[] = { 1, 8, 64 };
+    g_autoptr(MtfMachine) machine = mtf_machine_new();
+    add_products(machine, sides, 3);
+    MtfKernelCurves curves;
+    assert_true(mtf_kernel_curves_init(&curves, machine, NULL));
+    const MtfProductTable *table = &curves.product[MTF_F32];
+    /* On the grid, inside it, and beyond it on every side at once. */
+    static const double shapes[][3] = { { 8, 8, 8 },    { 1, 64, 8 },     { 5, 23, 41 },
+                                        { 64, 1, 17 },  { 300, 2, 7 },    { 3, 500, 9 },
+                                        { 2, 3, 4096 }, { 200, 300, 400 } };
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        double m = shapes[i][0], n = shapes[i][1], k = shapes[i][2];
+        assert_close(mtf_product_table_seconds(table, m, n, k), affine(m, n, k));
+    }
+}
+
+static void a_hole_in_the_grid_is_named(void **state) {
+    (void)state;
+    static const double x[] = { 1 };
+    g_autoptr(MtfMachine) machine = mtf_machine_new();
+    machine->name = g_strdup("holey");
+    mtf_machine_add_curve(machine, "product/f32/1x1", 1, x, x);
+    mtf_machine_add_curve(machine, "product/f32/1x8", 1, x, x);
+    mtf_machine_add_curve(machine, "product/f32/8x1", 1, x, x);
+    MtfKernelCurves curves;
+    g_autoptr(GError) error = NULL;
+    assert_false(mtf_kernel_curves_init(&curves, machine, &error));
+    assert_int_equal(mtf_error_exit_status(error), 2);
+    assert_non_null(strstr(error->message, "product/f32/8x8"));
+}
+
+/* x[r, c] of 8 x 4 floats, and y = relu(x), z = x w with w[c, n] of 4 x 2. */
+static MtfGraph *make_graph(void) {
+    MtfGraph *graph = mtf_graph_new("g");
+    static const int64_t sizes[] = { 8, 4, 2 };
+    static const char *const names[] = { "r", "c", "n" };
+    for (int d = 0; d < 3; d++)
+        mtf_graph_add_dimension(graph, names[d], sizes[d], NULL);
+    MtfShape x_shape = { .rank = 2, .dims = { 0, 1 } }, w_shape = { .rank = 2, .dims = { 1, 2 } };
+    MtfShape z_shape = { .rank = 2, .dims = { 0, 2 } };
+    int x = mtf_graph_add_input(graph, "x", &x_shape, MTF_F32, MTF_FEED_FEATURES, NULL);
+    int w = mtf_graph_add_input(graph, "w", &w_shape, MTF_F32, MTF_FEED_FEATURES, NULL);
+    MtfNewOperation relu = { .name = "y",
+                             .kind = MTF_OP_RELU,
+                             .n_inputs = 1,
+                             .inputs = &x,
+                             .attributes = MTF_NO_ATTRIBUTES };
+    mtf_graph_add_operation(graph, &relu, NULL);
+    MtfNewOperation product = { .name = "z",
+                                .kind = MTF_OP_EINSUM,
+                                .n_inputs = 2,
+                                .inputs = (int[]){ x, w },
+                                .shape = &z_shape,
+                                .attributes = MTF_NO_ATTRIBUTES };
+    mtf_graph_add_operation(graph, &product, NULL);
+    return graph;
+}
+
+typedef struct {
+    MtfGraph *graph;
+    MtfLayout *layout;
+    MtfProgram *program;
+} Case;
+
+static Case make_case(void) {
+    Case c = { .graph = make_graph() };
+    MtfMesh mesh;
+    mtf_mesh_parse("one:1", 0, &mesh, NULL);
+    c.layout = mtf_layout_new(c.graph, &mesh);
+    c.program = mtf_lower(c.graph, c.layout);
+    return c;
+}
+
+static void clear_case(Case *c) {
+    mtf_program_free(c->program);
+    mtf_layout_free(c->layout);
+    mtf_graph_free(c->graph);
+}
+
+static bool ask(const Case *c, const MtfMachine *machine, int instruction, double *seconds) {
+    MtfKernelCurves curves;
+    assert_true(mtf_kernel_curves_init(&curves, machine, NULL));
+    return mtf_kernel_curves_seconds(
+        &curves, c->program, mtf_program_instruction(c->program, instruction), MTF_F32, seconds);
+}
+
+/* relu reads and writes 2 * 8 * 4 * 4 = 256 bytes. */
+static void an_operation_goes_by_its_table_then_by_its_class(void **state) {
+    (void)state;
+    static const double x[] = { 0, 512 }, slow[] = { 0, 512 }, fast[] = { 0, 51.2 };
+    Case c = make_case();
+    g_autoptr(MtfMachine) machine = mtf_machine_new();
+    double seconds = 0;
+    assert_false(ask(&c, machine, 0, &seconds));
+    mtf_machine_add_curve(machine, "elementwise/f32", 2, x, slow);
+    assert_true(ask(&c, machine, 0, &seconds));
+    assert_close(seconds, 256);
+    mtf_machine_add_curve(machine, "relu/f32", 2, x, fast);
+    assert_true(ask(&c, machine, 0, &seconds));
+    assert_close(seconds, 25.6);
+    clear_case(&c);
+}
+
+/* z is one product of 8 x 4 by 4 x 2. */
+static void a_sum_of_products_is_a_call_and_its_products(void **state) {
+    (void)state;
+    static const double sides[] = { 1, 8, 64 }, zero[] = { 0, 1 }, call[] = { 3, 3 };
+    Case c = make_case();
+    g_autoptr(MtfMachine) machine = mtf_machine_new();
+    double seconds = 0;
+    add_products(machine, sides, 3);
+    assert_false(ask(&c, machine, 1, &seconds));
+    mtf_machine_add_curve(machine, "move/f32", 2, zero, zero);
+    mtf_machine_add_curve(machine, "product/f32", 2, zero, call);
+    assert_true(ask(&c, machine, 1, &seconds));
+    assert_close(seconds, 3 + affine(8, 2, 4));
+    clear_case(&c);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(products_of_constant_rates_are_met_exactly),
+        cmocka_unit_test(a_hole_in_the_grid_is_named),
+        cmocka_unit_test(an_operation_goes_by_its_table_then_by_its_class),
+        cmocka_unit_test(a_sum_of_products_is_a_call_and_its_products),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# seconds: 240
+# Measuring this machine, and planning for it.
+. tests/support/tap.sh
+
+graphs=layouts/library/graphs
+machine=$work/here.json
+
+run mpirun -n 2 meshtf-run --calibrate
+claim "a machine file is wanted" exits 2
+claim "the sentence says so" says_error "-o MACHINE"
+run meshtf-run plan.json -o "$machine"
+claim "training writes no machine" exits 2
+run meshtf-run plan.json --calibrate -o "$machine"
+claim "a plan is not calibrated" exits 2
+run meshtf-run
+claim "a missing plan is bad input" exits 2
+
+start=$(date +%s)
+run mpirun -n 2 meshtf-run --calibrate -o "$machine"
+claim "two ranks measure themselves" exits 0
+claim "on an idle machine in less than a minute" test $(($(date +%s) - start)) -lt 120
+claim "it says how ranks and cores go together" says_error "2 ranks of this host"
+run meshtf-plan check "$machine"
+claim "the file is a machine" exits 0
+claim "all kinds of tables are there" test "$(grep -c -e '"allreduce/2"' -e '"alltoall/2"' \
+    -e '"reduce_scatter/2"' -e '"allgather/2"' -e '"gelu/f32"' -e '"adam/f64"' -e '"move/f32"' \
+    -e '"product/f32"' -e '"product/f32/64x1024"' "$machine")" = 9
+
+# Every table rises: no y below the one before.
+# shellcheck disable=SC2016
+claim "no table falls" awk '
+    /\[\[/ {
+        gsub(/[^0-9.e+,-]+/, " ", $0); n = split($0, pair, " "); last = -1
+        for (i = 1; i <= n; i++)
+            if (split(pair[i], xy, ",") == 2 && xy[1] != "" && xy[2] != "") {
+                if (xy[2] + 0 < last) exit 1
+                last = xy[2] + 0
+            }
+    }' "$machine"
+
+run meshtf-plan search "$graphs/mlp.json" --mesh 'rows:2' --machine "$machine" -o "$work/plan.json"
+claim "the search plans for it" exits 0
+run mpirun -n 2 meshtf-run "$work/plan.json" --steps 5
+claim "and the plan runs" exits 0
+
+done_testing

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "layouts/product_work.h"
+
+#include <math.h>
+#include <string.h>
+
+static void assert_close(double value, double expected) {
+    if (!(fabs(value - expected) <= 1e-9 * fabs(expected)))
+        fail_msg("%.12g is not %.12g", value, expected);
+}
+
+static MtfShape shape_of(const MtfGraph *graph, const char *letters) {
+    MtfShape shape = { 0 };
+    for (; *letters != 0; letters++)
+        mtf_shape_append(&shape, mtf_graph_find_dimension(graph, (char[]){ *letters, 0 }));
+    return shape;
+}
+
+/* A GPT's sizes: batch 4, length 256 twice (l, t), d_model 768 (m), 12 heads of 64, d_ff 3072. */
+static MtfProductWork work_of(const char *const *terms, int n, const char *result) {
+    static const struct {
+        char letter;
+        int64_t size;
+    } dimensions[] = { { 'b', 4 },  { 'l', 256 }, { 't', 256 }, { 'm', 768 },
+                       { 'h', 12 }, { 'd', 64 },  { 'f', 3072 } };
+    g_autoptr(MtfGraph) graph = mtf_graph_new("g");
+    for (size_t i = 0; i < G_N_ELEMENTS(dimensions); i++)
+        mtf_graph_add_dimension(graph, (char[]){ dimensions[i].letter, 0 }, dimensions[i].size,
+                                NULL);
+    int inputs[3];
+    for (int k = 0; k < n; k++) {
+        MtfShape shape = shape_of(graph, terms[k]);
+        char name[] = { 'i', (char)('0' + k), 0 };
+        inputs[k] = mtf_graph_add_input(graph, name, &shape, MTF_F32, MTF_FEED_FEATURES, NULL);
+    }
+    MtfShape output = shape_of(graph, result);
+    MtfNewOperation operation = { .name = "z",
+                                  .kind = MTF_OP_EINSUM,
+                                  .n_inputs = n,
+                                  .inputs = inputs,
+                                  .shape = &output,
+                                  .attributes = MTF_NO_ATTRIBUTES };
+    assert_true(mtf_graph_add_operation(graph, &operation, NULL) >= 0);
+    MtfIteration iteration;
+    int64_t sizes[MTF_MAX_INDEXES];
+    mtf_operation_iteration(graph, 0, &iteration);
+    for (int i = 0; i < iteration.n; i++)
+        sizes[i] = iteration.index[i].size;
+    return mtf_operation_product_work(graph, 0, &iteration, sizes);
+}
+
+static MtfProductWork pair(const char *left, const char *right, const char *result) {
+    return work_of((const char *const[]){ left, right }, 2, result);
+}
+
+static void a_projection_is_one_product_and_nothing_else(void **state) {
+    (void)state;
+    MtfProductWork work = pair("blm", "mf", "blf");
+    assert_close(work.calls, 1);
+    assert_close(work.m, 1024);
+    assert_close(work.n, 3072);
+    assert_close(work.k, 768);
+    assert_close(work.swept_bytes, 0);
+}
+
+static void attention_is_a_product_a_head(void **state) {
+    (void)state;
+    MtfProductWork work = pair("blhd", "bthd", "bhlt");
+    assert_close(work.calls, 48);
+    assert_close(work.m * work.n * work.k, 256 * 256 * 64);
+    assert_close(work.swept_bytes, 0);
+}
+
+/* Two terms of 4 * 256 * 768 floats and a result of 4 * 256. */
+static void what_reuses_nothing_is_one_pass(void **state) {
+    (void)state;
+    MtfProductWork work = pair("blm", "blm", "bl");
+    assert_close(work.calls, 0);
+    assert_close(work.swept_bytes, 4.0 * (2 * 4 * 256 * 768 + 4 * 256));
+}
+
+/* t is in the left term alone: it is summed first, from 4 * 12 * 256 * 256 to 4 * 12 * 256 floats;
+ * the rest multiplies and sums nothing. */
+static void what_one_term_has_alone_is_summed_first(void **state) {
+    (void)state;
+    MtfProductWork work = pair("bhlt", "bhl", "bhl");
+    double summed = 4.0 * (4 * 12 * 256 * 256 + 4 * 12 * 256), multiplied = 4.0 * 3 * 4 * 12 * 256;
+    assert_close(work.calls, 0);
+    assert_close(work.swept_bytes, summed + multiplied);
+}
+
+/* x w of 1024 x 768 by 768 x 3072, then its square norm by f: 1024 x 3072 products in one pass. */
+static void several_terms_add_up(void **state) {
+    (void)state;
+    MtfProductWork work = work_of((const char *const[]){ "blm", "mf", "blf" }, 3, "bl");
+    assert_close(work.calls, 1);
+    assert_close(work.n, 3072);
+    assert_close(work.swept_bytes, 4.0 * (2 * 1024 * 3072 + 1024));
+}
+
+/* One copy of 768 * 768 weights, read and written. */
+static void copies_in_another_order_count(void **state) {
+    (void)state;
+    MtfProductWork work = pair("blm", "mdh", "blhd");
+    assert_close(work.calls, 1);
+    assert_close(work.swept_bytes, 2.0 * 4 * 768 * 768);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_projection_is_one_product_and_nothing_else),
+        cmocka_unit_test(attention_is_a_product_a_head),
+        cmocka_unit_test(what_reuses_nothing_is_one_pass),
+        cmocka_unit_test(what_one_term_has_alone_is_summed_first),
+        cmocka_unit_test(several_terms_add_up),
+        cmocka_unit_test(copies_in_another_order_count),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

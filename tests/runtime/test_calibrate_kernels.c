@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "runtime/calibrate_kernels.h"
+#include "runtime/kernel_trial.h"
+
+#include <math.h>
+
+static void assert_close(double value, double expected) {
+    if (!(fabs(value - expected) <= 1e-9 * fabs(expected)))
+        fail_msg("%.12g is not %.12g", value, expected);
+}
+
+static void every_kernel_is_measured(void **state) {
+    (void)state;
+    for (int kind = 0; kind < MTF_OPERATIONS; kind++)
+        if (mtf_kernel(kind) != NULL && !mtf_calibrates_operation(kind))
+            fail_msg("%s is not in the list", mtf_operation_row(kind)->name);
+}
+
+static int64_t sizes[26] = { ['r' - 'a'] = 8, ['c' - 'a'] = 4 };
+
+/* w, g, m, v in, w, m, v out, of 32 floats each; and the rate. */
+static void an_optimizer_writes_over_what_it_updates(void **state) {
+    (void)state;
+    static const MtfTrialOperation adam = { MTF_OP_ADAM, { "rc", "rc", "rc", "rc", "" }, NULL };
+    MtfKernelTrial trial;
+    assert_true(mtf_kernel_trial_init(&trial, &adam, MTF_F32, sizes, NULL));
+    const MtfInstruction *instruction = mtf_kernel_trial_instruction(&trial);
+    assert_int_equal(mtf_program_length(trial.program), 1);
+    assert_close(instruction->traffic_bytes, 7 * 32 * 4 + 4);
+    assert_int_equal(mtf_program_buffer(trial.program, instruction->outputs[0])->storage,
+                     mtf_program_buffer(trial.program, instruction->inputs[0])->storage);
+    mtf_kernel_trial_clear(&trial);
+}
+
+static void another_name_is_measured_in_place(void **state) {
+    (void)state;
+    int64_t with_t[26] = { ['r' - 'a'] = 8, ['c' - 'a'] = 4, ['t' - 'a'] = 8 };
+    static const MtfTrialOperation rename = { MTF_OP_RENAME, { "rc" }, NULL };
+    MtfKernelTrial trial;
+    assert_true(mtf_kernel_trial_init(&trial, &rename, MTF_F32, with_t, NULL));
+    const MtfInstruction *instruction = mtf_kernel_trial_instruction(&trial);
+    assert_int_equal(instruction->operation, 1);
+    assert_int_equal(mtf_program_buffer(trial.program, instruction->outputs[0])->storage,
+                     mtf_program_buffer(trial.program, instruction->inputs[0])->storage);
+    mtf_kernel_trial_clear(&trial);
+}
+
+static void more_work_takes_more_time(void **state) {
+    (void)state;
+    static const MtfTrialOperation gelu = { MTF_OP_GELU, { "rc" }, NULL };
+    int64_t large[26] = { ['r' - 'a'] = 512, ['c' - 'a'] = 64 };
+    MtfKernelTrial trials[2];
+    double seconds[2];
+    assert_true(mtf_kernel_trial_init(&trials[0], &gelu, MTF_F32, sizes, NULL));
+    assert_true(mtf_kernel_trial_init(&trials[1], &gelu, MTF_F32, large, NULL));
+    mtf_kernel_trials_measure(trials, 2, 0.01, seconds);
+    assert_true(seconds[0] > 0);
+    assert_true(seconds[1] > 4 * seconds[0]);
+    for (int i = 0; i < 2; i++)
+        mtf_kernel_trial_clear(&trials[i]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kernel_is_measured),
+        cmocka_unit_test(an_optimizer_writes_over_what_it_updates),
+        cmocka_unit_test(another_name_is_measured_in_place),
+        cmocka_unit_test(more_work_takes_more_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
