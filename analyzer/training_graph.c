@@ -3,6 +3,7 @@
 
 #include "analyzer/batch_parts.h"
 #include "analyzer/differentiate.h"
+#include "analyzer/early_updates.h"
 #include "analyzer/expand.h"
 #include "analyzer/optimizer_updates.h"
 #include "layouts/error.h"
@@ -32,7 +33,7 @@ MtfGraph *mtf_training_graph(const MtfGraph *forward, GError **error) {
         (divisor >= 0 && !mtf_divide_by_weights(graph, divisor, loss, gradients, error)) ||
         !mtf_add_updates(graph, gradients, error))
         return NULL;
-    mtf_graph_canonicalize(graph);
+    mtf_update_early(graph);
     return g_steal_pointer(&graph);
 }
 

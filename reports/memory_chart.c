@@ -142,14 +142,26 @@ static MtfPhase phase_of(const MtfStepFacts *facts, int i) {
     return mtf_graph_operation(facts->plan->graph, operation)->phase;
 }
 
+/* The end of the run of instructions that begins with `i`: of one phase, updates in between counted
+ * as part of the backward phase. */
+static int end_of_phase(const MtfStepFacts *facts, int i) {
+    MtfPhase phase = phase_of(facts, i);
+    int end = i + 1;
+    for (int next = end; next < facts->schedule->length; next++) {
+        if (phase_of(facts, next) == phase)
+            end = next + 1;
+        else if (phase != MTF_PHASE_BACKWARD || phase_of(facts, next) != MTF_PHASE_UPDATE)
+            break;
+    }
+    return end;
+}
+
 /* Phases as a band under the time axis; those too short for their name go without. */
 static void draw_phases(GString *page, const Chart *chart) {
     const MtfSchedule *schedule = chart->facts->schedule;
     double scale = WIDTH / (double)MAX(schedule->nanoseconds, 1);
     for (int i = 0, end; i < schedule->length; i = end) {
-        for (end = i + 1;
-             end < schedule->length && phase_of(chart->facts, end) == phase_of(chart->facts, i);)
-            end++;
+        end = end_of_phase(chart->facts, i);
         double x = LEFT + (double)schedule->starts[i] * scale;
         double width = (double)(schedule->ends[end - 1] - schedule->starts[i]) * scale;
         if (width < 1)
