@@ -80,14 +80,22 @@ static int add_operand(MtfGraph *graph, const char *name, const char *letters, M
                                integer ? MTF_FEED_LABELS : MTF_FEED_FEATURES, NULL);
 }
 
+/* Whether an operand has the dimension; t is what a new name is given to. */
+static bool needs_dimension(const MtfTrialOperation *operation, char letter) {
+    for (int k = 0; k < MTF_TRIAL_INPUTS && operation->inputs[k] != NULL; k++)
+        if (strchr(operation->inputs[k], letter) != NULL)
+            return true;
+    return (operation->output != NULL && strchr(operation->output, letter) != NULL) ||
+           (operation->kind == MTF_OP_RENAME && letter == 't');
+}
+
 static MtfGraph *new_graph(const MtfTrialOperation *operation, MtfDtype dtype,
                            const int64_t *size_of) {
     MtfGraph *graph = mtf_graph_new("trial");
     int inputs[MTF_TRIAL_INPUTS], n = 0;
-    for (char letter = 'a'; letter <= 'z'; letter++) {
-        if (size_of[letter - 'a'] > 0)
+    for (char letter = 'a'; letter <= 'z'; letter++)
+        if (size_of[letter - 'a'] > 0 && needs_dimension(operation, letter))
             mtf_graph_add_dimension(graph, (char[]){ letter, 0 }, size_of[letter - 'a'], NULL);
-    }
     for (; n < MTF_TRIAL_INPUTS && operation->inputs[n] != NULL; n++) {
         char name[] = { 'i', (char)('0' + n), 0 };
         inputs[n] = add_operand(graph, name, operation->inputs[n], dtype,

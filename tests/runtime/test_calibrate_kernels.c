@@ -62,9 +62,32 @@ static void more_work_takes_more_time(void **state) {
         mtf_kernel_trial_clear(&trials[i]);
 }
 
+/* One table an operation, each of as many sizes, in every type. */
+static void every_operation_gets_a_table(void **state) {
+    (void)state;
+    static const MtfDtype dtypes[] = { MTF_F32, MTF_F64 };
+    for (int d = 0; d < 2; d++) {
+        g_autoptr(MtfSamples) samples = mtf_samples_new();
+        g_autoptr(MtfMachine) machine = mtf_machine_new();
+        GError *error = NULL;
+        if (!mtf_calibrate_operations(samples, dtypes[d], &error))
+            fail_msg("%s", error->message);
+        mtf_samples_fit(samples, machine);
+        for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
+            g_autofree char *name = g_strdup_printf("%s/%s", mtf_operation_row(kind)->name,
+                                                    mtf_dtype_short_name(dtypes[d]));
+            const MtfMachineCurve *curve = mtf_machine_curve(machine, name);
+            assert_true((curve != NULL) == (mtf_kernel(kind) != NULL));
+            if (curve != NULL)
+                assert_true(curve->points >= 1 && curve->y[0] > 0);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kernel_is_measured),
+        cmocka_unit_test(every_operation_gets_a_table),
         cmocka_unit_test(an_optimizer_writes_over_what_it_updates),
         cmocka_unit_test(another_name_is_measured_in_place),
         cmocka_unit_test(more_work_takes_more_time),
