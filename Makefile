@@ -176,13 +176,22 @@ deps: ## install what is missing, with apt, and say what
 
 LIBRARY_FILES := $(wildcard layouts/library/* layouts/library/*/*)
 share := $(DESTDIR)$(PREFIX)/share/meshtf-plan
-install: programs ## copy the programs and the library under PREFIX (/usr/local) and DESTDIR
+manuals := $(DESTDIR)$(PREFIX)/share/man/man1
+bash_completions := $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+zsh_completions := $(DESTDIR)$(PREFIX)/share/zsh/site-functions
+install: programs ## copy programs, library, manuals and completion under PREFIX (/usr/local) and DESTDIR
 	install -d $(DESTDIR)$(PREFIX)/bin $(share)/library
 	install -m 755 $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin
 	@for file in $(patsubst layouts/library/%,%,$(LIBRARY_FILES)); do \
 		[ -d "layouts/library/$$file" ] || install -D -m 644 "layouts/library/$$file" "$(share)/library/$$file" || exit 1; done
+	install -d $(manuals) $(bash_completions) $(zsh_completions)
+	@for name in $(notdir $(PROGRAMS)); do \
+		$(B)/$$name --manual >"$(manuals)/$$name.1" && \
+		$(B)/$$name --completion=bash >"$(bash_completions)/$$name" && \
+		$(B)/$$name --completion=zsh >"$(zsh_completions)/_$$name" || exit 1; done
 
 uninstall: ## remove what install copied
+	rm -f $(foreach name,$(notdir $(PROGRAMS)),$(manuals)/$(name).1 $(bash_completions)/$(name) $(zsh_completions)/_$(name))
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(notdir $(PROGRAMS)))
 	rm -rf $(share)
 

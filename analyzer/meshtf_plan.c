@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan: finds the word after the program's name in a table and runs that command. */
 #include "analyzer/commands.h"
-#include "layouts/command_line.h"
+#include "layouts/command_manual.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -42,6 +42,29 @@ static int fail_unknown(const char *name) {
     return 2;
 }
 
+static int run(gsize i, int argc, char **argv) {
+    g_autofree char *program = g_strdup_printf("meshtf-plan %s", commands[i].name);
+    g_set_prgname(program);
+    return commands[i].run(argc, argv);
+}
+
+/* Every command describes itself in place of running. */
+static void print_manual(MtfManualForm form) {
+    const char *names[2 * G_N_ELEMENTS(commands) + 1] = { NULL };
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++) {
+        names[2 * i] = commands[i].name;
+        names[2 * i + 1] = commands[i].summary;
+    }
+    const MtfManualProgram program = {
+        "meshtf-plan", "finds how tensors should be split over a mesh of processors", names
+    };
+    mtf_manual_open(form, &program);
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)
+        if (commands[i].run != NULL)
+            run(i, 1, (char *[]){ (char *)commands[i].name, NULL });
+    mtf_manual_close();
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) {
         fputs("meshtf-plan: a command is missing (see meshtf-plan --help)\n", stderr);
@@ -56,12 +79,12 @@ int main(int argc, char **argv) {
         print_help();
         return 0;
     }
-    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++) {
-        if (strcmp(name, commands[i].name) != 0)
-            continue;
-        g_autofree char *program = g_strdup_printf("meshtf-plan %s", name);
-        g_set_prgname(program);
-        return commands[i].run(argc - 1, argv + 1);
+    if (mtf_manual_form(name) != MTF_MANUAL_NONE) {
+        print_manual(mtf_manual_form(name));
+        return 0;
     }
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return run(i, argc - 1, argv + 1);
     return fail_unknown(name);
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/command_line.h"
 
+#include "layouts/command_manual.h"
 #include "layouts/error.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* GLib leaves the "--" that ends the options among the arguments. */
@@ -16,11 +18,49 @@ static void drop_dashes(int *argc, char **argv) {
         argv[i] = argv[i + 1];
 }
 
+/* GLib would print its help in the locale's letters, which in a container has none beyond ASCII. */
+static void help_and_exit(GOptionContext *context) {
+    g_autofree char *text = g_option_context_get_help(context, TRUE, NULL);
+    fputs(text, stdout);
+    exit(0);
+}
+
+static bool asks_for_help(int argc, char **argv) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+/* The whole manual of a program of one command, which ends it as --help does. */
+static void manual_and_exit(MtfManualForm form, const GOptionEntry *entries,
+                            const MtfUsage *usage) {
+    const MtfManualProgram program = { g_get_prgname(), usage->purpose, NULL };
+    mtf_manual_open(form, &program);
+    mtf_manual_describe("", entries, usage);
+    mtf_manual_close();
+    exit(0);
+}
+
+/* A command of a program whose manual is open is called "PROGRAM COMMAND". */
+static bool describe(const GOptionEntry *entries, const MtfUsage *usage) {
+    const char *space = strchr(g_get_prgname(), ' ');
+    mtf_manual_describe(space != NULL ? space + 1 : "", entries, usage);
+    return false;
+}
+
 bool mtf_command_line_read(int *argc, char ***argv, const GOptionEntry *entries,
                            const MtfUsage *usage, GError **error) {
+    if (mtf_manual_is_open() != MTF_MANUAL_NONE)
+        return describe(entries, usage);
+    MtfManualForm form = *argc == 2 ? mtf_manual_form((*argv)[1]) : MTF_MANUAL_NONE;
+    if (form != MTF_MANUAL_NONE && usage->purpose != NULL)
+        manual_and_exit(form, entries, usage);
     g_autoptr(GOptionContext) context = g_option_context_new(usage->arguments);
     g_option_context_set_summary(context, usage->summary);
     g_option_context_add_main_entries(context, entries, NULL);
+    if (asks_for_help(*argc, *argv))
+        help_and_exit(context);
     g_autoptr(GError) cause = NULL;
     if (!g_option_context_parse(context, argc, argv, &cause))
         return mtf_input_error(error, "%s (see --help)", cause->message);
@@ -36,6 +76,8 @@ bool mtf_command_line_read(int *argc, char ***argv, const GOptionEntry *entries,
 }
 
 int mtf_command_line_fail(const char *program, GError *error) {
+    if (error == NULL)
+        return 0;
     int status = mtf_error_exit_status(error);
     fprintf(stderr, "%s: %s\n", program, error->message);
     g_error_free(error);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define MTF_VERSION "0.1.0"
+#define MTF_DATE "2026-11-21" /* of this version, for manuals */
 
 /* How a command is called: what follows its name in --help ("GRAPH --mesh MESH"), the text below
  * that line, and the fewest and most arguments that are not options. */
@@ -18,18 +19,23 @@ typedef struct {
     const char *summary;
     int low;
     int high;
+    const char *purpose; /* of a program of one command, for its manual; NULL otherwise */
 } MtfUsage;
 
 /* Parses options into the variables of `entries`. `*argc` and `*argv` keep the arguments that are
- * not options, argv[0] included; too few or too many of them is an error. */
+ * not options, argv[0] included; too few or too many of them is an error. `--help` prints and ends
+ * the program, and so does `--manual` in one of one command; while a manual is open
+ * (command_manual.h) the command is described there and false returned without an error. */
 bool mtf_command_line_read(int *argc, char ***argv, const GOptionEntry *entries,
                            const MtfUsage *usage, GError **error);
 
 /* The same with the usage spelled out in place. */
-#define mtf_command_line_parse(argc, argv, entries, arguments, summary, low, high, error) \
-    mtf_command_line_read(argc, argv, entries, &(MtfUsage){ arguments, summary, low, high }, error)
+#define mtf_command_line_parse(argc, argv, entries, arguments, summary, low, high, error)          \
+    mtf_command_line_read(argc, argv, entries, &(MtfUsage){ arguments, summary, low, high, NULL }, \
+                          error)
 
-/* Prints "PROGRAM: MESSAGE" on standard error, frees the error and returns its exit status. */
+/* Prints "PROGRAM: MESSAGE" on standard error, frees the error and returns its exit status; without
+ * an error 0. */
 int mtf_command_line_fail(const char *program, GError *error);
 
 /* Reads a size in bytes: a number and one of B, kB, MB, GB, TB, KiB, MiB, GiB, TiB (none = bytes).

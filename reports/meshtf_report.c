@@ -89,10 +89,12 @@ int main(int argc, char **argv) {
     };
     GError *error = NULL;
     g_set_prgname("meshtf-report");
-    if (!mtf_command_line_parse(&argc, &argv, entries, "PLAN -o DIR",
-                                "Writes what people look at: index.html, graph.dot, graph.svg, "
-                                "timeline.json, summary.txt, plan.json, program.txt.",
-                                0, 1, &error))
+    const MtfUsage usage = { "PLAN -o DIR",
+                             "Writes what people look at: index.html, graph.dot, graph.svg, "
+                             "timeline.json, summary.txt, plan.json, program.txt.\n\n"
+                             "  meshtf-report plan.json --metrics metrics.jsonl -o report",
+                             0, 1, "draws a plan" };
+    if (!mtf_command_line_read(&argc, &argv, entries, &usage, &error))
         return mtf_command_line_fail("meshtf-report", error);
     if (version) {
         puts("meshtf-report " MTF_VERSION);

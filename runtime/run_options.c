@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/run_options.h"
 
-#include "layouts/command_line.h"
+#include "layouts/command_manual.h"
 #include "layouts/error.h"
 
 #include <inttypes.h>
@@ -77,7 +77,8 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
           "the machine file that --calibrate writes", "MACHINE" },
         { 0 },
     };
-    const MtfUsage usage = { "PLAN", summary, 0, 1 };
+    const MtfUsage usage = { "PLAN", summary, 0, 1,
+                             "trains the model of a plan, a rank a processor of its mesh" };
     g_auto(GStrv) copy = g_strdupv(argv);
     g_autofree char **arguments = g_memdup2(copy, sizeof *copy * ((gsize)argc + 1));
     char **rest = arguments;
@@ -104,7 +105,7 @@ void mtf_run_options_clear(MtfRunOptions *options) {
 bool mtf_run_options_only_ask(int argc, char **argv) {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 ||
-            strcmp(argv[i], "--version") == 0)
+            strcmp(argv[i], "--version") == 0 || mtf_manual_form(argv[i]) != MTF_MANUAL_NONE)
             return true;
     return false;
 }

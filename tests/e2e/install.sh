@@ -28,6 +28,10 @@ target install
 claim "install succeeds" exits 0
 for program in meshtf-plan meshtf-report meshtf-run; do
     claim "$program is installed" [ -x "$stage/opt/meshtf/bin/$program" ]
+    claim "with its manual" grep -q '^.SH EXIT STATUS' "$stage/opt/meshtf/share/man/man1/$program.1"
+    claim "its completion for bash" \
+        grep -q "^complete .* $program\$" "$stage/opt/meshtf/share/bash-completion/completions/$program"
+    claim "and for zsh" grep -q "^#compdef $program\$" "$stage/opt/meshtf/share/zsh/site-functions/_$program"
 done
 in_folder "$work" "$stage/opt/meshtf/bin/meshtf-plan" machines
 claim "the installed program finds the installed library" same_output

@@ -27,7 +27,7 @@ static Line parse(const char *text) {
         { .long_name = "flag", .arg = G_OPTION_ARG_NONE, .arg_data = &line.flag },
         { .long_name = NULL },
     };
-    const MtfUsage usage = { "GRAPH [PLAN]", "Tries things.", 1, 2 };
+    const MtfUsage usage = { "GRAPH [PLAN]", "Tries things.", 1, 2, NULL };
     line.argc = (int)g_strv_length(line.words);
     line.argv = g_memdup2(line.words, ((gsize)line.argc + 1) * sizeof(char *));
     g_set_prgname("meshtf-plan try");
