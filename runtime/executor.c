@@ -10,7 +10,7 @@ static void run_move(MtfExecutor *executor, int index) {
     mtf_worker_end_move(executor->worker, index);
 }
 
-static void run(MtfExecutor *executor, int from, int to, int64_t step) {
+void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {
     const MtfProgram *program = executor->worker->program;
     double last = mtf_kernel_times_now();
     for (int i = from; i < to; i++) {
@@ -31,17 +31,47 @@ static void run_microbatch(MtfExecutor *executor, int microbatch, int64_t step, 
     mtf_worker_set_microbatch(executor->worker, microbatch);
     if (microbatch > 0 && *failure == NULL)
         mtf_data_fill_inputs(executor->data, executor->worker, step, failure);
-    run(executor, 0, executor->worker->program->n_repeated, step);
+    mtf_executor_run(executor, 0, executor->worker->program->n_repeated, step);
 }
 
-bool mtf_executor_step(MtfExecutor *executor, int64_t step, GError **error) {
+/* Whether the instruction writes a variable. */
+static bool updates(const MtfProgram *program, const MtfInstruction *instruction) {
+    for (int k = 0; k < instruction->n_outputs; k++) {
+        int storage = mtf_program_buffer(program, instruction->outputs[k])->storage;
+        if (mtf_program_buffer(program, storage)->persistent)
+            return true;
+    }
+    return false;
+}
+
+int mtf_executor_first_update(const MtfProgram *program) {
+    int first = program->n_repeated;
+    while (first < mtf_program_length(program) &&
+           !updates(program, mtf_program_instruction(program, first)))
+        first++;
+    return first;
+}
+
+bool mtf_executor_compute(MtfExecutor *executor, int64_t step, GError **error) {
     const MtfProgram *program = executor->worker->program;
     GError *failure = NULL;
     for (int k = 0; k < program->microbatches; k++)
         run_microbatch(executor, k, step, &failure);
     mtf_worker_set_microbatch(executor->worker, 0);
-    run(executor, program->n_repeated, mtf_program_length(program), step);
+    mtf_executor_run(executor, program->n_repeated, mtf_executor_first_update(program), step);
     if (failure != NULL)
         g_propagate_error(error, failure);
     return failure == NULL;
+}
+
+void mtf_executor_update(MtfExecutor *executor, int64_t step) {
+    const MtfProgram *program = executor->worker->program;
+    mtf_executor_run(executor, mtf_executor_first_update(program), mtf_program_length(program),
+                     step);
+}
+
+bool mtf_executor_step(MtfExecutor *executor, int64_t step, GError **error) {
+    bool done = mtf_executor_compute(executor, step, error);
+    mtf_executor_update(executor, step);
+    return done;
 }

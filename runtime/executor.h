@@ -22,4 +22,16 @@ typedef struct {
  * the same, so that no rank waits for another. */
 bool mtf_executor_step(MtfExecutor *executor, int64_t step, GError **error);
 
+/* The two halves of a step: all that comes before the first variable is written, the loss included,
+ * and the rest. Between them the step can be judged while it can still be computed again. */
+bool mtf_executor_compute(MtfExecutor *executor, int64_t step, GError **error);
+void mtf_executor_update(MtfExecutor *executor, int64_t step);
+
+/* The first instruction of the second half. */
+int mtf_executor_first_update(const MtfProgram *program);
+
+/* Instructions [from, to) alone, collective like the rest; `step` 0 is none of training (kernel.h).
+ */
+void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step);
+
 #endif

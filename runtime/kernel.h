@@ -49,7 +49,7 @@ typedef struct {
     void *scratch; /* mtf_operation_scratch_bytes, aligned to 64 bytes */
     int64_t scratch_bytes;
     uint64_t seed;
-    int64_t step;   /* the first is 1 */
+    int64_t step;   /* the first is 1; 0 outside training, when dropout drops nothing */
     int microbatch; /* of the step; the first is 0 */
 } MtfKernelCall;
 

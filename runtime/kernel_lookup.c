@@ -206,6 +206,7 @@ void mtf_kernel_dropout(const MtfKernelCall *call) {
     const MtfOperand *out = &call->outputs[0], *in = &call->inputs[0];
     const MtfAttributes *a = &call->operation->attributes;
     const char *name = a->stream != NULL ? a->stream : call->operation->name;
+    double rate = call->step > 0 ? a->rate : 0;
     MtfRandom random = mtf_random_stream(call->seed, name, (uint64_t)call->step - 1);
     const Loops *loops = loops_of(out);
     uint8_t keep[DROPOUT_BLOCK];
@@ -218,9 +219,9 @@ void mtf_kernel_dropout(const MtfKernelCall *call) {
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
         for (int64_t at = 0; at < nest.count; at += DROPOUT_BLOCK) {
             int64_t n = MIN(DROPOUT_BLOCK, nest.count - at);
-            decide(&random, a->rate, nest.offset[2] + at * nest.step[2], nest.step[2], n, keep);
+            decide(&random, rate, nest.offset[2] + at * nest.step[2], nest.step[2], n, keep);
             loops->keep_scaled(mtf_operand_at(out, nest.offset[0] + at),
-                               mtf_operand_at(in, nest.offset[1] + at), keep, 1 / (1 - a->rate), n);
+                               mtf_operand_at(in, nest.offset[1] + at), keep, 1 / (1 - rate), n);
         }
 }
 

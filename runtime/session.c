@@ -3,6 +3,7 @@
 
 #include "layouts/error.h"
 #include "runtime/agreement.h"
+#include "runtime/first_nan.h"
 #include "runtime/mpi_check.h"
 #include "runtime/session_checkpoints.h"
 #include "runtime/slice.h"
@@ -10,9 +11,11 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 #include <unistd.h>
 
-#include <string.h>
+/* Told with what signals ask, of which it is none. */
+#define LOSS_IS_BAD 16
 
 /* ---- Loading ------------------------------------------------------------------------------- */
 
@@ -135,6 +138,7 @@ void mtf_session_close(MtfSession *session) {
     mtf_plan_free(session->plan);
     g_free(session->records);
     g_free(session->program_digest);
+    g_clear_error(&session->unread);
     if (session->folder >= 0)
         close(session->folder);
 }
@@ -168,45 +172,64 @@ static double communication_seconds(const MtfTraffic *counted) {
     return seconds;
 }
 
-/* `first` is the step before which there is no record. */
-static bool check_loss(const MtfStepRecord *record, int64_t first, GError **error) {
-    if (isfinite(record->loss))
-        return true;
+/* One sentence on a loss that is not finite; on all ranks, while the step's variables still stand.
+ */
+static bool blame(MtfSession *session, const MtfStepRecord *record, GError **error) {
     const char *what = isnan(record->loss) ? "not a number" : "infinite";
-    if (record->step == first)
-        return mtf_failure(error, "the loss of step %" PRId64 ", the first of this run, is %s",
-                           first, what);
-    return mtf_failure(error,
-                       "the loss of step %" PRId64 " is %s (that of step %" PRId64
-                       " was %g): a smaller learning rate may help",
-                       record->step, what, record->step - 1, record[-1].loss);
+    g_autofree char *cause = mtf_first_nan(&session->executor, session->control, record->step);
+    GString *text = g_string_new(NULL);
+    g_string_printf(text, "the loss of step %" PRId64 " is %s", record->step, what);
+    if (record->step > session->done + 1)
+        g_string_append_printf(text, " (that of step %" PRId64 " was %g)", record->step - 1,
+                               record[-1].loss);
+    if (cause != NULL)
+        g_string_append_printf(text, ": %s", cause);
+    g_string_append(text, ": a smaller learning rate may help");
+    g_set_error_literal(error, MTF_ERROR, MTF_ERROR_FAILED, text->str);
+    g_string_free(text, TRUE);
+    return false;
 }
 
-/* One step, and the batch of the next. */
-static bool run_step(MtfSession *session, int64_t step, GError **error) {
-    MtfStepRecord *record = &session->records[step - session->done - 1];
-    double before = communication_seconds(session->counted);
-    bool read = mtf_executor_step(&session->executor, step, error);
-    record->step = step;
+/* The first half of a step, the loss, and what the ranks have to tell each other once a step:
+ * whether one has failed, what signals have asked of any. */
+static bool compute(MtfSession *session, MtfStepRecord *record, int *asked, GError **error) {
+    GError *later = NULL;
+    GError *local = g_steal_pointer(&session->unread);
+    mtf_executor_compute(&session->executor, record->step, &later);
+    if (local == NULL)
+        local = g_steal_pointer(&later);
+    g_clear_error(&later);
     record->loss = mtf_session_loss(session);
+    *asked = (int)mtf_stop_signals_take() | (isfinite(record->loss) ? 0 : LOSS_IS_BAD);
+    if (!mtf_agree_on(session->control, local, asked, error))
+        return false;
+    if (*asked >= LOSS_IS_BAD)
+        return blame(session, record, error);
+    return true;
+}
+
+/* One step, and the batch of the next. What cannot be read is told with the next step. */
+static bool run_step(MtfSession *session, MtfStepRecord *record, int *asked, GError **error) {
+    double before = communication_seconds(session->counted);
+    if (!compute(session, record, asked, error))
+        return false;
+    mtf_executor_update(&session->executor, record->step);
     record->communication_seconds = communication_seconds(session->counted) - before;
-    return read && check_loss(record, session->done + 1, error) &&
-           (step == session->options->steps ||
-            mtf_data_fill_inputs(session->data, session->worker, step + 1, error));
+    if (record->step < session->options->steps)
+        mtf_data_fill_inputs(session->data, session->worker, record->step + 1, &session->unread);
+    return true;
 }
 
 /* A step and what is said of it; `*asked` becomes what signals asked of any rank. */
 static bool train_step(MtfSession *session, int64_t step, int *asked, GError **error) {
     MtfStepRecord *record = &session->records[step - session->done - 1];
     double start = MPI_Wtime();
-    GError *local = NULL;
-    run_step(session, step, &local);
-    *asked = (int)mtf_stop_signals_take();
-    if (!mtf_agree_on(session->control, local, asked, error))
+    record->step = step;
+    if (!run_step(session, record, asked, error))
         return false;
     record->seconds = MPI_Wtime() - start;
     session->trained++;
-    local = NULL;
+    GError *local = NULL;
     if (session->rank == 0)
         mtf_metrics_add(session->metrics, record, &local);
     if (session->options->metrics != NULL)

@@ -95,5 +95,6 @@ run mpirun -n 2 meshtf-run "$work/steep-plan.json"
 claim "a loss that is no number ends the run as a failure" exits 1
 claim "in one sentence" test "$(own_lines)" = 1
 claim "which names the step" says_error "the loss of step"
+claim "and the operation" says_error "the first result that is not a number is that of \""
 
 done_testing

@@ -45,6 +45,16 @@ strike() {
     esac
 }
 
+# Waits for mpirun, process $1, to end; one that has not noticed after 20 s that its ranks are gone, as
+# happens when they die while it starts them, is killed as well.
+see_off() {
+    for _ in $(seq 200); do
+        kill -0 "$1" 2>/dev/null || return
+        sleep 0.1
+    done
+    kill -KILL "$1" 2>/dev/null
+}
+
 # survive KILLS SEED
 survive() {
     kills=0
@@ -68,6 +78,7 @@ survive() {
             if [ "$kills" -lt "$1" ] && [ -n "$mpirun" ]; then
                 strike "$mpirun" $((draw / 65536))
                 kills=$((kills + 1))
+                see_off "$mpirun"
             fi
             wait $shell
         done
