@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 typedef struct {
-    char *mesh, *layout, *machine, *precision, *output, *batch_dim;
+    char *mesh, *layout, *machine, *precision, *output, *batch_dim, *recompute;
     char **dims;
     int microbatches;
     gboolean compatible, json;
@@ -62,7 +62,9 @@ static MtfLayout *read_layout(const Options *options, const MtfGraph *graph, GPt
 
 static bool estimate(const Options *options, const char *path, GError **error) {
     MtfPlanningGraph request = { path, (const char *const *)options->dims, options->precision };
-    MtfStepForm form = { options->microbatches, options->batch_dim, options->precision };
+    MtfStepForm form = { options->microbatches, options->batch_dim, options->precision, 0 };
+    if (!mtf_recompute_parse(options->recompute, &form.recompute, error))
+        return false;
     g_autoptr(MtfMachine) machine = mtf_planning_machine(options->machine, error);
     g_autoptr(MtfGraph) written = machine != NULL ? mtf_planning_graph_load(&request, error) : NULL;
     g_autoptr(MtfGraph) graph =
@@ -94,8 +96,8 @@ static bool check_options(const Options *options, GError **error) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,      options->layout, options->machine,
-                      options->precision, options->output, options->batch_dim };
+    char *owned[] = { options->mesh,   options->layout,    options->machine,  options->precision,
+                      options->output, options->batch_dim, options->recompute };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -115,6 +117,8 @@ int mtf_command_estimate(int argc, char **argv) {
           "Work through the batch in M parts (1)", "M" },
         TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
              "NAME"),
+        TEXT("recompute", 0, recompute, "What the backward pass computes again (none)",
+             "none|cheap|layers"),
         { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.dims, "Set a dimension's size", "batch=512" },
         TEXT("output", 'o', output, "Write a plan with this layout", "PLAN"),
         { "mtf-compat", 0, 0, G_OPTION_ARG_NONE, &o.compatible,

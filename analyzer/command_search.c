@@ -25,7 +25,7 @@
 typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump;
     char **dims, **pins, **forbids;
-    char *batch_dim;
+    char *batch_dim, *recompute;
     int devices, max_axes, seed, microbatches;
     double seconds, gap;
     gboolean json;
@@ -132,7 +132,9 @@ static bool prepare(Run *run, const char *path, GError **error) {
     run->written = mtf_planning_graph_load(&request, error);
     if (run->written == NULL)
         return false;
-    MtfStepForm form = { options->microbatches, options->batch_dim, options->precision };
+    MtfStepForm form = { options->microbatches, options->batch_dim, options->precision, 0 };
+    if (!mtf_recompute_parse(options->recompute, &form.recompute, error))
+        return false;
     run->graph = mtf_planning_training_graph(run->written, &form, error);
     return run->graph != NULL && find_meshes(run, error);
 }
@@ -421,9 +423,9 @@ static void clear_run(Run *run) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,    options->machine,   options->memory,
-                      options->layouts, options->precision, options->output,
-                      options->report,  options->dump,      options->batch_dim };
+    char *owned[] = { options->mesh,      options->machine,  options->memory, options->layouts,
+                      options->precision, options->output,   options->report, options->dump,
+                      options->batch_dim, options->recompute };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -454,6 +456,8 @@ int mtf_command_search(int argc, char **argv) {
               "Work through the batch in M parts (1)", "M"),
         TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
              "NAME"),
+        TEXT("recompute", 0, recompute, "What the backward pass computes again (none)",
+             "none|cheap|layers"),
         TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
         OTHER("gap", G_OPTION_ARG_DOUBLE, gap, "Stop within this share of the optimum (0)", "G"),

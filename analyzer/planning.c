@@ -87,8 +87,14 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepForm *
     if (training == NULL)
         return NULL;
     mtf_graph_canonicalize(training);
-    return wants_bfloat16(form->precision) ? mtf_mixed_precision(training, error)
-                                           : g_steal_pointer(&training);
+    if (wants_bfloat16(form->precision)) {
+        MtfGraph *mixed = mtf_mixed_precision(training, error);
+        mtf_graph_free(training);
+        training = mixed;
+    }
+    if (training == NULL || !mtf_graph_recompute(training, form->recompute, error))
+        return NULL;
+    return g_steal_pointer(&training);
 }
 
 const char *mtf_planning_precision(const MtfGraph *graph) {

@@ -8,6 +8,7 @@
 #ifndef MTF_PLANNING_H
 #define MTF_PLANNING_H
 
+#include "analyzer/recompute.h"
 #include "cost/price.h"
 #include "layouts/plan.h"
 
@@ -25,6 +26,7 @@ typedef struct {
     int microbatches;      /* parts of the batch; 0 and 1: the whole */
     const char *batch_dim; /* what counts examples; NULL: the first dimension of every input */
     const char *precision; /* as in MtfPlanningGraph: "bf16" makes a step of mixed precision */
+    MtfRecompute recompute;
 } MtfStepForm;
 
 /* Loads a graph as it was written, in the type of its variables. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# Steps that work through their batch in parts, from the search to the ranks.
+# Steps that work through their batch in parts or compute activations again, from the search to the ranks.
 # seconds: 300
 . tests/support/tap.sh
 
@@ -30,5 +30,20 @@ claim "the losses are the same" sh -c "paste '$work/1.losses' '$work/4.losses' |
     awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-4 || d < -1e-4) exit 1 } END { exit NR != 20 }'"
 memory() { sed -n 's/.*"peak_memory_bytes": *\([0-9]*\).*/\1/p' "$1"; }
 claim "four parts take less memory than one" test "$(memory "$work/4.json")" -lt "$(memory "$work/1.json")"
+
+for again in cheap layers; do
+    # shellcheck disable=SC2086
+    run meshtf-plan search "$graph" $sizes --mesh 'rows:2;cols:2' --recompute $again -o "$work/$again.json"
+    claim "search plans a step that computes $again again" exits 0
+    run mpirun -n 4 meshtf-run "$work/$again.json" --data LICENSE --steps 20 --metrics "$work/metrics"
+    claim "it runs" exits 0
+    claim "calls and bytes are those of its plan" says "every rank's calls and bytes equal the program's"
+    sed 's/.*"loss": *\([0-9.]*\).*/\1/' "$work/metrics" >"$work/$again.losses"
+    claim "the losses are the same" sh -c "paste '$work/1.losses' '$work/$again.losses' |
+        awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-4 || d < -1e-4) exit 1 } END { exit NR != 20 }'"
+    claim "it takes less memory" test "$(memory "$work/$again.json")" -lt "$(memory "$work/1.json")"
+done
+run meshtf-plan estimate "$graph" --mesh rows:2 --layout batch:rows --recompute everything
+claim "an unknown choice is bad input" bad_input
 
 done_testing
