@@ -141,14 +141,22 @@ static double call_seconds(const Trial *trial) {
     return counted.seconds;
 }
 
-/* The least of many calls: elapsed time holds whatever else the machine does meanwhile. How many
- * is agreed upon, since all must call as often. */
+/* The least of many calls, each the mean over ranks: the rank that comes last waits for nobody. How
+ * many calls is agreed upon, since all must call as often. The least, because elapsed time holds
+ * whatever else the machine does meanwhile. */
 static double trial_seconds(const Trial *trial) {
+    double samples[CALLS_MOST] = { 0 }, least = INFINITY;
+    int n = mtf_mesh_size(&trial->mesh);
     call_seconds(trial);
-    double least = call_seconds(trial), once = mtf_agree_largest(trial->control, least);
+    double once = mtf_agree_largest(trial->control, call_seconds(trial));
     int calls = (int)CLAMP(PATIENCE / once, CALLS_LEAST, CALLS_MOST);
     for (int i = 0; i < calls; i++)
-        least = fmin(least, call_seconds(trial));
+        samples[i] = call_seconds(trial);
+    mtf_mpi_require(
+        MPI_Allreduce(MPI_IN_PLACE, samples, calls, MPI_DOUBLE, MPI_SUM, trial->control),
+        "MPI_Allreduce");
+    for (int i = 0; i < calls; i++)
+        least = fmin(least, samples[i] / n);
     return least;
 }
 

@@ -56,7 +56,7 @@ static void set_measure(const Set *set, MtfSamples *samples, bool (*wanted)(int 
     g_autofree double *seconds = g_new(double, (gsize)set->n);
     mtf_kernel_trials_measure(set->trials, set->n, PATIENCE, seconds);
     for (int i = 0; i < set->n; i++)
-        if (wanted == NULL || wanted(mtf_graph_operation(set->trials[i].graph, 0)->kind))
+        if (wanted(mtf_graph_operation(set->trials[i].graph, 0)->kind))
             add_sample(set, i, seconds[i], samples);
 }
 
@@ -80,7 +80,7 @@ static void set_measure_in_chunks(const Set *set, MtfSamples *samples, double by
         end = chunk_end(set, first, bytes);
         mtf_kernel_trials_measure(&set->trials[first], end - first, PATIENCE / 10, seconds);
         for (int i = first; i < end; i++)
-            if (!unwanted(mtf_graph_operation(set->trials[i].graph, 0)->kind))
+            if (unwanted == NULL || !unwanted(mtf_graph_operation(set->trials[i].graph, 0)->kind))
                 add_sample(set, i, seconds[i - first], samples);
     }
 }
@@ -161,7 +161,7 @@ static const MtfTrialOperation operations[] = {
 /* In elements of four bytes; those of eight come in half as many rows. What an operation of a model
  * reads was mostly touched shortly before, so chunks stay in the caches that a processor's cores
  * share; what an optimizer updates was last touched a step ago, and comes from memory. */
-#define CHUNK_BYTES (12.0 * (1 << 20))
+#define CHUNK_BYTES (6.0 * (1 << 20))
 
 static const struct {
     int64_t rows, columns;
@@ -226,6 +226,10 @@ bool mtf_calibrate_operations(MtfSamples *samples, MtfDtype dtype, GError **erro
 
 static const int64_t sides[] = { 1, 4, 16, 64, 256, 1024 };
 
+/* Products read weights that were touched a pass ago and activations that are new: chunks stay in
+ * the shared cache of a large processor, and not of a small one. */
+#define PRODUCT_CHUNK_BYTES (8.0 * (1 << 20))
+
 /* Small products run many at a time, over operands of about so many bytes in all. */
 #define BATCH_BYTES (INT64_C(1) << 19)
 #define BATCH_MOST 1024
@@ -270,7 +274,7 @@ bool mtf_calibrate_products(MtfSamples *samples, MtfDtype dtype, GError **error)
         made = add_products(&set, dtype, &name, sides[i % n], error);
     }
     if (made)
-        set_measure(&set, samples, NULL);
+        set_measure_in_chunks(&set, samples, PRODUCT_CHUNK_BYTES, NULL);
     set_clear(&set);
     return made;
 }

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Measures the steps of several plans for the same number of ranks, in turns:
+ *
+ *     mpirun -n N bench_prediction SECONDS DATA PLAN...
+ *
+ * Each plan gets a few steps in a row, of which the first does not count, then the next plan is on,
+ * round after round for SECONDS. A line a plan: its file, ranks, the predicted step, the measured
+ * one, samples kept and taken, all times in seconds. A sample is kept where the step took no more
+ * elapsed time than 1.05 times the processor time of any rank: where nobody else had the core. The
+ * measured step is the first quarter of the kept samples, like the tables of --calibrate; with
+ * fewer than three, of the processor time of the rank that has least. */
+#include "layouts/error.h"
+#include "runtime/mpi_check.h"
+#include "runtime/session.h"
+#include "runtime/threads.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#define SAMPLES_MOST 4096
+#define TURN_STEPS 4
+#define TURN_SECONDS 0.05
+
+typedef struct {
+    MtfRunOptions options;
+    MtfSession session;
+    int taken;
+    int64_t step;
+    double wall[SAMPLES_MOST], processor[SAMPLES_MOST]; /* largest, and least, over ranks */
+} Subject;
+
+static double processor_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void reduce(double *values, int n, MPI_Op operation) {
+    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, values, n, MPI_DOUBLE, operation, MPI_COMM_WORLD),
+                    "MPI_Allreduce");
+}
+
+static void barrier(void) {
+    mtf_mpi_require(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+}
+
+static void die(GError *error) {
+    fprintf(stderr, "bench_prediction: %s\n", error->message);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+static void open_subject(Subject *subject, char *plan, char *data) {
+    GError *error = NULL;
+    subject->options = (MtfRunOptions){ .plan = plan, .steps = 1 };
+    g_autoptr(MtfPlan) read = mtf_plan_load(plan, &error);
+    if (read == NULL)
+        die(error);
+    for (int t = 0; t < (int)read->graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(read->graph, t);
+        if (tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TOKENS)
+            subject->options.data = data;
+    }
+    if (!mtf_session_load(&subject->session, MPI_COMM_WORLD, &subject->options, &error) ||
+        !mtf_session_open(&subject->session, &error) ||
+        !mtf_data_fill_inputs(subject->session.data, subject->session.worker, 1, &error))
+        die(error);
+}
+
+/* One step, all ranks from barrier to barrier; a sample unless it is the turn's first. */
+static void take_step(Subject *subject, bool counts) {
+    barrier();
+    double wall = MPI_Wtime(), processor = processor_seconds();
+    GError *error = NULL;
+    if (!mtf_executor_step(&subject->session.executor, ++subject->step, &error))
+        die(error);
+    barrier();
+    if (!counts || subject->taken == SAMPLES_MOST)
+        return;
+    subject->wall[subject->taken] = MPI_Wtime() - wall;
+    subject->processor[subject->taken++] = processor_seconds() - processor;
+}
+
+/* How many steps make a turn, agreed upon after the first ones. */
+static int turn_steps(const Subject *subject) {
+    double wall = subject->wall[0];
+    reduce(&wall, 1, MPI_MAX);
+    return TURN_STEPS + (int)(TURN_SECONDS / wall);
+}
+
+static void take_turn(Subject *subject) {
+    int steps = subject->taken > 0 ? turn_steps(subject) : TURN_STEPS;
+    for (int i = 0; i <= steps; i++)
+        take_step(subject, i > 0);
+}
+
+static int compare_doubles(const void *left, const void *right) {
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static double first_quarter(double *values, int n) {
+    qsort(values, (size_t)n, sizeof *values, compare_doubles);
+    return values[n / 4];
+}
+
+static double predicted_seconds(const Subject *subject) {
+    const cJSON *step =
+        cJSON_GetObjectItemCaseSensitive(subject->session.plan->predicted, "step_seconds");
+    return cJSON_IsRaw(step) ? g_ascii_strtod(step->valuestring, NULL) : step->valuedouble;
+}
+
+static void report(Subject *subject) {
+    g_autofree double *kept = g_new(double, (gsize)subject->taken);
+    int n = 0;
+    reduce(subject->wall, subject->taken, MPI_MAX);
+    reduce(subject->processor, subject->taken, MPI_MIN);
+    for (int i = 0; i < subject->taken; i++)
+        if (subject->wall[i] <= 1.05 * subject->processor[i])
+            kept[n++] = subject->wall[i];
+    double measured =
+        n >= 3 ? first_quarter(kept, n) : first_quarter(subject->processor, subject->taken);
+    if (subject->session.rank == 0)
+        printf("%s %d %.9g %.9g %d %d\n", subject->options.plan, subject->session.n_ranks,
+               predicted_seconds(subject), measured, n, subject->taken);
+}
+
+int main(int argc, char **argv) {
+    mtf_mpi_require(MPI_Init(&argc, &argv), "MPI_Init");
+    int n = argc - 3;
+    g_autofree Subject *subjects = g_new0(Subject, MAX(n, 1));
+    mtf_threads_set(MPI_COMM_WORLD);
+    for (int i = 0; i < n; i++)
+        open_subject(&subjects[i], argv[3 + i], argv[2]);
+    double end = MPI_Wtime() + g_ascii_strtod(argv[1], NULL), left = 1;
+    while (left > 0) {
+        for (int i = 0; i < n; i++)
+            take_turn(&subjects[i]);
+        left = end - MPI_Wtime();
+        reduce(&left, 1, MPI_MAX);
+    }
+    for (int i = 0; i < n; i++) {
+        report(&subjects[i]);
+        mtf_session_close(&subjects[i].session);
+    }
+    mtf_mpi_require(MPI_Finalize(), "MPI_Finalize");
+    return 0;
+}
