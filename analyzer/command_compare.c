@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan compare: plans side by side, by what they say of themselves. */
 #include "analyzer/commands.h"
+#include "analyzer/report_child.h"
 #include "layouts/command_line.h"
 #include "layouts/json_writer.h"
 #include "layouts/plan.h"
@@ -54,7 +55,14 @@ static double sum_over_collectives(const cJSON *predicted, const char *key) {
     return sum;
 }
 
+/* A plan that was not searched has no bound, and so no gap. */
+static bool has_proof(const MtfPlan *plan) {
+    return number_of(plan->search, "bound") > 0;
+}
+
 static double value_of(const MtfPlan *plan, const char *key) {
+    if ((strcmp(key, "bound") == 0 || strcmp(key, "gap") == 0) && !has_proof(plan))
+        return NAN;
     if (strcmp(key, "payload_bytes") == 0)
         return sum_over_collectives(plan->predicted, "bytes");
     if (strcmp(key, "link_bytes") == 0)
@@ -159,26 +167,46 @@ static void print_json(const Column *columns, int n) {
     cJSON_Delete(list);
 }
 
-int mtf_command_compare(int argc, char **argv) {
-    gboolean json = FALSE;
-    const GOptionEntry entries[] = {
-        { "json", 0, 0, G_OPTION_ARG_NONE, &json, "Print JSON", NULL },
-        G_OPTION_ENTRY_NULL,
-    };
-    GError *error = NULL;
-    if (!mtf_command_line_parse(&argc, &argv, entries, "PLAN PLAN…",
-                                "Sets plans side by side; ratios are to the first.\n\n"
-                                "  meshtf-plan compare free.json rules.json",
-                                1, G_MAXINT, &error))
-        return mtf_command_line_fail("meshtf-plan compare", error);
-    int n = argc - 1;
+/* Prints the plans; the figures stand in the plans themselves. */
+static bool print_plans(char **paths, int n, bool json, GError **error) {
     g_autofree Column *columns = g_new0(Column, n);
     bool good = true;
     for (int c = 0; c < n && good; c++)
-        good = read_column(&columns[c], argv[c + 1], &columns[0], &error);
+        good = read_column(&columns[c], paths[c], &columns[0], error);
     if (good)
         (json ? print_json : print_table)(columns, n);
     for (int c = 0; c < n; c++)
         mtf_plan_free(columns[c].plan);
-    return good ? 0 : mtf_command_line_fail("meshtf-plan compare", error);
+    return good;
+}
+
+/* The page is meshtf-report's work; its words and its exit status are passed on. */
+static int write_page(char **paths, int n, const char *folder, GError **error) {
+    g_autofree const char **arguments = g_new0(const char *, n + 5);
+    const char *const options[] = { "--compare", "-o", folder, "--" };
+    memcpy(arguments, options, sizeof options);
+    for (int i = 0; i < n; i++)
+        arguments[G_N_ELEMENTS(options) + (gsize)i] = paths[i];
+    return mtf_report_run(arguments, error);
+}
+
+int mtf_command_compare(int argc, char **argv) {
+    gboolean json = FALSE;
+    g_autofree char *folder = NULL;
+    const GOptionEntry entries[] = {
+        { "json", 0, 0, G_OPTION_ARG_NONE, &json, "Print JSON", NULL },
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &folder, "Write a page into this folder, too",
+          "DIR" },
+        G_OPTION_ENTRY_NULL,
+    };
+    GError *error = NULL;
+    int status = 0;
+    if (!mtf_command_line_parse(&argc, &argv, entries, "PLAN PLAN…",
+                                "Sets plans side by side; ratios are to the first.\n\n"
+                                "  meshtf-plan compare free.json rules.json -o out",
+                                1, G_MAXINT, &error))
+        return mtf_command_line_fail("meshtf-plan compare", error);
+    if (print_plans(argv + 1, argc - 1, json, &error) && folder != NULL)
+        status = write_page(argv + 1, argc - 1, folder, &error);
+    return error != NULL ? mtf_command_line_fail("meshtf-plan compare", error) : status;
 }

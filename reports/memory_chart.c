@@ -21,6 +21,13 @@ static const struct {
     { MTF_MEMORY_WORKSPACE, 7 },
 };
 
+int mtf_memory_area(MtfMemoryKind kind) {
+    for (gsize l = 0; l < G_N_ELEMENTS(layers); l++)
+        if (layers[l].kind == kind)
+            return layers[l].area;
+    return MTF_PALETTE_AREAS - 1;
+}
+
 typedef struct {
     const MtfStepFacts *facts;
     int fullest[COLUMNS]; /* an instruction a column */

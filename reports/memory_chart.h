@@ -18,4 +18,7 @@
 /* Appends the chart and its legend. */
 void mtf_memory_chart(GString *page, const MtfStepFacts *facts);
 
+/* The colour of a kind of memory, an area of the palette. */
+int mtf_memory_area(MtfMemoryKind kind);
+
 #endif

@@ -7,6 +7,7 @@
 #include "reports/export.h"
 #include "reports/metrics_log.h"
 #include "reports/page.h"
+#include "reports/page_compare.h"
 #include "reports/timeline.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@ typedef struct {
     char *metrics;
     char *form;  /* of an export, or NULL */
     char *hosts; /* of a rankfile, or NULL */
+    gboolean compare;
 } Options;
 
 static bool make_folder(const char *folder, GError **error) {
@@ -71,6 +73,64 @@ static bool write_export(const char *plan_path, const Options *options, GError *
     return text != NULL && mtf_file_write(path, text, strlen(text), error);
 }
 
+/* ---- Plans side by side --------------------------------------------------------------------- */
+
+static bool load_plans(char **paths, int n, GPtrArray *plans, GPtrArray *facts, GError **error) {
+    for (int i = 0; i < n; i++) {
+        MtfPlan *plan = mtf_plan_load(paths[i], error);
+        if (plan == NULL)
+            return false;
+        g_ptr_array_add(plans, plan);
+        MtfStepFacts *step = mtf_step_facts_new(plan, error);
+        if (step == NULL)
+            return false;
+        g_ptr_array_add(facts, step);
+    }
+    return true;
+}
+
+static void free_plan(void *plan) {
+    mtf_plan_free(plan);
+}
+
+static void free_facts(void *facts) {
+    mtf_step_facts_free(facts);
+}
+
+static bool write_comparison(char **paths, int n, const Options *options, GError **error) {
+    if (n > MTF_COMPARED_MAX)
+        return mtf_input_error(error, "%d plans are more than the %d that stand side by side", n,
+                               MTF_COMPARED_MAX);
+    g_autoptr(GPtrArray) plans = g_ptr_array_new_with_free_func(free_plan);
+    g_autoptr(GPtrArray) facts = g_ptr_array_new_with_free_func(free_facts);
+    if (!load_plans(paths, n, plans, facts, error) || !make_folder(options->output, error))
+        return false;
+    MtfComparedPlan compared[MTF_COMPARED_MAX];
+    for (int i = 0; i < n; i++)
+        compared[i] = (MtfComparedPlan){ paths[i], g_ptr_array_index(facts, i) };
+    g_autofree char *page = mtf_page_compare(compared, n);
+    return write_text(options->output, "index.html", page, error);
+}
+
+/* ---- Entry --------------------------------------------------------------------------------- */
+
+static void clear_options(Options *options) {
+    g_free(options->output);
+    g_free(options->metrics);
+    g_free(options->form);
+    g_free(options->hosts);
+}
+
+static bool run(int argc, char **argv, const Options *options, GError **error) {
+    if (argc >= 2 && options->compare && options->output != NULL)
+        return write_comparison(argv + 1, argc - 1, options, error);
+    if (argc == 2 && options->form != NULL)
+        return write_export(argv[1], options, error);
+    if (argc != 2 || options->output == NULL)
+        return mtf_input_error(error, "the usage is meshtf-report PLAN -o DIR");
+    return write_report(argv[1], options, error);
+}
+
 int main(int argc, char **argv) {
     Options options = { 0 };
     gboolean version = FALSE;
@@ -82,6 +142,8 @@ int main(int argc, char **argv) {
         { "export", 0, 0, G_OPTION_ARG_STRING, &options.form,
           "Write the plan in the words of another tool instead (-o FILE, or standard output)",
           "mtf|jax|dtensor|megatron|shardy|rankfile" },
+        { "compare", 0, 0, G_OPTION_ARG_NONE, &options.compare,
+          "Set several plans side by side instead, as a page", NULL },
         { "hosts", 0, 0, G_OPTION_ARG_STRING, &options.hosts, "Names of the nodes, for a rankfile",
           "A,B,C" },
         { "version", 0, 0, G_OPTION_ARG_NONE, &version, "Show the version", NULL },
@@ -92,23 +154,16 @@ int main(int argc, char **argv) {
     const MtfUsage usage = { "PLAN -o DIR",
                              "Writes what people look at: index.html, graph.dot, graph.svg, "
                              "timeline.json, summary.txt, plan.json, program.txt.\n\n"
-                             "  meshtf-report plan.json --metrics metrics.jsonl -o report",
-                             0, 1, "draws a plan" };
+                             "  meshtf-report plan.json --metrics metrics.jsonl -o report\n"
+                             "  meshtf-report --compare one.json other.json -o report",
+                             0, G_MAXINT, "draws a plan" };
     if (!mtf_command_line_read(&argc, &argv, entries, &usage, &error))
         return mtf_command_line_fail("meshtf-report", error);
     if (version) {
         puts("meshtf-report " MTF_VERSION);
         return 0;
     }
-    if (argc == 2 && options.form != NULL)
-        write_export(argv[1], &options, &error);
-    else if (argc < 2 || options.output == NULL)
-        mtf_input_error(&error, "the usage is meshtf-report PLAN -o DIR");
-    else
-        write_report(argv[1], &options, &error);
-    g_free(options.output);
-    g_free(options.metrics);
-    g_free(options.form);
-    g_free(options.hosts);
+    run(argc, argv, &options, &error);
+    clear_options(&options);
     return error != NULL ? mtf_command_line_fail("meshtf-report", error) : 0;
 }

@@ -29,6 +29,10 @@ claim "the first is the measure" sh -c "grep -q '^against A  *1.000 ' '$work/out
 claim "columns align" sh -c "sed -n '/^step/,\$p' '$work/out' | awk '{print length}' | sort -u | wc -l | grep -qx ' *1'"
 run meshtf-plan compare "$work/rule.json" "$work/two.json" --json
 claim "compare --json is two objects" sh -c "[ \$(grep -c '\"step_ratio\"' '$work/out') = 2 ]"
+run meshtf-plan compare "$work/rule.json" "$work/two.json" "$work/given.json" -o "$work/compared"
+claim "compare writes a page, too" grep -q '<h1>3 plans side by side</h1>' "$work/compared/index.html"
+claim "and its table" says "against A"
+claim "a plan that was not searched has no gap" sh -c "grep '^gap' '$work/out' | grep -q -- '-\$'"
 run meshtf-plan compare "$work/rule.json" "$graph"
 claim "what is no plan is bad input" bad_input
 run meshtf-plan compare

@@ -4,6 +4,7 @@
 #include "reports/dot_graph.h"
 #include "reports/metrics_log.h"
 #include "reports/page.h"
+#include "reports/page_compare.h"
 #include "tests/support/report_plan.h"
 
 #include <math.h>
@@ -146,6 +147,25 @@ static void a_run_stands_beside_its_prediction(void **state) {
     clear_found(&found);
 }
 
+/* Of w, h, y and their gradients the split of hidden differs; x and the loss do not. */
+static void plans_side_by_side_tell_what_differs(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) one = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
+    g_autoptr(MtfPlan) two = mtf_test_small_plan("rows:2;cols:2", "batch:rows");
+    g_autoptr(MtfStepFacts) first = mtf_step_facts_new(one, NULL);
+    g_autoptr(MtfStepFacts) second = mtf_step_facts_new(two, NULL);
+    const MtfComparedPlan plans[] = { { "a<b>.json", first }, { "c.json", second } };
+    g_autofree char *page = mtf_page_compare(plans, 2);
+    Found found = found_in(page);
+    assert_null(found.harm);
+    assert_false(found.twice);
+    assert_non_null(strstr(found.text->str, "a<b>.json"));
+    assert_non_null(strstr(found.text->str, "1 × the time of a step"));
+    assert_non_null(strstr(found.text->str, "f32[io:4, hidden:12@cols]f32[io:4, hidden:12]"));
+    assert_null(strstr(found.text->str, "f32[batch:8@rows, io:4]"));
+    clear_found(&found);
+}
+
 static char *dot_of(const MtfPlan *plan) {
     g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
     g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
@@ -170,6 +190,7 @@ int main(void) {
         cmocka_unit_test(the_same_plan_gives_the_same_page),
         cmocka_unit_test(a_mesh_of_one_processor_has_a_page),
         cmocka_unit_test(a_run_stands_beside_its_prediction),
+        cmocka_unit_test(plans_side_by_side_tell_what_differs),
         cmocka_unit_test(the_drawing_is_the_same_bytes_each_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

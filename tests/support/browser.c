@@ -374,11 +374,17 @@ bool mtf_browser_hover(MtfBrowser *browser, const char *selector) {
     return point_at(browser, selector, place) && send_pointer(browser, "mouseMoved", place);
 }
 
+/* Returns when the page has done what it does upon a click. */
+static bool settle(MtfBrowser *browser) {
+    cJSON_Delete(evaluate(browser, "new Promise(function(done){setTimeout(done,50);})"));
+    return true;
+}
+
 bool mtf_browser_click(MtfBrowser *browser, const char *selector) {
     double place[2];
     return point_at(browser, selector, place) && send_pointer(browser, "mouseMoved", place) &&
            send_pointer(browser, "mousePressed", place) &&
-           send_pointer(browser, "mouseReleased", place);
+           send_pointer(browser, "mouseReleased", place) && settle(browser);
 }
 
 bool mtf_browser_type(MtfBrowser *browser, const char *text) {

@@ -26,3 +26,9 @@ page mlp mlp -- --mesh 'rows:2;cols:2' --machine cpu-host
 page demo transformer-lm --preset demo -- --mesh 'rows:2;cols:2' --machine cpu-host
 page size5 transformer-lm --preset size5 -- --mesh 'rows:16;cols:32' --machine tpu-v2
 page gpt gpt --preset gpt3-175b --batch 64 -- --layouts rule --mesh 'rows:64;cols:16' --machine gb200
+
+meshtf-plan search "$out/demo.graph" --mesh 'rows:2;cols:2' --machine cpu-host --layouts rule \
+    -o "$out/rule.plan" >/dev/null
+meshtf-plan estimate "$out/demo.graph" --mesh all:4 --machine cpu-host --layout batch:all \
+    -o "$out/parallel.plan" >/dev/null
+meshtf-plan compare "$out/demo.plan" "$out/rule.plan" "$out/parallel.plan" -o "$out/compare" >/dev/null
