@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Perceptrons: features -> hidden layers -> targets, with the mean squared error. */
+/* Perceptrons: features -> hidden layers -> targets, with the mean squared error; or labels, with
+ * the cross entropy. */
 #include "analyzer/builder.h"
 #include "analyzer/models/model_family.h"
 #include "analyzer/models/model_parts.h"
@@ -59,19 +60,31 @@ static int hidden_layers(MtfParts *p, int x, int *dim, const MtfModelSettings *s
     return x;
 }
 
+/* From x [batch, features] to [batch, `outputs`]. */
+static int perceptron(MtfParts *p, const char *outputs, const MtfModelSettings *s) {
+    int batch = mtf_parts_dimension(p, "batch", s->batch);
+    int last = mtf_parts_dimension(p, "features", s->features);
+    int out = mtf_parts_dimension(p, outputs, s->outputs);
+    int x = mtf_parts_input(p, "x", &(MtfShape){ 2, { batch, last } }, MTF_F32, MTF_FEED_FEATURES);
+    int y = hidden_layers(p, x, &last, s);
+    return linear(p, y, (int)s->layers, (MtfShape){ 2, { last, out } }, s);
+}
+
 static MtfGraph *build_mlp(const MtfModelSettings *s, GError **error) {
     MtfParts *p = mtf_parts_new();
-    int batch = mtf_parts_dimension(p, "batch", s->batch);
-    int features = mtf_parts_dimension(p, "features", s->features);
-    int outputs = mtf_parts_dimension(p, "outputs", s->outputs);
-    int x =
-        mtf_parts_input(p, "x", &(MtfShape){ 2, { batch, features } }, MTF_F32, MTF_FEED_FEATURES);
-    int targets = mtf_parts_input(p, "targets", &(MtfShape){ 2, { batch, outputs } }, MTF_F32,
-                                  MTF_FEED_TARGETS);
-    int last = features;
-    int y = hidden_layers(p, x, &last, s);
-    y = linear(p, y, (int)s->layers, (MtfShape){ 2, { last, outputs } }, s);
-    add_squared_loss(p, y, targets);
+    int y = perceptron(p, "outputs", s);
+    MtfShape rows = { 2, { 0, 2 } }; /* batch, outputs */
+    add_squared_loss(p, y, mtf_parts_input(p, "targets", &rows, MTF_F32, MTF_FEED_TARGETS));
+    return mtf_parts_end(p, error);
+}
+
+static MtfGraph *build_classifier(const MtfModelSettings *s, GError **error) {
+    MtfParts *p = mtf_parts_new();
+    int logits = perceptron(p, "classes", s);
+    MtfShape rows = { 1, { 0 } }; /* batch */
+    int labels = mtf_parts_input(p, "labels", &rows, MTF_I32, MTF_FEED_LABELS);
+    int losses = mtf_parts_apply(p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &rows, logits, labels);
+    p->b.graph->loss = mtf_parts_apply(p, MTF_OP_REDUCE_MEAN, "loss", &(MtfShape){ 0 }, losses, -1);
     return mtf_parts_end(p, error);
 }
 
@@ -110,6 +123,20 @@ static const MtfModelPreset presets[] = {
                     .optimizer = "adam",
                     .schedule = "constant",
                     .rate = 1e-3 } },
+    { .name = "mnist",
+      .summary = "a classifier of MNIST's pictures, 784-2048-2048-10, with the cross entropy "
+                 "(--outputs: classes)",
+      .settings = { .layers = 2,
+                    .batch = 128,
+                    .features = 784,
+                    .hidden = 2048,
+                    .outputs = 10,
+                    .biases = 1,
+                    .activation = "relu",
+                    .optimizer = "adamw",
+                    .schedule = "constant",
+                    .rate = 3e-4 },
+      .build = build_classifier },
     { .name = "two-layer",
       .summary = "y = relu(x w) v: batch 4096, io 1024, hidden 4096 (--layers, --outputs and "
                  "--biases have no effect)",
@@ -127,7 +154,7 @@ static const MtfModelPreset presets[] = {
 
 const MtfModelFamily mtf_model_mlp = {
     .name = "mlp",
-    .summary = "perceptron with squared error",
+    .summary = "perceptron",
     .parameters = parameters,
     .presets = presets,
     .build = build_mlp,

@@ -179,6 +179,8 @@ static void gradients_of_perceptrons_agree_with_finite_differences(void **state)
                                     "activation", "gelu",   NULL };
     g_autoptr(MtfGraph) graph = build("mlp", "small", changes);
     check_gradients(graph);
+    g_autoptr(MtfGraph) classifier = build("mlp", "mnist", changes);
+    check_gradients(classifier);
 }
 
 /* A tiny Transformer learns four fixed windows by heart: its loss falls far below ln 7 = 1.95. */
