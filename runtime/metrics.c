@@ -75,6 +75,7 @@ char *mtf_metrics_line(const MtfStepRecord *record, int64_t items, const char *i
     mtf_json_add_integer(object, "step", record->step);
     mtf_json_add_number(object, "loss", record->loss);
     mtf_json_add_number(object, "seconds", record->seconds);
+    mtf_json_add_number(object, "processor_seconds", record->processor_seconds);
     mtf_json_add_number(object, "communication_seconds", record->communication_seconds);
     mtf_json_add_number(object, rate, (double)items / record->seconds);
     char *printed = cJSON_PrintUnformatted(object);

@@ -2,8 +2,8 @@
 /* What a run says of its steps, on rank 0. To a file, one JSON object a line, flushed as it is
  * written:
  *
- *     {"step": 1, "loss": 5.5452, "seconds": 0.0123, "communication_seconds": 0.0011,
- *      "tokens_per_second": 166504}
+ *     {"step": 1, "loss": 5.5452, "seconds": 0.0123, "processor_seconds": 0.0122,
+ *      "communication_seconds": 0.0011, "tokens_per_second": 166504}
  *
  * and to people: on a terminal one line of standard error that is redrawn, otherwise some twenty
  * plain lines on standard output. */
@@ -18,6 +18,7 @@ typedef struct {
     int64_t step; /* the first is 1 */
     double loss;
     double seconds;               /* of the whole step, the next batch included */
+    double processor_seconds;     /* of this rank's own thread */
     double communication_seconds; /* inside MPI calls for data, waiting included */
 } MtfStepRecord;
 

@@ -223,11 +223,12 @@ static bool run_step(MtfSession *session, MtfStepRecord *record, int *asked, GEr
 /* A step and what is said of it; `*asked` becomes what signals asked of any rank. */
 static bool train_step(MtfSession *session, int64_t step, int *asked, GError **error) {
     MtfStepRecord *record = &session->records[step - session->done - 1];
-    double start = MPI_Wtime();
+    double start = MPI_Wtime(), processor_start = mtf_kernel_times_now();
     record->step = step;
     if (!run_step(session, record, asked, error))
         return false;
     record->seconds = MPI_Wtime() - start;
+    record->processor_seconds = mtf_kernel_times_now() - processor_start;
     session->trained++;
     GError *local = NULL;
     if (session->rank == 0)

@@ -10,12 +10,16 @@
 
 static void a_line_holds_the_step_and_its_rates(void **state) {
     (void)state;
-    MtfStepRecord record = {
-        .step = 7, .loss = 2.5, .seconds = 0.5, .communication_seconds = 0.125
-    };
+    MtfStepRecord record = { .step = 7,
+                             .loss = 2.5,
+                             .seconds = 0.5,
+                             .processor_seconds = 0.25,
+                             .communication_seconds = 0.125 };
     g_autofree char *line = mtf_metrics_line(&record, 100, "tokens");
-    assert_string_equal(line, "{\"step\":7,\"loss\":2.5,\"seconds\":0.5,"
-                              "\"communication_seconds\":0.125,\"tokens_per_second\":200}");
+    assert_string_equal(
+        line,
+        "{\"step\":7,\"loss\":2.5,\"seconds\":0.5,"
+        "\"processor_seconds\":0.25,\"communication_seconds\":0.125,\"tokens_per_second\":200}");
 }
 
 static void a_loss_that_is_no_number_is_null(void **state) {
