@@ -105,9 +105,8 @@ def loss_difference(folder, family, settings, text):
     if family != "gpt":
         return None
     weights, window = os.path.join(folder, "weights"), os.path.join(folder, "window")
-    size = settings["length"] + 1
     with open(text, "rb") as file, open(window, "wb") as out:
-        out.write(file.read(size + size // 9 + 1)[: (size * 10 + 8) // 9])
+        out.write(file.read(settings["length"] + 1))
     theirs = Peer(family, settings).turn(f"--weights={weights}", f"--text={window}", steps=6, warmup=0)
     ours = Ours(folder, family, settings).turn(steps=5, data=window, init=weights)
     return max(abs(a - b) for a, b in zip(ours, theirs))
