@@ -14,19 +14,27 @@ MtfTerm mtf_operation_local_term(const MtfGraph *graph, int tensor, const MtfIte
     return term;
 }
 
-/* One block of scores; going backward, another of their gradients. */
+static int64_t whole_lanes(int64_t n) {
+    return (n + MTF_ATTENTION_LANES - 1) / MTF_ATTENTION_LANES * MTF_ATTENTION_LANES;
+}
+
+/* A head's memory in the orders that its products want, and going backward its gradients; some rows
+ * of queries; one block of scores, and going backward another of their gradients. */
 static int64_t attention_scratch(const MtfGraph *graph, const MtfOperation *op,
                                  const MtfIteration *iteration, const int64_t *sizes) {
-    int64_t elements = op->kind == MTF_OP_ATTENTION ? 1 : 2;
+    bool back = op->kind == MTF_OP_ATTENTION_GRAD;
+    int64_t keys = 0, features = 0;
     for (int i = 0; i < iteration->n; i++) {
-        if (iteration->index[i].dim == op->attributes.query)
-            elements *= MIN(sizes[i], MTF_ATTENTION_QUERIES);
         if (iteration->index[i].dim == op->attributes.memory)
-            elements *= (MIN(sizes[i], MTF_ATTENTION_KEYS) + MTF_ATTENTION_LANES - 1) /
-                        MTF_ATTENTION_LANES * MTF_ATTENTION_LANES;
+            keys = whole_lanes(sizes[i]);
+        if (iteration->index[i].dim == op->attributes.dimension)
+            features = whole_lanes(sizes[i]);
     }
-    return elements *
-           mtf_dtype_bytes(mtf_dtype_wide(mtf_graph_tensor(graph, op->outputs[0])->dtype));
+    int64_t rows = (back ? 6 : 2) * keys + (back ? 3 : 2) * MTF_ATTENTION_QUERIES;
+    int64_t block = MTF_ATTENTION_QUERIES * MIN(keys, MTF_ATTENTION_KEYS);
+    int64_t elements = rows * features + (back ? 2 : 1) * block;
+    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
+    return elements * mtf_dtype_bytes(mtf_dtype_wide(dtype));
 }
 
 static int64_t einsum_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,

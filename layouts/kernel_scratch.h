@@ -3,15 +3,15 @@
  * because the arena is laid out, priced and checked against the limit long before any kernel runs.
  * Einsum wants some for operands whose storage order no product routine accepts, for indexes that
  * are summed in one operand alone, and for what lies between the products of three or more;
- * attention for one block of scores, and of their gradients; and whatever adds up a bfloat16 result
- * does so in float32. */
+ * attention for the memory of one head and one block of scores; and whatever adds up a bfloat16
+ * result does so in float32. */
 #ifndef MTF_KERNEL_SCRATCH_H
 #define MTF_KERNEL_SCRATCH_H
 
 #include "layouts/contraction.h"
 
 /* The block of scores that attention works on: so many queries against so many positions of memory.
- * In float32 it takes 128 KiB, which stays in a second-level cache beside its operands. */
+ * In float32 it takes 128 KiB, which stays in a second-level cache beside a head's memory. */
 #define MTF_ATTENTION_QUERIES 64
 #define MTF_ATTENTION_KEYS 512
 #define MTF_ATTENTION_LANES 32 /* a row of the block is a multiple of this long */

@@ -9,9 +9,14 @@
  *        ▼     # # # # # # #    o += e^(S - m) v             dq += dS k, dk += dS' q, dv += P' do
  *
  * Over several blocks of memory the forward pass keeps each row's largest score m so far, and
- * scales what it has added up when m grows; in the end lse = m + log(sum). Blocks that lie wholly
- * behind the query of a causal attention are skipped, and within a block what lies behind is never
- * exponentiated. Order and blocks follow from the shapes alone, so equal inputs give equal bits.
+ * scales what it has added up when m grows; in the end lse = m + log(sum).
+ *
+ * The products are too small and too ragged for a library: a head's memory is copied to scratch
+ * once, in the orders that the products want, and each product runs in tiles of eight rows by two
+ * vectors that stay in registers. Tiles whose queries all come before their keys are left out, and
+ * of the others only what some query looks at is summed, so that causal attention does little more
+ * than half of the work. Order and blocks follow from the shapes alone, so equal inputs give equal
+ * bits.
  *
  * Dao and others, "FlashAttention: fast and memory-efficient exact attention with IO-awareness",
  * 2022, algorithms 2 and 4. */

@@ -95,18 +95,3 @@ void mtf_product(const MtfContraction *plan, const MtfOperand operands[MTF_TERMS
     bool turns = (p.m == 1 && p.n > 1) || (p.n > 1 && !is_row_major(&p.c));
     run(turns ? &other : &p, operands[MTF_RESULT].dtype == MTF_F64);
 }
-
-static CBLAS_TRANSPOSE flag_of(const MtfMatrix *matrix) {
-    return matrix->turned ? CblasTrans : CblasNoTrans;
-}
-
-void mtf_matrix_product(MtfDtype dtype, double alpha, const MtfMatrix *a, const MtfMatrix *b,
-                        double beta, const MtfMatrix *c) {
-    int m = (int)c->rows, n = (int)c->columns, k = (int)(a->turned ? a->rows : a->columns);
-    if (dtype == MTF_F64)
-        cblas_dgemm(CblasRowMajor, flag_of(a), flag_of(b), m, n, k, alpha, a->data, (int)a->stride,
-                    b->data, (int)b->stride, beta, c->data, (int)c->stride);
-    else
-        cblas_sgemm(CblasRowMajor, flag_of(a), flag_of(b), m, n, k, (float)alpha, a->data,
-                    (int)a->stride, b->data, (int)b->stride, (float)beta, c->data, (int)c->stride);
-}
