@@ -122,7 +122,8 @@ static void add_top(GString *page, const MtfStepFacts *facts, const MtfPageParts
     mtf_page_head(page);
     mtf_markup(page,
                "</head>\n<body>\n<section id=\"answer\"><h1>%s</h1>\n<nav><a "
-               "href=\"#partition\">partition</a><a href=\"#memory\">memory</a><a "
+               "href=\"#partition\">partition</a><a href=\"#frontier\">frontier</a><a "
+               "href=\"#memory\">memory</a><a "
                "href=\"#communication\">communication</a><a href=\"#tensors\">tensors</a><a "
                "href=\"#machine\">machine</a>",
                name);
@@ -142,6 +143,8 @@ char *mtf_page_print(const MtfStepFacts *facts, const MtfPageParts *parts) {
         open_section(page, "why", "Why this layout");
         mtf_page_why(page, facts, why);
     }
+    open_section(page, "frontier", "Time against memory");
+    mtf_page_frontier(page, facts);
     open_section(page, "memory", "Memory over the step");
     add_memory(page, facts);
     open_section(page, "communication", "Communication");

@@ -2,7 +2,8 @@
 /* The page people look at: one HTML document that needs nothing else, reads without JavaScript, and
  * says first what was found and then why:
  *
- *     answer → partition → memory → communication → tensors → machine → after a run → assumptions
+ *     answer → partition → why → frontier → memory → communication → tensors → machine →
+ *     after a run → assumptions
  *
  * It is well-formed XML at the same time, so that it can be checked. The same plan gives the same
  * bytes. */

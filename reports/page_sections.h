@@ -20,6 +20,9 @@ void mtf_page_partition(GString *page, const MtfStepParts *parts, const MtfDrawi
  * plan's list. */
 void mtf_page_why(GString *page, const MtfStepFacts *facts, const cJSON *why);
 
+/* Step time against memory: what was searched under other limits, and layouts by hand. */
+void mtf_page_frontier(GString *page, const MtfStepFacts *facts);
+
 /* The collectives by kind and axes, and the dearest transfers. */
 void mtf_page_traffic(GString *page, const MtfStepFacts *facts);
 

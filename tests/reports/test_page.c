@@ -166,6 +166,43 @@ static void plans_side_by_side_tell_what_differs(void **state) {
     clear_found(&found);
 }
 
+static int times_found(const char *text, const char *wanted) {
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, wanted)) != NULL; at += strlen(wanted))
+        count++;
+    return count;
+}
+
+/* Two limits with one best layout are one circle; what takes a hundred times as long as the others
+ * is in the table alone. */
+static void the_frontier_is_drawn_where_it_was_searched(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
+    g_autofree char *without = page_of(plan, NULL);
+    assert_non_null(strstr(without, "meshtf-plan search --frontier 8"));
+    g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
+    double seconds = (double)facts->schedule->nanoseconds / 1e9;
+    double bytes = (double)facts->arena->bytes;
+    g_autofree char *search = g_strdup_printf(
+        "{\"frontier\": [{\"name\": \"free layout\", \"memory_bytes\": %.0f, \"step_seconds\": "
+        "%.17g}, {\"name\": \"free layout\", \"memory_bytes\": %.0f, \"step_seconds\": %.17g}, "
+        "{\"name\": \"another\", \"memory_bytes\": %.0f, \"step_seconds\": %.17g}], \"incumbents\": "
+        "[{\"name\": \"by <hand>\", \"memory_bytes\": %.0f, \"step_seconds\": %.17g}, {\"name\": "
+        "\"slow\", \"memory_bytes\": %.0f, \"step_seconds\": %.17g}]}",
+        bytes / 2, seconds * 1.4, bytes / 2, seconds * 1.4, bytes * 2, seconds * 0.9, bytes * 1.5,
+        seconds * 1.2, bytes, seconds * 100);
+    cJSON_Delete(plan->search);
+    plan->search = cJSON_Parse(search);
+    g_autofree char *page = page_of(plan, NULL);
+    Found found = found_in(page);
+    assert_int_equal(times_found(page, "<g class=\"of-frontier\">"), 2);
+    assert_int_equal(times_found(page, "<g class=\"of-known\">"), 1);
+    assert_int_equal(times_found(page, "<g class=\"of-chosen\">"), 1);
+    assert_non_null(strstr(found.text->str, "by <hand>by hand or rule"));
+    assert_non_null(strstr(found.text->str, "100.000 ×far off"));
+    clear_found(&found);
+}
+
 static char *dot_of(const MtfPlan *plan) {
     g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
     g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
@@ -191,6 +228,7 @@ int main(void) {
         cmocka_unit_test(a_mesh_of_one_processor_has_a_page),
         cmocka_unit_test(a_run_stands_beside_its_prediction),
         cmocka_unit_test(plans_side_by_side_tell_what_differs),
+        cmocka_unit_test(the_frontier_is_drawn_where_it_was_searched),
         cmocka_unit_test(the_drawing_is_the_same_bytes_each_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
