@@ -189,6 +189,12 @@ static bool read_derates(const MtfJson *root, MtfMachine *machine, GError **erro
            read_between(&derates, "memory", 1e-6, 1, &machine->derate.memory, error);
 }
 
+static bool read_overlap(const MtfJson *root, MtfMachine *machine, GError **error) {
+    MtfJson overlap;
+    return !mtf_json_find(root, "overlap", &overlap) ||
+           mtf_json_boolean(&overlap, &machine->overlap, error);
+}
+
 static bool read_point(const MtfJson *point, double *x, double *y, GError **error) {
     MtfJson first, second;
     if (!mtf_json_array(point, error))
@@ -261,14 +267,14 @@ static bool read_name_and_sources(const MtfJson *root, MtfMachine *machine, GErr
 }
 
 static bool read_machine(const MtfJson *root, MtfMachine *machine, GError **error) {
-    static const char *const keys[] = { "meshtf_machine", "name",    "torus",   "levels",
-                                        "slices",         "device",  "derates", "message_seconds",
-                                        "curves",         "sources", NULL };
+    static const char *const keys[] = { "meshtf_machine", "name",   "torus",   "levels",
+                                        "slices",         "device", "derates", "message_seconds",
+                                        "overlap",        "curves", "sources", NULL };
     return mtf_json_version(root, "meshtf_machine", 1, error) && mtf_json_keys(root, keys, error) &&
            read_name_and_sources(root, machine, error) &&
            read_network(root, &machine->network, error) && read_slices(root, machine, error) &&
            read_device(root, machine, error) && read_derates(root, machine, error) &&
-           read_curves(root, machine, error);
+           read_overlap(root, machine, error) && read_curves(root, machine, error);
 }
 
 MtfMachine *mtf_machine_from_json(const MtfJson *where, GError **error) {
@@ -356,6 +362,8 @@ cJSON *mtf_machine_to_json(const MtfMachine *machine) {
     add_network(root, &machine->network);
     add_slices(root, machine);
     add_device(root, machine);
+    if (machine->overlap)
+        cJSON_AddTrueToObject(root, "overlap");
     add_curves(root, machine);
     if (machine->sources != NULL)
         cJSON_AddItemToObject(root, "sources", cJSON_Duplicate(machine->sources, true));

@@ -38,6 +38,7 @@ typedef struct {
     struct {
         double links, flops, memory; /* the share of each peak that work reaches, 0 < share <= 1 */
     } derate;
+    bool overlap;      /* collectives make progress while kernels run */
     GPtrArray *curves; /* of MtfMachineCurve */
     cJSON *sources;    /* where each figure comes from, as the file has it; may be NULL */
 } MtfMachine;

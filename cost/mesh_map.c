@@ -110,6 +110,16 @@ MtfNetwork mtf_mesh_map_group(const MtfMeshMap *map, unsigned mesh_axes_mask) {
                                : torus_group(map, mesh_axes_mask);
 }
 
+unsigned mtf_mesh_map_links(const MtfMeshMap *map, unsigned mesh_axes_mask) {
+    unsigned links = map->slice.switched ? 1 : 0;
+    for (int i = 0; i < map->mapping.pieces && !map->slice.switched; i++) {
+        const MtfMappingPiece *piece = &map->mapping.piece[i];
+        if (piece->size > 1 && (mesh_axes_mask >> piece->mesh_axis & 1) != 0)
+            links |= 1U << piece->physical_axis;
+    }
+    return links;
+}
+
 /* One mesh axis as the ring or line that its snake walks: hops of the slowest stretch. */
 static MtfNetwork snake_group(const MtfNetwork *group) {
     MtfNetwork ring = *group;

@@ -31,6 +31,10 @@ bool mtf_mesh_map_init(MtfMeshMap *map, const MtfMachine *machine, int mesh_axes
  * groups work at once. Axes of size 1 are left out; an empty network is a group of one. */
 MtfNetwork mtf_mesh_map_group(const MtfMeshMap *map, unsigned mesh_axes_mask);
 
+/* The links that collectives over these mesh axes use, a bit a physical axis; a switched network is
+ * one. Collectives without a bit in common never wait for each other. */
+unsigned mtf_mesh_map_links(const MtfMeshMap *map, unsigned mesh_axes_mask);
+
 /* The network that messages between neighbours of a mesh axis see (permute, halo): the group's, or
  * the ring that the axis' snake walks. */
 MtfNetwork mtf_mesh_map_neighbors(const MtfMeshMap *map, unsigned mesh_axes_mask);

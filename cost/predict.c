@@ -112,26 +112,19 @@ static void add_collectives(cJSON *object, const MtfPricer *pricer, const MtfPro
 
 /* Time and work. */
 
-static bool communicates(const MtfInstruction *instruction) {
-    MtfCollectiveKind kind;
-    return instruction->kind == MTF_INSTRUCTION_STEP &&
-           mtf_step_collective(instruction->step.kind, &kind);
-}
-
 static void add_seconds(cJSON *object, const MtfPricer *pricer, const MtfProgram *program) {
     g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
-    int64_t busy[2] = { 0, 0 };
     double flops = 0, multiply_adds = 0;
     for (int i = 0; i < schedule->length; i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         int times = mtf_program_times(program, i);
-        busy[communicates(instruction)] += schedule->ends[i] - schedule->starts[i];
         flops += times * instruction->flops;
         multiply_adds += times * instruction->multiply_adds;
     }
     mtf_json_add_number(object, "step_seconds", (double)schedule->nanoseconds / 1e9);
-    mtf_json_add_number(object, "compute_seconds", (double)busy[0] / 1e9);
-    mtf_json_add_number(object, "communication_seconds", (double)busy[1] / 1e9);
+    mtf_json_add_number(object, "compute_seconds", (double)schedule->compute / 1e9);
+    mtf_json_add_number(object, "communication_seconds", (double)schedule->transfers / 1e9);
+    mtf_json_add_number(object, "exposed_communication_seconds", (double)schedule->exposed / 1e9);
     mtf_json_add_number(object, "flops", flops);
     mtf_json_add_number(object, "multiply_adds", multiply_adds);
 }
@@ -185,13 +178,18 @@ static void format_times(GString *text, const cJSON *predicted) {
     double step = number_of(predicted, "step_seconds"), flops = number_of(predicted, "flops");
     double parts[] = { number_of(predicted, "compute_seconds"),
                        number_of(predicted, "communication_seconds") };
+    double exposed = number_of(predicted, "exposed_communication_seconds");
     static const char *const names[] = { "compute", "communication" };
     g_autofree char *total = mtf_seconds_format(step);
     g_string_append_printf(text, "step           %s\n", total);
     for (int i = 0; i < 2; i++) {
         g_autofree char *part = mtf_seconds_format(parts[i]);
-        g_string_append_printf(text, "%-14s %s (%.1f %%)\n", names[i], part,
+        g_string_append_printf(text, "%-14s %s (%.1f %%)", names[i], part,
                                step > 0 ? 100 * parts[i] / step : 0);
+        g_autofree char *waits = mtf_seconds_format(exposed);
+        if (i == 1 && exposed < parts[i])
+            g_string_append_printf(text, ", all but %s of it beside computation", waits);
+        g_string_append_c(text, '\n');
     }
     g_string_append_printf(text, "work           %.4g flop a rank", flops);
     if (step > 0)

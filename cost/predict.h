@@ -3,13 +3,15 @@
  * plan files and of `estimate --json`, and the same as tables for people.
  *
  *     {"step_seconds", "compute_seconds", "communication_seconds",
- *      "flops", "multiply_adds", "peak_memory_bytes", "memory": {kind: bytes, …, "gaps"},
- *      "collectives": [{"kind", "reduction", "axes", "group", "calls", "elements", "bytes",
- *                       "link_bytes", "seconds"}]}
+ *      "exposed_communication_seconds", "flops", "multiply_adds", "peak_memory_bytes", "memory":
+ * {kind: bytes, …, "gaps"}, "collectives": [{"kind", "reduction", "axes", "group", "calls",
+ * "elements", "bytes", "link_bytes", "seconds"}]}
  *
- * flops, multiply_adds and all traffic are those of the largest rank. `peak_memory_bytes` is the
- * arena's size; `memory` splits it by kind at the instruction where most is live, and what rounding
- * and gaps of the packing add is "gaps", so that the kinds add up to the peak. */
+ * `exposed_communication_seconds` is what of the communication nothing computes beside: the step
+ * takes compute_seconds and that. Flops, multiply_adds and all traffic are those of the largest
+ * rank. `peak_memory_bytes` is the arena's size; `memory` splits it by kind at the instruction
+ * where most is live, and what rounding and gaps of the packing add is "gaps", so that the kinds
+ * add up to the peak. */
 #ifndef MTF_PREDICT_H
 #define MTF_PREDICT_H
 

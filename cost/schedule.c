@@ -1,17 +1,110 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/schedule.h"
 
+#include "layouts/error.h"
+
+#include <string.h>
+
+static bool communicates(const MtfProgram *program, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    MtfCollectiveKind kind;
+    return instruction->kind == MTF_INSTRUCTION_STEP &&
+           mtf_step_collective(instruction->step.kind, &kind);
+}
+
+static int64_t duration_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
+    return mtf_program_times(program, index) * mtf_price_instruction(pricer, program, index);
+}
+
+static unsigned links_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
+    return mtf_mesh_map_links(&pricer->map, mtf_program_instruction(program, index)->step.axes);
+}
+
+/* ---- Making ---------------------------------------------------------------------------------- */
+
+/* What has been scheduled so far. */
+typedef struct {
+    const MtfPricer *pricer;
+    const MtfProgram *program;
+    int64_t *written, *read; /* one a storage: when the last writer, and the last reader, is done */
+    int64_t kernel_start, kernel_end; /* of the last kernel */
+    int64_t link_free[MTF_NETWORK_AXES_MAX];
+} Clock;
+
+static int storage_of(const Clock *clock, int buffer) {
+    return mtf_program_buffer(clock->program, buffer)->storage;
+}
+
+/* When the operands of an instruction are ready: inputs written, outputs neither read nor written
+ * by anything older. */
+static int64_t operands_ready(const Clock *clock, const MtfInstruction *instruction) {
+    int64_t ready = 0;
+    for (int k = 0; k < instruction->n_inputs; k++)
+        ready = MAX(ready, clock->written[storage_of(clock, instruction->inputs[k])]);
+    for (int k = 0; k < instruction->n_outputs; k++) {
+        int storage = storage_of(clock, instruction->outputs[k]);
+        ready = MAX(ready, MAX(clock->written[storage], clock->read[storage]));
+    }
+    return ready;
+}
+
+static void mark_operands(Clock *clock, const MtfInstruction *instruction, int64_t end) {
+    for (int k = 0; k < instruction->n_inputs; k++) {
+        int64_t *read = &clock->read[storage_of(clock, instruction->inputs[k])];
+        *read = MAX(*read, end);
+    }
+    for (int k = 0; k < instruction->n_outputs; k++)
+        clock->written[storage_of(clock, instruction->outputs[k])] = end;
+}
+
+static int64_t start_kernel(Clock *clock, int64_t ready, int64_t duration) {
+    clock->kernel_start = MAX(ready, clock->kernel_end);
+    clock->kernel_end = clock->kernel_start + duration;
+    return clock->kernel_start;
+}
+
+static int64_t start_collective(Clock *clock, unsigned links, int64_t ready, int64_t duration) {
+    int64_t start = MAX(ready, clock->kernel_start);
+    for (int d = 0; d < MTF_NETWORK_AXES_MAX; d++)
+        if (links >> d & 1)
+            start = MAX(start, clock->link_free[d]);
+    for (int d = 0; d < MTF_NETWORK_AXES_MAX; d++)
+        if (links >> d & 1)
+            clock->link_free[d] = start + duration;
+    return start;
+}
+
+static void schedule_instruction(MtfSchedule *schedule, Clock *clock, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(clock->program, index);
+    bool transfers = communicates(clock->program, index);
+    bool beside = transfers && clock->pricer->machine->overlap;
+    int64_t duration = duration_of(clock->pricer, clock->program, index);
+    int64_t ready = operands_ready(clock, instruction), start;
+    if (beside)
+        start = start_collective(clock, links_of(clock->pricer, clock->program, index), ready,
+                                 duration);
+    else
+        start = start_kernel(clock, ready, duration);
+    schedule->starts[index] = start;
+    schedule->ends[index] = start + duration;
+    schedule->nanoseconds = MAX(schedule->nanoseconds, start + duration);
+    *(transfers ? &schedule->transfers : &schedule->compute) += duration;
+    mark_operands(clock, instruction, start + duration);
+}
+
 MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program) {
     MtfSchedule *schedule = g_new0(MtfSchedule, 1);
+    Clock clock = { .pricer = pricer, .program = program };
+    clock.written = g_new0(int64_t, program->buffers->len + 1);
+    clock.read = g_new0(int64_t, program->buffers->len + 1);
     schedule->length = mtf_program_length(program);
     schedule->starts = g_new(int64_t, schedule->length + 1);
     schedule->ends = g_new(int64_t, schedule->length + 1);
-    for (int i = 0; i < schedule->length; i++) {
-        schedule->starts[i] = schedule->nanoseconds;
-        schedule->nanoseconds +=
-            mtf_program_times(program, i) * mtf_price_instruction(pricer, program, i);
-        schedule->ends[i] = schedule->nanoseconds;
-    }
+    for (int i = 0; i < schedule->length; i++)
+        schedule_instruction(schedule, &clock, i);
+    schedule->exposed = schedule->nanoseconds - schedule->compute;
+    g_free(clock.written);
+    g_free(clock.read);
     return schedule;
 }
 
@@ -21,4 +114,66 @@ void mtf_schedule_free(MtfSchedule *schedule) {
     g_free(schedule->starts);
     g_free(schedule->ends);
     g_free(schedule);
+}
+
+/* ---- Checking -------------------------------------------------------------------------------- */
+
+static bool touches(const MtfProgram *program, const int *buffers, int n, int storage) {
+    for (int k = 0; k < n; k++)
+        if (mtf_program_buffer(program, buffers[k])->storage == storage)
+            return true;
+    return false;
+}
+
+/* Whether `late` reads what `early` wrote, or writes what it read or wrote. */
+static bool depends(const MtfProgram *program, const MtfInstruction *early,
+                    const MtfInstruction *late) {
+    for (int k = 0; k < late->n_inputs; k++)
+        if (touches(program, early->outputs, early->n_outputs,
+                    mtf_program_buffer(program, late->inputs[k])->storage))
+            return true;
+    for (int k = 0; k < late->n_outputs; k++) {
+        int storage = mtf_program_buffer(program, late->outputs[k])->storage;
+        if (touches(program, early->outputs, early->n_outputs, storage) ||
+            touches(program, early->inputs, early->n_inputs, storage))
+            return true;
+    }
+    return false;
+}
+
+/* Whether the two may never run at once. */
+static bool compete(const MtfPricer *pricer, const MtfProgram *program, int a, int b) {
+    bool a_transfers = communicates(program, a), b_transfers = communicates(program, b);
+    if (!pricer->machine->overlap)
+        return true;
+    if (a_transfers != b_transfers)
+        return false;
+    return !a_transfers || (links_of(pricer, program, a) & links_of(pricer, program, b)) != 0;
+}
+
+static bool check_pair(const MtfPricer *pricer, const MtfProgram *program,
+                       const MtfSchedule *schedule, int early, int late, GError **error) {
+    bool apart = schedule->ends[early] <= schedule->starts[late] ||
+                 schedule->ends[late] <= schedule->starts[early];
+    if (!apart && compete(pricer, program, early, late))
+        return mtf_failure(error, "instructions %d and %d run at once", early, late);
+    bool after = schedule->starts[late] >= schedule->ends[early];
+    return after ||
+           !depends(program, mtf_program_instruction(program, early),
+                    mtf_program_instruction(program, late)) ||
+           mtf_failure(error, "instruction %d does not wait for %d", late, early);
+}
+
+bool mtf_schedule_check(const MtfPricer *pricer, const MtfProgram *program,
+                        const MtfSchedule *schedule, GError **error) {
+    for (int i = 0; i < schedule->length; i++) {
+        if (schedule->ends[i] - schedule->starts[i] != duration_of(pricer, program, i))
+            return mtf_failure(error, "instruction %d does not take its time", i);
+        if (schedule->starts[i] < 0 || schedule->ends[i] > schedule->nanoseconds)
+            return mtf_failure(error, "instruction %d is outside the step", i);
+        for (int k = 0; k < i; k++)
+            if (!check_pair(pricer, program, schedule, k, i, error))
+                return false;
+    }
+    return true;
 }

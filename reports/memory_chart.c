@@ -170,7 +170,7 @@ static void draw_phases(GString *page, const Chart *chart) {
     for (int i = 0, end; i < schedule->length; i = end) {
         end = end_of_phase(chart->facts, i);
         double x = LEFT + (double)schedule->starts[i] * scale;
-        double width = (double)(schedule->ends[end - 1] - schedule->starts[i]) * scale;
+        double width = (double)MAX(schedule->ends[end - 1] - schedule->starts[i], 0) * scale;
         if (width < 1)
             continue;
         const char *name = mtf_phase_name(phase_of(chart->facts, i));

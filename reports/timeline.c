@@ -6,7 +6,10 @@
 #include <inttypes.h>
 #include <string.h>
 
+/* Collectives that run at once stand in threads of their own, from the third on. */
 typedef enum { THREAD_STEP, THREAD_COMPUTE, THREAD_NETWORK } Thread;
+
+#define NETWORK_THREADS MTF_NETWORK_AXES_MAX
 
 /* Times are in microseconds; three decimals give every nanosecond exactly. */
 static void add_microseconds(cJSON *event, const char *key, int64_t nanoseconds) {
@@ -51,15 +54,32 @@ static void add_kernel(cJSON *events, const MtfStepFacts *facts, int index) {
     mtf_json_add_integer(args, "instruction", index);
 }
 
-static void add_step(cJSON *events, const MtfStepFacts *facts, int index) {
+/* For each instruction the thread it is drawn in: of a collective the first that is free. */
+static int *choose_threads(const MtfStepFacts *facts) {
+    int *threads = g_new(int, facts->schedule->length + 1);
+    int64_t free_at[NETWORK_THREADS] = { 0 };
+    for (int i = 0; i < facts->schedule->length; i++) {
+        int thread = 0;
+        threads[i] = THREAD_COMPUTE;
+        if (!mtf_step_facts_is_collective(facts, i))
+            continue;
+        while (thread < NETWORK_THREADS - 1 && free_at[thread] > facts->schedule->starts[i])
+            thread++;
+        free_at[thread] = facts->schedule->ends[i];
+        threads[i] = THREAD_NETWORK + thread;
+    }
+    return threads;
+}
+
+static void add_step(cJSON *events, const MtfStepFacts *facts, int index, int thread) {
     const MtfInstruction *instruction = mtf_program_instruction(facts->program, index);
     const char *tensor = mtf_step_tensor(facts->program, instruction)->name;
     bool collective = mtf_step_facts_is_collective(facts, index);
     g_autofree char *axes =
         mtf_mesh_mask_format(&facts->plan->layout->mesh, instruction->step.axes);
     g_autofree char *name = g_strjoin(" ", mtf_step_name(instruction->step.kind), tensor, NULL);
-    cJSON *args = add_complete(events, name, collective ? THREAD_NETWORK : THREAD_COMPUTE,
-                               facts->schedule->starts[index], facts->schedule->ends[index]);
+    cJSON *args = add_complete(events, name, thread, facts->schedule->starts[index],
+                               facts->schedule->ends[index]);
     cJSON_AddStringToObject(args, "tensor", tensor);
     cJSON_AddStringToObject(args, "for",
                             mtf_graph_operation(facts->plan->graph, instruction->operation)->name);
@@ -88,14 +108,25 @@ static MtfPhase phase_of(const MtfStepFacts *facts, int index) {
     return mtf_graph_operation(facts->plan->graph, operation)->phase;
 }
 
+/* The first instruction from `index` on that is of another phase. */
+static int phase_end(const MtfStepFacts *facts, int index) {
+    int end = index + 1;
+    while (end < facts->schedule->length && phase_of(facts, end) == phase_of(facts, index))
+        end++;
+    return end;
+}
+
+/* A phase lasts until the next one starts: what it left to the network runs on beside it. */
 static void add_phases(cJSON *events, const MtfStepFacts *facts) {
-    add_complete(events, "step", THREAD_STEP, 0, facts->schedule->nanoseconds);
-    for (int i = 0, end; i < facts->schedule->length; i = end) {
-        for (end = i + 1;
-             end < facts->schedule->length && phase_of(facts, end) == phase_of(facts, i);)
-            end++;
-        add_complete(events, mtf_phase_name(phase_of(facts, i)), THREAD_STEP,
-                     facts->schedule->starts[i], facts->schedule->ends[end - 1]);
+    const MtfSchedule *schedule = facts->schedule;
+    add_complete(events, "step", THREAD_STEP, 0, schedule->nanoseconds);
+    int64_t from = 0;
+    for (int i = 0, end; i < schedule->length; i = end) {
+        end = phase_end(facts, i);
+        int64_t until =
+            end < schedule->length ? MAX(from, schedule->starts[end]) : schedule->nanoseconds;
+        add_complete(events, mtf_phase_name(phase_of(facts, i)), THREAD_STEP, from, until);
+        from = until;
     }
 }
 
@@ -107,10 +138,13 @@ char *mtf_timeline_print(const MtfStepFacts *facts) {
     add_name(events, "thread_name", THREAD_STEP, "step");
     add_name(events, "thread_name", THREAD_COMPUTE, "compute");
     add_name(events, "thread_name", THREAD_NETWORK, "network");
+    g_autofree int *threads = choose_threads(facts);
     add_phases(events, facts);
     for (int i = 0; i < facts->schedule->length; i++) {
-        bool kernel = mtf_program_instruction(facts->program, i)->kind == MTF_INSTRUCTION_KERNEL;
-        (kernel ? add_kernel : add_step)(events, facts, i);
+        if (mtf_program_instruction(facts->program, i)->kind == MTF_INSTRUCTION_KERNEL)
+            add_kernel(events, facts, i);
+        else
+            add_step(events, facts, i, threads[i]);
         add_memory(events, facts, i);
     }
     char *text = mtf_json_print(root);

@@ -56,6 +56,7 @@ typedef struct {
 
 static Case case_of(MtfGraph *graph, const char *mesh_text, const char *rules_text) {
     Case c = { .graph = graph, .machine = mtf_machine_load("tpu-v2", NULL) };
+    c.machine->overlap = false;
     MtfMesh mesh;
     assert_true(mtf_mesh_parse(mesh_text, 0, &mesh, NULL));
     g_autoptr(MtfRules) rules = mtf_rules_parse(graph, &mesh, rules_text, NULL, NULL);
