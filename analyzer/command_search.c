@@ -6,10 +6,12 @@
 #include "analyzer/planning.h"
 #include "analyzer/report_child.h"
 #include "analyzer/rule_search.h"
+#include "analyzer/step_forms.h"
 #include "cost/predict.h"
 #include "layouts/command_line.h"
 #include "layouts/error.h"
 #include "layouts/json_writer.h"
+#include "layouts/microbatches.h"
 
 #include <inttypes.h>
 #include <signal.h>
@@ -25,8 +27,8 @@
 typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump;
     char **dims, **pins, **forbids;
-    char *batch_dim, *recompute;
-    int devices, max_axes, seed, microbatches;
+    char *batch_dim, *recompute, *microbatches;
+    int devices, max_axes, seed;
     double seconds, gap;
     gboolean json;
 } Options;
@@ -35,6 +37,8 @@ typedef struct {
     const Options *options;
     MtfMachine *machine;
     MtfGraph *written; /* by the user */
+    GArray *forms;     /* MtfStepCandidate: what a step may look like, the most promising first */
+    int form;          /* the one of this graph */
     MtfGraph *graph;   /* the training graph */
     GArray *meshes;    /* MtfMesh */
     int64_t memory_limit;
@@ -43,6 +47,8 @@ typedef struct {
     MtfFreeAnswer free; /* layout NULL: not searched, or nothing fits */
     bool free_wins;     /* the plan is the free layout, not the rules' */
     double wall_seconds;
+    int64_t to_beat; /* the cost of another form's plan; INT64_MAX: none yet */
+    bool beaten;     /* nothing found for this form can be cheaper than that */
 } Run;
 
 /* ---- Ctrl-C and progress --------------------------------------------------------------------- */
@@ -61,8 +67,8 @@ static void catch_interrupt(void) {
 }
 
 static bool is_interrupted(void *user) {
-    (void)user;
-    return interrupted != 0;
+    const Run *run = user;
+    return interrupted != 0 || run->beaten;
 }
 
 static void show_progress(int meshes, int64_t cost, void *user) {
@@ -109,15 +115,50 @@ static bool check_options(const Options *options, GError **error) {
     if (options->max_axes < 1 || options->max_axes > MTF_MESH_SHAPES_MAX_AXES)
         return mtf_input_error(error, "--max-mesh-dims %d must be 1 to %d", options->max_axes,
                                MTF_MESH_SHAPES_MAX_AXES);
-    if (options->microbatches < 1)
-        return mtf_input_error(error, "--microbatches %d must be at least 1",
-                               options->microbatches);
     if (options->devices < 0)
         return mtf_input_error(error, "--devices %d must be at least 1", options->devices);
     if (!(options->seconds >= 0 && options->seconds < 1e9))
         return mtf_input_error(error, "--seconds %g must be at least 0", options->seconds);
     return (options->gap >= 0 && options->gap < 1) ||
            mtf_input_error(error, "--gap %g must be at least 0 and below 1", options->gap);
+}
+
+static bool is_auto(const char *text) {
+    return text == NULL || strcmp(text, "auto") == 0;
+}
+
+static bool read_microbatches(const char *text, int *count, GError **error) {
+    gint64 value = 0;
+    *count = 0;
+    if (is_auto(text))
+        return true;
+    if (!g_ascii_string_to_signed(text, 10, 1, MTF_MAX_MICROBATCHES, &value, NULL))
+        return mtf_input_error(error, "--microbatches \"%s\" must be auto or 1 to %d", text,
+                               MTF_MAX_MICROBATCHES);
+    *count = (int)value;
+    return true;
+}
+
+static bool find_forms(Run *run, GError **error) {
+    const Options *options = run->options;
+    MtfRecompute recompute = MTF_RECOMPUTES;
+    MtfStepFormsOptions forms = { .written = run->written,
+                                  .machine = run->machine,
+                                  .meshes = run->meshes,
+                                  .memory_limit = run->memory_limit,
+                                  .batch_dim = options->batch_dim,
+                                  .precision = options->precision,
+                                  .pins = (const char *const *)options->pins,
+                                  .forbids = (const char *const *)options->forbids,
+                                  .user = run,
+                                  .cancel = is_interrupted };
+    if (!read_microbatches(options->microbatches, &forms.microbatches, error) ||
+        (!is_auto(options->recompute) &&
+         !mtf_recompute_parse(options->recompute, &recompute, error)))
+        return false;
+    forms.recompute = (int)recompute;
+    run->forms = mtf_step_forms(&forms, error);
+    return run->forms != NULL;
 }
 
 static bool prepare(Run *run, const char *path, GError **error) {
@@ -132,11 +173,7 @@ static bool prepare(Run *run, const char *path, GError **error) {
     run->written = mtf_planning_graph_load(&request, error);
     if (run->written == NULL)
         return false;
-    MtfStepForm form = { options->microbatches, options->batch_dim, options->precision, 0 };
-    if (!mtf_recompute_parse(options->recompute, &form.recompute, error))
-        return false;
-    run->graph = mtf_planning_training_graph(run->written, &form, error);
-    return run->graph != NULL && find_meshes(run, error);
+    return find_meshes(run, error) && find_forms(run, error);
 }
 
 static bool search_rules(Run *run, GError **error) {
@@ -170,7 +207,8 @@ static void append_pins(const Run *run, char **texts, bool forbidden, GArray *pi
 }
 
 static void show_bound(double cost, double bound, void *user) {
-    (void)user;
+    Run *run = user;
+    run->beaten |= bound >= (double)run->to_beat;
     if (!isatty(STDERR_FILENO))
         return;
     g_autofree char *best = mtf_seconds_format(cost / 1e9);
@@ -210,16 +248,87 @@ static bool search_free(Run *run, GError **error) {
     return done;
 }
 
-static bool search(Run *run, GError **error) {
-    catch_interrupt();
-    gint64 start = g_get_monotonic_time();
-    bool done = search_rules(run, error);
+static bool search_form(Run *run, GError **error) {
+    const MtfStepCandidate *candidate = &g_array_index(run->forms, MtfStepCandidate, run->form);
+    run->graph = mtf_planning_training_graph(run->written, &candidate->form, error);
+    bool done = run->graph != NULL && search_rules(run, error);
     run->rule_cost = run->answer.found ? run->answer.cost : INT64_MAX;
     if (done && g_strcmp0(run->options->layouts, "rule") != 0 && run->answer.rules != NULL)
         done = search_free(run, error);
     run->free_wins = run->free.layout != NULL && run->free.layout->rules == NULL;
-    run->wall_seconds = (double)(g_get_monotonic_time() - start) / 1e6;
     return done;
+}
+
+/* ---- All forms of a step --------------------------------------------------------------------- */
+
+/* Forms that are searched after one that fits. */
+#define MORE_FORMS 1
+
+/* Nanoseconds of what was found; INT64_MAX when nothing fits. */
+static int64_t cost_of(const Run *run) {
+    if (run->free.layout != NULL)
+        return run->free.cost;
+    return run->answer.found ? run->answer.cost : INT64_MAX;
+}
+
+/* Bytes that would do where nothing fits. */
+static int64_t need_of(const Run *run) {
+    return run->free.limit_enough > 0 ? run->free.limit_enough : run->answer.arena_bytes;
+}
+
+static void clear_found(Run *run) {
+    g_clear_pointer(&run->graph, mtf_graph_free);
+    mtf_rule_answer_clear(&run->answer);
+    mtf_free_answer_clear(&run->free);
+}
+
+/* Whether `trial` is to be kept rather than `run`: it is faster, or needs less while nothing fits.
+ */
+static bool is_better(const Run *trial, const Run *run) {
+    if (run->graph == NULL)
+        return true;
+    if (cost_of(trial) != cost_of(run))
+        return cost_of(trial) < cost_of(run);
+    return cost_of(run) == INT64_MAX && need_of(trial) < need_of(run);
+}
+
+/* Searches one form and keeps the better plan. */
+static bool try_form(Run *run, int form, GError **error) {
+    GError *cause = NULL;
+    Run trial = *run;
+    trial.form = form;
+    trial.graph = NULL;
+    trial.answer = (MtfRuleAnswer){ 0 };
+    trial.free = (MtfFreeAnswer){ 0 };
+    trial.to_beat = cost_of(run);
+    bool done = search_form(&trial, &cause);
+    if (!done && !trial.beaten) {
+        g_propagate_error(error, cause);
+        clear_found(&trial);
+        return false;
+    }
+    g_clear_error(&cause);
+    if (done && is_better(&trial, run)) {
+        clear_found(run);
+        *run = trial;
+    } else {
+        clear_found(&trial);
+    }
+    return true;
+}
+
+/* From the most promising form on, until one fits and the next has been tried. */
+static bool search(Run *run, GError **error) {
+    gint64 start = g_get_monotonic_time();
+    int after = 0;
+    catch_interrupt();
+    for (int i = 0; i < (int)run->forms->len && after <= MORE_FORMS && interrupted == 0; i++) {
+        if (!try_form(run, i, error))
+            return false;
+        after += cost_of(run) < INT64_MAX;
+    }
+    run->wall_seconds = (double)(g_get_monotonic_time() - start) / 1e6;
+    return true;
 }
 
 /* ---- Nothing fits ---------------------------------------------------------------------------- */
@@ -293,6 +402,22 @@ static cJSON *free_search_to_json(const Run *run) {
     return object;
 }
 
+/* The form of the step, and those it was chosen from. */
+static void add_forms(cJSON *object, const Run *run) {
+    const MtfStepCandidate *chosen = &g_array_index(run->forms, MtfStepCandidate, run->form);
+    cJSON_AddStringToObject(object, "recompute", mtf_recompute_name(chosen->form.recompute));
+    cJSON *list = cJSON_AddArrayToObject(object, "forms");
+    for (guint i = 0; i < run->forms->len; i++) {
+        const MtfStepCandidate *candidate = &g_array_index(run->forms, MtfStepCandidate, i);
+        cJSON *item = cJSON_CreateObject();
+        mtf_json_add_integer(item, "microbatches", candidate->form.microbatches);
+        cJSON_AddStringToObject(item, "recompute", mtf_recompute_name(candidate->form.recompute));
+        mtf_json_add_integer(item, "unlimited_rule_cost", candidate->cost);
+        mtf_json_add_integer(item, "least_bytes", candidate->least_bytes);
+        cJSON_AddItemToArray(list, item);
+    }
+}
+
 static cJSON *search_to_json(const Run *run) {
     if (run->free_wins)
         return free_search_to_json(run);
@@ -344,6 +469,16 @@ static void print_proof(const Run *run) {
     putchar('\n');
 }
 
+static void print_form(const Run *run) {
+    const MtfStepForm *form = &g_array_index(run->forms, MtfStepCandidate, run->form).form;
+    g_autofree char *text = mtf_step_form_format(form);
+    if (run->forms->len > 1)
+        printf("form           %s: the best of %d that might fit, by their best rule layouts\n",
+               text, (int)run->forms->len);
+    else if (form->microbatches > 1 || form->recompute != MTF_RECOMPUTE_NONE)
+        printf("form           %s\n", text);
+}
+
 static void print_for_people(const Run *run, const MtfPlan *plan) {
     g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
     g_autofree char *tables = mtf_predicted_format(plan->predicted);
@@ -351,6 +486,7 @@ static void print_for_people(const Run *run, const MtfPlan *plan) {
            run->options->machine == NULL ? " (no --machine given)" : "");
     printf("mesh           %s\nlayout         %s\n", mesh,
            plan->layout->rules != NULL ? plan->layout->rules : "free, one choice a tensor");
+    print_form(run);
     print_proof(run);
     fputs(tables, stdout);
 }
@@ -379,6 +515,8 @@ static MtfPlan *plan_of(Run *run, GError **error) {
     if (!mtf_pricer_init(&pricer, run->machine, &run->answer.mesh, error))
         return NULL;
     cJSON *search_json = search_to_json(run);
+    if (run->forms->len > 1)
+        add_forms(search_json, run);
     MtfLayout *layout =
         run->free_wins ? g_steal_pointer(&run->free.layout)
                        : mtf_layout_from_rules(run->graph, &run->answer.mesh, run->answer.rules);
@@ -414,18 +552,19 @@ static bool finish(Run *run, GError **error) {
 
 static void clear_run(Run *run) {
     mtf_machine_free(run->machine);
+    clear_found(run);
     mtf_graph_free(run->written);
-    mtf_graph_free(run->graph);
+    if (run->forms != NULL)
+        g_array_unref(run->forms);
     if (run->meshes != NULL)
         g_array_unref(run->meshes);
-    mtf_rule_answer_clear(&run->answer);
-    mtf_free_answer_clear(&run->free);
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,      options->machine,  options->memory, options->layouts,
-                      options->precision, options->output,   options->report, options->dump,
-                      options->batch_dim, options->recompute };
+    char *owned[] = { options->mesh,      options->machine,     options->memory,
+                      options->layouts,   options->precision,   options->output,
+                      options->report,    options->dump,        options->batch_dim,
+                      options->recompute, options->microbatches };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -441,7 +580,7 @@ static void clear_options(Options *options) {
     { name, 0, 0, type, &o.field, help, what }
 
 int mtf_command_search(int argc, char **argv) {
-    Options o = { .max_axes = 2, .microbatches = 1 };
+    Options o = { .max_axes = 2 };
     const GOptionEntry entries[] = {
         OTHER("devices", G_OPTION_ARG_INT, devices, "Search all meshes of N processors", "N"),
         TEXT("mesh", 0, mesh, "Search this mesh alone", "'rows:2;cols:2'"),
@@ -452,12 +591,11 @@ int mtf_command_search(int argc, char **argv) {
         LIST("pin", pins, "This dimension lies on that axis", "d_ff:cols"),
         LIST("forbid", forbids, "This dimension does not lie on that axis", "vocab:rows"),
         LIST("dim", dims, "Set a dimension's size", "batch=512"),
-        OTHER("microbatches", G_OPTION_ARG_INT, microbatches,
-              "Work through the batch in M parts (1)", "M"),
+        TEXT("microbatches", 0, microbatches, "Work through the batch in M parts (auto)", "M|auto"),
         TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
              "NAME"),
-        TEXT("recompute", 0, recompute, "What the backward pass computes again (none)",
-             "none|cheap|layers"),
+        TEXT("recompute", 0, recompute, "What the backward pass computes again (auto)",
+             "none|cheap|layers|auto"),
         TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
         OTHER("gap", G_OPTION_ARG_DOUBLE, gap, "Stop within this share of the optimum (0)", "G"),

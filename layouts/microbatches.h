@@ -15,6 +15,8 @@
 
 #include "layouts/graph.h"
 
+#define MTF_MAX_MICROBATCHES (1 << 20)
+
 /* The n above: operations [0, n) run once a micro-batch. 0 without micro-batches. */
 int mtf_graph_repeated(const MtfGraph *graph);
 

@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-#define MAX_MICROBATCHES (1 << 20)
 #define DIGEST_LENGTH 64
 
 /* The elements of the graph's and the layout's lists stand on lines of their own. */
@@ -252,7 +251,7 @@ static bool read_microbatches(const MtfJson *root, MtfPlan *plan, GError **error
     MtfJson where;
     int64_t microbatches = 0;
     if (!mtf_json_get(root, "microbatches", &where, error) ||
-        !mtf_json_integer(&where, 1, MAX_MICROBATCHES, &microbatches, error))
+        !mtf_json_integer(&where, 1, MTF_MAX_MICROBATCHES, &microbatches, error))
         return false;
     plan->graph->microbatches = (int)microbatches;
     if (microbatches > 1)
