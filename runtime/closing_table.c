@@ -117,8 +117,17 @@ static void append_loss(GString *text, const MtfSession *session) {
     if (!isnan(entropy))
         g_string_append_printf(text,
                                "  guessing by frequency alone (order-0 entropy of the text) loses "
-                               "%.4f, knowing nothing ln 256 = %.4f\n",
-                               entropy, log(256));
+                               "%.4f",
+                               entropy);
+    int64_t vocabulary = mtf_data_vocabulary(session->data);
+    if (!isnan(entropy) && vocabulary < INT64_MAX)
+        g_string_append_printf(text, ", knowing nothing ln %" PRId64 " = %.4f", vocabulary,
+                               log((double)vocabulary));
+    if (!isnan(entropy))
+        g_string_append_c(text, '\n');
+    double held = session->records[session->trained - 1].held_out_loss;
+    if (!isnan(held))
+        g_string_append_printf(text, "  held out data loses %.4f\n", held);
 }
 
 static void append_collective(GString *text, const MtfSession *session,

@@ -6,6 +6,7 @@
 #include "runtime/agreement.h"
 #include "runtime/calibrate.h"
 #include "runtime/closing_table.h"
+#include "runtime/generation.h"
 #include "runtime/mpi_check.h"
 #include "runtime/session.h"
 #include "runtime/stop_signals.h"
@@ -44,15 +45,11 @@ static void say_predictions(const MtfSession *session) {
     say(session, mtf_predicted_format(session->plan->predicted));
 }
 
-static bool train(MtfSession *session, GError **error) {
-    if (!mtf_session_open(session, error))
-        return false;
-    MtfThreads threads = mtf_threads_set(session->control);
-    g_autofree char *line = mtf_threads_format(&threads);
-    say(session, g_strdup_printf("  %s\n", line));
+/* Trains what is left to train, and verifies it where that is asked for. */
+static bool train_and_verify(MtfSession *session, GError **error) {
     if (session->done >= session->options->steps) {
         say(session,
-            g_strdup_printf("  that is all of --steps %" PRId64 ": nothing is left to do\n",
+            g_strdup_printf("  that is all of --steps %" PRId64 ": nothing is left to train\n",
                             session->options->steps));
         return true;
     }
@@ -68,7 +65,24 @@ static bool train(MtfSession *session, GError **error) {
     return true;
 }
 
-/* `*stopped` becomes whether a signal ended the run with a checkpoint written. */
+static bool generate(MtfSession *session, GError **error) {
+    if (session->options->generate == 0 || session->stopped)
+        return true;
+    g_autofree char *text = mtf_generate(session, session->options->prompt, error);
+    if (text != NULL)
+        say(session, g_strdup_printf("\n%s\n", text));
+    return text != NULL;
+}
+
+static bool train(MtfSession *session, GError **error) {
+    if (!mtf_session_open(session, error))
+        return false;
+    MtfThreads threads = mtf_threads_set(session->control);
+    g_autofree char *line = mtf_threads_format(&threads);
+    say(session, g_strdup_printf("  %s\n", line));
+    return train_and_verify(session, error) && generate(session, error);
+}
+
 static bool run(MPI_Comm control, const MtfRunOptions *options, bool *stopped, GError **error) {
     if (options->calibrate)
         return mtf_calibrate(control, options->output, error);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -74,6 +75,8 @@ char *mtf_metrics_line(const MtfStepRecord *record, int64_t items, const char *i
     cJSON *object = cJSON_CreateObject();
     mtf_json_add_integer(object, "step", record->step);
     mtf_json_add_number(object, "loss", record->loss);
+    if (!isnan(record->held_out_loss))
+        mtf_json_add_number(object, "held_out_loss", record->held_out_loss);
     mtf_json_add_number(object, "seconds", record->seconds);
     mtf_json_add_number(object, "processor_seconds", record->processor_seconds);
     mtf_json_add_number(object, "communication_seconds", record->communication_seconds);

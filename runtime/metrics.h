@@ -17,6 +17,7 @@
 typedef struct {
     int64_t step; /* the first is 1 */
     double loss;
+    double held_out_loss;         /* after the step; NaN when it was not evaluated */
     double seconds;               /* of the whole step, the next batch included */
     double processor_seconds;     /* of this rank's own thread */
     double communication_seconds; /* inside MPI calls for data, waiting included */

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The command line of meshtf-run:
  *
- *     mpirun -n N meshtf-run PLAN [--data FILE] [--steps K] [--seed N] [--metrics FILE]
+ *     mpirun -n N meshtf-run PLAN [--data FILE…] [--steps K] [--seed N] [--metrics FILE]
  *                            [--checkpoint DIR] [--checkpoint-every K] [--keep N] [--resume]
+ *                            [--held-out SHARE|FILE…] [--eval-every K] [--eval-batches N]
+ *                            [--generate N] [--prompt TEXT] [--temperature T]
  *                            [--init FILE] [--dry-run] [--verify] [--only-mpi]
  *     mpirun -n N meshtf-run --calibrate -o MACHINE */
 #ifndef MTF_RUN_OPTIONS_H
@@ -15,15 +17,24 @@
 #define MTF_STANDARD_STEPS 100
 #define MTF_STANDARD_CHECKPOINT_EVERY 100
 #define MTF_STANDARD_KEEP 2
+#define MTF_STANDARD_EVAL_BATCHES 8
+#define MTF_STANDARD_TEMPERATURE 0.8
 
 typedef struct {
     char *plan;    /* NULL with --calibrate */
-    char *data;    /* NULL = none given */
+    char **data;   /* files, NULL-terminated; NULL = none given */
     char *metrics; /* NULL = none */
     char *output;  /* of --calibrate, else NULL */
     char *init;    /* initial weights; NULL = drawn by the seed */
     int64_t steps; /* at least 1 */
     int64_t seed;
+    char **held_out;    /* files held out of training; NULL = a share of the data */
+    double held_share;  /* that share */
+    int64_t eval_every; /* steps; 0 = never */
+    int64_t eval_batches;
+    int64_t generate; /* tokens after training; 0 = none */
+    char *prompt;     /* NULL = the beginning of the held out part */
+    double temperature;
     char *checkpoint;         /* folder; NULL = none */
     int64_t checkpoint_every; /* steps, at least 1 */
     int64_t keep;             /* checkpoints, at least 1 */

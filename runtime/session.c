@@ -3,6 +3,7 @@
 
 #include "layouts/error.h"
 #include "runtime/agreement.h"
+#include "runtime/evaluation.h"
 #include "runtime/first_nan.h"
 #include "runtime/mpi_check.h"
 #include "runtime/session_checkpoints.h"
@@ -71,13 +72,16 @@ static bool open_local(MtfSession *session, GError **error) {
     const MtfRunOptions *options = session->options;
     if (!check_ranks(session, error))
         return false;
-    session->data =
-        mtf_data_open(session->plan->graph, options->data, (uint64_t)options->seed, error);
+    MtfDataSettings settings = { .files = options->data,
+                                 .held_out = options->held_out,
+                                 .share = options->held_share,
+                                 .seed = (uint64_t)options->seed };
+    session->data = mtf_data_open_files(session->plan->graph, &settings, error);
     if (session->data == NULL)
         return false;
     session->worker = mtf_worker_new(session->program, session->arena, session->rank,
                                      (uint64_t)options->seed, error);
-    return session->worker != NULL;
+    return session->worker != NULL && mtf_evaluation_check(session, error);
 }
 
 static bool open_metrics(MtfSession *session, GError **error) {
@@ -220,16 +224,33 @@ static bool run_step(MtfSession *session, MtfStepRecord *record, int *asked, GEr
     return true;
 }
 
+static bool is_evaluated(const MtfSession *session, int64_t step) {
+    int64_t every = session->options->eval_every;
+    return every > 0 && (step % every == 0 || step == session->options->steps);
+}
+
+/* The loss of held out data after a step; then the inputs are those of the next step again. */
+static bool evaluate(MtfSession *session, MtfStepRecord *record, GError **error) {
+    if (!mtf_evaluate(session, &record->held_out_loss, error))
+        return false;
+    if (record->step < session->options->steps && session->unread == NULL)
+        mtf_data_fill_inputs(session->data, session->worker, record->step + 1, &session->unread);
+    return true;
+}
+
 /* A step and what is said of it; `*asked` becomes what signals asked of any rank. */
 static bool train_step(MtfSession *session, int64_t step, int *asked, GError **error) {
     MtfStepRecord *record = &session->records[step - session->done - 1];
     double start = MPI_Wtime(), processor_start = mtf_kernel_times_now();
     record->step = step;
+    record->held_out_loss = NAN;
     if (!run_step(session, record, asked, error))
         return false;
     record->seconds = MPI_Wtime() - start;
     record->processor_seconds = mtf_kernel_times_now() - processor_start;
     session->trained++;
+    if (is_evaluated(session, step) && !evaluate(session, record, error))
+        return false;
     GError *local = NULL;
     if (session->rank == 0)
         mtf_metrics_add(session->metrics, record, &local);

@@ -3,7 +3,6 @@
 
 #include "layouts/error.h"
 #include "runtime/data.h"
-#include "runtime/data_text.h"
 
 #include <math.h>
 #include <string.h>
@@ -189,16 +188,16 @@ static void a_byte_beyond_the_vocabulary_is_bad_input(void **state) {
     (void)state;
     char *path = write_count();
     g_autoptr(MtfGraph) small = text_graph(99), enough = text_graph(100);
-    refused(small, path, "holds byte 99 at offset 99");
+    refused(small, path, "holds 99 at offset 99");
     g_autoptr(MtfData) data = mtf_data_open(enough, path, 1, NULL);
     assert_non_null(data);
     remove_text(path);
 }
 
-static void a_text_for_a_model_that_reads_none_is_bad_input(void **state) {
+static void a_text_for_a_model_of_examples_is_bad_input(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = mlp_graph();
-    refused(graph, "/etc/passwd", "leave out --data");
+    refused(graph, "LICENSE", "LICENSE is neither an IDX nor an .npy file");
 }
 
 static void generated_features_have_mean_0_and_variance_1(void **state) {
@@ -271,10 +270,10 @@ static void the_entropy_of_a_text_is_that_of_its_training_part(void **state) {
     for (int i = 0; i < 100; i++)
         bytes[i] = (char)(i < 90 ? i % 3 : 7);
     char *path = write_text(bytes, sizeof bytes);
-    MtfText *text = mtf_text_open(path, 8, 256, NULL);
-    assert_non_null(text);
-    assert_true(fabs(mtf_text_entropy(text) - log(3)) < 1e-12);
-    mtf_text_close(text);
+    g_autoptr(MtfGraph) graph = text_graph(256);
+    g_autoptr(MtfData) data = mtf_data_open(graph, path, 1, NULL);
+    assert_non_null(data);
+    assert_true(fabs(mtf_data_entropy(data) - log(3)) < 1e-12);
     remove_text(path);
 }
 
@@ -287,7 +286,7 @@ int main(void) {
         cmocka_unit_test(the_mask_is_all_ones),
         cmocka_unit_test(a_text_model_without_a_readable_text_is_bad_input),
         cmocka_unit_test(a_byte_beyond_the_vocabulary_is_bad_input),
-        cmocka_unit_test(a_text_for_a_model_that_reads_none_is_bad_input),
+        cmocka_unit_test(a_text_for_a_model_of_examples_is_bad_input),
         cmocka_unit_test(generated_features_have_mean_0_and_variance_1),
         cmocka_unit_test(labels_name_the_largest_target_and_every_class_occurs),
         cmocka_unit_test(a_text_that_shrinks_while_it_is_read_is_a_failure),

@@ -42,8 +42,11 @@ static void write_plan(const MtfTrainingPlan *wanted, char *path, gsize size) {
     PMPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* `data` is one file or NULL; the options last until the next are made. */
 static MtfRunOptions make_options(char *plan, const char *data) {
-    return (MtfRunOptions){ .plan = plan, .data = (char *)(guintptr)data, .steps = STEPS };
+    static char *files[2];
+    files[0] = (char *)(guintptr)data;
+    return (MtfRunOptions){ .plan = plan, .data = data != NULL ? files : NULL, .steps = STEPS };
 }
 
 /* Runs a plan to its end; false with an error when it fails. */

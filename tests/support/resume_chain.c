@@ -82,9 +82,9 @@ static void run_link(const MtfChain *chain, const MtfChainLink *link, const char
                    error != NULL ? error->message : "");
     }
     PMPI_Barrier(MPI_COMM_WORLD);
-    const char *data = strcmp(chain->graph, "mlp") != 0 ? "LICENSE" : NULL;
+    char *text[] = { (char[]){ "LICENSE" }, NULL };
     MtfRunOptions options = { .plan = plan,
-                              .data = (char *)(guintptr)data,
+                              .data = strcmp(chain->graph, "mlp") != 0 ? text : NULL,
                               .steps = steps,
                               .checkpoint = (char *)(guintptr)folder,
                               .checkpoint_every = 1000,

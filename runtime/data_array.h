@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Data files of many kinds, all seen as records of so many numbers:
+ *
+ *     kind                  told by                           records
+ *     NumPy .npy            \x93NUMPY                         the first dimension; the rest a
+ * record llm.c tokens          20240520 or 20240801 in front     one token of 16 or 32 bits each
+ *     IDX (MNIST)           0 0 type dimensions               as .npy, big-endian
+ *     CIFAR-10 binary       3073 bytes a record               a label; 3072 numbers
+ *     nanoGPT tokens        a name that ends in .bin          one token of 16 bits each
+ *     text                  anything else                     one byte each
+ *
+ * Where tokens are wanted, IDX and CIFAR are not looked for; where examples are, text and nanoGPT
+ * tokens are not. Any of them may be packed by gzip. */
+#ifndef MTF_DATA_ARRAY_H
+#define MTF_DATA_ARRAY_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct MtfDataArray MtfDataArray;
+
+/* Appends the arrays of a file (CIFAR has two) to `arrays`, a GPtrArray that frees them with
+ * mtf_data_array_free. Fails (bad input) on a file of no known kind, or one that is not as long as
+ * its header says. */
+bool mtf_data_arrays_open(const char *path, bool wants_tokens, GPtrArray *arrays, GError **error);
+void mtf_data_array_free(MtfDataArray *array);
+
+const char *mtf_data_array_path(const MtfDataArray *array);
+int64_t mtf_data_array_records(const MtfDataArray *array);
+int64_t mtf_data_array_places(const MtfDataArray *array); /* numbers of a record */
+bool mtf_data_array_is_integer(const MtfDataArray *array);
+
+/* Reads `count` records from `first` on; bytes of records with several numbers (pixels) become
+ * multiples of 1/255. Fails (not bad input) when the file has become unreadable. */
+bool mtf_data_array_read(const MtfDataArray *array, int64_t first, int64_t count, double *values,
+                         GError **error);
+
+#endif
