@@ -16,10 +16,12 @@ static int run(const char *name, const char *const *arguments) {
 int mtf_command_report(int argc, char **argv) {
     g_autofree char *folder = NULL;
     g_autofree char *metrics = NULL;
+    gboolean json = FALSE;
     const GOptionEntry entries[] = {
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &folder, "Write into this folder", "DIR" },
         { "metrics", 0, 0, G_OPTION_ARG_FILENAME, &metrics, "What meshtf-run --metrics wrote",
           "FILE" },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &json, "Print the report's figures as JSON", NULL },
         G_OPTION_ENTRY_NULL,
     };
     GError *error = NULL;
@@ -33,9 +35,17 @@ int mtf_command_report(int argc, char **argv) {
         mtf_input_error(&error, "-o DIR is missing: the folder to write into");
         return mtf_command_line_fail("meshtf-plan report", error);
     }
-    const char *plain[] = { "-o", folder, "--", argv[1], NULL };
-    const char *measured[] = { "-o", folder, "--metrics", metrics, "--", argv[1], NULL };
-    return run("meshtf-plan report", metrics != NULL ? measured : plain);
+    const char *arguments[8] = { "-o", folder };
+    int n = 2;
+    if (metrics != NULL) {
+        arguments[n++] = "--metrics";
+        arguments[n++] = metrics;
+    }
+    if (json)
+        arguments[n++] = "--json";
+    arguments[n++] = "--";
+    arguments[n] = argv[1];
+    return run("meshtf-plan report", arguments);
 }
 
 int mtf_command_export(int argc, char **argv) {

@@ -3,6 +3,7 @@
 
 #include "layouts/error.h"
 
+#include <signal.h>
 #include <sys/wait.h>
 
 #define PROGRAM "meshtf-report"
@@ -41,7 +42,7 @@ int mtf_report_run(const char *const *arguments, GError **error) {
     if (!g_spawn_sync(NULL, list, NULL, G_SPAWN_CHILD_INHERITS_STDIN, NULL, NULL, NULL, NULL,
                       &status, &cause))
         mtf_failure(error, "%s cannot be started: %s", program, cause->message);
-    else if (!WIFEXITED(status))
+    else if (!WIFEXITED(status) && WTERMSIG(status) != SIGPIPE)
         mtf_failure(error, "%s was killed", program);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }

@@ -20,6 +20,7 @@ typedef struct {
     char *form;  /* of an export, or NULL */
     char *hosts; /* of a rankfile, or NULL */
     gboolean compare;
+    gboolean json; /* figures on standard output */
 } Options;
 
 static bool make_folder(const char *folder, GError **error) {
@@ -46,6 +47,29 @@ static bool write_texts(const char *folder, const MtfStepFacts *facts, const Mtf
            write_text(folder, "index.html", page, error);
 }
 
+/* The report's figures for machines: what the plan predicts, priced anew, and what was measured. */
+static void print_json(const MtfStepFacts *facts, const GArray *run) {
+    g_autofree char *mesh = mtf_mesh_format(&facts->plan->layout->mesh);
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "graph", facts->plan->graph->name);
+    cJSON_AddStringToObject(root, "machine", facts->machine->name);
+    cJSON_AddStringToObject(root, "mesh", mesh);
+    mtf_json_add_integer(root, "memory_limit", facts->limit);
+    cJSON_AddItemToObject(root, "predicted", mtf_predict(&facts->pricer, facts->program));
+    if (run != NULL) {
+        cJSON *measured = cJSON_AddObjectToObject(root, "measured");
+        const MtfMetricsRecord *last = &g_array_index(run, MtfMetricsRecord, run->len - 1);
+        mtf_json_add_integer(measured, "steps", run->len);
+        mtf_json_add_number(measured, "step_seconds", mtf_metrics_median_seconds(run));
+        mtf_json_add_number(measured, "communication_seconds",
+                            mtf_metrics_median_communication(run));
+        mtf_json_add_number(measured, "loss", last->loss);
+    }
+    g_autofree char *text = mtf_json_print(root);
+    fputs(text, stdout);
+    cJSON_Delete(root);
+}
+
 static bool write_report(const char *plan_path, const Options *options, GError **error) {
     g_autoptr(MtfPlan) plan = mtf_plan_load(plan_path, error);
     g_autoptr(MtfStepFacts) facts = plan != NULL ? mtf_step_facts_new(plan, error) : NULL;
@@ -58,8 +82,12 @@ static bool write_report(const char *plan_path, const Options *options, GError *
     g_autoptr(MtfDrawings) drawings = make_folder(options->output, error)
                                           ? mtf_drawings_write(options->output, parts, error)
                                           : NULL;
-    return drawings != NULL &&
-           write_texts(options->output, facts, &(MtfPageParts){ parts, drawings, run }, error);
+    if (drawings == NULL ||
+        !write_texts(options->output, facts, &(MtfPageParts){ parts, drawings, run }, error))
+        return false;
+    if (options->json)
+        print_json(facts, run);
+    return true;
 }
 
 static bool write_export(const char *plan_path, const Options *options, GError **error) {
@@ -144,6 +172,8 @@ int main(int argc, char **argv) {
           "mtf|jax|dtensor|megatron|shardy|rankfile" },
         { "compare", 0, 0, G_OPTION_ARG_NONE, &options.compare,
           "Set several plans side by side instead, as a page", NULL },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &options.json, "Print the report's figures as JSON",
+          NULL },
         { "hosts", 0, 0, G_OPTION_ARG_STRING, &options.hosts, "Names of the nodes, for a rankfile",
           "A,B,C" },
         { "version", 0, 0, G_OPTION_ARG_NONE, &version, "Show the version", NULL },

@@ -11,6 +11,8 @@ run meshtf-plan report "$work/rule.json" -o "$work/report"
 claim "report writes a page" exits 0
 claim "the page is there" test -s "$work/report/index.html"
 claim "nothing is said" is_silent
+run meshtf-plan report "$work/rule.json" --json -o "$work/report"
+claim "report --json is read by machines" sh -c "jq -e '.predicted.step_seconds > 0' '$work/out' >/dev/null"
 run meshtf-plan report "$work/rule.json"
 claim "a missing folder is bad input" bad_input
 run meshtf-plan report "$graph" -o "$work/report"

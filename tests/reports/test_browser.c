@@ -158,6 +158,36 @@ static void without_scripts_everything_is_there(void **state) {
     expect_no_complaints();
 }
 
+/* Every text that is shown, as the browser computes its colour and the ground behind it. */
+static void expect_readable(const char *name, const char *scheme) {
+    open_page(name, 1280, &(MtfBrowserView){ "screen", scheme }, NULL);
+    g_autofree char *worst = mtf_browser_ask(
+        browser,
+        "(function(){function lum(c){var v=c.map(function(x){x/=255;return x<=0.04045?x/12.92:"
+        "Math.pow((x+0.055)/1.055,2.4);});return 0.2126*v[0]+0.7152*v[1]+0.0722*v[2];}"
+        "function rgb(t){var m=t.match(/[0-9.]+/g);return m===null?null:m.map(Number);}"
+        "function ground(e){for(;e!==null;e=e.parentElement){var c=rgb(getComputedStyle(e)."
+        "backgroundColor);if(c!==null&&(c.length<4||c[3]===1)){return c;}}return [255,255,255];}"
+        "var bad=new Set();document.querySelectorAll('body *').forEach(function(e){"
+        "if(e.closest('.picture,.slices,script,.of-chosen')!==null||!Array.from(e.childNodes).some("
+        "function(n){return n.nodeType===3&&n.textContent.trim()!=='';})||e.tagName==='title'){return;}"
+        "var style=getComputedStyle(e),svg=e.ownerSVGElement;"
+        "var a=lum(rgb(svg?style.fill:style.color)),b=lum(ground(e));"
+        "var contrast=(Math.max(a,b)+0.05)/(Math.min(a,b)+0.05);"
+        "if(contrast<4.5){bad.add(e.tagName+'.'+e.getAttribute('class')+' '+contrast.toFixed(2));}});"
+        "return Array.from(bad).join(' | ');})()");
+    assert_string_equal(worst, "");
+}
+
+static void texts_stand_out_in_both_schemes(void **state) {
+    (void)state;
+    static const char *const schemes[] = { "light", "dark" };
+    for (gsize i = 0; i < G_N_ELEMENTS(schemes); i++) {
+        expect_readable("demo", schemes[i]);
+        expect_readable("compare", schemes[i]);
+    }
+}
+
 /* ---- Pages in use -------------------------------------------------------------------------- */
 
 #define DIM "document.querySelectorAll('details[open] .picture .edge.dim').length"
@@ -252,6 +282,7 @@ int main(void) {
         cmocka_unit_test(the_dark_and_the_printed_page_fit_as_well),
         cmocka_unit_test(no_text_leaves_its_box),
         cmocka_unit_test(without_scripts_everything_is_there),
+        cmocka_unit_test(texts_stand_out_in_both_schemes),
         cmocka_unit_test(hovering_over_a_box_leaves_its_arrows_alone),
         cmocka_unit_test(filtering_leaves_the_rows_that_hold_the_word),
         cmocka_unit_test(a_layer_opens_to_a_picture_of_its_own),
