@@ -3,9 +3,9 @@
  * library's are as exact but take one number at a time. The bits may differ between processors with
  * and without fused multiply-add, never between two runs on one.
  *
- *     exp   x = n ln 2 + r with |r| <= ln 2 / 2, exp x = 2^n p(r); ln 2 is taken in two parts and
- *           2^n in two factors, so that overflow gives infinity, and underflow denormals, then 0.
- *           Within 1 unit in the last place in float32, 2 in float64
+ *     exp   x = n ln 2 + r with |r| <= ln 2 / 2, exp x = 2^n p(r); ln 2 is taken in two parts.
+ *           Overflow gives infinity. Underflow gives 0; in float64, where 2^n comes as two factors,
+ *           denormals first. Within 1 unit in the last place in float32, 2 in float64
  *     tanh  an odd polynomial or rational near 0 (Cephes), 1 - 2 / (exp 2|x| + 1) elsewhere */
 #ifndef MTF_KERNEL_MATH_H
 #define MTF_KERNEL_MATH_H
@@ -17,7 +17,8 @@
 /* Compiles a function once for each vector unit and picks one when the program starts. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && \
     !defined(__clang__)
-#define MTF_EACH_VECTOR_UNIT __attribute__((target_clones("avx512f", "avx2", "default")))
+#define MTF_EACH_VECTOR_UNIT \
+    __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define MTF_EACH_VECTOR_UNIT
 #endif
@@ -39,14 +40,6 @@
 #define MTF_ROUNDER_F64 6755399441055744.0 /* 1.5 * 2^52 */
 
 /* 2^n, given n + MTF_ROUNDER. */
-MTF_INLINE float mtf_power_of_two_f32(float rounded) {
-    uint32_t bits;
-    memcpy(&bits, &rounded, sizeof bits);
-    bits = (bits << 23) + (UINT32_C(127) << 23);
-    memcpy(&rounded, &bits, sizeof bits);
-    return rounded;
-}
-
 MTF_INLINE double mtf_power_of_two_f64(double rounded) {
     uint64_t bits;
     memcpy(&bits, &rounded, sizeof bits);
@@ -55,10 +48,10 @@ MTF_INLINE double mtf_power_of_two_f64(double rounded) {
     return rounded;
 }
 
+/* 2^n goes straight into the exponent of p, which is between 0.7 and 1.5: the sum overflows into
+ * neither sign nor zero while the result is a normal number. */
 MTF_INLINE float mtf_exp_f32(float x) {
-    x = x > 89.0F ? 89.0F : x; /* comparisons that leave NaN as it is */
-    x = x < -105.0F ? -105.0F : x;
-    float n = (x * 1.44269504F + MTF_ROUNDER_F32) - MTF_ROUNDER_F32;
+    float rounded = x * 1.44269504F + MTF_ROUNDER_F32, n = rounded - MTF_ROUNDER_F32;
     float r = (x - n * 0.693359375F) - n * -2.12194440e-4F;
     float p = 1.9875691500e-4F; /* Cephes expf */
     p = p * r + 1.3981999507e-3F;
@@ -67,9 +60,13 @@ MTF_INLINE float mtf_exp_f32(float x) {
     p = p * r + 1.6666665459e-1F;
     p = p * r + 5.0000001201e-1F;
     p = (p * (r * r) + r) + 1.0F;
-    float half = n * 0.5F + MTF_ROUNDER_F32;
-    float rest = (n - (half - MTF_ROUNDER_F32)) + MTF_ROUNDER_F32;
-    return p * mtf_power_of_two_f32(half) * mtf_power_of_two_f32(rest);
+    uint32_t exponent, bits;
+    memcpy(&exponent, &rounded, sizeof exponent);
+    memcpy(&bits, &p, sizeof bits);
+    bits += exponent << 23;
+    memcpy(&p, &bits, sizeof p);
+    p = x < 88.7228394F ? p : x + INFINITY; /* NaN stays one */
+    return x < -87.3365402F ? 0.0F : p;
 }
 
 MTF_INLINE double mtf_exp_f64(double x) {
