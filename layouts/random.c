@@ -58,25 +58,13 @@ double mtf_random_normal(const MtfRandom *random, int64_t index) {
     return radius * (index % 2 == 0 ? cos(angle) : sin(angle));
 }
 
-/* Words below this are dropped. A rate below 1 gives less than 2^32. */
-static uint32_t dropped_below(double rate) {
+/* A rate below 1 gives less than 2^32. */
+uint32_t mtf_random_dropped_below(double rate) {
     return (uint32_t)(rate * TWO_TO_32);
 }
 
 bool mtf_random_keeps(const MtfRandom *random, double rate, int64_t index) {
-    return mtf_random_word(random, index) >= dropped_below(rate);
-}
-
-void mtf_random_keep(const MtfRandom *random, double rate, int64_t first, int64_t n,
-                     uint8_t *keep) {
-    uint32_t threshold = dropped_below(rate);
-    for (int64_t index = first; index < first + n;) {
-        uint32_t words[4];
-        mtf_random_block(random, index / 4, words);
-        do {
-            *keep++ = words[index % 4] >= threshold;
-        } while (++index % 4 != 0 && index < first + n);
-    }
+    return mtf_random_word(random, index) >= mtf_random_dropped_below(rate);
 }
 
 double mtf_random_initial(const MtfRandom *random, const MtfInit *init, int64_t index) {

@@ -41,12 +41,10 @@ double mtf_random_uniform(const MtfRandom *random, int64_t index);
  * sqrt(-2 ln((a + 1) / 2^32)) times the cosine (even elements) or sine (odd) of 2 pi b / 2^32. */
 double mtf_random_normal(const MtfRandom *random, int64_t index);
 
-/* Whether dropout keeps an element: w >= floor(rate 2^32), with `rate` in [0, 1). */
+/* Whether dropout keeps an element: w >= floor(rate 2^32), with `rate` in [0, 1); and that limit.
+ * runtime/kernel_random.h decides of many elements at a time. */
 bool mtf_random_keeps(const MtfRandom *random, double rate, int64_t index);
-
-/* keep[i] = 1 where dropout keeps element first + i, else 0, for i < n: four elements a block, for
- * kernels. */
-void mtf_random_keep(const MtfRandom *random, double rate, int64_t first, int64_t n, uint8_t *keep);
+uint32_t mtf_random_dropped_below(double rate);
 
 /* The initial value of element `index` of a variable whose initial stream is `random`. */
 double mtf_random_initial(const MtfRandom *random, const MtfInit *init, int64_t index);

@@ -5,6 +5,7 @@
 #include "runtime/kernel_map.h"
 #include "runtime/kernel_math.h"
 #include "runtime/kernel_nest.h"
+#include "runtime/kernel_random.h"
 
 #include <math.h>
 #include <string.h>
@@ -195,7 +196,7 @@ void mtf_kernel_causal_zero(const MtfKernelCall *call) {
 static void decide(const MtfRandom *random, double rate, int64_t first, int64_t step, int64_t n,
                    uint8_t *keep) {
     if (step == 1)
-        mtf_random_keep(random, rate, first, n, keep);
+        mtf_kernel_random_keep(random, rate, first, n, keep);
     else
         for (int64_t i = 0; i < n; i++)
             keep[i] = mtf_random_keeps(random, rate, first + i * step);

@@ -88,21 +88,6 @@ static void dropout_drops_its_rate(void **state) {
     }
 }
 
-static void runs_of_the_mask_agree_with_single_elements(void **state) {
-    (void)state;
-    MtfRandom random = mtf_random_stream(5, "drop", 2);
-    for (int64_t first = 0; first < 9; first++) {
-        for (int64_t n = 0; n < 11; n++) {
-            uint8_t keep[12];
-            memset(keep, 99, sizeof keep);
-            mtf_random_keep(&random, 0.4, first, n, keep);
-            for (int64_t i = 0; i < n; i++)
-                assert_int_equal(keep[i], mtf_random_keeps(&random, 0.4, first + i));
-            assert_int_equal(keep[n], 99);
-        }
-    }
-}
-
 static void initial_values_follow_their_kind(void **state) {
     (void)state;
     MtfRandom random = mtf_random_initial_stream(1, "w");
@@ -127,7 +112,6 @@ int main(void) {
         cmocka_unit_test(uniform_numbers_have_the_moments_of_the_uniform_distribution),
         cmocka_unit_test(normal_numbers_have_the_moments_of_the_normal_distribution),
         cmocka_unit_test(dropout_drops_its_rate),
-        cmocka_unit_test(runs_of_the_mask_agree_with_single_elements),
         cmocka_unit_test(initial_values_follow_their_kind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
