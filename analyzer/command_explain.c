@@ -2,11 +2,10 @@
 /* meshtf-plan explain: why an operation or tensor of a plan is laid out as it is. */
 #include "analyzer/alternatives.h"
 #include "analyzer/commands.h"
-#include "cost/machine.h"
+#include "analyzer/planning.h"
 #include "layouts/command_line.h"
 #include "layouts/error.h"
 #include "layouts/json_writer.h"
-#include "layouts/plan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,23 +40,14 @@ static void explanation_clear(Explanation *e) {
     mtf_plan_free(e->plan);
 }
 
-static MtfMachine *plan_machine(const MtfPlan *plan, const char *path, GError **error) {
-    g_autofree char *name = g_strdup_printf("%s: machine", path);
-    g_autofree char *text = cJSON_PrintUnformatted(plan->machine);
-    g_autoptr(MtfJsonDocument) document = mtf_json_document_parse(name, text, strlen(text), error);
-    if (document == NULL)
-        return NULL;
-    MtfJson root = mtf_json_root(document);
-    return mtf_machine_from_json(&root, error);
-}
-
 static bool prepare(Explanation *e, const char *path, const char *name, GError **error) {
     e->plan = mtf_plan_load(path, error);
     if (e->plan == NULL)
         return false;
-    e->machine = plan_machine(e->plan, path, error);
+    e->machine = mtf_planning_plan_machine(e->plan, path, error);
     const MtfLayout *layout = e->plan->layout;
-    if (e->machine == NULL || !mtf_pricer_init(&e->pricer, e->machine, &layout->mesh, error))
+    if (e->machine == NULL ||
+        !mtf_planning_plan_pricer(e->plan, path, e->machine, &e->pricer, error))
         return false;
     e->problem = mtf_free_problem_new(e->plan->graph, &layout->mesh, &e->pricer, NULL, 0, error);
     if (e->problem == NULL)

@@ -4,6 +4,7 @@
 #include "analyzer/batch_parts.h"
 #include "analyzer/mixed_precision.h"
 #include "analyzer/training_graph.h"
+#include "cost/mapping_json.h"
 #include "cost/predict.h"
 #include "layouts/error.h"
 #include "layouts/graph_json.h"
@@ -110,22 +111,36 @@ MtfMachine *mtf_planning_machine(const char *name_or_path, GError **error) {
     return mtf_machine_load(name_or_path != NULL ? name_or_path : MTF_STANDARD_MACHINE, error);
 }
 
-cJSON *mtf_mapping_to_json(const MtfMesh *mesh, const MtfMapping *mapping) {
-    cJSON *object = cJSON_CreateObject();
-    for (int a = 0; a < mesh->n_axes; a++) {
-        cJSON *list = cJSON_AddArrayToObject(object, mesh->axes[a].name);
-        for (int i = 0; i < mapping->pieces; i++) {
-            const MtfMappingPiece *piece = &mapping->piece[i];
-            if (piece->mesh_axis != a)
-                continue;
-            cJSON *item = cJSON_CreateObject();
-            mtf_json_add_integer(item, "axis", piece->physical_axis);
-            mtf_json_add_integer(item, "size", piece->size);
-            mtf_json_add_integer(item, "stride", piece->stride);
-            cJSON_AddItemToArray(list, item);
-        }
-    }
-    return object;
+/* Reads one of the plan's trees with places that say where it is. */
+static MtfJsonDocument *reread(const cJSON *tree, const char *path, const char *key,
+                               GError **error) {
+    g_autofree char *name = g_strdup_printf("%s: %s", path, key);
+    g_autofree char *text = cJSON_PrintUnformatted(tree);
+    return mtf_json_document_parse(name, text, strlen(text), error);
+}
+
+MtfMachine *mtf_planning_plan_machine(const MtfPlan *plan, const char *path, GError **error) {
+    if (plan->machine == NULL)
+        return mtf_planning_machine(NULL, error);
+    g_autoptr(MtfJsonDocument) document = reread(plan->machine, path, "machine", error);
+    if (document == NULL)
+        return NULL;
+    MtfJson root = mtf_json_root(document);
+    return mtf_machine_from_json(&root, error);
+}
+
+bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMachine *machine,
+                              MtfPricer *pricer, GError **error) {
+    const MtfMesh *mesh = &plan->layout->mesh;
+    if (!mtf_pricer_init(pricer, machine, mesh, error))
+        return false;
+    if (plan->mapping == NULL)
+        return true;
+    g_autoptr(MtfJsonDocument) document = reread(plan->mapping, path, "mapping", error);
+    if (document == NULL)
+        return false;
+    MtfJson root = mtf_json_root(document);
+    return mtf_mapping_from_json(&root, mesh, &pricer->map, error);
 }
 
 MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,

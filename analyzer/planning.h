@@ -43,9 +43,11 @@ const char *mtf_planning_precision(const MtfGraph *graph);
 /* The machine of that name or file; the standard one for NULL. */
 MtfMachine *mtf_planning_machine(const char *name_or_path, GError **error);
 
-/* Where the mesh lies: {"rows": [{"axis": 0, "size": 8, "stride": 2}, …], …}, pieces of physical
- * axes from the slowest to the fastest. The caller owns the tree. */
-cJSON *mtf_mapping_to_json(const MtfMesh *mesh, const MtfMapping *mapping);
+/* The machine that a plan was made for (the standard one where it names none), and a pricer with
+ * the plan's mesh on it as its mapping says. `path` names the plan in messages. */
+MtfMachine *mtf_planning_plan_machine(const MtfPlan *plan, const char *path, GError **error);
+bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMachine *machine,
+                              MtfPricer *pricer, GError **error);
 
 /* Makes a plan: lowers, predicts, digests. Takes over graph, layout and `search`. */
 MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,

@@ -6,7 +6,7 @@
 #include "cost/mapping_search.h"
 #include "cost/price.h"
 
-/* The program's collectives, equal ones (kind, mesh axes, payload) counted in `calls`, as an array
+/* The collectives of a step, equal ones (kind, mesh axes, payload) counted in `calls`, as an array
  * of MtfTraffic to be freed by g_array_unref. */
 GArray *mtf_program_traffic(const MtfProgram *program);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "reports/step_facts.h"
 
+#include "cost/mapping_json.h"
 #include "cost/predict.h"
 #include "reports/layer_star.h"
 
@@ -31,40 +32,20 @@ static MtfMachine *machine_of(const MtfPlan *plan, GError **error) {
     return mtf_machine_from_json(&root, error);
 }
 
-static bool read_piece(const cJSON *item, int mesh_axis, MtfMapping *mapping) {
-    double axis = mtf_tree_number(item, "axis", -1), size = mtf_tree_number(item, "size", 0);
-    double stride = mtf_tree_number(item, "stride", 0);
-    if (mapping->pieces == MTF_MAPPING_PIECES_MAX || !(axis >= 0) ||
-        !(axis < mapping->physical_axes) || !(size >= 1) || !(size <= 1 << 24) || !(stride >= 1) ||
-        !(stride <= 1 << 24))
-        return false;
-    mapping->piece[mapping->pieces++] =
-        (MtfMappingPiece){ mesh_axis, (int)axis, (int64_t)size, (int64_t)stride };
-    return true;
-}
-
-/* The plan's mapping in place of the standard one, where it is a whole one. */
-static void read_mapping(const MtfPlan *plan, MtfMapping *mapping) {
-    MtfMapping read = *mapping;
-    read.pieces = 0;
-    for (int a = 0; a < plan->layout->mesh.n_axes; a++) {
-        const cJSON *item;
-        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(
-                                     plan->mapping, plan->layout->mesh.axes[a].name)) {
-            if (!read_piece(item, a, &read))
-                return;
-        }
-    }
-    if (plan->mapping != NULL && mtf_mapping_is_whole(&read))
-        *mapping = read;
+/* Lays the plan's mesh as its mapping says. */
+static bool read_mapping(MtfStepFacts *facts, GError **error) {
+    if (facts->plan->mapping == NULL)
+        return true;
+    MtfJson root = { .file = "the plan's mapping", .node = facts->plan->mapping, .index = -1 };
+    return mtf_mapping_from_json(&root, &facts->plan->layout->mesh, &facts->pricer.map, error);
 }
 
 static bool price(MtfStepFacts *facts, GError **error) {
     facts->machine = machine_of(facts->plan, error);
     if (facts->machine == NULL ||
-        !mtf_pricer_init(&facts->pricer, facts->machine, &facts->plan->layout->mesh, error))
+        !mtf_pricer_init(&facts->pricer, facts->machine, &facts->plan->layout->mesh, error) ||
+        !read_mapping(facts, error))
         return false;
-    read_mapping(facts->plan, &facts->pricer.map.mapping);
     facts->schedule = mtf_schedule_new(&facts->pricer, facts->program);
     facts->traffic = mtf_predict_traffic(&facts->pricer, facts->program, -1);
     facts->limit = (int64_t)mtf_tree_number(facts->plan->search, "memory_limit",

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* How a mesh lies on a machine, as plans say it: for each mesh axis the pieces of physical axes
+ * that carry it, from the slowest to the fastest,
+ *
+ *     {"rows": [{"axis": 0, "size": 8, "stride": 2}], "cols": [{"axis": 1, "size": 4, "stride": 1,
+ *      "snake": true}, …]}
+ *
+ * where the pieces of an axis whose members walk them as a snake (layouts/mapping.h) say so. */
+#ifndef MTF_MAPPING_JSON_H
+#define MTF_MAPPING_JSON_H
+
+#include "cost/mesh_map.h"
+#include "layouts/json_reader.h"
+#include "layouts/mesh.h"
+
+#include <cjson/cJSON.h>
+
+/* The caller owns the tree. */
+cJSON *mtf_mapping_to_json(const MtfMesh *mesh, const MtfMapping *mapping);
+
+/* Replaces the mapping of `map`, which holds the mesh in order, by what a plan's "mapping" says;
+ * null leaves it. Fails on unknown keys and on pieces that do not lay the mesh on the map's slice,
+ * each place once. */
+bool mtf_mapping_from_json(const MtfJson *where, const MtfMesh *mesh, MtfMeshMap *map,
+                           GError **error);
+
+#endif
