@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* meshtf-plan simulate --random N: plays N random collectives link by link and tables how far the
- * formulas are from the plays, schedule by schedule. */
+/* meshtf-plan simulate PLAN: plays a plan's collectives link by link beside their formulas.
+ * meshtf-plan simulate --random N: plays N random collectives and tables how far the formulas are
+ * from the plays, schedule by schedule. */
 #include "analyzer/commands.h"
+#include "analyzer/plan_play.h"
+#include "analyzer/planning.h"
 #include "cost/collective_trial.h"
 #include "layouts/command_line.h"
 #include "layouts/error.h"
@@ -137,6 +140,92 @@ static void print_json(const GPtrArray *rows) {
     cJSON_Delete(list);
 }
 
+/* ---- A plan ---------------------------------------------------------------------------------- */
+
+/* Sums over a plan's rows, in seconds of a step. */
+typedef struct {
+    double priced, formula, simulated; /* all rows; those that were played */
+    int unplayed;
+} PlanTotal;
+
+static void print_plan_row(const MtfPlan *plan, const MtfPlanPlayRow *row, PlanTotal *total) {
+    g_autofree char *axes = mtf_mesh_mask_format(&plan->layout->mesh, row->axes);
+    g_autofree char *bytes = mtf_bytes_format(row->bytes);
+    g_autofree char *formula = mtf_seconds_format(row->formula);
+    g_autofree char *simulated = mtf_seconds_format(row->simulated);
+    g_autofree char *priced = mtf_seconds_format(row->seconds);
+    total->priced += row->calls * row->seconds;
+    printf("%-15s %-12s %6.0f %12s %10s  %-26s", mtf_collective_kind_name(row->kind), axes,
+           row->calls, bytes, priced, row->chosen);
+    if (row->played[0] == 0) {
+        printf(" %10s %10s %9s  no play\n", "", "", "");
+        total->unplayed++;
+        return;
+    }
+    total->formula += row->calls * row->formula;
+    total->simulated += row->calls * row->simulated;
+    printf(" %10s %10s %9.6f", formula, simulated, row->simulated / row->formula);
+    printf("%s%s\n", strcmp(row->played, row->chosen) != 0 ? "  of " : "",
+           strcmp(row->played, row->chosen) != 0 ? row->played : "");
+}
+
+static void print_plan(const MtfPlan *plan, const GArray *rows) {
+    PlanTotal total = { 0 };
+    printf("%-15s %-12s %6s %12s %10s  %-26s %10s %10s %9s\n", "collective", "axes", "calls",
+           "payload", "priced", "schedule", "formula", "simulated", "ratio");
+    for (guint i = 0; i < rows->len; i++)
+        print_plan_row(plan, &g_array_index(rows, MtfPlanPlayRow, i), &total);
+    g_autofree char *priced = mtf_seconds_format(total.priced);
+    g_autofree char *formula = mtf_seconds_format(total.formula);
+    g_autofree char *simulated = mtf_seconds_format(total.simulated);
+    printf("a step: %s priced", priced);
+    if (total.formula > 0)
+        printf("; on the wires: %s by formula, %s simulated, ratio %.6f", formula, simulated,
+               total.simulated / total.formula);
+    if (total.unplayed > 0)
+        printf("; %d row%s on switches, or of more than 1024 ranks, without a play", total.unplayed,
+               total.unplayed == 1 ? "" : "s");
+    putchar('\n');
+}
+
+static void print_plan_json(const MtfPlan *plan, const GArray *rows) {
+    cJSON *list = cJSON_CreateArray();
+    for (guint i = 0; i < rows->len; i++) {
+        const MtfPlanPlayRow *row = &g_array_index(rows, MtfPlanPlayRow, i);
+        cJSON *item = cJSON_CreateObject();
+        g_autofree char *axes = mtf_mesh_mask_format(&plan->layout->mesh, row->axes);
+        cJSON_AddStringToObject(item, "collective", mtf_collective_kind_name(row->kind));
+        cJSON_AddStringToObject(item, "axes", axes);
+        mtf_json_add_number(item, "calls", row->calls);
+        mtf_json_add_number(item, "bytes", row->bytes);
+        mtf_json_add_number(item, "seconds", row->seconds);
+        cJSON_AddStringToObject(item, "algorithm", row->chosen);
+        cJSON_AddStringToObject(item, "played", row->played);
+        mtf_json_add_number(item, "formula", row->formula);
+        mtf_json_add_number(item, "simulated", row->simulated);
+        cJSON_AddItemToArray(list, item);
+    }
+    g_autofree char *text = mtf_json_print(list);
+    fputs(text, stdout);
+    cJSON_Delete(list);
+}
+
+static bool simulate_plan(const char *path, bool json, GError **error) {
+    g_autoptr(MtfPlan) plan = mtf_plan_load(path, error);
+    if (plan == NULL)
+        return false;
+    g_autoptr(MtfMachine) machine = mtf_planning_plan_machine(plan, path, error);
+    MtfPricer pricer;
+    if (machine == NULL || !mtf_planning_plan_pricer(plan, path, machine, &pricer, error))
+        return false;
+    g_autoptr(MtfProgram) program = mtf_plan_lower(plan, error);
+    if (program == NULL)
+        return false;
+    g_autoptr(GArray) rows = mtf_plan_play(&pricer, program);
+    (json ? print_plan_json : print_plan)(plan, rows);
+    return true;
+}
+
 int mtf_command_simulate(int argc, char **argv) {
     gint64 count = 0, seed = 1;
     gboolean json = FALSE;
@@ -148,14 +237,21 @@ int mtf_command_simulate(int argc, char **argv) {
     };
     GError *error = NULL;
     bool good = mtf_command_line_parse(
-        &argc, &argv, entries, "--random N",
-        "Plays random collectives on random tori link by link (flows that contend for links, "
-        "latency per hop) and tables the ratio of the played seconds to the formula's.",
-        0, 0, &error);
-    if (good && (count < 1 || count > 1000000))
+        &argc, &argv, entries, "PLAN | --random N",
+        "Plays the collectives of a plan's step, or random ones on random tori, link by link (flows "
+        "that contend for links, latency per hop), and tables the ratio of the played seconds to "
+        "the formula's.",
+        0, 1, &error);
+    if (good && (argc > 1) == (count != 0))
+        good = mtf_input_error(&error, "a plan or --random N is wanted, one of the two");
+    if (good && argc == 1 && (count < 1 || count > 1000000))
         good = mtf_input_error(&error, "--random %" PRId64 " is not between 1 and 1000000", count);
+    if (good && argc > 1)
+        good = simulate_plan(argv[1], json, &error);
     if (!good)
         return mtf_command_line_fail("meshtf-plan simulate", error);
+    if (argc > 1)
+        return 0;
     g_autoptr(GPtrArray) rows = run_trials(count, seed);
     (json ? print_json : print_table)(rows);
     return 0;

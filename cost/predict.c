@@ -188,7 +188,7 @@ static void format_times(GString *text, const cJSON *predicted) {
                                step > 0 ? 100 * parts[i] / step : 0);
         g_autofree char *waits = mtf_seconds_format(exposed);
         if (i == 1 && exposed < parts[i])
-            g_string_append_printf(text, ", all but %s of it beside computation", waits);
+            g_string_append_printf(text, ", %s of it while nothing computes", waits);
         g_string_append_c(text, '\n');
     }
     g_string_append_printf(text, "work           %.4g flop a rank", flops);

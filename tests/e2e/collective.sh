@@ -61,5 +61,11 @@ run meshtf-plan simulate --random 20
 claim "formulas are played link by link" says "all that claim to be exact"
 run meshtf-plan simulate
 claim "simulate needs to know what" bad_input
+meshtf-plan estimate layouts/library/graphs/mlp.json --mesh 'a:16' --layout 'batch:a' --machine tpu-v2 -o "$work/plan.json" >/dev/null
+run meshtf-plan simulate "$work/plan.json"
+claim "the collectives of a plan are played" says "on the wires"
+claim "rings play as their formula says" says "ratio 1.000000"
+run meshtf-plan simulate "$work/plan.json" --random 3
+claim "a plan and random ones are two things" bad_input
 
 done_testing
