@@ -469,12 +469,14 @@ static void print_proof(const Run *run) {
     putchar('\n');
 }
 
-static void print_form(const Run *run) {
+static void print_form(const Run *run, const MtfPlan *plan) {
     const MtfStepForm *form = &g_array_index(run->forms, MtfStepCandidate, run->form).form;
-    g_autofree char *text = mtf_step_form_format(form);
+    g_autofree char *text = mtf_graph_step_format(plan->graph);
     if (run->forms->len > 1)
-        printf("form           %s: the best of %d that might fit, by their best rule layouts\n",
-               text, (int)run->forms->len);
+        printf(
+            "form           %s (recompute %s): the best of %d that might fit, by their best rule "
+            "layouts\n",
+            text, mtf_recompute_name(form->recompute), (int)run->forms->len);
     else if (form->microbatches > 1 || form->recompute != MTF_RECOMPUTE_NONE)
         printf("form           %s\n", text);
 }
@@ -486,7 +488,7 @@ static void print_for_people(const Run *run, const MtfPlan *plan) {
            run->options->machine == NULL ? " (no --machine given)" : "");
     printf("mesh           %s\nlayout         %s\n", mesh,
            plan->layout->rules != NULL ? plan->layout->rules : "free, one choice a tensor");
-    print_form(run);
+    print_form(run, plan);
     print_proof(run);
     fputs(tables, stdout);
 }

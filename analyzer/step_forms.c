@@ -165,16 +165,3 @@ GArray *mtf_step_forms(const MtfStepFormsOptions *options, GError **error) {
         return NULL;
     return g_steal_pointer(&candidates);
 }
-
-char *mtf_step_form_format(const MtfStepForm *form) {
-    GString *text = g_string_new(NULL);
-    if (form->microbatches > 1)
-        g_string_append_printf(text, "in %d micro-batches", form->microbatches);
-    else
-        g_string_append(text, "in one piece");
-    if (form->recompute == MTF_RECOMPUTE_CHEAP)
-        g_string_append(text, ", cheap work done again in the backward pass");
-    if (form->recompute == MTF_RECOMPUTE_LAYERS)
-        g_string_append(text, ", layers computed again in the backward pass");
-    return g_string_free(text, FALSE);
-}

@@ -40,7 +40,4 @@ typedef struct {
  * is the one that needs least. Fails when a form that the user asks for cannot be made. */
 GArray *mtf_step_forms(const MtfStepFormsOptions *options, GError **error);
 
-/* "in 8 micro-batches, layers computed again"; free with g_free. */
-char *mtf_step_form_format(const MtfStepForm *form);
-
 #endif

@@ -4,6 +4,8 @@
 #include "layouts/error.h"
 #include "layouts/operation_table.h"
 
+#include <inttypes.h>
+
 int mtf_phase_times(const MtfGraph *graph, MtfPhase phase) {
     return phase <= MTF_PHASE_BACKWARD ? graph->microbatches : 1;
 }
@@ -77,4 +79,23 @@ bool mtf_graph_check_microbatches(const MtfGraph *graph, GError **error) {
         if (is_repeated(graph, i) && !check_inputs(graph, i, error))
             return false;
     return check_order(graph, error);
+}
+
+static int count_recomputed(const MtfGraph *graph) {
+    int count = 0;
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        count += g_str_has_prefix(mtf_graph_operation(graph, i)->name, "recompute/");
+    return count;
+}
+
+char *mtf_graph_step_format(const MtfGraph *graph) {
+    GString *text = g_string_new("in one piece");
+    int recomputed = count_recomputed(graph);
+    if (graph->microbatches > 1)
+        g_string_printf(text, "in %d micro-batches of %" PRId64, graph->microbatches,
+                        mtf_graph_size(graph, graph->batch));
+    if (recomputed > 0)
+        g_string_append_printf(text, ", %d operation%s computed again", recomputed,
+                               recomputed == 1 ? "" : "s");
+    return g_string_free(text, FALSE);
 }

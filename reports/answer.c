@@ -3,6 +3,7 @@
 
 #include "cost/predict.h"
 #include "layouts/command_line.h"
+#include "layouts/microbatches.h"
 #include "reports/closest_rules.h"
 #include "reports/machine_picture.h"
 
@@ -119,6 +120,7 @@ GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
     GPtrArray *lines = g_ptr_array_new_with_free_func(free_line);
     add_mesh(lines, facts);
     add(lines, "layout", layout_text(facts));
+    add(lines, "form", mtf_graph_step_format(facts->plan->graph));
     add_time(lines, facts);
     add(lines, "limited by", limits_text(facts));
     add_memory(lines, facts);

@@ -95,15 +95,15 @@ static void add_assumptions(GString *page, const MtfStepFacts *facts) {
                100 * machine->derate.flops, machine->memory_bandwidth, 100 * machine->derate.memory,
                100 * machine->derate.links,
                machine->curves != NULL ? (int)machine->curves->len : 0);
-    mtf_markup(page,
-               "<li>A collective is priced by the best schedule known for its group's part of the "
-               "network (<code>meshtf-plan collective</code> lists them); all groups of an axis "
-               "work at once.</li><li>Instructions follow one another: no communication overlaps "
-               "computation. Ranks are alike; the largest slice counts.</li><li>Memory is the "
-               "arena alone: MPI's and BLAS' own buffers are outside.</li><li>Precision %s, %d "
-               "microbatch%s; program %s.</li></ul>",
-               precision, facts->plan->graph->microbatches,
-               facts->plan->graph->microbatches == 1 ? "" : "es", facts->plan->program_sha256);
+    mtf_markup(
+        page,
+        "<li>A collective is priced by the best schedule known for its group's part of the "
+        "network (<code>meshtf-plan collective</code> lists them); all groups of an axis "
+        "work at once.</li><li>Instructions follow one another: no communication overlaps "
+        "computation. Ranks are alike; the largest slice counts.</li><li>Memory is the "
+        "arena alone: MPI's and BLAS' own buffers are outside.</li><li>Precision %s; program "
+        "%s.</li></ul>",
+        precision, facts->plan->program_sha256);
 }
 
 /* ---- The page ------------------------------------------------------------------------------ */

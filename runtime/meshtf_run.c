@@ -3,6 +3,7 @@
 #include "cost/predict.h"
 #include "layouts/command_line.h"
 #include "layouts/error.h"
+#include "layouts/microbatches.h"
 #include "runtime/agreement.h"
 #include "runtime/calibrate.h"
 #include "runtime/closing_table.h"
@@ -32,12 +33,13 @@ static void say(const MtfSession *session, char *text) {
 static void say_plan(const MtfSession *session) {
     g_autofree char *mesh = mtf_mesh_format(&session->program->layout->mesh);
     g_autofree char *memory = mtf_bytes_format((double)session->arena->bytes);
+    g_autofree char *step = mtf_graph_step_format(session->plan->graph);
     const char *rules = session->program->layout->rules;
     say(session, g_strdup_printf("plan %s: %s, %" PRId64 " parameters, mesh %s, layout %s\n"
-                                 "  %d instructions, %s a rank\n",
+                                 "  the step %s: %d instructions, %s a rank\n",
                                  session->options->plan, session->plan->graph->name,
                                  mtf_graph_parameters(session->plan->graph), mesh,
-                                 rules != NULL ? rules : "free",
+                                 rules != NULL ? rules : "free", step,
                                  mtf_program_length(session->program), memory));
 }
 

@@ -177,6 +177,16 @@ static void a_sum_is_not_read_before_it_is_complete(void **state) {
                         "\"grad/w\", a sum over all of them");
 }
 
+static void the_form_of_a_step_is_told(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) whole = training(PRODUCT ", " MEAN("p"), 1, NULL);
+    g_autoptr(MtfGraph) parts = training(PRODUCT ", " MEAN("p"), 3, NULL);
+    g_autofree char *piece = mtf_graph_step_format(whole);
+    g_autofree char *three = mtf_graph_step_format(parts);
+    assert_string_equal(piece, "in one piece");
+    assert_string_equal(three, "in 3 micro-batches of 4");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_mixes_examples_is_refused_by_name),
@@ -186,6 +196,7 @@ int main(void) {
         cmocka_unit_test(gradients_are_reduced_once_a_step),
         cmocka_unit_test(a_sum_outlives_every_micro_batch),
         cmocka_unit_test(a_sum_is_not_read_before_it_is_complete),
+        cmocka_unit_test(the_form_of_a_step_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
