@@ -41,7 +41,7 @@ CGRAPH_LIBS := $(call pc,--libs,libcgraph)
 MPI_CFLAGS := $(call pc,--cflags,ompi-c)
 MPI_LIBS := $(call pc,--libs,ompi-c)
 BLAS_CFLAGS := $(call pc,--cflags,openblas)
-BLAS_LIBS := $(call pc,--libs,openblas)
+BLAS_LIBS := $(call pc,--libs,openblas) -ldnnl
 
 ROOMS := layouts cost analyzer reports runtime
 MAINS := analyzer/meshtf_plan.c reports/meshtf_report.c runtime/meshtf_run.c

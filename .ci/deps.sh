@@ -9,7 +9,7 @@ commands='gcc:gcc make:make pkg-config:pkg-config mpirun:openmpi-bin mpicc:libop
     jq:jq tidy:tidy xmllint:libxml2-utils clang-format:clang-format cppcheck:cppcheck shellcheck:shellcheck'
 modules='glib-2.0:libglib2.0-dev libcjson:libcjson-dev zlib:zlib1g-dev libcgraph:libgraphviz-dev
     ompi-c:libopenmpi-dev openblas:libopenblas-dev cmocka:libcmocka-dev'
-headers='stdio.h:libc6-dev glpk.h:libglpk-dev Random123/threefry.h:librandom123-dev'
+headers='dnnl.h:libdnnl-dev stdio.h:libc6-dev glpk.h:libglpk-dev Random123/threefry.h:librandom123-dev'
 
 has_command() {
     command -v "$1" >/dev/null 2>&1

@@ -339,7 +339,7 @@ static int64_t narrow_product_scratch_bytes(const MtfTerm *terms, const MtfTerm 
     const int64_t narrow = mtf_dtype_bytes(MTF_BF16), wide = mtf_dtype_bytes(MTF_F32);
     MtfContractionMeans means = { { narrow, narrow, narrow_result ? narrow : wide },
                                   INT64_MAX,
-                                  narrow_result };
+                                  true };
     MtfContraction plan;
     mtf_contraction_plan((MtfTerm[]){ terms[0], terms[1], *result }, &means, &plan);
     return plan.scratch_bytes;

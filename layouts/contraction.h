@@ -49,9 +49,8 @@ typedef struct {
     double seconds; /* rough */
 } MtfContraction;
 
-/* What a plan may use. A result whose elements are too narrow to be added to wants `whole_sums`:
- * then no loop outside the products sums, and there is a plan only with scratch for all three
- * terms. */
+/* What a plan may use. Terms in bfloat16 want `whole_sums`: then no loop outside the products sums,
+ * and there is a plan only with scratch for all three terms. */
 typedef struct {
     int64_t element_bytes[MTF_TERMS];
     int64_t scratch_bytes; /* at most */

@@ -55,8 +55,19 @@ static int64_t einsum_scratch_bytes(const MtfGraph *graph, const MtfOperation *o
 bool mtf_operation_sums_in_scratch(const MtfGraph *graph, const MtfOperation *op) {
     const MtfOperationRow *row = mtf_operation_row(op->kind);
     MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
-    return row->reduction == MTF_REDUCE_SUM && !row->gathers && !row->separate &&
+    return row->reduction != MTF_REDUCE_NONE && !row->gathers && !row->separate &&
            dtype != mtf_dtype_wide(dtype);
+}
+
+/* cross_entropy_grad of bfloat16 keeps the value at each label, since softmax may lie so close to 1
+ * that nothing would be left of the difference once it is rounded. */
+static int64_t label_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
+                                   const MtfIteration *iteration, const int64_t *sizes) {
+    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
+    MtfTerm labels = mtf_operation_local_term(graph, op->inputs[1], iteration, sizes);
+    return dtype == mtf_dtype_wide(dtype)
+               ? 0
+               : mtf_term_bytes(&labels, mtf_dtype_bytes(mtf_dtype_wide(dtype)));
 }
 
 int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,
@@ -66,6 +77,8 @@ int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,
         return einsum_scratch_bytes(graph, op, iteration, sizes);
     if (op->kind == MTF_OP_ATTENTION || op->kind == MTF_OP_ATTENTION_GRAD)
         return attention_scratch(graph, op, iteration, sizes);
+    if (op->kind == MTF_OP_CROSS_ENTROPY_GRAD)
+        return label_scratch_bytes(graph, op, iteration, sizes);
     if (!mtf_operation_sums_in_scratch(graph, op))
         return 0;
     MtfTerm result = mtf_operation_local_term(graph, op->outputs[0], iteration, sizes);

@@ -9,15 +9,19 @@ static MPI_Datatype mpi_type(MtfDtype dtype) {
         return MPI_FLOAT;
     case MTF_F64:
         return MPI_DOUBLE;
+    case MTF_BF16:
+        return MPI_UINT16_T;
     default:
         return MPI_INT32_T;
     }
 }
 
 /* Elements [first, first + count) in place; of the other collectives, the whole exchange. */
-static void call_mpi(MPI_Comm group, const MtfMove *move, int64_t first, int count) {
+static void call_mpi(const MtfCommunicators *communicators, const MtfMove *move, int64_t first,
+                     int count) {
+    MPI_Comm group = mtf_communicators_get(communicators, move->axes);
     MPI_Datatype type = mpi_type(move->dtype);
-    MPI_Op operation = move->reduction == MTF_REDUCE_MAX ? MPI_MAX : MPI_SUM;
+    MPI_Op operation = mtf_communicators_operation(communicators, move->dtype, move->reduction);
     const MtfMessages *send = &move->send;
     const MtfMessages *receive = &move->receive;
     switch (move->kind) {
@@ -72,11 +76,10 @@ void mtf_collective_issue(const MtfTransport *transport, int index, const MtfMov
         counted->copied += mtf_window_exchange_run(transport->window, index);
         count(counted, move, total, most);
     } else {
-        MPI_Comm group = mtf_communicators_get(transport->communicators, move->axes);
         int64_t first = 0;
         do {
             int64_t chunk = MIN(total - first, most);
-            call_mpi(group, move, first, (int)chunk);
+            call_mpi(transport->communicators, move, first, (int)chunk);
             count(counted, move, chunk, most);
             first += chunk;
         } while (first < total);

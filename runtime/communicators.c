@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/communicators.h"
 
+#include "runtime/kernel_combine.h"
 #include "runtime/mpi_check.h"
 
 #include <stdio.h>
@@ -9,6 +10,7 @@
 
 struct MtfCommunicators {
     MPI_Comm of_axes[MAX_SETS]; /* MPI_COMM_NULL where the program needs none */
+    MPI_Op narrow_sum, narrow_maximum;
 };
 
 static void make_ours(MPI_Comm communicator, const char *name) {
@@ -38,6 +40,29 @@ static MPI_Comm new_group(MPI_Comm control, const MtfMesh *mesh, unsigned axes) 
     return group;
 }
 
+/* What MPI calls for bfloat16: inout[i] = in[i] combined with inout[i]. */
+static void combine(void *in, void *inout, int count, MtfReduction reduction) {
+    const char *terms[] = { inout, in };
+    char *targets[] = { inout };
+    mtf_combine(&(MtfCombination){ .dtype = MTF_BF16,
+                                   .reduction = reduction,
+                                   .n_terms = 2,
+                                   .n_targets = 1,
+                                   .terms = terms,
+                                   .targets = targets },
+                count);
+}
+
+static void narrow_sum(void *in, void *inout, int *count, MPI_Datatype *type) {
+    (void)type;
+    combine(in, inout, *count, MTF_REDUCE_SUM);
+}
+
+static void narrow_maximum(void *in, void *inout, int *count, MPI_Datatype *type) {
+    (void)type;
+    combine(in, inout, *count, MTF_REDUCE_MAX);
+}
+
 MtfCommunicators *mtf_communicators_new(MPI_Comm control, const MtfProgram *program) {
     MtfCommunicators *communicators = g_new(MtfCommunicators, 1);
     bool used[MAX_SETS] = { false };
@@ -50,6 +75,9 @@ MtfCommunicators *mtf_communicators_new(MPI_Comm control, const MtfProgram *prog
     for (unsigned axes = 0; axes < MAX_SETS; axes++)
         communicators->of_axes[axes] =
             used[axes] ? new_group(control, &program->layout->mesh, axes) : MPI_COMM_NULL;
+    mtf_mpi_require(MPI_Op_create(narrow_sum, 1, &communicators->narrow_sum), "MPI_Op_create");
+    mtf_mpi_require(MPI_Op_create(narrow_maximum, 1, &communicators->narrow_maximum),
+                    "MPI_Op_create");
     return communicators;
 }
 
@@ -59,7 +87,17 @@ void mtf_communicators_free(MtfCommunicators *communicators) {
     for (int axes = 0; axes < MAX_SETS; axes++)
         if (communicators->of_axes[axes] != MPI_COMM_NULL)
             mtf_mpi_require(MPI_Comm_free(&communicators->of_axes[axes]), "MPI_Comm_free");
+    mtf_mpi_require(MPI_Op_free(&communicators->narrow_sum), "MPI_Op_free");
+    mtf_mpi_require(MPI_Op_free(&communicators->narrow_maximum), "MPI_Op_free");
     g_free(communicators);
+}
+
+MPI_Op mtf_communicators_operation(const MtfCommunicators *communicators, MtfDtype dtype,
+                                   MtfReduction reduction) {
+    if (dtype == MTF_BF16)
+        return reduction == MTF_REDUCE_MAX ? communicators->narrow_maximum
+                                           : communicators->narrow_sum;
+    return reduction == MTF_REDUCE_MAX ? MPI_MAX : MPI_SUM;
 }
 
 MPI_Comm mtf_communicators_get(const MtfCommunicators *communicators, unsigned axes) {

@@ -30,6 +30,11 @@ MtfCommunicators *mtf_communicators_new(MPI_Comm control, const MtfProgram *prog
 void mtf_communicators_free(MtfCommunicators *communicators);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfCommunicators, mtf_communicators_free)
 
+/* How elements of that type are reduced: MPI's own operation, or ours on 16-bit words, since MPI
+ * has no bfloat16. Each addition is made in float32 and rounded. */
+MPI_Op mtf_communicators_operation(const MtfCommunicators *communicators, MtfDtype dtype,
+                                   MtfReduction reduction);
+
 /* The communicator of this rank's group of `axes`, a set that the program uses. */
 MPI_Comm mtf_communicators_get(const MtfCommunicators *communicators, unsigned axes);
 

@@ -77,3 +77,27 @@ static const MtfKernel kernels[MTF_OPERATIONS] = {
 MtfKernel mtf_kernel(int operation_kind) {
     return kernels[operation_kind];
 }
+
+/* Kernels that prepare their calls. */
+typedef struct {
+    void *(*prepare)(const MtfKernelCall *call, int64_t *workspace_bytes);
+    void (*release)(void *prepared);
+} Preparation;
+
+static const Preparation preparations[MTF_OPERATIONS] = {
+    [MTF_OP_EINSUM] = { mtf_einsum_prepare, mtf_einsum_release },
+};
+
+int64_t mtf_kernel_prepare(MtfKernelCall *call) {
+    int64_t workspace_bytes = 0;
+    const Preparation *preparation = &preparations[call->operation->kind];
+    if (preparation->prepare != NULL)
+        call->prepared = preparation->prepare(call, &workspace_bytes);
+    return workspace_bytes;
+}
+
+void mtf_kernel_release(MtfKernelCall *call) {
+    if (call->prepared != NULL)
+        preparations[call->operation->kind].release(call->prepared);
+    call->prepared = NULL;
+}

@@ -20,8 +20,9 @@
  *     labels mean rows of the whole table: what lies outside the local range contributes 0 here and
  *     its value on the rank that has it.
  *
- * The order of every sum is fixed by the shapes, so equal inputs give equal bits. Kernels allocate
- * nothing and cannot fail; shapes were checked when the graph was built. */
+ * The order of every sum is fixed by the shapes, so equal inputs give equal bits. Kernels of calls
+ * that were prepared allocate nothing; none can fail; shapes were checked when the graph was built.
+ */
 #ifndef MTF_KERNEL_H
 #define MTF_KERNEL_H
 
@@ -51,11 +52,21 @@ typedef struct {
     uint64_t seed;
     int64_t step;   /* the first is 1; 0 outside training, when dropout drops nothing */
     int microbatch; /* of the step; the first is 0 */
+    void *prepared;  /* by mtf_kernel_prepare, or NULL: the kernel then prepares itself */
+    void *workspace; /* of a prepared call: what mtf_kernel_prepare asked for */
 } MtfKernelCall;
 
 typedef void (*MtfKernel)(const MtfKernelCall *call);
 
 /* The kernel of an MtfOperationKind; NULL for composites. */
 MtfKernel mtf_kernel(int operation_kind);
+
+/* Works out, for kernels that have something to work out, what depends on the shapes of the call
+ * and not on its elements, into call->prepared. Returns the bytes of workspace that running the
+ * call takes, which like BLAS's own buffers is no part of the arena; 0 for most. */
+int64_t mtf_kernel_prepare(MtfKernelCall *call);
+
+/* Frees what was prepared, if anything was. */
+void mtf_kernel_release(MtfKernelCall *call);
 
 #endif

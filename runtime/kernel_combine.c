@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/kernel_combine.h"
 
+#include "runtime/kernel_bfloat16.h"
+
 #include <glib.h>
 #include <string.h>
 
 /* A block of the result stays in the first cache while the terms pass by. */
 #define BLOCK_BYTES 8192
+#define NARROW_BLOCK 1024
 
 /* total[i] = COMBINED of total[i] and term[i]. A maximum of NaN and anything is NaN. */
 #define COMBINE(name, type, combined)                              \
@@ -35,7 +38,28 @@ static const Combine maxima[MTF_DTYPES] = {
     [MTF_F32] = maximum_f32, [MTF_F64] = maximum_f64, [MTF_I32] = maximum_i32
 };
 
+/* In float32, and rounded once. */
+static void combine_narrow(const MtfCombination *c, int64_t elements) {
+    _Alignas(64) float total[NARROW_BLOCK];
+    _Alignas(64) float term[NARROW_BLOCK];
+    Combine combine = c->reduction == MTF_REDUCE_MAX ? maximum_f32 : sum_f32;
+    for (int64_t begin = 0; begin < elements; begin += NARROW_BLOCK) {
+        int64_t n = MIN(NARROW_BLOCK, elements - begin);
+        mtf_bf16_widen(total, (const uint16_t *)(gconstpointer)c->terms[0] + begin, n, 1);
+        for (int k = 1; k < c->n_terms; k++) {
+            mtf_bf16_widen(term, (const uint16_t *)(gconstpointer)c->terms[k] + begin, n, 1);
+            combine(total, term, n);
+        }
+        for (int k = 0; k < c->n_targets; k++)
+            mtf_bf16_round((uint16_t *)(gpointer)c->targets[k] + begin, total, n);
+    }
+}
+
 void mtf_combine(const MtfCombination *c, int64_t elements) {
+    if (c->dtype == MTF_BF16) {
+        combine_narrow(c, elements);
+        return;
+    }
     _Alignas(64) char block[BLOCK_BYTES];
     Combine combine = c->reduction == MTF_REDUCE_MAX ? maxima[c->dtype] : sums[c->dtype];
     int64_t size = mtf_dtype_bytes(c->dtype), all = elements * size;

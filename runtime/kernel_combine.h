@@ -3,7 +3,8 @@
  *
  *     target[i] = (..(terms[0][i] + terms[1][i]) + ..) + terms[n - 1][i]
  *
- * block by block, so that each term is read from memory once and each target written once. */
+ * block by block, so that each term is read from memory once and each target written once. Terms in
+ * bfloat16 are combined in float32 and their total rounded once. */
 #ifndef MTF_KERNEL_COMBINE_H
 #define MTF_KERNEL_COMBINE_H
 

@@ -2,10 +2,12 @@
 #include "runtime/kernel_lookup.h"
 
 #include "layouts/random.h"
+#include "runtime/kernel_bfloat16.h"
 #include "runtime/kernel_map.h"
 #include "runtime/kernel_math.h"
 #include "runtime/kernel_nest.h"
 #include "runtime/kernel_random.h"
+#include "runtime/slice.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,20 +24,42 @@ typedef struct {
     void (*keep_scaled)(void *out, const void *in, const uint8_t *keep, double scale, int64_t n);
 } Loops;
 
+#define WIDE(x) (x)
+#define STORED(x) (x)
 #define T float
+#define W float
 #define NAME(name) name##_f32
 #include "runtime/kernel_lookups.inc"
 #undef T
+#undef W
 #undef NAME
 
 #define T double
+#define W double
 #define NAME(name) name##_f64
 #include "runtime/kernel_lookups.inc"
 #undef T
+#undef W
 #undef NAME
+#undef WIDE
+#undef STORED
+
+#define WIDE(x) mtf_bf16_wide(x)
+#define STORED(x) mtf_bf16_rounded(x)
+#define T uint16_t
+#define W float
+#define NAME(name) name##_bf16
+#include "runtime/kernel_lookups.inc"
+#undef T
+#undef W
+#undef NAME
+#undef WIDE
+#undef STORED
 
 static const Loops *loops_of(const MtfOperand *operand) {
-    return operand->dtype == MTF_F64 ? &loops_f64 : &loops_f32;
+    return operand->dtype == MTF_F64    ? &loops_f64
+           : operand->dtype == MTF_BF16 ? &loops_bf16
+                                        : &loops_f32;
 }
 
 /* A table of which ids choose rows along one dimension. */
@@ -107,8 +131,9 @@ static void clear(const MtfOperand *operand) {
 
 /* (ids, dy): operands dy, ids, gradient. */
 void mtf_kernel_embedding_grad(const MtfKernelCall *call) {
-    const MtfOperand *ids = &call->inputs[0], *dy = &call->inputs[1], *out = &call->outputs[0];
-    const Loops *loops = loops_of(out);
+    const MtfOperand *ids = &call->inputs[0], *dy = &call->inputs[1];
+    const MtfOperand sums = mtf_kernel_sums(call), *out = &sums;
+    const Loops *loops = loops_of(dy);
     Table table = table_of(out, mtf_operand_find_lacking(out, dy));
     MtfNest nest;
     clear(out);
@@ -127,6 +152,7 @@ void mtf_kernel_embedding_grad(const MtfKernelCall *call) {
                               nest.step[0], run);
         }
     }
+    mtf_kernel_store_sums(call, out);
 }
 
 /* Takes dy mask from the gradient at each label: operands labels, dy, mask, gradient. */
@@ -153,18 +179,83 @@ static void take_labels_away(const MtfOperand *out, const MtfOperand *labels, co
         }
 }
 
-/* (logits, labels, max, sum, dy[, mask]): softmax dy mask, less dy mask at the label. */
-void mtf_kernel_cross_entropy_grad(const MtfKernelCall *call) {
-    const MtfOperand *in = call->inputs, *out = &call->outputs[0];
-    const MtfOperand *mask = call->operation->n_inputs > 5 ? &in[5] : NULL;
+/* The operands of a call of cross_entropy_grad (logits, labels, max, sum, dy[, mask]). */
+typedef struct {
+    const MtfOperand *logits, *labels, *max, *sum, *dy, *mask;
+    const MtfOperand *out;
+} CrossEntropy;
+
+/* Calls `visit` with the label's element of `of`, if it is held, for each label in the labels'
+ * order; `at` holds the offsets of labels, max, sum, dy and mask, `i` counts labels. */
+static void visit_labels(const CrossEntropy *c, const MtfOperand *of, float *kept,
+                         void (*visit)(const CrossEntropy *c, uint16_t *element, const int64_t *at,
+                                       float *kept)) {
+    Table table = table_of(of, mtf_operand_find_lacking(of, c->labels));
+    MtfNest nest;
+    mtf_nest_init(&nest);
+    mtf_nest_add_loops(&nest, c->labels);
+    mtf_nest_add(&nest, c->labels);
+    mtf_nest_add(&nest, c->max);
+    mtf_nest_add(&nest, c->sum);
+    mtf_nest_add(&nest, c->dy);
+    mtf_nest_add(&nest, c->mask != NULL ? c->mask : c->dy);
+    mtf_nest_add(&nest, of);
+    for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
+        for (int64_t i = 0; i < nest.count; i++, kept++) {
+            int64_t at[6];
+            for (int k = 0; k < 6; k++)
+                at[k] = nest.offset[k] + i * nest.step[k];
+            uint16_t *element = table_at(&table, id_at(c->labels, at[0]), at[5]);
+            if (element != NULL)
+                visit(c, element, at, kept);
+        }
+}
+
+static float wide_at(const MtfOperand *operand, int64_t offset) {
+    return *(const float *)mtf_operand_at(operand, offset);
+}
+
+/* (softmax - 1) dy mask, before the output takes the logits' memory. */
+static void keep_label(const CrossEntropy *c, uint16_t *logit, const int64_t *at, float *kept) {
+    float max = mtf_bf16_wide(*(const uint16_t *)mtf_operand_at(c->max, at[1]));
+    float softmax = mtf_exp_f32(mtf_bf16_wide(*logit) - max) / wide_at(c->sum, at[2]);
+    float weight = wide_at(c->dy, at[3]) * (c->mask != NULL ? wide_at(c->mask, at[4]) : 1);
+    *kept = (softmax - 1) * weight;
+}
+
+static void put_label(const CrossEntropy *c, uint16_t *gradient, const int64_t *at, float *kept) {
+    (void)c, (void)at;
+    *gradient = mtf_bf16_rounded(*kept);
+}
+
+static void softmax_weighted(const CrossEntropy *c) {
     const MtfMapRow *row = &mtf_map_softmax_weighted;
-    MtfMapping mapping = { .map = out->dtype == MTF_F64 ? row->f64 : row->f32,
-                           .n_inputs = mask != NULL ? 5 : 4,
+    MtfMapping mapping = { .map = c->out->dtype == MTF_F64 ? row->f64 : row->f32,
+                           .n_inputs = c->mask != NULL ? 5 : 4,
                            .n_outputs = 1,
-                           .in = { &in[0], &in[2], &in[3], &in[4], mask },
-                           .out = { out } };
+                           .in = { c->logits, c->max, c->sum, c->dy, c->mask },
+                           .out = { c->out } };
     mtf_mapping_apply(&mapping);
-    take_labels_away(out, &in[1], &in[4], mask);
+}
+
+/* softmax dy mask, less dy mask at the label. */
+void mtf_kernel_cross_entropy_grad(const MtfKernelCall *call) {
+    const MtfOperand *in = call->inputs;
+    CrossEntropy c = { .logits = &in[0],
+                       .labels = &in[1],
+                       .max = &in[2],
+                       .sum = &in[3],
+                       .dy = &in[4],
+                       .mask = call->operation->n_inputs > 5 ? &in[5] : NULL,
+                       .out = &call->outputs[0] };
+    if (!mtf_operand_is_narrow(c.out)) {
+        softmax_weighted(&c);
+        take_labels_away(c.out, c.labels, c.dy, c.mask);
+        return;
+    }
+    visit_labels(&c, c.logits, call->scratch, keep_label);
+    softmax_weighted(&c);
+    visit_labels(&c, c.out, call->scratch, put_label);
 }
 
 /* Operands out, in, position of the query, position of the memory. */
@@ -241,9 +332,6 @@ static double learning_rate(const MtfAttributes *a, double t) {
 }
 
 void mtf_kernel_learning_rate(const MtfKernelCall *call) {
-    double rate = learning_rate(&call->operation->attributes, (double)call->step);
-    if (call->outputs[0].dtype == MTF_F64)
-        *(double *)call->outputs[0].data = rate;
-    else
-        *(float *)call->outputs[0].data = (float)rate;
+    mtf_slice_set(&call->outputs[0], 0,
+                  learning_rate(&call->operation->attributes, (double)call->step));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/kernel_map.h"
 
+#include "runtime/kernel_bfloat16.h"
 #include "runtime/kernel_math.h"
 #include "runtime/kernel_nest.h"
 
@@ -36,8 +37,15 @@ static const Folds *folds_of(const MtfOperand *operand) {
     return operand->dtype == MTF_F64 ? &folds_f64 : &folds_f32;
 }
 
+/* Element `offset` of a float operand. */
+static double load_element(const MtfOperand *operand, int64_t offset) {
+    const void *element = mtf_operand_at(operand, offset);
+    return mtf_operand_is_narrow(operand) ? (double)mtf_bf16_wide(*(const uint16_t *)element)
+                                          : folds_of(operand)->load(element);
+}
+
 double mtf_operand_scalar(const MtfOperand *operand) {
-    return folds_of(operand)->load(operand->data);
+    return load_element(operand, 0);
 }
 
 void mtf_operand_divide(const MtfOperand *operand, double divisor) {
@@ -68,17 +76,21 @@ typedef struct {
     int64_t repeated_at[MTF_MAP_INPUTS]; /* which element array k repeats … */
     int64_t repeated[MTF_MAP_INPUTS];    /* … and how often */
     _Alignas(64) char array[MTF_MAP_INPUTS][BLOCK * sizeof(double)];
+    _Alignas(64) float result[MTF_MAX_OUTPUTS][BLOCK]; /* of outputs that are rounded */
 } Walk;
 
 static bool walk_first(Walk *walk) {
     bool plain = true;
-    for (int k = 0; k < walk->mapping->n_outputs; k++)
+    for (int k = 0; k < walk->mapping->n_outputs; k++) {
         mtf_nest_add(&walk->nest, walk->mapping->out[k]);
+        plain = plain && !mtf_operand_is_narrow(walk->mapping->out[k]);
+    }
     for (int k = 0; k < walk->mapping->n_inputs; k++)
         mtf_nest_add(&walk->nest, walk->mapping->in[k]);
     bool any = mtf_nest_first(&walk->nest);
     for (int k = 0; any && k < walk->mapping->n_inputs; k++) {
-        plain = plain && walk->nest.step[walk->mapping->n_outputs + k] == 1;
+        plain = plain && walk->nest.step[walk->mapping->n_outputs + k] == 1 &&
+                !mtf_operand_is_narrow(walk->mapping->in[k]);
         walk->repeated[k] = 0;
     }
     walk->block = plain ? walk->nest.count : BLOCK;
@@ -90,14 +102,18 @@ static const void *block_input(Walk *walk, int k, int64_t at, int64_t n) {
     const MtfOperand *in = walk->mapping->in[k];
     int64_t step = walk->nest.step[walk->mapping->n_outputs + k];
     int64_t offset = walk->nest.offset[walk->mapping->n_outputs + k] + at * step;
-    if (step == 1)
+    bool narrow = mtf_operand_is_narrow(in);
+    if (step == 1 && !narrow)
         return mtf_operand_at(in, offset);
     if (step != 0) {
-        walk->folds->gather(walk->array[k], mtf_operand_at(in, offset), n, step);
+        if (narrow)
+            mtf_bf16_widen((float *)walk->array[k], mtf_operand_at(in, offset), n, step);
+        else
+            walk->folds->gather(walk->array[k], mtf_operand_at(in, offset), n, step);
         return walk->array[k];
     }
     if (walk->repeated[k] < n || walk->repeated_at[k] != offset) {
-        walk->folds->fill(walk->array[k], walk->folds->load(mtf_operand_at(in, offset)), n);
+        walk->folds->fill(walk->array[k], load_element(in, offset), n);
         walk->repeated[k] = n;
         walk->repeated_at[k] = offset;
     }
@@ -124,8 +140,14 @@ static void apply_row(Walk *walk, MtfMapBlock *block) {
     for (int64_t at = 0; at < walk->nest.count; at += walk->block) {
         block_fill(walk, block, at, MIN(walk->block, walk->nest.count - at));
         for (int k = 0; k < mapping->n_outputs; k++)
-            block->out[k] = mtf_operand_at(mapping->out[k], walk->nest.offset[k] + at);
+            block->out[k] = mtf_operand_is_narrow(mapping->out[k])
+                                ? (void *)walk->result[k]
+                                : mtf_operand_at(mapping->out[k], walk->nest.offset[k] + at);
         mapping->map(block);
+        for (int k = 0; k < mapping->n_outputs; k++)
+            if (mtf_operand_is_narrow(mapping->out[k]))
+                mtf_bf16_round(mtf_operand_at(mapping->out[k], walk->nest.offset[k] + at),
+                               walk->result[k], block->n);
     }
 }
 
@@ -205,16 +227,24 @@ void mtf_kernel_map(const MtfKernelCall *call) {
     mtf_mapping_apply(&mapping);
 }
 
-void mtf_kernel_reduce(const MtfKernelCall *call) {
+static void reduce_to(const MtfKernelCall *call, const MtfOperand *sums) {
     MtfMapping mapping;
     mtf_mapping_init(&mapping, mtf_map_row(call->operation->kind), call);
+    mapping.out[0] = sums;
     mtf_mapping_reduce(&mapping, mtf_operation_row(call->operation->kind)->reduction);
 }
 
+void mtf_kernel_reduce(const MtfKernelCall *call) {
+    MtfOperand sums = mtf_kernel_sums(call);
+    reduce_to(call, &sums);
+    mtf_kernel_store_sums(call, &sums);
+}
+
 void mtf_kernel_mean(const MtfKernelCall *call) {
-    mtf_kernel_reduce(call);
-    mtf_operand_divide(&call->outputs[0],
-                       mtf_operand_mean_count(&call->inputs[0], &call->outputs[0]));
+    MtfOperand sums = mtf_kernel_sums(call);
+    reduce_to(call, &sums);
+    mtf_operand_divide(&sums, mtf_operand_mean_count(&call->inputs[0], &sums));
+    mtf_kernel_store_sums(call, &sums);
 }
 
 /* One more term; the output carries what has no room any longer. */

@@ -8,7 +8,8 @@
  *
  * An input that stands still along a block (a bias per row, a statistic) is repeated into a small
  * array that stays in the nearest cache, so a map is one loop that the compiler vectorises. Maps
- * for which even that costs too much look at `uniform`. */
+ * for which even that costs too much look at `uniform`. Elements in bfloat16 are widened into such
+ * an array and results rounded from one, so maps compute in float32 or float64 alone. */
 #ifndef MTF_KERNEL_MAP_H
 #define MTF_KERNEL_MAP_H
 
@@ -58,7 +59,7 @@ void mtf_mapping_init(MtfMapping *mapping, const MtfMapRow *row, const MtfKernel
 void mtf_mapping_apply(const MtfMapping *mapping);
 
 /* Applies the map for each point of the inputs' dimensions and sums the results (or takes their
- * maximum) over the dimensions that output 0 lacks. */
+ * maximum) over the dimensions that output 0 lacks, which is not bfloat16. */
 void mtf_mapping_reduce(const MtfMapping *mapping, MtfReduction reduction);
 
 /* Divides each element of a slice. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/kernel_move.h"
 
+#include "runtime/kernel_bfloat16.h"
 #include "runtime/kernel_nest.h"
 
 #include <string.h>
@@ -31,14 +32,17 @@ typedef struct {
             ((T *)out)[i] = ((const T *)in)[i * step];                                     \
     }
 
+DEFINE_COPIES(uint16_t, 16)
 DEFINE_COPIES(uint32_t, 32)
 DEFINE_COPIES(uint64_t, 64)
 
 static void transpose(const Transpose *t, int64_t bytes) {
     for (int64_t row = 0; row < t->rows; row += TILE)
         for (int64_t column = 0; column < t->columns; column += TILE)
-            (bytes == 8 ? tile_64 : tile_32)(t, row, column, MIN(TILE, t->rows - row),
-                                             MIN(TILE, t->columns - column));
+            (bytes == 8   ? tile_64
+             : bytes == 4 ? tile_32
+                          : tile_16)(t, row, column, MIN(TILE, t->rows - row),
+                                     MIN(TILE, t->columns - column));
 }
 
 /* The outer loop along which the input is contiguous, or -1. Operand 1 is the input. */
@@ -53,7 +57,9 @@ static void copy_row(const MtfNest *nest, void *out, const void *in, int64_t byt
     if (nest->step[1] == 1)
         memmove(out, in, (size_t)(nest->count * bytes));
     else
-        (bytes == 8 ? copy_strided_64 : copy_strided_32)(out, in, nest->count, nest->step[1]);
+        (bytes == 8   ? copy_strided_64
+         : bytes == 4 ? copy_strided_32
+                      : copy_strided_16)(out, in, nest->count, nest->step[1]);
 }
 
 void mtf_operand_copy(const MtfOperand *out, const MtfOperand *in) {
@@ -101,6 +107,8 @@ static double read_number(const MtfOperand *in, int64_t i) {
         return (double)((const float *)in->data)[i];
     case MTF_F64:
         return ((const double *)in->data)[i];
+    case MTF_BF16:
+        return (double)mtf_bf16_wide(((const uint16_t *)in->data)[i]);
     default:
         return (double)((const int32_t *)in->data)[i];
     }
@@ -121,15 +129,23 @@ static void write_number(const MtfOperand *out, int64_t i, double value) {
     case MTF_F64:
         ((double *)out->data)[i] = value;
         break;
+    case MTF_BF16:
+        ((uint16_t *)out->data)[i] = mtf_bf16_rounded((float)value);
+        break;
     default:
         ((int32_t *)out->data)[i] = to_integer(value);
     }
 }
 
 void mtf_kernel_cast(const MtfKernelCall *call) {
-    int64_t elements = mtf_operand_elements(&call->outputs[0]);
+    const MtfOperand *out = &call->outputs[0], *in = &call->inputs[0];
+    if (mtf_dtype_wide(out->dtype) == MTF_F32 && mtf_dtype_wide(in->dtype) == MTF_F32) {
+        mtf_operand_convert(out, in);
+        return;
+    }
+    int64_t elements = mtf_operand_elements(out);
     for (int64_t i = 0; i < elements; i++)
-        write_number(&call->outputs[0], i, read_number(&call->inputs[0], i));
+        write_number(out, i, read_number(in, i));
 }
 
 void mtf_kernel_constant(const MtfKernelCall *call) {

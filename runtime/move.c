@@ -2,6 +2,7 @@
 #include "runtime/move.h"
 
 #include "layouts/error.h"
+#include "runtime/kernel_bfloat16.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -263,11 +264,14 @@ static void fill_neutral(const MtfMove *move) {
     float *f32 = output;
     double *f64 = output;
     int32_t *i32 = output;
+    uint16_t *bf16 = output;
     for (int64_t i = 0; i < move->count; i++) {
         if (move->dtype == MTF_F32)
             f32[i] = maximum ? -INFINITY : 0;
         else if (move->dtype == MTF_F64)
             f64[i] = maximum ? -INFINITY : 0;
+        else if (move->dtype == MTF_BF16)
+            bf16[i] = mtf_bf16_rounded(maximum ? -INFINITY : 0);
         else
             i32[i] = maximum ? INT32_MIN : 0;
     }

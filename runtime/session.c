@@ -28,9 +28,6 @@ static bool load_plan(MtfSession *session, GError **error) {
         return mtf_input_error(error,
                                "%s: the plan's graph has no loss, so there is nothing to train",
                                session->options->plan);
-    if (strcmp(session->plan->precision, "bf16") == 0)
-        return mtf_input_error(error, "%s: the plan stores bfloat16, which no kernel reads",
-                               session->options->plan);
     session->program = mtf_plan_lower(session->plan, error);
     return session->program != NULL;
 }

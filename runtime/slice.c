@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/slice.h"
 
+#include "runtime/kernel_bfloat16.h"
+
 int64_t mtf_slice_elements(const MtfOperand *slice) {
     int64_t elements = 1;
     for (int i = 0; i < slice->rank; i++)
@@ -25,6 +27,8 @@ double mtf_slice_get(const MtfOperand *slice, int64_t position) {
         return ((const float *)slice->data)[position];
     case MTF_F64:
         return ((const double *)slice->data)[position];
+    case MTF_BF16:
+        return (double)mtf_bf16_wide(((const uint16_t *)slice->data)[position]);
     default:
         return ((const int32_t *)slice->data)[position];
     }
@@ -37,6 +41,9 @@ void mtf_slice_set(const MtfOperand *slice, int64_t position, double value) {
         return;
     case MTF_F64:
         ((double *)slice->data)[position] = value;
+        return;
+    case MTF_BF16:
+        ((uint16_t *)slice->data)[position] = mtf_bf16_rounded((float)value);
         return;
     default:
         ((int32_t *)slice->data)[position] = (int32_t)value;

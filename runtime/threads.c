@@ -6,8 +6,9 @@
 #include <glib.h>
 #include <sched.h>
 
-/* OpenBLAS's own; other libraries lack it. */
+/* OpenBLAS's own, and that of oneDNN's threads; other libraries lack them. */
 extern void openblas_set_num_threads(int threads) __attribute__((weak));
+extern void omp_set_num_threads(int threads) __attribute__((weak));
 
 /* The cores that this rank may use. */
 static int own_cores(cpu_set_t *set) {
@@ -51,6 +52,8 @@ MtfThreads mtf_threads_set(MPI_Comm control) {
         threads.each = MAX(1, MIN(own, threads.cores / threads.ranks));
     if (openblas_set_num_threads != NULL)
         openblas_set_num_threads(threads.each);
+    if (omp_set_num_threads != NULL)
+        omp_set_num_threads(threads.each);
     return threads;
 }
 

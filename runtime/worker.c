@@ -5,9 +5,11 @@
 #include "layouts/random.h"
 #include "runtime/slice.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define POISON_BYTE 0xFF
+#define PAGE 4096
 
 static char *buffer_address(const MtfWorker *worker, int buffer) {
     return worker->memory.base + worker->arena->offsets[buffer];
@@ -97,6 +99,24 @@ static bool has_collectives(const MtfProgram *program) {
     return false;
 }
 
+/* Calls run one after another, so one workspace serves them all. Touching it now keeps the first
+ * step from paying for its pages. */
+static void prepare_kernels(MtfWorker *worker) {
+    int n = mtf_program_length(worker->program);
+    int64_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        if (worker->calls[i].operation != NULL)
+            bytes = MAX(bytes, mtf_kernel_prepare(&worker->calls[i]));
+    if (bytes == 0)
+        return;
+    bytes = (bytes + PAGE - 1) / PAGE * PAGE;
+    worker->workspace = aligned_alloc(PAGE, (size_t)bytes);
+    g_assert(worker->workspace != NULL);
+    memset(worker->workspace, 0, (size_t)bytes);
+    for (int i = 0; i < n; i++)
+        worker->calls[i].workspace = worker->workspace;
+}
+
 /* Operands of kernels; steps have moves. */
 static int count_arguments(const MtfProgram *program) {
     int arguments = 0;
@@ -128,6 +148,7 @@ MtfWorker *mtf_worker_new(const MtfProgram *program, const MtfArena *arena, int 
     worker->moves = g_new0(MtfMove, length);
     if (!prepare_instructions(worker, seed, error))
         return NULL;
+    prepare_kernels(worker);
     return g_steal_pointer(&worker);
 }
 
@@ -138,6 +159,9 @@ void mtf_worker_free(MtfWorker *worker) {
         mtf_move_clear(&worker->moves[i]);
     mtf_arena_memory_clear(&worker->memory);
     g_free(worker->moves);
+    for (int i = 0; worker->calls != NULL && i < mtf_program_length(worker->program); i++)
+        mtf_kernel_release(&worker->calls[i]);
+    free(worker->workspace);
     g_free(worker->calls);
     g_free(worker->operands);
     g_free(worker->arguments);

@@ -34,6 +34,7 @@ typedef struct {
     const MtfArena *arena; /* borrowed */
     MtfMove *moves;        /* one an instruction; zero for kernels */
     MtfKernelCall *calls;  /* one an instruction; zero for steps */
+    void *workspace;       /* of all calls, outside the arena */
     MtfOperand *operands;  /* one a buffer */
     MtfOperand *arguments; /* those the calls point to */
     int n_arguments;

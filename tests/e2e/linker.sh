@@ -16,10 +16,11 @@ while read -r program libraries; do
         claim "$program does not link $library" lacks "$program" "$library"
     done
 done <<TABLE
-meshtf-plan mpi open-pal blas openblas cgraph gvc
-meshtf-report glpk mpi open-pal blas openblas gvc
+meshtf-plan mpi open-pal blas openblas dnnl cgraph gvc
+meshtf-report glpk mpi open-pal blas openblas dnnl gvc
 meshtf-run glpk cgraph gvc
 TABLE
 
 claim "the test sees a library that is linked" links meshtf-plan c
+claim "meshtf-run links oneDNN" links meshtf-run dnnl
 done_testing

@@ -45,6 +45,8 @@ FNR == 1 {
         find("only runtime/ may include mpi.h")
     if (header == "cblas.h" && room != "tests" && FILENAME !~ "^runtime/.*kernel")
         find("only the kernels of runtime/ may include cblas.h")
+    if (header == "dnnl.h")
+        one_file(header, "runtime")
     if (header == "glpk.h")
         one_file(header, "analyzer")
     if (header ~ "^(graphviz/)?(cgraph|gvc).h$")

@@ -72,6 +72,9 @@ file cost/b.c '#include <mpi.h>'
 complains "mpi.h outside runtime/ is found" layers "only runtime/ may include mpi.h"
 file runtime/a.c '#include <cblas.h>'
 complains "cblas.h outside the kernels is found" layers "only the kernels"
+file runtime/b.c '#include <dnnl.h>'
+file runtime/c.c '#include <dnnl.h>'
+complains "a second file with dnnl.h is found" layers "dnnl.h belongs to one file"
 file analyzer/ilp.c '#include <glpk.h>'
 file analyzer/other.c '#include <glpk.h>'
 complains "a second file with glpk.h is found" layers "belongs to one file"

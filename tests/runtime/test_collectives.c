@@ -141,6 +141,9 @@ static void check_pairs(const char *text, const int64_t *sizes, MtfDtype dtype, 
 static void check_all_pairs(void) {
     check_pairs("r:1", (int64_t[]){ 4, 6 }, MTF_F32, 1);
     check_pairs("r:2", (int64_t[]){ 4, 6 }, MTF_F32, 1);
+    check_pairs("r:2", (int64_t[]){ 5, 4 }, MTF_BF16, 1);
+    check_pairs("r:3", (int64_t[]){ 5, 4 }, MTF_BF16, 3);
+    check_pairs("r:2;c:2", (int64_t[]){ 5, 3 }, MTF_BF16, 7);
     check_pairs("r:3", (int64_t[]){ 5, 4 }, MTF_F64, 1);
     check_pairs("r:4", (int64_t[]){ 5, 3 }, MTF_I32, 1);
     check_pairs("r:2;c:2", (int64_t[]){ 4, 8 }, MTF_F32, 5);

@@ -8,9 +8,12 @@
  *     l  int32 labels: X without its last           m  some of l's dimensions
  *     V  a table: last dimension of X as ids, then d
  *     k  X with the twin of its first dimension in its place, perhaps without some others: memory
- */
+ *
+ * Each row runs in float32, float64 and bfloat16. The last is compared with the same reference on
+ * the inputs as bfloat16 holds them, which the result may miss by one rounding and no more. */
 #include "tests/support/cmocka.h"
 
+#include "runtime/kernel_bfloat16.h"
 #include "tests/support/kernel_slices.h"
 #include "tests/support/reference.h"
 
@@ -239,9 +242,21 @@ static MtfAttributes make_attributes(const Case *c) {
     return a;
 }
 
-static bool is_integer(const Row *row, char letter) {
-    (void)row;
-    return letter == 'l';
+/* The type of input k: ids, statistics beside bfloat16, or this case's. */
+static MtfDtype input_type(const Case *c, char letter, int k) {
+    if (letter == 'l')
+        return MTF_I32;
+    if (c->row->kind == MTF_OP_CAST && chance(c, 0.7))
+        return chance(c, 0.5) ? MTF_F32 : MTF_BF16;
+    return mtf_operation_mask_has(mtf_operation_row(c->row->kind)->wide_inputs, k)
+               ? mtf_dtype_wide(c->dtype)
+               : c->dtype;
+}
+
+/* Where a row leaves the choice between narrow and wide, both. */
+static MtfDtype output_type(const Case *c) {
+    bool either = mtf_operation_row(c->row->kind)->dtype == MTF_DTYPE_EITHER;
+    return either && chance(c, 0.5) ? mtf_dtype_wide(c->dtype) : c->dtype;
 }
 
 /* Adds the inputs and the operation; returns the first output, or -1 if this draw is not legal. */
@@ -255,9 +270,10 @@ static int make_operation(const Case *c) {
             continue;
         g_autofree char *name = g_strdup_printf("in%d", n);
         MtfShape shape = shape_of(c, *letter);
-        bool integer = is_integer(c->row, *letter);
-        inputs[n++] = mtf_graph_add_input(c->graph, name, &shape, integer ? MTF_I32 : c->dtype,
-                                          integer ? MTF_FEED_LABELS : MTF_FEED_FEATURES, NULL);
+        MtfDtype type = input_type(c, *letter, n);
+        inputs[n++] =
+            mtf_graph_add_input(c->graph, name, &shape, type,
+                                type == MTF_I32 ? MTF_FEED_LABELS : MTF_FEED_FEATURES, NULL);
     }
     MtfShape output = shape_of(c, c->row->output);
     MtfNewOperation operation = { .name = "op",
@@ -266,7 +282,7 @@ static int make_operation(const Case *c) {
                                   .inputs = inputs,
                                   .shape = c->row->output != 0 ? &output : NULL,
                                   .has_dtype = true,
-                                  .dtype = c->dtype,
+                                  .dtype = output_type(c),
                                   .attributes = make_attributes(c) };
     return mtf_graph_add_operation(c->graph, &operation, NULL);
 }
@@ -284,18 +300,28 @@ static double draw_value(const Case *c, const MtfTensor *tensor) {
     double value = g_rand_double_range(c->rand, c->row->positive ? 0.3 : -3, 3);
     if (c->row->kind == MTF_OP_EQUAL || chance(c, 0.05))
         value = c->row->positive ? 1 : rint(value / 2);
-    return tensor->dtype == MTF_F32 ? (double)(float)value : value;
+    return tensor->dtype == MTF_F64    ? value
+           : tensor->dtype == MTF_BF16 ? (double)mtf_bf16_wide(mtf_bf16_rounded((float)value))
+                                       : (double)(float)value;
+}
+
+/* Half the distance of neighbours in bfloat16 is at most 2^-8 of them. A sum of more terms than one
+ * pass takes is rounded between the passes too, where it is eight terms of at most 3. */
+static double rounding(const Case *c, const MtfTensor *tensor, double value) {
+    bool passes = mtf_graph_operation(c->graph, 0)->n_inputs > 8;
+    return tensor->dtype == MTF_BF16 ? ldexp(fabs(value) + (passes ? 8 * 3 : 0), -8) : 0;
 }
 
 static void compare(const Case *c, const double *expected, const double *actual, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(c->graph, tensor);
-    double tolerance = c->dtype == MTF_F64 ? 1e-12 : 1e-5;
+    double tolerance = c->dtype == MTF_F64 && t->dtype == MTF_F64 ? 1e-12 : 1e-5;
     for (int64_t i = 0; i < mtf_graph_elements(c->graph, &t->shape); i++) {
         double scale = 1 + fabs(expected[i]);
         if (mtf_operation_row(c->row->kind)->kernel_class == MTF_CLASS_MATMUL)
             scale += 100;
         bool equal = expected[i] == actual[i];
-        if (!equal && !(fabs(expected[i] - actual[i]) <= tolerance * scale)) {
+        if (!equal &&
+            !(fabs(expected[i] - actual[i]) <= tolerance * scale + rounding(c, t, expected[i]))) {
             g_autofree char *text = mtf_graph_tensor_format(c->graph, tensor);
             fail_msg("%s %s: element %d is %.17g, not %.17g", mtf_operation_row(c->row->kind)->name,
                      text, (int)i, actual[i], expected[i]);
@@ -320,6 +346,15 @@ static bool needs_scratch(const MtfGraph *graph) {
     return false;
 }
 
+/* Parts of a sum would be rounded each. */
+static void keep_sums_whole(const MtfGraph *graph, MtfSlicing *slicing) {
+    MtfIteration iteration;
+    mtf_operation_iteration(graph, 0, &iteration);
+    for (int i = 0; i < iteration.n; i++)
+        if (iteration.index[i].reduced)
+            slicing->parts[i] = 1;
+}
+
 /* Returns false when the draw is no legal operation. */
 static bool run_case(const Row *row, guint32 seed, MtfDtype dtype) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
@@ -340,7 +375,9 @@ static bool run_case(const Row *row, guint32 seed, MtfDtype dtype) {
     MtfSlicing slicing = { .in_place = chance(&c, 0.5), .scratch_limit = -1, .seed = 7, .step = 5 };
     for (int i = 0; i < MTF_MAX_INDEXES; i++)
         slicing.parts[i] = chance(&c, 0.5) ? 1 : g_rand_int_range(rand, 2, 5);
-    if (!needs_scratch(graph) && chance(&c, 0.3))
+    if (mtf_graph_tensor(graph, output)->dtype == MTF_BF16)
+        keep_sums_whole(graph, &slicing);
+    if (dtype != MTF_BF16 && !needs_scratch(graph) && chance(&c, 0.3))
         slicing.scratch_limit = 0;
     double *results[MTF_MAX_OUTPUTS];
     mtf_kernel_run_sliced(graph, 0, reference->values, &slicing, results);
@@ -353,11 +390,11 @@ static bool run_case(const Row *row, guint32 seed, MtfDtype dtype) {
 
 static void every_row_matches_the_reference_on_any_slices(void **state) {
     (void)state;
+    static const MtfDtype types[] = { MTF_F32, MTF_F64, MTF_BF16 };
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
-        int cases = rows[i].kind == MTF_OP_EINSUM ? 300 : 40, legal = 0;
+        int cases = rows[i].kind == MTF_OP_EINSUM ? 450 : 60, legal = 0;
         for (int k = 0; k < cases; k++)
-            legal +=
-                run_case(&rows[i], (guint32)(1000 * i + (size_t)k), k % 2 == 0 ? MTF_F32 : MTF_F64);
+            legal += run_case(&rows[i], (guint32)(1000 * i + (size_t)k), types[k % 3]);
         if (legal < cases / 4)
             fail_msg("%s: only %d of %d draws are legal", mtf_operation_row(rows[i].kind)->name,
                      legal, cases);

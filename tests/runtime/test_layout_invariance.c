@@ -8,6 +8,9 @@
 #include "tests/support/random_layout.h"
 #include "tests/support/training_plan.h"
 
+#include <math.h>
+#include <string.h>
+
 static const int devices[] = { 2, 3, 4, 6, 8 };
 
 static void check_rule_layouts(const char *graph, const char *sizes, MtfDtype dtype, int draws) {
@@ -81,6 +84,28 @@ static void one_wrong_element_on_one_processor_is_noticed(void **state) {
     mtf_loss_model_clear(&model);
 }
 
+static void layouts_of_bfloat16_give_its_losses(void **state) {
+    (void)state;
+    check_rule_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_BF16, 5);
+    check_rule_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_BF16, 20);
+    check_free_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_BF16, 40);
+    check_free_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_BF16, 5);
+}
+
+/* Both fall alike; they end within the noise of their roundings. */
+static void bfloat16_trains_as_float32_does(void **state) {
+    (void)state;
+    MtfLossModel wide, narrow;
+    mtf_loss_model_init(&wide, "transformer-small", MTF_TINY_TRANSFORMER, MTF_F32);
+    mtf_loss_model_init(&narrow, "transformer-small", MTF_TINY_TRANSFORMER, MTF_BF16);
+    assert_true(wide.losses[LAYOUT_STEPS - 1] < wide.losses[0] - 0.05);
+    assert_true(memcmp(wide.losses, narrow.losses, sizeof wide.losses) != 0);
+    for (int s = 0; s < LAYOUT_STEPS; s++)
+        assert_true(fabs(narrow.losses[s] - wide.losses[s]) <= 0.01 * wide.losses[s]);
+    mtf_loss_model_clear(&wide);
+    mtf_loss_model_clear(&narrow);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_wrong_element_on_one_processor_is_noticed),
@@ -88,6 +113,8 @@ int main(void) {
         cmocka_unit_test(twenty_rule_layouts_of_a_transformer_give_its_losses_in_float64),
         cmocka_unit_test(layouts_of_blockwise_attention_give_its_losses),
         cmocka_unit_test(rule_layouts_of_an_mlp_give_its_losses),
+        cmocka_unit_test(layouts_of_bfloat16_give_its_losses),
+        cmocka_unit_test(bfloat16_trains_as_float32_does),
         cmocka_unit_test(free_layouts_of_an_mlp_give_its_losses),
         cmocka_unit_test(free_layouts_of_a_transformer_give_its_losses),
     };

@@ -119,6 +119,7 @@ static void every_pair_of_placements_arrives_on_2x2x2(void **state) {
 static void every_pair_of_placements_arrives_on_3x2(void **state) {
     (void)state;
     check_all_pairs("r:3;c:2", 2, (int64_t[]){ 2, 7 }, MTF_F64);
+    check_all_pairs("r:3;c:2", 2, (int64_t[]){ 2, 7 }, MTF_BF16);
 }
 
 static void a_wrong_element_is_noticed(void **state) {

@@ -3,6 +3,7 @@
 
 #include "layouts/kernel_scratch.h"
 #include "layouts/placement.h"
+#include "runtime/kernel_bfloat16.h"
 
 #include <math.h>
 #include <string.h>
@@ -84,6 +85,8 @@ static void store(const MtfOperand *operand, int64_t i, double value) {
         ((float *)operand->data)[i] = (float)value;
     else if (operand->dtype == MTF_F64)
         ((double *)operand->data)[i] = value;
+    else if (operand->dtype == MTF_BF16)
+        ((uint16_t *)operand->data)[i] = mtf_bf16_rounded((float)value);
     else
         ((int32_t *)operand->data)[i] = isnan(value) ? -1 : (int32_t)value;
 }
@@ -93,6 +96,8 @@ static double load(const MtfOperand *operand, int64_t i) {
         return (double)((float *)operand->data)[i];
     if (operand->dtype == MTF_F64)
         return ((double *)operand->data)[i];
+    if (operand->dtype == MTF_BF16)
+        return (double)mtf_bf16_wide(((uint16_t *)operand->data)[i]);
     return (double)((int32_t *)operand->data)[i];
 }
 

@@ -66,7 +66,7 @@ void mtf_loss_model_clear(MtfLossModel *model) {
 }
 
 static double tolerance(MtfDtype dtype) {
-    return dtype == MTF_F64 ? 1e-10 : 1e-4;
+    return dtype == MTF_F64 ? 1e-10 : dtype == MTF_BF16 ? ldexp(1, -6) : 1e-4;
 }
 
 int mtf_losses_differ(const MtfLossModel *model, const double *losses, int steps, MtfDtype dtype) {

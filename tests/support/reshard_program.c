@@ -81,7 +81,7 @@ double mtf_reshard_term(const MtfMesh *mesh, const MtfPlacement *from, int64_t i
     uint64_t mixed = (uint64_t)index * 2654435761U +
                      (uint64_t)mtf_mesh_group_position(mesh, partial, rank) * 40503U + 17;
     mixed ^= mixed >> 13;
-    return (double)(mixed * 2246822519U >> 7 & 1023) - 512;
+    return (double)(mixed * 2246822519U >> 7 & 31) - 16;
 }
 
 double mtf_reshard_value(const MtfMesh *mesh, const MtfPlacement *from, int64_t index) {

@@ -18,7 +18,8 @@ MtfGraph *mtf_reshard_graph(int rank, const int64_t *sizes, MtfDtype dtype);
 MtfProgram *mtf_reshard_program(const MtfGraph *graph, const MtfLayout *layout,
                                 const MtfPlacement *from, const MtfPlacement *to, int *target);
 
-/* The value of element `index` on the processors of `rank`'s coordinates along partial axes. */
+/* A whole number from -16 to 15, so that sums of eight are exact in bfloat16 too: element `index`
+ * on the processors of `rank`'s coordinates along partial axes. */
 double mtf_reshard_term(const MtfMesh *mesh, const MtfPlacement *from, int64_t index, int rank);
 
 /* The element of the whole tensor: the reduction of its terms. */

@@ -2,6 +2,7 @@
 #include "tests/support/training_plan.h"
 
 #include "analyzer/batch_parts.h"
+#include "analyzer/mixed_precision.h"
 #include "analyzer/training_graph.h"
 #include "cost/predict.h"
 #include "layouts/graph_json.h"
@@ -26,7 +27,7 @@ static MtfGraph *load_graph(const MtfTrainingPlan *wanted, GError **error) {
         mtf_graph_load(path, &(MtfSizeOverrides){ .names = names, .sizes = sizes }, error);
     if (forward == NULL)
         return NULL;
-    mtf_graph_set_precision(forward, wanted->dtype);
+    mtf_graph_set_precision(forward, mtf_dtype_wide(wanted->dtype));
     if (wanted->rate != 0)
         forward->optimizer.rate = wanted->rate;
     int batch = mtf_batch_dimension(forward, NULL, error);
@@ -34,9 +35,11 @@ static MtfGraph *load_graph(const MtfTrainingPlan *wanted, GError **error) {
         !mtf_graph_set_microbatches(forward, batch, MAX(1, wanted->microbatches), error))
         return NULL;
     MtfGraph *graph = mtf_training_graph(forward, error);
-    if (graph != NULL)
-        mtf_graph_canonicalize(graph);
-    return graph;
+    if (graph == NULL || wanted->dtype != MTF_BF16)
+        return graph;
+    MtfGraph *mixed = mtf_mixed_precision(graph, error);
+    mtf_graph_free(graph);
+    return mixed;
 }
 
 static MtfLayout *make_layout(const MtfTrainingPlan *wanted, const MtfGraph *graph,
@@ -66,7 +69,7 @@ static bool predict(MtfPlan *plan, GError **error) {
 
 MtfPlan *mtf_training_plan(const MtfTrainingPlan *wanted, GError **error) {
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
-    plan->precision = g_strdup(wanted->dtype == MTF_F64 ? "f64" : "f32");
+    plan->precision = g_strdup(mtf_dtype_short_name(wanted->dtype));
     plan->graph = load_graph(wanted, error);
     if (plan->graph == NULL)
         return NULL;

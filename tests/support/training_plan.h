@@ -10,7 +10,7 @@
 typedef struct {
     const char *graph; /* of the library: "mlp", "transformer-small", "gpt-small" */
     const char *sizes; /* "batch:6;d_ff:24": dimensions given other sizes */
-    MtfDtype dtype;    /* MTF_F32 or MTF_F64 */
+    MtfDtype dtype;    /* MTF_F32, MTF_F64 or MTF_BF16 */
     const char *mesh;  /* "rows:2;cols:2" */
     const char *rules; /* "batch:rows;d_ff:cols", or "free": drawn by `seed` */
     guint32 seed;
