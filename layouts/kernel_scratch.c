@@ -18,8 +18,9 @@ static int64_t whole_lanes(int64_t n) {
     return (n + MTF_ATTENTION_LANES - 1) / MTF_ATTENTION_LANES * MTF_ATTENTION_LANES;
 }
 
-/* A head's memory in the orders that its products want, and going backward its gradients; some rows
- * of queries; one block of scores, and going backward another of their gradients. */
+/* A head's memory in the orders that its products want, going backward its gradients, and where it
+ * is narrow once more to turn it; some rows of queries; one block of scores, and going backward
+ * another of their gradients. */
 static int64_t attention_scratch(const MtfGraph *graph, const MtfOperation *op,
                                  const MtfIteration *iteration, const int64_t *sizes) {
     bool back = op->kind == MTF_OP_ATTENTION_GRAD;
@@ -30,10 +31,11 @@ static int64_t attention_scratch(const MtfGraph *graph, const MtfOperation *op,
         if (iteration->index[i].dim == op->attributes.dimension)
             features = whole_lanes(sizes[i]);
     }
-    int64_t rows = (back ? 6 : 2) * keys + (back ? 3 : 2) * MTF_ATTENTION_QUERIES;
+    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
+    bool narrow = dtype != mtf_dtype_wide(dtype);
+    int64_t rows = ((back ? 6 : 2) + narrow) * keys + (back ? 3 : 2) * MTF_ATTENTION_QUERIES;
     int64_t block = MTF_ATTENTION_QUERIES * MIN(keys, MTF_ATTENTION_KEYS);
     int64_t elements = rows * features + (back ? 2 : 1) * block;
-    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
     return elements * mtf_dtype_bytes(mtf_dtype_wide(dtype));
 }
 

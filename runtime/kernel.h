@@ -50,8 +50,8 @@ typedef struct {
     void *scratch; /* mtf_operation_scratch_bytes, aligned to 64 bytes */
     int64_t scratch_bytes;
     uint64_t seed;
-    int64_t step;   /* the first is 1; 0 outside training, when dropout drops nothing */
-    int microbatch; /* of the step; the first is 0 */
+    int64_t step;    /* the first is 1; 0 outside training, when dropout drops nothing */
+    int microbatch;  /* of the step; the first is 0 */
     void *prepared;  /* by mtf_kernel_prepare, or NULL: the kernel then prepares itself */
     void *workspace; /* of a prepared call: what mtf_kernel_prepare asked for */
 } MtfKernelCall;

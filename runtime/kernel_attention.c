@@ -2,6 +2,7 @@
 #include "runtime/kernel_attention.h"
 
 #include "layouts/kernel_scratch.h"
+#include "runtime/kernel_bfloat16.h"
 #include "runtime/kernel_math.h"
 #include "runtime/kernel_nest.h"
 
@@ -73,7 +74,8 @@ typedef struct {
     const MtfOperand *operand[OPERANDS];
     int n_operands;
     const Loops *loops;
-    int64_t element_bytes;
+    int64_t element_bytes;            /* in scratch */
+    bool narrow;                      /* the operands are bfloat16, but for LSE */
     int64_t queries, keys, features;  /* of the slices */
     int64_t key_lanes, feature_lanes; /* filled up to whole lanes */
     int64_t first_query, first_key;   /* in the whole tensors */
@@ -82,6 +84,7 @@ typedef struct {
     bool causal;
     /* Scratch. Of a head's memory, with features in rows and with positions in rows: */
     char *keys_turned, *values_turned, *keys_packed, *values_packed, *key_slopes, *value_slopes;
+    char *widened; /* of narrow memory: as it lies, to be turned */
     /* Of a block of queries: */
     char *query_rows, *result_rows, *result_slopes, *scores, *slopes;
     MtfNest nest;
@@ -153,6 +156,8 @@ static void take_scratch(Attention *a, char *next) {
         *memories[i] = next;
     for (int i = 0; i < (back ? 3 : 2); i++, next += rows)
         *blocks[i] = next;
+    a->widened = next;
+    next += a->narrow ? memory : 0;
     a->scores = next;
     a->slopes = next + block;
 }
@@ -162,7 +167,8 @@ static void attention_init(Attention *a, const MtfKernelCall *call) {
     const MtfAttributes *attributes = &call->operation->attributes;
     const MtfOperand *q = a->operand[Q], *k = a->operand[K];
     a->loops = q->dtype == MTF_F64 ? &loops_f64 : &loops_f32;
-    a->element_bytes = mtf_dtype_bytes(q->dtype);
+    a->element_bytes = mtf_dtype_bytes(mtf_dtype_wide(q->dtype));
+    a->narrow = mtf_operand_is_narrow(q);
     a->queries = size_along(q, attributes->query);
     a->keys = size_along(k, attributes->memory);
     a->features = size_along(q, attributes->dimension);
@@ -193,13 +199,37 @@ static Rows rows_of(const Attention *a, int operand, int64_t row, int64_t n) {
     return (Rows){ row_of(a, operand, row), n, a->features, a->stride[operand] };
 }
 
+static void pack_widened(const Attention *a, char *to, const Rows *rows, double factor) {
+    for (int64_t row = 0; row < rows->rows; row++) {
+        char *out = element(a, to, a->feature_lanes, row, 0);
+        const uint16_t *in = (const uint16_t *)rows->data + row * rows->stride;
+        mtf_bf16_widen((float *)(gpointer)out, in, rows->columns, 1);
+        if (factor != 1)
+            a->loops->scale(out, out, factor, rows->columns);
+        a->loops->fill(out, 0, rows->columns, a->feature_lanes);
+    }
+}
+
 /* Copies rows of an operand, times `factor`, to scratch and fills them up with 0. */
 static void pack(const Attention *a, char *to, const Rows *rows, double factor) {
     Target target = { to, a->feature_lanes, a->feature_lanes };
-    a->loops->copy(&target, rows, factor);
+    if (a->narrow)
+        pack_widened(a, to, rows, factor);
+    else
+        a->loops->copy(&target, rows, factor);
 }
 
-static void unpack(const Attention *a, int operand, int64_t row, int64_t n, const char *from) {
+/* A row of features from scratch to the operand's own. */
+static void round_row(const Attention *a, int operand, int64_t row, const char *from) {
+    mtf_bf16_round((uint16_t *)(gpointer)row_of(a, operand, row),
+                   (const float *)(gconstpointer)from, a->features);
+}
+
+static void unpack(const Attention *a, int operand, int64_t row, int64_t n, char *from) {
+    for (int64_t i = 0; a->narrow && i < n; i++)
+        round_row(a, operand, row + i, element(a, from, a->feature_lanes, i, 0));
+    if (a->narrow)
+        return;
     Rows rows = { from, n, a->features, a->feature_lanes };
     Target target = { row_of(a, operand, row), a->features, a->stride[operand] };
     a->loops->copy(&target, &rows, 1);
@@ -209,6 +239,10 @@ static void unpack(const Attention *a, int operand, int64_t row, int64_t n, cons
 static void pack_turned(const Attention *a, char *to, int operand) {
     Rows rows = rows_of(a, operand, 0, a->keys);
     Target target = { to, a->key_lanes, a->key_lanes };
+    if (a->narrow) {
+        pack_widened(a, a->widened, &rows, 1);
+        rows = (Rows){ a->widened, a->keys, a->features, a->feature_lanes };
+    }
     a->loops->transpose(&target, &rows);
 }
 
@@ -345,12 +379,14 @@ static void soften_row(const Attention *a, const Block *b, Statistics *s, int64_
 
 /* A query that looks at nothing gets 0 from it. */
 static void finish_row(const Attention *a, const Block *b, const Statistics *s, int64_t row) {
-    char *o = row_of(a, O, b->query + row);
+    char *packed = element(a, a->result_rows, a->feature_lanes, row, 0);
+    char *o = a->narrow ? packed : row_of(a, O, b->query + row);
     if (s->sum[row] > 0)
-        a->loops->scale(o, element(a, a->result_rows, a->feature_lanes, row, 0), 1 / s->sum[row],
-                        a->features);
+        a->loops->scale(o, packed, 1 / s->sum[row], a->features);
     else
         a->loops->fill(o, 0, 0, a->features);
+    if (a->narrow)
+        round_row(a, O, b->query + row, packed);
     a->loops->store(row_of(a, LSE, b->query + row), 0, s->largest[row] + log(s->sum[row]));
 }
 
@@ -383,15 +419,24 @@ static void slope_row(const Attention *a, const Block *b, double dot, int64_t ro
     a->loops->fill(slopes, 0, seen, b->stride);
 }
 
+/* do.o of each query of a block, whose rows of do are packed. Rows of o are, for the moment, where
+ * the result's are going to be. */
+static void find_dots(const Attention *a, const Block *b, double *dots) {
+    Rows o = rows_of(a, O, b->query, b->n_queries);
+    pack(a, a->result_rows, &o, 1);
+    for (int64_t row = 0; row < b->n_queries; row++)
+        dots[row] =
+            a->loops->dot(element(a, a->result_rows, a->feature_lanes, row, 0),
+                          element(a, a->result_slopes, a->feature_lanes, row, 0), a->features);
+}
+
 static void attend_back(const Attention *a, int64_t query) {
     Block b = { .query = query, .n_queries = MIN(MTF_ATTENTION_QUERIES, a->queries - query) };
     double dots[MTF_ATTENTION_QUERIES];
     Rows q = rows_of(a, Q, query, b.n_queries), slopes = rows_of(a, DO, query, b.n_queries);
     pack(a, a->query_rows, &q, 1);
     pack(a, a->result_slopes, &slopes, 1);
-    for (int64_t row = 0; row < b.n_queries; row++)
-        dots[row] =
-            a->loops->dot(row_of(a, O, query + row), row_of(a, DO, query + row), a->features);
+    find_dots(a, &b, dots);
     a->loops->fill(a->result_rows, 0, 0, b.n_queries * a->feature_lanes);
     while (next_keys(a, &b)) {
         score(a, &b, a->scores, a->query_rows, a->keys_turned);
@@ -465,6 +510,7 @@ void mtf_kernel_attention_grad(const MtfKernelCall *call) {
                     .n_operands = OPERANDS };
     attention_init(&a, call);
     for (int k = 1; k < 3 && mtf_operand_elements(&in[4]) == 0; k++)
-        memset(out[k].data, 0, (size_t)(mtf_operand_elements(&out[k]) * a.element_bytes));
+        memset(out[k].data, 0,
+               (size_t)(mtf_operand_elements(&out[k]) * mtf_dtype_bytes(out[k].dtype)));
     each_head(&a);
 }

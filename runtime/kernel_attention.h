@@ -18,6 +18,8 @@
  * than half of the work. Order and blocks follow from the shapes alone, so equal inputs give equal
  * bits.
  *
+ * All of that is computed in scratch, where rows of bfloat16 are float32.
+ *
  * Dao and others, "FlashAttention: fast and memory-efficient exact attention with IO-awareness",
  * 2022, algorithms 2 and 4. */
 #ifndef MTF_KERNEL_ATTENTION_H
