@@ -16,11 +16,13 @@ static int run(const char *name, const char *const *arguments) {
 int mtf_command_report(int argc, char **argv) {
     g_autofree char *folder = NULL;
     g_autofree char *metrics = NULL;
+    g_autofree char *trace = NULL;
     gboolean json = FALSE;
     const GOptionEntry entries[] = {
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &folder, "Write into this folder", "DIR" },
         { "metrics", 0, 0, G_OPTION_ARG_FILENAME, &metrics, "What meshtf-run --metrics wrote",
           "FILE" },
+        { "trace", 0, 0, G_OPTION_ARG_FILENAME, &trace, "What meshtf-run --trace wrote", "FILE" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &json, "Print the report's figures as JSON", NULL },
         G_OPTION_ENTRY_NULL,
     };
@@ -35,11 +37,15 @@ int mtf_command_report(int argc, char **argv) {
         mtf_input_error(&error, "-o DIR is missing: the folder to write into");
         return mtf_command_line_fail("meshtf-plan report", error);
     }
-    const char *arguments[8] = { "-o", folder };
+    const char *arguments[10] = { "-o", folder };
     int n = 2;
     if (metrics != NULL) {
         arguments[n++] = "--metrics";
         arguments[n++] = metrics;
+    }
+    if (trace != NULL) {
+        arguments[n++] = "--trace";
+        arguments[n++] = trace;
     }
     if (json)
         arguments[n++] = "--json";

@@ -16,7 +16,7 @@
 
 typedef struct {
     char *output; /* a folder; of exports a file */
-    char *metrics;
+    char *metrics, *trace;
     char *form;  /* of an export, or NULL */
     char *hosts; /* of a rankfile, or NULL */
     gboolean compare;
@@ -74,16 +74,19 @@ static bool write_report(const char *plan_path, const Options *options, GError *
     g_autoptr(MtfPlan) plan = mtf_plan_load(plan_path, error);
     g_autoptr(MtfStepFacts) facts = plan != NULL ? mtf_step_facts_new(plan, error) : NULL;
     g_autoptr(GArray) run = NULL;
+    g_autoptr(MtfRunTrace) trace = NULL;
     if (facts == NULL)
         return false;
     if (options->metrics != NULL && (run = mtf_metrics_log_load(options->metrics, error)) == NULL)
+        return false;
+    if (options->trace != NULL && (trace = mtf_run_trace_load(options->trace, error)) == NULL)
         return false;
     g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
     g_autoptr(MtfDrawings) drawings = make_folder(options->output, error)
                                           ? mtf_drawings_write(options->output, parts, error)
                                           : NULL;
     if (drawings == NULL ||
-        !write_texts(options->output, facts, &(MtfPageParts){ parts, drawings, run }, error))
+        !write_texts(options->output, facts, &(MtfPageParts){ parts, drawings, run, trace }, error))
         return false;
     if (options->json)
         print_json(facts, run);
@@ -145,6 +148,7 @@ static bool write_comparison(char **paths, int n, const Options *options, GError
 static void clear_options(Options *options) {
     g_free(options->output);
     g_free(options->metrics);
+    g_free(options->trace);
     g_free(options->form);
     g_free(options->hosts);
 }
@@ -167,6 +171,8 @@ int main(int argc, char **argv) {
           "DIR" },
         { "metrics", 0, 0, G_OPTION_ARG_FILENAME, &options.metrics,
           "What meshtf-run --metrics wrote", "FILE" },
+        { "trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "What meshtf-run --trace wrote",
+          "FILE" },
         { "export", 0, 0, G_OPTION_ARG_STRING, &options.form,
           "Write the plan in the words of another tool instead (-o FILE, or standard output)",
           "mtf|jax|dtensor|megatron|shardy|rankfile" },

@@ -127,7 +127,7 @@ static void add_top(GString *page, const MtfStepFacts *facts, const MtfPageParts
                "href=\"#communication\">communication</a><a href=\"#tensors\">tensors</a><a "
                "href=\"#machine\">machine</a>",
                name);
-    if (parts->run != NULL)
+    if (parts->run != NULL || parts->trace != NULL)
         g_string_append(page, "<a href=\"#run\">run</a>");
     g_string_append(page, "<a href=\"#assumptions\">assumptions</a></nav>\n");
 }
@@ -135,7 +135,7 @@ static void add_top(GString *page, const MtfStepFacts *facts, const MtfPageParts
 char *mtf_page_print(const MtfStepFacts *facts, const MtfPageParts *parts) {
     GString *page = g_string_new(NULL);
     add_top(page, facts, parts);
-    mtf_page_answer(page, facts);
+    mtf_page_answer(page, facts, parts->run);
     open_section(page, "partition", "The partition");
     mtf_page_partition(page, parts->parts, parts->drawings);
     const cJSON *why = cJSON_GetObjectItemCaseSensitive(facts->plan->search, "why");
@@ -153,10 +153,12 @@ char *mtf_page_print(const MtfStepFacts *facts, const MtfPageParts *parts) {
     mtf_page_tensors(page, facts);
     open_section(page, "machine", "The mesh on the machine");
     mtf_machine_picture(page, facts);
-    if (parts->run != NULL) {
+    if (parts->run != NULL || parts->trace != NULL)
         open_section(page, "run", "After the run");
+    if (parts->run != NULL)
         mtf_page_run(page, facts, parts->run);
-    }
+    if (parts->trace != NULL)
+        mtf_page_ranks(page, facts, parts->trace);
     open_section(page, "assumptions", "What the predictions assume");
     add_assumptions(page, facts);
     g_string_append(page, "</section>\n<p class=\"soft\">Made by meshtf-report " MTF_VERSION

@@ -11,6 +11,7 @@
 #define MTF_PAGE_H
 
 #include "reports/drawings.h"
+#include "reports/run_trace.h"
 #include "reports/step_facts.h"
 
 /* What the page is made of besides the facts. */
@@ -18,6 +19,7 @@ typedef struct {
     const MtfStepParts *parts;
     const MtfDrawings *drawings; /* or NULL */
     const GArray *run;           /* MtfMetricsRecord, or NULL */
+    const MtfRunTrace *trace;    /* or NULL */
 } MtfPageParts;
 
 /* The document; free with g_free. */

@@ -4,6 +4,7 @@
 #include "layouts/command_line.h"
 #include "reports/answer.h"
 #include "reports/markup.h"
+#include "reports/metrics_log.h"
 #include "reports/palette.h"
 
 #include <math.h>
@@ -12,7 +13,17 @@ static void add_number(GString *page, const char *text, const char *what) {
     mtf_markup(page, "<div><b>%s</b><span>%s</span></div>", text, what);
 }
 
-static void add_numbers(GString *page, const MtfStepFacts *facts) {
+static void add_measured(GString *page, const MtfStepFacts *facts, const GArray *run) {
+    double predicted = (double)facts->schedule->nanoseconds / 1e9;
+    double measured = mtf_metrics_median_seconds(run);
+    g_autofree char *text = mtf_seconds_format(measured);
+    g_autofree char *what = predicted > 0
+                                ? g_strdup_printf("measured, %.3g × that", measured / predicted)
+                                : g_strdup("measured");
+    add_number(page, text, what);
+}
+
+static void add_numbers(GString *page, const MtfStepFacts *facts, const GArray *run) {
     const cJSON *search = facts->plan->search;
     double links = 0;
     for (guint i = 0; i < facts->traffic->len; i++)
@@ -24,6 +35,8 @@ static void add_numbers(GString *page, const MtfStepFacts *facts) {
     g_autofree char *traffic = mtf_bytes_format(links);
     g_string_append(page, "<div class=\"numbers\">");
     add_number(page, step, "step time, predicted");
+    if (run != NULL)
+        add_measured(page, facts, run);
     add_number(page, memory, of_limit);
     add_number(page, traffic, "onto a device's links a step");
     double cost = mtf_tree_number(search, "cost", NAN), bound = mtf_tree_number(search, "bound", 0);
@@ -72,9 +85,9 @@ static void add_shares(GString *page, const MtfStepFacts *facts) {
     g_string_append(page, "</ul>");
 }
 
-void mtf_page_answer(GString *page, const MtfStepFacts *facts) {
+void mtf_page_answer(GString *page, const MtfStepFacts *facts, const GArray *run) {
     g_autoptr(GPtrArray) lines = mtf_answer_lines(facts);
-    add_numbers(page, facts);
+    add_numbers(page, facts, run);
     g_string_append(page, "<dl class=\"card\">");
     for (guint i = 0; i < lines->len; i++) {
         const MtfAnswerLine *line = g_ptr_array_index(lines, i);

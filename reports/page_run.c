@@ -14,24 +14,47 @@
 #define HEIGHT 200.0
 #define POINTS 600 /* drawn, at most */
 
+/* A quantity of each step, drawn over the steps. */
 typedef struct {
-    double low, high; /* losses */
+    const char *label; /* "loss over steps" */
+    double (*value)(const MtfMetricsRecord *record);
+    char *(*format)(double value);
+    double predicted; /* a line across; NAN = none */
+} Series;
+
+typedef struct {
+    const Series *series;
+    double low, high; /* values */
     int64_t first, last;
 } Frame;
+
+static double loss_of(const MtfMetricsRecord *record) {
+    return record->loss;
+}
+
+static double seconds_of(const MtfMetricsRecord *record) {
+    return record->seconds;
+}
+
+static char *format_loss(double loss) {
+    return g_strdup_printf("%.4g", loss);
+}
 
 static const MtfMetricsRecord *record_at(const GArray *run, guint i) {
     return &g_array_index(run, MtfMetricsRecord, i);
 }
 
-static Frame frame_of(const GArray *run) {
-    Frame frame = { INFINITY, -INFINITY, record_at(run, 0)->step,
+static Frame frame_of(const Series *series, const GArray *run) {
+    Frame frame = { series, INFINITY, -INFINITY, record_at(run, 0)->step,
                     record_at(run, run->len - 1)->step };
+    if (isfinite(series->predicted))
+        frame.low = frame.high = series->predicted;
     for (guint i = 0; i < run->len; i++) {
-        double loss = record_at(run, i)->loss;
-        if (!isfinite(loss))
+        double value = series->value(record_at(run, i));
+        if (!isfinite(value))
             continue;
-        frame.low = MIN(frame.low, loss);
-        frame.high = MAX(frame.high, loss);
+        frame.low = MIN(frame.low, value);
+        frame.high = MAX(frame.high, value);
     }
     if (!(frame.high > frame.low)) {
         frame.low = isfinite(frame.low) ? frame.low - 0.5 : 0;
@@ -45,32 +68,44 @@ static double x_of(const Frame *frame, int64_t step) {
            WIDTH * (double)(step - frame->first) / (double)MAX(frame->last - frame->first, 1);
 }
 
-static double y_of(const Frame *frame, double loss) {
-    return TOP + HEIGHT * (frame->high - loss) / (frame->high - frame->low);
+static double y_of(const Frame *frame, double value) {
+    return TOP + HEIGHT * (frame->high - value) / (frame->high - frame->low);
 }
 
-/* A line through the losses, broken where one is not a number. */
-static void draw_losses(GString *page, const Frame *frame, const GArray *run) {
+/* A line through the values, broken where one is not a number. */
+static void draw_values(GString *page, const Frame *frame, const GArray *run) {
     guint stride = (run->len + POINTS - 1) / POINTS;
     bool pen_down = false;
     g_string_append(page, "<path class=\"measured\" d=\"");
     for (guint i = 0; i < run->len; i += stride) {
-        const MtfMetricsRecord *record = record_at(run, i);
-        if (isfinite(record->loss))
+        double value = frame->series->value(record_at(run, i));
+        if (isfinite(value))
             g_string_append_printf(page, "%s%.1f %.1f", pen_down ? "L" : "M",
-                                   x_of(frame, record->step), y_of(frame, record->loss));
-        pen_down = isfinite(record->loss);
+                                   x_of(frame, record_at(run, i)->step), y_of(frame, value));
+        pen_down = isfinite(value);
     }
     g_string_append(page, "\"/>");
 }
 
+static void draw_predicted(GString *page, const Frame *frame) {
+    if (!isfinite(frame->series->predicted))
+        return;
+    double y = y_of(frame, frame->series->predicted);
+    g_autofree char *text = frame->series->format(frame->series->predicted);
+    mtf_markup(page,
+               "<path class=\"limit\" d=\"M%.0f %.1fh%.0f\"/><text class=\"limit-text\" x=\"%.0f\" "
+               "y=\"%.1f\" text-anchor=\"end\">predicted %s</text>",
+               LEFT, y, WIDTH, LEFT + WIDTH, y - 5, text);
+}
+
 static void draw_scale(GString *page, const Frame *frame) {
     for (int i = 0; i <= 4; i++) {
-        double loss = frame->low + (frame->high - frame->low) * i / 4, y = y_of(frame, loss);
+        double value = frame->low + (frame->high - frame->low) * i / 4, y = y_of(frame, value);
+        g_autofree char *text = frame->series->format(value);
         mtf_markup(page,
                    "<path class=\"grid\" d=\"M%.0f %.1fH%.0f\"/><text class=\"soft\" x=\"%.0f\" "
-                   "y=\"%.1f\" text-anchor=\"end\">%.4g</text>",
-                   LEFT, y, LEFT + WIDTH, LEFT - 8, y + 4, loss);
+                   "y=\"%.1f\" text-anchor=\"end\">%s</text>",
+                   LEFT, y, LEFT + WIDTH, LEFT - 8, y + 4, text);
     }
     mtf_markup(page,
                "<text class=\"soft\" x=\"%.0f\" y=\"%.0f\">step %" PRId64
@@ -79,16 +114,28 @@ static void draw_scale(GString *page, const Frame *frame) {
                LEFT, TOP + HEIGHT + 20, frame->first, LEFT + WIDTH, TOP + HEIGHT + 20, frame->last);
 }
 
-static void add_curve(GString *page, const GArray *run) {
-    Frame frame = frame_of(run);
-    mtf_markup(page, "<h3>Loss</h3><div class=\"wide\"><svg class=\"chart\" viewBox=\"0 0 960 "
-                     "240\" role=\"img\" aria-label=\"loss over steps\">");
-    draw_scale(page, &frame);
-    draw_losses(page, &frame, run);
-    const MtfMetricsRecord *last = record_at(run, run->len - 1);
+static void add_curve(GString *page, const Series *series, const GArray *run) {
+    Frame frame = frame_of(series, run);
     mtf_markup(page,
-               "</svg></div><p>From %.5g at step %" PRId64 " to %.5g at step %" PRId64 ".</p>",
-               record_at(run, 0)->loss, frame.first, last->loss, frame.last);
+               "<div class=\"wide\"><svg class=\"chart\" viewBox=\"0 0 960 240\" role=\"img\" "
+               "aria-label=\"%s\">",
+               series->label);
+    draw_scale(page, &frame);
+    draw_predicted(page, &frame);
+    draw_values(page, &frame, run);
+    g_string_append(page, "</svg></div>");
+}
+
+static void add_curves(GString *page, double predicted, const GArray *run) {
+    const Series losses = { "loss over steps", loss_of, format_loss, NAN };
+    const Series times = { "seconds over steps", seconds_of, mtf_seconds_format, predicted };
+    const MtfMetricsRecord *first = record_at(run, 0), *last = record_at(run, run->len - 1);
+    g_string_append(page, "<h3>Loss</h3>");
+    add_curve(page, &losses, run);
+    mtf_markup(page, "<p>From %.5g at step %" PRId64 " to %.5g at step %" PRId64 ".</p>",
+               first->loss, first->step, last->loss, last->step);
+    g_string_append(page, "<h3>Time of each step</h3>");
+    add_curve(page, &times, run);
 }
 
 static void add_comparison(GString *page, const char *what, double predicted, double measured) {
@@ -118,5 +165,5 @@ void mtf_page_run(GString *page, const MtfStepFacts *facts, const GArray *run) {
     add_comparison(page, "communication", network, measured_network);
     add_comparison(page, "computation", step - network, measured - measured_network);
     g_string_append(page, "</tbody></table></div>");
-    add_curve(page, run);
+    add_curves(page, step, run);
 }

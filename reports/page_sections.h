@@ -4,14 +4,16 @@
 #define MTF_PAGE_SECTIONS_H
 
 #include "reports/drawings.h"
+#include "reports/run_trace.h"
 #include "reports/step_facts.h"
 
 /* <style> and <script> with their contents. */
 void mtf_page_head(GString *page);
 void mtf_page_script(GString *page);
 
-/* Mesh, layout, step time, memory, bytes, proof, and what limits the step. */
-void mtf_page_answer(GString *page, const MtfStepFacts *facts);
+/* Mesh, layout, step time, memory, bytes, proof, and what limits the step; after a run what was
+ * measured. `run` may be NULL. */
+void mtf_page_answer(GString *page, const MtfStepFacts *facts, const GArray *run);
 
 /* The parts of the step with their phases, and a picture of each; `drawings` may be NULL. */
 void mtf_page_partition(GString *page, const MtfStepParts *parts, const MtfDrawings *drawings);
@@ -31,5 +33,8 @@ void mtf_page_tensors(GString *page, const MtfStepFacts *facts);
 
 /* Loss, and measured beside predicted times; `run` holds MtfMetricsRecord. */
 void mtf_page_run(GString *page, const MtfStepFacts *facts, const GArray *run);
+
+/* What each rank did in the traced steps, beside the prediction. */
+void mtf_page_ranks(GString *page, const MtfStepFacts *facts, const MtfRunTrace *trace);
 
 #endif

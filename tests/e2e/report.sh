@@ -20,6 +20,11 @@ claim "a graph is no plan: the child's status is passed on" bad_input
 run meshtf-plan report "$work/rule.json" --metrics "$work/none.jsonl" -o "$work/report"
 claim "metrics that are not there are bad input" bad_input
 
+printf '%s\n' '{"traceEvents":[{"name":"h","ph":"X","pid":0,"tid":0,"ts":0,"dur":5}]}' >"$work/trace.json"
+run meshtf-plan report "$work/rule.json" --trace "$work/trace.json" -o "$work/traced"
+claim "a trace of a run is reported" grep -q 'What the ranks did' "$work/traced/index.html"
+run meshtf-plan report "$work/rule.json" --trace "$work/rule.json" -o "$work/traced"
+claim "what is no trace is bad input" bad_input
 meshtf-plan estimate "$graph" --mesh 'rows:2' --layout batch:rows -o "$work/given.json" >/dev/null
 run meshtf-plan report "$work/given.json" -o "$work/given"
 claim "a plan that was not searched has a report" exits 0

@@ -70,7 +70,7 @@ static char *page_of(const MtfPlan *plan, const GArray *run) {
     g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
     assert_non_null(facts);
     g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
-    return mtf_page_print(facts, &(MtfPageParts){ parts, NULL, run });
+    return mtf_page_print(facts, &(MtfPageParts){ parts, NULL, run, NULL });
 }
 
 static void hostile_names_are_text_and_nothing_else(void **state) {
@@ -132,6 +132,13 @@ static void a_mesh_of_one_processor_has_a_page(void **state) {
     clear_found(&found);
 }
 
+static int times_found(const char *text, const char *wanted) {
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, wanted)) != NULL; at += strlen(wanted))
+        count++;
+    return count;
+}
+
 /* Medians over steps 2 and 3: 0.5 s and 0.1 s. */
 static void a_run_stands_beside_its_prediction(void **state) {
     (void)state;
@@ -143,6 +150,8 @@ static void a_run_stands_beside_its_prediction(void **state) {
     Found found = found_in(page);
     assert_non_null(strstr(found.text->str, "500 ms"));
     assert_non_null(strstr(found.text->str, "From 3.5 at step 1 to 2.25 at step 3."));
+    assert_non_null(strstr(found.text->str, "predicted "));
+    assert_int_equal(times_found(page, "class=\"measured\""), 2);
     assert_null(strstr(page, "nan"));
     clear_found(&found);
 }
@@ -166,11 +175,25 @@ static void plans_side_by_side_tell_what_differs(void **state) {
     clear_found(&found);
 }
 
-static int times_found(const char *text, const char *wanted) {
-    int count = 0;
-    for (const char *at = text; (at = strstr(at, wanted)) != NULL; at += strlen(wanted))
-        count++;
-    return count;
+/* One step of 3 s on two ranks against microseconds predicted; the plan's step has one allreduce.
+ */
+static void ranks_stand_under_their_prediction(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2", "batch:rows");
+    g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
+    g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
+    MtfRunEvent events[] = { { 0, -1, 0, 2 }, { 0, MTF_STEP_ALLREDUCE, 2, 1 }, { 1, -1, 0, 1 } };
+    g_autoptr(GArray) list = g_array_new(FALSE, FALSE, sizeof *events);
+    g_array_append_vals(list, events, G_N_ELEMENTS(events));
+    const MtfRunTrace trace = { 2, 3, list };
+    g_autofree char *page = mtf_page_print(facts, &(MtfPageParts){ parts, NULL, NULL, &trace });
+    Found found = found_in(page);
+    assert_non_null(strstr(found.text->str, "predicted"));
+    assert_non_null(strstr(found.text->str, "rank 1"));
+    assert_non_null(strstr(found.text->str, "1.5 s2 s"));  /* computing: mean and longest */
+    assert_non_null(strstr(found.text->str, "500 ms1 s")); /* allreduce */
+    assert_non_null(strstr(found.text->str, "idle0 s1 s"));
+    clear_found(&found);
 }
 
 /* Two limits with one best layout are one circle; what takes a hundred times as long as the others
@@ -227,6 +250,7 @@ int main(void) {
         cmocka_unit_test(the_same_plan_gives_the_same_page),
         cmocka_unit_test(a_mesh_of_one_processor_has_a_page),
         cmocka_unit_test(a_run_stands_beside_its_prediction),
+        cmocka_unit_test(ranks_stand_under_their_prediction),
         cmocka_unit_test(plans_side_by_side_tell_what_differs),
         cmocka_unit_test(the_frontier_is_drawn_where_it_was_searched),
         cmocka_unit_test(the_drawing_is_the_same_bytes_each_time),
