@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static int compare_doubles(const void *left, const void *right) {
     double a = *(const double *)left;
@@ -97,6 +98,18 @@ static void append_memory(GString *text, const MtfSession *session) {
                                                                   : "NOT equal");
 }
 
+/* The most that this process ever had in memory, and what of it no arena holds: the program, MPI,
+ * BLAS; with --only-mpi the messages that Open MPI copies. */
+static void append_resident(GString *text, const MtfSession *session) {
+    struct rusage usage = { 0 };
+    getrusage(RUSAGE_SELF, &usage);
+    double resident = mtf_agree_largest(session->control, (double)usage.ru_maxrss * 1024);
+    g_autofree char *all = format_bytes(resident);
+    g_autofree char *beside = format_bytes(resident - (double)session->arena->bytes);
+    g_string_append_printf(text, "  %-16s %12s %12s  %s beside the arena\n", "resident a rank", "",
+                           all, beside);
+}
+
 /* The mean loss of the last tenth of the steps: single steps are noisy. */
 static double closing_loss(const MtfSession *session, int64_t *count) {
     int64_t steps = session->trained;
@@ -180,6 +193,7 @@ char *mtf_closing_table(const MtfSession *session) {
     g_string_append_printf(text, "\n  %-16s %12s %12s\n", "", "predicted", "measured");
     append_times(text, session);
     append_memory(text, session);
+    append_resident(text, session);
     g_autofree char *times = mtf_kernel_times_format(session->times, session->trained);
     append_traffic(text, session);
     g_string_append(text, times);

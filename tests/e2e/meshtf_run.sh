@@ -32,6 +32,7 @@ run mpirun -n 2 meshtf-run "$plan" --steps 30 --metrics "$work/metrics.jsonl" --
 claim "two ranks train" exits 0
 claim "the run says its ranks and threads" says "2 ranks of this host"
 claim "memory is the predicted memory" says "equal to the byte"
+claim "and what is resident beside it is said" says "beside the arena"
 claim "traffic is the program's" says "every rank's calls and bytes equal the program's"
 claim "--verify compares with one processor" says "the same steps on one processor"
 claim "there is one line of metrics a step" test "$(wc -l <"$work/metrics.jsonl")" = 30
