@@ -25,6 +25,7 @@ typedef struct Row {
 
 struct MtfDual {
     MtfCore *core;
+    MtfFold *fold; /* of the core; NULL when not folded */
     MtfMessages *messages;
     Row *rows;
     int64_t *use;
@@ -70,6 +71,7 @@ void mtf_dual_free(MtfDual *dual) {
     if (dual == NULL)
         return;
     mtf_messages_free(dual->messages);
+    mtf_fold_free(dual->fold);
     free_arrays(dual);
     g_free(dual);
 }
@@ -85,7 +87,7 @@ static void note_bound(MtfDual *dual, double bound) {
     dual->scale = fmax(dual->scale, fabs(bound) * 1e-3);
     if (bound <= dual->bound)
         return;
-    if (dual->steps == 1)
+    if (isinf(dual->bound))
         dual->scale = fmax(1, fabs(bound));
     dual->bound = bound;
     memcpy(dual->best_price, dual->price, (gsize)dual->core->rows * sizeof *dual->price);
@@ -152,6 +154,8 @@ static void move_price(MtfDual *dual, int r) {
 bool mtf_dual_step(MtfDual *dual, int *values) {
     note_bound(dual, mtf_messages_pass(dual->messages));
     bool possible = mtf_messages_decode(dual->messages, values);
+    if (dual->fold != NULL)
+        mtf_fold_expand(dual->fold, values);
     mtf_core_use(dual->core, values, dual->use);
     activate_rows(dual);
     bool moved = false;
@@ -167,7 +171,32 @@ bool mtf_dual_step(MtfDual *dual, int *values) {
 }
 
 double mtf_dual_bound(const MtfDual *dual) {
+    return dual->fold != NULL ? -INFINITY : dual->bound;
+}
+
+double mtf_dual_guess(const MtfDual *dual) {
     return dual->bound;
+}
+
+bool mtf_dual_fold(MtfDual *dual) {
+    dual->fold = mtf_fold_new(dual->core);
+    if (dual->fold == NULL)
+        return false;
+    mtf_messages_free(dual->messages);
+    dual->messages = mtf_messages_new_folded(dual->fold);
+    set_prices(dual);
+    return true;
+}
+
+void mtf_dual_unfold(MtfDual *dual) {
+    mtf_dual_return(dual);
+    MtfMessages *messages = mtf_messages_new(dual->core);
+    mtf_messages_unfold(messages, dual->messages);
+    mtf_messages_free(dual->messages);
+    dual->messages = messages;
+    g_clear_pointer(&dual->fold, mtf_fold_free);
+    dual->bound = dual->noticed = -INFINITY;
+    dual->noticed_step = dual->steps;
 }
 
 int mtf_dual_stall(const MtfDual *dual) {

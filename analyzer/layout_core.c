@@ -90,6 +90,18 @@ static void replace_matrix(MtfCore *core, MtfCoreEdge *edge, int node, const int
     edge->cost = matrix;
 }
 
+static int append_edge(MtfCore *core, MtfCoreEdge edge) {
+    int index = (int)core->edges->len;
+    g_array_append_val(core->edges, edge);
+    g_array_append_val(core->nodes[edge.a].edges, index);
+    g_array_append_val(core->nodes[edge.b].edges, index);
+    return index;
+}
+
+int mtf_core_join(MtfCore *core, int a, int b, const int64_t *cost) {
+    return append_edge(core, (MtfCoreEdge){ a, b, mtf_shared_ref(cost) });
+}
+
 /* Adds a matrix [values of u][values of v] (a reference, taken over) to the edge between u and v.
  */
 static void add_matrix(MtfCore *core, int u, int v, const int64_t *matrix) {
@@ -102,10 +114,7 @@ static void add_matrix(MtfCore *core, int u, int v, const int64_t *matrix) {
         mtf_shared_unref(core->shared, matrix);
         return;
     }
-    int index = (int)core->edges->len;
-    g_array_append_val(core->edges, edge);
-    g_array_append_val(core->nodes[u].edges, index);
-    g_array_append_val(core->nodes[v].edges, index);
+    append_edge(core, edge);
 }
 
 static void forget_edge(MtfCoreNode *node, int edge) {
@@ -317,6 +326,41 @@ MtfCore *mtf_core_new(const MtfLayoutProblem *problem) {
     if (mtf_layout_problem_limit(problem) != MTF_NO_LIMIT) {
         find_rows(core, problem);
         add_pieces(core, problem);
+    }
+    return core;
+}
+
+static void copy_node(MtfCore *core, const MtfCore *from, int index) {
+    const MtfCoreNode *old = &from->nodes[index];
+    MtfCoreNode *node = &core->nodes[index];
+    node->alive = true;
+    node->values = old->values;
+    node->cost = mtf_shared_ref(old->cost);
+    for (guint k = 0; k < old->pieces->len; k++) {
+        MtfCorePiece piece = g_array_index(old->pieces, MtfCorePiece, k);
+        mtf_shared_ref(piece.usage);
+        g_array_append_val(node->pieces, piece);
+    }
+}
+
+MtfCore *mtf_core_excerpt(const MtfCore *from, const bool *keep) {
+    MtfCore *core = g_memdup2(from, sizeof *from);
+    core->nodes = g_new0(MtfCoreNode, core->node_count + 1);
+    core->edges = g_array_new(FALSE, FALSE, sizeof(MtfCoreEdge));
+    core->trail = g_array_new(FALSE, FALSE, sizeof(Step));
+    core->shared = mtf_shared_join(from->shared);
+    core->room = g_memdup2(from->room, ((gsize)from->rows + 1) * sizeof *core->room);
+    core->row_time = g_memdup2(from->row_time, ((gsize)from->rows + 1) * sizeof *core->row_time);
+    for (int v = 0; v < core->node_count; v++) {
+        core->nodes[v].pieces = g_array_new(FALSE, FALSE, sizeof(MtfCorePiece));
+        core->nodes[v].edges = g_array_new(FALSE, FALSE, sizeof(int));
+        if (keep[v])
+            copy_node(core, from, v);
+    }
+    for (guint e = 0; e < from->edges->len; e++) {
+        const MtfCoreEdge *edge = mtf_core_edge(from, (int)e);
+        if (edge->a >= 0 && keep[edge->a] && keep[edge->b])
+            mtf_core_join(core, edge->a, edge->b, edge->cost);
     }
     return core;
 }

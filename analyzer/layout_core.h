@@ -66,6 +66,14 @@ MtfCore *mtf_core_new(const MtfLayoutProblem *problem);
 void mtf_core_free(MtfCore *core);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfCore, mtf_core_free)
 
+/* The nodes v with keep[v], at their own indices, and the edges between them; the rows are the
+ * core's. It shares the core's blocks, and its choices are not lifted. */
+MtfCore *mtf_core_excerpt(const MtfCore *core, const bool *keep);
+
+/* Adds an edge between two nodes that have none; `cost` is a shared block, which stays the
+ * caller's, too. Returns its index. */
+int mtf_core_join(MtfCore *core, int a, int b, const int64_t *cost);
+
 MtfCoreEdge *mtf_core_edge(const MtfCore *core, int edge);
 
 /* The edge's other end. */

@@ -16,8 +16,12 @@
 #define SHRINK_STEPS 60   /* steps of the bound between two shrinkings */
 #define STALL_STEPS 50    /* steps without a better bound after which it is stuck */
 #define ILP_SIZE 40000    /* variables the integer program may have */
+#define ILP_CALLS 1000    /* how often it may ask whether to stop, when only the work is limited */
 #define ILP_SECONDS 20.0  /* one try at it, when the time is limited */
 #define MISFIT_SECONDS 20 /* spent on the smallest limit, at most */
+#define FOLD_STEPS 300    /* steps on a fold, at most */
+#define FOLD_STALL 25     /* steps without a better guess that end them */
+#define FOLD_GAP 2e-4     /* the guess is near enough to the best choice */
 #define FORESTS 2         /* forest moves before a local search */
 #define MOST_PRICE 1.2    /* their prices are the bound's times up to this */
 
@@ -40,6 +44,7 @@ typedef struct Solver {
     int unshrunk;    /* steps since the last shrinking */
     double last_gap; /* at the last shrinking */
     bool ilp_tried;
+    int ilp_calls;         /* how often the integer program asked whether to stop */
     MtfLocalSearch *local; /* of the core as it is; NULL after a shrinking */
     int *job;              /* values that the local search works on beside the bound */
     bool decoded;          /* the last decoded values are possible edge by edge */
@@ -133,11 +138,18 @@ static double seconds_left(const Solver *solver) {
     return fmax(0.01, (double)(solver->end - g_get_monotonic_time()) / 1e6);
 }
 
+/* Where work is limited and time is not, the integer program is by its own count. */
+static bool is_over_for_ilp(void *user) {
+    Solver *solver = user;
+    bool clockless = solver->options->work > 0 && solver->end == G_MAXINT64;
+    return (clockless && ++solver->ilp_calls > ILP_CALLS) || is_over(solver);
+}
+
 static void try_integer_program(Solver *solver) {
     double seconds = fmin(seconds_left(solver), ILP_SECONDS);
     bool limited = solver->end != G_MAXINT64;
     MtfIlpOptions options = {
-        .seconds = limited ? seconds : 0, .gap = 0, .user = solver, .cancel = is_over
+        .seconds = limited ? seconds : 0, .gap = 0, .user = solver, .cancel = is_over_for_ilp
     };
     MtfCoreIlpAnswer found = { MTF_ILP_STOPPED, -INFINITY };
     solver->ilp_tried = true;
@@ -178,14 +190,20 @@ static gpointer run_job(gpointer data) {
     return NULL;
 }
 
+static bool is_good_enough(const Solver *solver) {
+    return solver->proven || (solver->options->gap > 0 && gap_of(solver) <= solver->options->gap);
+}
+
 static void step_bound(Solver *solver) {
     for (int i = 0; i < ROUND_STEPS && (i == 0 || !is_over(solver)); i++) {
         solver->decoded = mtf_dual_step(solver->dual, solver->values);
+        raise_bound(solver, mtf_dual_bound(solver->dual), "message passing");
         if (solver->decoded)
             offer_values(solver, solver->values);
         solver->unshrunk++;
+        if (is_good_enough(solver))
+            return;
     }
-    raise_bound(solver, mtf_dual_bound(solver->dual), "message passing");
 }
 
 /* The steps of the bound, and beside them the job when there is one. */
@@ -220,16 +238,14 @@ static void run_round(Solver *solver) {
         return;
     }
     queue_job(solver);
+    if (is_good_enough(solver))
+        return;
     bool stuck = mtf_dual_stall(solver->dual) > STALL_STEPS;
     if (should_shrink(solver))
         shrink(solver);
     if (stuck && !solver->proven && !solver->ilp_tried &&
         mtf_core_ilp_size(solver->core) <= ILP_SIZE)
         try_integer_program(solver);
-}
-
-static bool is_good_enough(const Solver *solver) {
-    return solver->proven || (solver->options->gap > 0 && gap_of(solver) <= solver->options->gap);
 }
 
 static void tell_progress(const Solver *solver) {
@@ -240,8 +256,25 @@ static void tell_progress(const Solver *solver) {
                               solver->bound * unit, solver->options->user);
 }
 
+/* Where layers repeat, messages and prices begin on a fold of them. */
+static void run_folded(Solver *solver) {
+    if (!mtf_dual_fold(solver->dual))
+        return;
+    double enough = fmax(FOLD_GAP, solver->options->gap / 4);
+    for (int i = 0; i < FOLD_STEPS && !is_over(solver); i++) {
+        if (mtf_dual_step(solver->dual, solver->values))
+            offer_values(solver, solver->values);
+        double cost = (double)solver->cutoff, gap = cost - mtf_dual_guess(solver->dual);
+        if (mtf_dual_stall(solver->dual) > FOLD_STALL ||
+            (solver->choice != NULL && gap <= enough * fabs(cost)))
+            break;
+    }
+    mtf_dual_unfold(solver->dual);
+}
+
 static void run_rounds(Solver *solver) {
     solver->dual = mtf_dual_new(solver->core);
+    run_folded(solver);
     int64_t rounds = 0;
     do {
         run_round(solver);

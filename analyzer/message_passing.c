@@ -10,6 +10,7 @@
 /* One end of an edge as its node sees it. */
 typedef struct End {
     int edge, other;    /* other: position of the other node */
+    double copies;      /* how often it counts */
     const double *cost; /* [own values][other values] */
     double *in;         /* message to this node, [own values] */
     double *out;        /* message to the other node, [other values] */
@@ -23,6 +24,7 @@ typedef struct Spot {
     double *priced; /* own costs and priced memory */
     double *theta;  /* with messages, as of the last pass over the node */
     double least;   /* minimum of theta then */
+    double copies;  /* how often it counts */
     int behind, ahead;
     double share;
     End *ends; /* `behind` ends to earlier nodes, then `ahead` ends to later ones */
@@ -30,6 +32,7 @@ typedef struct Spot {
 
 struct MtfMessages {
     const MtfCore *core;
+    const MtfFold *fold; /* whose core it is, or NULL */
     int count, edge_count;
     Spot *spots;
     int *position;    /* of a core node; -1 when it is gone */
@@ -81,6 +84,7 @@ static void make_spots(MtfMessages *messages) {
         Spot *spot = &messages->spots[messages->count];
         messages->position[v] = messages->count++;
         spot->node = v;
+        spot->copies = messages->fold != NULL ? messages->fold->node_copies[v] : 1;
         spot->values = node->values;
         spot->cost = new_block(messages, (gsize)node->values);
         spot->priced = new_block(messages, (gsize)node->values);
@@ -122,9 +126,11 @@ static void add_edge(MtfMessages *messages, int index) {
     double *to_left = new_block(messages, (gsize)left->values);
     double *to_right = new_block(messages, (gsize)right->values);
     double *taken = new_block(messages, 1);
-    left->ends[left->behind + left->ahead] = (End){ index, b, matrix, to_left, to_right, taken };
+    double copies = messages->fold != NULL ? messages->fold->edge_copies[index] : 1;
+    left->ends[left->behind + left->ahead] =
+        (End){ index, b, copies, matrix, to_left, to_right, taken };
     right->ends[right->behind + right->ahead] =
-        (End){ index, a, transposed, to_right, to_left, taken };
+        (End){ index, a, copies, transposed, to_right, to_left, taken };
     *(a < b ? &left->ahead : &left->behind) += 1;
     *(a < b ? &right->behind : &right->ahead) += 1;
     messages->edge_count++;
@@ -143,9 +149,10 @@ static void sort_ends(Spot *spot, int position) {
     spot->share = 1.0 / MAX(1, MAX(spot->behind, spot->ahead));
 }
 
-MtfMessages *mtf_messages_new(const MtfCore *core) {
+static MtfMessages *new_messages(const MtfCore *core, const MtfFold *fold) {
     MtfMessages *messages = g_new0(MtfMessages, 1);
     messages->core = core;
+    messages->fold = fold;
     messages->blocks = g_ptr_array_new_with_free_func(g_free);
     messages->matrices = g_hash_table_new_full(matrix_hash, matrix_equal, g_free, NULL);
     messages->spots = g_new0(Spot, core->node_count + 1);
@@ -160,6 +167,38 @@ MtfMessages *mtf_messages_new(const MtfCore *core) {
         sort_ends(&messages->spots[i], i);
     mtf_messages_set_prices(messages, messages->price);
     return messages;
+}
+
+MtfMessages *mtf_messages_new(const MtfCore *core) {
+    return new_messages(core, NULL);
+}
+
+MtfMessages *mtf_messages_new_folded(const MtfFold *fold) {
+    return new_messages(fold->core, fold);
+}
+
+/* The message to the node at `position` over that edge. */
+static double *message_to(const MtfMessages *messages, int position, int edge) {
+    const End *end = messages->spots[position].ends;
+    while (end->edge != edge)
+        end++;
+    return end->in;
+}
+
+void mtf_messages_unfold(MtfMessages *messages, const MtfMessages *folded) {
+    const MtfFold *fold = folded->fold;
+    for (int i = 0; i < messages->count; i++) {
+        const Spot *spot = &messages->spots[i];
+        for (int k = 0; k < spot->behind + spot->ahead; k++) {
+            const End *end = &spot->ends[k];
+            const MtfCoreEdge *edge = mtf_core_edge(folded->core, fold->edge[end->edge]);
+            bool first = mtf_core_edge(messages->core, end->edge)->a == spot->node;
+            int from = folded->position[first ? edge->a : edge->b];
+            memcpy(end->in, message_to(folded, from, fold->edge[end->edge]),
+                   (gsize)spot->values * sizeof *end->in);
+        }
+    }
+    mtf_messages_set_prices(messages, folded->price);
 }
 
 void mtf_messages_free(MtfMessages *messages) {
@@ -179,7 +218,9 @@ static void price_spot(MtfMessages *messages, Spot *spot) {
     memcpy(spot->priced, spot->cost, (gsize)spot->values * sizeof *spot->cost);
     for (guint k = 0; k < node->pieces->len; k++) {
         const MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
-        double price = messages->prefix[piece->last] - messages->prefix[piece->first];
+        double price = messages->fold != NULL
+                           ? mtf_fold_price(messages->fold, spot->node, k, messages->prefix)
+                           : messages->prefix[piece->last] - messages->prefix[piece->first];
         if (price <= 0)
             continue;
         for (int p = 0; p < spot->values; p++)
@@ -247,9 +288,9 @@ static void count_term(MtfMessages *messages, double term) {
 
 static void visit(MtfMessages *messages, Spot *spot, int first, int last) {
     gather(spot);
-    count_term(messages, spot->least);
+    count_term(messages, spot->copies * spot->least);
     for (int k = first; k < last; k++)
-        count_term(messages, send(messages, spot, &spot->ends[k]));
+        count_term(messages, spot->ends[k].copies * send(messages, spot, &spot->ends[k]));
 }
 
 double mtf_messages_pass(MtfMessages *messages) {

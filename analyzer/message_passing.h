@@ -18,12 +18,20 @@
 #ifndef MTF_MESSAGE_PASSING_H
 #define MTF_MESSAGE_PASSING_H
 
-#include "analyzer/layout_core.h"
+#include "analyzer/layer_fold.h"
 
 typedef struct MtfMessages MtfMessages;
 
 /* Copies what it needs; the core's later changes do not show. Prices start at zero. */
 MtfMessages *mtf_messages_new(const MtfCore *core);
+
+/* Messages of a fold, which must outlive them. Nodes pay the mean price of their copies, and a pass
+ * returns what the bound of the whole would be if every copy were alike: an estimate, no bound. */
+MtfMessages *mtf_messages_new_folded(const MtfFold *fold);
+
+/* Carries the messages of a fold to the messages of its whole core, at the same prices. */
+void mtf_messages_unfold(MtfMessages *messages, const MtfMessages *folded);
+
 void mtf_messages_free(MtfMessages *messages);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfMessages, mtf_messages_free)
 
