@@ -111,7 +111,7 @@ static char *limits_text(const MtfStepFacts *facts) {
         const MtfStepShare *share = g_ptr_array_index(shares, i);
         g_string_append_printf(text, "%s%s %.1f %%", i > 0 ? ", then " : "", share->name,
                                100 * (double)share->nanoseconds /
-                                   (double)(facts->schedule->compute + facts->schedule->transfers));
+                                   (double)facts->schedule->nanoseconds);
     }
     return g_string_free(text, FALSE);
 }

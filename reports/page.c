@@ -99,10 +99,13 @@ static void add_assumptions(GString *page, const MtfStepFacts *facts) {
         page,
         "<li>A collective is priced by the best schedule known for its group's part of the "
         "network (<code>meshtf-plan collective</code> lists them); all groups of an axis "
-        "work at once.</li><li>Instructions follow one another: no communication overlaps "
-        "computation. Ranks are alike; the largest slice counts.</li><li>Memory is the "
+        "work at once.</li><li>%s Ranks are alike; the largest slice counts.</li><li>Memory is the "
         "arena alone: MPI's and BLAS' own buffers are outside.</li><li>Precision %s; program "
         "%s.</li></ul>",
+        machine->overlap ? "Collectives go on beside kernels, in the order of the program, until "
+                           "one needs what they bring."
+                         : "Instructions follow one another: on this machine no communication "
+                           "goes on beside computing.",
         precision, facts->plan->program_sha256);
 }
 

@@ -49,16 +49,11 @@ static void add_numbers(GString *page, const MtfStepFacts *facts, const GArray *
     g_string_append(page, "</div>");
 }
 
-/* Compute and communication together, which may go on at once: what the shares are shares of. */
-static int64_t work_of(const MtfStepFacts *facts) {
-    return facts->schedule->compute + facts->schedule->transfers;
-}
-
 /* One bar, its parts as long as their shares; the words stand below, so colour carries nothing
  * alone. */
 static void add_shares(GString *page, const MtfStepFacts *facts) {
     g_autoptr(GPtrArray) shares = mtf_step_shares(facts);
-    double x = 0, scale = 960 / (double)MAX(work_of(facts), 1);
+    double x = 0, scale = 960 / (double)MAX(facts->schedule->nanoseconds, 1);
     g_string_append(page,
                     "<h2 class=\"first\">What the step's time goes to</h2><svg class=\"shares\" "
                     "width=\"100%\" height=\"26\" viewBox=\"0 0 960 26\" "
@@ -80,9 +75,15 @@ static void add_shares(GString *page, const MtfStepFacts *facts) {
                    "<li><span class=\"swatch\" style=\"background:%s\"></span>%s <b>%.1f "
                    "%%</b> %s</li>",
                    mtf_palette_area((int)i), share->name,
-                   100 * (double)share->nanoseconds / (double)work_of(facts), time);
+                   100 * (double)share->nanoseconds / (double)facts->schedule->nanoseconds, time);
     }
     g_string_append(page, "</ul>");
+    int64_t hidden = facts->schedule->transfers - facts->schedule->exposed;
+    g_autofree char *behind = mtf_seconds_format((double)hidden / 1e9);
+    if (hidden > 0)
+        mtf_markup(page,
+                   "<p class=\"soft\">Another %s of communication go on behind computing.</p>",
+                   behind);
 }
 
 void mtf_page_answer(GString *page, const MtfStepFacts *facts, const GArray *run) {

@@ -78,7 +78,7 @@ static void add_overview(GString *page, const MtfStepParts *parts) {
     }
     g_string_append(page, "</tbody></table></div><ul class=\"legend\"><li><span class=\"swatch "
                           "compute\"></span>computing</li><li><span class=\"swatch network\">"
-                          "</span>network</li></ul>");
+                          "</span>network, while nothing computes</li></ul>");
 }
 
 /* ---- Pictures ------------------------------------------------------------------------------ */

@@ -125,13 +125,12 @@ static void draw(GString *page, const MtfStepFacts *facts, const MtfRunTrace *tr
 /* ---- Words --------------------------------------------------------------------------------- */
 
 static double predicted_seconds(const MtfStepFacts *facts, int kind) {
-    double network = 0, of_kind = 0, step = (double)facts->schedule->nanoseconds / 1e9;
+    double seconds = 0;
     for (guint i = 0; i < facts->traffic->len; i++) {
         const MtfTrafficRow *row = &g_array_index(facts->traffic, MtfTrafficRow, i);
-        network += (double)row->nanoseconds / 1e9;
-        of_kind += (int)row->step == kind ? (double)row->nanoseconds / 1e9 : 0;
+        seconds += (int)row->step == kind ? (double)row->nanoseconds / 1e9 : 0;
     }
-    return kind >= 0 ? of_kind : step - network;
+    return kind >= 0 ? seconds : (double)facts->schedule->compute / 1e9;
 }
 
 static int64_t predicted_calls(const MtfStepFacts *facts, int kind) {

@@ -150,9 +150,8 @@ static void add_comparison(GString *page, const char *what, double predicted, do
 }
 
 void mtf_page_run(GString *page, const MtfStepFacts *facts, const GArray *run) {
-    double network = 0, step = (double)facts->schedule->nanoseconds / 1e9;
-    for (guint i = 0; i < facts->traffic->len; i++)
-        network += (double)g_array_index(facts->traffic, MtfTrafficRow, i).nanoseconds / 1e9;
+    const MtfSchedule *schedule = facts->schedule;
+    double step = (double)schedule->nanoseconds / 1e9;
     double measured = mtf_metrics_median_seconds(run);
     double measured_network = mtf_metrics_median_communication(run);
     mtf_markup(page,
@@ -162,8 +161,9 @@ void mtf_page_run(GString *page, const MtfStepFacts *facts, const GArray *run) {
                "<th class=\"n\">measured / predicted</th></tr></thead><tbody>",
                run->len);
     add_comparison(page, "step", step, measured);
-    add_comparison(page, "communication", network, measured_network);
-    add_comparison(page, "computation", step - network, measured - measured_network);
+    add_comparison(page, "communication", (double)schedule->exposed / 1e9, measured_network);
+    add_comparison(page, "computation", (double)schedule->compute / 1e9,
+                   measured - measured_network);
     g_string_append(page, "</tbody></table></div>");
     add_curves(page, step, run);
 }

@@ -92,6 +92,56 @@ static int find_peak(const MtfStepFacts *facts) {
     return peak;
 }
 
+/* ---- The step's time ----------------------------------------------------------------------- */
+
+/* Gives the time from `from` to `to`, in which nothing computes, to the collectives that run then:
+ * at any moment to the one that has begun first. `*first` is the first that may still run. */
+static void give_gap(MtfStepFacts *facts, const GArray *collectives, guint *first, int64_t from,
+                     int64_t to) {
+    const MtfSchedule *schedule = facts->schedule;
+    for (guint i = *first; i < collectives->len && from < to; i++) {
+        int c = g_array_index(collectives, int, i);
+        if (schedule->starts[c] >= to)
+            break;
+        if (schedule->ends[c] <= from) {
+            *first += i == *first;
+            continue;
+        }
+        int64_t begin = MAX(from, schedule->starts[c]), end = MIN(to, schedule->ends[c]);
+        facts->wall[c] += end - begin;
+        from = end;
+    }
+}
+
+static int compare_starts(const void *left, const void *right, void *data) {
+    const MtfSchedule *schedule = data;
+    int a = *(const int *)left, b = *(const int *)right;
+    if (schedule->starts[a] != schedule->starts[b])
+        return schedule->starts[a] < schedule->starts[b] ? -1 : 1;
+    return a - b;
+}
+
+/* Kernels and copies follow one another in the order of the program; between them are gaps. */
+static void share_out_step(MtfStepFacts *facts) {
+    const MtfSchedule *schedule = facts->schedule;
+    g_autoptr(GArray) collectives = g_array_new(FALSE, FALSE, sizeof(int));
+    facts->wall = g_new0(int64_t, schedule->length + 1);
+    for (int i = 0; i < schedule->length; i++)
+        if (mtf_step_facts_is_collective(facts, i))
+            g_array_append_val(collectives, i);
+    g_array_sort_with_data(collectives, compare_starts, facts->schedule);
+    int64_t now = 0;
+    guint first = 0;
+    for (int i = 0; i < schedule->length; i++) {
+        if (mtf_step_facts_is_collective(facts, i))
+            continue;
+        give_gap(facts, collectives, &first, now, schedule->starts[i]);
+        facts->wall[i] = schedule->ends[i] - schedule->starts[i];
+        now = schedule->ends[i];
+    }
+    give_gap(facts, collectives, &first, now, schedule->nanoseconds);
+}
+
 /* ---- Entry --------------------------------------------------------------------------------- */
 
 MtfStepFacts *mtf_step_facts_new(const MtfPlan *plan, GError **error) {
@@ -103,6 +153,7 @@ MtfStepFacts *mtf_step_facts_new(const MtfPlan *plan, GError **error) {
     facts->arena = mtf_arena_pack(facts->program);
     facts->live = live_bytes(facts->program);
     facts->peak = find_peak(facts);
+    share_out_step(facts);
     return g_steal_pointer(&facts);
 }
 
@@ -116,6 +167,7 @@ void mtf_step_facts_free(MtfStepFacts *facts) {
     if (facts->traffic != NULL)
         g_array_unref(facts->traffic);
     g_free(facts->live);
+    g_free(facts->wall);
     g_free(facts);
 }
 
@@ -167,7 +219,7 @@ static int compare_shares(const void *left, const void *right) {
 GPtrArray *mtf_step_shares(const MtfStepFacts *facts) {
     GPtrArray *shares = g_ptr_array_new_with_free_func(free_share);
     for (int i = 0; i < facts->schedule->length; i++) {
-        int64_t nanoseconds = facts->schedule->ends[i] - facts->schedule->starts[i];
+        int64_t nanoseconds = facts->wall[i];
         if (nanoseconds == 0)
             continue;
         if (!mtf_step_facts_is_collective(facts, i)) {

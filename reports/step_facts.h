@@ -24,6 +24,9 @@ typedef struct {
     MtfArena *arena;
     GArray *traffic;             /* MtfTrafficRow, of the largest rank */
     int64_t *live;               /* bytes; one row more than there are instructions */
+    int64_t *wall;               /* nanoseconds of the step that each instruction takes: of kernels
+                                    and copies their own, of collectives while nothing computes;
+                                    they add up to the step */
     int peak;                    /* an instruction; 0 in an empty program */
     int64_t limit;               /* bytes a device: the search's limit, or the machine's memory */
     double flops, multiply_adds; /* of the largest rank */
@@ -53,7 +56,8 @@ typedef struct {
 } MtfStepShare;
 
 /* The shares (MtfStepShare *), the largest first, those without time left out; free with
- * g_ptr_array_unref. A kernel counts whole as what its price is made of most. */
+ * g_ptr_array_unref. A kernel counts whole as what its price is made of most, a collective for as
+ * long as nothing computes beside it, so they add up to the step. */
 GPtrArray *mtf_step_shares(const MtfStepFacts *facts);
 
 /* A storage that is live at the peak, together with its like in other layers. */

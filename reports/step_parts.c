@@ -144,7 +144,7 @@ static void add_instruction(MtfStepParts *parts, int i) {
     MtfStepPart *part =
         &g_array_index(parts->parts, MtfStepPart, parts->of[instruction->operation]);
     MtfPartFigures *figures = &part->figures[mtf_part_phase(op->phase)];
-    int64_t nanoseconds = facts->schedule->ends[i] - facts->schedule->starts[i];
+    int64_t nanoseconds = facts->wall[i];
     figures->nanoseconds += nanoseconds;
     figures->operations += instruction->kind == MTF_INSTRUCTION_KERNEL;
     if (!mtf_step_facts_is_collective(facts, i))

@@ -21,7 +21,7 @@
 /* What a part does in one phase, all its layers together. */
 typedef struct {
     int operations;      /* of the program: kernels */
-    int64_t nanoseconds; /* all of it */
+    int64_t nanoseconds; /* of the step's time, MtfStepFacts.wall */
     int64_t network;     /* of that, collectives */
     int64_t payload;     /* bytes of the collectives */
     int64_t collectives; /* calls */

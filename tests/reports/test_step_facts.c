@@ -47,6 +47,33 @@ static void the_peak_is_made_of_its_rows(void **state) {
     assert_int_equal(sum, mtf_step_facts_live(facts, facts->peak));
 }
 
+/* On a machine whose collectives go on beside kernels: kernels have all their time, collectives
+ * what is exposed of theirs, and all together are the step. */
+static void the_time_of_an_overlapped_step_is_shared_out(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", rules);
+    plan->machine = cJSON_Parse(
+        "{\"meshtf_machine\": 1, \"name\": \"m\", \"overlap\": true, \"levels\": [{\"name\": \"s\", "
+        "\"bandwidth\": 1e8, \"latency\": 1e-6}], \"device\": {\"flops\": {\"f32\": 1e9}, "
+        "\"memory_bytes\": 1e9, \"memory_bandwidth\": 1e8}}");
+    g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
+    assert_non_null(facts);
+    const MtfSchedule *schedule = facts->schedule;
+    assert_true(schedule->exposed < schedule->transfers);
+    int64_t sum = 0, exposed = 0;
+    for (int i = 0; i < schedule->length; i++) {
+        int64_t most = schedule->ends[i] - schedule->starts[i];
+        assert_in_range(facts->wall[i], 0, most);
+        sum += facts->wall[i];
+        if (mtf_step_facts_is_collective(facts, i))
+            exposed += facts->wall[i];
+        else
+            assert_int_equal(facts->wall[i], most);
+    }
+    assert_int_equal(sum, schedule->nanoseconds);
+    assert_int_equal(exposed, schedule->exposed);
+}
+
 static void shares_and_transfers_add_up(void **state) {
     (void)state;
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", rules);
@@ -154,6 +181,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(live_bytes_are_those_of_the_storages),
         cmocka_unit_test(the_peak_is_made_of_its_rows),
+        cmocka_unit_test(the_time_of_an_overlapped_step_is_shared_out),
         cmocka_unit_test(shares_and_transfers_add_up),
         cmocka_unit_test(the_gradient_is_a_transfer_over_the_rows),
         cmocka_unit_test(the_notation_says_axes_and_sums),
