@@ -2,6 +2,7 @@
 #include "analyzer/mixed_precision.h"
 
 #include "analyzer/builder.h"
+#include "layouts/microbatches.h"
 
 typedef struct {
     const MtfGraph *from;
@@ -117,12 +118,31 @@ static void fetch_inputs(Pass *pass, const MtfOperation *op, MtfDtype storage, i
     }
 }
 
+/* A gradient that was added up over micro-batches is rounded once before it travels and is used. */
+static void narrow_gradients(Pass *pass, const MtfOperation *op) {
+    for (int k = 0; k < op->n_inputs; k++) {
+        int t = op->inputs[k];
+        const MtfTensor *tensor = mtf_graph_tensor(pass->from, t);
+        if (tensor->memory != MTF_MEMORY_GRADIENT || tensor->producer < 0 ||
+            !mtf_operation_accumulates(pass->from, tensor->producer) ||
+            mtf_graph_tensor(pass->b.graph, pass->tensors[t])->dtype == MTF_BF16)
+            continue;
+        build_cast(pass, t, MTF_BF16);
+        pass->tensors[t] = pass->casts[t];
+        pass->casts[t] = -1;
+    }
+}
+
 static void copy_operation(Pass *pass, const MtfOperation *op) {
     const MtfTensor *output = mtf_graph_tensor(pass->from, op->outputs[0]);
     MtfDtypeRule rule = row_of(op)->dtype;
+    pass->b.phase = op->phase;
+    if (is_update(op))
+        narrow_gradients(pass, op);
+    if (pass->b.error != NULL)
+        return;
     MtfDtype storage = storage_type(pass, op);
     g_autofree int *inputs = g_new(int, op->n_inputs + 1);
-    pass->b.phase = op->phase;
     fetch_inputs(pass, op, storage, inputs);
     pass->b.attributes = op->attributes;
     pass->b.has_dtype = rule == MTF_DTYPE_GIVEN || rule == MTF_DTYPE_EITHER;

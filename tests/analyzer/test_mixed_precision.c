@@ -3,6 +3,7 @@
  * bytes can be told by hand. */
 #include "tests/support/cmocka.h"
 
+#include "analyzer/batch_parts.h"
 #include "analyzer/mixed_precision.h"
 #include "analyzer/training_graph.h"
 #include "layouts/program.h"
@@ -170,6 +171,32 @@ static void activations_and_communication_are_halved(void **state) {
     mtf_layout_free(layouts[1]);
 }
 
+/* Their sums over two parts of the batch are wide while they grow and narrow when they travel. */
+static void gradients_of_micro_batches_add_up_wide_and_travel_narrow(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) forward =
+        mtf_test_graph_parse(NETWORK("'kind': 'adam', 'rate': 0.1, 'clip_norm': 1"), NULL, &error);
+    assert_true(
+        mtf_graph_set_microbatches(forward, mtf_graph_find_dimension(forward, "batch"), 2, &error));
+    g_autoptr(MtfGraph) training = mtf_training_graph(forward, &error);
+    g_autoptr(MtfGraph) narrow = mtf_mixed_precision(training, &error);
+    assert_non_null(narrow);
+    expect_types(narrow, MTF_F32, (const char *const[]){ "grad/w", "grad/scale", "grad/v", NULL });
+    expect_types(narrow, MTF_BF16,
+                 (const char *const[]){ "part/w", "grad/w/bf16", "grad/v/bf16", NULL });
+    MtfLayout *layout;
+    g_autoptr(MtfProgram) program = lower(narrow, &layout);
+    int64_t gradients = 0;
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        if (instruction->payload_bytes > 4) /* neither the loss nor the sum of squares */
+            gradients += instruction->payload_bytes;
+    }
+    assert_int_equal(gradients, 90 * 2);
+    mtf_layout_free(layout);
+}
+
 static void a_forward_graph_in_bfloat16_is_refused(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL;
@@ -193,6 +220,7 @@ int main(void) {
         cmocka_unit_test(each_variable_is_cast_once),
         cmocka_unit_test(a_loss_is_wide_whatever_it_sums),
         cmocka_unit_test(activations_and_communication_are_halved),
+        cmocka_unit_test(gradients_of_micro_batches_add_up_wide_and_travel_narrow),
         cmocka_unit_test(a_forward_graph_in_bfloat16_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
