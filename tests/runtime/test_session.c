@@ -118,6 +118,13 @@ static void check_plan(const MtfTrainingPlan *wanted, bool only_mpi) {
 #define FREE(mesh_text, drawn) \
     { .graph = "mlp", .sizes = MLP, .mesh = mesh_text, .rules = "free", .seed = drawn }
 
+/* Half the bytes: what is counted must be 2 an element. */
+#define NARROW(graph_name, size_list, mesh_text, rules_text)                           \
+    {                                                                                  \
+        .graph = graph_name, .sizes = size_list, .dtype = MTF_BF16, .mesh = mesh_text, \
+        .rules = rules_text, .seed = 8                                                 \
+    }
+
 static const MtfTrainingPlan plans[] = {
     SMALL_MLP("rows:1", ""),
     MICRO(5, "rows:1", ""),
@@ -142,6 +149,11 @@ static const MtfTrainingPlan plans[] = {
     FREE("rows:2;cols:2", 3),
     FREE("rows:2;cols:2", 4),
     FREE("rows:3;cols:2", 5),
+    NARROW("mlp", MLP, "all:2", "hidden:all"),
+    NARROW("transformer-small", MTF_TINY_TRANSFORMER, "all:3", "batch:all"),
+    NARROW("transformer-small", MTF_TINY_TRANSFORMER, "rows:2;cols:2",
+           "batch:rows;heads:cols;d_ff:cols;vocab:cols"),
+    NARROW("mlp", MLP, "rows:2;cols:2", "free"),
 };
 
 static void check_plans(bool only_mpi) {
