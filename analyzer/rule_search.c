@@ -26,7 +26,8 @@ typedef struct {
     MtfPricer pricer;
     MtfRuleTables *tables;
     MtfRuleProgram *program;
-    int64_t bound; /* of all rules on this mesh that fit */
+    int64_t bound;    /* of all rules on this mesh that fit */
+    int64_t cheapest; /* of those found to fit; INT64_MAX: none */
 } Attempt;
 
 static bool is_cancelled(void *user) {
@@ -214,6 +215,8 @@ static bool solve_and_judge(Attempt *attempt, int64_t limit, int64_t *bound, int
         mtf_rules_free(solution.rules);
     else
         *missing = judge(attempt, &solution);
+    if (*missing == 0)
+        attempt->cheapest = MIN(attempt->cheapest, solution.value);
     if (*missing > 0) {
         mtf_rule_program_exclude(attempt->program, rules);
         attempt->search->answer->excluded++;
@@ -263,8 +266,18 @@ static bool search_smallest(Attempt *attempt, GError **error) {
 
 typedef bool (*MeshSearch)(Attempt *attempt, GError **error);
 
-static bool attempt_mesh(Search *search, const MtfMesh *mesh, MeshSearch step, int64_t *bound,
-                         GError **error) {
+static bool lay_mesh(Attempt *attempt, GError **error) {
+    const MtfRuleSearchOptions *options = attempt->search->options;
+    if (!mtf_pricer_init(&attempt->pricer, options->machine, attempt->mesh, error))
+        return false;
+    if (options->mapping != NULL)
+        attempt->pricer.map.mapping = *options->mapping;
+    return true;
+}
+
+/* Attempts one mesh; `found` and `*bound` say what came of it. */
+static bool attempt_mesh(Search *search, const MtfMesh *mesh, MeshSearch step, MtfRuleMesh *found,
+                         int64_t *bound, GError **error) {
     g_autofree unsigned *allowed = g_new(unsigned, search->graph->dimensions->len + 1);
     bool possible;
     *bound = INT64_MAX;
@@ -272,18 +285,21 @@ static bool attempt_mesh(Search *search, const MtfMesh *mesh, MeshSearch step, i
         return false;
     if (!possible)
         return true;
-    Attempt attempt = { .search = search, .mesh = mesh, .bound = 0 };
-    if (!mtf_pricer_init(&attempt.pricer, search->options->machine, mesh, error))
+    Attempt attempt = { .search = search, .mesh = mesh, .cheapest = INT64_MAX };
+    if (!lay_mesh(&attempt, error))
         return false;
     attempt.tables =
         mtf_rule_tables_new(search->terms, &attempt.pricer, mesh, allowed, is_cancelled, search);
     bool done = true;
+    int64_t floor = attempt.tables != NULL ? mtf_rule_tables_floor(attempt.tables)
+                                           : mtf_price_floor(&attempt.pricer, search->graph, mesh);
     search->answer->stopped |= attempt.tables == NULL;
     if (attempt.tables != NULL) {
         attempt.program = mtf_rule_program_new(attempt.tables);
         done = step(&attempt, error);
     }
-    *bound = attempt.bound;
+    *bound = MAX(attempt.bound, floor);
+    *found = (MtfRuleMesh){ attempt.tables != NULL, attempt.cheapest };
     mtf_rule_program_free(attempt.program);
     mtf_rule_tables_free(attempt.tables);
     return done;
@@ -295,8 +311,9 @@ static bool search_all(Search *search, MeshSearch step, int64_t *bound, GError *
     *bound = INT64_MAX;
     for (guint i = 0; i < search->meshes->len; i++) {
         const MtfMesh *mesh = &g_array_index(search->meshes, MtfMesh, i);
-        int64_t mesh_bound = 0;
-        if (!is_cancelled(search) && !attempt_mesh(search, mesh, step, &mesh_bound, error))
+        MtfRuleMesh *found = &g_array_index(search->answer->by_mesh, MtfRuleMesh, i);
+        int64_t mesh_bound;
+        if (!attempt_mesh(search, mesh, step, found, &mesh_bound, error))
             return false;
         search->answer->stopped |= is_cancelled(search);
         *bound = MIN(*bound, mesh_bound);
@@ -330,6 +347,8 @@ static bool search_with_terms(Search *search, GError **error) {
 bool mtf_rule_search(const MtfGraph *graph, const GArray *meshes,
                      const MtfRuleSearchOptions *options, MtfRuleAnswer *answer, GError **error) {
     *answer = (MtfRuleAnswer){ .meshes = (int)meshes->len };
+    answer->by_mesh = g_array_new(FALSE, TRUE, sizeof(MtfRuleMesh));
+    g_array_set_size(answer->by_mesh, meshes->len);
     g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
     Search search = { graph, options, meshes, terms, answer, G_MAXINT64 };
     if (options->seconds > 0)
@@ -342,4 +361,5 @@ bool mtf_rule_search(const MtfGraph *graph, const GArray *meshes,
 
 void mtf_rule_answer_clear(MtfRuleAnswer *answer) {
     g_clear_pointer(&answer->rules, mtf_rules_free);
+    g_clear_pointer(&answer->by_mesh, g_array_unref);
 }

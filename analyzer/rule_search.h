@@ -14,12 +14,14 @@
 #define MTF_RULE_SEARCH_H
 
 #include "cost/machine.h"
+#include "layouts/mapping.h"
 #include "layouts/rules.h"
 
 #define MTF_RULE_EXCLUSIONS 24
 
 typedef struct {
     const MtfMachine *machine;
+    const MtfMapping *mapping;  /* how the one mesh lies on it; NULL: every mesh in order */
     int64_t memory_limit;       /* bytes of one device */
     const char *const *pins;    /* "d_ff:cols": the dimension lies on that axis; NULL-terminated */
     const char *const *forbids; /* the dimension does not lie on that axis; both may be NULL */
@@ -31,12 +33,19 @@ typedef struct {
     void (*progress)(int meshes, int64_t cost, void *user);
 } MtfRuleSearchOptions;
 
+/* What the search found on one mesh. */
 typedef struct {
-    bool found;     /* rules whose program fits */
-    bool stopped;   /* by `cancel` or `seconds`, before the end */
-    bool tightened; /* the heuristic was used: cost may exceed bound */
-    int meshes;     /* looked at */
-    int excluded;   /* rules that the integer program took for fitting and whose arena did not */
+    bool searched; /* false: it lacks a pinned axis, or the search was stopped before */
+    int64_t cost;  /* of the cheapest rules found to fit; INT64_MAX: none */
+} MtfRuleMesh;
+
+typedef struct {
+    bool found;      /* rules whose program fits */
+    bool stopped;    /* by `cancel` or `seconds`, before the end */
+    bool tightened;  /* the heuristic was used: cost may exceed bound */
+    int meshes;      /* looked at */
+    int excluded;    /* rules that the integer program took for fitting and whose arena did not */
+    GArray *by_mesh; /* MtfRuleMesh, one a mesh */
     MtfMesh mesh;
     MtfRules *rules;
     int64_t cost;        /* nanoseconds: the additive price of the program */

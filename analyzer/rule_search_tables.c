@@ -301,6 +301,18 @@ int64_t mtf_rule_tables_price(const MtfRuleTables *tables, const MtfRules *rules
     return sum;
 }
 
+int64_t mtf_rule_tables_floor(const MtfRuleTables *tables) {
+    int64_t sum = 0;
+    for (int i = 0; i < (int)tables->terms->maximal->len; i++) {
+        const MtfRuleTable *table = &tables->tables[i];
+        int64_t least = table->nanoseconds[0];
+        for (int k = 1; k < table->n; k++)
+            least = MIN(least, table->nanoseconds[k]);
+        sum += least;
+    }
+    return sum;
+}
+
 int64_t mtf_rule_tables_memory(const MtfRuleTables *tables, const MtfRules *rules, int *half_step) {
     const MtfRuleTerms *terms = tables->terms;
     int n = 2 * (int)terms->graph->operations->len + 1;

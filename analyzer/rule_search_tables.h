@@ -47,6 +47,9 @@ int mtf_rule_tables_find(const MtfRuleTables *tables, int maximal, const MtfRule
 /* The sum over scopes of the price under the rules. */
 int64_t mtf_rule_tables_price(const MtfRuleTables *tables, const MtfRules *rules);
 
+/* The sum of every scope's least price: no rules cost less. */
+int64_t mtf_rule_tables_floor(const MtfRuleTables *tables);
+
 /* The most bytes that tensors surely need at one half-step under the rules, and that half-step. */
 int64_t mtf_rule_tables_memory(const MtfRuleTables *tables, const MtfRules *rules, int *half_step);
 

@@ -98,3 +98,32 @@ int64_t mtf_price_program(const MtfPricer *pricer, const MtfProgram *program) {
         sum += mtf_program_times(program, i) * mtf_price_instruction(pricer, program, i);
     return sum;
 }
+
+/* The most flop/s that a kernel reaches on the share of any number of processors. */
+static double best_rate(const MtfPricer *pricer, const MtfProgram *program,
+                        const MtfInstruction *instruction) {
+    MtfDtype dtype = kernel_dtype(program, instruction);
+    const MtfMachineCurve *curve = pricer->curve[instruction->kernel_class][dtype];
+    if (curve == NULL)
+        return pricer->rate[dtype];
+    double best = mtf_machine_curve_at(curve, instruction->flops);
+    for (int i = 0; i < curve->points; i++)
+        best = fmax(best, curve->y[i]);
+    return best;
+}
+
+int64_t mtf_price_floor(const MtfPricer *pricer, const MtfGraph *graph, const MtfMesh *mesh) {
+    g_autoptr(MtfLayout) layout = mtf_layout_new(graph, mesh);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    int64_t sum = 0;
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        if (instruction->kind != MTF_INSTRUCTION_KERNEL)
+            continue;
+        double share = instruction->flops / mtf_mesh_size(mesh);
+        double seconds = share / best_rate(pricer, program, instruction) + MTF_KERNEL_SECONDS;
+        sum += mtf_program_times(program, i) *
+               (int64_t)floor(fmin(seconds * 1e9 * (1 - 1e-9), MOST_NANOSECONDS));
+    }
+    return sum;
+}

@@ -48,6 +48,10 @@ int64_t mtf_price_instruction(const MtfPricer *pricer, const MtfProgram *program
 /* The sum over all instructions, each as often as a step runs it. */
 int64_t mtf_price_program(const MtfPricer *pricer, const MtfProgram *program);
 
+/* No program of the graph on the mesh costs less, whatever its layout: every operation starts a
+ * kernel, and the processors share its flops at the best rate there is. Cheap and far below. */
+int64_t mtf_price_floor(const MtfPricer *pricer, const MtfGraph *graph, const MtfMesh *mesh);
+
 /* The collective that a step runs; local steps have none, which returns false. */
 bool mtf_step_collective(MtfStepKind step, MtfCollectiveKind *kind);
 

@@ -351,7 +351,36 @@ static bool at_once(void *user) {
     return true;
 }
 
-static void a_cancelled_search_says_so_and_claims_no_bound(void **state) {
+/* Cancels when it is asked for the n-th time. */
+static bool later(void *user) {
+    int *left = user;
+    return --*left < 0;
+}
+
+/* Stopped at whatever moment, the bound is above nothing that exhaustive enumeration finds, and
+ * says something. */
+static void a_stopped_search_says_so_and_its_bound_holds(void **state) {
+    (void)state;
+    for (guint32 seed = 0; seed < 60; seed++) {
+        g_autoptr(MtfGraph) graph = graph_of(seed);
+        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        int left = (int)seed / 3;
+        MtfRuleSearchOptions options = {
+            .machine = machine, .memory_limit = INT64_MAX, .user = &left, .cancel = later
+        };
+        MtfRuleAnswer answer;
+        assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
+        Exhaustion e = { .graph = graph,
+                         .mesh = &g_array_index(meshes, MtfMesh, 0),
+                         .limit = INT64_MAX };
+        exhaust(&e);
+        assert_true(answer.stopped || answer.found);
+        assert_true(answer.bound > 0 && answer.bound <= e.cheapest);
+        mtf_rule_answer_clear(&answer);
+    }
+}
+
+static void a_search_cancelled_at_once_has_found_nothing(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = graph_of(3);
     g_autoptr(GArray) meshes = one_mesh("a:2");
@@ -360,8 +389,27 @@ static void a_cancelled_search_says_so_and_claims_no_bound(void **state) {
                                      .cancel = at_once };
     MtfRuleAnswer answer;
     assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
-    assert_true(answer.stopped);
-    assert_int_equal(answer.bound, 0);
+    assert_true(answer.stopped && !answer.found);
+    assert_false(g_array_index(answer.by_mesh, MtfRuleMesh, 0).searched);
+    mtf_rule_answer_clear(&answer);
+}
+
+/* Every mesh tells what its own best rules cost. */
+static void every_mesh_tells_its_own_optimum(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = graph_of(6);
+    g_autoptr(GArray) meshes = mtf_mesh_shapes(12, 2);
+    MtfRuleSearchOptions options = { .machine = machine, .memory_limit = INT64_MAX };
+    MtfRuleAnswer answer;
+    assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
+    for (guint i = 0; i < meshes->len; i++) {
+        Exhaustion e = { .graph = graph,
+                         .mesh = &g_array_index(meshes, MtfMesh, i),
+                         .limit = INT64_MAX };
+        exhaust(&e);
+        assert_true(g_array_index(answer.by_mesh, MtfRuleMesh, i).searched);
+        assert_int_equal(g_array_index(answer.by_mesh, MtfRuleMesh, i).cost, e.cheapest);
+    }
     mtf_rule_answer_clear(&answer);
 }
 
@@ -398,7 +446,9 @@ int main(void) {
         cmocka_unit_test(steps_of_micro_batches_are_searched_exactly_too),
         cmocka_unit_test(the_proof_finds_what_a_wrong_answer_missed),
         cmocka_unit_test(the_integer_program_does_not_grow_with_depth),
-        cmocka_unit_test(a_cancelled_search_says_so_and_claims_no_bound),
+        cmocka_unit_test(a_stopped_search_says_so_and_its_bound_holds),
+        cmocka_unit_test(a_search_cancelled_at_once_has_found_nothing),
+        cmocka_unit_test(every_mesh_tells_its_own_optimum),
         cmocka_unit_test(the_best_of_all_meshes_is_found),
     };
     return cmocka_run_group_tests(tests, load_machine, free_machine);
