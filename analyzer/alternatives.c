@@ -3,17 +3,21 @@
 
 #include "layouts/json_writer.h"
 
+int64_t mtf_edge_cost(const MtfLayoutProblem *problem, const MtfLayoutEdge *edge, const int *choice,
+                      int node, int strategy) {
+    int p = edge->from == node ? strategy : choice[edge->from];
+    int q = edge->to == node ? strategy : choice[edge->to];
+    return edge->costs[(int64_t)p * mtf_layout_problem_node(problem, edge->to)->strategies + q];
+}
+
 /* Cost of `node` at `strategy` with all its edges. */
 static int64_t local_cost(const MtfLayoutProblem *problem, const GArray *edges, const int *choice,
                           int node, int strategy) {
     int64_t cost = mtf_layout_problem_node(problem, node)->costs[strategy];
-    for (guint i = 0; i < edges->len; i++) {
-        const MtfLayoutEdge *edge = mtf_layout_problem_edge(problem, g_array_index(edges, int, i));
-        int p = edge->from == node ? strategy : choice[edge->from];
-        int q = edge->to == node ? strategy : choice[edge->to];
+    for (guint i = 0; i < edges->len; i++)
         cost +=
-            edge->costs[(int64_t)p * mtf_layout_problem_node(problem, edge->to)->strategies + q];
-    }
+            mtf_edge_cost(problem, mtf_layout_problem_edge(problem, g_array_index(edges, int, i)),
+                          choice, node, strategy);
     return cost;
 }
 
@@ -36,8 +40,7 @@ static GArray *list_alternatives(const MtfLayoutProblem *problem, const GArray *
     return alternatives;
 }
 
-/* For each node the edges at it. */
-static GPtrArray *edges_by_node(const MtfLayoutProblem *problem) {
+GPtrArray *mtf_edges_by_node(const MtfLayoutProblem *problem) {
     GPtrArray *edges = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
     for (int v = 0; v < mtf_layout_problem_node_count(problem); v++)
         g_ptr_array_add(edges, g_array_new(FALSE, FALSE, sizeof(int)));
@@ -52,7 +55,7 @@ static GPtrArray *edges_by_node(const MtfLayoutProblem *problem) {
 }
 
 GArray *mtf_alternatives(const MtfLayoutProblem *problem, const int *choice, int node) {
-    g_autoptr(GPtrArray) edges = edges_by_node(problem);
+    g_autoptr(GPtrArray) edges = mtf_edges_by_node(problem);
     return list_alternatives(problem, g_ptr_array_index(edges, node), choice, node);
 }
 
@@ -83,7 +86,7 @@ static cJSON *decision_to_json(const MtfFreeProblem *problem, const int *choice,
 
 cJSON *mtf_alternatives_that_matter(MtfFreeProblem *problem, const int *choice, int most) {
     const MtfLayoutProblem *layout_problem = mtf_free_problem_get(problem);
-    g_autoptr(GPtrArray) edges = edges_by_node(layout_problem);
+    g_autoptr(GPtrArray) edges = mtf_edges_by_node(layout_problem);
     g_autoptr(GArray) decisions = g_array_new(FALSE, FALSE, sizeof(Decision));
     for (int v = 0; mtf_free_problem_node_operation(problem, v) >= 0; v++) {
         g_autoptr(GArray) alternatives =

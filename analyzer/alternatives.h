@@ -11,6 +11,13 @@ typedef struct {
     int64_t delta; /* nanoseconds more than the choice; 0 for the choice itself */
 } MtfAlternative;
 
+/* For each node the numbers of the edges at it: an array of GArray of int. */
+GPtrArray *mtf_edges_by_node(const MtfLayoutProblem *problem);
+
+/* What `edge` costs under `choice` with `node`, one of its ends, at `strategy`. */
+int64_t mtf_edge_cost(const MtfLayoutProblem *problem, const MtfLayoutEdge *edge, const int *choice,
+                      int node, int strategy);
+
 /* All strategies of `node`, the cheapest first, ties by number; free with g_array_unref. */
 GArray *mtf_alternatives(const MtfLayoutProblem *problem, const int *choice, int node);
 

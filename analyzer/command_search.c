@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan search: finds the best layout, proves how good it is, writes the plan. */
 #include "analyzer/commands.h"
-#include "analyzer/free_search.h"
 #include "analyzer/mesh_shapes.h"
+#include "analyzer/plan_search.h"
 #include "analyzer/planning.h"
 #include "analyzer/report_child.h"
-#include "analyzer/rule_search.h"
 #include "analyzer/step_forms.h"
 #include "cost/predict.h"
 #include "layouts/command_line.h"
@@ -19,16 +18,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where the user sets no limit, the search over free layouts ends within half a percent of the
- * optimum or after this many rounds, so that its answer depends on no clock. */
-#define FREE_GAP 0.005
-#define FREE_WORK 60
-
 typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump;
     char **dims, **pins, **forbids;
     char *batch_dim, *recompute, *microbatches;
-    int devices, max_axes, seed;
+    int devices, max_axes, seed, frontier;
     double seconds, gap;
     gboolean json;
 } Options;
@@ -42,10 +36,7 @@ typedef struct {
     MtfGraph *graph;   /* the training graph */
     GArray *meshes;    /* MtfMesh */
     int64_t memory_limit;
-    MtfRuleAnswer answer;
-    int64_t rule_cost;  /* of the best rule layout, INT64_MAX when none fits */
-    MtfFreeAnswer free; /* layout NULL: not searched, or nothing fits */
-    bool free_wins;     /* the plan is the free layout, not the rules' */
+    MtfPlanAnswer answer;
     double wall_seconds;
     int64_t to_beat; /* the cost of another form's plan; INT64_MAX: none yet */
     bool beaten;     /* nothing found for this form can be cheaper than that */
@@ -119,6 +110,10 @@ static bool check_options(const Options *options, GError **error) {
         return mtf_input_error(error, "--devices %d must be at least 1", options->devices);
     if (!(options->seconds >= 0 && options->seconds < 1e9))
         return mtf_input_error(error, "--seconds %g must be at least 0", options->seconds);
+    if (options->frontier != 0 &&
+        (options->frontier < 2 || options->frontier > MTF_FRONTIER_MAX_POINTS))
+        return mtf_input_error(error, "--frontier %d must be 2 to %d points", options->frontier,
+                               MTF_FRONTIER_MAX_POINTS);
     return (options->gap >= 0 && options->gap < 1) ||
            mtf_input_error(error, "--gap %g must be at least 0 and below 1", options->gap);
 }
@@ -176,39 +171,13 @@ static bool prepare(Run *run, const char *path, GError **error) {
     return find_meshes(run, error) && find_forms(run, error);
 }
 
-static bool search_rules(Run *run, GError **error) {
-    const Options *options = run->options;
-    MtfRuleSearchOptions search_options = {
-        .machine = run->machine,
-        .memory_limit = run->memory_limit,
-        .pins = (const char *const *)options->pins,
-        .forbids = (const char *const *)options->forbids,
-        .seconds = options->seconds,
-        .gap = options->gap,
-        .user = run,
-        .cancel = is_interrupted,
-        .progress = show_progress,
-    };
-    return mtf_rule_search(run->graph, run->meshes, &search_options, &run->answer, error);
-}
-
-/* ---- Free layouts, on the mesh of the best rules --------------------------------------------- */
-
-/* Reads "d_ff:cols" for the mesh. The rule search has checked the names. */
-static void append_pins(const Run *run, char **texts, bool forbidden, GArray *pins) {
-    for (char **text = texts; text != NULL && *text != NULL; text++) {
-        g_auto(GStrv) pair = g_strsplit(*text, ":", 2);
-        MtfPin pin = { .dim = mtf_graph_find_dimension(run->graph, pair[0]),
-                       .axis = mtf_mesh_axis(&run->answer.mesh, pair[1]),
-                       .forbidden = forbidden };
-        if (pin.dim >= 0 && pin.axis >= 0)
-            g_array_append_val(pins, pin);
-    }
-}
+/* The share by which a bound may exceed another form's cost before this form is given up: what
+ * another mesh or mapping might save. */
+#define HOPE 1.1
 
 static void show_bound(double cost, double bound, void *user) {
     Run *run = user;
-    run->beaten |= bound >= (double)run->to_beat;
+    run->beaten |= bound >= HOPE * (double)run->to_beat;
     if (!isatty(STDERR_FILENO))
         return;
     g_autofree char *best = mtf_seconds_format(cost / 1e9);
@@ -216,46 +185,31 @@ static void show_bound(double cost, double bound, void *user) {
             100 * (cost - bound) / cost);
 }
 
-static bool search_free(Run *run, GError **error) {
+/* Searches the graph of one form, with a frontier of so many points. */
+static bool search_form(Run *run, int frontier, GError **error) {
     const Options *options = run->options;
-    const MtfRuleAnswer *rules = &run->answer;
-    g_autoptr(GArray) pins = g_array_new(FALSE, FALSE, sizeof(MtfPin));
-    append_pins(run, options->pins, false, pins);
-    append_pins(run, options->forbids, true, pins);
-    g_autoptr(MtfLayout) start =
-        rules->found ? mtf_layout_from_rules(run->graph, &rules->mesh, rules->rules) : NULL;
-    MtfFreeSearchOptions search_options = {
+    const MtfStepCandidate *candidate = &g_array_index(run->forms, MtfStepCandidate, run->form);
+    MtfPlanSearchOptions search_options = {
         .machine = run->machine,
         .memory_limit = run->memory_limit,
-        .pins = (const MtfPin *)(void *)pins->data,
-        .n_pins = (int)pins->len,
-        .start = start,
-        .start_cost = rules->cost,
+        .pins = (const char *const *)options->pins,
+        .forbids = (const char *const *)options->forbids,
+        .rules_only = g_strcmp0(options->layouts, "rule") == 0,
+        .frontier = frontier,
         .seconds = options->seconds,
-        .work = options->seconds > 0 ? 0 : FREE_WORK,
-        .gap = MAX(options->gap, FREE_GAP),
+        .gap = options->gap,
         .seed = (guint64)options->seed,
+        .dump = options->dump,
         .user = run,
         .cancel = is_interrupted,
-        .progress = show_bound,
+        .rules_progress = show_progress,
+        .free_progress = show_bound,
     };
-    if (options->dump != NULL &&
-        !mtf_free_search_dump(run->graph, &rules->mesh, &search_options, options->dump, error))
-        return false;
-    bool done = mtf_free_search(run->graph, &rules->mesh, &search_options, &run->free, error);
+    run->graph = mtf_planning_training_graph(run->written, &candidate->form, error);
+    bool done = run->graph != NULL &&
+                mtf_plan_search(run->graph, run->meshes, &search_options, &run->answer, error);
     if (isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
-    return done;
-}
-
-static bool search_form(Run *run, GError **error) {
-    const MtfStepCandidate *candidate = &g_array_index(run->forms, MtfStepCandidate, run->form);
-    run->graph = mtf_planning_training_graph(run->written, &candidate->form, error);
-    bool done = run->graph != NULL && search_rules(run, error);
-    run->rule_cost = run->answer.found ? run->answer.cost : INT64_MAX;
-    if (done && g_strcmp0(run->options->layouts, "rule") != 0 && run->answer.rules != NULL)
-        done = search_free(run, error);
-    run->free_wins = run->free.layout != NULL && run->free.layout->rules == NULL;
     return done;
 }
 
@@ -266,20 +220,18 @@ static bool search_form(Run *run, GError **error) {
 
 /* Nanoseconds of what was found; INT64_MAX when nothing fits. */
 static int64_t cost_of(const Run *run) {
-    if (run->free.layout != NULL)
-        return run->free.cost;
     return run->answer.found ? run->answer.cost : INT64_MAX;
 }
 
 /* Bytes that would do where nothing fits. */
 static int64_t need_of(const Run *run) {
-    return run->free.limit_enough > 0 ? run->free.limit_enough : run->answer.arena_bytes;
+    return run->answer.free.limit_enough > 0 ? run->answer.free.limit_enough
+                                             : run->answer.rules.arena_bytes;
 }
 
 static void clear_found(Run *run) {
     g_clear_pointer(&run->graph, mtf_graph_free);
-    mtf_rule_answer_clear(&run->answer);
-    mtf_free_answer_clear(&run->free);
+    mtf_plan_answer_clear(&run->answer);
 }
 
 /* Whether `trial` is to be kept rather than `run`: it is faster, or needs less while nothing fits.
@@ -298,10 +250,9 @@ static bool try_form(Run *run, int form, GError **error) {
     Run trial = *run;
     trial.form = form;
     trial.graph = NULL;
-    trial.answer = (MtfRuleAnswer){ 0 };
-    trial.free = (MtfFreeAnswer){ 0 };
+    trial.answer = (MtfPlanAnswer){ 0 };
     trial.to_beat = cost_of(run);
-    bool done = search_form(&trial, &cause);
+    bool done = search_form(&trial, 0, &cause);
     if (!done && !trial.beaten) {
         g_propagate_error(error, cause);
         clear_found(&trial);
@@ -317,6 +268,13 @@ static bool try_form(Run *run, int form, GError **error) {
     return true;
 }
 
+/* Searches the chosen form again, now with its frontier. */
+static bool add_frontier(Run *run, GError **error) {
+    clear_found(run);
+    run->to_beat = INT64_MAX;
+    return search_form(run, run->options->frontier, error);
+}
+
 /* From the most promising form on, until one fits and the next has been tried. */
 static bool search(Run *run, GError **error) {
     gint64 start = g_get_monotonic_time();
@@ -327,32 +285,33 @@ static bool search(Run *run, GError **error) {
             return false;
         after += cost_of(run) < INT64_MAX;
     }
+    bool done =
+        run->options->frontier == 0 || cost_of(run) == INT64_MAX || add_frontier(run, error);
     run->wall_seconds = (double)(g_get_monotonic_time() - start) / 1e6;
-    return true;
+    return done;
 }
 
 /* ---- Nothing fits ---------------------------------------------------------------------------- */
 
 static bool fail_unfit_free(const Run *run, GError **error) {
-    const MtfFreeAnswer *answer = &run->free;
+    const MtfFreeAnswer *answer = &run->answer.free;
     g_autofree char *limit = mtf_bytes_format((double)run->memory_limit);
     g_autoptr(GString) peak = g_string_new(NULL);
     for (guint i = 0; answer->peak != NULL && i < answer->peak->len; i++)
         g_string_append_printf(peak, "%s%s", i > 0 ? ", " : "",
                                (char *)g_ptr_array_index(answer->peak, i));
-    int64_t enough = MIN(answer->limit_enough, run->answer.arena_bytes);
-    g_autofree char *needed = mtf_bytes_format((double)enough);
+    g_autofree char *needed = mtf_bytes_format((double)answer->limit_enough);
     g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
                 "no layout fits in %s a device: the smallest limit found that would do is %s "
                 "(--memory %" PRId64 "), and none below %" PRId64
                 " bytes does; most of the peak is %s",
-                limit, needed, enough, answer->limit_bound, peak->str);
+                limit, needed, answer->limit_enough, answer->limit_bound, peak->str);
     return false;
 }
 
 static bool fail_unfit(const Run *run, GError **error) {
-    const MtfRuleAnswer *answer = &run->answer;
-    if (run->free.limit_enough > 0)
+    const MtfRuleAnswer *answer = &run->answer.rules;
+    if (run->answer.free.limit_enough > 0)
         return fail_unfit_free(run, error);
     if (answer->stopped || answer->rules == NULL)
         return mtf_failure(error, "stopped before a layout that fits was found");
@@ -384,24 +343,6 @@ static bool is_optimal(const MtfRuleAnswer *answer) {
     return !answer->stopped && gap_of(answer) <= 2e-6;
 }
 
-static cJSON *free_search_to_json(const Run *run) {
-    const MtfFreeAnswer *answer = &run->free;
-    cJSON *object = cJSON_CreateObject();
-    mtf_json_add_integer(object, "cost", answer->cost);
-    mtf_json_add_integer(object, "bound", answer->bound);
-    mtf_json_add_number(object, "gap", relative_gap(answer->cost, answer->bound));
-    cJSON_AddStringToObject(object, "method", answer->method);
-    cJSON_AddStringToObject(object, "layouts", "free");
-    if (run->rule_cost < INT64_MAX)
-        mtf_json_add_integer(object, "rule_cost", run->rule_cost);
-    mtf_json_add_integer(object, "meshes", run->answer.meshes);
-    mtf_json_add_integer(object, "tightenings", answer->tightenings);
-    if (answer->why != NULL)
-        cJSON_AddItemToObject(object, "why", cJSON_Duplicate(answer->why, true));
-    mtf_json_add_integer(object, "memory_limit", run->memory_limit);
-    return object;
-}
-
 /* The form of the step, and those it was chosen from. */
 static void add_forms(cJSON *object, const Run *run) {
     const MtfStepCandidate *chosen = &g_array_index(run->forms, MtfStepCandidate, run->form);
@@ -418,55 +359,86 @@ static void add_forms(cJSON *object, const Run *run) {
     }
 }
 
-static cJSON *search_to_json(const Run *run) {
-    if (run->free_wins)
-        return free_search_to_json(run);
-    const MtfRuleAnswer *answer = &run->answer;
-    cJSON *object = cJSON_CreateObject();
-    mtf_json_add_integer(object, "cost", answer->cost);
-    mtf_json_add_integer(object, "bound", answer->bound);
-    mtf_json_add_number(object, "gap", gap_of(answer));
-    cJSON_AddStringToObject(object, "method",
-                            answer->tightened
-                                ? "integer program over rule layouts, memory limit tightened"
-                                : "integer program over rule layouts");
-    cJSON_AddStringToObject(object, "layouts", "rule");
-    mtf_json_add_integer(object, "meshes", answer->meshes);
-    mtf_json_add_integer(object, "excluded", answer->excluded);
-    mtf_json_add_integer(object, "memory_limit", run->memory_limit);
-    cJSON_AddBoolToObject(object, "stopped", answer->stopped);
-    return object;
-}
-
 static void print_free_proof(const Run *run) {
-    const MtfFreeAnswer *answer = &run->free;
+    const MtfFreeAnswer *answer = &run->answer.free;
     double gap = relative_gap(answer->cost, answer->bound);
     printf("proof          %s free layouts of this mesh: cost %" PRId64 " ns, bound %" PRId64
            " ns, gap %.3g %% (%s)\n",
            gap <= 2e-6 ? "optimal over" : "best found of", answer->cost, answer->bound, 100 * gap,
            answer->method);
-    if (run->rule_cost == INT64_MAX)
+    if (!run->answer.rules.found)
         puts("               no rule layout fits");
     else
         printf("               the best rule layout costs %" PRId64 " ns, %.2f times as much\n",
-               run->rule_cost, (double)run->rule_cost / (double)answer->cost);
+               run->answer.rules.cost, (double)run->answer.rules.cost / (double)answer->cost);
 }
 
 static void print_proof(const Run *run) {
-    if (run->free_wins) {
+    if (mtf_plan_answer_is_free(&run->answer)) {
         print_free_proof(run);
         return;
     }
-    const MtfRuleAnswer *answer = &run->answer;
+    const MtfRuleAnswer *answer = &run->answer.rules;
     printf("proof          %s all rule layouts of %d mesh shape%s: cost %" PRId64
            " ns, bound %" PRId64 " ns",
-           is_optimal(answer) ? "optimal over" : "best found of", answer->meshes,
-           answer->meshes == 1 ? "" : "s", answer->cost, answer->bound);
+           is_optimal(answer) ? "optimal over" : "best found of", run->answer.meshes,
+           run->answer.meshes == 1 ? "" : "s", answer->cost, answer->bound);
     if (!is_optimal(answer))
         printf(", gap %.3g %%%s", 100 * gap_of(answer), answer->stopped ? ", stopped early" : "");
     if (answer->excluded > 0)
         printf("; %d excluded by the size of their arenas", answer->excluded);
     putchar('\n');
+}
+
+/* Says how the mesh lies on the machine where that is not in order. */
+static void print_mapping(const Run *run, const MtfPlan *plan) {
+    const MtfMapping *mapping = &run->answer.pricer.map.mapping;
+    if (run->answer.in_order)
+        return;
+    printf("mapping       ");
+    for (int i = 0; i < mapping->pieces; i++) {
+        const MtfMappingPiece *piece = &mapping->piece[i];
+        bool first = i == 0 || mapping->piece[i - 1].mesh_axis != piece->mesh_axis;
+        if (first)
+            printf("%s %s on", i > 0 ? ";" : "", plan->layout->mesh.axes[piece->mesh_axis].name);
+        printf("%s axis %d (%" PRId64, first ? "" : ",", piece->physical_axis, piece->size);
+        printf(piece->stride > 1 ? ", every %" PRId64 ")" : ")", piece->stride);
+    }
+    printf("\n               in order it would cost %" PRId64 " ns, %.2f times as much\n",
+           run->answer.in_order_cost, (double)run->answer.in_order_cost / (double)run->answer.cost);
+}
+
+static void print_frontier(const Run *run) {
+    const GArray *frontier = run->answer.frontier;
+    if (frontier == NULL)
+        return;
+    printf("\n%-15s%12s%12s%12s  %s\n", "memory limit", "needs", "step", "gap", "layout");
+    for (guint i = 0; i < frontier->len; i++) {
+        const MtfFrontierPoint *point = &g_array_index(frontier, MtfFrontierPoint, i);
+        const MtfIncumbent *layout = point->incumbent;
+        g_autofree char *limit = mtf_bytes_format((double)point->limit);
+        g_autofree char *needs = mtf_bytes_format((double)layout->arena_bytes);
+        g_autofree char *step = mtf_seconds_format(layout->step_seconds);
+        printf("%-15s%12s%12s%10.3g %%  %s\n", limit, needs, step,
+               100 * (double)(layout->cost - point->bound) / (double)layout->cost, layout->name);
+    }
+}
+
+/* Where the layouts that the field makes by hand lie beside the frontier. */
+static void print_incumbents(const Run *run) {
+    const GPtrArray *incumbents = run->answer.incumbents;
+    if (run->answer.frontier == NULL)
+        return;
+    putchar('\n');
+    for (guint i = 0; i < incumbents->len; i++) {
+        const MtfIncumbent *layout = g_ptr_array_index(incumbents, i);
+        if (!mtf_incumbent_stands_for_its_name(incumbents, i, run->memory_limit))
+            continue;
+        g_autofree char *needs = mtf_bytes_format((double)layout->arena_bytes);
+        g_autofree char *step = mtf_seconds_format(layout->step_seconds);
+        printf("%-15s%12s%12s%12s  %s\n", "", needs, step,
+               layout->arena_bytes <= run->memory_limit ? "fits" : "too large", layout->name);
+    }
 }
 
 static void print_form(const Run *run, const MtfPlan *plan) {
@@ -489,8 +461,11 @@ static void print_for_people(const Run *run, const MtfPlan *plan) {
     printf("mesh           %s\nlayout         %s\n", mesh,
            plan->layout->rules != NULL ? plan->layout->rules : "free, one choice a tensor");
     print_form(run, plan);
+    print_mapping(run, plan);
     print_proof(run);
     fputs(tables, stdout);
+    print_frontier(run);
+    print_incumbents(run);
 }
 
 static void print_as_json(const Run *run, const MtfPlan *plan) {
@@ -512,17 +487,13 @@ static void print_as_json(const Run *run, const MtfPlan *plan) {
 
 /* ---- What is written ------------------------------------------------------------------------- */
 
-static MtfPlan *plan_of(Run *run, GError **error) {
-    MtfPricer pricer;
-    if (!mtf_pricer_init(&pricer, run->machine, &run->answer.mesh, error))
-        return NULL;
-    cJSON *search_json = search_to_json(run);
+static MtfPlan *plan_of(Run *run) {
+    MtfLayout *layout = mtf_plan_answer_layout(&run->answer, run->graph);
+    cJSON *search_json = mtf_plan_answer_to_json(&run->answer, run->memory_limit);
     if (run->forms->len > 1)
         add_forms(search_json, run);
-    MtfLayout *layout =
-        run->free_wins ? g_steal_pointer(&run->free.layout)
-                       : mtf_layout_from_rules(run->graph, &run->answer.mesh, run->answer.rules);
-    return mtf_planning_plan_new(g_steal_pointer(&run->graph), layout, &pricer, search_json);
+    return mtf_planning_plan_new(g_steal_pointer(&run->graph), layout, &run->answer.pricer,
+                                 search_json);
 }
 
 /* The report reads the plan from a file: the user's, or one of its own. */
@@ -540,11 +511,9 @@ static bool write_all(const Options *options, const MtfPlan *plan, GError **erro
 }
 
 static bool finish(Run *run, GError **error) {
-    if (!run->answer.found && run->free.layout == NULL)
+    if (!run->answer.found)
         return fail_unfit(run, error);
-    g_autoptr(MtfPlan) plan = plan_of(run, error);
-    if (plan == NULL)
-        return false;
+    g_autoptr(MtfPlan) plan = plan_of(run);
     bool quiet = g_strcmp0(run->options->output, "-") == 0;
     if (!quiet)
         (run->options->json ? print_as_json : print_for_people)(run, plan);
@@ -603,6 +572,8 @@ int mtf_command_search(int argc, char **argv) {
         OTHER("gap", G_OPTION_ARG_DOUBLE, gap, "Stop within this share of the optimum (0)", "G"),
         OTHER("seed", G_OPTION_ARG_INT, seed, "Of the random choices among free layouts", "N"),
         TEXT("output", 'o', output, "Write the plan", "PLAN"),
+        OTHER("frontier", G_OPTION_ARG_INT, frontier,
+              "Also search under N memory limits, and show time against memory", "N"),
         TEXT("dump-problem", 0, dump, "Write the layout problem of free layouts (IOPDDL)", "FILE"),
         TEXT("report", 0, report, "Draw the plan into a folder", "DIR"),
         OTHER("json", G_OPTION_ARG_NONE, json, "Print JSON", NULL),

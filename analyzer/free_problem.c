@@ -758,6 +758,18 @@ MtfLayoutProblem *mtf_free_problem_get(MtfFreeProblem *problem) {
     return problem->problem;
 }
 
+const MtfGraph *mtf_free_problem_graph(const MtfFreeProblem *problem) {
+    return problem->graph;
+}
+
+const MtfMesh *mtf_free_problem_mesh(const MtfFreeProblem *problem) {
+    return problem->mesh;
+}
+
+const MtfPricer *mtf_free_problem_pricer(const MtfFreeProblem *problem) {
+    return problem->pricer;
+}
+
 MtfLayout *mtf_free_problem_layout(const MtfFreeProblem *problem, const int *choice) {
     MtfLayout *layout = mtf_layout_new(problem->graph, problem->mesh);
     for (int i = 0; i < layout->n_operations; i++) {
@@ -772,7 +784,7 @@ MtfLayout *mtf_free_problem_layout(const MtfFreeProblem *problem, const int *cho
         const GArray *placements = g_ptr_array_index(problem->node_placements, v);
         const MtfPlacement *placement = &g_array_index(placements, MtfPlacement, choice[v]);
         int tensor = mtf_free_problem_node_tensor(problem, v);
-        int phase = g_array_index(problem->node_phases, int, v);
+        int phase = mtf_free_problem_node_phase(problem, v);
         if (phase >= 0)
             mtf_layout_set_reading(layout, tensor, (MtfPhase)phase, placement);
         else
@@ -811,6 +823,19 @@ int mtf_free_problem_node_operation(const MtfFreeProblem *problem, int node) {
 
 int mtf_free_problem_node_tensor(const MtfFreeProblem *problem, int node) {
     return g_array_index(problem->node_tensors, int, node);
+}
+
+int mtf_free_problem_node_phase(const MtfFreeProblem *problem, int node) {
+    return g_array_index(problem->node_phases, int, node);
+}
+
+int mtf_free_problem_tensor_node(const MtfFreeProblem *problem, int tensor) {
+    return problem->tensor_node[tensor];
+}
+
+int mtf_free_problem_find_placement(const MtfFreeProblem *problem, int node,
+                                    const MtfPlacement *placement) {
+    return find_placement(g_ptr_array_index(problem->node_placements, node), placement);
 }
 
 const char *mtf_free_problem_node_name(const MtfFreeProblem *problem, int node) {

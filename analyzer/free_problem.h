@@ -47,6 +47,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfFreeProblem, mtf_free_problem_free)
 /* The layout problem, owned by `problem`; the caller may set its limit. */
 MtfLayoutProblem *mtf_free_problem_get(MtfFreeProblem *problem);
 
+/* What it was built for. */
+const MtfGraph *mtf_free_problem_graph(const MtfFreeProblem *problem);
+const MtfMesh *mtf_free_problem_mesh(const MtfFreeProblem *problem);
+const MtfPricer *mtf_free_problem_pricer(const MtfFreeProblem *problem);
+
 /* The layout of a choice of strategies. */
 MtfLayout *mtf_free_problem_layout(const MtfFreeProblem *problem, const int *choice);
 
@@ -54,10 +59,18 @@ MtfLayout *mtf_free_problem_layout(const MtfFreeProblem *problem, const int *cho
  * placements is not among the problem's. */
 bool mtf_free_problem_choice(const MtfFreeProblem *problem, const MtfLayout *layout, int *choice);
 
-/* What a node stands for: an operation (>= 0) with its strategies, else a tensor or one of its
- * readings. */
+/* What a node stands for: an operation (>= 0) with its strategies, else a tensor, with a phase (>=
+ * 0) its reading there. */
 int mtf_free_problem_node_operation(const MtfFreeProblem *problem, int node);
 int mtf_free_problem_node_tensor(const MtfFreeProblem *problem, int node);
+int mtf_free_problem_node_phase(const MtfFreeProblem *problem, int node);
+
+/* The node of a tensor, or -1 when it has none. */
+int mtf_free_problem_tensor_node(const MtfFreeProblem *problem, int tensor);
+
+/* The number of `placement` among a tensor node's strategies, or -1. */
+int mtf_free_problem_find_placement(const MtfFreeProblem *problem, int node,
+                                    const MtfPlacement *placement);
 
 /* The name of the operation or tensor that a node stands for, "TENSOR@PHASE" of a reading; owned by
  * the problem. */

@@ -2,7 +2,6 @@
 #include "analyzer/free_search.h"
 
 #include "analyzer/alternatives.h"
-#include "analyzer/layout_problem_json.h"
 #include "analyzer/layout_solve.h"
 #include "cost/arena.h"
 #include "layouts/error.h"
@@ -12,14 +11,16 @@
 #define MAX_EXPLAINED 12
 
 typedef struct {
-    const MtfGraph *graph;
-    const MtfFreeSearchOptions *options;
-    const MtfPricer *pricer;
     MtfFreeProblem *problem;
-    int *start;      /* the start's choice, or NULL */
+    const MtfFreeSearchOptions *options;
+    int *start;      /* the best incumbent's choice, or NULL */
     gint64 deadline; /* monotonic microseconds; 0 = none */
     MtfFreeAnswer *answer;
 } Search;
+
+static int node_count(const Search *search) {
+    return mtf_layout_problem_node_count(mtf_free_problem_get(search->problem));
+}
 
 /* ---- Answers ------------------------------------------------------------------------------- */
 
@@ -34,39 +35,61 @@ static void set_answer(Search *search, MtfLayout *layout, int64_t cost, int64_t 
     answer->method = g_strdup(method);
 }
 
-/* The start is the first answer, so that the search is never worse. */
-static void begin_with_start(Search *search) {
-    const MtfLayout *start = search->options->start;
-    if (start == NULL)
+/* The best incumbent is the first answer, so that the search is never worse. */
+static void begin_with_incumbents(Search *search) {
+    const MtfFreeSearchOptions *options = search->options;
+    const MtfIncumbent *best = options->incumbents != NULL
+                                   ? mtf_incumbents_best(options->incumbents, options->memory_limit)
+                                   : NULL;
+    if (best == NULL)
         return;
-    g_autoptr(MtfProgram) program = mtf_lower(search->graph, start);
-    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
-    set_answer(search, mtf_layout_copy(start), search->options->start_cost, arena->bytes,
-               "rule layout");
-    int n = mtf_layout_problem_node_count(mtf_free_problem_get(search->problem));
-    search->start = g_new(int, n);
-    if (!mtf_free_problem_choice(search->problem, start, search->start))
+    set_answer(search, mtf_layout_copy(best->layout), best->cost, best->arena_bytes, best->name);
+    search->start = g_new(int, node_count(search));
+    if (!mtf_free_problem_choice(search->problem, best->layout, search->start))
         g_clear_pointer(&search->start, g_free);
 }
 
 /* Lowers a choice and keeps it when it fits and is cheaper. Returns the bytes it is over the limit,
  * 0 when it fits. */
-static int64_t take_choice(Search *search, const MtfLayoutSolution *solution) {
-    MtfLayout *layout = mtf_free_problem_layout(search->problem, solution->choice);
-    g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
+static int64_t take_choice(Search *search, const int *choice, const char *method) {
+    MtfLayout *layout = mtf_free_problem_layout(search->problem, choice);
+    g_autoptr(MtfProgram) program = mtf_lower(mtf_free_problem_graph(search->problem), layout);
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);
-    int64_t cost = mtf_price_program(search->pricer, program);
+    int64_t cost = mtf_price_program(mtf_free_problem_pricer(search->problem), program);
     int64_t missing = MAX(0, arena->bytes - search->options->memory_limit);
     bool better = search->answer->layout == NULL || cost < search->answer->cost;
     if (missing > 0 || !better) {
         mtf_layout_free(layout);
         return missing;
     }
-    set_answer(search, layout, cost, arena->bytes, solution->method);
+    set_answer(search, layout, cost, arena->bytes, method);
     cJSON_Delete(search->answer->why);
-    search->answer->why =
-        mtf_alternatives_that_matter(search->problem, solution->choice, MAX_EXPLAINED);
+    search->answer->why = mtf_alternatives_that_matter(search->problem, choice, MAX_EXPLAINED);
     return 0;
+}
+
+/* ---- The solver ---------------------------------------------------------------------------- */
+
+static double seconds_left(const Search *search) {
+    if (search->deadline == 0)
+        return 0;
+    return MAX(0.01, (double)(search->deadline - g_get_monotonic_time()) / 1e6);
+}
+
+/* Solves under the problem's present limit; `misfit` may be NULL. */
+static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, GError **error) {
+    const MtfFreeSearchOptions *options = search->options;
+    MtfSolveOptions solve_options = { .seconds = seconds_left(search),
+                                      .work = options->work,
+                                      .gap = options->gap,
+                                      .seed = options->seed,
+                                      .threads = 2,
+                                      .start = search->start,
+                                      .no_misfit = misfit == NULL,
+                                      .user = options->user,
+                                      .cancel = options->cancel,
+                                      .progress = options->progress };
+    return mtf_layout_solve(mtf_free_problem_get(search->problem), &solve_options, misfit, error);
 }
 
 /* ---- Nothing fits -------------------------------------------------------------------------- */
@@ -79,10 +102,18 @@ static void name_peak(Search *search, const MtfLayoutMisfit *misfit) {
     }
 }
 
-/* The arena of the layout in which every operation and tensor takes as little memory as it can. */
-static int64_t smallest_arena(Search *search) {
+/* Takes a small layout when it fits; otherwise notes the limit that would do for it. */
+static void try_small(Search *search, const int *choice) {
+    int64_t missing = take_choice(search, choice, "least memory");
+    int64_t enough = search->options->memory_limit + missing;
+    if (missing > 0 && (search->answer->limit_enough == 0 || enough < search->answer->limit_enough))
+        search->answer->limit_enough = enough;
+}
+
+/* Every operation and tensor takes as little memory as it can. */
+static void try_smallest_slices(Search *search) {
     const MtfLayoutProblem *problem = mtf_free_problem_get(search->problem);
-    int n = mtf_layout_problem_node_count(problem);
+    int n = node_count(search);
     g_autofree int *choice = g_new0(int, n);
     for (int v = 0; v < n; v++) {
         const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
@@ -90,23 +121,55 @@ static int64_t smallest_arena(Search *search) {
             if (node->usages[s] < node->usages[choice[v]])
                 choice[v] = s;
     }
-    g_autoptr(MtfLayout) layout = mtf_free_problem_layout(search->problem, choice);
-    g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
-    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
-    return arena->bytes;
+    try_small(search, choice);
 }
 
-/* What remains to be said when the solver found nothing: true unless it is an error. */
-static bool note_misfit(Search *search, bool first, MtfLayoutMisfit *misfit, GError *cause,
-                        GError **error) {
+/* Layouts that the problem takes for small: at the limit that would do there, and some way above
+ * it, where resharding may need less. */
+static void try_small_limits(Search *search, int64_t enough) {
+    static const double shares[] = { 1, 1.05, 1.15, 1.3 };
+    for (gsize i = 0; i < G_N_ELEMENTS(shares); i++) {
+        mtf_layout_problem_set_limit(mtf_free_problem_get(search->problem),
+                                     (int64_t)((double)enough * shares[i]));
+        g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, NULL);
+        if (solution != NULL)
+            try_small(search, solution->choice);
+    }
+}
+
+/* An incumbent that does not fit says what would do, too. */
+static void note_incumbents(Search *search) {
+    const GPtrArray *incumbents = search->options->incumbents;
+    for (guint i = 0; incumbents != NULL && i < incumbents->len; i++) {
+        const MtfIncumbent *incumbent = g_ptr_array_index(incumbents, i);
+        if (search->answer->limit_enough == 0 ||
+            incumbent->arena_bytes < search->answer->limit_enough)
+            search->answer->limit_enough = incumbent->arena_bytes;
+    }
+}
+
+/* Nothing fitted: tries the smallest layouts there are, whatever the limit, and says what would do
+ * when they are too large as well. */
+static void search_smallest(Search *search) {
+    MtfLayoutMisfit misfit = { 0 };
+    mtf_layout_problem_set_limit(mtf_free_problem_get(search->problem), 0);
+    mtf_layout_solution_free(solve(search, &misfit, NULL));
+    if (misfit.possible) {
+        search->answer->limit_bound = misfit.needed;
+        name_peak(search, &misfit);
+        try_smallest_slices(search);
+        try_small_limits(search, misfit.enough);
+        note_incumbents(search);
+    }
+    g_free(misfit.nodes);
+}
+
+/* ---- The loop ------------------------------------------------------------------------------ */
+
+/* True where finding no (further) solution is an answer; otherwise hands the error on. */
+static bool no_solution(const Search *search, GError *cause, GError **error) {
     bool stopped = g_error_matches(cause, MTF_ERROR, MTF_ERROR_FAILED);
     bool unfit = g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT);
-    if (unfit && first && misfit->possible) {
-        search->answer->limit_bound = misfit->needed;
-        name_peak(search, misfit);
-        search->answer->limit_enough = smallest_arena(search);
-    }
-    g_free(misfit->nodes);
     if (unfit || (stopped && search->answer->layout != NULL)) {
         g_error_free(cause);
         return true;
@@ -115,53 +178,19 @@ static bool note_misfit(Search *search, bool first, MtfLayoutMisfit *misfit, GEr
     return false;
 }
 
-/* ---- The loop ------------------------------------------------------------------------------ */
-
-static double seconds_left(const Search *search) {
-    if (search->deadline == 0)
-        return 0;
-    return MAX(0.01, (double)(search->deadline - g_get_monotonic_time()) / 1e6);
-}
-
-/* Solves under the problem's present limit. NULL without an error: nothing (more) to be found. */
-static MtfLayoutSolution *solve(Search *search, bool first, GError **error) {
-    const MtfFreeSearchOptions *options = search->options;
-    MtfSolveOptions solve_options = { .seconds = seconds_left(search),
-                                      .work = options->work,
-                                      .gap = options->gap,
-                                      .seed = options->seed,
-                                      .threads = 2,
-                                      .start = search->start,
-                                      .no_misfit = !first,
-                                      .user = options->user,
-                                      .cancel = options->cancel,
-                                      .progress = options->progress };
-    MtfLayoutMisfit misfit = { 0 };
-    GError *cause = NULL;
-    MtfLayoutSolution *solution =
-        mtf_layout_solve(mtf_free_problem_get(search->problem), &solve_options, &misfit, &cause);
-    if (solution == NULL)
-        note_misfit(search, first, &misfit, cause, error);
-    return solution;
-}
-
 static bool solve_until_it_fits(Search *search, GError **error) {
     MtfLayoutProblem *problem = mtf_free_problem_get(search->problem);
     int64_t limit = search->options->memory_limit;
     for (int round = 0; round <= MTF_FREE_TIGHTENINGS; round++) {
         mtf_layout_problem_set_limit(problem, limit);
         GError *cause = NULL;
-        g_autoptr(MtfLayoutSolution) solution = solve(search, round == 0, &cause);
-        if (cause != NULL) {
-            g_propagate_error(error, cause);
-            return false;
-        }
+        g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, &cause);
         if (solution == NULL)
-            return true;
+            return no_solution(search, cause, error);
         if (round == 0)
             search->answer->bound = (int64_t)solution->bound;
         search->answer->tightenings = round;
-        int64_t missing = take_choice(search, solution);
+        int64_t missing = take_choice(search, solution->choice, solution->method);
         if (missing == 0)
             return true;
         limit -= missing;
@@ -171,27 +200,20 @@ static bool solve_until_it_fits(Search *search, GError **error) {
     return true;
 }
 
-bool mtf_free_search(const MtfGraph *graph, const MtfMesh *mesh,
-                     const MtfFreeSearchOptions *options, MtfFreeAnswer *answer, GError **error) {
-    MtfPricer pricer;
+bool mtf_free_search(MtfFreeProblem *problem, const MtfFreeSearchOptions *options,
+                     MtfFreeAnswer *answer, GError **error) {
     *answer = (MtfFreeAnswer){ 0 };
-    if (!mtf_pricer_init(&pricer, options->machine, mesh, error))
-        return false;
-    Search search = { .graph = graph, .options = options, .pricer = &pricer, .answer = answer };
+    Search search = { .problem = problem, .options = options, .answer = answer };
     if (options->seconds > 0)
         search.deadline = g_get_monotonic_time() + (gint64)(options->seconds * 1e6);
-    search.problem =
-        mtf_free_problem_new(graph, mesh, &pricer, options->pins, options->n_pins, error);
-    if (search.problem == NULL)
-        return false;
-    begin_with_start(&search);
+    begin_with_incumbents(&search);
     bool done = solve_until_it_fits(&search, error);
-    /* The start's own program may be the cheapest, and is then below the problem's bound only if it
-     * is no choice of the problem. */
+    if (done && answer->layout == NULL)
+        search_smallest(&search);
+    /* An incumbent may be cheaper than the bound where it is no choice of the problem. */
     if (answer->layout != NULL)
         answer->bound = MIN(answer->bound, answer->cost);
     g_free(search.start);
-    mtf_free_problem_free(search.problem);
     return done;
 }
 
@@ -202,17 +224,4 @@ void mtf_free_answer_clear(MtfFreeAnswer *answer) {
     if (answer->peak != NULL)
         g_ptr_array_unref(answer->peak);
     *answer = (MtfFreeAnswer){ 0 };
-}
-
-bool mtf_free_search_dump(const MtfGraph *graph, const MtfMesh *mesh,
-                          const MtfFreeSearchOptions *options, const char *path, GError **error) {
-    MtfPricer pricer;
-    if (!mtf_pricer_init(&pricer, options->machine, mesh, error))
-        return false;
-    g_autoptr(MtfFreeProblem) problem =
-        mtf_free_problem_new(graph, mesh, &pricer, options->pins, options->n_pins, error);
-    if (problem == NULL)
-        return false;
-    mtf_layout_problem_set_limit(mtf_free_problem_get(problem), options->memory_limit);
-    return mtf_layout_problem_save(mtf_free_problem_get(problem), path, error);
 }

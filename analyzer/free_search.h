@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The search over free layouts of one mesh: poses the layout problem (free_problem.h), solves it
- * (layout_solve.h), lowers the answer and packs its arena.
+/* The search over free layouts of one mesh: solves the layout problem (free_problem.h,
+ * layout_solve.h), lowers the answer and packs its arena.
  *
  * The problem models memory from below, so its bound holds for all layouts that fit. When the
  * packed arena of an answer exceeds the limit, the problem's limit is lowered by what was missing
@@ -9,25 +9,16 @@
 #ifndef MTF_FREE_SEARCH_H
 #define MTF_FREE_SEARCH_H
 
-#include "analyzer/strategies.h"
-#include "cost/machine.h"
-#include "layouts/layout.h"
-
-#include <cjson/cJSON.h>
+#include "analyzer/incumbents.h"
 
 #define MTF_FREE_TIGHTENINGS 12
 
 typedef struct {
-    const MtfMachine *machine;
-    int64_t memory_limit; /* bytes of one device */
-    const MtfPin *pins;
-    int n_pins;
-    const MtfLayout
-        *start;         /* a layout to begin with and never to be worse than, or NULL; it fits */
-    int64_t start_cost; /* the price of its program */
-    double seconds;     /* wall-clock limit; 0 = none */
-    int64_t work;       /* limit of each solve in rounds, the same on every machine; 0 = none */
-    double gap;         /* stop when (cost - bound) <= gap cost */
+    int64_t memory_limit;        /* bytes of one device */
+    const GPtrArray *incumbents; /* the answer is never worse than those that fit; or NULL */
+    double seconds;              /* wall-clock limit; 0 = none */
+    int64_t work; /* limit of each solve in rounds, the same on every machine; 0 = none */
+    double gap;   /* stop when (cost - bound) <= gap cost */
     guint64 seed;
     void *user; /* passed to both functions, which may be NULL */
     bool (*cancel)(void *user);
@@ -40,22 +31,19 @@ typedef struct {
     int64_t bound;       /* no layout of this mesh that fits has a cheaper program */
     int64_t arena_bytes; /* of its program */
     int tightenings;
-    char *method;
-    cJSON *why; /* the decisions that matter, mtf_alternatives_that_matter; or NULL */
+    char *method; /* what proved the bound; the incumbent's name where that is the answer */
+    cJSON *why;   /* the decisions that matter, mtf_alternatives_that_matter; or NULL */
     /* When nothing fits: */
     int64_t limit_enough; /* the smallest arena found: a limit that would do; 0 = not known */
     int64_t limit_bound;  /* no smaller limit would */
     GPtrArray *peak;      /* names of the tensors and operations that make that peak (char *) */
 } MtfFreeAnswer;
 
-/* Searches for the cheapest free layout of a training graph. True with a layout, or without one
- * when nothing fits; false on an error. The same input gives the same answer unless seconds or
- * `cancel` stop it. Clear the answer in either case. */
-bool mtf_free_search(const MtfGraph *graph, const MtfMesh *mesh,
-                     const MtfFreeSearchOptions *options, MtfFreeAnswer *answer, GError **error);
-/* Writes the layout problem that such a search solves, in the IOPDDL format. */
-bool mtf_free_search_dump(const MtfGraph *graph, const MtfMesh *mesh,
-                          const MtfFreeSearchOptions *options, const char *path, GError **error);
+/* Searches for the cheapest free layout; sets the problem's limit as it goes. True with a layout,
+ * or without one when nothing fits; false on an error. The same input gives the same answer unless
+ * seconds or `cancel` stop it. Clear the answer in either case. */
+bool mtf_free_search(MtfFreeProblem *problem, const MtfFreeSearchOptions *options,
+                     MtfFreeAnswer *answer, GError **error);
 void mtf_free_answer_clear(MtfFreeAnswer *answer);
 
 #endif

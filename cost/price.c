@@ -99,17 +99,16 @@ int64_t mtf_price_program(const MtfPricer *pricer, const MtfProgram *program) {
     return sum;
 }
 
-/* The most flop/s that a kernel reaches on the share of any number of processors. */
-static double best_rate(const MtfPricer *pricer, const MtfProgram *program,
-                        const MtfInstruction *instruction) {
+/* Nanoseconds that a kernel takes at least when the processors share it, rounding left aside. Where
+ * kernels were measured, nothing is said. */
+static int64_t kernel_floor(const MtfPricer *pricer, const MtfProgram *program,
+                            const MtfInstruction *instruction, int processors) {
     MtfDtype dtype = kernel_dtype(program, instruction);
-    const MtfMachineCurve *curve = pricer->curve[instruction->kernel_class][dtype];
-    if (curve == NULL)
-        return pricer->rate[dtype];
-    double best = mtf_machine_curve_at(curve, instruction->flops);
-    for (int i = 0; i < curve->points; i++)
-        best = fmax(best, curve->y[i]);
-    return best;
+    double measured, share = instruction->flops / processors;
+    if (mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &measured))
+        return 0;
+    double seconds = share / pricer->rate[dtype] + MTF_KERNEL_SECONDS;
+    return (int64_t)floor(fmin(seconds * 1e9 * (1 - 1e-9), MOST_NANOSECONDS));
 }
 
 int64_t mtf_price_floor(const MtfPricer *pricer, const MtfGraph *graph, const MtfMesh *mesh) {
@@ -118,12 +117,9 @@ int64_t mtf_price_floor(const MtfPricer *pricer, const MtfGraph *graph, const Mt
     int64_t sum = 0;
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        if (instruction->kind != MTF_INSTRUCTION_KERNEL)
-            continue;
-        double share = instruction->flops / mtf_mesh_size(mesh);
-        double seconds = share / best_rate(pricer, program, instruction) + MTF_KERNEL_SECONDS;
-        sum += mtf_program_times(program, i) *
-               (int64_t)floor(fmin(seconds * 1e9 * (1 - 1e-9), MOST_NANOSECONDS));
+        if (instruction->kind == MTF_INSTRUCTION_KERNEL)
+            sum += mtf_program_times(program, i) *
+                   kernel_floor(pricer, program, instruction, mtf_mesh_size(mesh));
     }
     return sum;
 }

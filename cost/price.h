@@ -49,7 +49,8 @@ int64_t mtf_price_instruction(const MtfPricer *pricer, const MtfProgram *program
 int64_t mtf_price_program(const MtfPricer *pricer, const MtfProgram *program);
 
 /* No program of the graph on the mesh costs less, whatever its layout: every operation starts a
- * kernel, and the processors share its flops at the best rate there is. Cheap and far below. */
+ * kernel, and the processors share its flops at the peak. Cheap and far below; 0 for kernels whose
+ * times were measured. */
 int64_t mtf_price_floor(const MtfPricer *pricer, const MtfGraph *graph, const MtfMesh *mesh);
 
 /* The collective that a step runs; local steps have none, which returns false. */

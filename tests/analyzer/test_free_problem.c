@@ -188,6 +188,39 @@ static void phases_that_share_a_copy_have_nodes_of_their_own(void **state) {
     setup_clear(&setup);
 }
 
+/* s reads h twice: both copies are paid (PaSE loses one of two edges between the same pair). h is
+ * made split and s wants it whole, so the gather is paid twice. */
+static void two_edges_between_the_same_pair_are_both_paid(void **state) {
+    (void)state;
+    Setup setup;
+    setup_init(
+        &setup,
+        mtf_test_graph("{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 64, 'b': 32},"
+                       " 'inputs': [{'name': 'x', 'dims': ['a', 'b'], 'feed': 'features'}],"
+                       " 'variables': [], 'operations': ["
+                       " {'name': 'h', 'op': 'relu', 'inputs': ['x']},"
+                       " {'name': 's', 'op': 'einsum', 'inputs': ['h', 'h'], 'dims': ['b']}]}"),
+        "r:2");
+    const MtfLayoutProblem *problem = mtf_free_problem_get(setup.problem);
+    int between = 0, h = mtf_free_problem_find_node(setup.problem, "h");
+    int s = mtf_free_problem_find_node(setup.problem, "s");
+    for (int e = 0; e < mtf_layout_problem_edge_count(problem); e++) {
+        const MtfLayoutEdge *edge = mtf_layout_problem_edge(problem, e);
+        between += edge->from == h && edge->to == s;
+    }
+    assert_int_equal(between, 2);
+    g_autoptr(MtfLayout) layout = mtf_layout_new(setup.graph, &setup.mesh);
+    layout->operations[0].axis[0] = 0; /* h split on a */
+    layout->tensors[mtf_graph_find_tensor(setup.graph, "h")].axis[0] = 0;
+    g_autoptr(MtfProgram) program = mtf_lower(setup.graph, layout);
+    assert_int_equal(count_allgathers(program), 2);
+    g_autofree int *choice = g_new(int, mtf_layout_problem_node_count(problem));
+    assert_true(mtf_free_problem_choice(setup.problem, layout, choice));
+    assert_true((int64_t)mtf_layout_problem_evaluate(problem, choice).cost ==
+                mtf_price_program(&setup.pricer, program));
+    setup_clear(&setup);
+}
+
 /* A rule layout is one of the choices and costs no more there. */
 static void rule_layouts_are_choices(void **state) {
     (void)state;
@@ -240,6 +273,7 @@ int main(void) {
         cmocka_unit_test(a_reading_in_the_kept_placement_costs_nothing),
         cmocka_unit_test(the_problem_models_memory_from_below),
         cmocka_unit_test(phases_that_share_a_copy_have_nodes_of_their_own),
+        cmocka_unit_test(two_edges_between_the_same_pair_are_both_paid),
         cmocka_unit_test(rule_layouts_are_choices),
         cmocka_unit_test(alternatives_are_priced_as_whole_choices),
     };

@@ -80,6 +80,25 @@ run meshtf-plan solve "$work/problem.json" --work 60 --json
 claim "the dumped problem is solved as one" says '"lower_bound"'
 run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --layouts nice
 claim "another kind of layouts is bad input" bad_input
+run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --frontier 3 -o "$work/frontier.json"
+claim "the frontier of time against memory is shown" says "memory limit "
+claim "with the layouts made by hand beside it" says "data parallelism, ZeRO-1"
+claim "and stands in the plan" grep -q '"limit_bytes"' "$work/frontier.json"
+claim "a plan without it has none" sh -c "! grep -q limit_bytes '$work/free.json'"
+claim "the plan lists the layouts made by hand" grep -q '"name":"Megatron"' "$work/free.json"
+run meshtf-plan search "$graph" --mesh 'rows:2' --frontier 1
+claim "a frontier of one point is bad input" bad_input
+run meshtf-plan search "$graph" --mesh 'few:4;many:128' --dim batch=512 --machine tpu-v2 -o "$work/mapped.json"
+claim "a mesh that suits the torus better another way is laid so" says "mapping        few on axis"
+claim "and says what keeping the order would cost" says "in order it would cost"
+run meshtf-plan explain "$work/mapped.json" layer/0/ff_sum
+claim "a mapped plan is explained" says "longer  with"
+run meshtf-plan report "$work/mapped.json" -o "$work/mapped"
+claim "and reported" exits 0
+sed 's/"stride":8/"stride":7/' "$work/mapped.json" > "$work/broken.json"
+run meshtf-plan explain "$work/broken.json" layer/0/ff_sum
+claim "a mapping that is none is bad input" bad_input
+claim "the sentence names the place" says_error "mapping: /: the pieces do not cover"
 run meshtf-plan search "$graph"
 claim "without mesh or devices it is bad input" bad_input
 run meshtf-plan search "$graph" --devices 5000 --machine tpu-v2

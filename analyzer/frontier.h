@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The frontier of time against memory on one mesh: the best layout found under each of a row of
+ * memory limits, from the least that would do to what the fastest layout needs.
+ *
+ *     step time
+ *       ^  x
+ *       |    x
+ *       |       x   x            every layout found is a candidate for all limits it fits,
+ *       |               x   x    so more memory never gives a slower step
+ *       +------------------------> memory limit                                            */
+#ifndef MTF_FRONTIER_H
+#define MTF_FRONTIER_H
+
+#include "analyzer/free_search.h"
+
+#define MTF_FRONTIER_MAX_POINTS 256
+
+typedef struct {
+    int64_t limit; /* bytes of one device */
+    int64_t bound; /* nanoseconds: no layout of this mesh within the limit has less */
+    const MtfIncumbent *incumbent; /* the cheapest known within the limit, owned by the pool */
+} MtfFrontierPoint;
+
+/* Searches under `n` limits (2 or more), ascending; whole GiB (or else MiB) where the steps are as
+ * wide, and `options->memory_limit` among them where it lies between. `pool` holds the layouts
+ * known before and gets all that are found. Returns an array of MtfFrontierPoint, empty when
+ * nothing fits whatever the limit; NULL on an error. */
+GArray *mtf_frontier(MtfFreeProblem *problem, const MtfFreeSearchOptions *options, int n,
+                     GPtrArray *pool, GError **error);
+
+/* [{"limit_bytes", "memory_bytes", "cost", "bound", "step_seconds", "name"}]; the caller owns it.
+ */
+cJSON *mtf_frontier_to_json(const GArray *frontier);
+
+#endif

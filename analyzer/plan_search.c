@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/plan_search.h"
+
+#include "analyzer/layout_problem_json.h"
+#include "cost/program_mapping.h"
+#include "layouts/json_writer.h"
+
+#include <math.h>
+
+/* Where the user sets no limit, each search over free layouts ends within a tenth of a percent of
+ * the optimum (half a percent for large graphs) or after this many rounds, so that its answer
+ * depends on no clock. */
+#define FREE_GAP 0.001
+#define FREE_GAP_LARGE 0.005
+#define LARGE_OPERATIONS 4000
+#define FREE_WORK 60
+
+/* Meshes on which free layouts are searched: those whose best rules cost at most this many times
+ * the best; as many as so many operations allow, at most MOST_MESHES. */
+#define PROMISING 1.5
+#define MOST_MESHES 4
+#define MESH_OPERATIONS 4000
+
+/* Mappings tried, and how often the search begins again under a better one: one that saves more
+ * than the gap that free layouts are searched to. */
+#define MOST_MAPPINGS 20000
+#define MAPPING_ROUNDS 2
+
+typedef struct {
+    const MtfGraph *graph;
+    const GArray *meshes;
+    const MtfPlanSearchOptions *options;
+    MtfRuleAnswer *in_order; /* of all meshes */
+    gint64 deadline;         /* monotonic microseconds; 0 = none */
+} Search;
+
+/* One mesh, laid one way. */
+typedef struct {
+    MtfMesh mesh;
+    bool in_order;
+    MtfPricer pricer;
+    MtfRuleAnswer rules;
+    MtfFreeProblem *problem; /* NULL: rules only */
+    GPtrArray *incumbents;
+    MtfFreeAnswer free;
+    int64_t cost; /* of the best layout; INT64_MAX: none fits */
+} Attempt;
+
+static Attempt *attempt_new(void) {
+    Attempt *attempt = g_new0(Attempt, 1);
+    attempt->cost = INT64_MAX;
+    return attempt;
+}
+
+static void attempt_free(Attempt *attempt) {
+    if (attempt == NULL)
+        return;
+    mtf_rule_answer_clear(&attempt->rules);
+    mtf_free_problem_free(attempt->problem);
+    mtf_free_answer_clear(&attempt->free);
+    if (attempt->incumbents != NULL)
+        g_ptr_array_unref(attempt->incumbents);
+    g_free(attempt);
+}
+
+/* ---- Limits ---------------------------------------------------------------------------------- */
+
+static double seconds_left(const Search *search) {
+    if (search->deadline == 0)
+        return 0;
+    return MAX(0.01, (double)(search->deadline - g_get_monotonic_time()) / 1e6);
+}
+
+/* Whether there is no time for more than is needed. */
+static bool is_late(const Search *search) {
+    const MtfPlanSearchOptions *options = search->options;
+    return (search->deadline != 0 && g_get_monotonic_time() > search->deadline) ||
+           (options->cancel != NULL && options->cancel(options->user));
+}
+
+/* The gap that searches over free layouts may leave. */
+static double wanted_gap(const Search *search) {
+    bool large = search->graph->operations->len > LARGE_OPERATIONS;
+    return MAX(search->options->gap, large ? FREE_GAP_LARGE : FREE_GAP);
+}
+
+/* ---- Rules ----------------------------------------------------------------------------------- */
+
+static bool search_rules(const Search *search, const GArray *meshes, const MtfMapping *mapping,
+                         MtfRuleAnswer *answer, GError **error) {
+    const MtfPlanSearchOptions *options = search->options;
+    bool all = meshes == search->meshes;
+    MtfRuleSearchOptions rule_options = {
+        .machine = options->machine,
+        .mapping = mapping,
+        .memory_limit = options->memory_limit,
+        .pins = options->pins,
+        .forbids = options->forbids,
+        .seconds = seconds_left(search),
+        .gap = options->gap,
+        .user = options->user,
+        .cancel = options->cancel,
+        .progress = all ? options->rules_progress : NULL,
+    };
+    return mtf_rule_search(search->graph, meshes, &rule_options, answer, error);
+}
+
+/* The best rules on the attempt's mesh as it is laid; in order they are known for the best mesh. */
+static bool attempt_rules(const Search *search, Attempt *attempt, GError **error) {
+    MtfRuleAnswer *known = search->in_order;
+    g_autoptr(GArray) meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    g_array_append_val(meshes, attempt->mesh);
+    if (attempt->in_order && known->rules != NULL && mtf_mesh_equal(&known->mesh, &attempt->mesh)) {
+        attempt->rules = *known;
+        attempt->rules.by_mesh = NULL;
+        known->rules = NULL;
+    } else if (!search_rules(search, meshes, &attempt->pricer.map.mapping, &attempt->rules,
+                             error)) {
+        return false;
+    }
+    if (attempt->rules.found)
+        attempt->cost = attempt->rules.cost;
+    return true;
+}
+
+/* ---- Free layouts ---------------------------------------------------------------------------- */
+
+/* Reads "d_ff:cols" for the mesh. The rule search has checked the names. */
+static void append_pins(const MtfGraph *graph, const MtfMesh *mesh, const char *const *texts,
+                        bool forbidden, GArray *pins) {
+    for (const char *const *text = texts; text != NULL && *text != NULL; text++) {
+        g_auto(GStrv) pair = g_strsplit(*text, ":", 2);
+        MtfPin pin = { .dim = mtf_graph_find_dimension(graph, pair[0]),
+                       .axis = mtf_mesh_axis(mesh, pair[1]),
+                       .forbidden = forbidden };
+        if (pin.dim >= 0 && pin.axis >= 0)
+            g_array_append_val(pins, pin);
+    }
+}
+
+static bool pose_problem(const Search *search, Attempt *attempt, GError **error) {
+    g_autoptr(GArray) pins = g_array_new(FALSE, FALSE, sizeof(MtfPin));
+    append_pins(search->graph, &attempt->mesh, search->options->pins, false, pins);
+    append_pins(search->graph, &attempt->mesh, search->options->forbids, true, pins);
+    attempt->problem =
+        mtf_free_problem_new(search->graph, &attempt->mesh, &attempt->pricer,
+                             (const MtfPin *)(void *)pins->data, (int)pins->len, error);
+    return attempt->problem != NULL;
+}
+
+static void gather_incumbents(const Search *search, Attempt *attempt, const MtfLayout *known) {
+    const MtfRuleAnswer *rules = &attempt->rules;
+    attempt->incumbents = mtf_incumbents_new();
+    if (rules->found) {
+        g_autoptr(MtfLayout) layout =
+            mtf_layout_from_rules(search->graph, &attempt->mesh, rules->rules);
+        mtf_incumbents_add(attempt->incumbents, search->graph, &attempt->pricer, MTF_RULE_LAYOUT,
+                           layout);
+    }
+    if (known != NULL)
+        mtf_incumbents_add(attempt->incumbents, search->graph, &attempt->pricer, MTF_FREE_LAYOUT,
+                           known);
+    mtf_incumbents_add_standards(attempt->incumbents, attempt->problem,
+                                 search->options->memory_limit);
+}
+
+static MtfFreeSearchOptions free_options(const Search *search, const GPtrArray *incumbents) {
+    const MtfPlanSearchOptions *options = search->options;
+    return (MtfFreeSearchOptions){
+        .memory_limit = options->memory_limit,
+        .incumbents = incumbents,
+        .seconds = seconds_left(search),
+        .work = options->seconds > 0 ? 0 : FREE_WORK,
+        .gap = wanted_gap(search),
+        .seed = options->seed,
+        .user = options->user,
+        .cancel = options->cancel,
+        .progress = options->free_progress,
+    };
+}
+
+/* Searches the free layouts beside the rules; `known` is a layout found before, or NULL. */
+static bool attempt_free_layouts(const Search *search, Attempt *attempt, const MtfLayout *known,
+                                 GError **error) {
+    if (search->options->rules_only)
+        return true;
+    if (!pose_problem(search, attempt, error))
+        return false;
+    gather_incumbents(search, attempt, known);
+    MtfFreeSearchOptions options = free_options(search, attempt->incumbents);
+    if (!mtf_free_search(attempt->problem, &options, &attempt->free, error))
+        return false;
+    if (attempt->free.layout != NULL)
+        attempt->cost = attempt->free.cost;
+    return true;
+}
+
+/* ---- One mesh -------------------------------------------------------------------------------- */
+
+/* Searches one mesh laid as `mapping` says, or in order for NULL. */
+static Attempt *attempt_mesh(const Search *search, const MtfMesh *mesh, const MtfMapping *mapping,
+                             const MtfLayout *known, GError **error) {
+    Attempt *attempt = attempt_new();
+    attempt->mesh = *mesh;
+    attempt->in_order = mapping == NULL;
+    bool done = mtf_pricer_init(&attempt->pricer, search->options->machine, mesh, error);
+    if (done && mapping != NULL)
+        attempt->pricer.map.mapping = *mapping;
+    if (done && attempt_rules(search, attempt, error) &&
+        attempt_free_layouts(search, attempt, known, error))
+        return attempt;
+    attempt_free(attempt);
+    return NULL;
+}
+
+static MtfLayout *attempt_layout(const Search *search, const Attempt *attempt) {
+    if (attempt->free.layout != NULL)
+        return mtf_layout_copy(attempt->free.layout);
+    return mtf_layout_from_rules(search->graph, &attempt->mesh, attempt->rules.rules);
+}
+
+/* Replaces `*best` by the other attempt where that is cheaper. */
+static bool take_better(Attempt **best, Attempt *other) {
+    bool better = *best == NULL || other->cost < (*best)->cost;
+    Attempt *worse = better ? *best : other;
+    if (better)
+        *best = other;
+    attempt_free(worse);
+    return better;
+}
+
+/* Lays the mesh as suits the best program and searches again, while that pays. */
+static bool improve_mapping(const Search *search, Attempt **best, int *mappings, GError **error) {
+    for (int round = 0; round < MAPPING_ROUNDS; round++) {
+        if ((*best)->cost == INT64_MAX || is_late(search))
+            return true;
+        g_autoptr(MtfLayout) layout = attempt_layout(search, *best);
+        g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
+        MtfPricer pricer = (*best)->pricer;
+        *mappings += (int)mtf_program_map(&pricer, program, MOST_MAPPINGS).candidates;
+        int64_t saved = (*best)->cost - mtf_price_program(&pricer, program);
+        if ((double)saved <= wanted_gap(search) * (double)(*best)->cost)
+            return true;
+        Attempt *other = attempt_mesh(search, &(*best)->mesh, &pricer.map.mapping,
+                                      layout->rules == NULL ? layout : NULL, error);
+        if (other == NULL)
+            return false;
+        if (!take_better(best, other))
+            return true;
+    }
+    return true;
+}
+
+/* ---- Which meshes ---------------------------------------------------------------------------- */
+
+/* The promising meshes, those with the cheapest rules first, as indexes. */
+static GArray *rank_meshes(const Search *search) {
+    GArray *ranked = g_array_new(FALSE, FALSE, sizeof(int));
+    int operations = (int)search->graph->operations->len;
+    int most = CLAMP(MESH_OPERATIONS / MAX(1, operations), 1, MOST_MESHES);
+    const GArray *by_mesh = search->in_order->by_mesh;
+    double enough = search->in_order->found ? PROMISING * (double)search->in_order->cost : INFINITY;
+    for (int k = 0; k < most; k++) {
+        int best = -1;
+        for (int i = 0; i < (int)by_mesh->len; i++) {
+            const MtfRuleMesh *mesh = &g_array_index(by_mesh, MtfRuleMesh, i);
+            bool taken = false;
+            for (guint j = 0; j < ranked->len; j++)
+                taken |= g_array_index(ranked, int, j) == i;
+            if (mesh->searched && !taken && (double)mesh->cost <= enough &&
+                (best < 0 || mesh->cost < g_array_index(by_mesh, MtfRuleMesh, best).cost))
+                best = i;
+        }
+        if (best < 0)
+            break;
+        g_array_append_val(ranked, best);
+    }
+    return ranked;
+}
+
+/* Searches the promising meshes in order and keeps the best. */
+static bool search_meshes(const Search *search, Attempt **best, int *count, GError **error) {
+    g_autoptr(GArray) ranked = rank_meshes(search);
+    for (guint i = 0; i < ranked->len && (i == 0 || !is_late(search)); i++) {
+        int index = g_array_index(ranked, int, i);
+        Attempt *attempt =
+            attempt_mesh(search, &g_array_index(search->meshes, MtfMesh, index), NULL, NULL, error);
+        if (attempt == NULL)
+            return false;
+        ++*count;
+        take_better(best, attempt);
+    }
+    return true;
+}
+
+/* ---- The frontier ---------------------------------------------------------------------------- */
+
+/* What the frontier found within the limit replaces the answer where it is cheaper. */
+static void take_from_frontier(const Search *search, Attempt *best) {
+    const MtfIncumbent *known =
+        mtf_incumbents_best(best->incumbents, search->options->memory_limit);
+    if (known == NULL || known->cost >= best->cost)
+        return;
+    mtf_layout_free(best->free.layout);
+    best->free.layout = mtf_layout_copy(known->layout);
+    best->free.cost = best->cost = known->cost;
+    best->free.arena_bytes = known->arena_bytes;
+    best->free.bound = MIN(best->free.bound, known->cost);
+}
+
+static bool search_frontier(const Search *search, Attempt *best, GArray **frontier,
+                            GError **error) {
+    if (search->options->frontier == 0 || best->problem == NULL)
+        return true;
+    if (best->free.layout != NULL)
+        mtf_incumbents_add(best->incumbents, search->graph, &best->pricer, MTF_FREE_LAYOUT,
+                           best->free.layout);
+    MtfFreeSearchOptions options = free_options(search, NULL);
+    *frontier =
+        mtf_frontier(best->problem, &options, search->options->frontier, best->incumbents, error);
+    if (*frontier == NULL)
+        return false;
+    take_from_frontier(search, best);
+    return true;
+}
+
+/* ---- Entry ----------------------------------------------------------------------------------- */
+
+static bool dump_problem(const Search *search, const Attempt *best, GError **error) {
+    if (search->options->dump == NULL || best->problem == NULL)
+        return true;
+    MtfLayoutProblem *problem = mtf_free_problem_get(best->problem);
+    mtf_layout_problem_set_limit(problem, search->options->memory_limit);
+    return mtf_layout_problem_save(problem, search->options->dump, error);
+}
+
+/* Hands the best attempt's parts over to the answer. */
+static void give_answer(const Search *search, Attempt *best, MtfPlanAnswer *answer) {
+    const MtfRuleAnswer *in_order = search->in_order;
+    answer->found = best->cost < INT64_MAX;
+    answer->in_order = best->in_order;
+    answer->cost = best->cost;
+    answer->pricer = best->pricer;
+    answer->rules = best->rules;
+    answer->rules.bound = MIN(best->rules.bound, in_order->bound);
+    answer->rules.stopped |= in_order->stopped;
+    answer->rules.tightened |= in_order->tightened;
+    answer->free = best->free;
+    answer->incumbents = g_steal_pointer(&best->incumbents);
+    best->rules = (MtfRuleAnswer){ 0 };
+    best->free = (MtfFreeAnswer){ 0 };
+}
+
+static bool search_on(const Search *search, MtfPlanAnswer *answer, GError **error) {
+    Attempt *best = NULL;
+    bool done = search_meshes(search, &best, &answer->free_meshes, error);
+    if (done && best != NULL) {
+        answer->in_order_cost = best->cost;
+        done = improve_mapping(search, &best, &answer->mappings, error) &&
+               search_frontier(search, best, &answer->frontier, error) &&
+               dump_problem(search, best, error);
+        give_answer(search, best, answer);
+    } else if (done) {
+        answer->rules = *search->in_order;
+        *search->in_order = (MtfRuleAnswer){ 0 };
+    }
+    attempt_free(best);
+    return done;
+}
+
+bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
+                     const MtfPlanSearchOptions *options, MtfPlanAnswer *answer, GError **error) {
+    *answer = (MtfPlanAnswer){ .meshes = (int)meshes->len, .in_order_cost = INT64_MAX };
+    MtfRuleAnswer in_order = { 0 };
+    Search search = { graph, meshes, options, &in_order, 0 };
+    if (options->seconds > 0)
+        search.deadline = g_get_monotonic_time() + (gint64)(options->seconds * 1e6);
+    bool done =
+        search_rules(&search, meshes, NULL, &in_order, error) && search_on(&search, answer, error);
+    mtf_rule_answer_clear(&in_order);
+    return done;
+}
+
+void mtf_plan_answer_clear(MtfPlanAnswer *answer) {
+    mtf_rule_answer_clear(&answer->rules);
+    mtf_free_answer_clear(&answer->free);
+    g_clear_pointer(&answer->frontier, g_array_unref);
+    g_clear_pointer(&answer->incumbents, g_ptr_array_unref);
+}
+
+bool mtf_plan_answer_is_free(const MtfPlanAnswer *answer) {
+    return answer->free.layout != NULL && answer->free.layout->rules == NULL;
+}
+
+MtfLayout *mtf_plan_answer_layout(const MtfPlanAnswer *answer, const MtfGraph *graph) {
+    if (answer->free.layout != NULL)
+        return mtf_layout_copy(answer->free.layout);
+    return mtf_layout_from_rules(graph, &answer->rules.mesh, answer->rules.rules);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
+static double relative_gap(int64_t cost, int64_t bound) {
+    return cost > 0 ? (double)(cost - bound) / (double)cost : 0;
+}
+
+static void add_rule_answer(cJSON *object, const MtfRuleAnswer *rules) {
+    mtf_json_add_integer(object, "cost", rules->cost);
+    mtf_json_add_integer(object, "bound", rules->bound);
+    mtf_json_add_number(object, "gap", relative_gap(rules->cost, rules->bound));
+    cJSON_AddStringToObject(object, "method",
+                            rules->tightened
+                                ? "integer program over rule layouts, memory limit tightened"
+                                : "integer program over rule layouts");
+    cJSON_AddStringToObject(object, "layouts", "rule");
+    mtf_json_add_integer(object, "excluded", rules->excluded);
+    cJSON_AddBoolToObject(object, "stopped", rules->stopped);
+}
+
+static void add_free_answer(cJSON *object, const MtfPlanAnswer *answer) {
+    const MtfFreeAnswer *free = &answer->free;
+    mtf_json_add_integer(object, "cost", free->cost);
+    mtf_json_add_integer(object, "bound", free->bound);
+    mtf_json_add_number(object, "gap", relative_gap(free->cost, free->bound));
+    cJSON_AddStringToObject(object, "method", free->method);
+    cJSON_AddStringToObject(object, "layouts", "free");
+    if (answer->rules.found)
+        mtf_json_add_integer(object, "rule_cost", answer->rules.cost);
+    mtf_json_add_integer(object, "free_meshes", answer->free_meshes);
+    mtf_json_add_integer(object, "tightenings", free->tightenings);
+    if (free->why != NULL)
+        cJSON_AddItemToObject(object, "why", cJSON_Duplicate(free->why, true));
+}
+
+cJSON *mtf_plan_answer_to_json(const MtfPlanAnswer *answer, int64_t memory_limit) {
+    cJSON *object = cJSON_CreateObject();
+    if (mtf_plan_answer_is_free(answer))
+        add_free_answer(object, answer);
+    else
+        add_rule_answer(object, &answer->rules);
+    mtf_json_add_integer(object, "meshes", answer->meshes);
+    mtf_json_add_integer(object, "memory_limit", memory_limit);
+    mtf_json_add_integer(object, "in_order_cost", answer->in_order_cost);
+    if (answer->incumbents != NULL)
+        cJSON_AddItemToObject(object, "incumbents",
+                              mtf_incumbents_to_json(answer->incumbents, memory_limit));
+    if (answer->frontier != NULL)
+        cJSON_AddItemToObject(object, "frontier", mtf_frontier_to_json(answer->frontier));
+    return object;
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// seconds: 300
+#include "tests/support/cmocka.h"
+
+#include "analyzer/mesh_shapes.h"
+#include "analyzer/plan_search.h"
+#include "analyzer/training_graph.h"
+#include "cost/arena.h"
+#include "cost/program_mapping.h"
+#include "layouts/graph_json.h"
+
+#include <string.h>
+
+#define UNLIMITED (INT64_C(1) << 50)
+
+/* A graph of the library with other sizes, "batch=64", as a training graph. */
+static MtfGraph *training_graph(const char *name, const char *const *names, const int64_t *sizes) {
+    GError *error = NULL;
+    g_autofree char *path = g_strdup_printf("layouts/library/graphs/%s.json", name);
+    MtfSizeOverrides overrides = { (char **)(gpointer)names, (int64_t *)(gpointer)sizes };
+    g_autoptr(MtfGraph) forward = mtf_graph_load(path, names != NULL ? &overrides : NULL, &error);
+    if (forward == NULL)
+        fail_msg("%s", error->message);
+    MtfGraph *training = mtf_training_graph(forward, &error);
+    if (training == NULL)
+        fail_msg("%s", error->message);
+    mtf_graph_canonicalize(training);
+    return training;
+}
+
+static GArray *one_mesh(const char *text) {
+    MtfMesh mesh;
+    GArray *meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
+    g_array_append_val(meshes, mesh);
+    return meshes;
+}
+
+static void search(const MtfGraph *graph, const GArray *meshes, const MtfPlanSearchOptions *options,
+                   MtfPlanAnswer *answer) {
+    GError *error = NULL;
+    if (!mtf_plan_search(graph, meshes, options, answer, &error))
+        fail_msg("%s", error->message);
+}
+
+/* The answer's numbers are those of its program under its own mapping. */
+static void check_answer(const MtfGraph *graph, const MtfPlanAnswer *answer, int64_t limit) {
+    assert_true(answer->found);
+    g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(answer, graph);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    assert_int_equal(mtf_price_program(&answer->pricer, program), answer->cost);
+    assert_true(arena->bytes <= limit);
+    assert_true(answer->cost <= answer->in_order_cost);
+    if (answer->rules.found)
+        assert_true(answer->cost <= answer->rules.cost);
+}
+
+/* How many of the layouts that the field makes by hand fit; none is cheaper than the answer. */
+static int check_incumbents(const MtfPlanAnswer *answer, int64_t limit) {
+    int fit = 0;
+    for (guint i = 0; i < answer->incumbents->len; i++) {
+        const MtfIncumbent *incumbent = g_ptr_array_index(answer->incumbents, i);
+        if (incumbent->arena_bytes > limit)
+            continue;
+        fit++;
+        assert_true(answer->cost <= incumbent->cost);
+    }
+    return fit;
+}
+
+static void no_plan_is_priced_above_a_layout_made_by_hand(void **state) {
+    (void)state;
+    static const char *const graphs[] = { "mlp", "transformer-small" };
+    static const char *const meshes[] = { "r:4", "r:2;c:2", "r:2;c:3", "r:6" };
+    static const char *const machines[] = { "cpu-cluster", "tpu-v2", "a100" };
+    int fit = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(graphs) * G_N_ELEMENTS(meshes); i++) {
+        g_autoptr(MtfMachine) machine = mtf_machine_load(machines[i % 3], NULL);
+        g_autoptr(MtfGraph) graph = training_graph(graphs[i % 2], NULL, NULL);
+        g_autoptr(GArray) mesh = one_mesh(meshes[i / 2]);
+        MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
+        MtfPlanAnswer answer;
+        search(graph, mesh, &options, &answer);
+        check_answer(graph, &answer, UNLIMITED);
+        fit += check_incumbents(&answer, UNLIMITED);
+        /* Under the limit that the smallest of them needs, it alone is left. */
+        int64_t limit = answer.free.arena_bytes;
+        for (guint k = 0; k < answer.incumbents->len; k++) {
+            const MtfIncumbent *known = g_ptr_array_index(answer.incumbents, k);
+            limit = MIN(limit, known->arena_bytes);
+        }
+        options.memory_limit = limit;
+        mtf_plan_answer_clear(&answer);
+        search(graph, mesh, &options, &answer);
+        check_answer(graph, &answer, limit);
+        assert_true(check_incumbents(&answer, limit) > 0);
+        mtf_plan_answer_clear(&answer);
+    }
+    assert_true(fit >= 45);
+}
+
+/* The plain rules of each are among what the rule search looks at. */
+static void the_hand_made_layouts_are_all_there(void **state) {
+    (void)state;
+    static const char *const names[] = {
+        "best rule layout",
+        "data parallelism",
+        "data parallelism, ZeRO-1",
+        "data parallelism, ZeRO-3",
+        "Megatron",
+        "Megatron, ZeRO-1",
+        "Megatron, ZeRO-3",
+        "Megatron, sequence parallel",
+    };
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
+    g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
+    MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
+    MtfPlanAnswer answer;
+    search(graph, mesh, &options, &answer);
+    cJSON *json = mtf_plan_answer_to_json(&answer, UNLIMITED);
+    g_autofree char *text = cJSON_PrintUnformatted(json);
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *entry = g_strdup_printf("\"name\":\"%s\"", names[i]);
+        assert_non_null(strstr(text, entry));
+    }
+    cJSON_Delete(json);
+    mtf_plan_answer_clear(&answer);
+}
+
+static void more_memory_never_gives_a_slower_step(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
+    g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
+    MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED, .frontier = 6 };
+    MtfPlanAnswer answer;
+    search(graph, mesh, &options, &answer);
+    assert_true(answer.frontier->len >= 4);
+    for (guint i = 0; i < answer.frontier->len; i++) {
+        const MtfFrontierPoint *point = &g_array_index(answer.frontier, MtfFrontierPoint, i);
+        g_autoptr(MtfProgram) program = mtf_lower(graph, point->incumbent->layout);
+        g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+        assert_int_equal(mtf_price_program(&answer.pricer, program), point->incumbent->cost);
+        assert_int_equal(arena->bytes, point->incumbent->arena_bytes);
+        assert_true(arena->bytes <= point->limit && point->bound <= point->incumbent->cost);
+        if (i == 0)
+            continue;
+        const MtfFrontierPoint *before = &point[-1];
+        assert_true(before->limit < point->limit);
+        assert_true(point->incumbent->cost <= before->incumbent->cost);
+    }
+    const MtfFrontierPoint *last =
+        &g_array_index(answer.frontier, MtfFrontierPoint, answer.frontier->len - 1);
+    assert_int_equal(answer.cost, last->incumbent->cost);
+    mtf_plan_answer_clear(&answer);
+}
+
+/* A plan under one of the frontier's limits is no slower than the frontier says. */
+static void the_frontiers_limits_are_kept_by_searches(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("mlp", NULL, NULL);
+    g_autoptr(GArray) mesh = one_mesh("r:4");
+    MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED, .frontier = 4 };
+    MtfPlanAnswer answer, again;
+    search(graph, mesh, &options, &answer);
+    options.frontier = 0;
+    for (guint i = 0; i < answer.frontier->len; i++) {
+        const MtfFrontierPoint *point = &g_array_index(answer.frontier, MtfFrontierPoint, i);
+        options.memory_limit = point->limit;
+        search(graph, mesh, &options, &again);
+        assert_true(again.found && again.cost >= point->bound);
+        mtf_plan_answer_clear(&again);
+    }
+    mtf_plan_answer_clear(&answer);
+}
+
+/* The meshes on which Mesh-TensorFlow's automatic mapping is worse than keeping the order, on its
+ * torus of 16x16x2: ours is never worse, and better where the mesh does not fit the torus. */
+static void no_mapping_is_worse_than_keeping_the_order(void **state) {
+    (void)state;
+    static const char *const meshes[] = { "a:16;b:16;c:2", "a:8;b:64", "a:4;b:128" };
+    static const char *const sizes_of[] = { "batch", "d_ff", NULL };
+    static const int64_t sizes[] = { 512, 2048 };
+    g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v2", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("transformer-small", sizes_of, sizes);
+    int better = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(meshes); i++) {
+        g_autoptr(GArray) mesh = one_mesh(meshes[i]);
+        MtfPlanSearchOptions options = { .machine = machine,
+                                         .memory_limit = UNLIMITED,
+                                         .rules_only = true };
+        MtfPlanAnswer answer;
+        search(graph, mesh, &options, &answer);
+        check_answer(graph, &answer, UNLIMITED);
+        assert_true(mtf_mapping_is_whole(&answer.pricer.map.mapping));
+        assert_true(answer.rules.bound <= answer.cost);
+        better += answer.cost < answer.in_order_cost;
+        assert_true(answer.in_order == (answer.cost == answer.in_order_cost));
+        mtf_plan_answer_clear(&answer);
+    }
+    assert_true(better > 0);
+}
+
+/* On four devices of a cluster that are cheapest as 2x2 for rules, other shapes are tried too. */
+static void free_layouts_are_searched_on_other_meshes_too(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("mlp", NULL, NULL);
+    g_autoptr(GArray) meshes = mtf_mesh_shapes(8, 2);
+    MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
+    MtfPlanAnswer all;
+    search(graph, meshes, &options, &all);
+    assert_true(all.free_meshes > 1 && all.free_meshes <= (int)meshes->len);
+    int tried = 0;
+    for (guint i = 0; i < meshes->len; i++) {
+        g_autoptr(GArray) one = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+        g_array_append_val(one, g_array_index(meshes, MtfMesh, i));
+        MtfPlanAnswer alone;
+        search(graph, one, &options, &alone);
+        tried += all.cost <= alone.cost;
+        mtf_plan_answer_clear(&alone);
+    }
+    assert_true(tried >= all.free_meshes);
+    mtf_plan_answer_clear(&all);
+}
+
+/* When nothing fits, the limit that the answer names does. */
+static void the_limit_that_would_do_does(void **state) {
+    (void)state;
+    static const char *const graphs[] = { "mlp", "transformer-small" };
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(graphs); i++) {
+        g_autoptr(MtfGraph) graph = training_graph(graphs[i], NULL, NULL);
+        g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
+        MtfPlanSearchOptions options = { .machine = machine, .memory_limit = 1000 };
+        MtfPlanAnswer answer;
+        search(graph, mesh, &options, &answer);
+        assert_false(answer.found);
+        int64_t enough = answer.free.limit_enough;
+        assert_true(answer.free.limit_bound > 1000 && enough >= answer.free.limit_bound);
+        mtf_plan_answer_clear(&answer);
+        options.memory_limit = enough;
+        search(graph, mesh, &options, &answer);
+        check_answer(graph, &answer, enough);
+        mtf_plan_answer_clear(&answer);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_plan_is_priced_above_a_layout_made_by_hand),
+        cmocka_unit_test(the_hand_made_layouts_are_all_there),
+        cmocka_unit_test(more_memory_never_gives_a_slower_step),
+        cmocka_unit_test(the_frontiers_limits_are_kept_by_searches),
+        cmocka_unit_test(no_mapping_is_worse_than_keeping_the_order),
+        cmocka_unit_test(free_layouts_are_searched_on_other_meshes_too),
+        cmocka_unit_test(the_limit_that_would_do_does),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
