@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The kernels of a GPT's training step (d_model 768, 12 heads of 64, d_ff 3072, length 256, batch
- * 4, float32) one by one. An argument restricts the rows to those whose name contains it. */
+ * 4) one by one, in float32 and in bfloat16. An argument restricts the rows to those whose name
+ * contains it. */
 #include "layouts/kernel_scratch.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel_bfloat16.h"
 
 #include <cblas.h>
 #include <math.h>
@@ -119,16 +120,20 @@ static MtfOperand whole_operand(const MtfGraph *graph, int tensor) {
     }
     int64_t n = mtf_graph_elements(graph, &t->shape);
     operand.data = g_aligned_alloc(1, (gsize)(n * 4 + 64), 64);
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n; i++) {
+        float value = 0.25F + (float)(i * 7919 % 1000) * 1e-3F;
         if (t->dtype == MTF_I32)
             ((int32_t *)operand.data)[i] = (int32_t)(i * 7919 % 8192);
+        else if (t->dtype == MTF_BF16)
+            ((uint16_t *)operand.data)[i] = mtf_bf16_rounded(value);
         else
-            ((float *)operand.data)[i] = 0.25F + (float)(i * 7919 % 1000) * 1e-3F;
+            ((float *)operand.data)[i] = value;
+    }
     return operand;
 }
 
-/* The operation alone in a graph. */
-static MtfGraph *make_graph(const Row *row) {
+/* The operation alone in a graph, stored in that type. */
+static MtfGraph *make_graph(const Row *row, MtfDtype storage) {
     MtfGraph *graph = mtf_graph_new("bench");
     int inputs[8], n = 0;
     for (size_t i = 0; i < G_N_ELEMENTS(dimensions); i++) {
@@ -139,7 +144,9 @@ static MtfGraph *make_graph(const Row *row) {
         bool integer = row->inputs[n][0] == '#';
         MtfShape shape = shape_of(graph, row->inputs[n] + integer);
         char name[] = { 'i', (char)('0' + n), 0 };
-        inputs[n] = mtf_graph_add_input(graph, name, &shape, integer ? MTF_I32 : MTF_F32,
+        bool wide = mtf_operation_mask_has(mtf_operation_row(row->kind)->wide_inputs, n);
+        MtfDtype type = wide ? mtf_dtype_wide(storage) : storage;
+        inputs[n] = mtf_graph_add_input(graph, name, &shape, integer ? MTF_I32 : type,
                                         integer ? MTF_FEED_TOKENS : MTF_FEED_FEATURES, NULL);
     }
     MtfShape output = shape_of(graph, row->output != NULL ? row->output : "");
@@ -163,6 +170,7 @@ static MtfGraph *make_graph(const Row *row) {
 typedef struct {
     MtfKernelCall call;
     MtfOperand inputs[8], outputs[MTF_MAX_OUTPUTS];
+    void *workspace;
     double bytes;
 } Bench;
 
@@ -186,9 +194,14 @@ static void bench_init(Bench *bench, const MtfGraph *graph) {
     bench->call.outputs = bench->outputs;
     bench->call.scratch_bytes = mtf_operation_scratch_bytes(graph, 0, &iteration, sizes);
     bench->call.scratch = g_aligned_alloc(1, (gsize)bench->call.scratch_bytes + 64, 64);
+    int64_t workspace = mtf_kernel_prepare(&bench->call);
+    bench->workspace = g_aligned_alloc(1, (gsize)workspace + 4096, 4096);
+    bench->call.workspace = bench->workspace;
 }
 
 static void bench_clear(Bench *bench) {
+    mtf_kernel_release(&bench->call);
+    g_aligned_free(bench->workspace);
     for (int k = 0; k < 8; k++)
         g_aligned_free(bench->inputs[k].data);
     for (int j = 0; j < MTF_MAX_OUTPUTS; j++)
@@ -220,22 +233,27 @@ static double copy_seconds(float *const *matrix, double bytes) {
     return cpu_seconds() - start;
 }
 
+/* Both types in turns. */
 static void run_row(const Row *row, float *const *matrix) {
-    g_autoptr(MtfGraph) graph = make_graph(row);
-    Bench bench;
+    g_autoptr(MtfGraph) graph = make_graph(row, MTF_F32);
+    g_autoptr(MtfGraph) narrow_graph = make_graph(row, MTF_BF16);
+    Bench bench, narrow_bench;
     bench_init(&bench, graph);
-    double kernel = INFINITY, bare = INFINITY;
+    bench_init(&narrow_bench, narrow_graph);
+    double kernel = INFINITY, narrow = INFINITY, bare = INFINITY;
     for (int i = 0; i < TURNS; i++) {
         kernel = MIN(kernel, kernel_seconds(&bench));
+        narrow = MIN(narrow, kernel_seconds(&narrow_bench));
         bare = MIN(bare, row->count > 0 ? product_seconds(row, matrix)
                                         : copy_seconds(matrix, bench.bytes));
     }
     double work =
         row->count > 0 ? 2e-9 * row->m * row->n * row->k * row->count : 1e-9 * bench.bytes;
-    printf("%-18s %8.3f ms %8.1f %-8s %8.1f %-7s %5.2f\n", row->name, 1e3 * kernel, work / kernel,
-           row->count > 0 ? "GFLOP/s" : "GB/s", work / bare, row->count > 0 ? "sgemm" : "memcpy",
-           bare / kernel);
+    printf("%-18s %8.3f ms %8.1f %-8s %8.1f %-7s %5.2f %9.3f ms %5.2f\n", row->name, 1e3 * kernel,
+           work / kernel, row->count > 0 ? "GFLOP/s" : "GB/s", work / bare,
+           row->count > 0 ? "sgemm" : "memcpy", bare / kernel, 1e3 * narrow, kernel / narrow);
     bench_clear(&bench);
+    bench_clear(&narrow_bench);
 }
 
 int main(int argc, char **argv) {
@@ -246,7 +264,8 @@ int main(int argc, char **argv) {
             matrix[i][j] = (float)(j % 1000) * 1e-3F;
     }
     printf("OpenBLAS kernels: %s\n", openblas_get_corename());
-    printf("%-18s %11s %17s %16s %5s\n", "kernel", "time", "rate", "bare rate", "ratio");
+    printf("%-18s %11s %17s %16s %5s %12s %5s\n", "kernel", "float32", "rate", "bare rate", "ratio",
+           "bfloat16", "ratio");
     for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
         if (argc < 2 || strstr(rows[i].name, argv[1]) != NULL)
             run_row(&rows[i], matrix);

@@ -176,13 +176,13 @@ static void widened_panels_multiply_bfloat16(void **state) {
     }
 }
 
-/* Batches of small products. */
+/* Batches of small products, but for one whose short sum would have to be turned. */
 static void onednn_multiplies_batches_in_float32(void **state) {
     (void)state;
     int applied = 0;
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++)
         applied += run_way(&mtf_products_onednn, &shapes[i], MTF_F32, MTF_F32);
-    assert_int_equal(applied, 3);
+    assert_int_equal(applied, 2);
 }
 
 static void onednn_multiplies_bfloat16_where_the_processor_does(void **state) {
