@@ -194,7 +194,7 @@ char *mtf_closing_table(const MtfSession *session) {
     append_times(text, session);
     append_memory(text, session);
     append_resident(text, session);
-    g_autofree char *times = mtf_kernel_times_format(session->times, session->trained);
+    g_autofree char *times = mtf_kernel_times_format(session->times);
     append_traffic(text, session);
     g_string_append(text, times);
     append_loss(text, session);

@@ -94,6 +94,19 @@ void mtf_kernel_times_add(MtfKernelTimes *times, int instruction, double seconds
         times->entries[times->entry_of[instruction]].measured += seconds;
 }
 
+/* What was measured in the first step is forgotten when a second begins. */
+void mtf_kernel_times_begin_step(MtfKernelTimes *times) {
+    if (++times->begun != 2)
+        return;
+    times->ended = 0;
+    for (int i = 0; i < times->n_entries; i++)
+        times->entries[i].measured = 0;
+}
+
+void mtf_kernel_times_end_step(MtfKernelTimes *times) {
+    times->ended++;
+}
+
 /* ---- Text ---------------------------------------------------------------------------------- */
 
 static void append_row(GString *text, int indent, const MtfKernelTime *row, double whole,
@@ -139,7 +152,8 @@ static void append_class(GString *text, const MtfKernelTimes *times, MtfKernelCl
             append_row(text, 2, &times->entries[e], whole, steps);
 }
 
-char *mtf_kernel_times_format(const MtfKernelTimes *times, int64_t steps) {
+char *mtf_kernel_times_format(const MtfKernelTimes *times) {
+    int64_t steps = MAX(times->ended, 1);
     GString *text = g_string_new(NULL);
     MtfKernelTime all = total(times, -1);
     g_string_append_printf(text, "\n  %-24s %6s %21s %9s %9s\n", "operations", "calls",

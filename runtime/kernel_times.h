@@ -19,14 +19,16 @@ typedef struct {
     int64_t calls;    /* of one step of training */
     double flops;     /* of one step of training */
     double predicted; /* seconds of one step of training; 0 until mtf_kernel_times_predict */
-    double measured;  /* seconds of all steps so far */
+    double measured;  /* seconds of the steps counted so far */
 } MtfKernelTime;
 
 typedef struct {
     int n_entries;
     MtfKernelTime *entries; /* by kernel class, then in the order of the tables */
     int n_instructions;
-    int *entry_of; /* one an instruction; -1 for collectives */
+    int *entry_of;        /* one an instruction; -1 for collectives */
+    int64_t begun, ended; /* steps; of several the first, which touches memory first, is not counted
+                             as ended, nor in what was measured */
 } MtfKernelTimes;
 
 /* An entry for each kind of kernel or local step that the program has. */
@@ -44,8 +46,12 @@ double mtf_kernel_times_now(void);
 /* Adds to the entry of an instruction, if it has one. */
 void mtf_kernel_times_add(MtfKernelTimes *times, int instruction, double seconds);
 
-/* The table of one step, after `steps` of them: classes, and under each the rows that take at least
- * a hundredth of the whole; free with g_free. */
-char *mtf_kernel_times_format(const MtfKernelTimes *times, int64_t steps);
+/* Before and after each step of training. */
+void mtf_kernel_times_begin_step(MtfKernelTimes *times);
+void mtf_kernel_times_end_step(MtfKernelTimes *times);
+
+/* The table of one step: classes, and under each the rows that take at least a hundredth of the
+ * whole; free with g_free. */
+char *mtf_kernel_times_format(const MtfKernelTimes *times);
 
 #endif

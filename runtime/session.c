@@ -241,8 +241,10 @@ static bool train_step(MtfSession *session, int64_t step, int *asked, GError **e
     double start = MPI_Wtime(), processor_start = mtf_kernel_times_now();
     record->step = step;
     record->held_out_loss = NAN;
+    mtf_kernel_times_begin_step(session->times);
     if (!run_step(session, record, asked, error))
         return false;
+    mtf_kernel_times_end_step(session->times);
     record->seconds = MPI_Wtime() - start;
     record->processor_seconds = mtf_kernel_times_now() - processor_start;
     session->trained++;

@@ -78,6 +78,22 @@ static void time_goes_to_the_entry_of_its_instruction_alone(void **state) {
         assert_true(times->entries[e].measured == (double)times->entries[e].calls);
 }
 
+static void the_first_of_several_steps_does_not_count(void **state) {
+    (void)state;
+    g_autoptr(MtfKernelTimes) times = mtf_kernel_times_new(program);
+    int i = 0;
+    while (times->entry_of[i] < 0)
+        i++;
+    for (int step = 1; step <= 3; step++) {
+        mtf_kernel_times_begin_step(times);
+        mtf_kernel_times_add(times, i, step == 1 ? 100 : 2);
+        mtf_kernel_times_end_step(times);
+        assert_true(times->entries[times->entry_of[i]].measured ==
+                    (step == 1 ? 100 : 2 * step - 2));
+        assert_int_equal(times->ended, MAX(step - 1, 1));
+    }
+}
+
 static void the_clock_counts_work(void **state) {
     (void)state;
     double start = mtf_kernel_times_now();
@@ -95,8 +111,8 @@ static void the_table_sets_plan_beside_run_for_one_step(void **state) {
         { .name = "relu", .kernel_class = MTF_CLASS_ELEMENTWISE, .calls = 1, .measured = 1.99 },
         { .name = "abs", .kernel_class = MTF_CLASS_ELEMENTWISE, .calls = 1, .measured = 0.01 },
     };
-    MtfKernelTimes times = { .n_entries = 3, .entries = entries };
-    g_autofree char *text = mtf_kernel_times_format(&times, 2);
+    MtfKernelTimes times = { .n_entries = 3, .entries = entries, .begun = 3, .ended = 2 };
+    g_autofree char *text = mtf_kernel_times_format(&times);
     assert_non_null(strstr(text, "    einsum                      3     500 ms        1 s    "
                                  "50.0 %     5e+09\n"));
     assert_non_null(strstr(text, "    relu  "));
@@ -110,6 +126,7 @@ int main(void) {
         cmocka_unit_test(every_instruction_but_collectives_is_in_one_entry),
         cmocka_unit_test(an_entry_has_the_name_and_class_of_its_instructions),
         cmocka_unit_test(time_goes_to_the_entry_of_its_instruction_alone),
+        cmocka_unit_test(the_first_of_several_steps_does_not_count),
         cmocka_unit_test(the_clock_counts_work),
         cmocka_unit_test(the_table_sets_plan_beside_run_for_one_step),
     };
