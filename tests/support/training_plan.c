@@ -3,8 +3,10 @@
 
 #include "analyzer/batch_parts.h"
 #include "analyzer/mixed_precision.h"
+#include "analyzer/plan_search.h"
 #include "analyzer/training_graph.h"
 #include "cost/predict.h"
+#include "layouts/error.h"
 #include "layouts/graph_json.h"
 #include "layouts/library.h"
 #include "layouts/rules.h"
@@ -42,11 +44,37 @@ static MtfGraph *load_graph(const MtfTrainingPlan *wanted, GError **error) {
     return mixed;
 }
 
+/* What the search finds on the mesh; with so little memory that no smaller limit is known to do
+ * when `little` is set. */
+static MtfLayout *searched_layout(const MtfGraph *graph, const MtfMesh *mesh, bool little,
+                                  GError **error) {
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", error);
+    g_autoptr(GArray) meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    g_array_append_vals(meshes, mesh, 1);
+    MtfPlanSearchOptions options = { .machine = machine, .memory_limit = little ? 1 : INT64_MAX };
+    MtfPlanAnswer answer = { 0 };
+    MtfLayout *layout = NULL;
+    bool done = machine != NULL && mtf_plan_search(graph, meshes, &options, &answer, error);
+    if (done && little) {
+        options.memory_limit = answer.free.limit_enough;
+        mtf_plan_answer_clear(&answer);
+        done = mtf_plan_search(graph, meshes, &options, &answer, error);
+    }
+    if (done && answer.found)
+        layout = mtf_plan_answer_layout(&answer, graph);
+    else if (done)
+        mtf_failure(error, "nothing was found");
+    mtf_plan_answer_clear(&answer);
+    return layout;
+}
+
 static MtfLayout *make_layout(const MtfTrainingPlan *wanted, const MtfGraph *graph,
                               GError **error) {
     MtfMesh mesh;
     if (!mtf_mesh_parse(wanted->mesh, 0, &mesh, error))
         return NULL;
+    if (g_str_has_prefix(wanted->rules, "searched"))
+        return searched_layout(graph, &mesh, strcmp(wanted->rules, "searched") != 0, error);
     if (strcmp(wanted->rules, "free") == 0) {
         g_autoptr(GRand) random = g_rand_new_with_seed(wanted->seed);
         return mtf_random_free_layout(random, graph, &mesh);

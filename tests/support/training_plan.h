@@ -12,7 +12,8 @@ typedef struct {
     const char *sizes; /* "batch:6;d_ff:24": dimensions given other sizes */
     MtfDtype dtype;    /* MTF_F32, MTF_F64 or MTF_BF16 */
     const char *mesh;  /* "rows:2;cols:2" */
-    const char *rules; /* "batch:rows;d_ff:cols", or "free": drawn by `seed` */
+    const char *rules; /* "batch:rows;d_ff:cols", or "free": drawn by `seed`; "searched": the
+                          best found, "searched small": within the least memory */
     guint32 seed;
     double rate;      /* learning rate; 0 = the graph's own */
     int microbatches; /* 0 = 1 */
