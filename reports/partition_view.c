@@ -105,11 +105,26 @@ static GArray *cells_of(const Builder *builder, int tensor, const MtfPlacement *
 
 /* ---- Boxes --------------------------------------------------------------------------------- */
 
-/* The name without what precedes it in its section, "∇" for a gradient. */
+/* Where the parts "NAME/NUMBER/" begin that `rest` of a name follows. */
+static const char *before_layer(const char *name, const char *rest) {
+    int slashes = 0;
+    const char *at = rest - 1;
+    while (at > name && !(at[-1] == '/' && slashes++ == 1))
+        at--;
+    return at;
+}
+
+/* The name without its layer; "∇" for a gradient, and what else stands before the layer: "adam/m
+ * wq" of "adam/m/layer/0/wq". */
 static char *title_of(const Builder *builder, const char *name) {
-    const char *rest = mtf_layer_fold_rest(builder->parts->fold, name);
+    const char *bare = mtf_forward_name(name);
+    const char *rest = mtf_layer_fold_rest(builder->parts->fold, bare);
     bool gradient = g_str_has_prefix(name, "grad/") || g_str_has_prefix(name, "back/");
-    return g_strconcat(gradient ? "∇ " : "", rest != NULL ? rest : mtf_forward_name(name), NULL);
+    g_autofree char *before =
+        rest != NULL ? g_strndup(bare, (gsize)(before_layer(bare, rest) - bare)) : g_strdup("");
+    if (*before != '\0')
+        before[strlen(before) - 1] = ' ';
+    return g_strconcat(gradient ? "∇ " : "", before, rest != NULL ? rest : bare, NULL);
 }
 
 static int add_box(const Builder *builder, MtfBoxKind kind, int section, int tensor,
@@ -205,9 +220,12 @@ static char *describe_collective(const Builder *builder, const MtfInstruction *i
                            step->reduction == MTF_REDUCE_MAX ? " max" : "", axes, bytes);
 }
 
-/* Whether a tensor is told of inside the boxes that take it: variables, inputs, and what another
- * phase made. */
+/* Whether a tensor is told of inside the boxes that take it: variables, inputs, what another phase
+ * made, and the numbers that every update takes. */
 static bool is_row(const Builder *builder, int tensor, const MtfOperation *reader) {
+    if (mtf_part_phase(reader->phase) == MTF_PART_PHASES - 1 &&
+        mtf_graph_tensor(builder->graph, tensor)->shape.rank == 0)
+        return true;
     int producer = mtf_graph_tensor(builder->graph, tensor)->producer;
     return producer < 0 || mtf_part_phase(mtf_graph_operation(builder->graph, producer)->phase) !=
                                mtf_part_phase(reader->phase);
@@ -317,7 +335,7 @@ static void read_kernel(const Builder *builder, int index) {
         int tensor = mtf_program_buffer(builder->program, buffer)->tensor;
         if (tensor < 0)
             continue;
-        if (builder->providers[buffer].box < 0 && is_row(builder, tensor, op)) {
+        if (is_row(builder, tensor, op)) {
             add_row(builder, box, buffer);
             continue;
         }
@@ -469,7 +487,8 @@ char *mtf_view_box_tooltip(const MtfPartitionView *view, const MtfViewBox *box) 
     if (box->tensor >= 0) {
         g_autofree char *notation = mtf_tensor_notation(plan->graph, &layout->mesh, box->tensor,
                                                         &layout->tensors[box->tensor]);
-        g_string_append_printf(text, "\n%s", notation);
+        g_autofree char *local = mtf_tensor_local_shape(plan->graph, layout, box->tensor);
+        g_string_append_printf(text, "\n%s\nslice %s", notation, local);
     }
     for (guint i = 0; i < box->notes->len; i++)
         g_string_append_printf(text, "\n%s", (char *)g_ptr_array_index(box->notes, i));

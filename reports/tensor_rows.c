@@ -51,7 +51,7 @@ char *mtf_tensor_notation(const MtfGraph *graph, const MtfMesh *mesh, int tensor
     return g_string_free(text, FALSE);
 }
 
-static char *local_shape(const MtfGraph *graph, const MtfLayout *layout, int tensor) {
+char *mtf_tensor_local_shape(const MtfGraph *graph, const MtfLayout *layout, int tensor) {
     const MtfShape *shape = &mtf_graph_tensor(graph, tensor)->shape;
     GString *text = g_string_new("[");
     for (int i = 0; i < shape->rank; i++) {
@@ -77,7 +77,7 @@ static MtfTensorRow *new_row(const MtfGraph *graph, const MtfLayout *layout, int
     MtfTensorRow *row = g_new0(MtfTensorRow, 1);
     row->name = mtf_layer_star(graph, t->name);
     row->notation = mtf_tensor_notation(graph, &layout->mesh, tensor, placement);
-    row->local = local_shape(graph, layout, tensor);
+    row->local = mtf_tensor_local_shape(graph, layout, tensor);
     row->tensor = tensor;
     row->bytes = mtf_largest_elements(graph, &layout->mesh, &t->shape, placement) *
                  mtf_dtype_bytes(t->dtype);

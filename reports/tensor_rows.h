@@ -22,6 +22,9 @@ typedef struct {
 char *mtf_tensor_notation(const MtfGraph *graph, const MtfMesh *mesh, int tensor,
                           const MtfPlacement *placement);
 
+/* The shape of its largest slice, "[32, 1024]"; free with g_free. */
+char *mtf_tensor_local_shape(const MtfGraph *graph, const MtfLayout *layout, int tensor);
+
 /* All tensors (MtfTensorRow *), those that take most bytes together first; free with
  * g_ptr_array_unref. */
 GPtrArray *mtf_tensor_rows_new(const MtfGraph *graph, const MtfLayout *layout);

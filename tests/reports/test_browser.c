@@ -135,6 +135,18 @@ static void no_text_leaves_its_box(void **state) {
     }
 }
 
+/* The pictures of the forward pass need no scrolling to the side. */
+static void layers_read_at_the_width_of_a_screen(void **state) {
+    (void)state;
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        open_page(names[i], 1280, &on_screen, NULL);
+        assert_true(number("(function(){document.querySelectorAll('details').forEach(function(e){"
+                           "e.open=true;});return Array.from(document.querySelectorAll("
+                           "'details.part>.drawing')).filter(function(e){"
+                           "return e.scrollWidth>e.clientWidth+1;}).length;})()") == 0);
+    }
+}
+
 static void without_scripts_everything_is_there(void **state) {
     (void)state;
     need_browser();
@@ -281,6 +293,7 @@ int main(void) {
         cmocka_unit_test(all_that_opens_fits_as_well),
         cmocka_unit_test(the_dark_and_the_printed_page_fit_as_well),
         cmocka_unit_test(no_text_leaves_its_box),
+        cmocka_unit_test(layers_read_at_the_width_of_a_screen),
         cmocka_unit_test(without_scripts_everything_is_there),
         cmocka_unit_test(texts_stand_out_in_both_schemes),
         cmocka_unit_test(hovering_over_a_box_leaves_its_arrows_alone),

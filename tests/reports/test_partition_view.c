@@ -132,6 +132,24 @@ static void a_transfer_stands_where_it_happens(void **state) {
     clear_step(&step);
 }
 
+/* w's update takes w, its gradient and the learning rate, which would otherwise tie all updates
+ * together. */
+static void an_update_is_a_box_of_its_own(void **state) {
+    (void)state;
+    Step step = layered();
+    g_autoptr(MtfPartitionView) view = mtf_partition_view_section(step.parts, 1, 2);
+    const MtfViewBox *w = box_titled(view, "w");
+    assert_int_equal(view->boxes->len, 2);
+    assert_int_equal(view->arrows->len, 0);
+    assert_int_equal(w->rows->len, 3);
+    assert_string_equal(g_array_index(w->rows, MtfViewRow, 0).name, "w");
+    assert_string_equal(g_array_index(w->rows, MtfViewRow, 1).name, "∇ w");
+    assert_string_equal(g_array_index(w->rows, MtfViewRow, 2).name, "learning_rate");
+    g_autofree char *tooltip = mtf_view_box_tooltip(view, w);
+    assert_non_null(strstr(tooltip, "f32[hidden:4, inner:12@cols]\nslice [4, 6]"));
+    clear_step(&step);
+}
+
 static void every_level_draws_every_phase_it_promises(void **state) {
     (void)state;
     Step step = layered();
@@ -174,6 +192,7 @@ int main(void) {
         cmocka_unit_test(the_parts_add_up_to_the_step),
         cmocka_unit_test(a_box_shows_its_tensor_and_the_variables_it_takes),
         cmocka_unit_test(a_transfer_stands_where_it_happens),
+        cmocka_unit_test(an_update_is_a_box_of_its_own),
         cmocka_unit_test(every_level_draws_every_phase_it_promises),
         cmocka_unit_test(a_picture_of_graphviz_becomes_part_of_a_page),
     };

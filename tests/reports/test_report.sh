@@ -65,6 +65,19 @@ claim "without dot there is a report all the same" exits 0
 claim "that says so" says_error "no drawing"
 claim "its page says so, too" grep -q "There is no drawing" "$work/c/index.html"
 
+# A dot that does not manage gradients: the forward pass is drawn.
+if command -v dot >/dev/null; then
+    mkdir "$work/weak"
+    # shellcheck disable=SC2016 # the script's own arguments
+    printf '#!/bin/sh\n! grep -q cluster_phase_1 "$2" || exit 1\nexec %s "$@"\n' "$(command -v dot)" \
+        >"$work/weak/dot"
+    chmod +x "$work/weak/dot"
+    run env PATH="$work/weak:$PATH" meshtf-report "$work/plan.json" -o "$work/e"
+    claim "where the whole step is too much for dot, the forward pass is drawn" \
+        grep -q 'layer 0–3' "$work/e/graph.svg"
+    claim "and the page says so" grep -q "the forward pass of the whole step" "$work/e/index.html"
+fi
+
 run meshtf-report "$work/plan.json"
 claim "a missing folder is bad input" bad_input
 run meshtf-report "$graph" -o "$work/d"
