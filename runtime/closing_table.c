@@ -138,9 +138,9 @@ static void append_loss(GString *text, const MtfSession *session) {
                                log((double)vocabulary));
     if (!isnan(entropy))
         g_string_append_c(text, '\n');
-    double held = session->records[session->trained - 1].held_out_loss;
-    if (!isnan(held))
-        g_string_append_printf(text, "  held out data loses %.4f\n", held);
+    const MtfStepRecord *last = &session->records[session->trained - 1];
+    if (last->evaluated)
+        g_string_append_printf(text, "  held out data loses %.4f\n", last->held_out_loss);
 }
 
 static void append_collective(GString *text, const MtfSession *session,

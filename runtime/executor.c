@@ -10,14 +10,22 @@ static void run_move(MtfExecutor *executor, int index) {
     mtf_worker_end_move(executor->worker, index);
 }
 
+static void run_instruction(MtfExecutor *executor, int index, int64_t step) {
+    double begin = executor->trace != NULL ? MPI_Wtime() : 0;
+    if (executor->norm != NULL)
+        mtf_gradient_norm_look(executor->norm, index);
+    if (mtf_program_instruction(executor->worker->program, index)->kind == MTF_INSTRUCTION_KERNEL)
+        mtf_worker_run_kernel(executor->worker, index, step);
+    else
+        run_move(executor, index);
+    if (executor->trace != NULL)
+        mtf_step_trace_add(executor->trace, step, index, begin, MPI_Wtime());
+}
+
 void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {
-    const MtfProgram *program = executor->worker->program;
     double last = mtf_kernel_times_now();
     for (int i = from; i < to; i++) {
-        if (mtf_program_instruction(program, i)->kind == MTF_INSTRUCTION_KERNEL)
-            mtf_worker_run_kernel(executor->worker, i, step);
-        else
-            run_move(executor, i);
+        run_instruction(executor, i, step);
         if (executor->times == NULL)
             continue;
         double now = mtf_kernel_times_now();

@@ -6,14 +6,18 @@
 
 #include "runtime/collectives.h"
 #include "runtime/data.h"
+#include "runtime/gradient_norm.h"
 #include "runtime/kernel_times.h"
+#include "runtime/step_trace.h"
 
 typedef struct {
     MtfWorker *worker;      /* borrowed, like all here */
     MtfTransport transport; /* of the same program, like the rest */
     MtfTraffic *counted;
-    MtfKernelTimes *times; /* NULL: nobody asks */
-    MtfData *data;         /* of micro-batches beyond the first; may be NULL where there are none */
+    MtfKernelTimes *times; /* NULL: nobody asks; so also the next two */
+    MtfStepTrace *trace;
+    MtfGradientNorm *norm;
+    MtfData *data; /* of micro-batches beyond the first; may be NULL where there are none */
 } MtfExecutor;
 
 /* Collective over the ranks of the mesh: runs step `step` (the first is 1), what is repeated once

@@ -32,6 +32,8 @@ bool mtf_forward_run(const MtfExecutor *executor, const MtfForwardPart *part, Mt
     GError *failure = NULL;
     own.counted = uncounted;
     own.times = NULL;
+    own.trace = NULL;
+    own.norm = NULL;
     for (int k = 0; k < program->microbatches; k++) {
         mtf_worker_set_microbatch(own.worker, k);
         if (failure == NULL)

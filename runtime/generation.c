@@ -155,6 +155,8 @@ static int next_token(Generation *g, int64_t known, int64_t number) {
     MtfExecutor executor = session->executor;
     executor.counted = g->uncounted;
     executor.times = NULL;
+    executor.trace = NULL;
+    executor.norm = NULL;
     fill_inputs(g);
     mtf_executor_run(&executor, 0, g->end, 0);
     collect(g, known - 1);

@@ -318,7 +318,7 @@ void mtf_kernel_dropout(const MtfKernelCall *call) {
 }
 
 /* The formulas stand in operation_table.h. */
-static double learning_rate(const MtfAttributes *a, double t) {
+double mtf_learning_rate(const MtfAttributes *a, double t) {
     const char *schedule = a->schedule != NULL ? a->schedule : "constant";
     double ramp = a->warmup > 0 ? MIN(1, t / a->warmup) : 1;
     if (strcmp(schedule, "constant") == 0)
@@ -333,5 +333,5 @@ static double learning_rate(const MtfAttributes *a, double t) {
 
 void mtf_kernel_learning_rate(const MtfKernelCall *call) {
     mtf_slice_set(&call->outputs[0], 0,
-                  learning_rate(&call->operation->attributes, (double)call->step));
+                  mtf_learning_rate(&call->operation->attributes, (double)call->step));
 }

@@ -21,4 +21,7 @@ void mtf_kernel_causal_zero(const MtfKernelCall *call);
 void mtf_kernel_dropout(const MtfKernelCall *call); /* random numbers of training step `step` - 1 */
 void mtf_kernel_learning_rate(const MtfKernelCall *call);
 
+/* The rate that a learning_rate operation gives at step t (the first is 1). */
+double mtf_learning_rate(const MtfAttributes *attributes, double t);
+
 #endif

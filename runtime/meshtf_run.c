@@ -7,6 +7,7 @@
 #include "runtime/agreement.h"
 #include "runtime/calibrate.h"
 #include "runtime/closing_table.h"
+#include "runtime/gemm_peak.h"
 #include "runtime/generation.h"
 #include "runtime/mpi_check.h"
 #include "runtime/session.h"
@@ -55,8 +56,13 @@ static bool train_and_verify(MtfSession *session, GError **error) {
                             session->options->steps));
         return true;
     }
+    session->gemm_peak =
+        mtf_gemm_peak(g_str_equal(session->plan->precision, "f64") ? MTF_F64 : MTF_F32);
     if (!mtf_session_train(session, error))
         return false;
+    if (session->trace != NULL)
+        say(session, g_strdup_printf("  the trace of steps %s is in %s\n", session->options->trace,
+                                     session->options->trace_file));
     say(session, mtf_closing_table(session));
     if (!session->options->verify || session->stopped)
         return true;

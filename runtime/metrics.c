@@ -6,12 +6,14 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define PLAIN_LINES 20
 #define REDRAW_SECONDS 0.2
+#define MEBIBYTE 1048576.0
 
 struct MtfMetrics {
     char *path;
@@ -70,17 +72,29 @@ MtfMetrics *mtf_metrics_open(const char *path, const MtfMetricsRun *run, GError 
     return metrics;
 }
 
+static void add_known(cJSON *object, const char *key, double value) {
+    if (value != 0)
+        mtf_json_add_number(object, key, value);
+}
+
 char *mtf_metrics_line(const MtfStepRecord *record, int64_t items, const char *item_name) {
     g_autofree char *rate = g_strdup_printf("%s_per_second", item_name);
     cJSON *object = cJSON_CreateObject();
     mtf_json_add_integer(object, "step", record->step);
     mtf_json_add_number(object, "loss", record->loss);
-    if (!isnan(record->held_out_loss))
+    if (record->evaluated)
         mtf_json_add_number(object, "held_out_loss", record->held_out_loss);
+    add_known(object, "gradient_norm", record->gradient_norm);
+    add_known(object, "learning_rate", record->learning_rate);
     mtf_json_add_number(object, "seconds", record->seconds);
     mtf_json_add_number(object, "processor_seconds", record->processor_seconds);
     mtf_json_add_number(object, "communication_seconds", record->communication_seconds);
     mtf_json_add_number(object, rate, (double)items / record->seconds);
+    add_known(object, "gemm_fraction", record->gemm_fraction);
+    if (record->arena_bytes > 0)
+        mtf_json_add_integer(object, "arena_bytes", record->arena_bytes);
+    if (record->resident_bytes > 0)
+        mtf_json_add_integer(object, "resident_bytes", record->resident_bytes);
     char *printed = cJSON_PrintUnformatted(object);
     char *line = g_strdup(printed);
     cJSON_free(printed);
@@ -96,12 +110,44 @@ static bool write_line(MtfMetrics *metrics, const MtfStepRecord *record, GError 
                        g_strerror(errno));
 }
 
+static void append_known(GString *text, const char *format, double value) G_GNUC_PRINTF(2, 0);
+
+static void append_known(GString *text, const char *format, double value) {
+    if (value != 0)
+        g_string_append_printf(text, format, value);
+}
+
 static char *format_step(const MtfMetrics *metrics, const MtfStepRecord *record) {
-    return g_strdup_printf(
-        "step %*" PRId64 "/%" PRId64 " | loss %.4f | %.1f ms | %.0f %s/s | comm %.0f%%",
-        metrics->steps > 999 ? 6 : 3, record->step, metrics->steps, record->loss,
-        record->seconds * 1e3, (double)metrics->items / record->seconds, metrics->item_name,
-        100 * record->communication_seconds / record->seconds);
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "step %*" PRId64 "/%" PRId64 " | loss %.4f",
+                           metrics->steps > 999 ? 6 : 3, record->step, metrics->steps,
+                           record->loss);
+    if (record->evaluated)
+        g_string_append_printf(text, " | held out %.4f", record->held_out_loss);
+    append_known(text, " | grad %.3g", record->gradient_norm);
+    append_known(text, " | lr %.2g", record->learning_rate);
+    g_string_append_printf(text, " | %.1f ms | %.0f %s/s | comm %.0f%%", record->seconds * 1e3,
+                           (double)metrics->items / record->seconds, metrics->item_name,
+                           100 * record->communication_seconds / record->seconds);
+    append_known(text, " | gemm %.0f%%", 100 * record->gemm_fraction);
+    if (record->resident_bytes > 0)
+        g_string_append_printf(text, " | %.0f MiB (plan %.0f)",
+                               (double)record->resident_bytes / MEBIBYTE,
+                               (double)record->arena_bytes / MEBIBYTE);
+    return g_string_free(text, FALSE);
+}
+
+/* Leaves out what does not fit, from the end. */
+static void fit(char *text) {
+    struct winsize size = { 0 };
+    gsize columns =
+        ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    while (strlen(text) >= columns) {
+        char *bar = strrchr(text, '|');
+        if (bar == NULL || bar == text)
+            return;
+        bar[-1] = '\0';
+    }
 }
 
 /* Redraws the terminal's line, not more often than an eye can follow. */
@@ -110,19 +156,27 @@ static void draw(MtfMetrics *metrics, const MtfStepRecord *record) {
     if (metrics->drawn && record->step < metrics->steps && metrics->since_drawn < REDRAW_SECONDS)
         return;
     g_autofree char *text = format_step(metrics, record);
+    fit(text);
     fprintf(stderr, "\r\033[K%s", text);
     metrics->drawn = true;
     metrics->since_drawn = 0;
 }
 
+bool mtf_metrics_prints(int64_t done, int64_t steps, int64_t step) {
+    int64_t every = MAX(1, steps / PLAIN_LINES);
+    return step == done + 1 || step == steps || step % every == 0;
+}
+
 static void print_some(const MtfMetrics *metrics, const MtfStepRecord *record) {
-    int64_t every = MAX(1, metrics->steps / PLAIN_LINES);
-    if (record->step > metrics->done + 1 && record->step < metrics->steps &&
-        record->step % every != 0)
+    if (!mtf_metrics_prints(metrics->done, metrics->steps, record->step) && !record->evaluated)
         return;
     g_autofree char *text = format_step(metrics, record);
     puts(text);
     fflush(stdout);
+}
+
+bool mtf_metrics_shows_all(const MtfMetrics *metrics) {
+    return metrics->terminal || metrics->file != NULL;
 }
 
 void mtf_metrics_say(MtfMetrics *metrics, const char *text) {

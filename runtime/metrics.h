@@ -2,11 +2,15 @@
 /* What a run says of its steps, on rank 0. To a file, one JSON object a line, flushed as it is
  * written:
  *
- *     {"step": 1, "loss": 5.5452, "seconds": 0.0123, "processor_seconds": 0.0122,
- *      "communication_seconds": 0.0011, "tokens_per_second": 166504}
+ *     {"step": 1, "loss": 5.5452, "gradient_norm": 2.31, "learning_rate": 2.5e-05,
+ *      "seconds": 0.0123, "processor_seconds": 0.0122, "communication_seconds": 0.0011,
+ *      "tokens_per_second": 166504, "gemm_fraction": 0.71, "arena_bytes": 45912064,
+ *      "resident_bytes": 91824128}
  *
- * and to people: on a terminal one line of standard error that is redrawn, otherwise some twenty
- * plain lines on standard output. */
+ * ("held_out_loss" where it was evaluated; what is not known is left out),
+ *
+ * and to people: on a terminal one line of standard error that is redrawn, cut to its width;
+ * otherwise some twenty plain lines on standard output. */
 #ifndef MTF_METRICS_H
 #define MTF_METRICS_H
 
@@ -17,7 +21,13 @@
 typedef struct {
     int64_t step; /* the first is 1 */
     double loss;
-    double held_out_loss;         /* after the step; NaN when it was not evaluated */
+    bool evaluated;
+    double held_out_loss; /* after the step, when it was evaluated */
+    double gradient_norm; /* 0 = not known, like the rest of such numbers here */
+    double learning_rate;
+    double gemm_fraction;         /* of the rate of a large product alone, in the whole step */
+    int64_t arena_bytes;          /* of the plan */
+    int64_t resident_bytes;       /* of the whole process, at most so far */
     double seconds;               /* of the whole step, the next batch included */
     double processor_seconds;     /* of this rank's own thread */
     double communication_seconds; /* inside MPI calls for data, waiting included */
@@ -36,6 +46,13 @@ typedef struct {
  * step, as they were written; what came after is lost with the steps themselves. Fails (bad input)
  * when the file cannot be written. */
 MtfMetrics *mtf_metrics_open(const char *path, const MtfMetricsRun *run, GError **error);
+
+/* Whether the line of any step may be written or shown: to a file, on a terminal. Some of what it
+ * says is only worth its cost then. */
+bool mtf_metrics_shows_all(const MtfMetrics *metrics);
+
+/* Whether a step is among the twenty or so that are printed where there is no terminal. */
+bool mtf_metrics_prints(int64_t done, int64_t steps, int64_t step);
 
 /* Says something to people, a whole line or more. */
 void mtf_metrics_say(MtfMetrics *metrics, const char *text);

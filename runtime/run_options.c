@@ -21,6 +21,24 @@ static const char summary[] =
     "SIGUSR1 writes a checkpoint; SIGUSR2 (to mpirun) or SIGTERM (to the ranks) writes one and ends\n"
     "the run with status 75; --resume goes on.";
 
+/* "5:8" are four steps, "5" is one. */
+static bool settle_trace(MtfRunOptions *options, GError **error) {
+    if (options->trace_file == NULL)
+        options->trace_file = g_strdup("trace.json");
+    if (options->trace == NULL)
+        return true;
+    g_auto(GStrv) ends = g_strsplit(options->trace, ":", 2);
+    const char *to = ends[0] != NULL && ends[1] != NULL ? ends[1] : ends[0];
+    if (to != NULL &&
+        g_ascii_string_to_signed(ends[0], 10, 1, INT32_MAX, &options->trace_from, NULL) &&
+        g_ascii_string_to_signed(to, 10, options->trace_from, INT32_MAX, &options->trace_to, NULL))
+        return true;
+    return mtf_input_error(error,
+                           "--trace %s: it should be two steps, the first and the last, as "
+                           "in 5:8",
+                           options->trace);
+}
+
 static bool check_training(const MtfRunOptions *options, GError **error) {
     if (options->steps < 1)
         return mtf_input_error(error, "--steps %" PRId64 ": at least one step is needed",
@@ -97,6 +115,9 @@ static const MtfRunOptions standard = { .steps = MTF_STANDARD_STEPS,
                                         .temperature = MTF_STANDARD_TEMPERATURE,
                                         .eval_batches = MTF_STANDARD_EVAL_BATCHES };
 
+static const MtfUsage usage = { "PLAN", summary, 0, 1,
+                                "trains the model of a plan, a rank a processor of its mesh" };
+
 #define OPTION(type, name, letter, field, text, value) \
     { name, letter, 0, G_OPTION_ARG_##type, &options->field, text, value }
 
@@ -124,6 +145,10 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
                NULL),
         OPTION(FILENAME, "init", 0, init, "take the initial weights from a safetensors file",
                "FILE"),
+        OPTION(STRING, "trace", 0, trace, "write what every rank does in steps FROM to TO",
+               "FROM:TO"),
+        OPTION(FILENAME, "trace-file", 0, trace_file, "as a Chrome trace, to FILE (trace.json)",
+               "FILE"),
         OPTION(INT64, "generate", 0, generate,
                "after training, let a language model go on with a text for N tokens", "N"),
         OPTION(STRING, "prompt", 0, prompt, "that text (the beginning of the held out data)",
@@ -142,8 +167,6 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
                "MACHINE"),
         { 0 },
     };
-    const MtfUsage usage = { "PLAN", summary, 0, 1,
-                             "trains the model of a plan, a rank a processor of its mesh" };
     g_auto(GStrv) copy = g_strdupv(argv);
     g_autofree char **arguments = g_memdup2(copy, sizeof *copy * ((gsize)argc + 1));
     char **rest = arguments;
@@ -151,7 +174,7 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
         goto failed;
     settle_data(options);
     options->plan = g_strdup(argc > 1 ? rest[1] : NULL);
-    if (check(options, error))
+    if (settle_trace(options, error) && check(options, error))
         return true;
 failed:
     mtf_run_options_clear(options);
@@ -163,6 +186,8 @@ void mtf_run_options_clear(MtfRunOptions *options) {
     g_strfreev(options->data);
     g_strfreev(options->held_out);
     g_free(options->prompt);
+    g_free(options->trace);
+    g_free(options->trace_file);
     g_free(options->metrics);
     g_free(options->init);
     g_free(options->checkpoint);

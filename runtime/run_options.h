@@ -4,6 +4,7 @@
  *     mpirun -n N meshtf-run PLAN [--data FILE…] [--steps K] [--seed N] [--metrics FILE]
  *                            [--checkpoint DIR] [--checkpoint-every K] [--keep N] [--resume]
  *                            [--held-out SHARE|FILE…] [--eval-every K] [--eval-batches N]
+ *                            [--trace FROM:TO] [--trace-file FILE]
  *                            [--generate N] [--prompt TEXT] [--temperature T]
  *                            [--init FILE] [--dry-run] [--verify] [--only-mpi]
  *     mpirun -n N meshtf-run --calibrate -o MACHINE */
@@ -32,8 +33,11 @@ typedef struct {
     double held_share;  /* that share */
     int64_t eval_every; /* steps; 0 = never */
     int64_t eval_batches;
-    int64_t generate; /* tokens after training; 0 = none */
-    char *prompt;     /* NULL = the beginning of the held out part */
+    char *trace; /* "FROM:TO"; NULL = none */
+    char *trace_file;
+    int64_t trace_from, trace_to; /* steps; 0 = none */
+    int64_t generate;             /* tokens after training; 0 = none */
+    char *prompt;                 /* NULL = the beginning of the held out part */
     double temperature;
     char *checkpoint;         /* folder; NULL = none */
     int64_t checkpoint_every; /* steps, at least 1 */

@@ -5,6 +5,7 @@
 #include "runtime/agreement.h"
 #include "runtime/evaluation.h"
 #include "runtime/first_nan.h"
+#include "runtime/kernel_lookup.h"
 #include "runtime/mpi_check.h"
 #include "runtime/session_checkpoints.h"
 #include "runtime/slice.h"
@@ -13,6 +14,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Told with what signals ask, of which it is none. */
@@ -89,7 +91,24 @@ static bool open_metrics(MtfSession *session, GError **error) {
                           .item_name = mtf_data_item_name(session->data) };
     if (session->rank == 0)
         session->metrics = mtf_metrics_open(session->options->metrics, &run, &local);
-    return mtf_agree(session->control, local, error);
+    if (!mtf_agree(session->control, local, error))
+        return false;
+    bool shows_all = session->rank == 0 && mtf_metrics_shows_all(session->metrics);
+    session->shows_all = mtf_agree_first(session->control, shows_all ? 1 : 0) != 0;
+    return true;
+}
+
+/* What is noted of steps beside their losses. */
+static void open_watches(MtfSession *session) {
+    const MtfRunOptions *options = session->options;
+    const MtfProgram *program = session->program;
+    session->norm = mtf_gradient_norm_new(session->worker);
+    if (options->trace_to > 0)
+        session->trace =
+            mtf_step_trace_new(session->control, program, options->trace_from, options->trace_to);
+    for (int i = 0; i < mtf_program_length(program); i++)
+        session->products +=
+            2 * mtf_program_instruction(program, i)->multiply_adds * mtf_program_times(program, i);
 }
 
 /* Where time goes; beside what the plan's machine says, if the plan names one that holds the mesh.
@@ -123,6 +142,7 @@ bool mtf_session_open(MtfSession *session, GError **error) {
                                                       .window = session->window,
                                                       .max_message = MTF_MAX_MESSAGE },
                                        .data = session->data };
+    open_watches(session);
     return mtf_session_begin(session, error) && open_metrics(session, error);
 }
 
@@ -132,6 +152,8 @@ void mtf_session_close(MtfSession *session) {
     mtf_communicators_free(session->communicators);
     mtf_traffic_free(session->counted);
     mtf_kernel_times_free(session->times);
+    mtf_step_trace_free(session->trace);
+    mtf_gradient_norm_free(session->norm);
     mtf_worker_free(session->worker);
     mtf_data_close(session->data);
     mtf_arena_free(session->arena);
@@ -177,6 +199,8 @@ static double communication_seconds(const MtfTraffic *counted) {
  */
 static bool blame(MtfSession *session, const MtfStepRecord *record, GError **error) {
     const char *what = isnan(record->loss) ? "not a number" : "infinite";
+    session->executor.trace = NULL;
+    session->executor.norm = NULL;
     g_autofree char *cause = mtf_first_nan(&session->executor, session->control, record->step);
     GString *text = g_string_new(NULL);
     g_string_printf(text, "the loss of step %" PRId64 " is %s", record->step, what);
@@ -209,12 +233,44 @@ static bool compute(MtfSession *session, MtfStepRecord *record, int *asked, GErr
     return true;
 }
 
+/* The rate at which the optimizer works in a step; 0 when the graph does not say. */
+static double learning_rate(const MtfGraph *graph, int64_t step) {
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        if (op->kind == MTF_OP_LEARNING_RATE)
+            return mtf_learning_rate(&op->attributes, (double)step);
+    }
+    return 0;
+}
+
+/* Who looks on in a step: nobody where nobody will see what was seen. */
+static void set_watches(MtfSession *session, int64_t step) {
+    bool shown =
+        session->shows_all || mtf_metrics_prints(session->done, session->options->steps, step);
+    bool traced = session->trace != NULL && mtf_step_trace_wants(session->trace, step);
+    session->executor.norm = shown ? session->norm : NULL;
+    session->executor.trace = traced ? session->trace : NULL;
+}
+
+/* What is said of a step beside its loss and times. */
+static void describe_step(const MtfSession *session, MtfStepRecord *record) {
+    struct rusage usage;
+    record->learning_rate = learning_rate(session->plan->graph, record->step);
+    record->arena_bytes = session->arena->bytes;
+    if (session->gemm_peak > 0)
+        record->gemm_fraction = session->products / record->seconds / session->gemm_peak;
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        record->resident_bytes = (int64_t)usage.ru_maxrss * 1024;
+}
+
 /* One step, and the batch of the next. What cannot be read is told with the next step. */
 static bool run_step(MtfSession *session, MtfStepRecord *record, int *asked, GError **error) {
     double before = communication_seconds(session->counted);
     if (!compute(session, record, asked, error))
         return false;
     mtf_executor_update(&session->executor, record->step);
+    if (session->executor.norm != NULL)
+        record->gradient_norm = mtf_gradient_norm_take(session->executor.norm, session->control);
     record->communication_seconds = communication_seconds(session->counted) - before;
     if (record->step < session->options->steps)
         mtf_data_fill_inputs(session->data, session->worker, record->step + 1, &session->unread);
@@ -228,6 +284,7 @@ static bool is_evaluated(const MtfSession *session, int64_t step) {
 
 /* The loss of held out data after a step; then the inputs are those of the next step again. */
 static bool evaluate(MtfSession *session, MtfStepRecord *record, GError **error) {
+    record->evaluated = true;
     if (!mtf_evaluate(session, &record->held_out_loss, error))
         return false;
     if (record->step < session->options->steps && session->unread == NULL)
@@ -240,7 +297,7 @@ static bool train_step(MtfSession *session, int64_t step, int *asked, GError **e
     MtfStepRecord *record = &session->records[step - session->done - 1];
     double start = MPI_Wtime(), processor_start = mtf_kernel_times_now();
     record->step = step;
-    record->held_out_loss = NAN;
+    set_watches(session, step);
     mtf_kernel_times_begin_step(session->times);
     if (!run_step(session, record, asked, error))
         return false;
@@ -248,6 +305,7 @@ static bool train_step(MtfSession *session, int64_t step, int *asked, GError **e
     record->seconds = MPI_Wtime() - start;
     record->processor_seconds = mtf_kernel_times_now() - processor_start;
     session->trained++;
+    describe_step(session, record);
     if (is_evaluated(session, step) && !evaluate(session, record, error))
         return false;
     GError *local = NULL;
@@ -299,5 +357,6 @@ bool mtf_session_train(MtfSession *session, GError **error) {
             return false;
     }
     mtf_metrics_close(g_steal_pointer(&session->metrics));
-    return true;
+    return session->trace == NULL ||
+           mtf_step_trace_write(session->trace, session->options->trace_file, error);
 }

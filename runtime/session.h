@@ -34,6 +34,11 @@ typedef struct {
     int64_t done;           /* steps of the runs before, from which this one goes on */
     int64_t trained;        /* steps of this run */
     MtfStepRecord *records; /* one a step of this run: records[0] is step done + 1 */
+    MtfStepTrace *trace;    /* NULL when no step is traced */
+    MtfGradientNorm *norm;  /* NULL when it cannot be known */
+    bool shows_all;         /* every step's line may be seen */
+    double products;        /* flop of a rank's matrix products a step */
+    double gemm_peak;       /* flop a second of one large product; 0 = not measured */
     GError *unread;         /* why this rank's inputs of the next step could not be filled */
     bool stopped;           /* a signal asked to stop before the last step */
     int folder;             /* of checkpoints, locked by rank 0; -1 = none */

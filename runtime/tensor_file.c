@@ -51,6 +51,8 @@ MtfStoredType mtf_stored_type_of(MtfDtype dtype) {
         return MTF_STORED_F32;
     case MTF_F64:
         return MTF_STORED_F64;
+    case MTF_BF16:
+        return MTF_STORED_BF16;
     default:
         return MTF_STORED_I32;
     }

@@ -95,6 +95,13 @@ claim "nothing is dropped when held out data is evaluated" test "$(held_out_loss
 claim "micro-batches add up to the same loss" awk -v a="$(held_out_loss 0.4 2)" -v b="$plain" \
     'BEGIN { exit !(a > 0 && (a - b) ^ 2 < 1e-10) }'
 
+run mpirun -n 2 meshtf-run "$work/gpt-plan.json" --data "$work/shard-*.bin" --steps 3 --trace 2:3 --trace-file "$work/trace.json"
+claim "steps can be traced" exits 0
+claim "the run says where the trace is" says "the trace of steps 2:3 is in $work/trace.json"
+claim "each rank has a row" test "$(grep -c '"name":"thread_name"' "$work/trace.json")" = 2
+run mpirun -n 2 meshtf-run "$work/gpt-plan.json" --data "$work/shard-*.bin" --steps 3 --trace 3:2
+claim "a trace that ends before it begins is refused" refuses
+
 # Text: the same letters whatever the layout.
 meshtf-plan model transformer-lm --preset demo --layers 2 --batch 4 --length 32 --d-model 64 --d-ff 128 --heads 2 \
     --d-kv 32 -o "$work/text.json" >/dev/null

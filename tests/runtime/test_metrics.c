@@ -22,6 +22,27 @@ static void a_line_holds_the_step_and_its_rates(void **state) {
         "\"processor_seconds\":0.25,\"communication_seconds\":0.125,\"tokens_per_second\":200}");
 }
 
+static void what_is_known_of_a_step_is_in_its_line(void **state) {
+    (void)state;
+    MtfStepRecord record = { .step = 1,
+                             .loss = 2,
+                             .evaluated = true,
+                             .held_out_loss = 3,
+                             .gradient_norm = 1.5,
+                             .learning_rate = 0.25,
+                             .gemm_fraction = 0.75,
+                             .seconds = 2,
+                             .processor_seconds = 1,
+                             .arena_bytes = 1000,
+                             .resident_bytes = 2000 };
+    g_autofree char *line = mtf_metrics_line(&record, 4, "examples");
+    assert_string_equal(line, "{\"step\":1,\"loss\":2,\"held_out_loss\":3,\"gradient_norm\":1.5,"
+                              "\"learning_rate\":0.25,\"seconds\":2,\"processor_seconds\":1,"
+                              "\"communication_seconds\":0,\"examples_per_second\":2,"
+                              "\"gemm_fraction\":0.75,\"arena_bytes\":1000,"
+                              "\"resident_bytes\":2000}");
+}
+
 static void a_loss_that_is_no_number_is_null(void **state) {
     (void)state;
     MtfStepRecord record = { .step = 1, .loss = NAN, .seconds = 1 };
@@ -90,6 +111,7 @@ static void the_median_leaves_the_first_step_out(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_holds_the_step_and_its_rates),
+        cmocka_unit_test(what_is_known_of_a_step_is_in_its_line),
         cmocka_unit_test(a_loss_that_is_no_number_is_null),
         cmocka_unit_test(every_step_is_in_the_file_as_soon_as_it_is_done),
         cmocka_unit_test(a_run_that_goes_on_keeps_the_lines_before_it_as_they_were),
