@@ -25,6 +25,7 @@
 typedef struct {
     MtfRunOptions options;
     MtfSession session;
+    char *data[2]; /* ends with NULL */
     int taken;
     int64_t step;
     double wall[SAMPLES_MOST], processor[SAMPLES_MOST]; /* largest, and least, over ranks */
@@ -53,13 +54,14 @@ static void die(GError *error) {
 static void open_subject(Subject *subject, char *plan, char *data) {
     GError *error = NULL;
     subject->options = (MtfRunOptions){ .plan = plan, .steps = 1 };
+    subject->data[0] = data;
     g_autoptr(MtfPlan) read = mtf_plan_load(plan, &error);
     if (read == NULL)
         die(error);
     for (int t = 0; t < (int)read->graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(read->graph, t);
         if (tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TOKENS)
-            subject->options.data = data;
+            subject->options.data = subject->data;
     }
     if (!mtf_session_load(&subject->session, MPI_COMM_WORLD, &subject->options, &error) ||
         !mtf_session_open(&subject->session, &error) ||

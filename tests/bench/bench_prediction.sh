@@ -52,8 +52,9 @@ model gpt-256 "gpt --layers 2 --d-model 256 --d-ff 1024 --heads 4 --d-kv 64 --le
 
 for ranks in 1 2; do
     # shellcheck disable=SC2046
-    mpirun -n "$ranks" "$bench" "${BENCH_SECONDS:-60}" "$text" $(cat "$work/plans$ranks")
-done | sed "s|$work/||; s|\\.plan||" >"$work/rows"
+    mpirun -n "$ranks" "$bench" "${BENCH_SECONDS:-60}" "$text" $(cat "$work/plans$ranks") >"$work/rows$ranks"
+done
+sed "s|$work/||; s|\\.plan||" "$work/rows1" "$work/rows2" >"$work/rows"
 
 echo "model,ranks,layout,predicted_seconds,measured_seconds,error,samples_kept,samples_taken" >"$rows.csv"
 awk '{ split($1, part, "."); printf "%s,%d,%s,%.6g,%.6g,%.4f,%d,%d\n", part[1], $2, part[3], $3, $4, $3 / $4 - 1, $5, $6 }' \

@@ -21,6 +21,7 @@ function place(values, i,    k, below, equal) {
     return below + (equal + 1) / 2
 }
 END {
+    if (n < 16) { print n + 0 " plans are too few to judge by: SHORT"; exit 1 }
     for (i = 1; i <= n; i++) {
         x = place(predicted, i) - (n + 1) / 2; y = place(measured, i) - (n + 1) / 2
         xy += x * y; xx += x * x; yy += y * y
