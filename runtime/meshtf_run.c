@@ -83,9 +83,9 @@ static bool generate(MtfSession *session, GError **error) {
 }
 
 static bool train(MtfSession *session, GError **error) {
+    MtfThreads threads = mtf_threads_set(session->control);
     if (!mtf_session_open(session, error))
         return false;
-    MtfThreads threads = mtf_threads_set(session->control);
     g_autofree char *line = mtf_threads_format(&threads);
     say(session, g_strdup_printf("  %s\n", line));
     return train_and_verify(session, error) && generate(session, error);

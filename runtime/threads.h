@@ -15,8 +15,9 @@ typedef struct {
     bool asked; /* the environment says how many */
 } MtfThreads;
 
-/* Collective over `control`. Sets this rank's threads to max(1, cores / ranks), at most the cores
- * it is bound to, unless OPENBLAS_NUM_THREADS or OMP_NUM_THREADS says otherwise. */
+/* Collective over `control`, and before any worker is made: oneDNN makes code for as many threads
+ * as there are then. Sets this rank's threads to max(1, cores / ranks), at most the cores it is
+ * bound to, unless OPENBLAS_NUM_THREADS or OMP_NUM_THREADS says otherwise. */
 MtfThreads mtf_threads_set(MPI_Comm control);
 
 /* "4 ranks of this host on 2 cores, 1 BLAS thread each; they take turns"; free with g_free. */

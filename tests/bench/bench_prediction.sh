@@ -13,7 +13,7 @@ rows=$root/tests/bench/prediction
 text=$root/LICENSE
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-export OPENBLAS_NUM_THREADS=1
+export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 [ "$(getconf _NPROCESSORS_ONLN)" -ge 2 ] || { echo "bench_prediction: two cores are needed, skipped"; exit 0; }
 
 for ranks in 1 2; do
