@@ -57,6 +57,18 @@ claim "the forms are named" says_error "mtf, jax"
 run meshtf-plan export "$work/rule.json"
 claim "a missing form is bad input" bad_input
 
+# A real run beside its plan.
+if command -v mpirun >/dev/null; then
+    meshtf-plan model mlp -o "$work/mlp.graph" >/dev/null 2>&1
+    meshtf-plan search "$work/mlp.graph" --mesh rows:2 --machine cpu-host -o "$work/mlp.json" >/dev/null
+    mpirun -n 2 meshtf-run "$work/mlp.json" --steps 20 --metrics "$work/mlp.metrics" >/dev/null
+    run meshtf-plan report "$work/mlp.json" --metrics "$work/mlp.metrics" --json -o "$work/mlp"
+    claim "a run is reported" sh -c "jq -e '.measured.steps == 20' '$work/out' >/dev/null"
+    claim "its page sets prediction beside measurement" grep -q 'measured, ' "$work/mlp/index.html"
+else
+    skip "there is no mpirun"
+fi
+
 # What is exported parses as what it is.
 if command -v python3 >/dev/null; then
     for form in jax dtensor; do

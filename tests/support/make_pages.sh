@@ -23,7 +23,7 @@ page() {
 }
 
 page mlp mlp -- --mesh 'rows:2;cols:2' --machine cpu-host
-page demo transformer-lm --preset demo -- --mesh 'rows:2;cols:2' --machine cpu-host
+page demo transformer-lm --preset demo -- --mesh 'rows:2;cols:2' --machine cpu-host --frontier 5
 page size5 transformer-lm --preset size5 -- --mesh 'rows:16;cols:32' --machine tpu-v2
 page gpt gpt --preset gpt3-175b --batch 64 -- --layouts rule --mesh 'rows:64;cols:16' --machine gb200
 
