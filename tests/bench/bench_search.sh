@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# What the search finds, beside what it is measured against: the paper's layouts, plain batch
+# splitting, the layouts that the field makes by hand, and the limits of memory. `ok` means: the
+# free layout costs at most the best rules, and those at most the paper's (language models); 8x8 is
+# cheapest at 3.670e6 elements and the next best has 4.194e6 (two blocks); no step is slower under
+# more memory (frontier).
+failed=0
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# value NAME FILE: the first number of that name.
+value() {
+    sed -n "s/.*\"$1\": *\([-0-9.e+]*\),*.*/\1/p" "$2" | head -n 1
+}
+
+# sum NAME FILE: over the rows of the table of collectives, single elements left out.
+sum() {
+    grep '"kind":' "$2" | awk -v name="\"$1\":" '
+        function number(key) { return index($0, key) ? substr($0, index($0, key) + length(key)) + 0 : 0 }
+        number("\"elements\":") > number("\"calls\":") { sum += number(name) }
+        END { printf "%.6g\n", sum }'
+}
+
+# judge GOOD: prints ok or SHORT.
+judge() {
+    if [ "$1" = 1 ]; then echo ok; else echo SHORT; fi
+}
+
+paper='batch:rows;vocab:cols;d_ff:cols;heads:cols'
+
+echo 'language models of the Mesh-TensorFlow paper, TPU v2, additive cost in ms'
+printf '%-6s %-16s %9s %9s %9s %8s %8s\n' size mesh free rules paper 'gap %' seconds
+language_model() {
+    meshtf-plan model transformer-lm --preset "size$1" -o "$folder/graph.json" >/dev/null &&
+        meshtf-plan search "$folder/graph.json" --mesh "$2" --machine tpu-v2 --memory 1TiB --json \
+            -o "$folder/plan.json" >"$folder/free" &&
+        meshtf-plan search "$folder/graph.json" --mesh "$2" --machine tpu-v2 --memory 1TiB \
+            --layouts rule --json >"$folder/rules" &&
+        meshtf-plan estimate "$folder/graph.json" --mesh "$2" --machine tpu-v2 --layout "$3" \
+            -o "$folder/paper" >/dev/null || failed=1
+    awk -v size="$1" -v mesh="$2" -v free="$(value cost "$folder/free")" -v rules="$(value cost "$folder/rules")" \
+        -v paper="$(value cost "$folder/paper")" -v gap="$(value gap "$folder/free")" -v seconds="$(value seconds "$folder/free")" '
+        BEGIN {
+            good = free <= rules && rules <= paper
+            printf "%-6s %-16s %9.2f %9.2f %9.2f %8.3f %8.2f  %s\n", size, mesh, free / 1e6, rules / 1e6,
+                paper / 1e6, 100 * gap, seconds, good ? "ok" : "SHORT"
+            exit !good
+        }' || failed=1
+}
+language_model 0 'rows:32' 'batch:rows'
+language_model 1 'rows:8;cols:4' "$paper"
+language_model 2 'rows:8;cols:4' "$paper"
+language_model 3 'rows:16;cols:8' "$paper"
+language_model 4 'rows:16;cols:32' "$paper"
+language_model 5 'rows:16;cols:32' "$paper"
+
+echo
+echo 'size 0 on 32 processors: what one processor hands to collectives, and what its links carry'
+printf '%-16s %-46s %12s %12s\n' mesh layout elements 'link bytes'
+meshtf-plan model transformer-lm --preset size0 -o "$folder/graph.json" >/dev/null
+for row in "rows:32 batch:rows" "rows:16;cols:2 $paper"; do
+    meshtf-plan estimate "$folder/graph.json" --mesh "${row%% *}" --machine tpu-v2 --layout "${row#* }" --json >"$folder/estimate"
+    printf '%-16s %-46s %12.4g %12.4g\n' "${row%% *}" "${row#* }" "$(sum elements "$folder/estimate")" "$(sum link_bytes "$folder/estimate")"
+done
+
+echo
+echo 'two blocks relu(x w) v, io 1024, hidden 4096, batch 4096, on 64 processors: elements in collectives'
+block() {
+    printf '{"name": "h%s", "op": "einsum", "inputs": ["%s", "w%s"], "dims": ["batch", "hidden"]}, {"name": "a%s", "op": "relu", "inputs": ["h%s"]}, {"name": "y%s", "op": "einsum", "inputs": ["a%s", "v%s"], "dims": ["batch", "io"]}' "$1" "$2" "$1" "$1" "$1" "$1" "$1" "$1"
+}
+weights() {
+    printf '{"name": "w%s", "dims": ["io", "hidden"], "init": {"normal": 0.01}}, {"name": "v%s", "dims": ["hidden", "io"], "init": {"normal": 0.01}}' "$1" "$1"
+}
+cat >"$folder/blocks.json" <<END
+{"meshtf_graph": 1, "name": "two-blocks", "dimensions": {"batch": 4096, "io": 1024, "hidden": 4096},
+ "inputs": [{"name": "x", "dims": ["batch", "io"], "feed": "features"}, {"name": "t", "dims": ["batch", "io"], "feed": "targets"}],
+ "variables": [$(weights 1), $(weights 2)],
+ "operations": [$(block 1 x), $(block 2 y1), {"name": "e", "op": "subtract", "inputs": ["y2", "t"]}, {"name": "s", "op": "square", "inputs": ["e"]}, {"name": "loss", "op": "reduce_mean", "inputs": ["s"], "dims": []}],
+ "loss": "loss", "optimizer": {"kind": "sgd", "rate": 0.1}}
+END
+for rows in 1 2 4 8 16 32 64; do
+    meshtf-plan estimate "$folder/blocks.json" --mesh "rows:$rows;cols:$((64 / rows))" --layout 'batch:rows;hidden:cols' --json >"$folder/estimate" || failed=1
+    echo "$(sum elements "$folder/estimate") $rows $((64 / rows))"
+done | sort -g >"$folder/elements"
+awk '{ printf "%10.4g  %sx%s\n", $1, $2, $3 }' "$folder/elements"
+good=$(awk 'NR == 1 { first = sprintf("%.4g", $1) == "3.67e+06" && $2 == 8 } NR == 2 { second = sprintf("%.4g", $1) == "4.194e+06" } END { print (first && second) }' "$folder/elements")
+judge "$good"
+[ "$good" = 1 ] || failed=1
+
+echo
+echo 'size 5 on 16x32: the frontier of time against memory, and the layouts that are made by hand'
+meshtf-plan model transformer-lm --preset size5 -o "$folder/graph.json" >/dev/null
+meshtf-plan search "$folder/graph.json" --mesh 'rows:16;cols:32' --machine tpu-v2 --microbatches 1 --recompute none --frontier 8 \
+    -o "$folder/plan.json" >"$folder/frontier" || failed=1
+sed -n '/^memory limit/,$p' "$folder/frontier"
+good=$(grep -o '"limit_bytes":[0-9]*,"memory_bytes":[0-9]*,"cost":[0-9]*' "$folder/plan.json" | awk -F: '
+    BEGIN { good = 1 } NR > 1 && $4 > last { good = 0 } { last = $4 } END { print (good && NR >= 8) }')
+judge "$good"
+[ "$good" = 1 ] || failed=1
+exit "$failed"
