@@ -3,12 +3,10 @@
 
 #include "runtime/mpi_check.h"
 
+#include <dlfcn.h>
 #include <glib.h>
 #include <sched.h>
-
-/* OpenBLAS's own, and that of oneDNN's threads; other libraries lack them. */
-extern void openblas_set_num_threads(int threads) __attribute__((weak));
-extern void omp_set_num_threads(int threads) __attribute__((weak));
+#include <string.h>
 
 /* The cores that this rank may use. */
 static int own_cores(cpu_set_t *set) {
@@ -41,6 +39,17 @@ static int asked_threads(void) {
     return 0;
 }
 
+/* Calls a function that some library of this process may have. Asked for by name: a weak reference
+ * to what only a library's own library has, as oneDNN has OpenMP, is left empty by the linker. */
+static void set_threads(const char *function, int threads) {
+    void *found = dlsym(RTLD_DEFAULT, function);
+    void (*set)(int);
+    if (found == NULL)
+        return;
+    memcpy(&set, &found, sizeof set);
+    set(threads);
+}
+
 MtfThreads mtf_threads_set(MPI_Comm control) {
     MtfThreads threads = { .each = asked_threads() };
     cpu_set_t set;
@@ -50,10 +59,8 @@ MtfThreads mtf_threads_set(MPI_Comm control) {
     threads.asked = threads.each > 0;
     if (!threads.asked)
         threads.each = MAX(1, MIN(own, threads.cores / threads.ranks));
-    if (openblas_set_num_threads != NULL)
-        openblas_set_num_threads(threads.each);
-    if (omp_set_num_threads != NULL)
-        omp_set_num_threads(threads.each);
+    set_threads("openblas_set_num_threads", threads.each);
+    set_threads("omp_set_num_threads", threads.each);
     return threads;
 }
 
