@@ -18,8 +18,8 @@
 
 #define ROUNDS 3
 
-/* What kernels compute in. */
-static const MtfDtype dtypes[] = { MTF_F32, MTF_F64 };
+/* What kernels compute in or store. */
+static const MtfDtype dtypes[] = { MTF_F32, MTF_F64, MTF_BF16 };
 
 typedef struct {
     MPI_Comm control;

@@ -98,8 +98,10 @@ static MtfGraph *new_graph(const MtfTrialOperation *operation, MtfDtype dtype,
             mtf_graph_add_dimension(graph, (char[]){ letter, 0 }, size_of[letter - 'a'], NULL);
     for (; n < MTF_TRIAL_INPUTS && operation->inputs[n] != NULL; n++) {
         char name[] = { 'i', (char)('0' + n), 0 };
-        inputs[n] = add_operand(graph, name, operation->inputs[n], dtype,
-                                mtf_kernel_is_update(operation->kind));
+        bool wide = mtf_operation_mask_has(mtf_operation_row(operation->kind)->wide_inputs, n);
+        inputs[n] =
+            add_operand(graph, name, operation->inputs[n], wide ? mtf_dtype_wide(dtype) : dtype,
+                        mtf_kernel_is_update(operation->kind));
     }
     if (is_another_name(operation->kind))
         inputs[0] = add_result(graph, inputs[0]);

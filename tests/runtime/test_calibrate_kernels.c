@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// seconds: 300
 #include "tests/support/cmocka.h"
 
 #include "runtime/calibrate_kernels.h"
@@ -65,8 +66,8 @@ static void more_work_takes_more_time(void **state) {
 /* One table an operation, each of as many sizes, in every type. */
 static void every_operation_gets_a_table(void **state) {
     (void)state;
-    static const MtfDtype dtypes[] = { MTF_F32, MTF_F64 };
-    for (int d = 0; d < 2; d++) {
+    static const MtfDtype dtypes[] = { MTF_F32, MTF_F64, MTF_BF16 };
+    for (size_t d = 0; d < G_N_ELEMENTS(dtypes); d++) {
         g_autoptr(MtfSamples) samples = mtf_samples_new();
         g_autoptr(MtfMachine) machine = mtf_machine_new();
         GError *error = NULL;
