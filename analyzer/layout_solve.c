@@ -20,7 +20,7 @@
 #define ILP_SECONDS 20.0  /* one try at it, when the time is limited */
 #define MISFIT_SECONDS 20 /* spent on the smallest limit, at most */
 #define FOLD_STEPS 300    /* steps on a fold, at most */
-#define FOLD_STALL 25     /* steps without a better guess that end them */
+#define FOLD_STALL 100    /* steps without a better guess that end them */
 #define FOLD_GAP 2e-4     /* the guess is near enough to the best choice */
 #define FORESTS 2         /* forest moves before a local search */
 #define MOST_PRICE 1.2    /* their prices are the bound's times up to this */
@@ -206,6 +206,12 @@ static void step_bound(Solver *solver) {
     }
 }
 
+/* Hands the values decoded last to the next round's job. */
+static void queue_job(Solver *solver) {
+    memcpy(solver->job, solver->values, (gsize)solver->core->node_count * sizeof *solver->job);
+    solver->job_ready = true;
+}
+
 /* The steps of the bound, and beside them the job when there is one. */
 static void step_both(Solver *solver) {
     if (!solver->job_ready) {
@@ -222,12 +228,6 @@ static void step_both(Solver *solver) {
         run_job(solver);
     if (solver->job_legal)
         offer_values(solver, solver->job);
-}
-
-/* Hands the values decoded last to the next round's job. */
-static void queue_job(Solver *solver) {
-    memcpy(solver->job, solver->values, (gsize)solver->core->node_count * sizeof *solver->job);
-    solver->job_ready = true;
 }
 
 /* One round: some steps of the bound, then whatever they made worth while. */
@@ -270,6 +270,7 @@ static void run_folded(Solver *solver) {
             break;
     }
     mtf_dual_unfold(solver->dual);
+    queue_job(solver);
 }
 
 static void run_rounds(Solver *solver) {
@@ -290,24 +291,34 @@ static void run_rounds(Solver *solver) {
         offer_values(solver, solver->job);
 }
 
-/* Most that any choice can cost. */
+/* The largest possible entry, 0 when there is none. */
+static int64_t largest_possible(const int64_t *costs, gsize count) {
+    int64_t most = INT64_MIN;
+    for (gsize i = 0; i < count; i++)
+        if (costs[i] < MTF_CORE_IMPOSSIBLE)
+            most = MAX(most, costs[i]);
+    return most > INT64_MIN ? most : 0;
+}
+
+/* Most that any choice can cost. Each shared matrix is looked through once. */
 static int64_t find_worst(const MtfCore *core) {
+    g_autoptr(GHashTable) known = g_hash_table_new_full(NULL, NULL, NULL, g_free);
     int64_t sum = core->constant;
-    for (int v = 0; v < core->node_count; v++) {
-        int64_t most = INT64_MIN;
-        for (int p = 0; core->nodes[v].alive && p < core->nodes[v].values; p++)
-            if (core->nodes[v].cost[p] < MTF_CORE_IMPOSSIBLE)
-                most = MAX(most, core->nodes[v].cost[p]);
-        sum += most > INT64_MIN ? most : 0;
-    }
+    for (int v = 0; v < core->node_count; v++)
+        if (core->nodes[v].alive)
+            sum += largest_possible(core->nodes[v].cost, (gsize)core->nodes[v].values);
     for (guint e = 0; e < core->edges->len; e++) {
         const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        int count = edge->a < 0 ? 0 : core->nodes[edge->a].values * core->nodes[edge->b].values;
-        int64_t most = INT64_MIN;
-        for (int i = 0; i < count; i++)
-            if (edge->cost[i] < MTF_CORE_IMPOSSIBLE)
-                most = MAX(most, edge->cost[i]);
-        sum += most > INT64_MIN ? most : 0;
+        if (edge->a < 0)
+            continue;
+        int64_t *most = g_hash_table_lookup(known, edge->cost);
+        if (most == NULL) {
+            gsize count = (gsize)core->nodes[edge->a].values * (gsize)core->nodes[edge->b].values;
+            most = g_new(int64_t, 1);
+            *most = largest_possible(edge->cost, count);
+            g_hash_table_insert(known, (gpointer)edge->cost, most);
+        }
+        sum += *most;
     }
     return sum;
 }
