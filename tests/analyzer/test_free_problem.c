@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/alternatives.h"
 #include "analyzer/batch_parts.h"
+#include "analyzer/layout_problem_json.h"
+#include "analyzer/layout_solve.h"
 #include "analyzer/training_graph.h"
 #include "cost/arena.h"
 #include "layouts/graph_json.h"
@@ -9,6 +11,8 @@
 #include "tests/support/cmocka.h"
 #include "tests/support/parse_graph.h"
 #include "tests/support/two_layer.h"
+
+#include <string.h>
 
 typedef struct {
     MtfGraph *graph;
@@ -265,6 +269,33 @@ static void alternatives_are_priced_as_whole_choices(void **state) {
     setup_clear(&setup);
 }
 
+/* As `search --dump-problem` writes it and `solve` reads it. */
+static void a_written_problem_is_solved_like_the_one_in_memory(void **state) {
+    (void)state;
+    int64_t limit = MTF_NO_LIMIT;
+    for (int round = 0; round < 2; round++) {
+        Setup setup;
+        setup_init(&setup, small_transformer(1), "r:2;c:2");
+        MtfLayoutProblem *problem = mtf_free_problem_get(setup.problem);
+        mtf_layout_problem_set_limit(problem, limit);
+        g_autofree char *text = mtf_layout_problem_print(problem);
+        g_autoptr(MtfLayoutProblem) read =
+            mtf_layout_problem_parse("text", text, strlen(text), NULL);
+        assert_non_null(read);
+        MtfSolveOptions options = { .work = 6, .gap = 0.001 };
+        g_autoptr(MtfLayoutSolution) here = mtf_layout_solve(problem, &options, NULL, NULL);
+        g_autoptr(MtfLayoutSolution) there = mtf_layout_solve(read, &options, NULL, NULL);
+        assert_non_null(here);
+        assert_non_null(there);
+        assert_true(here->cost == there->cost && here->bound == there->bound);
+        assert_memory_equal(here->choice, there->choice,
+                            (gsize)mtf_layout_problem_node_count(problem) * sizeof(int));
+        /* The second time with a limit that this choice would break. */
+        limit = (int64_t)mtf_layout_problem_evaluate(problem, here->choice).peak * 49 / 50;
+        setup_clear(&setup);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_choice_costs_what_its_program_costs),
@@ -276,6 +307,7 @@ int main(void) {
         cmocka_unit_test(two_edges_between_the_same_pair_are_both_paid),
         cmocka_unit_test(rule_layouts_are_choices),
         cmocka_unit_test(alternatives_are_priced_as_whole_choices),
+        cmocka_unit_test(a_written_problem_is_solved_like_the_one_in_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
