@@ -2,7 +2,9 @@
 /* meshtf-plan estimate: prices one layout, given by rules. */
 #include "analyzer/commands.h"
 #include "analyzer/planning.h"
+#include "cost/mapping_json.h"
 #include "cost/predict.h"
+#include "cost/program_mapping.h"
 #include "layouts/command_line.h"
 #include "layouts/error.h"
 #include "layouts/json_writer.h"
@@ -14,35 +16,65 @@ typedef struct {
     char *mesh, *layout, *machine, *precision, *output, *batch_dim, *recompute;
     char **dims;
     int microbatches;
-    gboolean compatible, json;
+    gboolean compatible, in_order, json;
 } Options;
 
+/* Mappings tried for the layout's traffic. */
+#define MOST_MAPPINGS 20000
+
+/* What is estimated. */
+typedef struct {
+    const Options *options;
+    const MtfMachine *machine;
+    GPtrArray *inert; /* rules without effect */
+    MtfPricer pricer;
+    int64_t cost, in_order_cost; /* nanoseconds, as the mesh lies and with it laid in order */
+} Estimate;
+
 /* A layout that nobody searched: its price is all there is to say. */
-static cJSON *unsearched(const MtfPricer *pricer, const MtfProgram *program) {
+static cJSON *unsearched(const Estimate *e) {
     cJSON *search = cJSON_CreateObject();
-    mtf_json_add_integer(search, "cost", mtf_price_program(pricer, program));
+    mtf_json_add_integer(search, "cost", e->cost);
     mtf_json_add_integer(search, "bound", 0);
     mtf_json_add_number(search, "gap", 1);
     cJSON_AddStringToObject(search, "method", "given rules");
+    mtf_json_add_integer(search, "in_order_cost", e->in_order_cost);
     return search;
 }
 
-static void print_for_people(const Options *options, const MtfPlan *plan, const MtfMachine *machine,
-                             const GPtrArray *inert) {
-    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+/* Lays the mesh as suits the program's traffic, unless the user wants it in order. */
+static void lay_mesh(Estimate *e, const MtfProgram *program) {
+    MtfMapping in_order = e->pricer.map.mapping;
+    e->cost = e->in_order_cost = mtf_price_program(&e->pricer, program);
+    if (e->options->in_order)
+        return;
+    mtf_program_map(&e->pricer, program, MOST_MAPPINGS);
+    e->cost = mtf_price_program(&e->pricer, program);
+    if (e->cost < e->in_order_cost)
+        return;
+    e->pricer.map.mapping = in_order;
+    e->cost = e->in_order_cost;
+}
+
+static void print_for_people(const Estimate *e, const MtfPlan *plan) {
+    const MtfMesh *laid = &plan->layout->mesh;
+    g_autofree char *mesh = mtf_mesh_format(laid);
+    g_autofree char *mapping = mtf_mapping_format(laid, &e->pricer.map.mapping);
     g_autofree char *tables = mtf_predicted_format(plan->predicted);
-    printf("machine        %s%s\n", machine->name,
-           options->machine == NULL ? " (no --machine given)" : "");
+    printf("machine        %s%s\n", e->machine->name,
+           e->options->machine == NULL ? " (no --machine given)" : "");
     printf("mesh           %s\nlayout         %s\n", mesh, plan->layout->rules);
-    for (guint i = 0; i < inert->len; i++)
-        printf("no effect      %s\n", (const char *)g_ptr_array_index(inert, i));
+    if (e->cost < e->in_order_cost)
+        printf("mapping        %s\n               in order it would cost %.2f times as much\n",
+               mapping, (double)e->in_order_cost / (double)e->cost);
+    for (guint i = 0; i < e->inert->len; i++)
+        printf("no effect      %s\n", (const char *)g_ptr_array_index(e->inert, i));
     fputs(tables, stdout);
 }
 
-static bool print(const Options *options, const MtfPlan *plan, const MtfMachine *machine,
-                  const GPtrArray *inert) {
-    if (!options->json) {
-        print_for_people(options, plan, machine, inert);
+static bool print(const Estimate *e, const MtfPlan *plan) {
+    if (!e->options->json) {
+        print_for_people(e, plan);
         return true;
     }
     g_autofree char *text = mtf_json_print(plan->predicted);
@@ -72,15 +104,15 @@ static bool estimate(const Options *options, const char *path, GError **error) {
     if (graph == NULL)
         return false;
     g_autoptr(GPtrArray) inert = g_ptr_array_new_with_free_func(g_free);
+    Estimate e = { .options = options, .machine = machine, .inert = inert };
     g_autoptr(MtfLayout) layout = read_layout(options, graph, inert, error);
-    MtfPricer pricer;
-    if (layout == NULL || !mtf_pricer_init(&pricer, machine, &layout->mesh, error))
+    if (layout == NULL || !mtf_pricer_init(&e.pricer, machine, &layout->mesh, error))
         return false;
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
-    cJSON *search = unsearched(&pricer, program);
-    g_autoptr(MtfPlan) plan =
-        mtf_planning_plan_new(g_steal_pointer(&graph), g_steal_pointer(&layout), &pricer, search);
-    return print(options, plan, machine, inert) &&
+    lay_mesh(&e, program);
+    g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
+        g_steal_pointer(&graph), g_steal_pointer(&layout), &e.pricer, unsearched(&e));
+    return print(&e, plan) &&
            (options->output == NULL || mtf_plan_save(plan, options->output, error));
 }
 
@@ -123,6 +155,8 @@ int mtf_command_estimate(int argc, char **argv) {
         TEXT("output", 'o', output, "Write a plan with this layout", "PLAN"),
         { "mtf-compat", 0, 0, G_OPTION_ARG_NONE, &o.compatible,
           "Rules that name what is not there have no effect, as in Mesh-TensorFlow", NULL },
+        { "in-order", 0, 0, G_OPTION_ARG_NONE, &o.in_order,
+          "Lay the mesh on the machine in order, not as suits the traffic", NULL },
         { "json", 0, 0, G_OPTION_ARG_NONE, &o.json, "Print the prediction as JSON", NULL },
         G_OPTION_ENTRY_NULL,
     };

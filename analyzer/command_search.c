@@ -6,6 +6,7 @@
 #include "analyzer/planning.h"
 #include "analyzer/report_child.h"
 #include "analyzer/step_forms.h"
+#include "cost/mapping_json.h"
 #include "cost/predict.h"
 #include "layouts/command_line.h"
 #include "layouts/error.h"
@@ -392,20 +393,14 @@ static void print_proof(const Run *run) {
 
 /* Says how the mesh lies on the machine where that is not in order. */
 static void print_mapping(const Run *run, const MtfPlan *plan) {
-    const MtfMapping *mapping = &run->answer.pricer.map.mapping;
     if (run->answer.in_order)
         return;
-    printf("mapping       ");
-    for (int i = 0; i < mapping->pieces; i++) {
-        const MtfMappingPiece *piece = &mapping->piece[i];
-        bool first = i == 0 || mapping->piece[i - 1].mesh_axis != piece->mesh_axis;
-        if (first)
-            printf("%s %s on", i > 0 ? ";" : "", plan->layout->mesh.axes[piece->mesh_axis].name);
-        printf("%s axis %d (%" PRId64, first ? "" : ",", piece->physical_axis, piece->size);
-        printf(piece->stride > 1 ? ", every %" PRId64 ")" : ")", piece->stride);
-    }
-    printf("\n               in order it would cost %" PRId64 " ns, %.2f times as much\n",
-           run->answer.in_order_cost, (double)run->answer.in_order_cost / (double)run->answer.cost);
+    g_autofree char *mapping =
+        mtf_mapping_format(&plan->layout->mesh, &run->answer.pricer.map.mapping);
+    printf("mapping        %s\n               in order it would cost %" PRId64
+           " ns, %.2f times as much\n",
+           mapping, run->answer.in_order_cost,
+           (double)run->answer.in_order_cost / (double)run->answer.cost);
 }
 
 static void print_frontier(const Run *run) {

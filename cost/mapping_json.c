@@ -7,6 +7,23 @@
 
 #define MAX_PLACES (1 << 24)
 
+char *mtf_mapping_format(const MtfMesh *mesh, const MtfMapping *mapping) {
+    GString *text = g_string_new(NULL);
+    for (int i = 0; i < mapping->pieces; i++) {
+        const MtfMappingPiece *piece = &mapping->piece[i];
+        bool first = i == 0 || mapping->piece[i - 1].mesh_axis != piece->mesh_axis;
+        if (first)
+            g_string_append_printf(text, "%s%s on", i > 0 ? "; " : "",
+                                   mesh->axes[piece->mesh_axis].name);
+        g_string_append_printf(text, "%s axis %d (%" PRId64, first ? "" : ",", piece->physical_axis,
+                               piece->size);
+        if (piece->stride > 1)
+            g_string_append_printf(text, ", every %" PRId64, piece->stride);
+        g_string_append_c(text, ')');
+    }
+    return g_string_free(text, FALSE);
+}
+
 cJSON *mtf_mapping_to_json(const MtfMesh *mesh, const MtfMapping *mapping) {
     cJSON *object = cJSON_CreateObject();
     for (int a = 0; a < mesh->n_axes; a++) {

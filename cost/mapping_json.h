@@ -15,6 +15,10 @@
 
 #include <cjson/cJSON.h>
 
+/* "rows on axis 0 (8, every 2); cols on axis 0 (2), axis 1 (16)", for people: the physical axes
+ * that carry each mesh axis, how many places of each, and how far apart; free with g_free. */
+char *mtf_mapping_format(const MtfMesh *mesh, const MtfMapping *mapping);
+
 /* The caller owns the tree. */
 cJSON *mtf_mapping_to_json(const MtfMesh *mesh, const MtfMapping *mapping);
 

@@ -36,7 +36,7 @@ language_model() {
             -o "$folder/plan.json" >"$folder/free" &&
         meshtf-plan search "$folder/graph.json" --mesh "$2" --machine tpu-v2 --memory 1TiB \
             --layouts rule --json >"$folder/rules" &&
-        meshtf-plan estimate "$folder/graph.json" --mesh "$2" --machine tpu-v2 --layout "$3" \
+        meshtf-plan estimate "$folder/graph.json" --mesh "$2" --machine tpu-v2 --layout "$3" --in-order \
             -o "$folder/paper" >/dev/null || failed=1
     awk -v size="$1" -v mesh="$2" -v free="$(value cost "$folder/free")" -v rules="$(value cost "$folder/rules")" \
         -v paper="$(value cost "$folder/paper")" -v gap="$(value gap "$folder/free")" -v seconds="$(value seconds "$folder/free")" '
@@ -59,7 +59,7 @@ echo 'size 0 on 32 processors: what one processor hands to collectives, and what
 printf '%-16s %-46s %12s %12s\n' mesh layout elements 'link bytes'
 meshtf-plan model transformer-lm --preset size0 -o "$folder/graph.json" >/dev/null
 for row in "rows:32 batch:rows" "rows:16;cols:2 $paper"; do
-    meshtf-plan estimate "$folder/graph.json" --mesh "${row%% *}" --machine tpu-v2 --layout "${row#* }" --json >"$folder/estimate"
+    meshtf-plan estimate "$folder/graph.json" --mesh "${row%% *}" --machine tpu-v2 --layout "${row#* }" --in-order --json >"$folder/estimate"
     printf '%-16s %-46s %12.4g %12.4g\n' "${row%% *}" "${row#* }" "$(sum elements "$folder/estimate")" "$(sum link_bytes "$folder/estimate")"
 done
 

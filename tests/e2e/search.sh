@@ -101,6 +101,12 @@ run meshtf-plan explain "$work/mapped.json" layer/0/ff_sum
 claim "a mapped plan is explained" says "longer  with"
 run meshtf-plan report "$work/mapped.json" -o "$work/mapped"
 claim "and reported" exits 0
+run meshtf-plan estimate "$graph" --mesh 'few:4;many:128' --dim batch=512 --machine tpu-v2 --layout 'batch:many' -o "$work/estimate.json"
+claim "estimate lays a mesh as suits its traffic" says "in order it would cost"
+run meshtf-plan estimate "$graph" --mesh 'few:4;many:128' --dim batch=512 --machine tpu-v2 --layout 'batch:many' --in-order -o "$work/order.json"
+claim "or in order" sh -c "! grep -q mapping '$work/out'"
+cost() { sed -n 's/.*"cost": *\([0-9]*\),.*/\1/p' "$1" | head -n 1; }
+claim "which is no cheaper" test "$(cost "$work/estimate.json")" -lt "$(cost "$work/order.json")"
 sed 's/"stride":8/"stride":7/' "$work/mapped.json" > "$work/broken.json"
 run meshtf-plan explain "$work/broken.json" layer/0/ff_sum
 claim "a mapping that is none is bad input" bad_input
