@@ -19,7 +19,7 @@ for parts in 1 4; do
     # shellcheck disable=SC2086
     run meshtf-plan search "$graph" $sizes --mesh 'rows:2;cols:2' --microbatches $parts -o "$work/$parts.json"
     claim "search plans a step in $parts" exits 0
-    run mpirun -n 4 meshtf-run "$work/$parts.json" --data LICENSE --steps 20 --metrics "$work/$parts.metrics" --verify
+    run mpirun -n 4 meshtf-run "$work/$parts.json" --data LICENSE --steps 6 --metrics "$work/$parts.metrics" --verify
     claim "a step in $parts runs" exits 0
     claim "calls and bytes are those of its plan" says "every rank's calls and bytes equal the program's"
     claim "memory is that of its plan" says "equal to the byte"
@@ -27,7 +27,7 @@ for parts in 1 4; do
 done
 claim "the plan says how many parts there are" grep -q '"microbatches": 4' "$work/4.json"
 claim "the losses are the same" sh -c "paste '$work/1.losses' '$work/4.losses' |
-    awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-4 || d < -1e-4) exit 1 } END { exit NR != 20 }'"
+    awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-4 || d < -1e-4) exit 1 } END { exit NR != 6 }'"
 memory() { sed -n 's/.*"peak_memory_bytes": *\([0-9]*\).*/\1/p' "$1"; }
 claim "four parts take less memory than one" test "$(memory "$work/4.json")" -lt "$(memory "$work/1.json")"
 
@@ -35,12 +35,12 @@ for again in cheap layers; do
     # shellcheck disable=SC2086
     run meshtf-plan search "$graph" $sizes --mesh 'rows:2;cols:2' --recompute $again -o "$work/$again.json"
     claim "search plans a step that computes $again again" exits 0
-    run mpirun -n 4 meshtf-run "$work/$again.json" --data LICENSE --steps 20 --metrics "$work/metrics"
+    run mpirun -n 4 meshtf-run "$work/$again.json" --data LICENSE --steps 6 --metrics "$work/metrics"
     claim "it runs" exits 0
     claim "calls and bytes are those of its plan" says "every rank's calls and bytes equal the program's"
     sed 's/.*"loss": *\([0-9.]*\).*/\1/' "$work/metrics" >"$work/$again.losses"
     claim "the losses are the same" sh -c "paste '$work/1.losses' '$work/$again.losses' |
-        awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-4 || d < -1e-4) exit 1 } END { exit NR != 20 }'"
+        awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-4 || d < -1e-4) exit 1 } END { exit NR != 6 }'"
     claim "it takes less memory" test "$(memory "$work/$again.json")" -lt "$(memory "$work/1.json")"
 done
 # Memory decides: with plenty the step is done in one piece, with less in a form that fits.
@@ -53,11 +53,11 @@ claim "with little memory a form is found that fits" exits 0
 claim "it is told" says "form           in "
 claim "it fits" test "$(memory "$work/auto.json")" -le 4194304
 claim "the plan holds what it was chosen from" grep -q '"unlimited_rule_cost"' "$work/auto.json"
-run mpirun -n 4 meshtf-run "$work/auto.json" --data LICENSE --steps 20 --metrics "$work/metrics"
+run mpirun -n 4 meshtf-run "$work/auto.json" --data LICENSE --steps 6 --metrics "$work/metrics"
 claim "it runs" exits 0
 sed 's/.*"loss": *\([0-9.]*\).*/\1/' "$work/metrics" >"$work/auto.losses"
 claim "its losses are the same" sh -c "paste '$work/1.losses' '$work/auto.losses' |
-    awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-4 || d < -1e-4) exit 1 } END { exit NR != 20 }'"
+    awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-4 || d < -1e-4) exit 1 } END { exit NR != 6 }'"
 run meshtf-plan search "$graph" --mesh rows:2 --microbatches many
 claim "a number of parts that is none is bad input" bad_input
 

@@ -143,6 +143,7 @@ static void examples_seen_twice_are_noticed(void **state) {
     }
     double loss = mtf_lockstep_scalar(lockstep, parts.graph->loss);
     assert_int_equal(mtf_losses_differ(&whole, &loss, 1, MTF_F64), 0);
+    g_clear_pointer(&lockstep, mtf_lockstep_free);
     mtf_loss_model_clear(&parts);
     mtf_loss_model_clear(&whole);
 }
