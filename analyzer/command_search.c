@@ -14,6 +14,7 @@
 #include "layouts/microbatches.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -181,6 +182,10 @@ static void show_bound(double cost, double bound, void *user) {
     run->beaten |= bound >= HOPE * (double)run->to_beat;
     if (!isatty(STDERR_FILENO))
         return;
+    if (!isfinite(cost)) {
+        fputs("\r\033[Kfree layouts: none yet that fits", stderr);
+        return;
+    }
     g_autofree char *best = mtf_seconds_format(cost / 1e9);
     fprintf(stderr, "\r\033[Kfree layouts: best %s, gap %.3g %%", best,
             100 * (cost - bound) / cost);

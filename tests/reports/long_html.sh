@@ -12,7 +12,7 @@ if [ ! -e "$jar" ] || ! command -v java >/dev/null; then
     done_testing
 fi
 sh tests/support/make_pages.sh "$work/pages"
-for name in mlp demo size5 gpt compare; do
+for name in mlp demo size5 gpt hostile compare; do
     # The slashes are there for readers of XML.
     run java -jar "$jar" --filterpattern '.*Trailing slash.*' "$work/pages/$name/index.html"
     claim "the page of $name is valid" exits 0

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[] = { "mlp", "demo", "size5", "gpt", "compare" };
+static const char *const names[] = { "mlp", "demo", "size5", "gpt", "hostile", "compare" };
 static const int widths[] = { 1280, 390 };
 static const MtfBrowserView on_screen = { "screen", "light" };
 

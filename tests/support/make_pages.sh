@@ -27,6 +27,18 @@ page demo transformer-lm --preset demo -- --mesh 'rows:2;cols:2' --machine cpu-h
 page size5 transformer-lm --preset size5 -- --mesh 'rows:16;cols:32' --machine tpu-v2
 page gpt gpt --preset gpt3-175b --batch 64 -- --layouts rule --mesh 'rows:64;cols:16' --machine gb200
 
+# Names that mean something to HTML, to SVG and to Graphviz, and letters of many kinds.
+cat >"$out/hostile.graph" <<'END'
+{"meshtf_graph": 1, "name": "g<script>alert(1)</script>&lt;\\N]]>-->\u0001", "dimensions": {"b<i>": 8, "h\\G": 12, "io": 4},
+"inputs": [{"name": "x<\"'", "dims": ["b<i>", "io"], "feed": "features"}],
+"variables": [{"name": "é<b>&lt;\\N漢", "dims": ["io", "h\\G"], "init": "ones"}],
+"operations": [{"name": "y", "op": "einsum", "inputs": ["x<\"'", "é<b>&lt;\\N漢"], "dims": ["b<i>", "h\\G"]},
+{"name": "</style><img src=x onerror=alert(1)>", "op": "reduce_sum", "inputs": ["y"], "dims": []}],
+"loss": "</style><img src=x onerror=alert(1)>", "optimizer": {"kind": "sgd", "rate": 0.1}}
+END
+meshtf-plan search "$out/hostile.graph" --mesh 'r<b>"&:2;c\N:2' --layouts rule -o "$out/hostile.plan" \
+    --report "$out/hostile" >/dev/null
+
 meshtf-plan search "$out/demo.graph" --mesh 'rows:2;cols:2' --machine cpu-host --layouts rule \
     -o "$out/rule.plan" >/dev/null
 meshtf-plan estimate "$out/demo.graph" --mesh all:4 --machine cpu-host --layout batch:all \
