@@ -74,10 +74,13 @@ run meshtf-plan explain "$work/free.json" layer/0/ff_sum
 claim "a free plan is explained" says "longer  with"
 claim "also with everything else chosen anew" says "with everything else chosen anew"
 run meshtf-plan explain "$work/free.json" layer/0/ff_sum --json
-claim "choosing anew costs no more than changing one choice" awk '
-    /"nanoseconds"/ { gsub(/[^0-9-]/, ""); if (seen++ == 1) next_best = $0; last = $0 }
-    /"anew"/ { anew = 1 }
-    END { exit !(anew && last <= next_best) }' "$work/out"
+# The second price in the list is the next best strategy's, the last one is that of choosing anew.
+anew_is_no_dearer() {
+    awk '/"nanoseconds"/ { gsub(/[^0-9-]/, ""); if (seen++ == 1) next_best = $0; last = $0 }
+        /"anew"/ { anew = 1 }
+        END { exit !(anew && last <= next_best) }' "$work/out"
+}
+claim "choosing anew costs no more than changing one choice" anew_is_no_dearer
 run meshtf-plan explain "$work/free.json" layer/0/nowhere
 claim "what is not in the plan is bad input" bad_input
 run meshtf-plan explain "$work/free.json" layer/0/ff_sum --instead 'rows=copies'
