@@ -267,7 +267,8 @@ static bool find_layers(Search *search, int *reach) {
             continue;
         number_layers(search, seed);
         *reach = find_reach(search);
-        if (*reach >= 0 && search->last - search->first + 1 >= MIN_COPIES + 2 * *reach)
+        bool bounded = search->first > INT_MIN && search->last < INT_MAX;
+        if (*reach >= 0 && bounded && search->last - search->first + 1 >= MIN_COPIES + 2 * *reach)
             return true;
     }
     return false;

@@ -105,8 +105,11 @@ static void prepare_kernels(MtfWorker *worker) {
     int n = mtf_program_length(worker->program);
     int64_t bytes = 0;
     for (int i = 0; i < n; i++)
-        if (worker->calls[i].operation != NULL)
-            bytes = MAX(bytes, mtf_kernel_prepare(&worker->calls[i]));
+        if (worker->calls[i].operation != NULL) {
+            /* MAX is a macro: what it is given is evaluated twice. */
+            int64_t wanted = mtf_kernel_prepare(&worker->calls[i]);
+            bytes = MAX(bytes, wanted);
+        }
     if (bytes == 0)
         return;
     bytes = (bytes + PAGE - 1) / PAGE * PAGE;
