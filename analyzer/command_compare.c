@@ -4,6 +4,7 @@
 #include "analyzer/report_child.h"
 #include "layouts/command_line.h"
 #include "layouts/json_writer.h"
+#include "layouts/microbatches.h"
 #include "layouts/plan.h"
 
 #include <math.h>
@@ -117,8 +118,10 @@ static void print_legend(const Column *columns, int n) {
         const MtfPlan *plan = columns[c].plan;
         g_autofree char *name = column_name(c);
         g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
-        printf("%-3s %s\n    %s on %s, mesh %s, layout %s\n", name, columns[c].path,
+        g_autofree char *step = mtf_graph_step_format(plan->graph);
+        printf("%-3s %s\n    %s on %s, mesh %s, %s, layout %s\n", name, columns[c].path,
                plan->graph->name, machine_name(plan), *mesh != '\0' ? mesh : "of one processor",
+               step,
                plan->layout->rules == NULL    ? "free"
                : *plan->layout->rules == '\0' ? "whole"
                                               : plan->layout->rules);
