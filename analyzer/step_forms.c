@@ -69,7 +69,7 @@ static bool price_rules(const Forms *forms, const MtfGraph *graph, int64_t *cost
                                     .cancel = options->cancel };
     MtfRuleAnswer answer = { 0 };
     bool done = mtf_rule_search(graph, options->meshes, &search, &answer, error);
-    *cost = done && answer.found ? answer.cost : INT64_MAX;
+    *cost = done && answer.found ? answer.cost : 0;
     *fits = done && answer.found && answer.arena_bytes <= options->memory_limit;
     mtf_rule_answer_clear(&answer);
     return done;
@@ -122,8 +122,9 @@ static bool consider_line(Forms *forms, int recompute, bool *settled, GError **e
 
 static int compare_candidates(gconstpointer left, gconstpointer right) {
     const MtfStepCandidate *a = left, *b = right;
-    if (a->cost != b->cost)
-        return a->cost < b->cost ? -1 : 1;
+    int64_t a_cost = a->cost > 0 ? a->cost : INT64_MAX, b_cost = b->cost > 0 ? b->cost : INT64_MAX;
+    if (a_cost != b_cost)
+        return a_cost < b_cost ? -1 : 1;
     return a->form.microbatches - b->form.microbatches;
 }
 
