@@ -72,6 +72,29 @@ static int64_t label_scratch_bytes(const MtfGraph *graph, const MtfOperation *op
                : mtf_term_bytes(&labels, mtf_dtype_bytes(mtf_dtype_wide(dtype)));
 }
 
+bool mtf_table_has_strips(const MtfTerm *ids, const MtfTerm *dy, const MtfTerm *table) {
+    if (table->rank != 2 || dy->rank != ids->rank + 1 || table->dims[1] != dy->dims[ids->rank])
+        return false;
+    for (int i = 0; i < ids->rank; i++)
+        if (ids->dims[i] != dy->dims[i])
+            return false;
+    return true;
+}
+
+/* A narrow result in float32; of a table's gradient, one strip where that will do. */
+static int64_t sums_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
+                                  const MtfIteration *iteration, const int64_t *sizes) {
+    MtfTerm result = mtf_operation_local_term(graph, op->outputs[0], iteration, sizes);
+    if (op->kind == MTF_OP_EMBEDDING_GRAD) {
+        MtfTerm ids = mtf_operation_local_term(graph, op->inputs[0], iteration, sizes);
+        MtfTerm dy = mtf_operation_local_term(graph, op->inputs[1], iteration, sizes);
+        if (mtf_table_has_strips(&ids, &dy, &result))
+            result.size[1] = MIN(result.size[1], MTF_GRADIENT_STRIP);
+    }
+    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
+    return mtf_term_bytes(&result, mtf_dtype_bytes(mtf_dtype_wide(dtype)));
+}
+
 int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,
                                     const MtfIteration *iteration, const int64_t *sizes) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
@@ -81,9 +104,7 @@ int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,
         return attention_scratch(graph, op, iteration, sizes);
     if (op->kind == MTF_OP_CROSS_ENTROPY_GRAD)
         return label_scratch_bytes(graph, op, iteration, sizes);
-    if (!mtf_operation_sums_in_scratch(graph, op))
-        return 0;
-    MtfTerm result = mtf_operation_local_term(graph, op->outputs[0], iteration, sizes);
-    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
-    return mtf_term_bytes(&result, mtf_dtype_bytes(mtf_dtype_wide(dtype)));
+    return mtf_operation_sums_in_scratch(graph, op)
+               ? sums_scratch_bytes(graph, op, iteration, sizes)
+               : 0;
 }

@@ -30,4 +30,11 @@ bool mtf_operation_sums_in_scratch(const MtfGraph *graph, const MtfOperation *op
 MtfTerm mtf_operation_local_term(const MtfGraph *graph, int tensor, const MtfIteration *iteration,
                                  const int64_t *sizes);
 
+/* Columns of a table whose narrow gradient is added up at a time, in float32. */
+#define MTF_GRADIENT_STRIP 64
+
+/* Whether embedding_grad can go strip by strip, given the dimensions of ids, dy and the table:
+ * those of the ids and then the columns, and rows and columns. */
+bool mtf_table_has_strips(const MtfTerm *ids, const MtfTerm *dy, const MtfTerm *table);
+
 #endif

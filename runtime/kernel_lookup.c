@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/kernel_lookup.h"
 
+#include "layouts/kernel_scratch.h"
 #include "layouts/random.h"
 #include "runtime/kernel_bfloat16.h"
 #include "runtime/kernel_map.h"
@@ -129,8 +130,49 @@ static void clear(const MtfOperand *operand) {
         memset(operand->data, 0, (size_t)bytes);
 }
 
+static MtfTerm term_of(const MtfOperand *operand) {
+    MtfTerm term = { .rank = operand->rank };
+    memcpy(term.dims, operand->dims, sizeof term.dims);
+    memcpy(term.size, operand->size, sizeof term.size);
+    return term;
+}
+
+/* Columns `from` … `from` + `columns` of a gradient in bfloat16: added up in float32, rounded once.
+ */
+static void embedding_grad_strip(const MtfKernelCall *call, int64_t from, int64_t columns) {
+    const MtfOperand *ids = &call->inputs[0], *dy = &call->inputs[1], *out = &call->outputs[0];
+    int64_t rows = out->size[0], width = out->size[1], n = mtf_operand_elements(ids);
+    Table table = table_of(out, 0);
+    float *sums = call->scratch;
+    memset(sums, 0, (size_t)(rows * columns) * sizeof *sums);
+    for (int64_t i = 0; i < n; i++) {
+        int32_t id = id_at(ids, i);
+        if (holds(&table, id))
+            loops_bf16.add_to(sums + (id - table.begin) * columns, 1,
+                              mtf_operand_at(dy, i * width + from), 1, columns);
+    }
+    for (int64_t row = 0; row < rows; row++)
+        mtf_bf16_round(mtf_operand_at(out, row * width + from), sums + row * columns, columns);
+}
+
+static bool has_strips(const MtfKernelCall *call) {
+    MtfTerm ids = term_of(&call->inputs[0]), dy = term_of(&call->inputs[1]);
+    MtfTerm table = term_of(&call->outputs[0]);
+    return mtf_operand_is_narrow(&call->outputs[0]) && mtf_table_has_strips(&ids, &dy, &table);
+}
+
+static void embedding_grad_strips(const MtfKernelCall *call) {
+    int64_t width = call->outputs[0].size[1];
+    for (int64_t from = 0; from < width; from += MTF_GRADIENT_STRIP)
+        embedding_grad_strip(call, from, MIN(MTF_GRADIENT_STRIP, width - from));
+}
+
 /* (ids, dy): operands dy, ids, gradient. */
 void mtf_kernel_embedding_grad(const MtfKernelCall *call) {
+    if (has_strips(call)) {
+        embedding_grad_strips(call);
+        return;
+    }
     const MtfOperand *ids = &call->inputs[0], *dy = &call->inputs[1];
     const MtfOperand sums = mtf_kernel_sums(call), *out = &sums;
     const Loops *loops = loops_of(dy);
