@@ -38,3 +38,10 @@ void mtf_markup_text(GString *page, const char *text) {
     g_autofree char *escaped = g_markup_escape_text(text, -1);
     append_clean(page, escaped);
 }
+
+char *mtf_ratio_format(double measured, double predicted) {
+    if (!(predicted > 0))
+        return g_strdup("–");
+    double ratio = measured / predicted;
+    return g_strdup_printf(ratio >= 99.95 ? "%.0f ×" : "%.3g ×", ratio);
+}

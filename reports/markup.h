@@ -15,4 +15,8 @@ void mtf_markup(GString *page, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* Appends one string, escaped the same way. */
 void mtf_markup_text(GString *page, const char *text);
 
+/* How many times a measured value is the predicted one, "1.87 ×", or "–" where nothing was
+ * predicted. Free with g_free. */
+char *mtf_ratio_format(double measured, double predicted);
+
 #endif

@@ -10,6 +10,7 @@ typedef struct {
     int64_t step;
     double loss; /* NaN where the line has null */
     double seconds, communication_seconds;
+    int64_t arena_bytes; /* 0 = not said */
 } MtfMetricsRecord;
 
 /* The records (MtfMetricsRecord) of a file, in its order; free with g_array_unref. Fails, naming

@@ -184,10 +184,8 @@ static void add_kind(GString *page, const MtfStepFacts *facts, const MtfRunTrace
                "<tr><td><span class=\"swatch\" style=\"background:%s\"></span>%s</td>"
                "<td class=\"n\">%s</td><td class=\"n\">%s</td><td class=\"n\">%s</td>",
                color_of(place), name_of(place), plan, run, longest);
-    if (predicted > 0)
-        mtf_markup(page, "<td class=\"n\">%.3g ×</td>", mean / predicted);
-    else
-        g_string_append(page, "<td class=\"n\">–</td>");
+    g_autofree char *ratio = mtf_ratio_format(mean, predicted);
+    mtf_markup(page, "<td class=\"n\">%s</td>", ratio);
     if (kind >= 0)
         mtf_markup(page,
                    "<td class=\"n\">%" G_GINT64_FORMAT "</td><td class=\"n\">%.4g</td></tr>\n",

@@ -141,12 +141,24 @@ static void add_curves(GString *page, double predicted, const GArray *run) {
 static void add_comparison(GString *page, const char *what, double predicted, double measured) {
     g_autofree char *left = mtf_seconds_format(predicted);
     g_autofree char *right = mtf_seconds_format(measured);
-    mtf_markup(page, "<tr><td>%s</td><td class=\"n\">%s</td><td class=\"n\">%s</td>", what, left,
-               right);
-    if (predicted > 0)
-        mtf_markup(page, "<td class=\"n\">%.3g ×</td></tr>", measured / predicted);
-    else
-        mtf_markup(page, "<td class=\"n\">–</td></tr>");
+    g_autofree char *ratio = mtf_ratio_format(measured, predicted);
+    mtf_markup(page,
+               "<tr><td>%s</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td class=\"n\">%s"
+               "</td></tr>",
+               what, left, right, ratio);
+}
+
+/* The arena is mapped at exactly the size that was planned. */
+static void add_memory(GString *page, const MtfStepFacts *facts, const GArray *run) {
+    int64_t measured = record_at(run, run->len - 1)->arena_bytes;
+    g_autofree char *left = mtf_bytes_format((double)facts->arena->bytes);
+    g_autofree char *right = mtf_bytes_format((double)measured);
+    if (measured == 0)
+        return;
+    mtf_markup(page,
+               "<tr><td>memory a rank</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td "
+               "class=\"n\">%s</td></tr>",
+               left, right, measured == facts->arena->bytes ? "equal to the byte" : "not equal");
 }
 
 void mtf_page_run(GString *page, const MtfStepFacts *facts, const GArray *run) {
@@ -164,6 +176,7 @@ void mtf_page_run(GString *page, const MtfStepFacts *facts, const GArray *run) {
     add_comparison(page, "communication", (double)schedule->exposed / 1e9, measured_network);
     add_comparison(page, "computation", (double)schedule->compute / 1e9,
                    measured - measured_network);
+    add_memory(page, facts, run);
     g_string_append(page, "</tbody></table></div>");
     add_curves(page, step, run);
 }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "reports/run_trace.h"
 
-#include "layouts/error.h"
-#include "layouts/json_reader.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -153,17 +150,21 @@ static MtfRunTrace *trace_of(const Reader *reader) {
 
 /* ---- Entry --------------------------------------------------------------------------------- */
 
+MtfRunTrace *mtf_run_trace_from_json(const MtfJson *root, GError **error) {
+    g_autoptr(GArray) raws = g_array_new(FALSE, TRUE, sizeof(Raw));
+    Reader reader = { .raws = raws };
+    if (!read_events(&reader, root, error))
+        return NULL;
+    find_holders(raws);
+    return trace_of(&reader);
+}
+
 MtfRunTrace *mtf_run_trace_load(const char *path, GError **error) {
     g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, error);
     if (document == NULL)
         return NULL;
     MtfJson root = mtf_json_root(document);
-    g_autoptr(GArray) raws = g_array_new(FALSE, TRUE, sizeof(Raw));
-    Reader reader = { .raws = raws };
-    if (!read_events(&reader, &root, error))
-        return NULL;
-    find_holders(raws);
-    return trace_of(&reader);
+    return mtf_run_trace_from_json(&root, error);
 }
 
 void mtf_run_trace_free(MtfRunTrace *trace) {

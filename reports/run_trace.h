@@ -10,6 +10,7 @@
 #ifndef MTF_RUN_TRACE_H
 #define MTF_RUN_TRACE_H
 
+#include "layouts/json_reader.h"
 #include "layouts/reshard.h"
 
 typedef struct {
@@ -26,6 +27,7 @@ typedef struct {
 
 /* Fails, naming the place, on a file that is no trace or holds no complete event. */
 MtfRunTrace *mtf_run_trace_load(const char *path, GError **error);
+MtfRunTrace *mtf_run_trace_from_json(const MtfJson *root, GError **error);
 void mtf_run_trace_free(MtfRunTrace *trace);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfRunTrace, mtf_run_trace_free)
 

@@ -23,8 +23,9 @@ say meshtf-plan search "$out/graph.json" --mesh 'rows:2;cols:2' --machine cpu-ho
 export OPENBLAS_NUM_THREADS=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
 [ "$(id -u)" != 0 ] || export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 say mpirun --oversubscribe -n 4 "$(command -v meshtf-run)" "$out/plan.json" \
-    --data "$out/source.txt" --steps "$steps" --metrics "$out/metrics.jsonl"
+    --data "$out/source.txt" --steps "$steps" --metrics "$out/metrics.jsonl" \
+    --trace 2:3 --trace-file "$out/trace.json"
 
-say meshtf-plan report "$out/plan.json" --metrics "$out/metrics.jsonl" -o "$out/report"
+say meshtf-plan report "$out/plan.json" --metrics "$out/metrics.jsonl" --trace "$out/trace.json" -o "$out/report"
 
 printf '\nThe pages are in %s/report: open index.html\n' "$out"

@@ -61,10 +61,13 @@ claim "a missing form is bad input" bad_input
 if command -v mpirun >/dev/null; then
     meshtf-plan model mlp -o "$work/mlp.graph" >/dev/null 2>&1
     meshtf-plan search "$work/mlp.graph" --mesh rows:2 --machine cpu-host -o "$work/mlp.json" >/dev/null
-    mpirun -n 2 meshtf-run "$work/mlp.json" --steps 20 --metrics "$work/mlp.metrics" >/dev/null
-    run meshtf-plan report "$work/mlp.json" --metrics "$work/mlp.metrics" --json -o "$work/mlp"
+    mpirun -n 2 meshtf-run "$work/mlp.json" --steps 20 --metrics "$work/mlp.metrics" \
+        --trace 10:12 --trace-file "$work/mlp.trace" >/dev/null
+    run meshtf-plan report "$work/mlp.json" --metrics "$work/mlp.metrics" --trace "$work/mlp.trace" --json -o "$work/mlp"
     claim "a run is reported" sh -c "jq -e '.measured.steps == 20' '$work/out' >/dev/null"
     claim "its page sets prediction beside measurement" grep -q 'measured, ' "$work/mlp/index.html"
+    claim "memory is what was planned" grep -q 'equal to the byte' "$work/mlp/index.html"
+    claim "and shows what each rank did in the traced steps" grep -q 'in a step (3 traced)' "$work/mlp/index.html"
 else
     skip "there is no mpirun"
 fi

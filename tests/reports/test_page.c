@@ -142,7 +142,9 @@ static int times_found(const char *text, const char *wanted) {
 /* Medians over steps 2 and 3: 0.5 s and 0.1 s. */
 static void a_run_stands_beside_its_prediction(void **state) {
     (void)state;
-    MtfMetricsRecord records[] = { { 1, 3.5, 9, 8 }, { 2, NAN, 0.4, 0.1 }, { 3, 2.25, 0.6, 0.1 } };
+    MtfMetricsRecord records[] = { { 1, 3.5, 9, 8, 0 },
+                                   { 2, NAN, 0.4, 0.1, 0 },
+                                   { 3, 2.25, 0.6, 0.1, 0 } };
     g_autoptr(GArray) run = g_array_new(FALSE, FALSE, sizeof *records);
     g_array_append_vals(run, records, G_N_ELEMENTS(records));
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2", "batch:rows");
