@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/layout_solve.h"
 
+#include "analyzer/core_components.h"
 #include "analyzer/core_ilp.h"
 #include "analyzer/dual_ascent.h"
 #include "analyzer/forest_move.h"
@@ -145,23 +146,42 @@ static bool is_over_for_ilp(void *user) {
     return (clockless && ++solver->ilp_calls > ILP_CALLS) || is_over(solver);
 }
 
-static void try_integer_program(Solver *solver) {
-    double seconds = fmin(seconds_left(solver), ILP_SECONDS);
+/* What the integer programs of all components come to. */
+typedef struct Whole {
+    bool optimal, feasible, infeasible;
+    double bound;
+} Whole;
+
+static void add_component(Solver *solver, const int *component, int index, Whole *whole) {
     bool limited = solver->end != G_MAXINT64;
-    MtfIlpOptions options = {
-        .seconds = limited ? seconds : 0, .gap = 0, .user = solver, .cancel = is_over_for_ilp
-    };
+    MtfIlpOptions options = { .seconds = limited ? fmin(seconds_left(solver), ILP_SECONDS) : 0,
+                              .user = solver,
+                              .cancel = is_over_for_ilp };
+    g_autoptr(MtfCore) part = mtf_core_component(solver->core, component, index);
     MtfCoreIlpAnswer found = { MTF_ILP_STOPPED, -INFINITY };
+    bool solved = mtf_core_ilp_solve(part, &options, NULL, solver->values, &found, NULL);
+    whole->optimal &= solved && found.status == MTF_ILP_OPTIMAL;
+    whole->infeasible |= solved && found.status == MTF_ILP_INFEASIBLE;
+    whole->feasible &=
+        solved && (found.status == MTF_ILP_OPTIMAL || found.status == MTF_ILP_FEASIBLE);
+    whole->bound += solved ? found.bound : -INFINITY;
+}
+
+/* Each component is a program of its own. */
+static void try_integer_program(Solver *solver) {
+    g_autofree int *component = g_new(int, solver->core->node_count + 1);
+    int count = mtf_core_components(solver->core, component);
+    Whole whole = { true, true, false, (double)solver->core->constant };
     solver->ilp_tried = true;
-    if (!mtf_core_ilp_solve(solver->core, &options, NULL, solver->values, &found, NULL))
-        return;
-    if (found.status == MTF_ILP_OPTIMAL || found.status == MTF_ILP_FEASIBLE)
+    for (int i = 0; i < count && !whole.infeasible; i++)
+        add_component(solver, component, i, &whole);
+    if (whole.feasible && !whole.infeasible)
         offer_values(solver, solver->values);
-    solver->proven = found.status == MTF_ILP_OPTIMAL || found.status == MTF_ILP_INFEASIBLE;
+    solver->proven = whole.optimal || whole.infeasible;
     if (solver->proven)
         solver->method = "integer program";
     else
-        raise_bound(solver, found.bound, "integer program");
+        raise_bound(solver, whole.bound, "integer program");
 }
 
 /* ---- the local search beside the bound ----

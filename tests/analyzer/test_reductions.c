@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
+#include "analyzer/core_components.h"
 #include "analyzer/reductions.h"
 #include "tests/support/layout_problems.h"
 
@@ -139,6 +140,42 @@ static void a_wrong_reduction_is_caught(void **state) {
     assert_true(cost == 5);
 }
 
+/* The optimum of the whole is the sum of those of the components, and their values together are it.
+ */
+static void components_are_solved_apart(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(10);
+    int several = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
+        g_autoptr(MtfCore) core = mtf_core_new(problem);
+        mtf_reduce_rows(core);
+        if (core->infeasible)
+            continue;
+        int component[MAX_NODES], values[MAX_NODES] = { 0 };
+        int64_t sum = core->constant, cost = 0, least = 0;
+        bool possible = true;
+        int count = mtf_core_components(core, component);
+        for (int i = 0; i < count; i++) {
+            g_autoptr(MtfCore) part = mtf_core_component(core, component, i);
+            int best[MAX_NODES] = { 0 };
+            possible = possible && search_core(part, &cost, best);
+            sum += cost;
+            for (int v = 0; v < core->node_count; v++)
+                values[v] = component[v] == i ? best[v] : values[v];
+        }
+        int best[MAX_NODES];
+        assert_int_equal(search_core(core, &least, best), possible);
+        several += possible && count > 1;
+        if (!possible)
+            continue;
+        assert_int_equal(sum, least);
+        assert_true(mtf_core_allows(core, values));
+        assert_int_equal(mtf_core_cost(core, values), least);
+    }
+    assert_true(several > ROUNDS / 20);
+}
+
 /* One chain of `cells` nodes with two strategies, equal costs and equal matrices. */
 static MtfLayoutProblem *chain(int cells) {
     MtfLayoutProblem *problem = mtf_layout_problem_new("chain");
@@ -218,6 +255,7 @@ int main(void) {
         cmocka_unit_test(dominance_keeps_the_optimum),
         cmocka_unit_test(rows_keep_the_optimum),
         cmocka_unit_test(all_together_keep_the_optimum),
+        cmocka_unit_test(components_are_solved_apart),
         cmocka_unit_test(equal_matrices_are_stored_once),
         cmocka_unit_test(a_folded_chain_costs_what_the_unfolded_one_does),
         cmocka_unit_test(a_wrong_reduction_is_caught),
