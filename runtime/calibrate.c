@@ -16,7 +16,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define ROUNDS 3
+#define ROUNDS 4
 
 /* What kernels compute in or store. */
 static const MtfDtype dtypes[] = { MTF_F32, MTF_F64, MTF_BF16 };
@@ -159,7 +159,7 @@ static cJSON *describe_sources(const Calibration *calibration) {
     cJSON_AddStringToObject(
         sources, "curves",
         "mean over ranks, all at once; kernels: processor time, the first quarter of calls in the "
-        "fastest of three rounds; collectives: elapsed time, the least of their calls");
+        "fastest of four rounds; collectives: elapsed time, the least of their calls");
     if (calibration->threads.ranks > calibration->threads.cores)
         cJSON_AddStringToObject(sources, "shared cores",
                                 "more ranks than cores: kernels are priced as if each rank had "
