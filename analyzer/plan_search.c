@@ -78,10 +78,13 @@ static bool is_late(const Search *search) {
            (options->cancel != NULL && options->cancel(options->user));
 }
 
+static bool is_large(const Search *search) {
+    return search->graph->operations->len > LARGE_OPERATIONS;
+}
+
 /* The gap that searches over free layouts may leave. */
 static double wanted_gap(const Search *search) {
-    bool large = search->graph->operations->len > LARGE_OPERATIONS;
-    return MAX(search->options->gap, large ? FREE_GAP_LARGE : FREE_GAP);
+    return MAX(search->options->gap, is_large(search) ? FREE_GAP_LARGE : FREE_GAP);
 }
 
 /* ---- Rules ----------------------------------------------------------------------------------- */
@@ -229,7 +232,36 @@ static bool take_better(Attempt **best, Attempt *other) {
     return better;
 }
 
-/* Lays the mesh as suits the best program and searches again, while that pays. */
+/* What the best layout costs with its mesh laid in order. */
+static int64_t price_in_order(const Search *search, const Attempt *best) {
+    MtfPricer pricer;
+    if (best->in_order || best->cost == INT64_MAX ||
+        !mtf_pricer_init(&pricer, search->options->machine, &best->mesh, NULL))
+        return best->cost;
+    g_autoptr(MtfLayout) layout = attempt_layout(search, best);
+    g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
+    return mtf_price_program(&pricer, program);
+}
+
+/* The mapping that suits the best rules, where those lie on this mesh and it saves more than the
+ * gap. A large graph's free layouts are searched under it at once, since each search takes long. */
+static bool mapping_of_rules(const Search *search, const MtfMesh *mesh, MtfMapping *mapping) {
+    const MtfRuleAnswer *rules = search->in_order;
+    MtfPricer pricer;
+    if (!is_large(search) || !rules->found || rules->rules == NULL ||
+        !mtf_mesh_equal(&rules->mesh, mesh) ||
+        !mtf_pricer_init(&pricer, search->options->machine, mesh, NULL))
+        return false;
+    g_autoptr(MtfLayout) layout = mtf_layout_from_rules(search->graph, mesh, rules->rules);
+    g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
+    mtf_program_map(&pricer, program, MOST_MAPPINGS);
+    *mapping = pricer.map.mapping;
+    int64_t saved = rules->cost - mtf_price_program(&pricer, program);
+    return (double)saved > wanted_gap(search) * (double)rules->cost;
+}
+
+/* Lays the mesh as suits the best program and searches again, while that pays: while it saves more
+ * than the gap, or anything where the mesh would better lie in order. */
 static bool improve_mapping(const Search *search, Attempt **best, int *mappings, GError **error) {
     for (int round = 0; round < MAPPING_ROUNDS; round++) {
         if ((*best)->cost == INT64_MAX || is_late(search))
@@ -239,7 +271,8 @@ static bool improve_mapping(const Search *search, Attempt **best, int *mappings,
         MtfPricer pricer = (*best)->pricer;
         *mappings += (int)mtf_program_map(&pricer, program, MOST_MAPPINGS).candidates;
         int64_t saved = (*best)->cost - mtf_price_program(&pricer, program);
-        if ((double)saved <= wanted_gap(search) * (double)(*best)->cost)
+        bool worse = price_in_order(search, *best) < (*best)->cost;
+        if ((double)saved <= (worse ? 0 : wanted_gap(search) * (double)(*best)->cost))
             return true;
         Attempt *other = attempt_mesh(search, &(*best)->mesh, &pricer.map.mapping,
                                       layout->rules == NULL ? layout : NULL, error);
@@ -278,13 +311,15 @@ static GArray *rank_meshes(const Search *search) {
     return ranked;
 }
 
-/* Searches the promising meshes in order and keeps the best. */
+/* Searches the promising meshes and keeps the best. */
 static bool search_meshes(const Search *search, Attempt **best, int *count, GError **error) {
     g_autoptr(GArray) ranked = rank_meshes(search);
     for (guint i = 0; i < ranked->len && (i == 0 || !is_late(search)); i++) {
         int index = g_array_index(ranked, int, i);
-        Attempt *attempt =
-            attempt_mesh(search, &g_array_index(search->meshes, MtfMesh, index), NULL, NULL, error);
+        const MtfMesh *mesh = &g_array_index(search->meshes, MtfMesh, index);
+        MtfMapping mapping;
+        bool mapped = mapping_of_rules(search, mesh, &mapping);
+        Attempt *attempt = attempt_mesh(search, mesh, mapped ? &mapping : NULL, NULL, error);
         if (attempt == NULL)
             return false;
         ++*count;
@@ -355,7 +390,7 @@ static bool search_on(const Search *search, MtfPlanAnswer *answer, GError **erro
     Attempt *best = NULL;
     bool done = search_meshes(search, &best, &answer->free_meshes, error);
     if (done && best != NULL) {
-        answer->in_order_cost = best->cost;
+        answer->in_order_cost = price_in_order(search, best);
         done = improve_mapping(search, &best, &answer->mappings, error) &&
                search_frontier(search, best, &answer->frontier, error) &&
                dump_problem(search, best, error);
