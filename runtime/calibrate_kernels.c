@@ -161,7 +161,7 @@ static const MtfTrialOperation operations[] = {
 /* In elements of four bytes; those of eight come in half as many rows. What an operation of a model
  * reads was mostly touched shortly before, so chunks stay in the caches that a processor's cores
  * share; what an optimizer updates was last touched a step ago, and comes from memory. */
-#define CHUNK_BYTES (8.0 * (1 << 20))
+#define CHUNK_BYTES (12.0 * (1 << 20))
 
 static const struct {
     int64_t rows, columns;
@@ -228,7 +228,7 @@ static const int64_t sides[] = { 1, 4, 16, 64, 256, 1024 };
 
 /* Products read weights that were touched a pass ago and activations that are new: chunks stay in
  * the shared cache of a large processor, and not of a small one. */
-#define PRODUCT_CHUNK_BYTES (6.0 * (1 << 20))
+#define PRODUCT_CHUNK_BYTES (8.0 * (1 << 20))
 
 /* Small products run many at a time, over operands of about so many bytes in all. */
 #define BATCH_BYTES (INT64_C(1) << 19)
