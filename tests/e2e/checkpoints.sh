@@ -84,7 +84,7 @@ train --steps 40 --checkpoint "$folder" --resume --metrics "$metrics"
 claim "--resume goes on" says "goes on from step 25, $folder/step-00000025.safetensors, written by the same program"
 claim "to the same losses, bit for bit" same "$metrics" "$work/undisturbed.jsonl"
 train --steps 40 --checkpoint "$folder" --resume
-claim "nothing is left to train after the last step" says "nothing is left to do"
+claim "nothing is left to train after the last step" says "nothing is left to train"
 
 run mpirun -n 3 meshtf-run "$other" --data LICENSE --steps 40 --checkpoint "$work/copy" --resume --metrics "$work/three.jsonl"
 claim "three ranks go on from what two wrote" says "written under another layout"
