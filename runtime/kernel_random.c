@@ -57,7 +57,7 @@ MTF_EACH_VECTOR_UNIT static void keep_blocks(const MtfRandom *random, uint32_t t
 void mtf_kernel_random_keep(const MtfRandom *random, double rate, int64_t first, int64_t n,
                             uint8_t *keep) {
     uint32_t threshold = mtf_random_dropped_below(rate);
-    uint8_t whole[ELEMENTS];
+    uint8_t whole[ELEMENTS] = { 0 };
     for (int64_t done = 0; done < n;) {
         int64_t skip = (first + done) % 4, count = MIN(ELEMENTS - skip, n - done);
         uint64_t block = (uint64_t)((first + done) / 4);
