@@ -188,7 +188,7 @@ static void draw(GString *page, const Picture *picture) {
         LINK + MIN(planes->drawn, planes->planes_a_line) * plane_width(planes, picture->loads);
     int height = LINK + lines * plane_height(planes, picture->loads);
     g_string_append_printf(page,
-                           "<div class=\"wide\"><svg class=\"slices torus\" width=\"%d\" "
+                           "<div class=\"wide high\"><svg class=\"slices torus\" width=\"%d\" "
                            "height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" "
                            "aria-label=\"devices and links\">\n",
                            width, height, width, height);
@@ -238,7 +238,7 @@ void mtf_machine_slices(GString *page, const MtfStepFacts *facts, const MtfSlice
         return;
     int width = planes->drawn * (planes->columns + 1) * TILE, height = planes->rows * TILE;
     g_string_append_printf(page,
-                           "<div class=\"wide\"><svg class=\"slices\" width=\"%d\" "
+                           "<div class=\"wide high\"><svg class=\"slices\" width=\"%d\" "
                            "height=\"%d\" viewBox=\"0 0 %d %d\" role=\"img\" "
                            "aria-label=\"slices on the machine\">",
                            width, height, width, height);

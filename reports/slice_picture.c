@@ -144,10 +144,11 @@ void mtf_slice_picture(GString *page, const MtfGraph *graph, const MtfLayout *la
     bool ranges = grid.cells <= RANGES_UP_TO;
     int width = grid.columns * (ranges ? 150 : 34);
     int height = rows_of(&grid) * (ranges ? 24 + 15 * split_dims(graph, layout, tensor) : 22);
-    mtf_markup(page,
-               "<div class=\"wide\"><svg class=\"slices\" width=\"%d\" height=\"%d\" viewBox=\"0 "
-               "0 %d %d\" role=\"img\" aria-label=\"slices of %s\">",
-               width, height, width, height, mtf_graph_tensor(graph, tensor)->name);
+    mtf_markup(
+        page,
+        "<div class=\"wide high\"><svg class=\"slices\" width=\"%d\" height=\"%d\" viewBox=\"0 "
+        "0 %d %d\" role=\"img\" aria-label=\"slices of %s\">",
+        width, height, width, height, mtf_graph_tensor(graph, tensor)->name);
     for (int rank = 0; rank < grid.cells; rank++)
         draw_cell(page, graph, layout, tensor, rank);
     g_string_append(page, "</svg></div>");
