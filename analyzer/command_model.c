@@ -6,6 +6,7 @@
 #include "layouts/command_line.h"
 #include "layouts/error.h"
 #include "layouts/graph_json.h"
+#include "layouts/json_writer.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,6 +18,7 @@
 typedef struct {
     char *preset;
     char *output;
+    gboolean json;
     char *values[MAX_PARAMETERS];
 } Options;
 
@@ -36,7 +38,7 @@ static const char *placeholder(const MtfModelParameter *parameter) {
     return texts[parameter->type];
 }
 
-/* Fills at most MAX_PARAMETERS + 3 entries. */
+/* Fills at most MAX_PARAMETERS + 4 entries. */
 static void fill_entries(GOptionEntry *entries, Options *options) {
     *entries++ = (GOptionEntry){
         "preset", 0, 0, G_OPTION_ARG_STRING, &options->preset, "Start from these settings", "NAME"
@@ -48,6 +50,9 @@ static void fill_entries(GOptionEntry *entries, Options *options) {
                                  &options->output,
                                  "Where the graph goes (standard output: -)",
                                  "GRAPH" };
+    *entries++ = (GOptionEntry){
+        "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Say what was written as JSON", NULL
+    };
     const MtfModelParameter *parameters = mtf_model_parameters();
     for (int i = 0; parameters[i].name != NULL; i++) {
         g_assert(i < MAX_PARAMETERS);
@@ -92,6 +97,22 @@ static bool apply_options(const MtfModelFamily *family, const Options *options,
     return true;
 }
 
+/* One line, or one object, on standard output. */
+static void say(const MtfGraph *graph, bool json) {
+    if (!json) {
+        printf("%s: %" PRId64 " parameters, %u operations\n", graph->name,
+               mtf_graph_parameters(graph), graph->operations->len);
+        return;
+    }
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "name", graph->name);
+    mtf_json_add_integer(object, "parameters", mtf_graph_parameters(graph));
+    mtf_json_add_integer(object, "operations", graph->operations->len);
+    g_autofree char *text = mtf_json_print(object);
+    cJSON_Delete(object);
+    fputs(text, stdout);
+}
+
 static bool write_model(const char *name, const Options *options, GError **error) {
     const MtfModelFamily *family = mtf_model_family_find(name, error);
     if (family == NULL)
@@ -108,14 +129,13 @@ static bool write_model(const char *name, const Options *options, GError **error
     if (graph == NULL || !mtf_graph_save(graph, options->output, error))
         return false;
     if (strcmp(options->output, "-") != 0)
-        printf("%s: %" PRId64 " parameters, %u operations\n", graph->name,
-               mtf_graph_parameters(graph), graph->operations->len);
+        say(graph, options->json);
     return true;
 }
 
 int mtf_command_model(int argc, char **argv) {
     Options options = { 0 };
-    GOptionEntry entries[MAX_PARAMETERS + 3];
+    GOptionEntry entries[MAX_PARAMETERS + 4];
     GError *error = NULL;
     g_autofree char *text = summary();
     fill_entries(entries, &options);

@@ -58,6 +58,7 @@ int mtf_command_export(int argc, char **argv) {
     g_autofree char *to = NULL;
     g_autofree char *output = NULL;
     g_autofree char *hosts = NULL;
+    gboolean json = FALSE;
     const GOptionEntry entries[] = {
         { "to", 0, 0, G_OPTION_ARG_STRING, &to, "The form to write",
           "mtf|jax|dtensor|megatron|shardy|rankfile" },
@@ -65,6 +66,7 @@ int mtf_command_export(int argc, char **argv) {
           "FILE" },
         { "hosts", 0, 0, G_OPTION_ARG_STRING, &hosts, "Names of the nodes, for a rankfile",
           "A,B,C" },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &json, "Write it as the text of a JSON object", NULL },
         G_OPTION_ENTRY_NULL,
     };
     GError *error = NULL;
@@ -79,7 +81,15 @@ int mtf_command_export(int argc, char **argv) {
         return mtf_command_line_fail("meshtf-plan export", error);
     }
     const char *file = output != NULL ? output : "-";
-    const char *plain[] = { "--export", to, "-o", file, "--", argv[1], NULL };
-    const char *named[] = { "--export", to, "-o", file, "--hosts", hosts, "--", argv[1], NULL };
-    return run("meshtf-plan export", hosts != NULL ? named : plain);
+    const char *arguments[10] = { "--export", to, "-o", file };
+    int n = 4;
+    if (hosts != NULL) {
+        arguments[n++] = "--hosts";
+        arguments[n++] = hosts;
+    }
+    if (json)
+        arguments[n++] = "--json";
+    arguments[n++] = "--";
+    arguments[n] = argv[1];
+    return run("meshtf-plan export", arguments);
 }

@@ -101,6 +101,14 @@ static bool write_export(const char *plan_path, const Options *options, GError *
             ? mtf_export(facts, &(MtfExportRequest){ options->form, options->hosts }, error)
             : NULL;
     const char *path = options->output != NULL ? options->output : "-";
+    if (text != NULL && options->json) {
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "form", options->form);
+        cJSON_AddStringToObject(object, "text", text);
+        g_free(text);
+        text = mtf_json_print(object);
+        cJSON_Delete(object);
+    }
     return text != NULL && mtf_file_write(path, text, strlen(text), error);
 }
 
@@ -178,8 +186,8 @@ int main(int argc, char **argv) {
           "mtf|jax|dtensor|megatron|shardy|rankfile" },
         { "compare", 0, 0, G_OPTION_ARG_NONE, &options.compare,
           "Set several plans side by side instead, as a page", NULL },
-        { "json", 0, 0, G_OPTION_ARG_NONE, &options.json, "Print the report's figures as JSON",
-          NULL },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &options.json,
+          "Print the report's figures, or an export, as JSON", NULL },
         { "hosts", 0, 0, G_OPTION_ARG_STRING, &options.hosts, "Names of the nodes, for a rankfile",
           "A,B,C" },
         { "version", 0, 0, G_OPTION_ARG_NONE, &version, "Show the version", NULL },

@@ -22,6 +22,8 @@ claim "check shows the dimensions" says "d_ff=262144"
 run meshtf-plan check "$work/size5.json" --json
 claim "check prints JSON" says '"parameters": 4899222528'
 
+run meshtf-plan model mlp --json -o "$work/said.json"
+claim "what was written is said as JSON" says '"parameters"'
 run meshtf-plan model mlp --layers 3 --optimizer none -o -
 claim "a model goes to standard output" says '"name": "mlp-small"'
 cp "$work/out" "$work/mlp.json"

@@ -51,6 +51,8 @@ for form in mtf jax dtensor shardy rankfile; do
 done
 run meshtf-plan export "$work/rule.json" --to mtf -o "$work/layout.gin"
 claim "an export goes to a file" grep -q layout_rules "$work/layout.gin"
+run meshtf-plan export "$work/rule.json" --to mtf --json
+claim "an export is JSON where that is asked for" says '"form": "mtf"'
 run meshtf-plan export "$work/rule.json" --to mft
 claim "an unknown form is bad input" bad_input
 claim "the forms are named" says_error "mtf, jax"
