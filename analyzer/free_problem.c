@@ -1,43 +1,26 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/free_problem.h"
 
+#include "analyzer/operation_profile.h"
+#include "analyzer/reshard_prices.h"
+#include "analyzer/shared_blocks.h"
 #include "layouts/error.h"
 #include "layouts/microbatches.h"
 #include "layouts/program.h"
 
 #include <string.h>
 
-/* The distinct placements that one operand has under an operation's strategies. */
-typedef struct {
-    GArray *placements; /* MtfPlacement */
-    int *of;            /* for each strategy: index into placements */
-} Port;
-
-/* One operation's strategies, what they want and leave, and what they cost. Operations of equal
- * signature share it. */
-typedef struct {
-    GArray *strategies; /* MtfStrategy */
-    int n_inputs, n_outputs;
-    Port *inputs;
-    Port outputs[MTF_MAX_OUTPUTS];
-    int64_t *costs;                   /* of the kernel under each strategy */
-    int64_t *copies[MTF_MAX_OUTPUTS]; /* of moving output k into the variable it updates */
-} Profile;
-
 struct MtfFreeProblem {
     const MtfGraph *graph;
     const MtfMesh *mesh;
     const MtfPricer *pricer;
-    const MtfPin *pins;
-    int n_pins;
     MtfLayoutProblem *problem;
-    MtfLayout *scratch;         /* a layout to price single operations in */
-    GHashTable *profiles;       /* signature -> Profile */
-    GHashTable *paths;          /* resharding -> price */
-    GHashTable *lists;          /* GBytes of placements -> GArray: equal candidates are one list */
-    GHashTable *edges;          /* EdgeKey -> the first edge of that kind, plus 1 */
-    Profile **operations;       /* one an operation, node i */
-    int *tensor_node;           /* for each tensor: its node, or -1 */
+    MtfOperationProfiles *profiles;
+    MtfReshardPrices *prices;
+    GHashTable *lists; /* GBytes of placements -> GArray: equal candidates are one list */
+    GHashTable *edges; /* EdgeKey -> the first edge of that kind, plus 1 */
+    const MtfOperationProfile **operations; /* one an operation, node i */
+    int *tensor_node;                       /* for each tensor: its node, or -1 */
     int *reading_node;          /* MTF_PHASES a tensor: the node of its reading, or -1 */
     GArray *node_tensors;       /* int: for each node: its tensor, or -1 */
     GArray *node_phases;        /* int: for each node: the phase whose reading it is, or -1 */
@@ -47,222 +30,6 @@ struct MtfFreeProblem {
     MtfConsumers *consumers;
     int repeated; /* operations that every micro-batch runs */
 };
-
-/* ---- Prices -------------------------------------------------------------------------------- */
-
-/* What the price of a resharding depends on: the sizes of the dimensions that are split before or
- * after, numbered as they turn up, and how many elements the others make. */
-typedef struct {
-    int64_t sizes[2 * MTF_MAX_MESH_AXES]; /* unused places are zero */
-    int64_t others;
-    gint64 dtype;
-    MtfPlacement from, to;
-} PathKey;
-
-/* Numbers the dimensions of a placement; dims[i] is the dimension of number i. */
-static void number_dims(const MtfFreeProblem *problem, MtfPlacement *placement, PathKey *key,
-                        int *dims, int *n_dims) {
-    for (int a = 0; a < problem->mesh->n_axes; a++) {
-        int dim = placement->axis[a], number = 0;
-        if (dim < 0)
-            continue;
-        while (number < *n_dims && dims[number] != dim)
-            number++;
-        if (number == *n_dims) {
-            dims[(*n_dims)++] = dim;
-            key->sizes[number] = mtf_graph_size(problem->graph, dim);
-        }
-        placement->axis[a] = (int16_t)number;
-    }
-}
-
-static PathKey path_key(const MtfFreeProblem *problem, int tensor, const MtfPlacement *from,
-                        const MtfPlacement *to) {
-    const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
-    int dims[2 * MTF_MAX_MESH_AXES], n_dims = 0;
-    PathKey key;
-    memset(&key, 0, sizeof key);
-    key.dtype = t->dtype;
-    key.from = *from;
-    key.to = *to;
-    number_dims(problem, &key.from, &key, dims, &n_dims);
-    number_dims(problem, &key.to, &key, dims, &n_dims);
-    key.others = 1;
-    for (int i = 0; i < t->shape.rank; i++) {
-        int number = 0;
-        while (number < n_dims && dims[number] != t->shape.dims[i])
-            number++;
-        if (number == n_dims)
-            key.others *= mtf_graph_size(problem->graph, t->shape.dims[i]);
-    }
-    return key;
-}
-
-static guint hash_words(gconstpointer data, gsize bytes) {
-    const guint32 *words = data;
-    guint hash = 2166136261U;
-    for (gsize i = 0; i < bytes / sizeof *words; i++)
-        hash = (hash ^ words[i]) * 16777619U;
-    return hash ^ hash >> 15;
-}
-
-static guint path_hash(gconstpointer data) {
-    return hash_words(data, sizeof(PathKey));
-}
-
-static gboolean path_equal(gconstpointer a, gconstpointer b) {
-    return memcmp(a, b, sizeof(PathKey)) == 0;
-}
-
-/* Nanoseconds of the cheapest resharding of a tensor. */
-static int64_t path_price(MtfFreeProblem *problem, int tensor, const MtfPlacement *from,
-                          const MtfPlacement *to) {
-    if (mtf_placement_equal(from, to))
-        return 0;
-    PathKey key = path_key(problem, tensor, from, to);
-    int64_t *known = g_hash_table_lookup(problem->paths, &key);
-    if (known != NULL)
-        return *known;
-    g_autoptr(MtfProgram) program =
-        mtf_lower_path(problem->graph, problem->scratch, tensor, from, to);
-    int64_t price = mtf_price_program(problem->pricer, program);
-    g_hash_table_insert(problem->paths, g_memdup2(&key, sizeof key),
-                        g_memdup2(&price, sizeof price));
-    return price;
-}
-
-/* ---- Profiles ------------------------------------------------------------------------------ */
-
-static void port_init(Port *port, int n_strategies) {
-    port->placements = g_array_new(FALSE, FALSE, sizeof(MtfPlacement));
-    port->of = g_new(int, n_strategies);
-}
-
-static void port_clear(Port *port) {
-    g_array_unref(port->placements);
-    g_free(port->of);
-}
-
-static int find_placement(const GArray *placements, const MtfPlacement *placement) {
-    for (guint i = 0; i < placements->len; i++)
-        if (mtf_placement_equal(&g_array_index(placements, MtfPlacement, i), placement))
-            return (int)i;
-    return -1;
-}
-
-static int add_placement(GArray *placements, const MtfPlacement *placement) {
-    int at = find_placement(placements, placement);
-    if (at >= 0)
-        return at;
-    g_array_append_vals(placements, placement, 1);
-    return (int)placements->len - 1;
-}
-
-static void profile_free(gpointer data) {
-    Profile *profile = data;
-    for (int k = 0; k < profile->n_inputs; k++)
-        port_clear(&profile->inputs[k]);
-    for (int k = 0; k < profile->n_outputs; k++) {
-        port_clear(&profile->outputs[k]);
-        g_free(profile->copies[k]);
-    }
-    g_free(profile->inputs);
-    g_free(profile->costs);
-    g_array_unref(profile->strategies);
-    g_free(profile);
-}
-
-/* Prices one strategy with its inputs as it wants them and its outputs kept as it leaves them. */
-static void price_strategy(MtfFreeProblem *problem, int operation, const MtfIteration *iteration,
-                           Profile *profile, int s) {
-    const MtfGraph *graph = problem->graph;
-    const MtfOperation *op = mtf_graph_operation(graph, operation);
-    const MtfStrategy *strategy = &g_array_index(profile->strategies, MtfStrategy, s);
-    MtfLayout *layout = problem->scratch;
-    layout->operations[operation] = *strategy;
-    for (int k = 0; k < op->n_inputs; k++) {
-        MtfPlacement wanted = mtf_strategy_input(graph, operation, iteration, strategy, k);
-        profile->inputs[k].of[s] = add_placement(profile->inputs[k].placements, &wanted);
-        layout->tensors[op->inputs[k]] = wanted;
-    }
-    for (int k = 0; k < op->n_outputs; k++) {
-        MtfPlacement left = mtf_strategy_output(graph, operation, iteration, strategy, k);
-        profile->outputs[k].of[s] = add_placement(profile->outputs[k].placements, &left);
-        layout->tensors[op->outputs[k]] = left;
-        int variable = problem->updated_variable[op->outputs[k]];
-        if (variable >= 0)
-            layout->tensors[variable] = left;
-    }
-    g_autoptr(MtfProgram) program = mtf_lower_operation(graph, layout, operation);
-    for (int i = 0; i < mtf_program_length(program); i++) {
-        const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        int64_t price = mtf_price_instruction(problem->pricer, program, i);
-        if (instruction->kind == MTF_INSTRUCTION_KERNEL)
-            profile->costs[s] = mtf_program_times(program, i) * price;
-        for (int k = 0; k < op->n_outputs; k++)
-            if (instruction->kind == MTF_INSTRUCTION_STEP &&
-                instruction->step.kind == MTF_STEP_COPY &&
-                mtf_program_buffer(program, instruction->inputs[0])->tensor == op->outputs[k])
-                profile->copies[k][s] = price;
-    }
-}
-
-static Profile *profile_new(MtfFreeProblem *problem, int operation) {
-    const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
-    Profile *profile = g_new0(Profile, 1);
-    profile->strategies =
-        mtf_strategies(problem->graph, problem->mesh, operation, problem->pins, problem->n_pins);
-    int n = (int)profile->strategies->len;
-    profile->n_inputs = op->n_inputs;
-    profile->n_outputs = op->n_outputs;
-    profile->inputs = g_new0(Port, op->n_inputs);
-    profile->costs = g_new0(int64_t, n);
-    for (int k = 0; k < op->n_inputs; k++)
-        port_init(&profile->inputs[k], n);
-    for (int k = 0; k < op->n_outputs; k++) {
-        port_init(&profile->outputs[k], n);
-        profile->copies[k] = g_new0(int64_t, n);
-    }
-    MtfIteration iteration;
-    mtf_operation_iteration(problem->graph, operation, &iteration);
-    for (int s = 0; s < n; s++)
-        price_strategy(problem, operation, &iteration, profile, s);
-    return profile;
-}
-
-/* Everything a profile depends on: kind, operands, and which of them are the same tensor. */
-static char *signature(const MtfFreeProblem *problem, int operation) {
-    const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
-    GString *text = g_string_new(NULL);
-    const MtfAttributes *a = &op->attributes;
-    g_string_append_printf(text, "%d %d %d %d %d %d %g %d", op->kind, a->dimension, a->from, a->to,
-                           a->query, a->memory, a->causal,
-                           mtf_operation_times(problem->graph, operation));
-    for (int k = 0; k < op->n_inputs + op->n_outputs; k++) {
-        int tensor = k < op->n_inputs ? op->inputs[k] : op->outputs[k - op->n_inputs];
-        const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
-        int same = 0;
-        while (same < op->n_inputs && op->inputs[same] != tensor)
-            same++;
-        g_string_append_printf(text, "|%d %d %d:", (int)t->dtype, t->producer >= 0, same);
-        for (int i = 0; i < t->shape.rank; i++)
-            g_string_append_printf(text, " %d", t->shape.dims[i]);
-        for (int j = 0; k >= op->n_inputs && j < op->n_inputs; j++)
-            if (op->inputs[j] == problem->updated_variable[tensor])
-                g_string_append_printf(text, " updates %d", j);
-    }
-    return g_string_free(text, FALSE);
-}
-
-static Profile *find_profile(MtfFreeProblem *problem, int operation) {
-    g_autofree char *key = signature(problem, operation);
-    Profile *profile = g_hash_table_lookup(problem->profiles, key);
-    if (profile == NULL) {
-        profile = profile_new(problem, operation);
-        g_hash_table_insert(problem->profiles, g_steal_pointer(&key), profile);
-    }
-    return profile;
-}
 
 /* ---- Nodes --------------------------------------------------------------------------------- */
 
@@ -311,7 +78,7 @@ static void describe_node(MtfFreeProblem *problem, int tensor, int phase, GArray
 
 static void add_operation_node(MtfFreeProblem *problem, int operation) {
     const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
-    const Profile *profile = problem->operations[operation];
+    const MtfOperationProfile *profile = problem->operations[operation];
     int n = (int)profile->strategies->len;
     g_autofree int64_t *usages = g_new0(int64_t, n);
     MtfLayoutNode node = { .start = operation,
@@ -344,28 +111,28 @@ static GArray *candidate_placements(const MtfFreeProblem *problem, int tensor) {
     GArray *candidates = g_array_new(FALSE, FALSE, sizeof(MtfPlacement));
     const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
     MtfPlacement whole = mtf_placement_whole();
-    add_placement(candidates, &whole);
+    mtf_placements_add(candidates, &whole);
     if (t->producer >= 0) {
         const MtfOperation *op = mtf_graph_operation(problem->graph, t->producer);
-        const Profile *profile = problem->operations[t->producer];
+        const MtfOperationProfile *profile = problem->operations[t->producer];
         for (int k = 0; k < op->n_outputs; k++)
             for (guint i = 0; op->outputs[k] == tensor && i < profile->outputs[k].placements->len;
                  i++)
-                add_placement(candidates,
-                              &g_array_index(profile->outputs[k].placements, MtfPlacement, i));
+                mtf_placements_add(candidates,
+                                   &g_array_index(profile->outputs[k].placements, MtfPlacement, i));
     }
     for (int c = problem->consumers->starts[tensor]; c < problem->consumers->starts[tensor + 1];
          c++) {
         int consumer = problem->consumers->operations[c];
         const MtfOperation *op = mtf_graph_operation(problem->graph, consumer);
-        const Profile *profile = problem->operations[consumer];
+        const MtfOperationProfile *profile = problem->operations[consumer];
         for (int k = 0; k < op->n_inputs; k++)
             for (guint i = 0; op->inputs[k] == tensor && i < profile->inputs[k].placements->len;
                  i++) {
                 const MtfPlacement *wanted =
                     &g_array_index(profile->inputs[k].placements, MtfPlacement, i);
                 if (t->producer >= 0 || mtf_placement_partial_axes(wanted) == 0)
-                    add_placement(candidates, wanted);
+                    mtf_placements_add(candidates, wanted);
             }
     }
     return candidates;
@@ -485,7 +252,8 @@ typedef struct {
     int n;
 } End;
 
-static End operation_end(const MtfFreeProblem *problem, int operation, const Port *port) {
+static End operation_end(const MtfFreeProblem *problem, int operation,
+                         const MtfOperationPort *port) {
     return (End){ operation, port->placements, port->of,
                   (int)problem->operations[operation]->strategies->len };
 }
@@ -512,9 +280,9 @@ static int64_t *edge_costs(MtfFreeProblem *problem, int tensor, const End *from,
     for (int i = 0; i < n_from; i++)
         for (int j = 0; j < n_to; j++)
             prices[i * n_to + j] =
-                times * path_price(problem, tensor,
-                                   &g_array_index(from->placements, MtfPlacement, i),
-                                   &g_array_index(to->placements, MtfPlacement, j));
+                times * mtf_reshard_price(problem->prices, tensor,
+                                          &g_array_index(from->placements, MtfPlacement, i),
+                                          &g_array_index(to->placements, MtfPlacement, j));
     int64_t *costs = g_new(int64_t, (gsize)from->n * (gsize)to->n);
     for (int p = 0; p < from->n; p++)
         for (int q = 0; q < to->n; q++)
@@ -534,7 +302,7 @@ typedef struct {
 } EdgeKey;
 
 static guint edge_hash(gconstpointer data) {
-    return hash_words(data, sizeof(EdgeKey));
+    return mtf_hash_words(data, sizeof(EdgeKey));
 }
 
 static gboolean edge_equal(gconstpointer a, gconstpointer b) {
@@ -594,7 +362,7 @@ static void add_edge(MtfFreeProblem *problem, int tensor, const End *from, const
 /* A variable's next value: in place, or by a copy, where producer and variable agree. */
 static void add_update_edge(MtfFreeProblem *problem, int operation, int k, int variable) {
     const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
-    const Profile *profile = problem->operations[operation];
+    const MtfOperationProfile *profile = problem->operations[operation];
     int times = mtf_operation_times(problem->graph, operation);
     End from = operation_end(problem, operation, &profile->outputs[k]);
     End to = tensor_end(problem, variable);
@@ -604,7 +372,7 @@ static void add_update_edge(MtfFreeProblem *problem, int operation, int k, int v
 /* What micro-batches add up is moved when the last is done. */
 static void add_output_edges(MtfFreeProblem *problem, int operation) {
     const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
-    const Profile *profile = problem->operations[operation];
+    const MtfOperationProfile *profile = problem->operations[operation];
     int times = mtf_operation_accumulates(problem->graph, operation)
                     ? 1
                     : mtf_operation_times(problem->graph, operation);
@@ -662,7 +430,7 @@ static void add_reading_edges(MtfFreeProblem *problem, int tensor) {
 
 static bool find_profiles(MtfFreeProblem *problem, GError **error) {
     for (int i = 0; i < (int)problem->graph->operations->len; i++) {
-        problem->operations[i] = find_profile(problem, i);
+        problem->operations[i] = mtf_operation_profile(problem->profiles, i);
         if (problem->operations[i]->strategies->len == 0)
             return mtf_input_error(error, "the pins leave no way to run operation \"%s\"",
                                    mtf_graph_operation(problem->graph, i)->name);
@@ -701,16 +469,12 @@ MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
         .graph = graph,
         .mesh = mesh,
         .pricer = pricer,
-        .pins = pins,
-        .n_pins = n_pins,
         .problem = mtf_layout_problem_new(graph->name),
-        .scratch = mtf_layout_new(graph, mesh),
-        .profiles = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, profile_free),
-        .paths = g_hash_table_new_full(path_hash, path_equal, g_free, g_free),
+        .prices = mtf_reshard_prices_new(graph, mesh, pricer),
         .lists = g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref,
                                        (GDestroyNotify)g_array_unref),
         .edges = g_hash_table_new_full(edge_hash, edge_equal, g_free, NULL),
-        .operations = g_new0(Profile *, graph->operations->len + 1),
+        .operations = g_new0(const MtfOperationProfile *, graph->operations->len + 1),
         .tensor_node = filled_with_none(graph->tensors->len),
         .reading_node = filled_with_none(graph->tensors->len * MTF_PHASES),
         .updated_variable = filled_with_none(graph->tensors->len),
@@ -725,6 +489,8 @@ MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
         const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
         problem->updated_variable[update->value] = update->variable;
     }
+    problem->profiles =
+        mtf_operation_profiles_new(graph, mesh, pricer, problem->updated_variable, pins, n_pins);
     if (!find_profiles(problem, error))
         return NULL;
     build(problem);
@@ -741,9 +507,8 @@ void mtf_free_problem_free(MtfFreeProblem *problem) {
     g_array_unref(problem->node_phases);
     g_ptr_array_unref(problem->node_names);
     mtf_layout_problem_free(problem->problem);
-    mtf_layout_free(problem->scratch);
-    g_hash_table_unref(problem->profiles);
-    g_hash_table_unref(problem->paths);
+    mtf_operation_profiles_free(problem->profiles);
+    mtf_reshard_prices_free(problem->prices);
     g_hash_table_unref(problem->lists);
     g_hash_table_unref(problem->edges);
     mtf_consumers_free(problem->consumers);
@@ -774,7 +539,7 @@ MtfLayout *mtf_free_problem_layout(const MtfFreeProblem *problem, const int *cho
     MtfLayout *layout = mtf_layout_new(problem->graph, problem->mesh);
     for (int i = 0; i < layout->n_operations; i++) {
         const MtfOperation *op = mtf_graph_operation(problem->graph, i);
-        const Profile *profile = problem->operations[i];
+        const MtfOperationProfile *profile = problem->operations[i];
         layout->operations[i] = g_array_index(profile->strategies, MtfStrategy, choice[i]);
         for (int k = 0; k < op->n_outputs; k++)
             layout->tensors[op->outputs[k]] = g_array_index(
@@ -793,7 +558,7 @@ MtfLayout *mtf_free_problem_layout(const MtfFreeProblem *problem, const int *cho
     return layout;
 }
 
-static int find_strategy(const Profile *profile, const MtfStrategy *strategy) {
+static int find_strategy(const MtfOperationProfile *profile, const MtfStrategy *strategy) {
     for (guint s = 0; s < profile->strategies->len; s++)
         if (mtf_strategy_equal(&g_array_index(profile->strategies, MtfStrategy, s), strategy))
             return (int)s;
@@ -809,9 +574,10 @@ bool mtf_free_problem_choice(const MtfFreeProblem *problem, const MtfLayout *lay
     for (int v = layout->n_operations; v < (int)problem->node_tensors->len; v++) {
         int tensor = mtf_free_problem_node_tensor(problem, v);
         int phase = g_array_index(problem->node_phases, int, v);
-        choice[v] = find_placement(g_ptr_array_index(problem->node_placements, v),
-                                   phase >= 0 ? mtf_layout_reading(layout, tensor, (MtfPhase)phase)
-                                              : &layout->tensors[tensor]);
+        choice[v] =
+            mtf_placements_find(g_ptr_array_index(problem->node_placements, v),
+                                phase >= 0 ? mtf_layout_reading(layout, tensor, (MtfPhase)phase)
+                                           : &layout->tensors[tensor]);
         found &= choice[v] >= 0;
     }
     return found;
@@ -835,7 +601,7 @@ int mtf_free_problem_tensor_node(const MtfFreeProblem *problem, int tensor) {
 
 int mtf_free_problem_find_placement(const MtfFreeProblem *problem, int node,
                                     const MtfPlacement *placement) {
-    return find_placement(g_ptr_array_index(problem->node_placements, node), placement);
+    return mtf_placements_find(g_ptr_array_index(problem->node_placements, node), placement);
 }
 
 const char *mtf_free_problem_node_name(const MtfFreeProblem *problem, int node) {

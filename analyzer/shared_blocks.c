@@ -25,8 +25,7 @@ static Header *header_of(const void *block) {
     return (Header *)block - 1;
 }
 
-/* Eight bytes at a time; blocks are padded with zeros. */
-static guint hash_words(const void *contents, gsize bytes) {
+guint mtf_hash_words(const void *contents, gsize bytes) {
     const guint64 *words = contents;
     guint64 hash = bytes;
     for (gsize i = 0; i < (bytes + 7) / 8; i++) {
@@ -50,7 +49,7 @@ static gsize question_bytes(const MtfQuestion *question) {
 }
 
 static guint question_hash(gconstpointer data) {
-    return hash_words(data, question_bytes(data));
+    return mtf_hash_words(data, question_bytes(data));
 }
 
 static gboolean question_equal(gconstpointer left, gconstpointer right) {
@@ -94,7 +93,7 @@ void mtf_shared_drop(void *block) {
 
 const void *mtf_shared_keep(MtfShared *shared, void *block) {
     Header *header = header_of(block);
-    header->hash = hash_words(block, header->bytes);
+    header->hash = mtf_hash_words(block, header->bytes);
     Header *known = g_hash_table_lookup(shared->blocks, header);
     if (known != NULL) {
         known->refs++;

@@ -17,6 +17,10 @@
 
 typedef struct MtfShared MtfShared;
 
+/* A hash of `bytes` bytes, taken eight at a time: the contents are padded with zeros to a multiple
+ * of eight, structs have no indeterminate bytes. */
+guint mtf_hash_words(const void *contents, gsize bytes);
+
 MtfShared *mtf_shared_new(void);
 
 /* The same one for another owner, who frees it too. */

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What it costs to take a tensor from one placement to another, found once for all tensors that
+ * are alike in what matters: a price depends on the sizes of the dimensions that are split, on how
+ * many elements the others make, and on the type. */
+#ifndef MTF_RESHARD_PRICES_H
+#define MTF_RESHARD_PRICES_H
+
+#include "cost/price.h"
+#include "layouts/layout.h"
+
+typedef struct MtfReshardPrices MtfReshardPrices;
+
+/* Graph and pricer must outlive the prices. */
+MtfReshardPrices *mtf_reshard_prices_new(const MtfGraph *graph, const MtfMesh *mesh,
+                                         const MtfPricer *pricer);
+void mtf_reshard_prices_free(MtfReshardPrices *prices);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfReshardPrices, mtf_reshard_prices_free)
+
+/* Nanoseconds of the cheapest resharding of `tensor`, done once; 0 between equal placements. */
+int64_t mtf_reshard_price(MtfReshardPrices *prices, int tensor, const MtfPlacement *from,
+                          const MtfPlacement *to);
+
+#endif
