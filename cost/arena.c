@@ -94,18 +94,71 @@ static int earliest_first(const void *left, const void *right) {
     return a->first != b->first ? a->first - b->first : largest_first(left, right);
 }
 
-/* A placed storage, copied out so that scans run through memory in order. */
-typedef struct {
-    int first, last;
-    int64_t offset, end;
-} Place;
+/* The storages placed so far, as lists of ascending offsets: one of all, and one for each stretch
+ * of instructions with those that live at some time in it. Most storages live in one stretch, and
+ * are compared with its list alone.
+ *
+ *     stretch     0        1        2        3
+ *               |--a--| |--b-|   |-c-|    |--d--|
+ *               |------------------e------------|      lists  a e | b e | c e | d e */
+#define STRETCHES 64
 
-/* The offset of the tightest gap among the places (ascending offsets) that live at the same time,
- * or the end of them all. */
-static int64_t best_offset(const Place *places, int n, const Storage *storage, int64_t floor) {
+typedef struct {
+    const Storage *storages;
+    int stretch; /* instructions in each */
+    GArray *all; /* int: indexes into storages */
+    GArray *lists[STRETCHES];
+} Places;
+
+static void places_init(Places *places, const Storage *storages, int n) {
+    int last = 0;
+    for (int i = 0; i < n; i++)
+        last = MAX(last, storages[i].last);
+    *places = (Places){ .storages = storages, .stretch = last / STRETCHES + 1 };
+    places->all = g_array_sized_new(FALSE, FALSE, sizeof(int), (guint)n);
+    for (int i = 0; i < STRETCHES; i++)
+        places->lists[i] = g_array_new(FALSE, FALSE, sizeof(int));
+}
+
+static void places_clear(Places *places) {
+    g_array_unref(places->all);
+    for (int i = 0; i < STRETCHES; i++)
+        g_array_unref(places->lists[i]);
+}
+
+static void insert_by_offset(const Places *places, GArray *list, int index) {
+    guint low = 0, high = list->len;
+    while (low < high) {
+        guint middle = (low + high) / 2;
+        if (places->storages[g_array_index(list, int, middle)].offset <=
+            places->storages[index].offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    g_array_insert_val(list, low, index);
+}
+
+static void places_add(Places *places, int index) {
+    const Storage *storage = &places->storages[index];
+    insert_by_offset(places, places->all, index);
+    for (int i = storage->first / places->stretch; i <= storage->last / places->stretch; i++)
+        insert_by_offset(places, places->lists[i], index);
+}
+
+/* A list with all places that live at the same time as the storage. */
+static const GArray *places_near(const Places *places, const Storage *storage) {
+    int first = storage->first / places->stretch;
+    return first == storage->last / places->stretch ? places->lists[first] : places->all;
+}
+
+/* The offset of the tightest gap among the places that live at the same time, or the end of them
+ * all. */
+static int64_t best_offset(const Places *places, const Storage *storage, int64_t floor) {
+    const GArray *near = places_near(places, storage);
     int64_t end = floor, best = -1, best_gap = INT64_MAX;
-    for (int i = 0; i < n; i++) {
-        const Place *other = &places[i];
+    for (guint i = 0; i < near->len; i++) {
+        const Storage *other = &places->storages[g_array_index(near, int, i)];
         if (other->last < storage->first || other->first > storage->last)
             continue;
         int64_t gap = other->offset - end;
@@ -113,34 +166,22 @@ static int64_t best_offset(const Place *places, int n, const Storage *storage, i
             best = end;
             best_gap = gap;
         }
-        end = MAX(end, other->end);
+        end = MAX(end, other->offset + other->bytes);
     }
     return best >= 0 ? best : end;
 }
 
-static void insert_by_offset(Place *places, int n, const Storage *storage) {
-    int low = 0, high = n;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (places[middle].offset <= storage->offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    memmove(places + low + 1, places + low, (size_t)(n - low) * sizeof *places);
-    places[low] =
-        (Place){ storage->first, storage->last, storage->offset, storage->offset + storage->bytes };
-}
-
 /* Places the storages one after another above `floor`; returns the highest end. */
 static int64_t place_all(Storage *storages, int n, int64_t floor) {
-    g_autofree Place *places = g_new(Place, (gsize)n + 1);
+    Places places;
     int64_t end = floor;
+    places_init(&places, storages, n);
     for (int i = 0; i < n; i++) {
-        storages[i].offset = best_offset(places, i, &storages[i], floor);
+        storages[i].offset = best_offset(&places, &storages[i], floor);
         end = MAX(end, storages[i].offset + storages[i].bytes);
-        insert_by_offset(places, i, &storages[i]);
+        places_add(&places, i);
     }
+    places_clear(&places);
     return end;
 }
 

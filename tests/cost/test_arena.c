@@ -131,6 +131,26 @@ static void random_programs_are_packed_legally_and_tightly(void **state) {
     g_rand_free(random);
 }
 
+/* Long programs, in which most storages live a short while and are compared with few others. */
+static void long_programs_are_packed_legally(void **state) {
+    (void)state;
+    enum { LENGTH = 3000, STORAGES = 1500 };
+    GRand *random = g_rand_new_with_seed(11);
+    g_autofree MtfBuffer *buffers = g_new0(MtfBuffer, STORAGES);
+    for (int b = 0; b < STORAGES; b++) {
+        int life = g_rand_int_range(random, 0, b % 8 == 0 ? LENGTH : 90);
+        int first = g_rand_int_range(random, 0, LENGTH);
+        buffers[b] =
+            buffer_of(b, g_rand_int_range(random, 1, 5000), first, MIN(first + life, LENGTH - 1));
+    }
+    MtfProgram *program = program_of(LENGTH, STORAGES, buffers);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    assert_true(mtf_arena_check(program, arena, NULL));
+    assert_true(arena->bytes <= 5 * (mtf_arena_lower_bound(program) / 4));
+    free_program(program);
+    g_rand_free(random);
+}
+
 /* A deep net: activation i lives from its forward step to its backward step, like nested brackets;
  * packing loses nothing. */
 static void nested_lives_are_packed_without_loss(void **state) {
@@ -158,6 +178,7 @@ int main(void) {
         cmocka_unit_test(the_checker_finds_an_odd_offset),
         cmocka_unit_test(the_checker_finds_a_buffer_away_from_its_storage),
         cmocka_unit_test(random_programs_are_packed_legally_and_tightly),
+        cmocka_unit_test(long_programs_are_packed_legally),
         cmocka_unit_test(nested_lives_are_packed_without_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
