@@ -73,12 +73,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(equal_texts_agree_and_others_do_not),
         cmocka_unit_test(numbers_are_shared),
     };
-    MPI_Init(&argc, &argv);
-    control = mtf_control_new(MPI_COMM_WORLD);
-    MPI_Comm_rank(control, &rank);
-    MPI_Comm_size(control, &ranks);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    MPI_Comm_free(&control);
-    MPI_Finalize();
-    return failed;
+    control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
+    return mtf_mpi_tests_end(control, cmocka_run_group_tests(tests, NULL, NULL));
 }

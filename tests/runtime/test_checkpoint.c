@@ -401,10 +401,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_full_disk_is_a_failure_that_leaves_the_older_checkpoint),
         cmocka_unit_test(the_newest_few_are_kept_and_remains_are_removed),
     };
-    MPI_Init(&argc, &argv);
-    control = mtf_control_new(MPI_COMM_WORLD);
-    MPI_Comm_rank(control, &rank);
-    MPI_Comm_size(control, &ranks);
+    control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
     char name[256];
     g_snprintf(name, sizeof name, "%s/meshtf-checkpoint-%d", g_get_tmp_dir(), (int)getpid());
     PMPI_Bcast(name, (int)sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
@@ -416,7 +413,5 @@ int main(int argc, char **argv) {
         g_autofree char *command = g_strdup_printf("rm -rf '%s'", folder);
         failed += g_spawn_command_line_sync(command, NULL, NULL, NULL, NULL) ? 0 : 1;
     }
-    MPI_Comm_free(&control);
-    MPI_Finalize();
-    return failed;
+    return mtf_mpi_tests_end(control, failed);
 }

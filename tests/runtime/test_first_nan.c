@@ -107,12 +107,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_variable_that_is_bad_before_the_step_is_named_with_its_rank),
         cmocka_unit_test(an_operation_whose_result_is_the_first_bad_one_is_named),
     };
-    MPI_Init(&argc, &argv);
-    control = mtf_control_new(MPI_COMM_WORLD);
-    MPI_Comm_rank(control, &rank);
-    MPI_Comm_size(control, &ranks);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    MPI_Comm_free(&control);
-    MPI_Finalize();
-    return failed;
+    control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
+    return mtf_mpi_tests_end(control, cmocka_run_group_tests(tests, NULL, NULL));
 }

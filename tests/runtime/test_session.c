@@ -322,12 +322,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(metrics_that_cannot_be_written_are_bad_input),
         cmocka_unit_test(verification_finds_equal_runs_equal_and_others_different),
     };
-    MPI_Init(&argc, &argv);
-    control = mtf_control_new(MPI_COMM_WORLD);
-    MPI_Comm_rank(control, &rank);
-    MPI_Comm_size(control, &ranks);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    MPI_Comm_free(&control);
-    MPI_Finalize();
-    return failed;
+    control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
+    return mtf_mpi_tests_end(control, cmocka_run_group_tests(tests, NULL, NULL));
 }

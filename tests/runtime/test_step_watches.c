@@ -200,12 +200,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(with_clipping_the_norm_is_that_of_the_gradients_before_it),
         cmocka_unit_test(a_trace_has_a_row_for_every_rank_with_all_it_ran_in_those_steps),
     };
-    MPI_Init(&argc, &argv);
-    control = mtf_control_new(MPI_COMM_WORLD);
-    MPI_Comm_rank(control, &rank);
-    MPI_Comm_size(control, &ranks);
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    MPI_Comm_free(&control);
-    MPI_Finalize();
-    return failed;
+    control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
+    return mtf_mpi_tests_end(control, cmocka_run_group_tests(tests, NULL, NULL));
 }

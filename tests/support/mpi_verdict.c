@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/mpi_verdict.h"
 
+#include "runtime/communicators.h"
+
 #include <stdio.h>
 
 static int complaints;
@@ -23,4 +25,18 @@ bool mtf_verdict(void) {
     PMPI_Allreduce(MPI_IN_PLACE, &total, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     complaints = 0;
     return total == 0;
+}
+
+MPI_Comm mtf_mpi_tests_begin(int *argc, char ***argv, int *rank, int *ranks) {
+    MPI_Init(argc, argv);
+    MPI_Comm control = mtf_control_new(MPI_COMM_WORLD);
+    MPI_Comm_rank(control, rank);
+    MPI_Comm_size(control, ranks);
+    return control;
+}
+
+int mtf_mpi_tests_end(MPI_Comm control, int failed) {
+    MPI_Comm_free(&control);
+    MPI_Finalize();
+    return failed;
 }

@@ -16,4 +16,10 @@ void mtf_expect(bool good, const char *format, ...) G_GNUC_PRINTF(2, 3);
  * met. */
 bool mtf_verdict(void);
 
+/* Starts MPI for a test program: returns the control communicator and tells rank and size. */
+MPI_Comm mtf_mpi_tests_begin(int *argc, char ***argv, int *rank, int *ranks);
+
+/* Ends it; returns `failed`, for main. */
+int mtf_mpi_tests_end(MPI_Comm control, int failed);
+
 #endif
