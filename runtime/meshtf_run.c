@@ -119,6 +119,7 @@ static int start(MPI_Comm control, int argc, char **argv) {
     bool stopped = false;
     if (mtf_agree(control, local, &error))
         run(control, &options, &stopped, &error);
+    mtf_stop_signals_speak(false);
     if (parsed)
         mtf_run_options_clear(&options);
     int status = error == NULL && stopped ? STATUS_STOPPED : mtf_error_exit_status(error);

@@ -16,7 +16,10 @@ typedef enum { MTF_ASKED_NOTHING, MTF_ASKED_CHECKPOINT, MTF_ASKED_STOP } MtfAske
 /* From now on signals are noted. To be called before MPI starts. */
 void mtf_stop_signals_watch(void);
 
-/* Whether this rank answers SIGTERM with a sentence on standard error. */
+/* Whether this rank answers SIGTERM with a sentence on standard error, which promises that it ends
+ * after the step: not when it is leaving anyway, as when mpirun ends the ranks that outlive
+ * another.
+ */
 void mtf_stop_signals_speak(bool speaks);
 
 /* The most that was asked of this rank since the last call. */
