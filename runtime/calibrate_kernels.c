@@ -5,10 +5,10 @@
 #include "cost/kernel_curves.h"
 #include "runtime/box_copy.h"
 #include "runtime/kernel_trial.h"
+#include "runtime/processor_clock.h"
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 /* Processor time given to the rounds of one set of trials. */
 #define PATIENCE 0.05
@@ -283,12 +283,6 @@ bool mtf_calibrate_products(MtfSamples *samples, MtfDtype dtype, GError **error)
 
 #define COPIES_BYTES (INT64_C(64) << 20)
 
-static double processor_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* The left half of the columns of 2 x `columns` wide rows, packed: as a split dimension that is not
  * the outermost leaves them. */
 static double copy_seconds(size_t shape, MtfDtype dtype, char *from, char *to) {
@@ -296,9 +290,9 @@ static double copy_seconds(size_t shape, MtfDtype dtype, char *from, char *to) {
     MtfRange box[] = { { 0, rows }, { 0, columns } }, wide[] = { { 0, rows }, { 0, 2 * columns } };
     MtfBoxCopy copy;
     mtf_box_copy_init(&copy, 2, mtf_dtype_bytes(dtype), box, wide, box);
-    double start = processor_seconds();
+    double start = mtf_processor_seconds();
     mtf_box_copy_run(&copy, from, to);
-    return processor_seconds() - start;
+    return mtf_processor_seconds() - start;
 }
 
 void mtf_calibrate_copies(MtfSamples *samples, MtfDtype dtype) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/executor.h"
 
+#include "runtime/processor_clock.h"
+
 static void run_move(MtfExecutor *executor, int index) {
     const MtfMove *move = &executor->worker->moves[index];
     mtf_worker_begin_move(executor->worker, index);
@@ -23,12 +25,12 @@ static void run_instruction(MtfExecutor *executor, int index, int64_t step) {
 }
 
 void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {
-    double last = mtf_kernel_times_now();
+    double last = mtf_processor_seconds();
     for (int i = from; i < to; i++) {
         run_instruction(executor, i, step);
         if (executor->times == NULL)
             continue;
-        double now = mtf_kernel_times_now();
+        double now = mtf_processor_seconds();
         mtf_kernel_times_add(executor->times, i, now - last);
         last = now;
     }

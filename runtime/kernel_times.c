@@ -4,7 +4,6 @@
 #include "layouts/command_line.h"
 
 #include <inttypes.h>
-#include <time.h>
 
 /* Rows below this share of the whole are left out of the table. */
 #define SMALLEST_SHARE 0.01
@@ -81,12 +80,6 @@ void mtf_kernel_times_predict(MtfKernelTimes *times, const MtfProgram *program,
             times->entries[times->entry_of[i]].predicted +=
                 1e-9 * mtf_program_times(program, i) *
                 (double)mtf_price_instruction(pricer, program, i);
-}
-
-double mtf_kernel_times_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 void mtf_kernel_times_add(MtfKernelTimes *times, int instruction, double seconds) {

@@ -40,9 +40,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfKernelTimes, mtf_kernel_times_free)
 void mtf_kernel_times_predict(MtfKernelTimes *times, const MtfProgram *program,
                               const MtfPricer *pricer);
 
-/* Processor seconds of the calling thread so far. */
-double mtf_kernel_times_now(void);
-
 /* Adds to the entry of an instruction, if it has one. */
 void mtf_kernel_times_add(MtfKernelTimes *times, int instruction, double seconds);
 

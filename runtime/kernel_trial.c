@@ -2,11 +2,11 @@
 #include "runtime/kernel_trial.h"
 
 #include "runtime/data.h"
+#include "runtime/processor_clock.h"
 #include "runtime/slice.h"
 
 #include <math.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- Making -------------------------------------------------------------------------------- */
 
@@ -183,26 +183,20 @@ const MtfInstruction *mtf_kernel_trial_instruction(const MtfKernelTrial *trial) 
 #define ROUNDS_LEAST 5
 #define ROUNDS_MOST 50
 
-static double processor_seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 /* What looking at the clock takes. */
 static double clock_seconds(void) {
     double least = INFINITY;
     for (int i = 0; i < ROUNDS_MOST; i++) {
-        double start = processor_seconds();
-        least = fmin(least, processor_seconds() - start);
+        double start = mtf_processor_seconds();
+        least = fmin(least, mtf_processor_seconds() - start);
     }
     return least;
 }
 
 static double run_once(const MtfKernelTrial *trial) {
-    double start = processor_seconds();
+    double start = mtf_processor_seconds();
     mtf_worker_run_kernel(trial->worker, trial->kernel, 1);
-    return processor_seconds() - start;
+    return mtf_processor_seconds() - start;
 }
 
 static int compare_doubles(const void *left, const void *right) {
@@ -217,9 +211,9 @@ void mtf_kernel_trials_measure(const MtfKernelTrial *trials, int n, double patie
     int rounds = 0;
     for (int i = 0; i < n; i++)
         run_once(&trials[i]);
-    double start = processor_seconds();
+    double start = mtf_processor_seconds();
     while (rounds < ROUNDS_LEAST ||
-           (rounds < ROUNDS_MOST && processor_seconds() - start < patience)) {
+           (rounds < ROUNDS_MOST && mtf_processor_seconds() - start < patience)) {
         for (int i = 0; i < n; i++)
             samples[i * ROUNDS_MOST + rounds] = fmax(run_once(&trials[i]) - clock, 1e-9);
         rounds++;

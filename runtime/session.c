@@ -7,6 +7,7 @@
 #include "runtime/first_nan.h"
 #include "runtime/kernel_lookup.h"
 #include "runtime/mpi_check.h"
+#include "runtime/processor_clock.h"
 #include "runtime/session_checkpoints.h"
 #include "runtime/slice.h"
 #include "runtime/stop_signals.h"
@@ -295,7 +296,7 @@ static bool evaluate(MtfSession *session, MtfStepRecord *record, GError **error)
 /* A step and what is said of it; `*asked` becomes what signals asked of any rank. */
 static bool train_step(MtfSession *session, int64_t step, int *asked, GError **error) {
     MtfStepRecord *record = &session->records[step - session->done - 1];
-    double start = MPI_Wtime(), processor_start = mtf_kernel_times_now();
+    double start = MPI_Wtime(), processor_start = mtf_processor_seconds();
     record->step = step;
     set_watches(session, step);
     mtf_kernel_times_begin_step(session->times);
@@ -303,7 +304,7 @@ static bool train_step(MtfSession *session, int64_t step, int *asked, GError **e
         return false;
     mtf_kernel_times_end_step(session->times);
     record->seconds = MPI_Wtime() - start;
-    record->processor_seconds = mtf_kernel_times_now() - processor_start;
+    record->processor_seconds = mtf_processor_seconds() - processor_start;
     session->trained++;
     describe_step(session, record);
     if (is_evaluated(session, step) && !evaluate(session, record, error))

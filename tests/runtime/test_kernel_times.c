@@ -3,6 +3,7 @@
 
 #include "layouts/plan.h"
 #include "runtime/kernel_times.h"
+#include "runtime/processor_clock.h"
 #include "tests/support/training_plan.h"
 
 #include <string.h>
@@ -96,9 +97,9 @@ static void the_first_of_several_steps_does_not_count(void **state) {
 
 static void the_clock_counts_work(void **state) {
     (void)state;
-    double start = mtf_kernel_times_now();
+    double start = mtf_processor_seconds();
     volatile double sink = 0;
-    while (mtf_kernel_times_now() - start < 1e-3)
+    while (mtf_processor_seconds() - start < 1e-3)
         sink += 1;
     assert_true(sink > 0);
 }
