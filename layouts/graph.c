@@ -2,6 +2,7 @@
 #include "layouts/graph.h"
 
 #include "layouts/error.h"
+#include "layouts/operation_check.h"
 #include "layouts/operation_table.h"
 
 #include <inttypes.h>

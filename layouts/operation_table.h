@@ -235,10 +235,6 @@ MtfDtype mtf_operation_storage_dtype(const MtfGraph *graph, const MtfOperation *
 /* The kind of a name, or -1. */
 int mtf_operation_kind(const char *name);
 
-/* Checks `operation` against its row and infers the outputs. Used by mtf_graph_add_operation. */
-bool mtf_operation_infer(const MtfGraph *graph, const MtfNewOperation *operation, MtfShape *shape,
-                         MtfDtype *dtype, GError **error);
-
 /* One index of an operation's iteration space. Only `rename` has two names for one index. */
 typedef struct {
     int dim;       /* as the outputs call it */
