@@ -71,17 +71,35 @@ static Product turned(const Product *p) {
 DEFINE_PRODUCT(float, f32, cblas_sgemm, cblas_sgemv, cblas_sdot)
 DEFINE_PRODUCT(double, f64, cblas_dgemm, cblas_dgemv, cblas_ddot)
 
-static void run(const Product *p, bool is_double) {
+static MtfGemm gemm_of(const Product *p) {
+    return (MtfGemm){ .a_turned = !is_row_major(&p->a),
+                      .b_turned = !is_row_major(&p->b),
+                      .adds = p->adds,
+                      .m = p->m,
+                      .n = p->n,
+                      .k = p->k,
+                      .a = p->a.data,
+                      .b = p->b.data,
+                      .c = p->c.data,
+                      .lda = leading(&p->a),
+                      .ldb = leading(&p->b),
+                      .ldc = leading(&p->c) };
+}
+
+static void run(const Product *p, bool is_double, void (*gemm)(const MtfGemm *gemm)) {
+    MtfGemm given = gemm_of(p);
     if (p->m == 1 && p->n == 1)
         (is_double ? dot_f64 : dot_f32)(p);
     else if (p->n == 1)
         (is_double ? gemv_f64 : gemv_f32)(p);
+    else if (gemm != NULL && !is_double)
+        gemm(&given);
     else
         (is_double ? gemm_f64 : gemm_f32)(p);
 }
 
 void mtf_product(const MtfContraction *plan, const MtfOperand operands[MTF_TERMS],
-                 const int64_t offset[MTF_TERMS], bool adds) {
+                 const int64_t offset[MTF_TERMS], bool adds, void (*gemm)(const MtfGemm *gemm)) {
     Product p = {
         .m = (int)plan->m.size,
         .n = (int)plan->n.size,
@@ -93,5 +111,5 @@ void mtf_product(const MtfContraction *plan, const MtfOperand operands[MTF_TERMS
     };
     Product other = turned(&p);
     bool turns = (p.m == 1 && p.n > 1) || (p.n > 1 && !is_row_major(&p.c));
-    run(turns ? &other : &p, operands[MTF_RESULT].dtype == MTF_F64);
+    run(turns ? &other : &p, operands[MTF_RESULT].dtype == MTF_F64, gemm);
 }

@@ -20,6 +20,7 @@ bool mtf_products_next(const MtfContraction *plan, int64_t index[MTF_MAX_INDEXES
 typedef struct {
     MtfContraction plan;
     MtfDtype types[MTF_TERMS];
+    void (*gemm)(const MtfGemm *gemm); /* NULL: OpenBLAS's */
 } Blas;
 
 static void *blas_prepare(const MtfContraction *plan, const MtfDtype types[MTF_TERMS],
@@ -28,6 +29,7 @@ static void *blas_prepare(const MtfContraction *plan, const MtfDtype types[MTF_T
     blas->plan = *plan;
     for (int t = 0; t < MTF_TERMS; t++)
         blas->types[t] = types[t];
+    blas->gemm = mtf_onednn_multiplies(plan, types[MTF_LEFT]) ? mtf_onednn_gemm : NULL;
     *workspace_bytes = 0;
     return blas;
 }
@@ -47,7 +49,7 @@ static void blas_run(const void *prepared, void *const data[MTF_TERMS], void *wo
     for (int t = 0; t < MTF_TERMS; t++)
         operands[t] = (MtfOperand){ .data = data[t], .dtype = blas->types[t] };
     do
-        mtf_product(&blas->plan, operands, offset, adds(&blas->plan, index));
+        mtf_product(&blas->plan, operands, offset, adds(&blas->plan, index), blas->gemm);
     while (mtf_products_next(&blas->plan, index, offset));
 }
 

@@ -6,7 +6,7 @@
  *               has instructions for them
  *     widened   other products of bfloat16: panels are widened in the cache and multiplied in
  *               float32
- *     blas      everything else, one call a product
+ *     blas      everything else, one call a product, of OpenBLAS or of oneDNN's own sgemm
  *
  * Which way it is follows from the shapes, the types and the processor, never from time measured,
  * so equal runs give equal bits. All is prepared when a plan is loaded; running allocates nothing.
@@ -16,6 +16,7 @@
 
 #include "layouts/contraction.h"
 #include "runtime/kernel.h"
+#include "runtime/kernel_product.h"
 
 typedef struct {
     const char *name;
@@ -29,6 +30,10 @@ typedef struct {
 extern const MtfProductsWay mtf_products_onednn;
 extern const MtfProductsWay mtf_products_widened;
 extern const MtfProductsWay mtf_products_blas;
+
+/* Whether oneDNN's sgemm suits each product of the plan; and that product. */
+bool mtf_onednn_multiplies(const MtfContraction *plan, MtfDtype type);
+void mtf_onednn_gemm(const MtfGemm *gemm);
 
 /* What a plan's products need to run. */
 typedef struct {

@@ -28,6 +28,9 @@ static const Shape shapes[] = {
     { "acbe", "aecd", "abcd", { 2, 40, 3, 16, 24 }, 2 },
     { "acbe", "abcd", "aecd", { 2, 40, 3, 16, 24 }, 2 },
     { "abc", "ca", "ab", { 6, 20, 30 }, 1 },
+    { "ba", "bc", "ac", { 70, 300, 530 }, 0 },
+    { "ba", "cb", "ac", { 110, 300, 130 }, 0 },
+    { "ab", "bc", "ac", { 300, 200, 70 }, 0 },
 };
 
 static MtfTerm term_of(const Shape *shape, const char *letters) {
@@ -159,7 +162,7 @@ static bool run_way(const MtfProductsWay *way, const Shape *shape, MtfDtype type
     return prepared != NULL;
 }
 
-static void openblas_multiplies_float32_and_float64(void **state) {
+static void single_products_of_float32_and_float64_are_right(void **state) {
     (void)state;
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
         assert_true(run_way(&mtf_products_blas, &shapes[i], MTF_F32, MTF_F32));
@@ -201,7 +204,7 @@ static void onednn_multiplies_bfloat16_where_the_processor_does(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(openblas_multiplies_float32_and_float64),
+        cmocka_unit_test(single_products_of_float32_and_float64_are_right),
         cmocka_unit_test(widened_panels_multiply_bfloat16),
         cmocka_unit_test(onednn_multiplies_batches_in_float32),
         cmocka_unit_test(onednn_multiplies_bfloat16_where_the_processor_does),
