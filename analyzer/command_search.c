@@ -426,14 +426,12 @@ static void print_frontier(const Run *run) {
 
 /* Where the layouts that the field makes by hand lie beside the frontier. */
 static void print_incumbents(const Run *run) {
-    const GPtrArray *incumbents = run->answer.incumbents;
     if (run->answer.frontier == NULL)
         return;
     putchar('\n');
-    for (guint i = 0; i < incumbents->len; i++) {
-        const MtfIncumbent *layout = g_ptr_array_index(incumbents, i);
-        if (!mtf_incumbent_stands_for_its_name(incumbents, i, run->memory_limit))
-            continue;
+    g_autoptr(GPtrArray) shown = mtf_incumbents_shown(run->answer.incumbents, run->memory_limit);
+    for (guint i = 0; i < shown->len; i++) {
+        const MtfIncumbent *layout = g_ptr_array_index(shown, i);
         g_autofree char *needs = mtf_bytes_format((double)layout->arena_bytes);
         g_autofree char *step = mtf_seconds_format(layout->step_seconds);
         printf("%-15s%12s%12s%12s  %s\n", "", needs, step,

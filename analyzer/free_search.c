@@ -139,13 +139,11 @@ static void try_small_limits(Search *search, int64_t enough) {
 
 /* An incumbent that does not fit says what would do, too. */
 static void note_incumbents(Search *search) {
-    const GPtrArray *incumbents = search->options->incumbents;
-    for (guint i = 0; incumbents != NULL && i < incumbents->len; i++) {
-        const MtfIncumbent *incumbent = g_ptr_array_index(incumbents, i);
-        if (search->answer->limit_enough == 0 ||
-            incumbent->arena_bytes < search->answer->limit_enough)
-            search->answer->limit_enough = incumbent->arena_bytes;
-    }
+    MtfIncumbents *incumbents = search->options->incumbents;
+    const MtfIncumbent *smallest = incumbents != NULL ? mtf_incumbents_smallest(incumbents) : NULL;
+    if (smallest != NULL &&
+        (search->answer->limit_enough == 0 || smallest->arena_bytes < search->answer->limit_enough))
+        search->answer->limit_enough = smallest->arena_bytes;
 }
 
 /* Nothing fitted: tries the smallest layouts there are, whatever the limit, and says what would do

@@ -14,9 +14,9 @@
 #define MTF_FREE_TIGHTENINGS 12
 
 typedef struct {
-    int64_t memory_limit;        /* bytes of one device */
-    const GPtrArray *incumbents; /* the answer is never worse than those that fit; or NULL */
-    double seconds;              /* wall-clock limit; 0 = none */
+    int64_t memory_limit;      /* bytes of one device */
+    MtfIncumbents *incumbents; /* the answer is never worse than those that fit; or NULL */
+    double seconds;            /* wall-clock limit; 0 = none */
     int64_t work; /* limit of each solve in rounds, the same on every machine; 0 = none */
     double gap;   /* stop when (cost - bound) <= gap cost */
     guint64 seed;

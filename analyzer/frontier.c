@@ -9,7 +9,7 @@
 typedef struct {
     MtfFreeProblem *problem;
     MtfFreeSearchOptions options;
-    GPtrArray *pool;
+    MtfIncumbents *pool;
     GArray *points;
 } Sweep;
 
@@ -21,9 +21,7 @@ static bool search_under(Sweep *sweep, int64_t limit, MtfFreeAnswer *answer, GEr
         return false;
     const MtfIncumbent *known = mtf_incumbents_best(sweep->pool, limit);
     if (answer->layout != NULL && (known == NULL || answer->cost < known->cost))
-        mtf_incumbents_add(sweep->pool, mtf_free_problem_graph(sweep->problem),
-                           mtf_free_problem_pricer(sweep->problem), MTF_FREE_LAYOUT,
-                           answer->layout);
+        mtf_incumbents_add(sweep->pool, MTF_FREE_LAYOUT, answer->layout);
     return true;
 }
 
@@ -104,7 +102,7 @@ static void settle_points(Sweep *sweep) {
 }
 
 GArray *mtf_frontier(MtfFreeProblem *problem, const MtfFreeSearchOptions *options, int n,
-                     GPtrArray *pool, GError **error) {
+                     MtfIncumbents *pool, GError **error) {
     g_autoptr(GArray) points = g_array_new(FALSE, TRUE, sizeof(MtfFrontierPoint));
     Sweep sweep = { .problem = problem, .options = *options, .pool = pool, .points = points };
     int64_t least = 0, most = 0;

@@ -26,7 +26,7 @@ typedef struct {
  * known before and gets all that are found. Returns an array of MtfFrontierPoint, empty when
  * nothing fits whatever the limit; NULL on an error. */
 GArray *mtf_frontier(MtfFreeProblem *problem, const MtfFreeSearchOptions *options, int n,
-                     GPtrArray *pool, GError **error);
+                     MtfIncumbents *pool, GError **error);
 
 /* [{"limit_bytes", "memory_bytes", "cost", "bound", "step_seconds", "name"}]; the caller owns it.
  */

@@ -381,7 +381,8 @@ static void solve_in_glpk(Run *run) {
     glp_delete_prob(run->problem);
 }
 
-/* Runs GLPK with a way out: after a jump its environment is undefined and is thrown away whole. */
+/* Runs GLPK with a way out: after a jump its environment is undefined. Each thread has one of its
+ * own, which is thrown away whole after each solve, as nothing tells when the thread ends. */
 static void solve_guarded(Run *run) {
     glp_error_hook(on_error, run);
     glp_term_hook(on_print, run);
@@ -390,8 +391,7 @@ static void solve_guarded(Run *run) {
         return;
     }
     solve_in_glpk(run);
-    glp_error_hook(NULL, NULL);
-    glp_term_hook(NULL, NULL);
+    glp_free_env();
 }
 
 static bool check_program(const MtfIlp *ilp, GError **error) {

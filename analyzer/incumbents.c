@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/incumbents.h"
 
+#include "analyzer/in_parallel.h"
 #include "analyzer/standard_layouts.h"
 #include "cost/arena.h"
 #include "cost/schedule.h"
 #include "layouts/json_writer.h"
 
 #include <string.h>
+
+struct MtfIncumbents {
+    const MtfGraph *graph;
+    MtfPricer pricer;
+    GPtrArray *list; /* MtfIncumbent * */
+};
 
 static void incumbent_free(gpointer data) {
     MtfIncumbent *incumbent = data;
@@ -15,93 +22,152 @@ static void incumbent_free(gpointer data) {
     g_free(incumbent);
 }
 
-GPtrArray *mtf_incumbents_new(void) {
-    return g_ptr_array_new_with_free_func(incumbent_free);
+MtfIncumbents *mtf_incumbents_new(const MtfGraph *graph, const MtfPricer *pricer) {
+    MtfIncumbents *incumbents = g_new(MtfIncumbents, 1);
+    *incumbents = (MtfIncumbents){ graph, *pricer, g_ptr_array_new_with_free_func(incumbent_free) };
+    return incumbents;
 }
 
-const MtfIncumbent *mtf_incumbents_add(GPtrArray *incumbents, const MtfGraph *graph,
-                                       const MtfPricer *pricer, const char *name,
-                                       const MtfLayout *layout) {
-    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
-    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
-    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
+void mtf_incumbents_free(MtfIncumbents *incumbents) {
+    if (incumbents == NULL)
+        return;
+    g_ptr_array_unref(incumbents->list);
+    g_free(incumbents);
+}
+
+/* Takes over the layout. */
+static void add(MtfIncumbents *incumbents, const char *name, MtfLayout *layout, int64_t cost,
+                int64_t least_bytes) {
     MtfIncumbent *incumbent = g_new(MtfIncumbent, 1);
-    *incumbent = (MtfIncumbent){ .name = g_strdup(name),
-                                 .layout = mtf_layout_copy(layout),
-                                 .cost = mtf_price_program(pricer, program),
-                                 .arena_bytes = arena->bytes,
-                                 .step_seconds = (double)schedule->nanoseconds / 1e9 };
-    g_ptr_array_add(incumbents, incumbent);
-    return incumbent;
+    *incumbent = (MtfIncumbent){
+        .name = g_strdup(name), .layout = layout, .cost = cost, .least_bytes = least_bytes
+    };
+    g_ptr_array_add(incumbents->list, incumbent);
 }
 
-typedef struct {
-    bool any, fits; /* one of that name is known; one that fits */
-} Known;
-
-static Known known_of(const GPtrArray *incumbents, const char *name, int64_t memory_limit) {
-    Known known = { false, false };
-    for (guint i = 0; i < incumbents->len; i++) {
-        const MtfIncumbent *incumbent = g_ptr_array_index(incumbents, i);
-        if (strcmp(incumbent->name, name) != 0)
-            continue;
-        known.any = true;
-        known.fits |= incumbent->arena_bytes <= memory_limit;
-    }
-    return known;
+void mtf_incumbents_add(MtfIncumbents *incumbents, const char *name, const MtfLayout *layout) {
+    g_autoptr(MtfProgram) program = mtf_lower(incumbents->graph, layout);
+    add(incumbents, name, mtf_layout_copy(layout), mtf_price_program(&incumbents->pricer, program),
+        mtf_arena_lower_bound(program));
 }
 
-void mtf_incumbents_add_standards(GPtrArray *incumbents, MtfFreeProblem *problem,
-                                  int64_t memory_limit) {
+void mtf_incumbents_add_standards(MtfIncumbents *incumbents, MtfFreeProblem *problem) {
     g_autoptr(GPtrArray) standards = mtf_standard_layouts(problem);
     for (guint i = 0; i < standards->len; i++) {
         const MtfStandardLayout *standard = g_ptr_array_index(standards, i);
-        Known known = known_of(incumbents, standard->name, memory_limit);
-        bool may_fit = standard->value.peak <= memory_limit;
-        if (known.any && (known.fits || !may_fit))
-            continue;
-        g_autoptr(MtfLayout) layout = mtf_free_problem_layout(problem, standard->choice);
-        mtf_incumbents_add(incumbents, mtf_free_problem_graph(problem),
-                           mtf_free_problem_pricer(problem), standard->name, layout);
+        add(incumbents, standard->name, mtf_free_problem_layout(problem, standard->choice),
+            (int64_t)standard->value.cost, (int64_t)standard->value.peak);
     }
 }
 
-const MtfIncumbent *mtf_incumbents_best(const GPtrArray *incumbents, int64_t memory_limit) {
-    const MtfIncumbent *best = NULL;
-    for (guint i = 0; i < incumbents->len; i++) {
-        const MtfIncumbent *incumbent = g_ptr_array_index(incumbents, i);
-        if (incumbent->arena_bytes <= memory_limit &&
-            (best == NULL || incumbent->cost < best->cost))
+/* ---- Measuring ------------------------------------------------------------------------------- */
+
+static void measure(const MtfIncumbents *incumbents, MtfIncumbent *incumbent) {
+    if (incumbent->measured)
+        return;
+    g_autoptr(MtfProgram) program = mtf_lower(incumbents->graph, incumbent->layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&incumbents->pricer, program);
+    incumbent->arena_bytes = arena->bytes;
+    incumbent->step_seconds = (double)schedule->nanoseconds / 1e9;
+    incumbent->measured = true;
+}
+
+static MtfIncumbent *incumbent_at(const MtfIncumbents *incumbents, guint i) {
+    return g_ptr_array_index(incumbents->list, i);
+}
+
+/* The cheapest of the name (any for NULL) that may fit, as far as is known; NULL: none may. */
+static MtfIncumbent *cheapest(const MtfIncumbents *incumbents, const char *name,
+                              int64_t memory_limit) {
+    MtfIncumbent *best = NULL;
+    for (guint i = 0; i < incumbents->list->len; i++) {
+        MtfIncumbent *incumbent = incumbent_at(incumbents, i);
+        if (name != NULL && strcmp(incumbent->name, name) != 0)
+            continue;
+        int64_t bytes = incumbent->measured ? incumbent->arena_bytes : incumbent->least_bytes;
+        if (bytes <= memory_limit && (best == NULL || incumbent->cost < best->cost))
             best = incumbent;
     }
     return best;
 }
 
-static bool is_preferred(const MtfIncumbent *a, const MtfIncumbent *b, int64_t memory_limit) {
-    bool a_fits = a->arena_bytes <= memory_limit, b_fits = b->arena_bytes <= memory_limit;
-    return a_fits != b_fits ? a_fits : a->cost < b->cost;
-}
-
-bool mtf_incumbent_stands_for_its_name(const GPtrArray *incumbents, guint i, int64_t memory_limit) {
-    const MtfIncumbent *incumbent = g_ptr_array_index(incumbents, i);
-    if (strcmp(incumbent->name, MTF_FREE_LAYOUT) == 0)
-        return false;
-    for (guint j = 0; j < incumbents->len; j++) {
-        const MtfIncumbent *other = g_ptr_array_index(incumbents, j);
-        if (j != i && strcmp(other->name, incumbent->name) == 0 &&
-            (is_preferred(other, incumbent, memory_limit) ||
-             (j < i && !is_preferred(incumbent, other, memory_limit))))
-            return false;
+/* The cheapest of the name that fits, measured; NULL: none does. */
+static MtfIncumbent *cheapest_that_fits(const MtfIncumbents *incumbents, const char *name,
+                                        int64_t memory_limit) {
+    MtfIncumbent *best = cheapest(incumbents, name, memory_limit);
+    while (best != NULL && !best->measured) {
+        measure(incumbents, best);
+        best = cheapest(incumbents, name, memory_limit);
     }
-    return true;
+    return best;
 }
 
-cJSON *mtf_incumbents_to_json(const GPtrArray *incumbents, int64_t memory_limit) {
-    cJSON *list = cJSON_CreateArray();
-    for (guint i = 0; i < incumbents->len; i++) {
-        const MtfIncumbent *incumbent = g_ptr_array_index(incumbents, i);
-        if (!mtf_incumbent_stands_for_its_name(incumbents, i, memory_limit))
+const MtfIncumbent *mtf_incumbents_best(MtfIncumbents *incumbents, int64_t memory_limit) {
+    return cheapest_that_fits(incumbents, NULL, memory_limit);
+}
+
+const MtfIncumbent *mtf_incumbents_smallest(MtfIncumbents *incumbents) {
+    const MtfIncumbent *smallest = NULL;
+    for (guint i = 0; i < incumbents->list->len; i++) {
+        MtfIncumbent *incumbent = incumbent_at(incumbents, i);
+        if (smallest != NULL && incumbent->least_bytes >= smallest->arena_bytes)
             continue;
+        measure(incumbents, incumbent);
+        if (smallest == NULL || incumbent->arena_bytes < smallest->arena_bytes)
+            smallest = incumbent;
+    }
+    return smallest;
+}
+
+/* ---- Showing --------------------------------------------------------------------------------- */
+
+/* What is to be shown of one name each. */
+typedef struct {
+    const MtfIncumbents *incumbents;
+    int64_t memory_limit;
+    GPtrArray *names;     /* const char *, owned by incumbents */
+    MtfIncumbent **shown; /* one a name */
+} Show;
+
+static void choose_shown(int i, void *data) {
+    const Show *show = data;
+    const char *name = g_ptr_array_index(show->names, (guint)i);
+    MtfIncumbent *best = cheapest_that_fits(show->incumbents, name, show->memory_limit);
+    if (best == NULL)
+        best = cheapest(show->incumbents, name, INT64_MAX);
+    measure(show->incumbents, best);
+    show->shown[i] = best;
+}
+
+static void list_names(Show *show) {
+    for (guint i = 0; i < show->incumbents->list->len; i++) {
+        const char *name = incumbent_at(show->incumbents, i)->name;
+        if (strcmp(name, MTF_FREE_LAYOUT) != 0 &&
+            !g_ptr_array_find_with_equal_func(show->names, name, g_str_equal, NULL))
+            g_ptr_array_add(show->names, (gpointer)name);
+    }
+}
+
+GPtrArray *mtf_incumbents_shown(MtfIncumbents *incumbents, int64_t memory_limit) {
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    Show show = { .incumbents = incumbents, .memory_limit = memory_limit, .names = names };
+    list_names(&show);
+    g_autofree MtfIncumbent **chosen = show.shown = g_new0(MtfIncumbent *, names->len + 1);
+    mtf_in_parallel((int)names->len, choose_shown, &show);
+    GPtrArray *shown = g_ptr_array_new();
+    for (guint i = 0; i < incumbents->list->len; i++)
+        for (guint k = 0; k < names->len; k++)
+            if (incumbent_at(incumbents, i) == chosen[k])
+                g_ptr_array_add(shown, chosen[k]);
+    return shown;
+}
+
+cJSON *mtf_incumbents_to_json(MtfIncumbents *incumbents, int64_t memory_limit) {
+    cJSON *list = cJSON_CreateArray();
+    g_autoptr(GPtrArray) shown = mtf_incumbents_shown(incumbents, memory_limit);
+    for (guint i = 0; i < shown->len; i++) {
+        const MtfIncumbent *incumbent = g_ptr_array_index(shown, i);
         cJSON *object = cJSON_CreateObject();
         cJSON_AddStringToObject(object, "name", incumbent->name);
         mtf_json_add_integer(object, "cost", incumbent->cost);

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Layouts known before or during a search, each lowered, priced and packed: a search begins with
- * the cheapest that fits and is never worse than any of them. */
+/* Layouts known before or during a search, with their prices: a search begins with the cheapest
+ * that fits and is never worse than any of them. Lowering and packing a layout takes much longer
+ * than pricing it, so a layout is measured when an answer depends on it, from the cheapest on:
+ *
+ *     cost        10   12   15   21
+ *     least       too large  .    .        no arena is smaller than `least_bytes`
+ *     measured              too large  fits ──► the best; what costs more need not be measured */
 #ifndef MTF_INCUMBENTS_H
 #define MTF_INCUMBENTS_H
 
@@ -16,31 +21,38 @@ typedef struct {
     char *name; /* one of the above, or of a standard layout: "data parallelism" */
     MtfLayout *layout;
     int64_t cost;        /* nanoseconds: the price of its program */
+    int64_t least_bytes; /* its program's arena is no smaller */
+    /* Of those that the functions below return: */
     int64_t arena_bytes; /* of its program */
     double step_seconds; /* of its program's schedule */
+    bool measured;       /* the last two are known */
 } MtfIncumbent;
 
-/* An empty list of MtfIncumbent *; free with g_ptr_array_unref. */
-GPtrArray *mtf_incumbents_new(void);
+typedef struct MtfIncumbents MtfIncumbents;
+
+/* An empty list for layouts of one mesh. The graph must outlive it; the pricer is copied. */
+MtfIncumbents *mtf_incumbents_new(const MtfGraph *graph, const MtfPricer *pricer);
+void mtf_incumbents_free(MtfIncumbents *incumbents);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfIncumbents, mtf_incumbents_free)
 
 /* Adds a copy of `layout`. */
-const MtfIncumbent *mtf_incumbents_add(GPtrArray *incumbents, const MtfGraph *graph,
-                                       const MtfPricer *pricer, const char *name,
-                                       const MtfLayout *layout);
+void mtf_incumbents_add(MtfIncumbents *incumbents, const char *name, const MtfLayout *layout);
 
-/* Adds of the standard layouts (standard_layouts.h), for each name, the cheapest of all and the
- * cheapest that fits the limit. */
-void mtf_incumbents_add_standards(GPtrArray *incumbents, MtfFreeProblem *problem,
-                                  int64_t memory_limit);
+/* Adds the standard layouts (standard_layouts.h) of the problem, which has the list's graph and
+ * pricer. */
+void mtf_incumbents_add_standards(MtfIncumbents *incumbents, MtfFreeProblem *problem);
 
-/* The cheapest that fits, the first of equals; NULL when none does. */
-const MtfIncumbent *mtf_incumbents_best(const GPtrArray *incumbents, int64_t memory_limit);
+/* The cheapest that fits, the first of equals; NULL when none does. Owned by the list. */
+const MtfIncumbent *mtf_incumbents_best(MtfIncumbents *incumbents, int64_t memory_limit);
 
-/* Whether incumbent `i` is the one to show of its name: the cheapest that fits, or else the
- * cheapest, the first of equals. Free layouts are not shown. */
-bool mtf_incumbent_stands_for_its_name(const GPtrArray *incumbents, guint i, int64_t memory_limit);
+/* The one with the smallest arena; NULL when there are none. */
+const MtfIncumbent *mtf_incumbents_smallest(MtfIncumbents *incumbents);
+
+/* The one to show of each name but free layouts, in the order they were added: the cheapest that
+ * fits, or else the cheapest, the first of equals. An array of const MtfIncumbent *. */
+GPtrArray *mtf_incumbents_shown(MtfIncumbents *incumbents, int64_t memory_limit);
 
 /* [{"name", "cost", "memory_bytes", "step_seconds"}] of those; the caller owns it. */
-cJSON *mtf_incumbents_to_json(const GPtrArray *incumbents, int64_t memory_limit);
+cJSON *mtf_incumbents_to_json(MtfIncumbents *incumbents, int64_t memory_limit);
 
 #endif

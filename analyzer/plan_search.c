@@ -41,7 +41,7 @@ typedef struct {
     MtfPricer pricer;
     MtfRuleAnswer rules;
     MtfFreeProblem *problem; /* NULL: rules only */
-    GPtrArray *incumbents;
+    MtfIncumbents *incumbents;
     MtfFreeAnswer free;
     int64_t cost; /* of the best layout; INT64_MAX: none fits */
 } Attempt;
@@ -58,8 +58,7 @@ static void attempt_free(Attempt *attempt) {
     mtf_rule_answer_clear(&attempt->rules);
     mtf_free_problem_free(attempt->problem);
     mtf_free_answer_clear(&attempt->free);
-    if (attempt->incumbents != NULL)
-        g_ptr_array_unref(attempt->incumbents);
+    mtf_incumbents_free(attempt->incumbents);
     g_free(attempt);
 }
 
@@ -153,21 +152,18 @@ static bool pose_problem(const Search *search, Attempt *attempt, GError **error)
 
 static void gather_incumbents(const Search *search, Attempt *attempt, const MtfLayout *known) {
     const MtfRuleAnswer *rules = &attempt->rules;
-    attempt->incumbents = mtf_incumbents_new();
+    attempt->incumbents = mtf_incumbents_new(search->graph, &attempt->pricer);
     if (rules->found) {
         g_autoptr(MtfLayout) layout =
             mtf_layout_from_rules(search->graph, &attempt->mesh, rules->rules);
-        mtf_incumbents_add(attempt->incumbents, search->graph, &attempt->pricer, MTF_RULE_LAYOUT,
-                           layout);
+        mtf_incumbents_add(attempt->incumbents, MTF_RULE_LAYOUT, layout);
     }
     if (known != NULL)
-        mtf_incumbents_add(attempt->incumbents, search->graph, &attempt->pricer, MTF_FREE_LAYOUT,
-                           known);
-    mtf_incumbents_add_standards(attempt->incumbents, attempt->problem,
-                                 search->options->memory_limit);
+        mtf_incumbents_add(attempt->incumbents, MTF_FREE_LAYOUT, known);
+    mtf_incumbents_add_standards(attempt->incumbents, attempt->problem);
 }
 
-static MtfFreeSearchOptions free_options(const Search *search, const GPtrArray *incumbents) {
+static MtfFreeSearchOptions free_options(const Search *search, MtfIncumbents *incumbents) {
     const MtfPlanSearchOptions *options = search->options;
     return (MtfFreeSearchOptions){
         .memory_limit = options->memory_limit,
@@ -348,8 +344,7 @@ static bool search_frontier(const Search *search, Attempt *best, GArray **fronti
     if (search->options->frontier == 0 || best->problem == NULL)
         return true;
     if (best->free.layout != NULL)
-        mtf_incumbents_add(best->incumbents, search->graph, &best->pricer, MTF_FREE_LAYOUT,
-                           best->free.layout);
+        mtf_incumbents_add(best->incumbents, MTF_FREE_LAYOUT, best->free.layout);
     MtfFreeSearchOptions options = free_options(search, NULL);
     *frontier =
         mtf_frontier(best->problem, &options, search->options->frontier, best->incumbents, error);
@@ -420,7 +415,7 @@ void mtf_plan_answer_clear(MtfPlanAnswer *answer) {
     mtf_rule_answer_clear(&answer->rules);
     mtf_free_answer_clear(&answer->free);
     g_clear_pointer(&answer->frontier, g_array_unref);
-    g_clear_pointer(&answer->incumbents, g_ptr_array_unref);
+    g_clear_pointer(&answer->incumbents, mtf_incumbents_free);
 }
 
 bool mtf_plan_answer_is_free(const MtfPlanAnswer *answer) {

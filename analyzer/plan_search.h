@@ -35,18 +35,18 @@ typedef struct {
 } MtfPlanSearchOptions;
 
 typedef struct {
-    bool found;            /* a layout that fits */
-    bool in_order;         /* the mesh lies on the machine in order */
-    int64_t cost;          /* of the layout, nanoseconds */
-    MtfPricer pricer;      /* with the mesh as it is laid on the machine */
-    MtfRuleAnswer rules;   /* on that mesh; bound: over all meshes in order as well */
-    MtfFreeAnswer free;    /* layout NULL: not searched, or nothing fits */
-    GPtrArray *incumbents; /* the rules and the standard layouts on that mesh; NULL: none */
-    GArray *frontier;      /* NULL: not asked for */
-    int64_t in_order_cost; /* of the best found with the mesh laid in order */
-    int meshes;            /* searched for rules */
-    int free_meshes;       /* searched for free layouts */
-    int mappings;          /* tried for the traffic of the best program */
+    bool found;                /* a layout that fits */
+    bool in_order;             /* the mesh lies on the machine in order */
+    int64_t cost;              /* of the layout, nanoseconds */
+    MtfPricer pricer;          /* with the mesh as it is laid on the machine */
+    MtfRuleAnswer rules;       /* on that mesh; bound: over all meshes in order as well */
+    MtfFreeAnswer free;        /* layout NULL: not searched, or nothing fits */
+    MtfIncumbents *incumbents; /* rules and standard layouts on that mesh; NULL: none */
+    GArray *frontier;          /* NULL: not asked for */
+    int64_t in_order_cost;     /* of the best found with the mesh laid in order */
+    int meshes;                /* searched for rules */
+    int free_meshes;           /* searched for free layouts */
+    int mappings;              /* tried for the traffic of the best program */
 } MtfPlanAnswer;
 
 /* Searches the meshes (MtfMesh). True with or without a layout; false on an error. The same input

@@ -151,7 +151,7 @@ static int64_t arena_of(const Attempt *attempt, const MtfRules *rules, int64_t *
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     *price = mtf_price_program(&attempt->pricer, program);
     int64_t least = mtf_arena_lower_bound(program);
-    if (!is_wanted(attempt->search, least))
+    if (attempt->search->options->unpacked || !is_wanted(attempt->search, least))
         return least;
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);
     return arena->bytes;

@@ -2,6 +2,7 @@
 #include "analyzer/step_forms.h"
 
 #include "analyzer/batch_parts.h"
+#include "analyzer/in_parallel.h"
 #include "analyzer/memory_bound.h"
 #include "analyzer/rule_search.h"
 
@@ -57,66 +58,139 @@ static bool is_fixed(const Forms *forms) {
 
 /* ---- One form -------------------------------------------------------------------------------- */
 
-/* The best rules when memory is no matter: their cost, and whether they fit all the same. */
-static bool price_rules(const Forms *forms, const MtfGraph *graph, int64_t *cost, bool *fits,
-                        GError **error) {
+/* A form that might fit, and what its best rules cost when memory is no matter. */
+typedef struct {
+    MtfStepCandidate candidate;
+    MtfGraph *graph; /* NULL once it is priced */
+    int64_t arena_bytes;
+    GError *error;
+} Trial;
+
+static void trial_clear(gpointer data) {
+    Trial *trial = data;
+    mtf_graph_free(trial->graph);
+    g_clear_error(&trial->error);
+}
+
+/* Prices the best rules of a trial's form. Only where the arena matters is it packed. */
+static void price_rules(const Forms *forms, Trial *trial, bool packed) {
     const MtfStepFormsOptions *options = forms->options;
     MtfRuleSearchOptions search = { .machine = options->machine,
                                     .memory_limit = INT64_MAX,
+                                    .unpacked = !packed,
                                     .pins = options->pins,
                                     .forbids = options->forbids,
                                     .user = options->user,
                                     .cancel = options->cancel };
     MtfRuleAnswer answer = { 0 };
-    bool done = mtf_rule_search(graph, options->meshes, &search, &answer, error);
-    *cost = done && answer.found ? answer.cost : 0;
-    *fits = done && answer.found && answer.arena_bytes <= options->memory_limit;
+    bool done = mtf_rule_search(trial->graph, options->meshes, &search, &answer, &trial->error);
+    trial->candidate.cost = done && answer.found ? answer.cost : 0;
+    trial->arena_bytes = done && answer.found ? answer.arena_bytes : INT64_MAX;
     mtf_rule_answer_clear(&answer);
-    return done;
+    g_clear_pointer(&trial->graph, mtf_graph_free);
 }
 
-static void note_smallest(Forms *forms, const MtfStepCandidate *candidate) {
-    if (candidate->least_bytes < forms->smallest.least_bytes)
-        forms->smallest = *candidate;
+static void note_smallest(MtfStepCandidate *smallest, const MtfStepCandidate *candidate) {
+    if (candidate->least_bytes < smallest->least_bytes)
+        *smallest = *candidate;
 }
 
-typedef enum { CANNOT_FIT, TAKEN, IMPOSSIBLE, FAILED } Outcome;
+typedef enum { CANNOT_FIT, MIGHT_FIT, IMPOSSIBLE } Outcome;
 
-/* Adds a form that might fit. One that cannot be made ends its line. */
-static Outcome consider(Forms *forms, int microbatches, int recompute, bool *fits, GError **error) {
-    MtfStepCandidate candidate = { .form = make_form(forms->options, microbatches, recompute) };
-    g_autoptr(MtfGraph) graph = graph_of(forms->options, &candidate.form, NULL);
+/* Makes a form's graph and sees whether it might fit; one that cannot be made ends its line. */
+static Outcome make_trial(const Forms *forms, MtfStepForm form, Trial *trial,
+                          MtfStepCandidate *smallest) {
+    g_autoptr(MtfGraph) graph = graph_of(forms->options, &form, NULL);
+    *trial = (Trial){ .candidate = { .form = form } };
     if (graph == NULL)
         return IMPOSSIBLE;
-    candidate.least_bytes = mtf_memory_bound(graph, forms->devices);
-    note_smallest(forms, &candidate);
-    if (candidate.least_bytes > forms->options->memory_limit)
+    trial->candidate.least_bytes = mtf_memory_bound(graph, forms->devices);
+    note_smallest(smallest, &trial->candidate);
+    if (trial->candidate.least_bytes > forms->options->memory_limit)
         return CANNOT_FIT;
-    if (!price_rules(forms, graph, &candidate.cost, fits, error))
-        return FAILED;
-    g_array_append_val(forms->candidates, candidate);
-    return TAKEN;
+    trial->graph = g_steal_pointer(&graph);
+    return MIGHT_FIT;
 }
 
 /* ---- All forms ------------------------------------------------------------------------------- */
 
-/* The first numbers of micro-batches that might fit with this recomputation; the plainest form of
- * all settles it when its best rules fit. */
-static bool consider_line(Forms *forms, int recompute, bool *settled, GError **error) {
-    int taken = 0;
-    for (guint i = 0; i < forms->counts->len && taken < MTF_FORMS_A_CHOICE; i++) {
-        bool fits = false;
+/* The forms with one kind of recomputation. */
+typedef struct {
+    Trial trials[MTF_FORMS_A_CHOICE]; /* the first numbers of micro-batches that might fit */
+    int count;
+    MtfStepCandidate smallest;
+} Line;
+
+typedef struct {
+    const Forms *forms;
+    Line lines[MTF_RECOMPUTES];
+    GPtrArray *trials; /* Trial *, those of all lines */
+} Lines;
+
+static void fill_line(int recompute, void *data) {
+    Lines *lines = data;
+    const Forms *forms = lines->forms;
+    Line *line = &lines->lines[recompute];
+    line->smallest.least_bytes = INT64_MAX;
+    if (!is_allowed(forms->options, recompute))
+        return;
+    for (guint i = 0; i < forms->counts->len && line->count < MTF_FORMS_A_CHOICE; i++) {
         int microbatches = g_array_index(forms->counts, int, i);
-        Outcome outcome = consider(forms, microbatches, recompute, &fits, error);
-        if (outcome == FAILED)
-            return false;
+        Outcome outcome = make_trial(forms, make_form(forms->options, microbatches, recompute),
+                                     &line->trials[line->count], &line->smallest);
         if (outcome == IMPOSSIBLE)
-            return true;
-        taken += outcome == TAKEN;
-        *settled = fits && i == 0 && recompute == (int)first_recompute(forms->options);
-        if (*settled)
-            return true;
+            return;
+        line->count += outcome == MIGHT_FIT;
     }
+}
+
+static void price_trial(int i, void *data) {
+    const Lines *lines = data;
+    price_rules(lines->forms, g_ptr_array_index(lines->trials, (guint)i), false);
+}
+
+static bool take_trials(const Lines *lines, GArray *candidates, GError **error) {
+    for (guint i = 0; i < lines->trials->len; i++) {
+        Trial *trial = g_ptr_array_index(lines->trials, i);
+        if (trial->error != NULL) {
+            g_propagate_error(error, g_steal_pointer(&trial->error));
+            return false;
+        }
+        g_array_append_val(candidates, trial->candidate);
+    }
+    return true;
+}
+
+static bool consider_lines(Forms *forms, GError **error) {
+    g_autoptr(GPtrArray) trials = g_ptr_array_new_with_free_func(trial_clear);
+    Lines lines = { .forms = forms, .trials = trials };
+    mtf_in_parallel(MTF_RECOMPUTES, fill_line, &lines);
+    for (int recompute = 0; recompute < MTF_RECOMPUTES; recompute++) {
+        Line *line = &lines.lines[recompute];
+        note_smallest(&forms->smallest, &line->smallest);
+        for (int i = 0; i < line->count; i++)
+            g_ptr_array_add(trials, &line->trials[i]);
+    }
+    mtf_in_parallel((int)trials->len, price_trial, &lines);
+    return take_trials(&lines, forms->candidates, error);
+}
+
+/* The plainest form of all is the only one when its best rules fit. */
+static bool consider_plainest(Forms *forms, bool *settled, GError **error) {
+    MtfStepForm form = make_form(forms->options, g_array_index(forms->counts, int, 0),
+                                 (int)first_recompute(forms->options));
+    Trial trial;
+    *settled = false;
+    if (make_trial(forms, form, &trial, &forms->smallest) != MIGHT_FIT)
+        return true;
+    price_rules(forms, &trial, true);
+    if (trial.error != NULL) {
+        g_propagate_error(error, trial.error);
+        return false;
+    }
+    *settled = trial.arena_bytes <= forms->options->memory_limit;
+    if (*settled)
+        g_array_append_val(forms->candidates, trial.candidate);
     return true;
 }
 
@@ -129,11 +203,9 @@ static int compare_candidates(gconstpointer left, gconstpointer right) {
 }
 
 static bool consider_all(Forms *forms, GError **error) {
-    bool settled = false;
-    for (int recompute = 0; recompute < MTF_RECOMPUTES && !settled; recompute++)
-        if (is_allowed(forms->options, recompute) &&
-            !consider_line(forms, recompute, &settled, error))
-            return false;
+    bool settled;
+    if (!consider_plainest(forms, &settled, error) || (!settled && !consider_lines(forms, error)))
+        return false;
     g_array_sort(forms->candidates, compare_candidates);
     if (forms->candidates->len == 0)
         g_array_append_val(forms->candidates, forms->smallest);

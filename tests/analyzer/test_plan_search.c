@@ -59,8 +59,9 @@ static void check_answer(const MtfGraph *graph, const MtfPlanAnswer *answer, int
 /* How many of the layouts that the field makes by hand fit; none is cheaper than the answer. */
 static int check_incumbents(const MtfPlanAnswer *answer, int64_t limit) {
     int fit = 0;
-    for (guint i = 0; i < answer->incumbents->len; i++) {
-        const MtfIncumbent *incumbent = g_ptr_array_index(answer->incumbents, i);
+    g_autoptr(GPtrArray) shown = mtf_incumbents_shown(answer->incumbents, limit);
+    for (guint i = 0; i < shown->len; i++) {
+        const MtfIncumbent *incumbent = g_ptr_array_index(shown, i);
         if (incumbent->arena_bytes > limit)
             continue;
         fit++;
@@ -85,11 +86,8 @@ static void no_plan_is_priced_above_a_layout_made_by_hand(void **state) {
         check_answer(graph, &answer, UNLIMITED);
         fit += check_incumbents(&answer, UNLIMITED);
         /* Under the limit that the smallest of them needs, it alone is left. */
-        int64_t limit = answer.free.arena_bytes;
-        for (guint k = 0; k < answer.incumbents->len; k++) {
-            const MtfIncumbent *known = g_ptr_array_index(answer.incumbents, k);
-            limit = MIN(limit, known->arena_bytes);
-        }
+        int64_t limit =
+            MIN(answer.free.arena_bytes, mtf_incumbents_smallest(answer.incumbents)->arena_bytes);
         options.memory_limit = limit;
         mtf_plan_answer_clear(&answer);
         search(graph, mesh, &options, &answer);
