@@ -2,6 +2,7 @@
 #include "cost/schedule.h"
 
 #include "layouts/error.h"
+#include "layouts/exchange_room.h"
 
 #include <string.h>
 
@@ -27,6 +28,8 @@ typedef struct {
     const MtfPricer *pricer;
     const MtfProgram *program;
     int64_t *written, *read; /* one a storage: when the last writer, and the last reader, is done */
+    int64_t *over;           /* one an instruction: when the collectives that must be over
+                                before it are */
     int64_t kernel_start, kernel_end; /* of the last kernel */
     int64_t link_free[MTF_NETWORK_AXES_MAX];
 } Clock;
@@ -36,9 +39,10 @@ static int storage_of(const Clock *clock, int buffer) {
 }
 
 /* When the operands of an instruction are ready: inputs written, outputs neither read nor written
- * by anything older. */
-static int64_t operands_ready(const Clock *clock, const MtfInstruction *instruction) {
-    int64_t ready = 0;
+ * by anything older; and the collectives over that must be. */
+static int64_t operands_ready(const Clock *clock, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(clock->program, index);
+    int64_t ready = clock->over[index];
     for (int k = 0; k < instruction->n_inputs; k++)
         ready = MAX(ready, clock->written[storage_of(clock, instruction->inputs[k])]);
     for (int k = 0; k < instruction->n_outputs; k++) {
@@ -55,6 +59,14 @@ static void mark_operands(Clock *clock, const MtfInstruction *instruction, int64
     }
     for (int k = 0; k < instruction->n_outputs; k++)
         clock->written[storage_of(clock, instruction->outputs[k])] = end;
+}
+
+/* A collective is over before the instruction it must make way for. */
+static void mark_finish(Clock *clock, int index, int64_t end) {
+    int finish = mtf_program_instruction(clock->program, index)->finish;
+    if (finish > 0)
+        clock->over[finish] = MAX(clock->over[finish], end);
+    clock->over[index + 1] = MAX(clock->over[index + 1], clock->over[index]);
 }
 
 static int64_t start_kernel(Clock *clock, int64_t ready, int64_t duration) {
@@ -79,7 +91,7 @@ static void schedule_instruction(MtfSchedule *schedule, Clock *clock, int index)
     bool transfers = communicates(clock->program, index);
     bool beside = transfers && clock->pricer->machine->overlap;
     int64_t duration = duration_of(clock->pricer, clock->program, index);
-    int64_t ready = operands_ready(clock, instruction), start;
+    int64_t ready = operands_ready(clock, index), start;
     if (beside)
         start = start_collective(clock, links_of(clock->pricer, clock->program, index), ready,
                                  duration);
@@ -90,6 +102,7 @@ static void schedule_instruction(MtfSchedule *schedule, Clock *clock, int index)
     schedule->nanoseconds = MAX(schedule->nanoseconds, start + duration);
     *(transfers ? &schedule->transfers : &schedule->compute) += duration;
     mark_operands(clock, instruction, start + duration);
+    mark_finish(clock, index, start + duration);
 }
 
 MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program) {
@@ -98,6 +111,7 @@ MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program
     clock.written = g_new0(int64_t, program->buffers->len + 1);
     clock.read = g_new0(int64_t, program->buffers->len + 1);
     schedule->length = mtf_program_length(program);
+    clock.over = g_new0(int64_t, schedule->length + 1);
     schedule->starts = g_new(int64_t, schedule->length + 1);
     schedule->ends = g_new(int64_t, schedule->length + 1);
     for (int i = 0; i < schedule->length; i++)
@@ -105,6 +119,7 @@ MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program
     schedule->exposed = schedule->nanoseconds - schedule->compute;
     g_free(clock.written);
     g_free(clock.read);
+    g_free(clock.over);
     return schedule;
 }
 
@@ -118,27 +133,11 @@ void mtf_schedule_free(MtfSchedule *schedule) {
 
 /* ---- Checking -------------------------------------------------------------------------------- */
 
-static bool touches(const MtfProgram *program, const int *buffers, int n, int storage) {
-    for (int k = 0; k < n; k++)
-        if (mtf_program_buffer(program, buffers[k])->storage == storage)
-            return true;
-    return false;
-}
-
-/* Whether `late` reads what `early` wrote, or writes what it read or wrote. */
-static bool depends(const MtfProgram *program, const MtfInstruction *early,
-                    const MtfInstruction *late) {
-    for (int k = 0; k < late->n_inputs; k++)
-        if (touches(program, early->outputs, early->n_outputs,
-                    mtf_program_buffer(program, late->inputs[k])->storage))
-            return true;
-    for (int k = 0; k < late->n_outputs; k++) {
-        int storage = mtf_program_buffer(program, late->outputs[k])->storage;
-        if (touches(program, early->outputs, early->n_outputs, storage) ||
-            touches(program, early->inputs, early->n_inputs, storage))
-            return true;
-    }
-    return false;
+/* Whether instruction `late` may not start before `early` is over. */
+static bool waits(const MtfProgram *program, int early, int late) {
+    const MtfInstruction *first = mtf_program_instruction(program, early);
+    return (first->finish > 0 && late >= first->finish) ||
+           mtf_instruction_depends(program, first, mtf_program_instruction(program, late));
 }
 
 /* Whether the two may never run at once. */
@@ -158,9 +157,7 @@ static bool check_pair(const MtfPricer *pricer, const MtfProgram *program,
     if (!apart && compete(pricer, program, early, late))
         return mtf_failure(error, "instructions %d and %d run at once", early, late);
     bool after = schedule->starts[late] >= schedule->ends[early];
-    return after ||
-           !depends(program, mtf_program_instruction(program, early),
-                    mtf_program_instruction(program, late)) ||
+    return after || !waits(program, early, late) ||
            mtf_failure(error, "instruction %d does not wait for %d", late, early);
 }
 

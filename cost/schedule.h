@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The schedule of a program: when each instruction starts and ends, on the rank with most to do.
  *
- * A machine whose collectives make no progress by themselves ("overlap": false) runs one
- * instruction after the other, and the step's length is the sum of the prices. This is what
- * meshtf-run does.
+ * A machine whose collectives make no progress by themselves ("overlap": false), such as the ranks
+ * of one host, which copy what they exchange, runs one instruction after the other, and the step's
+ * length is the sum of the prices.
  *
  * Where they do, instructions are issued in the order of the program, kernels and local copies run
  * one after the other, and a collective runs beside them:
@@ -15,11 +15,12 @@
  *   - it starts when what it reads is there, nobody reads what it writes over any more, its links
  *     are free, and the kernel before it in the program has started: so it is fetched ahead by one
  *     kernel at most, and memory is not filled with what is needed much later;
+ *   - it is over before the instruction that the program names (layouts/exchange_room.h): until
+ * then what it reads and writes is kept, in the packed arena as well;
  *   - collectives over physical axes in common take their turns; over others they run at once;
  *   - kernels go on until one needs the result.
  *
- * The arena is packed for the order of the program; a runtime that overlaps keeps what a collective
- * reads and writes until it is done, which is not counted here. What micro-batches repeat is drawn
+ * What micro-batches repeat is drawn
  * with all its repetitions in one piece, so that sums over instructions are sums over the step; the
  * additive cost in price.h stays, and no schedule is longer. */
 #ifndef MTF_SCHEDULE_H

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Lowering: for each operation in turn, bring its inputs into the placements its strategy wants,
  * run its kernel, and bring its outputs into the placements the layout keeps them in. Then
- * lifetimes are read off, and outputs take the place of inputs that die. */
+ * exchanges get room (exchange_room.h), lifetimes are read off, and outputs take the place of
+ * inputs that die (lifetimes.h). */
+#include "layouts/exchange_room.h"
 #include "layouts/kernel_scratch.h"
+#include "layouts/lifetimes.h"
 #include "layouts/microbatches.h"
-#include "layouts/program.h"
 
 #include <string.h>
 
@@ -343,123 +345,6 @@ static void emit_operation(Lowering *lowering, int operation) {
     emit_ripe_updates(lowering, operation);
 }
 
-/* ---- Lifetimes ----------------------------------------------------------------------------- */
-
-static int root(const MtfProgram *program, int buffer) {
-    while (mtf_program_buffer(program, buffer)->storage != buffer)
-        buffer = mtf_program_buffer(program, buffer)->storage;
-    return buffer;
-}
-
-static void touch(MtfProgram *program, int buffer, int instruction) {
-    MtfBuffer *owner = mtf_program_buffer(program, root(program, buffer));
-    owner->first = MIN(owner->first, instruction);
-    owner->last = MAX(owner->last, instruction);
-}
-
-/* A sum is written by every micro-batch and must outlive them all. */
-static void touch_repetition(MtfProgram *program, int buffer) {
-    touch(program, buffer, 0);
-    touch(program, buffer, program->n_repeated - 1);
-}
-
-static void read_lifetimes(MtfProgram *program) {
-    int n = mtf_program_length(program);
-    for (int b = 0; b < (int)program->buffers->len; b++) {
-        mtf_program_buffer(program, b)->first = n;
-        mtf_program_buffer(program, b)->last = -1;
-    }
-    for (int i = 0; i < n; i++) {
-        const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        for (int k = 0; k < instruction->n_inputs; k++)
-            touch(program, instruction->inputs[k], i);
-        for (int k = 0; k < instruction->n_outputs; k++)
-            touch(program, instruction->outputs[k], i);
-        if (instruction->scratch >= 0)
-            touch(program, instruction->scratch, i);
-        if (instruction->kind == MTF_INSTRUCTION_KERNEL &&
-            mtf_operation_accumulates(program->graph, instruction->operation))
-            touch_repetition(program, instruction->outputs[0]);
-    }
-    int loss = program->graph->loss;
-    if (loss >= 0 && program->tensor_buffers[loss] >= 0)
-        touch(program, program->tensor_buffers[loss], n - 1);
-}
-
-/* Whether input buffer `a` and output buffer `b` of an instruction hold the same elements in the
- * same order on every rank: the same dimensions, a renamed one under its new name, split alike. */
-static bool same_slices(const MtfProgram *program, const MtfInstruction *instruction, int a,
-                        int b) {
-    const MtfOperation *op = mtf_graph_operation(program->graph, instruction->operation);
-    const MtfBuffer *x = mtf_program_buffer(program, a), *y = mtf_program_buffer(program, b);
-    const MtfTensor *s = mtf_graph_tensor(program->graph, x->tensor);
-    const MtfTensor *t = mtf_graph_tensor(program->graph, y->tensor);
-    bool renames = instruction->kind == MTF_INSTRUCTION_KERNEL && op->kind == MTF_OP_RENAME;
-    if (s->dtype != t->dtype || s->shape.rank != t->shape.rank)
-        return false;
-    for (int i = 0; i < s->shape.rank; i++) {
-        int d = s->shape.dims[i], e = t->shape.dims[i];
-        bool renamed = renames && d == op->attributes.from && e == op->attributes.to;
-        if ((d != e && !renamed) || mtf_placement_split_axes(&x->placement, d) !=
-                                        mtf_placement_split_axes(&y->placement, e))
-            return false;
-    }
-    return true;
-}
-
-/* Bit k: output 0 may overwrite input k of the instruction. */
-static unsigned overwritable(const MtfProgram *program, const MtfInstruction *instruction) {
-    if (instruction->kind == MTF_INSTRUCTION_KERNEL)
-        return mtf_operation_row(mtf_graph_operation(program->graph, instruction->operation)->kind)
-            ->in_place;
-    MtfStepKind kind = instruction->step.kind;
-    return kind == MTF_STEP_ALLREDUCE || kind == MTF_STEP_CONCEAL;
-}
-
-/* Whether the instruction reads `storage` only through inputs that output 0 may overwrite. */
-static bool reads_only_overwritable(const MtfProgram *program, const MtfInstruction *instruction,
-                                    unsigned mask, int storage) {
-    for (int k = 0; k < instruction->n_inputs; k++)
-        if (root(program, instruction->inputs[k]) == storage &&
-            !(mask >> MIN(k, 31) & 1 &&
-              same_slices(program, instruction, instruction->inputs[k], instruction->outputs[0])))
-            return false;
-    return true;
-}
-
-/* Output 0 takes the storage of the first input that dies here and may be overwritten. */
-static void share_storage(MtfProgram *program, int index) {
-    const MtfInstruction *instruction = mtf_program_instruction(program, index);
-    unsigned mask = overwritable(program, instruction);
-    MtfBuffer *output = mtf_program_buffer(program, instruction->outputs[0]);
-    if (output->storage != instruction->outputs[0] || output->persistent)
-        return;
-    for (int k = 0; k < instruction->n_inputs; k++) {
-        int storage = root(program, instruction->inputs[k]);
-        MtfBuffer *owner = mtf_program_buffer(program, storage);
-        if (owner->persistent || owner->last != index || owner->bytes < output->bytes ||
-            !reads_only_overwritable(program, instruction, mask, storage) ||
-            !same_slices(program, instruction, instruction->inputs[k], instruction->outputs[0]))
-            continue;
-        output->storage = storage;
-        owner->last = MAX(owner->last, output->last);
-        return;
-    }
-}
-
-/* Points every buffer at the owner of its bytes and gives persistent ones the whole step. */
-static void settle_storages(MtfProgram *program) {
-    int n = mtf_program_length(program);
-    for (int b = 0; b < (int)program->buffers->len; b++) {
-        MtfBuffer *buffer = mtf_program_buffer(program, b);
-        buffer->storage = root(program, b);
-        if (buffer->persistent) {
-            buffer->first = 0;
-            buffer->last = MAX(n - 1, 0);
-        }
-    }
-}
-
 /* ---- Entry --------------------------------------------------------------------------------- */
 
 static int *filled(guint n, int value) {
@@ -527,13 +412,9 @@ MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout) {
     for (int i = repeated; i < (int)graph->operations->len; i++)
         emit_operation(&lowering, i);
     emit_late_updates(&lowering);
-    MtfProgram *program = lowering.program;
-    read_lifetimes(program);
-    for (int i = 0; i < mtf_program_length(program); i++)
-        share_storage(program, i);
-    settle_storages(program);
+    mtf_program_make_room(lowering.program);
     lowering_clear(&lowering);
-    return program;
+    return lowering.program;
 }
 
 MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, int operation) {
@@ -542,8 +423,7 @@ MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, 
     emit_operation(&lowering, operation);
     if (mtf_operation_times(graph, operation) > 1)
         end_repetition(&lowering);
-    read_lifetimes(lowering.program);
-    settle_storages(lowering.program);
+    mtf_program_read_lifetimes(lowering.program);
     lowering_clear(&lowering);
     return lowering.program;
 }

@@ -48,6 +48,8 @@ typedef struct {
     MtfProductWork products; /* of the largest rank; einsum only */
     double traffic_bytes;    /* memory read and written by the largest rank */
     int64_t payload_bytes;   /* of a collective, on the largest rank (mtf_step_largest_payload) */
+    int finish; /* of a collective that may be under way for a while: the instruction before which
+                   it must be over; 0: at once (exchange_room.h) */
 } MtfInstruction;
 
 typedef struct {

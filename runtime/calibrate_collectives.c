@@ -135,8 +135,8 @@ static double call_seconds(const Trial *trial) {
     MtfTrafficEntry counted = { 0 };
     mtf_worker_begin_move(trial->worker, COLLECTIVE);
     mtf_mpi_require(MPI_Barrier(trial->control), "MPI_Barrier");
-    mtf_collective_issue(&trial->transport, COLLECTIVE, &trial->worker->moves[COLLECTIVE],
-                         &counted);
+    mtf_collective_issue(&trial->transport, &(MtfExchanges){ 0 }, COLLECTIVE,
+                         &trial->worker->moves[COLLECTIVE], &counted);
     mtf_worker_end_move(trial->worker, COLLECTIVE);
     return counted.seconds;
 }

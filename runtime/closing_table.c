@@ -85,7 +85,9 @@ static void append_times(GString *text, const MtfSession *session) {
     communication = mtf_agree_largest(session->control, communication / (double)steps);
     append_seconds(text, "step", number_of(predicted, "step_seconds"),
                    mtf_median_seconds(session->records, steps));
-    append_seconds(text, "communication", number_of(predicted, "communication_seconds"),
+    g_autofree char *all = format_seconds(number_of(predicted, "communication_seconds"));
+    g_string_append_printf(text, "  %-16s %12s\n", "communication", all);
+    append_seconds(text, "not overlapped", number_of(predicted, "exposed_communication_seconds"),
                    communication);
 }
 

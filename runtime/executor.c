@@ -3,37 +3,75 @@
 
 #include "runtime/processor_clock.h"
 
-static void run_move(MtfExecutor *executor, int index) {
-    const MtfMove *move = &executor->worker->moves[index];
-    mtf_worker_begin_move(executor->worker, index);
-    if (mtf_step_is_collective(move->kind))
-        mtf_collective_issue(&executor->transport, index, move,
-                             &executor->counted->entries[executor->counted->entry_of[index]]);
-    mtf_worker_end_move(executor->worker, index);
+static double now(const MtfExecutor *executor) {
+    return executor->trace != NULL ? MPI_Wtime() : 0;
 }
 
-static void run_instruction(MtfExecutor *executor, int index, int64_t step) {
-    double begin = executor->trace != NULL ? MPI_Wtime() : 0;
-    if (executor->norm != NULL)
-        mtf_gradient_norm_look(executor->norm, index);
-    if (mtf_program_instruction(executor->worker->program, index)->kind == MTF_INSTRUCTION_KERNEL)
-        mtf_worker_run_kernel(executor->worker, index, step);
-    else
-        run_move(executor, index);
+static void note(MtfExecutor *executor, int64_t step, int index, double begin) {
     if (executor->trace != NULL)
         mtf_step_trace_add(executor->trace, step, index, begin, MPI_Wtime());
 }
 
-void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {
-    double last = mtf_processor_seconds();
-    for (int i = from; i < to; i++) {
-        run_instruction(executor, i, step);
-        if (executor->times == NULL)
-            continue;
-        double now = mtf_processor_seconds();
-        mtf_kernel_times_add(executor->times, i, now - last);
-        last = now;
+static void end_oldest(MtfExecutor *executor, MtfExchanges *under_way, int64_t step) {
+    double begin = now(executor);
+    int index = mtf_collective_end_oldest(&executor->transport, under_way);
+    mtf_worker_end_move(executor->worker, index);
+    note(executor, step, index, begin);
+}
+
+/* Whether an exchange that is under way must be over before instruction `index`. */
+static bool any_is_due(const MtfExecutor *executor, const MtfExchanges *under_way, int index) {
+    const MtfProgram *program = executor->worker->program;
+    for (int k = 0; k < under_way->n; k++)
+        if (mtf_program_instruction(program, under_way->exchanges[k].index)->finish <= index)
+            return true;
+    return false;
+}
+
+/* A collective: begun where the program gives it room, else from beginning to end. */
+static void run_collective(MtfExecutor *executor, MtfExchanges *under_way, int index) {
+    const MtfMove *move = &executor->worker->moves[index];
+    MtfTrafficEntry *counted = &executor->counted->entries[executor->counted->entry_of[index]];
+    if (mtf_program_instruction(executor->worker->program, index)->finish > 0) {
+        mtf_collective_begin(&executor->transport, under_way, index, move, counted);
+        return;
     }
+    mtf_collective_issue(&executor->transport, under_way, index, move, counted);
+    mtf_worker_end_move(executor->worker, index);
+}
+
+static void run_instruction(MtfExecutor *executor, MtfExchanges *under_way, int index,
+                            int64_t step) {
+    double begin = now(executor);
+    if (executor->norm != NULL)
+        mtf_gradient_norm_look(executor->norm, index);
+    if (mtf_program_instruction(executor->worker->program, index)->kind == MTF_INSTRUCTION_KERNEL) {
+        mtf_worker_run_kernel(executor->worker, index, step);
+    } else {
+        mtf_worker_begin_move(executor->worker, index);
+        if (mtf_step_is_collective(executor->worker->moves[index].kind))
+            run_collective(executor, under_way, index);
+        else
+            mtf_worker_end_move(executor->worker, index);
+    }
+    note(executor, step, index, begin);
+}
+
+void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {
+    MtfExchanges under_way = { 0 };
+    for (int i = from; i < to; i++) {
+        while (any_is_due(executor, &under_way, i))
+            end_oldest(executor, &under_way, step);
+        double begin = executor->times != NULL ? mtf_processor_seconds() : 0;
+        run_instruction(executor, &under_way, i, step);
+        if (executor->times != NULL)
+            mtf_kernel_times_add(executor->times, i, mtf_processor_seconds() - begin);
+        while (executor->at_once && under_way.n > 0)
+            end_oldest(executor, &under_way, step);
+        mtf_collectives_push(&executor->transport, &under_way);
+    }
+    while (under_way.n > 0)
+        end_oldest(executor, &under_way, step);
 }
 
 /* After a failure the inputs stay as they are. */

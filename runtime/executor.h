@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Executes a program on this rank: its worker's kernels and local copies, and an exchange
- * with other ranks between the halves of each collective move. */
+ * with other ranks between the halves of each collective move. Where the program gives it room
+ * (layouts/exchange_room.h), the second half waits while the rank computes. */
 #ifndef MTF_EXECUTOR_H
 #define MTF_EXECUTOR_H
 
@@ -13,6 +14,7 @@
 typedef struct {
     MtfWorker *worker;      /* borrowed, like all here */
     MtfTransport transport; /* of the same program, like the rest */
+    bool at_once;           /* exchanges do not stay under way */
     MtfTraffic *counted;
     MtfKernelTimes *times; /* NULL: nobody asks; so also the next two */
     MtfStepTrace *trace;
@@ -34,7 +36,8 @@ void mtf_executor_update(MtfExecutor *executor, int64_t step);
 /* The first instruction of the second half. */
 int mtf_executor_first_update(const MtfProgram *program);
 
-/* Instructions [from, to) alone, collective like the rest; `step` 0 is none of training (kernel.h).
+/* Instructions [from, to) alone, collective like the rest, no exchange under way afterwards; `step`
+ * 0 is none of training (kernel.h).
  */
 void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step);
 

@@ -14,9 +14,9 @@
 /* Looks before a waiting rank lets others run: about 20 us. */
 #define LOOKS 20000
 
-/* A counter on a cache line of its own. */
+/* The counters of one set of axes, on a cache line of their own. */
 typedef struct {
-    _Alignas(64) _Atomic uint64_t arrivals;
+    _Alignas(64) _Atomic uint64_t passed[MTF_STAGES];
 } Counter;
 
 G_STATIC_ASSERT(sizeof(Counter) * MAX_SETS <= MTF_ARENA_HEADER_BYTES);
@@ -145,16 +145,36 @@ char *mtf_host_window_base(const MtfHostWindow *window, int rank) {
     return window->bases[rank];
 }
 
-static uint64_t arrivals(const MtfHostWindow *window, int rank, unsigned axes) {
-    return atomic_load_explicit(&window->counters[rank][axes].arrivals, memory_order_acquire);
+static _Atomic uint64_t *counter(const MtfHostWindow *window, int rank, unsigned axes,
+                                 MtfStage stage) {
+    return &window->counters[rank][axes].passed[stage];
 }
 
-void mtf_host_window_wait(MtfHostWindow *window, const int *members, int n, unsigned axes) {
-    uint64_t mine = arrivals(window, window->rank, axes) + 1;
-    atomic_store_explicit(&window->counters[window->rank][axes].arrivals, mine,
-                          memory_order_release);
-    for (int i = 0; i < n; i++)
-        for (int looks = 0; arrivals(window, members[i], axes) < mine; looks++)
+uint64_t mtf_host_window_pass(MtfHostWindow *window, unsigned axes, MtfStage stage) {
+    _Atomic uint64_t *own = counter(window, window->rank, axes, stage);
+    uint64_t mine = atomic_load_explicit(own, memory_order_relaxed) + 1;
+    atomic_store_explicit(own, mine, memory_order_release);
+    return mine;
+}
+
+static bool has_passed(const MtfHostWindow *window, int rank, unsigned axes, MtfStage stage,
+                       uint64_t times) {
+    return atomic_load_explicit(counter(window, rank, axes, stage), memory_order_acquire) >= times;
+}
+
+bool mtf_host_window_all_passed(const MtfHostWindow *window, const MtfWindowGroup *group,
+                                MtfStage stage, uint64_t times) {
+    for (int i = 0; i < group->n; i++)
+        if (!has_passed(window, group->ranks[i], group->axes, stage, times))
+            return false;
+    return true;
+}
+
+void mtf_host_window_wait(const MtfHostWindow *window, const MtfWindowGroup *group, MtfStage stage,
+                          uint64_t times) {
+    for (int i = 0; i < group->n; i++)
+        for (int looks = 0; !has_passed(window, group->ranks[i], group->axes, stage, times);
+             looks++)
             if (looks >= window->looks)
                 sched_yield();
 }

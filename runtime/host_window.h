@@ -7,7 +7,8 @@
  *     …                         └──────── the same memory ────────┘
  *
  * Ranks of a group wait for each other through counters in the arenas' headers, one a set of mesh
- * axes: each rank counts its own arrivals and looks until the others have as many. */
+ * axes and stage: each rank counts what it has passed itself, and looks whether the others have
+ * passed as much. */
 #ifndef MTF_HOST_WINDOW_H
 #define MTF_HOST_WINDOW_H
 
@@ -27,8 +28,25 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfHostWindow, mtf_host_window_free)
 /* Where the arena of `rank` begins, or NULL when it is not mapped here. */
 char *mtf_host_window_base(const MtfHostWindow *window, int rank);
 
-/* Collective over the `n` ranks in `members` (all mapped, this one among them), which differ in
- * `axes` only: returns when all have come. What each wrote before, all can read after. */
-void mtf_host_window_wait(MtfHostWindow *window, const int *members, int n, unsigned axes);
+/* What ranks tell each other of an exchange: what others want of me is there; what I wanted of
+ * others has been fetched. */
+typedef enum { MTF_STAGE_READY, MTF_STAGE_FETCHED, MTF_STAGES } MtfStage;
+
+/* Ranks that differ in `axes` only, all mapped, this one among them. */
+typedef struct {
+    int n;
+    int *ranks;
+    unsigned axes;
+} MtfWindowGroup;
+
+/* Tells the group of `axes` that this rank has passed the stage once more, and how often it has.
+ * What it wrote before, others can read that see it. */
+uint64_t mtf_host_window_pass(MtfHostWindow *window, unsigned axes, MtfStage stage);
+
+/* Whether all have passed the stage that often; the other returns when they have. */
+bool mtf_host_window_all_passed(const MtfHostWindow *window, const MtfWindowGroup *group,
+                                MtfStage stage, uint64_t times);
+void mtf_host_window_wait(const MtfHostWindow *window, const MtfWindowGroup *group, MtfStage stage,
+                          uint64_t times);
 
 #endif

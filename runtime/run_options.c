@@ -160,6 +160,7 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
         OPTION(NONE, "only-mpi", 0, only_mpi,
                "exchange by MPI calls among ranks of one host too, not through shared memory",
                NULL),
+        OPTION(NONE, "no-overlap", 0, no_overlap, "end each exchange before computing on", NULL),
         OPTION(NONE, "verify", 0, verify, "run the same steps on one processor and compare", NULL),
         OPTION(NONE, "calibrate", 0, calibrate,
                "measure this machine instead of training, and write it to -o", NULL),

@@ -137,6 +137,7 @@ bool mtf_session_open(MtfSession *session, GError **error) {
     session->times = new_times(session);
     session->records = g_new0(MtfStepRecord, session->options->steps);
     session->executor = (MtfExecutor){ .worker = session->worker,
+                                       .at_once = session->options->no_overlap,
                                        .counted = session->counted,
                                        .times = session->times,
                                        .transport = { .communicators = session->communicators,

@@ -26,11 +26,17 @@ struct MtfStepTrace {
     int n, room;
 };
 
+/* A collective that stays under way has a beginning and an end. */
+static int64_t spans_of(const MtfInstruction *instruction) {
+    return instruction->finish > 0 ? 2 : 1;
+}
+
 MtfStepTrace *mtf_step_trace_new(MPI_Comm control, const MtfProgram *program, int64_t from,
                                  int64_t to) {
     MtfStepTrace *trace = g_new0(MtfStepTrace, 1);
-    int64_t once = mtf_program_length(program) - program->n_repeated;
-    int64_t a_step = once + (int64_t)program->n_repeated * program->microbatches;
+    int64_t a_step = 0;
+    for (int i = 0; i < mtf_program_length(program); i++)
+        a_step += mtf_program_times(program, i) * spans_of(mtf_program_instruction(program, i));
     *trace = (MtfStepTrace){ .control = control, .program = program, .from = from, .to = to };
     trace->room = (int)MIN((to - from + 1) * a_step, INT32_MAX / (int64_t)sizeof(Event));
     trace->events = g_new(Event, trace->room);

@@ -15,7 +15,7 @@
  * are valid here. */
 typedef struct {
     int n, position;
-    int *ranks;
+    MtfWindowGroup group;
     MtfMove *moves;
     const char **terms; /* room for what is combined, one a member */
     char **targets;
@@ -64,7 +64,7 @@ static void meeting_init(Meeting *meeting, const MtfWindowExchange *exchange, in
     int n = worker->moves[index].n_members;
     *meeting = (Meeting){ .n = n,
                           .position = worker->moves[index].position,
-                          .ranks = g_new(int, n),
+                          .group = { n, g_new(int, n), axes },
                           .moves = g_new0(MtfMove, n),
                           .terms = g_new(const char *, n),
                           .targets = g_new(char *, n) };
@@ -73,14 +73,14 @@ static void meeting_init(Meeting *meeting, const MtfWindowExchange *exchange, in
         char *base = mtf_host_window_base(exchange->window, rank);
         bool good = mtf_worker_peer_move(worker, index, rank, base, &meeting->moves[i], NULL);
         g_assert(good); /* the worker's own was made from the same shapes */
-        meeting->ranks[i] = rank;
+        meeting->group.ranks[i] = rank;
     }
 }
 
 static void meeting_clear(Meeting *meeting) {
     for (int i = 0; i < meeting->n; i++)
         mtf_move_clear(&meeting->moves[i]);
-    g_free(meeting->ranks);
+    g_free(meeting->group.ranks);
     g_free(meeting->moves);
     g_free(meeting->terms);
     g_free(meeting->targets);
@@ -185,15 +185,31 @@ static int64_t fetch(Meeting *meeting) {
     return moved;
 }
 
-int64_t mtf_window_exchange_run(MtfWindowExchange *exchange, int index) {
+uint64_t mtf_window_exchange_begin(MtfWindowExchange *exchange, int index) {
+    return mtf_host_window_pass(exchange->window, exchange->meetings[index].group.axes,
+                                MTF_STAGE_READY);
+}
+
+bool mtf_window_exchange_is_ready(const MtfWindowExchange *exchange, int index, uint64_t turn) {
+    return mtf_host_window_all_passed(exchange->window, &exchange->meetings[index].group,
+                                      MTF_STAGE_READY, turn);
+}
+
+int64_t mtf_window_exchange_fetch(MtfWindowExchange *exchange, int index, uint64_t turn) {
     Meeting *meeting = &exchange->meetings[index];
     const MtfMove *own = &meeting->moves[meeting->position];
-    mtf_host_window_wait(exchange->window, meeting->ranks, meeting->n, own->axes);
+    mtf_host_window_wait(exchange->window, &meeting->group, MTF_STAGE_READY, turn);
     int64_t moved = own->kind == MTF_STEP_ALLREDUCE        ? allreduce(meeting)
                     : own->kind == MTF_STEP_REDUCE_SCATTER ? reduce_scatter(meeting)
                                                            : fetch(meeting);
-    mtf_host_window_wait(exchange->window, meeting->ranks, meeting->n, own->axes);
+    uint64_t fetched = mtf_host_window_pass(exchange->window, own->axes, MTF_STAGE_FETCHED);
+    g_assert(fetched == turn);
     return moved;
+}
+
+void mtf_window_exchange_end(const MtfWindowExchange *exchange, int index, uint64_t turn) {
+    mtf_host_window_wait(exchange->window, &exchange->meetings[index].group, MTF_STAGE_FETCHED,
+                         turn);
 }
 
 int64_t mtf_window_exchange_bytes(const MtfMove *move) {

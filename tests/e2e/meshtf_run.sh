@@ -33,6 +33,7 @@ claim "two ranks train" exits 0
 claim "the run says its ranks and threads" says "2 ranks of this host"
 claim "memory is the predicted memory" says "equal to the byte"
 claim "and what is resident beside it is said" says "beside the arena"
+claim "communication that nothing hid is said" says "not overlapped"
 claim "traffic is the program's" says "every rank's calls and bytes equal the program's"
 claim "--verify compares with one processor" says "the same steps on one processor"
 claim "there is one line of metrics a step" test "$(wc -l <"$work/metrics.jsonl")" = 30
@@ -49,6 +50,8 @@ run mpirun -n 2 meshtf-run "$plan" --steps 30 --metrics "$work/metrics.jsonl"
 claim "the same run gives the same bits" test "$(loss 30)" = "$first"
 run mpirun -n 2 meshtf-run "$plan" --steps 30 --only-mpi --metrics "$work/metrics.jsonl"
 claim "two ranks add alike by MPI and through shared memory" test "$(loss 30)" = "$first"
+run mpirun -n 2 meshtf-run "$plan" --steps 30 --no-overlap --metrics "$work/metrics.jsonl"
+claim "and whether they compute meanwhile or not" test "$(loss 30)" = "$first"
 run mpirun -n 2 meshtf-run "$plan" --steps 30 --seed 1 --metrics "$work/metrics.jsonl"
 claim "another seed gives other losses" test "$(loss 30)" != "$first"
 

@@ -25,6 +25,8 @@ typedef struct {
     const char *what; /* for messages */
 } Bench;
 
+static int64_t n_late; /* exchanges that took place later than they stand in their program */
+
 /* ---- Whole tensors against slices ----------------------------------------------------------- */
 
 /* Whether `rank` is the first along every axis where the placement is whole; with `like` >= 0,
@@ -116,20 +118,34 @@ static void load(const Bench *bench, const MtfLockstep *lockstep) {
     }
 }
 
-static void run_layout(const Bench *bench, const MtfLayout *layout) {
+/* Runs the program with its exchanges as early, or as late, as it allows, and checks what every
+ * instruction leaves behind. */
+static void run_program(const Bench *bench, const MtfProgram *program, bool late) {
     GError *error = NULL;
-    uint64_t seed = bench->reference->seed;
-    g_autoptr(MtfProgram) program = mtf_lower(bench->graph, layout);
-    g_autoptr(MtfLockstep) lockstep = mtf_lockstep_new(program, seed, &error);
+    g_autoptr(MtfLockstep) lockstep = mtf_lockstep_new(program, bench->reference->seed, &error);
     assert_non_null(lockstep);
     assert_true(mtf_arena_check(program, lockstep->arena, &error));
+    lockstep->late = late;
     load(bench, lockstep);
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         mtf_lockstep_instruction(lockstep, i, 1);
-        for (int k = 0; k < instruction->n_outputs; k++)
+        for (int k = 0; k < instruction->n_outputs && !(late && instruction->finish > 0); k++)
             check_buffer(bench, lockstep, i, instruction->outputs[k]);
+        n_late += late && instruction->finish > 0;
     }
+    mtf_lockstep_end_due(lockstep, mtf_program_length(program));
+    for (guint t = 0; t < bench->graph->updates->len; t++) {
+        const MtfUpdate *update = &g_array_index(bench->graph->updates, MtfUpdate, t);
+        check_buffer(bench, lockstep, mtf_program_length(program),
+                     program->tensor_buffers[update->variable]);
+    }
+}
+
+static void run_layout(const Bench *bench, const MtfLayout *layout) {
+    g_autoptr(MtfProgram) program = mtf_lower(bench->graph, layout);
+    run_program(bench, program, false);
+    run_program(bench, program, true);
 }
 
 /* ---- All of them --------------------------------------------------------------------------- */
@@ -206,11 +222,18 @@ static void every_strategy_of_every_operation_on_three_axes(void **state) {
         run_graph(seed, "a:2;b:2;c:2");
 }
 
+/* Of the runs above. */
+static void many_exchanges_were_late(void **state) {
+    (void)state;
+    assert_true(n_late > 1000);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_strategy_of_every_operation_on_one_axis),
         cmocka_unit_test(every_strategy_of_every_operation_on_two_axes),
         cmocka_unit_test(every_strategy_of_every_operation_on_three_axes),
+        cmocka_unit_test(many_exchanges_were_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

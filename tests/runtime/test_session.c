@@ -8,6 +8,7 @@
 #include "runtime/agreement.h"
 #include "runtime/closing_table.h"
 #include "runtime/session.h"
+#include "runtime/slice.h"
 #include "runtime/verify.h"
 #include "tests/support/mpi_verdict.h"
 #include "tests/support/pmpi_witness.h"
@@ -182,6 +183,58 @@ static void through_the_window_no_message_is_sent(void **state) {
     assert_true(mtf_verdict());
 }
 
+/* A digest of what this rank holds of the variables after a few steps; `*room` counts exchanges
+ * that may be under way while others run. */
+static char *trained_bits(MtfRunOptions *options, int *room) {
+    MtfSession session;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
+    bool done = run(&session, options, &error);
+    mtf_expect(done, "%s", error != NULL ? error->message : "");
+    for (int t = 0; done && t < (int)session.plan->graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(session.plan->graph, t);
+        const MtfOperand *slice = mtf_worker_tensor(session.worker, t);
+        if (tensor->source == MTF_SOURCE_VARIABLE)
+            g_checksum_update(checksum, slice->data,
+                              (gssize)(mtf_slice_elements(slice) * mtf_dtype_bytes(slice->dtype)));
+    }
+    for (int i = 0; done && i < mtf_program_length(session.program); i++)
+        *room += mtf_program_instruction(session.program, i)->finish > 0;
+    mtf_session_close(&session);
+    return g_strdup(g_checksum_get_string(checksum));
+}
+
+/* Both ways of exchanging, while computing and not. */
+static int compare_bits(const MtfTrainingPlan *wanted) {
+    char path[256];
+    int room = 0;
+    write_plan(wanted, path, sizeof path);
+    for (int only_mpi = 0; only_mpi < 2; only_mpi++) {
+        MtfRunOptions options =
+            make_options(path, strcmp(wanted->graph, "mlp") == 0 ? NULL : "LICENSE");
+        options.only_mpi = only_mpi != 0;
+        g_autofree char *with = trained_bits(&options, &room);
+        options.no_overlap = TRUE;
+        g_autofree char *without = trained_bits(&options, &room);
+        mtf_expect(strcmp(with, without) == 0, "%s: other bits", wanted->rules);
+    }
+    PMPI_Barrier(MPI_COMM_WORLD);
+    unlink(path);
+    return room;
+}
+
+static void exchanges_that_stay_under_way_leave_the_same_bits(void **state) {
+    (void)state;
+    int room = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(plans); i++) {
+        MtfMesh mesh;
+        if (mtf_mesh_parse(plans[i].mesh, 0, &mesh, NULL) && mtf_mesh_size(&mesh) == ranks)
+            room += compare_bits(&plans[i]);
+    }
+    mtf_expect(ranks == 1 || room > 0, "none was under way");
+    assert_true(mtf_verdict());
+}
+
 /* The run ends on every rank with `status` and a sentence that holds `why`. */
 static void expect_refusal(const MtfRunOptions *options, int status, const char *why) {
     MtfSession session;
@@ -314,6 +367,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_sends_what_its_plan_says),
         cmocka_unit_test(through_the_window_no_message_is_sent),
+        cmocka_unit_test(exchanges_that_stay_under_way_leave_the_same_bits),
         cmocka_unit_test(a_wrong_number_of_ranks_is_told_what_to_type),
         cmocka_unit_test(a_missing_data_file_is_bad_input),
         cmocka_unit_test(a_plan_that_one_rank_lacks_stops_all),

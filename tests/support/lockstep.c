@@ -110,23 +110,31 @@ static void exchange_groups(MtfLockstep *lockstep, int index) {
     }
 }
 
-static void run_move(MtfLockstep *lockstep, int index) {
-    for (int r = 0; r < lockstep->n; r++)
-        mtf_worker_begin_move(lockstep->workers[r], index);
+static void end_move(MtfLockstep *lockstep, int index) {
     if (mtf_step_is_collective(lockstep->workers[0]->moves[index].kind))
         exchange_groups(lockstep, index);
     for (int r = 0; r < lockstep->n; r++)
         mtf_worker_end_move(lockstep->workers[r], index);
 }
 
+void mtf_lockstep_end_due(MtfLockstep *lockstep, int index) {
+    for (int i = 0; lockstep->late && i < index; i++)
+        if (mtf_program_instruction(lockstep->workers[0]->program, i)->finish == index)
+            end_move(lockstep, i);
+}
+
 void mtf_lockstep_instruction(MtfLockstep *lockstep, int index, int64_t step) {
-    const MtfProgram *program = lockstep->workers[0]->program;
-    if (mtf_program_instruction(program, index)->kind == MTF_INSTRUCTION_STEP) {
-        run_move(lockstep, index);
-        return;
+    const MtfInstruction *instruction =
+        mtf_program_instruction(lockstep->workers[0]->program, index);
+    mtf_lockstep_end_due(lockstep, index);
+    for (int r = 0; r < lockstep->n; r++) {
+        if (instruction->kind == MTF_INSTRUCTION_STEP)
+            mtf_worker_begin_move(lockstep->workers[r], index);
+        else
+            mtf_worker_run_kernel(lockstep->workers[r], index, step);
     }
-    for (int r = 0; r < lockstep->n; r++)
-        mtf_worker_run_kernel(lockstep->workers[r], index, step);
+    if (instruction->kind == MTF_INSTRUCTION_STEP && !(lockstep->late && instruction->finish > 0))
+        end_move(lockstep, index);
 }
 
 static void turn_to(MtfLockstep *lockstep, int microbatch, int64_t step) {
@@ -143,10 +151,12 @@ void mtf_lockstep_step(MtfLockstep *lockstep, int64_t step) {
         turn_to(lockstep, k, step);
         for (int i = 0; i < program->n_repeated; i++)
             mtf_lockstep_instruction(lockstep, i, step);
+        mtf_lockstep_end_due(lockstep, program->n_repeated);
     }
     turn_to(lockstep, 0, step);
     for (int i = program->n_repeated; i < mtf_program_length(program); i++)
         mtf_lockstep_instruction(lockstep, i, step);
+    mtf_lockstep_end_due(lockstep, mtf_program_length(program));
 }
 
 double mtf_lockstep_scalar(const MtfLockstep *lockstep, int tensor) {

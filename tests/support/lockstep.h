@@ -12,6 +12,7 @@ typedef struct {
     MtfWorker **workers; /* by rank */
     MtfArena *arena;
     MtfData *data; /* borrowed: fills micro-batches beyond the first; NULL where there are none */
+    bool late;     /* exchanges take place as late as the program allows; else at once */
 } MtfLockstep;
 
 /* Workers for every processor of the program's mesh, with poisoning on. The program must outlive
@@ -22,6 +23,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLockstep, mtf_lockstep_free)
 
 /* Runs one instruction of step `step` (the first is 1) on every processor. */
 void mtf_lockstep_instruction(MtfLockstep *lockstep, int index, int64_t step);
+
+/* Makes the late exchanges that must be over before instruction `index`; those that run into the
+ * end of the program with its length. */
+void mtf_lockstep_end_due(MtfLockstep *lockstep, int index);
 
 /* Runs a whole step; the inputs of the first micro-batch have been filled. */
 void mtf_lockstep_step(MtfLockstep *lockstep, int64_t step);

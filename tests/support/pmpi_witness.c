@@ -77,6 +77,36 @@ int MPI_Alltoallv(const void *send, const int send_counts[], const int send_offs
                           type, communicator);
 }
 
+/* The same, begun and ended apart. */
+
+int MPI_Iallreduce(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op operation,
+                   MPI_Comm communicator, MPI_Request *request) {
+    note(MTF_STEP_ALLREDUCE, communicator, count, type);
+    return PMPI_Iallreduce(send, receive, count, type, operation, communicator, request);
+}
+
+int MPI_Ireduce_scatter(const void *send, void *receive, const int counts[], MPI_Datatype type,
+                        MPI_Op operation, MPI_Comm communicator, MPI_Request *request) {
+    note(MTF_STEP_REDUCE_SCATTER, communicator, sum(counts, communicator), type);
+    return PMPI_Ireduce_scatter(send, receive, counts, type, operation, communicator, request);
+}
+
+int MPI_Iallgatherv(const void *send, int count, MPI_Datatype send_type, void *receive,
+                    const int counts[], const int offsets[], MPI_Datatype type,
+                    MPI_Comm communicator, MPI_Request *request) {
+    note(MTF_STEP_ALLGATHER, communicator, sum(counts, communicator), type);
+    return PMPI_Iallgatherv(send, count, send_type, receive, counts, offsets, type, communicator,
+                            request);
+}
+
+int MPI_Ialltoallv(const void *send, const int send_counts[], const int send_offsets[],
+                   MPI_Datatype send_type, void *receive, const int counts[], const int offsets[],
+                   MPI_Datatype type, MPI_Comm communicator, MPI_Request *request) {
+    note(MTF_STEP_ALLTOALL, communicator, sum(send_counts, communicator), send_type);
+    return PMPI_Ialltoallv(send, send_counts, send_offsets, send_type, receive, counts, offsets,
+                           type, communicator, request);
+}
+
 int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm communicator) {
     note(MTF_STEPS, communicator, count, type);
     return PMPI_Bcast(buffer, count, type, root, communicator);
