@@ -126,14 +126,32 @@ bool mtf_data_array_read(const MtfDataArray *array, int64_t first, int64_t count
 /* What the header of a file says of its one array. */
 typedef struct {
     Number number;
-    bool big_endian;
+    bool big_endian, by_columns;
     int64_t first, records, places;
+    int n; /* of an .npy file */
+    int64_t dims[MTF_DATA_DIMENSIONS];
 } Header;
 
-/* Appends an array of its own to the file of `path`. */
-static bool append(const char *path, const Header *header, int64_t stride, GPtrArray *arrays,
-                   GError **error) {
+/* The file of `path`, in rows. */
+static MtfDataFile *open_in_rows(const char *path, Header *header, GError **error) {
     MtfDataFile *file = mtf_data_file_open(path, error);
+    if (file == NULL || !header->by_columns || header->n == 1)
+        return file;
+    MtfDataColumns columns = { .first = header->first,
+                               .number_bytes = number_bytes[header->number],
+                               .n = header->n,
+                               .places = header->places };
+    memcpy(columns.dims, header->dims, sizeof columns.dims);
+    MtfDataFile *turned = mtf_data_file_turn(file, &columns, error);
+    header->first = 0;
+    mtf_data_file_close(file);
+    return turned;
+}
+
+/* Appends an array of its own to the file of `path`. */
+static bool append(const char *path, Header *header, int64_t stride, GPtrArray *arrays,
+                   GError **error) {
+    MtfDataFile *file = open_in_rows(path, header, error);
     if (file == NULL)
         return false;
     MtfDataArray *array = g_new(MtfDataArray, 1);
@@ -149,8 +167,8 @@ static bool append(const char *path, const Header *header, int64_t stride, GPtrA
 }
 
 /* Appends the array after comparing the file's length with what the header says. */
-static bool append_checked(const char *path, const char *kind, const Header *header,
-                           int64_t file_bytes, GPtrArray *arrays, GError **error) {
+static bool append_checked(const char *path, const char *kind, Header *header, int64_t file_bytes,
+                           GPtrArray *arrays, GError **error) {
     int64_t stride = header->places * number_bytes[header->number];
     int64_t wanted;
     if (__builtin_mul_overflow(header->records, stride, &wanted) ||
@@ -196,25 +214,27 @@ static bool parse_descr(const char *text, Header *header) {
 
 /* "60000, 28, 28" or "5," */
 static bool parse_shape(const char *text, Header *header) {
-    int64_t dims[8] = { 0 };
+    int64_t *dims = header->dims;
     int n = 0;
     g_auto(GStrv) parts = g_strsplit(text, ",", -1);
     for (int i = 0; parts[i] != NULL; i++) {
         const char *part = g_strstrip(parts[i]);
         if (part[0] == '\0' && n > 0)
             continue;
-        if (n == 8 || !g_ascii_string_to_signed(part, 10, 0, G_MAXINT64, &dims[n], NULL))
+        if (n == MTF_DATA_DIMENSIONS ||
+            !g_ascii_string_to_signed(part, 10, 0, G_MAXINT64, &dims[n], NULL))
             return false;
         n++;
     }
     header->records = dims[0];
+    header->n = n;
     return n > 0 && count_places(dims, n, &header->places);
 }
 
 /* The dictionary of an .npy file, whose keys may come in any order. */
 static bool parse_dictionary(const char *path, const char *text, Header *header, GError **error) {
     g_autoptr(GRegex) pattern = g_regex_new(
-        "^\\s*\\{(?=.*'descr'\\s*:\\s*'([<>|=][a-z][0-9]+)')(?=.*'fortran_order'\\s*:\\s*(\\w+))"
+        "^\\s*\\{(?=.*'descr'\\s*:\\s*'([<>|=][a-z][0-9]+)')(?=.*'fortran_order'\\s*:\\s*(True|False))"
         "(?=.*'shape'\\s*:\\s*\\(([^)]*)\\))",
         G_REGEX_RAW, 0, NULL);
     g_autoptr(GMatchInfo) match = NULL;
@@ -224,8 +244,7 @@ static bool parse_dictionary(const char *path, const char *text, Header *header,
     g_autofree char *descr = g_match_info_fetch(match, 1);
     g_autofree char *fortran = g_match_info_fetch(match, 2);
     g_autofree char *shape = g_match_info_fetch(match, 3);
-    if (strcmp(fortran, "False") != 0)
-        return mtf_input_error(error, "%s: arrays in Fortran's order are not read", path);
+    header->by_columns = strcmp(fortran, "True") == 0;
     if (!parse_descr(descr, header))
         return mtf_input_error(error,
                                "%s: numbers of type %s are not read (integers of up to 64 bits and "
@@ -331,17 +350,28 @@ static bool open_idx(const MtfDataFile *file, const unsigned char *start, GPtrAr
     return append_checked(path, "an IDX file", &header, mtf_data_file_size(file), arrays, error);
 }
 
-#define CIFAR_BYTES 3073
+/* Labels in front of a CIFAR record: CIFAR-10's class; CIFAR-100's coarse class, then the fine one,
+ * which is the one that counts. */
+#define CIFAR_PIXELS 3072
+#define MOST_LABELS 2
 
-static bool open_cifar(const MtfDataFile *file, GPtrArray *arrays, GError **error) {
+/* How many labels the records of a file of so many bytes have, or 0. */
+static int cifar_labels(int64_t bytes) {
+    for (int labels = 1; bytes > 0 && labels <= MOST_LABELS; labels++)
+        if (bytes % (CIFAR_PIXELS + labels) == 0)
+            return labels;
+    return 0;
+}
+
+static bool open_cifar(const MtfDataFile *file, int labels, GPtrArray *arrays, GError **error) {
     const char *path = mtf_data_file_path(file);
-    int64_t records = mtf_data_file_size(file) / CIFAR_BYTES;
-    Header label = { .number = NUMBER_U8, .records = records, .places = 1 };
+    int64_t stride = CIFAR_PIXELS + labels, records = mtf_data_file_size(file) / stride;
+    Header label = { .number = NUMBER_U8, .first = labels - 1, .records = records, .places = 1 };
     Header pixels = {
-        .number = NUMBER_U8, .first = 1, .records = records, .places = CIFAR_BYTES - 1
+        .number = NUMBER_U8, .first = labels, .records = records, .places = CIFAR_PIXELS
     };
-    return append(path, &label, CIFAR_BYTES, arrays, error) &&
-           append(path, &pixels, CIFAR_BYTES, arrays, error);
+    return append(path, &label, stride, arrays, error) &&
+           append(path, &pixels, stride, arrays, error);
 }
 
 /* A text, or tokens without a header. */
@@ -361,12 +391,12 @@ static bool open_bare_tokens(const MtfDataFile *file, GPtrArray *arrays, GError 
 }
 
 static bool open_bare_examples(const MtfDataFile *file, GPtrArray *arrays, GError **error) {
-    int64_t size = mtf_data_file_size(file);
-    if (size > 0 && size % CIFAR_BYTES == 0)
-        return open_cifar(file, arrays, error);
+    int labels = cifar_labels(mtf_data_file_size(file));
+    if (labels > 0)
+        return open_cifar(file, labels, arrays, error);
     return mtf_input_error(error,
                            "%s is neither an IDX nor an .npy file, nor does it have CIFAR-10's "
-                           "records of 3073 bytes",
+                           "records of 3073 bytes, or CIFAR-100's of 3074",
                            mtf_data_file_path(file));
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Data files of many kinds, all seen as records of so many numbers:
  *
- *     kind                  told by                           records
- *     NumPy .npy            \x93NUMPY                         the first dimension; the rest a
- * record llm.c tokens          20240520 or 20240801 in front     one token of 16 or 32 bits each
+ *     kind                  told by                         records
+ *     NumPy .npy            \x93NUMPY                         the first dimension; rest a record
+ *     llm.c tokens          20240520 or 20240801 in front     one token of 16 or 32 bits each
  *     IDX (MNIST)           0 0 type dimensions               as .npy, big-endian
  *     CIFAR-10 binary       3073 bytes a record               a label; 3072 numbers
+ *     CIFAR-100 binary      3074 bytes a record               the fine label; 3072 numbers
  *     nanoGPT tokens        a name that ends in .bin          one token of 16 bits each
  *     text                  anything else                     one byte each
  *

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -39,17 +40,24 @@ static bool unpack(const char *path, int source, int target, GError **error) {
                            path);
 }
 
+/* A file without a name, or -1. */
+static int nameless_file(void) {
+    g_autofree char *name = g_build_filename(g_get_tmp_dir(), "meshtf-data-XXXXXX", NULL);
+    int file = mkstemp(name);
+    if (file >= 0)
+        unlink(name);
+    return file;
+}
+
 /* Replaces a packed file's descriptor by that of an unpacked copy. */
 static bool unpack_if_packed(MtfDataFile *data, GError **error) {
     unsigned char magic[2] = { 0 };
     if (pread(data->file, magic, sizeof magic, 0) != sizeof magic || magic[0] != 0x1f ||
         magic[1] != 0x8b)
         return true;
-    g_autofree char *name = g_build_filename(g_get_tmp_dir(), "meshtf-data-XXXXXX", NULL);
-    int copy = mkstemp(name);
+    int copy = nameless_file();
     if (copy < 0)
         return mtf_failure(error, "%s cannot be unpacked: %s", data->path, g_strerror(errno));
-    unlink(name);
     bool done = unpack(data->path, data->file, copy, error);
     close(data->file);
     data->file = copy;
@@ -109,4 +117,81 @@ bool mtf_data_file_read(const MtfDataFile *file, int64_t offset, void *bytes, in
         done += got;
     }
     return true;
+}
+
+/* ---- Columns into rows --------------------------------------------------------------------- */
+
+/* Rows that are turned at once: so that both sides are some MiB at most. */
+#define TURNED_BYTES (INT64_C(8) << 20)
+
+/* The column of the file that holds a place of the rows: rows count their last dimension fastest,
+ * columns the first after the records. */
+static int64_t column_of(const MtfDataColumns *columns, int64_t place) {
+    int64_t column = 0;
+    int64_t scale = 1, below = columns->places;
+    for (int i = 1; i < columns->n; i++) {
+        below /= columns->dims[i];
+        column += place / below % columns->dims[i] * scale;
+        scale *= columns->dims[i];
+    }
+    return column;
+}
+
+/* Rows [first, first + count) as they shall be written, `rows` having room for them and `part` for
+ * one number of each. */
+static bool turn_rows(const MtfDataFile *file, const MtfDataColumns *columns, int64_t first,
+                      int64_t count, char *rows, char *part, GError **error) {
+    int64_t size = columns->number_bytes;
+    for (int64_t place = 0; place < columns->places; place++) {
+        int64_t offset = (column_of(columns, place) * columns->dims[0] + first) * size;
+        if (!mtf_data_file_read(file, columns->first + offset, part, count * size, error))
+            return false;
+        for (int64_t i = 0; i < count; i++)
+            memcpy(rows + (i * columns->places + place) * size, part + i * size, (gsize)size);
+    }
+    return true;
+}
+
+static bool write_all(int file, const char *bytes, int64_t count) {
+    for (int64_t done = 0; done < count;) {
+        gssize put = write(file, bytes + done, (gsize)(count - done));
+        if (put < 0)
+            return false;
+        done += put;
+    }
+    return true;
+}
+
+static bool turn_all(const MtfDataFile *file, const MtfDataColumns *columns, int target,
+                     GError **error) {
+    int64_t row = columns->places * columns->number_bytes;
+    int64_t most = MIN(columns->dims[0], MAX(1, TURNED_BYTES / row));
+    g_autofree char *rows = g_malloc((gsize)(most * row));
+    g_autofree char *part = g_malloc((gsize)(most * columns->number_bytes));
+    for (int64_t first = 0; first < columns->dims[0]; first += most) {
+        int64_t count = MIN(most, columns->dims[0] - first);
+        if (!turn_rows(file, columns, first, count, rows, part, error))
+            return false;
+        if (!write_all(target, rows, count * row))
+            return mtf_failure(error, "%s cannot be turned into rows: %s", file->path,
+                               g_strerror(errno));
+    }
+    return true;
+}
+
+MtfDataFile *mtf_data_file_turn(const MtfDataFile *file, const MtfDataColumns *columns,
+                                GError **error) {
+    int target = nameless_file();
+    if (target < 0) {
+        mtf_failure(error, "%s cannot be turned into rows: %s", file->path, g_strerror(errno));
+        return NULL;
+    }
+    MtfDataFile *turned = g_new0(MtfDataFile, 1);
+    *turned = (MtfDataFile){ .path = g_strdup(file->path),
+                             .file = target,
+                             .size = file->size - columns->first };
+    if (turn_all(file, columns, target, error))
+        return turned;
+    mtf_data_file_close(turned);
+    return NULL;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* A file of data, read at any place. One that gzip has packed is unpacked when it is opened, into a
- * nameless file beside other temporary ones, so that it can be read at any place too. */
+ * nameless file beside other temporary ones, so that it can be read at any place too; so is an
+ * array that is stored by columns. */
 #ifndef MTF_DATA_FILE_H
 #define MTF_DATA_FILE_H
 
@@ -22,5 +23,23 @@ int64_t mtf_data_file_size(const MtfDataFile *file); /* unpacked */
  * unreadable or shorter. */
 bool mtf_data_file_read(const MtfDataFile *file, int64_t offset, void *bytes, int64_t count,
                         GError **error);
+
+#define MTF_DATA_DIMENSIONS 8
+
+/* An array in Fortran's order, whose first dimension runs fastest: the numbers of one record lie a
+ * column apart.
+ *
+ *     in the file   a0 b0 c0  a1 b1 c1       as rows   a0 a1  b0 b1  c0 c1 */
+typedef struct {
+    int64_t first; /* byte at which it begins; it ends with the file */
+    int number_bytes, n;
+    int64_t dims[MTF_DATA_DIMENSIONS]; /* the first counts records */
+    int64_t places;                    /* numbers of a record: the product of the others */
+} MtfDataColumns;
+
+/* The array record by record, each in C's order, in a nameless file beside other temporary ones
+ * that begins with it. NULL with an error when there is no room for that. */
+MtfDataFile *mtf_data_file_turn(const MtfDataFile *file, const MtfDataColumns *columns,
+                                GError **error);
 
 #endif

@@ -15,7 +15,7 @@ static const char summary[] =
     "  meshtf-run plan.json --dry-run\n"
     "  mpirun -n 2 meshtf-run --calibrate -o machine.json\n\n"
     "Text models read any file as bytes, or tokens of nanoGPT (.bin) and llm.c; models of examples\n"
-    "read IDX (MNIST), CIFAR-10 and .npy files, or generated ones. Files may be packed by gzip. The\n"
+    "read IDX (MNIST), CIFAR and .npy files, or generated ones. Files may be packed by gzip. The\n"
     "results depend on the plan, the data and the seed, not on the layout or the number of ranks, up\n"
     "to rounding.\n\n"
     "SIGUSR1 writes a checkpoint; SIGUSR2 (to mpirun) or SIGTERM (to the ranks) writes one and ends\n"

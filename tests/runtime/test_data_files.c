@@ -139,16 +139,58 @@ static void numpy_arrays_of_any_order_of_bytes_are_read(void **state) {
     expect_numbers(integers, true, 2, 1, (double[]){ -3, 4294967296 });
     g_autofree char *cut = write_file("c.npy", floats, 10 + 70 + 15);
     expect_refusal(cut, false, "should have 96 bytes, but it has 95");
-    const char turned[] =
-        "\x93NUMPY\x01\x00\x3a\x00{'descr': '<f4', 'fortran_order': True, 'shape': "
-        "(2, 2), }";
-    g_autofree char *fortran = write_file("d.npy", turned, 10 + 58);
-    expect_refusal(fortran, false, "Fortran's order");
     const char text[] =
         "\x93NUMPY\x01\x00\x37\x00{'descr': '<U4', 'fortran_order': False, 'shape': "
         "(2,)}";
     g_autofree char *strings = write_file("e.npy", text, 10 + 55);
     expect_refusal(strings, false, "cannot be understood");
+}
+
+/* Writes v[i][j][k] = 100 i + 10 j + k, i < 2, j < 2, k < 3, as NumPy does with order='F': the
+ * first index runs fastest. */
+static void arrays_in_fortrans_order_become_rows(void **state) {
+    (void)state;
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    const char header[] = "\x93NUMPY\x01\x00\x3b\x00{'descr': '|u1', 'fortran_order': True, "
+                          "'shape': (2, 2, 3)}";
+    g_byte_array_append(bytes, (const guint8 *)header, 10 + 59);
+    for (int k = 0; k < 3; k++)
+        for (int j = 0; j < 2; j++)
+            for (int i = 0; i < 2; i++) {
+                guint8 value = (guint8)(100 * i + 10 * j + k);
+                g_byte_array_append(bytes, &value, 1);
+            }
+    g_autofree char *path = write_file("f.npy", bytes->data, bytes->len);
+    double expected[12];
+    for (int n = 0; n < 12; n++)
+        expected[n] = (100 * (n / 6) + 10 * (n / 3 % 2) + n % 3) / 255.0;
+    expect_numbers(path, false, 2, 6, expected);
+    g_autofree char *cut = write_file("g.npy", bytes->data, bytes->len - 1);
+    expect_refusal(cut, false, "should have 81 bytes, but it has 80");
+}
+
+#define MANY 1500000
+
+/* More records than are turned at once: record i holds i mod 2^15 and its negative. */
+static void long_arrays_in_fortrans_order_become_rows_part_by_part(void **state) {
+    (void)state;
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    const char header[] = "\x93NUMPY\x01\x00\x3e\x00{'descr': '<i4', 'fortran_order': True, "
+                          "'shape': (1500000, 2)}";
+    g_byte_array_append(bytes, (const guint8 *)header, 10 + 62);
+    for (int sign = 1; sign >= -1; sign -= 2)
+        for (int i = 0; i < MANY; i++) {
+            gint32 value = GINT32_TO_LE(sign * (i % 32768));
+            g_byte_array_append(bytes, (const guint8 *)&value, 4);
+        }
+    g_autofree char *path = write_file("h.npy", bytes->data, bytes->len);
+    g_autoptr(GPtrArray) arrays = open_arrays(path, false);
+    assert_int_equal(mtf_data_array_records(arrays->pdata[0]), MANY);
+    for (int i = 0; i < MANY; i += 1009) {
+        double values[2];
+        assert_true(mtf_data_array_read(arrays->pdata[0], i, 1, values, NULL));
+        assert_true(values[0] == i % 32768 && values[1] == -(i % 32768));
+    }
 }
 
 /* Two records: label 3 and pixels of 255; label 8 and pixels of 0. */
@@ -168,6 +210,25 @@ static void cifar_records_are_a_label_and_3072_pixels(void **state) {
     assert_true(values[0] == 1 && values[3071] == 1 && values[3072] == 0 && values[6143] == 0);
     g_autofree char *cut = write_file("cut.bin", bytes, 3073 + 17);
     expect_refusal(cut, false, "neither an IDX nor an .npy file");
+}
+
+/* Two records: coarse label 11, fine 68, pixels of 255; coarse 2, fine 99, pixels of 0. */
+static void cifar_100_has_two_labels_of_which_the_fine_one_counts(void **state) {
+    (void)state;
+    g_autofree guint8 *bytes = g_malloc0(2 * 3074);
+    bytes[0] = 11;
+    bytes[1] = 68;
+    memset(bytes + 2, 255, 3072);
+    bytes[3074] = 2;
+    bytes[3075] = 99;
+    g_autofree char *path = write_file("train.bin", bytes, 2 * 3074);
+    g_autoptr(GPtrArray) arrays = open_arrays(path, false);
+    double values[2 * 3072];
+    assert_int_equal(arrays->len, 2);
+    assert_true(mtf_data_array_read(arrays->pdata[0], 0, 2, values, NULL));
+    assert_true(values[0] == 68 && values[1] == 99);
+    assert_true(mtf_data_array_read(arrays->pdata[1], 0, 2, values, NULL));
+    assert_true(values[0] == 1 && values[3071] == 1 && values[3072] == 0 && values[6143] == 0);
 }
 
 /* ---- Order --------------------------------------------------------------------------------- */
@@ -318,7 +379,10 @@ int main(void) {
         cmocka_unit_test(idx_files_are_big_endian_and_pixels_become_parts_of_one),
         cmocka_unit_test(a_packed_file_is_read_like_a_plain_one_and_a_cut_one_refused),
         cmocka_unit_test(numpy_arrays_of_any_order_of_bytes_are_read),
+        cmocka_unit_test(arrays_in_fortrans_order_become_rows),
+        cmocka_unit_test(long_arrays_in_fortrans_order_become_rows_part_by_part),
         cmocka_unit_test(cifar_records_are_a_label_and_3072_pixels),
+        cmocka_unit_test(cifar_100_has_two_labels_of_which_the_fine_one_counts),
         cmocka_unit_test(an_epoch_shows_every_example_once_in_an_order_of_its_own),
         cmocka_unit_test(shards_are_one_stream_and_its_end_is_held_out),
         cmocka_unit_test(examples_are_features_with_their_own_labels),
