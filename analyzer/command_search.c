@@ -116,7 +116,7 @@ static bool check_options(const Options *options, GError **error) {
         (options->frontier < 2 || options->frontier > MTF_FRONTIER_MAX_POINTS))
         return mtf_input_error(error, "--frontier %d must be 2 to %d points", options->frontier,
                                MTF_FRONTIER_MAX_POINTS);
-    return (options->gap >= 0 && options->gap < 1) ||
+    return isnan(options->gap) || (options->gap >= 0 && options->gap < 1) ||
            mtf_input_error(error, "--gap %g must be at least 0 and below 1", options->gap);
 }
 
@@ -203,6 +203,7 @@ static bool search_form(Run *run, int frontier, GError **error) {
         .rules_only = g_strcmp0(options->layouts, "rule") == 0,
         .frontier = frontier,
         .seconds = options->seconds,
+        .has_gap = !isnan(options->gap),
         .gap = options->gap,
         .seed = (guint64)options->seed,
         .dump = options->dump,
@@ -549,7 +550,7 @@ static void clear_options(Options *options) {
     { name, 0, 0, type, &o.field, help, what }
 
 int mtf_command_search(int argc, char **argv) {
-    Options o = { .max_axes = 2 };
+    Options o = { .max_axes = 2, .gap = NAN };
     const GOptionEntry entries[] = {
         OTHER("devices", G_OPTION_ARG_INT, devices, "Search all meshes of N processors", "N"),
         TEXT("mesh", 0, mesh, "Search this mesh alone", "'rows:2;cols:2'"),
@@ -567,7 +568,8 @@ int mtf_command_search(int argc, char **argv) {
              "none|cheap|layers|auto"),
         TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
-        OTHER("gap", G_OPTION_ARG_DOUBLE, gap, "Stop within this share of the optimum (0)", "G"),
+        OTHER("gap", G_OPTION_ARG_DOUBLE, gap,
+              "Stop within this share of the optimum (0; for large graphs 0.005)", "G"),
         OTHER("seed", G_OPTION_ARG_INT, seed, "Of the random choices among free layouts", "N"),
         TEXT("output", 'o', output, "Write the plan", "PLAN"),
         OTHER("frontier", G_OPTION_ARG_INT, frontier,

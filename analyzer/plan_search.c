@@ -7,9 +7,9 @@
 
 #include <math.h>
 
-/* Where the user sets no limit, each search over free layouts ends within a tenth of a percent of
- * the optimum (half a percent for large graphs) or after this many rounds, so that its answer
- * depends on no clock. */
+/* Where the user sets no gap, each search over free layouts ends within a tenth of a percent of the
+ * optimum (half a percent for large graphs), and only the best answer's goes on to the optimum;
+ * where no seconds, after this many rounds, so that its answer depends on no clock. */
 #define FREE_GAP 0.001
 #define FREE_GAP_LARGE 0.005
 #define LARGE_OPERATIONS 4000
@@ -83,7 +83,8 @@ static bool is_large(const Search *search) {
 
 /* The gap that searches over free layouts may leave. */
 static double wanted_gap(const Search *search) {
-    return MAX(search->options->gap, is_large(search) ? FREE_GAP_LARGE : FREE_GAP);
+    const MtfPlanSearchOptions *options = search->options;
+    return options->has_gap ? options->gap : is_large(search) ? FREE_GAP_LARGE : FREE_GAP;
 }
 
 /* ---- Rules ----------------------------------------------------------------------------------- */
@@ -99,7 +100,7 @@ static bool search_rules(const Search *search, const GArray *meshes, const MtfMa
         .pins = options->pins,
         .forbids = options->forbids,
         .seconds = seconds_left(search),
-        .gap = options->gap,
+        .gap = options->has_gap ? options->gap : 0,
         .user = options->user,
         .cancel = options->cancel,
         .progress = all ? options->rules_progress : NULL,
@@ -324,6 +325,28 @@ static bool search_meshes(const Search *search, Attempt **best, int *count, GErr
     return true;
 }
 
+/* ---- The proof ------------------------------------------------------------------------------- */
+
+/* Goes on where the search of the best answer ended at the standard gap. */
+static bool search_to_optimum(const Search *search, Attempt *best, GError **error) {
+    MtfFreeAnswer *found = &best->free;
+    int64_t left = found->cost - found->bound;
+    if (search->options->has_gap || is_large(search) || found->layout == NULL || left == 0 ||
+        (double)left > FREE_GAP * (double)found->cost || is_late(search))
+        return true;
+    mtf_incumbents_add(best->incumbents, MTF_FREE_LAYOUT, found->layout);
+    MtfFreeSearchOptions options = free_options(search, best->incumbents);
+    options.gap = 0;
+    MtfFreeAnswer better = { 0 };
+    if (!mtf_free_search(best->problem, &options, &better, error))
+        return false;
+    better.bound = MIN(MAX(better.bound, found->bound), better.cost);
+    mtf_free_answer_clear(found);
+    *found = better;
+    best->cost = better.cost;
+    return true;
+}
+
 /* ---- The frontier ---------------------------------------------------------------------------- */
 
 /* What the frontier found within the limit replaces the answer where it is cheaper. */
@@ -387,6 +410,7 @@ static bool search_on(const Search *search, MtfPlanAnswer *answer, GError **erro
     if (done && best != NULL) {
         answer->in_order_cost = price_in_order(search, best);
         done = improve_mapping(search, &best, &answer->mappings, error) &&
+               search_to_optimum(search, best, error) &&
                search_frontier(search, best, &answer->frontier, error) &&
                dump_problem(search, best, error);
         give_answer(search, best, answer);

@@ -25,7 +25,9 @@ typedef struct {
     bool rules_only; /* no free layouts */
     int frontier;    /* points to search for; 0: none */
     double seconds;  /* wall-clock limit; 0 = none */
-    double gap;      /* stop when (cost - bound) <= gap cost */
+    bool has_gap; /* otherwise all is searched to the optimum, but free layouts of large graphs to
+                     half a percent */
+    double gap;   /* stop when (cost - bound) <= gap cost */
     guint64 seed;
     const char *dump; /* write the layout problem of the best rules' mesh there, or NULL */
     void *user;       /* passed to the functions, which may be NULL */

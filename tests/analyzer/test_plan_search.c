@@ -247,6 +247,33 @@ static void the_limit_that_would_do_does(void **state) {
     }
 }
 
+/* A gap that is asked for is where the search ends; otherwise it ends with a proof. */
+static void the_search_goes_on_to_the_gap_that_is_asked_for(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
+    static const char *const meshes[] = { "r:4", "r:2;c:2", "r:2;c:3" };
+    int loose = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(meshes); i++) {
+        g_autoptr(GArray) mesh = one_mesh(meshes[i]);
+        MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
+        MtfPlanAnswer best, near;
+        search(graph, mesh, &options, &best);
+        check_answer(graph, &best, UNLIMITED);
+        assert_int_equal(best.free.cost, best.free.bound);
+        options.has_gap = true;
+        options.gap = 0.05;
+        search(graph, mesh, &options, &near);
+        check_answer(graph, &near, UNLIMITED);
+        assert_true(near.free.bound <= best.cost && best.cost <= near.cost);
+        assert_true((double)(near.cost - near.free.bound) <= 0.05 * (double)near.cost);
+        loose += near.free.bound < near.cost;
+        mtf_plan_answer_clear(&best);
+        mtf_plan_answer_clear(&near);
+    }
+    assert_true(loose > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_plan_is_priced_above_a_layout_made_by_hand),
@@ -256,6 +283,7 @@ int main(void) {
         cmocka_unit_test(no_mapping_is_worse_than_keeping_the_order),
         cmocka_unit_test(free_layouts_are_searched_on_other_meshes_too),
         cmocka_unit_test(the_limit_that_would_do_does),
+        cmocka_unit_test(the_search_goes_on_to_the_gap_that_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
