@@ -20,8 +20,9 @@ static void drop_dashes(int *argc, char **argv) {
 
 /* GLib would print its help in the locale's letters, which in a container has none beyond ASCII. */
 static void help_and_exit(GOptionContext *context) {
-    g_autofree char *text = g_option_context_get_help(context, TRUE, NULL);
+    char *text = g_option_context_get_help(context, TRUE, NULL);
     fputs(text, stdout);
+    g_free(text);
     exit(0);
 }
 

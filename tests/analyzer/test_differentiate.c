@@ -311,7 +311,6 @@ static void a_chain_with_many_uses_of_each_tensor(void **state) {
     check(graph);
 }
 
-/* Runs last: what the tests above have differentiated. */
 /* Queries b against memory d, with features c last; a is an example. Also a memory that all
  * examples share, and what is its own memory, so that shares of it meet. */
 static void attention(void **state) {
@@ -326,10 +325,12 @@ static void attention(void **state) {
         b.attributes.factor = 0.7;
         b.attributes.causal = i >> 1;
         int y = mtf_build(&b, MTF_OP_ATTENTION, "y", NULL, 3, (int[]){ q, k, v });
-        check(finish(&b, y));
+        g_autoptr(MtfGraph) graph = finish(&b, y);
+        check(graph);
     }
 }
 
+/* Runs last: what the tests above have differentiated. */
 static void every_rule_has_been_checked(void **state) {
     (void)state;
     for (int kind = 0; kind < MTF_OPERATIONS; kind++)
