@@ -8,8 +8,8 @@
  * A kernel that writes one byte beyond the arena dies at once, in every build.
  *
  * A shared arena is a file in memory, so that the other ranks of the host can map it as well
- * (host_window.h); its header is where they wait for each other. A private one has no header and
- * may be of huge pages. */
+ * (host_window.h); its header is where they wait for each other. A private one has no header. Both
+ * are of huge pages where the system lets them. */
 #ifndef MTF_ARENA_MEMORY_H
 #define MTF_ARENA_MEMORY_H
 
@@ -18,10 +18,11 @@
 #include <stdint.h>
 
 typedef struct {
-    char *base;    /* zeros at first */
-    int64_t bytes; /* of the arena */
-    char *mapping; /* begins with the header; both zeros at first */
-    gsize mapping_bytes;
+    char *base;     /* zeros at first */
+    int64_t bytes;  /* of the arena */
+    char *mapping;  /* begins with the header; both zeros at first */
+    char *reserved; /* addresses: what lies before the mapping, it, and the guard page */
+    gsize reserved_bytes;
     int file; /* of a shared arena; -1 of a private one */
 } MtfArenaMemory;
 

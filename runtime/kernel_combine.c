@@ -2,6 +2,8 @@
 #include "runtime/kernel_combine.h"
 
 #include "runtime/kernel_bfloat16.h"
+#include "runtime/kernel_math.h"
+#include "runtime/kernel_stream.h"
 
 #include <glib.h>
 #include <string.h>
@@ -55,11 +57,54 @@ static void combine_narrow(const MtfCombination *c, int64_t elements) {
     }
 }
 
+/* ---- Two terms ----------------------------------------------------------------------------- */
+
+/* What most groups have: added in registers, wherever it goes. */
+#define SUM_OF_TWO(name, type)                                                  \
+    MTF_EACH_VECTOR_UNIT static void name(const MtfCombination *c, int64_t n) { \
+        const type *a = (gconstpointer)c->terms[0];                             \
+        const type *b = (gconstpointer)c->terms[1];                             \
+        type *first = (gpointer)c->targets[0];                                  \
+        type *last = (gpointer)c->targets[c->n_targets - 1];                    \
+        MTF_INDEPENDENT                                                         \
+        for (int64_t i = 0; i < n; i++) {                                       \
+            type sum = a[i] + b[i];                                             \
+            first[i] = sum;                                                     \
+            last[i] = sum;                                                      \
+        }                                                                       \
+    }
+
+SUM_OF_TWO(sum_two_f32, float)
+SUM_OF_TWO(sum_two_f64, double)
+
+/* Whether the target is none of the terms. */
+static bool is_elsewhere(const MtfCombination *c) {
+    return c->n_targets == 1 && c->targets[0] != c->terms[0] && c->targets[0] != c->terms[1];
+}
+
+/* False where there are other terms or types. */
+static bool combine_two(const MtfCombination *c, int64_t elements) {
+    if (c->reduction == MTF_REDUCE_MAX || c->n_terms != 2 || c->n_targets > 2)
+        return false;
+    int64_t bytes = elements * mtf_dtype_bytes(c->dtype);
+    if (c->dtype == MTF_F32 && is_elsewhere(c) && mtf_streams(c->targets[0], bytes))
+        mtf_stream_sum(c->targets[0], c->terms[0], c->terms[1], bytes);
+    else if (c->dtype == MTF_F32)
+        sum_two_f32(c, elements);
+    else if (c->dtype == MTF_F64)
+        sum_two_f64(c, elements);
+    else
+        return false;
+    return true;
+}
+
 void mtf_combine(const MtfCombination *c, int64_t elements) {
     if (c->dtype == MTF_BF16) {
         combine_narrow(c, elements);
         return;
     }
+    if (combine_two(c, elements))
+        return;
     _Alignas(64) char block[BLOCK_BYTES];
     Combine combine = c->reduction == MTF_REDUCE_MAX ? maxima[c->dtype] : sums[c->dtype];
     int64_t size = mtf_dtype_bytes(c->dtype), all = elements * size;

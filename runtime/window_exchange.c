@@ -2,9 +2,8 @@
 #include "runtime/window_exchange.h"
 
 #include "runtime/kernel_combine.h"
+#include "runtime/kernel_stream.h"
 #include "runtime/mpi_check.h"
-
-#include <string.h>
 
 #define MAX_SETS (1 << MTF_MAX_MESH_AXES)
 
@@ -178,8 +177,8 @@ static int64_t fetch(Meeting *meeting) {
         const MtfMessages *send = &meeting->moves[i].send;
         int64_t bytes = own->receive.counts[i] * size;
         if (bytes > 0)
-            memcpy(element(own, own->receive.base, own->receive.offsets[i]),
-                   element(own, send->base, send->offsets[place]), (gsize)bytes);
+            mtf_stream_copy(element(own, own->receive.base, own->receive.offsets[i]),
+                            element(own, send->base, send->offsets[place]), bytes);
         moved += i == meeting->position ? 0 : bytes;
     }
     return moved;

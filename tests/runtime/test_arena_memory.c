@@ -4,6 +4,9 @@
 #include "runtime/arena_memory.h"
 
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -69,12 +72,60 @@ static void an_arena_beyond_the_address_space_is_one_sentence(void **state) {
     assert_non_null(strstr(error->message, "cannot be mapped"));
 }
 
+/* KiB that /proc/self/smaps says of `key` in the mapping that begins at `address`. */
+static long smaps(const char *address, const char *key) {
+    g_autofree char *text = NULL,
+                    *begin = g_strdup_printf("%lx-", (unsigned long)(guintptr)address);
+    if (!g_file_get_contents("/proc/self/smaps", &text, NULL, NULL))
+        return -1;
+    const char *at = strstr(text, begin), *line = at != NULL ? strstr(at, key) : NULL;
+    return line != NULL ? strtol(line + strlen(key) + 1, NULL, 10) : -1;
+}
+
+/* Whether this system makes huge pages of a file in memory when it is asked to. */
+static bool has_huge_files(void) {
+    const gsize huge = 2 << 20;
+    int file = memfd_create("probe", MFD_CLOEXEC);
+    char *area = mmap(NULL, 2 * huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *page = area + (huge - (guintptr)area % huge) % huge;
+    bool done = file >= 0 && ftruncate(file, (off_t)huge) == 0 &&
+                mmap(page, huge, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == page;
+    if (done) {
+        page[0] = 1;
+        done = madvise(page, huge, 25) == 0; /* MADV_COLLAPSE */
+    }
+    munmap(area, 2 * huge);
+    close(file);
+    return done;
+}
+
+static void a_shared_arena_is_of_huge_pages_for_all_who_map_it(void **state) {
+    (void)state;
+    MtfArenaMemory memory, other;
+    const int64_t bytes = (5 << 20) + 64;
+    assert_true(mtf_arena_memory_init(&memory, bytes, true, NULL));
+    assert_true(mtf_arena_memory_attach(&other, bytes, dup(memory.file), NULL));
+    memory.base[bytes - 1] = 7;
+    for (int64_t i = 0; i < bytes - 1; i += 4096)
+        assert_int_equal(memory.base[i] + other.base[i], 0);
+    assert_int_equal(other.base[bytes - 1], 7);
+    if (has_huge_files()) {
+        assert_int_equal(smaps(memory.mapping, "ShmemPmdMapped:"), 4096);
+        assert_int_equal(smaps(other.mapping, "ShmemPmdMapped:"), 4096);
+    } else {
+        print_message("this system makes no huge pages of files in memory\n");
+    }
+    mtf_arena_memory_clear(&memory);
+    mtf_arena_memory_clear(&other);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_byte_of_the_arena_is_writable_and_the_next_is_not),
         cmocka_unit_test(an_empty_arena_is_no_trouble),
         cmocka_unit_test(a_shared_arena_is_the_same_memory_wherever_it_is_mapped),
         cmocka_unit_test(an_arena_beyond_the_address_space_is_one_sentence),
+        cmocka_unit_test(a_shared_arena_is_of_huge_pages_for_all_who_map_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

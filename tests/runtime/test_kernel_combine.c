@@ -2,6 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "runtime/kernel_combine.h"
+#include "runtime/kernel_stream.h"
 
 #include <math.h>
 #include <string.h>
@@ -62,6 +63,49 @@ static void sums_and_maxima_are_those_of_a_plain_loop(void **state) {
             }
 }
 
+/* Longer than what goes past the caches, beginning at places that are and are not aligned, and
+ * ending anywhere. Only what belongs to the result is written. */
+static void long_results_are_those_of_short_ones(void **state) {
+    (void)state;
+    const int64_t n = MTF_STREAM_BYTES / 4 + 21;
+    g_autofree float *a = g_new(float, n), *b = g_new(float, n), *sum = g_new(float, n + 8);
+    for (int64_t i = 0; i < n; i++) {
+        a[i] = (float)(i % 1000);
+        b[i] = (float)(i % 7);
+    }
+    for (int shift = 0; shift < 5; shift++) {
+        for (int64_t i = 0; i < n + 8; i++)
+            sum[i] = -1;
+        const char *const terms[] = { (char *)a, (char *)b };
+        char *const targets[] = { (char *)(sum + shift) };
+        mtf_combine(&(MtfCombination){ MTF_F32, MTF_REDUCE_SUM, 2, 1, terms, targets }, n);
+        for (int64_t i = 0; i < n; i++)
+            assert_true(sum[shift + i] == a[i] + b[i]);
+        assert_true((shift == 0 || sum[shift - 1] == -1) && sum[shift + n] == -1);
+        mtf_stream_copy(sum + shift, b, 4 * n);
+        assert_memory_equal(sum + shift, b, (gsize)(4 * n));
+        assert_true((shift == 0 || sum[shift - 1] == -1) && sum[shift + n] == -1);
+    }
+}
+
+static void a_long_sum_in_place_of_its_terms(void **state) {
+    (void)state;
+    const int64_t n = MTF_STREAM_BYTES / 4 + 3;
+    g_autofree float *a = g_new(float, n), *b = g_new(float, n);
+    for (int64_t i = 0; i < n; i++) {
+        a[i] = (float)(i % 1000);
+        b[i] = (float)(i % 7);
+    }
+    const char *const terms[] = { (char *)a, (char *)b };
+    char *const targets[] = { (char *)a, (char *)b };
+    mtf_combine(&(MtfCombination){ MTF_F32, MTF_REDUCE_SUM, 2, 2, terms, targets }, n);
+    for (int64_t i = 0; i < n; i++)
+        assert_true(a[i] == (float)(i % 1000) + (float)(i % 7) && b[i] == a[i]);
+    mtf_combine(&(MtfCombination){ MTF_F32, MTF_REDUCE_SUM, 2, 1, terms, targets }, n);
+    for (int64_t i = 0; i < n; i++)
+        assert_true(a[i] == 2 * b[i]);
+}
+
 static void terms_are_added_in_their_order(void **state) {
     (void)state;
     float a = 1e8f, b = -1e8f, c = 1, sum;
@@ -83,6 +127,8 @@ static void a_maximum_with_nan_is_nan(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_and_maxima_are_those_of_a_plain_loop),
+        cmocka_unit_test(long_results_are_those_of_short_ones),
+        cmocka_unit_test(a_long_sum_in_place_of_its_terms),
         cmocka_unit_test(terms_are_added_in_their_order),
         cmocka_unit_test(a_maximum_with_nan_is_nan),
     };
