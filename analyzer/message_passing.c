@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/message_passing.h"
 
+#include "analyzer/distinct_matrix.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -9,12 +11,15 @@
 
 /* One end of an edge as its node sees it. */
 typedef struct End {
-    int edge, other;    /* other: position of the other node */
-    double copies;      /* how often it counts */
-    const double *cost; /* [own values][other values] */
-    double *in;         /* message to this node, [own values] */
-    double *out;        /* message to the other node, [other values] */
-    double *taken;      /* what the edge's last message gave to the bound (shared by both ends) */
+    int edge, other;      /* other: position of the other node */
+    double copies;        /* how often it counts */
+    int rows, columns;    /* different ones of the matrix, whose rows are this node's */
+    const double *cost;   /* [rows][columns] */
+    const int *row_of;    /* of own values */
+    const int *column_of; /* of the other's values */
+    double *in;           /* message to this node, [own values] */
+    double *out;          /* message to the other node, [other values] */
+    double *taken;        /* what the edge's last message gave to the bound (shared by both ends) */
 } End;
 
 typedef struct Spot {
@@ -39,11 +44,13 @@ struct MtfMessages {
     double *price;    /* [rows] */
     double *prefix;   /* [rows + 1] sums of prices before a row */
     double *scratch;  /* [most values] */
+    double *offsets;  /* [most values] of the rows of a message */
+    double *lowered;  /* [most values] its columns */
     double paid_room; /* sum_r y_r room_r */
     double magnitude; /* what rounding is relative to */
     double bound;
     GPtrArray *blocks;
-    GHashTable *matrices; /* MatrixKey -> both orders, one after the other */
+    GHashTable *matrices; /* MatrixKey -> MtfDistinctMatrix */
 };
 
 /* A shared matrix of the core and its shape. */
@@ -66,10 +73,6 @@ static double *new_block(MtfMessages *messages, gsize count) {
     double *block = g_new0(double, count + 1);
     g_ptr_array_add(messages->blocks, block);
     return block;
-}
-
-static double as_double(int64_t cost) {
-    return cost >= MTF_CORE_IMPOSSIBLE ? INFINITY : (double)cost;
 }
 
 /* Edges count as ahead of their earlier node and behind their later one. */
@@ -95,42 +98,46 @@ static void make_spots(MtfMessages *messages) {
         most = MAX(most, node->values);
     }
     messages->scratch = new_block(messages, (gsize)most);
+    messages->offsets = new_block(messages, (gsize)most);
+    messages->lowered = new_block(messages, (gsize)most);
 }
 
-/* Both orders of an edge's matrix, so that inner loops run along rows: first the rows of one end,
- * then those of the other. Edges of the same shared matrix share them. */
-static const double *copy_matrix(MtfMessages *messages, const MtfCoreEdge *edge, int rows,
-                                 int columns) {
+/* Edges of the same shared matrix share what is made of it. */
+static const MtfDistinctMatrix *matrix_of(MtfMessages *messages, const MtfCoreEdge *edge, int rows,
+                                          int columns) {
     MatrixKey key = { edge->cost, rows };
-    const double *known = g_hash_table_lookup(messages->matrices, &key);
-    if (known != NULL)
-        return known;
-    gsize size = (gsize)rows * (gsize)columns;
-    double *matrix = new_block(messages, 2 * size), *transposed = matrix + size;
-    for (int p = 0; p < rows; p++)
-        for (int q = 0; q < columns; q++) {
-            double cost = as_double(edge->cost[(gsize)p * (gsize)columns + (gsize)q]);
-            matrix[(gsize)p * (gsize)columns + (gsize)q] = cost;
-            transposed[(gsize)q * (gsize)rows + (gsize)p] = cost;
-        }
-    g_hash_table_insert(messages->matrices, g_memdup2(&key, sizeof key), matrix);
+    MtfDistinctMatrix *matrix = g_hash_table_lookup(messages->matrices, &key);
+    if (matrix == NULL) {
+        matrix = mtf_distinct_matrix_new(edge->cost, rows, columns);
+        g_hash_table_insert(messages->matrices, g_memdup2(&key, sizeof key), matrix);
+    }
     return matrix;
+}
+
+/* Adds one end to its spot: of the matrix as it stands, or turned. */
+static void add_end(Spot *spot, const MtfDistinctMatrix *matrix, bool turned, End end) {
+    end.rows = turned ? matrix->columns : matrix->rows;
+    end.columns = turned ? matrix->rows : matrix->columns;
+    end.cost = matrix->cost[turned];
+    end.row_of = turned ? matrix->column_of : matrix->row_of;
+    end.column_of = turned ? matrix->row_of : matrix->column_of;
+    spot->ends[spot->behind + spot->ahead] = end;
 }
 
 static void add_edge(MtfMessages *messages, int index) {
     const MtfCoreEdge *edge = mtf_core_edge(messages->core, index);
     int a = messages->position[edge->a], b = messages->position[edge->b];
     Spot *left = &messages->spots[a], *right = &messages->spots[b];
-    const double *matrix = copy_matrix(messages, edge, left->values, right->values);
-    const double *transposed = matrix + (gsize)left->values * (gsize)right->values;
+    const MtfDistinctMatrix *matrix = matrix_of(messages, edge, left->values, right->values);
     double *to_left = new_block(messages, (gsize)left->values);
     double *to_right = new_block(messages, (gsize)right->values);
     double *taken = new_block(messages, 1);
     double copies = messages->fold != NULL ? messages->fold->edge_copies[index] : 1;
-    left->ends[left->behind + left->ahead] =
-        (End){ index, b, copies, matrix, to_left, to_right, taken };
-    right->ends[right->behind + right->ahead] =
-        (End){ index, a, copies, transposed, to_right, to_left, taken };
+    End end = { .edge = index, .copies = copies, .taken = taken };
+    end.other = b, end.in = to_left, end.out = to_right;
+    add_end(left, matrix, false, end);
+    end.other = a, end.in = to_right, end.out = to_left;
+    add_end(right, matrix, true, end);
     *(a < b ? &left->ahead : &left->behind) += 1;
     *(a < b ? &right->behind : &right->ahead) += 1;
     messages->edge_count++;
@@ -154,7 +161,8 @@ static MtfMessages *new_messages(const MtfCore *core, const MtfFold *fold) {
     messages->core = core;
     messages->fold = fold;
     messages->blocks = g_ptr_array_new_with_free_func(g_free);
-    messages->matrices = g_hash_table_new_full(matrix_hash, matrix_equal, g_free, NULL);
+    messages->matrices = g_hash_table_new_full(matrix_hash, matrix_equal, g_free,
+                                               (GDestroyNotify)mtf_distinct_matrix_free);
     messages->spots = g_new0(Spot, core->node_count + 1);
     messages->position = g_new(int, core->node_count + 1);
     messages->price = new_block(messages, (gsize)core->rows);
@@ -262,20 +270,34 @@ MTF_FOR_EACH_UNIT static void lower_row(double *restrict out, const double *rest
     }
 }
 
-/* Sends one message; returns the minimum that is taken out of it into the bound. */
+static void fill(double *numbers, int count, double number) {
+    for (int i = 0; i < count; i++)
+        numbers[i] = number;
+}
+
+/* What the edge costs where this node takes value p and the other q. */
+static double cost_at(const End *end, int p, int q) {
+    return end->cost[(gsize)end->row_of[p] * (gsize)end->columns + (gsize)end->column_of[q]];
+}
+
+/* Sends one message: values whose rows are the same go as the cheapest of them. Returns the minimum
+ * that is taken out of it into the bound. */
 static double send(const MtfMessages *messages, const Spot *spot, const End *end) {
-    int count = messages->spots[end->other].values;
-    for (int q = 0; q < count; q++)
-        end->out[q] = INFINITY;
+    double *offsets = messages->offsets, *lowered = messages->lowered, least = INFINITY;
+    fill(offsets, end->rows, INFINITY);
+    fill(lowered, end->columns, INFINITY);
     for (int p = 0; p < spot->values; p++) {
         double offset = spot->share * (spot->theta[p] - spot->least) - end->in[p];
-        lower_row(end->out, end->cost + (gsize)p * (gsize)count, offset, count);
+        int row = end->row_of[p];
+        offsets[row] = offset < offsets[row] ? offset : offsets[row];
     }
-    double least = INFINITY;
-    for (int q = 0; q < count; q++)
-        least = end->out[q] < least ? end->out[q] : least;
-    for (int q = 0; q < count; q++)
-        end->out[q] -= least;
+    for (int row = 0; row < end->rows; row++)
+        lower_row(lowered, end->cost + (gsize)row * (gsize)end->columns, offsets[row],
+                  end->columns);
+    for (int column = 0; column < end->columns; column++)
+        least = lowered[column] < least ? lowered[column] : least;
+    for (int q = 0; q < messages->spots[end->other].values; q++)
+        end->out[q] = lowered[end->column_of[q]] - least;
     *end->taken = least;
     return least;
 }
@@ -313,10 +335,8 @@ static void condition(MtfMessages *messages, const Spot *spot, const int *values
     for (int k = 0; k < spot->behind + spot->ahead; k++) {
         const End *end = &spot->ends[k];
         const Spot *other = &messages->spots[end->other];
-        gsize width = (gsize)other->values;
         for (int p = 0; p < spot->values; p++)
-            cost[p] += k < spot->behind ? end->cost[(gsize)p * width + (gsize)values[other->node]]
-                                        : end->in[p];
+            cost[p] += k < spot->behind ? cost_at(end, p, values[other->node]) : end->in[p];
     }
 }
 
@@ -354,7 +374,7 @@ static double held(const MtfMessages *messages, const Spot *spot, const End *end
     bool later = end->other < (int)(spot - messages->spots);
     const Spot *sender = later ? spot : other;
     int value = later ? p : q;
-    return end->cost[(gsize)p * (gsize)other->values + (gsize)q] - end->in[p] - end->out[q] +
+    return cost_at(end, p, q) - end->in[p] - end->out[q] +
            sender->share * (sender->theta[value] - sender->least) - *end->taken;
 }
 

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/distinct_matrix.h"
+
+#include "analyzer/core_matrices.h"
+#include "analyzer/shared_blocks.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Numbers the different ones among `count` lists of `width` costs as they turn up: of[i] is the
+ * number of list i, first[k] the first list of number k. Returns how many there are. */
+static int number_lists(const int64_t *lists, int count, int width, int *of, int *first) {
+    gsize bytes = (gsize)width * sizeof *lists;
+    g_autofree guint *hash = g_new(guint, count + 1);
+    int different = 0;
+    for (int i = 0; i < count; i++) {
+        const int64_t *list = lists + (gsize)i * (gsize)width;
+        int k = 0;
+        hash[different] = mtf_hash_words(list, bytes);
+        while (k < different && (hash[k] != hash[different] ||
+                                 memcmp(lists + (gsize)first[k] * (gsize)width, list, bytes) != 0))
+            k++;
+        of[i] = k;
+        first[k] = k == different ? i : first[k];
+        different += k == different;
+    }
+    return different;
+}
+
+static double as_double(int64_t cost) {
+    return cost >= MTF_CORE_IMPOSSIBLE ? INFINITY : (double)cost;
+}
+
+/* The costs of the rows in `first`, a column after the other. Free with g_free. */
+static int64_t *columns_of(const int64_t *costs, const int *first, int rows, int columns) {
+    int64_t *transposed = g_new(int64_t, (gsize)rows * (gsize)columns + 1);
+    for (int i = 0; i < rows; i++)
+        for (int q = 0; q < columns; q++)
+            transposed[(gsize)q * (gsize)rows + (gsize)i] =
+                costs[(gsize)first[i] * (gsize)columns + (gsize)q];
+    return transposed;
+}
+
+MtfDistinctMatrix *mtf_distinct_matrix_new(const int64_t *costs, int rows, int columns) {
+    MtfDistinctMatrix *matrix = g_new(MtfDistinctMatrix, 1);
+    g_autofree int *first = g_new(int, MAX(rows, columns) + 1);
+    matrix->row_of = g_new(int, rows + 1);
+    matrix->column_of = g_new(int, columns + 1);
+    matrix->rows = number_lists(costs, rows, columns, matrix->row_of, first);
+    g_autofree int64_t *transposed = columns_of(costs, first, matrix->rows, columns);
+    matrix->columns = number_lists(transposed, columns, matrix->rows, matrix->column_of, first);
+    gsize size = (gsize)matrix->rows * (gsize)matrix->columns;
+    matrix->cost[0] = g_new(double, size + 1);
+    matrix->cost[1] = g_new(double, size + 1);
+    for (int j = 0; j < matrix->columns; j++)
+        for (int i = 0; i < matrix->rows; i++) {
+            double cost = as_double(transposed[(gsize)first[j] * (gsize)matrix->rows + (gsize)i]);
+            matrix->cost[0][(gsize)i * (gsize)matrix->columns + (gsize)j] = cost;
+            matrix->cost[1][(gsize)j * (gsize)matrix->rows + (gsize)i] = cost;
+        }
+    return matrix;
+}
+
+void mtf_distinct_matrix_free(MtfDistinctMatrix *matrix) {
+    if (matrix == NULL)
+        return;
+    g_free(matrix->row_of);
+    g_free(matrix->column_of);
+    g_free(matrix->cost[0]);
+    g_free(matrix->cost[1]);
+    g_free(matrix);
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* A matrix of costs with each of its different rows and columns kept once. The price of a
+ * resharding depends on placements, and many strategies of an operation leave a tensor in the same
+ * placement, so most rows and columns of an edge's matrix are repeated:
+ *
+ *     strategies   a  b  c  d                     column_of  0 1 0 1
+ *              A   3  5  3  5       3  5          row_of     0 0 1
+ *              B   3  5  3  5   =   9  2
+ *              C   9  2  9  2                                                           */
+#ifndef MTF_DISTINCT_MATRIX_H
+#define MTF_DISTINCT_MATRIX_H
+
+#include <stdint.h>
+
+typedef struct MtfDistinctMatrix {
+    int rows, columns;       /* different ones */
+    int *row_of, *column_of; /* for each row and column of the full matrix */
+    double *cost[2];         /* [rows][columns], and transposed; impossible entries are INFINITY */
+} MtfDistinctMatrix;
+
+/* Of costs[rows][columns] in core costs (core_matrices.h). */
+MtfDistinctMatrix *mtf_distinct_matrix_new(const int64_t *costs, int rows, int columns);
+void mtf_distinct_matrix_free(MtfDistinctMatrix *matrix);
+
+#endif

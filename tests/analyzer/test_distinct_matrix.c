@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/core_matrices.h"
+#include "analyzer/distinct_matrix.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MOST 12
+
+static bool same_row(const int64_t *costs, int columns, int a, int b) {
+    return memcmp(costs + (gsize)a * (gsize)columns, costs + (gsize)b * (gsize)columns,
+                  (gsize)columns * sizeof *costs) == 0;
+}
+
+static bool same_column(const int64_t *costs, int rows, int columns, int a, int b) {
+    for (int p = 0; p < rows; p++)
+        if (costs[p * columns + a] != costs[p * columns + b])
+            return false;
+    return true;
+}
+
+/* How many rows are like none before them; likewise columns. */
+static int count_rows(const int64_t *costs, int rows, int columns) {
+    int different = 0;
+    for (int a = 0; a < rows; a++) {
+        bool fresh = true;
+        for (int b = 0; b < a; b++)
+            fresh &= !same_row(costs, columns, a, b);
+        different += fresh;
+    }
+    return different;
+}
+
+static int count_columns(const int64_t *costs, int rows, int columns) {
+    int different = 0;
+    for (int a = 0; a < columns; a++) {
+        bool fresh = true;
+        for (int b = 0; b < a; b++)
+            fresh &= !same_column(costs, rows, columns, a, b);
+        different += fresh;
+    }
+    return different;
+}
+
+static double full_cost(int64_t cost) {
+    return cost >= MTF_CORE_IMPOSSIBLE ? INFINITY : (double)cost;
+}
+
+static void check(const int64_t *costs, int rows, int columns) {
+    MtfDistinctMatrix *matrix = mtf_distinct_matrix_new(costs, rows, columns);
+    assert_int_equal(matrix->rows, count_rows(costs, rows, columns));
+    assert_int_equal(matrix->columns, count_columns(costs, rows, columns));
+    for (int p = 0; p < rows; p++)
+        for (int q = 0; q < columns; q++) {
+            int i = matrix->row_of[p], j = matrix->column_of[q];
+            double cost = full_cost(costs[p * columns + q]);
+            assert_in_range(i, 0, matrix->rows - 1);
+            assert_in_range(j, 0, matrix->columns - 1);
+            assert_true(matrix->cost[0][i * matrix->columns + j] == cost);
+            assert_true(matrix->cost[1][j * matrix->rows + i] == cost);
+        }
+    mtf_distinct_matrix_free(matrix);
+}
+
+/* Rows and columns are drawn from a few, some entries are impossible. */
+static void a_matrix_is_the_same_without_what_is_repeated(void **state) {
+    (void)state;
+    g_autoptr(GRand) random = g_rand_new_with_seed(5);
+    for (int trial = 0; trial < 2000; trial++) {
+        int64_t few[MOST * MOST], costs[MOST * MOST];
+        int rows = g_rand_int_range(random, 1, MOST + 1);
+        int columns = g_rand_int_range(random, 1, MOST + 1);
+        int kinds = g_rand_int_range(random, 1, MOST + 1), row[MOST], column[MOST];
+        for (int i = 0; i < MOST * MOST; i++)
+            few[i] = g_rand_int_range(random, 0, 8) == 0 ? MTF_CORE_IMPOSSIBLE
+                                                         : g_rand_int_range(random, -2, 3);
+        for (int i = 0; i < MOST; i++) {
+            row[i] = g_rand_int_range(random, 0, kinds);
+            column[i] = g_rand_int_range(random, 0, kinds);
+        }
+        for (int p = 0; p < rows; p++)
+            for (int q = 0; q < columns; q++)
+                costs[p * columns + q] = few[row[p] * MOST + column[q]];
+        check(costs, rows, columns);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_matrix_is_the_same_without_what_is_repeated),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
