@@ -69,6 +69,7 @@ static void print_for_people(const Estimate *e, const MtfPlan *plan) {
                mapping, (double)e->in_order_cost / (double)e->cost);
     for (guint i = 0; i < e->inert->len; i++)
         printf("no effect      %s\n", (const char *)g_ptr_array_index(e->inert, i));
+    mtf_planning_print_order(plan);
     fputs(tables, stdout);
 }
 
@@ -110,8 +111,9 @@ static bool estimate(const Options *options, const char *path, GError **error) {
         return false;
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     lay_mesh(&e, program);
-    g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
-        g_steal_pointer(&graph), g_steal_pointer(&layout), &e.pricer, unsearched(&e));
+    g_autoptr(MtfPlan) plan =
+        mtf_planning_plan_new(g_steal_pointer(&graph), g_steal_pointer(&layout), &e.pricer,
+                              machine->memory_bytes, unsearched(&e));
     return print(&e, plan) &&
            (options->output == NULL || mtf_plan_save(plan, options->output, error));
 }

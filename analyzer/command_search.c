@@ -310,7 +310,7 @@ static bool fail_unfit_free(const Run *run, GError **error) {
     g_autofree char *needed = mtf_bytes_format((double)answer->limit_enough);
     g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
                 "no layout fits in %s a device: the smallest limit found that would do is %s "
-                "(--memory %" PRId64 "), and none below %" PRId64
+                "(--memory %" PRId64 "), and in the written order of operations none below %" PRId64
                 " bytes does; most of the peak is %s",
                 limit, needed, answer->limit_enough, answer->limit_bound, peak->str);
     return false;
@@ -328,8 +328,9 @@ static bool fail_unfit(const Run *run, GError **error) {
     g_autofree char *needed = mtf_bytes_format((double)answer->arena_bytes);
     g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
                 "no rule layout %s in %s a device: the smallest limit found that would do is %s "
-                "(--memory %" PRId64 ": mesh %s, layout \"%s\"), and none below %" PRId64
-                " bytes does",
+                "(--memory %" PRId64
+                ": mesh %s, layout \"%s\"), and in the written order of operations none "
+                "below %" PRId64 " bytes does",
                 answer->tightened ? "was found that fits" : "fits", limit, needed,
                 answer->arena_bytes, mesh, rules, answer->limit_bound);
     return false;
@@ -461,6 +462,7 @@ static void print_for_people(const Run *run, const MtfPlan *plan) {
            plan->layout->rules != NULL ? plan->layout->rules : "free, one choice a tensor");
     print_form(run, plan);
     print_mapping(run, plan);
+    mtf_planning_print_order(plan);
     print_proof(run);
     fputs(tables, stdout);
     print_frontier(run);
@@ -492,7 +494,7 @@ static MtfPlan *plan_of(Run *run) {
     if (run->forms->len > 1)
         add_forms(search_json, run);
     return mtf_planning_plan_new(g_steal_pointer(&run->graph), layout, &run->answer.pricer,
-                                 search_json);
+                                 run->memory_limit, search_json);
 }
 
 /* The report reads the plan from a file: the user's, or one of its own. */

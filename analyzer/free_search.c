@@ -4,6 +4,7 @@
 #include "analyzer/alternatives.h"
 #include "analyzer/layout_solve.h"
 #include "cost/arena.h"
+#include "cost/order_search.h"
 #include "layouts/error.h"
 
 /* Peak tensors named when nothing fits, and decisions explained in a plan. */
@@ -53,16 +54,19 @@ static void begin_with_incumbents(Search *search) {
  * 0 when it fits. */
 static int64_t take_choice(Search *search, const int *choice, const char *method) {
     MtfLayout *layout = mtf_free_problem_layout(search->problem, choice);
-    g_autoptr(MtfProgram) program = mtf_lower(mtf_free_problem_graph(search->problem), layout);
-    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
-    int64_t cost = mtf_price_program(mtf_free_problem_pricer(search->problem), program);
-    int64_t missing = MAX(0, arena->bytes - search->options->memory_limit);
+    const MtfGraph *graph = mtf_free_problem_graph(search->problem);
+    const MtfPricer *pricer = mtf_free_problem_pricer(search->problem);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    int64_t cost = mtf_price_program(pricer, program);
+    int64_t bytes =
+        mtf_layout_arena_bytes(graph, layout, program, pricer, search->options->memory_limit);
+    int64_t missing = MAX(0, bytes - search->options->memory_limit);
     bool better = search->answer->layout == NULL || cost < search->answer->cost;
     if (missing > 0 || !better) {
         mtf_layout_free(layout);
         return missing;
     }
-    set_answer(search, layout, cost, arena->bytes, method);
+    set_answer(search, layout, cost, bytes, method);
     cJSON_Delete(search->answer->why);
     search->answer->why = mtf_alternatives_that_matter(search->problem, choice, MAX_EXPLAINED);
     return 0;

@@ -3,7 +3,8 @@
  * layout_solve.h), lowers the answer and packs its arena.
  *
  * The problem models memory from below, so its bound holds for all layouts that fit. When the
- * packed arena of an answer exceeds the limit, the problem's limit is lowered by what was missing
+ * packed arena of an answer exceeds the limit, in every order of instructions that is tried
+ * (cost/order_search.h), the problem's limit is lowered by what was missing
  * and it is solved again; the answer is then no longer proven optimal, but the first bound still
  * holds. */
 #ifndef MTF_FREE_SEARCH_H
@@ -28,14 +29,15 @@ typedef struct {
 typedef struct {
     MtfLayout *layout;   /* NULL when none was found that fits */
     int64_t cost;        /* nanoseconds: the price of its program */
-    int64_t bound;       /* no layout of this mesh that fits has a cheaper program */
+    int64_t bound;       /* no layout of this mesh that fits, in the order of the operations, has a
+                            cheaper program */
     int64_t arena_bytes; /* of its program */
     int tightenings;
     char *method; /* what proved the bound; the incumbent's name where that is the answer */
     cJSON *why;   /* the decisions that matter, mtf_alternatives_that_matter; or NULL */
     /* When nothing fits: */
     int64_t limit_enough; /* the smallest arena found: a limit that would do; 0 = not known */
-    int64_t limit_bound;  /* no smaller limit would */
+    int64_t limit_bound;  /* no smaller limit would, in the order of the operations */
     GPtrArray *peak;      /* names of the tensors and operations that make that peak (char *) */
 } MtfFreeAnswer;
 

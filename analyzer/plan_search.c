@@ -2,6 +2,8 @@
 #include "analyzer/plan_search.h"
 
 #include "analyzer/layout_problem_json.h"
+#include "cost/arena.h"
+#include "cost/order_search.h"
 #include "cost/program_mapping.h"
 #include "layouts/json_writer.h"
 
@@ -89,6 +91,31 @@ static double wanted_gap(const Search *search) {
 
 /* ---- Rules ----------------------------------------------------------------------------------- */
 
+/* No rules fit in the order of the operations: those that need least may fit in another. */
+static void try_other_order(const Search *search, const GArray *meshes, const MtfMapping *mapping,
+                            MtfRuleAnswer *answer) {
+    MtfPricer pricer;
+    if (!mtf_pricer_init(&pricer, search->options->machine, &answer->mesh, NULL))
+        return;
+    if (mapping != NULL)
+        pricer.map.mapping = *mapping;
+    g_autoptr(MtfLayout) layout =
+        mtf_layout_from_rules(search->graph, &answer->mesh, answer->rules);
+    if (!mtf_layout_improve_order(search->graph, layout, &pricer, search->options->memory_limit))
+        return;
+    g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    answer->arena_bytes = arena->bytes;
+    if (arena->bytes > search->options->memory_limit)
+        return;
+    answer->found = answer->other_order = true;
+    answer->cost = mtf_price_program(&pricer, program);
+    answer->bound = MIN(answer->bound, answer->cost);
+    for (guint i = 0; i < meshes->len; i++)
+        if (mtf_mesh_equal(&g_array_index(meshes, MtfMesh, i), &answer->mesh))
+            g_array_index(answer->by_mesh, MtfRuleMesh, i) = (MtfRuleMesh){ true, answer->cost };
+}
+
 static bool search_rules(const Search *search, const GArray *meshes, const MtfMapping *mapping,
                          MtfRuleAnswer *answer, GError **error) {
     const MtfPlanSearchOptions *options = search->options;
@@ -105,7 +132,11 @@ static bool search_rules(const Search *search, const GArray *meshes, const MtfMa
         .cancel = options->cancel,
         .progress = all ? options->rules_progress : NULL,
     };
-    return mtf_rule_search(search->graph, meshes, &rule_options, answer, error);
+    if (!mtf_rule_search(search->graph, meshes, &rule_options, answer, error))
+        return false;
+    if (!answer->found && answer->rules != NULL)
+        try_other_order(search, meshes, mapping, answer);
+    return true;
 }
 
 /* The best rules on the attempt's mesh as it is laid; in order they are known for the best mesh. */
@@ -157,6 +188,9 @@ static void gather_incumbents(const Search *search, Attempt *attempt, const MtfL
     if (rules->found) {
         g_autoptr(MtfLayout) layout =
             mtf_layout_from_rules(search->graph, &attempt->mesh, rules->rules);
+        if (rules->other_order)
+            mtf_layout_improve_order(search->graph, layout, &attempt->pricer,
+                                     search->options->memory_limit);
         mtf_incumbents_add(attempt->incumbents, MTF_RULE_LAYOUT, layout);
     }
     if (known != NULL)
@@ -192,6 +226,8 @@ static bool attempt_free_layouts(const Search *search, Attempt *attempt, const M
         return false;
     if (attempt->free.layout != NULL)
         attempt->cost = attempt->free.cost;
+    else if (attempt->rules.rules != NULL && attempt->free.limit_enough > 0)
+        attempt->free.limit_enough = MIN(attempt->free.limit_enough, attempt->rules.arena_bytes);
     return true;
 }
 

@@ -4,13 +4,17 @@
 #include "analyzer/batch_parts.h"
 #include "analyzer/mixed_precision.h"
 #include "analyzer/training_graph.h"
+#include "cost/arena.h"
 #include "cost/mapping_json.h"
+#include "cost/order_search.h"
 #include "cost/predict.h"
+#include "layouts/command_line.h"
 #include "layouts/error.h"
 #include "layouts/graph_json.h"
 #include "layouts/json_writer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Reads "batch=512". */
@@ -144,7 +148,9 @@ bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMa
 }
 
 MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                               cJSON *search) {
+                               int64_t memory_limit, cJSON *search) {
+    if (layout->order == NULL)
+        mtf_layout_improve_order(graph, layout, pricer, memory_limit);
     MtfPlan *plan = g_new0(MtfPlan, 1);
     plan->graph = graph;
     plan->layout = layout;
@@ -156,4 +162,18 @@ MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPric
     plan->predicted = mtf_predict(pricer, program);
     plan->program_sha256 = mtf_program_digest(program);
     return plan;
+}
+
+void mtf_planning_print_order(const MtfPlan *plan) {
+    if (plan->layout->order == NULL)
+        return;
+    g_autoptr(MtfLayout) layout = mtf_layout_copy(plan->layout);
+    g_autoptr(MtfProgram) program = mtf_lower(plan->graph, layout);
+    mtf_layout_set_order(layout, NULL, 0);
+    g_autoptr(MtfProgram) written = mtf_lower(plan->graph, layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program), before = mtf_arena_pack(written);
+    g_autofree char *bytes = mtf_bytes_format((double)arena->bytes);
+    g_autofree char *bytes_before = mtf_bytes_format((double)before->bytes);
+    printf("order          another than written, for a peak of %s instead of %s\n", bytes,
+           bytes_before);
 }

@@ -41,12 +41,13 @@ typedef struct {
 } MtfRuleMesh;
 
 typedef struct {
-    bool found;      /* rules whose program fits */
-    bool stopped;    /* by `cancel` or `seconds`, before the end */
-    bool tightened;  /* the heuristic was used: cost may exceed bound */
-    int meshes;      /* looked at */
-    int excluded;    /* rules that the integer program took for fitting and whose arena did not */
-    GArray *by_mesh; /* MtfRuleMesh, one a mesh */
+    bool found;       /* rules whose program fits */
+    bool other_order; /* the caller's: they fit in another order of instructions only */
+    bool stopped;     /* by `cancel` or `seconds`, before the end */
+    bool tightened;   /* the heuristic was used: cost may exceed bound */
+    int meshes;       /* looked at */
+    int excluded;     /* rules that the integer program took for fitting and whose arena did not */
+    GArray *by_mesh;  /* MtfRuleMesh, one a mesh */
     MtfMesh mesh;
     MtfRules *rules;
     int64_t cost;        /* nanoseconds: the additive price of the program */

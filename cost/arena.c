@@ -18,10 +18,6 @@ static const MtfBuffer *buffer_at(const MtfProgram *program, int b) {
     return &g_array_index(program->buffers, MtfBuffer, b);
 }
 
-static int64_t round_up(int64_t bytes) {
-    return (bytes + MTF_ARENA_ALIGNMENT - 1) / MTF_ARENA_ALIGNMENT * MTF_ARENA_ALIGNMENT;
-}
-
 static bool owns(const MtfProgram *program, int b) {
     const MtfBuffer *buffer = buffer_at(program, b);
     return buffer->storage == b && buffer->bytes > 0;
@@ -33,7 +29,7 @@ static int last_instruction(const MtfProgram *program) {
 
 static Storage storage_of(const MtfProgram *program, int b) {
     const MtfBuffer *buffer = buffer_at(program, b);
-    Storage storage = { .buffer = b, .bytes = round_up(buffer->bytes) };
+    Storage storage = { .buffer = b, .bytes = mtf_buffer_room(buffer) };
     storage.first = buffer->persistent ? 0 : MAX(buffer->first, 0);
     storage.last = buffer->persistent
                        ? last_instruction(program)

@@ -16,8 +16,6 @@
 
 #include "layouts/program.h"
 
-#define MTF_ARENA_ALIGNMENT 64
-
 typedef struct {
     int64_t bytes;    /* size of the block, a multiple of MTF_ARENA_ALIGNMENT */
     int64_t *offsets; /* one a buffer of the program; sharing buffers have their owner's */

@@ -2,6 +2,7 @@
 #include "layouts/exchange_room.h"
 
 #include "layouts/lifetimes.h"
+#include "layouts/program_order.h"
 
 #include <string.h>
 
@@ -94,7 +95,7 @@ static int64_t held(const Order *order, int index) {
         for (int k = 0; k < waiting->n_inputs; k++) {
             int storage = mtf_program_buffer(order->program, waiting->inputs[k])->storage;
             const MtfBuffer *owner = mtf_program_buffer(order->program, storage);
-            bytes += owner->last < index ? owner->bytes : 0;
+            bytes += owner->last < index ? mtf_buffer_room(owner) : 0;
         }
     }
     return bytes;
@@ -193,7 +194,8 @@ static int64_t kept(const Operands *operands, int index) {
     int64_t bytes = 0;
     for (int k = 0; k < operands->n; k++) {
         bool again = k > 0 && operands->owner[k] == operands->owner[k - 1];
-        bytes += !again && operands->owner[k]->last < index ? operands->owner[k]->bytes : 0;
+        bytes +=
+            !again && operands->owner[k]->last < index ? mtf_buffer_room(operands->owner[k]) : 0;
     }
     return bytes;
 }
@@ -223,13 +225,19 @@ static void give_room(MtfProgram *program, int index, int end, int64_t *live, in
 
 void mtf_program_make_room(MtfProgram *program) {
     int n = mtf_program_length(program), collectives = 0;
+    const int *order = program->layout->order;
+    if (order != NULL)
+        mtf_program_reorder(program, order);
     for (int i = 0; i < n; i++)
         collectives += is_collective(mtf_program_instruction(program, i));
     if (collectives == 0) {
         mtf_program_settle(program);
         return;
     }
-    settle_best_order(program);
+    if (order != NULL)
+        mtf_program_settle(program);
+    else
+        settle_best_order(program);
     g_autofree int64_t *live = mtf_program_live(program);
     int64_t most = mtf_program_most_live(program);
     for (int i = 0; i < n; i++)

@@ -27,6 +27,7 @@ MtfLayout *mtf_layout_copy(const MtfLayout *layout) {
     if (layout->readings != NULL)
         copy->readings =
             g_memdup2(layout->readings, sizeof(MtfReading) * MTF_PHASES * (gsize)layout->n_tensors);
+    copy->order = g_memdup2(layout->order, sizeof(int) * (gsize)layout->order_length);
     return copy;
 }
 
@@ -37,6 +38,7 @@ void mtf_layout_free(MtfLayout *layout) {
     g_free(layout->tensors);
     g_free(layout->operations);
     g_free(layout->readings);
+    g_free(layout->order);
     g_free(layout);
 }
 
@@ -54,6 +56,12 @@ void mtf_layout_set_reading(MtfLayout *layout, int tensor, MtfPhase phase,
     if (layout->readings == NULL)
         layout->readings = g_new0(MtfReading, MTF_PHASES * layout->n_tensors);
     layout->readings[tensor * MTF_PHASES + (int)phase] = (MtfReading){ true, *placement };
+}
+
+void mtf_layout_set_order(MtfLayout *layout, int *order, int length) {
+    g_free(layout->order);
+    layout->order = order;
+    layout->order_length = order != NULL ? length : 0;
 }
 
 bool mtf_layout_reads_a_copy(const MtfLayout *layout, int tensor, MtfPhase phase) {

@@ -27,6 +27,9 @@ typedef struct {
     MtfPlacement *tensors;   /* one a tensor of the graph */
     MtfStrategy *operations; /* one an operation */
     MtfReading *readings;    /* MTF_PHASES a tensor, or NULL when there are none at all */
+    int *order;              /* of the program's instructions, NULL for the order of operations:
+                                instruction i is the order[i]-th of those (program_order.h) */
+    int order_length;
 } MtfLayout;
 
 /* Everything whole, every operation in copies: always legal. */
@@ -43,6 +46,10 @@ void mtf_layout_set_reading(MtfLayout *layout, int tensor, MtfPhase phase,
 
 /* Whether the reading is a copy, in another placement than the kept one. */
 bool mtf_layout_reads_a_copy(const MtfLayout *layout, int tensor, MtfPhase phase);
+
+/* Gives the program another order of instructions, or with NULL the order of operations. Takes over
+ * `order`, which must be legal (mtf_order_check). */
+void mtf_layout_set_order(MtfLayout *layout, int *order, int length);
 
 /* Checks every placement and strategy against the graph, and that no input or variable is partial.
  */

@@ -3,14 +3,18 @@
 
 #include "layouts/microbatches.h"
 
-static int root(const MtfProgram *program, int buffer) {
+int mtf_program_storage(const MtfProgram *program, int buffer) {
     while (mtf_program_buffer(program, buffer)->storage != buffer)
         buffer = mtf_program_buffer(program, buffer)->storage;
     return buffer;
 }
 
+static MtfBuffer *owner_of(const MtfProgram *program, int buffer) {
+    return mtf_program_buffer(program, mtf_program_storage(program, buffer));
+}
+
 static void touch(MtfProgram *program, int buffer, int instruction) {
-    MtfBuffer *owner = mtf_program_buffer(program, root(program, buffer));
+    MtfBuffer *owner = owner_of(program, buffer);
     owner->first = MIN(owner->first, instruction);
     owner->last = MAX(owner->last, instruction);
 }
@@ -74,32 +78,37 @@ static unsigned overwritable(const MtfProgram *program, const MtfInstruction *in
     return kind == MTF_STEP_ALLREDUCE || kind == MTF_STEP_CONCEAL;
 }
 
-/* Whether the instruction reads `storage` only through inputs that output 0 may overwrite. */
+/* Whether output 0 may overwrite whatever the instruction reads from `buffer`. */
 static bool reads_only_overwritable(const MtfProgram *program, const MtfInstruction *instruction,
-                                    unsigned mask, int storage) {
+                                    int buffer) {
+    unsigned mask = overwritable(program, instruction);
     for (int k = 0; k < instruction->n_inputs; k++)
-        if (root(program, instruction->inputs[k]) == storage &&
+        if (instruction->inputs[k] == buffer &&
             !(mask >> MIN(k, 31) & 1 &&
-              same_slices(program, instruction, instruction->inputs[k], instruction->outputs[0])))
+              same_slices(program, instruction, buffer, instruction->outputs[0])))
             return false;
     return true;
 }
 
-/* Output 0 takes the storage of the first input that dies here and may be overwritten. */
+bool mtf_instruction_may_overwrite(const MtfProgram *program, int index, int input) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    const MtfBuffer *from = mtf_program_buffer(program, instruction->inputs[input]);
+    const MtfBuffer *to = mtf_program_buffer(program, instruction->outputs[0]);
+    return !owner_of(program, instruction->inputs[input])->persistent &&
+           !owner_of(program, instruction->outputs[0])->persistent && from->bytes >= to->bytes &&
+           reads_only_overwritable(program, instruction, instruction->inputs[input]);
+}
+
+/* Output 0 takes the storage of the first input that dies here and may be overwritten. What shares
+ * a variable's storage already stays there. */
 static void share_storage(MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
-    unsigned mask = overwritable(program, instruction);
     MtfBuffer *output = mtf_program_buffer(program, instruction->outputs[0]);
-    if (output->storage != instruction->outputs[0] || output->persistent)
-        return;
     for (int k = 0; k < instruction->n_inputs; k++) {
-        int storage = root(program, instruction->inputs[k]);
-        MtfBuffer *owner = mtf_program_buffer(program, storage);
-        if (owner->persistent || owner->last != index || owner->bytes < output->bytes ||
-            !reads_only_overwritable(program, instruction, mask, storage) ||
-            !same_slices(program, instruction, instruction->inputs[k], instruction->outputs[0]))
+        MtfBuffer *owner = owner_of(program, instruction->inputs[k]);
+        if (owner->last != index || !mtf_instruction_may_overwrite(program, index, k))
             continue;
-        output->storage = storage;
+        output->storage = mtf_program_storage(program, instruction->inputs[k]);
         owner->last = MAX(owner->last, output->last);
         return;
     }
@@ -110,7 +119,7 @@ static void settle_storages(MtfProgram *program) {
     int n = mtf_program_length(program);
     for (int b = 0; b < (int)program->buffers->len; b++) {
         MtfBuffer *buffer = mtf_program_buffer(program, b);
-        buffer->storage = root(program, b);
+        buffer->storage = mtf_program_storage(program, b);
         if (buffer->persistent) {
             buffer->first = 0;
             buffer->last = MAX(n - 1, 0);
@@ -137,8 +146,8 @@ int64_t *mtf_program_live(const MtfProgram *program) {
         const MtfBuffer *buffer = mtf_program_buffer(program, b);
         if (buffer->storage != b || buffer->first > buffer->last)
             continue;
-        live[buffer->first] += buffer->bytes;
-        live[buffer->last + 1] -= buffer->bytes;
+        live[buffer->first] += mtf_buffer_room(buffer);
+        live[buffer->last + 1] -= mtf_buffer_room(buffer);
     }
     for (int i = 1; i < n; i++)
         live[i] += live[i - 1];

@@ -18,11 +18,20 @@ void mtf_program_settle(MtfProgram *program);
 /* The same without any further sharing. */
 void mtf_program_read_lifetimes(MtfProgram *program);
 
-/* Bytes of the storages that are needed at each instruction of a settled program; free with g_free.
+/* Bytes of the storages (mtf_buffer_room) that are needed at each instruction of a settled program;
+ * free with g_free.
  */
 int64_t *mtf_program_live(const MtfProgram *program);
 
 /* The most of them: what no packing can undercut. */
 int64_t mtf_program_most_live(const MtfProgram *program);
+
+/* Whether output 0 of an instruction may take the storage of an input, should that die there: the
+ * kernel allows it, both hold the same elements in the same order, and neither is a variable. True
+ * or false alike before and after mtf_program_settle, and in any order of the instructions. */
+bool mtf_instruction_may_overwrite(const MtfProgram *program, int index, int input);
+
+/* The buffer that owns a buffer's bytes. */
+int mtf_program_storage(const MtfProgram *program, int buffer);
 
 #endif

@@ -394,7 +394,8 @@ static void lowering_clear(Lowering *lowering) {
     g_array_unref(lowering->sums);
 }
 
-MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout) {
+/* The instructions of a whole step, in the order of the operations. */
+static MtfProgram *emit_step_program(const MtfGraph *graph, const MtfLayout *layout) {
     Lowering lowering;
     lowering_init(&lowering, graph, layout);
     for (int i = 0; i < (int)graph->operations->len; i++) {
@@ -412,9 +413,21 @@ MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout) {
     for (int i = repeated; i < (int)graph->operations->len; i++)
         emit_operation(&lowering, i);
     emit_late_updates(&lowering);
-    mtf_program_make_room(lowering.program);
     lowering_clear(&lowering);
     return lowering.program;
+}
+
+MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout) {
+    MtfProgram *program = emit_step_program(graph, layout);
+    g_assert(layout->order == NULL || layout->order_length == mtf_program_length(program));
+    mtf_program_make_room(program);
+    return program;
+}
+
+MtfProgram *mtf_lower_as_written(const MtfGraph *graph, const MtfLayout *layout) {
+    MtfProgram *program = emit_step_program(graph, layout);
+    mtf_program_settle(program);
+    return program;
 }
 
 MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, int operation) {

@@ -6,6 +6,7 @@
 #include "layouts/graph_json.h"
 #include "layouts/json_writer.h"
 #include "layouts/microbatches.h"
+#include "layouts/program_order.h"
 #include "layouts/rules.h"
 
 #include <string.h>
@@ -200,8 +201,27 @@ static bool read_rules(const MtfJson *layout, MtfPlan *plan, GError **error) {
     return true;
 }
 
+/* Reads the order of the program's instructions, and checks it. The micro-batches must be known. */
+static bool read_order(const MtfJson *root, MtfPlan *plan, GError **error) {
+    MtfJson layout, where;
+    GError *cause = NULL;
+    if (!mtf_json_get(root, "layout", &layout, error) || !mtf_json_find(&layout, "order", &where))
+        return true;
+    g_autoptr(MtfProgram) program = mtf_lower_as_written(plan->graph, plan->layout);
+    int length = mtf_program_length(program);
+    g_autofree int *order = mtf_order_read(&where, length, error);
+    if (order == NULL)
+        return false;
+    if (!mtf_order_check(program, order, &cause))
+        return mtf_field_relay(&where, cause, error);
+    mtf_layout_set_order(plan->layout, g_steal_pointer(&order), length);
+    return true;
+}
+
 static bool read_layout(const MtfJson *root, MtfPlan *plan, GError **error) {
-    static const char *const keys[] = { "rules", "tensors", "readings", "operations", NULL };
+    static const char *const keys[] = {
+        "rules", "tensors", "readings", "operations", "order", NULL
+    };
     MtfJson where, readings;
     GError *cause = NULL;
     if (!mtf_json_get(root, "layout", &where, error) || !mtf_json_keys(&where, keys, error) ||
@@ -283,7 +303,7 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
     if (!mtf_json_version(root, "meshtf_plan", 1, error) || !mtf_json_keys(root, keys, error) ||
         !read_graph(root, plan, error) || !read_mesh(root, plan, error) ||
         !read_layout(root, plan, error) || !read_precision(root, plan, error) ||
-        !read_microbatches(root, plan, error) ||
+        !read_microbatches(root, plan, error) || !read_order(root, plan, error) ||
         !read_tree(root, "machine", &plan->machine, error) ||
         !read_tree(root, "mapping", &plan->mapping, error) ||
         !read_tree(root, "predicted", &plan->predicted, error) ||
@@ -374,6 +394,9 @@ static cJSON *layout_to_json(const MtfPlan *plan) {
     cJSON_AddItemToObject(object, "tensors", placements_to_json(plan));
     cJSON_AddItemToObject(object, "readings", readings_to_json(plan));
     cJSON_AddItemToObject(object, "operations", strategies_to_json(plan));
+    if (plan->layout->order != NULL)
+        cJSON_AddItemToObject(object, "order",
+                              mtf_order_to_json(plan->layout->order, plan->layout->order_length));
     return object;
 }
 

@@ -21,6 +21,10 @@ MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index) {
     return &g_array_index(program->buffers, MtfBuffer, index);
 }
 
+int64_t mtf_buffer_room(const MtfBuffer *buffer) {
+    return (buffer->bytes + MTF_ARENA_ALIGNMENT - 1) / MTF_ARENA_ALIGNMENT * MTF_ARENA_ALIGNMENT;
+}
+
 int mtf_program_length(const MtfProgram *program) {
     return (int)program->instructions->len;
 }

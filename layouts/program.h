@@ -21,6 +21,9 @@
 #include "layouts/product_work.h"
 #include "layouts/reshard.h"
 
+/* Storages begin at multiples of so many bytes. */
+#define MTF_ARENA_ALIGNMENT 64
+
 typedef struct {
     int tensor; /* -1 for scratch */
     MtfPlacement placement;
@@ -67,6 +70,10 @@ typedef struct {
  * the program is a sum over operations and tensors. */
 MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout);
 
+/* The same with its instructions in the order of the operations, whatever the layout's order is,
+ * and without room for exchanges: what orders are numbered by (program_order.h). */
+MtfProgram *mtf_lower_as_written(const MtfGraph *graph, const MtfLayout *layout);
+
 /* The instructions of one operation alone, as mtf_lower emits them when its inputs stand in their
  * layout's placements: for local pricing. */
 MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, int operation);
@@ -82,6 +89,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfProgram, mtf_program_free)
 MtfInstruction *mtf_program_instruction(const MtfProgram *program, int index);
 MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index);
 int mtf_program_length(const MtfProgram *program);
+
+/* The bytes that a buffer takes in an arena: rounded up to MTF_ARENA_ALIGNMENT. */
+int64_t mtf_buffer_room(const MtfBuffer *buffer);
 
 /* How often a step runs instruction `index`. */
 int mtf_program_times(const MtfProgram *program, int index);

@@ -301,6 +301,66 @@ static void plans_for_training_lower_to_the_same_program_when_read(void **state)
     }
 }
 
+/* Two sums of x that nothing connects: they may change places. */
+static MtfPlan *two_sums(void) {
+    MtfPlan *plan = g_new0(MtfPlan, 1);
+    MtfMesh mesh;
+    plan->graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'batch': 4, 'io': 6}, 'inputs': [{'name': "
+        "'x', 'dims': ['batch', 'io'], 'feed': 'features'}], 'variables': [], 'operations': [{'name': "
+        "'a', 'op': 'relu', 'inputs': ['x']}, {'name': 'b', 'op': 'tanh', 'inputs': ['x']}, {'name': "
+        "'c', 'op': 'add', 'inputs': ['a', 'b']}]}");
+    assert_true(mtf_mesh_parse("all:1", 0, &mesh, NULL));
+    plan->layout = mtf_layout_new(plan->graph, &mesh);
+    mtf_layout_set_order(plan->layout, g_memdup2((int[]){ 1, 0, 2 }, 3 * sizeof(int)), 3);
+    plan->precision = g_strdup("f32");
+    g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
+    plan->program_sha256 = mtf_program_digest(program);
+    return plan;
+}
+
+static void an_order_of_instructions_travels(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfPlan) plan = two_sums();
+    g_autofree char *text = mtf_plan_print(plan);
+    assert_non_null(strstr(text, "[1,1],\n      [0,1],\n      [2,1]"));
+    g_autoptr(MtfPlan) again = parse(text, &error);
+    if (again == NULL)
+        fail_msg("%s", error->message);
+    g_autoptr(MtfProgram) program = mtf_plan_lower(again, &error);
+    assert_non_null(program);
+    assert_int_equal(mtf_program_instruction(program, 0)->operation, 1);
+    assert_int_equal(mtf_program_instruction(program, 1)->operation, 0);
+}
+
+/* The plan of two sums with that order instead. */
+static void assert_order_fails(const char *order, const char *message) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfPlan) plan = two_sums();
+    g_autofree char *text = mtf_plan_print(plan);
+    const char *list = strstr(text, "\"order\": "), *end = strstr(list, "\n    ]");
+    g_autofree char *wrong = g_strdup_printf("%.*s\"order\": %s%s", (int)(list - text), text, order,
+                                             end + strlen("\n    ]"));
+    assert_null(parse(wrong, &error));
+    assert_int_equal(mtf_error_exit_status(error), 2);
+    if (strstr(error->message, message) == NULL)
+        fail_msg("%s", error->message);
+}
+
+static void wrong_orders_are_told(void **state) {
+    (void)state;
+    assert_order_fails("[[0, 2]]", "the order has 2 instructions, the program 3");
+    assert_order_fails("[[0, 3], [0, 1]]", "the order is longer than the program");
+    assert_order_fails("[[0, 1], [0, 1], [2, 1]]", "instruction 0 stands twice in the order");
+    assert_order_fails("[[0, 1], [3, 1], [2, 1]]", "instruction 3 is none of the program's 3");
+    assert_order_fails("[[0, 1], [2, 1], [1, 1]]",
+                       "instruction 2 before instruction 1, which it depends on");
+    assert_order_fails("[[0], [1, 2]]", "a run is a pair");
+    assert_order_fails("[[0, 0], [1, 2]]", "/layout/order/0/1");
+    assert_order_fails("3", "/layout/order");
+}
+
 /* A variable added after the operations gets another number when the plan is read. */
 static void a_graph_out_of_order_is_not_saved_until_renumbered(void **state) {
     (void)state;
@@ -326,6 +386,8 @@ int main(void) {
         cmocka_unit_test(readings_travel_and_kept_placements_are_none),
         cmocka_unit_test(a_plan_without_readings_has_none),
         cmocka_unit_test(wrong_readings_are_told),
+        cmocka_unit_test(an_order_of_instructions_travels),
+        cmocka_unit_test(wrong_orders_are_told),
         cmocka_unit_test(wrong_layouts_are_told),
         cmocka_unit_test(wrong_fields_are_told),
         cmocka_unit_test(micro_batches_name_their_dimension),

@@ -6,6 +6,7 @@
 #include "layouts/rules.h"
 #include "tests/support/layout_losses.h"
 #include "tests/support/random_layout.h"
+#include "tests/support/random_order.h"
 #include "tests/support/training_plan.h"
 
 #include <math.h>
@@ -70,6 +71,26 @@ static void free_layouts_of_a_transformer_give_its_losses(void **state) {
     check_free_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_F64, 20);
 }
 
+/* Every order does the same additions, so losses agree to the last bit. */
+static void other_orders_of_instructions_give_the_same_bits(void **state) {
+    (void)state;
+    MtfLossModel model;
+    double losses[2][LAYOUT_STEPS];
+    mtf_loss_model_init(&model, "transformer-small", MTF_TINY_TRANSFORMER, MTF_F32);
+    g_autoptr(GRand) random = g_rand_new_with_seed(7);
+    for (int draw = 0; draw < 6; draw++) {
+        MtfMesh mesh = mtf_random_mesh(random, devices[draw % 3]);
+        g_autoptr(MtfLayout) layout = mtf_random_rule_layout(random, model.graph, &mesh);
+        g_autoptr(MtfProgram) program = mtf_lower_as_written(model.graph, layout);
+        mtf_layout_losses(&model, layout, 5, false, losses[0]);
+        mtf_layout_set_order(layout, mtf_random_order(random, program),
+                             mtf_program_length(program));
+        mtf_layout_losses(&model, layout, 5, false, losses[1]);
+        assert_memory_equal(losses[0], losses[1], 5 * sizeof(double));
+    }
+    mtf_loss_model_clear(&model);
+}
+
 static void one_wrong_element_on_one_processor_is_noticed(void **state) {
     (void)state;
     MtfLossModel model;
@@ -108,6 +129,7 @@ static void bfloat16_trains_as_float32_does(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(other_orders_of_instructions_give_the_same_bits),
         cmocka_unit_test(one_wrong_element_on_one_processor_is_noticed),
         cmocka_unit_test(twenty_rule_layouts_of_a_transformer_give_its_losses_in_float32),
         cmocka_unit_test(twenty_rule_layouts_of_a_transformer_give_its_losses_in_float64),

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Layouts do not affect results. Random graphs are differentiated, every operation runs under every
  * one of its strategies and every tensor is kept in every placement it can be kept in, in random
- * company; after each single instruction the slices of all processors must add up to what an
- * independent interpreter says the whole tensor is. */
+ * company and in the written or a random order of instructions; after each single instruction the
+ * slices of all processors must add up to what an independent interpreter says the whole tensor is.
+ */
 #include "analyzer/free_problem.h"
 #include "analyzer/training_graph.h"
 #include "runtime/slice.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/lockstep.h"
 #include "tests/support/random_graph.h"
+#include "tests/support/random_order.h"
 #include "tests/support/reference.h"
 
 #include <math.h>
@@ -150,7 +152,14 @@ static void run_layout(const Bench *bench, const MtfLayout *layout) {
 
 /* ---- All of them --------------------------------------------------------------------------- */
 
-/* Turns every node through all its strategies, each starting somewhere else. */
+/* Gives the layout a random order of instructions. */
+static void shuffle(const Bench *bench, MtfLayout *layout, GRand *random) {
+    g_autoptr(MtfProgram) program = mtf_lower_as_written(bench->graph, layout);
+    mtf_layout_set_order(layout, mtf_random_order(random, program), mtf_program_length(program));
+}
+
+/* Turns every node through all its strategies, each starting somewhere else, every other time in a
+ * random order of instructions. */
 static void run_all_strategies(const Bench *bench, guint32 seed) {
     const MtfLayoutProblem *problem = mtf_free_problem_get(bench->problem);
     int n = mtf_layout_problem_node_count(problem), most = 0;
@@ -166,6 +175,8 @@ static void run_all_strategies(const Bench *bench, guint32 seed) {
         for (int v = 0; v < n; v++)
             choice[v] = (offset[v] + round) % mtf_layout_problem_node(problem, v)->strategies;
         g_autoptr(MtfLayout) layout = mtf_free_problem_layout(bench->problem, choice);
+        if (round % 2 > 0)
+            shuffle(bench, layout, random);
         run_layout(bench, layout);
     }
 }
