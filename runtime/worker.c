@@ -89,11 +89,13 @@ static bool prepare_instructions(MtfWorker *worker, uint64_t seed, GError **erro
     return true;
 }
 
-static bool has_collectives(const MtfProgram *program) {
+/* Whether ranks exchange: they do in groups of more than one. */
+static bool exchanges(const MtfProgram *program) {
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         if (instruction->kind == MTF_INSTRUCTION_STEP &&
-            mtf_step_is_collective(instruction->step.kind))
+            mtf_step_is_collective(instruction->step.kind) &&
+            mtf_mesh_group_size(&program->layout->mesh, instruction->step.axes) > 1)
             return true;
     }
     return false;
@@ -140,7 +142,7 @@ MtfWorker *mtf_worker_new(const MtfProgram *program, const MtfArena *arena, int 
     worker->arena = arena;
     worker->rank = rank;
     worker->poison = MTF_POISON_DEFAULT;
-    if (!mtf_arena_memory_init(&worker->memory, arena->bytes, has_collectives(program), error))
+    if (!mtf_arena_memory_init(&worker->memory, arena->bytes, exchanges(program), error))
         return NULL;
     worker->operands = g_new(MtfOperand, n_buffers);
     for (int b = 0; b < n_buffers; b++)

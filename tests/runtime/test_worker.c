@@ -25,6 +25,22 @@ static void arenas_end_where_the_packing_ends(void **state) {
     assert_in_range(end, arena->bytes - MTF_ARENA_ALIGNMENT + 1, arena->bytes);
 }
 
+/* Other ranks map the arenas of ranks that they exchange with. */
+static void only_arenas_of_ranks_that_exchange_are_files(void **state) {
+    (void)state;
+    for (int ranks = 1; ranks <= 2; ranks++) {
+        g_autofree char *mesh = g_strdup_printf("rows:%d", ranks);
+        MtfTrainingPlan wanted = {
+            .graph = "mlp", .sizes = "", .mesh = mesh, .rules = "batch:rows"
+        };
+        g_autoptr(MtfPlan) plan = mtf_training_plan(&wanted, NULL);
+        g_autoptr(MtfProgram) program = mtf_plan_lower(plan, NULL);
+        g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+        g_autoptr(MtfWorker) worker = mtf_worker_new(program, arena, 0, 0, NULL);
+        assert_int_equal(worker->memory.file >= 0, ranks > 1);
+    }
+}
+
 static void initial_values_do_not_depend_on_the_layout(void **state) {
     (void)state;
     const MtfTrainingPlan wanted[] = {
@@ -81,6 +97,7 @@ static void poison_is_not_a_number_and_covers_the_output(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(arenas_end_where_the_packing_ends),
+        cmocka_unit_test(only_arenas_of_ranks_that_exchange_are_files),
         cmocka_unit_test(initial_values_do_not_depend_on_the_layout),
         cmocka_unit_test(poison_is_not_a_number_and_covers_the_output),
     };
