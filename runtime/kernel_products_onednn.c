@@ -21,12 +21,13 @@
  * OpenBLAS's, which has kernels that pack nothing for smaller ones. */
 #define LEAST_SGEMM_WORK 1e6
 
-/* A left term that lies column by column is read a stretch of its sums at a time: as a whole its
- * lines, when far apart, push each other out of the cache. Every stretch reads the result again, so
- * a wide one wants fewer. */
-#define TURNED_STRETCH 128
-#define TURNED_STRETCH_WIDE 256
+/* Left terms that lie column by column, and few rows, go a stretch of the sums at a time: as a
+ * whole the lines of their operands, when far apart, push each other out of the cache. Every
+ * stretch reads the result again, so a wide one wants fewer. */
+#define STRETCH 128
+#define WIDE_STRETCH 256
 #define WIDE_RESULT 512
+#define FEW_ROWS 256
 
 typedef struct {
     dnnl_primitive_t primitive;
@@ -205,9 +206,9 @@ bool mtf_onednn_multiplies(const MtfContraction *plan, MtfDtype type) {
 }
 
 static int stretch_of(const MtfGemm *g) {
-    if (!g->a_turned)
-        return g->k;
-    return g->n > WIDE_RESULT ? TURNED_STRETCH_WIDE : TURNED_STRETCH;
+    if (g->a_turned)
+        return g->n > WIDE_RESULT ? WIDE_STRETCH : STRETCH;
+    return !g->b_turned && g->m <= FEW_ROWS ? STRETCH : g->k;
 }
 
 void mtf_onednn_gemm(const MtfGemm *g) {

@@ -31,6 +31,7 @@ static const Shape shapes[] = {
     { "ba", "bc", "ac", { 70, 300, 530 }, 0 },
     { "ba", "cb", "ac", { 110, 300, 130 }, 0 },
     { "ab", "bc", "ac", { 300, 200, 70 }, 0 },
+    { "ab", "bc", "ac", { 50, 300, 90 }, 0 },
 };
 
 static MtfTerm term_of(const Shape *shape, const char *letters) {
