@@ -4,7 +4,11 @@
 is at most 1.05 times the processor time. Run by bench_training.sh.
 
     model               items/s ours, PyTorch's, their ratio; resident MiB of both; the largest
-                        difference of losses from equal weights on one text
+                        difference of losses from equal weights on one text; on two ranks in the
+                        layout that the search chooses, on the machine that --calibrate measures first
+    model, batch 2B     two ranks with twice the examples beside one rank with them once, where the
+                        batch is split and where the search chooses: items/s over those of one rank;
+                        milliseconds a step in exchanges, what nothing computes beside
     fraction of sgemm   flop of the step's products over step time over the rate of a large product
 """
 import json
@@ -27,6 +31,14 @@ MODELS = {
     "gpt-8192": ("gpt", {**SMALL, "vocab": 8192}),
     "gpt-256": ("gpt", {**SMALL, "vocab": 256}),
     "mnist": ("mnist", {"batch": 128}),
+}
+# Ways to run ours: a "machine" is replaced by the one at hand, and the search chooses the layout.
+VARIANTS = {
+    "f32": {},
+    "bf16": {"precision": "bf16"},
+    "2 ranks": {"ranks": 2, "machine": True},
+    "2B": {"ranks": 2, "batches": 2},
+    "2B search": {"ranks": 2, "batches": 2, "machine": True},
 }
 
 
@@ -57,16 +69,17 @@ def flags(settings):
 
 
 class Ours:
-    def __init__(self, folder, family, settings, ranks=1, precision="f32", batch=None):
+    def __init__(self, folder, family, settings, ranks=1, precision="f32", batches=1, machine=None):
         self.ranks, self.folder = ranks, folder
-        self.settings = {**settings, "batch": batch or settings["batch"]}
+        self.settings = {**settings, "batch": batches * settings["batch"]}
         graph, self.plan = os.path.join(folder, "graph.json"), os.path.join(folder, "plan.json")
         model = ["gpt", "--preset=gpt2-small", "--clip-norm=0"] if family == "gpt" else ["mlp", "--preset=mnist"]
         run(["meshtf-plan", "model", *model, "--schedule=constant", "--rate=3e-4", *flags(self.settings), "-o", graph])
-        run(["meshtf-plan", "estimate", graph, "--machine=cpu-host", f"--mesh=all:{ranks}", "--layout=batch:all",
-             f"--precision={precision}", "-o", self.plan])
+        layout = ["search", graph, f"--machine={machine}", f"--devices={ranks}", "--seconds=60"] if machine else [
+            "estimate", graph, "--machine=cpu-host", f"--mesh=all:{ranks}", "--layout=batch:all"]
+        run(["meshtf-plan", *layout, f"--precision={precision}", "-o", self.plan])
         self.flop = 2 * json.load(open(self.plan))["predicted"]["multiply_adds"] * ranks
-        self.samples, self.resident = [], 0
+        self.samples, self.exchanges, self.resident = [], [], 0
 
     def turn(self, steps=STEPS, data=None, init=None):
         metrics = os.path.join(self.folder, "metrics.jsonl")
@@ -78,6 +91,7 @@ class Ours:
         _, resident = run(command)
         lines = [json.loads(line) for line in open(metrics)]
         self.samples += [(line["seconds"], line["processor_seconds"]) for line in lines[1:]]
+        self.exchanges += [line["communication_seconds"] for line in lines[1:]]
         self.resident = max(self.resident, resident)
         return [line["loss"] for line in lines]
 
@@ -126,14 +140,24 @@ def row(name, ours, peers, settings):
           flush=True)
 
 
-def compare(name, text):
+def scaling_row(name, ours, alone):
+    step, good = steady(ours.samples)
+    one, one_good = steady(alone.samples)
+    ratio = (items(ours.settings) / step) / (items(alone.settings) / one)
+    print(f"{name:22} {items(ours.settings) / step:9.0f} {ratio:9.2f} x one rank; not overlapped"
+          f" {1e3 * statistics.median(ours.exchanges):.1f} of {1e3 * step:.1f} ms   {good}/{len(ours.samples)}"
+          f" {one_good}/{len(alone.samples)}", flush=True)
+
+
+def compare(name, text, machine):
     family, settings = MODELS[name]
     data = text if family == "gpt" else None
     with tempfile.TemporaryDirectory() as folder:
         variants = {}
-        for label, options in {"f32": {}, "bf16": {"precision": "bf16"}, "2 ranks": {"ranks": 2}}.items():
+        for label, options in VARIANTS.items():
             place = os.path.join(folder, label.replace(" ", "-"))
             os.mkdir(place)
+            options = {key: machine if key == "machine" else value for key, value in options.items()}
             variants[label] = Ours(place, family, settings, **options)
         alone, both = [Peer(family, settings)], [Peer(family, settings, threads=2), Peer(family, settings, ranks=2)]
         for _ in range(TURNS):
@@ -144,6 +168,8 @@ def compare(name, text):
         row(name, variants["f32"], alone, settings)
         row(name + " bf16", variants["bf16"], alone, settings)
         row(name + " 2 ranks", variants["2 ranks"], both, settings)
+        scaling_row(name + " 2B", variants["2B"], variants["f32"])
+        scaling_row(name + " 2B search", variants["2B search"], variants["f32"])
         difference = loss_difference(folder, family, settings, text)
         if difference is not None:
             print(f"{'':22} losses from equal weights differ by at most {difference:.1e} over 6 steps", flush=True)
@@ -151,9 +177,12 @@ def compare(name, text):
 
 def main():
     print(f"{'model':22} {'ours/s':>9} {'torch/s':>9} {'ratio':>7} {'of sgemm':>8} {'MiB':>7} {'torch':>7}   samples kept")
-    for name in MODELS:
-        if not ONLY or name in ONLY.split():
-            compare(name, sys.argv[1])
+    with tempfile.TemporaryDirectory() as folder:
+        machine = os.path.join(folder, "here.json")
+        run(["mpirun", "--bind-to", "core", "-n", "2", "meshtf-run", "--calibrate", "-o", machine])
+        for name in MODELS:
+            if not ONLY or name in ONLY.split():
+                compare(name, sys.argv[1], machine)
 
 
 main()
