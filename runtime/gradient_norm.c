@@ -2,13 +2,12 @@
 #include "runtime/gradient_norm.h"
 
 #include "layouts/operation_table.h"
+#include "runtime/kernel_squares.h"
 #include "runtime/mpi_check.h"
 #include "runtime/slice.h"
 
 #include <math.h>
 #include <string.h>
-
-#define LANES 8
 
 struct MtfGradientNorm {
     const MtfWorker *worker;
@@ -99,21 +98,6 @@ void mtf_gradient_norm_free(MtfGradientNorm *norm) {
     g_free(norm);
 }
 
-/* Several sums at once, so that the compiler can keep them in one register. */
-static double sum_of_squares(const float *values, int64_t n) {
-    double lanes[LANES] = { 0 };
-    int64_t i = 0;
-    for (; i + LANES <= n; i += LANES)
-        for (int lane = 0; lane < LANES; lane++)
-            lanes[lane] += (double)values[i + lane] * (double)values[i + lane];
-    double sum = 0;
-    for (; i < n; i++)
-        sum += (double)values[i] * (double)values[i];
-    for (int lane = 0; lane < LANES; lane++)
-        sum += lanes[lane];
-    return sum;
-}
-
 /* Whether this rank answers for its copy of a buffer. */
 static bool answers(const MtfWorker *worker, int buffer) {
     const MtfPlacement *placement = &mtf_program_buffer(worker->program, buffer)->placement;
@@ -133,15 +117,8 @@ void mtf_gradient_norm_look(MtfGradientNorm *norm, int instruction) {
         norm->sum = mtf_slice_get(slice, 0);
         return;
     }
-    if (!answers(norm->worker, buffer))
-        return;
-    int64_t elements = mtf_slice_elements(slice);
-    if (slice->dtype == MTF_F32) {
-        norm->sum += sum_of_squares(slice->data, elements);
-        return;
-    }
-    for (int64_t i = 0; i < elements; i++)
-        norm->sum += mtf_slice_get(slice, i) * mtf_slice_get(slice, i);
+    if (answers(norm->worker, buffer))
+        norm->sum += mtf_operand_squares(slice);
 }
 
 double mtf_gradient_norm_take(MtfGradientNorm *norm, MPI_Comm control) {
