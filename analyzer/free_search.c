@@ -5,11 +5,11 @@
 #include "analyzer/layout_solve.h"
 #include "cost/arena.h"
 #include "cost/order_search.h"
+#include "cost/schedule.h"
 #include "layouts/error.h"
 
-/* Peak tensors named when nothing fits, and decisions explained in a plan. */
+/* Peak tensors named when nothing fits. */
 #define MAX_NAMED 12
-#define MAX_EXPLAINED 12
 
 typedef struct {
     MtfFreeProblem *problem;
@@ -23,16 +23,22 @@ static int node_count(const Search *search) {
     return mtf_layout_problem_node_count(mtf_free_problem_get(search->problem));
 }
 
+/* What a layout's program comes to, as in MtfIncumbent. */
+typedef struct {
+    int64_t cost, arena_bytes;
+    double step_seconds;
+} Value;
+
 /* ---- Answers ------------------------------------------------------------------------------- */
 
-static void set_answer(Search *search, MtfLayout *layout, int64_t cost, int64_t arena_bytes,
-                       const char *method) {
+static void set_answer(Search *search, MtfLayout *layout, const Value *value, const char *method) {
     MtfFreeAnswer *answer = search->answer;
     mtf_layout_free(answer->layout);
     g_free(answer->method);
     answer->layout = layout;
-    answer->cost = cost;
-    answer->arena_bytes = arena_bytes;
+    answer->cost = value->cost;
+    answer->arena_bytes = value->arena_bytes;
+    answer->step_seconds = value->step_seconds;
     answer->method = g_strdup(method);
 }
 
@@ -44,10 +50,21 @@ static void begin_with_incumbents(Search *search) {
                                    : NULL;
     if (best == NULL)
         return;
-    set_answer(search, mtf_layout_copy(best->layout), best->cost, best->arena_bytes, best->name);
+    Value value = { best->cost, best->arena_bytes, best->step_seconds };
+    set_answer(search, mtf_layout_copy(best->layout), &value, best->name);
     search->start = g_new(int, node_count(search));
     if (!mtf_free_problem_choice(search->problem, best->layout, search->start))
         g_clear_pointer(&search->start, g_free);
+}
+
+/* Of the layout's schedule; `program` is what it was lowered to before it was given an order. */
+static double step_seconds(const Search *search, const MtfLayout *layout,
+                           const MtfProgram *program) {
+    const MtfGraph *graph = mtf_free_problem_graph(search->problem);
+    g_autoptr(MtfProgram) ordered = layout->order != NULL ? mtf_lower(graph, layout) : NULL;
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(mtf_free_problem_pricer(search->problem),
+                                                       ordered != NULL ? ordered : program);
+    return (double)schedule->nanoseconds / 1e9;
 }
 
 /* Lowers a choice and keeps it when it fits and is cheaper. Returns the bytes it is over the limit,
@@ -57,18 +74,19 @@ static int64_t take_choice(Search *search, const int *choice, const char *method
     const MtfGraph *graph = mtf_free_problem_graph(search->problem);
     const MtfPricer *pricer = mtf_free_problem_pricer(search->problem);
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
-    int64_t cost = mtf_price_program(pricer, program);
-    int64_t bytes =
+    Value value = { .cost = mtf_price_program(pricer, program) };
+    value.arena_bytes =
         mtf_layout_arena_bytes(graph, layout, program, pricer, search->options->memory_limit);
-    int64_t missing = MAX(0, bytes - search->options->memory_limit);
-    bool better = search->answer->layout == NULL || cost < search->answer->cost;
+    int64_t missing = MAX(0, value.arena_bytes - search->options->memory_limit);
+    bool better = search->answer->layout == NULL || value.cost < search->answer->cost;
     if (missing > 0 || !better) {
         mtf_layout_free(layout);
         return missing;
     }
-    set_answer(search, layout, cost, bytes, method);
+    value.step_seconds = step_seconds(search, layout, program);
+    set_answer(search, layout, &value, method);
     cJSON_Delete(search->answer->why);
-    search->answer->why = mtf_alternatives_that_matter(search->problem, choice, MAX_EXPLAINED);
+    search->answer->why = mtf_alternatives_that_matter(search->problem, choice, MTF_FREE_EXPLAINED);
     return 0;
 }
 
@@ -210,7 +228,7 @@ bool mtf_free_search(MtfFreeProblem *problem, const MtfFreeSearchOptions *option
         search.deadline = g_get_monotonic_time() + (gint64)(options->seconds * 1e6);
     begin_with_incumbents(&search);
     bool done = solve_until_it_fits(&search, error);
-    if (done && answer->layout == NULL)
+    if (done && answer->layout == NULL && !options->no_misfit)
         search_smallest(&search);
     /* An incumbent may be cheaper than the bound where it is no choice of the problem. */
     if (answer->layout != NULL)

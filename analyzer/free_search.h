@@ -14,12 +14,16 @@
 
 #define MTF_FREE_TIGHTENINGS 12
 
+/* Decisions explained in a plan. */
+#define MTF_FREE_EXPLAINED 12
+
 typedef struct {
     int64_t memory_limit;      /* bytes of one device */
     MtfIncumbents *incumbents; /* the answer is never worse than those that fit; or NULL */
     double seconds;            /* wall-clock limit; 0 = none */
-    int64_t work; /* limit of each solve in rounds, the same on every machine; 0 = none */
-    double gap;   /* stop when (cost - bound) <= gap cost */
+    int64_t work;   /* limit of each solve in rounds, the same on every machine; 0 = none */
+    double gap;     /* stop when (cost - bound) <= gap cost */
+    bool no_misfit; /* when nothing fits, say only that */
     guint64 seed;
     void *user; /* passed to both functions, which may be NULL */
     bool (*cancel)(void *user);
@@ -32,10 +36,11 @@ typedef struct {
     int64_t bound;       /* no layout of this mesh that fits, in the order of the operations, has a
                             cheaper program */
     int64_t arena_bytes; /* of its program */
+    double step_seconds; /* of its program's schedule */
     int tightenings;
     char *method; /* what proved the bound; the incumbent's name where that is the answer */
     cJSON *why;   /* the decisions that matter, mtf_alternatives_that_matter; or NULL */
-    /* When nothing fits: */
+    /* When nothing fits, unless told not to: */
     int64_t limit_enough; /* the smallest arena found: a limit that would do; 0 = not known */
     int64_t limit_bound;  /* no smaller limit would, in the order of the operations */
     GPtrArray *peak;      /* names of the tensors and operations that make that peak (char *) */

@@ -88,16 +88,19 @@ static bool sweep_limits(Sweep *sweep, const GArray *limits, GError **error) {
     return true;
 }
 
-/* Gives every limit the best layout of the whole pool. */
+/* Gives every limit the best layouts of the whole pool. A bound holds for lower limits, too. */
 static void settle_points(Sweep *sweep) {
-    for (guint i = 0; i < sweep->points->len; i++) {
+    int64_t bound = INT64_MIN;
+    for (guint i = sweep->points->len; i-- > 0;) {
         MtfFrontierPoint *point = &g_array_index(sweep->points, MtfFrontierPoint, i);
-        point->incumbent = mtf_incumbents_best(sweep->pool, point->limit);
-        if (point->incumbent == NULL) {
-            g_array_remove_index(sweep->points, i--);
+        point->cheapest = mtf_incumbents_best(sweep->pool, point->limit);
+        point->fastest = mtf_incumbents_fastest(sweep->pool, point->limit);
+        if (point->cheapest == NULL) {
+            g_array_remove_index(sweep->points, i);
             continue;
         }
-        point->bound = MIN(point->bound, point->incumbent->cost);
+        bound = MIN(MAX(bound, point->bound), point->cheapest->cost);
+        point->bound = bound;
     }
 }
 
@@ -124,11 +127,11 @@ cJSON *mtf_frontier_to_json(const GArray *frontier) {
         const MtfFrontierPoint *point = &g_array_index(frontier, MtfFrontierPoint, i);
         cJSON *object = cJSON_CreateObject();
         mtf_json_add_integer(object, "limit_bytes", point->limit);
-        mtf_json_add_integer(object, "memory_bytes", point->incumbent->arena_bytes);
-        mtf_json_add_integer(object, "cost", point->incumbent->cost);
+        mtf_json_add_integer(object, "memory_bytes", point->fastest->arena_bytes);
+        mtf_json_add_integer(object, "cost", point->cheapest->cost);
         mtf_json_add_integer(object, "bound", point->bound);
-        mtf_json_add_number(object, "step_seconds", point->incumbent->step_seconds);
-        cJSON_AddStringToObject(object, "name", point->incumbent->name);
+        mtf_json_add_number(object, "step_seconds", point->fastest->step_seconds);
+        cJSON_AddStringToObject(object, "name", point->fastest->name);
         cJSON_AddItemToArray(list, object);
     }
     return list;

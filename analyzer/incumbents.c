@@ -107,6 +107,28 @@ const MtfIncumbent *mtf_incumbents_best(MtfIncumbents *incumbents, int64_t memor
     return cheapest_that_fits(incumbents, NULL, memory_limit);
 }
 
+static bool is_faster(const MtfIncumbent *a, const MtfIncumbent *b) {
+    if (a->step_seconds < b->step_seconds || a->step_seconds > b->step_seconds)
+        return a->step_seconds < b->step_seconds;
+    return a->cost < b->cost;
+}
+
+const MtfIncumbent *mtf_incumbents_fastest(MtfIncumbents *incumbents, int64_t memory_limit) {
+    const MtfIncumbent *fastest = NULL;
+    if (!incumbents->pricer.machine->overlap)
+        return mtf_incumbents_best(incumbents, memory_limit);
+    for (guint i = 0; i < incumbents->list->len; i++) {
+        MtfIncumbent *incumbent = incumbent_at(incumbents, i);
+        if (incumbent->least_bytes > memory_limit)
+            continue;
+        measure(incumbents, incumbent);
+        if (incumbent->arena_bytes <= memory_limit &&
+            (fastest == NULL || is_faster(incumbent, fastest)))
+            fastest = incumbent;
+    }
+    return fastest;
+}
+
 const MtfIncumbent *mtf_incumbents_smallest(MtfIncumbents *incumbents) {
     const MtfIncumbent *smallest = NULL;
     for (guint i = 0; i < incumbents->list->len; i++) {

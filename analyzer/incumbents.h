@@ -45,6 +45,10 @@ void mtf_incumbents_add_standards(MtfIncumbents *incumbents, MtfFreeProblem *pro
 /* The cheapest that fits, the first of equals; NULL when none does. Owned by the list. */
 const MtfIncumbent *mtf_incumbents_best(MtfIncumbents *incumbents, int64_t memory_limit);
 
+/* The one of the shortest step that fits, the cheapest of equals; NULL when none does. Measures all
+ * that may fit where the machine hides transfers. Owned by the list. */
+const MtfIncumbent *mtf_incumbents_fastest(MtfIncumbents *incumbents, int64_t memory_limit);
+
 /* The one with the smallest arena; NULL when there are none. */
 const MtfIncumbent *mtf_incumbents_smallest(MtfIncumbents *incumbents);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/plan_search.h"
 
+#include "analyzer/alternatives.h"
 #include "analyzer/layout_problem_json.h"
 #include "cost/arena.h"
 #include "cost/order_search.h"
@@ -27,6 +28,9 @@
  * than the gap that free layouts are searched to. */
 #define MOST_MAPPINGS 20000
 #define MAPPING_ROUNDS 2
+
+/* Lower limits that are searched for layouts of shorter steps. */
+#define TIGHTER_LIMITS 3
 
 typedef struct {
     const MtfGraph *graph;
@@ -383,6 +387,15 @@ static bool search_to_optimum(const Search *search, Attempt *best, GError **erro
     return true;
 }
 
+/* Says anew what the choices of another layout are worth. */
+static void explain_layout(Attempt *best, const MtfLayout *layout) {
+    int nodes = mtf_layout_problem_node_count(mtf_free_problem_get(best->problem));
+    g_autofree int *choice = g_new(int, nodes + 1);
+    g_clear_pointer(&best->free.why, cJSON_Delete);
+    if (layout->rules == NULL && mtf_free_problem_choice(best->problem, layout, choice))
+        best->free.why = mtf_alternatives_that_matter(best->problem, choice, MTF_FREE_EXPLAINED);
+}
+
 /* ---- The frontier ---------------------------------------------------------------------------- */
 
 /* What the frontier found within the limit replaces the answer where it is cheaper. */
@@ -395,21 +408,99 @@ static void take_from_frontier(const Search *search, Attempt *best) {
     best->free.layout = mtf_layout_copy(known->layout);
     best->free.cost = best->cost = known->cost;
     best->free.arena_bytes = known->arena_bytes;
+    best->free.step_seconds = known->step_seconds;
+    explain_layout(best, known->layout);
     best->free.bound = MIN(best->free.bound, known->cost);
+}
+
+static void add_free_layout(Attempt *best, const MtfLayout *layout) {
+    if (layout != NULL)
+        mtf_incumbents_add(best->incumbents, MTF_FREE_LAYOUT, layout);
 }
 
 static bool search_frontier(const Search *search, Attempt *best, GArray **frontier,
                             GError **error) {
     if (search->options->frontier == 0 || best->problem == NULL)
         return true;
-    if (best->free.layout != NULL)
-        mtf_incumbents_add(best->incumbents, MTF_FREE_LAYOUT, best->free.layout);
+    add_free_layout(best, best->free.layout);
     MtfFreeSearchOptions options = free_options(search, NULL);
     *frontier =
         mtf_frontier(best->problem, &options, search->options->frontier, best->incumbents, error);
     if (*frontier == NULL)
         return false;
     take_from_frontier(search, best);
+    return true;
+}
+
+/* ---- The shortest step ----------------------------------------------------------------------- */
+
+/* The largest limit below `bytes` of a row that is the same for all searches, eight to each power
+ * of two, so that searches under near limits look at the same layouts. */
+static int64_t limit_below(int64_t bytes) {
+    int64_t power = 1;
+    while (power < bytes / 2)
+        power *= 2;
+    int64_t unit = MAX(1, power / 8);
+    return (bytes - 1) / unit * unit;
+}
+
+/* Searches under lower limits and adds what is found to the incumbents. Each search knows what a
+ * search under that limit alone would know, so that it finds the same. */
+static bool search_tighter(const Search *search, Attempt *best, GError **error) {
+    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_layout_free);
+    MtfFreeSearchOptions options = free_options(search, best->incumbents);
+    options.memory_limit = best->free.arena_bytes;
+    options.no_misfit = true;
+    bool done = true, fits = true;
+    for (int i = 0; i < TIGHTER_LIMITS && fits && !is_late(search); i++) {
+        MtfFreeAnswer answer;
+        options.memory_limit = limit_below(options.memory_limit);
+        options.seconds = seconds_left(search);
+        done = mtf_free_search(best->problem, &options, &answer, error);
+        fits = done && answer.layout != NULL;
+        if (fits)
+            g_ptr_array_add(found, mtf_layout_copy(answer.layout));
+        mtf_free_answer_clear(&answer);
+    }
+    for (guint i = 0; i < found->len; i++)
+        add_free_layout(best, g_ptr_array_index(found, i));
+    return done;
+}
+
+/* The fastest that is known; of large graphs among those that are measured anyway. */
+static const MtfIncumbent *fastest_of(const Search *search, const Attempt *best) {
+    int64_t limit = search->options->memory_limit;
+    if (!is_large(search) || search->options->frontier > 0)
+        return mtf_incumbents_fastest(best->incumbents, limit);
+    const MtfIncumbent *fastest = NULL;
+    g_autoptr(GPtrArray) shown = mtf_incumbents_shown(best->incumbents, limit);
+    for (guint i = 0; i < shown->len; i++) {
+        const MtfIncumbent *incumbent = g_ptr_array_index(shown, i);
+        if (incumbent->arena_bytes <= limit &&
+            (fastest == NULL || incumbent->step_seconds < fastest->step_seconds))
+            fastest = incumbent;
+    }
+    return fastest;
+}
+
+/* Where transfers can be hidden, looks for a layout of a shorter step than the cheapest. */
+static bool search_fastest(const Search *search, Attempt *best, MtfPlanAnswer *answer,
+                           GError **error) {
+    const MtfPlanSearchOptions *options = search->options;
+    if (best->problem == NULL || best->free.layout == NULL)
+        return true;
+    answer->step_seconds = best->free.step_seconds;
+    if (!options->machine->overlap)
+        return true;
+    if (!is_large(search) && options->frontier == 0 && !search_tighter(search, best, error))
+        return false;
+    const MtfIncumbent *fastest = fastest_of(search, best);
+    if (fastest == NULL || fastest->step_seconds >= best->free.step_seconds)
+        return true;
+    answer->fastest = mtf_layout_copy(fastest->layout);
+    answer->fastest_cost = fastest->cost;
+    answer->step_seconds = fastest->step_seconds;
+    explain_layout(best, fastest->layout);
     return true;
 }
 
@@ -448,7 +539,7 @@ static bool search_on(const Search *search, MtfPlanAnswer *answer, GError **erro
         done = improve_mapping(search, &best, &answer->mappings, error) &&
                search_to_optimum(search, best, error) &&
                search_frontier(search, best, &answer->frontier, error) &&
-               dump_problem(search, best, error);
+               search_fastest(search, best, answer, error) && dump_problem(search, best, error);
         give_answer(search, best, answer);
     } else if (done) {
         answer->rules = *search->in_order;
@@ -474,6 +565,7 @@ bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
 void mtf_plan_answer_clear(MtfPlanAnswer *answer) {
     mtf_rule_answer_clear(&answer->rules);
     mtf_free_answer_clear(&answer->free);
+    g_clear_pointer(&answer->fastest, mtf_layout_free);
     g_clear_pointer(&answer->frontier, g_array_unref);
     g_clear_pointer(&answer->incumbents, mtf_incumbents_free);
 }
@@ -483,6 +575,8 @@ bool mtf_plan_answer_is_free(const MtfPlanAnswer *answer) {
 }
 
 MtfLayout *mtf_plan_answer_layout(const MtfPlanAnswer *answer, const MtfGraph *graph) {
+    if (answer->fastest != NULL)
+        return mtf_layout_copy(answer->fastest);
     if (answer->free.layout != NULL)
         return mtf_layout_copy(answer->free.layout);
     return mtf_layout_from_rules(graph, &answer->rules.mesh, answer->rules.rules);
@@ -528,6 +622,8 @@ cJSON *mtf_plan_answer_to_json(const MtfPlanAnswer *answer, int64_t memory_limit
         add_free_answer(object, answer);
     else
         add_rule_answer(object, &answer->rules);
+    if (answer->fastest != NULL)
+        mtf_json_add_integer(object, "plan_cost", answer->fastest_cost);
     mtf_json_add_integer(object, "meshes", answer->meshes);
     mtf_json_add_integer(object, "memory_limit", memory_limit);
     mtf_json_add_integer(object, "in_order_cost", answer->in_order_cost);

@@ -9,7 +9,12 @@
  *
  * Whatever was found before is an incumbent of what is searched next, so the answer is never worse
  * than the best rules, the layouts the field makes by hand, or the mesh laid in order. Bounds hold
- * for the mesh and the mapping of the answer. */
+ * for the mesh and the mapping of the answer.
+ *
+ * All this is about the additive cost. Where a machine overlaps transfers with kernels, the
+ * cheapest layout need not have the shortest step: one that shards more costs more, and what it
+ * costs more may all be hidden. So layouts are then searched under lower memory limits, too, and
+ * the plan is the one of all that were found and fit that has the shortest step. */
 #ifndef MTF_PLAN_SEARCH_H
 #define MTF_PLAN_SEARCH_H
 
@@ -39,7 +44,10 @@ typedef struct {
 typedef struct {
     bool found;                /* a layout that fits */
     bool in_order;             /* the mesh lies on the machine in order */
-    int64_t cost;              /* of the layout, nanoseconds */
+    int64_t cost;              /* of the cheapest layout, nanoseconds */
+    MtfLayout *fastest;        /* of a shorter step than the cheapest; NULL: none */
+    int64_t fastest_cost;      /* of that */
+    double step_seconds;       /* of the layout; 0: not known (rules only) */
     MtfPricer pricer;          /* with the mesh as it is laid on the machine */
     MtfRuleAnswer rules;       /* on that mesh; bound: over all meshes in order as well */
     MtfFreeAnswer free;        /* layout NULL: not searched, or nothing fits */
@@ -57,7 +65,7 @@ bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
                      const MtfPlanSearchOptions *options, MtfPlanAnswer *answer, GError **error);
 void mtf_plan_answer_clear(MtfPlanAnswer *answer);
 
-/* Whether the answer is a free layout; and the layout, a copy. */
+/* Whether the cheapest is a free layout; and the layout of the plan, a copy. */
 bool mtf_plan_answer_is_free(const MtfPlanAnswer *answer);
 MtfLayout *mtf_plan_answer_layout(const MtfPlanAnswer *answer, const MtfGraph *graph);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// seconds: 300
+// seconds: 600
 #include "tests/support/cmocka.h"
 
 #include "analyzer/mesh_shapes.h"
@@ -7,8 +7,10 @@
 #include "analyzer/training_graph.h"
 #include "cost/arena.h"
 #include "cost/program_mapping.h"
+#include "cost/schedule.h"
 #include "layouts/graph_json.h"
 
+#include <math.h>
 #include <string.h>
 
 #define UNLIMITED (INT64_C(1) << 50)
@@ -43,20 +45,31 @@ static void search(const MtfGraph *graph, const GArray *meshes, const MtfPlanSea
         fail_msg("%s", error->message);
 }
 
+static double step_seconds(const MtfPricer *pricer, const MtfProgram *program) {
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
+    return (double)schedule->nanoseconds / 1e9;
+}
+
 /* The answer's numbers are those of its program under its own mapping. */
 static void check_answer(const MtfGraph *graph, const MtfPlanAnswer *answer, int64_t limit) {
     assert_true(answer->found);
     g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(answer, graph);
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);
-    assert_int_equal(mtf_price_program(&answer->pricer, program), answer->cost);
+    int64_t cost = answer->fastest != NULL ? answer->fastest_cost : answer->cost;
+    assert_int_equal(mtf_price_program(&answer->pricer, program), cost);
+    if (answer->step_seconds > 0)
+        assert_true(answer->step_seconds == step_seconds(&answer->pricer, program));
+    if (answer->fastest != NULL)
+        assert_true(cost >= answer->cost && answer->step_seconds < answer->free.step_seconds);
     assert_true(arena->bytes <= limit);
     assert_true(answer->cost <= answer->in_order_cost);
     if (answer->rules.found)
         assert_true(answer->cost <= answer->rules.cost);
 }
 
-/* How many of the layouts that the field makes by hand fit; none is cheaper than the answer. */
+/* How many of the layouts that the field makes by hand fit; none is cheaper than the cheapest
+ * found, nor has it a shorter step than the plan. */
 static int check_incumbents(const MtfPlanAnswer *answer, int64_t limit) {
     int fit = 0;
     g_autoptr(GPtrArray) shown = mtf_incumbents_shown(answer->incumbents, limit);
@@ -66,6 +79,7 @@ static int check_incumbents(const MtfPlanAnswer *answer, int64_t limit) {
             continue;
         fit++;
         assert_true(answer->cost <= incumbent->cost);
+        assert_true(answer->step_seconds <= incumbent->step_seconds);
     }
     return fit;
 }
@@ -127,32 +141,94 @@ static void the_hand_made_layouts_are_all_there(void **state) {
     mtf_plan_answer_clear(&answer);
 }
 
-static void more_memory_never_gives_a_slower_step(void **state) {
-    (void)state;
-    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
-    g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
-    g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
-    MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED, .frontier = 6 };
-    MtfPlanAnswer answer;
-    search(graph, mesh, &options, &answer);
-    assert_true(answer.frontier->len >= 4);
-    for (guint i = 0; i < answer.frontier->len; i++) {
-        const MtfFrontierPoint *point = &g_array_index(answer.frontier, MtfFrontierPoint, i);
-        g_autoptr(MtfProgram) program = mtf_lower(graph, point->incumbent->layout);
-        g_autoptr(MtfArena) arena = mtf_arena_pack(program);
-        assert_int_equal(mtf_price_program(&answer.pricer, program), point->incumbent->cost);
-        assert_int_equal(arena->bytes, point->incumbent->arena_bytes);
-        assert_true(arena->bytes <= point->limit && point->bound <= point->incumbent->cost);
+/* The incumbent's numbers are those of its program, and it fits. */
+static void check_incumbent(const MtfGraph *graph, const MtfPlanAnswer *answer, int64_t limit,
+                            const MtfIncumbent *incumbent) {
+    g_autoptr(MtfProgram) program = mtf_lower(graph, incumbent->layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    assert_int_equal(mtf_price_program(&answer->pricer, program), incumbent->cost);
+    assert_true(step_seconds(&answer->pricer, program) == incumbent->step_seconds);
+    assert_int_equal(arena->bytes, incumbent->arena_bytes);
+    assert_true(arena->bytes <= limit);
+}
+
+static const MtfFrontierPoint *point_at(const GArray *frontier, guint i) {
+    return &g_array_index(frontier, MtfFrontierPoint, i);
+}
+
+/* How often the cheapest layout has a longer step than under the limit before. */
+static int check_frontier(const MtfGraph *graph, const MtfPlanAnswer *answer) {
+    int slower = 0;
+    for (guint i = 0; i < answer->frontier->len; i++) {
+        const MtfFrontierPoint *point = point_at(answer->frontier, i);
+        check_incumbent(graph, answer, point->limit, point->cheapest);
+        check_incumbent(graph, answer, point->limit, point->fastest);
+        assert_true(point->bound <= point->cheapest->cost);
         if (i == 0)
             continue;
         const MtfFrontierPoint *before = &point[-1];
-        assert_true(before->limit < point->limit);
-        assert_true(point->incumbent->cost <= before->incumbent->cost);
+        assert_true(before->limit < point->limit && before->bound >= point->bound);
+        assert_true(point->cheapest->cost <= before->cheapest->cost);
+        assert_true(point->fastest->step_seconds <= before->fastest->step_seconds);
+        slower += point->cheapest->step_seconds > before->cheapest->step_seconds;
     }
-    const MtfFrontierPoint *last =
-        &g_array_index(answer.frontier, MtfFrontierPoint, answer.frontier->len - 1);
-    assert_int_equal(answer.cost, last->incumbent->cost);
-    mtf_plan_answer_clear(&answer);
+    return slower;
+}
+
+/* Where nothing is hidden, and where the cheapest layouts alone would be slower with more memory.
+ */
+static void more_memory_never_gives_a_slower_step(void **state) {
+    (void)state;
+    static const char *const machines[] = { "cpu-cluster", "tpu-v4" };
+    static const char *const sizes_of[] = { "batch", "d_model", "d_ff", NULL };
+    static const int64_t sizes[] = { 64, 512, 2048 };
+    g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
+    int slower = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(machines); i++) {
+        g_autoptr(MtfMachine) machine = mtf_machine_load(machines[i], NULL);
+        g_autoptr(MtfGraph) graph =
+            training_graph("transformer-small", i > 0 ? sizes_of : NULL, i > 0 ? sizes : NULL);
+        MtfPlanSearchOptions options = { .machine = machine,
+                                         .memory_limit = UNLIMITED,
+                                         .frontier = 6 };
+        MtfPlanAnswer answer;
+        search(graph, mesh, &options, &answer);
+        assert_true(answer.frontier->len >= 4);
+        int found = check_frontier(graph, &answer);
+        assert_true(machine->overlap || found == 0);
+        slower += found;
+        const MtfFrontierPoint *last = point_at(answer.frontier, answer.frontier->len - 1);
+        assert_int_equal(answer.cost, last->cheapest->cost);
+        assert_true(answer.step_seconds <= last->fastest->step_seconds);
+        check_answer(graph, &answer, UNLIMITED);
+        mtf_plan_answer_clear(&answer);
+    }
+    assert_true(slower > 0);
+}
+
+/* Searches that know nothing of one another, in whole steps of memory: the plans get no slower,
+ * though the cheapest layouts do. */
+static void separate_searches_are_no_slower_with_more_memory(void **state) {
+    (void)state;
+    static const char *const sizes_of[] = { "batch", "d_model", "d_ff", NULL };
+    static const int64_t sizes[] = { 64, 512, 2048 };
+    g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v4", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("transformer-small", sizes_of, sizes);
+    g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
+    double plan = INFINITY, cheapest = INFINITY;
+    int slower = 0;
+    for (int64_t limit = 160; limit <= 208; limit += 16) {
+        MtfPlanSearchOptions options = { .machine = machine, .memory_limit = limit << 20 };
+        MtfPlanAnswer answer;
+        search(graph, mesh, &options, &answer);
+        check_answer(graph, &answer, options.memory_limit);
+        assert_true(answer.step_seconds <= plan);
+        slower += answer.free.step_seconds > cheapest;
+        plan = answer.step_seconds;
+        cheapest = answer.free.step_seconds;
+        mtf_plan_answer_clear(&answer);
+    }
+    assert_true(slower > 0);
 }
 
 /* A plan under one of the frontier's limits is no slower than the frontier says. */
@@ -279,6 +355,7 @@ int main(void) {
         cmocka_unit_test(no_plan_is_priced_above_a_layout_made_by_hand),
         cmocka_unit_test(the_hand_made_layouts_are_all_there),
         cmocka_unit_test(more_memory_never_gives_a_slower_step),
+        cmocka_unit_test(separate_searches_are_no_slower_with_more_memory),
         cmocka_unit_test(the_frontiers_limits_are_kept_by_searches),
         cmocka_unit_test(no_mapping_is_worse_than_keeping_the_order),
         cmocka_unit_test(free_layouts_are_searched_on_other_meshes_too),

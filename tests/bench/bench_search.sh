@@ -93,8 +93,9 @@ meshtf-plan model transformer-lm --preset size5 -o "$folder/graph.json" >/dev/nu
 meshtf-plan search "$folder/graph.json" --mesh 'rows:16;cols:32' --machine tpu-v2 --microbatches 1 --recompute none --frontier 8 \
     -o "$folder/plan.json" >"$folder/frontier" || failed=1
 sed -n '/^memory limit/,$p' "$folder/frontier"
-good=$(grep -o '"limit_bytes":[0-9]*,"memory_bytes":[0-9]*,"cost":[0-9]*' "$folder/plan.json" | awk -F: '
-    BEGIN { good = 1 } NR > 1 && $4 > last { good = 0 } { last = $4 } END { print (good && NR >= 8) }')
+good=$(grep -o '"limit_bytes":[0-9]*,"memory_bytes":[0-9]*,"cost":[0-9]*,"bound":[0-9]*,"step_seconds":[-0-9.e]*' \
+    "$folder/plan.json" | tr ',' ':' | awk -F: '
+    BEGIN { good = 1 } NR > 1 && ($6 > cost || $10 > step) { good = 0 } { cost = $6; step = $10 } END { print (good && NR >= 8) }')
 judge "$good"
 [ "$good" = 1 ] || failed=1
 exit "$failed"
