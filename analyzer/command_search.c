@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan search: finds the best layout, proves how good it is, writes the plan. */
 #include "analyzer/commands.h"
+#include "analyzer/in_parallel.h"
 #include "analyzer/mesh_shapes.h"
 #include "analyzer/plan_search.h"
 #include "analyzer/planning.h"
@@ -40,8 +41,10 @@ typedef struct {
     int64_t memory_limit;
     MtfPlanAnswer answer;
     double wall_seconds;
-    int64_t to_beat; /* the cost of another form's plan; INT64_MAX: none yet */
-    bool beaten;     /* nothing found for this form can be cheaper than that */
+    bool quiet;  /* shows no progress */
+    double told; /* the most that a bound was told or guessed to be */
+    const _Atomic int64_t
+        *to_beat; /* the cost of another form's plan, INT64_MAX: none yet; or NULL */
 } Run;
 
 /* ---- Ctrl-C and progress --------------------------------------------------------------------- */
@@ -59,14 +62,22 @@ static void catch_interrupt(void) {
     sigaction(SIGINT, &action, NULL);
 }
 
+/* The share by which a bound may exceed another form's cost before this form is given up: what
+ * another mesh or mapping might save. */
+#define HOPE 1.1
+
+static bool is_beaten(const Run *run, int64_t cost) {
+    return cost < INT64_MAX && run->told >= HOPE * (double)cost;
+}
+
 static bool is_interrupted(void *user) {
     const Run *run = user;
-    return interrupted != 0 || run->beaten;
+    return interrupted != 0 || (run->to_beat != NULL && is_beaten(run, *run->to_beat));
 }
 
 static void show_progress(int meshes, int64_t cost, void *user) {
     const Run *run = user;
-    if (!isatty(STDERR_FILENO))
+    if (run->quiet || !isatty(STDERR_FILENO))
         return;
     g_autofree char *best =
         cost < INT64_MAX ? mtf_seconds_format((double)cost / 1e9) : g_strdup("none yet");
@@ -173,14 +184,15 @@ static bool prepare(Run *run, const char *path, GError **error) {
     return find_meshes(run, error) && find_forms(run, error);
 }
 
-/* The share by which a bound may exceed another form's cost before this form is given up: what
- * another mesh or mapping might save. */
-#define HOPE 1.1
+static void note_guess(double guess, void *user) {
+    Run *run = user;
+    run->told = fmax(run->told, guess);
+}
 
 static void show_bound(double cost, double bound, void *user) {
     Run *run = user;
-    run->beaten |= bound >= HOPE * (double)run->to_beat;
-    if (!isatty(STDERR_FILENO))
+    note_guess(bound, user);
+    if (run->quiet || !isatty(STDERR_FILENO))
         return;
     if (!isfinite(cost)) {
         fputs("\r\033[Kfree layouts: none yet that fits", stderr);
@@ -211,6 +223,7 @@ static bool search_form(Run *run, int frontier, GError **error) {
         .cancel = is_interrupted,
         .rules_progress = show_progress,
         .free_progress = show_bound,
+        .free_guess = note_guess,
     };
     run->graph = mtf_planning_training_graph(run->written, &candidate->form, error);
     bool done = run->graph != NULL &&
@@ -256,34 +269,78 @@ static bool is_better(const Run *trial, const Run *run) {
     return cost_of(run) == INT64_MAX && need_of(trial) < need_of(run);
 }
 
-/* Searches one form and keeps the better plan. */
-static bool try_form(Run *run, int form, GError **error) {
-    GError *cause = NULL;
-    Run trial = *run;
-    trial.form = form;
-    trial.graph = NULL;
-    trial.answer = (MtfPlanAnswer){ 0 };
-    trial.to_beat = cost_of(run);
-    bool done = search_form(&trial, 0, &cause);
-    if (!done && !trial.beaten) {
-        g_propagate_error(error, cause);
-        clear_found(&trial);
+/* Forms that are searched at once. */
+#define AT_ONCE 2
+
+/* The search of one form, which may run beside that of the form before it. */
+typedef struct {
+    Run run;
+    bool done;
+    GError *error;
+    _Atomic int64_t cost; /* of the best plan up to this form; INT64_MAX: none yet */
+} Trial;
+
+static void trial_init(Trial *trial, const Run *run, int form, const Trial *before) {
+    *trial = (Trial){ .run = *run, .cost = INT64_MAX };
+    trial->run.form = form;
+    trial->run.graph = NULL;
+    trial->run.answer = (MtfPlanAnswer){ 0 };
+    trial->run.told = 0;
+    trial->run.quiet = before != NULL;
+    trial->run.to_beat = before != NULL ? &before->cost : NULL;
+}
+
+static void search_trial(int i, void *data) {
+    Trial *trial = (Trial *)data + i;
+    trial->done = search_form(&trial->run, 0, &trial->error);
+    trial->cost = cost_of(&trial->run);
+}
+
+/* Keeps the better plan. That of a form which was searched beside another is given up where that
+ * would have been done if it had been searched later, so that nothing depends on which ended first.
+ */
+static bool judge_trial(Run *run, Trial *trial, GError **error) {
+    bool beaten = is_beaten(&trial->run, cost_of(run));
+    bool excused = beaten || (interrupted != 0 && cost_of(run) < INT64_MAX);
+    if (!trial->done && !excused) {
+        g_propagate_error(error, g_steal_pointer(&trial->error));
         return false;
     }
-    g_clear_error(&cause);
-    if (done && is_better(&trial, run)) {
+    g_clear_error(&trial->error);
+    if (trial->done && !beaten && is_better(&trial->run, run)) {
         clear_found(run);
-        *run = trial;
+        *run = trial->run;
+        run->to_beat = NULL;
+        run->quiet = false;
     } else {
-        clear_found(&trial);
+        clear_found(&trial->run);
     }
     return true;
+}
+
+/* Searches `count` forms from `first` on, at once, and keeps the best plan. */
+static bool try_forms(Run *run, int first, int count, int *after, GError **error) {
+    Trial trials[AT_ONCE];
+    bool done = true;
+    for (int i = 0; i < count; i++)
+        trial_init(&trials[i], run, first + i, i > 0 ? &trials[i - 1] : NULL);
+    _Atomic int64_t known = cost_of(run);
+    trials[0].run.to_beat = &known;
+    mtf_in_parallel(count, search_trial, trials);
+    for (int i = 0; i < count; i++) {
+        done = done && judge_trial(run, &trials[i], error);
+        *after += cost_of(run) < INT64_MAX;
+        if (done)
+            continue;
+        clear_found(&trials[i].run);
+        g_clear_error(&trials[i].error);
+    }
+    return done;
 }
 
 /* Searches the chosen form again, now with its frontier. */
 static bool add_frontier(Run *run, GError **error) {
     clear_found(run);
-    run->to_beat = INT64_MAX;
     return search_form(run, run->options->frontier, error);
 }
 
@@ -300,12 +357,11 @@ static bool search(Run *run, GError **error) {
     gint64 start = g_get_monotonic_time();
     int after = 0;
     catch_interrupt();
-    for (int i = 0; i < (int)run->forms->len && interrupted == 0; i++) {
-        if (!is_promising(run, i, after))
-            break;
-        if (!try_form(run, i, error))
+    int n = (int)run->forms->len, count;
+    for (int i = 0; i < n && interrupted == 0 && is_promising(run, i, after); i += count) {
+        count = CLAMP(MORE_FORMS + 1 - after, 1, MIN(n - i, AT_ONCE));
+        if (!try_forms(run, i, count, &after, error))
             return false;
-        after += cost_of(run) < INT64_MAX;
     }
     bool done =
         run->options->frontier == 0 || cost_of(run) == INT64_MAX || add_frontier(run, error);

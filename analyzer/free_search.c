@@ -110,7 +110,8 @@ static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, G
                                       .no_misfit = misfit == NULL,
                                       .user = options->user,
                                       .cancel = options->cancel,
-                                      .progress = options->progress };
+                                      .progress = options->progress,
+                                      .guess = options->guess };
     return mtf_layout_solve(mtf_free_problem_get(search->problem), &solve_options, misfit, error);
 }
 

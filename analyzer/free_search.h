@@ -25,9 +25,10 @@ typedef struct {
     double gap;     /* stop when (cost - bound) <= gap cost */
     bool no_misfit; /* when nothing fits, say only that */
     guint64 seed;
-    void *user; /* passed to both functions, which may be NULL */
+    void *user; /* passed to the functions, which may be NULL */
     bool (*cancel)(void *user);
     void (*progress)(double cost, double bound, void *user);
+    void (*guess)(double guess, void *user); /* as of MtfSolveOptions */
 } MtfFreeSearchOptions;
 
 typedef struct {

@@ -276,6 +276,12 @@ static void tell_progress(const Solver *solver) {
                               solver->bound * unit, solver->options->user);
 }
 
+static void tell_guess(const Solver *solver) {
+    double unit = ldexp(1, solver->core->cost_shift);
+    if (solver->options->guess != NULL)
+        solver->options->guess(mtf_dual_guess(solver->dual) * unit, solver->options->user);
+}
+
 /* Where layers repeat, messages and prices begin on a fold of them. */
 static void run_folded(Solver *solver) {
     if (!mtf_dual_fold(solver->dual))
@@ -284,6 +290,7 @@ static void run_folded(Solver *solver) {
     for (int i = 0; i < FOLD_STEPS && !is_over(solver); i++) {
         if (mtf_dual_step(solver->dual, solver->values))
             offer_values(solver, solver->values);
+        tell_guess(solver);
         double cost = (double)solver->cutoff, gap = cost - mtf_dual_guess(solver->dual);
         if (mtf_dual_stall(solver->dual) > FOLD_STALL ||
             (solver->choice != NULL && gap <= enough * fabs(cost)))

@@ -22,10 +22,12 @@ typedef struct MtfSolveOptions {
     int threads;      /* 2 searches beside the bound; 0 or 1 takes turns */
     const int *start; /* a choice to begin with, or NULL; ignored when it is not legal */
     bool no_misfit;   /* when nothing fits, say only that */
-    void *user;       /* passed to the two functions below, each of which may be NULL */
+    void *user;       /* passed to the functions below, each of which may be NULL */
     bool (*cancel)(void *user); /* asked often, from one thread; true keeps the best so far */
     /* Told the best cost so far (INFINITY before the first) and the bound, after each round. */
     void (*progress)(double cost, double bound, void *user);
+    /* Told what the bound would come to if repeated layers were alike, before there is a bound. */
+    void (*guess)(double guess, void *user);
 } MtfSolveOptions;
 
 typedef struct MtfLayoutSolution {

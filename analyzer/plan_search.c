@@ -214,6 +214,7 @@ static MtfFreeSearchOptions free_options(const Search *search, MtfIncumbents *in
         .user = options->user,
         .cancel = options->cancel,
         .progress = options->free_progress,
+        .guess = options->free_guess,
     };
 }
 

@@ -39,6 +39,7 @@ typedef struct {
     bool (*cancel)(void *user);
     void (*rules_progress)(int meshes, int64_t cost, void *user);
     void (*free_progress)(double cost, double bound, void *user);
+    void (*free_guess)(double guess, void *user); /* as of MtfSolveOptions */
 } MtfPlanSearchOptions;
 
 typedef struct {
