@@ -22,6 +22,36 @@ typedef struct {
     MtfPlacement from, to;
 } PathKey;
 
+/* Whether another axis splits the dimension that this one splits, before or after. */
+static bool shares_dimension(const MtfReshardPrices *prices, const MtfPlacement *from,
+                             const MtfPlacement *to, int axis) {
+    for (int a = 0; a < prices->layout->mesh.n_axes; a++)
+        if (a != axis && (from->axis[a] == from->axis[axis] || to->axis[a] == from->axis[axis]))
+            return true;
+    return false;
+}
+
+/* Makes axes whole that have no part in a resharding: those which split a dimension of their own
+ * evenly, before and after, so that every processor moves as much as if the dimension were that
+ * much smaller; and those that hold terms of one reduction before and after. Returns by how much.
+ */
+static int64_t drop_idle_axes(const MtfReshardPrices *prices, MtfPlacement *from,
+                              MtfPlacement *to) {
+    const MtfMesh *mesh = &prices->layout->mesh;
+    int64_t parts = 1;
+    for (int a = 0; a < mesh->n_axes; a++) {
+        int dim = from->axis[a], size = mesh->axes[a].size;
+        if (dim != to->axis[a] || dim == MTF_WHOLE)
+            continue;
+        if (dim >= 0 && (mtf_graph_size(prices->graph, dim) % size != 0 ||
+                         shares_dimension(prices, from, to, a)))
+            continue;
+        parts *= dim >= 0 ? size : 1;
+        from->axis[a] = to->axis[a] = MTF_WHOLE;
+    }
+    return parts;
+}
+
 /* Numbers the dimensions of a placement; dims[i] is the dimension of number i. */
 static void number_dims(const MtfReshardPrices *prices, MtfPlacement *placement, PathKey *key,
                         int *dims, int *n_dims) {
@@ -48,6 +78,7 @@ static PathKey path_key(const MtfReshardPrices *prices, int tensor, const MtfPla
     key.dtype = t->dtype;
     key.from = *from;
     key.to = *to;
+    int64_t parts = drop_idle_axes(prices, &key.from, &key.to);
     number_dims(prices, &key.from, &key, dims, &n_dims);
     number_dims(prices, &key.to, &key, dims, &n_dims);
     key.others = 1;
@@ -58,6 +89,7 @@ static PathKey path_key(const MtfReshardPrices *prices, int tensor, const MtfPla
         if (number == n_dims)
             key.others *= mtf_graph_size(prices->graph, t->shape.dims[i]);
     }
+    key.others /= parts;
     return key;
 }
 

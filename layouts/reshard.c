@@ -245,68 +245,95 @@ static bool exchange_rest(const Space *space, MtfStep *step) {
 /* ---- Dijkstra ------------------------------------------------------------------------------ */
 
 typedef struct {
-    double cost;
-    bool done;
     int previous;
     MtfStep step;
-} Node;
+} Arrival;
 
-static void relax(const Space *space, Node *nodes, int state, const MtfStep *step) {
-    int next = placement_state(space, &step->to);
-    if (next < 0 || nodes[next].done)
-        return;
-    double cost = nodes[state].cost + step_cost(space, step);
-    if (cost >= nodes[next].cost)
-        return;
-    nodes[next].cost = cost;
-    nodes[next].previous = state;
-    nodes[next].step = *step;
+/* The states reached so far. Every step costs something, so a state that costs as much as the
+ * target is known to cost is on no cheapest path to it. */
+typedef struct {
+    const Space *space;
+    int target;
+    double *cost;      /* of each state; INFINITY: not reached */
+    Arrival *arrivals; /* how each state was reached at that cost */
+    int *open;         /* states reached and not yet left */
+    int n_open;
+} Search;
+
+/* No step of its kind costs less. */
+static double least_step(const MtfStep *step) {
+    return mtf_step_is_collective(step->kind) ? COLLECTIVE_OVERHEAD : LOCAL_OVERHEAD;
 }
 
-static void relax_single_axes(const Space *space, Node *nodes, int state,
-                              const MtfPlacement *placement) {
+static void relax(Search *search, int state, const MtfStep *step) {
+    int next = placement_state(search->space, &step->to);
+    if (next < 0)
+        return;
+    double before = search->cost[state];
+    double most = fmin(search->cost[next], search->cost[search->target]);
+    if (before + least_step(step) >= most)
+        return;
+    double cost = before + step_cost(search->space, step);
+    if (cost >= most)
+        return;
+    if (isinf(search->cost[next]))
+        search->open[search->n_open++] = next;
+    search->cost[next] = cost;
+    search->arrivals[next].previous = state;
+    search->arrivals[next].step = *step;
+}
+
+static void relax_single_axes(Search *search, int state, const MtfPlacement *placement) {
+    const Space *space = search->space;
     for (int i = 0; i < space->n_axes; i++) {
         int a = space->axes[i];
         for (int c = 0; c < space->n_choices[i]; c++) {
             MtfStep step = { .from = *placement, .to = *placement };
             step.to.axis[a] = space->choices[i][c];
             if (step.to.axis[a] != placement->axis[a] && classify(&step, a))
-                relax(space, nodes, state, &step);
+                relax(search, state, &step);
         }
     }
 }
 
-static void relax_all(const Space *space, Node *nodes, int state) {
+static void relax_all(Search *search, int state) {
+    const Space *space = search->space;
     MtfPlacement placement = state_placement(space, state);
-    relax_single_axes(space, nodes, state, &placement);
+    relax_single_axes(search, state, &placement);
     MtfStep step = { .from = placement };
     for (int kind = MTF_PARTIAL_MAX; kind <= MTF_PARTIAL_SUM; kind++)
         if (reduce_together(space, &step, kind))
-            relax(space, nodes, state, &step);
+            relax(search, state, &step);
     for (int i = 0; i < space->n_axes; i++)
         if (gather_together(space, &step, space->axes[i]))
-            relax(space, nodes, state, &step);
+            relax(search, state, &step);
     if (exchange_rest(space, &step))
-        relax(space, nodes, state, &step);
+        relax(search, state, &step);
 }
 
-static int nearest(const Node *nodes, int n) {
-    int best = -1;
-    for (int s = 0; s < n; s++)
-        if (!nodes[s].done && (best < 0 || nodes[s].cost < nodes[best].cost))
-            best = s;
-    return best;
+/* Takes the cheapest open state, of equals the first. */
+static int take_nearest(Search *search) {
+    int best = 0;
+    for (int i = 1; i < search->n_open; i++) {
+        int state = search->open[i], other = search->open[best];
+        if (search->cost[state] < search->cost[other] ||
+            (search->cost[state] == search->cost[other] && state < other))
+            best = i;
+    }
+    int nearest = search->open[best];
+    search->open[best] = search->open[--search->n_open];
+    return nearest;
 }
 
-static void read_path(const Node *nodes, int source, int target, MtfPath *path) {
-    path->cost = nodes[target].cost;
+static void read_path(const Search *search, int source, MtfPath *path) {
+    path->cost = search->cost[search->target];
     path->n_steps = 0;
-    for (int s = target; s != source; s = nodes[s].previous)
+    for (int s = search->target; s != source; s = search->arrivals[s].previous)
         path->n_steps++;
     int at = path->n_steps;
     g_assert(at <= MTF_MAX_STEPS);
-    for (int s = target; s != source; s = nodes[s].previous)
-        path->steps[--at] = nodes[s].step;
+    for (int s = search->target; s != source; s = search->arrivals[s].previous)
+        path->steps[--at] = search->arrivals[s].step;
 }
 
 void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
@@ -317,16 +344,17 @@ void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape
         return;
     Space space;
     space_init(&space, graph, mesh, shape, from, to);
-    g_autofree Node *nodes = g_new0(Node, space.n_states);
+    g_autofree double *cost = g_new(double, space.n_states);
+    g_autofree Arrival *arrivals = g_new(Arrival, space.n_states);
+    g_autofree int *open = g_new(int, space.n_states);
     for (int s = 0; s < space.n_states; s++)
-        nodes[s].cost = INFINITY;
-    int source = placement_state(&space, from), target = placement_state(&space, to);
-    nodes[source].cost = 0;
-    for (int s = source; s != target; s = nearest(nodes, space.n_states)) {
-        nodes[s].done = true;
-        relax_all(&space, nodes, s);
-    }
-    read_path(nodes, source, target, path);
+        cost[s] = INFINITY;
+    int source = placement_state(&space, from);
+    Search search = { &space, placement_state(&space, to), cost, arrivals, open, 0 };
+    cost[source] = 0;
+    for (int s = source; s != search.target; s = take_nearest(&search))
+        relax_all(&search, s);
+    read_path(&search, source, path);
 }
 
 /* ---- Payloads and boxes -------------------------------------------------------------------- */
