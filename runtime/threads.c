@@ -66,9 +66,10 @@ MtfThreads mtf_threads_set(MPI_Comm control) {
 
 char *mtf_threads_format(const MtfThreads *threads) {
     int ranks = threads->ranks, cores = threads->cores, each = threads->each;
+    bool crowded = ranks * each > cores;
     return g_strdup_printf("%d rank%s of this host on %d core%s, %d BLAS thread%s each%s%s", ranks,
                            ranks == 1 ? "" : "s", cores, cores == 1 ? "" : "s", each,
                            each == 1 ? "" : "s", threads->asked ? " (as the environment asks)" : "",
-                           ranks * each > cores && (ranks > 1 || each > 1) ? "; they take turns"
-                                                                           : "");
+                           crowded ? ": warning: more threads than cores slow each other down"
+                                   : "");
 }

@@ -55,6 +55,9 @@ claim "and whether they compute meanwhile or not" test "$(loss 30)" = "$first"
 run mpirun -n 2 meshtf-run "$plan" --steps 30 --seed 1 --metrics "$work/metrics.jsonl"
 claim "another seed gives other losses" test "$(loss 30)" != "$first"
 
+run env OPENBLAS_NUM_THREADS=$(($(nproc) + 1)) mpirun -n 2 meshtf-run "$plan" --steps 1
+claim "more threads than cores are warned about" says "more threads than cores slow each other down"
+
 run mpirun -n 3 meshtf-run "$plan"
 claim "a wrong number of ranks is refused" refuses
 claim "it says what to type" says_error "type mpirun -n 2 meshtf-run $plan"
