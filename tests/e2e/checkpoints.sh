@@ -143,6 +143,22 @@ status=$?
 claim "SIGTERM to the ranks ends the run with status 75" exits 75
 claim "it says that it will" says_error "asked to end: it will after this step"
 
+# A rank that is stopped keeps the other in its step, where the second signal finds it.
+$long --resume >"$work/out" 2>"$work/err" &
+pid=$!
+wait_for_text 'goes on from'
+before=$(newest)
+kill -STOP "$(pgrep -P $pid -x meshtf-run | tail -n 1)"
+waits=$(pgrep -P $pid -x meshtf-run | head -n 1)
+kill -TERM "$waits"
+sleep 0.3
+kill -TERM "$waits"
+wait $pid
+status=$?
+claim "a second SIGTERM to a rank ends the run at once" exits 1
+claim "it says that nothing is kept" says_error "a second signal to end: gone without a checkpoint"
+claim "the checkpoint before it stays" test "$(newest)" -ge "$before"
+
 $long --resume >"$work/out" 2>"$work/err" &
 pid=$!
 wait_for_text 'goes on from'
