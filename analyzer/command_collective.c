@@ -197,11 +197,12 @@ static bool read_rank(const char *option, const char *text, const MtfNetwork *ne
     return true;
 }
 
-static bool read_faces(const char *text, MtfCollective *collective, GError **error) {
+static bool read_faces(const char *text, const MtfNetwork *network, MtfCollective *collective,
+                       GError **error) {
     g_auto(GStrv) words = g_strsplit(text, ",", -1);
     for (char **word = words; *word != NULL; word++) {
-        if (collective->faces == MTF_NETWORK_AXES_MAX)
-            return mtf_input_error(error, "--faces \"%s\" has too many faces", text);
+        if (collective->faces == (network->switched ? MTF_NETWORK_AXES_MAX : network->axes))
+            return mtf_input_error(error, "--faces \"%s\" has more than one face an axis", text);
         if (!read_bytes(g_strstrip(*word), &collective->face[collective->faces++], error))
             return false;
     }
@@ -221,6 +222,13 @@ static bool read_stride(const Options *options, Query *query, GError **error) {
     return true;
 }
 
+/* A message to its own sender is none, and 0 stands for the farthest receiver further on. */
+static bool check_ends(const Options *options, const MtfCollective *collective, GError **error) {
+    return options->to == NULL || collective->from != collective->to ||
+           mtf_input_error(error, "--from and --to are both rank %" PRId64 ", which sends nothing",
+                           collective->to);
+}
+
 static bool read_collective(const Options *options, Query *query, GError **error) {
     MtfCollective *collective = &query->collective;
     const MtfNetwork *network = &query->network;
@@ -232,11 +240,11 @@ static bool read_collective(const Options *options, Query *query, GError **error
     if (options->bytes == NULL && options->faces == NULL)
         return mtf_input_error(error, "--bytes is missing (the payload of one rank)");
     return (options->bytes == NULL || read_bytes(options->bytes, &collective->bytes, error)) &&
-           (options->faces == NULL || read_faces(options->faces, collective, error)) &&
+           (options->faces == NULL || read_faces(options->faces, network, collective, error)) &&
            (options->from == NULL ||
             read_rank("from", options->from, network, &collective->from, error)) &&
            (options->to == NULL || read_rank("to", options->to, network, &collective->to, error)) &&
-           read_stride(options, query, error);
+           check_ends(options, collective, error) && read_stride(options, query, error);
 }
 
 static bool read_query(const Options *options, const char *kind, Query *query, GError **error) {

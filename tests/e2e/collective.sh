@@ -40,6 +40,7 @@ for wrong in "gossip --torus 4 --bytes 1" "allreduce --bytes 1" "allreduce --tor
     "allreduce --torus 4 --wrap 11 --bytes 1" "allreduce --torus 4 --switch 4 --bytes 1" \
     "allreduce --torus 4 --bytes lots" "allreduce --torus 4" "allreduce --torus 4 --bytes 1 --algorithm magic" \
     "allreduce --torus 4 --wrap 0 --bytes 1 --algorithm ring" "p2p --torus 4 --bytes 1 --to 4" \
+    "p2p --torus 4 --bytes 1 --from 2 --to 2" "p2p --torus 4 --bytes 1 --to 0" "halo --torus 8x4 --faces 1,2,3" \
     "allgather --torus 4x4 --stride 2 --bytes 1" "allreduce --torus 4 --axes 1 --bytes 1" \
     "allreduce --torus 4 --bytes 1 --segments -1"; do
     # shellcheck disable=SC2086
