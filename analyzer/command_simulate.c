@@ -108,7 +108,8 @@ static void print_total(const GPtrArray *rows, MtfPlayClaim claim, const char *n
 
 static void print_table(const GPtrArray *rows) {
     printf("%-40s %-8s %6s %9s %9s  %s\n", "collective and schedule", "formula", "trials", "median",
-           "worst", "worst case (played / formula; a minus marks a line)");
+           "worst",
+           "worst case (played / formula; a minus marks a line, 4/2 every 2nd place of 8)");
     for (guint i = 0; i < rows->len; i++) {
         const Row *row = rows->pdata[i];
         g_autofree char *name =
@@ -183,8 +184,8 @@ static void print_plan(const MtfPlan *plan, const GArray *rows) {
         printf("; on the wires: %s by formula, %s simulated, ratio %.6f", formula, simulated,
                total.simulated / total.formula);
     if (total.unplayed > 0)
-        printf("; %d row%s on switches, or of more than 1024 ranks, without a play", total.unplayed,
-               total.unplayed == 1 ? "" : "s");
+        printf("; %d row%s on switches, or of more than 1024 places, without a play",
+               total.unplayed, total.unplayed == 1 ? "" : "s");
     putchar('\n');
 }
 

@@ -6,7 +6,15 @@
 #include <math.h>
 
 /* An all-to-all of n ranks is n^2 messages over many hops; beyond this the play takes too long. */
-#define RANKS_MOST 1024
+#define PLACES_MOST 1024
+
+/* The ranks of the group and of those that share its links. */
+static int64_t places_of(const MtfNetwork *network) {
+    int64_t places = mtf_network_ranks(network);
+    for (int d = 0; d < network->axes; d++)
+        places *= MAX(1, network->axis[d].stride);
+    return places;
+}
 
 /* The cheapest schedule that has a play, by its formula; NULL when there is none. `*collective`
  * gets the schedule's parameters. */
@@ -34,7 +42,7 @@ static const char *cheapest_play(const MtfNetwork *network, MtfCollective *colle
 static void play(const MtfNetwork *network, MtfCollective collective, MtfPlanPlayRow *row) {
     MtfNetwork wires = *network;
     row->formula = row->simulated = NAN;
-    if (network->switched || mtf_network_ranks(network) > RANKS_MOST)
+    if (network->switched || places_of(network) > PLACES_MOST)
         return;
     wires.message_seconds = wires.reduce_seconds_per_byte = 0;
     const char *name = cheapest_play(&wires, &collective, row);

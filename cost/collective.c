@@ -35,6 +35,9 @@ static const MtfCollectiveSchedule *next_schedule(Walk *walk, const MtfNetwork *
 /* A group that holds every stride-th place shares each link with stride - 1 others. */
 static void apply_stride(MtfNetwork *network, int64_t stride) {
     MtfNetworkAxis *axis = &network->axis[0];
+    axis->stride = stride;
+    axis->places = axis->size;
+    axis->closed = axis->wrap;
     axis->wrap = axis->wrap && axis->size % stride == 0;
     axis->size = (axis->size + stride - 1) / stride;
     axis->bandwidth /= (double)stride;

@@ -524,17 +524,17 @@ static const struct {
     { "multiring_bucket_nminus1", MTF_GATHER_KINDS, MTF_PLAY_EXACT, play_multiring_equal },
     { "multiring_sync_opt_split", MTF_GATHER_KINDS, MTF_PLAY_EXACT, play_multiring_fitted },
     { "axis_by_axis", MTF_GATHER_KINDS, MTF_PLAY_EXACT, play_axis_by_axis },
-    { "snake_ring", MTF_GATHER_KINDS, MTF_PLAY_EXACT, play_snake },
-    { "line_reduce_bcast", MTF_KIND_BIT(MTF_ALLREDUCE), MTF_PLAY_EXACT, play_line_reduce },
-    { "tree_reduce_bcast", MTF_KIND_BIT(MTF_ALLREDUCE), MTF_PLAY_EXACT, play_tree_reduce },
+    { "snake_ring", MTF_GATHER_KINDS, MTF_PLAY_EXACT_ALONE, play_snake },
+    { "line_reduce_bcast", MTF_KIND_BIT(MTF_ALLREDUCE), MTF_PLAY_EXACT_ALONE, play_line_reduce },
+    { "tree_reduce_bcast", MTF_KIND_BIT(MTF_ALLREDUCE), MTF_PLAY_EXACT_ALONE, play_tree_reduce },
     { "recursive_doubling", MTF_KIND_BIT(MTF_ALLREDUCE), MTF_PLAY_ESTIMATE,
       play_recursive_doubling },
     { "ring", MTF_KIND_BIT(MTF_ALLTOALL), MTF_PLAY_EXACT, play_ring_exchange },
     { "line", MTF_KIND_BIT(MTF_ALLTOALL), MTF_PLAY_ESTIMATE, play_line_exchange },
     { "bucket_a2a", MTF_KIND_BIT(MTF_ALLTOALL), MTF_PLAY_EXACT, play_exchange },
     { "axis_by_axis", MTF_KIND_BIT(MTF_ALLTOALL), MTF_PLAY_EXACT, play_axis_by_axis },
-    { "ring_bidir_halves", MTF_KIND_BIT(MTF_BROADCAST), MTF_PLAY_EXACT, play_bcast_halves },
-    { "line", MTF_KIND_BIT(MTF_BROADCAST), MTF_PLAY_EXACT, play_bcast_line },
+    { "ring_bidir_halves", MTF_KIND_BIT(MTF_BROADCAST), MTF_PLAY_EXACT_ALONE, play_bcast_halves },
+    { "line", MTF_KIND_BIT(MTF_BROADCAST), MTF_PLAY_EXACT_ALONE, play_bcast_line },
     { "single_path", MTF_KIND_BIT(MTF_PERMUTE), MTF_PLAY_EXACT, play_single_path },
     { "both_ways", MTF_KIND_BIT(MTF_PERMUTE), MTF_PLAY_ESTIMATE, play_both_ways },
     { "open", MTF_KIND_BIT(MTF_HALO), MTF_PLAY_EXACT, play_halo },
@@ -563,55 +563,4 @@ const char *mtf_collective_play_name(int i, unsigned *kinds, MtfPlayClaim *claim
     *kinds = plays[i].kinds;
     *claim = plays[i].claim;
     return plays[i].name;
-}
-
-/* One rank's block goes all the way round or along; each rank it reaches counts it as arrived. */
-static void send_block(const Phase *phase, int64_t rank, bool forward, const int *ready,
-                       const int *complete) {
-    int64_t at[MTF_NETWORK_AXES_MAX], start = rank;
-    mtf_network_coordinates(phase->network, rank, at);
-    int64_t hops = hops_of(phase, at[phase->axis], forward);
-    int last = ready[start];
-    for (int64_t hop = 1; hop <= hops; hop++) {
-        int transfer = mtf_link_simulator_send(phase->simulator, rank, phase->axis, forward,
-                                               bytes_of(phase, hops, hop));
-        mtf_link_simulator_order(phase->simulator, last, transfer);
-        rank = mtf_network_neighbor(phase->network, rank, phase->axis, forward);
-        mtf_link_simulator_order(phase->simulator, transfer, complete[rank]);
-        last = transfer;
-    }
-}
-
-/* Part k's phases, each rank going on as soon as it has all of its own. */
-static void add_free_part(MtfLinkSimulator *simulator, const Bucket *bucket, int k) {
-    int64_t ranks = mtf_network_ranks(bucket->network);
-    g_autofree int *ready = g_new(int, ranks), *complete = g_new(int, ranks);
-    for (int64_t rank = 0; rank < ranks; rank++)
-        ready[rank] = -1;
-    for (int j = bucket->network->axes - 1; j >= 0; j--) {
-        Phase phase = { simulator, bucket->network, bucket->kind,
-                        bucket->order[(k + j) % bucket->network->axes], held_bytes(bucket, k, j) };
-        for (int64_t rank = 0; rank < ranks; rank++) {
-            complete[rank] = mtf_link_simulator_join(simulator);
-            mtf_link_simulator_order(simulator, ready[rank], complete[rank]);
-        }
-        for (int64_t i = 0; i < 2 * ranks; i++)
-            send_block(&phase, i / 2, i % 2 == 0, ready, complete);
-        memcpy(ready, complete, (size_t)ranks * sizeof *ready);
-    }
-}
-
-double mtf_collective_play_unsynchronised(const MtfNetwork *network,
-                                          const MtfCollective *collective) {
-    double share[MTF_NETWORK_AXES_MAX];
-    int order[MTF_NETWORK_AXES_MAX];
-    MtfNetwork group;
-    if (!mtf_collective_prepare(network, collective, &group) ||
-        !shares_of(&group, false, share, order))
-        return 0;
-    Bucket bucket = { &group, AROUND, collective->bytes, share, order };
-    MtfLinkSimulator *simulator = mtf_link_simulator_new(&group);
-    for (int k = 0; k < group.axes; k++)
-        add_free_part(simulator, &bucket, k);
-    return gather_seconds(simulator, collective->kind);
 }

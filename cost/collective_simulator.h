@@ -8,8 +8,9 @@
 
 /* How well a formula describes its schedule. */
 typedef enum {
-    MTF_PLAY_EXACT,    /* to rounding, when all links and hops are alike */
-    MTF_PLAY_ESTIMATE, /* pipes that fill, phases that wait for the slowest */
+    MTF_PLAY_EXACT,       /* to rounding, when all links and hops are alike */
+    MTF_PLAY_EXACT_ALONE, /* likewise, unless other groups share its links */
+    MTF_PLAY_ESTIMATE,    /* pipes that fill, phases that wait for the slowest */
 } MtfPlayClaim;
 
 /* Plays the schedule of that name (as the price tables spell it, no parameters in it) and sets the
@@ -22,9 +23,10 @@ bool mtf_collective_play(const MtfNetwork *network, const MtfCollective *collect
  * of exactness of an all-to-all holds for rings only. */
 const char *mtf_collective_play_name(int i, unsigned *kinds, MtfPlayClaim *claim);
 
-/* The bucket schedule (multiring_bucket_nminus1) without barriers between its phases: each rank
- * goes on as soon as it can, and parts collide. What an implementation without barriers or
- * priorities pays. */
+/* The bucket schedule (multiring_bucket_nminus1) without any barrier, between phases or between the
+ * reduce-scatter and the allgather of an allreduce: each rank goes on as soon as it can, links
+ * serve in the order in which messages come, and parts collide. What an implementation without
+ * barriers or priorities pays. 0 where the schedule does not apply. */
 double mtf_collective_play_unsynchronised(const MtfNetwork *network,
                                           const MtfCollective *collective);
 

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #define MAX_RANKS 400
+#define MAX_STRIDED_RANKS 60
 
 typedef struct {
     MtfRandom random;
@@ -31,6 +32,20 @@ static void draw_network(Draw *source, MtfNetwork *network) {
             .latency = latency,
         };
     g_assert(mtf_network_ranks(network) <= MAX_RANKS);
+}
+
+/* Lets a third of the networks of few ranks hold only every 2nd, 3rd or 4th place of an axis, while
+ * the groups between them do the same. */
+static void draw_stride(Draw *source, MtfNetwork *network) {
+    MtfNetworkAxis *axis = &network->axis[draw(source, network->axes)];
+    int64_t stride = 2 + draw(source, 3);
+    if (draw(source, 3) > 0 || mtf_network_ranks(network) > MAX_STRIDED_RANKS)
+        return;
+    axis->stride = stride;
+    axis->places = axis->size * stride;
+    axis->closed = axis->wrap;
+    axis->bandwidth /= (double)stride;
+    axis->latency *= (double)stride;
 }
 
 static void draw_collective(Draw *source, MtfCollective *collective) {
@@ -61,6 +76,13 @@ static bool all_rings(const MtfNetwork *network) {
     return rings;
 }
 
+bool mtf_collective_trial_shares(const MtfCollectiveTrial *trial) {
+    for (int d = 0; d < trial->network.axes; d++)
+        if (trial->network.axis[d].stride > 1)
+            return true;
+    return false;
+}
+
 static int count_plays(void) {
     unsigned kinds;
     MtfPlayClaim claim;
@@ -76,6 +98,7 @@ MtfCollectiveTrial mtf_collective_trial(uint64_t seed, uint64_t number) {
     for (;;) {
         MtfCollectiveTrial trial = { .algorithm = NULL };
         draw_network(&source, &trial.network);
+        draw_stride(&source, &trial.network);
         draw_collective(&source, &trial.collective);
         int row = (int)draw(&source, rows);
         MtfCollectiveKind kind = (MtfCollectiveKind)draw(&source, MTF_COLLECTIVE_KINDS);
@@ -83,6 +106,8 @@ MtfCollectiveTrial mtf_collective_trial(uint64_t seed, uint64_t number) {
             continue;
         if (kind == MTF_ALLTOALL && !all_rings(&trial.network))
             trial.claim = MTF_PLAY_ESTIMATE;
+        if (trial.claim == MTF_PLAY_EXACT_ALONE)
+            trial.claim = mtf_collective_trial_shares(&trial) ? MTF_PLAY_ESTIMATE : MTF_PLAY_EXACT;
         return trial;
     }
 }
@@ -90,9 +115,13 @@ MtfCollectiveTrial mtf_collective_trial(uint64_t seed, uint64_t number) {
 char *mtf_collective_trial_text(const MtfCollectiveTrial *trial) {
     GString *text = g_string_new(mtf_collective_kind_name(trial->collective.kind));
     g_string_append_printf(text, " %s torus ", trial->algorithm);
-    for (int d = 0; d < trial->network.axes; d++)
-        g_string_append_printf(text, "%s%d%s", d > 0 ? "x" : "", (int)trial->network.axis[d].size,
-                               trial->network.axis[d].wrap ? "" : "-");
+    for (int d = 0; d < trial->network.axes; d++) {
+        const MtfNetworkAxis *axis = &trial->network.axis[d];
+        g_string_append_printf(text, "%s%d%s", d > 0 ? "x" : "", (int)axis->size,
+                               axis->wrap ? "" : "-");
+        if (axis->stride > 1)
+            g_string_append_printf(text, "/%d", (int)axis->stride);
+    }
     g_string_append_printf(text, " %.0f B", trial->collective.bytes);
     return g_string_free(text, FALSE);
 }

@@ -16,11 +16,16 @@ typedef struct {
 } MtfCollectiveTrial;
 
 /* Draws and plays trial `number` of a seed. Tori have one to three axes and at most 400 ranks, each
- * axis a ring or a line, sizes from 2; payloads run from 16 bytes to 1 GiB. */
+ * axis a ring or a line, sizes from 2; payloads run from 16 bytes to 1 GiB. A third of the small
+ * ones hold every 2nd to 4th place of an axis only, with the other groups at work on the same
+ * links. */
 MtfCollectiveTrial mtf_collective_trial(uint64_t seed, uint64_t number);
 
+/* Whether other groups share the links. */
+bool mtf_collective_trial_shares(const MtfCollectiveTrial *trial);
+
 /* "allreduce shortest_bidir torus 8x4- 65536 B": one line that says what was played; a minus marks
- * a line. Free with g_free. */
+ * a line, "4/2" every second place of 8. Free with g_free. */
 char *mtf_collective_trial_text(const MtfCollectiveTrial *trial);
 
 #endif

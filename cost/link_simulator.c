@@ -18,6 +18,7 @@ struct MtfLinkSimulator {
     MtfNetwork network;
     GArray *transfers; /* of Transfer */
     GArray *orders;    /* of Order */
+    bool in_turn;      /* links serve by number, and wait for who is next */
 };
 
 MtfLinkSimulator *mtf_link_simulator_new(const MtfNetwork *network) {
@@ -87,6 +88,9 @@ typedef struct {
     int *missing;      /* deliveries each transfer still waits for */
     int *first, *next; /* each transfer's followers: next[first[i]] … next[first[i + 1] - 1] */
     double *link_free; /* when each link can serve again */
+    int *link_next;    /* the transfer that each link must serve next, where they serve in turn */
+    int *behind;       /* the transfer that the link serves after this one, or -1 */
+    double *ready;     /* when each transfer became ready; -1: not yet */
     double *delivered; /* when each transfer was */
 } Play;
 
@@ -141,18 +145,56 @@ static void index_followers(Play *play, int count) {
         qsort(play->next + play->first[i], (size_t)filled[i], sizeof *play->next, by_number);
 }
 
-/* Transfer `i` is ready at `seconds`: its link serves it as soon as it is free. */
-static void start(Play *play, int i, double seconds) {
+static int64_t link_of(const MtfNetwork *network, const Transfer *transfer) {
+    return (transfer->rank * network->axes + transfer->axis) * 2 + transfer->forward;
+}
+
+/* The link serves transfer `i`, ready at `seconds`, as soon as it is free. */
+static void serve(Play *play, int i, double seconds) {
     const Transfer *transfer = transfer_at(play->simulator, i);
-    if (transfer->rank >= 0) {
-        const MtfNetwork *network = &play->simulator->network;
-        const MtfNetworkAxis *axis = &network->axis[transfer->axis];
-        double *free_at = &play->link_free[(transfer->rank * network->axes + transfer->axis) * 2 +
-                                           transfer->forward];
-        *free_at = MAX(*free_at, seconds) + transfer->bytes / axis->bandwidth;
-        seconds = *free_at + axis->latency;
+    const MtfNetwork *network = &play->simulator->network;
+    const MtfNetworkAxis *axis = &network->axis[transfer->axis];
+    double *free_at = &play->link_free[link_of(network, transfer)];
+    *free_at = MAX(*free_at, seconds) + transfer->bytes / axis->bandwidth;
+    push(play, (Delivery){ .seconds = *free_at + axis->latency, .transfer = i });
+}
+
+/* Serves transfer `i` if it is its turn, and those behind it that are ready. */
+static void serve_in_turn(Play *play, int i) {
+    int *next =
+        &play->link_next[link_of(&play->simulator->network, transfer_at(play->simulator, i))];
+    while (*next >= 0 && play->ready[*next] >= 0) {
+        int served = *next;
+        *next = play->behind[served];
+        serve(play, served, play->ready[served]);
     }
-    push(play, (Delivery){ .seconds = seconds, .transfer = i });
+}
+
+/* Transfer `i` is ready at `seconds`. */
+static void start(Play *play, int i, double seconds) {
+    if (transfer_at(play->simulator, i)->rank < 0) {
+        push(play, (Delivery){ .seconds = seconds, .transfer = i });
+    } else if (play->simulator->in_turn) {
+        play->ready[i] = seconds;
+        serve_in_turn(play, i);
+    } else {
+        serve(play, i, seconds);
+    }
+}
+
+/* Lines the transfers of each link up by number. */
+static void line_up(Play *play, int count, int64_t links) {
+    for (int64_t link = 0; link < links; link++)
+        play->link_next[link] = -1;
+    for (int i = count - 1; i >= 0; i--) {
+        const Transfer *transfer = transfer_at(play->simulator, i);
+        play->ready[i] = -1;
+        if (transfer->rank < 0)
+            continue;
+        int *next = &play->link_next[link_of(&play->simulator->network, transfer)];
+        play->behind[i] = *next;
+        *next = i;
+    }
 }
 
 static double run_all(Play *play, int count) {
@@ -185,22 +227,159 @@ static double run_noting(const MtfLinkSimulator *simulator, double *delivered) {
         .first = g_new0(int, count + 1),
         .next = g_new(int, simulator->orders->len + 1),
         .link_free = g_new0(double, links + 1),
+        .link_next = g_new(int, links + 1),
+        .behind = g_new(int, count + 1),
+        .ready = g_new(double, count + 1),
         .delivered = delivered,
     };
     index_followers(&play, count);
+    line_up(&play, count, links);
     double seconds = run_all(&play, count);
     g_free(play.heap);
     g_free(play.missing);
     g_free(play.first);
     g_free(play.next);
     g_free(play.link_free);
+    g_free(play.link_next);
+    g_free(play.behind);
+    g_free(play.ready);
     return seconds;
 }
 
-double mtf_link_simulator_run(const MtfLinkSimulator *simulator) {
-    g_autofree double *delivered = g_new(double, simulator->transfers->len + 1);
-    return run_noting(simulator, delivered);
+/* ---- Groups that share links ----------------------------------------------------------------- */
+
+/* One group's schedule on the axes that all groups share: axis d of the group lies on axis on[d] of
+ * the whole. */
+typedef struct {
+    const MtfLinkSimulator *group;
+    MtfLinkSimulator *whole;
+    int on[MTF_NETWORK_AXES_MAX];
+} Embedding;
+
+static int64_t stride_of(const MtfNetworkAxis *axis) {
+    return MAX(1, axis->stride);
 }
+
+/* Whether links are shared with other groups: where places are skipped, or two axes lie on one. */
+static bool shares_links(const MtfNetwork *network) {
+    for (int d = 0; d < network->axes; d++) {
+        if (stride_of(&network->axis[d]) > 1)
+            return true;
+        for (int e = 0; e < d; e++)
+            if (network->axis[d].link == network->axis[e].link)
+                return true;
+    }
+    return false;
+}
+
+/* The network of all places, an axis for each that the group's axes lie on. */
+static MtfNetwork whole_network(const MtfNetwork *group, int *on) {
+    MtfNetwork whole = *group;
+    whole.axes = 0;
+    for (int d = 0; d < group->axes; d++) {
+        const MtfNetworkAxis *axis = &group->axis[d];
+        on[d] = 0;
+        while (on[d] < whole.axes && whole.axis[on[d]].link != axis->link)
+            on[d]++;
+        if (on[d] < whole.axes)
+            continue;
+        whole.axis[whole.axes++] = (MtfNetworkAxis){
+            .size = axis->places > 0 ? axis->places : axis->size * stride_of(axis),
+            .wrap = axis->places > 0 ? axis->closed : axis->wrap,
+            .link = axis->link,
+            .bandwidth = axis->bandwidth * (double)stride_of(axis),
+            .latency = axis->latency / (double)stride_of(axis),
+        };
+    }
+    return whole;
+}
+
+static void coordinates(const MtfNetwork *network, int64_t rank, int64_t *at) {
+    for (int d = network->axes - 1; d >= 0; d--) {
+        at[d] = rank % network->axis[d].size;
+        rank /= network->axis[d].size;
+    }
+}
+
+/* Whether place `at` of the whole is where a group's first member stands. */
+static bool begins_group(const Embedding *embedding, const int64_t *at) {
+    const MtfNetwork *group = &embedding->group->network;
+    for (int d = 0; d < group->axes; d++)
+        if (at[embedding->on[d]] / stride_of(&group->axis[d]) % group->axis[d].size != 0)
+            return false;
+    return true;
+}
+
+/* The rank in the whole of a group's member, where the group begins at `base`. */
+static int64_t place_of(const Embedding *embedding, const int64_t *base, int64_t member) {
+    const MtfNetwork *group = &embedding->group->network, *whole = &embedding->whole->network;
+    int64_t in_group[MTF_NETWORK_AXES_MAX], at[MTF_NETWORK_AXES_MAX], rank = 0;
+    coordinates(group, member, in_group);
+    for (int p = 0; p < whole->axes; p++)
+        at[p] = base[p];
+    for (int d = 0; d < group->axes; d++)
+        at[embedding->on[d]] += in_group[d] * stride_of(&group->axis[d]);
+    for (int p = 0; p < whole->axes; p++)
+        rank = rank * whole->axis[p].size + at[p];
+    return rank;
+}
+
+/* Adds one transfer hop by hop; returns its first hop, the last one through `*last`. */
+static int embed_transfer(const Embedding *embedding, const int64_t *base, const Transfer *transfer,
+                          int *last) {
+    if (transfer->rank < 0)
+        return *last = mtf_link_simulator_join(embedding->whole);
+    int64_t rank = place_of(embedding, base, transfer->rank);
+    int axis = embedding->on[transfer->axis], first = -1;
+    int64_t hops = stride_of(&embedding->group->network.axis[transfer->axis]);
+    for (int64_t hop = 0; hop < hops; hop++) {
+        int next = mtf_link_simulator_send(embedding->whole, rank, axis, transfer->forward,
+                                           transfer->bytes);
+        if (hop > 0)
+            mtf_link_simulator_order(embedding->whole, *last, next);
+        first = hop == 0 ? next : first;
+        *last = next;
+        rank = mtf_network_neighbor(&embedding->whole->network, rank, axis, transfer->forward);
+    }
+    return first;
+}
+
+static void embed_group(const Embedding *embedding, const int64_t *base) {
+    const MtfLinkSimulator *group = embedding->group;
+    guint count = group->transfers->len;
+    g_autofree int *first = g_new(int, count + 1), *last = g_new(int, count + 1);
+    for (guint i = 0; i < count; i++)
+        first[i] = embed_transfer(embedding, base, transfer_at(group, (int)i), &last[i]);
+    for (guint i = 0; i < group->orders->len; i++) {
+        const Order *order = &g_array_index(group->orders, Order, i);
+        mtf_link_simulator_order(embedding->whole, last[order->earlier], first[order->later]);
+    }
+}
+
+/* The schedule as all groups play it; NULL where no link is shared. */
+static MtfLinkSimulator *embed(const MtfLinkSimulator *simulator) {
+    if (!shares_links(&simulator->network))
+        return NULL;
+    Embedding embedding = { .group = simulator };
+    MtfNetwork whole = whole_network(&simulator->network, embedding.on);
+    embedding.whole = mtf_link_simulator_new(&whole);
+    int64_t base[MTF_NETWORK_AXES_MAX];
+    for (int64_t rank = 0; rank < mtf_network_ranks(&whole); rank++) {
+        coordinates(&whole, rank, base);
+        if (begins_group(&embedding, base))
+            embed_group(&embedding, base);
+    }
+    return embedding.whole;
+}
+
+double mtf_link_simulator_run(const MtfLinkSimulator *simulator) {
+    g_autoptr(MtfLinkSimulator) whole = embed(simulator);
+    const MtfLinkSimulator *played = whole != NULL ? whole : simulator;
+    g_autofree double *delivered = g_new(double, played->transfers->len + 1);
+    return run_noting(played, delivered);
+}
+
+/* ---- Backwards ------------------------------------------------------------------------------- */
 
 static int by_falling_delivery(const void *a, const void *b) {
     const Delivery *x = a, *y = b;
@@ -219,12 +398,13 @@ static void add_reversed(MtfLinkSimulator *reverse, const Transfer *forth) {
     g_array_append_val(reverse->transfers, transfer);
 }
 
-MtfLinkSimulator *mtf_link_simulator_reverse(const MtfLinkSimulator *simulator) {
+static MtfLinkSimulator *turn_round(const MtfLinkSimulator *simulator) {
     int count = (int)simulator->transfers->len;
     MtfLinkSimulator *reverse = mtf_link_simulator_new(&simulator->network);
     g_autofree double *delivered = g_new(double, count + 1);
     g_autofree Delivery *last_first = g_new(Delivery, count + 1);
     g_autofree int *number = g_new(int, count + 1);
+    reverse->in_turn = true;
     run_noting(simulator, delivered);
     for (int i = 0; i < count; i++)
         last_first[i] = (Delivery){ .seconds = delivered[i], .transfer = i };
@@ -238,4 +418,9 @@ MtfLinkSimulator *mtf_link_simulator_reverse(const MtfLinkSimulator *simulator) 
         mtf_link_simulator_order(reverse, number[order->later], number[order->earlier]);
     }
     return reverse;
+}
+
+MtfLinkSimulator *mtf_link_simulator_reverse(const MtfLinkSimulator *simulator) {
+    g_autoptr(MtfLinkSimulator) whole = embed(simulator);
+    return turn_round(whole != NULL ? whole : simulator);
 }

@@ -8,6 +8,13 @@
  *     rank 0 ──link──► rank 1 ──link──► rank 2        transfer B waits for transfer A
  *           transfer A        transfer B
  *
+ * A network of every stride-th place of an axis, or of two pieces of one axis, shares its links
+ * with other groups. Then the schedule is played by all groups at once on the links that there are,
+ * each transfer stored and forwarded at every place between two members:
+ *
+ *     group 0   0 ─────────► 2 ─────────► 4          ring of 6, stride 2: both groups' transfers
+ *     group 1         1 ─────────► 3 ─────────► 5    queue for the links 1 -> 2, 2 -> 3, …
+ *
  * Nothing here knows a formula: the simulator is the formulas' second witness. */
 #ifndef MTF_LINK_SIMULATOR_H
 #define MTF_LINK_SIMULATOR_H
@@ -38,8 +45,9 @@ void mtf_link_simulator_order(MtfLinkSimulator *simulator, int earlier, int late
  * circle is our own mistake and aborts. */
 double mtf_link_simulator_run(const MtfLinkSimulator *simulator);
 
-/* The same schedule backwards: every transfer over the opposite link, every order turned, and what
- * was delivered last is numbered first. An allgather becomes a reduce-scatter. */
+/* The same schedule backwards: every transfer over the opposite link, every order turned, and each
+ * link serves in the reverse of the order in which it served, waiting for who is next: the film run
+ * backwards, so it takes no longer. An allgather becomes a reduce-scatter. */
 MtfLinkSimulator *mtf_link_simulator_reverse(const MtfLinkSimulator *simulator);
 
 /* The rank one place on; -1 beyond the end of a line. */

@@ -53,6 +53,9 @@ static int64_t next_stretch(const MtfMapping *mapping, unsigned mask, int p, int
 static void add_torus_stretch(const MtfNetworkAxis *whole, int64_t stride, int64_t size,
                               MtfNetwork *group) {
     MtfNetworkAxis axis = *whole;
+    axis.stride = stride;
+    axis.places = whole->size;
+    axis.closed = whole->wrap;
     axis.size = size;
     axis.wrap = whole->wrap && stride * size == whole->size;
     axis.bandwidth /= (double)stride;

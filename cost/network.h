@@ -24,6 +24,12 @@ typedef struct {
     int link; /* axes with the same number share their links and never work at once */
     double bandwidth;
     double latency;
+    /* Of an axis that is every stride-th place of a longer one, whose other places belong to groups
+     * that work at the same time: bandwidth is that of a link divided by the stride, latency that
+     * of a hop times it. 0 and 1: every place. */
+    int64_t stride;
+    int64_t places; /* of the longer axis; 0: size */
+    bool closed;    /* the longer axis is a ring */
 } MtfNetworkAxis;
 
 typedef struct {

@@ -31,10 +31,45 @@ static void estimates_stay_within_a_third_of_the_play(void **state) {
         MtfCollectiveTrial trial = mtf_collective_trial(8, i);
         double ratio = trial.played / trial.formula;
         g_autofree char *text = mtf_collective_trial_text(&trial);
+        if (mtf_collective_trial_shares(&trial) && trial.claim == MTF_PLAY_ESTIMATE)
+            continue;
         if (ratio < 0.67 || ratio > 1.34)
             fail_msg("trial %d: %s: %.9g s played, %.9g s by formula", (int)i, text, trial.played,
                      trial.formula);
     }
+}
+
+/* Among groups that share links a pipe's parts queue behind those of others, and a snake is priced
+ * as if all its links were as slow as those of the shared axis. */
+static void estimates_of_shared_links_are_too_low_by_half_at_most(void **state) {
+    (void)state;
+    int judged = 0;
+    for (uint64_t i = 0; i < 2 * TRIALS; i++) {
+        MtfCollectiveTrial trial = mtf_collective_trial(10, i);
+        if (!mtf_collective_trial_shares(&trial) || trial.claim != MTF_PLAY_ESTIMATE)
+            continue;
+        double ratio = trial.played / trial.formula;
+        g_autofree char *text = mtf_collective_trial_text(&trial);
+        if (ratio > 1.5)
+            fail_msg("trial %d: %s: %.9g s played, %.9g s by formula", (int)i, text, trial.played,
+                     trial.formula);
+        judged++;
+    }
+    assert_true(judged > 10);
+}
+
+/* 4 of 8 places of a ring, both groups at work, 3 steps each way of half a block: a link carries
+ * the parts of 2 groups at each of them. Blocks of 1 MB / 4 / 2 at 1e9 B/s: 3 x 2 x 0.125 ms, and a
+ * hop of a member is two of 1 us. */
+static void groups_that_interleave_wait_for_each_other_on_the_links(void **state) {
+    (void)state;
+    MtfNetwork network = { .axes = 1 };
+    network.axis[0] =
+        (MtfNetworkAxis){ .size = 8, .wrap = true, .bandwidth = 1e9, .latency = 1e-6 };
+    MtfCollective gather = { .kind = MTF_ALLGATHER, .bytes = 1e6, .stride = 2 };
+    double seconds;
+    assert_true(mtf_collective_play(&network, &gather, "ring_halves", &seconds));
+    assert_true(fabs(seconds - (3 * 2 * 0.125e-3 + 3 * 2e-6)) < 1e-12);
 }
 
 /* No schedule that can be played beats the bound; recursive doubling and permutes included. */
@@ -99,6 +134,30 @@ static void a_missing_barrier_shows(void **state) {
     }
     assert_true(fabs(ratio[0] - 1) < 1e-3);
     assert_true(ratio[1] > 1.1 && ratio[2] > ratio[1]);
+}
+
+/* What the ASTRA-sim runs of ../shared/torus.md found, over the bandwidth bound: an allreduce of 1
+ * GiB in equal parts, without a barrier anywhere, not even between its two halves. With a barrier
+ * between them it is another schedule, and other figures. */
+static void collisions_are_those_of_astra_sim(void **state) {
+    (void)state;
+    static const struct {
+        int axes;
+        int64_t sizes[3];
+        double ratio;
+    } rows[] = { { 2, { 8, 4 }, 1.45 }, { 2, { 16, 4 }, 1.57 }, { 3, { 8, 4, 4 }, 1.86 } };
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        MtfCollective both = { .kind = MTF_ALLREDUCE, .bytes = 0x1p30 }, gather = both;
+        MtfNetwork network = rings(rows[i].axes, rows[i].sizes);
+        double bound = mtf_collective_bound(&network, &both);
+        double fused = mtf_collective_play_unsynchronised(&network, &both) / bound;
+        assert_true(fabs(fused - rows[i].ratio) < 0.01);
+        gather.kind = MTF_ALLGATHER;
+        double alone = mtf_collective_play_unsynchronised(&network, &gather);
+        gather.kind = MTF_REDUCE_SCATTER;
+        alone += mtf_collective_play_unsynchronised(&network, &gather);
+        assert_true(fabs(alone / bound - rows[i].ratio) > 0.05);
+    }
 }
 
 /* Two Hamiltonian rings without a common link on a torus of two axes. `across[i * n + j]` says to
@@ -255,9 +314,12 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_formulas_agree_with_the_play),
         cmocka_unit_test(estimates_stay_within_a_third_of_the_play),
+        cmocka_unit_test(estimates_of_shared_links_are_too_low_by_half_at_most),
+        cmocka_unit_test(groups_that_interleave_wait_for_each_other_on_the_links),
         cmocka_unit_test(no_play_beats_the_bound),
         cmocka_unit_test(plays_agree_with_astra_sim),
         cmocka_unit_test(a_missing_barrier_shows),
+        cmocka_unit_test(collisions_are_those_of_astra_sim),
         cmocka_unit_test(interleaved_groups_take_what_their_share_of_the_links_says),
         cmocka_unit_test(hamiltonian_rings_exist_and_take_what_the_formula_says),
     };

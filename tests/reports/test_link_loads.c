@@ -24,7 +24,9 @@ static MtfMeshMap mesh_on(int mesh_axes, const int64_t *mesh, int axes, const in
                           bool wrap) {
     MtfMeshMap map = { .slice = { .axes = axes } };
     for (int p = 0; p < axes; p++)
-        map.slice.axis[p] = (MtfNetworkAxis){ sizes[p], wrap, p, 1e9, 1e-6 };
+        map.slice.axis[p] = (MtfNetworkAxis){
+            .size = sizes[p], .wrap = wrap, .link = p, .bandwidth = 1e9, .latency = 1e-6
+        };
     map.mapping = mtf_mapping_lexicographic(mesh_axes, mesh, axes, sizes);
     return map;
 }
