@@ -66,11 +66,28 @@ void mtf_mapping_init(MtfMapping *mapping, const MtfMapRow *row, const MtfKernel
         row->parameters(call, mapping->parameters);
 }
 
+/* Where an operand's elements are, looked up once a walk: rows may be short. */
+typedef struct {
+    char *data;
+    int64_t bytes; /* of an element */
+    bool narrow;
+} Place;
+
+static Place place_of(const MtfOperand *operand) {
+    return (Place){ operand->data, mtf_dtype_bytes(operand->dtype),
+                    mtf_operand_is_narrow(operand) };
+}
+
+static void *element_at(const Place *place, int64_t offset) {
+    return place->data + offset * place->bytes;
+}
+
 /* The walk: loops, and an array for each input that does not lie in memory as a block wants it.
  * Outputs are the nest's first operands. */
 typedef struct {
     const MtfMapping *mapping;
     const Folds *folds;
+    Place in[MTF_MAP_INPUTS], out[MTF_MAX_OUTPUTS];
     MtfNest nest;
     int64_t block;                       /* elements of a block */
     int64_t repeated_at[MTF_MAP_INPUTS]; /* which element array k repeats … */
@@ -83,14 +100,16 @@ static bool walk_first(Walk *walk) {
     bool plain = true;
     for (int k = 0; k < walk->mapping->n_outputs; k++) {
         mtf_nest_add(&walk->nest, walk->mapping->out[k]);
-        plain = plain && !mtf_operand_is_narrow(walk->mapping->out[k]);
+        walk->out[k] = place_of(walk->mapping->out[k]);
+        plain = plain && !walk->out[k].narrow;
     }
-    for (int k = 0; k < walk->mapping->n_inputs; k++)
+    for (int k = 0; k < walk->mapping->n_inputs; k++) {
         mtf_nest_add(&walk->nest, walk->mapping->in[k]);
+        walk->in[k] = place_of(walk->mapping->in[k]);
+    }
     bool any = mtf_nest_first(&walk->nest);
     for (int k = 0; any && k < walk->mapping->n_inputs; k++) {
-        plain = plain && walk->nest.step[walk->mapping->n_outputs + k] == 1 &&
-                !mtf_operand_is_narrow(walk->mapping->in[k]);
+        plain = plain && walk->nest.step[walk->mapping->n_outputs + k] == 1 && !walk->in[k].narrow;
         walk->repeated[k] = 0;
     }
     walk->block = plain ? walk->nest.count : BLOCK;
@@ -99,21 +118,20 @@ static bool walk_first(Walk *walk) {
 
 /* Input `k` of the block of `n` elements that begins at turn `at`. */
 static const void *block_input(Walk *walk, int k, int64_t at, int64_t n) {
-    const MtfOperand *in = walk->mapping->in[k];
+    const Place *in = &walk->in[k];
     int64_t step = walk->nest.step[walk->mapping->n_outputs + k];
     int64_t offset = walk->nest.offset[walk->mapping->n_outputs + k] + at * step;
-    bool narrow = mtf_operand_is_narrow(in);
-    if (step == 1 && !narrow)
-        return mtf_operand_at(in, offset);
+    if (step == 1 && !in->narrow)
+        return element_at(in, offset);
     if (step != 0) {
-        if (narrow)
-            mtf_bf16_widen((float *)walk->array[k], mtf_operand_at(in, offset), n, step);
+        if (in->narrow)
+            mtf_bf16_widen((float *)walk->array[k], element_at(in, offset), n, step);
         else
-            walk->folds->gather(walk->array[k], mtf_operand_at(in, offset), n, step);
+            walk->folds->gather(walk->array[k], element_at(in, offset), n, step);
         return walk->array[k];
     }
     if (walk->repeated[k] < n || walk->repeated_at[k] != offset) {
-        walk->folds->fill(walk->array[k], load_element(in, offset), n);
+        walk->folds->fill(walk->array[k], load_element(walk->mapping->in[k], offset), n);
         walk->repeated[k] = n;
         walk->repeated_at[k] = offset;
     }
@@ -140,13 +158,13 @@ static void apply_row(Walk *walk, MtfMapBlock *block) {
     for (int64_t at = 0; at < walk->nest.count; at += walk->block) {
         block_fill(walk, block, at, MIN(walk->block, walk->nest.count - at));
         for (int k = 0; k < mapping->n_outputs; k++)
-            block->out[k] = mtf_operand_is_narrow(mapping->out[k])
+            block->out[k] = walk->out[k].narrow
                                 ? (void *)walk->result[k]
-                                : mtf_operand_at(mapping->out[k], walk->nest.offset[k] + at);
+                                : element_at(&walk->out[k], walk->nest.offset[k] + at);
         mapping->map(block);
         for (int k = 0; k < mapping->n_outputs; k++)
-            if (mtf_operand_is_narrow(mapping->out[k]))
-                mtf_bf16_round(mtf_operand_at(mapping->out[k], walk->nest.offset[k] + at),
+            if (walk->out[k].narrow)
+                mtf_bf16_round(element_at(&walk->out[k], walk->nest.offset[k] + at),
                                walk->result[k], block->n);
     }
 }
@@ -191,7 +209,7 @@ static void fold_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, ch
 /* Blocks of one row, each element of which has its own in the output. */
 static void add_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, char *out) {
     int64_t step = walk->nest.step[0];
-    int64_t bytes = mtf_dtype_bytes(walk->mapping->out[0]->dtype);
+    int64_t bytes = walk->out[0].bytes;
     for (int64_t at = 0; at < walk->nest.count; at += walk->block) {
         block_fill(walk, block, at, MIN(walk->block, walk->nest.count - at));
         if (walk->mapping->map != NULL)
@@ -217,8 +235,8 @@ void mtf_mapping_reduce(const MtfMapping *mapping, MtfReduction reduction) {
     block.out[0] = result;
     walk.block = MIN(walk.block, BLOCK);
     for (; more; more = mtf_nest_next(&walk.nest))
-        (walk.nest.step[0] == 0 ? fold_row : add_row)(&walk, &block, sums, result,
-                                                      mtf_operand_at(out, walk.nest.offset[0]));
+        (walk.nest.step[0] == 0 ? fold_row : add_row)(
+            &walk, &block, sums, result, element_at(&walk.out[0], walk.nest.offset[0]));
 }
 
 void mtf_kernel_map(const MtfKernelCall *call) {
