@@ -19,6 +19,7 @@
 typedef struct {
     MtfCollectiveKind kind;
     const char *algorithm; /* static */
+    bool switched;         /* on levels, not on a torus */
     MtfPlayClaim claim;
     GArray *ratios; /* of double: played / formula */
     double worst;   /* the ratio farthest from 1 */
@@ -34,6 +35,8 @@ static void row_free(void *data) {
 
 static int compare_rows(const void *a, const void *b) {
     const Row *x = *(Row *const *)a, *y = *(Row *const *)b;
+    if (x->switched != y->switched)
+        return x->switched ? 1 : -1;
     if (x->kind != y->kind)
         return (int)x->kind - (int)y->kind;
     int order = strcmp(x->algorithm, y->algorithm);
@@ -44,12 +47,13 @@ static Row *row_of(GPtrArray *rows, const MtfCollectiveTrial *trial) {
     for (guint i = 0; i < rows->len; i++) {
         Row *row = rows->pdata[i];
         if (row->kind == trial->collective.kind && row->algorithm == trial->algorithm &&
-            row->claim == trial->claim)
+            row->switched == trial->network.switched && row->claim == trial->claim)
             return row;
     }
     Row *row = g_new0(Row, 1);
     row->kind = trial->collective.kind;
     row->algorithm = trial->algorithm;
+    row->switched = trial->network.switched;
     row->claim = trial->claim;
     row->ratios = g_array_new(FALSE, FALSE, sizeof(double));
     row->worst = 1;
@@ -116,7 +120,8 @@ static void print_table(const GPtrArray *rows) {
             g_strdup_printf("%s %s", mtf_collective_kind_name(row->kind), row->algorithm);
         printf("%-40s %-8s %6u %9.6f %9.6f  %s\n", name,
                row->claim == MTF_PLAY_EXACT ? "exact" : "estimate", row->ratios->len,
-               median(row->ratios), row->worst, strstr(row->worst_text, "torus"));
+               median(row->ratios), row->worst,
+               strstr(row->worst_text, row->switched ? "levels" : "torus"));
     }
     print_total(rows, MTF_PLAY_EXACT, "all that claim to be exact");
     print_total(rows, MTF_PLAY_ESTIMATE, "all estimates");
@@ -129,6 +134,7 @@ static void print_json(const GPtrArray *rows) {
         cJSON *item = cJSON_CreateObject();
         cJSON_AddStringToObject(item, "collective", mtf_collective_kind_name(row->kind));
         cJSON_AddStringToObject(item, "algorithm", row->algorithm);
+        cJSON_AddStringToObject(item, "network", row->switched ? "levels" : "torus");
         cJSON_AddBoolToObject(item, "exact", row->claim == MTF_PLAY_EXACT);
         mtf_json_add_integer(item, "trials", row->ratios->len);
         mtf_json_add_number(item, "median", median(row->ratios));
@@ -184,8 +190,9 @@ static void print_plan(const MtfPlan *plan, const GArray *rows) {
         printf("; on the wires: %s by formula, %s simulated, ratio %.6f", formula, simulated,
                total.simulated / total.formula);
     if (total.unplayed > 0)
-        printf("; %d row%s on switches, or of more than 1024 places, without a play",
-               total.unplayed, total.unplayed == 1 ? "" : "s");
+        printf(
+            "; %d row%s of more than 1024 places of a torus or 64 ranks on switches, without a play",
+            total.unplayed, total.unplayed == 1 ? "" : "s");
     putchar('\n');
 }
 

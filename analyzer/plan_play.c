@@ -7,6 +7,7 @@
 
 /* An all-to-all of n ranks is n^2 messages over many hops; beyond this the play takes too long. */
 #define PLACES_MOST 1024
+#define SWITCHED_MOST 64
 
 /* The ranks of the group and of those that share its links. */
 static int64_t places_of(const MtfNetwork *network) {
@@ -20,18 +21,18 @@ static int64_t places_of(const MtfNetwork *network) {
  * gets the schedule's parameters. */
 static const char *cheapest_play(const MtfNetwork *network, MtfCollective *collective,
                                  MtfPlanPlayRow *row) {
-    const char *found = NULL, *name;
-    unsigned kinds;
-    MtfPlayClaim claim;
+    const char *found = NULL;
+    const MtfPlayRow *play_row;
     MtfCollective plain = *collective;
-    for (int i = 0; (name = mtf_collective_play_name(i, &kinds, &claim)) != NULL; i++) {
+    for (int i = 0; (play_row = mtf_collective_play_row(i)) != NULL; i++) {
         MtfCollective candidate = plain;
         MtfCollectivePrice price;
-        if ((kinds & 1U << collective->kind) == 0 ||
-            !mtf_collective_named(network, &candidate, name, &price, NULL) ||
+        if ((play_row->kinds & 1U << collective->kind) == 0 ||
+            play_row->switched != network->switched ||
+            !mtf_collective_named(network, &candidate, play_row->name, &price, NULL) ||
             (found != NULL && price.seconds >= row->formula))
             continue;
-        found = name;
+        found = play_row->name;
         row->formula = price.seconds;
         *collective = candidate;
         g_strlcpy(row->played, price.algorithm, sizeof row->played);
@@ -42,7 +43,7 @@ static const char *cheapest_play(const MtfNetwork *network, MtfCollective *colle
 static void play(const MtfNetwork *network, MtfCollective collective, MtfPlanPlayRow *row) {
     MtfNetwork wires = *network;
     row->formula = row->simulated = NAN;
-    if (network->switched || places_of(network) > PLACES_MOST)
+    if (places_of(network) > (network->switched ? SWITCHED_MOST : PLACES_MOST))
         return;
     wires.message_seconds = wires.reduce_seconds_per_byte = 0;
     const char *name = cheapest_play(&wires, &collective, row);

@@ -3,6 +3,7 @@
 
 #include "cost/collective_schedule.h"
 #include "cost/link_simulator.h"
+#include "cost/switch_play.h"
 
 #include <math.h>
 #include <string.h>
@@ -511,56 +512,54 @@ static double play_recursive_doubling(const MtfNetwork *network, const MtfCollec
     return seconds_of(simulator);
 }
 
-static const struct {
-    const char *name;
-    unsigned kinds;
-    MtfPlayClaim claim;
-    double (*play)(const MtfNetwork *network, const MtfCollective *collective);
-} plays[] = {
-    { "ring", MTF_GATHER_KINDS, MTF_PLAY_EXACT, play_ring },
-    { "ring_halves", MTF_GATHER_KINDS, MTF_PLAY_EXACT, play_ring_halves },
-    { "line", MTF_GATHER_KINDS, MTF_PLAY_EXACT, play_line },
-    { "shortest_bidir", MTF_GATHER_KINDS, MTF_PLAY_EXACT, play_shortest },
-    { "multiring_bucket_nminus1", MTF_GATHER_KINDS, MTF_PLAY_EXACT, play_multiring_equal },
-    { "multiring_sync_opt_split", MTF_GATHER_KINDS, MTF_PLAY_EXACT, play_multiring_fitted },
-    { "axis_by_axis", MTF_GATHER_KINDS, MTF_PLAY_EXACT, play_axis_by_axis },
-    { "snake_ring", MTF_GATHER_KINDS, MTF_PLAY_EXACT_ALONE, play_snake },
-    { "line_reduce_bcast", MTF_KIND_BIT(MTF_ALLREDUCE), MTF_PLAY_EXACT_ALONE, play_line_reduce },
-    { "tree_reduce_bcast", MTF_KIND_BIT(MTF_ALLREDUCE), MTF_PLAY_EXACT_ALONE, play_tree_reduce },
-    { "recursive_doubling", MTF_KIND_BIT(MTF_ALLREDUCE), MTF_PLAY_ESTIMATE,
+static const MtfPlayRow rows[] = {
+    { "ring", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT, play_ring },
+    { "ring_halves", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT, play_ring_halves },
+    { "line", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT, play_line },
+    { "shortest_bidir", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT, play_shortest },
+    { "multiring_bucket_nminus1", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT, play_multiring_equal },
+    { "multiring_sync_opt_split", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT, play_multiring_fitted },
+    { "axis_by_axis", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT, play_axis_by_axis },
+    { "snake_ring", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT_PLAIN, play_snake },
+    { "line_reduce_bcast", MTF_KIND_BIT(MTF_ALLREDUCE), false, MTF_PLAY_EXACT_PLAIN,
+      play_line_reduce },
+    { "tree_reduce_bcast", MTF_KIND_BIT(MTF_ALLREDUCE), false, MTF_PLAY_EXACT_PLAIN,
+      play_tree_reduce },
+    { "recursive_doubling", MTF_KIND_BIT(MTF_ALLREDUCE), false, MTF_PLAY_ESTIMATE,
       play_recursive_doubling },
-    { "ring", MTF_KIND_BIT(MTF_ALLTOALL), MTF_PLAY_EXACT, play_ring_exchange },
-    { "line", MTF_KIND_BIT(MTF_ALLTOALL), MTF_PLAY_ESTIMATE, play_line_exchange },
-    { "bucket_a2a", MTF_KIND_BIT(MTF_ALLTOALL), MTF_PLAY_EXACT, play_exchange },
-    { "axis_by_axis", MTF_KIND_BIT(MTF_ALLTOALL), MTF_PLAY_EXACT, play_axis_by_axis },
-    { "ring_bidir_halves", MTF_KIND_BIT(MTF_BROADCAST), MTF_PLAY_EXACT_ALONE, play_bcast_halves },
-    { "line", MTF_KIND_BIT(MTF_BROADCAST), MTF_PLAY_EXACT_ALONE, play_bcast_line },
-    { "single_path", MTF_KIND_BIT(MTF_PERMUTE), MTF_PLAY_EXACT, play_single_path },
-    { "both_ways", MTF_KIND_BIT(MTF_PERMUTE), MTF_PLAY_ESTIMATE, play_both_ways },
-    { "open", MTF_KIND_BIT(MTF_HALO), MTF_PLAY_EXACT, play_halo },
+    { "ring", MTF_KIND_BIT(MTF_ALLTOALL), false, MTF_PLAY_EXACT, play_ring_exchange },
+    { "line", MTF_KIND_BIT(MTF_ALLTOALL), false, MTF_PLAY_ESTIMATE, play_line_exchange },
+    { "bucket_a2a", MTF_KIND_BIT(MTF_ALLTOALL), false, MTF_PLAY_EXACT, play_exchange },
+    { "axis_by_axis", MTF_KIND_BIT(MTF_ALLTOALL), false, MTF_PLAY_EXACT, play_axis_by_axis },
+    { "ring_bidir_halves", MTF_KIND_BIT(MTF_BROADCAST), false, MTF_PLAY_EXACT_PLAIN,
+      play_bcast_halves },
+    { "line", MTF_KIND_BIT(MTF_BROADCAST), false, MTF_PLAY_EXACT_PLAIN, play_bcast_line },
+    { "single_path", MTF_KIND_BIT(MTF_PERMUTE), false, MTF_PLAY_EXACT, play_single_path },
+    { "both_ways", MTF_KIND_BIT(MTF_PERMUTE), false, MTF_PLAY_ESTIMATE, play_both_ways },
+    { "open", MTF_KIND_BIT(MTF_HALO), false, MTF_PLAY_EXACT, play_halo },
 };
+
+const MtfPlayRow *mtf_collective_play_row(int i) {
+    int on_tori = (int)G_N_ELEMENTS(rows);
+    if (i < 0)
+        return NULL;
+    return i < on_tori ? &rows[i] : mtf_switch_play_row(i - on_tori);
+}
 
 bool mtf_collective_play(const MtfNetwork *network, const MtfCollective *collective,
                          const char *algorithm, double *seconds) {
     MtfNetwork group;
-    if (!mtf_collective_prepare(network, collective, &group) || group.switched)
+    const MtfPlayRow *row;
+    if (!mtf_collective_prepare(network, collective, &group))
         return false;
-    for (gsize i = 0; i < G_N_ELEMENTS(plays); i++) {
-        if (strcmp(plays[i].name, algorithm) != 0 ||
-            (plays[i].kinds & MTF_KIND_BIT(collective->kind)) == 0)
+    for (int i = 0; (row = mtf_collective_play_row(i)) != NULL; i++) {
+        if (strcmp(row->name, algorithm) != 0 || row->switched != group.switched ||
+            (row->kinds & MTF_KIND_BIT(collective->kind)) == 0)
             continue;
-        double played = plays[i].play(&group, collective);
+        double played = row->play(&group, collective);
         if (!isnan(played))
             *seconds = played;
         return !isnan(played);
     }
     return false;
-}
-
-const char *mtf_collective_play_name(int i, unsigned *kinds, MtfPlayClaim *claim) {
-    if (i < 0 || i >= (int)G_N_ELEMENTS(plays))
-        return NULL;
-    *kinds = plays[i].kinds;
-    *claim = plays[i].claim;
-    return plays[i].name;
 }

@@ -9,19 +9,29 @@
 /* How well a formula describes its schedule. */
 typedef enum {
     MTF_PLAY_EXACT,       /* to rounding, when all links and hops are alike */
-    MTF_PLAY_EXACT_ALONE, /* likewise, unless other groups share its links */
+    MTF_PLAY_EXACT_PLAIN, /* likewise on plain networks: without other groups on the links, of one
+                             level */
     MTF_PLAY_ESTIMATE,    /* pipes that fill, phases that wait for the slowest */
 } MtfPlayClaim;
 
-/* Plays the schedule of that name (as the price tables spell it, no parameters in it) and sets the
- * seconds. False when it does not apply, or has no play: schedules on switches, Swing, Hamiltonian
- * rings. */
+/* A schedule that has a play. The play returns the seconds on a prepared network, or NAN where the
+ * schedule does not apply. */
+typedef struct {
+    const char *name;   /* as the price tables spell it, no parameters in it */
+    unsigned kinds;     /* bits of MtfCollectiveKind */
+    bool switched;      /* for levels instead of a torus */
+    MtfPlayClaim claim; /* of exactness of an all-to-all on a torus: for rings only */
+    double (*play)(const MtfNetwork *network, const MtfCollective *collective);
+} MtfPlayRow;
+
+/* The i-th of them; NULL beyond the last. */
+const MtfPlayRow *mtf_collective_play_row(int i);
+
+/* Plays the schedule of that name and sets the seconds. False when it does not apply, or has no
+ * play: Swing, Hamiltonian rings, halos on switches. What arithmetic and sending a message cost is
+ * not played. */
 bool mtf_collective_play(const MtfNetwork *network, const MtfCollective *collective,
                          const char *algorithm, double *seconds);
-
-/* The i-th schedule that has a play, with its kinds (bits) and claim; NULL beyond the last. A claim
- * of exactness of an all-to-all holds for rings only. */
-const char *mtf_collective_play_name(int i, unsigned *kinds, MtfPlayClaim *claim);
 
 /* The bucket schedule (multiring_bucket_nminus1) without any barrier, between phases or between the
  * reduce-scatter and the allgather of an allreduce: each rank goes on as soon as it can, links

@@ -194,21 +194,31 @@ static double level_by_level_bcast(const MtfNetwork *network, const MtfCollectiv
     return seconds;
 }
 
-/* Neighbours: one message through the levels; a face on either side for a halo. A permutation may
- * send all of a child's members outside. */
+/* Ranks of a child of `inside` that send outside it, where each sends to the one `shift` places on.
+ */
+static double leaving(const MtfNetwork *network, const MtfCollective *collective, double inside) {
+    double p = ranks_of(network), shift = fmod((double)collective->shift, p);
+    shift += shift < 0 ? p : 0;
+    return fmin(inside, fmin(shift, p - shift));
+}
+
+/* Neighbours: one message through the levels; a face on either side for a halo, which may send all
+ * of a child's members outside; of a permutation those that leave it. */
 static double send(const MtfNetwork *network, const MtfCollective *collective) {
     double latency = 0, slowest = 0, inside = 1;
-    bool all_send = collective->kind != MTF_P2P;
     double messages = collective->kind == MTF_HALO ? 2 : 1, largest = collective->bytes;
     for (int i = 0; i < collective->faces && collective->kind == MTF_HALO; i++)
         largest = i == 0 ? collective->face[i] : largest + collective->face[i];
     for (int d = network->axes - 1; d >= 0; d--) {
         const MtfNetworkAxis *axis = &network->axis[d];
+        double senders = collective->kind == MTF_PERMUTE ? leaving(network, collective, inside)
+                         : collective->kind == MTF_HALO  ? inside
+                                                         : 1;
         latency = fmax(latency, axis->latency);
-        slowest = fmax(slowest, (all_send ? inside : 1) * messages * largest / axis->bandwidth);
+        slowest = fmax(slowest, senders * messages * largest / axis->bandwidth);
         inside *= (double)axis->size;
     }
-    return latency + messages * network->message_seconds + slowest;
+    return slowest > 0 ? latency + messages * network->message_seconds + slowest : 0;
 }
 
 #define ROW(kinds) (kinds), true, MTF_SCHEDULE_REAL

@@ -48,6 +48,19 @@ static void draw_stride(Draw *source, MtfNetwork *network) {
     axis->latency *= (double)stride;
 }
 
+/* Switches within switches: the children of an outer one send together at most what they get. */
+static void draw_levels(Draw *source, MtfNetwork *network) {
+    static const int64_t most[] = { 47, 7, 3 };
+    double bandwidth = 1e9 * (double)(1 + draw(source, 100));
+    *network = (MtfNetwork){ .switched = true, .axes = 1 + (int)draw(source, 3) };
+    for (int d = network->axes - 1; d >= 0; d--) {
+        network->axis[d] = (MtfNetworkAxis){ .size = 2 + draw(source, most[network->axes - 1]),
+                                             .bandwidth = bandwidth,
+                                             .latency = 1e-6 * (double)(network->axes - d) };
+        bandwidth *= (double)network->axis[d].size / (double)(1 + draw(source, 8));
+    }
+}
+
 static void draw_collective(Draw *source, MtfCollective *collective) {
     collective->bytes = round(exp2(4 + (double)draw(source, 26000) / 1000));
     collective->segments = 16;
@@ -55,12 +68,12 @@ static void draw_collective(Draw *source, MtfCollective *collective) {
 }
 
 /* Tries the row of the table that was drawn. */
-static bool play_row(MtfCollectiveTrial *trial, int row, MtfCollectiveKind kind) {
-    unsigned kinds;
-    trial->algorithm = mtf_collective_play_name(row, &kinds, &trial->claim);
+static bool play_row(MtfCollectiveTrial *trial, const MtfPlayRow *row, MtfCollectiveKind kind) {
+    trial->algorithm = row->name;
+    trial->claim = row->claim;
     trial->collective.kind = kind;
     MtfCollectivePrice price;
-    if ((kinds & MTF_KIND_BIT(kind)) == 0 ||
+    if ((row->kinds & MTF_KIND_BIT(kind)) == 0 || row->switched != trial->network.switched ||
         !mtf_collective_play(&trial->network, &trial->collective, trial->algorithm,
                              &trial->played) ||
         !mtf_collective_named(&trial->network, &trial->collective, trial->algorithm, &price, NULL))
@@ -84,10 +97,8 @@ bool mtf_collective_trial_shares(const MtfCollectiveTrial *trial) {
 }
 
 static int count_plays(void) {
-    unsigned kinds;
-    MtfPlayClaim claim;
     int count = 0;
-    while (mtf_collective_play_name(count, &kinds, &claim) != NULL)
+    while (mtf_collective_play_row(count) != NULL)
         count++;
     return count;
 }
@@ -100,25 +111,29 @@ MtfCollectiveTrial mtf_collective_trial(uint64_t seed, uint64_t number) {
         draw_network(&source, &trial.network);
         draw_stride(&source, &trial.network);
         draw_collective(&source, &trial.collective);
-        int row = (int)draw(&source, rows);
+        const MtfPlayRow *row = mtf_collective_play_row((int)draw(&source, rows));
+        if (row->switched)
+            draw_levels(&source, &trial.network);
         MtfCollectiveKind kind = (MtfCollectiveKind)draw(&source, MTF_COLLECTIVE_KINDS);
         if (!play_row(&trial, row, kind))
             continue;
-        if (kind == MTF_ALLTOALL && !all_rings(&trial.network))
+        bool plain = row->switched ? trial.network.axes == 1 : !mtf_collective_trial_shares(&trial);
+        if (kind == MTF_ALLTOALL && !row->switched && !all_rings(&trial.network))
             trial.claim = MTF_PLAY_ESTIMATE;
-        if (trial.claim == MTF_PLAY_EXACT_ALONE)
-            trial.claim = mtf_collective_trial_shares(&trial) ? MTF_PLAY_ESTIMATE : MTF_PLAY_EXACT;
+        if (trial.claim == MTF_PLAY_EXACT_PLAIN)
+            trial.claim = plain ? MTF_PLAY_EXACT : MTF_PLAY_ESTIMATE;
         return trial;
     }
 }
 
 char *mtf_collective_trial_text(const MtfCollectiveTrial *trial) {
     GString *text = g_string_new(mtf_collective_kind_name(trial->collective.kind));
-    g_string_append_printf(text, " %s torus ", trial->algorithm);
+    g_string_append_printf(text, " %s %s ", trial->algorithm,
+                           trial->network.switched ? "levels" : "torus");
     for (int d = 0; d < trial->network.axes; d++) {
         const MtfNetworkAxis *axis = &trial->network.axis[d];
         g_string_append_printf(text, "%s%d%s", d > 0 ? "x" : "", (int)axis->size,
-                               axis->wrap ? "" : "-");
+                               axis->wrap || trial->network.switched ? "" : "-");
         if (axis->stride > 1)
             g_string_append_printf(text, "/%d", (int)axis->stride);
     }

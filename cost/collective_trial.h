@@ -11,11 +11,12 @@ typedef struct {
     MtfNetwork network;
     MtfCollective collective;
     const char *algorithm;
-    MtfPlayClaim claim;
+    MtfPlayClaim claim;     /* EXACT or ESTIMATE */
     double formula, played; /* seconds */
 } MtfCollectiveTrial;
 
-/* Draws and plays trial `number` of a seed. Tori have one to three axes and at most 400 ranks, each
+/* Draws and plays trial `number` of a seed. Levels are one to three switches deep, of at most 125
+ * ranks. Tori have one to three axes and at most 400 ranks, each
  * axis a ring or a line, sizes from 2; payloads run from 16 bytes to 1 GiB. A third of the small
  * ones hold every 2nd to 4th place of an axis only, with the other groups at work on the same
  * links. */

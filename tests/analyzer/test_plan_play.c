@@ -54,9 +54,17 @@ static void a_ring_plays_as_its_formula_says(void **state) {
     assert_true(row.seconds >= row.formula);
 }
 
-static void a_switch_has_no_play(void **state) {
+/* 2 MiB among 4 ranks of a switch: 2 * 3 / 4 * 2 MiB / 5e9 B/s and more. */
+static void a_switch_plays_as_its_formula_says(void **state) {
     (void)state;
     MtfPlanPlayRow row = play("cpu-host", "a:4");
+    assert_true(row.formula > 2.0 * 3 / 4 * row.bytes / 5e9);
+    assert_true(fabs(row.simulated / row.formula - 1) < 1e-9);
+}
+
+static void a_switch_of_very_many_ranks_has_no_play(void **state) {
+    (void)state;
+    MtfPlanPlayRow row = play("cpu-host", "a:128");
     assert_string_equal(row.played, "");
     assert_true(isnan(row.simulated));
     assert_true(row.seconds > 0);
@@ -65,7 +73,8 @@ static void a_switch_has_no_play(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_plays_as_its_formula_says),
-        cmocka_unit_test(a_switch_has_no_play),
+        cmocka_unit_test(a_switch_plays_as_its_formula_says),
+        cmocka_unit_test(a_switch_of_very_many_ranks_has_no_play),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

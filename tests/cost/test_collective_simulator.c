@@ -25,13 +25,19 @@ static void exact_formulas_agree_with_the_play(void **state) {
     assert_true(judged > TRIALS / 2);
 }
 
+/* Estimates on switches, and on links that are shared. */
+static bool is_rough(const MtfCollectiveTrial *trial) {
+    return trial->claim == MTF_PLAY_ESTIMATE &&
+           (trial->network.switched || mtf_collective_trial_shares(trial));
+}
+
 static void estimates_stay_within_a_third_of_the_play(void **state) {
     (void)state;
     for (uint64_t i = 0; i < TRIALS; i++) {
         MtfCollectiveTrial trial = mtf_collective_trial(8, i);
         double ratio = trial.played / trial.formula;
         g_autofree char *text = mtf_collective_trial_text(&trial);
-        if (mtf_collective_trial_shares(&trial) && trial.claim == MTF_PLAY_ESTIMATE)
+        if (is_rough(&trial))
             continue;
         if (ratio < 0.67 || ratio > 1.34)
             fail_msg("trial %d: %s: %.9g s played, %.9g s by formula", (int)i, text, trial.played,
@@ -40,13 +46,15 @@ static void estimates_stay_within_a_third_of_the_play(void **state) {
 }
 
 /* Among groups that share links a pipe's parts queue behind those of others, and a snake is priced
- * as if all its links were as slow as those of the shared axis. */
-static void estimates_of_shared_links_are_too_low_by_half_at_most(void **state) {
+ * as if all its links were as slow as those of the shared axis. On switches a ring is priced as if
+ * every hop left the node, and a pipe as if a node's own traffic and that of the network did not
+ * meet. */
+static void rough_estimates_are_too_low_by_half_at_most(void **state) {
     (void)state;
     int judged = 0;
     for (uint64_t i = 0; i < 2 * TRIALS; i++) {
         MtfCollectiveTrial trial = mtf_collective_trial(10, i);
-        if (!mtf_collective_trial_shares(&trial) || trial.claim != MTF_PLAY_ESTIMATE)
+        if (!is_rough(&trial))
             continue;
         double ratio = trial.played / trial.formula;
         g_autofree char *text = mtf_collective_trial_text(&trial);
@@ -55,7 +63,7 @@ static void estimates_of_shared_links_are_too_low_by_half_at_most(void **state) 
                      trial.formula);
         judged++;
     }
-    assert_true(judged > 10);
+    assert_true(judged > 30);
 }
 
 /* 4 of 8 places of a ring, both groups at work, 3 steps each way of half a block: a link carries
@@ -314,7 +322,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exact_formulas_agree_with_the_play),
         cmocka_unit_test(estimates_stay_within_a_third_of_the_play),
-        cmocka_unit_test(estimates_of_shared_links_are_too_low_by_half_at_most),
+        cmocka_unit_test(rough_estimates_are_too_low_by_half_at_most),
         cmocka_unit_test(groups_that_interleave_wait_for_each_other_on_the_links),
         cmocka_unit_test(no_play_beats_the_bound),
         cmocka_unit_test(plays_agree_with_astra_sim),
