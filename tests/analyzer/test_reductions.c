@@ -117,6 +117,70 @@ static void rows_keep_the_optimum(void **state) {
     check(mtf_reduce_rows, 7);
 }
 
+#define MOST_TIMES 32
+
+/* The nodes in memory at a time, as bits. */
+static guint live_at(const MtfLayoutProblem *problem, int64_t time) {
+    guint live = 0;
+    for (int v = 0; v < mtf_layout_problem_node_count(problem); v++) {
+        const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
+        bool uses = false;
+        for (int s = 0; s < node->strategies; s++)
+            uses |= node->usages[s] > 0;
+        if (uses && node->start <= time && time < node->end)
+            live |= 1U << v;
+    }
+    return live;
+}
+
+/* All sets of nodes that are in memory together and part of no larger such set; returns how many.
+ */
+static int maximal_cliques(const MtfLayoutProblem *problem, guint *cliques) {
+    int count = 0;
+    for (int64_t time = 0; time < MOST_TIMES; time++) {
+        guint live = live_at(problem, time);
+        bool maximal = live != 0;
+        for (int64_t other = 0; other < MOST_TIMES; other++)
+            maximal &= live_at(problem, other) == live || (live_at(problem, other) & live) != live;
+        for (int i = 0; i < count; i++)
+            maximal &= cliques[i] != live;
+        if (maximal)
+            cliques[count++] = live;
+    }
+    return count;
+}
+
+static guint nodes_in_row(const MtfCore *core, int row) {
+    guint nodes = 0;
+    for (int v = 0; v < core->node_count; v++)
+        for (guint k = 0; k < core->nodes[v].pieces->len; k++) {
+            const MtfCorePiece *piece = &g_array_index(core->nodes[v].pieces, MtfCorePiece, k);
+            nodes |= piece->first <= row && row < piece->last ? 1U << v : 0;
+        }
+    return nodes;
+}
+
+/* A row each and no others, in the order of time. */
+static void rows_are_the_maximal_cliques_of_the_intervals(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(11);
+    int several = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
+        mtf_layout_problem_set_limit(problem, 1000);
+        g_autoptr(MtfCore) core = mtf_core_new(problem);
+        guint cliques[MOST_TIMES];
+        int count = maximal_cliques(problem, cliques);
+        assert_int_equal(core->rows, count);
+        several += count > 1;
+        for (int r = 0; r < count; r++) {
+            assert_int_equal(nodes_in_row(core, r), cliques[r]);
+            assert_int_equal(live_at(problem, core->row_time[r]), cliques[r]);
+        }
+    }
+    assert_true(several > ROUNDS / 4);
+}
+
 static bool reduce_everything(MtfCore *core) {
     mtf_reduce_all(core, NULL, NULL);
     return true;
@@ -254,6 +318,7 @@ int main(void) {
         cmocka_unit_test(elimination_keeps_the_optimum),
         cmocka_unit_test(dominance_keeps_the_optimum),
         cmocka_unit_test(rows_keep_the_optimum),
+        cmocka_unit_test(rows_are_the_maximal_cliques_of_the_intervals),
         cmocka_unit_test(all_together_keep_the_optimum),
         cmocka_unit_test(components_are_solved_apart),
         cmocka_unit_test(equal_matrices_are_stored_once),
