@@ -32,7 +32,8 @@ static double kernel_rate(const MtfPricer *pricer, const MtfInstruction *instruc
     if (instruction->kernel_class != MTF_CLASS_MATMUL || instruction->traffic_bytes <= 0)
         return rate;
     double b = (double)mtf_dtype_bytes(dtype);
-    double h = 1.5 * b * instruction->flops / instruction->traffic_bytes;
+    double whole = 1.5 * b * instruction->flops / instruction->traffic_bytes;
+    double h = instruction->block_side > 0 ? fmin(instruction->block_side, whole) : whole;
     return rate * h / (h + MTF_HALF_RATE_SIDE);
 }
 

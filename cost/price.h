@@ -12,7 +12,11 @@
  *
  * where h, the harmonic mean of the sides of the local product, follows from what the instruction
  * carries: 2mnk flops over the bytes of three matrices of b-byte elements give h = 3/2 b flops /
- * traffic_bytes. All other kernels are bound by memory and computed at the peak.
+ * traffic_bytes. Attention never holds all scores and works in blocks, so there h is that of the
+ * blocks (mtf_operation_block_side): 64 queries, 512 keys and 64 features give 90 and not the
+ * length of the sequence. Its flops count the scores that the gradient computes again; the
+ * exponentials between the products are not counted, a few percent of them. All other kernels are
+ * bound by memory and computed at the peak.
  *
  * The price of a program is the sum of its instructions': the additive cost that searches minimise.
  * A schedule with overlap (schedule.h) can only be shorter. */

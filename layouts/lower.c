@@ -189,6 +189,8 @@ static void measure_kernel(Lowering *lowering, const MtfIteration *iteration,
     instruction->multiply_adds = row->kernel_class == MTF_CLASS_MATMUL ? instruction->flops / 2 : 0;
     instruction->products =
         mtf_operation_product_work(lowering->graph, instruction->operation, iteration, sizes);
+    instruction->block_side =
+        mtf_operation_block_side(lowering->graph, instruction->operation, iteration, sizes);
     instruction->traffic_bytes = kernel_traffic(lowering, instruction, row->gathers);
     int64_t scratch_bytes =
         mtf_operation_scratch_bytes(lowering->graph, instruction->operation, iteration, sizes);

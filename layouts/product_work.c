@@ -103,3 +103,23 @@ MtfProductWork mtf_operation_product_work(const MtfGraph *graph, int operation,
     add_terms(&work, terms, op->n_inputs, &result, element_bytes);
     return work;
 }
+
+/* The local size of dimension `dim`, at most `most`. */
+static double local_size(const MtfIteration *iteration, const int64_t *sizes, int dim,
+                         int64_t most) {
+    for (int i = 0; i < iteration->n; i++)
+        if (iteration->index[i].dim == dim)
+            return (double)CLAMP(sizes[i], 1, most);
+    return 1;
+}
+
+double mtf_operation_block_side(const MtfGraph *graph, int operation, const MtfIteration *iteration,
+                                const int64_t *sizes) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    if (op->kind != MTF_OP_ATTENTION && op->kind != MTF_OP_ATTENTION_GRAD)
+        return 0;
+    double m = local_size(iteration, sizes, op->attributes.query, MTF_ATTENTION_QUERIES);
+    double n = local_size(iteration, sizes, op->attributes.memory, MTF_ATTENTION_KEYS);
+    double k = local_size(iteration, sizes, op->attributes.dimension, INT64_MAX);
+    return 3 / (1 / m + 1 / n + 1 / k);
+}

@@ -26,4 +26,10 @@ typedef struct {
 MtfProductWork mtf_operation_product_work(const MtfGraph *graph, int operation,
                                           const MtfIteration *iteration, const int64_t *sizes);
 
+/* The harmonic mean h = 3 / (1/m + 1/n + 1/k) of the sides of the products that attention and its
+ * gradient really do, block by block (kernel_scratch.h): queries by keys by features, at most
+ * MTF_ATTENTION_QUERIES and MTF_ATTENTION_KEYS of them. 0 for every other operation. */
+double mtf_operation_block_side(const MtfGraph *graph, int operation, const MtfIteration *iteration,
+                                const int64_t *sizes);
+
 #endif

@@ -5,6 +5,7 @@
 #include "cost/predict.h"
 #include "cost/schedule.h"
 #include "layouts/rules.h"
+#include "tests/support/parse_graph.h"
 #include "tests/support/random_graph.h"
 
 #include <math.h>
@@ -245,8 +246,32 @@ static void the_price_of_a_program_is_its_step_time(void **state) {
     }
 }
 
+/* Attention of 8 heads of 64 over 2048 places: 4 * 64 * 8 * 2048^2 flop = 8.59e9 in blocks of 64 x
+ * 512, h = 90.35, at 90.35 / (90.35 + 32) of the rate, however long the sequence is. */
+static void attention_is_priced_by_its_blocks(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'h': 8, 'l': 2048, 't': 2048, 'd': 64}, "
+        "'inputs': [{'name': 'q', 'dims': ['h', 'l', 'd'], 'feed': 'features'}, {'name': 'k', 'dims': "
+        "['h', 't', 'd'], 'feed': 'features'}], 'variables': [], 'operations': [{'name': 'y', 'op': "
+        "'attention', 'inputs': ['q', 'k', 'k'], 'query': 'l', 'memory': 't', 'dimension': 'd', "
+        "'factor': 0.125}]}");
+    g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v2", NULL);
+    MtfMesh mesh;
+    MtfPricer pricer;
+    assert_true(mtf_mesh_parse("all:1", 0, &mesh, NULL));
+    assert_true(mtf_pricer_init(&pricer, machine, &mesh, NULL));
+    g_autoptr(MtfLayout) layout = mtf_layout_new(graph, &mesh);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    double flops = 4.0 * 64 * 8 * 2048 * 2048, side = 3 / (2 / 64.0 + 1 / 512.0);
+    double seconds = flops / (pricer.rate[MTF_F32] * side / (side + 32)) + 1e-6;
+    double priced = (double)mtf_price_instruction(&pricer, program, 0) / 1e9;
+    assert_true(fabs(priced / seconds - 1) < 1e-6);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(attention_is_priced_by_its_blocks),
         cmocka_unit_test(kernels_follow_the_roofline),
         cmocka_unit_test(large_products_run_near_the_peak),
         cmocka_unit_test(one_sum_is_one_row_of_traffic),

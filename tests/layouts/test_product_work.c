@@ -2,6 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/product_work.h"
+#include "tests/support/parse_graph.h"
 
 #include <math.h>
 #include <string.h>
@@ -108,10 +109,38 @@ static void copies_in_another_order_count(void **state) {
     assert_close(work.swept_bytes, 2.0 * 4 * 768 * 768);
 }
 
+/* 1000 queries and keys of 64 features, in blocks of 64 by 512: 3 / (1/64 + 1/512 + 1/64) = 90.4; a
+ * quarter of the keys, 250: 3 / (1/64 + 1/250 + 1/64) = 85.1. A product has no blocks. */
+static void blocks_of_attention_have_sides_of_their_own(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 2, 'l': 1000, 't': 1000, 'd': 64}, "
+        "'inputs': [{'name': 'q', 'dims': ['b', 'l', 'd'], 'feed': 'features'}, {'name': 'k', 'dims': "
+        "['b', 't', 'd'], 'feed': 'features'}], 'variables': [], 'operations': [{'name': 'y', 'op': "
+        "'attention', 'inputs': ['q', 'k', 'k'], 'query': 'l', 'memory': 't', 'dimension': 'd', "
+        "'factor': 0.125}, {'name': 's', 'op': 'einsum', 'inputs': ['q', 'k'], 'dims': ['b', 'l', "
+        "'t']}]}");
+    MtfIteration iteration;
+    int64_t sizes[MTF_MAX_INDEXES];
+    mtf_operation_iteration(graph, 0, &iteration);
+    for (int i = 0; i < iteration.n; i++)
+        sizes[i] = iteration.index[i].size;
+    assert_true(fabs(mtf_operation_block_side(graph, 0, &iteration, sizes) - 90.35) < 0.01);
+    for (int i = 0; i < iteration.n; i++)
+        if (iteration.index[i].dim == mtf_graph_find_dimension(graph, "t"))
+            sizes[i] = 250;
+    assert_true(fabs(mtf_operation_block_side(graph, 0, &iteration, sizes) - 85.11) < 0.01);
+    mtf_operation_iteration(graph, 1, &iteration);
+    for (int i = 0; i < iteration.n; i++)
+        sizes[i] = iteration.index[i].size;
+    assert_true(mtf_operation_block_side(graph, 1, &iteration, sizes) == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_projection_is_one_product_and_nothing_else),
         cmocka_unit_test(attention_is_a_product_a_head),
+        cmocka_unit_test(blocks_of_attention_have_sides_of_their_own),
         cmocka_unit_test(what_reuses_nothing_is_one_pass),
         cmocka_unit_test(what_one_term_has_alone_is_summed_first),
         cmocka_unit_test(several_terms_add_up),
