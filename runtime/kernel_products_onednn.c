@@ -23,11 +23,14 @@
 
 /* Left terms that lie column by column, and few rows, go a stretch of the sums at a time: as a
  * whole the lines of their operands, when far apart, push each other out of the cache. Every
- * stretch reads the result again, so a wide one wants fewer. */
+ * stretch reads the result again, so a wide one wants fewer. Of many rows and columns so much at a
+ * time is as fast as all of it, and what is packed stays small. */
 #define STRETCH 128
 #define WIDE_STRETCH 256
+#define LONG_STRETCH 384
 #define WIDE_RESULT 512
 #define FEW_ROWS 256
+#define COLUMNS_AT_A_TIME 4096
 
 typedef struct {
     dnnl_primitive_t primitive;
@@ -208,14 +211,22 @@ bool mtf_onednn_multiplies(const MtfContraction *plan, MtfDtype type) {
 static int stretch_of(const MtfGemm *g) {
     if (g->a_turned)
         return g->n > WIDE_RESULT ? WIDE_STRETCH : STRETCH;
-    return !g->b_turned && g->m <= FEW_ROWS ? STRETCH : g->k;
+    if (g->m <= FEW_ROWS)
+        return g->b_turned ? g->k : STRETCH;
+    return LONG_STRETCH;
+}
+
+static void multiply_columns(const MtfGemm *g, int64_t column, int64_t columns) {
+    int stretch = stretch_of(g);
+    int64_t a_step = g->a_turned ? g->lda : 1, b_step = g->b_turned ? 1 : g->ldb;
+    const float *b = g->b + column * (g->b_turned ? g->ldb : 1);
+    for (int64_t at = 0; at < g->k; at += stretch)
+        dnnl_sgemm(g->a_turned ? 'T' : 'N', g->b_turned ? 'T' : 'N', g->m, columns,
+                   MIN(stretch, g->k - at), 1, g->a + at * a_step, g->lda, b + at * b_step, g->ldb,
+                   at > 0 || g->adds ? 1 : 0, g->c + column, g->ldc);
 }
 
 void mtf_onednn_gemm(const MtfGemm *g) {
-    int stretch = stretch_of(g);
-    int64_t a_step = g->a_turned ? g->lda : 1, b_step = g->b_turned ? 1 : g->ldb;
-    for (int64_t at = 0; at < g->k; at += stretch)
-        dnnl_sgemm(g->a_turned ? 'T' : 'N', g->b_turned ? 'T' : 'N', g->m, g->n,
-                   MIN(stretch, g->k - at), 1, g->a + at * a_step, g->lda, g->b + at * b_step,
-                   g->ldb, at > 0 || g->adds ? 1 : 0, g->c, g->ldc);
+    for (int64_t column = 0; column < g->n; column += COLUMNS_AT_A_TIME)
+        multiply_columns(g, column, MIN(COLUMNS_AT_A_TIME, g->n - column));
 }

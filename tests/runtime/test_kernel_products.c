@@ -32,6 +32,8 @@ static const Shape shapes[] = {
     { "ba", "cb", "ac", { 110, 300, 130 }, 0 },
     { "ab", "bc", "ac", { 300, 200, 70 }, 0 },
     { "ab", "bc", "ac", { 50, 300, 90 }, 0 },
+    { "ab", "cb", "ac", { 12, 30, 4200 }, 0 },
+    { "ba", "bc", "ac", { 12, 30, 4200 }, 0 },
 };
 
 static MtfTerm term_of(const Shape *shape, const char *letters) {
