@@ -41,7 +41,7 @@ static MtfTrafficRow *row_for(GArray *rows, const MtfTrafficRow *like) {
 }
 
 static void add_collective(GArray *rows, const MtfPricer *pricer, const MtfProgram *program,
-                           int index, int rank) {
+                           const MtfConsumers *consumers, int index, int rank) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     MtfCollectiveKind kind;
     if (instruction->kind != MTF_INSTRUCTION_STEP ||
@@ -50,7 +50,7 @@ static void add_collective(GArray *rows, const MtfPricer *pricer, const MtfProgr
     bool reduces = kind == MTF_ALLREDUCE || kind == MTF_REDUCE_SCATTER;
     MtfTrafficRow like = { .step = instruction->step.kind, .axes = instruction->step.axes };
     like.reduction = reduces ? instruction->step.reduction : MTF_REDUCE_NONE;
-    like.group = mtf_instruction_traffic_group(program, index);
+    like.group = mtf_instruction_traffic_group(program, consumers, index);
     MtfTrafficRow *row = row_for(rows, &like);
     int64_t bytes = payload_of(program, index, rank), times = mtf_program_times(program, index);
     row->calls += times * mtf_instruction_calls(program, index);
@@ -74,8 +74,9 @@ static int compare_rows(const void *left, const void *right) {
 
 GArray *mtf_predict_traffic(const MtfPricer *pricer, const MtfProgram *program, int rank) {
     GArray *rows = g_array_new(FALSE, TRUE, sizeof(MtfTrafficRow));
+    g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(program->graph);
     for (int i = 0; i < mtf_program_length(program); i++)
-        add_collective(rows, pricer, program, i, rank);
+        add_collective(rows, pricer, program, consumers, i, rank);
     g_array_sort(rows, compare_rows);
     return rows;
 }

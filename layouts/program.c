@@ -220,29 +220,23 @@ char *mtf_program_format(const MtfProgram *program) {
 
 /* ---- What traffic serves ------------------------------------------------------------------- */
 
-static bool reads(const MtfOperation *op, int tensor) {
-    for (int k = 0; k < op->n_inputs; k++)
-        if (op->inputs[k] == tensor)
-            return true;
-    return false;
-}
-
 /* Whether a product or a lookup of the model reads the tensor, or a cast of it (optimizers sum
  * squares of all). */
-static bool is_matrix(const MtfGraph *graph, int tensor) {
-    for (int i = 0; i < (int)graph->operations->len; i++) {
-        const MtfOperation *op = mtf_graph_operation(graph, i);
+static bool is_matrix(const MtfGraph *graph, const MtfConsumers *consumers, int tensor) {
+    for (int i = consumers->starts[tensor]; i < consumers->starts[tensor + 1]; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, consumers->operations[i]);
         MtfKernelClass class = mtf_operation_row(op->kind)->kernel_class;
-        if (op->phase != MTF_PHASE_FORWARD || !reads(op, tensor))
+        if (op->phase != MTF_PHASE_FORWARD)
             continue;
         if (class == MTF_CLASS_MATMUL || class == MTF_CLASS_GATHER ||
-            (op->kind == MTF_OP_CAST && is_matrix(graph, op->outputs[0])))
+            (op->kind == MTF_OP_CAST && is_matrix(graph, consumers, op->outputs[0])))
             return true;
     }
     return false;
 }
 
-MtfTrafficGroup mtf_instruction_traffic_group(const MtfProgram *program, int index) {
+MtfTrafficGroup mtf_instruction_traffic_group(const MtfProgram *program,
+                                              const MtfConsumers *consumers, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     const MtfOperation *op = mtf_graph_operation(program->graph, instruction->operation);
     if (op->phase == MTF_PHASE_CLIP)
@@ -255,7 +249,7 @@ MtfTrafficGroup mtf_instruction_traffic_group(const MtfProgram *program, int ind
     int variable = mtf_graph_find_tensor(program->graph, name + strlen("grad/"));
     bool vector = variable >= 0 &&
                   mtf_graph_tensor(program->graph, variable)->source == MTF_SOURCE_VARIABLE &&
-                  !is_matrix(program->graph, variable);
+                  !is_matrix(program->graph, consumers, variable);
     return vector ? MTF_TRAFFIC_VECTORS : MTF_TRAFFIC_MODEL;
 }
 

@@ -139,7 +139,9 @@ typedef enum {
     MTF_TRAFFIC_GROUPS,
 } MtfTrafficGroup;
 
-MtfTrafficGroup mtf_instruction_traffic_group(const MtfProgram *program, int index);
+/* `consumers` are those of the program's graph. */
+MtfTrafficGroup mtf_instruction_traffic_group(const MtfProgram *program,
+                                              const MtfConsumers *consumers, int index);
 const char *mtf_traffic_group_name(MtfTrafficGroup group);
 
 #endif
