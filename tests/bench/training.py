@@ -7,8 +7,9 @@ is at most 1.05 times the processor time. Run by bench_training.sh.
                         difference of losses from equal weights on one text; on two ranks in the
                         layout that the search chooses, on the machine that --calibrate measures first
     model, batch 2B     two ranks with twice the examples beside one rank with them once, where the
-                        batch is split and where the search chooses: items/s over those of one rank;
-                        milliseconds a step in exchanges, what nothing computes beside
+                        batch is split ("at once": with --no-overlap) and where the search chooses:
+                        items/s over those of one rank; milliseconds a step in exchanges, what
+                        nothing computes beside
     fraction of sgemm   flop of the step's products over step time over the rate of a large product
 """
 import json
@@ -39,6 +40,7 @@ VARIANTS = {
     "2 ranks": {"ranks": 2, "machine": True},
     "2B": {"ranks": 2, "batches": 2},
     "2B search": {"ranks": 2, "batches": 2, "machine": True},
+    "2B at once": {"ranks": 2, "batches": 2, "options": ["--no-overlap"]},
 }
 # What plans are asked for beside the layout: GPT-2 small computes again what is cheap, for memory.
 PLANS = {"gpt2-256": ["--recompute=cheap"], "gpt2-64": ["--recompute=cheap"]}
@@ -71,8 +73,9 @@ def flags(settings):
 
 
 class Ours:
-    def __init__(self, folder, family, settings, ranks=1, precision="f32", batches=1, machine=None, asked=()):
-        self.ranks, self.folder = ranks, folder
+    def __init__(self, folder, family, settings, ranks=1, precision="f32", batches=1, machine=None, asked=(),
+                 options=()):
+        self.ranks, self.folder, self.options = ranks, folder, list(options)
         self.settings = {**settings, "batch": batches * settings["batch"]}
         graph, self.plan = os.path.join(folder, "graph.json"), os.path.join(folder, "plan.json")
         model = ["gpt", "--preset=gpt2-small", "--clip-norm=0"] if family == "gpt" else ["mlp", "--preset=mnist"]
@@ -85,7 +88,7 @@ class Ours:
 
     def turn(self, steps=STEPS, data=None, init=None):
         metrics = os.path.join(self.folder, "metrics.jsonl")
-        command = ["meshtf-run", self.plan, f"--steps={steps + 1}", f"--metrics={metrics}"]
+        command = ["meshtf-run", self.plan, f"--steps={steps + 1}", f"--metrics={metrics}", *self.options]
         command += [f"--data={data}"] if data else []
         command += [f"--init={init}"] if init else []
         if self.ranks > 1:
@@ -170,8 +173,8 @@ def compare(name, text, machine):
         row(name, variants["f32"], alone, settings)
         row(name + " bf16", variants["bf16"], alone, settings)
         row(name + " 2 ranks", variants["2 ranks"], both, settings)
-        scaling_row(name + " 2B", variants["2B"], variants["f32"])
-        scaling_row(name + " 2B search", variants["2B search"], variants["f32"])
+        for label in ("2B", "2B at once", "2B search"):
+            scaling_row(f"{name} {label}", variants[label], variants["f32"])
         difference = loss_difference(folder, family, settings, text)
         if difference is not None:
             print(f"{'':22} losses from equal weights differ by at most {difference:.1e} over 6 steps", flush=True)
