@@ -148,17 +148,19 @@ const MtfIncumbent *mtf_incumbents_smallest(MtfIncumbents *incumbents) {
 typedef struct {
     const MtfIncumbents *incumbents;
     int64_t memory_limit;
+    bool fitting;         /* nothing of a name of which none fits */
     GPtrArray *names;     /* const char *, owned by incumbents */
-    MtfIncumbent **shown; /* one a name */
+    MtfIncumbent **shown; /* one a name, or NULL */
 } Show;
 
 static void choose_shown(int i, void *data) {
     const Show *show = data;
     const char *name = g_ptr_array_index(show->names, (guint)i);
     MtfIncumbent *best = cheapest_that_fits(show->incumbents, name, show->memory_limit);
-    if (best == NULL)
+    if (best == NULL && !show->fitting) {
         best = cheapest(show->incumbents, name, INT64_MAX);
-    measure(show->incumbents, best);
+        measure(show->incumbents, best);
+    }
     show->shown[i] = best;
 }
 
@@ -171,9 +173,10 @@ static void list_names(Show *show) {
     }
 }
 
-GPtrArray *mtf_incumbents_shown(MtfIncumbents *incumbents, int64_t memory_limit) {
+static GPtrArray *one_of_each_name(const MtfIncumbents *incumbents, int64_t memory_limit,
+                                   bool fitting) {
     g_autoptr(GPtrArray) names = g_ptr_array_new();
-    Show show = { .incumbents = incumbents, .memory_limit = memory_limit, .names = names };
+    Show show = { incumbents, memory_limit, fitting, names, NULL };
     list_names(&show);
     g_autofree MtfIncumbent **chosen = show.shown = g_new0(MtfIncumbent *, names->len + 1);
     mtf_in_parallel((int)names->len, choose_shown, &show);
@@ -183,6 +186,14 @@ GPtrArray *mtf_incumbents_shown(MtfIncumbents *incumbents, int64_t memory_limit)
             if (incumbent_at(incumbents, i) == chosen[k])
                 g_ptr_array_add(shown, chosen[k]);
     return shown;
+}
+
+GPtrArray *mtf_incumbents_shown(MtfIncumbents *incumbents, int64_t memory_limit) {
+    return one_of_each_name(incumbents, memory_limit, false);
+}
+
+GPtrArray *mtf_incumbents_fitting(MtfIncumbents *incumbents, int64_t memory_limit) {
+    return one_of_each_name(incumbents, memory_limit, true);
 }
 
 cJSON *mtf_incumbents_to_json(MtfIncumbents *incumbents, int64_t memory_limit) {

@@ -56,7 +56,10 @@ const MtfIncumbent *mtf_incumbents_smallest(MtfIncumbents *incumbents);
  * fits, or else the cheapest, the first of equals. An array of const MtfIncumbent *. */
 GPtrArray *mtf_incumbents_shown(MtfIncumbents *incumbents, int64_t memory_limit);
 
-/* [{"name", "cost", "memory_bytes", "step_seconds"}] of those; the caller owns it. */
+/* Those of them that fit: what surely does not is not measured for it. */
+GPtrArray *mtf_incumbents_fitting(MtfIncumbents *incumbents, int64_t memory_limit);
+
+/* [{"name", "cost", "memory_bytes", "step_seconds"}] of those shown; the caller owns it. */
 cJSON *mtf_incumbents_to_json(MtfIncumbents *incumbents, int64_t memory_limit);
 
 #endif

@@ -468,17 +468,16 @@ static bool search_tighter(const Search *search, Attempt *best, GError **error) 
     return done;
 }
 
-/* The fastest that is known; of large graphs among those that are measured anyway. */
+/* The fastest that is known; of large graphs among the cheapest of each name. */
 static const MtfIncumbent *fastest_of(const Search *search, const Attempt *best) {
     int64_t limit = search->options->memory_limit;
     if (!is_large(search) || search->options->frontier > 0)
         return mtf_incumbents_fastest(best->incumbents, limit);
     const MtfIncumbent *fastest = NULL;
-    g_autoptr(GPtrArray) shown = mtf_incumbents_shown(best->incumbents, limit);
-    for (guint i = 0; i < shown->len; i++) {
-        const MtfIncumbent *incumbent = g_ptr_array_index(shown, i);
-        if (incumbent->arena_bytes <= limit &&
-            (fastest == NULL || incumbent->step_seconds < fastest->step_seconds))
+    g_autoptr(GPtrArray) fitting = mtf_incumbents_fitting(best->incumbents, limit);
+    for (guint i = 0; i < fitting->len; i++) {
+        const MtfIncumbent *incumbent = g_ptr_array_index(fitting, i);
+        if (fastest == NULL || incumbent->step_seconds < fastest->step_seconds)
             fastest = incumbent;
     }
     return fastest;

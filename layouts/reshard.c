@@ -156,11 +156,10 @@ static bool classify(MtfStep *step, int axis) {
     return true;
 }
 
-static double step_cost(const Space *space, const MtfStep *step) {
+/* What a step costs whose payload is so large. */
+static double step_cost(const Space *space, const MtfStep *step, double elements) {
     if (!mtf_step_is_collective(step->kind))
         return LOCAL_OVERHEAD;
-    double elements =
-        (double)mtf_step_largest_payload(space->graph, space->mesh, space->shape, step);
     double members = mtf_mesh_group_size(space->mesh, step->axes);
     double passes = step->kind == MTF_STEP_ALLREDUCE ? 2 : 1;
     return COLLECTIVE_OVERHEAD + passes * elements * (members - 1) / members;
@@ -255,6 +254,7 @@ typedef struct {
     const Space *space;
     int target;
     double *cost;      /* of each state; INFINITY: not reached */
+    double *elements;  /* of each state's largest slice; 0: not known yet */
     Arrival *arrivals; /* how each state was reached at that cost */
     int *open;         /* states reached and not yet left */
     int n_open;
@@ -265,6 +265,30 @@ static double least_step(const MtfStep *step) {
     return mtf_step_is_collective(step->kind) ? COLLECTIVE_OVERHEAD : LOCAL_OVERHEAD;
 }
 
+/* The largest slice of a state, found once. */
+static double elements_in(Search *search, int state, const MtfPlacement *placement) {
+    const Space *space = search->space;
+    double *elements = &search->elements[state];
+    if (*elements <= 0)
+        *elements =
+            (double)mtf_largest_elements(space->graph, space->mesh, space->shape, placement);
+    return *elements;
+}
+
+/* As mtf_step_largest_payload, of a step from one state to the other. */
+static double payload_of(Search *search, int state, int next, const MtfStep *step) {
+    const Space *space = search->space;
+    switch (step->kind) {
+    case MTF_STEP_ALLREDUCE:
+    case MTF_STEP_REDUCE_SCATTER:
+        return elements_in(search, state, &step->from);
+    case MTF_STEP_ALLGATHER:
+        return elements_in(search, next, &step->to);
+    default:
+        return (double)mtf_step_largest_payload(space->graph, space->mesh, space->shape, step);
+    }
+}
+
 static void relax(Search *search, int state, const MtfStep *step) {
     int next = placement_state(search->space, &step->to);
     if (next < 0)
@@ -273,7 +297,7 @@ static void relax(Search *search, int state, const MtfStep *step) {
     double most = fmin(search->cost[next], search->cost[search->target]);
     if (before + least_step(step) >= most)
         return;
-    double cost = before + step_cost(search->space, step);
+    double cost = before + step_cost(search->space, step, payload_of(search, state, next, step));
     if (cost >= most)
         return;
     if (isinf(search->cost[next]))
@@ -345,12 +369,13 @@ void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape
     Space space;
     space_init(&space, graph, mesh, shape, from, to);
     g_autofree double *cost = g_new(double, space.n_states);
+    g_autofree double *elements = g_new0(double, space.n_states);
     g_autofree Arrival *arrivals = g_new(Arrival, space.n_states);
     g_autofree int *open = g_new(int, space.n_states);
     for (int s = 0; s < space.n_states; s++)
         cost[s] = INFINITY;
     int source = placement_state(&space, from);
-    Search search = { &space, placement_state(&space, to), cost, arrivals, open, 0 };
+    Search search = { &space, placement_state(&space, to), cost, elements, arrivals, open, 0 };
     cost[source] = 0;
     for (int s = source; s != search.target; s = take_nearest(&search))
         relax_all(&search, s);

@@ -110,6 +110,21 @@ static void check_shown(MtfIncumbents *incumbents, const GArray *all, int64_t li
     assert_int_equal(g_hash_table_size(names), 0);
 }
 
+/* Of those that are shown, the ones that fit. */
+static void check_fitting(MtfIncumbents *incumbents, int64_t limit) {
+    g_autoptr(GPtrArray) fitting = mtf_incumbents_fitting(incumbents, limit);
+    g_autoptr(GPtrArray) shown = mtf_incumbents_shown(incumbents, limit);
+    guint count = 0;
+    for (guint i = 0; i < shown->len; i++) {
+        const MtfIncumbent *incumbent = g_ptr_array_index(shown, i);
+        if (incumbent->arena_bytes > limit)
+            continue;
+        assert_true(count < fitting->len && g_ptr_array_index(fitting, count) == incumbent);
+        count++;
+    }
+    assert_int_equal(fitting->len, count);
+}
+
 /* At every limit where one more of them fits, and a byte below. */
 static void what_is_measured_late_is_as_if_all_were_measured_before(void **state) {
     const Setup *setup = *state;
@@ -123,6 +138,7 @@ static void what_is_measured_late_is_as_if_all_were_measured_before(void **state
         for (int64_t limit = bytes - 1; limit <= bytes; limit++) {
             g_autoptr(MtfIncumbents) incumbents = standards_of(setup);
             check_same(mtf_incumbents_best(incumbents, limit), all, cheapest_of(all, NULL, limit));
+            check_fitting(incumbents, limit);
             check_shown(incumbents, all, limit);
         }
     }
