@@ -41,23 +41,42 @@ static int64_t *columns_of(const int64_t *costs, const int *first, int rows, int
     return transposed;
 }
 
+static bool is_small(const int64_t *costs, int rows, int columns) {
+    for (gsize i = 0; i < (gsize)rows * (gsize)columns; i++)
+        if (costs[i] < INT32_MIN || costs[i] > INT32_MAX)
+            return false;
+    return true;
+}
+
+/* Takes the costs of the rows kept, a column after the other, at the columns in `first`. */
+static void fill(MtfDistinctMatrix *matrix, const int64_t *transposed, const int *first) {
+    gsize rows = (gsize)matrix->rows, columns = (gsize)matrix->columns, size = rows * columns + 1;
+    for (int turned = 0; turned < 2; turned++) {
+        if (matrix->is_small)
+            matrix->small[turned] = g_new(int32_t, size);
+        else
+            matrix->cost[turned] = g_new(double, size);
+    }
+    for (gsize j = 0; j < columns; j++)
+        for (gsize i = 0; i < rows; i++) {
+            int64_t cost = transposed[(gsize)first[j] * rows + i];
+            if (matrix->is_small)
+                matrix->small[0][i * columns + j] = matrix->small[1][j * rows + i] = (int32_t)cost;
+            else
+                matrix->cost[0][i * columns + j] = matrix->cost[1][j * rows + i] = as_double(cost);
+        }
+}
+
 MtfDistinctMatrix *mtf_distinct_matrix_new(const int64_t *costs, int rows, int columns) {
-    MtfDistinctMatrix *matrix = g_new(MtfDistinctMatrix, 1);
+    MtfDistinctMatrix *matrix = g_new0(MtfDistinctMatrix, 1);
     g_autofree int *first = g_new(int, MAX(rows, columns) + 1);
     matrix->row_of = g_new(int, rows + 1);
     matrix->column_of = g_new(int, columns + 1);
     matrix->rows = number_lists(costs, rows, columns, matrix->row_of, first);
     g_autofree int64_t *transposed = columns_of(costs, first, matrix->rows, columns);
     matrix->columns = number_lists(transposed, columns, matrix->rows, matrix->column_of, first);
-    gsize size = (gsize)matrix->rows * (gsize)matrix->columns;
-    matrix->cost[0] = g_new(double, size + 1);
-    matrix->cost[1] = g_new(double, size + 1);
-    for (int j = 0; j < matrix->columns; j++)
-        for (int i = 0; i < matrix->rows; i++) {
-            double cost = as_double(transposed[(gsize)first[j] * (gsize)matrix->rows + (gsize)i]);
-            matrix->cost[0][(gsize)i * (gsize)matrix->columns + (gsize)j] = cost;
-            matrix->cost[1][(gsize)j * (gsize)matrix->rows + (gsize)i] = cost;
-        }
+    matrix->is_small = is_small(costs, rows, columns);
+    fill(matrix, transposed, first);
     return matrix;
 }
 
@@ -66,7 +85,9 @@ void mtf_distinct_matrix_free(MtfDistinctMatrix *matrix) {
         return;
     g_free(matrix->row_of);
     g_free(matrix->column_of);
-    g_free(matrix->cost[0]);
-    g_free(matrix->cost[1]);
+    for (int turned = 0; turned < 2; turned++) {
+        g_free(matrix->small[turned]);
+        g_free(matrix->cost[turned]);
+    }
     g_free(matrix);
 }

@@ -10,13 +10,25 @@
 #ifndef MTF_DISTINCT_MATRIX_H
 #define MTF_DISTINCT_MATRIX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct MtfDistinctMatrix {
     int rows, columns;       /* different ones */
     int *row_of, *column_of; /* for each row and column of the full matrix */
-    double *cost[2];         /* [rows][columns], and transposed; impossible entries are INFINITY */
+    bool is_small;           /* costs are kept in `small`, else in `cost` */
+    /* [rows][columns], and transposed. Loops over matrices take the time of fetching them, so costs
+     * that are possible and fit into 32 bits, as most do, take no more. */
+    int32_t *small[2];
+    double *cost[2]; /* impossible entries are INFINITY */
 } MtfDistinctMatrix;
+
+/* The cost at row i and column j, turned: of the transposed. */
+static inline double mtf_distinct_cost(const MtfDistinctMatrix *matrix, bool turned, int i, int j) {
+    int width = turned ? matrix->rows : matrix->columns;
+    int64_t at = (int64_t)i * width + j;
+    return matrix->is_small ? matrix->small[turned][at] : matrix->cost[turned][at];
+}
 
 /* Of costs[rows][columns] in core costs (core_matrices.h). */
 MtfDistinctMatrix *mtf_distinct_matrix_new(const int64_t *costs, int rows, int columns);

@@ -11,10 +11,11 @@
 
 /* One end of an edge as its node sees it. */
 typedef struct End {
-    int edge, other;      /* other: position of the other node */
-    double copies;        /* how often it counts */
-    int rows, columns;    /* different ones of the matrix, whose rows are this node's */
-    const double *cost;   /* [rows][columns] */
+    int edge, other; /* other: position of the other node */
+    double copies;   /* how often it counts */
+    const MtfDistinctMatrix *matrix;
+    bool turned;          /* this node's values are the matrix's columns */
+    int rows, columns;    /* of the matrix as this node sees it */
     const int *row_of;    /* of own values */
     const int *column_of; /* of the other's values */
     double *in;           /* message to this node, [own values] */
@@ -118,7 +119,8 @@ static const MtfDistinctMatrix *matrix_of(MtfMessages *messages, const MtfCoreEd
 static void add_end(Spot *spot, const MtfDistinctMatrix *matrix, bool turned, End end) {
     end.rows = turned ? matrix->columns : matrix->rows;
     end.columns = turned ? matrix->rows : matrix->columns;
-    end.cost = matrix->cost[turned];
+    end.matrix = matrix;
+    end.turned = turned;
     end.row_of = turned ? matrix->column_of : matrix->row_of;
     end.column_of = turned ? matrix->row_of : matrix->column_of;
     spot->ends[spot->behind + spot->ahead] = end;
@@ -270,6 +272,23 @@ MTF_FOR_EACH_UNIT static void lower_row(double *restrict out, const double *rest
     }
 }
 
+/* The same for a row of small costs. */
+MTF_FOR_EACH_UNIT static void lower_small(double *restrict out, const int32_t *restrict row,
+                                          double offset, int count) {
+    for (int q = 0; q < count; q++) {
+        double cost = offset + (double)row[q];
+        out[q] = cost < out[q] ? cost : out[q];
+    }
+}
+
+static void lower_by(double *out, const End *end, int row, double offset) {
+    gsize at = (gsize)row * (gsize)end->columns;
+    if (end->matrix->is_small)
+        lower_small(out, end->matrix->small[end->turned] + at, offset, end->columns);
+    else
+        lower_row(out, end->matrix->cost[end->turned] + at, offset, end->columns);
+}
+
 static void fill(double *numbers, int count, double number) {
     for (int i = 0; i < count; i++)
         numbers[i] = number;
@@ -277,7 +296,7 @@ static void fill(double *numbers, int count, double number) {
 
 /* What the edge costs where this node takes value p and the other q. */
 static double cost_at(const End *end, int p, int q) {
-    return end->cost[(gsize)end->row_of[p] * (gsize)end->columns + (gsize)end->column_of[q]];
+    return mtf_distinct_cost(end->matrix, end->turned, end->row_of[p], end->column_of[q]);
 }
 
 /* Sends one message: values whose rows are the same go as the cheapest of them. Returns the minimum
@@ -292,8 +311,7 @@ static double send(const MtfMessages *messages, const Spot *spot, const End *end
         offsets[row] = offset < offsets[row] ? offset : offsets[row];
     }
     for (int row = 0; row < end->rows; row++)
-        lower_row(lowered, end->cost + (gsize)row * (gsize)end->columns, offsets[row],
-                  end->columns);
+        lower_by(lowered, end, row, offsets[row]);
     for (int column = 0; column < end->columns; column++)
         least = lowered[column] < least ? lowered[column] : least;
     for (int q = 0; q < messages->spots[end->other].values; q++)

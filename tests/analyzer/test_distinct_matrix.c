@@ -50,6 +50,10 @@ static double full_cost(int64_t cost) {
 
 static void check(const int64_t *costs, int rows, int columns) {
     MtfDistinctMatrix *matrix = mtf_distinct_matrix_new(costs, rows, columns);
+    bool small = true;
+    for (int i = 0; i < rows * columns; i++)
+        small &= costs[i] == (int32_t)costs[i];
+    assert_true(matrix->is_small == small);
     assert_int_equal(matrix->rows, count_rows(costs, rows, columns));
     assert_int_equal(matrix->columns, count_columns(costs, rows, columns));
     for (int p = 0; p < rows; p++)
@@ -58,13 +62,21 @@ static void check(const int64_t *costs, int rows, int columns) {
             double cost = full_cost(costs[p * columns + q]);
             assert_in_range(i, 0, matrix->rows - 1);
             assert_in_range(j, 0, matrix->columns - 1);
-            assert_true(matrix->cost[0][i * matrix->columns + j] == cost);
-            assert_true(matrix->cost[1][j * matrix->rows + i] == cost);
+            assert_true(mtf_distinct_cost(matrix, false, i, j) == cost);
+            assert_true(mtf_distinct_cost(matrix, true, j, i) == cost);
         }
     mtf_distinct_matrix_free(matrix);
 }
 
-/* Rows and columns are drawn from a few, some entries are impossible. */
+/* Now small, now impossible, now beyond what 32 bits hold. */
+static int64_t random_cost(GRand *random, int trial) {
+    static const int64_t large[] = { MTF_CORE_IMPOSSIBLE, INT32_MAX, INT32_MIN,
+                                     (int64_t)INT32_MAX + 1, (int64_t)INT32_MIN - 1 };
+    int kind = g_rand_int_range(random, 0, 10);
+    return trial % 2 == 0 && kind < 5 ? large[kind] : g_rand_int_range(random, -2, 3);
+}
+
+/* Rows and columns are drawn from a few. */
 static void a_matrix_is_the_same_without_what_is_repeated(void **state) {
     (void)state;
     g_autoptr(GRand) random = g_rand_new_with_seed(5);
@@ -74,8 +86,7 @@ static void a_matrix_is_the_same_without_what_is_repeated(void **state) {
         int columns = g_rand_int_range(random, 1, MOST + 1);
         int kinds = g_rand_int_range(random, 1, MOST + 1), row[MOST], column[MOST];
         for (int i = 0; i < MOST * MOST; i++)
-            few[i] = g_rand_int_range(random, 0, 8) == 0 ? MTF_CORE_IMPOSSIBLE
-                                                         : g_rand_int_range(random, -2, 3);
+            few[i] = random_cost(random, trial);
         for (int i = 0; i < MOST; i++) {
             row[i] = g_rand_int_range(random, 0, kinds);
             column[i] = g_rand_int_range(random, 0, kinds);
