@@ -6,7 +6,9 @@
  *     <g id="n3" class="node"><title>n3</title>    <g id="p2-n3" class="node">
  *     <a xlink:href="#t12" xlink:title="wq">       <a href="#t12"><title>wq</title>
  *     <g class="edge at-n3 at-n4">                 <g class="edge at-n3 at-n4">
- *     fill="url(#l_0)"                             fill="url(#p2-l_0)"                        */
+ *     fill="url(#l_0)"                             fill="url(#p2-l_0)"
+ *
+ * and what a browser takes to be so anyway is left out. */
 #ifndef MTF_SVG_INLINE_H
 #define MTF_SVG_INLINE_H
 

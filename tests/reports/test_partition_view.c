@@ -171,15 +171,18 @@ static void a_picture_of_graphviz_becomes_part_of_a_page(void **state) {
         "<?xml version=\"1.0\"?><!DOCTYPE svg><!-- x --><svg width=\"100pt\" height=\"40pt\" "
         "viewBox=\"0 0 100 40\" xmlns:xlink=\"y\"><g id=\"n3\" class=\"node\"><title>n3</title>"
         "<g id=\"a_n3\"><a xlink:href=\"#t1\" xlink:title=\"a&lt;b\"><text font-family=\"X\" "
-        "fill=\"url(#l_0)\">w&amp;</text></a></g></g></svg>";
+        "text-anchor=\"start\" fill=\"url(#l_0)\">w&amp;</text></a></g></g><g id=\"e_1\">"
+        "<a xlink:title=\" \"><polygon points=\"1,2 3,4 1,2\"/><polygon points=\"1,2 1,22\"/></a>"
+        "</g></svg>";
     g_autoptr(GString) page = g_string_new("-");
     assert_true(mtf_svg_inline(page, document, "p2", "l\"l"));
     assert_string_equal(
         page->str,
-        "-<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" "
-        "style=\"min-width:83px\" width=\"115\" height=\"46\" viewBox=\"0 0 100 40\" role=\"img\" aria-label=\"l&quot;l\"><g id=\"p2-n3\" "
-        "class=\"node\"><g><a href=\"#t1\"><title>a&lt;b</title><text fill=\"url(#p2-l_0)\">w&amp;"
-        "</text></a></g></g></svg>");
+        "-<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" style=\"min-width:83px\" "
+        "width=\"115\" height=\"46\" viewBox=\"0 0 100 40\" role=\"img\" "
+        "aria-label=\"l&quot;l\"><g id=\"p2-n3\" class=\"node\"><a href=\"#t1\">"
+        "<title>a&lt;b</title><text fill=\"url(#p2-l_0)\">w&amp;</text></a></g>"
+        "<polygon points=\"1,2 3,4\"></polygon><polygon points=\"1,2 1,22\"></polygon></svg>");
     g_string_assign(page, "-");
     assert_false(mtf_svg_inline(page, "<svg><g></svg>", "p", "l"));
     assert_string_equal(page->str, "-");
