@@ -69,7 +69,7 @@ static void print_for_people(const Estimate *e, const MtfPlan *plan) {
                mapping, (double)e->in_order_cost / (double)e->cost);
     for (guint i = 0; i < e->inert->len; i++)
         printf("no effect      %s\n", (const char *)g_ptr_array_index(e->inert, i));
-    mtf_planning_print_order(plan);
+    mtf_planning_print_notes(plan, &e->pricer);
     fputs(tables, stdout);
 }
 

@@ -547,7 +547,7 @@ static void print_for_people(const Run *run, const MtfPlan *plan) {
            plan->layout->rules != NULL ? plan->layout->rules : "free, one choice a tensor");
     print_form(run, plan);
     print_mapping(run, plan);
-    mtf_planning_print_order(plan);
+    mtf_planning_print_notes(plan, &run->answer.pricer);
     print_proof(run);
     fputs(tables, stdout);
     print_frontier(run);

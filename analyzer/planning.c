@@ -6,6 +6,7 @@
 #include "analyzer/training_graph.h"
 #include "cost/arena.h"
 #include "cost/mapping_json.h"
+#include "cost/measured_collective.h"
 #include "cost/order_search.h"
 #include "cost/predict.h"
 #include "layouts/command_line.h"
@@ -164,11 +165,8 @@ MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPric
     return plan;
 }
 
-void mtf_planning_print_order(const MtfPlan *plan) {
-    if (plan->layout->order == NULL)
-        return;
+static void print_order(const MtfPlan *plan, const MtfProgram *program) {
     g_autoptr(MtfLayout) layout = mtf_layout_copy(plan->layout);
-    g_autoptr(MtfProgram) program = mtf_lower(plan->graph, layout);
     mtf_layout_set_order(layout, NULL, 0);
     g_autoptr(MtfProgram) written = mtf_lower(plan->graph, layout);
     g_autoptr(MtfArena) arena = mtf_arena_pack(program), before = mtf_arena_pack(written);
@@ -176,4 +174,32 @@ void mtf_planning_print_order(const MtfPlan *plan) {
     g_autofree char *bytes_before = mtf_bytes_format((double)before->bytes);
     printf("order          another than written, for a peak of %s instead of %s\n", bytes,
            bytes_before);
+}
+
+/* Each kind and size once. */
+static void print_unmeasured(const MtfPricer *pricer, const MtfProgram *program) {
+    g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        MtfCollectiveKind kind;
+        if (instruction->kind != MTF_INSTRUCTION_STEP ||
+            !mtf_step_collective(instruction->step.kind, &kind))
+            continue;
+        MtfNetwork group = mtf_mesh_map_group(&pricer->map, instruction->step.axes);
+        char *text = mtf_unmeasured_collective(pricer->machine, &group, kind);
+        if (text != NULL && !g_ptr_array_find_with_equal_func(said, text, g_str_equal, NULL)) {
+            printf("not measured   %s\n", text);
+            g_ptr_array_add(said, text);
+        } else {
+            g_free(text);
+        }
+    }
+}
+
+void mtf_planning_print_notes(const MtfPlan *plan, const MtfPricer *pricer) {
+    g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
+    if (plan->layout->order != NULL)
+        print_order(plan, program);
+    if (pricer->machine->curves->len > 0)
+        print_unmeasured(pricer, program);
 }

@@ -56,8 +56,9 @@ bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMa
 MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
                                int64_t memory_limit, cJSON *search);
 
-/* Prints a line for people on what the plan's order of instructions is good for, "another than
- * written, for a peak of 15.4 MiB instead of 18.3 MiB"; none where it is the written one. */
-void mtf_planning_print_order(const MtfPlan *plan);
+/* Prints for people what is to be said of a plan beside its figures: the order of its instructions,
+ * where it is another than written ("for a peak of 15.4 MiB instead of 18.3 MiB"), and collectives
+ * of sizes that the machine's calibration did not measure. */
+void mtf_planning_print_notes(const MtfPlan *plan, const MtfPricer *pricer);
 
 #endif

@@ -2,6 +2,7 @@
 #include "cost/collective.h"
 
 #include "cost/collective_schedule.h"
+#include "cost/measured_collective.h"
 #include "layouts/error.h"
 
 #include <math.h>
@@ -236,16 +237,6 @@ bool mtf_collective_named(const MtfNetwork *network, MtfCollective *collective, 
     return true;
 }
 
-static bool measured_seconds(const MtfMachine *machine, const MtfNetwork *group,
-                             MtfCollectiveKind kind, double bytes, double *seconds) {
-    g_autofree char *name = g_strdup_printf("%s/%" G_GINT64_FORMAT, mtf_collective_kind_name(kind),
-                                            mtf_network_ranks(group));
-    const MtfMachineCurve *curve = mtf_machine_curve(machine, name);
-    if (curve != NULL)
-        *seconds = mtf_machine_curve_at(curve, bytes);
-    return curve != NULL;
-}
-
 /* A halo along one mesh axis that lies on several physical ones: a shift forward and one backward.
  * They use opposite links, unless the fastest axis is a line, where carries run back over it. */
 static double folded_halo(const MtfNetwork *group, double bytes) {
@@ -263,7 +254,7 @@ double mtf_collective_seconds(const MtfMachine *machine, const MtfMeshMap *map,
     double seconds = 0;
     if (group.axes == 0 || bytes <= 0)
         return 0;
-    if (machine->curves->len > 0 && measured_seconds(machine, &group, kind, bytes, &seconds))
+    if (machine->curves->len > 0 && mtf_measured_collective(machine, &group, kind, bytes, &seconds))
         return seconds;
     if (kind == MTF_HALO && group.axes > 1 && !group.switched)
         return folded_halo(&group, bytes);

@@ -50,8 +50,8 @@ bool mtf_collective_named(const MtfNetwork *network, MtfCollective *collective, 
                           MtfCollectivePrice *price, GError **error);
 
 /* What the step-time model asks: the seconds of a collective over the mesh axes of a mask while all
- * groups of the mesh run it at once, `bytes` its payload per rank. A measured table of the machine
- * ("allreduce/2") goes before the formulas. */
+ * groups of the mesh run it at once, `bytes` its payload per rank. Measured tables of the
+ * machine ("allreduce/2") go before the formulas (measured_collective.h). */
 double mtf_collective_seconds(const MtfMachine *machine, const MtfMeshMap *map,
                               MtfCollectiveKind kind, unsigned mesh_axes_mask, double bytes);
 

@@ -152,10 +152,12 @@ static cJSON *describe_sources(const Calibration *calibration) {
     cJSON_AddStringToObject(sources, "device", device);
     cJSON_AddStringToObject(
         sources, "levels",
-        calibration->ranks > 1 ? "from the measured allgather over all ranks, for groups of other "
-                                 "sizes than those measured"
-                               : "one rank alone has no network: half of memory bandwidth and 1 us "
-                                 "are assumed");
+        calibration->ranks > 1
+            ? "from the measured allgather over all ranks; groups of other sizes "
+              "than those measured take what the formulas say of it, times what "
+              "the nearest measured sizes take of theirs"
+            : "one rank alone has no network: half of memory bandwidth and 1 us "
+              "are assumed");
     cJSON_AddStringToObject(
         sources, "curves",
         "mean over ranks, all at once; kernels: processor time, the first quarter of calls in the "

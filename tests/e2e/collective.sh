@@ -69,4 +69,12 @@ claim "estimates are a few percent off at most" says "ratio 1.0"
 run meshtf-plan simulate "$work/plan.json" --random 3
 claim "a plan and random ones are two things" bad_input
 
+printf '%s' '{"meshtf_machine": 1, "name": "two", "levels": [{"name": "host", "bandwidth": 5e9, "latency": 1e-6}],
+    "device": {"flops": {"f32": 8e10}, "memory_bytes": 4000000000, "memory_bandwidth": 1e10},
+    "curves": {"allreduce/2": [[1024, 1e-5], [1000000, 1e-3]]}, "sources": {"device": "made up"}}' >"$work/two.json"
+run meshtf-plan estimate layouts/library/graphs/mlp.json --mesh a:4 --layout batch:a --machine "$work/two.json"
+claim "what was not measured is said" says "not measured   allreduce over 4 ranks, by formula as those over 2 are to theirs"
+run meshtf-plan estimate layouts/library/graphs/mlp.json --mesh a:2 --layout batch:a --machine "$work/two.json"
+claim "what was measured is not" sh -c "! grep -q 'not measured' '$work/out'"
+
 done_testing
