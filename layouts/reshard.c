@@ -340,8 +340,8 @@ static int take_nearest(Search *search) {
     int best = 0;
     for (int i = 1; i < search->n_open; i++) {
         int state = search->open[i], other = search->open[best];
-        if (search->cost[state] < search->cost[other] ||
-            (search->cost[state] == search->cost[other] && state < other))
+        double more = search->cost[state] - search->cost[other];
+        if (more < 0 || (more == 0 && state < other))
             best = i;
     }
     int nearest = search->open[best];

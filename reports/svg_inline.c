@@ -113,7 +113,7 @@ static void on_start(GMarkupParseContext *context, const char *element, const ch
     } else if (strcmp(element, "title") != 0) { /* Graphviz' own titles are left out */
         written = open_other(writer, element, names, values);
     }
-    writer->left_out = writer->left_out << 1 | !written;
+    writer->left_out = writer->left_out << 1 | (written ? 0 : 1);
 }
 
 static void on_end(GMarkupParseContext *context, const char *element, gpointer data,

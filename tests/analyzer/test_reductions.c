@@ -169,7 +169,7 @@ static void rows_are_the_maximal_cliques_of_the_intervals(void **state) {
         g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
         mtf_layout_problem_set_limit(problem, 1000);
         g_autoptr(MtfCore) core = mtf_core_new(problem);
-        guint cliques[MOST_TIMES];
+        guint cliques[MOST_TIMES] = { 0 };
         int count = maximal_cliques(problem, cliques);
         assert_int_equal(core->rows, count);
         several += count > 1;
