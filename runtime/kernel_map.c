@@ -5,9 +5,12 @@
 #include "runtime/kernel_math.h"
 #include "runtime/kernel_nest.h"
 
-/* Elements of a block whose inputs need arrays of their own: all of them fit the nearest cache. */
+/* Elements of a block: the arrays of all inputs, and what is asked for ahead, fit the nearest
+ * cache.
+ */
 #define BLOCK 512
 #define LANES 32
+#define CACHE_LINE 64
 
 /* What the walk needs of an element type. */
 typedef struct {
@@ -89,7 +92,6 @@ typedef struct {
     const Folds *folds;
     Place in[MTF_MAP_INPUTS], out[MTF_MAX_OUTPUTS];
     MtfNest nest;
-    int64_t block;                       /* elements of a block */
     int64_t repeated_at[MTF_MAP_INPUTS]; /* which element array k repeats … */
     int64_t repeated[MTF_MAP_INPUTS];    /* … and how often */
     _Alignas(64) char array[MTF_MAP_INPUTS][BLOCK * sizeof(double)];
@@ -97,23 +99,26 @@ typedef struct {
 } Walk;
 
 static bool walk_first(Walk *walk) {
-    bool plain = true;
     for (int k = 0; k < walk->mapping->n_outputs; k++) {
         mtf_nest_add(&walk->nest, walk->mapping->out[k]);
         walk->out[k] = place_of(walk->mapping->out[k]);
-        plain = plain && !walk->out[k].narrow;
     }
     for (int k = 0; k < walk->mapping->n_inputs; k++) {
         mtf_nest_add(&walk->nest, walk->mapping->in[k]);
         walk->in[k] = place_of(walk->mapping->in[k]);
     }
     bool any = mtf_nest_first(&walk->nest);
-    for (int k = 0; any && k < walk->mapping->n_inputs; k++) {
-        plain = plain && walk->nest.step[walk->mapping->n_outputs + k] == 1 && !walk->in[k].narrow;
+    for (int k = 0; k < walk->mapping->n_inputs; k++)
         walk->repeated[k] = 0;
-    }
-    walk->block = plain ? walk->nest.count : BLOCK;
     return any;
+}
+
+/* Asks for the block behind this one: processors look ahead within small pages only, and while a
+ * map computes. */
+static void expect_next(const Place *in, int64_t offset, int64_t n) {
+    const char *next = element_at(in, offset + n);
+    for (int64_t i = 0; i < n * in->bytes; i += CACHE_LINE)
+        __builtin_prefetch(next + i);
 }
 
 /* Input `k` of the block of `n` elements that begins at turn `at`. */
@@ -121,6 +126,8 @@ static const void *block_input(Walk *walk, int k, int64_t at, int64_t n) {
     const Place *in = &walk->in[k];
     int64_t step = walk->nest.step[walk->mapping->n_outputs + k];
     int64_t offset = walk->nest.offset[walk->mapping->n_outputs + k] + at * step;
+    if (step == 1)
+        expect_next(in, offset, n);
     if (step == 1 && !in->narrow)
         return element_at(in, offset);
     if (step != 0) {
@@ -155,8 +162,8 @@ static MtfMapBlock block_of(const Walk *walk) {
 
 static void apply_row(Walk *walk, MtfMapBlock *block) {
     const MtfMapping *mapping = walk->mapping;
-    for (int64_t at = 0; at < walk->nest.count; at += walk->block) {
-        block_fill(walk, block, at, MIN(walk->block, walk->nest.count - at));
+    for (int64_t at = 0; at < walk->nest.count; at += BLOCK) {
+        block_fill(walk, block, at, MIN(BLOCK, walk->nest.count - at));
         for (int k = 0; k < mapping->n_outputs; k++)
             block->out[k] = walk->out[k].narrow
                                 ? (void *)walk->result[k]
@@ -196,8 +203,8 @@ static void add_reduce_loops(MtfNest *nest, const MtfMapping *mapping) {
 static void fold_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, char *out) {
     double (*fold)(const void *, int64_t) = sums ? walk->folds->sum : walk->folds->max;
     double total = walk->folds->load(out);
-    for (int64_t at = 0; at < walk->nest.count; at += walk->block) {
-        block_fill(walk, block, at, MIN(walk->block, walk->nest.count - at));
+    for (int64_t at = 0; at < walk->nest.count; at += BLOCK) {
+        block_fill(walk, block, at, MIN(BLOCK, walk->nest.count - at));
         if (walk->mapping->map != NULL)
             walk->mapping->map(block);
         double part = fold(walk->mapping->map != NULL ? result : block->in[0], block->n);
@@ -210,8 +217,8 @@ static void fold_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, ch
 static void add_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, char *out) {
     int64_t step = walk->nest.step[0];
     int64_t bytes = walk->out[0].bytes;
-    for (int64_t at = 0; at < walk->nest.count; at += walk->block) {
-        block_fill(walk, block, at, MIN(walk->block, walk->nest.count - at));
+    for (int64_t at = 0; at < walk->nest.count; at += BLOCK) {
+        block_fill(walk, block, at, MIN(BLOCK, walk->nest.count - at));
         if (walk->mapping->map != NULL)
             walk->mapping->map(block);
         (sums ? walk->folds->add_to : walk->folds->raise_to)(
@@ -233,7 +240,6 @@ void mtf_mapping_reduce(const MtfMapping *mapping, MtfReduction reduction) {
     bool more = walk_first(&walk);
     MtfMapBlock block = more ? block_of(&walk) : (MtfMapBlock){ 0 };
     block.out[0] = result;
-    walk.block = MIN(walk.block, BLOCK);
     for (; more; more = mtf_nest_next(&walk.nest))
         (walk.nest.step[0] == 0 ? fold_row : add_row)(
             &walk, &block, sums, result, element_at(&walk.out[0], walk.nest.offset[0]));
