@@ -20,6 +20,7 @@
 #define ILP_CALLS 1000    /* how often it may ask whether to stop, when only the work is limited */
 #define ILP_SECONDS 20.0  /* one try at it, when the time is limited */
 #define MISFIT_SECONDS 20 /* spent on the smallest limit, at most */
+#define HARD_ROUNDS 3     /* without a choice, after which the least memory is tried */
 #define FOLD_STEPS 300    /* steps on a fold, at most */
 #define FOLD_STALL 100    /* steps without a better guess that end them */
 #define FOLD_GAP 2e-4     /* the guess is near enough to the best choice */
@@ -300,16 +301,51 @@ static void run_folded(Solver *solver) {
     queue_job(solver);
 }
 
+/* The value whose memory is least over all rows. */
+static int smallest_value(const MtfCoreNode *node) {
+    int smallest = 0;
+    double least = INFINITY;
+    for (int p = 0; p < node->values; p++) {
+        double memory = 0;
+        for (guint k = 0; k < node->pieces->len; k++) {
+            const MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
+            memory += (double)piece->usage[p] * (piece->last - piece->first);
+        }
+        if (node->cost[p] < MTF_CORE_IMPOSSIBLE && memory < least) {
+            least = memory;
+            smallest = p;
+        }
+    }
+    return smallest;
+}
+
+/* Where decoded values are hard to repair, begins with those of least memory and makes them
+ * cheaper. */
+static void try_smallest_values(Solver *solver) {
+    g_autofree int *values = g_new0(int, solver->core->node_count + 1);
+    for (int v = 0; v < solver->core->node_count; v++)
+        if (solver->core->nodes[v].alive)
+            values[v] = smallest_value(&solver->core->nodes[v]);
+    offer_values(solver, values);
+    g_autoptr(MtfLocalSearch) local = mtf_local_search_new(solver->core, solver->options->seed);
+    if (mtf_local_search_improve(local, values))
+        offer_values(solver, values);
+}
+
 static void run_rounds(Solver *solver) {
     solver->dual = mtf_dual_new(solver->core);
     run_folded(solver);
     int64_t rounds = 0;
     do {
         run_round(solver);
+        if (++rounds == HARD_ROUNDS && solver->choice == NULL && !solver->proven)
+            try_smallest_values(solver);
         tell_progress(solver);
-        if (solver->options->work > 0 && ++rounds >= solver->options->work)
+        if (solver->options->work > 0 && rounds >= solver->options->work)
             break;
     } while (!is_good_enough(solver) && !is_over(solver));
+    if (solver->choice == NULL && !solver->proven && rounds < HARD_ROUNDS)
+        try_smallest_values(solver);
     if (solver->choice != NULL || solver->proven || !solver->job_ready)
         return;
     prepare_job(solver); /* a last try at a choice that fits */
