@@ -287,7 +287,7 @@ static void tell_guess(const Solver *solver) {
 static void run_folded(Solver *solver) {
     if (!mtf_dual_fold(solver->dual))
         return;
-    double enough = fmax(FOLD_GAP, solver->options->gap / 4);
+    double enough = fmax(FOLD_GAP, solver->options->gap / 2);
     for (int i = 0; i < FOLD_STEPS && !is_over(solver); i++) {
         if (mtf_dual_step(solver->dual, solver->values))
             offer_values(solver, solver->values);
