@@ -11,7 +11,7 @@ typedef struct {
     int64_t process, thread;
     int kind;
     double start, end; /* microseconds */
-    bool holds_others;
+    bool ends, holds_others;
 } Raw;
 
 typedef struct {
@@ -41,7 +41,7 @@ static bool read_time(const MtfJson *event, const char *key, double *time, GErro
 }
 
 static bool read_complete(Reader *reader, const MtfJson *event, const char *name, GError **error) {
-    Raw raw = { .kind = kind_of(name) };
+    Raw raw = { .kind = kind_of(name), .ends = g_str_has_suffix(name, ", end") };
     double duration;
     if (!read_id(event, "pid", &raw.process, error) || !read_id(event, "tid", &raw.thread, error) ||
         !read_time(event, "ts", &raw.start, error) || !read_time(event, "dur", &duration, error))
@@ -137,7 +137,7 @@ static MtfRunTrace *trace_of(const Reader *reader) {
     }
     for (guint i = 0; i < reader->raws->len; i++) {
         const Raw *raw = &g_array_index(reader->raws, Raw, i);
-        MtfRunEvent event = { (int)(processes ? raw->process : raw->thread), raw->kind,
+        MtfRunEvent event = { (int)(processes ? raw->process : raw->thread), raw->kind, raw->ends,
                               (raw->start - first) / 1e6, (raw->end - raw->start) / 1e6 };
         trace->ranks = MAX(trace->ranks, event.rank + 1);
         if (!raw->holds_others)
@@ -187,7 +187,7 @@ int mtf_run_trace_calls(const MtfRunTrace *trace, int rank, int kind) {
     int calls = 0;
     for (guint i = 0; i < trace->events->len; i++) {
         const MtfRunEvent *event = &g_array_index(trace->events, MtfRunEvent, i);
-        calls += event->rank == rank && event->kind == kind;
+        calls += event->rank == rank && event->kind == kind && !event->ends;
     }
     return calls;
 }

@@ -6,7 +6,8 @@
  *
  * A rank is a process of the trace where there are several or one is called "rank …", else a
  * thread. An event that holds others (a step, a phase) is what they are in, and no work of its own.
- * An event is a collective when its name begins with that of one. */
+ * An event is a collective when its name begins with that of one. One that ends in ", end" is the
+ * end of a collective that had begun before. */
 #ifndef MTF_RUN_TRACE_H
 #define MTF_RUN_TRACE_H
 
@@ -15,7 +16,8 @@
 
 typedef struct {
     int rank;
-    int kind; /* an MtfStepKind of a collective; -1 = work on the rank itself */
+    int kind;  /* an MtfStepKind of a collective; -1 = work on the rank itself */
+    bool ends; /* what had begun before: not a further call */
     double start, seconds;
 } MtfRunEvent;
 

@@ -7,16 +7,16 @@ static double now(const MtfExecutor *executor) {
     return executor->trace != NULL ? MPI_Wtime() : 0;
 }
 
-static void note(MtfExecutor *executor, int64_t step, int index, double begin) {
+static void note(MtfExecutor *executor, int64_t step, int index, bool ended, double begin) {
     if (executor->trace != NULL)
-        mtf_step_trace_add(executor->trace, step, index, begin, MPI_Wtime());
+        mtf_step_trace_add(executor->trace, step, index, ended, begin, MPI_Wtime());
 }
 
 static void end_oldest(MtfExecutor *executor, MtfExchanges *under_way, int64_t step) {
     double begin = now(executor);
     int index = mtf_collective_end_oldest(&executor->transport, under_way);
     mtf_worker_end_move(executor->worker, index);
-    note(executor, step, index, begin);
+    note(executor, step, index, true, begin);
 }
 
 /* Whether an exchange that is under way must be over before instruction `index`. */
@@ -54,7 +54,7 @@ static void run_instruction(MtfExecutor *executor, MtfExchanges *under_way, int 
         else
             mtf_worker_end_move(executor->worker, index);
     }
-    note(executor, step, index, begin);
+    note(executor, step, index, false, begin);
 }
 
 void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {

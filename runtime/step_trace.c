@@ -14,6 +14,7 @@
 typedef struct {
     int64_t step;
     int64_t instruction;
+    int64_t ended;      /* what had begun before: 0 or 1 */
     int64_t begin, end; /* nanoseconds */
 } Event;
 
@@ -56,12 +57,13 @@ bool mtf_step_trace_wants(const MtfStepTrace *trace, int64_t step) {
     return step >= trace->from && step <= trace->to;
 }
 
-void mtf_step_trace_add(MtfStepTrace *trace, int64_t step, int instruction, double begin,
-                        double end) {
+void mtf_step_trace_add(MtfStepTrace *trace, int64_t step, int instruction, bool ended,
+                        double begin, double end) {
     if (trace->n == trace->room)
         return;
     trace->events[trace->n++] = (Event){ .step = step,
                                          .instruction = instruction,
+                                         .ended = ended,
                                          .begin = llround((begin - trace->origin) * 1e9),
                                          .end = llround((end - trace->origin) * 1e9) };
 }
@@ -104,7 +106,8 @@ static void append_instruction(GString *json, const MtfProgram *program, int ran
     if (travels) {
         g_autofree char *axes =
             mtf_mesh_mask_format(&program->layout->mesh, instruction->step.axes);
-        name = g_strdup_printf("%s %s", mtf_step_name(instruction->step.kind), axes);
+        name = g_strdup_printf("%s %s%s", mtf_step_name(instruction->step.kind), axes,
+                               event->ended != 0 ? ", end" : "");
     } else {
         name = g_strdup(is_kernel ? mtf_operation_row(op->kind)->name
                                   : mtf_step_name(instruction->step.kind));
@@ -113,9 +116,10 @@ static void append_instruction(GString *json, const MtfProgram *program, int ran
     g_string_append_printf(json, ",\"cat\":\"%s\",\"args\":{\"operation\":",
                            travels ? "communication" : "computation");
     append_text(json, op->name);
-    g_string_append_printf(
-        json, ",\"phase\":\"%s\",\"flops\":%.0f,\"payload_bytes\":%" PRId64 "}},\n",
-        mtf_phase_name(op->phase), instruction->flops, travels ? instruction->payload_bytes : 0);
+    g_string_append_printf(json,
+                           ",\"phase\":\"%s\",\"flops\":%.0f,\"payload_bytes\":%" PRId64 "}},\n",
+                           mtf_phase_name(op->phase), instruction->flops,
+                           travels && event->ended == 0 ? instruction->payload_bytes : 0);
 }
 
 /* One row: its steps, each with what was run in it. */

@@ -26,9 +26,10 @@ void mtf_step_trace_free(MtfStepTrace *trace);
 /* Whether a step is among those traced. */
 bool mtf_step_trace_wants(const MtfStepTrace *trace, int64_t step);
 
-/* Notes that this rank ran an instruction of a step from `begin` to `end` (MPI_Wtime). */
-void mtf_step_trace_add(MtfStepTrace *trace, int64_t step, int instruction, double begin,
-                        double end);
+/* Notes that this rank ran an instruction of a step from `begin` to `end` (MPI_Wtime); `ended`:
+ * that it ended a collective which had begun before, called "allreduce rows, end" in the trace. */
+void mtf_step_trace_add(MtfStepTrace *trace, int64_t step, int instruction, bool ended,
+                        double begin, double end);
 
 /* Collective: rank 0 writes what all ranks noted to `path`. */
 bool mtf_step_trace_write(const MtfStepTrace *trace, const char *path, GError **error);

@@ -26,7 +26,7 @@ static void assert_close(double value, double expected) {
 }
 
 /* Two ranks, microseconds from 100 on: rank 0 computes 10 and gathers 5, rank 1 the other way
- * round; the step that holds rank 0's events is no work of its own. */
+ * round, in two parts; the step that holds rank 0's events is no work of its own. */
 static const char two_ranks[] =
     "{'displayTimeUnit': 'ms', 'traceEvents': ["
     "{'name': 'thread_name', 'ph': 'M', 'pid': 7, 'tid': 0, 'args': {'name': 'rank 0'}},"
@@ -35,14 +35,15 @@ static const char two_ranks[] =
     "{'name': 'h', 'ph': 'X', 'pid': 7, 'tid': 0, 'ts': 100, 'dur': 10},"
     "{'name': 'memory', 'ph': 'C', 'pid': 7, 'tid': 0, 'ts': 100, 'args': {'bytes': 3}},"
     "{'name': 'h', 'ph': 'X', 'pid': 7, 'tid': 1, 'ts': 100, 'dur': 5},"
-    "{'name': 'allgather rows', 'ph': 'X', 'pid': 7, 'tid': 1, 'ts': 105, 'dur': 10}]}";
+    "{'name': 'allgather rows', 'ph': 'X', 'pid': 7, 'tid': 1, 'ts': 105, 'dur': 4},"
+    "{'name': 'allgather rows, end', 'ph': 'X', 'pid': 7, 'tid': 1, 'ts': 109, 'dur': 6}]}";
 
 static void ranks_and_their_work_are_read(void **state) {
     (void)state;
     g_autoptr(MtfRunTrace) trace = trace_of(two_ranks, NULL);
     assert_non_null(trace);
     assert_int_equal(trace->ranks, 2);
-    assert_int_equal(trace->events->len, 4);
+    assert_int_equal(trace->events->len, 5);
     assert_close(trace->seconds, 20e-6);
     assert_close(mtf_run_trace_seconds(trace, 0, -1), 10e-6);
     assert_close(mtf_run_trace_seconds(trace, 0, MTF_STEP_ALLGATHER), 5e-6);
