@@ -33,6 +33,15 @@ int mtf_program_times(const MtfProgram *program, int index) {
     return index < program->n_repeated ? program->microbatches : 1;
 }
 
+bool mtf_program_writes_loss(const MtfProgram *program, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    int loss = program->graph->loss;
+    for (int k = 0; k < instruction->n_outputs && loss >= 0; k++)
+        if (mtf_program_buffer(program, instruction->outputs[k])->tensor == loss)
+            return true;
+    return false;
+}
+
 const MtfTensor *mtf_step_tensor(const MtfProgram *program, const MtfInstruction *instruction) {
     int buffer = instruction->inputs[0];
     return mtf_graph_tensor(program->graph, mtf_program_buffer(program, buffer)->tensor);

@@ -97,6 +97,9 @@ int64_t mtf_buffer_room(const MtfBuffer *buffer);
 /* How often a step runs instruction `index`. */
 int mtf_program_times(const MtfProgram *program, int index);
 
+/* Whether instruction `index` writes the loss, in whatever placement; false where there is none. */
+bool mtf_program_writes_loss(const MtfProgram *program, int index);
+
 /* The tensor a step moves. */
 const MtfTensor *mtf_step_tensor(const MtfProgram *program, const MtfInstruction *instruction);
 

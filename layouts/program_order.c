@@ -91,14 +91,6 @@ void mtf_dependences_free(MtfDependences *dependences) {
 
 /* ---- Stretches ----------------------------------------------------------------------------- */
 
-static bool writes_loss(const MtfProgram *program, int index) {
-    const MtfInstruction *instruction = mtf_program_instruction(program, index);
-    for (int k = 0; k < instruction->n_outputs; k++)
-        if (mtf_program_buffer(program, instruction->outputs[k])->tensor == program->graph->loss)
-            return true;
-    return false;
-}
-
 static MtfPhase phase_of(const MtfProgram *program, int index) {
     return mtf_graph_operation(program->graph, mtf_program_instruction(program, index)->operation)
         ->phase;
@@ -108,7 +100,7 @@ void mtf_program_stretches(const MtfProgram *program, int ends[MTF_STRETCHES]) {
     int n = mtf_program_length(program), forward = 0, loss = n;
     while (forward < n && phase_of(program, forward) == MTF_PHASE_FORWARD)
         forward++;
-    while (loss > 0 && (program->graph->loss < 0 || !writes_loss(program, loss - 1)))
+    while (loss > 0 && !mtf_program_writes_loss(program, loss - 1))
         loss--;
     int points[MTF_STRETCHES] = { forward, loss, program->n_repeated, n };
     for (int s = 0; s < MTF_STRETCHES; s++) {

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/forward_part.h"
 
-/* Whether the instruction writes the loss, in whatever placement. */
-static bool writes_loss(const MtfProgram *program, int index) {
-    const MtfInstruction *instruction = mtf_program_instruction(program, index);
-    for (int k = 0; k < instruction->n_outputs; k++)
-        if (mtf_program_buffer(program, instruction->outputs[k])->tensor == program->graph->loss)
-            return true;
-    return false;
-}
-
 MtfForwardPart mtf_forward_part(const MtfProgram *program) {
     int last = mtf_program_length(program) - 1;
-    while (last > 0 && !writes_loss(program, last))
+    while (last > 0 && !mtf_program_writes_loss(program, last))
         last--;
     if (last < program->n_repeated)
         return (MtfForwardPart){ .repeated = last + 1, .once = program->n_repeated };
