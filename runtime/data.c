@@ -369,6 +369,25 @@ static bool load_example(const Filling *filling, int64_t example, GError **error
     return true;
 }
 
+/* Elements from `position` on that lie side by side in the whole tensor too. `loaded` is the
+ * example that value_at answers for. */
+static bool fill_run(const Filling *filling, const MtfOperand *slice, int64_t position, int64_t n,
+                     int64_t *loaded, GError **error) {
+    int64_t index = mtf_slice_global_index(slice, position);
+    int64_t example = index / filling->places, place = index % filling->places;
+    for (int64_t i = 0; i < n; i++) {
+        if (example != *loaded && !load_example(filling, example, error))
+            return false;
+        *loaded = example;
+        mtf_slice_set(slice, position + i, value_at(filling, example, place));
+        if (++place == filling->places) {
+            place = 0;
+            example++;
+        }
+    }
+    return true;
+}
+
 bool mtf_data_fill(MtfData *data, int tensor, int64_t step, const MtfOperand *slice,
                    GError **error) {
     Filling filling = { .data = data,
@@ -378,15 +397,11 @@ bool mtf_data_fill(MtfData *data, int tensor, int64_t step, const MtfOperand *sl
     if (filling.tensor->feed == MTF_FEED_LABELS)
         filling.classes = mtf_data_id_bound(data->graph, tensor);
     int64_t elements = mtf_slice_elements(slice);
+    int64_t run = slice->rank > 0 ? slice->size[slice->rank - 1] : 1;
     int64_t loaded = -1;
-    for (int64_t i = 0; i < elements; i++) {
-        int64_t index = mtf_slice_global_index(slice, i);
-        int64_t example = index / filling.places;
-        if (example != loaded && !load_example(&filling, example, error))
+    for (int64_t i = 0; i < elements; i += run)
+        if (!fill_run(&filling, slice, i, run, &loaded, error))
             return false;
-        loaded = example;
-        mtf_slice_set(slice, i, value_at(&filling, example, index % filling.places));
-    }
     return true;
 }
 

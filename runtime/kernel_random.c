@@ -36,34 +36,61 @@ MTF_INLINE void one_round(Blocks *b, uint32_t key_0, uint32_t key_1) {
     }
 }
 
+/* The words of blocks block, block + 1, … */
+MTF_INLINE void draw(Blocks *b, const MtfRandom *random, uint64_t block) {
+    for (int i = 0; i < LANES; i++) {
+        b->word[0][i] = (uint32_t)(block + (uint64_t)i);
+        b->word[1][i] = (uint32_t)((block + (uint64_t)i) >> 32);
+        b->word[2][i] = (uint32_t)random->step;
+        b->word[3][i] = (uint32_t)(random->step >> 32);
+    }
+    uint32_t key_0 = (uint32_t)random->key, key_1 = (uint32_t)(random->key >> 32);
+    for (int r = 0; r < ROUNDS; r++, key_0 += WEYL_0, key_1 += WEYL_1)
+        one_round(b, key_0, key_1);
+}
+
 /* keep[i] for the ELEMENTS elements of blocks block, block + 1, … */
 MTF_EACH_VECTOR_UNIT static void keep_blocks(const MtfRandom *random, uint32_t threshold,
                                              uint64_t block, uint8_t *keep) {
     Blocks b;
-    for (int i = 0; i < LANES; i++) {
-        b.word[0][i] = (uint32_t)(block + (uint64_t)i);
-        b.word[1][i] = (uint32_t)((block + (uint64_t)i) >> 32);
-        b.word[2][i] = (uint32_t)random->step;
-        b.word[3][i] = (uint32_t)(random->step >> 32);
-    }
-    uint32_t key_0 = (uint32_t)random->key, key_1 = (uint32_t)(random->key >> 32);
-    for (int r = 0; r < ROUNDS; r++, key_0 += WEYL_0, key_1 += WEYL_1)
-        one_round(&b, key_0, key_1);
+    draw(&b, random, block);
     for (int i = 0; i < LANES; i++)
         for (int j = 0; j < 4; j++)
             keep[4 * i + j] = b.word[j][i] >= threshold;
+}
+
+/* The words of the same elements. */
+MTF_EACH_VECTOR_UNIT static void word_blocks(const MtfRandom *random, uint64_t block,
+                                             uint32_t *words) {
+    Blocks b;
+    draw(&b, random, block);
+    for (int i = 0; i < LANES; i++)
+        for (int j = 0; j < 4; j++)
+            words[4 * i + j] = b.word[j][i];
+}
+
+/* How many of n elements from `first` on the blocks at hand reach. */
+static int64_t reach(int64_t first, int64_t n) {
+    return MIN(ELEMENTS - first % 4, n);
 }
 
 void mtf_kernel_random_keep(const MtfRandom *random, double rate, int64_t first, int64_t n,
                             uint8_t *keep) {
     uint32_t threshold = mtf_random_dropped_below(rate);
     uint8_t whole[ELEMENTS] = { 0 };
-    for (int64_t done = 0; done < n;) {
-        int64_t skip = (first + done) % 4, count = MIN(ELEMENTS - skip, n - done);
-        uint64_t block = (uint64_t)((first + done) / 4);
-        keep_blocks(random, threshold, block, count == ELEMENTS ? keep + done : whole);
+    for (int64_t count; n > 0; first += count, keep += count, n -= count) {
+        count = reach(first, n);
+        keep_blocks(random, threshold, (uint64_t)(first / 4), count == ELEMENTS ? keep : whole);
         if (count < ELEMENTS)
-            memcpy(keep + done, whole + skip, (size_t)count);
-        done += count;
+            memcpy(keep, whole + first % 4, (size_t)count);
+    }
+}
+
+void mtf_kernel_random_words(const MtfRandom *random, int64_t first, int64_t n, uint32_t *words) {
+    uint32_t whole[ELEMENTS];
+    for (int64_t count; n > 0; first += count, words += count, n -= count) {
+        count = reach(first, n);
+        word_blocks(random, (uint64_t)(first / 4), whole);
+        memcpy(words, whole + first % 4, (size_t)count * sizeof *words);
     }
 }

@@ -14,4 +14,7 @@
 void mtf_kernel_random_keep(const MtfRandom *random, double rate, int64_t first, int64_t n,
                             uint8_t *keep);
 
+/* words[i] = the word of element first + i (mtf_random_word), for i < n. */
+void mtf_kernel_random_words(const MtfRandom *random, int64_t first, int64_t n, uint32_t *words);
+
 #endif

@@ -18,6 +18,27 @@ static void check(const MtfRandom *random, double rate, int64_t first, int64_t n
     assert_int_equal(keep[n], 99);
 }
 
+static void check_words(const MtfRandom *random, int64_t first, int64_t n) {
+    uint32_t words[MOST + 1];
+    words[n] = 99;
+    mtf_kernel_random_words(random, first, n, words);
+    for (int64_t i = 0; i < n; i++)
+        if (words[i] != mtf_random_word(random, first + i))
+            fail_msg("word %d of %d from %d", (int)i, (int)n, (int)first);
+    assert_int_equal(words[n], 99);
+}
+
+static void words_agree_with_single_ones(void **state) {
+    (void)state;
+    MtfRandom random = mtf_random_stream(5, "features", 2);
+    for (int64_t first = 0; first < 9; first++)
+        for (int64_t n = 0; n < 11; n++)
+            check_words(&random, first, n);
+    for (int64_t first = 120; first < 137; first++)
+        for (int64_t n = 100; n <= MOST; n += 97)
+            check_words(&random, first, n);
+}
+
 static void runs_agree_with_single_elements(void **state) {
     (void)state;
     MtfRandom random = mtf_random_stream(5, "drop", 2);
@@ -50,6 +71,7 @@ static void the_ends_of_the_rate_are_exact(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_agree_with_single_ones),
         cmocka_unit_test(runs_agree_with_single_elements),
         cmocka_unit_test(runs_agree_wherever_they_begin),
         cmocka_unit_test(the_ends_of_the_rate_are_exact),
