@@ -49,13 +49,16 @@ static double kernel_seconds(const MtfPricer *pricer, const MtfProgram *program,
     return fmax(moving, computing) + MTF_KERNEL_SECONDS;
 }
 
-/* Where copies were measured: what it takes to lay a collective's pieces together and apart. */
+/* What it takes to lay a collective's pieces together and apart: where copies were measured, and
+ * for several tensors that travel together. */
 static double packing_seconds(const MtfPricer *pricer, const MtfProgram *program,
                               const MtfInstruction *instruction) {
     MtfDtype dtype = kernel_dtype(program, instruction);
     double seconds = 0;
-    if (instruction->traffic_bytes > 0)
-        mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &seconds);
+    if (instruction->traffic_bytes > 0 &&
+        !mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &seconds) &&
+        instruction->n_inputs > 1)
+        seconds = instruction->traffic_bytes / pricer->memory_bandwidth + MTF_KERNEL_SECONDS;
     return seconds;
 }
 

@@ -6,7 +6,9 @@
  *     collective   the machine's price for its mesh axes and payload, cost/collective.h
  *
  * A calibrated machine has measured tables (kernel_curves.h), which go before all of these; there,
- * copying a collective's pieces together and apart is counted too. Otherwise matrix products reach
+ * copying a collective's pieces together and apart is counted too, as it is everywhere, like a
+ * local step, where several tensors travel together (exchange_bucket.h). Otherwise matrix products
+ * reach
  *
  *     rate = peak h / (h + MTF_HALF_RATE_SIDE),   h = 3 / (1/m + 1/n + 1/k)
  *

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/exchange_room.h"
 
+#include "layouts/exchange_bucket.h"
 #include "layouts/lifetimes.h"
 #include "layouts/program_order.h"
 
@@ -171,63 +172,66 @@ static void settle_best_order(MtfProgram *program) {
 
 /* ---- Where collectives must be over -------------------------------------------------------- */
 
-/* The storages of a collective. */
-typedef struct {
-    int n;
-    MtfBuffer *owner[3];
-} Operands;
+static void add_owner(const MtfProgram *program, GPtrArray *owners, int buffer) {
+    MtfBuffer *owner = mtf_program_buffer(program, mtf_program_buffer(program, buffer)->storage);
+    if (!g_ptr_array_find(owners, owner, NULL))
+        g_ptr_array_add(owners, owner);
+}
 
-static Operands operands_of(const MtfProgram *program, const MtfInstruction *instruction) {
-    int buffers[3] = { instruction->inputs[0], instruction->outputs[0], instruction->scratch };
-    Operands operands = { 0 };
-    for (int k = 0; k < 3; k++) {
-        if (buffers[k] < 0)
-            continue;
-        int storage = mtf_program_buffer(program, buffers[k])->storage;
-        operands.owner[operands.n++] = mtf_program_buffer(program, storage);
+/* The storages of a collective, MtfBuffer, each once. */
+static GPtrArray *owners_of(const MtfProgram *program, const MtfInstruction *instruction) {
+    GPtrArray *owners = g_ptr_array_new();
+    for (int k = 0; k < instruction->n_inputs; k++) {
+        add_owner(program, owners, instruction->inputs[k]);
+        add_owner(program, owners, instruction->outputs[k]);
     }
-    return operands;
+    if (instruction->scratch >= 0)
+        add_owner(program, owners, instruction->scratch);
+    return owners;
 }
 
 /* Bytes that are not live at instruction `index` any more, but would be kept. */
-static int64_t kept(const Operands *operands, int index) {
+static int64_t kept(const GPtrArray *owners, int index) {
     int64_t bytes = 0;
-    for (int k = 0; k < operands->n; k++) {
-        bool again = k > 0 && operands->owner[k] == operands->owner[k - 1];
-        bytes +=
-            !again && operands->owner[k]->last < index ? mtf_buffer_room(operands->owner[k]) : 0;
+    for (guint k = 0; k < owners->len; k++) {
+        const MtfBuffer *owner = owners->pdata[k];
+        bytes += owner->last < index ? mtf_buffer_room(owner) : 0;
     }
     return bytes;
 }
 
-static void keep(const Operands *operands, int index) {
-    for (int k = 0; k < operands->n; k++)
-        operands->owner[k]->last = MAX(operands->owner[k]->last, index);
+static void keep(const GPtrArray *owners, int index) {
+    for (guint k = 0; k < owners->len; k++) {
+        MtfBuffer *owner = owners->pdata[k];
+        owner->last = MAX(owner->last, index);
+    }
 }
 
 /* Lets collective `index` be under way beside the instructions behind it, before `end`. */
 static void give_room(MtfProgram *program, int index, int end, int64_t *live, int64_t most) {
     MtfInstruction *collective = mtf_program_instruction(program, index);
-    Operands operands = operands_of(program, collective);
+    g_autoptr(GPtrArray) owners = owners_of(program, collective);
     int finish = index + 1;
     for (int begun = 0; finish < end; finish++) {
         const MtfInstruction *next = mtf_program_instruction(program, finish);
         begun += is_collective(next);
         if (begun == MTF_EXCHANGES_UNDER_WAY ||
             mtf_instruction_depends(program, collective, next) ||
-            live[finish] + kept(&operands, finish) > most)
+            live[finish] + kept(owners, finish) > most)
             break;
-        live[finish] += kept(&operands, finish);
-        keep(&operands, finish);
+        live[finish] += kept(owners, finish);
+        keep(owners, finish);
     }
     collective->finish = finish > index + 1 ? finish : 0;
 }
 
 void mtf_program_make_room(MtfProgram *program) {
-    int n = mtf_program_length(program), collectives = 0;
     const int *order = program->layout->order;
     if (order != NULL)
         mtf_program_reorder(program, order);
+    if (program->layout->bucket_bytes > 0)
+        mtf_program_join_exchanges(program, program->layout->bucket_bytes);
+    int n = mtf_program_length(program), collectives = 0;
     for (int i = 0; i < n; i++)
         collectives += is_collective(mtf_program_instruction(program, i));
     if (collectives == 0) {

@@ -21,8 +21,8 @@
 #define MTF_EXCHANGES_UNDER_WAY 4
 
 /* Orders the instructions of a program that has just been emitted, as its layout says where it has
- * an order of its own, settles its lifetimes (lifetimes.h) and fills in `finish` of all
- * collectives. */
+ * an order of its own, joins small exchanges where it says so (exchange_bucket.h), settles its
+ * lifetimes (lifetimes.h) and fills in `finish` of all collectives. */
 void mtf_program_make_room(MtfProgram *program);
 
 /* Whether `late`, which stands behind `early`, reads what it writes, or writes what it reads or

@@ -30,6 +30,8 @@ typedef struct {
     int *order;              /* of the program's instructions, NULL for the order of operations:
                                 instruction i is the order[i]-th of those (program_order.h) */
     int order_length;
+    int64_t bucket_bytes; /* small exchanges are joined to messages of so many bytes at most
+                             (exchange_bucket.h), 0: none are */
 } MtfLayout;
 
 /* Everything whole, every operation in copies: always legal. */

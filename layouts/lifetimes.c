@@ -69,7 +69,12 @@ static bool same_slices(const MtfProgram *program, const MtfInstruction *instruc
     return true;
 }
 
-/* Bit k: output 0 may overwrite input k of the instruction. */
+/* The output that may take the place of an input: of a step the one that holds the same tensor. */
+static int output_over(const MtfInstruction *instruction, int input) {
+    return instruction->outputs[instruction->kind == MTF_INSTRUCTION_STEP ? input : 0];
+}
+
+/* Bit k: an output may overwrite input k of the instruction. */
 static unsigned overwritable(const MtfProgram *program, const MtfInstruction *instruction) {
     if (instruction->kind == MTF_INSTRUCTION_KERNEL)
         return mtf_operation_row(mtf_graph_operation(program->graph, instruction->operation)->kind)
@@ -78,14 +83,14 @@ static unsigned overwritable(const MtfProgram *program, const MtfInstruction *in
     return kind == MTF_STEP_ALLREDUCE || kind == MTF_STEP_CONCEAL;
 }
 
-/* Whether output 0 may overwrite whatever the instruction reads from `buffer`. */
+/* Whether an output may overwrite whatever the instruction reads from `buffer`. */
 static bool reads_only_overwritable(const MtfProgram *program, const MtfInstruction *instruction,
                                     int buffer) {
     unsigned mask = overwritable(program, instruction);
     for (int k = 0; k < instruction->n_inputs; k++)
         if (instruction->inputs[k] == buffer &&
             !(mask >> MIN(k, 31) & 1 &&
-              same_slices(program, instruction, buffer, instruction->outputs[0])))
+              same_slices(program, instruction, buffer, output_over(instruction, k))))
             return false;
     return true;
 }
@@ -93,24 +98,26 @@ static bool reads_only_overwritable(const MtfProgram *program, const MtfInstruct
 bool mtf_instruction_may_overwrite(const MtfProgram *program, int index, int input) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     const MtfBuffer *from = mtf_program_buffer(program, instruction->inputs[input]);
-    const MtfBuffer *to = mtf_program_buffer(program, instruction->outputs[0]);
+    int output = output_over(instruction, input);
+    const MtfBuffer *to = mtf_program_buffer(program, output);
     return !owner_of(program, instruction->inputs[input])->persistent &&
-           !owner_of(program, instruction->outputs[0])->persistent && from->bytes >= to->bytes &&
+           !owner_of(program, output)->persistent && from->bytes >= to->bytes &&
            reads_only_overwritable(program, instruction, instruction->inputs[input]);
 }
 
-/* Output 0 takes the storage of the first input that dies here and may be overwritten. What shares
- * a variable's storage already stays there. */
+/* Output 0 of a kernel takes the storage of the first input that dies here and may be overwritten,
+ * every output of a step that of its own. What shares a variable's storage already stays there. */
 static void share_storage(MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
-    MtfBuffer *output = mtf_program_buffer(program, instruction->outputs[0]);
     for (int k = 0; k < instruction->n_inputs; k++) {
+        MtfBuffer *output = mtf_program_buffer(program, output_over(instruction, k));
         MtfBuffer *owner = owner_of(program, instruction->inputs[k]);
         if (owner->last != index || !mtf_instruction_may_overwrite(program, index, k))
             continue;
         output->storage = mtf_program_storage(program, instruction->inputs[k]);
         owner->last = MAX(owner->last, output->last);
-        return;
+        if (instruction->kind == MTF_INSTRUCTION_KERNEL)
+            return;
     }
 }
 

@@ -84,7 +84,7 @@ static void emit_step(Lowering *lowering, int operation, const MtfStep *step, in
         .n_inputs = 1,
         .inputs = g_memdup2(&source, sizeof source),
         .n_outputs = 1,
-        .outputs = { target },
+        .outputs = g_memdup2(&target, sizeof target),
         .scratch = -1,
         .kernel_class = MTF_CLASS_MOVE,
         .payload_bytes = payload * element,
@@ -208,6 +208,7 @@ static void emit_kernel(Lowering *lowering, int operation, const MtfIteration *i
         .n_inputs = op->n_inputs,
         .inputs = inputs,
         .n_outputs = op->n_outputs,
+        .outputs = g_new(int, op->n_outputs),
         .scratch = -1,
     };
     for (int k = 0; k < op->n_outputs; k++) {
@@ -235,7 +236,8 @@ static void keep_outputs(Lowering *lowering, int operation) {
     const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
     int produced[MTF_MAX_OUTPUTS];
     int kernel = mtf_program_length(lowering->program) - 1;
-    memcpy(produced, mtf_program_instruction(lowering->program, kernel)->outputs, sizeof produced);
+    memcpy(produced, mtf_program_instruction(lowering->program, kernel)->outputs,
+           sizeof *produced * (gsize)op->n_outputs);
     for (int k = 0; k < op->n_outputs; k++) {
         Kept kept = { operation, op->outputs[k], produced[k] };
         if (mtf_operation_accumulates(lowering->graph, operation))
@@ -356,16 +358,12 @@ static int *filled(guint n, int value) {
     return array;
 }
 
-static void free_instruction(gpointer data) {
-    g_free(((MtfInstruction *)data)->inputs);
-}
-
 static MtfProgram *program_new(const MtfGraph *graph, const MtfLayout *layout, guint n_tensors) {
     MtfProgram *program = g_new0(MtfProgram, 1);
     program->graph = graph;
     program->layout = layout;
     program->instructions = g_array_new(FALSE, TRUE, sizeof(MtfInstruction));
-    g_array_set_clear_func(program->instructions, free_instruction);
+    g_array_set_clear_func(program->instructions, mtf_instruction_clear);
     program->buffers = g_array_new(FALSE, TRUE, sizeof(MtfBuffer));
     program->microbatches = graph->microbatches;
     program->tensor_buffers = filled(n_tensors, -1);

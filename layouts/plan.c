@@ -218,14 +218,20 @@ static bool read_order(const MtfJson *root, MtfPlan *plan, GError **error) {
     return true;
 }
 
+static bool read_bucket(const MtfJson *layout, MtfPlan *plan, GError **error) {
+    MtfJson where;
+    return !mtf_json_find(layout, "bucket_bytes", &where) ||
+           mtf_json_integer(&where, 1, MTF_MAX_MESSAGE, &plan->layout->bucket_bytes, error);
+}
+
 static bool read_layout(const MtfJson *root, MtfPlan *plan, GError **error) {
-    static const char *const keys[] = {
-        "rules", "tensors", "readings", "operations", "order", NULL
-    };
+    static const char *const keys[] = { "rules", "tensors",      "readings", "operations",
+                                        "order", "bucket_bytes", NULL };
     MtfJson where, readings;
     GError *cause = NULL;
     if (!mtf_json_get(root, "layout", &where, error) || !mtf_json_keys(&where, keys, error) ||
-        !read_rules(&where, plan, error) || !read_map(plan, &where, "tensors", read_kept, error) ||
+        !read_bucket(&where, plan, error) || !read_rules(&where, plan, error) ||
+        !read_map(plan, &where, "tensors", read_kept, error) ||
         (mtf_json_find(&where, "readings", &readings) &&
          !read_map(plan, &where, "readings", read_readings, error)) ||
         !read_map(plan, &where, "operations", read_strategy, error))
@@ -397,6 +403,8 @@ static cJSON *layout_to_json(const MtfPlan *plan) {
     if (plan->layout->order != NULL)
         cJSON_AddItemToObject(object, "order",
                               mtf_order_to_json(plan->layout->order, plan->layout->order_length));
+    if (plan->layout->bucket_bytes > 0)
+        mtf_json_add_integer(object, "bucket_bytes", plan->layout->bucket_bytes);
     return object;
 }
 

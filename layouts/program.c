@@ -13,6 +13,11 @@ void mtf_program_free(MtfProgram *program) {
     g_free(program);
 }
 
+void mtf_instruction_clear(gpointer instruction) {
+    g_free(((MtfInstruction *)instruction)->inputs);
+    g_free(((MtfInstruction *)instruction)->outputs);
+}
+
 MtfInstruction *mtf_program_instruction(const MtfProgram *program, int index) {
     return &g_array_index(program->instructions, MtfInstruction, index);
 }
@@ -42,9 +47,21 @@ bool mtf_program_writes_loss(const MtfProgram *program, int index) {
     return false;
 }
 
-const MtfTensor *mtf_step_tensor(const MtfProgram *program, const MtfInstruction *instruction) {
-    int buffer = instruction->inputs[0];
+static const MtfTensor *tensor_of(const MtfProgram *program, int buffer) {
     return mtf_graph_tensor(program->graph, mtf_program_buffer(program, buffer)->tensor);
+}
+
+const MtfTensor *mtf_step_tensor(const MtfProgram *program, const MtfInstruction *instruction) {
+    return tensor_of(program, instruction->inputs[0]);
+}
+
+MtfStep mtf_step_of_tensor(const MtfProgram *program, const MtfInstruction *instruction, int k) {
+    MtfStep step = instruction->step;
+    if (k > 0) {
+        step.from = mtf_program_buffer(program, instruction->inputs[k])->placement;
+        step.to = mtf_program_buffer(program, instruction->outputs[k])->placement;
+    }
+    return step;
 }
 
 /* The dimension that a gather or scatter over the step's axes runs along. */
@@ -88,10 +105,14 @@ int64_t mtf_instruction_payload(const MtfProgram *program, int index, int rank) 
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     if (instruction->kind != MTF_INSTRUCTION_STEP)
         return 0;
-    const MtfTensor *tensor = mtf_step_tensor(program, instruction);
-    return mtf_dtype_bytes(tensor->dtype) * mtf_step_payload(program->graph, &program->layout->mesh,
-                                                             &tensor->shape, &instruction->step,
-                                                             rank);
+    int64_t elements = 0;
+    for (int k = 0; k < instruction->n_inputs; k++) {
+        MtfStep step = mtf_step_of_tensor(program, instruction, k);
+        elements +=
+            mtf_step_payload(program->graph, &program->layout->mesh,
+                             &tensor_of(program, instruction->inputs[k])->shape, &step, rank);
+    }
+    return mtf_dtype_bytes(mtf_step_tensor(program, instruction)->dtype) * elements;
 }
 
 int mtf_instruction_calls(const MtfProgram *program, int index) {
@@ -196,10 +217,12 @@ static void format_step(GString *text, const MtfProgram *program,
     g_autofree char *axes = mtf_mesh_mask_format(mesh, step->axes);
     g_autofree char *from = mtf_placement_format(program->graph, mesh, &step->from);
     g_autofree char *to = mtf_placement_format(program->graph, mesh, &step->to);
-    g_string_append_printf(
-        text, "%s%s{%s} %s: %s -> %s, %" PRId64 " bytes", mtf_step_name(step->kind),
-        step->reduction == MTF_REDUCE_MAX ? ":max" : "", axes,
-        mtf_step_tensor(program, instruction)->name, from, to, instruction->payload_bytes);
+    g_string_append_printf(text, "%s%s{%s} %s: %s -> %s", mtf_step_name(step->kind),
+                           step->reduction == MTF_REDUCE_MAX ? ":max" : "", axes,
+                           mtf_step_tensor(program, instruction)->name, from, to);
+    for (int k = 1; k < instruction->n_inputs; k++)
+        g_string_append_printf(text, ", %s", tensor_of(program, instruction->inputs[k])->name);
+    g_string_append_printf(text, ", %" PRId64 " bytes", instruction->payload_bytes);
 }
 
 static void format_kernel(GString *text, const MtfProgram *program,

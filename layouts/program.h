@@ -43,8 +43,8 @@ typedef struct {
     int n_inputs;
     int *inputs; /* buffers */
     int n_outputs;
-    int outputs[MTF_MAX_OUTPUTS]; /* buffers */
-    int scratch;                  /* buffer or -1: of kernels and collectives */
+    int *outputs; /* buffers */
+    int scratch;  /* buffer or -1: of kernels and collectives */
     MtfKernelClass kernel_class;
     double flops;            /* of the largest rank */
     double multiply_adds;    /* of the largest rank; in products only */
@@ -84,6 +84,9 @@ MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, 
 MtfProgram *mtf_lower_path(const MtfGraph *graph, const MtfLayout *layout, int tensor,
                            const MtfPlacement *from, const MtfPlacement *to);
 
+/* Frees the lists of operands of an instruction; of the type GArray asks for. */
+void mtf_instruction_clear(gpointer instruction);
+
 void mtf_program_free(MtfProgram *program);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfProgram, mtf_program_free)
 
@@ -100,8 +103,11 @@ int mtf_program_times(const MtfProgram *program, int index);
 /* Whether instruction `index` writes the loss, in whatever placement; false where there is none. */
 bool mtf_program_writes_loss(const MtfProgram *program, int index);
 
-/* The tensor a step moves. */
+/* The tensor a step moves; of several that travel together (exchange_bucket.h), the first. */
 const MtfTensor *mtf_step_tensor(const MtfProgram *program, const MtfInstruction *instruction);
+
+/* What a step does to its k-th tensor, which inputs[k] and outputs[k] hold. */
+MtfStep mtf_step_of_tensor(const MtfProgram *program, const MtfInstruction *instruction, int k);
 
 /* Whether the pieces a step gathers or scatters lie one after another in memory, so that it needs
  * no scratch: every dimension before the one concerned has at most one element locally. */

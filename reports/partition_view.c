@@ -216,8 +216,11 @@ static char *describe_collective(const Builder *builder, const MtfInstruction *i
     const MtfStep *step = &instruction->step;
     g_autofree char *axes = mtf_mesh_mask_format(&builder->program->layout->mesh, step->axes);
     g_autofree char *bytes = mtf_bytes_format((double)instruction->payload_bytes);
-    return g_strdup_printf("%s%s %s · %s", mtf_step_name(step->kind),
-                           step->reduction == MTF_REDUCE_MAX ? " max" : "", axes, bytes);
+    g_autofree char *joined = instruction->n_inputs > 1
+                                  ? g_strdup_printf(" of %d tensors", instruction->n_inputs)
+                                  : g_strdup("");
+    return g_strdup_printf("%s%s %s · %s%s", mtf_step_name(step->kind),
+                           step->reduction == MTF_REDUCE_MAX ? " max" : "", axes, bytes, joined);
 }
 
 /* Whether a tensor is told of inside the boxes that take it: variables, inputs, what another phase
@@ -276,16 +279,27 @@ static int extend_pill(const Builder *builder, int pill, int64_t nanoseconds, ch
     return pill;
 }
 
-static void read_collective(const Builder *builder, int index) {
+/* The operation that made the exchange of an instruction's k-th tensor necessary. Of what travels
+ * together the program names but one; what may wait for others is what operations made. */
+static int collective_operation(const Builder *builder, const MtfInstruction *instruction, int k) {
+    int tensor = mtf_program_buffer(builder->program, instruction->inputs[k])->tensor;
+    int producer = mtf_graph_tensor(builder->graph, tensor)->producer;
+    return instruction->n_inputs > 1 && producer >= 0 ? producer : instruction->operation;
+}
+
+static void read_collective(const Builder *builder, int index, int k) {
     const MtfInstruction *instruction = mtf_program_instruction(builder->program, index);
-    const MtfOperation *op = mtf_graph_operation(builder->graph, instruction->operation);
-    int in = instruction->inputs[0], out = instruction->outputs[0];
+    int operation = collective_operation(builder, instruction, k);
+    const MtfOperation *op = mtf_graph_operation(builder->graph, operation);
+    int in = instruction->inputs[k], out = instruction->outputs[k];
     int tensor = mtf_program_buffer(builder->program, in)->tensor;
-    int64_t nanoseconds = time_of(builder, index);
+    int64_t nanoseconds = time_of(builder, index) / instruction->n_inputs;
     g_autofree char *text = describe_collective(builder, instruction);
-    bool made_here = mtf_graph_tensor(builder->graph, tensor)->producer == instruction->operation;
+    bool made_here = mtf_graph_tensor(builder->graph, tensor)->producer == operation;
+    if (builder->section_of[operation] < 0)
+        return;
     if (made_here) {
-        int box = operation_box(builder, instruction->operation);
+        int box = operation_box(builder, operation);
         g_ptr_array_add(box_at(builder, box)->notes, g_steal_pointer(&text));
         set_provider(builder, out, box, NULL);
     } else if (is_row(builder, tensor, op)) {
@@ -293,13 +307,13 @@ static void read_collective(const Builder *builder, int index) {
         set_provider(builder, out, -1,
                      before != NULL ? g_strjoin("\n", before, text, NULL) : g_steal_pointer(&text));
     } else {
-        int from = source_box(builder, in, builder->section_of[instruction->operation]);
+        int from = source_box(builder, in, builder->section_of[operation]);
         bool pill = box_at(builder, from)->kind == MTF_BOX_TRANSFER;
-        set_provider(builder, out,
-                     (pill ? extend_pill(builder, from, nanoseconds, g_steal_pointer(&text))
-                           : add_pill(builder, instruction->operation, from, nanoseconds,
-                                      g_steal_pointer(&text))),
-                     NULL);
+        set_provider(
+            builder, out,
+            (pill ? extend_pill(builder, from, nanoseconds, g_steal_pointer(&text))
+                  : add_pill(builder, operation, from, nanoseconds, g_steal_pointer(&text))),
+            NULL);
     }
 }
 
@@ -350,12 +364,13 @@ static void read_kernel(const Builder *builder, int index) {
 
 static void read_instruction(const Builder *builder, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(builder->program, index);
-    if (builder->section_of[instruction->operation] < 0)
+    if (instruction->kind == MTF_INSTRUCTION_STEP && mtf_step_is_collective(instruction->step.kind))
+        for (int k = 0; k < instruction->n_inputs; k++)
+            read_collective(builder, index, k);
+    else if (builder->section_of[instruction->operation] < 0)
         return;
-    if (instruction->kind == MTF_INSTRUCTION_KERNEL)
+    else if (instruction->kind == MTF_INSTRUCTION_KERNEL)
         read_kernel(builder, index);
-    else if (mtf_step_is_collective(instruction->step.kind))
-        read_collective(builder, index);
     else
         read_local_step(builder, instruction);
 }

@@ -86,6 +86,7 @@ static void add_step(cJSON *events, const MtfStepFacts *facts, int index, int th
     if (collective) {
         cJSON_AddStringToObject(args, "axes", axes);
         mtf_json_add_integer(args, "payload_bytes", instruction->payload_bytes);
+        mtf_json_add_integer(args, "tensors", instruction->n_inputs);
     }
     mtf_json_add_integer(args, "instruction", index);
 }

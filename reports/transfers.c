@@ -22,7 +22,12 @@ static MtfTransfer *new_transfer(const MtfStepFacts *facts, const MtfInstruction
     transfer->collective = g_strconcat(mtf_step_name(step->kind),
                                        step->reduction == MTF_REDUCE_MAX ? " max" : "", NULL);
     transfer->axes = mtf_mesh_mask_format(&facts->plan->layout->mesh, step->axes);
-    transfer->tensor = mtf_layer_star(graph, mtf_step_tensor(facts->program, instruction)->name);
+    g_autofree char *tensor =
+        mtf_layer_star(graph, mtf_step_tensor(facts->program, instruction)->name);
+    g_autofree char *others = instruction->n_inputs > 1
+                                  ? g_strdup_printf(" and %d more", instruction->n_inputs - 1)
+                                  : g_strdup("");
+    transfer->tensor = g_strconcat(tensor, others, NULL);
     transfer->operation =
         mtf_layer_star(graph, mtf_graph_operation(graph, instruction->operation)->name);
     return transfer;

@@ -11,6 +11,7 @@
  *                                                                       parts lie in order
  *     allgather           input ═► scratch ──after──► output            output itself likewise
  *     all-to-all          input ──before──► scratch ═► scratch ──after──► output
+ *     several together    inputs ──before──► scratch ═► scratch ──after──► outputs
  *
  * A move knows no MPI: the exchange is done by collectives.h between ranks, and by a loop in tests
  * that hold all processors in one process. */
@@ -28,6 +29,13 @@ typedef struct {
     int64_t total;
 } MtfMessages;
 
+/* One copy of a local half. */
+typedef struct {
+    const char *from;
+    char *to;
+    MtfBoxCopy box;
+} MtfMoveCopy;
+
 typedef struct {
     MtfStepKind kind;
     MtfReduction reduction;
@@ -35,22 +43,19 @@ typedef struct {
     unsigned axes;
     int position;  /* in the group of `axes` */
     int n_members; /* of that group */
-    const char *input;
-    char *output;
+    char *output;  /* of fills and of allreduce: what is filled, or combined in place */
     bool fills;    /* a conceal that holds the neutral element: `output` gets it `count` times */
     int64_t count; /* elements of fills and of allreduce */
     int n_before, n_after;
-    MtfBoxCopy *before,
-        *after;          /* from input to send's base (or output); from receive's to output */
-    MtfMessages send;    /* all-to-all, allgather (one message to all), reduce-scatter */
-    MtfMessages receive; /* all-to-all, allgather, reduce-scatter (one message) */
+    MtfMoveCopy *before, *after; /* from inputs to what is sent; from what is received to outputs */
+    MtfMessages send;            /* all-to-all, allgather (one message to all), reduce-scatter */
+    MtfMessages receive;         /* all-to-all, allgather, reduce-scatter (one message) */
 } MtfMove;
 
-/* Where a move's buffers are. */
+/* Where a move's buffers are: at offsets[b] from `base`. */
 typedef struct {
-    char *input, *output;
-    char *scratch; /* NULL when the instruction has none */
-    int64_t scratch_bytes;
+    char *base;
+    const int64_t *offsets;
 } MtfMoveBuffers;
 
 /* Makes instruction `index`, a step, ready for processor `rank`. Fails (our own bug, or a message

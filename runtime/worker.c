@@ -40,14 +40,7 @@ static MtfOperand make_operand(const MtfWorker *worker, int index) {
 
 bool mtf_worker_peer_move(const MtfWorker *worker, int index, int peer, char *base, MtfMove *move,
                           GError **error) {
-    const MtfInstruction *instruction = mtf_program_instruction(worker->program, index);
-    const int64_t *offsets = worker->arena->offsets;
-    MtfMoveBuffers buffers = { .input = base + offsets[instruction->inputs[0]],
-                               .output = base + offsets[instruction->outputs[0]] };
-    if (instruction->scratch >= 0) {
-        buffers.scratch = base + offsets[instruction->scratch];
-        buffers.scratch_bytes = mtf_program_buffer(worker->program, instruction->scratch)->bytes;
-    }
+    MtfMoveBuffers buffers = { base, worker->arena->offsets };
     return mtf_move_init(move, worker->program, index, peer, &buffers, error);
 }
 

@@ -39,6 +39,7 @@ static Case random_case(guint32 seed, bool overlap) {
     assert_true(mtf_mesh_parse("a:2;b:2", 0, &mesh, NULL));
     g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
     c.layout = mtf_random_free_layout(rand, c.graph, &mesh);
+    c.layout->bucket_bytes = seed % 3 * 1000;
     finish_case(&c, overlap);
     return c;
 }

@@ -11,6 +11,9 @@
 
 #define LAYERS 6
 
+/* More operands than any instruction here has. */
+#define MOST_OPERANDS 256
+
 typedef struct {
     MtfGraph *graph;
     MtfLayout *layout;
@@ -34,6 +37,7 @@ static bool is_collective(const MtfInstruction *instruction) {
 /* All buffers of an instruction, inputs first. */
 static int buffers_of(const MtfInstruction *instruction, int *buffers) {
     int n = 0;
+    assert_true(instruction->n_inputs + instruction->n_outputs < MOST_OPERANDS);
     for (int k = 0; k < instruction->n_inputs; k++)
         buffers[n++] = instruction->inputs[k];
     for (int k = 0; k < instruction->n_outputs; k++)
@@ -51,7 +55,7 @@ static int storage_of(const MtfProgram *program, int buffer) {
 static const char *clash(const MtfProgram *program, int index, int other) {
     const MtfInstruction *collective = mtf_program_instruction(program, index);
     const MtfInstruction *instruction = mtf_program_instruction(program, other);
-    int theirs[64], ours[8];
+    int theirs[MOST_OPERANDS], ours[MOST_OPERANDS];
     int n = buffers_of(instruction, theirs), m = buffers_of(collective, ours);
     for (int k = 0; k < n; k++)
         for (int j = 0; j < m; j++) {
@@ -65,7 +69,7 @@ static const char *clash(const MtfProgram *program, int index, int other) {
 /* What is wrong with the room of a collective, or NULL. */
 static const char *fault(const MtfProgram *program, int index) {
     const MtfInstruction *collective = mtf_program_instruction(program, index);
-    int n = mtf_program_length(program), buffers[8], begun = 0;
+    int n = mtf_program_length(program), buffers[MOST_OPERANDS], begun = 0;
     if (collective->finish == 0)
         return NULL;
     if (!is_collective(collective) || collective->finish <= index + 1 || collective->finish > n)
@@ -89,7 +93,8 @@ static const char *fault(const MtfProgram *program, int index) {
 /* The bytes live at the worst instruction if storages lived from their first to their last use,
  * each rounded up to 64. */
 static int64_t most_in_use(const MtfProgram *program) {
-    int n = mtf_program_length(program), n_buffers = (int)program->buffers->len, buffers[64];
+    int n = mtf_program_length(program), n_buffers = (int)program->buffers->len;
+    int buffers[MOST_OPERANDS];
     int64_t most = 0;
     g_autofree int *first = g_new(int, n_buffers);
     g_autofree int *last = g_new(int, n_buffers);
@@ -136,6 +141,7 @@ static bool draw_case(Case *c, guint32 seed, const char *mesh_text) {
         return false;
     g_autoptr(GRand) random = g_rand_new_with_seed(seed);
     c->layout = mtf_random_free_layout(random, c->graph, &mesh);
+    c->layout->bucket_bytes = seed % 3 * 1000;
     c->program = mtf_lower(c->graph, c->layout);
     return true;
 }

@@ -334,6 +334,23 @@ static void an_order_of_instructions_travels(void **state) {
     assert_int_equal(mtf_program_instruction(program, 1)->operation, 0);
 }
 
+static void the_size_of_joined_exchanges_travels(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfPlan) plan = two_sums();
+    g_autofree char *alone = mtf_plan_print(plan);
+    assert_null(strstr(alone, "bucket_bytes"));
+    plan->layout->bucket_bytes = 4096;
+    g_autofree char *text = mtf_plan_print(plan);
+    g_autoptr(MtfPlan) read = parse(text, &error);
+    assert_non_null(read);
+    assert_int_equal(read->layout->bucket_bytes, 4096);
+    g_autofree char *none = g_strdup(text);
+    memcpy(strstr(none, "4096"), "   0", 4);
+    assert_null(parse(none, &error));
+    assert_non_null(strstr(error->message, "/layout/bucket_bytes"));
+}
+
 /* The plan of two sums with that order instead. */
 static void assert_order_fails(const char *order, const char *message) {
     g_autoptr(GError) error = NULL;
@@ -388,6 +405,7 @@ int main(void) {
         cmocka_unit_test(wrong_readings_are_told),
         cmocka_unit_test(an_order_of_instructions_travels),
         cmocka_unit_test(wrong_orders_are_told),
+        cmocka_unit_test(the_size_of_joined_exchanges_travels),
         cmocka_unit_test(wrong_layouts_are_told),
         cmocka_unit_test(wrong_fields_are_told),
         cmocka_unit_test(micro_batches_name_their_dimension),

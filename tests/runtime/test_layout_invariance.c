@@ -21,6 +21,7 @@ static void check_rule_layouts(const char *graph, const char *sizes, MtfDtype dt
     for (int draw = 0; draw < draws; draw++) {
         MtfMesh mesh = mtf_random_mesh(random, devices[draw % 5]);
         g_autoptr(MtfLayout) layout = mtf_random_rule_layout(random, model.graph, &mesh);
+        layout->bucket_bytes = draw % 2 * 100000;
         mtf_check_layout_losses(&model, layout, LAYOUT_STEPS, dtype);
     }
     mtf_loss_model_clear(&model);
@@ -33,6 +34,7 @@ static void check_free_layouts(const char *graph, const char *sizes, MtfDtype dt
     for (int draw = 0; draw < draws; draw++) {
         MtfMesh mesh = mtf_random_mesh(random, devices[draw % 5]);
         g_autoptr(MtfLayout) layout = mtf_random_free_layout(random, model.graph, &mesh);
+        layout->bucket_bytes = draw % 2 * 100000;
         mtf_check_layout_losses(&model, layout, 3, dtype);
     }
     mtf_loss_model_clear(&model);
@@ -91,6 +93,32 @@ static void other_orders_of_instructions_give_the_same_bits(void **state) {
     mtf_loss_model_clear(&model);
 }
 
+/* What travels together is added up element by element as it is alone. */
+static void joined_exchanges_give_the_same_bits(void **state) {
+    (void)state;
+    static const char *const graphs[] = { "transformer-small", "gpt-small" };
+    double losses[2][LAYOUT_STEPS];
+    g_autoptr(GRand) random = g_rand_new_with_seed(8);
+    int joined = 0;
+    for (int draw = 0; draw < 12; draw++) {
+        MtfLossModel model;
+        mtf_loss_model_init(&model, graphs[draw % 2], MTF_TINY_TRANSFORMER, MTF_F32);
+        MtfMesh mesh = mtf_random_mesh(random, devices[draw % 3]);
+        g_autoptr(MtfLayout) layout = draw % 4 < 2
+                                          ? mtf_random_rule_layout(random, model.graph, &mesh)
+                                          : mtf_random_free_layout(random, model.graph, &mesh);
+        g_autoptr(MtfProgram) alone = mtf_lower(model.graph, layout);
+        mtf_layout_losses(&model, layout, 5, false, losses[0]);
+        layout->bucket_bytes = 1000 << draw;
+        g_autoptr(MtfProgram) together = mtf_lower(model.graph, layout);
+        mtf_layout_losses(&model, layout, 5, false, losses[1]);
+        assert_memory_equal(losses[0], losses[1], 5 * sizeof(double));
+        joined += mtf_program_length(alone) - mtf_program_length(together);
+        mtf_loss_model_clear(&model);
+    }
+    assert_true(joined > 12);
+}
+
 static void one_wrong_element_on_one_processor_is_noticed(void **state) {
     (void)state;
     MtfLossModel model;
@@ -130,6 +158,7 @@ static void bfloat16_trains_as_float32_does(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(other_orders_of_instructions_give_the_same_bits),
+        cmocka_unit_test(joined_exchanges_give_the_same_bits),
         cmocka_unit_test(one_wrong_element_on_one_processor_is_noticed),
         cmocka_unit_test(twenty_rule_layouts_of_a_transformer_give_its_losses_in_float32),
         cmocka_unit_test(twenty_rule_layouts_of_a_transformer_give_its_losses_in_float64),

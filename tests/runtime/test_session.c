@@ -163,11 +163,23 @@ static const MtfTrainingPlan plans[] = {
     NARROW("mlp", MLP, "rows:2;cols:2", "free"),
 };
 
+/* More than all small exchanges of these plans together. */
+#define BUCKET (1 << 20)
+
+static MtfTrainingPlan with_joined_exchanges(const MtfTrainingPlan *wanted) {
+    MtfTrainingPlan joined = *wanted;
+    joined.bucket_bytes = BUCKET;
+    return joined;
+}
+
 static void check_plans(bool only_mpi) {
     for (gsize i = 0; i < G_N_ELEMENTS(plans); i++) {
         MtfMesh mesh;
-        if (mtf_mesh_parse(plans[i].mesh, 0, &mesh, NULL) && mtf_mesh_size(&mesh) == ranks)
-            check_plan(&plans[i], only_mpi);
+        if (!mtf_mesh_parse(plans[i].mesh, 0, &mesh, NULL) || mtf_mesh_size(&mesh) != ranks)
+            continue;
+        MtfTrainingPlan joined = with_joined_exchanges(&plans[i]);
+        check_plan(&plans[i], only_mpi);
+        check_plan(&joined, only_mpi);
     }
 }
 
@@ -232,6 +244,45 @@ static void exchanges_that_stay_under_way_leave_the_same_bits(void **state) {
             room += compare_bits(&plans[i]);
     }
     mtf_expect(ranks == 1 || room > 0, "none was under way");
+    assert_true(mtf_verdict());
+}
+
+/* How many exchanges the plan's program has, and what this rank holds after a few steps through the
+ * window. */
+static char *bits_of_plan(const MtfTrainingPlan *wanted, int *exchanges) {
+    char path[256];
+    int room = 0;
+    GError *error = NULL;
+    write_plan(wanted, path, sizeof path);
+    MtfRunOptions options =
+        make_options(path, strcmp(wanted->graph, "mlp") == 0 ? NULL : "LICENSE");
+    char *bits = trained_bits(&options, &room);
+    g_autoptr(MtfPlan) plan = mtf_plan_load(path, &error);
+    g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
+    *exchanges = 0;
+    for (int i = 0; i < mtf_program_length(program); i++)
+        *exchanges += mtf_instruction_calls(program, i);
+    PMPI_Barrier(MPI_COMM_WORLD);
+    unlink(path);
+    return bits;
+}
+
+/* Sums are taken element by element in the order of the ranks, whatever travels beside them. */
+static void joined_exchanges_leave_the_same_bits(void **state) {
+    (void)state;
+    int saved = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(plans); i++) {
+        MtfMesh mesh;
+        if (!mtf_mesh_parse(plans[i].mesh, 0, &mesh, NULL) || mtf_mesh_size(&mesh) != ranks)
+            continue;
+        MtfTrainingPlan joined = with_joined_exchanges(&plans[i]);
+        int exchanges, fewer;
+        g_autofree char *alone = bits_of_plan(&plans[i], &exchanges);
+        g_autofree char *together = bits_of_plan(&joined, &fewer);
+        mtf_expect(strcmp(alone, together) == 0, "%s: other bits", plans[i].rules);
+        saved += exchanges - fewer;
+    }
+    mtf_expect(ranks == 1 || saved > 0, "none was joined");
     assert_true(mtf_verdict());
 }
 
@@ -367,6 +418,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_sends_what_its_plan_says),
         cmocka_unit_test(through_the_window_no_message_is_sent),
+        cmocka_unit_test(joined_exchanges_leave_the_same_bits),
         cmocka_unit_test(exchanges_that_stay_under_way_leave_the_same_bits),
         cmocka_unit_test(a_wrong_number_of_ranks_is_told_what_to_type),
         cmocka_unit_test(a_missing_data_file_is_bad_input),

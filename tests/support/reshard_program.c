@@ -43,15 +43,11 @@ static void add_step(MtfProgram *program, const MtfStep *step, int source, int t
                                    .n_inputs = 1,
                                    .inputs = g_memdup2(&source, sizeof source),
                                    .n_outputs = 1,
-                                   .outputs = { target },
+                                   .outputs = g_memdup2(&target, sizeof target),
                                    .scratch = -1 };
     if (scratch > 0)
         instruction.scratch = add_buffer(program, -1, &whole, scratch);
     g_array_append_val(program->instructions, instruction);
-}
-
-static void free_instruction(gpointer data) {
-    g_free(((MtfInstruction *)data)->inputs);
 }
 
 MtfProgram *mtf_reshard_program(const MtfGraph *graph, const MtfLayout *layout,
@@ -60,7 +56,7 @@ MtfProgram *mtf_reshard_program(const MtfGraph *graph, const MtfLayout *layout,
     program->graph = graph;
     program->layout = layout;
     program->instructions = g_array_new(FALSE, TRUE, sizeof(MtfInstruction));
-    g_array_set_clear_func(program->instructions, free_instruction);
+    g_array_set_clear_func(program->instructions, mtf_instruction_clear);
     program->buffers = g_array_new(FALSE, TRUE, sizeof(MtfBuffer));
     program->tensor_buffers = g_new0(int, 1);
     MtfPath path;

@@ -102,7 +102,10 @@ MtfPlan *mtf_training_plan(const MtfTrainingPlan *wanted, GError **error) {
     if (plan->graph == NULL)
         return NULL;
     plan->layout = make_layout(wanted, plan->graph, error);
-    if (plan->layout == NULL || !predict(plan, error))
+    if (plan->layout == NULL)
+        return NULL;
+    plan->layout->bucket_bytes = wanted->bucket_bytes;
+    if (!predict(plan, error))
         return NULL;
     return g_steal_pointer(&plan);
 }

@@ -15,8 +15,9 @@ typedef struct {
     const char *rules; /* "batch:rows;d_ff:cols", or "free": drawn by `seed`; "searched": the
                           best found, "searched small": within the least memory */
     guint32 seed;
-    double rate;      /* learning rate; 0 = the graph's own */
-    int microbatches; /* 0 = 1 */
+    double rate;          /* learning rate; 0 = the graph's own */
+    int microbatches;     /* 0 = 1 */
+    int64_t bucket_bytes; /* of the layout */
 } MtfTrainingPlan;
 
 /* Sizes at which the library's transformer runs a step in milliseconds. */
