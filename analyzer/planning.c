@@ -5,10 +5,12 @@
 #include "analyzer/mixed_precision.h"
 #include "analyzer/training_graph.h"
 #include "cost/arena.h"
+#include "cost/bucket_choice.h"
 #include "cost/mapping_json.h"
 #include "cost/measured_collective.h"
 #include "cost/order_search.h"
 #include "cost/predict.h"
+#include "cost/schedule.h"
 #include "layouts/command_line.h"
 #include "layouts/error.h"
 #include "layouts/graph_json.h"
@@ -152,6 +154,8 @@ MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPric
                                int64_t memory_limit, cJSON *search) {
     if (layout->order == NULL)
         mtf_layout_improve_order(graph, layout, pricer, memory_limit);
+    if (layout->bucket_bytes == 0)
+        mtf_layout_choose_bucket(graph, layout, pricer, memory_limit);
     MtfPlan *plan = g_new0(MtfPlan, 1);
     plan->graph = graph;
     plan->layout = layout;
@@ -174,6 +178,27 @@ static void print_order(const MtfPlan *plan, const MtfProgram *program) {
     g_autofree char *bytes_before = mtf_bytes_format((double)before->bytes);
     printf("order          another than written, for a peak of %s instead of %s\n", bytes,
            bytes_before);
+}
+
+/* How many exchanges were joined, and how much shorter that makes the step. */
+static void print_buckets(const MtfPlan *plan, const MtfPricer *pricer, const MtfProgram *program) {
+    g_autoptr(MtfLayout) layout = mtf_layout_copy(plan->layout);
+    layout->bucket_bytes = 0;
+    g_autoptr(MtfProgram) alone = mtf_lower(plan->graph, layout);
+    g_autoptr(MtfSchedule) after = mtf_schedule_new(pricer, program);
+    g_autoptr(MtfSchedule) before = mtf_schedule_new(pricer, alone);
+    int messages = 0, joined = 0;
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        bool several = instruction->kind == MTF_INSTRUCTION_STEP && instruction->n_inputs > 1;
+        messages += several;
+        joined += several ? instruction->n_inputs : 0;
+    }
+    g_autofree char *bytes = mtf_bytes_format((double)plan->layout->bucket_bytes);
+    g_autofree char *saved =
+        mtf_seconds_format((double)(before->nanoseconds - after->nanoseconds) * 1e-9);
+    printf("buckets        %d small exchanges travel as %d, of at most %s each, which saves %s\n",
+           joined, messages, bytes, saved);
 }
 
 /* Each kind and size once. */
@@ -200,6 +225,8 @@ void mtf_planning_print_notes(const MtfPlan *plan, const MtfPricer *pricer) {
     g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
     if (plan->layout->order != NULL)
         print_order(plan, program);
+    if (plan->layout->bucket_bytes > 0)
+        print_buckets(plan, pricer, program);
     if (pricer->machine->curves->len > 0)
         print_unmeasured(pricer, program);
 }
