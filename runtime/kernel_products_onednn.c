@@ -29,7 +29,7 @@
 #define WIDE_STRETCH 256
 #define LONG_STRETCH 384
 #define WIDE_RESULT 512
-#define FEW_ROWS 256
+#define FEW_ROWS 640
 #define COLUMNS_AT_A_TIME 4096
 
 typedef struct {
