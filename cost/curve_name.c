@@ -9,6 +9,12 @@ static const char *const class_names[MTF_CLASSES] = {
     [MTF_CLASS_MOVE] = "move",
 };
 
+static const char *const product_names[MTF_PRODUCT_FORMS] = {
+    [MTF_PRODUCT_NN] = "product",
+    [MTF_PRODUCT_NT] = "product_nt",
+    [MTF_PRODUCT_TN] = "product_tn",
+};
+
 const char *mtf_kernel_class_name(MtfKernelClass class) {
     return class_names[class];
 }
@@ -21,11 +27,20 @@ static bool parse_size(const char *text, int64_t *size) {
     return true;
 }
 
-static bool parse_product(const char *shape, MtfCurveName *name) {
-    g_auto(GStrv) sides = g_strsplit(shape, "x", 3);
+static bool parse_form(const char *text, MtfCurveName *name) {
+    for (int form = 0; form < MTF_PRODUCT_FORMS; form++)
+        if (strcmp(text, product_names[form]) == 0) {
+            name->form = (MtfProductForm)form;
+            return true;
+        }
+    return false;
+}
+
+static bool parse_product(GStrv parts, MtfCurveName *name) {
+    g_auto(GStrv) sides = g_strsplit(parts[2], "x", 3);
     name->kind = MTF_CURVE_PRODUCT;
-    return g_strv_length(sides) == 2 && parse_size(sides[0], &name->m) &&
-           parse_size(sides[1], &name->n);
+    return parse_form(parts[0], name) && g_strv_length(sides) == 2 &&
+           parse_size(sides[0], &name->m) && parse_size(sides[1], &name->n);
 }
 
 static bool parse_class(const char *text, MtfCurveName *name) {
@@ -53,11 +68,10 @@ static bool parse_parts(GStrv parts, MtfCurveName *name) {
         return mtf_collective_kind_parse(parts[0], &name->collective, NULL);
     if (n < 2 || !mtf_dtype_from_name(parts[1], &name->dtype))
         return false;
-    bool product = strcmp(parts[0], "product") == 0;
     if (n == 3)
-        return product && parse_product(parts[2], name);
+        return parse_product(parts, name);
     name->kind = MTF_CURVE_PRODUCT_CALL;
-    return product || parse_kernel(parts[0], name);
+    return strcmp(parts[0], "product") == 0 || parse_kernel(parts[0], name);
 }
 
 bool mtf_curve_name_parse(const char *text, MtfCurveName *name) {
@@ -77,8 +91,8 @@ char *mtf_curve_name_format(const MtfCurveName *name) {
     case MTF_CURVE_CLASS:
         return g_strdup_printf("%s/%s", class_names[name->class], dtype);
     case MTF_CURVE_PRODUCT:
-        return g_strdup_printf("product/%s/%" G_GINT64_FORMAT "x%" G_GINT64_FORMAT, dtype, name->m,
-                               name->n);
+        return g_strdup_printf("%s/%s/%" G_GINT64_FORMAT "x%" G_GINT64_FORMAT,
+                               product_names[name->form], dtype, name->m, name->n);
     default:
         return g_strdup_printf("product/%s", dtype);
     }

@@ -36,7 +36,7 @@ static bool collect_sides(MtfKernelCurves *curves, const MtfMachine *machine, GE
         MtfCurveName name;
         if (!mtf_curve_name_parse(curve->name, &name) || name.kind != MTF_CURVE_PRODUCT)
             continue;
-        MtfProductTable *table = &curves->product[name.dtype];
+        MtfProductTable *table = &curves->product[name.form][name.dtype];
         if (!add_side(table->m, &table->n_m, (double)name.m) ||
             !add_side(table->n, &table->n_n, (double)name.n))
             return mtf_input_error(error,
@@ -51,7 +51,7 @@ static void place_curve(MtfKernelCurves *curves, const MtfMachineCurve *curve) {
     MtfCurveName name;
     if (!mtf_curve_name_parse(curve->name, &name))
         return;
-    MtfProductTable *table = &curves->product[name.dtype];
+    MtfProductTable *table = &curves->product[name.form][name.dtype];
     switch (name.kind) {
     case MTF_CURVE_OPERATION:
         curves->operation[name.operation][name.dtype] = curve;
@@ -60,7 +60,7 @@ static void place_curve(MtfKernelCurves *curves, const MtfMachineCurve *curve) {
         curves->class[name.class][name.dtype] = curve;
         return;
     case MTF_CURVE_PRODUCT_CALL:
-        table->call_seconds = curve->y[0];
+        curves->call_seconds[name.dtype] = curve->y[0];
         return;
     case MTF_CURVE_PRODUCT:
         table->over_k[find_side(table->m, (double)name.m)][find_side(table->n, (double)name.n)] =
@@ -71,16 +71,43 @@ static void place_curve(MtfKernelCurves *curves, const MtfMachineCurve *curve) {
     }
 }
 
-static bool check_grid(const MtfProductTable *table, MtfDtype dtype, const MtfMachine *machine,
+static bool refuse_hole(const MtfMachine *machine, const MtfCurveName *name, GError **error) {
+    g_autofree char *text = mtf_curve_name_format(name);
+    return mtf_input_error(error, "machine %s: curve \"%s\" is missing between the others",
+                           machine->name, text);
+}
+
+/* Whether the grid of the form and dtype of `name` has no holes. */
+static bool check_grid(const MtfKernelCurves *curves, MtfCurveName name, const MtfMachine *machine,
                        GError **error) {
+    const MtfProductTable *table = &curves->product[name.form][name.dtype];
     for (int i = 0; i < table->n_m; i++)
-        for (int j = 0; j < table->n_n; j++)
+        for (int j = 0; j < table->n_n; j++) {
+            name.m = (int64_t)table->m[i];
+            name.n = (int64_t)table->n[j];
             if (table->over_k[i][j] == NULL)
-                return mtf_input_error(
-                    error,
-                    "machine %s: curve \"product/%s/%.0fx%.0f\" is missing between the others",
-                    machine->name, mtf_dtype_short_name(dtype), table->m[i], table->n[j]);
+                return refuse_hole(machine, &name, error);
+        }
     return true;
+}
+
+static bool check_grids(const MtfKernelCurves *curves, const MtfMachine *machine, GError **error) {
+    MtfCurveName name = { .kind = MTF_CURVE_PRODUCT };
+    for (int i = 0; i < MTF_PRODUCT_FORMS * MTF_DTYPES; i++) {
+        name.form = (MtfProductForm)(i / MTF_DTYPES);
+        name.dtype = (MtfDtype)(i % MTF_DTYPES);
+        if (!check_grid(curves, name, machine, error))
+            return false;
+    }
+    return true;
+}
+
+/* Forms that were not measured go as fast as rows by rows. */
+static void fill_forms(MtfKernelCurves *curves) {
+    for (int form = 0; form < MTF_PRODUCT_FORMS; form++)
+        for (int dtype = 0; dtype < MTF_DTYPES; dtype++)
+            if (curves->product[form][dtype].n_m == 0)
+                curves->product[form][dtype] = curves->product[MTF_PRODUCT_NN][dtype];
 }
 
 /* What has no rate of its own is computed in its wide type. */
@@ -92,8 +119,11 @@ static void widen(MtfKernelCurves *curves, MtfDtype dtype) {
     for (int i = 0; i < MTF_CLASSES; i++)
         if (curves->class[i][dtype] == NULL)
             curves->class[i][dtype] = curves->class[i][wide];
-    if (curves->product[dtype].n_m == 0)
-        curves->product[dtype] = curves->product[wide];
+    if (curves->product[MTF_PRODUCT_NN][dtype].n_m > 0)
+        return;
+    for (int form = 0; form < MTF_PRODUCT_FORMS; form++)
+        curves->product[form][dtype] = curves->product[form][wide];
+    curves->call_seconds[dtype] = curves->call_seconds[wide];
 }
 
 bool mtf_kernel_curves_init(MtfKernelCurves *curves, const MtfMachine *machine, GError **error) {
@@ -102,9 +132,9 @@ bool mtf_kernel_curves_init(MtfKernelCurves *curves, const MtfMachine *machine, 
         return false;
     for (guint i = 0; i < machine->curves->len; i++)
         place_curve(curves, machine->curves->pdata[i]);
-    for (int dtype = 0; dtype < MTF_DTYPES; dtype++)
-        if (!check_grid(&curves->product[dtype], (MtfDtype)dtype, machine, error))
-            return false;
+    if (!check_grids(curves, machine, error))
+        return false;
+    fill_forms(curves);
     for (int dtype = 0; dtype < MTF_DTYPES; dtype++)
         if (!mtf_machine_names_rate(machine, mtf_dtype_short_name((MtfDtype)dtype)))
             widen(curves, (MtfDtype)dtype);
@@ -153,7 +183,7 @@ static const MtfMachineCurve *kernel_curve(const MtfKernelCurves *curves, int op
 
 static bool einsum_seconds(const MtfKernelCurves *curves, const MtfProductWork *work,
                            MtfDtype dtype, double *seconds) {
-    const MtfProductTable *table = &curves->product[dtype];
+    const MtfProductTable *table = &curves->product[work->form][dtype];
     bool multiplies = work->calls > 0;
     const MtfMachineCurve *sweep =
         kernel_curve(curves, multiplies ? -1 : MTF_OP_EINSUM, MTF_CLASS_MOVE, dtype);
@@ -161,7 +191,7 @@ static bool einsum_seconds(const MtfKernelCurves *curves, const MtfProductWork *
         return false;
     *seconds = work->swept_bytes > 0 ? mtf_machine_curve_at(sweep, work->swept_bytes) : 0;
     if (multiplies)
-        *seconds += table->call_seconds +
+        *seconds += curves->call_seconds[dtype] +
                     work->calls * mtf_product_table_seconds(table, work->m, work->n, work->k);
     return true;
 }
@@ -169,8 +199,9 @@ static bool einsum_seconds(const MtfKernelCurves *curves, const MtfProductWork *
 double mtf_kernel_curve_work(const MtfInstruction *instruction) {
     if (instruction->products.swept_bytes > 0)
         return instruction->products.swept_bytes;
-    return instruction->kernel_class == MTF_CLASS_MATMUL ? instruction->flops
-                                                         : instruction->traffic_bytes;
+    if (instruction->kernel_class == MTF_CLASS_MATMUL)
+        return instruction->flops + MTF_ATTENTION_BYTE_FLOP * instruction->traffic_bytes;
+    return instruction->traffic_bytes;
 }
 
 bool mtf_kernel_curves_seconds(const MtfKernelCurves *curves, const MtfProgram *program,

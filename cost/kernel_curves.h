@@ -2,7 +2,7 @@
 /* A machine's measured tables of kernels, ready to be asked:
  *
  *     any kernel or local copy   its operation's table, or its class', at the bytes it touches, or
- *                                the flop it does where it multiplies
+ *                                for attention the flop, too
  *     a sum of products          calls p(m, n, k) + what lies beside them (layouts/product_work.h)
  *
  * p is measured on a grid of m and n, over k. Between the points it is interpolated linearly in
@@ -17,26 +17,31 @@
 
 #define MTF_PRODUCT_SIDES_MAX 16
 
-/* One dtype's products; `n_m` is 0 where none were measured. */
+/* The products of one form and dtype; `n_m` is 0 where none were measured. */
 typedef struct {
     int n_m, n_n;
     double m[MTF_PRODUCT_SIDES_MAX], n[MTF_PRODUCT_SIDES_MAX]; /* rising */
     const MtfMachineCurve *over_k[MTF_PRODUCT_SIDES_MAX][MTF_PRODUCT_SIDES_MAX];
-    double call_seconds;
 } MtfProductTable;
 
 typedef struct {
     const MtfMachineCurve *operation[MTF_OPERATIONS][MTF_DTYPES];
     const MtfMachineCurve *class[MTF_CLASSES][MTF_DTYPES];
-    MtfProductTable product[MTF_DTYPES];
+    MtfProductTable product[MTF_PRODUCT_FORMS][MTF_DTYPES];
+    double call_seconds[MTF_DTYPES]; /* of a sum of products beside them */
 } MtfKernelCurves;
 
 /* Sorts the machine's tables, which must live as long. Fails when a grid of products has holes or
  * too many sides. */
 bool mtf_kernel_curves_init(MtfKernelCurves *curves, const MtfMachine *machine, GError **error);
 
-/* Over what a kernel's own table is measured: the bytes it reads and writes; flop for attention,
- * and bytes without those of products for sums of products. */
+/* Blockwise attention reads, turns and rescales its rows beside multiplying them: what each byte of
+ * its operands takes, in flop. Measured with rows of 64 places: two lengths, 128 and 512, take as
+ * long per flop as this says within a tenth, 1.8 times without it. */
+#define MTF_ATTENTION_BYTE_FLOP 48
+
+/* Over what a kernel's own table is measured: the bytes it reads and writes; for attention flop,
+ * and as many for each byte as above; for sums of products the bytes without those of products. */
 double mtf_kernel_curve_work(const MtfInstruction *instruction);
 
 /* The measured seconds of a kernel or a local copy that computes in `dtype`; false when the machine

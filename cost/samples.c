@@ -61,17 +61,30 @@ static double rounded(double value) {
     return g_ascii_strtod(g_ascii_formatd(text, sizeof text, "%.4g", value), NULL);
 }
 
+static int compare_doubles(const void *left, const void *right) {
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* The first quarter of the seconds of samples of one table with one x. */
+static double first_quarter(const MtfSample *samples, int count) {
+    g_autofree double *seconds = g_new(double, (gsize)count);
+    for (int i = 0; i < count; i++)
+        seconds[i] = samples[i].seconds;
+    qsort(seconds, (size_t)count, sizeof *seconds, compare_doubles);
+    return seconds[count / 4];
+}
+
 /* Adds the table of samples [first, end), sorted by x. */
 static void fit_table(const MtfSample *samples, int first, int end, MtfMachine *machine) {
     g_autofree double *x = g_new(double, (gsize)(end - first));
     g_autofree double *y = g_new(double, (gsize)(end - first));
     int points = 0;
-    for (int i = first; i < end;) {
+    for (int i = first, same = 0; i < end; i += same) {
+        for (same = 1; i + same < end && samples[i + same].x == samples[i].x;)
+            same++;
         x[points] = samples[i].x;
-        y[points] = samples[i].seconds;
-        for (; i < end && samples[i].x == x[points]; i++)
-            y[points] = MIN(y[points], samples[i].seconds);
-        points++;
+        y[points++] = first_quarter(&samples[i], same);
     }
     mtf_samples_make_rising(y, points);
     for (int i = 0; i < points; i++)

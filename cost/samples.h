@@ -24,8 +24,9 @@ MtfSamples *mtf_samples_new(void);
 void mtf_samples_free(MtfSamples *samples);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfSamples, mtf_samples_free)
 
-/* Adds a sample; `name` is copied. Of several samples of one table with the same x the least
- * counts: what disturbs a measurement makes it slower. */
+/* Adds a sample; `name` is copied. Of several samples of one table with the same x the first
+ * quarter counts (the second of four): what disturbs a measurement makes it slower, but the least
+ * is what only a lucky step comes to. */
 void mtf_samples_add(MtfSamples *samples, const char *name, double x, double seconds);
 
 /* Replaces the machine's tables of the samples' names by what the samples say. */

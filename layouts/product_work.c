@@ -12,17 +12,42 @@ static double product_size(const MtfProductWork *work) {
     return work->m * work->n * work->k;
 }
 
+static bool lies_by_columns(const MtfContractionLoop *rows, const MtfContractionLoop *columns,
+                            int term) {
+    return rows->size > 1 && columns->size > 1 && columns->stride[term] != 1;
+}
+
+/* One of the plan's products, seen so that its result lies row by row. */
+static MtfProductWork one_product(const MtfContraction *plan) {
+    const MtfContractionLoop *m = &plan->m, *n = &plan->n, *k = &plan->k;
+    bool left = lies_by_columns(m, k, MTF_LEFT), right = lies_by_columns(k, n, MTF_RIGHT);
+    MtfProductWork one = { .calls = 1 };
+    if (lies_by_columns(m, n, MTF_RESULT)) {
+        bool was_left = left;
+        left = !right;
+        right = !was_left;
+        m = &plan->n;
+        n = &plan->m;
+    }
+    one.m = (double)m->size;
+    one.n = (double)n->size;
+    one.k = (double)k->size;
+    one.form = left ? MTF_PRODUCT_TN : right ? MTF_PRODUCT_NT : MTF_PRODUCT_NN;
+    return one;
+}
+
 /* Adds the products of a plan; the larger size stays and counts the other's work as calls. */
 static void add_products(MtfProductWork *work, const MtfContraction *plan) {
-    MtfProductWork pair = {
-        .calls = 1, .m = (double)plan->m.size, .n = (double)plan->n.size, .k = (double)plan->k.size
-    };
+    MtfProductWork pair = one_product(plan);
     for (int i = 0; i < plan->n_outer; i++)
         pair.calls *= (double)plan->outer[i].size;
     MtfProductWork *larger = product_size(work) >= product_size(&pair) ? work : &pair;
     double products = work->calls * product_size(work) + pair.calls * product_size(&pair);
     double calls = product_size(larger) > 0 ? products / product_size(larger) : 0;
-    *work = (MtfProductWork){ calls, larger->m, larger->n, larger->k, work->swept_bytes };
+    pair = *larger;
+    pair.calls = calls;
+    pair.swept_bytes = work->swept_bytes;
+    *work = pair;
 }
 
 /* Whether some dimension of more than one point is in `term` and not in `other`. */

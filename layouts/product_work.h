@@ -12,9 +12,15 @@
 
 #include "layouts/operation_table.h"
 
+/* How the operands of c = a b lie in memory while c lies row by row: each row by row; b column by
+ * column, as for the gradient of an input (BLAS's NT); or a, as for the gradient of weights (TN),
+ * whatever b does. A c that lies column by column is c' = b' a'. */
+typedef enum { MTF_PRODUCT_NN, MTF_PRODUCT_NT, MTF_PRODUCT_TN, MTF_PRODUCT_FORMS } MtfProductForm;
+
 typedef struct {
-    double calls;       /* products of m x k by k x n, one after another; 0: none */
-    double m, n, k;     /* of the largest pair, where there are several terms */
+    double calls;   /* products of m x k by k x n, one after another; 0: none */
+    double m, n, k; /* of the largest pair, where there are several terms; so is the form */
+    MtfProductForm form;
     double swept_bytes; /* read and written by passes beside the products: copies in an order that
                            suits them, sums and products element by element */
 } MtfProductWork;

@@ -35,7 +35,7 @@ static void products_of_constant_rates_are_met_exactly(void **state) {
     add_products(machine, sides, 3);
     MtfKernelCurves curves;
     assert_true(mtf_kernel_curves_init(&curves, machine, NULL));
-    const MtfProductTable *table = &curves.product[MTF_F32];
+    const MtfProductTable *table = &curves.product[MTF_PRODUCT_NN][MTF_F32];
     /* On the grid, inside it, and beyond it on every side at once. */
     static const double shapes[][3] = { { 8, 8, 8 },    { 1, 64, 8 },     { 5, 23, 41 },
                                         { 64, 1, 17 },  { 300, 2, 7 },    { 3, 500, 9 },
@@ -149,12 +149,38 @@ static void a_sum_of_products_is_a_call_and_its_products(void **state) {
     clear_case(&c);
 }
 
+/* The grids of the forms differ in what a product of 1 x 1 takes; TN has none of its own. */
+static void each_form_of_a_product_goes_by_its_own_grid(void **state) {
+    (void)state;
+    static const double x[] = { 1 }, nn[] = { 5 }, nt[] = { 7 };
+    g_autoptr(MtfMachine) machine = mtf_machine_new();
+    mtf_machine_add_curve(machine, "product/f32/1x1", 1, x, nn);
+    mtf_machine_add_curve(machine, "product_nt/f32/1x1", 1, x, nt);
+    MtfKernelCurves curves;
+    assert_true(mtf_kernel_curves_init(&curves, machine, NULL));
+    static const double expected[MTF_PRODUCT_FORMS] = { 5, 7, 5 };
+    for (int form = 0; form < MTF_PRODUCT_FORMS; form++)
+        assert_close(mtf_product_table_seconds(&curves.product[form][MTF_F32], 1, 1, 1),
+                     expected[form]);
+}
+
+/* 1000 flop and 10 bytes. */
+static void attention_goes_by_flop_and_bytes(void **state) {
+    (void)state;
+    MtfInstruction attention = { .kernel_class = MTF_CLASS_MATMUL,
+                                 .flops = 1000,
+                                 .traffic_bytes = 10 };
+    assert_close(mtf_kernel_curve_work(&attention), 1000 + 48 * 10);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_constant_rates_are_met_exactly),
         cmocka_unit_test(a_hole_in_the_grid_is_named),
         cmocka_unit_test(an_operation_goes_by_its_table_then_by_its_class),
         cmocka_unit_test(a_sum_of_products_is_a_call_and_its_products),
+        cmocka_unit_test(each_form_of_a_product_goes_by_its_own_grid),
+        cmocka_unit_test(attention_goes_by_flop_and_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

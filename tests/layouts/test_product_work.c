@@ -66,6 +66,19 @@ static void a_projection_is_one_product_and_nothing_else(void **state) {
     assert_close(work.swept_bytes, 0);
 }
 
+/* x w, then the gradient of x, which reads w column by column, and that of w, which reads x so. A
+ * result that lies column by column, f l of x[l, m] w[m, f], is (w' x')': both turned. */
+static void the_form_says_how_operands_lie(void **state) {
+    (void)state;
+    assert_int_equal(pair("blm", "mf", "blf").form, MTF_PRODUCT_NN);
+    assert_int_equal(pair("blf", "mf", "blm").form, MTF_PRODUCT_NT);
+    assert_int_equal(pair("blm", "blf", "mf").form, MTF_PRODUCT_TN);
+    MtfProductWork turned = pair("lm", "mf", "fl");
+    assert_int_equal(turned.form, MTF_PRODUCT_TN);
+    assert_close(turned.m, 3072);
+    assert_close(turned.n, 256);
+}
+
 static void attention_is_a_product_a_head(void **state) {
     (void)state;
     MtfProductWork work = pair("blhd", "bthd", "bhlt");
@@ -139,6 +152,7 @@ static void blocks_of_attention_have_sides_of_their_own(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_projection_is_one_product_and_nothing_else),
+        cmocka_unit_test(the_form_says_how_operands_lie),
         cmocka_unit_test(attention_is_a_product_a_head),
         cmocka_unit_test(blocks_of_attention_have_sides_of_their_own),
         cmocka_unit_test(what_reuses_nothing_is_one_pass),
