@@ -160,8 +160,8 @@ static cJSON *describe_sources(const Calibration *calibration) {
               "are assumed");
     cJSON_AddStringToObject(
         sources, "curves",
-        "mean over ranks, all at once; kernels: processor time, the first quarter of calls in the "
-        "fastest of four rounds; collectives: elapsed time, the least of their calls");
+        "mean over ranks, all at once; kernels: processor time, the median of a round's calls, the "
+        "first quarter of four rounds; collectives: elapsed time, the least of their calls");
     if (calibration->threads.ranks > calibration->threads.cores)
         cJSON_AddStringToObject(sources, "shared cores",
                                 "more ranks than cores: kernels are priced as if each rank had "

@@ -10,8 +10,15 @@
 #include <math.h>
 #include <string.h>
 
-/* Processor time given to the rounds of one set of trials. */
-#define PATIENCE 0.05
+/* Processor time given to the rounds of one chunk of trials. */
+#define PATIENCE 0.005
+
+/* What a step reads, other than what it has just computed, was touched within the step, or is the
+ * weights, touched a pass ago: trials run in chunks that touch so many bytes between two runs of
+ * one, which a small model stays below and a large one exceeds. What an optimizer updates was last
+ * touched a step ago: SWEPT_BYTES of other memory are read in between. */
+#define CHUNK_BYTES (24.0 * (1 << 20))
+#define SWEPT_BYTES (INT64_C(160) << 20)
 
 /* Trials of one size, what they are samples of, and how many runs one of them holds. */
 typedef struct {
@@ -38,26 +45,12 @@ static void set_clear(Set *set) {
     g_free(set->runs);
 }
 
-/* Takes the trial; returns its index. */
-static int set_add(Set *set, const MtfKernelTrial *trial, const MtfCurveName *name, double x,
-                   double runs) {
+/* Takes the trial. */
+static void set_add(Set *set, const MtfKernelTrial *trial, const MtfCurveName *name, double x,
+                    double runs) {
     set->trials[set->n] = *trial;
     set->samples[set->n] = (MtfSample){ .name = mtf_curve_name_format(name), .x = x };
-    set->runs[set->n] = runs;
-    return set->n++;
-}
-
-static void add_sample(const Set *set, int i, double seconds, MtfSamples *samples) {
-    mtf_samples_add(samples, set->samples[i].name, set->samples[i].x, seconds / set->runs[i]);
-}
-
-/* All trials in turn: what each touches was last touched a whole round ago. */
-static void set_measure(const Set *set, MtfSamples *samples, bool (*wanted)(int kind)) {
-    g_autofree double *seconds = g_new(double, (gsize)set->n);
-    mtf_kernel_trials_measure(set->trials, set->n, PATIENCE, seconds);
-    for (int i = 0; i < set->n; i++)
-        if (wanted(mtf_graph_operation(set->trials[i].graph, 0)->kind))
-            add_sample(set, i, seconds[i], samples);
+    set->runs[set->n++] = runs;
 }
 
 /* The end of the trials from `first` on that touch at most `bytes`, at least one. */
@@ -72,17 +65,34 @@ static int chunk_end(const Set *set, int first, double bytes) {
     return end;
 }
 
-/* A few trials in turn: what each touches was touched shortly before. */
-static void set_measure_in_chunks(const Set *set, MtfSamples *samples, double bytes,
-                                  bool (*unwanted)(int kind)) {
-    g_autofree double *seconds = g_new(double, (gsize)set->n);
-    for (int first = 0, end; first < set->n; first = end) {
-        end = chunk_end(set, first, bytes);
-        mtf_kernel_trials_measure(&set->trials[first], end - first, PATIENCE / 10, seconds);
-        for (int i = first; i < end; i++)
-            if (unwanted == NULL || !unwanted(mtf_graph_operation(set->trials[i].graph, 0)->kind))
-                add_sample(set, i, seconds[i - first], samples);
+/* Trials [first, end) in turn. */
+static bool measure_chunk(const Set *set, int first, int end, const MtfArenaMemory *swept,
+                          MtfSamples *samples, GError **error) {
+    int n = end - first;
+    g_autofree double *seconds = g_new(double, (gsize)n);
+    MtfKernelTrial *trials = &set->trials[first];
+    MtfArenaMemory memory;
+    if (!mtf_kernel_trials_open(trials, n, &memory, error))
+        return false;
+    mtf_kernel_trials_measure(trials, n, PATIENCE, swept, seconds);
+    mtf_kernel_trials_close(trials, n, &memory);
+    for (int i = 0; i < n; i++) {
+        const MtfSample *sample = &set->samples[first + i];
+        mtf_samples_add(samples, sample->name, sample->x, seconds[i] / set->runs[first + i]);
     }
+    return true;
+}
+
+/* A few trials at a time: what each touches was touched shortly before, except what is swept away.
+ */
+static bool set_measure(const Set *set, const MtfArenaMemory *swept, MtfSamples *samples,
+                        GError **error) {
+    bool measured = true;
+    for (int first = 0, end; measured && first < set->n; first = end) {
+        end = chunk_end(set, first, CHUNK_BYTES);
+        measured = measure_chunk(set, first, end, swept, samples, error);
+    }
+    return measured;
 }
 
 /* ---- Operations ---------------------------------------------------------------------------- */
@@ -90,82 +100,87 @@ static void set_measure_in_chunks(const Set *set, MtfSamples *samples, double by
 /* r rows of c columns, t as many as r; a table has as many rows as there are ids. Softmax runs over
  * q rows of k columns: as many elements in shorter rows; attention over h heads of d, e places that
  * look and f that are looked at. Where an operation has several forms, the
- * one that training steps spend most on. */
+ * one that training steps spend most on; what is fresh, and read again by the backward pass, as
+ * there. */
+#define NOTHING 0, false
+#define FIRST 1, false
+#define FIRST_KEPT 1, true
+#define SECOND 2, false
+#define SECOND_KEPT 2, true
+#define BOTH 3, false
+#define BOTH_KEPT 3, true
 static const MtfTrialOperation operations[] = {
-    { MTF_OP_EINSUM, { "qk", "qk" }, "q" },
-    { MTF_OP_ADD, { "rc", "rc" }, NULL },
-    { MTF_OP_SUBTRACT, { "rc", "rc" }, NULL },
-    { MTF_OP_MULTIPLY, { "rc", "rc" }, NULL },
-    { MTF_OP_DIVIDE, { "rc", "rc" }, NULL },
-    { MTF_OP_MAXIMUM, { "rc", "rc" }, NULL },
-    { MTF_OP_MINIMUM, { "rc", "rc" }, NULL },
-    { MTF_OP_EQUAL, { "rc", "rc" }, NULL },
-    { MTF_OP_SCALE, { "rc" }, NULL },
-    { MTF_OP_RELU, { "rc" }, NULL },
-    { MTF_OP_GELU, { "rc" }, NULL },
-    { MTF_OP_SILU, { "rc" }, NULL },
-    { MTF_OP_TANH, { "rc" }, NULL },
-    { MTF_OP_SIGMOID, { "rc" }, NULL },
-    { MTF_OP_EXP, { "rc" }, NULL },
-    { MTF_OP_LOG, { "rc" }, NULL },
-    { MTF_OP_SQRT, { "rc" }, NULL },
-    { MTF_OP_RSQRT, { "rc" }, NULL },
-    { MTF_OP_SQUARE, { "rc" }, NULL },
-    { MTF_OP_NEGATE, { "rc" }, NULL },
-    { MTF_OP_ABS, { "rc" }, NULL },
-    { MTF_OP_SIGN, { "rc" }, NULL },
-    { MTF_OP_REDUCE_SUM, { "rc" }, "c" },
-    { MTF_OP_REDUCE_MEAN, { "rc" }, "r" },
-    { MTF_OP_REDUCE_MAX, { "qk" }, "q" },
-    { MTF_OP_RENAME, { "rc" }, NULL },
-    { MTF_OP_TRANSPOSE, { "rc" }, "cr" },
-    { MTF_OP_BROADCAST, { "c" }, "rc" },
-    { MTF_OP_CAST, { "rc" }, NULL },
-    { MTF_OP_STOP_GRADIENT, { "rc" }, NULL },
-    { MTF_OP_CONSTANT, { NULL }, "rc" },
-    { MTF_OP_RANGE, { NULL }, "c" },
-    { MTF_OP_DROPOUT, { "rc" }, NULL },
-    { MTF_OP_CAUSAL_MASK, { "qk" }, NULL },
-    { MTF_OP_ATTENTION, { "hed", "hfd", "hfd" }, NULL },
-    { MTF_OP_EMBEDDING, { "tc", "#r" }, "rc" },
-    { MTF_OP_SUM_EXP, { "qk", "q" }, "q" },
-    { MTF_OP_SOFTMAX_APPLY, { "qk", "q", "q" }, NULL },
-    { MTF_OP_VARIANCE, { "rc", "r" }, "r" },
-    { MTF_OP_NORMALIZE, { "rc", "r", "r", "c", "c" }, NULL },
-    { MTF_OP_LABEL_LOGIT, { "rc", "#r" }, "r" },
-    { MTF_OP_CROSS_ENTROPY, { "r", "r", "r" }, NULL },
-    { MTF_OP_RELU_GRAD, { "rc", "rc" }, NULL },
-    { MTF_OP_GELU_GRAD, { "rc", "rc" }, NULL },
-    { MTF_OP_SILU_GRAD, { "rc", "rc" }, NULL },
-    { MTF_OP_TANH_GRAD, { "rc", "rc" }, NULL },
-    { MTF_OP_SIGMOID_GRAD, { "rc", "rc" }, NULL },
-    { MTF_OP_CAUSAL_ZERO, { "qk" }, NULL },
-    { MTF_OP_ATTENTION_GRAD, { "hed", "hfd", "hfd", "hed", "he", "hed" }, NULL },
-    { MTF_OP_EMBEDDING_GRAD, { "#r", "rc" }, "tc" },
-    { MTF_OP_SOFTMAX_GRAD, { "qk", "qk", "q" }, NULL },
-    { MTF_OP_NORMALIZE_DOT, { "rc", "rc", "r", "r", "c" }, "r" },
-    { MTF_OP_NORMALIZE_SCALE_GRAD, { "rc", "rc", "r", "r" }, "c" },
-    { MTF_OP_NORMALIZE_GRAD, { "rc", "rc", "r", "r", "c", "r", "r" }, NULL },
-    { MTF_OP_CROSS_ENTROPY_GRAD, { "rc", "#r", "r", "r", "r" }, NULL },
-    { MTF_OP_ACCUMULATE, { "rc" }, NULL },
-    { MTF_OP_CLIP_FACTOR, { "" }, NULL },
-    { MTF_OP_LEARNING_RATE, { NULL }, "" },
-    { MTF_OP_SGD, { "rc", "rc", "" }, NULL },
-    { MTF_OP_MOMENTUM, { "rc", "rc", "rc", "" }, NULL },
-    { MTF_OP_ADAM, { "rc", "rc", "rc", "rc", "" }, NULL },
-    { MTF_OP_ADAFACTOR_MOMENT, { "rc", "rc" }, NULL },
-    { MTF_OP_ADAFACTOR_DIRECTION, { "rc", "rc" }, NULL },
-    { MTF_OP_ADAFACTOR_APPLY, { "rc", "rc", "", "" }, NULL },
+    { MTF_OP_EINSUM, { "qk", "qk" }, "q", NOTHING },
+    { MTF_OP_ADD, { "rc", "rc" }, NULL, FIRST },
+    { MTF_OP_SUBTRACT, { "rc", "rc" }, NULL, FIRST },
+    { MTF_OP_MULTIPLY, { "rc", "rc" }, NULL, FIRST },
+    { MTF_OP_DIVIDE, { "rc", "rc" }, NULL, FIRST },
+    { MTF_OP_MAXIMUM, { "rc", "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_MINIMUM, { "rc", "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_EQUAL, { "rc", "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_SCALE, { "rc" }, NULL, FIRST },
+    { MTF_OP_RELU, { "rc" }, NULL, FIRST },
+    { MTF_OP_GELU, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_SILU, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_TANH, { "rc" }, NULL, FIRST },
+    { MTF_OP_SIGMOID, { "rc" }, NULL, FIRST },
+    { MTF_OP_EXP, { "rc" }, NULL, FIRST },
+    { MTF_OP_LOG, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_SQRT, { "rc" }, NULL, FIRST },
+    { MTF_OP_RSQRT, { "rc" }, NULL, FIRST },
+    { MTF_OP_SQUARE, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_NEGATE, { "rc" }, NULL, FIRST },
+    { MTF_OP_ABS, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_SIGN, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_REDUCE_SUM, { "rc" }, "c", FIRST_KEPT },
+    { MTF_OP_REDUCE_MEAN, { "rc" }, "r", FIRST_KEPT },
+    { MTF_OP_REDUCE_MAX, { "qk" }, "q", FIRST_KEPT },
+    { MTF_OP_RENAME, { "rc" }, NULL, FIRST },
+    { MTF_OP_TRANSPOSE, { "rc" }, "cr", FIRST },
+    { MTF_OP_BROADCAST, { "c" }, "rc", NOTHING },
+    { MTF_OP_CAST, { "rc" }, NULL, FIRST },
+    { MTF_OP_STOP_GRADIENT, { "rc" }, NULL, FIRST },
+    { MTF_OP_CONSTANT, { NULL }, "rc", NOTHING },
+    { MTF_OP_RANGE, { NULL }, "c", NOTHING },
+    { MTF_OP_DROPOUT, { "rc" }, NULL, FIRST },
+    { MTF_OP_CAUSAL_MASK, { "qk" }, NULL, FIRST },
+    { MTF_OP_ATTENTION, { "hed", "hfd", "hfd" }, NULL, NOTHING },
+    { MTF_OP_EMBEDDING, { "tc", "#r" }, "rc", NOTHING },
+    { MTF_OP_SUM_EXP, { "qk", "q" }, "q", FIRST_KEPT },
+    { MTF_OP_SOFTMAX_APPLY, { "qk", "q", "q" }, NULL, FIRST },
+    { MTF_OP_VARIANCE, { "rc", "r" }, "r", FIRST_KEPT },
+    { MTF_OP_NORMALIZE, { "rc", "r", "r", "c", "c" }, NULL, FIRST_KEPT },
+    { MTF_OP_LABEL_LOGIT, { "rc", "#r" }, "r", NOTHING },
+    { MTF_OP_CROSS_ENTROPY, { "r", "r", "r" }, NULL, NOTHING },
+    { MTF_OP_RELU_GRAD, { "rc", "rc" }, NULL, SECOND },
+    { MTF_OP_GELU_GRAD, { "rc", "rc" }, NULL, SECOND },
+    { MTF_OP_SILU_GRAD, { "rc", "rc" }, NULL, SECOND },
+    { MTF_OP_TANH_GRAD, { "rc", "rc" }, NULL, SECOND },
+    { MTF_OP_SIGMOID_GRAD, { "rc", "rc" }, NULL, SECOND },
+    { MTF_OP_CAUSAL_ZERO, { "qk" }, NULL, FIRST },
+    { MTF_OP_ATTENTION_GRAD, { "hed", "hfd", "hfd", "hed", "he", "hed" }, NULL, NOTHING },
+    { MTF_OP_EMBEDDING_GRAD, { "#r", "rc" }, "tc", SECOND_KEPT },
+    { MTF_OP_SOFTMAX_GRAD, { "qk", "qk", "q" }, NULL, BOTH },
+    { MTF_OP_NORMALIZE_DOT, { "rc", "rc", "r", "r", "c" }, "r", BOTH_KEPT },
+    { MTF_OP_NORMALIZE_SCALE_GRAD, { "rc", "rc", "r", "r" }, "c", FIRST_KEPT },
+    { MTF_OP_NORMALIZE_GRAD, { "rc", "rc", "r", "r", "c", "r", "r" }, NULL, BOTH },
+    { MTF_OP_CROSS_ENTROPY_GRAD, { "rc", "#r", "r", "r", "r" }, NULL, NOTHING },
+    { MTF_OP_ACCUMULATE, { "rc" }, NULL, NOTHING },
+    { MTF_OP_CLIP_FACTOR, { "" }, NULL, NOTHING },
+    { MTF_OP_LEARNING_RATE, { NULL }, "", NOTHING },
+    { MTF_OP_SGD, { "rc", "rc", "" }, NULL, NOTHING },
+    { MTF_OP_MOMENTUM, { "rc", "rc", "rc", "" }, NULL, NOTHING },
+    { MTF_OP_ADAM, { "rc", "rc", "rc", "rc", "" }, NULL, NOTHING },
+    { MTF_OP_ADAFACTOR_MOMENT, { "rc", "rc" }, NULL, NOTHING },
+    { MTF_OP_ADAFACTOR_DIRECTION, { "rc", "rc" }, NULL, FIRST },
+    { MTF_OP_ADAFACTOR_APPLY, { "rc", "rc", "", "" }, NULL, NOTHING },
 };
 
-/* In elements of four bytes; those of eight come in half as many rows. What an operation of a model
- * reads was mostly touched shortly before, so chunks stay in the caches that a processor's cores
- * share; what an optimizer updates was last touched a step ago, and comes from memory. */
-#define CHUNK_BYTES (12.0 * (1 << 20))
-
+/* In elements of four bytes; those of eight come in half as many rows. */
 static const struct {
     int64_t rows, columns;
-} shapes[] = { { 2, 16 }, { 16, 64 }, { 64, 256 }, { 256, 256 }, { 1024, 256 }, { 2048, 256 } };
+} shapes[] = { { 2, 16 },     { 16, 64 },    { 64, 256 },  { 256, 256 },
+               { 1024, 256 }, { 2048, 256 }, { 8192, 256 } };
 
 static int64_t rows_of(size_t shape, MtfDtype dtype) {
     return MAX(1, shapes[shape].rows * 4 / mtf_dtype_bytes(dtype));
@@ -178,17 +193,15 @@ bool mtf_calibrates_operation(int kind) {
     return false;
 }
 
-static bool add_operation(Set *set, const MtfTrialOperation *operation, MtfDtype dtype,
-                          const int64_t *size_of, GError **error) {
+static void add_operation(Set *set, const MtfTrialOperation *operation, MtfDtype dtype,
+                          const int64_t *size_of) {
     MtfKernelTrial trial;
-    if (!mtf_kernel_trial_init(&trial, operation, dtype, size_of, error))
-        return false;
+    mtf_kernel_trial_init(&trial, operation, dtype, size_of);
     MtfCurveName name = { .kind = MTF_CURVE_OPERATION,
                           .operation = operation->kind,
                           .dtype = dtype };
     const MtfInstruction *instruction = mtf_kernel_trial_instruction(&trial);
     set_add(set, &trial, &name, mtf_kernel_curve_work(instruction), 1);
-    return true;
 }
 
 static void fill_sizes(size_t shape, MtfDtype dtype, int64_t *size_of) {
@@ -204,78 +217,99 @@ static void fill_sizes(size_t shape, MtfDtype dtype, int64_t *size_of) {
     size_of['h' - 'a'] = MAX(1, rows * columns / width / places);
 }
 
+/* The operations of one size, either those that update what is kept between steps, with other
+ * memory swept in between, or the others. */
+static bool measure_shape(MtfSamples *samples, MtfDtype dtype, size_t shape,
+                          const MtfArenaMemory *swept, GError **error) {
+    int64_t size_of[26];
+    fill_sizes(shape, dtype, size_of);
+    Set set;
+    set_init(&set, G_N_ELEMENTS(operations));
+    for (size_t i = 0; i < G_N_ELEMENTS(operations); i++)
+        if (mtf_kernel_is_update(operations[i].kind) == (swept != NULL))
+            add_operation(&set, &operations[i], dtype, size_of);
+    bool measured = set_measure(&set, swept, samples, error);
+    set_clear(&set);
+    return measured;
+}
+
 bool mtf_calibrate_operations(MtfSamples *samples, MtfDtype dtype, GError **error) {
-    bool made = true;
-    for (size_t s = 0; made && s < G_N_ELEMENTS(shapes); s++) {
-        int64_t size_of[26];
-        fill_sizes(s, dtype, size_of);
-        Set set;
-        set_init(&set, G_N_ELEMENTS(operations));
-        for (size_t i = 0; made && i < G_N_ELEMENTS(operations); i++)
-            made = add_operation(&set, &operations[i], dtype, size_of, error);
-        if (made) {
-            set_measure_in_chunks(&set, samples, CHUNK_BYTES, mtf_kernel_is_update);
-            set_measure(&set, samples, mtf_kernel_is_update);
-        }
-        set_clear(&set);
-    }
-    return made;
+    MtfArenaMemory swept;
+    if (!mtf_arena_memory_init(&swept, SWEPT_BYTES, false, error))
+        return false;
+    memset(swept.base, 1, SWEPT_BYTES);
+    bool measured = true;
+    for (size_t s = 0; measured && s < G_N_ELEMENTS(shapes); s++)
+        measured = measure_shape(samples, dtype, s, NULL, error) &&
+                   measure_shape(samples, dtype, s, &swept, error);
+    mtf_arena_memory_clear(&swept);
+    return measured;
 }
 
 /* ---- Products ------------------------------------------------------------------------------ */
 
 static const int64_t sides[] = { 1, 4, 16, 64, 256, 1024 };
 
-/* Products read weights that were touched a pass ago and activations that are new: chunks stay in
- * the shared cache of a large processor, and not of a small one. */
-#define PRODUCT_CHUNK_BYTES (8.0 * (1 << 20))
-
 /* Small products run many at a time, over operands of about so many bytes in all. */
 #define BATCH_BYTES (INT64_C(1) << 19)
 #define BATCH_MOST 1024
+#define HEADS 4
 
-static bool add_products(Set *set, MtfDtype dtype, const MtfCurveName *name, int64_t k,
-                         GError **error) {
-    static const MtfTrialOperation products = { MTF_OP_EINSUM, { "bmk", "bkn" }, "bmn" };
-    int64_t bytes = (name->m * k + k * name->n + name->m * name->n) * mtf_dtype_bytes(dtype);
-    int64_t batch = CLAMP(BATCH_BYTES / bytes, 1, BATCH_MOST);
-    int64_t size_of[26] = {
-        ['b' - 'a'] = batch, ['m' - 'a'] = name->m, ['n' - 'a'] = name->n, ['k' - 'a'] = k
-    };
+/* As attention's heads lie where there are several products: b examples of h heads, of which all
+ * rows of one place are neighbours. */
+static const MtfTrialOperation products[MTF_PRODUCT_FORMS] = {
+    [MTF_PRODUCT_NN] = { MTF_OP_EINSUM, { "bhmk", "bkhn" }, "bmhn", FIRST_KEPT },
+    [MTF_PRODUCT_NT] = { MTF_OP_EINSUM, { "bmhk", "bnhk" }, "bhmn", FIRST_KEPT },
+    [MTF_PRODUCT_TN] = { MTF_OP_EINSUM, { "bhkm", "bkhn" }, "bmhn", SECOND_KEPT },
+};
+
+static void add_products(Set *set, const MtfCurveName *name, int64_t k) {
+    int64_t bytes = (name->m * k + k * name->n + name->m * name->n) * mtf_dtype_bytes(name->dtype);
+    int64_t batch = CLAMP(BATCH_BYTES / bytes, 1, BATCH_MOST), heads = MIN(batch, HEADS);
+    int64_t size_of[26] = { ['b' - 'a'] = batch / heads,
+                            ['h' - 'a'] = heads,
+                            ['m' - 'a'] = name->m,
+                            ['n' - 'a'] = name->n,
+                            ['k' - 'a'] = k };
     MtfKernelTrial trial;
-    if (!mtf_kernel_trial_init(&trial, &products, dtype, size_of, error))
-        return false;
-    set_add(set, &trial, name, (double)k, (double)batch);
-    return true;
+    mtf_kernel_trial_init(&trial, &products[name->form], name->dtype, size_of);
+    set_add(set, &trial, name, (double)k, (double)(batch / heads * heads));
 }
 
 /* What a call takes beside its products: that of one of 2 x 2 by 2 x 2, whose own work is nothing
  * beside it. */
-static bool add_call(Set *set, MtfDtype dtype, GError **error) {
-    static const MtfTrialOperation product = { MTF_OP_EINSUM, { "mk", "kn" }, "mn" };
+static void add_call(Set *set, MtfDtype dtype) {
+    static const MtfTrialOperation product = { MTF_OP_EINSUM, { "mk", "kn" }, "mn", NOTHING };
     int64_t size_of[26] = { ['m' - 'a'] = 2, ['n' - 'a'] = 2, ['k' - 'a'] = 2 };
     MtfCurveName name = { .kind = MTF_CURVE_PRODUCT_CALL, .dtype = dtype };
     MtfKernelTrial trial;
-    if (!mtf_kernel_trial_init(&trial, &product, dtype, size_of, error))
-        return false;
+    mtf_kernel_trial_init(&trial, &product, dtype, size_of);
     set_add(set, &trial, &name, 0, 1);
-    return true;
 }
 
-bool mtf_calibrate_products(MtfSamples *samples, MtfDtype dtype, GError **error) {
+static bool measure_form(MtfSamples *samples, MtfDtype dtype, MtfProductForm form, GError **error) {
     int n = G_N_ELEMENTS(sides);
     Set set;
     set_init(&set, n * n * n + 1);
-    bool made = add_call(&set, dtype, error);
-    for (int i = 0; made && i < n * n * n; i++) {
-        MtfCurveName name = {
-            .kind = MTF_CURVE_PRODUCT, .dtype = dtype, .m = sides[i / n / n], .n = sides[i / n % n]
-        };
-        made = add_products(&set, dtype, &name, sides[i % n], error);
+    if (form == MTF_PRODUCT_NN)
+        add_call(&set, dtype);
+    for (int i = 0; i < n * n * n; i++) {
+        MtfCurveName name = { .kind = MTF_CURVE_PRODUCT,
+                              .dtype = dtype,
+                              .form = form,
+                              .m = sides[i / n / n],
+                              .n = sides[i / n % n] };
+        add_products(&set, &name, sides[i % n]);
     }
-    if (made)
-        set_measure_in_chunks(&set, samples, PRODUCT_CHUNK_BYTES, NULL);
+    bool measured = set_measure(&set, NULL, samples, error);
     set_clear(&set);
+    return measured;
+}
+
+bool mtf_calibrate_products(MtfSamples *samples, MtfDtype dtype, GError **error) {
+    bool made = true;
+    for (int form = 0; made && form < MTF_PRODUCT_FORMS; form++)
+        made = measure_form(samples, dtype, (MtfProductForm)form, error);
     return made;
 }
 

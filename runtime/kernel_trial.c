@@ -55,13 +55,9 @@ bool mtf_kernel_is_update(int kind) {
            kind == MTF_OP_ADAFACTOR_MOMENT || kind == MTF_OP_ADAFACTOR_APPLY;
 }
 
-/* What does nothing where it may write over its operand: in training that is somebody's result. */
-static bool is_another_name(int kind) {
-    return kind == MTF_OP_RENAME || kind == MTF_OP_STOP_GRADIENT;
-}
-
-static int add_result(MtfGraph *graph, int input) {
-    MtfNewOperation operation = { .name = "result",
+/* Somebody's result, which may be written over. */
+static int add_result(MtfGraph *graph, const char *name, int input) {
+    MtfNewOperation operation = { .name = name,
                                   .kind = MTF_OP_NEGATE,
                                   .n_inputs = 1,
                                   .inputs = &input,
@@ -89,6 +85,16 @@ static bool needs_dimension(const MtfTrialOperation *operation, char letter) {
            (operation->kind == MTF_OP_RENAME && letter == 't');
 }
 
+static int add_input(MtfGraph *graph, const MtfTrialOperation *operation, int k, MtfDtype dtype) {
+    const MtfOperationRow *row = mtf_operation_row(operation->kind);
+    char name[] = { 'i', (char)('0' + k), 0 }, result[] = { 'r', (char)('0' + k), 0 };
+    bool wide = mtf_operation_mask_has(row->wide_inputs, k);
+    int input = add_operand(graph, name, operation->inputs[k], wide ? mtf_dtype_wide(dtype) : dtype,
+                            mtf_kernel_is_update(operation->kind));
+    bool dies = operation->fresh >> k & 1 && !operation->kept;
+    return dies ? add_result(graph, result, input) : input;
+}
+
 static MtfGraph *new_graph(const MtfTrialOperation *operation, MtfDtype dtype,
                            const int64_t *size_of) {
     MtfGraph *graph = mtf_graph_new("trial");
@@ -96,15 +102,8 @@ static MtfGraph *new_graph(const MtfTrialOperation *operation, MtfDtype dtype,
     for (char letter = 'a'; letter <= 'z'; letter++)
         if (size_of[letter - 'a'] > 0 && needs_dimension(operation, letter))
             mtf_graph_add_dimension(graph, (char[]){ letter, 0 }, size_of[letter - 'a'], NULL);
-    for (; n < MTF_TRIAL_INPUTS && operation->inputs[n] != NULL; n++) {
-        char name[] = { 'i', (char)('0' + n), 0 };
-        bool wide = mtf_operation_mask_has(mtf_operation_row(operation->kind)->wide_inputs, n);
-        inputs[n] =
-            add_operand(graph, name, operation->inputs[n], wide ? mtf_dtype_wide(dtype) : dtype,
-                        mtf_kernel_is_update(operation->kind));
-    }
-    if (is_another_name(operation->kind))
-        inputs[0] = add_result(graph, inputs[0]);
+    for (; n < MTF_TRIAL_INPUTS && operation->inputs[n] != NULL; n++)
+        inputs[n] = add_input(graph, operation, n, dtype);
     MtfShape output = shape_of(graph, operation->output != NULL ? operation->output : "");
     MtfNewOperation new_operation = { .name = "op",
                                       .kind = operation->kind,
@@ -144,29 +143,53 @@ static void fill_operands(const MtfKernelTrial *trial) {
             fill_operand(mtf_worker_tensor(trial->worker, t), mtf_data_id_bound(trial->graph, t));
 }
 
-bool mtf_kernel_trial_init(MtfKernelTrial *trial, const MtfTrialOperation *operation,
-                           MtfDtype dtype, const int64_t *size_of, GError **error) {
+void mtf_kernel_trial_init(MtfKernelTrial *trial, const MtfTrialOperation *operation,
+                           MtfDtype dtype, const int64_t *size_of) {
     MtfMesh mesh;
     mtf_mesh_parse("one:1", 0, &mesh, NULL);
-    *trial = (MtfKernelTrial){ .graph = new_graph(operation, dtype, size_of) };
+    *trial = (MtfKernelTrial){ .graph = new_graph(operation, dtype, size_of),
+                               .fresh = operation->fresh };
     trial->layout = mtf_layout_new(trial->graph, &mesh);
     trial->program = mtf_lower(trial->graph, trial->layout);
     trial->arena = mtf_arena_pack(trial->program);
-    trial->worker = mtf_worker_new(trial->program, trial->arena, 0, 0, error);
-    if (trial->worker == NULL) {
-        mtf_kernel_trial_clear(trial);
-        return false;
-    }
-    trial->worker->poison = false;
     while (mtf_program_instruction(trial->program, trial->kernel)->operation !=
            (int)trial->graph->operations->len - 1)
         trial->kernel++;
+}
+
+static bool open_trial(MtfKernelTrial *trial, char *base, GError **error) {
+    trial->worker = mtf_worker_new_at(trial->program, trial->arena, 0, 0, base, error);
+    if (trial->worker == NULL)
+        return false;
+    trial->worker->poison = false;
     fill_operands(trial);
     return true;
 }
 
+bool mtf_kernel_trials_open(MtfKernelTrial *trials, int n, MtfArenaMemory *memory, GError **error) {
+    int64_t bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += trials[i].arena->bytes;
+    if (!mtf_arena_memory_init(memory, bytes, false, error))
+        return false;
+    char *base = memory->base;
+    bool opened = true;
+    for (int i = 0; opened && i < n; i++) {
+        opened = open_trial(&trials[i], base, error);
+        base += trials[i].arena->bytes;
+    }
+    if (!opened)
+        mtf_kernel_trials_close(trials, n, memory);
+    return opened;
+}
+
+void mtf_kernel_trials_close(MtfKernelTrial *trials, int n, MtfArenaMemory *memory) {
+    for (int i = 0; i < n; i++)
+        g_clear_pointer(&trials[i].worker, mtf_worker_free);
+    mtf_arena_memory_clear(memory);
+}
+
 void mtf_kernel_trial_clear(MtfKernelTrial *trial) {
-    mtf_worker_free(trial->worker);
     mtf_arena_free(trial->arena);
     mtf_program_free(trial->program);
     mtf_layout_free(trial->layout);
@@ -182,6 +205,7 @@ const MtfInstruction *mtf_kernel_trial_instruction(const MtfKernelTrial *trial) 
 
 #define ROUNDS_LEAST 5
 #define ROUNDS_MOST 50
+#define LINE 64 /* of a cache, or less */
 
 /* What looking at the clock takes. */
 static double clock_seconds(void) {
@@ -193,7 +217,18 @@ static double clock_seconds(void) {
     return least;
 }
 
-static double run_once(const MtfKernelTrial *trial) {
+static void freshen(const MtfKernelTrial *trial) {
+    const MtfKernelCall *call = &trial->worker->calls[trial->kernel];
+    for (int k = 0; k < call->operation->n_inputs; k++)
+        if (trial->fresh >> k & 1)
+            fill_operand(&call->inputs[k], 1);
+}
+
+/* Runs trial i once what the next one finds fresh is written: so what a trial finds fresh was
+ * computed just before the kernel that ran before it. */
+static double run_after_next(const MtfKernelTrial *trials, int n, int i) {
+    const MtfKernelTrial *trial = &trials[i];
+    freshen(&trials[(i + 1) % n]);
     double start = mtf_processor_seconds();
     mtf_worker_run_kernel(trial->worker, trial->kernel, 1);
     return mtf_processor_seconds() - start;
@@ -204,22 +239,31 @@ static int compare_doubles(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
+/* Reads a byte of every line. */
+static void sweep(const MtfArenaMemory *memory) {
+    volatile const char *bytes = memory->base;
+    for (int64_t i = 0; i < memory->bytes; i += LINE)
+        (void)bytes[i];
+}
+
 void mtf_kernel_trials_measure(const MtfKernelTrial *trials, int n, double patience,
-                               double *seconds) {
+                               const MtfArenaMemory *swept, double *seconds) {
     g_autofree double *samples = g_new(double, (gsize)n *ROUNDS_MOST);
     double clock = clock_seconds();
     int rounds = 0;
     for (int i = 0; i < n; i++)
-        run_once(&trials[i]);
+        run_after_next(trials, n, i);
     double start = mtf_processor_seconds();
     while (rounds < ROUNDS_LEAST ||
            (rounds < ROUNDS_MOST && mtf_processor_seconds() - start < patience)) {
+        if (swept != NULL)
+            sweep(swept);
         for (int i = 0; i < n; i++)
-            samples[i * ROUNDS_MOST + rounds] = fmax(run_once(&trials[i]) - clock, 1e-9);
+            samples[i * ROUNDS_MOST + rounds] = fmax(run_after_next(trials, n, i) - clock, 1e-9);
         rounds++;
     }
     for (int i = 0; i < n; i++) {
         qsort(&samples[i * ROUNDS_MOST], (size_t)rounds, sizeof(double), compare_doubles);
-        seconds[i] = samples[i * ROUNDS_MOST + rounds / 4];
+        seconds[i] = samples[i * ROUNDS_MOST + rounds / 2];
     }
 }

@@ -126,8 +126,8 @@ static int count_arguments(const MtfProgram *program) {
     return arguments;
 }
 
-MtfWorker *mtf_worker_new(const MtfProgram *program, const MtfArena *arena, int rank, uint64_t seed,
-                          GError **error) {
+MtfWorker *mtf_worker_new_at(const MtfProgram *program, const MtfArena *arena, int rank,
+                             uint64_t seed, char *base, GError **error) {
     int length = mtf_program_length(program);
     int n_buffers = (int)program->buffers->len;
     g_autoptr(MtfWorker) worker = g_new0(MtfWorker, 1);
@@ -135,8 +135,7 @@ MtfWorker *mtf_worker_new(const MtfProgram *program, const MtfArena *arena, int 
     worker->arena = arena;
     worker->rank = rank;
     worker->poison = MTF_POISON_DEFAULT;
-    if (!mtf_arena_memory_init(&worker->memory, arena->bytes, exchanges(program), error))
-        return NULL;
+    worker->memory = (MtfArenaMemory){ .base = base, .bytes = arena->bytes, .file = -1 };
     worker->operands = g_new(MtfOperand, n_buffers);
     for (int b = 0; b < n_buffers; b++)
         worker->operands[b] = make_operand(worker, b);
@@ -148,6 +147,19 @@ MtfWorker *mtf_worker_new(const MtfProgram *program, const MtfArena *arena, int 
         return NULL;
     prepare_kernels(worker);
     return g_steal_pointer(&worker);
+}
+
+MtfWorker *mtf_worker_new(const MtfProgram *program, const MtfArena *arena, int rank, uint64_t seed,
+                          GError **error) {
+    MtfArenaMemory memory;
+    if (!mtf_arena_memory_init(&memory, arena->bytes, exchanges(program), error))
+        return NULL;
+    MtfWorker *worker = mtf_worker_new_at(program, arena, rank, seed, memory.base, error);
+    if (worker != NULL)
+        worker->memory = memory;
+    else
+        mtf_arena_memory_clear(&memory);
+    return worker;
 }
 
 void mtf_worker_free(MtfWorker *worker) {

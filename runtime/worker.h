@@ -45,6 +45,11 @@ typedef struct {
  * mapped or a message is too long. */
 MtfWorker *mtf_worker_new(const MtfProgram *program, const MtfArena *arena, int rank, uint64_t seed,
                           GError **error);
+
+/* The same with an arena at `base`: arena->bytes of zeros that are aligned like MTF_ARENA_ALIGNMENT
+ * and outlive it. For programs without collectives. */
+MtfWorker *mtf_worker_new_at(const MtfProgram *program, const MtfArena *arena, int rank,
+                             uint64_t seed, char *base, GError **error);
 void mtf_worker_free(MtfWorker *worker);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfWorker, mtf_worker_free)
 
