@@ -134,14 +134,6 @@ int mtf_mesh_rank(const MtfMesh *mesh, const int *coordinates) {
     return rank;
 }
 
-int mtf_mesh_group_size(const MtfMesh *mesh, unsigned mask) {
-    int size = 1;
-    for (int a = 0; a < mesh->n_axes; a++)
-        if (mask & (1U << a))
-            size *= mesh->axes[a].size;
-    return size;
-}
-
 int mtf_mesh_group_position(const MtfMesh *mesh, unsigned mask, int rank) {
     int position = 0;
     for (int a = 0; a < mesh->n_axes; a++)

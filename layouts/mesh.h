@@ -52,7 +52,12 @@ int mtf_mesh_coordinate(const MtfMesh *mesh, int rank, int axis);
 int mtf_mesh_rank(const MtfMesh *mesh, const int *coordinates);
 
 /* The number of processors in a group of the axes in `mask`. */
-int mtf_mesh_group_size(const MtfMesh *mesh, unsigned mask);
+static inline int mtf_mesh_group_size(const MtfMesh *mesh, unsigned mask) {
+    int size = 1;
+    for (int a = 0; a < mesh->n_axes; a++)
+        size *= mask >> a & 1 ? mesh->axes[a].size : 1;
+    return size;
+}
 
 /* The processor's position in its group of the axes in `mask`, row-major; and back: the processor
  * at `position` of the group that `rank` belongs to. */

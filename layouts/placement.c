@@ -24,14 +24,6 @@ unsigned mtf_placement_partial_axes(const MtfPlacement *placement) {
     return mask;
 }
 
-unsigned mtf_placement_split_axes(const MtfPlacement *placement, int dim) {
-    unsigned mask = 0;
-    for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
-        if (placement->axis[a] == dim)
-            mask |= 1U << a;
-    return mask;
-}
-
 /* floor(index * size / parts), safe from overflow: size and parts are below 2^53 and 2^24. */
 static int64_t part_begin(int64_t size, int64_t index, int64_t parts) {
     return size / parts * index + size % parts * index / parts;

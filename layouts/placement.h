@@ -35,7 +35,12 @@ static inline bool mtf_axis_is_partial(int axis_placement) {
 
 /* Bit masks of the mesh axes that are partial (of either kind), and that split `dim`. */
 unsigned mtf_placement_partial_axes(const MtfPlacement *placement);
-unsigned mtf_placement_split_axes(const MtfPlacement *placement, int dim);
+static inline unsigned mtf_placement_split_axes(const MtfPlacement *placement, int dim) {
+    unsigned mask = 0;
+    for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
+        mask |= placement->axis[a] == dim ? 1U << a : 0;
+    return mask;
+}
 
 /* Part `index` of `parts` over `size` elements. */
 MtfRange mtf_part(int64_t size, int64_t index, int64_t parts);

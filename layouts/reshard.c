@@ -36,7 +36,8 @@ static MtfReduction reduction_of(int axis_placement) {
 /* ---- The placements a path may go through -------------------------------------------------- */
 
 /* Axes where source and target agree keep their placement; every other axis takes one of a few
- * values. A state is one value an axis, numbered in mixed radix. */
+ * values. A state is one value an axis, numbered in mixed radix: one value further along the i-th
+ * changing axis, strides[i] states further on. */
 typedef struct {
     const MtfGraph *graph;
     const MtfMesh *mesh;
@@ -45,6 +46,7 @@ typedef struct {
     int n_axes; /* axes that change */
     int axes[MTF_MAX_MESH_AXES];
     int n_choices[MTF_MAX_MESH_AXES];
+    int strides[MTF_MAX_MESH_AXES];
     int16_t choices[MTF_MAX_MESH_AXES][MAX_CHOICES];
     int n_states;
 } Space;
@@ -69,10 +71,12 @@ static void add_stops(Space *space) {
     }
 }
 
-static int count_states(const Space *space) {
+static int count_states(Space *space) {
     int states = 1;
-    for (int i = 0; i < space->n_axes; i++)
+    for (int i = 0; i < space->n_axes; i++) {
+        space->strides[i] = states;
         states = states > MAX_STATES ? states : states * space->n_choices[i];
+    }
     return states;
 }
 
@@ -95,10 +99,12 @@ static void space_init(Space *space, const MtfGraph *graph, const MtfMesh *mesh,
     space->n_states = count_states(space);
 }
 
-static MtfPlacement state_placement(const Space *space, int state) {
+/* The placement of a state; own[i] becomes the number of its value on the i-th changing axis. */
+static MtfPlacement state_placement(const Space *space, int state, int *own) {
     MtfPlacement placement = *space->from;
     for (int i = 0; i < space->n_axes; i++) {
-        placement.axis[space->axes[i]] = space->choices[i][state % space->n_choices[i]];
+        own[i] = state % space->n_choices[i];
+        placement.axis[space->axes[i]] = space->choices[i][own[i]];
         state /= space->n_choices[i];
     }
     return placement;
@@ -120,40 +126,41 @@ static int placement_state(const Space *space, const MtfPlacement *placement) {
 
 /* ---- The steps out of a placement ---------------------------------------------------------- */
 
-/* Whether no axis behind `axis` splits the dimension it splits. */
-static bool is_minor_most(const MtfPlacement *placement, int axis) {
-    return mtf_placement_split_axes(placement, placement->axis[axis]) >> (axis + 1) == 0;
+/* Whether no axis behind `axis` splits `dim`. */
+static bool is_minor_most(const Space *space, const MtfPlacement *placement, int axis, int dim) {
+    for (int a = axis + 1; a < space->mesh->n_axes; a++)
+        if (placement->axis[a] == dim)
+            return false;
+    return true;
 }
 
-/* The kind of step that changes one axis alone from `step->from` to `step->to`; false when there is
- * none. */
-static bool classify(MtfStep *step, int axis) {
-    int before = step->from.axis[axis], after = step->to.axis[axis];
-    bool freed = before < 0 || is_minor_most(&step->from, axis);
-    bool nested = after < 0 || is_minor_most(&step->to, axis);
-    step->axes = 1U << axis;
-    step->reduction = MTF_REDUCE_NONE;
-    if (mtf_axis_is_partial(before)) {
-        if (mtf_axis_is_partial(after) || !nested)
-            return false;
-        step->kind = after == MTF_WHOLE ? MTF_STEP_ALLREDUCE : MTF_STEP_REDUCE_SCATTER;
-        step->reduction = reduction_of(before);
-        return true;
-    }
-    if (mtf_axis_is_partial(after)) {
-        step->kind = MTF_STEP_CONCEAL;
-        step->reduction = reduction_of(after);
-        step->axes = 0;
-        return before == MTF_WHOLE;
-    }
-    if (!freed || !nested)
-        return false;
-    step->kind = before == MTF_WHOLE  ? MTF_STEP_SLICE
-                 : after == MTF_WHOLE ? MTF_STEP_ALLGATHER
-                                      : MTF_STEP_ALLTOALL;
-    if (step->kind == MTF_STEP_SLICE)
-        step->axes = 0;
-    return true;
+/* The kind of step that changes one axis alone, from what `placement` says to `after`; MTF_STEPS
+ * when there is none. */
+static MtfStepKind kind_of(const Space *space, const MtfPlacement *placement, int axis, int after) {
+    int before = placement->axis[axis];
+    if (mtf_axis_is_partial(after))
+        return before == MTF_WHOLE ? MTF_STEP_CONCEAL : MTF_STEPS;
+    if (after >= 0 && !is_minor_most(space, placement, axis, after))
+        return MTF_STEPS;
+    if (mtf_axis_is_partial(before))
+        return after == MTF_WHOLE ? MTF_STEP_ALLREDUCE : MTF_STEP_REDUCE_SCATTER;
+    if (before == MTF_WHOLE)
+        return MTF_STEP_SLICE;
+    if (!is_minor_most(space, placement, axis, before))
+        return MTF_STEPS;
+    return after == MTF_WHOLE ? MTF_STEP_ALLGATHER : MTF_STEP_ALLTOALL;
+}
+
+/* That step. */
+static MtfStep single_step(const MtfPlacement *placement, int axis, int after, MtfStepKind kind) {
+    MtfStep step = { .kind = kind, .reduction = MTF_REDUCE_NONE };
+    int reduced = kind == MTF_STEP_CONCEAL ? after : placement->axis[axis];
+    step.from = step.to = *placement;
+    step.to.axis[axis] = (int16_t)after;
+    step.axes = mtf_step_is_collective(kind) ? 1U << axis : 0;
+    if (mtf_axis_is_partial(reduced))
+        step.reduction = reduction_of(reduced);
+    return step;
 }
 
 /* What a step costs whose payload is so large. */
@@ -165,7 +172,15 @@ static double step_cost(const Space *space, const MtfStep *step, double elements
     return COLLECTIVE_OVERHEAD + passes * elements * (members - 1) / members;
 }
 
-/* All axes of one kind of partial that the target does not keep, reduced in one call. */
+/* The same of its largest payload. */
+static double step_cost_of(const Space *space, const MtfStep *step) {
+    return step_cost(
+        space, step,
+        (double)mtf_step_largest_payload(space->graph, space->mesh, space->shape, step));
+}
+
+/* All axes of one kind of partial that the target does not keep, reduced in one call; false where
+ * that is one axis or none. */
 static bool reduce_together(const Space *space, MtfStep *step, int kind) {
     int count = 0;
     step->to = step->from;
@@ -241,6 +256,23 @@ static bool exchange_rest(const Space *space, MtfStep *step) {
     return changed != 0;
 }
 
+/* What the path costs that reduces, then exchanges, then conceals, each of them at once. */
+static double cost_at_once(const Space *space) {
+    MtfStep step = { .from = *space->from };
+    double cost = 0;
+    for (int kind = MTF_PARTIAL_MAX; kind <= MTF_PARTIAL_SUM; kind++) {
+        reduce_together(space, &step, kind);
+        cost += step.axes != 0 ? step_cost_of(space, &step) : 0;
+        step.from = step.to;
+    }
+    if (exchange_rest(space, &step))
+        cost += step_cost_of(space, &step);
+    for (int i = 0; i < space->n_axes; i++)
+        if (mtf_axis_is_partial(space->to->axis[space->axes[i]]))
+            cost += LOCAL_OVERHEAD;
+    return cost;
+}
+
 /* ---- Dijkstra ------------------------------------------------------------------------------ */
 
 typedef struct {
@@ -253,6 +285,7 @@ typedef struct {
 typedef struct {
     const Space *space;
     int target;
+    double enough;     /* no cheapest path costs more */
     double *cost;      /* of each state; INFINITY: not reached */
     double *elements;  /* of each state's largest slice; 0: not known yet */
     Arrival *arrivals; /* how each state was reached at that cost */
@@ -261,8 +294,8 @@ typedef struct {
 } Search;
 
 /* No step of its kind costs less. */
-static double least_step(const MtfStep *step) {
-    return mtf_step_is_collective(step->kind) ? COLLECTIVE_OVERHEAD : LOCAL_OVERHEAD;
+static double least_step(MtfStepKind kind) {
+    return mtf_step_is_collective(kind) ? COLLECTIVE_OVERHEAD : LOCAL_OVERHEAD;
 }
 
 /* The largest slice of a state, found once. */
@@ -289,13 +322,15 @@ static double payload_of(Search *search, int state, int next, const MtfStep *ste
     }
 }
 
-static void relax(Search *search, int state, const MtfStep *step) {
-    int next = placement_state(search->space, &step->to);
-    if (next < 0)
-        return;
-    double before = search->cost[state];
-    double most = fmin(search->cost[next], search->cost[search->target]);
-    if (before + least_step(step) >= most)
+/* What reaching a state must cost less than to be of use. */
+static double most_of(const Search *search, int state) {
+    double most = MIN(search->cost[state], search->cost[search->target]);
+    return state == search->target ? most : MIN(most, search->enough);
+}
+
+static void relax(Search *search, int state, int next, const MtfStep *step) {
+    double before = search->cost[state], most = most_of(search, next);
+    if (before + least_step(step->kind) >= most)
         return;
     double cost = before + step_cost(search->space, step, payload_of(search, state, next, step));
     if (cost >= most)
@@ -307,32 +342,43 @@ static void relax(Search *search, int state, const MtfStep *step) {
     search->arrivals[next].step = *step;
 }
 
-static void relax_single_axes(Search *search, int state, const MtfPlacement *placement) {
+/* All steps that change the i-th changing axis alone, whose value has the number `own`. */
+static void relax_axis(Search *search, int state, const MtfPlacement *placement, int i, int own) {
     const Space *space = search->space;
-    for (int i = 0; i < space->n_axes; i++) {
-        int a = space->axes[i];
-        for (int c = 0; c < space->n_choices[i]; c++) {
-            MtfStep step = { .from = *placement, .to = *placement };
-            step.to.axis[a] = space->choices[i][c];
-            if (step.to.axis[a] != placement->axis[a] && classify(&step, a))
-                relax(search, state, &step);
-        }
+    for (int c = 0; c < space->n_choices[i]; c++) {
+        int after = space->choices[i][c], next = state + (c - own) * space->strides[i];
+        if (c == own || search->cost[state] + LOCAL_OVERHEAD >= most_of(search, next))
+            continue;
+        MtfStepKind kind = kind_of(space, placement, space->axes[i], after);
+        if (kind == MTF_STEPS || search->cost[state] + least_step(kind) >= most_of(search, next))
+            continue;
+        MtfStep step = single_step(placement, space->axes[i], after, kind);
+        relax(search, state, next, &step);
     }
+}
+
+/* Steps of several axes may lead out of the space. */
+static void relax_far(Search *search, int state, const MtfStep *step) {
+    int next = placement_state(search->space, &step->to);
+    if (next >= 0)
+        relax(search, state, next, step);
 }
 
 static void relax_all(Search *search, int state) {
     const Space *space = search->space;
-    MtfPlacement placement = state_placement(space, state);
-    relax_single_axes(search, state, &placement);
+    int own[MTF_MAX_MESH_AXES];
+    MtfPlacement placement = state_placement(space, state, own);
+    for (int i = 0; i < space->n_axes; i++)
+        relax_axis(search, state, &placement, i, own[i]);
     MtfStep step = { .from = placement };
     for (int kind = MTF_PARTIAL_MAX; kind <= MTF_PARTIAL_SUM; kind++)
         if (reduce_together(space, &step, kind))
-            relax(search, state, &step);
+            relax_far(search, state, &step);
     for (int i = 0; i < space->n_axes; i++)
         if (gather_together(space, &step, space->axes[i]))
-            relax(search, state, &step);
+            relax_far(search, state, &step);
     if (exchange_rest(space, &step))
-        relax(search, state, &step);
+        relax_far(search, state, &step);
 }
 
 /* Takes the cheapest open state, of equals the first. */
@@ -340,8 +386,8 @@ static int take_nearest(Search *search) {
     int best = 0;
     for (int i = 1; i < search->n_open; i++) {
         int state = search->open[i], other = search->open[best];
-        double more = search->cost[state] - search->cost[other];
-        if (more < 0 || (more == 0 && state < other))
+        double cost = search->cost[state], least = search->cost[other];
+        if (cost < least || (cost == least && state < other))
             best = i;
     }
     int nearest = search->open[best];
@@ -375,7 +421,13 @@ void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape
     for (int s = 0; s < space.n_states; s++)
         cost[s] = INFINITY;
     int source = placement_state(&space, from);
-    Search search = { &space, placement_state(&space, to), cost, elements, arrivals, open, 0 };
+    Search search = { .space = &space,
+                      .target = placement_state(&space, to),
+                      .enough = cost_at_once(&space),
+                      .cost = cost,
+                      .elements = elements,
+                      .arrivals = arrivals,
+                      .open = open };
     cost[source] = 0;
     for (int s = source; s != search.target; s = take_nearest(&search))
         relax_all(&search, s);
@@ -438,6 +490,8 @@ static int64_t largest_sent(const MtfMesh *mesh, const MtfStep *step, int dim, i
     unsigned held = mtf_placement_split_axes(&step->from, dim);
     unsigned wanted = mtf_placement_split_axes(&step->to, dim);
     unsigned fixed = 0;
+    if ((held | wanted) == 0)
+        return size;
     for (int a = 0; a < mesh->n_axes; a++)
         if (wanted >> a & 1 && (!(step->axes >> a & 1) || step->from.axis[a] == MTF_WHOLE))
             fixed |= 1U << a;
