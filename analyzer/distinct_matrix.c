@@ -50,21 +50,67 @@ static bool is_small(const int64_t *costs, int rows, int columns) {
 
 /* Takes the costs of the rows kept, a column after the other, at the columns in `first`. */
 static void fill(MtfDistinctMatrix *matrix, const int64_t *transposed, const int *first) {
-    gsize rows = (gsize)matrix->rows, columns = (gsize)matrix->columns, size = rows * columns + 1;
+    gsize rows = (gsize)matrix->rows, columns = (gsize)matrix->columns;
+    gsize high = (gsize)mtf_distinct_filled(matrix->rows);
+    gsize wide = (gsize)mtf_distinct_filled(matrix->columns);
     for (int turned = 0; turned < 2; turned++) {
         if (matrix->is_small)
-            matrix->small[turned] = g_new(int32_t, size);
+            matrix->small[turned] = g_new0(int32_t, high * wide);
         else
-            matrix->cost[turned] = g_new(double, size);
+            matrix->cost[turned] = g_new0(double, high *wide);
     }
     for (gsize j = 0; j < columns; j++)
         for (gsize i = 0; i < rows; i++) {
             int64_t cost = transposed[(gsize)first[j] * rows + i];
             if (matrix->is_small)
-                matrix->small[0][i * columns + j] = matrix->small[1][j * rows + i] = (int32_t)cost;
+                matrix->small[0][i * wide + j] = matrix->small[1][j * high + i] = (int32_t)cost;
             else
-                matrix->cost[0][i * columns + j] = matrix->cost[1][j * rows + i] = as_double(cost);
+                matrix->cost[0][i * wide + j] = matrix->cost[1][j * high + i] = as_double(cost);
         }
+}
+
+/* Four rows at a time, so that what is lowered is fetched and kept once for all of them: this is
+ * where the time of message passing goes. */
+#define LOWER(Cost)                                                                    \
+    for (int q = 0; q < MTF_DISTINCT_UNIT * wide; q++)                                 \
+        lowered[q] = INFINITY;                                                         \
+    for (int row = 0; row < MTF_DISTINCT_UNIT * high; row += 4) {                      \
+        const Cost *restrict a = costs + (gsize)row * MTF_DISTINCT_UNIT * (gsize)wide; \
+        const Cost *restrict b = a + MTF_DISTINCT_UNIT * wide;                         \
+        const Cost *restrict c = b + MTF_DISTINCT_UNIT * wide;                         \
+        const Cost *restrict d = c + MTF_DISTINCT_UNIT * wide;                         \
+        for (int q = 0; q < MTF_DISTINCT_UNIT * wide; q++) {                           \
+            double of_a = offsets[row] + (double)a[q];                                 \
+            double of_b = offsets[row + 1] + (double)b[q];                             \
+            double of_c = offsets[row + 2] + (double)c[q];                             \
+            double of_d = offsets[row + 3] + (double)d[q];                             \
+            double first = MIN(of_b, of_a), second = MIN(of_d, of_c);                  \
+            double least = MIN(second, first);                                         \
+            lowered[q] = MIN(least, lowered[q]);                                       \
+        }                                                                              \
+    }
+
+/* Of a matrix that is so many units high and wide. */
+MTF_FOR_EACH_UNIT static void lower_small(const int32_t *restrict costs, int high, int wide,
+                                          const double *restrict offsets,
+                                          double *restrict lowered){ LOWER(int32_t) }
+
+MTF_FOR_EACH_UNIT
+    static void lower_large(const double *restrict costs, int high, int wide,
+                            const double *restrict offsets, double *restrict lowered) {
+    LOWER(double)
+}
+
+void mtf_distinct_lower(const MtfDistinctMatrix *matrix, bool turned, const double *offsets,
+                        double *lowered) {
+    int rows = turned ? matrix->columns : matrix->rows;
+    int columns = turned ? matrix->rows : matrix->columns;
+    int high = mtf_distinct_filled(rows) / MTF_DISTINCT_UNIT;
+    int wide = mtf_distinct_filled(columns) / MTF_DISTINCT_UNIT;
+    if (matrix->is_small)
+        lower_small(matrix->small[turned], high, wide, offsets, lowered);
+    else
+        lower_large(matrix->cost[turned], high, wide, offsets, lowered);
 }
 
 MtfDistinctMatrix *mtf_distinct_matrix_new(const int64_t *costs, int rows, int columns) {

@@ -45,8 +45,9 @@ struct MtfMessages {
     double *price;    /* [rows] */
     double *prefix;   /* [rows + 1] sums of prices before a row */
     double *scratch;  /* [most values] */
-    double *offsets;  /* [most values] of the rows of a message */
-    double *lowered;  /* [most values] its columns */
+    double *shared;   /* [most values] what a node sends ahead or behind, of each value */
+    double *offsets;  /* [most values, in whole units] of the rows of a message */
+    double *lowered;  /* [most values, in whole units] its columns */
     double paid_room; /* sum_r y_r room_r */
     double magnitude; /* what rounding is relative to */
     double bound;
@@ -99,8 +100,9 @@ static void make_spots(MtfMessages *messages) {
         most = MAX(most, node->values);
     }
     messages->scratch = new_block(messages, (gsize)most);
-    messages->offsets = new_block(messages, (gsize)most);
-    messages->lowered = new_block(messages, (gsize)most);
+    messages->shared = new_block(messages, (gsize)most);
+    messages->offsets = new_block(messages, (gsize)mtf_distinct_filled(most));
+    messages->lowered = new_block(messages, (gsize)mtf_distinct_filled(most));
 }
 
 /* Edges of the same shared matrix share what is made of it. */
@@ -250,6 +252,18 @@ void mtf_messages_set_prices(MtfMessages *messages, const double *price) {
         price_spot(messages, &messages->spots[i]);
 }
 
+/* The least of so many numbers, of which there is one at least. Four at a time, since each
+ * comparison waits for the one before. */
+static double least_of(const double *numbers, int count) {
+    double least[4] = { numbers[0], numbers[0], numbers[0], numbers[0] };
+    for (int i = 0; i + 4 <= count; i += 4)
+        for (int k = 0; k < 4; k++)
+            least[k] = MIN(numbers[i + k], least[k]);
+    for (int i = count & ~3; i < count; i++)
+        least[0] = MIN(numbers[i], least[0]);
+    return MIN(MIN(least[0], least[1]), MIN(least[2], least[3]));
+}
+
 /* theta = own priced costs and all incoming messages; notes its minimum. */
 static void gather(Spot *spot) {
     memcpy(spot->theta, spot->priced, (gsize)spot->values * sizeof *spot->theta);
@@ -258,35 +272,7 @@ static void gather(Spot *spot) {
         for (int p = 0; p < spot->values; p++)
             spot->theta[p] += in[p];
     }
-    spot->least = spot->theta[0];
-    for (int p = 1; p < spot->values; p++)
-        spot->least = spot->theta[p] < spot->least ? spot->theta[p] : spot->least;
-}
-
-/* out[q] = min(out[q], offset + row[q]): the loop where the time goes. */
-MTF_FOR_EACH_UNIT static void lower_row(double *restrict out, const double *restrict row,
-                                        double offset, int count) {
-    for (int q = 0; q < count; q++) {
-        double cost = offset + row[q];
-        out[q] = cost < out[q] ? cost : out[q];
-    }
-}
-
-/* The same for a row of small costs. */
-MTF_FOR_EACH_UNIT static void lower_small(double *restrict out, const int32_t *restrict row,
-                                          double offset, int count) {
-    for (int q = 0; q < count; q++) {
-        double cost = offset + (double)row[q];
-        out[q] = cost < out[q] ? cost : out[q];
-    }
-}
-
-static void lower_by(double *out, const End *end, int row, double offset) {
-    gsize at = (gsize)row * (gsize)end->columns;
-    if (end->matrix->is_small)
-        lower_small(out, end->matrix->small[end->turned] + at, offset, end->columns);
-    else
-        lower_row(out, end->matrix->cost[end->turned] + at, offset, end->columns);
+    spot->least = least_of(spot->theta, spot->values);
 }
 
 static void fill(double *numbers, int count, double number) {
@@ -302,18 +288,15 @@ static double cost_at(const End *end, int p, int q) {
 /* Sends one message: values whose rows are the same go as the cheapest of them. Returns the minimum
  * that is taken out of it into the bound. */
 static double send(const MtfMessages *messages, const Spot *spot, const End *end) {
-    double *offsets = messages->offsets, *lowered = messages->lowered, least = INFINITY;
-    fill(offsets, end->rows, INFINITY);
-    fill(lowered, end->columns, INFINITY);
+    double *offsets = messages->offsets, *lowered = messages->lowered;
+    fill(offsets, mtf_distinct_filled(end->rows), INFINITY);
     for (int p = 0; p < spot->values; p++) {
-        double offset = spot->share * (spot->theta[p] - spot->least) - end->in[p];
+        double offset = messages->shared[p] - end->in[p];
         int row = end->row_of[p];
         offsets[row] = offset < offsets[row] ? offset : offsets[row];
     }
-    for (int row = 0; row < end->rows; row++)
-        lower_by(lowered, end, row, offsets[row]);
-    for (int column = 0; column < end->columns; column++)
-        least = lowered[column] < least ? lowered[column] : least;
+    mtf_distinct_lower(end->matrix, end->turned, offsets, lowered);
+    double least = least_of(lowered, end->columns);
     for (int q = 0; q < messages->spots[end->other].values; q++)
         end->out[q] = lowered[end->column_of[q]] - least;
     *end->taken = least;
@@ -329,6 +312,8 @@ static void count_term(MtfMessages *messages, double term) {
 static void visit(MtfMessages *messages, Spot *spot, int first, int last) {
     gather(spot);
     count_term(messages, spot->copies * spot->least);
+    for (int p = 0; first < last && p < spot->values; p++)
+        messages->shared[p] = spot->share * (spot->theta[p] - spot->least);
     for (int k = first; k < last; k++)
         count_term(messages, spot->ends[k].copies * send(messages, spot, &spot->ends[k]));
 }
