@@ -63,6 +63,18 @@ void mtf_gradient_give(MtfGradient *gradient, int tensor, int share) {
     g_array_append_val(d->shares[tensor], share);
 }
 
+int mtf_gradient_take(MtfGradient *gradient, int tensor, MtfDtype dtype) {
+    Differentiation *d = gradient->taker;
+    GArray *shares = d->shares[tensor];
+    if (shares == NULL || shares->len != 1)
+        return -1;
+    int share = g_array_index(shares, int, 0);
+    if (mtf_graph_tensor(d->b.graph, share)->dtype != dtype)
+        return -1;
+    g_array_set_size(shares, 0);
+    return share;
+}
+
 static int sum_of_shares(Differentiation *d, int tensor, const char *name) {
     const GArray *shares = d->shares[tensor];
     int first = g_array_index(shares, int, 0);

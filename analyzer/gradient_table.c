@@ -260,8 +260,14 @@ static void attention(MtfGradient *g) {
         mtf_gradient_give(g, g->op.inputs[k], dq + k);
 }
 
+/* A table that is also read by a product (tied weights) has that one's dense gradient by now. */
 static void embedding(MtfGradient *g) {
-    GIVE(g, 0, MTF_OP_EMBEDDING_GRAD, g->op.inputs[1], g->dy);
+    int more =
+        wants(g, 0) && g->dy >= 0 ? mtf_gradient_take(g, g->op.inputs[0], dtype_of(g, g->dy)) : -1;
+    if (more < 0)
+        GIVE(g, 0, MTF_OP_EMBEDDING_GRAD, g->op.inputs[1], g->dy);
+    else
+        GIVE(g, 0, MTF_OP_EMBEDDING_GRAD, g->op.inputs[1], g->dy, more);
 }
 
 /* y = sum of e^(x - m): x gets e^(x - m) dy, m gets -y dy. */

@@ -43,4 +43,8 @@ const MtfGradientRow *mtf_gradient_row(int kind);
  * in its order. Takes a share of -1 (after an error) silently. */
 void mtf_gradient_give(MtfGradient *gradient, int tensor, int share);
 
+/* Likewise: takes back what `tensor` has been given so far, if all of it is one share of the given
+ * type, so that a rule can add to it; else returns -1 and leaves everything as it is. */
+int mtf_gradient_take(MtfGradient *gradient, int tensor, MtfDtype dtype);
+
 #endif

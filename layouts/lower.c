@@ -160,6 +160,17 @@ static double local_points(const Lowering *lowering, const MtfIteration *iterati
     return points;
 }
 
+/* Bytes read and written of an operation that adds to an input, as much of it as the others have.
+ */
+static double adding_traffic(const Lowering *lowering, const MtfInstruction *instruction,
+                             int addend) {
+    double others = 0, whole = (double)buffer_at(lowering, instruction->outputs[0])->bytes;
+    for (int k = 0; k < instruction->n_inputs; k++)
+        if (k != addend)
+            others += (double)buffer_at(lowering, instruction->inputs[k])->bytes;
+    return others + 2 * MIN(whole, others);
+}
+
 /* Bytes read and written; an input that is read sparsely counts as much as the output, and a sum
  * that is added to is read as well. */
 static double kernel_traffic(const Lowering *lowering, const MtfInstruction *instruction,
@@ -191,7 +202,9 @@ static void measure_kernel(Lowering *lowering, const MtfIteration *iteration,
         mtf_operation_product_work(lowering->graph, instruction->operation, iteration, sizes);
     instruction->block_side =
         mtf_operation_block_side(lowering->graph, instruction->operation, iteration, sizes);
-    instruction->traffic_bytes = kernel_traffic(lowering, instruction, row->gathers);
+    instruction->traffic_bytes = row->addend > 0 && row->addend < op->n_inputs
+                                     ? adding_traffic(lowering, instruction, row->addend)
+                                     : kernel_traffic(lowering, instruction, row->gathers);
     int64_t scratch_bytes =
         mtf_operation_scratch_bytes(lowering->graph, instruction->operation, iteration, sizes);
     if (scratch_bytes > 0)

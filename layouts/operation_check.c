@@ -267,7 +267,8 @@ static bool check_further_outputs(const Check *check, const MtfShape *shape, GEr
     return true;
 }
 
-/* Embedding gradient: out = vocabulary + dy without the ids' dimensions. */
+/* Embedding gradient: out = vocabulary + dy without the ids' dimensions; what is added is like it.
+ */
 static bool check_embedding_grad(const Check *check, const MtfShape *shape, GError **error) {
     const MtfShape *ids = &input(check, 0)->shape;
     const MtfShape *dy = &input(check, 1)->shape;
@@ -283,7 +284,9 @@ static bool check_embedding_grad(const Check *check, const MtfShape *shape, GErr
         if (mtf_shape_find(shape, ids->dims[i]) >= 0)
             return fail(check, error, "dimension \"%s\" of the ids is in its dims",
                         dim_name(check, ids->dims[i]));
-    return true;
+    return check->operation->n_inputs < 3 || mtf_shape_equal(&input(check, 2)->shape, shape) ||
+           fail(check, error, "\"%s\", which is added, must have its dims in their order",
+                input(check, 2)->name);
 }
 
 /* Input `k` and those after it have no dimensions. */

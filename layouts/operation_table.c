@@ -208,12 +208,14 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
     [MTF_OP_EMBEDDING_GRAD] = { .name = "embedding_grad",
                                 .kernel_class = MTF_CLASS_GATHER,
                                 .min_inputs = 2,
-                                .max_inputs = 2,
+                                .max_inputs = 3,
                                 .n_outputs = 1,
                                 .dims = MTF_DIMS_NEW,
                                 .reduction = MTF_REDUCE_SUM,
                                 .linearity = MTF_LINEAR_ONE,
                                 .linear_input = 1,
+                                .in_place = 1U << 2,
+                                .addend = 2,
                                 .integer_inputs = 1,
                                 .flops = 0 },
     [MTF_OP_SOFTMAX_GRAD] = { ELEMENTWISE("softmax_grad", 3, 3), .dims = MTF_DIMS_FIRST, .flops = 2,
@@ -288,6 +290,10 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
 
 const MtfOperationRow *mtf_operation_row(int kind) {
     return &rows[kind];
+}
+
+bool mtf_operation_adds_input(const MtfOperation *operation, int k) {
+    return k > 0 && mtf_operation_row(operation->kind)->addend == k;
 }
 
 bool mtf_operation_mask_has(unsigned mask, int k) {

@@ -16,7 +16,7 @@
  *         batch, d_ff  parallel         d_model  reduced by sum
  *
  * A tensor that is partial by sum may pass through an operation that is *linear* in it: the sum of
- * the results is the result of the sum.
+ * the results is the result of the sum. An *addend* has the result's placement, whatever it is.
  *
  * Composite rows (softmax, layer_norm, …) are what users write; analyzer/expand.h rewrites them
  * into the primitive rows below before anything is differentiated, priced or executed.
@@ -107,7 +107,7 @@ typedef enum {
     MTF_OP_SIGMOID_GRAD,         /* (y, dy) -> y (1 - y) dy */
     MTF_OP_CAUSAL_ZERO,          /* x where memory <= query, else 0 */
     MTF_OP_ATTENTION_GRAD,       /* (q, k, v, o, lse, do) -> dq; and "NAME/k", "NAME/v" */
-    MTF_OP_EMBEDDING_GRAD,       /* (ids, dy) -> gradient of the table */
+    MTF_OP_EMBEDDING_GRAD,       /* (ids, dy[, more]) -> gradient of the table, plus `more` */
     MTF_OP_SOFTMAX_GRAD,         /* (y, dy, dot) -> y (dy - dot), dot = sum of y dy */
     MTF_OP_NORMALIZE_DOT,        /* (dy, x, mean, variance, scale) -> sum of dy scale xhat */
     MTF_OP_NORMALIZE_SCALE_GRAD, /* (dy, x, mean, variance) -> sum of dy xhat, dims of scale */
@@ -206,7 +206,9 @@ typedef struct {
     unsigned in_place; /* bit k: output 0 may overwrite input k when their local shapes agree; an
                           output j > 0 may always overwrite input outputs_like[j], unless … */
     bool separate;     /* no output may: all are read to the end */
-    bool whole;        /* the dimension that attribute "dimension" names is never split */
+    int addend; /* input that is added to output 0, and so is placed as that is, partial where
+                   that is partial; touched only where the others say. 0: none */
+    bool whole; /* the dimension that attribute "dimension" names is never split */
     unsigned integer_inputs; /* bit k: input k is int32; all others are float */
     unsigned wide_inputs;    /* bit k: input k is of the type of sums; all others of one type */
     MtfDtypeRule dtype;
@@ -216,6 +218,9 @@ typedef struct {
 } MtfOperationRow;
 
 const MtfOperationRow *mtf_operation_row(int kind);
+
+/* Whether input `k` of the operation is its row's addend. */
+bool mtf_operation_adds_input(const MtfOperation *operation, int k);
 
 /* Whether bit `k` is set in a row's mask of inputs; the last bit stands for all inputs beyond it.
  */

@@ -156,7 +156,8 @@ static bool may_absorb(const MtfRuleScopes *scopes, const MtfConsumers *consumer
     const MtfTensor *t = mtf_graph_tensor(graph, tensor);
     if (t->producer < 0 || tensor == graph->loss || op->n_outputs != 1 ||
         consumers->starts[tensor + 1] - consumers->starts[tensor] != 1 ||
-        count_uses(op, tensor) != 1 || !mtf_operation_passes_partial(graph, operation, k))
+        count_uses(op, tensor) != 1 ||
+        !(mtf_operation_passes_partial(graph, operation, k) || mtf_operation_adds_input(op, k)))
         return false;
     const MtfTensor *result = mtf_graph_tensor(graph, op->outputs[0]);
     return mtf_graph_elements(graph, &result->shape) <= mtf_graph_elements(graph, &t->shape);
@@ -276,7 +277,7 @@ static int choose_through(const Derivation *derivation, int operation, int axis)
     bool joint = mtf_operation_row(op->kind)->linearity == MTF_LINEAR_JOINT;
     int first = -1, count = 0;
     for (int k = 0; k < op->n_inputs; k++) {
-        if (!arrives_partial(derivation, op, operation, k, axis))
+        if (mtf_operation_adds_input(op, k) || !arrives_partial(derivation, op, operation, k, axis))
             continue;
         first = first < 0 ? k : first;
         count++;

@@ -22,6 +22,8 @@ MtfPlacement mtf_strategy_input(const MtfGraph *graph, int operation, const MtfI
     const MtfShape *shape = &mtf_graph_tensor(graph, op->inputs[k])->shape;
     bool joint = mtf_operation_row(op->kind)->linearity == MTF_LINEAR_JOINT;
     MtfPlacement placement = mtf_placement_whole();
+    if (mtf_operation_adds_input(op, k))
+        return mtf_strategy_output(graph, operation, iteration, strategy, 0);
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++) {
         int choice = strategy->axis[a];
         if (choice >= 0 && mtf_shape_find(shape, iteration->index[choice].input_dim) >= 0)

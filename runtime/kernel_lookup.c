@@ -144,7 +144,11 @@ static void embedding_grad_strip(const MtfKernelCall *call, int64_t from, int64_
     int64_t rows = out->size[0], width = out->size[1], n = mtf_operand_elements(ids);
     Table table = table_of(out, 0);
     float *sums = call->scratch;
-    memset(sums, 0, (size_t)(rows * columns) * sizeof *sums);
+    if (call->operation->n_inputs < 3)
+        memset(sums, 0, (size_t)(rows * columns) * sizeof *sums);
+    for (int64_t row = 0; call->operation->n_inputs == 3 && row < rows; row++)
+        mtf_bf16_widen(sums + row * columns, mtf_operand_at(&call->inputs[2], row * width + from),
+                       columns, 1);
     for (int64_t i = 0; i < n; i++) {
         int32_t id = id_at(ids, i);
         if (holds(&table, id))
@@ -167,7 +171,15 @@ static void embedding_grad_strips(const MtfKernelCall *call) {
         embedding_grad_strip(call, from, MIN(MTF_GRADIENT_STRIP, width - from));
 }
 
-/* (ids, dy): operands dy, ids, gradient. */
+/* What the gradient is added to, where it does not lie there already; or zero. */
+static void begin_sums(const MtfKernelCall *call, const MtfOperand *sums) {
+    if (call->operation->n_inputs < 3)
+        clear(sums);
+    else if (call->inputs[2].data != sums->data)
+        mtf_operand_convert(sums, &call->inputs[2]);
+}
+
+/* (ids, dy[, more]): operands dy, ids, gradient. */
 void mtf_kernel_embedding_grad(const MtfKernelCall *call) {
     if (has_strips(call)) {
         embedding_grad_strips(call);
@@ -178,7 +190,7 @@ void mtf_kernel_embedding_grad(const MtfKernelCall *call) {
     const Loops *loops = loops_of(dy);
     Table table = table_of(out, mtf_operand_find_lacking(out, dy));
     MtfNest nest;
-    clear(out);
+    begin_sums(call, out);
     mtf_nest_init(&nest);
     mtf_nest_add_loops(&nest, dy);
     mtf_nest_add(&nest, dy);

@@ -283,6 +283,25 @@ static void lookups_masks_and_dropout(void **state) {
     check(graph);
 }
 
+/* table[c, b] is looked up and multiplied by: the rows' gradients are added to the dense one. */
+static void a_table_that_is_multiplied_by_too_has_one_dense_gradient(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int table = variable(&b, "table", "cb"), ids = input(&b, "ids", "a", MTF_I32, MTF_FEED_TOKENS);
+    int rows = op(&b, MTF_OP_EMBEDDING, "rows", "ab", table, ids);
+    int bent = op(&b, MTF_OP_TANH, "bent", NULL, rows, -1);
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_EINSUM, "logits", "ac", bent, table));
+    check(graph);
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
+    const MtfTensor *gradient =
+        mtf_graph_tensor(training, mtf_graph_find_tensor(training, "grad/table"));
+    const MtfOperation *last = mtf_graph_operation(training, gradient->producer);
+    assert_int_equal(last->kind, MTF_OP_EMBEDDING_GRAD);
+    assert_int_equal(last->n_inputs, 3);
+    int dense = mtf_graph_tensor(training, last->inputs[2])->producer;
+    assert_int_equal(mtf_graph_operation(training, dense)->kind, MTF_OP_EINSUM);
+}
+
 static void casts_between_float_types(void **state) {
     (void)state;
     MtfBuilder b = start();
@@ -464,6 +483,7 @@ int main(void) {
         cmocka_unit_test(cross_entropy_with_and_without_mask),
         cmocka_unit_test(statistics_used_on_their_own),
         cmocka_unit_test(lookups_masks_and_dropout),
+        cmocka_unit_test(a_table_that_is_multiplied_by_too_has_one_dense_gradient),
         cmocka_unit_test(casts_between_float_types),
         cmocka_unit_test(a_chain_with_many_uses_of_each_tensor),
         cmocka_unit_test(attention),

@@ -239,6 +239,9 @@ static void an_embedding_has_one_vocabulary(void **state) {
                    "(embedding_grad): dimension \"length\" of the ids is in its dims");
     assert_refused("'op': 'embedding_grad', 'inputs': ['ids', 'v'], 'dims': ['vocab', 'model']",
                    "(embedding_grad): dimension \"batch\" is in the ids but not in the gradient");
+    assert_refused(
+        "'op': 'embedding_grad', 'inputs': ['ids', 'x', 'v'], 'dims': ['vocab', 'model']",
+        "(embedding_grad): \"v\", which is added, must have its dims in their order");
 }
 
 static void labels_lack_exactly_the_classes(void **state) {

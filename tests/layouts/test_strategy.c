@@ -146,6 +146,20 @@ static void an_embedding_gradient_sums_over_the_batch(void **state) {
     assert_placements(graph, "partial:1", "whole partial:sum -> partial:sum");
 }
 
+static void what_an_embedding_gradient_is_added_to_is_placed_as_the_sum(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = graph_of(
+        "'op': 'embedding_grad', 'inputs': ['ids', 'x', 'table'], 'dims': ['vocab', 'io']");
+    assert_placements(graph, "vocab", "whole whole vocab -> vocab");
+    assert_placements(graph, "io", "whole io io -> io");
+    assert_placements(graph, "batch", "batch batch partial:sum -> partial:sum");
+    assert_placements(graph, "partial:1", "whole partial:sum partial:sum -> partial:sum");
+    assert_placements(graph, "copies", "whole whole whole -> whole");
+    assert_refused(graph, "partial:2",
+                   "operation \"y\" is not linear in its input 2, so that input cannot stay "
+                   "partial on axis \"m\"");
+}
+
 static void a_label_logit_sums_over_the_classes(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph =
@@ -312,6 +326,7 @@ int main(void) {
         cmocka_unit_test(a_product_with_itself_is_not_linear),
         cmocka_unit_test(an_embedding_splits_its_vocabulary_into_partial_sums),
         cmocka_unit_test(an_embedding_gradient_sums_over_the_batch),
+        cmocka_unit_test(what_an_embedding_gradient_is_added_to_is_placed_as_the_sum),
         cmocka_unit_test(a_label_logit_sums_over_the_classes),
         cmocka_unit_test(a_rename_splits_under_both_names),
         cmocka_unit_test(a_maximum_is_partial_by_maximum_and_not_linear),

@@ -71,6 +71,7 @@ static const Row rows[] = {
     { MTF_OP_EINSUM, "ssss", 's', false },
     { MTF_OP_EMBEDDING, "Vl", 'e', false },
     { MTF_OP_EMBEDDING_GRAD, "le", 'V', false },
+    { MTF_OP_EMBEDDING_GRAD, "leV", 'V', false },
     { MTF_OP_SUM_EXP, "xr", 'r', false },
     { MTF_OP_SOFTMAX_APPLY, "xrr", 0, true },
     { MTF_OP_SOFTMAX_APPLY, "xss", 0, true },

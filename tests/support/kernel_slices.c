@@ -135,13 +135,25 @@ static int64_t scratch_bytes(const Run *run) {
     return run->slicing->scratch_limit < 0 ? bytes : MIN(bytes, run->slicing->scratch_limit);
 }
 
+/* Whether the part that runs now is not the first along what the outputs lack: its share of a
+ * partial addend is nothing. */
+static bool adds_nothing(const Run *run, int k) {
+    bool later = false;
+    for (int i = 0; i < run->iteration.n; i++)
+        later = later || (run->iteration.index[i].reduced && run->part[i] > 0);
+    return later && mtf_operation_adds_input(run->operation, k);
+}
+
 static void make_operands(const Run *run, double *const *values, MtfOperand *inputs,
                           MtfOperand *outputs, bool *owned) {
     for (int k = 0; k < run->operation->n_inputs; k++) {
         inputs[k] = slice_of(run, run->operation->inputs[k], true);
         inputs[k].data = guarded_new(bytes_of(&inputs[k]));
         for (int64_t i = 0; i < elements(&inputs[k]); i++)
-            store(&inputs[k], i, values[run->operation->inputs[k]][whole_number(&inputs[k], i)]);
+            store(&inputs[k], i,
+                  adds_nothing(run, k)
+                      ? 0
+                      : values[run->operation->inputs[k]][whole_number(&inputs[k], i)]);
     }
     for (int j = 0; j < run->operation->n_outputs; j++) {
         outputs[j] = slice_of(run, run->operation->outputs[j], false);

@@ -143,7 +143,16 @@ static double chosen(const Point *p, int dim, double id, double value) {
 
 TERM(embedding, chosen(p, missing(&input(p, 0)->shape, &output(p)->shape), y, x))
 TERM(label_logit, chosen(p, missing(&input(p, 0)->shape, &input(p, 1)->shape), y, x))
-TERM(embedding_grad, chosen(p, missing(&output(p)->shape, &input(p, 1)->shape), x, y))
+
+/* What is added counts once: at the first of the points that meet in an element. */
+static double embedding_grad(const Point *p) {
+    const MtfShape *ids = &input(p, 0)->shape;
+    bool first = p->n > 2;
+    for (int i = 0; i < ids->rank; i++)
+        first = first && p->coordinate[ids->dims[i]] == 0;
+    return chosen(p, missing(&output(p)->shape, &input(p, 1)->shape), p->x[0], p->x[1]) +
+           (first ? p->x[2] : 0);
+}
 
 static double cross_entropy_grad(const Point *p) {
     const double *x = p->x;
