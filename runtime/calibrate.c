@@ -161,7 +161,7 @@ static cJSON *describe_sources(const Calibration *calibration) {
     cJSON_AddStringToObject(
         sources, "curves",
         "mean over ranks, all at once; kernels: processor time, the median of a round's calls, the "
-        "first quarter of four rounds; collectives: elapsed time, the least of their calls");
+        "first quarter of four rounds; collectives: elapsed time, the first quarter of calls");
     if (calibration->threads.ranks > calibration->threads.cores)
         cJSON_AddStringToObject(sources, "shared cores",
                                 "more ranks than cores: kernels are priced as if each rank had "
