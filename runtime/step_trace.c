@@ -103,6 +103,7 @@ static void append_instruction(GString *json, const MtfProgram *program, int ran
     g_autofree char *name = NULL;
     bool is_kernel = instruction->kind == MTF_INSTRUCTION_KERNEL;
     bool travels = !is_kernel && mtf_step_is_collective(instruction->step.kind);
+    bool begins = travels && event->ended == 0;
     if (travels) {
         g_autofree char *axes =
             mtf_mesh_mask_format(&program->layout->mesh, instruction->step.axes);
@@ -116,10 +117,10 @@ static void append_instruction(GString *json, const MtfProgram *program, int ran
     g_string_append_printf(json, ",\"cat\":\"%s\",\"args\":{\"operation\":",
                            travels ? "communication" : "computation");
     append_text(json, op->name);
-    g_string_append_printf(json,
-                           ",\"phase\":\"%s\",\"flops\":%.0f,\"payload_bytes\":%" PRId64 "}},\n",
-                           mtf_phase_name(op->phase), instruction->flops,
-                           travels && event->ended == 0 ? instruction->payload_bytes : 0);
+    g_string_append_printf(
+        json, ",\"phase\":\"%s\",\"flops\":%.0f,\"payload_bytes\":%" PRId64 ",\"tensors\":%d}},\n",
+        mtf_phase_name(op->phase), instruction->flops, begins ? instruction->payload_bytes : 0,
+        begins ? instruction->n_inputs : 0);
 }
 
 /* One row: its steps, each with what was run in it. */

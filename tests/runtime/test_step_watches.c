@@ -166,6 +166,59 @@ static int count_events(const cJSON *root, int row) {
     return n;
 }
 
+/* The tensors whose exchanges begin in the row's events. */
+static int count_tensors(const cJSON *root, int row) {
+    int n = 0;
+    const cJSON *event;
+    cJSON_ArrayForEach(event, cJSON_GetObjectItemCaseSensitive(root, "traceEvents")) {
+        const cJSON *args = cJSON_GetObjectItemCaseSensitive(event, "args");
+        const cJSON *tensors = cJSON_GetObjectItemCaseSensitive(args, "tensors");
+        const cJSON *tid = cJSON_GetObjectItemCaseSensitive(event, "tid");
+        n += tensors != NULL && tid->valueint == row ? tensors->valueint : 0;
+    }
+    return n;
+}
+
+/* However many messages they make, the gradients of all variables and the loss are exchanged. */
+static void a_trace_tells_how_many_tensors_travel_together(void **state) {
+    (void)state;
+    MtfSession session;
+    char path[256];
+    shared_path(path, sizeof path);
+    g_autofree char *mesh = g_strdup_printf("all:%d", ranks);
+    MtfTrainingPlan wanted = { .graph = "mlp",
+                               .sizes = MLP,
+                               .mesh = mesh,
+                               .rules = "batch:all",
+                               .rate = RATE,
+                               .bucket_bytes = 1 << 20 };
+    MtfRunOptions options = { .steps = 2, .trace_from = 2, .trace_to = 2, .trace_file = path };
+    train(&session, control, &wanted, &options);
+    const MtfGraph *graph = session.plan->graph;
+    int exchanged = 1, messages = 0;
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        exchanged += g_str_has_prefix(mtf_graph_tensor(graph, t)->name, "grad/") &&
+                     mtf_graph_find_tensor(graph, mtf_graph_tensor(graph, t)->name + 5) >= 0 &&
+                     mtf_graph_tensor(
+                         graph, mtf_graph_find_tensor(graph, mtf_graph_tensor(graph, t)->name + 5))
+                             ->source == MTF_SOURCE_VARIABLE;
+    for (int i = 0; i < mtf_program_length(session.program); i++)
+        messages += mtf_instruction_calls(session.program, i);
+    if (rank == 0) {
+        g_autofree char *text = NULL;
+        mtf_expect(g_file_get_contents(path, &text, NULL, NULL), "no trace");
+        cJSON *root = cJSON_Parse(text);
+        for (int row = 0; row < ranks; row++)
+            mtf_expect(count_tensors(root, row) == exchanged, "%d tensors in row %d, not %d",
+                       count_tensors(root, row), row, exchanged);
+        mtf_expect(messages < exchanged, "none travel together");
+        cJSON_Delete(root);
+        unlink(path);
+    }
+    mtf_session_close(&session);
+    assert_true(mtf_verdict());
+}
+
 static void a_trace_has_a_row_for_every_rank_with_all_it_ran_in_those_steps(void **state) {
     (void)state;
     MtfSession session;
@@ -198,6 +251,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_clipping_the_norm_is_that_of_what_a_step_changes),
         cmocka_unit_test(with_clipping_the_norm_is_that_of_the_gradients_before_it),
+        cmocka_unit_test(a_trace_tells_how_many_tensors_travel_together),
         cmocka_unit_test(a_trace_has_a_row_for_every_rank_with_all_it_ran_in_those_steps),
     };
     control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
