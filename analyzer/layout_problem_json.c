@@ -240,7 +240,8 @@ static void print_edges(GString *out, const MtfLayoutProblem *problem) {
     g_string_append(out, "]");
 }
 
-char *mtf_layout_problem_print(const MtfLayoutProblem *problem) {
+char *mtf_layout_problem_print(const MtfLayoutProblem *written) {
+    g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_without_moments(written);
     cJSON *name = cJSON_CreateString(mtf_layout_problem_name(problem));
     char *quoted = cJSON_PrintUnformatted(name);
     GString *out = g_string_new("{\"problem\": {\"name\": ");
