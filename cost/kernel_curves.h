@@ -36,8 +36,8 @@ typedef struct {
 bool mtf_kernel_curves_init(MtfKernelCurves *curves, const MtfMachine *machine, GError **error);
 
 /* Blockwise attention reads, turns and rescales its rows beside multiplying them: what each byte of
- * its operands takes, in flop. Measured with rows of 64 places: two lengths, 128 and 512, take as
- * long per flop as this says within a tenth, 1.8 times without it. */
+ * its operands takes, in flop. Fitted to lengths 128 and 512 with rows of 64 places: without it the
+ * short one takes 1.8 times as long per flop as the long one. Other widths were not measured. */
 #define MTF_ATTENTION_BYTE_FLOP 48
 
 /* Over what a kernel's own table is measured: the bytes it reads and writes; for attention flop,
