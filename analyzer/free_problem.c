@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/free_problem.h"
 
-#include "analyzer/kernel_memory.h"
 #include "analyzer/operation_profile.h"
 #include "analyzer/reshard_prices.h"
 #include "analyzer/shared_blocks.h"
@@ -45,24 +44,19 @@ static int consumer_count(const MtfFreeProblem *problem, int tensor) {
     return problem->consumers->starts[tensor + 1] - problem->consumers->starts[tensor];
 }
 
-/* Two time points an operation: it fetches its inputs, then its kernel runs. */
-static int64_t fetching(int operation) {
-    return 2 * (int64_t)operation;
-}
-
-static int64_t running(int operation) {
-    return 2 * (int64_t)operation + 1;
-}
-
-/* The time at which a tensor's kept slice is no longer needed: when its last consumer has fetched
- * it. */
+/* The time at which a tensor's slice is no longer needed: after its last consumer, or when that
+ * begins if it may write its result there. */
 static int64_t end_of_life(const MtfFreeProblem *problem, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
+    int64_t steps = (int64_t)problem->graph->operations->len;
+    int n = consumer_count(problem, tensor);
     if (t->producer < 0 || tensor == problem->graph->loss)
-        return fetching((int)problem->graph->operations->len);
-    if (consumer_count(problem, tensor) == 0)
-        return running(t->producer);
-    return running(problem->consumers->operations[problem->consumers->starts[tensor + 1] - 1]);
+        return steps;
+    if (n == 0)
+        return t->producer + 1;
+    int last = problem->consumers->operations[problem->consumers->starts[tensor + 1] - 1];
+    const MtfOperation *op = mtf_graph_operation(problem->graph, last);
+    return last + (mtf_operation_row(op->kind)->in_place == 0);
 }
 
 /* Whether a tensor has a node of its own: a result with several consumers, unless it is a
@@ -87,11 +81,8 @@ static void add_operation_node(MtfFreeProblem *problem, int operation) {
     const MtfOperationProfile *profile = problem->operations[operation];
     int n = (int)profile->strategies->len;
     g_autofree int64_t *usages = g_new0(int64_t, n);
-    MtfKernelMemory memory = { problem->graph, problem->mesh, problem->consumers,
-                               problem->updated_variable };
-    g_autofree int64_t *held = mtf_kernel_memory(&memory, profile, operation);
-    MtfLayoutNode node = { .start = fetching(operation + 1),
-                           .end = fetching(operation + 1),
+    MtfLayoutNode node = { .start = operation,
+                           .end = operation,
                            .strategies = n,
                            .costs = profile->costs,
                            .usages = usages };
@@ -100,7 +91,7 @@ static void add_operation_node(MtfFreeProblem *problem, int operation) {
     bool kept = !has_node(problem, result) && problem->updated_variable[result] < 0;
     if (adds) {
         node.start = 0;
-        node.end = fetching(problem->repeated);
+        node.end = problem->repeated;
     }
     if (kept)
         node.end = MAX(node.end, end_of_life(problem, result));
@@ -111,7 +102,6 @@ static void add_operation_node(MtfFreeProblem *problem, int operation) {
                                                    profile->outputs[0].of[s]));
     }
     mtf_layout_problem_add_node(problem->problem, node);
-    mtf_layout_problem_add_moment(problem->problem, (MtfLayoutMoment){ running(operation), held });
     describe_node(problem, -1, -1, NULL, g_strdup(op->name));
 }
 
@@ -234,12 +224,11 @@ static int add_placement_node(MtfFreeProblem *problem, int tensor, GArray *candi
 static void add_tensor_nodes(MtfFreeProblem *problem, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
     GArray *candidates = shared_list(problem, candidate_placements(problem, tensor));
-    int last = last_reading(problem, tensor);
-    int64_t start = t->producer >= 0 ? fetching(t->producer + 1) : 0;
+    int last = last_reading(problem, tensor), start = MAX(0, t->producer);
     if (t->producer >= 0 && mtf_operation_accumulates(problem->graph, t->producer))
-        start = fetching(problem->repeated);
+        start = problem->repeated;
     int64_t end = end_of_life(problem, tensor);
-    int64_t fetched = last >= 0 ? running(readers_of(problem, tensor, (MtfPhase)last).first) : end;
+    int64_t fetched = last >= 0 ? readers_of(problem, tensor, (MtfPhase)last).first : end;
     problem->tensor_node[tensor] =
         add_placement_node(problem, tensor, candidates, start, MIN(fetched, end));
     describe_node(problem, tensor, -1, candidates, g_strdup(t->name));

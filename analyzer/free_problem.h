@@ -22,18 +22,9 @@
  *
  * With micro-batches a term counts as often as a step runs its instructions.
  *
- * Memory: each operation has two time points. At 2 i operation i fetches its inputs; at 2 i + 1, a
- * moment of its node, its kernel runs, and holds its scratch, its outputs as they are produced and
- * those inputs that nothing reads later as it wants them (kernel_memory.h). A tensor's kept slice
- * lives from its producer's kernel, exclusive, until its last consumer has fetched it; variables
- * and optimizer state live always. In the last phase that reads it the reading stands for the
- * tensor.
- *
- *     time            2 i      2 i + 1    2 i + 2   ...   2 j      2 j + 1
- *     operation       i fetches, runs                     j fetches, runs
- *     x = i(...)               produced  [ kept ........... kept ]  wanted
- *
- * Other readings, and copies beside slices that are read again, are left out, so the limit in the
+ * Memory: a tensor's slice from its producer to its last consumer (operations are the time points),
+ * variables and optimizer state always. In the last phase that reads it the reading stands for it.
+ * Other readings, copies made while resharding and scratch are left out, so the limit in the
  * problem is a relaxation: its bounds hold, and a choice is checked by packing. */
 #ifndef MTF_FREE_PROBLEM_H
 #define MTF_FREE_PROBLEM_H

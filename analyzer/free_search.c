@@ -98,20 +98,15 @@ static double seconds_left(const Search *search) {
     return MAX(0.01, (double)(search->deadline - g_get_monotonic_time()) / 1e6);
 }
 
-/* Solves under the problem's present limit; `misfit` may be NULL. Where that is another than the
- * user's the bound proves nothing, and once there is an answer the search is for better ones only.
- */
-static MtfLayoutSolution *solve(const Search *search, bool tightened, MtfLayoutMisfit *misfit,
-                                GError **error) {
+/* Solves under the problem's present limit; `misfit` may be NULL. */
+static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, GError **error) {
     const MtfFreeSearchOptions *options = search->options;
-    double gap = tightened ? MAX(options->gap, options->tightened_gap) : options->gap;
     MtfSolveOptions solve_options = { .seconds = seconds_left(search),
                                       .work = options->work,
-                                      .gap = gap,
+                                      .gap = options->gap,
                                       .seed = options->seed,
                                       .threads = 2,
                                       .start = search->start,
-                                      .no_program = tightened && search->answer->layout != NULL,
                                       .no_misfit = misfit == NULL,
                                       .user = options->user,
                                       .cancel = options->cancel,
@@ -159,7 +154,7 @@ static void try_small_limits(Search *search, int64_t enough) {
     for (gsize i = 0; i < G_N_ELEMENTS(shares); i++) {
         mtf_layout_problem_set_limit(mtf_free_problem_get(search->problem),
                                      (int64_t)((double)enough * shares[i]));
-        g_autoptr(MtfLayoutSolution) solution = solve(search, true, NULL, NULL);
+        g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, NULL);
         if (solution != NULL)
             try_small(search, solution->choice);
     }
@@ -179,7 +174,7 @@ static void note_incumbents(Search *search) {
 static void search_smallest(Search *search) {
     MtfLayoutMisfit misfit = { 0 };
     mtf_layout_problem_set_limit(mtf_free_problem_get(search->problem), 0);
-    mtf_layout_solution_free(solve(search, false, &misfit, NULL));
+    mtf_layout_solution_free(solve(search, &misfit, NULL));
     if (misfit.possible) {
         search->answer->limit_bound = misfit.needed;
         name_peak(search, &misfit);
@@ -210,7 +205,7 @@ static bool solve_until_it_fits(Search *search, GError **error) {
     for (int round = 0; round <= MTF_FREE_TIGHTENINGS; round++) {
         mtf_layout_problem_set_limit(problem, limit);
         GError *cause = NULL;
-        g_autoptr(MtfLayoutSolution) solution = solve(search, round > 0, NULL, &cause);
+        g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, &cause);
         if (solution == NULL)
             return no_solution(search, cause, error);
         if (round == 0)

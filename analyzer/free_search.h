@@ -21,10 +21,9 @@ typedef struct {
     int64_t memory_limit;      /* bytes of one device */
     MtfIncumbents *incumbents; /* the answer is never worse than those that fit; or NULL */
     double seconds;            /* wall-clock limit; 0 = none */
-    int64_t work;         /* limit of each solve in rounds, the same on every machine; 0 = none */
-    double gap;           /* stop when (cost - bound) <= gap cost */
-    double tightened_gap; /* likewise under a tightened limit, whose bound proves nothing; 0: gap */
-    bool no_misfit;       /* when nothing fits, say only that */
+    int64_t work;   /* limit of each solve in rounds, the same on every machine; 0 = none */
+    double gap;     /* stop when (cost - bound) <= gap cost */
+    bool no_misfit; /* when nothing fits, say only that */
     guint64 seed;
     void *user; /* passed to the functions, which may be NULL */
     bool (*cancel)(void *user);

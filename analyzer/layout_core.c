@@ -197,9 +197,6 @@ static void choose_shifts(MtfCore *core, const MtfLayoutProblem *problem) {
         const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
         costs += largest_possible(node->costs, (gsize)node->strategies);
         usages += largest_possible(node->usages, (gsize)node->strategies);
-        const MtfLayoutMoment *moment = mtf_layout_problem_moment(problem, v);
-        if (moment != NULL)
-            usages += largest_possible(moment->usages, (gsize)node->strategies);
     }
     core->cost_shift = shift_for(costs);
     core->usage_shift = shift_for(usages);
@@ -267,31 +264,16 @@ static bool uses_memory(const MtfLayoutNode *node) {
     return node->start < node->end && largest_possible(node->usages, (gsize)node->strategies) > 0;
 }
 
-/* The node's moment where it may use memory then, else NULL. */
-static const MtfLayoutMoment *moment_of(const MtfLayoutProblem *problem, int v) {
-    const MtfLayoutMoment *moment = mtf_layout_problem_moment(problem, v);
-    gsize strategies = (gsize)mtf_layout_problem_node(problem, v)->strategies;
-    bool uses = moment != NULL && largest_possible(moment->usages, strategies) > 0;
-    return uses ? moment : NULL;
-}
-
-static gsize add_borders(Border *borders, gsize count, int64_t start, int64_t end) {
-    borders[count] = (Border){ start, 1 };
-    borders[count + 1] = (Border){ end, -1 };
-    return count + 2;
-}
-
 /* A clique is maximal where a begin is followed by an end. Fills row_time in increasing order. */
 static void find_rows(MtfCore *core, const MtfLayoutProblem *problem) {
-    g_autofree Border *borders = g_new(Border, 4 * (gsize)core->node_count + 1);
+    g_autofree Border *borders = g_new(Border, 2 * (gsize)core->node_count + 1);
     gsize count = 0;
     for (int v = 0; v < core->node_count; v++) {
         const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
-        if (uses_memory(node))
-            count = add_borders(borders, count, node->start, node->end);
-        const MtfLayoutMoment *moment = moment_of(problem, v);
-        if (moment != NULL)
-            count = add_borders(borders, count, moment->time, moment->time + 1);
+        if (!uses_memory(node))
+            continue;
+        borders[count++] = (Border){ node->start, 1 };
+        borders[count++] = (Border){ node->end, -1 };
     }
     qsort(borders, count, sizeof *borders, compare_borders);
     core->row_time = g_new(int64_t, count + 1);
@@ -316,39 +298,17 @@ static int row_at_time(const MtfCore *core, int64_t time) {
     return low;
 }
 
-/* Adds a piece to a node, into the piece of the same rows when there is one. Takes over `usage`,
- * which is not yet shared. */
-static void add_piece(MtfCore *core, MtfCoreNode *node, int first, int last, int64_t *usage) {
-    for (guint k = 0; k < node->pieces->len; k++) {
-        MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
-        if (piece->first != first || piece->last != last)
-            continue;
-        for (int p = 0; p < node->values; p++)
-            usage[p] += piece->usage[p];
-        mtf_core_set_usage(core, piece, usage);
-        return;
-    }
-    MtfCorePiece piece = { first, last, mtf_shared_keep(core->shared, usage) };
-    g_array_append_val(node->pieces, piece);
-}
-
-/* Gives a node a piece from the rows of the times start <= t < end. */
-static void take_usages(MtfCore *core, int v, int64_t start, int64_t end, const int64_t *usages) {
-    int values = core->nodes[v].values;
-    int64_t *usage = mtf_core_new_costs((gsize)values);
-    for (int s = 0; s < values; s++)
-        usage[s] = usages[s] >> core->usage_shift;
-    add_piece(core, &core->nodes[v], row_at_time(core, start), row_at_time(core, end), usage);
-}
-
 static void add_pieces(MtfCore *core, const MtfLayoutProblem *problem) {
     for (int v = 0; v < core->node_count; v++) {
         const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
-        if (uses_memory(node))
-            take_usages(core, v, node->start, node->end, node->usages);
-        const MtfLayoutMoment *moment = moment_of(problem, v);
-        if (moment != NULL)
-            take_usages(core, v, moment->time, moment->time + 1, moment->usages);
+        if (!uses_memory(node))
+            continue;
+        MtfCorePiece piece = { row_at_time(core, node->start), row_at_time(core, node->end), NULL };
+        int64_t *usage = mtf_core_new_costs((gsize)node->strategies);
+        for (int s = 0; s < node->strategies; s++)
+            usage[s] = node->usages[s] >> core->usage_shift;
+        piece.usage = mtf_shared_keep(core->shared, usage);
+        g_array_append_val(core->nodes[v].pieces, piece);
     }
 }
 
@@ -458,6 +418,22 @@ void mtf_core_keep_values(MtfCore *core, int node, const bool *keep) {
         core->infeasible = true;
     else if (count < core->nodes[node].values)
         mtf_core_keep_listed(core, node, from, count);
+}
+
+/* Adds a piece to a node, into the piece of the same rows when there is one. Takes over `usage`,
+ * which is not yet shared. */
+static void add_piece(MtfCore *core, MtfCoreNode *node, int first, int last, int64_t *usage) {
+    for (guint k = 0; k < node->pieces->len; k++) {
+        MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
+        if (piece->first != first || piece->last != last)
+            continue;
+        for (int p = 0; p < node->values; p++)
+            usage[p] += piece->usage[p];
+        mtf_core_set_usage(core, piece, usage);
+        return;
+    }
+    MtfCorePiece piece = { first, last, mtf_shared_keep(core->shared, usage) };
+    g_array_append_val(node->pieces, piece);
 }
 
 /* Moves the costs of one edge of the follower to the leader and removes the edge. */

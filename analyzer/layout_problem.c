@@ -10,7 +10,6 @@ struct MtfLayoutProblem {
     char *name;
     int64_t limit;
     GArray *nodes;     /* MtfLayoutNode */
-    GArray *moments;   /* MtfLayoutMoment, one a node; usages NULL: none */
     GArray *edges;     /* MtfLayoutEdge */
     MtfShared *shared; /* the numbers that nodes and edges point at */
 };
@@ -21,7 +20,6 @@ static MtfLayoutProblem *new_among(const char *name, MtfShared *shared) {
     problem->name = g_strdup(name);
     problem->limit = MTF_NO_LIMIT;
     problem->nodes = g_array_new(FALSE, FALSE, sizeof(MtfLayoutNode));
-    problem->moments = g_array_new(FALSE, TRUE, sizeof(MtfLayoutMoment));
     problem->edges = g_array_new(FALSE, FALSE, sizeof(MtfLayoutEdge));
     problem->shared = shared;
     return problem;
@@ -36,7 +34,6 @@ void mtf_layout_problem_free(MtfLayoutProblem *problem) {
         return;
     g_free(problem->name);
     g_array_unref(problem->nodes);
-    g_array_unref(problem->moments);
     g_array_unref(problem->edges);
     mtf_shared_free(problem->shared);
     g_free(problem);
@@ -51,28 +48,16 @@ static const int64_t *copy_costs(MtfLayoutProblem *problem, const int64_t *costs
     return mtf_shared_keep(problem->shared, copy);
 }
 
-static const int64_t *copy_usages(MtfLayoutProblem *problem, const int64_t *usages, gsize count) {
-    for (gsize i = 0; i < count; i++)
-        g_assert(usages[i] >= 0 && usages[i] <= MTF_LAYOUT_MAX_COST);
-    return mtf_shared_copy(problem->shared, usages, count * sizeof *usages);
-}
-
 int mtf_layout_problem_add_node(MtfLayoutProblem *problem, MtfLayoutNode node) {
     g_assert(node.strategies >= 1 && node.strategies <= MTF_LAYOUT_MAX_STRATEGIES);
     g_assert(node.start <= node.end);
     gsize count = (gsize)node.strategies;
+    for (gsize i = 0; i < count; i++)
+        g_assert(node.usages[i] >= 0 && node.usages[i] <= MTF_LAYOUT_MAX_COST);
     node.costs = copy_costs(problem, node.costs, count);
-    node.usages = copy_usages(problem, node.usages, count);
+    node.usages = mtf_shared_copy(problem->shared, node.usages, count * sizeof *node.usages);
     g_array_append_val(problem->nodes, node);
-    g_array_set_size(problem->moments, problem->nodes->len);
     return (int)problem->nodes->len - 1;
-}
-
-void mtf_layout_problem_add_moment(MtfLayoutProblem *problem, MtfLayoutMoment moment) {
-    guint newest = problem->nodes->len - 1;
-    gsize count = (gsize)mtf_layout_problem_node(problem, (int)newest)->strategies;
-    moment.usages = copy_usages(problem, moment.usages, count);
-    g_array_index(problem->moments, MtfLayoutMoment, newest) = moment;
 }
 
 int mtf_layout_problem_add_edge(MtfLayoutProblem *problem, MtfLayoutEdge edge) {
@@ -105,7 +90,6 @@ MtfLayoutProblem *mtf_layout_problem_forbid(const MtfLayoutProblem *problem, int
     MtfLayoutProblem *copy = new_among(problem->name, mtf_shared_join(problem->shared));
     copy->limit = problem->limit;
     g_array_append_vals(copy->nodes, problem->nodes->data, problem->nodes->len);
-    g_array_append_vals(copy->moments, problem->moments->data, problem->moments->len);
     g_array_append_vals(copy->edges, problem->edges->data, problem->edges->len);
     MtfLayoutNode *changed = &g_array_index(copy->nodes, MtfLayoutNode, node);
     gsize bytes = (gsize)changed->strategies * sizeof *changed->costs;
@@ -115,55 +99,6 @@ MtfLayoutProblem *mtf_layout_problem_forbid(const MtfLayoutProblem *problem, int
     changed->costs = mtf_shared_keep(copy->shared, costs);
     return copy;
 }
-
-/* ---- Without moments ------------------------------------------------------------------------- */
-
-/* The place of an amount in a list, where it is added if it is new. */
-static int find_amount(GArray *amounts, int64_t amount) {
-    for (guint i = 0; i < amounts->len; i++)
-        if (g_array_index(amounts, int64_t, i) == amount)
-            return (int)i;
-    g_array_append_val(amounts, amount);
-    return (int)amounts->len - 1;
-}
-
-/* Adds the node that stands for the moment of node `index`, and the edge that ties it to that. */
-static void add_moment_node(MtfLayoutProblem *plain, int index, const MtfLayoutMoment *moment) {
-    int strategies = mtf_layout_problem_node(plain, index)->strategies;
-    g_autoptr(GArray) amounts = g_array_new(FALSE, FALSE, sizeof(int64_t));
-    g_autofree int *amount = g_new(int, strategies);
-    for (int s = 0; s < strategies; s++)
-        amount[s] = find_amount(amounts, moment->usages[s]);
-    int columns = (int)amounts->len;
-    g_autofree int64_t *zeros = g_new0(int64_t, columns);
-    g_autofree int64_t *matrix = g_new(int64_t, (gsize)strategies * (gsize)columns);
-    for (int s = 0; s < strategies; s++)
-        for (int i = 0; i < columns; i++)
-            matrix[s * columns + i] = i == amount[s] ? 0 : MTF_IMPOSSIBLE;
-    MtfLayoutNode node = { .start = moment->time,
-                           .end = moment->time + 1,
-                           .strategies = columns,
-                           .costs = zeros,
-                           .usages = (const int64_t *)(void *)amounts->data };
-    int other = mtf_layout_problem_add_node(plain, node);
-    mtf_layout_problem_add_edge(plain, (MtfLayoutEdge){ index, other, matrix });
-}
-
-MtfLayoutProblem *mtf_layout_problem_without_moments(const MtfLayoutProblem *problem) {
-    MtfLayoutProblem *plain = new_among(problem->name, mtf_shared_join(problem->shared));
-    plain->limit = problem->limit;
-    g_array_append_vals(plain->nodes, problem->nodes->data, problem->nodes->len);
-    g_array_append_vals(plain->edges, problem->edges->data, problem->edges->len);
-    g_array_set_size(plain->moments, plain->nodes->len);
-    for (int v = 0; v < mtf_layout_problem_node_count(problem); v++) {
-        const MtfLayoutMoment *moment = mtf_layout_problem_moment(problem, v);
-        if (moment != NULL)
-            add_moment_node(plain, v, moment);
-    }
-    return plain;
-}
-
-/* ---- Reading --------------------------------------------------------------------------------- */
 
 const char *mtf_layout_problem_name(const MtfLayoutProblem *problem) {
     return problem->name;
@@ -184,12 +119,6 @@ int mtf_layout_problem_edge_count(const MtfLayoutProblem *problem) {
 const MtfLayoutNode *mtf_layout_problem_node(const MtfLayoutProblem *problem, int index) {
     g_assert(index >= 0 && (guint)index < problem->nodes->len);
     return &g_array_index(problem->nodes, MtfLayoutNode, index);
-}
-
-const MtfLayoutMoment *mtf_layout_problem_moment(const MtfLayoutProblem *problem, int index) {
-    g_assert(index >= 0 && (guint)index < problem->nodes->len);
-    const MtfLayoutMoment *moment = &g_array_index(problem->moments, MtfLayoutMoment, index);
-    return moment->usages != NULL ? moment : NULL;
 }
 
 const MtfLayoutEdge *mtf_layout_problem_edge(const MtfLayoutProblem *problem, int index) {
@@ -218,26 +147,16 @@ static int compare_events(const void *left, const void *right) {
     return (a->change > b->change) - (a->change < b->change);
 }
 
-/* Adds both ends of an interval in which so much memory is used; returns how many events there are
- * then. */
-static gsize add_events(Event *events, gsize count, int64_t start, int64_t end, int64_t usage) {
-    if (start == end || usage == 0)
-        return count;
-    events[count] = (Event){ start, usage };
-    events[count + 1] = (Event){ end, -usage };
-    return count + 2;
-}
-
 static void find_peak(const MtfLayoutProblem *problem, const int *choice, MtfLayoutValue *value) {
-    g_autofree Event *events = g_new(Event, 4 * problem->nodes->len + 1);
+    g_autofree Event *events = g_new(Event, 2 * problem->nodes->len + 1);
     gsize count = 0;
     for (guint v = 0; v < problem->nodes->len; v++) {
         const MtfLayoutNode *node = mtf_layout_problem_node(problem, (int)v);
-        count = add_events(events, count, node->start, node->end, node->usages[choice[v]]);
-        const MtfLayoutMoment *moment = mtf_layout_problem_moment(problem, (int)v);
-        if (moment != NULL)
-            count = add_events(events, count, moment->time, moment->time + 1,
-                               moment->usages[choice[v]]);
+        int64_t usage = node->usages[choice[v]];
+        if (node->start == node->end || usage == 0)
+            continue;
+        events[count++] = (Event){ node->start, usage };
+        events[count++] = (Event){ node->end, -usage };
     }
     qsort(events, count, sizeof *events, compare_events);
     MtfInt128 in_use = 0;

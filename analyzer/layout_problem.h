@@ -13,9 +13,7 @@
  *
  * Several edges may join one pair; all of them are paid. A cost of 10^18 or more is a flag,
  * "impossible", and never enters a sum. Totals are 128-bit. The same shape as the problem of the
- * ASPLOS/EuroSys 2025 contest on intra-operator parallelism (IOPDDL), but for one thing: a node may
- * use memory at a moment besides, as much as its strategy says there. The contest's form has
- * another node for that, which must choose alike (mtf_layout_problem_without_moments). */
+ * ASPLOS/EuroSys 2025 contest on intra-operator parallelism (IOPDDL). */
 #ifndef MTF_LAYOUT_PROBLEM_H
 #define MTF_LAYOUT_PROBLEM_H
 
@@ -40,12 +38,6 @@ typedef struct MtfLayoutNode {
     const int64_t *usages; /* [strategies] */
 } MtfLayoutNode;
 
-/* What a node uses besides, at one time. */
-typedef struct MtfLayoutMoment {
-    int64_t time;
-    const int64_t *usages; /* [strategies] */
-} MtfLayoutMoment;
-
 typedef struct MtfLayoutEdge {
     int from, to;
     const int64_t *costs; /* [strategies of from][strategies of to], row major */
@@ -69,9 +61,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLayoutProblem, mtf_layout_problem_free)
  * and 2^53, start <= end (these are asserted: files are checked by the reader). */
 int mtf_layout_problem_add_node(MtfLayoutProblem *problem, MtfLayoutNode node);
 
-/* Gives the newest node a moment; `usages` is copied, each between 0 and 2^53. */
-void mtf_layout_problem_add_moment(MtfLayoutProblem *problem, MtfLayoutMoment moment);
-
 /* Adds an edge between two different nodes and returns its index; the matrix is copied. Edges of
  * equal matrices share one, and their `costs` are the same pointer. */
 int mtf_layout_problem_add_edge(MtfLayoutProblem *problem, MtfLayoutEdge edge);
@@ -87,19 +76,11 @@ void mtf_layout_problem_set_limit(MtfLayoutProblem *problem, int64_t limit);
 MtfLayoutProblem *mtf_layout_problem_forbid(const MtfLayoutProblem *problem, int node,
                                             const bool *forbidden);
 
-/* The same problem without moments: behind its nodes stands one more for each node that has one,
- * whose strategies are the amounts of memory it may use then; an edge forbids all but the one that
- * goes with the node's own strategy. */
-MtfLayoutProblem *mtf_layout_problem_without_moments(const MtfLayoutProblem *problem);
-
 const char *mtf_layout_problem_name(const MtfLayoutProblem *problem);
 int64_t mtf_layout_problem_limit(const MtfLayoutProblem *problem);
 int mtf_layout_problem_node_count(const MtfLayoutProblem *problem);
 int mtf_layout_problem_edge_count(const MtfLayoutProblem *problem);
 const MtfLayoutNode *mtf_layout_problem_node(const MtfLayoutProblem *problem, int index);
-/* NULL where the node has none. */
-const MtfLayoutMoment *mtf_layout_problem_moment(const MtfLayoutProblem *problem, int index);
-
 const MtfLayoutEdge *mtf_layout_problem_edge(const MtfLayoutProblem *problem, int index);
 
 /* Prices a choice, one strategy for each node, each in range. */

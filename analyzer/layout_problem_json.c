@@ -240,8 +240,7 @@ static void print_edges(GString *out, const MtfLayoutProblem *problem) {
     g_string_append(out, "]");
 }
 
-char *mtf_layout_problem_print(const MtfLayoutProblem *written) {
-    g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_without_moments(written);
+char *mtf_layout_problem_print(const MtfLayoutProblem *problem) {
     cJSON *name = cJSON_CreateString(mtf_layout_problem_name(problem));
     char *quoted = cJSON_PrintUnformatted(name);
     GString *out = g_string_new("{\"problem\": {\"name\": ");

@@ -17,8 +17,7 @@
 #define SHRINK_STEPS 60   /* steps of the bound between two shrinkings */
 #define STALL_STEPS 50    /* steps without a better bound after which it is stuck */
 #define ILP_SIZE 40000    /* variables the integer program may have */
-#define ILP_CALLS 1000    /* how often it may ask whether to stop, when only the work is limited, */
-#define ILP_WORK 4000000  /* and that times its size */
+#define ILP_CALLS 1000    /* how often it may ask whether to stop, when only the work is limited */
 #define ILP_SECONDS 20.0  /* one try at it, when the time is limited */
 #define MISFIT_SECONDS 20 /* spent on the smallest limit, at most */
 #define HARD_ROUNDS 3     /* without a choice, after which the least memory is tried */
@@ -47,8 +46,7 @@ typedef struct Solver {
     int unshrunk;    /* steps since the last shrinking */
     double last_gap; /* at the last shrinking */
     bool ilp_tried;
-    int ilp_calls; /* how often the integer program asked whether to stop */
-    int64_t ilp_most_calls;
+    int ilp_calls;         /* how often the integer program asked whether to stop */
     MtfLocalSearch *local; /* of the core as it is; NULL after a shrinking */
     int *job;              /* values that the local search works on beside the bound */
     bool decoded;          /* the last decoded values are possible edge by edge */
@@ -146,7 +144,7 @@ static double seconds_left(const Solver *solver) {
 static bool is_over_for_ilp(void *user) {
     Solver *solver = user;
     bool clockless = solver->options->work > 0 && solver->end == G_MAXINT64;
-    return (clockless && ++solver->ilp_calls > solver->ilp_most_calls) || is_over(solver);
+    return (clockless && ++solver->ilp_calls > ILP_CALLS) || is_over(solver);
 }
 
 /* What the integer programs of all components come to. */
@@ -176,7 +174,6 @@ static void try_integer_program(Solver *solver) {
     int count = mtf_core_components(solver->core, component);
     Whole whole = { true, true, false, (double)solver->core->constant };
     solver->ilp_tried = true;
-    solver->ilp_most_calls = MIN(ILP_CALLS, ILP_WORK / MAX(1, mtf_core_ilp_size(solver->core)));
     for (int i = 0; i < count && !whole.infeasible; i++)
         add_component(solver, component, i, &whole);
     if (whole.feasible && !whole.infeasible)
@@ -267,7 +264,7 @@ static void run_round(Solver *solver) {
     bool stuck = mtf_dual_stall(solver->dual) > STALL_STEPS;
     if (should_shrink(solver))
         shrink(solver);
-    if (stuck && !solver->proven && !solver->ilp_tried && !solver->options->no_program &&
+    if (stuck && !solver->proven && !solver->ilp_tried &&
         mtf_core_ilp_size(solver->core) <= ILP_SIZE)
         try_integer_program(solver);
 }

@@ -21,7 +21,6 @@ typedef struct MtfSolveOptions {
     guint64 seed;     /* of the local search */
     int threads;      /* 2 searches beside the bound; 0 or 1 takes turns */
     const int *start; /* a choice to begin with, or NULL; ignored when it is not legal */
-    bool no_program;  /* never the integer program: it is the choice that matters */
     bool no_misfit;   /* when nothing fits, say only that */
     void *user;       /* passed to the functions below, each of which may be NULL */
     bool (*cancel)(void *user); /* asked often, from one thread; true keeps the best so far */

@@ -48,9 +48,6 @@ static MtfLayoutProblem *without_costs(const MtfLayoutProblem *problem) {
             costs[s] = node.costs[s] >= MTF_IMPOSSIBLE ? MTF_IMPOSSIBLE : 0;
         node.costs = costs;
         mtf_layout_problem_add_node(copy, node);
-        const MtfLayoutMoment *moment = mtf_layout_problem_moment(problem, v);
-        if (moment != NULL)
-            mtf_layout_problem_add_moment(copy, *moment);
     }
     add_constraints(copy, problem);
     return copy;
@@ -69,16 +66,6 @@ static int compare_held(const void *left, const void *right) {
     return a->node - b->node;
 }
 
-/* What node v uses at a time under a strategy. */
-static int64_t usage_at(const MtfLayoutProblem *problem, int v, int strategy, int64_t time) {
-    const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
-    const MtfLayoutMoment *moment = mtf_layout_problem_moment(problem, v);
-    int64_t usage = node->start <= time && time < node->end ? node->usages[strategy] : 0;
-    if (moment != NULL && moment->time == time)
-        usage += moment->usages[strategy];
-    return usage;
-}
-
 static void note_choice(const MtfLayoutProblem *problem, const int *choice,
                         MtfLayoutMisfit *misfit) {
     MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
@@ -88,9 +75,10 @@ static void note_choice(const MtfLayoutProblem *problem, const int *choice,
     g_autofree Held *held = g_new(Held, count + 1);
     misfit->node_count = 0;
     for (int v = 0; v < count; v++) {
-        int64_t usage = usage_at(problem, v, choice[v], misfit->time);
-        if (usage > 0)
-            held[misfit->node_count++] = (Held){ v, usage };
+        const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
+        bool there = node->start <= misfit->time && misfit->time < node->end;
+        if (there && node->usages[choice[v]] > 0)
+            held[misfit->node_count++] = (Held){ v, node->usages[choice[v]] };
     }
     qsort(held, (gsize)misfit->node_count, sizeof *held, compare_held);
     g_free(misfit->nodes);
@@ -114,36 +102,8 @@ static bool try_limit(MtfLayoutProblem *problem, int64_t limit, const MtfSolveOp
     return true;
 }
 
-/* The smallest of the usages that are possible. */
-static int64_t least_usage(const MtfLayoutNode *node, const int64_t *usages) {
-    int64_t least = INT64_MAX;
-    for (int s = 0; s < node->strategies; s++)
-        if (node->costs[s] < MTF_IMPOSSIBLE)
-            least = MIN(least, usages[s]);
-    return least < INT64_MAX ? least : 0;
-}
-
-/* The peak where every node uses as little as any of its strategies at any time: no limit below it
- * can do. */
-static MtfInt128 least_peak(const MtfLayoutProblem *problem) {
-    g_autoptr(MtfLayoutProblem) least = mtf_layout_problem_new("least");
-    int count = mtf_layout_problem_node_count(problem);
-    g_autofree int *choice = g_new0(int, count + 1);
-    for (int v = 0; v < count; v++) {
-        const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
-        const MtfLayoutMoment *moment = mtf_layout_problem_moment(problem, v);
-        int64_t cost = 0, usage = least_usage(node, node->usages);
-        mtf_layout_problem_add_node(least,
-                                    (MtfLayoutNode){ node->start, node->end, 1, &cost, &usage });
-        usage = moment != NULL ? least_usage(node, moment->usages) : 0;
-        if (moment != NULL)
-            mtf_layout_problem_add_moment(least, (MtfLayoutMoment){ moment->time, &usage });
-    }
-    return mtf_layout_problem_evaluate(least, choice).peak;
-}
-
-/* Every node at its smallest possible usage: where nothing is impossible about the choice, its peak
- * is a limit that does. */
+/* Every node at its smallest possible usage: no limit below that peak can do, and where nothing is
+ * impossible about the choice, that limit does. */
 static void try_smallest(const MtfLayoutProblem *problem, MtfLayoutMisfit *misfit) {
     int count = mtf_layout_problem_node_count(problem);
     g_autofree int *choice = g_new0(int, count + 1);
@@ -156,10 +116,10 @@ static void try_smallest(const MtfLayoutProblem *problem, MtfLayoutMisfit *misfi
                 choice[v] = s;
         }
     }
-    MtfInt128 least = least_peak(problem);
-    if (least <= INT64_MAX)
-        misfit->needed = MAX(misfit->needed, (int64_t)least);
-    if (mtf_layout_problem_evaluate(problem, choice).impossible > 0)
+    MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
+    if (value.peak <= INT64_MAX)
+        misfit->needed = MAX(misfit->needed, (int64_t)value.peak);
+    if (value.impossible > 0)
         return;
     note_choice(problem, choice, misfit);
     misfit->possible = true;

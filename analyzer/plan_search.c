@@ -18,11 +18,6 @@
 #define LARGE_OPERATIONS 4000
 #define FREE_WORK 60
 
-/* Rounds of the search that goes on to the optimum: where so many do not close a gap of a tenth of
- * a percent, as many again seldom do. Under tightened limits it looks for answers only. */
-#define OPTIMUM_WORK 20
-#define OPTIMUM_TIGHTENED_GAP 0.0005
-
 /* Meshes on which free layouts are searched: those whose best rules cost at most this many times
  * the best; as many as so many operations allow, at most MOST_MESHES. */
 #define PROMISING 1.5
@@ -386,8 +381,6 @@ static bool search_to_optimum(const Search *search, Attempt *best, GError **erro
     mtf_incumbents_add(best->incumbents, MTF_FREE_LAYOUT, found->layout);
     MtfFreeSearchOptions options = free_options(search, best->incumbents);
     options.gap = 0;
-    options.tightened_gap = OPTIMUM_TIGHTENED_GAP;
-    options.work = MIN(options.work, OPTIMUM_WORK);
     MtfFreeAnswer better = { 0 };
     if (!mtf_free_search(best->problem, &options, &better, error))
         return false;

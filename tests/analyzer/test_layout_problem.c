@@ -110,31 +110,8 @@ static void an_absent_limit_is_no_limit(void **state) {
     assert_true(mtf_layout_problem_limit(problem) == MTF_NO_LIMIT);
 }
 
-/* Node 0 uses 5 or 1 at times 0 and 1, and 2 or 9 at time 3 besides; node 1 uses 4 at times 1 to 3:
- * at time 1 that is 9 or 5, at time 3 it is 6 or 13. */
-static void a_moment_counts_at_its_time(void **state) {
-    (void)state;
-    static const int64_t none[] = { 0, 0 }, usage[] = { 5, 1 }, moment[] = { 2, 9 }, four = 4;
-    g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("moment");
-    mtf_layout_problem_add_node(problem, (MtfLayoutNode){ 0, 2, 2, none, usage });
-    mtf_layout_problem_add_moment(problem, (MtfLayoutMoment){ 3, moment });
-    mtf_layout_problem_add_node(problem, (MtfLayoutNode){ 1, 4, 1, none, &four });
-    g_autoptr(MtfLayoutProblem) plain = mtf_layout_problem_without_moments(problem);
-    assert_int_equal(mtf_layout_problem_node_count(plain), 3);
-    for (int s = 0; s < 2; s++) {
-        MtfLayoutValue here = mtf_layout_problem_evaluate(problem, (int[]){ s, 0 });
-        MtfLayoutValue there = mtf_layout_problem_evaluate(plain, (int[]){ s, 0, s });
-        MtfLayoutValue untied = mtf_layout_problem_evaluate(plain, (int[]){ s, 0, 1 - s });
-        assert_int_equal((int64_t)here.peak, s == 0 ? 9 : 13);
-        assert_int_equal(here.peak_time, s == 0 ? 1 : 3);
-        assert_true(there.peak == here.peak && there.cost == here.cost && there.impossible == 0);
-        assert_int_equal(untied.impossible, 1);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_moment_counts_at_its_time),
         cmocka_unit_test(both_edges_of_a_pair_are_paid),
         cmocka_unit_test(the_peak_is_found_where_intervals_overlap),
         cmocka_unit_test(an_impossible_term_is_counted_and_not_summed),
