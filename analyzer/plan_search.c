@@ -29,11 +29,8 @@
 #define MOST_MAPPINGS 20000
 #define MAPPING_ROUNDS 2
 
-/* Lower limits that are searched for layouts of shorter steps, which proves nothing and so may
- * leave a gap and end after few rounds. */
+/* Lower limits that are searched for layouts of shorter steps. */
 #define TIGHTER_LIMITS 3
-#define TIGHTER_GAP 0.01
-#define TIGHTER_WORK 10
 
 typedef struct {
     const MtfGraph *graph;
@@ -455,9 +452,6 @@ static bool search_tighter(const Search *search, Attempt *best, GError **error) 
     MtfFreeSearchOptions options = free_options(search, best->incumbents);
     options.memory_limit = best->free.arena_bytes;
     options.no_misfit = true;
-    options.gap = MAX(options.gap, TIGHTER_GAP);
-    options.work = TIGHTER_WORK;
-    options.progress = NULL;
     bool done = true, fits = true;
     for (int i = 0; i < TIGHTER_LIMITS && fits && !is_late(search); i++) {
         MtfFreeAnswer answer;
