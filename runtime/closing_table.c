@@ -3,12 +3,12 @@
 
 #include "layouts/command_line.h"
 #include "runtime/agreement.h"
+#include "runtime/resident_memory.h"
 #include "runtime/session_checkpoints.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <sys/resource.h>
 
 static int compare_doubles(const void *left, const void *right) {
     double a = *(const double *)left;
@@ -100,31 +100,11 @@ static void append_memory(GString *text, const MtfSession *session) {
                                                                   : "NOT equal");
 }
 
-/* The most that this process ever had in memory. */
-static double most_resident_bytes(void) {
-    struct rusage usage = { 0 };
-    getrusage(RUSAGE_SELF, &usage);
-    return (double)usage.ru_maxrss * 1024;
-}
-
-/* This rank's part of what is in memory now: a page that k processes have mapped counts as a k-th
- * of one, so that the ranks of a host add up to what is in use (what a rank has read of another's
- * arena is no memory of its own). Where the system does not say, the most with all that is shared.
- */
-static double share_of_resident_bytes(void) {
-    g_autofree char *text = NULL;
-    const char *line = NULL;
-    if (g_file_get_contents("/proc/self/smaps_rollup", &text, NULL, NULL))
-        line = strstr(text, "\nPss:");
-    return line != NULL ? 1024 * g_ascii_strtod(line + strlen("\nPss:"), NULL)
-                        : most_resident_bytes();
-}
-
 /* What of it no arena holds is the program, MPI, BLAS; without a window the messages that MPI
  * copies. Ranks agree after each has looked, so all arenas are mapped while any looks. */
 static void append_resident(GString *text, const MtfSession *session) {
-    double own = session->window != NULL ? share_of_resident_bytes() : most_resident_bytes();
-    double resident = mtf_agree_largest(session->control, own);
+    int64_t own = mtf_resident_bytes(session->window != NULL);
+    double resident = mtf_agree_largest(session->control, (double)own);
     g_autofree char *all = format_bytes(resident);
     g_autofree char *beside = format_bytes(resident - (double)session->arena->bytes);
     g_string_append_printf(text, "  %-16s %12s %12s  %s beside the arena\n", "resident a rank", "",

@@ -27,7 +27,7 @@ typedef struct {
     double learning_rate;
     double gemm_fraction;         /* of the rate of a large product alone, in the whole step */
     int64_t arena_bytes;          /* of the plan */
-    int64_t resident_bytes;       /* of the whole process, at most so far */
+    int64_t resident_bytes;       /* of the rank with most: resident_memory.h */
     double seconds;               /* of the whole step, the next batch included */
     double processor_seconds;     /* of this rank's own thread */
     double communication_seconds; /* inside MPI calls for data, waiting included */

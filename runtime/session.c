@@ -8,6 +8,7 @@
 #include "runtime/kernel_lookup.h"
 #include "runtime/mpi_check.h"
 #include "runtime/processor_clock.h"
+#include "runtime/resident_memory.h"
 #include "runtime/session_checkpoints.h"
 #include "runtime/slice.h"
 #include "runtime/stop_signals.h"
@@ -15,7 +16,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /* Told with what signals ask, of which it is none. */
@@ -254,15 +254,22 @@ static void set_watches(MtfSession *session, int64_t step) {
     session->executor.trace = traced ? session->trace : NULL;
 }
 
+/* What the rank with most has in memory. To look at every step would slow small ones down: between
+ * lines that are printed, of which the first step's is one, it is what it was. */
+static int64_t resident_bytes(const MtfSession *session, const MtfStepRecord *record) {
+    if (!mtf_metrics_prints(session->done, session->options->steps, record->step))
+        return record[-1].resident_bytes;
+    int64_t own = mtf_resident_bytes(session->window != NULL);
+    return (int64_t)mtf_agree_largest(session->control, (double)own);
+}
+
 /* What is said of a step beside its loss and times. */
 static void describe_step(const MtfSession *session, MtfStepRecord *record) {
-    struct rusage usage;
     record->learning_rate = learning_rate(session->plan->graph, record->step);
     record->arena_bytes = session->arena->bytes;
     if (session->gemm_peak > 0)
         record->gemm_fraction = session->products / record->seconds / session->gemm_peak;
-    if (getrusage(RUSAGE_SELF, &usage) == 0)
-        record->resident_bytes = (int64_t)usage.ru_maxrss * 1024;
+    record->resident_bytes = resident_bytes(session, record);
 }
 
 /* One step, and the batch of the next. What cannot be read is told with the next step. */
