@@ -183,23 +183,25 @@ static bool read_rank(const char *option, const char *text, const MtfNetwork *ne
     g_auto(GStrv) words = g_strsplit(text, ",", -1);
     guint count = g_strv_length(words);
     int64_t ranks = mtf_network_ranks(network), number = 0;
-    for (guint i = 0; i < count; i++) {
-        guint64 value;
-        int64_t size = count == 1 ? ranks : network->axis[i % (guint)network->axes].size;
-        if ((count != 1 && count != (guint)network->axes) ||
-            !g_ascii_string_to_unsigned(words[i], 10, 0, (guint64)size - 1, &value, NULL))
-            return mtf_input_error(
-                error, "--%s \"%s\" is neither a rank below %" PRId64 " nor coordinates of one",
-                option, text, ranks);
-        number = count == 1 ? (int64_t)value : number * size + (int64_t)value;
+    bool fits = count == 1 || count == (guint)network->axes;
+    for (guint i = 0; fits && i < count; i++) {
+        guint64 value = 0;
+        int64_t size = count == 1 ? ranks : network->axis[i].size;
+        fits = g_ascii_string_to_unsigned(words[i], 10, 0, (guint64)size - 1, &value, NULL);
+        number = number * size + (int64_t)value;
     }
     *rank = number;
-    return true;
+    return fits ||
+           mtf_input_error(error,
+                           "--%s \"%s\" is neither a rank below %" PRId64 " nor coordinates of one",
+                           option, text, ranks);
 }
 
 static bool read_faces(const char *text, const MtfNetwork *network, MtfCollective *collective,
                        GError **error) {
     g_auto(GStrv) words = g_strsplit(text, ",", -1);
+    if (*words == NULL)
+        return mtf_input_error(error, "--faces names no face");
     for (char **word = words; *word != NULL; word++) {
         if (collective->faces == (network->switched ? MTF_NETWORK_AXES_MAX : network->axes))
             return mtf_input_error(error, "--faces \"%s\" has more than one face an axis", text);
@@ -222,11 +224,16 @@ static bool read_stride(const Options *options, Query *query, GError **error) {
     return true;
 }
 
-/* A message to its own sender is none, and 0 stands for the farthest receiver further on. */
-static bool check_ends(const Options *options, const MtfCollective *collective, GError **error) {
-    return options->to == NULL || collective->from != collective->to ||
-           mtf_input_error(error, "--from and --to are both rank %" PRId64 ", which sends nothing",
-                           collective->to);
+/* Equal ends stand for the farthest receiver further on, so nobody may name them. */
+static bool read_receiver(const Options *options, const MtfNetwork *network,
+                          MtfCollective *collective, GError **error) {
+    collective->to = collective->from;
+    if (options->to == NULL)
+        return true;
+    return read_rank("to", options->to, network, &collective->to, error) &&
+           (collective->from != collective->to ||
+            mtf_input_error(error, "--from and --to are both rank %" PRId64 ", which sends nothing",
+                            collective->to));
 }
 
 static bool read_collective(const Options *options, Query *query, GError **error) {
@@ -243,8 +250,8 @@ static bool read_collective(const Options *options, Query *query, GError **error
            (options->faces == NULL || read_faces(options->faces, network, collective, error)) &&
            (options->from == NULL ||
             read_rank("from", options->from, network, &collective->from, error)) &&
-           (options->to == NULL || read_rank("to", options->to, network, &collective->to, error)) &&
-           check_ends(options, collective, error) && read_stride(options, query, error);
+           read_receiver(options, network, collective, error) &&
+           read_stride(options, query, error);
 }
 
 static bool read_query(const Options *options, const char *kind, Query *query, GError **error) {

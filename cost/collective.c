@@ -57,7 +57,7 @@ bool mtf_collective_prepare(const MtfNetwork *network, const MtfCollective *coll
     *prepared = *network;
     if (collective->stride > 1 && network->axes == 1)
         apply_stride(prepared, collective->stride);
-    if (collective->kind <= MTF_ALLTOALL)
+    if (collective->kind != MTF_HALO) /* whose faces are numbered by axis */
         mtf_network_drop_trivial(prepared);
     return mtf_network_ranks(prepared) > 1 && has_bytes(collective);
 }

@@ -70,8 +70,8 @@ double mtf_axis_exchange(const MtfNetwork *network, int d, double bytes);
 double mtf_chain_seconds(double hops, double latency, double bytes, double bandwidth,
                          double message_seconds, int64_t segments);
 
-/* The network that the collective really has: every stride-th place, and for collectives of all
- * ranks without axes of size 1. False when there is nothing to do: one rank or no bytes. */
+/* The network that the collective really has: every stride-th place, and but for halos, whose faces
+ * are numbered by axis, without axes of size 1. False when there is nothing to do: one rank or no bytes. */
 bool mtf_collective_prepare(const MtfNetwork *network, const MtfCollective *collective,
                             MtfNetwork *prepared);
 

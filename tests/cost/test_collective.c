@@ -241,6 +241,26 @@ static void one_rank_costs_nothing(void **state) {
     }
 }
 
+/* A place has no link along an axis of one place, wrapped or not. */
+static void an_axis_of_one_place_changes_nothing(void **state) {
+    (void)state;
+    const MtfNetworkAxis ring = { .size = 8, .wrap = true, .bandwidth = 1e9, .latency = 1e-6 };
+    const MtfNetworkAxis line = { .size = 4, .link = 2, .bandwidth = 1e9, .latency = 1e-6 };
+    MtfNetwork plain = { .axes = 2, .axis = { ring, line } };
+    MtfNetwork padded = { .axes = 3, .axis = { ring, ring, line } };
+    padded.axis[1] = (MtfNetworkAxis){ .size = 1, .wrap = true, .link = 1, .bandwidth = 1e9 };
+    for (int kind = 0; kind < MTF_COLLECTIVE_KINDS; kind++) {
+        MtfCollective c = { .kind = (MtfCollectiveKind)kind, .bytes = 1e6, .shift = 3 };
+        assert_true(mtf_collective_best(&padded, &c).seconds ==
+                    mtf_collective_best(&plain, &c).seconds);
+    }
+    plain.axes = 1;
+    padded.axes = 2;
+    MtfCollective shift = { .kind = MTF_PERMUTE, .bytes = 1e6, .shift = 3 };
+    assert_true(mtf_collective_best(&padded, &shift).seconds ==
+                mtf_collective_best(&plain, &shift).seconds);
+}
+
 static void unknown_and_inapplicable_algorithms_are_bad_input(void **state) {
     (void)state;
     MtfNetwork network = { .axes = 1, .axis = { { .size = 4, .bandwidth = 1, .latency = 1 } } };
@@ -281,6 +301,7 @@ int main(void) {
         cmocka_unit_test(an_allreduce_is_a_reduce_scatter_and_an_allgather),
         cmocka_unit_test(the_cheapest_leads_the_list),
         cmocka_unit_test(one_rank_costs_nothing),
+        cmocka_unit_test(an_axis_of_one_place_changes_nothing),
         cmocka_unit_test(unknown_and_inapplicable_algorithms_are_bad_input),
         cmocka_unit_test(hamiltonian_rings_reach_the_bound_on_unequal_axes),
     };

@@ -24,6 +24,9 @@ claim "a halo takes its largest face" says '"seconds": 9.42067'
 price p2p --torus 4x4 --wrap 00 --from 0,0 --to 3,3 --bytes 16MiB --algorithm two_port
 claim "coordinates name ranks" says "192 us"
 
+price p2p --torus 8x4 --from 31 --bytes 45kB --json
+claim "a message goes to the farthest rank when none is named (6 us and 45 kB over 4 links)" says '"seconds": 6.25'
+
 price allreduce --switch 8 --bytes 1MB
 claim "a switch is priced" says "rabenseifner"
 
@@ -42,7 +45,7 @@ for wrong in "gossip --torus 4 --bytes 1" "allreduce --bytes 1" "allreduce --tor
     "allreduce --torus 4 --wrap 0 --bytes 1 --algorithm ring" "p2p --torus 4 --bytes 1 --to 4" \
     "p2p --torus 4 --bytes 1 --from 2 --to 2" "p2p --torus 4 --bytes 1 --to 0" "halo --torus 8x4 --faces 1,2,3" \
     "allgather --torus 4x4 --stride 2 --bytes 1" "allreduce --torus 4 --axes 1 --bytes 1" \
-    "allreduce --torus 4 --bytes 1 --segments -1"; do
+    "p2p --torus 4 --bytes 1 --from=" "halo --torus 8x4 --faces=" "allreduce --torus 4 --bytes 1 --segments -1"; do
     # shellcheck disable=SC2086
     price $wrong
     claim "refused in one sentence: $wrong" bad_input
