@@ -136,16 +136,29 @@ static double hierarchical(const MtfNetwork *network, const MtfCollective *colle
     return seconds;
 }
 
-/* In k segments, all levels busy at once: the sum + (k-1) of the slowest level (the scaling book's
- * max over levels of n (m-1)/m / B for k -> infinity). */
+/* Seconds that the busiest links are busy while all levels work. What leaves a child of level t comes
+ * by the links of its own members, so a link of level d carries n (1 - 1 / (m_0 … m_d)). */
+static double busiest_links(const MtfNetwork *network, const MtfCollective *collective) {
+    double children = 1, busiest = 0;
+    for (int d = 0; d < network->axes; d++) {
+        children *= (double)network->axis[d].size;
+        busiest = fmax(busiest,
+                       collective->bytes * (1 - 1 / children) / network->axis[d].bandwidth);
+    }
+    return busiest;
+}
+
+/* In k segments, all levels busy at once: the sum + (k-1) of the slowest level or the busiest links.
+ * The scaling book's max over levels of n (m-1)/m / B, for k -> infinity, lets what leaves a child
+ * pass by the links of its members. */
 static double hierarchical_pipelined(const MtfNetwork *network, const MtfCollective *collective) {
     double best = INFINITY;
     if (network->axes < 2)
         return NAN;
     for (double k = 2; k <= 64; k *= 2) {
         MtfCollective segment = *collective;
-        double slowest = 0;
         segment.bytes /= k;
+        double slowest = busiest_links(network, &segment);
         for (int d = 0; d < network->axes; d++) {
             MtfNetwork one = level(network, d);
             slowest = fmax(slowest, fmin(direct(&one, &segment), bruck(&one, &segment)));

@@ -47,8 +47,7 @@ static void estimates_stay_within_a_third_of_the_play(void **state) {
 
 /* Among groups that share links a pipe's parts queue behind those of others, and a snake is priced
  * as if all its links were as slow as those of the shared axis. On switches a ring is priced as if
- * every hop left the node, and a pipe as if a node's own traffic and that of the network did not
- * meet. */
+ * every hop left the node, and a pipe as if all its segments kept the busiest links busy. */
 static void rough_estimates_are_too_low_by_half_at_most(void **state) {
     (void)state;
     int judged = 0;
@@ -58,7 +57,7 @@ static void rough_estimates_are_too_low_by_half_at_most(void **state) {
             continue;
         double ratio = trial.played / trial.formula;
         g_autofree char *text = mtf_collective_trial_text(&trial);
-        if (ratio > 1.5)
+        if (ratio > (trial.network.switched ? 1.2 : 1.5))
             fail_msg("trial %d: %s: %.9g s played, %.9g s by formula", (int)i, text, trial.played,
                      trial.formula);
         judged++;
