@@ -250,8 +250,7 @@ static bool read_collective(const Options *options, Query *query, GError **error
            (options->faces == NULL || read_faces(options->faces, network, collective, error)) &&
            (options->from == NULL ||
             read_rank("from", options->from, network, &collective->from, error)) &&
-           read_receiver(options, network, collective, error) &&
-           read_stride(options, query, error);
+           read_receiver(options, network, collective, error) && read_stride(options, query, error);
 }
 
 static bool read_query(const Options *options, const char *kind, Query *query, GError **error) {

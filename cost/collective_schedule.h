@@ -71,7 +71,8 @@ double mtf_chain_seconds(double hops, double latency, double bytes, double bandw
                          double message_seconds, int64_t segments);
 
 /* The network that the collective really has: every stride-th place, and but for halos, whose faces
- * are numbered by axis, without axes of size 1. False when there is nothing to do: one rank or no bytes. */
+ * are numbered by axis, without axes of size 1. False when there is nothing to do: one rank or no
+ * bytes. */
 bool mtf_collective_prepare(const MtfNetwork *network, const MtfCollective *collective,
                             MtfNetwork *prepared);
 

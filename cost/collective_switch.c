@@ -36,13 +36,18 @@ static double direct(const MtfNetwork *network, const MtfCollective *collective)
            transfer(network, collective->bytes * (p - 1) / p);
 }
 
-/* Round a ring of all ranks; the children's uplinks of every level carry n (p-1)/p once:
- * (p-1) alpha + n (p-1)/p beta with the worst level's alpha and beta. */
+/* Round a ring of all ranks; a block makes all its hops but one, of which m_0 … m_d are between
+ * children of level d or of one further out, and the children's uplinks of every level carry
+ * n (p-1)/p once: the hops' alphas + n (p-1)/p beta of the worst level. */
 static double ring(const MtfNetwork *network, const MtfCollective *collective) {
-    double p = ranks_of(network), latency = 0;
-    for (int d = 0; d < network->axes; d++)
-        latency = fmax(latency, network->axis[d].latency);
-    return (p - 1) * (latency + network->message_seconds) +
+    double p = ranks_of(network), outer = 0, children = 1, latency = 0, least = INFINITY;
+    for (int d = 0; d < network->axes; d++) {
+        children *= (double)network->axis[d].size;
+        latency += (children - outer) * network->axis[d].latency;
+        least = fmin(least, network->axis[d].latency);
+        outer = children;
+    }
+    return latency - least + (p - 1) * network->message_seconds +
            collective->bytes * (p - 1) / p / mtf_network_slowest(network);
 }
 
@@ -136,21 +141,21 @@ static double hierarchical(const MtfNetwork *network, const MtfCollective *colle
     return seconds;
 }
 
-/* Seconds that the busiest links are busy while all levels work. What leaves a child of level t comes
- * by the links of its own members, so a link of level d carries n (1 - 1 / (m_0 … m_d)). */
+/* Seconds that the busiest links are busy while all levels work. What leaves a child of level t
+ * comes by the links of its own members, so a link of level d carries n (1 - 1 / (m_0 … m_d)). */
 static double busiest_links(const MtfNetwork *network, const MtfCollective *collective) {
     double children = 1, busiest = 0;
     for (int d = 0; d < network->axes; d++) {
         children *= (double)network->axis[d].size;
-        busiest = fmax(busiest,
-                       collective->bytes * (1 - 1 / children) / network->axis[d].bandwidth);
+        busiest =
+            fmax(busiest, collective->bytes * (1 - 1 / children) / network->axis[d].bandwidth);
     }
     return busiest;
 }
 
-/* In k segments, all levels busy at once: the sum + (k-1) of the slowest level or the busiest links.
- * The scaling book's max over levels of n (m-1)/m / B, for k -> infinity, lets what leaves a child
- * pass by the links of its members. */
+/* In k segments, all levels busy at once: the sum + (k-1) of the slowest level or the busiest
+ * links. The scaling book's max over levels of n (m-1)/m / B, for k -> infinity, lets what leaves a
+ * child pass by the links of its members. */
 static double hierarchical_pipelined(const MtfNetwork *network, const MtfCollective *collective) {
     double best = INFINITY;
     if (network->axes < 2)

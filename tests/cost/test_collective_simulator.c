@@ -47,7 +47,8 @@ static void estimates_stay_within_a_third_of_the_play(void **state) {
 
 /* Among groups that share links a pipe's parts queue behind those of others, and a snake is priced
  * as if all its links were as slow as those of the shared axis. On switches a ring is priced as if
- * every hop left the node, and a pipe as if all its segments kept the busiest links busy. */
+ * all links were as slow as the slowest, and a pipe as if all its segments kept the busiest links
+ * busy. */
 static void rough_estimates_are_too_low_by_half_at_most(void **state) {
     (void)state;
     int judged = 0;
