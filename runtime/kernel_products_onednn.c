@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Products by oneDNN: outer loops are dimensions of its batched product, so one call runs them all.
  * Primitives, which are code made for the shapes, are created when a plan is loaded, and take their
- * scratch from the workspace. Single products in float32 go to its sgemm, which takes buffers of
- * its own as OpenBLAS does. The only file that knows dnnl.h. */
+ * scratch from the workspace. Most single products in float32 go to its sgemm, which takes buffers
+ * of its own as OpenBLAS does. The only file that knows dnnl.h. */
 #include "runtime/kernel_products.h"
 
 #include <dnnl.h>
@@ -13,6 +13,11 @@
  * left term lies column by column and is turned first. */
 #define LARGEST_FLOAT32_PRODUCT (INT64_C(1) << 25)
 #define SHORTEST_TURNED_SUM 128
+
+/* Single products in float32 whose terms both lie along their sums are 1.0 to 1.2 times as fast as
+ * through sgemm, and 1.4 times of few rows, where the sums are so long: sgemm turns the whole right
+ * term beside the product. */
+#define LONG_SUM 1024
 
 /* Making code takes milliseconds; fewer multiply-adds than this in all are not worth it. */
 #define LEAST_WORK (INT64_C(1) << 16)
@@ -79,6 +84,16 @@ static bool is_small_batch(const MtfContraction *plan) {
            work_of_one(plan) <= LARGEST_FLOAT32_PRODUCT;
 }
 
+static bool lies_along_sums(const MtfContraction *plan, int term, const MtfContractionLoop *other) {
+    return plan->k.stride[term] == 1 && other->size > 1 && other->stride[term] > 1;
+}
+
+/* Such products take sgemm's place, where that is in use. */
+static bool is_long_sum(const MtfContraction *plan) {
+    return mtf_onednn_multiplies(plan, MTF_F32) && plan->k.size >= LONG_SUM &&
+           lies_along_sums(plan, MTF_LEFT, &plan->m) && lies_along_sums(plan, MTF_RIGHT, &plan->n);
+}
+
 static bool suits(const MtfContraction *plan, MtfDtype type) {
     for (int i = 0; i < plan->n_outer; i++)
         if (plan->outer[i].sums)
@@ -86,7 +101,9 @@ static bool suits(const MtfContraction *plan, MtfDtype type) {
     if (plan->n_outer + 2 > DNNL_MAX_NDIMS ||
         work_of_one(plan) * (double)count_products(plan) < LEAST_WORK)
         return false;
-    return type == MTF_BF16 ? multiplies_bfloat16() : type == MTF_F32 && is_small_batch(plan);
+    if (type == MTF_BF16)
+        return multiplies_bfloat16();
+    return type == MTF_F32 && (is_small_batch(plan) || is_long_sum(plan));
 }
 
 /* The shape of a term: outer loops, rows, columns. A loop that the term lacks has one turn. */
