@@ -13,6 +13,8 @@ static const char *const product_names[MTF_PRODUCT_FORMS] = {
     [MTF_PRODUCT_NN] = "product",
     [MTF_PRODUCT_NT] = "product_nt",
     [MTF_PRODUCT_TN] = "product_tn",
+    [MTF_PRODUCT_ATTENTION] = "attention",
+    [MTF_PRODUCT_ATTENTION_GRAD] = "attention_grad",
 };
 
 const char *mtf_kernel_class_name(MtfKernelClass class) {
@@ -55,6 +57,8 @@ static bool parse_class(const char *text, MtfCurveName *name) {
 
 static bool parse_kernel(const char *text, MtfCurveName *name) {
     int operation = mtf_operation_kind(text);
+    if (operation == MTF_OP_ATTENTION || operation == MTF_OP_ATTENTION_GRAD)
+        return false;
     if (operation < 0)
         return parse_class(text, name);
     name->kind = MTF_CURVE_OPERATION;

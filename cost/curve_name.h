@@ -2,11 +2,13 @@
 /* The names of a machine's measured tables, all of which give seconds:
  *
  *     allreduce/2          over payload bytes, a collective of that many ranks
- *     gelu/f32             over the bytes it reads and writes (attention: over flop, too), the
- * kernel of an operation move/f32             the same, every kernel and copy of a class without a
- * table of its own product/f32/16x64    over k, one matrix product of 16 x k by k x 64, row by row
+ *     gelu/f32             over the bytes it reads and writes, the kernel of an operation
+ *     move/f32             the same, every kernel and copy of a class without a table of its own
+ *     product/f32/16x64    over k, one matrix product of 16 x k by k x 64, row by row
  *     product_nt/f32/16x64, product_tn/f32/16x64
  *                          the same with the right or the left matrix column by column
+ *     attention/f32/16x64, attention_grad/f32/16x64
+ *                          over k, one head of 16 queries that look at 64 keys of k features each
  *     product/f32          one point: what a sum of products takes beside its products */
 #ifndef MTF_CURVE_NAME_H
 #define MTF_CURVE_NAME_H

@@ -102,9 +102,9 @@ static bool check_grids(const MtfKernelCurves *curves, const MtfMachine *machine
     return true;
 }
 
-/* Forms that were not measured go as fast as rows by rows. */
+/* Forms of products that were not measured go as fast as rows by rows. */
 static void fill_forms(MtfKernelCurves *curves) {
-    for (int form = 0; form < MTF_PRODUCT_FORMS; form++)
+    for (int form = MTF_PRODUCT_NT; form <= MTF_PRODUCT_TN; form++)
         for (int dtype = 0; dtype < MTF_DTYPES; dtype++)
             if (curves->product[form][dtype].n_m == 0)
                 curves->product[form][dtype] = curves->product[MTF_PRODUCT_NN][dtype];
@@ -119,11 +119,11 @@ static void widen(MtfKernelCurves *curves, MtfDtype dtype) {
     for (int i = 0; i < MTF_CLASSES; i++)
         if (curves->class[i][dtype] == NULL)
             curves->class[i][dtype] = curves->class[i][wide];
-    if (curves->product[MTF_PRODUCT_NN][dtype].n_m > 0)
-        return;
+    if (curves->product[MTF_PRODUCT_NN][dtype].n_m == 0)
+        curves->call_seconds[dtype] = curves->call_seconds[wide];
     for (int form = 0; form < MTF_PRODUCT_FORMS; form++)
-        curves->product[form][dtype] = curves->product[form][wide];
-    curves->call_seconds[dtype] = curves->call_seconds[wide];
+        if (curves->product[form][dtype].n_m == 0)
+            curves->product[form][dtype] = curves->product[form][wide];
 }
 
 bool mtf_kernel_curves_init(MtfKernelCurves *curves, const MtfMachine *machine, GError **error) {
@@ -181,27 +181,32 @@ static const MtfMachineCurve *kernel_curve(const MtfKernelCurves *curves, int op
     return own != NULL ? own : curves->class[class][dtype];
 }
 
+/* Of products or heads, one after another. */
+static bool products_seconds(const MtfKernelCurves *curves, const MtfProductWork *work,
+                             MtfDtype dtype, double *seconds) {
+    const MtfProductTable *table = &curves->product[work->form][dtype];
+    if (table->n_m == 0)
+        return false;
+    *seconds = work->calls == 0
+                   ? 0
+                   : curves->call_seconds[dtype] +
+                         work->calls * mtf_product_table_seconds(table, work->m, work->n, work->k);
+    return true;
+}
+
 static bool einsum_seconds(const MtfKernelCurves *curves, const MtfProductWork *work,
                            MtfDtype dtype, double *seconds) {
-    const MtfProductTable *table = &curves->product[work->form][dtype];
-    bool multiplies = work->calls > 0;
     const MtfMachineCurve *sweep =
-        kernel_curve(curves, multiplies ? -1 : MTF_OP_EINSUM, MTF_CLASS_MOVE, dtype);
-    if (table->n_m == 0 || sweep == NULL)
+        kernel_curve(curves, work->calls > 0 ? -1 : MTF_OP_EINSUM, MTF_CLASS_MOVE, dtype);
+    if (sweep == NULL || !products_seconds(curves, work, dtype, seconds))
         return false;
-    *seconds = work->swept_bytes > 0 ? mtf_machine_curve_at(sweep, work->swept_bytes) : 0;
-    if (multiplies)
-        *seconds += curves->call_seconds[dtype] +
-                    work->calls * mtf_product_table_seconds(table, work->m, work->n, work->k);
+    *seconds += work->swept_bytes > 0 ? mtf_machine_curve_at(sweep, work->swept_bytes) : 0;
     return true;
 }
 
 double mtf_kernel_curve_work(const MtfInstruction *instruction) {
-    if (instruction->products.swept_bytes > 0)
-        return instruction->products.swept_bytes;
-    if (instruction->kernel_class == MTF_CLASS_MATMUL)
-        return instruction->flops + MTF_ATTENTION_BYTE_FLOP * instruction->traffic_bytes;
-    return instruction->traffic_bytes;
+    double swept_bytes = instruction->products.swept_bytes;
+    return swept_bytes > 0 ? swept_bytes : instruction->traffic_bytes;
 }
 
 bool mtf_kernel_curves_seconds(const MtfKernelCurves *curves, const MtfProgram *program,
@@ -211,6 +216,8 @@ bool mtf_kernel_curves_seconds(const MtfKernelCurves *curves, const MtfProgram *
         operation = mtf_graph_operation(program->graph, instruction->operation)->kind;
     if (operation == MTF_OP_EINSUM)
         return einsum_seconds(curves, &instruction->products, dtype, seconds);
+    if (operation == MTF_OP_ATTENTION || operation == MTF_OP_ATTENTION_GRAD)
+        return products_seconds(curves, &instruction->products, dtype, seconds);
     const MtfMachineCurve *curve =
         kernel_curve(curves, operation, instruction->kernel_class, dtype);
     if (curve != NULL)

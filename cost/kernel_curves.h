@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* A machine's measured tables of kernels, ready to be asked:
  *
- *     any kernel or local copy   its operation's table, or its class', at the bytes it touches, or
- *                                for attention the flop, too
+ *     any kernel or local copy   its operation's table, or its class', at the bytes it touches
  *     a sum of products          calls p(m, n, k) + what lies beside them (layouts/product_work.h)
+ *     attention                  heads a(queries, keys seen by each, features), likewise
  *
  * p is measured on a grid of m and n, over k. Between the points it is interpolated linearly in
  * each of the three: a product takes c0 + c1 mnk + c2 mk + c3 kn + c4 mn (starting, multiplying,
  * and packing and writing the three matrices), which such an interpolation hits exactly as long as
- * the five numbers stay the same from one point to the next. */
+ * the five numbers stay the same from one point to the next. A head of attention takes the same:
+ * mn are scores to make powers of. */
 #ifndef MTF_KERNEL_CURVES_H
 #define MTF_KERNEL_CURVES_H
 
@@ -35,13 +36,8 @@ typedef struct {
  * too many sides. */
 bool mtf_kernel_curves_init(MtfKernelCurves *curves, const MtfMachine *machine, GError **error);
 
-/* Blockwise attention reads, turns and rescales its rows beside multiplying them: what each byte of
- * its operands takes, in flop. Fitted to lengths 128 and 512 with rows of 64 places: without it the
- * short one takes 1.8 times as long per flop as the long one. Other widths were not measured. */
-#define MTF_ATTENTION_BYTE_FLOP 48
-
-/* Over what a kernel's own table is measured: the bytes it reads and writes; for attention flop,
- * and as many for each byte as above; for sums of products the bytes without those of products. */
+/* Over what a kernel's own table is measured: the bytes it reads and writes; for sums of products
+ * those without the bytes of products. */
 double mtf_kernel_curve_work(const MtfInstruction *instruction);
 
 /* The measured seconds of a kernel or a local copy that computes in `dtype`; false when the machine

@@ -4,6 +4,8 @@
 #include "layouts/contraction.h"
 #include "layouts/kernel_scratch.h"
 
+#include <math.h>
+
 static double bytes_of(const MtfTerm *term, int64_t element_bytes) {
     return (double)(mtf_term_elements(term) * element_bytes);
 }
@@ -114,10 +116,46 @@ static void add_terms(MtfProductWork *work, const MtfTerm *terms, int n, const M
     }
 }
 
+static bool is_attention(const MtfOperation *op) {
+    return op->kind == MTF_OP_ATTENTION || op->kind == MTF_OP_ATTENTION_GRAD;
+}
+
+/* A row of a causal head ends within a block of lanes, half of which is computed for nothing. */
+static double keys_seen(const MtfGraph *graph, int operation, const MtfIteration *iteration,
+                        const int64_t *sizes, double keys) {
+    double share = mtf_operation_share(graph, operation, iteration, sizes);
+    return share < 1 ? fmin(keys, share * keys + MTF_ATTENTION_LANES / 2.0) : keys;
+}
+
+/* Head by head of all examples. */
+static MtfProductWork attention_work(const MtfGraph *graph, int operation,
+                                     const MtfIteration *iteration, const int64_t *sizes) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    const MtfAttributes *a = &op->attributes;
+    MtfProductWork work = { .calls = 1,
+                            .form = op->kind == MTF_OP_ATTENTION ? MTF_PRODUCT_ATTENTION
+                                                                 : MTF_PRODUCT_ATTENTION_GRAD };
+    for (int i = 0; i < iteration->n; i++) {
+        int dim = iteration->index[i].dim;
+        double *side = dim == a->query       ? &work.m
+                       : dim == a->memory    ? &work.n
+                       : dim == a->dimension ? &work.k
+                                             : NULL;
+        if (side != NULL)
+            *side = (double)sizes[i];
+        else
+            work.calls *= (double)sizes[i];
+    }
+    work.n = keys_seen(graph, operation, iteration, sizes, work.n);
+    return work;
+}
+
 MtfProductWork mtf_operation_product_work(const MtfGraph *graph, int operation,
                                           const MtfIteration *iteration, const int64_t *sizes) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     MtfProductWork work = { 0 };
+    if (is_attention(op))
+        return attention_work(graph, operation, iteration, sizes);
     if (op->kind != MTF_OP_EINSUM)
         return work;
     g_autofree MtfTerm *terms = g_new(MtfTerm, (gsize)op->n_inputs);
@@ -141,7 +179,7 @@ static double local_size(const MtfIteration *iteration, const int64_t *sizes, in
 double mtf_operation_block_side(const MtfGraph *graph, int operation, const MtfIteration *iteration,
                                 const int64_t *sizes) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
-    if (op->kind != MTF_OP_ATTENTION && op->kind != MTF_OP_ATTENTION_GRAD)
+    if (!is_attention(op))
         return 0;
     double m = local_size(iteration, sizes, op->attributes.query, MTF_ATTENTION_QUERIES);
     double n = local_size(iteration, sizes, op->attributes.memory, MTF_ATTENTION_KEYS);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* What a sum of products really does on one processor, by the plan that its kernel follows
- * (contraction.h): so many matrix products of one size, and passes over memory beside them.
+ * (contraction.h): so many matrix products of one size, and passes over memory beside them. And
+ * what attention does, head by head.
  *
  *     s[b, h, l, t] = q[b, l, h, d] k[b, t, h, d]      b h products of l x d by d x t
  *     y[b, l, f]    = x[b, l, m] w[m, f]               1 product of b l x m by m x f
@@ -14,8 +15,16 @@
 
 /* How the operands of c = a b lie in memory while c lies row by row: each row by row; b column by
  * column, as for the gradient of an input (BLAS's NT); or a, as for the gradient of weights (TN),
- * whatever b does. A c that lies column by column is c' = b' a'. */
-typedef enum { MTF_PRODUCT_NN, MTF_PRODUCT_NT, MTF_PRODUCT_TN, MTF_PRODUCT_FORMS } MtfProductForm;
+ * whatever b does. A c that lies column by column is c' = b' a'. The last two are no products but
+ * attention of one head and its gradient: m queries that look at n keys each, of k features. */
+typedef enum {
+    MTF_PRODUCT_NN,
+    MTF_PRODUCT_NT,
+    MTF_PRODUCT_TN,
+    MTF_PRODUCT_ATTENTION,
+    MTF_PRODUCT_ATTENTION_GRAD,
+    MTF_PRODUCT_FORMS
+} MtfProductForm;
 
 typedef struct {
     double calls;   /* products of m x k by k x n, one after another; 0: none */
@@ -26,9 +35,9 @@ typedef struct {
 } MtfProductWork;
 
 /* The work of `operation` on a processor that holds sizes[i] points of index i of its iteration
- * space and has mtf_operation_scratch_bytes of scratch. All zero unless it is an einsum. With more
- * than two terms, the smaller products count as calls of the largest, in proportion to their
- * multiply-adds. */
+ * space and has mtf_operation_scratch_bytes of scratch. All zero unless it is an einsum or
+ * attention. With more than two terms, the smaller products count as calls of the largest, in
+ * proportion to their multiply-adds. */
 MtfProductWork mtf_operation_product_work(const MtfGraph *graph, int operation,
                                           const MtfIteration *iteration, const int64_t *sizes);
 

@@ -48,7 +48,7 @@ typedef struct {
     MtfKernelClass kernel_class;
     double flops;            /* of the largest rank */
     double multiply_adds;    /* of the largest rank; in products only */
-    MtfProductWork products; /* of the largest rank; einsum only */
+    MtfProductWork products; /* of the largest rank; einsum and attention only */
     double block_side;       /* of products done in blocks (mtf_operation_block_side), or 0 */
     double traffic_bytes;    /* memory read and written by the largest rank */
     int64_t payload_bytes;   /* of a collective, on the largest rank (mtf_step_largest_payload) */

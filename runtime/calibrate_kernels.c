@@ -98,8 +98,7 @@ static bool set_measure(const Set *set, const MtfArenaMemory *swept, MtfSamples 
 /* ---- Operations ---------------------------------------------------------------------------- */
 
 /* r rows of c columns, t as many as r; a table has as many rows as there are ids. Softmax runs over
- * q rows of k columns: as many elements in shorter rows; attention over h heads of d, e places that
- * look and f that are looked at. Where an operation has several forms, the
+ * q rows of k columns: as many elements in shorter rows. Where an operation has several forms, the
  * one that training steps spend most on; what is fresh, and read again by the backward pass, as
  * there. */
 #define NOTHING 0, false
@@ -144,7 +143,6 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_RANGE, { NULL }, "c", NOTHING },
     { MTF_OP_DROPOUT, { "rc" }, NULL, FIRST },
     { MTF_OP_CAUSAL_MASK, { "qk" }, NULL, FIRST },
-    { MTF_OP_ATTENTION, { "hed", "hfd", "hfd" }, NULL, NOTHING },
     { MTF_OP_EMBEDDING, { "tc", "#r" }, "rc", NOTHING },
     { MTF_OP_SUM_EXP, { "qk", "q" }, "q", FIRST_KEPT },
     { MTF_OP_SOFTMAX_APPLY, { "qk", "q", "q" }, NULL, FIRST },
@@ -158,7 +156,6 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_TANH_GRAD, { "rc", "rc" }, NULL, SECOND },
     { MTF_OP_SIGMOID_GRAD, { "rc", "rc" }, NULL, SECOND },
     { MTF_OP_CAUSAL_ZERO, { "qk" }, NULL, FIRST },
-    { MTF_OP_ATTENTION_GRAD, { "hed", "hfd", "hfd", "hed", "he", "hed" }, NULL, NOTHING },
     { MTF_OP_EMBEDDING_GRAD, { "#r", "rc" }, "tc", SECOND_KEPT },
     { MTF_OP_SOFTMAX_GRAD, { "qk", "qk", "q" }, NULL, BOTH },
     { MTF_OP_NORMALIZE_DOT, { "rc", "rc", "r", "r", "c" }, "r", BOTH_KEPT },
@@ -186,13 +183,6 @@ static int64_t rows_of(size_t shape, MtfDtype dtype) {
     return MAX(1, shapes[shape].rows * 4 / mtf_dtype_bytes(dtype));
 }
 
-bool mtf_calibrates_operation(int kind) {
-    for (size_t i = 0; i < G_N_ELEMENTS(operations); i++)
-        if (operations[i].kind == kind)
-            return true;
-    return false;
-}
-
 static void add_operation(Set *set, const MtfTrialOperation *operation, MtfDtype dtype,
                           const int64_t *size_of) {
     MtfKernelTrial trial;
@@ -206,15 +196,11 @@ static void add_operation(Set *set, const MtfTrialOperation *operation, MtfDtype
 
 static void fill_sizes(size_t shape, MtfDtype dtype, int64_t *size_of) {
     int64_t rows = rows_of(shape, dtype), columns = shapes[shape].columns;
-    int64_t width = MIN(64, columns), places = CLAMP(rows * columns / width, 1, 128);
     memset(size_of, 0, 26 * sizeof *size_of);
     size_of['r' - 'a'] = size_of['t' - 'a'] = rows;
     size_of['c' - 'a'] = columns;
     size_of['q' - 'a'] = rows * 2;
     size_of['k' - 'a'] = columns / 2;
-    size_of['d' - 'a'] = width;
-    size_of['e' - 'a'] = size_of['f' - 'a'] = places;
-    size_of['h' - 'a'] = MAX(1, rows * columns / width / places);
 }
 
 /* The operations of one size, either those that update what is kept between steps, with other
@@ -249,6 +235,7 @@ bool mtf_calibrate_operations(MtfSamples *samples, MtfDtype dtype, GError **erro
 /* ---- Products ------------------------------------------------------------------------------ */
 
 static const int64_t sides[] = { 1, 4, 16, 64, 256, 1024 };
+static const int64_t places[] = { 16, 32, 128, 512 }, widths[] = { 16, 32, 64, 128 };
 
 /* Small products run many at a time, over operands of about so many bytes in all. */
 #define BATCH_BYTES (INT64_C(1) << 19)
@@ -261,7 +248,24 @@ static const MtfTrialOperation products[MTF_PRODUCT_FORMS] = {
     [MTF_PRODUCT_NN] = { MTF_OP_EINSUM, { "bhmk", "bkhn" }, "bmhn", FIRST_KEPT },
     [MTF_PRODUCT_NT] = { MTF_OP_EINSUM, { "bmhk", "bnhk" }, "bhmn", FIRST_KEPT },
     [MTF_PRODUCT_TN] = { MTF_OP_EINSUM, { "bhkm", "bkhn" }, "bmhn", SECOND_KEPT },
+    [MTF_PRODUCT_ATTENTION] = { MTF_OP_ATTENTION, { "bmhk", "bnhk", "bnhk" }, NULL, NOTHING },
+    [MTF_PRODUCT_ATTENTION_GRAD] = { MTF_OP_ATTENTION_GRAD,
+                                     { "bmhk", "bnhk", "bnhk", "bmhk", "bmh", "bmhk" },
+                                     NULL,
+                                     NOTHING },
 };
+
+static bool is_among(const MtfTrialOperation *list, size_t n, int kind) {
+    for (size_t i = 0; i < n; i++)
+        if (list[i].kind == kind)
+            return true;
+    return false;
+}
+
+bool mtf_calibrates_operation(int kind) {
+    return is_among(operations, G_N_ELEMENTS(operations), kind) ||
+           is_among(products, G_N_ELEMENTS(products), kind);
+}
 
 static void add_products(Set *set, const MtfCurveName *name, int64_t k) {
     int64_t bytes = (name->m * k + k * name->n + name->m * name->n) * mtf_dtype_bytes(name->dtype);
@@ -288,7 +292,9 @@ static void add_call(Set *set, MtfDtype dtype) {
 }
 
 static bool measure_form(MtfSamples *samples, MtfDtype dtype, MtfProductForm form, GError **error) {
-    int n = G_N_ELEMENTS(sides);
+    bool attends = form >= MTF_PRODUCT_ATTENTION;
+    const int64_t *side = attends ? places : sides, *depth = attends ? widths : sides;
+    int n = attends ? G_N_ELEMENTS(places) : G_N_ELEMENTS(sides);
     Set set;
     set_init(&set, n * n * n + 1);
     if (form == MTF_PRODUCT_NN)
@@ -297,9 +303,9 @@ static bool measure_form(MtfSamples *samples, MtfDtype dtype, MtfProductForm for
         MtfCurveName name = { .kind = MTF_CURVE_PRODUCT,
                               .dtype = dtype,
                               .form = form,
-                              .m = sides[i / n / n],
-                              .n = sides[i / n % n] };
-        add_products(&set, &name, sides[i % n]);
+                              .m = side[i / n / n],
+                              .n = side[i / n % n] };
+        add_products(&set, &name, depth[i % n]);
     }
     bool measured = set_measure(&set, NULL, samples, error);
     set_clear(&set);

@@ -20,14 +20,13 @@ static MtfShape shape_of(const MtfGraph *graph, const char *letters) {
 }
 
 /* Attributes that suit every operation: those it lacks are not looked at. */
-static MtfAttributes attributes_of(const MtfGraph *graph) {
+static MtfAttributes attributes_of(const MtfGraph *graph, int kind) {
     static char constant_schedule[] = "constant";
     MtfAttributes a = MTF_NO_ATTRIBUTES;
-    bool attends = mtf_graph_find_dimension(graph, "e") >= 0;
-    a.query = mtf_graph_find_dimension(graph, attends ? "e" : "q");
-    a.memory = mtf_graph_find_dimension(graph, attends ? "f" : "k");
-    a.dimension = mtf_graph_find_dimension(graph, "d");
-    a.causal = 1;
+    bool attends = kind == MTF_OP_ATTENTION || kind == MTF_OP_ATTENTION_GRAD;
+    a.query = mtf_graph_find_dimension(graph, attends ? "m" : "q");
+    a.memory = mtf_graph_find_dimension(graph, attends ? "n" : "k");
+    a.dimension = mtf_graph_find_dimension(graph, "k");
     a.from = mtf_graph_find_dimension(graph, "r");
     a.to = mtf_graph_find_dimension(graph, "t");
     a.value = a.factor = 0.5;
@@ -113,7 +112,7 @@ static MtfGraph *new_graph(const MtfTrialOperation *operation, MtfDtype dtype,
                                       .has_dtype = mtf_operation_row_chooses_dtype(
                                           mtf_operation_row(operation->kind)),
                                       .dtype = dtype,
-                                      .attributes = attributes_of(graph) };
+                                      .attributes = attributes_of(graph, operation->kind) };
     GError *refused = NULL;
     if (mtf_graph_add_operation(graph, &new_operation, &refused) < 0)
         g_error("kernel trial: %s", refused->message);

@@ -3,6 +3,7 @@
 
 #include "cost/kernel_curves.h"
 #include "layouts/error.h"
+#include "tests/support/parse_graph.h"
 
 #include <math.h>
 #include <string.h>
@@ -94,8 +95,8 @@ typedef struct {
     MtfProgram *program;
 } Case;
 
-static Case make_case(void) {
-    Case c = { .graph = make_graph() };
+static Case make_case(MtfGraph *graph) {
+    Case c = { .graph = graph };
     MtfMesh mesh;
     mtf_mesh_parse("one:1", 0, &mesh, NULL);
     c.layout = mtf_layout_new(c.graph, &mesh);
@@ -120,7 +121,7 @@ static bool ask(const Case *c, const MtfMachine *machine, int instruction, doubl
 static void an_operation_goes_by_its_table_then_by_its_class(void **state) {
     (void)state;
     static const double x[] = { 0, 512 }, slow[] = { 0, 512 }, fast[] = { 0, 51.2 };
-    Case c = make_case();
+    Case c = make_case(make_graph());
     g_autoptr(MtfMachine) machine = mtf_machine_new();
     double seconds = 0;
     assert_false(ask(&c, machine, 0, &seconds));
@@ -137,7 +138,7 @@ static void an_operation_goes_by_its_table_then_by_its_class(void **state) {
 static void a_sum_of_products_is_a_call_and_its_products(void **state) {
     (void)state;
     static const double sides[] = { 1, 8, 64 }, zero[] = { 0, 1 }, call[] = { 3, 3 };
-    Case c = make_case();
+    Case c = make_case(make_graph());
     g_autoptr(MtfMachine) machine = mtf_machine_new();
     double seconds = 0;
     add_products(machine, sides, 3);
@@ -158,19 +159,33 @@ static void each_form_of_a_product_goes_by_its_own_grid(void **state) {
     mtf_machine_add_curve(machine, "product_nt/f32/1x1", 1, x, nt);
     MtfKernelCurves curves;
     assert_true(mtf_kernel_curves_init(&curves, machine, NULL));
-    static const double expected[MTF_PRODUCT_FORMS] = { 5, 7, 5 };
-    for (int form = 0; form < MTF_PRODUCT_FORMS; form++)
+    static const double expected[] = { 5, 7, 5 };
+    for (int form = MTF_PRODUCT_NN; form <= MTF_PRODUCT_TN; form++)
         assert_close(mtf_product_table_seconds(&curves.product[form][MTF_F32], 1, 1, 1),
                      expected[form]);
 }
 
-/* 1000 flop and 10 bytes. */
-static void attention_goes_by_flop_and_bytes(void **state) {
+/* Two heads of 8 queries that look at 4 keys of 2 features, by a grid of one point, 5 s a head at
+ * any sides; products have another. */
+static void attention_goes_head_by_head(void **state) {
     (void)state;
-    MtfInstruction attention = { .kernel_class = MTF_CLASS_MATMUL,
-                                 .flops = 1000,
-                                 .traffic_bytes = 10 };
-    assert_close(mtf_kernel_curve_work(&attention), 1000 + 48 * 10);
+    static const double x[] = { 1 }, head[] = { 5 }, product[] = { 100 }, call[] = { 3 };
+    MtfGraph *graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'h': 2, 'l': 8, 't': 4, 'd': 2},"
+        "'inputs': [{'name': 'q', 'dims': ['h', 'l', 'd'], 'feed': 'features'},"
+        "{'name': 'k', 'dims': ['h', 't', 'd'], 'feed': 'features'}],"
+        "'operations': [{'name': 'o', 'op': 'attention', 'inputs': ['q', 'k', 'k'], 'query': 'l', "
+        "'memory': 't', 'dimension': 'd', 'factor': 1}]}");
+    Case c = make_case(graph);
+    g_autoptr(MtfMachine) machine = mtf_machine_new();
+    double seconds = 0;
+    mtf_machine_add_curve(machine, "product/f32/1x1", 1, x, product);
+    assert_false(ask(&c, machine, 0, &seconds));
+    mtf_machine_add_curve(machine, "attention/f32/1x1", 1, x, head);
+    mtf_machine_add_curve(machine, "product/f32", 1, x, call);
+    assert_true(ask(&c, machine, 0, &seconds));
+    assert_close(seconds, 3 + 2 * 5);
+    clear_case(&c);
 }
 
 int main(void) {
@@ -180,7 +195,7 @@ int main(void) {
         cmocka_unit_test(an_operation_goes_by_its_table_then_by_its_class),
         cmocka_unit_test(a_sum_of_products_is_a_call_and_its_products),
         cmocka_unit_test(each_form_of_a_product_goes_by_its_own_grid),
-        cmocka_unit_test(attention_goes_by_flop_and_bytes),
+        cmocka_unit_test(attention_goes_head_by_head),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

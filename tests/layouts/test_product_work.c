@@ -149,12 +149,40 @@ static void blocks_of_attention_have_sides_of_their_own(void **state) {
     assert_true(mtf_operation_block_side(graph, 1, &iteration, sizes) == 0);
 }
 
+/* 2 examples of 3 heads; 48 queries look at 48 / 2 keys each and half a block of 32 more; the last
+ * 16 of them at 32 + 16 / 2 and the rest of the block, which ends with the keys. */
+static void causal_attention_is_a_head_that_sees_half(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 2, 'h': 3, 'l': 48, 't': 48, 'd': 16}, "
+        "'inputs': [{'name': 'q', 'dims': ['b', 'l', 'h', 'd'], 'feed': 'features'}, {'name': 'k', "
+        "'dims': ['b', 't', 'h', 'd'], 'feed': 'features'}], 'operations': [{'name': 'y', 'op': "
+        "'attention', 'inputs': ['q', 'k', 'k'], 'query': 'l', 'memory': 't', 'dimension': 'd', "
+        "'factor': 1, 'causal': 1}]}");
+    MtfIteration iteration;
+    int64_t sizes[MTF_MAX_INDEXES];
+    mtf_operation_iteration(graph, 0, &iteration);
+    for (int i = 0; i < iteration.n; i++)
+        sizes[i] = iteration.index[i].size;
+    MtfProductWork work = mtf_operation_product_work(graph, 0, &iteration, sizes);
+    assert_int_equal(work.form, MTF_PRODUCT_ATTENTION);
+    assert_close(work.calls, 6);
+    assert_close(work.m, 48);
+    assert_close(work.n, 24 + 16);
+    assert_close(work.k, 16);
+    for (int i = 0; i < iteration.n; i++)
+        if (iteration.index[i].dim == mtf_graph_find_dimension(graph, "l"))
+            sizes[i] = 16;
+    assert_close(mtf_operation_product_work(graph, 0, &iteration, sizes).n, 48);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_projection_is_one_product_and_nothing_else),
         cmocka_unit_test(the_form_says_how_operands_lie),
         cmocka_unit_test(attention_is_a_product_a_head),
         cmocka_unit_test(blocks_of_attention_have_sides_of_their_own),
+        cmocka_unit_test(causal_attention_is_a_head_that_sees_half),
         cmocka_unit_test(what_reuses_nothing_is_one_pass),
         cmocka_unit_test(what_one_term_has_alone_is_summed_first),
         cmocka_unit_test(several_terms_add_up),
