@@ -25,7 +25,8 @@ killed_losses() {
 make_killed_model() {
     meshtf-plan model transformer-lm --preset demo --layers 2 --batch 4 --length 16 --d-model 64 --d-ff 128 \
         --heads 2 --d-kv 32 --dropout 0.1 -o "$work/graph.json" >/dev/null
-    meshtf-plan search "$work/graph.json" --mesh 'rows:2' --layouts rule -o "$work/plan.json" >/dev/null 2>&1
+    meshtf-plan search "$work/graph.json" --mesh 'rows:2' -o "$work/plan.json" >/dev/null 2>&1
+    claim "the plan joins small exchanges" grep -q '"bucket_bytes": *[1-9]' "$work/plan.json"
     run killed_run 100000 "$work/undisturbed" "$work/undisturbed.jsonl"
     claim "an undisturbed run" exits 0
 }
