@@ -9,35 +9,11 @@
 #include "layouts/program.h"
 #include "layouts/rules.h"
 #include "tests/support/cmocka.h"
+#include "tests/support/free_setup.h"
 #include "tests/support/parse_graph.h"
 #include "tests/support/two_layer.h"
 
 #include <string.h>
-
-typedef struct {
-    MtfGraph *graph;
-    MtfMesh mesh;
-    MtfMachine *machine;
-    MtfPricer pricer;
-    MtfFreeProblem *problem;
-} Setup;
-
-static void setup_init(Setup *setup, MtfGraph *graph, const char *mesh) {
-    GError *error = NULL;
-    setup->graph = graph;
-    assert_true(mtf_mesh_parse(mesh, 0, &setup->mesh, NULL));
-    setup->machine = mtf_machine_load("cpu-cluster", &error);
-    assert_non_null(setup->machine);
-    assert_true(mtf_pricer_init(&setup->pricer, setup->machine, &setup->mesh, &error));
-    setup->problem = mtf_free_problem_new(graph, &setup->mesh, &setup->pricer, NULL, 0, &error);
-    assert_non_null(setup->problem);
-}
-
-static void setup_clear(Setup *setup) {
-    mtf_free_problem_free(setup->problem);
-    mtf_machine_free(setup->machine);
-    mtf_graph_free(setup->graph);
-}
 
 static MtfGraph *small_transformer(int microbatches) {
     GError *error = NULL;
@@ -51,7 +27,7 @@ static MtfGraph *small_transformer(int microbatches) {
     return training;
 }
 
-static int64_t program_price(const Setup *setup, const MtfLayout *layout) {
+static int64_t program_price(const MtfFreeSetup *setup, const MtfLayout *layout) {
     GError *error = NULL;
     if (!mtf_layout_check(setup->graph, layout, &error))
         fail_msg("%s", error->message);
@@ -60,7 +36,7 @@ static int64_t program_price(const Setup *setup, const MtfLayout *layout) {
 }
 
 /* Random choices of every node: the problem's value is the price of the program they lower to. */
-static void check_random_choices(Setup *setup, int rounds) {
+static void check_random_choices(MtfFreeSetup *setup, int rounds) {
     g_autoptr(GRand) random = g_rand_new_with_seed(7);
     const MtfLayoutProblem *problem = mtf_free_problem_get(setup->problem);
     int n = mtf_layout_problem_node_count(problem);
@@ -78,21 +54,21 @@ static void check_random_choices(Setup *setup, int rounds) {
 
 static void a_choice_costs_what_its_program_costs(void **state) {
     (void)state;
-    Setup setup;
-    setup_init(&setup, two_layer_graph(64, 32, 48), "r:2;c:3");
+    MtfFreeSetup setup;
+    mtf_free_setup_init(&setup, two_layer_graph(64, 32, 48), "r:2;c:3");
     check_random_choices(&setup, 300);
-    setup_clear(&setup);
-    setup_init(&setup, small_transformer(1), "r:2;c:2");
+    mtf_free_setup_clear(&setup);
+    mtf_free_setup_init(&setup, small_transformer(1), "r:2;c:2");
     check_random_choices(&setup, 20);
-    setup_clear(&setup);
+    mtf_free_setup_clear(&setup);
 }
 
 static void so_does_one_of_micro_batches(void **state) {
     (void)state;
-    Setup setup;
-    setup_init(&setup, small_transformer(4), "r:2;c:2");
+    MtfFreeSetup setup;
+    mtf_free_setup_init(&setup, small_transformer(4), "r:2;c:2");
     check_random_choices(&setup, 20);
-    setup_clear(&setup);
+    mtf_free_setup_clear(&setup);
 }
 
 /* h is kept split; three products of each phase want it whole. */
@@ -124,8 +100,8 @@ static int count_allgathers(const MtfProgram *program) {
  * in the backward phase. */
 static void one_copy_serves_all_consumers_of_a_phase(void **state) {
     (void)state;
-    Setup setup;
-    setup_init(&setup, mtf_test_graph(two_phases), "r:2");
+    MtfFreeSetup setup;
+    mtf_free_setup_init(&setup, mtf_test_graph(two_phases), "r:2");
     int h = mtf_graph_find_tensor(setup.graph, "h");
     MtfPlacement whole = mtf_placement_whole(), split = whole;
     split.axis[0] = (int16_t)mtf_graph_find_dimension(setup.graph, "a");
@@ -141,14 +117,14 @@ static void one_copy_serves_all_consumers_of_a_phase(void **state) {
     assert_int_equal(mtf_price_program(&setup.pricer, apart) -
                          mtf_price_program(&setup.pricer, together),
                      2 * mtf_price_program(&setup.pricer, path));
-    setup_clear(&setup);
+    mtf_free_setup_clear(&setup);
 }
 
 /* A reading in the kept placement is no copy: the same program. */
 static void a_reading_in_the_kept_placement_costs_nothing(void **state) {
     (void)state;
-    Setup setup;
-    setup_init(&setup, mtf_test_graph(two_phases), "r:2");
+    MtfFreeSetup setup;
+    mtf_free_setup_init(&setup, mtf_test_graph(two_phases), "r:2");
     int h = mtf_graph_find_tensor(setup.graph, "h");
     g_autoptr(MtfLayout) layout = mtf_layout_new(setup.graph, &setup.mesh);
     g_autoptr(MtfProgram) without = mtf_lower(setup.graph, layout);
@@ -156,15 +132,15 @@ static void a_reading_in_the_kept_placement_costs_nothing(void **state) {
     g_autoptr(MtfProgram) with = mtf_lower(setup.graph, layout);
     g_autofree char *a = mtf_program_digest(without), *b = mtf_program_digest(with);
     assert_string_equal(a, b);
-    setup_clear(&setup);
+    mtf_free_setup_clear(&setup);
 }
 
 /* A copy made for the last phase stands for the tensor from then on, so the problem's peak of any
  * choice is no more than what its program keeps live. */
 static void the_problem_models_memory_from_below(void **state) {
     (void)state;
-    Setup setup;
-    setup_init(&setup, small_transformer(1), "r:2;c:2");
+    MtfFreeSetup setup;
+    mtf_free_setup_init(&setup, small_transformer(1), "r:2;c:2");
     g_autoptr(GRand) random = g_rand_new_with_seed(5);
     const MtfLayoutProblem *problem = mtf_free_problem_get(setup.problem);
     int n = mtf_layout_problem_node_count(problem);
@@ -178,26 +154,26 @@ static void the_problem_models_memory_from_below(void **state) {
         g_autoptr(MtfProgram) program = mtf_lower(setup.graph, layout);
         assert_true((int64_t)value.peak <= mtf_arena_lower_bound(program));
     }
-    setup_clear(&setup);
+    mtf_free_setup_clear(&setup);
 }
 
 static void phases_that_share_a_copy_have_nodes_of_their_own(void **state) {
     (void)state;
-    Setup setup;
-    setup_init(&setup, mtf_test_graph(two_phases), "r:2");
+    MtfFreeSetup setup;
+    mtf_free_setup_init(&setup, mtf_test_graph(two_phases), "r:2");
     assert_true(mtf_free_problem_find_node(setup.problem, "h@forward") >= 0);
     assert_true(mtf_free_problem_find_node(setup.problem, "h@backward") >= 0);
     assert_int_equal(mtf_free_problem_find_node(setup.problem, "q@forward"), -1);
     check_random_choices(&setup, 300);
-    setup_clear(&setup);
+    mtf_free_setup_clear(&setup);
 }
 
 /* s reads h twice: both copies are paid (PaSE loses one of two edges between the same pair). h is
  * made split and s wants it whole, so the gather is paid twice. */
 static void two_edges_between_the_same_pair_are_both_paid(void **state) {
     (void)state;
-    Setup setup;
-    setup_init(
+    MtfFreeSetup setup;
+    mtf_free_setup_init(
         &setup,
         mtf_test_graph("{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 64, 'b': 32},"
                        " 'inputs': [{'name': 'x', 'dims': ['a', 'b'], 'feed': 'features'}],"
@@ -222,14 +198,14 @@ static void two_edges_between_the_same_pair_are_both_paid(void **state) {
     assert_true(mtf_free_problem_choice(setup.problem, layout, choice));
     assert_true((int64_t)mtf_layout_problem_evaluate(problem, choice).cost ==
                 mtf_price_program(&setup.pricer, program));
-    setup_clear(&setup);
+    mtf_free_setup_clear(&setup);
 }
 
 /* A rule layout is one of the choices and costs no more there. */
 static void rule_layouts_are_choices(void **state) {
     (void)state;
-    Setup setup;
-    setup_init(&setup, small_transformer(1), "r:2;c:2");
+    MtfFreeSetup setup;
+    mtf_free_setup_init(&setup, small_transformer(1), "r:2;c:2");
     GError *error = NULL;
     g_autoptr(MtfRules) rules =
         mtf_rules_parse(setup.graph, &setup.mesh, "batch:r;d_ff:c;heads:c;vocab:c", NULL, &error);
@@ -240,14 +216,14 @@ static void rule_layouts_are_choices(void **state) {
     assert_true(mtf_free_problem_choice(setup.problem, layout, choice));
     MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
     assert_true((int64_t)value.cost <= program_price(&setup, layout));
-    setup_clear(&setup);
+    mtf_free_setup_clear(&setup);
 }
 
 /* The local price of every alternative is the difference of two whole evaluations. */
 static void alternatives_are_priced_as_whole_choices(void **state) {
     (void)state;
-    Setup setup;
-    setup_init(&setup, two_layer_graph(64, 32, 48), "r:2;c:3");
+    MtfFreeSetup setup;
+    mtf_free_setup_init(&setup, two_layer_graph(64, 32, 48), "r:2;c:3");
     g_autoptr(GRand) random = g_rand_new_with_seed(11);
     const MtfLayoutProblem *problem = mtf_free_problem_get(setup.problem);
     int n = mtf_layout_problem_node_count(problem);
@@ -266,7 +242,7 @@ static void alternatives_are_priced_as_whole_choices(void **state) {
         }
         choice[v] = chosen;
     }
-    setup_clear(&setup);
+    mtf_free_setup_clear(&setup);
 }
 
 /* As `search --dump-problem` writes it and `solve` reads it. */
@@ -274,8 +250,8 @@ static void a_written_problem_is_solved_like_the_one_in_memory(void **state) {
     (void)state;
     int64_t limit = MTF_NO_LIMIT;
     for (int round = 0; round < 2; round++) {
-        Setup setup;
-        setup_init(&setup, small_transformer(1), "r:2;c:2");
+        MtfFreeSetup setup;
+        mtf_free_setup_init(&setup, small_transformer(1), "r:2;c:2");
         MtfLayoutProblem *problem = mtf_free_problem_get(setup.problem);
         mtf_layout_problem_set_limit(problem, limit);
         g_autofree char *text = mtf_layout_problem_print(problem);
@@ -292,7 +268,7 @@ static void a_written_problem_is_solved_like_the_one_in_memory(void **state) {
                             (gsize)mtf_layout_problem_node_count(problem) * sizeof(int));
         /* The second time with a limit that this choice would break. */
         limit = (int64_t)mtf_layout_problem_evaluate(problem, here->choice).peak * 49 / 50;
-        setup_clear(&setup);
+        mtf_free_setup_clear(&setup);
     }
 }
 

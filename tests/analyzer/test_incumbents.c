@@ -7,41 +7,26 @@
 #include "cost/arena.h"
 #include "cost/schedule.h"
 #include "layouts/graph_json.h"
+#include "tests/support/free_setup.h"
 
 #include <string.h>
 
-typedef struct {
-    MtfGraph *graph;
-    MtfMesh mesh;
-    MtfMachine *machine;
-    MtfPricer pricer;
-    MtfFreeProblem *problem;
-} Setup;
-
 static int setup_init(void **state) {
-    Setup *setup = g_new0(Setup, 1);
+    MtfFreeSetup *setup = g_new0(MtfFreeSetup, 1);
     g_autoptr(MtfGraph) forward =
         mtf_graph_load("layouts/library/graphs/transformer-small.json", NULL, NULL);
-    setup->graph = mtf_training_graph(forward, NULL);
-    setup->machine = mtf_machine_load("cpu-cluster", NULL);
-    assert_true(mtf_mesh_parse("r:2;c:2", 0, &setup->mesh, NULL));
-    assert_true(mtf_pricer_init(&setup->pricer, setup->machine, &setup->mesh, NULL));
-    setup->problem =
-        mtf_free_problem_new(setup->graph, &setup->mesh, &setup->pricer, NULL, 0, NULL);
+    mtf_free_setup_init(setup, mtf_training_graph(forward, NULL), "r:2;c:2");
     *state = setup;
     return 0;
 }
 
 static int setup_clear(void **state) {
-    Setup *setup = *state;
-    mtf_free_problem_free(setup->problem);
-    mtf_machine_free(setup->machine);
-    mtf_graph_free(setup->graph);
-    g_free(setup);
+    mtf_free_setup_clear(*state);
+    g_free(*state);
     return 0;
 }
 
-static MtfIncumbents *standards_of(const Setup *setup) {
+static MtfIncumbents *standards_of(const MtfFreeSetup *setup) {
     MtfIncumbents *incumbents = mtf_incumbents_new(setup->graph, &setup->pricer);
     mtf_incumbents_add_standards(incumbents, setup->problem);
     return incumbents;
@@ -53,7 +38,7 @@ typedef struct {
     int64_t cost, arena_bytes, nanoseconds;
 } Known;
 
-static GArray *measure_all(const Setup *setup, GPtrArray *standards) {
+static GArray *measure_all(const MtfFreeSetup *setup, GPtrArray *standards) {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(Known));
     for (guint i = 0; i < standards->len; i++) {
         const MtfStandardLayout *standard = g_ptr_array_index(standards, i);
@@ -127,7 +112,7 @@ static void check_fitting(MtfIncumbents *incumbents, int64_t limit) {
 
 /* At every limit where one more of them fits, and a byte below. */
 static void what_is_measured_late_is_as_if_all_were_measured_before(void **state) {
-    const Setup *setup = *state;
+    const MtfFreeSetup *setup = *state;
     g_autoptr(GPtrArray) standards = mtf_standard_layouts(setup->problem);
     g_autoptr(GArray) all = measure_all(setup, standards);
     assert_true(all->len >= 9);
@@ -147,7 +132,7 @@ static void what_is_measured_late_is_as_if_all_were_measured_before(void **state
 }
 
 static void what_is_added_is_priced_and_free_layouts_are_not_shown(void **state) {
-    const Setup *setup = *state;
+    const MtfFreeSetup *setup = *state;
     g_autoptr(MtfLayout) whole = mtf_layout_new(setup->graph, &setup->mesh);
     g_autoptr(MtfProgram) program = mtf_lower(setup->graph, whole);
     g_autoptr(MtfIncumbents) incumbents = mtf_incumbents_new(setup->graph, &setup->pricer);

@@ -5,6 +5,7 @@
 #include "analyzer/training_graph.h"
 #include "cost/arena.h"
 #include "layouts/graph_json.h"
+#include "tests/support/free_setup.h"
 #include "tests/support/parse_graph.h"
 
 #include <string.h>
@@ -25,39 +26,15 @@ static const char *const perceptron =
     " 'loss': 'loss', 'optimizer': {'kind': 'adam', 'rate': 0.001}}";
 #define WEIGHTS (2 * 40 * 80)
 
-typedef struct {
-    MtfGraph *graph;
-    MtfMesh mesh;
-    MtfMachine *machine;
-    MtfPricer pricer;
-    MtfFreeProblem *problem;
-    GPtrArray *standards;
-} Setup;
-
-static void setup_init(Setup *setup, MtfGraph *forward, const char *mesh) {
-    GError *error = NULL;
-    setup->graph = mtf_training_graph(forward, &error);
-    if (setup->graph == NULL)
-        fail_msg("%s", error->message);
+static void setup_init(MtfFreeSetup *setup, MtfGraph *forward, const char *mesh) {
+    mtf_free_setup_init(setup, mtf_training_graph(forward, NULL), mesh);
     mtf_graph_free(forward);
-    assert_true(mtf_mesh_parse(mesh, 0, &setup->mesh, NULL));
-    setup->machine = mtf_machine_load("cpu-cluster", NULL);
-    assert_true(mtf_pricer_init(&setup->pricer, setup->machine, &setup->mesh, NULL));
-    setup->problem =
-        mtf_free_problem_new(setup->graph, &setup->mesh, &setup->pricer, NULL, 0, NULL);
-    setup->standards = mtf_standard_layouts(setup->problem);
 }
 
-static void setup_clear(Setup *setup) {
-    g_ptr_array_unref(setup->standards);
-    mtf_free_problem_free(setup->problem);
-    mtf_machine_free(setup->machine);
-    mtf_graph_free(setup->graph);
-}
-
-static MtfLayout *layout_called(const Setup *setup, const char *name) {
-    for (guint i = 0; i < setup->standards->len; i++) {
-        const MtfStandardLayout *standard = g_ptr_array_index(setup->standards, i);
+static MtfLayout *layout_called(const MtfFreeSetup *setup, const char *name) {
+    g_autoptr(GPtrArray) standards = mtf_standard_layouts(setup->problem);
+    for (guint i = 0; i < standards->len; i++) {
+        const MtfStandardLayout *standard = g_ptr_array_index(standards, i);
         if (strcmp(standard->name, name) == 0)
             return mtf_free_problem_layout(setup->problem, standard->choice);
     }
@@ -89,7 +66,7 @@ static int64_t bytes_of(const MtfProgram *program, MtfMemoryKind kind) {
 
 static void data_parallelism_reduces_every_gradient_once(void **state) {
     (void)state;
-    Setup setup;
+    MtfFreeSetup setup;
     setup_init(&setup, mtf_test_graph(perceptron), "r:2;c:2");
     g_autoptr(MtfLayout) layout = layout_called(&setup, "data parallelism");
     assert_non_null(layout);
@@ -99,13 +76,13 @@ static void data_parallelism_reduces_every_gradient_once(void **state) {
     assert_int_equal(elements_in(program, MTF_STEP_ALLGATHER), 0);
     assert_int_equal(bytes_of(program, MTF_MEMORY_VARIABLE), 4 * WEIGHTS);
     assert_int_equal(bytes_of(program, MTF_MEMORY_OPTIMIZER), 2 * 4 * WEIGHTS);
-    setup_clear(&setup);
+    mtf_free_setup_clear(&setup);
 }
 
 /* Gradients are scattered, new weights gathered; m and v are in four pieces. */
 static void zero_1_keeps_optimizer_state_in_pieces(void **state) {
     (void)state;
-    Setup setup;
+    MtfFreeSetup setup;
     setup_init(&setup, mtf_test_graph(perceptron), "r:4");
     g_autoptr(MtfLayout) layout = layout_called(&setup, "data parallelism, ZeRO-1");
     assert_non_null(layout);
@@ -114,14 +91,14 @@ static void zero_1_keeps_optimizer_state_in_pieces(void **state) {
     assert_int_equal(elements_in(program, MTF_STEP_REDUCE_SCATTER), WEIGHTS);
     assert_int_equal(elements_in(program, MTF_STEP_ALLGATHER), WEIGHTS);
     assert_int_equal(bytes_of(program, MTF_MEMORY_OPTIMIZER), 2 * 4 * WEIGHTS / 4);
-    setup_clear(&setup);
+    mtf_free_setup_clear(&setup);
 }
 
 /* Weights are in four pieces too: w is gathered forward, v forward and backward (the gradient of x
  * is not wanted, so w is not). */
 static void zero_3_gathers_variables_where_they_are_used(void **state) {
     (void)state;
-    Setup setup;
+    MtfFreeSetup setup;
     setup_init(&setup, mtf_test_graph(perceptron), "r:4");
     g_autoptr(MtfLayout) layout = layout_called(&setup, "data parallelism, ZeRO-3");
     assert_non_null(layout);
@@ -129,13 +106,13 @@ static void zero_3_gathers_variables_where_they_are_used(void **state) {
     assert_int_equal(elements_in(program, MTF_STEP_REDUCE_SCATTER), WEIGHTS);
     assert_int_equal(elements_in(program, MTF_STEP_ALLGATHER), WEIGHTS + WEIGHTS / 2);
     assert_int_equal(bytes_of(program, MTF_MEMORY_VARIABLE), WEIGHTS);
-    setup_clear(&setup);
+    mtf_free_setup_clear(&setup);
 }
 
 /* All four processors split d_ff: one reduction of y, 64 x 40, and none of gradients. */
 static void megatron_splits_weights_and_reduces_activations(void **state) {
     (void)state;
-    Setup setup;
+    MtfFreeSetup setup;
     setup_init(&setup, mtf_test_graph(perceptron), "r:4");
     g_autoptr(MtfLayout) layout = layout_called(&setup, "Megatron");
     assert_non_null(layout);
@@ -144,16 +121,17 @@ static void megatron_splits_weights_and_reduces_activations(void **state) {
     assert_int_equal(bytes_of(program, MTF_MEMORY_VARIABLE), WEIGHTS);
     assert_int_equal(bytes_of(program, MTF_MEMORY_OPTIMIZER), 2 * WEIGHTS);
     assert_null(layout_called(&setup, "Megatron, sequence parallel")); /* no positions */
-    setup_clear(&setup);
+    mtf_free_setup_clear(&setup);
 }
 
 static void check_prices(MtfGraph *forward, const char *mesh) {
-    Setup setup;
+    MtfFreeSetup setup;
     setup_init(&setup, forward, mesh);
-    assert_true(setup.standards->len > 2);
+    g_autoptr(GPtrArray) standards = mtf_standard_layouts(setup.problem);
+    assert_true(standards->len > 2);
     MtfInt128 last = 0;
-    for (guint i = 0; i < setup.standards->len; i++) {
-        const MtfStandardLayout *standard = g_ptr_array_index(setup.standards, i);
+    for (guint i = 0; i < standards->len; i++) {
+        const MtfStandardLayout *standard = g_ptr_array_index(standards, i);
         g_autoptr(MtfLayout) layout = mtf_free_problem_layout(setup.problem, standard->choice);
         assert_true(mtf_layout_check(setup.graph, layout, NULL));
         g_autoptr(MtfProgram) program = mtf_lower(setup.graph, layout);
@@ -161,7 +139,7 @@ static void check_prices(MtfGraph *forward, const char *mesh) {
         assert_true(standard->value.cost >= last);
         last = standard->value.cost;
     }
-    setup_clear(&setup);
+    mtf_free_setup_clear(&setup);
 }
 
 static void values_are_prices_of_programs_and_ascend(void **state) {

@@ -3,33 +3,28 @@
  * programs run (test_layout_invariance.c, test_layouts_agree.c, test_session.c). */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/models/model_family.h"
-#include "analyzer/training_graph.h"
 #include "layouts/lifetimes.h"
 #include "layouts/program_order.h"
-#include "layouts/rules.h"
-#include "tests/support/random_graph.h"
-#include "tests/support/random_layout.h"
+#include "tests/support/training_case.h"
 
 #define LAYERS 6
 
 typedef struct {
-    MtfGraph *graph;
-    MtfLayout *layout;
+    MtfTrainingCase training;
     MtfProgram *alone, *joined;
 } Case;
 
 static void clear_case(Case *c) {
     mtf_program_free(c->alone);
     mtf_program_free(c->joined);
-    mtf_layout_free(c->layout);
-    mtf_graph_free(c->graph);
+    mtf_training_case_clear(&c->training);
 }
 
 static void lower_both(Case *c, int64_t bytes) {
-    c->alone = mtf_lower_as_written(c->graph, c->layout);
-    c->layout->bucket_bytes = bytes;
-    c->joined = mtf_lower(c->graph, c->layout);
+    MtfTrainingCase *training = &c->training;
+    c->alone = mtf_lower_as_written(training->graph, training->layout);
+    training->layout->bucket_bytes = bytes;
+    c->joined = mtf_lower(training->graph, training->layout);
 }
 
 static bool is_collective(const MtfInstruction *instruction) {
@@ -139,12 +134,12 @@ static const char *message_fault(const Case *c, const int *places, int index) {
             written->step.reduction != message->step.reduction ||
             mtf_step_tensor(c->alone, written)->dtype != mtf_step_tensor(c->joined, message)->dtype)
             return "exchanges of several kinds travel together";
-        if (message->n_inputs > 1 && written->payload_bytes > c->layout->bucket_bytes)
+        if (message->n_inputs > 1 && written->payload_bytes > c->training.layout->bucket_bytes)
             return "a large exchange travels with others";
     }
     if (members != message->n_inputs || payload != message->payload_bytes)
         return "it is not made of the exchanges as written";
-    return members > 1 && payload > c->layout->bucket_bytes ? "it is too large" : NULL;
+    return members > 1 && payload > c->training.layout->bucket_bytes ? "it is too large" : NULL;
 }
 
 static const char *fault(const Case *c) {
@@ -164,25 +159,9 @@ static const char *fault(const Case *c) {
 /* ---- Claims ------------------------------------------------------------------------------------
  */
 
-static bool draw_case(Case *c, guint32 seed, const char *mesh_text) {
-    static const char *const optimizers[] = { "sgd", "adamw", "adafactor" };
-    MtfRandomGraph options = { .seed = seed,
-                               .dimensions = 4,
-                               .operations = 10,
-                               .largest_size = 6,
-                               .dtype = MTF_F32,
-                               .composites = true };
-    g_autoptr(MtfGraph) forward = mtf_random_graph(&options);
-    g_free(forward->optimizer.kind);
-    forward->optimizer.kind = g_strdup(optimizers[seed % G_N_ELEMENTS(optimizers)]);
-    forward->optimizer.clip_norm = seed % 2 ? 0.5 : 0;
-    MtfMesh mesh;
-    assert_true(mtf_mesh_parse(mesh_text, 0, &mesh, NULL));
-    *c = (Case){ .graph = mtf_training_graph(forward, NULL) };
-    if (c->graph == NULL) /* no variable leads to the loss */
+static bool draw_case(Case *c, guint32 seed, const char *mesh) {
+    if (!mtf_training_case_draw(&c->training, seed, mesh))
         return false;
-    g_autoptr(GRand) random = g_rand_new_with_seed(seed);
-    c->layout = mtf_random_free_layout(random, c->graph, &mesh);
     lower_both(c, 20 << seed % 8);
     return true;
 }
@@ -230,20 +209,8 @@ static void the_witness_sees_what_is_wrong(void **state) {
     assert_true(cases > 10);
 }
 
-/* A perceptron of LAYERS hidden layers of 128, its batch split over two processors. */
-static void draw_network(Case *c, const char *rules_text, int64_t bytes) {
-    const MtfModelFamily *family = mtf_model_family_find("mlp", NULL);
-    const MtfModelPreset *preset = mtf_model_preset_find(family, NULL, NULL);
-    MtfModelSettings settings = preset->settings;
-    settings.layers = LAYERS;
-    g_autoptr(MtfGraph) forward = mtf_model_build(family, preset, &settings, NULL);
-    forward->optimizer.clip_norm = 0;
-    MtfMesh mesh;
-    assert_true(mtf_mesh_parse("a:2", 0, &mesh, NULL));
-    *c = (Case){ .graph = mtf_training_graph(forward, NULL) };
-    g_autoptr(MtfRules) rules = mtf_rules_parse(c->graph, &mesh, rules_text, NULL, NULL);
-    assert_non_null(rules);
-    c->layout = mtf_layout_from_rules(c->graph, &mesh, rules);
+static void draw_network(Case *c, const char *rules, int64_t bytes) {
+    mtf_training_case_perceptron(&c->training, LAYERS, rules);
     lower_both(c, bytes);
 }
 
@@ -263,7 +230,7 @@ static void the_gradients_of_biases_travel_as_one_message(void **state) {
         assert_int_equal(message->n_inputs, LAYERS + 1);
         for (int k = 0; k < message->n_inputs; k++) {
             int tensor = mtf_program_buffer(c.joined, message->inputs[k])->tensor;
-            assert_int_equal(mtf_graph_tensor(c.graph, tensor)->shape.rank, 1);
+            assert_int_equal(mtf_graph_tensor(c.training.graph, tensor)->shape.rank, 1);
         }
     }
     assert_int_equal(several, 1);
@@ -280,7 +247,7 @@ static void what_is_read_at_once_does_not_wait(void **state) {
     for (int i = 0; i < mtf_program_length(c.alone); i++) {
         const MtfInstruction *written = mtf_program_instruction(c.alone, i);
         const MtfInstruction *instruction = mtf_program_instruction(c.joined, i);
-        if (mtf_graph_operation(c.graph, written->operation)->phase != MTF_PHASE_FORWARD)
+        if (mtf_graph_operation(c.training.graph, written->operation)->phase != MTF_PHASE_FORWARD)
             break;
         assert_int_equal(instruction->operation, written->operation);
         assert_int_equal(instruction->n_inputs, written->n_inputs);

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
-#include "analyzer/models/model_family.h"
-#include "analyzer/training_graph.h"
 #include "layouts/exchange_room.h"
 #include "layouts/lifetimes.h"
-#include "layouts/rules.h"
-#include "tests/support/random_graph.h"
-#include "tests/support/random_layout.h"
+#include "tests/support/training_case.h"
 
 #define LAYERS 6
 
@@ -15,15 +11,13 @@
 #define MOST_OPERANDS 256
 
 typedef struct {
-    MtfGraph *graph;
-    MtfLayout *layout;
+    MtfTrainingCase training;
     MtfProgram *program;
 } Case;
 
 static void clear_case(Case *c) {
     mtf_program_free(c->program);
-    mtf_layout_free(c->layout);
-    mtf_graph_free(c->graph);
+    mtf_training_case_clear(&c->training);
 }
 
 /* ---- The witness: plain loops over the written program ----------------------------------------
@@ -121,28 +115,11 @@ static int64_t most_in_use(const MtfProgram *program) {
 
 /* ---- Claims ---------------------------------------------------------------------------------- */
 
-/* Trained with SGD, AdamW or Adafactor, every other one with clipping, in a random free layout. */
-static bool draw_case(Case *c, guint32 seed, const char *mesh_text) {
-    static const char *const optimizers[] = { "sgd", "adamw", "adafactor" };
-    MtfRandomGraph options = { .seed = seed,
-                               .dimensions = 4,
-                               .operations = 10,
-                               .largest_size = 6,
-                               .dtype = MTF_F32,
-                               .composites = true };
-    g_autoptr(MtfGraph) forward = mtf_random_graph(&options);
-    g_free(forward->optimizer.kind);
-    forward->optimizer.kind = g_strdup(optimizers[seed % G_N_ELEMENTS(optimizers)]);
-    forward->optimizer.clip_norm = seed % 2 ? 0.5 : 0;
-    MtfMesh mesh;
-    assert_true(mtf_mesh_parse(mesh_text, 0, &mesh, NULL));
-    *c = (Case){ .graph = mtf_training_graph(forward, NULL) };
-    if (c->graph == NULL) /* no variable leads to the loss */
+static bool draw_case(Case *c, guint32 seed, const char *mesh) {
+    if (!mtf_training_case_draw(&c->training, seed, mesh))
         return false;
-    g_autoptr(GRand) random = g_rand_new_with_seed(seed);
-    c->layout = mtf_random_free_layout(random, c->graph, &mesh);
-    c->layout->bucket_bytes = seed % 3 * 1000;
-    c->program = mtf_lower(c->graph, c->layout);
+    c->training.layout->bucket_bytes = seed % 3 * 1000;
+    c->program = mtf_lower(c->training.graph, c->training.layout);
     return true;
 }
 
@@ -196,22 +173,10 @@ static void the_witness_sees_room_that_is_too_large(void **state) {
     assert_true(seen > 60);
 }
 
-/* A network of LAYERS products, its batch split over two processors: every gradient is a sum over
- * both. Without clipping each would be wanted at once, by its own update. */
+/* Every gradient is a sum over both processors. */
 static void draw_network(Case *c) {
-    const MtfModelFamily *family = mtf_model_family_find("mlp", NULL);
-    const MtfModelPreset *preset = mtf_model_preset_find(family, NULL, NULL);
-    MtfModelSettings settings = preset->settings;
-    settings.layers = LAYERS;
-    g_autoptr(MtfGraph) forward = mtf_model_build(family, preset, &settings, NULL);
-    assert_non_null(forward);
-    forward->optimizer.clip_norm = 0;
-    MtfMesh mesh;
-    assert_true(mtf_mesh_parse("a:2", 0, &mesh, NULL));
-    *c = (Case){ .graph = mtf_training_graph(forward, NULL) };
-    g_autoptr(MtfRules) rules = mtf_rules_parse(c->graph, &mesh, "batch:a", NULL, NULL);
-    c->layout = mtf_layout_from_rules(c->graph, &mesh, rules);
-    c->program = mtf_lower(c->graph, c->layout);
+    mtf_training_case_perceptron(&c->training, LAYERS, "batch:a");
+    c->program = mtf_lower(c->training.graph, c->training.layout);
 }
 
 static bool is_product_of_backward(const MtfProgram *program, int index) {
@@ -232,7 +197,8 @@ static void every_exchange_but_the_last_has_a_product_beside_it(void **state) {
     for (int i = 0; i < mtf_program_length(c.program); i++) {
         const MtfInstruction *collective = mtf_program_instruction(c.program, i);
         if (!is_collective(collective) ||
-            mtf_graph_operation(c.graph, collective->operation)->phase != MTF_PHASE_BACKWARD)
+            mtf_graph_operation(c.training.graph, collective->operation)->phase !=
+                MTF_PHASE_BACKWARD)
             continue;
         int products = 0;
         for (int j = i + 1; j < collective->finish; j++)

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/free_setup.h"
+
+#include "tests/support/cmocka.h"
+
+void mtf_free_setup_init(MtfFreeSetup *setup, MtfGraph *graph, const char *mesh) {
+    setup->graph = graph;
+    assert_non_null(graph);
+    assert_true(mtf_mesh_parse(mesh, 0, &setup->mesh, NULL));
+    setup->machine = mtf_machine_load("cpu-cluster", NULL);
+    assert_non_null(setup->machine);
+    assert_true(mtf_pricer_init(&setup->pricer, setup->machine, &setup->mesh, NULL));
+    setup->problem = mtf_free_problem_new(graph, &setup->mesh, &setup->pricer, NULL, 0, NULL);
+    assert_non_null(setup->problem);
+}
+
+void mtf_free_setup_clear(MtfFreeSetup *setup) {
+    mtf_free_problem_free(setup->problem);
+    mtf_machine_free(setup->machine);
+    mtf_graph_free(setup->graph);
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The problem of free layouts of a training graph, and everything that it is made from. */
+#ifndef MTF_TESTS_FREE_SETUP_H
+#define MTF_TESTS_FREE_SETUP_H
+
+#include "analyzer/free_problem.h"
+
+typedef struct {
+    MtfGraph *graph;
+    MtfMesh mesh;
+    MtfMachine *machine; /* "cpu-cluster" */
+    MtfPricer pricer;
+    MtfFreeProblem *problem; /* without a limit of memory */
+} MtfFreeSetup;
+
+/* Takes the training graph. */
+void mtf_free_setup_init(MtfFreeSetup *setup, MtfGraph *graph, const char *mesh);
+
+void mtf_free_setup_clear(MtfFreeSetup *setup);
+
+#endif
