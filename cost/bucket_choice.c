@@ -19,14 +19,14 @@ static bool has_small(const MtfProgram *program) {
     return n_small > 1;
 }
 
-typedef struct {
-    int64_t nanoseconds, bytes;
-} Merit;
-
-static Merit merit_of(const MtfPricer *pricer, const MtfProgram *program) {
+static int64_t nanoseconds_of(const MtfPricer *pricer, const MtfProgram *program) {
     g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
+    return schedule->nanoseconds;
+}
+
+static int64_t arena_bytes(const MtfProgram *program) {
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);
-    return (Merit){ schedule->nanoseconds, arena->bytes };
+    return arena->bytes;
 }
 
 bool mtf_layout_choose_bucket(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
@@ -35,16 +35,18 @@ bool mtf_layout_choose_bucket(const MtfGraph *graph, MtfLayout *layout, const Mt
     g_autoptr(MtfProgram) alone = mtf_lower(graph, layout);
     if (!has_small(alone))
         return false;
-    Merit best = merit_of(pricer, alone);
-    int64_t most = MAX(best.bytes, limit), chosen = 0;
+    int64_t shortest = nanoseconds_of(pricer, alone), chosen = 0;
     for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
         layout->bucket_bytes = sizes[i];
         g_autoptr(MtfProgram) joined = mtf_lower(graph, layout);
         if (mtf_program_length(joined) == mtf_program_length(alone))
             continue;
-        Merit merit = merit_of(pricer, joined);
-        if (merit.nanoseconds < best.nanoseconds && merit.bytes <= most) {
-            best = merit;
+        int64_t nanoseconds = nanoseconds_of(pricer, joined);
+        if (nanoseconds >= shortest)
+            continue;
+        int64_t bytes = arena_bytes(joined);
+        if (bytes <= limit || bytes <= arena_bytes(alone)) {
+            shortest = nanoseconds;
             chosen = sizes[i];
         }
     }
