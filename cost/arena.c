@@ -90,14 +90,14 @@ static int earliest_first(const void *left, const void *right) {
     return a->first != b->first ? a->first - b->first : largest_first(left, right);
 }
 
-/* The storages placed so far, as lists of ascending offsets: one of all, and one for each stretch
- * of instructions with those that live at some time in it. Most storages live in one stretch, and
- * are compared with its list alone.
+/* The storages placed so far, as lists of ascending offsets: one of all, and one for each two
+ * neighbouring stretches of instructions with those that live at some time in them. Most storages
+ * live within two stretches, and are compared with that list alone.
  *
  *     stretch     0        1        2        3
  *               |--a--| |--b-|   |-c-|    |--d--|
- *               |------------------e------------|      lists  a e | b e | c e | d e */
-#define STRETCHES 64
+ *               |------------------e------------|      lists  a b e | b c e | c d e | d e */
+#define STRETCHES 256
 
 typedef struct {
     const Storage *storages;
@@ -138,14 +138,15 @@ static void insert_by_offset(const Places *places, GArray *list, int index) {
 static void places_add(Places *places, int index) {
     const Storage *storage = &places->storages[index];
     insert_by_offset(places, places->all, index);
-    for (int i = storage->first / places->stretch; i <= storage->last / places->stretch; i++)
+    int first = storage->first / places->stretch, last = storage->last / places->stretch;
+    for (int i = MAX(first - 1, 0); i <= last; i++)
         insert_by_offset(places, places->lists[i], index);
 }
 
 /* A list with all places that live at the same time as the storage. */
 static const GArray *places_near(const Places *places, const Storage *storage) {
     int first = storage->first / places->stretch;
-    return first == storage->last / places->stretch ? places->lists[first] : places->all;
+    return storage->last / places->stretch <= first + 1 ? places->lists[first] : places->all;
 }
 
 /* The offset of the tightest gap among the places that live at the same time, or the end of them
