@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/dual_ascent.h"
 
+#include "analyzer/probing.h"
 #include "analyzer/reductions.h"
 
 #include <math.h>
@@ -239,6 +240,12 @@ static void restart(MtfDual *dual, const int64_t *old_time, const double *per_un
     dual->messages = mtf_messages_new(dual->core);
     dual->noticed_step = dual->steps;
     set_prices(dual);
+}
+
+int mtf_dual_probe(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user) {
+    mtf_dual_return(dual);
+    double bound = mtf_messages_pass(dual->messages);
+    return mtf_probe(dual->messages, dual->core, bound, cutoff, cancel, user);
 }
 
 void mtf_dual_shrink(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user) {

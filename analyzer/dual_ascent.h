@@ -46,6 +46,10 @@ const double *mtf_dual_prices(const MtfDual *dual);
 /* Goes back to the prices of the best bound, with small steps. */
 void mtf_dual_return(MtfDual *dual);
 
+/* Forbids values by probing (probing.h) at the prices of the best bound; returns how many. Shrink
+ * afterwards. */
+int mtf_dual_probe(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user);
+
 /* Forbids what cannot be below `cutoff`, writes the messages into the core, and shrinks it with
  * all exact steps; then goes on with the smaller core at the same prices. */
 void mtf_dual_shrink(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user);

@@ -16,6 +16,8 @@
 #define ROUND_STEPS 10
 #define SHRINK_STEPS 60   /* steps of the bound between two shrinkings */
 #define STALL_STEPS 50    /* steps without a better bound after which it is stuck */
+#define PROBE_SIZE 3e8    /* most values times entries of a core that is probed */
+#define PROBE_WORTH 0.1   /* share of the values whose loss is better than the integer program */
 #define ILP_SIZE 40000    /* variables the integer program may have */
 #define ILP_CALLS 1000    /* how often it may ask whether to stop, when only the work is limited */
 #define ILP_SECONDS 20.0  /* one try at it, when the time is limited */
@@ -251,6 +253,15 @@ static void step_both(Solver *solver) {
         offer_values(solver, solver->job);
 }
 
+/* Probes a core that is small enough for it. Returns whether that leaves much less. */
+static bool probe(Solver *solver) {
+    MtfCoreSize size = mtf_core_size(solver->core);
+    if (solver->choice == NULL || (double)size.values * (double)size.entries > PROBE_SIZE)
+        return false;
+    int found = mtf_dual_probe(solver->dual, (double)solver->cutoff, is_over, solver);
+    return found > PROBE_WORTH * (double)size.values;
+}
+
 /* One round: some steps of the bound, then whatever they made worth while. */
 static void run_round(Solver *solver) {
     step_both(solver);
@@ -262,9 +273,10 @@ static void run_round(Solver *solver) {
     if (is_good_enough(solver))
         return;
     bool stuck = mtf_dual_stall(solver->dual) > STALL_STEPS;
-    if (should_shrink(solver))
+    bool shrinks = should_shrink(solver), probed = shrinks && probe(solver);
+    if (shrinks)
         shrink(solver);
-    if (stuck && !solver->proven && !solver->ilp_tried &&
+    if (stuck && !probed && !solver->proven && !solver->ilp_tried &&
         mtf_core_ilp_size(solver->core) <= ILP_SIZE)
         try_integer_program(solver);
 }

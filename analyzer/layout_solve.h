@@ -5,7 +5,7 @@
  *     problem -> exact shrinking -> rounds of { bound, decoded choices, local search } --+
  *                      ^                                                                 |
  *                      +--- values that cannot beat the best choice are forbidden <------+
- *                                                     small and stuck: the integer program
+ *                              small: values are probed; still stuck: the integer program
  *
  * The same problem, seed and work limit give the same answer; a limit in seconds cuts the same
  * sequence of rounds at a moment that depends on the machine. */

@@ -332,6 +332,48 @@ double mtf_messages_pass(MtfMessages *messages) {
     return messages->bound;
 }
 
+/* Copies the messages to every node between them and `saved`, in one order. Returns their count. */
+static gsize copy_messages(const MtfMessages *messages, double *saved, bool back) {
+    gsize at = 0;
+    for (int i = 0; i < messages->count; i++) {
+        const Spot *spot = &messages->spots[i];
+        for (int k = 0; k < spot->behind + spot->ahead; k++) {
+            double *in = spot->ends[k].in;
+            if (saved != NULL)
+                memcpy(back ? in : saved + at, back ? saved + at : in,
+                       (gsize)spot->values * sizeof *in);
+            at += (gsize)spot->values;
+        }
+    }
+    return at;
+}
+
+double *mtf_messages_save(const MtfMessages *messages) {
+    double *saved = g_new(double, copy_messages(messages, NULL, false) + 1);
+    copy_messages(messages, saved, false);
+    return saved;
+}
+
+void mtf_messages_restore(MtfMessages *messages, const double *saved) {
+    copy_messages(messages, (double *)saved, true);
+}
+
+void mtf_messages_hold(MtfMessages *messages, int node, int value) {
+    const Spot *spot = &messages->spots[messages->position[node]];
+    for (int p = 0; p < spot->values; p++)
+        if (p != value)
+            spot->priced[p] = INFINITY;
+}
+
+void mtf_messages_release(MtfMessages *messages, int node) {
+    price_spot(messages, &messages->spots[messages->position[node]]);
+}
+
+void mtf_messages_forbid(MtfMessages *messages, int node, int value) {
+    messages->spots[messages->position[node]].cost[value] = INFINITY;
+    mtf_messages_release(messages, node);
+}
+
 /* Costs of the spot's values beside the nodes before it, and messages from those after it. */
 static void condition(MtfMessages *messages, const Spot *spot, const int *values, double *cost) {
     memcpy(cost, spot->priced, (gsize)spot->values * sizeof *cost);

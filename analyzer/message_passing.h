@@ -42,6 +42,17 @@ void mtf_messages_set_prices(MtfMessages *messages, const double *price);
  * rounding: the doubles' error is subtracted. */
 double mtf_messages_pass(MtfMessages *messages);
 
+/* A copy of all messages, to be freed by g_free, and back to them. */
+double *mtf_messages_save(const MtfMessages *messages);
+void mtf_messages_restore(MtfMessages *messages, const double *saved);
+
+/* Lets a node of the core take that value alone, until it is released. */
+void mtf_messages_hold(MtfMessages *messages, int node, int value);
+void mtf_messages_release(MtfMessages *messages, int node);
+
+/* Takes the value from the node for good. */
+void mtf_messages_forbid(MtfMessages *messages, int node, int value);
+
 /* Reads values from the messages, node after node, each best beside those before it; values is
  * indexed as in the core. False when a node had only impossible values left. */
 bool mtf_messages_decode(MtfMessages *messages, int *values);
