@@ -202,7 +202,7 @@ const MtfInstruction *mtf_kernel_trial_instruction(const MtfKernelTrial *trial) 
 
 /* ---- Timing -------------------------------------------------------------------------------- */
 
-#define ROUNDS_LEAST 5
+#define ROUNDS_LEAST 3
 #define ROUNDS_MOST 50
 #define LINE 64 /* of a cache, or less */
 
