@@ -40,6 +40,7 @@ struct MtfLocalSearch {
     GArray *watches; /* Watch */
     bool *watched;   /* [rows] */
     int64_t *use;    /* [rows] scratch */
+    int64_t *beside; /* [values of any node] scratch */
     int *moved;      /* [node] the move after which it last moved in this repair */
     GArray *log;     /* Move, when moves may be taken back */
     int64_t work;    /* done in this improvement */
@@ -76,6 +77,7 @@ MtfLocalSearch *mtf_local_search_new(const MtfCore *core, guint64 seed) {
     search->use = g_new0(int64_t, core->rows + 1);
     search->log = g_array_new(FALSE, FALSE, sizeof(Move));
     guint degree = 1;
+    int values = 0;
     for (int v = 0; v < core->node_count; v++) {
         if (!core->nodes[v].alive)
             continue;
@@ -83,7 +85,9 @@ MtfLocalSearch *mtf_local_search_new(const MtfCore *core, guint64 seed) {
         search->cost[v] = g_new0(int64_t, core->nodes[v].values);
         search->shares[v] = g_array_new(FALSE, FALSE, sizeof(Share));
         degree = MAX(degree, core->nodes[v].edges->len);
+        values = MAX(values, core->nodes[v].values);
     }
+    search->beside = g_new(int64_t, (gsize)values + 1);
     search->impossible = (INT64_C(1) << 60) / (degree + 2);
     return search;
 }
@@ -107,6 +111,7 @@ void mtf_local_search_free(MtfLocalSearch *search) {
     g_free(search->moved);
     g_free(search->watched);
     g_free(search->use);
+    g_free(search->beside);
     g_free(search);
 }
 
@@ -341,32 +346,28 @@ static void descend(MtfLocalSearch *search) {
     }
 }
 
-/* The gain of moving both ends of an edge: costs of each beside the other as it was, corrected by
- * the edge's own entry. */
-static int64_t pair_cost(const MtfLocalSearch *search, const MtfCoreEdge *edge, int p, int q) {
-    int a = edge->a, b = edge->b, p0 = search->values[a], q0 = search->values[b];
-    gsize width = (gsize)search->core->nodes[b].values;
-    const int64_t *matrix = edge->cost;
-    return search->cost[a][p] + search->cost[b][q] -
-           weight(search, matrix[(gsize)p * width + (gsize)q0]) -
-           weight(search, matrix[(gsize)p0 * width + (gsize)q]) +
-           weight(search, matrix[(gsize)p * width + (gsize)q]);
-}
-
-/* Moves both ends when that is cheaper and fits. */
+/* Moves both ends when that is cheaper and fits. What a pair (p, q) costs is the cost of each end
+ * beside the other as it is, corrected by the edge's own entries. */
 static void descend_pair(MtfLocalSearch *search, const MtfCoreEdge *edge) {
     int rows = search->core->nodes[edge->a].values, columns = search->core->nodes[edge->b].values;
     int p0 = search->values[edge->a], q0 = search->values[edge->b], best_p = p0, best_q = q0;
-    int64_t least = pair_cost(search, edge, p0, q0);
-    for (int p = 0; p < rows; p++)
+    const int64_t *row = edge->cost + (gsize)p0 * (gsize)columns;
+    int64_t *beside = search->beside; /* the part of the cost that depends on q alone */
+    for (int q = 0; q < columns; q++)
+        beside[q] = search->cost[edge->b][q] - weight(search, row[q]);
+    int64_t least = search->cost[edge->a][p0] + beside[q0];
+    row = edge->cost;
+    for (int p = 0; p < rows; p++, row += columns) {
+        int64_t base = search->cost[edge->a][p] - weight(search, row[q0]);
         for (int q = 0; q < columns; q++) {
-            int64_t cost = pair_cost(search, edge, p, q);
+            int64_t cost = base + beside[q] + weight(search, row[q]);
             if (cost >= least)
                 continue;
             least = cost;
             best_p = p;
             best_q = q;
         }
+    }
     if (best_p == p0 && best_q == q0)
         return;
     guint length = search->log->len;
