@@ -14,6 +14,7 @@ typedef struct {
     int *term_of_operation; /* one an operation */
     GHashTable *by_text;    /* signature of an operation -> term + 1 */
     GHashTable *class_ids;  /* signature of a tensor -> class + 1 */
+    int repeated;           /* operations that every micro-batch runs */
 } Build;
 
 const MtfRuleTerm *mtf_rule_term(const MtfRuleTerms *terms, int index) {
@@ -247,7 +248,7 @@ static MtfRuleLife life_of(const Build *build, int tensor) {
     const MtfOperation *op = mtf_graph_operation(build->graph, producer);
     int end = 2 * MAX(last_reader(build, tensor), producer);
     if (mtf_operation_accumulates(build->graph, producer))
-        return (MtfRuleLife){ 0, MAX(end, 2 * mtf_graph_repeated(build->graph) - 2) };
+        return (MtfRuleLife){ 0, MAX(end, 2 * build->repeated - 2) };
     return (MtfRuleLife){ 2 * producer + may_work_in_place(op, tensor), end };
 }
 
@@ -353,7 +354,14 @@ MtfRuleTerms *mtf_rule_terms_new(const MtfGraph *graph) {
     g_autoptr(GHashTable) by_text = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GHashTable) class_ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(graph);
-    Build build = { terms, graph, consumers, updated, term_of_operation, by_text, class_ids };
+    Build build = { terms,
+                    graph,
+                    consumers,
+                    updated,
+                    term_of_operation,
+                    by_text,
+                    class_ids,
+                    mtf_graph_repeated(graph) };
     fill_updated(&build);
     for (int i = 0; i < n_operations; i++)
         add_operation(&build, i);
