@@ -235,9 +235,9 @@ static void queue_job(Solver *solver) {
     solver->job_ready = true;
 }
 
-/* The steps of the bound, and beside them the job when there is one. */
+/* The steps of the bound, and beside them the job when there is one and time for it. */
 static void step_both(Solver *solver) {
-    if (!solver->job_ready) {
+    if (!solver->job_ready || is_over(solver)) {
         step_bound(solver);
         return;
     }
