@@ -30,6 +30,14 @@ typedef struct {
     gboolean json;
 } Options;
 
+/* Of two forms that are searched at once, the second begins when the first has posed its problem:
+ * posing takes two threads half as long as one, and what the first finds may end the second. */
+typedef struct {
+    GMutex lock;
+    GCond opened;
+    bool open;
+} Gate;
+
 typedef struct {
     const Options *options;
     MtfMachine *machine;
@@ -45,6 +53,7 @@ typedef struct {
     double told; /* the most that a bound was told or guessed to be */
     const _Atomic int64_t
         *to_beat; /* the cost of another form's plan, INT64_MAX: none yet; or NULL */
+    Gate *gate;   /* that this form opens; or NULL */
 } Run;
 
 /* ---- Ctrl-C and progress --------------------------------------------------------------------- */
@@ -203,6 +212,23 @@ static void show_bound(double cost, double bound, void *user) {
             100 * (cost - bound) / cost);
 }
 
+static void open_gate(void *user) {
+    Gate *gate = ((const Run *)user)->gate;
+    if (gate == NULL)
+        return;
+    g_mutex_lock(&gate->lock);
+    gate->open = true;
+    g_cond_signal(&gate->opened);
+    g_mutex_unlock(&gate->lock);
+}
+
+static void await_gate(Gate *gate) {
+    g_mutex_lock(&gate->lock);
+    while (!gate->open)
+        g_cond_wait(&gate->opened, &gate->lock);
+    g_mutex_unlock(&gate->lock);
+}
+
 /* Searches the graph of one form, with a frontier of so many points. */
 static bool search_form(Run *run, int frontier, GError **error) {
     const Options *options = run->options;
@@ -224,6 +250,7 @@ static bool search_form(Run *run, int frontier, GError **error) {
         .rules_progress = show_progress,
         .free_progress = show_bound,
         .free_guess = note_guess,
+        .posed = open_gate,
     };
     run->graph = mtf_planning_training_graph(run->written, &candidate->form, error);
     bool done = run->graph != NULL &&
@@ -275,12 +302,14 @@ static bool is_better(const Run *trial, const Run *run) {
 /* The search of one form, which may run beside that of the form before it. */
 typedef struct {
     Run run;
+    Gate gate;
+    Gate *behind; /* that this form waits for; or NULL */
     bool done;
     GError *error;
     _Atomic int64_t cost; /* of the best plan up to this form; INT64_MAX: none yet */
 } Trial;
 
-static void trial_init(Trial *trial, const Run *run, int form, const Trial *before) {
+static void trial_init(Trial *trial, const Run *run, int form, Trial *before) {
     *trial = (Trial){ .run = *run, .cost = INT64_MAX };
     trial->run.form = form;
     trial->run.graph = NULL;
@@ -288,12 +317,24 @@ static void trial_init(Trial *trial, const Run *run, int form, const Trial *befo
     trial->run.told = 0;
     trial->run.quiet = before != NULL;
     trial->run.to_beat = before != NULL ? &before->cost : NULL;
+    g_mutex_init(&trial->gate.lock);
+    g_cond_init(&trial->gate.opened);
+    trial->run.gate = &trial->gate;
+    trial->behind = before != NULL ? &before->gate : NULL;
+}
+
+static void trial_clear(Trial *trial) {
+    g_mutex_clear(&trial->gate.lock);
+    g_cond_clear(&trial->gate.opened);
 }
 
 static void search_trial(int i, void *data) {
     Trial *trial = (Trial *)data + i;
+    if (trial->behind != NULL)
+        await_gate(trial->behind);
     trial->done = search_form(&trial->run, 0, &trial->error);
     trial->cost = cost_of(&trial->run);
+    open_gate(&trial->run);
 }
 
 /* Keeps the better plan. That of a form which was searched beside another is given up where that
@@ -311,6 +352,7 @@ static bool judge_trial(Run *run, Trial *trial, GError **error) {
         clear_found(run);
         *run = trial->run;
         run->to_beat = NULL;
+        run->gate = NULL;
         run->quiet = false;
     } else {
         clear_found(&trial->run);
@@ -330,6 +372,7 @@ static bool try_forms(Run *run, int first, int count, int *after, GError **error
     for (int i = 0; i < count; i++) {
         done = done && judge_trial(run, &trials[i], error);
         *after += cost_of(run) < INT64_MAX;
+        trial_clear(&trials[i]);
         if (done)
             continue;
         clear_found(&trials[i].run);

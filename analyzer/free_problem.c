@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/free_problem.h"
 
+#include "analyzer/in_parallel.h"
 #include "analyzer/operation_profile.h"
 #include "analyzer/reshard_prices.h"
 #include "analyzer/shared_blocks.h"
@@ -17,8 +18,10 @@ struct MtfFreeProblem {
     MtfLayoutProblem *problem;
     MtfOperationProfiles *profiles;
     MtfReshardPrices *prices;
-    GHashTable *lists; /* GBytes of placements -> GArray: equal candidates are one list */
-    GHashTable *edges; /* EdgeKey -> the first edge of that kind, plus 1 */
+    GHashTable *lists;  /* GBytes of placements -> GArray: equal candidates are one list */
+    GHashTable *edges;  /* EdgeKey -> its place in edge_kinds, plus 1 */
+    GArray *edge_kinds; /* EdgeKind */
+    GArray *edge_uses;  /* EdgeUse, in the order of the edges */
     const MtfOperationProfile **operations; /* one an operation, node i */
     int *tensor_node;                       /* for each tensor: its node, or -1 */
     int *reading_node;          /* MTF_PHASES a tensor: the node of its reading, or -1 */
@@ -336,22 +339,56 @@ static void use_copies(int64_t *costs, const End *from, const End *to, const int
                 costs[p * to->n + q] = copies[p];
 }
 
-/* Adds an edge that is paid `times`; those of one key are priced once. `copies` is NULL but for
- * updates. */
+/* Edges of equal costs, which are priced once. */
+typedef struct {
+    int tensor, times;
+    End from, to;
+    const int64_t *copies; /* NULL but for updates */
+    int64_t *costs;        /* NULL: not priced yet, or handed on */
+    int edge;              /* the first of the kind; -1: none yet */
+} EdgeKind;
+
+typedef struct {
+    int kind, from, to;
+} EdgeUse;
+
+/* Notes an edge that is paid `times`. */
 static void add_priced_edge(MtfFreeProblem *problem, int tensor, const End *from, const End *to,
                             const int64_t *copies, int times) {
     EdgeKey key = edge_key(problem, tensor, from, to, copies, times);
-    int known = GPOINTER_TO_INT(g_hash_table_lookup(problem->edges, &key));
-    if (known > 0) {
-        mtf_layout_problem_repeat_edge(problem->problem, known - 1, from->node, to->node);
-        return;
+    int kind = GPOINTER_TO_INT(g_hash_table_lookup(problem->edges, &key)) - 1;
+    if (kind < 0) {
+        EdgeKind fresh = { tensor, times, *from, *to, copies, NULL, -1 };
+        kind = (int)problem->edge_kinds->len;
+        g_array_append_val(problem->edge_kinds, fresh);
+        g_hash_table_insert(problem->edges, g_memdup2(&key, sizeof key), GINT_TO_POINTER(kind + 1));
     }
-    g_autofree int64_t *costs = edge_costs(problem, tensor, from, to, times);
-    if (copies != NULL)
-        use_copies(costs, from, to, copies);
-    int edge = mtf_layout_problem_add_edge(problem->problem,
-                                           (MtfLayoutEdge){ from->node, to->node, costs });
-    g_hash_table_insert(problem->edges, g_memdup2(&key, sizeof key), GINT_TO_POINTER(edge + 1));
+    EdgeUse use = { kind, from->node, to->node };
+    g_array_append_val(problem->edge_uses, use);
+}
+
+static void price_kind(int i, void *data) {
+    MtfFreeProblem *problem = data;
+    EdgeKind *kind = &g_array_index(problem->edge_kinds, EdgeKind, i);
+    kind->costs = edge_costs(problem, kind->tensor, &kind->from, &kind->to, kind->times);
+    if (kind->copies != NULL)
+        use_copies(kind->costs, &kind->from, &kind->to, kind->copies);
+}
+
+/* Prices all kinds of edges that were noted, which takes most of the time, and adds the edges. */
+static void price_edges(MtfFreeProblem *problem) {
+    mtf_in_parallel((int)problem->edge_kinds->len, price_kind, problem);
+    for (guint i = 0; i < problem->edge_uses->len; i++) {
+        const EdgeUse *use = &g_array_index(problem->edge_uses, EdgeUse, i);
+        EdgeKind *kind = &g_array_index(problem->edge_kinds, EdgeKind, use->kind);
+        if (kind->edge >= 0) {
+            mtf_layout_problem_repeat_edge(problem->problem, kind->edge, use->from, use->to);
+            continue;
+        }
+        kind->edge = mtf_layout_problem_add_edge(
+            problem->problem, (MtfLayoutEdge){ use->from, use->to, kind->costs });
+        g_clear_pointer(&kind->costs, g_free);
+    }
 }
 
 static void add_edge(MtfFreeProblem *problem, int tensor, const End *from, const End *to,
@@ -452,6 +489,7 @@ static void build(MtfFreeProblem *problem) {
     for (int t = 0; t < (int)problem->graph->tensors->len; t++)
         if (problem->tensor_node[t] >= 0)
             add_reading_edges(problem, t);
+    price_edges(problem);
 }
 
 static int *filled_with_none(guint n) {
@@ -474,6 +512,8 @@ MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
         .lists = g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref,
                                        (GDestroyNotify)g_array_unref),
         .edges = g_hash_table_new_full(edge_hash, edge_equal, g_free, NULL),
+        .edge_kinds = g_array_new(FALSE, FALSE, sizeof(EdgeKind)),
+        .edge_uses = g_array_new(FALSE, FALSE, sizeof(EdgeUse)),
         .operations = g_new0(const MtfOperationProfile *, graph->operations->len + 1),
         .tensor_node = filled_with_none(graph->tensors->len),
         .reading_node = filled_with_none(graph->tensors->len * MTF_PHASES),
@@ -511,6 +551,8 @@ void mtf_free_problem_free(MtfFreeProblem *problem) {
     mtf_reshard_prices_free(problem->prices);
     g_hash_table_unref(problem->lists);
     g_hash_table_unref(problem->edges);
+    g_array_unref(problem->edge_kinds);
+    g_array_unref(problem->edge_uses);
     mtf_consumers_free(problem->consumers);
     g_free(problem->operations);
     g_free(problem->tensor_node);

@@ -218,14 +218,22 @@ static MtfFreeSearchOptions free_options(const Search *search, MtfIncumbents *in
     };
 }
 
+static void tell_posed(const Search *search) {
+    if (search->options->posed != NULL)
+        search->options->posed(search->options->user);
+}
+
 /* Searches the free layouts beside the rules; `known` is a layout found before, or NULL. */
 static bool attempt_free_layouts(const Search *search, Attempt *attempt, const MtfLayout *known,
                                  GError **error) {
-    if (search->options->rules_only)
+    if (search->options->rules_only) {
+        tell_posed(search);
         return true;
+    }
     if (!pose_problem(search, attempt, error))
         return false;
     gather_incumbents(search, attempt, known);
+    tell_posed(search);
     MtfFreeSearchOptions options = free_options(search, attempt->incumbents);
     if (!mtf_free_search(attempt->problem, &options, &attempt->free, error))
         return false;

@@ -40,6 +40,8 @@ typedef struct {
     void (*rules_progress)(int meshes, int64_t cost, void *user);
     void (*free_progress)(double cost, double bound, void *user);
     void (*free_guess)(double guess, void *user); /* as of MtfSolveOptions */
+    void (*posed)(void *user); /* what two threads share is done: the free layouts of a mesh are
+                                  posed, or none are searched */
 } MtfPlanSearchOptions;
 
 typedef struct {

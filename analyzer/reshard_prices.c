@@ -6,11 +6,19 @@
 
 #include <string.h>
 
+/* Paths with one lock. */
+typedef struct {
+    GMutex lock;
+    GHashTable *paths; /* PathKey -> int64_t */
+} Shelf;
+
+#define SHELVES 64 /* so many that threads seldom meet at one */
+
 struct MtfReshardPrices {
     const MtfGraph *graph;
     const MtfPricer *pricer;
     MtfLayout *layout; /* for its mesh */
-    GHashTable *paths; /* PathKey -> int64_t */
+    Shelf shelves[SHELVES];
 };
 
 /* What the price of a resharding depends on: the sizes of the dimensions that are split before or
@@ -20,6 +28,7 @@ typedef struct {
     int64_t others;
     gint64 dtype;
     MtfPlacement from, to;
+    guint64 hash; /* of all before it */
 } PathKey;
 
 /* Whether another axis splits the dimension that this one splits, before or after. */
@@ -90,11 +99,12 @@ static PathKey path_key(const MtfReshardPrices *prices, int tensor, const MtfPla
             key.others *= mtf_graph_size(prices->graph, t->shape.dims[i]);
     }
     key.others /= parts;
+    key.hash = mtf_hash_words(&key, offsetof(PathKey, hash));
     return key;
 }
 
 static guint path_hash(gconstpointer data) {
-    return mtf_hash_words(data, sizeof(PathKey));
+    return (guint)((const PathKey *)data)->hash;
 }
 
 static gboolean path_equal(gconstpointer a, gconstpointer b) {
@@ -108,8 +118,11 @@ MtfReshardPrices *mtf_reshard_prices_new(const MtfGraph *graph, const MtfMesh *m
         .graph = graph,
         .pricer = pricer,
         .layout = mtf_layout_new(graph, mesh),
-        .paths = g_hash_table_new_full(path_hash, path_equal, g_free, g_free),
     };
+    for (int i = 0; i < SHELVES; i++) {
+        g_mutex_init(&prices->shelves[i].lock);
+        prices->shelves[i].paths = g_hash_table_new_full(path_hash, path_equal, g_free, g_free);
+    }
     return prices;
 }
 
@@ -117,8 +130,27 @@ void mtf_reshard_prices_free(MtfReshardPrices *prices) {
     if (prices == NULL)
         return;
     mtf_layout_free(prices->layout);
-    g_hash_table_unref(prices->paths);
+    for (int i = 0; i < SHELVES; i++) {
+        g_mutex_clear(&prices->shelves[i].lock);
+        g_hash_table_unref(prices->shelves[i].paths);
+    }
     g_free(prices);
+}
+
+/* The price that is known for `key`, or -1. */
+static int64_t find_price(Shelf *shelf, const PathKey *key) {
+    g_mutex_lock(&shelf->lock);
+    const int64_t *known = g_hash_table_lookup(shelf->paths, key);
+    int64_t price = known != NULL ? *known : -1;
+    g_mutex_unlock(&shelf->lock);
+    return price;
+}
+
+/* Another thread may have kept the same meanwhile. */
+static void keep_price(Shelf *shelf, const PathKey *key, int64_t price) {
+    g_mutex_lock(&shelf->lock);
+    g_hash_table_insert(shelf->paths, g_memdup2(key, sizeof *key), g_memdup2(&price, sizeof price));
+    g_mutex_unlock(&shelf->lock);
 }
 
 int64_t mtf_reshard_price(MtfReshardPrices *prices, int tensor, const MtfPlacement *from,
@@ -126,12 +158,12 @@ int64_t mtf_reshard_price(MtfReshardPrices *prices, int tensor, const MtfPlaceme
     if (mtf_placement_equal(from, to))
         return 0;
     PathKey key = path_key(prices, tensor, from, to);
-    int64_t *known = g_hash_table_lookup(prices->paths, &key);
-    if (known != NULL)
-        return *known;
+    Shelf *shelf = &prices->shelves[key.hash % SHELVES];
+    int64_t price = find_price(shelf, &key);
+    if (price >= 0)
+        return price;
     g_autoptr(MtfProgram) program = mtf_lower_path(prices->graph, prices->layout, tensor, from, to);
-    int64_t price = mtf_price_program(prices->pricer, program);
-    g_hash_table_insert(prices->paths, g_memdup2(&key, sizeof key),
-                        g_memdup2(&price, sizeof price));
+    price = mtf_price_program(prices->pricer, program);
+    keep_price(shelf, &key, price);
     return price;
 }

@@ -16,7 +16,8 @@ MtfReshardPrices *mtf_reshard_prices_new(const MtfGraph *graph, const MtfMesh *m
 void mtf_reshard_prices_free(MtfReshardPrices *prices);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfReshardPrices, mtf_reshard_prices_free)
 
-/* Nanoseconds of the cheapest resharding of `tensor`, done once; 0 between equal placements. */
+/* Nanoseconds of the cheapest resharding of `tensor`, done once; 0 between equal placements.
+ * Threads may ask at the same time. */
 int64_t mtf_reshard_price(MtfReshardPrices *prices, int tensor, const MtfPlacement *from,
                           const MtfPlacement *to);
 

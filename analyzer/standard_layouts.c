@@ -2,6 +2,7 @@
 #include "analyzer/standard_layouts.h"
 
 #include "analyzer/alternatives.h"
+#include "analyzer/in_parallel.h"
 
 typedef enum { ALL_WHOLE, OPTIMIZER_IN_PIECES, VARIABLES_IN_PIECES, SHARDINGS } Sharding;
 typedef enum { DATA_PARALLEL, TENSOR_PARALLEL, SEQUENCE_PARALLEL, STYLES } Style;
@@ -351,16 +352,33 @@ static gint compare(gconstpointer a, gconstpointer b) {
     return (x->value.cost > y->value.cost) - (x->value.cost < y->value.cost);
 }
 
+/* All recipes, and what they make. */
+typedef struct {
+    const Context *context;
+    GArray *recipes;          /* Recipe */
+    MtfStandardLayout **made; /* one a recipe, or NULL */
+} Kitchen;
+
+static void make_one(int i, void *data) {
+    const Kitchen *kitchen = data;
+    kitchen->made[i] = make(kitchen->context, &g_array_index(kitchen->recipes, Recipe, i));
+}
+
 static void add_all(const Context *context, GPtrArray *standards) {
+    g_autoptr(GArray) recipes = g_array_new(FALSE, FALSE, sizeof(Recipe));
     for (unsigned axes = 0; axes < 1U << context->mesh->n_axes; axes++) {
         for (int i = 0; i < STYLES * SHARDINGS; i++) {
             Recipe recipe = { axes, (Style)(i / SHARDINGS), (Sharding)(i % SHARDINGS) };
-            MtfStandardLayout *standard =
-                is_possible(context, &recipe) ? make(context, &recipe) : NULL;
-            if (standard != NULL)
-                g_ptr_array_add(standards, standard);
+            if (is_possible(context, &recipe))
+                g_array_append_val(recipes, recipe);
         }
     }
+    g_autofree MtfStandardLayout **made = g_new0(MtfStandardLayout *, recipes->len + 1);
+    Kitchen kitchen = { context, recipes, made };
+    mtf_in_parallel((int)recipes->len, make_one, &kitchen);
+    for (guint i = 0; i < recipes->len; i++)
+        if (made[i] != NULL)
+            g_ptr_array_add(standards, made[i]);
 }
 
 GPtrArray *mtf_standard_layouts(MtfFreeProblem *problem) {
