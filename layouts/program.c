@@ -129,14 +129,22 @@ int mtf_instruction_calls(const MtfProgram *program, int index) {
 
 /* ---- Digest -------------------------------------------------------------------------------- */
 
+/* Most of the text is numbers: they are written without memory of their own each, which
+ * g_string_append_printf takes. */
+static void append_number(GString *text, int number) {
+    char digits[16];
+    g_snprintf(digits, sizeof digits, " %d", number);
+    g_string_append(text, digits);
+}
+
 static void append_numbers(GString *text, const int *numbers, int n) {
     for (int i = 0; i < n; i++)
-        g_string_append_printf(text, " %d", numbers[i]);
+        append_number(text, numbers[i]);
 }
 
 static void append_placement(GString *text, const MtfPlacement *placement) {
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
-        g_string_append_printf(text, " %d", placement->axis[a]);
+        append_number(text, placement->axis[a]);
 }
 
 static void append_tensor(GString *text, const MtfTensor *tensor) {

@@ -44,8 +44,7 @@ bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions
     load_plan(session, &local);
     if (!mtf_agree(control, local, error))
         return false;
-    session->program_digest = mtf_program_digest(session->program);
-    if (!mtf_agree_same(control, session->program_digest, "plan", error))
+    if (!mtf_agree_same(control, session->plan->program_sha256, "plan", error))
         return false;
     session->arena = mtf_arena_pack(session->program);
     return true;
@@ -162,7 +161,6 @@ void mtf_session_close(MtfSession *session) {
     mtf_program_free(session->program);
     mtf_plan_free(session->plan);
     g_free(session->records);
-    g_free(session->program_digest);
     g_clear_error(&session->unread);
     if (session->folder >= 0)
         close(session->folder);

@@ -30,7 +30,6 @@ typedef struct {
     MtfData *data;
     MtfMetrics *metrics; /* of rank 0 */
     MtfExecutor executor;
-    char *program_digest;
     int64_t done;           /* steps of the runs before, from which this one goes on */
     int64_t trained;        /* steps of this run */
     MtfStepRecord *records; /* one a step of this run: records[0] is step done + 1 */

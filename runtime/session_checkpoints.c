@@ -58,7 +58,7 @@ static bool check_progress(const MtfSession *session, const char *path, const Mt
 }
 
 static void say_resumed(const MtfSession *session, const char *path, const MtfProgress *progress) {
-    bool same = g_strcmp0(progress->program, session->program_digest) == 0;
+    bool same = g_strcmp0(progress->program, session->plan->program_sha256) == 0;
     if (session->rank == 0)
         printf("  goes on from step %" PRId64 ", %s, %s\n", progress->step, path,
                same ? "written by the same program" : "written under another layout");
@@ -136,7 +136,7 @@ bool mtf_session_save(MtfSession *session, int64_t step, GError **error) {
     MtfProgress progress = { .step = step,
                              .seed = (uint64_t)session->options->seed,
                              .examples = step * mtf_data_examples(session->data),
-                             .program = session->program_digest };
+                             .program = session->plan->program_sha256 };
     GError *local = NULL;
     g_autofree char *path = mtf_checkpoint_path(folder, step);
     g_autofree char *data = mtf_data_identity(session->data, &local);
