@@ -66,6 +66,11 @@ static bool parse_kernel(const char *text, MtfCurveName *name) {
     return true;
 }
 
+static bool parse_short_rows(GStrv parts, MtfCurveName *name) {
+    return parse_kernel(parts[0], name) && name->kind == MTF_CURVE_OPERATION &&
+           parse_size(parts[2], &name->m) && name->m == MTF_SHORT_ROW;
+}
+
 static bool parse_parts(GStrv parts, MtfCurveName *name) {
     guint n = g_strv_length(parts);
     if (n == 2 && parse_size(parts[1], &name->ranks))
@@ -73,7 +78,8 @@ static bool parse_parts(GStrv parts, MtfCurveName *name) {
     if (n < 2 || !mtf_dtype_from_name(parts[1], &name->dtype))
         return false;
     if (n == 3)
-        return parse_product(parts, name);
+        return strchr(parts[2], 'x') != NULL ? parse_product(parts, name)
+                                             : parse_short_rows(parts, name);
     name->kind = MTF_CURVE_PRODUCT_CALL;
     return strcmp(parts[0], "product") == 0 || parse_kernel(parts[0], name);
 }
@@ -91,7 +97,8 @@ char *mtf_curve_name_format(const MtfCurveName *name) {
         return g_strdup_printf("%s/%" G_GINT64_FORMAT, mtf_collective_kind_name(name->collective),
                                name->ranks);
     case MTF_CURVE_OPERATION:
-        return g_strdup_printf("%s/%s", mtf_operation_row(name->operation)->name, dtype);
+        return g_strdup_printf(name->m > 0 ? "%s/%s/%d" : "%s/%s",
+                               mtf_operation_row(name->operation)->name, dtype, MTF_SHORT_ROW);
     case MTF_CURVE_CLASS:
         return g_strdup_printf("%s/%s", class_names[name->class], dtype);
     case MTF_CURVE_PRODUCT:

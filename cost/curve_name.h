@@ -3,6 +3,7 @@
  *
  *     allreduce/2          over payload bytes, a collective of that many ranks
  *     gelu/f32             over the bytes it reads and writes, the kernel of an operation
+ *     gelu/f32/32          the same, where its rows have 32 elements (layouts/row_length.h)
  *     move/f32             the same, every kernel and copy of a class without a table of its own
  *     product/f32/16x64    over k, one matrix product of 16 x k by k x 64, row by row
  *     product_nt/f32/16x64, product_tn/f32/16x64
@@ -16,6 +17,10 @@
 #include "layouts/collective_kind.h"
 #include "layouts/operation_table.h"
 #include "layouts/product_work.h"
+
+/* Kernels that go row by row are measured with short rows, too; elsewhere rows are this long. */
+#define MTF_SHORT_ROW 32
+#define MTF_LONG_ROW 256
 
 typedef enum {
     MTF_CURVE_COLLECTIVE,
@@ -33,7 +38,7 @@ typedef struct {
     MtfKernelClass class;
     MtfDtype dtype;
     MtfProductForm form;
-    int64_t m, n;
+    int64_t m, n; /* of products; m also the length of short rows, 0: of long ones */
 } MtfCurveName;
 
 /* Reads a table's name; false when it is none. Fields that do not belong to its kind are zero. */

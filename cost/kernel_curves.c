@@ -5,6 +5,7 @@
 #include "layouts/error.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 /* ---- Sorting the tables -------------------------------------------------------------------- */
 
@@ -54,7 +55,7 @@ static void place_curve(MtfKernelCurves *curves, const MtfMachineCurve *curve) {
     MtfProductTable *table = &curves->product[name.form][name.dtype];
     switch (name.kind) {
     case MTF_CURVE_OPERATION:
-        curves->operation[name.operation][name.dtype] = curve;
+        (name.m > 0 ? curves->short_rows : curves->operation)[name.operation][name.dtype] = curve;
         return;
     case MTF_CURVE_CLASS:
         curves->class[name.class][name.dtype] = curve;
@@ -113,9 +114,12 @@ static void fill_forms(MtfKernelCurves *curves) {
 /* What has no rate of its own is computed in its wide type. */
 static void widen(MtfKernelCurves *curves, MtfDtype dtype) {
     MtfDtype wide = mtf_dtype_wide(dtype);
-    for (int i = 0; i < MTF_OPERATIONS; i++)
-        if (curves->operation[i][dtype] == NULL)
-            curves->operation[i][dtype] = curves->operation[i][wide];
+    for (int i = 0; i < MTF_OPERATIONS; i++) {
+        if (curves->operation[i][dtype] != NULL)
+            continue;
+        curves->operation[i][dtype] = curves->operation[i][wide];
+        curves->short_rows[i][dtype] = curves->short_rows[i][wide];
+    }
     for (int i = 0; i < MTF_CLASSES; i++)
         if (curves->class[i][dtype] == NULL)
             curves->class[i][dtype] = curves->class[i][wide];
@@ -181,6 +185,22 @@ static const MtfMachineCurve *kernel_curve(const MtfKernelCurves *curves, int op
     return own != NULL ? own : curves->class[class][dtype];
 }
 
+/* Beyond this the inner loop is no longer a loop. */
+#define SHORTEST_ROW 8.0
+
+/* A kernel takes c0 + c1 bytes + c2 rows: seconds of an operation that has a table, `curve`. */
+static double rows_seconds(const MtfKernelCurves *curves, int operation, MtfDtype dtype,
+                           const MtfMachineCurve *curve, double bytes, double row_length) {
+    double seconds = mtf_machine_curve_at(curve, bytes);
+    const MtfMachineCurve *rows = operation >= 0 ? curves->short_rows[operation][dtype] : NULL;
+    if (rows == NULL || row_length <= 0 || row_length >= MTF_LONG_ROW)
+        return seconds;
+    double more = fmax(mtf_machine_curve_at(rows, bytes) - seconds, 0);
+    double length = fmax(row_length, SHORTEST_ROW);
+    return seconds +
+           more * (1 / length - 1.0 / MTF_LONG_ROW) / (1.0 / MTF_SHORT_ROW - 1.0 / MTF_LONG_ROW);
+}
+
 /* Of products or heads, one after another. */
 static bool products_seconds(const MtfKernelCurves *curves, const MtfProductWork *work,
                              MtfDtype dtype, double *seconds) {
@@ -194,13 +214,16 @@ static bool products_seconds(const MtfKernelCurves *curves, const MtfProductWork
     return true;
 }
 
-static bool einsum_seconds(const MtfKernelCurves *curves, const MtfProductWork *work,
+static bool einsum_seconds(const MtfKernelCurves *curves, const MtfInstruction *instruction,
                            MtfDtype dtype, double *seconds) {
-    const MtfMachineCurve *sweep =
-        kernel_curve(curves, work->calls > 0 ? -1 : MTF_OP_EINSUM, MTF_CLASS_MOVE, dtype);
+    const MtfProductWork *work = &instruction->products;
+    int operation = work->calls > 0 ? -1 : MTF_OP_EINSUM;
+    const MtfMachineCurve *sweep = kernel_curve(curves, operation, MTF_CLASS_MOVE, dtype);
     if (sweep == NULL || !products_seconds(curves, work, dtype, seconds))
         return false;
-    *seconds += work->swept_bytes > 0 ? mtf_machine_curve_at(sweep, work->swept_bytes) : 0;
+    if (work->swept_bytes > 0)
+        *seconds += rows_seconds(curves, operation, dtype, sweep, work->swept_bytes,
+                                 instruction->row_length);
     return true;
 }
 
@@ -215,12 +238,13 @@ bool mtf_kernel_curves_seconds(const MtfKernelCurves *curves, const MtfProgram *
     if (instruction->kind == MTF_INSTRUCTION_KERNEL)
         operation = mtf_graph_operation(program->graph, instruction->operation)->kind;
     if (operation == MTF_OP_EINSUM)
-        return einsum_seconds(curves, &instruction->products, dtype, seconds);
+        return einsum_seconds(curves, instruction, dtype, seconds);
     if (operation == MTF_OP_ATTENTION || operation == MTF_OP_ATTENTION_GRAD)
         return products_seconds(curves, &instruction->products, dtype, seconds);
     const MtfMachineCurve *curve =
         kernel_curve(curves, operation, instruction->kernel_class, dtype);
     if (curve != NULL)
-        *seconds = mtf_machine_curve_at(curve, mtf_kernel_curve_work(instruction));
+        *seconds = rows_seconds(curves, operation, dtype, curve, mtf_kernel_curve_work(instruction),
+                                instruction->row_length);
     return curve != NULL;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* A machine's measured tables of kernels, ready to be asked:
  *
- *     any kernel or local copy   its operation's table, or its class', at the bytes it touches
- *     a sum of products          calls p(m, n, k) + what lies beside them (layouts/product_work.h)
- *     attention                  heads a(queries, keys seen by each, features), likewise
+ *     any kernel or local copy   its operation's table, or its class', at the bytes it touches;
+ * where both short and long rows were measured, between them as 1 / length a sum of products calls
+ * p(m, n, k) + what lies beside them (layouts/product_work.h) attention                  heads
+ * a(queries, keys seen by each, features), likewise
  *
  * p is measured on a grid of m and n, over k. Between the points it is interpolated linearly in
  * each of the three: a product takes c0 + c1 mnk + c2 mk + c3 kn + c4 mn (starting, multiplying,
@@ -27,6 +28,7 @@ typedef struct {
 
 typedef struct {
     const MtfMachineCurve *operation[MTF_OPERATIONS][MTF_DTYPES];
+    const MtfMachineCurve *short_rows[MTF_OPERATIONS][MTF_DTYPES];
     const MtfMachineCurve *class[MTF_CLASSES][MTF_DTYPES];
     MtfProductTable product[MTF_PRODUCT_FORMS][MTF_DTYPES];
     double call_seconds[MTF_DTYPES]; /* of a sum of products beside them */

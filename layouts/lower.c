@@ -7,6 +7,7 @@
 #include "layouts/kernel_scratch.h"
 #include "layouts/lifetimes.h"
 #include "layouts/microbatches.h"
+#include "layouts/row_length.h"
 
 #include <string.h>
 
@@ -202,6 +203,8 @@ static void measure_kernel(Lowering *lowering, const MtfIteration *iteration,
         mtf_operation_product_work(lowering->graph, instruction->operation, iteration, sizes);
     instruction->block_side =
         mtf_operation_block_side(lowering->graph, instruction->operation, iteration, sizes);
+    instruction->row_length =
+        mtf_operation_row_length(lowering->graph, instruction->operation, iteration, sizes);
     instruction->traffic_bytes = row->addend > 0 && row->addend < op->n_inputs
                                      ? adding_traffic(lowering, instruction, row->addend)
                                      : kernel_traffic(lowering, instruction, row->gathers);

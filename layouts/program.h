@@ -50,6 +50,7 @@ typedef struct {
     double multiply_adds;    /* of the largest rank; in products only */
     MtfProductWork products; /* of the largest rank; einsum and attention only */
     double block_side;       /* of products done in blocks (mtf_operation_block_side), or 0 */
+    double row_length;       /* of kernels that go row by row (row_length.h), or 0 */
     double traffic_bytes;    /* memory read and written by the largest rank */
     int64_t payload_bytes;   /* of a collective, on the largest rank (mtf_step_largest_payload) */
     int finish; /* of a collective that may be under way for a while: the instruction before which

@@ -97,8 +97,8 @@ static bool set_measure(const Set *set, const MtfArenaMemory *swept, MtfSamples 
 
 /* ---- Operations ---------------------------------------------------------------------------- */
 
-/* r rows of c columns, t as many as r; a table has as many rows as there are ids. Softmax runs over
- * q rows of k columns: as many elements in shorter rows. Where an operation has several forms, the
+/* r rows of c columns, t as many as r, q and k as r and c; a table has as many rows as there are
+ * ids. Where an operation has several forms, the
  * one that training steps spend most on; what is fresh, and read again by the backward pass, as
  * there. */
 #define NOTHING 0, false
@@ -109,7 +109,7 @@ static bool set_measure(const Set *set, const MtfArenaMemory *swept, MtfSamples 
 #define BOTH 3, false
 #define BOTH_KEPT 3, true
 static const MtfTrialOperation operations[] = {
-    { MTF_OP_EINSUM, { "qk", "qk" }, "q", NOTHING },
+    { MTF_OP_EINSUM, { "rc", "rc" }, "r", NOTHING },
     { MTF_OP_ADD, { "rc", "rc" }, NULL, FIRST },
     { MTF_OP_SUBTRACT, { "rc", "rc" }, NULL, FIRST },
     { MTF_OP_MULTIPLY, { "rc", "rc" }, NULL, FIRST },
@@ -133,7 +133,7 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_SIGN, { "rc" }, NULL, FIRST_KEPT },
     { MTF_OP_REDUCE_SUM, { "rc" }, "c", FIRST_KEPT },
     { MTF_OP_REDUCE_MEAN, { "rc" }, "r", FIRST_KEPT },
-    { MTF_OP_REDUCE_MAX, { "qk" }, "q", FIRST_KEPT },
+    { MTF_OP_REDUCE_MAX, { "rc" }, "r", FIRST_KEPT },
     { MTF_OP_RENAME, { "rc" }, NULL, FIRST },
     { MTF_OP_TRANSPOSE, { "rc" }, "cr", FIRST },
     { MTF_OP_BROADCAST, { "c" }, "rc", NOTHING },
@@ -144,8 +144,8 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_DROPOUT, { "rc" }, NULL, FIRST },
     { MTF_OP_CAUSAL_MASK, { "qk" }, NULL, FIRST },
     { MTF_OP_EMBEDDING, { "tc", "#r" }, "rc", NOTHING },
-    { MTF_OP_SUM_EXP, { "qk", "q" }, "q", FIRST_KEPT },
-    { MTF_OP_SOFTMAX_APPLY, { "qk", "q", "q" }, NULL, FIRST },
+    { MTF_OP_SUM_EXP, { "rc", "r" }, "r", FIRST_KEPT },
+    { MTF_OP_SOFTMAX_APPLY, { "rc", "r", "r" }, NULL, FIRST },
     { MTF_OP_VARIANCE, { "rc", "r" }, "r", FIRST_KEPT },
     { MTF_OP_NORMALIZE, { "rc", "r", "r", "c", "c" }, NULL, FIRST_KEPT },
     { MTF_OP_LABEL_LOGIT, { "rc", "#r" }, "r", NOTHING },
@@ -157,7 +157,7 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_SIGMOID_GRAD, { "rc", "rc" }, NULL, SECOND },
     { MTF_OP_CAUSAL_ZERO, { "qk" }, NULL, FIRST },
     { MTF_OP_EMBEDDING_GRAD, { "#r", "rc" }, "tc", SECOND_KEPT },
-    { MTF_OP_SOFTMAX_GRAD, { "qk", "qk", "q" }, NULL, BOTH },
+    { MTF_OP_SOFTMAX_GRAD, { "rc", "rc", "r" }, NULL, BOTH },
     { MTF_OP_NORMALIZE_DOT, { "rc", "rc", "r", "r", "c" }, "r", BOTH_KEPT },
     { MTF_OP_NORMALIZE_SCALE_GRAD, { "rc", "rc", "r", "r" }, "c", FIRST_KEPT },
     { MTF_OP_NORMALIZE_GRAD, { "rc", "rc", "r", "r", "c", "r", "r" }, NULL, BOTH },
@@ -183,37 +183,52 @@ static int64_t rows_of(size_t shape, MtfDtype dtype) {
     return MAX(1, shapes[shape].rows * 4 / mtf_dtype_bytes(dtype));
 }
 
+/* With short rows (a length) those operations alone that have rows. */
 static void add_operation(Set *set, const MtfTrialOperation *operation, MtfDtype dtype,
-                          const int64_t *size_of) {
+                          const int64_t *size_of, int64_t short_row) {
     MtfKernelTrial trial;
     mtf_kernel_trial_init(&trial, operation, dtype, size_of);
-    MtfCurveName name = { .kind = MTF_CURVE_OPERATION,
-                          .operation = operation->kind,
-                          .dtype = dtype };
+    MtfCurveName name = {
+        .kind = MTF_CURVE_OPERATION, .operation = operation->kind, .dtype = dtype, .m = short_row
+    };
     const MtfInstruction *instruction = mtf_kernel_trial_instruction(&trial);
+    if (short_row > 0 && instruction->row_length != (double)short_row) {
+        mtf_kernel_trial_clear(&trial);
+        return;
+    }
     set_add(set, &trial, &name, mtf_kernel_curve_work(instruction), 1);
 }
 
-static void fill_sizes(size_t shape, MtfDtype dtype, int64_t *size_of) {
+/* With a length of rows, as many elements in such rows. */
+static void fill_sizes(size_t shape, MtfDtype dtype, int64_t short_row, int64_t *size_of) {
     int64_t rows = rows_of(shape, dtype), columns = shapes[shape].columns;
+    if (short_row > 0) {
+        rows = MAX(1, rows * columns / short_row);
+        columns = short_row;
+    }
     memset(size_of, 0, 26 * sizeof *size_of);
     size_of['r' - 'a'] = size_of['t' - 'a'] = rows;
     size_of['c' - 'a'] = columns;
-    size_of['q' - 'a'] = rows * 2;
-    size_of['k' - 'a'] = columns / 2;
+    size_of['q' - 'a'] = rows;
+    size_of['k' - 'a'] = columns;
 }
 
 /* The operations of one size, either those that update what is kept between steps, with other
- * memory swept in between, or the others. */
+ * memory swept in between, or the others; those with short rows at every second size. */
 static bool measure_shape(MtfSamples *samples, MtfDtype dtype, size_t shape,
                           const MtfArenaMemory *swept, GError **error) {
-    int64_t size_of[26];
-    fill_sizes(shape, dtype, size_of);
+    int64_t long_of[26], short_of[26];
+    fill_sizes(shape, dtype, 0, long_of);
+    fill_sizes(shape, dtype, MTF_SHORT_ROW, short_of);
     Set set;
-    set_init(&set, G_N_ELEMENTS(operations));
-    for (size_t i = 0; i < G_N_ELEMENTS(operations); i++)
-        if (mtf_kernel_is_update(operations[i].kind) == (swept != NULL))
-            add_operation(&set, &operations[i], dtype, size_of);
+    set_init(&set, 2 * G_N_ELEMENTS(operations));
+    for (size_t i = 0; i < G_N_ELEMENTS(operations); i++) {
+        if (mtf_kernel_is_update(operations[i].kind) != (swept != NULL))
+            continue;
+        add_operation(&set, &operations[i], dtype, long_of, 0);
+        if (shape % 2 == 1)
+            add_operation(&set, &operations[i], dtype, short_of, MTF_SHORT_ROW);
+    }
     bool measured = set_measure(&set, swept, samples, error);
     set_clear(&set);
     return measured;

@@ -5,12 +5,19 @@
 
 static void names_read_and_print_the_same(void **state) {
     (void)state;
-    static const char *const names[] = {
-        "allreduce/2",           "reduce_scatter/16",   "gelu/f32",
-        "broadcast/f64",         "broadcast/4",         "move/f64",
-        "product/f32",           "product/f64/16x1024", "product_nt/f32/1x4",
-        "product_tn/bf16/64x16", "attention/f32/16x32", "attention_grad/f64/512x16"
-    };
+    static const char *const names[] = { "allreduce/2",
+                                         "reduce_scatter/16",
+                                         "gelu/f32",
+                                         "broadcast/f64",
+                                         "broadcast/4",
+                                         "move/f64",
+                                         "product/f32",
+                                         "product/f64/16x1024",
+                                         "product_nt/f32/1x4",
+                                         "product_tn/bf16/64x16",
+                                         "attention/f32/16x32",
+                                         "normalize/f32/32",
+                                         "attention_grad/f64/512x16" };
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
         MtfCurveName name;
         assert_true(mtf_curve_name_parse(names[i], &name));
@@ -35,7 +42,9 @@ static void what_is_no_name_is_refused(void **state) {
                                          "product/f32/0x1",
                                          "product_nn/f32/1x1",
                                          "product_nt/f32",
-                                         "attention/f32" };
+                                         "attention/f32",
+                                         "normalize/f32/33",
+                                         "move/f32/32" };
     MtfCurveName name;
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
         if (mtf_curve_name_parse(names[i], &name))

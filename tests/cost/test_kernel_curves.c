@@ -188,6 +188,27 @@ static void attention_goes_head_by_head(void **state) {
     clear_case(&c);
 }
 
+/* y[r] = sum of x[r, c] over c, of 8 rows of 64 elements: 8 * 64 * 4 + 8 * 4 = 2080 bytes. Long
+ * rows take 1 s a byte and short ones 8 s; 1/64 lies (1/64 - 1/256) / (1/32 - 1/256) = 3/7 of the
+ * way. */
+static void short_rows_take_longer(void **state) {
+    (void)state;
+    static const double x[] = { 0, 1 }, slow[] = { 0, 1 }, slower[] = { 0, 8 };
+    Case c = make_case(mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'r': 8, 'c': 64},"
+        "'inputs': [{'name': 'x', 'dims': ['r', 'c'], 'feed': 'features'}],"
+        "'operations': [{'name': 'y', 'op': 'reduce_sum', 'inputs': ['x'], 'dims': ['r']}]}"));
+    g_autoptr(MtfMachine) machine = mtf_machine_new();
+    double seconds = 0;
+    mtf_machine_add_curve(machine, "reduce_sum/f32", 2, x, slow);
+    assert_true(ask(&c, machine, 0, &seconds));
+    assert_close(seconds, 2080);
+    mtf_machine_add_curve(machine, "reduce_sum/f32/32", 2, x, slower);
+    assert_true(ask(&c, machine, 0, &seconds));
+    assert_close(seconds, 2080 + 7 * 2080 * 3.0 / 7);
+    clear_case(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_constant_rates_are_met_exactly),
@@ -196,6 +217,7 @@ int main(void) {
         cmocka_unit_test(a_sum_of_products_is_a_call_and_its_products),
         cmocka_unit_test(each_form_of_a_product_goes_by_its_own_grid),
         cmocka_unit_test(attention_goes_head_by_head),
+        cmocka_unit_test(short_rows_take_longer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
