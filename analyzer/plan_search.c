@@ -514,6 +514,13 @@ static bool search_fastest(const Search *search, Attempt *best, MtfPlanAnswer *a
 
 /* ---- Entry ----------------------------------------------------------------------------------- */
 
+/* Measures the incumbents that will be shown, while another form of the step may still be searched.
+ */
+static void measure_shown(const Search *search, const Attempt *best) {
+    if (best->incumbents != NULL && !is_late(search))
+        g_ptr_array_unref(mtf_incumbents_shown(best->incumbents, search->options->memory_limit));
+}
+
 static bool dump_problem(const Search *search, const Attempt *best, GError **error) {
     if (search->options->dump == NULL || best->problem == NULL)
         return true;
@@ -548,6 +555,7 @@ static bool search_on(const Search *search, MtfPlanAnswer *answer, GError **erro
                search_to_optimum(search, best, error) &&
                search_frontier(search, best, &answer->frontier, error) &&
                search_fastest(search, best, answer, error) && dump_problem(search, best, error);
+        measure_shown(search, best);
         give_answer(search, best, answer);
     } else if (done) {
         answer->rules = *search->in_order;
