@@ -262,10 +262,8 @@ static bool search_form(Run *run, int frontier, GError **error) {
 
 /* ---- All forms of a step --------------------------------------------------------------------- */
 
-/* Forms that are searched after one that fits, at least; and at most for graphs so large that each
- * search takes long. */
+/* Forms that are searched after one that fits, at least; and at most for large graphs. */
 #define MORE_FORMS 1
-#define LARGE_OPERATIONS 4000
 
 /* Nanoseconds of what was found; INT64_MAX when nothing fits. */
 static int64_t cost_of(const Run *run) {
@@ -391,7 +389,7 @@ static bool add_frontier(Run *run, GError **error) {
  * and others whose rules would be cheaper than what was found if memory were no matter. */
 static bool is_promising(const Run *run, int form, int after) {
     const MtfStepCandidate *candidate = &g_array_index(run->forms, MtfStepCandidate, form);
-    bool large = run->graph != NULL && run->graph->operations->len > LARGE_OPERATIONS;
+    bool large = run->graph != NULL && run->graph->operations->len > MTF_LARGE_OPERATIONS;
     return after <= MORE_FORMS || (!large && candidate->cost > 0 && candidate->cost < cost_of(run));
 }
 

@@ -3,6 +3,7 @@
 
 #include "analyzer/alternatives.h"
 #include "analyzer/layout_problem_json.h"
+#include "analyzer/planning.h"
 #include "cost/arena.h"
 #include "cost/order_search.h"
 #include "cost/program_mapping.h"
@@ -15,7 +16,6 @@
  * where no seconds, after this many rounds, so that its answer depends on no clock. */
 #define FREE_GAP 0.001
 #define FREE_GAP_LARGE 0.005
-#define LARGE_OPERATIONS 4000
 #define FREE_WORK 60
 
 /* Meshes on which free layouts are searched: those whose best rules cost at most this many times
@@ -84,7 +84,7 @@ static bool is_late(const Search *search) {
 }
 
 static bool is_large(const Search *search) {
-    return search->graph->operations->len > LARGE_OPERATIONS;
+    return search->graph->operations->len > MTF_LARGE_OPERATIONS;
 }
 
 /* The gap that searches over free layouts may leave. */

@@ -127,6 +127,11 @@ typedef struct {
     GPtrArray *trials; /* Trial *, those of all lines */
 } Lines;
 
+static int most_trials(const Line *line) {
+    bool large = line->count > 0 && line->trials[0].graph->operations->len > MTF_LARGE_OPERATIONS;
+    return large ? MTF_FORMS_A_CHOICE_LARGE : MTF_FORMS_A_CHOICE;
+}
+
 static void fill_line(int recompute, void *data) {
     Lines *lines = data;
     const Forms *forms = lines->forms;
@@ -134,7 +139,7 @@ static void fill_line(int recompute, void *data) {
     line->smallest.least_bytes = INT64_MAX;
     if (!is_allowed(forms->options, recompute))
         return;
-    for (guint i = 0; i < forms->counts->len && line->count < MTF_FORMS_A_CHOICE; i++) {
+    for (guint i = 0; i < forms->counts->len && line->count < most_trials(line); i++) {
         int microbatches = g_array_index(forms->counts, int, i);
         Outcome outcome = make_trial(forms, make_form(forms->options, microbatches, recompute),
                                      &line->trials[line->count], &line->smallest);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Which forms of a step are worth a search: how many micro-batches, and what is computed again.
  *
- *     micro-batches    1   2   4   8  16 …       divisors of the batch, each at least twice the
- * last none             x   x   .   o   o         x  cannot fit (memory_bound.h) cheap            x
- * .   o   o             .  the first that might layers           .   o   o                 o  two
- * more, since the bound is a bound
+ *     micro-batches    1   2   4   8  16 …    divisors of the batch, each at least twice the last
+ *     none             x   x   .   o   o      x  cannot fit (memory_bound.h)
+ *     cheap            x   .   o   o          .  the first that might
+ *     layers           .   o   o              o  two more, since the bound is a bound; of large
+ *                                                graphs one
  *
  * Where the best rule layout of a step in one piece fits, that form alone is left: parts and
  * repeated work only cost time. Otherwise forms are ranked by what their best rule layout would
@@ -14,7 +15,10 @@
 
 #include "analyzer/planning.h"
 
+/* Forms of one kind of recomputation that are ranked; and of large graphs, whose two best are
+ * searched. */
 #define MTF_FORMS_A_CHOICE 3
+#define MTF_FORMS_A_CHOICE_LARGE 2
 
 typedef struct {
     const MtfGraph *written; /* by the user */
