@@ -111,9 +111,9 @@ static bool estimate(const Options *options, const char *path, GError **error) {
         return false;
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     lay_mesh(&e, program);
-    g_autoptr(MtfPlan) plan =
-        mtf_planning_plan_new(g_steal_pointer(&graph), g_steal_pointer(&layout), &e.pricer,
-                              machine->memory_bytes, unsearched(&e));
+    mtf_planning_settle(graph, layout, &e.pricer, machine->memory_bytes);
+    g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
+        g_steal_pointer(&graph), g_steal_pointer(&layout), &e.pricer, unsearched(&e));
     return print(&e, plan) &&
            (options->output == NULL || mtf_plan_save(plan, options->output, error));
 }

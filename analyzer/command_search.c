@@ -48,6 +48,7 @@ typedef struct {
     GArray *meshes;    /* MtfMesh */
     int64_t memory_limit;
     MtfPlanAnswer answer;
+    MtfLayout *layout; /* the answer's, settled; NULL: not yet */
     double wall_seconds;
     bool quiet;  /* shows no progress */
     double told; /* the most that a bound was told or guessed to be */
@@ -229,6 +230,13 @@ static void await_gate(Gate *gate) {
     g_mutex_unlock(&gate->lock);
 }
 
+static void settle_layout(Run *run) {
+    if (run->layout != NULL)
+        return;
+    run->layout = mtf_plan_answer_layout(&run->answer, run->graph);
+    mtf_planning_settle(run->graph, run->layout, &run->answer.pricer, run->memory_limit);
+}
+
 /* Searches the graph of one form, with a frontier of so many points. */
 static bool search_form(Run *run, int frontier, GError **error) {
     const Options *options = run->options;
@@ -278,6 +286,7 @@ static int64_t need_of(const Run *run) {
 
 static void clear_found(Run *run) {
     g_clear_pointer(&run->graph, mtf_graph_free);
+    g_clear_pointer(&run->layout, mtf_layout_free);
     mtf_plan_answer_clear(&run->answer);
 }
 
@@ -312,6 +321,7 @@ static void trial_init(Trial *trial, const Run *run, int form, Trial *before) {
     trial->run.form = form;
     trial->run.graph = NULL;
     trial->run.answer = (MtfPlanAnswer){ 0 };
+    trial->run.layout = NULL;
     trial->run.told = 0;
     trial->run.quiet = before != NULL;
     trial->run.to_beat = before != NULL ? &before->cost : NULL;
@@ -333,6 +343,8 @@ static void search_trial(int i, void *data) {
     trial->done = search_form(&trial->run, 0, &trial->error);
     trial->cost = cost_of(&trial->run);
     open_gate(&trial->run);
+    if (trial->cost < INT64_MAX && !is_interrupted(&trial->run))
+        settle_layout(&trial->run); /* while another form may still be searched */
 }
 
 /* Keeps the better plan. That of a form which was searched beside another is given up where that
@@ -615,12 +627,12 @@ static void print_as_json(const Run *run, const MtfPlan *plan) {
 /* ---- What is written ------------------------------------------------------------------------- */
 
 static MtfPlan *plan_of(Run *run) {
-    MtfLayout *layout = mtf_plan_answer_layout(&run->answer, run->graph);
+    settle_layout(run);
     cJSON *search_json = mtf_plan_answer_to_json(&run->answer, run->memory_limit);
     if (run->forms->len > 1)
         add_forms(search_json, run);
-    return mtf_planning_plan_new(g_steal_pointer(&run->graph), layout, &run->answer.pricer,
-                                 run->memory_limit, search_json);
+    return mtf_planning_plan_new(g_steal_pointer(&run->graph), g_steal_pointer(&run->layout),
+                                 &run->answer.pricer, search_json);
 }
 
 /* The report reads the plan from a file: the user's, or one of its own. */

@@ -150,12 +150,16 @@ bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMa
     return mtf_mapping_from_json(&root, mesh, &pricer->map, error);
 }
 
-MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                               int64_t memory_limit, cJSON *search) {
+void mtf_planning_settle(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                         int64_t memory_limit) {
     if (layout->order == NULL)
         mtf_layout_improve_order(graph, layout, pricer, memory_limit);
     if (layout->bucket_bytes == 0)
         mtf_layout_choose_bucket(graph, layout, pricer, memory_limit);
+}
+
+MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                               cJSON *search) {
     MtfPlan *plan = g_new0(MtfPlan, 1);
     plan->graph = graph;
     plan->layout = layout;

@@ -54,11 +54,16 @@ MtfMachine *mtf_planning_plan_machine(const MtfPlan *plan, const char *path, GEr
 bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMachine *machine,
                               MtfPricer *pricer, GError **error);
 
-/* Makes a plan: gives the layout a better order of instructions where that lowers the peak (as
- * mtf_layout_improve_order says, of which `memory_limit` is the bytes of a device), lowers,
- * predicts, digests. Takes over graph, layout and `search`. */
+/* Gives a layout what a plan's has besides its placements: a better order of instructions where
+ * that lowers the peak (as mtf_layout_improve_order says, of which `memory_limit` is the bytes of a
+ * device), and buckets for small exchanges where they shorten the step. */
+void mtf_planning_settle(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                         int64_t memory_limit);
+
+/* Makes a plan of a settled layout: lowers, predicts, digests. Takes over graph, layout and
+ * `search`. */
 MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                               int64_t memory_limit, cJSON *search);
+                               cJSON *search);
 
 /* Prints for people what is to be said of a plan beside its figures: the order of its instructions,
  * where it is another than written ("for a peak of 15.4 MiB instead of 18.3 MiB"), and collectives
