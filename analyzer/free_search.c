@@ -77,13 +77,15 @@ static int64_t take_choice(Search *search, const int *choice, const char *method
     Value value = { .cost = mtf_price_program(pricer, program) };
     value.arena_bytes =
         mtf_layout_arena_bytes(graph, layout, program, pricer, search->options->memory_limit);
+    value.step_seconds = step_seconds(search, layout, program);
+    double most = search->options->most_seconds;
+    search->answer->too_slow = most > 0 && value.step_seconds > most;
     int64_t missing = MAX(0, value.arena_bytes - search->options->memory_limit);
     bool better = search->answer->layout == NULL || value.cost < search->answer->cost;
     if (missing > 0 || !better) {
         mtf_layout_free(layout);
         return missing;
     }
-    value.step_seconds = step_seconds(search, layout, program);
     set_answer(search, layout, &value, method);
     cJSON_Delete(search->answer->why);
     search->answer->why = mtf_alternatives_that_matter(search->problem, choice, MTF_FREE_EXPLAINED);
@@ -212,7 +214,7 @@ static bool solve_until_it_fits(Search *search, GError **error) {
             search->answer->bound = (int64_t)solution->bound;
         search->answer->tightenings = round;
         int64_t missing = take_choice(search, solution->choice, solution->method);
-        if (missing == 0)
+        if (missing == 0 || search->answer->too_slow)
             return true;
         limit -= missing;
         if (limit < 0 || (search->deadline != 0 && g_get_monotonic_time() > search->deadline))

@@ -21,9 +21,10 @@ typedef struct {
     int64_t memory_limit;      /* bytes of one device */
     MtfIncumbents *incumbents; /* the answer is never worse than those that fit; or NULL */
     double seconds;            /* wall-clock limit; 0 = none */
-    int64_t work;   /* limit of each solve in rounds, the same on every machine; 0 = none */
-    double gap;     /* stop when (cost - bound) <= gap cost */
-    bool no_misfit; /* when nothing fits, say only that */
+    int64_t work;        /* limit of each solve in rounds, the same on every machine; 0 = none */
+    double gap;          /* stop when (cost - bound) <= gap cost */
+    bool no_misfit;      /* when nothing fits, say only that */
+    double most_seconds; /* end at a solution, fitting or not, of a longer step; 0 = none */
     guint64 seed;
     void *user; /* passed to the functions, which may be NULL */
     bool (*cancel)(void *user);
@@ -39,8 +40,9 @@ typedef struct {
     int64_t arena_bytes; /* of its program */
     double step_seconds; /* of its program's schedule */
     int tightenings;
-    char *method; /* what proved the bound; the incumbent's name where that is the answer */
-    cJSON *why;   /* the decisions that matter, mtf_alternatives_that_matter; or NULL */
+    bool too_slow; /* ended at a solution of a step longer than `most_seconds` */
+    char *method;  /* what proved the bound; the incumbent's name where that is the answer */
+    cJSON *why;    /* the decisions that matter, mtf_alternatives_that_matter; or NULL */
     /* When nothing fits, unless told not to: */
     int64_t limit_enough; /* the smallest arena found: a limit that would do; 0 = not known */
     int64_t limit_bound;  /* no smaller limit would, in the order of the operations */

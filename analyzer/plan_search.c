@@ -29,8 +29,10 @@
 #define MOST_MAPPINGS 20000
 #define MAPPING_ROUNDS 2
 
-/* Lower limits that are searched for layouts of shorter steps. */
+/* Lower limits that are searched for layouts of shorter steps, until one leads to a step that is
+ * so many times as long as the shortest: still lower ones would lead to longer ones. */
 #define TIGHTER_LIMITS 3
+#define TIGHTER_STEP 1.03
 
 typedef struct {
     const MtfGraph *graph;
@@ -460,15 +462,19 @@ static bool search_tighter(const Search *search, Attempt *best, GError **error) 
     MtfFreeSearchOptions options = free_options(search, best->incumbents);
     options.memory_limit = best->free.arena_bytes;
     options.no_misfit = true;
-    bool done = true, fits = true;
-    for (int i = 0; i < TIGHTER_LIMITS && fits && !is_late(search); i++) {
+    bool done = true, goes_on = true;
+    double fastest = best->free.step_seconds;
+    for (int i = 0; i < TIGHTER_LIMITS && goes_on && !is_late(search); i++) {
         MtfFreeAnswer answer;
         options.memory_limit = limit_below(options.memory_limit);
         options.seconds = seconds_left(search);
+        options.most_seconds = TIGHTER_STEP * fastest;
         done = mtf_free_search(best->problem, &options, &answer, error);
-        fits = done && answer.layout != NULL;
-        if (fits)
+        goes_on = done && answer.layout != NULL && !answer.too_slow;
+        if (done && answer.layout != NULL) {
             g_ptr_array_add(found, mtf_layout_copy(answer.layout));
+            fastest = MIN(fastest, answer.step_seconds);
+        }
         mtf_free_answer_clear(&answer);
     }
     for (guint i = 0; i < found->len; i++)
