@@ -18,7 +18,8 @@
 #define STALL_STEPS 50    /* steps without a better bound after which it is stuck */
 #define PROBE_SIZE 3e8    /* most values times entries of a core that is probed */
 #define PROBE_WORTH 0.1   /* share of the values whose loss is better than the integer program */
-#define ILP_SIZE 40000    /* variables the integer program may have */
+#define ILP_SIZE 40000    /* variables the integer program may have, */
+#define ILP_SMALL 4000    /* and where probing has just left less, of which more may come */
 #define ILP_CALLS 1000    /* how often it may ask whether to stop, when only the work is limited */
 #define ILP_SECONDS 20.0  /* one try at it, when the time is limited */
 #define MISFIT_SECONDS 20 /* spent on the smallest limit, at most */
@@ -276,8 +277,8 @@ static void run_round(Solver *solver) {
     bool shrinks = should_shrink(solver), probed = shrinks && probe(solver);
     if (shrinks)
         shrink(solver);
-    if (stuck && !probed && !solver->proven && !solver->ilp_tried &&
-        mtf_core_ilp_size(solver->core) <= ILP_SIZE)
+    if (stuck && !solver->proven && !solver->ilp_tried &&
+        mtf_core_ilp_size(solver->core) <= (probed ? ILP_SMALL : ILP_SIZE))
         try_integer_program(solver);
 }
 
