@@ -100,9 +100,12 @@ static double seconds_left(const Search *search) {
     return MAX(0.01, (double)(search->deadline - g_get_monotonic_time()) / 1e6);
 }
 
-/* Solves under the problem's present limit; `misfit` may be NULL. */
+/* Solves under the problem's present limit; `misfit` may be NULL. Only bounds under the user's
+ * limit are told. */
 static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, GError **error) {
     const MtfFreeSearchOptions *options = search->options;
+    MtfLayoutProblem *problem = mtf_free_problem_get(search->problem);
+    bool tightened = mtf_layout_problem_limit(problem) < options->memory_limit;
     MtfSolveOptions solve_options = { .seconds = seconds_left(search),
                                       .work = options->work,
                                       .gap = options->gap,
@@ -112,9 +115,9 @@ static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, G
                                       .no_misfit = misfit == NULL,
                                       .user = options->user,
                                       .cancel = options->cancel,
-                                      .progress = options->progress,
-                                      .guess = options->guess };
-    return mtf_layout_solve(mtf_free_problem_get(search->problem), &solve_options, misfit, error);
+                                      .progress = tightened ? NULL : options->progress,
+                                      .guess = tightened ? NULL : options->guess };
+    return mtf_layout_solve(problem, &solve_options, misfit, error);
 }
 
 /* ---- Nothing fits -------------------------------------------------------------------------- */

@@ -28,6 +28,7 @@ typedef struct {
     guint64 seed;
     void *user; /* passed to the functions, which may be NULL */
     bool (*cancel)(void *user);
+    /* Told bounds under `memory_limit` only, never those under a tightened one. */
     void (*progress)(double cost, double bound, void *user);
     void (*guess)(double guess, void *user); /* as of MtfSolveOptions */
 } MtfFreeSearchOptions;

@@ -462,6 +462,8 @@ static bool search_tighter(const Search *search, Attempt *best, GError **error) 
     MtfFreeSearchOptions options = free_options(search, best->incumbents);
     options.memory_limit = best->free.arena_bytes;
     options.no_misfit = true;
+    options.progress = NULL; /* those bounds are not of the user's limit */
+    options.guess = NULL;
     bool done = true, goes_on = true;
     double fastest = best->free.step_seconds;
     for (int i = 0; i < TIGHTER_LIMITS && goes_on && !is_late(search); i++) {
