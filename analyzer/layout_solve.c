@@ -18,6 +18,7 @@
 #define STALL_STEPS 50    /* steps without a better bound after which it is stuck */
 #define PROBE_SIZE 3e8    /* most values times entries of a core that is probed */
 #define PROBE_WORTH 0.1   /* share of the values whose loss is better than the integer program */
+#define PROBE_AGAIN 0.5   /* share of the size where it left little at which it is probed again */
 #define ILP_SIZE 40000    /* variables the integer program may have, */
 #define ILP_SMALL 4000    /* and where probing has just left less, of which more may come */
 #define ILP_CALLS 1000    /* how often it may ask whether to stop, when only the work is limited */
@@ -48,6 +49,7 @@ typedef struct Solver {
     bool fresh;      /* `cost` improved since the last shrinking */
     int unshrunk;    /* steps since the last shrinking */
     double last_gap; /* at the last shrinking */
+    double hard;     /* size of the core when probing last left little; INFINITY: not yet */
     bool ilp_tried;
     int ilp_calls;         /* how often the integer program asked whether to stop */
     MtfLocalSearch *local; /* of the core as it is; NULL after a shrinking */
@@ -254,13 +256,18 @@ static void step_both(Solver *solver) {
         offer_values(solver, solver->job);
 }
 
-/* Probes a core that is small enough for it. Returns whether that leaves much less. */
+/* Probes a core that is small enough for it, and where that left little before, not until it is
+ * much smaller or a better choice is known. Returns whether that leaves much less. */
 static bool probe(Solver *solver) {
-    MtfCoreSize size = mtf_core_size(solver->core);
-    if (solver->choice == NULL || (double)size.values * (double)size.entries > PROBE_SIZE)
+    MtfCoreSize core = mtf_core_size(solver->core);
+    double size = (double)core.values * (double)core.entries;
+    bool again = solver->fresh || size <= PROBE_AGAIN * solver->hard;
+    if (solver->choice == NULL || size > PROBE_SIZE || !again)
         return false;
     int found = mtf_dual_probe(solver->dual, (double)solver->cutoff, is_over, solver);
-    return found > PROBE_WORTH * (double)size.values;
+    bool much = found > PROBE_WORTH * (double)core.values;
+    solver->hard = much ? INFINITY : size;
+    return much;
 }
 
 /* One round: some steps of the bound, then whatever they made worth while. */
@@ -419,7 +426,7 @@ static void begin(Solver *solver) {
     solver->job_price = g_new0(double, solver->core->rows + 1);
     solver->cutoff = MTF_CORE_IMPOSSIBLE - 1;
     solver->bound = -INFINITY;
-    solver->last_gap = INFINITY;
+    solver->last_gap = solver->hard = INFINITY;
     solver->method = "shrinking";
     const int *start = solver->options->start;
     if (start != NULL && start_is_sound(solver->problem, start))
