@@ -49,6 +49,7 @@ typedef struct {
     int64_t memory_limit;
     MtfPlanAnswer answer;
     MtfLayout *layout; /* the answer's, settled; NULL: not yet */
+    gint64 begin;      /* of all searches, monotonic microseconds */
     double wall_seconds;
     bool quiet;  /* shows no progress */
     double told; /* the most that a bound was told or guessed to be */
@@ -237,6 +238,10 @@ static void settle_layout(Run *run) {
     mtf_planning_settle(run->graph, run->layout, &run->answer.pricer, run->memory_limit);
 }
 
+static double seconds_since(const Run *run) {
+    return (double)(g_get_monotonic_time() - run->begin) / 1e6;
+}
+
 /* Searches the graph of one form, with a frontier of so many points. */
 static bool search_form(Run *run, int frontier, GError **error) {
     const Options *options = run->options;
@@ -248,7 +253,7 @@ static bool search_form(Run *run, int frontier, GError **error) {
         .forbids = (const char *const *)options->forbids,
         .rules_only = g_strcmp0(options->layouts, "rule") == 0,
         .frontier = frontier,
-        .seconds = options->seconds,
+        .seconds = options->seconds > 0 ? fmax(0.01, options->seconds - seconds_since(run)) : 0,
         .has_gap = !isnan(options->gap),
         .gap = options->gap,
         .seed = (guint64)options->seed,
@@ -407,7 +412,7 @@ static bool is_promising(const Run *run, int form, int after) {
 
 /* From the most promising form on, until one fits and those that may be better have been tried. */
 static bool search(Run *run, GError **error) {
-    gint64 start = g_get_monotonic_time();
+    run->begin = g_get_monotonic_time();
     int after = 0;
     catch_interrupt();
     int n = (int)run->forms->len, count;
@@ -418,7 +423,7 @@ static bool search(Run *run, GError **error) {
     }
     bool done =
         run->options->frontier == 0 || cost_of(run) == INT64_MAX || add_frontier(run, error);
-    run->wall_seconds = (double)(g_get_monotonic_time() - start) / 1e6;
+    run->wall_seconds = seconds_since(run);
     return done;
 }
 
