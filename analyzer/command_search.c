@@ -210,7 +210,8 @@ static void show_bound(double cost, double bound, void *user) {
         return;
     }
     g_autofree char *best = mtf_seconds_format(cost / 1e9);
-    fprintf(stderr, "\r\033[Kfree layouts: best %s, gap %.3g %%", best,
+    g_autofree char *least = mtf_seconds_format(bound / 1e9);
+    fprintf(stderr, "\r\033[Kfree layouts: best %s, bound %s, gap %.3g %%", best, least,
             100 * (cost - bound) / cost);
 }
 

@@ -14,22 +14,21 @@
 #include <string.h>
 
 #define ROUND_STEPS 10
-#define SHRINK_STEPS 60   /* steps of the bound between two shrinkings */
-#define STALL_STEPS 50    /* steps without a better bound after which it is stuck */
-#define PROBE_SIZE 3e8    /* most values times entries of a core that is probed */
-#define PROBE_WORTH 0.1   /* share of the values whose loss is better than the integer program */
-#define PROBE_AGAIN 0.5   /* share of the size where it left little at which it is probed again */
-#define ILP_SIZE 40000    /* variables the integer program may have, */
-#define ILP_SMALL 4000    /* and where probing has just left less, of which more may come */
-#define ILP_CALLS 1000    /* how often it may ask whether to stop, when only the work is limited */
-#define ILP_SECONDS 20.0  /* one try at it, when the time is limited */
-#define MISFIT_SECONDS 20 /* spent on the smallest limit, at most */
-#define HARD_ROUNDS 3     /* without a choice, after which the least memory is tried */
-#define FOLD_STEPS 300    /* steps on a fold, at most */
-#define FOLD_STALL 100    /* steps without a better guess that end them */
-#define FOLD_GAP 2e-4     /* the guess is near enough to the best choice */
-#define FORESTS 2         /* forest moves before a local search */
-#define MOST_PRICE 1.2    /* their prices are the bound's times up to this */
+#define SHRINK_STEPS 60  /* steps of the bound between two shrinkings */
+#define STALL_STEPS 50   /* steps without a better bound after which it is stuck */
+#define PROBE_SIZE 3e8   /* most values times entries of a core that is probed */
+#define PROBE_WORTH 0.1  /* share of the values whose loss is better than the integer program */
+#define PROBE_AGAIN 0.5  /* share of the size where it left little at which it is probed again */
+#define ILP_SIZE 40000   /* variables the integer program may have, */
+#define ILP_SMALL 4000   /* and where probing has just left less, of which more may come */
+#define ILP_CALLS 1000   /* how often it may ask whether to stop, when only the work is limited */
+#define ILP_SECONDS 20.0 /* one try at it, when the time is limited */
+#define HARD_ROUNDS 3    /* without a choice, after which the least memory is tried */
+#define FOLD_STEPS 300   /* steps on a fold, at most */
+#define FOLD_STALL 100   /* steps without a better guess that end them */
+#define FOLD_GAP 2e-4    /* the guess is near enough to the best choice */
+#define FORESTS 2        /* forest moves before a local search */
+#define MOST_PRICE 1.2   /* their prices are the bound's times up to this */
 
 typedef struct Solver {
     const MtfLayoutProblem *problem;
@@ -490,8 +489,7 @@ static MtfLayoutSolution *answer(Solver *solver, MtfLayoutMisfit *misfit, GError
     }
     MtfLayoutMisfit local = { 0 };
     MtfLayoutMisfit *found = misfit != NULL ? misfit : &local;
-    *found = mtf_least_limit(solver->problem, fmin(seconds_left(solver), MISFIT_SECONDS),
-                             solver->options);
+    *found = mtf_least_limit(solver->problem, seconds_left(solver), solver->options);
     mtf_misfit_explain(solver->problem, found, error);
     g_clear_pointer(&local.nodes, g_free);
     return NULL;

@@ -8,6 +8,10 @@
 #include <stdlib.h>
 
 #define MAX_TRIES 40
+#define MIN_TRIES 10       /* they narrow the interval to a thousandth */
+#define TRIED_NODES 200000 /* nodes in all tries together, but for the first MIN_TRIES */
+#define TRY_WORK 30        /* rounds of one try, where time is not limited */
+#define MOST_SECONDS 20.0  /* where it is */
 #define NAMED_NODES 8
 
 static bool allows_everything(const int64_t *costs, gsize count) {
@@ -125,21 +129,31 @@ static void try_smallest(const MtfLayoutProblem *problem, MtfLayoutMisfit *misfi
     misfit->possible = true;
 }
 
+/* How many limits are tried: a number that depends on no clock. */
+static int tries_for(const MtfLayoutProblem *problem) {
+    return CLAMP(TRIED_NODES / (mtf_layout_problem_node_count(problem) + 1), MIN_TRIES, MAX_TRIES);
+}
+
 MtfLayoutMisfit mtf_least_limit(const MtfLayoutProblem *problem, double seconds,
                                 const MtfSolveOptions *options) {
     MtfLayoutMisfit misfit = { 0 };
     g_autoptr(MtfLayoutProblem) bare = without_costs(problem);
-    MtfSolveOptions each = { .no_misfit = true,
-                             .cancel = options->cancel,
-                             .user = options->user,
-                             .seconds = isinf(seconds) ? 0 : fmax(0.05, seconds / 10) };
-    gint64 end = isinf(seconds) ? G_MAXINT64 : g_get_monotonic_time() + (gint64)(seconds * 1e6);
+    MtfSolveOptions each = { .no_misfit = true, .cancel = options->cancel, .user = options->user };
+    gint64 end = G_MAXINT64;
+    if (isinf(seconds)) {
+        each.work = TRY_WORK;
+    } else {
+        seconds = fmin(seconds, MOST_SECONDS);
+        each.seconds = fmax(0.05, seconds / 10);
+        end = g_get_monotonic_time() + (gint64)(seconds * 1e6);
+    }
     int64_t limit = mtf_layout_problem_limit(problem);
     misfit.needed = limit < MTF_NO_LIMIT ? limit + 1 : 0;
+    int tries = tries_for(problem);
     try_smallest(problem, &misfit);
     if (!misfit.possible)
         misfit.possible = try_limit(bare, MTF_NO_LIMIT, &each, &misfit) && misfit.nodes != NULL;
-    for (int i = 0; misfit.possible && misfit.needed < misfit.enough && i < MAX_TRIES; i++) {
+    for (int i = 0; misfit.possible && misfit.needed < misfit.enough && i < tries; i++) {
         int64_t middle = misfit.needed + (misfit.enough - misfit.needed) / 2;
         if (g_get_monotonic_time() > end || !try_limit(bare, middle, &each, &misfit))
             break;

@@ -10,8 +10,9 @@
 
 #include "analyzer/layout_solve.h"
 
-/* Spends about `seconds` (INFINITY = as long as it takes) on narrowing the two numbers; of the
- * options only `cancel` and `user` are used. */
+/* Spends about `seconds` on narrowing the two numbers; for INFINITY, work that depends on the
+ * problem alone, which narrows them less where it is large. Of the options only `cancel` and `user`
+ * are used. */
 MtfLayoutMisfit mtf_least_limit(const MtfLayoutProblem *problem, double seconds,
                                 const MtfSolveOptions *options);
 
