@@ -93,7 +93,7 @@ static double dimension_order(const MtfNetwork *network, const MtfCollective *co
     int64_t ranks = mtf_network_ranks(network), shift = shift_of(network, collective);
     if (ranks > MAX_ROUTED_RANKS)
         return NAN;
-    g_autofree double *load = g_new0(double, (gsize)(ranks * network->axes * 2));
+    g_autofree double *load = g_new0(double, (gsize)(2 * ranks) * (gsize)MAX(1, network->axes));
     Routes routes = { .network = network, .load = load };
     for (int64_t rank = 0; rank < ranks; rank++)
         walk(&routes, rank, (rank + shift) % ranks);
