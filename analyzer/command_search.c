@@ -49,7 +49,7 @@ typedef struct {
     int64_t memory_limit;
     MtfPlanAnswer answer;
     MtfLayout *layout; /* the answer's, settled; NULL: not yet */
-    gint64 begin;      /* of all searches, monotonic microseconds */
+    gint64 begin;      /* of the searches that share --seconds, monotonic microseconds */
     double wall_seconds;
     bool quiet;  /* shows no progress */
     double told; /* the most that a bound was told or guessed to be */
@@ -239,8 +239,8 @@ static void settle_layout(Run *run) {
     mtf_planning_settle(run->graph, run->layout, &run->answer.pricer, run->memory_limit);
 }
 
-static double seconds_since(const Run *run) {
-    return (double)(g_get_monotonic_time() - run->begin) / 1e6;
+static double seconds_since(gint64 begin) {
+    return (double)(g_get_monotonic_time() - begin) / 1e6;
 }
 
 /* Searches the graph of one form, with a frontier of so many points. */
@@ -254,7 +254,8 @@ static bool search_form(Run *run, int frontier, GError **error) {
         .forbids = (const char *const *)options->forbids,
         .rules_only = g_strcmp0(options->layouts, "rule") == 0,
         .frontier = frontier,
-        .seconds = options->seconds > 0 ? fmax(0.01, options->seconds - seconds_since(run)) : 0,
+        .seconds =
+            options->seconds > 0 ? fmax(0.01, options->seconds - seconds_since(run->begin)) : 0,
         .has_gap = !isnan(options->gap),
         .gap = options->gap,
         .seed = (guint64)options->seed,
@@ -397,9 +398,10 @@ static bool try_forms(Run *run, int first, int count, int *after, GError **error
     return done;
 }
 
-/* Searches the chosen form again, now with its frontier. */
+/* Searches the chosen form again, now with its frontier, for which there are as many seconds. */
 static bool add_frontier(Run *run, GError **error) {
     clear_found(run);
+    run->begin = g_get_monotonic_time();
     return search_form(run, run->options->frontier, error);
 }
 
@@ -413,7 +415,7 @@ static bool is_promising(const Run *run, int form, int after) {
 
 /* From the most promising form on, until one fits and those that may be better have been tried. */
 static bool search(Run *run, GError **error) {
-    run->begin = g_get_monotonic_time();
+    gint64 start = run->begin = g_get_monotonic_time();
     int after = 0;
     catch_interrupt();
     int n = (int)run->forms->len, count;
@@ -424,7 +426,7 @@ static bool search(Run *run, GError **error) {
     }
     bool done =
         run->options->frontier == 0 || cost_of(run) == INT64_MAX || add_frontier(run, error);
-    run->wall_seconds = seconds_since(run);
+    run->wall_seconds = seconds_since(start);
     return done;
 }
 
