@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* What signals ask of a run. Handlers only take a note; ranks agree after each step, since they may
- * not all have been told, or not at the same step.
+/* What signals ask of a run. A thread waits for them and takes a note; ranks agree after each step,
+ * since they may not all have been told, or not at the same step. Every other thread blocks them:
+ * the frame of a handler would lie on the interrupted thread's stack, and oneDNN's products keep
+ * theirs on the heap (jit_avx512_common_gemm_f32), too small for one more.
  *
  *     SIGUSR1            write a checkpoint and go on
  *     SIGUSR2            write a checkpoint and stop; mpirun passes it on to all ranks and waits
@@ -13,7 +15,7 @@
 
 typedef enum { MTF_ASKED_NOTHING, MTF_ASKED_CHECKPOINT, MTF_ASKED_STOP } MtfAsked;
 
-/* From now on signals are noted. To be called before MPI starts. */
+/* From now on signals are noted. To be called once, before MPI or anything else starts threads. */
 void mtf_stop_signals_watch(void);
 
 /* Whether this rank answers SIGTERM with a sentence on standard error, which promises that it ends
