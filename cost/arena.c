@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/arena.h"
 
+#include "cost/arena_places.h"
 #include "layouts/error.h"
 
 #include <stdlib.h>
@@ -90,95 +91,20 @@ static int earliest_first(const void *left, const void *right) {
     return a->first != b->first ? a->first - b->first : largest_first(left, right);
 }
 
-/* The storages placed so far, as lists of ascending offsets: one of all, and one for each two
- * neighbouring stretches of instructions with those that live at some time in them. Most storages
- * live within two stretches, and are compared with that list alone.
- *
- *     stretch     0        1        2        3
- *               |--a--| |--b-|   |-c-|    |--d--|
- *               |------------------e------------|      lists  a b e | b c e | c d e | d e */
-#define STRETCHES 256
-
-typedef struct {
-    const Storage *storages;
-    int stretch; /* instructions in each */
-    GArray *all; /* int: indexes into storages */
-    GArray *lists[STRETCHES];
-} Places;
-
-static void places_init(Places *places, const Storage *storages, int n) {
+/* Places the storages one after another above `floor`; returns the highest end. */
+static int64_t place_all(Storage *storages, int n, int64_t floor) {
     int last = 0;
     for (int i = 0; i < n; i++)
         last = MAX(last, storages[i].last);
-    *places = (Places){ .storages = storages, .stretch = last / STRETCHES + 1 };
-    places->all = g_array_sized_new(FALSE, FALSE, sizeof(int), (guint)n);
-    for (int i = 0; i < STRETCHES; i++)
-        places->lists[i] = g_array_new(FALSE, FALSE, sizeof(int));
-}
-
-static void places_clear(Places *places) {
-    g_array_unref(places->all);
-    for (int i = 0; i < STRETCHES; i++)
-        g_array_unref(places->lists[i]);
-}
-
-static void insert_by_offset(const Places *places, GArray *list, int index) {
-    guint low = 0, high = list->len;
-    while (low < high) {
-        guint middle = (low + high) / 2;
-        if (places->storages[g_array_index(list, int, middle)].offset <=
-            places->storages[index].offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    g_array_insert_val(list, low, index);
-}
-
-static void places_add(Places *places, int index) {
-    const Storage *storage = &places->storages[index];
-    insert_by_offset(places, places->all, index);
-    int first = storage->first / places->stretch, last = storage->last / places->stretch;
-    for (int i = MAX(first - 1, 0); i <= last; i++)
-        insert_by_offset(places, places->lists[i], index);
-}
-
-/* A list with all places that live at the same time as the storage. */
-static const GArray *places_near(const Places *places, const Storage *storage) {
-    int first = storage->first / places->stretch;
-    return storage->last / places->stretch <= first + 1 ? places->lists[first] : places->all;
-}
-
-/* The offset of the tightest gap among the places that live at the same time, or the end of them
- * all. */
-static int64_t best_offset(const Places *places, const Storage *storage, int64_t floor) {
-    const GArray *near = places_near(places, storage);
-    int64_t end = floor, best = -1, best_gap = INT64_MAX;
-    for (guint i = 0; i < near->len; i++) {
-        const Storage *other = &places->storages[g_array_index(near, int, i)];
-        if (other->last < storage->first || other->first > storage->last)
-            continue;
-        int64_t gap = other->offset - end;
-        if (gap >= storage->bytes && gap < best_gap) {
-            best = end;
-            best_gap = gap;
-        }
-        end = MAX(end, other->offset + other->bytes);
-    }
-    return best >= 0 ? best : end;
-}
-
-/* Places the storages one after another above `floor`; returns the highest end. */
-static int64_t place_all(Storage *storages, int n, int64_t floor) {
-    Places places;
+    g_autoptr(MtfArenaPlaces) places = mtf_arena_places_new(last, n);
     int64_t end = floor;
-    places_init(&places, storages, n);
     for (int i = 0; i < n; i++) {
-        storages[i].offset = best_offset(&places, &storages[i], floor);
-        end = MAX(end, storages[i].offset + storages[i].bytes);
-        places_add(&places, i);
+        Storage *storage = &storages[i];
+        MtfLife life = { storage->first, storage->last };
+        storage->offset = mtf_arena_places_find(places, life, storage->bytes, floor);
+        mtf_arena_places_add(places, life, storage->offset, storage->bytes);
+        end = MAX(end, storage->offset + storage->bytes);
     }
-    places_clear(&places);
     return end;
 }
 
@@ -218,8 +144,8 @@ static int64_t small_enough(int n, int64_t bound) {
     return bound + (n > 10000 ? bound / 256 : n > 2000 ? bound / 1024 : 0);
 }
 
-static void try_order(MtfArena *arena, Storage *storages, int n, int64_t floor, int64_t bound) {
-    int64_t enough = small_enough(n, bound);
+static void try_order(MtfArena *arena, Storage *storages, int n, int64_t floor, int64_t bound,
+                      int64_t enough) {
     for (int round = rounds_for(n); round > 0 && arena->bytes > enough; round--) {
         keep_if_smaller(arena, storages, n, place_all(storages, n, floor));
         if (!promote_highest(storages, n, bound))
@@ -232,7 +158,8 @@ static void share_offsets(const MtfProgram *program, MtfArena *arena) {
         arena->offsets[b] = arena->offsets[buffer_at(program, b)->storage];
 }
 
-MtfArena *mtf_arena_pack(const MtfProgram *program) {
+/* Packs until the arena has at most `enough` bytes, or is as small as it gets. */
+static MtfArena *pack(const MtfProgram *program, int64_t enough) {
     static int (*const orders[])(const void *, const void *) = { largest_first, longest_first,
                                                                  widest_first, earliest_first };
     int64_t floor, bound = mtf_arena_lower_bound(program);
@@ -248,12 +175,22 @@ MtfArena *mtf_arena_pack(const MtfProgram *program) {
             passing[n++] = storage;
     }
     arena->bytes = n > 0 ? INT64_MAX : floor;
+    enough = MAX(enough, small_enough(n, bound));
     for (gsize i = 0; i < G_N_ELEMENTS(orders) && n > 0; i++) {
         qsort(passing, (size_t)n, sizeof *passing, orders[i]);
-        try_order(arena, passing, n, floor, bound);
+        try_order(arena, passing, n, floor, bound, enough);
     }
     share_offsets(program, arena);
     return arena;
+}
+
+MtfArena *mtf_arena_pack(const MtfProgram *program) {
+    return pack(program, 0);
+}
+
+bool mtf_arena_fits(const MtfProgram *program, int64_t limit) {
+    g_autoptr(MtfArena) arena = pack(program, limit);
+    return arena->bytes <= limit;
 }
 
 void mtf_arena_free(MtfArena *arena) {

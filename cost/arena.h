@@ -26,6 +26,9 @@ MtfArena *mtf_arena_pack(const MtfProgram *program);
 void mtf_arena_free(MtfArena *arena);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfArena, mtf_arena_free)
 
+/* Whether mtf_arena_pack comes to at most `limit` bytes. Takes less time where it does. */
+bool mtf_arena_fits(const MtfProgram *program, int64_t limit);
+
 /* The most bytes that are live at one instruction, every storage rounded up to the alignment: no
  * arena is smaller. */
 int64_t mtf_arena_lower_bound(const MtfProgram *program);

@@ -44,8 +44,7 @@ bool mtf_layout_choose_bucket(const MtfGraph *graph, MtfLayout *layout, const Mt
         int64_t nanoseconds = nanoseconds_of(pricer, joined);
         if (nanoseconds >= shortest)
             continue;
-        int64_t bytes = arena_bytes(joined);
-        if (bytes <= limit || bytes <= arena_bytes(alone)) {
+        if (mtf_arena_fits(joined, limit) || mtf_arena_fits(joined, arena_bytes(alone))) {
             shortest = nanoseconds;
             chosen = sizes[i];
         }

@@ -53,6 +53,14 @@ static void storages_whose_lives_do_not_meet_share_bytes(void **state) {
     free_program(program);
 }
 
+static void a_program_fits_what_its_arena_needs_and_no_less(void **state) {
+    (void)state;
+    MtfProgram *program = small_program();
+    assert_true(mtf_arena_fits(program, 320));
+    assert_false(mtf_arena_fits(program, 319));
+    free_program(program);
+}
+
 static void the_peak_is_told_by_kind(void **state) {
     (void)state;
     MtfProgram *program = small_program();
@@ -171,6 +179,7 @@ static void nested_lives_are_packed_without_loss(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(storages_whose_lives_do_not_meet_share_bytes),
+        cmocka_unit_test(a_program_fits_what_its_arena_needs_and_no_less),
         cmocka_unit_test(the_peak_is_told_by_kind),
         cmocka_unit_test(a_program_without_buffers_needs_nothing),
         cmocka_unit_test(the_checker_finds_an_overlap),
