@@ -278,18 +278,14 @@ static int end_placement(const End *end, int strategy) {
  * priced once. */
 static int64_t *edge_costs(MtfFreeProblem *problem, int tensor, const End *from, const End *to,
                            int times) {
-    int n_from = (int)from->placements->len, n_to = (int)to->placements->len;
-    g_autofree int64_t *prices = g_new(int64_t, n_from * n_to);
-    for (int i = 0; i < n_from; i++)
-        for (int j = 0; j < n_to; j++)
-            prices[i * n_to + j] =
-                times * mtf_reshard_price(problem->prices, tensor,
-                                          &g_array_index(from->placements, MtfPlacement, i),
-                                          &g_array_index(to->placements, MtfPlacement, j));
+    int n_to = (int)to->placements->len;
+    g_autofree int64_t *prices =
+        mtf_reshard_prices_of_pairs(problem->prices, tensor, from->placements, to->placements);
     int64_t *costs = g_new(int64_t, (gsize)from->n * (gsize)to->n);
     for (int p = 0; p < from->n; p++)
         for (int q = 0; q < to->n; q++)
-            costs[p * to->n + q] = prices[end_placement(from, p) * n_to + end_placement(to, q)];
+            costs[p * to->n + q] =
+                times * prices[end_placement(from, p) * n_to + end_placement(to, q)];
     return costs;
 }
 
@@ -377,6 +373,11 @@ static void price_kind(int i, void *data) {
 
 /* Prices all kinds of edges that were noted, which takes most of the time, and adds the edges. */
 static void price_edges(MtfFreeProblem *problem) {
+    for (guint i = 0; i < problem->edge_kinds->len; i++) {
+        const EdgeKind *kind = &g_array_index(problem->edge_kinds, EdgeKind, i);
+        mtf_reshard_prices_expect(problem->prices, kind->tensor, kind->from.placements);
+        mtf_reshard_prices_expect(problem->prices, kind->tensor, kind->to.placements);
+    }
     mtf_in_parallel((int)problem->edge_kinds->len, price_kind, problem);
     for (guint i = 0; i < problem->edge_uses->len; i++) {
         const EdgeUse *use = &g_array_index(problem->edge_uses, EdgeUse, i);

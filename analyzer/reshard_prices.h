@@ -16,9 +16,14 @@ MtfReshardPrices *mtf_reshard_prices_new(const MtfGraph *graph, const MtfMesh *m
 void mtf_reshard_prices_free(MtfReshardPrices *prices);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfReshardPrices, mtf_reshard_prices_free)
 
-/* Nanoseconds of the cheapest resharding of `tensor`, done once; 0 between equal placements.
- * Threads may ask at the same time. */
-int64_t mtf_reshard_price(MtfReshardPrices *prices, int tensor, const MtfPlacement *from,
-                          const MtfPlacement *to);
+/* Announces placements (MtfPlacement) of a tensor: all of them before the first is priced, from one
+ * thread. */
+void mtf_reshard_prices_expect(MtfReshardPrices *prices, int tensor, const GArray *placements);
+
+/* Nanoseconds of the cheapest resharding of `tensor`, done once, from each of some placements to
+ * each of others, which have been announced: [from->len * to->len], 0 between equal ones; free with
+ * g_free. Threads may ask at the same time. */
+int64_t *mtf_reshard_prices_of_pairs(MtfReshardPrices *prices, int tensor, const GArray *from,
+                                     const GArray *to);
 
 #endif

@@ -308,6 +308,13 @@ static double elements_in(Search *search, int state, const MtfPlacement *placeme
     return *elements;
 }
 
+/* Whether an all-to-all moves one axis from one dimension to another: then each processor sends all
+ * that it holds. */
+static bool turns_one_axis(const MtfStep *step) {
+    int axis = g_bit_nth_lsf(step->axes, -1);
+    return step->axes == 1U << axis && step->from.axis[axis] >= 0 && step->to.axis[axis] >= 0;
+}
+
 /* As mtf_step_largest_payload, of a step from one state to the other. */
 static double payload_of(Search *search, int state, int next, const MtfStep *step) {
     const Space *space = search->space;
@@ -317,8 +324,12 @@ static double payload_of(Search *search, int state, int next, const MtfStep *ste
         return elements_in(search, state, &step->from);
     case MTF_STEP_ALLGATHER:
         return elements_in(search, next, &step->to);
-    default:
+    case MTF_STEP_ALLTOALL:
+        if (turns_one_axis(step))
+            return elements_in(search, state, &step->from);
         return (double)mtf_step_largest_payload(space->graph, space->mesh, space->shape, step);
+    default:
+        return 0;
     }
 }
 

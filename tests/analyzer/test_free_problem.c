@@ -252,7 +252,8 @@ static void a_written_problem_is_solved_like_the_one_in_memory(void **state) {
     for (int round = 0; round < 2; round++) {
         MtfFreeSetup setup;
         mtf_free_setup_init(&setup, small_transformer(1), "r:2;c:2");
-        MtfLayoutProblem *problem = mtf_free_problem_get(setup.problem);
+        g_autoptr(MtfLayoutProblem) problem =
+            mtf_layout_problem_copy(mtf_free_problem_get(setup.problem));
         mtf_layout_problem_set_limit(problem, limit);
         g_autofree char *text = mtf_layout_problem_print(problem);
         g_autoptr(MtfLayoutProblem) read =

@@ -37,20 +37,69 @@ static int64_t price_alone(const MtfGraph *graph, const MtfMesh *mesh, const Mtf
     return mtf_price_program(pricer, program);
 }
 
-/* Half of the pairs agree on an axis, so that prices found once serve others. */
-static void check_pairs(GRand *random, const MtfGraph *graph, const MtfMesh *mesh,
-                        const MtfPricer *pricer) {
+#define PLACEMENTS 12
+
+static GArray *random_placements(GRand *random, const MtfShape *shape, const MtfMesh *mesh) {
+    GArray *placements = g_array_new(FALSE, FALSE, sizeof(MtfPlacement));
+    for (int i = 0; i < PLACEMENTS; i++) {
+        MtfPlacement placement = random_placement(random, shape, mesh);
+        g_array_append_val(placements, placement);
+    }
+    return placements;
+}
+
+/* Makes the targets agree with the sources of the same number on an axis. */
+static void agree(const GArray *from, GArray *to, int axis) {
+    for (int i = 0; i < PLACEMENTS; i++)
+        g_array_index(to, MtfPlacement, i).axis[axis] =
+            g_array_index(from, MtfPlacement, i).axis[axis];
+}
+
+/* Placements of one tensor, some of which others are to be brought to. */
+typedef struct {
+    int tensor;
+    GArray *from, *to;
+} Pairs;
+
+/* Half of them agree on an axis, so that prices found once serve others. */
+static Pairs random_pairs(GRand *random, const MtfGraph *graph, const MtfMesh *mesh) {
+    Pairs pairs = { .tensor = g_rand_int_range(random, 0, TENSORS) };
+    const MtfShape *shape = &mtf_graph_tensor(graph, pairs.tensor)->shape;
+    pairs.from = random_placements(random, shape, mesh);
+    pairs.to = random_placements(random, shape, mesh);
+    int agreed = g_rand_int_range(random, 0, 2 * mesh->n_axes);
+    if (agreed < mesh->n_axes)
+        agree(pairs.from, pairs.to, agreed);
+    return pairs;
+}
+
+static void check_pairs(const MtfGraph *graph, const MtfMesh *mesh, const MtfPricer *pricer,
+                        MtfReshardPrices *prices, const Pairs *pairs) {
+    g_autofree int64_t *found =
+        mtf_reshard_prices_of_pairs(prices, pairs->tensor, pairs->from, pairs->to);
+    for (int i = 0; i < PLACEMENTS; i++)
+        for (int j = 0; j < PLACEMENTS; j++)
+            assert_int_equal(found[i * PLACEMENTS + j],
+                             price_alone(graph, mesh, pricer, pairs->tensor,
+                                         &g_array_index(pairs->from, MtfPlacement, i),
+                                         &g_array_index(pairs->to, MtfPlacement, j)));
+}
+
+#define TRIALS 25
+
+static void check_all(GRand *random, const MtfGraph *graph, const MtfMesh *mesh,
+                      const MtfPricer *pricer) {
     g_autoptr(MtfReshardPrices) prices = mtf_reshard_prices_new(graph, mesh, pricer);
-    for (int trial = 0; trial < 3000; trial++) {
-        int tensor = g_rand_int_range(random, 0, TENSORS);
-        const MtfShape *shape = &mtf_graph_tensor(graph, tensor)->shape;
-        MtfPlacement from = random_placement(random, shape, mesh);
-        MtfPlacement to = random_placement(random, shape, mesh);
-        int agreed = g_rand_int_range(random, 0, 2 * mesh->n_axes);
-        if (agreed < mesh->n_axes)
-            to.axis[agreed] = from.axis[agreed];
-        assert_int_equal(mtf_reshard_price(prices, tensor, &from, &to),
-                         price_alone(graph, mesh, pricer, tensor, &from, &to));
+    Pairs pairs[TRIALS];
+    for (int i = 0; i < TRIALS; i++) {
+        pairs[i] = random_pairs(random, graph, mesh);
+        mtf_reshard_prices_expect(prices, pairs[i].tensor, pairs[i].from);
+        mtf_reshard_prices_expect(prices, pairs[i].tensor, pairs[i].to);
+    }
+    for (int i = 0; i < TRIALS; i++) {
+        check_pairs(graph, mesh, pricer, prices, &pairs[i]);
+        g_array_unref(pairs[i].from);
+        g_array_unref(pairs[i].to);
     }
 }
 
@@ -66,7 +115,7 @@ static void a_price_found_once_is_that_of_its_program(void **state) {
         g_autoptr(MtfGraph) graph = mtf_test_graph(tensors);
         assert_true(mtf_mesh_parse(meshes[i], 0, &mesh, NULL));
         assert_true(mtf_pricer_init(&pricer, machine, &mesh, NULL));
-        check_pairs(random, graph, &mesh, &pricer);
+        check_all(random, graph, &mesh, &pricer);
     }
 }
 
