@@ -242,6 +242,17 @@ static void restart(MtfDual *dual, const int64_t *old_time, const double *per_un
     set_prices(dual);
 }
 
+/* Shrinks the core, which has all that the messages know; then goes on with it. */
+static void shrink_and_restart(MtfDual *dual, bool (*cancel)(void *user), void *user) {
+    MtfCore *core = dual->core;
+    gsize rows = (gsize)core->rows + 1;
+    g_autofree int64_t *old_time = g_memdup2(core->row_time, rows * sizeof *old_time);
+    g_autofree double *per_unit = g_memdup2(dual->best_price, rows * sizeof *per_unit);
+    mtf_reduce_all(core, cancel, user);
+    if (!core->infeasible)
+        restart(dual, old_time, per_unit);
+}
+
 int mtf_dual_probe(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user) {
     mtf_dual_return(dual);
     double bound = mtf_messages_pass(dual->messages);
@@ -249,16 +260,52 @@ int mtf_dual_probe(MtfDual *dual, double cutoff, bool (*cancel)(void *user), voi
 }
 
 void mtf_dual_shrink(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user) {
-    MtfCore *core = dual->core;
     mtf_dual_return(dual);
     mtf_messages_pass(dual->messages);
-    mtf_messages_prune(dual->messages, core, cutoff);
-    mtf_messages_bake(dual->messages, core);
+    mtf_messages_prune(dual->messages, dual->core, cutoff);
+    mtf_messages_bake(dual->messages, dual->core);
     g_clear_pointer(&dual->messages, mtf_messages_free);
-    gsize rows = (gsize)core->rows + 1;
-    g_autofree int64_t *old_time = g_memdup2(core->row_time, rows * sizeof *old_time);
-    g_autofree double *per_unit = g_memdup2(dual->best_price, rows * sizeof *per_unit);
-    mtf_reduce_all(core, cancel, user);
-    if (!core->infeasible)
-        restart(dual, old_time, per_unit);
+    shrink_and_restart(dual, cancel, user);
+}
+
+/* A dual on `core` with the same rows, prices and steps, and without messages. */
+static MtfDual *twin(const MtfDual *dual, MtfCore *core) {
+    MtfDual *copy = g_memdup2(dual, sizeof *dual);
+    gsize rows = (gsize)dual->core->rows + 1;
+    copy->core = core;
+    copy->messages = NULL;
+    copy->rows = g_memdup2(dual->rows, rows * sizeof *dual->rows);
+    copy->use = g_memdup2(dual->use, rows * sizeof *dual->use);
+    copy->price = g_memdup2(dual->price, rows * sizeof *dual->price);
+    copy->best_price = g_memdup2(dual->best_price, rows * sizeof *dual->best_price);
+    return copy;
+}
+
+MtfDual *mtf_dual_copy_below(MtfDual *dual, double cutoff, double most_entries, MtfCore **core,
+                             bool (*cancel)(void *user), void *user) {
+    g_assert(dual->fold == NULL);
+    g_autofree double *messages = mtf_messages_save(dual->messages);
+    *core = mtf_core_copy(dual->core);
+    MtfDual *copy = twin(dual, *core);
+    copy->messages = dual->messages; /* lent, at the prices of the best bound */
+    mtf_dual_return(copy);
+    mtf_messages_pass(copy->messages);
+    mtf_messages_prune(copy->messages, *core, cutoff);
+    bool small = mtf_core_possible_entries(*core) <= most_entries;
+    if (small)
+        mtf_messages_bake(copy->messages, *core);
+    copy->messages = NULL;
+    mtf_messages_restore(dual->messages, messages);
+    mtf_messages_set_prices(dual->messages, dual->price);
+    if (small) {
+        shrink_and_restart(copy, cancel, user);
+        return copy;
+    }
+    mtf_dual_free(copy);
+    g_clear_pointer(core, mtf_core_free);
+    return NULL;
+}
+
+const MtfCore *mtf_dual_core(const MtfDual *dual) {
+    return dual->core;
 }

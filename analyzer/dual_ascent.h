@@ -54,4 +54,14 @@ int mtf_dual_probe(MtfDual *dual, double cutoff, bool (*cancel)(void *user), voi
  * all exact steps; then goes on with the smaller core at the same prices. */
 void mtf_dual_shrink(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user);
 
+/* An ascent on a copy of the core, `*core`, which the caller frees after it: shrunk as if no choice
+ * that costs more than `cutoff` were of use, at the same prices; NULL, without a core, where more
+ * than `most_entries` of its matrices would be left. The ascent itself stays as it is. Not while
+ * folded. */
+MtfDual *mtf_dual_copy_below(MtfDual *dual, double cutoff, double most_entries, MtfCore **core,
+                             bool (*cancel)(void *user), void *user);
+
+/* The core it works on. */
+const MtfCore *mtf_dual_core(const MtfDual *dual);
+
 #endif

@@ -343,7 +343,8 @@ static void copy_node(MtfCore *core, const MtfCore *from, int index) {
     }
 }
 
-MtfCore *mtf_core_excerpt(const MtfCore *from, const bool *keep) {
+/* The nodes v with keep[v], all for NULL, without edges. */
+static MtfCore *excerpt_nodes(const MtfCore *from, const bool *keep) {
     MtfCore *core = g_memdup2(from, sizeof *from);
     core->nodes = g_new0(MtfCoreNode, core->node_count + 1);
     core->edges = g_array_new(FALSE, FALSE, sizeof(MtfCoreEdge));
@@ -354,9 +355,26 @@ MtfCore *mtf_core_excerpt(const MtfCore *from, const bool *keep) {
     for (int v = 0; v < core->node_count; v++) {
         core->nodes[v].pieces = g_array_new(FALSE, FALSE, sizeof(MtfCorePiece));
         core->nodes[v].edges = g_array_new(FALSE, FALSE, sizeof(int));
-        if (keep[v])
+        if (keep == NULL ? from->nodes[v].alive : keep[v])
             copy_node(core, from, v);
     }
+    return core;
+}
+
+MtfCore *mtf_core_copy(const MtfCore *from) {
+    MtfCore *core = excerpt_nodes(from, NULL);
+    g_array_append_vals(core->edges, from->edges->data, from->edges->len);
+    for (int v = 0; v < core->node_count; v++)
+        g_array_append_vals(core->nodes[v].edges, from->nodes[v].edges->data,
+                            from->nodes[v].edges->len);
+    for (guint e = 0; e < core->edges->len; e++)
+        if (mtf_core_edge(core, (int)e)->a >= 0)
+            mtf_shared_ref(mtf_core_edge(core, (int)e)->cost);
+    return core;
+}
+
+MtfCore *mtf_core_excerpt(const MtfCore *from, const bool *keep) {
+    MtfCore *core = excerpt_nodes(from, keep);
     for (guint e = 0; e < from->edges->len; e++) {
         const MtfCoreEdge *edge = mtf_core_edge(from, (int)e);
         if (edge->a >= 0 && keep[edge->a] && keep[edge->b])
@@ -622,4 +640,25 @@ MtfCoreSize mtf_core_size(const MtfCore *core) {
         size.entries += (int64_t)core->nodes[edge->a].values * core->nodes[edge->b].values;
     }
     return size;
+}
+
+static int possible_values(const MtfCoreNode *node) {
+    int count = 0;
+    for (int p = 0; p < node->values; p++)
+        count += node->cost[p] < MTF_CORE_IMPOSSIBLE;
+    return count;
+}
+
+double mtf_core_possible_entries(const MtfCore *core) {
+    double entries = 0;
+    g_autofree int *possible = g_new0(int, core->node_count + 1);
+    for (int v = 0; v < core->node_count; v++)
+        if (core->nodes[v].alive)
+            possible[v] = possible_values(&core->nodes[v]);
+    for (guint e = 0; e < core->edges->len; e++) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
+        if (edge->a >= 0)
+            entries += (double)possible[edge->a] * possible[edge->b];
+    }
+    return entries;
 }

@@ -66,6 +66,10 @@ MtfCore *mtf_core_new(const MtfLayoutProblem *problem);
 void mtf_core_free(MtfCore *core);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfCore, mtf_core_free)
 
+/* The core as it is, with an empty trail: choices of the copy lift to those of the core, and edges
+ * keep their indices. It shares the core's blocks. */
+MtfCore *mtf_core_copy(const MtfCore *core);
+
 /* The nodes v with keep[v], at their own indices, and the edges between them; the rows are the
  * core's. It shares the core's blocks, and its choices are not lifted. */
 MtfCore *mtf_core_excerpt(const MtfCore *core, const bool *keep);
@@ -131,5 +135,8 @@ typedef struct MtfCoreSize {
     int64_t values, entries;
 } MtfCoreSize;
 MtfCoreSize mtf_core_size(const MtfCore *core);
+
+/* The entries that would be left of all matrices without the values that are impossible. */
+double mtf_core_possible_entries(const MtfCore *core);
 
 #endif

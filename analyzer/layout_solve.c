@@ -3,6 +3,7 @@
 
 #include "analyzer/core_components.h"
 #include "analyzer/core_ilp.h"
+#include "analyzer/cutoff_guess.h"
 #include "analyzer/dual_ascent.h"
 #include "analyzer/forest_move.h"
 #include "analyzer/least_limit.h"
@@ -14,21 +15,29 @@
 #include <string.h>
 
 #define ROUND_STEPS 10
-#define SHRINK_STEPS 60  /* steps of the bound between two shrinkings */
-#define STALL_STEPS 50   /* steps without a better bound after which it is stuck */
-#define PROBE_SIZE 3e8   /* most values times entries of a core that is probed */
-#define PROBE_WORTH 0.1  /* share of the values whose loss is better than the integer program */
-#define PROBE_AGAIN 0.5  /* share of the size where it left little at which it is probed again */
+#define SHRINK_STEPS 60    /* steps of the bound between two shrinkings */
+#define STALL_STEPS 50     /* steps without a better bound after which it is stuck */
+#define PROBE_SIZE 3e8     /* most values times entries of a core that is probed */
+#define PROBE_WORTH 0.1    /* share of the values whose loss is better than the integer program */
+#define PROBE_AGAIN 0.5    /* share of the size where it left little at which it is probed again */
+#define GUESS_SIZE 1e5     /* entries of a core for whose cost guesses are worth while */
+#define GUESS_ROUNDS 4     /* before a guess; twice as many after each that comes to nothing; */
+#define GUESS_RISE 0.01    /* none while the bound rises by a larger share of the gap a round */
+#define GUESS_FIRST 0.0625 /* of the gap, above the bound; then half or twice as much */
+#define GUESS_LEAST 0.01
+#define GUESS_MOST 0.5
 #define ILP_SIZE 40000   /* variables the integer program may have, */
 #define ILP_SMALL 4000   /* and where probing has just left less, of which more may come */
 #define ILP_CALLS 1000   /* how often it may ask whether to stop, when only the work is limited */
 #define ILP_SECONDS 20.0 /* one try at it, when the time is limited */
-#define HARD_ROUNDS 3    /* without a choice, after which the least memory is tried */
-#define FOLD_STEPS 300   /* steps on a fold, at most */
-#define FOLD_STALL 100   /* steps without a better guess that end them */
-#define FOLD_GAP 2e-4    /* the guess is near enough to the best choice */
-#define FORESTS 2        /* forest moves before a local search */
-#define MOST_PRICE 1.2   /* their prices are the bound's times up to this */
+#define STALE_ROUNDS 12  /* without a gap so much smaller, after which limited work ends */
+#define STALE_GAP 0.95
+#define HARD_ROUNDS 3  /* without a choice, after which the least memory is tried */
+#define FOLD_STEPS 300 /* steps on a fold, at most */
+#define FOLD_STALL 100 /* steps without a better guess that end them */
+#define FOLD_GAP 2e-4  /* the guess is near enough to the best choice */
+#define FORESTS 2      /* forest moves before a local search */
+#define MOST_PRICE 1.2 /* their prices are the bound's times up to this */
 
 typedef struct Solver {
     const MtfLayoutProblem *problem;
@@ -44,11 +53,16 @@ typedef struct Solver {
     int64_t worst;     /* no choice costs more, in core costs */
     double bound;      /* core costs */
     const char *method;
-    bool proven;     /* nothing better than `cost` exists (or nothing at all) */
-    bool fresh;      /* `cost` improved since the last shrinking */
-    int unshrunk;    /* steps since the last shrinking */
-    double last_gap; /* at the last shrinking */
-    double hard;     /* size of the core when probing last left little; INFINITY: not yet */
+    bool proven;      /* nothing better than `cost` exists (or nothing at all) */
+    bool fresh;       /* `cost` improved since the last shrinking */
+    int unshrunk;     /* steps since the last shrinking */
+    double last_gap;  /* at the last shrinking */
+    double noted_gap; /* when it last became noticeably smaller, */
+    int stale_rounds; /* so many rounds ago */
+    double hard;      /* size of the core when probing last left little; INFINITY: not yet */
+    double guess;     /* the share of the gap that a guess lies above the bound */
+    int guess_rounds, guess_wait; /* since the last guess; before the next */
+    double guess_bound;           /* the bound of the round before */
     bool ilp_tried;
     int ilp_calls;         /* how often the integer program asked whether to stop */
     MtfLocalSearch *local; /* of the core as it is; NULL after a shrinking */
@@ -60,9 +74,13 @@ typedef struct Solver {
     guint64 jobs; /* done so far */
 } Solver;
 
+static bool is_abandoned(const Solver *solver) {
+    return solver->options->abandon != NULL && solver->options->abandon(solver->options->user);
+}
+
 static bool is_over(void *user) {
     Solver *solver = user;
-    if (g_get_monotonic_time() >= solver->end)
+    if (g_get_monotonic_time() >= solver->end || is_abandoned(solver))
         return true;
     return solver->options->cancel != NULL && solver->options->cancel(solver->options->user);
 }
@@ -269,6 +287,38 @@ static bool probe(Solver *solver) {
     return much;
 }
 
+/* Whether the bound is so near where it will end that the optimum can be guessed from it. */
+static bool should_guess(Solver *solver) {
+    double gap = (double)solver->cutoff - solver->bound;
+    bool settled = solver->bound - solver->guess_bound <= GUESS_RISE * gap;
+    solver->guess_bound = solver->bound;
+    return ++solver->guess_rounds >= solver->guess_wait && settled && solver->choice != NULL &&
+           solver->guess >= GUESS_LEAST &&
+           (double)mtf_core_size(solver->core).entries >= GUESS_SIZE;
+}
+
+/* A guess that came to nothing was too far from the bound, one that was refuted too near. */
+static void guess_cost(Solver *solver) {
+    double gap = (double)solver->cutoff - solver->bound;
+    MtfGuess guess = { .cutoff = solver->bound + solver->guess * gap,
+                       .known = solver->cutoff,
+                       .seed = solver->options->seed,
+                       .user = solver,
+                       .cancel = is_over };
+    MtfGuessAnswer answer = mtf_guess_try(solver->dual, &guess, solver->values);
+    if (answer.found)
+        offer_values(solver, solver->values);
+    if (answer.refuted) {
+        raise_bound(solver, guess.cutoff, "message passing");
+        solver->guess = fmin(2 * solver->guess, GUESS_MOST);
+    }
+    if (!answer.found && !answer.refuted) {
+        solver->guess /= 2;
+        solver->guess_wait *= 2;
+    }
+    solver->guess_rounds = answer.refuted ? solver->guess_wait : 0;
+}
+
 /* One round: some steps of the bound, then whatever they made worth while. */
 static void run_round(Solver *solver) {
     step_both(solver);
@@ -277,6 +327,8 @@ static void run_round(Solver *solver) {
         return;
     }
     queue_job(solver);
+    if (!is_good_enough(solver) && should_guess(solver))
+        guess_cost(solver);
     if (is_good_enough(solver))
         return;
     bool stuck = mtf_dual_stall(solver->dual) > STALL_STEPS;
@@ -316,6 +368,8 @@ static void run_folded(Solver *solver) {
             (solver->choice != NULL && gap <= enough * fabs(cost)))
             break;
     }
+    if (is_abandoned(solver))
+        return;
     mtf_dual_unfold(solver->dual);
     queue_job(solver);
 }
@@ -351,16 +405,28 @@ static void try_smallest_values(Solver *solver) {
         offer_values(solver, values);
 }
 
+/* Whether the gap has hardly changed for many rounds. */
+static bool is_stale(Solver *solver) {
+    double gap = gap_of(solver);
+    if (isinf(gap) || gap < STALE_GAP * solver->noted_gap) {
+        solver->noted_gap = gap;
+        solver->stale_rounds = 0;
+    }
+    return ++solver->stale_rounds > STALE_ROUNDS;
+}
+
 static void run_rounds(Solver *solver) {
     solver->dual = mtf_dual_new(solver->core);
     run_folded(solver);
+    if (is_abandoned(solver))
+        return;
     int64_t rounds = 0;
     do {
         run_round(solver);
         if (++rounds == HARD_ROUNDS && solver->choice == NULL && !solver->proven)
             try_smallest_values(solver);
         tell_progress(solver);
-        if (solver->options->work > 0 && rounds >= solver->options->work)
+        if (solver->options->work > 0 && (rounds >= solver->options->work || is_stale(solver)))
             break;
     } while (!is_good_enough(solver) && !is_over(solver));
     if (solver->choice == NULL && !solver->proven && rounds < HARD_ROUNDS)
@@ -425,7 +491,10 @@ static void begin(Solver *solver) {
     solver->job_price = g_new0(double, solver->core->rows + 1);
     solver->cutoff = MTF_CORE_IMPOSSIBLE - 1;
     solver->bound = -INFINITY;
-    solver->last_gap = solver->hard = INFINITY;
+    solver->last_gap = solver->hard = solver->noted_gap = INFINITY;
+    solver->guess = GUESS_FIRST;
+    solver->guess_wait = GUESS_ROUNDS;
+    solver->guess_bound = -INFINITY;
     solver->method = "shrinking";
     const int *start = solver->options->start;
     if (start != NULL && start_is_sound(solver->problem, start))
@@ -476,6 +545,10 @@ static MtfLayoutSolution *make_solution(Solver *solver) {
 }
 
 static MtfLayoutSolution *answer(Solver *solver, MtfLayoutMisfit *misfit, GError **error) {
+    if (is_abandoned(solver)) {
+        mtf_failure(error, "the search was abandoned");
+        return NULL;
+    }
     if (solver->choice != NULL)
         return make_solution(solver);
     if (!solver->proven) {

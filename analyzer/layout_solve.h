@@ -5,7 +5,8 @@
  *     problem -> exact shrinking -> rounds of { bound, decoded choices, local search } --+
  *                      ^                                                                 |
  *                      +--- values that cannot beat the best choice are forbidden <------+
- *                              small: values are probed; still stuck: the integer program
+ *               bound settled: guesses of the optimum
+ *               small: values are probed; still stuck: the integer program
  *
  * The same problem, seed and work limit give the same answer; a limit in seconds cuts the same
  * sequence of rounds at a moment that depends on the machine. */
@@ -23,7 +24,8 @@ typedef struct MtfSolveOptions {
     const int *start; /* a choice to begin with, or NULL; ignored when it is not legal */
     bool no_misfit;   /* when nothing fits, say only that */
     void *user;       /* passed to the functions below, each of which may be NULL */
-    bool (*cancel)(void *user); /* asked often, from one thread; true keeps the best so far */
+    bool (*cancel)(void *user);  /* asked often, from one thread; true keeps the best so far */
+    bool (*abandon)(void *user); /* likewise; true ends without an answer, MTF_ERROR_FAILED */
     /* Told the best cost so far (INFINITY before the first) and the bound, after each round. */
     void (*progress)(double cost, double bound, void *user);
     /* Told what the bound would come to if repeated layers were alike, before there is a bound. */

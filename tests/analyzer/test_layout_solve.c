@@ -193,6 +193,31 @@ static void assert_file_optimum(const char *path, const char *optimum) {
     assert_true(solution->bound == solution->cost);
 }
 
+/* Says so from the call on that `user` counts down to. */
+static bool abandon(void *user) {
+    int *left = user;
+    return --*left <= 0;
+}
+
+static void an_abandoned_search_has_no_answer_though_it_began_with_one(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(5);
+    for (int round = 0; round < 100; round++) {
+        g_autoptr(MtfLayoutProblem) problem = some_problem(rand, round);
+        g_autoptr(MtfLayoutSolution) best = mtf_layout_solve(problem, NULL, NULL, NULL);
+        int left = 1 + round % 4; /* times that it is asked */
+        g_autoptr(GError) error = NULL;
+        MtfSolveOptions options = { .user = &left,
+                                    .abandon = abandon,
+                                    .start = best != NULL ? best->choice : NULL };
+        g_autoptr(MtfLayoutSolution) none = mtf_layout_solve(problem, &options, NULL, &error);
+        if (left > 0)
+            continue; /* solved before it was asked so often */
+        assert_null(none);
+        assert_true(g_error_matches(error, MTF_ERROR, MTF_ERROR_FAILED));
+    }
+}
+
 static void the_contest_example_and_small_instance_are_proven_optimal(void **state) {
     (void)state;
     if (access("../shared/data/iopddl/example.json", R_OK) != 0)
@@ -222,6 +247,7 @@ int main(void) {
         cmocka_unit_test(an_empty_problem_costs_nothing),
         cmocka_unit_test(costs_beyond_64_bits_are_solved),
         cmocka_unit_test(the_same_work_gives_the_same_answer),
+        cmocka_unit_test(an_abandoned_search_has_no_answer_though_it_began_with_one),
         cmocka_unit_test(the_contest_example_and_small_instance_are_proven_optimal),
         cmocka_unit_test(the_networks_of_pase_are_proven_optimal),
     };
