@@ -84,7 +84,7 @@ static cJSON *decision_to_json(const MtfFreeProblem *problem, const int *choice,
     return object;
 }
 
-cJSON *mtf_alternatives_that_matter(MtfFreeProblem *problem, const int *choice, int most) {
+cJSON *mtf_alternatives_that_matter(const MtfFreeProblem *problem, const int *choice, int most) {
     const MtfLayoutProblem *layout_problem = mtf_free_problem_get(problem);
     g_autoptr(GPtrArray) edges = mtf_edges_by_node(layout_problem);
     g_autoptr(GArray) decisions = g_array_new(FALSE, FALSE, sizeof(Decision));

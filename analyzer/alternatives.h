@@ -23,6 +23,6 @@ GArray *mtf_alternatives(const MtfLayoutProblem *problem, const int *choice, int
 
 /* The `most` operations whose next best strategy costs most, dearest first, as a JSON list of
  * {"operation", "strategy", "next_best", "nanoseconds"}; the caller owns it. */
-cJSON *mtf_alternatives_that_matter(MtfFreeProblem *problem, const int *choice, int most);
+cJSON *mtf_alternatives_that_matter(const MtfFreeProblem *problem, const int *choice, int most);
 
 #endif

@@ -90,7 +90,7 @@ static int next_strategy(const Explanation *e) {
 /* Searches for the best layout without the choice, within the plan's memory, beginning with the
  * next best strategy. */
 static void choose_anew(Explanation *e) {
-    MtfLayoutProblem *problem = mtf_free_problem_get(e->problem);
+    g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_copy(mtf_free_problem_get(e->problem));
     int n = mtf_layout_problem_node_count(problem), next = next_strategy(e);
     const cJSON *limit = cJSON_GetObjectItemCaseSensitive(e->plan->search, "memory_limit");
     if (next < 0)

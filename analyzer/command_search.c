@@ -30,8 +30,9 @@ typedef struct {
     gboolean json;
 } Options;
 
-/* Of two forms that are searched at once, the second begins when the first has posed its problem:
- * posing takes two threads half as long as one, and what the first finds may end the second. */
+/* Of two forms that are searched at once, the second poses its problem when the first has posed its
+ * own: posing takes two threads half as long as one, and what the first finds may end the second.
+ */
 typedef struct {
     GMutex lock;
     GCond opened;
@@ -54,8 +55,10 @@ typedef struct {
     bool quiet;  /* shows no progress */
     double told; /* the most that a bound was told or guessed to be */
     const _Atomic int64_t
-        *to_beat; /* the cost of another form's plan, INT64_MAX: none yet; or NULL */
-    Gate *gate;   /* that this form opens; or NULL */
+        *to_beat;           /* the cost of another form's plan, INT64_MAX: none yet; or NULL */
+    _Atomic int64_t *found; /* the cost of this form's best so far that fits; or NULL */
+    Gate *gate;             /* that this form opens; or NULL */
+    Gate *behind;           /* that it waits for; or NULL */
 } Run;
 
 /* ---- Ctrl-C and progress --------------------------------------------------------------------- */
@@ -82,8 +85,13 @@ static bool is_beaten(const Run *run, int64_t cost) {
 }
 
 static bool is_interrupted(void *user) {
+    (void)user;
+    return interrupted != 0;
+}
+
+static bool is_hopeless(void *user) {
     const Run *run = user;
-    return interrupted != 0 || (run->to_beat != NULL && is_beaten(run, *run->to_beat));
+    return run->to_beat != NULL && is_beaten(run, *run->to_beat);
 }
 
 static void show_progress(int meshes, int64_t cost, void *user) {
@@ -200,6 +208,12 @@ static void note_guess(double guess, void *user) {
     run->told = fmax(run->told, guess);
 }
 
+static void note_found(int64_t cost, void *user) {
+    const Run *run = user;
+    if (run->found != NULL)
+        *run->found = MIN(*run->found, cost);
+}
+
 static void show_bound(double cost, double bound, void *user) {
     Run *run = user;
     note_guess(bound, user);
@@ -225,7 +239,10 @@ static void open_gate(void *user) {
     g_mutex_unlock(&gate->lock);
 }
 
-static void await_gate(Gate *gate) {
+static void await_gate(void *user) {
+    Gate *gate = ((const Run *)user)->behind;
+    if (gate == NULL)
+        return;
     g_mutex_lock(&gate->lock);
     while (!gate->open)
         g_cond_wait(&gate->opened, &gate->lock);
@@ -246,7 +263,7 @@ static double seconds_since(gint64 begin) {
 /* Searches the graph of one form, with a frontier of so many points. */
 static bool search_form(Run *run, int frontier, GError **error) {
     const Options *options = run->options;
-    const MtfStepCandidate *candidate = &g_array_index(run->forms, MtfStepCandidate, run->form);
+    MtfStepCandidate *candidate = &g_array_index(run->forms, MtfStepCandidate, run->form);
     MtfPlanSearchOptions search_options = {
         .machine = run->machine,
         .memory_limit = run->memory_limit,
@@ -262,12 +279,17 @@ static bool search_form(Run *run, int frontier, GError **error) {
         .dump = options->dump,
         .user = run,
         .cancel = is_interrupted,
+        .abandon = is_hopeless,
+        .found = note_found,
         .rules_progress = show_progress,
         .free_progress = show_bound,
         .free_guess = note_guess,
+        .await = await_gate,
         .posed = open_gate,
     };
-    run->graph = mtf_planning_training_graph(run->written, &candidate->form, error);
+    run->graph = candidate->graph != NULL
+                     ? g_steal_pointer(&candidate->graph)
+                     : mtf_planning_training_graph(run->written, &candidate->form, error);
     bool done = run->graph != NULL &&
                 mtf_plan_search(run->graph, run->meshes, &search_options, &run->answer, error);
     if (isatty(STDERR_FILENO))
@@ -317,10 +339,9 @@ static bool is_better(const Run *trial, const Run *run) {
 typedef struct {
     Run run;
     Gate gate;
-    Gate *behind; /* that this form waits for; or NULL */
     bool done;
     GError *error;
-    _Atomic int64_t cost; /* of the best plan up to this form; INT64_MAX: none yet */
+    _Atomic int64_t cost; /* of the best found for this form that fits; INT64_MAX: none yet */
 } Trial;
 
 static void trial_init(Trial *trial, const Run *run, int form, Trial *before) {
@@ -334,8 +355,9 @@ static void trial_init(Trial *trial, const Run *run, int form, Trial *before) {
     trial->run.to_beat = before != NULL ? &before->cost : NULL;
     g_mutex_init(&trial->gate.lock);
     g_cond_init(&trial->gate.opened);
+    trial->run.found = &trial->cost;
     trial->run.gate = &trial->gate;
-    trial->behind = before != NULL ? &before->gate : NULL;
+    trial->run.behind = before != NULL ? &before->gate : NULL;
 }
 
 static void trial_clear(Trial *trial) {
@@ -345,12 +367,10 @@ static void trial_clear(Trial *trial) {
 
 static void search_trial(int i, void *data) {
     Trial *trial = (Trial *)data + i;
-    if (trial->behind != NULL)
-        await_gate(trial->behind);
     trial->done = search_form(&trial->run, 0, &trial->error);
     trial->cost = cost_of(&trial->run);
     open_gate(&trial->run);
-    if (trial->cost < INT64_MAX && !is_interrupted(&trial->run))
+    if (trial->cost < INT64_MAX && interrupted == 0 && !is_hopeless(&trial->run))
         settle_layout(&trial->run); /* while another form may still be searched */
 }
 
@@ -369,7 +389,8 @@ static bool judge_trial(Run *run, Trial *trial, GError **error) {
         clear_found(run);
         *run = trial->run;
         run->to_beat = NULL;
-        run->gate = NULL;
+        run->found = NULL;
+        run->gate = run->behind = NULL;
         run->quiet = false;
     } else {
         clear_found(&trial->run);

@@ -562,7 +562,7 @@ void mtf_free_problem_free(MtfFreeProblem *problem) {
     g_free(problem);
 }
 
-MtfLayoutProblem *mtf_free_problem_get(MtfFreeProblem *problem) {
+const MtfLayoutProblem *mtf_free_problem_get(const MtfFreeProblem *problem) {
     return problem->problem;
 }
 

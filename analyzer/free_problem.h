@@ -44,8 +44,8 @@ MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
 void mtf_free_problem_free(MtfFreeProblem *problem);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfFreeProblem, mtf_free_problem_free)
 
-/* The layout problem, owned by `problem`; the caller may set its limit. */
-MtfLayoutProblem *mtf_free_problem_get(MtfFreeProblem *problem);
+/* The layout problem, without a limit; owned by `problem`. */
+const MtfLayoutProblem *mtf_free_problem_get(const MtfFreeProblem *problem);
 
 /* What it was built for. */
 const MtfGraph *mtf_free_problem_graph(const MtfFreeProblem *problem);

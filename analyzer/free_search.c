@@ -12,7 +12,8 @@
 #define MAX_NAMED 12
 
 typedef struct {
-    MtfFreeProblem *problem;
+    const MtfFreeProblem *problem;
+    MtfLayoutProblem *limited; /* the layout problem under the limit that is searched */
     const MtfFreeSearchOptions *options;
     int *start;      /* the best incumbent's choice, or NULL */
     gint64 deadline; /* monotonic microseconds; 0 = none */
@@ -20,7 +21,7 @@ typedef struct {
 } Search;
 
 static int node_count(const Search *search) {
-    return mtf_layout_problem_node_count(mtf_free_problem_get(search->problem));
+    return mtf_layout_problem_node_count(search->limited);
 }
 
 /* What a layout's program comes to, as in MtfIncumbent. */
@@ -40,6 +41,8 @@ static void set_answer(Search *search, MtfLayout *layout, const Value *value, co
     answer->arena_bytes = value->arena_bytes;
     answer->step_seconds = value->step_seconds;
     answer->method = g_strdup(method);
+    if (search->options->found != NULL)
+        search->options->found(value->cost, search->options->user);
 }
 
 /* The best incumbent is the first answer, so that the search is never worse. */
@@ -104,8 +107,7 @@ static double seconds_left(const Search *search) {
  * limit are told. */
 static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, GError **error) {
     const MtfFreeSearchOptions *options = search->options;
-    MtfLayoutProblem *problem = mtf_free_problem_get(search->problem);
-    bool tightened = mtf_layout_problem_limit(problem) < options->memory_limit;
+    bool tightened = mtf_layout_problem_limit(search->limited) < options->memory_limit;
     MtfSolveOptions solve_options = { .seconds = seconds_left(search),
                                       .work = options->work,
                                       .gap = options->gap,
@@ -115,9 +117,10 @@ static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, G
                                       .no_misfit = misfit == NULL,
                                       .user = options->user,
                                       .cancel = options->cancel,
+                                      .abandon = options->abandon,
                                       .progress = tightened ? NULL : options->progress,
                                       .guess = tightened ? NULL : options->guess };
-    return mtf_layout_solve(problem, &solve_options, misfit, error);
+    return mtf_layout_solve(search->limited, &solve_options, misfit, error);
 }
 
 /* ---- Nothing fits -------------------------------------------------------------------------- */
@@ -140,11 +143,10 @@ static void try_small(Search *search, const int *choice) {
 
 /* Every operation and tensor takes as little memory as it can. */
 static void try_smallest_slices(Search *search) {
-    const MtfLayoutProblem *problem = mtf_free_problem_get(search->problem);
     int n = node_count(search);
     g_autofree int *choice = g_new0(int, n);
     for (int v = 0; v < n; v++) {
-        const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
+        const MtfLayoutNode *node = mtf_layout_problem_node(search->limited, v);
         for (int s = 1; s < node->strategies; s++)
             if (node->usages[s] < node->usages[choice[v]])
                 choice[v] = s;
@@ -157,8 +159,7 @@ static void try_smallest_slices(Search *search) {
 static void try_small_limits(Search *search, int64_t enough) {
     static const double shares[] = { 1, 1.05, 1.15, 1.3 };
     for (gsize i = 0; i < G_N_ELEMENTS(shares); i++) {
-        mtf_layout_problem_set_limit(mtf_free_problem_get(search->problem),
-                                     (int64_t)((double)enough * shares[i]));
+        mtf_layout_problem_set_limit(search->limited, (int64_t)((double)enough * shares[i]));
         g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, NULL);
         if (solution != NULL)
             try_small(search, solution->choice);
@@ -178,7 +179,7 @@ static void note_incumbents(Search *search) {
  * when they are too large as well. */
 static void search_smallest(Search *search) {
     MtfLayoutMisfit misfit = { 0 };
-    mtf_layout_problem_set_limit(mtf_free_problem_get(search->problem), 0);
+    mtf_layout_problem_set_limit(search->limited, 0);
     mtf_layout_solution_free(solve(search, &misfit, NULL));
     if (misfit.possible) {
         search->answer->limit_bound = misfit.needed;
@@ -192,9 +193,14 @@ static void search_smallest(Search *search) {
 
 /* ---- The loop ------------------------------------------------------------------------------ */
 
+static bool is_abandoned(const Search *search) {
+    const MtfFreeSearchOptions *options = search->options;
+    return options->abandon != NULL && options->abandon(options->user);
+}
+
 /* True where finding no (further) solution is an answer; otherwise hands the error on. */
 static bool no_solution(const Search *search, GError *cause, GError **error) {
-    bool stopped = g_error_matches(cause, MTF_ERROR, MTF_ERROR_FAILED);
+    bool stopped = g_error_matches(cause, MTF_ERROR, MTF_ERROR_FAILED) && !is_abandoned(search);
     bool unfit = g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT);
     if (unfit || (stopped && search->answer->layout != NULL)) {
         g_error_free(cause);
@@ -205,10 +211,9 @@ static bool no_solution(const Search *search, GError *cause, GError **error) {
 }
 
 static bool solve_until_it_fits(Search *search, GError **error) {
-    MtfLayoutProblem *problem = mtf_free_problem_get(search->problem);
     int64_t limit = search->options->memory_limit;
     for (int round = 0; round <= MTF_FREE_TIGHTENINGS; round++) {
-        mtf_layout_problem_set_limit(problem, limit);
+        mtf_layout_problem_set_limit(search->limited, limit);
         GError *cause = NULL;
         g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, &cause);
         if (solution == NULL)
@@ -226,10 +231,13 @@ static bool solve_until_it_fits(Search *search, GError **error) {
     return true;
 }
 
-bool mtf_free_search(MtfFreeProblem *problem, const MtfFreeSearchOptions *options,
+bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *options,
                      MtfFreeAnswer *answer, GError **error) {
     *answer = (MtfFreeAnswer){ 0 };
-    Search search = { .problem = problem, .options = options, .answer = answer };
+    g_autoptr(MtfLayoutProblem) limited = mtf_layout_problem_copy(mtf_free_problem_get(problem));
+    Search search = {
+        .problem = problem, .limited = limited, .options = options, .answer = answer
+    };
     if (options->seconds > 0)
         search.deadline = g_get_monotonic_time() + (gint64)(options->seconds * 1e6);
     begin_with_incumbents(&search);

@@ -28,6 +28,8 @@ typedef struct {
     guint64 seed;
     void *user; /* passed to the functions, which may be NULL */
     bool (*cancel)(void *user);
+    bool (*abandon)(void *user); /* true ends the search without an answer, MTF_ERROR_FAILED */
+    void (*found)(int64_t cost, void *user); /* told what the best so far that fits costs */
     /* Told bounds under `memory_limit` only, never those under a tightened one. */
     void (*progress)(double cost, double bound, void *user);
     void (*guess)(double guess, void *user); /* as of MtfSolveOptions */
@@ -50,10 +52,11 @@ typedef struct {
     GPtrArray *peak;      /* names of the tensors and operations that make that peak (char *) */
 } MtfFreeAnswer;
 
-/* Searches for the cheapest free layout; sets the problem's limit as it goes. True with a layout,
- * or without one when nothing fits; false on an error. The same input gives the same answer unless
- * seconds or `cancel` stop it. Clear the answer in either case. */
-bool mtf_free_search(MtfFreeProblem *problem, const MtfFreeSearchOptions *options,
+/* Searches for the cheapest free layout. True with a layout, or without one when nothing fits;
+ * false on an error. The same input gives the same answer unless seconds or `cancel` stop it.
+ * Several may search one problem at once where the incumbents that fit have been measured. Clear
+ * the answer in either case. */
+bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *options,
                      MtfFreeAnswer *answer, GError **error);
 void mtf_free_answer_clear(MtfFreeAnswer *answer);
 

@@ -85,12 +85,17 @@ void mtf_layout_problem_set_limit(MtfLayoutProblem *problem, int64_t limit) {
     problem->limit = limit;
 }
 
-MtfLayoutProblem *mtf_layout_problem_forbid(const MtfLayoutProblem *problem, int node,
-                                            const bool *forbidden) {
+MtfLayoutProblem *mtf_layout_problem_copy(const MtfLayoutProblem *problem) {
     MtfLayoutProblem *copy = new_among(problem->name, mtf_shared_join(problem->shared));
     copy->limit = problem->limit;
     g_array_append_vals(copy->nodes, problem->nodes->data, problem->nodes->len);
     g_array_append_vals(copy->edges, problem->edges->data, problem->edges->len);
+    return copy;
+}
+
+MtfLayoutProblem *mtf_layout_problem_forbid(const MtfLayoutProblem *problem, int node,
+                                            const bool *forbidden) {
+    MtfLayoutProblem *copy = mtf_layout_problem_copy(problem);
     MtfLayoutNode *changed = &g_array_index(copy->nodes, MtfLayoutNode, node);
     gsize bytes = (gsize)changed->strategies * sizeof *changed->costs;
     int64_t *costs = memcpy(mtf_shared_alloc(bytes), changed->costs, bytes);

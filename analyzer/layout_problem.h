@@ -72,6 +72,10 @@ int mtf_layout_problem_repeat_edge(MtfLayoutProblem *problem, int edge, int from
 /* Limits the memory at every time point; MTF_NO_LIMIT takes the limit away. */
 void mtf_layout_problem_set_limit(MtfLayoutProblem *problem, int64_t limit);
 
+/* A copy with a limit of its own, which costs no time that grows with the matrices. Of one problem
+ * several may be made and freed at once. */
+MtfLayoutProblem *mtf_layout_problem_copy(const MtfLayoutProblem *problem);
+
 /* A copy in which the strategies s of `node` with forbidden[s] are impossible. */
 MtfLayoutProblem *mtf_layout_problem_forbid(const MtfLayoutProblem *problem, int node,
                                             const bool *forbidden);

@@ -2,6 +2,7 @@
 #include "analyzer/plan_search.h"
 
 #include "analyzer/alternatives.h"
+#include "analyzer/in_parallel.h"
 #include "analyzer/layout_problem_json.h"
 #include "analyzer/planning.h"
 #include "cost/arena.h"
@@ -30,7 +31,7 @@
 #define MAPPING_ROUNDS 2
 
 /* Lower limits that are searched for layouts of shorter steps, until one leads to a step that is
- * so many times as long as the shortest: still lower ones would lead to longer ones. */
+ * so many times as long as the cheapest layout's: still lower ones would lead to longer ones. */
 #define TIGHTER_LIMITS 3
 #define TIGHTER_STEP 1.03
 
@@ -82,7 +83,8 @@ static double seconds_left(const Search *search) {
 static bool is_late(const Search *search) {
     const MtfPlanSearchOptions *options = search->options;
     return (search->deadline != 0 && g_get_monotonic_time() > search->deadline) ||
-           (options->cancel != NULL && options->cancel(options->user));
+           (options->cancel != NULL && options->cancel(options->user)) ||
+           (options->abandon != NULL && options->abandon(options->user));
 }
 
 static bool is_large(const Search *search) {
@@ -215,9 +217,16 @@ static MtfFreeSearchOptions free_options(const Search *search, MtfIncumbents *in
         .seed = options->seed,
         .user = options->user,
         .cancel = options->cancel,
+        .abandon = options->abandon,
+        .found = options->found,
         .progress = options->free_progress,
         .guess = options->free_guess,
     };
+}
+
+static void await_posing(const Search *search) {
+    if (search->options->await != NULL)
+        search->options->await(search->options->user);
 }
 
 static void tell_posed(const Search *search) {
@@ -232,6 +241,7 @@ static bool attempt_free_layouts(const Search *search, Attempt *attempt, const M
         tell_posed(search);
         return true;
     }
+    await_posing(search);
     if (!pose_problem(search, attempt, error))
         return false;
     gather_incumbents(search, attempt, known);
@@ -391,10 +401,15 @@ static bool search_to_optimum(const Search *search, Attempt *best, GError **erro
     MtfFreeAnswer better = { 0 };
     if (!mtf_free_search(best->problem, &options, &better, error))
         return false;
-    better.bound = MIN(MAX(better.bound, found->bound), better.cost);
-    mtf_free_answer_clear(found);
-    *found = better;
-    best->cost = better.cost;
+    int64_t bound = MIN(MAX(better.bound, found->bound), better.cost);
+    if (better.cost < found->cost) {
+        MtfFreeAnswer worse = *found;
+        *found = better;
+        better = worse;
+    }
+    mtf_free_answer_clear(&better);
+    found->bound = bound;
+    best->cost = found->cost;
     return true;
 }
 
@@ -455,33 +470,85 @@ static int64_t limit_below(int64_t bytes) {
     return (bytes - 1) / unit * unit;
 }
 
-/* Searches under lower limits and adds what is found to the incumbents. Each search knows what a
- * search under that limit alone would know, so that it finds the same. */
-static bool search_tighter(const Search *search, Attempt *best, GError **error) {
-    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_layout_free);
-    MtfFreeSearchOptions options = free_options(search, best->incumbents);
-    options.memory_limit = best->free.arena_bytes;
-    options.no_misfit = true;
-    options.progress = NULL; /* those bounds are not of the user's limit */
-    options.guess = NULL;
-    bool done = true, goes_on = true;
-    double fastest = best->free.step_seconds;
-    for (int i = 0; i < TIGHTER_LIMITS && goes_on && !is_late(search); i++) {
-        MtfFreeAnswer answer;
-        options.memory_limit = limit_below(options.memory_limit);
-        options.seconds = seconds_left(search);
-        options.most_seconds = TIGHTER_STEP * fastest;
-        done = mtf_free_search(best->problem, &options, &answer, error);
-        goes_on = done && answer.layout != NULL && !answer.too_slow;
-        if (done && answer.layout != NULL) {
-            g_ptr_array_add(found, mtf_layout_copy(answer.layout));
-            fastest = MIN(fastest, answer.step_seconds);
-        }
-        mtf_free_answer_clear(&answer);
+/* The search under one of the lower limits. */
+typedef struct {
+    struct Row *row;
+    int index;
+    MtfFreeSearchOptions options;
+    MtfFreeAnswer answer;
+    GError *error;
+} Tighter;
+
+/* All of them, two at once. What one finds does not depend on the others; where it ends the row,
+ * those behind it need not end theirs. */
+typedef struct Row {
+    const Search *search;
+    const MtfFreeProblem *problem;
+    Tighter searches[TIGHTER_LIMITS];
+    gint last; /* none behind it counts; atomic */
+} Row;
+
+static bool is_in_vain(void *user) {
+    const Tighter *tighter = user;
+    return tighter->index > g_atomic_int_get(&tighter->row->last) || is_late(tighter->row->search);
+}
+
+static void end_row(Row *row, int last) {
+    int known = g_atomic_int_get(&row->last);
+    while (last < known && !g_atomic_int_compare_and_exchange(&row->last, known, last))
+        known = g_atomic_int_get(&row->last);
+}
+
+static void search_limit(int i, void *data) {
+    Row *row = data;
+    Tighter *tighter = &row->searches[i];
+    if (is_in_vain(tighter))
+        return;
+    tighter->options.seconds = seconds_left(row->search);
+    bool done = mtf_free_search(row->problem, &tighter->options, &tighter->answer, &tighter->error);
+    if (!done || tighter->answer.layout == NULL || tighter->answer.too_slow)
+        end_row(row, i);
+}
+
+/* Each search knows what a search under that limit alone would know, so that it finds the same. */
+static void row_init(Row *row, const Search *search, const Attempt *best) {
+    *row = (Row){ .search = search, .problem = best->problem, .last = TIGHTER_LIMITS - 1 };
+    int64_t limit = best->free.arena_bytes;
+    for (int i = 0; i < TIGHTER_LIMITS; i++) {
+        Tighter *tighter = &row->searches[i];
+        *tighter = (Tighter){ row, i, free_options(search, best->incumbents), { 0 }, NULL };
+        MtfFreeSearchOptions *options = &tighter->options;
+        options->memory_limit = limit = limit_below(limit);
+        options->most_seconds = TIGHTER_STEP * best->free.step_seconds;
+        options->no_misfit = true;
+        options->progress = NULL; /* those bounds are not of the user's limit */
+        options->guess = NULL;
+        options->found = NULL;
+        options->user = tighter;
+        options->cancel = is_in_vain;
+        options->abandon = NULL;                      /* is_in_vain asks */
+        mtf_incumbents_best(best->incumbents, limit); /* measured now: the threads only read */
     }
-    for (guint i = 0; i < found->len; i++)
-        add_free_layout(best, g_ptr_array_index(found, i));
-    return done;
+}
+
+/* Searches under lower limits and adds what is found to the incumbents. */
+static bool search_tighter(const Search *search, Attempt *best, GError **error) {
+    Row row;
+    row_init(&row, search, best);
+    mtf_in_parallel(TIGHTER_LIMITS, search_limit, &row);
+    GError *cause = NULL;
+    for (int i = 0; i < TIGHTER_LIMITS; i++) {
+        Tighter *tighter = &row.searches[i];
+        if (i <= row.last && tighter->error == NULL)
+            add_free_layout(best, tighter->answer.layout);
+        else if (i <= row.last)
+            cause = g_steal_pointer(&tighter->error);
+        g_clear_error(&tighter->error);
+        mtf_free_answer_clear(&tighter->answer);
+    }
+    if (cause != NULL)
+        g_propagate_error(error, cause);
+    return cause == NULL;
 }
 
 /* The fastest that is known; of large graphs among the cheapest of each name. */
@@ -532,7 +599,8 @@ static void measure_shown(const Search *search, const Attempt *best) {
 static bool dump_problem(const Search *search, const Attempt *best, GError **error) {
     if (search->options->dump == NULL || best->problem == NULL)
         return true;
-    MtfLayoutProblem *problem = mtf_free_problem_get(best->problem);
+    g_autoptr(MtfLayoutProblem) problem =
+        mtf_layout_problem_copy(mtf_free_problem_get(best->problem));
     mtf_layout_problem_set_limit(problem, search->options->memory_limit);
     return mtf_layout_problem_save(problem, search->options->dump, error);
 }

@@ -37,9 +37,12 @@ typedef struct {
     const char *dump; /* write the layout problem of the best rules' mesh there, or NULL */
     void *user;       /* passed to the functions, which may be NULL */
     bool (*cancel)(void *user);
+    bool (*abandon)(void *user); /* as of MtfFreeSearchOptions */
+    void (*found)(int64_t cost, void *user);
     void (*rules_progress)(int meshes, int64_t cost, void *user);
     void (*free_progress)(double cost, double bound, void *user);
     void (*free_guess)(double guess, void *user); /* as of MtfSolveOptions */
+    void (*await)(void *user); /* returns when the free layouts of a mesh may be posed */
     void (*posed)(void *user); /* what two threads share is done: the free layouts of a mesh are
                                   posed, or none are searched */
 } MtfPlanSearchOptions;

@@ -15,7 +15,7 @@ typedef struct Header {
 } Header;
 
 struct MtfShared {
-    int owners;
+    gint owners;         /* atomic */
     GHashTable *blocks;  /* set of Header, by contents */
     GHashTable *answers; /* Question -> MtfAnswer */
     gsize bytes, remembered;
@@ -66,12 +66,12 @@ MtfShared *mtf_shared_new(void) {
 }
 
 MtfShared *mtf_shared_join(MtfShared *shared) {
-    shared->owners++;
+    g_atomic_int_inc(&shared->owners);
     return shared;
 }
 
 void mtf_shared_free(MtfShared *shared) {
-    if (shared == NULL || --shared->owners > 0)
+    if (shared == NULL || !g_atomic_int_dec_and_test(&shared->owners))
         return;
     g_hash_table_unref(shared->answers);
     g_hash_table_unref(shared->blocks);

@@ -23,7 +23,7 @@ guint mtf_hash_words(const void *contents, gsize bytes);
 
 MtfShared *mtf_shared_new(void);
 
-/* The same one for another owner, who frees it too. */
+/* The same one for another owner, who frees it too; from any thread. */
 MtfShared *mtf_shared_join(MtfShared *shared);
 
 /* With the last owner every block that is left goes, whoever holds it. Accepts NULL. */

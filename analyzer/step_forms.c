@@ -6,12 +6,24 @@
 #include "analyzer/memory_bound.h"
 #include "analyzer/rule_search.h"
 
+/* A form that might fit, and what its best rules cost when memory is no matter. */
+typedef struct {
+    MtfStepCandidate candidate;
+    bool priced;
+    int64_t arena_bytes;
+    GError *error;
+} Trial;
+
+typedef enum { CANNOT_FIT, MIGHT_FIT, IMPOSSIBLE } Outcome;
+
 typedef struct {
     const MtfStepFormsOptions *options;
     int devices;
     GArray *counts;     /* int: of micro-batches, ascending */
     GArray *candidates; /* MtfStepCandidate */
     MtfStepCandidate smallest;
+    Trial plainest; /* the first form of all; another takes it over */
+    Outcome plainest_outcome;
 } Forms;
 
 static MtfStepForm make_form(const MtfStepFormsOptions *options, int microbatches, int recompute) {
@@ -58,23 +70,21 @@ static bool is_fixed(const Forms *forms) {
 
 /* ---- One form -------------------------------------------------------------------------------- */
 
-/* A form that might fit, and what its best rules cost when memory is no matter. */
-typedef struct {
-    MtfStepCandidate candidate;
-    MtfGraph *graph; /* NULL once it is priced */
-    int64_t arena_bytes;
-    GError *error;
-} Trial;
+static void candidate_clear(gpointer data) {
+    g_clear_pointer(&((MtfStepCandidate *)data)->graph, mtf_graph_free);
+}
 
 static void trial_clear(gpointer data) {
     Trial *trial = data;
-    mtf_graph_free(trial->graph);
+    candidate_clear(&trial->candidate);
     g_clear_error(&trial->error);
 }
 
 /* Prices the best rules of a trial's form. Only where the arena matters is it packed. */
 static void price_rules(const Forms *forms, Trial *trial, bool packed) {
     const MtfStepFormsOptions *options = forms->options;
+    if (trial->priced)
+        return;
     MtfRuleSearchOptions search = { .machine = options->machine,
                                     .memory_limit = INT64_MAX,
                                     .unpacked = !packed,
@@ -83,32 +93,31 @@ static void price_rules(const Forms *forms, Trial *trial, bool packed) {
                                     .user = options->user,
                                     .cancel = options->cancel };
     MtfRuleAnswer answer = { 0 };
-    bool done = mtf_rule_search(trial->graph, options->meshes, &search, &answer, &trial->error);
+    bool done =
+        mtf_rule_search(trial->candidate.graph, options->meshes, &search, &answer, &trial->error);
     trial->candidate.cost = done && answer.found ? answer.cost : 0;
     trial->arena_bytes = done && answer.found ? answer.arena_bytes : INT64_MAX;
     mtf_rule_answer_clear(&answer);
-    g_clear_pointer(&trial->graph, mtf_graph_free);
+    trial->priced = true;
 }
 
 static void note_smallest(MtfStepCandidate *smallest, const MtfStepCandidate *candidate) {
-    if (candidate->least_bytes < smallest->least_bytes)
-        *smallest = *candidate;
+    if (candidate->least_bytes >= smallest->least_bytes)
+        return;
+    *smallest = *candidate;
+    smallest->graph = NULL;
 }
 
-typedef enum { CANNOT_FIT, MIGHT_FIT, IMPOSSIBLE } Outcome;
-
 /* Makes a form's graph and sees whether it might fit; one that cannot be made ends its line. */
-static Outcome make_trial(const Forms *forms, MtfStepForm form, Trial *trial,
-                          MtfStepCandidate *smallest) {
-    g_autoptr(MtfGraph) graph = graph_of(forms->options, &form, NULL);
+static Outcome make_trial(const Forms *forms, MtfStepForm form, Trial *trial, GError **error) {
+    g_autoptr(MtfGraph) graph = graph_of(forms->options, &form, error);
     *trial = (Trial){ .candidate = { .form = form } };
     if (graph == NULL)
         return IMPOSSIBLE;
     trial->candidate.least_bytes = mtf_memory_bound(graph, forms->devices);
-    note_smallest(smallest, &trial->candidate);
     if (trial->candidate.least_bytes > forms->options->memory_limit)
         return CANNOT_FIT;
-    trial->graph = g_steal_pointer(&graph);
+    trial->candidate.graph = g_steal_pointer(&graph);
     return MIGHT_FIT;
 }
 
@@ -122,29 +131,42 @@ typedef struct {
 } Line;
 
 typedef struct {
-    const Forms *forms;
+    Forms *forms;
     Line lines[MTF_RECOMPUTES];
     GPtrArray *trials; /* Trial *, those of all lines */
 } Lines;
 
 static int most_trials(const Line *line) {
-    bool large = line->count > 0 && line->trials[0].graph->operations->len > MTF_LARGE_OPERATIONS;
+    bool large =
+        line->count > 0 && line->trials[0].candidate.graph->operations->len > MTF_LARGE_OPERATIONS;
     return large ? MTF_FORMS_A_CHOICE_LARGE : MTF_FORMS_A_CHOICE;
+}
+
+static MtfStepForm form_of(const Forms *forms, guint count, int recompute) {
+    return make_form(forms->options, g_array_index(forms->counts, int, count), recompute);
+}
+
+static Outcome take_plainest(Forms *forms, Trial *trial) {
+    *trial = forms->plainest;
+    forms->plainest = (Trial){ 0 };
+    return forms->plainest_outcome;
 }
 
 static void fill_line(int recompute, void *data) {
     Lines *lines = data;
-    const Forms *forms = lines->forms;
+    Forms *forms = lines->forms;
     Line *line = &lines->lines[recompute];
     line->smallest.least_bytes = INT64_MAX;
     if (!is_allowed(forms->options, recompute))
         return;
     for (guint i = 0; i < forms->counts->len && line->count < most_trials(line); i++) {
-        int microbatches = g_array_index(forms->counts, int, i);
-        Outcome outcome = make_trial(forms, make_form(forms->options, microbatches, recompute),
-                                     &line->trials[line->count], &line->smallest);
+        Trial *trial = &line->trials[line->count];
+        bool plainest = i == 0 && recompute == (int)first_recompute(forms->options);
+        Outcome outcome = plainest ? take_plainest(forms, trial)
+                                   : make_trial(forms, form_of(forms, i, recompute), trial, NULL);
         if (outcome == IMPOSSIBLE)
             return;
+        note_smallest(&line->smallest, &trial->candidate);
         line->count += outcome == MIGHT_FIT;
     }
 }
@@ -162,6 +184,7 @@ static bool take_trials(const Lines *lines, GArray *candidates, GError **error) 
             return false;
         }
         g_array_append_val(candidates, trial->candidate);
+        trial->candidate.graph = NULL;
     }
     return true;
 }
@@ -180,22 +203,33 @@ static bool consider_lines(Forms *forms, GError **error) {
     return take_trials(&lines, forms->candidates, error);
 }
 
+/* The form that was asked for, or the plainest one: it must exist. */
+static bool make_plainest(Forms *forms, GError **error) {
+    MtfStepForm form = form_of(forms, 0, (int)first_recompute(forms->options));
+    forms->plainest_outcome = make_trial(forms, form, &forms->plainest, error);
+    return forms->plainest_outcome != IMPOSSIBLE;
+}
+
+static void add_plainest(Forms *forms) {
+    g_array_append_val(forms->candidates, forms->plainest.candidate);
+    forms->plainest.candidate.graph = NULL;
+}
+
 /* The plainest form of all is the only one when its best rules fit. */
 static bool consider_plainest(Forms *forms, bool *settled, GError **error) {
-    MtfStepForm form = make_form(forms->options, g_array_index(forms->counts, int, 0),
-                                 (int)first_recompute(forms->options));
-    Trial trial;
+    Trial *trial = &forms->plainest;
     *settled = false;
-    if (make_trial(forms, form, &trial, &forms->smallest) != MIGHT_FIT)
+    note_smallest(&forms->smallest, &trial->candidate);
+    if (forms->plainest_outcome != MIGHT_FIT)
         return true;
-    price_rules(forms, &trial, true);
-    if (trial.error != NULL) {
-        g_propagate_error(error, trial.error);
+    price_rules(forms, trial, true);
+    if (trial->error != NULL) {
+        g_propagate_error(error, g_steal_pointer(&trial->error));
         return false;
     }
-    *settled = trial.arena_bytes <= forms->options->memory_limit;
+    *settled = trial->arena_bytes <= forms->options->memory_limit;
     if (*settled)
-        g_array_append_val(forms->candidates, trial.candidate);
+        add_plainest(forms);
     return true;
 }
 
@@ -217,29 +251,20 @@ static bool consider_all(Forms *forms, GError **error) {
     return true;
 }
 
-/* The form that was asked for, or the plainest one, must exist. */
-static bool check_first(const Forms *forms, GError **error) {
-    MtfStepForm form = make_form(forms->options, g_array_index(forms->counts, int, 0),
-                                 (int)first_recompute(forms->options));
-    g_autoptr(MtfGraph) graph = graph_of(forms->options, &form, error);
-    return graph != NULL;
-}
-
 GArray *mtf_step_forms(const MtfStepFormsOptions *options, GError **error) {
     g_autoptr(GArray) counts = find_counts(options);
     g_autoptr(GArray) candidates = g_array_new(FALSE, TRUE, sizeof(MtfStepCandidate));
+    g_array_set_clear_func(candidates, candidate_clear);
     Forms forms = { .options = options,
                     .devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0)),
                     .counts = counts,
                     .candidates = candidates,
                     .smallest = { .least_bytes = INT64_MAX } };
-    if (!check_first(&forms, error))
-        return NULL;
-    MtfStepCandidate only = { .form = make_form(options, g_array_index(counts, int, 0),
-                                                (int)first_recompute(options)) };
-    if (is_fixed(&forms))
-        g_array_append_val(candidates, only);
-    else if (!consider_all(&forms, error))
-        return NULL;
-    return g_steal_pointer(&candidates);
+    bool done = make_plainest(&forms, error);
+    if (done && is_fixed(&forms))
+        add_plainest(&forms);
+    else if (done)
+        done = consider_all(&forms, error);
+    trial_clear(&forms.plainest);
+    return done ? g_steal_pointer(&candidates) : NULL;
 }

@@ -37,7 +37,8 @@ typedef struct {
 typedef struct {
     MtfStepForm form;
     int64_t least_bytes; /* no layout needs less */
-    int64_t cost; /* of the best rule layout without a memory limit, nanoseconds; 0: not known */
+    int64_t cost;    /* of the best rule layout without a memory limit, nanoseconds; 0: not known */
+    MtfGraph *graph; /* its training graph, for whoever wants to take it; or NULL */
 } MtfStepCandidate;
 
 /* The candidates (MtfStepCandidate), the most promising first, at least one. When none can fit it
