@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Lowering: for each operation in turn, bring its inputs into the placements its strategy wants,
  * run its kernel, and bring its outputs into the placements the layout keeps them in. Then
- * exchanges get room (exchange_room.h), lifetimes are read off, and outputs take the place of
- * inputs that die (lifetimes.h). */
+ * exchanges get room (exchange_room.h), lifetimes are read off, outputs take the place of inputs
+ * that die (lifetimes.h), and kernels that go over the same rows are brought together (bands.h). */
+#include "layouts/bands.h"
 #include "layouts/exchange_room.h"
 #include "layouts/kernel_scratch.h"
 #include "layouts/lifetimes.h"
@@ -437,6 +438,7 @@ MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout) {
     MtfProgram *program = emit_step_program(graph, layout);
     g_assert(layout->order == NULL || layout->order_length == mtf_program_length(program));
     mtf_program_make_room(program);
+    mtf_program_find_bands(program, MTF_BAND_BYTES);
     return program;
 }
 

@@ -191,6 +191,10 @@ static void append_instruction(GString *text, const MtfInstruction *instruction)
         append_placement(text, &instruction->step.from);
         append_placement(text, &instruction->step.to);
     }
+    if (instruction->band.kernels > 0) {
+        g_string_append_printf(text, " band %d:", instruction->band.kernels);
+        append_numbers(text, instruction->band.dims, instruction->band.n_dims);
+    }
     g_string_append_c(text, '\n');
 }
 
@@ -240,6 +244,13 @@ static void format_kernel(GString *text, const MtfProgram *program,
                            instruction->flops);
 }
 
+static void format_band(GString *text, const MtfProgram *program, const MtfBand *band) {
+    g_string_append_printf(text, ", with the next %d band by band of", band->kernels - 1);
+    for (int i = 0; i < band->n_dims; i++)
+        g_string_append_printf(text, "%s%s", i == 0 ? " " : ",",
+                               mtf_graph_dimension(program->graph, band->dims[i])->name);
+}
+
 char *mtf_program_format(const MtfProgram *program) {
     GString *text = g_string_new(NULL);
     for (int i = 0; i < mtf_program_length(program); i++) {
@@ -253,7 +264,10 @@ char *mtf_program_format(const MtfProgram *program) {
         append_numbers(text, instruction->inputs, instruction->n_inputs);
         g_string_append(text, " ->");
         append_numbers(text, instruction->outputs, instruction->n_outputs);
-        g_string_append(text, " ]\n");
+        g_string_append(text, " ]");
+        if (instruction->band.kernels > 0)
+            format_band(text, program, &instruction->band);
+        g_string_append_c(text, '\n');
     }
     return g_string_free(text, FALSE);
 }

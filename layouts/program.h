@@ -36,6 +36,14 @@ typedef struct {
 
 typedef enum { MTF_INSTRUCTION_KERNEL, MTF_INSTRUCTION_STEP } MtfInstructionKind;
 
+/* A row of kernels that run together, band by band (bands.h). */
+typedef struct {
+    int kernels; /* this instruction and those behind it; 0: it is not the first of a row */
+    int n_dims;
+    int dims[MTF_MAX_RANK]; /* that are cut, outermost first */
+    int64_t rows;           /* of the tensors, in a band: an index of each of them is one */
+} MtfBand;
+
 typedef struct {
     MtfInstructionKind kind;
     int operation; /* the graph operation it runs, or that made it necessary */
@@ -55,6 +63,7 @@ typedef struct {
     int64_t payload_bytes;   /* of a collective, on the largest rank (mtf_step_largest_payload) */
     int finish; /* of a collective that may be under way for a while: the instruction before which
                    it must be over; 0: at once (exchange_room.h) */
+    MtfBand band;
 } MtfInstruction;
 
 typedef struct {

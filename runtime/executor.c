@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/executor.h"
 
+#include "layouts/bands.h"
 #include "runtime/processor_clock.h"
 
 static double now(const MtfExecutor *executor) {
@@ -57,15 +58,40 @@ static void run_instruction(MtfExecutor *executor, MtfExchanges *under_way, int 
     note(executor, step, index, false, begin);
 }
 
+static void run_timed(MtfExecutor *executor, MtfExchanges *under_way, int index, int64_t step) {
+    double begin = executor->times != NULL ? mtf_processor_seconds() : 0;
+    run_instruction(executor, under_way, index, step);
+    if (executor->times != NULL)
+        mtf_kernel_times_add(executor->times, index, mtf_processor_seconds() - begin);
+}
+
+/* A row of kernels, each noted as if it had run behind those before it, as long as it took. */
+static void run_row(MtfExecutor *executor, int index, int64_t step) {
+    int kernels = mtf_program_instruction(executor->worker->program, index)->band.kernels;
+    double seconds[MTF_BAND_KERNELS] = { 0 }, begin = now(executor);
+    bool timed = executor->times != NULL || executor->trace != NULL;
+    mtf_worker_run_row(executor->worker, index, step, timed ? seconds : NULL);
+    for (int i = 0; i < kernels; i++) {
+        if (executor->times != NULL)
+            mtf_kernel_times_add(executor->times, index + i, seconds[i]);
+        if (executor->trace != NULL)
+            mtf_step_trace_add(executor->trace, step, index + i, false, begin, begin + seconds[i]);
+        begin += seconds[i];
+    }
+}
+
 void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {
     MtfExchanges under_way = { 0 };
-    for (int i = from; i < to; i++) {
-        while (any_is_due(executor, &under_way, i))
+    for (int i = from, next; i < to; i = next) {
+        int kernels = mtf_program_instruction(executor->worker->program, i)->band.kernels;
+        bool row = kernels > 0 && i + kernels <= to;
+        next = row ? i + kernels : i + 1;
+        while (any_is_due(executor, &under_way, next - 1))
             end_oldest(executor, &under_way, step);
-        double begin = executor->times != NULL ? mtf_processor_seconds() : 0;
-        run_instruction(executor, &under_way, i, step);
-        if (executor->times != NULL)
-            mtf_kernel_times_add(executor->times, i, mtf_processor_seconds() - begin);
+        if (row)
+            run_row(executor, i, step);
+        else
+            run_timed(executor, &under_way, i, step);
         while (executor->at_once && under_way.n > 0)
             end_oldest(executor, &under_way, step);
         mtf_collectives_push(&executor->transport, &under_way);

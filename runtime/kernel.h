@@ -52,6 +52,7 @@ typedef struct {
     uint64_t seed;
     int64_t step;    /* the first is 1; 0 outside training, when dropout drops nothing */
     int microbatch;  /* of the step; the first is 0 */
+    bool continues;  /* output 0 holds what was folded before, to which this is added (bands.h) */
     void *prepared;  /* by mtf_kernel_prepare, or NULL: the kernel then prepares itself */
     void *workspace; /* of a prepared call: what mtf_kernel_prepare asked for */
 } MtfKernelCall;

@@ -59,6 +59,7 @@ void mtf_operand_divide(const MtfOperand *operand, double divisor) {
 void mtf_mapping_init(MtfMapping *mapping, const MtfMapRow *row, const MtfKernelCall *call) {
     const MtfOperation *operation = call->operation;
     mapping->map = call->outputs[0].dtype == MTF_F64 ? row->f64 : row->f32;
+    mapping->continues = false;
     mapping->n_inputs = row->arrays > 0 ? row->arrays : operation->n_inputs;
     mapping->n_outputs = operation->n_outputs;
     for (int k = 0; k < mapping->n_inputs; k++)
@@ -234,7 +235,8 @@ void mtf_mapping_reduce(const MtfMapping *mapping, MtfReduction reduction) {
     Walk walk; /* too large to be cleared for every call */
     walk.mapping = mapping;
     walk.folds = folds_of(out);
-    walk.folds->fill(out->data, sums ? 0 : -INFINITY, mtf_operand_elements(out));
+    if (!mapping->continues)
+        walk.folds->fill(out->data, sums ? 0 : -INFINITY, mtf_operand_elements(out));
     mtf_nest_init(&walk.nest);
     add_reduce_loops(&walk.nest, mapping);
     bool more = walk_first(&walk);
@@ -255,6 +257,7 @@ static void reduce_to(const MtfKernelCall *call, const MtfOperand *sums) {
     MtfMapping mapping;
     mtf_mapping_init(&mapping, mtf_map_row(call->operation->kind), call);
     mapping.out[0] = sums;
+    mapping.continues = call->continues;
     mtf_mapping_reduce(&mapping, mtf_operation_row(call->operation->kind)->reduction);
 }
 

@@ -50,6 +50,7 @@ typedef struct {
     const MtfOperand *in[MTF_MAP_INPUTS];
     const MtfOperand *out[MTF_MAX_OUTPUTS]; /* all of one shape */
     double parameters[MTF_MAP_PARAMETERS];
+    bool continues; /* output 0 holds what was folded before (mtf_mapping_reduce only) */
 } MtfMapping;
 
 /* The row's map on all inputs and outputs of a call. */

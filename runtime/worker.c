@@ -3,6 +3,9 @@
 
 #include "layouts/microbatches.h"
 #include "layouts/random.h"
+#include "runtime/band_cuts.h"
+#include "runtime/kernel_nest.h"
+#include "runtime/processor_clock.h"
 #include "runtime/slice.h"
 
 #include <stdlib.h>
@@ -237,13 +240,98 @@ static void poison_outputs(const MtfWorker *worker, const MtfInstruction *instru
         poison_buffer(worker, instruction->scratch);
 }
 
-void mtf_worker_run_kernel(MtfWorker *worker, int index, int64_t step) {
+static void begin_kernel(MtfWorker *worker, int index, int64_t step) {
     MtfKernelCall *call = &worker->calls[index];
     call->step = step;
     call->microbatch = worker->microbatch;
     if (worker->poison)
         poison_outputs(worker, mtf_program_instruction(worker->program, index));
+}
+
+static void call_kernel(const MtfKernelCall *call) {
     mtf_kernel(call->operation->kind)(call);
+}
+
+void mtf_worker_run_kernel(MtfWorker *worker, int index, int64_t step) {
+    begin_kernel(worker, index, step);
+    call_kernel(&worker->calls[index]);
+}
+
+/* ---- Rows of kernels ------------------------------------------------------------------------- */
+
+/* The operands of a call, inputs first, which are the worker's own. */
+static MtfOperand *operands_of(const MtfWorker *worker, int index) {
+    return worker->arguments + (worker->calls[index].inputs - worker->arguments);
+}
+
+/* The buffer of operand `k` of an instruction. */
+static int buffer_of(const MtfInstruction *instruction, int k) {
+    return k < instruction->n_inputs ? instruction->inputs[k]
+                                     : instruction->outputs[k - instruction->n_inputs];
+}
+
+/* Gives the call the band's pieces of its operands; all of them where `cut` is NULL. */
+static void cut_operands(MtfWorker *worker, int index, const MtfBandCut *cut) {
+    const MtfInstruction *instruction = mtf_program_instruction(worker->program, index);
+    MtfOperand *operands = operands_of(worker, index);
+    for (int k = 0; k < instruction->n_inputs + instruction->n_outputs; k++) {
+        const MtfOperand *whole = &worker->operands[buffer_of(instruction, k)];
+        if (cut != NULL)
+            mtf_band_operand(cut, whole, &operands[k]);
+        else
+            operands[k] = *whole;
+    }
+    MtfKernelCall *call = &worker->calls[index];
+    call->continues = cut != NULL && mtf_band_continues(cut, &call->outputs[0]);
+}
+
+/* Local sizes of what is cut, which some operand of the first kernel has; false where one is 0. */
+static bool find_sizes(const MtfWorker *worker, int index, int64_t *size) {
+    const MtfInstruction *instruction = mtf_program_instruction(worker->program, index);
+    const MtfOperand *operands = operands_of(worker, index);
+    for (int k = 0; k < instruction->n_inputs + instruction->n_outputs; k++)
+        for (int i = 0; i < instruction->band.n_dims; i++) {
+            int place = mtf_operand_find(&operands[k], instruction->band.dims[i]);
+            if (place >= 0)
+                size[i] = operands[k].size[place];
+        }
+    for (int i = 0; i < instruction->band.n_dims; i++)
+        if (size[i] == 0)
+            return false;
+    return true;
+}
+
+/* Runs the kernels of a row on one band; on their whole slices where `cut` is NULL. */
+static void run_band(MtfWorker *worker, int index, const MtfBandCut *cut, double *seconds) {
+    int kernels = mtf_program_instruction(worker->program, index)->band.kernels;
+    double begin = seconds != NULL ? mtf_processor_seconds() : 0;
+    for (int i = 0; i < kernels; i++) {
+        cut_operands(worker, index + i, cut);
+        call_kernel(&worker->calls[index + i]);
+        if (seconds == NULL)
+            continue;
+        double end = mtf_processor_seconds();
+        seconds[i] += end - begin;
+        begin = end;
+    }
+}
+
+void mtf_worker_run_row(MtfWorker *worker, int index, int64_t step, double *seconds) {
+    const MtfBand *band = &mtf_program_instruction(worker->program, index)->band;
+    for (int i = index; i < index + band->kernels; i++)
+        begin_kernel(worker, i, step);
+    int64_t size[MTF_MAX_RANK] = { 0 };
+    if (!find_sizes(worker, index, size)) {
+        run_band(worker, index, NULL, seconds);
+        return;
+    }
+    MtfBandCut cut;
+    mtf_band_first(&cut, band, size);
+    do
+        run_band(worker, index, &cut, seconds);
+    while (mtf_band_next(&cut));
+    for (int i = index; i < index + band->kernels; i++)
+        cut_operands(worker, i, NULL);
 }
 
 void mtf_worker_begin_move(MtfWorker *worker, int index) {

@@ -63,6 +63,10 @@ void mtf_worker_set_microbatch(MtfWorker *worker, int microbatch);
 /* Runs kernel instruction `index` of step `step` (the first is 1). */
 void mtf_worker_run_kernel(MtfWorker *worker, int index, int64_t step);
 
+/* Runs the row of kernels that begins at instruction `index` (layouts/bands.h), band by band. The
+ * processor time that each takes is added to seconds[0], seconds[1], … unless that is NULL. */
+void mtf_worker_run_row(MtfWorker *worker, int index, int64_t step, double *seconds);
+
 /* The local halves of step instruction `index`, before and after the exchange that
  * worker->moves[index] describes. */
 void mtf_worker_begin_move(MtfWorker *worker, int index);

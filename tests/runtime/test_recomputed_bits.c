@@ -6,8 +6,7 @@
 
 #include "analyzer/recompute.h"
 #include "analyzer/training_graph.h"
-#include "runtime/slice.h"
-#include "tests/support/lockstep.h"
+#include "tests/support/lockstep_training.h"
 #include "tests/support/parse_graph.h"
 #include "tests/support/random_layout.h"
 #include "tests/support/training_plan.h"
@@ -35,38 +34,6 @@ static MtfLayout *same_layout(const MtfGraph *from, const MtfLayout *layout, con
     return same;
 }
 
-static MtfLockstep *train(const MtfProgram *program, const MtfGraph *graph, const char *text,
-                          double *losses) {
-    g_autoptr(MtfData) data = mtf_data_open(graph, text, SEED, NULL);
-    assert_non_null(data);
-    MtfLockstep *lockstep = mtf_lockstep_new(program, SEED, NULL);
-    lockstep->data = data;
-    for (int r = 0; r < lockstep->n; r++)
-        mtf_worker_initialise(lockstep->workers[r], SEED);
-    for (int s = 0; s < STEPS; s++) {
-        for (int r = 0; r < lockstep->n; r++)
-            assert_true(mtf_data_fill_inputs(data, lockstep->workers[r], s + 1, NULL));
-        mtf_lockstep_step(lockstep, s + 1);
-        losses[s] = mtf_lockstep_scalar(lockstep, graph->loss);
-    }
-    return lockstep;
-}
-
-/* All slices of the variables, which both graphs number alike. */
-static bool same_variables(const MtfLockstep *a, const MtfLockstep *b, const MtfGraph *graph) {
-    for (int t = 0; t < (int)graph->tensors->len; t++) {
-        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-        for (int r = 0; tensor->source == MTF_SOURCE_VARIABLE && r < a->n; r++) {
-            const MtfOperand *left = mtf_worker_tensor(a->workers[r], t);
-            const MtfOperand *right = mtf_worker_tensor(b->workers[r], t);
-            gsize bytes = (gsize)(mtf_slice_elements(left) * mtf_dtype_bytes(left->dtype));
-            if (memcmp(left->data, right->data, bytes) != 0)
-                return false;
-        }
-    }
-    return true;
-}
-
 static void check_layout(const MtfGraph *graph, const MtfGraph *again, const MtfLayout *layout,
                          const char *text) {
     double losses[STEPS], losses_again[STEPS];
@@ -76,10 +43,11 @@ static void check_layout(const MtfGraph *graph, const MtfGraph *again, const Mtf
         fail_msg("%s", error->message);
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     g_autoptr(MtfProgram) program_again = mtf_lower(again, same);
-    g_autoptr(MtfLockstep) a = train(program, graph, text, losses);
-    g_autoptr(MtfLockstep) b = train(program_again, again, text, losses_again);
+    g_autoptr(MtfLockstep) a = mtf_train_in_lockstep(program, text, SEED, STEPS, losses);
+    g_autoptr(MtfLockstep) b =
+        mtf_train_in_lockstep(program_again, text, SEED, STEPS, losses_again);
     assert_memory_equal(losses, losses_again, sizeof losses);
-    assert_true(same_variables(a, b, graph));
+    assert_true(mtf_same_variables(a, b));
 }
 
 /* One rank, then random free layouts without readings, which belong to a phase. */
@@ -153,10 +121,10 @@ static void a_clone_with_random_numbers_of_its_own_is_noticed(void **state) {
     g_autoptr(MtfLayout) same = mtf_layout_new(again, &mesh);
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     g_autoptr(MtfProgram) other = mtf_lower(again, same);
-    g_autoptr(MtfLockstep) a = train(program, graph, NULL, losses);
-    g_autoptr(MtfLockstep) b = train(other, again, NULL, others);
+    g_autoptr(MtfLockstep) a = mtf_train_in_lockstep(program, NULL, SEED, STEPS, losses);
+    g_autoptr(MtfLockstep) b = mtf_train_in_lockstep(other, NULL, SEED, STEPS, others);
     assert_memory_not_equal(losses, others, sizeof losses);
-    assert_false(same_variables(a, b, graph));
+    assert_false(mtf_same_variables(a, b));
 }
 
 int main(void) {

@@ -145,17 +145,31 @@ static void turn_to(MtfLockstep *lockstep, int microbatch, int64_t step) {
     }
 }
 
+/* Runs an instruction, or the row of kernels that begins there. Returns the next one. */
+static int run_from(MtfLockstep *lockstep, int index, int64_t step) {
+    int kernels = mtf_program_instruction(lockstep->workers[0]->program, index)->band.kernels;
+    if (kernels == 0) {
+        mtf_lockstep_instruction(lockstep, index, step);
+        return index + 1;
+    }
+    for (int i = index; i < index + kernels; i++)
+        mtf_lockstep_end_due(lockstep, i);
+    for (int r = 0; r < lockstep->n; r++)
+        mtf_worker_run_row(lockstep->workers[r], index, step, NULL);
+    return index + kernels;
+}
+
 void mtf_lockstep_step(MtfLockstep *lockstep, int64_t step) {
     const MtfProgram *program = lockstep->workers[0]->program;
     for (int k = 0; k < program->microbatches; k++) {
         turn_to(lockstep, k, step);
-        for (int i = 0; i < program->n_repeated; i++)
-            mtf_lockstep_instruction(lockstep, i, step);
+        for (int i = 0; i < program->n_repeated;)
+            i = run_from(lockstep, i, step);
         mtf_lockstep_end_due(lockstep, program->n_repeated);
     }
     turn_to(lockstep, 0, step);
-    for (int i = program->n_repeated; i < mtf_program_length(program); i++)
-        mtf_lockstep_instruction(lockstep, i, step);
+    for (int i = program->n_repeated; i < mtf_program_length(program);)
+        i = run_from(lockstep, i, step);
     mtf_lockstep_end_due(lockstep, mtf_program_length(program));
 }
 

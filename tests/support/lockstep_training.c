@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/lockstep_training.h"
+
+#include "runtime/slice.h"
+#include "tests/support/cmocka.h"
+
+#include <string.h>
+
+MtfLockstep *mtf_train_in_lockstep(const MtfProgram *program, const char *text, uint64_t seed,
+                                   int steps, double *losses) {
+    g_autoptr(MtfData) data = mtf_data_open(program->graph, text, seed, NULL);
+    assert_non_null(data);
+    MtfLockstep *lockstep = mtf_lockstep_new(program, seed, NULL);
+    lockstep->data = data;
+    for (int r = 0; r < lockstep->n; r++)
+        mtf_worker_initialise(lockstep->workers[r], seed);
+    for (int s = 0; s < steps; s++) {
+        for (int r = 0; r < lockstep->n; r++)
+            assert_true(mtf_data_fill_inputs(data, lockstep->workers[r], s + 1, NULL));
+        mtf_lockstep_step(lockstep, s + 1);
+        losses[s] = mtf_lockstep_scalar(lockstep, program->graph->loss);
+    }
+    lockstep->data = NULL;
+    return lockstep;
+}
+
+bool mtf_same_variables(const MtfLockstep *a, const MtfLockstep *b) {
+    const MtfGraph *graph = a->workers[0]->program->graph;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        for (int r = 0; tensor->source == MTF_SOURCE_VARIABLE && r < a->n; r++) {
+            const MtfOperand *left = mtf_worker_tensor(a->workers[r], t);
+            const MtfOperand *right = mtf_worker_tensor(b->workers[r], t);
+            gsize bytes = (gsize)(mtf_slice_elements(left) * mtf_dtype_bytes(left->dtype));
+            if (memcmp(left->data, right->data, bytes) != 0)
+                return false;
+        }
+    }
+    return true;
+}
