@@ -49,13 +49,20 @@ double mtf_random_uniform(const MtfRandom *random, int64_t index) {
     return mtf_random_word(random, index) / TWO_TO_32;
 }
 
+/* Two elements, an even and an odd one, of a pair of words. */
+static void normal_pair(const uint32_t words[2], double values[2]) {
+    double radius = sqrt(-2 * log((words[0] + 1.0) / TWO_TO_32));
+    double angle = 2 * G_PI * words[1] / TWO_TO_32;
+    values[0] = radius * cos(angle);
+    values[1] = radius * sin(angle);
+}
+
 double mtf_random_normal(const MtfRandom *random, int64_t index) {
     uint32_t words[4];
+    double pair[2];
     mtf_random_block(random, index / 4, words);
-    const uint32_t *pair = words + index % 4 / 2 * 2;
-    double radius = sqrt(-2 * log((pair[0] + 1.0) / TWO_TO_32));
-    double angle = 2 * G_PI * pair[1] / TWO_TO_32;
-    return radius * (index % 2 == 0 ? cos(angle) : sin(angle));
+    normal_pair(words + index % 4 / 2 * 2, pair);
+    return pair[index % 2];
 }
 
 /* A rate below 1 gives less than 2^32. */
@@ -77,4 +84,29 @@ double mtf_random_initial(const MtfRandom *random, const MtfInit *init, int64_t 
         return init->value * (2 * mtf_random_uniform(random, index) - 1);
     }
     g_return_val_if_reached(0);
+}
+
+static void initial_block(const MtfRandom *random, const MtfInit *init, int64_t block,
+                          double values[4]) {
+    uint32_t words[4];
+    mtf_random_block(random, block, words);
+    normal_pair(words, values);
+    normal_pair(words + 2, values + 2);
+    for (int i = 0; i < 4; i++)
+        values[i] *= init->value;
+}
+
+void mtf_random_initial_run(const MtfRandom *random, const MtfInit *init, int64_t index, int64_t n,
+                            double *values) {
+    double block[4];
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = index + i;
+        if (init->kind != MTF_INIT_NORMAL) {
+            values[i] = mtf_random_initial(random, init, at);
+            continue;
+        }
+        if (i == 0 || at % 4 == 0)
+            initial_block(random, init, at / 4, block);
+        values[i] = block[at % 4];
+    }
 }

@@ -49,4 +49,8 @@ uint32_t mtf_random_dropped_below(double rate);
 /* The initial value of element `index` of a variable whose initial stream is `random`. */
 double mtf_random_initial(const MtfRandom *random, const MtfInit *init, int64_t index);
 
+/* The same of elements index … index + n - 1. */
+void mtf_random_initial_run(const MtfRandom *random, const MtfInit *init, int64_t index, int64_t n,
+                            double *values);
+
 #endif

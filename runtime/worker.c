@@ -13,6 +13,7 @@
 
 #define POISON_BYTE 0xFF
 #define PAGE 4096
+#define INITIAL_VALUES 512 /* at a time */
 
 static char *buffer_address(const MtfWorker *worker, int buffer) {
     return worker->memory.base + worker->arena->offsets[buffer];
@@ -181,12 +182,32 @@ void mtf_worker_free(MtfWorker *worker) {
     g_free(worker);
 }
 
+/* Elements that follow one another in the slice from `position` on, and in the tensor from `index`
+ * on. */
+static void initialise_run(const MtfTensor *tensor, const MtfOperand *slice,
+                           const MtfRandom *random, int64_t position, int64_t index, int64_t n) {
+    double values[INITIAL_VALUES];
+    for (int64_t at = 0; at < n; at += INITIAL_VALUES) {
+        int64_t count = MIN(INITIAL_VALUES, n - at);
+        mtf_random_initial_run(random, &tensor->init, index + at, count, values);
+        for (int64_t i = 0; i < count; i++)
+            mtf_slice_set(slice, position + at + i, values[i]);
+    }
+}
+
 static void initialise_variable(const MtfTensor *tensor, const MtfOperand *slice, uint64_t seed) {
     MtfRandom random = mtf_random_initial_stream(seed, tensor->name);
-    int64_t elements = mtf_slice_elements(slice);
-    for (int64_t i = 0; i < elements; i++)
-        mtf_slice_set(slice, i,
-                      mtf_random_initial(&random, &tensor->init, mtf_slice_global_index(slice, i)));
+    MtfNest nest;
+    mtf_nest_init(&nest);
+    mtf_nest_add_loops(&nest, slice);
+    int position = mtf_nest_add(&nest, slice), index = mtf_nest_add_element_number(&nest, slice);
+    for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest)) {
+        bool one_piece = nest.step[index] == 1;
+        int64_t runs = one_piece ? 1 : nest.count;
+        for (int64_t i = 0; i < runs; i++)
+            initialise_run(tensor, slice, &random, nest.offset[position] + i,
+                           nest.offset[index] + i * nest.step[index], nest.count / runs);
+    }
 }
 
 void mtf_worker_initialise(MtfWorker *worker, uint64_t seed) {

@@ -104,6 +104,20 @@ static void initial_values_follow_their_kind(void **state) {
     assert_true(low >= -3 && low < -2.9 && high < 3 && high > 2.9);
 }
 
+static void runs_of_initial_values_are_those_of_their_elements(void **state) {
+    (void)state;
+    MtfRandom random = mtf_random_initial_stream(5, "w");
+    double values[11];
+    for (int kind = MTF_INIT_CONSTANT; kind <= MTF_INIT_UNIFORM; kind++)
+        for (int64_t begin = (INT64_C(1) << 34) - 9; begin < (INT64_C(1) << 34) + 9; begin++)
+            for (int64_t n = 0; n <= 11; n++) {
+                MtfInit init = { (MtfInitKind)kind, 0.5 };
+                mtf_random_initial_run(&random, &init, begin, n, values);
+                for (int64_t i = 0; i < n; i++)
+                    assert_true(values[i] == mtf_random_initial(&random, &init, begin + i));
+            }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_philox_of_counter_and_key),
@@ -113,6 +127,7 @@ int main(void) {
         cmocka_unit_test(normal_numbers_have_the_moments_of_the_normal_distribution),
         cmocka_unit_test(dropout_drops_its_rate),
         cmocka_unit_test(initial_values_follow_their_kind),
+        cmocka_unit_test(runs_of_initial_values_are_those_of_their_elements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,17 +41,20 @@ static void only_arenas_of_ranks_that_exchange_are_files(void **state) {
     }
 }
 
+/* In parts of several columns and of a single one. */
 static void initial_values_do_not_depend_on_the_layout(void **state) {
     (void)state;
-    const MtfTrainingPlan wanted[] = {
+    enum { PLANS = 3 };
+    const MtfTrainingPlan wanted[PLANS] = {
         { .graph = "mlp", .sizes = "hidden:13", .mesh = "", .rules = "" },
         { .graph = "mlp", .sizes = "hidden:13", .mesh = "rows:3", .rules = "hidden:rows" },
+        { .graph = "mlp", .sizes = "hidden:13", .mesh = "rows:13", .rules = "hidden:rows" },
     };
-    MtfPlan *plans[2];
-    MtfProgram *programs[2];
-    MtfArena *arenas[2];
-    MtfWorker *workers[2];
-    for (int i = 0; i < 2; i++) {
+    MtfPlan *plans[PLANS];
+    MtfProgram *programs[PLANS];
+    MtfArena *arenas[PLANS];
+    MtfWorker *workers[PLANS];
+    for (int i = 0; i < PLANS; i++) {
         plans[i] = mtf_training_plan(&wanted[i], NULL);
         programs[i] = mtf_plan_lower(plans[i], NULL);
         arenas[i] = mtf_arena_pack(programs[i]);
@@ -60,12 +63,14 @@ static void initial_values_do_not_depend_on_the_layout(void **state) {
     }
     int w1 = mtf_graph_find_tensor(plans[0]->graph, "w1");
     const MtfOperand *whole = mtf_worker_tensor(workers[0], w1);
-    const MtfOperand *part = mtf_worker_tensor(workers[1], w1);
-    assert_in_range(mtf_slice_elements(part), 1, mtf_slice_elements(whole) - 1);
-    for (int64_t i = 0; i < mtf_slice_elements(part); i++)
-        assert_true(mtf_slice_get(part, i) ==
-                    mtf_slice_get(whole, mtf_slice_global_index(part, i)));
-    for (int i = 0; i < 2; i++) {
+    for (int k = 1; k < PLANS; k++) {
+        const MtfOperand *part = mtf_worker_tensor(workers[k], w1);
+        assert_in_range(mtf_slice_elements(part), 1, mtf_slice_elements(whole) - 1);
+        for (int64_t i = 0; i < mtf_slice_elements(part); i++)
+            assert_true(mtf_slice_get(part, i) ==
+                        mtf_slice_get(whole, mtf_slice_global_index(part, i)));
+    }
+    for (int i = 0; i < PLANS; i++) {
         mtf_worker_free(workers[i]);
         mtf_arena_free(arenas[i]);
         mtf_program_free(programs[i]);
