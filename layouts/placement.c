@@ -54,15 +54,22 @@ int64_t mtf_local_elements(const MtfGraph *graph, const MtfMesh *mesh, const Mtf
     return elements;
 }
 
+void mtf_placement_parts(const MtfMesh *mesh, const MtfShape *shape, const MtfPlacement *placement,
+                         int64_t *parts) {
+    for (int i = 0; i < shape->rank; i++)
+        parts[i] = 1;
+    for (int a = 0; a < mesh->n_axes; a++)
+        for (int i = 0; placement->axis[a] >= 0 && i < shape->rank; i++)
+            if (shape->dims[i] == placement->axis[a])
+                parts[i] *= mesh->axes[a].size;
+}
+
 int64_t mtf_largest_elements(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                              const MtfPlacement *placement) {
-    int64_t elements = 1;
-    for (int i = 0; i < shape->rank; i++) {
-        int64_t size = mtf_graph_size(graph, shape->dims[i]);
-        int64_t parts =
-            mtf_mesh_group_size(mesh, mtf_placement_split_axes(placement, shape->dims[i]));
-        elements *= (size + parts - 1) / parts;
-    }
+    int64_t parts[MTF_MAX_RANK], elements = 1;
+    mtf_placement_parts(mesh, shape, placement, parts);
+    for (int i = 0; i < shape->rank; i++)
+        elements *= mtf_largest_part(mtf_graph_size(graph, shape->dims[i]), parts[i]);
     return elements;
 }
 

@@ -49,6 +49,15 @@ MtfRange mtf_part(int64_t size, int64_t index, int64_t parts);
 MtfRange mtf_placement_range(const MtfMesh *mesh, const MtfPlacement *placement, int dim,
                              int64_t size, int rank);
 
+/* The size of the largest of so many parts. */
+static inline int64_t mtf_largest_part(int64_t size, int64_t parts) {
+    return parts == 1 ? size : (size + parts - 1) / parts;
+}
+
+/* Into how many parts each dimension of `shape` is split: parts[i] of the i-th. */
+void mtf_placement_parts(const MtfMesh *mesh, const MtfShape *shape, const MtfPlacement *placement,
+                         int64_t *parts);
+
 /* Elements of a tensor of `shape` on processor `rank`; and on the processor that holds most, which
  * is the product of the dimensions' largest parts. */
 int64_t mtf_local_elements(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,

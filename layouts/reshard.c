@@ -494,32 +494,29 @@ int64_t mtf_step_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfSh
     }
 }
 
-/* What one processor can send of one dimension, summed over the peers that differ on it. The target
- * splits it over axes whose coordinate the peer shares with the sender (`fixed`: they take no part,
- * or the source is whole there) and over others, which are summed over. */
-static int64_t largest_sent(const MtfMesh *mesh, const MtfStep *step, int dim, int64_t size) {
-    unsigned held = mtf_placement_split_axes(&step->from, dim);
-    unsigned wanted = mtf_placement_split_axes(&step->to, dim);
-    unsigned fixed = 0;
-    if ((held | wanted) == 0)
-        return size;
-    for (int a = 0; a < mesh->n_axes; a++)
-        if (wanted >> a & 1 && (!(step->axes >> a & 1) || step->from.axis[a] == MTF_WHOLE))
-            fixed |= 1U << a;
-    int64_t parts = mtf_mesh_group_size(mesh, wanted);
-    int64_t summed = mtf_mesh_group_size(mesh, wanted & ~fixed);
-    int64_t held_parts = mtf_mesh_group_size(mesh, held);
-    return MIN((size + held_parts - 1) / held_parts, (size + parts - 1) / parts * summed);
-}
-
+/* What one processor can send, summed over its peers. Of one dimension it is what the processor
+ * holds, or what a peer wants, summed over the peers that differ on it: the target splits it over
+ * axes whose coordinate the peer shares with the sender (they take no part, or the source is whole
+ * there) and over others, which are summed over. */
 static int64_t largest_exchange(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                                 const MtfStep *step) {
-    int64_t elements = 1;
-    for (int i = 0; i < shape->rank; i++)
-        elements *= largest_sent(mesh, step, shape->dims[i], mtf_graph_size(graph, shape->dims[i]));
-    for (int a = 0; a < mesh->n_axes; a++)
-        if (step->axes >> a & 1 && step->from.axis[a] >= 0 && step->to.axis[a] == MTF_WHOLE)
+    int64_t held[MTF_MAX_RANK], wanted[MTF_MAX_RANK], summed[MTF_MAX_RANK], elements = 1;
+    MtfPlacement differing = step->to; /* on the axes that are summed over */
+    for (int a = 0; a < mesh->n_axes; a++) {
+        bool takes_part = step->axes >> a & 1;
+        if (!takes_part || step->from.axis[a] == MTF_WHOLE)
+            differing.axis[a] = MTF_WHOLE;
+        if (takes_part && step->from.axis[a] >= 0 && step->to.axis[a] == MTF_WHOLE)
             elements *= mesh->axes[a].size;
+    }
+    mtf_placement_parts(mesh, shape, &step->from, held);
+    mtf_placement_parts(mesh, shape, &step->to, wanted);
+    mtf_placement_parts(mesh, shape, &differing, summed);
+    for (int i = 0; i < shape->rank; i++) {
+        int64_t size = mtf_graph_size(graph, shape->dims[i]);
+        elements *=
+            MIN(mtf_largest_part(size, held[i]), mtf_largest_part(size, wanted[i]) * summed[i]);
+    }
     return elements;
 }
 

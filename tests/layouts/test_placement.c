@@ -38,6 +38,22 @@ static void parts_that_do_not_divide_are_ragged(void **state) {
     assert_range(mtf_part(10, 3, 4), 7, 10);
 }
 
+/* On a:2;b:5 both axes split dimension a, none splits b and c: 2 * 5 parts, 1 and 1; the largest
+ * part of 10 over 10 is 1, of 10 over 4 is 3. */
+static void axes_that_split_one_dimension_multiply_its_parts(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_graph();
+    MtfMesh mesh = mesh_of("a:2;b:5");
+    MtfPlacement placement = place(0, 0);
+    int64_t parts[3];
+    mtf_placement_parts(&mesh, &mtf_graph_tensor(graph, 0)->shape, &placement, parts);
+    assert_int_equal(parts[0], 10);
+    assert_int_equal(parts[1], 1);
+    assert_int_equal(parts[2], 1);
+    assert_int_equal(mtf_largest_part(10, 10), 1);
+    assert_int_equal(mtf_largest_part(10, 4), 3);
+}
+
 /* 3 over 5: floor(3 i / 5) = 0 0 1 1 2 3. */
 static void parts_may_be_empty(void **state) {
     (void)state;
@@ -164,6 +180,7 @@ static void a_split_dimension_must_be_one_of_the_tensor(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_that_do_not_divide_are_ragged),
+        cmocka_unit_test(axes_that_split_one_dimension_multiply_its_parts),
         cmocka_unit_test(parts_may_be_empty),
         cmocka_unit_test(parts_of_huge_dimensions_do_not_overflow),
         cmocka_unit_test(parts_tile_the_dimension_evenly),
