@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/operation_profile.h"
 
+#include "analyzer/operation_alone.h"
 #include "layouts/microbatches.h"
 #include "layouts/operation_table.h"
 #include "layouts/program.h"
@@ -11,7 +12,7 @@ struct MtfOperationProfiles {
     const MtfPin *pins;
     int n_pins;
     const int *updated_variable;
-    MtfLayout *layout; /* to price single operations in */
+    const MtfMesh *mesh;
     GHashTable *known; /* signature -> MtfOperationProfile */
 };
 
@@ -54,28 +55,61 @@ static void profile_free(gpointer data) {
     g_free(profile);
 }
 
-/* Prices one strategy with its inputs as it wants them and its outputs kept as it leaves them. */
-static void price_strategy(MtfOperationProfiles *profiles, int operation,
-                           const MtfIteration *iteration, MtfOperationProfile *profile, int s) {
-    const MtfGraph *graph = profiles->graph;
-    const MtfOperation *op = mtf_graph_operation(graph, operation);
+/* An operation as it is priced, alone. */
+typedef struct {
+    MtfOperationAlone alone;
+    MtfIteration iteration;
+    MtfLayout *layout;
+    int *updated; /* as updated_variable, of its own tensors */
+} Pricing;
+
+static void pricing_init(Pricing *pricing, const MtfOperationProfiles *profiles, int operation) {
+    mtf_operation_alone_init(&pricing->alone, profiles->graph, operation,
+                             profiles->updated_variable);
+    const MtfGraph *graph = pricing->alone.graph;
+    mtf_operation_iteration(graph, 0, &pricing->iteration);
+    pricing->layout = mtf_layout_new(graph, profiles->mesh);
+    pricing->updated = g_new(int, graph->tensors->len);
+    for (guint t = 0; t < graph->tensors->len; t++)
+        pricing->updated[t] = -1;
+    for (guint i = 0; i < graph->updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
+        pricing->updated[update->value] = update->variable;
+    }
+}
+
+static void pricing_clear(Pricing *pricing) {
+    mtf_layout_free(pricing->layout);
+    mtf_operation_alone_clear(&pricing->alone);
+    g_free(pricing->updated);
+}
+
+/* Places the operation's inputs as the strategy wants them and its outputs as it leaves them. */
+static void take_strategy(Pricing *pricing, MtfOperationProfile *profile, int s) {
+    const MtfGraph *graph = pricing->alone.graph;
+    const MtfOperation *op = mtf_graph_operation(graph, 0);
     const MtfStrategy *strategy = &g_array_index(profile->strategies, MtfStrategy, s);
-    MtfLayout *layout = profiles->layout;
-    layout->operations[operation] = *strategy;
+    MtfLayout *layout = pricing->layout;
+    layout->operations[0] = *strategy;
     for (int k = 0; k < op->n_inputs; k++) {
-        MtfPlacement wanted = mtf_strategy_input(graph, operation, iteration, strategy, k);
+        MtfPlacement wanted = mtf_strategy_input(graph, 0, &pricing->iteration, strategy, k);
         profile->inputs[k].of[s] = mtf_placements_add(profile->inputs[k].placements, &wanted);
         layout->tensors[op->inputs[k]] = wanted;
     }
     for (int k = 0; k < op->n_outputs; k++) {
-        MtfPlacement left = mtf_strategy_output(graph, operation, iteration, strategy, k);
+        MtfPlacement left = mtf_strategy_output(graph, 0, &pricing->iteration, strategy, k);
         profile->outputs[k].of[s] = mtf_placements_add(profile->outputs[k].placements, &left);
         layout->tensors[op->outputs[k]] = left;
-        int variable = profiles->updated_variable[op->outputs[k]];
-        if (variable >= 0)
-            layout->tensors[variable] = left;
+        if (pricing->updated[op->outputs[k]] >= 0)
+            layout->tensors[pricing->updated[op->outputs[k]]] = left;
     }
-    g_autoptr(MtfProgram) program = mtf_lower_operation(graph, layout, operation);
+}
+
+static void price_strategy(const MtfOperationProfiles *profiles, Pricing *pricing,
+                           MtfOperationProfile *profile, int s) {
+    const MtfOperation *op = mtf_graph_operation(pricing->alone.graph, 0);
+    take_strategy(pricing, profile, s);
+    g_autoptr(MtfProgram) program = mtf_lower_operation(pricing->alone.graph, pricing->layout, 0);
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         int64_t price = mtf_price_instruction(profiles->pricer, program, i);
@@ -89,11 +123,11 @@ static void price_strategy(MtfOperationProfiles *profiles, int operation,
     }
 }
 
-static MtfOperationProfile *profile_new(MtfOperationProfiles *profiles, int operation) {
+static MtfOperationProfile *profile_new(const MtfOperationProfiles *profiles, int operation) {
     const MtfOperation *op = mtf_graph_operation(profiles->graph, operation);
     MtfOperationProfile *profile = g_new0(MtfOperationProfile, 1);
-    profile->strategies = mtf_strategies(profiles->graph, &profiles->layout->mesh, operation,
-                                         profiles->pins, profiles->n_pins);
+    profile->strategies = mtf_strategies(profiles->graph, profiles->mesh, operation, profiles->pins,
+                                         profiles->n_pins);
     int n = (int)profile->strategies->len;
     profile->n_inputs = op->n_inputs;
     profile->n_outputs = op->n_outputs;
@@ -105,10 +139,11 @@ static MtfOperationProfile *profile_new(MtfOperationProfiles *profiles, int oper
         port_init(&profile->outputs[k], n);
         profile->copies[k] = g_new0(int64_t, n);
     }
-    MtfIteration iteration;
-    mtf_operation_iteration(profiles->graph, operation, &iteration);
+    Pricing pricing;
+    pricing_init(&pricing, profiles, operation);
     for (int s = 0; s < n; s++)
-        price_strategy(profiles, operation, &iteration, profile, s);
+        price_strategy(profiles, &pricing, profile, s);
+    pricing_clear(&pricing);
     return profile;
 }
 
@@ -159,7 +194,7 @@ MtfOperationProfiles *mtf_operation_profiles_new(const MtfGraph *graph, const Mt
         .pins = pins,
         .n_pins = n_pins,
         .updated_variable = updated_variable,
-        .layout = mtf_layout_new(graph, mesh),
+        .mesh = mesh,
         .known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, profile_free),
     };
     return profiles;
@@ -168,7 +203,6 @@ MtfOperationProfiles *mtf_operation_profiles_new(const MtfGraph *graph, const Mt
 void mtf_operation_profiles_free(MtfOperationProfiles *profiles) {
     if (profiles == NULL)
         return;
-    mtf_layout_free(profiles->layout);
     g_hash_table_unref(profiles->known);
     g_free(profiles);
 }

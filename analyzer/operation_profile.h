@@ -27,7 +27,7 @@ typedef struct {
 typedef struct MtfOperationProfiles MtfOperationProfiles;
 
 /* `updated_variable` has for each tensor the variable whose next value it is, or -1. It, the graph,
- * the pricer and the pins must outlive the profiles. */
+ * the mesh, the pricer and the pins must outlive the profiles. */
 MtfOperationProfiles *mtf_operation_profiles_new(const MtfGraph *graph, const MtfMesh *mesh,
                                                  const MtfPricer *pricer,
                                                  const int *updated_variable, const MtfPin *pins,

@@ -123,7 +123,7 @@ static void take_layout(const Fill *fill, const MtfRuleTerm *term, MtfLayout *al
     const MtfGraph *graph = fill->tables->terms->graph;
     const MtfOperation *op = mtf_graph_operation(graph, term->operation);
     for (int t = 0; t < alone->n_tensors; t++) {
-        int tensor = g_array_index(term->tensors, int, t);
+        int tensor = g_array_index(term->alone.tensors, int, t);
         const MtfShape *shape = &mtf_graph_tensor(graph, tensor)->shape;
         alone->tensors[t] = settled(shape, fill->rules);
         for (int k = 0; k < op->n_inputs; k++)
@@ -141,7 +141,7 @@ static void add_late_copies(const MtfRuleTerm *term, MtfProgram *program) {
     for (int k = 0; k < MTF_MAX_OUTPUTS; k++) {
         if (!(term->late >> k & 1))
             continue;
-        int buffer = program->tensor_buffers[mtf_graph_operation(term->alone, 0)->outputs[k]];
+        int buffer = program->tensor_buffers[mtf_graph_operation(term->alone.graph, 0)->outputs[k]];
         const MtfBuffer *value = mtf_program_buffer(program, buffer);
         if (value->storage == buffer)
             continue;
@@ -161,7 +161,7 @@ static int64_t price_term(const Fill *fill, const MtfRuleTerm *term, MtfLayout *
                      (const int *)(const void *)term->visits->data, (int)term->visits->len,
                      fill->layout);
     take_layout(fill, term, alone);
-    g_autoptr(MtfProgram) program = mtf_lower_operation(term->alone, alone, 0);
+    g_autoptr(MtfProgram) program = mtf_lower_operation(term->alone.graph, alone, 0);
     add_late_copies(term, program);
     return mtf_price_program(fill->tables->pricer, program);
 }
@@ -202,7 +202,7 @@ static void fill_term(Fill *fill, int index) {
     const MtfRuleTerm *term = mtf_rule_term(fill->tables->terms, index);
     MtfRuleTable table = table_of(fill->tables, fill->allowed, &term->scope);
     g_autofree int64_t *slices = g_new0(int64_t, (gsize)table.n * MTF_MAX_OUTPUTS + 1);
-    g_autoptr(MtfLayout) alone = mtf_layout_new(term->alone, &fill->tables->mesh);
+    g_autoptr(MtfLayout) alone = mtf_layout_new(term->alone.graph, &fill->tables->mesh);
     alone->rules = g_strdup("");
     for (int k = 0; k < table.n; k++) {
         apply_row(&table, k, fill->rules);

@@ -94,55 +94,6 @@ static char *signature_of(const Build *build, int operation, const GArray *visit
     return g_string_free(text, FALSE);
 }
 
-/* ---- An operation alone --------------------------------------------------------------------- */
-
-static int stand_in(const Build *build, MtfRuleTerm *term, int tensor) {
-    for (guint i = 0; i < term->tensors->len; i++)
-        if (g_array_index(term->tensors, int, i) == tensor)
-            return (int)i;
-    const MtfTensor *t = mtf_graph_tensor(build->graph, tensor);
-    g_array_append_val(term->tensors, tensor);
-    return mtf_graph_add_input(term->alone, t->name, &t->shape, t->dtype, MTF_FEED_FEATURES, NULL);
-}
-
-static void add_updates(const Build *build, MtfRuleTerm *term) {
-    const MtfOperation *op = mtf_graph_operation(build->graph, term->operation);
-    for (int k = 0; k < op->n_outputs; k++)
-        if (build->updated[op->outputs[k]] >= 0) {
-            int variable = stand_in(build, term, build->updated[op->outputs[k]]);
-            mtf_graph_add_update(term->alone, variable,
-                                 mtf_graph_operation(term->alone, 0)->outputs[k]);
-        }
-}
-
-static void isolate(const Build *build, MtfRuleTerm *term) {
-    const MtfOperation *op = mtf_graph_operation(build->graph, term->operation);
-    term->alone = mtf_graph_new("alone");
-    term->alone->microbatches = build->graph->microbatches;
-    term->alone->batch = build->graph->batch;
-    term->tensors = g_array_new(FALSE, FALSE, sizeof(int));
-    for (int d = 0; d < (int)build->graph->dimensions->len; d++)
-        mtf_graph_add_dimension(term->alone, mtf_graph_dimension(build->graph, d)->name,
-                                mtf_graph_size(build->graph, d), NULL);
-    g_autofree int *inputs = g_new(int, (gsize)op->n_inputs + 1);
-    for (int k = 0; k < op->n_inputs; k++)
-        inputs[k] = stand_in(build, term, op->inputs[k]);
-    const MtfTensor *output = mtf_graph_tensor(build->graph, op->outputs[0]);
-    MtfNewOperation copy = { .name = op->name,
-                             .kind = op->kind,
-                             .phase = op->phase,
-                             .n_inputs = op->n_inputs,
-                             .inputs = inputs,
-                             .shape = &output->shape,
-                             .has_dtype = mtf_operation_needs_dtype(build->graph, op),
-                             .dtype = output->dtype,
-                             .attributes = op->attributes };
-    int first = mtf_graph_add_operation(term->alone, &copy, NULL);
-    g_assert(first == (int)term->tensors->len);
-    g_array_append_vals(term->tensors, op->outputs, (guint)op->n_outputs);
-    add_updates(build, term);
-}
-
 /* ---- Terms ---------------------------------------------------------------------------------- */
 
 static MtfScope scope_of(const GArray *dims) {
@@ -153,8 +104,7 @@ static void free_term(gpointer data) {
     MtfRuleTerm *term = data;
     g_free(term->scope.dims);
     g_array_unref(term->visits);
-    mtf_graph_free(term->alone);
-    g_array_unref(term->tensors);
+    mtf_operation_alone_clear(&term->alone);
     g_free(term);
 }
 
@@ -166,7 +116,7 @@ static int add_term(Build *build, int operation, const GArray *dims, GArray *vis
     term->visits = g_array_ref(visits);
     for (int k = 0; k < op->n_outputs; k++)
         term->late |= (unsigned)updates_late(build, op->outputs[k]) << k;
-    isolate(build, term);
+    mtf_operation_alone_init(&term->alone, build->graph, operation, build->updated);
     g_ptr_array_add(build->terms->terms, term);
     return (int)build->terms->terms->len - 1;
 }

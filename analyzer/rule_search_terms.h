@@ -14,6 +14,7 @@
 #ifndef MTF_RULE_SEARCH_TERMS_H
 #define MTF_RULE_SEARCH_TERMS_H
 
+#include "analyzer/operation_alone.h"
 #include "layouts/program.h"
 #include "layouts/rules.h"
 
@@ -29,10 +30,7 @@ typedef struct {
     int count;      /* equal operations */
     int operation;  /* the first of them */
     GArray *visits; /* int: what mtf_rules_derive must visit for it */
-    /* The operation alone: operation 0 of a graph with the same dimensions. `tensors` maps its
-     * tensors to the whole graph's. */
-    MtfGraph *alone;
-    GArray *tensors; /* int */
+    MtfOperationAlone alone;
     unsigned
         late; /* bit k: output k updates a variable that is read later, so it is copied there */
 } MtfRuleTerm;
