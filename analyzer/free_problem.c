@@ -18,10 +18,11 @@ struct MtfFreeProblem {
     MtfLayoutProblem *problem;
     MtfOperationProfiles *profiles;
     MtfReshardPrices *prices;
-    GHashTable *lists;  /* GBytes of placements -> GArray: equal candidates are one list */
-    GHashTable *edges;  /* EdgeKey -> its place in edge_kinds, plus 1 */
-    GArray *edge_kinds; /* EdgeKind */
-    GArray *edge_uses;  /* EdgeUse, in the order of the edges */
+    GHashTable *lists;      /* GBytes of placements -> GArray: equal candidates are one list */
+    GHashTable *candidates; /* GBytes of the lists that they are merged of -> GArray */
+    GHashTable *edges;      /* EdgeKey -> its place in edge_kinds, plus 1 */
+    GArray *edge_kinds;     /* EdgeKind */
+    GArray *edge_uses;      /* EdgeUse, in the order of the edges */
     const MtfOperationProfile **operations; /* one an operation, node i */
     int *tensor_node;                       /* for each tensor: its node, or -1 */
     int *reading_node;          /* MTF_PHASES a tensor: the node of its reading, or -1 */
@@ -108,36 +109,77 @@ static void add_operation_node(MtfFreeProblem *problem, int operation) {
     describe_node(problem, -1, -1, NULL, g_strdup(op->name));
 }
 
-/* The placements a tensor may be kept in: those its producer leaves without pending reductions over
- * inputs and variables, and those its consumers want. */
-static GArray *candidate_placements(const MtfFreeProblem *problem, int tensor) {
-    GArray *candidates = g_array_new(FALSE, FALSE, sizeof(MtfPlacement));
+/* Notes a list of placements, once. */
+static void add_list(GPtrArray *lists, GArray *placements) {
+    if (!g_ptr_array_find(lists, placements, NULL))
+        g_ptr_array_add(lists, placements);
+}
+
+/* The lists of what the producer of a tensor leaves it in, then of what its consumers want. */
+static GPtrArray *lists_of(const MtfFreeProblem *problem, int tensor) {
+    GPtrArray *lists = g_ptr_array_new();
     const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
-    MtfPlacement whole = mtf_placement_whole();
-    mtf_placements_add(candidates, &whole);
     if (t->producer >= 0) {
         const MtfOperation *op = mtf_graph_operation(problem->graph, t->producer);
-        const MtfOperationProfile *profile = problem->operations[t->producer];
         for (int k = 0; k < op->n_outputs; k++)
-            for (guint i = 0; op->outputs[k] == tensor && i < profile->outputs[k].placements->len;
-                 i++)
-                mtf_placements_add(candidates,
-                                   &g_array_index(profile->outputs[k].placements, MtfPlacement, i));
+            if (op->outputs[k] == tensor)
+                add_list(lists, problem->operations[t->producer]->outputs[k].placements);
     }
     for (int c = problem->consumers->starts[tensor]; c < problem->consumers->starts[tensor + 1];
          c++) {
         int consumer = problem->consumers->operations[c];
         const MtfOperation *op = mtf_graph_operation(problem->graph, consumer);
-        const MtfOperationProfile *profile = problem->operations[consumer];
         for (int k = 0; k < op->n_inputs; k++)
-            for (guint i = 0; op->inputs[k] == tensor && i < profile->inputs[k].placements->len;
-                 i++) {
-                const MtfPlacement *wanted =
-                    &g_array_index(profile->inputs[k].placements, MtfPlacement, i);
-                if (t->producer >= 0 || mtf_placement_partial_axes(wanted) == 0)
-                    mtf_placements_add(candidates, wanted);
-            }
+            if (op->inputs[k] == tensor)
+                add_list(lists, problem->operations[consumer]->inputs[k].placements);
     }
+    return lists;
+}
+
+/* All placements of some lists, each once; those of inputs and variables without pending
+ * reductions. */
+static GArray *merge_lists(const GPtrArray *lists, bool computed) {
+    GArray *merged = g_array_new(FALSE, FALSE, sizeof(MtfPlacement));
+    MtfPlacement whole = mtf_placement_whole();
+    mtf_placements_add(merged, &whole);
+    for (guint l = 0; l < lists->len; l++) {
+        const GArray *list = g_ptr_array_index(lists, l);
+        for (guint i = 0; i < list->len; i++) {
+            const MtfPlacement *placement = &g_array_index(list, MtfPlacement, i);
+            if (computed || mtf_placement_partial_axes(placement) == 0)
+                mtf_placements_add(merged, placement);
+        }
+    }
+    return merged;
+}
+
+/* The first list with the same placements; takes over a reference and returns one. */
+static GArray *shared_list(MtfFreeProblem *problem, GArray *placements) {
+    gsize bytes = placements->len * sizeof(MtfPlacement);
+    g_autoptr(GBytes) key = g_bytes_new(placements->data, bytes);
+    GArray *known = g_hash_table_lookup(problem->lists, key);
+    if (known == NULL) {
+        g_hash_table_insert(problem->lists, g_steal_pointer(&key), g_array_ref(placements));
+        return placements;
+    }
+    g_array_unref(placements);
+    return g_array_ref(known);
+}
+
+/* The placements a tensor may be kept in: those its producer leaves and those its consumers want.
+ * Tensors of the same lists, as in layers that repeat, have the same. Returns a reference. */
+static GArray *candidate_placements(MtfFreeProblem *problem, int tensor) {
+    bool computed = mtf_graph_tensor(problem->graph, tensor)->producer >= 0;
+    g_autoptr(GPtrArray) lists = lists_of(problem, tensor);
+    g_autoptr(GByteArray) text = g_byte_array_new();
+    g_byte_array_append(text, (const guint8 *)&computed, sizeof computed);
+    g_byte_array_append(text, (const guint8 *)lists->pdata, lists->len * (guint)sizeof(gpointer));
+    g_autoptr(GBytes) key = g_bytes_new(text->data, text->len);
+    GArray *known = g_hash_table_lookup(problem->candidates, key);
+    if (known != NULL)
+        return g_array_ref(known);
+    GArray *candidates = shared_list(problem, merge_lists(lists, computed));
+    g_hash_table_insert(problem->candidates, g_steal_pointer(&key), g_array_ref(candidates));
     return candidates;
 }
 
@@ -196,19 +238,6 @@ static int last_reading(const MtfFreeProblem *problem, int tensor) {
     return after && has_reading(problem, tensor, phase) ? (int)phase : -1;
 }
 
-/* The first list with the same placements; takes over a reference and returns one. */
-static GArray *shared_list(MtfFreeProblem *problem, GArray *placements) {
-    gsize bytes = placements->len * sizeof(MtfPlacement);
-    g_autoptr(GBytes) key = g_bytes_new(placements->data, bytes);
-    GArray *known = g_hash_table_lookup(problem->lists, key);
-    if (known == NULL) {
-        g_hash_table_insert(problem->lists, g_steal_pointer(&key), g_array_ref(placements));
-        return placements;
-    }
-    g_array_unref(placements);
-    return g_array_ref(known);
-}
-
 static int add_placement_node(MtfFreeProblem *problem, int tensor, GArray *candidates,
                               int64_t start, int64_t end) {
     int n = (int)candidates->len;
@@ -226,7 +255,7 @@ static int add_placement_node(MtfFreeProblem *problem, int tensor, GArray *candi
 /* The node of the placement a tensor is kept in, and those of its readings. */
 static void add_tensor_nodes(MtfFreeProblem *problem, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
-    GArray *candidates = shared_list(problem, candidate_placements(problem, tensor));
+    GArray *candidates = candidate_placements(problem, tensor);
     int last = last_reading(problem, tensor), start = MAX(0, t->producer);
     if (t->producer >= 0 && mtf_operation_accumulates(problem->graph, t->producer))
         start = problem->repeated;
@@ -500,6 +529,11 @@ static int *filled_with_none(guint n) {
     return array;
 }
 
+static GHashTable *new_lists(void) {
+    return g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref,
+                                 (GDestroyNotify)g_array_unref);
+}
+
 MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
                                      const MtfPricer *pricer, const MtfPin *pins, int n_pins,
                                      GError **error) {
@@ -510,8 +544,8 @@ MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
         .pricer = pricer,
         .problem = mtf_layout_problem_new(graph->name),
         .prices = mtf_reshard_prices_new(graph, mesh, pricer),
-        .lists = g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref,
-                                       (GDestroyNotify)g_array_unref),
+        .lists = new_lists(),
+        .candidates = new_lists(),
         .edges = g_hash_table_new_full(edge_hash, edge_equal, g_free, NULL),
         .edge_kinds = g_array_new(FALSE, FALSE, sizeof(EdgeKind)),
         .edge_uses = g_array_new(FALSE, FALSE, sizeof(EdgeUse)),
@@ -551,6 +585,7 @@ void mtf_free_problem_free(MtfFreeProblem *problem) {
     mtf_operation_profiles_free(problem->profiles);
     mtf_reshard_prices_free(problem->prices);
     g_hash_table_unref(problem->lists);
+    g_hash_table_unref(problem->candidates);
     g_hash_table_unref(problem->edges);
     g_array_unref(problem->edge_kinds);
     g_array_unref(problem->edge_uses);
