@@ -163,3 +163,13 @@ MtfCoreFold mtf_matrix_fold(MtfShared *shared, const int64_t *cost, int values,
     mtf_shared_remember(shared, &question, (MtfAnswer){ { result.table, result.choice }, 0 });
     return result;
 }
+
+guint mtf_matrix_key_hash(gconstpointer key) {
+    const MtfMatrixKey *matrix = key;
+    return g_direct_hash(matrix->costs) * 31 + (guint)matrix->rows;
+}
+
+gboolean mtf_matrix_key_equal(gconstpointer left, gconstpointer right) {
+    const MtfMatrixKey *a = left, *b = right;
+    return a->costs == b->costs && a->rows == b->rows;
+}

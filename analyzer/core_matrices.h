@@ -43,6 +43,15 @@ static inline int64_t mtf_view_cost(const MtfCoreView *view, int p, int q) {
     return view->costs[(gsize)p * view->down + (gsize)q * view->across];
 }
 
+/* A shared matrix and its shape, for tables of what is made of matrices once. */
+typedef struct MtfMatrixKey {
+    const int64_t *costs;
+    gint64 rows;
+} MtfMatrixKey;
+
+guint mtf_matrix_key_hash(gconstpointer key);
+gboolean mtf_matrix_key_equal(gconstpointer left, gconstpointer right);
+
 /* Kinds of questions about a core; the ones answered here come first. */
 enum { MTF_ASK_PICK, MTF_ASK_SUM, MTF_ASK_FOLD, MTF_ASK_POSSIBLE, MTF_ASK_DOMINATED };
 

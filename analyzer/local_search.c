@@ -35,15 +35,17 @@ struct MtfLocalSearch {
     int living_count;
     int64_t impossible; /* what an impossible term weighs here: dear, but sums do not overflow */
     int *values;
-    int64_t **cost;  /* [node][value]: own cost and edges beside the neighbours' values */
-    GArray **shares; /* [node]: Share */
-    GArray *watches; /* Watch */
-    bool *watched;   /* [rows] */
-    int64_t *use;    /* [rows] scratch */
-    int64_t *beside; /* [values of any node] scratch */
-    int *moved;      /* [node] the move after which it last moved in this repair */
-    GArray *log;     /* Move, when moves may be taken back */
-    int64_t work;    /* done in this improvement */
+    int64_t **cost;    /* [node][value]: own cost and edges beside the neighbours' values */
+    GArray **shares;   /* [node]: Share */
+    GArray *watches;   /* Watch */
+    bool *watched;     /* [rows] */
+    int64_t *use;      /* [rows] scratch */
+    int64_t *beside;   /* [values of any node] scratch */
+    int *moved;        /* [node] the move after which it last moved in this repair */
+    GArray *log;       /* Move, when moves may be taken back */
+    int64_t work;      /* done in this improvement */
+    GHashTable *least; /* MtfMatrixKey -> the least weight in each row of the matrix */
+    const int64_t **least_rows; /* [edge] of its matrix; NULL: not looked for yet */
 };
 
 static Watch *watch_at(const MtfLocalSearch *search, int index) {
@@ -88,6 +90,9 @@ MtfLocalSearch *mtf_local_search_new(const MtfCore *core, guint64 seed) {
         values = MAX(values, core->nodes[v].values);
     }
     search->beside = g_new(int64_t, (gsize)values + 1);
+    search->least =
+        g_hash_table_new_full(mtf_matrix_key_hash, mtf_matrix_key_equal, g_free, g_free);
+    search->least_rows = g_new0(const int64_t *, core->edges->len + 1);
     search->impossible = (INT64_C(1) << 60) / (degree + 2);
     return search;
 }
@@ -112,6 +117,8 @@ void mtf_local_search_free(MtfLocalSearch *search) {
     g_free(search->watched);
     g_free(search->use);
     g_free(search->beside);
+    g_hash_table_unref(search->least);
+    g_free(search->least_rows);
     g_free(search);
 }
 
@@ -346,9 +353,35 @@ static void descend(MtfLocalSearch *search) {
     }
 }
 
+static int64_t least_of(const int64_t *numbers, int count) {
+    int64_t least = numbers[0];
+    for (int i = 1; i < count; i++)
+        least = MIN(least, numbers[i]);
+    return least;
+}
+
+/* The least weight in each row of an edge's matrix, found once for equal matrices. */
+static const int64_t *least_rows_of(MtfLocalSearch *search, const MtfCoreEdge *edge) {
+    int rows = search->core->nodes[edge->a].values, columns = search->core->nodes[edge->b].values;
+    MtfMatrixKey key = { edge->cost, rows };
+    int64_t *least = g_hash_table_lookup(search->least, &key);
+    if (least != NULL)
+        return least;
+    least = g_new(int64_t, rows);
+    for (int p = 0; p < rows; p++) {
+        const int64_t *row = edge->cost + (gsize)p * (gsize)columns;
+        least[p] = weight(search, row[0]);
+        for (int q = 1; q < columns; q++)
+            least[p] = MIN(least[p], weight(search, row[q]));
+    }
+    g_hash_table_insert(search->least, g_memdup2(&key, sizeof key), least);
+    return least;
+}
+
 /* Moves both ends when that is cheaper and fits. What a pair (p, q) costs is the cost of each end
- * beside the other as it is, corrected by the edge's own entries. */
-static void descend_pair(MtfLocalSearch *search, const MtfCoreEdge *edge) {
+ * beside the other as it is, corrected by the edge's own entries; most rows cannot come to less
+ * than the present pair whatever q is, and are not looked through. */
+static void descend_pair(MtfLocalSearch *search, const MtfCoreEdge *edge, const int64_t *lowest) {
     int rows = search->core->nodes[edge->a].values, columns = search->core->nodes[edge->b].values;
     int p0 = search->values[edge->a], q0 = search->values[edge->b], best_p = p0, best_q = q0;
     const int64_t *row = edge->cost + (gsize)p0 * (gsize)columns;
@@ -356,9 +389,12 @@ static void descend_pair(MtfLocalSearch *search, const MtfCoreEdge *edge) {
     for (int q = 0; q < columns; q++)
         beside[q] = search->cost[edge->b][q] - weight(search, row[q]);
     int64_t least = search->cost[edge->a][p0] + beside[q0];
+    int64_t least_beside = least_of(beside, columns);
     row = edge->cost;
     for (int p = 0; p < rows; p++, row += columns) {
         int64_t base = search->cost[edge->a][p] - weight(search, row[q0]);
+        if (base + least_beside + lowest[p] >= least)
+            continue;
         for (int q = 0; q < columns; q++) {
             int64_t cost = base + beside[q] + weight(search, row[q]);
             if (cost >= least)
@@ -381,8 +417,11 @@ static void descend_pair(MtfLocalSearch *search, const MtfCoreEdge *edge) {
 static void descend_pairs(MtfLocalSearch *search) {
     for (guint e = 0; e < search->core->edges->len; e++) {
         const MtfCoreEdge *edge = mtf_core_edge(search->core, (int)e);
-        if (edge->a >= 0)
-            descend_pair(search, edge);
+        if (edge->a < 0)
+            continue;
+        if (search->least_rows[e] == NULL)
+            search->least_rows[e] = least_rows_of(search, edge);
+        descend_pair(search, edge, search->least_rows[e]);
     }
 }
 

@@ -52,24 +52,8 @@ struct MtfMessages {
     double magnitude; /* what rounding is relative to */
     double bound;
     GPtrArray *blocks;
-    GHashTable *matrices; /* MatrixKey -> MtfDistinctMatrix */
+    GHashTable *matrices; /* MtfMatrixKey -> MtfDistinctMatrix */
 };
-
-/* A shared matrix of the core and its shape. */
-typedef struct MatrixKey {
-    const int64_t *costs;
-    gint64 rows;
-} MatrixKey;
-
-static guint matrix_hash(gconstpointer data) {
-    const MatrixKey *key = data;
-    return g_direct_hash(key->costs) * 31 + (guint)key->rows;
-}
-
-static gboolean matrix_equal(gconstpointer left, gconstpointer right) {
-    const MatrixKey *a = left, *b = right;
-    return a->costs == b->costs && a->rows == b->rows;
-}
 
 static double *new_block(MtfMessages *messages, gsize count) {
     double *block = g_new0(double, count + 1);
@@ -108,7 +92,7 @@ static void make_spots(MtfMessages *messages) {
 /* Edges of the same shared matrix share what is made of it. */
 static const MtfDistinctMatrix *matrix_of(MtfMessages *messages, const MtfCoreEdge *edge, int rows,
                                           int columns) {
-    MatrixKey key = { edge->cost, rows };
+    MtfMatrixKey key = { edge->cost, rows };
     MtfDistinctMatrix *matrix = g_hash_table_lookup(messages->matrices, &key);
     if (matrix == NULL) {
         matrix = mtf_distinct_matrix_new(edge->cost, rows, columns);
@@ -165,7 +149,7 @@ static MtfMessages *new_messages(const MtfCore *core, const MtfFold *fold) {
     messages->core = core;
     messages->fold = fold;
     messages->blocks = g_ptr_array_new_with_free_func(g_free);
-    messages->matrices = g_hash_table_new_full(matrix_hash, matrix_equal, g_free,
+    messages->matrices = g_hash_table_new_full(mtf_matrix_key_hash, mtf_matrix_key_equal, g_free,
                                                (GDestroyNotify)mtf_distinct_matrix_free);
     messages->spots = g_new0(Spot, core->node_count + 1);
     messages->position = g_new(int, core->node_count + 1);
