@@ -243,10 +243,12 @@ static void await_gate(void *user) {
     Gate *gate = ((const Run *)user)->behind;
     if (gate == NULL)
         return;
+    mtf_in_parallel_wait();
     g_mutex_lock(&gate->lock);
     while (!gate->open)
         g_cond_wait(&gate->opened, &gate->lock);
     g_mutex_unlock(&gate->lock);
+    mtf_in_parallel_go_on();
 }
 
 static void settle_layout(Run *run) {

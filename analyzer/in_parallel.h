@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Independent tasks on two threads. Each task writes to places of its own, so that what comes out
- * does not depend on which thread runs it, nor when. */
+ * does not depend on which thread runs it, nor when.
+ *
+ * A task may have tasks of its own. They get a second thread only where a processor is free for it:
+ * otherwise the search of one form, which began later and may be given up, would take turns with
+ * that of the form before it, which everything waits for. */
 #ifndef MTF_IN_PARALLEL_H
 #define MTF_IN_PARALLEL_H
 
 /* Runs task(i, data) for i = 0 … count - 1, begun in this order, and returns when all are done. */
 void mtf_in_parallel(int count, void (*task)(int i, void *data), void *data);
+
+/* Says that the calling thread, inside a task, waits for another task; and that it goes on. */
+void mtf_in_parallel_wait(void);
+void mtf_in_parallel_go_on(void);
 
 #endif
