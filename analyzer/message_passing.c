@@ -499,8 +499,9 @@ bool mtf_messages_prune(MtfMessages *messages, MtfCore *core, double cutoff) {
 
 /* ---- writing back ---- */
 
+/* Impossible values have infinite messages, and cost nothing more for them. */
 static int64_t whole(double message) {
-    return (int64_t)llround(message);
+    return isfinite(message) ? (int64_t)llround(message) : 0;
 }
 
 static void bake_message(MtfCore *core, int node, const double *message) {
