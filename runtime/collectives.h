@@ -4,7 +4,7 @@
  * while the rank computes:
  *
  *     begin   tells the others that mine is ready, or starts MPI's non-blocking collective
- *     push    between kernels: what can be done without waiting
+ *     push    between kernels and in their pauses: what can be done without waiting
  *     end     waits for what is left
  *
  * Those under way are pushed and ended in the order in which they were begun, which is the

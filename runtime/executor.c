@@ -58,11 +58,31 @@ static void run_instruction(MtfExecutor *executor, MtfExchanges *under_way, int 
     note(executor, step, index, false, begin);
 }
 
+/* What a kernel does in its pauses, while exchanges are under way. */
+typedef struct {
+    const MtfExecutor *executor;
+    MtfExchanges *under_way;
+    double seconds; /* of the processor, in pauses */
+} Pushing;
+
+static void push(void *user) {
+    Pushing *pushing = user;
+    double begin = pushing->executor->times != NULL ? mtf_processor_seconds() : 0;
+    mtf_collectives_push(&pushing->executor->transport, pushing->under_way);
+    if (pushing->executor->times != NULL)
+        pushing->seconds += mtf_processor_seconds() - begin;
+}
+
 static void run_timed(MtfExecutor *executor, MtfExchanges *under_way, int index, int64_t step) {
+    Pushing pushing = { executor, under_way, 0 };
+    MtfPause pause = { push, &pushing };
     double begin = executor->times != NULL ? mtf_processor_seconds() : 0;
+    executor->worker->pause = under_way->n > 0 ? &pause : NULL;
     run_instruction(executor, under_way, index, step);
+    executor->worker->pause = NULL;
     if (executor->times != NULL)
-        mtf_kernel_times_add(executor->times, index, mtf_processor_seconds() - begin);
+        mtf_kernel_times_add(executor->times, index,
+                             mtf_processor_seconds() - begin - pushing.seconds);
 }
 
 /* A row of kernels, each noted as if it had run behind those before it, as long as it took. */

@@ -39,6 +39,18 @@ typedef struct {
     int64_t global[MTF_MAX_RANK]; /* size of the whole tensor */
 } MtfOperand;
 
+/* What long kernels do between pieces of their work, so that exchanges under way go on. */
+typedef struct {
+    void (*call)(void *user);
+    void *user;
+} MtfPause;
+
+/* Accepts NULL, which is no pause. */
+static inline void mtf_pause(const MtfPause *pause) {
+    if (pause != NULL)
+        pause->call(pause->user);
+}
+
 /* One call. Output 0 may be the memory of input k when the row's in_place bit k is set and both
  * have the same dimensions in the same order and the same local sizes; output j > 0 may be the
  * memory of input outputs_like[j], unless the row says separate. No other overlap. */
@@ -55,6 +67,7 @@ typedef struct {
     bool continues;  /* output 0 holds what was folded before, to which this is added (bands.h) */
     void *prepared;  /* by mtf_kernel_prepare, or NULL: the kernel then prepares itself */
     void *workspace; /* of a prepared call: what mtf_kernel_prepare asked for */
+    const MtfPause *pause; /* or NULL */
 } MtfKernelCall;
 
 typedef void (*MtfKernel)(const MtfKernelCall *call);

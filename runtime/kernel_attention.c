@@ -89,6 +89,7 @@ typedef struct {
     char *query_rows, *result_rows, *result_slopes, *scores, *slopes;
     MtfNest nest;
     int64_t at[OPERANDS]; /* where the example's head begins, in elements */
+    const MtfPause *pause;
 } Attention;
 
 /* A block of queries against a block of memory. Its rows in scratch are filled up to whole lanes:
@@ -167,6 +168,7 @@ static void attention_init(Attention *a, const MtfKernelCall *call) {
     const MtfAttributes *attributes = &call->operation->attributes;
     const MtfOperand *q = a->operand[Q], *k = a->operand[K];
     a->loops = q->dtype == MTF_F64 ? &loops_f64 : &loops_f32;
+    a->pause = call->pause;
     a->element_bytes = mtf_dtype_bytes(mtf_dtype_wide(q->dtype));
     a->narrow = mtf_operand_is_narrow(q);
     a->queries = size_along(q, attributes->query);
@@ -490,6 +492,7 @@ static void each_head(Attention *a) {
                 begin_memory(a);
             memory = begin;
             attend_head(a);
+            mtf_pause(a->pause);
         }
     if (memory >= 0)
         end_memory(a);

@@ -23,7 +23,7 @@ typedef struct {
 
 typedef struct Action Action;
 struct Action {
-    void (*run)(const Action *action, const MtfOperand *operands, void *workspace);
+    void (*run)(const Action *action, const MtfOperand *operands, const MtfKernelCall *call);
     int out, left, right; /* places; -1 where there is none */
     bool sums;
     MtfProducts products;
@@ -39,33 +39,33 @@ typedef struct {
 
 /* ---- Actions ------------------------------------------------------------------------------- */
 
-static void run_copy(const Action *a, const MtfOperand *operands, void *workspace) {
-    (void)workspace;
+static void run_copy(const Action *a, const MtfOperand *operands, const MtfKernelCall *call) {
+    (void)call;
     mtf_operand_copy(&operands[a->out], &operands[a->left]);
 }
 
-static void run_convert(const Action *a, const MtfOperand *operands, void *workspace) {
-    (void)workspace;
+static void run_convert(const Action *a, const MtfOperand *operands, const MtfKernelCall *call) {
+    (void)call;
     mtf_operand_convert(&operands[a->out], &operands[a->left]);
 }
 
-static void run_sum(const Action *a, const MtfOperand *operands, void *workspace) {
+static void run_sum(const Action *a, const MtfOperand *operands, const MtfKernelCall *call) {
     MtfMapping mapping = {
         .n_inputs = 1, .n_outputs = 1, .in = { &operands[a->left] }, .out = { &operands[a->out] }
     };
-    (void)workspace;
+    (void)call;
     mtf_mapping_reduce(&mapping, MTF_REDUCE_SUM);
 }
 
 /* Products that reuse nothing: one pass over memory, summed where the result lacks dimensions. */
-static void run_multiply(const Action *a, const MtfOperand *operands, void *workspace) {
+static void run_multiply(const Action *a, const MtfOperand *operands, const MtfKernelCall *call) {
     const MtfMapRow *row = mtf_map_row(MTF_OP_MULTIPLY);
     MtfMapping mapping = { .map = operands[a->out].dtype == MTF_F64 ? row->f64 : row->f32,
                            .n_inputs = 2,
                            .n_outputs = 1,
                            .in = { &operands[a->left], &operands[a->right] },
                            .out = { &operands[a->out] } };
-    (void)workspace;
+    (void)call;
     if (a->sums)
         mtf_mapping_reduce(&mapping, MTF_REDUCE_SUM);
     else
@@ -73,7 +73,7 @@ static void run_multiply(const Action *a, const MtfOperand *operands, void *work
 }
 
 /* The result in another order and type: once the input. */
-static void run_rewrite(const Action *a, const MtfOperand *operands, void *workspace) {
+static void run_rewrite(const Action *a, const MtfOperand *operands, const MtfKernelCall *call) {
     const MtfMapRow *row = mtf_map_row(MTF_OP_SCALE);
     MtfMapping mapping = { .map = row->f32,
                            .n_inputs = 1,
@@ -81,20 +81,20 @@ static void run_rewrite(const Action *a, const MtfOperand *operands, void *works
                            .in = { &operands[a->left] },
                            .out = { &operands[a->out] },
                            .parameters = { 1 } };
-    (void)workspace;
+    (void)call;
     mtf_mapping_apply(&mapping);
 }
 
-static void run_clear(const Action *a, const MtfOperand *operands, void *workspace) {
+static void run_clear(const Action *a, const MtfOperand *operands, const MtfKernelCall *call) {
     const MtfOperand *out = &operands[a->out];
-    (void)workspace;
+    (void)call;
     memset(out->data, 0, (size_t)(mtf_operand_elements(out) * mtf_dtype_bytes(out->dtype)));
 }
 
-static void run_products(const Action *a, const MtfOperand *operands, void *workspace) {
+static void run_products(const Action *a, const MtfOperand *operands, const MtfKernelCall *call) {
     void *data[MTF_TERMS] = { operands[a->left].data, operands[a->right].data,
                               operands[a->out].data };
-    mtf_products_run(&a->products, data, workspace);
+    mtf_products_run(&a->products, data, call->workspace, call->pause);
 }
 
 /* ---- Preparing ----------------------------------------------------------------------------- */
@@ -130,7 +130,7 @@ static int take(Einsum *e, const MtfTerm *term, MtfDtype dtype) {
 
 static Action *add_action(Einsum *e,
                           void (*run)(const Action *action, const MtfOperand *operands,
-                                      void *workspace),
+                                      const MtfKernelCall *call),
                           int out, int left, int right) {
     Action action = { .run = run, .out = out, .left = left, .right = right };
     g_array_append_val(e->actions, action);
@@ -336,7 +336,7 @@ void mtf_einsum_release(void *prepared) {
 
 /* ---- Running ------------------------------------------------------------------------------- */
 
-static void run_prepared(const MtfKernelCall *call, const Einsum *e, void *workspace) {
+static void run_prepared(const MtfKernelCall *call, const Einsum *e) {
     for (guint p = 0; p < e->places->len; p++) {
         const Place *place = &g_array_index(e->places, Place, p);
         e->operands[p].data = place->where == IN_SCRATCH  ? (char *)call->scratch + place->offset
@@ -345,19 +345,20 @@ static void run_prepared(const MtfKernelCall *call, const Einsum *e, void *works
     }
     for (guint i = 0; i < e->actions->len; i++) {
         const Action *action = &g_array_index(e->actions, Action, i);
-        action->run(action, e->operands, workspace);
+        action->run(action, e->operands, call);
     }
 }
 
 void mtf_kernel_einsum(const MtfKernelCall *call) {
     if (call->prepared != NULL) {
-        run_prepared(call, call->prepared, call->workspace);
+        run_prepared(call, call->prepared);
         return;
     }
     int64_t bytes;
-    void *prepared = mtf_einsum_prepare(call, &bytes);
-    void *workspace = aligned_alloc(PAGE, (size_t)((bytes + PAGE) / PAGE * PAGE));
-    run_prepared(call, prepared, workspace);
-    free(workspace);
-    mtf_einsum_release(prepared);
+    MtfKernelCall own = *call;
+    own.prepared = mtf_einsum_prepare(call, &bytes);
+    own.workspace = aligned_alloc(PAGE, (size_t)((bytes + PAGE) / PAGE * PAGE));
+    run_prepared(&own, own.prepared);
+    free(own.workspace);
+    mtf_einsum_release(own.prepared);
 }

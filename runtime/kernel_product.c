@@ -71,7 +71,7 @@ static Product turned(const Product *p) {
 DEFINE_PRODUCT(float, f32, cblas_sgemm, cblas_sgemv, cblas_sdot)
 DEFINE_PRODUCT(double, f64, cblas_dgemm, cblas_dgemv, cblas_ddot)
 
-static MtfGemm gemm_of(const Product *p) {
+static MtfGemm gemm_of(const Product *p, const MtfPause *pause) {
     return (MtfGemm){ .a_turned = !is_row_major(&p->a),
                       .b_turned = !is_row_major(&p->b),
                       .adds = p->adds,
@@ -83,11 +83,13 @@ static MtfGemm gemm_of(const Product *p) {
                       .c = p->c.data,
                       .lda = leading(&p->a),
                       .ldb = leading(&p->b),
-                      .ldc = leading(&p->c) };
+                      .ldc = leading(&p->c),
+                      .pause = pause };
 }
 
-static void run(const Product *p, bool is_double, void (*gemm)(const MtfGemm *gemm)) {
-    MtfGemm given = gemm_of(p);
+static void run(const Product *p, bool is_double, void (*gemm)(const MtfGemm *gemm),
+                const MtfPause *pause) {
+    MtfGemm given = gemm_of(p, pause);
     if (p->m == 1 && p->n == 1)
         (is_double ? dot_f64 : dot_f32)(p);
     else if (p->n == 1)
@@ -99,7 +101,8 @@ static void run(const Product *p, bool is_double, void (*gemm)(const MtfGemm *ge
 }
 
 void mtf_product(const MtfContraction *plan, const MtfOperand operands[MTF_TERMS],
-                 const int64_t offset[MTF_TERMS], bool adds, void (*gemm)(const MtfGemm *gemm)) {
+                 const int64_t offset[MTF_TERMS], bool adds, void (*gemm)(const MtfGemm *gemm),
+                 const MtfPause *pause) {
     Product p = {
         .m = (int)plan->m.size,
         .n = (int)plan->n.size,
@@ -111,5 +114,5 @@ void mtf_product(const MtfContraction *plan, const MtfOperand operands[MTF_TERMS
     };
     Product other = turned(&p);
     bool turns = (p.m == 1 && p.n > 1) || (p.n > 1 && !is_row_major(&p.c));
-    run(turns ? &other : &p, operands[MTF_RESULT].dtype == MTF_F64, gemm);
+    run(turns ? &other : &p, operands[MTF_RESULT].dtype == MTF_F64, gemm, pause);
 }

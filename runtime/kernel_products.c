@@ -41,16 +41,18 @@ static bool adds(const MtfContraction *plan, const int64_t *index) {
     return false;
 }
 
-static void blas_run(const void *prepared, void *const data[MTF_TERMS], void *workspace) {
+static void blas_run(const void *prepared, void *const data[MTF_TERMS], void *workspace,
+                     const MtfPause *pause) {
     const Blas *blas = prepared;
     MtfOperand operands[MTF_TERMS];
     int64_t index[MTF_MAX_INDEXES] = { 0 }, offset[MTF_TERMS] = { 0 };
     (void)workspace;
     for (int t = 0; t < MTF_TERMS; t++)
         operands[t] = (MtfOperand){ .data = data[t], .dtype = blas->types[t] };
-    do
-        mtf_product(&blas->plan, operands, offset, adds(&blas->plan, index), blas->gemm);
-    while (mtf_products_next(&blas->plan, index, offset));
+    do {
+        mtf_product(&blas->plan, operands, offset, adds(&blas->plan, index), blas->gemm, pause);
+        mtf_pause(pause);
+    } while (mtf_products_next(&blas->plan, index, offset));
 }
 
 const MtfProductsWay mtf_products_blas = { "blas", blas_prepare, blas_run, g_free };
@@ -71,6 +73,7 @@ void mtf_products_clear(MtfProducts *products) {
     products->prepared = NULL;
 }
 
-void mtf_products_run(const MtfProducts *products, void *const data[MTF_TERMS], void *workspace) {
-    products->way->run(products->prepared, data, workspace);
+void mtf_products_run(const MtfProducts *products, void *const data[MTF_TERMS], void *workspace,
+                      const MtfPause *pause) {
+    products->way->run(products->prepared, data, workspace, pause);
 }

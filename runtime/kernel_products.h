@@ -23,7 +23,8 @@ typedef struct {
     /* What `run` needs, and the bytes of workspace; NULL when the way does not apply. */
     void *(*prepare)(const MtfContraction *plan, const MtfDtype types[MTF_TERMS],
                      int64_t *workspace_bytes);
-    void (*run)(const void *prepared, void *const data[MTF_TERMS], void *workspace);
+    void (*run)(const void *prepared, void *const data[MTF_TERMS], void *workspace,
+                const MtfPause *pause);
     void (*release)(void *prepared);
 } MtfProductsWay;
 
@@ -48,8 +49,10 @@ void mtf_products_init(MtfProducts *products, const MtfContraction *plan,
                        const MtfDtype types[MTF_TERMS]);
 void mtf_products_clear(MtfProducts *products);
 
-/* `data` are the terms as the plan stores them, `workspace` is aligned to 64 bytes. */
-void mtf_products_run(const MtfProducts *products, void *const data[MTF_TERMS], void *workspace);
+/* `data` are the terms as the plan stores them, `workspace` is aligned to 64 bytes; `pause` may be
+ * NULL. */
+void mtf_products_run(const MtfProducts *products, void *const data[MTF_TERMS], void *workspace,
+                      const MtfPause *pause);
 
 /* The odometer over a plan's outer loops: stands at the first turn when `offset` and `index` are 0;
  * false when all turns are done. */

@@ -205,7 +205,10 @@ static void *onednn_prepare(const MtfContraction *plan, const MtfDtype types[MTF
     return NULL;
 }
 
-static void onednn_run(const void *prepared, void *const data[MTF_TERMS], void *workspace) {
+/* One call runs it all, without a pause. */
+static void onednn_run(const void *prepared, void *const data[MTF_TERMS], void *workspace,
+                       const MtfPause *pause) {
+    (void)pause;
     const OneDnn *p = prepared;
     dnnl_memory_set_data_handle(p->memory[MTF_LEFT], data[p->turned ? MTF_RIGHT : MTF_LEFT]);
     dnnl_memory_set_data_handle(p->memory[MTF_RIGHT], data[p->turned ? MTF_LEFT : MTF_RIGHT]);
@@ -237,10 +240,12 @@ static void multiply_columns(const MtfGemm *g, int64_t column, int64_t columns) 
     int stretch = stretch_of(g);
     int64_t a_step = g->a_turned ? g->lda : 1, b_step = g->b_turned ? 1 : g->ldb;
     const float *b = g->b + column * (g->b_turned ? g->ldb : 1);
-    for (int64_t at = 0; at < g->k; at += stretch)
+    for (int64_t at = 0; at < g->k; at += stretch) {
         dnnl_sgemm(g->a_turned ? 'T' : 'N', g->b_turned ? 'T' : 'N', g->m, columns,
                    MIN(stretch, g->k - at), 1, g->a + at * a_step, g->lda, b + at * b_step, g->ldb,
                    at > 0 || g->adds ? 1 : 0, g->c + column, g->ldc);
+        mtf_pause(g->pause);
+    }
 }
 
 void mtf_onednn_gemm(const MtfGemm *g) {

@@ -103,7 +103,8 @@ static void multiply_panel(const Widened *w, void *const data[MTF_TERMS],
                 panels, rows, columns);
 }
 
-static void widened_run(const void *prepared, void *const data[MTF_TERMS], void *workspace) {
+static void widened_run(const void *prepared, void *const data[MTF_TERMS], void *workspace,
+                        const MtfPause *pause) {
     const Widened *w = prepared;
     Panels panels = { .left = workspace };
     panels.right = panels.left + w->rows * w->sums;
@@ -111,8 +112,10 @@ static void widened_run(const void *prepared, void *const data[MTF_TERMS], void 
     int64_t index[MTF_MAX_INDEXES] = { 0 }, offset[MTF_TERMS] = { 0 };
     do
         for (int64_t row = 0; row < w->plan.m.size; row += w->rows)
-            for (int64_t column = 0; column < w->plan.n.size; column += w->columns)
+            for (int64_t column = 0; column < w->plan.n.size; column += w->columns) {
                 multiply_panel(w, data, offset, &panels, row, column);
+                mtf_pause(pause);
+            }
     while (mtf_products_next(&w->plan, index, offset));
 }
 

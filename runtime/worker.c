@@ -265,6 +265,7 @@ static void begin_kernel(MtfWorker *worker, int index, int64_t step) {
     MtfKernelCall *call = &worker->calls[index];
     call->step = step;
     call->microbatch = worker->microbatch;
+    call->pause = worker->pause;
     if (worker->poison)
         poison_outputs(worker, mtf_program_instruction(worker->program, index));
 }

@@ -38,6 +38,7 @@ typedef struct {
     MtfOperand *operands;  /* one a buffer */
     MtfOperand *arguments; /* those the calls point to */
     int n_arguments;
+    const MtfPause *pause; /* of kernels that take long; borrowed; NULL: none */
 } MtfWorker;
 
 /* Makes the worker of processor `rank`; all variables are zero until mtf_worker_initialise. Its

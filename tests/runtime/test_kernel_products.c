@@ -145,6 +145,14 @@ static bool is_right(const Case *c) {
     return true;
 }
 
+/* How often products have paused. */
+static int pauses;
+
+static void count_pause(void *user) {
+    (void)user;
+    pauses++;
+}
+
 /* Returns whether the way applies. */
 static bool run_way(const MtfProductsWay *way, const Shape *shape, MtfDtype type, MtfDtype result) {
     Case c;
@@ -154,7 +162,7 @@ static bool run_way(const MtfProductsWay *way, const Shape *shape, MtfDtype type
     if (prepared != NULL) {
         void *workspace = aligned_alloc(4096, (size_t)(bytes + 4096) / 4096 * 4096);
         memset(workspace, 0xFF, (size_t)bytes);
-        way->run(prepared, c.data, workspace);
+        way->run(prepared, c.data, workspace, &(MtfPause){ count_pause, NULL });
         way->release(prepared);
         free(workspace);
         if (!is_right(&c))
@@ -182,6 +190,19 @@ static void widened_panels_multiply_bfloat16(void **state) {
         assert_true(run_way(&mtf_products_widened, &shapes[i], MTF_BF16, MTF_F32));
         assert_false(run_way(&mtf_products_widened, &shapes[i], MTF_F32, MTF_F32));
     }
+}
+
+/* Each of six products, and each panel of a large one. */
+static void long_products_pause(void **state) {
+    (void)state;
+    const Shape batch = { "abcd", "aecd", "acbe", { 2, 40, 3, 16, 24 }, 2 };
+    const Shape large = { "ab", "bc", "ac", { 700, 20, 900 }, 0 };
+    pauses = 0;
+    assert_true(run_way(&mtf_products_blas, &batch, MTF_F32, MTF_F32));
+    assert_in_range(pauses, 6, 30);
+    pauses = 0;
+    assert_true(run_way(&mtf_products_widened, &large, MTF_BF16, MTF_BF16));
+    assert_in_range(pauses, 2, 100);
 }
 
 /* How many of the shapes with loops outside, or without, oneDNN takes. */
@@ -227,6 +248,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(single_products_of_float32_and_float64_are_right),
         cmocka_unit_test(widened_panels_multiply_bfloat16),
+        cmocka_unit_test(long_products_pause),
         cmocka_unit_test(onednn_multiplies_batches_of_small_products_in_float32),
         cmocka_unit_test(onednn_adds_long_sums_of_terms_that_lie_along_them),
         cmocka_unit_test(onednn_multiplies_bfloat16_where_the_processor_does),
