@@ -31,9 +31,14 @@
 #define MAPPING_ROUNDS 2
 
 /* Lower limits that are searched for layouts of shorter steps, until one leads to a step that is
- * so many times as long as the cheapest layout's: still lower ones would lead to longer ones. */
+ * so many times as long as the cheapest layout's: still lower ones would lead to longer ones. Each
+ * gets as many rounds as look at so many entries of the problem's matrices, and at least so many:
+ * what is fast is found early, and where the gap does not close, rounds of large problems are long.
+ */
 #define TIGHTER_LIMITS 3
 #define TIGHTER_STEP 1.03
+#define TIGHTER_ROUNDS 4
+#define TIGHTER_ENTRIES 1e8
 
 typedef struct {
     const MtfGraph *graph;
@@ -424,8 +429,8 @@ static void explain_layout(Attempt *best, const MtfLayout *layout) {
 
 /* ---- The frontier ---------------------------------------------------------------------------- */
 
-/* What the frontier found within the limit replaces the answer where it is cheaper. */
-static void take_from_frontier(const Search *search, Attempt *best) {
+/* What searches under other limits found replaces the answer where it is cheaper. */
+static void take_cheaper(const Search *search, Attempt *best) {
     const MtfIncumbent *known =
         mtf_incumbents_best(best->incumbents, search->options->memory_limit);
     if (known == NULL || known->cost >= best->cost)
@@ -454,7 +459,7 @@ static bool search_frontier(const Search *search, Attempt *best, GArray **fronti
         mtf_frontier(best->problem, &options, search->options->frontier, best->incumbents, error);
     if (*frontier == NULL)
         return false;
-    take_from_frontier(search, best);
+    take_cheaper(search, best);
     return true;
 }
 
@@ -510,16 +515,29 @@ static void search_limit(int i, void *data) {
         end_row(row, i);
 }
 
+/* Rounds of a search under a lower limit. */
+static int64_t tighter_work(const Attempt *best) {
+    const MtfLayoutProblem *problem = mtf_free_problem_get(best->problem);
+    double entries = 1;
+    for (int e = 0; e < mtf_layout_problem_edge_count(problem); e++) {
+        const MtfLayoutEdge *edge = mtf_layout_problem_edge(problem, e);
+        entries += (double)mtf_layout_problem_node(problem, edge->from)->strategies *
+                   mtf_layout_problem_node(problem, edge->to)->strategies;
+    }
+    return (int64_t)CLAMP(TIGHTER_ENTRIES / entries, TIGHTER_ROUNDS, FREE_WORK);
+}
+
 /* Each search knows what a search under that limit alone would know, so that it finds the same. */
 static void row_init(Row *row, const Search *search, const Attempt *best) {
     *row = (Row){ .search = search, .problem = best->problem, .last = TIGHTER_LIMITS - 1 };
-    int64_t limit = best->free.arena_bytes;
+    int64_t limit = best->free.arena_bytes, work = tighter_work(best);
     for (int i = 0; i < TIGHTER_LIMITS; i++) {
         Tighter *tighter = &row->searches[i];
         *tighter = (Tighter){ row, i, free_options(search, best->incumbents), { 0 }, NULL };
         MtfFreeSearchOptions *options = &tighter->options;
         options->memory_limit = limit = limit_below(limit);
         options->most_seconds = TIGHTER_STEP * best->free.step_seconds;
+        options->work = work;
         options->no_misfit = true;
         options->progress = NULL; /* those bounds are not of the user's limit */
         options->guess = NULL;
@@ -546,6 +564,7 @@ static bool search_tighter(const Search *search, Attempt *best, GError **error) 
         g_clear_error(&tighter->error);
         mtf_free_answer_clear(&tighter->answer);
     }
+    take_cheaper(search, best);
     if (cause != NULL)
         g_propagate_error(error, cause);
     return cause == NULL;
@@ -577,6 +596,7 @@ static bool search_fastest(const Search *search, Attempt *best, MtfPlanAnswer *a
         return true;
     if (!is_large(search) && options->frontier == 0 && !search_tighter(search, best, error))
         return false;
+    answer->step_seconds = best->free.step_seconds;
     const MtfIncumbent *fastest = fastest_of(search, best);
     if (fastest == NULL || fastest->step_seconds >= best->free.step_seconds)
         return true;
