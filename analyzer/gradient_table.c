@@ -352,17 +352,16 @@ static void cross_entropy(MtfGradient *g) {
         back(g, MTF_OP_CROSS_ENTROPY_GRAD, "logits", NULL, g->op.n_inputs > 3 ? 6 : 5, inputs));
 }
 
-static void normalize_x(MtfGradient *g, int sum) {
+static void normalize_x(MtfGradient *g) {
     const int *in = g->op.inputs;
     MtfShape rest = shape_of(g, in[1]);
+    int sum = BACK(g, MTF_OP_EINSUM, "sum", &rest, g->dy, in[3]);
     g->b->attributes.epsilon = g->op.attributes.epsilon;
     int dot = BACK(g, MTF_OP_NORMALIZE_DOT, "dot", &rest, g->dy, in[0], in[1], in[2], in[3]);
     g->b->attributes.epsilon = g->op.attributes.epsilon;
     GIVE(g, 0, MTF_OP_NORMALIZE_GRAD, g->dy, in[0], in[1], in[2], in[3], sum, dot);
 }
 
-/* The product comes first, so that all that goes over the rows after it can do so together
- * (layouts/bands.h). */
 static void normalize(MtfGradient *g) {
     const int *in = g->op.inputs;
     bool of_x = is_made(g, in[1], MTF_OP_REDUCE_MEAN, in[0], -1) &&
@@ -371,8 +370,6 @@ static void normalize(MtfGradient *g) {
         refuse(g, "layer_norm");
         return;
     }
-    MtfShape rest = shape_of(g, in[1]);
-    int sum = wants(g, 0) ? BACK(g, MTF_OP_EINSUM, "sum", &rest, g->dy, in[3]) : -1;
     if (wants(g, 3)) {
         g->b->attributes.epsilon = g->op.attributes.epsilon;
         GIVE(g, 3, MTF_OP_NORMALIZE_SCALE_GRAD, g->dy, in[0], in[1], in[2]);
@@ -380,7 +377,7 @@ static void normalize(MtfGradient *g) {
     if (wants(g, 4))
         give(g, 4, g->dy);
     if (wants(g, 0))
-        normalize_x(g, sum);
+        normalize_x(g);
 }
 
 #define RULE(function) \

@@ -119,8 +119,7 @@ static int kernels_from(const MtfProgram *program, const char *operation) {
 }
 
 /* Of a GPT of usual size: the residual, mean, variance and norm are one row; the statistics of the
- * softmax with the loss of each position; the gradients of a norm's scale and input with what goes
- * past it. */
+ * softmax with the loss of each position; the gradient of a norm's input with what goes past it. */
 static void a_gpt_goes_over_its_rows_once(void **state) {
     (void)state;
     MtfTrainingPlan wanted = {
@@ -138,7 +137,7 @@ static void a_gpt_goes_over_its_rows_once(void **state) {
     assert_null(fault(program));
     assert_int_equal(kernels_from(program, "layer/0/x_mid"), 4);
     assert_int_equal(kernels_from(program, "losses/max"), 4);
-    assert_int_equal(kernels_from(program, "grad/layer/1/ff_scale"), 4);
+    assert_int_equal(kernels_from(program, "back/layer/1/ff_in/dot"), 3);
     assert_int_equal(kernels_from(program, "logits"), 0);
 }
 
