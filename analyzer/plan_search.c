@@ -591,12 +591,12 @@ static bool search_fastest(const Search *search, Attempt *best, MtfPlanAnswer *a
     const MtfPlanSearchOptions *options = search->options;
     if (best->problem == NULL || best->free.layout == NULL)
         return true;
+    bool tightens = options->machine->overlap && !is_large(search) && options->frontier == 0;
+    if (tightens && !search_tighter(search, best, error))
+        return false;
     answer->step_seconds = best->free.step_seconds;
     if (!options->machine->overlap)
         return true;
-    if (!is_large(search) && options->frontier == 0 && !search_tighter(search, best, error))
-        return false;
-    answer->step_seconds = best->free.step_seconds;
     const MtfIncumbent *fastest = fastest_of(search, best);
     if (fastest == NULL || fastest->step_seconds >= best->free.step_seconds)
         return true;

@@ -9,14 +9,15 @@
 typedef struct {
     MtfProgram *program;
     int64_t cache;  /* bytes of a band */
+    int number;     /* of the row, from 1 */
     int begin, end; /* instructions */
     int n_dims;
     int dims[MTF_MAX_RANK];      /* that are cut, outermost first */
     unsigned axes[MTF_MAX_RANK]; /* that split each of them */
     int64_t bytes;               /* of the storages that are cut */
     int64_t live;                /* of all storages that live somewhere in the row */
-    int *touched;                /* by storage: where the last row began that touches it */
-    int *written;                /* by buffer: where the last row began that writes it */
+    int *touched;                /* by storage: the last row that touches it; 0: none */
+    int *written;                /* by buffer: the last row that writes it */
     int64_t *live_at;            /* by instruction */
     int64_t *begun_at;           /* … of storages that begin to live there */
     int64_t most;                /* of live_at */
@@ -98,7 +99,7 @@ static bool sums_bands(const Row *row, const MtfInstruction *instruction) {
 static bool can_be_cut(const Row *row, const MtfInstruction *instruction) {
     for (int k = 0; k < instruction->n_inputs; k++) {
         int input = instruction->inputs[k];
-        bool grows = row->written[input] == row->begin && !is_cut(row, input);
+        bool grows = row->written[input] == row->number && !is_cut(row, input);
         if (grows || !is_in_pieces(row, input))
             return false;
     }
@@ -138,16 +139,16 @@ static void each_buffer(const MtfInstruction *instruction, void (*use)(Row *row,
 static void touch(Row *row, int buffer) {
     int *touched = &row->touched[buffer_at(row, buffer)->storage];
     bool counts = buffer_at(row, buffer)->tensor >= 0 && is_cut(row, buffer);
-    if (*touched != row->begin && counts)
+    if (*touched != row->number && counts)
         row->bytes += buffer_at(row, buffer)->bytes;
-    *touched = row->begin;
+    *touched = row->number;
 }
 
 static void add(Row *row, const MtfInstruction *instruction) {
     row->live += row->end > row->begin ? row->begun_at[row->end] : 0;
     each_buffer(instruction, touch, row);
     for (int k = 0; k < instruction->n_outputs; k++)
-        row->written[instruction->outputs[k]] = row->begin;
+        row->written[instruction->outputs[k]] = row->number;
     row->end++;
 }
 
@@ -155,7 +156,7 @@ static void add(Row *row, const MtfInstruction *instruction) {
 static bool is_related(const Row *row, const MtfInstruction *instruction) {
     for (int k = 0; k < instruction->n_inputs; k++) {
         int input = instruction->inputs[k];
-        if (is_cut(row, input) && row->touched[buffer_at(row, input)->storage] == row->begin)
+        if (is_cut(row, input) && row->touched[buffer_at(row, input)->storage] == row->number)
             return true;
     }
     return false;
@@ -188,6 +189,7 @@ static bool cut_along(Row *row, const MtfInstruction *instruction, int buffer) {
 
 static bool begin_row(Row *row, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(row->program, index);
+    row->number++;
     row->begin = row->end = index;
     row->bytes = 0;
     row->live = row->live_at[index];
@@ -244,13 +246,6 @@ static int find_row(Row *row, int index, int end) {
     return row->end;
 }
 
-static int *filled(guint n, int value) {
-    int *array = g_new(int, n + 1);
-    for (guint i = 0; i < n; i++)
-        array[i] = value;
-    return array;
-}
-
 static int64_t *begun_at(const MtfProgram *program) {
     int64_t *begun = g_new0(int64_t, mtf_program_length(program) + 1);
     for (int b = 0; b < (int)program->buffers->len; b++) {
@@ -263,8 +258,8 @@ static int64_t *begun_at(const MtfProgram *program) {
 
 void mtf_program_find_bands(MtfProgram *program, int64_t cache) {
     int n = mtf_program_length(program);
-    g_autofree int *touched = filled(program->buffers->len, -1);
-    g_autofree int *written = filled(program->buffers->len, -1);
+    g_autofree int *touched = g_new0(int, program->buffers->len + 1);
+    g_autofree int *written = g_new0(int, program->buffers->len + 1);
     g_autofree int64_t *live_at = mtf_program_live(program);
     g_autofree int64_t *begun = begun_at(program);
     Row row = { .program = program,

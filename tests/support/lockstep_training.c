@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-MtfLockstep *mtf_train_in_lockstep(const MtfProgram *program, const char *text, uint64_t seed,
-                                   int steps, double *losses) {
+static MtfLockstep *train(const MtfProgram *program, const char *text, uint64_t seed, int steps,
+                          double *losses) {
     g_autoptr(MtfData) data = mtf_data_open(program->graph, text, seed, NULL);
     assert_non_null(data);
     MtfLockstep *lockstep = mtf_lockstep_new(program, seed, NULL);
@@ -24,7 +24,7 @@ MtfLockstep *mtf_train_in_lockstep(const MtfProgram *program, const char *text, 
     return lockstep;
 }
 
-bool mtf_same_variables(const MtfLockstep *a, const MtfLockstep *b) {
+static bool same_variables(const MtfLockstep *a, const MtfLockstep *b) {
     const MtfGraph *graph = a->workers[0]->program->graph;
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
@@ -37,4 +37,14 @@ bool mtf_same_variables(const MtfLockstep *a, const MtfLockstep *b) {
         }
     }
     return true;
+}
+
+int mtf_train_both(const MtfProgram *a, const MtfProgram *b, const char *text, uint64_t seed,
+                   int steps) {
+    g_autofree double *losses = g_new0(double, 2 * (gsize)steps);
+    g_autoptr(MtfLockstep) left = train(a, text, seed, steps, losses);
+    g_autoptr(MtfLockstep) right = train(b, text, seed, steps, losses + steps);
+    bool same_losses = memcmp(losses, losses + steps, sizeof *losses * (gsize)steps) == 0;
+    return (same_losses ? MTF_SAME_LOSSES : 0) |
+           (same_variables(left, right) ? MTF_SAME_VARIABLES : 0);
 }

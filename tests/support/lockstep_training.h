@@ -5,13 +5,13 @@
 
 #include "tests/support/lockstep.h"
 
-/* Trains for so many steps from initial values, on the text in a file or (NULL) on generated data;
- * losses[s] is that of step s. Free the answer, which stands after the last step, with
- * mtf_lockstep_free; the program must outlive it. */
-MtfLockstep *mtf_train_in_lockstep(const MtfProgram *program, const char *text, uint64_t seed,
-                                   int steps, double *losses);
+/* What is the same, bit by bit. */
+enum { MTF_SAME_LOSSES = 1, MTF_SAME_VARIABLES = 2, MTF_SAME_ALL = 3 };
 
-/* Whether all slices of the variables of a's graph, which b's graph numbers alike, are equal. */
-bool mtf_same_variables(const MtfLockstep *a, const MtfLockstep *b);
+/* Trains both for so many steps from the same initial values, on the text in a file or (NULL) on
+ * generated data. Returns MTF_SAME_ALL where every loss, and every variable of a's graph, which b's
+ * numbers alike, has the same bits. */
+int mtf_train_both(const MtfProgram *a, const MtfProgram *b, const char *text, uint64_t seed,
+                   int steps);
 
 #endif
