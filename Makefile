@@ -44,9 +44,11 @@ BLAS_CFLAGS := $(call pc,--cflags,openblas)
 BLAS_LIBS := $(call pc,--libs,openblas) -ldnnl
 
 ROOMS := layouts cost analyzer reports runtime
-MAINS := analyzer/meshtf_plan.c reports/meshtf_report.c runtime/meshtf_run.c
+MAINS := analyzer/commands/meshtf_plan.c reports/page/meshtf_report.c runtime/session/meshtf_run.c
 PROGRAMS := $(B)/meshtf-plan $(B)/meshtf-report $(B)/meshtf-run
-sources = $(filter-out $(MAINS),$(wildcard $(1)/*.c $(1)/*/*.c))
+# Folders are divided into rooms, a few of them again.
+levels = $(1)/*/$(2) $(1)/*/*/$(2) $(1)/*/*/*/$(2)
+sources = $(filter-out $(MAINS),$(wildcard $(call levels,$(1),*.c)))
 objects = $(patsubst %.c,$(B)/%.o,$(1))
 
 # meshtf-plan is optimised as one program, which takes a tenth off its searches. The objects hold
@@ -119,18 +121,18 @@ define LINK
 $(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
 endef
 archives = $(foreach r,$(1),$(B)/lib$(r).a)
-$(B)/meshtf-plan: $(B)/analyzer/meshtf_plan.o $(call archives,analyzer cost layouts)
+$(B)/meshtf-plan: $(B)/analyzer/commands/meshtf_plan.o $(call archives,analyzer cost layouts)
 	$(LINK) $(CFLAGS_$(BUILD)) $(LTO) -lglpk $(BASE_LIBS)
-$(B)/meshtf-report: $(B)/reports/meshtf_report.o $(call archives,reports cost layouts)
+$(B)/meshtf-report: $(B)/reports/page/meshtf_report.o $(call archives,reports cost layouts)
 	$(LINK) $(CGRAPH_LIBS) $(BASE_LIBS)
-$(B)/meshtf-run: $(B)/runtime/meshtf_run.o $(call archives,runtime cost layouts)
+$(B)/meshtf-run: $(B)/runtime/session/meshtf_run.o $(call archives,runtime cost layouts)
 	$(LINK) $(MPI_LIBS) $(BLAS_LIBS) $(BASE_LIBS)
 
-# Tests: tests/ROOM/test_*.c are cmocka programs, tests/ROOM/*.sh command-line tests (test_*.sh, and
+# Tests: test_*.c in the rooms of tests/ are cmocka programs, test_*.sh command-line tests (test_*.sh, and
 # all of tests/e2e), tests/fuzz/fuzz_*.c fuzz targets; long_* only run in test-long. See tests/README.md.
-SCRIPTS := $(wildcard tests/*/test_*.sh tests/e2e/*.sh)
-DEFAULT_TESTS := $(wildcard tests/*/test_*.c tests/fuzz/fuzz_*.c) $(filter-out tests/e2e/long_%,$(sort $(SCRIPTS)))
-LONG_TESTS := $(wildcard tests/*/long_*.c tests/*/long_*.sh)
+SCRIPTS := $(wildcard $(call levels,tests,test_*.sh) tests/e2e/*.sh)
+DEFAULT_TESTS := $(wildcard $(call levels,tests,test_*.c) tests/fuzz/fuzz_*.c) $(filter-out tests/e2e/long_%,$(sort $(SCRIPTS)))
+LONG_TESTS := $(wildcard $(call levels,tests,long_*.c) $(call levels,tests,long_*.sh))
 TESTS := $(patsubst %.c,$(B)/%,$(filter %.c,$(DEFAULT_TESTS) $(LONG_TESTS)))
 TESTS += $(B)/tests/fuzz/planted
 FUZZERS := $(filter $(B)/tests/fuzz/%,$(TESTS))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/models/model_family.h"
 
-#include "layouts/error.h"
-#include "layouts/optimizer.h"
+#include "layouts/base/error.h"
+#include "layouts/graph/optimizer.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -10,7 +10,7 @@
 #ifndef MTF_MODEL_FAMILY_H
 #define MTF_MODEL_FAMILY_H
 
-#include "layouts/graph.h"
+#include "layouts/graph/graph.h"
 
 /* Every setting of every family; a family uses those that its list of parameters names. */
 typedef struct {

@@ -5,7 +5,7 @@
  *     lp     the integer program in marginal form, for CBC and others
  *            s<v>_<p>  node v takes strategy p       y<e>_<p>_<q>  edge e's ends take p and q
  *     wcsp   a weighted constraint network, for toulbar2; costs must not be negative */
-#include "analyzer/layout_problem_json.h"
+#include "analyzer/solver/problem/layout_problem_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 /* The kernels of a GPT's training step (d_model 768, 12 heads of 64, d_ff 3072, length 256, batch
  * 4) one by one, in float32 and in bfloat16. An argument restricts the rows to those whose name
  * contains it. */
-#include "layouts/kernel_scratch.h"
-#include "runtime/kernel_bfloat16.h"
+#include "layouts/kernel_work/kernel_scratch.h"
+#include "runtime/kernels/base/kernel_bfloat16.h"
 
 #include <cblas.h>
 #include <math.h>

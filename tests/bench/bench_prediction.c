@@ -9,10 +9,10 @@
  * elapsed time than 1.05 times the processor time of any rank: where nobody else had the core. The
  * measured step is the first quarter of the kept samples, like the tables of --calibrate; with
  * fewer than three, of the processor time of the rank that has least. */
-#include "layouts/error.h"
-#include "runtime/mpi_check.h"
-#include "runtime/session.h"
-#include "runtime/threads.h"
+#include "layouts/base/error.h"
+#include "runtime/session/session.h"
+#include "runtime/support/mpi_check.h"
+#include "runtime/support/threads.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "layouts/error.h"
+#include "layouts/base/error.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #ifndef MTF_TESTS_FUZZ_H
 #define MTF_TESTS_FUZZ_H
 
-#include "layouts/json_reader.h"
+#include "layouts/base/json_reader.h"
 
 #include <glib.h>
 #include <stdbool.h>

@@ -2,10 +2,10 @@
 /* Any bytes as a graph: refused in one sentence, or a graph that writes itself to a file which
  * reads back to the same file; whose legal strategies give legal placements; and that becomes a
  * training graph of which the same holds, or is refused in one sentence. */
-#include "analyzer/training_graph.h"
-#include "layouts/graph_json.h"
-#include "layouts/json_writer.h"
-#include "layouts/strategy.h"
+#include "analyzer/training/training_graph.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/graph/graph_json.h"
+#include "layouts/placement/strategy.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

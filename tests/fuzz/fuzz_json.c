@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Any bytes as a JSON file: refused in one sentence, or read, and then what is read prints to a
  * text that reads back to the same print. */
-#include "layouts/json_writer.h"
+#include "layouts/base/json_writer.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

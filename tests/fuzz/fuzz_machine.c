@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Any bytes as a machine file: refused in one sentence, or a machine that writes itself to a file
  * which reads back to the same file, and that can be cut into slices. */
-#include "cost/machine.h"
-#include "layouts/json_writer.h"
+#include "cost/machine/machine.h"
+#include "layouts/base/json_writer.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Any text as a mesh, "rows:4;cols:2": refused in one sentence, or a mesh that prints to a text
  * which parses to the same mesh. */
-#include "layouts/mesh.h"
+#include "layouts/placement/mesh.h"
 #include "tests/fuzz/fuzz.h"
 
 const char *const mtf_fuzz_corpus[] = { "tests/fuzz/corpus/mesh", NULL };

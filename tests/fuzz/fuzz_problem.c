@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Any bytes as a layout problem: refused in one sentence, or a problem that prints to a text which
  * reads back to the same text. */
-#include "analyzer/layout_problem_json.h"
+#include "analyzer/solver/problem/layout_problem_json.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

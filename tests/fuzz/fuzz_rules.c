@@ -2,8 +2,8 @@
 /* Any text as rules for one graph on one mesh, "batch:rows;hidden:cols": refused in one sentence,
  * or rules that print to a text which parses to the same print; legal rules give a layout that
  * lowers. */
-#include "layouts/program.h"
-#include "layouts/rules.h"
+#include "layouts/placement/rules.h"
+#include "layouts/program/program.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Any bytes as the header of a safetensors file with 24 bytes of data: refused in one sentence, or
  * tensors that fill the data without holes and a header that reads back as it was written. */
-#include "runtime/safetensors.h"
+#include "runtime/checkpoint/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Any bytes as the trace of a run: refused in one sentence, or a trace whose events lie within its
  * ranks and its time. */
-#include "reports/run_trace.h"
+#include "reports/facts/run_trace.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <math.h>

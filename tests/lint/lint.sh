@@ -36,7 +36,7 @@ check_headers() {
 
 # shellcheck disable=SC2086
 check_layers() {
-    awk -f "$here/layers.awk" $c_files
+    awk -f "$here/layers.awk" "$here/rooms.txt" $c_files
 }
 
 # shellcheck disable=SC2086

@@ -7,8 +7,10 @@ licence='// SPDX-License-Identifier: GPL-3.0-or-later'
 # fresh: an empty tree to put files in; the checks look at the current folder.
 fresh() {
     rm -rf "$work/tree"
-    mkdir -p "$work/tree/layouts" "$work/tree/cost" "$work/tree/analyzer" "$work/tree/reports" \
-        "$work/tree/runtime" "$work/tree/tests/lint" "$work/tree/.ci"
+    for room in layouts/base cost/machine analyzer/solver/problem analyzer/commands reports/drawing \
+        runtime/kernels/products tests/lint .ci; do
+        mkdir -p "$work/tree/$room"
+    done
     cp "$top/.clang-format" "$work/tree/"
     cd "$work/tree" || exit 1
 }
@@ -47,89 +49,101 @@ function_of() {
 }
 
 fresh
-file cost/a.c '#include "layouts/a.h"' '' 'int mtf_a(void) {' '    return 1;' '}'
-file layouts/a.h '#ifndef A_H' '#define A_H' '' 'int mtf_a(void);' '' '#endif'
+file cost/machine/a.c '#include "layouts/base/a.h"' '' 'int mtf_a(void) {' '    return 1;' '}'
+file layouts/base/a.h '#ifndef A_H' '#define A_H' '' 'int mtf_a(void);' '' '#endif'
 for check in format headers layers functions words cppcheck shell; do
     accepts "a right tree passes: $check" "$check"
 done
 
 fresh
-file cost/a.c 'int   mtf_a( void );'
-complains "a file the formatter would change is found" format "cost/a.c"
+file cost/machine/a.c 'int   mtf_a( void );'
+complains "a file the formatter would change is found" format "cost/machine/a.c"
 
 fresh
-file layouts/a.h 'int mtf_a(GError **error);'
-complains "a header that needs another first is found" headers "layouts/a.h"
+file layouts/base/a.h 'int mtf_a(GError **error);'
+complains "a header that needs another first is found" headers "layouts/base/a.h"
 
 fresh
-file layouts/a.c '#include "cost/machine.h"'
-complains "layouts/ may not use cost/" layers "layouts/ may not use cost/"
-file analyzer/a.c '#include "runtime/a.h"'
-complains "analyzer/ may not use runtime/" layers "analyzer/ may not use runtime/"
-file cost/a.c '#include "a.h"'
+file layouts/base/a.c '#include "cost/machine/machine.h"'
+complains "layouts/ may not use cost/" layers "layouts/base may not use cost/machine/"
+file analyzer/commands/a.c '#include "runtime/kernels/products/a.h"'
+complains "analyzer/ may not use runtime/" layers "analyzer/commands may not use runtime/kernels/products/"
+file cost/machine/a.c '#include "a.h"'
+file analyzer/solver/problem/a.c '#include "layouts/graph/graph.h"'
+complains "the solver uses layouts/base alone" layers "analyzer/solver/problem may not use layouts/graph/"
+file layouts/a.c ''
+complains "a file outside the rooms is found" layers "layouts/ is no room"
+file layouts/base/a.h '#ifndef A_H' '#define A_H' 'typedef struct {' '    int a;' '} MtfA;' '#endif'
+cp layouts/base/a.h cost/machine/a.h
+complains "a file name used twice is found" layers "file a.h is defined in cost/machine/a.h already"
+complains "an include guard used twice is found" layers "guard A_H is defined in cost/machine/a.h already"
+complains "a public type defined twice is found" layers "type MtfA is defined in cost/machine/a.h already"
+for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17; do file "reports/drawing/f$i.c" ''; done
+complains "a room of over 16 pairs is found" layers "reports/drawing/ has over 16 pairs of files"
+rm layouts/a.c layouts/base/a.h cost/machine/a.h reports/drawing/f*.c
 complains "an include without its room is found" layers "by its path from the top"
-file cost/b.c '#include <mpi.h>'
+file cost/machine/b.c '#include <mpi.h>'
 complains "mpi.h outside runtime/ is found" layers "only runtime/ may include mpi.h"
-file runtime/a.c '#include <cblas.h>'
+file runtime/kernels/products/a.c '#include <cblas.h>'
 complains "cblas.h outside the kernels is found" layers "only the kernels"
-file runtime/b.c '#include <dnnl.h>'
-file runtime/c.c '#include <dnnl.h>'
+file runtime/kernels/products/b.c '#include <dnnl.h>'
+file runtime/kernels/products/c.c '#include <dnnl.h>'
 complains "a second file with dnnl.h is found" layers "dnnl.h belongs to one file"
-file analyzer/ilp.c '#include <glpk.h>'
-file analyzer/other.c '#include <glpk.h>'
+file analyzer/solver/problem/ilp.c '#include <glpk.h>'
+file analyzer/commands/other.c '#include <glpk.h>'
 complains "a second file with glpk.h is found" layers "belongs to one file"
-file reports/a.c '#include <glpk.h>'
+file reports/drawing/a.c '#include <glpk.h>'
 complains "glpk.h outside analyzer/ is found" layers "only analyzer/ may include glpk.h"
-file layouts/b.c '#include <graphviz/cgraph.h>'
+file layouts/base/b.c '#include <graphviz/cgraph.h>'
 complains "cgraph.h outside reports/ is found" layers "only reports/ may include"
 file tests/a.c '#include <cmocka.h>'
 complains "cmocka.h without its wrapper is found" layers "tests/support/cmocka.h"
 
 fresh
-file runtime/matmul_kernel.c '#include <cblas.h>' '#include <mpi.h>' '#include "cost/a.h"'
-file analyzer/ilp.c '#include <glpk.h>' '#include "analyzer/a.h"' '#include "layouts/a.h"'
-file reports/dot.c '#include <cgraph.h>'
+file runtime/kernels/products/matmul_kernel.c '#include <cblas.h>' '#include <mpi.h>' '#include "cost/machine/a.h"'
+file analyzer/solver/problem/ilp.c '#include <glpk.h>' '#include "analyzer/solver/problem/a.h"' '#include "layouts/base/a.h"'
+file reports/drawing/dot.c '#include <cgraph.h>'
 accepts "each library in its own home is right" layers
 
 fresh
-function_of 61 >cost/a.c
+function_of 61 >cost/machine/a.c
 complains "a function of 61 lines is found" functions "long_one has 61 lines"
-function_of 60 >cost/a.c
+function_of 60 >cost/machine/a.c
 accepts "a function of 60 lines is right" functions
-file cost/a.c 'static int wide(int a, int b, int (*c)(int, int), int d,' '                int e, int f, int g) {' '    return a;' '}'
+file cost/machine/a.c 'static int wide(int a, int b, int (*c)(int, int), int d,' '                int e, int f, int g) {' '    return a;' '}'
 complains "a function of 7 parameters is found" functions "wide has 7 parameters"
-file cost/a.c 'static int wide(int a, int b, int (*c)(int, int), int d, int e,' '                int f) {' '    return a;' '}'
+file cost/machine/a.c 'static int wide(int a, int b, int (*c)(int, int), int d, int e,' '                int f) {' '    return a;' '}'
 accepts "a function of 6 parameters is right, one of them a function" functions
-file cost/a.c 'static bool wide(int a, int b, int c, int d, int e, int f,' '                 GError **error) {' '    return a;' '}'
+file cost/machine/a.c 'static bool wide(int a, int b, int c, int d, int e, int f,' '                 GError **error) {' '    return a;' '}'
 accepts "a function of 6 parameters and an error is right" functions
-file cost/a.c 'MACRO(a, b)' '' 'static const int table[] = {' '    1,' '};' '' \
+file cost/machine/a.c 'MACRO(a, b)' '' 'static const int table[] = {' '    1,' '};' '' \
     'int mtf_a(int a, int b, int c, int d, int e, int f, int g);'
 accepts "tables and prototypes are no functions" functions
 
 fresh
-echo 'int mtf_a(void);' >layouts/a.h
+echo 'int mtf_a(void);' >layouts/base/a.h
 complains "a file without its licence line is found" words "SPDX"
 printf '#!/bin/sh\necho\n' >tests/a.sh
 complains "a script without its licence line is found" words "tests/a.sh:2"
 for name in strcpy sprintf atoi rand; do
-    file cost/a.c "    $name(a);"
+    file cost/machine/a.c "    $name(a);"
     complains "$name is found" words "uses $name"
 done
-file cost/a.c '    g_strdup_printf(a); mtf_rand(b); x->rand(c);' '/* sprintf is not used */'
-file layouts/a.h ''
+file cost/machine/a.c '    g_strdup_printf(a); mtf_rand(b); x->rand(c);' '/* sprintf is not used */'
+file layouts/base/a.h ''
 rm tests/a.sh
 accepts "names that only end like theirs are right" words
-file cost/a.c '/* TO''DO: later */'
+file cost/machine/a.c '/* TO''DO: later */'
 complains "an open end is found" words "an open end"
-file cost/a.c 'const char *path = "/wo''rk/main";'
+file cost/machine/a.c 'const char *path = "/wo''rk/main";'
 complains "a path of one machine is found" words "a path of one machine"
-file cost/a.c 'const char *path = "../sha''red/data";'
+file cost/machine/a.c 'const char *path = "../sha''red/data";'
 complains "../shared outside tests/ is found" words "outside tests/"
 
 fresh
-file cost/a.c 'int mtf_a(int *p) {' '    int x = *p;' '    if (p == 0)' '        return 1;' '    return x;' '}'
-complains "a pointer read before it is checked is found" cppcheck "cost/a.c"
-file cost/a.c 'int mtf_a(int i) {' '    int x[2] = { 1, 2 };' '    if (i == 0)' '        i = 2;' '    return x[2] + i;' '}'
+file cost/machine/a.c 'int mtf_a(int *p) {' '    int x = *p;' '    if (p == 0)' '        return 1;' '    return x;' '}'
+complains "a pointer read before it is checked is found" cppcheck "cost/machine/a.c"
+file cost/machine/a.c 'int mtf_a(int i) {' '    int x[2] = { 1, 2 };' '    if (i == 0)' '        i = 2;' '    return x[2] + i;' '}'
 complains "an index out of bounds is found" cppcheck "arrayIndexOutOfBounds"
 
 fresh

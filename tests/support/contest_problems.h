@@ -5,7 +5,7 @@
 #ifndef MTF_TESTS_CONTEST_PROBLEMS_H
 #define MTF_TESTS_CONTEST_PROBLEMS_H
 
-#include "analyzer/layout_problem.h"
+#include "analyzer/solver/problem/layout_problem.h"
 
 typedef struct {
     int nodes, strategies; /* at most 20 strategies a node */

@@ -3,7 +3,7 @@
 #ifndef MTF_TESTS_FREE_SETUP_H
 #define MTF_TESTS_FREE_SETUP_H
 
-#include "analyzer/free_problem.h"
+#include "analyzer/free/free_problem.h"
 
 typedef struct {
     MtfGraph *graph;

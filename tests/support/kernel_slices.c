@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/kernel_slices.h"
 
-#include "layouts/kernel_scratch.h"
-#include "layouts/placement.h"
-#include "runtime/kernel_bfloat16.h"
+#include "layouts/kernel_work/kernel_scratch.h"
+#include "layouts/placement/placement.h"
+#include "runtime/kernels/base/kernel_bfloat16.h"
 
 #include <math.h>
 #include <string.h>

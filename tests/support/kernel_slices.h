@@ -5,7 +5,7 @@
 #ifndef MTF_TESTS_KERNEL_SLICES_H
 #define MTF_TESTS_KERNEL_SLICES_H
 
-#include "runtime/kernel.h"
+#include "runtime/kernels/base/kernel.h"
 
 typedef struct {
     int parts[MTF_MAX_INDEXES]; /* of each index of the iteration space that may be split */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/layout_losses.h"
 
-#include "runtime/slice.h"
+#include "runtime/kernels/base/slice.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/lockstep.h"
 #include "tests/support/training_plan.h"

@@ -4,8 +4,8 @@
 #ifndef MTF_TESTS_LAYOUT_LOSSES_H
 #define MTF_TESTS_LAYOUT_LOSSES_H
 
-#include "layouts/layout.h"
-#include "runtime/data.h"
+#include "layouts/placement/layout.h"
+#include "runtime/data/data.h"
 
 #define LAYOUT_STEPS 50
 

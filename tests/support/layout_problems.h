@@ -3,7 +3,7 @@
 #ifndef MTF_TESTS_LAYOUT_PROBLEMS_H
 #define MTF_TESTS_LAYOUT_PROBLEMS_H
 
-#include "analyzer/layout_problem.h"
+#include "analyzer/solver/problem/layout_problem.h"
 
 /* A problem of at most 7 nodes and 4 strategies, drawn so that ties, impossible entries, follow
  * edges, parallel edges, isolated nodes, binding limits and problems without any legal choice all

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/lockstep.h"
 
-#include "runtime/slice.h"
+#include "runtime/kernels/base/slice.h"
 
 #include <math.h>
 #include <string.h>

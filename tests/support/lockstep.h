@@ -5,7 +5,7 @@
 #ifndef MTF_TESTS_LOCKSTEP_H
 #define MTF_TESTS_LOCKSTEP_H
 
-#include "runtime/data.h"
+#include "runtime/data/data.h"
 
 typedef struct {
     int n;

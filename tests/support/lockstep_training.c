@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/lockstep_training.h"
 
-#include "runtime/slice.h"
+#include "runtime/kernels/base/slice.h"
 #include "tests/support/cmocka.h"
 
 #include <string.h>

@@ -3,8 +3,8 @@
 #ifndef MTF_TESTS_PARSE_GRAPH_H
 #define MTF_TESTS_PARSE_GRAPH_H
 
-#include "layouts/graph.h"
-#include "layouts/graph_json.h"
+#include "layouts/graph/graph.h"
+#include "layouts/graph/graph_json.h"
 
 /* Reads a graph file's text; the file is called "g.json" in messages. */
 MtfGraph *mtf_test_graph_parse(const char *text, const MtfSizeOverrides *overrides, GError **error);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/pmpi_witness.h"
 
-#include "runtime/communicators.h"
+#include "runtime/exchange/communicators.h"
 
 #include <stdio.h>
 #include <string.h>

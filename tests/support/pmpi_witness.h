@@ -2,11 +2,11 @@
 /* An independent witness of what a run sends: wrappers around MPI's functions, which the linker
  * puts in their place, count every call and its payload by function and communicator, and pass it
  * on to PMPI. They know nothing of programs; which mesh axes a communicator covers, its name tells
- * (runtime/communicators.h). Traffic on the control communicator is left out. */
+ * (runtime/exchange/communicators.h). Traffic on the control communicator is left out. */
 #ifndef MTF_TESTS_PMPI_WITNESS_H
 #define MTF_TESTS_PMPI_WITNESS_H
 
-#include "layouts/reshard.h"
+#include "layouts/placement/reshard.h"
 
 typedef struct {
     int64_t calls, bytes;

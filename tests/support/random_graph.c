@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/random_graph.h"
 
-#include "layouts/operation_table.h"
+#include "layouts/graph/operation_table.h"
 
 #include <math.h>
 

@@ -5,7 +5,7 @@
 #ifndef MTF_TESTS_RANDOM_GRAPH_H
 #define MTF_TESTS_RANDOM_GRAPH_H
 
-#include "layouts/graph.h"
+#include "layouts/graph/graph.h"
 
 typedef struct {
     guint32 seed;

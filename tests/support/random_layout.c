@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/random_layout.h"
 
-#include "layouts/rules.h"
+#include "layouts/placement/rules.h"
 
 MtfMesh mtf_random_mesh(GRand *random, int devices) {
     MtfMesh mesh = { 0 };

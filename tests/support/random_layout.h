@@ -4,7 +4,7 @@
 #ifndef MTF_TESTS_RANDOM_LAYOUT_H
 #define MTF_TESTS_RANDOM_LAYOUT_H
 
-#include "layouts/layout.h"
+#include "layouts/placement/layout.h"
 
 /* A mesh of `devices` processors: one, two or three axes. */
 MtfMesh mtf_random_mesh(GRand *random, int devices);

@@ -4,7 +4,7 @@
 #ifndef MTF_TESTS_RANDOM_ORDER_H
 #define MTF_TESTS_RANDOM_ORDER_H
 
-#include "layouts/program.h"
+#include "layouts/program/program.h"
 
 /* Whether instruction `late` of a program must stay behind the earlier instruction `early`. */
 bool mtf_must_follow(const MtfProgram *program, int early, int late);

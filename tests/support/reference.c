@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/reference.h"
 
-#include "layouts/random.h"
+#include "layouts/graph/random.h"
 
 #include <math.h>
 #include <string.h>

@@ -16,7 +16,7 @@
 #ifndef MTF_TESTS_REFERENCE_H
 #define MTF_TESTS_REFERENCE_H
 
-#include "layouts/operation_table.h"
+#include "layouts/graph/operation_table.h"
 
 #include <stdint.h>
 
@@ -26,7 +26,7 @@ typedef struct {
     double **values; /* by tensor, always allocated */
 } MtfReference;
 
-/* Variables start at layouts/random.h's initial values for `seed`, everything else at 0. */
+/* Variables start at layouts/graph/random.h's initial values for `seed`, everything else at 0. */
 MtfReference *mtf_reference_new(const MtfGraph *graph, uint64_t seed);
 void mtf_reference_free(MtfReference *reference);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfReference, mtf_reference_free)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/report_plan.h"
 
-#include "analyzer/training_graph.h"
-#include "layouts/rules.h"
+#include "analyzer/training/training_graph.h"
+#include "layouts/placement/rules.h"
 #include "tests/support/parse_graph.h"
 
 #include <string.h>

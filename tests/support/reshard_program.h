@@ -8,7 +8,7 @@
 #ifndef MTF_TESTS_RESHARD_PROGRAM_H
 #define MTF_TESTS_RESHARD_PROGRAM_H
 
-#include "layouts/program.h"
+#include "layouts/program/program.h"
 
 /* Tensor 0 of the graph is "x" over dimensions 0, 1, … of `sizes`. */
 MtfGraph *mtf_reshard_graph(int rank, const int64_t *sizes, MtfDtype dtype);

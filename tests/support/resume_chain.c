@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/resume_chain.h"
 
-#include "runtime/session.h"
+#include "runtime/session/session.h"
 #include "tests/support/mpi_verdict.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/trace_check.h"
 
-#include "layouts/error.h"
+#include "layouts/base/error.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>

@@ -2,8 +2,8 @@
 #include "tests/support/training_case.h"
 
 #include "analyzer/models/model_family.h"
-#include "analyzer/training_graph.h"
-#include "layouts/rules.h"
+#include "analyzer/training/training_graph.h"
+#include "layouts/placement/rules.h"
 #include "tests/support/cmocka.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/random_layout.h"

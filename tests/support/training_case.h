@@ -3,7 +3,7 @@
 #ifndef MTF_TESTS_TRAINING_CASE_H
 #define MTF_TESTS_TRAINING_CASE_H
 
-#include "layouts/layout.h"
+#include "layouts/placement/layout.h"
 
 typedef struct {
     MtfGraph *graph;

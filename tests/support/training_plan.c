@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/training_plan.h"
 
-#include "analyzer/batch_parts.h"
-#include "analyzer/mixed_precision.h"
-#include "analyzer/plan_search.h"
-#include "analyzer/training_graph.h"
-#include "cost/predict.h"
-#include "layouts/error.h"
-#include "layouts/graph_json.h"
-#include "layouts/library.h"
-#include "layouts/rules.h"
+#include "analyzer/planner/plan_search.h"
+#include "analyzer/training/batch_parts.h"
+#include "analyzer/training/mixed_precision.h"
+#include "analyzer/training/training_graph.h"
+#include "cost/price/predict.h"
+#include "layouts/base/error.h"
+#include "layouts/base/library.h"
+#include "layouts/graph/graph_json.h"
+#include "layouts/placement/rules.h"
 #include "tests/support/random_layout.h"
 
 #include <stdlib.h>

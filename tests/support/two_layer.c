@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/two_layer.h"
 
-#include "layouts/operation_table.h"
+#include "layouts/graph/operation_table.h"
 
 /* Adds an operation of up to two inputs whose output has the dimensions named in `dims`. */
 static int add(MtfGraph *graph, const char *name, int kind, const char *dims, int first,

@@ -4,7 +4,7 @@
 #ifndef MTF_TESTS_TWO_LAYER_H
 #define MTF_TESTS_TWO_LAYER_H
 
-#include "layouts/graph.h"
+#include "layouts/graph/graph.h"
 
 /* Dimensions batch, io, hidden; variables w[io, hidden] and v[hidden, io]; grad/w and grad/v. */
 MtfGraph *two_layer_graph(int64_t batch, int64_t io, int64_t hidden);

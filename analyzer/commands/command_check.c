@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-plan check: says what a file is, that it is sound, and what it holds. A forward graph is
+ * differentiated too, since that is the first thing every other command does with it. */
+#include "analyzer/commands/commands.h"
+#include "analyzer/training/training_graph.h"
+#include "cost/machine/machine.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/base/library.h"
+#include "layouts/graph/graph_json.h"
+#include "layouts/program/plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The file under examination. */
+typedef struct {
+    const char *name;
+    char *text;
+    gsize length;
+    MtfJson root;
+} File;
+
+/* A dimension's size by name. */
+static cJSON *dimensions_to_json(const MtfGraph *graph) {
+    cJSON *object = cJSON_CreateObject();
+    for (int i = 0; i < (int)graph->dimensions->len; i++) {
+        const MtfDimension *dimension = mtf_graph_dimension(graph, i);
+        mtf_json_add_integer(object, dimension->name, dimension->size);
+    }
+    return object;
+}
+
+static void add_tensors(cJSON *report, const char *key, const MtfGraph *graph, MtfSource source) {
+    int64_t count = 0, bytes = 0;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        if (mtf_graph_tensor(graph, t)->source != source)
+            continue;
+        count++;
+        bytes += mtf_graph_tensor_bytes(graph, t);
+    }
+    g_autofree char *bytes_key = g_strdup_printf("%s_bytes", key);
+    mtf_json_add_integer(report, key, count);
+    mtf_json_add_integer(report, bytes_key, bytes);
+}
+
+static void add_graph(cJSON *report, const MtfGraph *graph) {
+    cJSON_AddStringToObject(report, "name", graph->name);
+    mtf_json_add_integer(report, "parameters", mtf_graph_parameters(graph));
+    mtf_json_add_integer(report, "operations", graph->operations->len);
+    add_tensors(report, "inputs", graph, MTF_SOURCE_INPUT);
+    add_tensors(report, "variables", graph, MTF_SOURCE_VARIABLE);
+    if (graph->loss >= 0)
+        cJSON_AddStringToObject(report, "loss", mtf_graph_tensor(graph, graph->loss)->name);
+    if (graph->optimizer.kind != NULL)
+        cJSON_AddStringToObject(report, "optimizer", graph->optimizer.kind);
+    cJSON_AddItemToObject(report, "dimensions", dimensions_to_json(graph));
+}
+
+static bool is_training_graph(const MtfGraph *graph) {
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        if (mtf_graph_operation(graph, i)->phase != MTF_PHASE_FORWARD)
+            return true;
+    return graph->updates->len > 0;
+}
+
+/* A graph without a loss is sound, but not for training. */
+static bool check_training(cJSON *report, const MtfGraph *graph, GError **error) {
+    if (is_training_graph(graph) || graph->loss < 0)
+        return true;
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, error);
+    if (training == NULL)
+        return false;
+    mtf_json_add_integer(report, "training_operations", training->operations->len);
+    return true;
+}
+
+static bool check_graph(const File *file, cJSON *report, GError **error) {
+    g_autoptr(MtfGraph) graph = mtf_graph_from_json(&file->root, NULL, error);
+    if (graph == NULL)
+        return false;
+    cJSON_AddStringToObject(report, "kind", is_training_graph(graph) ? "training graph" : "graph");
+    add_graph(report, graph);
+    return check_training(report, graph, error);
+}
+
+static bool check_plan(const File *file, cJSON *report, GError **error) {
+    g_autoptr(MtfPlan) plan = mtf_plan_parse(file->name, file->text, file->length, error);
+    if (plan == NULL)
+        return false;
+    g_autoptr(MtfProgram) program = mtf_plan_lower(plan, error);
+    if (program == NULL)
+        return false;
+    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    cJSON_AddStringToObject(report, "kind", "plan");
+    add_graph(report, plan->graph);
+    cJSON_AddStringToObject(report, "mesh", mesh);
+    cJSON_AddStringToObject(report, "rules",
+                            plan->layout->rules != NULL ? plan->layout->rules : "(free layout)");
+    cJSON_AddStringToObject(report, "precision", plan->precision);
+    mtf_json_add_integer(report, "instructions", mtf_program_length(program));
+    return true;
+}
+
+static bool check_machine(const File *file, cJSON *report, GError **error) {
+    g_autoptr(MtfMachine) machine = mtf_machine_from_json(&file->root, error);
+    if (machine == NULL)
+        return false;
+    int64_t devices = mtf_machine_devices(machine);
+    cJSON_AddStringToObject(report, "kind", "machine");
+    cJSON_AddStringToObject(report, "name", machine->name);
+    if (devices < INT64_MAX)
+        mtf_json_add_integer(report, "devices", devices);
+    else
+        cJSON_AddStringToObject(report, "devices", "any number");
+    mtf_json_add_integer(report, "device_memory_bytes", machine->memory_bytes);
+    mtf_json_add_number(report, "device_memory_bytes_per_second", machine->memory_bandwidth);
+    mtf_json_add_number(report, "device_flops_per_second", machine->rate[0].flops_per_second);
+    return true;
+}
+
+static bool check_file(const File *file, cJSON *report, GError **error) {
+    static const struct {
+        const char *key;
+        bool (*check)(const File *file, cJSON *report, GError **error);
+    } kinds[] = { { "meshtf_graph", check_graph },
+                  { "meshtf_plan", check_plan },
+                  { "meshtf_machine", check_machine } };
+    MtfJson version;
+    if (!mtf_json_object(&file->root, error))
+        return false;
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (mtf_json_find(&file->root, kinds[i].key, &version))
+            return kinds[i].check(file, report, error);
+    return mtf_json_fail(&file->root, error,
+                         "neither a graph, a plan nor a machine: one of the keys \"meshtf_graph\", "
+                         "\"meshtf_plan\", \"meshtf_machine\" must be there");
+}
+
+/* A file, or else the name of a machine or graph in the library; free with g_free. */
+static char *find_file(const char *name) {
+    if (strcmp(name, "-") == 0 || g_file_test(name, G_FILE_TEST_EXISTS))
+        return g_strdup(name);
+    char *path = mtf_library_find("machines", name, NULL);
+    path = path != NULL ? path : mtf_library_find("graphs", name, NULL);
+    return path != NULL ? path : g_strdup(name);
+}
+
+static bool read_and_check(const char *name, cJSON *report, GError **error) {
+    g_autofree char *path = find_file(name);
+    gsize length;
+    g_autofree char *text = mtf_file_read(path, &length, error);
+    if (text == NULL)
+        return false;
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_parse(name, text, length, error);
+    if (document == NULL)
+        return false;
+    File file = { name, text, length, mtf_json_root(document) };
+    return check_file(&file, report, error);
+}
+
+static void print_value(const cJSON *value) {
+    g_autofree char *text = mtf_json_print_levels(value, 0);
+    fputs(cJSON_IsString(value) ? value->valuestring : g_strchomp(text), stdout);
+}
+
+/* One line a key; the members of an object on one line. */
+static void print_for_people(const char *name, const cJSON *report) {
+    const cJSON *item, *member;
+    printf("%s is sound\n", name);
+    cJSON_ArrayForEach(item, report) {
+        printf("  %-30s ", item->string);
+        if (!cJSON_IsObject(item))
+            print_value(item);
+        else
+            cJSON_ArrayForEach(member, item) {
+                printf("%s=", member->string);
+                print_value(member);
+                putchar(member->next != NULL ? ' ' : '\n');
+            }
+        if (!cJSON_IsObject(item) || item->child == NULL)
+            putchar('\n');
+    }
+}
+
+int mtf_command_check(int argc, char **argv) {
+    gboolean json = FALSE;
+    const GOptionEntry entries[] = {
+        { "json", 0, 0, G_OPTION_ARG_NONE, &json, "Print the summary as JSON", NULL },
+        G_OPTION_ENTRY_NULL,
+    };
+    GError *error = NULL;
+    if (!mtf_command_line_parse(&argc, &argv, entries, "GRAPH|PLAN|MACHINE",
+                                "Says what a file is, whether it is sound, and what it holds. A "
+                                "forward graph is differentiated, a plan lowered to its program.",
+                                1, 1, &error))
+        return mtf_command_line_fail("meshtf-plan check", error);
+    cJSON *report = cJSON_CreateObject();
+    bool sound = read_and_check(argv[1], report, &error);
+    if (sound && json) {
+        g_autofree char *text = mtf_json_print(report);
+        fputs(text, stdout);
+    } else if (sound) {
+        print_for_people(argv[1], report);
+    }
+    cJSON_Delete(report);
+    return sound ? 0 : mtf_command_line_fail("meshtf-plan check", error);
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-plan estimate: prices one layout, given by rules. */
+#include "analyzer/commands/commands.h"
+#include "analyzer/planner/planning.h"
+#include "cost/machine/mapping_json.h"
+#include "cost/price/predict.h"
+#include "cost/tune/program_mapping.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/placement/rules.h"
+
+#include <stdio.h>
+
+typedef struct {
+    char *mesh, *layout, *machine, *precision, *output, *batch_dim, *recompute;
+    char **dims;
+    int microbatches;
+    gboolean compatible, in_order, json;
+} Options;
+
+/* Mappings tried for the layout's traffic. */
+#define MOST_MAPPINGS 20000
+
+/* What is estimated. */
+typedef struct {
+    const Options *options;
+    const MtfMachine *machine;
+    GPtrArray *inert; /* rules without effect */
+    MtfPricer pricer;
+    int64_t cost, in_order_cost; /* nanoseconds, as the mesh lies and with it laid in order */
+} Estimate;
+
+/* A layout that nobody searched: its price is all there is to say. */
+static cJSON *unsearched(const Estimate *e) {
+    cJSON *search = cJSON_CreateObject();
+    mtf_json_add_integer(search, "cost", e->cost);
+    mtf_json_add_integer(search, "bound", 0);
+    mtf_json_add_number(search, "gap", 1);
+    cJSON_AddStringToObject(search, "method", "given rules");
+    mtf_json_add_integer(search, "in_order_cost", e->in_order_cost);
+    return search;
+}
+
+/* Lays the mesh as suits the program's traffic, unless the user wants it in order. */
+static void lay_mesh(Estimate *e, const MtfProgram *program) {
+    MtfMapping in_order = e->pricer.map.mapping;
+    e->cost = e->in_order_cost = mtf_price_program(&e->pricer, program);
+    if (e->options->in_order)
+        return;
+    mtf_program_map(&e->pricer, program, MOST_MAPPINGS);
+    e->cost = mtf_price_program(&e->pricer, program);
+    if (e->cost < e->in_order_cost)
+        return;
+    e->pricer.map.mapping = in_order;
+    e->cost = e->in_order_cost;
+}
+
+static void print_for_people(const Estimate *e, const MtfPlan *plan) {
+    const MtfMesh *laid = &plan->layout->mesh;
+    g_autofree char *mesh = mtf_mesh_format(laid);
+    g_autofree char *mapping = mtf_mapping_format(laid, &e->pricer.map.mapping);
+    g_autofree char *tables = mtf_predicted_format(plan->predicted);
+    printf("machine        %s%s\n", e->machine->name,
+           e->options->machine == NULL ? " (no --machine given)" : "");
+    printf("mesh           %s\nlayout         %s\n", mesh, plan->layout->rules);
+    if (e->cost < e->in_order_cost)
+        printf("mapping        %s\n               in order it would cost %.2f times as much\n",
+               mapping, (double)e->in_order_cost / (double)e->cost);
+    for (guint i = 0; i < e->inert->len; i++)
+        printf("no effect      %s\n", (const char *)g_ptr_array_index(e->inert, i));
+    mtf_planning_print_notes(plan, &e->pricer);
+    fputs(tables, stdout);
+}
+
+static bool print(const Estimate *e, const MtfPlan *plan) {
+    if (!e->options->json) {
+        print_for_people(e, plan);
+        return true;
+    }
+    g_autofree char *text = mtf_json_print(plan->predicted);
+    fputs(text, stdout);
+    return true;
+}
+
+static MtfLayout *read_layout(const Options *options, const MtfGraph *graph, GPtrArray *inert,
+                              GError **error) {
+    MtfMesh mesh;
+    if (!mtf_mesh_parse(options->mesh, 0, &mesh, error))
+        return NULL;
+    g_autoptr(MtfRules) rules =
+        mtf_rules_parse(graph, &mesh, options->layout, options->compatible ? inert : NULL, error);
+    return rules != NULL ? mtf_layout_from_rules(graph, &mesh, rules) : NULL;
+}
+
+static bool estimate(const Options *options, const char *path, GError **error) {
+    MtfPlanningGraph request = { path, (const char *const *)options->dims, options->precision };
+    MtfStepForm form = { options->microbatches, options->batch_dim, options->precision, 0 };
+    if (!mtf_recompute_parse(options->recompute, &form.recompute, error))
+        return false;
+    g_autoptr(MtfMachine) machine = mtf_planning_machine(options->machine, error);
+    g_autoptr(MtfGraph) written = machine != NULL ? mtf_planning_graph_load(&request, error) : NULL;
+    g_autoptr(MtfGraph) graph =
+        written != NULL ? mtf_planning_training_graph(written, &form, error) : NULL;
+    if (graph == NULL)
+        return false;
+    g_autoptr(GPtrArray) inert = g_ptr_array_new_with_free_func(g_free);
+    Estimate e = { .options = options, .machine = machine, .inert = inert };
+    g_autoptr(MtfLayout) layout = read_layout(options, graph, inert, error);
+    if (layout == NULL || !mtf_pricer_init(&e.pricer, machine, &layout->mesh, error))
+        return false;
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    lay_mesh(&e, program);
+    mtf_planning_settle(graph, layout, &e.pricer, machine->memory_bytes);
+    g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
+        g_steal_pointer(&graph), g_steal_pointer(&layout), &e.pricer, unsearched(&e));
+    return print(&e, plan) &&
+           (options->output == NULL || mtf_plan_save(plan, options->output, error));
+}
+
+static bool check_options(const Options *options, GError **error) {
+    if (options->microbatches < 1)
+        return mtf_input_error(error, "--microbatches %d must be at least 1",
+                               options->microbatches);
+    if (options->mesh == NULL)
+        return mtf_input_error(error, "--mesh is missing, as in --mesh 'rows:2;cols:2'");
+    return options->layout != NULL ||
+           mtf_input_error(error, "--layout is missing, as in --layout 'batch:rows;d_ff:cols' "
+                                  "('' keeps everything whole)");
+}
+
+static void clear_options(Options *options) {
+    char *owned[] = { options->mesh,   options->layout,    options->machine,  options->precision,
+                      options->output, options->batch_dim, options->recompute };
+    for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
+        g_free(owned[i]);
+    g_strfreev(options->dims);
+}
+
+#define TEXT(name, letter, field, help, what) \
+    { name, letter, 0, G_OPTION_ARG_STRING, &o.field, help, what }
+
+int mtf_command_estimate(int argc, char **argv) {
+    Options o = { .microbatches = 1 };
+    const GOptionEntry entries[] = {
+        TEXT("mesh", 0, mesh, "The mesh of processors", "'rows:4;cols:2'"),
+        TEXT("layout", 0, layout, "Which dimension lies on which axis", "'batch:rows;d_ff:cols'"),
+        TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
+        TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
+        { "microbatches", 0, 0, G_OPTION_ARG_INT, &o.microbatches,
+          "Work through the batch in M parts (1)", "M" },
+        TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
+             "NAME"),
+        TEXT("recompute", 0, recompute, "What the backward pass computes again (none)",
+             "none|cheap|layers"),
+        { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.dims, "Set a dimension's size", "batch=512" },
+        TEXT("output", 'o', output, "Write a plan with this layout", "PLAN"),
+        { "mtf-compat", 0, 0, G_OPTION_ARG_NONE, &o.compatible,
+          "Rules that name what is not there have no effect, as in Mesh-TensorFlow", NULL },
+        { "in-order", 0, 0, G_OPTION_ARG_NONE, &o.in_order,
+          "Lay the mesh on the machine in order, not as suits the traffic", NULL },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &o.json, "Print the prediction as JSON", NULL },
+        G_OPTION_ENTRY_NULL,
+    };
+    GError *error = NULL;
+    bool done = mtf_command_line_parse(&argc, &argv, entries, "GRAPH --mesh MESH --layout RULES",
+                                       "Predicts time, memory and traffic of one training step "
+                                       "under a layout.\n\n  meshtf-plan estimate g.json --mesh "
+                                       "'rows:4;cols:2' --layout 'batch:rows;d_ff:cols'",
+                                       1, 1, &error) &&
+                check_options(&o, &error) && estimate(&o, argv[1], &error);
+    clear_options(&o);
+    return done ? 0 : mtf_command_line_fail("meshtf-plan estimate", error);
+}

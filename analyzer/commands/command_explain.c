@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-plan explain: why an operation or tensor of a plan is laid out as it is. */
+#include "analyzer/commands/commands.h"
+#include "analyzer/free/alternatives.h"
+#include "analyzer/planner/planning.h"
+#include "analyzer/solver/search/layout_solve.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Alternatives listed for people. */
+#define MAX_LISTED 12
+
+/* Rounds of the solver spent on the best plan without the choice. */
+#define ANEW_WORK 30
+#define ANEW_GAP 0.0005
+
+typedef struct {
+    char *instead;
+    double seconds;
+    gboolean json;
+} Options;
+
+typedef struct {
+    const Options *options;
+    MtfPlan *plan;
+    MtfMachine *machine;
+    MtfPricer pricer;
+    MtfFreeProblem *problem;
+    int *choice;
+    int node;
+    GArray *alternatives;    /* MtfAlternative */
+    MtfLayoutSolution *anew; /* the best without the choice, everything else chosen anew; or NULL */
+} Explanation;
+
+static void explanation_clear(Explanation *e) {
+    if (e->alternatives != NULL)
+        g_array_unref(e->alternatives);
+    mtf_layout_solution_free(e->anew);
+    g_free(e->choice);
+    mtf_free_problem_free(e->problem);
+    mtf_machine_free(e->machine);
+    mtf_plan_free(e->plan);
+}
+
+static bool prepare(Explanation *e, const char *path, const char *name, GError **error) {
+    e->plan = mtf_plan_load(path, error);
+    if (e->plan == NULL)
+        return false;
+    e->machine = mtf_planning_plan_machine(e->plan, path, error);
+    const MtfLayout *layout = e->plan->layout;
+    if (e->machine == NULL ||
+        !mtf_planning_plan_pricer(e->plan, path, e->machine, &e->pricer, error))
+        return false;
+    e->problem = mtf_free_problem_new(e->plan->graph, &layout->mesh, &e->pricer, NULL, 0, error);
+    if (e->problem == NULL)
+        return false;
+    e->choice = g_new(int, mtf_layout_problem_node_count(mtf_free_problem_get(e->problem)));
+    if (!mtf_free_problem_choice(e->problem, layout, e->choice))
+        return mtf_input_error(error, "%s: its layout holds a choice that no search makes", path);
+    e->node = mtf_free_problem_find_node(e->problem, name);
+    if (e->node < 0)
+        return mtf_input_error(error,
+                               "%s: \"%s\" is no operation, and no tensor that is kept apart from "
+                               "its operation",
+                               path, name);
+    e->alternatives = mtf_alternatives(mtf_free_problem_get(e->problem), e->choice, e->node);
+    return true;
+}
+
+static int64_t plan_cost(const Explanation *e) {
+    return (int64_t)mtf_layout_problem_evaluate(mtf_free_problem_get(e->problem), e->choice).cost;
+}
+
+/* The cheapest other strategy while everything else stays; -1 when there is none. */
+static int next_strategy(const Explanation *e) {
+    for (guint i = 0; i < e->alternatives->len; i++) {
+        const MtfAlternative *a = &g_array_index(e->alternatives, MtfAlternative, i);
+        if (a->strategy != e->choice[e->node])
+            return a->strategy;
+    }
+    return -1;
+}
+
+/* Searches for the best layout without the choice, within the plan's memory, beginning with the
+ * next best strategy. */
+static void choose_anew(Explanation *e) {
+    g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_copy(mtf_free_problem_get(e->problem));
+    int n = mtf_layout_problem_node_count(problem), next = next_strategy(e);
+    const cJSON *limit = cJSON_GetObjectItemCaseSensitive(e->plan->search, "memory_limit");
+    if (next < 0)
+        return;
+    if (cJSON_IsNumber(limit) && limit->valuedouble < (double)MTF_NO_LIMIT)
+        mtf_layout_problem_set_limit(problem, (int64_t)limit->valuedouble);
+    g_autofree int *start = g_memdup2(e->choice, sizeof *start * (gsize)n);
+    start[e->node] = next;
+    MtfLayoutSolution chosen = { .choice = e->choice };
+    MtfSolveOptions options = { .seconds = e->options->seconds,
+                                .work = ANEW_WORK,
+                                .gap = ANEW_GAP,
+                                .threads = 2,
+                                .start = start,
+                                .no_misfit = true };
+    e->anew = mtf_layout_solve_next_best(problem, &chosen, e->node, &options, NULL);
+}
+
+/* Keeps the alternative that --instead names alone. */
+static bool select_instead(Explanation *e, GError **error) {
+    const char *wanted = e->options->instead;
+    for (guint i = 0; wanted != NULL && i < e->alternatives->len; i++) {
+        MtfAlternative a = g_array_index(e->alternatives, MtfAlternative, i);
+        g_autofree char *text = mtf_free_problem_strategy_format(e->problem, e->node, a.strategy);
+        if (strcmp(text, wanted) != 0)
+            continue;
+        g_array_set_size(e->alternatives, 0);
+        g_array_append_val(e->alternatives, a);
+        return true;
+    }
+    return wanted == NULL ||
+           mtf_input_error(error,
+                           "\"%s\" is no strategy of \"%s\" (like \"rows=batch cols=copies\")",
+                           wanted, mtf_free_problem_node_name(e->problem, e->node));
+}
+
+/* The difference is known no better than the solver's bound says. */
+static void print_anew(const Explanation *e) {
+    if (e->anew == NULL)
+        return;
+    int64_t more = (int64_t)e->anew->cost - plan_cost(e);
+    int64_t least = (int64_t)e->anew->bound - plan_cost(e);
+    g_autofree char *text =
+        mtf_free_problem_strategy_format(e->problem, e->node, e->anew->choice[e->node]);
+    g_autofree char *seconds = mtf_seconds_format((double)llabs(more) / 1e9);
+    g_autofree char *at_least = mtf_seconds_format((double)MAX(0, least) / 1e9);
+    printf("with everything else chosen anew, the best step without it would take\n"
+           "  %10s %s with %s (at least %s longer)\n",
+           seconds, more >= 0 ? "longer " : "shorter", text, at_least);
+}
+
+static void print_for_people(const Explanation *e) {
+    g_autofree char *chosen =
+        mtf_free_problem_strategy_format(e->problem, e->node, e->choice[e->node]);
+    printf("%s runs as %s\nwith everything else as it is, the step would take\n",
+           mtf_free_problem_node_name(e->problem, e->node), chosen);
+    for (guint i = 0; i < e->alternatives->len && i < MAX_LISTED; i++) {
+        const MtfAlternative *a = &g_array_index(e->alternatives, MtfAlternative, i);
+        if (a->strategy == e->choice[e->node] && e->options->instead == NULL)
+            continue;
+        g_autofree char *text = mtf_free_problem_strategy_format(e->problem, e->node, a->strategy);
+        g_autofree char *seconds = mtf_seconds_format((double)llabs(a->delta) / 1e9);
+        printf("  %10s %s with %s\n", seconds, a->delta >= 0 ? "longer " : "shorter", text);
+    }
+    if (e->alternatives->len > MAX_LISTED)
+        printf("  (%u more)\n", e->alternatives->len - MAX_LISTED);
+    print_anew(e);
+}
+
+static void add_anew(cJSON *object, const Explanation *e) {
+    if (e->anew == NULL)
+        return;
+    g_autofree char *text =
+        mtf_free_problem_strategy_format(e->problem, e->node, e->anew->choice[e->node]);
+    cJSON *anew = cJSON_AddObjectToObject(object, "anew");
+    cJSON_AddStringToObject(anew, "strategy", text);
+    mtf_json_add_integer(anew, "nanoseconds", (int64_t)e->anew->cost - plan_cost(e));
+    mtf_json_add_integer(anew, "at_least", (int64_t)e->anew->bound - plan_cost(e));
+}
+
+static void print_as_json(const Explanation *e) {
+    g_autofree char *chosen =
+        mtf_free_problem_strategy_format(e->problem, e->node, e->choice[e->node]);
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "name", mtf_free_problem_node_name(e->problem, e->node));
+    cJSON_AddStringToObject(object, "strategy", chosen);
+    cJSON *list = cJSON_AddArrayToObject(object, "alternatives");
+    for (guint i = 0; i < e->alternatives->len; i++) {
+        const MtfAlternative *a = &g_array_index(e->alternatives, MtfAlternative, i);
+        g_autofree char *text = mtf_free_problem_strategy_format(e->problem, e->node, a->strategy);
+        cJSON *entry = cJSON_CreateObject();
+        cJSON_AddStringToObject(entry, "strategy", text);
+        mtf_json_add_integer(entry, "nanoseconds", a->delta);
+        cJSON_AddItemToArray(list, entry);
+    }
+    add_anew(object, e);
+    g_autofree char *text = mtf_json_print(object);
+    fputs(text, stdout);
+    cJSON_Delete(object);
+}
+
+int mtf_command_explain(int argc, char **argv) {
+    Options options = { 0 };
+    const GOptionEntry entries[] = {
+        { "instead", 0, 0, G_OPTION_ARG_STRING, &options.instead, "Price this strategy alone",
+          "'rows=batch cols=copies'" },
+        { "seconds", 0, 0, G_OPTION_ARG_DOUBLE, &options.seconds,
+          "Choose everything else anew for S seconds (no limit)", "S" },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &options.json, "Print JSON", NULL },
+        G_OPTION_ENTRY_NULL,
+    };
+    GError *error = NULL;
+    Explanation e = { .options = &options };
+    bool done =
+        mtf_command_line_parse(&argc, &argv, entries, "PLAN OPERATION",
+                               "Says how an operation or tensor of a plan is laid out, what each "
+                               "other way would cost while everything else stays, and what the "
+                               "best would cost with everything else chosen anew.",
+                               2, 2, &error) &&
+        prepare(&e, argv[1], argv[2], &error) && select_instead(&e, &error);
+    if (done && options.instead == NULL)
+        choose_anew(&e);
+    if (done)
+        (options.json ? print_as_json : print_for_people)(&e);
+    explanation_clear(&e);
+    g_free(options.instead);
+    return done ? 0 : mtf_command_line_fail("meshtf-plan explain", error);
+}

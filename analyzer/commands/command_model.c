@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-plan model: writes the graph of a family of models. The options are the parameters of the
+ * families' common table. */
+#include "analyzer/commands/commands.h"
+#include "analyzer/models/model_family.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/graph/graph_json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_PARAMETERS 32
+
+/* The command line. `values` are what the parameters' options were given, NULL = not given. */
+typedef struct {
+    char *preset;
+    char *output;
+    gboolean json;
+    char *values[MAX_PARAMETERS];
+} Options;
+
+static void clear_options(Options *options) {
+    g_free(options->preset);
+    g_free(options->output);
+    for (int i = 0; i < MAX_PARAMETERS; i++)
+        g_free(options->values[i]);
+}
+
+static const char *placeholder(const MtfModelParameter *parameter) {
+    static const char *const texts[] = {
+        [MTF_SETTING_INTEGER] = "N",
+        [MTF_SETTING_NUMBER] = "X",
+        [MTF_SETTING_WORD] = "NAME",
+    };
+    return texts[parameter->type];
+}
+
+/* Fills at most MAX_PARAMETERS + 4 entries. */
+static void fill_entries(GOptionEntry *entries, Options *options) {
+    *entries++ = (GOptionEntry){
+        "preset", 0, 0, G_OPTION_ARG_STRING, &options->preset, "Start from these settings", "NAME"
+    };
+    *entries++ = (GOptionEntry){ "output",
+                                 'o',
+                                 0,
+                                 G_OPTION_ARG_FILENAME,
+                                 &options->output,
+                                 "Where the graph goes (standard output: -)",
+                                 "GRAPH" };
+    *entries++ = (GOptionEntry){
+        "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Say what was written as JSON", NULL
+    };
+    const MtfModelParameter *parameters = mtf_model_parameters();
+    for (int i = 0; parameters[i].name != NULL; i++) {
+        g_assert(i < MAX_PARAMETERS);
+        *entries++ = (GOptionEntry){ parameters[i].name,
+                                     0,
+                                     0,
+                                     G_OPTION_ARG_STRING,
+                                     &options->values[i],
+                                     parameters[i].help,
+                                     placeholder(&parameters[i]) };
+    }
+    *entries = (GOptionEntry)G_OPTION_ENTRY_NULL;
+}
+
+static void describe_family(GString *text, const MtfModelFamily *family) {
+    g_string_append_printf(text, "\n\n%s: %s\n", family->name, family->summary);
+    for (const MtfModelPreset *preset = family->presets; preset->name != NULL; preset++)
+        g_string_append_printf(text, "  %-11s %s\n", preset->name, preset->summary);
+    g_string_append(text, "  takes");
+    for (int i = 0; family->parameters[i] != NULL; i++)
+        g_string_append_printf(text, " --%s", family->parameters[i]);
+}
+
+/* The families with their presets and parameters; free with g_free. */
+static char *summary(void) {
+    GString *text =
+        g_string_new("Writes the forward graph of a family of models. The first preset of a family "
+                     "is its default; options\nchange single settings. The options of the "
+                     "optimizer belong to every family.");
+    for (int i = 0; mtf_model_families()[i] != NULL; i++)
+        describe_family(text, mtf_model_families()[i]);
+    return g_string_free(text, FALSE);
+}
+
+static bool apply_options(const MtfModelFamily *family, const Options *options,
+                          MtfModelSettings *settings, GError **error) {
+    const MtfModelParameter *parameters = mtf_model_parameters();
+    for (int i = 0; parameters[i].name != NULL; i++)
+        if (options->values[i] != NULL &&
+            !mtf_model_set(family, &parameters[i], options->values[i], settings, error))
+            return false;
+    return true;
+}
+
+/* One line, or one object, on standard output. */
+static void say(const MtfGraph *graph, bool json) {
+    if (!json) {
+        printf("%s: %" PRId64 " parameters, %u operations\n", graph->name,
+               mtf_graph_parameters(graph), graph->operations->len);
+        return;
+    }
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "name", graph->name);
+    mtf_json_add_integer(object, "parameters", mtf_graph_parameters(graph));
+    mtf_json_add_integer(object, "operations", graph->operations->len);
+    g_autofree char *text = mtf_json_print(object);
+    cJSON_Delete(object);
+    fputs(text, stdout);
+}
+
+static bool write_model(const char *name, const Options *options, GError **error) {
+    const MtfModelFamily *family = mtf_model_family_find(name, error);
+    if (family == NULL)
+        return false;
+    const MtfModelPreset *preset = mtf_model_preset_find(family, options->preset, error);
+    if (preset == NULL)
+        return false;
+    if (options->output == NULL)
+        return mtf_input_error(error, "where should the graph go? give -o GRAPH (or -o -)");
+    MtfModelSettings settings = preset->settings;
+    if (!apply_options(family, options, &settings, error))
+        return false;
+    g_autoptr(MtfGraph) graph = mtf_model_build(family, preset, &settings, error);
+    if (graph == NULL || !mtf_graph_save(graph, options->output, error))
+        return false;
+    if (strcmp(options->output, "-") != 0)
+        say(graph, options->json);
+    return true;
+}
+
+int mtf_command_model(int argc, char **argv) {
+    Options options = { 0 };
+    GOptionEntry entries[MAX_PARAMETERS + 4];
+    GError *error = NULL;
+    g_autofree char *text = summary();
+    fill_entries(entries, &options);
+    bool good =
+        mtf_command_line_parse(&argc, &argv, entries, "FAMILY -o GRAPH", text, 1, 1, &error) &&
+        write_model(argv[1], &options, &error);
+    clear_options(&options);
+    return good ? 0 : mtf_command_line_fail("meshtf-plan model", error);
+}

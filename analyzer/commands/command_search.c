@@ -1,0 +1,768 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-plan search: finds the best layout, proves how good it is, writes the plan. */
+#include "analyzer/commands/commands.h"
+#include "analyzer/commands/report_child.h"
+#include "analyzer/planner/mesh_shapes.h"
+#include "analyzer/planner/plan_search.h"
+#include "analyzer/planner/planning.h"
+#include "analyzer/planner/step_forms.h"
+#include "analyzer/solver/problem/in_parallel.h"
+#include "cost/machine/mapping_json.h"
+#include "cost/price/predict.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/graph/microbatches.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct {
+    char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump;
+    char **dims, **pins, **forbids;
+    char *batch_dim, *recompute, *microbatches;
+    int devices, max_axes, seed, frontier;
+    double seconds, gap;
+    gboolean json;
+} Options;
+
+/* Of two forms that are searched at once, the second poses its problem when the first has posed its
+ * own: posing takes two threads half as long as one, and what the first finds may end the second.
+ */
+typedef struct {
+    GMutex lock;
+    GCond opened;
+    bool open;
+} Gate;
+
+typedef struct {
+    const Options *options;
+    MtfMachine *machine;
+    MtfGraph *written; /* by the user */
+    GArray *forms;     /* MtfStepCandidate: what a step may look like, the most promising first */
+    int form;          /* the one of this graph */
+    MtfGraph *graph;   /* the training graph */
+    GArray *meshes;    /* MtfMesh */
+    int64_t memory_limit;
+    MtfPlanAnswer answer;
+    MtfLayout *layout; /* the answer's, settled; NULL: not yet */
+    gint64 begin;      /* of the searches that share --seconds, monotonic microseconds */
+    double wall_seconds;
+    bool quiet;  /* shows no progress */
+    double told; /* the most that a bound was told or guessed to be */
+    const _Atomic int64_t
+        *to_beat;           /* the cost of another form's plan, INT64_MAX: none yet; or NULL */
+    _Atomic int64_t *found; /* the cost of this form's best so far that fits; or NULL */
+    Gate *gate;             /* that this form opens; or NULL */
+    Gate *behind;           /* that it waits for; or NULL */
+} Run;
+
+/* ---- Ctrl-C and progress --------------------------------------------------------------------- */
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number) {
+    (void)signal_number;
+    interrupted = 1;
+}
+
+/* The first Ctrl-C ends the search and keeps its best; a second one kills. */
+static void catch_interrupt(void) {
+    struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND };
+    sigaction(SIGINT, &action, NULL);
+}
+
+/* The share by which a bound may exceed another form's cost before this form is given up: what
+ * another mesh or mapping might save. */
+#define HOPE 1.1
+
+static bool is_beaten(const Run *run, int64_t cost) {
+    return cost < INT64_MAX && run->told >= HOPE * (double)cost;
+}
+
+static bool is_interrupted(void *user) {
+    (void)user;
+    return interrupted != 0;
+}
+
+static bool is_hopeless(void *user) {
+    const Run *run = user;
+    return run->to_beat != NULL && is_beaten(run, *run->to_beat);
+}
+
+static void show_progress(int meshes, int64_t cost, void *user) {
+    const Run *run = user;
+    if (run->quiet || !isatty(STDERR_FILENO))
+        return;
+    g_autofree char *best =
+        cost < INT64_MAX ? mtf_seconds_format((double)cost / 1e9) : g_strdup("none yet");
+    fprintf(stderr, "\r\033[Kmesh %d of %d, best %s", meshes, (int)run->meshes->len, best);
+    if (meshes == (int)run->meshes->len)
+        fputs("\r\033[K", stderr);
+}
+
+/* ---- What is searched ------------------------------------------------------------------------ */
+
+static bool read_mesh(Run *run, GError **error) {
+    const Options *options = run->options;
+    MtfMesh mesh;
+    if (!mtf_mesh_parse(options->mesh, options->devices, &mesh, error))
+        return false;
+    if (options->devices > 0 && mtf_mesh_size(&mesh) != options->devices)
+        return mtf_input_error(error, "mesh \"%s\" has %d processors, not the %d of --devices",
+                               options->mesh, mtf_mesh_size(&mesh), options->devices);
+    run->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    g_array_append_val(run->meshes, mesh);
+    return true;
+}
+
+static bool find_meshes(Run *run, GError **error) {
+    const Options *options = run->options;
+    if (options->mesh != NULL)
+        return read_mesh(run, error);
+    if (options->devices < 1)
+        return mtf_input_error(error, "say how many processors there are: --devices N, or --mesh "
+                                      "'rows:2;cols:2'");
+    run->meshes = mtf_mesh_shapes_on(run->machine, options->devices, options->max_axes, error);
+    return run->meshes != NULL;
+}
+
+static bool check_options(const Options *options, GError **error) {
+    if (options->layouts != NULL && strcmp(options->layouts, "rule") != 0 &&
+        strcmp(options->layouts, "free") != 0)
+        return mtf_input_error(error, "--layouts \"%s\" must be rule or free", options->layouts);
+    if (options->max_axes < 1 || options->max_axes > MTF_MESH_SHAPES_MAX_AXES)
+        return mtf_input_error(error, "--max-mesh-dims %d must be 1 to %d", options->max_axes,
+                               MTF_MESH_SHAPES_MAX_AXES);
+    if (options->devices < 0)
+        return mtf_input_error(error, "--devices %d must be at least 1", options->devices);
+    if (!(options->seconds >= 0 && options->seconds < 1e9))
+        return mtf_input_error(error, "--seconds %g must be at least 0", options->seconds);
+    if (options->frontier != 0 &&
+        (options->frontier < 2 || options->frontier > MTF_FRONTIER_MAX_POINTS))
+        return mtf_input_error(error, "--frontier %d must be 2 to %d points", options->frontier,
+                               MTF_FRONTIER_MAX_POINTS);
+    return isnan(options->gap) || (options->gap >= 0 && options->gap < 1) ||
+           mtf_input_error(error, "--gap %g must be at least 0 and below 1", options->gap);
+}
+
+static bool is_auto(const char *text) {
+    return text == NULL || strcmp(text, "auto") == 0;
+}
+
+static bool read_microbatches(const char *text, int *count, GError **error) {
+    gint64 value = 0;
+    *count = 0;
+    if (is_auto(text))
+        return true;
+    if (!g_ascii_string_to_signed(text, 10, 1, MTF_MAX_MICROBATCHES, &value, NULL))
+        return mtf_input_error(error, "--microbatches \"%s\" must be auto or 1 to %d", text,
+                               MTF_MAX_MICROBATCHES);
+    *count = (int)value;
+    return true;
+}
+
+static bool find_forms(Run *run, GError **error) {
+    const Options *options = run->options;
+    MtfRecompute recompute = MTF_RECOMPUTES;
+    MtfStepFormsOptions forms = { .written = run->written,
+                                  .machine = run->machine,
+                                  .meshes = run->meshes,
+                                  .memory_limit = run->memory_limit,
+                                  .batch_dim = options->batch_dim,
+                                  .precision = options->precision,
+                                  .pins = (const char *const *)options->pins,
+                                  .forbids = (const char *const *)options->forbids,
+                                  .user = run,
+                                  .cancel = is_interrupted };
+    if (!read_microbatches(options->microbatches, &forms.microbatches, error) ||
+        (!is_auto(options->recompute) &&
+         !mtf_recompute_parse(options->recompute, &recompute, error)))
+        return false;
+    forms.recompute = (int)recompute;
+    run->forms = mtf_step_forms(&forms, error);
+    return run->forms != NULL;
+}
+
+static bool prepare(Run *run, const char *path, GError **error) {
+    const Options *options = run->options;
+    MtfPlanningGraph request = { path, (const char *const *)options->dims, options->precision };
+    run->machine = mtf_planning_machine(options->machine, error);
+    if (run->machine == NULL)
+        return false;
+    run->memory_limit = run->machine->memory_bytes;
+    if (options->memory != NULL && !mtf_bytes_parse(options->memory, &run->memory_limit, error))
+        return false;
+    run->written = mtf_planning_graph_load(&request, error);
+    if (run->written == NULL)
+        return false;
+    return find_meshes(run, error) && find_forms(run, error);
+}
+
+static void note_guess(double guess, void *user) {
+    Run *run = user;
+    run->told = fmax(run->told, guess);
+}
+
+static void note_found(int64_t cost, void *user) {
+    const Run *run = user;
+    if (run->found != NULL)
+        *run->found = MIN(*run->found, cost);
+}
+
+static void show_bound(double cost, double bound, void *user) {
+    Run *run = user;
+    note_guess(bound, user);
+    if (run->quiet || !isatty(STDERR_FILENO))
+        return;
+    if (!isfinite(cost)) {
+        fputs("\r\033[Kfree layouts: none yet that fits", stderr);
+        return;
+    }
+    g_autofree char *best = mtf_seconds_format(cost / 1e9);
+    g_autofree char *least = mtf_seconds_format(bound / 1e9);
+    fprintf(stderr, "\r\033[Kfree layouts: best %s, bound %s, gap %.3g %%", best, least,
+            100 * (cost - bound) / cost);
+}
+
+static void open_gate(void *user) {
+    Gate *gate = ((const Run *)user)->gate;
+    if (gate == NULL)
+        return;
+    g_mutex_lock(&gate->lock);
+    gate->open = true;
+    g_cond_signal(&gate->opened);
+    g_mutex_unlock(&gate->lock);
+}
+
+static void await_gate(void *user) {
+    Gate *gate = ((const Run *)user)->behind;
+    if (gate == NULL)
+        return;
+    mtf_in_parallel_wait();
+    g_mutex_lock(&gate->lock);
+    while (!gate->open)
+        g_cond_wait(&gate->opened, &gate->lock);
+    g_mutex_unlock(&gate->lock);
+    mtf_in_parallel_go_on();
+}
+
+static void settle_layout(Run *run) {
+    if (run->layout != NULL)
+        return;
+    run->layout = mtf_plan_answer_layout(&run->answer, run->graph);
+    mtf_planning_settle(run->graph, run->layout, &run->answer.pricer, run->memory_limit);
+}
+
+static double seconds_since(gint64 begin) {
+    return (double)(g_get_monotonic_time() - begin) / 1e6;
+}
+
+/* Searches the graph of one form, with a frontier of so many points. */
+static bool search_form(Run *run, int frontier, GError **error) {
+    const Options *options = run->options;
+    MtfStepCandidate *candidate = &g_array_index(run->forms, MtfStepCandidate, run->form);
+    MtfPlanSearchOptions search_options = {
+        .machine = run->machine,
+        .memory_limit = run->memory_limit,
+        .pins = (const char *const *)options->pins,
+        .forbids = (const char *const *)options->forbids,
+        .rules_only = g_strcmp0(options->layouts, "rule") == 0,
+        .frontier = frontier,
+        .seconds =
+            options->seconds > 0 ? fmax(0.01, options->seconds - seconds_since(run->begin)) : 0,
+        .has_gap = !isnan(options->gap),
+        .gap = options->gap,
+        .seed = (guint64)options->seed,
+        .dump = options->dump,
+        .user = run,
+        .cancel = is_interrupted,
+        .abandon = is_hopeless,
+        .found = note_found,
+        .rules_progress = show_progress,
+        .free_progress = show_bound,
+        .free_guess = note_guess,
+        .await = await_gate,
+        .posed = open_gate,
+    };
+    run->graph = candidate->graph != NULL
+                     ? g_steal_pointer(&candidate->graph)
+                     : mtf_planning_training_graph(run->written, &candidate->form, error);
+    bool done = run->graph != NULL &&
+                mtf_plan_search(run->graph, run->meshes, &search_options, &run->answer, error);
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+    return done;
+}
+
+/* ---- All forms of a step --------------------------------------------------------------------- */
+
+/* Forms that are searched after one that fits, at least; and at most for large graphs. */
+#define MORE_FORMS 1
+
+/* Nanoseconds of what was found; INT64_MAX when nothing fits. */
+static int64_t cost_of(const Run *run) {
+    return run->answer.found ? run->answer.cost : INT64_MAX;
+}
+
+/* Bytes that would do where nothing fits. */
+static int64_t need_of(const Run *run) {
+    return run->answer.free.limit_enough > 0 ? run->answer.free.limit_enough
+                                             : run->answer.rules.arena_bytes;
+}
+
+static void clear_found(Run *run) {
+    g_clear_pointer(&run->graph, mtf_graph_free);
+    g_clear_pointer(&run->layout, mtf_layout_free);
+    mtf_plan_answer_clear(&run->answer);
+}
+
+/* Whether `trial` is to be kept rather than `run`: it is faster, or needs less while nothing fits.
+ */
+static bool is_better(const Run *trial, const Run *run) {
+    if (run->graph == NULL)
+        return true;
+    double step = run->answer.step_seconds, trial_step = trial->answer.step_seconds;
+    if (step > 0 && trial_step > 0 && (step < trial_step || trial_step < step))
+        return trial_step < step;
+    if (cost_of(trial) != cost_of(run))
+        return cost_of(trial) < cost_of(run);
+    return cost_of(run) == INT64_MAX && need_of(trial) < need_of(run);
+}
+
+/* Forms that are searched at once. */
+#define AT_ONCE 2
+
+/* The search of one form, which may run beside that of the form before it. */
+typedef struct {
+    Run run;
+    Gate gate;
+    bool done;
+    GError *error;
+    _Atomic int64_t cost; /* of the best found for this form that fits; INT64_MAX: none yet */
+} Trial;
+
+static void trial_init(Trial *trial, const Run *run, int form, Trial *before) {
+    *trial = (Trial){ .run = *run, .cost = INT64_MAX };
+    trial->run.form = form;
+    trial->run.graph = NULL;
+    trial->run.answer = (MtfPlanAnswer){ 0 };
+    trial->run.layout = NULL;
+    trial->run.told = 0;
+    trial->run.quiet = before != NULL;
+    trial->run.to_beat = before != NULL ? &before->cost : NULL;
+    g_mutex_init(&trial->gate.lock);
+    g_cond_init(&trial->gate.opened);
+    trial->run.found = &trial->cost;
+    trial->run.gate = &trial->gate;
+    trial->run.behind = before != NULL ? &before->gate : NULL;
+}
+
+static void trial_clear(Trial *trial) {
+    g_mutex_clear(&trial->gate.lock);
+    g_cond_clear(&trial->gate.opened);
+}
+
+static void search_trial(int i, void *data) {
+    Trial *trial = (Trial *)data + i;
+    trial->done = search_form(&trial->run, 0, &trial->error);
+    trial->cost = cost_of(&trial->run);
+    open_gate(&trial->run);
+    if (trial->cost < INT64_MAX && interrupted == 0 && !is_hopeless(&trial->run))
+        settle_layout(&trial->run); /* while another form may still be searched */
+}
+
+/* Keeps the better plan. That of a form which was searched beside another is given up where that
+ * would have been done if it had been searched later, so that nothing depends on which ended first.
+ */
+static bool judge_trial(Run *run, Trial *trial, GError **error) {
+    bool beaten = is_beaten(&trial->run, cost_of(run));
+    bool excused = beaten || (interrupted != 0 && cost_of(run) < INT64_MAX);
+    if (!trial->done && !excused) {
+        g_propagate_error(error, g_steal_pointer(&trial->error));
+        return false;
+    }
+    g_clear_error(&trial->error);
+    if (trial->done && !beaten && is_better(&trial->run, run)) {
+        clear_found(run);
+        *run = trial->run;
+        run->to_beat = NULL;
+        run->found = NULL;
+        run->gate = run->behind = NULL;
+        run->quiet = false;
+    } else {
+        clear_found(&trial->run);
+    }
+    return true;
+}
+
+/* Searches `count` forms from `first` on, at once, and keeps the best plan. */
+static bool try_forms(Run *run, int first, int count, int *after, GError **error) {
+    Trial trials[AT_ONCE];
+    bool done = true;
+    for (int i = 0; i < count; i++)
+        trial_init(&trials[i], run, first + i, i > 0 ? &trials[i - 1] : NULL);
+    _Atomic int64_t known = cost_of(run);
+    trials[0].run.to_beat = &known;
+    mtf_in_parallel(count, search_trial, trials);
+    for (int i = 0; i < count; i++) {
+        done = done && judge_trial(run, &trials[i], error);
+        *after += cost_of(run) < INT64_MAX;
+        trial_clear(&trials[i]);
+        if (done)
+            continue;
+        clear_found(&trials[i].run);
+        g_clear_error(&trials[i].error);
+    }
+    return done;
+}
+
+/* Searches the chosen form again, now with its frontier, for which there are as many seconds. */
+static bool add_frontier(Run *run, GError **error) {
+    clear_found(run);
+    run->begin = g_get_monotonic_time();
+    return search_form(run, run->options->frontier, error);
+}
+
+/* Whether a form is worth a search after `after` forms that did not fit worse: the next one always,
+ * and others whose rules would be cheaper than what was found if memory were no matter. */
+static bool is_promising(const Run *run, int form, int after) {
+    const MtfStepCandidate *candidate = &g_array_index(run->forms, MtfStepCandidate, form);
+    bool large = run->graph != NULL && run->graph->operations->len > MTF_LARGE_OPERATIONS;
+    return after <= MORE_FORMS || (!large && candidate->cost > 0 && candidate->cost < cost_of(run));
+}
+
+/* From the most promising form on, until one fits and those that may be better have been tried. */
+static bool search(Run *run, GError **error) {
+    gint64 start = run->begin = g_get_monotonic_time();
+    int after = 0;
+    catch_interrupt();
+    int n = (int)run->forms->len, count;
+    for (int i = 0; i < n && interrupted == 0 && is_promising(run, i, after); i += count) {
+        count = CLAMP(MORE_FORMS + 1 - after, 1, MIN(n - i, AT_ONCE));
+        if (!try_forms(run, i, count, &after, error))
+            return false;
+    }
+    bool done =
+        run->options->frontier == 0 || cost_of(run) == INT64_MAX || add_frontier(run, error);
+    run->wall_seconds = seconds_since(start);
+    return done;
+}
+
+/* ---- Nothing fits ---------------------------------------------------------------------------- */
+
+static bool fail_unfit_free(const Run *run, GError **error) {
+    const MtfFreeAnswer *answer = &run->answer.free;
+    g_autofree char *limit = mtf_bytes_format((double)run->memory_limit);
+    g_autoptr(GString) peak = g_string_new(NULL);
+    for (guint i = 0; answer->peak != NULL && i < answer->peak->len; i++)
+        g_string_append_printf(peak, "%s%s", i > 0 ? ", " : "",
+                               (char *)g_ptr_array_index(answer->peak, i));
+    g_autofree char *needed = mtf_bytes_format((double)answer->limit_enough);
+    g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
+                "no layout fits in %s a device: the smallest limit found that would do is %s "
+                "(--memory %" PRId64 "), and in the written order of operations none below %" PRId64
+                " bytes does; most of the peak is %s",
+                limit, needed, answer->limit_enough, answer->limit_bound, peak->str);
+    return false;
+}
+
+static bool fail_unfit(const Run *run, GError **error) {
+    const MtfRuleAnswer *answer = &run->answer.rules;
+    if (run->answer.free.limit_enough > 0)
+        return fail_unfit_free(run, error);
+    if (answer->stopped || answer->rules == NULL)
+        return mtf_failure(error, "stopped before a layout that fits was found");
+    g_autofree char *mesh = mtf_mesh_format(&answer->mesh);
+    g_autofree char *rules = mtf_rules_format(run->graph, &answer->mesh, answer->rules);
+    g_autofree char *limit = mtf_bytes_format((double)run->memory_limit);
+    g_autofree char *needed = mtf_bytes_format((double)answer->arena_bytes);
+    g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
+                "no rule layout %s in %s a device: the smallest limit found that would do is %s "
+                "(--memory %" PRId64
+                ": mesh %s, layout \"%s\"), and in the written order of operations none "
+                "below %" PRId64 " bytes does",
+                answer->tightened ? "was found that fits" : "fits", limit, needed,
+                answer->arena_bytes, mesh, rules, answer->limit_bound);
+    return false;
+}
+
+/* ---- What is said ---------------------------------------------------------------------------- */
+
+static double relative_gap(int64_t cost, int64_t bound) {
+    return cost > 0 ? (double)(cost - bound) / (double)cost : 0;
+}
+
+static double gap_of(const MtfRuleAnswer *answer) {
+    return relative_gap(answer->cost, answer->bound);
+}
+
+/* Proven up to what the solver's tolerances may hide. */
+static bool is_optimal(const MtfRuleAnswer *answer) {
+    return !answer->stopped && gap_of(answer) <= 2e-6;
+}
+
+/* The form of the step, and those it was chosen from. */
+static void add_forms(cJSON *object, const Run *run) {
+    const MtfStepCandidate *chosen = &g_array_index(run->forms, MtfStepCandidate, run->form);
+    cJSON_AddStringToObject(object, "recompute", mtf_recompute_name(chosen->form.recompute));
+    cJSON *list = cJSON_AddArrayToObject(object, "forms");
+    for (guint i = 0; i < run->forms->len; i++) {
+        const MtfStepCandidate *candidate = &g_array_index(run->forms, MtfStepCandidate, i);
+        cJSON *item = cJSON_CreateObject();
+        mtf_json_add_integer(item, "microbatches", candidate->form.microbatches);
+        cJSON_AddStringToObject(item, "recompute", mtf_recompute_name(candidate->form.recompute));
+        mtf_json_add_integer(item, "unlimited_rule_cost", candidate->cost);
+        mtf_json_add_integer(item, "least_bytes", candidate->least_bytes);
+        cJSON_AddItemToArray(list, item);
+    }
+}
+
+/* Why the plan is not the cheapest layout, where it is not. */
+static void print_fastest(const Run *run) {
+    if (run->answer.fastest == NULL)
+        return;
+    g_autofree char *step = mtf_seconds_format(run->answer.step_seconds);
+    g_autofree char *other = mtf_seconds_format(run->answer.free.step_seconds);
+    printf("               the plan costs %" PRId64
+           " ns, but more of it is hidden: its step takes %s"
+           " instead of %s\n",
+           run->answer.fastest_cost, step, other);
+}
+
+static void print_free_proof(const Run *run) {
+    const MtfFreeAnswer *answer = &run->answer.free;
+    double gap = relative_gap(answer->cost, answer->bound);
+    printf("proof          %s free layouts of this mesh: cost %" PRId64 " ns, bound %" PRId64
+           " ns, gap %.3g %% (%s)\n",
+           gap <= 2e-6 ? "optimal over" : "best found of", answer->cost, answer->bound, 100 * gap,
+           answer->method);
+    print_fastest(run);
+    if (!run->answer.rules.found)
+        puts("               no rule layout fits");
+    else
+        printf("               the best rule layout costs %" PRId64 " ns, %.2f times as much\n",
+               run->answer.rules.cost, (double)run->answer.rules.cost / (double)answer->cost);
+}
+
+static void print_proof(const Run *run) {
+    if (mtf_plan_answer_is_free(&run->answer)) {
+        print_free_proof(run);
+        return;
+    }
+    const MtfRuleAnswer *answer = &run->answer.rules;
+    printf("proof          %s all rule layouts of %d mesh shape%s: cost %" PRId64
+           " ns, bound %" PRId64 " ns",
+           is_optimal(answer) ? "optimal over" : "best found of", run->answer.meshes,
+           run->answer.meshes == 1 ? "" : "s", answer->cost, answer->bound);
+    if (!is_optimal(answer))
+        printf(", gap %.3g %%%s", 100 * gap_of(answer), answer->stopped ? ", stopped early" : "");
+    if (answer->excluded > 0)
+        printf("; %d excluded by the size of their arenas", answer->excluded);
+    putchar('\n');
+}
+
+/* Says how the mesh lies on the machine where that is not in order. */
+static void print_mapping(const Run *run, const MtfPlan *plan) {
+    if (run->answer.in_order)
+        return;
+    g_autofree char *mapping =
+        mtf_mapping_format(&plan->layout->mesh, &run->answer.pricer.map.mapping);
+    printf("mapping        %s\n               in order it would cost %" PRId64
+           " ns, %.2f times as much\n",
+           mapping, run->answer.in_order_cost,
+           (double)run->answer.in_order_cost / (double)run->answer.cost);
+}
+
+/* Step and needs of the fastest, the gap of the cheapest layout under each limit. */
+static void print_frontier(const Run *run) {
+    const GArray *frontier = run->answer.frontier;
+    if (frontier == NULL)
+        return;
+    printf("\n%-15s%12s%12s%12s  %s\n", "memory limit", "needs", "step", "gap", "layout");
+    for (guint i = 0; i < frontier->len; i++) {
+        const MtfFrontierPoint *point = &g_array_index(frontier, MtfFrontierPoint, i);
+        const MtfIncumbent *layout = point->fastest;
+        g_autofree char *limit = mtf_bytes_format((double)point->limit);
+        g_autofree char *needs = mtf_bytes_format((double)layout->arena_bytes);
+        g_autofree char *step = mtf_seconds_format(layout->step_seconds);
+        printf("%-15s%12s%12s%10.3g %%  %s\n", limit, needs, step,
+               100 * relative_gap(point->cheapest->cost, point->bound), layout->name);
+    }
+}
+
+/* Where the layouts that the field makes by hand lie beside the frontier. */
+static void print_incumbents(const Run *run) {
+    if (run->answer.frontier == NULL)
+        return;
+    putchar('\n');
+    g_autoptr(GPtrArray) shown = mtf_incumbents_shown(run->answer.incumbents, run->memory_limit);
+    for (guint i = 0; i < shown->len; i++) {
+        const MtfIncumbent *layout = g_ptr_array_index(shown, i);
+        g_autofree char *needs = mtf_bytes_format((double)layout->arena_bytes);
+        g_autofree char *step = mtf_seconds_format(layout->step_seconds);
+        printf("%-15s%12s%12s%12s  %s\n", "", needs, step,
+               layout->arena_bytes <= run->memory_limit ? "fits" : "too large", layout->name);
+    }
+}
+
+static void print_form(const Run *run, const MtfPlan *plan) {
+    const MtfStepForm *form = &g_array_index(run->forms, MtfStepCandidate, run->form).form;
+    g_autofree char *text = mtf_graph_step_format(plan->graph);
+    if (run->forms->len > 1)
+        printf(
+            "form           %s (recompute %s): the best of %d that might fit, by their best rule "
+            "layouts\n",
+            text, mtf_recompute_name(form->recompute), (int)run->forms->len);
+    else if (form->microbatches > 1 || form->recompute != MTF_RECOMPUTE_NONE)
+        printf("form           %s\n", text);
+}
+
+static void print_for_people(const Run *run, const MtfPlan *plan) {
+    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    g_autofree char *tables = mtf_predicted_format(plan->predicted);
+    printf("machine        %s%s\n", run->machine->name,
+           run->options->machine == NULL ? " (no --machine given)" : "");
+    printf("mesh           %s\nlayout         %s\n", mesh,
+           plan->layout->rules != NULL ? plan->layout->rules : "free, one choice a tensor");
+    print_form(run, plan);
+    print_mapping(run, plan);
+    mtf_planning_print_notes(plan, &run->answer.pricer);
+    print_proof(run);
+    fputs(tables, stdout);
+    print_frontier(run);
+    print_incumbents(run);
+}
+
+static void print_as_json(const Run *run, const MtfPlan *plan) {
+    cJSON *object = cJSON_CreateObject();
+    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    cJSON_AddStringToObject(object, "machine", run->machine->name);
+    cJSON_AddStringToObject(object, "mesh", mesh);
+    if (plan->layout->rules != NULL)
+        cJSON_AddStringToObject(object, "layout", plan->layout->rules);
+    else
+        cJSON_AddNullToObject(object, "layout");
+    cJSON_AddItemReferenceToObject(object, "search", plan->search);
+    cJSON_AddItemReferenceToObject(object, "predicted", plan->predicted);
+    mtf_json_add_number(object, "seconds", run->wall_seconds);
+    g_autofree char *text = mtf_json_print(object);
+    fputs(text, stdout);
+    cJSON_Delete(object);
+}
+
+/* ---- What is written ------------------------------------------------------------------------- */
+
+static MtfPlan *plan_of(Run *run) {
+    settle_layout(run);
+    cJSON *search_json = mtf_plan_answer_to_json(&run->answer, run->memory_limit);
+    if (run->forms->len > 1)
+        add_forms(search_json, run);
+    return mtf_planning_plan_new(g_steal_pointer(&run->graph), g_steal_pointer(&run->layout),
+                                 &run->answer.pricer, search_json);
+}
+
+/* The report reads the plan from a file: the user's, or one of its own. */
+static bool write_all(const Options *options, const MtfPlan *plan, GError **error) {
+    if (options->output != NULL && !mtf_plan_save(plan, options->output, error))
+        return false;
+    if (options->report == NULL)
+        return true;
+    if (options->output != NULL && strcmp(options->output, "-") != 0)
+        return mtf_report_child(options->output, options->report, error);
+    g_autofree char *copy = g_build_filename(options->report, "plan.json", NULL);
+    if (g_mkdir_with_parents(options->report, 0777) != 0)
+        return mtf_failure(error, "%s: cannot be made", options->report);
+    return mtf_plan_save(plan, copy, error) && mtf_report_child(copy, options->report, error);
+}
+
+static bool finish(Run *run, GError **error) {
+    if (!run->answer.found)
+        return fail_unfit(run, error);
+    g_autoptr(MtfPlan) plan = plan_of(run);
+    bool quiet = g_strcmp0(run->options->output, "-") == 0;
+    if (!quiet)
+        (run->options->json ? print_as_json : print_for_people)(run, plan);
+    fflush(stdout);
+    return write_all(run->options, plan, error);
+}
+
+static void clear_run(Run *run) {
+    mtf_machine_free(run->machine);
+    clear_found(run);
+    mtf_graph_free(run->written);
+    if (run->forms != NULL)
+        g_array_unref(run->forms);
+    if (run->meshes != NULL)
+        g_array_unref(run->meshes);
+}
+
+static void clear_options(Options *options) {
+    char *owned[] = { options->mesh,      options->machine,     options->memory,
+                      options->layouts,   options->precision,   options->output,
+                      options->report,    options->dump,        options->batch_dim,
+                      options->recompute, options->microbatches };
+    for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
+        g_free(owned[i]);
+    g_strfreev(options->dims);
+    g_strfreev(options->pins);
+    g_strfreev(options->forbids);
+}
+
+#define TEXT(name, letter, field, help, what) \
+    { name, letter, 0, G_OPTION_ARG_STRING, &o.field, help, what }
+#define LIST(name, field, help, what) \
+    { name, 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.field, help, what }
+#define OTHER(name, type, field, help, what) \
+    { name, 0, 0, type, &o.field, help, what }
+
+int mtf_command_search(int argc, char **argv) {
+    Options o = { .max_axes = 2, .gap = NAN };
+    const GOptionEntry entries[] = {
+        OTHER("devices", G_OPTION_ARG_INT, devices, "Search all meshes of N processors", "N"),
+        TEXT("mesh", 0, mesh, "Search this mesh alone", "'rows:2;cols:2'"),
+        OTHER("max-mesh-dims", G_OPTION_ARG_INT, max_axes, "Axes of a mesh, at most (2)", "1|2|3"),
+        TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
+        TEXT("memory", 0, memory, "Memory of a device (the machine's)", "16GiB"),
+        TEXT("layouts", 0, layouts, "Kind of layouts (the better)", "rule|free"),
+        LIST("pin", pins, "This dimension lies on that axis", "d_ff:cols"),
+        LIST("forbid", forbids, "This dimension does not lie on that axis", "vocab:rows"),
+        LIST("dim", dims, "Set a dimension's size", "batch=512"),
+        TEXT("microbatches", 0, microbatches, "Work through the batch in M parts (auto)", "M|auto"),
+        TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
+             "NAME"),
+        TEXT("recompute", 0, recompute, "What the backward pass computes again (auto)",
+             "none|cheap|layers|auto"),
+        TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
+        OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
+        OTHER("gap", G_OPTION_ARG_DOUBLE, gap,
+              "Stop within this share of the optimum (0; for large graphs 0.005)", "G"),
+        OTHER("seed", G_OPTION_ARG_INT, seed, "Of the random choices among free layouts", "N"),
+        TEXT("output", 'o', output, "Write the plan", "PLAN"),
+        OTHER("frontier", G_OPTION_ARG_INT, frontier,
+              "Also search under N memory limits, and show time against memory", "N"),
+        TEXT("dump-problem", 0, dump, "Write the layout problem of free layouts (IOPDDL)", "FILE"),
+        TEXT("report", 0, report, "Draw the plan into a folder", "DIR"),
+        OTHER("json", G_OPTION_ARG_NONE, json, "Print JSON", NULL),
+        G_OPTION_ENTRY_NULL,
+    };
+    GError *error = NULL;
+    Run run = { .options = &o };
+    bool done =
+        mtf_command_line_parse(&argc, &argv, entries, "GRAPH --devices N",
+                               "Finds the layout with the shortest predicted training step "
+                               "that fits, over all meshes of N processors, and proves it. Their "
+                               "axes are called all; rows and cols; or planes, rows and cols.\n\n"
+                               "  meshtf-plan search g.json --devices 512 --machine tpu-v2 -o "
+                               "p.json --report out",
+                               1, 1, &error) &&
+        check_options(&o, &error) && prepare(&run, argv[1], &error) && search(&run, &error) &&
+        finish(&run, &error);
+    clear_run(&run);
+    clear_options(&o);
+    return done ? 0 : mtf_command_line_fail("meshtf-plan search", error);
+}

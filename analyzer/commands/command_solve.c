@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-plan solve FILE: a layout problem in the IOPDDL JSON format. */
+#include "analyzer/commands/commands.h"
+#include "analyzer/solver/problem/layout_problem_json.h"
+#include "analyzer/solver/search/layout_solve.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define REDRAW_SECONDS 0.2
+
+static const char summary[] =
+    "Solves a layout problem (IOPDDL JSON, plain or gzip, - for standard input).\n"
+    "The last line of output is the list of chosen strategies, one for each node:\n\n"
+    "  meshtf-plan solve example.json\n"
+    "  meshtf-plan solve problem.json.gz --seconds 60 --json\n\n"
+    "Ctrl-C stops the search and prints the best choice so far.";
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number) {
+    (void)signal_number;
+    interrupted = 1;
+    signal(SIGINT, SIG_DFL); /* a second one quits */
+}
+
+typedef struct Progress {
+    gint64 shown; /* monotonic microseconds of the last line */
+    bool drawn;
+} Progress;
+
+static bool is_interrupted(void *user) {
+    (void)user;
+    return interrupted != 0;
+}
+
+static void show_progress(double cost, double bound, void *user) {
+    Progress *progress = user;
+    gint64 now = g_get_monotonic_time();
+    if ((double)(now - progress->shown) < REDRAW_SECONDS * 1e6)
+        return;
+    progress->shown = now;
+    progress->drawn = true;
+    if (isinf(cost))
+        fprintf(stderr, "\rcost -  bound %.0f\033[K", bound);
+    else
+        fprintf(stderr, "\rcost %.0f  bound %.0f  gap %.3f %%\033[K", cost, bound,
+                100 * (cost - bound) / fmax(1, fabs(cost)));
+}
+
+static char *list_of(const MtfLayoutProblem *problem, const int *choice) {
+    GString *list = g_string_new("[");
+    for (int v = 0; v < mtf_layout_problem_node_count(problem); v++)
+        g_string_append_printf(list, v > 0 ? ", %d" : "%d", choice[v]);
+    g_string_append_c(list, ']');
+    return g_string_free(list, FALSE);
+}
+
+static void print_json(const MtfLayoutProblem *problem, const MtfLayoutSolution *solution) {
+    g_autofree char *cost = mtf_int128_format(solution->cost);
+    g_autofree char *bound = mtf_int128_format(solution->bound);
+    cJSON *object = cJSON_CreateObject(), *list = cJSON_AddArrayToObject(object, "solution");
+    for (int v = 0; v < mtf_layout_problem_node_count(problem); v++)
+        cJSON_AddItemToArray(list, mtf_json_new_integer(solution->choice[v]));
+    cJSON_AddItemToObject(object, "cost", cJSON_CreateRaw(cost));
+    cJSON_AddItemToObject(object, "lower_bound", cJSON_CreateRaw(bound));
+    mtf_json_add_number(object, "gap", solution->gap);
+    cJSON_AddStringToObject(object, "method", solution->method);
+    mtf_json_add_number(object, "seconds", solution->seconds);
+    char *text = cJSON_PrintUnformatted(object);
+    puts(text);
+    cJSON_free(text);
+    cJSON_Delete(object);
+}
+
+static void print_text(const MtfLayoutProblem *problem, const MtfLayoutSolution *solution) {
+    g_autofree char *cost = mtf_int128_format(solution->cost);
+    g_autofree char *bound = mtf_int128_format(solution->bound);
+    g_autofree char *list = list_of(problem, solution->choice);
+    if (solution->cost == solution->bound)
+        printf("cost %s, optimal (%s), %.2f s\n", cost, solution->method, solution->seconds);
+    else
+        printf("cost %s, at least %s (%s), gap %.3g %%, %.2f s\n", cost, bound, solution->method,
+               100 * solution->gap, solution->seconds);
+    puts(list);
+}
+
+static bool check_options(double seconds, double gap, int threads, GError **error) {
+    if (!(seconds >= 0))
+        return mtf_input_error(error, "--seconds %g is not a time of at least 0", seconds);
+    if (!(gap >= 0))
+        return mtf_input_error(error, "--gap %g is not a fraction of at least 0", gap);
+    if (threads != 1 && threads != 2)
+        return mtf_input_error(error, "--threads %d is neither 1 nor 2", threads);
+    return true;
+}
+
+static int solve_file(const char *path, const MtfSolveOptions *wanted, bool json) {
+    MtfSolveOptions options = *wanted;
+    GError *error = NULL;
+    gint64 begin = g_get_monotonic_time();
+    g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_load(path, &error);
+    if (problem == NULL)
+        return mtf_command_line_fail(g_get_prgname(), error);
+    double reading = (double)(g_get_monotonic_time() - begin) / 1e6;
+    if (options.seconds > 0)
+        options.seconds = fmax(0.01, options.seconds - reading);
+    Progress progress = { 0 };
+    options.user = &progress;
+    options.cancel = is_interrupted;
+    options.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    signal(SIGINT, on_interrupt);
+    g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, &error);
+    signal(SIGINT, SIG_DFL);
+    if (progress.drawn)
+        fputs("\r\033[K", stderr);
+    if (solution == NULL)
+        return mtf_command_line_fail(g_get_prgname(), error);
+    solution->seconds += reading;
+    (json ? print_json : print_text)(problem, solution);
+    return 0;
+}
+
+int mtf_command_solve(int argc, char **argv) {
+    double seconds = 0, gap = 0;
+    int seed = 0, threads = 2;
+    gboolean json = FALSE;
+    gint64 work = 0;
+    const GOptionEntry entries[] = {
+        { "seconds", 's', 0, G_OPTION_ARG_DOUBLE, &seconds,
+          "Stop after S seconds, reading included (default: when proven optimal)", "S" },
+        { "work", 0, 0, G_OPTION_ARG_INT64, &work,
+          "Stop after N rounds: the same answer on every machine", "N" },
+        { "gap", 0, 0, G_OPTION_ARG_DOUBLE, &gap, "Stop within this fraction of the bound", "G" },
+        { "seed", 0, 0, G_OPTION_ARG_INT, &seed, "Seed of the local search (default 0)", "N" },
+        { "threads", 0, 0, G_OPTION_ARG_INT, &threads, "1 or 2 (default 2)", "N" },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &json,
+          "Print {solution, cost, lower_bound, gap, method, seconds}", NULL },
+        G_OPTION_ENTRY_NULL,
+    };
+    GError *error = NULL;
+    if (!mtf_command_line_parse(&argc, &argv, entries, "FILE", summary, 1, 1, &error) ||
+        !check_options(seconds, gap, threads, &error))
+        return mtf_command_line_fail(g_get_prgname(), error);
+    MtfSolveOptions options = {
+        .seconds = seconds, .gap = gap, .threads = threads, .seed = (guint64)seed, .work = work
+    };
+    return solve_file(argv[1], &options, json);
+}

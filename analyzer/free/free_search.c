@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/free/free_search.h"
+
+#include "analyzer/free/alternatives.h"
+#include "analyzer/solver/search/layout_solve.h"
+#include "cost/memory/arena.h"
+#include "cost/price/schedule.h"
+#include "cost/tune/order_search.h"
+#include "layouts/base/error.h"
+
+/* Peak tensors named when nothing fits. */
+#define MAX_NAMED 12
+
+typedef struct {
+    const MtfFreeProblem *problem;
+    MtfLayoutProblem *limited; /* the layout problem under the limit that is searched */
+    const MtfFreeSearchOptions *options;
+    int *start;      /* the best incumbent's choice, or NULL */
+    gint64 deadline; /* monotonic microseconds; 0 = none */
+    MtfFreeAnswer *answer;
+} Search;
+
+static int node_count(const Search *search) {
+    return mtf_layout_problem_node_count(search->limited);
+}
+
+/* What a layout's program comes to, as in MtfIncumbent. */
+typedef struct {
+    int64_t cost, arena_bytes;
+    double step_seconds;
+} Value;
+
+/* ---- Answers ------------------------------------------------------------------------------- */
+
+static void set_answer(Search *search, MtfLayout *layout, const Value *value, const char *method) {
+    MtfFreeAnswer *answer = search->answer;
+    mtf_layout_free(answer->layout);
+    g_free(answer->method);
+    answer->layout = layout;
+    answer->cost = value->cost;
+    answer->arena_bytes = value->arena_bytes;
+    answer->step_seconds = value->step_seconds;
+    answer->method = g_strdup(method);
+    if (search->options->found != NULL)
+        search->options->found(value->cost, search->options->user);
+}
+
+/* The best incumbent is the first answer, so that the search is never worse. */
+static void begin_with_incumbents(Search *search) {
+    const MtfFreeSearchOptions *options = search->options;
+    const MtfIncumbent *best = options->incumbents != NULL
+                                   ? mtf_incumbents_best(options->incumbents, options->memory_limit)
+                                   : NULL;
+    if (best == NULL)
+        return;
+    Value value = { best->cost, best->arena_bytes, best->step_seconds };
+    set_answer(search, mtf_layout_copy(best->layout), &value, best->name);
+    search->start = g_new(int, node_count(search));
+    if (!mtf_free_problem_choice(search->problem, best->layout, search->start))
+        g_clear_pointer(&search->start, g_free);
+}
+
+/* Of the layout's schedule; `program` is what it was lowered to before it was given an order. */
+static double step_seconds(const Search *search, const MtfLayout *layout,
+                           const MtfProgram *program) {
+    const MtfGraph *graph = mtf_free_problem_graph(search->problem);
+    g_autoptr(MtfProgram) ordered = layout->order != NULL ? mtf_lower(graph, layout) : NULL;
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(mtf_free_problem_pricer(search->problem),
+                                                       ordered != NULL ? ordered : program);
+    return (double)schedule->nanoseconds / 1e9;
+}
+
+/* Lowers a choice and keeps it when it fits and is cheaper. Returns the bytes it is over the limit,
+ * 0 when it fits. */
+static int64_t take_choice(Search *search, const int *choice, const char *method) {
+    MtfLayout *layout = mtf_free_problem_layout(search->problem, choice);
+    const MtfGraph *graph = mtf_free_problem_graph(search->problem);
+    const MtfPricer *pricer = mtf_free_problem_pricer(search->problem);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    Value value = { .cost = mtf_price_program(pricer, program) };
+    value.arena_bytes =
+        mtf_layout_arena_bytes(graph, layout, program, pricer, search->options->memory_limit);
+    value.step_seconds = step_seconds(search, layout, program);
+    double most = search->options->most_seconds;
+    search->answer->too_slow = most > 0 && value.step_seconds > most;
+    int64_t missing = MAX(0, value.arena_bytes - search->options->memory_limit);
+    bool better = search->answer->layout == NULL || value.cost < search->answer->cost;
+    if (missing > 0 || !better) {
+        mtf_layout_free(layout);
+        return missing;
+    }
+    set_answer(search, layout, &value, method);
+    cJSON_Delete(search->answer->why);
+    search->answer->why = mtf_alternatives_that_matter(search->problem, choice, MTF_FREE_EXPLAINED);
+    return 0;
+}
+
+/* ---- The solver ---------------------------------------------------------------------------- */
+
+static double seconds_left(const Search *search) {
+    if (search->deadline == 0)
+        return 0;
+    return MAX(0.01, (double)(search->deadline - g_get_monotonic_time()) / 1e6);
+}
+
+/* Solves under the problem's present limit; `misfit` may be NULL. Only bounds under the user's
+ * limit are told. */
+static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, GError **error) {
+    const MtfFreeSearchOptions *options = search->options;
+    bool tightened = mtf_layout_problem_limit(search->limited) < options->memory_limit;
+    MtfSolveOptions solve_options = { .seconds = seconds_left(search),
+                                      .work = options->work,
+                                      .gap = options->gap,
+                                      .seed = options->seed,
+                                      .threads = 2,
+                                      .start = search->start,
+                                      .no_misfit = misfit == NULL,
+                                      .user = options->user,
+                                      .cancel = options->cancel,
+                                      .abandon = options->abandon,
+                                      .progress = tightened ? NULL : options->progress,
+                                      .guess = tightened ? NULL : options->guess };
+    return mtf_layout_solve(search->limited, &solve_options, misfit, error);
+}
+
+/* ---- Nothing fits -------------------------------------------------------------------------- */
+
+static void name_peak(Search *search, const MtfLayoutMisfit *misfit) {
+    search->answer->peak = g_ptr_array_new_with_free_func(g_free);
+    for (int i = 0; i < misfit->node_count && i < MAX_NAMED; i++) {
+        const char *name = mtf_free_problem_node_name(search->problem, misfit->nodes[i]);
+        g_ptr_array_add(search->answer->peak, g_strdup(name));
+    }
+}
+
+/* Takes a small layout when it fits; otherwise notes the limit that would do for it. */
+static void try_small(Search *search, const int *choice) {
+    int64_t missing = take_choice(search, choice, "least memory");
+    int64_t enough = search->options->memory_limit + missing;
+    if (missing > 0 && (search->answer->limit_enough == 0 || enough < search->answer->limit_enough))
+        search->answer->limit_enough = enough;
+}
+
+/* Every operation and tensor takes as little memory as it can. */
+static void try_smallest_slices(Search *search) {
+    int n = node_count(search);
+    g_autofree int *choice = g_new0(int, n);
+    for (int v = 0; v < n; v++) {
+        const MtfLayoutNode *node = mtf_layout_problem_node(search->limited, v);
+        for (int s = 1; s < node->strategies; s++)
+            if (node->usages[s] < node->usages[choice[v]])
+                choice[v] = s;
+    }
+    try_small(search, choice);
+}
+
+/* Layouts that the problem takes for small: at the limit that would do there, and some way above
+ * it, where resharding may need less. */
+static void try_small_limits(Search *search, int64_t enough) {
+    static const double shares[] = { 1, 1.05, 1.15, 1.3 };
+    for (gsize i = 0; i < G_N_ELEMENTS(shares); i++) {
+        mtf_layout_problem_set_limit(search->limited, (int64_t)((double)enough * shares[i]));
+        g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, NULL);
+        if (solution != NULL)
+            try_small(search, solution->choice);
+    }
+}
+
+/* An incumbent that does not fit says what would do, too. */
+static void note_incumbents(Search *search) {
+    MtfIncumbents *incumbents = search->options->incumbents;
+    const MtfIncumbent *smallest = incumbents != NULL ? mtf_incumbents_smallest(incumbents) : NULL;
+    if (smallest != NULL &&
+        (search->answer->limit_enough == 0 || smallest->arena_bytes < search->answer->limit_enough))
+        search->answer->limit_enough = smallest->arena_bytes;
+}
+
+/* Nothing fitted: tries the smallest layouts there are, whatever the limit, and says what would do
+ * when they are too large as well. */
+static void search_smallest(Search *search) {
+    MtfLayoutMisfit misfit = { 0 };
+    mtf_layout_problem_set_limit(search->limited, 0);
+    mtf_layout_solution_free(solve(search, &misfit, NULL));
+    if (misfit.possible) {
+        search->answer->limit_bound = misfit.needed;
+        name_peak(search, &misfit);
+        try_smallest_slices(search);
+        try_small_limits(search, misfit.enough);
+        note_incumbents(search);
+    }
+    g_free(misfit.nodes);
+}
+
+/* ---- The loop ------------------------------------------------------------------------------ */
+
+static bool is_abandoned(const Search *search) {
+    const MtfFreeSearchOptions *options = search->options;
+    return options->abandon != NULL && options->abandon(options->user);
+}
+
+/* True where finding no (further) solution is an answer; otherwise hands the error on. */
+static bool no_solution(const Search *search, GError *cause, GError **error) {
+    bool stopped = g_error_matches(cause, MTF_ERROR, MTF_ERROR_FAILED) && !is_abandoned(search);
+    bool unfit = g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT);
+    if (unfit || (stopped && search->answer->layout != NULL)) {
+        g_error_free(cause);
+        return true;
+    }
+    g_propagate_error(error, cause);
+    return false;
+}
+
+static bool solve_until_it_fits(Search *search, GError **error) {
+    int64_t limit = search->options->memory_limit;
+    for (int round = 0; round <= MTF_FREE_TIGHTENINGS; round++) {
+        mtf_layout_problem_set_limit(search->limited, limit);
+        GError *cause = NULL;
+        g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, &cause);
+        if (solution == NULL)
+            return no_solution(search, cause, error);
+        if (round == 0)
+            search->answer->bound = (int64_t)solution->bound;
+        search->answer->tightenings = round;
+        int64_t missing = take_choice(search, solution->choice, solution->method);
+        if (missing == 0 || search->answer->too_slow)
+            return true;
+        limit -= missing;
+        if (limit < 0 || (search->deadline != 0 && g_get_monotonic_time() > search->deadline))
+            return true;
+    }
+    return true;
+}
+
+bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *options,
+                     MtfFreeAnswer *answer, GError **error) {
+    *answer = (MtfFreeAnswer){ 0 };
+    g_autoptr(MtfLayoutProblem) limited = mtf_layout_problem_copy(mtf_free_problem_get(problem));
+    Search search = {
+        .problem = problem, .limited = limited, .options = options, .answer = answer
+    };
+    if (options->seconds > 0)
+        search.deadline = g_get_monotonic_time() + (gint64)(options->seconds * 1e6);
+    begin_with_incumbents(&search);
+    bool done = solve_until_it_fits(&search, error);
+    if (done && answer->layout == NULL && !options->no_misfit)
+        search_smallest(&search);
+    /* An incumbent may be cheaper than the bound where it is no choice of the problem. */
+    if (answer->layout != NULL)
+        answer->bound = MIN(answer->bound, answer->cost);
+    g_free(search.start);
+    return done;
+}
+
+void mtf_free_answer_clear(MtfFreeAnswer *answer) {
+    mtf_layout_free(answer->layout);
+    g_free(answer->method);
+    cJSON_Delete(answer->why);
+    if (answer->peak != NULL)
+        g_ptr_array_unref(answer->peak);
+    *answer = (MtfFreeAnswer){ 0 };
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The search over free layouts of one mesh: solves the layout problem (free_problem.h,
+ * layout_solve.h), lowers the answer and packs its arena.
+ *
+ * The problem models memory from below, so its bound holds for all layouts that fit. When the
+ * packed arena of an answer exceeds the limit, in every order of instructions that is tried
+ * (cost/tune/order_search.h), the problem's limit is lowered by what was missing
+ * and it is solved again; the answer is then no longer proven optimal, but the first bound still
+ * holds. */
+#ifndef MTF_FREE_SEARCH_H
+#define MTF_FREE_SEARCH_H
+
+#include "analyzer/free/incumbents.h"
+
+#define MTF_FREE_TIGHTENINGS 12
+
+/* Decisions explained in a plan. */
+#define MTF_FREE_EXPLAINED 12
+
+typedef struct {
+    int64_t memory_limit;      /* bytes of one device */
+    MtfIncumbents *incumbents; /* the answer is never worse than those that fit; or NULL */
+    double seconds;            /* wall-clock limit; 0 = none */
+    int64_t work;        /* limit of each solve in rounds, the same on every machine; 0 = none */
+    double gap;          /* stop when (cost - bound) <= gap cost */
+    bool no_misfit;      /* when nothing fits, say only that */
+    double most_seconds; /* end at a solution, fitting or not, of a longer step; 0 = none */
+    guint64 seed;
+    void *user; /* passed to the functions, which may be NULL */
+    bool (*cancel)(void *user);
+    bool (*abandon)(void *user); /* true ends the search without an answer, MTF_ERROR_FAILED */
+    void (*found)(int64_t cost, void *user); /* told what the best so far that fits costs */
+    /* Told bounds under `memory_limit` only, never those under a tightened one. */
+    void (*progress)(double cost, double bound, void *user);
+    void (*guess)(double guess, void *user); /* as of MtfSolveOptions */
+} MtfFreeSearchOptions;
+
+typedef struct {
+    MtfLayout *layout;   /* NULL when none was found that fits */
+    int64_t cost;        /* nanoseconds: the price of its program */
+    int64_t bound;       /* no layout of this mesh that fits, in the order of the operations, has a
+                            cheaper program */
+    int64_t arena_bytes; /* of its program */
+    double step_seconds; /* of its program's schedule */
+    int tightenings;
+    bool too_slow; /* ended at a solution of a step longer than `most_seconds` */
+    char *method;  /* what proved the bound; the incumbent's name where that is the answer */
+    cJSON *why;    /* the decisions that matter, mtf_alternatives_that_matter; or NULL */
+    /* When nothing fits, unless told not to: */
+    int64_t limit_enough; /* the smallest arena found: a limit that would do; 0 = not known */
+    int64_t limit_bound;  /* no smaller limit would, in the order of the operations */
+    GPtrArray *peak;      /* names of the tensors and operations that make that peak (char *) */
+} MtfFreeAnswer;
+
+/* Searches for the cheapest free layout. True with a layout, or without one when nothing fits;
+ * false on an error. The same input gives the same answer unless seconds or `cancel` stop it.
+ * Several may search one problem at once where the incumbents that fit have been measured. Clear
+ * the answer in either case. */
+bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *options,
+                     MtfFreeAnswer *answer, GError **error);
+void mtf_free_answer_clear(MtfFreeAnswer *answer);
+
+#endif

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/free/reshard_prices.h"
+
+#include "analyzer/solver/problem/shared_blocks.h"
+#include "layouts/program/program.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* Paths with one lock. */
+typedef struct {
+    GMutex lock;
+    GHashTable *paths; /* PathKey -> int64_t */
+} Shelf;
+
+#define SHELVES 64 /* so many that threads seldom meet at one */
+
+struct MtfReshardPrices {
+    const MtfGraph *graph;
+    const MtfPricer *pricer;
+    MtfLayout *layout;  /* for its mesh */
+    GHashTable *sheets; /* SheetKey -> Sheet */
+    Shelf shelves[SHELVES];
+};
+
+/* What the price of a resharding depends on: the sizes of the dimensions that are split before or
+ * after, numbered as they turn up, and how many elements the others make. */
+typedef struct {
+    int64_t sizes[2 * MTF_MAX_MESH_AXES]; /* unused places are zero */
+    int64_t others;
+    gint64 dtype;
+    MtfPlacement from, to;
+    guint64 hash; /* of all before it */
+} PathKey;
+
+/* ---- Sheets ----------------------------------------------------------------------------------
+ *
+ * Most pairs of placements are asked for again by other edges of the same tensor, or of one alike.
+ * A sheet numbers the placements of such tensors and keeps the price of each pair in its place. */
+
+/* A placement in so many bits an axis: the place of the dimension that it splits in the tensor's
+ * shape, or the lowest bits of what else it may be. */
+typedef guint32 Code;
+
+#define CODE_BITS 4
+#define CODE_MASK ((1 << CODE_BITS) - 1)
+#define CODE_WHOLE (MTF_WHOLE & CODE_MASK)
+
+G_STATIC_ASSERT(MTF_MAX_MESH_AXES *CODE_BITS <= 8 * sizeof(Code));
+G_STATIC_ASSERT(MTF_MAX_RANK <= (MTF_PARTIAL_MAX & CODE_MASK));
+
+typedef struct {
+    MtfShape shape; /* unused places are zero */
+    gint64 dtype;
+} SheetKey;
+
+typedef struct {
+    MtfReshardPrices *prices;
+    int tensor;                  /* the first of its kind */
+    unsigned even[MTF_MAX_RANK]; /* bit a: axis a splits that dimension evenly */
+    GHashTable *numbers;         /* MtfPlacement -> its number plus 1 */
+    GArray *placements;          /* MtfPlacement */
+    GMutex lock;                 /* of what follows, while it is made */
+    Code *codes;                 /* one a placement */
+    _Atomic int64_t *pairs;      /* price plus 1 from one to the other; 0: not known yet */
+} Sheet;
+
+static guint key_hash(gconstpointer data) {
+    return (guint)mtf_hash_words(data, sizeof(SheetKey));
+}
+
+static gboolean key_equal(gconstpointer a, gconstpointer b) {
+    return memcmp(a, b, sizeof(SheetKey)) == 0;
+}
+
+static guint placement_hash(gconstpointer data) {
+    return (guint)mtf_hash_words(data, sizeof(MtfPlacement));
+}
+
+static gboolean placement_equal(gconstpointer a, gconstpointer b) {
+    return mtf_placement_equal(a, b);
+}
+
+static const MtfMesh *mesh_of(const Sheet *sheet) {
+    return &sheet->prices->layout->mesh;
+}
+
+static const MtfShape *shape_of(const Sheet *sheet) {
+    return &mtf_graph_tensor(sheet->prices->graph, sheet->tensor)->shape;
+}
+
+static int64_t size_of(const Sheet *sheet, int place) {
+    return mtf_graph_size(sheet->prices->graph, shape_of(sheet)->dims[place]);
+}
+
+static Sheet *sheet_new(MtfReshardPrices *prices, int tensor) {
+    Sheet *sheet = g_new0(Sheet, 1);
+    sheet->prices = prices;
+    sheet->tensor = tensor;
+    sheet->numbers = g_hash_table_new_full(placement_hash, placement_equal, g_free, NULL);
+    sheet->placements = g_array_new(FALSE, FALSE, sizeof(MtfPlacement));
+    g_mutex_init(&sheet->lock);
+    for (int i = 0; i < shape_of(sheet)->rank; i++)
+        for (int a = 0; a < mesh_of(sheet)->n_axes; a++)
+            if (size_of(sheet, i) % mesh_of(sheet)->axes[a].size == 0)
+                sheet->even[i] |= 1U << a;
+    return sheet;
+}
+
+static void sheet_free(gpointer data) {
+    Sheet *sheet = data;
+    g_hash_table_unref(sheet->numbers);
+    g_array_unref(sheet->placements);
+    g_mutex_clear(&sheet->lock);
+    g_free(sheet->codes);
+    g_free(sheet->pairs);
+    g_free(sheet);
+}
+
+static SheetKey key_of(const MtfReshardPrices *prices, int tensor) {
+    const MtfTensor *t = mtf_graph_tensor(prices->graph, tensor);
+    SheetKey key;
+    memset(&key, 0, sizeof key);
+    key.shape.rank = t->shape.rank;
+    memcpy(key.shape.dims, t->shape.dims, sizeof(int) * (gsize)t->shape.rank);
+    key.dtype = t->dtype;
+    return key;
+}
+
+void mtf_reshard_prices_expect(MtfReshardPrices *prices, int tensor, const GArray *placements) {
+    SheetKey key = key_of(prices, tensor);
+    Sheet *sheet = g_hash_table_lookup(prices->sheets, &key);
+    if (sheet == NULL) {
+        sheet = sheet_new(prices, tensor);
+        g_hash_table_insert(prices->sheets, g_memdup2(&key, sizeof key), sheet);
+    }
+    g_assert(sheet->pairs == NULL);
+    for (guint i = 0; i < placements->len; i++) {
+        const MtfPlacement *placement = &g_array_index(placements, MtfPlacement, i);
+        if (g_hash_table_contains(sheet->numbers, placement))
+            continue;
+        g_array_append_vals(sheet->placements, placement, 1);
+        g_hash_table_insert(sheet->numbers, g_memdup2(placement, sizeof *placement),
+                            GUINT_TO_POINTER(sheet->placements->len));
+    }
+}
+
+static int *numbers_of(const Sheet *sheet, const GArray *placements) {
+    int *numbers = g_new(int, placements->len + 1);
+    for (guint i = 0; i < placements->len; i++) {
+        gpointer known =
+            g_hash_table_lookup(sheet->numbers, &g_array_index(placements, MtfPlacement, i));
+        g_assert(known != NULL);
+        numbers[i] = GPOINTER_TO_INT(known) - 1;
+    }
+    return numbers;
+}
+
+static Code encode(const MtfShape *shape, const MtfPlacement *placement) {
+    Code codes = 0;
+    for (int a = 0; a < MTF_MAX_MESH_AXES; a++) {
+        int value = placement->axis[a], place = 0;
+        while (value >= 0 && shape->dims[place] != value)
+            place++;
+        Code code = (Code)((value >= 0 ? place : value) & CODE_MASK);
+        codes |= code << a * CODE_BITS;
+    }
+    return codes;
+}
+
+/* The sheet of a tensor, ready for prices. */
+static Sheet *ready_sheet(MtfReshardPrices *prices, int tensor) {
+    SheetKey key = key_of(prices, tensor);
+    Sheet *sheet = g_hash_table_lookup(prices->sheets, &key);
+    guint n = sheet->placements->len;
+    g_mutex_lock(&sheet->lock);
+    if (sheet->pairs == NULL) {
+        sheet->codes = g_new(Code, n + 1);
+        for (guint i = 0; i < n; i++)
+            sheet->codes[i] =
+                encode(shape_of(sheet), &g_array_index(sheet->placements, MtfPlacement, i));
+        sheet->pairs = g_new0(_Atomic int64_t, (gsize)n *n + 1);
+    }
+    g_mutex_unlock(&sheet->lock);
+    return sheet;
+}
+
+/* ---- What a price depends on ----------------------------------------------------------------- */
+
+/* A resharding without its idle axes. */
+typedef struct {
+    Code from, to;
+    int64_t parts; /* as in drop_idle_axes */
+} Resharding;
+
+static int code_at(Code code, int axis) {
+    return (int)(code >> axis * CODE_BITS) & CODE_MASK;
+}
+
+static bool is_dimension(int code) {
+    return code < MTF_MAX_RANK;
+}
+
+/* Whether another axis splits the dimension that this one splits, before or after. */
+static bool shares_dimension(const Sheet *sheet, Code from, Code to, int axis) {
+    int dim = code_at(from, axis);
+    for (int a = 0; a < mesh_of(sheet)->n_axes; a++)
+        if (a != axis && (code_at(from, a) == dim || code_at(to, a) == dim))
+            return true;
+    return false;
+}
+
+/* Makes axes whole that have no part in a resharding: those which split a dimension of their own
+ * evenly, before and after, so that every processor moves as much as if the dimension were that
+ * much smaller; and those that hold terms of one reduction before and after. Returns by how much.
+ */
+static int64_t drop_idle_axes(const Sheet *sheet, Code *from, Code *to) {
+    const MtfMesh *mesh = mesh_of(sheet);
+    int64_t parts = 1;
+    for (int a = 0; a < mesh_of(sheet)->n_axes; a++) {
+        int dim = code_at(*from, a);
+        if (dim != code_at(*to, a) || dim == CODE_WHOLE)
+            continue;
+        if (is_dimension(dim) &&
+            (!(sheet->even[dim] >> a & 1) || shares_dimension(sheet, *from, *to, a)))
+            continue;
+        parts *= is_dimension(dim) ? mesh->axes[a].size : 1;
+        *from |= (Code)CODE_WHOLE << a * CODE_BITS;
+        *to |= (Code)CODE_WHOLE << a * CODE_BITS;
+    }
+    return parts;
+}
+
+/* The placement of a code, its dimensions numbered; places[i] is where the one of number i stands
+ * in the shape. */
+static MtfPlacement number_dims(const Sheet *sheet, Code code, PathKey *key, int *places,
+                                int *n_places) {
+    MtfPlacement placement = mtf_placement_whole();
+    for (int a = 0; a < mesh_of(sheet)->n_axes; a++) {
+        int place = code_at(code, a), number = 0;
+        if (!is_dimension(place)) {
+            placement.axis[a] = (int16_t)(place - (1 << CODE_BITS));
+            continue;
+        }
+        while (number < *n_places && places[number] != place)
+            number++;
+        if (number == *n_places) {
+            places[(*n_places)++] = place;
+            key->sizes[number] = size_of(sheet, place);
+        }
+        placement.axis[a] = (int16_t)number;
+    }
+    return placement;
+}
+
+/* Of a resharding without idle axes. */
+static PathKey path_key(const Sheet *sheet, const Resharding *resharding) {
+    const MtfTensor *t = mtf_graph_tensor(sheet->prices->graph, sheet->tensor);
+    int places[2 * MTF_MAX_MESH_AXES], n_places = 0;
+    PathKey key;
+    memset(&key, 0, sizeof key);
+    key.dtype = t->dtype;
+    key.from = number_dims(sheet, resharding->from, &key, places, &n_places);
+    key.to = number_dims(sheet, resharding->to, &key, places, &n_places);
+    key.others = 1;
+    for (int i = 0; i < t->shape.rank; i++) {
+        int number = 0;
+        while (number < n_places && places[number] != i)
+            number++;
+        if (number == n_places)
+            key.others *= size_of(sheet, i);
+    }
+    key.others /= resharding->parts;
+    key.hash = mtf_hash_words(&key, offsetof(PathKey, hash));
+    return key;
+}
+
+static guint path_hash(gconstpointer data) {
+    return (guint)((const PathKey *)data)->hash;
+}
+
+static gboolean path_equal(gconstpointer a, gconstpointer b) {
+    return memcmp(a, b, sizeof(PathKey)) == 0;
+}
+
+MtfReshardPrices *mtf_reshard_prices_new(const MtfGraph *graph, const MtfMesh *mesh,
+                                         const MtfPricer *pricer) {
+    MtfReshardPrices *prices = g_new(MtfReshardPrices, 1);
+    *prices = (MtfReshardPrices){
+        .graph = graph,
+        .pricer = pricer,
+        .layout = mtf_layout_new(graph, mesh),
+        .sheets = g_hash_table_new_full(key_hash, key_equal, g_free, sheet_free),
+    };
+    for (int i = 0; i < SHELVES; i++) {
+        g_mutex_init(&prices->shelves[i].lock);
+        prices->shelves[i].paths = g_hash_table_new_full(path_hash, path_equal, g_free, g_free);
+    }
+    return prices;
+}
+
+void mtf_reshard_prices_free(MtfReshardPrices *prices) {
+    if (prices == NULL)
+        return;
+    mtf_layout_free(prices->layout);
+    g_hash_table_unref(prices->sheets);
+    for (int i = 0; i < SHELVES; i++) {
+        g_mutex_clear(&prices->shelves[i].lock);
+        g_hash_table_unref(prices->shelves[i].paths);
+    }
+    g_free(prices);
+}
+
+/* The price that is known for `key`, or -1. */
+static int64_t find_price(Shelf *shelf, const PathKey *key) {
+    g_mutex_lock(&shelf->lock);
+    const int64_t *known = g_hash_table_lookup(shelf->paths, key);
+    int64_t price = known != NULL ? *known : -1;
+    g_mutex_unlock(&shelf->lock);
+    return price;
+}
+
+/* Another thread may have kept the same meanwhile. */
+static void keep_price(Shelf *shelf, const PathKey *key, int64_t price) {
+    g_mutex_lock(&shelf->lock);
+    g_hash_table_insert(shelf->paths, g_memdup2(key, sizeof *key), g_memdup2(&price, sizeof price));
+    g_mutex_unlock(&shelf->lock);
+}
+
+/* The price of a resharding that is `resharding` without its idle axes, found once for all tensors.
+ */
+static int64_t find_or_make_price(const Sheet *sheet, const Resharding *resharding,
+                                  const MtfPlacement *from, const MtfPlacement *to) {
+    MtfReshardPrices *prices = sheet->prices;
+    PathKey key = path_key(sheet, resharding);
+    Shelf *shelf = &prices->shelves[key.hash % SHELVES];
+    int64_t price = find_price(shelf, &key);
+    if (price >= 0)
+        return price;
+    g_autoptr(MtfProgram) program =
+        mtf_lower_path(prices->graph, prices->layout, sheet->tensor, from, to);
+    price = mtf_price_program(prices->pricer, program);
+    keep_price(shelf, &key, price);
+    return price;
+}
+
+static int64_t new_price(const Sheet *sheet, int from, int to) {
+    if (from == to)
+        return 0;
+    Resharding resharding = { .from = sheet->codes[from], .to = sheet->codes[to] };
+    resharding.parts = drop_idle_axes(sheet, &resharding.from, &resharding.to);
+    return find_or_make_price(sheet, &resharding,
+                              &g_array_index(sheet->placements, MtfPlacement, from),
+                              &g_array_index(sheet->placements, MtfPlacement, to));
+}
+
+int64_t *mtf_reshard_prices_of_pairs(MtfReshardPrices *prices, int tensor, const GArray *from,
+                                     const GArray *to) {
+    Sheet *sheet = ready_sheet(prices, tensor);
+    gsize n = sheet->placements->len;
+    g_autofree int *sources = numbers_of(sheet, from);
+    g_autofree int *targets = numbers_of(sheet, to);
+    int64_t *costs = g_new(int64_t, (gsize)from->len * to->len + 1);
+    for (guint i = 0; i < from->len; i++)
+        for (guint j = 0; j < to->len; j++) {
+            _Atomic int64_t *pair = &sheet->pairs[(gsize)sources[i] * n + (gsize)targets[j]];
+            int64_t known = atomic_load_explicit(pair, memory_order_relaxed);
+            if (known == 0) {
+                known = new_price(sheet, sources[i], targets[j]) + 1;
+                atomic_store_explicit(pair, known, memory_order_relaxed);
+            }
+            costs[i * to->len + j] = known - 1;
+        }
+    return costs;
+}

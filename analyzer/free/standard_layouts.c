@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/free/standard_layouts.h"
+
+#include "analyzer/free/alternatives.h"
+#include "analyzer/solver/problem/in_parallel.h"
+
+typedef enum { ALL_WHOLE, OPTIMIZER_IN_PIECES, VARIABLES_IN_PIECES, SHARDINGS } Sharding;
+typedef enum { DATA_PARALLEL, TENSOR_PARALLEL, SEQUENCE_PARALLEL, STYLES } Style;
+
+static const char *const names[STYLES][SHARDINGS] = {
+    { "data parallelism", "data parallelism, ZeRO-1", "data parallelism, ZeRO-3" },
+    { "Megatron", "Megatron, ZeRO-1", "Megatron, ZeRO-3" },
+    { "Megatron, sequence parallel", "Megatron, sequence parallel, ZeRO-1",
+      "Megatron, sequence parallel, ZeRO-3" },
+};
+
+typedef struct {
+    MtfFreeProblem *free_problem;
+    const MtfLayoutProblem *problem;
+    const MtfGraph *graph;
+    const MtfMesh *mesh;
+    GPtrArray *edges; /* by node */
+    int batch;        /* dimensions, or -1 */
+    int model[3];     /* heads, d_ff, vocab */
+    int length;
+} Context;
+
+/* One layout to be made. */
+typedef struct {
+    unsigned model_axes; /* the other axes split the batch */
+    Style style;
+    Sharding sharding;
+} Recipe;
+
+/* ---- How operations run ---------------------------------------------------------------------- */
+
+/* An operation while its axes are dealt. */
+typedef struct {
+    int operation;
+    MtfIteration iteration;
+    MtfStrategy strategy;
+    int64_t parts[MTF_MAX_INDEXES]; /* that each index is cut into so far */
+    bool reduces;
+} Deal;
+
+/* Whether the axis may split index `i`: it has as many points as there are parts. */
+static bool may_split(const Context *context, const Deal *deal, int axis, int i) {
+    const MtfIndex *index = &deal->iteration.index[i];
+    return (deal->reduces || !index->reduced) &&
+           deal->parts[i] * context->mesh->axes[axis].size <= index->size;
+}
+
+static bool split(const Context *context, Deal *deal, int axis, int i) {
+    if (!may_split(context, deal, axis, i))
+        return false;
+    deal->parts[i] *= context->mesh->axes[axis].size;
+    deal->strategy.axis[axis] = (int8_t)i;
+    return true;
+}
+
+static bool split_dimension(const Context *context, Deal *deal, int axis, int dim) {
+    for (int i = 0; dim >= 0 && i < deal->iteration.n; i++)
+        if (deal->iteration.index[i].dim == dim && split(context, deal, axis, i))
+            return true;
+    return false;
+}
+
+/* Splits the first index that gives equal parts, or else the first that can be split at all. */
+static bool split_anything(const Context *context, Deal *deal, int axis) {
+    int64_t size = context->mesh->axes[axis].size;
+    for (int i = 0; i < deal->iteration.n; i++)
+        if (deal->iteration.index[i].size % (deal->parts[i] * size) == 0 &&
+            split(context, deal, axis, i))
+            return true;
+    for (int i = 0; i < deal->iteration.n; i++)
+        if (split(context, deal, axis, i))
+            return true;
+    return false;
+}
+
+/* Whether the operation adds partial sums: it is linear in all inputs together, and each is left
+ * partial on the axis by what makes it. So the shares of a gradient are reduced once. */
+static bool adds_partials(const Context *context, const MtfLayout *layout, int operation,
+                          int axis) {
+    const MtfOperation *op = mtf_graph_operation(context->graph, operation);
+    if (mtf_operation_row(op->kind)->linearity != MTF_LINEAR_JOINT ||
+        !mtf_operation_passes_partial(context->graph, operation, 0))
+        return false;
+    for (int k = 0; k < op->n_inputs; k++)
+        if (layout->tensors[op->inputs[k]].axis[axis] != MTF_PARTIAL_SUM)
+            return false;
+    return true;
+}
+
+static bool deal_model_axis(const Context *context, const Recipe *recipe, Deal *deal, int axis) {
+    for (gsize i = 0; i < G_N_ELEMENTS(context->model); i++)
+        if (split_dimension(context, deal, axis, context->model[i]))
+            return true;
+    return recipe->style == SEQUENCE_PARALLEL &&
+           split_dimension(context, deal, axis, context->length);
+}
+
+static void deal_axis(const Context *context, const Recipe *recipe, const MtfLayout *layout,
+                      Deal *deal, int axis) {
+    bool model = recipe->model_axes >> axis & 1;
+    if (model ? deal_model_axis(context, recipe, deal, axis)
+              : split_dimension(context, deal, axis, context->batch))
+        return;
+    MtfPhase phase = mtf_graph_operation(context->graph, deal->operation)->phase;
+    bool updates = phase == MTF_PHASE_CLIP || phase == MTF_PHASE_UPDATE;
+    if (updates && recipe->sharding != ALL_WHOLE && split_anything(context, deal, axis))
+        return;
+    if (adds_partials(context, layout, deal->operation, axis))
+        deal->strategy.axis[axis] = MTF_THROUGH;
+}
+
+/* Says how an operation runs, and notes in `layout` where it leaves its results. */
+static void deal_operation(const Context *context, const Recipe *recipe, int operation,
+                           MtfLayout *layout) {
+    const MtfOperation *op = mtf_graph_operation(context->graph, operation);
+    Deal deal = { .operation = operation, .strategy = mtf_strategy_copies() };
+    deal.reduces = mtf_operation_row(op->kind)->reduction != MTF_REDUCE_NONE;
+    mtf_operation_iteration(context->graph, operation, &deal.iteration);
+    for (int i = 0; i < MTF_MAX_INDEXES; i++)
+        deal.parts[i] = 1;
+    for (int a = 0; a < context->mesh->n_axes; a++)
+        deal_axis(context, recipe, layout, &deal, a);
+    layout->operations[operation] = deal.strategy;
+    for (int k = 0; k < op->n_outputs; k++)
+        layout->tensors[op->outputs[k]] =
+            mtf_strategy_output(context->graph, operation, &deal.iteration, &deal.strategy, k);
+}
+
+/* ---- Where tensors are ----------------------------------------------------------------------- */
+
+/* The most placements of a tensor that are tried. */
+#define MAX_TRIED 12
+
+typedef struct {
+    int n, strategies[MAX_TRIED];
+} Trials;
+
+static void add_trial(Trials *trials, int strategy) {
+    for (int i = 0; i < trials->n; i++)
+        if (trials->strategies[i] == strategy)
+            return;
+    if (trials->n < MAX_TRIED)
+        trials->strategies[trials->n++] = strategy;
+}
+
+static const MtfLayoutEdge *edge_at(const Context *context, int node, guint i) {
+    const GArray *edges = g_ptr_array_index(context->edges, node);
+    return mtf_layout_problem_edge(context->problem, g_array_index(edges, int, i));
+}
+
+static int other_end(const MtfLayoutEdge *edge, int node) {
+    return edge->from == node ? edge->to : edge->from;
+}
+
+static bool is_operation(const Context *context, int node) {
+    return mtf_free_problem_node_operation(context->free_problem, node) >= 0;
+}
+
+/* The strategies of `node` that suit one of the operations at it best. */
+static void add_suitable(const Context *context, const int *choice, int node, Trials *trials) {
+    const GArray *edges = g_ptr_array_index(context->edges, node);
+    int n = mtf_layout_problem_node(context->problem, node)->strategies;
+    for (guint e = 0; e < edges->len; e++) {
+        const MtfLayoutEdge *edge = edge_at(context, node, e);
+        if (!is_operation(context, other_end(edge, node)))
+            continue;
+        int best = 0;
+        int64_t cost = INT64_MAX;
+        for (int s = 0; s < n && cost > 0; s++) {
+            int64_t trial = mtf_edge_cost(context->problem, edge, choice, node, s);
+            if (trial < cost) {
+                cost = trial;
+                best = s;
+            }
+        }
+        add_trial(trials, best);
+    }
+}
+
+/* What the edges between `node` at `strategy` and operations cost. */
+static int64_t operations_cost(const Context *context, const int *choice, int node, int strategy) {
+    const GArray *edges = g_ptr_array_index(context->edges, node);
+    int64_t cost = 0;
+    for (guint e = 0; e < edges->len; e++) {
+        const MtfLayoutEdge *edge = edge_at(context, node, e);
+        if (is_operation(context, other_end(edge, node)))
+            cost += mtf_edge_cost(context->problem, edge, choice, node, strategy);
+    }
+    return cost;
+}
+
+/* Gives reading `node` the best of `trials` while the tensor is kept as `choice` says. Returns what
+ * it costs. */
+static int64_t settle_reading(const Context *context, int *choice, int node,
+                              const MtfLayoutEdge *kept, const Trials *trials) {
+    int64_t best = INT64_MAX;
+    for (int i = 0; i < trials->n; i++) {
+        int s = trials->strategies[i];
+        int64_t cost = operations_cost(context, choice, node, s) +
+                       mtf_edge_cost(context->problem, kept, choice, node, s);
+        if (cost < best) {
+            best = cost;
+            choice[node] = s;
+        }
+    }
+    return best;
+}
+
+/* Settles all readings of the tensor of `node` and returns what they cost. */
+static int64_t settle_readings(const Context *context, int *choice, int node,
+                               const Trials *trials) {
+    const GArray *edges = g_ptr_array_index(context->edges, node);
+    int64_t cost = 0;
+    for (guint e = 0; e < edges->len; e++) {
+        const MtfLayoutEdge *edge = edge_at(context, node, e);
+        int other = other_end(edge, node);
+        if (!is_operation(context, other))
+            cost += settle_reading(context, choice, other, edge, trials);
+    }
+    return cost;
+}
+
+static void add_suitable_to_readings(const Context *context, const int *choice, int node,
+                                     Trials *trials) {
+    const GArray *edges = g_ptr_array_index(context->edges, node);
+    for (guint e = 0; e < edges->len; e++) {
+        int other = other_end(edge_at(context, node, e), node);
+        if (!is_operation(context, other))
+            add_suitable(context, choice, other, trials);
+    }
+}
+
+/* Keeps a tensor where it costs least, of equals where it takes least memory, and reads it where
+ * that costs least. `fixed` >= 0: it is kept there. */
+static void settle_tensor(const Context *context, int *choice, int node, int fixed) {
+    const MtfLayoutNode *n = mtf_layout_problem_node(context->problem, node);
+    Trials trials = { 0 };
+    if (fixed >= 0)
+        add_trial(&trials, fixed);
+    add_suitable(context, choice, node, &trials);
+    add_suitable_to_readings(context, choice, node, &trials);
+    int kept = fixed >= 0 ? 1 : trials.n, best = -1;
+    int64_t best_cost = INT64_MAX;
+    for (int i = 0; i < kept; i++) {
+        int s = trials.strategies[i];
+        choice[node] = s;
+        int64_t cost = operations_cost(context, choice, node, s) +
+                       settle_readings(context, choice, node, &trials);
+        if (cost < best_cost || (cost == best_cost && n->usages[s] < n->usages[best])) {
+            best = s;
+            best_cost = cost;
+        }
+    }
+    choice[node] = best;
+    settle_readings(context, choice, node, &trials);
+}
+
+/* For each variable that is updated: the strategy of its node that its update wants; -1 elsewhere.
+ */
+static int *pieces_of_variables(const Context *context, const MtfLayout *layout) {
+    int n = layout->n_tensors;
+    int *pieces = g_new(int, n + 1);
+    for (int t = 0; t < n; t++)
+        pieces[t] = -1;
+    for (guint i = 0; i < context->graph->updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(context->graph->updates, MtfUpdate, i);
+        int node = mtf_free_problem_tensor_node(context->free_problem, update->variable);
+        pieces[update->variable] = mtf_free_problem_find_placement(context->free_problem, node,
+                                                                   &layout->tensors[update->value]);
+    }
+    return pieces;
+}
+
+static void settle_tensors(const Context *context, const Recipe *recipe, const MtfLayout *layout,
+                           int *choice) {
+    g_autofree int *pieces = pieces_of_variables(context, layout);
+    for (int t = 0; t < layout->n_tensors; t++) {
+        int node = mtf_free_problem_tensor_node(context->free_problem, t);
+        bool kept_in_pieces = recipe->sharding == VARIABLES_IN_PIECES &&
+                              mtf_graph_tensor(context->graph, t)->producer < 0;
+        if (node >= 0)
+            settle_tensor(context, choice, node, kept_in_pieces ? pieces[t] : -1);
+    }
+}
+
+/* ---- All of them ----------------------------------------------------------------------------- */
+
+static void standard_free(gpointer data) {
+    MtfStandardLayout *standard = data;
+    g_free(standard->choice);
+    g_free(standard);
+}
+
+/* The layout of a recipe; NULL when the problem lacks one of its strategies. */
+static MtfStandardLayout *make(const Context *context, const Recipe *recipe) {
+    g_autoptr(MtfLayout) layout = mtf_layout_new(context->graph, context->mesh);
+    for (int i = 0; i < layout->n_operations; i++)
+        deal_operation(context, recipe, i, layout);
+    MtfStandardLayout *standard = g_new0(MtfStandardLayout, 1);
+    standard->name = names[recipe->style][recipe->sharding];
+    standard->choice = g_new0(int, mtf_layout_problem_node_count(context->problem));
+    mtf_free_problem_choice(context->free_problem, layout, standard->choice);
+    for (int i = 0; i < layout->n_operations; i++) {
+        if (standard->choice[i] < 0) {
+            standard_free(standard);
+            return NULL;
+        }
+    }
+    settle_tensors(context, recipe, layout, standard->choice);
+    standard->value = mtf_layout_problem_evaluate(context->problem, standard->choice);
+    return standard;
+}
+
+/* The first dimension of the first input that all inputs have, or -1. */
+static int batch_dimension(const MtfGraph *graph) {
+    const MtfTensor *first = NULL;
+    for (int t = 0; first == NULL && t < (int)graph->tensors->len; t++)
+        if (mtf_graph_tensor(graph, t)->source == MTF_SOURCE_INPUT)
+            first = mtf_graph_tensor(graph, t);
+    for (int i = 0; first != NULL && i < first->shape.rank; i++) {
+        bool shared = true;
+        for (int t = 0; t < (int)graph->tensors->len; t++) {
+            const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+            shared &= tensor->source != MTF_SOURCE_INPUT ||
+                      mtf_shape_find(&tensor->shape, first->shape.dims[i]) >= 0;
+        }
+        if (shared)
+            return first->shape.dims[i];
+    }
+    return -1;
+}
+
+static bool is_possible(const Context *context, const Recipe *recipe) {
+    unsigned all = (1U << context->mesh->n_axes) - 1;
+    bool splits_batch = recipe->model_axes != all;
+    if (splits_batch && context->batch < 0)
+        return false;
+    if (recipe->style == DATA_PARALLEL)
+        return recipe->model_axes == 0;
+    return recipe->model_axes != 0 && (context->model[0] >= 0 || context->model[1] >= 0) &&
+           (recipe->style == TENSOR_PARALLEL || context->length >= 0);
+}
+
+static gint compare(gconstpointer a, gconstpointer b) {
+    const MtfStandardLayout *x = *(MtfStandardLayout *const *)a,
+                            *y = *(MtfStandardLayout *const *)b;
+    return (x->value.cost > y->value.cost) - (x->value.cost < y->value.cost);
+}
+
+/* All recipes, and what they make. */
+typedef struct {
+    const Context *context;
+    GArray *recipes;          /* Recipe */
+    MtfStandardLayout **made; /* one a recipe, or NULL */
+} Kitchen;
+
+static void make_one(int i, void *data) {
+    const Kitchen *kitchen = data;
+    kitchen->made[i] = make(kitchen->context, &g_array_index(kitchen->recipes, Recipe, i));
+}
+
+static void add_all(const Context *context, GPtrArray *standards) {
+    g_autoptr(GArray) recipes = g_array_new(FALSE, FALSE, sizeof(Recipe));
+    for (unsigned axes = 0; axes < 1U << context->mesh->n_axes; axes++) {
+        for (int i = 0; i < STYLES * SHARDINGS; i++) {
+            Recipe recipe = { axes, (Style)(i / SHARDINGS), (Sharding)(i % SHARDINGS) };
+            if (is_possible(context, &recipe))
+                g_array_append_val(recipes, recipe);
+        }
+    }
+    g_autofree MtfStandardLayout **made = g_new0(MtfStandardLayout *, recipes->len + 1);
+    Kitchen kitchen = { context, recipes, made };
+    mtf_in_parallel((int)recipes->len, make_one, &kitchen);
+    for (guint i = 0; i < recipes->len; i++)
+        if (made[i] != NULL)
+            g_ptr_array_add(standards, made[i]);
+}
+
+GPtrArray *mtf_standard_layouts(MtfFreeProblem *problem) {
+    const MtfGraph *graph = mtf_free_problem_graph(problem);
+    Context context = {
+        .free_problem = problem,
+        .problem = mtf_free_problem_get(problem),
+        .graph = graph,
+        .mesh = mtf_free_problem_mesh(problem),
+        .batch = batch_dimension(graph),
+        .model = { mtf_graph_find_dimension(graph, "heads"),
+                   mtf_graph_find_dimension(graph, "d_ff"),
+                   mtf_graph_find_dimension(graph, "vocab") },
+        .length = mtf_graph_find_dimension(graph, "length"),
+    };
+    context.edges = mtf_edges_by_node(context.problem);
+    GPtrArray *standards = g_ptr_array_new_with_free_func(standard_free);
+    add_all(&context, standards);
+    g_ptr_array_sort(standards, compare); /* a stable merge sort */
+    g_ptr_array_unref(context.edges);
+    return standards;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The layouts that the field makes by hand, on one mesh: the search begins with them, so that it is
+ * never worse, and its frontier shows where they lie.
+ *
+ *     data parallelism              every axis splits the batch
+ *     Megatron                      some axes split the batch, the others heads, d_ff and vocab
+ *     Megatron, sequence parallel   likewise, and the positions where an operation has none of
+ * these each with ZeRO-1              optimizer state in pieces over all axes: gradients are
+ *                                   reduce-scattered, new values gathered
+ *     each with ZeRO-3              variables too; they are gathered where they are used
+ *
+ * The batch is the dimension that all inputs share. Megatron's are known by their names. Such a
+ * layout says how operations run; tensors are then kept and read where that costs least. */
+#ifndef MTF_STANDARD_LAYOUTS_H
+#define MTF_STANDARD_LAYOUTS_H
+
+#include "analyzer/free/free_problem.h"
+
+typedef struct {
+    const char *name; /* "Megatron, ZeRO-1": several of one name differ in which axes do what */
+    int *choice;      /* one strategy a node of the problem */
+    MtfLayoutValue value;
+} MtfStandardLayout;
+
+/* All that the problem has strategies for (pins may leave none), the cheapest first
+ * (MtfStandardLayout *). */
+GPtrArray *mtf_standard_layouts(MtfFreeProblem *problem);
+
+#endif

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/planner/planning.h"
+
+#include "analyzer/training/batch_parts.h"
+#include "analyzer/training/mixed_precision.h"
+#include "analyzer/training/training_graph.h"
+#include "cost/collectives/measured_collective.h"
+#include "cost/machine/mapping_json.h"
+#include "cost/memory/arena.h"
+#include "cost/price/predict.h"
+#include "cost/price/schedule.h"
+#include "cost/tune/bucket_choice.h"
+#include "cost/tune/order_search.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/graph/graph_json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Reads "batch=512". */
+static bool read_size(const char *text, char **name, int64_t *size, GError **error) {
+    const char *equals = strchr(text, '=');
+    char *end = NULL;
+    errno = 0;
+    gint64 value = equals != NULL ? g_ascii_strtoll(equals + 1, &end, 10) : 0;
+    if (equals == NULL || equals == text || end == equals + 1 || *end != '\0' || errno != 0 ||
+        value < 1)
+        return mtf_input_error(error, "--dim \"%s\" must be NAME=SIZE, as in batch=512", text);
+    *name = g_strndup(text, (gsize)(equals - text));
+    *size = value;
+    return true;
+}
+
+static bool read_sizes(const char *const *texts, MtfSizeOverrides *overrides, GError **error) {
+    gsize n = texts != NULL ? g_strv_length((char **)(gpointer)texts) : 0;
+    overrides->names = g_new0(char *, n + 1);
+    overrides->sizes = g_new0(int64_t, n + 1);
+    for (gsize i = 0; i < n; i++)
+        if (!read_size(texts[i], &overrides->names[i], &overrides->sizes[i], error))
+            return false;
+    return true;
+}
+
+static bool set_precision(MtfGraph *graph, const char *precision, GError **error) {
+    MtfDtype dtype;
+    if (precision == NULL)
+        return true;
+    if (!mtf_dtype_from_name(precision, &dtype) || !mtf_dtype_is_float(dtype))
+        return mtf_input_error(error, "--precision \"%s\" must be f32, f64 or bf16", precision);
+    mtf_graph_set_precision(graph, mtf_dtype_wide(dtype));
+    return true;
+}
+
+static bool wants_bfloat16(const char *precision) {
+    MtfDtype dtype;
+    return precision != NULL && mtf_dtype_from_name(precision, &dtype) && dtype == MTF_BF16;
+}
+
+MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **error) {
+    MtfSizeOverrides overrides = { 0 };
+    g_autoptr(MtfGraph) graph = NULL;
+    if (read_sizes(request->dims, &overrides, error))
+        graph = mtf_graph_load(request->path, &overrides, error);
+    g_strfreev(overrides.names);
+    g_free(overrides.sizes);
+    if (graph == NULL || !set_precision(graph, request->precision, error))
+        return NULL;
+    return g_steal_pointer(&graph);
+}
+
+static bool set_microbatches(MtfGraph *graph, const MtfStepForm *form, GError **error) {
+    if (form->microbatches <= 1)
+        return true;
+    int batch = mtf_batch_dimension(graph, form->batch_dim, error);
+    return batch >= 0 && mtf_graph_set_microbatches(graph, batch, form->microbatches, error);
+}
+
+MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepForm *form,
+                                      GError **error) {
+    g_autoptr(MtfGraph) copy = mtf_graph_copy(graph);
+    if (copy->updates->len > 0 && form->microbatches > 1) {
+        mtf_input_error(error,
+                        "\"%s\" is a training graph already; micro-batches are a matter of the "
+                        "graph that it was made from",
+                        copy->name);
+        return NULL;
+    }
+    if (!set_microbatches(copy, form, error))
+        return NULL;
+    g_autoptr(MtfGraph) training =
+        copy->updates->len > 0 ? g_steal_pointer(&copy) : mtf_training_graph(copy, error);
+    if (training == NULL)
+        return NULL;
+    mtf_graph_canonicalize(training);
+    if (wants_bfloat16(form->precision)) {
+        MtfGraph *mixed = mtf_mixed_precision(training, error);
+        mtf_graph_free(training);
+        training = mixed;
+    }
+    if (training == NULL || !mtf_graph_recompute(training, form->recompute, error))
+        return NULL;
+    return g_steal_pointer(&training);
+}
+
+const char *mtf_planning_precision(const MtfGraph *graph) {
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        MtfDtype dtype = mtf_graph_tensor(graph, t)->dtype;
+        if (dtype == MTF_F64 || dtype == MTF_BF16)
+            return mtf_dtype_short_name(dtype);
+    }
+    return "f32";
+}
+
+MtfMachine *mtf_planning_machine(const char *name_or_path, GError **error) {
+    return mtf_machine_load(name_or_path != NULL ? name_or_path : MTF_STANDARD_MACHINE, error);
+}
+
+/* Reads one of the plan's trees with places that say where it is. */
+static MtfJsonDocument *reread(const cJSON *tree, const char *path, const char *key,
+                               GError **error) {
+    g_autofree char *name = g_strdup_printf("%s: %s", path, key);
+    g_autofree char *text = cJSON_PrintUnformatted(tree);
+    return mtf_json_document_parse(name, text, strlen(text), error);
+}
+
+MtfMachine *mtf_planning_plan_machine(const MtfPlan *plan, const char *path, GError **error) {
+    if (plan->machine == NULL)
+        return mtf_planning_machine(NULL, error);
+    g_autoptr(MtfJsonDocument) document = reread(plan->machine, path, "machine", error);
+    if (document == NULL)
+        return NULL;
+    MtfJson root = mtf_json_root(document);
+    return mtf_machine_from_json(&root, error);
+}
+
+bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMachine *machine,
+                              MtfPricer *pricer, GError **error) {
+    const MtfMesh *mesh = &plan->layout->mesh;
+    if (!mtf_pricer_init(pricer, machine, mesh, error))
+        return false;
+    if (plan->mapping == NULL)
+        return true;
+    g_autoptr(MtfJsonDocument) document = reread(plan->mapping, path, "mapping", error);
+    if (document == NULL)
+        return false;
+    MtfJson root = mtf_json_root(document);
+    return mtf_mapping_from_json(&root, mesh, &pricer->map, error);
+}
+
+void mtf_planning_settle(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                         int64_t memory_limit) {
+    if (layout->order == NULL)
+        mtf_layout_improve_order(graph, layout, pricer, memory_limit);
+    if (layout->bucket_bytes == 0)
+        mtf_layout_choose_bucket(graph, layout, pricer, memory_limit);
+}
+
+MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                               cJSON *search) {
+    MtfPlan *plan = g_new0(MtfPlan, 1);
+    plan->graph = graph;
+    plan->layout = layout;
+    plan->precision = g_strdup(mtf_planning_precision(graph));
+    plan->machine = mtf_machine_to_json(pricer->machine);
+    plan->mapping = mtf_mapping_to_json(&layout->mesh, &pricer->map.mapping);
+    plan->search = search;
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    plan->predicted = mtf_predict(pricer, program);
+    plan->program_sha256 = mtf_program_digest(program);
+    return plan;
+}
+
+static void print_order(const MtfPlan *plan, const MtfProgram *program) {
+    g_autoptr(MtfLayout) layout = mtf_layout_copy(plan->layout);
+    mtf_layout_set_order(layout, NULL, 0);
+    g_autoptr(MtfProgram) written = mtf_lower(plan->graph, layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program), before = mtf_arena_pack(written);
+    g_autofree char *bytes = mtf_bytes_format((double)arena->bytes);
+    g_autofree char *bytes_before = mtf_bytes_format((double)before->bytes);
+    printf("order          another than written, for a peak of %s instead of %s\n", bytes,
+           bytes_before);
+}
+
+/* How many exchanges were joined, and how much shorter that makes the step. */
+static void print_buckets(const MtfPlan *plan, const MtfPricer *pricer, const MtfProgram *program) {
+    g_autoptr(MtfLayout) layout = mtf_layout_copy(plan->layout);
+    layout->bucket_bytes = 0;
+    g_autoptr(MtfProgram) alone = mtf_lower(plan->graph, layout);
+    g_autoptr(MtfSchedule) after = mtf_schedule_new(pricer, program);
+    g_autoptr(MtfSchedule) before = mtf_schedule_new(pricer, alone);
+    int messages = 0, joined = 0;
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        bool several = instruction->kind == MTF_INSTRUCTION_STEP && instruction->n_inputs > 1;
+        messages += several;
+        joined += several ? instruction->n_inputs : 0;
+    }
+    g_autofree char *bytes = mtf_bytes_format((double)plan->layout->bucket_bytes);
+    g_autofree char *saved =
+        mtf_seconds_format((double)(before->nanoseconds - after->nanoseconds) * 1e-9);
+    printf("buckets        %d small exchanges travel as %d, of at most %s each, which saves %s\n",
+           joined, messages, bytes, saved);
+}
+
+/* Each kind and size once. */
+static void print_unmeasured(const MtfPricer *pricer, const MtfProgram *program) {
+    g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        MtfCollectiveKind kind;
+        if (instruction->kind != MTF_INSTRUCTION_STEP ||
+            !mtf_step_collective(instruction->step.kind, &kind))
+            continue;
+        MtfNetwork group = mtf_mesh_map_group(&pricer->map, instruction->step.axes);
+        char *text = mtf_unmeasured_collective(pricer->machine, &group, kind);
+        if (text != NULL && !g_ptr_array_find_with_equal_func(said, text, g_str_equal, NULL)) {
+            printf("not measured   %s\n", text);
+            g_ptr_array_add(said, text);
+        } else {
+            g_free(text);
+        }
+    }
+}
+
+void mtf_planning_print_notes(const MtfPlan *plan, const MtfPricer *pricer) {
+    g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
+    if (plan->layout->order != NULL)
+        print_order(plan, program);
+    if (plan->layout->bucket_bytes > 0)
+        print_buckets(plan, pricer, program);
+    if (pricer->machine->curves->len > 0)
+        print_unmeasured(pricer, program);
+}

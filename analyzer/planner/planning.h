@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What the planning commands share: from what the user names (a graph, a machine) to what is
+ * planned with, and from a layout to a plan.
+ *
+ *     GRAPH --dim batch=512 --precision f64 ──► graph                --machine tpu-v2 ──► machine
+ *     graph --microbatches 8 ──► training graph
+ *     training graph + layout + machine ──► order ──► plan, with predictions and the program's
+ * digest */
+#ifndef MTF_PLANNING_H
+#define MTF_PLANNING_H
+
+#include "analyzer/training/recompute.h"
+#include "cost/price/price.h"
+#include "layouts/program/plan.h"
+
+/* The machine used where the user names none. */
+#define MTF_STANDARD_MACHINE "cpu-cluster"
+
+/* Training graphs of more operations are large: each search takes long, so that fewer are made and
+ * they end sooner. */
+#define MTF_LARGE_OPERATIONS 4000
+
+typedef struct {
+    const char *path;
+    const char *const *dims; /* "batch=512", NULL-terminated, or NULL */
+    const char *precision;   /* "f32", "f64", "bf16", or NULL: as the graph has it */
+} MtfPlanningGraph;
+
+/* The form that a step is given. */
+typedef struct {
+    int microbatches;      /* parts of the batch; 0 and 1: the whole */
+    const char *batch_dim; /* what counts examples; NULL: the first dimension of every input */
+    const char *precision; /* as in MtfPlanningGraph: "bf16" makes a step of mixed precision */
+    MtfRecompute recompute;
+} MtfStepForm;
+
+/* Loads a graph as it was written, in the type of its variables. */
+MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **error);
+
+/* The training graph of a graph, differentiated unless it is one already (it has updates), when it
+ * cannot be divided any more. The result is in canonical order and free of composites. */
+MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepForm *form,
+                                      GError **error);
+
+/* "f64" when some tensor of the graph is float64, else "f32". */
+const char *mtf_planning_precision(const MtfGraph *graph);
+
+/* The machine of that name or file; the standard one for NULL. */
+MtfMachine *mtf_planning_machine(const char *name_or_path, GError **error);
+
+/* The machine that a plan was made for (the standard one where it names none), and a pricer with
+ * the plan's mesh on it as its mapping says. `path` names the plan in messages. */
+MtfMachine *mtf_planning_plan_machine(const MtfPlan *plan, const char *path, GError **error);
+bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMachine *machine,
+                              MtfPricer *pricer, GError **error);
+
+/* Gives a layout what a plan's has besides its placements: a better order of instructions where
+ * that lowers the peak (as mtf_layout_improve_order says, of which `memory_limit` is the bytes of a
+ * device), and buckets for small exchanges where they shorten the step. */
+void mtf_planning_settle(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                         int64_t memory_limit);
+
+/* Makes a plan of a settled layout: lowers, predicts, digests. Takes over graph, layout and
+ * `search`. */
+MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                               cJSON *search);
+
+/* Prints for people what is to be said of a plan beside its figures: the order of its instructions,
+ * where it is another than written ("for a peak of 15.4 MiB instead of 18.3 MiB"), and collectives
+ * of sizes that the machine's calibration did not measure. */
+void mtf_planning_print_notes(const MtfPlan *plan, const MtfPricer *pricer);
+
+#endif

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/rules/operation_alone.h"
+
+#include "layouts/graph/operation_table.h"
+
+static int stand_in(MtfOperationAlone *alone, const MtfGraph *graph, int tensor) {
+    for (guint i = 0; i < alone->tensors->len; i++)
+        if (g_array_index(alone->tensors, int, i) == tensor)
+            return (int)i;
+    const MtfTensor *t = mtf_graph_tensor(graph, tensor);
+    g_array_append_val(alone->tensors, tensor);
+    return mtf_graph_add_input(alone->graph, t->name, &t->shape, t->dtype, MTF_FEED_FEATURES, NULL);
+}
+
+static void add_updates(MtfOperationAlone *alone, const MtfGraph *graph, const MtfOperation *op,
+                        const int *updated) {
+    for (int k = 0; k < op->n_outputs; k++)
+        if (updated[op->outputs[k]] >= 0)
+            mtf_graph_add_update(alone->graph, stand_in(alone, graph, updated[op->outputs[k]]),
+                                 mtf_graph_operation(alone->graph, 0)->outputs[k]);
+}
+
+static void add_operation(MtfOperationAlone *alone, const MtfGraph *graph, const MtfOperation *op) {
+    g_autofree int *inputs = g_new(int, (gsize)op->n_inputs + 1);
+    for (int k = 0; k < op->n_inputs; k++)
+        inputs[k] = stand_in(alone, graph, op->inputs[k]);
+    const MtfTensor *output = mtf_graph_tensor(graph, op->outputs[0]);
+    MtfNewOperation copy = { .name = op->name,
+                             .kind = op->kind,
+                             .phase = op->phase,
+                             .n_inputs = op->n_inputs,
+                             .inputs = inputs,
+                             .shape = &output->shape,
+                             .has_dtype = mtf_operation_needs_dtype(graph, op),
+                             .dtype = output->dtype,
+                             .attributes = op->attributes };
+    int first = mtf_graph_add_operation(alone->graph, &copy, NULL);
+    g_assert(first == (int)alone->tensors->len);
+    g_array_append_vals(alone->tensors, op->outputs, (guint)op->n_outputs);
+}
+
+void mtf_operation_alone_init(MtfOperationAlone *alone, const MtfGraph *graph, int operation,
+                              const int *updated) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    alone->graph = mtf_graph_new("alone");
+    alone->graph->microbatches = graph->microbatches;
+    alone->graph->batch = graph->batch;
+    alone->tensors = g_array_new(FALSE, FALSE, sizeof(int));
+    for (int d = 0; d < (int)graph->dimensions->len; d++)
+        mtf_graph_add_dimension(alone->graph, mtf_graph_dimension(graph, d)->name,
+                                mtf_graph_size(graph, d), NULL);
+    add_operation(alone, graph, op);
+    add_updates(alone, graph, op, updated);
+}
+
+void mtf_operation_alone_clear(MtfOperationAlone *alone) {
+    mtf_graph_free(alone->graph);
+    g_array_unref(alone->tensors);
+}

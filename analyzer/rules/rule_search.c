@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/rules/rule_search.h"
+
+#include "analyzer/rules/rule_search_program.h"
+#include "cost/memory/arena.h"
+#include "layouts/base/error.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MOST_TIGHTENINGS 40
+
+typedef struct {
+    const MtfGraph *graph;
+    const MtfRuleSearchOptions *options;
+    const GArray *meshes;
+    MtfRuleTerms *terms;
+    MtfRuleAnswer *answer;
+    gint64 stop_time; /* monotonic microseconds, or G_MAXINT64 */
+} Search;
+
+/* One mesh of a search. */
+typedef struct {
+    Search *search;
+    const MtfMesh *mesh;
+    MtfPricer pricer;
+    MtfRuleTables *tables;
+    MtfRuleProgram *program;
+    int64_t bound;    /* of all rules on this mesh that fit */
+    int64_t cheapest; /* of those found to fit; INT64_MAX: none */
+} Attempt;
+
+static bool is_cancelled(void *user) {
+    const Search *search = user;
+    const MtfRuleSearchOptions *options = search->options;
+    if (g_get_monotonic_time() >= search->stop_time)
+        return true;
+    return options->cancel != NULL && options->cancel(options->user);
+}
+
+static MtfIlpOptions ilp_options(Search *search) {
+    MtfIlpOptions options = { .gap = search->options->gap, .user = search, .cancel = is_cancelled };
+    if (search->stop_time < G_MAXINT64)
+        options.seconds = fmax(1e-3, (double)(search->stop_time - g_get_monotonic_time()) / 1e6);
+    return options;
+}
+
+/* ---- Pins and forbids ------------------------------------------------------------------------ */
+
+typedef struct {
+    int dim;
+    int axis; /* -1 when this mesh has no axis of that name */
+} Wish;
+
+static bool any_mesh_has(const Search *search, const char *axis) {
+    for (guint i = 0; i < search->meshes->len; i++)
+        if (mtf_mesh_axis(&g_array_index(search->meshes, MtfMesh, i), axis) >= 0)
+            return true;
+    return false;
+}
+
+static bool read_wish(const Search *search, const MtfMesh *mesh, const char *text, Wish *wish,
+                      GError **error) {
+    g_auto(GStrv) dims = NULL;
+    g_auto(GStrv) axes = NULL;
+    if (!mtf_pairs_parse(text, "--pin or --forbid", &dims, &axes, error))
+        return false;
+    if (dims[0] == NULL || dims[1] != NULL)
+        return mtf_input_error(error, "\"%s\" must be one DIMENSION:AXIS", text);
+    wish->dim = mtf_graph_find_dimension(search->graph, dims[0]);
+    wish->axis = mtf_mesh_axis(mesh, axes[0]);
+    if (wish->dim < 0)
+        return mtf_input_error(error, "\"%s\": the graph has no dimension \"%s\"", text, dims[0]);
+    if (!any_mesh_has(search, axes[0]))
+        return mtf_input_error(error, "\"%s\": no mesh that is searched has an axis \"%s\"", text,
+                               axes[0]);
+    return true;
+}
+
+/* Applies the pins; `*possible` becomes false when this mesh lacks a pinned axis. */
+static bool apply_pins(const Search *search, const MtfMesh *mesh, unsigned *allowed, bool *possible,
+                       GError **error) {
+    const char *const *pins = search->options->pins;
+    for (int i = 0; pins != NULL && pins[i] != NULL; i++) {
+        Wish wish;
+        if (!read_wish(search, mesh, pins[i], &wish, error))
+            return false;
+        if (wish.axis < 0) {
+            *possible = false;
+            continue;
+        }
+        allowed[wish.dim] &= 2U << wish.axis;
+        if (allowed[wish.dim] == 0)
+            return mtf_input_error(error, "\"%s\" contradicts another pin of that dimension",
+                                   pins[i]);
+    }
+    return true;
+}
+
+static bool apply_forbids(const Search *search, const MtfMesh *mesh, unsigned *allowed,
+                          GError **error) {
+    const char *const *forbids = search->options->forbids;
+    for (int i = 0; forbids != NULL && forbids[i] != NULL; i++) {
+        Wish wish;
+        if (!read_wish(search, mesh, forbids[i], &wish, error))
+            return false;
+        if (wish.axis < 0)
+            continue;
+        allowed[wish.dim] &= ~(2U << wish.axis);
+        if (allowed[wish.dim] == 0)
+            return mtf_input_error(error, "\"%s\" forbids what is pinned", forbids[i]);
+    }
+    return true;
+}
+
+/* Pinned dimensions that no layout can have together are named by the check of rules. */
+static bool check_pinned(const Search *search, const MtfMesh *mesh, const unsigned *allowed,
+                         GError **error) {
+    g_autoptr(MtfRules) rules = mtf_rules_new(search->graph);
+    for (int d = 0; d < rules->n_dims; d++)
+        for (int a = 0; a < mesh->n_axes; a++)
+            if (allowed[d] == 2U << a)
+                rules->axis[d] = a;
+    return mtf_rules_check(search->graph, mesh, rules, error);
+}
+
+static bool read_wishes(const Search *search, const MtfMesh *mesh, unsigned *allowed,
+                        bool *possible, GError **error) {
+    for (guint d = 0; d < search->graph->dimensions->len; d++)
+        allowed[d] = (2U << mesh->n_axes) - 1;
+    *possible = true;
+    return apply_pins(search, mesh, allowed, possible, error) &&
+           apply_forbids(search, mesh, allowed, error) &&
+           check_pinned(search, mesh, allowed, error);
+}
+
+/* ---- One mesh -------------------------------------------------------------------------------- */
+
+/* Whether an arena of so many bytes would be taken: it fits, or is the smallest while none does. */
+static bool is_wanted(const Search *search, int64_t bytes) {
+    const MtfRuleAnswer *answer = search->answer;
+    return bytes <= search->options->memory_limit ||
+           (!answer->found && (answer->rules == NULL || bytes < answer->arena_bytes));
+}
+
+/* The bytes that the rules' program needs: of its arena where that could be wanted, else the lower
+ * bound that says it is not. */
+static int64_t arena_of(const Attempt *attempt, const MtfRules *rules, int64_t *price) {
+    const MtfGraph *graph = attempt->search->graph;
+    g_autoptr(MtfLayout) layout = mtf_layout_from_rules(graph, attempt->mesh, rules);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    *price = mtf_price_program(&attempt->pricer, program);
+    int64_t least = mtf_arena_lower_bound(program);
+    if (attempt->search->options->unpacked || !is_wanted(attempt->search, least))
+        return least;
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    return arena->bytes;
+}
+
+static void keep(const Attempt *attempt, MtfRules *rules, int64_t arena_bytes) {
+    MtfRuleAnswer *answer = attempt->search->answer;
+    mtf_rules_free(answer->rules);
+    answer->rules = rules;
+    answer->mesh = *attempt->mesh;
+    answer->arena_bytes = arena_bytes;
+}
+
+/* Takes rules whose arena fits and that are the cheapest so far; rules that do not fit, while
+ * nothing does, as the smallest. Frees the others. Returns what the arena lacks to fit, or 0. */
+static int64_t judge(const Attempt *attempt, MtfRuleSolution *solution) {
+    MtfRuleAnswer *answer = attempt->search->answer;
+    MtfRules *rules = g_steal_pointer(&solution->rules);
+    int64_t price, bytes = arena_of(attempt, rules, &price);
+    int64_t missing = MAX(0, bytes - attempt->search->options->memory_limit);
+    g_assert(price == solution->value);
+    if (missing == 0 && (!answer->found || price < answer->cost)) {
+        answer->found = true;
+        answer->cost = price;
+        keep(attempt, rules, bytes);
+    } else if (missing > 0 && is_wanted(attempt->search, bytes)) {
+        keep(attempt, rules, bytes);
+    } else {
+        mtf_rules_free(rules);
+    }
+    return missing;
+}
+
+static bool cannot_improve(const Search *search, const MtfRuleSolution *solution) {
+    return search->answer->found && solution->value >= search->answer->cost;
+}
+
+static MtfRules *copy_rules(const MtfGraph *graph, const MtfRules *rules) {
+    MtfRules *copy = mtf_rules_new(graph);
+    memcpy(copy->axis, rules->axis, (gsize)rules->n_dims * sizeof *rules->axis);
+    return copy;
+}
+
+/* Solves under `limit`. `*missing` is what the answer's arena lacks to fit: 0 when it was taken or
+ * cannot improve, -1 when there is no answer. */
+static bool solve_and_judge(Attempt *attempt, int64_t limit, int64_t *bound, int64_t *missing,
+                            GError **error) {
+    MtfRuleSolution solution;
+    MtfIlpOptions options = ilp_options(attempt->search);
+    if (!mtf_rule_program_cheapest(attempt->program, limit, &options, &solution, error))
+        return false;
+    *bound = solution.bound;
+    *missing = -1;
+    if (solution.status == MTF_ILP_FEASIBLE || solution.status == MTF_ILP_STOPPED)
+        attempt->search->answer->stopped = true;
+    if (solution.rules == NULL)
+        return true;
+    *missing = 0;
+    g_autoptr(MtfRules) rules = copy_rules(attempt->search->graph, solution.rules);
+    if (cannot_improve(attempt->search, &solution))
+        mtf_rules_free(solution.rules);
+    else
+        *missing = judge(attempt, &solution);
+    if (*missing == 0)
+        attempt->cheapest = MIN(attempt->cheapest, solution.value);
+    if (*missing > 0) {
+        mtf_rule_program_exclude(attempt->program, rules);
+        attempt->search->answer->excluded++;
+    }
+    return true;
+}
+
+/* Lowers the program's limit by what packing adds, until an answer fits. */
+static bool tighten(Attempt *attempt, int64_t missing, GError **error) {
+    int64_t limit = attempt->search->options->memory_limit, bound;
+    attempt->search->answer->tightened = true;
+    for (int round = 0; round < MOST_TIGHTENINGS && missing > 0; round++) {
+        limit = MAX(0, limit - missing);
+        if (!solve_and_judge(attempt, limit, &bound, &missing, error))
+            return false;
+    }
+    return true;
+}
+
+/* Finds the cheapest rules that fit on this mesh, or at least a bound on them. */
+static bool search_mesh(Attempt *attempt, GError **error) {
+    int64_t missing = 1, limit = attempt->search->options->memory_limit;
+    for (int round = 0; round < MTF_RULE_EXCLUSIONS && missing > 0; round++)
+        if (!solve_and_judge(attempt, limit, &attempt->bound, &missing, error))
+            return false;
+    return missing <= 0 || tighten(attempt, missing, error);
+}
+
+/* Nothing fits: the rules that need least on this mesh, and a bound on what any need. */
+static bool search_smallest(Attempt *attempt, GError **error) {
+    MtfRuleAnswer *answer = attempt->search->answer;
+    MtfRuleSolution solution;
+    MtfIlpOptions options = ilp_options(attempt->search);
+    if (!mtf_rule_program_smallest(attempt->program, &options, &solution, error))
+        return false;
+    answer->limit_bound = MIN(answer->limit_bound, solution.bound);
+    if (solution.rules == NULL)
+        return true;
+    if (!is_wanted(attempt->search, solution.value)) {
+        mtf_rules_free(solution.rules);
+        return true;
+    }
+    solution.value = mtf_rule_tables_price(attempt->tables, solution.rules);
+    judge(attempt, &solution);
+    return true;
+}
+
+typedef bool (*MeshSearch)(Attempt *attempt, GError **error);
+
+static bool lay_mesh(Attempt *attempt, GError **error) {
+    const MtfRuleSearchOptions *options = attempt->search->options;
+    if (!mtf_pricer_init(&attempt->pricer, options->machine, attempt->mesh, error))
+        return false;
+    if (options->mapping != NULL)
+        attempt->pricer.map.mapping = *options->mapping;
+    return true;
+}
+
+/* Attempts one mesh; `found` and `*bound` say what came of it. */
+static bool attempt_mesh(Search *search, const MtfMesh *mesh, MeshSearch step, MtfRuleMesh *found,
+                         int64_t *bound, GError **error) {
+    g_autofree unsigned *allowed = g_new(unsigned, search->graph->dimensions->len + 1);
+    bool possible;
+    *bound = INT64_MAX;
+    if (!read_wishes(search, mesh, allowed, &possible, error))
+        return false;
+    if (!possible)
+        return true;
+    Attempt attempt = { .search = search, .mesh = mesh, .cheapest = INT64_MAX };
+    if (!lay_mesh(&attempt, error))
+        return false;
+    attempt.tables =
+        mtf_rule_tables_new(search->terms, &attempt.pricer, mesh, allowed, is_cancelled, search);
+    bool done = true;
+    int64_t floor = attempt.tables != NULL ? mtf_rule_tables_floor(attempt.tables)
+                                           : mtf_price_floor(&attempt.pricer, search->graph, mesh);
+    search->answer->stopped |= attempt.tables == NULL;
+    if (attempt.tables != NULL) {
+        attempt.program = mtf_rule_program_new(attempt.tables);
+        done = step(&attempt, error);
+    }
+    *bound = MAX(attempt.bound, floor);
+    *found = (MtfRuleMesh){ attempt.tables != NULL, attempt.cheapest };
+    mtf_rule_program_free(attempt.program);
+    mtf_rule_tables_free(attempt.tables);
+    return done;
+}
+
+/* ---- All meshes ------------------------------------------------------------------------------ */
+
+static bool search_all(Search *search, MeshSearch step, int64_t *bound, GError **error) {
+    *bound = INT64_MAX;
+    for (guint i = 0; i < search->meshes->len; i++) {
+        const MtfMesh *mesh = &g_array_index(search->meshes, MtfMesh, i);
+        MtfRuleMesh *found = &g_array_index(search->answer->by_mesh, MtfRuleMesh, i);
+        int64_t mesh_bound;
+        if (!attempt_mesh(search, mesh, step, found, &mesh_bound, error))
+            return false;
+        search->answer->stopped |= is_cancelled(search);
+        *bound = MIN(*bound, mesh_bound);
+        if (search->options->progress != NULL)
+            search->options->progress((int)i + 1,
+                                      search->answer->found ? search->answer->cost : INT64_MAX,
+                                      search->options->user);
+    }
+    return true;
+}
+
+static bool search_with_terms(Search *search, GError **error) {
+    MtfRuleAnswer *answer = search->answer;
+    int64_t unused;
+    if (!search_all(search, search_mesh, &answer->bound, error))
+        return false;
+    answer->bound = MIN(answer->bound, answer->found ? answer->cost : INT64_MAX);
+    if (answer->found || answer->stopped)
+        return true;
+    answer->limit_bound = INT64_MAX;
+    if (!search_all(search, search_smallest, &unused, error))
+        return false;
+    if (answer->found)
+        answer->bound = MIN(answer->bound, answer->cost);
+    /* When every mesh was searched to the end, no rules fit the limit itself. */
+    if (answer->bound == INT64_MAX)
+        answer->limit_bound = MAX(answer->limit_bound, search->options->memory_limit + 1);
+    return true;
+}
+
+bool mtf_rule_search(const MtfGraph *graph, const GArray *meshes,
+                     const MtfRuleSearchOptions *options, MtfRuleAnswer *answer, GError **error) {
+    *answer = (MtfRuleAnswer){ .meshes = (int)meshes->len };
+    answer->by_mesh = g_array_new(FALSE, TRUE, sizeof(MtfRuleMesh));
+    g_array_set_size(answer->by_mesh, meshes->len);
+    g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
+    Search search = { graph, options, meshes, terms, answer, G_MAXINT64 };
+    if (options->seconds > 0)
+        search.stop_time = g_get_monotonic_time() + (gint64)(options->seconds * 1e6);
+    if (search_with_terms(&search, error))
+        return true;
+    mtf_rule_answer_clear(answer);
+    return false;
+}
+
+void mtf_rule_answer_clear(MtfRuleAnswer *answer) {
+    g_clear_pointer(&answer->rules, mtf_rules_free);
+    g_clear_pointer(&answer->by_mesh, g_array_unref);
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The numbers of a rule-layout search on one mesh: for every maximal scope all legal assignments of
+ * its dimensions to mesh axes, each with its price and the slice every tensor class gets.
+ *
+ *     scope {batch, d_ff}    assignment  batch  d_ff    nanoseconds   slice of class 0, 1, …
+ *                                 0        -     -         9000        512  64
+ *                                 1        -    cols       5000        128  64
+ *                                 2       rows   -         …
+ *
+ * Assignments are in ascending order of their digits (-1 first), so an assignment's projection to a
+ * smaller scope is found by bisection. Prices come from lowering one operation under the
+ * assignment; what is lowered alone costs what it costs in the whole program. */
+#ifndef MTF_RULE_SEARCH_TABLES_H
+#define MTF_RULE_SEARCH_TABLES_H
+
+#include "analyzer/rules/rule_search_terms.h"
+#include "cost/price/price.h"
+
+typedef struct {
+    int n_dims;
+    const int *dims; /* borrowed */
+    int n;           /* assignments */
+    int8_t *axes;    /* axes[k * n_dims + i]: mesh axis of dims[i], or -1 */
+    int64_t *nanoseconds;
+} MtfRuleTable;
+
+typedef struct {
+    const MtfRuleTerms *terms; /* borrowed */
+    const MtfPricer *pricer;   /* borrowed */
+    MtfMesh mesh;
+    MtfRuleTable *tables; /* one a maximal scope */
+    int64_t **slices;     /* slices[class][k]: bytes under assignment k of the class's scope */
+} MtfRuleTables;
+
+/* `allowed` holds for each dimension of the graph a mask of what it may do: bit 0 stay whole, bit
+ * a + 1 lie on mesh axis a; at least one assignment must be legal. Stops early and returns NULL
+ * when `cancel(user)` (may be NULL) says so. */
+MtfRuleTables *mtf_rule_tables_new(const MtfRuleTerms *terms, const MtfPricer *pricer,
+                                   const MtfMesh *mesh, const unsigned *allowed,
+                                   bool (*cancel)(void *user), void *user);
+void mtf_rule_tables_free(MtfRuleTables *tables);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfRuleTables, mtf_rule_tables_free)
+
+/* The assignment of maximal scope `maximal` that agrees with the rules, which must be legal. */
+int mtf_rule_tables_find(const MtfRuleTables *tables, int maximal, const MtfRules *rules);
+
+/* The sum over scopes of the price under the rules. */
+int64_t mtf_rule_tables_price(const MtfRuleTables *tables, const MtfRules *rules);
+
+/* The sum of every scope's least price: no rules cost less. */
+int64_t mtf_rule_tables_floor(const MtfRuleTables *tables);
+
+/* The most bytes that tensors surely need at one half-step under the rules, and that half-step. */
+int64_t mtf_rule_tables_memory(const MtfRuleTables *tables, const MtfRules *rules, int *half_step);
+
+#endif

@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/solver/reduce/layer_quotient.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COLOUR_ROUNDS 3 /* how far a colour sees */
+#define MIN_COPIES 8    /* of a layer worth folding */
+#define MAX_SEEDS 24    /* guesses tried */
+#define NO_NODE (-1)
+#define NO_LAYER INT_MIN
+
+typedef struct Search {
+    const MtfCore *core;
+    guint64 *colour;
+    int *next;  /* the same place of the next layer, itself for what all layers share, or NO_NODE */
+    int *back;  /* the other way */
+    int *layer; /* NO_LAYER outside the repeated part */
+    int first, last; /* the layers that every place has */
+} Search;
+
+/* ---- colours ---- */
+
+static guint64 mix(guint64 hash, guint64 word) {
+    hash = (hash ^ word) * G_GUINT64_CONSTANT(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 31;
+}
+
+/* Blocks are numbered as they turn up, so that colours depend on no address. */
+static guint64 number_of(GHashTable *numbers, const void *block) {
+    guint number = GPOINTER_TO_UINT(g_hash_table_lookup(numbers, block));
+    if (number == 0) {
+        number = g_hash_table_size(numbers) + 1;
+        g_hash_table_insert(numbers, (gpointer)block, GUINT_TO_POINTER(number));
+    }
+    return number;
+}
+
+static const MtfCoreEdge *edge_of(const MtfCore *core, int node, guint k) {
+    return mtf_core_edge(core, g_array_index(core->nodes[node].edges, int, k));
+}
+
+static guint64 own_colour(const MtfCoreNode *node, GHashTable *numbers) {
+    guint64 hash = mix((guint64)node->values, number_of(numbers, node->cost));
+    for (guint k = 0; k < node->pieces->len; k++)
+        hash = mix(hash, number_of(numbers, g_array_index(node->pieces, MtfCorePiece, k).usage));
+    return hash;
+}
+
+static guint64 seen_colour(const Search *search, int node, GHashTable *numbers) {
+    guint64 sum = 0;
+    for (guint k = 0; k < search->core->nodes[node].edges->len; k++) {
+        const MtfCoreEdge *edge = edge_of(search->core, node, k);
+        guint64 side = number_of(numbers, edge->cost) * 2 + (edge->a == node);
+        sum += mix(side, search->colour[mtf_core_other_end(edge, node)]);
+    }
+    return mix(search->colour[node], sum);
+}
+
+static void find_colours(Search *search) {
+    const MtfCore *core = search->core;
+    g_autoptr(GHashTable) numbers = g_hash_table_new(NULL, NULL);
+    g_autofree guint64 *seen = g_new0(guint64, core->node_count + 1);
+    for (int v = 0; v < core->node_count; v++)
+        if (core->nodes[v].alive)
+            search->colour[v] = own_colour(&core->nodes[v], numbers);
+    for (int round = 0; round < COLOUR_ROUNDS; round++) {
+        for (int v = 0; v < core->node_count; v++)
+            if (core->nodes[v].alive)
+                seen[v] = seen_colour(search, v, numbers);
+        memcpy(search->colour, seen, (gsize)core->node_count * sizeof *seen);
+    }
+}
+
+/* ---- from one layer to the next ---- */
+
+/* An edge as a node sees it; the same in another layer when all but `other` agree. */
+typedef struct Link {
+    const int64_t *cost;
+    bool first;
+    guint64 colour;
+    int other;
+} Link;
+
+static int compare_kinds(const Link *a, const Link *b) {
+    if (a->colour != b->colour)
+        return a->colour < b->colour ? -1 : 1;
+    if (a->cost != b->cost)
+        return a->cost < b->cost ? -1 : 1;
+    return a->first - b->first;
+}
+
+static int compare_links(const void *left, const void *right) {
+    const Link *a = left, *b = right;
+    int kinds = compare_kinds(a, b);
+    return kinds != 0 ? kinds : a->other - b->other;
+}
+
+static Link *links_of(const Search *search, int node, guint *count) {
+    *count = search->core->nodes[node].edges->len;
+    Link *links = g_new(Link, *count + 1);
+    for (guint k = 0; k < *count; k++) {
+        const MtfCoreEdge *edge = edge_of(search->core, node, k);
+        int other = mtf_core_other_end(edge, node);
+        links[k] = (Link){ edge->cost, edge->a == node, search->colour[other], other };
+    }
+    qsort(links, *count, sizeof *links, compare_links);
+    return links;
+}
+
+/* Notes that `after` follows `node`; false when that contradicts what is known. */
+static bool follow(Search *search, int node, int after, GArray *queue) {
+    if (search->next[node] == after)
+        return true;
+    if (search->next[node] != NO_NODE || search->back[after] != NO_NODE)
+        return false;
+    search->next[node] = after;
+    search->back[after] = node;
+    if (node != after)
+        g_array_append_val(queue, node);
+    return true;
+}
+
+/* Equal edges lead to places that follow one another, too. */
+static bool follow_links(Search *search, int node, GArray *queue) {
+    guint count, others;
+    g_autofree Link *links = links_of(search, node, &count);
+    g_autofree Link *after = links_of(search, search->next[node], &others);
+    for (guint i = 0, j = 0; i < count && j < others;) {
+        int order = compare_kinds(&links[i], &after[j]);
+        if (order == 0 && !follow(search, links[i].other, after[j].other, queue))
+            return false;
+        i += order <= 0;
+        j += order >= 0;
+    }
+    return true;
+}
+
+static bool grow(Search *search, int node, int after) {
+    g_autoptr(GArray) queue = g_array_new(FALSE, FALSE, sizeof(int));
+    for (int v = 0; v < search->core->node_count; v++)
+        search->next[v] = search->back[v] = NO_NODE;
+    follow(search, node, after, queue);
+    for (guint i = 0; i < queue->len; i++)
+        if (!follow_links(search, g_array_index(queue, int, i), queue))
+            return false;
+    return true;
+}
+
+/* ---- layers ---- */
+
+static bool is_shared(const Search *search, int node) {
+    return search->next[node] == node;
+}
+
+/* Numbers the places before and after a node, and narrows the layers that every place has. Places
+ * of few layers are no part of the repetition. */
+static void number_place(Search *search, int node, int layer) {
+    int first = node, last = node, low = layer, high = layer;
+    while (search->back[first] != NO_NODE) {
+        first = search->back[first];
+        low--;
+    }
+    while (search->next[last] != NO_NODE) {
+        last = search->next[last];
+        high++;
+    }
+    if (high - low + 1 < MIN_COPIES)
+        return;
+    for (int v = first, at = low; v != NO_NODE; v = search->next[v])
+        search->layer[v] = at++;
+    search->first = MAX(search->first, low);
+    search->last = MIN(search->last, high);
+}
+
+static bool may_number(const Search *search, int node) {
+    return search->layer[node] == NO_LAYER && !is_shared(search, node) &&
+           (search->next[node] != NO_NODE || search->back[node] != NO_NODE);
+}
+
+/* Starting from the seed, a node lies in the layer of the neighbour it was reached from. */
+static void number_layers(Search *search, int seed) {
+    const MtfCore *core = search->core;
+    g_autoptr(GArray) queue = g_array_new(FALSE, FALSE, sizeof(int));
+    g_autofree bool *queued = g_new0(bool, core->node_count + 1);
+    for (int v = 0; v < core->node_count; v++)
+        search->layer[v] = NO_LAYER;
+    search->first = INT_MIN;
+    search->last = INT_MAX;
+    number_place(search, seed, 0);
+    g_array_append_val(queue, seed);
+    queued[seed] = true;
+    for (guint i = 0; i < queue->len; i++) {
+        int node = g_array_index(queue, int, i);
+        for (guint k = 0; k < core->nodes[node].edges->len; k++) {
+            int other = mtf_core_other_end(edge_of(core, node, k), node);
+            if (may_number(search, other))
+                number_place(search, other, search->layer[node]);
+            if (search->layer[other] == NO_LAYER || queued[other])
+                continue;
+            queued[other] = true;
+            g_array_append_val(queue, other);
+        }
+    }
+}
+
+/* The most layers that an edge reaches over; -1 when a place inside the layers first ... last has a
+ * neighbour that is neither of a layer nor shared by all. */
+static int find_reach(const Search *search) {
+    int reach = 0;
+    for (guint e = 0; e < search->core->edges->len; e++) {
+        const MtfCoreEdge *edge = mtf_core_edge(search->core, (int)e);
+        if (edge->a < 0)
+            continue;
+        int a = search->layer[edge->a], b = search->layer[edge->b];
+        bool inside =
+            (a > search->first && a < search->last) || (b > search->first && b < search->last);
+        bool both = a != NO_LAYER && b != NO_LAYER;
+        if (both)
+            reach = MAX(reach, abs(a - b));
+        else if (inside && !is_shared(search, a == NO_LAYER ? edge->a : edge->b))
+            return -1;
+    }
+    return reach;
+}
+
+/* Nodes of the colour that repeats most usefully come first: those of which there are as many as of
+ * most others. */
+static GArray *find_seeds(const Search *search) {
+    const MtfCore *core = search->core;
+    g_autoptr(GHashTable) groups =
+        g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, (GDestroyNotify)g_array_unref);
+    g_autofree int *popular = g_new0(int, core->node_count + 1);
+    for (int v = 0; v < core->node_count; v++) {
+        if (!core->nodes[v].alive)
+            continue;
+        GArray *group = g_hash_table_lookup(groups, &search->colour[v]);
+        if (group == NULL) {
+            group = g_array_new(FALSE, FALSE, sizeof(int));
+            g_hash_table_insert(groups, &search->colour[v], group);
+        }
+        popular[group->len]--;
+        g_array_append_val(group, v);
+        popular[group->len]++;
+    }
+    int size = 0;
+    for (int n = MIN_COPIES; n <= core->node_count; n++)
+        if (popular[n] > 0 && (size == 0 || popular[n] > popular[size]))
+            size = n;
+    GArray *seeds = g_array_new(FALSE, FALSE, sizeof(int));
+    for (int v = 0; size > 0 && v < core->node_count && seeds->len < 2 * MAX_SEEDS; v++) {
+        const GArray *group =
+            core->nodes[v].alive ? g_hash_table_lookup(groups, &search->colour[v]) : NULL;
+        if (group != NULL && group->len == (guint)size && g_array_index(group, int, 0) == v)
+            g_array_append_vals(seeds, &g_array_index(group, int, size / 2), 2);
+    }
+    return seeds;
+}
+
+/* Whether some guess gives layers; then `reach` is what edges reach over. */
+static bool find_layers(Search *search, int *reach) {
+    find_colours(search);
+    g_autoptr(GArray) seeds = find_seeds(search);
+    for (guint i = 0; i + 1 < seeds->len; i += 2) {
+        int seed = g_array_index(seeds, int, i);
+        if (!grow(search, seed, g_array_index(seeds, int, i + 1)))
+            continue;
+        number_layers(search, seed);
+        *reach = find_reach(search);
+        bool bounded = search->first > INT_MIN && search->last < INT_MAX;
+        if (*reach >= 0 && bounded && search->last - search->first + 1 >= MIN_COPIES + 2 * *reach)
+            return true;
+    }
+    return false;
+}
+
+/* ---- the fold ---- */
+
+typedef struct Cut {
+    const Search *search;
+    int after; /* the last layer kept on the left; it stands for those that go */
+    int gone;  /* layers cut out */
+} Cut;
+
+static bool is_gone(const Cut *cut, int node) {
+    int layer = cut->search->layer[node];
+    return layer != NO_LAYER && layer > cut->after && layer <= cut->after + cut->gone;
+}
+
+/* The same place so many layers before; shared nodes are in all layers. */
+static int shifted(const Cut *cut, int node, int layers) {
+    if (cut->search->layer[node] == NO_LAYER)
+        return node;
+    for (; layers > 0; layers--)
+        node = cut->search->back[node];
+    return node;
+}
+
+static int representative(const Cut *cut, int node) {
+    return is_gone(cut, node) ? shifted(cut, node, cut->search->layer[node] - cut->after) : node;
+}
+
+/* The two ends of the edge of the fold that stands for an edge of the whole. */
+static void represent_edge(const Cut *cut, const MtfCoreEdge *edge, int *a, int *b) {
+    int high = MAX(cut->search->layer[edge->a], cut->search->layer[edge->b]);
+    bool crosses = high > cut->after + cut->gone;
+    *a = edge->a;
+    *b = edge->b;
+    if (!is_gone(cut, *a) && !is_gone(cut, *b))
+        return;
+    if (crosses) {
+        *a = is_gone(cut, *a) ? shifted(cut, *a, cut->gone) : *a;
+        *b = is_gone(cut, *b) ? shifted(cut, *b, cut->gone) : *b;
+        return;
+    }
+    *a = shifted(cut, *a, high - cut->after);
+    *b = shifted(cut, *b, high - cut->after);
+}
+
+static void fold_nodes(MtfFold *fold, const Cut *cut) {
+    const MtfCore *whole = fold->whole;
+    g_autofree bool *keep = g_new0(bool, whole->node_count + 1);
+    for (int v = 0; v < whole->node_count; v++) {
+        keep[v] = whole->nodes[v].alive && !is_gone(cut, v);
+        fold->node[v] = whole->nodes[v].alive ? representative(cut, v) : v;
+        fold->node_copies[fold->node[v]]++;
+    }
+    fold->core = mtf_core_excerpt(whole, keep);
+}
+
+static void fold_edges(MtfFold *fold, const Cut *cut) {
+    const MtfCore *whole = fold->whole;
+    for (guint e = 0; e < whole->edges->len; e++) {
+        const MtfCoreEdge *edge = mtf_core_edge(whole, (int)e);
+        int a, b;
+        fold->edge[e] = -1;
+        if (edge->a < 0)
+            continue;
+        represent_edge(cut, edge, &a, &b);
+        fold->edge[e] = mtf_core_find_edge(fold->core, a, b);
+        if (fold->edge[e] < 0)
+            fold->edge[e] = mtf_core_join(fold->core, a, b, edge->cost);
+    }
+    fold->edge_copies = g_new0(int, fold->core->edges->len + 1);
+    for (guint e = 0; e < whole->edges->len; e++)
+        if (fold->edge[e] >= 0)
+            fold->edge_copies[fold->edge[e]]++;
+}
+
+static void list_copies(MtfFold *fold) {
+    int count = fold->whole->node_count;
+    for (int v = 0; v < count; v++)
+        fold->first_copy[v + 1] = fold->first_copy[v] + fold->node_copies[v];
+    g_autofree int *at = g_memdup2(fold->first_copy, ((gsize)count + 1) * sizeof *at);
+    for (int v = 0; v < count; v++)
+        fold->copies[at[fold->node[v]]++] = v;
+}
+
+static MtfFold *cut_out(const Search *search, int reach) {
+    gsize nodes = (gsize)search->core->node_count + 1;
+    int layers = search->last - search->first + 1, kept = 2 * reach + 2;
+    Cut cut = { search, search->first + reach, layers - kept };
+    MtfFold *fold = g_new0(MtfFold, 1);
+    fold->whole = search->core;
+    fold->node = g_new0(int, nodes);
+    fold->edge = g_new0(int, search->core->edges->len + 1);
+    fold->node_copies = g_new0(int, nodes);
+    fold->copies = g_new0(int, nodes);
+    fold->first_copy = g_new0(int, nodes + 1);
+    fold->layers = layers;
+    fold->kept = kept;
+    fold_nodes(fold, &cut);
+    fold_edges(fold, &cut);
+    list_copies(fold);
+    return fold;
+}
+
+MtfFold *mtf_fold_new(const MtfCore *core) {
+    gsize count = (gsize)core->node_count + 1;
+    g_autofree guint64 *colour = g_new0(guint64, count);
+    g_autofree int *next = g_new(int, count), *back = g_new(int, count), *layer = g_new(int, count);
+    Search search = { .core = core, .colour = colour, .next = next, .back = back, .layer = layer };
+    int reach;
+    return find_layers(&search, &reach) ? cut_out(&search, reach) : NULL;
+}
+
+void mtf_fold_free(MtfFold *fold) {
+    if (fold == NULL)
+        return;
+    mtf_core_free(fold->core);
+    g_free(fold->node);
+    g_free(fold->edge);
+    g_free(fold->node_copies);
+    g_free(fold->edge_copies);
+    g_free(fold->copies);
+    g_free(fold->first_copy);
+    g_free(fold);
+}
+
+void mtf_fold_expand(const MtfFold *fold, int *values) {
+    for (int v = 0; v < fold->whole->node_count; v++)
+        values[v] = values[fold->node[v]];
+}
+
+double mtf_fold_price(const MtfFold *fold, int node, guint k, const double *prefix) {
+    double sum = 0;
+    for (int i = fold->first_copy[node]; i < fold->first_copy[node + 1]; i++) {
+        const MtfCoreNode *copy = &fold->whole->nodes[fold->copies[i]];
+        const MtfCorePiece *piece = &g_array_index(copy->pieces, MtfCorePiece, k);
+        sum += prefix[piece->last] - prefix[piece->first];
+    }
+    return sum / fold->node_copies[node];
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Exact shrinking of a core, one file an idea. Each function returns whether it changed something;
+ * the optimum of what is left, lifted back, is an optimum of the problem (property tests compare
+ * with exhaustive search). They feed one another, so mtf_reduce_all runs them in turn until none
+ * of them finds anything:
+ *
+ *     consistency   a value without a possible partner across some edge, or too big for a row
+ *     contraction   a node whose value another node determines merges into it
+ *     elimination   a node without memory and with at most two neighbours folds into them
+ *     dominance     a value never cheaper and never smaller than another one
+ *     rows          time points that cannot bind; memory that every choice needs */
+#ifndef MTF_REDUCTIONS_H
+#define MTF_REDUCTIONS_H
+
+#include "analyzer/solver/reduce/layout_core.h"
+
+bool mtf_reduce_consistency(MtfCore *core);
+bool mtf_reduce_contraction(MtfCore *core);
+bool mtf_reduce_elimination(MtfCore *core);
+bool mtf_reduce_dominance(MtfCore *core);
+bool mtf_reduce_rows(MtfCore *core);
+
+/* All of them in turn. `cancel` (or NULL) is asked between steps; true leaves a core that is valid
+ * and less reduced. */
+void mtf_reduce_all(MtfCore *core, bool (*cancel)(void *user), void *user);
+
+#endif

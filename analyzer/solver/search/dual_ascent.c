@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/solver/search/dual_ascent.h"
+
+#include "analyzer/solver/reduce/reductions.h"
+#include "analyzer/solver/search/probing.h"
+
+#include <math.h>
+#include <string.h>
+
+#define GROW 1.25
+#define CUT 0.5
+#define FIRST_STEP 1e-3 /* of the bound's size, for a whole room */
+#define LEAST_STEP 1e-9 /* likewise */
+#define MEMORY 0.4      /* weight of the newest choice in a row's average use */
+#define NOTICEABLE 1e-6
+#define CROWDED 6 /* steps in a row with new prices after which more are given at once */
+#define MAX_STRETCHES 1024
+
+typedef struct Row {
+    bool active;
+    double price, best_price; /* cost for the whole room */
+    double step;
+    double excess; /* average of (use - room) / room */
+    int side;      /* its sign at the last step */
+} Row;
+
+struct MtfDual {
+    MtfCore *core;
+    MtfFold *fold; /* of the core; NULL when not folded */
+    MtfMessages *messages;
+    Row *rows;
+    int64_t *use;
+    double *price; /* for one unit of memory */
+    double *best_price;
+    double bound, noticed;
+    double scale; /* the size of costs */
+    int steps, noticed_step;
+    int stretches;   /* of rows, each of which may get one new price a step */
+    int fresh_steps; /* in a row that gave new prices */
+};
+
+static double room_of(const MtfDual *dual, int r) {
+    return fmax(1, (double)dual->core->room[r]);
+}
+
+static void make_arrays(MtfDual *dual) {
+    gsize rows = (gsize)dual->core->rows + 1;
+    dual->rows = g_new0(Row, rows);
+    dual->use = g_new0(int64_t, rows);
+    dual->price = g_new0(double, rows);
+    dual->best_price = g_new0(double, rows);
+}
+
+static void free_arrays(MtfDual *dual) {
+    g_free(dual->rows);
+    g_free(dual->use);
+    g_free(dual->price);
+    g_free(dual->best_price);
+}
+
+MtfDual *mtf_dual_new(MtfCore *core) {
+    MtfDual *dual = g_new0(MtfDual, 1);
+    dual->core = core;
+    dual->messages = mtf_messages_new(core);
+    dual->bound = dual->noticed = -INFINITY;
+    dual->stretches = 1;
+    make_arrays(dual);
+    return dual;
+}
+
+void mtf_dual_free(MtfDual *dual) {
+    if (dual == NULL)
+        return;
+    mtf_messages_free(dual->messages);
+    mtf_fold_free(dual->fold);
+    free_arrays(dual);
+    g_free(dual);
+}
+
+static void set_prices(MtfDual *dual) {
+    for (int r = 0; r < dual->core->rows; r++)
+        dual->price[r] = dual->rows[r].price / room_of(dual, r);
+    mtf_messages_set_prices(dual->messages, dual->price);
+}
+
+static void note_bound(MtfDual *dual, double bound) {
+    dual->steps++;
+    dual->scale = fmax(dual->scale, fabs(bound) * 1e-3);
+    if (bound <= dual->bound)
+        return;
+    if (isinf(dual->bound))
+        dual->scale = fmax(1, fabs(bound));
+    dual->bound = bound;
+    memcpy(dual->best_price, dual->price, (gsize)dual->core->rows * sizeof *dual->price);
+    for (int r = 0; r < dual->core->rows; r++)
+        dual->rows[r].best_price = dual->rows[r].price;
+    if (bound < dual->noticed + NOTICEABLE * fabs(dual->noticed) && !isinf(dual->noticed))
+        return;
+    dual->noticed = bound;
+    dual->noticed_step = dual->steps;
+}
+
+static double excess_of(const MtfDual *dual, int r) {
+    return ((double)dual->use[r] - (double)dual->core->room[r]) / room_of(dual, r);
+}
+
+/* The row of a stretch that is overfull most, or -1. */
+static int worst_of(const MtfDual *dual, int first, int last) {
+    int worst = -1;
+    double most = 0;
+    for (int r = first; r < last; r++) {
+        if (dual->use[r] <= dual->core->room[r] || excess_of(dual, r) <= most)
+            continue;
+        most = excess_of(dual, r);
+        worst = r;
+    }
+    return worst;
+}
+
+/* Gives the fullest overfull row of each stretch a price, if it has none yet. Most problems need
+ * prices in a few rows only, so there is one stretch as long as that is enough. */
+static void activate_rows(MtfDual *dual) {
+    bool fresh = false;
+    int width = dual->core->rows / dual->stretches + 1;
+    for (int first = 0; first < dual->core->rows; first += width) {
+        int worst = worst_of(dual, first, MIN(first + width, dual->core->rows));
+        if (worst < 0 || dual->rows[worst].active)
+            continue;
+        dual->rows[worst] = (Row){ .active = true,
+                                   .step = FIRST_STEP * dual->scale,
+                                   .excess = excess_of(dual, worst) };
+        fresh = true;
+    }
+    dual->fresh_steps = fresh ? dual->fresh_steps + 1 : 0;
+    if (dual->fresh_steps < CROWDED || dual->stretches >= MAX_STRETCHES)
+        return;
+    dual->stretches *= 2;
+    dual->fresh_steps = 0;
+}
+
+static void move_price(MtfDual *dual, int r) {
+    Row *row = &dual->rows[r];
+    row->excess = (1 - MEMORY) * row->excess + MEMORY * excess_of(dual, r);
+    int side = row->excess > 0 ? 1 : row->price > 0 ? -1 : 0;
+    if (side * row->side > 0)
+        row->step *= GROW;
+    else if (side * row->side < 0)
+        row->step = fmax(row->step * CUT, LEAST_STEP * dual->scale);
+    row->side = side;
+    if (side < 0)
+        row->step = fmin(row->step, fmax(row->price * 0.5, LEAST_STEP * dual->scale));
+    row->price = fmax(0, row->price + side * row->step);
+}
+
+bool mtf_dual_step(MtfDual *dual, int *values) {
+    note_bound(dual, mtf_messages_pass(dual->messages));
+    bool possible = mtf_messages_decode(dual->messages, values);
+    if (dual->fold != NULL)
+        mtf_fold_expand(dual->fold, values);
+    mtf_core_use(dual->core, values, dual->use);
+    activate_rows(dual);
+    bool moved = false;
+    for (int r = 0; r < dual->core->rows; r++) {
+        if (!dual->rows[r].active)
+            continue;
+        move_price(dual, r);
+        moved = true;
+    }
+    if (moved)
+        set_prices(dual);
+    return possible;
+}
+
+double mtf_dual_bound(const MtfDual *dual) {
+    return dual->fold != NULL ? -INFINITY : dual->bound;
+}
+
+double mtf_dual_guess(const MtfDual *dual) {
+    return dual->bound;
+}
+
+bool mtf_dual_fold(MtfDual *dual) {
+    dual->fold = mtf_fold_new(dual->core);
+    if (dual->fold == NULL)
+        return false;
+    mtf_messages_free(dual->messages);
+    dual->messages = mtf_messages_new_folded(dual->fold);
+    set_prices(dual);
+    return true;
+}
+
+void mtf_dual_unfold(MtfDual *dual) {
+    mtf_dual_return(dual);
+    MtfMessages *messages = mtf_messages_new(dual->core);
+    mtf_messages_unfold(messages, dual->messages);
+    mtf_messages_free(dual->messages);
+    dual->messages = messages;
+    g_clear_pointer(&dual->fold, mtf_fold_free);
+    dual->bound = dual->noticed = -INFINITY;
+    dual->noticed_step = dual->steps;
+}
+
+int mtf_dual_stall(const MtfDual *dual) {
+    return dual->steps - dual->noticed_step;
+}
+
+const double *mtf_dual_prices(const MtfDual *dual) {
+    return dual->best_price;
+}
+
+void mtf_dual_return(MtfDual *dual) {
+    for (int r = 0; r < dual->core->rows; r++) {
+        Row *row = &dual->rows[r];
+        row->price = row->best_price;
+        row->step = fmax(LEAST_STEP * dual->scale, row->price * 1e-3);
+        row->side = 0;
+    }
+    set_prices(dual);
+}
+
+/* Sets the prices of the rows that are left after shrinking from the old ones, by their time. */
+static void carry_prices(MtfDual *dual, const Row *old, const double *per_unit,
+                         const int64_t *old_time) {
+    int at = 0;
+    for (int r = 0; r < dual->core->rows; r++) {
+        while (old_time[at] < dual->core->row_time[r])
+            at++;
+        dual->rows[r] = old[at];
+        dual->rows[r].price = dual->rows[r].best_price = per_unit[at] * room_of(dual, r);
+        dual->best_price[r] = per_unit[at];
+    }
+}
+
+/* Starts again on the core as it is now; the old rows' prices and times tell the new ones. */
+static void restart(MtfDual *dual, const int64_t *old_time, const double *per_unit) {
+    g_autofree Row *old = g_steal_pointer(&dual->rows);
+    free_arrays(dual);
+    make_arrays(dual);
+    carry_prices(dual, old, per_unit, old_time);
+    dual->messages = mtf_messages_new(dual->core);
+    dual->noticed_step = dual->steps;
+    set_prices(dual);
+}
+
+/* Shrinks the core, which has all that the messages know; then goes on with it. */
+static void shrink_and_restart(MtfDual *dual, bool (*cancel)(void *user), void *user) {
+    MtfCore *core = dual->core;
+    gsize rows = (gsize)core->rows + 1;
+    g_autofree int64_t *old_time = g_memdup2(core->row_time, rows * sizeof *old_time);
+    g_autofree double *per_unit = g_memdup2(dual->best_price, rows * sizeof *per_unit);
+    mtf_reduce_all(core, cancel, user);
+    if (!core->infeasible)
+        restart(dual, old_time, per_unit);
+}
+
+int mtf_dual_probe(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user) {
+    mtf_dual_return(dual);
+    double bound = mtf_messages_pass(dual->messages);
+    return mtf_probe(dual->messages, dual->core, bound, cutoff, cancel, user);
+}
+
+void mtf_dual_shrink(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user) {
+    mtf_dual_return(dual);
+    mtf_messages_pass(dual->messages);
+    mtf_messages_prune(dual->messages, dual->core, cutoff);
+    mtf_messages_bake(dual->messages, dual->core);
+    g_clear_pointer(&dual->messages, mtf_messages_free);
+    shrink_and_restart(dual, cancel, user);
+}
+
+/* A dual on `core` with the same rows, prices and steps, and without messages. */
+static MtfDual *twin(const MtfDual *dual, MtfCore *core) {
+    MtfDual *copy = g_memdup2(dual, sizeof *dual);
+    gsize rows = (gsize)dual->core->rows + 1;
+    copy->core = core;
+    copy->messages = NULL;
+    copy->rows = g_memdup2(dual->rows, rows * sizeof *dual->rows);
+    copy->use = g_memdup2(dual->use, rows * sizeof *dual->use);
+    copy->price = g_memdup2(dual->price, rows * sizeof *dual->price);
+    copy->best_price = g_memdup2(dual->best_price, rows * sizeof *dual->best_price);
+    return copy;
+}
+
+MtfDual *mtf_dual_copy_below(MtfDual *dual, double cutoff, double most_entries, MtfCore **core,
+                             bool (*cancel)(void *user), void *user) {
+    g_assert(dual->fold == NULL);
+    g_autofree double *messages = mtf_messages_save(dual->messages);
+    *core = mtf_core_copy(dual->core);
+    MtfDual *copy = twin(dual, *core);
+    copy->messages = dual->messages; /* lent, at the prices of the best bound */
+    mtf_dual_return(copy);
+    mtf_messages_pass(copy->messages);
+    mtf_messages_prune(copy->messages, *core, cutoff);
+    bool small = mtf_core_possible_entries(*core) <= most_entries;
+    if (small)
+        mtf_messages_bake(copy->messages, *core);
+    copy->messages = NULL;
+    mtf_messages_restore(dual->messages, messages);
+    mtf_messages_set_prices(dual->messages, dual->price);
+    if (small) {
+        shrink_and_restart(copy, cancel, user);
+        return copy;
+    }
+    mtf_dual_free(copy);
+    g_clear_pointer(core, mtf_core_free);
+    return NULL;
+}
+
+const MtfCore *mtf_dual_core(const MtfDual *dual) {
+    return dual->core;
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Raises the lower bound of a core: message passing for the costs, and a price for each memory row
+ * that moves with the memory that the decoded values use there:
+ *
+ *     rows    . . . ! . . . . ! . .      ! = overfull in some decoded choice: the row gets a price
+ *
+ *     price_r += step_r  while the row is overfull,   price_r -= step_r  while it has room
+ *
+ * A step grows while its row keeps its side and halves when it changes it (resilient propagation,
+ * Riedmiller and Braun 1993), so nothing depends on the scale of costs or memory. Every decoded
+ * choice is a candidate answer; the caller sees them all. */
+#ifndef MTF_DUAL_ASCENT_H
+#define MTF_DUAL_ASCENT_H
+
+#include "analyzer/solver/search/message_passing.h"
+
+typedef struct MtfDual MtfDual;
+
+/* The core must outlive the ascent and stay unchanged, but for mtf_dual_shrink. */
+MtfDual *mtf_dual_new(MtfCore *core);
+void mtf_dual_free(MtfDual *dual);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfDual, mtf_dual_free)
+
+/* Where the core repeats layers, goes on with a fold of it (layer_fold.h), whose steps take the
+ * time of a few layers: values are those of the whole core, and the bound is -INFINITY as nothing
+ * is proven. False when nothing repeats. */
+bool mtf_dual_fold(MtfDual *dual);
+
+/* What the bound would come to if all copies of a layer were alike; a guess, while folded. */
+double mtf_dual_guess(const MtfDual *dual);
+
+/* Goes back to the whole core with the messages and the best prices of the fold. */
+void mtf_dual_unfold(MtfDual *dual);
+
+/* One step: a pass, a decoded choice, new prices. Fills `values` (indexed as in the core) and
+ * returns whether they are possible edge by edge; memory may still be overfull. */
+bool mtf_dual_step(MtfDual *dual, int *values);
+
+/* The best bound so far, in core costs; how many steps ago it last rose noticeably. */
+double mtf_dual_bound(const MtfDual *dual);
+int mtf_dual_stall(const MtfDual *dual);
+
+/* The prices of the best bound, one for each row. Owned by the ascent. */
+const double *mtf_dual_prices(const MtfDual *dual);
+
+/* Goes back to the prices of the best bound, with small steps. */
+void mtf_dual_return(MtfDual *dual);
+
+/* Forbids values by probing (probing.h) at the prices of the best bound; returns how many. Shrink
+ * afterwards. */
+int mtf_dual_probe(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user);
+
+/* Forbids what cannot be below `cutoff`, writes the messages into the core, and shrinks it with
+ * all exact steps; then goes on with the smaller core at the same prices. */
+void mtf_dual_shrink(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user);
+
+/* An ascent on a copy of the core, `*core`, which the caller frees after it: shrunk as if no choice
+ * that costs more than `cutoff` were of use, at the same prices; NULL, without a core, where more
+ * than `most_entries` of its matrices would be left. The ascent itself stays as it is. Not while
+ * folded. */
+MtfDual *mtf_dual_copy_below(MtfDual *dual, double cutoff, double most_entries, MtfCore **core,
+                             bool (*cancel)(void *user), void *user);
+
+/* The core it works on. */
+const MtfCore *mtf_dual_core(const MtfDual *dual);
+
+#endif

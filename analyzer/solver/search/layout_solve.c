@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/solver/search/layout_solve.h"
+
+#include "analyzer/solver/reduce/core_components.h"
+#include "analyzer/solver/reduce/reductions.h"
+#include "analyzer/solver/search/core_ilp.h"
+#include "analyzer/solver/search/cutoff_guess.h"
+#include "analyzer/solver/search/dual_ascent.h"
+#include "analyzer/solver/search/forest_move.h"
+#include "analyzer/solver/search/least_limit.h"
+#include "analyzer/solver/search/local_search.h"
+#include "layouts/base/error.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ROUND_STEPS 10
+#define SHRINK_STEPS 60    /* steps of the bound between two shrinkings */
+#define STALL_STEPS 50     /* steps without a better bound after which it is stuck */
+#define PROBE_SIZE 3e8     /* most values times entries of a core that is probed */
+#define PROBE_WORTH 0.1    /* share of the values whose loss is better than the integer program */
+#define PROBE_AGAIN 0.5    /* share of the size where it left little at which it is probed again */
+#define GUESS_SIZE 1e5     /* entries of a core for whose cost guesses are worth while */
+#define GUESS_ROUNDS 4     /* before a guess; twice as many after each that comes to nothing; */
+#define GUESS_RISE 0.01    /* none while the bound rises by a larger share of the gap a round */
+#define GUESS_FIRST 0.0625 /* of the gap, above the bound; then half or twice as much */
+#define GUESS_LEAST 0.01
+#define GUESS_MOST 0.5
+#define ILP_SIZE 40000   /* variables the integer program may have, */
+#define ILP_SMALL 4000   /* and where probing has just left less, of which more may come */
+#define ILP_CALLS 1000   /* how often it may ask whether to stop, when only the work is limited */
+#define ILP_SECONDS 20.0 /* one try at it, when the time is limited */
+#define STALE_ROUNDS 12  /* without a gap so much smaller, after which limited work ends */
+#define STALE_GAP 0.95
+#define HARD_ROUNDS 3  /* without a choice, after which the least memory is tried */
+#define FOLD_STEPS 300 /* steps on a fold, at most */
+#define FOLD_STALL 100 /* steps without a better guess that end them */
+#define FOLD_GAP 2e-4  /* the guess is near enough to the best choice */
+#define FORESTS 2      /* forest moves before a local search */
+#define MOST_PRICE 1.2 /* their prices are the bound's times up to this */
+
+typedef struct Solver {
+    const MtfLayoutProblem *problem;
+    const MtfSolveOptions *options;
+    MtfCore *core;
+    MtfDual *dual;
+    gint64 begin, end; /* monotonic microseconds; end = G_MAXINT64 without a limit */
+    int *values;       /* scratch, indexed as in the core */
+    int *trial;        /* scratch, a choice for the problem */
+    int *choice;       /* the best one; NULL before the first */
+    MtfInt128 cost;    /* of it */
+    int64_t cutoff;    /* core costs above it cannot be better than `cost` */
+    int64_t worst;     /* no choice costs more, in core costs */
+    double bound;      /* core costs */
+    const char *method;
+    bool proven;      /* nothing better than `cost` exists (or nothing at all) */
+    bool fresh;       /* `cost` improved since the last shrinking */
+    int unshrunk;     /* steps since the last shrinking */
+    double last_gap;  /* at the last shrinking */
+    double noted_gap; /* when it last became noticeably smaller, */
+    int stale_rounds; /* so many rounds ago */
+    double hard;      /* size of the core when probing last left little; INFINITY: not yet */
+    double guess;     /* the share of the gap that a guess lies above the bound */
+    int guess_rounds, guess_wait; /* since the last guess; before the next */
+    double guess_bound;           /* the bound of the round before */
+    bool ilp_tried;
+    int ilp_calls;         /* how often the integer program asked whether to stop */
+    MtfLocalSearch *local; /* of the core as it is; NULL after a shrinking */
+    int *job;              /* values that the local search works on beside the bound */
+    bool decoded;          /* the last decoded values are possible edge by edge */
+    bool job_ready;        /* the job holds decoded values */
+    bool job_legal;        /* its result is legal */
+    double *job_price;
+    guint64 jobs; /* done so far */
+} Solver;
+
+static bool is_abandoned(const Solver *solver) {
+    return solver->options->abandon != NULL && solver->options->abandon(solver->options->user);
+}
+
+static bool is_over(void *user) {
+    Solver *solver = user;
+    if (g_get_monotonic_time() >= solver->end || is_abandoned(solver))
+        return true;
+    return solver->options->cancel != NULL && solver->options->cancel(solver->options->user);
+}
+
+/* Takes over a choice for the problem when it is legal and better. */
+static void offer(Solver *solver, const int *choice) {
+    MtfLayoutValue value = mtf_layout_problem_evaluate(solver->problem, choice);
+    if (!mtf_layout_problem_allows(solver->problem, &value) ||
+        (solver->choice != NULL && value.cost >= solver->cost))
+        return;
+    gsize count = (gsize)mtf_layout_problem_node_count(solver->problem);
+    g_free(solver->choice);
+    solver->choice = g_memdup2(choice, MAX(1, count) * sizeof *choice);
+    solver->cost = value.cost;
+    /* Better choices cost at most cost - 1; dividing by 2^shift rounds each term down. */
+    solver->cutoff = (int64_t)((value.cost - 1) >> solver->core->cost_shift);
+    solver->fresh = true;
+}
+
+/* The same for values of the core. */
+static void offer_values(Solver *solver, const int *values) {
+    if (mtf_core_cost(solver->core, values) > solver->cutoff ||
+        !mtf_core_allows(solver->core, values))
+        return;
+    mtf_core_lift(solver->core, values, solver->trial);
+    offer(solver, solver->trial);
+}
+
+static void raise_bound(Solver *solver, double bound, const char *method) {
+    if (bound <= solver->bound)
+        return;
+    solver->bound = bound;
+    solver->method = method;
+}
+
+/* Relative distance between the cost and the bound; infinite before there is a choice. */
+static double gap_of(const Solver *solver) {
+    if (solver->choice == NULL || isinf(solver->bound))
+        return INFINITY;
+    double cost = (double)solver->cutoff;
+    return fmax(0, cost - solver->bound) / fmax(1, fabs(cost));
+}
+
+/* The core became empty or impossible: what is left to say about it. */
+static void note_end(Solver *solver, const char *method) {
+    if (!solver->core->infeasible)
+        offer_values(solver, solver->values);
+    solver->proven = true;
+    solver->method = method;
+}
+
+static bool core_is_done(const Solver *solver) {
+    return solver->core->infeasible || mtf_core_size(solver->core).nodes == 0;
+}
+
+static void shrink(Solver *solver) {
+    double cutoff = solver->choice != NULL ? (double)solver->cutoff : INFINITY;
+    g_clear_pointer(&solver->local, mtf_local_search_free);
+    solver->job_ready = false;
+    mtf_dual_shrink(solver->dual, cutoff, is_over, solver);
+    solver->unshrunk = 0;
+    solver->fresh = false;
+    solver->last_gap = gap_of(solver);
+    if (core_is_done(solver))
+        note_end(solver, "message passing");
+}
+
+/* Shrinking pays when there is news: a better choice, a much better bound, or nothing else to do.
+ */
+static bool should_shrink(const Solver *solver) {
+    bool stuck = mtf_dual_stall(solver->dual) > STALL_STEPS;
+    bool news = solver->fresh || gap_of(solver) < 0.7 * solver->last_gap;
+    return stuck || (solver->choice != NULL && news && solver->unshrunk >= SHRINK_STEPS);
+}
+
+static double seconds_left(const Solver *solver) {
+    if (solver->end == G_MAXINT64)
+        return INFINITY;
+    return fmax(0.01, (double)(solver->end - g_get_monotonic_time()) / 1e6);
+}
+
+/* Where work is limited and time is not, the integer program is by its own count. */
+static bool is_over_for_ilp(void *user) {
+    Solver *solver = user;
+    bool clockless = solver->options->work > 0 && solver->end == G_MAXINT64;
+    return (clockless && ++solver->ilp_calls > ILP_CALLS) || is_over(solver);
+}
+
+/* What the integer programs of all components come to. */
+typedef struct Whole {
+    bool optimal, feasible, infeasible;
+    double bound;
+} Whole;
+
+static void add_component(Solver *solver, const int *component, int index, Whole *whole) {
+    bool limited = solver->end != G_MAXINT64;
+    MtfIlpOptions options = { .seconds = limited ? fmin(seconds_left(solver), ILP_SECONDS) : 0,
+                              .user = solver,
+                              .cancel = is_over_for_ilp };
+    g_autoptr(MtfCore) part = mtf_core_component(solver->core, component, index);
+    MtfCoreIlpAnswer found = { MTF_ILP_STOPPED, -INFINITY };
+    bool solved = mtf_core_ilp_solve(part, &options, NULL, solver->values, &found, NULL);
+    whole->optimal &= solved && found.status == MTF_ILP_OPTIMAL;
+    whole->infeasible |= solved && found.status == MTF_ILP_INFEASIBLE;
+    whole->feasible &=
+        solved && (found.status == MTF_ILP_OPTIMAL || found.status == MTF_ILP_FEASIBLE);
+    whole->bound += solved ? found.bound : -INFINITY;
+}
+
+/* Each component is a program of its own. */
+static void try_integer_program(Solver *solver) {
+    g_autofree int *component = g_new(int, solver->core->node_count + 1);
+    int count = mtf_core_components(solver->core, component);
+    Whole whole = { true, true, false, (double)solver->core->constant };
+    solver->ilp_tried = true;
+    for (int i = 0; i < count && !whole.infeasible; i++)
+        add_component(solver, component, i, &whole);
+    if (whole.feasible && !whole.infeasible)
+        offer_values(solver, solver->values);
+    solver->proven = whole.optimal || whole.infeasible;
+    if (solver->proven)
+        solver->method = "integer program";
+    else
+        raise_bound(solver, whole.bound, "integer program");
+}
+
+/* ---- the local search beside the bound ----
+ *
+ * While the bound makes its steps, a job improves the values decoded in the round before. Its
+ * input is fixed before the round begins and its result is looked at after the round ends, so one
+ * thread or two give the same answer. */
+
+static void prepare_job(Solver *solver) {
+    if (solver->local == NULL)
+        solver->local = mtf_local_search_new(solver->core, solver->options->seed + solver->jobs);
+    memcpy(solver->job_price, mtf_dual_prices(solver->dual),
+           (gsize)solver->core->rows * sizeof *solver->job_price);
+}
+
+static gpointer run_job(gpointer data) {
+    Solver *solver = data;
+    guint64 seed = solver->options->seed * 1000003 + solver->jobs++;
+    g_autoptr(GRand) rand = g_rand_new_with_seed((guint32)(seed ^ (seed >> 32)));
+    double factor = g_rand_double_range(rand, 1, MOST_PRICE);
+    for (int r = 0; r < solver->core->rows; r++)
+        solver->job_price[r] *= factor;
+    for (int i = 0; i < FORESTS && solver->jobs % 2 == 0; i++)
+        mtf_forest_move(solver->core, rand, solver->job_price, solver->job);
+    solver->job_legal = mtf_local_search_improve(solver->local, solver->job);
+    return NULL;
+}
+
+static bool is_good_enough(const Solver *solver) {
+    return solver->proven || (solver->options->gap > 0 && gap_of(solver) <= solver->options->gap);
+}
+
+static void step_bound(Solver *solver) {
+    for (int i = 0; i < ROUND_STEPS && (i == 0 || !is_over(solver)); i++) {
+        solver->decoded = mtf_dual_step(solver->dual, solver->values);
+        raise_bound(solver, mtf_dual_bound(solver->dual), "message passing");
+        if (solver->decoded)
+            offer_values(solver, solver->values);
+        solver->unshrunk++;
+        if (is_good_enough(solver))
+            return;
+    }
+}
+
+/* Hands the values decoded last to the next round's job. */
+static void queue_job(Solver *solver) {
+    memcpy(solver->job, solver->values, (gsize)solver->core->node_count * sizeof *solver->job);
+    solver->job_ready = true;
+}
+
+/* The steps of the bound, and beside them the job when there is one and time for it. */
+static void step_both(Solver *solver) {
+    if (!solver->job_ready || is_over(solver)) {
+        step_bound(solver);
+        return;
+    }
+    prepare_job(solver);
+    GThread *thread =
+        solver->options->threads > 1 ? g_thread_new("local-search", run_job, solver) : NULL;
+    step_bound(solver);
+    if (thread != NULL)
+        g_thread_join(thread);
+    else
+        run_job(solver);
+    if (solver->job_legal)
+        offer_values(solver, solver->job);
+}
+
+/* Probes a core that is small enough for it, and where that left little before, not until it is
+ * much smaller or a better choice is known. Returns whether that leaves much less. */
+static bool probe(Solver *solver) {
+    MtfCoreSize core = mtf_core_size(solver->core);
+    double size = (double)core.values * (double)core.entries;
+    bool again = solver->fresh || size <= PROBE_AGAIN * solver->hard;
+    if (solver->choice == NULL || size > PROBE_SIZE || !again)
+        return false;
+    int found = mtf_dual_probe(solver->dual, (double)solver->cutoff, is_over, solver);
+    bool much = found > PROBE_WORTH * (double)core.values;
+    solver->hard = much ? INFINITY : size;
+    return much;
+}
+
+/* Whether the bound is so near where it will end that the optimum can be guessed from it. */
+static bool should_guess(Solver *solver) {
+    double gap = (double)solver->cutoff - solver->bound;
+    bool settled = solver->bound - solver->guess_bound <= GUESS_RISE * gap;
+    solver->guess_bound = solver->bound;
+    return ++solver->guess_rounds >= solver->guess_wait && settled && solver->choice != NULL &&
+           solver->guess >= GUESS_LEAST &&
+           (double)mtf_core_size(solver->core).entries >= GUESS_SIZE;
+}
+
+/* A guess that came to nothing was too far from the bound, one that was refuted too near. */
+static void guess_cost(Solver *solver) {
+    double gap = (double)solver->cutoff - solver->bound;
+    MtfGuess guess = { .cutoff = solver->bound + solver->guess * gap,
+                       .known = solver->cutoff,
+                       .seed = solver->options->seed,
+                       .user = solver,
+                       .cancel = is_over };
+    MtfGuessAnswer answer = mtf_guess_try(solver->dual, &guess, solver->values);
+    if (answer.found)
+        offer_values(solver, solver->values);
+    if (answer.refuted) {
+        raise_bound(solver, guess.cutoff, "message passing");
+        solver->guess = fmin(2 * solver->guess, GUESS_MOST);
+    }
+    if (!answer.found && !answer.refuted) {
+        solver->guess /= 2;
+        solver->guess_wait *= 2;
+    }
+    solver->guess_rounds = answer.refuted ? solver->guess_wait : 0;
+}
+
+/* One round: some steps of the bound, then whatever they made worth while. */
+static void run_round(Solver *solver) {
+    step_both(solver);
+    if (solver->bound > (double)solver->cutoff || solver->bound > (double)solver->worst) {
+        solver->proven = true;
+        return;
+    }
+    queue_job(solver);
+    if (!is_good_enough(solver) && should_guess(solver))
+        guess_cost(solver);
+    if (is_good_enough(solver))
+        return;
+    bool stuck = mtf_dual_stall(solver->dual) > STALL_STEPS;
+    bool shrinks = should_shrink(solver), probed = shrinks && probe(solver);
+    if (shrinks)
+        shrink(solver);
+    if (stuck && !solver->proven && !solver->ilp_tried &&
+        mtf_core_ilp_size(solver->core) <= (probed ? ILP_SMALL : ILP_SIZE))
+        try_integer_program(solver);
+}
+
+static void tell_progress(const Solver *solver) {
+    if (solver->options->progress == NULL)
+        return;
+    double unit = ldexp(1, solver->core->cost_shift);
+    solver->options->progress(solver->choice != NULL ? (double)solver->cost : INFINITY,
+                              solver->bound * unit, solver->options->user);
+}
+
+static void tell_guess(const Solver *solver) {
+    double unit = ldexp(1, solver->core->cost_shift);
+    if (solver->options->guess != NULL)
+        solver->options->guess(mtf_dual_guess(solver->dual) * unit, solver->options->user);
+}
+
+/* Where layers repeat, messages and prices begin on a fold of them. */
+static void run_folded(Solver *solver) {
+    if (!mtf_dual_fold(solver->dual))
+        return;
+    double enough = fmax(FOLD_GAP, solver->options->gap / 2);
+    for (int i = 0; i < FOLD_STEPS && !is_over(solver); i++) {
+        if (mtf_dual_step(solver->dual, solver->values))
+            offer_values(solver, solver->values);
+        tell_guess(solver);
+        double cost = (double)solver->cutoff, gap = cost - mtf_dual_guess(solver->dual);
+        if (mtf_dual_stall(solver->dual) > FOLD_STALL ||
+            (solver->choice != NULL && gap <= enough * fabs(cost)))
+            break;
+    }
+    if (is_abandoned(solver))
+        return;
+    mtf_dual_unfold(solver->dual);
+    queue_job(solver);
+}
+
+/* The value whose memory is least over all rows. */
+static int smallest_value(const MtfCoreNode *node) {
+    int smallest = 0;
+    double least = INFINITY;
+    for (int p = 0; p < node->values; p++) {
+        double memory = 0;
+        for (guint k = 0; k < node->pieces->len; k++) {
+            const MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
+            memory += (double)piece->usage[p] * (piece->last - piece->first);
+        }
+        if (node->cost[p] < MTF_CORE_IMPOSSIBLE && memory < least) {
+            least = memory;
+            smallest = p;
+        }
+    }
+    return smallest;
+}
+
+/* Where decoded values are hard to repair, begins with those of least memory and makes them
+ * cheaper. */
+static void try_smallest_values(Solver *solver) {
+    g_autofree int *values = g_new0(int, solver->core->node_count + 1);
+    for (int v = 0; v < solver->core->node_count; v++)
+        if (solver->core->nodes[v].alive)
+            values[v] = smallest_value(&solver->core->nodes[v]);
+    offer_values(solver, values);
+    g_autoptr(MtfLocalSearch) local = mtf_local_search_new(solver->core, solver->options->seed);
+    if (mtf_local_search_improve(local, values))
+        offer_values(solver, values);
+}
+
+/* Whether the gap has hardly changed for many rounds. */
+static bool is_stale(Solver *solver) {
+    double gap = gap_of(solver);
+    if (isinf(gap) || gap < STALE_GAP * solver->noted_gap) {
+        solver->noted_gap = gap;
+        solver->stale_rounds = 0;
+    }
+    return ++solver->stale_rounds > STALE_ROUNDS;
+}
+
+static void run_rounds(Solver *solver) {
+    solver->dual = mtf_dual_new(solver->core);
+    run_folded(solver);
+    if (is_abandoned(solver))
+        return;
+    int64_t rounds = 0;
+    do {
+        run_round(solver);
+        if (++rounds == HARD_ROUNDS && solver->choice == NULL && !solver->proven)
+            try_smallest_values(solver);
+        tell_progress(solver);
+        if (solver->options->work > 0 && (rounds >= solver->options->work || is_stale(solver)))
+            break;
+    } while (!is_good_enough(solver) && !is_over(solver));
+    if (solver->choice == NULL && !solver->proven && rounds < HARD_ROUNDS)
+        try_smallest_values(solver);
+    if (solver->choice != NULL || solver->proven || !solver->job_ready)
+        return;
+    prepare_job(solver); /* a last try at a choice that fits */
+    run_job(solver);
+    if (solver->job_legal)
+        offer_values(solver, solver->job);
+}
+
+/* The largest possible entry, 0 when there is none. */
+static int64_t largest_possible(const int64_t *costs, gsize count) {
+    int64_t most = INT64_MIN;
+    for (gsize i = 0; i < count; i++)
+        if (costs[i] < MTF_CORE_IMPOSSIBLE)
+            most = MAX(most, costs[i]);
+    return most > INT64_MIN ? most : 0;
+}
+
+/* Most that any choice can cost. Each shared matrix is looked through once. */
+static int64_t find_worst(const MtfCore *core) {
+    g_autoptr(GHashTable) known = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    int64_t sum = core->constant;
+    for (int v = 0; v < core->node_count; v++)
+        if (core->nodes[v].alive)
+            sum += largest_possible(core->nodes[v].cost, (gsize)core->nodes[v].values);
+    for (guint e = 0; e < core->edges->len; e++) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
+        if (edge->a < 0)
+            continue;
+        int64_t *most = g_hash_table_lookup(known, edge->cost);
+        if (most == NULL) {
+            gsize count = (gsize)core->nodes[edge->a].values * (gsize)core->nodes[edge->b].values;
+            most = g_new(int64_t, 1);
+            *most = largest_possible(edge->cost, count);
+            g_hash_table_insert(known, (gpointer)edge->cost, most);
+        }
+        sum += *most;
+    }
+    return sum;
+}
+
+static bool start_is_sound(const MtfLayoutProblem *problem, const int *start) {
+    for (int v = 0; v < mtf_layout_problem_node_count(problem); v++)
+        if (start[v] < 0 || start[v] >= mtf_layout_problem_node(problem, v)->strategies)
+            return false;
+    return true;
+}
+
+static void begin(Solver *solver) {
+    solver->begin = g_get_monotonic_time();
+    solver->end = solver->options->seconds > 0
+                      ? solver->begin + (gint64)(solver->options->seconds * 1e6)
+                      : G_MAXINT64;
+    gsize count = (gsize)mtf_layout_problem_node_count(solver->problem) + 1;
+    solver->core = mtf_core_new(solver->problem);
+    solver->values = g_new0(int, count);
+    solver->trial = g_new0(int, count);
+    solver->job = g_new0(int, count);
+    solver->job_price = g_new0(double, solver->core->rows + 1);
+    solver->cutoff = MTF_CORE_IMPOSSIBLE - 1;
+    solver->bound = -INFINITY;
+    solver->last_gap = solver->hard = solver->noted_gap = INFINITY;
+    solver->guess = GUESS_FIRST;
+    solver->guess_wait = GUESS_ROUNDS;
+    solver->guess_bound = -INFINITY;
+    solver->method = "shrinking";
+    const int *start = solver->options->start;
+    if (start != NULL && start_is_sound(solver->problem, start))
+        offer(solver, start);
+}
+
+static void finish(Solver *solver) {
+    mtf_local_search_free(solver->local);
+    g_free(solver->job);
+    g_free(solver->job_price);
+    mtf_dual_free(solver->dual);
+    mtf_core_free(solver->core);
+    g_free(solver->values);
+    g_free(solver->trial);
+    g_free(solver->choice);
+}
+
+static void search(Solver *solver) {
+    mtf_reduce_all(solver->core, is_over, solver);
+    if (core_is_done(solver)) {
+        note_end(solver, "shrinking");
+        return;
+    }
+    solver->worst = find_worst(solver->core);
+    run_rounds(solver);
+}
+
+/* The bound in the problem's costs: whole, and at most the cost. */
+static MtfInt128 final_bound(const Solver *solver) {
+    if (solver->proven)
+        return solver->cost;
+    MtfInt128 bound =
+        solver->bound > -9e18 ? (MtfInt128)ceil(solver->bound) : -((MtfInt128)1 << 100);
+    bound *= (MtfInt128)1 << solver->core->cost_shift;
+    return MIN(bound, solver->cost);
+}
+
+static MtfLayoutSolution *make_solution(Solver *solver) {
+    MtfLayoutSolution *solution = g_new0(MtfLayoutSolution, 1);
+    solution->choice = g_steal_pointer(&solver->choice);
+    solution->cost = solver->cost;
+    solution->bound = final_bound(solver);
+    solution->gap =
+        (double)(solution->cost - solution->bound) / fmax(1, fabs((double)solution->cost));
+    solution->method = solver->method;
+    solution->seconds = (double)(g_get_monotonic_time() - solver->begin) / 1e6;
+    return solution;
+}
+
+static MtfLayoutSolution *answer(Solver *solver, MtfLayoutMisfit *misfit, GError **error) {
+    if (is_abandoned(solver)) {
+        mtf_failure(error, "the search was abandoned");
+        return NULL;
+    }
+    if (solver->choice != NULL)
+        return make_solution(solver);
+    if (!solver->proven) {
+        mtf_failure(error, "the search ended before it found a layout that fits (and before it "
+                           "proved that none does): give it more time");
+        return NULL;
+    }
+    if (solver->options->no_misfit) {
+        g_set_error_literal(error, MTF_ERROR, MTF_ERROR_FIT, "no layout fits");
+        return NULL;
+    }
+    MtfLayoutMisfit local = { 0 };
+    MtfLayoutMisfit *found = misfit != NULL ? misfit : &local;
+    *found = mtf_least_limit(solver->problem, seconds_left(solver), solver->options);
+    mtf_misfit_explain(solver->problem, found, error);
+    g_clear_pointer(&local.nodes, g_free);
+    return NULL;
+}
+
+MtfLayoutSolution *mtf_layout_solve(const MtfLayoutProblem *problem, const MtfSolveOptions *options,
+                                    MtfLayoutMisfit *misfit, GError **error) {
+    static const MtfSolveOptions none = { 0 };
+    Solver solver = { .problem = problem, .options = options != NULL ? options : &none };
+    begin(&solver);
+    search(&solver);
+    MtfLayoutSolution *solution = answer(&solver, misfit, error);
+    finish(&solver);
+    return solution;
+}
+
+void mtf_layout_solution_free(MtfLayoutSolution *solution) {
+    if (solution == NULL)
+        return;
+    g_free(solution->choice);
+    g_free(solution);
+}
+
+MtfLayoutSolution *mtf_layout_solve_next_best(const MtfLayoutProblem *problem,
+                                              const MtfLayoutSolution *solution, int node,
+                                              const MtfSolveOptions *options, GError **error) {
+    int strategies = mtf_layout_problem_node(problem, node)->strategies;
+    g_autofree bool *forbidden = g_new0(bool, strategies);
+    forbidden[solution->choice[node]] = true;
+    g_autoptr(MtfLayoutProblem) other = mtf_layout_problem_forbid(problem, node, forbidden);
+    return mtf_layout_solve(other, options, NULL, error);
+}

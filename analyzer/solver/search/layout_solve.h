@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Solves layout problems: the cheapest choice found, a lower bound that no choice beats, and what
+ * proved it.
+ *
+ *     problem -> exact shrinking -> rounds of { bound, decoded choices, local search } --+
+ *                      ^                                                                 |
+ *                      +--- values that cannot beat the best choice are forbidden <------+
+ *               bound settled: guesses of the optimum
+ *               small: values are probed; still stuck: the integer program
+ *
+ * The same problem, seed and work limit give the same answer; a limit in seconds cuts the same
+ * sequence of rounds at a moment that depends on the machine. */
+#ifndef MTF_LAYOUT_SOLVE_H
+#define MTF_LAYOUT_SOLVE_H
+
+#include "analyzer/solver/problem/layout_problem.h"
+
+typedef struct MtfSolveOptions {
+    double seconds;   /* wall-clock limit; 0 = none */
+    int64_t work;     /* limit in rounds, the same on every machine; 0 = none */
+    double gap;       /* stop when (cost - bound) <= gap |cost|; 0 = until proven optimal */
+    guint64 seed;     /* of the local search */
+    int threads;      /* 2 searches beside the bound; 0 or 1 takes turns */
+    const int *start; /* a choice to begin with, or NULL; ignored when it is not legal */
+    bool no_misfit;   /* when nothing fits, say only that */
+    void *user;       /* passed to the functions below, each of which may be NULL */
+    bool (*cancel)(void *user);  /* asked often, from one thread; true keeps the best so far */
+    bool (*abandon)(void *user); /* likewise; true ends without an answer, MTF_ERROR_FAILED */
+    /* Told the best cost so far (INFINITY before the first) and the bound, after each round. */
+    void (*progress)(double cost, double bound, void *user);
+    /* Told what the bound would come to if repeated layers were alike, before there is a bound. */
+    void (*guess)(double guess, void *user);
+} MtfSolveOptions;
+
+typedef struct MtfLayoutSolution {
+    int *choice; /* one strategy for each node */
+    MtfInt128 cost;
+    MtfInt128 bound;    /* proven: no legal choice costs less; equal to cost when optimal */
+    double gap;         /* (cost - bound) / |cost|; 0 when optimal */
+    const char *method; /* what gave the bound: "shrinking", "message passing", "integer program" */
+    double seconds;
+} MtfLayoutSolution;
+
+/* Why nothing fits: found by mtf_layout_solve when it fails with MTF_ERROR_FIT. */
+typedef struct MtfLayoutMisfit {
+    bool possible;  /* false: no choice is possible whatever the limit; the rest is then unset */
+    int64_t time;   /* where the choice of least peak found peaks */
+    int64_t enough; /* the smallest limit found that would do */
+    int64_t needed; /* proven: no smaller limit would do */
+    int *nodes;     /* the nodes that make that peak, the largest first; g_free */
+    int node_count;
+} MtfLayoutMisfit;
+
+/* Returns the best choice found, to be freed by mtf_layout_solution_free. NULL with MTF_ERROR_FIT
+ * when it is proven that nothing fits (then `misfit`, when not NULL, is filled), and with
+ * MTF_ERROR_FAILED when the limits ended the search before any legal choice was found.
+ * `options` may be NULL. */
+MtfLayoutSolution *mtf_layout_solve(const MtfLayoutProblem *problem, const MtfSolveOptions *options,
+                                    MtfLayoutMisfit *misfit, GError **error);
+void mtf_layout_solution_free(MtfLayoutSolution *solution);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLayoutSolution, mtf_layout_solution_free)
+
+/* What the best choice would be if `node` could not take the strategy it has in `solution`: its
+ * cost minus the solution's is the price of the next best strategy, everything else chosen anew.
+ * The same answers and errors as mtf_layout_solve; MTF_ERROR_FIT says there is no other. */
+MtfLayoutSolution *mtf_layout_solve_next_best(const MtfLayoutProblem *problem,
+                                              const MtfLayoutSolution *solution, int node,
+                                              const MtfSolveOptions *options, GError **error);
+
+#endif

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* A lower bound by message passing under memory prices. With a price y_r >= 0 for each memory row
+ * the limit moves into the costs (Lagrange), and what is left is a sum of node and edge terms:
+ *
+ *     bound(y, m) = constant - sum_r y_r room_r
+ *                   + sum_v min_p ( cost_v[p] + sum_r y_r usage_vr[p] + sum_e m_ev[p] )
+ *                   + sum_e min_pq ( cost_e[p,q] - m_ea[p] - m_eb[q] )
+ *
+ * It is a bound for every price and every message m. One pass in node order and one back raise it
+ * by sequential tree-reweighted message passing (Kolmogorov, PAMI 28(10), 2006): a node keeps the
+ * minimum of what it knows and sends equal shares of the rest ahead,
+ *
+ *     share = 1 / max(edges ahead, edges behind)
+ *     m_ew[q] = min_p ( share * (theta_v[p] - min theta_v) - m_ev[p] + cost_e[p,q] )
+ *
+ * All of it is a rewriting of the same costs, which can be written back into the core in whole
+ * numbers (soft arc consistency), so that later steps start from where this one stopped. */
+#ifndef MTF_MESSAGE_PASSING_H
+#define MTF_MESSAGE_PASSING_H
+
+#include "analyzer/solver/reduce/layer_quotient.h"
+
+typedef struct MtfMessages MtfMessages;
+
+/* Copies what it needs; the core's later changes do not show. Prices start at zero. */
+MtfMessages *mtf_messages_new(const MtfCore *core);
+
+/* Messages of a fold, which must outlive them. Nodes pay the mean price of their copies, and a pass
+ * returns what the bound of the whole would be if every copy were alike: an estimate, no bound. */
+MtfMessages *mtf_messages_new_folded(const MtfFold *fold);
+
+/* Carries the messages of a fold to the messages of its whole core, at the same prices. */
+void mtf_messages_unfold(MtfMessages *messages, const MtfMessages *folded);
+
+void mtf_messages_free(MtfMessages *messages);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfMessages, mtf_messages_free)
+
+/* Sets the price of every row (price[r] >= 0), in cost per unit of memory. */
+void mtf_messages_set_prices(MtfMessages *messages, const double *price);
+
+/* One pass in node order and one back. Returns the bound after it, in core costs, safe against
+ * rounding: the doubles' error is subtracted. */
+double mtf_messages_pass(MtfMessages *messages);
+
+/* A copy of all messages, to be freed by g_free, and back to them. */
+double *mtf_messages_save(const MtfMessages *messages);
+void mtf_messages_restore(MtfMessages *messages, const double *saved);
+
+/* Lets a node of the core take that value alone, until it is released. */
+void mtf_messages_hold(MtfMessages *messages, int node, int value);
+void mtf_messages_release(MtfMessages *messages, int node);
+
+/* Takes the value from the node for good. */
+void mtf_messages_forbid(MtfMessages *messages, int node, int value);
+
+/* Reads values from the messages, node after node, each best beside those before it; values is
+ * indexed as in the core. False when a node had only impossible values left. */
+bool mtf_messages_decode(MtfMessages *messages, int *values);
+
+/* Forbids in the core, exactly, what no choice below `cutoff` can use at these prices and
+ * messages: values by the bound that forces them, matrix entries likewise. True when it found
+ * some. The core must be the one the messages were made from, unchanged since. */
+bool mtf_messages_prune(MtfMessages *messages, MtfCore *core, double cutoff);
+
+/* Writes the messages, in whole numbers, into the core's costs; every choice keeps its cost. */
+void mtf_messages_bake(const MtfMessages *messages, MtfCore *core);
+
+#endif

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Appends operations to a graph, one line each, and remembers the first error: after it every call
+ * does nothing and returns -1, so that code which builds a graph reads like the formulas it builds
+ * and looks for an error once, at its end.
+ *
+ *     MtfBuilder b = mtf_builder(graph, MTF_PHASE_BACKWARD);
+ *     b.attributes.factor = 0.5;                         of the next operation only
+ *     int half = MTF_BUILD(&b, MTF_OP_SCALE, "half", NULL, x);
+ *     …
+ *     return mtf_builder_end(&b, error);
+ */
+#ifndef MTF_BUILDER_H
+#define MTF_BUILDER_H
+
+#include "layouts/graph/operation_table.h"
+
+typedef struct {
+    MtfGraph *graph; /* borrowed */
+    MtfPhase phase;
+    MtfAttributes attributes; /* of the next operation; then MTF_NO_ATTRIBUTES again */
+    bool has_dtype;           /* of the next operation, with `dtype`; then false again */
+    MtfDtype dtype;
+    GError *error; /* the first one, owned until mtf_builder_end */
+} MtfBuilder;
+
+MtfBuilder mtf_builder(MtfGraph *graph, MtfPhase phase);
+
+/* Appends an operation and returns its first output. `shape` NULL: what the row infers. */
+int mtf_build(MtfBuilder *builder, int kind, const char *name, const MtfShape *shape, int n_inputs,
+              const int *inputs);
+
+#define MTF_BUILD(builder, kind, name, shape, ...)                                     \
+    mtf_build(builder, kind, name, shape, (int)G_N_ELEMENTS(((int[]){ __VA_ARGS__ })), \
+              (int[]){ __VA_ARGS__ })
+
+/* A scalar constant of the given float type. */
+int mtf_build_constant(MtfBuilder *builder, const char *name, MtfDtype dtype, double value);
+
+/* The same elements as `tensor` in `shape`, which may lack some of its dimensions (they are
+ * summed), have further ones (repeated) or another order; the last operation is called `name`.
+ * Returns `tensor` itself when nothing is to do. */
+int mtf_build_fit(MtfBuilder *builder, const char *name, int tensor, const MtfShape *shape);
+
+/* A variable that optimizers or models need. */
+int mtf_build_variable(MtfBuilder *builder, const char *name, const MtfShape *shape, MtfDtype dtype,
+                       MtfInit init, MtfMemoryKind memory);
+
+/* Gives the operation that makes `tensor`, its first output, another name. */
+void mtf_build_rename(MtfBuilder *builder, int tensor, const char *name);
+
+/* Hands the first error, if there was one, to `error`; true when there was none. */
+bool mtf_builder_end(MtfBuilder *builder, GError **error);
+
+/* Gives an empty graph the dimensions, repeats and optimizer of another. */
+void mtf_build_frame(MtfGraph *to, const MtfGraph *from);
+
+/* `shape` without one dimension (which it may lack). */
+MtfShape mtf_shape_without(const MtfShape *shape, int dim);
+
+#endif

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/training/differentiate.h"
+
+#include "analyzer/training/gradient_table.h"
+#include "layouts/base/error.h"
+#include "layouts/graph/microbatches.h"
+
+/* The state of one differentiation. All arrays are by tensor of the forward graph. */
+typedef struct {
+    MtfBuilder b;
+    int n_tensors;
+    bool *wanted;    /* a variable leads to it, and it is of a float type */
+    GArray **shares; /* of int: what it has been given; NULL = nothing */
+    int *gradients;  /* their sum, once complete; else -1 */
+} Differentiation;
+
+static bool is_trained(const MtfTensor *tensor) {
+    return tensor->source == MTF_SOURCE_VARIABLE && tensor->memory == MTF_MEMORY_VARIABLE &&
+           mtf_dtype_is_float(tensor->dtype);
+}
+
+static bool any_input_wanted(const Differentiation *d, const MtfOperation *operation) {
+    if (mtf_gradient_row(operation->kind)->state == MTF_GRADIENT_ZERO)
+        return false;
+    for (int k = 0; k < operation->n_inputs; k++)
+        if (d->wanted[operation->inputs[k]])
+            return true;
+    return false;
+}
+
+static void mark_wanted(Differentiation *d) {
+    for (int t = 0; t < d->n_tensors; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(d->b.graph, t);
+        if (tensor->source != MTF_SOURCE_OPERATION)
+            d->wanted[t] = is_trained(tensor);
+        else if (mtf_dtype_is_float(tensor->dtype))
+            d->wanted[t] = any_input_wanted(d, mtf_graph_operation(d->b.graph, tensor->producer));
+    }
+}
+
+static bool check_loss(const Differentiation *d, GError **error) {
+    if (d->b.graph->loss < 0)
+        return mtf_input_error(error, "the graph has no loss to differentiate");
+    const MtfTensor *loss = mtf_graph_tensor(d->b.graph, d->b.graph->loss);
+    if (loss->shape.rank > 0)
+        return mtf_input_error(error,
+                               "the loss \"%s\" must be a scalar but has dimension \"%s\"; reduce "
+                               "it with reduce_mean or reduce_sum",
+                               loss->name,
+                               mtf_graph_dimension(d->b.graph, loss->shape.dims[0])->name);
+    if (!mtf_dtype_is_float(loss->dtype))
+        return mtf_input_error(error, "the loss \"%s\" must be of a float type", loss->name);
+    return d->wanted[d->b.graph->loss] ||
+           mtf_input_error(error, "no variable leads to the loss \"%s\"", loss->name);
+}
+
+void mtf_gradient_give(MtfGradient *gradient, int tensor, int share) {
+    Differentiation *d = gradient->taker;
+    if (share < 0 || !d->wanted[tensor])
+        return;
+    if (d->shares[tensor] == NULL)
+        d->shares[tensor] = g_array_new(FALSE, FALSE, sizeof(int));
+    g_array_append_val(d->shares[tensor], share);
+}
+
+int mtf_gradient_take(MtfGradient *gradient, int tensor, MtfDtype dtype) {
+    Differentiation *d = gradient->taker;
+    GArray *shares = d->shares[tensor];
+    if (shares == NULL || shares->len != 1)
+        return -1;
+    int share = g_array_index(shares, int, 0);
+    if (mtf_graph_tensor(d->b.graph, share)->dtype != dtype)
+        return -1;
+    g_array_set_size(shares, 0);
+    return share;
+}
+
+static int sum_of_shares(Differentiation *d, int tensor, const char *name) {
+    const GArray *shares = d->shares[tensor];
+    int first = g_array_index(shares, int, 0);
+    if (shares->len > 1) {
+        MtfShape shape = mtf_graph_tensor(d->b.graph, tensor)->shape;
+        return mtf_build(&d->b, MTF_OP_ADD, name, &shape, (int)shares->len, (int *)shares->data);
+    }
+    const MtfTensor *share = mtf_graph_tensor(d->b.graph, first);
+    bool leads = mtf_graph_operation(d->b.graph, share->producer)->outputs[0] == first;
+    if (g_str_has_prefix(share->name, "back/") && leads) {
+        mtf_build_rename(&d->b, first, name);
+        return first;
+    }
+    if (!is_trained(mtf_graph_tensor(d->b.graph, tensor)) || d->b.graph->microbatches > 1)
+        return first;
+    d->b.attributes.factor = 1;
+    return MTF_BUILD(&d->b, MTF_OP_SCALE, name, NULL, first);
+}
+
+/* The gradient of a variable; with micro-batches the sum over them. */
+static int variable_gradient(Differentiation *d, int tensor) {
+    bool adds = d->b.graph->microbatches > 1;
+    const char *of = mtf_graph_tensor(d->b.graph, tensor)->name;
+    g_autofree char *name = g_strdup_printf("grad/%s", of);
+    g_autofree char *part = g_strdup_printf("part/%s", of);
+    int gradient = sum_of_shares(d, tensor, adds ? part : name);
+    if (adds)
+        gradient = MTF_BUILD(&d->b, MTF_OP_ACCUMULATE, name, NULL, gradient);
+    if (gradient >= 0)
+        mtf_graph_tensor(d->b.graph, gradient)->memory = MTF_MEMORY_GRADIENT;
+    return gradient;
+}
+
+/* All consumers of `tensor` have been visited: makes its gradient, if it was given any share. */
+static void complete(Differentiation *d, int tensor) {
+    const MtfTensor *t = mtf_graph_tensor(d->b.graph, tensor);
+    if (d->shares[tensor] == NULL || d->b.error != NULL)
+        return;
+    if (is_trained(t)) {
+        d->gradients[tensor] = variable_gradient(d, tensor);
+        return;
+    }
+    g_autofree char *name = g_strdup_printf("grad/%s", t->name);
+    d->gradients[tensor] = sum_of_shares(d, tensor, name);
+}
+
+/* Lets the row's rule give the operation's inputs their shares. */
+static void apply_rule(Differentiation *d, const MtfOperation *operation, int dy) {
+    const MtfGradientRow *row = mtf_gradient_row(operation->kind);
+    if (row->state != MTF_GRADIENT_RULE) {
+        mtf_input_error(&d->b.error, "operation \"%s\" (%s) has no gradient", operation->name,
+                        mtf_operation_row(operation->kind)->name);
+        return;
+    }
+    MtfGradient gradient = { &d->b, *operation, dy, d->wanted, d };
+    row->rule(&gradient);
+}
+
+/* Variables of which operation `index` is the first reader have all their shares now. */
+static void complete_variables(Differentiation *d, const MtfConsumers *consumers, int index) {
+    const MtfOperation *operation = mtf_graph_operation(d->b.graph, index);
+    int n = operation->n_inputs;
+    g_autofree int *inputs = g_memdup2(operation->inputs, sizeof(int) * (gsize)n);
+    for (int k = 0; k < n; k++) {
+        int t = inputs[k];
+        bool first = consumers->operations[consumers->starts[t]] == index;
+        if (first && d->gradients[t] < 0 && mtf_graph_tensor(d->b.graph, t)->producer < 0)
+            complete(d, t);
+    }
+}
+
+/* Completing a gradient may append operations, which moves those that are there. */
+static void visit(Differentiation *d, int index) {
+    int y = mtf_graph_operation(d->b.graph, index)->outputs[0];
+    complete(d, y);
+    const MtfOperation *operation = mtf_graph_operation(d->b.graph, index);
+    if (d->gradients[y] >= 0 && any_input_wanted(d, operation))
+        apply_rule(d, operation, d->gradients[y]);
+}
+
+static GArray *collect(const Differentiation *d) {
+    GArray *pairs = g_array_new(FALSE, FALSE, sizeof(MtfVariableGradient));
+    for (int t = 0; t < d->n_tensors; t++) {
+        MtfVariableGradient pair = { t, d->gradients[t] };
+        if (pair.gradient >= 0 && is_trained(mtf_graph_tensor(d->b.graph, t)))
+            g_array_append_val(pairs, pair);
+    }
+    return pairs;
+}
+
+static void run_backward(Differentiation *d) {
+    MtfGraph *graph = d->b.graph;
+    int n = (int)graph->operations->len, loss = graph->loss;
+    g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(graph);
+    const MtfTensor *loss_tensor = mtf_graph_tensor(graph, loss);
+    g_autofree char *name = g_strdup_printf("back/%s", loss_tensor->name);
+    int one = mtf_build_constant(&d->b, name, loss_tensor->dtype, 1);
+    MtfGradient seed = { .taker = d };
+    mtf_gradient_give(&seed, loss, one);
+    if (mtf_graph_tensor(graph, loss)->producer < 0)
+        complete(d, loss);
+    for (int i = n - 1; i >= 0 && d->b.error == NULL; i--) {
+        visit(d, i);
+        complete_variables(d, consumers, i);
+    }
+}
+
+static void free_shares(Differentiation *d) {
+    for (int t = 0; t < d->n_tensors; t++)
+        if (d->shares[t] != NULL)
+            g_array_unref(d->shares[t]);
+    g_free(d->shares);
+}
+
+GArray *mtf_differentiate(MtfGraph *graph, GError **error) {
+    int n = (int)graph->tensors->len;
+    g_autofree bool *wanted = g_new0(bool, n + 1);
+    g_autofree int *gradients = g_new(int, n + 1);
+    for (int t = 0; t < n; t++)
+        gradients[t] = -1;
+    Differentiation d = { .b = mtf_builder(graph, MTF_PHASE_BACKWARD),
+                          .n_tensors = n,
+                          .wanted = wanted,
+                          .gradients = gradients };
+    mark_wanted(&d);
+    if (!check_loss(&d, error))
+        return NULL;
+    d.shares = g_new0(GArray *, n + 1);
+    run_backward(&d);
+    free_shares(&d);
+    return mtf_builder_end(&d.b, error) ? collect(&d) : NULL;
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/training/expand.h"
+
+#include "analyzer/training/builder.h"
+
+#include <string.h>
+
+typedef struct {
+    const MtfGraph *from;
+    MtfBuilder b;
+    int *tensors; /* of `from` -> of the new graph */
+} Expansion;
+
+/* One operation that is being rewritten. */
+typedef struct {
+    Expansion *e;
+    const MtfOperation *op;
+    int x[3];              /* its first inputs in the new graph; -1 beyond the last */
+    const MtfShape *shape; /* of its output */
+} Composite;
+
+static const MtfShape *shape_of(const Composite *c, int tensor) {
+    return &mtf_graph_tensor(c->e->b.graph, tensor)->shape;
+}
+
+static int part(Composite *c, int kind, const char *suffix, const MtfShape *shape, int x, int y) {
+    g_autofree char *name = g_strdup_printf("%s/%s", c->op->name, suffix);
+    return mtf_build(&c->e->b, kind, name, shape, y < 0 ? 1 : 2, (int[]){ x, y });
+}
+
+static int expand_softmax(Composite *c) {
+    int x = c->x[0];
+    MtfShape rest = mtf_shape_without(c->shape, c->op->attributes.dimension);
+    int max = part(c, MTF_OP_REDUCE_MAX, "max", &rest, x, -1);
+    int sum = part(c, MTF_OP_SUM_EXP, "sum", &rest, x, max);
+    return MTF_BUILD(&c->e->b, MTF_OP_SOFTMAX_APPLY, c->op->name, c->shape, x, max, sum);
+}
+
+static int expand_layer_norm(Composite *c) {
+    int x = c->x[0];
+    MtfShape rest = mtf_shape_without(c->shape, c->op->attributes.dimension);
+    int mean = part(c, MTF_OP_REDUCE_MEAN, "mean", &rest, x, -1);
+    int variance = part(c, MTF_OP_VARIANCE, "variance", &rest, x, mean);
+    c->e->b.attributes.epsilon = c->op->attributes.epsilon;
+    return mtf_build(&c->e->b, MTF_OP_NORMALIZE, c->op->name, c->shape, c->op->n_inputs + 2,
+                     (int[]){ x, mean, variance, c->x[1], c->x[2] });
+}
+
+static int expand_cross_entropy(Composite *c) {
+    int logits = c->x[0], labels = c->x[1];
+    int max = part(c, MTF_OP_REDUCE_MAX, "max", c->shape, logits, -1);
+    int sum = part(c, MTF_OP_SUM_EXP, "sum", c->shape, logits, max);
+    int logit = part(c, MTF_OP_LABEL_LOGIT, "logit", c->shape, logits, labels);
+    return mtf_build(&c->e->b, MTF_OP_CROSS_ENTROPY, c->op->name, c->shape, c->op->n_inputs + 1,
+                     (int[]){ max, sum, logit, c->x[2] });
+}
+
+/* The factors of an einsum that are still to be multiplied. */
+typedef struct {
+    int n;
+    int *tensors;
+} Factors;
+
+static bool occurs(const Composite *c, const Factors *factors, int dim, int i, int j) {
+    if (mtf_shape_find(c->shape, dim) >= 0)
+        return true;
+    for (int k = 0; k < factors->n; k++)
+        if (k != i && k != j && mtf_shape_find(shape_of(c, factors->tensors[k]), dim) >= 0)
+            return true;
+    return false;
+}
+
+/* The union of a pair's dimensions, and the part of it that is needed later. False when the union
+ * is too large for a shape. */
+static bool pair_shapes(const Composite *c, const Factors *factors, int i, int j, MtfShape *all,
+                        MtfShape *kept) {
+    *all = *shape_of(c, factors->tensors[i]);
+    const MtfShape *other = shape_of(c, factors->tensors[j]);
+    for (int d = 0; d < other->rank; d++)
+        if (mtf_shape_find(all, other->dims[d]) < 0 && !mtf_shape_append(all, other->dims[d]))
+            return false;
+    *kept = (MtfShape){ 0 };
+    for (int d = 0; d < all->rank; d++)
+        if (occurs(c, factors, all->dims[d], i, j))
+            mtf_shape_append(kept, all->dims[d]);
+    return true;
+}
+
+/* As a double: the union may have more elements than a tensor may. */
+static double points(const Composite *c, const MtfShape *shape) {
+    double product = 1;
+    for (int d = 0; d < shape->rank; d++)
+        product *= (double)mtf_graph_size(c->e->b.graph, shape->dims[d]);
+    return product;
+}
+
+static void cheapest_pair(const Composite *c, const Factors *factors, int *first, int *second,
+                          MtfShape *kept) {
+    double best_work = 0, best_size = 0;
+    *first = *second = -1;
+    for (int i = 0; i < factors->n; i++) {
+        for (int j = i + 1; j < factors->n; j++) {
+            MtfShape all, rest;
+            if (!pair_shapes(c, factors, i, j, &all, &rest))
+                continue;
+            double work = points(c, &all), size = points(c, &rest);
+            if (*first >= 0 && (work > best_work || (work == best_work && size >= best_size)))
+                continue;
+            *first = i, *second = j;
+            *kept = rest;
+            best_work = work, best_size = size;
+        }
+    }
+}
+
+/* The row's check limits the union of all factors' dimensions to one shape, so a pair exists. */
+static int expand_einsum(Composite *c, const int *inputs) {
+    g_autofree int *tensors = g_memdup2(inputs, sizeof(int) * (gsize)c->op->n_inputs);
+    Factors factors = { c->op->n_inputs, tensors };
+    for (int step = 1; factors.n > 2 && c->e->b.error == NULL; step++) {
+        int i = 0, j = 1;
+        MtfShape kept;
+        cheapest_pair(c, &factors, &i, &j, &kept);
+        g_autofree char *suffix = g_strdup_printf("%d", step);
+        tensors[i] = part(c, MTF_OP_EINSUM, suffix, &kept, tensors[i], tensors[j]);
+        tensors[j] = tensors[--factors.n];
+    }
+    return mtf_build(&c->e->b, MTF_OP_EINSUM, c->op->name, c->shape, factors.n, tensors);
+}
+
+static int copy_operation(Composite *c, const int *inputs) {
+    c->e->b.attributes = c->op->attributes;
+    c->e->b.has_dtype = mtf_operation_row_chooses_dtype(mtf_operation_row(c->op->kind));
+    c->e->b.dtype = mtf_graph_tensor(c->e->from, c->op->outputs[0])->dtype;
+    return mtf_build(&c->e->b, c->op->kind, c->op->name, c->shape, c->op->n_inputs, inputs);
+}
+
+static int expand_one(Composite *c, const int *inputs) {
+    switch ((MtfOperationKind)c->op->kind) {
+    case MTF_OP_SOFTMAX:
+        return expand_softmax(c);
+    case MTF_OP_LAYER_NORM:
+        return expand_layer_norm(c);
+    case MTF_OP_SOFTMAX_CROSS_ENTROPY:
+        return expand_cross_entropy(c);
+    case MTF_OP_EINSUM:
+        return expand_einsum(c, inputs);
+    default:
+        return copy_operation(c, inputs);
+    }
+}
+
+static void expand_operation(Expansion *e, const MtfOperation *op) {
+    g_autofree int *inputs = g_new(int, op->n_inputs + 1);
+    for (int k = 0; k < op->n_inputs; k++)
+        inputs[k] = e->tensors[op->inputs[k]];
+    Composite c = { .e = e,
+                    .op = op,
+                    .x = { -1, -1, -1 },
+                    .shape = &mtf_graph_tensor(e->from, op->outputs[0])->shape };
+    memcpy(c.x, inputs, sizeof(int) * (gsize)MIN(op->n_inputs, 3));
+    e->b.phase = op->phase;
+    int first = expand_one(&c, inputs);
+    if (first < 0)
+        return;
+    const MtfOperation *made =
+        mtf_graph_operation(e->b.graph, mtf_graph_tensor(e->b.graph, first)->producer);
+    for (int k = 0; k < op->n_outputs; k++)
+        e->tensors[op->outputs[k]] = made->outputs[k];
+}
+
+static void copy_tensor(Expansion *e, int t) {
+    const MtfTensor *tensor = mtf_graph_tensor(e->from, t);
+    switch (tensor->source) {
+    case MTF_SOURCE_INPUT:
+        e->tensors[t] = mtf_graph_add_input(e->b.graph, tensor->name, &tensor->shape, tensor->dtype,
+                                            tensor->feed, &e->b.error);
+        return;
+    case MTF_SOURCE_VARIABLE:
+        e->tensors[t] = mtf_build_variable(&e->b, tensor->name, &tensor->shape, tensor->dtype,
+                                           tensor->init, tensor->memory);
+        return;
+    case MTF_SOURCE_OPERATION:
+        if (mtf_graph_operation(e->from, tensor->producer)->outputs[0] == t)
+            expand_operation(e, mtf_graph_operation(e->from, tensor->producer));
+        return;
+    }
+}
+
+MtfGraph *mtf_expand(const MtfGraph *graph, GError **error) {
+    g_autoptr(MtfGraph) expanded = mtf_graph_new(graph->name);
+    g_autofree int *tensors = g_new(int, graph->tensors->len + 1);
+    Expansion e = { .from = graph,
+                    .b = mtf_builder(expanded, MTF_PHASE_FORWARD),
+                    .tensors = tensors };
+    mtf_build_frame(expanded, graph);
+    for (int t = 0; t < (int)graph->tensors->len && e.b.error == NULL; t++)
+        copy_tensor(&e, t);
+    if (!mtf_builder_end(&e.b, error))
+        return NULL;
+    for (guint i = 0; i < graph->updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
+        mtf_graph_add_update(expanded, tensors[update->variable], tensors[update->value]);
+    }
+    expanded->loss = graph->loss < 0 ? -1 : tensors[graph->loss];
+    return g_steal_pointer(&expanded);
+}

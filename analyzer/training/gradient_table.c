@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/training/gradient_table.h"
+
+#include "layouts/base/error.h"
+#include "layouts/graph/microbatches.h"
+
+/* Gradients' intermediates are called "back/OPERATION/WHAT"; the share of input k is
+ * "back/OPERATION/k". */
+static int back(MtfGradient *g, int kind, const char *what, const MtfShape *shape, int n,
+                const int *inputs) {
+    g_autofree char *name = g_strdup_printf("back/%s/%s", g->op.name, what);
+    return mtf_build(g->b, kind, name, shape, n, inputs);
+}
+
+#define BACK(g, kind, what, shape, ...) \
+    back(g, kind, what, shape, (int)G_N_ELEMENTS(((int[]){ __VA_ARGS__ })), (int[]){ __VA_ARGS__ })
+
+static char *share_name(const MtfGradient *g, int k) {
+    return g_strdup_printf("back/%s/%d", g->op.name, k);
+}
+
+static bool wants(const MtfGradient *g, int k) {
+    return k < g->op.n_inputs && g->wanted[g->op.inputs[k]];
+}
+
+/* A copy: the graph's array moves as it grows. */
+static MtfShape shape_of(const MtfGradient *g, int tensor) {
+    if (tensor < 0)
+        return (MtfShape){ 0 };
+    return mtf_graph_tensor(g->b->graph, tensor)->shape;
+}
+
+static MtfDtype dtype_of(const MtfGradient *g, int tensor) {
+    return mtf_graph_tensor(g->b->graph, tensor)->dtype;
+}
+
+/* The operation that makes `tensor`, or NULL. */
+static const MtfOperation *maker(const MtfGradient *g, int tensor) {
+    int producer = mtf_graph_tensor(g->b->graph, tensor)->producer;
+    return producer < 0 ? NULL : mtf_graph_operation(g->b->graph, producer);
+}
+
+/* Of the whole step: a mean over the batch is one over all its micro-batches. */
+static double elements(const MtfGradient *g, int tensor) {
+    MtfShape shape = shape_of(g, tensor);
+    double count = 1;
+    for (int i = 0; i < shape.rank; i++)
+        count *= (double)mtf_graph_step_size(g->b->graph, shape.dims[i]);
+    return count;
+}
+
+static int scaled(MtfGradient *g, const char *what, int x, double factor) {
+    g->b->attributes.factor = factor;
+    return BACK(g, MTF_OP_SCALE, what, NULL, x);
+}
+
+/* Gives input k the elements of `share`, summed or repeated to the input's shape. */
+static void give(MtfGradient *g, int k, int share) {
+    int x = g->op.inputs[k];
+    MtfShape shape = shape_of(g, x);
+    g_autofree char *name = share_name(g, k);
+    mtf_gradient_give(g, x, mtf_build_fit(g->b, name, share, &shape));
+}
+
+/* Applies one operation whose result is the share of input k. */
+static void give_result(MtfGradient *g, int k, int kind, int n, const int *inputs) {
+    int x = g->op.inputs[k];
+    MtfShape shape = shape_of(g, x);
+    g_autofree char *name = share_name(g, k);
+    mtf_gradient_give(g, x, mtf_build(g->b, kind, name, &shape, n, inputs));
+}
+
+#define GIVE(g, k, kind, ...) \
+    give_result(g, k, kind, (int)G_N_ELEMENTS(((int[]){ __VA_ARGS__ })), (int[]){ __VA_ARGS__ })
+
+static void give_scaled(MtfGradient *g, int k, int x, double factor) {
+    g->b->attributes.factor = factor;
+    GIVE(g, k, MTF_OP_SCALE, x);
+}
+
+/* Gives input k the sum of a product over the dimensions it lacks. `a` has all dimensions of the
+ * input. */
+static void give_product(MtfGradient *g, int k, int a, int b) {
+    MtfShape target = shape_of(g, g->op.inputs[k]), sa = shape_of(g, a), sb = shape_of(g, b);
+    bool sums = !mtf_shape_contains(&target, &sa) || !mtf_shape_contains(&target, &sb);
+    GIVE(g, k, sums ? MTF_OP_EINSUM : MTF_OP_MULTIPLY, a, b);
+}
+
+/* y = sum of the product of all inputs: input k gets the same of dy and the others, repeated along
+ * the dimensions that only input k has. */
+static void einsum_input(MtfGradient *g, int k) {
+    MtfShape target = shape_of(g, g->op.inputs[k]), known = { 0 };
+    g_autofree int *factors = g_new(int, g->op.n_inputs);
+    int n = 0;
+    factors[n++] = g->dy;
+    for (int j = 0; j < g->op.n_inputs; j++)
+        if (j != k)
+            factors[n++] = g->op.inputs[j];
+    for (int i = 0; i < target.rank; i++)
+        for (int j = 0; j < n; j++) {
+            MtfShape shape = shape_of(g, factors[j]);
+            if (mtf_shape_find(&shape, target.dims[i]) >= 0) {
+                mtf_shape_append(&known, target.dims[i]);
+                break;
+            }
+        }
+    if (known.rank == target.rank && n > 1) {
+        give_result(g, k, MTF_OP_EINSUM, n, factors);
+        return;
+    }
+    g_autofree char *what = g_strdup_printf("%d/product", k);
+    give(g, k, n > 1 ? back(g, MTF_OP_EINSUM, what, &known, n, factors) : g->dy);
+}
+
+/* Variables first: their gradients are final, and other inputs die. */
+static void einsum(MtfGradient *g) {
+    for (int others = 0; others < 2; others++)
+        for (int k = 0; k < g->op.n_inputs; k++)
+            if (wants(g, k) && others == (maker(g, g->op.inputs[k]) != NULL))
+                einsum_input(g, k);
+}
+
+static void add(MtfGradient *g) {
+    for (int k = 0; k < g->op.n_inputs; k++)
+        if (wants(g, k))
+            give(g, k, g->dy);
+}
+
+static void subtract(MtfGradient *g) {
+    if (wants(g, 0))
+        give(g, 0, g->dy);
+    if (!wants(g, 1))
+        return;
+    MtfShape shape = shape_of(g, g->op.inputs[1]);
+    g_autofree char *name = g_strdup_printf("back/%s/1/sum", g->op.name);
+    GIVE(g, 1, MTF_OP_NEGATE, mtf_build_fit(g->b, name, g->dy, &shape));
+}
+
+static void multiply(MtfGradient *g) {
+    for (int k = 0; k < 2; k++)
+        if (wants(g, k))
+            give_product(g, k, g->dy, g->op.inputs[1 - k]);
+}
+
+/* y = a / b: a gets dy / b, b gets -(sum of dy y) / b. */
+static void divide(MtfGradient *g) {
+    int b = g->op.inputs[1], y = g->op.outputs[0];
+    if (wants(g, 0))
+        give(g, 0, BACK(g, MTF_OP_DIVIDE, "0/quotient", NULL, g->dy, b));
+    if (!wants(g, 1))
+        return;
+    MtfShape shape = shape_of(g, b), whole = shape_of(g, y);
+    bool sums = !mtf_shape_contains(&shape, &whole);
+    int product = BACK(g, sums ? MTF_OP_EINSUM : MTF_OP_MULTIPLY, "1/product", &shape, g->dy, y);
+    int quotient = BACK(g, MTF_OP_DIVIDE, "1/quotient", &shape, product, b);
+    GIVE(g, 1, MTF_OP_NEGATE, quotient);
+}
+
+/* y = max(a, b) or min(a, b): who equals y shares dy. */
+static void extreme(MtfGradient *g) {
+    int y = g->op.outputs[0], equal[2];
+    for (int k = 0; k < 2; k++) {
+        g_autofree char *what = g_strdup_printf("%d/equal", k);
+        MtfShape shape = shape_of(g, y);
+        equal[k] = BACK(g, MTF_OP_EQUAL, what, &shape, y, g->op.inputs[k]);
+    }
+    int count = BACK(g, MTF_OP_ADD, "count", NULL, equal[0], equal[1]);
+    int share = BACK(g, MTF_OP_DIVIDE, "share", NULL, g->dy, count);
+    for (int k = 0; k < 2; k++)
+        if (wants(g, k))
+            give_product(g, k, share, equal[k]);
+}
+
+static void scale(MtfGradient *g) {
+    give_scaled(g, 0, g->dy, g->op.attributes.factor);
+}
+
+/* Rules of unary functions; x, y and dy as above. */
+#define UNARY(name, statement)         \
+    static void name(MtfGradient *g) { \
+        int x = g->op.inputs[0];       \
+        int y = g->op.outputs[0];      \
+        int dy = g->dy;                \
+        (void)x, (void)y;              \
+        statement;                     \
+    }
+
+UNARY(relu, GIVE(g, 0, MTF_OP_RELU_GRAD, y, dy))
+UNARY(gelu, GIVE(g, 0, MTF_OP_GELU_GRAD, x, dy))
+UNARY(silu, GIVE(g, 0, MTF_OP_SILU_GRAD, x, dy))
+UNARY(tanh_rule, GIVE(g, 0, MTF_OP_TANH_GRAD, y, dy))
+UNARY(sigmoid, GIVE(g, 0, MTF_OP_SIGMOID_GRAD, y, dy))
+UNARY(exp_rule, GIVE(g, 0, MTF_OP_MULTIPLY, dy, y))
+UNARY(log_rule, GIVE(g, 0, MTF_OP_DIVIDE, dy, x))
+UNARY(sqrt_rule, give_scaled(g, 0, BACK(g, MTF_OP_DIVIDE, "quotient", NULL, dy, y), 0.5))
+UNARY(square, give_scaled(g, 0, BACK(g, MTF_OP_MULTIPLY, "product", NULL, dy, x), 2))
+UNARY(negate, GIVE(g, 0, MTF_OP_NEGATE, dy))
+UNARY(abs_rule, GIVE(g, 0, MTF_OP_MULTIPLY, dy, BACK(g, MTF_OP_SIGN, "sign", NULL, x)))
+
+/* y = 1 / sqrt(x): x gets -dy y / (2 x). */
+static void rsqrt(MtfGradient *g) {
+    int product = BACK(g, MTF_OP_MULTIPLY, "product", NULL, g->dy, g->op.outputs[0]);
+    int quotient = BACK(g, MTF_OP_DIVIDE, "quotient", NULL, product, g->op.inputs[0]);
+    give_scaled(g, 0, quotient, -0.5);
+}
+
+/* reduce_sum, broadcast, transpose: the same elements, repeated, summed or turned back. */
+static void same(MtfGradient *g) {
+    give(g, 0, g->dy);
+}
+
+static void reduce_mean(MtfGradient *g) {
+    double factor = elements(g, g->op.outputs[0]) / elements(g, g->op.inputs[0]);
+    give(g, 0, scaled(g, "share", g->dy, factor));
+}
+
+/* All elements that equal the maximum share its gradient. */
+static void reduce_max(MtfGradient *g) {
+    int x = g->op.inputs[0], y = g->op.outputs[0];
+    MtfShape whole = shape_of(g, x), rest = shape_of(g, y);
+    int equal = BACK(g, MTF_OP_EQUAL, "equal", &whole, x, y);
+    int count = BACK(g, MTF_OP_REDUCE_SUM, "count", &rest, equal);
+    int share = BACK(g, MTF_OP_DIVIDE, "share", NULL, g->dy, count);
+    GIVE(g, 0, MTF_OP_MULTIPLY, equal, share);
+}
+
+static void rename_rule(MtfGradient *g) {
+    g->b->attributes.from = g->op.attributes.to;
+    g->b->attributes.to = g->op.attributes.from;
+    GIVE(g, 0, MTF_OP_RENAME, g->dy);
+}
+
+static void cast(MtfGradient *g) {
+    g->b->has_dtype = true;
+    g->b->dtype = dtype_of(g, g->op.inputs[0]);
+    GIVE(g, 0, MTF_OP_CAST, g->dy);
+}
+
+static void dropout(MtfGradient *g) {
+    const MtfAttributes *a = &g->op.attributes;
+    g->b->attributes.rate = a->rate;
+    g->b->attributes.stream = a->stream != NULL ? a->stream : g->op.name;
+    GIVE(g, 0, MTF_OP_DROPOUT, g->dy);
+}
+
+static void causal(MtfGradient *g) {
+    g->b->attributes.query = g->op.attributes.query;
+    g->b->attributes.memory = g->op.attributes.memory;
+    GIVE(g, 0, MTF_OP_CAUSAL_ZERO, g->dy);
+}
+
+/* One operation makes the shares of q, k and v, of which q's has the operation's name. */
+static void attention(MtfGradient *g) {
+    const int *in = g->op.inputs, *out = g->op.outputs;
+    int inputs[6] = { in[0], in[1], in[2], out[0], out[1], g->dy };
+    g_autofree char *name = share_name(g, 0);
+    g->b->attributes = g->op.attributes;
+    int dq = mtf_build(g->b, MTF_OP_ATTENTION_GRAD, name, NULL, 6, inputs);
+    for (int k = 0; k < 3 && dq >= 0; k++)
+        mtf_gradient_give(g, g->op.inputs[k], dq + k);
+}
+
+/* A table that is also read by a product (tied weights) has that one's dense gradient by now. */
+static void embedding(MtfGradient *g) {
+    int more =
+        wants(g, 0) && g->dy >= 0 ? mtf_gradient_take(g, g->op.inputs[0], dtype_of(g, g->dy)) : -1;
+    if (more < 0)
+        GIVE(g, 0, MTF_OP_EMBEDDING_GRAD, g->op.inputs[1], g->dy);
+    else
+        GIVE(g, 0, MTF_OP_EMBEDDING_GRAD, g->op.inputs[1], g->dy, more);
+}
+
+/* y = sum of e^(x - m): x gets e^(x - m) dy, m gets -y dy. */
+static void sum_exp(MtfGradient *g) {
+    int x = g->op.inputs[0], max = g->op.inputs[1];
+    if (wants(g, 0)) {
+        int difference = BACK(g, MTF_OP_SUBTRACT, "difference", NULL, x, max);
+        int power = BACK(g, MTF_OP_EXP, "exp", NULL, difference);
+        GIVE(g, 0, MTF_OP_MULTIPLY, power, g->dy);
+    }
+    if (wants(g, 1)) {
+        int product = BACK(g, MTF_OP_MULTIPLY, "product", NULL, g->dy, g->op.outputs[0]);
+        give(g, 1, BACK(g, MTF_OP_NEGATE, "negated", NULL, product));
+    }
+}
+
+/* y = mean of (x - m)^2 over n elements: x gets 2 (x - m) dy / n, m gets minus the sum of that. */
+static void variance(MtfGradient *g) {
+    double n = elements(g, g->op.inputs[0]) / elements(g, g->op.outputs[0]);
+    int difference = BACK(g, MTF_OP_SUBTRACT, "difference", NULL, g->op.inputs[0], g->op.inputs[1]);
+    int product = BACK(g, MTF_OP_MULTIPLY, "product", NULL, difference, g->dy);
+    if (wants(g, 0))
+        give_scaled(g, 0, product, 2 / n);
+    if (wants(g, 1))
+        give(g, 1, scaled(g, "negated", product, -2 / n));
+}
+
+/* Whether `tensor` is the operation of that kind on x (and y). */
+static bool is_made(const MtfGradient *g, int tensor, int kind, int x, int y) {
+    const MtfOperation *operation = maker(g, tensor);
+    return operation != NULL && operation->kind == kind && operation->inputs[0] == x &&
+           (y < 0 || operation->inputs[1] == y);
+}
+
+static void refuse(MtfGradient *g, const char *composite) {
+    if (g->b->error == NULL)
+        mtf_input_error(&g->b->error,
+                        "operation \"%s\" (%s): its gradient is known only when its other inputs "
+                        "are the statistics of one tensor; write %s instead",
+                        g->op.name, mtf_operation_row(g->op.kind)->name, composite);
+}
+
+static bool is_of_softmax(const MtfGradient *g, int x, int max, int sum) {
+    return is_made(g, max, MTF_OP_REDUCE_MAX, x, -1) && is_made(g, sum, MTF_OP_SUM_EXP, x, max);
+}
+
+static void softmax_apply(MtfGradient *g) {
+    int x = g->op.inputs[0], max = g->op.inputs[1], sum = g->op.inputs[2];
+    int y = g->op.outputs[0];
+    if (!is_of_softmax(g, x, max, sum)) {
+        refuse(g, "softmax");
+        return;
+    }
+    MtfShape rest = shape_of(g, sum);
+    int dot = BACK(g, MTF_OP_EINSUM, "dot", &rest, y, g->dy);
+    GIVE(g, 0, MTF_OP_SOFTMAX_GRAD, y, g->dy, dot);
+}
+
+static void cross_entropy_mask(MtfGradient *g) {
+    const int *in = g->op.inputs;
+    int loss = BACK(g, MTF_OP_CROSS_ENTROPY, "loss", NULL, in[0], in[1], in[2]);
+    give_product(g, 3, g->dy, loss);
+}
+
+/* The whole gradient of (logits -> loss) goes to the logits. */
+static void cross_entropy(MtfGradient *g) {
+    const int *in = g->op.inputs;
+    const MtfOperation *choice = maker(g, in[2]);
+    int logits = choice != NULL && choice->kind == MTF_OP_LABEL_LOGIT ? choice->inputs[0] : -1;
+    if (logits < 0 || !is_of_softmax(g, logits, in[0], in[1])) {
+        refuse(g, "softmax_cross_entropy");
+        return;
+    }
+    int labels = choice->inputs[1];
+    if (wants(g, 3))
+        cross_entropy_mask(g);
+    if (!g->wanted[logits])
+        return;
+    int inputs[6] = { logits, labels, in[0], in[1], g->dy, g->op.n_inputs > 3 ? in[3] : -1 };
+    mtf_gradient_give(
+        g, logits,
+        back(g, MTF_OP_CROSS_ENTROPY_GRAD, "logits", NULL, g->op.n_inputs > 3 ? 6 : 5, inputs));
+}
+
+static void normalize_x(MtfGradient *g) {
+    const int *in = g->op.inputs;
+    MtfShape rest = shape_of(g, in[1]);
+    int sum = BACK(g, MTF_OP_EINSUM, "sum", &rest, g->dy, in[3]);
+    g->b->attributes.epsilon = g->op.attributes.epsilon;
+    int dot = BACK(g, MTF_OP_NORMALIZE_DOT, "dot", &rest, g->dy, in[0], in[1], in[2], in[3]);
+    g->b->attributes.epsilon = g->op.attributes.epsilon;
+    GIVE(g, 0, MTF_OP_NORMALIZE_GRAD, g->dy, in[0], in[1], in[2], in[3], sum, dot);
+}
+
+static void normalize(MtfGradient *g) {
+    const int *in = g->op.inputs;
+    bool of_x = is_made(g, in[1], MTF_OP_REDUCE_MEAN, in[0], -1) &&
+                is_made(g, in[2], MTF_OP_VARIANCE, in[0], in[1]);
+    if (!of_x && (wants(g, 0) || wants(g, 1) || wants(g, 2))) {
+        refuse(g, "layer_norm");
+        return;
+    }
+    if (wants(g, 3)) {
+        g->b->attributes.epsilon = g->op.attributes.epsilon;
+        GIVE(g, 3, MTF_OP_NORMALIZE_SCALE_GRAD, g->dy, in[0], in[1], in[2]);
+    }
+    if (wants(g, 4))
+        give(g, 4, g->dy);
+    if (wants(g, 0))
+        normalize_x(g);
+}
+
+#define RULE(function) \
+    { MTF_GRADIENT_RULE, function }
+#define ZERO \
+    { MTF_GRADIENT_ZERO, NULL }
+#define NONE \
+    { MTF_GRADIENT_NONE, NULL }
+
+static const MtfGradientRow rows[MTF_OPERATIONS] = {
+    [MTF_OP_EINSUM] = RULE(einsum),
+    [MTF_OP_ADD] = RULE(add),
+    [MTF_OP_SUBTRACT] = RULE(subtract),
+    [MTF_OP_MULTIPLY] = RULE(multiply),
+    [MTF_OP_DIVIDE] = RULE(divide),
+    [MTF_OP_MAXIMUM] = RULE(extreme),
+    [MTF_OP_MINIMUM] = RULE(extreme),
+    [MTF_OP_EQUAL] = ZERO,
+    [MTF_OP_SCALE] = RULE(scale),
+    [MTF_OP_RELU] = RULE(relu),
+    [MTF_OP_GELU] = RULE(gelu),
+    [MTF_OP_SILU] = RULE(silu),
+    [MTF_OP_TANH] = RULE(tanh_rule),
+    [MTF_OP_SIGMOID] = RULE(sigmoid),
+    [MTF_OP_EXP] = RULE(exp_rule),
+    [MTF_OP_LOG] = RULE(log_rule),
+    [MTF_OP_SQRT] = RULE(sqrt_rule),
+    [MTF_OP_RSQRT] = RULE(rsqrt),
+    [MTF_OP_SQUARE] = RULE(square),
+    [MTF_OP_NEGATE] = RULE(negate),
+    [MTF_OP_ABS] = RULE(abs_rule),
+    [MTF_OP_SIGN] = ZERO,
+    [MTF_OP_REDUCE_SUM] = RULE(same),
+    [MTF_OP_REDUCE_MEAN] = RULE(reduce_mean),
+    [MTF_OP_REDUCE_MAX] = RULE(reduce_max),
+    [MTF_OP_RENAME] = RULE(rename_rule),
+    [MTF_OP_TRANSPOSE] = RULE(same),
+    [MTF_OP_BROADCAST] = RULE(same),
+    [MTF_OP_CAST] = RULE(cast),
+    [MTF_OP_STOP_GRADIENT] = ZERO,
+    [MTF_OP_CONSTANT] = ZERO,
+    [MTF_OP_RANGE] = ZERO,
+    [MTF_OP_DROPOUT] = RULE(dropout),
+    [MTF_OP_CAUSAL_MASK] = RULE(causal),
+    [MTF_OP_ATTENTION] = RULE(attention),
+    [MTF_OP_EMBEDDING] = RULE(embedding),
+    [MTF_OP_SOFTMAX] = NONE,
+    [MTF_OP_LAYER_NORM] = NONE,
+    [MTF_OP_SOFTMAX_CROSS_ENTROPY] = NONE,
+    [MTF_OP_SUM_EXP] = RULE(sum_exp),
+    [MTF_OP_SOFTMAX_APPLY] = RULE(softmax_apply),
+    [MTF_OP_VARIANCE] = RULE(variance),
+    [MTF_OP_NORMALIZE] = RULE(normalize),
+    [MTF_OP_LABEL_LOGIT] = NONE, /* the rule of cross_entropy goes round it */
+    [MTF_OP_CROSS_ENTROPY] = RULE(cross_entropy),
+    [MTF_OP_RELU_GRAD] = NONE,
+    [MTF_OP_GELU_GRAD] = NONE,
+    [MTF_OP_SILU_GRAD] = NONE,
+    [MTF_OP_TANH_GRAD] = NONE,
+    [MTF_OP_SIGMOID_GRAD] = NONE,
+    [MTF_OP_CAUSAL_ZERO] = RULE(causal),
+    [MTF_OP_ATTENTION_GRAD] = NONE,
+    [MTF_OP_EMBEDDING_GRAD] = NONE,
+    [MTF_OP_SOFTMAX_GRAD] = NONE,
+    [MTF_OP_NORMALIZE_DOT] = NONE,
+    [MTF_OP_NORMALIZE_SCALE_GRAD] = NONE,
+    [MTF_OP_NORMALIZE_GRAD] = NONE,
+    [MTF_OP_CROSS_ENTROPY_GRAD] = NONE,
+    [MTF_OP_ACCUMULATE] = RULE(same),
+    [MTF_OP_CLIP_FACTOR] = NONE,
+    [MTF_OP_LEARNING_RATE] = ZERO,
+    [MTF_OP_SGD] = NONE,
+    [MTF_OP_MOMENTUM] = NONE,
+    [MTF_OP_ADAM] = NONE,
+    [MTF_OP_ADAFACTOR_MOMENT] = NONE,
+    [MTF_OP_ADAFACTOR_DIRECTION] = NONE,
+    [MTF_OP_ADAFACTOR_APPLY] = NONE,
+};
+
+const MtfGradientRow *mtf_gradient_row(int kind) {
+    return &rows[kind];
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/training/recompute.h"
+
+#include "analyzer/training/builder.h"
+#include "layouts/base/error.h"
+
+#include <string.h>
+
+/* A chain of more operations is not computed again for one result. */
+#define MAX_CHAIN 16
+
+/* A result this much smaller than what it is computed from is kept. */
+#define MIN_SHARE 0.25
+
+typedef struct {
+    MtfBuilder b;
+    MtfConsumers *consumers; /* of the graph as it was */
+    bool *needed;            /* by tensor: stays until the backward pass */
+    bool *dropped;           /* …: the backward pass reads a clone */
+    int *clones;             /* …: the clone, or -1 */
+    GArray *order;           /* int: operations, clones among them */
+} Recomputation;
+
+const char *mtf_recompute_name(MtfRecompute recompute) {
+    static const char *const names[MTF_RECOMPUTES] = { "none", "cheap", "layers" };
+    return names[recompute];
+}
+
+bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, GError **error) {
+    *recompute = MTF_RECOMPUTE_NONE;
+    if (text == NULL)
+        return true;
+    for (int i = 0; i < MTF_RECOMPUTES; i++) {
+        *recompute = (MtfRecompute)i;
+        if (strcmp(text, mtf_recompute_name(*recompute)) == 0)
+            return true;
+    }
+    return mtf_input_error(error, "--recompute \"%s\" must be none, cheap or layers", text);
+}
+
+static const MtfOperation *producer_of(const Recomputation *r, int tensor) {
+    int producer = mtf_graph_tensor(r->b.graph, tensor)->producer;
+    return producer < 0 ? NULL : mtf_graph_operation(r->b.graph, producer);
+}
+
+static bool is_backward(const Recomputation *r, int operation) {
+    return mtf_graph_operation(r->b.graph, operation)->phase == MTF_PHASE_BACKWARD;
+}
+
+/* Whether an operation of the forward pass can run again. */
+static bool can_repeat(const MtfOperation *op) {
+    return op != NULL && op->phase == MTF_PHASE_FORWARD && op->n_outputs == 1 &&
+           !mtf_operation_row(op->kind)->accumulates;
+}
+
+/* ---- Blocks ---------------------------------------------------------------------------------- */
+
+/* The length of "layer/7/" at the beginning of a name of a repeated block, or 0. */
+static int block_prefix(const MtfGraph *graph, const char *name) {
+    for (guint i = 0; i < graph->repeats->len; i++) {
+        const char *block = g_array_index(graph->repeats, MtfRepeat, i).name;
+        gsize length = strlen(block);
+        if (strncmp(name, block, length) != 0 || name[length] != '/')
+            continue;
+        gsize digits = strspn(name + length + 1, "0123456789");
+        if (digits > 0 && name[length + 1 + digits] == '/')
+            return (int)(length + digits + 2);
+    }
+    return 0;
+}
+
+/* Whether a result of a repeated block is read in the forward pass outside of its iteration. */
+static bool leaves_block(const Recomputation *r, int tensor) {
+    const MtfGraph *graph = r->b.graph;
+    const char *name = mtf_graph_tensor(graph, tensor)->name;
+    int length = block_prefix(graph, name);
+    for (int c = r->consumers->starts[tensor]; c < r->consumers->starts[tensor + 1]; c++) {
+        const MtfOperation *reader = mtf_graph_operation(graph, r->consumers->operations[c]);
+        if (reader->phase == MTF_PHASE_FORWARD &&
+            (length == 0 || strncmp(reader->name, name, (gsize)length) != 0))
+            return true;
+    }
+    return false;
+}
+
+static bool drop_blocks(Recomputation *r, GError **error) {
+    const MtfGraph *graph = r->b.graph;
+    if (graph->repeats->len == 0)
+        return mtf_input_error(error,
+                               "the graph \"%s\" repeats no block, so there are no layers to "
+                               "recompute",
+                               graph->name);
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        r->dropped[t] = can_repeat(producer_of(r, t)) &&
+                        block_prefix(graph, mtf_graph_tensor(graph, t)->name) > 0 &&
+                        !leaves_block(r, t);
+    return true;
+}
+
+/* ---- Cheap operations ------------------------------------------------------------------------ */
+
+static double bytes_of(const Recomputation *r, int tensor) {
+    return (double)mtf_graph_tensor_bytes(r->b.graph, tensor);
+}
+
+static double input_bytes(const Recomputation *r, const MtfOperation *op) {
+    double sum = 0;
+    for (int k = 0; k < op->n_inputs; k++)
+        sum += bytes_of(r, op->inputs[k]);
+    return sum;
+}
+
+/* A product of two results, like attention scores, that is larger than both together: then few
+ * products are added up in each of its elements. */
+static bool is_outer(const Recomputation *r, const MtfOperation *op) {
+    for (int k = 0; k < op->n_inputs; k++)
+        if (mtf_graph_tensor(r->b.graph, op->inputs[k])->producer < 0)
+            return false;
+    return bytes_of(r, op->outputs[0]) > input_bytes(r, op);
+}
+
+static bool is_cheap(const Recomputation *r, int tensor) {
+    const MtfOperation *op = producer_of(r, tensor);
+    if (!can_repeat(op) || leaves_block(r, tensor))
+        return false;
+    switch (mtf_operation_row(op->kind)->kernel_class) {
+    case MTF_CLASS_ELEMENTWISE:
+    case MTF_CLASS_MOVE:
+        return bytes_of(r, tensor) >= MIN_SHARE * input_bytes(r, op);
+    case MTF_CLASS_MATMUL:
+        return is_outer(r, op);
+    default:
+        return false;
+    }
+}
+
+/* What computing one result again would take. */
+typedef struct {
+    GArray *chain;  /* int: results computed again, this one included */
+    GArray *leaves; /* int: results they start from */
+    double kept;    /* bytes of leaves that would else be gone by then */
+} Chain;
+
+static bool contains(const GArray *list, int value) {
+    for (guint i = 0; i < list->len; i++)
+        if (g_array_index(list, int, i) == value)
+            return true;
+    return false;
+}
+
+static void follow(const Recomputation *r, Chain *chain, int tensor) {
+    if (contains(chain->chain, tensor) || chain->chain->len > MAX_CHAIN)
+        return;
+    g_array_append_val(chain->chain, tensor);
+    const MtfOperation *op = producer_of(r, tensor);
+    for (int k = 0; k < op->n_inputs; k++) {
+        int t = op->inputs[k];
+        if (producer_of(r, t) == NULL || contains(chain->leaves, t))
+            continue;
+        if (r->dropped[t] || (!r->needed[t] && is_cheap(r, t))) {
+            follow(r, chain, t);
+            continue;
+        }
+        g_array_append_val(chain->leaves, t);
+        chain->kept += r->needed[t] ? 0 : bytes_of(r, t);
+    }
+}
+
+static void mark(const GArray *tensors, bool *marks) {
+    for (guint i = 0; i < tensors->len; i++)
+        marks[g_array_index(tensors, int, i)] = true;
+}
+
+static void drop_if_worth_it(Recomputation *r, int tensor) {
+    Chain chain = { g_array_new(FALSE, FALSE, sizeof(int)), g_array_new(FALSE, FALSE, sizeof(int)),
+                    0 };
+    follow(r, &chain, tensor);
+    if (chain.chain->len <= MAX_CHAIN && chain.kept < bytes_of(r, tensor)) {
+        mark(chain.chain, r->dropped);
+        mark(chain.leaves, r->needed);
+    }
+    g_array_unref(chain.chain);
+    g_array_unref(chain.leaves);
+}
+
+static void drop_cheap(Recomputation *r) {
+    int n = (int)r->b.graph->tensors->len;
+    for (int t = 0; t < n; t++)
+        for (int c = r->consumers->starts[t]; c < r->consumers->starts[t + 1]; c++)
+            r->needed[t] |= is_backward(r, r->consumers->operations[c]);
+    for (int t = 0; t < n; t++)
+        if (r->needed[t] && is_cheap(r, t))
+            drop_if_worth_it(r, t);
+}
+
+/* ---- Clones ---------------------------------------------------------------------------------- */
+
+static int clone_of(Recomputation *r, int tensor);
+
+static int build_clone(Recomputation *r, const MtfOperation *op, int *inputs) {
+    const MtfTensor *original = mtf_graph_tensor(r->b.graph, op->outputs[0]);
+    MtfDtypeRule rule = mtf_operation_row(op->kind)->dtype;
+    MtfShape shape = original->shape;
+    MtfMemoryKind memory = original->memory;
+    g_autofree char *name = g_strdup_printf("recompute/%s", op->name);
+    g_autofree char *stream =
+        g_strdup(op->attributes.stream != NULL ? op->attributes.stream : op->name);
+    r->b.has_dtype = rule == MTF_DTYPE_GIVEN || rule == MTF_DTYPE_EITHER;
+    r->b.dtype = original->dtype;
+    r->b.attributes = op->attributes;
+    if (op->kind == MTF_OP_DROPOUT)
+        r->b.attributes.stream = stream;
+    int made = mtf_build(&r->b, op->kind, name, &shape, op->n_inputs, inputs);
+    if (made >= 0)
+        mtf_graph_tensor(r->b.graph, made)->memory = memory;
+    return made;
+}
+
+/* Where the backward pass reads a tensor. */
+static int read_back(Recomputation *r, int tensor) {
+    return r->dropped[tensor] ? clone_of(r, tensor) : tensor;
+}
+
+/* Clones are made when they are first asked for, behind those that they are computed from. */
+static int clone_of(Recomputation *r, int tensor) {
+    if (r->clones[tensor] >= 0 || r->b.error != NULL)
+        return r->clones[tensor];
+    MtfOperation op = *producer_of(r, tensor);
+    g_autofree int *inputs = g_new(int, op.n_inputs + 1);
+    for (int k = 0; k < op.n_inputs; k++)
+        inputs[k] = read_back(r, op.inputs[k]);
+    r->clones[tensor] = build_clone(r, &op, inputs);
+    int made = (int)r->b.graph->operations->len - 1;
+    g_array_append_val(r->order, made);
+    return r->clones[tensor];
+}
+
+static void place_operation(Recomputation *r, int operation) {
+    int n = mtf_graph_operation(r->b.graph, operation)->n_inputs;
+    for (int k = 0; k < n && is_backward(r, operation); k++) {
+        int tensor = mtf_graph_operation(r->b.graph, operation)->inputs[k];
+        int read = read_back(r, tensor);
+        if (read >= 0)
+            mtf_graph_operation(r->b.graph, operation)->inputs[k] = read;
+    }
+    g_array_append_val(r->order, operation);
+}
+
+static bool rewire(Recomputation *r, GError **error) {
+    int n = (int)r->b.graph->operations->len;
+    for (int i = 0; i < n && r->b.error == NULL; i++)
+        place_operation(r, i);
+    if (!mtf_builder_end(&r->b, error))
+        return false;
+    mtf_graph_arrange(r->b.graph, (const int *)(const void *)r->order->data, (int)r->order->len);
+    return true;
+}
+
+bool mtf_graph_recompute(MtfGraph *graph, MtfRecompute recompute, GError **error) {
+    gsize n = graph->tensors->len;
+    if (recompute == MTF_RECOMPUTE_NONE)
+        return true;
+    g_autofree bool *needed = g_new0(bool, n + 1);
+    g_autofree bool *dropped = g_new0(bool, n + 1);
+    g_autofree int *clones = g_new(int, n + 1);
+    g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(graph);
+    g_autoptr(GArray) order = g_array_new(FALSE, FALSE, sizeof(int));
+    for (gsize t = 0; t < n; t++)
+        clones[t] = -1;
+    Recomputation r = {
+        mtf_builder(graph, MTF_PHASE_BACKWARD), consumers, needed, dropped, clones, order
+    };
+    if (recompute == MTF_RECOMPUTE_CHEAP)
+        drop_cheap(&r);
+    else if (!drop_blocks(&r, error))
+        return false;
+    return rewire(&r, error);
+}

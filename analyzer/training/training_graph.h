@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* From the forward graph a user writes to the graph of one training step:
+ *
+ *     forward graph ──expand──► primitive rows ──differentiate──► gradients ──► clip, updates
+ *
+ * Updates follow their gradients at once where nothing keeps them (early_updates.h); a graph of
+ * micro-batches accumulates its loss and gradients (batch_parts.h, differentiate.h). The result is
+ * what layouts are searched for, programs are lowered from and plans hold. */
+#ifndef MTF_TRAINING_GRAPH_H
+#define MTF_TRAINING_GRAPH_H
+
+#include "layouts/graph/graph.h"
+
+/* A new graph with expand.h, differentiate.h and optimizer_updates.h applied; see there for names.
+ * Without an optimizer it ends with the gradients. Tensors are in canonical order. Fails with a
+ * bad-input error: no loss, a loss that is not a scalar, no variable that leads to it, no gradient,
+ * a name that is taken, a tensor in
+ * bfloat16 (mixed_precision.h brings it in afterwards). */
+MtfGraph *mtf_training_graph(const MtfGraph *forward, GError **error);
+
+/* Makes every float tensor of the graph one of `dtype` (float32 or float64). */
+void mtf_graph_set_precision(MtfGraph *graph, MtfDtype dtype);
+
+#endif

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "cost/collectives/collective.h"
+
+#include "cost/collectives/collective_schedule.h"
+#include "cost/collectives/measured_collective.h"
+#include "layouts/base/error.h"
+
+#include <math.h>
+#include <string.h>
+
+static const MtfCollectiveFamily *const families[] = {
+    &mtf_axis_schedules,     &mtf_bucket_schedules,   &mtf_tree_schedules,
+    &mtf_alltoall_schedules, &mtf_neighbor_schedules, &mtf_switch_schedules,
+};
+
+/* Walks the rows of all families that serve the kind on that sort of network. */
+typedef struct {
+    guint family;
+    int row;
+} Walk;
+
+static const MtfCollectiveSchedule *next_schedule(Walk *walk, const MtfNetwork *network,
+                                                  MtfCollectiveKind kind) {
+    for (; walk->family < G_N_ELEMENTS(families); walk->family++, walk->row = 0) {
+        const MtfCollectiveFamily *family = families[walk->family];
+        while (walk->row < family->count) {
+            const MtfCollectiveSchedule *schedule = &family->rows[walk->row++];
+            if ((schedule->kinds & MTF_KIND_BIT(kind)) != 0 &&
+                schedule->switched == network->switched)
+                return schedule;
+        }
+    }
+    return NULL;
+}
+
+/* A group that holds every stride-th place shares each link with stride - 1 others. */
+static void apply_stride(MtfNetwork *network, int64_t stride) {
+    MtfNetworkAxis *axis = &network->axis[0];
+    axis->stride = stride;
+    axis->places = axis->size;
+    axis->closed = axis->wrap;
+    axis->wrap = axis->wrap && axis->size % stride == 0;
+    axis->size = (axis->size + stride - 1) / stride;
+    axis->bandwidth /= (double)stride;
+    axis->latency *= (double)stride;
+}
+
+static bool has_bytes(const MtfCollective *collective) {
+    bool any = collective->bytes > 0;
+    for (int i = 0; i < collective->faces && collective->kind == MTF_HALO; i++)
+        any = any || collective->face[i] > 0;
+    return any;
+}
+
+bool mtf_collective_prepare(const MtfNetwork *network, const MtfCollective *collective,
+                            MtfNetwork *prepared) {
+    *prepared = *network;
+    if (collective->stride > 1 && network->axes == 1)
+        apply_stride(prepared, collective->stride);
+    if (collective->kind != MTF_HALO) /* whose faces are numbered by axis */
+        mtf_network_drop_trivial(prepared);
+    return mtf_network_ranks(prepared) > 1 && has_bytes(collective);
+}
+
+static double schedule_seconds(const MtfCollectiveSchedule *schedule, const MtfNetwork *network,
+                               const MtfCollective *collective) {
+    if (schedule->gather == NULL)
+        return schedule->seconds(network, collective);
+    double ranks = (double)mtf_network_ranks(network);
+    double gather = schedule->gather(network, collective);
+    double reduce = (ranks - 1) / ranks * collective->bytes * network->reduce_seconds_per_byte;
+    switch (collective->kind) {
+    case MTF_ALLREDUCE:
+        return 2 * gather + reduce;
+    case MTF_REDUCE_SCATTER:
+        return gather + reduce;
+    default:
+        return gather;
+    }
+}
+
+/* Formulas that add latency to bandwidth may still fall below the bound where only one of them is
+ * counted; a price never does. */
+static MtfCollectivePrice price_of(const MtfCollectiveSchedule *schedule, const MtfNetwork *network,
+                                   const MtfCollective *collective, double bound) {
+    MtfCollectivePrice price = { .seconds = schedule_seconds(schedule, network, collective) };
+    price.idealised = (schedule->use & MTF_SCHEDULE_NAMED) != 0;
+    if (!isnan(price.seconds))
+        price.seconds = fmax(price.seconds, bound);
+    g_strlcpy(price.algorithm, schedule->name, sizeof price.algorithm);
+    return price;
+}
+
+/* Completes the name by the parameters that the caller gave. */
+static void name_parameters(MtfCollectivePrice *price, const MtfCollectiveSchedule *schedule,
+                            const MtfCollective *collective) {
+    if ((schedule->use & MTF_SCHEDULE_SEGMENTED) != 0 && collective->segments > 0)
+        g_snprintf(price->algorithm, sizeof price->algorithm, "%s_k%" G_GINT64_FORMAT,
+                   schedule->name, collective->segments);
+    if (collective->stride > 1 && strcmp(schedule->name, "strided") == 0)
+        g_snprintf(price->algorithm, sizeof price->algorithm, "%s_s%" G_GINT64_FORMAT,
+                   schedule->name, collective->stride);
+}
+
+MtfCollectivePrice mtf_collective_best(const MtfNetwork *network, const MtfCollective *collective) {
+    MtfCollectivePrice best = { .algorithm = "none", .seconds = 0 };
+    MtfNetwork group;
+    if (!mtf_collective_prepare(network, collective, &group))
+        return best;
+    const MtfCollectiveSchedule *schedule, *chosen = NULL;
+    Walk walk = { 0 };
+    while ((schedule = next_schedule(&walk, &group, collective->kind)) != NULL) {
+        if ((schedule->use & MTF_SCHEDULE_NAMED) != 0)
+            continue;
+        double seconds = schedule_seconds(schedule, &group, collective);
+        if (isnan(seconds) || (chosen != NULL && seconds >= best.seconds))
+            continue;
+        best.seconds = seconds;
+        chosen = schedule;
+    }
+    g_assert(chosen != NULL);
+    best.seconds = fmax(best.seconds, mtf_collective_bound(network, collective));
+    g_strlcpy(best.algorithm, chosen->name, sizeof best.algorithm);
+    name_parameters(&best, chosen, collective);
+    return best;
+}
+
+static int by_seconds(const void *a, const void *b) {
+    const MtfCollectivePrice *x = a, *y = b;
+    if (x->seconds != y->seconds)
+        return x->seconds < y->seconds ? -1 : 1;
+    return strcmp(x->algorithm, y->algorithm);
+}
+
+GArray *mtf_collective_prices(const MtfNetwork *network, const MtfCollective *collective) {
+    GArray *prices = g_array_new(FALSE, FALSE, sizeof(MtfCollectivePrice));
+    MtfNetwork group;
+    if (!mtf_collective_prepare(network, collective, &group))
+        return prices;
+    double bound = mtf_collective_bound(network, collective);
+    double best = mtf_collective_best(network, collective).seconds;
+    const MtfCollectiveSchedule *schedule;
+    Walk walk = { 0 };
+    while ((schedule = next_schedule(&walk, &group, collective->kind)) != NULL) {
+        MtfCollectivePrice price = price_of(schedule, &group, collective, bound);
+        name_parameters(&price, schedule, collective);
+        if (price.seconds >= best)
+            g_array_append_val(prices, price);
+    }
+    g_array_sort(prices, by_seconds);
+    return prices;
+}
+
+/* Letters and digits of a name, in lower case. */
+static char *plain_name(const char *name) {
+    GString *plain = g_string_new(NULL);
+    for (const char *c = name; *c != '\0'; c++)
+        if (g_ascii_isalnum(*c))
+            g_string_append_c(plain, g_ascii_tolower(*c));
+    return g_string_free(plain, FALSE);
+}
+
+/* Cuts "LETTER DIGITS" off the end of `name` and returns the number; 0 when it does not end so. */
+static int64_t cut_parameter(char *name, char letter) {
+    gsize end = strlen(name), start = end;
+    while (start > 0 && g_ascii_isdigit(name[start - 1]))
+        start--;
+    if (start == end || start == 0 || name[start - 1] != letter)
+        return 0;
+    int64_t value = g_ascii_strtoll(name + start, NULL, 10);
+    name[start - 1] = '\0';
+    return value;
+}
+
+static const MtfCollectiveSchedule *find_schedule(const MtfNetwork *network, MtfCollectiveKind kind,
+                                                  const char *bare) {
+    const MtfCollectiveSchedule *schedule;
+    Walk walk = { 0 };
+    while ((schedule = next_schedule(&walk, network, kind)) != NULL) {
+        g_autofree char *plain = plain_name(schedule->name);
+        if (strcmp(plain, bare) == 0)
+            return schedule;
+    }
+    return NULL;
+}
+
+/* Reads the parameters that a name carries into `collective` and leaves the bare name. A name that
+ * ends in a digit of its own ("…_nminus1") carries none. */
+static char *bare_name(const MtfNetwork *network, const char *name, MtfCollective *collective) {
+    g_autofree char *plain = plain_name(name);
+    const char *start = plain;
+    if (find_schedule(network, collective->kind, plain) != NULL)
+        return g_steal_pointer(&plain);
+    if (g_str_has_prefix(plain, "shift") && g_ascii_isdigit(plain[5]))
+        collective->shift = g_ascii_strtoll(plain + 5, (char **)&start, 10);
+    if (g_str_has_prefix(plain, "periodic"))
+        return g_strdup("periodic");
+    char *bare = g_strdup(start);
+    int64_t segments = cut_parameter(bare, 'k');
+    int64_t stride = cut_parameter(bare, 's');
+    if (segments > 0)
+        collective->segments = segments;
+    if (stride > 0)
+        collective->stride = stride;
+    return bare;
+}
+
+static bool fail_unknown(const MtfNetwork *network, MtfCollectiveKind kind, const char *name,
+                         GError **error) {
+    GString *known = g_string_new(NULL);
+    const MtfCollectiveSchedule *schedule;
+    Walk walk = { 0 };
+    while ((schedule = next_schedule(&walk, network, kind)) != NULL)
+        g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", schedule->name);
+    mtf_input_error(error, "\"%s\" is not an algorithm for %s here (%s)", name,
+                    mtf_collective_kind_name(kind), known->str);
+    g_string_free(known, TRUE);
+    return false;
+}
+
+bool mtf_collective_named(const MtfNetwork *network, MtfCollective *collective, const char *name,
+                          MtfCollectivePrice *price, GError **error) {
+    g_autofree char *bare = bare_name(network, name, collective);
+    const MtfCollectiveSchedule *schedule = find_schedule(network, collective->kind, bare);
+    if (schedule == NULL)
+        return fail_unknown(network, collective->kind, name, error);
+    MtfNetwork group;
+    MtfCollectivePrice found = { .algorithm = "none", .seconds = 0 };
+    if (mtf_collective_prepare(network, collective, &group))
+        found = price_of(schedule, &group, collective, mtf_collective_bound(network, collective));
+    if (isnan(found.seconds))
+        return mtf_input_error(error, "algorithm \"%s\" does not apply to %s on this network",
+                               schedule->name, mtf_collective_kind_name(collective->kind));
+    if (found.seconds > 0)
+        name_parameters(&found, schedule, collective);
+    *price = found;
+    return true;
+}
+
+/* A halo along one mesh axis that lies on several physical ones: a shift forward and one backward.
+ * They use opposite links, unless the fastest axis is a line, where carries run back over it. */
+static double folded_halo(const MtfNetwork *group, double bytes) {
+    bool wrap = group->axis[group->axes - 1].wrap;
+    MtfCollective shift = { .kind = MTF_PERMUTE, .bytes = wrap ? bytes : 2 * bytes, .shift = 1 };
+    return mtf_collective_best(group, &shift).seconds;
+}
+
+double mtf_collective_seconds(const MtfMachine *machine, const MtfMeshMap *map,
+                              MtfCollectiveKind kind, unsigned mesh_axes_mask, double bytes) {
+    bool neighbors = kind == MTF_PERMUTE || kind == MTF_HALO;
+    MtfNetwork group = neighbors ? mtf_mesh_map_neighbors(map, mesh_axes_mask)
+                                 : mtf_mesh_map_group(map, mesh_axes_mask);
+    MtfCollective collective = { .kind = kind, .bytes = bytes, .shift = 1 };
+    double seconds = 0;
+    if (group.axes == 0 || bytes <= 0)
+        return 0;
+    if (machine->curves->len > 0 && mtf_measured_collective(machine, &group, kind, bytes, &seconds))
+        return seconds;
+    if (kind == MTF_HALO && group.axes > 1 && !group.switched)
+        return folded_halo(&group, bytes);
+    return mtf_collective_best(&group, &collective).seconds;
+}
+
+/* The mean number of hops from a rank to a member of its group, itself included. */
+static double mean_hops(const MtfNetwork *network) {
+    double hops = 0;
+    for (int d = 0; d < network->axes; d++) {
+        double n = (double)network->axis[d].size;
+        if (network->switched)
+            hops += (n - 1) / n;
+        else if (network->axis[d].wrap)
+            hops += network->axis[d].size % 2 == 0 ? n / 4 : (n * n - 1) / (4 * n);
+        else
+            hops += (n * n - 1) / (3 * n);
+    }
+    return hops;
+}
+
+double mtf_collective_link_bytes(const MtfMeshMap *map, MtfCollectiveKind kind,
+                                 unsigned mesh_axes_mask, double bytes) {
+    MtfNetwork group = mtf_mesh_map_group(map, mesh_axes_mask);
+    double ranks = (double)mtf_network_ranks(&group);
+    if (ranks == 1)
+        return 0;
+    switch (kind) {
+    case MTF_ALLREDUCE:
+        return 2 * (ranks - 1) / ranks * bytes;
+    case MTF_ALLTOALL:
+        return mean_hops(&group) * bytes;
+    default:
+        return (ranks - 1) / ranks * bytes;
+    }
+}

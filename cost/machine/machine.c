@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "cost/machine/machine.h"
+
+#include "cost/machine/curve_name.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/base/library.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MAX_AXIS_SIZE (INT64_C(1) << 30)
+
+static void curve_free(void *data) {
+    MtfMachineCurve *curve = (MtfMachineCurve *)data;
+    g_free(curve->name);
+    g_free(curve->x);
+    g_free(curve->y);
+    g_free(curve);
+}
+
+MtfMachine *mtf_machine_new(void) {
+    MtfMachine *machine = g_new0(MtfMachine, 1);
+    machine->curves = g_ptr_array_new_with_free_func(curve_free);
+    machine->derate.links = machine->derate.flops = machine->derate.memory = 1;
+    return machine;
+}
+
+void mtf_machine_free(MtfMachine *machine) {
+    if (machine == NULL)
+        return;
+    g_free(machine->name);
+    g_ptr_array_unref(machine->curves);
+    cJSON_Delete(machine->sources);
+    g_free(machine);
+}
+
+/* Reading. Each reader below fills its part of the machine or fails with a sentence. */
+
+static bool read_positive(const MtfJson *object, const char *key, double *value, GError **error) {
+    MtfJson child;
+    double number = 0;
+    if (!mtf_json_get(object, key, &child, error) || !mtf_json_number(&child, &number, error))
+        return false;
+    if (number <= 0)
+        return mtf_json_fail(&child, error, "%g is not above 0", number);
+    *value = number;
+    return true;
+}
+
+/* An optional number in [low, high]; absent keeps the value. */
+static bool read_between(const MtfJson *object, const char *key, double low, double high,
+                         double *value, GError **error) {
+    MtfJson child;
+    double number = 0;
+    if (!mtf_json_find(object, key, &child))
+        return true;
+    if (!mtf_json_number(&child, &number, error))
+        return false;
+    if (number < low || number > high)
+        return mtf_json_fail(&child, error, "%g is not between %g and %g", number, low, high);
+    *value = number;
+    return true;
+}
+
+static bool read_axis(const MtfJson *where, MtfNetworkAxis *axis, GError **error) {
+    static const char *const keys[] = { "size", "wrap", "bandwidth", "latency", NULL };
+    MtfJson size, wrap;
+    return mtf_json_keys(where, keys, error) && mtf_json_get(where, "size", &size, error) &&
+           mtf_json_integer(&size, 1, MAX_AXIS_SIZE, &axis->size, error) &&
+           mtf_json_get(where, "wrap", &wrap, error) &&
+           mtf_json_boolean(&wrap, &axis->wrap, error) &&
+           read_positive(where, "bandwidth", &axis->bandwidth, error) &&
+           read_between(where, "latency", 0, 1e3, &axis->latency, error);
+}
+
+/* A level; only the outermost may leave its size open (0). */
+static bool read_level(const MtfJson *where, MtfNetworkAxis *level, GError **error) {
+    static const char *const keys[] = { "name", "size", "bandwidth", "latency", NULL };
+    MtfJson size, name;
+    const char *text;
+    if (!mtf_json_keys(where, keys, error))
+        return false;
+    if (mtf_json_find(where, "name", &name) && !mtf_json_string(&name, &text, error))
+        return false;
+    if (!mtf_json_find(where, "size", &size)) {
+        if (where->index > 0)
+            return mtf_json_fail(where, error,
+                                 "key \"size\" is missing (only the outermost level, the first, "
+                                 "may hold any number)");
+    } else if (!mtf_json_integer(&size, 1, MAX_AXIS_SIZE, &level->size, error)) {
+        return false;
+    }
+    return read_positive(where, "bandwidth", &level->bandwidth, error) &&
+           read_between(where, "latency", 0, 1e3, &level->latency, error);
+}
+
+static bool check_device_count(const MtfJson *where, const MtfNetwork *network, GError **error) {
+    double devices = 1;
+    for (int d = 0; d < network->axes; d++)
+        devices *= (double)MAX(network->axis[d].size, 1);
+    return devices <= (double)MAX_AXIS_SIZE ||
+           mtf_json_fail(where, error, "%g devices are more than the largest machine, %g", devices,
+                         (double)MAX_AXIS_SIZE);
+}
+
+static bool read_axes(const MtfJson *list, MtfNetwork *network, GError **error) {
+    if (!mtf_json_array(list, error))
+        return false;
+    int count = mtf_json_length(list);
+    int most = MTF_NETWORK_AXES_MAX / 2;
+    if (count < 1 || count > most)
+        return mtf_json_fail(list, error, "%d axes are not between 1 and %d", count, most);
+    MtfJson child;
+    for (bool more = mtf_json_first(list, &child); more; more = mtf_json_next(&child)) {
+        MtfNetworkAxis *axis = &network->axis[network->axes];
+        axis->link = network->axes++;
+        if (!(network->switched ? read_level(&child, axis, error) : read_axis(&child, axis, error)))
+            return false;
+    }
+    return check_device_count(list, network, error);
+}
+
+static bool read_network(const MtfJson *root, MtfNetwork *network, GError **error) {
+    MtfJson torus, levels;
+    bool has_torus = mtf_json_find(root, "torus", &torus);
+    bool has_levels = mtf_json_find(root, "levels", &levels);
+    if (has_torus == has_levels)
+        return mtf_json_fail(root, error, "exactly one of \"torus\" and \"levels\" is expected");
+    network->switched = has_levels;
+    return read_axes(has_torus ? &torus : &levels, network, error) &&
+           read_between(root, "message_seconds", 0, 1e3, &network->message_seconds, error);
+}
+
+static bool read_slices(const MtfJson *root, MtfMachine *machine, GError **error) {
+    static const char *const keys[] = { "wrap_multiple", "wrap_cubes", NULL };
+    MtfJson slices, multiple, cubes;
+    if (!mtf_json_find(root, "slices", &slices))
+        return true;
+    if (!mtf_json_keys(&slices, keys, error))
+        return false;
+    int64_t value = 0;
+    if (mtf_json_find(&slices, "wrap_multiple", &multiple) &&
+        !mtf_json_integer(&multiple, 1, MAX_AXIS_SIZE, &value, error))
+        return false;
+    machine->wrap_multiple = (int)value;
+    return !mtf_json_find(&slices, "wrap_cubes", &cubes) ||
+           mtf_json_boolean(&cubes, &machine->wrap_cubes, error);
+}
+
+static bool read_rates(const MtfJson *device, MtfMachine *machine, GError **error) {
+    MtfJson flops, child;
+    if (!mtf_json_get(device, "flops", &flops, error) || !mtf_json_object(&flops, error))
+        return false;
+    int count = mtf_json_length(&flops);
+    if (count < 1 || count > MTF_MACHINE_RATES_MAX)
+        return mtf_json_fail(&flops, error, "%d rates are not between 1 and %d", count,
+                             MTF_MACHINE_RATES_MAX);
+    for (bool more = mtf_json_first(&flops, &child); more; more = mtf_json_next(&child)) {
+        MtfMachineRate *rate = &machine->rate[machine->rates++];
+        const char *dtype = mtf_json_key(&child);
+        if (strlen(dtype) >= sizeof rate->dtype)
+            return mtf_json_fail(&child, error, "\"%s\" is not a dtype (f32, bf16, f64, …)", dtype);
+        g_strlcpy(rate->dtype, dtype, sizeof rate->dtype);
+        if (!read_positive(&flops, dtype, &rate->flops_per_second, error))
+            return false;
+    }
+    return true;
+}
+
+static bool read_device(const MtfJson *root, MtfMachine *machine, GError **error) {
+    static const char *const keys[] = { "flops", "memory_bytes", "memory_bandwidth", NULL };
+    MtfJson device, memory;
+    return mtf_json_get(root, "device", &device, error) && mtf_json_keys(&device, keys, error) &&
+           read_rates(&device, machine, error) &&
+           mtf_json_get(&device, "memory_bytes", &memory, error) &&
+           mtf_json_integer(&memory, 1, MTF_JSON_MAX_INTEGER, &machine->memory_bytes, error) &&
+           read_positive(&device, "memory_bandwidth", &machine->memory_bandwidth, error);
+}
+
+static bool read_derates(const MtfJson *root, MtfMachine *machine, GError **error) {
+    static const char *const keys[] = { "links", "flops", "memory", NULL };
+    MtfJson derates;
+    if (!mtf_json_find(root, "derates", &derates))
+        return true;
+    return mtf_json_keys(&derates, keys, error) &&
+           read_between(&derates, "links", 1e-6, 1, &machine->derate.links, error) &&
+           read_between(&derates, "flops", 1e-6, 1, &machine->derate.flops, error) &&
+           read_between(&derates, "memory", 1e-6, 1, &machine->derate.memory, error);
+}
+
+static bool read_overlap(const MtfJson *root, MtfMachine *machine, GError **error) {
+    MtfJson overlap;
+    return !mtf_json_find(root, "overlap", &overlap) ||
+           mtf_json_boolean(&overlap, &machine->overlap, error);
+}
+
+static bool read_point(const MtfJson *point, double *x, double *y, GError **error) {
+    MtfJson first, second;
+    if (!mtf_json_array(point, error))
+        return false;
+    if (mtf_json_length(point) != 2)
+        return mtf_json_fail(point, error, "a pair [x, y] is expected here");
+    mtf_json_first(point, &first);
+    second = first;
+    mtf_json_next(&second);
+    return mtf_json_number(&first, x, error) && mtf_json_number(&second, y, error);
+}
+
+static bool read_curve(const MtfJson *list, MtfMachineCurve *curve, GError **error) {
+    if (!mtf_json_array(list, error))
+        return false;
+    int count = mtf_json_length(list);
+    if (count == 0)
+        return mtf_json_fail(list, error, "a table needs at least one point");
+    curve->x = g_new0(double, count);
+    curve->y = g_new0(double, count);
+    MtfJson child;
+    for (bool more = mtf_json_first(list, &child); more; more = mtf_json_next(&child)) {
+        int i = curve->points++;
+        if (!read_point(&child, &curve->x[i], &curve->y[i], error))
+            return false;
+        if (curve->x[i] < 0 || curve->y[i] < 0 || (i > 0 && curve->x[i] <= curve->x[i - 1]))
+            return mtf_json_fail(&child, error,
+                                 "the points must not be negative and their x must rise");
+    }
+    return true;
+}
+
+static bool read_curves(const MtfJson *root, MtfMachine *machine, GError **error) {
+    MtfJson curves, child;
+    if (!mtf_json_find(root, "curves", &curves))
+        return true;
+    if (!mtf_json_object(&curves, error))
+        return false;
+    for (bool more = mtf_json_first(&curves, &child); more; more = mtf_json_next(&child)) {
+        MtfCurveName name;
+        if (!mtf_curve_name_parse(mtf_json_key(&child), &name))
+            return mtf_json_fail(&child, error,
+                                 "\"%s\" is no table: KIND/RANKS, OPERATION/DTYPE, CLASS/DTYPE, "
+                                 "product/DTYPE and product/DTYPE/MxN are",
+                                 mtf_json_key(&child));
+        MtfMachineCurve *curve = g_new0(MtfMachineCurve, 1);
+        curve->name = g_strdup(mtf_json_key(&child));
+        g_ptr_array_add(machine->curves, curve);
+        if (!read_curve(&child, curve, error))
+            return false;
+    }
+    return true;
+}
+
+static bool read_name_and_sources(const MtfJson *root, MtfMachine *machine, GError **error) {
+    MtfJson name, sources, child;
+    const char *text;
+    if (!mtf_json_get(root, "name", &name, error) || !mtf_json_string(&name, &text, error))
+        return false;
+    machine->name = g_strdup(text);
+    if (!mtf_json_find(root, "sources", &sources))
+        return true;
+    if (!mtf_json_object(&sources, error))
+        return false;
+    for (bool more = mtf_json_first(&sources, &child); more; more = mtf_json_next(&child))
+        if (!mtf_json_string(&child, &text, error))
+            return false;
+    machine->sources = cJSON_Duplicate(sources.node, true);
+    return true;
+}
+
+static bool read_machine(const MtfJson *root, MtfMachine *machine, GError **error) {
+    static const char *const keys[] = { "meshtf_machine", "name",   "torus",   "levels",
+                                        "slices",         "device", "derates", "message_seconds",
+                                        "overlap",        "curves", "sources", NULL };
+    return mtf_json_version(root, "meshtf_machine", 1, error) && mtf_json_keys(root, keys, error) &&
+           read_name_and_sources(root, machine, error) &&
+           read_network(root, &machine->network, error) && read_slices(root, machine, error) &&
+           read_device(root, machine, error) && read_derates(root, machine, error) &&
+           read_overlap(root, machine, error) && read_curves(root, machine, error);
+}
+
+MtfMachine *mtf_machine_from_json(const MtfJson *where, GError **error) {
+    MtfMachine *machine = mtf_machine_new();
+    if (read_machine(where, machine, error))
+        return machine;
+    mtf_machine_free(machine);
+    return NULL;
+}
+
+MtfMachine *mtf_machine_load(const char *name_or_path, GError **error) {
+    g_autofree char *path = mtf_library_find("machines", name_or_path, error);
+    if (path == NULL)
+        return NULL;
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, error);
+    if (document == NULL)
+        return NULL;
+    MtfJson root = mtf_json_root(document);
+    return mtf_machine_from_json(&root, error);
+}
+
+/* Writing. */
+
+static cJSON *axis_to_json(const MtfNetworkAxis *axis, bool switched) {
+    cJSON *object = cJSON_CreateObject();
+    if (axis->size > 0)
+        mtf_json_add_integer(object, "size", axis->size);
+    if (!switched)
+        cJSON_AddBoolToObject(object, "wrap", axis->wrap);
+    mtf_json_add_number(object, "bandwidth", axis->bandwidth);
+    mtf_json_add_number(object, "latency", axis->latency);
+    return object;
+}
+
+static void add_network(cJSON *root, const MtfNetwork *network) {
+    cJSON *axes = cJSON_AddArrayToObject(root, network->switched ? "levels" : "torus");
+    for (int d = 0; d < network->axes; d++)
+        cJSON_AddItemToArray(axes, axis_to_json(&network->axis[d], network->switched));
+    if (network->message_seconds > 0)
+        mtf_json_add_number(root, "message_seconds", network->message_seconds);
+}
+
+static void add_slices(cJSON *root, const MtfMachine *machine) {
+    if (machine->wrap_multiple == 0 && !machine->wrap_cubes)
+        return;
+    cJSON *slices = cJSON_AddObjectToObject(root, "slices");
+    if (machine->wrap_multiple > 0)
+        mtf_json_add_integer(slices, "wrap_multiple", machine->wrap_multiple);
+    cJSON_AddBoolToObject(slices, "wrap_cubes", machine->wrap_cubes);
+}
+
+static void add_device(cJSON *root, const MtfMachine *machine) {
+    cJSON *device = cJSON_AddObjectToObject(root, "device");
+    cJSON *flops = cJSON_AddObjectToObject(device, "flops");
+    for (int i = 0; i < machine->rates; i++)
+        mtf_json_add_number(flops, machine->rate[i].dtype, machine->rate[i].flops_per_second);
+    mtf_json_add_integer(device, "memory_bytes", machine->memory_bytes);
+    mtf_json_add_number(device, "memory_bandwidth", machine->memory_bandwidth);
+    cJSON *derates = cJSON_AddObjectToObject(root, "derates");
+    mtf_json_add_number(derates, "links", machine->derate.links);
+    mtf_json_add_number(derates, "flops", machine->derate.flops);
+    mtf_json_add_number(derates, "memory", machine->derate.memory);
+}
+
+static void add_curves(cJSON *root, const MtfMachine *machine) {
+    if (machine->curves->len == 0)
+        return;
+    cJSON *curves = cJSON_AddObjectToObject(root, "curves");
+    for (guint i = 0; i < machine->curves->len; i++) {
+        const MtfMachineCurve *curve = machine->curves->pdata[i];
+        cJSON *list = cJSON_AddArrayToObject(curves, curve->name);
+        for (int k = 0; k < curve->points; k++) {
+            cJSON *point = cJSON_CreateArray();
+            cJSON_AddItemToArray(point, mtf_json_new_number(curve->x[k]));
+            cJSON_AddItemToArray(point, mtf_json_new_number(curve->y[k]));
+            cJSON_AddItemToArray(list, point);
+        }
+    }
+}
+
+cJSON *mtf_machine_to_json(const MtfMachine *machine) {
+    cJSON *root = cJSON_CreateObject();
+    mtf_json_add_integer(root, "meshtf_machine", 1);
+    cJSON_AddStringToObject(root, "name", machine->name);
+    add_network(root, &machine->network);
+    add_slices(root, machine);
+    add_device(root, machine);
+    if (machine->overlap)
+        cJSON_AddTrueToObject(root, "overlap");
+    add_curves(root, machine);
+    if (machine->sources != NULL)
+        cJSON_AddItemToObject(root, "sources", cJSON_Duplicate(machine->sources, true));
+    return root;
+}
+
+/* Rates. */
+
+/* The figure of `dtype`, or NULL. */
+static const double *find_rate(const MtfMachine *machine, const char *dtype) {
+    for (int i = 0; i < machine->rates; i++)
+        if (strcmp(machine->rate[i].dtype, dtype) == 0)
+            return &machine->rate[i].flops_per_second;
+    return NULL;
+}
+
+bool mtf_machine_names_rate(const MtfMachine *machine, const char *dtype) {
+    return find_rate(machine, dtype) != NULL;
+}
+
+/* Where there are no products of bfloat16, it is widened and multiplied in float32. */
+double mtf_machine_peak_flops(const MtfMachine *machine, const char *dtype) {
+    const double *rate = find_rate(machine, dtype);
+    if (rate == NULL && strcmp(dtype, "bf16") == 0)
+        rate = find_rate(machine, "f32");
+    if (rate != NULL)
+        return *rate;
+    double slowest = machine->rate[0].flops_per_second;
+    for (int i = 1; i < machine->rates; i++)
+        slowest = MIN(slowest, machine->rate[i].flops_per_second);
+    return slowest;
+}
+
+double mtf_machine_flops(const MtfMachine *machine, const char *dtype) {
+    return mtf_machine_peak_flops(machine, dtype) * machine->derate.flops;
+}
+
+double mtf_machine_memory_bandwidth(const MtfMachine *machine) {
+    return machine->memory_bandwidth * machine->derate.memory;
+}
+
+void mtf_machine_add_curve(MtfMachine *machine, const char *name, int points, const double *x,
+                           const double *y) {
+    for (guint i = 0; i < machine->curves->len; i++)
+        if (strcmp(((MtfMachineCurve *)machine->curves->pdata[i])->name, name) == 0) {
+            g_ptr_array_remove_index(machine->curves, i);
+            break;
+        }
+    MtfMachineCurve *curve = g_new0(MtfMachineCurve, 1);
+    curve->name = g_strdup(name);
+    curve->points = points;
+    curve->x = g_memdup2(x, sizeof *x * (gsize)points);
+    curve->y = g_memdup2(y, sizeof *y * (gsize)points);
+    g_ptr_array_add(machine->curves, curve);
+}
+
+const MtfMachineCurve *mtf_machine_curve(const MtfMachine *machine, const char *name) {
+    for (guint i = 0; i < machine->curves->len; i++) {
+        const MtfMachineCurve *curve = machine->curves->pdata[i];
+        if (strcmp(curve->name, name) == 0)
+            return curve;
+    }
+    return NULL;
+}
+
+double mtf_machine_curve_at(const MtfMachineCurve *curve, double x) {
+    int last = curve->points - 1;
+    if (last == 0 || x <= curve->x[0])
+        return curve->y[0];
+    int i = 1;
+    while (i < last && curve->x[i] < x)
+        i++;
+    double slope = (curve->y[i] - curve->y[i - 1]) / (curve->x[i] - curve->x[i - 1]);
+    return MAX(curve->y[i - 1] + slope * (x - curve->x[i - 1]), 0);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* A machine: equal devices on a network, as its file says (README.md describes the format). The
+ * figures are datasheet peaks; `derate` holds what measurement leaves of them, kept apart. A
+ * machine serves any number of devices that it holds: a *slice* of N devices is the most compact
+ * part of the torus, or the fewest switches, with exactly N devices.
+ *
+ *     tpu-v2 (16x16x2)   slice of 32 devices: 4x4x2, no wrap (an axis wraps at a multiple of 16)
+ *     h100   (?,4,32,8)  slice of 24 devices: three nodes of 8 */
+#ifndef MTF_MACHINE_H
+#define MTF_MACHINE_H
+
+#include "cost/machine/network.h"
+#include "layouts/base/json_reader.h"
+
+#define MTF_MACHINE_RATES_MAX 8
+
+typedef struct {
+    char dtype[8]; /* "f32", "bf16", "f64", "int8", "fp8", "fp4" */
+    double flops_per_second;
+} MtfMachineRate;
+
+/* A measured table: seconds over x, x strictly rising; curve_name.h says over what. */
+typedef struct {
+    char *name;
+    int points;
+    double *x, *y;
+} MtfMachineCurve;
+
+typedef struct {
+    char *name;
+    MtfNetwork network; /* all of it; a size of 0 in a level means any number */
+    int wrap_multiple;  /* an axis of a slice wraps at multiples of this; 0: at its whole size */
+    bool wrap_cubes;    /* and only when every axis of the slice is such a multiple */
+    int rates;
+    MtfMachineRate rate[MTF_MACHINE_RATES_MAX];
+    int64_t memory_bytes;    /* of one device */
+    double memory_bandwidth; /* bytes a second of one device */
+    struct {
+        double links, flops, memory; /* the share of each peak that work reaches, 0 < share <= 1 */
+    } derate;
+    bool overlap;      /* collectives make progress while kernels run */
+    GPtrArray *curves; /* of MtfMachineCurve */
+    cJSON *sources;    /* where each figure comes from, as the file has it; may be NULL */
+} MtfMachine;
+
+/* Loads a library machine ("tpu-v2") or a machine file. Free with mtf_machine_free. */
+MtfMachine *mtf_machine_load(const char *name_or_path, GError **error);
+
+/* Reads a machine from a place in a document: a file's root or a plan's "machine". */
+MtfMachine *mtf_machine_from_json(const MtfJson *where, GError **error);
+
+/* The machine as JSON, which mtf_machine_from_json reads back to the same machine. The caller owns
+ * the tree. */
+cJSON *mtf_machine_to_json(const MtfMachine *machine);
+
+/* A machine with nothing in it yet: no tables, every derate 1. */
+MtfMachine *mtf_machine_new(void);
+
+void mtf_machine_free(MtfMachine *machine);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfMachine, mtf_machine_free)
+
+/* The devices the machine holds; INT64_MAX when any number. */
+int64_t mtf_machine_devices(const MtfMachine *machine);
+
+/* The network of a slice of `devices` devices, axes of size 1 included, derated, with the cost of
+ * reducing a byte (two reads and a write of memory). A number that is no product of sizes within
+ * the torus becomes a line snaked through it. More devices than the machine holds is a bad-input
+ * error. */
+bool mtf_machine_slice(const MtfMachine *machine, int64_t devices, MtfNetwork *slice,
+                       GError **error);
+
+/* Whether the machine has a figure for that dtype. */
+bool mtf_machine_names_rate(const MtfMachine *machine, const char *dtype);
+
+/* Peak and derated flop/s of one device for a dtype ("f32"). "bf16" without a figure of its own
+ * gets float32's, any other the slowest figure of the machine. */
+double mtf_machine_peak_flops(const MtfMachine *machine, const char *dtype);
+double mtf_machine_flops(const MtfMachine *machine, const char *dtype);
+
+/* Derated bytes a second of one device's memory. */
+double mtf_machine_memory_bandwidth(const MtfMachine *machine);
+
+/* Adds a table of `points` pairs, x strictly rising, none negative; copies them. A table of that
+ * name is replaced. */
+void mtf_machine_add_curve(MtfMachine *machine, const char *name, int points, const double *x,
+                           const double *y);
+
+/* The measured table of that name, or NULL. */
+const MtfMachineCurve *mtf_machine_curve(const MtfMachine *machine, const char *name);
+
+/* The table's y at `x`: linear between points, the first y below the first point, and in proportion
+ * to the last segment's slope beyond the last point (constant after a single point). */
+double mtf_machine_curve_at(const MtfMachineCurve *curve, double x);
+
+#endif

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "cost/memory/arena.h"
+
+#include "cost/memory/arena_places.h"
+#include "layouts/base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A storage to be placed: live at instructions first..last. */
+typedef struct {
+    int buffer;
+    int first, last;
+    int64_t bytes; /* rounded up */
+    int64_t offset;
+} Storage;
+
+static const MtfBuffer *buffer_at(const MtfProgram *program, int b) {
+    return &g_array_index(program->buffers, MtfBuffer, b);
+}
+
+static bool owns(const MtfProgram *program, int b) {
+    const MtfBuffer *buffer = buffer_at(program, b);
+    return buffer->storage == b && buffer->bytes > 0;
+}
+
+static int last_instruction(const MtfProgram *program) {
+    return MAX((int)program->instructions->len - 1, 0);
+}
+
+static Storage storage_of(const MtfProgram *program, int b) {
+    const MtfBuffer *buffer = buffer_at(program, b);
+    Storage storage = { .buffer = b, .bytes = mtf_buffer_room(buffer) };
+    storage.first = buffer->persistent ? 0 : MAX(buffer->first, 0);
+    storage.last = buffer->persistent
+                       ? last_instruction(program)
+                       : CLAMP(buffer->last, storage.first, last_instruction(program));
+    return storage;
+}
+
+/* All storages, those that live throughout first: they stack up without gaps at the bottom. */
+static GArray *storages_of(const MtfProgram *program, int64_t *permanent) {
+    GArray *storages = g_array_new(FALSE, FALSE, sizeof(Storage));
+    *permanent = 0;
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        if (!owns(program, b))
+            continue;
+        Storage storage = storage_of(program, b);
+        if (storage.first == 0 && storage.last == last_instruction(program)) {
+            storage.offset = *permanent;
+            *permanent += storage.bytes;
+            g_array_prepend_val(storages, storage);
+        } else {
+            g_array_append_val(storages, storage);
+        }
+    }
+    return storages;
+}
+
+/* Greedy orders. Ties go by buffer, so that the result depends on the program alone. */
+
+static int by_buffer(const Storage *a, const Storage *b) {
+    return (a->buffer > b->buffer) - (a->buffer < b->buffer);
+}
+
+static int largest_first(const void *left, const void *right) {
+    const Storage *a = left, *b = right;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? 1 : -1;
+    int a_life = a->last - a->first, b_life = b->last - b->first;
+    return a_life != b_life ? b_life - a_life : by_buffer(a, b);
+}
+
+static int longest_first(const void *left, const void *right) {
+    const Storage *a = left, *b = right;
+    int a_life = a->last - a->first, b_life = b->last - b->first;
+    return a_life != b_life ? b_life - a_life : largest_first(left, right);
+}
+
+static int widest_first(const void *left, const void *right) {
+    const Storage *a = left, *b = right;
+    double a_area = (double)a->bytes * (a->last - a->first + 1);
+    double b_area = (double)b->bytes * (b->last - b->first + 1);
+    if (a_area != b_area)
+        return a_area < b_area ? 1 : -1;
+    return by_buffer(a, b);
+}
+
+static int earliest_first(const void *left, const void *right) {
+    const Storage *a = left, *b = right;
+    return a->first != b->first ? a->first - b->first : largest_first(left, right);
+}
+
+/* Places the storages one after another above `floor`; returns the highest end. */
+static int64_t place_all(Storage *storages, int n, int64_t floor) {
+    int last = 0;
+    for (int i = 0; i < n; i++)
+        last = MAX(last, storages[i].last);
+    g_autoptr(MtfArenaPlaces) places = mtf_arena_places_new(last, n);
+    int64_t end = floor;
+    for (int i = 0; i < n; i++) {
+        Storage *storage = &storages[i];
+        MtfLife life = { storage->first, storage->last };
+        storage->offset = mtf_arena_places_find(places, life, storage->bytes, floor);
+        mtf_arena_places_add(places, life, storage->offset, storage->bytes);
+        end = MAX(end, storage->offset + storage->bytes);
+    }
+    return end;
+}
+
+/* Moves the storages that stick out above `bound` to the front, in their order: they were placed
+ * too late. Returns whether that changes the order. */
+static bool promote_highest(Storage *storages, int n, int64_t bound) {
+    g_autofree Storage *old = g_memdup2(storages, (gsize)n * sizeof *storages);
+    int next = 0;
+    for (int i = 0; i < n; i++)
+        if (old[i].offset + old[i].bytes > bound)
+            storages[next++] = old[i];
+    bool changed = false;
+    for (int i = 0; i < next; i++)
+        changed |= storages[i].buffer != old[i].buffer;
+    for (int i = 0; i < n; i++)
+        if (old[i].offset + old[i].bytes <= bound)
+            storages[next++] = old[i];
+    return changed;
+}
+
+static void keep_if_smaller(MtfArena *arena, const Storage *storages, int n, int64_t end) {
+    if (end >= arena->bytes)
+        return;
+    arena->bytes = end;
+    for (int i = 0; i < n; i++)
+        arena->offsets[storages[i].buffer] = storages[i].offset;
+}
+
+/* Rounds of promotion an order is given; fewer where a round is expensive. */
+static int rounds_for(int n) {
+    return CLAMP((int)(INT64_C(20000000) / ((int64_t)n * n + 1)), 1, 12);
+}
+
+/* A result this small ends the packing: the bound, or nearer to it the less there is to place. Of
+ * tens of thousands of storages, later orders seldom do better than the first. */
+static int64_t small_enough(int n, int64_t bound) {
+    return bound + (n > 10000 ? bound / 256 : n > 2000 ? bound / 1024 : 0);
+}
+
+static void try_order(MtfArena *arena, Storage *storages, int n, int64_t floor, int64_t bound,
+                      int64_t enough) {
+    for (int round = rounds_for(n); round > 0 && arena->bytes > enough; round--) {
+        keep_if_smaller(arena, storages, n, place_all(storages, n, floor));
+        if (!promote_highest(storages, n, bound))
+            return;
+    }
+}
+
+static void share_offsets(const MtfProgram *program, MtfArena *arena) {
+    for (int b = 0; b < (int)program->buffers->len; b++)
+        arena->offsets[b] = arena->offsets[buffer_at(program, b)->storage];
+}
+
+/* Packs until the arena has at most `enough` bytes, or is as small as it gets. */
+static MtfArena *pack(const MtfProgram *program, int64_t enough) {
+    static int (*const orders[])(const void *, const void *) = { largest_first, longest_first,
+                                                                 widest_first, earliest_first };
+    int64_t floor, bound = mtf_arena_lower_bound(program);
+    g_autoptr(GArray) storages = storages_of(program, &floor);
+    MtfArena *arena = g_new0(MtfArena, 1);
+    arena->offsets = g_new0(int64_t, program->buffers->len + 1);
+    int n = 0;
+    Storage *passing = &g_array_index(storages, Storage, 0);
+    for (guint i = 0; i < storages->len; i++) {
+        Storage storage = g_array_index(storages, Storage, i);
+        arena->offsets[storage.buffer] = storage.offset;
+        if (storage.first > 0 || storage.last < last_instruction(program))
+            passing[n++] = storage;
+    }
+    arena->bytes = n > 0 ? INT64_MAX : floor;
+    enough = MAX(enough, small_enough(n, bound));
+    for (gsize i = 0; i < G_N_ELEMENTS(orders) && n > 0; i++) {
+        qsort(passing, (size_t)n, sizeof *passing, orders[i]);
+        try_order(arena, passing, n, floor, bound, enough);
+    }
+    share_offsets(program, arena);
+    return arena;
+}
+
+MtfArena *mtf_arena_pack(const MtfProgram *program) {
+    return pack(program, 0);
+}
+
+bool mtf_arena_fits(const MtfProgram *program, int64_t limit) {
+    g_autoptr(MtfArena) arena = pack(program, limit);
+    return arena->bytes <= limit;
+}
+
+void mtf_arena_free(MtfArena *arena) {
+    if (arena == NULL)
+        return;
+    g_free(arena->offsets);
+    g_free(arena);
+}
+
+/* live[i]: rounded bytes live at instruction i. Free with g_free. */
+static int64_t *live_bytes(const MtfProgram *program) {
+    int n = last_instruction(program) + 1;
+    int64_t *live = g_new0(int64_t, (gsize)n + 1);
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        if (!owns(program, b))
+            continue;
+        Storage storage = storage_of(program, b);
+        live[storage.first] += storage.bytes;
+        live[storage.last + 1] -= storage.bytes;
+    }
+    for (int i = 1; i < n; i++)
+        live[i] += live[i - 1];
+    return live;
+}
+
+static int peak_instruction(const MtfProgram *program, const int64_t *live) {
+    int peak = 0;
+    for (int i = 1; i <= last_instruction(program); i++)
+        if (live[i] > live[peak])
+            peak = i;
+    return peak;
+}
+
+int64_t mtf_arena_lower_bound(const MtfProgram *program) {
+    g_autofree int64_t *live = live_bytes(program);
+    return live[peak_instruction(program, live)];
+}
+
+void mtf_arena_peak(const MtfProgram *program, int64_t *bytes) {
+    g_autofree int64_t *live = live_bytes(program);
+    int peak = peak_instruction(program, live);
+    memset(bytes, 0, MTF_MEMORY_KINDS * sizeof *bytes);
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        if (!owns(program, b))
+            continue;
+        const MtfBuffer *buffer = buffer_at(program, b);
+        Storage storage = storage_of(program, b);
+        if (storage.first <= peak && peak <= storage.last)
+            bytes[buffer->memory] += buffer->bytes;
+    }
+}
+
+/* The checker uses nothing of the packing above. */
+
+static bool check_buffer(const MtfProgram *program, const MtfArena *arena, int b, GError **error) {
+    const MtfBuffer *buffer = buffer_at(program, b);
+    const MtfBuffer *owner = buffer_at(program, buffer->storage);
+    int64_t offset = arena->offsets[b];
+    if (offset != arena->offsets[buffer->storage])
+        return mtf_failure(error, "buffer %d is not where its storage, buffer %d, is", b,
+                           buffer->storage);
+    if (buffer->bytes > owner->bytes)
+        return mtf_failure(error, "buffer %d is larger than its storage, buffer %d", b,
+                           buffer->storage);
+    if (offset < 0 || offset % MTF_ARENA_ALIGNMENT != 0)
+        return mtf_failure(error,
+                           "buffer %d is at offset %" G_GINT64_FORMAT ", not a multiple of %d", b,
+                           offset, MTF_ARENA_ALIGNMENT);
+    if (buffer->bytes > arena->bytes - offset)
+        return mtf_failure(error, "buffer %d ends outside the arena", b);
+    return true;
+}
+
+static bool live_together(const MtfBuffer *a, const MtfBuffer *b) {
+    if (a->persistent || b->persistent)
+        return true;
+    return a->first <= b->last && b->first <= a->last;
+}
+
+static bool check_pair(const MtfProgram *program, const MtfArena *arena, int a, int b,
+                       GError **error) {
+    const MtfBuffer *left = buffer_at(program, a);
+    const MtfBuffer *right = buffer_at(program, b);
+    if (right->storage != b || !live_together(left, right))
+        return true;
+    int64_t left_end = arena->offsets[a] + left->bytes;
+    int64_t right_end = arena->offsets[b] + right->bytes;
+    if (left_end <= arena->offsets[b] || right_end <= arena->offsets[a])
+        return true;
+    return mtf_failure(error, "buffers %d and %d live at the same time and overlap", a, b);
+}
+
+bool mtf_arena_check(const MtfProgram *program, const MtfArena *arena, GError **error) {
+    int n = (int)program->buffers->len;
+    for (int b = 0; b < n; b++)
+        if (!check_buffer(program, arena, b, error))
+            return false;
+    for (int a = 0; a < n; a++)
+        for (int b = a + 1; b < n && buffer_at(program, a)->storage == a; b++)
+            if (!check_pair(program, arena, a, b, error))
+                return false;
+    return true;
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "cost/price/price.h"
+
+#include <math.h>
+
+#define MOST_NANOSECONDS 1e15
+
+bool mtf_pricer_init(MtfPricer *pricer, const MtfMachine *machine, const MtfMesh *mesh,
+                     GError **error) {
+    int64_t sizes[MTF_MAX_MESH_AXES];
+    for (int a = 0; a < mesh->n_axes; a++)
+        sizes[a] = mesh->axes[a].size;
+    if (!mtf_mesh_map_init(&pricer->map, machine, mesh->n_axes, sizes, error))
+        return false;
+    pricer->machine = machine;
+    pricer->memory_bandwidth = mtf_machine_memory_bandwidth(machine);
+    for (int dtype = 0; dtype < MTF_DTYPES; dtype++)
+        pricer->rate[dtype] = mtf_machine_flops(machine, mtf_dtype_short_name((MtfDtype)dtype));
+    return mtf_kernel_curves_init(&pricer->curves, machine, error);
+}
+
+/* What is multiplied, not what the sums are kept in. */
+static MtfDtype kernel_dtype(const MtfProgram *program, const MtfInstruction *instruction) {
+    const MtfOperation *operation = mtf_graph_operation(program->graph, instruction->operation);
+    MtfDtype dtype = mtf_operation_storage_dtype(program->graph, operation);
+    return mtf_dtype_is_float(dtype) ? dtype : MTF_F32;
+}
+
+static double kernel_rate(const MtfPricer *pricer, const MtfInstruction *instruction,
+                          MtfDtype dtype) {
+    double rate = pricer->rate[dtype];
+    if (instruction->kernel_class != MTF_CLASS_MATMUL || instruction->traffic_bytes <= 0)
+        return rate;
+    double b = (double)mtf_dtype_bytes(dtype);
+    double whole = 1.5 * b * instruction->flops / instruction->traffic_bytes;
+    double h = instruction->block_side > 0 ? fmin(instruction->block_side, whole) : whole;
+    return rate * h / (h + MTF_HALF_RATE_SIDE);
+}
+
+static double kernel_seconds(const MtfPricer *pricer, const MtfProgram *program,
+                             const MtfInstruction *instruction) {
+    MtfDtype dtype = kernel_dtype(program, instruction);
+    double moving = instruction->traffic_bytes / pricer->memory_bandwidth, seconds;
+    if (mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &seconds))
+        return seconds;
+    if (instruction->flops <= 0)
+        return moving + MTF_KERNEL_SECONDS;
+    double computing = instruction->flops / kernel_rate(pricer, instruction, dtype);
+    return fmax(moving, computing) + MTF_KERNEL_SECONDS;
+}
+
+/* What it takes to lay a collective's pieces together and apart: where copies were measured, and
+ * for several tensors that travel together. */
+static double packing_seconds(const MtfPricer *pricer, const MtfProgram *program,
+                              const MtfInstruction *instruction) {
+    MtfDtype dtype = kernel_dtype(program, instruction);
+    double seconds = 0;
+    if (instruction->traffic_bytes > 0 &&
+        !mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &seconds) &&
+        instruction->n_inputs > 1)
+        seconds = instruction->traffic_bytes / pricer->memory_bandwidth + MTF_KERNEL_SECONDS;
+    return seconds;
+}
+
+bool mtf_step_collective(MtfStepKind step, MtfCollectiveKind *kind) {
+    switch (step) {
+    case MTF_STEP_ALLREDUCE:
+        *kind = MTF_ALLREDUCE;
+        return true;
+    case MTF_STEP_REDUCE_SCATTER:
+        *kind = MTF_REDUCE_SCATTER;
+        return true;
+    case MTF_STEP_ALLGATHER:
+        *kind = MTF_ALLGATHER;
+        return true;
+    case MTF_STEP_ALLTOALL:
+        *kind = MTF_ALLTOALL;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static double seconds_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    MtfCollectiveKind kind;
+    if (instruction->kind == MTF_INSTRUCTION_STEP &&
+        mtf_step_collective(instruction->step.kind, &kind))
+        return packing_seconds(pricer, program, instruction) +
+               mtf_collective_seconds(pricer->machine, &pricer->map, kind, instruction->step.axes,
+                                      (double)instruction->payload_bytes);
+    return kernel_seconds(pricer, program, instruction);
+}
+
+int64_t mtf_price_instruction(const MtfPricer *pricer, const MtfProgram *program, int index) {
+    return llround(fmin(seconds_of(pricer, program, index) * 1e9, MOST_NANOSECONDS));
+}
+
+int64_t mtf_price_program(const MtfPricer *pricer, const MtfProgram *program) {
+    int64_t sum = 0;
+    for (int i = 0; i < mtf_program_length(program); i++)
+        sum += mtf_program_times(program, i) * mtf_price_instruction(pricer, program, i);
+    return sum;
+}
+
+/* Nanoseconds that a kernel takes at least when the processors share it, rounding left aside. Where
+ * kernels were measured, nothing is said. */
+static int64_t kernel_floor(const MtfPricer *pricer, const MtfProgram *program,
+                            const MtfInstruction *instruction, int processors) {
+    MtfDtype dtype = kernel_dtype(program, instruction);
+    double measured, share = instruction->flops / processors;
+    if (mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &measured))
+        return 0;
+    double seconds = share / pricer->rate[dtype] + MTF_KERNEL_SECONDS;
+    return (int64_t)floor(fmin(seconds * 1e9 * (1 - 1e-9), MOST_NANOSECONDS));
+}
+
+int64_t mtf_price_floor(const MtfPricer *pricer, const MtfGraph *graph, const MtfMesh *mesh) {
+    g_autoptr(MtfLayout) layout = mtf_layout_new(graph, mesh);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    int64_t sum = 0;
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        if (instruction->kind == MTF_INSTRUCTION_KERNEL)
+            sum += mtf_program_times(program, i) *
+                   kernel_floor(pricer, program, instruction, mtf_mesh_size(mesh));
+    }
+    return sum;
+}

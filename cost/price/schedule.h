@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The schedule of a program: when each instruction starts and ends, on the rank with most to do.
+ *
+ * A machine whose collectives make no progress by themselves ("overlap": false), such as the ranks
+ * of one host, which copy what they exchange, runs one instruction after the other, and the step's
+ * length is the sum of the prices.
+ *
+ * Where they do, instructions are issued in the order of the program, kernels and local copies run
+ * one after the other, and a collective runs beside them:
+ *
+ *     compute   [ k0 ][ k1 ][ k2 ]   waits   [ k4, needs c3 ]
+ *     links x         [ c1 ]  [ c3            ]
+ *     links y               [ c2 ]
+ *
+ *   - it starts when what it reads is there, nobody reads what it writes over any more, its links
+ *     are free, and the kernel before it in the program has started: so it is fetched ahead by one
+ *     kernel at most, and memory is not filled with what is needed much later;
+ *   - it is over before the instruction that the program names (layouts/program/exchange_room.h): until
+ * then what it reads and writes is kept, in the packed arena as well;
+ *   - collectives over physical axes in common take their turns; over others they run at once;
+ *   - kernels go on until one needs the result.
+ *
+ * What micro-batches repeat is drawn
+ * with all its repetitions in one piece, so that sums over instructions are sums over the step; the
+ * additive cost in price.h stays, and no schedule is longer. */
+#ifndef MTF_SCHEDULE_H
+#define MTF_SCHEDULE_H
+
+#include "cost/price/price.h"
+
+typedef struct {
+    int length;
+    int64_t *starts, *ends;     /* nanoseconds, one an instruction */
+    int64_t nanoseconds;        /* of the whole step */
+    int64_t compute, transfers; /* sums over kernels and local copies, and over collectives */
+    int64_t exposed;            /* of `transfers`: while nothing computes, nanoseconds - compute */
+} MtfSchedule;
+
+MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program);
+void mtf_schedule_free(MtfSchedule *schedule);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfSchedule, mtf_schedule_free)
+
+/* Checks a schedule against the program and the prices alone, by comparing all pairs of
+ * instructions: durations, what is read or written over waits for what stands before it in the
+ * program, and neither kernels nor collectives with links in common run at once. Names the
+ * instructions that are wrong. Takes time quadratic in the instructions. */
+bool mtf_schedule_check(const MtfPricer *pricer, const MtfProgram *program,
+                        const MtfSchedule *schedule, GError **error);
+
+#endif

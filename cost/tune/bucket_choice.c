@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "cost/tune/bucket_choice.h"
+
+#include "cost/memory/arena.h"
+#include "cost/price/schedule.h"
+
+static const int64_t sizes[] = { 16 << 10, 128 << 10, 1 << 20 };
+
+/* Whether there are two collectives that could travel together, if what is between them lets them.
+ */
+static bool has_small(const MtfProgram *program) {
+    int n_small = 0;
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        n_small += instruction->kind == MTF_INSTRUCTION_STEP &&
+                   mtf_step_is_collective(instruction->step.kind) &&
+                   instruction->payload_bytes <= sizes[G_N_ELEMENTS(sizes) - 1];
+    }
+    return n_small > 1;
+}
+
+static int64_t nanoseconds_of(const MtfPricer *pricer, const MtfProgram *program) {
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
+    return schedule->nanoseconds;
+}
+
+static int64_t arena_bytes(const MtfProgram *program) {
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    return arena->bytes;
+}
+
+bool mtf_layout_choose_bucket(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                              int64_t limit) {
+    g_assert(layout->bucket_bytes == 0);
+    g_autoptr(MtfProgram) alone = mtf_lower(graph, layout);
+    if (!has_small(alone))
+        return false;
+    int64_t shortest = nanoseconds_of(pricer, alone), chosen = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        layout->bucket_bytes = sizes[i];
+        g_autoptr(MtfProgram) joined = mtf_lower(graph, layout);
+        if (mtf_program_length(joined) == mtf_program_length(alone))
+            continue;
+        int64_t nanoseconds = nanoseconds_of(pricer, joined);
+        if (nanoseconds >= shortest)
+            continue;
+        if (mtf_arena_fits(joined, limit) || mtf_arena_fits(joined, arena_bytes(alone))) {
+            shortest = nanoseconds;
+            chosen = sizes[i];
+        }
+    }
+    layout->bucket_bytes = chosen;
+    return chosen > 0;
+}

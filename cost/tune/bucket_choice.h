@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* How large messages of joined exchanges (layouts/program/exchange_bucket.h) should be on a machine. Large
+ * ones save latencies, but leave late and are copied; what that is worth depends on latency,
+ * bandwidth and what computes meanwhile, so the program is lowered and scheduled with each of
+ *
+ *     none joined,   16 KiB,   128 KiB,   1 MiB
+ *
+ * and the shortest schedule wins; of equal ones that of the smaller messages. */
+#ifndef MTF_BUCKET_CHOICE_H
+#define MTF_BUCKET_CHOICE_H
+
+#include "cost/price/price.h"
+
+/* Sets the layout's bucket_bytes, which must be 0, where a schedule on the pricer's machine gets
+ * shorter and the arena fits `limit` bytes or does not grow. Returns whether it did. */
+bool mtf_layout_choose_bucket(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                              int64_t limit);
+
+#endif

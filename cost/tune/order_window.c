@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "cost/tune/order_window.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A value that instructions of the window read. */
+typedef struct {
+    int64_t bytes;
+    guint64 readers; /* of the window */
+    bool dies;       /* nobody reads it after the window */
+} Value;
+
+typedef struct {
+    guint64 waits;                                  /* for these of the window */
+    int64_t written, first_written, scratch, dead;  /* bytes; `dead` of what nobody reads */
+    int read_begin, read_end, take_begin, take_end; /* in Window.reads and Window.takes */
+} Step;
+
+typedef struct {
+    const MtfOrderModel *model;
+    int count;
+    Step steps[MTF_WINDOW_MOST];
+    GArray *values;        /* Value */
+    GArray *reads, *takes; /* int: indexes into values */
+} Window;
+
+/* A set of instructions that have been run. */
+typedef struct {
+    guint64 done;
+    int64_t live, peak;
+    int parent, step; /* the state before, and what was run */
+} State;
+
+/* ---- Reading the window ---------------------------------------------------------------------- */
+
+/* places[i]: where instruction i stands in the window, kept in a table by instruction. */
+static int place_of(GHashTable *places, int instruction) {
+    gpointer place;
+    bool known = g_hash_table_lookup_extended(places, GINT_TO_POINTER(instruction), NULL, &place);
+    return known ? GPOINTER_TO_INT(place) : -1;
+}
+
+static int value_index(Window *window, const MtfOrderPlay *play, GHashTable *known, int value,
+                       int end) {
+    gpointer index;
+    if (g_hash_table_lookup_extended(known, GINT_TO_POINTER(value), NULL, &index))
+        return GPOINTER_TO_INT(index);
+    Value fresh = { window->model->bytes[value], 0, play->last[value] < end };
+    g_array_append_val(window->values, fresh);
+    g_hash_table_insert(known, GINT_TO_POINTER(value),
+                        GINT_TO_POINTER((int)window->values->len - 1));
+    return (int)window->values->len - 1;
+}
+
+static void read_writes(const Window *window, const MtfOrderPlay *play, Step *step, int i) {
+    const MtfOrderModel *model = window->model;
+    for (int k = model->write_begins[i]; k < model->write_begins[i + 1]; k++) {
+        int value = model->writes[k];
+        int64_t bytes = model->bytes[value];
+        step->written += model->early[value] ? 0 : bytes;
+        step->dead += play->last[value] < 0 ? bytes : 0;
+    }
+    int first = model->writes[model->write_begins[i]];
+    step->first_written = model->early[first] ? 0 : model->bytes[first];
+}
+
+static void read_step(Window *window, const MtfOrderPlay *play, GHashTable *known, int i, int place,
+                      int end) {
+    const MtfOrderModel *model = window->model;
+    Step *step = &window->steps[place];
+    step->scratch = model->scratch[i];
+    read_writes(window, play, step, i);
+    step->read_begin = (int)window->reads->len;
+    for (int k = model->read_begins[i]; k < model->read_begins[i + 1]; k++) {
+        int index = value_index(window, play, known, model->reads[k], end);
+        g_array_index(window->values, Value, index).readers |= G_GUINT64_CONSTANT(1) << place;
+        g_array_append_val(window->reads, index);
+    }
+    step->read_end = (int)window->reads->len;
+    step->take_begin = (int)window->takes->len;
+    for (int k = model->take_begins[i]; k < model->take_begins[i + 1]; k++) {
+        int index = value_index(window, play, known, model->takes[k], end);
+        g_array_append_val(window->takes, index);
+    }
+    step->take_end = (int)window->takes->len;
+}
+
+static void window_init(Window *window, const MtfOrderModel *model, const MtfOrderPlay *play,
+                        const int *order, int from, int count) {
+    g_autoptr(GHashTable) places = g_hash_table_new(NULL, NULL);
+    g_autoptr(GHashTable) known = g_hash_table_new(NULL, NULL);
+    *window = (Window){ .model = model,
+                        .count = count,
+                        .values = g_array_new(FALSE, FALSE, sizeof(Value)),
+                        .reads = g_array_new(FALSE, FALSE, sizeof(int)),
+                        .takes = g_array_new(FALSE, FALSE, sizeof(int)) };
+    for (int p = 0; p < count; p++)
+        g_hash_table_insert(places, GINT_TO_POINTER(order[from + p]), GINT_TO_POINTER(p));
+    for (int p = 0; p < count; p++) {
+        int i = order[from + p];
+        read_step(window, play, known, i, p, from + count);
+        for (int k = model->waits->begins[i]; k < model->waits->begins[i + 1]; k++) {
+            int place = place_of(places, model->waits->before[k]);
+            if (place >= 0)
+                window->steps[p].waits |= G_GUINT64_CONSTANT(1) << place;
+        }
+    }
+}
+
+static void window_clear(Window *window) {
+    g_array_unref(window->values);
+    g_array_unref(window->reads);
+    g_array_unref(window->takes);
+}
+
+/* ---- Running a step -------------------------------------------------------------------------- */
+
+/* Whether the value is read by `step` for the last time. */
+static bool dies_at(const Window *window, int value, guint64 done, int step) {
+    const Value *v = &g_array_index(window->values, Value, value);
+    return v->dies && (v->readers & ~done) == G_GUINT64_CONSTANT(1) << step;
+}
+
+static int overwritten(const Window *window, guint64 done, int step) {
+    for (int k = window->steps[step].take_begin; k < window->steps[step].take_end; k++) {
+        int value = g_array_index(window->takes, int, k);
+        if (dies_at(window, value, done, step))
+            return value;
+    }
+    return -1;
+}
+
+static State run_step(const Window *window, const State *state, int index, int step) {
+    const Step *s = &window->steps[step];
+    int taken = overwritten(window, state->done, step);
+    int64_t live = state->live + s->written - (taken >= 0 ? s->first_written : 0);
+    State next = { .done = state->done | G_GUINT64_CONSTANT(1) << step,
+                   .peak = MAX(state->peak, live + s->scratch),
+                   .live = live - s->dead,
+                   .parent = index,
+                   .step = step };
+    for (int k = s->read_begin; k < s->read_end; k++) {
+        int value = g_array_index(window->reads, int, k);
+        if (value != taken && dies_at(window, value, state->done, step))
+            next.live -= g_array_index(window->values, Value, value).bytes;
+    }
+    return next;
+}
+
+/* ---- The dynamic program --------------------------------------------------------------------- */
+
+#define TABLE_SIZE (1 << 16)
+
+typedef struct {
+    GArray *states; /* State, level after level */
+    int *table;     /* TABLE_SIZE: states of the level that is being made, or -1 */
+    int level;      /* where that begins */
+} Search;
+
+static guint slot_of(guint64 done) {
+    return (guint)((done * G_GUINT64_CONSTANT(0x9E3779B97F4A7C15)) >> 48) & (TABLE_SIZE - 1);
+}
+
+/* Adds a state of the level, or improves the one of the same set. A full table takes no more. */
+static void add_state(Search *search, const State *state) {
+    guint slot = slot_of(state->done);
+    for (; search->table[slot] >= 0; slot = (slot + 1) & (TABLE_SIZE - 1)) {
+        State *known = &g_array_index(search->states, State, search->table[slot]);
+        if (known->done != state->done)
+            continue;
+        if (state->peak < known->peak)
+            *known = *state;
+        return;
+    }
+    if ((int)search->states->len - search->level >= TABLE_SIZE / 2)
+        return;
+    search->table[slot] = (int)search->states->len;
+    g_array_append_vals(search->states, state, 1);
+}
+
+static int lowest_first(const void *left, const void *right) {
+    const State *a = left, *b = right;
+    if (a->peak != b->peak)
+        return a->peak < b->peak ? -1 : 1;
+    if (a->live != b->live)
+        return a->live < b->live ? -1 : 1;
+    return (a->done > b->done) - (a->done < b->done);
+}
+
+/* Makes all states with one instruction more than those from `begin` to `end`. */
+static void make_level(const Window *window, Search *search, int begin, int end, int64_t ceiling) {
+    memset(search->table, -1, TABLE_SIZE * sizeof *search->table);
+    search->level = end;
+    for (int index = begin; index < end; index++)
+        for (int step = 0; step < window->count; step++) {
+            State state = g_array_index(search->states, State, index);
+            if ((state.done >> step & 1) != 0 || (window->steps[step].waits & ~state.done) != 0)
+                continue;
+            State next = run_step(window, &state, index, step);
+            if (next.peak < ceiling)
+                add_state(search, &next);
+        }
+    int made = (int)search->states->len - end;
+    if (made <= MTF_WINDOW_STATES)
+        return;
+    qsort(&g_array_index(search->states, State, end), (size_t)made, sizeof(State), lowest_first);
+    g_array_set_size(search->states, (guint)(end + MTF_WINDOW_STATES));
+}
+
+/* Puts the way to state `index` into `order`, which holds the window's instructions. */
+static void put_in_order(const GArray *states, int index, int *order, int count) {
+    g_autofree int *old = g_memdup2(order, (gsize)count * sizeof *order);
+    for (int p = count - 1; p >= 0; p--) {
+        const State *state = &g_array_index(states, State, index);
+        order[p] = old[state->step];
+        index = state->parent;
+    }
+}
+
+bool mtf_order_window(const MtfOrderModel *model, const MtfOrderPlay *play, int *order, int from,
+                      int count, int64_t *work) {
+    Window window;
+    int64_t ceiling = play->during[play->peak];
+    State start = { .live = play->before[from], .parent = -1, .step = -1 };
+    Search search = { g_array_new(FALSE, FALSE, sizeof(State)), g_new(int, TABLE_SIZE), 0 };
+    window_init(&window, model, play, order, from, count);
+    g_array_append_val(search.states, start);
+    int begin = 0, size = 0;
+    for (; size < count && begin < (int)search.states->len; size++) {
+        int end = (int)search.states->len;
+        make_level(&window, &search, begin, end, ceiling);
+        *work += (int64_t)(end - begin) * count;
+        begin = end;
+    }
+    bool found = size == count && begin < (int)search.states->len;
+    if (found)
+        put_in_order(search.states, begin, order + from, count);
+    g_array_unref(search.states);
+    g_free(search.table);
+    window_clear(&window);
+    return found;
+}

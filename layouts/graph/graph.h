@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The graph of a computation over named dimensions, in memory. The user's forward graph and the
+ * training graph derived from it are both of this type; the second has more operations, marked
+ * with the phase they belong to, and `updates` that say which tensor becomes a variable's next
+ * value.
+ *
+ *     dimensions   batch=64  length=128  d_model=512 …          ids 0 1 2 …
+ *     tensors      x f32[batch, length, d_model] …              inputs, variables, results
+ *     operations   h = einsum(x, w1) …                          in an order that can be executed
+ *
+ * Everything refers to everything else by index. Tensors and operations are only ever appended, and
+ * an operation's inputs are older than the operation, so the order of `operations` is always an
+ * execution order. The graph owns all its strings. */
+#ifndef MTF_GRAPH_H
+#define MTF_GRAPH_H
+
+#include "layouts/graph/dtype.h"
+#include "layouts/graph/shape.h"
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MTF_MAX_OUTPUTS 4
+
+typedef struct {
+    char *name;
+    int64_t size; /* >= 1 */
+} MtfDimension;
+
+typedef enum { MTF_SOURCE_INPUT, MTF_SOURCE_VARIABLE, MTF_SOURCE_OPERATION } MtfSource;
+
+/* How data reaches an input. */
+typedef enum {
+    MTF_FEED_TOKENS,      /* int32 ids of a text window */
+    MTF_FEED_NEXT_TOKENS, /* the same window one position later */
+    MTF_FEED_MASK,        /* 1 where the position counts, else 0 */
+    MTF_FEED_FEATURES,    /* real features of an example */
+    MTF_FEED_TARGETS,     /* real targets of an example */
+    MTF_FEED_LABELS,      /* int32 class of an example */
+    MTF_FEEDS,
+} MtfFeed;
+
+/* How a variable begins: every element is a function of (seed, tensor name, element index). */
+typedef enum {
+    MTF_INIT_CONSTANT, /* value */
+    MTF_INIT_NORMAL,   /* mean 0, standard deviation `value` */
+    MTF_INIT_UNIFORM,  /* uniform in [-value, value) */
+} MtfInitKind;
+
+typedef struct {
+    MtfInitKind kind;
+    double value;
+} MtfInit;
+
+/* What a tensor's memory is counted as. */
+typedef enum {
+    MTF_MEMORY_VARIABLE,
+    MTF_MEMORY_GRADIENT,
+    MTF_MEMORY_OPTIMIZER,
+    MTF_MEMORY_ACTIVATION,
+    MTF_MEMORY_INPUT,
+    MTF_MEMORY_COMMUNICATION, /* of buffers only: copies for and scratch of collectives */
+    MTF_MEMORY_WORKSPACE,     /* of buffers only: scratch of kernels */
+    MTF_MEMORY_KINDS,
+} MtfMemoryKind;
+
+typedef struct {
+    char *name;
+    MtfShape shape;
+    MtfDtype dtype;
+    MtfSource source;
+    MtfMemoryKind memory;
+    MtfFeed feed; /* of inputs */
+    MtfInit init; /* of variables */
+    int producer; /* the operation it is a result of, or -1 */
+} MtfTensor;
+
+/* The part of a training step an operation belongs to. */
+typedef enum {
+    MTF_PHASE_FORWARD,
+    MTF_PHASE_BACKWARD,
+    MTF_PHASE_CLIP,   /* gradient clipping */
+    MTF_PHASE_UPDATE, /* optimizer */
+    MTF_PHASES,
+} MtfPhase;
+
+/* Attributes of operations; each row of the operation table names the ones it has. Dimensions are
+ * ids (-1 = absent), strings are owned by the graph. */
+typedef struct {
+    int dimension;  /* softmax, layer_norm: the dimension they run along; attention: features */
+    int from, to;   /* rename */
+    int query;      /* causal_mask, attention: positions that look */
+    int memory;     /* causal_mask, attention: positions that are looked at */
+    double value;   /* constant */
+    double factor;  /* scale, attention */
+    double causal;  /* attention: 1 where queries look at memory up to their own position */
+    double epsilon; /* layer_norm, adam, adafactor */
+    double rate;    /* dropout: share dropped; learning_rate: peak rate */
+    double limit;   /* clip_factor */
+    double beta1, beta2, weight_decay, decay, threshold; /* optimizers */
+    double warmup, total, final;                         /* learning_rate: steps, steps, share */
+    char *schedule;                                      /* learning_rate */
+    char *stream; /* dropout: name of its random stream; NULL = the operation's own name */
+} MtfAttributes;
+
+/* An operation, one row of the operation table applied. Its first output carries its name, a
+ * further output k the name "NAME/SUFFIX" with the row's suffix. */
+typedef struct {
+    char *name;
+    int kind; /* MtfOperationKind, operation_table.h */
+    MtfPhase phase;
+    int n_inputs;
+    int *inputs; /* tensors */
+    int n_outputs;
+    int outputs[MTF_MAX_OUTPUTS]; /* tensors */
+    MtfAttributes attributes;
+} MtfOperation;
+
+/* After each step the variable takes the value of the tensor. Same shape and dtype. */
+typedef struct {
+    int variable;
+    int value;
+} MtfUpdate;
+
+/* A repeated block, already unrolled: operations and variables named "NAME/0/…", "NAME/1/…". */
+typedef struct {
+    char *name;
+    int count;
+} MtfRepeat;
+
+/* The optimizer a user asks for; the training graph has none left. */
+typedef struct {
+    char *kind; /* "sgd", "momentum", "adam", "adamw", "adafactor"; NULL = none */
+    double rate, beta1, beta2, epsilon, weight_decay, momentum;
+    char *schedule; /* "constant", "linear_warmup", "inverse_sqrt", "cosine" */
+    double warmup, total, final;
+    double clip_norm; /* global norm above which gradients are scaled; 0 = no clipping */
+} MtfOptimizer;
+
+typedef struct {
+    char *name;
+    GArray *dimensions; /* MtfDimension */
+    GArray *tensors;    /* MtfTensor */
+    GArray *operations; /* MtfOperation */
+    GArray *updates;    /* MtfUpdate; empty in a forward graph */
+    GArray *repeats;    /* MtfRepeat */
+    int loss;           /* the scalar to be minimised, or -1 */
+    MtfOptimizer optimizer;
+    int microbatches; /* of a training graph: parts a step's batch is worked through in; 1 */
+    int batch; /* with several: the dimension whose size is that of one micro-batch; else -1 */
+    GHashTable *tensor_ids;    /* name -> index + 1 */
+    GHashTable *dimension_ids; /* name -> index + 1 */
+} MtfGraph;
+
+MtfGraph *mtf_graph_new(const char *name);
+void mtf_graph_free(MtfGraph *graph);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfGraph, mtf_graph_free)
+
+/* Deep copy. */
+MtfGraph *mtf_graph_copy(const MtfGraph *graph);
+
+/* Renumbers the tensors into the order in which a graph file gives them back: inputs, variables,
+ * then results operation by operation. What is written to a file and compared with what is read
+ * (a plan's digest) must be in this order; a graph that was loaded is. */
+void mtf_graph_canonicalize(MtfGraph *graph);
+
+/* Leaves the operations order[0 … n) in that order, each behind what it reads, and drops the others
+ * with their results; then makes the graph canonical. */
+void mtf_graph_arrange(MtfGraph *graph, const int *order, int n);
+
+/* Typed access; indexes must be valid. Pointers stay valid until something is appended. */
+MtfDimension *mtf_graph_dimension(const MtfGraph *graph, int dim);
+MtfTensor *mtf_graph_tensor(const MtfGraph *graph, int tensor);
+MtfOperation *mtf_graph_operation(const MtfGraph *graph, int operation);
+int64_t mtf_graph_size(const MtfGraph *graph, int dim); /* a dimension's size */
+
+/* The index of a name, or -1. */
+int mtf_graph_find_dimension(const MtfGraph *graph, const char *name);
+int mtf_graph_find_tensor(const MtfGraph *graph, const char *name);
+int mtf_graph_find_operation(const MtfGraph *graph, const char *name);
+
+/* Names of dimensions hold none of space , . ; : and no control character, and are not empty; the
+ * same for tensors, where , . ; : are allowed. */
+bool mtf_dimension_name_is_legal(const char *name);
+bool mtf_tensor_name_is_legal(const char *name);
+
+/* Appends; each returns the new index, or -1 with a bad-input error (name taken or illegal, size
+ * below 1 or above 2^53). */
+int mtf_graph_add_dimension(MtfGraph *graph, const char *name, int64_t size, GError **error);
+int mtf_graph_add_input(MtfGraph *graph, const char *name, const MtfShape *shape, MtfDtype dtype,
+                        MtfFeed feed, GError **error);
+int mtf_graph_add_variable(MtfGraph *graph, const char *name, const MtfShape *shape, MtfDtype dtype,
+                           MtfInit init, MtfMemoryKind memory, GError **error);
+
+/* What mtf_graph_add_operation is given. Zero-initialise, then fill what applies; attributes start
+ * from MTF_NO_ATTRIBUTES. */
+typedef struct {
+    const char *name;
+    int kind; /* MtfOperationKind */
+    MtfPhase phase;
+    int n_inputs;
+    const int *inputs;     /* tensors */
+    const MtfShape *shape; /* of the first output; NULL = what the row infers */
+    bool has_dtype;
+    MtfDtype dtype; /* of the first output, where the row lets one choose (constant, range, cast) */
+    MtfAttributes attributes; /* strings are copied */
+} MtfNewOperation;
+
+#define MTF_NO_ATTRIBUTES \
+    ((MtfAttributes){ .dimension = -1, .from = -1, .to = -1, .query = -1, .memory = -1 })
+
+/* Checks the operation against its row (number of inputs, dtypes, shapes, attributes), appends it
+ * and its output tensors, and returns the index of its first output tensor; -1 with a bad-input
+ * error that names the operation and dimension. Outputs count as activations. */
+int mtf_graph_add_operation(MtfGraph *graph, const MtfNewOperation *operation, GError **error);
+
+void mtf_graph_add_update(MtfGraph *graph, int variable, int value);
+void mtf_graph_add_repeat(MtfGraph *graph, const char *name, int count);
+
+/* Elements of a shape; shapes in a graph never exceed 2^53 elements (checked when added). */
+int64_t mtf_graph_elements(const MtfGraph *graph, const MtfShape *shape);
+int64_t mtf_graph_tensor_bytes(const MtfGraph *graph, int tensor);
+
+/* Elements of all variables that count as MTF_MEMORY_VARIABLE. */
+int64_t mtf_graph_parameters(const MtfGraph *graph);
+
+/* "f32[batch:64, length:128]"; free with g_free. */
+char *mtf_graph_tensor_format(const MtfGraph *graph, int tensor);
+
+/* For each tensor the operations that read it, in order, each once: the list of tensor t is
+ * consumers[starts[t] .. starts[t+1]). Free with mtf_consumers_free. */
+typedef struct {
+    int *starts;
+    int *operations;
+} MtfConsumers;
+MtfConsumers *mtf_graph_consumers(const MtfGraph *graph);
+void mtf_consumers_free(MtfConsumers *consumers);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfConsumers, mtf_consumers_free)
+
+const char *mtf_feed_name(MtfFeed feed);
+const char *mtf_phase_name(MtfPhase phase);
+const char *mtf_memory_name(MtfMemoryKind kind);
+
+#endif

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/graph/graph_json.h"
+
+#include "layouts/base/error.h"
+#include "layouts/base/nearest_name.h"
+#include "layouts/graph/graph_fields.h"
+#include "layouts/graph/graph_link.h"
+#include "layouts/graph/optimizer.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define MAX_ELEMENTS (INT64_C(1) << 53)
+#define MAX_TOTAL_BYTES (INT64_C(1) << 61)
+#define MAX_REPEAT 2000000
+
+/* ---- dimensions ---- */
+
+static bool check_overrides(const MtfGraph *graph, const MtfJson *where,
+                            const MtfSizeOverrides *overrides, GError **error) {
+    if (overrides == NULL || overrides->names == NULL)
+        return true;
+    g_autoptr(GPtrArray) known = g_ptr_array_new();
+    for (guint i = 0; i < graph->dimensions->len; i++)
+        g_ptr_array_add(known, mtf_graph_dimension(graph, (int)i)->name);
+    g_ptr_array_add(known, NULL);
+    for (int i = 0; overrides->names[i] != NULL; i++) {
+        const char *name = overrides->names[i];
+        g_autofree char *hint = mtf_did_you_mean(name, (const char *const *)known->pdata);
+        if (mtf_graph_find_dimension(graph, name) < 0)
+            return mtf_input_error(error,
+                                   "%s: \"%s\", which is to get another size, is not a "
+                                   "dimension of this graph%s",
+                                   where->file, name, hint);
+    }
+    return true;
+}
+
+static int64_t overridden(const MtfSizeOverrides *overrides, const char *name, int64_t size) {
+    for (int i = 0; overrides != NULL && overrides->names != NULL && overrides->names[i] != NULL;
+         i++)
+        if (strcmp(overrides->names[i], name) == 0)
+            size = overrides->sizes[i];
+    return size;
+}
+
+static bool read_dimensions(MtfGraph *graph, const MtfJson *root, const MtfSizeOverrides *overrides,
+                            GError **error) {
+    MtfJson dimensions, child;
+    if (!mtf_json_get(root, "dimensions", &dimensions, error) ||
+        !mtf_json_object(&dimensions, error))
+        return false;
+    bool more = mtf_json_first(&dimensions, &child);
+    for (; more; more = mtf_json_next(&child)) {
+        int64_t size = 0;
+        GError *cause = NULL;
+        const char *name = mtf_json_key(&child);
+        if (!mtf_json_integer(&child, 1, MTF_JSON_MAX_INTEGER, &size, error))
+            return false;
+        size = overridden(overrides, name, size);
+        if (mtf_graph_add_dimension(graph, name, size, &cause) < 0)
+            return mtf_field_relay(&dimensions, cause, error);
+    }
+    return check_overrides(graph, &dimensions, overrides, error);
+}
+
+/* ---- inputs ---- */
+
+static bool read_feed(const MtfJson *object, MtfFeed *feed, GError **error) {
+    MtfJson child;
+    const char *words[MTF_FEEDS + 1] = { NULL };
+    for (int i = 0; i < MTF_FEEDS; i++)
+        words[i] = mtf_feed_name((MtfFeed)i);
+    int index = 0;
+    if (!mtf_json_get(object, "feed", &child, error) ||
+        !mtf_field_word(&child, "a feed", words, &index, error))
+        return false;
+    *feed = (MtfFeed)index;
+    return true;
+}
+
+static bool check_feed_type(const MtfJson *where, const char *name, MtfFeed feed, MtfDtype dtype,
+                            GError **error) {
+    bool integer =
+        feed == MTF_FEED_TOKENS || feed == MTF_FEED_NEXT_TOKENS || feed == MTF_FEED_LABELS;
+    return integer == (dtype == MTF_I32) ||
+           mtf_json_fail(where, error,
+                         "input \"%s\": feed \"%s\" gives %s, so its dtype cannot be %s", name,
+                         mtf_feed_name(feed), integer ? "int32" : "float32 or float64",
+                         mtf_dtype_name(dtype));
+}
+
+static bool read_input(MtfGraph *graph, const MtfJson *where, GError **error) {
+    static const char *const keys[] = { "name", "dims", "dtype", "feed", NULL };
+    MtfJson dims;
+    const char *name;
+    MtfShape shape;
+    MtfDtype dtype = MTF_F32;
+    MtfFeed feed;
+    GError *cause = NULL;
+    if (!mtf_json_keys(where, keys, error) || !mtf_field_string(where, "name", &name, error) ||
+        !mtf_json_get(where, "dims", &dims, error) ||
+        !mtf_field_dims(graph, &dims, &shape, error) || !mtf_field_dtype(where, &dtype, error) ||
+        !read_feed(where, &feed, error) || !check_feed_type(where, name, feed, dtype, error))
+        return false;
+    return mtf_graph_add_input(graph, name, &shape, dtype, feed, &cause) >= 0 ||
+           mtf_field_relay(where, cause, error);
+}
+
+static bool read_inputs(MtfGraph *graph, const MtfJson *root, GError **error) {
+    MtfJson list, child;
+    if (!mtf_json_find(root, "inputs", &list))
+        return true;
+    if (!mtf_json_array(&list, error))
+        return false;
+    for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child))
+        if (!read_input(graph, &child, error))
+            return false;
+    return true;
+}
+
+/* ---- loss, updates, repeats ---- */
+
+static bool read_loss(MtfGraph *graph, const MtfJson *root, const MtfLinker *linker,
+                      GError **error) {
+    MtfJson child;
+    const char *name;
+    if (!mtf_json_find(root, "loss", &child))
+        return true;
+    if (!mtf_json_string(&child, &name, error))
+        return false;
+    int loss = mtf_linker_find(linker, &child, "loss", name, error);
+    if (loss < 0)
+        return false;
+    const MtfTensor *tensor = mtf_graph_tensor(graph, loss);
+    g_autofree char *format = mtf_graph_tensor_format(graph, loss);
+    if (tensor->shape.rank > 0 || !mtf_dtype_is_float(tensor->dtype))
+        return mtf_json_fail(&child, error,
+                             "loss \"%s\" is %s; a loss is one number without dimensions: reduce "
+                             "it first",
+                             name, format);
+    if (tensor->producer < 0)
+        return mtf_json_fail(&child, error, "loss \"%s\" is not the result of an operation", name);
+    graph->loss = loss;
+    return true;
+}
+
+static bool read_update(MtfGraph *graph, const MtfJson *where, const MtfLinker *linker,
+                        GHashTable *updated, GError **error) {
+    static const char *const keys[] = { "variable", "value", NULL };
+    const char *names[2];
+    int tensors[2];
+    if (!mtf_json_keys(where, keys, error))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        if (!mtf_field_string(where, keys[i], &names[i], error))
+            return false;
+        tensors[i] = mtf_linker_find(linker, where, keys[i], names[i], error);
+        if (tensors[i] < 0)
+            return false;
+    }
+    const MtfTensor *variable = mtf_graph_tensor(graph, tensors[0]);
+    const MtfTensor *value = mtf_graph_tensor(graph, tensors[1]);
+    if (variable->source != MTF_SOURCE_VARIABLE)
+        return mtf_json_fail(where, error, "\"%s\" is not a variable", names[0]);
+    if (!g_hash_table_add(updated, GINT_TO_POINTER(tensors[0])))
+        return mtf_json_fail(where, error, "variable \"%s\" is updated twice", names[0]);
+    if (variable->dtype != value->dtype || !mtf_shape_equal(&variable->shape, &value->shape))
+        return mtf_json_fail(where, error,
+                             "variable \"%s\" and its next value \"%s\" must have the same "
+                             "dimensions and type",
+                             names[0], names[1]);
+    mtf_graph_add_update(graph, tensors[0], tensors[1]);
+    return true;
+}
+
+static bool read_updates(MtfGraph *graph, const MtfJson *root, const MtfLinker *linker,
+                         GError **error) {
+    g_autoptr(GHashTable) updated = g_hash_table_new(NULL, NULL);
+    MtfJson list, child;
+    if (!mtf_json_find(root, "updates", &list))
+        return true;
+    if (!mtf_json_array(&list, error))
+        return false;
+    for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child))
+        if (!read_update(graph, &child, linker, updated, error))
+            return false;
+    return true;
+}
+
+/* The names of blocks that were unrolled before the file was written. */
+static bool read_repeats(MtfGraph *graph, const MtfJson *root, GError **error) {
+    MtfJson map, child;
+    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < graph->repeats->len; i++)
+        g_hash_table_add(names, g_array_index(graph->repeats, MtfRepeat, i).name);
+    if (!mtf_json_find(root, "repeats", &map))
+        return true;
+    if (!mtf_json_object(&map, error))
+        return false;
+    for (bool more = mtf_json_first(&map, &child); more; more = mtf_json_next(&child)) {
+        int64_t count = 0;
+        const char *name = mtf_json_key(&child);
+        if (!mtf_json_integer(&child, 1, MAX_REPEAT, &count, error))
+            return false;
+        if (!mtf_tensor_name_is_legal(name) || !g_hash_table_add(names, (char *)name))
+            return mtf_json_fail(&map, error, "\"%s\" is not a new name of a repeated block", name);
+        mtf_graph_add_repeat(graph, name, (int)count);
+    }
+    return true;
+}
+
+/* ---- optimizer ---- */
+
+static bool check_optimizer_keys(const MtfJson *where, const char *kind, GError **error) {
+    g_autoptr(GPtrArray) keys = g_ptr_array_new();
+    g_ptr_array_add(keys, (char *)"kind");
+    g_ptr_array_add(keys, (char *)"schedule");
+    const MtfOptimizerNumber *number = mtf_optimizer_numbers();
+    for (; number->name != NULL; number++)
+        if (mtf_optimizer_has(kind, number))
+            g_ptr_array_add(keys, (char *)number->name);
+    g_ptr_array_add(keys, NULL);
+    return mtf_json_keys(where, (const char *const *)keys->pdata, error);
+}
+
+static bool read_optimizer_number(const MtfJson *where, const MtfOptimizerNumber *number,
+                                  MtfOptimizer *optimizer, GError **error) {
+    MtfJson child;
+    double value = 0;
+    if (!mtf_json_find(where, number->name, &child))
+        return true;
+    if (!mtf_json_number(&child, &value, error))
+        return false;
+    if (!(value >= number->low && value < number->high))
+        return mtf_json_fail(&child, error, "\"%s\" is %g, which is not at least %g and below %g",
+                             number->name, value, number->low, number->high);
+    G_STRUCT_MEMBER(double, optimizer, number->offset) = value;
+    return true;
+}
+
+static bool read_optimizer_fields(const MtfJson *where, MtfOptimizer *optimizer, GError **error) {
+    MtfJson child;
+    const MtfOptimizerNumber *number = mtf_optimizer_numbers();
+    for (; number->name != NULL; number++)
+        if (mtf_optimizer_has(optimizer->kind, number) &&
+            !read_optimizer_number(where, number, optimizer, error))
+            return false;
+    int schedule = 0;
+    if (mtf_json_find(where, "schedule", &child) &&
+        !mtf_field_word(&child, "a schedule", mtf_schedules(), &schedule, error))
+        return false;
+    g_free(optimizer->schedule);
+    optimizer->schedule = g_strdup(mtf_schedules()[schedule]);
+    if (strcmp(optimizer->schedule, "cosine") == 0 && optimizer->total <= optimizer->warmup)
+        return mtf_json_fail(where, error,
+                             "schedule \"cosine\" needs \"total\", the step at which it ends, "
+                             "above \"warmup\"");
+    return true;
+}
+
+static bool read_optimizer(MtfGraph *graph, const MtfJson *root, GError **error) {
+    MtfJson where, child;
+    int kind = 0;
+    if (!mtf_json_find(root, "optimizer", &where))
+        return true;
+    if (!mtf_json_get(&where, "kind", &child, error) ||
+        !mtf_field_word(&child, "an optimizer", mtf_optimizer_kinds(), &kind, error) ||
+        !check_optimizer_keys(&where, mtf_optimizer_kinds()[kind], error) ||
+        !mtf_json_get(&where, "rate", &child, error))
+        return false;
+    graph->optimizer = mtf_optimizer_standard(mtf_optimizer_kinds()[kind], 0);
+    return read_optimizer_fields(&where, &graph->optimizer, error);
+}
+
+/* ---- the whole ---- */
+
+/* Sums over the graph stay inside 64 bits, with room for counting things several times. */
+static bool check_total(const MtfGraph *graph, const MtfJson *root, GError **error) {
+    int64_t bytes = 0;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        bytes += mtf_graph_tensor_bytes(graph, t);
+        if (bytes > MAX_TOTAL_BYTES)
+            return mtf_json_fail(root, error,
+                                 "the tensors up to \"%s\" hold more than 2^61 bytes together",
+                                 mtf_graph_tensor(graph, t)->name);
+    }
+    return mtf_graph_parameters(graph) <= MAX_ELEMENTS ||
+           mtf_json_fail(root, error, "the variables hold more than 2^53 elements together");
+}
+
+static bool read_rest(MtfGraph *graph, const MtfJson *root, const MtfSizeOverrides *overrides,
+                      GError **error) {
+    if (!read_dimensions(graph, root, overrides, error) || !read_inputs(graph, root, error))
+        return false;
+    g_autoptr(MtfBlockText) text = mtf_graph_text_read(graph, root, error);
+    if (text == NULL)
+        return false;
+    g_autoptr(MtfLinker) linker = mtf_graph_link(graph, text, error);
+    return linker != NULL && read_loss(graph, root, linker, error) &&
+           read_updates(graph, root, linker, error) && read_repeats(graph, root, error) &&
+           read_optimizer(graph, root, error) && check_total(graph, root, error);
+}
+
+MtfGraph *mtf_graph_from_json(const MtfJson *root, const MtfSizeOverrides *overrides,
+                              GError **error) {
+    static const char *const keys[] = { "meshtf_graph", "name",       "dimensions", "inputs",
+                                        "variables",    "operations", "loss",       "optimizer",
+                                        "updates",      "repeats",    NULL };
+    const char *name;
+    if (!mtf_json_version(root, "meshtf_graph", 1, error) || !mtf_json_keys(root, keys, error) ||
+        !mtf_field_string(root, "name", &name, error))
+        return NULL;
+    g_autoptr(MtfGraph) graph = mtf_graph_new(name);
+    return read_rest(graph, root, overrides, error) ? g_steal_pointer(&graph) : NULL;
+}
+
+MtfGraph *mtf_graph_load(const char *path, const MtfSizeOverrides *overrides, GError **error) {
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, error);
+    if (document == NULL)
+        return NULL;
+    MtfJson root = mtf_json_root(document);
+    return mtf_graph_from_json(&root, overrides, error);
+}

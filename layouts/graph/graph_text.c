@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/graph/graph_text.h"
+
+#include "layouts/base/nearest_name.h"
+#include "layouts/graph/graph_fields.h"
+#include "layouts/graph/operation_table.h"
+#include "layouts/graph/optimizer.h"
+
+#include <string.h>
+
+/* More iterations than any unrolled graph may have operations (graph_link.c). */
+#define MAX_COUNT 2000000
+
+static bool read_init(const MtfJson *where, MtfInit *init, GError **error) {
+    static const char *const keys[] = { "constant", "normal", "uniform", NULL };
+    static const char *const words[] = { "zeros", "ones", NULL };
+    static const MtfInitKind kinds[] = { MTF_INIT_CONSTANT, MTF_INIT_NORMAL, MTF_INIT_UNIFORM };
+    int word = 0;
+    if (cJSON_IsString(where->node)) {
+        if (!mtf_field_word(where, "an initial value", words, &word, error))
+            return false;
+        *init = (MtfInit){ MTF_INIT_CONSTANT, word };
+        return true;
+    }
+    MtfJson child;
+    if (!mtf_json_keys(where, keys, error))
+        return false;
+    if (mtf_json_length(where) != 1 || !mtf_json_first(where, &child))
+        return mtf_json_fail(where, error,
+                             "\"zeros\", \"ones\", or one of {\"constant\": value}, {\"normal\": "
+                             "deviation}, {\"uniform\": limit} is expected here");
+    for (int i = 0; keys[i] != NULL; i++)
+        if (strcmp(mtf_json_key(&child), keys[i]) == 0)
+            init->kind = kinds[i];
+    return mtf_json_number(&child, &init->value, error);
+}
+
+static bool read_variable_memory(const MtfJson *object, MtfMemoryKind *memory, GError **error) {
+    MtfJson child;
+    *memory = MTF_MEMORY_VARIABLE;
+    if (!mtf_json_find(object, "memory_kind", &child))
+        return true;
+    if (!mtf_field_memory(&child, memory, error))
+        return false;
+    return *memory == MTF_MEMORY_VARIABLE || *memory == MTF_MEMORY_OPTIMIZER ||
+           mtf_json_fail(&child, error, "a variable counts as \"variables\" or \"optimizer\"");
+}
+
+static bool read_variable(const MtfGraph *graph, const MtfJson *where, MtfBlockText *block,
+                          GError **error) {
+    static const char *const keys[] = { "name", "dims", "dtype", "init", "memory_kind", NULL };
+    MtfVariableText variable = { .where = *where, .dtype = MTF_F32 };
+    MtfJson dims, init;
+    if (!mtf_json_keys(where, keys, error) ||
+        !mtf_field_string(where, "name", &variable.name, error) ||
+        !mtf_json_get(where, "dims", &dims, error) ||
+        !mtf_field_dims(graph, &dims, &variable.shape, error) ||
+        !mtf_field_dtype(where, &variable.dtype, error) ||
+        !mtf_json_get(where, "init", &init, error) || !read_init(&init, &variable.init, error) ||
+        !read_variable_memory(where, &variable.memory, error))
+        return false;
+    g_array_append_val(block->variables, variable);
+    return true;
+}
+
+/* ---- operations ---- */
+
+static bool read_kind(const MtfJson *where, int *kind, GError **error) {
+    MtfJson child;
+    const char *name;
+    if (!mtf_json_get(where, "op", &child, error) || !mtf_json_string(&child, &name, error))
+        return false;
+    *kind = mtf_operation_kind(name);
+    if (*kind >= 0)
+        return true;
+    const char *names[MTF_OPERATIONS + 1] = { NULL };
+    for (int i = 0; i < MTF_OPERATIONS; i++)
+        names[i] = mtf_operation_row(i)->name;
+    g_autofree char *hint = mtf_did_you_mean(name, names);
+    return mtf_json_fail(&child, error, "\"%s\" is not an operation%s", name, hint);
+}
+
+static const MtfAttributeSpec *find_attribute(const MtfOperationRow *row, const char *name) {
+    for (const MtfAttributeSpec *spec = row->attributes; spec->name != NULL; spec++)
+        if (strcmp(spec->name, name) == 0)
+            return spec;
+    return NULL;
+}
+
+static bool fail_attribute(const MtfJson *where, const MtfOperationRow *row, const char *key,
+                           GError **error) {
+    g_autoptr(GString) known = g_string_new(mtf_operation_row_chooses_dtype(row) ? "dtype" : NULL);
+    for (const MtfAttributeSpec *spec = row->attributes; spec->name != NULL; spec++)
+        g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", spec->name);
+    return mtf_json_fail(where, error, "%s has no attribute \"%s\"; %s%s", row->name, key,
+                         known->len > 0 ? "it has: " : "it has none beside inputs and dims",
+                         known->str);
+}
+
+/* Every key is one that all operations have or an attribute of the row. */
+static bool check_operation_keys(const MtfJson *where, const MtfOperationRow *row, GError **error) {
+    static const char *const common[] = { "name",  "op",          "inputs", "dims",
+                                          "phase", "memory_kind", NULL };
+    MtfJson child;
+    for (bool more = mtf_json_first(where, &child); more; more = mtf_json_next(&child)) {
+        const char *key = mtf_json_key(&child);
+        bool known = g_strv_contains(common, key) || find_attribute(row, key) != NULL ||
+                     (mtf_operation_row_chooses_dtype(row) && strcmp(key, "dtype") == 0);
+        if (!known)
+            return fail_attribute(where, row, key, error);
+    }
+    return true;
+}
+
+static bool read_string_attribute(const MtfJson *where, const MtfAttributeSpec *spec, char **slot,
+                                  GError **error) {
+    const char *text;
+    int index;
+    if (strcmp(spec->name, "schedule") == 0 &&
+        !mtf_field_word(where, "a schedule", mtf_schedules(), &index, error))
+        return false;
+    if (!mtf_json_string(where, &text, error))
+        return false;
+    *slot = (char *)text;
+    return true;
+}
+
+static bool read_attribute(const MtfGraph *graph, const MtfJson *operation,
+                           const MtfAttributeSpec *spec, MtfAttributes *attributes,
+                           GError **error) {
+    MtfJson child;
+    void *slot = G_STRUCT_MEMBER_P(attributes, (glong)spec->offset);
+    bool given = mtf_json_find(operation, spec->name, &child);
+    if (!given && spec->required)
+        return mtf_json_fail(operation, error, "attribute \"%s\" is missing", spec->name);
+    switch (spec->type) {
+    case MTF_ATTRIBUTE_NUMBER:
+        *(double *)slot = spec->standard;
+        return !given || mtf_json_number(&child, slot, error);
+    case MTF_ATTRIBUTE_DIMENSION:
+        return !given || mtf_field_dimension(graph, &child, slot, error);
+    case MTF_ATTRIBUTE_STRING:
+        return !given || read_string_attribute(&child, spec, slot, error);
+    }
+    return true;
+}
+
+static bool read_attributes(const MtfGraph *graph, MtfOperationText *text, GError **error) {
+    const MtfAttributeSpec *spec = mtf_operation_row(text->kind)->attributes;
+    text->attributes = MTF_NO_ATTRIBUTES;
+    for (; spec->name != NULL; spec++)
+        if (!read_attribute(graph, &text->where, spec, &text->attributes, error))
+            return false;
+    return true;
+}
+
+static bool read_inputs(MtfOperationText *text, GError **error) {
+    MtfJson list, child;
+    if (!mtf_json_find(&text->where, "inputs", &list))
+        return mtf_operation_row(text->kind)->min_inputs == 0 ||
+               mtf_json_fail(&text->where, error, "key \"inputs\" is missing");
+    if (!mtf_json_array(&list, error))
+        return false;
+    text->inputs = g_new0(const char *, mtf_json_length(&list) + 1);
+    for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child))
+        if (!mtf_json_string(&child, &text->inputs[text->n_inputs++], error))
+            return false;
+    return true;
+}
+
+/* "memory_kind": one word for all outputs, or a list with one for each. */
+static bool read_memory(MtfOperationText *text, GError **error) {
+    MtfJson where, child;
+    int n = mtf_operation_row(text->kind)->n_outputs;
+    for (int k = 0; k < MTF_MAX_OUTPUTS; k++)
+        text->memory[k] = MTF_MEMORY_ACTIVATION;
+    if (!mtf_json_find(&text->where, "memory_kind", &where))
+        return true;
+    if (!cJSON_IsArray(where.node)) {
+        if (!mtf_field_memory(&where, &text->memory[0], error))
+            return false;
+        for (int k = 1; k < n; k++)
+            text->memory[k] = text->memory[0];
+        return true;
+    }
+    if (mtf_json_length(&where) != n)
+        return mtf_json_fail(&where, error, "%d kinds are expected, one for each output", n);
+    int k = 0;
+    for (bool more = mtf_json_first(&where, &child); more; more = mtf_json_next(&child))
+        if (!mtf_field_memory(&child, &text->memory[k++], error))
+            return false;
+    return true;
+}
+
+static bool read_phase(MtfOperationText *text, GError **error) {
+    MtfJson child;
+    const char *words[MTF_PHASES + 1] = { NULL };
+    for (int i = 0; i < MTF_PHASES; i++)
+        words[i] = mtf_phase_name((MtfPhase)i);
+    int phase = MTF_PHASE_FORWARD;
+    if (mtf_json_find(&text->where, "phase", &child) &&
+        !mtf_field_word(&child, "a phase", words, &phase, error))
+        return false;
+    text->phase = (MtfPhase)phase;
+    return true;
+}
+
+static bool read_operation(const MtfGraph *graph, MtfOperationText *text, GError **error) {
+    const MtfJson *where = &text->where;
+    MtfJson dims, dtype;
+    if (!mtf_json_object(where, error) || !mtf_field_string(where, "name", &text->name, error) ||
+        !read_kind(where, &text->kind, error) ||
+        !check_operation_keys(where, mtf_operation_row(text->kind), error) ||
+        !read_inputs(text, error) || !read_attributes(graph, text, error) ||
+        !read_memory(text, error) || !read_phase(text, error))
+        return false;
+    text->has_shape = mtf_json_find(where, "dims", &dims);
+    text->has_dtype = mtf_json_find(where, "dtype", &dtype);
+    return (!text->has_shape || mtf_field_dims(graph, &dims, &text->shape, error)) &&
+           mtf_field_dtype(where, &text->dtype, error);
+}
+
+static void free_operation(MtfOperationText *text) {
+    if (text != NULL)
+        g_free(text->inputs);
+    g_free(text);
+}
+
+/* ---- blocks ---- */
+
+static void clear_item(gpointer data) {
+    MtfItemText *item = data;
+    free_operation(item->operation);
+    mtf_block_text_free(item->block);
+}
+
+static MtfBlockText *new_block(const MtfJson *where) {
+    MtfBlockText *block = g_new0(MtfBlockText, 1);
+    block->where = *where;
+    block->count = 1;
+    block->carries = g_array_new(FALSE, TRUE, sizeof(MtfCarryText));
+    block->variables = g_array_new(FALSE, TRUE, sizeof(MtfVariableText));
+    block->items = g_array_new(FALSE, TRUE, sizeof(MtfItemText));
+    g_array_set_clear_func(block->items, clear_item);
+    return block;
+}
+
+void mtf_block_text_free(MtfBlockText *block) {
+    if (block == NULL)
+        return;
+    g_array_unref(block->carries);
+    g_array_unref(block->variables);
+    g_array_unref(block->items);
+    g_free(block);
+}
+
+static bool read_variables(const MtfGraph *graph, const MtfJson *object, MtfBlockText *block,
+                           GError **error) {
+    MtfJson child;
+    if (!mtf_json_find(object, "variables", &block->variable_list))
+        return true;
+    if (!mtf_json_array(&block->variable_list, error))
+        return false;
+    bool more = mtf_json_first(&block->variable_list, &child);
+    for (; more; more = mtf_json_next(&child))
+        if (!read_variable(graph, &child, block, error))
+            return false;
+    return true;
+}
+
+static bool read_carries(MtfBlockText *block, GError **error) {
+    static const char *const keys[] = { "name", "init", "next", NULL };
+    MtfJson child;
+    if (!mtf_json_find(&block->body, "carry", &block->carry_list))
+        return true;
+    if (!mtf_json_array(&block->carry_list, error))
+        return false;
+    bool more = mtf_json_first(&block->carry_list, &child);
+    for (; more; more = mtf_json_next(&child)) {
+        MtfCarryText carry = { .where = child };
+        if (!mtf_json_keys(&child, keys, error) ||
+            !mtf_field_string(&child, "name", &carry.name, error) ||
+            !mtf_field_string(&child, "init", &carry.init, error) ||
+            !mtf_field_string(&child, "next", &carry.next, error))
+            return false;
+        g_array_append_val(block->carries, carry);
+    }
+    return true;
+}
+
+static bool read_items(const MtfGraph *graph, MtfBlockText *block, GError **error);
+
+static bool read_block(const MtfGraph *graph, MtfBlockText *block, GError **error) {
+    static const char *const outer[] = { "repeat", NULL };
+    static const char *const inner[] = {
+        "name", "count", "carry", "variables", "operations", NULL
+    };
+    MtfJson count;
+    int64_t number = 0;
+    if (!mtf_json_keys(&block->where, outer, error) ||
+        !mtf_json_get(&block->where, "repeat", &block->body, error) ||
+        !mtf_json_keys(&block->body, inner, error) ||
+        !mtf_field_string(&block->body, "name", &block->name, error) ||
+        !mtf_json_get(&block->body, "count", &count, error) ||
+        !mtf_json_integer(&count, 1, MAX_COUNT, &number, error) ||
+        !mtf_json_get(&block->body, "operations", &block->operation_list, error) ||
+        !read_carries(block, error) || !read_variables(graph, &block->body, block, error) ||
+        !read_items(graph, block, error))
+        return false;
+    block->count = (int)number;
+    return block->items->len > 0 ||
+           mtf_json_fail(&block->operation_list, error, "a repeated block has operations");
+}
+
+static MtfOperationText *new_operation(const MtfJson *where) {
+    MtfOperationText *text = g_new0(MtfOperationText, 1);
+    text->where = *where;
+    return text;
+}
+
+/* Appends the element at `where` to `block`, which frees it whatever comes of reading it. */
+static bool read_item(const MtfGraph *graph, const MtfJson *where, MtfBlockText *block,
+                      GError **error) {
+    MtfJson repeat;
+    bool is_block = mtf_json_find(where, "repeat", &repeat);
+    if (is_block && block->name != NULL)
+        return mtf_json_fail(where, error, "a repeated block cannot hold another one");
+    MtfItemText item = { .operation = is_block ? NULL : new_operation(where),
+                         .block = is_block ? new_block(where) : NULL };
+    g_array_append_val(block->items, item);
+    return is_block ? read_block(graph, item.block, error)
+                    : read_operation(graph, item.operation, error);
+}
+
+static bool read_items(const MtfGraph *graph, MtfBlockText *block, GError **error) {
+    MtfJson child;
+    if (!mtf_json_array(&block->operation_list, error))
+        return false;
+    bool more = mtf_json_first(&block->operation_list, &child);
+    for (; more; more = mtf_json_next(&child))
+        if (!read_item(graph, &child, block, error))
+            return false;
+    return true;
+}
+
+MtfBlockText *mtf_graph_text_read(const MtfGraph *graph, const MtfJson *root, GError **error) {
+    g_autoptr(MtfBlockText) block = new_block(root);
+    if (!read_variables(graph, root, block, error) ||
+        !mtf_json_get(root, "operations", &block->operation_list, error) ||
+        !read_items(graph, block, error))
+        return NULL;
+    return g_steal_pointer(&block);
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* A graph file half way: read and checked piece by piece, but names of tensors not yet looked up
+ * and repeated blocks not yet unrolled. The file is a tree of depth two:
+ *
+ *     the graph ── operation, operation, block ── operation, operation …
+ *       └ variables                        └ variables, carried values
+ *
+ * Each piece keeps its place in the file (`where`) for messages; cursors on the way to it live in
+ * the block above it. Names are owned by the JSON document. */
+#ifndef MTF_GRAPH_TEXT_H
+#define MTF_GRAPH_TEXT_H
+
+#include "layouts/base/json_reader.h"
+#include "layouts/graph/graph.h"
+
+typedef struct {
+    MtfJson where;
+    const char *name;
+    MtfShape shape;
+    MtfDtype dtype;
+    MtfInit init;
+    MtfMemoryKind memory;
+} MtfVariableText;
+
+typedef struct {
+    MtfJson where;
+    const char *name, *init, *next;
+} MtfCarryText;
+
+typedef struct {
+    MtfJson where;
+    const char *name;
+    int kind; /* MtfOperationKind */
+    MtfPhase phase;
+    int n_inputs;
+    const char **inputs;
+    bool has_shape, has_dtype;
+    MtfShape shape;
+    MtfDtype dtype;
+    MtfMemoryKind memory[MTF_MAX_OUTPUTS];
+    MtfAttributes attributes; /* strings owned by the document */
+} MtfOperationText;
+
+/* A repeated block, or the graph itself (no name, count 1, no carried values). */
+typedef struct MtfBlockText {
+    MtfJson where, body; /* the element of "operations", and the object with the lists */
+    MtfJson carry_list, variable_list, operation_list;
+    const char *name;
+    int count;
+    GArray *carries;   /* MtfCarryText */
+    GArray *variables; /* MtfVariableText */
+    GArray *items;     /* MtfItemText */
+} MtfBlockText;
+
+/* One element of "operations": an operation or a block; the other is NULL. */
+typedef struct {
+    MtfOperationText *operation;
+    MtfBlockText *block;
+} MtfItemText;
+
+/* Reads "variables" and "operations" of the graph's root object. The dimensions must be in `graph`
+ * already. Root and document outlive the result. */
+MtfBlockText *mtf_graph_text_read(const MtfGraph *graph, const MtfJson *root, GError **error);
+void mtf_block_text_free(MtfBlockText *block);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfBlockText, mtf_block_text_free)
+
+#endif

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/graph/microbatches.h"
+
+#include "layouts/base/error.h"
+#include "layouts/graph/operation_table.h"
+
+#include <inttypes.h>
+
+int mtf_phase_times(const MtfGraph *graph, MtfPhase phase) {
+    return phase <= MTF_PHASE_BACKWARD ? graph->microbatches : 1;
+}
+
+int mtf_operation_times(const MtfGraph *graph, int operation) {
+    return mtf_phase_times(graph, mtf_graph_operation(graph, operation)->phase);
+}
+
+static bool is_repeated(const MtfGraph *graph, int operation) {
+    return mtf_operation_times(graph, operation) > 1;
+}
+
+int mtf_graph_repeated(const MtfGraph *graph) {
+    int n = 0;
+    while (n < (int)graph->operations->len && is_repeated(graph, n))
+        n++;
+    return n;
+}
+
+int64_t mtf_graph_step_size(const MtfGraph *graph, int dim) {
+    return mtf_graph_size(graph, dim) * (dim == graph->batch ? graph->microbatches : 1);
+}
+
+bool mtf_operation_accumulates(const MtfGraph *graph, int operation) {
+    return is_repeated(graph, operation) &&
+           mtf_operation_row(mtf_graph_operation(graph, operation)->kind)->accumulates;
+}
+
+static bool check_order(const MtfGraph *graph, GError **error) {
+    int n = mtf_graph_repeated(graph);
+    for (int i = n; i < (int)graph->operations->len; i++)
+        if (is_repeated(graph, i))
+            return mtf_input_error(error,
+                                   "operation \"%s\" (%s) runs once a micro-batch and must stand "
+                                   "before \"%s\" (%s), which runs once a step",
+                                   mtf_graph_operation(graph, i)->name,
+                                   mtf_phase_name(mtf_graph_operation(graph, i)->phase),
+                                   mtf_graph_operation(graph, n)->name,
+                                   mtf_phase_name(mtf_graph_operation(graph, n)->phase));
+    return true;
+}
+
+static bool check_inputs(const MtfGraph *graph, int operation, GError **error) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    for (int k = 0; k < op->n_inputs; k++) {
+        const MtfTensor *x = mtf_graph_tensor(graph, op->inputs[k]);
+        if (x->producer >= 0 && mtf_operation_accumulates(graph, x->producer))
+            return mtf_input_error(
+                error,
+                "operation \"%s\" (%s) runs once a micro-batch but reads \"%s\", "
+                "a sum over all of them",
+                op->name, mtf_phase_name(op->phase), x->name);
+    }
+    return true;
+}
+
+static bool check_variable(const MtfGraph *graph, const MtfTensor *tensor, GError **error) {
+    return tensor->source != MTF_SOURCE_VARIABLE ||
+           mtf_shape_find(&tensor->shape, graph->batch) < 0 ||
+           mtf_input_error(error,
+                           "variable \"%s\" has the batch dimension \"%s\", so a step cannot be "
+                           "worked through in micro-batches",
+                           tensor->name, mtf_graph_dimension(graph, graph->batch)->name);
+}
+
+bool mtf_graph_check_microbatches(const MtfGraph *graph, GError **error) {
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        if (!check_variable(graph, mtf_graph_tensor(graph, t), error))
+            return false;
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        if (is_repeated(graph, i) && !check_inputs(graph, i, error))
+            return false;
+    return check_order(graph, error);
+}
+
+static int count_recomputed(const MtfGraph *graph) {
+    int count = 0;
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        count += g_str_has_prefix(mtf_graph_operation(graph, i)->name, "recompute/");
+    return count;
+}
+
+char *mtf_graph_step_format(const MtfGraph *graph) {
+    GString *text = g_string_new("in one piece");
+    int recomputed = count_recomputed(graph);
+    if (graph->microbatches > 1)
+        g_string_printf(text, "in %d micro-batches of %" PRId64, graph->microbatches,
+                        mtf_graph_size(graph, graph->batch));
+    if (recomputed > 0)
+        g_string_append_printf(text, ", %d operation%s computed again", recomputed,
+                               recomputed == 1 ? "" : "s");
+    return g_string_free(text, FALSE);
+}

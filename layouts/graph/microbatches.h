@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Micro-batches: a step works through its batch in parts. Forward and backward run once for each
+ * part, clipping and updates once a step, so the graph's operations, and the instructions they are
+ * lowered to, stand in two runs:
+ *
+ *     operation    0 1 2 … n-1          n …
+ *                  forward, backward    clip, update
+ *     times        microbatches         1
+ *
+ * What of a micro-batch is wanted after the last (gradients, the loss) goes through an operation
+ * that accumulates. The graph's batch dimension has the size of one micro-batch: micro-batch k of m
+ * holds examples [k B/m, (k+1) B/m) of the step's B. */
+#ifndef MTF_MICROBATCHES_H
+#define MTF_MICROBATCHES_H
+
+#include "layouts/graph/graph.h"
+
+#define MTF_MAX_MICROBATCHES (1 << 20)
+
+/* The n above: operations [0, n) run once a micro-batch. 0 without micro-batches. */
+int mtf_graph_repeated(const MtfGraph *graph);
+
+/* How often a step runs an operation, and all of a phase. */
+int mtf_operation_times(const MtfGraph *graph, int operation);
+int mtf_phase_times(const MtfGraph *graph, MtfPhase phase);
+
+/* Whether the operation's result adds up over several micro-batches. Its storage lives from the
+ * first to the last of them; only then is the sum brought to where the layout keeps it. */
+bool mtf_operation_accumulates(const MtfGraph *graph, int operation);
+
+/* A dimension's size in the whole step: that of the batch times the micro-batches. */
+int64_t mtf_graph_step_size(const MtfGraph *graph, int dim);
+
+/* Fails, naming what is wrong, where a graph with micro-batches cannot be run: an operation that
+ * runs once stands before one that is repeated, a repeated one reads a sum that is not complete, or
+ * a variable has the batch dimension. */
+bool mtf_graph_check_microbatches(const MtfGraph *graph, GError **error);
+
+/* How a step is done, for people: "in one piece", "in 4 micro-batches of 16, 96 operations computed
+ * again" (those called recompute/NAME). Free with g_free. */
+char *mtf_graph_step_format(const MtfGraph *graph);
+
+#endif

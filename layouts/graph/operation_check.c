@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/graph/operation_check.h"
+
+#include "layouts/base/error.h"
+#include "layouts/graph/operation_table.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+typedef struct {
+    const MtfGraph *graph;
+    const MtfNewOperation *operation;
+    const MtfOperationRow *row;
+} Check;
+
+static bool fail(const Check *check, GError **error, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+static bool fail(const Check *check, GError **error, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *sentence = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    return mtf_input_error(error, "operation \"%s\" (%s): %s", check->operation->name,
+                           check->row->name, sentence);
+}
+
+static const MtfTensor *input(const Check *check, int k) {
+    return mtf_graph_tensor(check->graph, check->operation->inputs[k]);
+}
+
+static const char *dim_name(const Check *check, int dim) {
+    return mtf_graph_dimension(check->graph, dim)->name;
+}
+
+/* The first input that tells the storage type, or NULL. */
+static const MtfTensor *find_leader(const Check *check) {
+    for (int k = 0; k < check->operation->n_inputs; k++)
+        if (!mtf_operation_mask_has(check->row->integer_inputs | check->row->wide_inputs, k))
+            return input(check, k);
+    return NULL;
+}
+
+static bool check_type_of_input(const Check *check, int k, GError **error) {
+    const MtfOperationRow *row = check->row;
+    const MtfTensor *tensor = input(check, k), *leader = find_leader(check);
+    bool integer = mtf_operation_mask_has(row->integer_inputs, k);
+    if (integer && tensor->dtype != MTF_I32)
+        return fail(check, error, "input \"%s\" is %s and must be int32", tensor->name,
+                    mtf_dtype_name(tensor->dtype));
+    if (integer || row->dtype == MTF_DTYPE_GIVEN)
+        return true;
+    if (row->kernel_class != MTF_CLASS_MOVE && !mtf_dtype_is_float(tensor->dtype))
+        return fail(check, error, "input \"%s\" is int32; cast it to a float type first",
+                    tensor->name);
+    if (leader == NULL)
+        return true;
+    bool wide = mtf_operation_mask_has(row->wide_inputs, k);
+    MtfDtype wanted = wide ? mtf_dtype_wide(leader->dtype) : leader->dtype;
+    if (tensor->dtype == wanted)
+        return true;
+    if (wide && wanted != leader->dtype)
+        return fail(check, error, "input \"%s\" is %s and must be %s beside \"%s\", which is %s",
+                    tensor->name, mtf_dtype_name(tensor->dtype), mtf_dtype_name(wanted),
+                    leader->name, mtf_dtype_name(leader->dtype));
+    return fail(check, error, "input \"%s\" is %s but \"%s\" is %s", tensor->name,
+                mtf_dtype_name(tensor->dtype), leader->name, mtf_dtype_name(leader->dtype));
+}
+
+static bool check_inputs(const Check *check, GError **error) {
+    const MtfOperationRow *row = check->row;
+    int n = check->operation->n_inputs;
+    if (n < row->min_inputs || n > row->max_inputs)
+        return row->min_inputs == row->max_inputs
+                   ? fail(check, error, "it takes %d inputs, not %d", row->min_inputs, n)
+                   : fail(check, error, "it takes %s %d inputs, not %d",
+                          n < row->min_inputs ? "at least" : "at most",
+                          n < row->min_inputs ? row->min_inputs : row->max_inputs, n);
+    for (int k = 0; k < n; k++)
+        if (!check_type_of_input(check, k, error))
+            return false;
+    return true;
+}
+
+static bool check_attributes(const Check *check, GError **error) {
+    for (const MtfAttributeSpec *spec = check->row->attributes; spec->name != NULL; spec++) {
+        const void *slot = G_STRUCT_MEMBER_P(&check->operation->attributes, (glong)spec->offset);
+        if (spec->type == MTF_ATTRIBUTE_DIMENSION && spec->required && *(const int *)slot < 0)
+            return fail(check, error, "attribute \"%s\" is missing", spec->name);
+    }
+    const MtfAttributes *a = &check->operation->attributes;
+    if (check->operation->kind == MTF_OP_DROPOUT && !(a->rate >= 0 && a->rate < 1))
+        return fail(check, error, "the rate %g is not at least 0 and below 1", a->rate);
+    return true;
+}
+
+/* Adds the dimensions of inputs in order of appearance. */
+static bool unite(const Check *check, MtfShape *shape, GError **error) {
+    for (int k = 0; k < check->operation->n_inputs; k++) {
+        const MtfShape *part = &input(check, k)->shape;
+        for (int i = 0; i < part->rank; i++)
+            if (mtf_shape_find(shape, part->dims[i]) < 0 && !mtf_shape_append(shape, part->dims[i]))
+                return fail(check, error, "its inputs have more than %d dimensions together",
+                            MTF_MAX_RANK);
+    }
+    return true;
+}
+
+/* Each dimension of `part` is in `whole`; `what` completes the sentence "dimension … is in ". */
+static bool check_within(const Check *check, const MtfShape *part, const MtfShape *whole,
+                         const char *what, GError **error) {
+    for (int i = 0; i < part->rank; i++)
+        if (mtf_shape_find(whole, part->dims[i]) < 0)
+            return fail(check, error, "dimension \"%s\" is %s", dim_name(check, part->dims[i]),
+                        what);
+    return true;
+}
+
+static bool rename_dims(const Check *check, MtfShape *shape, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    *shape = input(check, 0)->shape;
+    int at = mtf_shape_find(shape, a->from);
+    if (at < 0)
+        return fail(check, error, "input \"%s\" has no dimension \"%s\"", input(check, 0)->name,
+                    dim_name(check, a->from));
+    if (mtf_shape_find(shape, a->to) >= 0)
+        return fail(check, error, "input \"%s\" already has dimension \"%s\"",
+                    input(check, 0)->name, dim_name(check, a->to));
+    int64_t from_size = mtf_graph_size(check->graph, a->from);
+    int64_t to_size = mtf_graph_size(check->graph, a->to);
+    if (from_size != to_size)
+        return fail(check, error, "dimension \"%s\" has size %" PRId64 " but \"%s\" has %" PRId64,
+                    dim_name(check, a->from), from_size, dim_name(check, a->to), to_size);
+    shape->dims[at] = a->to;
+    return true;
+}
+
+/* The shape that follows from the inputs; `given` is false where it must be given. */
+static bool infer_dims(const Check *check, MtfShape *shape, bool *inferred, GError **error) {
+    *shape = (MtfShape){ 0 };
+    *inferred = true;
+    switch (check->row->dims) {
+    case MTF_DIMS_FIRST:
+        *shape = input(check, 0)->shape;
+        return true;
+    case MTF_DIMS_UNION:
+        return unite(check, shape, error);
+    case MTF_DIMS_RENAMED:
+        return rename_dims(check, shape, error);
+    case MTF_DIMS_SUBSET:
+    case MTF_DIMS_SUPERSET:
+    case MTF_DIMS_PERMUTED:
+    case MTF_DIMS_NEW:
+        break;
+    }
+    *inferred = false;
+    return true;
+}
+
+/* Checks a given shape against the row's rule. */
+static bool check_given(const Check *check, const MtfShape *given, GError **error) {
+    MtfShape all = { 0 };
+    MtfDimsRule rule = check->row->dims;
+    if (!unite(check, &all, error))
+        return false;
+    if ((rule == MTF_DIMS_SUBSET || rule == MTF_DIMS_PERMUTED || rule == MTF_DIMS_UNION) &&
+        !check_within(check, given, &all, "in its dims but in none of its inputs", error))
+        return false;
+    bool keeps_all =
+        rule == MTF_DIMS_SUPERSET || rule == MTF_DIMS_PERMUTED || rule == MTF_DIMS_UNION;
+    return !keeps_all ||
+           check_within(check, &all, given, "in its inputs but missing in its dims", error);
+}
+
+static bool infer_shape(const Check *check, MtfShape *shape, GError **error) {
+    bool inferred;
+    const MtfShape *given = check->operation->shape;
+    if (!infer_dims(check, shape, &inferred, error))
+        return false;
+    if (given == NULL)
+        return inferred || fail(check, error, "\"dims\" is missing");
+    if (inferred && check->row->dims != MTF_DIMS_UNION && !mtf_shape_equal(given, shape))
+        return fail(check, error, "its dims are not those that follow from its inputs");
+    *shape = *given;
+    return check_given(check, given, error);
+}
+
+/* The one dimension that `whole` has and `part` lacks; false unless there is exactly one. */
+static bool single_difference(const MtfShape *whole, const MtfShape *part, int *dim) {
+    int found = 0;
+    for (int i = 0; i < whole->rank; i++) {
+        if (mtf_shape_find(part, whole->dims[i]) < 0) {
+            *dim = whole->dims[i];
+            found++;
+        }
+    }
+    return found == 1;
+}
+
+/* Embedding: out = ids + table without its vocabulary, which neither ids nor output have. */
+static bool check_embedding(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfShape *table = &input(check, 0)->shape;
+    const MtfShape *ids = &input(check, 1)->shape;
+    int vocabulary = -1;
+    if (!single_difference(table, shape, &vocabulary) || mtf_shape_find(ids, vocabulary) >= 0)
+        return fail(check, error,
+                    "its dims must hold all dimensions of table \"%s\" but the vocabulary",
+                    input(check, 0)->name);
+    if (shape->rank != table->rank - 1 + ids->rank)
+        return fail(check, error, "its dims must be those of ids \"%s\" and of table \"%s\"",
+                    input(check, 1)->name, input(check, 0)->name);
+    return check_within(check, ids, shape, "in its ids but missing in its dims", error);
+}
+
+/* Logits have the labels' dimensions and one more, the classes; the output has the labels'. */
+static bool check_labels(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfShape *logits = &input(check, 0)->shape;
+    const MtfShape *labels = &input(check, 1)->shape;
+    int classes = -1;
+    if (!single_difference(logits, labels, &classes))
+        return fail(check, error, "\"%s\" must have exactly one dimension that labels \"%s\" lack",
+                    input(check, 0)->name, input(check, 1)->name);
+    return check_within(check, labels, logits, "in the labels but not in the logits", error) &&
+           check_within(check, labels, shape, "in the labels but missing in the result", error) &&
+           check_within(check, shape, labels, "in the result but not in the labels", error) &&
+           (check->operation->n_inputs < 3 ||
+            check_within(check, &input(check, 2)->shape, labels,
+                         "in the mask but not in the labels", error));
+}
+
+static bool check_inputs_within_first(const Check *check, GError **error) {
+    const MtfShape *first = &input(check, 0)->shape;
+    for (int k = 1; k < check->operation->n_inputs; k++)
+        for (int i = 0; i < input(check, k)->shape.rank; i++)
+            if (mtf_shape_find(first, input(check, k)->shape.dims[i]) < 0)
+                return fail(check, error, "input \"%s\" has dimension \"%s\", which \"%s\" lacks",
+                            input(check, k)->name, dim_name(check, input(check, k)->shape.dims[i]),
+                            input(check, 0)->name);
+    return true;
+}
+
+/* A dimension attribute must be one of the first input's dimensions; rename and attention have
+ * checks of their own. */
+static bool check_dimension_attributes(const Check *check, GError **error) {
+    int kind = check->operation->kind;
+    if (kind == MTF_OP_RENAME || kind == MTF_OP_ATTENTION || kind == MTF_OP_ATTENTION_GRAD)
+        return true;
+    for (const MtfAttributeSpec *spec = check->row->attributes; spec->name != NULL; spec++) {
+        const void *slot = G_STRUCT_MEMBER_P(&check->operation->attributes, (glong)spec->offset);
+        if (spec->type != MTF_ATTRIBUTE_DIMENSION)
+            continue;
+        int dim = *(const int *)slot;
+        if (mtf_shape_find(&input(check, 0)->shape, dim) < 0)
+            return fail(check, error, "input \"%s\" has no dimension \"%s\" (its \"%s\")",
+                        input(check, 0)->name, dim_name(check, dim), spec->name);
+    }
+    return true;
+}
+
+/* Further outputs replace inputs of the first one's shape (optimizer state beside its variable). */
+static bool check_further_outputs(const Check *check, const MtfShape *shape, GError **error) {
+    for (int k = 1; k < check->row->n_outputs && !check->row->separate; k++) {
+        const MtfTensor *like = input(check, check->row->outputs_like[k]);
+        if (!mtf_shape_equal(&like->shape, shape))
+            return fail(check, error, "input \"%s\" must have the dimensions of \"%s\"", like->name,
+                        input(check, 0)->name);
+    }
+    return true;
+}
+
+/* Embedding gradient: out = vocabulary + dy without the ids' dimensions; what is added is like it.
+ */
+static bool check_embedding_grad(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfShape *ids = &input(check, 0)->shape;
+    const MtfShape *dy = &input(check, 1)->shape;
+    int vocabulary = -1;
+    if (!check_within(check, ids, dy, "in the ids but not in the gradient", error))
+        return false;
+    if (!single_difference(shape, dy, &vocabulary) || shape->rank != dy->rank - ids->rank + 1)
+        return fail(
+            check, error,
+            "its dims must be one vocabulary and the dimensions of \"%s\" that \"%s\" lacks",
+            input(check, 1)->name, input(check, 0)->name);
+    for (int i = 0; i < ids->rank; i++)
+        if (mtf_shape_find(shape, ids->dims[i]) >= 0)
+            return fail(check, error, "dimension \"%s\" of the ids is in its dims",
+                        dim_name(check, ids->dims[i]));
+    return check->operation->n_inputs < 3 || mtf_shape_equal(&input(check, 2)->shape, shape) ||
+           fail(check, error, "\"%s\", which is added, must have its dims in their order",
+                input(check, 2)->name);
+}
+
+/* Input `k` and those after it have no dimensions. */
+static bool check_scalars(const Check *check, int k, GError **error) {
+    for (; k < check->operation->n_inputs; k++)
+        if (input(check, k)->shape.rank > 0)
+            return fail(check, error, "input \"%s\" has dimensions and must be a single number",
+                        input(check, k)->name);
+    return true;
+}
+
+/* Input 1 is a statistic of input 0: it has none of the dimensions that are reduced. */
+static bool check_statistic(const Check *check, const MtfShape *shape, GError **error) {
+    return check_inputs_within_first(check, error) &&
+           check_within(check, &input(check, 1)->shape, shape,
+                        "in the statistic but missing in its dims", error);
+}
+
+static bool check_constant(const Check *check, GError **error) {
+    double value = check->operation->attributes.value;
+    bool integer = check->operation->has_dtype && check->operation->dtype == MTF_I32;
+    return !integer || (value == floor(value) && fabs(value) <= INT32_MAX) ||
+           fail(check, error, "%.17g is not an int32", value);
+}
+
+static bool check_learning_rate(const Check *check, const MtfShape *shape, GError **error) {
+    if (shape->rank > 0)
+        return fail(check, error, "a learning rate has no dimensions");
+    return !check->operation->has_dtype || mtf_dtype_is_float(check->operation->dtype) ||
+           fail(check, error, "a learning rate is not an int32");
+}
+
+static bool check_causal(const Check *check, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    return a->query != a->memory || fail(check, error, "\"query\" and \"memory\" are both \"%s\"",
+                                         dim_name(check, a->query));
+}
+
+/* The query's features, its last dimension, are the last of input `k` too, which has positions
+ * `position` and for the rest dimensions of the query. */
+static bool check_attended(const Check *check, int k, int position, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    const MtfShape *q = &input(check, 0)->shape, *x = &input(check, k)->shape;
+    if (x->rank == 0 || x->dims[x->rank - 1] != a->dimension)
+        return fail(check, error, "the last dimension of input \"%s\" must be \"%s\"",
+                    input(check, k)->name, dim_name(check, a->dimension));
+    if (mtf_shape_find(x, position) < 0)
+        return fail(check, error, "input \"%s\" has no dimension \"%s\"", input(check, k)->name,
+                    dim_name(check, position));
+    for (int i = 0; i < x->rank; i++)
+        if (x->dims[i] != position && mtf_shape_find(q, x->dims[i]) < 0)
+            return fail(check, error, "input \"%s\" has dimension \"%s\", which \"%s\" lacks",
+                        input(check, k)->name, dim_name(check, x->dims[i]), input(check, 0)->name);
+    return true;
+}
+
+/* Whether input `k` has exactly the dimensions of `like`, in its order. */
+static bool check_like(const Check *check, int k, const MtfShape *like, GError **error) {
+    return mtf_shape_equal(&input(check, k)->shape, like) ||
+           fail(check, error, "input \"%s\" has other dimensions than it must have",
+                input(check, k)->name);
+}
+
+static bool check_attention(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    if (!check_causal(check, error) || !check_attended(check, 0, a->query, error) ||
+        !check_attended(check, 1, a->memory, error) ||
+        !check_like(check, 2, &input(check, 1)->shape, error))
+        return false;
+    if (mtf_shape_find(shape, a->memory) >= 0)
+        return fail(check, error, "input \"%s\" has dimension \"%s\", its \"memory\"",
+                    input(check, 0)->name, dim_name(check, a->memory));
+    if (mtf_shape_find(&input(check, 1)->shape, a->query) >= 0)
+        return fail(check, error, "input \"%s\" has dimension \"%s\", its \"query\"",
+                    input(check, 1)->name, dim_name(check, a->query));
+    return a->causal == 0 || a->causal == 1 ||
+           fail(check, error, "\"causal\" is %.17g and must be 0 or 1", a->causal);
+}
+
+/* (q, k, v, o, lse, do): o and do like q, lse like q without its last dimension. */
+static bool check_attention_grad(const Check *check, const MtfShape *shape, GError **error) {
+    MtfShape rest = *shape;
+    if (!check_attention(check, shape, error) || !check_like(check, 3, shape, error) ||
+        !check_like(check, 5, shape, error))
+        return false;
+    rest.dims[--rest.rank] = 0;
+    return check_like(check, 4, &rest, error);
+}
+
+static bool check_first(const Check *check, GError **error) {
+    return check->row->dims != MTF_DIMS_FIRST || check_inputs_within_first(check, error);
+}
+
+/* What single rows of the user's language ask beyond the common rules. */
+static bool check_special(const Check *check, const MtfShape *shape, GError **error) {
+    switch ((MtfOperationKind)check->operation->kind) {
+    case MTF_OP_EMBEDDING:
+        return check_embedding(check, shape, error);
+    case MTF_OP_LABEL_LOGIT:
+    case MTF_OP_SOFTMAX_CROSS_ENTROPY:
+        return check_labels(check, shape, error);
+    case MTF_OP_CONSTANT:
+        return check_constant(check, error);
+    case MTF_OP_RANGE:
+        return shape->rank == 1 || fail(check, error, "a range has exactly one dimension");
+    case MTF_OP_CAST:
+        return check->operation->has_dtype || fail(check, error, "attribute \"dtype\" is missing");
+    case MTF_OP_CAUSAL_MASK:
+    case MTF_OP_CAUSAL_ZERO:
+        return check_causal(check, error);
+    case MTF_OP_ATTENTION:
+        return check_attention(check, shape, error);
+    case MTF_OP_ATTENTION_GRAD:
+        return check_attention_grad(check, shape, error);
+    case MTF_OP_LEARNING_RATE:
+        return check_learning_rate(check, shape, error);
+    default:
+        return check_first(check, error);
+    }
+}
+
+/* What the rows that only derived graphs hold ask, so that a changed plan cannot mislead kernels.
+ */
+static bool check_derived(const Check *check, const MtfShape *shape, GError **error) {
+    switch ((MtfOperationKind)check->operation->kind) {
+    case MTF_OP_EMBEDDING_GRAD:
+        return check_embedding_grad(check, shape, error);
+    case MTF_OP_SUM_EXP:
+    case MTF_OP_VARIANCE:
+        return check_statistic(check, shape, error);
+    case MTF_OP_NORMALIZE_DOT:
+    case MTF_OP_NORMALIZE_SCALE_GRAD:
+        return check_inputs_within_first(check, error);
+    case MTF_OP_SGD:
+    case MTF_OP_ADAFACTOR_APPLY:
+        return check_scalars(check, 2, error);
+    case MTF_OP_MOMENTUM:
+        return check_scalars(check, 3, error);
+    case MTF_OP_ADAM:
+        return check_scalars(check, 4, error);
+    case MTF_OP_ADAFACTOR_DIRECTION:
+        return check->operation->n_inputs != 3 || fail(check, error, "it takes 2 or 4 inputs");
+    default:
+        return true;
+    }
+}
+
+static MtfDtype infer_dtype(const Check *check) {
+    MtfDtypeRule rule = check->row->dtype;
+    if (mtf_operation_row_chooses_dtype(check->row) && check->operation->has_dtype)
+        return check->operation->dtype;
+    const MtfTensor *leader = find_leader(check);
+    if (leader != NULL)
+        return rule == MTF_DTYPE_WIDE ? mtf_dtype_wide(leader->dtype) : leader->dtype;
+    return check->operation->kind == MTF_OP_RANGE ? MTF_I32 : MTF_F32;
+}
+
+static bool check_given_dtype(const Check *check, GError **error) {
+    const MtfTensor *leader = find_leader(check);
+    MtfDtype given = check->operation->dtype;
+    if (check->row->dtype != MTF_DTYPE_EITHER || !check->operation->has_dtype ||
+        given == leader->dtype || given == mtf_dtype_wide(leader->dtype))
+        return true;
+    return fail(check, error, "its dtype is %s but \"%s\" is %s; cast the input or the result",
+                mtf_dtype_name(given), leader->name, mtf_dtype_name(leader->dtype));
+}
+
+bool mtf_operation_infer(const MtfGraph *graph, const MtfNewOperation *operation, MtfShape *shape,
+                         MtfDtype *dtype, GError **error) {
+    Check check = { graph, operation, mtf_operation_row(operation->kind) };
+    MtfShape result;
+    if (!check_inputs(&check, error) || !check_attributes(&check, error) ||
+        !infer_shape(&check, &result, error) || !check_dimension_attributes(&check, error) ||
+        !check_special(&check, &result, error) || !check_derived(&check, &result, error) ||
+        !check_further_outputs(&check, &result, error) || !check_given_dtype(&check, error))
+        return false;
+    *shape = result;
+    *dtype = infer_dtype(&check);
+    return true;
+}

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/graph/operation_table.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#define NUMBER(field, standard_value) \
+    { #field, MTF_ATTRIBUTE_NUMBER, offsetof(MtfAttributes, field), false, standard_value }
+#define REQUIRED_NUMBER(field) \
+    { #field, MTF_ATTRIBUTE_NUMBER, offsetof(MtfAttributes, field), true, 0 }
+#define REQUIRED_DIMENSION(field) \
+    { #field, MTF_ATTRIBUTE_DIMENSION, offsetof(MtfAttributes, field), true, 0 }
+#define STRING(field) \
+    { #field, MTF_ATTRIBUTE_STRING, offsetof(MtfAttributes, field), false, 0 }
+
+/* Input k is of the type of sums. */
+#define WIDE(k) (1U << (k))
+
+#define ATTENTION                                                                         \
+    REQUIRED_DIMENSION(query), REQUIRED_DIMENSION(memory), REQUIRED_DIMENSION(dimension), \
+        REQUIRED_NUMBER(factor), NUMBER(causal, 0)
+
+/* Rows of one kind share their first fields. */
+#define ELEMENTWISE(text, least, most)                                                            \
+    .name = text, .kernel_class = MTF_CLASS_ELEMENTWISE, .min_inputs = least, .max_inputs = most, \
+    .n_outputs = 1
+#define UNARY(text, cost) \
+    { ELEMENTWISE(text, 1, 1), .dims = MTF_DIMS_FIRST, .flops = cost, .in_place = 1 }
+#define BINARY(text) \
+    { ELEMENTWISE(text, 2, 2), .dims = MTF_DIMS_UNION, .flops = 1, .in_place = 3 }
+/* The gradient of a unary function from (x or y, dy): linear in dy. */
+#define UNARY_GRAD(text, cost)                                                         \
+    {                                                                                  \
+        ELEMENTWISE(text, 2, 2), .dims = MTF_DIMS_FIRST, .flops = cost, .in_place = 3, \
+                                 .linearity = MTF_LINEAR_ONE, .linear_input = 1        \
+    }
+/* Sums something over the dimensions its output lacks. */
+#define SUMMING(text, least, most)                                                              \
+    .name = text, .kernel_class = MTF_CLASS_REDUCTION, .min_inputs = least, .max_inputs = most, \
+    .n_outputs = 1, .dims = MTF_DIMS_SUBSET, .reduction = MTF_REDUCE_SUM
+/* The same elements in another form: linear in input 0. */
+#define MOVING(text, dims_rule)                                                     \
+    .name = text, .kernel_class = MTF_CLASS_MOVE, .min_inputs = 1, .max_inputs = 1, \
+    .n_outputs = 1, .dims = dims_rule, .linearity = MTF_LINEAR_ONE, .linear_input = 0
+
+static const MtfOperationRow rows[MTF_OPERATIONS] = {
+    [MTF_OP_EINSUM] = { .name = "einsum",
+                        .kernel_class = MTF_CLASS_MATMUL,
+                        .min_inputs = 1,
+                        .max_inputs = 8,
+                        .n_outputs = 1,
+                        .dims = MTF_DIMS_SUBSET,
+                        .reduction = MTF_REDUCE_SUM,
+                        .linearity = MTF_LINEAR_EACH,
+                        .flops = 2,
+                        .dtype = MTF_DTYPE_EITHER },
+    [MTF_OP_ADD] = { ELEMENTWISE("add", 2, INT_MAX), .dims = MTF_DIMS_UNION,
+                     .linearity = MTF_LINEAR_JOINT, .flops = 1, .in_place = ~0U },
+    [MTF_OP_SUBTRACT] = { ELEMENTWISE("subtract", 2, 2), .dims = MTF_DIMS_UNION,
+                          .linearity = MTF_LINEAR_JOINT, .flops = 1, .in_place = 3 },
+    [MTF_OP_MULTIPLY] = { ELEMENTWISE("multiply", 2, 2), .dims = MTF_DIMS_UNION,
+                          .linearity = MTF_LINEAR_EACH, .flops = 1, .in_place = 3 },
+    [MTF_OP_DIVIDE] = { ELEMENTWISE("divide", 2, 2), .dims = MTF_DIMS_UNION,
+                        .linearity = MTF_LINEAR_ONE, .linear_input = 0, .flops = 1, .in_place = 3 },
+    [MTF_OP_MAXIMUM] = BINARY("maximum"),
+    [MTF_OP_MINIMUM] = BINARY("minimum"),
+    [MTF_OP_EQUAL] = BINARY("equal"),
+    [MTF_OP_SCALE] = { ELEMENTWISE("scale", 1, 1), .dims = MTF_DIMS_FIRST,
+                       .linearity = MTF_LINEAR_ONE, .flops = 1, .in_place = 1,
+                       .attributes = { REQUIRED_NUMBER(factor) } },
+    [MTF_OP_RELU] = UNARY("relu", 1),
+    [MTF_OP_GELU] = UNARY("gelu", 12),
+    [MTF_OP_SILU] = UNARY("silu", 8),
+    [MTF_OP_TANH] = UNARY("tanh", 8),
+    [MTF_OP_SIGMOID] = UNARY("sigmoid", 8),
+    [MTF_OP_EXP] = UNARY("exp", 6),
+    [MTF_OP_LOG] = UNARY("log", 6),
+    [MTF_OP_SQRT] = UNARY("sqrt", 2),
+    [MTF_OP_RSQRT] = UNARY("rsqrt", 2),
+    [MTF_OP_SQUARE] = UNARY("square", 1),
+    [MTF_OP_NEGATE] = { ELEMENTWISE("negate", 1, 1), .dims = MTF_DIMS_FIRST,
+                        .linearity = MTF_LINEAR_ONE, .flops = 1, .in_place = 1 },
+    [MTF_OP_ABS] = UNARY("abs", 1),
+    [MTF_OP_SIGN] = UNARY("sign", 1),
+    [MTF_OP_REDUCE_SUM] = { SUMMING("reduce_sum", 1, 1), .linearity = MTF_LINEAR_ONE, .flops = 1,
+                            .dtype = MTF_DTYPE_EITHER, .continues = true },
+    [MTF_OP_REDUCE_MEAN] = { SUMMING("reduce_mean", 1, 1), .linearity = MTF_LINEAR_ONE, .flops = 1,
+                             .dtype = MTF_DTYPE_EITHER },
+    [MTF_OP_REDUCE_MAX] = { .name = "reduce_max",
+                            .kernel_class = MTF_CLASS_REDUCTION,
+                            .min_inputs = 1,
+                            .max_inputs = 1,
+                            .n_outputs = 1,
+                            .dims = MTF_DIMS_SUBSET,
+                            .reduction = MTF_REDUCE_MAX,
+                            .flops = 1 },
+    [MTF_OP_RENAME] = { MOVING("rename", MTF_DIMS_RENAMED), .in_place = 1,
+                        .attributes = { REQUIRED_DIMENSION(from), REQUIRED_DIMENSION(to) } },
+    [MTF_OP_TRANSPOSE] = { MOVING("transpose", MTF_DIMS_PERMUTED) },
+    [MTF_OP_BROADCAST] = { MOVING("broadcast", MTF_DIMS_SUPERSET) },
+    [MTF_OP_CAST] = { MOVING("cast", MTF_DIMS_FIRST), .dtype = MTF_DTYPE_GIVEN },
+    [MTF_OP_STOP_GRADIENT] = { MOVING("stop_gradient", MTF_DIMS_FIRST), .in_place = 1 },
+    [MTF_OP_CONSTANT] = { .name = "constant",
+                          .kernel_class = MTF_CLASS_MOVE,
+                          .n_outputs = 1,
+                          .dims = MTF_DIMS_NEW,
+                          .dtype = MTF_DTYPE_GIVEN,
+                          .attributes = { REQUIRED_NUMBER(value) } },
+    [MTF_OP_RANGE] = { .name = "range",
+                       .kernel_class = MTF_CLASS_MOVE,
+                       .n_outputs = 1,
+                       .dims = MTF_DIMS_NEW,
+                       .dtype = MTF_DTYPE_GIVEN },
+    [MTF_OP_DROPOUT] = { ELEMENTWISE("dropout", 1, 1), .dims = MTF_DIMS_FIRST,
+                         .linearity = MTF_LINEAR_ONE, .flops = 10, .in_place = 1,
+                         .attributes = { REQUIRED_NUMBER(rate), STRING(stream) } },
+    [MTF_OP_CAUSAL_MASK] = { ELEMENTWISE("causal_mask", 1, 1), .dims = MTF_DIMS_FIRST, .flops = 1,
+                             .in_place = 1,
+                             .attributes = { REQUIRED_DIMENSION(query),
+                                             REQUIRED_DIMENSION(memory) } },
+    [MTF_OP_ATTENTION] = { .name = "attention",
+                           .kernel_class = MTF_CLASS_MATMUL,
+                           .min_inputs = 3,
+                           .max_inputs = 3,
+                           .n_outputs = 2,
+                           .suffixes = { NULL, "lse" },
+                           .outputs_like = { 0, 0 },
+                           .statistics = 2,
+                           .separate = true,
+                           .whole = true,
+                           .dims = MTF_DIMS_FIRST,
+                           .flops = 4,
+                           .attributes = { ATTENTION } },
+    [MTF_OP_EMBEDDING] = { .name = "embedding",
+                           .kernel_class = MTF_CLASS_GATHER,
+                           .min_inputs = 2,
+                           .max_inputs = 2,
+                           .n_outputs = 1,
+                           .dims = MTF_DIMS_SUBSET,
+                           .reduction = MTF_REDUCE_SUM,
+                           .linearity = MTF_LINEAR_ONE,
+                           .integer_inputs = 2,
+                           .gathers = true },
+    [MTF_OP_SOFTMAX] = { ELEMENTWISE("softmax", 1, 1), .composite = true, .dims = MTF_DIMS_FIRST,
+                         .attributes = { REQUIRED_DIMENSION(dimension) } },
+    [MTF_OP_LAYER_NORM] = { ELEMENTWISE("layer_norm", 2, 3), .composite = true,
+                            .dims = MTF_DIMS_FIRST,
+                            .attributes = { REQUIRED_DIMENSION(dimension),
+                                            NUMBER(epsilon, 1e-6) } },
+    [MTF_OP_SOFTMAX_CROSS_ENTROPY] = { .name = "softmax_cross_entropy",
+                                       .composite = true,
+                                       .kernel_class = MTF_CLASS_ELEMENTWISE,
+                                       .min_inputs = 2,
+                                       .max_inputs = 3,
+                                       .n_outputs = 1,
+                                       .dims = MTF_DIMS_SUBSET,
+                                       .integer_inputs = 2,
+                                       .wide_inputs = WIDE(2),
+                                       .dtype = MTF_DTYPE_WIDE },
+    [MTF_OP_SUM_EXP] = { SUMMING("sum_exp", 2, 2), .flops = 8, .dtype = MTF_DTYPE_WIDE },
+    [MTF_OP_SOFTMAX_APPLY] = { ELEMENTWISE("softmax_apply", 3, 3), .dims = MTF_DIMS_FIRST,
+                               .flops = 8, .in_place = 1, .wide_inputs = WIDE(2) },
+    [MTF_OP_VARIANCE] = { SUMMING("variance", 2, 2), .flops = 3, .wide_inputs = WIDE(1),
+                          .dtype = MTF_DTYPE_WIDE },
+    [MTF_OP_NORMALIZE] = { ELEMENTWISE("normalize", 4, 5), .dims = MTF_DIMS_FIRST, .flops = 5,
+                           .in_place = 1, .attributes = { NUMBER(epsilon, 1e-6) },
+                           .wide_inputs = WIDE(1) | WIDE(2) },
+    [MTF_OP_LABEL_LOGIT] = { .name = "label_logit",
+                             .kernel_class = MTF_CLASS_GATHER,
+                             .min_inputs = 2,
+                             .max_inputs = 2,
+                             .n_outputs = 1,
+                             .dims = MTF_DIMS_SUBSET,
+                             .reduction = MTF_REDUCE_SUM,
+                             .linearity = MTF_LINEAR_ONE,
+                             .integer_inputs = 2,
+                             .gathers = true },
+    [MTF_OP_CROSS_ENTROPY] = { ELEMENTWISE("cross_entropy", 3, 4), .dims = MTF_DIMS_FIRST,
+                               .flops = 8, .in_place = 7, .wide_inputs = WIDE(1) | WIDE(3),
+                               .dtype = MTF_DTYPE_WIDE },
+    [MTF_OP_RELU_GRAD] = UNARY_GRAD("relu_grad", 1),
+    [MTF_OP_GELU_GRAD] = UNARY_GRAD("gelu_grad", 20),
+    [MTF_OP_SILU_GRAD] = UNARY_GRAD("silu_grad", 10),
+    [MTF_OP_TANH_GRAD] = UNARY_GRAD("tanh_grad", 3),
+    [MTF_OP_SIGMOID_GRAD] = UNARY_GRAD("sigmoid_grad", 3),
+    [MTF_OP_CAUSAL_ZERO] = { ELEMENTWISE("causal_zero", 1, 1), .dims = MTF_DIMS_FIRST, .flops = 1,
+                             .linearity = MTF_LINEAR_ONE, .in_place = 1,
+                             .attributes = { REQUIRED_DIMENSION(query),
+                                             REQUIRED_DIMENSION(memory) } },
+    [MTF_OP_ATTENTION_GRAD] = { .name = "attention_grad",
+                                .kernel_class = MTF_CLASS_MATMUL,
+                                .min_inputs = 6,
+                                .max_inputs = 6,
+                                .n_outputs = 3,
+                                .suffixes = { NULL, "k", "v" },
+                                .outputs_like = { 0, 1, 2 },
+                                .separate = true,
+                                .whole = true,
+                                .dims = MTF_DIMS_FIRST,
+                                .reduction = MTF_REDUCE_SUM,
+                                .linearity = MTF_LINEAR_ONE,
+                                .linear_input = 5,
+                                .wide_inputs = WIDE(4),
+                                .flops = 10,
+                                .attributes = { ATTENTION } },
+    [MTF_OP_EMBEDDING_GRAD] = { .name = "embedding_grad",
+                                .kernel_class = MTF_CLASS_GATHER,
+                                .min_inputs = 2,
+                                .max_inputs = 3,
+                                .n_outputs = 1,
+                                .dims = MTF_DIMS_NEW,
+                                .reduction = MTF_REDUCE_SUM,
+                                .linearity = MTF_LINEAR_ONE,
+                                .linear_input = 1,
+                                .in_place = 1U << 2,
+                                .addend = 2,
+                                .integer_inputs = 1,
+                                .flops = 0 },
+    [MTF_OP_SOFTMAX_GRAD] = { ELEMENTWISE("softmax_grad", 3, 3), .dims = MTF_DIMS_FIRST, .flops = 2,
+                              .in_place = 3, .wide_inputs = WIDE(2) },
+    [MTF_OP_NORMALIZE_DOT] = { SUMMING("normalize_dot", 5, 5), .linearity = MTF_LINEAR_ONE,
+                               .flops = 5, .attributes = { NUMBER(epsilon, 1e-6) },
+                               .wide_inputs = WIDE(2) | WIDE(3), .dtype = MTF_DTYPE_WIDE },
+    [MTF_OP_NORMALIZE_SCALE_GRAD] = { SUMMING("normalize_scale_grad", 4, 4),
+                                      .linearity = MTF_LINEAR_ONE, .flops = 4, .continues = true,
+                                      .attributes = { NUMBER(epsilon, 1e-6) },
+                                      .wide_inputs = WIDE(2) | WIDE(3) },
+    [MTF_OP_NORMALIZE_GRAD] = { ELEMENTWISE("normalize_grad", 7, 7), .dims = MTF_DIMS_FIRST,
+                                .flops = 8, .in_place = 3, .attributes = { NUMBER(epsilon, 1e-6) },
+                                .wide_inputs = WIDE(2) | WIDE(3) | WIDE(5) | WIDE(6) },
+    [MTF_OP_CROSS_ENTROPY_GRAD] = { ELEMENTWISE("cross_entropy_grad", 5, 6), .dims = MTF_DIMS_FIRST,
+                                    .flops = 8, .in_place = 1, .linearity = MTF_LINEAR_ONE,
+                                    .linear_input = 4, .integer_inputs = 2,
+                                    .wide_inputs = WIDE(3) | WIDE(4) | WIDE(5) },
+    [MTF_OP_ACCUMULATE] = { ELEMENTWISE("accumulate", 1, 1), .dims = MTF_DIMS_FIRST,
+                            .linearity = MTF_LINEAR_ONE, .flops = 1, .accumulates = true,
+                            .dtype = MTF_DTYPE_WIDE },
+    [MTF_OP_CLIP_FACTOR] = { ELEMENTWISE("clip_factor", 1, 1), .dims = MTF_DIMS_FIRST, .flops = 3,
+                             .in_place = 1, .attributes = { REQUIRED_NUMBER(limit) } },
+    [MTF_OP_LEARNING_RATE] = { .name = "learning_rate",
+                               .kernel_class = MTF_CLASS_ELEMENTWISE,
+                               .n_outputs = 1,
+                               .dims = MTF_DIMS_NEW,
+                               .dtype = MTF_DTYPE_GIVEN,
+                               .attributes = { REQUIRED_NUMBER(rate), STRING(schedule),
+                                               NUMBER(warmup, 0), NUMBER(total, 0),
+                                               NUMBER(final, 0) } },
+    [MTF_OP_SGD] = { ELEMENTWISE("sgd", 3, 4), .dims = MTF_DIMS_FIRST, .flops = 3, .in_place = 1,
+                     .attributes = { NUMBER(weight_decay, 0) }, .wide_inputs = ~WIDE(1),
+                     .dtype = MTF_DTYPE_WIDE },
+    [MTF_OP_MOMENTUM] = { .name = "momentum",
+                          .kernel_class = MTF_CLASS_ELEMENTWISE,
+                          .min_inputs = 4,
+                          .max_inputs = 5,
+                          .n_outputs = 2,
+                          .suffixes = { NULL, "v" },
+                          .outputs_like = { 0, 2 },
+                          .dims = MTF_DIMS_FIRST,
+                          .flops = 5,
+                          .in_place = 1,
+                          .attributes = { NUMBER(beta1, 0.9), NUMBER(weight_decay, 0) },
+                          .wide_inputs = ~WIDE(1),
+                          .dtype = MTF_DTYPE_WIDE },
+    [MTF_OP_ADAM] = { .name = "adam",
+                      .kernel_class = MTF_CLASS_ELEMENTWISE,
+                      .min_inputs = 5,
+                      .max_inputs = 6,
+                      .n_outputs = 3,
+                      .suffixes = { NULL, "m", "v" },
+                      .outputs_like = { 0, 2, 3 },
+                      .dims = MTF_DIMS_FIRST,
+                      .flops = 14,
+                      .in_place = 1,
+                      .attributes = { NUMBER(beta1, 0.9), NUMBER(beta2, 0.999),
+                                      NUMBER(epsilon, 1e-8), NUMBER(weight_decay, 0) },
+                      .wide_inputs = ~WIDE(1),
+                      .dtype = MTF_DTYPE_WIDE },
+    [MTF_OP_ADAFACTOR_MOMENT] = { ELEMENTWISE("adafactor_moment", 2, 2), .dims = MTF_DIMS_FIRST,
+                                  .flops = 4, .in_place = 1,
+                                  .attributes = { NUMBER(decay, 0.8), NUMBER(epsilon, 1e-30) } },
+    [MTF_OP_ADAFACTOR_DIRECTION] = { ELEMENTWISE("adafactor_direction", 2, 4),
+                                     .dims = MTF_DIMS_FIRST, .flops = 6, .in_place = 1,
+                                     .wide_inputs = ~WIDE(0), .dtype = MTF_DTYPE_WIDE },
+    [MTF_OP_ADAFACTOR_APPLY] = { ELEMENTWISE("adafactor_apply", 4, 4), .dims = MTF_DIMS_FIRST,
+                                 .flops = 3, .in_place = 1,
+                                 .attributes = { NUMBER(threshold, 1) } },
+};
+
+const MtfOperationRow *mtf_operation_row(int kind) {
+    return &rows[kind];
+}
+
+bool mtf_operation_adds_input(const MtfOperation *operation, int k) {
+    return k > 0 && mtf_operation_row(operation->kind)->addend == k;
+}
+
+bool mtf_operation_mask_has(unsigned mask, int k) {
+    return mask >> MIN(k, 31) & 1;
+}
+
+bool mtf_operation_row_chooses_dtype(const MtfOperationRow *row) {
+    return row->dtype == MTF_DTYPE_EITHER || row->dtype == MTF_DTYPE_GIVEN;
+}
+
+MtfDtype mtf_operation_storage_dtype(const MtfGraph *graph, const MtfOperation *operation) {
+    const MtfOperationRow *row = mtf_operation_row(operation->kind);
+    for (int k = 0; k < operation->n_inputs; k++)
+        if (!mtf_operation_mask_has(row->integer_inputs | row->wide_inputs, k))
+            return mtf_graph_tensor(graph, operation->inputs[k])->dtype;
+    return mtf_graph_tensor(graph, operation->outputs[0])->dtype;
+}
+
+bool mtf_operation_needs_dtype(const MtfGraph *graph, const MtfOperation *operation) {
+    MtfDtypeRule rule = mtf_operation_row(operation->kind)->dtype;
+    return rule == MTF_DTYPE_GIVEN ||
+           (rule == MTF_DTYPE_EITHER && mtf_graph_tensor(graph, operation->outputs[0])->dtype !=
+                                            mtf_operation_storage_dtype(graph, operation));
+}
+
+int mtf_operation_kind(const char *name) {
+    for (int kind = 0; kind < MTF_OPERATIONS; kind++)
+        if (strcmp(rows[kind].name, name) == 0)
+            return kind;
+    return -1;
+}
+
+/* What adding an index needs to know of its operation. */
+typedef struct {
+    const MtfGraph *graph;
+    const MtfOperation *operation;
+    const MtfOperationRow *row;
+    MtfIteration *iteration;
+} Space;
+
+/* Whether some output lacks `dim`. */
+static bool missing_in_output(const Space *space, int dim) {
+    for (int k = 0; k < space->operation->n_outputs; k++) {
+        int output = space->operation->outputs[k];
+        if (mtf_shape_find(&mtf_graph_tensor(space->graph, output)->shape, dim) < 0)
+            return true;
+    }
+    return false;
+}
+
+static void add_index(Space *space, int dim, int input_dim) {
+    MtfIteration *iteration = space->iteration;
+    for (int i = 0; i < iteration->n; i++)
+        if (iteration->index[i].dim == dim)
+            return;
+    bool reduced = missing_in_output(space, dim);
+    bool held = space->row->whole && dim == space->operation->attributes.dimension;
+    iteration->index[iteration->n++] = (MtfIndex){
+        .dim = dim,
+        .input_dim = input_dim,
+        .size = mtf_graph_size(space->graph, dim),
+        .reduced = reduced,
+        .whole = held || (reduced && space->row->reduction == MTF_REDUCE_NONE),
+    };
+}
+
+void mtf_operation_iteration(const MtfGraph *graph, int operation, MtfIteration *iteration) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    Space space = { graph, op, mtf_operation_row(op->kind), iteration };
+    bool renames = op->kind == MTF_OP_RENAME;
+    iteration->n = 0;
+    for (int k = 0; k < op->n_outputs; k++) {
+        const MtfShape *shape = &mtf_graph_tensor(graph, op->outputs[k])->shape;
+        for (int i = 0; i < shape->rank; i++) {
+            int dim = shape->dims[i];
+            add_index(&space, dim, renames && dim == op->attributes.to ? op->attributes.from : dim);
+        }
+    }
+    for (int k = 0; k < op->n_inputs && !renames; k++) {
+        const MtfShape *shape = &mtf_graph_tensor(graph, op->inputs[k])->shape;
+        for (int i = 0; i < shape->rank; i++)
+            add_index(&space, shape->dims[i], shape->dims[i]);
+    }
+}
+
+/* The position of `dim` in the iteration space, which has it. */
+static int index_of(const MtfIteration *iteration, int dim) {
+    int i = 0;
+    while (iteration->index[i].dim != dim)
+        i++;
+    return i;
+}
+
+double mtf_operation_share(const MtfGraph *graph, int operation, const MtfIteration *iteration,
+                           const int64_t *sizes) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    bool attends = op->kind == MTF_OP_ATTENTION || op->kind == MTF_OP_ATTENTION_GRAD;
+    if (!attends || op->attributes.causal == 0)
+        return 1;
+    int query = index_of(iteration, op->attributes.query);
+    double l = (double)sizes[query], b = (double)iteration->index[query].size - l;
+    double m = (double)sizes[index_of(iteration, op->attributes.memory)];
+    double end = fmin(m, b + l);
+    double later = b < end ? m * (end - b) - (end * end - b * b) / 2 : 0;
+    return 1 - later / (l * m);
+}

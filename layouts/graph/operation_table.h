@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The table of operations: one row an operation, and the only place that knows what an operation
+ * is. Strategies, prices, lowering and reports read the row and have no cases of their own; two
+ * more tables have the same keys (gradients in analyzer/, kernels in runtime/).
+ *
+ * An operation runs over an *iteration space*: the union of the dimensions of its operands. What
+ * splitting one of these dimensions means follows from where it occurs:
+ *
+ *     in every output                  parallel: the outputs are split too
+ *     missing in an output             reduced: that output is partial, by the row's reduction;
+ *                                      where the row has none, whole: nobody splits it
+ *     named by "dimension", if the     whole: attention's features, without all of which no score
+ *     row says so                      is known
+ *
+ *     y[batch, d_ff] = einsum(x[batch, d_model], w[d_model, d_ff])
+ *         batch, d_ff  parallel         d_model  reduced by sum
+ *
+ * A tensor that is partial by sum may pass through an operation that is *linear* in it: the sum of
+ * the results is the result of the sum. An *addend* has the result's placement, whatever it is.
+ *
+ * Composite rows (softmax, layer_norm, …) are what users write; analyzer/training/expand.h rewrites them
+ * into the primitive rows below before anything is differentiated, priced or executed.
+ *
+ * Optimizers. t = 1, 2, … counts steps; g is the gradient times `clip`, where that is given.
+ *
+ *     sgd       w' = w - rate (g + weight_decay w)
+ *     momentum  v' = beta1 v + g + weight_decay w              w' = w - rate v'
+ *     adam      m' = beta1 m + (1 - beta1) g                   v' = beta2 v + (1 - beta2) g^2
+ *               w' = w - rate (m^ / (sqrt(v^) + epsilon) + weight_decay w),
+ *               m^ = m' / (1 - beta1^t), v^ = v' / (1 - beta2^t)
+ *
+ * Learning rates. With warmup > 0 every schedule but `constant` starts with a ramp of that many
+ * steps; ramp(t) = min(1, t / warmup), and 1 without warmup.
+ *
+ *     constant       rate
+ *     linear_warmup  rate ramp(t)
+ *     inverse_sqrt   rate min(ramp(t), sqrt(max(warmup, 1) / t))
+ *     cosine         rate ramp(t) (final + (1 - final) (1 + cos(pi p)) / 2),
+ *                    p = (t - warmup) / (total - warmup) within 0 … 1, and 1 where total <= warmup
+ */
+#ifndef MTF_OPERATION_TABLE_H
+#define MTF_OPERATION_TABLE_H
+
+#include "layouts/graph/graph.h"
+
+typedef enum {
+    /* products and sums */
+    MTF_OP_EINSUM, /* sum over the dimensions the output lacks of the product of the inputs */
+    MTF_OP_ADD,    /* two or more inputs */
+    MTF_OP_SUBTRACT,
+    MTF_OP_MULTIPLY,
+    MTF_OP_DIVIDE,
+    MTF_OP_MAXIMUM,
+    MTF_OP_MINIMUM,
+    MTF_OP_EQUAL, /* 1 where equal, else 0 */
+    MTF_OP_SCALE, /* factor * x */
+    /* unary functions */
+    MTF_OP_RELU,
+    MTF_OP_GELU, /* tanh form */
+    MTF_OP_SILU,
+    MTF_OP_TANH,
+    MTF_OP_SIGMOID,
+    MTF_OP_EXP,
+    MTF_OP_LOG,
+    MTF_OP_SQRT,
+    MTF_OP_RSQRT,
+    MTF_OP_SQUARE,
+    MTF_OP_NEGATE,
+    MTF_OP_ABS,
+    MTF_OP_SIGN,
+    /* reductions over the dimensions the output lacks */
+    MTF_OP_REDUCE_SUM,
+    MTF_OP_REDUCE_MEAN,
+    MTF_OP_REDUCE_MAX,
+    /* the same elements under another name, order, type or size */
+    MTF_OP_RENAME,
+    MTF_OP_TRANSPOSE,
+    MTF_OP_BROADCAST,
+    MTF_OP_CAST,
+    MTF_OP_STOP_GRADIENT,
+    /* from nothing */
+    MTF_OP_CONSTANT,
+    MTF_OP_RANGE, /* 0, 1, 2, … along its one dimension */
+    /* for networks */
+    MTF_OP_DROPOUT,     /* x / (1 - rate) or 0; also its own gradient, on the same stream */
+    MTF_OP_CAUSAL_MASK, /* x where memory <= query, else -1e30 */
+    MTF_OP_ATTENTION,   /* (q, k, v) -> softmax over memory of factor q k, times v; and "NAME/lse",
+                           the logarithm of the softmax's sum; never the scores themselves */
+    MTF_OP_EMBEDDING,   /* (table, ids) -> the row of each id; the vocabulary is what ids lack */
+    /* composites, rewritten before use */
+    MTF_OP_SOFTMAX,
+    MTF_OP_LAYER_NORM,            /* (x, scale[, bias]) */
+    MTF_OP_SOFTMAX_CROSS_ENTROPY, /* (logits, labels[, mask]) -> loss of each position */
+    /* pieces of the composites; `max`, `sum` are statistics without the softmax's dimension */
+    MTF_OP_SUM_EXP,       /* (x, max) -> sum of exp(x - max) */
+    MTF_OP_SOFTMAX_APPLY, /* (x, max, sum) -> exp(x - max) / sum */
+    MTF_OP_VARIANCE,      /* (x, mean) -> mean of (x - mean)^2 */
+    MTF_OP_NORMALIZE,     /* (x, mean, variance, scale[, bias]) -> (x - mean) r scale + bias, r =
+                             1/sqrt(variance + epsilon) */
+    MTF_OP_LABEL_LOGIT,   /* (logits, labels) -> the logit of the label */
+    MTF_OP_CROSS_ENTROPY, /* (max, sum, logit[, mask]) -> (max + log sum - logit) mask */
+    /* gradients */
+    MTF_OP_RELU_GRAD,            /* (y, dy) -> dy where y > 0, else 0 */
+    MTF_OP_GELU_GRAD,            /* (x, dy) */
+    MTF_OP_SILU_GRAD,            /* (x, dy) */
+    MTF_OP_TANH_GRAD,            /* (y, dy) -> (1 - y^2) dy */
+    MTF_OP_SIGMOID_GRAD,         /* (y, dy) -> y (1 - y) dy */
+    MTF_OP_CAUSAL_ZERO,          /* x where memory <= query, else 0 */
+    MTF_OP_ATTENTION_GRAD,       /* (q, k, v, o, lse, do) -> dq; and "NAME/k", "NAME/v" */
+    MTF_OP_EMBEDDING_GRAD,       /* (ids, dy[, more]) -> gradient of the table, plus `more` */
+    MTF_OP_SOFTMAX_GRAD,         /* (y, dy, dot) -> y (dy - dot), dot = sum of y dy */
+    MTF_OP_NORMALIZE_DOT,        /* (dy, x, mean, variance, scale) -> sum of dy scale xhat */
+    MTF_OP_NORMALIZE_SCALE_GRAD, /* (dy, x, mean, variance) -> sum of dy xhat, dims of scale */
+    MTF_OP_NORMALIZE_GRAD,     /* (dy, x, mean, variance, scale, sum, dot) -> r (dy scale - sum/n -
+                                  xhat dot/n), sum = sum of dy scale */
+    MTF_OP_CROSS_ENTROPY_GRAD, /* (logits, labels, max, sum, dy[, mask]) -> (softmax - onehot) dy
+                                  mask */
+    MTF_OP_ACCUMULATE, /* x of this micro-batch added to those before it, kept until the step ends
+                        */
+    /* clipping and optimizers; `rate` and `clip` are scalars */
+    MTF_OP_CLIP_FACTOR,   /* sum of squares -> min(1, limit / its root) */
+    MTF_OP_LEARNING_RATE, /* the schedule's rate at this step */
+    MTF_OP_SGD,           /* (w, g, rate[, clip]) -> w' */
+    MTF_OP_MOMENTUM,      /* (w, g, v, rate[, clip]) -> w', v' */
+    MTF_OP_ADAM,          /* (w, g, m, v, rate[, clip]) -> w', m', v'; with weight_decay: AdamW */
+    MTF_OP_ADAFACTOR_MOMENT,    /* (old, new) -> b old + (1-b) (new + epsilon), b = 1 - t^-decay */
+    MTF_OP_ADAFACTOR_DIRECTION, /* (g, rows, columns, mean of rows) -> g / sqrt(rows columns /
+                                   mean), or (g, v) -> g / sqrt(v) */
+    MTF_OP_ADAFACTOR_APPLY, /* (w, u, sum of u^2, rate) -> w - rate u / max(1, rms(u)/threshold) */
+    MTF_OPERATIONS,
+} MtfOperationKind;
+
+/* What an operation is on a processor, for the roofline. */
+typedef enum {
+    MTF_CLASS_MATMUL,
+    MTF_CLASS_ELEMENTWISE,
+    MTF_CLASS_REDUCTION,
+    MTF_CLASS_GATHER,
+    MTF_CLASS_MOVE, /* copies, slices, fills */
+    MTF_CLASSES,
+} MtfKernelClass;
+
+typedef enum { MTF_REDUCE_NONE, MTF_REDUCE_SUM, MTF_REDUCE_MAX } MtfReduction;
+
+/* In which inputs an operation is linear. */
+typedef enum {
+    MTF_LINEAR_NONE,
+    MTF_LINEAR_ONE,   /* in input `linear_input` alone, the others held whole */
+    MTF_LINEAR_EACH,  /* in each input, the others held whole: products */
+    MTF_LINEAR_JOINT, /* in all inputs together: sums */
+} MtfLinearity;
+
+/* How the first output's dimensions follow from the inputs'. */
+typedef enum {
+    MTF_DIMS_FIRST,  /* those of input 0 */
+    MTF_DIMS_UNION,  /* all of the inputs', in order of appearance; may be given in another order */
+    MTF_DIMS_SUBSET, /* given: some of the inputs' dimensions */
+    MTF_DIMS_SUPERSET, /* given: all of the inputs' dimensions and perhaps more */
+    MTF_DIMS_PERMUTED, /* given: those of input 0 in another order */
+    MTF_DIMS_RENAMED,  /* those of input 0 with `from` replaced by `to` */
+    MTF_DIMS_NEW,      /* given: any */
+} MtfDimsRule;
+
+/* Of which type the first output is. The float inputs of an operation are of one type, its storage
+ * type; those in `wide_inputs`, and some results, are of the type in which sums of the storage type
+ * are kept (mtf_dtype_wide): statistics, losses and what optimizers keep stay float32 beside
+ * bfloat16. Unless the storage type is bfloat16, both are the same. */
+typedef enum {
+    MTF_DTYPE_AS_INPUTS, /* the storage type */
+    MTF_DTYPE_WIDE,      /* the type of its sums */
+    MTF_DTYPE_EITHER,    /* one of the two: "dtype" may be given; else the storage type */
+    MTF_DTYPE_GIVEN,     /* any: "dtype" may be given */
+} MtfDtypeRule;
+
+typedef enum {
+    MTF_ATTRIBUTE_NUMBER,
+    MTF_ATTRIBUTE_DIMENSION,
+    MTF_ATTRIBUTE_STRING,
+} MtfAttributeType;
+
+typedef struct {
+    const char *name; /* JSON key */
+    MtfAttributeType type;
+    size_t offset; /* in MtfAttributes */
+    bool required;
+    double standard; /* value of a number that is left out */
+} MtfAttributeSpec;
+
+#define MTF_MAX_ATTRIBUTES 6
+
+typedef struct {
+    const char *name;
+    MtfKernelClass kernel_class;
+    bool composite;
+    int min_inputs, max_inputs;
+    int n_outputs;
+    const char *suffixes[MTF_MAX_OUTPUTS]; /* names of outputs 1… */
+    int outputs_like[MTF_MAX_OUTPUTS];     /* output k > 0 has the shape and dtype of this input */
+    unsigned statistics; /* bit k: … but lacks the dimension that attribute "dimension" names, and
+                            is of the type of sums */
+    MtfDimsRule dims;
+    MtfReduction reduction;
+    MtfLinearity linearity;
+    int linear_input;
+    double flops;      /* per point of the iteration space */
+    unsigned in_place; /* bit k: output 0 may overwrite input k when their local shapes agree; an
+                          output j > 0 may always overwrite input outputs_like[j], unless … */
+    bool separate;     /* no output may: all are read to the end */
+    int addend; /* input that is added to output 0, and so is placed as that is, partial where
+                   that is partial; touched only where the others say. 0: none */
+    bool whole; /* the dimension that attribute "dimension" names is never split */
+    unsigned integer_inputs; /* bit k: input k is int32; all others are float */
+    unsigned wide_inputs;    /* bit k: input k is of the type of sums; all others of one type */
+    MtfDtypeRule dtype;
+    bool accumulates; /* output 0 adds up over micro-batches and is complete after the last */
+    bool continues;   /* its kernel can fold more into what it has folded before (bands.h) */
+    bool gathers;     /* input 0 is read sparsely: only as many bytes as the output has */
+    MtfAttributeSpec attributes[MTF_MAX_ATTRIBUTES]; /* ends with name NULL */
+} MtfOperationRow;
+
+const MtfOperationRow *mtf_operation_row(int kind);
+
+/* Whether input `k` of the operation is its row's addend. */
+bool mtf_operation_adds_input(const MtfOperation *operation, int k);
+
+/* Whether bit `k` is set in a row's mask of inputs; the last bit stands for all inputs beyond it.
+ */
+bool mtf_operation_mask_has(unsigned mask, int k);
+
+/* Whether "dtype" may be given for operations of the row. */
+bool mtf_operation_row_chooses_dtype(const MtfOperationRow *row);
+
+/* Whether an operation's first output is of a type that does not follow from its inputs, so that
+ * "dtype" must be given. */
+bool mtf_operation_needs_dtype(const MtfGraph *graph, const MtfOperation *operation);
+
+/* The storage type of an operation: that of its first float input that is not wide; of its first
+ * output where it has none. */
+MtfDtype mtf_operation_storage_dtype(const MtfGraph *graph, const MtfOperation *operation);
+
+/* The kind of a name, or -1. */
+int mtf_operation_kind(const char *name);
+
+/* One index of an operation's iteration space. Only `rename` has two names for one index. */
+typedef struct {
+    int dim;       /* as the outputs call it */
+    int input_dim; /* as the inputs call it */
+    int64_t size;
+    bool reduced; /* missing in some output */
+    bool whole;   /* cannot be split: reduced where parts do not add up, or held whole by the row */
+} MtfIndex;
+
+#define MTF_MAX_INDEXES (2 * MTF_MAX_RANK)
+
+typedef struct {
+    int n;
+    MtfIndex index[MTF_MAX_INDEXES];
+} MtfIteration;
+
+/* The operation's iteration space: the outputs' dimensions in order, then those only inputs have.
+ */
+void mtf_operation_iteration(const MtfGraph *graph, int operation, MtfIteration *iteration);
+
+/* The share of the points sizes[0] x sizes[1] x … that the processor with most to do works on, when
+ * each holds so many of every index: 1 but for causal attention, which leaves out what comes after
+ * the query. There it is that of the last queries and the first positions of memory:
+ *
+ *     memory 0 …… m        queries from b = L - l to L, memory from 0 to m, end = min(m, L):
+ *     b   # # # # #        all but those that come later,
+ *         # # # # .        integral of m - i over i from b to end, where b < end
+ *     L   # # # . . */
+double mtf_operation_share(const MtfGraph *graph, int operation, const MtfIteration *iteration,
+                           const int64_t *sizes);
+
+#endif

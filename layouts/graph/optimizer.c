@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/graph/optimizer.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+const char *const *mtf_optimizer_kinds(void) {
+    static const char *const kinds[] = { "sgd", "momentum", "adam", "adamw", "adafactor", NULL };
+    return kinds;
+}
+
+const char *const *mtf_schedules(void) {
+    static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt", "cosine",
+                                             NULL };
+    return schedules;
+}
+
+#define FIELD(name) #name, offsetof(MtfOptimizer, name)
+
+const MtfOptimizerNumber *mtf_optimizer_numbers(void) {
+    static const MtfOptimizerNumber numbers[] = {
+        { FIELD(rate), NULL, 0, 0, INFINITY },
+        { FIELD(momentum), "momentum", 0.9, 0, 1 },
+        { FIELD(beta1), "adam", 0.9, 0, 1 },
+        { FIELD(beta1), "adamw", 0.9, 0, 1 },
+        { FIELD(beta2), "adam", 0.999, 0, 1 },
+        { FIELD(beta2), "adamw", 0.999, 0, 1 },
+        { FIELD(epsilon), "adam", 1e-8, 0, INFINITY },
+        { FIELD(epsilon), "adamw", 1e-8, 0, INFINITY },
+        { FIELD(epsilon), "adafactor", 1e-30, 0, INFINITY },
+        { FIELD(weight_decay), "sgd", 0, 0, INFINITY },
+        { FIELD(weight_decay), "momentum", 0, 0, INFINITY },
+        { FIELD(weight_decay), "adamw", 0.01, 0, INFINITY },
+        { FIELD(warmup), NULL, 0, 0, INFINITY },
+        { FIELD(total), NULL, 0, 0, INFINITY },
+        { FIELD(final), NULL, 0, 0, 1 },
+        { FIELD(clip_norm), NULL, 0, 0, INFINITY },
+        { NULL, 0, NULL, 0, 0, 0 },
+    };
+    return numbers;
+}
+
+bool mtf_optimizer_has(const char *kind, const MtfOptimizerNumber *number) {
+    return number->kind == NULL || strcmp(number->kind, kind) == 0;
+}
+
+MtfOptimizer mtf_optimizer_standard(const char *kind, double rate) {
+    MtfOptimizer optimizer = { .kind = g_strdup(kind), .schedule = g_strdup("constant") };
+    const MtfOptimizerNumber *number = mtf_optimizer_numbers();
+    for (; number->name != NULL; number++)
+        if (mtf_optimizer_has(kind, number))
+            G_STRUCT_MEMBER(double, &optimizer, number->offset) = number->standard;
+    optimizer.rate = rate;
+    return optimizer;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What optimizers can be asked for: kinds, learning-rate schedules, and the numbers each kind has
+ * with their standard values. One table, read by the JSON reader and writer, by the model families
+ * and by whoever derives the update. */
+#ifndef MTF_OPTIMIZER_H
+#define MTF_OPTIMIZER_H
+
+#include "layouts/graph/graph.h"
+
+/* "sgd", "momentum", "adam", "adamw", "adafactor"; NULL-terminated. */
+const char *const *mtf_optimizer_kinds(void);
+
+/* "constant", "linear_warmup", "inverse_sqrt", "cosine"; NULL-terminated. */
+const char *const *mtf_schedules(void);
+
+/* A number of an optimizer, valid in [low, high). */
+typedef struct {
+    const char *name; /* JSON key */
+    size_t offset;    /* in MtfOptimizer */
+    const char *kind; /* the only kind that has it; NULL = every kind */
+    double standard;
+    double low, high;
+} MtfOptimizerNumber;
+
+/* The table; the last row has the name NULL. A name occurs once for each kind that has it. */
+const MtfOptimizerNumber *mtf_optimizer_numbers(void);
+
+/* Whether optimizers of `kind` have this number. */
+bool mtf_optimizer_has(const char *kind, const MtfOptimizerNumber *number);
+
+/* An optimizer of a known kind with schedule "constant", all numbers at their standard, and
+ * learning rate `rate`. Its strings are the caller's (mtf_graph_free frees those of a graph). */
+MtfOptimizer mtf_optimizer_standard(const char *kind, double rate);
+
+#endif

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/kernel_work/kernel_scratch.h"
+
+MtfTerm mtf_operation_local_term(const MtfGraph *graph, int tensor, const MtfIteration *iteration,
+                                 const int64_t *sizes) {
+    const MtfShape *shape = &mtf_graph_tensor(graph, tensor)->shape;
+    MtfTerm term = { .rank = shape->rank };
+    for (int i = 0; i < shape->rank; i++) {
+        term.dims[i] = shape->dims[i];
+        for (int j = 0; j < iteration->n; j++)
+            if (iteration->index[j].dim == shape->dims[i])
+                term.size[i] = sizes[j];
+    }
+    return term;
+}
+
+static int64_t whole_lanes(int64_t n) {
+    return (n + MTF_ATTENTION_LANES - 1) / MTF_ATTENTION_LANES * MTF_ATTENTION_LANES;
+}
+
+/* A head's memory in the orders that its products want, going backward its gradients, and where it
+ * is narrow once more to turn it; some rows of queries; one block of scores, and going backward
+ * another of their gradients. */
+static int64_t attention_scratch(const MtfGraph *graph, const MtfOperation *op,
+                                 const MtfIteration *iteration, const int64_t *sizes) {
+    bool back = op->kind == MTF_OP_ATTENTION_GRAD;
+    int64_t keys = 0, features = 0;
+    for (int i = 0; i < iteration->n; i++) {
+        if (iteration->index[i].dim == op->attributes.memory)
+            keys = whole_lanes(sizes[i]);
+        if (iteration->index[i].dim == op->attributes.dimension)
+            features = whole_lanes(sizes[i]);
+    }
+    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
+    bool narrow = dtype != mtf_dtype_wide(dtype);
+    int64_t rows = ((back ? 6 : 2) + narrow) * keys + (back ? 3 : 2) * MTF_ATTENTION_QUERIES;
+    int64_t block = MTF_ATTENTION_QUERIES * MIN(keys, MTF_ATTENTION_KEYS);
+    int64_t elements = rows * features + (back ? 2 : 1) * block;
+    return elements * mtf_dtype_bytes(mtf_dtype_wide(dtype));
+}
+
+static int64_t einsum_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
+                                    const MtfIteration *iteration, const int64_t *sizes) {
+    MtfDtype storage = mtf_operation_storage_dtype(graph, op);
+    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
+    g_autofree MtfTerm *terms = g_new(MtfTerm, (gsize)op->n_inputs);
+    for (int k = 0; k < op->n_inputs; k++)
+        terms[k] = mtf_operation_local_term(graph, op->inputs[k], iteration, sizes);
+    MtfTerm result = mtf_operation_local_term(graph, op->outputs[0], iteration, sizes);
+    if (storage != mtf_dtype_wide(storage))
+        return mtf_narrow_einsum_scratch_bytes(terms, op->n_inputs, &result, dtype == storage);
+    return op->n_inputs < 2
+               ? 0
+               : mtf_einsum_scratch_bytes(terms, op->n_inputs, &result, mtf_dtype_bytes(dtype));
+}
+
+bool mtf_operation_sums_in_scratch(const MtfGraph *graph, const MtfOperation *op) {
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
+    return row->reduction != MTF_REDUCE_NONE && !row->gathers && !row->separate &&
+           dtype != mtf_dtype_wide(dtype);
+}
+
+/* cross_entropy_grad of bfloat16 keeps the value at each label, since softmax may lie so close to 1
+ * that nothing would be left of the difference once it is rounded. */
+static int64_t label_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
+                                   const MtfIteration *iteration, const int64_t *sizes) {
+    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
+    MtfTerm labels = mtf_operation_local_term(graph, op->inputs[1], iteration, sizes);
+    return dtype == mtf_dtype_wide(dtype)
+               ? 0
+               : mtf_term_bytes(&labels, mtf_dtype_bytes(mtf_dtype_wide(dtype)));
+}
+
+bool mtf_table_has_strips(const MtfTerm *ids, const MtfTerm *dy, const MtfTerm *table) {
+    if (table->rank != 2 || dy->rank != ids->rank + 1 || table->dims[1] != dy->dims[ids->rank])
+        return false;
+    for (int i = 0; i < ids->rank; i++)
+        if (ids->dims[i] != dy->dims[i])
+            return false;
+    return true;
+}
+
+/* A narrow result in float32; of a table's gradient, one strip where that will do. */
+static int64_t sums_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
+                                  const MtfIteration *iteration, const int64_t *sizes) {
+    MtfTerm result = mtf_operation_local_term(graph, op->outputs[0], iteration, sizes);
+    if (op->kind == MTF_OP_EMBEDDING_GRAD) {
+        MtfTerm ids = mtf_operation_local_term(graph, op->inputs[0], iteration, sizes);
+        MtfTerm dy = mtf_operation_local_term(graph, op->inputs[1], iteration, sizes);
+        if (mtf_table_has_strips(&ids, &dy, &result))
+            result.size[1] = MIN(result.size[1], MTF_GRADIENT_STRIP);
+    }
+    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
+    return mtf_term_bytes(&result, mtf_dtype_bytes(mtf_dtype_wide(dtype)));
+}
+
+int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,
+                                    const MtfIteration *iteration, const int64_t *sizes) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    if (op->kind == MTF_OP_EINSUM)
+        return einsum_scratch_bytes(graph, op, iteration, sizes);
+    if (op->kind == MTF_OP_ATTENTION || op->kind == MTF_OP_ATTENTION_GRAD)
+        return attention_scratch(graph, op, iteration, sizes);
+    if (op->kind == MTF_OP_CROSS_ENTROPY_GRAD)
+        return label_scratch_bytes(graph, op, iteration, sizes);
+    return mtf_operation_sums_in_scratch(graph, op)
+               ? sums_scratch_bytes(graph, op, iteration, sizes)
+               : 0;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/placement/layout.h"
+
+#include "layouts/base/error.h"
+
+MtfLayout *mtf_layout_new(const MtfGraph *graph, const MtfMesh *mesh) {
+    MtfLayout *layout = g_new0(MtfLayout, 1);
+    layout->mesh = *mesh;
+    layout->n_tensors = (int)graph->tensors->len;
+    layout->n_operations = (int)graph->operations->len;
+    layout->tensors = g_new(MtfPlacement, layout->n_tensors);
+    layout->operations = g_new(MtfStrategy, layout->n_operations);
+    for (int t = 0; t < layout->n_tensors; t++)
+        layout->tensors[t] = mtf_placement_whole();
+    for (int i = 0; i < layout->n_operations; i++)
+        layout->operations[i] = mtf_strategy_copies();
+    return layout;
+}
+
+MtfLayout *mtf_layout_copy(const MtfLayout *layout) {
+    MtfLayout *copy = g_new0(MtfLayout, 1);
+    *copy = *layout;
+    copy->rules = g_strdup(layout->rules);
+    copy->tensors = g_memdup2(layout->tensors, sizeof(MtfPlacement) * (gsize)layout->n_tensors);
+    copy->operations =
+        g_memdup2(layout->operations, sizeof(MtfStrategy) * (gsize)layout->n_operations);
+    if (layout->readings != NULL)
+        copy->readings =
+            g_memdup2(layout->readings, sizeof(MtfReading) * MTF_PHASES * (gsize)layout->n_tensors);
+    copy->order = g_memdup2(layout->order, sizeof(int) * (gsize)layout->order_length);
+    return copy;
+}
+
+void mtf_layout_free(MtfLayout *layout) {
+    if (layout == NULL)
+        return;
+    g_free(layout->rules);
+    g_free(layout->tensors);
+    g_free(layout->operations);
+    g_free(layout->readings);
+    g_free(layout->order);
+    g_free(layout);
+}
+
+const MtfPlacement *mtf_layout_reading(const MtfLayout *layout, int tensor, MtfPhase phase) {
+    if (layout->readings != NULL) {
+        const MtfReading *reading = &layout->readings[tensor * MTF_PHASES + (int)phase];
+        if (reading->given)
+            return &reading->placement;
+    }
+    return &layout->tensors[tensor];
+}
+
+void mtf_layout_set_reading(MtfLayout *layout, int tensor, MtfPhase phase,
+                            const MtfPlacement *placement) {
+    if (layout->readings == NULL)
+        layout->readings = g_new0(MtfReading, MTF_PHASES * layout->n_tensors);
+    layout->readings[tensor * MTF_PHASES + (int)phase] = (MtfReading){ true, *placement };
+}
+
+void mtf_layout_set_order(MtfLayout *layout, int *order, int length) {
+    g_free(layout->order);
+    layout->order = order;
+    layout->order_length = order != NULL ? length : 0;
+}
+
+bool mtf_layout_reads_a_copy(const MtfLayout *layout, int tensor, MtfPhase phase) {
+    return !mtf_placement_equal(mtf_layout_reading(layout, tensor, phase),
+                                &layout->tensors[tensor]);
+}
+
+/* Checks the placement that a tensor is kept in or read from. */
+static bool check_placement(const MtfGraph *graph, const MtfLayout *layout, int tensor,
+                            const MtfPlacement *placement, GError **error) {
+    const MtfTensor *t = mtf_graph_tensor(graph, tensor);
+    if (!mtf_placement_check(graph, &layout->mesh, tensor, placement, error))
+        return false;
+    return t->producer >= 0 || mtf_placement_partial_axes(placement) == 0 ||
+           mtf_input_error(error, "tensor \"%s\" is no result and cannot be partial", t->name);
+}
+
+static bool check_readings(const MtfGraph *graph, const MtfLayout *layout, GError **error) {
+    for (int i = 0; layout->readings != NULL && i < layout->n_tensors * MTF_PHASES; i++)
+        if (layout->readings[i].given &&
+            !check_placement(graph, layout, i / MTF_PHASES, &layout->readings[i].placement, error))
+            return false;
+    return true;
+}
+
+bool mtf_layout_check(const MtfGraph *graph, const MtfLayout *layout, GError **error) {
+    for (int t = 0; t < layout->n_tensors; t++)
+        if (!check_placement(graph, layout, t, &layout->tensors[t], error))
+            return false;
+    if (!check_readings(graph, layout, error))
+        return false;
+    for (int i = 0; i < layout->n_operations; i++)
+        if (!mtf_strategy_check(graph, &layout->mesh, i, &layout->operations[i], error))
+            return false;
+    return true;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* A layout says where every tensor is and how every operation runs. For a result the tensor's
+ * placement is the one it is kept in: where the producer's strategy leaves another (say a partial
+ * sum), lowering reshards right after the operation. A consumer that wants yet another placement
+ * fetches a copy of its own from there.
+ *
+ * What several consumers of one phase want is moved once: a layout may give a tensor a *reading* in
+ * a phase, a copy in a placement of its own that lowering makes before the phase's first consumer
+ * and from which all its consumers fetch.
+ *
+ *     producer ──► kept ──► reading (forward) ──► q, k, v         one allgather, not three
+ *                    └────► reading (backward) ─► grad/wq, grad/wk, grad/wv */
+#ifndef MTF_LAYOUT_H
+#define MTF_LAYOUT_H
+
+#include "layouts/placement/strategy.h"
+
+typedef struct {
+    bool given;
+    MtfPlacement placement;
+} MtfReading;
+
+typedef struct {
+    MtfMesh mesh;
+    char *rules; /* "batch:rows;d_ff:cols" when the layout follows from global rules, else NULL */
+    int n_tensors, n_operations;
+    MtfPlacement *tensors;   /* one a tensor of the graph */
+    MtfStrategy *operations; /* one an operation */
+    MtfReading *readings;    /* MTF_PHASES a tensor, or NULL when there are none at all */
+    int *order;              /* of the program's instructions, NULL for the order of operations:
+                                instruction i is the order[i]-th of those (program_order.h) */
+    int order_length;
+    int64_t bucket_bytes; /* small exchanges are joined to messages of so many bytes at most
+                             (exchange_bucket.h), 0: none are */
+} MtfLayout;
+
+/* Everything whole, every operation in copies: always legal. */
+MtfLayout *mtf_layout_new(const MtfGraph *graph, const MtfMesh *mesh);
+MtfLayout *mtf_layout_copy(const MtfLayout *layout);
+void mtf_layout_free(MtfLayout *layout);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLayout, mtf_layout_free)
+
+/* Where the consumers of `phase` fetch a tensor from: the placement of its reading, or the one it
+ * is kept in when it has none. */
+const MtfPlacement *mtf_layout_reading(const MtfLayout *layout, int tensor, MtfPhase phase);
+void mtf_layout_set_reading(MtfLayout *layout, int tensor, MtfPhase phase,
+                            const MtfPlacement *placement);
+
+/* Whether the reading is a copy, in another placement than the kept one. */
+bool mtf_layout_reads_a_copy(const MtfLayout *layout, int tensor, MtfPhase phase);
+
+/* Gives the program another order of instructions, or with NULL the order of operations. Takes over
+ * `order`, which must be legal (mtf_order_check). */
+void mtf_layout_set_order(MtfLayout *layout, int *order, int length);
+
+/* Checks every placement and strategy against the graph, and that no input or variable is partial.
+ */
+bool mtf_layout_check(const MtfGraph *graph, const MtfLayout *layout, GError **error);
+
+#endif

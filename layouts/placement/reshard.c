@@ -1,0 +1,536 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/placement/reshard.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Weights of the search: a collective costs this many elements besides what it moves, so that of
+ * two paths of equal traffic the shorter wins; a local step costs next to nothing. */
+#define COLLECTIVE_OVERHEAD 1024.0
+#define LOCAL_OVERHEAD 1.0
+
+#define MAX_CHOICES (3 + 2 * MTF_MAX_MESH_AXES)
+#define MAX_STATES 8192
+
+const char *mtf_step_name(MtfStepKind kind) {
+    static const char *const names[MTF_STEPS] = {
+        [MTF_STEP_COPY] = "copy",
+        [MTF_STEP_SLICE] = "slice",
+        [MTF_STEP_CONCEAL] = "conceal",
+        [MTF_STEP_ALLREDUCE] = "allreduce",
+        [MTF_STEP_REDUCE_SCATTER] = "reduce-scatter",
+        [MTF_STEP_ALLGATHER] = "allgather",
+        [MTF_STEP_ALLTOALL] = "all-to-all",
+    };
+    return names[kind];
+}
+
+bool mtf_step_is_collective(MtfStepKind kind) {
+    return kind >= MTF_STEP_ALLREDUCE;
+}
+
+static MtfReduction reduction_of(int axis_placement) {
+    return axis_placement == MTF_PARTIAL_MAX ? MTF_REDUCE_MAX : MTF_REDUCE_SUM;
+}
+
+/* ---- The placements a path may go through -------------------------------------------------- */
+
+/* Axes where source and target agree keep their placement; every other axis takes one of a few
+ * values. A state is one value an axis, numbered in mixed radix: one value further along the i-th
+ * changing axis, strides[i] states further on. */
+typedef struct {
+    const MtfGraph *graph;
+    const MtfMesh *mesh;
+    const MtfShape *shape;
+    const MtfPlacement *from, *to;
+    int n_axes; /* axes that change */
+    int axes[MTF_MAX_MESH_AXES];
+    int n_choices[MTF_MAX_MESH_AXES];
+    int strides[MTF_MAX_MESH_AXES];
+    int16_t choices[MTF_MAX_MESH_AXES][MAX_CHOICES];
+    int n_states;
+} Space;
+
+static void add_choice(Space *space, int i, int value) {
+    for (int c = 0; c < space->n_choices[i]; c++)
+        if (space->choices[i][c] == value)
+            return;
+    space->choices[i][space->n_choices[i]++] = (int16_t)value;
+}
+
+/* Dimensions that some changing axis splits may help on another axis as a stop on the way. */
+static void add_stops(Space *space) {
+    for (int i = 0; i < space->n_axes; i++) {
+        for (int j = 0; j < space->n_axes; j++) {
+            int a = space->axes[j];
+            if (space->from->axis[a] >= 0)
+                add_choice(space, i, space->from->axis[a]);
+            if (space->to->axis[a] >= 0)
+                add_choice(space, i, space->to->axis[a]);
+        }
+    }
+}
+
+static int count_states(Space *space) {
+    int states = 1;
+    for (int i = 0; i < space->n_axes; i++) {
+        space->strides[i] = states;
+        states = states > MAX_STATES ? states : states * space->n_choices[i];
+    }
+    return states;
+}
+
+static void space_init(Space *space, const MtfGraph *graph, const MtfMesh *mesh,
+                       const MtfShape *shape, const MtfPlacement *from, const MtfPlacement *to) {
+    *space = (Space){ .graph = graph, .mesh = mesh, .shape = shape, .from = from, .to = to };
+    for (int a = 0; a < mesh->n_axes; a++) {
+        if (from->axis[a] == to->axis[a])
+            continue;
+        int i = space->n_axes++;
+        space->axes[i] = a;
+        add_choice(space, i, from->axis[a]);
+        add_choice(space, i, to->axis[a]);
+        add_choice(space, i, MTF_WHOLE);
+    }
+    Space direct = *space;
+    add_stops(space);
+    if (count_states(space) > MAX_STATES)
+        *space = direct; /* at most 3^8 states */
+    space->n_states = count_states(space);
+}
+
+/* The placement of a state; own[i] becomes the number of its value on the i-th changing axis. */
+static MtfPlacement state_placement(const Space *space, int state, int *own) {
+    MtfPlacement placement = *space->from;
+    for (int i = 0; i < space->n_axes; i++) {
+        own[i] = state % space->n_choices[i];
+        placement.axis[space->axes[i]] = space->choices[i][own[i]];
+        state /= space->n_choices[i];
+    }
+    return placement;
+}
+
+/* The state of a placement, or -1 when the space has none. */
+static int placement_state(const Space *space, const MtfPlacement *placement) {
+    int state = 0;
+    for (int i = space->n_axes - 1; i >= 0; i--) {
+        int c = 0;
+        while (c < space->n_choices[i] && space->choices[i][c] != placement->axis[space->axes[i]])
+            c++;
+        if (c == space->n_choices[i])
+            return -1;
+        state = state * space->n_choices[i] + c;
+    }
+    return state;
+}
+
+/* ---- The steps out of a placement ---------------------------------------------------------- */
+
+/* Whether no axis behind `axis` splits `dim`. */
+static bool is_minor_most(const Space *space, const MtfPlacement *placement, int axis, int dim) {
+    for (int a = axis + 1; a < space->mesh->n_axes; a++)
+        if (placement->axis[a] == dim)
+            return false;
+    return true;
+}
+
+/* The kind of step that changes one axis alone, from what `placement` says to `after`; MTF_STEPS
+ * when there is none. */
+static MtfStepKind kind_of(const Space *space, const MtfPlacement *placement, int axis, int after) {
+    int before = placement->axis[axis];
+    if (mtf_axis_is_partial(after))
+        return before == MTF_WHOLE ? MTF_STEP_CONCEAL : MTF_STEPS;
+    if (after >= 0 && !is_minor_most(space, placement, axis, after))
+        return MTF_STEPS;
+    if (mtf_axis_is_partial(before))
+        return after == MTF_WHOLE ? MTF_STEP_ALLREDUCE : MTF_STEP_REDUCE_SCATTER;
+    if (before == MTF_WHOLE)
+        return MTF_STEP_SLICE;
+    if (!is_minor_most(space, placement, axis, before))
+        return MTF_STEPS;
+    return after == MTF_WHOLE ? MTF_STEP_ALLGATHER : MTF_STEP_ALLTOALL;
+}
+
+/* That step. */
+static MtfStep single_step(const MtfPlacement *placement, int axis, int after, MtfStepKind kind) {
+    MtfStep step = { .kind = kind, .reduction = MTF_REDUCE_NONE };
+    int reduced = kind == MTF_STEP_CONCEAL ? after : placement->axis[axis];
+    step.from = step.to = *placement;
+    step.to.axis[axis] = (int16_t)after;
+    step.axes = mtf_step_is_collective(kind) ? 1U << axis : 0;
+    if (mtf_axis_is_partial(reduced))
+        step.reduction = reduction_of(reduced);
+    return step;
+}
+
+/* What a step costs whose payload is so large. */
+static double step_cost(const Space *space, const MtfStep *step, double elements) {
+    if (!mtf_step_is_collective(step->kind))
+        return LOCAL_OVERHEAD;
+    double members = mtf_mesh_group_size(space->mesh, step->axes);
+    double passes = step->kind == MTF_STEP_ALLREDUCE ? 2 : 1;
+    return COLLECTIVE_OVERHEAD + passes * elements * (members - 1) / members;
+}
+
+/* The same of its largest payload. */
+static double step_cost_of(const Space *space, const MtfStep *step) {
+    return step_cost(
+        space, step,
+        (double)mtf_step_largest_payload(space->graph, space->mesh, space->shape, step));
+}
+
+/* All axes of one kind of partial that the target does not keep, reduced in one call; false where
+ * that is one axis or none. */
+static bool reduce_together(const Space *space, MtfStep *step, int kind) {
+    int count = 0;
+    step->to = step->from;
+    step->axes = 0;
+    for (int i = 0; i < space->n_axes; i++) {
+        int a = space->axes[i];
+        if (step->from.axis[a] != kind || space->to->axis[a] == kind)
+            continue;
+        step->to.axis[a] = MTF_WHOLE;
+        step->axes |= 1U << a;
+        count++;
+    }
+    step->kind = MTF_STEP_ALLREDUCE;
+    step->reduction = reduction_of(kind);
+    return count > 1;
+}
+
+/* All changing axes behind `axis` that split its dimension gathered in one call with it. */
+static bool gather_together(const Space *space, MtfStep *step, int axis) {
+    int dim = step->from.axis[axis];
+    if (dim < 0)
+        return false;
+    step->kind = MTF_STEP_ALLGATHER;
+    step->reduction = MTF_REDUCE_NONE;
+    step->axes = mtf_placement_split_axes(&step->from, dim) & ~((1U << axis) - 1);
+    step->to = step->from;
+    for (int a = axis; a < space->mesh->n_axes; a++) {
+        if (!(step->axes >> a & 1))
+            continue;
+        if (space->from->axis[a] == space->to->axis[a])
+            return false; /* an axis that keeps its placement */
+        step->to.axis[a] = MTF_WHOLE;
+    }
+    return (step->axes & (step->axes - 1)) != 0;
+}
+
+/* Where an exchange takes an axis: to its target, or to whole when the target is partial. */
+static int exchange_target(const Space *space, int axis) {
+    int target = space->to->axis[axis];
+    return mtf_axis_is_partial(target) ? MTF_WHOLE : target;
+}
+
+/* The axes nested inside a split that an axis of `changed` makes or undoes. */
+static unsigned nested_axes(const Space *space, const MtfStep *step, unsigned changed) {
+    unsigned nested = 0;
+    for (int a = 0; a < space->mesh->n_axes; a++) {
+        int dim = step->from.axis[a];
+        if (changed >> a & 1 || dim < 0)
+            continue;
+        unsigned splits =
+            mtf_placement_split_axes(&step->from, dim) | mtf_placement_split_axes(&step->to, dim);
+        if (splits & changed & ((1U << a) - 1))
+            nested |= 1U << a;
+    }
+    return nested;
+}
+
+/* Every axis that is not partial goes to its target at once. */
+static bool exchange_rest(const Space *space, MtfStep *step) {
+    unsigned changed = 0;
+    step->kind = MTF_STEP_ALLTOALL;
+    step->reduction = MTF_REDUCE_NONE;
+    step->to = step->from;
+    for (int i = 0; i < space->n_axes; i++) {
+        int a = space->axes[i];
+        if (mtf_axis_is_partial(step->from.axis[a]) ||
+            step->from.axis[a] == exchange_target(space, a))
+            continue;
+        step->to.axis[a] = (int16_t)exchange_target(space, a);
+        changed |= 1U << a;
+    }
+    step->axes = changed | nested_axes(space, step, changed);
+    return changed != 0;
+}
+
+/* What the path costs that reduces, then exchanges, then conceals, each of them at once. */
+static double cost_at_once(const Space *space) {
+    MtfStep step = { .from = *space->from };
+    double cost = 0;
+    for (int kind = MTF_PARTIAL_MAX; kind <= MTF_PARTIAL_SUM; kind++) {
+        reduce_together(space, &step, kind);
+        cost += step.axes != 0 ? step_cost_of(space, &step) : 0;
+        step.from = step.to;
+    }
+    if (exchange_rest(space, &step))
+        cost += step_cost_of(space, &step);
+    for (int i = 0; i < space->n_axes; i++)
+        if (mtf_axis_is_partial(space->to->axis[space->axes[i]]))
+            cost += LOCAL_OVERHEAD;
+    return cost;
+}
+
+/* ---- Dijkstra ------------------------------------------------------------------------------ */
+
+typedef struct {
+    int previous;
+    MtfStep step;
+} Arrival;
+
+/* The states reached so far. Every step costs something, so a state that costs as much as the
+ * target is known to cost is on no cheapest path to it. */
+typedef struct {
+    const Space *space;
+    int target;
+    double enough;     /* no cheapest path costs more */
+    double *cost;      /* of each state; INFINITY: not reached */
+    double *elements;  /* of each state's largest slice; 0: not known yet */
+    Arrival *arrivals; /* how each state was reached at that cost */
+    int *open;         /* states reached and not yet left */
+    int n_open;
+} Search;
+
+/* No step of its kind costs less. */
+static double least_step(MtfStepKind kind) {
+    return mtf_step_is_collective(kind) ? COLLECTIVE_OVERHEAD : LOCAL_OVERHEAD;
+}
+
+/* The largest slice of a state, found once. */
+static double elements_in(Search *search, int state, const MtfPlacement *placement) {
+    const Space *space = search->space;
+    double *elements = &search->elements[state];
+    if (*elements <= 0)
+        *elements =
+            (double)mtf_largest_elements(space->graph, space->mesh, space->shape, placement);
+    return *elements;
+}
+
+/* Whether an all-to-all moves one axis from one dimension to another: then each processor sends all
+ * that it holds. */
+static bool turns_one_axis(const MtfStep *step) {
+    int axis = g_bit_nth_lsf(step->axes, -1);
+    return step->axes == 1U << axis && step->from.axis[axis] >= 0 && step->to.axis[axis] >= 0;
+}
+
+/* As mtf_step_largest_payload, of a step from one state to the other. */
+static double payload_of(Search *search, int state, int next, const MtfStep *step) {
+    const Space *space = search->space;
+    switch (step->kind) {
+    case MTF_STEP_ALLREDUCE:
+    case MTF_STEP_REDUCE_SCATTER:
+        return elements_in(search, state, &step->from);
+    case MTF_STEP_ALLGATHER:
+        return elements_in(search, next, &step->to);
+    case MTF_STEP_ALLTOALL:
+        if (turns_one_axis(step))
+            return elements_in(search, state, &step->from);
+        return (double)mtf_step_largest_payload(space->graph, space->mesh, space->shape, step);
+    default:
+        return 0;
+    }
+}
+
+/* What reaching a state must cost less than to be of use. */
+static double most_of(const Search *search, int state) {
+    double most = MIN(search->cost[state], search->cost[search->target]);
+    return state == search->target ? most : MIN(most, search->enough);
+}
+
+static void relax(Search *search, int state, int next, const MtfStep *step) {
+    double before = search->cost[state], most = most_of(search, next);
+    if (before + least_step(step->kind) >= most)
+        return;
+    double cost = before + step_cost(search->space, step, payload_of(search, state, next, step));
+    if (cost >= most)
+        return;
+    if (isinf(search->cost[next]))
+        search->open[search->n_open++] = next;
+    search->cost[next] = cost;
+    search->arrivals[next].previous = state;
+    search->arrivals[next].step = *step;
+}
+
+/* All steps that change the i-th changing axis alone, whose value has the number `own`. */
+static void relax_axis(Search *search, int state, const MtfPlacement *placement, int i, int own) {
+    const Space *space = search->space;
+    for (int c = 0; c < space->n_choices[i]; c++) {
+        int after = space->choices[i][c], next = state + (c - own) * space->strides[i];
+        if (c == own || search->cost[state] + LOCAL_OVERHEAD >= most_of(search, next))
+            continue;
+        MtfStepKind kind = kind_of(space, placement, space->axes[i], after);
+        if (kind == MTF_STEPS || search->cost[state] + least_step(kind) >= most_of(search, next))
+            continue;
+        MtfStep step = single_step(placement, space->axes[i], after, kind);
+        relax(search, state, next, &step);
+    }
+}
+
+/* Steps of several axes may lead out of the space. */
+static void relax_far(Search *search, int state, const MtfStep *step) {
+    int next = placement_state(search->space, &step->to);
+    if (next >= 0)
+        relax(search, state, next, step);
+}
+
+static void relax_all(Search *search, int state) {
+    const Space *space = search->space;
+    int own[MTF_MAX_MESH_AXES];
+    MtfPlacement placement = state_placement(space, state, own);
+    for (int i = 0; i < space->n_axes; i++)
+        relax_axis(search, state, &placement, i, own[i]);
+    MtfStep step = { .from = placement };
+    for (int kind = MTF_PARTIAL_MAX; kind <= MTF_PARTIAL_SUM; kind++)
+        if (reduce_together(space, &step, kind))
+            relax_far(search, state, &step);
+    for (int i = 0; i < space->n_axes; i++)
+        if (gather_together(space, &step, space->axes[i]))
+            relax_far(search, state, &step);
+    if (exchange_rest(space, &step))
+        relax_far(search, state, &step);
+}
+
+/* Takes the cheapest open state, of equals the first. */
+static int take_nearest(Search *search) {
+    int best = 0;
+    for (int i = 1; i < search->n_open; i++) {
+        int state = search->open[i], other = search->open[best];
+        double cost = search->cost[state], least = search->cost[other];
+        if (cost < least || (cost == least && state < other))
+            best = i;
+    }
+    int nearest = search->open[best];
+    search->open[best] = search->open[--search->n_open];
+    return nearest;
+}
+
+static void read_path(const Search *search, int source, MtfPath *path) {
+    path->cost = search->cost[search->target];
+    path->n_steps = 0;
+    for (int s = search->target; s != source; s = search->arrivals[s].previous)
+        path->n_steps++;
+    int at = path->n_steps;
+    g_assert(at <= MTF_MAX_STEPS);
+    for (int s = search->target; s != source; s = search->arrivals[s].previous)
+        path->steps[--at] = search->arrivals[s].step;
+}
+
+void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                      const MtfPlacement *from, const MtfPlacement *to, MtfPath *path) {
+    path->n_steps = 0;
+    path->cost = 0;
+    if (mtf_placement_equal(from, to))
+        return;
+    Space space;
+    space_init(&space, graph, mesh, shape, from, to);
+    g_autofree double *cost = g_new(double, space.n_states);
+    g_autofree double *elements = g_new0(double, space.n_states);
+    g_autofree Arrival *arrivals = g_new(Arrival, space.n_states);
+    g_autofree int *open = g_new(int, space.n_states);
+    for (int s = 0; s < space.n_states; s++)
+        cost[s] = INFINITY;
+    int source = placement_state(&space, from);
+    Search search = { .space = &space,
+                      .target = placement_state(&space, to),
+                      .enough = cost_at_once(&space),
+                      .cost = cost,
+                      .elements = elements,
+                      .arrivals = arrivals,
+                      .open = open };
+    cost[source] = 0;
+    for (int s = source; s != search.target; s = take_nearest(&search))
+        relax_all(&search, s);
+    read_path(&search, source, path);
+}
+
+/* ---- Payloads and boxes -------------------------------------------------------------------- */
+
+/* Whether `rank` serves `peer` in an all-to-all: along axes where the source is whole, a processor
+ * is served by the copy at its own coordinate. */
+static bool serves(const MtfMesh *mesh, const MtfStep *step, int rank, int peer) {
+    for (int a = 0; a < mesh->n_axes; a++)
+        if (step->axes >> a & 1 && step->from.axis[a] == MTF_WHOLE &&
+            mtf_mesh_coordinate(mesh, rank, a) != mtf_mesh_coordinate(mesh, peer, a))
+            return false;
+    return true;
+}
+
+int64_t mtf_step_box(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                     const MtfStep *step, MtfRoute route, MtfRange *box) {
+    int64_t elements = serves(mesh, step, route.from, route.to) ? 1 : 0;
+    for (int i = 0; i < shape->rank; i++) {
+        int dim = shape->dims[i];
+        int64_t size = mtf_graph_size(graph, dim);
+        MtfRange held = mtf_placement_range(mesh, &step->from, dim, size, route.from);
+        MtfRange wanted = mtf_placement_range(mesh, &step->to, dim, size, route.to);
+        box[i].begin = MAX(held.begin, wanted.begin);
+        box[i].end = MAX(box[i].begin, MIN(held.end, wanted.end));
+        elements *= box[i].end - box[i].begin;
+    }
+    return elements;
+}
+
+int64_t mtf_step_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                         const MtfStep *step, int rank) {
+    switch (step->kind) {
+    case MTF_STEP_ALLREDUCE:
+    case MTF_STEP_REDUCE_SCATTER:
+        return mtf_local_elements(graph, mesh, shape, &step->from, rank);
+    case MTF_STEP_ALLGATHER:
+        return mtf_local_elements(graph, mesh, shape, &step->to, rank);
+    case MTF_STEP_ALLTOALL: {
+        int64_t elements = 0;
+        MtfRange box[MTF_MAX_RANK];
+        for (int p = 0; p < mtf_mesh_group_size(mesh, step->axes); p++) {
+            MtfRoute route = { rank, mtf_mesh_group_member(mesh, step->axes, rank, p) };
+            elements += mtf_step_box(graph, mesh, shape, step, route, box);
+        }
+        return elements;
+    }
+    default:
+        return 0;
+    }
+}
+
+/* What one processor can send, summed over its peers. Of one dimension it is what the processor
+ * holds, or what a peer wants, summed over the peers that differ on it: the target splits it over
+ * axes whose coordinate the peer shares with the sender (they take no part, or the source is whole
+ * there) and over others, which are summed over. */
+static int64_t largest_exchange(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                                const MtfStep *step) {
+    int64_t held[MTF_MAX_RANK], wanted[MTF_MAX_RANK], summed[MTF_MAX_RANK], elements = 1;
+    MtfPlacement differing = step->to; /* on the axes that are summed over */
+    for (int a = 0; a < mesh->n_axes; a++) {
+        bool takes_part = step->axes >> a & 1;
+        if (!takes_part || step->from.axis[a] == MTF_WHOLE)
+            differing.axis[a] = MTF_WHOLE;
+        if (takes_part && step->from.axis[a] >= 0 && step->to.axis[a] == MTF_WHOLE)
+            elements *= mesh->axes[a].size;
+    }
+    mtf_placement_parts(mesh, shape, &step->from, held);
+    mtf_placement_parts(mesh, shape, &step->to, wanted);
+    mtf_placement_parts(mesh, shape, &differing, summed);
+    for (int i = 0; i < shape->rank; i++) {
+        int64_t size = mtf_graph_size(graph, shape->dims[i]);
+        elements *=
+            MIN(mtf_largest_part(size, held[i]), mtf_largest_part(size, wanted[i]) * summed[i]);
+    }
+    return elements;
+}
+
+int64_t mtf_step_largest_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                                 const MtfStep *step) {
+    switch (step->kind) {
+    case MTF_STEP_ALLREDUCE:
+    case MTF_STEP_REDUCE_SCATTER:
+        return mtf_largest_elements(graph, mesh, shape, &step->from);
+    case MTF_STEP_ALLGATHER:
+        return mtf_largest_elements(graph, mesh, shape, &step->to);
+    case MTF_STEP_ALLTOALL:
+        return largest_exchange(graph, mesh, shape, step);
+    default:
+        return 0;
+    }
+}

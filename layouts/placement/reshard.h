@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The resharding algebra: how to get one tensor from any placement to any other. A path is a short
+ * list of steps, each of them one local copy or one collective:
+ *
+ *     slice          whole -> split d     each keeps its part; no traffic
+ *     conceal        whole -> partial     the first along the axis keeps its term, the others hold
+ *                                         the reduction's neutral element; no traffic
+ *     allreduce      partial -> whole
+ *     reduce-scatter partial -> split d
+ *     allgather      split d -> whole
+ *     all-to-all     any splits -> any other splits, over a set of axes: each processor sends every
+ *                    other exactly the box it lacks, from the nearest copy
+ *
+ * Splits nest major to minor in mesh order, so a single axis can be sliced, gathered or scattered
+ * alone only where it is the minor-most on its dimension; everything else is an all-to-all over the
+ * axes concerned, which is always correct. Paths are found by Dijkstra over the placements between
+ * source and target, weighing what enters the links; the choice depends on nothing else, so the
+ * same placements always give the same path. */
+#ifndef MTF_RESHARD_H
+#define MTF_RESHARD_H
+
+#include "layouts/graph/operation_table.h"
+#include "layouts/placement/placement.h"
+
+typedef enum {
+    MTF_STEP_COPY, /* same placement, another buffer */
+    MTF_STEP_SLICE,
+    MTF_STEP_CONCEAL,
+    MTF_STEP_ALLREDUCE,
+    MTF_STEP_REDUCE_SCATTER,
+    MTF_STEP_ALLGATHER,
+    MTF_STEP_ALLTOALL,
+    MTF_STEPS,
+} MtfStepKind;
+
+typedef struct {
+    MtfStepKind kind;
+    unsigned axes;          /* mesh axes that take part; 0 for local steps */
+    MtfReduction reduction; /* of conceal, allreduce and reduce-scatter */
+    MtfPlacement from, to;
+} MtfStep;
+
+#define MTF_MAX_STEPS (2 * MTF_MAX_MESH_AXES)
+
+typedef struct {
+    int n_steps;
+    MtfStep steps[MTF_MAX_STEPS];
+    double cost; /* elements entering links on the busiest processor, plus a little a step */
+} MtfPath;
+
+/* The cheapest path between any two placements of a tensor of `shape`. Equal placements give no
+ * steps. Never fails. */
+void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                      const MtfPlacement *from, const MtfPlacement *to, MtfPath *path);
+
+const char *mtf_step_name(MtfStepKind kind);
+bool mtf_step_is_collective(MtfStepKind kind);
+
+/* A collective step's payload on processor `rank` in elements: allreduce and reduce-scatter the
+ * full input, allgather the gathered output, all-to-all the whole send buffer (what it keeps for
+ * itself included). 0 for local steps. */
+int64_t mtf_step_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                         const MtfStep *step, int rank);
+
+/* An upper bound of mtf_step_payload over all processors, in closed form (exact where sizes
+ * divide). */
+int64_t mtf_step_largest_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                                 const MtfStep *step);
+
+/* From one processor to another of its group, or to itself. */
+typedef struct {
+    int from, to;
+} MtfRoute;
+
+/* The box of an all-to-all that travels `route`: one range a dimension of `shape`, in global
+ * indexes. Returns its elements, 0 when nothing is sent. */
+int64_t mtf_step_box(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                     const MtfStep *step, MtfRoute route, MtfRange *box);
+
+#endif

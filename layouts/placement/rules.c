@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/placement/rules.h"
+
+#include "layouts/base/error.h"
+
+/* An operation that absorbs partial sums depends on all the dimensions its absorbed inputs depend
+ * on. Absorption stops before it depends on more than this many, which bounds local searches. */
+#define MAX_SCOPE 8
+
+MtfRules *mtf_rules_new(const MtfGraph *graph) {
+    MtfRules *rules = g_new0(MtfRules, 1);
+    rules->n_dims = (int)graph->dimensions->len;
+    rules->axis = g_new(int, rules->n_dims + 1);
+    for (int d = 0; d < rules->n_dims; d++)
+        rules->axis[d] = -1;
+    return rules;
+}
+
+void mtf_rules_free(MtfRules *rules) {
+    if (rules == NULL)
+        return;
+    g_free(rules->axis);
+    g_free(rules);
+}
+
+/* ---- Text ---------------------------------------------------------------------------------- */
+
+/* Reports a name that graph or mesh lacks: collects it in `inert`, or fails. */
+static bool handle_unknown(const char *dim_name, const char *axis_name, bool dim_known,
+                           GPtrArray *inert, GError **error) {
+    if (inert != NULL) {
+        g_ptr_array_add(inert, g_strdup_printf("%s:%s", dim_name, axis_name));
+        return true;
+    }
+    return dim_known
+               ? mtf_input_error(error, "layout: the mesh has no axis \"%s\" (rule %s:%s)",
+                                 axis_name, dim_name, axis_name)
+               : mtf_input_error(error, "layout: the graph has no dimension \"%s\" (rule %s:%s)",
+                                 dim_name, dim_name, axis_name);
+}
+
+static bool add_rule(const MtfGraph *graph, const MtfMesh *mesh, MtfRules *rules,
+                     const char *dim_name, const char *axis_name, GPtrArray *inert,
+                     GError **error) {
+    int dim = mtf_graph_find_dimension(graph, dim_name);
+    int axis = mtf_mesh_axis(mesh, axis_name);
+    if (dim < 0 || axis < 0)
+        return handle_unknown(dim_name, axis_name, dim >= 0, inert, error);
+    if (rules->axis[dim] >= 0 && rules->axis[dim] != axis)
+        return mtf_input_error(error,
+                               "layout: dimension \"%s\" is given two mesh axes, \"%s\" and \"%s\"",
+                               dim_name, mesh->axes[rules->axis[dim]].name, axis_name);
+    rules->axis[dim] = axis;
+    return true;
+}
+
+MtfRules *mtf_rules_parse(const MtfGraph *graph, const MtfMesh *mesh, const char *text,
+                          GPtrArray *inert, GError **error) {
+    g_auto(GStrv) dims = NULL;
+    g_auto(GStrv) axes = NULL;
+    if (!mtf_pairs_parse(text, "layout", &dims, &axes, error))
+        return NULL;
+    g_autoptr(MtfRules) rules = mtf_rules_new(graph);
+    for (int i = 0; dims[i] != NULL; i++)
+        if (!add_rule(graph, mesh, rules, dims[i], axes[i], inert, error))
+            return NULL;
+    if (!mtf_rules_check(graph, mesh, rules, error))
+        return NULL;
+    return g_steal_pointer(&rules);
+}
+
+char *mtf_rules_format(const MtfGraph *graph, const MtfMesh *mesh, const MtfRules *rules) {
+    GString *text = g_string_new(NULL);
+    for (int a = 0; a < mesh->n_axes; a++)
+        for (int d = 0; d < rules->n_dims; d++)
+            if (rules->axis[d] == a)
+                g_string_append_printf(text, "%s%s:%s", text->len > 0 ? ";" : "",
+                                       mtf_graph_dimension(graph, d)->name, mesh->axes[a].name);
+    return g_string_free(text, FALSE);
+}
+
+static bool check_tensor(const MtfGraph *graph, const MtfMesh *mesh, const MtfRules *rules,
+                         const MtfTensor *tensor, GError **error) {
+    int holder[MTF_MAX_MESH_AXES];
+    for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
+        holder[a] = -1;
+    for (int i = 0; i < tensor->shape.rank; i++) {
+        int dim = tensor->shape.dims[i];
+        int axis = rules->axis[dim];
+        if (axis < 0)
+            continue;
+        if (holder[axis] >= 0)
+            return mtf_input_error(error,
+                                   "layout: dimensions \"%s\" and \"%s\" of tensor \"%s\" are both "
+                                   "on mesh axis \"%s\"",
+                                   mtf_graph_dimension(graph, holder[axis])->name,
+                                   mtf_graph_dimension(graph, dim)->name, tensor->name,
+                                   mesh->axes[axis].name);
+        holder[axis] = dim;
+    }
+    return true;
+}
+
+bool mtf_rules_check(const MtfGraph *graph, const MtfMesh *mesh, const MtfRules *rules,
+                     GError **error) {
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        if (!check_tensor(graph, mesh, rules, mtf_graph_tensor(graph, t), error))
+            return false;
+    return true;
+}
+
+/* ---- Absorption: what can travel on as a partial sum ---------------------------------------- */
+
+struct MtfRuleScopes {
+    const MtfGraph *graph;
+    MtfIteration *iterations; /* one an operation */
+    int *absorber;            /* for each tensor: the operation that may absorb it, or -1 */
+    GArray **dims;       /* for each operation: what its strategy depends on (int, ascending) */
+    GArray **operations; /* and the operations that decide it (int, ascending) */
+};
+
+static void insert_ascending(GArray *set, int value) {
+    guint at = set->len;
+    while (at > 0 && g_array_index(set, int, at - 1) >= value) {
+        if (g_array_index(set, int, at - 1) == value)
+            return;
+        at--;
+    }
+    g_array_insert_val(set, at, value);
+}
+
+static void insert_all(GArray *set, const GArray *values) {
+    for (guint i = 0; i < values->len; i++)
+        insert_ascending(set, g_array_index(values, int, i));
+}
+
+static guint union_size(const GArray *a, const GArray *b) {
+    g_autoptr(GArray) both = g_array_copy((GArray *)a);
+    insert_all(both, b);
+    return both->len;
+}
+
+static int count_uses(const MtfOperation *operation, int tensor) {
+    int uses = 0;
+    for (int k = 0; k < operation->n_inputs; k++)
+        uses += operation->inputs[k] == tensor;
+    return uses;
+}
+
+/* Whether the only consumer of input `k` of `operation` could take it as a partial sum. */
+static bool may_absorb(const MtfRuleScopes *scopes, const MtfConsumers *consumers, int operation,
+                       int k) {
+    const MtfGraph *graph = scopes->graph;
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    int tensor = op->inputs[k];
+    const MtfTensor *t = mtf_graph_tensor(graph, tensor);
+    if (t->producer < 0 || tensor == graph->loss || op->n_outputs != 1 ||
+        consumers->starts[tensor + 1] - consumers->starts[tensor] != 1 ||
+        count_uses(op, tensor) != 1 ||
+        !(mtf_operation_passes_partial(graph, operation, k) || mtf_operation_adds_input(op, k)))
+        return false;
+    const MtfTensor *result = mtf_graph_tensor(graph, op->outputs[0]);
+    return mtf_graph_elements(graph, &result->shape) <= mtf_graph_elements(graph, &t->shape);
+}
+
+static void find_absorbed(MtfRuleScopes *scopes, const MtfConsumers *consumers, int operation) {
+    const MtfOperation *op = mtf_graph_operation(scopes->graph, operation);
+    const MtfIteration *iteration = &scopes->iterations[operation];
+    GArray *dims = scopes->dims[operation];
+    for (int i = 0; i < iteration->n; i++) {
+        insert_ascending(dims, iteration->index[i].dim);
+        insert_ascending(dims, iteration->index[i].input_dim);
+    }
+    for (int k = 0; k < op->n_inputs; k++) {
+        if (!may_absorb(scopes, consumers, operation, k))
+            continue;
+        int producer = mtf_graph_tensor(scopes->graph, op->inputs[k])->producer;
+        if (union_size(dims, scopes->dims[producer]) > MAX(MAX_SCOPE, dims->len))
+            continue;
+        scopes->absorber[op->inputs[k]] = operation;
+        insert_all(dims, scopes->dims[producer]);
+        insert_all(scopes->operations[operation], scopes->operations[producer]);
+    }
+    insert_ascending(scopes->operations[operation], operation);
+}
+
+MtfRuleScopes *mtf_rule_scopes_new(const MtfGraph *graph) {
+    MtfRuleScopes *scopes = g_new0(MtfRuleScopes, 1);
+    int n = (int)graph->operations->len;
+    scopes->graph = graph;
+    scopes->iterations = g_new(MtfIteration, n);
+    scopes->dims = g_new(GArray *, n);
+    scopes->operations = g_new(GArray *, n);
+    scopes->absorber = g_new(int, graph->tensors->len + 1);
+    for (guint t = 0; t < graph->tensors->len; t++)
+        scopes->absorber[t] = -1;
+    g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(graph);
+    for (int i = 0; i < n; i++) {
+        scopes->dims[i] = g_array_new(FALSE, FALSE, sizeof(int));
+        scopes->operations[i] = g_array_new(FALSE, FALSE, sizeof(int));
+        mtf_operation_iteration(graph, i, &scopes->iterations[i]);
+        find_absorbed(scopes, consumers, i);
+    }
+    return scopes;
+}
+
+void mtf_rule_scopes_free(MtfRuleScopes *scopes) {
+    if (scopes == NULL)
+        return;
+    for (guint i = 0; i < scopes->graph->operations->len; i++) {
+        g_array_unref(scopes->dims[i]);
+        g_array_unref(scopes->operations[i]);
+    }
+    g_free(scopes->dims);
+    g_free(scopes->operations);
+    g_free(scopes->iterations);
+    g_free(scopes->absorber);
+    g_free(scopes);
+}
+
+void mtf_rule_scopes_get(const MtfRuleScopes *scopes, int operation, GArray *dims,
+                         GArray *operations) {
+    const MtfOperation *op = mtf_graph_operation(scopes->graph, operation);
+    insert_all(dims, scopes->dims[operation]);
+    insert_all(operations, scopes->operations[operation]);
+    for (int k = 0; k < op->n_outputs; k++) {
+        int absorber = scopes->absorber[op->outputs[k]];
+        if (absorber < 0)
+            continue;
+        insert_all(dims, scopes->dims[absorber]);
+        insert_all(operations, scopes->operations[absorber]);
+    }
+}
+
+/* ---- Derivation ---------------------------------------------------------------------------- */
+
+typedef struct {
+    const MtfRuleScopes *scopes;
+    const MtfRules *rules;
+    MtfLayout *layout;
+} Derivation;
+
+/* Split by the rules of its dimensions, whole elsewhere. */
+static MtfPlacement settled(const Derivation *derivation, int tensor) {
+    const MtfShape *shape = &mtf_graph_tensor(derivation->scopes->graph, tensor)->shape;
+    MtfPlacement placement = mtf_placement_whole();
+    for (int i = shape->rank - 1; i >= 0; i--) {
+        int axis = derivation->rules->axis[shape->dims[i]];
+        if (axis >= 0)
+            placement.axis[axis] = (int16_t)shape->dims[i];
+    }
+    return placement;
+}
+
+static MtfStrategy split_by_rules(const Derivation *derivation, int operation) {
+    const MtfIteration *iteration = &derivation->scopes->iterations[operation];
+    MtfStrategy strategy = mtf_strategy_copies();
+    for (int i = iteration->n - 1; i >= 0; i--) {
+        int axis = derivation->rules->axis[iteration->index[i].dim];
+        if (axis >= 0 && !iteration->index[i].whole)
+            strategy.axis[axis] = (int8_t)i;
+    }
+    return strategy;
+}
+
+/* Whether input `k` arrives as a partial sum over `axis` that this operation may absorb. */
+static bool arrives_partial(const Derivation *derivation, const MtfOperation *op, int operation,
+                            int k, int axis) {
+    int tensor = op->inputs[k];
+    return derivation->scopes->absorber[tensor] == operation &&
+           derivation->layout->tensors[tensor].axis[axis] == MTF_PARTIAL_SUM;
+}
+
+/* What the operation does with partial inputs on an axis its rules leave free. */
+static int choose_through(const Derivation *derivation, int operation, int axis) {
+    const MtfOperation *op = mtf_graph_operation(derivation->scopes->graph, operation);
+    bool joint = mtf_operation_row(op->kind)->linearity == MTF_LINEAR_JOINT;
+    int first = -1, count = 0;
+    for (int k = 0; k < op->n_inputs; k++) {
+        if (mtf_operation_adds_input(op, k) || !arrives_partial(derivation, op, operation, k, axis))
+            continue;
+        first = first < 0 ? k : first;
+        count++;
+    }
+    if (joint)
+        return count >= 2 ? MTF_THROUGH : MTF_COPIES;
+    return count >= 1 ? MTF_THROUGH - first : MTF_COPIES;
+}
+
+/* Inputs that this operation could have absorbed and does not are kept reduced. */
+static void settle_inputs(const Derivation *derivation, int operation) {
+    const MtfGraph *graph = derivation->scopes->graph;
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    const MtfStrategy *strategy = &derivation->layout->operations[operation];
+    for (int k = 0; k < op->n_inputs; k++) {
+        int tensor = op->inputs[k];
+        if (derivation->scopes->absorber[tensor] != operation)
+            continue;
+        MtfPlacement wanted = mtf_strategy_input(
+            graph, operation, &derivation->scopes->iterations[operation], strategy, k);
+        MtfPlacement *kept = &derivation->layout->tensors[tensor];
+        for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
+            if (mtf_axis_is_partial(kept->axis[a]) && wanted.axis[a] != kept->axis[a])
+                kept->axis[a] = MTF_WHOLE;
+    }
+}
+
+static void place_outputs(const Derivation *derivation, int operation) {
+    const MtfGraph *graph = derivation->scopes->graph;
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    for (int k = 0; k < op->n_outputs; k++) {
+        int tensor = op->outputs[k];
+        derivation->layout->tensors[tensor] =
+            derivation->scopes->absorber[tensor] >= 0
+                ? mtf_strategy_output(graph, operation, &derivation->scopes->iterations[operation],
+                                      &derivation->layout->operations[operation], k)
+                : settled(derivation, tensor);
+    }
+}
+
+static void derive_operation(const Derivation *derivation, int operation) {
+    const MtfOperation *op = mtf_graph_operation(derivation->scopes->graph, operation);
+    for (int k = 0; k < op->n_inputs; k++)
+        if (derivation->scopes->absorber[op->inputs[k]] != operation)
+            derivation->layout->tensors[op->inputs[k]] = settled(derivation, op->inputs[k]);
+    MtfStrategy strategy = split_by_rules(derivation, operation);
+    for (int a = 0; a < derivation->layout->mesh.n_axes; a++)
+        if (strategy.axis[a] == MTF_COPIES)
+            strategy.axis[a] = (int8_t)choose_through(derivation, operation, a);
+    derivation->layout->operations[operation] = strategy;
+    settle_inputs(derivation, operation);
+    place_outputs(derivation, operation);
+}
+
+void mtf_rules_derive(const MtfRuleScopes *scopes, const MtfRules *rules, const int *operations,
+                      int n_operations, MtfLayout *layout) {
+    Derivation derivation = { scopes, rules, layout };
+    int n = n_operations < 0 ? (int)scopes->graph->operations->len : n_operations;
+    for (int i = 0; i < n; i++)
+        derive_operation(&derivation, n_operations < 0 ? i : operations[i]);
+}
+
+MtfLayout *mtf_layout_from_rules(const MtfGraph *graph, const MtfMesh *mesh,
+                                 const MtfRules *rules) {
+    g_autoptr(MtfRuleScopes) scopes = mtf_rule_scopes_new(graph);
+    MtfLayout *layout = mtf_layout_new(graph, mesh);
+    Derivation derivation = { scopes, rules, layout };
+    for (int t = 0; t < layout->n_tensors; t++)
+        layout->tensors[t] = settled(&derivation, t);
+    mtf_rules_derive(scopes, rules, NULL, -1, layout);
+    layout->rules = mtf_rules_format(graph, mesh, rules);
+    return layout;
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/placement/strategy.h"
+
+#include "layouts/base/error.h"
+
+#include <string.h>
+
+MtfStrategy mtf_strategy_copies(void) {
+    MtfStrategy strategy;
+    for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
+        strategy.axis[a] = MTF_COPIES;
+    return strategy;
+}
+
+bool mtf_strategy_equal(const MtfStrategy *a, const MtfStrategy *b) {
+    return memcmp(a, b, sizeof *a) == 0;
+}
+
+MtfPlacement mtf_strategy_input(const MtfGraph *graph, int operation, const MtfIteration *iteration,
+                                const MtfStrategy *strategy, int k) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    const MtfShape *shape = &mtf_graph_tensor(graph, op->inputs[k])->shape;
+    bool joint = mtf_operation_row(op->kind)->linearity == MTF_LINEAR_JOINT;
+    MtfPlacement placement = mtf_placement_whole();
+    if (mtf_operation_adds_input(op, k))
+        return mtf_strategy_output(graph, operation, iteration, strategy, 0);
+    for (int a = 0; a < MTF_MAX_MESH_AXES; a++) {
+        int choice = strategy->axis[a];
+        if (choice >= 0 && mtf_shape_find(shape, iteration->index[choice].input_dim) >= 0)
+            placement.axis[a] = (int16_t)iteration->index[choice].input_dim;
+        if (choice <= MTF_THROUGH && (joint || MTF_THROUGH - choice == k))
+            placement.axis[a] = MTF_PARTIAL_SUM;
+    }
+    return placement;
+}
+
+MtfPlacement mtf_strategy_output(const MtfGraph *graph, int operation,
+                                 const MtfIteration *iteration, const MtfStrategy *strategy,
+                                 int k) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    const MtfShape *shape = &mtf_graph_tensor(graph, op->outputs[k])->shape;
+    bool maximum = mtf_operation_row(op->kind)->reduction == MTF_REDUCE_MAX;
+    MtfPlacement placement = mtf_placement_whole();
+    for (int a = 0; a < MTF_MAX_MESH_AXES; a++) {
+        int choice = strategy->axis[a];
+        if (choice <= MTF_THROUGH)
+            placement.axis[a] = MTF_PARTIAL_SUM;
+        else if (choice >= 0 && mtf_shape_find(shape, iteration->index[choice].dim) >= 0)
+            placement.axis[a] = (int16_t)iteration->index[choice].dim;
+        else if (choice >= 0)
+            placement.axis[a] = maximum ? MTF_PARTIAL_MAX : MTF_PARTIAL_SUM;
+    }
+    return placement;
+}
+
+bool mtf_operation_passes_partial(const MtfGraph *graph, int operation, int k) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    if (row->linearity == MTF_LINEAR_JOINT)
+        return true;
+    for (int j = 0; j < op->n_inputs; j++)
+        if (j != k && op->inputs[j] == op->inputs[k])
+            return false;
+    return row->linearity == MTF_LINEAR_EACH ||
+           (row->linearity == MTF_LINEAR_ONE && row->linear_input == k);
+}
+
+static bool check_through(const MtfGraph *graph, int operation, int k, const char *axis,
+                          GError **error) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    bool joint = mtf_operation_row(op->kind)->linearity == MTF_LINEAR_JOINT;
+    if (joint && k > 0)
+        return mtf_input_error(error,
+                               "operation \"%s\" is a sum: on axis \"%s\" all its inputs are "
+                               "partial, or none",
+                               op->name, axis);
+    return (k < op->n_inputs && mtf_operation_passes_partial(graph, operation, k)) ||
+           mtf_input_error(error,
+                           "operation \"%s\" is not linear in its input %d, so that input cannot "
+                           "stay partial on axis \"%s\"",
+                           op->name, k, axis);
+}
+
+static bool check_split(const MtfGraph *graph, int operation, const MtfIteration *iteration, int i,
+                        const char *axis, GError **error) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    if (i >= iteration->n)
+        return mtf_input_error(error, "operation \"%s\" has no index %d to split on axis \"%s\"",
+                               op->name, i, axis);
+    bool lacks = iteration->index[i].reduced && row->reduction == MTF_REDUCE_NONE;
+    return !iteration->index[i].whole ||
+           mtf_input_error(
+               error, "operation \"%s\" (%s) cannot be split along \"%s\" on axis \"%s\": %s",
+               op->name, row->name, mtf_graph_dimension(graph, iteration->index[i].dim)->name, axis,
+               lacks ? "its result lacks that dimension and its parts do not add up"
+                     : "it needs all of that dimension at once");
+}
+
+bool mtf_strategy_check(const MtfGraph *graph, const MtfMesh *mesh, int operation,
+                        const MtfStrategy *strategy, GError **error) {
+    MtfIteration iteration;
+    mtf_operation_iteration(graph, operation, &iteration);
+    for (int a = 0; a < MTF_MAX_MESH_AXES; a++) {
+        int choice = strategy->axis[a];
+        if (choice == MTF_COPIES)
+            continue;
+        if (a >= mesh->n_axes)
+            return mtf_input_error(error, "operation \"%s\" uses an axis the mesh lacks",
+                                   mtf_graph_operation(graph, operation)->name);
+        const char *axis = mesh->axes[a].name;
+        if (choice <= MTF_THROUGH
+                ? !check_through(graph, operation, MTF_THROUGH - choice, axis, error)
+                : !check_split(graph, operation, &iteration, choice, axis, error))
+            return false;
+    }
+    return true;
+}
+
+char *mtf_strategy_axis_format(const MtfGraph *graph, int operation, int choice) {
+    if (choice < 0)
+        return choice == MTF_COPIES    ? g_strdup("copies")
+               : choice == MTF_THROUGH ? g_strdup("partial")
+                                       : g_strdup_printf("partial:%d", MTF_THROUGH - choice);
+    MtfIteration iteration;
+    mtf_operation_iteration(graph, operation, &iteration);
+    return g_strdup(mtf_graph_dimension(graph, iteration.index[choice].dim)->name);
+}
+
+bool mtf_strategy_axis_parse(const MtfGraph *graph, int operation, const char *text, int *choice,
+                             GError **error) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    MtfIteration iteration;
+    mtf_operation_iteration(graph, operation, &iteration);
+    for (int i = 0; i < iteration.n; i++) {
+        if (strcmp(mtf_graph_dimension(graph, iteration.index[i].dim)->name, text) == 0) {
+            *choice = i;
+            return true;
+        }
+    }
+    guint64 k = 0;
+    bool through = strcmp(text, "partial") == 0 ||
+                   (g_str_has_prefix(text, "partial:") &&
+                    g_ascii_string_to_unsigned(text + 8, 10, 0, 100, &k, NULL));
+    if (!through && strcmp(text, "copies") != 0)
+        return mtf_input_error(error,
+                               "operation \"%s\": \"%s\" is not a dimension it runs over, nor "
+                               "\"copies\" or \"partial\"",
+                               op->name, text);
+    *choice = through ? MTF_THROUGH - (int)k : MTF_COPIES;
+    return true;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* One way to run one operation: for each mesh axis, what the axis does there.
+ *
+ *     index i    the axis splits index i of the operation's iteration space
+ *     copies     every processor along the axis does the same work
+ *     through k  input k is partial by sum and stays so: the operation is linear in it. In a joint
+ *                sum all inputs are partial, and k is 0.
+ *
+ * The placements that the inputs must have and that the outputs get follow from the strategy and
+ * the operation's row alone. */
+#ifndef MTF_STRATEGY_H
+#define MTF_STRATEGY_H
+
+#include "layouts/graph/operation_table.h"
+#include "layouts/placement/placement.h"
+
+enum { MTF_COPIES = -1, MTF_THROUGH = -2 }; /* through k is MTF_THROUGH - k */
+
+typedef struct {
+    int8_t axis[MTF_MAX_MESH_AXES]; /* axes beyond the mesh's are MTF_COPIES */
+} MtfStrategy;
+
+MtfStrategy mtf_strategy_copies(void);
+bool mtf_strategy_equal(const MtfStrategy *a, const MtfStrategy *b);
+
+/* The placement input `k` must have, and the one output `k` gets. */
+MtfPlacement mtf_strategy_input(const MtfGraph *graph, int operation, const MtfIteration *iteration,
+                                const MtfStrategy *strategy, int k);
+MtfPlacement mtf_strategy_output(const MtfGraph *graph, int operation,
+                                 const MtfIteration *iteration, const MtfStrategy *strategy, int k);
+
+/* Whether the operation is linear in input `k` with the others held whole, or jointly; an input
+ * given twice is not. */
+bool mtf_operation_passes_partial(const MtfGraph *graph, int operation, int k);
+
+/* Fails, naming operation and axis, unless every axis's choice exists for this operation: index in
+ * range, reduced indexes only where the row has a reduction, through only where it is linear. */
+bool mtf_strategy_check(const MtfGraph *graph, const MtfMesh *mesh, int operation,
+                        const MtfStrategy *strategy, GError **error);
+
+/* One axis's choice as text, "batch", "copies", "partial" (through, input 0) or "partial:2"; free
+ * with g_free. And back; fails naming the operation. */
+char *mtf_strategy_axis_format(const MtfGraph *graph, int operation, int choice);
+bool mtf_strategy_axis_parse(const MtfGraph *graph, int operation, const char *text, int *choice,
+                             GError **error);
+
+#endif

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/program/lifetimes.h"
+
+#include "layouts/graph/microbatches.h"
+
+int mtf_program_storage(const MtfProgram *program, int buffer) {
+    while (mtf_program_buffer(program, buffer)->storage != buffer)
+        buffer = mtf_program_buffer(program, buffer)->storage;
+    return buffer;
+}
+
+static MtfBuffer *owner_of(const MtfProgram *program, int buffer) {
+    return mtf_program_buffer(program, mtf_program_storage(program, buffer));
+}
+
+static void touch(MtfProgram *program, int buffer, int instruction) {
+    MtfBuffer *owner = owner_of(program, buffer);
+    owner->first = MIN(owner->first, instruction);
+    owner->last = MAX(owner->last, instruction);
+}
+
+/* A sum is written by every micro-batch and must outlive them all. */
+static void touch_repetition(MtfProgram *program, int buffer) {
+    touch(program, buffer, 0);
+    touch(program, buffer, program->n_repeated - 1);
+}
+
+static void read_all(MtfProgram *program) {
+    int n = mtf_program_length(program);
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        mtf_program_buffer(program, b)->first = n;
+        mtf_program_buffer(program, b)->last = -1;
+    }
+    for (int i = 0; i < n; i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        for (int k = 0; k < instruction->n_inputs; k++)
+            touch(program, instruction->inputs[k], i);
+        for (int k = 0; k < instruction->n_outputs; k++)
+            touch(program, instruction->outputs[k], i);
+        if (instruction->scratch >= 0)
+            touch(program, instruction->scratch, i);
+        if (instruction->kind == MTF_INSTRUCTION_KERNEL &&
+            mtf_operation_accumulates(program->graph, instruction->operation))
+            touch_repetition(program, instruction->outputs[0]);
+    }
+    int loss = program->graph->loss;
+    if (loss >= 0 && program->tensor_buffers[loss] >= 0)
+        touch(program, program->tensor_buffers[loss], n - 1);
+}
+
+/* Whether input buffer `a` and output buffer `b` of an instruction hold the same elements in the
+ * same order on every rank: the same dimensions, a renamed one under its new name, split alike. */
+static bool same_slices(const MtfProgram *program, const MtfInstruction *instruction, int a,
+                        int b) {
+    const MtfOperation *op = mtf_graph_operation(program->graph, instruction->operation);
+    const MtfBuffer *x = mtf_program_buffer(program, a), *y = mtf_program_buffer(program, b);
+    const MtfTensor *s = mtf_graph_tensor(program->graph, x->tensor);
+    const MtfTensor *t = mtf_graph_tensor(program->graph, y->tensor);
+    bool renames = instruction->kind == MTF_INSTRUCTION_KERNEL && op->kind == MTF_OP_RENAME;
+    if (s->dtype != t->dtype || s->shape.rank != t->shape.rank)
+        return false;
+    for (int i = 0; i < s->shape.rank; i++) {
+        int d = s->shape.dims[i], e = t->shape.dims[i];
+        bool renamed = renames && d == op->attributes.from && e == op->attributes.to;
+        if ((d != e && !renamed) || mtf_placement_split_axes(&x->placement, d) !=
+                                        mtf_placement_split_axes(&y->placement, e))
+            return false;
+    }
+    return true;
+}
+
+/* The output that may take the place of an input: of a step the one that holds the same tensor. */
+static int output_over(const MtfInstruction *instruction, int input) {
+    return instruction->outputs[instruction->kind == MTF_INSTRUCTION_STEP ? input : 0];
+}
+
+/* Bit k: an output may overwrite input k of the instruction. */
+static unsigned overwritable(const MtfProgram *program, const MtfInstruction *instruction) {
+    if (instruction->kind == MTF_INSTRUCTION_KERNEL)
+        return mtf_operation_row(mtf_graph_operation(program->graph, instruction->operation)->kind)
+            ->in_place;
+    MtfStepKind kind = instruction->step.kind;
+    return kind == MTF_STEP_ALLREDUCE || kind == MTF_STEP_CONCEAL;
+}
+
+/* Whether an output may overwrite whatever the instruction reads from `buffer`. */
+static bool reads_only_overwritable(const MtfProgram *program, const MtfInstruction *instruction,
+                                    int buffer) {
+    unsigned mask = overwritable(program, instruction);
+    for (int k = 0; k < instruction->n_inputs; k++)
+        if (instruction->inputs[k] == buffer &&
+            !(mask >> MIN(k, 31) & 1 &&
+              same_slices(program, instruction, buffer, output_over(instruction, k))))
+            return false;
+    return true;
+}
+
+bool mtf_instruction_may_overwrite(const MtfProgram *program, int index, int input) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    const MtfBuffer *from = mtf_program_buffer(program, instruction->inputs[input]);
+    int output = output_over(instruction, input);
+    const MtfBuffer *to = mtf_program_buffer(program, output);
+    return !owner_of(program, instruction->inputs[input])->persistent &&
+           !owner_of(program, output)->persistent && from->bytes >= to->bytes &&
+           reads_only_overwritable(program, instruction, instruction->inputs[input]);
+}
+
+/* Output 0 of a kernel takes the storage of the first input that dies here and may be overwritten,
+ * every output of a step that of its own. What shares a variable's storage already stays there. */
+static void share_storage(MtfProgram *program, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    for (int k = 0; k < instruction->n_inputs; k++) {
+        MtfBuffer *output = mtf_program_buffer(program, output_over(instruction, k));
+        MtfBuffer *owner = owner_of(program, instruction->inputs[k]);
+        if (owner->last != index || !mtf_instruction_may_overwrite(program, index, k))
+            continue;
+        output->storage = mtf_program_storage(program, instruction->inputs[k]);
+        owner->last = MAX(owner->last, output->last);
+        if (instruction->kind == MTF_INSTRUCTION_KERNEL)
+            return;
+    }
+}
+
+/* Points every buffer at the owner of its bytes and gives persistent ones the whole step. */
+static void settle_storages(MtfProgram *program) {
+    int n = mtf_program_length(program);
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        MtfBuffer *buffer = mtf_program_buffer(program, b);
+        buffer->storage = mtf_program_storage(program, b);
+        if (buffer->persistent) {
+            buffer->first = 0;
+            buffer->last = MAX(n - 1, 0);
+        }
+    }
+}
+
+void mtf_program_read_lifetimes(MtfProgram *program) {
+    read_all(program);
+    settle_storages(program);
+}
+
+void mtf_program_settle(MtfProgram *program) {
+    read_all(program);
+    for (int i = 0; i < mtf_program_length(program); i++)
+        share_storage(program, i);
+    settle_storages(program);
+}
+
+int64_t *mtf_program_live(const MtfProgram *program) {
+    int n = mtf_program_length(program);
+    int64_t *live = g_new0(int64_t, n + 1);
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        const MtfBuffer *buffer = mtf_program_buffer(program, b);
+        if (buffer->storage != b || buffer->first > buffer->last)
+            continue;
+        live[buffer->first] += mtf_buffer_room(buffer);
+        live[buffer->last + 1] -= mtf_buffer_room(buffer);
+    }
+    for (int i = 1; i < n; i++)
+        live[i] += live[i - 1];
+    return live;
+}
+
+int64_t mtf_program_most_live(const MtfProgram *program) {
+    g_autofree int64_t *live = mtf_program_live(program);
+    int64_t most = 0;
+    for (int i = 0; i < mtf_program_length(program); i++)
+        most = MAX(most, live[i]);
+    return most;
+}

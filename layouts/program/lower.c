@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Lowering: for each operation in turn, bring its inputs into the placements its strategy wants,
+ * run its kernel, and bring its outputs into the placements the layout keeps them in. Then
+ * exchanges get room (exchange_room.h), lifetimes are read off, outputs take the place of inputs
+ * that die (lifetimes.h), and kernels that go over the same rows are brought together (bands.h). */
+#include "layouts/graph/microbatches.h"
+#include "layouts/kernel_work/kernel_scratch.h"
+#include "layouts/kernel_work/row_length.h"
+#include "layouts/program/bands.h"
+#include "layouts/program/exchange_room.h"
+#include "layouts/program/lifetimes.h"
+
+#include <string.h>
+
+typedef struct {
+    MtfProgram *program;
+    const MtfGraph *graph;
+    const MtfMesh *mesh;
+    int *last_reader;      /* for each variable that is updated: the last operation that reads it */
+    int *updated_variable; /* for each tensor: the variable whose next value it is, or -1 */
+    int *readings;         /* MTF_PHASES a tensor: the buffer its consumers fetch from, or -1 */
+    GArray *sums;          /* Kept: what micro-batches add up, until the last is done */
+} Lowering;
+
+/* A result that has been computed and not yet been brought to where it is kept. */
+typedef struct {
+    int operation, tensor;
+    int produced; /* the buffer that the kernel writes */
+} Kept;
+
+static MtfBuffer *buffer_at(const Lowering *lowering, int buffer) {
+    return mtf_program_buffer(lowering->program, buffer);
+}
+
+static int new_buffer(Lowering *lowering, const MtfBuffer *buffer) {
+    int id = (int)lowering->program->buffers->len;
+    MtfBuffer copy = *buffer;
+    copy.storage = id;
+    g_array_append_val(lowering->program->buffers, copy);
+    return id;
+}
+
+static int new_scratch(Lowering *lowering, int64_t bytes, MtfMemoryKind memory) {
+    return new_buffer(lowering, &(MtfBuffer){ .tensor = -1,
+                                              .placement = mtf_placement_whole(),
+                                              .memory = memory,
+                                              .bytes = bytes });
+}
+
+static int new_copy(Lowering *lowering, int tensor, const MtfPlacement *placement,
+                    MtfMemoryKind memory) {
+    const MtfTensor *t = mtf_graph_tensor(lowering->graph, tensor);
+    int64_t elements = mtf_largest_elements(lowering->graph, lowering->mesh, &t->shape, placement);
+    return new_buffer(lowering, &(MtfBuffer){ .tensor = tensor,
+                                              .placement = *placement,
+                                              .memory = memory,
+                                              .bytes = elements * mtf_dtype_bytes(t->dtype) });
+}
+
+/* The buffer of an input or variable, made on first use; results must have been computed. */
+static int stored_buffer(Lowering *lowering, int tensor) {
+    int *stored = &lowering->program->tensor_buffers[tensor];
+    if (*stored >= 0)
+        return *stored;
+    const MtfTensor *t = mtf_graph_tensor(lowering->graph, tensor);
+    *stored = new_copy(lowering, tensor, &lowering->program->layout->tensors[tensor], t->memory);
+    buffer_at(lowering, *stored)->persistent = t->producer < 0;
+    return *stored;
+}
+
+/* ---- Resharding ---------------------------------------------------------------------------- */
+
+static void emit_step(Lowering *lowering, int operation, const MtfStep *step, int source,
+                      int target) {
+    const MtfTensor *tensor =
+        mtf_graph_tensor(lowering->graph, buffer_at(lowering, source)->tensor);
+    int64_t element = mtf_dtype_bytes(tensor->dtype);
+    int64_t scratch_elements =
+        mtf_step_scratch(lowering->graph, lowering->mesh, &tensor->shape, step);
+    int64_t payload =
+        mtf_step_largest_payload(lowering->graph, lowering->mesh, &tensor->shape, step);
+    MtfInstruction instruction = {
+        .kind = MTF_INSTRUCTION_STEP,
+        .operation = operation,
+        .step = *step,
+        .n_inputs = 1,
+        .inputs = g_memdup2(&source, sizeof source),
+        .n_outputs = 1,
+        .outputs = g_memdup2(&target, sizeof target),
+        .scratch = -1,
+        .kernel_class = MTF_CLASS_MOVE,
+        .payload_bytes = payload * element,
+        .traffic_bytes = 2.0 * (double)(scratch_elements * element),
+    };
+    if (scratch_elements > 0)
+        instruction.scratch =
+            new_scratch(lowering, scratch_elements * element, MTF_MEMORY_COMMUNICATION);
+    if (!mtf_step_is_collective(step->kind))
+        instruction.traffic_bytes = 2.0 * (double)buffer_at(lowering, target)->bytes;
+    g_array_append_val(lowering->program->instructions, instruction);
+}
+
+/* Walks `path` from buffer `source`; the last step writes `target`, or a new buffer when that is
+ * -1. Returns the buffer at the end. */
+static int emit_path(Lowering *lowering, int operation, const MtfPath *path, int source, int target,
+                     MtfMemoryKind memory) {
+    int tensor = buffer_at(lowering, source)->tensor;
+    for (int i = 0; i < path->n_steps; i++) {
+        bool last = i + 1 == path->n_steps;
+        int next =
+            last && target >= 0 ? target : new_copy(lowering, tensor, &path->steps[i].to, memory);
+        emit_step(lowering, operation, &path->steps[i], source, next);
+        source = next;
+    }
+    return source;
+}
+
+static void find_path(const Lowering *lowering, int buffer, const MtfPlacement *placement,
+                      MtfPath *path) {
+    const MtfBuffer *source = buffer_at(lowering, buffer);
+    const MtfShape *shape = &mtf_graph_tensor(lowering->graph, source->tensor)->shape;
+    mtf_reshard_path(lowering->graph, lowering->mesh, shape, &source->placement, placement, path);
+}
+
+static int reshard(Lowering *lowering, int operation, int source, const MtfPlacement *placement) {
+    MtfPath path;
+    find_path(lowering, source, placement, &path);
+    return emit_path(lowering, operation, &path, source, -1, MTF_MEMORY_COMMUNICATION);
+}
+
+/* The buffer that the operation's phase reads `tensor` from: the stored one, or a copy that the
+ * phase's first consumer makes for all. */
+static int reading_buffer(Lowering *lowering, int operation, int tensor) {
+    MtfPhase phase = mtf_graph_operation(lowering->graph, operation)->phase;
+    int stored = stored_buffer(lowering, tensor);
+    int *reading = &lowering->readings[tensor * MTF_PHASES + (int)phase];
+    if (*reading < 0)
+        *reading = reshard(lowering, operation, stored,
+                           mtf_layout_reading(lowering->program->layout, tensor, phase));
+    return *reading;
+}
+
+/* A buffer that holds `tensor` in `placement`. */
+static int obtain(Lowering *lowering, int operation, int tensor, const MtfPlacement *placement) {
+    return reshard(lowering, operation, reading_buffer(lowering, operation, tensor), placement);
+}
+
+/* ---- Kernels ------------------------------------------------------------------------------- */
+
+/* The largest local size of every index of the iteration space, and their product. */
+static double local_points(const Lowering *lowering, const MtfIteration *iteration,
+                           const MtfStrategy *strategy, int64_t *sizes) {
+    double points = 1;
+    for (int i = 0; i < iteration->n; i++) {
+        int64_t parts = 1;
+        for (int a = 0; a < lowering->mesh->n_axes; a++)
+            if (strategy->axis[a] == i)
+                parts *= lowering->mesh->axes[a].size;
+        sizes[i] = (iteration->index[i].size + parts - 1) / parts;
+        points *= (double)sizes[i];
+    }
+    return points;
+}
+
+/* Bytes read and written of an operation that adds to an input, as much of it as the others have.
+ */
+static double adding_traffic(const Lowering *lowering, const MtfInstruction *instruction,
+                             int addend) {
+    double others = 0, whole = (double)buffer_at(lowering, instruction->outputs[0])->bytes;
+    for (int k = 0; k < instruction->n_inputs; k++)
+        if (k != addend)
+            others += (double)buffer_at(lowering, instruction->inputs[k])->bytes;
+    return others + 2 * MIN(whole, others);
+}
+
+/* Bytes read and written; an input that is read sparsely counts as much as the output, and a sum
+ * that is added to is read as well. */
+static double kernel_traffic(const Lowering *lowering, const MtfInstruction *instruction,
+                             bool gathers) {
+    double output_bytes = 0, input_bytes = 0;
+    for (int k = 0; k < instruction->n_outputs; k++)
+        output_bytes += (double)buffer_at(lowering, instruction->outputs[k])->bytes;
+    for (int k = 0; k < instruction->n_inputs; k++) {
+        double bytes = (double)buffer_at(lowering, instruction->inputs[k])->bytes;
+        input_bytes += gathers && k == 0 ? MIN(bytes, output_bytes) : bytes;
+    }
+    bool adds = mtf_operation_accumulates(lowering->graph, instruction->operation);
+    return input_bytes + output_bytes * (adds ? 2 : 1);
+}
+
+static void measure_kernel(Lowering *lowering, const MtfIteration *iteration,
+                           MtfInstruction *instruction) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, instruction->operation);
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    int64_t sizes[MTF_MAX_INDEXES];
+    double points = local_points(
+        lowering, iteration, &lowering->program->layout->operations[instruction->operation], sizes);
+    points *= mtf_operation_share(lowering->graph, instruction->operation, iteration, sizes);
+    int products = op->kind == MTF_OP_EINSUM ? MAX(1, op->n_inputs - 1) : 1;
+    instruction->kernel_class = row->kernel_class;
+    instruction->flops = row->flops * points * products;
+    instruction->multiply_adds = row->kernel_class == MTF_CLASS_MATMUL ? instruction->flops / 2 : 0;
+    instruction->products =
+        mtf_operation_product_work(lowering->graph, instruction->operation, iteration, sizes);
+    instruction->block_side =
+        mtf_operation_block_side(lowering->graph, instruction->operation, iteration, sizes);
+    instruction->row_length =
+        mtf_operation_row_length(lowering->graph, instruction->operation, iteration, sizes);
+    instruction->traffic_bytes = row->addend > 0 && row->addend < op->n_inputs
+                                     ? adding_traffic(lowering, instruction, row->addend)
+                                     : kernel_traffic(lowering, instruction, row->gathers);
+    int64_t scratch_bytes =
+        mtf_operation_scratch_bytes(lowering->graph, instruction->operation, iteration, sizes);
+    if (scratch_bytes > 0)
+        instruction->scratch = new_scratch(lowering, scratch_bytes, MTF_MEMORY_WORKSPACE);
+}
+
+static void emit_kernel(Lowering *lowering, int operation, const MtfIteration *iteration,
+                        int *inputs) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
+    const MtfStrategy *strategy = &lowering->program->layout->operations[operation];
+    MtfInstruction instruction = {
+        .kind = MTF_INSTRUCTION_KERNEL,
+        .operation = operation,
+        .n_inputs = op->n_inputs,
+        .inputs = inputs,
+        .n_outputs = op->n_outputs,
+        .outputs = g_new(int, op->n_outputs),
+        .scratch = -1,
+    };
+    for (int k = 0; k < op->n_outputs; k++) {
+        MtfPlacement placement =
+            mtf_strategy_output(lowering->graph, operation, iteration, strategy, k);
+        instruction.outputs[k] =
+            new_copy(lowering, op->outputs[k], &placement,
+                     mtf_graph_tensor(lowering->graph, op->outputs[k])->memory);
+    }
+    measure_kernel(lowering, iteration, &instruction);
+    g_array_append_val(lowering->program->instructions, instruction);
+}
+
+/* Brings an output into the placement it is kept in. */
+static void keep_output(Lowering *lowering, const Kept *kept) {
+    MtfPath path;
+    find_path(lowering, kept->produced, &lowering->program->layout->tensors[kept->tensor], &path);
+    MtfMemoryKind memory = mtf_graph_tensor(lowering->graph, kept->tensor)->memory;
+    lowering->program->tensor_buffers[kept->tensor] =
+        emit_path(lowering, kept->operation, &path, kept->produced, -1, memory);
+}
+
+/* Keeps the outputs of the kernel just emitted; sums over micro-batches when the last is done. */
+static void keep_outputs(Lowering *lowering, int operation) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
+    int produced[MTF_MAX_OUTPUTS];
+    int kernel = mtf_program_length(lowering->program) - 1;
+    memcpy(produced, mtf_program_instruction(lowering->program, kernel)->outputs,
+           sizeof *produced * (gsize)op->n_outputs);
+    for (int k = 0; k < op->n_outputs; k++) {
+        Kept kept = { operation, op->outputs[k], produced[k] };
+        if (mtf_operation_accumulates(lowering->graph, operation))
+            g_array_append_val(lowering->sums, kept);
+        else
+            keep_output(lowering, &kept);
+    }
+}
+
+/* All that runs once a micro-batch has been emitted. */
+static void end_repetition(Lowering *lowering) {
+    lowering->program->n_repeated = mtf_program_length(lowering->program);
+    for (guint i = 0; i < lowering->sums->len; i++)
+        keep_output(lowering, &g_array_index(lowering->sums, Kept, i));
+}
+
+/* ---- Updates of variables ------------------------------------------------------------------ */
+
+/* Whether the kernel that wrote `value` may write it over `variable`: it does not read the
+ * variable, or reads it only as the input that this output may overwrite. */
+static bool may_overwrite(const Lowering *lowering, const MtfInstruction *kernel, int value,
+                          int variable) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, kernel->operation);
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    int output = 0;
+    while (kernel->outputs[output] != value)
+        output++;
+    for (int k = 0; k < kernel->n_inputs; k++) {
+        bool allowed = row->separate ? false
+                       : output == 0 ? k < 32 && (row->in_place >> k & 1)
+                                     : row->outputs_like[output] == k;
+        if (kernel->inputs[k] == variable && !allowed)
+            return false;
+    }
+    return true;
+}
+
+/* The kernel among the newest instructions that wrote `buffer`, or NULL when a step did. */
+static const MtfInstruction *writing_kernel(const Lowering *lowering, int buffer) {
+    for (int i = mtf_program_length(lowering->program) - 1; i >= 0; i--) {
+        const MtfInstruction *instruction = mtf_program_instruction(lowering->program, i);
+        for (int k = 0; k < instruction->n_outputs; k++)
+            if (instruction->outputs[k] == buffer)
+                return instruction->kind == MTF_INSTRUCTION_KERNEL ? instruction : NULL;
+    }
+    return NULL;
+}
+
+/* Moves a variable's next value into the variable's buffer; where the kernel can write it there
+ * itself, by sharing the storage. */
+static void emit_update(Lowering *lowering, int operation, int variable, int value) {
+    int target = stored_buffer(lowering, variable);
+    int source = lowering->program->tensor_buffers[value];
+    MtfPath path;
+    find_path(lowering, source, &buffer_at(lowering, target)->placement, &path);
+    if (path.n_steps > 0) {
+        emit_path(lowering, operation, &path, source, target, MTF_MEMORY_COMMUNICATION);
+        return;
+    }
+    const MtfInstruction *kernel = writing_kernel(lowering, source);
+    if (lowering->last_reader[variable] <= operation && kernel != NULL &&
+        kernel->operation == operation && may_overwrite(lowering, kernel, source, target)) {
+        buffer_at(lowering, source)->storage = target;
+        return;
+    }
+    MtfPlacement placement = buffer_at(lowering, source)->placement;
+    MtfStep step = { .kind = MTF_STEP_COPY, .from = placement, .to = placement };
+    emit_step(lowering, operation, &step, source, target);
+}
+
+/* Updates whose variable is not read any more run at once; the others when the step ends. */
+static void emit_ripe_updates(Lowering *lowering, int operation) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
+    for (int k = 0; k < op->n_outputs; k++) {
+        int variable = lowering->updated_variable[op->outputs[k]];
+        if (variable >= 0 && lowering->last_reader[variable] <= operation)
+            emit_update(lowering, operation, variable, op->outputs[k]);
+    }
+}
+
+static void emit_late_updates(Lowering *lowering) {
+    const GArray *updates = lowering->graph->updates;
+    for (guint i = 0; i < updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(updates, MtfUpdate, i);
+        int producer = mtf_graph_tensor(lowering->graph, update->value)->producer;
+        if (producer < 0 || lowering->last_reader[update->variable] > producer)
+            emit_update(lowering, MAX(producer, 0), update->variable, update->value);
+    }
+}
+
+/* Fetches the inputs and runs the kernel. */
+static void emit_inputs_and_kernel(Lowering *lowering, int operation) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
+    const MtfStrategy *strategy = &lowering->program->layout->operations[operation];
+    MtfIteration iteration;
+    mtf_operation_iteration(lowering->graph, operation, &iteration);
+    int *inputs = g_new(int, op->n_inputs);
+    for (int k = 0; k < op->n_inputs; k++) {
+        MtfPlacement placement =
+            mtf_strategy_input(lowering->graph, operation, &iteration, strategy, k);
+        inputs[k] = obtain(lowering, operation, op->inputs[k], &placement);
+    }
+    emit_kernel(lowering, operation, &iteration, inputs);
+}
+
+static void emit_operation(Lowering *lowering, int operation) {
+    emit_inputs_and_kernel(lowering, operation);
+    keep_outputs(lowering, operation);
+    emit_ripe_updates(lowering, operation);
+}
+
+/* ---- Entry --------------------------------------------------------------------------------- */
+
+static int *filled(guint n, int value) {
+    int *array = g_new(int, n + 1);
+    for (guint i = 0; i < n; i++)
+        array[i] = value;
+    return array;
+}
+
+static MtfProgram *program_new(const MtfGraph *graph, const MtfLayout *layout, guint n_tensors) {
+    MtfProgram *program = g_new0(MtfProgram, 1);
+    program->graph = graph;
+    program->layout = layout;
+    program->instructions = g_array_new(FALSE, TRUE, sizeof(MtfInstruction));
+    g_array_set_clear_func(program->instructions, mtf_instruction_clear);
+    program->buffers = g_array_new(FALSE, TRUE, sizeof(MtfBuffer));
+    program->microbatches = graph->microbatches;
+    program->tensor_buffers = filled(n_tensors, -1);
+    return program;
+}
+
+static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLayout *layout) {
+    guint n = graph->tensors->len;
+    *lowering = (Lowering){
+        .program = program_new(graph, layout, n),
+        .graph = graph,
+        .mesh = &layout->mesh,
+        .last_reader = filled(n, -1),
+        .updated_variable = filled(n, -1),
+        .readings = filled(n * MTF_PHASES, -1),
+        .sums = g_array_new(FALSE, FALSE, sizeof(Kept)),
+    };
+    for (guint i = 0; i < graph->updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
+        lowering->updated_variable[update->value] = update->variable;
+    }
+}
+
+static void lowering_clear(Lowering *lowering) {
+    g_free(lowering->last_reader);
+    g_free(lowering->updated_variable);
+    g_free(lowering->readings);
+    g_array_unref(lowering->sums);
+}
+
+/* The instructions of a whole step, in the order of the operations. */
+static MtfProgram *emit_step_program(const MtfGraph *graph, const MtfLayout *layout) {
+    Lowering lowering;
+    lowering_init(&lowering, graph, layout);
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        for (int k = 0; k < op->n_inputs; k++)
+            lowering.last_reader[op->inputs[k]] = i;
+    }
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        if (mtf_graph_tensor(graph, t)->producer < 0)
+            stored_buffer(&lowering, t);
+    int repeated = mtf_graph_repeated(graph);
+    for (int i = 0; i < repeated; i++)
+        emit_operation(&lowering, i);
+    end_repetition(&lowering);
+    for (int i = repeated; i < (int)graph->operations->len; i++)
+        emit_operation(&lowering, i);
+    emit_late_updates(&lowering);
+    lowering_clear(&lowering);
+    return lowering.program;
+}
+
+MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout) {
+    MtfProgram *program = emit_step_program(graph, layout);
+    g_assert(layout->order == NULL || layout->order_length == mtf_program_length(program));
+    mtf_program_make_room(program);
+    mtf_program_find_bands(program, MTF_BAND_BYTES);
+    return program;
+}
+
+MtfProgram *mtf_lower_as_written(const MtfGraph *graph, const MtfLayout *layout) {
+    MtfProgram *program = emit_step_program(graph, layout);
+    mtf_program_settle(program);
+    return program;
+}
+
+MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, int operation) {
+    Lowering lowering;
+    lowering_init(&lowering, graph, layout);
+    emit_operation(&lowering, operation);
+    if (mtf_operation_times(graph, operation) > 1)
+        end_repetition(&lowering);
+    mtf_program_read_lifetimes(lowering.program);
+    lowering_clear(&lowering);
+    return lowering.program;
+}
+
+MtfProgram *mtf_lower_path(const MtfGraph *graph, const MtfLayout *layout, int tensor,
+                           const MtfPlacement *from, const MtfPlacement *to) {
+    Lowering lowering = { .graph = graph, .mesh = &layout->mesh };
+    lowering.program = program_new(graph, layout, 0);
+    MtfPath path;
+    int source = new_copy(&lowering, tensor, from, MTF_MEMORY_ACTIVATION);
+    find_path(&lowering, source, to, &path);
+    emit_path(&lowering, 0, &path, source, -1, MTF_MEMORY_COMMUNICATION);
+    return lowering.program;
+}

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/program/plan.h"
+
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/graph/graph_fields.h"
+#include "layouts/graph/graph_json.h"
+#include "layouts/graph/microbatches.h"
+#include "layouts/placement/rules.h"
+#include "layouts/program/program_order.h"
+
+#include <string.h>
+
+#define DIGEST_LENGTH 64
+
+/* The elements of the graph's and the layout's lists stand on lines of their own. */
+#define PRINT_LEVELS 3
+
+void mtf_plan_free(MtfPlan *plan) {
+    if (plan == NULL)
+        return;
+    mtf_graph_free(plan->graph);
+    mtf_layout_free(plan->layout);
+    cJSON_Delete(plan->machine);
+    cJSON_Delete(plan->mapping);
+    cJSON_Delete(plan->predicted);
+    cJSON_Delete(plan->search);
+    g_free(plan->precision);
+    g_free(plan->program_sha256);
+    g_free(plan);
+}
+
+/* ---- reading ---- */
+
+static bool read_graph(const MtfJson *root, MtfPlan *plan, GError **error) {
+    MtfJson where;
+    if (!mtf_json_get(root, "graph", &where, error))
+        return false;
+    plan->graph = mtf_graph_from_json(&where, NULL, error);
+    if (plan->graph == NULL)
+        return false;
+    for (int i = 0; i < (int)plan->graph->operations->len; i++) {
+        const MtfOperation *operation = mtf_graph_operation(plan->graph, i);
+        const MtfOperationRow *row = mtf_operation_row(operation->kind);
+        if (row->composite)
+            return mtf_json_fail(&where, error,
+                                 "operation \"%s\" (%s) is of the user's graph; the training graph "
+                                 "of a plan has only what it is rewritten into",
+                                 operation->name, row->name);
+    }
+    return true;
+}
+
+static bool read_mesh(const MtfJson *root, MtfPlan *plan, GError **error) {
+    MtfJson where;
+    const char *text;
+    MtfMesh mesh;
+    GError *cause = NULL;
+    if (!mtf_json_get(root, "mesh", &where, error) || !mtf_json_string(&where, &text, error))
+        return false;
+    if (!mtf_mesh_parse(text, 0, &mesh, &cause))
+        return mtf_field_relay(&where, cause, error);
+    plan->layout = mtf_layout_new(plan->graph, &mesh);
+    return true;
+}
+
+/* Reads {"rows": word, "cols": word}, one word for each axis of the mesh, into `words`. */
+static bool read_axes(const MtfJson *where, const MtfMesh *mesh, MtfJson *words, GError **error) {
+    const char *keys[MTF_MAX_MESH_AXES + 1] = { NULL };
+    for (int a = 0; a < mesh->n_axes; a++)
+        keys[a] = mesh->axes[a].name;
+    if (!mtf_json_keys(where, keys, error))
+        return false;
+    for (int a = 0; a < mesh->n_axes; a++)
+        if (!mtf_json_get(where, keys[a], &words[a], error))
+            return false;
+    return true;
+}
+
+static bool read_axis_placement(const MtfGraph *graph, const MtfJson *where, int16_t *value,
+                                GError **error) {
+    static const int words[] = { MTF_WHOLE, MTF_PARTIAL_SUM, MTF_PARTIAL_MAX };
+    const char *text;
+    int dim = -1;
+    if (!mtf_json_string(where, &text, error))
+        return false;
+    for (gsize i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (strcmp(text, mtf_axis_placement_name(graph, words[i])) == 0) {
+            *value = (int16_t)words[i];
+            return true;
+        }
+    }
+    if (!mtf_field_dimension(graph, where, &dim, error))
+        return false;
+    *value = (int16_t)dim;
+    return true;
+}
+
+static bool read_placement(const MtfPlan *plan, const MtfJson *where, MtfPlacement *placement,
+                           GError **error) {
+    MtfJson words[MTF_MAX_MESH_AXES];
+    const MtfMesh *mesh = &plan->layout->mesh;
+    if (!read_axes(where, mesh, words, error))
+        return false;
+    *placement = mtf_placement_whole();
+    for (int a = 0; a < mesh->n_axes; a++)
+        if (!read_axis_placement(plan->graph, &words[a], &placement->axis[a], error))
+            return false;
+    return true;
+}
+
+static bool find_tensor(const MtfPlan *plan, const MtfJson *where, int *tensor, GError **error) {
+    *tensor = mtf_graph_find_tensor(plan->graph, mtf_json_key(where));
+    return *tensor >= 0 ||
+           mtf_json_fail(where, error, "\"%s\" is not a tensor of the graph", mtf_json_key(where));
+}
+
+static bool read_kept(const MtfPlan *plan, const MtfJson *where, GError **error) {
+    int tensor;
+    return find_tensor(plan, where, &tensor, error) &&
+           read_placement(plan, where, &plan->layout->tensors[tensor], error);
+}
+
+/* Reads a tensor's readings: {"forward": placement, "backward": placement}. */
+static bool read_readings(const MtfPlan *plan, const MtfJson *where, GError **error) {
+    const char *phases[MTF_PHASES + 1] = { NULL };
+    int tensor;
+    for (int phase = 0; phase < MTF_PHASES; phase++)
+        phases[phase] = mtf_phase_name((MtfPhase)phase);
+    if (!find_tensor(plan, where, &tensor, error) || !mtf_json_keys(where, phases, error))
+        return false;
+    for (int phase = 0; phase < MTF_PHASES; phase++) {
+        MtfJson child;
+        MtfPlacement placement;
+        if (!mtf_json_find(where, phases[phase], &child))
+            continue;
+        if (!read_placement(plan, &child, &placement, error))
+            return false;
+        mtf_layout_set_reading(plan->layout, tensor, (MtfPhase)phase, &placement);
+    }
+    return true;
+}
+
+static bool read_axis_strategy(const MtfGraph *graph, int operation, const MtfJson *where,
+                               int8_t *value, GError **error) {
+    const char *text;
+    int choice = 0;
+    GError *cause = NULL;
+    if (!mtf_json_string(where, &text, error))
+        return false;
+    if (!mtf_strategy_axis_parse(graph, operation, text, &choice, &cause))
+        return mtf_field_relay(where, cause, error);
+    *value = (int8_t)choice;
+    return true;
+}
+
+static bool read_strategy(const MtfPlan *plan, const MtfJson *where, GError **error) {
+    MtfJson words[MTF_MAX_MESH_AXES];
+    const MtfMesh *mesh = &plan->layout->mesh;
+    int operation = mtf_graph_find_operation(plan->graph, mtf_json_key(where));
+    if (operation < 0)
+        return mtf_json_fail(where, error, "\"%s\" is not an operation of the graph",
+                             mtf_json_key(where));
+    if (!read_axes(where, mesh, words, error))
+        return false;
+    MtfStrategy *strategy = &plan->layout->operations[operation];
+    for (int a = 0; a < mesh->n_axes; a++)
+        if (!read_axis_strategy(plan->graph, operation, &words[a], &strategy->axis[a], error))
+            return false;
+    return true;
+}
+
+/* Reads a map of names; what is not in it stays whole, or in copies. */
+static bool read_map(const MtfPlan *plan, const MtfJson *layout, const char *key,
+                     bool (*read)(const MtfPlan *plan, const MtfJson *where, GError **error),
+                     GError **error) {
+    MtfJson map, child;
+    if (!mtf_json_get(layout, key, &map, error) || !mtf_json_object(&map, error))
+        return false;
+    for (bool more = mtf_json_first(&map, &child); more; more = mtf_json_next(&child))
+        if (!read(plan, &child, error))
+            return false;
+    return true;
+}
+
+static bool read_rules(const MtfJson *layout, MtfPlan *plan, GError **error) {
+    MtfJson where;
+    const char *rules;
+    if (!mtf_json_get(layout, "rules", &where, error))
+        return false;
+    if (cJSON_IsNull(where.node))
+        return true;
+    if (!mtf_json_string(&where, &rules, error))
+        return false;
+    GError *cause = NULL;
+    g_autoptr(MtfRules) parsed =
+        mtf_rules_parse(plan->graph, &plan->layout->mesh, rules, NULL, &cause);
+    if (parsed == NULL)
+        return mtf_field_relay(&where, cause, error);
+    plan->layout->rules = g_strdup(rules);
+    return true;
+}
+
+/* Reads the order of the program's instructions, and checks it. The micro-batches must be known. */
+static bool read_order(const MtfJson *root, MtfPlan *plan, GError **error) {
+    MtfJson layout, where;
+    GError *cause = NULL;
+    if (!mtf_json_get(root, "layout", &layout, error) || !mtf_json_find(&layout, "order", &where))
+        return true;
+    g_autoptr(MtfProgram) program = mtf_lower_as_written(plan->graph, plan->layout);
+    int length = mtf_program_length(program);
+    g_autofree int *order = mtf_order_read(&where, length, error);
+    if (order == NULL)
+        return false;
+    if (!mtf_order_check(program, order, &cause))
+        return mtf_field_relay(&where, cause, error);
+    mtf_layout_set_order(plan->layout, g_steal_pointer(&order), length);
+    return true;
+}
+
+static bool read_bucket(const MtfJson *layout, MtfPlan *plan, GError **error) {
+    MtfJson where;
+    return !mtf_json_find(layout, "bucket_bytes", &where) ||
+           mtf_json_integer(&where, 1, MTF_MAX_MESSAGE, &plan->layout->bucket_bytes, error);
+}
+
+static bool read_layout(const MtfJson *root, MtfPlan *plan, GError **error) {
+    static const char *const keys[] = { "rules", "tensors",      "readings", "operations",
+                                        "order", "bucket_bytes", NULL };
+    MtfJson where, readings;
+    GError *cause = NULL;
+    if (!mtf_json_get(root, "layout", &where, error) || !mtf_json_keys(&where, keys, error) ||
+        !read_bucket(&where, plan, error) || !read_rules(&where, plan, error) ||
+        !read_map(plan, &where, "tensors", read_kept, error) ||
+        (mtf_json_find(&where, "readings", &readings) &&
+         !read_map(plan, &where, "readings", read_readings, error)) ||
+        !read_map(plan, &where, "operations", read_strategy, error))
+        return false;
+    return mtf_layout_check(plan->graph, plan->layout, &cause) ||
+           mtf_field_relay(&where, cause, error);
+}
+
+/* An object of another room: copied as it stands. null and absence give NULL. */
+static bool read_tree(const MtfJson *root, const char *key, cJSON **tree, GError **error) {
+    MtfJson where;
+    if (!mtf_json_find(root, key, &where) || cJSON_IsNull(where.node))
+        return true;
+    if (!mtf_json_object(&where, error))
+        return false;
+    *tree = cJSON_Duplicate(where.node, true);
+    return *tree != NULL || mtf_json_fail(&where, error, "this cannot be copied");
+}
+
+static bool read_precision(const MtfJson *root, MtfPlan *plan, GError **error) {
+    static const char *const precisions[] = { "f32", "f64", "bf16", NULL };
+    MtfJson where;
+    int precision = 0;
+    if (!mtf_json_get(root, "precision", &where, error) ||
+        !mtf_field_word(&where, "a precision", precisions, &precision, error))
+        return false;
+    plan->precision = g_strdup(precisions[precision]);
+    return true;
+}
+
+/* With one micro-batch no dimension is named as the batch. */
+static bool read_batch(const MtfJson *root, MtfPlan *plan, GError **error) {
+    MtfJson where;
+    GError *cause = NULL;
+    if (!mtf_json_get(root, "batch_dimension", &where, error) ||
+        !mtf_field_dimension(plan->graph, &where, &plan->graph->batch, error))
+        return false;
+    return mtf_graph_check_microbatches(plan->graph, &cause) ||
+           mtf_field_relay(&where, cause, error);
+}
+
+static bool read_microbatches(const MtfJson *root, MtfPlan *plan, GError **error) {
+    MtfJson where;
+    int64_t microbatches = 0;
+    if (!mtf_json_get(root, "microbatches", &where, error) ||
+        !mtf_json_integer(&where, 1, MTF_MAX_MICROBATCHES, &microbatches, error))
+        return false;
+    plan->graph->microbatches = (int)microbatches;
+    if (microbatches > 1)
+        return read_batch(root, plan, error);
+    return !mtf_json_find(root, "batch_dimension", &where) ||
+           mtf_json_fail(&where, error, "a plan without micro-batches names no batch dimension");
+}
+
+static bool read_digest(const MtfJson *root, MtfPlan *plan, GError **error) {
+    MtfJson where;
+    const char *digest;
+    if (!mtf_json_get(root, "program_sha256", &where, error) ||
+        !mtf_json_string(&where, &digest, error))
+        return false;
+    if (strlen(digest) != DIGEST_LENGTH || strspn(digest, "0123456789abcdef") != DIGEST_LENGTH)
+        return mtf_json_fail(&where, error, "a digest of %d hexadecimal digits is expected here",
+                             DIGEST_LENGTH);
+    plan->program_sha256 = g_strdup(digest);
+    return true;
+}
+
+static MtfPlan *read_plan(const MtfJson *root, GError **error) {
+    static const char *const keys[] = {
+        "meshtf_plan", "graph",          "mesh",      "machine",      "mapping",
+        "precision",   "layout",         "predicted", "microbatches", "batch_dimension",
+        "search",      "program_sha256", NULL,
+    };
+    g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
+    if (!mtf_json_version(root, "meshtf_plan", 1, error) || !mtf_json_keys(root, keys, error) ||
+        !read_graph(root, plan, error) || !read_mesh(root, plan, error) ||
+        !read_layout(root, plan, error) || !read_precision(root, plan, error) ||
+        !read_microbatches(root, plan, error) || !read_order(root, plan, error) ||
+        !read_tree(root, "machine", &plan->machine, error) ||
+        !read_tree(root, "mapping", &plan->mapping, error) ||
+        !read_tree(root, "predicted", &plan->predicted, error) ||
+        !read_tree(root, "search", &plan->search, error) || !read_digest(root, plan, error))
+        return NULL;
+    return g_steal_pointer(&plan);
+}
+
+MtfPlan *mtf_plan_load(const char *path, GError **error) {
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, error);
+    if (document == NULL)
+        return NULL;
+    MtfJson root = mtf_json_root(document);
+    return read_plan(&root, error);
+}
+
+MtfPlan *mtf_plan_parse(const char *name, const char *text, gsize length, GError **error) {
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_parse(name, text, length, error);
+    if (document == NULL)
+        return NULL;
+    MtfJson root = mtf_json_root(document);
+    return read_plan(&root, error);
+}
+
+/* ---- writing ---- */
+
+static void add_placement(const MtfPlan *plan, cJSON *map, const char *key,
+                          const MtfPlacement *placement) {
+    const MtfMesh *mesh = &plan->layout->mesh;
+    cJSON *axes = cJSON_AddObjectToObject(map, key);
+    for (int a = 0; a < mesh->n_axes; a++)
+        cJSON_AddStringToObject(axes, mesh->axes[a].name,
+                                mtf_axis_placement_name(plan->graph, placement->axis[a]));
+}
+
+static cJSON *placements_to_json(const MtfPlan *plan) {
+    const MtfLayout *layout = plan->layout;
+    MtfPlacement whole = mtf_placement_whole();
+    cJSON *map = cJSON_CreateObject();
+    for (int t = 0; t < layout->n_tensors; t++)
+        if (!mtf_placement_equal(&layout->tensors[t], &whole))
+            add_placement(plan, map, mtf_graph_tensor(plan->graph, t)->name, &layout->tensors[t]);
+    return map;
+}
+
+/* The readings that are copies. */
+static cJSON *readings_to_json(const MtfPlan *plan) {
+    const MtfLayout *layout = plan->layout;
+    cJSON *map = cJSON_CreateObject();
+    for (int t = 0; layout->readings != NULL && t < layout->n_tensors; t++) {
+        cJSON *phases = NULL;
+        for (int p = 0; p < MTF_PHASES; p++) {
+            MtfPhase phase = (MtfPhase)p;
+            if (!mtf_layout_reads_a_copy(layout, t, phase))
+                continue;
+            if (phases == NULL)
+                phases = cJSON_AddObjectToObject(map, mtf_graph_tensor(plan->graph, t)->name);
+            add_placement(plan, phases, mtf_phase_name(phase),
+                          mtf_layout_reading(layout, t, phase));
+        }
+    }
+    return map;
+}
+
+static cJSON *strategies_to_json(const MtfPlan *plan) {
+    const MtfLayout *layout = plan->layout;
+    MtfStrategy copies = mtf_strategy_copies();
+    cJSON *map = cJSON_CreateObject();
+    for (int i = 0; i < layout->n_operations; i++) {
+        if (mtf_strategy_equal(&layout->operations[i], &copies))
+            continue;
+        cJSON *axes = cJSON_AddObjectToObject(map, mtf_graph_operation(plan->graph, i)->name);
+        for (int a = 0; a < layout->mesh.n_axes; a++) {
+            g_autofree char *choice =
+                mtf_strategy_axis_format(plan->graph, i, layout->operations[i].axis[a]);
+            cJSON_AddStringToObject(axes, layout->mesh.axes[a].name, choice);
+        }
+    }
+    return map;
+}
+
+static cJSON *layout_to_json(const MtfPlan *plan) {
+    cJSON *object = cJSON_CreateObject();
+    if (plan->layout->rules != NULL)
+        cJSON_AddStringToObject(object, "rules", plan->layout->rules);
+    else
+        cJSON_AddNullToObject(object, "rules");
+    cJSON_AddItemToObject(object, "tensors", placements_to_json(plan));
+    cJSON_AddItemToObject(object, "readings", readings_to_json(plan));
+    cJSON_AddItemToObject(object, "operations", strategies_to_json(plan));
+    if (plan->layout->order != NULL)
+        cJSON_AddItemToObject(object, "order",
+                              mtf_order_to_json(plan->layout->order, plan->layout->order_length));
+    if (plan->layout->bucket_bytes > 0)
+        mtf_json_add_integer(object, "bucket_bytes", plan->layout->bucket_bytes);
+    return object;
+}
+
+static void add_tree(cJSON *root, const char *key, const cJSON *tree) {
+    cJSON_AddItemToObject(root, key, tree == NULL ? cJSON_CreateNull() : mtf_json_printable(tree));
+}
+
+char *mtf_plan_print(const MtfPlan *plan) {
+    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    cJSON *root = cJSON_CreateObject();
+    mtf_json_add_integer(root, "meshtf_plan", 1);
+    cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(plan->graph));
+    cJSON_AddStringToObject(root, "mesh", mesh);
+    add_tree(root, "machine", plan->machine);
+    add_tree(root, "mapping", plan->mapping);
+    cJSON_AddStringToObject(root, "precision", plan->precision);
+    mtf_json_add_integer(root, "microbatches", plan->graph->microbatches);
+    if (plan->graph->microbatches > 1)
+        cJSON_AddStringToObject(root, "batch_dimension",
+                                mtf_graph_dimension(plan->graph, plan->graph->batch)->name);
+    cJSON_AddItemToObject(root, "layout", layout_to_json(plan));
+    add_tree(root, "predicted", plan->predicted);
+    add_tree(root, "search", plan->search);
+    cJSON_AddStringToObject(root, "program_sha256", plan->program_sha256);
+    char *text = mtf_json_print_levels(root, PRINT_LEVELS);
+    cJSON_Delete(root);
+    return text;
+}
+
+/* Whether the graph's tensors stand as a reader will number them. */
+static bool is_canonical(const MtfGraph *graph) {
+    int last = 0;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        int place = (int)tensor->source + tensor->producer + 1;
+        if (place < last)
+            return false;
+        last = place;
+    }
+    return true;
+}
+
+bool mtf_plan_save(const MtfPlan *plan, const char *path, GError **error) {
+    if (!is_canonical(plan->graph))
+        return mtf_failure(error,
+                           "%s: the graph of the plan is not in canonical order, so its "
+                           "program could not be lowered again",
+                           path);
+    g_autofree char *text = mtf_plan_print(plan);
+    return mtf_file_write(path, text, strlen(text), error);
+}
+
+MtfProgram *mtf_plan_lower(const MtfPlan *plan, GError **error) {
+    g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
+    g_autofree char *digest = mtf_program_digest(program);
+    if (strcmp(digest, plan->program_sha256) == 0)
+        return g_steal_pointer(&program);
+    mtf_input_error(error,
+                    "the plan lowers to the program %.12s…, not %.12s…: it was changed, or written "
+                    "by another version; search again",
+                    digest, plan->program_sha256);
+    return NULL;
+}

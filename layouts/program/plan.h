@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* plan.json, what the search writes and everything else reads: the training graph, mesh, layout,
+ * predictions and proof (format in layouts/README.md). Parts that layouts/ does not know (machine,
+ * mapping, predictions, search) travel as JSON trees. The digest of the lowered program is what
+ * keeps writer and reader honest: a plan that lowers to anything else is refused. */
+#ifndef MTF_PLAN_H
+#define MTF_PLAN_H
+
+#include "layouts/placement/layout.h"
+#include "layouts/program/program.h"
+
+#include <cjson/cJSON.h>
+
+/* Owns all its parts. Trees are NULL where the file has none. */
+typedef struct {
+    MtfGraph *graph;   /* the training graph, in canonical order (mtf_graph_canonicalize); it has
+                          the micro-batches */
+    MtfLayout *layout; /* with the mesh */
+    char *precision;   /* "f32", "f64" or "bf16" */
+    cJSON *machine;    /* the machine file's object */
+    cJSON *mapping;    /* mesh axes onto the machine's axes */
+    cJSON *predicted;  /* {"step_seconds", …} */
+    cJSON *search;     /* {"cost", "bound", "gap", "method", …} */
+    char *program_sha256;
+} MtfPlan;
+
+/* Reads a plan. The graph holds no composites, and the layout is legal. */
+MtfPlan *mtf_plan_load(const char *path, GError **error);
+
+/* The same from `length` bytes of `text`; `name` stands for the file in messages. */
+MtfPlan *mtf_plan_parse(const char *name, const char *text, gsize length, GError **error);
+
+/* The plan's text, always the same for the same plan; free with g_free. */
+char *mtf_plan_print(const MtfPlan *plan);
+
+/* Writes the plan whole or not at all; fails when the graph is not in canonical order, since the
+ * digest names tensors by number. */
+bool mtf_plan_save(const MtfPlan *plan, const char *path, GError **error);
+void mtf_plan_free(MtfPlan *plan);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPlan, mtf_plan_free)
+
+/* Lowers the plan again; fails when the digest differs from the one the plan was written with. The
+ * plan must outlive the program. */
+MtfProgram *mtf_plan_lower(const MtfPlan *plan, GError **error);
+
+#endif

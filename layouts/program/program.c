@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/program/program.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+void mtf_program_free(MtfProgram *program) {
+    if (program == NULL)
+        return;
+    g_array_unref(program->instructions);
+    g_array_unref(program->buffers);
+    g_free(program->tensor_buffers);
+    g_free(program);
+}
+
+void mtf_instruction_clear(gpointer instruction) {
+    g_free(((MtfInstruction *)instruction)->inputs);
+    g_free(((MtfInstruction *)instruction)->outputs);
+}
+
+MtfInstruction *mtf_program_instruction(const MtfProgram *program, int index) {
+    return &g_array_index(program->instructions, MtfInstruction, index);
+}
+
+MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index) {
+    return &g_array_index(program->buffers, MtfBuffer, index);
+}
+
+int64_t mtf_buffer_room(const MtfBuffer *buffer) {
+    return (buffer->bytes + MTF_ARENA_ALIGNMENT - 1) / MTF_ARENA_ALIGNMENT * MTF_ARENA_ALIGNMENT;
+}
+
+int mtf_program_length(const MtfProgram *program) {
+    return (int)program->instructions->len;
+}
+
+int mtf_program_times(const MtfProgram *program, int index) {
+    return index < program->n_repeated ? program->microbatches : 1;
+}
+
+bool mtf_program_writes_loss(const MtfProgram *program, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    int loss = program->graph->loss;
+    for (int k = 0; k < instruction->n_outputs && loss >= 0; k++)
+        if (mtf_program_buffer(program, instruction->outputs[k])->tensor == loss)
+            return true;
+    return false;
+}
+
+static const MtfTensor *tensor_of(const MtfProgram *program, int buffer) {
+    return mtf_graph_tensor(program->graph, mtf_program_buffer(program, buffer)->tensor);
+}
+
+const MtfTensor *mtf_step_tensor(const MtfProgram *program, const MtfInstruction *instruction) {
+    return tensor_of(program, instruction->inputs[0]);
+}
+
+MtfStep mtf_step_of_tensor(const MtfProgram *program, const MtfInstruction *instruction, int k) {
+    MtfStep step = instruction->step;
+    if (k > 0) {
+        step.from = mtf_program_buffer(program, instruction->inputs[k])->placement;
+        step.to = mtf_program_buffer(program, instruction->outputs[k])->placement;
+    }
+    return step;
+}
+
+/* The dimension that a gather or scatter over the step's axes runs along. */
+static int moved_dim(const MtfStep *step) {
+    const MtfPlacement *split = step->kind == MTF_STEP_ALLGATHER ? &step->from : &step->to;
+    for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
+        if (step->axes >> a & 1)
+            return split->axis[a];
+    return -1;
+}
+
+bool mtf_step_is_contiguous(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                            const MtfStep *step) {
+    int dim = moved_dim(step);
+    for (int i = 0; i < shape->rank && shape->dims[i] != dim; i++) {
+        int64_t parts =
+            mtf_mesh_group_size(mesh, mtf_placement_split_axes(&step->to, shape->dims[i]));
+        if (mtf_graph_size(graph, shape->dims[i]) > parts)
+            return false;
+    }
+    return true;
+}
+
+int64_t mtf_step_scratch(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                         const MtfStep *step) {
+    switch (step->kind) {
+    case MTF_STEP_ALLGATHER:
+    case MTF_STEP_REDUCE_SCATTER:
+        return mtf_step_is_contiguous(graph, mesh, shape, step)
+                   ? 0
+                   : mtf_step_largest_payload(graph, mesh, shape, step);
+    case MTF_STEP_ALLTOALL:
+        return mtf_step_largest_payload(graph, mesh, shape, step) +
+               mtf_largest_elements(graph, mesh, shape, &step->to);
+    default:
+        return 0;
+    }
+}
+
+int64_t mtf_instruction_payload(const MtfProgram *program, int index, int rank) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    if (instruction->kind != MTF_INSTRUCTION_STEP)
+        return 0;
+    int64_t elements = 0;
+    for (int k = 0; k < instruction->n_inputs; k++) {
+        MtfStep step = mtf_step_of_tensor(program, instruction, k);
+        elements +=
+            mtf_step_payload(program->graph, &program->layout->mesh,
+                             &tensor_of(program, instruction->inputs[k])->shape, &step, rank);
+    }
+    return mtf_dtype_bytes(mtf_step_tensor(program, instruction)->dtype) * elements;
+}
+
+int mtf_instruction_calls(const MtfProgram *program, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    if (instruction->kind != MTF_INSTRUCTION_STEP ||
+        !mtf_step_is_collective(instruction->step.kind))
+        return 0;
+    if (instruction->step.kind != MTF_STEP_ALLREDUCE)
+        return 1;
+    int64_t elements =
+        instruction->payload_bytes / mtf_dtype_bytes(mtf_step_tensor(program, instruction)->dtype);
+    return (int)MAX(1, (elements + MTF_MAX_MESSAGE - 1) / MTF_MAX_MESSAGE);
+}
+
+/* ---- Digest -------------------------------------------------------------------------------- */
+
+/* Most of the text is numbers: they are written without memory of their own each, which
+ * g_string_append_printf takes. */
+static void append_number(GString *text, int number) {
+    char digits[16];
+    g_snprintf(digits, sizeof digits, " %d", number);
+    g_string_append(text, digits);
+}
+
+static void append_numbers(GString *text, const int *numbers, int n) {
+    for (int i = 0; i < n; i++)
+        append_number(text, numbers[i]);
+}
+
+static void append_placement(GString *text, const MtfPlacement *placement) {
+    for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
+        append_number(text, placement->axis[a]);
+}
+
+static void append_tensor(GString *text, const MtfTensor *tensor) {
+    g_string_append_printf(text, "tensor %s %s %d %d %d %a:", tensor->name,
+                           mtf_dtype_name(tensor->dtype), (int)tensor->source, (int)tensor->feed,
+                           (int)tensor->init.kind, tensor->init.value);
+    append_numbers(text, tensor->shape.dims, tensor->shape.rank);
+    g_string_append_c(text, '\n');
+}
+
+static void append_operation(GString *text, const MtfOperation *operation) {
+    const MtfOperationRow *row = mtf_operation_row(operation->kind);
+    g_string_append_printf(text, "operation %s %s:", operation->name, row->name);
+    append_numbers(text, operation->inputs, operation->n_inputs);
+    for (const MtfAttributeSpec *spec = row->attributes; spec->name != NULL; spec++) {
+        const void *slot = G_STRUCT_MEMBER_P(&operation->attributes, (glong)spec->offset);
+        if (spec->type == MTF_ATTRIBUTE_NUMBER)
+            g_string_append_printf(text, " %s=%a", spec->name, *(const double *)slot);
+        else if (spec->type == MTF_ATTRIBUTE_DIMENSION)
+            g_string_append_printf(text, " %s=%d", spec->name, *(const int *)slot);
+        else
+            g_string_append_printf(text, " %s=%s", spec->name,
+                                   *(char *const *)slot != NULL ? *(char *const *)slot : "");
+    }
+    g_string_append_c(text, '\n');
+}
+
+static void append_buffer(GString *text, const MtfBuffer *buffer) {
+    g_string_append_printf(text, "buffer %d %d %" PRId64 " %d %d %d:", buffer->tensor,
+                           (int)buffer->memory, buffer->bytes, buffer->storage, buffer->first,
+                           buffer->last);
+    append_placement(text, &buffer->placement);
+    g_string_append_c(text, '\n');
+}
+
+static void append_instruction(GString *text, const MtfInstruction *instruction) {
+    g_string_append_printf(text, "instruction %d %d %d:", (int)instruction->kind,
+                           instruction->operation, instruction->scratch);
+    append_numbers(text, instruction->inputs, instruction->n_inputs);
+    append_numbers(text, instruction->outputs, instruction->n_outputs);
+    if (instruction->kind == MTF_INSTRUCTION_STEP) {
+        g_string_append_printf(text, " step %d %u %d:", (int)instruction->step.kind,
+                               instruction->step.axes, (int)instruction->step.reduction);
+        append_placement(text, &instruction->step.from);
+        append_placement(text, &instruction->step.to);
+    }
+    if (instruction->band.kernels > 0) {
+        g_string_append_printf(text, " band %d:", instruction->band.kernels);
+        append_numbers(text, instruction->band.dims, instruction->band.n_dims);
+    }
+    g_string_append_c(text, '\n');
+}
+
+char *mtf_program_digest(const MtfProgram *program) {
+    const MtfGraph *graph = program->graph;
+    g_autofree char *mesh = mtf_mesh_format(&program->layout->mesh);
+    g_autoptr(GString) text = g_string_new("meshtf program 1\n");
+    g_string_append_printf(text, "mesh %s\nloss %d\n", mesh, graph->loss);
+    if (program->microbatches > 1)
+        g_string_append_printf(text, "microbatches %d %d %d\n", program->microbatches,
+                               program->n_repeated, graph->batch);
+    for (int d = 0; d < (int)graph->dimensions->len; d++)
+        g_string_append_printf(text, "dimension %s %" PRId64 "\n",
+                               mtf_graph_dimension(graph, d)->name, mtf_graph_size(graph, d));
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        append_tensor(text, mtf_graph_tensor(graph, t));
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        append_operation(text, mtf_graph_operation(graph, i));
+    for (int b = 0; b < (int)program->buffers->len; b++)
+        append_buffer(text, mtf_program_buffer(program, b));
+    for (int i = 0; i < mtf_program_length(program); i++)
+        append_instruction(text, mtf_program_instruction(program, i));
+    return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text->str, (gssize)text->len);
+}
+
+/* ---- For people ---------------------------------------------------------------------------- */
+
+static void format_step(GString *text, const MtfProgram *program,
+                        const MtfInstruction *instruction) {
+    const MtfMesh *mesh = &program->layout->mesh;
+    const MtfStep *step = &instruction->step;
+    g_autofree char *axes = mtf_mesh_mask_format(mesh, step->axes);
+    g_autofree char *from = mtf_placement_format(program->graph, mesh, &step->from);
+    g_autofree char *to = mtf_placement_format(program->graph, mesh, &step->to);
+    g_string_append_printf(text, "%s%s{%s} %s: %s -> %s", mtf_step_name(step->kind),
+                           step->reduction == MTF_REDUCE_MAX ? ":max" : "", axes,
+                           mtf_step_tensor(program, instruction)->name, from, to);
+    for (int k = 1; k < instruction->n_inputs; k++)
+        g_string_append_printf(text, ", %s", tensor_of(program, instruction->inputs[k])->name);
+    g_string_append_printf(text, ", %" PRId64 " bytes", instruction->payload_bytes);
+}
+
+static void format_kernel(GString *text, const MtfProgram *program,
+                          const MtfInstruction *instruction) {
+    const MtfOperation *op = mtf_graph_operation(program->graph, instruction->operation);
+    g_string_append_printf(text, "%s %s, %.4g flops", mtf_operation_row(op->kind)->name, op->name,
+                           instruction->flops);
+}
+
+static void format_band(GString *text, const MtfProgram *program, const MtfBand *band) {
+    g_string_append_printf(text, ", with the next %d band by band of", band->kernels - 1);
+    for (int i = 0; i < band->n_dims; i++)
+        g_string_append_printf(text, "%s%s", i == 0 ? " " : ",",
+                               mtf_graph_dimension(program->graph, band->dims[i])->name);
+}
+
+char *mtf_program_format(const MtfProgram *program) {
+    GString *text = g_string_new(NULL);
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        g_string_append_printf(text, "%4d  ", i);
+        if (instruction->kind == MTF_INSTRUCTION_STEP)
+            format_step(text, program, instruction);
+        else
+            format_kernel(text, program, instruction);
+        g_string_append(text, "  [");
+        append_numbers(text, instruction->inputs, instruction->n_inputs);
+        g_string_append(text, " ->");
+        append_numbers(text, instruction->outputs, instruction->n_outputs);
+        g_string_append(text, " ]");
+        if (instruction->band.kernels > 0)
+            format_band(text, program, &instruction->band);
+        g_string_append_c(text, '\n');
+    }
+    return g_string_free(text, FALSE);
+}
+
+/* ---- What traffic serves ------------------------------------------------------------------- */
+
+/* Whether a product or a lookup of the model reads the tensor, or a cast of it (optimizers sum
+ * squares of all). */
+static bool is_matrix(const MtfGraph *graph, const MtfConsumers *consumers, int tensor) {
+    for (int i = consumers->starts[tensor]; i < consumers->starts[tensor + 1]; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, consumers->operations[i]);
+        MtfKernelClass class = mtf_operation_row(op->kind)->kernel_class;
+        if (op->phase != MTF_PHASE_FORWARD)
+            continue;
+        if (class == MTF_CLASS_MATMUL || class == MTF_CLASS_GATHER ||
+            (op->kind == MTF_OP_CAST && is_matrix(graph, consumers, op->outputs[0])))
+            return true;
+    }
+    return false;
+}
+
+MtfTrafficGroup mtf_instruction_traffic_group(const MtfProgram *program,
+                                              const MtfConsumers *consumers, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    const MtfOperation *op = mtf_graph_operation(program->graph, instruction->operation);
+    if (op->phase == MTF_PHASE_CLIP)
+        return MTF_TRAFFIC_CLIP;
+    if (op->phase == MTF_PHASE_UPDATE)
+        return MTF_TRAFFIC_OPTIMIZER;
+    const char *name = mtf_step_tensor(program, instruction)->name;
+    if (!g_str_has_prefix(name, "grad/"))
+        return MTF_TRAFFIC_MODEL;
+    int variable = mtf_graph_find_tensor(program->graph, name + strlen("grad/"));
+    bool vector = variable >= 0 &&
+                  mtf_graph_tensor(program->graph, variable)->source == MTF_SOURCE_VARIABLE &&
+                  !is_matrix(program->graph, consumers, variable);
+    return vector ? MTF_TRAFFIC_VECTORS : MTF_TRAFFIC_MODEL;
+}
+
+const char *mtf_traffic_group_name(MtfTrafficGroup group) {
+    static const char *const names[MTF_TRAFFIC_GROUPS] = {
+        [MTF_TRAFFIC_MODEL] = "model",
+        [MTF_TRAFFIC_VECTORS] = "vectors",
+        [MTF_TRAFFIC_CLIP] = "clip",
+        [MTF_TRAFFIC_OPTIMIZER] = "optimizer",
+    };
+    return names[group];
+}

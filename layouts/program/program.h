@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The program every rank executes: an instruction list over buffers. It is the one description that
+ * cost, reports and runtime all read, so what is predicted is what runs.
+ *
+ *     instruction  kernel   buffers 3 5 -> 9          einsum on local slices
+ *                  step     buffer 9 -> 9  allreduce  over {cols}
+ *
+ * Each buffer holds one tensor in one placement. Its size is that of the largest local slice over
+ * all processors, so that every rank lays out the same arena. A buffer may *share* the storage of
+ * an older one that is dead by then (in-place operations, variables updated where they stand):
+ * `storage` names the buffer that owns the bytes. Lifetimes are given in instruction indexes and
+ * belong to storages; variables, optimizer state and the input batch live through the whole step.
+ *
+ * With micro-batches instructions [0, n_repeated) run `microbatches` times a step, the rest once
+ * (microbatches.h). Flops, bytes and calls of an instruction are those of one run: sums over a
+ * program take each mtf_program_times times. */
+#ifndef MTF_PROGRAM_H
+#define MTF_PROGRAM_H
+
+#include "layouts/kernel_work/product_work.h"
+#include "layouts/placement/layout.h"
+#include "layouts/placement/reshard.h"
+
+/* Storages begin at multiples of so many bytes. */
+#define MTF_ARENA_ALIGNMENT 64
+
+typedef struct {
+    int tensor; /* -1 for scratch */
+    MtfPlacement placement;
+    MtfMemoryKind memory;
+    int64_t bytes;   /* largest over ranks */
+    int storage;     /* the buffer that owns the bytes; its own index if it does */
+    int first, last; /* of owners: first and last instruction that touches the storage */
+    bool persistent; /* of owners: lives from step to step (first = 0, last = n_instructions - 1) */
+} MtfBuffer;
+
+typedef enum { MTF_INSTRUCTION_KERNEL, MTF_INSTRUCTION_STEP } MtfInstructionKind;
+
+/* A row of kernels that run together, band by band (bands.h). */
+typedef struct {
+    int kernels; /* this instruction and those behind it; 0: it is not the first of a row */
+    int n_dims;
+    int dims[MTF_MAX_RANK]; /* that are cut, outermost first */
+    int64_t rows;           /* of the tensors, in a band: an index of each of them is one */
+} MtfBand;
+
+typedef struct {
+    MtfInstructionKind kind;
+    int operation; /* the graph operation it runs, or that made it necessary */
+    MtfStep step;  /* of steps */
+    int n_inputs;
+    int *inputs; /* buffers */
+    int n_outputs;
+    int *outputs; /* buffers */
+    int scratch;  /* buffer or -1: of kernels and collectives */
+    MtfKernelClass kernel_class;
+    double flops;            /* of the largest rank */
+    double multiply_adds;    /* of the largest rank; in products only */
+    MtfProductWork products; /* of the largest rank; einsum and attention only */
+    double block_side;       /* of products done in blocks (mtf_operation_block_side), or 0 */
+    double row_length;       /* of kernels that go row by row (row_length.h), or 0 */
+    double traffic_bytes;    /* memory read and written by the largest rank */
+    int64_t payload_bytes;   /* of a collective, on the largest rank (mtf_step_largest_payload) */
+    int finish; /* of a collective that may be under way for a while: the instruction before which
+                   it must be over; 0: at once (exchange_room.h) */
+    MtfBand band;
+} MtfInstruction;
+
+typedef struct {
+    const MtfGraph *graph;        /* borrowed */
+    const MtfLayout *layout;      /* borrowed */
+    GArray *instructions;         /* MtfInstruction */
+    GArray *buffers;              /* MtfBuffer */
+    int microbatches, n_repeated; /* 1 and 0 without micro-batches */
+    int *tensor_buffers; /* for inputs and variables: the buffer that holds them between steps; for
+                            results: the one they are kept in; -1 when there is none */
+} MtfProgram;
+
+/* Lowers a legal layout (mtf_layout_check) of a graph without composites. Both must outlive the
+ * program. Each operation fetches its inputs from where the layout keeps them, so that the price of
+ * the program is a sum over operations and tensors. */
+MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout);
+
+/* The same with its instructions in the order of the operations, whatever the layout's order is,
+ * and without room for exchanges: what orders are numbered by (program_order.h). */
+MtfProgram *mtf_lower_as_written(const MtfGraph *graph, const MtfLayout *layout);
+
+/* The instructions of one operation alone, as mtf_lower emits them when its inputs stand in their
+ * layout's placements: for local pricing. */
+MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, int operation);
+
+/* The steps alone that take a tensor from one placement to another, without lifetimes: for pricing.
+ */
+MtfProgram *mtf_lower_path(const MtfGraph *graph, const MtfLayout *layout, int tensor,
+                           const MtfPlacement *from, const MtfPlacement *to);
+
+/* Frees the lists of operands of an instruction; of the type GArray asks for. */
+void mtf_instruction_clear(gpointer instruction);
+
+void mtf_program_free(MtfProgram *program);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfProgram, mtf_program_free)
+
+MtfInstruction *mtf_program_instruction(const MtfProgram *program, int index);
+MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index);
+int mtf_program_length(const MtfProgram *program);
+
+/* The bytes that a buffer takes in an arena: rounded up to MTF_ARENA_ALIGNMENT. */
+int64_t mtf_buffer_room(const MtfBuffer *buffer);
+
+/* How often a step runs instruction `index`. */
+int mtf_program_times(const MtfProgram *program, int index);
+
+/* Whether instruction `index` writes the loss, in whatever placement; false where there is none. */
+bool mtf_program_writes_loss(const MtfProgram *program, int index);
+
+/* The tensor a step moves; of several that travel together (exchange_bucket.h), the first. */
+const MtfTensor *mtf_step_tensor(const MtfProgram *program, const MtfInstruction *instruction);
+
+/* What a step does to its k-th tensor, which inputs[k] and outputs[k] hold. */
+MtfStep mtf_step_of_tensor(const MtfProgram *program, const MtfInstruction *instruction, int k);
+
+/* Whether the pieces a step gathers or scatters lie one after another in memory, so that it needs
+ * no scratch: every dimension before the one concerned has at most one element locally. */
+bool mtf_step_is_contiguous(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                            const MtfStep *step);
+
+/* Elements of scratch a collective step needs, on the processor that needs most: allgather the
+ * gathered result and reduce-scatter the whole input unless contiguous; all-to-all what is sent
+ * followed by what is received. */
+int64_t mtf_step_scratch(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                         const MtfStep *step);
+
+/* A collective instruction's payload on `rank` in bytes (mtf_step_payload times the element size).
+ */
+int64_t mtf_instruction_payload(const MtfProgram *program, int index, int rank);
+
+/* MPI calls that a collective instruction expands to on one rank: 1, or more where a message
+ * exceeds MTF_MAX_MESSAGE elements (allreduce only; the runtime refuses other collectives that
+ * large). */
+#define MTF_MAX_MESSAGE (INT64_C(1) << 30)
+int mtf_instruction_calls(const MtfProgram *program, int index);
+
+/* Hexadecimal SHA-256 over everything that determines execution: mesh, dimensions, operations,
+ * buffers, instructions. Free with g_free. */
+char *mtf_program_digest(const MtfProgram *program);
+
+/* One line an instruction, for people; free with g_free. */
+char *mtf_program_format(const MtfProgram *program);
+
+/* What a collective serves, for reports: traffic that scales with the model, apart from the small
+ * vectors. */
+typedef enum {
+    MTF_TRAFFIC_MODEL,   /* matrix gradients, activations, the loss */
+    MTF_TRAFFIC_VECTORS, /* gradients of variables that no product or lookup reads: norm scales,
+                            biases, positions */
+    MTF_TRAFFIC_CLIP,
+    MTF_TRAFFIC_OPTIMIZER,
+    MTF_TRAFFIC_GROUPS,
+} MtfTrafficGroup;
+
+/* `consumers` are those of the program's graph. */
+MtfTrafficGroup mtf_instruction_traffic_group(const MtfProgram *program,
+                                              const MtfConsumers *consumers, int index);
+const char *mtf_traffic_group_name(MtfTrafficGroup group);
+
+#endif

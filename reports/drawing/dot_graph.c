@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "reports/drawing/dot_graph.h"
+
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "reports/markup/markup.h"
+#include "reports/markup/palette.h"
+
+#include <cgraph.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define COLUMNS 3 /* of boxes that no arrow touches */
+
+/* ---- Identities ----------------------------------------------------------------------------
+ *
+ * libcgraph's own identities are addresses of interned names, and it writes subgraphs in their
+ * order, so the same graph would not give the same bytes. These count: names are even, in order of
+ * their first use, nameless edges odd. */
+
+typedef struct {
+    GHashTable *ids;  /* name -> place + 1 */
+    GPtrArray *names; /* in order of their places; the graph's, interned, as it expects */
+    Agraph_t *graph;
+    IDTYPE nameless;
+} Identities;
+
+static void *open_identities(Agraph_t *graph, Agdisc_t *discipline) {
+    (void)discipline;
+    Identities *identities = g_new0(Identities, 1);
+    identities->ids = g_hash_table_new(g_str_hash, g_str_equal);
+    identities->names = g_ptr_array_new();
+    identities->graph = graph;
+    identities->nameless = 1;
+    return identities;
+}
+
+static long map_identity(void *state, int kind, char *name, IDTYPE *id, int create) {
+    (void)kind;
+    Identities *identities = state;
+    if (name == NULL) {
+        *id = identities->nameless;
+        identities->nameless += 2;
+        return TRUE;
+    }
+    int place = GPOINTER_TO_INT(g_hash_table_lookup(identities->ids, name)) - 1;
+    if (place < 0 && !create)
+        return FALSE;
+    if (place < 0) {
+        place = (int)identities->names->len;
+        char *copy = agstrdup(identities->graph, name);
+        g_ptr_array_add(identities->names, copy);
+        g_hash_table_insert(identities->ids, copy, GINT_TO_POINTER(place + 1));
+    }
+    *id = (IDTYPE)place * 2;
+    return TRUE;
+}
+
+static long take_identity(void *state, int kind, IDTYPE id) {
+    (void)state;
+    (void)kind;
+    (void)id;
+    return FALSE;
+}
+
+static void drop_identity(void *state, int kind, IDTYPE id) {
+    (void)state;
+    (void)kind;
+    (void)id;
+}
+
+static char *print_identity(void *state, int kind, IDTYPE id) {
+    (void)kind;
+    const Identities *identities = state;
+    return id % 2 == 0 ? g_ptr_array_index(identities->names, id / 2) : NULL;
+}
+
+static void close_identities(void *state) {
+    Identities *identities = state;
+    g_hash_table_unref(identities->ids);
+    g_ptr_array_unref(identities->names);
+    g_free(identities);
+}
+
+static void note_object(void *state, int kind, void *object) {
+    (void)state;
+    (void)kind;
+    (void)object;
+}
+
+static Agiddisc_t counted_identities = { open_identities, map_identity,   take_identity,
+                                         drop_identity,   print_identity, close_identities,
+                                         note_object };
+
+/* ---- Attributes ---------------------------------------------------------------------------- */
+
+/* libcgraph takes strings as `char *` and does not change them. */
+static void set(void *object, const char *key, const char *value) {
+    agsafeset(object, (char *)key, (char *)value, "");
+}
+
+/* Sets a text that may hold anything: Graphviz would read "&lt;" as one character and "\\N" as the
+ * node's name. */
+static void set_text(void *object, const char *key, const char *text) {
+    g_autoptr(GString) escaped = g_string_new(NULL);
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '&')
+            g_string_append(escaped, "&amp;");
+        else if (*c == '\\')
+            g_string_append(escaped, "\\\\");
+        else
+            g_string_append_c(escaped, *c);
+    }
+    set(object, key, escaped->str);
+}
+
+static void set_html(Agraph_t *graph, void *object, const char *key, const char *html) {
+    char *text = agstrdup_html(graph, (char *)html);
+    agsafeset(object, (char *)key, text, "");
+    agstrfree(graph, text);
+}
+
+static void set_defaults(Agraph_t *graph) {
+    static const struct {
+        int kind;
+        const char *key, *value;
+    } defaults[] = {
+        { AGRAPH, "rankdir", "TB" },    { AGRAPH, "fontname", MTF_DRAWING_FONT },
+        { AGRAPH, "fontsize", "12" },   { AGRAPH, "nodesep", "0.2" },
+        { AGRAPH, "ranksep", "0.28" },  { AGRAPH, "nslimit", "2" },
+        { AGRAPH, "mclimit", "0.5" },   { AGRAPH, "labelloc", "t" },
+        { AGRAPH, "labeljust", "l" },   { AGRAPH, "bgcolor", "white" },
+        { AGRAPH, "style", "" },        { AGRAPH, "color", MTF_COLOR_CLUSTER },
+        { AGRAPH, "label", "" },        { AGRAPH, "tooltip", " " },
+        { AGNODE, "shape", "plain" },   { AGNODE, "fontname", MTF_DRAWING_FONT },
+        { AGNODE, "fontsize", "11" },   { AGNODE, "label", "" },
+        { AGNODE, "tooltip", " " },     { AGNODE, "URL", "" },
+        { AGNODE, "class", "" },        { AGEDGE, "color", MTF_COLOR_LINE },
+        { AGEDGE, "arrowsize", "0.6" }, { AGEDGE, "style", "" },
+        { AGEDGE, "penwidth", "1" },    { AGEDGE, "edgetooltip", " " },
+        { AGEDGE, "class", "" },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(defaults); i++)
+        agattr(graph, defaults[i].kind, (char *)defaults[i].key, (char *)defaults[i].value);
+}
+
+/* ---- Labels -------------------------------------------------------------------------------- */
+
+/* Graphviz reads "\\N" as the node's name in HTML-like labels, too. */
+static void append_text(GString *html, const char *text) {
+    g_auto(GStrv) parts = g_strsplit(text, "\\", -1);
+    g_autofree char *doubled = g_strjoinv("\\\\", parts);
+    mtf_markup_text(html, doubled);
+}
+
+static void append_font(GString *html, const char *color, const char *text) {
+    g_string_append_printf(html, "<FONT COLOR=\"%s\" POINT-SIZE=\"9.5\">", color);
+    append_text(html, text);
+    g_string_append(html, "</FONT>");
+}
+
+/* The tint of a cell: that of its axis; of two axes, from the one's to the other's. */
+static char *cell_color(unsigned axes) {
+    if (axes == 0)
+        return g_strdup(MTF_COLOR_PLAIN);
+    int first = g_bit_nth_lsf(axes, -1);
+    int second = g_bit_nth_lsf(axes, first);
+    return second < 0 ? g_strdup(mtf_palette_axis(first))
+                      : g_strconcat(mtf_palette_axis(first), ":", mtf_palette_axis(second), NULL);
+}
+
+static void append_cell(GString *html, const MtfViewCell *cell) {
+    bool copies = cell->kind == MTF_CELL_COPIES;
+    g_autofree char *color = cell_color(copies ? 0 : cell->axes);
+    g_string_append_printf(html, "<TD BORDER=\"%d\" COLOR=\"%s\" BGCOLOR=\"%s\"%s>", copies ? 0 : 1,
+                           cell->axes == 0 ? MTF_COLOR_CLUSTER : MTF_COLOR_LINE, color,
+                           cell->kind == MTF_CELL_PARTIAL ? " STYLE=\"dashed\"" : "");
+    if (copies)
+        append_font(html, MTF_COLOR_SOFT, cell->text);
+    else
+        append_text(html, cell->text);
+    g_string_append(html, "</TD>");
+}
+
+/* A line of cells, after a name where there is one. */
+static void append_cells(GString *html, const char *name, const GArray *cells) {
+    g_string_append(html, "<TR><TD ALIGN=\"LEFT\" CELLPADDING=\"1\"><TABLE BORDER=\"0\" "
+                          "CELLBORDER=\"0\" CELLSPACING=\"2\" CELLPADDING=\"2\"><TR>");
+    if (name != NULL) {
+        g_string_append(html, "<TD BGCOLOR=\"" MTF_COLOR_VARIABLE "\">");
+        append_text(html, name);
+        g_string_append(html, "</TD>");
+    }
+    for (guint i = 0; i < cells->len; i++)
+        append_cell(html, &g_array_index(cells, MtfViewCell, i));
+    if (name == NULL && cells->len == 0)
+        g_string_append(html, "<TD>a number</TD>");
+    g_string_append(html, "</TR></TABLE></TD></TR>");
+}
+
+static void append_notes(GString *html, const GPtrArray *notes, const char *prefix) {
+    for (guint i = 0; i < notes->len; i++) {
+        g_autofree char *text = g_strconcat(prefix, g_ptr_array_index(notes, i), NULL);
+        g_string_append(html, "<TR><TD ALIGN=\"LEFT\" CELLPADDING=\"2\">");
+        append_font(html, MTF_COLOR_TRAFFIC, text);
+        g_string_append(html, "</TD></TR>");
+    }
+}
+
+/* Kinds of operations and times of kernels stand behind the name. */
+static void append_title(GString *html, const MtfViewBox *box) {
+    g_autofree char *time = mtf_seconds_format((double)box->nanoseconds / 1e9);
+    g_autofree char *detail =
+        box->nanoseconds > 0 ? g_strconcat(box->detail, " · ", time, NULL) : g_strdup(box->detail);
+    g_string_append_printf(html, "<TR><TD ALIGN=\"LEFT\" BGCOLOR=\"%s\"><B>",
+                           box->kind == MTF_BOX_TENSOR ? MTF_COLOR_VARIABLE : MTF_COLOR_OPERATION);
+    append_text(html, box->title);
+    g_string_append(html, "</B>  ");
+    append_font(html, MTF_COLOR_SOFT, detail);
+    g_string_append(html, "</TD></TR>");
+}
+
+static char *box_label(const MtfViewBox *box) {
+    GString *html = g_string_new("<TABLE BORDER=\"1\" CELLBORDER=\"0\" CELLSPACING=\"0\" "
+                                 "CELLPADDING=\"3\" BGCOLOR=\"white\" COLOR=\"");
+    g_string_append_printf(html, "%s\">",
+                           box->kind == MTF_BOX_TRANSFER ? MTF_COLOR_TRAFFIC : MTF_COLOR_LINE);
+    if (box->kind != MTF_BOX_TRANSFER) {
+        append_title(html, box);
+        if (box->tensor >= 0)
+            append_cells(html, NULL, box->cells);
+    }
+    for (guint i = 0; i < box->rows->len; i++) {
+        const MtfViewRow *row = &g_array_index(box->rows, MtfViewRow, i);
+        append_cells(html, row->name, row->cells);
+        append_notes(html, row->notes, "");
+    }
+    append_notes(html, box->notes,
+                 box->kind == MTF_BOX_OPERATION && box->tensor >= 0 ? "then " : "");
+    g_string_append(html, "</TABLE>");
+    return g_string_free(html, FALSE);
+}
+
+/* Title, mesh and legend, a line each, so that the widest name decides the width. */
+static char *graph_label(const MtfPlan *plan) {
+    const MtfMesh *mesh = &plan->layout->mesh;
+    g_autofree char *mesh_text = mtf_mesh_format(mesh);
+    g_autofree char *subtitle =
+        g_strdup_printf("mesh %s, %d processors",
+                        *mesh_text != '\0' ? mesh_text : "of one processor", mtf_mesh_size(mesh));
+    GString *html = g_string_new("<TABLE BORDER=\"0\" CELLSPACING=\"3\" CELLPADDING=\"3\">"
+                                 "<TR><TD ALIGN=\"LEFT\"><B>");
+    append_text(html, plan->graph->name);
+    g_string_append(html, "</B></TD></TR><TR><TD ALIGN=\"LEFT\">");
+    append_text(html, subtitle);
+    if (plan->layout->rules != NULL && *plan->layout->rules != '\0') {
+        g_string_append(html, "</TD></TR><TR><TD ALIGN=\"LEFT\">layout ");
+        append_text(html, plan->layout->rules);
+    }
+    g_string_append(html, "</TD></TR>");
+    for (int a = 0; a < mesh->n_axes; a++) {
+        g_autofree char *text =
+            g_strdup_printf("split over %s (%d)", mesh->axes[a].name, mesh->axes[a].size);
+        g_string_append_printf(html, "<TR><TD ALIGN=\"LEFT\" BGCOLOR=\"%s\">", mtf_palette_axis(a));
+        append_text(html, text);
+        g_string_append(html, "</TD></TR>");
+    }
+    g_string_append(html, "<TR><TD ALIGN=\"LEFT\" BORDER=\"1\" STYLE=\"dashed\" "
+                          "COLOR=\"" MTF_COLOR_LINE "\">Σ axis: terms of a sum along it</TD></TR>"
+                          "<TR><TD ALIGN=\"LEFT\">≡ axis: the same along it</TD></TR>"
+                          "<TR><TD ALIGN=\"LEFT\"><FONT COLOR=\"" MTF_COLOR_TRAFFIC
+                          "\">collective axes · bytes a processor</FONT></TD></TR></TABLE>");
+    return g_string_free(html, FALSE);
+}
+
+/* ---- Graph --------------------------------------------------------------------------------- */
+
+typedef struct {
+    Agraph_t *graph;
+    const MtfPartitionView *view;
+    const MtfDotStyle *style;
+    Agraph_t *phases[MTF_PART_PHASES];
+    Agraph_t **sections;
+    Agnode_t **nodes;
+    bool *touched; /* boxes that have an arrow */
+    int64_t dearest;
+} Drawing;
+
+static Agraph_t *add_cluster(Agraph_t *parent, const char *name, const char *title) {
+    Agraph_t *cluster = agsubg(parent, (char *)name, 1);
+    set_text(cluster, "label", title);
+    set(cluster, "style", "rounded");
+    return cluster;
+}
+
+/* A cluster for each phase, in it one for each part. */
+static void draw_sections(Drawing *drawing) {
+    for (guint i = 0; i < drawing->view->sections->len; i++) {
+        const MtfViewSection *section = &g_array_index(drawing->view->sections, MtfViewSection, i);
+        if (!drawing->style->titled)
+            continue;
+        g_autofree char *phase = g_strdup_printf("cluster_phase_%d", section->phase);
+        g_autofree char *name = g_strdup_printf("cluster_%u", i);
+        if (drawing->phases[section->phase] == NULL)
+            drawing->phases[section->phase] =
+                add_cluster(drawing->graph, phase, mtf_part_phase_name(section->phase));
+        drawing->sections[i] = add_cluster(drawing->phases[section->phase], name, section->title);
+    }
+}
+
+static void draw_box(Drawing *drawing, int index) {
+    const MtfViewBox *box = &g_array_index(drawing->view->boxes, MtfViewBox, index);
+    g_autofree char *name = g_strdup_printf("n%d", index);
+    g_autofree char *label = box_label(box);
+    g_autofree char *tooltip = mtf_view_box_tooltip(drawing->view, box);
+    Agnode_t *node = agnode(drawing->graph, name, 1);
+    drawing->nodes[index] = node;
+    set_html(drawing->graph, node, "label", label);
+    set_text(node, "tooltip", tooltip);
+    set(node, "id", name);
+    if (box->kind == MTF_BOX_TRANSFER)
+        set(node, "class", "transfer");
+    if (drawing->style->anchors != NULL && box->tensor >= 0) {
+        g_autofree char *url =
+            g_strdup_printf("%s#t%d", drawing->style->page, drawing->style->anchors[box->tensor]);
+        set(node, "URL", url);
+    }
+    if (drawing->sections[box->section] != NULL)
+        agsubnode(drawing->sections[box->section], node, 1);
+}
+
+/* The classes of an arrow name the boxes at its ends, for highlighting. */
+static void draw_arrow(Drawing *drawing, const MtfViewArrow *arrow) {
+    Agedge_t *edge =
+        agedge(drawing->graph, drawing->nodes[arrow->from], drawing->nodes[arrow->to], NULL, 1);
+    drawing->touched[arrow->from] = drawing->touched[arrow->to] = true;
+    g_autofree char *ends = g_strdup_printf("at-n%d at-n%d", arrow->from, arrow->to);
+    set(edge, "class", ends);
+    const MtfViewBox *from = &g_array_index(drawing->view->boxes, MtfViewBox, arrow->from);
+    const MtfViewBox *to = &g_array_index(drawing->view->boxes, MtfViewBox, arrow->to);
+    if (arrow->nanoseconds == 0)
+        return;
+    char width[G_ASCII_DTOSTR_BUF_SIZE];
+    double share = (double)arrow->nanoseconds / (double)MAX(drawing->dearest, 1);
+    g_ascii_formatd(width, sizeof width, "%.2f", 1 + 4 * sqrt(MIN(share, 1)));
+    set(edge, "color", MTF_COLOR_TRAFFIC);
+    set(edge, "penwidth", width);
+    const MtfViewBox *pill = from->kind == MTF_BOX_TRANSFER ? from : to;
+    if (pill->notes->len > 0)
+        set_text(edge, "edgetooltip", g_ptr_array_index(pill->notes, 0));
+}
+
+/* Boxes without arrows would make one endless line: they are set in columns of each section. */
+static void set_in_columns(const Drawing *drawing, int section) {
+    int row[COLUMNS], placed = 0;
+    for (int b = 0; b < (int)drawing->view->boxes->len; b++) {
+        const MtfViewBox *box = &g_array_index(drawing->view->boxes, MtfViewBox, b);
+        if (box->section != section || drawing->touched[b])
+            continue;
+        if (placed >= COLUMNS) {
+            Agedge_t *edge = agedge(drawing->graph, drawing->nodes[row[placed % COLUMNS]],
+                                    drawing->nodes[b], NULL, 1);
+            set(edge, "style", "invis");
+        }
+        row[placed++ % COLUMNS] = b;
+    }
+}
+
+static int64_t dearest_of(const MtfStepFacts *facts) {
+    int64_t dearest = 0;
+    for (int i = 0; i < facts->schedule->length; i++)
+        if (mtf_step_facts_is_collective(facts, i))
+            dearest = MAX(dearest, facts->schedule->ends[i] - facts->schedule->starts[i]);
+    return dearest;
+}
+
+static void draw(Drawing *drawing) {
+    const MtfPartitionView *view = drawing->view;
+    set_defaults(drawing->graph);
+    if (drawing->style->titled) {
+        g_autofree char *label = graph_label(view->parts->facts->plan);
+        set_html(drawing->graph, drawing->graph, "label", label);
+    }
+    draw_sections(drawing);
+    for (int i = 0; i < (int)view->boxes->len; i++)
+        draw_box(drawing, i);
+    for (guint i = 0; i < view->arrows->len; i++)
+        draw_arrow(drawing, &g_array_index(view->arrows, MtfViewArrow, i));
+    for (int i = 0; i < (int)view->sections->len; i++)
+        set_in_columns(drawing, i);
+}
+
+static char *write_graph(Agraph_t *graph) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *stream = open_memstream(&text, &length);
+    if (stream == NULL)
+        return NULL;
+    bool written = agwrite(graph, stream) == 0;
+    bool closed = fclose(stream) == 0;
+    char *copy = written && closed ? g_strndup(text, length) : NULL;
+    free(text);
+    return copy;
+}
+
+char *mtf_dot_graph(const MtfPartitionView *view, const MtfDotStyle *style, GError **error) {
+    Agdisc_t disciplines = { NULL, &counted_identities, NULL };
+    Agraph_t *graph = agopen((char *)style->name, Agdirected, &disciplines);
+    if (graph == NULL) {
+        mtf_failure(error, "libcgraph cannot make a graph");
+        return NULL;
+    }
+    g_autofree Agraph_t **sections = g_new0(Agraph_t *, view->sections->len + 1);
+    g_autofree Agnode_t **nodes = g_new0(Agnode_t *, view->boxes->len + 1);
+    g_autofree bool *touched = g_new0(bool, view->boxes->len + 1);
+    Drawing drawing = { .graph = graph,
+                        .view = view,
+                        .style = style,
+                        .sections = sections,
+                        .nodes = nodes,
+                        .touched = touched,
+                        .dearest = dearest_of(view->parts->facts) };
+    draw(&drawing);
+    char *text = write_graph(graph);
+    agclose(graph);
+    if (text == NULL)
+        mtf_failure(error, "libcgraph cannot write the graph");
+    return text;
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "reports/drawing/slice_picture.h"
+
+#include "reports/markup/markup.h"
+
+#include <inttypes.h>
+
+#define MAX_CELLS 1024 /* processors drawn, at most */
+#define MAX_COLUMNS 32
+#define RANGES_UP_TO 16 /* processors that are drawn with their ranges */
+
+typedef struct {
+    int columns, cells; /* processors drawn */
+} Grid;
+
+/* One row of the picture for each place along the last axis, where that is not too wide. */
+static Grid grid_of(const MtfMesh *mesh) {
+    int size = mtf_mesh_size(mesh);
+    int last = mesh->n_axes > 1 ? mesh->axes[mesh->n_axes - 1].size : size;
+    int columns = last <= MAX_COLUMNS ? last : MAX_COLUMNS;
+    return (Grid){ MAX(columns, 1), MIN(size, MAX_CELLS) };
+}
+
+static int rows_of(const Grid *grid) {
+    return (grid->cells + grid->columns - 1) / grid->columns;
+}
+
+MtfSlicePattern mtf_slice_pattern(const MtfMesh *mesh, const MtfPlacement *placement) {
+    MtfSlicePattern pattern = { 0, mtf_placement_partial_axes(placement) };
+    for (int a = 0; a < mesh->n_axes; a++)
+        if (placement->axis[a] >= 0)
+            pattern.split |= 1u << a;
+    return pattern;
+}
+
+char *mtf_slice_pattern_format(const MtfMesh *mesh, const MtfSlicePattern *pattern) {
+    unsigned all = (1u << mesh->n_axes) - 1;
+    const struct {
+        const char *text;
+        unsigned axes;
+    } parts[] = {
+        { "split over", pattern->split },
+        { "partial sums along", pattern->partial },
+        { "copies along", all & ~(pattern->split | pattern->partial) },
+    };
+    GString *text = g_string_new(NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++) {
+        if (parts[i].axes == 0)
+            continue;
+        g_autofree char *names = mtf_mesh_mask_format(mesh, parts[i].axes);
+        g_string_append_printf(text, "%s%s %s", text->len > 0 ? ", " : "", parts[i].text, names);
+    }
+    if (text->len == 0)
+        g_string_append(text, "on one processor");
+    return g_string_free(text, FALSE);
+}
+
+void mtf_slice_fill(GString *page, int slice, int slices) {
+    int hue = (int)(205 + 360.0 * slice / MAX(slices, 1)) % 360;
+    g_string_append_printf(page, "hsl(%d 65%% %d%%)", hue, slice % 2 == 0 ? 76 : 86);
+}
+
+void mtf_slice_symbol(GString *page, const MtfMesh *mesh, const MtfSlicePattern *pattern) {
+    Grid grid = grid_of(mesh);
+    int slices = mtf_mesh_group_size(mesh, pattern->split);
+    g_string_append_printf(page, "<symbol id=\"slices-%u-%u\" viewBox=\"0 0 %d %d\">",
+                           pattern->split, pattern->partial, 10 * grid.columns,
+                           10 * rows_of(&grid));
+    for (int rank = 0; rank < grid.cells; rank++) {
+        g_string_append_printf(page, "<rect x=\"%d\" y=\"%d\" width=\"10\" height=\"10\" fill=\"",
+                               rank % grid.columns * 10, rank / grid.columns * 10);
+        mtf_slice_fill(page, mtf_mesh_group_position(mesh, pattern->split, rank), slices);
+        g_string_append(page, "\"/>");
+    }
+    g_string_append(page, "</symbol>");
+}
+
+/* ---- The picture with its words ------------------------------------------------------------ */
+
+/* One line a dimension that is split: "batch 0–31", counting from 0, both ends held. */
+static GPtrArray *ranges_of(const MtfGraph *graph, const MtfLayout *layout, int tensor, int rank) {
+    GPtrArray *lines = g_ptr_array_new_with_free_func(g_free);
+    const MtfShape *shape = &mtf_graph_tensor(graph, tensor)->shape;
+    const MtfPlacement *placement = &layout->tensors[tensor];
+    for (int i = 0; i < shape->rank; i++) {
+        const MtfDimension *dimension = mtf_graph_dimension(graph, shape->dims[i]);
+        if (mtf_placement_split_axes(placement, shape->dims[i]) == 0)
+            continue;
+        MtfRange range =
+            mtf_placement_range(&layout->mesh, placement, shape->dims[i], dimension->size, rank);
+        char *line = range.begin == range.end
+                         ? g_strdup_printf("%.14s: none", dimension->name)
+                         : g_strdup_printf("%s %" PRId64 "–%" PRId64, dimension->name, range.begin,
+                                           range.end - 1);
+        g_ptr_array_add(lines, line);
+    }
+    return lines;
+}
+
+typedef struct {
+    int width, height;
+    bool ranges;
+} CellSize;
+
+static void draw_cell(GString *page, const MtfGraph *graph, const MtfLayout *layout, int tensor,
+                      int rank) {
+    Grid grid = grid_of(&layout->mesh);
+    MtfSlicePattern pattern = mtf_slice_pattern(&layout->mesh, &layout->tensors[tensor]);
+    g_autoptr(GPtrArray) lines = ranges_of(graph, layout, tensor, rank);
+    CellSize size = grid.cells <= RANGES_UP_TO ? (CellSize){ 150, 24 + 15 * (int)lines->len, true }
+                                               : (CellSize){ 34, 22, false };
+    int slice = mtf_mesh_group_position(&layout->mesh, pattern.split, rank);
+    int x = rank % grid.columns * size.width, y = rank / grid.columns * size.height;
+    g_string_append_printf(page,
+                           "<g><rect class=\"cell\" x=\"%d\" y=\"%d\" width=\"%d\" "
+                           "height=\"%d\" fill=\"",
+                           x, y, size.width, size.height);
+    mtf_slice_fill(page, slice, mtf_mesh_group_size(&layout->mesh, pattern.split));
+    g_string_append(page, "\"/>");
+    if (!size.ranges) {
+        mtf_markup(page, "<title>processor %d, slice %d</title><text x=\"%d\" y=\"%d\">%d</text>",
+                   rank, slice, x + 4, y + 15, slice);
+    } else {
+        mtf_markup(page, "<text class=\"strong\" x=\"%d\" y=\"%d\">p%d</text>", x + 6, y + 16,
+                   rank);
+        for (guint i = 0; i < lines->len; i++)
+            mtf_markup(page, "<text x=\"%d\" y=\"%d\">%s</text>", x + 6, y + 31 + 15 * (int)i,
+                       (const char *)g_ptr_array_index(lines, i));
+    }
+    g_string_append(page, "</g>");
+}
+
+/* Dimensions of the tensor that are split: lines of text in a cell. */
+static int split_dims(const MtfGraph *graph, const MtfLayout *layout, int tensor) {
+    const MtfShape *shape = &mtf_graph_tensor(graph, tensor)->shape;
+    int n = 0;
+    for (int i = 0; i < shape->rank; i++)
+        n += mtf_placement_split_axes(&layout->tensors[tensor], shape->dims[i]) != 0;
+    return n;
+}
+
+void mtf_slice_picture(GString *page, const MtfGraph *graph, const MtfLayout *layout, int tensor) {
+    Grid grid = grid_of(&layout->mesh);
+    bool ranges = grid.cells <= RANGES_UP_TO;
+    int width = grid.columns * (ranges ? 150 : 34);
+    int height = rows_of(&grid) * (ranges ? 24 + 15 * split_dims(graph, layout, tensor) : 22);
+    mtf_markup(
+        page,
+        "<div class=\"wide high\"><svg class=\"slices\" width=\"%d\" height=\"%d\" viewBox=\"0 "
+        "0 %d %d\" role=\"img\" aria-label=\"slices of %s\">",
+        width, height, width, height, mtf_graph_tensor(graph, tensor)->name);
+    for (int rank = 0; rank < grid.cells; rank++)
+        draw_cell(page, graph, layout, tensor, rank);
+    g_string_append(page, "</svg></div>");
+    if (grid.cells < mtf_mesh_size(&layout->mesh))
+        mtf_markup(page, "<p class=\"soft\">The first %d of %d processors.</p>", grid.cells,
+                   mtf_mesh_size(&layout->mesh));
+}

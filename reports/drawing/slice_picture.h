@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Which slice of a tensor sits on which processor. The picture depends only on the axes that split
+ * and those that hold partial sums, so tensors share a few of them: on rows:2;cols:2, for a tensor
+ * split over the rows alone
+ *
+ *     +-----+-----+
+ *     | 0   | 0   |      processors 0 and 1 hold slice 0,
+ *     +-----+-----+
+ *     | 1   | 1   |      processors 2 and 3 slice 1
+ *     +-----+-----+
+ */
+#ifndef MTF_SLICE_PICTURE_H
+#define MTF_SLICE_PICTURE_H
+
+#include "layouts/placement/layout.h"
+
+/* The axes that split, and those that are partial: what a picture is of. */
+typedef struct {
+    unsigned split, partial;
+} MtfSlicePattern;
+
+MtfSlicePattern mtf_slice_pattern(const MtfMesh *mesh, const MtfPlacement *placement);
+
+/* "split over rows, copies along cols"; free with g_free. */
+char *mtf_slice_pattern_format(const MtfMesh *mesh, const MtfSlicePattern *pattern);
+
+/* Appends an SVG symbol "slices-SPLIT-PARTIAL": colours alone, for tables. */
+void mtf_slice_symbol(GString *page, const MtfMesh *mesh, const MtfSlicePattern *pattern);
+
+/* Appends the picture with processor numbers and what a tensor's slices are on each of them:
+ * ranges where the mesh is small, slice numbers otherwise. */
+void mtf_slice_picture(GString *page, const MtfGraph *graph, const MtfLayout *layout, int tensor);
+
+/* Appends the tint of a slice: hues around the circle, light and lighter in turn, all light enough
+ * for black text. */
+void mtf_slice_fill(GString *page, int slice, int slices);
+
+#endif

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "reports/drawing/step_parts.h"
+
+#include <string.h>
+
+int mtf_part_phase(MtfPhase phase) {
+    return MIN((int)phase, MTF_PART_PHASES - 1);
+}
+
+const char *mtf_part_phase_name(int phase) {
+    static const char *const names[MTF_PART_PHASES] = { "forward", "backward", "update" };
+    return names[phase];
+}
+
+const char *mtf_forward_name(const char *name) {
+    static const char *const prefixes[] = { "grad/", "back/", "update/", "clip/" };
+    for (gsize i = 0; i < G_N_ELEMENTS(prefixes); i++)
+        if (g_str_has_prefix(name, prefixes[i]))
+            return name + strlen(prefixes[i]);
+    return name;
+}
+
+/* ---- The parts ----------------------------------------------------------------------------- */
+
+/* While the forward pass is walked: the part of each tensor that has one, and the part outside of
+ * layers that is open. */
+typedef struct {
+    MtfStepParts *parts;
+    int *of_tensor; /* -1 = none */
+    int *of_run;    /* -1 = not met yet */
+    int outside;    /* -1 = none is open */
+} Walk;
+
+static int add_part(Walk *walk, int run) {
+    int layers = run >= 0 ? mtf_layer_fold_run(walk->parts->fold, run)->count : 1;
+    int part = (int)walk->parts->parts->len;
+    MtfStepPart new_part = { .run = run, .layers = layers, .alike = part };
+    g_array_append_val(walk->parts->parts, new_part);
+    return part;
+}
+
+/* A layer closes what is open outside. */
+static int part_of_run(Walk *walk, int run) {
+    walk->outside = -1;
+    if (walk->of_run[run] < 0)
+        walk->of_run[run] = add_part(walk, run);
+    return walk->of_run[run];
+}
+
+static int part_outside(Walk *walk) {
+    if (walk->outside < 0)
+        walk->outside = add_part(walk, -1);
+    return walk->outside;
+}
+
+/* Inputs and variables go with the first operation that reads them. */
+static void take_inputs(const Walk *walk, const MtfOperation *op, int part) {
+    for (int k = 0; k < op->n_inputs; k++)
+        if (walk->of_tensor[op->inputs[k]] < 0)
+            walk->of_tensor[op->inputs[k]] = part;
+}
+
+static void walk_forward(Walk *walk) {
+    const MtfGraph *graph = walk->parts->facts->plan->graph;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        if (op->phase != MTF_PHASE_FORWARD)
+            continue;
+        int layer, run = mtf_layer_fold_find(walk->parts->fold, op->name, &layer);
+        int part = run >= 0 ? part_of_run(walk, run) : part_outside(walk);
+        walk->parts->of[i] = part;
+        take_inputs(walk, op, part);
+        for (int k = 0; k < op->n_outputs; k++)
+            walk->of_tensor[op->outputs[k]] = part;
+    }
+}
+
+/* The part of the tensor with the longest leading part of a name; -1 when there is none. */
+static int part_of_name(const Walk *walk, const char *name) {
+    const MtfGraph *graph = walk->parts->facts->plan->graph;
+    g_autofree char *prefix = g_strdup(mtf_forward_name(name));
+    for (char *slash = prefix; slash != NULL;) {
+        int tensor = mtf_graph_find_tensor(graph, prefix);
+        if (tensor >= 0 && walk->of_tensor[tensor] >= 0)
+            return walk->of_tensor[tensor];
+        slash = strrchr(prefix, '/');
+        if (slash != NULL)
+            *slash = '\0';
+    }
+    return -1;
+}
+
+/* What belongs to no tensor (the learning rate) goes with the last part. */
+static void walk_back(Walk *walk) {
+    const MtfGraph *graph = walk->parts->facts->plan->graph;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        if (op->phase == MTF_PHASE_FORWARD)
+            continue;
+        int layer, run = mtf_layer_fold_find(walk->parts->fold, op->name, &layer);
+        int part =
+            run >= 0 && walk->of_run[run] >= 0 ? walk->of_run[run] : part_of_name(walk, op->name);
+        walk->parts->of[i] = part >= 0 ? part : (int)walk->parts->parts->len - 1;
+    }
+}
+
+/* ---- Titles and figures -------------------------------------------------------------------- */
+
+static char *run_title(const MtfStepParts *parts, int run) {
+    const MtfLayerRun *r = mtf_layer_fold_run(parts->fold, run);
+    const GArray *repeats = parts->facts->plan->graph->repeats;
+    const char *name = g_array_index(repeats, MtfRepeat, r->repeat).name;
+    return r->count == 1 ? g_strdup_printf("%s %d", name, r->first)
+                         : g_strdup_printf("%s %d–%d", name, r->first, r->first + r->count - 1);
+}
+
+static char *outside_title(const MtfStepParts *parts, int part) {
+    int last = (int)parts->parts->len - 1;
+    if (last == 0)
+        return g_strdup("all operations");
+    const MtfStepPart *next = mtf_step_part(parts, part < last ? part + 1 : part - 1);
+    const MtfLayerRun *run = mtf_layer_fold_run(parts->fold, next->run);
+    const GArray *repeats = parts->facts->plan->graph->repeats;
+    const char *name = g_array_index(repeats, MtfRepeat, run->repeat).name;
+    return part < last ? g_strdup_printf("before %s %d", name, run->first)
+                       : g_strdup_printf("after %s %d", name, run->first + run->count - 1);
+}
+
+static void describe(Walk *walk) {
+    MtfStepParts *parts = walk->parts;
+    for (int p = 0; p < (int)parts->parts->len; p++) {
+        MtfStepPart *part = &g_array_index(parts->parts, MtfStepPart, p);
+        part->title = part->run >= 0 ? run_title(parts, part->run) : outside_title(parts, p);
+        int twin = part->run >= 0 ? mtf_layer_fold_run(parts->fold, part->run)->alike : -1;
+        if (twin >= 0 && walk->of_run[twin] >= 0)
+            part->alike = walk->of_run[twin];
+    }
+}
+
+static void add_instruction(MtfStepParts *parts, int i) {
+    const MtfStepFacts *facts = parts->facts;
+    const MtfInstruction *instruction = mtf_program_instruction(facts->program, i);
+    const MtfOperation *op = mtf_graph_operation(facts->plan->graph, instruction->operation);
+    MtfStepPart *part =
+        &g_array_index(parts->parts, MtfStepPart, parts->of[instruction->operation]);
+    MtfPartFigures *figures = &part->figures[mtf_part_phase(op->phase)];
+    int64_t nanoseconds = facts->wall[i];
+    figures->nanoseconds += nanoseconds;
+    figures->operations += instruction->kind == MTF_INSTRUCTION_KERNEL;
+    if (!mtf_step_facts_is_collective(facts, i))
+        return;
+    int times = mtf_program_times(facts->program, i);
+    figures->network += nanoseconds;
+    figures->payload += times * instruction->payload_bytes;
+    figures->collectives += times;
+}
+
+/* ---- Entry --------------------------------------------------------------------------------- */
+
+static void clear_part(gpointer data) {
+    g_free(((MtfStepPart *)data)->title);
+}
+
+MtfStepParts *mtf_step_parts_new(const MtfStepFacts *facts) {
+    const MtfGraph *graph = facts->plan->graph;
+    MtfStepParts *parts = g_new0(MtfStepParts, 1);
+    parts->facts = facts;
+    parts->fold = mtf_layer_fold_new(facts->program);
+    parts->parts = g_array_new(FALSE, TRUE, sizeof(MtfStepPart));
+    g_array_set_clear_func(parts->parts, clear_part);
+    parts->of = g_new0(int, graph->operations->len + 1);
+    int runs = mtf_layer_fold_runs(parts->fold);
+    g_autofree int *of_tensor = g_new(int, graph->tensors->len + 1);
+    g_autofree int *of_run = g_new(int, runs + 1);
+    memset(of_tensor, -1, sizeof *of_tensor * (graph->tensors->len + 1));
+    memset(of_run, -1, sizeof *of_run * ((gsize)runs + 1));
+    Walk walk = { parts, of_tensor, of_run, -1 };
+    walk_forward(&walk);
+    if (parts->parts->len == 0)
+        add_part(&walk, -1);
+    walk_back(&walk);
+    describe(&walk);
+    for (int i = 0; i < mtf_program_length(facts->program); i++)
+        add_instruction(parts, i);
+    return parts;
+}
+
+void mtf_step_parts_free(MtfStepParts *parts) {
+    if (parts == NULL)
+        return;
+    mtf_layer_fold_free(parts->fold);
+    g_array_unref(parts->parts);
+    g_free(parts->of);
+    g_free(parts);
+}
+
+const MtfStepPart *mtf_step_part(const MtfStepParts *parts, int part) {
+    return &g_array_index(parts->parts, MtfStepPart, part);
+}

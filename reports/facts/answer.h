@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What a plan comes to, as pairs of a word and a sentence: the first thing on the page and in the
+ * summary. */
+#ifndef MTF_ANSWER_H
+#define MTF_ANSWER_H
+
+#include "reports/facts/step_facts.h"
+
+typedef struct {
+    const char *word; /* static */
+    char *text;
+} MtfAnswerLine;
+
+/* The lines (MtfAnswerLine *), always in the same order; free with g_ptr_array_unref. */
+GPtrArray *mtf_answer_lines(const MtfStepFacts *facts);
+
+#endif

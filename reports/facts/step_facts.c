@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "reports/facts/step_facts.h"
+
+#include "cost/machine/mapping_json.h"
+#include "cost/price/predict.h"
+#include "reports/facts/layer_star.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- Trees --------------------------------------------------------------------------------- */
+
+double mtf_tree_number(const cJSON *tree, const char *key, double absent) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(tree, key);
+    if (cJSON_IsRaw(item))
+        return g_ascii_strtod(item->valuestring, NULL);
+    return cJSON_IsNumber(item) ? item->valuedouble : absent;
+}
+
+const char *mtf_tree_text(const cJSON *tree, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(tree, key);
+    return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+/* ---- The machine and how the mesh lies on it --------------------------------------------------
+ */
+
+static MtfMachine *machine_of(const MtfPlan *plan, GError **error) {
+    if (plan->machine == NULL)
+        return mtf_machine_load("cpu-cluster", error);
+    MtfJson root = { .file = "the plan's machine", .node = plan->machine, .index = -1 };
+    return mtf_machine_from_json(&root, error);
+}
+
+/* Lays the plan's mesh as its mapping says. */
+static bool read_mapping(MtfStepFacts *facts, GError **error) {
+    if (facts->plan->mapping == NULL)
+        return true;
+    MtfJson root = { .file = "the plan's mapping", .node = facts->plan->mapping, .index = -1 };
+    return mtf_mapping_from_json(&root, &facts->plan->layout->mesh, &facts->pricer.map, error);
+}
+
+static bool price(MtfStepFacts *facts, GError **error) {
+    facts->machine = machine_of(facts->plan, error);
+    if (facts->machine == NULL ||
+        !mtf_pricer_init(&facts->pricer, facts->machine, &facts->plan->layout->mesh, error) ||
+        !read_mapping(facts, error))
+        return false;
+    facts->schedule = mtf_schedule_new(&facts->pricer, facts->program);
+    facts->traffic = mtf_predict_traffic(&facts->pricer, facts->program, -1);
+    facts->limit = (int64_t)mtf_tree_number(facts->plan->search, "memory_limit",
+                                            (double)facts->machine->memory_bytes);
+    for (int i = 0; i < mtf_program_length(facts->program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(facts->program, i);
+        int times = mtf_program_times(facts->program, i);
+        facts->flops += times * instruction->flops;
+        facts->multiply_adds += times * instruction->multiply_adds;
+    }
+    return true;
+}
+
+/* ---- Memory -------------------------------------------------------------------------------- */
+
+/* Storages enter at their first instruction and leave after their last: prefix sums. */
+static int64_t *live_bytes(const MtfProgram *program) {
+    int n = mtf_program_length(program);
+    int64_t *live = g_new0(int64_t, ((gsize)n + 1) * MTF_MEMORY_KINDS);
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        const MtfBuffer *buffer = mtf_program_buffer(program, b);
+        if (buffer->storage != b)
+            continue;
+        live[buffer->first * MTF_MEMORY_KINDS + (int)buffer->memory] += buffer->bytes;
+        live[(buffer->last + 1) * MTF_MEMORY_KINDS + (int)buffer->memory] -= buffer->bytes;
+    }
+    for (int i = MTF_MEMORY_KINDS; i < (n + 1) * MTF_MEMORY_KINDS; i++)
+        live[i] += live[i - MTF_MEMORY_KINDS];
+    return live;
+}
+
+int64_t mtf_step_facts_live(const MtfStepFacts *facts, int instruction) {
+    int64_t sum = 0;
+    for (int k = 0; k < MTF_MEMORY_KINDS; k++)
+        sum += facts->live[instruction * MTF_MEMORY_KINDS + k];
+    return sum;
+}
+
+static int find_peak(const MtfStepFacts *facts) {
+    int peak = 0;
+    for (int i = 1; i < mtf_program_length(facts->program); i++)
+        if (mtf_step_facts_live(facts, i) > mtf_step_facts_live(facts, peak))
+            peak = i;
+    return peak;
+}
+
+/* ---- The step's time ----------------------------------------------------------------------- */
+
+/* Gives the time from `from` to `to`, in which nothing computes, to the collectives that run then:
+ * at any moment to the one that has begun first. `*first` is the first that may still run. */
+static void give_gap(MtfStepFacts *facts, const GArray *collectives, guint *first, int64_t from,
+                     int64_t to) {
+    const MtfSchedule *schedule = facts->schedule;
+    for (guint i = *first; i < collectives->len && from < to; i++) {
+        int c = g_array_index(collectives, int, i);
+        if (schedule->starts[c] >= to)
+            break;
+        if (schedule->ends[c] <= from) {
+            *first += i == *first;
+            continue;
+        }
+        int64_t begin = MAX(from, schedule->starts[c]), end = MIN(to, schedule->ends[c]);
+        facts->wall[c] += end - begin;
+        from = end;
+    }
+}
+
+static int compare_starts(const void *left, const void *right, void *data) {
+    const MtfSchedule *schedule = data;
+    int a = *(const int *)left, b = *(const int *)right;
+    if (schedule->starts[a] != schedule->starts[b])
+        return schedule->starts[a] < schedule->starts[b] ? -1 : 1;
+    return a - b;
+}
+
+/* Kernels and copies follow one another in the order of the program; between them are gaps. */
+static void share_out_step(MtfStepFacts *facts) {
+    const MtfSchedule *schedule = facts->schedule;
+    g_autoptr(GArray) collectives = g_array_new(FALSE, FALSE, sizeof(int));
+    facts->wall = g_new0(int64_t, schedule->length + 1);
+    for (int i = 0; i < schedule->length; i++)
+        if (mtf_step_facts_is_collective(facts, i))
+            g_array_append_val(collectives, i);
+    g_array_sort_with_data(collectives, compare_starts, facts->schedule);
+    int64_t now = 0;
+    guint first = 0;
+    for (int i = 0; i < schedule->length; i++) {
+        if (mtf_step_facts_is_collective(facts, i))
+            continue;
+        give_gap(facts, collectives, &first, now, schedule->starts[i]);
+        facts->wall[i] = schedule->ends[i] - schedule->starts[i];
+        now = schedule->ends[i];
+    }
+    give_gap(facts, collectives, &first, now, schedule->nanoseconds);
+}
+
+/* ---- Entry --------------------------------------------------------------------------------- */
+
+MtfStepFacts *mtf_step_facts_new(const MtfPlan *plan, GError **error) {
+    g_autoptr(MtfStepFacts) facts = g_new0(MtfStepFacts, 1);
+    facts->plan = plan;
+    facts->program = mtf_plan_lower(plan, error);
+    if (facts->program == NULL || !price(facts, error))
+        return NULL;
+    facts->arena = mtf_arena_pack(facts->program);
+    facts->live = live_bytes(facts->program);
+    facts->peak = find_peak(facts);
+    share_out_step(facts);
+    return g_steal_pointer(&facts);
+}
+
+void mtf_step_facts_free(MtfStepFacts *facts) {
+    if (facts == NULL)
+        return;
+    mtf_schedule_free(facts->schedule);
+    mtf_arena_free(facts->arena);
+    mtf_program_free(facts->program);
+    mtf_machine_free(facts->machine);
+    if (facts->traffic != NULL)
+        g_array_unref(facts->traffic);
+    g_free(facts->live);
+    g_free(facts->wall);
+    g_free(facts);
+}
+
+bool mtf_step_facts_is_collective(const MtfStepFacts *facts, int instruction) {
+    const MtfInstruction *i = mtf_program_instruction(facts->program, instruction);
+    return i->kind == MTF_INSTRUCTION_STEP && mtf_step_is_collective(i->step.kind);
+}
+
+/* ---- Shares -------------------------------------------------------------------------------- */
+
+static void free_share(void *data) {
+    MtfStepShare *share = data;
+    g_free(share->name);
+    g_free(share);
+}
+
+static void add_share(GPtrArray *shares, const char *name, int64_t nanoseconds) {
+    MtfStepShare *share = NULL;
+    for (guint i = 0; i < shares->len && share == NULL; i++) {
+        MtfStepShare *other = g_ptr_array_index(shares, i);
+        if (strcmp(other->name, name) == 0)
+            share = other;
+    }
+    if (share == NULL) {
+        share = g_new0(MtfStepShare, 1);
+        share->name = g_strdup(name);
+        g_ptr_array_add(shares, share);
+    }
+    share->nanoseconds += nanoseconds;
+}
+
+/* What a kernel's or copy's price is made of most. */
+static const char *local_share(const MtfStepFacts *facts, int instruction, int64_t nanoseconds) {
+    double traffic = mtf_program_instruction(facts->program, instruction)->traffic_bytes /
+                     facts->pricer.memory_bandwidth;
+    double work = (double)nanoseconds / 1e9 - MTF_KERNEL_SECONDS;
+    if (work < MTF_KERNEL_SECONDS)
+        return "starting kernels";
+    return traffic >= 0.99 * work ? "memory traffic" : "arithmetic";
+}
+
+static int compare_shares(const void *left, const void *right) {
+    const MtfStepShare *a = *(MtfStepShare *const *)left, *b = *(MtfStepShare *const *)right;
+    if (a->nanoseconds != b->nanoseconds)
+        return a->nanoseconds < b->nanoseconds ? 1 : -1;
+    return strcmp(a->name, b->name);
+}
+
+GPtrArray *mtf_step_shares(const MtfStepFacts *facts) {
+    GPtrArray *shares = g_ptr_array_new_with_free_func(free_share);
+    for (int i = 0; i < facts->schedule->length; i++) {
+        int64_t nanoseconds = facts->wall[i];
+        if (nanoseconds == 0)
+            continue;
+        if (!mtf_step_facts_is_collective(facts, i)) {
+            add_share(shares, local_share(facts, i, nanoseconds), nanoseconds);
+            continue;
+        }
+        unsigned mask = mtf_program_instruction(facts->program, i)->step.axes;
+        g_autofree char *axes = mtf_mesh_mask_format(&facts->plan->layout->mesh, mask);
+        g_autofree char *name = g_strdup_printf("network over %s", axes);
+        add_share(shares, name, nanoseconds);
+    }
+    g_ptr_array_sort(shares, compare_shares);
+    return shares;
+}
+
+/* ---- The peak ------------------------------------------------------------------------------ */
+
+static void free_peak_row(void *data) {
+    MtfPeakRow *row = data;
+    g_free(row->name);
+    g_free(row);
+}
+
+static int compare_peak_rows(const void *left, const void *right) {
+    const MtfPeakRow *a = *(MtfPeakRow *const *)left, *b = *(MtfPeakRow *const *)right;
+    if (a->bytes != b->bytes)
+        return a->bytes < b->bytes ? 1 : -1;
+    int order = strcmp(a->name, b->name);
+    return order != 0 ? order : (int)a->memory - (int)b->memory;
+}
+
+static char *storage_name(const MtfProgram *program, const MtfBuffer *buffer) {
+    if (buffer->tensor < 0)
+        return g_strdup("scratch");
+    return mtf_layer_star(program->graph, mtf_graph_tensor(program->graph, buffer->tensor)->name);
+}
+
+static void add_storage(GHashTable *by_key, GPtrArray *rows, const MtfProgram *program,
+                        const MtfBuffer *buffer) {
+    g_autofree char *name = storage_name(program, buffer);
+    g_autofree char *key = g_strdup_printf("%d %s", (int)buffer->memory, name);
+    MtfPeakRow *row = g_hash_table_lookup(by_key, key);
+    if (row == NULL) {
+        row = g_new0(MtfPeakRow, 1);
+        row->name = g_steal_pointer(&name);
+        row->memory = buffer->memory;
+        g_ptr_array_add(rows, row);
+        g_hash_table_insert(by_key, g_steal_pointer(&key), row);
+    }
+    row->count++;
+    row->bytes += buffer->bytes;
+}
+
+GPtrArray *mtf_peak_rows(const MtfStepFacts *facts) {
+    GPtrArray *rows = g_ptr_array_new_with_free_func(free_peak_row);
+    g_autoptr(GHashTable) by_key = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (int b = 0; b < (int)facts->program->buffers->len; b++) {
+        const MtfBuffer *buffer = mtf_program_buffer(facts->program, b);
+        if (buffer->storage == b && buffer->bytes > 0 && buffer->first <= facts->peak &&
+            buffer->last >= facts->peak)
+            add_storage(by_key, rows, facts->program, buffer);
+    }
+    g_ptr_array_sort(rows, compare_peak_rows);
+    return rows;
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-report: reads a plan and writes what people look at into a folder. */
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "reports/drawing/drawings.h"
+#include "reports/exports/export.h"
+#include "reports/facts/metrics_log.h"
+#include "reports/facts/timeline.h"
+#include "reports/page/page.h"
+#include "reports/page/page_compare.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    char *output; /* a folder; of exports a file */
+    char *metrics, *trace;
+    char *form;  /* of an export, or NULL */
+    char *hosts; /* of a rankfile, or NULL */
+    gboolean compare;
+    gboolean json; /* figures on standard output */
+} Options;
+
+static bool make_folder(const char *folder, GError **error) {
+    return g_mkdir_with_parents(folder, 0777) == 0 ||
+           mtf_failure(error, "%s: cannot be made: %s", folder, g_strerror(errno));
+}
+
+static bool write_text(const char *folder, const char *name, const char *text, GError **error) {
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    return mtf_file_write(path, text, strlen(text), error);
+}
+
+static bool write_texts(const char *folder, const MtfStepFacts *facts, const MtfPageParts *parts,
+                        GError **error) {
+    g_autofree char *listing = mtf_program_format(facts->program);
+    g_autofree char *timeline = mtf_timeline_print(facts);
+    g_autofree char *summary = mtf_summary_print(facts, parts->run);
+    g_autofree char *page = mtf_page_print(facts, parts);
+    g_autofree char *copy = g_build_filename(folder, "plan.json", NULL);
+    return mtf_plan_save(facts->plan, copy, error) &&
+           write_text(folder, "program.txt", listing, error) &&
+           write_text(folder, "timeline.json", timeline, error) &&
+           write_text(folder, "summary.txt", summary, error) &&
+           write_text(folder, "index.html", page, error);
+}
+
+/* The report's figures for machines: what the plan predicts, priced anew, and what was measured. */
+static void print_json(const MtfStepFacts *facts, const GArray *run) {
+    g_autofree char *mesh = mtf_mesh_format(&facts->plan->layout->mesh);
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddStringToObject(root, "graph", facts->plan->graph->name);
+    cJSON_AddStringToObject(root, "machine", facts->machine->name);
+    cJSON_AddStringToObject(root, "mesh", mesh);
+    mtf_json_add_integer(root, "memory_limit", facts->limit);
+    cJSON_AddItemToObject(root, "predicted", mtf_predict(&facts->pricer, facts->program));
+    if (run != NULL) {
+        cJSON *measured = cJSON_AddObjectToObject(root, "measured");
+        const MtfMetricsRecord *last = &g_array_index(run, MtfMetricsRecord, run->len - 1);
+        mtf_json_add_integer(measured, "steps", run->len);
+        mtf_json_add_number(measured, "step_seconds", mtf_metrics_median_seconds(run));
+        mtf_json_add_number(measured, "communication_seconds",
+                            mtf_metrics_median_communication(run));
+        mtf_json_add_number(measured, "loss", last->loss);
+    }
+    g_autofree char *text = mtf_json_print(root);
+    fputs(text, stdout);
+    cJSON_Delete(root);
+}
+
+static bool write_report(const char *plan_path, const Options *options, GError **error) {
+    g_autoptr(MtfPlan) plan = mtf_plan_load(plan_path, error);
+    g_autoptr(MtfStepFacts) facts = plan != NULL ? mtf_step_facts_new(plan, error) : NULL;
+    g_autoptr(GArray) run = NULL;
+    g_autoptr(MtfRunTrace) trace = NULL;
+    if (facts == NULL)
+        return false;
+    if (options->metrics != NULL && (run = mtf_metrics_log_load(options->metrics, error)) == NULL)
+        return false;
+    if (options->trace != NULL && (trace = mtf_run_trace_load(options->trace, error)) == NULL)
+        return false;
+    g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
+    g_autoptr(MtfDrawings) drawings = make_folder(options->output, error)
+                                          ? mtf_drawings_write(options->output, parts, error)
+                                          : NULL;
+    if (drawings == NULL ||
+        !write_texts(options->output, facts, &(MtfPageParts){ parts, drawings, run, trace }, error))
+        return false;
+    if (options->json)
+        print_json(facts, run);
+    return true;
+}
+
+static bool write_export(const char *plan_path, const Options *options, GError **error) {
+    g_autoptr(MtfPlan) plan = mtf_plan_load(plan_path, error);
+    g_autoptr(MtfStepFacts) facts = plan != NULL ? mtf_step_facts_new(plan, error) : NULL;
+    g_autofree char *text =
+        facts != NULL
+            ? mtf_export(facts, &(MtfExportRequest){ options->form, options->hosts }, error)
+            : NULL;
+    const char *path = options->output != NULL ? options->output : "-";
+    if (text != NULL && options->json) {
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "form", options->form);
+        cJSON_AddStringToObject(object, "text", text);
+        g_free(text);
+        text = mtf_json_print(object);
+        cJSON_Delete(object);
+    }
+    return text != NULL && mtf_file_write(path, text, strlen(text), error);
+}
+
+/* ---- Plans side by side --------------------------------------------------------------------- */
+
+static bool load_plans(char **paths, int n, GPtrArray *plans, GPtrArray *facts, GError **error) {
+    for (int i = 0; i < n; i++) {
+        MtfPlan *plan = mtf_plan_load(paths[i], error);
+        if (plan == NULL)
+            return false;
+        g_ptr_array_add(plans, plan);
+        MtfStepFacts *step = mtf_step_facts_new(plan, error);
+        if (step == NULL)
+            return false;
+        g_ptr_array_add(facts, step);
+    }
+    return true;
+}
+
+static void free_plan(void *plan) {
+    mtf_plan_free(plan);
+}
+
+static void free_facts(void *facts) {
+    mtf_step_facts_free(facts);
+}
+
+static bool write_comparison(char **paths, int n, const Options *options, GError **error) {
+    if (n > MTF_COMPARED_MAX)
+        return mtf_input_error(error, "%d plans are more than the %d that stand side by side", n,
+                               MTF_COMPARED_MAX);
+    g_autoptr(GPtrArray) plans = g_ptr_array_new_with_free_func(free_plan);
+    g_autoptr(GPtrArray) facts = g_ptr_array_new_with_free_func(free_facts);
+    if (!load_plans(paths, n, plans, facts, error) || !make_folder(options->output, error))
+        return false;
+    MtfComparedPlan compared[MTF_COMPARED_MAX];
+    for (int i = 0; i < n; i++)
+        compared[i] = (MtfComparedPlan){ paths[i], g_ptr_array_index(facts, i) };
+    g_autofree char *page = mtf_page_compare(compared, n);
+    return write_text(options->output, "index.html", page, error);
+}
+
+/* ---- Entry --------------------------------------------------------------------------------- */
+
+static void clear_options(Options *options) {
+    g_free(options->output);
+    g_free(options->metrics);
+    g_free(options->trace);
+    g_free(options->form);
+    g_free(options->hosts);
+}
+
+static bool run(int argc, char **argv, const Options *options, GError **error) {
+    if (argc >= 2 && options->compare && options->output != NULL)
+        return write_comparison(argv + 1, argc - 1, options, error);
+    if (argc == 2 && options->form != NULL)
+        return write_export(argv[1], options, error);
+    if (argc != 2 || options->output == NULL)
+        return mtf_input_error(error, "the usage is meshtf-report PLAN -o DIR");
+    return write_report(argv[1], options, error);
+}
+
+int main(int argc, char **argv) {
+    Options options = { 0 };
+    gboolean version = FALSE;
+    const GOptionEntry entries[] = {
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output, "Write into this folder",
+          "DIR" },
+        { "metrics", 0, 0, G_OPTION_ARG_FILENAME, &options.metrics,
+          "What meshtf-run --metrics wrote", "FILE" },
+        { "trace", 0, 0, G_OPTION_ARG_FILENAME, &options.trace, "What meshtf-run --trace wrote",
+          "FILE" },
+        { "export", 0, 0, G_OPTION_ARG_STRING, &options.form,
+          "Write the plan in the words of another tool instead (-o FILE, or standard output)",
+          "mtf|jax|dtensor|megatron|shardy|rankfile" },
+        { "compare", 0, 0, G_OPTION_ARG_NONE, &options.compare,
+          "Set several plans side by side instead, as a page", NULL },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &options.json,
+          "Print the report's figures, or an export, as JSON", NULL },
+        { "hosts", 0, 0, G_OPTION_ARG_STRING, &options.hosts, "Names of the nodes, for a rankfile",
+          "A,B,C" },
+        { "version", 0, 0, G_OPTION_ARG_NONE, &version, "Show the version", NULL },
+        { 0 },
+    };
+    GError *error = NULL;
+    g_set_prgname("meshtf-report");
+    const MtfUsage usage = { "PLAN -o DIR",
+                             "Writes what people look at: index.html, graph.dot, graph.svg, "
+                             "timeline.json, summary.txt, plan.json, program.txt.\n\n"
+                             "  meshtf-report plan.json --metrics metrics.jsonl -o report\n"
+                             "  meshtf-report --compare one.json other.json -o report",
+                             0, G_MAXINT, "draws a plan" };
+    if (!mtf_command_line_read(&argc, &argv, entries, &usage, &error))
+        return mtf_command_line_fail("meshtf-report", error);
+    if (version) {
+        puts("meshtf-report " MTF_VERSION);
+        return 0;
+    }
+    run(argc, argv, &options, &error);
+    clear_options(&options);
+    return error != NULL ? mtf_command_line_fail("meshtf-report", error) : 0;
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "reports/page/page.h"
+
+#include "layouts/base/command_line.h"
+#include "reports/drawing/machine_picture.h"
+#include "reports/drawing/memory_chart.h"
+#include "reports/facts/answer.h"
+#include "reports/facts/metrics_log.h"
+#include "reports/markup/markup.h"
+#include "reports/page/page_sections.h"
+
+#include <math.h>
+#include <string.h>
+
+#define PEAK_ROWS 12
+#define SUMMARY_PEAK_ROWS 5
+
+/* ---- Memory -------------------------------------------------------------------------------- */
+
+static void add_peak_row(GString *page, const MtfStepFacts *facts, const MtfPeakRow *row) {
+    g_autofree char *bytes = mtf_bytes_format((double)row->bytes);
+    mtf_markup(page,
+               "<tr><td class=\"mono\">%s</td><td class=\"n\">%d</td><td>%s</td><td "
+               "class=\"n\">%s</td><td class=\"n\">%.1f %%</td></tr>\n",
+               row->name, row->count, mtf_memory_name(row->memory), bytes,
+               100 * (double)row->bytes / MAX(1, (double)mtf_step_facts_live(facts, facts->peak)));
+}
+
+static void add_peak(GString *page, const MtfStepFacts *facts) {
+    if (facts->schedule->length == 0)
+        return;
+    const MtfInstruction *at = mtf_program_instruction(facts->program, facts->peak);
+    g_autoptr(GPtrArray) rows = mtf_peak_rows(facts);
+    mtf_markup(page,
+               "<h3>The peak</h3><p>Most is live during <code>%s</code> (instruction %d of %d).</p>"
+               "<div class=\"wide\"><table><thead><tr><th>tensor</th><th class=\"n\">buffers</th>"
+               "<th>kind</th><th class=\"n\">bytes</th><th class=\"n\">of the peak</th></tr>"
+               "</thead><tbody>\n",
+               mtf_graph_operation(facts->plan->graph, at->operation)->name, facts->peak,
+               facts->schedule->length);
+    for (guint i = 0; i < MIN(rows->len, PEAK_ROWS); i++)
+        add_peak_row(page, facts, g_ptr_array_index(rows, i));
+    g_string_append(page, "</tbody></table></div>");
+}
+
+static void add_memory(GString *page, const MtfStepFacts *facts) {
+    double live = (double)mtf_step_facts_live(facts, facts->peak);
+    g_autofree char *arena = mtf_bytes_format((double)facts->arena->bytes);
+    g_autofree char *gaps = mtf_bytes_format((double)facts->arena->bytes - live);
+    mtf_memory_chart(page, facts);
+    mtf_markup(page, "<p>Packed into one block of %s; rounding and gaps take %s of it.", arena,
+               gaps);
+    if ((double)facts->limit > 3 * live) {
+        g_autofree char *limit = mtf_bytes_format((double)facts->limit);
+        mtf_markup(page, " The limit, %s, is far above the picture: %.3g times the peak.", limit,
+                   (double)facts->limit / MAX(1, live));
+    }
+    g_string_append(page, "</p>");
+    add_peak(page, facts);
+}
+
+/* ---- Assumptions --------------------------------------------------------------------------- */
+
+/* Whether what is priced now is what the plan says. */
+static void add_agreement(GString *page, const MtfStepFacts *facts) {
+    const cJSON *predicted = facts->plan->predicted;
+    double now = (double)facts->schedule->nanoseconds / 1e9;
+    double then = mtf_tree_number(predicted, "step_seconds", NAN);
+    if (isnan(then))
+        g_string_append(page, "<li>The plan holds no prediction; this report priced it.</li>");
+    else if (fabs(now - then) > 1e-6 * then + 1e-9)
+        mtf_markup(
+            page,
+            "<li><b>The plan says %.6g s for a step, this report prices it at %.6g s</b>: it "
+            "was written by another version or edited.</li>",
+            then, now);
+    if (facts->plan->machine == NULL)
+        g_string_append(page, "<li>The plan names no machine; cpu-cluster was assumed.</li>");
+}
+
+static void add_assumptions(GString *page, const MtfStepFacts *facts) {
+    const MtfMachine *machine = facts->machine;
+    const char *precision = facts->plan->precision;
+    g_string_append(page, "<ul>");
+    add_agreement(page, facts);
+    mtf_markup(page,
+               "<li>A kernel takes max(flops / rate, bytes / memory bandwidth) + %.2g s; products "
+               "reach rate = peak h / (h + %.0f), h the harmonic mean of their local sides, unless "
+               "the machine has a measured table.</li>",
+               MTF_KERNEL_SECONDS, MTF_HALF_RATE_SIDE);
+    mtf_markup(page,
+               "<li>%s: %.4g flop/s in %s at most (%.0f %% reached), memory %.4g bytes/s (%.0f "
+               "%%), links at %.0f %% of their bandwidth, %d measured tables.</li>",
+               machine->name, mtf_machine_peak_flops(machine, precision), precision,
+               100 * machine->derate.flops, machine->memory_bandwidth, 100 * machine->derate.memory,
+               100 * machine->derate.links,
+               machine->curves != NULL ? (int)machine->curves->len : 0);
+    mtf_markup(
+        page,
+        "<li>A collective is priced by the best schedule known for its group's part of the "
+        "network (<code>meshtf-plan collective</code> lists them); all groups of an axis "
+        "work at once.</li><li>%s Ranks are alike; the largest slice counts.</li><li>Memory is the "
+        "arena alone: MPI's and BLAS' own buffers are outside.</li><li>Precision %s; program "
+        "%s.</li></ul>",
+        machine->overlap ? "Collectives go on beside kernels, in the order of the program, until "
+                           "one needs what they bring."
+                         : "Instructions follow one another: on this machine no communication "
+                           "goes on beside computing.",
+        precision, facts->plan->program_sha256);
+}
+
+/* ---- The page ------------------------------------------------------------------------------ */
+
+static void open_section(GString *page, const char *id, const char *title) {
+    mtf_markup(page, "</section>\n<section id=\"%s\"><h2>%s</h2>\n", id, title);
+}
+
+static void add_top(GString *page, const MtfStepFacts *facts, const MtfPageParts *parts) {
+    const char *name = facts->plan->graph->name;
+    mtf_markup(page,
+               "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>"
+               "<meta charset=\"utf-8\"/>\n<meta name=\"viewport\" content=\"width=device-width, "
+               "initial-scale=1\"/>\n<title>%s: layout</title>\n",
+               name);
+    mtf_page_head(page);
+    mtf_markup(page,
+               "</head>\n<body>\n<section id=\"answer\"><h1>%s</h1>\n<nav><a "
+               "href=\"#partition\">partition</a><a href=\"#frontier\">frontier</a><a "
+               "href=\"#memory\">memory</a><a "
+               "href=\"#communication\">communication</a><a href=\"#tensors\">tensors</a><a "
+               "href=\"#machine\">machine</a>",
+               name);
+    if (parts->run != NULL || parts->trace != NULL)
+        g_string_append(page, "<a href=\"#run\">run</a>");
+    g_string_append(page, "<a href=\"#assumptions\">assumptions</a></nav>\n");
+}
+
+char *mtf_page_print(const MtfStepFacts *facts, const MtfPageParts *parts) {
+    GString *page = g_string_new(NULL);
+    add_top(page, facts, parts);
+    mtf_page_answer(page, facts, parts->run);
+    open_section(page, "partition", "The partition");
+    mtf_page_partition(page, parts->parts, parts->drawings);
+    const cJSON *why = cJSON_GetObjectItemCaseSensitive(facts->plan->search, "why");
+    if (cJSON_GetArraySize(why) > 0) {
+        open_section(page, "why", "Why this layout");
+        mtf_page_why(page, facts, why);
+    }
+    open_section(page, "frontier", "Time against memory");
+    mtf_page_frontier(page, facts);
+    open_section(page, "memory", "Memory over the step");
+    add_memory(page, facts);
+    open_section(page, "communication", "Communication");
+    mtf_page_traffic(page, facts);
+    open_section(page, "tensors", "Tensors");
+    mtf_page_tensors(page, facts);
+    open_section(page, "machine", "The mesh on the machine");
+    mtf_machine_picture(page, facts);
+    if (parts->run != NULL || parts->trace != NULL)
+        open_section(page, "run", "After the run");
+    if (parts->run != NULL)
+        mtf_page_run(page, facts, parts->run);
+    if (parts->trace != NULL)
+        mtf_page_ranks(page, facts, parts->trace);
+    open_section(page, "assumptions", "What the predictions assume");
+    add_assumptions(page, facts);
+    g_string_append(page, "</section>\n<p class=\"soft\">Made by meshtf-report " MTF_VERSION
+                          ". The plan is <a href=\"plan.json\">plan.json</a>, the priced step <a "
+                          "href=\"timeline.json\">timeline.json</a> (opens in Perfetto), the "
+                          "answer as text <a href=\"summary.txt\">summary.txt</a>.</p>\n");
+    mtf_page_script(page);
+    g_string_append(page, "</body>\n</html>\n");
+    return g_string_free(page, FALSE);
+}
+
+/* ---- The summary --------------------------------------------------------------------------- */
+
+static void summarize_run(GString *text, const MtfStepFacts *facts, const GArray *run) {
+    double measured = mtf_metrics_median_seconds(run);
+    double predicted = (double)facts->schedule->nanoseconds / 1e9;
+    const MtfMetricsRecord *last = &g_array_index(run, MtfMetricsRecord, run->len - 1);
+    g_autofree char *time = mtf_seconds_format(measured);
+    g_string_append_printf(text,
+                           "%-14s %s a step (median of %u), %.3g times the prediction; loss "
+                           "%.5g at step %" G_GINT64_FORMAT "\n",
+                           "measured", time, run->len, measured / predicted, last->loss,
+                           last->step);
+}
+
+char *mtf_summary_print(const MtfStepFacts *facts, const GArray *run) {
+    g_autoptr(GPtrArray) lines = mtf_answer_lines(facts);
+    g_autoptr(GPtrArray) peak = mtf_peak_rows(facts);
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "%-14s %s\n", "graph", facts->plan->graph->name);
+    for (guint i = 0; i < lines->len; i++) {
+        const MtfAnswerLine *line = g_ptr_array_index(lines, i);
+        g_string_append_printf(text, "%-14s %s\n", line->word, line->text);
+    }
+    for (guint i = 0; i < MIN(peak->len, SUMMARY_PEAK_ROWS); i++) {
+        const MtfPeakRow *row = g_ptr_array_index(peak, i);
+        g_autofree char *bytes = mtf_bytes_format((double)row->bytes);
+        g_string_append_printf(text, "%-14s %12s  %s (%s)\n", i == 0 ? "at the peak" : "", bytes,
+                               row->name, mtf_memory_name(row->memory));
+    }
+    if (run != NULL)
+        summarize_run(text, facts, run);
+    return g_string_free(text, FALSE);
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The sections of the page, each in a file of its own. They append markup to `page`. */
+#ifndef MTF_PAGE_SECTIONS_H
+#define MTF_PAGE_SECTIONS_H
+
+#include "reports/drawing/drawings.h"
+#include "reports/facts/run_trace.h"
+#include "reports/facts/step_facts.h"
+
+/* <style> and <script> with their contents. */
+void mtf_page_head(GString *page);
+void mtf_page_script(GString *page);
+
+/* Mesh, layout, step time, memory, bytes, proof, and what limits the step; after a run what was
+ * measured. `run` may be NULL. */
+void mtf_page_answer(GString *page, const MtfStepFacts *facts, const GArray *run);
+
+/* The parts of the step with their phases, and a picture of each; `drawings` may be NULL. */
+void mtf_page_partition(GString *page, const MtfStepParts *parts, const MtfDrawings *drawings);
+
+/* The decisions of the search whose next best choice costs most, as the plan has them; `why` is the
+ * plan's list. */
+void mtf_page_why(GString *page, const MtfStepFacts *facts, const cJSON *why);
+
+/* Step time against memory: what was searched under other limits, and layouts by hand. */
+void mtf_page_frontier(GString *page, const MtfStepFacts *facts);
+
+/* The collectives by kind and axes, and the dearest transfers. */
+void mtf_page_traffic(GString *page, const MtfStepFacts *facts);
+
+/* Every tensor, and which slice sits on which processor. */
+void mtf_page_tensors(GString *page, const MtfStepFacts *facts);
+
+/* Loss, and measured beside predicted times; `run` holds MtfMetricsRecord. */
+void mtf_page_run(GString *page, const MtfStepFacts *facts, const GArray *run);
+
+/* What each rank did in the traced steps, beside the prediction. */
+void mtf_page_ranks(GString *page, const MtfStepFacts *facts, const MtfRunTrace *trace);
+
+#endif

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/calibrate/calibrate_collectives.h"
+
+#include "cost/machine/curve_name.h"
+#include "cost/price/price.h"
+#include "runtime/exchange/collectives.h"
+#include "runtime/support/agreement.h"
+#include "runtime/support/mpi_check.h"
+
+#include <stdlib.h>
+
+/* Payloads rise by fours; a kind ends where one call takes longer than SLOWEST. */
+#define BYTES_LEAST 64
+#define BYTES_MOST (INT64_C(64) << 20)
+#define SLOWEST 0.25
+
+/* Calls of one sample: as many as PATIENCE holds. */
+#define PATIENCE 0.08
+#define CALLS_LEAST 8
+#define CALLS_MOST 100
+
+/* What is measured now: the collective that takes y = f(x) from where it is computed to where it is
+ * kept, over the mesh groups:G;ranks:N. */
+typedef struct {
+    MPI_Comm control;
+    int ranks; /* of a group */
+    MtfMesh mesh;
+    MtfStepKind step;
+    int64_t bytes; /* about the payload */
+    MtfGraph *graph;
+    MtfLayout *layout;
+    MtfProgram *program;
+    MtfArena *arena;
+    MtfWorker *worker;
+    MtfTransport transport;
+    MtfCommunicators *communicators;
+} Trial;
+
+enum { AXIS_GROUPS, AXIS_RANKS };
+enum { DIM_A, DIM_B, DIM_TERMS };
+
+static bool reduces(MtfStepKind step) {
+    return step == MTF_STEP_ALLREDUCE || step == MTF_STEP_REDUCE_SCATTER;
+}
+
+/* a = ranks, so that pieces split along it lie in order, as most do in training; b fills up the
+ * payload, of which an all-to-all sends a rank's part and the others all. */
+static int64_t width_of(const Trial *trial) {
+    int64_t parts = trial->step == MTF_STEP_ALLTOALL ? 1 : trial->ranks;
+    int64_t width = MAX(1, trial->bytes / mtf_dtype_bytes(MTF_F32) / parts);
+    return (width + trial->ranks - 1) / trial->ranks * trial->ranks;
+}
+
+/* y[a, b] = sum over terms of x[terms, a, b], of which each rank has one; or y = -x. */
+static void make_graph(Trial *trial) {
+    bool sums = reduces(trial->step);
+    MtfShape y = { .rank = 2, .dims = { DIM_A, DIM_B } };
+    MtfShape terms = { .rank = 3, .dims = { DIM_TERMS, DIM_A, DIM_B } };
+    trial->graph = mtf_graph_new("trial");
+    mtf_graph_add_dimension(trial->graph, "a", trial->ranks, NULL);
+    mtf_graph_add_dimension(trial->graph, "b", width_of(trial), NULL);
+    mtf_graph_add_dimension(trial->graph, "terms", trial->ranks, NULL);
+    int x = mtf_graph_add_input(trial->graph, "x", sums ? &terms : &y, MTF_F32, MTF_FEED_FEATURES,
+                                NULL);
+    MtfNewOperation operation = { .name = "y",
+                                  .kind = sums ? MTF_OP_REDUCE_SUM : MTF_OP_NEGATE,
+                                  .n_inputs = 1,
+                                  .inputs = &x,
+                                  .shape = &y,
+                                  .attributes = MTF_NO_ATTRIBUTES };
+    mtf_graph_add_operation(trial->graph, &operation, NULL);
+}
+
+/* Splits the work over the ranks of a group, and says where the result is kept. */
+static void make_layout(Trial *trial) {
+    const MtfOperation *op = mtf_graph_operation(trial->graph, 0);
+    int split = reduces(trial->step) ? DIM_TERMS : DIM_A;
+    MtfIteration iteration;
+    mtf_operation_iteration(trial->graph, 0, &iteration);
+    trial->layout = mtf_layout_new(trial->graph, &trial->mesh);
+    trial->layout->tensors[op->inputs[0]].axis[AXIS_RANKS] = (int16_t)split;
+    for (int i = 0; i < iteration.n; i++)
+        if (iteration.index[i].dim == split)
+            trial->layout->operations[0].axis[AXIS_RANKS] = (int8_t)i;
+    MtfPlacement *kept = &trial->layout->tensors[op->outputs[0]];
+    if (trial->step == MTF_STEP_REDUCE_SCATTER)
+        kept->axis[AXIS_RANKS] = DIM_A;
+    if (trial->step == MTF_STEP_ALLTOALL)
+        kept->axis[AXIS_RANKS] = DIM_B;
+}
+
+/* The collective is the second instruction and the last. */
+#define COMPUTE 0
+#define COLLECTIVE 1
+
+static bool make_worker(Trial *trial, GError **error) {
+    int rank;
+    mtf_mpi_require(MPI_Comm_rank(trial->control, &rank), "MPI_Comm_rank");
+    trial->program = mtf_lower(trial->graph, trial->layout);
+    g_assert(mtf_program_length(trial->program) == COLLECTIVE + 1);
+    g_assert(mtf_program_instruction(trial->program, COLLECTIVE)->step.kind == trial->step);
+    trial->arena = mtf_arena_pack(trial->program);
+    trial->worker = mtf_worker_new(trial->program, trial->arena, rank, 0, error);
+    return trial->worker != NULL;
+}
+
+static bool trial_make(Trial *trial, GError **error) {
+    GError *local = NULL;
+    make_graph(trial);
+    make_layout(trial);
+    make_worker(trial, &local);
+    if (!mtf_agree(trial->control, local, error))
+        return false;
+    trial->communicators = mtf_communicators_new(trial->control, trial->program);
+    trial->transport =
+        (MtfTransport){ .communicators = trial->communicators,
+                        .window = mtf_window_exchange_new(trial->control, trial->worker),
+                        .max_message = MTF_MAX_MESSAGE };
+    return true;
+}
+
+static void trial_clear(Trial *trial) {
+    mtf_window_exchange_free(trial->transport.window);
+    mtf_communicators_free(trial->communicators);
+    mtf_worker_free(trial->worker);
+    mtf_arena_free(trial->arena);
+    mtf_program_free(trial->program);
+    mtf_layout_free(trial->layout);
+    mtf_graph_free(trial->graph);
+}
+
+/* One call's seconds on this rank, all starting together, of what each has just computed: a rank
+ * does not find the others' part in its own cache, where the call before has left it. */
+static double call_seconds(const Trial *trial) {
+    MtfTrafficEntry counted = { 0 };
+    mtf_worker_run_kernel(trial->worker, COMPUTE, 1);
+    mtf_worker_begin_move(trial->worker, COLLECTIVE);
+    mtf_mpi_require(MPI_Barrier(trial->control), "MPI_Barrier");
+    mtf_collective_issue(&trial->transport, &(MtfExchanges){ 0 }, COLLECTIVE,
+                         &trial->worker->moves[COLLECTIVE], &counted);
+    mtf_worker_end_move(trial->worker, COLLECTIVE);
+    return counted.seconds;
+}
+
+static int compare_doubles(const void *left, const void *right) {
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+/* The first quarter of many calls, each the mean over ranks: the rank that comes last waits for
+ * nobody. How many calls is agreed upon, since all must call as often. Elapsed time holds whatever
+ * else the machine does meanwhile, so not the median; but the least is what no whole step comes to.
+ */
+static double trial_seconds(const Trial *trial) {
+    double samples[CALLS_MOST] = { 0 };
+    int n = mtf_mesh_size(&trial->mesh);
+    call_seconds(trial);
+    double once = mtf_agree_largest(trial->control, call_seconds(trial));
+    int calls = (int)CLAMP(PATIENCE / once, CALLS_LEAST, CALLS_MOST);
+    for (int i = 0; i < calls; i++)
+        samples[i] = call_seconds(trial);
+    mtf_mpi_require(
+        MPI_Allreduce(MPI_IN_PLACE, samples, calls, MPI_DOUBLE, MPI_SUM, trial->control),
+        "MPI_Allreduce");
+    qsort(samples, (size_t)calls, sizeof *samples, compare_doubles);
+    return samples[calls / 4] / n;
+}
+
+/* Measures one size; *seconds becomes what it took on the slowest rank. */
+static bool measure_size(Trial trial, MtfSamples *samples, double *seconds, GError **error) {
+    bool made = trial_make(&trial, error);
+    if (made) {
+        MtfCurveName name = { .kind = MTF_CURVE_COLLECTIVE, .ranks = trial.ranks };
+        mtf_step_collective(trial.step, &name.collective);
+        g_autofree char *text = mtf_curve_name_format(&name);
+        double own = trial_seconds(&trial);
+        int64_t payload = mtf_program_instruction(trial.program, COLLECTIVE)->payload_bytes;
+        mtf_samples_add(samples, text, (double)payload, own);
+        *seconds = mtf_agree_largest(trial.control, own);
+    }
+    trial_clear(&trial);
+    return made;
+}
+
+static bool measure_groups(MPI_Comm control, const MtfMesh *mesh, MtfSamples *samples,
+                           GError **error) {
+    static const MtfStepKind steps[] = { MTF_STEP_ALLREDUCE, MTF_STEP_REDUCE_SCATTER,
+                                         MTF_STEP_ALLGATHER, MTF_STEP_ALLTOALL };
+    for (size_t i = 0; i < G_N_ELEMENTS(steps); i++) {
+        Trial trial = { .control = control,
+                        .mesh = *mesh,
+                        .ranks = mesh->axes[AXIS_RANKS].size,
+                        .step = steps[i],
+                        .bytes = BYTES_LEAST };
+        double seconds = 0;
+        for (; trial.bytes <= BYTES_MOST && seconds <= SLOWEST; trial.bytes *= 4)
+            if (!measure_size(trial, samples, &seconds, error))
+                return false;
+    }
+    return true;
+}
+
+bool mtf_calibrate_collectives(MPI_Comm control, MtfSamples *samples, GError **error) {
+    int n;
+    mtf_mpi_require(MPI_Comm_size(control, &n), "MPI_Comm_size");
+    for (int ranks = 2; ranks <= n; ranks++) {
+        if (n % ranks != 0)
+            continue;
+        MtfMesh mesh;
+        g_autofree char *text = g_strdup_printf("groups:%d;ranks:%d", n / ranks, ranks);
+        mtf_mesh_parse(text, 0, &mesh, NULL);
+        if (!measure_groups(control, &mesh, samples, error))
+            return false;
+    }
+    return true;
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/calibrate/calibrate_kernels.h"
+
+#include "cost/machine/curve_name.h"
+#include "cost/price/kernel_curves.h"
+#include "runtime/calibrate/kernel_trial.h"
+#include "runtime/support/processor_clock.h"
+#include "runtime/worker/box_copy.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Processor time given to the rounds of one chunk of trials. */
+#define PATIENCE 0.005
+
+/* What a step reads, other than what it has just computed, was touched within the step, or is the
+ * weights, touched a pass ago: trials run in chunks that touch so many bytes between two runs of
+ * one, which a small model stays below and a large one exceeds. What an optimizer updates was last
+ * touched a step ago: SWEPT_BYTES of other memory are read in between. */
+#define CHUNK_BYTES (24.0 * (1 << 20))
+#define SWEPT_BYTES (INT64_C(160) << 20)
+
+/* Trials of one size, what they are samples of, and how many runs one of them holds. */
+typedef struct {
+    int n;
+    MtfKernelTrial *trials;
+    MtfSample *samples;
+    double *runs;
+} Set;
+
+static void set_init(Set *set, int most) {
+    set->n = 0;
+    set->trials = g_new0(MtfKernelTrial, most);
+    set->samples = g_new0(MtfSample, most);
+    set->runs = g_new0(double, most);
+}
+
+static void set_clear(Set *set) {
+    for (int i = 0; i < set->n; i++) {
+        mtf_kernel_trial_clear(&set->trials[i]);
+        g_free(set->samples[i].name);
+    }
+    g_free(set->trials);
+    g_free(set->samples);
+    g_free(set->runs);
+}
+
+/* Takes the trial. */
+static void set_add(Set *set, const MtfKernelTrial *trial, const MtfCurveName *name, double x,
+                    double runs) {
+    set->trials[set->n] = *trial;
+    set->samples[set->n] = (MtfSample){ .name = mtf_curve_name_format(name), .x = x };
+    set->runs[set->n++] = runs;
+}
+
+/* The end of the trials from `first` on that touch at most `bytes`, at least one. */
+static int chunk_end(const Set *set, int first, double bytes) {
+    int end = first;
+    double sum = 0;
+    for (; end < set->n; end++) {
+        sum += mtf_kernel_trial_instruction(&set->trials[end])->traffic_bytes;
+        if (end > first && sum > bytes)
+            break;
+    }
+    return end;
+}
+
+/* Trials [first, end) in turn. */
+static bool measure_chunk(const Set *set, int first, int end, const MtfArenaMemory *swept,
+                          MtfSamples *samples, GError **error) {
+    int n = end - first;
+    g_autofree double *seconds = g_new(double, (gsize)n);
+    MtfKernelTrial *trials = &set->trials[first];
+    MtfArenaMemory memory;
+    if (!mtf_kernel_trials_open(trials, n, &memory, error))
+        return false;
+    mtf_kernel_trials_measure(trials, n, PATIENCE, swept, seconds);
+    mtf_kernel_trials_close(trials, n, &memory);
+    for (int i = 0; i < n; i++) {
+        const MtfSample *sample = &set->samples[first + i];
+        mtf_samples_add(samples, sample->name, sample->x, seconds[i] / set->runs[first + i]);
+    }
+    return true;
+}
+
+/* A few trials at a time: what each touches was touched shortly before, except what is swept away.
+ */
+static bool set_measure(const Set *set, const MtfArenaMemory *swept, MtfSamples *samples,
+                        GError **error) {
+    bool measured = true;
+    for (int first = 0, end; measured && first < set->n; first = end) {
+        end = chunk_end(set, first, CHUNK_BYTES);
+        measured = measure_chunk(set, first, end, swept, samples, error);
+    }
+    return measured;
+}
+
+/* ---- Operations ---------------------------------------------------------------------------- */
+
+/* r rows of c columns, t as many as r, q and k as r and c; a table has as many rows as there are
+ * ids. Where an operation has several forms, the
+ * one that training steps spend most on; what is fresh, and read again by the backward pass, as
+ * there. */
+#define NOTHING 0, false
+#define FIRST 1, false
+#define FIRST_KEPT 1, true
+#define SECOND 2, false
+#define SECOND_KEPT 2, true
+#define BOTH 3, false
+#define BOTH_KEPT 3, true
+static const MtfTrialOperation operations[] = {
+    { MTF_OP_EINSUM, { "rc", "rc" }, "r", NOTHING },
+    { MTF_OP_ADD, { "rc", "rc" }, NULL, FIRST },
+    { MTF_OP_SUBTRACT, { "rc", "rc" }, NULL, FIRST },
+    { MTF_OP_MULTIPLY, { "rc", "rc" }, NULL, FIRST },
+    { MTF_OP_DIVIDE, { "rc", "rc" }, NULL, FIRST },
+    { MTF_OP_MAXIMUM, { "rc", "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_MINIMUM, { "rc", "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_EQUAL, { "rc", "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_SCALE, { "rc" }, NULL, FIRST },
+    { MTF_OP_RELU, { "rc" }, NULL, FIRST },
+    { MTF_OP_GELU, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_SILU, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_TANH, { "rc" }, NULL, FIRST },
+    { MTF_OP_SIGMOID, { "rc" }, NULL, FIRST },
+    { MTF_OP_EXP, { "rc" }, NULL, FIRST },
+    { MTF_OP_LOG, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_SQRT, { "rc" }, NULL, FIRST },
+    { MTF_OP_RSQRT, { "rc" }, NULL, FIRST },
+    { MTF_OP_SQUARE, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_NEGATE, { "rc" }, NULL, FIRST },
+    { MTF_OP_ABS, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_SIGN, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_REDUCE_SUM, { "rc" }, "c", FIRST_KEPT },
+    { MTF_OP_REDUCE_MEAN, { "rc" }, "r", FIRST_KEPT },
+    { MTF_OP_REDUCE_MAX, { "rc" }, "r", FIRST_KEPT },
+    { MTF_OP_RENAME, { "rc" }, NULL, FIRST },
+    { MTF_OP_TRANSPOSE, { "rc" }, "cr", FIRST },
+    { MTF_OP_BROADCAST, { "c" }, "rc", NOTHING },
+    { MTF_OP_CAST, { "rc" }, NULL, FIRST },
+    { MTF_OP_STOP_GRADIENT, { "rc" }, NULL, FIRST },
+    { MTF_OP_CONSTANT, { NULL }, "rc", NOTHING },
+    { MTF_OP_RANGE, { NULL }, "c", NOTHING },
+    { MTF_OP_DROPOUT, { "rc" }, NULL, FIRST },
+    { MTF_OP_CAUSAL_MASK, { "qk" }, NULL, FIRST },
+    { MTF_OP_EMBEDDING, { "tc", "#r" }, "rc", NOTHING },
+    { MTF_OP_SUM_EXP, { "rc", "r" }, "r", FIRST_KEPT },
+    { MTF_OP_SOFTMAX_APPLY, { "rc", "r", "r" }, NULL, FIRST },
+    { MTF_OP_VARIANCE, { "rc", "r" }, "r", FIRST_KEPT },
+    { MTF_OP_NORMALIZE, { "rc", "r", "r", "c", "c" }, NULL, FIRST_KEPT },
+    { MTF_OP_LABEL_LOGIT, { "rc", "#r" }, "r", NOTHING },
+    { MTF_OP_CROSS_ENTROPY, { "r", "r", "r" }, NULL, NOTHING },
+    { MTF_OP_RELU_GRAD, { "rc", "rc" }, NULL, SECOND },
+    { MTF_OP_GELU_GRAD, { "rc", "rc" }, NULL, SECOND },
+    { MTF_OP_SILU_GRAD, { "rc", "rc" }, NULL, SECOND },
+    { MTF_OP_TANH_GRAD, { "rc", "rc" }, NULL, SECOND },
+    { MTF_OP_SIGMOID_GRAD, { "rc", "rc" }, NULL, SECOND },
+    { MTF_OP_CAUSAL_ZERO, { "qk" }, NULL, FIRST },
+    { MTF_OP_EMBEDDING_GRAD, { "#r", "rc" }, "tc", SECOND_KEPT },
+    { MTF_OP_SOFTMAX_GRAD, { "rc", "rc", "r" }, NULL, BOTH },
+    { MTF_OP_NORMALIZE_DOT, { "rc", "rc", "r", "r", "c" }, "r", BOTH_KEPT },
+    { MTF_OP_NORMALIZE_SCALE_GRAD, { "rc", "rc", "r", "r" }, "c", FIRST_KEPT },
+    { MTF_OP_NORMALIZE_GRAD, { "rc", "rc", "r", "r", "c", "r", "r" }, NULL, BOTH },
+    { MTF_OP_CROSS_ENTROPY_GRAD, { "rc", "#r", "r", "r", "r" }, NULL, NOTHING },
+    { MTF_OP_ACCUMULATE, { "rc" }, NULL, NOTHING },
+    { MTF_OP_CLIP_FACTOR, { "" }, NULL, NOTHING },
+    { MTF_OP_LEARNING_RATE, { NULL }, "", NOTHING },
+    { MTF_OP_SGD, { "rc", "rc", "" }, NULL, NOTHING },
+    { MTF_OP_MOMENTUM, { "rc", "rc", "rc", "" }, NULL, NOTHING },
+    { MTF_OP_ADAM, { "rc", "rc", "rc", "rc", "" }, NULL, NOTHING },
+    { MTF_OP_ADAFACTOR_MOMENT, { "rc", "rc" }, NULL, NOTHING },
+    { MTF_OP_ADAFACTOR_DIRECTION, { "rc", "rc" }, NULL, FIRST },
+    { MTF_OP_ADAFACTOR_APPLY, { "rc", "rc", "", "" }, NULL, NOTHING },
+};
+
+/* In elements of four bytes; those of eight come in half as many rows. */
+static const struct {
+    int64_t rows, columns;
+} shapes[] = { { 2, 16 },     { 16, 64 },    { 64, 256 },  { 256, 256 },
+               { 1024, 256 }, { 2048, 256 }, { 8192, 256 } };
+
+static int64_t rows_of(size_t shape, MtfDtype dtype) {
+    return MAX(1, shapes[shape].rows * 4 / mtf_dtype_bytes(dtype));
+}
+
+/* With short rows (a length) those operations alone that have rows. */
+static void add_operation(Set *set, const MtfTrialOperation *operation, MtfDtype dtype,
+                          const int64_t *size_of, int64_t short_row) {
+    MtfKernelTrial trial;
+    mtf_kernel_trial_init(&trial, operation, dtype, size_of);
+    MtfCurveName name = {
+        .kind = MTF_CURVE_OPERATION, .operation = operation->kind, .dtype = dtype, .m = short_row
+    };
+    const MtfInstruction *instruction = mtf_kernel_trial_instruction(&trial);
+    if (short_row > 0 && instruction->row_length != (double)short_row) {
+        mtf_kernel_trial_clear(&trial);
+        return;
+    }
+    set_add(set, &trial, &name, mtf_kernel_curve_work(instruction), 1);
+}
+
+/* With a length of rows, as many elements in such rows. */
+static void fill_sizes(size_t shape, MtfDtype dtype, int64_t short_row, int64_t *size_of) {
+    int64_t rows = rows_of(shape, dtype), columns = shapes[shape].columns;
+    if (short_row > 0) {
+        rows = MAX(1, rows * columns / short_row);
+        columns = short_row;
+    }
+    memset(size_of, 0, 26 * sizeof *size_of);
+    size_of['r' - 'a'] = size_of['t' - 'a'] = rows;
+    size_of['c' - 'a'] = columns;
+    size_of['q' - 'a'] = rows;
+    size_of['k' - 'a'] = columns;
+}
+
+/* The operations of one size, either those that update what is kept between steps, with other
+ * memory swept in between, or the others; those with short rows at every second size. */
+static bool measure_shape(MtfSamples *samples, MtfDtype dtype, size_t shape,
+                          const MtfArenaMemory *swept, GError **error) {
+    int64_t long_of[26], short_of[26];
+    fill_sizes(shape, dtype, 0, long_of);
+    fill_sizes(shape, dtype, MTF_SHORT_ROW, short_of);
+    Set set;
+    set_init(&set, 2 * G_N_ELEMENTS(operations));
+    for (size_t i = 0; i < G_N_ELEMENTS(operations); i++) {
+        if (mtf_kernel_is_update(operations[i].kind) != (swept != NULL))
+            continue;
+        add_operation(&set, &operations[i], dtype, long_of, 0);
+        if (shape % 2 == 1)
+            add_operation(&set, &operations[i], dtype, short_of, MTF_SHORT_ROW);
+    }
+    bool measured = set_measure(&set, swept, samples, error);
+    set_clear(&set);
+    return measured;
+}
+
+bool mtf_calibrate_operations(MtfSamples *samples, MtfDtype dtype, GError **error) {
+    MtfArenaMemory swept;
+    if (!mtf_arena_memory_init(&swept, SWEPT_BYTES, false, error))
+        return false;
+    memset(swept.base, 1, SWEPT_BYTES);
+    bool measured = true;
+    for (size_t s = 0; measured && s < G_N_ELEMENTS(shapes); s++)
+        measured = measure_shape(samples, dtype, s, NULL, error) &&
+                   measure_shape(samples, dtype, s, &swept, error);
+    mtf_arena_memory_clear(&swept);
+    return measured;
+}
+
+/* ---- Products ------------------------------------------------------------------------------ */
+
+static const int64_t sides[] = { 1, 4, 16, 64, 256, 1024 };
+static const int64_t places[] = { 16, 32, 128, 512 }, widths[] = { 16, 32, 64, 128 };
+
+/* Small products run many at a time, over operands of about so many bytes in all. */
+#define BATCH_BYTES (INT64_C(1) << 19)
+#define BATCH_MOST 1024
+#define HEADS 4
+
+/* As attention's heads lie where there are several products: b examples of h heads, of which all
+ * rows of one place are neighbours. */
+static const MtfTrialOperation products[MTF_PRODUCT_FORMS] = {
+    [MTF_PRODUCT_NN] = { MTF_OP_EINSUM, { "bhmk", "bkhn" }, "bmhn", FIRST_KEPT },
+    [MTF_PRODUCT_NT] = { MTF_OP_EINSUM, { "bmhk", "bnhk" }, "bhmn", FIRST_KEPT },
+    [MTF_PRODUCT_TN] = { MTF_OP_EINSUM, { "bhkm", "bkhn" }, "bmhn", SECOND_KEPT },
+    [MTF_PRODUCT_ATTENTION] = { MTF_OP_ATTENTION, { "bmhk", "bnhk", "bnhk" }, NULL, NOTHING },
+    [MTF_PRODUCT_ATTENTION_GRAD] = { MTF_OP_ATTENTION_GRAD,
+                                     { "bmhk", "bnhk", "bnhk", "bmhk", "bmh", "bmhk" },
+                                     NULL,
+                                     NOTHING },
+};
+
+static bool is_among(const MtfTrialOperation *list, size_t n, int kind) {
+    for (size_t i = 0; i < n; i++)
+        if (list[i].kind == kind)
+            return true;
+    return false;
+}
+
+bool mtf_calibrates_operation(int kind) {
+    return is_among(operations, G_N_ELEMENTS(operations), kind) ||
+           is_among(products, G_N_ELEMENTS(products), kind);
+}
+
+static void add_products(Set *set, const MtfCurveName *name, int64_t k) {
+    int64_t bytes = (name->m * k + k * name->n + name->m * name->n) * mtf_dtype_bytes(name->dtype);
+    int64_t batch = CLAMP(BATCH_BYTES / bytes, 1, BATCH_MOST), heads = MIN(batch, HEADS);
+    int64_t size_of[26] = { ['b' - 'a'] = batch / heads,
+                            ['h' - 'a'] = heads,
+                            ['m' - 'a'] = name->m,
+                            ['n' - 'a'] = name->n,
+                            ['k' - 'a'] = k };
+    MtfKernelTrial trial;
+    mtf_kernel_trial_init(&trial, &products[name->form], name->dtype, size_of);
+    set_add(set, &trial, name, (double)k, (double)(batch / heads * heads));
+}
+
+/* What a call takes beside its products: that of one of 2 x 2 by 2 x 2, whose own work is nothing
+ * beside it. */
+static void add_call(Set *set, MtfDtype dtype) {
+    static const MtfTrialOperation product = { MTF_OP_EINSUM, { "mk", "kn" }, "mn", NOTHING };
+    int64_t size_of[26] = { ['m' - 'a'] = 2, ['n' - 'a'] = 2, ['k' - 'a'] = 2 };
+    MtfCurveName name = { .kind = MTF_CURVE_PRODUCT_CALL, .dtype = dtype };
+    MtfKernelTrial trial;
+    mtf_kernel_trial_init(&trial, &product, dtype, size_of);
+    set_add(set, &trial, &name, 0, 1);
+}
+
+static bool measure_form(MtfSamples *samples, MtfDtype dtype, MtfProductForm form, GError **error) {
+    bool attends = form >= MTF_PRODUCT_ATTENTION;
+    const int64_t *side = attends ? places : sides, *depth = attends ? widths : sides;
+    int n = attends ? G_N_ELEMENTS(places) : G_N_ELEMENTS(sides);
+    Set set;
+    set_init(&set, n * n * n + 1);
+    if (form == MTF_PRODUCT_NN)
+        add_call(&set, dtype);
+    for (int i = 0; i < n * n * n; i++) {
+        MtfCurveName name = { .kind = MTF_CURVE_PRODUCT,
+                              .dtype = dtype,
+                              .form = form,
+                              .m = side[i / n / n],
+                              .n = side[i / n % n] };
+        add_products(&set, &name, depth[i % n]);
+    }
+    bool measured = set_measure(&set, NULL, samples, error);
+    set_clear(&set);
+    return measured;
+}
+
+bool mtf_calibrate_products(MtfSamples *samples, MtfDtype dtype, GError **error) {
+    bool made = true;
+    for (int form = 0; made && form < MTF_PRODUCT_FORMS; form++)
+        made = measure_form(samples, dtype, (MtfProductForm)form, error);
+    return made;
+}
+
+/* ---- Copies -------------------------------------------------------------------------------- */
+
+#define COPIES_BYTES (INT64_C(64) << 20)
+
+/* The left half of the columns of 2 x `columns` wide rows, packed: as a split dimension that is not
+ * the outermost leaves them. */
+static double copy_seconds(size_t shape, MtfDtype dtype, char *from, char *to) {
+    int64_t rows = rows_of(shape, dtype), columns = shapes[shape].columns;
+    MtfRange box[] = { { 0, rows }, { 0, columns } }, wide[] = { { 0, rows }, { 0, 2 * columns } };
+    MtfBoxCopy copy;
+    mtf_box_copy_init(&copy, 2, mtf_dtype_bytes(dtype), box, wide, box);
+    double start = mtf_processor_seconds();
+    mtf_box_copy_run(&copy, from, to);
+    return mtf_processor_seconds() - start;
+}
+
+void mtf_calibrate_copies(MtfSamples *samples, MtfDtype dtype) {
+    MtfCurveName name = { .kind = MTF_CURVE_CLASS, .class = MTF_CLASS_MOVE, .dtype = dtype };
+    g_autofree char *text = mtf_curve_name_format(&name);
+    g_autofree char *memory = g_malloc(COPIES_BYTES);
+    memset(memory, 0, COPIES_BYTES);
+    for (size_t s = 0; s < G_N_ELEMENTS(shapes); s++) {
+        int64_t bytes = rows_of(s, dtype) * shapes[s].columns * mtf_dtype_bytes(dtype);
+        double least = INFINITY;
+        /* Each copy elsewhere, so that what it reads was not touched for a while. */
+        for (int64_t i = 0; i < 20; i++) {
+            char *from = memory + i * 7 * bytes % (COPIES_BYTES - 3 * bytes) / 64 * 64;
+            least = fmin(least, copy_seconds(s, dtype, from, from + 2 * bytes));
+        }
+        mtf_samples_add(samples, text, 2.0 * (double)bytes, least);
+    }
+}

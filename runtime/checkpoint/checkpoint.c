@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/checkpoint/checkpoint.h"
+
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "runtime/checkpoint/tensor_file.h"
+#include "runtime/support/agreement.h"
+#include "runtime/support/mpi_check.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define VERSION "1"
+#define ZEROS64 "0000000000000000000000000000000000000000000000000000000000000000"
+#define SEAL_KEY "\"header_sha256\":\""
+
+void mtf_progress_clear(MtfProgress *progress) {
+    g_free(progress->data);
+    g_free(progress->program);
+    *progress = (MtfProgress){ 0 };
+}
+
+static int rank_of(MPI_Comm control) {
+    int rank;
+    mtf_mpi_require(MPI_Comm_rank(control, &rank), "MPI_Comm_rank");
+    return rank;
+}
+
+static bool is_weight(const MtfTensor *tensor) {
+    return tensor->source == MTF_SOURCE_VARIABLE && tensor->memory == MTF_MEMORY_VARIABLE;
+}
+
+/* ---- The seal: a digest of the header ------------------------------------------------------ */
+
+/* Where the 64 digits stand in a header; NULL when there are none. */
+static char *find_seal(char *header, gsize length) {
+    char *key = g_strstr_len(header + 8, (gssize)length - 8, SEAL_KEY);
+    char *seal = key != NULL ? key + strlen(SEAL_KEY) : NULL;
+    return seal != NULL && header + length - seal >= 64 ? seal : NULL;
+}
+
+/* The digest with zeros in the seal's place; free with g_free. */
+static char *digest_header(char *header, gsize length, char *seal) {
+    char kept[64];
+    memcpy(kept, seal, sizeof kept);
+    memset(seal, '0', sizeof kept);
+    char *digest = g_compute_checksum_for_data(G_CHECKSUM_SHA256, (guchar *)header, length);
+    memcpy(seal, kept, sizeof kept);
+    return digest;
+}
+
+/* ---- Writing ------------------------------------------------------------------------------- */
+
+static void add_variable(MtfSafetensors *file, const MtfGraph *graph, int tensor) {
+    const MtfTensor *t = mtf_graph_tensor(graph, tensor);
+    int64_t dims[MTF_MAX_RANK];
+    for (int i = 0; i < t->shape.rank; i++)
+        dims[i] = mtf_graph_size(graph, t->shape.dims[i]);
+    mtf_safetensors_add(file, t->name, mtf_stored_type_of(t->dtype), t->shape.rank, dims);
+}
+
+/* All variables, those of large elements first, so that each lies at a multiple of its own. */
+static int *add_variables(MtfSafetensors *file, const MtfGraph *graph) {
+    int n = (int)graph->tensors->len;
+    int *tensors = g_new(int, n + 1);
+    for (int64_t bytes = 8; bytes >= 1; bytes /= 2)
+        for (int t = 0; t < n; t++) {
+            const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+            if (tensor->source != MTF_SOURCE_VARIABLE || mtf_dtype_bytes(tensor->dtype) != bytes)
+                continue;
+            tensors[file->tensors->len] = t;
+            add_variable(file, graph, t);
+        }
+    return tensors;
+}
+
+static void set_text(MtfSafetensors *file, const char *key, const char *text) {
+    cJSON_DeleteItemFromObjectCaseSensitive(file->metadata, key);
+    cJSON_AddStringToObject(file->metadata, key, text);
+}
+
+static void set_number(MtfSafetensors *file, const char *key, int64_t number) {
+    char text[32];
+    g_snprintf(text, sizeof text, "%" PRId64, number);
+    set_text(file, key, text);
+}
+
+static void describe(MtfSafetensors *file, const MtfProgram *program, const MtfProgress *progress) {
+    g_autofree char *mesh = mtf_mesh_format(&program->layout->mesh);
+    set_text(file, "meshtf_checkpoint", VERSION);
+    set_text(file, "graph", program->graph->name);
+    set_number(file, "step", progress->step);
+    set_number(file, "seed", (int64_t)progress->seed);
+    set_text(file, "data", progress->data);
+    set_number(file, "examples", progress->examples);
+    set_text(file, "mesh", mesh);
+    set_text(file, "program", progress->program);
+}
+
+/* The finished header. Its length does not depend on the checksum. */
+static char *seal_header(MtfSafetensors *file, uint64_t checksum, gsize *length) {
+    char text[17];
+    g_snprintf(text, sizeof text, "%016" PRIx64, checksum);
+    set_text(file, "checksum", text);
+    set_text(file, "header_sha256", ZEROS64);
+    char *header = mtf_safetensors_print(file, length);
+    char *seal = find_seal(header, *length);
+    g_autofree char *digest = digest_header(header, *length, seal);
+    memcpy(seal, digest, 64);
+    return header;
+}
+
+/* Makes the file and takes its room on the disk, so that a full one shows before anything is
+ * written. */
+static bool reserve(const char *path, int64_t bytes, GError **error) {
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int code = file < 0 ? errno : posix_fallocate(file, 0, (off_t)bytes);
+    if (file >= 0)
+        close(file);
+    if (code == 0)
+        return true;
+    if (file >= 0)
+        unlink(path);
+    g_autofree char *size = mtf_bytes_format((double)bytes);
+    return mtf_failure(error, "the checkpoint %s of %s cannot be written: %s", path, size,
+                       g_strerror(code));
+}
+
+static bool write_header(const char *path, const char *header, gsize length, GError **error) {
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    bool done = file >= 0 && pwrite(file, header, length, 0) == (gssize)length && fsync(file) == 0;
+    int code = errno;
+    if (file >= 0)
+        close(file);
+    return done ||
+           mtf_failure(error, "%s: the header cannot be written: %s", path, g_strerror(code));
+}
+
+/* Gives the whole file its name, and brings the name to disk. */
+static bool settle(const char *partial, const char *path, GError **error) {
+    g_autofree char *folder = g_path_get_dirname(path);
+    if (rename(partial, path) != 0)
+        return mtf_failure(error, "%s cannot be renamed to %s: %s", partial, path,
+                           g_strerror(errno));
+    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool done = file >= 0 && fsync(file) == 0;
+    int code = errno;
+    if (file >= 0)
+        close(file);
+    return done ||
+           mtf_failure(error, "%s: cannot be brought to disk: %s", folder, g_strerror(code));
+}
+
+static bool write_data(const MtfCheckpointed *what, MtfSafetensors *file, const int *tensors,
+                       const char *partial, GError **error) {
+    gsize length;
+    uint64_t checksum;
+    GError *local = NULL;
+    g_autofree char *draft = seal_header(file, 0, &length);
+    bool is_first = rank_of(what->control) == 0;
+    if (is_first)
+        reserve(partial, (int64_t)length + file->data_bytes, &local);
+    if (!mtf_agree(what->control, local, error))
+        return false;
+    MtfTensorFile data = { .control = what->control,
+                           .worker = what->worker,
+                           .file = file,
+                           .tensors = tensors,
+                           .data_start = (int64_t)length,
+                           .path = partial };
+    if (!mtf_tensor_file_write(&data, &checksum, error))
+        return false;
+    g_autofree char *header = seal_header(file, checksum, &length);
+    local = NULL;
+    if (is_first)
+        write_header(partial, header, length, &local);
+    return mtf_agree(what->control, local, error);
+}
+
+bool mtf_checkpoint_write(const MtfCheckpointed *what, const char *path,
+                          const MtfProgress *progress, GError **error) {
+    const MtfProgram *program = what->worker->program;
+    g_autoptr(MtfSafetensors) file = mtf_safetensors_new();
+    g_autofree int *tensors = add_variables(file, program->graph);
+    g_autofree char *partial = g_strconcat(path, MTF_PARTIAL_SUFFIX, NULL);
+    bool is_first = rank_of(what->control) == 0;
+    describe(file, program, progress);
+    bool done = write_data(what, file, tensors, partial, error);
+    if (done) {
+        GError *local = NULL;
+        if (is_first)
+            settle(partial, path, &local);
+        done = mtf_agree(what->control, local, error);
+    }
+    if (!done && is_first)
+        unlink(partial);
+    return done;
+}
+
+/* ---- Reading ------------------------------------------------------------------------------- */
+
+/* Rank 0 reads the header; every rank parses the same bytes. */
+static MtfSafetensors *read_header(MPI_Comm control, const char *path, char **header, gsize *length,
+                                   GError **error) {
+    int64_t sizes[2] = { 0 };
+    GError *local = NULL;
+    *header = NULL;
+    if (rank_of(control) == 0)
+        *header = mtf_safetensors_read(path, length, &sizes[1], &local);
+    if (!mtf_agree(control, local, error))
+        return NULL;
+    if (*header != NULL)
+        sizes[0] = (int64_t)*length;
+    mtf_mpi_require(MPI_Bcast(sizes, 2, MPI_INT64_T, 0, control), "MPI_Bcast");
+    *length = (gsize)sizes[0];
+    if (*header == NULL)
+        *header = g_malloc(*length);
+    mtf_mpi_require(MPI_Bcast(*header, (int)*length, MPI_BYTE, 0, control), "MPI_Bcast");
+    return mtf_safetensors_parse(path, *header, *length, sizes[1], error);
+}
+
+static bool same_shape(const MtfGraph *graph, const MtfTensor *tensor,
+                       const MtfStoredTensor *stored) {
+    bool same = tensor->shape.rank == stored->rank;
+    for (int i = 0; same && i < stored->rank; i++)
+        same = mtf_graph_size(graph, tensor->shape.dims[i]) == stored->dims[i];
+    return same;
+}
+
+static char *format_shape(const MtfStoredTensor *stored) {
+    GString *text = g_string_new("[");
+    for (int i = 0; i < stored->rank; i++)
+        g_string_append_printf(text, "%s%" PRId64, i > 0 ? ", " : "", stored->dims[i]);
+    g_string_append_c(text, ']');
+    return g_string_free(text, FALSE);
+}
+
+/* Whether the file's tensor can become the variable. */
+static bool check_variable(const char *path, const MtfSafetensors *file, const MtfGraph *graph,
+                           int tensor, GError **error) {
+    const MtfTensor *t = mtf_graph_tensor(graph, tensor);
+    const MtfStoredTensor *stored = mtf_safetensors_find(file, t->name);
+    if (stored == NULL)
+        return mtf_input_error(error, "%s has no tensor \"%s\", a variable of this model", path,
+                               t->name);
+    if (!mtf_stored_type_is_readable(stored->type))
+        return mtf_input_error(error, "%s: the values of \"%s\" have type %s, which cannot be read",
+                               path, t->name, mtf_stored_type_name(stored->type));
+    if (same_shape(graph, t, stored))
+        return true;
+    g_autofree char *there = format_shape(stored);
+    g_autofree char *here = mtf_graph_tensor_format(graph, tensor);
+    return mtf_input_error(error, "%s: \"%s\" has shape %s, but in this model it is %s", path,
+                           t->name, there, here);
+}
+
+/* The numbers of the graph's tensors by the file's, for all variables that `wanted` accepts. */
+static int *match(const char *path, const MtfSafetensors *file, const MtfGraph *graph,
+                  bool (*wanted)(const MtfTensor *), GError **error) {
+    int n = (int)file->tensors->len;
+    g_autofree int *tensors = g_new(int, n + 1);
+    for (int i = 0; i < n; i++)
+        tensors[i] = -1;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (!wanted(tensor))
+            continue;
+        if (!check_variable(path, file, graph, t, error))
+            return NULL;
+        const MtfStoredTensor *stored = mtf_safetensors_find(file, tensor->name);
+        tensors[stored - (const MtfStoredTensor *)(void *)file->tensors->data] = t;
+    }
+    return g_steal_pointer(&tensors);
+}
+
+static bool is_variable(const MtfTensor *tensor) {
+    return tensor->source == MTF_SOURCE_VARIABLE;
+}
+
+static bool has_nothing_else(const char *path, const MtfSafetensors *file, const int *tensors,
+                             GError **error) {
+    for (guint i = 0; i < file->tensors->len; i++)
+        if (tensors[i] < 0)
+            return mtf_input_error(error,
+                                   "%s has a tensor \"%s\" that this model lacks: --init takes the "
+                                   "weights alone",
+                                   path, g_array_index(file->tensors, MtfStoredTensor, i).name);
+    return true;
+}
+
+static bool get_number(const MtfSafetensors *file, const char *key, int64_t *number) {
+    const char *text = mtf_safetensors_get(file, key);
+    return text != NULL && g_ascii_string_to_signed(text, 10, G_MININT64, G_MAXINT64, number, NULL);
+}
+
+/* What the metadata says. Fails when it is no checkpoint, or its header has changed since it was
+ * written. */
+static bool read_progress(const char *path, const MtfSafetensors *file, char *header, gsize length,
+                          MtfProgress *progress, GError **error) {
+    const char *version = mtf_safetensors_get(file, "meshtf_checkpoint");
+    char *seal = find_seal(header, length);
+    int64_t seed;
+    if (version == NULL || seal == NULL)
+        return mtf_input_error(error,
+                               "%s is a safetensors file but not a checkpoint: --init takes its "
+                               "weights",
+                               path);
+    if (strcmp(version, VERSION) != 0)
+        return mtf_input_error(
+            error, "%s is a checkpoint of version %s, this program reads " VERSION, path, version);
+    g_autofree char *digest = digest_header(header, length, seal);
+    if (strncmp(seal, digest, 64) != 0)
+        return mtf_input_error(
+            error, "%s is damaged: its header does not have the digest it should", path);
+    if (!get_number(file, "step", &progress->step) || !get_number(file, "seed", &seed) ||
+        !get_number(file, "examples", &progress->examples))
+        return mtf_input_error(error, "%s does not say how far the run had come", path);
+    progress->seed = (uint64_t)seed;
+    progress->data = g_strdup(mtf_safetensors_get(file, "data"));
+    progress->program = g_strdup(mtf_safetensors_get(file, "program"));
+    return true;
+}
+
+static bool check_data(const char *path, const MtfSafetensors *file, uint64_t checksum,
+                       GError **error) {
+    char text[17];
+    g_snprintf(text, sizeof text, "%016" PRIx64, checksum);
+    const char *wanted = mtf_safetensors_get(file, "checksum");
+    return g_strcmp0(wanted, text) == 0 ||
+           mtf_input_error(error, "%s is damaged: its data has the checksum %s, not %s", path, text,
+                           wanted != NULL ? wanted : "any");
+}
+
+static bool read_tensors(const MtfCheckpointed *what, const char *path, const MtfSafetensors *file,
+                         const int *tensors, gsize header_bytes, uint64_t *checksum,
+                         GError **error) {
+    MtfTensorFile data = { .control = what->control,
+                           .worker = what->worker,
+                           .file = file,
+                           .tensors = tensors,
+                           .data_start = (int64_t)header_bytes,
+                           .path = path };
+    return mtf_tensor_file_read(&data, checksum, error);
+}
+
+MtfCheckpointVerdict mtf_checkpoint_read(const MtfCheckpointed *what, const char *path,
+                                         MtfProgress *progress, GError **error) {
+    gsize length;
+    uint64_t checksum;
+    g_autofree char *header = NULL;
+    *progress = (MtfProgress){ 0 };
+    g_autoptr(MtfSafetensors) file = read_header(what->control, path, &header, &length, error);
+    if (file == NULL || !read_progress(path, file, header, length, progress, error))
+        return MTF_CHECKPOINT_BAD;
+    g_autofree int *tensors = match(path, file, what->worker->program->graph, is_variable, error);
+    if (tensors == NULL || !has_nothing_else(path, file, tensors, error))
+        return MTF_CHECKPOINT_FOREIGN;
+    if (!read_tensors(what, path, file, tensors, length, &checksum, error) ||
+        !check_data(path, file, checksum, error))
+        return MTF_CHECKPOINT_BAD;
+    return MTF_CHECKPOINT_READ;
+}
+
+bool mtf_weights_read(const MtfCheckpointed *what, const char *path, GError **error) {
+    gsize length;
+    uint64_t checksum;
+    g_autofree char *header = NULL;
+    g_autoptr(MtfSafetensors) file = read_header(what->control, path, &header, &length, error);
+    if (file == NULL)
+        return false;
+    g_autofree int *tensors = match(path, file, what->worker->program->graph, is_weight, error);
+    return tensors != NULL && read_tensors(what, path, file, tensors, length, &checksum, error);
+}

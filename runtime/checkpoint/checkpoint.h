@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* A checkpoint: all variables of a training graph, whole and by name, and how far the run had come,
+ * in one safetensors file. It knows nothing of layouts, so any other layout, mesh or number of
+ * ranks goes on from it. The metadata:
+ *
+ *     meshtf_checkpoint   "1", the version
+ *     graph, step, seed   the name; steps done; the seed of data order and dropout
+ *     data                what the run was trained on (mtf_data_identity)
+ *     examples            how many had been drawn: where the data stands
+ *     mesh, program       of the run that wrote it; the program by its digest
+ *     checksum            of the data (data_checksum.h), 16 hexadecimal digits
+ *     header_sha256       SHA-256 of the header with 64 zeros in this place
+ *
+ * The file is written under the name PATH.partial, brought to disk, and then renamed: a file whose
+ * name does not end so is whole. All functions but the last are collective over the control
+ * communicator and fail on all ranks or on none. */
+#ifndef MTF_CHECKPOINT_H
+#define MTF_CHECKPOINT_H
+
+#include "runtime/worker/worker.h"
+
+#include <mpi.h>
+
+#define MTF_PARTIAL_SUFFIX ".partial"
+
+typedef struct {
+    MPI_Comm control;
+    const MtfWorker *worker;
+} MtfCheckpointed;
+
+/* How far a run has come. Strings are owned; clear with mtf_progress_clear. */
+typedef struct {
+    int64_t step; /* done */
+    uint64_t seed;
+    int64_t examples;
+    char *data;    /* identity of the data */
+    char *program; /* digest */
+} MtfProgress;
+
+void mtf_progress_clear(MtfProgress *progress);
+
+/* Writes `path`, whole or not at all. */
+bool mtf_checkpoint_write(const MtfCheckpointed *what, const char *path,
+                          const MtfProgress *progress, GError **error);
+
+/* Whether a checkpoint could be read, and why not. */
+typedef enum {
+    MTF_CHECKPOINT_READ,
+    MTF_CHECKPOINT_BAD,     /* cut short, damaged, unreadable: an older one may do */
+    MTF_CHECKPOINT_FOREIGN, /* of another model */
+} MtfCheckpointVerdict;
+
+/* Reads the variables and the progress. Unless it returns MTF_CHECKPOINT_READ there is an error and
+ * the variables may hold anything. */
+MtfCheckpointVerdict mtf_checkpoint_read(const MtfCheckpointed *what, const char *path,
+                                         MtfProgress *progress, GError **error);
+
+/* Reads initial weights, all that count as MTF_MEMORY_VARIABLE, from any safetensors file, which
+ * may hold more. Fails (bad input) where one is missing or has another shape, or a value that
+ * cannot be read as a number. */
+bool mtf_weights_read(const MtfCheckpointed *what, const char *path, GError **error);
+
+#endif

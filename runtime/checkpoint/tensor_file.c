@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/checkpoint/tensor_file.h"
+
+#include "layouts/base/error.h"
+#include "runtime/data/data_checksum.h"
+#include "runtime/kernels/base/slice.h"
+#include "runtime/support/agreement.h"
+#include "runtime/support/mpi_check.h"
+#include "runtime/worker/slice_runs.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#define WINDOW_BYTES (MTF_STAGING_BYTES / 3)
+/* A window that is smaller than this times the ranks is divided among fewer of them. */
+#define MIN_PIECE_BYTES (INT64_C(1) << 16)
+
+/* One direction of an exchange: how many bytes go to or come from each rank, and from where. */
+typedef struct {
+    int *counts, *offsets; /* one a rank */
+    char *bytes;
+} Traffic;
+
+typedef struct {
+    const MtfTensorFile *of;
+    MPI_File handle;
+    int rank, n_ranks;
+    int64_t window_bytes;
+    Traffic outgoing, incoming;
+    char *piece; /* of the window, as it is in the file */
+    uint64_t checksum;
+    GError *error; /* the first of this rank; it goes on exchanging, since others wait */
+} Mover;
+
+/* The elements [first, first + count) of one tensor. */
+typedef struct {
+    const MtfStoredTensor *stored;
+    int index;  /* in the file */
+    int tensor; /* of the graph */
+    int64_t element_bytes;
+    int64_t first, count;
+    int pieces;
+} Window;
+
+/* ---- Types --------------------------------------------------------------------------------- */
+
+MtfStoredType mtf_stored_type_of(MtfDtype dtype) {
+    switch (dtype) {
+    case MTF_F32:
+        return MTF_STORED_F32;
+    case MTF_F64:
+        return MTF_STORED_F64;
+    case MTF_BF16:
+        return MTF_STORED_BF16;
+    default:
+        return MTF_STORED_I32;
+    }
+}
+
+bool mtf_stored_type_is_readable(MtfStoredType type) {
+    return type <= MTF_STORED_I32;
+}
+
+/* IEEE half precision: 1 sign bit, 5 of the exponent, 10 of the fraction. */
+static double half_value(guint16 bits) {
+    int exponent = bits >> 10 & 31;
+    double fraction = bits & 1023;
+    double value = exponent == 0    ? ldexp(fraction, -24)
+                   : exponent == 31 ? (fraction != 0 ? (double)NAN : (double)INFINITY)
+                                    : ldexp(1024 + fraction, exponent - 25);
+    return bits >> 15 ? -value : value;
+}
+
+/* The upper half of a single precision number. */
+static double brain_value(guint16 bits) {
+    guint32 word = (guint32)bits << 16;
+    float value;
+    memcpy(&value, &word, sizeof value);
+    return (double)value;
+}
+
+/* Element `i` of an array of stored values. */
+static double stored_value(MtfStoredType type, const char *elements, int64_t i) {
+    union {
+        double f64;
+        float f32;
+        gint64 i64;
+        gint32 i32;
+        guint16 u16;
+    } value = { 0 };
+    int64_t bytes = mtf_stored_type_bytes(type);
+    memcpy(&value, elements + i * bytes, (gsize)bytes);
+    switch (type) {
+    case MTF_STORED_F64:
+        return value.f64;
+    case MTF_STORED_F32:
+        return (double)value.f32;
+    case MTF_STORED_F16:
+        return half_value(value.u16);
+    case MTF_STORED_BF16:
+        return brain_value(value.u16);
+    case MTF_STORED_I64:
+        return (double)value.i64;
+    default:
+        return value.i32;
+    }
+}
+
+/* ---- Windows and pieces -------------------------------------------------------------------- */
+
+static Window make_window(const Mover *mover, int index, int64_t first) {
+    const MtfStoredTensor *stored =
+        &g_array_index(mover->of->file->tensors, MtfStoredTensor, index);
+    int64_t element_bytes = mtf_stored_type_bytes(stored->type);
+    int64_t elements = (stored->end - stored->begin) / element_bytes;
+    int64_t most = MAX(1, mover->window_bytes / element_bytes);
+    int64_t count = MIN(elements - first, most);
+    int64_t pieces = CLAMP(count * element_bytes / MIN_PIECE_BYTES, 1, mover->n_ranks);
+    return (Window){ .stored = stored,
+                     .index = index,
+                     .tensor = mover->of->tensors[index],
+                     .element_bytes = element_bytes,
+                     .first = first,
+                     .count = count,
+                     .pieces = (int)pieces };
+}
+
+/* The elements of the window that pass through `rank`. Windows of fewer pieces than ranks start
+ * at another rank each. */
+static MtfRange piece_of(const Mover *mover, const Window *window, int rank) {
+    int place = (rank + mover->n_ranks - window->index % mover->n_ranks) % mover->n_ranks;
+    if (place >= window->pieces)
+        return (MtfRange){ 0, 0 };
+    MtfRange part = mtf_part(window->count, place, window->pieces);
+    return (MtfRange){ window->first + part.begin, window->first + part.end };
+}
+
+/* ---- The exchange -------------------------------------------------------------------------- */
+
+/* Bytes of a share that pass through a piece. */
+static int share_bytes(const MtfShare *share, MtfRange piece, int64_t element_bytes) {
+    return (int)(mtf_share_count(share, piece.begin, piece.end) * element_bytes);
+}
+
+static void set_offsets(Traffic *traffic, int n_ranks) {
+    int offset = 0;
+    for (int r = 0; r < n_ranks; r++) {
+        traffic->offsets[r] = offset;
+        offset += traffic->counts[r];
+    }
+}
+
+static void exchange(Mover *mover) {
+    const Traffic *out = &mover->outgoing;
+    const Traffic *in = &mover->incoming;
+    mtf_mpi_require(MPI_Alltoallv(out->bytes, out->counts, out->offsets, MPI_BYTE, in->bytes,
+                                  in->counts, in->offsets, MPI_BYTE, mover->of->control),
+                    "MPI_Alltoallv");
+}
+
+/* Elements of a share within a piece, packed one after another, from or to the piece. */
+static void copy_piece(Mover *mover, const Window *window, const MtfShare *share, char *packed,
+                       bool to_piece) {
+    MtfRange piece = piece_of(mover, window, mover->rank);
+    MtfRuns runs = mtf_runs(share, piece.begin, piece.end);
+    while (mtf_runs_next(&runs)) {
+        gsize bytes = (gsize)(runs.count * window->element_bytes);
+        char *place = mover->piece + (runs.index - piece.begin) * window->element_bytes;
+        memcpy(to_piece ? place : packed, to_piece ? packed : place, bytes);
+        packed += bytes;
+    }
+}
+
+static void add_checksum(Mover *mover, const Window *window, MtfRange piece) {
+    mover->checksum +=
+        mtf_data_checksum(window->stored->begin + piece.begin * window->element_bytes, mover->piece,
+                          piece.end - piece.begin, window->element_bytes);
+}
+
+/* ---- Writing ------------------------------------------------------------------------------- */
+
+static void note_failure(Mover *mover, const char *done, int64_t place, int code) {
+    char text[MPI_MAX_ERROR_STRING] = "fewer bytes than asked for";
+    int length;
+    if (code != MPI_SUCCESS)
+        MPI_Error_string(code, text, &length);
+    if (mover->error == NULL)
+        mtf_failure(&mover->error, "%s: cannot be %s at byte %" PRId64 ": %s", mover->of->path,
+                    done, place, text);
+}
+
+static void transfer_piece(Mover *mover, const Window *window, MtfRange piece, bool writes) {
+    int64_t place =
+        mover->of->data_start + window->stored->begin + piece.begin * window->element_bytes;
+    int bytes = (int)((piece.end - piece.begin) * window->element_bytes);
+    int moved = 0;
+    MPI_Status status;
+    if (mover->error != NULL || bytes == 0)
+        return;
+    int code = writes
+                   ? MPI_File_write_at(mover->handle, place, mover->piece, bytes, MPI_BYTE, &status)
+                   : MPI_File_read_at(mover->handle, place, mover->piece, bytes, MPI_BYTE, &status);
+    if (code == MPI_SUCCESS)
+        mtf_mpi_require(MPI_Get_count(&status, MPI_BYTE, &moved), "MPI_Get_count");
+    if (moved != bytes)
+        note_failure(mover, writes ? "written" : "read", place, code);
+}
+
+static void pack_owned(Mover *mover, const Window *window) {
+    Traffic *out = &mover->outgoing;
+    const MtfOperand *slice = mtf_worker_tensor(mover->of->worker, window->tensor);
+    MtfShare owned = mtf_share_owned(mover->of->worker->program, window->tensor, mover->rank);
+    char *next = out->bytes;
+    for (int r = 0; r < mover->n_ranks; r++) {
+        MtfRange piece = piece_of(mover, window, r);
+        MtfRuns runs = mtf_runs(&owned, piece.begin, piece.end);
+        char *start = next;
+        while (mtf_runs_next(&runs)) {
+            gsize bytes = (gsize)(runs.count * window->element_bytes);
+            memcpy(next, (char *)slice->data + runs.position * window->element_bytes, bytes);
+            next += bytes;
+        }
+        out->counts[r] = (int)(next - start);
+    }
+    set_offsets(out, mover->n_ranks);
+}
+
+static void write_window(Mover *mover, const Window *window) {
+    const MtfProgram *program = mover->of->worker->program;
+    Traffic *in = &mover->incoming;
+    MtfRange piece = piece_of(mover, window, mover->rank);
+    pack_owned(mover, window);
+    for (int r = 0; r < mover->n_ranks; r++) {
+        MtfShare owned = mtf_share_owned(program, window->tensor, r);
+        in->counts[r] = share_bytes(&owned, piece, window->element_bytes);
+    }
+    set_offsets(in, mover->n_ranks);
+    exchange(mover);
+    for (int r = 0; r < mover->n_ranks; r++) {
+        MtfShare owned = mtf_share_owned(program, window->tensor, r);
+        copy_piece(mover, window, &owned, in->bytes + in->offsets[r], true);
+    }
+    add_checksum(mover, window, piece);
+    transfer_piece(mover, window, piece, true);
+}
+
+/* ---- Reading ------------------------------------------------------------------------------- */
+
+static void unpack(const Window *window, const MtfOperand *slice, const MtfRuns *runs,
+                   const char *elements) {
+    if (window->stored->type == mtf_stored_type_of(slice->dtype)) {
+        memcpy((char *)slice->data + runs->position * window->element_bytes, elements,
+               (gsize)(runs->count * window->element_bytes));
+        return;
+    }
+    for (int64_t i = 0; i < runs->count; i++)
+        mtf_slice_set(slice, runs->position + i, stored_value(window->stored->type, elements, i));
+}
+
+static void unpack_kept(Mover *mover, const Window *window, const MtfShare *kept) {
+    const MtfOperand *slice = mtf_worker_tensor(mover->of->worker, window->tensor);
+    const char *next = mover->incoming.bytes;
+    for (int r = 0; r < mover->n_ranks; r++) {
+        MtfRange piece = piece_of(mover, window, r);
+        MtfRuns runs = mtf_runs(kept, piece.begin, piece.end);
+        while (mtf_runs_next(&runs)) {
+            unpack(window, slice, &runs, next);
+            next += runs.count * window->element_bytes;
+        }
+    }
+}
+
+static void read_window(Mover *mover, const Window *window) {
+    const MtfProgram *program = mover->of->worker->program;
+    MtfRange piece = piece_of(mover, window, mover->rank);
+    MtfShare kept = mtf_share_kept(program, window->tensor, mover->rank);
+    transfer_piece(mover, window, piece, false);
+    add_checksum(mover, window, piece);
+    for (int r = 0; r < mover->n_ranks; r++) {
+        MtfShare other = mtf_share_kept(program, window->tensor, r);
+        mover->outgoing.counts[r] = share_bytes(&other, piece, window->element_bytes);
+        mover->incoming.counts[r] =
+            share_bytes(&kept, piece_of(mover, window, r), window->element_bytes);
+    }
+    set_offsets(&mover->outgoing, mover->n_ranks);
+    set_offsets(&mover->incoming, mover->n_ranks);
+    for (int r = 0; r < mover->n_ranks; r++) {
+        MtfShare other = mtf_share_kept(program, window->tensor, r);
+        copy_piece(mover, window, &other, mover->outgoing.bytes + mover->outgoing.offsets[r],
+                   false);
+    }
+    exchange(mover);
+    unpack_kept(mover, window, &kept);
+}
+
+/* ---- All of it ----------------------------------------------------------------------------- */
+
+static void traffic_init(Traffic *traffic, int n_ranks, int64_t bytes) {
+    *traffic = (Traffic){ .counts = g_new0(int, n_ranks),
+                          .offsets = g_new0(int, n_ranks),
+                          .bytes = g_malloc((gsize)bytes) };
+}
+
+static void traffic_clear(Traffic *traffic) {
+    g_free(traffic->counts);
+    g_free(traffic->offsets);
+    g_free(traffic->bytes);
+}
+
+/* Pieces are rounded up to whole elements, so together they may exceed the window a little. */
+static void mover_init(Mover *mover, const MtfTensorFile *tensors) {
+    *mover = (Mover){ .of = tensors, .handle = MPI_FILE_NULL };
+    mtf_mpi_require(MPI_Comm_rank(tensors->control, &mover->rank), "MPI_Comm_rank");
+    mtf_mpi_require(MPI_Comm_size(tensors->control, &mover->n_ranks), "MPI_Comm_size");
+    mover->window_bytes = tensors->window_bytes > 0 ? tensors->window_bytes : WINDOW_BYTES;
+    int64_t most = mover->window_bytes + 8 * (int64_t)mover->n_ranks;
+    traffic_init(&mover->outgoing, mover->n_ranks, most);
+    traffic_init(&mover->incoming, mover->n_ranks, most);
+    mover->piece = g_malloc((gsize)most);
+}
+
+static void mover_clear(Mover *mover) {
+    traffic_clear(&mover->outgoing);
+    traffic_clear(&mover->incoming);
+    g_free(mover->piece);
+}
+
+static void move_all(Mover *mover, void (*move)(Mover *, const Window *)) {
+    const GArray *tensors = mover->of->file->tensors;
+    for (int i = 0; i < (int)tensors->len; i++) {
+        const MtfStoredTensor *stored = &g_array_index(tensors, MtfStoredTensor, i);
+        int64_t elements = (stored->end - stored->begin) / mtf_stored_type_bytes(stored->type);
+        for (int64_t first = 0; mover->of->tensors[i] >= 0 && first < elements;) {
+            Window window = make_window(mover, i, first);
+            move(mover, &window);
+            first += window.count;
+        }
+    }
+}
+
+static bool open_file(Mover *mover, int mode, GError **error) {
+    GError *local = NULL;
+    int code =
+        MPI_File_open(mover->of->control, mover->of->path, mode, MPI_INFO_NULL, &mover->handle);
+    if (code != MPI_SUCCESS) {
+        char text[MPI_MAX_ERROR_STRING];
+        int length;
+        MPI_Error_string(code, text, &length);
+        mover->handle = MPI_FILE_NULL;
+        mtf_failure(&local, "%s: cannot be opened: %s", mover->of->path, text);
+    }
+    return mtf_agree(mover->of->control, local, error);
+}
+
+/* Closes the file, after what was written has reached the disk. */
+static void close_file(Mover *mover, bool writes) {
+    int code = writes ? MPI_File_sync(mover->handle) : MPI_SUCCESS;
+    if (code != MPI_SUCCESS)
+        note_failure(mover, "written to disk", 0, code);
+    code = MPI_File_close(&mover->handle);
+    if (code != MPI_SUCCESS)
+        note_failure(mover, "closed", 0, code);
+}
+
+static bool run(const MtfTensorFile *tensors, bool writes, uint64_t *checksum, GError **error) {
+    Mover mover;
+    mover_init(&mover, tensors);
+    bool done = open_file(&mover, writes ? MPI_MODE_WRONLY : MPI_MODE_RDONLY, error);
+    if (done) {
+        move_all(&mover, writes ? write_window : read_window);
+        close_file(&mover, writes);
+        done = mtf_agree(tensors->control, mover.error, error);
+    }
+    mtf_mpi_require(
+        MPI_Allreduce(&mover.checksum, checksum, 1, MPI_UINT64_T, MPI_SUM, tensors->control),
+        "MPI_Allreduce");
+    mover_clear(&mover);
+    return done;
+}
+
+bool mtf_tensor_file_write(const MtfTensorFile *tensors, uint64_t *checksum, GError **error) {
+    return run(tensors, true, checksum, error);
+}
+
+bool mtf_tensor_file_read(const MtfTensorFile *tensors, uint64_t *checksum, GError **error) {
+    return run(tensors, false, checksum, error);
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/data/data_examples.h"
+
+#include "layouts/base/error.h"
+#include "runtime/data/data_order.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* The streams of one part. */
+enum { FEATURES, TARGETS, LABELS, STREAMS };
+static const char *const stream_names[STREAMS] = { "features", "targets", "labels" };
+
+typedef struct {
+    MtfDataStream *streams[STREAMS];
+    int64_t examples;
+} Part;
+
+struct MtfExamples {
+    int64_t wanted[STREAMS]; /* numbers of a record; 0 = none */
+    int64_t classes;
+    Part train, held; /* the second is empty when the end of the first is held out */
+    int64_t trained;  /* examples of the training part */
+    double *values[STREAMS];
+};
+
+static void free_array(gpointer array) {
+    mtf_data_array_free(array);
+}
+
+/* ---- Which array is which ------------------------------------------------------------------ */
+
+/* The stream an array belongs to, or -1. Where two would do, the one that has fewer arrays. */
+static int stream_of(const MtfExamples *examples, const Part *part, const MtfDataArray *array) {
+    int found = -1;
+    for (int s = 0; s < STREAMS; s++) {
+        if (mtf_data_array_places(array) != examples->wanted[s] ||
+            (s == LABELS && !mtf_data_array_is_integer(array)))
+            continue;
+        if (found < 0 ||
+            mtf_data_stream_arrays(part->streams[s]) < mtf_data_stream_arrays(part->streams[found]))
+            found = s;
+    }
+    return found;
+}
+
+static bool add_array(const MtfExamples *examples, Part *part, MtfDataArray *array,
+                      GError **error) {
+    int stream = stream_of(examples, part, array);
+    if (stream >= 0) {
+        mtf_data_stream_add(part->streams[stream], array);
+        return true;
+    }
+    /* CIFAR's labels, say, for a model that has none. */
+    bool unwanted = mtf_data_array_places(array) == 1;
+    if (!unwanted)
+        mtf_input_error(error,
+                        "%s holds records of %" PRId64 " numbers, but an example of this model has "
+                        "%" PRId64 " features",
+                        mtf_data_array_path(array), mtf_data_array_places(array),
+                        examples->wanted[FEATURES]);
+    mtf_data_array_free(array);
+    return unwanted;
+}
+
+static bool check_part(const MtfExamples *examples, Part *part, const char *file, GError **error) {
+    part->examples = mtf_data_stream_records(part->streams[FEATURES]);
+    for (int s = 0; s < STREAMS; s++) {
+        int64_t records = mtf_data_stream_records(part->streams[s]);
+        if (examples->wanted[s] > 0 && records == 0)
+            return mtf_input_error(error,
+                                   "no file holds %s, %" PRId64 " number%s an example: name one "
+                                   "beside %s",
+                                   stream_names[s], examples->wanted[s],
+                                   examples->wanted[s] == 1 ? "" : "s", file);
+        if (examples->wanted[s] > 0 && records != part->examples)
+            return mtf_input_error(error,
+                                   "the files hold features of %" PRId64 " examples, but %s of "
+                                   "%" PRId64,
+                                   part->examples, stream_names[s], records);
+    }
+    return true;
+}
+
+static bool open_part(const MtfExamples *examples, Part *part, char *const *files, GError **error) {
+    for (int s = 0; s < STREAMS; s++)
+        part->streams[s] = mtf_data_stream_new();
+    for (int i = 0; files[i] != NULL; i++) {
+        g_autoptr(GPtrArray) arrays = g_ptr_array_new_with_free_func(free_array);
+        if (!mtf_data_arrays_open(files[i], false, arrays, error))
+            return false;
+        while (arrays->len > 0)
+            if (!add_array(examples, part, g_ptr_array_steal_index(arrays, 0), error))
+                return false;
+    }
+    return check_part(examples, part, files[0], error);
+}
+
+static void close_part(Part *part) {
+    for (int s = 0; s < STREAMS; s++)
+        mtf_data_stream_free(part->streams[s]);
+}
+
+MtfExamples *mtf_examples_open(const MtfExamplesWanted *wanted, GError **error) {
+    g_autoptr(MtfExamples) examples = g_new0(MtfExamples, 1);
+    examples->wanted[FEATURES] = wanted->features;
+    examples->wanted[TARGETS] = wanted->targets;
+    examples->wanted[LABELS] = wanted->classes > 0 ? 1 : 0;
+    examples->classes = wanted->classes;
+    for (int s = 0; s < STREAMS; s++)
+        examples->values[s] = g_new0(double, examples->wanted[s] + 1);
+    if (!open_part(examples, &examples->train, wanted->files, error))
+        return NULL;
+    int64_t all = examples->train.examples;
+    examples->trained = all;
+    if (wanted->held_out != NULL) {
+        if (!open_part(examples, &examples->held, wanted->held_out, error))
+            return NULL;
+    } else {
+        examples->trained = MAX(1, all - (int64_t)(wanted->share * (double)all));
+    }
+    return g_steal_pointer(&examples);
+}
+
+void mtf_examples_close(MtfExamples *examples) {
+    if (examples == NULL)
+        return;
+    close_part(&examples->train);
+    close_part(&examples->held);
+    for (int s = 0; s < STREAMS; s++)
+        g_free(examples->values[s]);
+    g_free(examples);
+}
+
+/* ---- Reading ------------------------------------------------------------------------------- */
+
+static bool load(MtfExamples *examples, const Part *part, int64_t record, GError **error) {
+    for (int s = 0; s < STREAMS; s++)
+        if (examples->wanted[s] > 0 &&
+            !mtf_data_stream_read(part->streams[s], record, 1, examples->values[s], error))
+            return false;
+    double label = examples->values[LABELS][0];
+    if (examples->wanted[LABELS] == 0 || (label >= 0 && label < (double)examples->classes))
+        return true;
+    return mtf_input_error(error,
+                           "%s: the label of example %" PRId64 " is %.0f, but the model has only "
+                           "%" PRId64 " classes",
+                           mtf_data_stream_path(part->streams[LABELS], record), record, label,
+                           examples->classes);
+}
+
+bool mtf_examples_load(MtfExamples *examples, uint64_t seed, int64_t number, GError **error) {
+    int64_t n = examples->trained;
+    return load(examples, &examples->train, mtf_data_order(seed, number / n, n, number % n), error);
+}
+
+int64_t mtf_examples_trained(const MtfExamples *examples) {
+    return examples->trained;
+}
+
+int64_t mtf_examples_held(const MtfExamples *examples) {
+    return examples->held.examples > 0 ? examples->held.examples
+                                       : examples->train.examples - examples->trained;
+}
+
+bool mtf_examples_load_held(MtfExamples *examples, int64_t number, GError **error) {
+    int64_t place = number % mtf_examples_held(examples);
+    if (examples->held.examples > 0)
+        return load(examples, &examples->held, place, error);
+    return load(examples, &examples->train, examples->trained + place, error);
+}
+
+double mtf_examples_feature(const MtfExamples *examples, int64_t place) {
+    return examples->values[FEATURES][place];
+}
+
+double mtf_examples_target(const MtfExamples *examples, int64_t place) {
+    return examples->values[TARGETS][place];
+}
+
+double mtf_examples_label(const MtfExamples *examples) {
+    return examples->values[LABELS][0];
+}
+
+char *mtf_examples_identity(const MtfExamples *examples, GError **error) {
+    g_autoptr(GChecksum) digest = g_checksum_new(G_CHECKSUM_SHA256);
+    for (int s = 0; s < STREAMS; s++)
+        if (examples->wanted[s] > 0 &&
+            !mtf_data_stream_digest(examples->train.streams[s], digest, error))
+            return NULL;
+    return g_strdup_printf("%" PRId64 " examples, %.16s", examples->train.examples,
+                           g_checksum_get_string(digest));
+}

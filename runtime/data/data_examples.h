@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Examples from files: features, and with them labels or targets. Which array is which follows from
+ * how many numbers a record has: those of the model's features, of its targets, or one integer for
+ * labels. Several files of a kind follow one another, those of features and labels alike.
+ *
+ *     epoch 0                           epoch 1
+ *     |- training part, in an order of its own -|- again, in another -| …      held out: the last
+ *      step 1 | step 2 | step 3 …                                               share, as it stands
+ */
+#ifndef MTF_DATA_EXAMPLES_H
+#define MTF_DATA_EXAMPLES_H
+
+#include "runtime/data/data_stream.h"
+
+typedef struct MtfExamples MtfExamples;
+
+typedef struct {
+    int64_t features;      /* numbers of an example */
+    int64_t targets;       /* of its targets; 0 = the model has none */
+    int64_t classes;       /* labels are below it; 0 = the model has none */
+    char *const *files;    /* NULL-terminated */
+    char *const *held_out; /* files; NULL = a share of the examples */
+    double share;
+} MtfExamplesWanted;
+
+/* Fails (bad input) when a file cannot be read or is of no known kind, an array fits nothing the
+ * model wants, something it wants is missing, or there are more of one than of the other. */
+MtfExamples *mtf_examples_open(const MtfExamplesWanted *wanted, GError **error);
+void mtf_examples_close(MtfExamples *examples);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfExamples, mtf_examples_close)
+
+/* Reads example `number` of all steps, counted from 0: the order of its epoch says which it is; or
+ * held out example `number` (modulo how many there are). Fails when a file has become unreadable,
+ * or a label is no class. */
+bool mtf_examples_load(MtfExamples *examples, uint64_t seed, int64_t number, GError **error);
+bool mtf_examples_load_held(MtfExamples *examples, int64_t number, GError **error);
+
+int64_t mtf_examples_trained(const MtfExamples *examples);
+int64_t mtf_examples_held(const MtfExamples *examples);
+
+/* Of the example loaded last. */
+double mtf_examples_feature(const MtfExamples *examples, int64_t place);
+double mtf_examples_target(const MtfExamples *examples, int64_t place);
+double mtf_examples_label(const MtfExamples *examples);
+
+/* How many and a digest; free with g_free. Fails when a file has become unreadable. */
+char *mtf_examples_identity(const MtfExamples *examples, GError **error);
+
+#endif

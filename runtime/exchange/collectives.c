@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/exchange/collectives.h"
+
+#include "runtime/support/mpi_check.h"
+
+#include <string.h>
+
+static MPI_Datatype mpi_type(MtfDtype dtype) {
+    switch (dtype) {
+    case MTF_F32:
+        return MPI_FLOAT;
+    case MTF_F64:
+        return MPI_DOUBLE;
+    case MTF_BF16:
+        return MPI_UINT16_T;
+    default:
+        return MPI_INT32_T;
+    }
+}
+
+/* Elements [first, first + count) in place; of the other collectives, the whole exchange. */
+static void call_mpi(const MtfCommunicators *communicators, const MtfMove *move, int64_t first,
+                     int count) {
+    MPI_Comm group = mtf_communicators_get(communicators, move->axes);
+    MPI_Datatype type = mpi_type(move->dtype);
+    MPI_Op operation = mtf_communicators_operation(communicators, move->dtype, move->reduction);
+    const MtfPeerMessages *send = &move->send;
+    const MtfPeerMessages *receive = &move->receive;
+    switch (move->kind) {
+    case MTF_STEP_ALLREDUCE:
+        mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE,
+                                      move->output + first * mtf_dtype_bytes(move->dtype), count,
+                                      type, operation, group),
+                        "MPI_Allreduce");
+        return;
+    case MTF_STEP_REDUCE_SCATTER:
+        mtf_mpi_require(
+            MPI_Reduce_scatter(send->base, receive->base, send->counts, type, operation, group),
+            "MPI_Reduce_scatter");
+        return;
+    case MTF_STEP_ALLGATHER:
+        mtf_mpi_require(MPI_Allgatherv(send->base, send->counts[0], type, receive->base,
+                                       receive->counts, receive->offsets, type, group),
+                        "MPI_Allgatherv");
+        return;
+    default:
+        mtf_mpi_require(MPI_Alltoallv(send->base, send->counts, send->offsets, type, receive->base,
+                                      receive->counts, receive->offsets, type, group),
+                        "MPI_Alltoallv");
+    }
+}
+
+/* The whole exchange, begun. */
+static void start_mpi(const MtfCommunicators *communicators, const MtfMove *move,
+                      MPI_Request *request) {
+    MPI_Comm group = mtf_communicators_get(communicators, move->axes);
+    MPI_Datatype type = mpi_type(move->dtype);
+    MPI_Op operation = mtf_communicators_operation(communicators, move->dtype, move->reduction);
+    const MtfPeerMessages *send = &move->send;
+    const MtfPeerMessages *receive = &move->receive;
+    switch (move->kind) {
+    case MTF_STEP_ALLREDUCE:
+        mtf_mpi_require(MPI_Iallreduce(MPI_IN_PLACE, move->output, (int)move->count, type,
+                                       operation, group, request),
+                        "MPI_Iallreduce");
+        return;
+    case MTF_STEP_REDUCE_SCATTER:
+        mtf_mpi_require(MPI_Ireduce_scatter(send->base, receive->base, send->counts, type,
+                                            operation, group, request),
+                        "MPI_Ireduce_scatter");
+        return;
+    case MTF_STEP_ALLGATHER:
+        mtf_mpi_require(MPI_Iallgatherv(send->base, send->counts[0], type, receive->base,
+                                        receive->counts, receive->offsets, type, group, request),
+                        "MPI_Iallgatherv");
+        return;
+    default:
+        mtf_mpi_require(MPI_Ialltoallv(send->base, send->counts, send->offsets, type, receive->base,
+                                       receive->counts, receive->offsets, type, group, request),
+                        "MPI_Ialltoallv");
+    }
+}
+
+/* The elements that count as payload: the gathered output of an allgather, the input of all others.
+ */
+static int64_t payload(const MtfMove *move) {
+    switch (move->kind) {
+    case MTF_STEP_ALLREDUCE:
+        return move->count;
+    case MTF_STEP_ALLGATHER:
+        return move->receive.total;
+    default:
+        return move->send.total;
+    }
+}
+
+/* The elements that one call takes. */
+static int64_t most_of_a_call(const MtfTransport *transport, const MtfMove *move) {
+    return move->kind == MTF_STEP_ALLREDUCE ? transport->max_message : MAX(payload(move), 1);
+}
+
+/* Counts `elements` of payload as the program does. */
+static void count(const MtfTransport *transport, const MtfMove *move, MtfTrafficEntry *counted,
+                  int64_t elements) {
+    int64_t most = most_of_a_call(transport, move);
+    counted->calls += elements == 0 ? 1 : (elements + most - 1) / most;
+    counted->bytes += elements * mtf_dtype_bytes(move->dtype);
+}
+
+static bool goes_by_window(const MtfTransport *transport, const MtfMove *move) {
+    return transport->window != NULL && mtf_window_exchange_reaches(transport->window, move->axes);
+}
+
+/* From beginning to end by MPI; an allreduce in as many calls as it takes. */
+static void issue_by_mpi(const MtfTransport *transport, const MtfMove *move,
+                         MtfTrafficEntry *counted) {
+    int64_t total = payload(move), first = 0, most = most_of_a_call(transport, move);
+    do {
+        int64_t chunk = MIN(total - first, most);
+        call_mpi(transport->communicators, move, first, (int)chunk);
+        count(transport, move, counted, chunk);
+        first += chunk;
+    } while (first < total);
+}
+
+/* An exchange in several calls does not stay under way: they would begin in another order than
+ * those of the next one on ranks that are faster. */
+static bool takes_several_calls(const MtfTransport *transport, const MtfMove *move) {
+    return move->kind == MTF_STEP_ALLREDUCE && move->count > transport->max_message;
+}
+
+static void begin(const MtfTransport *transport, MtfExchange *exchange) {
+    const MtfMove *move = exchange->move;
+    exchange->by_window = goes_by_window(transport, move);
+    if (!exchange->by_window && takes_several_calls(transport, move)) {
+        issue_by_mpi(transport, move, exchange->counted);
+        exchange->request = MPI_REQUEST_NULL;
+        return;
+    }
+    if (exchange->by_window)
+        exchange->turn = mtf_window_exchange_begin(transport->window, exchange->index);
+    else
+        start_mpi(transport->communicators, move, &exchange->request);
+    count(transport, move, exchange->counted, payload(move));
+}
+
+/* This rank's part, waiting until the others are ready for it. */
+static void move_now(const MtfTransport *transport, MtfExchange *exchange) {
+    if (exchange->moved)
+        return;
+    if (exchange->by_window)
+        exchange->counted->copied +=
+            mtf_window_exchange_fetch(transport->window, exchange->index, exchange->turn);
+    else
+        mtf_mpi_require(MPI_Wait(&exchange->request, MPI_STATUS_IGNORE), "MPI_Wait");
+    exchange->moved = true;
+}
+
+/* Whether it need not wait any more. Asking lets MPI work at all that is under way. */
+static bool can_move(const MtfTransport *transport, MtfExchange *exchange) {
+    int over = 1;
+    if (exchange->by_window)
+        return mtf_window_exchange_is_ready(transport->window, exchange->index, exchange->turn);
+    mtf_mpi_require(MPI_Test(&exchange->request, &over, MPI_STATUS_IGNORE), "MPI_Test");
+    return over != 0;
+}
+
+void mtf_collective_begin(const MtfTransport *transport, MtfExchanges *under_way, int index,
+                          const MtfMove *move, MtfTrafficEntry *counted) {
+    double start = MPI_Wtime();
+    g_assert(under_way->n < MTF_EXCHANGES_UNDER_WAY);
+    MtfExchange *exchange = &under_way->exchanges[under_way->n++];
+    *exchange = (MtfExchange){ .index = index, .move = move, .counted = counted };
+    begin(transport, exchange);
+    counted->seconds += MPI_Wtime() - start;
+}
+
+void mtf_collectives_push(const MtfTransport *transport, MtfExchanges *under_way) {
+    for (int i = 0; i < under_way->n; i++) {
+        MtfExchange *exchange = &under_way->exchanges[i];
+        if (exchange->moved)
+            continue;
+        double start = MPI_Wtime();
+        bool moves = can_move(transport, exchange);
+        if (moves)
+            move_now(transport, exchange);
+        exchange->counted->seconds += MPI_Wtime() - start;
+        if (!moves)
+            return;
+    }
+}
+
+int mtf_collective_end_oldest(const MtfTransport *transport, MtfExchanges *under_way) {
+    double start = MPI_Wtime();
+    MtfExchange oldest = under_way->exchanges[0];
+    move_now(transport, &oldest);
+    if (oldest.by_window)
+        mtf_window_exchange_end(transport->window, oldest.index, oldest.turn);
+    under_way->n--;
+    memmove(under_way->exchanges, under_way->exchanges + 1,
+            sizeof *under_way->exchanges * (gsize)under_way->n);
+    oldest.counted->seconds += MPI_Wtime() - start;
+    return oldest.index;
+}
+
+void mtf_collective_issue(const MtfTransport *transport, MtfExchanges *under_way, int index,
+                          const MtfMove *move, MtfTrafficEntry *counted) {
+    double start = MPI_Wtime();
+    MtfExchange exchange = { .index = index, .move = move, .counted = counted };
+    if (goes_by_window(transport, move)) {
+        begin(transport, &exchange);
+        /* Fetched in the order of their turns. */
+        for (int i = 0; i < under_way->n; i++)
+            if (under_way->exchanges[i].by_window)
+                move_now(transport, &under_way->exchanges[i]);
+        move_now(transport, &exchange);
+        mtf_window_exchange_end(transport->window, index, exchange.turn);
+    } else {
+        issue_by_mpi(transport, move, counted);
+    }
+    counted->seconds += MPI_Wtime() - start;
+}

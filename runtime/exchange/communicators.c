@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/exchange/communicators.h"
+
+#include "runtime/kernels/base/kernel_combine.h"
+#include "runtime/support/mpi_check.h"
+
+#include <stdio.h>
+
+#define MAX_SETS (1 << MTF_MAX_MESH_AXES)
+
+struct MtfCommunicators {
+    MPI_Comm of_axes[MAX_SETS]; /* MPI_COMM_NULL where the program needs none */
+    MPI_Op narrow_sum, narrow_maximum;
+};
+
+static void make_ours(MPI_Comm communicator, const char *name) {
+    mtf_mpi_require(MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN),
+                    "MPI_Comm_set_errhandler");
+    mtf_mpi_require(MPI_Comm_set_name(communicator, name), "MPI_Comm_set_name");
+}
+
+MPI_Comm mtf_control_new(MPI_Comm world) {
+    MPI_Comm control;
+    mtf_mpi_require(MPI_Comm_dup(world, &control), "MPI_Comm_dup");
+    make_ours(control, MTF_CONTROL_NAME);
+    return control;
+}
+
+static MPI_Comm new_group(MPI_Comm control, const MtfMesh *mesh, unsigned axes) {
+    int rank;
+    MPI_Comm group;
+    char name[MPI_MAX_OBJECT_NAME];
+    mtf_mpi_require(MPI_Comm_rank(control, &rank), "MPI_Comm_rank");
+    mtf_mpi_require(MPI_Comm_split(control, mtf_mesh_group_member(mesh, axes, rank, 0),
+                                   mtf_mesh_group_position(mesh, axes, rank), &group),
+                    "MPI_Comm_split");
+    g_autofree char *axis_names = mtf_mesh_mask_format(mesh, axes);
+    g_snprintf(name, sizeof name, MTF_AXES_NAME "%u (%s)", axes, axis_names);
+    make_ours(group, name);
+    return group;
+}
+
+/* What MPI calls for bfloat16: inout[i] = in[i] combined with inout[i]. */
+static void combine(void *in, void *inout, int count, MtfReduction reduction) {
+    const char *terms[] = { inout, in };
+    char *targets[] = { inout };
+    mtf_combine(&(MtfCombination){ .dtype = MTF_BF16,
+                                   .reduction = reduction,
+                                   .n_terms = 2,
+                                   .n_targets = 1,
+                                   .terms = terms,
+                                   .targets = targets },
+                count);
+}
+
+static void narrow_sum(void *in, void *inout, int *count, MPI_Datatype *type) {
+    (void)type;
+    combine(in, inout, *count, MTF_REDUCE_SUM);
+}
+
+static void narrow_maximum(void *in, void *inout, int *count, MPI_Datatype *type) {
+    (void)type;
+    combine(in, inout, *count, MTF_REDUCE_MAX);
+}
+
+MtfCommunicators *mtf_communicators_new(MPI_Comm control, const MtfProgram *program) {
+    MtfCommunicators *communicators = g_new(MtfCommunicators, 1);
+    bool used[MAX_SETS] = { false };
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        if (instruction->kind == MTF_INSTRUCTION_STEP &&
+            mtf_step_is_collective(instruction->step.kind))
+            used[instruction->step.axes] = true;
+    }
+    for (unsigned axes = 0; axes < MAX_SETS; axes++)
+        communicators->of_axes[axes] =
+            used[axes] ? new_group(control, &program->layout->mesh, axes) : MPI_COMM_NULL;
+    mtf_mpi_require(MPI_Op_create(narrow_sum, 1, &communicators->narrow_sum), "MPI_Op_create");
+    mtf_mpi_require(MPI_Op_create(narrow_maximum, 1, &communicators->narrow_maximum),
+                    "MPI_Op_create");
+    return communicators;
+}
+
+void mtf_communicators_free(MtfCommunicators *communicators) {
+    if (communicators == NULL)
+        return;
+    for (int axes = 0; axes < MAX_SETS; axes++)
+        if (communicators->of_axes[axes] != MPI_COMM_NULL)
+            mtf_mpi_require(MPI_Comm_free(&communicators->of_axes[axes]), "MPI_Comm_free");
+    mtf_mpi_require(MPI_Op_free(&communicators->narrow_sum), "MPI_Op_free");
+    mtf_mpi_require(MPI_Op_free(&communicators->narrow_maximum), "MPI_Op_free");
+    g_free(communicators);
+}
+
+MPI_Op mtf_communicators_operation(const MtfCommunicators *communicators, MtfDtype dtype,
+                                   MtfReduction reduction) {
+    if (dtype == MTF_BF16)
+        return reduction == MTF_REDUCE_MAX ? communicators->narrow_maximum
+                                           : communicators->narrow_sum;
+    return reduction == MTF_REDUCE_MAX ? MPI_MAX : MPI_SUM;
+}
+
+MPI_Comm mtf_communicators_get(const MtfCommunicators *communicators, unsigned axes) {
+    return communicators->of_axes[axes];
+}

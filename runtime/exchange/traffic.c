@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/exchange/traffic.h"
+
+static bool is_collective(const MtfInstruction *instruction) {
+    return instruction->kind == MTF_INSTRUCTION_STEP &&
+           mtf_step_is_collective(instruction->step.kind);
+}
+
+MtfTrafficEntry *mtf_traffic_find(const MtfTraffic *traffic, MtfStepKind kind, unsigned axes) {
+    for (int i = 0; i < traffic->n_entries; i++)
+        if (traffic->entries[i].kind == kind && traffic->entries[i].axes == axes)
+            return &traffic->entries[i];
+    return NULL;
+}
+
+static int compare_entries(gconstpointer left, gconstpointer right) {
+    const MtfTrafficEntry *a = left;
+    const MtfTrafficEntry *b = right;
+    if (a->axes != b->axes)
+        return a->axes < b->axes ? -1 : 1;
+    return (int)a->kind - (int)b->kind;
+}
+
+/* The entries of the program, each once. */
+static void collect_entries(MtfTraffic *traffic, const MtfProgram *program) {
+    g_autoptr(GArray) entries = g_array_new(FALSE, TRUE, sizeof(MtfTrafficEntry));
+    for (int i = 0; i < traffic->n_instructions; i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        MtfTrafficEntry entry = { .kind = instruction->step.kind, .axes = instruction->step.axes };
+        traffic->entries = (MtfTrafficEntry *)(void *)entries->data;
+        traffic->n_entries = (int)entries->len;
+        if (is_collective(instruction) && mtf_traffic_find(traffic, entry.kind, entry.axes) == NULL)
+            g_array_append_val(entries, entry);
+    }
+    g_array_sort(entries, compare_entries);
+    traffic->n_entries = (int)entries->len;
+    traffic->entries = g_memdup2(entries->data, sizeof(MtfTrafficEntry) * entries->len);
+}
+
+MtfTraffic *mtf_traffic_new(const MtfProgram *program) {
+    MtfTraffic *traffic = g_new0(MtfTraffic, 1);
+    traffic->n_instructions = mtf_program_length(program);
+    traffic->entry_of = g_new(int, traffic->n_instructions);
+    collect_entries(traffic, program);
+    for (int i = 0; i < traffic->n_instructions; i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        const MtfStep *step = &instruction->step;
+        traffic->entry_of[i] =
+            is_collective(instruction)
+                ? (int)(mtf_traffic_find(traffic, step->kind, step->axes) - traffic->entries)
+                : -1;
+    }
+    return traffic;
+}
+
+void mtf_traffic_free(MtfTraffic *traffic) {
+    if (traffic == NULL)
+        return;
+    g_free(traffic->entries);
+    g_free(traffic->entry_of);
+    g_free(traffic);
+}
+
+MtfTraffic *mtf_traffic_predict(const MtfProgram *program, int rank) {
+    MtfTraffic *traffic = mtf_traffic_new(program);
+    for (int i = 0; i < traffic->n_instructions; i++) {
+        if (traffic->entry_of[i] < 0)
+            continue;
+        MtfTrafficEntry *entry = &traffic->entries[traffic->entry_of[i]];
+        int times = mtf_program_times(program, i);
+        entry->calls += times * mtf_instruction_calls(program, i);
+        entry->bytes += times * mtf_instruction_payload(program, i, rank);
+    }
+    return traffic;
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/kernels/base/kernel_map.h"
+
+#include "runtime/kernels/base/kernel_bfloat16.h"
+#include "runtime/kernels/base/kernel_math.h"
+#include "runtime/kernels/base/kernel_nest.h"
+
+/* Elements of a block: the arrays of all inputs, and what is asked for ahead, fit the nearest
+ * cache.
+ */
+#define BLOCK 512
+#define LANES 32
+#define CACHE_LINE 64
+
+/* What the walk needs of an element type. */
+typedef struct {
+    double (*sum)(const void *block, int64_t n);
+    double (*max)(const void *block, int64_t n);
+    void (*add_to)(void *out, const void *block, int64_t n, int64_t step);
+    void (*raise_to)(void *out, const void *block, int64_t n, int64_t step);
+    void (*fill)(void *out, double value, int64_t n);
+    double (*load)(const void *x);
+    void (*gather)(void *out, const void *in, int64_t n, int64_t step);
+    void (*divide)(void *out, double divisor, int64_t n);
+} Folds;
+
+#define T float
+#define NAME(name) name##_f32
+#include "runtime/kernels/base/kernel_folds.inc"
+#undef T
+#undef NAME
+
+#define T double
+#define NAME(name) name##_f64
+#include "runtime/kernels/base/kernel_folds.inc"
+#undef T
+#undef NAME
+
+static const Folds *folds_of(const MtfOperand *operand) {
+    return operand->dtype == MTF_F64 ? &folds_f64 : &folds_f32;
+}
+
+/* Element `offset` of a float operand. */
+static double load_element(const MtfOperand *operand, int64_t offset) {
+    const void *element = mtf_operand_at(operand, offset);
+    return mtf_operand_is_narrow(operand) ? (double)mtf_bf16_wide(*(const uint16_t *)element)
+                                          : folds_of(operand)->load(element);
+}
+
+double mtf_operand_scalar(const MtfOperand *operand) {
+    return load_element(operand, 0);
+}
+
+void mtf_operand_divide(const MtfOperand *operand, double divisor) {
+    const Folds *folds = folds_of(operand);
+    folds->divide(operand->data, divisor, mtf_operand_elements(operand));
+}
+
+void mtf_element_map_init(MtfElementMap *mapping, const MtfMapRow *row, const MtfKernelCall *call) {
+    const MtfOperation *operation = call->operation;
+    mapping->map = call->outputs[0].dtype == MTF_F64 ? row->f64 : row->f32;
+    mapping->continues = false;
+    mapping->n_inputs = row->arrays > 0 ? row->arrays : operation->n_inputs;
+    mapping->n_outputs = operation->n_outputs;
+    for (int k = 0; k < mapping->n_inputs; k++)
+        mapping->in[k] = &call->inputs[k];
+    for (int k = 0; k < mapping->n_outputs; k++)
+        mapping->out[k] = &call->outputs[k];
+    if (row->parameters != NULL)
+        row->parameters(call, mapping->parameters);
+}
+
+/* Where an operand's elements are, looked up once a walk: rows may be short. */
+typedef struct {
+    char *data;
+    int64_t bytes; /* of an element */
+    bool narrow;
+} Place;
+
+static Place place_of(const MtfOperand *operand) {
+    return (Place){ operand->data, mtf_dtype_bytes(operand->dtype),
+                    mtf_operand_is_narrow(operand) };
+}
+
+static void *element_at(const Place *place, int64_t offset) {
+    return place->data + offset * place->bytes;
+}
+
+/* The walk: loops, and an array for each input that does not lie in memory as a block wants it.
+ * Outputs are the nest's first operands. */
+typedef struct {
+    const MtfElementMap *mapping;
+    const Folds *folds;
+    Place in[MTF_MAP_INPUTS], out[MTF_MAX_OUTPUTS];
+    MtfNest nest;
+    int64_t repeated_at[MTF_MAP_INPUTS]; /* which element array k repeats … */
+    int64_t repeated[MTF_MAP_INPUTS];    /* … and how often */
+    _Alignas(64) char array[MTF_MAP_INPUTS][BLOCK * sizeof(double)];
+    _Alignas(64) float result[MTF_MAX_OUTPUTS][BLOCK]; /* of outputs that are rounded */
+} Walk;
+
+static bool walk_first(Walk *walk) {
+    for (int k = 0; k < walk->mapping->n_outputs; k++) {
+        mtf_nest_add(&walk->nest, walk->mapping->out[k]);
+        walk->out[k] = place_of(walk->mapping->out[k]);
+    }
+    for (int k = 0; k < walk->mapping->n_inputs; k++) {
+        mtf_nest_add(&walk->nest, walk->mapping->in[k]);
+        walk->in[k] = place_of(walk->mapping->in[k]);
+    }
+    bool any = mtf_nest_first(&walk->nest);
+    for (int k = 0; k < walk->mapping->n_inputs; k++)
+        walk->repeated[k] = 0;
+    return any;
+}
+
+/* Asks for the block behind this one: processors look ahead within small pages only, and while a
+ * map computes. */
+static void expect_next(const Place *in, int64_t offset, int64_t n) {
+    const char *next = element_at(in, offset + n);
+    for (int64_t i = 0; i < n * in->bytes; i += CACHE_LINE)
+        __builtin_prefetch(next + i);
+}
+
+/* Input `k` of the block of `n` elements that begins at turn `at`. */
+static const void *block_input(Walk *walk, int k, int64_t at, int64_t n) {
+    const Place *in = &walk->in[k];
+    int64_t step = walk->nest.step[walk->mapping->n_outputs + k];
+    int64_t offset = walk->nest.offset[walk->mapping->n_outputs + k] + at * step;
+    if (step == 1)
+        expect_next(in, offset, n);
+    if (step == 1 && !in->narrow)
+        return element_at(in, offset);
+    if (step != 0) {
+        if (in->narrow)
+            mtf_bf16_widen((float *)walk->array[k], element_at(in, offset), n, step);
+        else
+            walk->folds->gather(walk->array[k], element_at(in, offset), n, step);
+        return walk->array[k];
+    }
+    if (walk->repeated[k] < n || walk->repeated_at[k] != offset) {
+        walk->folds->fill(walk->array[k], load_element(walk->mapping->in[k], offset), n);
+        walk->repeated[k] = n;
+        walk->repeated_at[k] = offset;
+    }
+    return walk->array[k];
+}
+
+static void block_fill(Walk *walk, MtfMapBlock *block, int64_t at, int64_t n) {
+    block->n = n;
+    for (int k = 0; k < walk->mapping->n_inputs; k++)
+        block->in[k] = block_input(walk, k, at, n);
+}
+
+static MtfMapBlock block_of(const Walk *walk) {
+    MtfMapBlock block = { .n_inputs = walk->mapping->n_inputs,
+                          .parameters = walk->mapping->parameters };
+    for (int k = 0; k < walk->mapping->n_inputs; k++)
+        if (walk->nest.step[walk->mapping->n_outputs + k] == 0)
+            block.uniform |= 1U << k;
+    return block;
+}
+
+static void apply_row(Walk *walk, MtfMapBlock *block) {
+    const MtfElementMap *mapping = walk->mapping;
+    for (int64_t at = 0; at < walk->nest.count; at += BLOCK) {
+        block_fill(walk, block, at, MIN(BLOCK, walk->nest.count - at));
+        for (int k = 0; k < mapping->n_outputs; k++)
+            block->out[k] = walk->out[k].narrow
+                                ? (void *)walk->result[k]
+                                : element_at(&walk->out[k], walk->nest.offset[k] + at);
+        mapping->map(block);
+        for (int k = 0; k < mapping->n_outputs; k++)
+            if (walk->out[k].narrow)
+                mtf_bf16_round(element_at(&walk->out[k], walk->nest.offset[k] + at),
+                               walk->result[k], block->n);
+    }
+}
+
+void mtf_element_map_apply(const MtfElementMap *mapping) {
+    Walk walk; /* too large to be cleared for every call */
+    walk.mapping = mapping;
+    walk.folds = folds_of(mapping->out[0]);
+    mtf_nest_init(&walk.nest);
+    mtf_nest_add_loops(&walk.nest, mapping->out[0]);
+    bool more = walk_first(&walk);
+    MtfMapBlock block = more ? block_of(&walk) : (MtfMapBlock){ 0 };
+    for (; more; more = mtf_nest_next(&walk.nest))
+        apply_row(&walk, &block);
+}
+
+/* Loops in the order of the largest input's memory, those it lacks outside. */
+static void add_reduce_loops(MtfNest *nest, const MtfElementMap *mapping) {
+    const MtfOperand *lead = mapping->in[0];
+    for (int k = 1; k < mapping->n_inputs; k++)
+        if (mtf_operand_elements(mapping->in[k]) > mtf_operand_elements(lead))
+            lead = mapping->in[k];
+    for (int k = 0; k < mapping->n_inputs; k++)
+        mtf_nest_add_loops_lacking(nest, mapping->in[k], lead);
+    mtf_nest_add_loops(nest, lead);
+}
+
+/* Blocks of one row, all of them into one element of the output. */
+static void fold_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, char *out) {
+    double (*fold)(const void *, int64_t) = sums ? walk->folds->sum : walk->folds->max;
+    double total = walk->folds->load(out);
+    for (int64_t at = 0; at < walk->nest.count; at += BLOCK) {
+        block_fill(walk, block, at, MIN(BLOCK, walk->nest.count - at));
+        if (walk->mapping->map != NULL)
+            walk->mapping->map(block);
+        double part = fold(walk->mapping->map != NULL ? result : block->in[0], block->n);
+        total = sums ? total + part : MAX(total, part);
+    }
+    walk->folds->fill(out, total, 1);
+}
+
+/* Blocks of one row, each element of which has its own in the output. */
+static void add_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, char *out) {
+    int64_t step = walk->nest.step[0];
+    int64_t bytes = walk->out[0].bytes;
+    for (int64_t at = 0; at < walk->nest.count; at += BLOCK) {
+        block_fill(walk, block, at, MIN(BLOCK, walk->nest.count - at));
+        if (walk->mapping->map != NULL)
+            walk->mapping->map(block);
+        (sums ? walk->folds->add_to : walk->folds->raise_to)(
+            out + at * step * bytes, walk->mapping->map != NULL ? result : block->in[0], block->n,
+            step);
+    }
+}
+
+void mtf_element_map_reduce(const MtfElementMap *mapping, MtfReduction reduction) {
+    const MtfOperand *out = mapping->out[0];
+    bool sums = reduction != MTF_REDUCE_MAX;
+    _Alignas(64) char result[BLOCK * sizeof(double)];
+    Walk walk; /* too large to be cleared for every call */
+    walk.mapping = mapping;
+    walk.folds = folds_of(out);
+    if (!mapping->continues)
+        walk.folds->fill(out->data, sums ? 0 : -INFINITY, mtf_operand_elements(out));
+    mtf_nest_init(&walk.nest);
+    add_reduce_loops(&walk.nest, mapping);
+    bool more = walk_first(&walk);
+    MtfMapBlock block = more ? block_of(&walk) : (MtfMapBlock){ 0 };
+    block.out[0] = result;
+    for (; more; more = mtf_nest_next(&walk.nest))
+        (walk.nest.step[0] == 0 ? fold_row : add_row)(
+            &walk, &block, sums, result, element_at(&walk.out[0], walk.nest.offset[0]));
+}
+
+void mtf_kernel_map(const MtfKernelCall *call) {
+    MtfElementMap mapping;
+    mtf_element_map_init(&mapping, mtf_map_row(call->operation->kind), call);
+    mtf_element_map_apply(&mapping);
+}
+
+static void reduce_to(const MtfKernelCall *call, const MtfOperand *sums) {
+    MtfElementMap mapping;
+    mtf_element_map_init(&mapping, mtf_map_row(call->operation->kind), call);
+    mapping.out[0] = sums;
+    mapping.continues = call->continues;
+    mtf_element_map_reduce(&mapping, mtf_operation_row(call->operation->kind)->reduction);
+}
+
+void mtf_kernel_reduce(const MtfKernelCall *call) {
+    MtfOperand sums = mtf_kernel_sums(call);
+    reduce_to(call, &sums);
+    mtf_kernel_store_sums(call, &sums);
+}
+
+void mtf_kernel_mean(const MtfKernelCall *call) {
+    MtfOperand sums = mtf_kernel_sums(call);
+    reduce_to(call, &sums);
+    mtf_operand_divide(&sums, mtf_operand_mean_count(&call->inputs[0], &sums));
+    mtf_kernel_store_sums(call, &sums);
+}
+
+/* One more term; the output carries what has no room any longer. */
+static void add_term(MtfElementMap *mapping, const MtfOperand *in) {
+    if (mapping->n_inputs == MTF_MAP_INPUTS) {
+        mtf_element_map_apply(mapping);
+        mapping->in[0] = mapping->out[0];
+        mapping->n_inputs = 1;
+    }
+    mapping->in[mapping->n_inputs++] = in;
+}
+
+/* The inputs whose memory the output takes come first, since only the first pass may read them. */
+void mtf_kernel_add(const MtfKernelCall *call) {
+    const MtfOperand *out = &call->outputs[0];
+    const MtfMapRow *row = mtf_map_row(MTF_OP_ADD);
+    MtfElementMap mapping = { .map = out->dtype == MTF_F64 ? row->f64 : row->f32,
+                              .n_outputs = 1,
+                              .out = { out } };
+    for (int pass = 0; pass < 2; pass++)
+        for (int k = 0; k < call->operation->n_inputs; k++)
+            if ((call->inputs[k].data == out->data) == (pass == 0))
+                add_term(&mapping, &call->inputs[k]);
+    mtf_element_map_apply(&mapping);
+}
+
+/* The first micro-batch writes, the others add. */
+void mtf_kernel_accumulate(const MtfKernelCall *call) {
+    const MtfOperand *out = &call->outputs[0];
+    const MtfMapRow *row = mtf_map_row(MTF_OP_ADD);
+    MtfElementMap mapping = { .map = out->dtype == MTF_F64 ? row->f64 : row->f32,
+                              .n_outputs = 1,
+                              .out = { out } };
+    if (call->microbatch > 0)
+        add_term(&mapping, out);
+    add_term(&mapping, &call->inputs[0]);
+    mtf_element_map_apply(&mapping);
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Kernels that compute nothing: the same elements in another order, under another name or type, or
+ * from nowhere. */
+#ifndef MTF_KERNEL_MOVE_H
+#define MTF_KERNEL_MOVE_H
+
+#include "runtime/kernels/base/kernel.h"
+
+/* Copies `in` to `out`, of the same element size, in out's order of dimensions; those that `in`
+ * lacks are filled with copies. */
+void mtf_operand_copy(const MtfOperand *out, const MtfOperand *in);
+
+void mtf_kernel_copy(const MtfKernelCall *call); /* transpose, broadcast, stop_gradient */
+void mtf_kernel_rename(const MtfKernelCall *call);
+void mtf_kernel_cast(const MtfKernelCall *call);
+void mtf_kernel_constant(const MtfKernelCall *call);
+void mtf_kernel_range(const MtfKernelCall *call);
+
+#endif

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/kernels/base/kernel_nest.h"
+
+#include <string.h>
+
+int64_t mtf_operand_elements(const MtfOperand *operand) {
+    int64_t elements = 1;
+    for (int i = 0; i < operand->rank; i++)
+        elements *= operand->size[i];
+    return elements;
+}
+
+int mtf_operand_find(const MtfOperand *operand, int dim) {
+    for (int i = 0; i < operand->rank; i++)
+        if (operand->dims[i] == dim)
+            return i;
+    return -1;
+}
+
+int64_t mtf_operand_stride(const MtfOperand *operand, int position) {
+    int64_t stride = 1;
+    for (int i = operand->rank - 1; i > position; i--)
+        stride *= operand->size[i];
+    return stride;
+}
+
+int mtf_operand_find_lacking(const MtfOperand *whole, const MtfOperand *part) {
+    for (int i = 0; i < whole->rank; i++)
+        if (mtf_operand_find(part, whole->dims[i]) < 0)
+            return i;
+    return -1;
+}
+
+void *mtf_operand_at(const MtfOperand *operand, int64_t offset) {
+    return (char *)operand->data + offset * mtf_dtype_bytes(operand->dtype);
+}
+
+double mtf_operand_mean_count(const MtfOperand *whole, const MtfOperand *part) {
+    double count = 1;
+    for (int i = 0; i < whole->rank; i++)
+        if (mtf_operand_find(part, whole->dims[i]) < 0)
+            count *= (double)whole->global[i];
+    return count;
+}
+
+void mtf_nest_init(MtfNest *nest) {
+    nest->n_loops = 0;
+    nest->n_operands = 0;
+}
+
+static int find_loop(const MtfNest *nest, int dim) {
+    for (int i = 0; i < nest->n_loops; i++)
+        if (nest->dim[i] == dim)
+            return i;
+    return -1;
+}
+
+static void add_loop(MtfNest *nest, int dim, int64_t size) {
+    if (find_loop(nest, dim) >= 0)
+        return;
+    nest->dim[nest->n_loops] = dim;
+    nest->size[nest->n_loops++] = size;
+}
+
+void mtf_nest_add_loops(MtfNest *nest, const MtfOperand *operand) {
+    for (int i = 0; i < operand->rank; i++)
+        add_loop(nest, operand->dims[i], operand->size[i]);
+}
+
+void mtf_nest_add_loops_lacking(MtfNest *nest, const MtfOperand *operand, const MtfOperand *lead) {
+    for (int i = 0; i < operand->rank; i++)
+        if (mtf_operand_find(lead, operand->dims[i]) < 0)
+            add_loop(nest, operand->dims[i], operand->size[i]);
+}
+
+static int add_empty(MtfNest *nest) {
+    int k = nest->n_operands++;
+    memset(nest->stride[k], 0, sizeof nest->stride[k]);
+    nest->offset[k] = 0;
+    return k;
+}
+
+int mtf_nest_add(MtfNest *nest, const MtfOperand *operand) {
+    int k = add_empty(nest);
+    int64_t stride = 1;
+    for (int i = operand->rank - 1; i >= 0; i--) {
+        int loop = find_loop(nest, operand->dims[i]);
+        if (loop >= 0)
+            nest->stride[k][loop] = stride;
+        stride *= operand->size[i];
+    }
+    return k;
+}
+
+int mtf_nest_add_position(MtfNest *nest, const MtfOperand *operand, int dim) {
+    int k = add_empty(nest);
+    nest->stride[k][find_loop(nest, dim)] = 1;
+    nest->offset[k] = operand->begin[mtf_operand_find(operand, dim)];
+    return k;
+}
+
+int mtf_nest_add_element_number(MtfNest *nest, const MtfOperand *operand) {
+    int k = add_empty(nest);
+    int64_t stride = 1;
+    for (int i = operand->rank - 1; i >= 0; i--) {
+        nest->stride[k][find_loop(nest, operand->dims[i])] = stride;
+        nest->offset[k] += stride * operand->begin[i];
+        stride *= operand->global[i];
+    }
+    return k;
+}
+
+/* Loop `to` becomes what loop `from` is. */
+static void move_loop(MtfNest *nest, int from, int to) {
+    nest->size[to] = nest->size[from];
+    for (int k = 0; k < nest->n_operands; k++)
+        nest->stride[k][to] = nest->stride[k][from];
+}
+
+/* Whether a step of loop `outer` is as far as all turns of loop `inner`, for every operand. */
+static bool adjacent(const MtfNest *nest, int outer, int inner) {
+    for (int k = 0; k < nest->n_operands; k++)
+        if (nest->stride[k][outer] != nest->stride[k][inner] * nest->size[inner])
+            return false;
+    return true;
+}
+
+static void merge_loops(MtfNest *nest) {
+    int n = 0;
+    for (int i = 0; i < nest->n_loops; i++) {
+        if (nest->size[i] == 1)
+            continue;
+        int64_t turns = nest->size[i];
+        if (n > 0 && adjacent(nest, n - 1, i)) {
+            turns *= nest->size[n - 1];
+            n--;
+        }
+        move_loop(nest, i, n);
+        nest->size[n++] = turns;
+    }
+    nest->n_loops = n;
+}
+
+bool mtf_nest_first(MtfNest *nest) {
+    for (int i = 0; i < nest->n_loops; i++)
+        if (nest->size[i] == 0)
+            return false;
+    merge_loops(nest);
+    nest->count = 1;
+    for (int k = 0; k < nest->n_operands; k++)
+        nest->step[k] = 1; /* a single turn steps nowhere; 1 is what loops like best */
+    if (nest->n_loops == 0)
+        return true;
+    int inner = --nest->n_loops;
+    nest->count = nest->size[inner];
+    for (int k = 0; k < nest->n_operands; k++)
+        nest->step[k] = nest->stride[k][inner];
+    memset(nest->index, 0, sizeof nest->index);
+    return true;
+}
+
+bool mtf_nest_next(MtfNest *nest) {
+    for (int i = nest->n_loops - 1; i >= 0; i--) {
+        bool wraps = ++nest->index[i] == nest->size[i];
+        int64_t turns = wraps ? 1 - nest->size[i] : 1;
+        for (int k = 0; k < nest->n_operands; k++)
+            nest->offset[k] += turns * nest->stride[k][i];
+        if (!wraps)
+            return true;
+        nest->index[i] = 0;
+    }
+    return false;
+}

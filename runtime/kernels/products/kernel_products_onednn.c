@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Products by oneDNN: outer loops are dimensions of its batched product, so one call runs them all.
+ * Primitives, which are code made for the shapes, are created when a plan is loaded, and take their
+ * scratch from the workspace. Most single products in float32 go to its sgemm, which takes buffers
+ * of its own as OpenBLAS does. The only file that knows dnnl.h. */
+#include "runtime/kernels/products/kernel_products.h"
+
+#include <dnnl.h>
+#include <string.h>
+
+/* Batches of at most so many multiply-adds a product go faster here than through OpenBLAS in
+ * float32 (1.1 to 1.7 times on attention's shapes), larger products do not; nor do short sums whose
+ * left term lies column by column and is turned first. */
+#define LARGEST_FLOAT32_PRODUCT (INT64_C(1) << 25)
+#define SHORTEST_TURNED_SUM 128
+
+/* Single products in float32 whose terms both lie along their sums are 1.0 to 1.2 times as fast as
+ * through sgemm, and 1.4 times of few rows, where the sums are so long: sgemm turns the whole right
+ * term beside the product. */
+#define LONG_SUM 1024
+
+/* Making code takes milliseconds; fewer multiply-adds than this in all are not worth it. */
+#define LEAST_WORK (INT64_C(1) << 16)
+
+/* With AVX-512, products of more multiply-adds than this are 1.05 to 1.3 times as fast as
+ * OpenBLAS's, which has kernels that pack nothing for smaller ones. */
+#define LEAST_SGEMM_WORK 1e6
+
+/* Left terms that lie column by column, and few rows, go a stretch of the sums at a time: as a
+ * whole the lines of their operands, when far apart, push each other out of the cache. Every
+ * stretch reads the result again, so a wide one wants fewer. Of many rows and columns so much at a
+ * time is as fast as all of it, and what is packed stays small. */
+#define STRETCH 128
+#define WIDE_STRETCH 256
+#define LONG_STRETCH 384
+#define WIDE_RESULT 512
+#define FEW_ROWS 640
+#define COLUMNS_AT_A_TIME 4096
+
+typedef struct {
+    dnnl_primitive_t primitive;
+    dnnl_memory_t memory[MTF_TERMS]; /* left, right, result as oneDNN sees them */
+    dnnl_memory_t scratch;
+    bool turned; /* c = a b runs as c' = b' a' */
+} OneDnn;
+
+static dnnl_engine_t engine;
+static dnnl_stream_t stream;
+
+static bool open_engine(void) {
+    static gsize opened = 0;
+    if (g_once_init_enter(&opened)) {
+        bool works = dnnl_engine_create(&engine, dnnl_cpu, 0) == dnnl_success &&
+                     dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) == dnnl_success;
+        g_once_init_leave(&opened, works ? 1 : 2);
+    }
+    return opened == 1;
+}
+
+static bool has(dnnl_cpu_isa_t wanted) {
+    return ((int)dnnl_get_effective_cpu_isa() & (int)wanted) == (int)wanted;
+}
+
+/* Whether the processor multiplies bfloat16 itself: oneDNN emulates it elsewhere. */
+static bool multiplies_bfloat16(void) {
+    return has(dnnl_cpu_isa_avx512_core_bf16);
+}
+
+static int64_t count_products(const MtfContraction *plan) {
+    int64_t products = 1;
+    for (int i = 0; i < plan->n_outer; i++)
+        products *= plan->outer[i].size;
+    return products;
+}
+
+static double work_of_one(const MtfContraction *plan) {
+    return (double)plan->m.size * (double)plan->n.size * (double)plan->k.size;
+}
+
+static bool is_small_batch(const MtfContraction *plan) {
+    bool turned = plan->m.stride[MTF_LEFT] == 1;
+    return count_products(plan) > 1 && plan->m.size > 1 && plan->n.size > 1 &&
+           (!turned || plan->k.size >= SHORTEST_TURNED_SUM) &&
+           work_of_one(plan) <= LARGEST_FLOAT32_PRODUCT;
+}
+
+static bool lies_along_sums(const MtfContraction *plan, int term, const MtfContractionLoop *other) {
+    return plan->k.stride[term] == 1 && other->size > 1 && other->stride[term] > 1;
+}
+
+/* Such products take sgemm's place, where that is in use. */
+static bool is_long_sum(const MtfContraction *plan) {
+    return mtf_onednn_multiplies(plan, MTF_F32) && plan->k.size >= LONG_SUM &&
+           lies_along_sums(plan, MTF_LEFT, &plan->m) && lies_along_sums(plan, MTF_RIGHT, &plan->n);
+}
+
+static bool suits(const MtfContraction *plan, MtfDtype type) {
+    for (int i = 0; i < plan->n_outer; i++)
+        if (plan->outer[i].sums)
+            return false;
+    if (plan->n_outer + 2 > DNNL_MAX_NDIMS ||
+        work_of_one(plan) * (double)count_products(plan) < LEAST_WORK)
+        return false;
+    if (type == MTF_BF16)
+        return multiplies_bfloat16();
+    return type == MTF_F32 && (is_small_batch(plan) || is_long_sum(plan));
+}
+
+/* The shape of a term: outer loops, rows, columns. A loop that the term lacks has one turn. */
+static bool describe(const MtfContraction *plan, int term, const MtfContractionLoop *rows,
+                     const MtfContractionLoop *columns, MtfDtype type,
+                     dnnl_memory_desc_t *description) {
+    dnnl_dims_t sizes, strides;
+    int n = plan->n_outer;
+    for (int i = 0; i < n; i++) {
+        bool has = plan->outer[i].stride[term] > 0;
+        sizes[i] = has ? plan->outer[i].size : 1;
+        strides[i] = has ? plan->outer[i].stride[term] : 1;
+    }
+    bool row_major = columns->size == 1 || columns->stride[term] == 1;
+    sizes[n] = rows->size;
+    sizes[n + 1] = columns->size;
+    strides[n] = row_major ? MAX(rows->stride[term], columns->size) : 1;
+    strides[n + 1] = row_major ? 1 : MAX(columns->stride[term], rows->size);
+    return dnnl_memory_desc_init_by_strides(description, n + 2, sizes,
+                                            type == MTF_BF16 ? dnnl_bf16 : dnnl_f32,
+                                            strides) == dnnl_success;
+}
+
+/* oneDNN wants the result row by row: a result that lies column by column is turned. */
+static bool describe_all(OneDnn *p, const MtfContraction *plan, const MtfDtype types[MTF_TERMS],
+                         dnnl_memory_desc_t description[MTF_TERMS]) {
+    const MtfContractionLoop *m = &plan->m, *n = &plan->n, *k = &plan->k;
+    p->turned = n->size > 1 && n->stride[MTF_RESULT] != 1;
+    const MtfContractionLoop *rows = p->turned ? n : m, *columns = p->turned ? m : n;
+    int left = p->turned ? MTF_RIGHT : MTF_LEFT, right = p->turned ? MTF_LEFT : MTF_RIGHT;
+    return describe(plan, left, rows, k, types[left], &description[MTF_LEFT]) &&
+           describe(plan, right, k, columns, types[right], &description[MTF_RIGHT]) &&
+           describe(plan, MTF_RESULT, rows, columns, types[MTF_RESULT], &description[MTF_RESULT]);
+}
+
+/* A description of the primitive, unless oneDNN has only its plain loops for it. */
+static dnnl_primitive_desc_t find_primitive(const dnnl_memory_desc_t description[MTF_TERMS]) {
+    dnnl_matmul_desc_t matmul;
+    dnnl_primitive_attr_t attributes;
+    dnnl_primitive_desc_t found = NULL;
+    const char *name = "ref";
+    if (dnnl_matmul_desc_init(&matmul, &description[MTF_LEFT], &description[MTF_RIGHT], NULL,
+                              &description[MTF_RESULT]) != dnnl_success ||
+        dnnl_primitive_attr_create(&attributes) != dnnl_success)
+        return NULL;
+    if (dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) !=
+            dnnl_success ||
+        dnnl_primitive_desc_create(&found, &matmul, attributes, engine, NULL) != dnnl_success)
+        found = NULL;
+    dnnl_primitive_attr_destroy(attributes);
+    if (found != NULL)
+        dnnl_primitive_desc_query(found, dnnl_query_impl_info_str, 0, (void *)&name);
+    if (found != NULL && g_str_has_prefix(name, "ref")) {
+        dnnl_primitive_desc_destroy(found);
+        return NULL;
+    }
+    return found;
+}
+
+static void onednn_release(void *prepared) {
+    OneDnn *p = prepared;
+    for (int t = 0; t < MTF_TERMS; t++)
+        if (p->memory[t] != NULL)
+            dnnl_memory_destroy(p->memory[t]);
+    if (p->scratch != NULL)
+        dnnl_memory_destroy(p->scratch);
+    if (p->primitive != NULL)
+        dnnl_primitive_destroy(p->primitive);
+    g_free(p);
+}
+
+static bool create(OneDnn *p, dnnl_primitive_desc_t found,
+                   const dnnl_memory_desc_t description[MTF_TERMS], int64_t *workspace_bytes) {
+    const dnnl_memory_desc_t *scratch =
+        dnnl_primitive_desc_query_md(found, dnnl_query_scratchpad_md, 0);
+    *workspace_bytes = (int64_t)dnnl_memory_desc_get_size(scratch);
+    for (int t = 0; t < MTF_TERMS; t++)
+        if (dnnl_memory_create(&p->memory[t], &description[t], engine, DNNL_MEMORY_NONE) !=
+            dnnl_success)
+            return false;
+    return dnnl_memory_create(&p->scratch, scratch, engine, DNNL_MEMORY_NONE) == dnnl_success &&
+           dnnl_primitive_create(&p->primitive, found) == dnnl_success;
+}
+
+static void *onednn_prepare(const MtfContraction *plan, const MtfDtype types[MTF_TERMS],
+                            int64_t *workspace_bytes) {
+    dnnl_memory_desc_t description[MTF_TERMS];
+    if (!suits(plan, types[MTF_LEFT]) || !open_engine())
+        return NULL;
+    OneDnn *p = g_new0(OneDnn, 1);
+    dnnl_primitive_desc_t found =
+        describe_all(p, plan, types, description) ? find_primitive(description) : NULL;
+    bool made = found != NULL && create(p, found, description, workspace_bytes);
+    if (found != NULL)
+        dnnl_primitive_desc_destroy(found);
+    if (made)
+        return p;
+    onednn_release(p);
+    return NULL;
+}
+
+/* One call runs it all, without a pause. */
+static void onednn_run(const void *prepared, void *const data[MTF_TERMS], void *workspace,
+                       const MtfPause *pause) {
+    (void)pause;
+    const OneDnn *p = prepared;
+    dnnl_memory_set_data_handle(p->memory[MTF_LEFT], data[p->turned ? MTF_RIGHT : MTF_LEFT]);
+    dnnl_memory_set_data_handle(p->memory[MTF_RIGHT], data[p->turned ? MTF_LEFT : MTF_RIGHT]);
+    dnnl_memory_set_data_handle(p->memory[MTF_RESULT], data[MTF_RESULT]);
+    dnnl_memory_set_data_handle(p->scratch, workspace);
+    const dnnl_exec_arg_t arguments[] = { { DNNL_ARG_SRC, p->memory[MTF_LEFT] },
+                                          { DNNL_ARG_WEIGHTS, p->memory[MTF_RIGHT] },
+                                          { DNNL_ARG_DST, p->memory[MTF_RESULT] },
+                                          { DNNL_ARG_SCRATCHPAD, p->scratch } };
+    dnnl_primitive_execute(p->primitive, stream, 4, arguments);
+    dnnl_stream_wait(stream);
+}
+
+const MtfProductsWay mtf_products_onednn = { "onednn", onednn_prepare, onednn_run, onednn_release };
+
+bool mtf_onednn_multiplies(const MtfContraction *plan, MtfDtype type) {
+    return type == MTF_F32 && work_of_one(plan) > LEAST_SGEMM_WORK && has(dnnl_cpu_isa_avx512_core);
+}
+
+static int stretch_of(const MtfGemm *g) {
+    if (g->a_turned)
+        return g->n > WIDE_RESULT ? WIDE_STRETCH : STRETCH;
+    if (g->m <= FEW_ROWS)
+        return g->b_turned ? g->k : STRETCH;
+    return LONG_STRETCH;
+}
+
+static void multiply_columns(const MtfGemm *g, int64_t column, int64_t columns) {
+    int stretch = stretch_of(g);
+    int64_t a_step = g->a_turned ? g->lda : 1, b_step = g->b_turned ? 1 : g->ldb;
+    const float *b = g->b + column * (g->b_turned ? g->ldb : 1);
+    for (int64_t at = 0; at < g->k; at += stretch) {
+        dnnl_sgemm(g->a_turned ? 'T' : 'N', g->b_turned ? 'T' : 'N', g->m, columns,
+                   MIN(stretch, g->k - at), 1, g->a + at * a_step, g->lda, b + at * b_step, g->ldb,
+                   at > 0 || g->adds ? 1 : 0, g->c + column, g->ldc);
+        mtf_pause(g->pause);
+    }
+}
+
+void mtf_onednn_gemm(const MtfGemm *g) {
+    for (int64_t column = 0; column < g->n; column += COLUMNS_AT_A_TIME)
+        multiply_columns(g, column, MIN(COLUMNS_AT_A_TIME, g->n - column));
+}

@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/kernels/rows/kernel_attention.h"
+
+#include "layouts/kernel_work/kernel_scratch.h"
+#include "runtime/kernels/base/kernel_bfloat16.h"
+#include "runtime/kernels/base/kernel_math.h"
+#include "runtime/kernels/base/kernel_nest.h"
+
+#include <string.h>
+
+#define LANES MTF_ATTENTION_LANES
+#define TILE_ROWS 8
+#define AHEAD 8 /* rows that are asked for before they are read */
+
+/* c = sum over steps of a b, or c += that, of TILE_ROWS rows by two vectors. Strides in elements:
+ * a's from row to row of c and from step to step, so that it may be a matrix or its transpose. */
+typedef struct {
+    const void *a, *b;
+    void *c;
+    int64_t a_row, a_step, b_step, c_row, steps;
+    bool adds;
+} Tile;
+
+/* Rows in memory. */
+typedef struct {
+    const void *data;
+    int64_t rows, columns, stride;
+} Rows;
+
+/* Where rows are copied to; they are filled up to so many columns. */
+typedef struct {
+    void *data;
+    int64_t columns, stride;
+} Target;
+
+/* What the gradient of one query's scores depends on. */
+typedef struct {
+    double lse, dot, factor;
+} Slope;
+
+/* The inner loops of an element type. */
+typedef struct {
+    void (*tile)(const Tile *tile);
+    void (*tile_row)(const Tile *tile);
+    int64_t (*tile_columns)(void);
+    double (*dot)(const void *left, const void *right, int64_t n);
+    double (*largest)(const void *row, int64_t n);
+    double (*powers)(void *row, double largest, int64_t n);
+    void (*fill)(void *row, double value, int64_t from, int64_t to);
+    void (*scale)(void *out, const void *in, double factor, int64_t n);
+    void (*slopes)(void *scores, void *slopes, const Slope *slope, int64_t n);
+    void (*copy)(const Target *out, const Rows *in, double factor);
+    void (*transpose)(const Target *out, const Rows *in);
+    double (*load)(const void *data, int64_t i);
+    void (*store)(void *data, int64_t i, double value);
+} Loops;
+
+#define T float
+#define NAME(name) name##_f32
+#include "runtime/kernels/rows/kernel_attention.inc"
+#undef T
+#undef NAME
+
+#define T double
+#define NAME(name) name##_f64
+#include "runtime/kernels/rows/kernel_attention.inc"
+#undef T
+#undef NAME
+
+/* The operands of the nest over examples and heads; only the first five going forward. */
+enum { Q, K, V, O, LSE, DO, DQ, DK, DV, OPERANDS };
+
+typedef struct {
+    const MtfOperand *operand[OPERANDS];
+    int n_operands;
+    const Loops *loops;
+    int64_t element_bytes;            /* in scratch */
+    bool narrow;                      /* the operands are bfloat16, but for LSE */
+    int64_t queries, keys, features;  /* of the slices */
+    int64_t key_lanes, feature_lanes; /* filled up to whole lanes */
+    int64_t first_query, first_key;   /* in the whole tensors */
+    int64_t stride[OPERANDS];         /* from one query or position of memory to the next */
+    double factor;
+    bool causal;
+    /* Scratch. Of a head's memory, with features in rows and with positions in rows: */
+    char *keys_turned, *values_turned, *keys_packed, *values_packed, *key_slopes, *value_slopes;
+    char *widened; /* of narrow memory: as it lies, to be turned */
+    /* Of a block of queries: */
+    char *query_rows, *result_rows, *result_slopes, *scores, *slopes;
+    MtfNest nest;
+    int64_t at[OPERANDS]; /* where the example's head begins, in elements */
+    const MtfPause *pause;
+} Attention;
+
+/* A block of queries against a block of memory. Its rows in scratch are filled up to whole lanes:
+ *
+ *     # # # # # 0 0 0    # seen by the query      0 not seen: no share, no slope
+ *     # # # # # # # 0    n_keys of them           up to `stride`, a multiple of LANES */
+typedef struct {
+    int64_t query, n_queries, key, n_keys, stride;
+} Block;
+
+static int64_t whole_lanes(int64_t n) {
+    return (n + LANES - 1) / LANES * LANES;
+}
+
+/* ---- Operands and scratch ------------------------------------------------------------------ */
+
+static int64_t size_along(const MtfOperand *operand, int dim) {
+    return operand->size[mtf_operand_find(operand, dim)];
+}
+
+static int64_t begin_along(const MtfOperand *operand, int dim) {
+    return operand->begin[mtf_operand_find(operand, dim)];
+}
+
+static bool follows_memory(int operand) {
+    return operand == K || operand == V || operand == DK || operand == DV;
+}
+
+/* `operand` with one index alone along a dimension, which then makes no loop. */
+static MtfOperand first_along(const MtfOperand *operand, int dim) {
+    MtfOperand first = *operand;
+    int at = mtf_operand_find(operand, dim);
+    first.rank--;
+    for (int i = at; i < first.rank; i++) {
+        first.dims[i] = first.dims[i + 1];
+        first.size[i] = first.size[i + 1];
+    }
+    return first;
+}
+
+/* Loops over examples and heads, those that memory has outside, so that what shares one memory
+ * comes one after the other. */
+static void nest_init(Attention *a, const MtfAttributes *attributes) {
+    MtfOperand memory = first_along(a->operand[K], attributes->memory);
+    memory.rank--; /* the features, which come last */
+    MtfOperand rest = first_along(a->operand[LSE], attributes->query);
+    mtf_nest_init(&a->nest);
+    mtf_nest_add_loops(&a->nest, &memory);
+    mtf_nest_add_loops(&a->nest, &rest);
+    for (int i = 0; i < a->n_operands; i++)
+        mtf_nest_add(&a->nest, a->operand[i]);
+}
+
+/* Hands out the scratch that mtf_operation_scratch_bytes counts. */
+static void take_scratch(Attention *a, char *next) {
+    int64_t memory = a->key_lanes * a->feature_lanes * a->element_bytes;
+    int64_t rows = MTF_ATTENTION_QUERIES * a->feature_lanes * a->element_bytes;
+    int64_t block =
+        MTF_ATTENTION_QUERIES * MIN(a->key_lanes, MTF_ATTENTION_KEYS) * a->element_bytes;
+    bool back = a->n_operands == OPERANDS;
+    char **const memories[] = { &a->keys_turned, &a->values_packed, &a->values_turned,
+                                &a->keys_packed, &a->key_slopes,    &a->value_slopes };
+    char **const blocks[] = { &a->query_rows, &a->result_rows, &a->result_slopes };
+    for (int i = 0; i < (back ? 6 : 2); i++, next += memory)
+        *memories[i] = next;
+    for (int i = 0; i < (back ? 3 : 2); i++, next += rows)
+        *blocks[i] = next;
+    a->widened = next;
+    next += a->narrow ? memory : 0;
+    a->scores = next;
+    a->slopes = next + block;
+}
+
+/* Everything but the operands, which are set. */
+static void attention_init(Attention *a, const MtfKernelCall *call) {
+    const MtfAttributes *attributes = &call->operation->attributes;
+    const MtfOperand *q = a->operand[Q], *k = a->operand[K];
+    a->loops = q->dtype == MTF_F64 ? &loops_f64 : &loops_f32;
+    a->pause = call->pause;
+    a->element_bytes = mtf_dtype_bytes(mtf_dtype_wide(q->dtype));
+    a->narrow = mtf_operand_is_narrow(q);
+    a->queries = size_along(q, attributes->query);
+    a->keys = size_along(k, attributes->memory);
+    a->features = size_along(q, attributes->dimension);
+    a->key_lanes = whole_lanes(a->keys);
+    a->feature_lanes = whole_lanes(a->features);
+    a->first_query = begin_along(q, attributes->query);
+    a->first_key = begin_along(k, attributes->memory);
+    a->factor = attributes->factor;
+    a->causal = attributes->causal != 0;
+    for (int i = 0; i < a->n_operands; i++) {
+        int dim = follows_memory(i) ? attributes->memory : attributes->query;
+        a->stride[i] = mtf_operand_stride(a->operand[i], mtf_operand_find(a->operand[i], dim));
+    }
+    take_scratch(a, call->scratch);
+    nest_init(a, attributes);
+}
+
+static char *row_of(const Attention *a, int operand, int64_t row) {
+    return mtf_operand_at(a->operand[operand], a->at[operand] + row * a->stride[operand]);
+}
+
+/* Element (row, column) of rows in scratch that lie `stride` elements apart. */
+static char *element(const Attention *a, char *rows, int64_t stride, int64_t row, int64_t column) {
+    return rows + (row * stride + column) * a->element_bytes;
+}
+
+static Rows rows_of(const Attention *a, int operand, int64_t row, int64_t n) {
+    return (Rows){ row_of(a, operand, row), n, a->features, a->stride[operand] };
+}
+
+static void pack_widened(const Attention *a, char *to, const Rows *rows, double factor) {
+    for (int64_t row = 0; row < rows->rows; row++) {
+        char *out = element(a, to, a->feature_lanes, row, 0);
+        const uint16_t *in = (const uint16_t *)rows->data + row * rows->stride;
+        mtf_bf16_widen((float *)(gpointer)out, in, rows->columns, 1);
+        if (factor != 1)
+            a->loops->scale(out, out, factor, rows->columns);
+        a->loops->fill(out, 0, rows->columns, a->feature_lanes);
+    }
+}
+
+/* Copies rows of an operand, times `factor`, to scratch and fills them up with 0. */
+static void pack(const Attention *a, char *to, const Rows *rows, double factor) {
+    Target target = { to, a->feature_lanes, a->feature_lanes };
+    if (a->narrow)
+        pack_widened(a, to, rows, factor);
+    else
+        a->loops->copy(&target, rows, factor);
+}
+
+/* A row of features from scratch to the operand's own. */
+static void round_row(const Attention *a, int operand, int64_t row, const char *from) {
+    mtf_bf16_round((uint16_t *)(gpointer)row_of(a, operand, row),
+                   (const float *)(gconstpointer)from, a->features);
+}
+
+static void unpack(const Attention *a, int operand, int64_t row, int64_t n, char *from) {
+    for (int64_t i = 0; a->narrow && i < n; i++)
+        round_row(a, operand, row + i, element(a, from, a->feature_lanes, i, 0));
+    if (a->narrow)
+        return;
+    Rows rows = { from, n, a->features, a->feature_lanes };
+    Target target = { row_of(a, operand, row), a->features, a->stride[operand] };
+    a->loops->copy(&target, &rows, 1);
+}
+
+/* Copies a head's memory to scratch so that a row there is one feature of all positions. */
+static void pack_turned(const Attention *a, char *to, int operand) {
+    Rows rows = rows_of(a, operand, 0, a->keys);
+    Target target = { to, a->key_lanes, a->key_lanes };
+    if (a->narrow) {
+        pack_widened(a, a->widened, &rows, 1);
+        rows = (Rows){ a->widened, a->keys, a->features, a->feature_lanes };
+    }
+    a->loops->transpose(&target, &rows);
+}
+
+/* ---- Products ------------------------------------------------------------------------------ */
+
+/* The tiles of c's rows `from` … `to` in one strip of columns; `tile` stands at row 0. */
+static void strip(const Attention *a, Tile tile, int64_t from, int64_t to) {
+    tile.a = (const char *)tile.a + from * tile.a_row * a->element_bytes;
+    tile.c = (char *)tile.c + from * tile.c_row * a->element_bytes;
+    int64_t rows = TILE_ROWS;
+    for (int64_t row = from; row < to; row += rows) {
+        rows = to - row < TILE_ROWS ? 1 : TILE_ROWS;
+        (rows == 1 ? a->loops->tile_row : a->loops->tile)(&tile);
+        tile.a = (const char *)tile.a + rows * tile.a_row * a->element_bytes;
+        tile.c = (char *)tile.c + rows * tile.c_row * a->element_bytes;
+    }
+}
+
+/* How many of the block's keys the row's query looks at. */
+static int64_t keys_seen(const Attention *a, const Block *b, int64_t row) {
+    if (!a->causal)
+        return b->n_keys;
+    int64_t query = a->first_query + b->query + row;
+    return CLAMP(query - (a->first_key + b->key) + 1, 0, b->n_keys);
+}
+
+/* The first row of the block whose query looks at key `key` of the block. */
+static int64_t first_looking(const Attention *a, const Block *b, int64_t key) {
+    if (!a->causal)
+        return 0;
+    return CLAMP(a->first_key + b->key + key - (a->first_query + b->query), 0, b->n_queries);
+}
+
+/* block = rows times what is turned, where a query of the tile looks. */
+static void score(const Attention *a, const Block *b, char *block, char *rows, char *turned) {
+    Tile tile = { .a_row = a->feature_lanes,
+                  .a_step = 1,
+                  .b_step = a->key_lanes,
+                  .c_row = b->stride,
+                  .steps = a->features };
+    for (int64_t column = 0; column < b->stride; column += a->loops->tile_columns()) {
+        tile.a = rows;
+        tile.b = element(a, turned, a->key_lanes, 0, b->key + column);
+        tile.c = element(a, block, b->stride, 0, column);
+        strip(a, tile, first_looking(a, b, column) / TILE_ROWS * TILE_ROWS, b->n_queries);
+    }
+}
+
+/* rows += block times packed memory: of each tile, the keys that its last query looks at. */
+static void gather(const Attention *a, const Block *b, char *rows, char *block, char *packed) {
+    Tile tile = { .a_row = b->stride,
+                  .a_step = 1,
+                  .b_step = a->feature_lanes,
+                  .c_row = a->feature_lanes,
+                  .adds = b->key > 0 };
+    for (int64_t column = 0; column < a->feature_lanes; column += a->loops->tile_columns())
+        for (int64_t row = 0; row < b->n_queries; row += TILE_ROWS) {
+            int64_t end = MIN(row + TILE_ROWS, b->n_queries);
+            tile.a = block;
+            tile.b = element(a, packed, a->feature_lanes, b->key, column);
+            tile.c = element(a, rows, a->feature_lanes, 0, column);
+            tile.steps = keys_seen(a, b, end - 1);
+            strip(a, tile, row, end);
+        }
+}
+
+/* memory += block' times rows: of each tile, the queries that look at its first key. */
+static void spread(const Attention *a, const Block *b, char *memory, char *block, char *rows) {
+    Tile tile = { .a_row = 1,
+                  .a_step = b->stride,
+                  .b_step = a->feature_lanes,
+                  .c_row = a->feature_lanes,
+                  .adds = true };
+    for (int64_t column = 0; column < a->feature_lanes; column += a->loops->tile_columns())
+        for (int64_t key = 0; key < b->n_keys; key += TILE_ROWS) {
+            int64_t first = first_looking(a, b, key);
+            tile.a = element(a, block, b->stride, first, 0);
+            tile.b = element(a, rows, a->feature_lanes, first, column);
+            tile.c = element(a, memory, a->feature_lanes, b->key, column);
+            tile.steps = b->n_queries - first;
+            strip(a, tile, key, MIN(key + TILE_ROWS, b->n_keys));
+        }
+}
+
+/* ---- Blocks -------------------------------------------------------------------------------- */
+
+/* The block of memory that comes after `b`, or the first when it has none yet; false when no query
+ * of the block looks so far. */
+static bool next_keys(const Attention *a, Block *b) {
+    b->key += b->n_keys;
+    int64_t end = a->keys;
+    if (a->causal)
+        end = MIN(end, a->first_query + b->query + b->n_queries - a->first_key);
+    b->n_keys = MIN(MTF_ATTENTION_KEYS, end - b->key);
+    b->stride = whole_lanes(b->n_keys);
+    return b->n_keys > 0;
+}
+
+static char *block_row(const Attention *a, char *block, const Block *b, int64_t row) {
+    return element(a, block, b->stride, row, 0);
+}
+
+/* Gives what lies behind the last key seen the value that whole lanes turn into 0, and zero to the
+ * lanes after it. Returns the elements of the lanes. */
+static int64_t fill_up(const Attention *a, const Block *b, char *row, int64_t seen, double value) {
+    int64_t lanes = whole_lanes(seen);
+    a->loops->fill(row, value, seen, lanes);
+    a->loops->fill(row, 0, lanes, b->stride);
+    return lanes;
+}
+
+/* Of each query of a block, over the memory so far. */
+typedef struct {
+    double largest[MTF_ATTENTION_QUERIES], sum[MTF_ATTENTION_QUERIES];
+} Statistics;
+
+/* Turns scores into powers under the largest score so far, and what was added up before as well. */
+static void soften_row(const Attention *a, const Block *b, Statistics *s, int64_t row) {
+    char *scores = block_row(a, a->scores, b, row);
+    int64_t seen = keys_seen(a, b, row);
+    int64_t lanes = fill_up(a, b, scores, seen, -INFINITY);
+    if (seen == 0)
+        return;
+    double largest = fmax(s->largest[row], a->loops->largest(scores, lanes));
+    if (b->key > 0 && largest > s->largest[row]) {
+        double shrink = exp(s->largest[row] - largest);
+        char *o = element(a, a->result_rows, a->feature_lanes, row, 0);
+        a->loops->scale(o, o, shrink, a->feature_lanes);
+        s->sum[row] *= shrink;
+    }
+    s->largest[row] = largest;
+    s->sum[row] += a->loops->powers(scores, largest, lanes);
+}
+
+/* A query that looks at nothing gets 0 from it. */
+static void finish_row(const Attention *a, const Block *b, const Statistics *s, int64_t row) {
+    char *packed = element(a, a->result_rows, a->feature_lanes, row, 0);
+    char *o = a->narrow ? packed : row_of(a, O, b->query + row);
+    if (s->sum[row] > 0)
+        a->loops->scale(o, packed, 1 / s->sum[row], a->features);
+    else
+        a->loops->fill(o, 0, 0, a->features);
+    if (a->narrow)
+        round_row(a, O, b->query + row, packed);
+    a->loops->store(row_of(a, LSE, b->query + row), 0, s->largest[row] + log(s->sum[row]));
+}
+
+static void attend(const Attention *a, int64_t query) {
+    Block b = { .query = query, .n_queries = MIN(MTF_ATTENTION_QUERIES, a->queries - query) };
+    Statistics s;
+    for (int64_t row = 0; row < b.n_queries; row++) {
+        s.largest[row] = -INFINITY;
+        s.sum[row] = 0;
+    }
+    Rows q = rows_of(a, Q, query, b.n_queries);
+    pack(a, a->query_rows, &q, a->factor);
+    while (next_keys(a, &b)) {
+        score(a, &b, a->scores, a->query_rows, a->keys_turned);
+        for (int64_t row = 0; row < b.n_queries; row++)
+            soften_row(a, &b, &s, row);
+        gather(a, &b, a->result_rows, a->scores, a->values_packed);
+    }
+    for (int64_t row = 0; row < b.n_queries; row++)
+        finish_row(a, &b, &s, row);
+}
+
+/* Turns the scores into shares, and their gradients by the shares into those by the scores. */
+static void slope_row(const Attention *a, const Block *b, double dot, int64_t row) {
+    char *scores = block_row(a, a->scores, b, row), *slopes = block_row(a, a->slopes, b, row);
+    int64_t seen = keys_seen(a, b, row);
+    Slope slope = { a->loops->load(row_of(a, LSE, b->query + row), 0), dot, a->factor };
+    a->loops->slopes(scores, slopes, &slope, whole_lanes(seen));
+    a->loops->fill(scores, 0, seen, b->stride);
+    a->loops->fill(slopes, 0, seen, b->stride);
+}
+
+/* do.o of each query of a block, whose rows of do are packed. Rows of o are, for the moment, where
+ * the result's are going to be. */
+static void find_dots(const Attention *a, const Block *b, double *dots) {
+    Rows o = rows_of(a, O, b->query, b->n_queries);
+    pack(a, a->result_rows, &o, 1);
+    for (int64_t row = 0; row < b->n_queries; row++)
+        dots[row] =
+            a->loops->dot(element(a, a->result_rows, a->feature_lanes, row, 0),
+                          element(a, a->result_slopes, a->feature_lanes, row, 0), a->features);
+}
+
+static void attend_back(const Attention *a, int64_t query) {
+    Block b = { .query = query, .n_queries = MIN(MTF_ATTENTION_QUERIES, a->queries - query) };
+    double dots[MTF_ATTENTION_QUERIES];
+    Rows q = rows_of(a, Q, query, b.n_queries), slopes = rows_of(a, DO, query, b.n_queries);
+    pack(a, a->query_rows, &q, 1);
+    pack(a, a->result_slopes, &slopes, 1);
+    find_dots(a, &b, dots);
+    a->loops->fill(a->result_rows, 0, 0, b.n_queries * a->feature_lanes);
+    while (next_keys(a, &b)) {
+        score(a, &b, a->scores, a->query_rows, a->keys_turned);
+        score(a, &b, a->slopes, a->result_slopes, a->values_turned);
+        for (int64_t row = 0; row < b.n_queries; row++)
+            slope_row(a, &b, dots[row], row);
+        spread(a, &b, a->value_slopes, a->scores, a->result_slopes);
+        spread(a, &b, a->key_slopes, a->slopes, a->query_rows);
+        gather(a, &b, a->result_rows, a->slopes, a->keys_packed);
+    }
+    unpack(a, DQ, query, b.n_queries, a->result_rows);
+}
+
+/* ---- Examples and heads -------------------------------------------------------------------- */
+
+static void begin_memory(const Attention *a) {
+    Rows k = rows_of(a, K, 0, a->keys), v = rows_of(a, V, 0, a->keys);
+    pack_turned(a, a->keys_turned, K);
+    if (a->n_operands < OPERANDS) {
+        pack(a, a->values_packed, &v, 1);
+        return;
+    }
+    pack_turned(a, a->values_turned, V);
+    pack(a, a->keys_packed, &k, 1);
+    a->loops->fill(a->key_slopes, 0, 0, a->keys * a->feature_lanes);
+    a->loops->fill(a->value_slopes, 0, 0, a->keys * a->feature_lanes);
+}
+
+static void end_memory(const Attention *a) {
+    if (a->n_operands < OPERANDS)
+        return;
+    unpack(a, DK, 0, a->keys, a->key_slopes);
+    unpack(a, DV, 0, a->keys, a->value_slopes);
+}
+
+static void attend_head(const Attention *a) {
+    for (int64_t query = 0; query < a->queries; query += MTF_ATTENTION_QUERIES)
+        (a->n_operands == OPERANDS ? attend_back : attend)(a, query);
+}
+
+static void each_head(Attention *a) {
+    int64_t memory = -1; /* where the memory at hand begins */
+    for (bool more = mtf_nest_first(&a->nest); more; more = mtf_nest_next(&a->nest))
+        for (int64_t turn = 0; turn < a->nest.count; turn++) {
+            int64_t begin = a->nest.offset[K] + turn * a->nest.step[K];
+            if (memory >= 0 && memory != begin)
+                end_memory(a);
+            for (int i = 0; i < a->n_operands; i++)
+                a->at[i] = a->nest.offset[i] + turn * a->nest.step[i];
+            if (memory != begin)
+                begin_memory(a);
+            memory = begin;
+            attend_head(a);
+            mtf_pause(a->pause);
+        }
+    if (memory >= 0)
+        end_memory(a);
+}
+
+void mtf_kernel_attention(const MtfKernelCall *call) {
+    const MtfOperand *in = call->inputs, *out = call->outputs;
+    Attention a = { .operand = { &in[0], &in[1], &in[2], &out[0], &out[1] }, .n_operands = DO };
+    attention_init(&a, call);
+    each_head(&a);
+}
+
+/* Memory that no head of this processor reads still has a gradient here: 0. */
+void mtf_kernel_attention_grad(const MtfKernelCall *call) {
+    const MtfOperand *in = call->inputs, *out = call->outputs;
+    Attention a = { .operand = { &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &out[0], &out[1],
+                                 &out[2] },
+                    .n_operands = OPERANDS };
+    attention_init(&a, call);
+    for (int k = 1; k < 3 && mtf_operand_elements(&in[4]) == 0; k++)
+        memset(out[k].data, 0,
+               (size_t)(mtf_operand_elements(&out[k]) * mtf_dtype_bytes(out[k].dtype)));
+    each_head(&a);
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/kernels/base/kernel_map.h"
+
+#include "runtime/kernels/base/kernel_math.h"
+#include "runtime/kernels/base/kernel_nest.h"
+
+#define libm_log_f32 logf
+#define libm_log_f64 log
+#define libm_sqrt_f32 sqrtf
+#define libm_sqrt_f64 sqrt
+
+#define T float
+#define NAME(name) name##_f32
+#include "runtime/kernels/rows/kernel_maps.inc"
+#undef T
+#undef NAME
+
+#define T double
+#define NAME(name) name##_f64
+#include "runtime/kernels/rows/kernel_maps.inc"
+#undef T
+#undef NAME
+
+static void scale_parameters(const MtfKernelCall *call, double *parameters) {
+    parameters[0] = call->operation->attributes.factor;
+}
+
+static void clip_parameters(const MtfKernelCall *call, double *parameters) {
+    parameters[0] = call->operation->attributes.limit;
+}
+
+/* Epsilon, and how many elements the mean is over. The mean is input 1 behind x, or 2 behind dy, x.
+ */
+static void normalize_parameters(const MtfKernelCall *call, double *parameters) {
+    int x = call->operation->kind == MTF_OP_NORMALIZE ? 0 : 1;
+    parameters[0] = call->operation->attributes.epsilon;
+    parameters[1] = mtf_operand_mean_count(&call->inputs[x], &call->inputs[x + 1]);
+}
+
+/* The scalars behind the `arrays` first inputs: the rate and, if given, the clip factor. */
+static void rate_parameters(const MtfKernelCall *call, double *parameters) {
+    int arrays = mtf_map_row(call->operation->kind)->arrays;
+    bool clips = call->operation->n_inputs > arrays + 1;
+    parameters[0] = mtf_operand_scalar(&call->inputs[arrays]);
+    parameters[1] = clips ? mtf_operand_scalar(&call->inputs[arrays + 1]) : 1;
+    parameters[2] = call->operation->attributes.weight_decay;
+    parameters[3] = call->operation->attributes.beta1;
+}
+
+static void adam_parameters(const MtfKernelCall *call, double *parameters) {
+    const MtfAttributes *a = &call->operation->attributes;
+    rate_parameters(call, parameters);
+    parameters[4] = a->beta2;
+    parameters[5] = a->epsilon;
+    parameters[6] = 1 / (1 - pow(a->beta1, (double)call->step));
+    parameters[7] = 1 / (1 - pow(a->beta2, (double)call->step));
+}
+
+static void adafactor_moment_parameters(const MtfKernelCall *call, double *parameters) {
+    parameters[0] = 1 - pow((double)call->step, -call->operation->attributes.decay);
+    parameters[1] = call->operation->attributes.epsilon;
+}
+
+/* (w, u, sum of u^2, rate): rate / max(1, rms(u) / threshold). */
+static void adafactor_apply_parameters(const MtfKernelCall *call, double *parameters) {
+    double elements = mtf_operand_mean_count(&call->inputs[0], &call->inputs[2]);
+    double rms = sqrt(mtf_operand_scalar(&call->inputs[2]) / elements);
+    double excess = rms / call->operation->attributes.threshold;
+    parameters[0] = mtf_operand_scalar(&call->inputs[3]) / (excess < 1 ? 1 : excess);
+}
+
+#define ROW(name) name##_f32, name##_f64
+
+static const MtfMapRow map_rows[MTF_OPERATIONS] = {
+    [MTF_OP_ADD] = { ROW(add), 0, NULL },
+    [MTF_OP_SUBTRACT] = { ROW(subtract), 0, NULL },
+    [MTF_OP_MULTIPLY] = { ROW(multiply), 0, NULL },
+    [MTF_OP_DIVIDE] = { ROW(divide), 0, NULL },
+    [MTF_OP_MAXIMUM] = { ROW(maximum), 0, NULL },
+    [MTF_OP_MINIMUM] = { ROW(minimum), 0, NULL },
+    [MTF_OP_EQUAL] = { ROW(equal), 0, NULL },
+    [MTF_OP_SCALE] = { ROW(scale), 0, scale_parameters },
+    [MTF_OP_RELU] = { ROW(relu), 0, NULL },
+    [MTF_OP_GELU] = { ROW(gelu), 0, NULL },
+    [MTF_OP_SILU] = { ROW(silu), 0, NULL },
+    [MTF_OP_TANH] = { ROW(tanh), 0, NULL },
+    [MTF_OP_SIGMOID] = { ROW(sigmoid), 0, NULL },
+    [MTF_OP_EXP] = { ROW(exp), 0, NULL },
+    [MTF_OP_LOG] = { ROW(log), 0, NULL },
+    [MTF_OP_SQRT] = { ROW(sqrt), 0, NULL },
+    [MTF_OP_RSQRT] = { ROW(rsqrt), 0, NULL },
+    [MTF_OP_SQUARE] = { ROW(square), 0, NULL },
+    [MTF_OP_NEGATE] = { ROW(negate), 0, NULL },
+    [MTF_OP_ABS] = { ROW(abs), 0, NULL },
+    [MTF_OP_SIGN] = { ROW(sign), 0, NULL },
+    [MTF_OP_SUM_EXP] = { ROW(sum_exp), 0, NULL },
+    [MTF_OP_SOFTMAX_APPLY] = { ROW(softmax_apply), 0, NULL },
+    [MTF_OP_VARIANCE] = { ROW(variance), 0, NULL },
+    [MTF_OP_NORMALIZE] = { ROW(normalize), 0, normalize_parameters },
+    [MTF_OP_CROSS_ENTROPY] = { ROW(cross_entropy), 0, NULL },
+    [MTF_OP_RELU_GRAD] = { ROW(relu_grad), 0, NULL },
+    [MTF_OP_GELU_GRAD] = { ROW(gelu_grad), 0, NULL },
+    [MTF_OP_SILU_GRAD] = { ROW(silu_grad), 0, NULL },
+    [MTF_OP_TANH_GRAD] = { ROW(tanh_grad), 0, NULL },
+    [MTF_OP_SIGMOID_GRAD] = { ROW(sigmoid_grad), 0, NULL },
+    [MTF_OP_SOFTMAX_GRAD] = { ROW(softmax_grad), 0, NULL },
+    [MTF_OP_NORMALIZE_DOT] = { ROW(normalize_dot), 0, normalize_parameters },
+    [MTF_OP_NORMALIZE_SCALE_GRAD] = { ROW(normalize_dot), 0, normalize_parameters },
+    [MTF_OP_NORMALIZE_GRAD] = { ROW(normalize_grad), 0, normalize_parameters },
+    [MTF_OP_CLIP_FACTOR] = { ROW(clip_factor), 0, clip_parameters },
+    [MTF_OP_SGD] = { ROW(sgd), 2, rate_parameters },
+    [MTF_OP_MOMENTUM] = { ROW(momentum), 3, rate_parameters },
+    [MTF_OP_ADAM] = { ROW(adam), 4, adam_parameters },
+    [MTF_OP_ADAFACTOR_MOMENT] = { ROW(adafactor_moment), 0, adafactor_moment_parameters },
+    [MTF_OP_ADAFACTOR_DIRECTION] = { ROW(adafactor_direction), 0, NULL },
+    [MTF_OP_ADAFACTOR_APPLY] = { ROW(adafactor_apply), 2, adafactor_apply_parameters },
+};
+
+const MtfMapRow mtf_map_softmax_weighted = { ROW(softmax_weighted), 0, NULL };
+
+const MtfMapRow *mtf_map_row(int operation_kind) {
+    return &map_rows[operation_kind];
+}

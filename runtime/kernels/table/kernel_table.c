@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/kernels/base/kernel.h"
+
+#include "runtime/kernels/base/kernel_map.h"
+#include "runtime/kernels/base/kernel_move.h"
+#include "runtime/kernels/products/kernel_einsum.h"
+#include "runtime/kernels/rows/kernel_attention.h"
+#include "runtime/kernels/rows/kernel_lookup.h"
+
+static const MtfKernel kernels[MTF_OPERATIONS] = {
+    [MTF_OP_EINSUM] = mtf_kernel_einsum,
+    [MTF_OP_ADD] = mtf_kernel_add,
+    [MTF_OP_SUBTRACT] = mtf_kernel_map,
+    [MTF_OP_MULTIPLY] = mtf_kernel_map,
+    [MTF_OP_DIVIDE] = mtf_kernel_map,
+    [MTF_OP_MAXIMUM] = mtf_kernel_map,
+    [MTF_OP_MINIMUM] = mtf_kernel_map,
+    [MTF_OP_EQUAL] = mtf_kernel_map,
+    [MTF_OP_SCALE] = mtf_kernel_map,
+    [MTF_OP_RELU] = mtf_kernel_map,
+    [MTF_OP_GELU] = mtf_kernel_map,
+    [MTF_OP_SILU] = mtf_kernel_map,
+    [MTF_OP_TANH] = mtf_kernel_map,
+    [MTF_OP_SIGMOID] = mtf_kernel_map,
+    [MTF_OP_EXP] = mtf_kernel_map,
+    [MTF_OP_LOG] = mtf_kernel_map,
+    [MTF_OP_SQRT] = mtf_kernel_map,
+    [MTF_OP_RSQRT] = mtf_kernel_map,
+    [MTF_OP_SQUARE] = mtf_kernel_map,
+    [MTF_OP_NEGATE] = mtf_kernel_map,
+    [MTF_OP_ABS] = mtf_kernel_map,
+    [MTF_OP_SIGN] = mtf_kernel_map,
+    [MTF_OP_REDUCE_SUM] = mtf_kernel_reduce,
+    [MTF_OP_REDUCE_MEAN] = mtf_kernel_mean,
+    [MTF_OP_REDUCE_MAX] = mtf_kernel_reduce,
+    [MTF_OP_RENAME] = mtf_kernel_rename,
+    [MTF_OP_TRANSPOSE] = mtf_kernel_copy,
+    [MTF_OP_BROADCAST] = mtf_kernel_copy,
+    [MTF_OP_CAST] = mtf_kernel_cast,
+    [MTF_OP_STOP_GRADIENT] = mtf_kernel_copy,
+    [MTF_OP_CONSTANT] = mtf_kernel_constant,
+    [MTF_OP_RANGE] = mtf_kernel_range,
+    [MTF_OP_DROPOUT] = mtf_kernel_dropout,
+    [MTF_OP_CAUSAL_MASK] = mtf_kernel_causal_mask,
+    [MTF_OP_ATTENTION] = mtf_kernel_attention,
+    [MTF_OP_EMBEDDING] = mtf_kernel_embedding,
+    [MTF_OP_SUM_EXP] = mtf_kernel_reduce,
+    [MTF_OP_SOFTMAX_APPLY] = mtf_kernel_map,
+    [MTF_OP_VARIANCE] = mtf_kernel_mean,
+    [MTF_OP_NORMALIZE] = mtf_kernel_map,
+    [MTF_OP_LABEL_LOGIT] = mtf_kernel_label_logit,
+    [MTF_OP_CROSS_ENTROPY] = mtf_kernel_map,
+    [MTF_OP_RELU_GRAD] = mtf_kernel_map,
+    [MTF_OP_GELU_GRAD] = mtf_kernel_map,
+    [MTF_OP_SILU_GRAD] = mtf_kernel_map,
+    [MTF_OP_TANH_GRAD] = mtf_kernel_map,
+    [MTF_OP_SIGMOID_GRAD] = mtf_kernel_map,
+    [MTF_OP_CAUSAL_ZERO] = mtf_kernel_causal_zero,
+    [MTF_OP_ATTENTION_GRAD] = mtf_kernel_attention_grad,
+    [MTF_OP_EMBEDDING_GRAD] = mtf_kernel_embedding_grad,
+    [MTF_OP_SOFTMAX_GRAD] = mtf_kernel_map,
+    [MTF_OP_NORMALIZE_DOT] = mtf_kernel_reduce,
+    [MTF_OP_NORMALIZE_SCALE_GRAD] = mtf_kernel_reduce,
+    [MTF_OP_NORMALIZE_GRAD] = mtf_kernel_map,
+    [MTF_OP_CROSS_ENTROPY_GRAD] = mtf_kernel_cross_entropy_grad,
+    [MTF_OP_ACCUMULATE] = mtf_kernel_accumulate,
+    [MTF_OP_CLIP_FACTOR] = mtf_kernel_map,
+    [MTF_OP_LEARNING_RATE] = mtf_kernel_learning_rate,
+    [MTF_OP_SGD] = mtf_kernel_map,
+    [MTF_OP_MOMENTUM] = mtf_kernel_map,
+    [MTF_OP_ADAM] = mtf_kernel_map,
+    [MTF_OP_ADAFACTOR_MOMENT] = mtf_kernel_map,
+    [MTF_OP_ADAFACTOR_DIRECTION] = mtf_kernel_map,
+    [MTF_OP_ADAFACTOR_APPLY] = mtf_kernel_map,
+};
+
+MtfKernel mtf_kernel(int operation_kind) {
+    return kernels[operation_kind];
+}
+
+/* Kernels that prepare their calls. */
+typedef struct {
+    void *(*prepare)(const MtfKernelCall *call, int64_t *workspace_bytes);
+    void (*release)(void *prepared);
+} Preparation;
+
+static const Preparation preparations[MTF_OPERATIONS] = {
+    [MTF_OP_EINSUM] = { mtf_einsum_prepare, mtf_einsum_release },
+};
+
+int64_t mtf_kernel_prepare(MtfKernelCall *call) {
+    int64_t workspace_bytes = 0;
+    const Preparation *preparation = &preparations[call->operation->kind];
+    if (preparation->prepare != NULL)
+        call->prepared = preparation->prepare(call, &workspace_bytes);
+    return workspace_bytes;
+}
+
+void mtf_kernel_release(MtfKernelCall *call) {
+    if (call->prepared != NULL)
+        preparations[call->operation->kind].release(call->prepared);
+    call->prepared = NULL;
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/session/executor.h"
+
+#include "layouts/program/bands.h"
+#include "runtime/support/processor_clock.h"
+
+static double now(const MtfExecutor *executor) {
+    return executor->trace != NULL ? MPI_Wtime() : 0;
+}
+
+static void note(MtfExecutor *executor, int64_t step, int index, bool ended, double begin) {
+    if (executor->trace != NULL)
+        mtf_step_trace_add(executor->trace, step, index, ended, begin, MPI_Wtime());
+}
+
+static void end_oldest(MtfExecutor *executor, MtfExchanges *under_way, int64_t step) {
+    double begin = now(executor);
+    int index = mtf_collective_end_oldest(&executor->transport, under_way);
+    mtf_worker_end_move(executor->worker, index);
+    note(executor, step, index, true, begin);
+}
+
+/* Whether an exchange that is under way must be over before instruction `index`. */
+static bool any_is_due(const MtfExecutor *executor, const MtfExchanges *under_way, int index) {
+    const MtfProgram *program = executor->worker->program;
+    for (int k = 0; k < under_way->n; k++)
+        if (mtf_program_instruction(program, under_way->exchanges[k].index)->finish <= index)
+            return true;
+    return false;
+}
+
+/* A collective: begun where the program gives it room, else from beginning to end. */
+static void run_collective(MtfExecutor *executor, MtfExchanges *under_way, int index) {
+    const MtfMove *move = &executor->worker->moves[index];
+    MtfTrafficEntry *counted = &executor->counted->entries[executor->counted->entry_of[index]];
+    if (mtf_program_instruction(executor->worker->program, index)->finish > 0) {
+        mtf_collective_begin(&executor->transport, under_way, index, move, counted);
+        return;
+    }
+    mtf_collective_issue(&executor->transport, under_way, index, move, counted);
+    mtf_worker_end_move(executor->worker, index);
+}
+
+static void run_instruction(MtfExecutor *executor, MtfExchanges *under_way, int index,
+                            int64_t step) {
+    double begin = now(executor);
+    if (executor->norm != NULL)
+        mtf_gradient_norm_look(executor->norm, index);
+    if (mtf_program_instruction(executor->worker->program, index)->kind == MTF_INSTRUCTION_KERNEL) {
+        mtf_worker_run_kernel(executor->worker, index, step);
+    } else {
+        mtf_worker_begin_move(executor->worker, index);
+        if (mtf_step_is_collective(executor->worker->moves[index].kind))
+            run_collective(executor, under_way, index);
+        else
+            mtf_worker_end_move(executor->worker, index);
+    }
+    note(executor, step, index, false, begin);
+}
+
+/* What a kernel does in its pauses, while exchanges are under way. */
+typedef struct {
+    const MtfExecutor *executor;
+    MtfExchanges *under_way;
+    double seconds; /* of the processor, in pauses */
+} Pushing;
+
+static void push(void *user) {
+    Pushing *pushing = user;
+    double begin = pushing->executor->times != NULL ? mtf_processor_seconds() : 0;
+    mtf_collectives_push(&pushing->executor->transport, pushing->under_way);
+    if (pushing->executor->times != NULL)
+        pushing->seconds += mtf_processor_seconds() - begin;
+}
+
+static void run_timed(MtfExecutor *executor, MtfExchanges *under_way, int index, int64_t step) {
+    Pushing pushing = { executor, under_way, 0 };
+    MtfPause pause = { push, &pushing };
+    double begin = executor->times != NULL ? mtf_processor_seconds() : 0;
+    executor->worker->pause = under_way->n > 0 ? &pause : NULL;
+    run_instruction(executor, under_way, index, step);
+    executor->worker->pause = NULL;
+    if (executor->times != NULL)
+        mtf_kernel_times_add(executor->times, index,
+                             mtf_processor_seconds() - begin - pushing.seconds);
+}
+
+/* A row of kernels, each noted as if it had run behind those before it, as long as it took. */
+static void run_row(MtfExecutor *executor, int index, int64_t step) {
+    int kernels = mtf_program_instruction(executor->worker->program, index)->band.kernels;
+    double seconds[MTF_BAND_KERNELS] = { 0 }, begin = now(executor);
+    bool timed = executor->times != NULL || executor->trace != NULL;
+    mtf_worker_run_row(executor->worker, index, step, timed ? seconds : NULL);
+    for (int i = 0; i < kernels; i++) {
+        if (executor->times != NULL)
+            mtf_kernel_times_add(executor->times, index + i, seconds[i]);
+        if (executor->trace != NULL)
+            mtf_step_trace_add(executor->trace, step, index + i, false, begin, begin + seconds[i]);
+        begin += seconds[i];
+    }
+}
+
+void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {
+    MtfExchanges under_way = { 0 };
+    for (int i = from, next; i < to; i = next) {
+        int kernels = mtf_program_instruction(executor->worker->program, i)->band.kernels;
+        bool row = kernels > 0 && i + kernels <= to;
+        next = row ? i + kernels : i + 1;
+        while (any_is_due(executor, &under_way, next - 1))
+            end_oldest(executor, &under_way, step);
+        if (row)
+            run_row(executor, i, step);
+        else
+            run_timed(executor, &under_way, i, step);
+        while (executor->at_once && under_way.n > 0)
+            end_oldest(executor, &under_way, step);
+        mtf_collectives_push(&executor->transport, &under_way);
+    }
+    while (under_way.n > 0)
+        end_oldest(executor, &under_way, step);
+}
+
+/* After a failure the inputs stay as they are. */
+static void run_microbatch(MtfExecutor *executor, int microbatch, int64_t step, GError **failure) {
+    mtf_worker_set_microbatch(executor->worker, microbatch);
+    if (microbatch > 0 && *failure == NULL)
+        mtf_data_fill_inputs(executor->data, executor->worker, step, failure);
+    mtf_executor_run(executor, 0, executor->worker->program->n_repeated, step);
+}
+
+/* Whether the instruction writes a variable. */
+static bool updates(const MtfProgram *program, const MtfInstruction *instruction) {
+    for (int k = 0; k < instruction->n_outputs; k++) {
+        int storage = mtf_program_buffer(program, instruction->outputs[k])->storage;
+        if (mtf_program_buffer(program, storage)->persistent)
+            return true;
+    }
+    return false;
+}
+
+int mtf_executor_first_update(const MtfProgram *program) {
+    int first = program->n_repeated;
+    while (first < mtf_program_length(program) &&
+           !updates(program, mtf_program_instruction(program, first)))
+        first++;
+    return first;
+}
+
+bool mtf_executor_compute(MtfExecutor *executor, int64_t step, GError **error) {
+    const MtfProgram *program = executor->worker->program;
+    GError *failure = NULL;
+    for (int k = 0; k < program->microbatches; k++)
+        run_microbatch(executor, k, step, &failure);
+    mtf_worker_set_microbatch(executor->worker, 0);
+    mtf_executor_run(executor, program->n_repeated, mtf_executor_first_update(program), step);
+    if (failure != NULL)
+        g_propagate_error(error, failure);
+    return failure == NULL;
+}
+
+void mtf_executor_update(MtfExecutor *executor, int64_t step) {
+    const MtfProgram *program = executor->worker->program;
+    mtf_executor_run(executor, mtf_executor_first_update(program), mtf_program_length(program),
+                     step);
+}
+
+bool mtf_executor_step(MtfExecutor *executor, int64_t step, GError **error) {
+    bool done = mtf_executor_compute(executor, step, error);
+    mtf_executor_update(executor, step);
+    return done;
+}

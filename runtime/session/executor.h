@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Executes a program on this rank: its worker's kernels and local copies, and an exchange
+ * with other ranks between the halves of each collective move. Where the program gives it room
+ * (layouts/program/exchange_room.h), the second half waits while the rank computes. */
+#ifndef MTF_EXECUTOR_H
+#define MTF_EXECUTOR_H
+
+#include "runtime/data/data.h"
+#include "runtime/exchange/collectives.h"
+#include "runtime/session/gradient_norm.h"
+#include "runtime/session/kernel_times.h"
+#include "runtime/session/step_trace.h"
+
+typedef struct {
+    MtfWorker *worker;      /* borrowed, like all here */
+    MtfTransport transport; /* of the same program, like the rest */
+    bool at_once;           /* exchanges do not stay under way */
+    MtfTraffic *counted;
+    MtfKernelTimes *times; /* NULL: nobody asks; so also the next two */
+    MtfStepTrace *trace;
+    MtfGradientNorm *norm;
+    MtfData *data; /* of micro-batches beyond the first; may be NULL where there are none */
+} MtfExecutor;
+
+/* Collective over the ranks of the mesh: runs step `step` (the first is 1), what is repeated once
+ * for each micro-batch. The first one's inputs must have been filled; the others are filled on the
+ * way. Allocates nothing. False when data could not be read: the step has then run to its end all
+ * the same, so that no rank waits for another. */
+bool mtf_executor_step(MtfExecutor *executor, int64_t step, GError **error);
+
+/* The two halves of a step: all that comes before the first variable is written, the loss included,
+ * and the rest. Between them the step can be judged while it can still be computed again. */
+bool mtf_executor_compute(MtfExecutor *executor, int64_t step, GError **error);
+void mtf_executor_update(MtfExecutor *executor, int64_t step);
+
+/* The first instruction of the second half. */
+int mtf_executor_first_update(const MtfProgram *program);
+
+/* Instructions [from, to) alone, collective like the rest, no exchange under way afterwards; `step`
+ * 0 is none of training (kernel.h).
+ */
+void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step);
+
+#endif

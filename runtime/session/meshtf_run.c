@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-run: trains the model of a plan under MPI. Every rank goes the same way; rank 0 speaks. */
+#include "cost/price/predict.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/graph/microbatches.h"
+#include "runtime/calibrate/calibrate.h"
+#include "runtime/calibrate/gemm_peak.h"
+#include "runtime/session/closing_table.h"
+#include "runtime/session/generation.h"
+#include "runtime/session/session.h"
+#include "runtime/session/verify.h"
+#include "runtime/support/agreement.h"
+#include "runtime/support/mpi_check.h"
+#include "runtime/support/stop_signals.h"
+#include "runtime/support/threads.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Of a run that a signal stopped, with a checkpoint written: queueing systems start it again. */
+#define STATUS_STOPPED 75
+
+/* Prints on rank 0 and frees. */
+static void say(const MtfSession *session, char *text) {
+    if (session->rank == 0) {
+        fputs(text, stdout);
+        fflush(stdout);
+    }
+    g_free(text);
+}
+
+static void say_plan(const MtfSession *session) {
+    g_autofree char *mesh = mtf_mesh_format(&session->program->layout->mesh);
+    g_autofree char *memory = mtf_bytes_format((double)session->arena->bytes);
+    g_autofree char *step = mtf_graph_step_format(session->plan->graph);
+    const char *rules = session->program->layout->rules;
+    say(session, g_strdup_printf("plan %s: %s, %" PRId64 " parameters, mesh %s, layout %s\n"
+                                 "  the step %s: %d instructions, %s a rank\n",
+                                 session->options->plan, session->plan->graph->name,
+                                 mtf_graph_parameters(session->plan->graph), mesh,
+                                 rules != NULL ? rules : "free", step,
+                                 mtf_program_length(session->program), memory));
+}
+
+static void say_predictions(const MtfSession *session) {
+    say(session, mtf_predicted_format(session->plan->predicted));
+}
+
+/* Trains what is left to train, and verifies it where that is asked for. */
+static bool train_and_verify(MtfSession *session, GError **error) {
+    if (session->done >= session->options->steps) {
+        say(session,
+            g_strdup_printf("  that is all of --steps %" PRId64 ": nothing is left to train\n",
+                            session->options->steps));
+        return true;
+    }
+    session->gemm_peak =
+        mtf_gemm_peak(g_str_equal(session->plan->precision, "f64") ? MTF_F64 : MTF_F32);
+    if (!mtf_session_train(session, error))
+        return false;
+    if (session->trace != NULL)
+        say(session, g_strdup_printf("  the trace of steps %s is in %s\n", session->options->trace,
+                                     session->options->trace_file));
+    say(session, mtf_closing_table(session));
+    if (!session->options->verify || session->stopped)
+        return true;
+    char *table = mtf_verify(session, error);
+    if (table == NULL)
+        return false;
+    say(session, table);
+    return true;
+}
+
+static bool generate(MtfSession *session, GError **error) {
+    if (session->options->generate == 0 || session->stopped)
+        return true;
+    g_autofree char *text = mtf_generate(session, session->options->prompt, error);
+    if (text != NULL)
+        say(session, g_strdup_printf("\n%s\n", text));
+    return text != NULL;
+}
+
+static bool train(MtfSession *session, GError **error) {
+    MtfThreads threads = mtf_threads_set(session->control);
+    if (!mtf_session_open(session, error))
+        return false;
+    g_autofree char *line = mtf_threads_format(&threads);
+    say(session, g_strdup_printf("  %s\n", line));
+    return train_and_verify(session, error) && generate(session, error);
+}
+
+static bool run(MPI_Comm control, const MtfRunOptions *options, bool *stopped, GError **error) {
+    if (options->calibrate)
+        return mtf_calibrate(control, options->output, error);
+    MtfSession session;
+    bool done = mtf_session_load(&session, control, options, error);
+    if (done) {
+        say_plan(&session);
+        if (options->dry_run)
+            say_predictions(&session);
+        else
+            done = train(&session, error);
+    }
+    *stopped = session.stopped;
+    mtf_session_close(&session);
+    return done;
+}
+
+static int start(MPI_Comm control, int argc, char **argv) {
+    MtfRunOptions options;
+    GError *local = NULL;
+    GError *error = NULL;
+    int rank;
+    mtf_mpi_require(MPI_Comm_rank(control, &rank), "MPI_Comm_rank");
+    mtf_stop_signals_speak(rank == 0);
+    bool parsed = mtf_run_options_parse(&options, argc, argv, &local);
+    bool stopped = false;
+    if (mtf_agree(control, local, &error))
+        run(control, &options, &stopped, &error);
+    mtf_stop_signals_speak(false);
+    if (parsed)
+        mtf_run_options_clear(&options);
+    int status = error == NULL && stopped ? STATUS_STOPPED : mtf_error_exit_status(error);
+    if (error != NULL && rank == 0)
+        return mtf_command_line_fail("meshtf-run", error);
+    g_clear_error(&error);
+    return status;
+}
+
+/* Whether a launcher started this process as another rank than 0. Only a hint: it decides who
+ * prints a help text that needs no MPI. */
+static bool is_other_rank(void) {
+    static const char *const names[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK" };
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        const char *rank = g_getenv(names[i]);
+        if (rank != NULL && strcmp(rank, "0") != 0)
+            return true;
+    }
+    return false;
+}
+
+static int answer(int argc, char **argv) {
+    MtfRunOptions options;
+    if (is_other_rank())
+        return 0;
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--version") == 0) {
+            puts("meshtf-run " MTF_VERSION);
+            return 0;
+        }
+    GError *error = NULL;
+    if (!mtf_run_options_parse(&options, argc, argv, &error))
+        return mtf_command_line_fail("meshtf-run", error);
+    mtf_run_options_clear(&options);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    g_set_prgname("meshtf-run");
+    if (mtf_run_options_only_ask(argc, argv))
+        return answer(argc, argv);
+    mtf_stop_signals_watch();
+    mtf_mpi_require(MPI_Init(&argc, &argv), "MPI_Init");
+    mtf_mpi_require(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
+                    "MPI_Comm_set_errhandler");
+    MPI_Comm control = mtf_control_new(MPI_COMM_WORLD);
+    int status = start(control, argc, argv);
+    mtf_mpi_require(MPI_Comm_free(&control), "MPI_Comm_free");
+    mtf_mpi_require(MPI_Finalize(), "MPI_Finalize");
+    return status;
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/session/run_options.h"
+
+#include "layouts/base/command_manual.h"
+#include "layouts/base/error.h"
+#include "runtime/data/data.h"
+
+#include <glob.h>
+#include <inttypes.h>
+#include <string.h>
+
+static const char summary[] =
+    "Trains the model of a plan, one rank a processor of its mesh:\n\n"
+    "  mpirun -n 4 meshtf-run plan.json --data text.txt --steps 200\n"
+    "  meshtf-run plan.json --dry-run\n"
+    "  mpirun -n 2 meshtf-run --calibrate -o machine.json\n\n"
+    "Text models read any file as bytes, or tokens of nanoGPT (.bin) and llm.c; models of examples\n"
+    "read IDX (MNIST), CIFAR and .npy files, or generated ones. Files may be packed by gzip. The\n"
+    "results depend on the plan, the data and the seed, not on the layout or the number of ranks, up\n"
+    "to rounding.\n\n"
+    "SIGUSR1 writes a checkpoint; SIGUSR2 (to mpirun) or SIGTERM (to the ranks) writes one and ends\n"
+    "the run with status 75; --resume goes on.";
+
+/* "5:8" are four steps, "5" is one. */
+static bool settle_trace(MtfRunOptions *options, GError **error) {
+    if (options->trace_file == NULL)
+        options->trace_file = g_strdup("trace.json");
+    if (options->trace == NULL)
+        return true;
+    g_auto(GStrv) ends = g_strsplit(options->trace, ":", 2);
+    const char *to = ends[0] != NULL && ends[1] != NULL ? ends[1] : ends[0];
+    if (to != NULL &&
+        g_ascii_string_to_signed(ends[0], 10, 1, INT32_MAX, &options->trace_from, NULL) &&
+        g_ascii_string_to_signed(to, 10, options->trace_from, INT32_MAX, &options->trace_to, NULL))
+        return true;
+    return mtf_input_error(error,
+                           "--trace %s: it should be two steps, the first and the last, as "
+                           "in 5:8",
+                           options->trace);
+}
+
+static bool check_training(const MtfRunOptions *options, GError **error) {
+    if (options->steps < 1)
+        return mtf_input_error(error, "--steps %" PRId64 ": at least one step is needed",
+                               options->steps);
+    if (options->checkpoint_every < 1)
+        return mtf_input_error(error, "--checkpoint-every %" PRId64 ": at least 1 is needed",
+                               options->checkpoint_every);
+    if (options->keep < 1)
+        return mtf_input_error(error, "--keep %" PRId64 ": at least one checkpoint is kept",
+                               options->keep);
+    if (options->eval_every < 0 || options->eval_batches < 1)
+        return mtf_input_error(
+            error, "--eval-every %" PRId64 " --eval-batches %" PRId64 ": both should be at least 1",
+            options->eval_every, options->eval_batches);
+    if (options->generate < 0 || !(options->temperature > 0))
+        return mtf_input_error(error,
+                               "--generate %" PRId64 " --temperature %g: tokens are counted "
+                               "from 1 on and drawn at a temperature above 0",
+                               options->generate, options->temperature);
+    if (options->resume && options->checkpoint == NULL)
+        return mtf_input_error(error, "--resume: say from which folder: --checkpoint DIR");
+    return true;
+}
+
+/* Whether the options go together: those of training, or those of --calibrate. */
+static bool check(const MtfRunOptions *options, GError **error) {
+    if (options->calibrate)
+        return (options->plan == NULL && options->output != NULL) ||
+               mtf_input_error(error, "--calibrate wants -o MACHINE and no plan");
+    if (options->plan == NULL)
+        return mtf_input_error(error, "a PLAN is missing; see meshtf-run --help");
+    if (options->output != NULL)
+        return mtf_input_error(error,
+                               "-o is of --calibrate; what training writes, --metrics names");
+    return check_training(options, error);
+}
+
+/* Replaces patterns (shards-*.bin) by the files they match, in alphabetical order. */
+static void expand_patterns(char ***files) {
+    if (*files == NULL)
+        return;
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    for (int i = 0; (*files)[i] != NULL; i++) {
+        glob_t found;
+        if (glob((*files)[i], GLOB_NOCHECK, NULL, &found) != 0)
+            continue;
+        g_strv_builder_addv(builder, (const char **)found.gl_pathv);
+        globfree(&found);
+    }
+    g_strfreev(*files);
+    *files = g_strv_builder_end(builder);
+}
+
+/* One number below 1 is a share, everything else are files. */
+static void settle_data(MtfRunOptions *options) {
+    char *end;
+    expand_patterns(&options->data);
+    if (options->held_out == NULL)
+        return;
+    double share = g_ascii_strtod(options->held_out[0], &end);
+    if (options->held_out[1] == NULL && end != options->held_out[0] && *end == '\0' && share >= 0 &&
+        share < 1) {
+        options->held_share = share;
+        g_clear_pointer(&options->held_out, g_strfreev);
+        return;
+    }
+    expand_patterns(&options->held_out);
+}
+
+static const MtfRunOptions standard = { .steps = MTF_STANDARD_STEPS,
+                                        .checkpoint_every = MTF_STANDARD_CHECKPOINT_EVERY,
+                                        .keep = MTF_STANDARD_KEEP,
+                                        .held_share = MTF_STANDARD_HELD_OUT,
+                                        .temperature = MTF_STANDARD_TEMPERATURE,
+                                        .eval_batches = MTF_STANDARD_EVAL_BATCHES };
+
+static const MtfUsage usage = { "PLAN", summary, 0, 1,
+                                "trains the model of a plan, a rank a processor of its mesh" };
+
+#define OPTION(type, name, letter, field, text, value) \
+    { name, letter, 0, G_OPTION_ARG_##type, &options->field, text, value }
+
+bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError **error) {
+    *options = standard;
+    const GOptionEntry entries[] = {
+        OPTION(FILENAME_ARRAY, "data", 0, data,
+               "a file to train on, or a pattern for several; may be repeated", "FILE"),
+        OPTION(FILENAME_ARRAY, "held-out", 0, held_out,
+               "the share of the data that is not trained on (0.1), or files of such data",
+               "SHARE"),
+        OPTION(INT64, "eval-every", 0, eval_every,
+               "steps from one loss of held out data to the next (never)", "K"),
+        OPTION(INT64, "eval-batches", 0, eval_batches,
+               "batches of held out data that such a loss is the mean of (8)", "N"),
+        OPTION(INT64, "steps", 0, steps, "training steps (100)", "K"),
+        OPTION(INT64, "seed", 0, seed, "of initial values, data order and dropout (0)", "N"),
+        OPTION(FILENAME, "metrics", 0, metrics, "write one JSON object a step to FILE", "FILE"),
+        OPTION(FILENAME, "checkpoint", 0, checkpoint, "write checkpoints to the folder DIR", "DIR"),
+        OPTION(INT64, "checkpoint-every", 0, checkpoint_every,
+               "steps from one checkpoint to the next (100)", "K"),
+        OPTION(INT64, "keep", 0, keep, "checkpoints kept (2)", "N"),
+        OPTION(NONE, "resume", 0, resume,
+               "go on from the newest good checkpoint in DIR, under this or any other layout",
+               NULL),
+        OPTION(FILENAME, "init", 0, init, "take the initial weights from a safetensors file",
+               "FILE"),
+        OPTION(STRING, "trace", 0, trace, "write what every rank does in steps FROM to TO",
+               "FROM:TO"),
+        OPTION(FILENAME, "trace-file", 0, trace_file, "as a Chrome trace, to FILE (trace.json)",
+               "FILE"),
+        OPTION(INT64, "generate", 0, generate,
+               "after training, let a language model go on with a text for N tokens", "N"),
+        OPTION(STRING, "prompt", 0, prompt, "that text (the beginning of the held out data)",
+               "TEXT"),
+        OPTION(DOUBLE, "temperature", 0, temperature,
+               "how freely tokens are drawn (0.8); near 0 the likeliest is taken", "T"),
+        OPTION(NONE, "dry-run", 0, dry_run,
+               "check the plan, lay out memory, say what is predicted, and stop", NULL),
+        OPTION(NONE, "only-mpi", 0, only_mpi,
+               "exchange by MPI calls among ranks of one host too, not through shared memory",
+               NULL),
+        OPTION(NONE, "no-overlap", 0, no_overlap, "end each exchange before computing on", NULL),
+        OPTION(NONE, "verify", 0, verify, "run the same steps on one processor and compare", NULL),
+        OPTION(NONE, "calibrate", 0, calibrate,
+               "measure this machine instead of training, and write it to -o", NULL),
+        OPTION(FILENAME, "output", 'o', output, "the machine file that --calibrate writes",
+               "MACHINE"),
+        { 0 },
+    };
+    g_auto(GStrv) copy = g_strdupv(argv);
+    g_autofree char **arguments = g_memdup2(copy, sizeof *copy * ((gsize)argc + 1));
+    char **rest = arguments;
+    if (!mtf_command_line_read(&argc, &rest, entries, &usage, error))
+        goto failed;
+    settle_data(options);
+    options->plan = g_strdup(argc > 1 ? rest[1] : NULL);
+    if (settle_trace(options, error) && check(options, error))
+        return true;
+failed:
+    mtf_run_options_clear(options);
+    return false;
+}
+
+void mtf_run_options_clear(MtfRunOptions *options) {
+    g_free(options->plan);
+    g_strfreev(options->data);
+    g_strfreev(options->held_out);
+    g_free(options->prompt);
+    g_free(options->trace);
+    g_free(options->trace_file);
+    g_free(options->metrics);
+    g_free(options->init);
+    g_free(options->checkpoint);
+    g_free(options->output);
+    *options = (MtfRunOptions){ 0 };
+}
+
+bool mtf_run_options_only_ask(int argc, char **argv) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0 ||
+            strcmp(argv[i], "--version") == 0 || mtf_manual_form(argv[i]) != MTF_MANUAL_NONE)
+            return true;
+    return false;
+}

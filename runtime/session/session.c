@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/session/session.h"
+
+#include "layouts/base/error.h"
+#include "runtime/kernels/base/slice.h"
+#include "runtime/kernels/rows/kernel_lookup.h"
+#include "runtime/session/evaluation.h"
+#include "runtime/session/first_nan.h"
+#include "runtime/session/session_checkpoints.h"
+#include "runtime/support/agreement.h"
+#include "runtime/support/mpi_check.h"
+#include "runtime/support/processor_clock.h"
+#include "runtime/support/resident_memory.h"
+#include "runtime/support/stop_signals.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Told with what signals ask, of which it is none. */
+#define LOSS_IS_BAD 16
+
+/* ---- Loading ------------------------------------------------------------------------------- */
+
+static bool load_plan(MtfSession *session, GError **error) {
+    session->plan = mtf_plan_load(session->options->plan, error);
+    if (session->plan == NULL)
+        return false;
+    if (session->plan->graph->loss < 0)
+        return mtf_input_error(error,
+                               "%s: the plan's graph has no loss, so there is nothing to train",
+                               session->options->plan);
+    session->program = mtf_plan_lower(session->plan, error);
+    return session->program != NULL;
+}
+
+bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions *options,
+                      GError **error) {
+    *session = (MtfSession){ .control = control, .options = options, .folder = -1 };
+    mtf_mpi_require(MPI_Comm_rank(control, &session->rank), "MPI_Comm_rank");
+    mtf_mpi_require(MPI_Comm_size(control, &session->n_ranks), "MPI_Comm_size");
+    GError *local = NULL;
+    load_plan(session, &local);
+    if (!mtf_agree(control, local, error))
+        return false;
+    if (!mtf_agree_same(control, session->plan->program_sha256, "plan", error))
+        return false;
+    session->arena = mtf_arena_pack(session->program);
+    return true;
+}
+
+/* ---- Opening ------------------------------------------------------------------------------- */
+
+static bool check_ranks(const MtfSession *session, GError **error) {
+    const MtfMesh *mesh = &session->program->layout->mesh;
+    int wanted = mtf_mesh_size(mesh);
+    if (wanted == session->n_ranks)
+        return true;
+    g_autofree char *text = mtf_mesh_format(mesh);
+    return mtf_input_error(
+        error,
+        "the plan is for %d rank%s (mesh %s), but there %s %d: type mpirun -n %d "
+        "meshtf-run %s",
+        wanted, wanted == 1 ? "" : "s", text, session->n_ranks == 1 ? "is" : "are",
+        session->n_ranks, wanted, session->options->plan);
+}
+
+/* What may fail on one rank alone. */
+static bool open_local(MtfSession *session, GError **error) {
+    const MtfRunOptions *options = session->options;
+    if (!check_ranks(session, error))
+        return false;
+    MtfDataSettings settings = { .files = options->data,
+                                 .held_out = options->held_out,
+                                 .share = options->held_share,
+                                 .seed = (uint64_t)options->seed };
+    session->data = mtf_data_open_files(session->plan->graph, &settings, error);
+    if (session->data == NULL)
+        return false;
+    session->worker = mtf_worker_new(session->program, session->arena, session->rank,
+                                     (uint64_t)options->seed, error);
+    return session->worker != NULL && mtf_evaluation_check(session, error);
+}
+
+static bool open_metrics(MtfSession *session, GError **error) {
+    GError *local = NULL;
+    MtfMetricsRun run = { .done = session->done,
+                          .steps = session->options->steps,
+                          .items = mtf_data_items(session->data),
+                          .item_name = mtf_data_item_name(session->data) };
+    if (session->rank == 0)
+        session->metrics = mtf_metrics_open(session->options->metrics, &run, &local);
+    if (!mtf_agree(session->control, local, error))
+        return false;
+    bool shows_all = session->rank == 0 && mtf_metrics_shows_all(session->metrics);
+    session->shows_all = mtf_agree_first(session->control, shows_all ? 1 : 0) != 0;
+    return true;
+}
+
+/* What is noted of steps beside their losses. */
+static void open_watches(MtfSession *session) {
+    const MtfRunOptions *options = session->options;
+    const MtfProgram *program = session->program;
+    session->norm = mtf_gradient_norm_new(session->worker);
+    if (options->trace_to > 0)
+        session->trace =
+            mtf_step_trace_new(session->control, program, options->trace_from, options->trace_to);
+    for (int i = 0; i < mtf_program_length(program); i++)
+        session->products +=
+            2 * mtf_program_instruction(program, i)->multiply_adds * mtf_program_times(program, i);
+}
+
+/* Where time goes; beside what the plan's machine says, if the plan names one that holds the mesh.
+ */
+static MtfKernelTimes *new_times(const MtfSession *session) {
+    MtfKernelTimes *times = mtf_kernel_times_new(session->program);
+    MtfJson where = { .file = session->options->plan, .node = session->plan->machine, .index = -1 };
+    g_autoptr(MtfMachine) machine =
+        session->plan->machine != NULL ? mtf_machine_from_json(&where, NULL) : NULL;
+    MtfPricer pricer;
+    if (machine != NULL && mtf_pricer_init(&pricer, machine, &session->program->layout->mesh, NULL))
+        mtf_kernel_times_predict(times, session->program, &pricer);
+    return times;
+}
+
+bool mtf_session_open(MtfSession *session, GError **error) {
+    GError *local = NULL;
+    open_local(session, &local);
+    if (!mtf_agree(session->control, local, error))
+        return false;
+    session->communicators = mtf_communicators_new(session->control, session->program);
+    if (session->n_ranks > 1 && !session->options->only_mpi)
+        session->window = mtf_window_exchange_new(session->control, session->worker);
+    session->counted = mtf_traffic_new(session->program);
+    session->times = new_times(session);
+    session->records = g_new0(MtfStepRecord, session->options->steps);
+    session->executor = (MtfExecutor){ .worker = session->worker,
+                                       .at_once = session->options->no_overlap,
+                                       .counted = session->counted,
+                                       .times = session->times,
+                                       .transport = { .communicators = session->communicators,
+                                                      .window = session->window,
+                                                      .max_message = MTF_MAX_MESSAGE },
+                                       .data = session->data };
+    open_watches(session);
+    return mtf_session_begin(session, error) && open_metrics(session, error);
+}
+
+void mtf_session_close(MtfSession *session) {
+    mtf_metrics_close(session->metrics);
+    mtf_window_exchange_free(session->window);
+    mtf_communicators_free(session->communicators);
+    mtf_traffic_free(session->counted);
+    mtf_kernel_times_free(session->times);
+    mtf_step_trace_free(session->trace);
+    mtf_gradient_norm_free(session->norm);
+    mtf_worker_free(session->worker);
+    mtf_data_close(session->data);
+    mtf_arena_free(session->arena);
+    mtf_program_free(session->program);
+    mtf_plan_free(session->plan);
+    g_free(session->records);
+    g_clear_error(&session->unread);
+    if (session->folder >= 0)
+        close(session->folder);
+}
+
+/* ---- Training ------------------------------------------------------------------------------ */
+
+double mtf_session_loss(const MtfSession *session) {
+    const MtfProgram *program = session->program;
+    int buffer = program->tensor_buffers[program->graph->loss];
+    const MtfPlacement *placement = &mtf_program_buffer(program, buffer)->placement;
+    const MtfMesh *mesh = &program->layout->mesh;
+    double value = mtf_slice_get(&session->worker->operands[buffer], 0);
+    unsigned partial = mtf_placement_partial_axes(placement);
+    if (partial == 0)
+        return value;
+    /* One of the processors that hold the same term speaks for them. */
+    bool speaks = mtf_mesh_group_member(mesh, partial, session->rank, 0) == 0;
+    bool maximum = placement->axis[g_bit_nth_lsf(partial, -1)] == MTF_PARTIAL_MAX;
+    if (!speaks)
+        value = maximum ? -INFINITY : 0;
+    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, maximum ? MPI_MAX : MPI_SUM,
+                                  session->control),
+                    "MPI_Allreduce");
+    return value;
+}
+
+static double communication_seconds(const MtfTraffic *counted) {
+    double seconds = 0;
+    for (int i = 0; i < counted->n_entries; i++)
+        seconds += counted->entries[i].seconds;
+    return seconds;
+}
+
+/* One sentence on a loss that is not finite; on all ranks, while the step's variables still stand.
+ */
+static bool blame(MtfSession *session, const MtfStepRecord *record, GError **error) {
+    const char *what = isnan(record->loss) ? "not a number" : "infinite";
+    session->executor.trace = NULL;
+    session->executor.norm = NULL;
+    g_autofree char *cause = mtf_first_nan(&session->executor, session->control, record->step);
+    GString *text = g_string_new(NULL);
+    g_string_printf(text, "the loss of step %" PRId64 " is %s", record->step, what);
+    if (record->step > session->done + 1)
+        g_string_append_printf(text, " (that of step %" PRId64 " was %g)", record->step - 1,
+                               record[-1].loss);
+    if (cause != NULL)
+        g_string_append_printf(text, ": %s", cause);
+    g_string_append(text, ": a smaller learning rate may help");
+    g_set_error_literal(error, MTF_ERROR, MTF_ERROR_FAILED, text->str);
+    g_string_free(text, TRUE);
+    return false;
+}
+
+/* The first half of a step, the loss, and what the ranks have to tell each other once a step:
+ * whether one has failed, what signals have asked of any. */
+static bool compute(MtfSession *session, MtfStepRecord *record, int *asked, GError **error) {
+    GError *later = NULL;
+    GError *local = g_steal_pointer(&session->unread);
+    mtf_executor_compute(&session->executor, record->step, &later);
+    if (local == NULL)
+        local = g_steal_pointer(&later);
+    g_clear_error(&later);
+    record->loss = mtf_session_loss(session);
+    *asked = (int)mtf_stop_signals_take() | (isfinite(record->loss) ? 0 : LOSS_IS_BAD);
+    if (!mtf_agree_on(session->control, local, asked, error))
+        return false;
+    if (*asked >= LOSS_IS_BAD)
+        return blame(session, record, error);
+    return true;
+}
+
+/* The rate at which the optimizer works in a step; 0 when the graph does not say. */
+static double learning_rate(const MtfGraph *graph, int64_t step) {
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        if (op->kind == MTF_OP_LEARNING_RATE)
+            return mtf_learning_rate(&op->attributes, (double)step);
+    }
+    return 0;
+}
+
+/* Who looks on in a step: nobody where nobody will see what was seen. */
+static void set_watches(MtfSession *session, int64_t step) {
+    bool shown =
+        session->shows_all || mtf_metrics_prints(session->done, session->options->steps, step);
+    bool traced = session->trace != NULL && mtf_step_trace_wants(session->trace, step);
+    session->executor.norm = shown ? session->norm : NULL;
+    session->executor.trace = traced ? session->trace : NULL;
+}
+
+/* What the rank with most has in memory. To look at every step would slow small ones down: between
+ * lines that are printed, of which the first step's is one, it is what it was. */
+static int64_t resident_bytes(const MtfSession *session, const MtfStepRecord *record) {
+    if (!mtf_metrics_prints(session->done, session->options->steps, record->step))
+        return record[-1].resident_bytes;
+    int64_t own = mtf_resident_bytes(session->window != NULL);
+    return (int64_t)mtf_agree_largest(session->control, (double)own);
+}
+
+/* What is said of a step beside its loss and times. */
+static void describe_step(const MtfSession *session, MtfStepRecord *record) {
+    record->learning_rate = learning_rate(session->plan->graph, record->step);
+    record->arena_bytes = session->arena->bytes;
+    if (session->gemm_peak > 0)
+        record->gemm_fraction = session->products / record->seconds / session->gemm_peak;
+    record->resident_bytes = resident_bytes(session, record);
+}
+
+/* One step, and the batch of the next. What cannot be read is told with the next step. */
+static bool run_step(MtfSession *session, MtfStepRecord *record, int *asked, GError **error) {
+    double before = communication_seconds(session->counted);
+    if (!compute(session, record, asked, error))
+        return false;
+    mtf_executor_update(&session->executor, record->step);
+    if (session->executor.norm != NULL)
+        record->gradient_norm = mtf_gradient_norm_take(session->executor.norm, session->control);
+    record->communication_seconds = communication_seconds(session->counted) - before;
+    if (record->step < session->options->steps)
+        mtf_data_fill_inputs(session->data, session->worker, record->step + 1, &session->unread);
+    return true;
+}
+
+static bool is_evaluated(const MtfSession *session, int64_t step) {
+    int64_t every = session->options->eval_every;
+    return every > 0 && (step % every == 0 || step == session->options->steps);
+}
+
+/* The loss of held out data after a step; then the inputs are those of the next step again. */
+static bool evaluate(MtfSession *session, MtfStepRecord *record, GError **error) {
+    record->evaluated = true;
+    if (!mtf_evaluate(session, &record->held_out_loss, error))
+        return false;
+    if (record->step < session->options->steps && session->unread == NULL)
+        mtf_data_fill_inputs(session->data, session->worker, record->step + 1, &session->unread);
+    return true;
+}
+
+/* A step and what is said of it; `*asked` becomes what signals asked of any rank. */
+static bool train_step(MtfSession *session, int64_t step, int *asked, GError **error) {
+    MtfStepRecord *record = &session->records[step - session->done - 1];
+    double start = MPI_Wtime(), processor_start = mtf_processor_seconds();
+    record->step = step;
+    set_watches(session, step);
+    mtf_kernel_times_begin_step(session->times);
+    if (!run_step(session, record, asked, error))
+        return false;
+    mtf_kernel_times_end_step(session->times);
+    record->seconds = MPI_Wtime() - start;
+    record->processor_seconds = mtf_processor_seconds() - processor_start;
+    session->trained++;
+    describe_step(session, record);
+    if (is_evaluated(session, step) && !evaluate(session, record, error))
+        return false;
+    GError *local = NULL;
+    if (session->rank == 0)
+        mtf_metrics_add(session->metrics, record, &local);
+    if (session->options->metrics != NULL)
+        return mtf_agree(session->control, local, error);
+    g_clear_error(&local);
+    return true;
+}
+
+static void say_asked(const MtfSession *session, int64_t step) {
+    const char *what = "checkpoint, as a signal asked";
+    if (session->options->checkpoint == NULL)
+        what = "a signal asked for a checkpoint, but there is no --checkpoint DIR";
+    g_autofree char *text = g_strdup_printf("  step %" PRId64 ": %s\n", step, what);
+    if (session->rank == 0)
+        mtf_metrics_say(session->metrics, text);
+}
+
+/* What is to be done after a step: a checkpoint when it is due or asked for, and stopping. */
+static bool after_step(MtfSession *session, int64_t step, MtfAsked asked, GError **error) {
+    const MtfRunOptions *options = session->options;
+    session->stopped = asked == MTF_ASKED_STOP && step < options->steps;
+    if (session->stopped && options->checkpoint == NULL)
+        return mtf_failure(error,
+                           "stopped by a signal after step %" PRId64
+                           ": without --checkpoint DIR nothing is kept",
+                           step);
+    if (asked != MTF_ASKED_NOTHING)
+        say_asked(session, step);
+    if (options->checkpoint == NULL)
+        return true;
+    bool due = step % options->checkpoint_every == 0 || step == options->steps;
+    return (!due && asked == MTF_ASKED_NOTHING) || mtf_session_save(session, step, error);
+}
+
+bool mtf_session_train(MtfSession *session, GError **error) {
+    GError *local = NULL;
+    int64_t steps = session->options->steps;
+    if (session->done < steps)
+        mtf_data_fill_inputs(session->data, session->worker, session->done + 1, &local);
+    if (!mtf_agree(session->control, local, error))
+        return false;
+    for (int64_t step = session->done + 1; step <= steps && !session->stopped; step++) {
+        int asked;
+        if (!train_step(session, step, &asked, error) ||
+            !after_step(session, step, (MtfAsked)asked, error))
+            return false;
+    }
+    mtf_metrics_close(g_steal_pointer(&session->metrics));
+    return session->trace == NULL ||
+           mtf_step_trace_write(session->trace, session->options->trace_file, error);
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* One run of a plan on this rank: everything it holds, from loading to the last step. All functions
+ * are collective over the control communicator and fail on all ranks or on none.
+ *
+ *     open    plan ─► program ─► agree that all ranks have the same ─► arena, worker, data
+ *     begin   variables from a checkpoint, a file of weights or the seed
+ *     train   fill inputs, step, fill the next, agree, now and then write a checkpoint … K times
+ *     close */
+#ifndef MTF_SESSION_H
+#define MTF_SESSION_H
+
+#include "layouts/program/plan.h"
+#include "runtime/data/data.h"
+#include "runtime/session/executor.h"
+#include "runtime/session/metrics.h"
+#include "runtime/session/run_options.h"
+
+typedef struct {
+    MPI_Comm control; /* borrowed */
+    int rank, n_ranks;
+    const MtfRunOptions *options; /* borrowed */
+    MtfPlan *plan;
+    MtfProgram *program;
+    MtfArena *arena;
+    MtfWorker *worker;
+    MtfCommunicators *communicators;
+    MtfWindowExchange *window; /* NULL when everything goes by MPI */
+    MtfTraffic *counted;
+    MtfKernelTimes *times;
+    MtfData *data;
+    MtfMetrics *metrics; /* of rank 0 */
+    MtfExecutor executor;
+    int64_t done;           /* steps of the runs before, from which this one goes on */
+    int64_t trained;        /* steps of this run */
+    MtfStepRecord *records; /* one a step of this run: records[0] is step done + 1 */
+    MtfStepTrace *trace;    /* NULL when no step is traced */
+    MtfGradientNorm *norm;  /* NULL when it cannot be known */
+    bool shows_all;         /* every step's line may be seen */
+    double products;        /* flop of a rank's matrix products a step */
+    double gemm_peak;       /* flop a second of one large product; 0 = not measured */
+    GError *unread;         /* why this rank's inputs of the next step could not be filled */
+    bool stopped;           /* a signal asked to stop before the last step */
+    int folder;             /* of checkpoints, locked by rank 0; -1 = none */
+    int saves;              /* checkpoints written */
+    int64_t saved;          /* the step of the last */
+    double save_seconds;    /* of all */
+} MtfSession;
+
+/* Loads the plan and lays out its memory on paper. Fails when the plan cannot be used, or is not
+ * the same on all ranks. */
+bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions *options,
+                      GError **error);
+
+/* Makes everything ready for the first step. Fails when the number of ranks is not the plan's, the
+ * data is not what the graph asks for, memory is short, or there is no good checkpoint to go on
+ * from. */
+bool mtf_session_open(MtfSession *session, GError **error);
+
+/* Trains up to step options->steps, or until a signal asks to stop (stop_signals.h). Fails when the
+ * loss is not finite, the data cannot be read any more, or metrics or a checkpoint cannot be
+ * written; and when a signal asks to stop and there is no folder for a checkpoint. */
+bool mtf_session_train(MtfSession *session, GError **error);
+
+/* Frees what load and open made, whether or not they succeeded. */
+void mtf_session_close(MtfSession *session);
+
+/* The loss that a worker holds after a step: its value where it is whole; where a layout leaves it
+ * partial, the reduction over the ranks of `control`. */
+double mtf_session_loss(const MtfSession *session);
+
+#endif

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/session/verify.h"
+
+#include "layouts/base/command_line.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/kernels/base/slice.h"
+#include "runtime/support/agreement.h"
+#include "runtime/support/mpi_check.h"
+
+#include <math.h>
+
+/* Bytes of a variable that travel in one message. */
+#define PIECE_BYTES (INT64_C(1) << 24)
+
+/* The run on one processor; rank 0 has all of it, the others only the layout and program, which
+ * tell sizes. */
+typedef struct {
+    MtfLayout *layout;
+    MtfProgram *program;
+    MtfArena *arena;
+    MtfWorker *worker;
+    MtfTraffic *counted;
+    double *losses;
+} Single;
+
+static void single_init(Single *single, const MtfSession *session) {
+    MtfMesh one = { 0 };
+    *single = (Single){ .layout = mtf_layout_new(session->plan->graph, &one) };
+    single->program = mtf_lower(session->plan->graph, single->layout);
+    single->losses = g_new0(double, session->options->steps);
+}
+
+static void single_clear(Single *single) {
+    mtf_worker_free(single->worker);
+    mtf_traffic_free(single->counted);
+    mtf_arena_free(single->arena);
+    mtf_program_free(single->program);
+    mtf_layout_free(single->layout);
+    g_free(single->losses);
+}
+
+static bool single_run(Single *single, const MtfSession *session, GError **error) {
+    uint64_t seed = (uint64_t)session->options->seed;
+    single->arena = mtf_arena_pack(single->program);
+    single->counted = mtf_traffic_new(single->program);
+    single->worker = mtf_worker_new(single->program, single->arena, 0, seed, error);
+    if (single->worker == NULL)
+        return false;
+    MtfExecutor executor = { .worker = single->worker,
+                             .counted = single->counted,
+                             .transport.max_message = MTF_MAX_MESSAGE,
+                             .data = session->data };
+    const MtfOperand *loss = mtf_worker_tensor(single->worker, session->plan->graph->loss);
+    mtf_worker_initialise(single->worker, seed);
+    MtfCheckpointed what = { .control = MPI_COMM_SELF, .worker = single->worker };
+    if (session->options->init != NULL && !mtf_weights_read(&what, session->options->init, error))
+        return false;
+    for (int64_t step = 1; step <= session->options->steps; step++) {
+        if (!mtf_data_fill_inputs(session->data, single->worker, step, error))
+            return false;
+        if (!mtf_executor_step(&executor, step, error))
+            return false;
+        single->losses[step - 1] = mtf_slice_get(loss, 0);
+    }
+    return true;
+}
+
+/* The largest difference seen so far, and the largest value it is relative to. */
+typedef struct {
+    double difference, magnitude;
+} Comparison;
+
+static void compare(Comparison *comparison, double run, double single) {
+    double difference = fabs(run - single);
+    /* Not-a-number on either side is as different as can be. */
+    comparison->difference =
+        fmax(comparison->difference, isnan(difference) ? INFINITY : difference);
+    comparison->magnitude = fmax(comparison->magnitude, fabs(single));
+}
+
+static double relative(const Comparison *comparison) {
+    if (comparison->difference == 0)
+        return 0;
+    return comparison->difference / comparison->magnitude;
+}
+
+/* Compares the elements of this rank's slice that lie in `values`, which holds the whole tensor's
+ * elements from `first` on. */
+static void compare_piece(Comparison *comparison, const MtfOperand *slice, const MtfOperand *values,
+                          int64_t first, int64_t count) {
+    int64_t elements = mtf_slice_elements(slice);
+    for (int64_t i = 0; i < elements; i++) {
+        int64_t index = mtf_slice_global_index(slice, i);
+        if (index >= first && index < first + count)
+            compare(comparison, mtf_slice_get(slice, i), mtf_slice_get(values, index - first));
+    }
+}
+
+/* Rank 0 shows its whole variable to all, piece by piece. */
+static double compare_variable(const MtfSession *session, const Single *single, int tensor,
+                               void *piece) {
+    const MtfTensor *t = mtf_graph_tensor(session->plan->graph, tensor);
+    const MtfOperand *slice = mtf_worker_tensor(session->worker, tensor);
+    int64_t element_bytes = mtf_dtype_bytes(t->dtype);
+    int64_t total = mtf_graph_elements(session->plan->graph, &t->shape);
+    int64_t most = PIECE_BYTES / element_bytes;
+    MtfOperand values = { .data = piece, .dtype = t->dtype };
+    Comparison comparison = { 0 };
+    for (int64_t first = 0; first < total; first += most) {
+        int64_t count = MIN(total - first, most);
+        void *source = piece;
+        if (session->rank == 0)
+            source =
+                (char *)mtf_worker_tensor(single->worker, tensor)->data + first * element_bytes;
+        mtf_mpi_require(
+            MPI_Bcast(source, (int)(count * element_bytes), MPI_BYTE, 0, session->control),
+            "MPI_Bcast");
+        values.data = source;
+        compare_piece(&comparison, slice, &values, first, count);
+    }
+    comparison.difference = mtf_agree_largest(session->control, comparison.difference);
+    comparison.magnitude = mtf_agree_largest(session->control, comparison.magnitude);
+    return relative(&comparison);
+}
+
+/* The largest relative difference of a step's loss; on rank 0. */
+static double compare_losses(const MtfSession *session, const Single *single) {
+    double largest = 0;
+    for (int64_t i = 0; i < session->trained; i++) {
+        Comparison comparison = { 0 };
+        compare(&comparison, session->records[i].loss, single->losses[session->done + i]);
+        largest = fmax(largest, relative(&comparison));
+    }
+    return largest;
+}
+
+/* Model variables one by one; of the optimizer's only the one that differs most. */
+static void append_variables(GString *text, const MtfSession *session, const Single *single,
+                             void *piece) {
+    const MtfGraph *graph = session->plan->graph;
+    double worst = 0;
+    const char *worst_name = NULL;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (tensor->source != MTF_SOURCE_VARIABLE)
+            continue;
+        double difference = compare_variable(session, single, t, piece);
+        if (tensor->memory == MTF_MEMORY_VARIABLE) {
+            g_string_append_printf(text, "  %10.3g  %s\n", difference, tensor->name);
+        } else if (worst_name == NULL || difference > worst) {
+            worst = difference;
+            worst_name = tensor->name;
+        }
+    }
+    if (worst_name != NULL)
+        g_string_append_printf(text, "  %10.3g  %s, the most of all optimizer state\n", worst,
+                               worst_name);
+}
+
+static char *make_table(const MtfSession *session, const Single *single) {
+    GString *text = g_string_new("\n  largest relative difference from the same steps on one "
+                                 "processor\n");
+    double loss =
+        mtf_agree_first(session->control, session->rank == 0 ? compare_losses(session, single) : 0);
+    g_string_append_printf(text, "  %10.3g  loss\n", loss);
+    g_autofree void *piece = g_malloc(PIECE_BYTES);
+    append_variables(text, session, single, piece);
+    return g_string_free(text, FALSE);
+}
+
+char *mtf_verify(const MtfSession *session, GError **error) {
+    Single single;
+    GError *local = NULL;
+    char *table = NULL;
+    single_init(&single, session);
+    if (session->rank == 0)
+        single_run(&single, session, &local);
+    if (mtf_agree(session->control, local, error))
+        table = make_table(session, &single);
+    single_clear(&single);
+    return table;
+}

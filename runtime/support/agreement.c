@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/support/agreement.h"
+
+#include "layouts/base/error.h"
+#include "runtime/support/mpi_check.h"
+
+#include <limits.h>
+#include <string.h>
+
+#define MESSAGE_BYTES 2048
+
+/* An error as it travels. */
+typedef struct {
+    int code;
+    char message[MESSAGE_BYTES];
+} Report;
+
+static int rank_of(MPI_Comm control) {
+    int rank;
+    mtf_mpi_require(MPI_Comm_rank(control, &rank), "MPI_Comm_rank");
+    return rank;
+}
+
+static void fill_report(Report *report, int rank, const GError *local) {
+    report->code = local->domain == MTF_ERROR ? local->code : MTF_ERROR_FAILED;
+    if (rank == 0)
+        g_strlcpy(report->message, local->message, MESSAGE_BYTES);
+    else
+        g_snprintf(report->message, MESSAGE_BYTES, "rank %d: %s", rank, local->message);
+}
+
+bool mtf_agree(MPI_Comm control, GError *local, GError **error) {
+    int request = 0;
+    return mtf_agree_on(control, local, &request, error);
+}
+
+bool mtf_agree_on(MPI_Comm control, GError *local, int *request, GError **error) {
+    int rank = rank_of(control);
+    int least[2] = { local != NULL ? rank : INT_MAX, -*request };
+    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_INT, MPI_MIN, control),
+                    "MPI_Allreduce");
+    int first = least[0];
+    *request = first == INT_MAX ? -least[1] : 0;
+    if (first == INT_MAX)
+        return true;
+    Report report = { 0 };
+    if (rank == first)
+        fill_report(&report, rank, local);
+    g_clear_error(&local);
+    mtf_mpi_require(MPI_Bcast(&report, (int)sizeof report, MPI_BYTE, first, control), "MPI_Bcast");
+    g_set_error_literal(error, MTF_ERROR, report.code, report.message);
+    return false;
+}
+
+bool mtf_agree_same(MPI_Comm control, const char *text, const char *what, GError **error) {
+    char first[256] = "";
+    GError *local = NULL;
+    if (rank_of(control) == 0)
+        g_strlcpy(first, text, sizeof first);
+    mtf_mpi_require(MPI_Bcast(first, (int)sizeof first, MPI_CHAR, 0, control), "MPI_Bcast");
+    if (strncmp(first, text, sizeof first - 1) != 0)
+        mtf_input_error(&local, "the %s here is not the one rank 0 has (%.12s, there %.12s)", what,
+                        text, first);
+    return mtf_agree(control, local, error);
+}
+
+double mtf_agree_first(MPI_Comm control, double value) {
+    mtf_mpi_require(MPI_Bcast(&value, 1, MPI_DOUBLE, 0, control), "MPI_Bcast");
+    return value;
+}
+
+double mtf_agree_largest(MPI_Comm control, double value) {
+    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, MPI_MAX, control),
+                    "MPI_Allreduce");
+    return value;
+}

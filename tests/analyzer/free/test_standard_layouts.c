@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/free/standard_layouts.h"
+#include "analyzer/training/training_graph.h"
+#include "cost/memory/arena.h"
+#include "layouts/graph/graph_json.h"
+#include "tests/support/free_setup.h"
+#include "tests/support/parse_graph.h"
+
+#include <string.h>
+
+/* A product, a relu, a product, squared error, Adam: weights of 40 x 80 and 80 x 40. */
+static const char *const perceptron =
+    "{'meshtf_graph': 1, 'name': 'p', 'dimensions': {'batch': 64, 'in': 40, 'd_ff': 80, 'out': 40},"
+    " 'inputs': [{'name': 'x', 'dims': ['batch', 'in'], 'feed': 'features'},"
+    "  {'name': 'target', 'dims': ['batch', 'out'], 'feed': 'targets'}],"
+    " 'variables': [{'name': 'w', 'dims': ['in', 'd_ff'], 'init': {'normal': 0.1}},"
+    "  {'name': 'v', 'dims': ['d_ff', 'out'], 'init': {'normal': 0.1}}],"
+    " 'operations': [{'name': 'h', 'op': 'einsum', 'inputs': ['x', 'w'], 'dims': ['batch', 'd_ff']},"
+    "  {'name': 'a', 'op': 'relu', 'inputs': ['h']},"
+    "  {'name': 'y', 'op': 'einsum', 'inputs': ['a', 'v'], 'dims': ['batch', 'out']},"
+    "  {'name': 'e', 'op': 'subtract', 'inputs': ['y', 'target']},"
+    "  {'name': 's', 'op': 'square', 'inputs': ['e']},"
+    "  {'name': 'loss', 'op': 'reduce_mean', 'inputs': ['s'], 'dims': []}],"
+    " 'loss': 'loss', 'optimizer': {'kind': 'adam', 'rate': 0.001}}";
+#define WEIGHTS (2 * 40 * 80)
+
+static void setup_init(MtfFreeSetup *setup, MtfGraph *forward, const char *mesh) {
+    mtf_free_setup_init(setup, mtf_training_graph(forward, NULL), mesh);
+    mtf_graph_free(forward);
+}
+
+static MtfLayout *layout_called(const MtfFreeSetup *setup, const char *name) {
+    g_autoptr(GPtrArray) standards = mtf_standard_layouts(setup->problem);
+    for (guint i = 0; i < standards->len; i++) {
+        const MtfStandardLayout *standard = g_ptr_array_index(standards, i);
+        if (strcmp(standard->name, name) == 0)
+            return mtf_free_problem_layout(setup->problem, standard->choice);
+    }
+    return NULL;
+}
+
+/* Elements in collectives of a kind, without scalars. */
+static int64_t elements_in(const MtfProgram *program, MtfStepKind kind) {
+    int64_t elements = 0;
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        if (instruction->kind == MTF_INSTRUCTION_STEP && instruction->step.kind == kind &&
+            instruction->payload_bytes > 4)
+            elements += instruction->payload_bytes / 4;
+    }
+    return elements;
+}
+
+static int64_t bytes_of(const MtfProgram *program, MtfMemoryKind kind) {
+    int64_t bytes = 0;
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        const MtfBuffer *buffer = mtf_program_buffer(program, b);
+        bytes += buffer->persistent && buffer->storage == b && buffer->memory == kind
+                     ? buffer->bytes
+                     : 0;
+    }
+    return bytes;
+}
+
+static void data_parallelism_reduces_every_gradient_once(void **state) {
+    (void)state;
+    MtfFreeSetup setup;
+    setup_init(&setup, mtf_test_graph(perceptron), "r:2;c:2");
+    g_autoptr(MtfLayout) layout = layout_called(&setup, "data parallelism");
+    assert_non_null(layout);
+    g_autoptr(MtfProgram) program = mtf_lower(setup.graph, layout);
+    assert_int_equal(elements_in(program, MTF_STEP_ALLREDUCE), WEIGHTS);
+    assert_int_equal(elements_in(program, MTF_STEP_REDUCE_SCATTER), 0);
+    assert_int_equal(elements_in(program, MTF_STEP_ALLGATHER), 0);
+    assert_int_equal(bytes_of(program, MTF_MEMORY_VARIABLE), 4 * WEIGHTS);
+    assert_int_equal(bytes_of(program, MTF_MEMORY_OPTIMIZER), 2 * 4 * WEIGHTS);
+    mtf_free_setup_clear(&setup);
+}
+
+/* Gradients are scattered, new weights gathered; m and v are in four pieces. */
+static void zero_1_keeps_optimizer_state_in_pieces(void **state) {
+    (void)state;
+    MtfFreeSetup setup;
+    setup_init(&setup, mtf_test_graph(perceptron), "r:4");
+    g_autoptr(MtfLayout) layout = layout_called(&setup, "data parallelism, ZeRO-1");
+    assert_non_null(layout);
+    g_autoptr(MtfProgram) program = mtf_lower(setup.graph, layout);
+    assert_int_equal(elements_in(program, MTF_STEP_ALLREDUCE), 0);
+    assert_int_equal(elements_in(program, MTF_STEP_REDUCE_SCATTER), WEIGHTS);
+    assert_int_equal(elements_in(program, MTF_STEP_ALLGATHER), WEIGHTS);
+    assert_int_equal(bytes_of(program, MTF_MEMORY_OPTIMIZER), 2 * 4 * WEIGHTS / 4);
+    mtf_free_setup_clear(&setup);
+}
+
+/* Weights are in four pieces too: w is gathered forward, v forward and backward (the gradient of x
+ * is not wanted, so w is not). */
+static void zero_3_gathers_variables_where_they_are_used(void **state) {
+    (void)state;
+    MtfFreeSetup setup;
+    setup_init(&setup, mtf_test_graph(perceptron), "r:4");
+    g_autoptr(MtfLayout) layout = layout_called(&setup, "data parallelism, ZeRO-3");
+    assert_non_null(layout);
+    g_autoptr(MtfProgram) program = mtf_lower(setup.graph, layout);
+    assert_int_equal(elements_in(program, MTF_STEP_REDUCE_SCATTER), WEIGHTS);
+    assert_int_equal(elements_in(program, MTF_STEP_ALLGATHER), WEIGHTS + WEIGHTS / 2);
+    assert_int_equal(bytes_of(program, MTF_MEMORY_VARIABLE), WEIGHTS);
+    mtf_free_setup_clear(&setup);
+}
+
+/* All four processors split d_ff: one reduction of y, 64 x 40, and none of gradients. */
+static void megatron_splits_weights_and_reduces_activations(void **state) {
+    (void)state;
+    MtfFreeSetup setup;
+    setup_init(&setup, mtf_test_graph(perceptron), "r:4");
+    g_autoptr(MtfLayout) layout = layout_called(&setup, "Megatron");
+    assert_non_null(layout);
+    g_autoptr(MtfProgram) program = mtf_lower(setup.graph, layout);
+    assert_int_equal(elements_in(program, MTF_STEP_ALLREDUCE), 64 * 40);
+    assert_int_equal(bytes_of(program, MTF_MEMORY_VARIABLE), WEIGHTS);
+    assert_int_equal(bytes_of(program, MTF_MEMORY_OPTIMIZER), 2 * WEIGHTS);
+    assert_null(layout_called(&setup, "Megatron, sequence parallel")); /* no positions */
+    mtf_free_setup_clear(&setup);
+}
+
+static void check_prices(MtfGraph *forward, const char *mesh) {
+    MtfFreeSetup setup;
+    setup_init(&setup, forward, mesh);
+    g_autoptr(GPtrArray) standards = mtf_standard_layouts(setup.problem);
+    assert_true(standards->len > 2);
+    MtfInt128 last = 0;
+    for (guint i = 0; i < standards->len; i++) {
+        const MtfStandardLayout *standard = g_ptr_array_index(standards, i);
+        g_autoptr(MtfLayout) layout = mtf_free_problem_layout(setup.problem, standard->choice);
+        assert_true(mtf_layout_check(setup.graph, layout, NULL));
+        g_autoptr(MtfProgram) program = mtf_lower(setup.graph, layout);
+        assert_true(standard->value.cost == mtf_price_program(&setup.pricer, program));
+        assert_true(standard->value.cost >= last);
+        last = standard->value.cost;
+    }
+    mtf_free_setup_clear(&setup);
+}
+
+static void values_are_prices_of_programs_and_ascend(void **state) {
+    (void)state;
+    check_prices(mtf_test_graph(perceptron), "r:2;c:3");
+    check_prices(mtf_graph_load("layouts/library/graphs/transformer-small.json", NULL, NULL),
+                 "r:2;c:2");
+    check_prices(mtf_graph_load("layouts/library/graphs/transformer-small.json", NULL, NULL),
+                 "r:2;c:2;p:2");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(data_parallelism_reduces_every_gradient_once),
+        cmocka_unit_test(zero_1_keeps_optimizer_state_in_pieces),
+        cmocka_unit_test(zero_3_gathers_variables_where_they_are_used),
+        cmocka_unit_test(megatron_splits_weights_and_reduces_activations),
+        cmocka_unit_test(values_are_prices_of_programs_and_ascend),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

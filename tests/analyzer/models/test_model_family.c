@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/models/model_family.h"
+#include "analyzer/training/training_graph.h"
+#include "layouts/graph/operation_table.h"
+#include "tests/support/reference.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The settings of `preset`, changed by pairs of parameter and value. */
+static MtfGraph *build(const char *family_name, const char *preset_name,
+                       const char *const *changes) {
+    g_autoptr(GError) error = NULL;
+    const MtfModelFamily *family = mtf_model_family_find(family_name, NULL);
+    const MtfModelPreset *preset = mtf_model_preset_find(family, preset_name, NULL);
+    assert_non_null(preset);
+    MtfModelSettings settings = preset->settings;
+    for (int i = 0; changes != NULL && changes[i] != NULL; i += 2) {
+        const MtfModelParameter *parameter = mtf_model_parameters();
+        while (strcmp(parameter->name, changes[i]) != 0)
+            parameter++;
+        if (!mtf_model_set(family, parameter, changes[i + 1], &settings, &error))
+            fail_msg("%s", error->message);
+    }
+    MtfGraph *graph = mtf_model_build(family, preset, &settings, &error);
+    if (graph == NULL)
+        fail_msg("%s", error->message);
+    return graph;
+}
+
+/* Elements of the variables whose last name is (or is not) that of a norm or of the positions. */
+static int64_t matrix_parameters(const MtfGraph *graph) {
+    int64_t sum = 0;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        bool small =
+            g_str_has_suffix(tensor->name, "norm_scale") || strcmp(tensor->name, "positions") == 0;
+        if (tensor->source == MTF_SOURCE_VARIABLE && !small)
+            sum += mtf_graph_elements(graph, &tensor->shape);
+    }
+    return sum;
+}
+
+/* The paper's figures, and the two that the project's issue gives exactly. */
+static void the_papers_sizes_have_their_parameters(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) size0 = build("transformer-lm", "size0", NULL);
+    g_autoptr(MtfGraph) size5 = build("transformer-lm", "size5", NULL);
+    assert_int_equal(matrix_parameters(size0), INT64_C(218103808));
+    assert_int_equal(matrix_parameters(size5), INT64_C(4898947072));
+}
+
+/* GPT-2 small: 50257 * 768 + 1024 * 768 + 12 (12 * 768^2 + 13 * 768) + 2 * 768. GPT-3: the paper's
+ * table rounds to 174,600 million. */
+static void gpt_presets_have_their_parameters(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) small = build("gpt", "gpt2-small", NULL);
+    assert_int_equal(mtf_graph_parameters(small), 124439808);
+    g_autoptr(MtfGraph) large = build("gpt", "gpt3-175b", NULL);
+    assert_int_equal(mtf_graph_parameters(large) / 100000000, 1746);
+}
+
+static void every_preset_gives_a_training_graph(void **state) {
+    (void)state;
+    for (int i = 0; mtf_model_families()[i] != NULL; i++) {
+        const MtfModelFamily *family = mtf_model_families()[i];
+        for (const MtfModelPreset *p = family->presets; p->name != NULL; p++) {
+            g_autoptr(MtfGraph) graph = build(family->name, p->name, NULL);
+            g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
+            assert_non_null(training);
+            assert_int_equal(mtf_graph_parameters(training), mtf_graph_parameters(graph));
+        }
+    }
+}
+
+/* Gradients through q, k and v meet in one sum of three products that nothing else reads. */
+static void gradients_through_attention_merge_before_one_reduction(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = build("transformer-lm", "demo", NULL);
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
+    g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(training);
+    for (int layer = 0; layer < 4; layer++) {
+        g_autofree char *name = g_strdup_printf("grad/layer/%d/attention/norm", layer);
+        int index = mtf_graph_find_operation(training, name);
+        const MtfOperation *sum = mtf_graph_operation(training, index);
+        assert_int_equal(sum->kind, MTF_OP_ADD);
+        assert_int_equal(sum->n_inputs, 3);
+        for (int k = 0; k < 3; k++) {
+            int t = sum->inputs[k], maker = mtf_graph_tensor(training, t)->producer;
+            assert_int_equal(mtf_graph_operation(training, maker)->kind, MTF_OP_EINSUM);
+            assert_int_equal(consumers->starts[t + 1] - consumers->starts[t], 1);
+        }
+    }
+}
+
+static const char *const tiny[] = { "layers",  "2", "batch", "2", "length", "3",
+                                    "d-model", "4", "d-ff",  "5", "heads",  "2",
+                                    "d-kv",    "3", "vocab", "7", NULL };
+
+static double loss_at(MtfReference *reference, double *slot, double value) {
+    double before = *slot;
+    *slot = value;
+    mtf_reference_run(reference, 4);
+    *slot = before;
+    return reference->values[reference->graph->loss][0];
+}
+
+/* Two elements of every variable against central differences, on the graph with its composites. */
+static void check_gradients(const MtfGraph *graph) {
+    const double h = 1e-6;
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
+    g_autoptr(MtfReference) f = mtf_reference_new(graph, 3);
+    g_autoptr(MtfReference) t = mtf_reference_new(training, 3);
+    mtf_reference_fill_inputs(f, 4);
+    mtf_reference_fill_inputs(t, 4);
+    mtf_reference_run(t, 4);
+    for (int v = 0; v < (int)graph->tensors->len; v++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, v);
+        g_autofree char *name = g_strdup_printf("grad/%s", tensor->name);
+        int64_t elements = mtf_graph_elements(graph, &tensor->shape);
+        if (tensor->source != MTF_SOURCE_VARIABLE)
+            continue;
+        for (int64_t i = 0; i < elements; i += MAX(1, elements - 1)) {
+            double *slot = &f->values[v][i], gradient = mtf_reference_find(t, name)[i];
+            double slope = (loss_at(f, slot, *slot + h) - loss_at(f, slot, *slot - h)) / (2 * h);
+            if (!(fabs(slope - gradient) <= 1e-8 * fmax(1, fabs(slope))))
+                fail_msg("%s[%d] is %g, finite differences say %g", name, (int)i, gradient, slope);
+        }
+    }
+}
+
+static void gradients_of_whole_transformers_agree_with_finite_differences(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) lm = build("transformer-lm", "demo", tiny);
+    check_gradients(lm);
+    g_autoptr(MtfGraph) gpt = build("gpt", "gpt2-small", tiny);
+    check_gradients(gpt);
+    const char *changes[G_N_ELEMENTS(tiny) + 4];
+    memcpy(changes, tiny, sizeof tiny);
+    memcpy(changes + G_N_ELEMENTS(tiny) - 1,
+           (const char *[]){ "dropout", "0.25", "activation", "silu", NULL }, 5 * sizeof(char *));
+    g_autoptr(MtfGraph) dropping = build("transformer-lm", "demo", changes);
+    check_gradients(dropping);
+}
+
+/* The gpt above attends blockwise; here the two ways meet in the loss, and with dropout the scores
+ * are there whatever is asked for. */
+static void attention_of_both_kinds_computes_the_same(void **state) {
+    (void)state;
+    double losses[2];
+    const char *const kinds[] = { "composite", "blockwise" };
+    for (int i = 0; i < 2; i++) {
+        const char *changes[G_N_ELEMENTS(tiny) + 2];
+        memcpy(changes, tiny, sizeof tiny);
+        memcpy(changes + G_N_ELEMENTS(tiny) - 1, (const char *[]){ "attention", kinds[i], NULL },
+               3 * sizeof(char *));
+        g_autoptr(MtfGraph) graph = build("gpt", "gpt2-small", changes);
+        assert_int_equal(mtf_graph_find_operation(graph, "layer/0/attention/scores") >= 0, i == 0);
+        g_autoptr(MtfReference) reference = mtf_reference_new(graph, 3);
+        mtf_reference_fill_inputs(reference, 4);
+        mtf_reference_run(reference, 0);
+        losses[i] = reference->values[graph->loss][0];
+    }
+    assert_true(fabs(losses[0] - losses[1]) < 1e-12);
+    const char *changes[G_N_ELEMENTS(tiny) + 2];
+    memcpy(changes, tiny, sizeof tiny);
+    memcpy(changes + G_N_ELEMENTS(tiny) - 1, (const char *[]){ "dropout", "0.25", NULL },
+           3 * sizeof(char *));
+    g_autoptr(MtfGraph) dropping = build("gpt", "gpt2-small", changes);
+    assert_true(mtf_graph_find_operation(dropping, "layer/0/attention/weights_dropped") >= 0);
+}
+
+static void gradients_of_perceptrons_agree_with_finite_differences(void **state) {
+    (void)state;
+    const char *const changes[] = { "batch",      "3",      "features", "4",       "hidden",
+                                    "5",          "layers", "3",        "outputs", "2",
+                                    "activation", "gelu",   NULL };
+    g_autoptr(MtfGraph) graph = build("mlp", "small", changes);
+    check_gradients(graph);
+    g_autoptr(MtfGraph) classifier = build("mlp", "mnist", changes);
+    check_gradients(classifier);
+}
+
+/* A tiny Transformer learns four fixed windows by heart: its loss falls far below ln 7 = 1.95. */
+static void training_steps_lower_the_loss(void **state) {
+    (void)state;
+    const char *changes[G_N_ELEMENTS(tiny) + 6];
+    const char *const more[] = { "rate", "0.03", "warmup", "5", "clip-norm", "1", NULL };
+    memcpy(changes, tiny, sizeof tiny);
+    memcpy(changes + G_N_ELEMENTS(tiny) - 1, more, sizeof more);
+    g_autoptr(MtfGraph) graph = build("transformer-lm", "demo", changes);
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
+    g_autoptr(MtfReference) t = mtf_reference_new(training, 1);
+    mtf_reference_fill_inputs(t, 4);
+    mtf_reference_run(t, 0);
+    double first = t->values[training->loss][0];
+    for (uint64_t step = 0; step < 60; step++) {
+        mtf_reference_run(t, step);
+        mtf_reference_update(t);
+    }
+    assert_true(fabs(first - log(7)) < 0.1);
+    assert_true(t->values[training->loss][0] < 0.9);
+}
+
+static void parameters_change_the_structure(void **state) {
+    (void)state;
+    const char *const changes[] = { "layers", "1", "dropout", "0.1", "tied", "1", NULL };
+    g_autoptr(MtfGraph) graph = build("transformer-lm", "demo", changes);
+    assert_true(mtf_graph_find_tensor(graph, "layer/0/ffn/dropped") >= 0);
+    assert_int_equal(mtf_graph_find_tensor(graph, "layer/1/ffn/x"), -1);
+    assert_int_equal(mtf_graph_find_tensor(graph, "head/w"), -1);
+    assert_int_equal(g_array_index(graph->repeats, MtfRepeat, 0).count, 1);
+}
+
+static void expect_refused(const char *family_name, const char *parameter_name, const char *text,
+                           const char *message) {
+    g_autoptr(GError) error = NULL;
+    MtfModelSettings settings = { 0 };
+    const MtfModelParameter *parameter = mtf_model_parameters();
+    while (strcmp(parameter->name, parameter_name) != 0)
+        parameter++;
+    const MtfModelFamily *family = mtf_model_family_find(family_name, NULL);
+    assert_false(mtf_model_set(family, parameter, text, &settings, &error));
+    assert_string_equal(error->message, message);
+}
+
+static void wrong_values_are_errors(void **state) {
+    (void)state;
+    expect_refused("mlp", "heads", "4", "family mlp has no parameter --heads");
+    expect_refused("gpt", "heads", "four",
+                   "--heads: \"four\" is not a whole number from 1 to 1000000000");
+    expect_refused("gpt", "heads", "0",
+                   "--heads: \"0\" is not a whole number from 1 to 1000000000");
+    expect_refused("gpt", "dropout", "1",
+                   "--dropout: \"1\" is not a number of at least 0 and below 1");
+    expect_refused("gpt", "activation", "swish",
+                   "--activation: \"swish\" is not one of relu, gelu, silu");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_papers_sizes_have_their_parameters),
+        cmocka_unit_test(gpt_presets_have_their_parameters),
+        cmocka_unit_test(every_preset_gives_a_training_graph),
+        cmocka_unit_test(gradients_through_attention_merge_before_one_reduction),
+        cmocka_unit_test(gradients_of_whole_transformers_agree_with_finite_differences),
+        cmocka_unit_test(attention_of_both_kinds_computes_the_same),
+        cmocka_unit_test(gradients_of_perceptrons_agree_with_finite_differences),
+        cmocka_unit_test(training_steps_lower_the_loss),
+        cmocka_unit_test(parameters_change_the_structure),
+        cmocka_unit_test(wrong_values_are_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

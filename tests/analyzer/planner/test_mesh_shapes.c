@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/planner/mesh_shapes.h"
+
+static void check_mesh(const GArray *meshes, guint index, const char *expected) {
+    assert_true(index < meshes->len);
+    g_autofree char *text = mtf_mesh_format(&g_array_index(meshes, MtfMesh, index));
+    assert_string_equal(text, expected);
+}
+
+/* 12 = 2 6 = 3 4 = 4 3 = 6 2 = 2 2 3 = 2 3 2 = 3 2 2. */
+static void twelve_devices_form_eight_meshes(void **state) {
+    (void)state;
+    static const char *const expected[] = { "all:12",
+                                            "rows:2;cols:6",
+                                            "rows:3;cols:4",
+                                            "rows:4;cols:3",
+                                            "rows:6;cols:2",
+                                            "planes:2;rows:2;cols:3",
+                                            "planes:2;rows:3;cols:2",
+                                            "planes:3;rows:2;cols:2" };
+    g_autoptr(GArray) meshes = mtf_mesh_shapes(12, 3);
+    assert_int_equal(meshes->len, 8);
+    for (guint i = 0; i < 8; i++)
+        check_mesh(meshes, i, expected[i]);
+}
+
+static void a_prime_number_forms_one_mesh(void **state) {
+    (void)state;
+    g_autoptr(GArray) meshes = mtf_mesh_shapes(13, 3);
+    assert_int_equal(meshes->len, 1);
+    check_mesh(meshes, 0, "all:13");
+}
+
+static void one_device_is_the_mesh_without_axes(void **state) {
+    (void)state;
+    g_autoptr(GArray) meshes = mtf_mesh_shapes(1, 3);
+    assert_int_equal(meshes->len, 1);
+    assert_int_equal(g_array_index(meshes, MtfMesh, 0).n_axes, 0);
+}
+
+/* Inside one node of 16 all members are alike, so 2x8 is priced as 8x2; across two nodes of 16 the
+ * order decides who shares the uplink. */
+static void orders_that_a_switch_prices_equally_are_kept_once(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
+    g_autoptr(GArray) inside = mtf_mesh_shapes_on(machine, 16, 2, NULL);
+    g_autoptr(GArray) across = mtf_mesh_shapes_on(machine, 32, 2, NULL);
+    assert_int_equal(inside->len, 3);
+    check_mesh(inside, 1, "rows:2;cols:8");
+    check_mesh(inside, 2, "rows:4;cols:4");
+    assert_int_equal(across->len, 5);
+}
+
+static void a_machine_that_is_too_small_is_bad_input(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v2", NULL);
+    g_autoptr(GError) error = NULL;
+    assert_null(mtf_mesh_shapes_on(machine, 1024, 2, &error));
+    assert_non_null(error);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(twelve_devices_form_eight_meshes),
+        cmocka_unit_test(a_prime_number_forms_one_mesh),
+        cmocka_unit_test(one_device_is_the_mesh_without_axes),
+        cmocka_unit_test(orders_that_a_switch_prices_equally_are_kept_once),
+        cmocka_unit_test(a_machine_that_is_too_small_is_bad_input),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

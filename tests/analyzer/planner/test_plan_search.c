@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// seconds: 600
+#include "tests/support/cmocka.h"
+
+#include "analyzer/planner/mesh_shapes.h"
+#include "analyzer/planner/plan_search.h"
+#include "analyzer/training/training_graph.h"
+#include "cost/memory/arena.h"
+#include "cost/price/schedule.h"
+#include "cost/tune/program_mapping.h"
+#include "layouts/graph/graph_json.h"
+
+#include <math.h>
+#include <string.h>
+
+#define UNLIMITED (INT64_C(1) << 50)
+
+/* A graph of the library with other sizes, "batch=64", as a training graph. */
+static MtfGraph *training_graph(const char *name, const char *const *names, const int64_t *sizes) {
+    GError *error = NULL;
+    g_autofree char *path = g_strdup_printf("layouts/library/graphs/%s.json", name);
+    MtfSizeOverrides overrides = { (char **)(gpointer)names, (int64_t *)(gpointer)sizes };
+    g_autoptr(MtfGraph) forward = mtf_graph_load(path, names != NULL ? &overrides : NULL, &error);
+    if (forward == NULL)
+        fail_msg("%s", error->message);
+    MtfGraph *training = mtf_training_graph(forward, &error);
+    if (training == NULL)
+        fail_msg("%s", error->message);
+    mtf_graph_canonicalize(training);
+    return training;
+}
+
+static GArray *one_mesh(const char *text) {
+    MtfMesh mesh;
+    GArray *meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
+    g_array_append_val(meshes, mesh);
+    return meshes;
+}
+
+static void search(const MtfGraph *graph, const GArray *meshes, const MtfPlanSearchOptions *options,
+                   MtfPlanAnswer *answer) {
+    GError *error = NULL;
+    if (!mtf_plan_search(graph, meshes, options, answer, &error))
+        fail_msg("%s", error->message);
+}
+
+static double step_seconds(const MtfPricer *pricer, const MtfProgram *program) {
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
+    return (double)schedule->nanoseconds / 1e9;
+}
+
+/* The answer's numbers are those of its program under its own mapping. */
+static void check_answer(const MtfGraph *graph, const MtfPlanAnswer *answer, int64_t limit) {
+    assert_true(answer->found);
+    g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(answer, graph);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    int64_t cost = answer->fastest != NULL ? answer->fastest_cost : answer->cost;
+    assert_int_equal(mtf_price_program(&answer->pricer, program), cost);
+    if (answer->step_seconds > 0)
+        assert_true(answer->step_seconds == step_seconds(&answer->pricer, program));
+    if (answer->fastest != NULL)
+        assert_true(cost >= answer->cost && answer->step_seconds < answer->free.step_seconds);
+    assert_true(arena->bytes <= limit);
+    assert_true(answer->cost <= answer->in_order_cost);
+    if (answer->rules.found)
+        assert_true(answer->cost <= answer->rules.cost);
+}
+
+/* How many of the layouts that the field makes by hand fit; none is cheaper than the cheapest
+ * found, nor has it a shorter step than the plan. */
+static int check_incumbents(const MtfPlanAnswer *answer, int64_t limit) {
+    int fit = 0;
+    g_autoptr(GPtrArray) shown = mtf_incumbents_shown(answer->incumbents, limit);
+    for (guint i = 0; i < shown->len; i++) {
+        const MtfIncumbent *incumbent = g_ptr_array_index(shown, i);
+        if (incumbent->arena_bytes > limit)
+            continue;
+        fit++;
+        assert_true(answer->cost <= incumbent->cost);
+        assert_true(answer->step_seconds <= incumbent->step_seconds);
+    }
+    return fit;
+}
+
+static void no_plan_is_priced_above_a_layout_made_by_hand(void **state) {
+    (void)state;
+    static const char *const graphs[] = { "mlp", "transformer-small" };
+    static const char *const meshes[] = { "r:4", "r:2;c:2", "r:2;c:3", "r:6" };
+    static const char *const machines[] = { "cpu-cluster", "tpu-v2", "a100" };
+    int fit = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(graphs) * G_N_ELEMENTS(meshes); i++) {
+        g_autoptr(MtfMachine) machine = mtf_machine_load(machines[i % 3], NULL);
+        g_autoptr(MtfGraph) graph = training_graph(graphs[i % 2], NULL, NULL);
+        g_autoptr(GArray) mesh = one_mesh(meshes[i / 2]);
+        MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
+        MtfPlanAnswer answer;
+        search(graph, mesh, &options, &answer);
+        check_answer(graph, &answer, UNLIMITED);
+        fit += check_incumbents(&answer, UNLIMITED);
+        /* Under the limit that the smallest of them needs, it alone is left. */
+        int64_t limit =
+            MIN(answer.free.arena_bytes, mtf_incumbents_smallest(answer.incumbents)->arena_bytes);
+        options.memory_limit = limit;
+        mtf_plan_answer_clear(&answer);
+        search(graph, mesh, &options, &answer);
+        check_answer(graph, &answer, limit);
+        assert_true(check_incumbents(&answer, limit) > 0);
+        mtf_plan_answer_clear(&answer);
+    }
+    assert_true(fit >= 45);
+}
+
+/* The plain rules of each are among what the rule search looks at. */
+static void the_hand_made_layouts_are_all_there(void **state) {
+    (void)state;
+    static const char *const names[] = {
+        "best rule layout",
+        "data parallelism",
+        "data parallelism, ZeRO-1",
+        "data parallelism, ZeRO-3",
+        "Megatron",
+        "Megatron, ZeRO-1",
+        "Megatron, ZeRO-3",
+        "Megatron, sequence parallel",
+    };
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
+    g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
+    MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
+    MtfPlanAnswer answer;
+    search(graph, mesh, &options, &answer);
+    cJSON *json = mtf_plan_answer_to_json(&answer, UNLIMITED);
+    g_autofree char *text = cJSON_PrintUnformatted(json);
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *entry = g_strdup_printf("\"name\":\"%s\"", names[i]);
+        assert_non_null(strstr(text, entry));
+    }
+    cJSON_Delete(json);
+    mtf_plan_answer_clear(&answer);
+}
+
+/* The incumbent's numbers are those of its program, and it fits. */
+static void check_incumbent(const MtfGraph *graph, const MtfPlanAnswer *answer, int64_t limit,
+                            const MtfIncumbent *incumbent) {
+    g_autoptr(MtfProgram) program = mtf_lower(graph, incumbent->layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    assert_int_equal(mtf_price_program(&answer->pricer, program), incumbent->cost);
+    assert_true(step_seconds(&answer->pricer, program) == incumbent->step_seconds);
+    assert_int_equal(arena->bytes, incumbent->arena_bytes);
+    assert_true(arena->bytes <= limit);
+}
+
+static const MtfFrontierPoint *point_at(const GArray *frontier, guint i) {
+    return &g_array_index(frontier, MtfFrontierPoint, i);
+}
+
+/* How often the cheapest layout has a longer step than under the limit before. */
+static int check_frontier(const MtfGraph *graph, const MtfPlanAnswer *answer) {
+    int slower = 0;
+    for (guint i = 0; i < answer->frontier->len; i++) {
+        const MtfFrontierPoint *point = point_at(answer->frontier, i);
+        check_incumbent(graph, answer, point->limit, point->cheapest);
+        check_incumbent(graph, answer, point->limit, point->fastest);
+        assert_true(point->bound <= point->cheapest->cost);
+        if (i == 0)
+            continue;
+        const MtfFrontierPoint *before = &point[-1];
+        assert_true(before->limit < point->limit && before->bound >= point->bound);
+        assert_true(point->cheapest->cost <= before->cheapest->cost);
+        assert_true(point->fastest->step_seconds <= before->fastest->step_seconds);
+        slower += point->cheapest->step_seconds > before->cheapest->step_seconds;
+    }
+    return slower;
+}
+
+/* Where nothing is hidden, and where the cheapest layouts alone would be slower with more memory.
+ */
+static void more_memory_never_gives_a_slower_step(void **state) {
+    (void)state;
+    static const char *const machines[] = { "cpu-cluster", "tpu-v4" };
+    static const char *const sizes_of[] = { "batch", "d_model", "d_ff", NULL };
+    static const int64_t sizes[] = { 64, 512, 2048 };
+    g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
+    int slower = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(machines); i++) {
+        g_autoptr(MtfMachine) machine = mtf_machine_load(machines[i], NULL);
+        g_autoptr(MtfGraph) graph =
+            training_graph("transformer-small", i > 0 ? sizes_of : NULL, i > 0 ? sizes : NULL);
+        MtfPlanSearchOptions options = { .machine = machine,
+                                         .memory_limit = UNLIMITED,
+                                         .frontier = 6 };
+        MtfPlanAnswer answer;
+        search(graph, mesh, &options, &answer);
+        assert_true(answer.frontier->len >= 4);
+        int found = check_frontier(graph, &answer);
+        assert_true(machine->overlap || found == 0);
+        slower += found;
+        const MtfFrontierPoint *last = point_at(answer.frontier, answer.frontier->len - 1);
+        assert_int_equal(answer.cost, last->cheapest->cost);
+        assert_true(answer.step_seconds <= last->fastest->step_seconds);
+        check_answer(graph, &answer, UNLIMITED);
+        mtf_plan_answer_clear(&answer);
+    }
+    assert_true(slower > 0);
+}
+
+static void note_most(double cost, double bound, void *user) {
+    (void)cost;
+    double *most = user;
+    *most = fmax(*most, bound);
+}
+
+/* Searches that know nothing of one another, in whole steps of memory: the plans get no slower,
+ * though the cheapest layouts do. Lower limits are searched besides, of which no bound is told. */
+static void separate_searches_are_no_slower_with_more_memory(void **state) {
+    (void)state;
+    static const char *const sizes_of[] = { "batch", "d_model", "d_ff", NULL };
+    static const int64_t sizes[] = { 64, 512, 2048 };
+    g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v4", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("transformer-small", sizes_of, sizes);
+    g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
+    double plan = INFINITY, cheapest = INFINITY;
+    int slower = 0;
+    for (int64_t limit = 160; limit <= 208; limit += 16) {
+        double most = 0;
+        MtfPlanSearchOptions options = { .machine = machine,
+                                         .memory_limit = limit << 20,
+                                         .user = &most,
+                                         .free_progress = note_most };
+        MtfPlanAnswer answer;
+        search(graph, mesh, &options, &answer);
+        check_answer(graph, &answer, options.memory_limit);
+        assert_true(most > 0 && most <= (double)answer.cost);
+        assert_true(answer.step_seconds <= plan);
+        slower += answer.free.step_seconds > cheapest;
+        plan = answer.step_seconds;
+        cheapest = answer.free.step_seconds;
+        mtf_plan_answer_clear(&answer);
+    }
+    assert_true(slower > 0);
+}
+
+/* A plan under one of the frontier's limits is no slower than the frontier says. */
+static void the_frontiers_limits_are_kept_by_searches(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("mlp", NULL, NULL);
+    g_autoptr(GArray) mesh = one_mesh("r:4");
+    MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED, .frontier = 4 };
+    MtfPlanAnswer answer, again;
+    search(graph, mesh, &options, &answer);
+    options.frontier = 0;
+    for (guint i = 0; i < answer.frontier->len; i++) {
+        const MtfFrontierPoint *point = &g_array_index(answer.frontier, MtfFrontierPoint, i);
+        options.memory_limit = point->limit;
+        search(graph, mesh, &options, &again);
+        assert_true(again.found && again.cost >= point->bound);
+        mtf_plan_answer_clear(&again);
+    }
+    mtf_plan_answer_clear(&answer);
+}
+
+/* The meshes on which Mesh-TensorFlow's automatic mapping is worse than keeping the order, on its
+ * torus of 16x16x2: ours is never worse, and better where the mesh does not fit the torus. */
+static void no_mapping_is_worse_than_keeping_the_order(void **state) {
+    (void)state;
+    static const char *const meshes[] = { "a:16;b:16;c:2", "a:8;b:64", "a:4;b:128" };
+    static const char *const sizes_of[] = { "batch", "d_ff", NULL };
+    static const int64_t sizes[] = { 512, 2048 };
+    g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v2", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("transformer-small", sizes_of, sizes);
+    int better = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(meshes); i++) {
+        g_autoptr(GArray) mesh = one_mesh(meshes[i]);
+        MtfPlanSearchOptions options = { .machine = machine,
+                                         .memory_limit = UNLIMITED,
+                                         .rules_only = true };
+        MtfPlanAnswer answer;
+        search(graph, mesh, &options, &answer);
+        check_answer(graph, &answer, UNLIMITED);
+        assert_true(mtf_mapping_is_whole(&answer.pricer.map.mapping));
+        assert_true(answer.rules.bound <= answer.cost);
+        better += answer.cost < answer.in_order_cost;
+        assert_true(answer.in_order == (answer.cost == answer.in_order_cost));
+        mtf_plan_answer_clear(&answer);
+    }
+    assert_true(better > 0);
+}
+
+/* On four devices of a cluster that are cheapest as 2x2 for rules, other shapes are tried too. */
+static void free_layouts_are_searched_on_other_meshes_too(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("mlp", NULL, NULL);
+    g_autoptr(GArray) meshes = mtf_mesh_shapes(8, 2);
+    MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
+    MtfPlanAnswer all;
+    search(graph, meshes, &options, &all);
+    assert_true(all.free_meshes > 1 && all.free_meshes <= (int)meshes->len);
+    int tried = 0;
+    for (guint i = 0; i < meshes->len; i++) {
+        g_autoptr(GArray) one = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+        g_array_append_val(one, g_array_index(meshes, MtfMesh, i));
+        MtfPlanAnswer alone;
+        search(graph, one, &options, &alone);
+        tried += all.cost <= alone.cost;
+        mtf_plan_answer_clear(&alone);
+    }
+    assert_true(tried >= all.free_meshes);
+    mtf_plan_answer_clear(&all);
+}
+
+/* When nothing fits, the limit that the answer names does. */
+static void the_limit_that_would_do_does(void **state) {
+    (void)state;
+    static const char *const graphs[] = { "mlp", "transformer-small" };
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(graphs); i++) {
+        g_autoptr(MtfGraph) graph = training_graph(graphs[i], NULL, NULL);
+        g_autoptr(GArray) mesh = one_mesh("r:2;c:2");
+        MtfPlanSearchOptions options = { .machine = machine, .memory_limit = 1000 };
+        MtfPlanAnswer answer;
+        search(graph, mesh, &options, &answer);
+        assert_false(answer.found);
+        int64_t enough = answer.free.limit_enough;
+        assert_true(answer.free.limit_bound > 1000 && enough >= answer.free.limit_bound);
+        mtf_plan_answer_clear(&answer);
+        options.memory_limit = enough;
+        search(graph, mesh, &options, &answer);
+        check_answer(graph, &answer, enough);
+        mtf_plan_answer_clear(&answer);
+    }
+}
+
+/* A gap that is asked for is where the search ends; otherwise it ends with a proof. */
+static void the_search_goes_on_to_the_gap_that_is_asked_for(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
+    static const char *const meshes[] = { "r:4", "r:2;c:2", "r:2;c:3" };
+    int loose = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(meshes); i++) {
+        g_autoptr(GArray) mesh = one_mesh(meshes[i]);
+        MtfPlanSearchOptions options = { .machine = machine, .memory_limit = UNLIMITED };
+        MtfPlanAnswer best, near;
+        search(graph, mesh, &options, &best);
+        check_answer(graph, &best, UNLIMITED);
+        assert_int_equal(best.free.cost, best.free.bound);
+        options.has_gap = true;
+        options.gap = 0.05;
+        search(graph, mesh, &options, &near);
+        check_answer(graph, &near, UNLIMITED);
+        assert_true(near.free.bound <= best.cost && best.cost <= near.cost);
+        assert_true((double)(near.cost - near.free.bound) <= 0.05 * (double)near.cost);
+        loose += near.free.bound < near.cost;
+        mtf_plan_answer_clear(&best);
+        mtf_plan_answer_clear(&near);
+    }
+    assert_true(loose > 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_plan_is_priced_above_a_layout_made_by_hand),
+        cmocka_unit_test(the_hand_made_layouts_are_all_there),
+        cmocka_unit_test(more_memory_never_gives_a_slower_step),
+        cmocka_unit_test(separate_searches_are_no_slower_with_more_memory),
+        cmocka_unit_test(the_frontiers_limits_are_kept_by_searches),
+        cmocka_unit_test(no_mapping_is_worse_than_keeping_the_order),
+        cmocka_unit_test(free_layouts_are_searched_on_other_meshes_too),
+        cmocka_unit_test(the_limit_that_would_do_does),
+        cmocka_unit_test(the_search_goes_on_to_the_gap_that_is_asked_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// seconds: 300
+#include "tests/support/cmocka.h"
+
+#include "analyzer/planner/mesh_shapes.h"
+#include "analyzer/rules/rule_search.h"
+#include "analyzer/rules/rule_search_close.h"
+#include "analyzer/rules/rule_search_program.h"
+#include "analyzer/training/batch_parts.h"
+#include "analyzer/training/training_graph.h"
+#include "cost/memory/arena.h"
+#include "layouts/graph/graph_json.h"
+#include "tests/support/random_graph.h"
+
+#include <string.h>
+
+static MtfMachine *machine;
+
+static int load_machine(void **state) {
+    (void)state;
+    machine = mtf_machine_load("tpu-v2", NULL);
+    return machine == NULL;
+}
+
+static int free_machine(void **state) {
+    (void)state;
+    mtf_machine_free(machine);
+    return 0;
+}
+
+/* ---- The naive twin: every legal assignment, lowered whole ----------------------------------- */
+
+typedef struct {
+    const MtfGraph *graph;
+    const MtfMesh *mesh;
+    MtfPricer pricer;
+    int64_t limit;
+    MtfRules *rules;
+    int64_t cheapest;       /* of those that fit; INT64_MAX: none does */
+    int64_t smallest_arena; /* of all */
+    void (*visit)(const MtfRules *rules, int64_t price, int64_t arena, void *user);
+    void *user;
+} Exhaustion;
+
+static void price_assignment(Exhaustion *e) {
+    g_autoptr(MtfLayout) layout = mtf_layout_from_rules(e->graph, e->mesh, e->rules);
+    g_autoptr(MtfProgram) program = mtf_lower(e->graph, layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    int64_t price = mtf_price_program(&e->pricer, program);
+    e->smallest_arena = MIN(e->smallest_arena, arena->bytes);
+    if (arena->bytes <= e->limit)
+        e->cheapest = MIN(e->cheapest, price);
+    if (e->visit != NULL)
+        e->visit(e->rules, price, arena->bytes, e->user);
+}
+
+static void exhaust_from(Exhaustion *e, int dim) {
+    if (dim == e->rules->n_dims) {
+        if (mtf_rules_check(e->graph, e->mesh, e->rules, NULL))
+            price_assignment(e);
+        return;
+    }
+    for (int axis = -1; axis < e->mesh->n_axes; axis++) {
+        e->rules->axis[dim] = axis;
+        exhaust_from(e, dim + 1);
+    }
+}
+
+static void exhaust(Exhaustion *e) {
+    assert_true(mtf_pricer_init(&e->pricer, machine, e->mesh, NULL));
+    e->rules = mtf_rules_new(e->graph);
+    e->cheapest = INT64_MAX;
+    e->smallest_arena = INT64_MAX;
+    exhaust_from(e, 0);
+    mtf_rules_free(e->rules);
+}
+
+/* ---- Cases ----------------------------------------------------------------------------------- */
+
+static MtfGraph *graph_of(guint32 seed) {
+    MtfRandomGraph options = { .seed = seed,
+                               .dimensions = 2 + (int)(seed % 4),
+                               .operations = 4 + (int)(seed % 9),
+                               .largest_size = 9,
+                               .dtype = seed % 2 == 0 ? MTF_F32 : MTF_F64 };
+    MtfGraph *graph = mtf_random_graph(&options);
+    for (int d = 0; seed % 3 == 0 && d < (int)graph->dimensions->len; d++)
+        mtf_graph_dimension(graph, d)->size *= 40;
+    return graph;
+}
+
+static GArray *one_mesh(const char *text) {
+    MtfMesh mesh;
+    GArray *meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
+    g_array_append_val(meshes, mesh);
+    return meshes;
+}
+
+static const char *mesh_text(guint32 seed) {
+    static const char *const texts[] = { "a:2;b:3", "a:4", "a:2;b:2", "a:5", "a:8;b:4", "a:3" };
+    return texts[seed % G_N_ELEMENTS(texts)];
+}
+
+/* 1500 graphs, meshes of one and two axes. */
+static void the_optimum_is_that_of_exhaustive_enumeration(void **state) {
+    (void)state;
+    for (guint32 seed = 0; seed < 1500; seed++) {
+        g_autoptr(MtfGraph) graph = graph_of(seed);
+        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        MtfRuleSearchOptions options = { .machine = machine, .memory_limit = INT64_MAX };
+        MtfRuleAnswer answer;
+        assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
+        Exhaustion e = { .graph = graph,
+                         .mesh = &g_array_index(meshes, MtfMesh, 0),
+                         .limit = INT64_MAX };
+        exhaust(&e);
+        assert_true(answer.found);
+        assert_int_equal(answer.cost, e.cheapest);
+        assert_int_equal(answer.bound, e.cheapest);
+        mtf_rule_answer_clear(&answer);
+    }
+}
+
+/* The limit is drawn between the smallest arena and that of the plain layout. */
+static void under_a_memory_limit_the_answer_fits_and_is_the_cheapest_that_does(void **state) {
+    (void)state;
+    int bound_wrong = 0, tightened = 0;
+    for (guint32 seed = 0; seed < 700; seed++) {
+        g_autoptr(MtfGraph) graph = graph_of(seed);
+        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        Exhaustion e = { .graph = graph, .mesh = &g_array_index(meshes, MtfMesh, 0) };
+        exhaust(&e);
+        e.limit = e.smallest_arena + e.smallest_arena * (seed % 7) / 16;
+        exhaust(&e);
+        MtfRuleSearchOptions options = { .machine = machine, .memory_limit = e.limit };
+        MtfRuleAnswer answer;
+        assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
+        assert_true(answer.found || answer.tightened);
+        if (answer.found)
+            assert_true(answer.arena_bytes <= e.limit);
+        if (answer.found && !answer.tightened)
+            assert_int_equal(answer.cost, e.cheapest);
+        bound_wrong += answer.bound > e.cheapest;
+        tightened += answer.tightened;
+        mtf_rule_answer_clear(&answer);
+    }
+    assert_int_equal(bound_wrong, 0);
+    assert_true(tightened < 20);
+}
+
+static void when_nothing_fits_the_limit_that_would_do_is_real(void **state) {
+    (void)state;
+    for (guint32 seed = 0; seed < 200; seed++) {
+        g_autoptr(MtfGraph) graph = graph_of(seed);
+        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        Exhaustion e = { .graph = graph, .mesh = &g_array_index(meshes, MtfMesh, 0) };
+        exhaust(&e);
+        MtfRuleSearchOptions options = { .machine = machine, .memory_limit = e.smallest_arena - 1 };
+        MtfRuleAnswer answer;
+        assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
+        assert_false(answer.found);
+        assert_true(answer.arena_bytes >= e.smallest_arena);
+        assert_true(answer.limit_bound <= e.smallest_arena);
+        mtf_rule_answer_clear(&answer);
+    }
+}
+
+static void compare_tables(const MtfRules *rules, int64_t price, int64_t arena, void *user) {
+    const MtfRuleTables *tables = user;
+    int half_step;
+    assert_int_equal(mtf_rule_tables_price(tables, rules), price);
+    assert_true(mtf_rule_tables_memory(tables, rules, &half_step) <= arena);
+}
+
+/* Every assignment, not only the best: the sum over scopes is the program's price, and the memory
+ * model stays below the arena. */
+static void tables_price_every_assignment_exactly(void **state) {
+    (void)state;
+    for (guint32 seed = 2000; seed < 2200; seed++) {
+        g_autoptr(MtfGraph) graph = graph_of(seed);
+        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        g_autofree unsigned *allowed = g_new(unsigned, graph->dimensions->len);
+        for (guint d = 0; d < graph->dimensions->len; d++)
+            allowed[d] = ~0U;
+        Exhaustion e = { .graph = graph,
+                         .mesh = &g_array_index(meshes, MtfMesh, 0),
+                         .limit = INT64_MAX,
+                         .visit = compare_tables };
+        MtfPricer pricer;
+        assert_true(mtf_pricer_init(&pricer, machine, e.mesh, NULL));
+        g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
+        g_autoptr(MtfRuleTables) tables =
+            mtf_rule_tables_new(terms, &pricer, e.mesh, allowed, NULL, NULL);
+        e.user = tables;
+        exhaust(&e);
+    }
+}
+
+/* Training graphs: composites, gradients that meet in sums, updates in place. */
+static void training_graphs_are_searched_exactly_too(void **state) {
+    (void)state;
+    int searched = 0;
+    for (guint32 seed = 0; seed < 60; seed++) {
+        MtfRandomGraph drawn = { .seed = seed,
+                                 .dimensions = 3,
+                                 .operations = 5,
+                                 .largest_size = 60,
+                                 .dtype = MTF_F32,
+                                 .composites = true };
+        g_autoptr(MtfGraph) forward = mtf_random_graph(&drawn);
+        g_free(forward->optimizer.kind);
+        forward->optimizer.kind = g_strdup(seed % 2 == 0 ? "adam" : "adafactor");
+        forward->optimizer.clip_norm = seed % 3;
+        g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
+        if (graph == NULL)
+            continue; /* no variable was drawn */
+        searched++;
+        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        Exhaustion e = { .graph = graph, .mesh = &g_array_index(meshes, MtfMesh, 0) };
+        exhaust(&e);
+        e.limit = e.smallest_arena * 5 / 4;
+        exhaust(&e);
+        MtfRuleSearchOptions options = { .machine = machine, .memory_limit = e.limit };
+        MtfRuleAnswer answer;
+        assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
+        if (!answer.tightened)
+            assert_int_equal(answer.cost, e.cheapest);
+        assert_true(answer.bound <= e.cheapest);
+        mtf_rule_answer_clear(&answer);
+    }
+    assert_true(searched >= 30);
+}
+
+/* With and without clipping, which reads every gradient twice. */
+static void steps_of_micro_batches_are_searched_exactly_too(void **state) {
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        g_autoptr(MtfGraph) forward = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
+        forward->optimizer.clip_norm = i % 2;
+        assert_true(mtf_graph_set_microbatches(forward, mtf_batch_dimension(forward, NULL, NULL),
+                                               1 << (i / 2), NULL));
+        g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
+        g_autoptr(GArray) meshes = one_mesh("a:4;b:2");
+        Exhaustion e = { .graph = graph, .mesh = &g_array_index(meshes, MtfMesh, 0) };
+        exhaust(&e);
+        e.limit = e.smallest_arena * 5 / 4;
+        exhaust(&e);
+        MtfRuleSearchOptions options = { .machine = machine, .memory_limit = e.limit };
+        MtfRuleAnswer answer;
+        assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
+        assert_true(answer.found && answer.bound <= e.cheapest);
+        if (!answer.tightened)
+            assert_int_equal(answer.cost, e.cheapest);
+        mtf_rule_answer_clear(&answer);
+    }
+}
+
+/* The proof is a checker: told that keeping everything whole is best, it finds what is. */
+static void the_proof_finds_what_a_wrong_answer_missed(void **state) {
+    (void)state;
+    for (guint32 seed = 0; seed < 60; seed++) {
+        g_autoptr(MtfGraph) graph = graph_of(3 * seed);
+        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        g_autofree unsigned *allowed = g_new(unsigned, graph->dimensions->len);
+        for (guint d = 0; d < graph->dimensions->len; d++)
+            allowed[d] = ~0U;
+        Exhaustion e = { .graph = graph,
+                         .mesh = &g_array_index(meshes, MtfMesh, 0),
+                         .limit = INT64_MAX };
+        exhaust(&e);
+        g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
+        g_autoptr(MtfRuleTables) tables =
+            mtf_rule_tables_new(terms, &e.pricer, e.mesh, allowed, NULL, NULL);
+        g_autoptr(MtfRuleProgram) program = mtf_rule_program_new(tables);
+        g_autoptr(MtfRules) rules = mtf_rules_new(graph);
+        int64_t cost = mtf_rule_tables_price(tables, rules);
+        assert_true(mtf_rule_close(program, INT64_MAX, rules, &cost));
+        assert_int_equal(cost, e.cheapest);
+        assert_int_equal(mtf_rule_tables_price(tables, rules), cost);
+    }
+}
+
+static void expect_same_size(const MtfGraph *graph, int *variables, int *rows) {
+    GArray *meshes = one_mesh("a:2;b:3");
+    g_autofree unsigned *allowed = g_new(unsigned, graph->dimensions->len);
+    for (guint d = 0; d < graph->dimensions->len; d++)
+        allowed[d] = ~0U;
+    const MtfMesh *mesh = &g_array_index(meshes, MtfMesh, 0);
+    MtfPricer pricer;
+    assert_true(mtf_pricer_init(&pricer, machine, mesh, NULL));
+    g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
+    g_autoptr(MtfRuleTables) tables =
+        mtf_rule_tables_new(terms, &pricer, mesh, allowed, NULL, NULL);
+    g_autoptr(MtfRuleProgram) program = mtf_rule_program_new(tables);
+    int old_variables = *variables, old_rows = *rows;
+    mtf_rule_program_size(program, variables, rows);
+    assert_true(*variables <= 200 && *rows <= 60);
+    if (old_variables > 0) {
+        assert_int_equal(*variables, old_variables);
+        assert_int_equal(*rows, old_rows);
+    }
+    g_array_unref(meshes);
+}
+
+/* A chain of `depth` equal layers h = relu(h w) over dimensions a and b, alternating. */
+static MtfGraph *chain_of(int depth) {
+    MtfGraph *graph = mtf_graph_new("chain");
+    int batch = mtf_graph_add_dimension(graph, "batch", 32, NULL);
+    int dims[2] = { mtf_graph_add_dimension(graph, "one", 64, NULL),
+                    mtf_graph_add_dimension(graph, "two", 128, NULL) };
+    MtfShape shape = { .rank = 2, .dims = { batch, dims[0] } };
+    int h = mtf_graph_add_input(graph, "x", &shape, MTF_F32, MTF_FEED_FEATURES, NULL);
+    for (int i = 0; i < depth; i++) {
+        g_autofree char *weight = g_strdup_printf("w%d", i);
+        g_autofree char *product = g_strdup_printf("p%d", i);
+        g_autofree char *result = g_strdup_printf("h%d", i);
+        shape = (MtfShape){ .rank = 2, .dims = { dims[i % 2], dims[1 - i % 2] } };
+        int w =
+            mtf_graph_add_variable(graph, weight, &shape, MTF_F32,
+                                   (MtfInit){ MTF_INIT_CONSTANT, 0 }, MTF_MEMORY_VARIABLE, NULL);
+        shape = (MtfShape){ .rank = 2, .dims = { batch, dims[1 - i % 2] } };
+        MtfNewOperation op = { .name = product,
+                               .kind = MTF_OP_EINSUM,
+                               .n_inputs = 2,
+                               .inputs = (int[]){ h, w },
+                               .shape = &shape,
+                               .attributes = MTF_NO_ATTRIBUTES };
+        int p = mtf_graph_add_operation(graph, &op, NULL);
+        op = (MtfNewOperation){ .name = result,
+                                .kind = MTF_OP_RELU,
+                                .n_inputs = 1,
+                                .inputs = &p,
+                                .attributes = MTF_NO_ATTRIBUTES };
+        h = mtf_graph_add_operation(graph, &op, NULL);
+    }
+    return graph;
+}
+
+static void the_integer_program_does_not_grow_with_depth(void **state) {
+    (void)state;
+    int variables = 0, rows = 0;
+    for (int depth = 4; depth <= 64; depth *= 4) {
+        g_autoptr(MtfGraph) graph = chain_of(depth);
+        expect_same_size(graph, &variables, &rows);
+    }
+}
+
+static bool at_once(void *user) {
+    (void)user;
+    return true;
+}
+
+/* Cancels when it is asked for the n-th time. */
+static bool later(void *user) {
+    int *left = user;
+    return --*left < 0;
+}
+
+/* Stopped at whatever moment, the bound is above nothing that exhaustive enumeration finds, and
+ * says something. */
+static void a_stopped_search_says_so_and_its_bound_holds(void **state) {
+    (void)state;
+    for (guint32 seed = 0; seed < 60; seed++) {
+        g_autoptr(MtfGraph) graph = graph_of(seed);
+        g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
+        int left = (int)seed / 3;
+        MtfRuleSearchOptions options = {
+            .machine = machine, .memory_limit = INT64_MAX, .user = &left, .cancel = later
+        };
+        MtfRuleAnswer answer;
+        assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
+        Exhaustion e = { .graph = graph,
+                         .mesh = &g_array_index(meshes, MtfMesh, 0),
+                         .limit = INT64_MAX };
+        exhaust(&e);
+        assert_true(answer.stopped || answer.found);
+        assert_true(answer.bound > 0 && answer.bound <= e.cheapest);
+        mtf_rule_answer_clear(&answer);
+    }
+}
+
+static void a_search_cancelled_at_once_has_found_nothing(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = graph_of(3);
+    g_autoptr(GArray) meshes = one_mesh("a:2");
+    MtfRuleSearchOptions options = { .machine = machine,
+                                     .memory_limit = INT64_MAX,
+                                     .cancel = at_once };
+    MtfRuleAnswer answer;
+    assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
+    assert_true(answer.stopped && !answer.found);
+    assert_false(g_array_index(answer.by_mesh, MtfRuleMesh, 0).searched);
+    mtf_rule_answer_clear(&answer);
+}
+
+/* Every mesh tells what its own best rules cost. */
+static void every_mesh_tells_its_own_optimum(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = graph_of(6);
+    g_autoptr(GArray) meshes = mtf_mesh_shapes(12, 2);
+    MtfRuleSearchOptions options = { .machine = machine, .memory_limit = INT64_MAX };
+    MtfRuleAnswer answer;
+    assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
+    for (guint i = 0; i < meshes->len; i++) {
+        Exhaustion e = { .graph = graph,
+                         .mesh = &g_array_index(meshes, MtfMesh, i),
+                         .limit = INT64_MAX };
+        exhaust(&e);
+        assert_true(g_array_index(answer.by_mesh, MtfRuleMesh, i).searched);
+        assert_int_equal(g_array_index(answer.by_mesh, MtfRuleMesh, i).cost, e.cheapest);
+    }
+    mtf_rule_answer_clear(&answer);
+}
+
+/* The cheapest over several meshes is the least of their optima. */
+static void the_best_of_all_meshes_is_found(void **state) {
+    (void)state;
+    for (guint32 seed = 0; seed < 40; seed++) {
+        g_autoptr(MtfGraph) graph = graph_of(3 * seed);
+        g_autoptr(GArray) meshes = mtf_mesh_shapes(12, 2);
+        int64_t best = INT64_MAX;
+        for (guint i = 0; i < meshes->len; i++) {
+            Exhaustion e = { .graph = graph,
+                             .mesh = &g_array_index(meshes, MtfMesh, i),
+                             .limit = INT64_MAX };
+            exhaust(&e);
+            best = MIN(best, e.cheapest);
+        }
+        MtfRuleSearchOptions options = { .machine = machine, .memory_limit = INT64_MAX };
+        MtfRuleAnswer answer;
+        assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
+        assert_int_equal(answer.cost, best);
+        assert_int_equal(answer.bound, best);
+        mtf_rule_answer_clear(&answer);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_price_every_assignment_exactly),
+        cmocka_unit_test(the_optimum_is_that_of_exhaustive_enumeration),
+        cmocka_unit_test(under_a_memory_limit_the_answer_fits_and_is_the_cheapest_that_does),
+        cmocka_unit_test(when_nothing_fits_the_limit_that_would_do_is_real),
+        cmocka_unit_test(training_graphs_are_searched_exactly_too),
+        cmocka_unit_test(steps_of_micro_batches_are_searched_exactly_too),
+        cmocka_unit_test(the_proof_finds_what_a_wrong_answer_missed),
+        cmocka_unit_test(the_integer_program_does_not_grow_with_depth),
+        cmocka_unit_test(a_stopped_search_says_so_and_its_bound_holds),
+        cmocka_unit_test(a_search_cancelled_at_once_has_found_nothing),
+        cmocka_unit_test(every_mesh_tells_its_own_optimum),
+        cmocka_unit_test(the_best_of_all_meshes_is_found),
+    };
+    return cmocka_run_group_tests(tests, load_machine, free_machine);
+}

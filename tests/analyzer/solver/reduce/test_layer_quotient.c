@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/solver/reduce/layer_quotient.h"
+#include "analyzer/solver/reduce/reductions.h"
+#include "analyzer/solver/search/layout_solve.h"
+#include "analyzer/solver/search/message_passing.h"
+
+#include <string.h>
+
+/* A network of equal layers: each is a ring of PLACES nodes; node p of a layer is joined with node
+ * p of the next for the first LINKS places. Nothing in it folds away by elimination. */
+#define PLACES 4
+#define LINKS 3
+#define STRATEGIES 3
+#define STATES 81 /* STRATEGIES ^ PLACES */
+#define CELLS (STRATEGIES * STRATEGIES)
+
+typedef struct Layer {
+    int64_t costs[PLACES][STRATEGIES], usages[PLACES][STRATEGIES];
+    int64_t ring[PLACES][CELLS], links[LINKS][CELLS];
+} Layer;
+
+static Layer random_layer(GRand *rand) {
+    Layer layer;
+    for (int p = 0; p < PLACES; p++) {
+        for (int s = 0; s < STRATEGIES; s++) {
+            layer.costs[p][s] = g_rand_int_range(rand, 0, 50);
+            layer.usages[p][s] = g_rand_int_range(rand, 0, 20);
+        }
+        for (int i = 0; i < CELLS; i++)
+            layer.ring[p][i] = i % (STRATEGIES + 1) == 0 ? 0 : g_rand_int_range(rand, 1, 60);
+    }
+    for (int l = 0; l < LINKS; l++)
+        for (int i = 0; i < CELLS; i++)
+            layer.links[l][i] = i % (STRATEGIES + 1) == 0 ? 0 : g_rand_int_range(rand, 1, 60);
+    return layer;
+}
+
+/* Memory of a layer lasts until its mirror image in time, as activations do. */
+static MtfLayoutProblem *network(const Layer *layer, int layers) {
+    MtfLayoutProblem *problem = mtf_layout_problem_new("network");
+    for (int n = 0; n < layers * PLACES; n++)
+        mtf_layout_problem_add_node(problem, (MtfLayoutNode){ n / PLACES, 2 * layers - n / PLACES,
+                                                              STRATEGIES, layer->costs[n % PLACES],
+                                                              layer->usages[n % PLACES] });
+    for (int n = 0; n < layers * PLACES; n++) {
+        int place = n % PLACES, first = n - place;
+        MtfLayoutEdge ring = { n, first + (place + 1) % PLACES, layer->ring[place] };
+        mtf_layout_problem_add_edge(problem, ring);
+        if (place < LINKS && n + PLACES < layers * PLACES)
+            mtf_layout_problem_add_edge(problem,
+                                        (MtfLayoutEdge){ n, n + PLACES, layer->links[place] });
+    }
+    return problem;
+}
+
+static int digit(int state, int place) {
+    for (; place > 0; place--)
+        state /= STRATEGIES;
+    return state % STRATEGIES;
+}
+
+static int64_t cost_within(const Layer *layer, int state) {
+    int64_t sum = 0;
+    for (int p = 0; p < PLACES; p++)
+        sum += layer->costs[p][digit(state, p)] +
+               layer->ring[p][digit(state, p) * STRATEGIES + digit(state, (p + 1) % PLACES)];
+    return sum;
+}
+
+static int64_t cost_between(const Layer *layer, int before, int after) {
+    int64_t sum = 0;
+    for (int l = 0; l < LINKS; l++)
+        sum += layer->links[l][digit(before, l) * STRATEGIES + digit(after, l)];
+    return sum;
+}
+
+/* The naive twin: the least cost without a limit, layer by layer over all states of a layer. */
+static int64_t least_cost(const Layer *layer, int layers) {
+    int64_t best[STATES], next[STATES];
+    for (int s = 0; s < STATES; s++)
+        best[s] = cost_within(layer, s);
+    for (int at = 1; at < layers; at++) {
+        for (int s = 0; s < STATES; s++) {
+            next[s] = INT64_MAX;
+            for (int r = 0; r < STATES; r++)
+                next[s] = MIN(next[s], best[r] + cost_between(layer, r, s));
+            next[s] += cost_within(layer, s);
+        }
+        memcpy(best, next, sizeof best);
+    }
+    int64_t least = INT64_MAX;
+    for (int s = 0; s < STATES; s++)
+        least = MIN(least, best[s]);
+    return least;
+}
+
+static void every_node_and_edge_has_one_that_stands_for_it(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(1);
+    for (int round = 0; round < 50; round++) {
+        Layer layer = random_layer(rand);
+        int layers = g_rand_int_range(rand, 24, 60);
+        g_autoptr(MtfLayoutProblem) problem = network(&layer, layers);
+        mtf_layout_problem_set_limit(problem, 1000);
+        g_autoptr(MtfCore) core = mtf_core_new(problem);
+        g_autoptr(MtfFold) fold = mtf_fold_new(core);
+        assert_non_null(fold);
+        assert_true(mtf_core_size(fold->core).nodes < 20 * PLACES);
+        for (int v = 0; v < core->node_count; v++) {
+            assert_true(fold->core->nodes[fold->node[v]].alive);
+            assert_ptr_equal(fold->core->nodes[fold->node[v]].cost, core->nodes[v].cost);
+            assert_int_equal(fold->node[v] % PLACES, v % PLACES);
+        }
+        for (int e = 0; e < (int)core->edges->len; e++) {
+            const MtfCoreEdge *whole = mtf_core_edge(core, e);
+            const MtfCoreEdge *folded = mtf_core_edge(fold->core, fold->edge[e]);
+            assert_ptr_equal(folded->cost, whole->cost);
+            assert_int_equal(folded->a % PLACES, whole->a % PLACES);
+            assert_int_equal(folded->b % PLACES, whole->b % PLACES);
+            int reach = whole->b / PLACES - whole->a / PLACES;
+            int glued = reach + fold->layers - fold->kept;
+            int found = folded->b / PLACES - folded->a / PLACES;
+            assert_true(found == reach || (reach > 0 && found == glued));
+        }
+    }
+}
+
+static void copies_are_listed_once_each(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(2);
+    Layer layer = random_layer(rand);
+    g_autoptr(MtfLayoutProblem) problem = network(&layer, 40);
+    g_autoptr(MtfCore) core = mtf_core_new(problem);
+    g_autoptr(MtfFold) fold = mtf_fold_new(core);
+    assert_non_null(fold);
+    int edges = 0, listed[40 * PLACES] = { 0 };
+    for (guint e = 0; e < fold->core->edges->len; e++)
+        edges += fold->edge_copies[e];
+    assert_int_equal(edges, mtf_core_size(core).edges);
+    for (int i = 0; i < 40 * PLACES; i++)
+        listed[fold->copies[i]]++;
+    for (int i = 0; i < 40 * PLACES; i++)
+        assert_int_equal(listed[i], 1);
+    assert_int_equal(fold->first_copy[40 * PLACES], 40 * PLACES);
+}
+
+static void a_network_without_layers_is_not_folded(void **state) {
+    (void)state;
+    g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("different");
+    for (int v = 0; v < 40; v++) {
+        int64_t costs[] = { v, 2 * v }, usages[] = { 0, 0 };
+        mtf_layout_problem_add_node(problem, (MtfLayoutNode){ 0, 0, 2, costs, usages });
+        if (v > 0)
+            mtf_layout_problem_add_edge(problem,
+                                        (MtfLayoutEdge){ v - 1, v, (int64_t[]){ 0, v, 2, 0 } });
+    }
+    g_autoptr(MtfCore) core = mtf_core_new(problem);
+    assert_null(mtf_fold_new(core));
+}
+
+/* Messages from the fold, at any prices, give a bound of the whole network. */
+static void unfolded_messages_bound_the_whole(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(3);
+    for (int round = 0; round < 100; round++) {
+        Layer layer = random_layer(rand);
+        int layers = g_rand_int_range(rand, 20, 50);
+        int64_t optimum = least_cost(&layer, layers);
+        g_autoptr(MtfLayoutProblem) problem = network(&layer, layers);
+        g_autoptr(MtfCore) core = mtf_core_new(problem);
+        g_autoptr(MtfFold) fold = mtf_fold_new(core);
+        assert_non_null(fold);
+        g_autoptr(MtfMessages) folded = mtf_messages_new_folded(fold);
+        g_autoptr(MtfMessages) messages = mtf_messages_new(core);
+        g_autoptr(MtfMessages) cold = mtf_messages_new(core);
+        double guess = 0;
+        for (int pass = 0; pass < 30; pass++)
+            guess = mtf_messages_pass(folded);
+        mtf_messages_unfold(messages, folded);
+        double bound = mtf_messages_pass(messages);
+        assert_true(bound <= (double)optimum + 1e-6);
+        assert_true(bound >= guess - 0.02 * (double)optimum);
+        assert_true(bound >= mtf_messages_pass(cold) - 1e-6);
+    }
+}
+
+/* Folded cost equals unfolded cost, from 12 to 384 layers. */
+static void any_number_of_layers_is_solved_to_its_optimum(void **state) {
+    (void)state;
+    static const int layers[] = { 12, 24, 48, 96, 192, 384 };
+    g_autoptr(GRand) rand = g_rand_new_with_seed(4);
+    Layer layer = random_layer(rand);
+    for (gsize i = 0; i < G_N_ELEMENTS(layers); i++) {
+        g_autoptr(MtfLayoutProblem) problem = network(&layer, layers[i]);
+        MtfSolveOptions options = { .work = 60, .gap = 0.001 };
+        g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
+        assert_non_null(solution);
+        int64_t optimum = least_cost(&layer, layers[i]);
+        assert_true(solution->cost == optimum);
+        assert_true(solution->bound <= optimum);
+        assert_true(solution->gap < 0.01);
+    }
+}
+
+/* Under a limit that the best choice breaks by half, the layers differ; the answer is legal, its
+ * bound is above the optimum without a limit, and both are near each other. */
+static void a_limit_that_splits_the_layers_is_met(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(5);
+    for (int round = 0; round < 6; round++) {
+        Layer layer = random_layer(rand);
+        MtfSolveOptions options = { .work = 60, .gap = 0.002 };
+        g_autoptr(MtfLayoutProblem) problem = network(&layer, 64);
+        g_autoptr(MtfLayoutSolution) loose = mtf_layout_solve(problem, &options, NULL, NULL);
+        MtfLayoutValue value = mtf_layout_problem_evaluate(problem, loose->choice);
+        int64_t least = 0;
+        for (int p = 0; p < PLACES; p++)
+            least += 64 * MIN(MIN(layer.usages[p][0], layer.usages[p][1]), layer.usages[p][2]);
+        mtf_layout_problem_set_limit(problem, (least + (int64_t)value.peak) / 2);
+        g_autoptr(MtfLayoutSolution) tight = mtf_layout_solve(problem, &options, NULL, NULL);
+        assert_non_null(tight);
+        value = mtf_layout_problem_evaluate(problem, tight->choice);
+        assert_true(mtf_layout_problem_allows(problem, &value));
+        assert_true(value.cost == tight->cost);
+        assert_true(tight->cost >= loose->bound && tight->bound <= tight->cost);
+        assert_true(tight->gap < 0.01);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_node_and_edge_has_one_that_stands_for_it),
+        cmocka_unit_test(copies_are_listed_once_each),
+        cmocka_unit_test(a_network_without_layers_is_not_folded),
+        cmocka_unit_test(unfolded_messages_bound_the_whole),
+        cmocka_unit_test(any_number_of_layers_is_solved_to_its_optimum),
+        cmocka_unit_test(a_limit_that_splits_the_layers_is_met),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// seconds: 300
+/* Problems of the contest's family in shapes that its four instances do not have. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/solver/search/layout_solve.h"
+#include "tests/support/contest_problems.h"
+
+#include <string.h>
+
+#define MANY 4000
+
+typedef struct {
+    const char *name;
+    MtfContestShape shape;
+} Case;
+
+static const Case cases[] = {
+    { "like the contest's", { 3000, 12, 0.7, 0.05, 1.1, 3000, 400, 100000, 0 } },
+    { "nothing impossible", { 2000, 10, 0, 0, 1.1, 2000, 300, 100000, 0 } },
+    { "much impossible", { 2000, 12, 0.3, 0.6, 1.1, 2000, 300, 100000, 0 } },
+    { "tight", { 2000, 10, 0.5, 0.1, 1.02, 2000, 300, 100000, 0 } },
+    { "as tight as can be", { 1000, 8, 0.5, 0.1, 1, 1000, 200, 100000, 0 } },
+    { "one time point", { 2000, 10, 0.5, 0.1, 1.05, 1, 1, 100000, 0 } },
+    { "one clique", { MANY, 8, 0.5, 0.1, 1.05, 10, 10, 100000, 0 } },
+    { "ties in memory", { 2000, 10, 0.5, 0.1, 1.05, 2000, 300, 100000, 3 } },
+    { "ties everywhere", { 2000, 10, 0.5, 0.1, 1.05, 2000, 300, 4, 3 } },
+    { "huge costs", { 1500, 10, 0.5, 0.1, 1.05, 1500, 300, INT64_C(1) << 53, 0 } },
+    { "no limit", { MANY, 10, 0.5, 0.1, 0, 4000, 300, 100000, 0 } },
+    { "many strategies", { 6000, 20, 0, 0, 1.1, 6000, 1000, 1000000, 0 } },
+    { "much room", { 2000, 10, 0.5, 0.1, 50, 2000, 300, 100000, 0 } },
+};
+
+static MtfLayoutSolution *solve(const Case *item, const MtfLayoutProblem *problem,
+                                const MtfSolveOptions *options) {
+    GError *error = NULL;
+    MtfLayoutSolution *solution = mtf_layout_solve(problem, options, NULL, &error);
+    if (solution == NULL)
+        fail_msg("%s: %s", item->name, error->message);
+    return solution;
+}
+
+/* A legal choice at the cost told, no dearer than the bound allows. */
+static void check(const MtfLayoutProblem *problem, const MtfLayoutSolution *solution,
+                  MtfInt128 planted) {
+    MtfLayoutValue value = mtf_layout_problem_evaluate(problem, solution->choice);
+    assert_true(mtf_layout_problem_allows(problem, &value));
+    assert_true(value.cost == solution->cost);
+    assert_true(solution->bound <= solution->cost && solution->bound <= planted);
+}
+
+static MtfLayoutProblem *draw(const Case *item, guint32 seed, MtfInt128 *planted) {
+    g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+    g_autofree int *choice = g_new(int, item->shape.nodes);
+    MtfLayoutProblem *problem = mtf_test_contest_problem(&item->shape, rand, choice);
+    *planted = mtf_layout_problem_evaluate(problem, choice).cost;
+    return problem;
+}
+
+/* Twice the time and a little more are for a machine that does other things, too. */
+static void every_shape_is_solved_in_the_time_asked(void **state) {
+    (void)state;
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        MtfInt128 planted;
+        g_autoptr(MtfLayoutProblem) problem = draw(&cases[i], (guint32)i + 1, &planted);
+        MtfSolveOptions options = { .seconds = 2, .threads = 2 };
+        gint64 begin = g_get_monotonic_time();
+        g_autoptr(MtfLayoutSolution) solution = solve(&cases[i], problem, &options);
+        double seconds = (double)(g_get_monotonic_time() - begin) / 1e6;
+        check(problem, solution, planted);
+        assert_true(seconds < 2 * options.seconds + 1);
+        assert_true(solution->cost <= planted);
+    }
+}
+
+static void the_same_work_gives_the_same_answer_on_one_thread_or_two(void **state) {
+    (void)state;
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        MtfInt128 planted;
+        g_autoptr(MtfLayoutProblem) problem = draw(&cases[i], (guint32)i + 50, &planted);
+        MtfSolveOptions options = { .work = 3, .threads = 1, .seed = 3 };
+        g_autoptr(MtfLayoutSolution) one = solve(&cases[i], problem, &options);
+        options.threads = 2;
+        g_autoptr(MtfLayoutSolution) two = solve(&cases[i], problem, &options);
+        check(problem, one, planted);
+        assert_true(one->bound == two->bound);
+        assert_memory_equal(one->choice, two->choice,
+                            (gsize)cases[i].shape.nodes * sizeof *one->choice);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_shape_is_solved_in_the_time_asked),
+        cmocka_unit_test(the_same_work_gives_the_same_answer_on_one_thread_or_two),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/solver/reduce/reductions.h"
+#include "analyzer/solver/search/dual_ascent.h"
+#include "analyzer/solver/search/message_passing.h"
+#include "tests/support/layout_problems.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ROUNDS 3000
+#define MAX_NODES 16
+
+/* A random problem that has a legal choice, as a consistent core; NULL otherwise. */
+static MtfCore *random_core(GRand *rand, MtfInt128 *optimum, int *choice) {
+    g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
+    if (!mtf_test_exhaustive_search(problem, optimum, choice))
+        return NULL;
+    MtfCore *core = mtf_core_new(problem);
+    mtf_reduce_rows(core);
+    mtf_reduce_consistency(core);
+    return core;
+}
+
+static void set_random_prices(MtfMessages *messages, const MtfCore *core, GRand *rand) {
+    g_autofree double *price = g_new0(double, core->rows + 1);
+    for (int r = 0; r < core->rows; r++)
+        price[r] = g_rand_boolean(rand) ? g_rand_double(rand) * 3 : 0;
+    mtf_messages_set_prices(messages, price);
+}
+
+static void every_price_gives_a_bound(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(1);
+    for (int round = 0; round < ROUNDS; round++) {
+        MtfInt128 optimum;
+        int choice[MAX_NODES];
+        g_autoptr(MtfCore) core = random_core(rand, &optimum, choice);
+        if (core == NULL)
+            continue;
+        g_autoptr(MtfMessages) messages = mtf_messages_new(core);
+        for (int pass = 0; pass < 4; pass++) {
+            set_random_prices(messages, core, rand);
+            assert_true(mtf_messages_pass(messages) <= (double)optimum + 1e-9);
+        }
+    }
+}
+
+static void the_bound_never_falls_at_one_price(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(2);
+    for (int round = 0; round < ROUNDS; round++) {
+        MtfInt128 optimum;
+        int choice[MAX_NODES];
+        g_autoptr(MtfCore) core = random_core(rand, &optimum, choice);
+        if (core == NULL)
+            continue;
+        g_autoptr(MtfMessages) messages = mtf_messages_new(core);
+        set_random_prices(messages, core, rand);
+        double bound = mtf_messages_pass(messages);
+        for (int pass = 0; pass < 5; pass++) {
+            double next = mtf_messages_pass(messages);
+            assert_true(next >= bound - 1e-6);
+            bound = next;
+        }
+    }
+}
+
+/* On a path without memory the relaxation is tight: the bound is the optimum, 1 + 0 + 2 = 3. */
+static void a_path_is_solved_by_the_bound(void **state) {
+    (void)state;
+    g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("path");
+    int64_t none[2] = { 0 };
+    for (int v = 0; v < 3; v++)
+        mtf_layout_problem_add_node(problem, (MtfLayoutNode){ 0, 0, 2, (int64_t[]){ v, 1 }, none });
+    mtf_layout_problem_add_edge(problem, (MtfLayoutEdge){ 0, 1, (int64_t[]){ 9, 9, 9, 0 } });
+    mtf_layout_problem_add_edge(problem, (MtfLayoutEdge){ 1, 2, (int64_t[]){ 0, 9, 9, 0 } });
+    /* (1,1,1): 1 + 1 + 1 + 0 + 0 = 3; (0,0,0): 0 + 1 + 2 + 9 + 0 = 12 */
+    g_autoptr(MtfCore) core = mtf_core_new(problem);
+    g_autoptr(MtfMessages) messages = mtf_messages_new(core);
+    assert_true(fabs(mtf_messages_pass(messages) - 3) < 1e-9);
+    int values[3];
+    assert_true(mtf_messages_decode(messages, values));
+    assert_int_equal(mtf_core_cost(core, values), 3);
+}
+
+static void pruning_keeps_every_choice_within_the_cutoff(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(3);
+    int pruned = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        MtfInt128 optimum;
+        int choice[MAX_NODES], values[MAX_NODES];
+        g_autoptr(MtfCore) core = random_core(rand, &optimum, choice);
+        if (core == NULL || !mtf_core_project(core, choice, values))
+            continue;
+        g_autoptr(MtfMessages) messages = mtf_messages_new(core);
+        set_random_prices(messages, core, rand);
+        mtf_messages_pass(messages);
+        pruned += mtf_messages_prune(messages, core, (double)optimum);
+        assert_true(mtf_core_cost(core, values) == optimum);
+    }
+    assert_true(pruned > ROUNDS / 20);
+}
+
+static void baked_messages_change_no_cost(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(4);
+    for (int round = 0; round < ROUNDS; round++) {
+        MtfInt128 optimum;
+        int choice[MAX_NODES], values[MAX_NODES];
+        g_autoptr(MtfCore) core = random_core(rand, &optimum, choice);
+        if (core == NULL || !mtf_core_project(core, choice, values))
+            continue;
+        g_autoptr(MtfMessages) messages = mtf_messages_new(core);
+        set_random_prices(messages, core, rand);
+        mtf_messages_pass(messages);
+        mtf_messages_bake(messages, core);
+        assert_true(mtf_core_cost(core, values) == optimum);
+    }
+}
+
+static void ascent_with_shrinking_keeps_an_optimum(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(5);
+    for (int round = 0; round < ROUNDS; round++) {
+        MtfInt128 optimum;
+        int choice[MAX_NODES], values[MAX_NODES] = { 0 };
+        g_autoptr(MtfCore) core = random_core(rand, &optimum, choice);
+        if (core == NULL)
+            continue;
+        g_autoptr(MtfDual) dual = mtf_dual_new(core);
+        for (int i = 0; i < 12; i++) {
+            mtf_dual_step(dual, values);
+            assert_true(mtf_dual_bound(dual) <= (double)optimum + 1e-9);
+            if (i % 4 == 3 && !core->infeasible)
+                mtf_dual_shrink(dual, (double)optimum, NULL, NULL);
+            assert_false(core->infeasible);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_price_gives_a_bound),
+        cmocka_unit_test(the_bound_never_falls_at_one_price),
+        cmocka_unit_test(a_path_is_solved_by_the_bound),
+        cmocka_unit_test(pruning_keeps_every_choice_within_the_cutoff),
+        cmocka_unit_test(baked_messages_change_no_cost),
+        cmocka_unit_test(ascent_with_shrinking_keeps_an_optimum),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

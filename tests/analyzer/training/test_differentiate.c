@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Gradients against central differences of the reference interpreter, in double. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/training/builder.h"
+#include "analyzer/training/gradient_table.h"
+#include "analyzer/training/training_graph.h"
+#include "tests/support/reference.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { A, B, C, D }; /* 2, 3, 4, 3 */
+
+static bool kinds_seen[MTF_OPERATIONS];
+
+static MtfShape shape_of(const char *letters) {
+    MtfShape shape = { 0 };
+    for (; *letters != '\0'; letters++)
+        mtf_shape_append(&shape, *letters - 'a');
+    return shape;
+}
+
+static MtfBuilder start(void) {
+    MtfGraph *graph = mtf_graph_new("test");
+    mtf_graph_add_dimension(graph, "a", 2, NULL);
+    mtf_graph_add_dimension(graph, "b", 3, NULL);
+    mtf_graph_add_dimension(graph, "c", 4, NULL);
+    mtf_graph_add_dimension(graph, "d", 3, NULL);
+    return mtf_builder(graph, MTF_PHASE_FORWARD);
+}
+
+static int variable(MtfBuilder *b, const char *name, const char *dims) {
+    MtfShape shape = shape_of(dims);
+    return mtf_build_variable(b, name, &shape, MTF_F64, (MtfInit){ MTF_INIT_NORMAL, 1 },
+                              MTF_MEMORY_VARIABLE);
+}
+
+static int input(MtfBuilder *b, const char *name, const char *dims, MtfDtype dtype, MtfFeed feed) {
+    MtfShape shape = shape_of(dims);
+    return mtf_graph_add_input(b->graph, name, &shape, dtype, feed, NULL);
+}
+
+static int op(MtfBuilder *b, int kind, const char *name, const char *dims, int x, int y) {
+    MtfShape shape = shape_of(dims != NULL ? dims : "");
+    return mtf_build(b, kind, name, dims != NULL ? &shape : NULL, y < 0 ? 1 : 2, (int[]){ x, y });
+}
+
+/* The loss: the sum of y times random numbers, so that no two elements count alike. */
+static MtfGraph *finish(MtfBuilder *b, int y) {
+    g_autoptr(GError) error = NULL;
+    if (b->error == NULL) {
+        MtfShape shape = mtf_graph_tensor(b->graph, y)->shape;
+        int weight =
+            mtf_graph_add_input(b->graph, "weight", &shape, MTF_F64, MTF_FEED_FEATURES, &b->error);
+        b->graph->loss = op(b, MTF_OP_EINSUM, "loss", "", y, weight);
+    }
+    if (!mtf_builder_end(b, &error))
+        fail_msg("%s", error->message);
+    return b->graph;
+}
+
+static double loss_at(MtfReference *reference, double *slot, double value) {
+    double before = *slot;
+    *slot = value;
+    mtf_reference_run(reference, 0);
+    *slot = before;
+    return reference->values[reference->graph->loss][0];
+}
+
+/* The forward graph is evaluated as the user wrote it, composites and all. */
+static void check_variable(MtfReference *forward, const MtfReference *training, int variable_id) {
+    const double h = 1e-5;
+    const MtfTensor *tensor = mtf_graph_tensor(forward->graph, variable_id);
+    g_autofree char *name = g_strdup_printf("grad/%s", tensor->name);
+    const double *gradient = mtf_reference_find(training, name);
+    for (int64_t i = 0; i < mtf_graph_elements(forward->graph, &tensor->shape); i++) {
+        double *slot = &forward->values[variable_id][i];
+        double slope =
+            (loss_at(forward, slot, *slot + h) - loss_at(forward, slot, *slot - h)) / (2 * h);
+        if (!(fabs(slope - gradient[i]) <= 1e-7 * fmax(1, fabs(slope))))
+            fail_msg("%s[%d] is %.10g, finite differences say %.10g", name, (int)i, gradient[i],
+                     slope);
+    }
+}
+
+static void check(MtfGraph *graph) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, &error);
+    if (training == NULL)
+        fail_msg("%s", error->message);
+    g_autoptr(MtfReference) f = mtf_reference_new(graph, 3);
+    g_autoptr(MtfReference) t = mtf_reference_new(training, 3);
+    mtf_reference_fill_inputs(f, 4);
+    mtf_reference_fill_inputs(t, 4);
+    mtf_reference_run(f, 0);
+    mtf_reference_run(t, 0);
+    double loss = f->values[graph->loss][0];
+    assert_true(fabs(loss - t->values[training->loss][0]) <= 1e-12 * fmax(1, fabs(loss)));
+    for (int v = 0; v < (int)graph->tensors->len; v++)
+        if (mtf_graph_tensor(graph, v)->source == MTF_SOURCE_VARIABLE)
+            check_variable(f, t, v);
+    for (int i = 0; i < (int)training->operations->len; i++)
+        kinds_seen[mtf_graph_operation(training, i)->kind] = true;
+}
+
+/* Positive numbers away from 0, for logarithms and roots. */
+static int positive(MtfBuilder *b, int x) {
+    int half = mtf_build_constant(b, "half", MTF_F64, 0.5);
+    return op(b, MTF_OP_ADD, "positive", NULL, op(b, MTF_OP_SQUARE, "squared", NULL, x, -1), half);
+}
+
+static void unary_functions(void **state) {
+    (void)state;
+    const int kinds[] = { MTF_OP_RELU,   MTF_OP_GELU,   MTF_OP_SILU,       MTF_OP_TANH, MTF_OP_EXP,
+                          MTF_OP_SQUARE, MTF_OP_NEGATE, MTF_OP_ACCUMULATE, MTF_OP_ABS,  MTF_OP_LOG,
+                          MTF_OP_SQRT,   MTF_OP_RSQRT,  MTF_OP_SIGMOID,    MTF_OP_SCALE };
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        MtfBuilder b = start();
+        int x = variable(&b, "x", "ab");
+        bool roots = kinds[i] == MTF_OP_LOG || kinds[i] == MTF_OP_SQRT || kinds[i] == MTF_OP_RSQRT;
+        x = roots ? positive(&b, x) : x;
+        b.attributes.factor = -2.5;
+        g_autoptr(MtfGraph) graph = finish(&b, op(&b, kinds[i], "y", NULL, x, -1));
+        check(graph);
+    }
+}
+
+static void binary_functions_of_all_kinds_of_broadcasting(void **state) {
+    (void)state;
+    const int kinds[] = { MTF_OP_ADD,    MTF_OP_SUBTRACT, MTF_OP_MULTIPLY,
+                          MTF_OP_DIVIDE, MTF_OP_MAXIMUM,  MTF_OP_MINIMUM };
+    const char *const dims[][2] = { { "ab", "ab" }, { "ab", "ba" }, { "abc", "b" }, { "b", "abc" },
+                                    { "ab", "bc" }, { "a", "b" },   { "", "ab" },   { "ab", "" } };
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        for (gsize j = 0; j < G_N_ELEMENTS(dims); j++) {
+            MtfBuilder b = start();
+            int x = variable(&b, "x", dims[j][0]), y = variable(&b, "y", dims[j][1]);
+            g_autoptr(MtfGraph) graph = finish(&b, op(&b, kinds[i], "z", NULL, x, y));
+            check(graph);
+        }
+    }
+}
+
+static void one_tensor_used_twice_by_one_operation(void **state) {
+    (void)state;
+    const int kinds[] = { MTF_OP_ADD,    MTF_OP_SUBTRACT, MTF_OP_MULTIPLY,
+                          MTF_OP_DIVIDE, MTF_OP_MAXIMUM,  MTF_OP_EINSUM };
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        MtfBuilder b = start();
+        int x = variable(&b, "x", "ab");
+        const char *dims = kinds[i] == MTF_OP_EINSUM ? "a" : NULL;
+        g_autoptr(MtfGraph) graph = finish(&b, op(&b, kinds[i], "z", dims, x, x));
+        check(graph);
+    }
+}
+
+static void einsums_of_any_dimensions(void **state) {
+    (void)state;
+    const char *const cases[][4] = { { "ab", "bc", "", "ac" },     { "ab", "bc", "", "ca" },
+                                     { "abc", "bc", "", "a" },     { "ab", "ab", "", "ab" },
+                                     { "ab", "ab", "", "" },       { "a", "b", "", "ab" },
+                                     { "abc", "b", "", "b" },      { "ab", "c", "", "" },
+                                     { "ab", "c", "", "a" },       { "ab", "bc", "cd", "ad" },
+                                     { "ab", "bc", "cd", "" },     { "ab", "ab", "ab", "ba" },
+                                     { "ab", "ac", "ad", "bcd" },  { "a", "b", "c", "b" },
+                                     { "abc", "bcd", "acd", "d" }, { "ab", "abcd", "cd", "abd" } };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        MtfBuilder b = start();
+        bool three = *cases[i][2] != '\0';
+        int x[3] = { variable(&b, "x", cases[i][0]), variable(&b, "y", cases[i][1]),
+                     three ? variable(&b, "z", cases[i][2]) : -1 };
+        MtfShape shape = shape_of(cases[i][3]);
+        g_autoptr(MtfGraph) graph =
+            finish(&b, mtf_build(&b, MTF_OP_EINSUM, "e", &shape, three ? 3 : 2, x));
+        check(graph);
+    }
+}
+
+static void einsums_of_one_operand(void **state) {
+    (void)state;
+    const char *const results[] = { "", "a", "b", "ba", "ab" };
+    for (gsize i = 0; i < G_N_ELEMENTS(results); i++) {
+        MtfBuilder b = start();
+        int x = variable(&b, "x", "ab");
+        g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_EINSUM, "e", results[i], x, -1));
+        check(graph);
+    }
+}
+
+static void reductions_and_moves(void **state) {
+    (void)state;
+    const struct {
+        int kind;
+        const char *dims;
+    } cases[] = { { MTF_OP_REDUCE_SUM, "b" },   { MTF_OP_REDUCE_MEAN, "ca" },
+                  { MTF_OP_REDUCE_MAX, "a" },   { MTF_OP_REDUCE_MAX, "" },
+                  { MTF_OP_REDUCE_MEAN, "" },   { MTF_OP_TRANSPOSE, "cab" },
+                  { MTF_OP_BROADCAST, "adcb" }, { MTF_OP_RENAME, NULL } };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        MtfBuilder b = start();
+        int x = variable(&b, "x", "abc");
+        b.attributes.from = B, b.attributes.to = D;
+        g_autoptr(MtfGraph) graph = finish(&b, op(&b, cases[i].kind, "y", cases[i].dims, x, -1));
+        check(graph);
+    }
+}
+
+static void softmax_and_layer_norm(void **state) {
+    (void)state;
+    for (int dim = A; dim <= C; dim++) {
+        MtfBuilder b = start();
+        int x = variable(&b, "x", "abc");
+        const char *const letters[] = { "a", "b", "c" };
+        int gain = variable(&b, "gain", letters[dim]), bias = variable(&b, "bias", letters[dim]);
+        b.attributes.dimension = dim, b.attributes.epsilon = 1e-3;
+        int y = MTF_BUILD(&b, MTF_OP_LAYER_NORM, "norm", NULL, x, gain, bias);
+        b.attributes.dimension = dim;
+        g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_SOFTMAX, "softmax", NULL, y, -1));
+        check(graph);
+    }
+}
+
+static void layer_norm_without_bias(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "abc"), gain = variable(&b, "gain", "c");
+    b.attributes.dimension = C, b.attributes.epsilon = 1e-3;
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_LAYER_NORM, "norm", NULL, x, gain));
+    check(graph);
+}
+
+static void cross_entropy_with_and_without_mask(void **state) {
+    (void)state;
+    for (int masked = 0; masked < 3; masked++) {
+        MtfBuilder b = start();
+        int x = variable(&b, "x", "acb");
+        int labels = input(&b, "labels", "ab", MTF_I32, MTF_FEED_LABELS);
+        int mask = masked == 2 ? variable(&b, "mask", "b")
+                               : input(&b, "mask", "ab", MTF_F64, MTF_FEED_MASK);
+        MtfShape shape = shape_of("ba");
+        g_autoptr(MtfGraph) graph =
+            finish(&b, mtf_build(&b, MTF_OP_SOFTMAX_CROSS_ENTROPY, "loss/each", &shape,
+                                 masked > 0 ? 3 : 2, (int[]){ x, labels, mask }));
+        check(graph);
+    }
+}
+
+/* log(sum) + max, beside the cross entropy: its statistics are used elsewhere too. */
+static void statistics_used_on_their_own(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "ab");
+    int max = op(&b, MTF_OP_REDUCE_MAX, "max", "a", x, -1);
+    int sum = op(&b, MTF_OP_SUM_EXP, "sum", "a", x, max);
+    int shares = MTF_BUILD(&b, MTF_OP_SOFTMAX_APPLY, "shares", NULL, x, max, sum);
+    int total = op(&b, MTF_OP_ADD, "total", NULL, op(&b, MTF_OP_LOG, "log", NULL, sum, -1), max);
+    int mean = op(&b, MTF_OP_REDUCE_MEAN, "mean", "a", shares, -1);
+    int spread = op(&b, MTF_OP_VARIANCE, "spread", "a", shares, mean);
+    int odd = op(&b, MTF_OP_VARIANCE, "odd", "a", shares, total);
+    g_autoptr(MtfGraph) graph =
+        finish(&b, MTF_BUILD(&b, MTF_OP_ADD, "all", NULL, total, spread, odd));
+    check(graph);
+}
+
+static void lookups_masks_and_dropout(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int table = variable(&b, "table", "cb"), ids = input(&b, "ids", "a", MTF_I32, MTF_FEED_TOKENS);
+    int rows = op(&b, MTF_OP_EMBEDDING, "rows", "ba", table, ids);
+    b.attributes.rate = 0.3;
+    int dropped = op(&b, MTF_OP_DROPOUT, "dropped", NULL, rows, -1);
+    b.attributes.rate = 0.3, b.attributes.stream = (char *)"other";
+    int again = op(&b, MTF_OP_DROPOUT, "again", NULL, dropped, -1);
+    int other = variable(&b, "other_table", "da");
+    int scores = op(&b, MTF_OP_ADD, "scores", NULL, again, other);
+    b.attributes.query = B, b.attributes.memory = D;
+    int masked = op(&b, MTF_OP_CAUSAL_MASK, "masked", NULL, scores, -1);
+    b.attributes.dimension = D;
+    int shares = op(&b, MTF_OP_SOFTMAX, "shares", NULL, masked, -1);
+    b.attributes.query = D, b.attributes.memory = B;
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_CAUSAL_ZERO, "zeroed", NULL, shares, -1));
+    check(graph);
+}
+
+/* table[c, b] is looked up and multiplied by: the rows' gradients are added to the dense one. */
+static void a_table_that_is_multiplied_by_too_has_one_dense_gradient(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int table = variable(&b, "table", "cb"), ids = input(&b, "ids", "a", MTF_I32, MTF_FEED_TOKENS);
+    int rows = op(&b, MTF_OP_EMBEDDING, "rows", "ab", table, ids);
+    int bent = op(&b, MTF_OP_TANH, "bent", NULL, rows, -1);
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_EINSUM, "logits", "ac", bent, table));
+    check(graph);
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
+    const MtfTensor *gradient =
+        mtf_graph_tensor(training, mtf_graph_find_tensor(training, "grad/table"));
+    const MtfOperation *last = mtf_graph_operation(training, gradient->producer);
+    assert_int_equal(last->kind, MTF_OP_EMBEDDING_GRAD);
+    assert_int_equal(last->n_inputs, 3);
+    int dense = mtf_graph_tensor(training, last->inputs[2])->producer;
+    assert_int_equal(mtf_graph_operation(training, dense)->kind, MTF_OP_EINSUM);
+}
+
+static void casts_between_float_types(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    MtfShape shape = shape_of("ab");
+    int x = mtf_build_variable(&b, "x", &shape, MTF_F32, (MtfInit){ MTF_INIT_NORMAL, 1 },
+                               MTF_MEMORY_VARIABLE);
+    b.has_dtype = true, b.dtype = MTF_F64;
+    int wide = op(&b, MTF_OP_CAST, "wide", NULL, x, -1);
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_SQUARE, "y", NULL, wide, -1));
+    check(graph);
+}
+
+static void a_chain_with_many_uses_of_each_tensor(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "ab"), w = variable(&b, "w", "b");
+    for (int i = 0; i < 4; i++) {
+        g_autofree char *product = g_strdup_printf("%d/product", i);
+        g_autofree char *tanh_name = g_strdup_printf("%d/tanh", i);
+        g_autofree char *sum = g_strdup_printf("%d/sum", i);
+        int y =
+            op(&b, MTF_OP_TANH, tanh_name, NULL, op(&b, MTF_OP_MULTIPLY, product, "ab", x, w), -1);
+        x = MTF_BUILD(&b, MTF_OP_ADD, sum, NULL, x, y, x);
+    }
+    g_autoptr(MtfGraph) graph = finish(&b, x);
+    check(graph);
+}
+
+/* Queries b against memory d, with features c last; a is an example. Also a memory that all
+ * examples share, and what is its own memory, so that shares of it meet. */
+static void attention(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        MtfBuilder b = start();
+        int q = variable(&b, "q", "abc"), v = variable(&b, "v", i & 1 ? "dc" : "dac");
+        int k = i & 1 ? variable(&b, "k", "dc") : op(&b, MTF_OP_TANH, "k", NULL, v, -1);
+        b.attributes.query = B;
+        b.attributes.memory = D;
+        b.attributes.dimension = C;
+        b.attributes.factor = 0.7;
+        b.attributes.causal = i >> 1;
+        int y = mtf_build(&b, MTF_OP_ATTENTION, "y", NULL, 3, (int[]){ q, k, v });
+        g_autoptr(MtfGraph) graph = finish(&b, y);
+        check(graph);
+    }
+}
+
+/* Runs last: what the tests above have differentiated. */
+static void every_rule_has_been_checked(void **state) {
+    (void)state;
+    for (int kind = 0; kind < MTF_OPERATIONS; kind++)
+        if (mtf_gradient_row(kind)->state == MTF_GRADIENT_RULE && !kinds_seen[kind])
+            fail_msg("no test differentiates %s", mtf_operation_row(kind)->name);
+}
+
+static void every_row_has_a_gradient_or_says_that_it_has_none(void **state) {
+    (void)state;
+    for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
+        const MtfGradientRow *row = mtf_gradient_row(kind);
+        if (row->state == MTF_GRADIENT_MISSING ||
+            (row->rule != NULL) != (row->state == MTF_GRADIENT_RULE))
+            fail_msg("%s has no row in the table of gradients", mtf_operation_row(kind)->name);
+        if (mtf_operation_row(kind)->composite)
+            assert_int_equal(row->state, MTF_GRADIENT_NONE);
+    }
+}
+
+/* max(1, 3, 3) with gradient 1: 0, 1/2, 1/2. */
+static void ties_share_the_gradient_of_a_maximum(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "b");
+    b.graph->loss = op(&b, MTF_OP_REDUCE_MAX, "max", "", x, -1);
+    g_autoptr(MtfGraph) graph = b.graph;
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
+    g_autoptr(MtfReference) t = mtf_reference_new(training, 1);
+    const double values[] = { 1, 3, 3 }, expected[] = { 0, 0.5, 0.5 };
+    memcpy(mtf_reference_find(t, "x"), values, sizeof values);
+    mtf_reference_run(t, 0);
+    assert_memory_equal(mtf_reference_find(t, "grad/x"), expected, sizeof expected);
+}
+
+/* loss = sum of x (stopped square of x): the gradient is x^2, not 3 x^2. */
+static void stop_gradient_stops(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "b");
+    int square = op(&b, MTF_OP_SQUARE, "square", NULL, x, -1);
+    int stopped = op(&b, MTF_OP_STOP_GRADIENT, "stopped", NULL, square, -1);
+    b.graph->loss = op(&b, MTF_OP_EINSUM, "loss", "", x, stopped);
+    g_autoptr(MtfGraph) graph = b.graph;
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
+    g_autoptr(MtfReference) t = mtf_reference_new(training, 1);
+    mtf_reference_run(t, 0);
+    for (int i = 0; i < 3; i++)
+        assert_true(fabs(mtf_reference_find(t, "grad/x")[i] -
+                         pow(mtf_reference_find(t, "x")[i], 2)) < 1e-15);
+    assert_int_equal(mtf_graph_find_tensor(training, "grad/square"), -1);
+}
+
+static void nothing_is_computed_for_what_no_variable_leads_to(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = input(&b, "x", "ab", MTF_F64, MTF_FEED_FEATURES), w = variable(&b, "w", "b");
+    int h = op(&b, MTF_OP_TANH, "h", NULL, x, -1);
+    b.graph->loss = op(&b, MTF_OP_EINSUM, "loss", "", h, w);
+    g_autoptr(MtfGraph) graph = b.graph;
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
+    /* grad/loss and grad/w. */
+    assert_int_equal(training->operations->len, graph->operations->len + 2);
+    int gradient = mtf_graph_find_tensor(training, "grad/w");
+    assert_int_equal(mtf_graph_tensor(training, gradient)->memory, MTF_MEMORY_GRADIENT);
+    int producer = mtf_graph_tensor(training, gradient)->producer;
+    assert_int_equal(mtf_graph_operation(training, producer)->phase, MTF_PHASE_BACKWARD);
+}
+
+/* Three uses of x by products: one sum of three terms that nothing else reads. */
+static void several_uses_meet_in_one_sum(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "ab");
+    const char *const names[] = { "q", "k", "v" };
+    int y[3];
+    for (int i = 0; i < 3; i++) {
+        g_autofree char *weight = g_strdup_printf("w%s", names[i]);
+        y[i] = op(&b, MTF_OP_EINSUM, names[i], "ac", x, variable(&b, weight, "bc"));
+    }
+    g_autoptr(MtfGraph) graph = finish(&b, mtf_build(&b, MTF_OP_ADD, "sum", NULL, 3, y));
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, NULL);
+    g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(training);
+    int producer = mtf_graph_tensor(training, mtf_graph_find_tensor(training, "grad/x"))->producer;
+    const MtfOperation *sum = mtf_graph_operation(training, producer);
+    assert_int_equal(sum->kind, MTF_OP_ADD);
+    assert_int_equal(sum->n_inputs, 3);
+    for (int k = 0; k < 3; k++) {
+        int t = sum->inputs[k];
+        int maker = mtf_graph_tensor(training, t)->producer;
+        assert_int_equal(mtf_graph_operation(training, maker)->kind, MTF_OP_EINSUM);
+        assert_int_equal(consumers->starts[t + 1] - consumers->starts[t], 1);
+    }
+}
+
+static void expect_error(MtfGraph *graph, const char *text) {
+    g_autoptr(GError) error = NULL;
+    assert_null(mtf_training_graph(graph, &error));
+    if (strstr(error->message, text) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", error->message, text);
+}
+
+static void errors_say_what_is_missing(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    g_autoptr(MtfGraph) graph = b.graph;
+    int x = variable(&b, "x", "ab");
+    expect_error(graph, "no loss");
+    graph->loss = x;
+    expect_error(graph, "must be a scalar but has dimension \"a\"");
+    graph->loss = mtf_build_constant(&b, "one", MTF_F64, 1);
+    expect_error(graph, "no variable leads to the loss \"one\"");
+    int max = op(&b, MTF_OP_REDUCE_MAX, "max", "a", x, -1);
+    int odd = MTF_BUILD(&b, MTF_OP_SOFTMAX_APPLY, "odd", NULL, x, max, max);
+    graph->loss = op(&b, MTF_OP_REDUCE_SUM, "sum", "", odd, -1);
+    expect_error(graph, "write softmax instead");
+    int grad = op(&b, MTF_OP_RELU_GRAD, "second", NULL, x, x);
+    graph->loss = op(&b, MTF_OP_REDUCE_SUM, "sum2", "", grad, -1);
+    expect_error(graph, "operation \"second\" (relu_grad) has no gradient");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unary_functions),
+        cmocka_unit_test(binary_functions_of_all_kinds_of_broadcasting),
+        cmocka_unit_test(one_tensor_used_twice_by_one_operation),
+        cmocka_unit_test(einsums_of_any_dimensions),
+        cmocka_unit_test(einsums_of_one_operand),
+        cmocka_unit_test(reductions_and_moves),
+        cmocka_unit_test(softmax_and_layer_norm),
+        cmocka_unit_test(layer_norm_without_bias),
+        cmocka_unit_test(cross_entropy_with_and_without_mask),
+        cmocka_unit_test(statistics_used_on_their_own),
+        cmocka_unit_test(lookups_masks_and_dropout),
+        cmocka_unit_test(a_table_that_is_multiplied_by_too_has_one_dense_gradient),
+        cmocka_unit_test(casts_between_float_types),
+        cmocka_unit_test(a_chain_with_many_uses_of_each_tensor),
+        cmocka_unit_test(attention),
+        cmocka_unit_test(every_rule_has_been_checked),
+        cmocka_unit_test(every_row_has_a_gradient_or_says_that_it_has_none),
+        cmocka_unit_test(ties_share_the_gradient_of_a_maximum),
+        cmocka_unit_test(stop_gradient_stops),
+        cmocka_unit_test(nothing_is_computed_for_what_no_variable_leads_to),
+        cmocka_unit_test(several_uses_meet_in_one_sum),
+        cmocka_unit_test(errors_say_what_is_missing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

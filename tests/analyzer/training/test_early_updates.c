@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/training/batch_parts.h"
+#include "analyzer/training/training_graph.h"
+#include "cost/memory/arena.h"
+#include "tests/support/parse_graph.h"
+
+#define LAYERS 6
+#define SIDE 64
+
+/* Six square layers and a small batch: weights are what takes memory. */
+static MtfGraph *forward(double clip_norm) {
+    MtfGraph *graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 2, 'd': 64, 'e': 64}, 'inputs': "
+        "[{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'}], 'operations': [{'repeat': "
+        "{'name': 'layer', 'count': 6, 'carry': [{'name': 'h', 'init': 'x', 'next': 'n'}], "
+        "'variables': [{'name': 'w', 'dims': ['d', 'e'], 'init': {'normal': 0.1}}], 'operations': "
+        "[{'name': 'p', 'op': 'einsum', 'inputs': ['h', 'w'], 'dims': ['b', 'e']}, {'name': 'r', "
+        "'op': 'rename', 'inputs': ['p'], 'from': 'e', 'to': 'd'}, {'name': 'n', 'op': 'tanh', "
+        "'inputs': ['r']}]}}, {'name': 'l', 'op': 'reduce_mean', 'inputs': ['layer/h'], 'dims': "
+        "[]}], 'variables': [], 'loss': 'l', 'optimizer': {'kind': 'adam', 'rate': 0.1}}");
+    graph->optimizer.clip_norm = clip_norm;
+    return graph;
+}
+
+static int64_t arena_bytes(const MtfGraph *graph) {
+    MtfMesh mesh = { 0 };
+    g_autoptr(MtfLayout) layout = mtf_layout_new(graph, &mesh);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    return arena->bytes;
+}
+
+/* The same graph with all updates at the end. */
+static void postpone(MtfGraph *graph) {
+    int n = (int)graph->operations->len, next = 0;
+    g_autofree int *order = g_new(int, n);
+    for (int late = 0; late < 2; late++)
+        for (int i = 0; i < n; i++)
+            if ((mtf_graph_operation(graph, i)->phase == MTF_PHASE_UPDATE) == late)
+                order[next++] = i;
+    mtf_graph_arrange(graph, order, n);
+}
+
+static int first_update(const MtfGraph *graph) {
+    int i = 0;
+    while (mtf_graph_operation(graph, i)->kind != MTF_OP_ADAM)
+        i++;
+    return i;
+}
+
+static int last_backward(const MtfGraph *graph) {
+    int i = (int)graph->operations->len - 1;
+    while (mtf_graph_operation(graph, i)->phase != MTF_PHASE_BACKWARD)
+        i--;
+    return i;
+}
+
+/* Weights, m and v take 3 * 6 squares either way. The gradients of all but one or two layers need
+ * not be there at once. */
+static void gradients_are_not_all_there_at_once(void **state) {
+    (void)state;
+    const int64_t square = SIDE * SIDE * (int64_t)sizeof(float);
+    g_autoptr(MtfGraph) written = forward(0);
+    g_autoptr(MtfGraph) early = mtf_training_graph(written, NULL);
+    g_autoptr(MtfGraph) late = mtf_graph_copy(early);
+    postpone(late);
+    assert_true(arena_bytes(late) >= (3 * LAYERS + LAYERS) * square);
+    assert_true(arena_bytes(early) < (3 * LAYERS + 2) * square);
+}
+
+/* The last layer's gradient comes first; its update waits for the product that reads the weights.
+ */
+static void an_update_follows_what_reads_its_variable(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) written = forward(0);
+    g_autoptr(MtfGraph) graph = mtf_training_graph(written, NULL);
+    int update = mtf_graph_find_operation(graph, "update/layer/5/w");
+    assert_int_equal(first_update(graph), update);
+    assert_true(update < last_backward(graph));
+    int variable = mtf_graph_find_tensor(graph, "layer/5/w");
+    for (int i = update + 1; i < (int)graph->operations->len; i++)
+        for (int k = 0; k < mtf_graph_operation(graph, i)->n_inputs; k++)
+            assert_int_not_equal(mtf_graph_operation(graph, i)->inputs[k], variable);
+}
+
+static void what_needs_all_gradients_stays_behind_them(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) clipping = forward(1);
+    g_autoptr(MtfGraph) clipped = mtf_training_graph(clipping, NULL);
+    assert_true(first_update(clipped) > last_backward(clipped));
+    g_autoptr(MtfGraph) parts = forward(0);
+    assert_true(mtf_graph_set_microbatches(parts, mtf_batch_dimension(parts, NULL, NULL), 2, NULL));
+    g_autoptr(MtfGraph) accumulated = mtf_training_graph(parts, NULL);
+    assert_true(first_update(accumulated) > last_backward(accumulated));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gradients_are_not_all_there_at_once),
+        cmocka_unit_test(an_update_follows_what_reads_its_variable),
+        cmocka_unit_test(what_needs_all_gradients_stays_behind_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/training/builder.h"
+#include "analyzer/training/expand.h"
+
+enum { I, J, K, L };
+
+static MtfBuilder start(void) {
+    MtfGraph *graph = mtf_graph_new("test");
+    mtf_graph_add_dimension(graph, "i", 2, NULL);
+    mtf_graph_add_dimension(graph, "j", 100, NULL);
+    mtf_graph_add_dimension(graph, "k", 3, NULL);
+    mtf_graph_add_dimension(graph, "l", 50, NULL);
+    return mtf_builder(graph, MTF_PHASE_FORWARD);
+}
+
+static int input(MtfBuilder *b, const char *name, int first, int second) {
+    MtfShape shape = { .rank = second < 0 ? 1 : 2, .dims = { first, second } };
+    return mtf_graph_add_input(b->graph, name, &shape, MTF_F32, MTF_FEED_FEATURES, NULL);
+}
+
+static void expect_operation(const MtfGraph *graph, int index, int kind, const char *name,
+                             const char *inputs) {
+    const MtfOperation *operation = mtf_graph_operation(graph, index);
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (int k = 0; k < operation->n_inputs; k++)
+        g_string_append_printf(names, "%s%s", k > 0 ? " " : "",
+                               mtf_graph_tensor(graph, operation->inputs[k])->name);
+    assert_int_equal(operation->kind, kind);
+    assert_string_equal(operation->name, name);
+    assert_string_equal(names->str, inputs);
+}
+
+static void softmax_becomes_three_operations(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = input(&b, "x", I, K);
+    b.attributes.dimension = K;
+    MTF_BUILD(&b, MTF_OP_SOFTMAX, "y", NULL, x);
+    g_autoptr(MtfGraph) graph = b.graph;
+    g_autoptr(MtfGraph) expanded = mtf_expand(graph, NULL);
+    assert_int_equal(expanded->operations->len, 3);
+    expect_operation(expanded, 0, MTF_OP_REDUCE_MAX, "y/max", "x");
+    expect_operation(expanded, 1, MTF_OP_SUM_EXP, "y/sum", "x y/max");
+    expect_operation(expanded, 2, MTF_OP_SOFTMAX_APPLY, "y", "x y/max y/sum");
+}
+
+static void layer_norm_and_cross_entropy_keep_their_further_inputs(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = input(&b, "x", I, K), g = input(&b, "g", K, -1), h = input(&b, "h", K, -1);
+    MtfShape rows = { .rank = 1, .dims = { I } };
+    int labels = mtf_graph_add_input(b.graph, "labels", &rows, MTF_I32, MTF_FEED_LABELS, NULL);
+    int mask = mtf_graph_add_input(b.graph, "mask", &rows, MTF_F32, MTF_FEED_MASK, NULL);
+    b.attributes.dimension = K, b.attributes.epsilon = 0.25;
+    int y = MTF_BUILD(&b, MTF_OP_LAYER_NORM, "y", NULL, x, g, h);
+    MTF_BUILD(&b, MTF_OP_SOFTMAX_CROSS_ENTROPY, "l", &rows, y, labels, mask);
+    g_autoptr(MtfGraph) graph = b.graph;
+    g_autoptr(MtfGraph) expanded = mtf_expand(graph, NULL);
+    expect_operation(expanded, 0, MTF_OP_REDUCE_MEAN, "y/mean", "x");
+    expect_operation(expanded, 1, MTF_OP_VARIANCE, "y/variance", "x y/mean");
+    expect_operation(expanded, 2, MTF_OP_NORMALIZE, "y", "x y/mean y/variance g h");
+    assert_true(mtf_graph_operation(expanded, 2)->attributes.epsilon == 0.25);
+    expect_operation(expanded, 3, MTF_OP_REDUCE_MAX, "l/max", "y");
+    expect_operation(expanded, 4, MTF_OP_SUM_EXP, "l/sum", "y l/max");
+    expect_operation(expanded, 5, MTF_OP_LABEL_LOGIT, "l/logit", "y labels");
+    expect_operation(expanded, 6, MTF_OP_CROSS_ENTROPY, "l", "l/max l/sum l/logit mask");
+}
+
+/* a[i,j] b[j,k] c[k,l] -> [i,l]: a b costs 2*100*3 = 600, b c 100*3*50, a c 2*100*3*50. Then (ab)
+ * c.
+ */
+static void products_of_many_start_with_the_cheapest_pair(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int inputs[3] = { input(&b, "c", K, L), input(&b, "b", J, K), input(&b, "a", I, J) };
+    MtfShape shape = { .rank = 2, .dims = { I, L } };
+    mtf_build(&b, MTF_OP_EINSUM, "y", &shape, 3, inputs);
+    g_autoptr(MtfGraph) graph = b.graph;
+    g_autoptr(MtfGraph) expanded = mtf_expand(graph, NULL);
+    assert_int_equal(expanded->operations->len, 2);
+    expect_operation(expanded, 0, MTF_OP_EINSUM, "y/1", "b a");
+    expect_operation(expanded, 1, MTF_OP_EINSUM, "y", "c y/1");
+    g_autofree char *text =
+        mtf_graph_tensor_format(expanded, mtf_graph_find_tensor(expanded, "y/1"));
+    assert_string_equal(text, "f32[k:3, i:2]");
+}
+
+static void everything_else_is_copied(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    MtfShape shape = { .rank = 1, .dims = { K } };
+    int w = mtf_build_variable(&b, "w", &shape, MTF_F64, (MtfInit){ MTF_INIT_UNIFORM, 2 },
+                               MTF_MEMORY_VARIABLE);
+    b.attributes.rate = 0.5, b.attributes.stream = (char *)"noise";
+    int y = MTF_BUILD(&b, MTF_OP_DROPOUT, "y", NULL, w);
+    b.has_dtype = true, b.dtype = MTF_I32;
+    MTF_BUILD(&b, MTF_OP_CAST, "z", NULL, y);
+    b.graph->loss = MTF_BUILD(&b, MTF_OP_REDUCE_SUM, "loss", &(MtfShape){ 0 }, y);
+    mtf_graph_add_repeat(b.graph, "layer", 7);
+    b.graph->optimizer.kind = g_strdup("sgd");
+    g_autoptr(MtfGraph) graph = b.graph;
+    g_autoptr(MtfGraph) copy = mtf_expand(graph, NULL);
+    const MtfTensor *variable = mtf_graph_tensor(copy, mtf_graph_find_tensor(copy, "w"));
+    assert_int_equal(variable->init.kind, MTF_INIT_UNIFORM);
+    assert_int_equal(variable->dtype, MTF_F64);
+    assert_string_equal(mtf_graph_operation(copy, 0)->attributes.stream, "noise");
+    assert_int_equal(mtf_graph_tensor(copy, mtf_graph_find_tensor(copy, "z"))->dtype, MTF_I32);
+    assert_int_equal(copy->loss, mtf_graph_find_tensor(copy, "loss"));
+    assert_int_equal(g_array_index(copy->repeats, MtfRepeat, 0).count, 7);
+    assert_string_equal(copy->optimizer.kind, "sgd");
+}
+
+static void a_taken_name_is_an_error(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = input(&b, "x", I, K);
+    input(&b, "y/sum", I, K);
+    b.attributes.dimension = K;
+    MTF_BUILD(&b, MTF_OP_SOFTMAX, "y", NULL, x);
+    g_autoptr(MtfGraph) graph = b.graph;
+    g_autoptr(GError) error = NULL;
+    assert_null(mtf_expand(graph, &error));
+    assert_string_equal(error->message, "the name \"y/sum\" is given to two tensors");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(softmax_becomes_three_operations),
+        cmocka_unit_test(layer_norm_and_cross_entropy_keep_their_further_inputs),
+        cmocka_unit_test(products_of_many_start_with_the_cheapest_pair),
+        cmocka_unit_test(everything_else_is_copied),
+        cmocka_unit_test(a_taken_name_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Updates against numbers worked out by hand. The loss is the sum of w x, so x is the gradient. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/training/builder.h"
+#include "analyzer/training/training_graph.h"
+#include "layouts/graph/optimizer.h"
+#include "tests/support/reference.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { A, B };
+
+/* A forward graph with one variable, all ones, of 2 or 2 x 2 elements; and its training graph. */
+typedef struct {
+    MtfGraph *forward, *training;
+    MtfReference *reference;
+} Case;
+
+static void add_product(MtfBuilder *b, const char *name, const MtfShape *shape) {
+    g_autofree char *x_name = g_strdup_printf("x/%s", name);
+    g_autofree char *y_name = g_strdup_printf("y/%s", name);
+    int x = mtf_graph_add_input(b->graph, x_name, shape, MTF_F64, MTF_FEED_FEATURES, NULL);
+    int w = mtf_build_variable(b, name, shape, MTF_F64, (MtfInit){ MTF_INIT_CONSTANT, 1 },
+                               MTF_MEMORY_VARIABLE);
+    int y = MTF_BUILD(b, MTF_OP_EINSUM, y_name, &(MtfShape){ 0 }, w, x);
+    if (b->graph->loss >= 0) {
+        g_autofree char *sum = g_strdup_printf("loss/%s", name);
+        y = MTF_BUILD(b, MTF_OP_ADD, sum, NULL, b->graph->loss, y);
+    }
+    b->graph->loss = y;
+}
+
+static MtfGraph *forward_graph(int rank) {
+    MtfGraph *graph = mtf_graph_new("test");
+    mtf_graph_add_dimension(graph, "a", 2, NULL);
+    mtf_graph_add_dimension(graph, "b", 2, NULL);
+    MtfBuilder b = mtf_builder(graph, MTF_PHASE_FORWARD);
+    add_product(&b, "w", &(MtfShape){ .rank = rank, .dims = { A, B } });
+    assert_true(mtf_builder_end(&b, NULL));
+    return graph;
+}
+
+static Case begin(MtfGraph *forward, MtfOptimizer optimizer) {
+    Case c = { .forward = forward };
+    g_autoptr(GError) error = NULL;
+    forward->optimizer = optimizer;
+    c.training = mtf_training_graph(forward, &error);
+    if (c.training == NULL)
+        fail_msg("%s", error->message);
+    c.reference = mtf_reference_new(c.training, 1);
+    return c;
+}
+
+static void end(Case *c) {
+    mtf_reference_free(c->reference);
+    mtf_graph_free(c->training);
+    mtf_graph_free(c->forward);
+}
+
+/* One step with the given gradient. */
+static void step(Case *c, int number, int n, const double *gradient) {
+    memcpy(mtf_reference_find(c->reference, "x/w"), gradient, sizeof(double) * (size_t)n);
+    mtf_reference_run(c->reference, (uint64_t)number);
+    mtf_reference_update(c->reference);
+}
+
+static void expect(const Case *c, const char *name, int n, const double *values) {
+    const double *found = mtf_reference_find(c->reference, name);
+    for (int i = 0; i < n; i++)
+        if (!(fabs(found[i] - values[i]) <= 1e-12))
+            fail_msg("%s[%d] is %.14g, not %.14g", name, i, found[i], values[i]);
+}
+
+static MtfOptimizer optimizer_of(const char *kind) {
+    return mtf_optimizer_standard(kind, 0.1);
+}
+
+/* 1 - 0.1 (3 + 0.5), 1 - 0.1 (4 + 0.5). */
+static void sgd_goes_down_the_gradient_and_decays(void **state) {
+    (void)state;
+    MtfOptimizer optimizer = optimizer_of("sgd");
+    optimizer.weight_decay = 0.5;
+    Case c = begin(forward_graph(1), optimizer);
+    step(&c, 0, 2, (double[]){ 3, 4 });
+    expect(&c, "w", 2, (double[]){ 0.65, 0.55 });
+    end(&c);
+}
+
+/* v = 3 then 0.9 * 3 + 3 = 5.7: w = 1 - 0.3 - 0.57. */
+static void momentum_remembers_the_gradient(void **state) {
+    (void)state;
+    Case c = begin(forward_graph(1), optimizer_of("momentum"));
+    step(&c, 0, 2, (double[]){ 3, 0 });
+    step(&c, 1, 2, (double[]){ 3, 0 });
+    expect(&c, "momentum/v/w", 2, (double[]){ 5.7, 0 });
+    expect(&c, "w", 2, (double[]){ 0.13, 1 });
+    end(&c);
+}
+
+/* While the gradient stays, m^ = g and v^ = g^2: with epsilon 1 each step takes 0.1 g / (g + 1). */
+static void adam_corrects_the_bias_of_its_moments(void **state) {
+    (void)state;
+    MtfOptimizer optimizer = optimizer_of("adam");
+    optimizer.epsilon = 1;
+    Case c = begin(forward_graph(1), optimizer);
+    step(&c, 0, 2, (double[]){ 3, 4 });
+    expect(&c, "adam/m/w", 2, (double[]){ 0.3, 0.4 });
+    expect(&c, "adam/v/w", 2, (double[]){ 0.009, 0.016 });
+    expect(&c, "w", 2, (double[]){ 0.925, 0.92 });
+    step(&c, 1, 2, (double[]){ 3, 4 });
+    expect(&c, "w", 2, (double[]){ 0.85, 0.84 });
+    end(&c);
+}
+
+/* 1 - 0.1 (3 / 4 + 0.1). */
+static void adamw_decays_the_weight_itself(void **state) {
+    (void)state;
+    MtfOptimizer optimizer = optimizer_of("adamw");
+    optimizer.epsilon = 1, optimizer.weight_decay = 0.1;
+    Case c = begin(forward_graph(1), optimizer);
+    step(&c, 0, 2, (double[]){ 3, 0 });
+    expect(&c, "w", 2, (double[]){ 0.915, 0.99 });
+    end(&c);
+}
+
+/* Gradient 1 2 / 3 4: squares 1 4 / 9 16, row means 2.5 12.5, column means 5 10, mean 7.5. The
+ * direction is g / sqrt(row column / 7.5), its squares 0.6 1.2 1.08 0.96: rms below 1. */
+static void adafactor_factors_the_second_moment_of_matrices(void **state) {
+    (void)state;
+    Case c = begin(forward_graph(2), optimizer_of("adafactor"));
+    step(&c, 0, 4, (double[]){ 1, 2, 3, 4 });
+    expect(&c, "adafactor/rows/w", 2, (double[]){ 2.5, 12.5 });
+    expect(&c, "adafactor/columns/w", 2, (double[]){ 5, 10 });
+    expect(&c, "w", 4,
+           (double[]){ 1 - 0.1 * sqrt(0.6), 1 - 0.1 * sqrt(1.2), 1 - 0.1 * sqrt(1.08),
+                       1 - 0.1 * sqrt(0.96) });
+    end(&c);
+}
+
+/* Gradients 1 and then 10: v = 1, then b + 100 (1 - b) with b = 1 - 2^-0.8. The second direction,
+ * 10 / sqrt(v) = 1.31, is clipped to 1. */
+static void adafactor_limits_the_update_of_vectors(void **state) {
+    (void)state;
+    Case c = begin(forward_graph(1), optimizer_of("adafactor"));
+    step(&c, 0, 2, (double[]){ 1, 1 });
+    expect(&c, "w", 2, (double[]){ 0.9, 0.9 });
+    step(&c, 1, 2, (double[]){ 10, 10 });
+    double b = 1 - pow(2, -0.8), v = b + 100 * (1 - b);
+    expect(&c, "adafactor/v/w", 2, (double[]){ v, v });
+    expect(&c, "w", 2, (double[]){ 0.8, 0.8 });
+    end(&c);
+}
+
+/* The norm of (3, 4) is 5; a limit of 2 multiplies by 0.4, a limit of 6 by 1. */
+static void clipping_limits_the_global_norm(void **state) {
+    (void)state;
+    const char *const kinds[] = { "sgd", "momentum" };
+    for (int i = 0; i < 4; i++) {
+        MtfOptimizer optimizer = optimizer_of(kinds[i / 2]);
+        optimizer.clip_norm = i % 2 == 0 ? 2 : 6;
+        Case c = begin(forward_graph(1), optimizer);
+        step(&c, 0, 2, (double[]){ 3, 4 });
+        double factor = i % 2 == 0 ? 0.4 : 1;
+        expect(&c, "w", 2, (double[]){ 1 - 0.3 * factor, 1 - 0.4 * factor });
+        end(&c);
+    }
+}
+
+static void clipping_scales_adam_and_adafactor_alike(void **state) {
+    (void)state;
+    MtfOptimizer optimizer = optimizer_of("adam");
+    optimizer.clip_norm = 2, optimizer.epsilon = 1;
+    Case c = begin(forward_graph(1), optimizer);
+    step(&c, 0, 2, (double[]){ 3, 4 });
+    expect(&c, "w", 2, (double[]){ 1 - 0.1 * 1.2 / 2.2, 1 - 0.1 * 1.6 / 2.6 });
+    end(&c);
+    optimizer = optimizer_of("adafactor");
+    optimizer.clip_norm = 2;
+    c = begin(forward_graph(1), optimizer);
+    step(&c, 0, 2, (double[]){ 3, 4 });
+    expect(&c, "adafactor/v/w", 2, (double[]){ 1.44, 2.56 });
+    expect(&c, "w", 2, (double[]){ 0.9, 0.9 });
+    end(&c);
+}
+
+/* Gradients over {a, b} in both orders and over {a}: 2 squares meet in one sum, then 2 groups. With
+ * 1s everywhere the norm is sqrt(4 + 4 + 2). */
+static void squares_are_added_by_their_set_of_dimensions(void **state) {
+    (void)state;
+    MtfGraph *forward = forward_graph(2);
+    MtfBuilder b = mtf_builder(forward, MTF_PHASE_FORWARD);
+    add_product(&b, "turned", &(MtfShape){ .rank = 2, .dims = { B, A } });
+    add_product(&b, "vector", &(MtfShape){ .rank = 1, .dims = { A } });
+    assert_true(mtf_builder_end(&b, NULL));
+    MtfOptimizer optimizer = optimizer_of("sgd");
+    optimizer.clip_norm = 1;
+    Case c = begin(forward, optimizer);
+    const char *const inputs[] = { "x/w", "x/turned", "x/vector" };
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < (i < 2 ? 4 : 2); j++)
+            mtf_reference_find(c.reference, inputs[i])[j] = 1;
+    mtf_reference_run(c.reference, 0);
+    expect(&c, "clip", 1, (double[]){ 1 / sqrt(10) });
+    const MtfGraph *t = c.training;
+    int group = mtf_graph_find_operation(t, "clip/sum/a,b");
+    int total = mtf_graph_find_operation(t, "clip/sum");
+    assert_int_equal(mtf_graph_operation(t, group)->n_inputs, 2);
+    assert_int_equal(mtf_graph_operation(t, total)->n_inputs, 2);
+    assert_int_equal(mtf_graph_operation(t, total)->phase, MTF_PHASE_CLIP);
+    end(&c);
+}
+
+static void every_variable_and_its_state_have_one_update(void **state) {
+    (void)state;
+    Case c = begin(forward_graph(2), optimizer_of("adamw"));
+    assert_int_equal(c.training->updates->len, 3);
+    assert_null(c.training->optimizer.kind);
+    for (guint i = 0; i < 3; i++) {
+        const MtfUpdate *update = &g_array_index(c.training->updates, MtfUpdate, i);
+        const MtfTensor *variable = mtf_graph_tensor(c.training, update->variable);
+        const MtfTensor *value = mtf_graph_tensor(c.training, update->value);
+        assert_int_equal(variable->source, MTF_SOURCE_VARIABLE);
+        assert_int_equal(variable->memory, i == 0 ? MTF_MEMORY_VARIABLE : MTF_MEMORY_OPTIMIZER);
+        assert_int_equal(value->memory, variable->memory);
+        assert_true(mtf_shape_equal(&value->shape, &variable->shape));
+    }
+    assert_int_equal(mtf_graph_parameters(c.training), 4);
+    end(&c);
+}
+
+static void without_an_optimizer_only_gradients_are_made(void **state) {
+    (void)state;
+    Case c = begin(forward_graph(2), (MtfOptimizer){ 0 });
+    assert_int_equal(c.training->updates->len, 0);
+    assert_true(mtf_graph_find_tensor(c.training, "grad/w") >= 0);
+    assert_int_equal(mtf_graph_find_tensor(c.training, "update/w"), -1);
+    end(&c);
+}
+
+static void precision_changes_every_float_tensor(void **state) {
+    (void)state;
+    Case c = begin(forward_graph(2), optimizer_of("adam"));
+    mtf_graph_set_precision(c.training, MTF_F32);
+    for (int t = 0; t < (int)c.training->tensors->len; t++)
+        assert_int_equal(mtf_graph_tensor(c.training, t)->dtype, MTF_F32);
+    end(&c);
+}
+
+static void expect_error(MtfOptimizer optimizer, const char *message) {
+    g_autoptr(MtfGraph) graph = forward_graph(1);
+    g_autoptr(GError) error = NULL;
+    graph->optimizer = optimizer;
+    assert_null(mtf_training_graph(graph, &error));
+    assert_string_equal(error->message, message);
+}
+
+static void unknown_kinds_and_schedules_are_errors(void **state) {
+    (void)state;
+    MtfOptimizer optimizer = { .kind = g_strdup("lion") };
+    expect_error(optimizer, "optimizer \"lion\" is not known; the kinds are sgd, momentum, adam, "
+                            "adamw, adafactor");
+    optimizer = (MtfOptimizer){ .kind = g_strdup("sgd"), .schedule = g_strdup("steps") };
+    expect_error(optimizer, "schedule \"steps\" is not known; the schedules are constant, "
+                            "linear_warmup, inverse_sqrt, cosine");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sgd_goes_down_the_gradient_and_decays),
+        cmocka_unit_test(momentum_remembers_the_gradient),
+        cmocka_unit_test(adam_corrects_the_bias_of_its_moments),
+        cmocka_unit_test(adamw_decays_the_weight_itself),
+        cmocka_unit_test(adafactor_factors_the_second_moment_of_matrices),
+        cmocka_unit_test(adafactor_limits_the_update_of_vectors),
+        cmocka_unit_test(clipping_limits_the_global_norm),
+        cmocka_unit_test(clipping_scales_adam_and_adafactor_alike),
+        cmocka_unit_test(squares_are_added_by_their_set_of_dimensions),
+        cmocka_unit_test(every_variable_and_its_state_have_one_update),
+        cmocka_unit_test(without_an_optimizer_only_gradients_are_made),
+        cmocka_unit_test(precision_changes_every_float_tensor),
+        cmocka_unit_test(unknown_kinds_and_schedules_are_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "layouts/graph/operation_table.h"
+#include "layouts/placement/rules.h"
+#include "layouts/program/program.h"
+#include "tests/support/random_graph.h"
+
+static MtfRandomGraph options_of(guint32 seed) {
+    return (MtfRandomGraph){ .seed = seed,
+                             .dimensions = 2 + (int)(seed % 6),
+                             .operations = 12,
+                             .largest_size = 7,
+                             .dtype = MTF_F32 };
+}
+
+static void every_seed_gives_a_graph_that_can_be_lowered(void **state) {
+    (void)state;
+    for (guint32 seed = 0; seed < 300; seed++) {
+        MtfRandomGraph options = options_of(seed);
+        g_autoptr(MtfGraph) graph = mtf_random_graph(&options);
+        MtfMesh mesh;
+        assert_true(mtf_mesh_parse("a:2;b:3", 0, &mesh, NULL));
+        g_autoptr(MtfRules) rules = mtf_rules_new(graph);
+        rules->axis[0] = 1;
+        rules->axis[1] = 0;
+        g_autoptr(MtfLayout) layout = mtf_layout_from_rules(graph, &mesh, rules);
+        assert_true(mtf_layout_check(graph, layout, NULL));
+        g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+        assert_true(mtf_program_length(program) >= (int)graph->operations->len);
+    }
+}
+
+static void many_rows_of_the_table_are_drawn(void **state) {
+    (void)state;
+    bool drawn[MTF_OPERATIONS] = { false };
+    int rows = 0;
+    for (guint32 seed = 0; seed < 100; seed++) {
+        MtfRandomGraph options = options_of(seed);
+        options.composites = seed % 2 == 0;
+        g_autoptr(MtfGraph) graph = mtf_random_graph(&options);
+        for (int i = 0; i < (int)graph->operations->len; i++)
+            drawn[mtf_graph_operation(graph, i)->kind] = true;
+    }
+    for (int kind = 0; kind < MTF_OPERATIONS; kind++)
+        rows += drawn[kind];
+    assert_true(rows >= 35);
+}
+
+static void the_same_seed_gives_the_same_graph(void **state) {
+    (void)state;
+    MtfRandomGraph options = options_of(11);
+    g_autoptr(MtfGraph) a = mtf_random_graph(&options);
+    g_autoptr(MtfGraph) b = mtf_random_graph(&options);
+    assert_int_equal(a->operations->len, b->operations->len);
+    assert_int_equal(a->tensors->len, b->tensors->len);
+    for (int t = 0; t < (int)a->tensors->len; t++)
+        assert_string_equal(mtf_graph_tensor(a, t)->name, mtf_graph_tensor(b, t)->name);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_seed_gives_a_graph_that_can_be_lowered),
+        cmocka_unit_test(many_rows_of_the_table_are_drawn),
+        cmocka_unit_test(the_same_seed_gives_the_same_graph),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What is computed again, and when. That it gives the same bits is shown in
+ * tests/runtime/session/test_recomputed_bits.c. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/training/recompute.h"
+#include "analyzer/training/training_graph.h"
+#include "cost/memory/arena.h"
+#include "layouts/program/program.h"
+#include "tests/support/parse_graph.h"
+
+#include <string.h>
+
+/* Blocks of two products with an activation between them and a residual connection; the batch is
+ * large and the weights are small. */
+static MtfGraph *training(const char *activation, int layers) {
+    g_autofree char *text = g_strdup_printf(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 256, 'd': 8, 'e': 32}, 'inputs': "
+        "[{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'}], 'operations': [{'repeat': "
+        "{'name': 'layer', 'count': %d, 'carry': [{'name': 'h', 'init': 'x', 'next': 'n'}], "
+        "'variables': [{'name': 'w', 'dims': ['d', 'e'], 'init': 'ones'}, {'name': 'c', 'dims': "
+        "['e'], 'init': 'ones'}, {'name': 'v', 'dims': ['e', 'd'], 'init': 'ones'}], 'operations': "
+        "[{'name': 'p', 'op': 'einsum', 'inputs': ['h', 'w'], 'dims': ['b', 'e']}, {'name': 'k', "
+        "'op': 'add', 'inputs': ['p', 'c']}, {'name': 'a', 'op': '%s', 'inputs': ['k']}, {'name': "
+        "'q', 'op': 'einsum', 'inputs': ['a', 'v'], 'dims': ['b', 'd']}, {'name': 'n', 'op': 'add', "
+        "'inputs': ['h', 'q']}]}}, {'name': 'sq', 'op': 'square', 'inputs': ['layer/h']}, {'name': "
+        "'l', 'op': 'reduce_mean', 'inputs': ['sq'], 'dims': []}], 'loss': 'l', 'optimizer': "
+        "{'kind': 'sgd', 'rate': 0.1}}",
+        layers, activation);
+    g_autoptr(MtfGraph) forward = mtf_test_graph(text);
+    return mtf_training_graph(forward, NULL);
+}
+
+static MtfGraph *recomputed(const char *activation, int layers, MtfRecompute recompute) {
+    MtfGraph *graph = training(activation, layers);
+    assert_true(mtf_graph_recompute(graph, recompute, NULL));
+    return graph;
+}
+
+static bool has(const MtfGraph *graph, const char *operation) {
+    return mtf_graph_find_operation(graph, operation) >= 0;
+}
+
+static bool is_read_back(const MtfGraph *graph, const char *tensor) {
+    int t = mtf_graph_find_tensor(graph, tensor);
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        for (int k = 0; k < op->n_inputs; k++)
+            if (op->phase == MTF_PHASE_BACKWARD && op->inputs[k] == t)
+                return true;
+    }
+    return false;
+}
+
+/* gelu's gradient reads k, so a is there for one cheap pass. relu's reads a itself: keeping k for
+ * it would gain nothing. Products are never cheap. */
+static void cheap_results_are_dropped_where_that_gains(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) gelu = recomputed("gelu", 3, MTF_RECOMPUTE_CHEAP);
+    assert_true(has(gelu, "recompute/layer/1/a"));
+    assert_false(is_read_back(gelu, "layer/1/a"));
+    assert_false(has(gelu, "recompute/layer/1/k"));
+    assert_false(has(gelu, "recompute/layer/1/p"));
+    g_autoptr(MtfGraph) relu = recomputed("relu", 3, MTF_RECOMPUTE_CHEAP);
+    assert_false(has(relu, "recompute/layer/1/a"));
+}
+
+static void of_layers_only_what_the_next_one_reads_is_kept(void **state) {
+    (void)state;
+    static const char *const inside[] = { "p", "k", "a" };
+    g_autoptr(MtfGraph) graph = recomputed("gelu", 3, MTF_RECOMPUTE_LAYERS);
+    for (int layer = 0; layer < 3; layer++)
+        for (gsize i = 0; i < G_N_ELEMENTS(inside); i++) {
+            g_autofree char *name = g_strdup_printf("layer/%d/%s", layer, inside[i]);
+            g_autofree char *clone = g_strdup_printf("recompute/%s", name);
+            assert_false(is_read_back(graph, name));
+            assert_true(has(graph, clone));
+        }
+    assert_true(is_read_back(graph, "layer/0/n"));
+    assert_false(has(graph, "recompute/layer/0/n"));
+}
+
+/* Layer 1 is computed again when the gradient of its result is there, not before. */
+static void one_layer_is_computed_again_at_a_time(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = recomputed("gelu", 3, MTF_RECOMPUTE_LAYERS);
+    int later = mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "grad/layer/1/n"))->producer;
+    int again = mtf_graph_find_operation(graph, "recompute/layer/1/p");
+    int earlier = mtf_graph_find_operation(graph, "recompute/layer/0/p");
+    assert_true(later >= 0 && later < again);
+    assert_true(again < earlier);
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        assert_true(!g_str_has_prefix(op->name, "recompute/") || op->phase == MTF_PHASE_BACKWARD);
+    }
+}
+
+static int64_t arena_bytes(const MtfGraph *graph) {
+    MtfMesh mesh = { 0 };
+    g_autoptr(MtfLayout) layout = mtf_layout_new(graph, &mesh);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    return arena->bytes;
+}
+
+/* A layer holds k and a, 32 wide, and n, 8 wide. With cheap work repeated k and n are left, with
+ * layers n and one layer's inside; 12 layers of 256 examples, to a tenth and the inside of two. */
+static void memory_falls_by_what_is_dropped(void **state) {
+    (void)state;
+    const double row = 256 * sizeof(float), two = 2 * (32 + 32 + 32 + 8) * row;
+    g_autoptr(MtfGraph) whole = training("gelu", 12);
+    g_autoptr(MtfGraph) cheap = recomputed("gelu", 12, MTF_RECOMPUTE_CHEAP);
+    g_autoptr(MtfGraph) layers = recomputed("gelu", 12, MTF_RECOMPUTE_LAYERS);
+    double weights = 12 * (2 * 8 * 32 + 32) * sizeof(float);
+    assert_true((double)arena_bytes(whole) >= 12 * (32 + 32 + 8) * row);
+    assert_true((double)arena_bytes(cheap) <= 1.1 * (12 * (32 + 8) * row + weights) + two);
+    assert_true((double)arena_bytes(layers) <= 1.1 * (12 * 8 * row + weights) + two);
+}
+
+static void what_cannot_be_done_is_said(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL, word = NULL;
+    g_autoptr(MtfGraph) forward = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'flat', 'dimensions': {'b': 2}, 'inputs': [{'name': 'x', "
+        "'dims': ['b'], 'feed': 'features'}], 'variables': [{'name': 'w', 'dims': ['b'], 'init': "
+        "'ones'}], 'operations': [{'name': 'l', 'op': 'einsum', 'inputs': ['x', 'w'], 'dims': "
+        "[]}], 'loss': 'l'}");
+    g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
+    assert_false(mtf_graph_recompute(graph, MTF_RECOMPUTE_LAYERS, &error));
+    assert_string_equal(error->message,
+                        "the graph \"flat\" repeats no block, so there are no layers "
+                        "to recompute");
+    MtfRecompute recompute;
+    assert_false(mtf_recompute_parse("all", &recompute, &word));
+    assert_string_equal(word->message, "--recompute \"all\" must be none, cheap or layers");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cheap_results_are_dropped_where_that_gains),
+        cmocka_unit_test(of_layers_only_what_the_next_one_reads_is_kept),
+        cmocka_unit_test(one_layer_is_computed_again_at_a_time),
+        cmocka_unit_test(memory_falls_by_what_is_dropped),
+        cmocka_unit_test(what_cannot_be_done_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "cost/machine/machine.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/base/library.h"
+
+#include <string.h>
+
+static MtfMachine *parse(const char *text, GError **error) {
+    g_autoptr(MtfJsonDocument) document =
+        mtf_json_document_parse("m.json", text, strlen(text), error);
+    if (document == NULL)
+        return NULL;
+    MtfJson root = mtf_json_root(document);
+    return mtf_machine_from_json(&root, error);
+}
+
+static char *print(const MtfMachine *machine) {
+    cJSON *tree = mtf_machine_to_json(machine);
+    char *text = mtf_json_print(tree);
+    cJSON_Delete(tree);
+    return text;
+}
+
+static void every_library_machine_loads_and_writes_back_the_same(void **state) {
+    (void)state;
+    g_auto(GStrv) names = mtf_library_list("machines", NULL);
+    assert_non_null(names);
+    assert_true(g_strv_length(names) >= 12);
+    for (char **name = names; *name != NULL; name++) {
+        g_autoptr(MtfMachine) machine = mtf_machine_load(*name, NULL);
+        assert_non_null(machine);
+        assert_string_equal(machine->name, *name);
+        assert_non_null(machine->sources);
+        g_autofree char *first = print(machine);
+        g_autoptr(MtfMachine) again = parse(first, NULL);
+        assert_non_null(again);
+        g_autofree char *second = print(again);
+        assert_string_equal(first, second);
+    }
+}
+
+static void check_slice(const char *name, int64_t devices, const char *expected) {
+    g_autoptr(MtfMachine) machine = mtf_machine_load(name, NULL);
+    MtfNetwork slice;
+    assert_true(mtf_machine_slice(machine, devices, &slice, NULL));
+    assert_int_equal(mtf_network_ranks(&slice), devices);
+    GString *shape = g_string_new(NULL);
+    for (int d = 0; d < slice.axes; d++)
+        g_string_append_printf(shape, "%s%d%s", d > 0 ? "x" : "", (int)slice.axis[d].size,
+                               slice.axis[d].wrap ? "w" : "");
+    assert_string_equal(shape->str, expected);
+    g_string_free(shape, TRUE);
+}
+
+static void slices_are_the_most_compact_boxes(void **state) {
+    (void)state;
+    check_slice("tpu-v2", 512, "16wx16wx2");
+    check_slice("tpu-v2", 32, "4x4x2");
+    check_slice("tpu-v2", 2, "1x1x2");
+    check_slice("tpu-v2", 1, "1x1x1");
+    check_slice("tpu-v5e", 128, "8x16w");
+    check_slice("tpu-v4", 64, "4wx4wx4w");
+    check_slice("tpu-v4", 16, "2x2x4");
+    check_slice("tpu-v4", 128, "4wx4wx8w");
+    check_slice("h100", 24, "1x3x8");
+    check_slice("cpu-cluster", 24, "2x12");
+}
+
+static void a_number_that_is_no_box_is_a_snaked_line(void **state) {
+    (void)state;
+    check_slice("tpu-v2", 17, "17");
+}
+
+static void too_many_devices_are_refused(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("tpu-v2", NULL);
+    g_autoptr(GError) error = NULL;
+    MtfNetwork slice;
+    assert_false(mtf_machine_slice(machine, 513, &slice, &error));
+    assert_int_equal(mtf_error_exit_status(error), 2);
+    assert_non_null(strstr(error->message, "512"));
+}
+
+#define DEVICE \
+    "\"device\":{\"flops\":{\"f32\":1e12},\"memory_bytes\":1000,\"memory_bandwidth\":1e9}"
+#define NAMED "{\"meshtf_machine\":1,\"name\":\"x\","
+
+static void bad_files_get_a_sentence_with_the_place(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        { "{}", "not a meshtf_machine file" },
+        { "{\"meshtf_machine\":2}", "version 2" },
+        { NAMED DEVICE "}", "exactly one of" },
+        { NAMED "\"torus\":[]," DEVICE "}", "/torus: 0 axes" },
+        { NAMED "\"torus\":[{\"size\":0}]," DEVICE "}", "/torus/0/size" },
+        { NAMED "\"torus\":[{\"size\":4,\"wrap\":true,\"bandwidth\":0}]," DEVICE "}",
+          "/torus/0/bandwidth" },
+        { NAMED "\"levels\":[{\"bandwidth\":1},{\"bandwidth\":1}]," DEVICE "}", "/levels/1" },
+        { NAMED "\"speed\":1}", "speed" },
+        { NAMED "\"levels\":[{\"bandwidth\":1}]," DEVICE
+                ",\"curves\":{\"gelu/f32\":[[2,1],[1,1]]}}",
+          "/curves/gelu/f32/1" },
+        { NAMED "\"levels\":[{\"bandwidth\":1}]," DEVICE ",\"derates\":{\"links\":2}}",
+          "/derates/links" },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        assert_null(parse(cases[i][0], &error));
+        assert_int_equal(mtf_error_exit_status(error), 2);
+        if (strstr(error->message, cases[i][1]) == NULL)
+            fail_msg("\"%s\" does not name %s", error->message, cases[i][1]);
+    }
+}
+
+static void an_unknown_name_lists_the_known_ones(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    assert_null(mtf_machine_load("tpu-v9", &error));
+    assert_int_equal(mtf_error_exit_status(error), 2);
+    assert_non_null(strstr(error->message, "tpu-v4"));
+}
+
+static void curves_interpolate_and_extend_their_last_slope(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = parse(NAMED "\"levels\":[{\"bandwidth\":1}]," DEVICE
+                                                ",\"curves\":{\"allreduce/2\":[[10,1],[20,2],"
+                                                "[40,6]]}}",
+                                          NULL);
+    const MtfMachineCurve *curve = mtf_machine_curve(machine, "allreduce/2");
+    assert_non_null(curve);
+    assert_null(mtf_machine_curve(machine, "allreduce/3"));
+    assert_float_equal(mtf_machine_curve_at(curve, 5), 1, 1e-6);
+    assert_float_equal(mtf_machine_curve_at(curve, 15), 1.5, 1e-6);
+    assert_float_equal(mtf_machine_curve_at(curve, 30), 4, 1e-6);
+    assert_float_equal(mtf_machine_curve_at(curve, 50), 8, 1e-6);
+}
+
+static void bfloat16_without_a_rate_runs_as_float32(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) tpu = mtf_machine_load("tpu-v4", NULL);
+    assert_true(mtf_machine_peak_flops(tpu, "bf16") == 2.75e14);
+    g_autoptr(MtfMachine) gpu = mtf_machine_load("h100", NULL);
+    assert_true(mtf_machine_peak_flops(gpu, "bf16") == 9.9e14);
+    g_autoptr(MtfMachine) old = mtf_machine_load("v100", NULL);
+    assert_false(mtf_machine_names_rate(old, "bf16"));
+    assert_true(mtf_machine_peak_flops(old, "bf16") == 1.57e13);
+    assert_true(mtf_machine_peak_flops(old, "int8") == 7.8e12);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_library_machine_loads_and_writes_back_the_same),
+        cmocka_unit_test(slices_are_the_most_compact_boxes),
+        cmocka_unit_test(a_number_that_is_no_box_is_a_snaked_line),
+        cmocka_unit_test(too_many_devices_are_refused),
+        cmocka_unit_test(bad_files_get_a_sentence_with_the_place),
+        cmocka_unit_test(an_unknown_name_lists_the_known_ones),
+        cmocka_unit_test(curves_interpolate_and_extend_their_last_slope),
+        cmocka_unit_test(bfloat16_without_a_rate_runs_as_float32),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/base/command_line.h"
+
+#include "layouts/base/error.h"
+#include "tests/support/cmocka.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Parses one command line, given as words, with the options --count N and --flag and one to two
+ * other arguments. */
+typedef struct {
+    int count;
+    gboolean flag;
+    char **words;
+    char **argv; /* what is left of the words */
+    int argc;
+    GError *error;
+    bool good;
+} Line;
+
+static Line parse(const char *text) {
+    Line line = { .words = g_strsplit(text, " ", -1) };
+    const GOptionEntry entries[] = {
+        { .long_name = "count", .arg = G_OPTION_ARG_INT, .arg_data = &line.count },
+        { .long_name = "flag", .arg = G_OPTION_ARG_NONE, .arg_data = &line.flag },
+        { .long_name = NULL },
+    };
+    const MtfUsage usage = { "GRAPH [PLAN]", "Tries things.", 1, 2, NULL };
+    line.argc = (int)g_strv_length(line.words);
+    line.argv = g_memdup2(line.words, ((gsize)line.argc + 1) * sizeof(char *));
+    g_set_prgname("meshtf-plan try");
+    line.good = mtf_command_line_read(&line.argc, &line.argv, entries, &usage, &line.error);
+    return line;
+}
+
+static void line_clear(Line *line) {
+    g_strfreev(line->words);
+    g_free(line->argv);
+    g_clear_error(&line->error);
+}
+
+static void assert_refused(const char *text, const char *message) {
+    Line line = parse(text);
+    assert_false(line.good);
+    assert_int_equal(mtf_error_exit_status(line.error), 2);
+    assert_string_equal(line.error->message, message);
+    line_clear(&line);
+}
+
+static void options_are_taken_out_and_arguments_stay(void **state) {
+    (void)state;
+    Line line = parse("try a.json --count 3 b.json --flag");
+    assert_true(line.good);
+    assert_int_equal(line.count, 3);
+    assert_true(line.flag);
+    assert_int_equal(line.argc, 3);
+    assert_string_equal(line.argv[0], "try");
+    assert_string_equal(line.argv[1], "a.json");
+    assert_string_equal(line.argv[2], "b.json");
+    line_clear(&line);
+}
+
+static void two_dashes_end_the_options(void **state) {
+    (void)state;
+    Line line = parse("try --flag -- --count b.json");
+    assert_true(line.good);
+    assert_int_equal(line.argc, 3);
+    assert_string_equal(line.argv[1], "--count");
+    assert_string_equal(line.argv[2], "b.json");
+    line_clear(&line);
+}
+
+static void a_dash_is_an_argument(void **state) {
+    (void)state;
+    Line line = parse("try -");
+    assert_true(line.good);
+    assert_string_equal(line.argv[1], "-");
+    line_clear(&line);
+}
+
+static void a_missing_argument_shows_the_usage(void **state) {
+    (void)state;
+    assert_refused("try --flag",
+                   "an argument is missing: the usage is meshtf-plan try GRAPH [PLAN]");
+}
+
+static void an_argument_too_many_is_named(void **state) {
+    (void)state;
+    assert_refused("try a b c",
+                   "argument \"c\" is one too many: the usage is meshtf-plan try GRAPH [PLAN]");
+}
+
+static void an_unknown_option_is_named(void **state) {
+    (void)state;
+    assert_refused("try --nonsense a", "Unknown option --nonsense (see --help)");
+}
+
+static void a_wrong_value_is_named(void **state) {
+    (void)state;
+    Line line = parse("try --count three a");
+    assert_false(line.good);
+    assert_non_null(strstr(line.error->message, "three"));
+    line_clear(&line);
+}
+
+static void a_failure_is_one_line_on_standard_error(void **state) {
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    int before = dup(STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    GError *error = NULL;
+    mtf_input_error(&error, "f.json: /: wrong");
+    int status = mtf_command_line_fail("meshtf-plan try", error);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    close(ends[1]);
+    char got[100] = "";
+    assert_true(read(ends[0], got, sizeof got - 1) > 0);
+    close(ends[0]);
+    assert_int_equal(status, 2);
+    assert_string_equal(got, "meshtf-plan try: f.json: /: wrong\n");
+}
+
+static void sizes_are_read_with_their_units(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t bytes;
+    } cases[] = {
+        { "0", 0 },
+        { "4096", 4096 },
+        { "4096 B", 4096 },
+        { "3kB", 3000 },
+        { "500MB", 500000000 },
+        { "2GB", 2000000000 },
+        { "1TB", 1000000000000 },
+        { "1KiB", 1024 },
+        { "1.5MiB", 1572864 },
+        { "16GiB", INT64_C(17179869184) },
+        { "1TiB", INT64_C(1099511627776) },
+        { "8 GB", INT64_C(8000000000) },
+        { "1e3", 1000 },
+        { "9007199254740993", INT64_C(9007199254740993) },
+        { "4611686018427387903", INT64_C(4611686018427387903) },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        int64_t bytes = -1;
+        assert_true(mtf_bytes_parse(cases[i].text, &bytes, NULL));
+        assert_int_equal(bytes, cases[i].bytes);
+    }
+}
+
+static void what_is_no_size_is_refused(void **state) {
+    (void)state;
+    static const char *const wrong[] = {
+        "",
+        "GiB",
+        "-1",
+        "-1GiB",
+        "16gib",
+        "16 GiB x",
+        "1e30",
+        "1e999",
+        "nan",
+        "inf",
+        "0x10",
+        "1,5GB",
+        "4611686018427387904",
+        " 5",
+        "5 ",
+        "infinity",
+        "16K",
+        "1 2",
+        "--1",
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        int64_t bytes = -1;
+        g_autoptr(GError) error = NULL;
+        if (mtf_bytes_parse(wrong[i], &bytes, &error))
+            fail_msg("\"%s\" was read as a size", wrong[i]);
+        assert_int_equal(mtf_error_exit_status(error), 2);
+        assert_int_equal(bytes, -1);
+    }
+}
+
+static void a_wrong_size_is_quoted(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    int64_t bytes;
+    assert_false(mtf_bytes_parse("many", &bytes, &error));
+    assert_string_equal(error->message,
+                        "\"many\" is not a size in bytes (like 16GiB, 500MB or 4096)");
+}
+
+static void assert_formats(char *text, const char *expected) {
+    assert_string_equal(text, expected);
+    g_free(text);
+}
+
+static void sizes_print_for_people(void **state) {
+    (void)state;
+    assert_formats(mtf_bytes_format(0), "0 B");
+    assert_formats(mtf_bytes_format(1023), "1023 B");
+    assert_formats(mtf_bytes_format(1536), "1.50 KiB");
+    assert_formats(mtf_bytes_format(17179869184), "16.00 GiB");
+    assert_formats(mtf_bytes_format(1048575), "1.00 MiB");
+}
+
+static void times_print_with_three_digits(void **state) {
+    (void)state;
+    assert_formats(mtf_seconds_format(0), "0 s");
+    assert_formats(mtf_seconds_format(1.234), "1.23 s");
+    assert_formats(mtf_seconds_format(0.00123456), "1.23 ms");
+    assert_formats(mtf_seconds_format(0.0000005), "500 ns");
+    assert_formats(mtf_seconds_format(123.4), "123 s");
+    assert_formats(mtf_seconds_format(12345), "12345 s");
+    assert_formats(mtf_seconds_format(0.9996), "1 s");
+    assert_formats(mtf_seconds_format(1e-12), "0.001 ns");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_are_taken_out_and_arguments_stay),
+        cmocka_unit_test(two_dashes_end_the_options),
+        cmocka_unit_test(a_dash_is_an_argument),
+        cmocka_unit_test(a_missing_argument_shows_the_usage),
+        cmocka_unit_test(an_argument_too_many_is_named),
+        cmocka_unit_test(an_unknown_option_is_named),
+        cmocka_unit_test(a_wrong_value_is_named),
+        cmocka_unit_test(a_failure_is_one_line_on_standard_error),
+        cmocka_unit_test(sizes_are_read_with_their_units),
+        cmocka_unit_test(what_is_no_size_is_refused),
+        cmocka_unit_test(a_wrong_size_is_quoted),
+        cmocka_unit_test(sizes_print_for_people),
+        cmocka_unit_test(times_print_with_three_digits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/base/json_reader.h"
+
+#include "layouts/base/error.h"
+#include "tests/support/cmocka.h"
+
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+static MtfJsonDocument *parse(const char *text, GError **error) {
+    return mtf_json_document_parse("f.json", text, strlen(text), error);
+}
+
+static MtfJsonDocument *parse_good(const char *text) {
+    g_autoptr(GError) error = NULL;
+    MtfJsonDocument *document = parse(text, &error);
+    if (document == NULL)
+        fail_msg("%s", error->message);
+    return document;
+}
+
+/* Asserts that `text` of `length` bytes is refused as bad input with exactly `message`. */
+static void assert_refused_bytes(const char *text, gsize length, const char *message) {
+    g_autoptr(GError) error = NULL;
+    assert_null(mtf_json_document_parse("f.json", text, length, &error));
+    assert_int_equal(mtf_error_exit_status(error), 2);
+    assert_string_equal(error->message, message);
+}
+
+static void assert_refused(const char *text, const char *message) {
+    assert_refused_bytes(text, strlen(text), message);
+}
+
+static void assert_says(const GError *error, const char *message) {
+    assert_non_null(error);
+    assert_string_equal(error->message, message);
+}
+
+static void every_kind_of_value_is_read(void **state) {
+    (void)state;
+    g_autoptr(MtfJsonDocument) document =
+        parse_good(" {\"s\": \"é\\u00e9\", \"n\": -1.5e2, \"b\": true, \"l\": [1, {}]}\n");
+    MtfJson root = mtf_json_root(document);
+    MtfJson child;
+    const char *string;
+    double number;
+    bool boolean;
+    assert_true(mtf_json_get(&root, "s", &child, NULL) && mtf_json_string(&child, &string, NULL));
+    assert_string_equal(string, "éé");
+    assert_true(mtf_json_get(&root, "n", &child, NULL) && mtf_json_number(&child, &number, NULL));
+    assert_true(number == -150.0);
+    assert_true(mtf_json_get(&root, "b", &child, NULL) && mtf_json_boolean(&child, &boolean, NULL));
+    assert_true(boolean);
+    assert_true(mtf_json_get(&root, "l", &child, NULL) && mtf_json_array(&child, NULL));
+    assert_int_equal(mtf_json_length(&child), 2);
+}
+
+static void members_are_walked_in_order(void **state) {
+    (void)state;
+    g_autoptr(MtfJsonDocument) document = parse_good("{\"b\": 1, \"a\": [10, 20]}");
+    MtfJson root = mtf_json_root(document);
+    MtfJson member, item;
+    assert_true(mtf_json_first(&root, &member));
+    assert_string_equal(mtf_json_key(&member), "b");
+    assert_true(mtf_json_next(&member));
+    assert_string_equal(mtf_json_key(&member), "a");
+    int64_t sum = 0, value;
+    for (bool more = mtf_json_first(&member, &item); more; more = mtf_json_next(&item)) {
+        assert_null(mtf_json_key(&item));
+        assert_true(mtf_json_integer(&item, 0, 100, &value, NULL));
+        sum = 2 * sum + value;
+    }
+    assert_int_equal(sum, 40);
+    assert_false(mtf_json_next(&member));
+}
+
+static void an_empty_container_has_no_members(void **state) {
+    (void)state;
+    g_autoptr(MtfJsonDocument) document = parse_good("[]");
+    MtfJson root = mtf_json_root(document);
+    MtfJson child;
+    assert_false(mtf_json_first(&root, &child));
+    assert_int_equal(mtf_json_length(&root), 0);
+}
+
+static void an_error_names_file_and_path(void **state) {
+    (void)state;
+    g_autoptr(MtfJsonDocument) document = parse_good("{\"a\": [0, {\"b\": \"x\"}]}");
+    MtfJson root = mtf_json_root(document);
+    MtfJson list, item, leaf;
+    g_autoptr(GError) error = NULL;
+    double number = 42;
+    assert_true(mtf_json_get(&root, "a", &list, NULL));
+    assert_true(mtf_json_first(&list, &item) && mtf_json_next(&item));
+    assert_true(mtf_json_get(&item, "b", &leaf, NULL));
+    assert_false(mtf_json_number(&leaf, &number, &error));
+    assert_says(error, "f.json: /a/1/b: a finite number is expected here");
+    assert_true(number == 42);
+}
+
+static void the_root_path_is_a_slash(void **state) {
+    (void)state;
+    g_autoptr(MtfJsonDocument) document = parse_good("1");
+    MtfJson root = mtf_json_root(document);
+    g_autofree char *path = mtf_json_path(&root);
+    assert_string_equal(path, "/");
+}
+
+static void a_missing_key_is_named(void **state) {
+    (void)state;
+    g_autoptr(MtfJsonDocument) document = parse_good("{\"a\": 1}");
+    MtfJson root = mtf_json_root(document);
+    MtfJson child;
+    g_autoptr(GError) error = NULL;
+    assert_false(mtf_json_get(&root, "b", &child, &error));
+    assert_says(error, "f.json: /: key \"b\" is missing");
+}
+
+static void a_key_differs_by_case(void **state) {
+    (void)state;
+    g_autoptr(MtfJsonDocument) document = parse_good("{\"Name\": 1}");
+    MtfJson root = mtf_json_root(document);
+    MtfJson child;
+    assert_false(mtf_json_find(&root, "name", &child));
+}
+
+static void getting_from_a_list_is_an_error(void **state) {
+    (void)state;
+    g_autoptr(MtfJsonDocument) document = parse_good("[1]");
+    MtfJson root = mtf_json_root(document);
+    MtfJson child;
+    g_autoptr(GError) error = NULL;
+    assert_false(mtf_json_get(&root, "b", &child, &error));
+    assert_says(error, "f.json: /: an object is expected here");
+}
+
+static void an_unknown_key_is_named(void **state) {
+    (void)state;
+    static const char *const allowed[] = { "a", "b", NULL };
+    g_autoptr(MtfJsonDocument) document = parse_good("{\"a\": 1, \"c\": 2}");
+    MtfJson root = mtf_json_root(document);
+    g_autoptr(GError) error = NULL;
+    assert_false(mtf_json_keys(&root, allowed, &error));
+    assert_says(error, "f.json: /: unknown key \"c\" (known here: a, b)");
+}
+
+static void known_keys_are_accepted(void **state) {
+    (void)state;
+    static const char *const allowed[] = { "a", "b", NULL };
+    g_autoptr(MtfJsonDocument) document = parse_good("{\"b\": 1}");
+    MtfJson root = mtf_json_root(document);
+    assert_true(mtf_json_keys(&root, allowed, NULL));
+}
+
+static void a_key_given_twice_is_an_error_anywhere(void **state) {
+    (void)state;
+    assert_refused("{\"a\": [{\"x\": 1, \"y\": 2, \"x\": 3}]}",
+                   "f.json: /a/0: key \"x\" is given twice");
+}
+
+static void wrong_types_are_errors(void **state) {
+    (void)state;
+    g_autoptr(MtfJsonDocument) document = parse_good("null");
+    MtfJson root = mtf_json_root(document);
+    const char *string = "before";
+    double number = 1;
+    bool boolean = true;
+    int64_t integer = 2;
+    assert_false(mtf_json_string(&root, &string, NULL));
+    assert_false(mtf_json_number(&root, &number, NULL));
+    assert_false(mtf_json_boolean(&root, &boolean, NULL));
+    assert_false(mtf_json_integer(&root, 0, 9, &integer, NULL));
+    assert_false(mtf_json_array(&root, NULL));
+    assert_false(mtf_json_object(&root, NULL));
+    assert_string_equal(string, "before");
+    assert_true(number == 1 && boolean && integer == 2);
+}
+
+/* The error (or NULL) of reading `text` as an integer from -10 to 2^53. */
+static GError *integer_error(const char *text) {
+    g_autoptr(MtfJsonDocument) document = parse_good(text);
+    MtfJson root = mtf_json_root(document);
+    GError *error = NULL;
+    int64_t value;
+    mtf_json_integer(&root, -10, INT64_C(1) << 53, &value, &error);
+    return error;
+}
+
+static void a_fraction_is_no_integer(void **state) {
+    (void)state;
+    g_autoptr(GError) error = integer_error("1.5");
+    assert_says(error, "f.json: /: 1.5 is not an integer below 2^53");
+}
+
+static void an_integer_with_an_exponent_is_one(void **state) {
+    (void)state;
+    assert_null(integer_error("1e3"));
+}
+
+static void the_largest_integer_is_2_53_minus_1(void **state) {
+    (void)state;
+    assert_null(integer_error("9007199254740991"));
+    g_autoptr(GError) exact = integer_error("9007199254740992");
+    assert_non_null(exact);
+    /* 2^53 + 1 reads as the double 2^53: it must not pass as that. */
+    g_autoptr(GError) rounded = integer_error("9007199254740993");
+    assert_non_null(rounded);
+}
+
+static void an_integer_out_of_range_names_the_range(void **state) {
+    (void)state;
+    g_autoptr(GError) error = integer_error("-11");
+    assert_says(error, "f.json: /: -11 is not between -10 and 9007199254740992");
+}
+
+static void a_number_beyond_double_is_an_error(void **state) {
+    (void)state;
+    g_autoptr(GError) error = integer_error("1e999");
+    assert_says(error, "f.json: /: a finite number is expected here");
+}
+
+static void numbers_that_are_not_json_are_refused(void **state) {
+    (void)state;
+    static const char *const wrong[] = { "007", "1.", "-",  "-a",  "1e",       "1e+",
+                                         "-01", "+1", ".5", "NaN", "Infinity", "0x10" };
+    for (gsize i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autofree char *text = g_strdup_printf("[%s]", wrong[i]);
+        g_autoptr(GError) error = NULL;
+        assert_null(parse(text, &error));
+        assert_int_equal(mtf_error_exit_status(error), 2);
+    }
+    assert_refused("[007]", "f.json:1:2: this is not a JSON number");
+}
+
+static void numbers_of_every_json_form_are_read(void **state) {
+    (void)state;
+    static const char *const right[] = { "0", "-0", "0.5", "10", "1E5", "1e+05", "-1.25e-3" };
+    for (gsize i = 0; i < G_N_ELEMENTS(right); i++)
+        mtf_json_document_free(parse_good(right[i]));
+}
+
+static void a_number_of_64_characters_is_refused(void **state) {
+    (void)state;
+    /* cJSON would read the first 63 and find the rest a syntax error. */
+    g_autofree char *digits = g_strnfill(64, '1');
+    assert_refused(digits, "f.json:1:1: this is not a JSON number");
+    digits[63] = '\0';
+    mtf_json_document_free(parse_good(digits));
+}
+
+static void a_syntax_error_names_line_and_column(void **state) {
+    (void)state;
+    assert_refused("{\n  \"a\": 1,\n  \"b\": x\n}", "f.json:3:8: this is not valid JSON");
+}
+
+static void cut_off_text_is_an_error(void **state) {
+    (void)state;
+    static const char whole[] = "{\"a\": [1, \"b\\n\", {\"c\": null}], \"d\": true}";
+    for (gsize length = 0; length < sizeof whole - 1; length++) {
+        g_autofree char *text = g_strndup(whole, length);
+        g_autoptr(GError) error = NULL;
+        assert_null(parse(text, &error));
+        assert_int_equal(mtf_error_exit_status(error), 2);
+    }
+    mtf_json_document_free(parse_good(whole));
+    assert_refused("", "f.json:1:1: the JSON text ends too early");
+    assert_refused("[1, 2", "f.json:1:5: the JSON text ends too early");
+}
+
+static void text_after_the_value_is_an_error(void **state) {
+    (void)state;
+    assert_refused("{} {}", "f.json:1:4: text follows the end of the JSON value");
+}
+
+static void the_bytes_may_end_without_a_nul(void **state) {
+    (void)state;
+    char text[2] = { '4', '2' };
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_parse("f.json", text, 2, NULL);
+    assert_non_null(document);
+}
+
+static void invalid_utf8_is_an_error(void **state) {
+    (void)state;
+    assert_refused("{\"a\": \"\xff\"}", "f.json: byte 7 is not valid UTF-8 text");
+    assert_refused_bytes("[1\0]", 4, "f.json: byte 2 is not valid UTF-8 text");
+}
+
+static void a_string_cannot_be_cut_by_an_escaped_nul(void **state) {
+    (void)state;
+    assert_refused("[\"a\\u0000b\"]", "f.json:1:4: \\u0000 is not allowed in a string");
+}
+
+static void control_characters_are_refused(void **state) {
+    (void)state;
+    assert_refused("[\"a\nb\"]",
+                   "f.json:1:4: a control character stands in a string (a quote may be missing)");
+    assert_refused("[\v]", "f.json:1:2: a control character stands here");
+}
+
+static void brackets_within_strings_do_not_nest(void **state) {
+    (void)state;
+    g_autoptr(GString) text = g_string_new("\"\\\"");
+    for (int i = 0; i < 1000; i++)
+        g_string_append_c(text, '[');
+    g_string_append_c(text, '"');
+    mtf_json_document_free(parse_good(text->str));
+}
+
+static void nest(GString *text, int depth) {
+    for (int i = 0; i < depth; i++)
+        g_string_append_c(text, '[');
+    for (int i = 0; i < depth; i++)
+        g_string_append_c(text, ']');
+}
+
+static void deep_nesting_is_an_error_not_a_crash(void **state) {
+    (void)state;
+    g_autoptr(GString) deep = g_string_new(NULL);
+    nest(deep, 1000000);
+    assert_refused(deep->str, "f.json:1:513: brackets nest deeper than 512 levels here");
+    g_autoptr(GString) fine = g_string_new(NULL);
+    nest(fine, 512);
+    mtf_json_document_free(parse_good(fine->str));
+}
+
+static void another_version_is_an_error(void **state) {
+    (void)state;
+    g_autoptr(MtfJsonDocument) document = parse_good("{\"meshtf_graph\": 2}");
+    MtfJson root = mtf_json_root(document);
+    g_autoptr(GError) error = NULL;
+    assert_true(mtf_json_version(&root, "meshtf_graph", 2, NULL));
+    assert_false(mtf_json_version(&root, "meshtf_graph", 1, &error));
+    assert_says(error, "f.json: /meshtf_graph: version 2 is not 1, the one this program reads");
+}
+
+static void a_file_of_another_kind_is_an_error(void **state) {
+    (void)state;
+    g_autoptr(MtfJsonDocument) document = parse_good("{\"meshtf_plan\": 1}");
+    MtfJson root = mtf_json_root(document);
+    g_autoptr(GError) error = NULL;
+    assert_false(mtf_json_version(&root, "meshtf_graph", 1, &error));
+    assert_says(error,
+                "f.json: /: key \"meshtf_graph\" is missing: this is not a meshtf_graph file");
+}
+
+/* A scratch folder with one file of the given bytes. */
+typedef struct {
+    char *folder;
+    char *path;
+} Scratch;
+
+static Scratch scratch_new(const void *bytes, gsize length) {
+    Scratch scratch = { .folder = g_dir_make_tmp("mtf-XXXXXX", NULL) };
+    assert_non_null(scratch.folder);
+    scratch.path = g_build_filename(scratch.folder, "f.json", NULL);
+    assert_true(g_file_set_contents(scratch.path, bytes, (gssize)length, NULL));
+    return scratch;
+}
+
+static void scratch_clear(Scratch *scratch) {
+    g_unlink(scratch->path);
+    g_rmdir(scratch->folder);
+    g_free(scratch->path);
+    g_free(scratch->folder);
+}
+
+static void gzip_to(const char *path, const char *text) {
+    gzFile file = gzopen(path, "wb");
+    assert_int_equal(gzwrite(file, text, (unsigned)strlen(text)), (int)strlen(text));
+    assert_int_equal(gzclose(file), Z_OK);
+}
+
+static void plain_and_gzip_files_read_alike(void **state) {
+    (void)state;
+    Scratch scratch = scratch_new("[1, 2]\n", 7);
+    gsize length = 0;
+    g_autofree char *plain = mtf_file_read(scratch.path, &length, NULL);
+    assert_int_equal(length, 7);
+    assert_string_equal(plain, "[1, 2]\n");
+    gzip_to(scratch.path, "[1, 2]\n");
+    g_autofree char *packed = mtf_file_read(scratch.path, &length, NULL);
+    assert_int_equal(length, 7);
+    assert_string_equal(packed, "[1, 2]\n");
+    scratch_clear(&scratch);
+}
+
+static void a_cut_off_gzip_file_is_an_error(void **state) {
+    (void)state;
+    Scratch scratch = scratch_new("", 0);
+    gzip_to(scratch.path, "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]");
+    g_autofree char *bytes = NULL;
+    gsize length;
+    assert_true(g_file_get_contents(scratch.path, &bytes, &length, NULL));
+    for (gsize cut = 10; cut < length; cut++) {
+        assert_true(g_file_set_contents(scratch.path, bytes, (gssize)cut, NULL));
+        g_autoptr(GError) error = NULL;
+        gsize got = 77;
+        assert_null(mtf_file_read(scratch.path, &got, &error));
+        assert_int_equal(mtf_error_exit_status(error), 2);
+        assert_int_equal(got, 77);
+    }
+    scratch_clear(&scratch);
+}
+
+static void a_damaged_gzip_file_is_an_error(void **state) {
+    (void)state;
+    Scratch scratch = scratch_new("", 0);
+    gzip_to(scratch.path, "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]");
+    g_autofree char *bytes = NULL;
+    gsize length;
+    assert_true(g_file_get_contents(scratch.path, &bytes, &length, NULL));
+    bytes[length - 8] = (char)~bytes[length - 8]; /* the checksum */
+    assert_true(g_file_set_contents(scratch.path, bytes, (gssize)length, NULL));
+    g_autoptr(GError) error = NULL;
+    assert_null(mtf_json_document_load(scratch.path, &error));
+    assert_non_null(strstr(error->message, "the data are damaged"));
+    scratch_clear(&scratch);
+}
+
+static void a_missing_file_and_a_folder_are_errors(void **state) {
+    (void)state;
+    Scratch scratch = scratch_new("", 0);
+    g_autoptr(GError) folder = NULL;
+    assert_null(mtf_json_document_load(scratch.folder, &folder));
+    assert_non_null(strstr(folder->message, "is a folder"));
+    g_unlink(scratch.path);
+    g_autoptr(GError) missing = NULL;
+    assert_null(mtf_json_document_load(scratch.path, &missing));
+    assert_int_equal(mtf_error_exit_status(missing), 2);
+    assert_non_null(strstr(missing->message, "No such file"));
+    scratch_clear(&scratch);
+}
+
+static void a_dash_is_standard_input(void **state) {
+    (void)state;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "[}", 2), 2);
+    close(ends[1]);
+    int before = dup(STDIN_FILENO);
+    dup2(ends[0], STDIN_FILENO);
+    g_autoptr(GError) error = NULL;
+    assert_null(mtf_json_document_load("-", &error));
+    dup2(before, STDIN_FILENO);
+    close(before);
+    close(ends[0]);
+    assert_says(error, "standard input:1:2: this is not valid JSON");
+}
+
+static void the_free_function_accepts_null(void **state) {
+    (void)state;
+    mtf_json_document_free(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_of_value_is_read),
+        cmocka_unit_test(members_are_walked_in_order),
+        cmocka_unit_test(an_empty_container_has_no_members),
+        cmocka_unit_test(an_error_names_file_and_path),
+        cmocka_unit_test(the_root_path_is_a_slash),
+        cmocka_unit_test(a_missing_key_is_named),
+        cmocka_unit_test(a_key_differs_by_case),
+        cmocka_unit_test(getting_from_a_list_is_an_error),
+        cmocka_unit_test(an_unknown_key_is_named),
+        cmocka_unit_test(known_keys_are_accepted),
+        cmocka_unit_test(a_key_given_twice_is_an_error_anywhere),
+        cmocka_unit_test(wrong_types_are_errors),
+        cmocka_unit_test(a_fraction_is_no_integer),
+        cmocka_unit_test(an_integer_with_an_exponent_is_one),
+        cmocka_unit_test(the_largest_integer_is_2_53_minus_1),
+        cmocka_unit_test(an_integer_out_of_range_names_the_range),
+        cmocka_unit_test(a_number_beyond_double_is_an_error),
+        cmocka_unit_test(numbers_that_are_not_json_are_refused),
+        cmocka_unit_test(numbers_of_every_json_form_are_read),
+        cmocka_unit_test(a_number_of_64_characters_is_refused),
+        cmocka_unit_test(a_syntax_error_names_line_and_column),
+        cmocka_unit_test(cut_off_text_is_an_error),
+        cmocka_unit_test(text_after_the_value_is_an_error),
+        cmocka_unit_test(the_bytes_may_end_without_a_nul),
+        cmocka_unit_test(invalid_utf8_is_an_error),
+        cmocka_unit_test(a_string_cannot_be_cut_by_an_escaped_nul),
+        cmocka_unit_test(control_characters_are_refused),
+        cmocka_unit_test(brackets_within_strings_do_not_nest),
+        cmocka_unit_test(deep_nesting_is_an_error_not_a_crash),
+        cmocka_unit_test(another_version_is_an_error),
+        cmocka_unit_test(a_file_of_another_kind_is_an_error),
+        cmocka_unit_test(plain_and_gzip_files_read_alike),
+        cmocka_unit_test(a_cut_off_gzip_file_is_an_error),
+        cmocka_unit_test(a_damaged_gzip_file_is_an_error),
+        cmocka_unit_test(a_missing_file_and_a_folder_are_errors),
+        cmocka_unit_test(a_dash_is_standard_input),
+        cmocka_unit_test(the_free_function_accepts_null),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

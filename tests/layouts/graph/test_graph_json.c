@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/graph/graph_json.h"
+#include "layouts/graph/operation_table.h"
+#include "tests/support/parse_graph.h"
+
+#include <string.h>
+
+static void assert_fails(const char *text, const char *message) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) graph = mtf_test_graph_parse(text, NULL, &error);
+    assert_null(graph);
+    assert_int_equal(mtf_error_exit_status(error), 2);
+    assert_string_equal(error->message, message);
+}
+
+static char *print(const MtfGraph *graph) {
+    cJSON *tree = mtf_graph_to_json(graph);
+    char *text = mtf_json_print(tree);
+    cJSON_Delete(tree);
+    return text;
+}
+
+static const MtfTensor *tensor(const MtfGraph *graph, const char *name) {
+    int id = mtf_graph_find_tensor(graph, name);
+    if (id < 0)
+        fail_msg("no tensor %s", name);
+    return mtf_graph_tensor(graph, id);
+}
+
+static void assert_shape(const MtfGraph *graph, const char *name, const char *expected) {
+    g_autofree char *format = mtf_graph_tensor_format(graph, mtf_graph_find_tensor(graph, name));
+    assert_string_equal(format, expected);
+}
+
+/* The names of the operations in order, "a b c". */
+static char *order(const MtfGraph *graph) {
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (guint i = 0; i < graph->operations->len; i++)
+        g_ptr_array_add(names, mtf_graph_operation(graph, (int)i)->name);
+    g_ptr_array_add(names, NULL);
+    return g_strjoinv(" ", (char **)names->pdata);
+}
+
+#define HEAD "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 4, 'b': 6}, "
+#define INPUT "'inputs': [{'name': 'x', 'dims': ['a', 'b'], 'feed': 'features'}], "
+/* A graph with input x[a, b] and the given operations. */
+#define WITH(operations) HEAD INPUT "'operations': [" operations "]}"
+
+static void a_small_graph_is_read_whole(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        HEAD INPUT "'variables': [{'name': 'w', 'dims': ['b'], 'init': {'normal': 0.5}}, "
+                   "{'name': 'u', 'dims': ['b'], 'dtype': 'float64', 'init': {'uniform': 2}},"
+                   "{'name': 's', 'dims': [], 'init': {'constant': 3}, 'memory_kind': 'optimizer'},"
+                   "{'name': 'o', 'dims': [], 'init': 'ones'}], "
+                   "'operations': [{'name': 'y', 'op': 'einsum', 'inputs': ['x', 'w'], 'dims': "
+                   "['a']}, {'name': 'l', 'op': 'reduce_sum', 'inputs': ['y'], 'dims': [], "
+                   "'phase': 'backward', 'memory_kind': 'gradients'}], 'loss': 'l', 'optimizer': "
+                   "{'kind': 'adam', 'rate': 0.25, 'beta2': 0.5}}");
+    assert_string_equal(graph->name, "g");
+    assert_int_equal(mtf_graph_size(graph, mtf_graph_find_dimension(graph, "b")), 6);
+    assert_shape(graph, "x", "f32[a:4, b:6]");
+    assert_shape(graph, "u", "f64[b:6]");
+    assert_shape(graph, "y", "f32[a:4]");
+    assert_int_equal(tensor(graph, "x")->feed, MTF_FEED_FEATURES);
+    assert_int_equal(tensor(graph, "w")->init.kind, MTF_INIT_NORMAL);
+    assert_true(tensor(graph, "w")->init.value == 0.5);
+    assert_int_equal(tensor(graph, "u")->init.kind, MTF_INIT_UNIFORM);
+    assert_true(tensor(graph, "s")->init.value == 3);
+    assert_int_equal(tensor(graph, "s")->memory, MTF_MEMORY_OPTIMIZER);
+    assert_true(tensor(graph, "o")->init.value == 1);
+    assert_int_equal(tensor(graph, "l")->memory, MTF_MEMORY_GRADIENT);
+    assert_int_equal(mtf_graph_operation(graph, 1)->phase, MTF_PHASE_BACKWARD);
+    assert_int_equal(graph->loss, mtf_graph_find_tensor(graph, "l"));
+    assert_string_equal(graph->optimizer.kind, "adam");
+    assert_string_equal(graph->optimizer.schedule, "constant");
+    assert_true(graph->optimizer.rate == 0.25 && graph->optimizer.beta1 == 0.9 &&
+                graph->optimizer.beta2 == 0.5 && graph->optimizer.epsilon == 1e-8);
+}
+
+static void operations_in_good_order_keep_it(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph =
+        mtf_test_graph(WITH("{'name': 'q', 'op': 'relu', 'inputs': ['x']},"
+                            "{'name': 'c', 'op': 'relu', 'inputs': ['x']},"
+                            "{'name': 'a', 'op': 'add', 'inputs': ['q', 'c']}"));
+    g_autofree char *names = order(graph);
+    assert_string_equal(names, "q c a");
+}
+
+static void operations_in_any_order_are_sorted(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph =
+        mtf_test_graph(WITH("{'name': 'a', 'op': 'add', 'inputs': ['q', 'c']},"
+                            "{'name': 'c', 'op': 'relu', 'inputs': ['q']},"
+                            "{'name': 'q', 'op': 'relu', 'inputs': ['x']}"));
+    g_autofree char *names = order(graph);
+    assert_string_equal(names, "q c a");
+}
+
+static void a_cycle_is_told_with_its_names(void **state) {
+    (void)state;
+    assert_fails(WITH("{'name': 'p', 'op': 'relu', 'inputs': ['q']},"
+                      "{'name': 'q', 'op': 'add', 'inputs': ['x', 'r']},"
+                      "{'name': 'r', 'op': 'relu', 'inputs': ['q']}"),
+                 "g.json: /operations/1: operations need each other in a circle: \"q\" needs "
+                 "\"r\" needs \"q\"");
+    assert_fails(WITH("{'name': 'p', 'op': 'relu', 'inputs': ['p']}"),
+                 "g.json: /operations/0: operations need each other in a circle: \"p\" needs "
+                 "\"p\"");
+}
+
+static void a_missing_input_is_told_with_the_nearest_name(void **state) {
+    (void)state;
+    assert_fails(WITH("{'name': 'hidden', 'op': 'relu', 'inputs': ['x']},"
+                      "{'name': 'y', 'op': 'relu', 'inputs': ['hiden']}"),
+                 "g.json: /operations/1: operation \"y\": input \"hiden\" is not a tensor of this "
+                 "graph (did you mean \"hidden\"?)");
+}
+
+static void an_unknown_operation_is_told_with_the_nearest_name(void **state) {
+    (void)state;
+    assert_fails(WITH("{'name': 'y', 'op': 'reduce_men', 'inputs': ['x']}"),
+                 "g.json: /operations/0/op: \"reduce_men\" is not an operation (did you mean "
+                 "\"reduce_mean\"?)");
+    assert_fails(WITH("{'name': 'y', 'op': 'convolution', 'inputs': ['x']}"),
+                 "g.json: /operations/0/op: \"convolution\" is not an operation");
+}
+
+static void an_unknown_attribute_is_told_with_those_of_the_row(void **state) {
+    (void)state;
+    assert_fails(WITH("{'name': 'y', 'op': 'scale', 'inputs': ['x'], 'faktor': 2}"),
+                 "g.json: /operations/0: scale has no attribute \"faktor\"; it has: factor");
+    assert_fails(WITH("{'name': 'y', 'op': 'relu', 'inputs': ['x'], 'dtype': 'float64'}"),
+                 "g.json: /operations/0: relu has no attribute \"dtype\"; it has none beside "
+                 "inputs and dims");
+    assert_fails(WITH("{'name': 'y', 'op': 'scale', 'inputs': ['x']}"),
+                 "g.json: /operations/0: attribute \"factor\" is missing");
+    assert_fails(WITH("{'name': 'y', 'op': 'softmax', 'inputs': ['x'], 'dimension': 'c'}"),
+                 "g.json: /operations/0/dimension: \"c\" is not a dimension of this graph");
+}
+
+static void the_table_of_operations_speaks_with_the_place(void **state) {
+    (void)state;
+    assert_fails(WITH("{'name': 'y', 'op': 'add', 'inputs': ['x']}"),
+                 "g.json: /operations/0: operation \"y\" (add): it takes at least 2 inputs, not 1");
+}
+
+static void wrong_pieces_are_told_one_by_one(void **state) {
+    (void)state;
+    assert_fails("{'meshtf_graph': 2}", "g.json: /meshtf_graph: version 2 is not 1, the one this "
+                                        "program reads");
+    assert_fails("{'meshtf_plan': 1}",
+                 "g.json: /: key \"meshtf_graph\" is missing: this is not a meshtf_graph file");
+    assert_fails("[]", "g.json: /: an object is expected here");
+    assert_fails(HEAD "'operation': []}",
+                 "g.json: /: unknown key \"operation\" (known here: meshtf_graph, name, "
+                 "dimensions, inputs, variables, operations, loss, optimizer, updates, repeats)");
+    assert_fails(HEAD "'name': 'h', 'operations': []}", "g.json: /: key \"name\" is given twice");
+    assert_fails(HEAD INPUT "'x': 1, 'operations': []}",
+                 "g.json: /: unknown key \"x\" (known here: meshtf_graph, name, dimensions, "
+                 "inputs, variables, operations, loss, optimizer, updates, repeats)");
+    assert_fails(HEAD "'inputs': []}", "g.json: /: key \"operations\" is missing");
+    assert_fails("{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 4, 'a': 5}, "
+                 "'operations': []}",
+                 "g.json: /dimensions: key \"a\" is given twice");
+    assert_fails("{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 0}, 'operations': []}",
+                 "g.json: /dimensions/a: 0 is not between 1 and 9007199254740991");
+    assert_fails("{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 1.5}, 'operations': []}",
+                 "g.json: /dimensions/a: 1.5 is not an integer below 2^53");
+    assert_fails("{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'whole': 2}, 'operations': []}",
+                 "g.json: /dimensions: dimension \"whole\": that is a word of layouts");
+}
+
+static void wrong_inputs_and_variables_are_told(void **state) {
+    (void)state;
+    assert_fails(HEAD "'inputs': [{'name': 't', 'dims': ['a'], 'feed': 'tokens'}], "
+                      "'operations': []}",
+                 "g.json: /inputs/0: input \"t\": feed \"tokens\" gives int32, so its dtype cannot "
+                 "be float32");
+    assert_fails(HEAD "'inputs': [{'name': 't', 'dims': ['a'], 'feed': 'bytes'}], "
+                      "'operations': []}",
+                 "g.json: /inputs/0/feed: \"bytes\" is not a feed (known: tokens, next_tokens, "
+                 "mask, features, targets, labels)");
+    assert_fails(HEAD "'inputs': [{'name': 't', 'dims': ['a', 'a'], 'feed': 'mask'}], "
+                      "'operations': []}",
+                 "g.json: /inputs/0/dims/1: dimension \"a\" is named twice");
+    assert_fails(HEAD "'variables': [{'name': 'v', 'dims': ['a'], 'init': 'one'}], "
+                      "'operations': []}",
+                 "g.json: /variables/0/init: \"one\" is not an initial value (known: zeros, ones)");
+    assert_fails(HEAD "'variables': [{'name': 'v', 'dims': ['a'], 'init': {}}], "
+                      "'operations': []}",
+                 "g.json: /variables/0/init: \"zeros\", \"ones\", or one of {\"constant\": value}, "
+                 "{\"normal\": deviation}, {\"uniform\": limit} is expected here");
+    assert_fails(
+        HEAD "'variables': [{'name': 'v', 'dims': ['a'], 'init': 'ones', 'dtype': "
+             "'float16'}], 'operations': []}",
+        "g.json: /variables/0/dtype: \"float16\" is not a type: float32, float64, bfloat16 or "
+        "int32");
+    assert_fails(HEAD INPUT "'variables': [{'name': 'x', 'dims': ['a'], 'init': 'ones'}], "
+                            "'operations': []}",
+                 "g.json: /variables/0: the name \"x\" is given twice");
+}
+
+static void a_loss_is_one_number_and_a_result(void **state) {
+    (void)state;
+    assert_fails(HEAD INPUT "'operations': [], 'loss': 'x'}",
+                 "g.json: /loss: loss \"x\" is f32[a:4, b:6]; a loss is one number without "
+                 "dimensions: reduce it first");
+    assert_fails(HEAD "'variables': [{'name': 'v', 'dims': [], 'init': 'ones'}], 'operations': [],"
+                      "'loss': 'v'}",
+                 "g.json: /loss: loss \"v\" is not the result of an operation");
+    assert_fails(HEAD "'operations': [], 'loss': 'l'}",
+                 "g.json: /loss: loss \"l\" is not a tensor of this graph");
+}
+
+static void an_optimizer_takes_only_its_own_numbers(void **state) {
+    (void)state;
+    assert_fails(HEAD "'operations': [], 'optimizer': {'kind': 'sgd', 'rate': 1, 'beta1': 0.5}}",
+                 "g.json: /optimizer: unknown key \"beta1\" (known here: kind, schedule, rate, "
+                 "weight_decay, warmup, total, final, clip_norm)");
+    assert_fails(HEAD "'operations': [], 'optimizer': {'kind': 'sgd', 'rate': -1}}",
+                 "g.json: /optimizer/rate: \"rate\" is -1, which is not at least 0 and below inf");
+    assert_fails(HEAD "'operations': [], 'optimizer': {'kind': 'sgd'}}",
+                 "g.json: /optimizer: key \"rate\" is missing");
+    assert_fails(HEAD "'operations': [], 'optimizer': {'kind': 'lion', 'rate': 1}}",
+                 "g.json: /optimizer/kind: \"lion\" is not an optimizer (known: sgd, momentum, "
+                 "adam, adamw, adafactor)");
+    assert_fails(HEAD "'operations': [], 'optimizer': {'kind': 'sgd', 'rate': 1, 'schedule': "
+                      "'cosine'}}",
+                 "g.json: /optimizer: schedule \"cosine\" needs \"total\", the step at which it "
+                 "ends, above \"warmup\"");
+}
+
+#define BLOCK(count, operations)                                                                \
+    WITH("{'repeat': {'name': 'layer', 'count': " count                                         \
+         ", 'carry': [{'name': 'h', 'init': 'x', 'next': 'out'}], 'variables': [{'name': 'w', " \
+         "'dims': ['b'], 'init': 'ones'}], 'operations': [" operations "]}}, "                  \
+         "{'name': 'end', 'op': 'relu', 'inputs': ['layer/h']}")
+
+static void a_repeated_block_is_unrolled(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph =
+        mtf_test_graph(BLOCK("3", "{'name': 'out', 'op': 'add', 'inputs': ['m', 'x']},"
+                                  "{'name': 'm', 'op': 'multiply', 'inputs': ['h', 'w']}"));
+    g_autofree char *names = order(graph);
+    assert_string_equal(names,
+                        "layer/0/m layer/0/out layer/1/m layer/1/out layer/2/m layer/2/out end");
+    const MtfOperation *first = mtf_graph_operation(graph, 0);
+    const MtfOperation *second = mtf_graph_operation(graph, 2);
+    const MtfOperation *out = mtf_graph_operation(graph, 3);
+    const MtfOperation *end = mtf_graph_operation(graph, 6);
+    assert_string_equal(mtf_graph_tensor(graph, first->inputs[0])->name, "x");
+    assert_string_equal(mtf_graph_tensor(graph, first->inputs[1])->name, "layer/0/w");
+    assert_string_equal(mtf_graph_tensor(graph, second->inputs[0])->name, "layer/0/out");
+    assert_string_equal(mtf_graph_tensor(graph, second->inputs[1])->name, "layer/1/w");
+    assert_string_equal(mtf_graph_tensor(graph, out->inputs[1])->name, "x");
+    assert_string_equal(mtf_graph_tensor(graph, end->inputs[0])->name, "layer/2/out");
+    assert_int_equal(graph->repeats->len, 1);
+    assert_string_equal(g_array_index(graph->repeats, MtfRepeat, 0).name, "layer");
+    assert_int_equal(g_array_index(graph->repeats, MtfRepeat, 0).count, 3);
+}
+
+/* Two values that change places each time: after three times they are exchanged. */
+static void carried_values_may_change_places(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        WITH("{'name': 'y', 'op': 'relu', 'inputs': ['x']}, {'repeat': {'name': 'r', "
+             "'count': 3, 'carry': [{'name': 'p', 'init': 'x', 'next': 'q'}, {'name': 'q', "
+             "'init': 'y', 'next': 'p'}], 'operations': [{'name': 's', 'op': 'relu', "
+             "'inputs': ['p']}]}}, {'name': 'e', 'op': 'subtract', 'inputs': ['r/p', "
+             "'r/q']}"));
+    const MtfOperation *end = mtf_graph_operation(graph, mtf_graph_find_operation(graph, "e"));
+    assert_string_equal(mtf_graph_tensor(graph, end->inputs[0])->name, "y");
+    assert_string_equal(mtf_graph_tensor(graph, end->inputs[1])->name, "x");
+}
+
+static void a_random_stream_belongs_to_its_iteration(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph =
+        mtf_test_graph(BLOCK("2", "{'name': 'out', 'op': 'dropout', 'inputs': ['h'], 'rate': 0.5, "
+                                  "'stream': 's'}"));
+    assert_string_equal(mtf_graph_operation(graph, 0)->attributes.stream, "layer/0/s");
+    assert_string_equal(mtf_graph_operation(graph, 1)->attributes.stream, "layer/1/s");
+}
+
+static void wrong_blocks_are_told(void **state) {
+    (void)state;
+#define OUT "{'name': 'out', 'op': 'relu', 'inputs': ['h']}"
+    assert_fails(BLOCK("1000000000", OUT), "g.json: /operations/0/repeat/count: 1000000000 is not "
+                                           "between 1 and 2000000");
+    assert_fails(BLOCK("1500000", OUT), "g.json: /operations/0/repeat: unrolled 1500000 times the "
+                                        "block has more than 2000000 operations and variables");
+    assert_fails(BLOCK("2", ""),
+                 "g.json: /operations/0/repeat/operations: a repeated block has operations");
+    assert_fails(BLOCK("2", OUT ", {'repeat': {}}"),
+                 "g.json: /operations/0/repeat/operations/1: a repeated block cannot hold another "
+                 "one");
+    assert_fails(BLOCK("2", OUT ", {'name': 'h', 'op': 'relu', 'inputs': ['x']}"),
+                 "g.json: /operations/0/repeat/carry/0: the name \"h\" is given twice in this "
+                 "block");
+    assert_fails(BLOCK("2", "{'name': 'put', 'op': 'relu', 'inputs': ['h']}"),
+                 "g.json: /operations/0/repeat/carry/0: next \"out\" is not a tensor of this "
+                 "graph");
+    assert_fails(BLOCK("2", "{'name': 'out', 'op': 'reduce_sum', 'inputs': ['h'], 'dims': ['b']}"),
+                 "g.json: /operations/0/repeat/carry/0: carried value \"h\" begins as \"x\" "
+                 "f32[a:4, b:6] but goes on as \"out\" f32[b:6]; both must be the same");
+    assert_fails(BLOCK("2", "{'name': 'out', 'op': 'relu', 'inputs': ['layer/h']}"),
+                 "g.json: /operations/0/repeat/operations/0: operations need each other in a "
+                 "circle: \"layer/1/out\" needs \"layer/1/out\"");
+    assert_fails(BLOCK("2", OUT ", " OUT), "g.json: /operations/0/repeat/operations/1: the name "
+                                           "\"layer/0/out\" is given twice");
+#undef OUT
+}
+
+static void a_value_that_carries_itself_is_told(void **state) {
+    (void)state;
+    assert_fails(WITH("{'repeat': {'name': 'r', 'count': 2, 'carry': [{'name': 'p', 'init': 'r/p', "
+                      "'next': 'p'}], 'operations': [{'name': 's', 'op': 'relu', 'inputs': "
+                      "['p']}]}}"),
+                 "g.json: /operations/0/repeat/carry/0: init \"r/p\" leads back to itself");
+}
+
+static void sizes_can_be_replaced(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    char *names[] = { (char *)"b", NULL };
+    int64_t sizes[] = { 512 };
+    MtfSizeOverrides overrides = { names, sizes };
+    g_autoptr(MtfGraph) graph = mtf_test_graph_parse(WITH(""), &overrides, &error);
+    assert_non_null(graph);
+    assert_shape(graph, "x", "f32[a:4, b:512]");
+    names[0] = (char *)"bb";
+    assert_null(mtf_test_graph_parse(WITH(""), &overrides, &error));
+    assert_string_equal(error->message, "g.json: \"bb\", which is to get another size, is not a "
+                                        "dimension of this graph");
+}
+
+static void sizes_that_overflow_are_told(void **state) {
+    (void)state;
+#define BIG "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 9007199254740991, 'b': 2}, "
+    assert_fails(BIG INPUT "'operations': []}",
+                 "g.json: /inputs/0: tensor \"x\" has more than 2^53 elements");
+    assert_fails(BIG "'variables': [{'name': 'v', 'dims': ['a'], 'init': 'ones'}, {'name': 'w', "
+                     "'dims': ['b'], 'init': 'ones'}], 'operations': []}",
+                 "g.json: /: the variables hold more than 2^53 elements together");
+#undef BIG
+}
+
+static void a_training_graph_has_updates_and_repeats(void **state) {
+    (void)state;
+#define V                                                                                 \
+    "'variables': [{'name': 'v', 'dims': ['a', 'b'], 'init': 'ones'}], 'operations': ["   \
+    "{'name': 'n', 'op': 'add', 'inputs': ['x', 'v'], 'phase': 'update', 'memory_kind': " \
+    "'variables'}], "
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        HEAD INPUT V "'updates': [{'variable': 'v', 'value': 'n'}], 'repeats': {'layer': 24}}");
+    assert_int_equal(graph->updates->len, 1);
+    assert_int_equal(g_array_index(graph->repeats, MtfRepeat, 0).count, 24);
+    assert_fails(HEAD INPUT V "'updates': [{'variable': 'x', 'value': 'n'}]}",
+                 "g.json: /updates/0: \"x\" is not a variable");
+    assert_fails(HEAD INPUT V "'updates': [{'variable': 'v', 'value': 'n'}, {'variable': 'v', "
+                              "'value': 'n'}]}",
+                 "g.json: /updates/1: variable \"v\" is updated twice");
+    assert_fails(HEAD INPUT V "'updates': [{'variable': 'v', 'value': 'm'}]}",
+                 "g.json: /updates/0: value \"m\" is not a tensor of this graph");
+#undef V
+}
+
+static void assert_round_trip(const MtfGraph *graph) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = print(graph);
+    g_autoptr(MtfGraph) again = mtf_test_graph_parse(text, NULL, &error);
+    if (again == NULL)
+        fail_msg("%s", error->message);
+    g_autofree char *second = print(again);
+    assert_string_equal(text, second);
+    assert_int_equal(again->tensors->len, graph->tensors->len);
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *a = mtf_graph_tensor(graph, t), *b = mtf_graph_tensor(again, t);
+        assert_string_equal(a->name, b->name);
+        assert_true(mtf_shape_equal(&a->shape, &b->shape));
+        assert_int_equal(a->dtype, b->dtype);
+        assert_int_equal(a->memory, b->memory);
+        assert_int_equal(a->producer, b->producer);
+    }
+    assert_int_equal(again->loss, graph->loss);
+}
+
+static void graphs_of_the_library_load_and_travel_unchanged(void **state) {
+    (void)state;
+    static const struct {
+        const char *path;
+        int64_t parameters;
+        guint operations;
+    } graphs[] = {
+        /* 64 * 512 + 512 + 512 * 16 + 16 */
+        { "layouts/library/graphs/mlp.json", 41488, 8 },
+        /* 256*128 + 64*128 + 128 + 128*256 + 4 * (2 * 128 + 4 * 128*128 + 2 * 128*512) */
+        { "layouts/library/graphs/transformer-small.json", 861312, 2 + 4 * 16 + 6 },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(graphs); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(MtfGraph) graph = mtf_graph_load(graphs[i].path, NULL, &error);
+        if (graph == NULL)
+            fail_msg("%s", error->message);
+        assert_int_equal(mtf_graph_parameters(graph), graphs[i].parameters);
+        assert_int_equal(graph->operations->len, graphs[i].operations);
+        assert_round_trip(graph);
+    }
+}
+
+static void everything_a_graph_can_hold_travels(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'gräph \\u0001', 'dimensions': {'a': 4, 'ä/ö': 6, 'c': 6}, "
+        "'inputs': [{'name': 'x', 'dims': ['a', 'ä/ö'], 'dtype': 'float64', 'feed': 'features'}], "
+        "'variables': [{'name': 'w', 'dims': ['a'], 'init': {'normal': 0.1}}, {'name': 'm', "
+        "'dims': ['a'], 'init': 'zeros', 'memory_kind': 'optimizer'}, {'name': 'v', 'dims': "
+        "['a'], 'init': 'zeros', 'memory_kind': 'optimizer'}], 'operations': ["
+        "{'name': 'r', 'op': 'rename', 'inputs': ['x'], 'from': 'ä/ö', 'to': 'c'},"
+        "{'name': 'f', 'op': 'cast', 'inputs': ['r'], 'dtype': 'float32'},"
+        "{'name': 'd', 'op': 'dropout', 'inputs': ['f'], 'rate': 0.1},"
+        "{'name': 't', 'op': 'transpose', 'inputs': ['d'], 'dims': ['c', 'a']},"
+        "{'name': 'g', 'op': 'reduce_sum', 'inputs': ['t'], 'dims': ['a'], 'phase': 'backward', "
+        "'memory_kind': 'gradients'},"
+        "{'name': 'l', 'op': 'reduce_sum', 'inputs': ['g'], 'dims': []},"
+        "{'name': 'rate', 'op': 'learning_rate', 'inputs': [], 'dims': [], 'rate': 0.01, "
+        "'schedule': 'cosine', 'total': 1000, 'final': 0.3, 'phase': 'update'},"
+        "{'name': 'k', 'op': 'constant', 'dims': ['a'], 'value': 1e-30},"
+        "{'name': 'w2', 'op': 'adam', 'inputs': ['w', 'g', 'm', 'v', 'rate'], 'beta1': 0.8, "
+        "'phase': 'update', 'memory_kind': ['variables', 'optimizer', 'optimizer']}], 'loss': 'l', "
+        "'updates': [{'variable': 'w', 'value': 'w2'}, {'variable': 'm', 'value': 'w2/m'}, "
+        "{'variable': 'v', 'value': 'w2/v'}], 'repeats': {'block': 2}, 'optimizer': {'kind': "
+        "'adafactor', 'rate': 0.1, 'schedule': 'inverse_sqrt', 'warmup': 10}}");
+    assert_round_trip(graph);
+}
+
+/* A chain of 300,000 operations, given last first, needs no deep recursion. */
+static void a_long_chain_given_backwards_is_sorted(void **state) {
+    (void)state;
+    g_autoptr(GString) text = g_string_new(HEAD INPUT "'operations': [");
+    for (int i = 300000; i > 0; i--)
+        g_string_append_printf(text, "{'name': '%d', 'op': 'relu', 'inputs': ['%d']},", i, i - 1);
+    g_string_append(text, "{'name': '0', 'op': 'relu', 'inputs': ['x']}]}");
+    g_autoptr(MtfGraph) graph = mtf_test_graph(text->str);
+    assert_int_equal(graph->operations->len, 300001);
+    assert_string_equal(mtf_graph_operation(graph, 7)->name, "7");
+}
+
+static void ten_thousand_levels_are_told(void **state) {
+    (void)state;
+    g_autofree char *deep = g_strnfill(10000, '[');
+    assert_fails(deep, "g.json:1:513: brackets nest deeper than 512 levels here");
+}
+
+/* Every beginning of a good file is bad input, told in one sentence. */
+static void every_cut_off_file_is_told(void **state) {
+    (void)state;
+    g_autofree char *text = NULL;
+    gsize length;
+    assert_true(g_file_get_contents("layouts/library/graphs/mlp.json", &text, &length, NULL));
+    while (g_ascii_isspace(text[length - 1]))
+        length--;
+    for (gsize cut = 0; cut < length; cut++) {
+        g_autoptr(GError) error = NULL;
+        assert_null(mtf_json_document_parse("g.json", text, cut, &error));
+        assert_int_equal(mtf_error_exit_status(error), 2);
+        assert_true(g_str_has_prefix(error->message, "g.json"));
+        assert_null(strchr(error->message, '\n'));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_small_graph_is_read_whole),
+        cmocka_unit_test(operations_in_good_order_keep_it),
+        cmocka_unit_test(operations_in_any_order_are_sorted),
+        cmocka_unit_test(a_cycle_is_told_with_its_names),
+        cmocka_unit_test(a_missing_input_is_told_with_the_nearest_name),
+        cmocka_unit_test(an_unknown_operation_is_told_with_the_nearest_name),
+        cmocka_unit_test(an_unknown_attribute_is_told_with_those_of_the_row),
+        cmocka_unit_test(the_table_of_operations_speaks_with_the_place),
+        cmocka_unit_test(wrong_pieces_are_told_one_by_one),
+        cmocka_unit_test(wrong_inputs_and_variables_are_told),
+        cmocka_unit_test(a_loss_is_one_number_and_a_result),
+        cmocka_unit_test(an_optimizer_takes_only_its_own_numbers),
+        cmocka_unit_test(a_repeated_block_is_unrolled),
+        cmocka_unit_test(carried_values_may_change_places),
+        cmocka_unit_test(a_random_stream_belongs_to_its_iteration),
+        cmocka_unit_test(wrong_blocks_are_told),
+        cmocka_unit_test(a_value_that_carries_itself_is_told),
+        cmocka_unit_test(sizes_can_be_replaced),
+        cmocka_unit_test(sizes_that_overflow_are_told),
+        cmocka_unit_test(a_training_graph_has_updates_and_repeats),
+        cmocka_unit_test(graphs_of_the_library_load_and_travel_unchanged),
+        cmocka_unit_test(everything_a_graph_can_hold_travels),
+        cmocka_unit_test(a_long_chain_given_backwards_is_sorted),
+        cmocka_unit_test(ten_thousand_levels_are_told),
+        cmocka_unit_test(every_cut_off_file_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "layouts/placement/layout.h"
+#include "tests/support/parse_graph.h"
+
+static MtfGraph *new_graph(void) {
+    return mtf_test_graph(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 4, 'b': 6}, 'inputs': [{'name': 'x', "
+        "'dims': ['a'], 'feed': 'features'}], 'variables': [{'name': 'v', 'dims': ['a'], 'init': "
+        "'ones'}], 'operations': [{'name': 'y', 'op': 'relu', 'inputs': ['x']}]}");
+}
+
+static MtfLayout *new_layout(const MtfGraph *graph) {
+    MtfMesh mesh;
+    assert_true(mtf_mesh_parse("rows:2;cols:2", 0, &mesh, NULL));
+    return mtf_layout_new(graph, &mesh);
+}
+
+static void assert_refused(const MtfGraph *graph, const MtfLayout *layout, const char *message) {
+    g_autoptr(GError) error = NULL;
+    assert_false(mtf_layout_check(graph, layout, &error));
+    assert_string_equal(error->message, message);
+}
+
+static void everything_whole_is_legal(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_graph();
+    g_autoptr(MtfLayout) layout = new_layout(graph);
+    assert_int_equal(layout->n_tensors, 3);
+    assert_int_equal(layout->n_operations, 1);
+    assert_true(mtf_layout_check(graph, layout, NULL));
+}
+
+static void a_result_may_be_kept_partial_but_nothing_else(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_graph();
+    g_autoptr(MtfLayout) layout = new_layout(graph);
+    layout->tensors[2].axis[1] = MTF_PARTIAL_SUM;
+    assert_true(mtf_layout_check(graph, layout, NULL));
+    layout->tensors[0].axis[0] = MTF_PARTIAL_SUM;
+    assert_refused(graph, layout, "tensor \"x\" is no result and cannot be partial");
+    layout->tensors[0].axis[0] = MTF_WHOLE;
+    layout->tensors[1].axis[1] = MTF_PARTIAL_MAX;
+    assert_refused(graph, layout, "tensor \"v\" is no result and cannot be partial");
+}
+
+static void placements_and_strategies_are_checked(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_graph();
+    g_autoptr(MtfLayout) layout = new_layout(graph);
+    layout->tensors[1].axis[0] = 1;
+    assert_refused(graph, layout,
+                   "axis \"rows\" splits tensor \"v\" along \"b\", a dimension it "
+                   "does not have");
+    layout->tensors[1].axis[0] = MTF_WHOLE;
+    layout->operations[0].axis[1] = MTF_THROUGH;
+    assert_refused(graph, layout,
+                   "operation \"y\" is not linear in its input 0, so that input "
+                   "cannot stay partial on axis \"cols\"");
+}
+
+static void a_copy_stands_alone(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_graph();
+    g_autoptr(MtfLayout) layout = new_layout(graph);
+    layout->rules = g_strdup("a:rows");
+    layout->tensors[0].axis[0] = 0;
+    g_autoptr(MtfLayout) copy = mtf_layout_copy(layout);
+    layout->tensors[0].axis[0] = MTF_WHOLE;
+    layout->rules[0] = 'b';
+    assert_string_equal(copy->rules, "a:rows");
+    assert_int_equal(copy->tensors[0].axis[0], 0);
+    assert_true(mtf_mesh_equal(&copy->mesh, &layout->mesh));
+}
+
+static void a_tensor_is_read_where_it_is_kept_unless_a_reading_says_otherwise(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_graph();
+    g_autoptr(MtfLayout) layout = new_layout(graph);
+    layout->tensors[2].axis[0] = 0;
+    assert_int_equal(mtf_layout_reading(layout, 2, MTF_PHASE_FORWARD)->axis[0], 0);
+    MtfPlacement placement = mtf_placement_whole();
+    mtf_layout_set_reading(layout, 2, MTF_PHASE_BACKWARD, &placement);
+    g_autoptr(MtfLayout) copy = mtf_layout_copy(layout);
+    assert_true(mtf_layout_reads_a_copy(copy, 2, MTF_PHASE_BACKWARD));
+    assert_false(mtf_layout_reads_a_copy(copy, 2, MTF_PHASE_FORWARD));
+    assert_false(mtf_layout_reads_a_copy(copy, 1, MTF_PHASE_BACKWARD));
+}
+
+static void readings_are_checked(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_graph();
+    g_autoptr(MtfLayout) layout = new_layout(graph);
+    MtfPlacement partial = mtf_placement_whole();
+    partial.axis[1] = MTF_PARTIAL_SUM;
+    mtf_layout_set_reading(layout, 2, MTF_PHASE_FORWARD, &partial);
+    assert_true(mtf_layout_check(graph, layout, NULL));
+    mtf_layout_set_reading(layout, 1, MTF_PHASE_FORWARD, &partial);
+    assert_refused(graph, layout, "tensor \"v\" is no result and cannot be partial");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_whole_is_legal),
+        cmocka_unit_test(a_result_may_be_kept_partial_but_nothing_else),
+        cmocka_unit_test(placements_and_strategies_are_checked),
+        cmocka_unit_test(a_copy_stands_alone),
+        cmocka_unit_test(a_tensor_is_read_where_it_is_kept_unless_a_reading_says_otherwise),
+        cmocka_unit_test(readings_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "layouts/base/error.h"
+#include "reports/exports/export.h"
+#include "tests/support/report_plan.h"
+#include "tests/support/training_plan.h"
+
+#include <string.h>
+
+/* Takes the plan. */
+static char *exported(MtfPlan *made, const char *to, GError **error) {
+    g_autoptr(MtfPlan) plan = made;
+    g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
+    assert_non_null(facts);
+    return mtf_export(facts, &(MtfExportRequest){ to, NULL }, error);
+}
+
+/* The small plan with batch over the rows and hidden over the columns. */
+static void gives(const char *to, const char *expected) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text =
+        exported(mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols"), to, &error);
+    assert_null(error);
+    assert_string_equal(text, expected);
+}
+
+static void is_refused(MtfPlan *plan, const char *to, const char *words) {
+    g_autoptr(GError) error = NULL;
+    assert_null(exported(plan, to, &error));
+    assert_int_equal(mtf_error_exit_status(error), 2);
+    if (strstr(error->message, words) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", error->message, words);
+}
+
+static void mtf_is_two_gin_lines(void **state) {
+    (void)state;
+    gives("mtf", "utils.run.mesh_shape = \"rows:2,cols:2\"\n"
+                 "utils.run.layout_rules = \"batch:rows,hidden:cols\"\n");
+}
+
+static void jax_is_a_spec_a_tensor(void **state) {
+    (void)state;
+    gives("jax", "import jax\n"
+                 "from jax.sharding import NamedSharding, PartitionSpec as P\n\n"
+                 "mesh = jax.make_mesh((2, 2), (\"rows\", \"cols\"))\n\n"
+                 "SPECS = {\n"
+                 "    \"x\": P(\"rows\", None),\n"
+                 "    \"w\": P(None, \"cols\"),\n"
+                 "    \"h\": P(\"rows\", \"cols\"),\n"
+                 "    \"y\": P(\"rows\", \"cols\"),\n"
+                 "    \"l\": P(),\n"
+                 "}\n"
+                 "SHARDINGS = {k: NamedSharding(mesh, s) for k, s in SPECS.items()}\n");
+}
+
+static void dtensor_is_a_placement_a_mesh_axis(void **state) {
+    (void)state;
+    gives("dtensor", "from torch.distributed.device_mesh import init_device_mesh\n"
+                     "from torch.distributed.tensor import Partial, Replicate, Shard\n\n"
+                     "mesh = init_device_mesh(\"cuda\", (2, 2), mesh_dim_names=(\"rows\", "
+                     "\"cols\"))\n\n"
+                     "PLACEMENTS = {\n"
+                     "    \"x\": (Shard(0), Replicate()),\n"
+                     "    \"w\": (Replicate(), Shard(1)),\n"
+                     "    \"h\": (Shard(0), Shard(1)),\n"
+                     "    \"y\": (Shard(0), Shard(1)),\n"
+                     "    \"l\": (Replicate(), Replicate()),\n"
+                     "}\n");
+}
+
+static void shardy_closes_every_argument(void **state) {
+    (void)state;
+    gives("shardy",
+          "sdy.mesh @mesh = <[\"rows\"=2, \"cols\"=2]>\n"
+          "func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{\"rows\"}, "
+          "{}]>},\n"
+          "                %w: tensor<4x12xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, "
+          "{\"cols\"}]>}) {\n"
+          "  return\n"
+          "}\n");
+}
+
+/* cpu-cluster is a switch of nodes with more than four processors each. */
+static void a_rankfile_fills_nodes_in_order(void **state) {
+    (void)state;
+    gives("rankfile", "rank 0=+n0 slot=0\nrank 1=+n0 slot=1\nrank 2=+n0 slot=2\n"
+                      "rank 3=+n0 slot=3\n");
+}
+
+static MtfPlan *transformer(const char *mesh, const char *rules) {
+    MtfTrainingPlan wanted = {
+        "transformer-small", MTF_TINY_TRANSFORMER, MTF_F32, mesh, rules, 0, 0, 0, 0,
+    };
+    MtfPlan *plan = mtf_training_plan(&wanted, NULL);
+    assert_non_null(plan);
+    return mtf_test_read_back(plan);
+}
+
+/* A batch of 6 over 2 rows. */
+static void megatron_is_flags_where_the_layout_is_its(void **state) {
+    (void)state;
+    g_autofree char *text =
+        exported(transformer("rows:2;cols:2", "batch:rows;heads:cols;d_ff:cols;vocab:cols"),
+                 "megatron", NULL);
+    assert_string_equal(text, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 1 "
+                              "--micro-batch-size 3 --global-batch-size 6\n");
+}
+
+static void other_layouts_are_not_megatrons(void **state) {
+    (void)state;
+    is_refused(transformer("rows:2;cols:2", "batch:rows;d_model:cols"), "megatron",
+               "it splits \"d_model\" over cols");
+    is_refused(transformer("rows:2;cols:2", "batch:rows;d_ff:cols"), "megatron",
+               "it splits \"heads\" and \"d_ff\" differently");
+    is_refused(transformer("rows:2;cols:2", "batch:rows"), "megatron", "mesh axis cols");
+}
+
+static void free_layouts_are_no_rules(void **state) {
+    (void)state;
+    MtfTrainingPlan wanted = { "mlp", "", MTF_F32, "rows:2;cols:2", "free", 7, 0, 0, 0 };
+    MtfPlan *plan = mtf_training_plan(&wanted, NULL);
+    assert_non_null(plan);
+    is_refused(mtf_test_read_back(plan), "mtf", "the layout is no rule layout");
+}
+
+static void what_does_not_divide_is_said(void **state) {
+    (void)state;
+    is_refused(mtf_test_small_plan("a:5", "batch:a"), "mtf",
+               "dimension \"batch\" of 8 does not divide over a of 5");
+    is_refused(mtf_test_small_plan("a:5", "batch:a"), "jax",
+               "dimension \"batch\" of 8 in \"x\" does not divide by 5");
+}
+
+static void unknown_forms_are_bad_input(void **state) {
+    (void)state;
+    is_refused(mtf_test_small_plan("a:2", "batch:a"), "tensorflow", "mtf, jax, dtensor");
+}
+
+/* rows of 2 and columns of 2 laid the other way round: processor 1 (0, 1) is on device 2. */
+static MtfPlan *turned_plan(void) {
+    g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
+    plan->mapping = cJSON_Parse("{\"rows\": [{\"axis\": 1, \"size\": 2, \"stride\": 1}], \"cols\": "
+                                "[{\"axis\": 0, \"size\": 2, \"stride\": 1}]}");
+    plan->machine = cJSON_Parse(
+        "{\"meshtf_machine\": 1, \"name\": \"torus\", \"torus\": [{\"size\": 2, \"wrap\": false, "
+        "\"bandwidth\": 1e9, \"latency\": 1e-6}, {\"size\": 2, \"wrap\": false, \"bandwidth\": "
+        "1e9, \"latency\": 1e-6}], \"device\": {\"flops\": {\"f32\": 1e12}, \"memory_bytes\": "
+        "1000000000, \"memory_bandwidth\": 1e11}}");
+    return mtf_test_read_back(g_steal_pointer(&plan));
+}
+
+static void a_turned_mapping_turns_devices(void **state) {
+    (void)state;
+    g_autofree char *ranks = exported(turned_plan(), "rankfile", NULL);
+    assert_string_equal(ranks, "rank 0=+n0 slot=0\nrank 1=+n2 slot=0\nrank 2=+n1 slot=0\n"
+                               "rank 3=+n3 slot=0\n");
+    g_autofree char *jax = exported(turned_plan(), "jax", NULL);
+    assert_non_null(strstr(jax, "DEVICES = [0, 2, 1, 3]\nmesh = jax.sharding.Mesh(np.array("
+                                "jax.devices())[DEVICES].reshape((2, 2)), (\"rows\", \"cols\"))"));
+    g_autofree char *shardy = exported(turned_plan(), "shardy", NULL);
+    assert_non_null(strstr(shardy, "<[\"rows\"=2, \"cols\"=2], device_ids=[0, 2, 1, 3]>"));
+}
+
+static void a_rankfile_names_its_hosts(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = turned_plan();
+    g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text = mtf_export(facts, &(MtfExportRequest){ "rankfile", "a,b,c,d" }, NULL);
+    assert_string_equal(text, "rank 0=a slot=0\nrank 1=c slot=0\nrank 2=b slot=0\n"
+                              "rank 3=d slot=0\n");
+    assert_null(mtf_export(facts, &(MtfExportRequest){ "rankfile", "a,b,c" }, &error));
+    assert_non_null(strstr(error->message, "names 3 nodes, and the plan needs 4"));
+    assert_null(mtf_export(facts, &(MtfExportRequest){ "rankfile", "a,b c,d,e" }, NULL));
+}
+
+static void one_processor_is_a_mesh_of_one(void **state) {
+    (void)state;
+    g_autofree char *jax = exported(mtf_test_small_plan("", ""), "jax", NULL);
+    assert_non_null(strstr(jax, "jax.make_mesh((1,), (\"all\",))"));
+    g_autofree char *torch = exported(mtf_test_small_plan("", ""), "dtensor", NULL);
+    assert_non_null(strstr(torch, "\"x\": (Replicate(),),"));
+}
+
+static void names_cannot_leave_their_quotes(void **state) {
+    (void)state;
+    g_autofree char *jax = exported(mtf_test_hostile_plan(), "jax", NULL);
+    assert_non_null(strstr(jax, "    \"<script>w</script>\\\\N\\\"'&é\": P(None, \"c\\\\N\"),\n"));
+    g_autofree char *shardy = exported(mtf_test_hostile_plan(), "shardy", NULL);
+    assert_non_null(strstr(shardy, "%_script_w__script__N_____: tensor<4x12xf32>"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mtf_is_two_gin_lines),
+        cmocka_unit_test(jax_is_a_spec_a_tensor),
+        cmocka_unit_test(dtensor_is_a_placement_a_mesh_axis),
+        cmocka_unit_test(shardy_closes_every_argument),
+        cmocka_unit_test(a_rankfile_fills_nodes_in_order),
+        cmocka_unit_test(megatron_is_flags_where_the_layout_is_its),
+        cmocka_unit_test(other_layouts_are_not_megatrons),
+        cmocka_unit_test(free_layouts_are_no_rules),
+        cmocka_unit_test(what_does_not_divide_is_said),
+        cmocka_unit_test(unknown_forms_are_bad_input),
+        cmocka_unit_test(a_turned_mapping_turns_devices),
+        cmocka_unit_test(a_rankfile_names_its_hosts),
+        cmocka_unit_test(one_processor_is_a_mesh_of_one),
+        cmocka_unit_test(names_cannot_leave_their_quotes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

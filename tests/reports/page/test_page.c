@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "reports/drawing/dot_graph.h"
+#include "reports/facts/metrics_log.h"
+#include "reports/page/page.h"
+#include "reports/page/page_compare.h"
+#include "tests/support/report_plan.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What a browser would find in a page, by GLib's parser of markup. */
+typedef struct {
+    int scripts, images;
+    GString *text;      /* all character data */
+    const char *harm;   /* an attribute that runs or fetches something */
+    GHashTable *ids;    /* of elements */
+    GPtrArray *targets; /* of links within the page */
+    bool twice;         /* an id was given twice */
+} Found;
+
+static void on_start(GMarkupParseContext *context, const char *element, const char **names,
+                     const char **values, gpointer data, GError **error) {
+    (void)context;
+    (void)error;
+    Found *found = data;
+    found->scripts += strcmp(element, "script") == 0;
+    found->images += strcmp(element, "img") == 0 || strcmp(element, "iframe") == 0;
+    for (int i = 0; names[i] != NULL; i++) {
+        bool link = g_str_has_suffix(names[i], "href");
+        if (g_str_has_prefix(names[i], "on") || strcmp(names[i], "src") == 0 ||
+            (link && strchr(values[i], ':') != NULL))
+            found->harm = "an attribute";
+        if (link && values[i][0] == '#')
+            g_ptr_array_add(found->targets, g_strdup(values[i] + 1));
+        if (strcmp(names[i], "id") == 0 && !g_hash_table_add(found->ids, g_strdup(values[i])))
+            found->twice = true;
+    }
+}
+
+static void on_text(GMarkupParseContext *context, const char *text, gsize length, gpointer data,
+                    GError **error) {
+    (void)context;
+    (void)error;
+    g_string_append_len(((Found *)data)->text, text, (gssize)length);
+}
+
+static Found found_in(const char *page) {
+    static const GMarkupParser parser = { .start_element = on_start, .text = on_text };
+    Found found = { .text = g_string_new(NULL),
+                    .ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL),
+                    .targets = g_ptr_array_new_with_free_func(g_free) };
+    g_autoptr(GError) error = NULL;
+    GMarkupParseContext *context = g_markup_parse_context_new(&parser, 0, &found, NULL);
+    if (!g_markup_parse_context_parse(context, page, -1, &error) ||
+        !g_markup_parse_context_end_parse(context, &error))
+        fail_msg("the page is not well formed: %s", error->message);
+    g_markup_parse_context_free(context);
+    return found;
+}
+
+static void clear_found(Found *found) {
+    g_string_free(found->text, TRUE);
+    g_hash_table_unref(found->ids);
+    g_ptr_array_unref(found->targets);
+}
+
+static char *page_of(const MtfPlan *plan, const GArray *run) {
+    g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
+    assert_non_null(facts);
+    g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
+    return mtf_page_print(facts, &(MtfPageParts){ parts, NULL, run, NULL });
+}
+
+static void hostile_names_are_text_and_nothing_else(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = mtf_test_hostile_plan();
+    g_autofree char *page = page_of(plan, NULL);
+    Found found = found_in(page);
+    assert_int_equal(found.scripts, 1);
+    assert_int_equal(found.images, 0);
+    assert_null(found.harm);
+    assert_non_null(strstr(found.text->str, "<script>w</script>\\N\"'&é"));
+    assert_non_null(strstr(found.text->str, "</svg></script><img/src=q/onerror=alert(1)>"));
+    assert_non_null(strstr(found.text->str, "f32[io:4, h\"'\\G:12@c\\N]"));
+    clear_found(&found);
+}
+
+static void links_lead_somewhere_and_ids_are_given_once(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
+    g_autofree char *page = page_of(plan, NULL);
+    Found found = found_in(page);
+    assert_false(found.twice);
+    assert_true(found.targets->len >= 6);
+    for (guint i = 0; i < found.targets->len; i++)
+        assert_true(g_hash_table_contains(found.ids, g_ptr_array_index(found.targets, i)));
+    clear_found(&found);
+}
+
+/* batch 8 over rows:2 is 4 rows, hidden 12 over cols:2 is 6 columns. */
+static void the_page_says_what_is_where(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
+    g_autofree char *page = page_of(plan, NULL);
+    Found found = found_in(page);
+    assert_non_null(strstr(found.text->str, "rows:2;cols:2 (4 processors)"));
+    assert_non_null(strstr(found.text->str, "batch:rows;hidden:cols"));
+    assert_non_null(strstr(found.text->str, "f32[batch:8@rows, hidden:12@cols]"));
+    assert_non_null(strstr(found.text->str, "[4, 6]"));
+    assert_non_null(strstr(found.text->str, "hidden 6–11"));
+    assert_non_null(strstr(found.text->str, "grad/w"));
+    clear_found(&found);
+}
+
+static void the_same_plan_gives_the_same_page(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = mtf_test_hostile_plan();
+    g_autofree char *first = page_of(plan, NULL);
+    g_autofree char *second = page_of(plan, NULL);
+    assert_string_equal(first, second);
+}
+
+static void a_mesh_of_one_processor_has_a_page(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = mtf_test_small_plan("", "");
+    g_autofree char *page = page_of(plan, NULL);
+    Found found = found_in(page);
+    assert_non_null(strstr(found.text->str, "one processor (1 processor)"));
+    assert_non_null(strstr(found.text->str, "No processor sends anything"));
+    clear_found(&found);
+}
+
+static int times_found(const char *text, const char *wanted) {
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, wanted)) != NULL; at += strlen(wanted))
+        count++;
+    return count;
+}
+
+/* Medians over steps 2 and 3: 0.5 s and 0.1 s. */
+static void a_run_stands_beside_its_prediction(void **state) {
+    (void)state;
+    MtfMetricsRecord records[] = { { 1, 3.5, 9, 8, 0 },
+                                   { 2, NAN, 0.4, 0.1, 0 },
+                                   { 3, 2.25, 0.6, 0.1, 0 } };
+    g_autoptr(GArray) run = g_array_new(FALSE, FALSE, sizeof *records);
+    g_array_append_vals(run, records, G_N_ELEMENTS(records));
+    g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2", "batch:rows");
+    g_autofree char *page = page_of(plan, run);
+    Found found = found_in(page);
+    assert_non_null(strstr(found.text->str, "500 ms"));
+    assert_non_null(strstr(found.text->str, "From 3.5 at step 1 to 2.25 at step 3."));
+    assert_non_null(strstr(found.text->str, "predicted "));
+    assert_int_equal(times_found(page, "class=\"measured\""), 2);
+    assert_null(strstr(page, "nan"));
+    clear_found(&found);
+}
+
+/* Of w, h, y and their gradients the split of hidden differs; x and the loss do not. */
+static void plans_side_by_side_tell_what_differs(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) one = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
+    g_autoptr(MtfPlan) two = mtf_test_small_plan("rows:2;cols:2", "batch:rows");
+    g_autoptr(MtfStepFacts) first = mtf_step_facts_new(one, NULL);
+    g_autoptr(MtfStepFacts) second = mtf_step_facts_new(two, NULL);
+    const MtfComparedPlan plans[] = { { "a<b>.json", first }, { "c.json", second } };
+    g_autofree char *page = mtf_page_compare(plans, 2);
+    Found found = found_in(page);
+    assert_null(found.harm);
+    assert_false(found.twice);
+    assert_non_null(strstr(found.text->str, "a<b>.json"));
+    assert_non_null(strstr(found.text->str, "1 × the time of a step"));
+    assert_non_null(strstr(found.text->str, "f32[io:4, hidden:12@cols]f32[io:4, hidden:12]"));
+    assert_null(strstr(found.text->str, "f32[batch:8@rows, io:4]"));
+    clear_found(&found);
+}
+
+/* One step of 3 s on two ranks against microseconds predicted; the plan's step has one allreduce.
+ */
+static void ranks_stand_under_their_prediction(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2", "batch:rows");
+    g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
+    g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
+    MtfRunEvent events[] = { { 0, -1, false, 0, 2 },
+                             { 0, MTF_STEP_ALLREDUCE, false, 2, 1 },
+                             { 1, -1, false, 0, 1 } };
+    g_autoptr(GArray) list = g_array_new(FALSE, FALSE, sizeof *events);
+    g_array_append_vals(list, events, G_N_ELEMENTS(events));
+    const MtfRunTrace trace = { 2, 3, list };
+    g_autofree char *page = mtf_page_print(facts, &(MtfPageParts){ parts, NULL, NULL, &trace });
+    Found found = found_in(page);
+    assert_non_null(strstr(found.text->str, "predicted"));
+    assert_non_null(strstr(found.text->str, "rank 1"));
+    assert_non_null(strstr(found.text->str, "1.5 s2 s"));  /* computing: mean and longest */
+    assert_non_null(strstr(found.text->str, "500 ms1 s")); /* allreduce */
+    assert_non_null(strstr(found.text->str, "idle0 s1 s"));
+    clear_found(&found);
+}
+
+/* Two limits with one best layout are one circle; what takes a hundred times as long as the others
+ * is in the table alone. */
+static void the_frontier_is_drawn_where_it_was_searched(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols");
+    g_autofree char *without = page_of(plan, NULL);
+    assert_non_null(strstr(without, "meshtf-plan search --frontier 8"));
+    g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
+    double seconds = (double)facts->schedule->nanoseconds / 1e9;
+    double bytes = (double)facts->arena->bytes;
+    g_autofree char *search = g_strdup_printf(
+        "{\"frontier\": [{\"name\": \"free layout\", \"memory_bytes\": %.0f, \"step_seconds\": "
+        "%.17g}, {\"name\": \"free layout\", \"memory_bytes\": %.0f, \"step_seconds\": %.17g}, "
+        "{\"name\": \"another\", \"memory_bytes\": %.0f, \"step_seconds\": %.17g}], \"incumbents\": "
+        "[{\"name\": \"by <hand>\", \"memory_bytes\": %.0f, \"step_seconds\": %.17g}, {\"name\": "
+        "\"slow\", \"memory_bytes\": %.0f, \"step_seconds\": %.17g}]}",
+        bytes / 2, seconds * 1.4, bytes / 2, seconds * 1.4, bytes * 2, seconds * 0.9, bytes * 1.5,
+        seconds * 1.2, bytes, seconds * 100);
+    cJSON_Delete(plan->search);
+    plan->search = cJSON_Parse(search);
+    g_autofree char *page = page_of(plan, NULL);
+    Found found = found_in(page);
+    assert_int_equal(times_found(page, "<g class=\"of-frontier\">"), 2);
+    assert_int_equal(times_found(page, "<g class=\"of-known\">"), 1);
+    assert_int_equal(times_found(page, "<g class=\"of-chosen\">"), 1);
+    assert_non_null(strstr(found.text->str, "by <hand>by hand or rule"));
+    assert_non_null(strstr(found.text->str, "100.000 ×far off"));
+    clear_found(&found);
+}
+
+static char *dot_of(const MtfPlan *plan) {
+    g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
+    g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
+    g_autoptr(MtfPartitionView) view = mtf_partition_view_new(parts, MTF_VIEW_STEP);
+    return mtf_dot_graph(view, &(MtfDotStyle){ "g", NULL, "", true }, NULL);
+}
+
+static void the_drawing_is_the_same_bytes_each_time(void **state) {
+    (void)state;
+    g_autoptr(MtfPlan) plan = mtf_test_hostile_plan();
+    g_autofree char *first = dot_of(plan);
+    g_autofree char *second = dot_of(plan);
+    assert_non_null(first);
+    assert_string_equal(first, second);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hostile_names_are_text_and_nothing_else),
+        cmocka_unit_test(links_lead_somewhere_and_ids_are_given_once),
+        cmocka_unit_test(the_page_says_what_is_where),
+        cmocka_unit_test(the_same_plan_gives_the_same_page),
+        cmocka_unit_test(a_mesh_of_one_processor_has_a_page),
+        cmocka_unit_test(a_run_stands_beside_its_prediction),
+        cmocka_unit_test(ranks_stand_under_their_prediction),
+        cmocka_unit_test(plans_side_by_side_tell_what_differs),
+        cmocka_unit_test(the_frontier_is_drawn_where_it_was_searched),
+        cmocka_unit_test(the_drawing_is_the_same_bytes_each_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

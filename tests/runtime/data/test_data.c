@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "layouts/base/error.h"
+#include "runtime/data/data.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BATCH = 6, LENGTH = 5, FEATURES = 4, OUTPUTS = 3 };
+
+/* A language model's inputs over a vocabulary: tokens, next tokens, a mask. */
+static MtfGraph *text_graph(int64_t vocabulary) {
+    MtfGraph *graph = mtf_graph_new("text");
+    int batch = mtf_graph_add_dimension(graph, "batch", BATCH, NULL);
+    int length = mtf_graph_add_dimension(graph, "length", LENGTH, NULL);
+    int vocab = mtf_graph_add_dimension(graph, "vocab", vocabulary, NULL);
+    int model = mtf_graph_add_dimension(graph, "model", 2, NULL);
+    MtfShape ids = { 2, { batch, length } }, table = { 2, { vocab, model } };
+    MtfShape rows = { 3, { batch, length, model } };
+    mtf_graph_add_input(graph, "tokens", &ids, MTF_I32, MTF_FEED_TOKENS, NULL);
+    mtf_graph_add_input(graph, "next", &ids, MTF_I32, MTF_FEED_NEXT_TOKENS, NULL);
+    mtf_graph_add_input(graph, "mask", &ids, MTF_F32, MTF_FEED_MASK, NULL);
+    int w = mtf_graph_add_variable(graph, "w", &table, MTF_F32, (MtfInit){ 0 }, MTF_MEMORY_VARIABLE,
+                                   NULL);
+    MtfNewOperation lookup = { .name = "x",
+                               .kind = MTF_OP_EMBEDDING,
+                               .n_inputs = 2,
+                               .inputs = (int[]){ w, 0 },
+                               .shape = &rows,
+                               .attributes = MTF_NO_ATTRIBUTES };
+    assert_true(mtf_graph_add_operation(graph, &lookup, NULL) >= 0);
+    return graph;
+}
+
+/* An MLP's inputs: features, targets, labels of three classes. */
+static MtfGraph *mlp_graph(void) {
+    MtfGraph *graph = mtf_graph_new("mlp");
+    int batch = mtf_graph_add_dimension(graph, "batch", BATCH, NULL);
+    int in = mtf_graph_add_dimension(graph, "in", FEATURES, NULL);
+    int out = mtf_graph_add_dimension(graph, "out", OUTPUTS, NULL);
+    MtfShape x = { 2, { batch, in } }, y = { 2, { batch, out } }, label = { 1, { batch } };
+    mtf_graph_add_input(graph, "x", &x, MTF_F64, MTF_FEED_FEATURES, NULL);
+    mtf_graph_add_input(graph, "y", &y, MTF_F64, MTF_FEED_TARGETS, NULL);
+    mtf_graph_add_input(graph, "label", &label, MTF_I32, MTF_FEED_LABELS, NULL);
+    MtfNewOperation logit = { .name = "logit",
+                              .kind = MTF_OP_LABEL_LOGIT,
+                              .n_inputs = 2,
+                              .inputs = (int[]){ 1, 2 },
+                              .shape = &label,
+                              .attributes = MTF_NO_ATTRIBUTES };
+    assert_true(mtf_graph_add_operation(graph, &logit, NULL) >= 0);
+    return graph;
+}
+
+/* A slice of a two-dimensional input. */
+static MtfOperand slice_of(void *values, MtfDtype dtype, MtfRange rows, MtfRange columns,
+                           const int64_t *global) {
+    return (MtfOperand){ .data = values,
+                         .dtype = dtype,
+                         .rank = 2,
+                         .size = { rows.end - rows.begin, columns.end - columns.begin },
+                         .begin = { rows.begin, columns.begin },
+                         .global = { global[0], global[1] } };
+}
+
+static char *write_text(const char *bytes, gssize length) {
+    g_autoptr(GError) error = NULL;
+    char *path = NULL;
+    int file = g_file_open_tmp("meshtf-XXXXXX", &path, &error);
+    assert_true(file >= 0);
+    close(file);
+    assert_true(g_file_set_contents(path, bytes, length, NULL));
+    return path;
+}
+
+/* A hundred bytes, each its own place. */
+static char *write_count(void) {
+    char bytes[100];
+    for (int i = 0; i < 100; i++)
+        bytes[i] = (char)i;
+    return write_text(bytes, sizeof bytes);
+}
+
+static void remove_text(char *path) {
+    unlink(path);
+    g_free(path);
+}
+
+static void fill_tokens(MtfData *data, int tensor, int64_t step, int32_t *ids) {
+    const int64_t global[2] = { BATCH, LENGTH };
+    MtfOperand slice =
+        slice_of(ids, MTF_I32, (MtfRange){ 0, BATCH }, (MtfRange){ 0, LENGTH }, global);
+    assert_true(mtf_data_fill(data, tensor, step, &slice, NULL));
+}
+
+static void windows_are_runs_of_the_training_part_and_next_tokens_one_byte_on(void **state) {
+    (void)state;
+    char *path = write_count();
+    g_autoptr(MtfGraph) graph = text_graph(256);
+    g_autoptr(MtfData) data = mtf_data_open(graph, path, 3, NULL);
+    assert_non_null(data);
+    for (int64_t step = 1; step <= 50; step++) {
+        int32_t tokens[BATCH][LENGTH], next[BATCH][LENGTH];
+        fill_tokens(data, 0, step, &tokens[0][0]);
+        fill_tokens(data, 1, step, &next[0][0]);
+        for (int b = 0; b < BATCH; b++)
+            for (int l = 0; l < LENGTH; l++) {
+                assert_int_equal(tokens[b][l], tokens[b][0] + l);
+                assert_int_equal(next[b][l], tokens[b][l] + 1);
+                assert_in_range(next[b][l], 1, 89); /* the first 90 of 100 bytes train */
+            }
+    }
+    remove_text(path);
+}
+
+static void examples_differ_by_place_step_and_seed(void **state) {
+    (void)state;
+    char *path = write_count();
+    g_autoptr(MtfGraph) graph = text_graph(256);
+    g_autoptr(MtfData) data = mtf_data_open(graph, path, 3, NULL);
+    g_autoptr(MtfData) other = mtf_data_open(graph, path, 4, NULL);
+    int32_t first[BATCH * LENGTH], second[BATCH * LENGTH], seeded[BATCH * LENGTH];
+    fill_tokens(data, 0, 1, first);
+    fill_tokens(data, 0, 2, second);
+    fill_tokens(other, 0, 1, seeded);
+    assert_memory_not_equal(first, second, sizeof first);
+    assert_memory_not_equal(first, seeded, sizeof first);
+    fill_tokens(data, 0, 1, second);
+    assert_memory_equal(first, second, sizeof first);
+    remove_text(path);
+}
+
+static void a_slice_holds_what_the_whole_holds_there(void **state) {
+    (void)state;
+    char *path = write_count();
+    g_autoptr(MtfGraph) graph = text_graph(256);
+    g_autoptr(MtfData) data = mtf_data_open(graph, path, 3, NULL);
+    const int64_t global[2] = { BATCH, LENGTH };
+    int32_t whole[BATCH][LENGTH], part[2][3];
+    fill_tokens(data, 1, 7, &whole[0][0]);
+    MtfOperand slice = slice_of(part, MTF_I32, (MtfRange){ 3, 5 }, (MtfRange){ 2, 5 }, global);
+    assert_true(mtf_data_fill(data, 1, 7, &slice, NULL));
+    for (int b = 0; b < 2; b++)
+        for (int l = 0; l < 3; l++)
+            assert_int_equal(part[b][l], whole[3 + b][2 + l]);
+    remove_text(path);
+}
+
+static void the_mask_is_all_ones(void **state) {
+    (void)state;
+    char *path = write_count();
+    g_autoptr(MtfGraph) graph = text_graph(256);
+    g_autoptr(MtfData) data = mtf_data_open(graph, path, 3, NULL);
+    const int64_t global[2] = { BATCH, LENGTH };
+    float mask[BATCH * LENGTH];
+    MtfOperand slice =
+        slice_of(mask, MTF_F32, (MtfRange){ 0, BATCH }, (MtfRange){ 0, LENGTH }, global);
+    assert_true(mtf_data_fill(data, 2, 1, &slice, NULL));
+    for (int i = 0; i < BATCH * LENGTH; i++)
+        assert_true(mask[i] == 1);
+    assert_int_equal(mtf_data_items(data), BATCH * LENGTH);
+    assert_string_equal(mtf_data_item_name(data), "tokens");
+    remove_text(path);
+}
+
+static void refused(const MtfGraph *graph, const char *path, const char *why) {
+    g_autoptr(GError) error = NULL;
+    assert_null(mtf_data_open(graph, path, 1, &error));
+    assert_int_equal(mtf_error_exit_status(error), 2);
+    if (strstr(error->message, why) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", error->message, why);
+}
+
+static void a_text_model_without_a_readable_text_is_bad_input(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = text_graph(256);
+    refused(graph, NULL, "give --data FILE");
+    refused(graph, "/nowhere/text", "cannot be read");
+    refused(graph, "/tmp", "not a regular file");
+    char *path = write_text("abcde", 5);
+    refused(graph, path, "fewer than one window of 5");
+    remove_text(path);
+}
+
+static void a_byte_beyond_the_vocabulary_is_bad_input(void **state) {
+    (void)state;
+    char *path = write_count();
+    g_autoptr(MtfGraph) small = text_graph(99), enough = text_graph(100);
+    refused(small, path, "holds 99 at offset 99");
+    g_autoptr(MtfData) data = mtf_data_open(enough, path, 1, NULL);
+    assert_non_null(data);
+    remove_text(path);
+}
+
+static void a_text_for_a_model_of_examples_is_bad_input(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mlp_graph();
+    refused(graph, "LICENSE", "LICENSE is neither an IDX nor an .npy file");
+}
+
+static void generated_features_have_mean_0_and_variance_1(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mlp_graph();
+    g_autoptr(MtfData) data = mtf_data_open(graph, NULL, 5, NULL);
+    const int64_t global[2] = { BATCH, FEATURES };
+    double x[BATCH * FEATURES], sum = 0, squares = 0;
+    MtfOperand slice =
+        slice_of(x, MTF_F64, (MtfRange){ 0, BATCH }, (MtfRange){ 0, FEATURES }, global);
+    int n = 0;
+    for (int64_t step = 1; step <= 2000; step++)
+        for (int i = mtf_data_fill(data, 0, step, &slice, NULL) ? 0 : 99; i < BATCH * FEATURES;
+             i++, n++) {
+            sum += x[i];
+            squares += x[i] * x[i];
+        }
+    assert_int_equal(n, 2000 * BATCH * FEATURES);
+    assert_true(fabs(sum / n) < 0.02);
+    assert_true(fabs(squares / n - 1) < 0.02);
+}
+
+static void labels_name_the_largest_target_and_every_class_occurs(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mlp_graph();
+    g_autoptr(MtfData) data = mtf_data_open(graph, NULL, 5, NULL);
+    const int64_t global[2] = { BATCH, OUTPUTS };
+    int seen[OUTPUTS] = { 0 };
+    for (int64_t step = 1; step <= 50; step++) {
+        double y[BATCH][OUTPUTS];
+        int32_t label[BATCH];
+        MtfOperand targets =
+            slice_of(y, MTF_F64, (MtfRange){ 0, BATCH }, (MtfRange){ 0, OUTPUTS }, global);
+        MtfOperand labels = {
+            .data = label, .dtype = MTF_I32, .rank = 1, .size = { BATCH }, .global = { BATCH }
+        };
+        assert_true(mtf_data_fill(data, 1, step, &targets, NULL));
+        assert_true(mtf_data_fill(data, 2, step, &labels, NULL));
+        for (int b = 0; b < BATCH; b++) {
+            assert_in_range(label[b], 0, OUTPUTS - 1);
+            seen[label[b]]++;
+            for (int k = 0; k < OUTPUTS; k++)
+                assert_true(y[b][label[b]] >= y[b][k]);
+        }
+    }
+    for (int k = 0; k < OUTPUTS; k++)
+        assert_true(seen[k] > 0);
+}
+
+static void a_text_that_shrinks_while_it_is_read_is_a_failure(void **state) {
+    (void)state;
+    char *path = write_count();
+    g_autoptr(MtfGraph) graph = text_graph(256);
+    g_autoptr(MtfData) data = mtf_data_open(graph, path, 3, NULL);
+    assert_int_equal(truncate(path, 0), 0);
+    const int64_t global[2] = { BATCH, LENGTH };
+    int32_t ids[BATCH * LENGTH];
+    MtfOperand slice =
+        slice_of(ids, MTF_I32, (MtfRange){ 0, BATCH }, (MtfRange){ 0, LENGTH }, global);
+    g_autoptr(GError) error = NULL;
+    assert_false(mtf_data_fill(data, 0, 1, &slice, &error));
+    assert_int_equal(mtf_error_exit_status(error), 1);
+    remove_text(path);
+}
+
+/* The training part is the first 90 of 100 bytes: 30 of each of three values, ln 3 nats a byte. */
+static void the_entropy_of_a_text_is_that_of_its_training_part(void **state) {
+    (void)state;
+    char bytes[100];
+    for (int i = 0; i < 100; i++)
+        bytes[i] = (char)(i < 90 ? i % 3 : 7);
+    char *path = write_text(bytes, sizeof bytes);
+    g_autoptr(MtfGraph) graph = text_graph(256);
+    g_autoptr(MtfData) data = mtf_data_open(graph, path, 1, NULL);
+    assert_non_null(data);
+    assert_true(fabs(mtf_data_entropy(data) - log(3)) < 1e-12);
+    remove_text(path);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(windows_are_runs_of_the_training_part_and_next_tokens_one_byte_on),
+        cmocka_unit_test(the_entropy_of_a_text_is_that_of_its_training_part),
+        cmocka_unit_test(examples_differ_by_place_step_and_seed),
+        cmocka_unit_test(a_slice_holds_what_the_whole_holds_there),
+        cmocka_unit_test(the_mask_is_all_ones),
+        cmocka_unit_test(a_text_model_without_a_readable_text_is_bad_input),
+        cmocka_unit_test(a_byte_beyond_the_vocabulary_is_bad_input),
+        cmocka_unit_test(a_text_for_a_model_of_examples_is_bad_input),
+        cmocka_unit_test(generated_features_have_mean_0_and_variance_1),
+        cmocka_unit_test(labels_name_the_largest_target_and_every_class_occurs),
+        cmocka_unit_test(a_text_that_shrinks_while_it_is_read_is_a_failure),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// ranks: 1 2 3 4 6
+/* Resharding by MPI ranks, each pair of placements against the whole tensor, and every call against
+ * the witness. What a path does is tested exhaustively without MPI (test_move.c). */
+#include "tests/support/cmocka.h"
+
+#include "runtime/kernels/base/slice.h"
+#include "runtime/session/executor.h"
+#include "tests/support/mpi_verdict.h"
+#include "tests/support/pmpi_witness.h"
+#include "tests/support/reshard_program.h"
+
+#include <math.h>
+#include <string.h>
+
+static MPI_Comm control;
+static int rank, ranks;
+
+/* Programs with so many elements in one call at most, so that small tensors go in chunks too. */
+#define SMALL_MESSAGE 7
+
+/* One resharding on this rank, ready to run. */
+typedef struct {
+    MtfLayout *layout;
+    MtfProgram *program;
+    MtfArena *arena;
+    MtfExecutor executor;
+    MtfCommunicators *communicators;
+    MtfWindowExchange *window;
+    int target;
+} Case;
+
+/* Whether cases exchange through the window. */
+static bool by_window;
+
+static void case_init(Case *c, const MtfGraph *graph, const MtfMesh *mesh, const MtfPlacement *from,
+                      const MtfPlacement *to, int64_t max_message) {
+    c->layout = mtf_layout_new(graph, mesh);
+    c->program = mtf_reshard_program(graph, c->layout, from, to, &c->target);
+    c->arena = mtf_arena_pack(c->program);
+    c->communicators = mtf_communicators_new(control, c->program);
+    MtfWorker *worker = mtf_worker_new(c->program, c->arena, rank, 1, NULL);
+    c->window = by_window ? mtf_window_exchange_new(control, worker) : NULL;
+    c->executor = (MtfExecutor){ .worker = worker,
+                                 .counted = mtf_traffic_new(c->program),
+                                 .transport = { .communicators = c->communicators,
+                                                .window = c->window,
+                                                .max_message = max_message } };
+    c->executor.worker->poison = true;
+    const MtfOperand *slice = &c->executor.worker->operands[0];
+    for (int64_t i = 0; i < mtf_slice_elements(slice); i++)
+        mtf_slice_set(slice, i,
+                      mtf_reshard_term(mesh, from, mtf_slice_global_index(slice, i), rank));
+}
+
+static void case_clear(Case *c) {
+    mtf_window_exchange_free(c->window);
+    mtf_communicators_free(c->communicators);
+    mtf_worker_free(c->executor.worker);
+    mtf_traffic_free(c->executor.counted);
+    mtf_arena_free(c->arena);
+    mtf_program_free(c->program);
+    mtf_layout_free(c->layout);
+}
+
+/* Wrong elements here; what is partial is reduced by a call of the checker's own. */
+static int64_t wrong_elements(const Case *c, const MtfMesh *mesh, const MtfPlacement *from,
+                              const MtfPlacement *to) {
+    const MtfOperand *slice = &c->executor.worker->operands[c->target];
+    unsigned partial = mtf_placement_partial_axes(to);
+    bool maximum = false;
+    int64_t n = mtf_slice_elements(slice), wrong = 0;
+    g_autofree double *values = g_new(double, n + 1);
+    MPI_Comm group;
+    for (int a = 0; a < mesh->n_axes; a++)
+        maximum |= to->axis[a] == MTF_PARTIAL_MAX;
+    for (int64_t i = 0; i < n; i++)
+        values[i] = mtf_slice_get(slice, i);
+    MPI_Comm_split(MPI_COMM_WORLD, mtf_mesh_group_member(mesh, partial, rank, 0), rank, &group);
+    PMPI_Allreduce(MPI_IN_PLACE, values, (int)n, MPI_DOUBLE, maximum ? MPI_MAX : MPI_SUM, group);
+    MPI_Comm_free(&group);
+    for (int64_t i = 0; i < n; i++)
+        wrong += values[i] != mtf_reshard_value(mesh, from, mtf_slice_global_index(slice, i));
+    return wrong;
+}
+
+/* The bytes that the moves of one entry take from arena to arena, by their shapes. */
+static int64_t copied_bytes(const Case *c, int entry) {
+    int64_t bytes = 0;
+    for (int i = 0; c->window != NULL && i < mtf_program_length(c->program); i++)
+        if (c->executor.counted->entry_of[i] == entry)
+            bytes += mtf_window_exchange_bytes(&c->executor.worker->moves[i]);
+    return bytes;
+}
+
+/* What was counted where calls are issued, what the witness saw, what the program says. Through the
+ * window there is nothing for the witness to see. */
+static void check_traffic(const Case *c) {
+    g_autoptr(MtfTraffic) predicted = mtf_traffic_predict(c->program, rank);
+    for (int i = 0; i < predicted->n_entries; i++) {
+        const MtfTrafficEntry *entry = &predicted->entries[i];
+        const MtfTrafficEntry *counted = &c->executor.counted->entries[i];
+        MtfWitnessed seen = mtf_witness_get(entry->kind, entry->axes);
+        int calls = by_window && ranks > 1 ? 0 : 1; /* one rank has nobody to share a window with */
+        mtf_expect(seen.calls == calls * entry->calls && counted->calls == entry->calls,
+                   "calls of %s", mtf_step_name(entry->kind));
+        mtf_expect(seen.bytes == calls * entry->bytes && counted->bytes == entry->bytes,
+                   "bytes of %s", mtf_step_name(entry->kind));
+        mtf_expect(counted->copied == copied_bytes(c, i), "copies of %s",
+                   mtf_step_name(entry->kind));
+    }
+    mtf_expect(mtf_witness_strangers() == 0, "calls that no step explains");
+}
+
+static void check_pair(const MtfGraph *graph, const MtfMesh *mesh, const MtfPlacement *from,
+                       const MtfPlacement *to) {
+    Case c;
+    case_init(&c, graph, mesh, from, to, MTF_MAX_MESSAGE);
+    mtf_witness_reset();
+    mtf_executor_step(&c.executor, 1, NULL);
+    check_traffic(&c);
+    g_autofree char *source = mtf_placement_format(graph, mesh, from);
+    g_autofree char *target = mtf_placement_format(graph, mesh, to);
+    mtf_expect(wrong_elements(&c, mesh, from, to) == 0, "%s -> %s is wrong", source, target);
+    case_clear(&c);
+}
+
+/* Every `stride`-th pair of placements. */
+static void check_pairs(const char *text, const int64_t *sizes, MtfDtype dtype, guint stride) {
+    MtfMesh mesh;
+    assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
+    if (mtf_mesh_size(&mesh) != ranks)
+        return;
+    g_autoptr(MtfGraph) graph = mtf_reshard_graph(2, sizes, dtype);
+    g_autoptr(GArray) placements = mtf_reshard_placements(&mesh, 2);
+    for (guint pair = 0; pair < placements->len * placements->len; pair += stride)
+        check_pair(graph, &mesh, &g_array_index(placements, MtfPlacement, pair / placements->len),
+                   &g_array_index(placements, MtfPlacement, pair % placements->len));
+}
+
+static void check_all_pairs(void) {
+    check_pairs("r:1", (int64_t[]){ 4, 6 }, MTF_F32, 1);
+    check_pairs("r:2", (int64_t[]){ 4, 6 }, MTF_F32, 1);
+    check_pairs("r:2", (int64_t[]){ 5, 4 }, MTF_BF16, 1);
+    check_pairs("r:3", (int64_t[]){ 5, 4 }, MTF_BF16, 3);
+    check_pairs("r:2;c:2", (int64_t[]){ 5, 3 }, MTF_BF16, 7);
+    check_pairs("r:3", (int64_t[]){ 5, 4 }, MTF_F64, 1);
+    check_pairs("r:4", (int64_t[]){ 5, 3 }, MTF_I32, 1);
+    check_pairs("r:2;c:2", (int64_t[]){ 4, 8 }, MTF_F32, 5);
+    check_pairs("r:2;c:2", (int64_t[]){ 5, 3 }, MTF_F64, 5);
+    check_pairs("r:3;c:2", (int64_t[]){ 7, 4 }, MTF_F32, 17);
+}
+
+static void placements_reach_each_other_by_mpi(void **state) {
+    (void)state;
+    check_all_pairs();
+    assert_true(mtf_verdict());
+}
+
+static void placements_reach_each_other_through_the_window(void **state) {
+    (void)state;
+    by_window = true;
+    check_all_pairs();
+    by_window = false;
+    assert_true(mtf_verdict());
+}
+
+static void a_long_allreduce_goes_in_chunks(void **state) {
+    (void)state;
+    g_autofree char *text = g_strdup_printf("r:%d", ranks);
+    MtfMesh mesh;
+    assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
+    g_autoptr(MtfGraph) graph = mtf_reshard_graph(1, (int64_t[]){ 3 * SMALL_MESSAGE + 1 }, MTF_F32);
+    MtfPlacement from = mtf_placement_whole(), to = from;
+    from.axis[0] = MTF_PARTIAL_SUM;
+    Case c;
+    case_init(&c, graph, &mesh, &from, &to, SMALL_MESSAGE);
+    mtf_witness_reset();
+    mtf_executor_step(&c.executor, 1, NULL);
+    MtfWitnessed seen = mtf_witness_get(MTF_STEP_ALLREDUCE, 1);
+    mtf_expect(seen.calls == 4 && seen.bytes == 4 * (3 * SMALL_MESSAGE + 1), "%d calls, %d bytes",
+               (int)seen.calls, (int)seen.bytes);
+    mtf_expect(wrong_elements(&c, &mesh, &from, &to) == 0, "the sum is wrong");
+    case_clear(&c);
+    assert_true(mtf_verdict());
+}
+
+static void the_witness_sees_a_call_that_no_step_explains(void **state) {
+    (void)state;
+    double number = 1;
+    mtf_witness_reset();
+    MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_DOUBLE, MPI_SUM, control);
+    mtf_expect(mtf_witness_strangers() == 0, "control traffic counts");
+    MPI_Allreduce(MPI_IN_PLACE, &number, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    mtf_expect(mtf_witness_strangers() == 1, "a stranger goes unseen");
+    assert_true(mtf_verdict());
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(placements_reach_each_other_by_mpi),
+        cmocka_unit_test(placements_reach_each_other_through_the_window),
+        cmocka_unit_test(a_long_allreduce_goes_in_chunks),
+        cmocka_unit_test(the_witness_sees_a_call_that_no_step_explains),
+    };
+    control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
+    return mtf_mpi_tests_end(control, cmocka_run_group_tests(tests, NULL, NULL));
+}

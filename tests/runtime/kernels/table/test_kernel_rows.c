@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Every row's kernel against the plain loops of tests/support/reference.h, on random shapes and
+ * cuts. A row's operands are written as letters:
+ *
+ *     x  the whole shape X of this case             s  some of X's dimensions, in any order
+ *     r  X without its reduced dimensions           d  X's reduced dimensions
+ *     1  no dimensions                              i  int32 ids: some of r's dimensions
+ *     l  int32 labels: X without its last           m  some of l's dimensions
+ *     V  a table: last dimension of X as ids, then d
+ *     k  X with the twin of its first dimension in its place, perhaps without some others: memory
+ *
+ * Each row runs in float32, float64 and bfloat16. The last is compared with the same reference on
+ * the inputs as bfloat16 holds them, which the result may miss by one rounding and no more. */
+#include "tests/support/cmocka.h"
+
+#include "runtime/kernels/base/kernel_bfloat16.h"
+#include "tests/support/kernel_slices.h"
+#include "tests/support/reference.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct {
+    int kind;
+    const char *inputs; /* letters; a capital O separates inputs that may be left out */
+    char output;        /* a letter, or 0 when it follows from the inputs */
+    bool positive;      /* inputs are kept away from 0 and below */
+} Row;
+
+static const Row rows[] = {
+    { MTF_OP_ADD, "xsO", 0, false },
+    { MTF_OP_ADD, "sxxssxxsxx", 0, false },
+    { MTF_OP_SUBTRACT, "sx", 0, false },
+    { MTF_OP_MULTIPLY, "ss", 0, false },
+    { MTF_OP_DIVIDE, "xs", 0, true },
+    { MTF_OP_MAXIMUM, "xs", 0, false },
+    { MTF_OP_MINIMUM, "sx", 0, false },
+    { MTF_OP_EQUAL, "xs", 0, false },
+    { MTF_OP_SCALE, "x", 0, false },
+    { MTF_OP_RELU, "x", 0, false },
+    { MTF_OP_GELU, "x", 0, false },
+    { MTF_OP_SILU, "x", 0, false },
+    { MTF_OP_TANH, "x", 0, false },
+    { MTF_OP_SIGMOID, "x", 0, false },
+    { MTF_OP_EXP, "x", 0, false },
+    { MTF_OP_LOG, "x", 0, true },
+    { MTF_OP_SQRT, "x", 0, true },
+    { MTF_OP_RSQRT, "x", 0, true },
+    { MTF_OP_SQUARE, "x", 0, false },
+    { MTF_OP_NEGATE, "x", 0, false },
+    { MTF_OP_ABS, "x", 0, false },
+    { MTF_OP_SIGN, "x", 0, false },
+    { MTF_OP_REDUCE_SUM, "x", 's', false },
+    { MTF_OP_REDUCE_MEAN, "x", 's', false },
+    { MTF_OP_REDUCE_MAX, "x", 's', false },
+    { MTF_OP_REDUCE_SUM, "x", '1', false },
+    { MTF_OP_RENAME, "x", 0, false },
+    { MTF_OP_TRANSPOSE, "x", 'p', false },
+    { MTF_OP_BROADCAST, "s", 'x', false },
+    { MTF_OP_CAST, "x", 0, false },
+    { MTF_OP_STOP_GRADIENT, "x", 0, false },
+    { MTF_OP_CONSTANT, "", 'x', false },
+    { MTF_OP_RANGE, "", 'd', false },
+    { MTF_OP_DROPOUT, "x", 0, false },
+    { MTF_OP_CAUSAL_MASK, "x", 0, false },
+    { MTF_OP_CAUSAL_ZERO, "x", 0, false },
+    { MTF_OP_EINSUM, "s", 's', false },
+    { MTF_OP_EINSUM, "ss", 's', false },
+    { MTF_OP_EINSUM, "xx", 's', false },
+    { MTF_OP_EINSUM, "sss", 's', false },
+    { MTF_OP_EINSUM, "ssss", 's', false },
+    { MTF_OP_EMBEDDING, "Vl", 'e', false },
+    { MTF_OP_EMBEDDING_GRAD, "le", 'V', false },
+    { MTF_OP_EMBEDDING_GRAD, "leV", 'V', false },
+    { MTF_OP_SUM_EXP, "xr", 'r', false },
+    { MTF_OP_SOFTMAX_APPLY, "xrr", 0, true },
+    { MTF_OP_SOFTMAX_APPLY, "xss", 0, true },
+    { MTF_OP_SOFTMAX_GRAD, "xxr", 0, false },
+    { MTF_OP_VARIANCE, "xr", 'r', false },
+    { MTF_OP_NORMALIZE, "xrrdOd", 0, true },
+    { MTF_OP_NORMALIZE, "xrrsOs", 0, true },
+    { MTF_OP_NORMALIZE_DOT, "xxrrd", 'r', true },
+    { MTF_OP_NORMALIZE_SCALE_GRAD, "xxrr", 'd', true },
+    { MTF_OP_NORMALIZE_GRAD, "xxrrdrr", 0, true },
+    { MTF_OP_NORMALIZE_GRAD, "xxrrsrr", 0, true },
+    { MTF_OP_ATTENTION, "xkk", 0, false },
+    { MTF_OP_ATTENTION_GRAD, "xkkxLx", 0, false },
+    { MTF_OP_LABEL_LOGIT, "xl", 'l', false },
+    { MTF_OP_CROSS_ENTROPY, "xxxOs", 0, true },
+    { MTF_OP_CROSS_ENTROPY_GRAD, "xlLLLOm", 0, true },
+    { MTF_OP_RELU_GRAD, "xx", 0, false },
+    { MTF_OP_GELU_GRAD, "xx", 0, false },
+    { MTF_OP_SILU_GRAD, "xx", 0, false },
+    { MTF_OP_TANH_GRAD, "xx", 0, false },
+    { MTF_OP_SIGMOID_GRAD, "xx", 0, false },
+    { MTF_OP_ACCUMULATE, "x", 0, false },
+    { MTF_OP_CLIP_FACTOR, "1", 0, true },
+    { MTF_OP_LEARNING_RATE, "", '1', false },
+    { MTF_OP_SGD, "xx1O1", 0, true },
+    { MTF_OP_MOMENTUM, "xxx1O1", 0, true },
+    { MTF_OP_ADAM, "xxxx1O1", 0, true },
+    { MTF_OP_ADAFACTOR_MOMENT, "xx", 0, true },
+    { MTF_OP_ADAFACTOR_DIRECTION, "xx", 0, true },
+    { MTF_OP_ADAFACTOR_DIRECTION, "xrss", 0, true },
+    { MTF_OP_ADAFACTOR_APPLY, "xx11", 0, true },
+};
+
+typedef struct {
+    const Row *row;
+    GRand *rand;
+    MtfGraph *graph;
+    MtfDtype dtype;
+    MtfShape x, r, d;
+    int ids;  /* a dimension beside X's */
+    int twin; /* of the same size as X's first */
+    MtfShape memory;
+} Case;
+
+static bool chance(const Case *c, double p) {
+    return g_rand_double(c->rand) < p;
+}
+
+static void shuffle(const Case *c, MtfShape *shape) {
+    for (int i = shape->rank - 1; i > 0; i--) {
+        int j = g_rand_int_range(c->rand, 0, i + 1), swap = shape->dims[i];
+        shape->dims[i] = shape->dims[j];
+        shape->dims[j] = swap;
+    }
+}
+
+static MtfShape some_of(const Case *c, const MtfShape *from) {
+    MtfShape shape = { 0 };
+    for (int i = 0; i < from->rank; i++)
+        if (chance(c, 0.6))
+            mtf_shape_append(&shape, from->dims[i]);
+    if (chance(c, 0.5))
+        shuffle(c, &shape);
+    return shape;
+}
+
+static MtfShape without_last(const MtfShape *from) {
+    MtfShape shape = *from;
+    shape.rank--;
+    shape.dims[shape.rank] = 0;
+    return shape;
+}
+
+static MtfShape shape_of(const Case *c, char letter) {
+    MtfShape labels = without_last(&c->x), shape = { 0 };
+    int last = c->x.dims[c->x.rank - 1];
+    switch (letter) {
+    case 'x':
+        return c->x;
+    case 'p':
+        shape = c->x;
+        shuffle(c, &shape);
+        return shape;
+    case 's':
+        return some_of(c, &c->x);
+    case 'r':
+        return c->r;
+    case 'd':
+        return c->d;
+    case 'l':
+    case 'L':
+        return labels;
+    case 'k':
+        return c->memory;
+    case 'm':
+        return some_of(c, &labels);
+    case 'V': /* the last of X is what each id chooses a row of */
+        mtf_shape_append(&shape, c->ids);
+        mtf_shape_append(&shape, last);
+        if (chance(c, 0.3))
+            shuffle(c, &shape);
+        return shape;
+    case 'e':
+        shape = c->x;
+        if (chance(c, 0.3))
+            shuffle(c, &shape);
+        return shape;
+    default:
+        return shape;
+    }
+}
+
+static int random_size(const Case *c) {
+    double draw = g_rand_double(c->rand);
+    return draw < 0.2   ? 1
+           : draw < 0.9 ? g_rand_int_range(c->rand, 2, 6)
+                        : g_rand_int_range(c->rand, 17, 70);
+}
+
+static void make_dimensions(Case *c) {
+    int rank = g_rand_int_range(c->rand, 2, 5);
+    for (int i = 0; i < rank; i++) {
+        char name[2] = { (char)('a' + i), 0 };
+        mtf_shape_append(&c->x, mtf_graph_add_dimension(c->graph, name, random_size(c), NULL));
+    }
+    int reduced = g_rand_int_range(c->rand, 0, rank);
+    bool is_range = c->row->kind == MTF_OP_RANGE;
+    for (int i = 0; i < rank; i++)
+        mtf_shape_append(i == reduced || (!is_range && chance(c, 0.2)) ? &c->d : &c->r,
+                         c->x.dims[i]);
+    c->ids = mtf_graph_add_dimension(c->graph, "ids", random_size(c), NULL);
+    c->twin =
+        mtf_graph_add_dimension(c->graph, "twin", mtf_graph_size(c->graph, c->x.dims[0]), NULL);
+    mtf_shape_append(&c->memory, c->twin);
+    for (int i = 1; i < rank; i++)
+        if (i == rank - 1 || chance(c, 0.7))
+            mtf_shape_append(&c->memory, c->x.dims[i]);
+}
+
+static MtfAttributes make_attributes(const Case *c) {
+    static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt",
+                                             "cosine" };
+    bool attends = c->row->kind == MTF_OP_ATTENTION || c->row->kind == MTF_OP_ATTENTION_GRAD;
+    MtfAttributes a = MTF_NO_ATTRIBUTES;
+    a.from = c->x.dims[0];
+    a.to = c->twin;
+    a.query = c->x.dims[g_rand_int_range(c->rand, 0, c->x.rank - 1)];
+    a.memory = c->x.dims[c->x.rank - 1];
+    a.value = a.factor = -1.5;
+    if (attends) {
+        a.query = c->x.dims[0];
+        a.memory = c->twin;
+        a.dimension = c->x.dims[c->x.rank - 1];
+        a.factor = 0.02;
+        a.causal = chance(c, 0.5) ? 1 : 0;
+    }
+    a.epsilon = 1e-3;
+    a.rate = 0.3;
+    a.limit = 0.9;
+    a.beta1 = 0.8;
+    a.beta2 = 0.95;
+    a.weight_decay = 0.1;
+    a.decay = 0.8;
+    a.threshold = 0.5;
+    a.warmup = 3;
+    a.total = 9;
+    a.final = 0.1;
+    a.schedule = (char *)schedules[g_rand_int_range(c->rand, 0, 4)];
+    return a;
+}
+
+/* The type of input k: ids, statistics beside bfloat16, or this case's. */
+static MtfDtype input_type(const Case *c, char letter, int k) {
+    if (letter == 'l')
+        return MTF_I32;
+    if (c->row->kind == MTF_OP_CAST && chance(c, 0.7))
+        return chance(c, 0.5) ? MTF_F32 : MTF_BF16;
+    return mtf_operation_mask_has(mtf_operation_row(c->row->kind)->wide_inputs, k)
+               ? mtf_dtype_wide(c->dtype)
+               : c->dtype;
+}
+
+/* Where a row leaves the choice between narrow and wide, both. */
+static MtfDtype output_type(const Case *c) {
+    bool either = mtf_operation_row(c->row->kind)->dtype == MTF_DTYPE_EITHER;
+    return either && chance(c, 0.5) ? mtf_dtype_wide(c->dtype) : c->dtype;
+}
+
+/* Adds the inputs and the operation; returns the first output, or -1 if this draw is not legal. */
+static int make_operation(const Case *c) {
+    int inputs[16], n = 0;
+    bool all = chance(c, 0.5);
+    for (const char *letter = c->row->inputs; *letter != 0; letter++) {
+        if (*letter == 'O' && !all)
+            break;
+        if (*letter == 'O')
+            continue;
+        g_autofree char *name = g_strdup_printf("in%d", n);
+        MtfShape shape = shape_of(c, *letter);
+        MtfDtype type = input_type(c, *letter, n);
+        inputs[n++] =
+            mtf_graph_add_input(c->graph, name, &shape, type,
+                                type == MTF_I32 ? MTF_FEED_LABELS : MTF_FEED_FEATURES, NULL);
+    }
+    MtfShape output = shape_of(c, c->row->output);
+    MtfNewOperation operation = { .name = "op",
+                                  .kind = c->row->kind,
+                                  .n_inputs = n,
+                                  .inputs = inputs,
+                                  .shape = c->row->output != 0 ? &output : NULL,
+                                  .has_dtype = true,
+                                  .dtype = output_type(c),
+                                  .attributes = make_attributes(c) };
+    return mtf_graph_add_operation(c->graph, &operation, NULL);
+}
+
+/* The size of what ids and labels choose from, and a little more. */
+static double draw_id(const Case *c) {
+    bool looks_up = c->row->kind == MTF_OP_EMBEDDING || c->row->kind == MTF_OP_EMBEDDING_GRAD;
+    int dim = looks_up ? c->ids : c->x.dims[c->x.rank - 1];
+    return g_rand_int_range(c->rand, -1, (gint32)mtf_graph_size(c->graph, dim) + 1);
+}
+
+static double draw_value(const Case *c, const MtfTensor *tensor) {
+    if (tensor->dtype == MTF_I32)
+        return draw_id(c);
+    double value = g_rand_double_range(c->rand, c->row->positive ? 0.3 : -3, 3);
+    if (c->row->kind == MTF_OP_EQUAL || chance(c, 0.05))
+        value = c->row->positive ? 1 : rint(value / 2);
+    return tensor->dtype == MTF_F64    ? value
+           : tensor->dtype == MTF_BF16 ? (double)mtf_bf16_wide(mtf_bf16_rounded((float)value))
+                                       : (double)(float)value;
+}
+
+/* Half the distance of neighbours in bfloat16 is at most 2^-8 of them. A sum of more terms than one
+ * pass takes is rounded between the passes too, where it is eight terms of at most 3. */
+static double rounding(const Case *c, const MtfTensor *tensor, double value) {
+    bool passes = mtf_graph_operation(c->graph, 0)->n_inputs > 8;
+    return tensor->dtype == MTF_BF16 ? ldexp(fabs(value) + (passes ? 8 * 3 : 0), -8) : 0;
+}
+
+static void compare(const Case *c, const double *expected, const double *actual, int tensor) {
+    const MtfTensor *t = mtf_graph_tensor(c->graph, tensor);
+    double tolerance = c->dtype == MTF_F64 && t->dtype == MTF_F64 ? 1e-12 : 1e-5;
+    for (int64_t i = 0; i < mtf_graph_elements(c->graph, &t->shape); i++) {
+        double scale = 1 + fabs(expected[i]);
+        if (mtf_operation_row(c->row->kind)->kernel_class == MTF_CLASS_MATMUL)
+            scale += 100;
+        bool equal = expected[i] == actual[i];
+        if (!equal &&
+            !(fabs(expected[i] - actual[i]) <= tolerance * scale + rounding(c, t, expected[i]))) {
+            g_autofree char *text = mtf_graph_tensor_format(c->graph, tensor);
+            fail_msg("%s %s: element %d is %.17g, not %.17g", mtf_operation_row(c->row->kind)->name,
+                     text, (int)i, actual[i], expected[i]);
+        }
+    }
+}
+
+/* Whether some dimension of one input of a product of two is nowhere else: then it is summed into
+ * scratch, which the kernel cannot do without. */
+static bool needs_scratch(const MtfGraph *graph) {
+    const MtfOperation *operation = mtf_graph_operation(graph, 0);
+    if (operation->n_inputs != 2)
+        return true;
+    for (int k = 0; k < 2; k++) {
+        const MtfShape *one = &mtf_graph_tensor(graph, operation->inputs[k])->shape;
+        const MtfShape *other = &mtf_graph_tensor(graph, operation->inputs[1 - k])->shape;
+        const MtfShape *out = &mtf_graph_tensor(graph, operation->outputs[0])->shape;
+        for (int i = 0; i < one->rank; i++)
+            if (mtf_shape_find(other, one->dims[i]) < 0 && mtf_shape_find(out, one->dims[i]) < 0)
+                return true;
+    }
+    return false;
+}
+
+/* Parts of a sum would be rounded each. */
+static void keep_sums_whole(const MtfGraph *graph, MtfSlicing *slicing) {
+    MtfIteration iteration;
+    mtf_operation_iteration(graph, 0, &iteration);
+    for (int i = 0; i < iteration.n; i++)
+        if (iteration.index[i].reduced)
+            slicing->parts[i] = 1;
+}
+
+/* Returns false when the draw is no legal operation. */
+static bool run_case(const Row *row, guint32 seed, MtfDtype dtype) {
+    g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+    g_autoptr(MtfGraph) graph = mtf_graph_new("case");
+    Case c = { .row = row, .rand = rand, .graph = graph, .dtype = dtype };
+    make_dimensions(&c);
+    int output = make_operation(&c);
+    if (output < 0)
+        return false;
+    g_autoptr(MtfReference) reference = mtf_reference_new(graph, 7);
+    const MtfOperation *operation = mtf_graph_operation(graph, 0);
+    for (int k = 0; k < operation->n_inputs; k++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, operation->inputs[k]);
+        for (int64_t i = 0; i < mtf_graph_elements(graph, &tensor->shape); i++)
+            reference->values[operation->inputs[k]][i] = draw_value(&c, tensor);
+    }
+    mtf_reference_run(reference, 4);
+    MtfSlicing slicing = { .in_place = chance(&c, 0.5), .scratch_limit = -1, .seed = 7, .step = 5 };
+    for (int i = 0; i < MTF_MAX_INDEXES; i++)
+        slicing.parts[i] = chance(&c, 0.5) ? 1 : g_rand_int_range(rand, 2, 5);
+    if (mtf_graph_tensor(graph, output)->dtype == MTF_BF16)
+        keep_sums_whole(graph, &slicing);
+    if (dtype != MTF_BF16 && !needs_scratch(graph) && chance(&c, 0.3))
+        slicing.scratch_limit = 0;
+    double *results[MTF_MAX_OUTPUTS];
+    mtf_kernel_run_sliced(graph, 0, reference->values, &slicing, results);
+    for (int j = 0; j < operation->n_outputs; j++) {
+        compare(&c, reference->values[operation->outputs[j]], results[j], operation->outputs[j]);
+        g_free(results[j]);
+    }
+    return true;
+}
+
+static void every_row_matches_the_reference_on_any_slices(void **state) {
+    (void)state;
+    static const MtfDtype types[] = { MTF_F32, MTF_F64, MTF_BF16 };
+    for (size_t i = 0; i < G_N_ELEMENTS(rows); i++) {
+        int cases = rows[i].kind == MTF_OP_EINSUM ? 450 : 60, legal = 0;
+        for (int k = 0; k < cases; k++)
+            legal += run_case(&rows[i], (guint32)(1000 * i + (size_t)k), types[k % 3]);
+        if (legal < cases / 4)
+            fail_msg("%s: only %d of %d draws are legal", mtf_operation_row(rows[i].kind)->name,
+                     legal, cases);
+    }
+}
+
+static void every_primitive_row_has_a_kernel(void **state) {
+    (void)state;
+    for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
+        const MtfOperationRow *row = mtf_operation_row(kind);
+        if ((mtf_kernel(kind) == NULL) != row->composite)
+            fail_msg("%s: %s", row->name,
+                     row->composite ? "a composite has a kernel" : "no kernel");
+    }
+}
+
+static void every_kernel_is_tested_here(void **state) {
+    (void)state;
+    for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
+        bool found = false;
+        for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
+            found = found || rows[i].kind == kind;
+        if (!found && mtf_kernel(kind) != NULL)
+            fail_msg("%s is not in the list", mtf_operation_row(kind)->name);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_primitive_row_has_a_kernel),
+        cmocka_unit_test(every_kernel_is_tested_here),
+        cmocka_unit_test(every_row_matches_the_reference_on_any_slices),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

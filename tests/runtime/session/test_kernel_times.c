@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "layouts/program/plan.h"
+#include "runtime/session/kernel_times.h"
+#include "runtime/support/processor_clock.h"
+#include "tests/support/training_plan.h"
+
+#include <string.h>
+
+static MtfPlan *plan;
+static MtfProgram *program;
+
+static int set_up(void **state) {
+    (void)state;
+    MtfTrainingPlan wanted = { .graph = "transformer-small",
+                               .sizes = MTF_TINY_TRANSFORMER,
+                               .mesh = "rows:2;cols:2",
+                               .rules = "batch:rows;d_ff:cols" };
+    plan = mtf_training_plan(&wanted, NULL);
+    program = plan != NULL ? mtf_plan_lower(plan, NULL) : NULL;
+    return program == NULL;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    mtf_program_free(program);
+    mtf_plan_free(plan);
+    return 0;
+}
+
+static bool is_collective(const MtfInstruction *instruction) {
+    return instruction->kind == MTF_INSTRUCTION_STEP &&
+           mtf_step_is_collective(instruction->step.kind);
+}
+
+static void every_instruction_but_collectives_is_in_one_entry(void **state) {
+    (void)state;
+    g_autoptr(MtfKernelTimes) times = mtf_kernel_times_new(program);
+    int64_t calls = 0, wanted = 0;
+    double flops = 0, wanted_flops = 0;
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        assert_int_equal(times->entry_of[i] < 0, is_collective(instruction));
+        wanted += is_collective(instruction) ? 0 : 1;
+        wanted_flops += instruction->flops;
+    }
+    for (int e = 0; e < times->n_entries; e++) {
+        calls += times->entries[e].calls;
+        flops += times->entries[e].flops;
+    }
+    assert_true(wanted > 0 && calls == wanted);
+    assert_true(flops == wanted_flops); /* whole numbers */
+}
+
+static void an_entry_has_the_name_and_class_of_its_instructions(void **state) {
+    (void)state;
+    g_autoptr(MtfKernelTimes) times = mtf_kernel_times_new(program);
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        if (times->entry_of[i] < 0)
+            continue;
+        const MtfKernelTime *entry = &times->entries[times->entry_of[i]];
+        const MtfOperation *op = mtf_graph_operation(program->graph, instruction->operation);
+        const char *name = instruction->kind == MTF_INSTRUCTION_KERNEL
+                               ? mtf_operation_row(op->kind)->name
+                               : mtf_step_name(instruction->step.kind);
+        assert_string_equal(entry->name, name);
+        assert_int_equal(entry->kernel_class, instruction->kernel_class);
+    }
+}
+
+static void time_goes_to_the_entry_of_its_instruction_alone(void **state) {
+    (void)state;
+    g_autoptr(MtfKernelTimes) times = mtf_kernel_times_new(program);
+    for (int i = 0; i < mtf_program_length(program); i++)
+        mtf_kernel_times_add(times, i, 1);
+    for (int e = 0; e < times->n_entries; e++)
+        assert_true(times->entries[e].measured == (double)times->entries[e].calls);
+}
+
+static void the_first_of_several_steps_does_not_count(void **state) {
+    (void)state;
+    g_autoptr(MtfKernelTimes) times = mtf_kernel_times_new(program);
+    int i = 0;
+    while (times->entry_of[i] < 0)
+        i++;
+    for (int step = 1; step <= 3; step++) {
+        mtf_kernel_times_begin_step(times);
+        mtf_kernel_times_add(times, i, step == 1 ? 100 : 2);
+        mtf_kernel_times_end_step(times);
+        assert_true(times->entries[times->entry_of[i]].measured ==
+                    (step == 1 ? 100 : 2 * step - 2));
+        assert_int_equal(times->ended, MAX(step - 1, 1));
+    }
+}
+
+static void the_clock_counts_work(void **state) {
+    (void)state;
+    double start = mtf_processor_seconds();
+    volatile double sink = 0;
+    while (mtf_processor_seconds() - start < 1e-3)
+        sink += 1;
+    assert_true(sink > 0);
+}
+
+/* One product of 2 s in two steps, in a whole of 4 s: 1 s a step, half of it. */
+static void the_table_sets_plan_beside_run_for_one_step(void **state) {
+    (void)state;
+    MtfKernelTime entries[] = {
+        { .name = "einsum", .calls = 3, .flops = 5e9, .predicted = 0.5, .measured = 2 },
+        { .name = "relu", .kernel_class = MTF_CLASS_ELEMENTWISE, .calls = 1, .measured = 1.99 },
+        { .name = "abs", .kernel_class = MTF_CLASS_ELEMENTWISE, .calls = 1, .measured = 0.01 },
+    };
+    MtfKernelTimes times = { .n_entries = 3, .entries = entries, .begun = 3, .ended = 2 };
+    g_autofree char *text = mtf_kernel_times_format(&times);
+    assert_non_null(strstr(text, "    einsum                      3     500 ms        1 s    "
+                                 "50.0 %     5e+09\n"));
+    assert_non_null(strstr(text, "    relu  "));
+    assert_null(strstr(text, "abs")); /* below a hundredth */
+    assert_non_null(strstr(text, "  elementwise                   2          -        1 s    "
+                                 "50.0 %\n"));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_instruction_but_collectives_is_in_one_entry),
+        cmocka_unit_test(an_entry_has_the_name_and_class_of_its_instructions),
+        cmocka_unit_test(time_goes_to_the_entry_of_its_instruction_alone),
+        cmocka_unit_test(the_first_of_several_steps_does_not_count),
+        cmocka_unit_test(the_clock_counts_work),
+        cmocka_unit_test(the_table_sets_plan_beside_run_for_one_step),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Layouts do not affect results. Random graphs are differentiated, every operation runs under every
+ * one of its strategies and every tensor is kept in every placement it can be kept in, in random
+ * company and in the written or a random order of instructions; after each single instruction the
+ * slices of all processors must add up to what an independent interpreter says the whole tensor is.
+ */
+#include "analyzer/free/free_problem.h"
+#include "analyzer/training/training_graph.h"
+#include "runtime/kernels/base/slice.h"
+#include "tests/support/cmocka.h"
+#include "tests/support/lockstep.h"
+#include "tests/support/random_graph.h"
+#include "tests/support/random_order.h"
+#include "tests/support/reference.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define TOLERANCE 1e-10
+
+typedef struct {
+    MtfGraph *graph;
+    MtfMesh mesh;
+    MtfPricer pricer;
+    MtfFreeProblem *problem;
+    MtfReference *reference;
+    const char *what; /* for messages */
+} Bench;
+
+static int64_t n_late; /* exchanges that took place later than they stand in their program */
+
+/* ---- Whole tensors against slices ----------------------------------------------------------- */
+
+/* Whether `rank` is the first along every axis where the placement is whole; with `like` >= 0,
+ * whether it is at the same place there as `like`. */
+static bool same_copy(const MtfMesh *mesh, const MtfPlacement *placement, int rank, int like) {
+    for (int a = 0; a < mesh->n_axes; a++)
+        if (placement->axis[a] == MTF_WHOLE &&
+            mtf_mesh_coordinate(mesh, rank, a) != mtf_mesh_coordinate(mesh, like, a))
+            return false;
+    return true;
+}
+
+/* The tensor that one set of copies adds up to. */
+static double *assemble(const Bench *bench, const MtfLockstep *lockstep, int buffer, int like,
+                        int64_t elements) {
+    const MtfProgram *program = lockstep->workers[0]->program;
+    const MtfPlacement *placement = &mtf_program_buffer(program, buffer)->placement;
+    bool maximum = false;
+    for (int a = 0; a < bench->mesh.n_axes; a++)
+        maximum |= placement->axis[a] == MTF_PARTIAL_MAX;
+    double *whole = g_new(double, elements);
+    for (int64_t i = 0; i < elements; i++)
+        whole[i] = maximum ? -INFINITY : 0;
+    for (int r = 0; r < lockstep->n; r++) {
+        if (!same_copy(&bench->mesh, placement, r, like))
+            continue;
+        const MtfOperand *slice = &lockstep->workers[r]->operands[buffer];
+        for (int64_t i = 0; i < mtf_slice_elements(slice); i++) {
+            double *to = &whole[mtf_slice_global_index(slice, i)];
+            double value = mtf_slice_get(slice, i);
+            *to = maximum ? fmax(*to, value) : *to + value;
+        }
+    }
+    return whole;
+}
+
+static double magnitude(const double *values, int64_t n) {
+    double most = 0;
+    for (int64_t i = 0; i < n; i++)
+        if (fabs(values[i]) < 1e29) /* the causal mask's filling is not a magnitude */
+            most = fmax(most, fabs(values[i]));
+    return most;
+}
+
+/* What an instruction writes into a variable's buffer is the variable's next value. */
+static int next_value(const MtfGraph *graph, int tensor) {
+    for (guint i = 0; i < graph->updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
+        if (update->variable == tensor)
+            return update->value;
+    }
+    return tensor;
+}
+
+static void check_buffer(const Bench *bench, const MtfLockstep *lockstep, int index, int buffer) {
+    const MtfProgram *program = lockstep->workers[0]->program;
+    int tensor = mtf_program_buffer(program, buffer)->tensor;
+    bool updated = program->tensor_buffers[tensor] == buffer;
+    int expected_tensor = updated ? next_value(bench->graph, tensor) : tensor;
+    const double *expected = bench->reference->values[expected_tensor];
+    int64_t n = mtf_graph_elements(bench->graph, &mtf_graph_tensor(bench->graph, tensor)->shape);
+    double scale = fmax(1e-3, magnitude(expected, n));
+    for (int like = 0; like < lockstep->n; like++) {
+        g_autofree double *found = assemble(bench, lockstep, buffer, like, n);
+        for (int64_t i = 0; i < n; i++) {
+            if (fabs(found[i] - expected[i]) <= TOLERANCE * fmax(scale, fabs(expected[i])))
+                continue;
+            g_autofree char *listing = mtf_program_format(program);
+            fputs(listing, stderr);
+            fail_msg("%s: instruction %d: %s[%d] is %.17g, not %.17g\n%s", bench->what, index,
+                     mtf_graph_tensor(bench->graph, tensor)->name, (int)i, found[i], expected[i],
+                     listing);
+        }
+    }
+}
+
+/* ---- One layout ---------------------------------------------------------------------------- */
+
+static void load(const Bench *bench, const MtfLockstep *lockstep) {
+    for (int t = 0; t < (int)bench->graph->tensors->len; t++) {
+        if (mtf_graph_tensor(bench->graph, t)->producer >= 0)
+            continue;
+        for (int r = 0; r < lockstep->n; r++) {
+            const MtfOperand *slice = mtf_worker_tensor(lockstep->workers[r], t);
+            for (int64_t i = 0; i < mtf_slice_elements(slice); i++)
+                mtf_slice_set(slice, i,
+                              bench->reference->values[t][mtf_slice_global_index(slice, i)]);
+        }
+    }
+}
+
+/* Runs the program with its exchanges as early, or as late, as it allows, and checks what every
+ * instruction leaves behind. */
+static void run_program(const Bench *bench, const MtfProgram *program, bool late) {
+    GError *error = NULL;
+    g_autoptr(MtfLockstep) lockstep = mtf_lockstep_new(program, bench->reference->seed, &error);
+    assert_non_null(lockstep);
+    assert_true(mtf_arena_check(program, lockstep->arena, &error));
+    lockstep->late = late;
+    load(bench, lockstep);
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        mtf_lockstep_instruction(lockstep, i, 1);
+        for (int k = 0; k < instruction->n_outputs && !(late && instruction->finish > 0); k++)
+            check_buffer(bench, lockstep, i, instruction->outputs[k]);
+        n_late += late && instruction->finish > 0;
+    }
+    mtf_lockstep_end_due(lockstep, mtf_program_length(program));
+    for (guint t = 0; t < bench->graph->updates->len; t++) {
+        const MtfUpdate *update = &g_array_index(bench->graph->updates, MtfUpdate, t);
+        check_buffer(bench, lockstep, mtf_program_length(program),
+                     program->tensor_buffers[update->variable]);
+    }
+}
+
+static void run_layout(const Bench *bench, const MtfLayout *layout) {
+    g_autoptr(MtfProgram) program = mtf_lower(bench->graph, layout);
+    run_program(bench, program, false);
+    run_program(bench, program, true);
+}
+
+/* ---- All of them --------------------------------------------------------------------------- */
+
+/* Gives the layout a random order of instructions. */
+static void shuffle(const Bench *bench, MtfLayout *layout, GRand *random) {
+    g_autoptr(MtfProgram) program = mtf_lower_as_written(bench->graph, layout);
+    mtf_layout_set_order(layout, mtf_random_order(random, program), mtf_program_length(program));
+}
+
+/* Turns every node through all its strategies, each starting somewhere else, every other time in a
+ * random order of instructions, two of three times with small exchanges joined. */
+static void run_all_strategies(const Bench *bench, guint32 seed) {
+    const MtfLayoutProblem *problem = mtf_free_problem_get(bench->problem);
+    int n = mtf_layout_problem_node_count(problem), most = 0;
+    g_autoptr(GRand) random = g_rand_new_with_seed(seed);
+    g_autofree int *offset = g_new(int, n);
+    g_autofree int *choice = g_new(int, n);
+    for (int v = 0; v < n; v++) {
+        int strategies = mtf_layout_problem_node(problem, v)->strategies;
+        offset[v] = g_rand_int_range(random, 0, strategies);
+        most = MAX(most, strategies);
+    }
+    for (int round = 0; round < most; round++) {
+        for (int v = 0; v < n; v++)
+            choice[v] = (offset[v] + round) % mtf_layout_problem_node(problem, v)->strategies;
+        g_autoptr(MtfLayout) layout = mtf_free_problem_layout(bench->problem, choice);
+        layout->bucket_bytes = round % 3 == 2 ? 1 << 20 : round % 3 * 100;
+        if (round % 2 > 0)
+            shuffle(bench, layout, random);
+        run_layout(bench, layout);
+    }
+}
+
+static void run_graph(guint32 seed, const char *mesh_text) {
+    static const char *const optimizers[] = { "sgd", "momentum", "adam", "adamw", "adafactor" };
+    GError *error = NULL;
+    g_autoptr(MtfGraph) forward = mtf_random_graph(&(MtfRandomGraph){ .seed = seed,
+                                                                      .dimensions = 4,
+                                                                      .operations = 8,
+                                                                      .largest_size = 5,
+                                                                      .dtype = MTF_F64,
+                                                                      .composites = true });
+    g_free(forward->optimizer.kind);
+    forward->optimizer.kind = g_strdup(optimizers[seed % G_N_ELEMENTS(optimizers)]);
+    forward->optimizer.clip_norm = seed % 2 ? 0.5 : 0;
+    forward->optimizer.beta1 = 0.9;
+    forward->optimizer.beta2 = 0.999;
+    forward->optimizer.epsilon = 0.1; /* large: a gradient that is zero but for rounding stays so */
+    g_autoptr(MtfGraph) graph = mtf_training_graph(forward, &error);
+    if (graph == NULL) { /* a drawing in which no variable leads to the loss */
+        g_error_free(error);
+        return;
+    }
+    g_autofree char *what = g_strdup_printf("random graph %u on %s", seed, mesh_text);
+    Bench bench = { .graph = graph, .what = what };
+    assert_true(mtf_mesh_parse(mesh_text, 0, &bench.mesh, &error));
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", &error);
+    assert_true(mtf_pricer_init(&bench.pricer, machine, &bench.mesh, &error));
+    bench.problem = mtf_free_problem_new(graph, &bench.mesh, &bench.pricer, NULL, 0, &error);
+    bench.reference = mtf_reference_new(graph, seed);
+    mtf_reference_fill_inputs(bench.reference, seed);
+    mtf_reference_run(bench.reference, 0);
+    run_all_strategies(&bench, seed);
+    mtf_reference_free(bench.reference);
+    mtf_free_problem_free(bench.problem);
+}
+
+static void every_strategy_of_every_operation_on_one_axis(void **state) {
+    (void)state;
+    for (guint32 seed = 0; seed < 60; seed++)
+        run_graph(seed, seed % 2 ? "a:2" : "a:3");
+}
+
+static void every_strategy_of_every_operation_on_two_axes(void **state) {
+    (void)state;
+    for (guint32 seed = 100; seed < 130; seed++)
+        run_graph(seed, seed % 2 ? "a:2;b:2" : "a:2;b:3");
+}
+
+static void every_strategy_of_every_operation_on_three_axes(void **state) {
+    (void)state;
+    for (guint32 seed = 200; seed < 202; seed++)
+        run_graph(seed, "a:2;b:2;c:2");
+}
+
+/* Of the runs above. */
+static void many_exchanges_were_late(void **state) {
+    (void)state;
+    assert_true(n_late > 1000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_strategy_of_every_operation_on_one_axis),
+        cmocka_unit_test(every_strategy_of_every_operation_on_two_axes),
+        cmocka_unit_test(every_strategy_of_every_operation_on_three_axes),
+        cmocka_unit_test(many_exchanges_were_late),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

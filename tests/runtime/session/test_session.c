@@ -1,0 +1,433 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// ranks: 1 2 3 4 6
+/* Whole runs, from a plan file to the last step: what is sent is what the plan says, by the witness
+ * of PMPI wrappers, and what goes wrong is one sentence on every rank. */
+#include "tests/support/cmocka.h"
+
+#include "layouts/base/error.h"
+#include "runtime/kernels/base/slice.h"
+#include "runtime/session/closing_table.h"
+#include "runtime/session/session.h"
+#include "runtime/session/verify.h"
+#include "runtime/support/agreement.h"
+#include "tests/support/mpi_verdict.h"
+#include "tests/support/pmpi_witness.h"
+#include "tests/support/training_plan.h"
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#define STEPS 3
+#define MLP "batch:10;features:7;hidden:12;targets:5"
+
+static MPI_Comm control;
+static int rank, ranks;
+
+/* A new path, the same on all ranks. */
+static void shared_path(char *path, gsize size) {
+    static int files;
+    g_snprintf(path, size, "%s/meshtf-session-%d-%d.json", g_get_tmp_dir(), (int)getpid(), files++);
+    PMPI_Bcast(path, (int)size, MPI_CHAR, 0, MPI_COMM_WORLD);
+}
+
+/* Writes the plan where all ranks find it. */
+static void write_plan(const MtfTrainingPlan *wanted, char *path, gsize size) {
+    g_autoptr(GError) error = NULL;
+    shared_path(path, size);
+    if (rank == 0) {
+        g_autoptr(MtfPlan) plan = mtf_training_plan(wanted, &error);
+        mtf_expect(plan != NULL && mtf_plan_save(plan, path, &error), "no plan: %s",
+                   error != NULL ? error->message : "");
+    }
+    PMPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* `data` is one file or NULL; the options last until the next are made. */
+static MtfRunOptions make_options(char *plan, const char *data) {
+    static char *files[2];
+    files[0] = (char *)(guintptr)data;
+    return (MtfRunOptions){ .plan = plan, .data = data != NULL ? files : NULL, .steps = STEPS };
+}
+
+/* Runs a plan to its end; false with an error when it fails. */
+static bool run(MtfSession *session, const MtfRunOptions *options, GError **error) {
+    return mtf_session_load(session, control, options, error) && mtf_session_open(session, error) &&
+           mtf_session_train(session, error);
+}
+
+/* Every rank's calls and bytes, by collective and axes: the witness's against the program's. Of
+ * what goes through the window it sees nothing. */
+static void check_traffic(const MtfSession *session, const char *rules) {
+    g_autoptr(MtfTraffic) predicted = mtf_traffic_predict(session->program, rank);
+    int times = session->options->only_mpi ? STEPS : 0;
+    for (int i = 0; i < predicted->n_entries; i++) {
+        const MtfTrafficEntry *entry = &predicted->entries[i];
+        MtfWitnessed seen = mtf_witness_get(entry->kind, entry->axes);
+        mtf_expect(seen.calls == entry->calls * times && seen.bytes == entry->bytes * times,
+                   "%s: %s over %u: %d calls and %d bytes, not %d and %d", rules,
+                   mtf_step_name(entry->kind), entry->axes, (int)seen.calls, (int)seen.bytes,
+                   (int)entry->calls * times, (int)entry->bytes * times);
+    }
+    int64_t all = 0;
+    for (int kind = 0; kind < MTF_STEPS; kind++)
+        for (unsigned axes = 0; axes < 8; axes++)
+            all += mtf_witness_get((MtfStepKind)kind, axes).calls;
+    for (int i = 0; i < predicted->n_entries; i++)
+        all -= predicted->entries[i].calls * times;
+    mtf_expect(all == 0, "%s: %d calls too many", rules, (int)all);
+    mtf_expect(mtf_witness_strangers() == 0, "%s: calls that no step explains", rules);
+}
+
+static void check_plan(const MtfTrainingPlan *wanted, bool only_mpi) {
+    char path[256];
+    MtfSession session;
+    g_autoptr(GError) error = NULL;
+    write_plan(wanted, path, sizeof path);
+    MtfRunOptions options =
+        make_options(path, strcmp(wanted->graph, "mlp") == 0 ? NULL : "LICENSE");
+    options.only_mpi = only_mpi;
+    mtf_witness_reset();
+    bool done = run(&session, &options, &error);
+    mtf_expect(done, "%s: %s", wanted->rules, error != NULL ? error->message : "");
+    if (done) {
+        check_traffic(&session, wanted->rules);
+        g_autofree char *table = mtf_closing_table(&session);
+        mtf_expect(strstr(table, "NOT") == NULL, "%s", table);
+        mtf_expect(strstr(table, "equal to the byte") != NULL, "%s", table);
+    }
+    mtf_session_close(&session);
+    PMPI_Barrier(MPI_COMM_WORLD);
+    unlink(path);
+}
+
+#define TRANSFORMER(mesh_text, rules_text)                                              \
+    {                                                                                   \
+        .graph = "transformer-small", .sizes = MTF_TINY_TRANSFORMER, .mesh = mesh_text, \
+        .rules = rules_text                                                             \
+    }
+#define SMALL_MLP(mesh_text, rules_text) \
+    { .graph = "mlp", .sizes = MLP, .dtype = MTF_F64, .mesh = mesh_text, .rules = rules_text }
+
+#define MICRO(count, mesh_text, rules_text)                                                     \
+    {                                                                                           \
+        .graph = "mlp", .sizes = MLP, .dtype = MTF_F64, .mesh = mesh_text, .rules = rules_text, \
+        .microbatches = count, .seed = 7                                                        \
+    }
+
+/* Any placement for any tensor: every collective occurs. */
+#define FREE(mesh_text, drawn) \
+    { .graph = "mlp", .sizes = MLP, .mesh = mesh_text, .rules = "free", .seed = drawn }
+
+/* Half the bytes: what is counted must be 2 an element. */
+#define NARROW(graph_name, size_list, mesh_text, rules_text)                           \
+    {                                                                                  \
+        .graph = graph_name, .sizes = size_list, .dtype = MTF_BF16, .mesh = mesh_text, \
+        .rules = rules_text, .seed = 8                                                 \
+    }
+
+static const MtfTrainingPlan plans[] = {
+    SMALL_MLP("rows:1", ""),
+    MICRO(5, "rows:1", ""),
+    MICRO(2, "all:2", "batch:all"),
+    MICRO(5, "all:3", "hidden:all"),
+    MICRO(2, "rows:2;cols:2", "batch:rows;hidden:cols"),
+    MICRO(2, "rows:3;cols:2", "free"),
+    TRANSFORMER("all:2", "batch:all"),
+    TRANSFORMER("all:2", "heads:all;d_ff:all;vocab:all"),
+    SMALL_MLP("all:2", "hidden:all"),
+    TRANSFORMER("all:3", "d_ff:all;d_kv:all"),
+    SMALL_MLP("all:3", "features:all;targets:all"),
+    TRANSFORMER("rows:2;cols:2", "batch:rows;heads:cols;d_ff:cols;vocab:cols"),
+    TRANSFORMER("rows:2;cols:2", "length:rows;d_model:cols"),
+    TRANSFORMER("all:4", "batch:all"),
+    SMALL_MLP("rows:2;cols:2", "batch:rows;hidden:cols"),
+    SMALL_MLP("rows:2;cols:2", "features:cols;hidden:rows"),
+    TRANSFORMER("rows:3;cols:2", "batch:rows;d_ff:cols;d_kv:cols"),
+    SMALL_MLP("rows:2;cols:3", "batch:cols;hidden:rows"),
+    FREE("all:2", 1),
+    FREE("all:3", 2),
+    FREE("rows:2;cols:2", 3),
+    FREE("rows:2;cols:2", 4),
+    FREE("rows:3;cols:2", 5),
+    TRANSFORMER("all:2", "searched"),
+    TRANSFORMER("all:3", "searched small"),
+    TRANSFORMER("rows:2;cols:2", "searched"),
+    TRANSFORMER("rows:2;cols:2", "searched small"),
+    SMALL_MLP("rows:3;cols:2", "searched"),
+    MICRO(2, "rows:2;cols:2", "searched"),
+    NARROW("mlp", MLP, "all:2", "hidden:all"),
+    NARROW("transformer-small", MTF_TINY_TRANSFORMER, "all:3", "batch:all"),
+    NARROW("transformer-small", MTF_TINY_TRANSFORMER, "rows:2;cols:2",
+           "batch:rows;heads:cols;d_ff:cols;vocab:cols"),
+    NARROW("mlp", MLP, "rows:2;cols:2", "free"),
+};
+
+/* More than all small exchanges of these plans together. */
+#define BUCKET (1 << 20)
+
+static MtfTrainingPlan with_joined_exchanges(const MtfTrainingPlan *wanted) {
+    MtfTrainingPlan joined = *wanted;
+    joined.bucket_bytes = BUCKET;
+    return joined;
+}
+
+static void check_plans(bool only_mpi) {
+    for (gsize i = 0; i < G_N_ELEMENTS(plans); i++) {
+        MtfMesh mesh;
+        if (!mtf_mesh_parse(plans[i].mesh, 0, &mesh, NULL) || mtf_mesh_size(&mesh) != ranks)
+            continue;
+        MtfTrainingPlan joined = with_joined_exchanges(&plans[i]);
+        check_plan(&plans[i], only_mpi);
+        check_plan(&joined, only_mpi);
+    }
+}
+
+static void a_run_sends_what_its_plan_says(void **state) {
+    (void)state;
+    check_plans(true);
+    assert_true(mtf_verdict());
+}
+
+static void through_the_window_no_message_is_sent(void **state) {
+    (void)state;
+    check_plans(false);
+    assert_true(mtf_verdict());
+}
+
+/* A digest of what this rank holds of the variables after a few steps; `*room` counts exchanges
+ * that may be under way while others run. */
+static char *trained_bits(MtfRunOptions *options, int *room) {
+    MtfSession session;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
+    bool done = run(&session, options, &error);
+    mtf_expect(done, "%s", error != NULL ? error->message : "");
+    for (int t = 0; done && t < (int)session.plan->graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(session.plan->graph, t);
+        const MtfOperand *slice = mtf_worker_tensor(session.worker, t);
+        if (tensor->source == MTF_SOURCE_VARIABLE)
+            g_checksum_update(checksum, slice->data,
+                              (gssize)(mtf_slice_elements(slice) * mtf_dtype_bytes(slice->dtype)));
+    }
+    for (int i = 0; done && i < mtf_program_length(session.program); i++)
+        *room += mtf_program_instruction(session.program, i)->finish > 0;
+    mtf_session_close(&session);
+    return g_strdup(g_checksum_get_string(checksum));
+}
+
+/* Both ways of exchanging, while computing and not. */
+static int compare_bits(const MtfTrainingPlan *wanted) {
+    char path[256];
+    int room = 0;
+    write_plan(wanted, path, sizeof path);
+    for (int only_mpi = 0; only_mpi < 2; only_mpi++) {
+        MtfRunOptions options =
+            make_options(path, strcmp(wanted->graph, "mlp") == 0 ? NULL : "LICENSE");
+        options.only_mpi = only_mpi != 0;
+        g_autofree char *with = trained_bits(&options, &room);
+        options.no_overlap = TRUE;
+        g_autofree char *without = trained_bits(&options, &room);
+        mtf_expect(strcmp(with, without) == 0, "%s: other bits", wanted->rules);
+    }
+    PMPI_Barrier(MPI_COMM_WORLD);
+    unlink(path);
+    return room;
+}
+
+static void exchanges_that_stay_under_way_leave_the_same_bits(void **state) {
+    (void)state;
+    int room = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(plans); i++) {
+        MtfMesh mesh;
+        if (mtf_mesh_parse(plans[i].mesh, 0, &mesh, NULL) && mtf_mesh_size(&mesh) == ranks)
+            room += compare_bits(&plans[i]);
+    }
+    mtf_expect(ranks == 1 || room > 0, "none was under way");
+    assert_true(mtf_verdict());
+}
+
+/* How many exchanges the plan's program has, and what this rank holds after a few steps through the
+ * window. */
+static char *bits_of_plan(const MtfTrainingPlan *wanted, int *exchanges) {
+    char path[256];
+    int room = 0;
+    GError *error = NULL;
+    write_plan(wanted, path, sizeof path);
+    MtfRunOptions options =
+        make_options(path, strcmp(wanted->graph, "mlp") == 0 ? NULL : "LICENSE");
+    char *bits = trained_bits(&options, &room);
+    g_autoptr(MtfPlan) plan = mtf_plan_load(path, &error);
+    g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
+    *exchanges = 0;
+    for (int i = 0; i < mtf_program_length(program); i++)
+        *exchanges += mtf_instruction_calls(program, i);
+    PMPI_Barrier(MPI_COMM_WORLD);
+    unlink(path);
+    return bits;
+}
+
+/* Sums are taken element by element in the order of the ranks, whatever travels beside them. */
+static void joined_exchanges_leave_the_same_bits(void **state) {
+    (void)state;
+    int saved = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(plans); i++) {
+        MtfMesh mesh;
+        if (!mtf_mesh_parse(plans[i].mesh, 0, &mesh, NULL) || mtf_mesh_size(&mesh) != ranks)
+            continue;
+        MtfTrainingPlan joined = with_joined_exchanges(&plans[i]);
+        int exchanges, fewer;
+        g_autofree char *alone = bits_of_plan(&plans[i], &exchanges);
+        g_autofree char *together = bits_of_plan(&joined, &fewer);
+        mtf_expect(strcmp(alone, together) == 0, "%s: other bits", plans[i].rules);
+        saved += exchanges - fewer;
+    }
+    mtf_expect(ranks == 1 || saved > 0, "none was joined");
+    assert_true(mtf_verdict());
+}
+
+/* The run ends on every rank with `status` and a sentence that holds `why`. */
+static void expect_refusal(const MtfRunOptions *options, int status, const char *why) {
+    MtfSession session;
+    g_autoptr(GError) error = NULL;
+    mtf_expect(!run(&session, options, &error), "it ran, but should say \"%s\"", why);
+    mtf_expect(error != NULL && strstr(error->message, why) != NULL,
+               "it says \"%s\" and not \"%s\"", error != NULL ? error->message : "", why);
+    mtf_expect(mtf_error_exit_status(error) == status, "exit status %d",
+               mtf_error_exit_status(error));
+    mtf_session_close(&session);
+}
+
+/* A plan of the MLP for all ranks, split by batch. */
+static void write_mlp_plan(double rate, int processors, char *path, gsize size) {
+    g_autofree char *mesh = g_strdup_printf("all:%d", processors);
+    write_plan(
+        &(MtfTrainingPlan){
+            .graph = "mlp", .sizes = MLP, .mesh = mesh, .rules = "batch:all", .rate = rate },
+        path, size);
+}
+
+static void a_wrong_number_of_ranks_is_told_what_to_type(void **state) {
+    (void)state;
+    char path[256];
+    write_mlp_plan(0, ranks + 1, path, sizeof path);
+    MtfRunOptions options = make_options(path, NULL);
+    g_autofree char *command = g_strdup_printf("type mpirun -n %d meshtf-run %s", ranks + 1, path);
+    expect_refusal(&options, 2, command);
+    unlink(path);
+    assert_true(mtf_verdict());
+}
+
+static void a_missing_data_file_is_bad_input(void **state) {
+    (void)state;
+    char path[256];
+    MtfTrainingPlan wanted = TRANSFORMER("", "batch:all");
+    g_autofree char *mesh = g_strdup_printf("all:%d", ranks);
+    wanted.mesh = mesh;
+    write_plan(&wanted, path, sizeof path);
+    MtfRunOptions none = make_options(path, NULL);
+    expect_refusal(&none, 2, "give --data FILE");
+    MtfRunOptions missing = make_options(path, "/nowhere/text");
+    expect_refusal(&missing, 2, "the data file /nowhere/text cannot be read");
+    unlink(path);
+    assert_true(mtf_verdict());
+}
+
+static void a_plan_that_one_rank_lacks_stops_all(void **state) {
+    (void)state;
+    char path[256], other[300];
+    write_mlp_plan(0, ranks, path, sizeof path);
+    g_snprintf(other, sizeof other, "%s%s", path, rank == ranks - 1 ? ".missing" : "");
+    MtfRunOptions options = make_options(other, NULL);
+    expect_refusal(&options, 2, "cannot be opened");
+    unlink(path);
+    assert_true(mtf_verdict());
+}
+
+static void different_plans_on_different_ranks_stop_all(void **state) {
+    (void)state;
+    char path[256], other[256];
+    write_mlp_plan(0.5, ranks, path, sizeof path);
+    write_mlp_plan(0.25, ranks, other, sizeof other);
+    MtfRunOptions options = make_options(rank == 0 ? path : other, NULL);
+    if (ranks > 1)
+        expect_refusal(&options, 2, "rank 1: the plan here is not the one rank 0 has");
+    unlink(path);
+    unlink(other);
+    assert_true(mtf_verdict());
+}
+
+static void a_loss_that_is_not_finite_ends_the_run(void **state) {
+    (void)state;
+    char path[256];
+    write_mlp_plan(1e30, ranks, path, sizeof path);
+    MtfRunOptions options = make_options(path, NULL);
+    expect_refusal(&options, 1, "the first result that is not a number is that of \"");
+    unlink(path);
+    assert_true(mtf_verdict());
+}
+
+static void metrics_that_cannot_be_written_are_bad_input(void **state) {
+    (void)state;
+    char path[256];
+    write_mlp_plan(0, ranks, path, sizeof path);
+    MtfRunOptions options = make_options(path, NULL);
+    options.metrics = (char[]){ "/nowhere/metrics" };
+    expect_refusal(&options, 2, "/nowhere/metrics cannot be written");
+    options.metrics = (char[]){ "/dev/full" };
+    expect_refusal(&options, 1, "/dev/full cannot be written");
+    unlink(path);
+    assert_true(mtf_verdict());
+}
+
+/* The number before `name` in the table of differences. */
+static double difference_of(const char *table, const char *name) {
+    g_autofree char *ending = g_strdup_printf("  %s\n", name);
+    const char *end = strstr(table, ending);
+    if (end == NULL)
+        return INFINITY;
+    while (end > table && end[-1] != '\n')
+        end--;
+    return g_ascii_strtod(end, NULL);
+}
+
+static void verification_finds_equal_runs_equal_and_others_different(void **state) {
+    (void)state;
+    char path[256];
+    MtfSession session;
+    g_autoptr(GError) error = NULL;
+    write_mlp_plan(0, ranks, path, sizeof path);
+    MtfRunOptions options = make_options(path, NULL);
+    mtf_expect(run(&session, &options, &error), "no run");
+    g_autofree char *equal = mtf_verify(&session, &error);
+    mtf_expect(equal != NULL && difference_of(equal, "loss") < 1e-5 &&
+                   difference_of(equal, "w1") < 1e-5,
+               "%s", equal);
+    const MtfOperand *w1 =
+        mtf_worker_tensor(session.worker, mtf_graph_find_tensor(session.plan->graph, "w1"));
+    if (rank == ranks - 1)
+        ((float *)w1->data)[3] += 1;
+    g_autofree char *different = mtf_verify(&session, &error);
+    mtf_expect(different != NULL && difference_of(different, "w1") > 0.1, "%s", different);
+    mtf_session_close(&session);
+    unlink(path);
+    assert_true(mtf_verdict());
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_sends_what_its_plan_says),
+        cmocka_unit_test(through_the_window_no_message_is_sent),
+        cmocka_unit_test(joined_exchanges_leave_the_same_bits),
+        cmocka_unit_test(exchanges_that_stay_under_way_leave_the_same_bits),
+        cmocka_unit_test(a_wrong_number_of_ranks_is_told_what_to_type),
+        cmocka_unit_test(a_missing_data_file_is_bad_input),
+        cmocka_unit_test(a_plan_that_one_rank_lacks_stops_all),
+        cmocka_unit_test(different_plans_on_different_ranks_stop_all),
+        cmocka_unit_test(a_loss_that_is_not_finite_ends_the_run),
+        cmocka_unit_test(metrics_that_cannot_be_written_are_bad_input),
+        cmocka_unit_test(verification_finds_equal_runs_equal_and_others_different),
+    };
+    control = mtf_mpi_tests_begin(&argc, &argv, &rank, &ranks);
+    return mtf_mpi_tests_end(control, cmocka_run_group_tests(tests, NULL, NULL));
+}
