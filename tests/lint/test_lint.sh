@@ -100,7 +100,7 @@ file tests/a.c '#include <cmocka.h>'
 complains "cmocka.h without its wrapper is found" layers "tests/support/cmocka.h"
 
 fresh
-file runtime/kernels/products/matmul_kernel.c '#include <cblas.h>' '#include <mpi.h>' '#include "cost/machine/a.h"'
+file runtime/kernels/products/matmul_kernel.c '#include <cblas.h>' '#include <mpi.h>' '#include "layouts/kernel_work/a.h"'
 file analyzer/solver/problem/ilp.c '#include <glpk.h>' '#include "analyzer/solver/problem/a.h"' '#include "layouts/base/a.h"'
 file reports/drawing/dot.c '#include <cgraph.h>'
 accepts "each library in its own home is right" layers
