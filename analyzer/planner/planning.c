@@ -15,6 +15,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/graph_json.h"
+#include "layouts/graph/stage_split.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -102,6 +103,8 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepForm *
     }
     if (training == NULL || !mtf_graph_recompute(training, form->recompute, error))
         return NULL;
+    if (mtf_graph_stages(training) > 0)
+        mtf_graph_complete_stages(training);
     return g_steal_pointer(&training);
 }
 

@@ -160,6 +160,7 @@ static void expand_operation(Expansion *e, const MtfOperation *op) {
                     .shape = &mtf_graph_tensor(e->from, op->outputs[0])->shape };
     memcpy(c.x, inputs, sizeof(int) * (gsize)MIN(op->n_inputs, 3));
     e->b.phase = op->phase;
+    e->b.stage = op->stage;
     int first = expand_one(&c, inputs);
     if (first < 0)
         return;

@@ -273,5 +273,5 @@ void mtf_program_find_bands(MtfProgram *program, int64_t cache) {
         mtf_program_instruction(program, i)->band = (MtfBand){ 0 };
     }
     for (int i = 0; i < n;)
-        i = find_row(&row, i, i < program->n_repeated ? program->n_repeated : n);
+        i = find_row(&row, i, mtf_program_part_end(program, i));
 }
