@@ -454,9 +454,9 @@ void mtf_consumers_free(MtfConsumers *consumers) {
 
 const char *mtf_feed_name(MtfFeed feed) {
     static const char *const names[] = {
-        [MTF_FEED_TOKENS] = "tokens",   [MTF_FEED_NEXT_TOKENS] = "next_tokens",
-        [MTF_FEED_MASK] = "mask",       [MTF_FEED_FEATURES] = "features",
-        [MTF_FEED_TARGETS] = "targets", [MTF_FEED_LABELS] = "labels",
+        [MTF_FEED_TOKENS] = "tokens",     [MTF_FEED_NEXT_TOKENS] = "next_tokens",
+        [MTF_FEED_MASK] = "mask",         [MTF_FEED_FEATURES] = "features",
+        [MTF_FEED_TARGETS] = "targets",   [MTF_FEED_LABELS] = "labels",
         [MTF_FEED_TRANSFER] = "transfer", [MTF_FEED_TRANSFER_ONCE] = "transfer_once",
     };
     return names[feed];

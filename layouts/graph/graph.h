@@ -35,13 +35,13 @@ typedef enum { MTF_SOURCE_INPUT, MTF_SOURCE_VARIABLE, MTF_SOURCE_OPERATION } Mtf
 
 /* How data reaches an input. */
 typedef enum {
-    MTF_FEED_TOKENS,      /* int32 ids of a text window */
-    MTF_FEED_NEXT_TOKENS, /* the same window one position later */
-    MTF_FEED_MASK,        /* 1 where the position counts, else 0 */
-    MTF_FEED_FEATURES,    /* real features of an example */
-    MTF_FEED_TARGETS,     /* real targets of an example */
-    MTF_FEED_LABELS,      /* int32 class of an example */
-    MTF_FEEDS,            /* those that a user may name */
+    MTF_FEED_TOKENS,               /* int32 ids of a text window */
+    MTF_FEED_NEXT_TOKENS,          /* the same window one position later */
+    MTF_FEED_MASK,                 /* 1 where the position counts, else 0 */
+    MTF_FEED_FEATURES,             /* real features of an example */
+    MTF_FEED_TARGETS,              /* real targets of an example */
+    MTF_FEED_LABELS,               /* int32 class of an example */
+    MTF_FEEDS,                     /* those that a user may name */
     MTF_FEED_TRANSFER = MTF_FEEDS, /* sent by another stage, once a micro-batch (stage_split.h) */
     MTF_FEED_TRANSFER_ONCE,        /* sent by another stage, once a step */
 } MtfFeed;
@@ -157,7 +157,7 @@ typedef struct {
     int microbatches; /* of a training graph: parts a step's batch is worked through in; 1 */
     int in_flight; /* of the graph of a pipeline stage: micro-batches whose forward pass is done and
                       whose backward pass is not, at most; else 1 */
-    int batch; /* with several: the dimension whose size is that of one micro-batch; else -1 */
+    int batch;     /* with several: the dimension whose size is that of one micro-batch; else -1 */
     GHashTable *tensor_ids;    /* name -> index + 1 */
     GHashTable *dimension_ids; /* name -> index + 1 */
 } MtfGraph;

@@ -99,7 +99,7 @@ static bool fail_attribute(const MtfJson *where, const MtfOperationRow *row, con
 
 /* Every key is one that all operations have or an attribute of the row. */
 static bool check_operation_keys(const MtfJson *where, const MtfOperationRow *row, GError **error) {
-    static const char *const common[] = { "name",  "op",          "inputs", "dims",
+    static const char *const common[] = { "name",  "op",    "inputs",      "dims",
                                           "phase", "stage", "memory_kind", NULL };
     MtfJson child;
     for (bool more = mtf_json_first(where, &child); more; more = mtf_json_next(&child)) {

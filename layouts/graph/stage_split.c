@@ -121,8 +121,8 @@ static int local_input(Splitting *s, int stage, int tensor, MtfPhase phase) {
     if (is_source(s->whole, t->producer))
         add_operation(s, stage, t->producer, phase);
     else if (t->source == MTF_SOURCE_INPUT)
-        *local = mtf_graph_add_input(graph_of(s, stage), t->name, &t->shape, t->dtype, t->feed,
-                                     NULL);
+        *local =
+            mtf_graph_add_input(graph_of(s, stage), t->name, &t->shape, t->dtype, t->feed, NULL);
     else if (t->source == MTF_SOURCE_VARIABLE && s->stages[tensor] == stage + 1)
         *local = mtf_graph_add_variable(graph_of(s, stage), t->name, &t->shape, t->dtype, t->init,
                                         t->memory, NULL);
@@ -223,8 +223,7 @@ static void add_updates(Splitting *s) {
         const MtfUpdate *update = &g_array_index(s->whole->updates, MtfUpdate, i);
         int stage = s->stages[update->value] - 1;
         int variable = local_input(s, stage, update->variable, MTF_PHASE_UPDATE);
-        mtf_graph_add_update(graph_of(s, stage), variable,
-                             *local_tensor(s, stage, update->value));
+        mtf_graph_add_update(graph_of(s, stage), variable, *local_tensor(s, stage, update->value));
     }
     if (s->whole->loss >= 0)
         graph_of(s, s->stages[s->whole->loss] - 1)->loss =

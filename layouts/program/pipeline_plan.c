@@ -17,8 +17,9 @@ MtfPipelinePlan *mtf_pipeline_plan_new(MtfGraph *graph, const char *schedule, GE
     pipeline->schedule = g_strdup(schedule);
     pipeline->stages = g_array_new(FALSE, TRUE, sizeof(MtfPlannedStage));
     if (graph->microbatches < 2) {
-        mtf_input_error(error, "a pipeline needs two micro-batches or more: the batch of \"%s\" is "
-                               "worked through in one piece",
+        mtf_input_error(error,
+                        "a pipeline needs two micro-batches or more: the batch of \"%s\" is "
+                        "worked through in one piece",
                         graph->name);
         return NULL;
     }
@@ -69,8 +70,8 @@ char *mtf_pipeline_plan_digest(const MtfPipelinePlan *pipeline) {
     for (guint s = 0; s < pipeline->stages->len; s++) {
         const MtfPlannedStage *stage = mtf_pipeline_stage(pipeline, (int)s);
         g_autofree char *order = mtf_stage_order_format(stage->order, (int)s);
-        g_string_append_printf(text, "%d %s %s\n", stage->first_device,
-                               stage->plan->program_sha256, order);
+        g_string_append_printf(text, "%d %s %s\n", stage->first_device, stage->plan->program_sha256,
+                               order);
     }
     return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text->str, (gssize)text->len);
 }
@@ -101,8 +102,8 @@ static bool check_first_device(const MtfJson *where, int expected, GError **erro
 }
 
 static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, GError **error) {
-    static const char *const keys[] = { "first_device", "order",  "mesh",           "machine",
-                                        "mapping",      "layout", "predicted",      "precision",
+    static const char *const keys[] = { "first_device", "order",          "mesh",      "machine",
+                                        "mapping",      "layout",         "predicted", "precision",
                                         "search",       "program_sha256", NULL };
     int stage = (int)pipeline->stages->len;
     g_autoptr(MtfStageOrder) order = NULL;
@@ -149,14 +150,18 @@ static MtfGraph *read_whole_graph(const MtfJson *root, GError **error) {
 }
 
 static MtfPipelinePlan *read_pipeline(const MtfJson *root, GError **error) {
-    static const char *const keys[] = { "meshtf_pipeline_plan", "graph",     "microbatches",
-                                        "batch_dimension",      "schedule",  "stages",
-                                        "predicted",            NULL };
+    static const char *const keys[] = { "meshtf_pipeline_plan",
+                                        "graph",
+                                        "microbatches",
+                                        "batch_dimension",
+                                        "schedule",
+                                        "stages",
+                                        "predicted",
+                                        NULL };
     const char *schedule;
     MtfJson predicted;
     if (!mtf_json_version(root, "meshtf_pipeline_plan", 1, error) ||
-        !mtf_json_keys(root, keys, error) ||
-        !mtf_field_string(root, "schedule", &schedule, error))
+        !mtf_json_keys(root, keys, error) || !mtf_field_string(root, "schedule", &schedule, error))
         return NULL;
     MtfGraph *graph = read_whole_graph(root, error);
     g_autoptr(MtfPipelinePlan) pipeline =

@@ -84,10 +84,11 @@ static bool check_item(const MtfStageAction *action, int stage, int *passed, int
                                "pass, but %dF%d and %dB%d are not so",
                                stage, stage, m, stage, m);
     if (!forward && m != (*next_back)++)
-        return mtf_input_error(error,
-                               "stage %d: %dB%d stands before %dB%d; backward passes must go in the "
-                               "order of the micro-batches",
-                               stage, stage, m, stage, *next_back - 1);
+        return mtf_input_error(
+            error,
+            "stage %d: %dB%d stands before %dB%d; backward passes must go in the "
+            "order of the micro-batches",
+            stage, stage, m, stage, *next_back - 1);
     passed[m]++;
     return true;
 }
