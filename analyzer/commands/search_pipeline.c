@@ -112,20 +112,17 @@ static bool prepare(Search *search, GError **error) {
 }
 
 static void print_stage(const MtfPipelinePlan *pipeline, int stage, const cJSON *predicted) {
-    const MtfPlannedStage *planned = mtf_pipeline_stage(pipeline, stage);
-    double forward = mtf_json_number_of(predicted, "forward_seconds", 0);
-    double backward = mtf_json_number_of(predicted, "backward_seconds", 0);
-    double bytes = mtf_json_number_of(predicted, "peak_memory_bytes", 0);
-    g_autofree char *mesh = mtf_mesh_format(&planned->plan->layout->mesh);
-    g_autofree char *f = mtf_seconds_format(forward);
-    g_autofree char *b = mtf_seconds_format(backward);
-    g_autofree char *memory = mtf_bytes_format(bytes);
+    const MtfPlan *plan = mtf_pipeline_stage(pipeline, stage);
+    int first = mtf_pipeline_first_device(pipeline, pipeline->order->rank_of_stage[stage]);
+    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    g_autofree char *f = mtf_seconds_format(mtf_json_number_of(predicted, "forward_seconds", 0));
+    g_autofree char *b = mtf_seconds_format(mtf_json_number_of(predicted, "backward_seconds", 0));
+    g_autofree char *memory =
+        mtf_bytes_format(mtf_json_number_of(predicted, "peak_memory_bytes", 0));
     printf("stage %-3d      devices %d to %d, mesh %s: %d operations, %s forward and %s backward a "
            "micro-batch, %d in flight, %s\n",
-           stage, planned->first_device,
-           planned->first_device + mtf_mesh_size(&planned->plan->layout->mesh) - 1, mesh,
-           (int)planned->plan->graph->operations->len, f, b, planned->plan->graph->in_flight,
-           memory);
+           stage, first, first + mtf_mesh_size(&plan->layout->mesh) - 1, mesh,
+           (int)plan->graph->operations->len, f, b, plan->graph->in_flight, memory);
 }
 
 static void print_for_people(const MtfPipelinePlan *pipeline, const MtfSearchPipeline *o) {

@@ -20,7 +20,7 @@
 typedef struct {
     const MtfGraph *written; /* by the user; operations may name their stages already */
     int stages;
-    const char *schedule;        /* as of mtf_stage_order_new */
+    const char *schedule;        /* as of mtf_pipeline_schedule */
     MtfStepForm form;            /* with two micro-batches or more */
     const GArray *meshes;        /* MtfMesh: what a stage may run on; all of equal size */
     MtfPlanSearchOptions search; /* of every stage */
@@ -28,17 +28,5 @@ typedef struct {
 
 /* The plan; NULL on an error: bad input, or (MTF_ERROR_FIT) a stage that fits no layout. */
 MtfPipelinePlan *mtf_pipeline_search(const MtfPipelineRequest *request, GError **error);
-
-/* The seconds of a stage's passes over one micro-batch, and of what it does once a step. */
-typedef struct {
-    double forward, backward, once;
-} MtfStageSeconds;
-
-/* Plays the stages' orders: a pass starts when the pass before it in its stage is over and what it
- * receives has arrived, `transfer[s]` seconds after stage s (forward) or s + 1 (backward) made it.
- * Returns when the last stage is done with what it does once a step. Fails where stages wait for
- * each other. */
-bool mtf_pipeline_seconds(const MtfPipelinePlan *pipeline, const MtfStageSeconds *stages,
-                          const double *transfer, double *seconds, GError **error);
 
 #endif

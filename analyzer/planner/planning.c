@@ -101,10 +101,12 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepForm *
         mtf_graph_free(training);
         training = mixed;
     }
-    if (training == NULL || !mtf_graph_recompute(training, form->recompute, error))
+    if (training == NULL)
         return NULL;
     if (mtf_graph_stages(training) > 0)
         mtf_graph_complete_stages(training);
+    if (!mtf_graph_recompute(training, form->recompute, error))
+        return NULL;
     return g_steal_pointer(&training);
 }
 

@@ -257,6 +257,16 @@ static bool rewire(Recomputation *r, GError **error) {
     return true;
 }
 
+/* What another pipeline stage reads is kept: it was received there, and is not sent again. */
+static void keep_sent(Recomputation *r) {
+    for (int t = 0; t < (int)r->b.graph->tensors->len; t++) {
+        const MtfOperation *op = producer_of(r, t);
+        for (int c = r->consumers->starts[t]; op != NULL && c < r->consumers->starts[t + 1]; c++)
+            if (mtf_graph_operation(r->b.graph, r->consumers->operations[c])->stage != op->stage)
+                r->dropped[t] = false;
+    }
+}
+
 bool mtf_graph_recompute(MtfGraph *graph, MtfRecompute recompute, GError **error) {
     gsize n = graph->tensors->len;
     if (recompute == MTF_RECOMPUTE_NONE)
@@ -275,5 +285,6 @@ bool mtf_graph_recompute(MtfGraph *graph, MtfRecompute recompute, GError **error
         drop_cheap(&r);
     else if (!drop_blocks(&r, error))
         return false;
+    keep_sent(&r);
     return rewire(&r, error);
 }

@@ -131,6 +131,7 @@ static void share_storage(MtfProgram *program, int index) {
         if (owner->last != index || !mtf_instruction_may_overwrite(program, index, k))
             continue;
         output->storage = mtf_program_storage(program, instruction->inputs[k]);
+        owner->first = MIN(owner->first, output->first);
         owner->last = MAX(owner->last, output->last);
         if (instruction->kind == MTF_INSTRUCTION_KERNEL)
             return;

@@ -5,24 +5,69 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/graph_fields.h"
 #include "layouts/graph/graph_json.h"
+#include "layouts/pipeline/pipeline_text.h"
 
 #include <string.h>
 
 /* The elements of each stage's lists stand on lines of their own. */
 #define PRINT_LEVELS 5
 
-MtfPipelinePlan *mtf_pipeline_plan_new(MtfGraph *graph, const char *schedule, GError **error) {
+/* ---- Checks -------------------------------------------------------------------------------- */
+
+/* Sums over micro-batches begin with micro-batch 0, and passes are run whole. */
+static bool check_actions(const MtfPipelineOrder *order, const MtfGraph *graph, GError **error) {
+    g_autofree bool *begun = g_new0(bool, 2 * order->stages);
+    for (int rank = 0; rank < order->ranks; rank++)
+        for (int i = 0; i < mtf_pipeline_length(order, rank); i++) {
+            const MtfPipelineAction *action = mtf_pipeline_action(order, rank, i);
+            bool forward = action->work == MTF_WORK_FORWARD;
+            bool *first = &begun[2 * action->stage + forward];
+            if (!forward && action->work != MTF_WORK_BACKWARD)
+                return mtf_input_error(error,
+                                       "\"%s\": the order splits the backward passes of stage %d, "
+                                       "or holds messages; what is executed are F and B",
+                                       graph->name, action->stage);
+            if (!*first && action->microbatch != 0)
+                return mtf_input_error(error,
+                                       "\"%s\": the %s passes of stage %d begin with micro-batch "
+                                       "%d; sums over micro-batches begin with 0",
+                                       graph->name, forward ? "forward" : "backward", action->stage,
+                                       action->microbatch);
+            *first = true;
+        }
+    return true;
+}
+
+static bool check_order(const MtfPipelineOrder *order, const MtfGraph *graph, GError **error) {
+    int stages = mtf_graph_stages(graph);
+    if (graph->microbatches < 2)
+        return mtf_input_error(error,
+                               "a pipeline needs two micro-batches or more: the batch of \"%s\" is "
+                               "worked through in one piece",
+                               graph->name);
+    if (order->stages != stages || order->microbatches != graph->microbatches)
+        return mtf_input_error(error,
+                               "the order is for %d stages and %d micro-batches, but the graph has "
+                               "%d and %d",
+                               order->stages, order->microbatches, stages, graph->microbatches);
+    return check_actions(order, graph, error);
+}
+
+/* ---- Parts --------------------------------------------------------------------------------- */
+
+static void free_plan(gpointer plan) {
+    mtf_plan_free(plan);
+}
+
+MtfPipelinePlan *mtf_pipeline_plan_new(MtfGraph *graph, const char *schedule,
+                                       MtfPipelineOrder *order, GError **error) {
     g_autoptr(MtfPipelinePlan) pipeline = g_new0(MtfPipelinePlan, 1);
     pipeline->graph = graph;
     pipeline->schedule = g_strdup(schedule);
-    pipeline->stages = g_array_new(FALSE, TRUE, sizeof(MtfPlannedStage));
-    if (graph->microbatches < 2) {
-        mtf_input_error(error,
-                        "a pipeline needs two micro-batches or more: the batch of \"%s\" is "
-                        "worked through in one piece",
-                        graph->name);
+    pipeline->order = order;
+    pipeline->stages = g_ptr_array_new_with_free_func(free_plan);
+    if (!check_order(order, graph, error))
         return NULL;
-    }
     pipeline->split = mtf_stage_split(graph, error);
     return pipeline->split == NULL ? NULL : g_steal_pointer(&pipeline);
 }
@@ -30,93 +75,105 @@ MtfPipelinePlan *mtf_pipeline_plan_new(MtfGraph *graph, const char *schedule, GE
 void mtf_pipeline_plan_free(MtfPipelinePlan *pipeline) {
     if (pipeline == NULL)
         return;
-    for (guint s = 0; s < pipeline->stages->len; s++) {
-        mtf_plan_free(mtf_pipeline_stage(pipeline, (int)s)->plan);
-        mtf_stage_order_free(mtf_pipeline_stage(pipeline, (int)s)->order);
-    }
-    g_array_unref(pipeline->stages);
+    g_ptr_array_unref(pipeline->stages);
     mtf_graph_free(pipeline->graph);
     mtf_stage_split_free(pipeline->split);
+    mtf_pipeline_order_free(pipeline->order);
     cJSON_Delete(pipeline->predicted);
     g_free(pipeline->schedule);
     g_free(pipeline);
 }
 
-MtfPlannedStage *mtf_pipeline_stage(const MtfPipelinePlan *pipeline, int stage) {
-    return &g_array_index(pipeline->stages, MtfPlannedStage, stage);
+MtfPlan *mtf_pipeline_stage(const MtfPipelinePlan *pipeline, int stage) {
+    return pipeline->stages->pdata[stage];
 }
 
-MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int stage,
-                                   const MtfStageOrder *order) {
+MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int stage) {
     MtfGraph *graph = mtf_graph_copy(pipeline->split->graphs->pdata[stage]);
-    graph->in_flight = order->slots;
+    g_autofree int *slots = g_new(int, graph->microbatches);
+    graph->in_flight = mtf_pipeline_slots(pipeline->order, stage, slots);
     return graph;
 }
 
-int mtf_pipeline_devices(const MtfPipelinePlan *pipeline) {
-    int devices = 0;
-    for (guint s = 0; s < pipeline->stages->len; s++)
-        devices += mtf_mesh_size(&mtf_pipeline_stage(pipeline, (int)s)->plan->layout->mesh);
-    return devices;
+int mtf_pipeline_domain_size(const MtfPipelinePlan *pipeline, int domain) {
+    for (int s = 0; s < (int)pipeline->stages->len; s++)
+        if (pipeline->order->rank_of_stage[s] == domain)
+            return mtf_mesh_size(&mtf_pipeline_stage(pipeline, s)->layout->mesh);
+    return 0;
 }
 
-void mtf_pipeline_plan_add(MtfPipelinePlan *pipeline, MtfPlan *plan, MtfStageOrder *order) {
-    MtfPlannedStage stage = { plan, order, mtf_pipeline_devices(pipeline) };
-    g_array_append_val(pipeline->stages, stage);
+int mtf_pipeline_first_device(const MtfPipelinePlan *pipeline, int domain) {
+    int first = 0;
+    for (int d = 0; d < domain; d++)
+        first += mtf_pipeline_domain_size(pipeline, d);
+    return first;
+}
+
+int mtf_pipeline_devices(const MtfPipelinePlan *pipeline) {
+    return mtf_pipeline_first_device(pipeline, pipeline->order->ranks);
+}
+
+bool mtf_pipeline_plan_add(MtfPipelinePlan *pipeline, MtfPlan *plan, GError **error) {
+    int stage = (int)pipeline->stages->len;
+    int size = mtf_pipeline_domain_size(pipeline, pipeline->order->rank_of_stage[stage]);
+    int own = mtf_mesh_size(&plan->layout->mesh);
+    g_ptr_array_add(pipeline->stages, plan);
+    return size == 0 || size == own ||
+           mtf_input_error(error, "stage %d runs on %d devices, another stage of its domain on %d",
+                           stage, own, size);
 }
 
 char *mtf_pipeline_plan_digest(const MtfPipelinePlan *pipeline) {
+    g_autofree char *order = mtf_pipeline_format(pipeline->order);
     g_autoptr(GString) text = g_string_new("meshtf pipeline 1\n");
-    for (guint s = 0; s < pipeline->stages->len; s++) {
-        const MtfPlannedStage *stage = mtf_pipeline_stage(pipeline, (int)s);
-        g_autofree char *order = mtf_stage_order_format(stage->order, (int)s);
-        g_string_append_printf(text, "%d %s %s\n", stage->first_device, stage->plan->program_sha256,
-                               order);
-    }
+    g_string_append(text, order);
+    for (int s = 0; s < (int)pipeline->stages->len; s++)
+        g_string_append_printf(text, "%s\n", mtf_pipeline_stage(pipeline, s)->program_sha256);
     return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text->str, (gssize)text->len);
 }
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-static bool read_stage_order(const MtfJson *where, int stage, int microbatches,
-                             MtfStageOrder **order, GError **error) {
-    MtfJson child;
+static MtfPipelineOrder *read_pipeline_order(const MtfJson *root, GError **error) {
+    MtfJson where;
     const char *text;
     GError *cause = NULL;
-    if (!mtf_json_get(where, "order", &child, error) || !mtf_json_string(&child, &text, error))
-        return false;
-    *order = mtf_stage_order_parse(text, stage, microbatches, &cause);
-    return *order != NULL || mtf_field_relay(&child, cause, error);
+    if (!mtf_json_get(root, "order", &where, error) || !mtf_json_string(&where, &text, error))
+        return NULL;
+    MtfPipelineOrder *order = mtf_pipeline_parse("order", text, &cause);
+    if (order == NULL)
+        mtf_field_relay(&where, cause, error);
+    return order;
 }
 
-static bool check_first_device(const MtfJson *where, int expected, GError **error) {
+static bool check_first_device(const MtfPipelinePlan *pipeline, const MtfJson *where, int stage,
+                               GError **error) {
     MtfJson child;
     int64_t first;
     if (!mtf_json_get(where, "first_device", &child, error) ||
         !mtf_json_integer(&child, 0, INT32_MAX, &first, error))
         return false;
+    int domain = pipeline->order->rank_of_stage[stage];
+    int expected = mtf_pipeline_first_device(pipeline, domain);
     return first == expected ||
            mtf_json_fail(&child, error,
-                         "the stages before this one have %d devices, so its first is device %d",
-                         expected, expected);
+                         "domain %d of the order comes after %d devices, so the first of this "
+                         "stage is device %d",
+                         domain, expected, expected);
 }
 
 static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, GError **error) {
-    static const char *const keys[] = { "first_device", "order",          "mesh",      "machine",
-                                        "mapping",      "layout",         "predicted", "precision",
-                                        "search",       "program_sha256", NULL };
+    static const char *const keys[] = { "first_device",   "mesh",      "machine",   "mapping",
+                                        "layout",         "predicted", "precision", "search",
+                                        "program_sha256", NULL };
+    GError *cause = NULL;
     int stage = (int)pipeline->stages->len;
-    g_autoptr(MtfStageOrder) order = NULL;
-    if (!mtf_json_keys(where, keys, error) ||
-        !check_first_device(where, mtf_pipeline_devices(pipeline), error) ||
-        !read_stage_order(where, stage, pipeline->graph->microbatches, &order, error))
+    if (!mtf_json_keys(where, keys, error) || !check_first_device(pipeline, where, stage, error))
         return false;
-    g_autoptr(MtfGraph) graph = mtf_pipeline_stage_graph(pipeline, stage, order);
+    g_autoptr(MtfGraph) graph = mtf_pipeline_stage_graph(pipeline, stage);
     MtfPlan *plan = mtf_plan_read_stage(where, graph, error);
-    if (plan == NULL)
-        return false;
-    mtf_pipeline_plan_add(pipeline, plan, g_steal_pointer(&order));
-    return true;
+    return plan != NULL &&
+           (mtf_pipeline_plan_add(pipeline, plan, &cause) || mtf_field_relay(where, cause, error));
 }
 
 static bool read_stages(MtfPipelinePlan *pipeline, const MtfJson *root, GError **error) {
@@ -155,6 +212,7 @@ static MtfPipelinePlan *read_pipeline(const MtfJson *root, GError **error) {
                                         "microbatches",
                                         "batch_dimension",
                                         "schedule",
+                                        "order",
                                         "stages",
                                         "predicted",
                                         NULL };
@@ -163,9 +221,12 @@ static MtfPipelinePlan *read_pipeline(const MtfJson *root, GError **error) {
     if (!mtf_json_version(root, "meshtf_pipeline_plan", 1, error) ||
         !mtf_json_keys(root, keys, error) || !mtf_field_string(root, "schedule", &schedule, error))
         return NULL;
-    MtfGraph *graph = read_whole_graph(root, error);
+    g_autoptr(MtfPipelineOrder) order = read_pipeline_order(root, error);
+    MtfGraph *graph = order == NULL ? NULL : read_whole_graph(root, error);
+    if (graph == NULL)
+        return NULL;
     g_autoptr(MtfPipelinePlan) pipeline =
-        graph == NULL ? NULL : mtf_pipeline_plan_new(graph, schedule, error);
+        mtf_pipeline_plan_new(graph, schedule, g_steal_pointer(&order), error);
     if (pipeline == NULL || !read_stages(pipeline, root, error))
         return NULL;
     if (mtf_json_find(root, "predicted", &predicted))
@@ -193,12 +254,10 @@ MtfPipelinePlan *mtf_pipeline_plan_load(const char *path, GError **error) {
 /* ---- Writing ------------------------------------------------------------------------------- */
 
 static cJSON *stage_to_json(const MtfPipelinePlan *pipeline, int stage) {
-    const MtfPlannedStage *planned = mtf_pipeline_stage(pipeline, stage);
-    g_autofree char *order = mtf_stage_order_format(planned->order, stage);
     cJSON *object = cJSON_CreateObject();
-    mtf_json_add_integer(object, "first_device", planned->first_device);
-    cJSON_AddStringToObject(object, "order", order);
-    mtf_plan_add_body(object, planned->plan, false);
+    int domain = pipeline->order->rank_of_stage[stage];
+    mtf_json_add_integer(object, "first_device", mtf_pipeline_first_device(pipeline, domain));
+    mtf_plan_add_body(object, mtf_pipeline_stage(pipeline, stage), false);
     return object;
 }
 
@@ -207,7 +266,9 @@ bool mtf_pipeline_plan_save(const MtfPipelinePlan *pipeline, const char *path, G
     mtf_json_add_integer(root, "meshtf_pipeline_plan", 1);
     cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(pipeline->graph));
     mtf_plan_add_microbatches(root, pipeline->graph);
+    g_autofree char *order = mtf_pipeline_format(pipeline->order);
     cJSON_AddStringToObject(root, "schedule", pipeline->schedule);
+    cJSON_AddStringToObject(root, "order", order);
     cJSON *stages = cJSON_AddArrayToObject(root, "stages");
     for (guint s = 0; s < pipeline->stages->len; s++)
         cJSON_AddItemToArray(stages, stage_to_json(pipeline, (int)s));

@@ -14,12 +14,14 @@
 #include "runtime/session/executor.h"
 #include "runtime/session/metrics.h"
 #include "runtime/session/run_options.h"
+#include "runtime/session/stage_run.h"
 
 typedef struct {
     MPI_Comm control; /* borrowed */
     int rank, n_ranks;
     const MtfRunOptions *options; /* borrowed */
-    MtfPlan *plan;
+    MtfStageRun *stage;           /* of a pipeline: this rank's part; else NULL */
+    MtfPlan *plan;                /* of a pipeline: that of the stage, borrowed */
     MtfProgram *program;
     MtfArena *arena;
     MtfWorker *worker;
