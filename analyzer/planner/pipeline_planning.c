@@ -63,6 +63,17 @@ static bool fail_unfit(int stage, int64_t limit, GError **error) {
     return false;
 }
 
+/* What other stages read is kept without pending reductions, which no transfer makes. The search
+ * offers nothing else; layouts that begin it (standard ones, rules) may. */
+static void reduce_before_sending(const MtfGraph *graph, MtfLayout *layout) {
+    for (int t = 0; t < layout->n_tensors; t++) {
+        unsigned partial = mtf_placement_partial_axes(&layout->tensors[t]);
+        for (int a = 0; a < layout->mesh.n_axes; a++)
+            if (mtf_graph_tensor(graph, t)->is_sent && (partial >> a & 1) != 0)
+                layout->tensors[t].axis[a] = MTF_WHOLE;
+    }
+}
+
 /* The plan of one stage, and the times of its passes. */
 static MtfPlan *plan_stage(const MtfPipelineRequest *request, MtfGraph *graph, int stage,
                            StageSeconds *seconds, GError **error) {
@@ -75,6 +86,7 @@ static MtfPlan *plan_stage(const MtfPipelineRequest *request, MtfGraph *graph, i
     }
     if (answer.found) {
         MtfLayout *layout = mtf_plan_answer_layout(&answer, graph);
+        reduce_before_sending(graph, layout);
         mtf_planning_settle(graph, layout, &answer.pricer, request->search.memory_limit);
         plan =
             mtf_planning_plan_new(graph, layout, &answer.pricer,

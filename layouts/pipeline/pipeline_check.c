@@ -125,13 +125,15 @@ static int rank_waited_for(const MtfPipelineProgress *progress, const MtfPipelin
     const MtfPipelineOrder *order = progress->order;
     int own = order->rank_of_stage[action->stage], stage = action->stage;
     bool message = mtf_work_is_send(action->work) || mtf_work_is_receive(action->work);
-    if (message && (mtf_work_is_receive(action->work) || mtf_pipeline_progress_ready(progress, action)))
+    if (message &&
+        (mtf_work_is_receive(action->work) || mtf_pipeline_progress_ready(progress, action)))
         return order->rank_of_stage[mtf_pipeline_other_end(action).stage];
     if (message || progress->messages || action->work == MTF_WORK_WEIGHT_GRADIENT)
         return own;
     if (action->work == MTF_WORK_FORWARD)
         return order->rank_of_stage[stage - 1];
-    bool forward = mtf_pipeline_progress_done(progress, MTF_WORK_FORWARD, stage, action->microbatch);
+    bool forward =
+        mtf_pipeline_progress_done(progress, MTF_WORK_FORWARD, stage, action->microbatch);
     return forward ? order->rank_of_stage[stage + 1] : own;
 }
 
@@ -201,7 +203,8 @@ static bool check_deadlock(const MtfPipelineOrder *order, bool messages, const c
     }
     bool fine = true;
     for (int r = 0; r < order->ranks && fine; r++)
-        fine = mtf_pipeline_progress_group(&progress, r) == 0 || fail_circle(&progress, name, r, error);
+        fine = mtf_pipeline_progress_group(&progress, r) == 0 ||
+               fail_circle(&progress, name, r, error);
     mtf_pipeline_progress_clear(&progress);
     return fine;
 }

@@ -2,7 +2,7 @@
 #include "layouts/pipeline/pipeline_progress.h"
 
 void mtf_pipeline_progress_init(MtfPipelineProgress *progress, const MtfPipelineOrder *order,
-                       bool messages) {
+                                bool messages) {
     progress->order = order;
     progress->messages = messages;
     progress->done = g_new0(uint16_t, (gsize)order->stages * (gsize)order->microbatches);
@@ -48,7 +48,8 @@ static bool gradient_is_there(const MtfPipelineProgress *progress, int stage, in
     return input_gradient_is_made(progress, stage + 1, microbatch);
 }
 
-bool mtf_pipeline_progress_ready(const MtfPipelineProgress *progress, const MtfPipelineAction *action) {
+bool mtf_pipeline_progress_ready(const MtfPipelineProgress *progress,
+                                 const MtfPipelineAction *action) {
     int stage = action->stage, microbatch = action->microbatch;
     switch (action->work) {
     case MTF_WORK_FORWARD:
@@ -88,8 +89,8 @@ void mtf_pipeline_progress_mark(MtfPipelineProgress *progress, const MtfPipeline
 void mtf_pipeline_progress_advance(MtfPipelineProgress *progress, int rank) {
     int count = mtf_pipeline_progress_group(progress, rank);
     for (int i = 0; i < count; i++)
-        mtf_pipeline_progress_mark(progress,
-                          mtf_pipeline_action(progress->order, rank, progress->head[rank]++));
+        mtf_pipeline_progress_mark(
+            progress, mtf_pipeline_action(progress->order, rank, progress->head[rank]++));
 }
 
 MtfPipelineAction mtf_pipeline_other_end(const MtfPipelineAction *message) {

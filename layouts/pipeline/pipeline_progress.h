@@ -17,7 +17,8 @@ typedef struct {
     int *head;      /* [ranks], the first action of the list that is not done */
 } MtfPipelineProgress;
 
-void mtf_pipeline_progress_init(MtfPipelineProgress *progress, const MtfPipelineOrder *order, bool messages);
+void mtf_pipeline_progress_init(MtfPipelineProgress *progress, const MtfPipelineOrder *order,
+                                bool messages);
 void mtf_pipeline_progress_clear(MtfPipelineProgress *progress);
 
 /* The number of actions in the head group of `rank`; 0 when its list is done. */
@@ -25,7 +26,8 @@ int mtf_pipeline_progress_group(const MtfPipelineProgress *progress, int rank);
 
 /* Whether nothing but the rank's own turn keeps this action waiting; a receive needs that its send is
  * done, a send that its result is made. */
-bool mtf_pipeline_progress_ready(const MtfPipelineProgress *progress, const MtfPipelineAction *action);
+bool mtf_pipeline_progress_ready(const MtfPipelineProgress *progress,
+                                 const MtfPipelineAction *action);
 
 /* Whether all actions of the head group are ready. */
 bool mtf_pipeline_progress_group_ready(const MtfPipelineProgress *progress, int rank);
@@ -36,8 +38,8 @@ void mtf_pipeline_progress_mark(MtfPipelineProgress *progress, const MtfPipeline
 /* Marks the head group as done and goes on to the next. */
 void mtf_pipeline_progress_advance(MtfPipelineProgress *progress, int rank);
 
-static inline bool mtf_pipeline_progress_done(const MtfPipelineProgress *progress, MtfPipelineWork work,
-                                     int stage, int microbatch) {
+static inline bool mtf_pipeline_progress_done(const MtfPipelineProgress *progress,
+                                              MtfPipelineWork work, int stage, int microbatch) {
     return progress->done[mtf_pipeline_pair(progress->order, stage, microbatch)] >> work & 1;
 }
 

@@ -111,13 +111,20 @@ static bool reads_only_overwritable(const MtfProgram *program, const MtfInstruct
     return true;
 }
 
+/* What another stage reads has bytes of its own: it may still be on its way when what its inputs
+ * held is written for the next micro-batch. */
+static bool is_sent(const MtfProgram *program, const MtfBuffer *buffer) {
+    return buffer->tensor >= 0 && mtf_graph_tensor(program->graph, buffer->tensor)->is_sent;
+}
+
 bool mtf_instruction_may_overwrite(const MtfProgram *program, int index, int input) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     const MtfBuffer *from = mtf_program_buffer(program, instruction->inputs[input]);
     int output = output_over(instruction, input);
     const MtfBuffer *to = mtf_program_buffer(program, output);
     return !owner_of(program, instruction->inputs[input])->persistent &&
-           !owner_of(program, output)->persistent && from->bytes >= to->bytes &&
+           !owner_of(program, output)->persistent && !is_sent(program, to) &&
+           from->bytes >= to->bytes &&
            reads_only_overwritable(program, instruction, instruction->inputs[input]);
 }
 

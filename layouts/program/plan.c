@@ -312,7 +312,14 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
         "precision",   "layout",         "predicted", "microbatches", "batch_dimension",
         "search",      "program_sha256", NULL,
     };
+    MtfJson pipeline;
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
+    if (mtf_json_find(root, "meshtf_pipeline_plan", &pipeline)) {
+        mtf_json_fail(root, error,
+                      "this is the plan of a pipeline, which meshtf-run executes; here "
+                      "the plan of a single mesh is expected");
+        return NULL;
+    }
     if (!mtf_json_version(root, "meshtf_plan", 1, error) || !mtf_json_keys(root, keys, error) ||
         !read_graph(root, plan, error) || !read_mesh(root, plan, error) ||
         !read_layout(root, plan, error) || !read_precision(root, plan, error) ||

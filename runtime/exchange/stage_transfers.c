@@ -184,7 +184,7 @@ static int last_writer(const MtfProgram *program, int buffer) {
     return i;
 }
 
-static MtfStepPart part_of(const MtfProgram *program, int first_update, int instruction) {
+static MtfStagePart part_of(const MtfProgram *program, int first_update, int instruction) {
     return instruction < mtf_program_forward(program) ? MTF_PART_FORWARD
            : instruction < program->n_repeated        ? MTF_PART_BACKWARD
            : instruction < first_update               ? MTF_PART_ONCE
@@ -350,7 +350,7 @@ void mtf_stage_transfer_do(MtfStageTransfers *transfers, int number, const MtfWo
         wait_for(event, own_slot);
 }
 
-void mtf_stage_transfers_wait(MtfStageTransfers *transfers, MtfStepPart part, int slot) {
+void mtf_stage_transfers_wait(MtfStageTransfers *transfers, MtfStagePart part, int slot) {
     for (int e = 0; e < (int)transfers->events->len; e++) {
         const Event *event = event_at(transfers, e);
         if (event->public.part == part)
@@ -361,5 +361,5 @@ void mtf_stage_transfers_wait(MtfStageTransfers *transfers, MtfStepPart part, in
 void mtf_stage_transfers_wait_all(MtfStageTransfers *transfers) {
     for (int part = 0; part < MTF_PARTS; part++)
         for (int slot = 0; slot < transfers->slots; slot++)
-            mtf_stage_transfers_wait(transfers, (MtfStepPart)part, slot);
+            mtf_stage_transfers_wait(transfers, (MtfStagePart)part, slot);
 }

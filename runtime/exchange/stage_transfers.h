@@ -25,11 +25,11 @@ typedef enum {
     MTF_PART_ONCE,   /* after the last micro-batch, before the first variable is written */
     MTF_PART_UPDATE, /* the rest */
     MTF_PARTS,
-} MtfStepPart;
+} MtfStagePart;
 
 /* One tensor to be sent or received in a part of the step. */
 typedef struct {
-    MtfStepPart part;
+    MtfStagePart part;
     int before; /* the instruction before which it is done */
     bool sends;
     int64_t bytes; /* of this rank's messages, once */
@@ -57,7 +57,7 @@ void mtf_stage_transfer_do(MtfStageTransfers *transfers, int event, const MtfWor
                            int slot, int microbatch);
 
 /* Waits until what the sends of a part took from a slot may be written again; and of all. */
-void mtf_stage_transfers_wait(MtfStageTransfers *transfers, MtfStepPart part, int slot);
+void mtf_stage_transfers_wait(MtfStageTransfers *transfers, MtfStagePart part, int slot);
 void mtf_stage_transfers_wait_all(MtfStageTransfers *transfers);
 
 /* Bytes that this rank sends in a step, and all that it has sent, by the sizes that MPI says its

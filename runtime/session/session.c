@@ -196,14 +196,14 @@ void mtf_session_close(MtfSession *session) {
     mtf_kernel_times_free(session->times);
     mtf_step_trace_free(session->trace);
     mtf_gradient_norm_free(session->norm);
-    if (session->stage != NULL)
-        session->plan = NULL;
-    mtf_stage_run_free(session->stage);
+    mtf_stage_run_close(session->stage);
     mtf_worker_free(session->worker);
     mtf_data_close(session->data);
     mtf_arena_free(session->arena);
     mtf_program_free(session->program);
-    mtf_plan_free(session->plan);
+    if (session->stage == NULL)
+        mtf_plan_free(session->plan);
+    mtf_stage_run_free(session->stage);
     g_free(session->records);
     g_clear_error(&session->unread);
     if (session->folder >= 0)

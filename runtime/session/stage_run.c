@@ -73,19 +73,24 @@ void mtf_stage_run_open(MtfStageRun *run, MPI_Comm control, MtfWorker *worker, u
                                              run->rank, mtf_executor_first_update(worker->program));
 }
 
-void mtf_stage_run_free(MtfStageRun *run) {
+void mtf_stage_run_close(MtfStageRun *run) {
     if (run == NULL)
         return;
-    mtf_stage_transfers_free(run->transfers);
+    mtf_stage_transfers_free(g_steal_pointer(&run->transfers));
     for (int slot = 1; run->workers != NULL && slot < run->n_slots; slot++) {
         mtf_worker_free(run->workers[slot]);
         mtf_arena_free(run->arenas[slot]);
     }
     if (run->domain != MPI_COMM_NULL)
         mtf_mpi_require(MPI_Comm_free(&run->domain), "MPI_Comm_free");
+    g_clear_pointer(&run->workers, g_free);
+    g_clear_pointer(&run->arenas, g_free);
+}
+
+void mtf_stage_run_free(MtfStageRun *run) {
+    if (run == NULL)
+        return;
     mtf_pipeline_plan_free(run->pipeline);
-    g_free(run->workers);
-    g_free(run->arenas);
     g_free(run->slot_of);
     g_free(run);
 }
@@ -93,7 +98,7 @@ void mtf_stage_run_free(MtfStageRun *run) {
 /* ---- Running ------------------------------------------------------------------------------- */
 
 /* Instructions [from, to) of a part of the step for one micro-batch, with the part's transfers. */
-static void run_part(MtfStageRun *run, const MtfExecutor *executor, MtfStepPart part,
+static void run_part(MtfStageRun *run, const MtfExecutor *executor, MtfStagePart part,
                      const MtfRange *instructions, int64_t step) {
     MtfExecutor own = *executor;
     int microbatch = own.worker->microbatch, slot = 0;

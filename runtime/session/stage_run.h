@@ -34,7 +34,9 @@ MtfStageRun *mtf_stage_run_load(const char *path, MPI_Comm control, GError **err
  * of slot 0. */
 void mtf_stage_run_open(MtfStageRun *run, MPI_Comm control, MtfWorker *worker, uint64_t seed);
 
-/* Collective over the ranks that opened it. */
+/* Collective over the ranks that opened it: ends what it opened, before the worker and the program,
+ * which need the plan, are freed; then the rest. NULL does nothing. */
+void mtf_stage_run_close(MtfStageRun *run);
 void mtf_stage_run_free(MtfStageRun *run);
 
 /* The plan of this rank's stage; borrowed. */
