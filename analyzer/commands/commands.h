@@ -19,6 +19,5 @@ int mtf_command_report(int argc, char **argv);
 int mtf_command_export(int argc, char **argv);
 int mtf_command_compare(int argc, char **argv);
 int mtf_command_simulate(int argc, char **argv);
-int mtf_command_judge(int argc, char **argv);
 
 #endif

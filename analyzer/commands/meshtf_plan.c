@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan: finds the word after the program's name in a table and runs that command. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/judge/judge_commands.h"
 #include "layouts/base/command_manual.h"
 
 #include <stdio.h>

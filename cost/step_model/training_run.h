@@ -19,7 +19,7 @@ typedef enum {
     MTF_ORDER_1F1B,
     MTF_ORDER_ZERO_BUBBLE_1P, /* weight gradients fill the bubble, memory of 1F1B */
     MTF_ORDER_ZERO_BUBBLE_2P, /* of twice the memory */
-} MtfPipelineOrder;
+} MtfRunOrder;
 
 typedef struct {
     int64_t layers, width, heads, kv_heads, head_width, inner, vocab, length;
@@ -38,7 +38,7 @@ typedef struct {
     MtfSharding sharding;
     bool sequence_parallel;
     MtfRedo redo;
-    MtfPipelineOrder order;
+    MtfRunOrder order;
     bool blocking;         /* launches wait for one another: nothing hides */
     bool narrow;           /* products of 8-bit numbers */
     double gradient_bytes; /* kept of a parameter's gradient; 0: the profile's */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan judge RUNS.tsv: predicted beside measured for a table of training runs. */
-#include "analyzer/commands/commands.h"
 #include "analyzer/judge/judge.h"
+#include "analyzer/judge/judge_commands.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
