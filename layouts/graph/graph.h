@@ -73,6 +73,7 @@ typedef struct {
     MtfMemoryKind memory;
     MtfFeed feed; /* of inputs */
     MtfInit init; /* of variables */
+    char *stored; /* of variables: where published files keep it (layouts/README.md); or NULL */
     int producer; /* the operation it is a result of, or -1 */
 } MtfTensor;
 
