@@ -43,8 +43,6 @@ static void print(const MtfGraph *graph, const GPtrArray *said, bool json) {
 static bool import_model(const char *path, const Options *options, GError **error) {
     if (options->output == NULL && !options->json)
         return mtf_input_error(error, "where should the graph go? give -o GRAPH (or -o -)");
-    if (options->batch < 0 || options->length < 0)
-        return mtf_input_error(error, "--batch and --length must be at least 1");
     g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
     MtfImport import = { path, options->batch, options->length, options->optimizer, NULL };
     g_autoptr(MtfGraph) graph = mtf_import_load(&import, said, error);

@@ -106,6 +106,10 @@ static bool check_graph_options(const MtfImport *import, GError **error) {
 }
 
 MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **error) {
+    if (import->batch < 0 || import->length < 0) {
+        mtf_input_error(error, "--batch and --length must be at least 1");
+        return NULL;
+    }
     g_autofree char *file = mtf_import_file(import->path);
     g_autoptr(MtfJsonDocument) document = mtf_json_document_load(file, error);
     if (document == NULL)

@@ -9,10 +9,6 @@
 
 /* ---- Dimensions ------------------------------------------------------------------------------ */
 
-static bool is_pair(const MtfNetwork *n) {
-    return n->kind == MTF_NETWORK_ENCODER_DECODER;
-}
-
 static const MtfStack *first_stack(const MtfNetwork *n) {
     return n->kind == MTF_NETWORK_DECODER ? &n->decoder : &n->encoder;
 }
@@ -34,6 +30,7 @@ static void enter_stack(MtfAssembly *m, const MtfStack *stack, const char *posit
     g_autofree char *memory = g_strdup_printf("memory_%s", positions);
     bool grouped = stack->kv_heads != stack->heads;
     m->stack = stack;
+    m->positions = length;
     m->length = shared_dimension(m, positions, length);
     m->memory_length = shared_dimension(m, memory, length);
     m->heads = shared_dimension(m, "heads", stack->kv_heads);

@@ -57,7 +57,8 @@ typedef struct {
     bool q_bias, k_bias, v_bias, o_bias, ffn_bias, qk_norm;
     double rotary_base;           /* 0: no rotary positions */
     double rotary_share;          /* of each head's features that turn; 1 */
-    const char *rotary_type;      /* how long texts slow the turning down; NULL: not at all */
+    double rotary_angle;          /* by which every angle is multiplied; 1 */
+    double rotary_context, rotary_stretch, rotary_low, rotary_high; /* as the rotary row has them */
     int64_t buckets, max_distance; /* of relative positions; 0: none */
     int64_t experts, experts_per_token, d_expert;
     bool renormalise; /* shares of the chosen experts add up to 1 */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/models/network_parts.h"
 
+#include <math.h>
+
 /* Names of one attention's tensors in files. */
 typedef struct {
     const char *q, *k, *v, *o, *qkv;
@@ -33,10 +35,37 @@ static int project(MtfAssembly *m, const Names *names, int which, int x) {
     return mtf_assembly_linear(m, &linear, x);
 }
 
+/* Heads turned by their positions. */
+static int turn(MtfAssembly *m, const char *name, int x) {
+    const MtfStack *s = m->stack;
+    if (s->rotary_base == 0)
+        return x;
+    MtfAttributes *a = &m->p->b.attributes;
+    a->position = m->length;
+    a->dimension = m->d_kv;
+    a->base = s->rotary_base;
+    a->rotated = s->rotary_share < 1 ? floor(s->rotary_share * (double)s->d_kv) : 0;
+    a->angle = s->rotary_angle;
+    a->context = s->rotary_context;
+    a->stretch = s->rotary_stretch;
+    a->low = s->rotary_low;
+    a->high = s->rotary_high;
+    return mtf_parts_apply(m->p, MTF_OP_ROTARY, name, NULL, x, -1);
+}
+
 static int remember(MtfAssembly *m, const char *name, int from, int to, int x) {
     m->p->b.attributes.from = from;
     m->p->b.attributes.to = to;
     return mtf_parts_apply(m->p, MTF_OP_RENAME, name, NULL, x, -1);
+}
+
+/* The window of this layer, or 0: none, or one that no text of this length fills. */
+static int64_t layer_window(const MtfAssembly *m) {
+    const MtfStack *s = m->stack;
+    bool has = s->window_rule == MTF_WINDOW_ALL ||
+               (s->window_rule == MTF_WINDOW_EVEN && m->layer % 2 == 0) ||
+               (s->window_rule == MTF_WINDOW_FROM && m->layer >= s->window_from);
+    return has && s->window < m->positions ? s->window : 0;
 }
 
 /* Softmax of the scores over `memory`, times the values, by the attention row. */
@@ -46,6 +75,8 @@ static int attend(MtfAssembly *m, const Heads *h, int memory, bool causal) {
     m->p->b.attributes.dimension = m->d_kv;
     m->p->b.attributes.factor = m->stack->scale;
     m->p->b.attributes.causal = causal;
+    m->p->b.attributes.softcap = m->stack->softcap;
+    m->p->b.attributes.window = causal ? (double)layer_window(m) : 0;
     return mtf_parts_apply_to(m->p, MTF_OP_ATTENTION, "context", 3, (int[]){ h->q, h->k, h->v });
 }
 
@@ -68,6 +99,8 @@ int mtf_assembly_self_attention(MtfAssembly *m, int x) {
         q = mtf_assembly_norm(m, "q_norm", n->q_norm, m->d_kv, q);
         k = mtf_assembly_norm(m, "k_norm", n->k_norm, m->d_kv, k);
     }
+    q = turn(m, "q_turned", q);
+    k = turn(m, "k_turned", k);
     Heads heads = { q, remember(m, "key", m->length, m->memory_length, k),
                     remember(m, "value", m->length, m->memory_length, v) };
     return project_out(m, &names, attend(m, &heads, m->memory_length, m->stack->causal));

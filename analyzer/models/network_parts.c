@@ -86,49 +86,28 @@ int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file,
     return variable_with_suffix(m, name, file, ".weight", shape, &(MtfInit){ init, value });
 }
 
-static int constant(MtfAssembly *m, const char *name, double value) {
-    m->p->b.attributes.value = value;
-    m->p->b.has_dtype = true;
-    m->p->b.dtype = MTF_F32;
-    return mtf_parts_apply_to(m->p, MTF_OP_CONSTANT, name, 0, NULL);
-}
-
 /* The scale of a norm: as stored, or with the 1 that Gemma's files leave out. */
 static int norm_scale(MtfAssembly *m, const char *file, int dim) {
     MtfInit init = { MTF_INIT_CONSTANT, m->n->norm_plus_one ? 0 : 1 };
     int scale = variable_with_suffix(m, "norm_scale", file, ".weight", &MTF_SHAPE(dim), &init);
-    return m->n->norm_plus_one
-               ? mtf_parts_add(m->p, "norm_scale_plus_one", scale, constant(m, "one", 1))
-               : scale;
-}
-
-/* x / sqrt(mean of x^2 + epsilon) scale */
-static int rms_norm(MtfAssembly *m, const char *name, int dim, int x, int scale) {
-    MtfShape rest = { 0 };
-    if (m->p->b.error == NULL)
-        rest = mtf_shape_without(&mtf_graph_tensor(m->p->b.graph, x)->shape, dim);
-    int square = mtf_parts_apply(m->p, MTF_OP_SQUARE, "square", NULL, x, -1);
-    int mean = mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, "mean_square", &rest, square, -1);
-    int sum = mtf_parts_add(m->p, "mean_square_plus", mean, constant(m, "epsilon", m->n->epsilon));
-    int inverse = mtf_parts_apply(m->p, MTF_OP_RSQRT, "inverse_root", NULL, sum, -1);
-    int normal = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "normal", NULL, x, inverse);
-    return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, name, NULL, normal, scale);
+    if (!m->n->norm_plus_one)
+        return scale;
+    int one = mtf_parts_constant(m->p, "one", 1);
+    return mtf_parts_add(m->p, "norm_scale_plus_one", scale, one);
 }
 
 int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int dim, int x) {
     if (file == NULL)
         return x;
     mtf_parts_enter(m->p, name);
-    int scale = norm_scale(m, file, dim), y;
-    if (m->n->rms) {
-        y = rms_norm(m, "norm", dim, x, scale);
-    } else {
-        MtfInit zero = { MTF_INIT_CONSTANT, 0 };
-        int bias = variable_with_suffix(m, "norm_bias", file, ".bias", &MTF_SHAPE(dim), &zero);
-        m->p->b.attributes.dimension = dim;
-        m->p->b.attributes.epsilon = m->n->epsilon;
-        y = mtf_parts_apply_to(m->p, MTF_OP_LAYER_NORM, "norm", 3, (int[]){ x, scale, bias });
-    }
+    MtfInit zero = { MTF_INIT_CONSTANT, 0 };
+    int inputs[3] = { x, norm_scale(m, file, dim), -1 };
+    if (!m->n->rms)
+        inputs[2] = variable_with_suffix(m, "norm_bias", file, ".bias", &MTF_SHAPE(dim), &zero);
+    m->p->b.attributes.dimension = dim;
+    m->p->b.attributes.epsilon = m->n->epsilon;
+    int y = mtf_parts_apply_to(m->p, m->n->rms ? MTF_OP_RMS_NORM : MTF_OP_LAYER_NORM, "norm",
+                               m->n->rms ? 2 : 3, inputs);
     mtf_parts_leave(m->p);
     return y;
 }

@@ -15,6 +15,7 @@ typedef struct {
     int layer;             /* of the stack */
     char *files;           /* prefix of the layer's tensors in files */
     int batch, d_model, vocab;
+    int64_t positions;         /* of the stack */
     int length, memory_length; /* positions of the stack, as queries and as memory */
     int source_memory;         /* the encoder's positions, as the decoder's memory; or -1 */
     int heads, group, d_kv, d_ff; /* of the stack; group is -1 where each query head has its keys */

@@ -21,24 +21,55 @@ typedef struct {
     bool tied;
 } Standard;
 
+/* A number of the object that describes rotary positions. */
+static double rotary_number(MtfConfig *c, const MtfJson *object, const char *key, double standard) {
+    MtfJson value;
+    double number = standard;
+    if (mtf_json_find(object, key, &value) && !mtf_json_number(&value, &number, c->error))
+        c->failed = true;
+    return number;
+}
+
+/* Llama 3.1: long waves are stretched by `factor`, short ones are left, those between in part. */
+static void read_llama3_rotary(MtfConfig *c, const MtfJson *object, MtfStack *s) {
+    s->rotary_stretch = rotary_number(c, object, "factor", 8);
+    s->rotary_low = rotary_number(c, object, "low_freq_factor", 1);
+    s->rotary_high = rotary_number(c, object, "high_freq_factor", 4);
+    s->rotary_context = rotary_number(c, object, "original_max_position_embeddings", 8192);
+}
+
 /* "rope_scaling" of old files, "rope_parameters" of new ones. */
-static void read_rotary(MtfConfig *c, MtfStack *s, double standard) {
+static void read_rotary_object(MtfConfig *c, const char *key, MtfStack *s) {
     MtfJson object, value;
-    s->rotary_base = mtf_config_number(c, "rope_theta", standard);
-    s->rotary_share = mtf_config_number(c, "partial_rotary_factor", 1);
-    if (!mtf_config_find(c, "rope_parameters", &object) &&
-        !mtf_config_find(c, "rope_scaling", &object))
-        return;
     const char *type = "default";
+    if (!mtf_config_find(c, key, &object))
+        return;
     if (!mtf_json_object(&object, c->error) ||
-        (mtf_json_find(&object, "rope_theta", &value) &&
-         !mtf_json_number(&value, &s->rotary_base, c->error)) ||
         ((mtf_json_find(&object, "rope_type", &value) || mtf_json_find(&object, "type", &value)) &&
          !mtf_json_string(&value, &type, c->error))) {
         c->failed = true;
         return;
     }
-    s->rotary_type = type;
+    s->rotary_base = rotary_number(c, &object, "rope_theta", s->rotary_base);
+    s->rotary_share = rotary_number(c, &object, "partial_rotary_factor", s->rotary_share);
+    if (strcmp(type, "llama3") == 0)
+        read_llama3_rotary(c, &object, s);
+    else if (strcmp(type, "linear") == 0)
+        s->rotary_angle = 1 / rotary_number(c, &object, "factor", 1);
+    else if (strcmp(type, "default") != 0)
+        mtf_config_fail(c, key, "rotary positions of type \"%s\" are not supported; there are "
+                                "default, linear and llama3", type);
+}
+
+static void read_rotary(MtfConfig *c, MtfStack *s, double standard) {
+    s->rotary_base = mtf_config_number(c, "rope_theta", standard);
+    s->rotary_share = mtf_config_number(c, "partial_rotary_factor", 1);
+    s->rotary_angle = 1;
+    read_rotary_object(c, "rope_scaling", s);
+    read_rotary_object(c, "rope_parameters", s);
+    if (!(s->rotary_base > 0 && s->rotary_share > 0 && s->rotary_share <= 1))
+        mtf_config_fail(c, "rope_theta", "rotary positions need a base above 0 and a share of "
+                                         "features above 0 and at most 1");
 }
 
 /* Where a key is there and null, which is not the same as left out. */

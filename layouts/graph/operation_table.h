@@ -186,7 +186,7 @@ typedef struct {
     double standard; /* value of a number that is left out */
 } MtfAttributeSpec;
 
-#define MTF_MAX_ATTRIBUTES 6
+#define MTF_MAX_ATTRIBUTES 8
 
 /* One index of an operation's iteration space. Only `rename` has two names for one index. */
 typedef struct {
