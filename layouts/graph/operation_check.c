@@ -395,6 +395,35 @@ bool mtf_check_dropout(const Check *check, const MtfShape *shape, GError **error
            fail(check, error, "the rate %g is not at least 0 and below 1", rate);
 }
 
+/* How many features are rotated, and that they make pairs. */
+static bool check_rotated(const Check *check, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    double features = (double)mtf_graph_size(check->graph, a->dimension);
+    double rotated = a->rotated == 0 ? features : a->rotated;
+    if (rotated < 0 || rotated > features || rotated != floor(rotated))
+        return fail(check, error, "\"rotated\" is %g and must be a whole number from 0 to %g",
+                    a->rotated, features);
+    return fmod(rotated, 2) == 0 ||
+           fail(check, error, "%g features of \"%s\" do not make pairs; give an even \"rotated\"",
+                rotated, dim_name(check, a->dimension));
+}
+
+bool mtf_check_rotary(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    const MtfAttributes *a = &check->operation->attributes;
+    if (a->position == a->dimension)
+        return fail(check, error, "\"position\" and \"dimension\" are both \"%s\"",
+                    dim_name(check, a->position));
+    if (!(a->base > 0) || !(a->stretch > 0) || !(a->context >= 0))
+        return fail(check, error,
+                    "\"base\" and \"stretch\" must be above 0, \"context\" not below");
+    if (a->context > 0 && !(a->low < a->high))
+        return fail(check, error, "\"low\" is %g and must be below \"high\", %g", a->low, a->high);
+    return (a->adjacent == 0 || a->adjacent == 1 ||
+            fail(check, error, "\"adjacent\" is %.17g and must be 0 or 1", a->adjacent)) &&
+           check_rotated(check, error);
+}
+
 bool mtf_check_within_first(const Check *check, const MtfShape *shape, GError **error) {
     (void)shape;
     return check_inputs_within_first(check, error);

@@ -128,24 +128,12 @@ static bool follows_memory(int operand) {
     return operand == K || operand == V || operand == DK || operand == DV;
 }
 
-/* `operand` with one index alone along a dimension, which then makes no loop. */
-static MtfOperand first_along(const MtfOperand *operand, int dim) {
-    MtfOperand first = *operand;
-    int at = mtf_operand_find(operand, dim);
-    first.rank--;
-    for (int i = at; i < first.rank; i++) {
-        first.dims[i] = first.dims[i + 1];
-        first.size[i] = first.size[i + 1];
-    }
-    return first;
-}
-
 /* Loops over examples and heads, those that memory has outside, so that what shares one memory
  * comes one after the other. */
 static void nest_init(Attention *a, const MtfAttributes *attributes) {
-    MtfOperand memory = first_along(a->operand[K], attributes->memory);
+    MtfOperand memory = mtf_operand_without(a->operand[K], attributes->memory);
     memory.rank--; /* the features, which come last */
-    MtfOperand rest = first_along(a->operand[LSE], attributes->query);
+    MtfOperand rest = mtf_operand_without(a->operand[LSE], attributes->query);
     mtf_nest_init(&a->nest);
     mtf_nest_add_loops(&a->nest, &memory);
     mtf_nest_add_loops(&a->nest, &rest);
