@@ -150,10 +150,11 @@ static bool check_file(const File *file, cJSON *report, GError **error) {
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++)
         if (mtf_json_find(&file->root, kinds[i].key, &version))
             return kinds[i].check(file, report, error);
-    return mtf_json_fail(&file->root, error,
-                         "neither a graph, a plan, a machine nor a published model: one of the keys "
-                         "\"meshtf_graph\", \"meshtf_plan\", \"meshtf_machine\", "
-                         "\"model_type\" must be there");
+    return mtf_json_fail(
+        &file->root, error,
+        "neither a graph, a plan, a machine nor a published model: one of the keys "
+        "\"meshtf_graph\", \"meshtf_plan\", \"meshtf_machine\", "
+        "\"model_type\" must be there");
 }
 
 /* A file, or else the name of a machine or graph in the library; free with g_free. */

@@ -190,9 +190,12 @@ static bool find_forms(Run *run, GError **error) {
 
 static bool prepare(Run *run, const char *path, GError **error) {
     const Options *options = run->options;
-    MtfPlanningGraph request = { path,           (const char *const *)options->dims,
-                                 options->precision, options->batch,
-                                 options->length,    options->json };
+    MtfPlanningGraph request = { path,
+                                 (const char *const *)options->dims,
+                                 options->precision,
+                                 options->batch,
+                                 options->length,
+                                 options->json };
     run->machine = mtf_planning_machine(options->machine, error);
     if (run->machine == NULL)
         return false;

@@ -116,12 +116,11 @@ MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **err
         return NULL;
     MtfJson root = mtf_json_root(document);
     if (!mtf_network_config_is(&root))
-        return check_graph_options(import, error)
-                   ? mtf_graph_from_json(&root, import->sizes, error)
-                   : NULL;
+        return check_graph_options(import, error) ? mtf_graph_from_json(&root, import->sizes, error)
+                                                  : NULL;
     if (import->sizes != NULL && import->sizes->names != NULL && import->sizes->names[0] != NULL) {
-        mtf_input_error(error, "%s is a model's config: give --batch and --length in place of --dim",
-                        file);
+        mtf_input_error(
+            error, "%s is a model's config: give --batch and --length in place of --dim", file);
         return NULL;
     }
     return mtf_import_model(import, &root, said, error);

@@ -18,9 +18,9 @@
 #define MTF_IMPORT_LENGTH 2048 /* the longest text, where the model can read more */
 
 typedef struct {
-    const char *path;      /* of a graph, a config.json, or a folder that has one; "-" */
-    int64_t batch, length; /* 0: the standard ones; of models only */
-    const char *optimizer; /* NULL: adamw; of models only */
+    const char *path;              /* of a graph, a config.json, or a folder that has one; "-" */
+    int64_t batch, length;         /* 0: the standard ones; of models only */
+    const char *optimizer;         /* NULL: adamw; of models only */
     const MtfSizeOverrides *sizes; /* of graphs only; or NULL */
 } MtfImport;
 

@@ -53,9 +53,9 @@ static int add_positions(MtfAssembly *m, int x) {
     if (m->n->max_positions == 0)
         return x;
     int rows = mtf_parts_dimension(m->p, "positions", m->n->max_positions);
-    int table = mtf_assembly_variable(m, "position_table", m->stack->names.positions,
-                                      &MTF_SHAPE(rows, m->d_model), MTF_INIT_NORMAL,
-                                      m->n->spread / 2);
+    int table =
+        mtf_assembly_variable(m, "position_table", m->stack->names.positions,
+                              &MTF_SHAPE(rows, m->d_model), MTF_INIT_NORMAL, m->n->spread / 2);
     m->p->b.has_dtype = true;
     m->p->b.dtype = MTF_I32;
     MtfShape shape = MTF_SHAPE(m->length);
@@ -130,8 +130,8 @@ static int head(MtfAssembly *m, int x, int table) {
 static void add_loss(MtfAssembly *m, int logits) {
     MtfShape shape = MTF_SHAPE(m->batch, m->length);
     int targets = mtf_parts_input(m->p, "targets", &shape, MTF_I32, MTF_FEED_NEXT_TOKENS);
-    int losses = mtf_parts_apply(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &shape, logits,
-                                 targets);
+    int losses =
+        mtf_parts_apply(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &shape, logits, targets);
     m->p->b.graph->loss =
         mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, "loss", &(MtfShape){ 0 }, losses, -1);
 }
@@ -140,10 +140,9 @@ static void add_loss(MtfAssembly *m, int logits) {
 
 static bool check_stack(const MtfNetwork *n, const MtfStack *s, GError **error) {
     if (s->heads % s->kv_heads != 0)
-        return mtf_input_error(error,
-                               "%s: %" PRId64 " heads of queries cannot share %" PRId64
-                               " heads of keys alike",
-                               n->name, s->heads, s->kv_heads);
+        return mtf_input_error(
+            error, "%s: %" PRId64 " heads of queries cannot share %" PRId64 " heads of keys alike",
+            n->name, s->heads, s->kv_heads);
     return true;
 }
 
@@ -164,9 +163,9 @@ MtfGraph *mtf_network_build(const MtfNetwork *network, GError **error) {
     m.batch = mtf_parts_dimension(m.p, "batch", network->batch);
     m.d_model = mtf_parts_dimension(m.p, "d_model", network->d_model);
     m.vocab = mtf_parts_dimension(m.p, "vocab", network->vocab);
-    int table = mtf_assembly_variable(&m, "embedding", network->embedding,
-                                      &MTF_SHAPE(m.vocab, m.d_model), MTF_INIT_NORMAL,
-                                      network->spread);
+    int table =
+        mtf_assembly_variable(&m, "embedding", network->embedding, &MTF_SHAPE(m.vocab, m.d_model),
+                              MTF_INIT_NORMAL, network->spread);
     enter_stack(&m, first_stack(network), "length", network->length);
     MtfShape shape = MTF_SHAPE(m.batch, m.length);
     int tokens = mtf_parts_input(m.p, "tokens", &shape, MTF_I32, MTF_FEED_TOKENS);

@@ -27,13 +27,13 @@ typedef struct {
     const char *q_norm, *k_norm;
     const char *gate, *up, *down;
     const char *gate_up; /* both in one tensor, rows of the gate first */
-    const char *router, *expert_gate, *expert_up, *expert_down; /* "{}" stands for the expert */
+    const char *router, *expert_gate, *expert_up, *expert_down;    /* "{}" stands for the expert */
     const char *before_attention, *on_attention, *after_attention; /* norms */
     const char *before_ffn, *on_ffn, *after_ffn;
     const char *cross_q, *cross_k, *cross_v, *cross_o, *before_cross, *after_cross;
-    const char *buckets;      /* table of relative positions, in layer 0 */
-    const char *final_norm;   /* with its own prefix */
-    const char *positions;    /* likewise */
+    const char *buckets;    /* table of relative positions, in layer 0 */
+    const char *final_norm; /* with its own prefix */
+    const char *positions;  /* likewise */
 } MtfStackNames;
 
 typedef enum {
@@ -55,9 +55,9 @@ typedef struct {
     MtfWindowRule window_rule;
     int64_t window_from;
     bool q_bias, k_bias, v_bias, o_bias, ffn_bias, qk_norm;
-    double rotary_base;           /* 0: no rotary positions */
-    double rotary_share;          /* of each head's features that turn; 1 */
-    double rotary_angle;          /* by which every angle is multiplied; 1 */
+    double rotary_base;  /* 0: no rotary positions */
+    double rotary_share; /* of each head's features that turn; 1 */
+    double rotary_angle; /* by which every angle is multiplied; 1 */
     double rotary_context, rotary_stretch, rotary_low, rotary_high; /* as the rotary row has them */
     int64_t buckets, max_distance; /* of relative positions; 0: none */
     int64_t experts, experts_per_token, d_expert;

@@ -81,8 +81,8 @@ static int variable_with_suffix(MtfAssembly *m, const char *name, const char *fi
     return variable;
 }
 
-int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file,
-                          const MtfShape *shape, MtfInitKind init, double value) {
+int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
+                          MtfInitKind init, double value) {
     return variable_with_suffix(m, name, file, ".weight", shape, &(MtfInit){ init, value });
 }
 

@@ -15,17 +15,16 @@ typedef struct {
     int layer;             /* of the stack */
     char *files;           /* prefix of the layer's tensors in files */
     int batch, d_model, vocab;
-    int64_t positions;         /* of the stack */
-    int length, memory_length; /* positions of the stack, as queries and as memory */
-    int source_memory;         /* the encoder's positions, as the decoder's memory; or -1 */
+    int64_t positions;            /* of the stack */
+    int length, memory_length;    /* positions of the stack, as queries and as memory */
+    int source_memory;            /* the encoder's positions, as the decoder's memory; or -1 */
     int heads, group, d_kv, d_ff; /* of the stack; group is -1 where each query head has its keys */
-    double residual_spread;    /* of weights whose products the residual stream adds up */
-    int buckets;               /* relative positions' bias of the stack's scores; or -1 */
+    double residual_spread;       /* of weights whose products the residual stream adds up */
+    int buckets;                  /* relative positions' bias of the stack's scores; or -1 */
 } MtfAssembly;
 
 /* A literal shape: MTF_SHAPE(batch, length). */
-#define MTF_SHAPE(...) \
-    ((MtfShape){ (int)G_N_ELEMENTS(((int[]){ __VA_ARGS__ })), { __VA_ARGS__ } })
+#define MTF_SHAPE(...) ((MtfShape){ (int)G_N_ELEMENTS(((int[]){ __VA_ARGS__ })), { __VA_ARGS__ } })
 
 /* A product with a matrix of its own. */
 typedef struct {
@@ -42,8 +41,8 @@ typedef struct {
 int mtf_assembly_linear(MtfAssembly *m, const MtfLinear *linear, int x);
 
 /* A weight that files keep as `file` (behind the layer's prefix, with ".weight") in that shape. */
-int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file,
-                          const MtfShape *shape, MtfInitKind init, double value);
+int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
+                          MtfInitKind init, double value);
 
 /* The network's norm of x along `dim`; x itself where `file` is NULL. */
 int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int dim, int x);

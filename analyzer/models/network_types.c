@@ -8,10 +8,10 @@
 
 /* ---- Llama and those that changed a little of it --------------------------------------------- */
 
-#define LLAMA_NAMES                                                                            \
-    .layer = "model.layers.%d.", .q = "self_attn.q_proj", .k = "self_attn.k_proj",             \
-    .v = "self_attn.v_proj", .o = "self_attn.o_proj", .gate = "mlp.gate_proj",                 \
-    .up = "mlp.up_proj", .down = "mlp.down_proj", .before_attention = "input_layernorm",       \
+#define LLAMA_NAMES                                                                      \
+    .layer = "model.layers.%d.", .q = "self_attn.q_proj", .k = "self_attn.k_proj",       \
+    .v = "self_attn.v_proj", .o = "self_attn.o_proj", .gate = "mlp.gate_proj",           \
+    .up = "mlp.up_proj", .down = "mlp.down_proj", .before_attention = "input_layernorm", \
     .before_ffn = "post_attention_layernorm", .final_norm = "model.norm"
 
 /* Standard values of a type; 0: the same as heads of queries, respectively hidden_size / heads. */
@@ -57,19 +57,23 @@ static void read_rotary_object(MtfConfig *c, const char *key, MtfStack *s) {
     else if (strcmp(type, "linear") == 0)
         s->rotary_angle = 1 / rotary_number(c, &object, "factor", 1);
     else if (strcmp(type, "default") != 0)
-        mtf_config_fail(c, key, "rotary positions of type \"%s\" are not supported; there are "
-                                "default, linear and llama3", type);
+        mtf_config_fail(c, key,
+                        "rotary positions of type \"%s\" are not supported; there are "
+                        "default, linear and llama3",
+                        type);
 }
 
 static void read_rotary(MtfConfig *c, MtfStack *s, double standard) {
     s->rotary_base = mtf_config_number(c, "rope_theta", standard);
     s->rotary_share = mtf_config_number(c, "partial_rotary_factor", 1);
-    s->rotary_angle = 1;
+    s->rotary_angle = s->rotary_stretch = s->rotary_low = 1;
+    s->rotary_high = 4;
     read_rotary_object(c, "rope_scaling", s);
     read_rotary_object(c, "rope_parameters", s);
     if (!(s->rotary_base > 0 && s->rotary_share > 0 && s->rotary_share <= 1))
-        mtf_config_fail(c, "rope_theta", "rotary positions need a base above 0 and a share of "
-                                         "features above 0 and at most 1");
+        mtf_config_fail(c, "rope_theta",
+                        "rotary positions need a base above 0 and a share of "
+                        "features above 0 and at most 1");
 }
 
 /* Where a key is there and null, which is not the same as left out. */
@@ -128,8 +132,7 @@ static void read_window(MtfConfig *c, MtfStack *s, int64_t standard) {
 }
 
 static void read_mistral(MtfConfig *c, MtfNetwork *n) {
-    static const Standard standard = { 32000, 4096, 14336, 32,   32,  8,
-                                       0,     131072, 1e-6, 1e4, false };
+    static const Standard standard = { 32000, 4096, 14336, 32, 32, 8, 0, 131072, 1e-6, 1e4, false };
     read_llama_like(c, n, &standard);
     read_window(c, &n->decoder, 4096);
     n->decoder.activation = mtf_config_activation(c, "hidden_act", "silu");
@@ -144,8 +147,9 @@ static void read_qwen_window(MtfConfig *c, MtfStack *s) {
 }
 
 static void read_qwen2(MtfConfig *c, MtfNetwork *n) {
-    static const Standard standard = { 151936, 4096, 22016, 32, 32, 32, 0, 32768, 1e-6, 1e4,
-                                       false };
+    static const Standard standard = {
+        151936, 4096, 22016, 32, 32, 32, 0, 32768, 1e-6, 1e4, false
+    };
     read_llama_like(c, n, &standard);
     read_qwen_window(c, &n->decoder);
     n->decoder.q_bias = n->decoder.k_bias = n->decoder.v_bias = true;
@@ -159,8 +163,9 @@ static void add_head_norms(MtfStack *s) {
 }
 
 static void read_qwen3(MtfConfig *c, MtfNetwork *n) {
-    static const Standard standard = { 151936, 4096, 22016, 32, 32, 32, 128, 32768, 1e-6, 1e4,
-                                       false };
+    static const Standard standard = {
+        151936, 4096, 22016, 32, 32, 32, 128, 32768, 1e-6, 1e4, false
+    };
     read_llama_like(c, n, &standard);
     read_qwen_window(c, &n->decoder);
     read_attention_bias(c, &n->decoder);
@@ -176,8 +181,9 @@ static void make_gemma(MtfConfig *c, MtfNetwork *n) {
 }
 
 static void read_gemma(MtfConfig *c, MtfNetwork *n) {
-    static const Standard standard = { 256000, 3072, 24576, 28, 16, 16, 256, 8192, 1e-6, 1e4,
-                                       true };
+    static const Standard standard = {
+        256000, 3072, 24576, 28, 16, 16, 256, 8192, 1e-6, 1e4, true
+    };
     MtfJson value;
     read_llama_like(c, n, &standard);
     make_gemma(c, n);
@@ -225,15 +231,16 @@ static void read_phi3(MtfConfig *c, MtfNetwork *n) {
 
 /* ---- GPT-2 ----------------------------------------------------------------------------------- */
 
-#define GPT2_NAMES                                                                              \
-    .layer = "h.%d.", .qkv = "attn.c_attn", .o = "attn.c_proj", .up = "mlp.c_fc",               \
+#define GPT2_NAMES                                                                                \
+    .layer = "h.%d.", .qkv = "attn.c_attn", .o = "attn.c_proj", .up = "mlp.c_fc",                 \
     .down = "mlp.c_proj", .before_attention = "ln_1", .before_ffn = "ln_2", .final_norm = "ln_f", \
     .positions = "wpe"
 
 static void refuse_gpt2_variants(MtfConfig *c) {
     if (!mtf_config_flag(c, "scale_attn_weights", true))
-        mtf_config_fail(c, "scale_attn_weights", "only scores divided by the root of a head's "
-                                                 "width are supported (true)");
+        mtf_config_fail(c, "scale_attn_weights",
+                        "only scores divided by the root of a head's "
+                        "width are supported (true)");
     if (mtf_config_flag(c, "scale_attn_by_inverse_layer_idx", false))
         mtf_config_fail(c, "scale_attn_by_inverse_layer_idx", "only false is supported");
     if (mtf_config_flag(c, "add_cross_attention", false))
@@ -266,7 +273,7 @@ static void read_gpt2(MtfConfig *c, MtfNetwork *n) {
 }
 
 const MtfNetworkType mtf_network_types[] = {
-    { "gpt2", read_gpt2 },       { "llama", read_llama },   { "mistral", read_mistral },
-    { "qwen2", read_qwen2 },     { "qwen3", read_qwen3 },   { "gemma", read_gemma },
-    { "gemma2", read_gemma2 },   { "phi3", read_phi3 },     { NULL, NULL },
+    { "gpt2", read_gpt2 },     { "llama", read_llama }, { "mistral", read_mistral },
+    { "qwen2", read_qwen2 },   { "qwen3", read_qwen3 }, { "gemma", read_gemma },
+    { "gemma2", read_gemma2 }, { "phi3", read_phi3 },   { NULL, NULL },
 };

@@ -48,8 +48,8 @@ static bool read_variable_memory(const MtfJson *object, MtfMemoryKind *memory, G
 
 static bool read_variable(const MtfGraph *graph, const MtfJson *where, MtfBlockText *block,
                           GError **error) {
-    static const char *const keys[] = { "name", "dims",        "dtype",
-                                        "init", "memory_kind", "stored", NULL };
+    static const char *const keys[] = { "name",        "dims",   "dtype", "init",
+                                        "memory_kind", "stored", NULL };
     MtfVariableText variable = { .where = *where, .dtype = MTF_F32 };
     MtfJson dims, init, stored;
     if (!mtf_json_keys(where, keys, error) ||

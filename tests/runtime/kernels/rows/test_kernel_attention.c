@@ -18,10 +18,10 @@ typedef struct {
 } Case;
 
 static const Case cases[] = {
-    { 2, 3, 1100, 4, 0, 1, false, 0.5, 0, 0 }, { 1, 150, 150, 8, 1, 1, false, 0.3, 0, 0 },
-    { 2, 70, 600, 3, 1, 3, true, 0.5, 0, 0 },  { 1, 130, 1030, 5, 1, 2, false, 1, 0, 0 },
-    { 1, 600, 40, 4, 1, 4, false, 0.5, 0, 0 }, { 3, 65, 513, 2, 0, 2, true, -0.7, 0, 0 },
-    { 1, 64, 512, 16, 0, 1, false, 5, 0, 0 },   { 2, 70, 600, 3, 0, 2, true, 0.5, 0.4, 0 },
+    { 2, 3, 1100, 4, 0, 1, false, 0.5, 0, 0 },   { 1, 150, 150, 8, 1, 1, false, 0.3, 0, 0 },
+    { 2, 70, 600, 3, 1, 3, true, 0.5, 0, 0 },    { 1, 130, 1030, 5, 1, 2, false, 1, 0, 0 },
+    { 1, 600, 40, 4, 1, 4, false, 0.5, 0, 0 },   { 3, 65, 513, 2, 0, 2, true, -0.7, 0, 0 },
+    { 1, 64, 512, 16, 0, 1, false, 5, 0, 0 },    { 2, 70, 600, 3, 0, 2, true, 0.5, 0.4, 0 },
     { 1, 700, 700, 4, 1, 1, false, 0.5, 0, 40 }, { 2, 700, 700, 3, 1, 3, true, 0.5, 0.7, 100 },
     { 1, 150, 150, 8, 1, 1, false, 0.3, 0, 1 },  { 1, 1200, 1200, 2, 1, 2, false, 1, 0, 600 },
 };
@@ -116,7 +116,8 @@ static void many_blocks_give_what_all_scores_at_once_give(void **state) {
  * block of 64 by 512 scores. Ten times as many queries, positions and heads: only memory grows. */
 static void scratch_does_not_grow_with_the_scores(void **state) {
     (void)state;
-    Case small = { 1, 64, 512, 4, 1, 1, false, 1, 0, 0 }, large = { 8, 640, 5120, 4, 1, 1, false, 1, 0, 0 };
+    Case small = { 1, 64, 512, 4, 1, 1, false, 1, 0, 0 },
+         large = { 8, 640, 5120, 4, 1, 1, false, 1, 0, 0 };
     int64_t bytes[2];
     for (int i = 0; i < 2; i++) {
         g_autoptr(MtfGraph) graph = make_graph(i == 0 ? &small : &large, MTF_F32);
