@@ -94,9 +94,12 @@ static MtfLayout *read_layout(const Options *options, const MtfGraph *graph, GPt
 }
 
 static bool estimate(const Options *options, const char *path, GError **error) {
-    MtfPlanningGraph request = { path,           (const char *const *)options->dims,
-                                 options->precision, options->batch,
-                                 options->length,    options->json };
+    MtfPlanningGraph request = { path,
+                                 (const char *const *)options->dims,
+                                 options->precision,
+                                 options->batch,
+                                 options->length,
+                                 options->json };
     MtfStepForm form = { options->microbatches, options->batch_dim, options->precision, 0 };
     if (!mtf_recompute_parse(options->recompute, &form.recompute, error))
         return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/import/model_import.h"
 
-#include "analyzer/models/network_config.h"
+#include "analyzer/models/architecture_config.h"
 #include "layouts/base/error.h"
 #include "layouts/graph/optimizer.h"
 
@@ -36,7 +36,7 @@ static void say(GPtrArray *said, const char *format, ...) {
     va_end(arguments);
 }
 
-static void set_lengths(const MtfImport *import, MtfNetwork *n, GPtrArray *said) {
+static void set_lengths(const MtfImport *import, MtfArchitecture *n, GPtrArray *said) {
     n->batch = import->batch > 0 ? import->batch : MTF_IMPORT_BATCH;
     n->length = import->length > 0 ? import->length : MIN(n->context, MTF_IMPORT_LENGTH);
     n->source_length = n->length;
@@ -77,16 +77,16 @@ static void say_left_out(GPtrArray *said, const GPtrArray *left_out) {
 
 MtfGraph *mtf_import_model(const MtfImport *import, const MtfJson *root, GPtrArray *said,
                            GError **error) {
-    MtfNetwork network;
+    MtfArchitecture network;
     g_autoptr(GPtrArray) left_out = g_ptr_array_new_with_free_func(g_free);
-    if (!mtf_network_config_read(root, &network, left_out, error))
+    if (!mtf_architecture_config_read(root, &network, left_out, error))
         return NULL;
     g_autofree char *file = mtf_import_file(import->path);
     g_autofree char *name = model_name(file);
     g_strlcpy(network.name, name, sizeof network.name);
     set_lengths(import, &network, said);
     say_left_out(said, left_out);
-    g_autoptr(MtfGraph) graph = mtf_network_build(&network, error);
+    g_autoptr(MtfGraph) graph = mtf_architecture_build(&network, error);
     if (graph == NULL || !set_optimizer(import, graph, said, error))
         return NULL;
     return g_steal_pointer(&graph);
@@ -115,7 +115,7 @@ MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **err
     if (document == NULL)
         return NULL;
     MtfJson root = mtf_json_root(document);
-    if (!mtf_network_config_is(&root))
+    if (!mtf_architecture_config_is(&root))
         return check_graph_options(import, error) ? mtf_graph_from_json(&root, import->sizes, error)
                                                   : NULL;
     if (import->sizes != NULL && import->sizes->names != NULL && import->sizes->names[0] != NULL) {

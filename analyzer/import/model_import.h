@@ -3,7 +3,7 @@
  * config.json, or that file alone).
  *
  *     graph.json ────────────────────────────────────► graph
- *     llama-7b/config.json ──network_config──► network ──build──► graph, named after the folder
+ *     llama-7b/config.json ──architecture_config──► network ──build──► graph, named after the folder
  *
  * What a config does not say, the size of a batch and of its texts and the optimizer, is the
  * user's, or a standard value that is said. */

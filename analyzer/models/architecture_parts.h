@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* What the builder of published networks (network.h) is written in: the network under construction
+/* What the builder of published networks (architecture.h) is written in: the network under construction
  * and the parts that every layer has, matrices and norms whose weights know where published files
  * keep them. Inner to that builder. */
-#ifndef MTF_NETWORK_PARTS_H
-#define MTF_NETWORK_PARTS_H
+#ifndef MTF_ARCHITECTURE_PARTS_H
+#define MTF_ARCHITECTURE_PARTS_H
 
+#include "analyzer/models/architecture.h"
 #include "analyzer/models/model_parts.h"
-#include "analyzer/models/network.h"
 
 typedef struct {
     MtfParts *p;
-    const MtfNetwork *n;
+    const MtfArchitecture *n;
     const MtfStack *stack; /* that is being built */
     int layer;             /* of the stack */
     char *files;           /* prefix of the layer's tensors in files */
@@ -58,7 +58,7 @@ int mtf_assembly_activation(MtfAssembly *m, const char *name, int x);
 /* The heads of queries as dimensions: heads, group (where there is one), d_kv. */
 MtfShape mtf_assembly_query_heads(const MtfAssembly *m);
 
-/* Self-attention of the layer (network_attention.c): the branch, without norms around it. */
+/* Self-attention of the layer (architecture_attention.c): the branch, without norms around it. */
 int mtf_assembly_self_attention(MtfAssembly *m, int x);
 
 /* Attention of a decoder's layer to `source`, what the encoder made. */

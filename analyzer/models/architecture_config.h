@@ -6,23 +6,23 @@
  * Every key is accounted for: it is used, or it is known not to change what is computed, or it is
  * off (null, false), or it is refused by name, since a graph that is nearly the model is worse than
  * none. */
-#ifndef MTF_NETWORK_CONFIG_H
-#define MTF_NETWORK_CONFIG_H
+#ifndef MTF_ARCHITECTURE_CONFIG_H
+#define MTF_ARCHITECTURE_CONFIG_H
 
-#include "analyzer/models/network.h"
+#include "analyzer/models/architecture.h"
 #include "layouts/base/json_reader.h"
 
 /* Reads the config at `root`. `network` is filled but for its name, batch and lengths: those are
- * the caller's (mtf_network_lengths). `left_out` receives the keys that were read and do not change
+ * the caller's (mtf_architecture_lengths). `left_out` receives the keys that were read and do not change
  * the graph (char *, owned by the array), with a reason where it is not plain. Strings of `network`
  * are static. */
-bool mtf_network_config_read(const MtfJson *root, MtfNetwork *network, GPtrArray *left_out,
-                             GError **error);
+bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
+                                  GPtrArray *left_out, GError **error);
 
 /* Whether a JSON object is a model's config: it has "model_type". */
-bool mtf_network_config_is(const MtfJson *root);
+bool mtf_architecture_config_is(const MtfJson *root);
 
-/* ---- For the readers of single types (network_types.c) --------------------------------------- */
+/* ---- For the readers of single types (architecture_types.c) --------------------------------------- */
 
 /* A config while it is read. After the first error every call gives its standard value. */
 typedef struct {
@@ -55,10 +55,10 @@ void mtf_config_leave_out(MtfConfig *config, const char *key, const char *reason
 
 typedef struct {
     const char *name;
-    void (*read)(MtfConfig *config, MtfNetwork *network);
-} MtfNetworkType;
+    void (*read)(MtfConfig *config, MtfArchitecture *network);
+} MtfArchitectureType;
 
 /* Ends with name NULL. */
-extern const MtfNetworkType mtf_network_types[];
+extern const MtfArchitectureType mtf_architecture_types[];
 
 #endif

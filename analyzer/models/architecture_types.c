@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* What each model type's config.json means. Standard values are those of transformers'
  * configuration classes (src/transformers/models/TYPE/configuration_TYPE.py). */
-#include "analyzer/models/network_config.h"
+#include "analyzer/models/architecture_config.h"
 
 #include <math.h>
 #include <string.h>
@@ -82,9 +82,9 @@ static bool is_null(const MtfConfig *c, const char *key) {
     return mtf_json_find(c->root, key, &value) && cJSON_IsNull(value.node);
 }
 
-static void read_llama_sizes(MtfConfig *c, MtfNetwork *n, const Standard *standard) {
+static void read_llama_sizes(MtfConfig *c, MtfArchitecture *n, const Standard *standard) {
     MtfStack *s = &n->decoder;
-    n->kind = MTF_NETWORK_DECODER;
+    n->kind = MTF_ARCHITECTURE_DECODER;
     n->rms = true;
     n->vocab = mtf_config_size(c, "vocab_size", standard->vocab);
     n->d_model = mtf_config_size(c, "hidden_size", standard->hidden);
@@ -103,7 +103,7 @@ static void read_llama_sizes(MtfConfig *c, MtfNetwork *n, const Standard *standa
 }
 
 /* What all of them have; biases and names may be changed afterwards. */
-static void read_llama_like(MtfConfig *c, MtfNetwork *n, const Standard *standard) {
+static void read_llama_like(MtfConfig *c, MtfArchitecture *n, const Standard *standard) {
     MtfStack *s = &n->decoder;
     read_llama_sizes(c, n, standard);
     read_rotary(c, s, standard->rotary_base);
@@ -117,7 +117,7 @@ static void read_attention_bias(MtfConfig *c, MtfStack *s) {
     s->q_bias = s->k_bias = s->v_bias = s->o_bias = mtf_config_flag(c, "attention_bias", false);
 }
 
-static void read_llama(MtfConfig *c, MtfNetwork *n) {
+static void read_llama(MtfConfig *c, MtfArchitecture *n) {
     static const Standard standard = { 32000, 4096, 11008, 32, 32, 0, 0, 2048, 1e-6, 1e4, false };
     read_llama_like(c, n, &standard);
     read_attention_bias(c, &n->decoder);
@@ -131,7 +131,7 @@ static void read_window(MtfConfig *c, MtfStack *s, int64_t standard) {
     s->window_rule = s->window > 0 ? MTF_WINDOW_ALL : MTF_WINDOW_NONE;
 }
 
-static void read_mistral(MtfConfig *c, MtfNetwork *n) {
+static void read_mistral(MtfConfig *c, MtfArchitecture *n) {
     static const Standard standard = { 32000, 4096, 14336, 32, 32, 8, 0, 131072, 1e-6, 1e4, false };
     read_llama_like(c, n, &standard);
     read_window(c, &n->decoder, 4096);
@@ -146,7 +146,7 @@ static void read_qwen_window(MtfConfig *c, MtfStack *s) {
     s->window_rule = on && s->window > 0 ? MTF_WINDOW_FROM : MTF_WINDOW_NONE;
 }
 
-static void read_qwen2(MtfConfig *c, MtfNetwork *n) {
+static void read_qwen2(MtfConfig *c, MtfArchitecture *n) {
     static const Standard standard = {
         151936, 4096, 22016, 32, 32, 32, 0, 32768, 1e-6, 1e4, false
     };
@@ -162,7 +162,7 @@ static void add_head_norms(MtfStack *s) {
     s->names.k_norm = "self_attn.k_norm";
 }
 
-static void read_qwen3(MtfConfig *c, MtfNetwork *n) {
+static void read_qwen3(MtfConfig *c, MtfArchitecture *n) {
     static const Standard standard = {
         151936, 4096, 22016, 32, 32, 32, 128, 32768, 1e-6, 1e4, false
     };
@@ -174,13 +174,13 @@ static void read_qwen3(MtfConfig *c, MtfNetwork *n) {
 }
 
 /* Gemma: the norm's scale is 1 + w, embeddings are multiplied by the root of their width. */
-static void make_gemma(MtfConfig *c, MtfNetwork *n) {
+static void make_gemma(MtfConfig *c, MtfArchitecture *n) {
     n->norm_plus_one = true;
     n->embedding_scale = sqrt((double)n->d_model);
     read_attention_bias(c, &n->decoder);
 }
 
-static void read_gemma(MtfConfig *c, MtfNetwork *n) {
+static void read_gemma(MtfConfig *c, MtfArchitecture *n) {
     static const Standard standard = {
         256000, 3072, 24576, 28, 16, 16, 256, 8192, 1e-6, 1e4, true
     };
@@ -198,7 +198,7 @@ static double read_cap(MtfConfig *c, const char *key, double standard) {
     return mtf_config_number(c, key, is_null(c, key) ? 0 : standard);
 }
 
-static void read_gemma2(MtfConfig *c, MtfNetwork *n) {
+static void read_gemma2(MtfConfig *c, MtfArchitecture *n) {
     static const Standard standard = { 256000, 2304, 9216, 26, 8, 4, 256, 8192, 1e-6, 1e4, true };
     MtfStack *s = &n->decoder;
     MtfJson value;
@@ -217,7 +217,7 @@ static void read_gemma2(MtfConfig *c, MtfNetwork *n) {
     s->names.on_ffn = "post_feedforward_layernorm";
 }
 
-static void read_phi3(MtfConfig *c, MtfNetwork *n) {
+static void read_phi3(MtfConfig *c, MtfArchitecture *n) {
     static const Standard standard = { 32064, 3072, 8192, 32, 32, 0, 0, 4096, 1e-5, 1e4, false };
     MtfStack *s = &n->decoder;
     read_llama_like(c, n, &standard);
@@ -247,9 +247,9 @@ static void refuse_gpt2_variants(MtfConfig *c) {
         mtf_config_fail(c, "add_cross_attention", "only false is supported");
 }
 
-static void read_gpt2(MtfConfig *c, MtfNetwork *n) {
+static void read_gpt2(MtfConfig *c, MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
-    n->kind = MTF_NETWORK_DECODER;
+    n->kind = MTF_ARCHITECTURE_DECODER;
     n->vocab = mtf_config_size(c, "vocab_size", 50257);
     n->d_model = mtf_config_size(c, "n_embd", 768);
     n->max_positions = n->context = mtf_config_size(c, "n_positions", 1024);
@@ -272,7 +272,7 @@ static void read_gpt2(MtfConfig *c, MtfNetwork *n) {
     refuse_gpt2_variants(c);
 }
 
-const MtfNetworkType mtf_network_types[] = {
+const MtfArchitectureType mtf_architecture_types[] = {
     { "gpt2", read_gpt2 },     { "llama", read_llama }, { "mistral", read_mistral },
     { "qwen2", read_qwen2 },   { "qwen3", read_qwen3 }, { "gemma", read_gemma },
     { "gemma2", read_gemma2 }, { "phi3", read_phi3 },   { NULL, NULL },

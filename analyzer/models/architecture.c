@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/models/network.h"
+#include "analyzer/models/architecture.h"
 
-#include "analyzer/models/network_parts.h"
+#include "analyzer/models/architecture_parts.h"
 #include "layouts/base/error.h"
 
 #include <inttypes.h>
@@ -9,8 +9,8 @@
 
 /* ---- Dimensions ------------------------------------------------------------------------------ */
 
-static const MtfStack *first_stack(const MtfNetwork *n) {
-    return n->kind == MTF_NETWORK_DECODER ? &n->decoder : &n->encoder;
+static const MtfStack *first_stack(const MtfArchitecture *n) {
+    return n->kind == MTF_ARCHITECTURE_DECODER ? &n->decoder : &n->encoder;
 }
 
 /* The dimension of that name and size; "decoder_NAME" where the encoder's has another size. */
@@ -138,7 +138,7 @@ static void add_loss(MtfAssembly *m, int logits) {
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
-static bool check_stack(const MtfNetwork *n, const MtfStack *s, GError **error) {
+static bool check_stack(const MtfArchitecture *n, const MtfStack *s, GError **error) {
     if (s->heads % s->kv_heads != 0)
         return mtf_input_error(
             error, "%s: %" PRId64 " heads of queries cannot share %" PRId64 " heads of keys alike",
@@ -146,17 +146,17 @@ static bool check_stack(const MtfNetwork *n, const MtfStack *s, GError **error) 
     return true;
 }
 
-static bool check_network(const MtfNetwork *n, GError **error) {
+static bool check_network(const MtfArchitecture *n, GError **error) {
     if (n->max_positions > 0 && n->length + n->first_position > n->max_positions)
         return mtf_input_error(error,
                                "%s: a length of %" PRId64 " is more than the %" PRId64
                                " positions it has learned",
                                n->name, n->length, n->max_positions - n->first_position);
-    return (n->kind == MTF_NETWORK_DECODER || check_stack(n, &n->encoder, error)) &&
-           (n->kind == MTF_NETWORK_ENCODER || check_stack(n, &n->decoder, error));
+    return (n->kind == MTF_ARCHITECTURE_DECODER || check_stack(n, &n->encoder, error)) &&
+           (n->kind == MTF_ARCHITECTURE_ENCODER || check_stack(n, &n->decoder, error));
 }
 
-MtfGraph *mtf_network_build(const MtfNetwork *network, GError **error) {
+MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error) {
     if (!check_network(network, error))
         return NULL;
     MtfAssembly m = { .p = mtf_parts_new(), .n = network, .files = (char *)"" };

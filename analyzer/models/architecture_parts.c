@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/models/network_parts.h"
+#include "analyzer/models/architecture_parts.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Transformers as people publish them, described by numbers and built as one graph: what a model's
- * config.json says (network_config.h) and what the families of `meshtf-plan model` write.
+ * config.json says (architecture_config.h) and what the families of `meshtf-plan model` write.
  *
  *     tokens ─embed─► x ─┬─norm─ self-attention ─norm─┬─► x ─┬─norm─ feed-forward ─norm─┬─► x …
  *                        └────────────────────────────+      └─────────────────────────+
@@ -13,8 +13,8 @@
  * Weights have the dimensions of the files they are published in, in that order, so that reading
  * one copies it: [out, in] for most, [in, out] where `in_first`. Query heads that share keys and
  * values are two dimensions, `heads` (of keys) and `group` (queries of each). */
-#ifndef MTF_NETWORK_H
-#define MTF_NETWORK_H
+#ifndef MTF_ARCHITECTURE_H
+#define MTF_ARCHITECTURE_H
 
 #include "layouts/graph/graph.h"
 
@@ -66,14 +66,14 @@ typedef struct {
 } MtfStack;
 
 typedef enum {
-    MTF_NETWORK_DECODER,         /* next token */
-    MTF_NETWORK_ENCODER,         /* every token, all seen */
-    MTF_NETWORK_ENCODER_DECODER, /* next token of the second text */
-} MtfNetworkKind;
+    MTF_ARCHITECTURE_DECODER,         /* next token */
+    MTF_ARCHITECTURE_ENCODER,         /* every token, all seen */
+    MTF_ARCHITECTURE_ENCODER_DECODER, /* next token of the second text */
+} MtfArchitectureKind;
 
 typedef struct {
     char name[64];
-    MtfNetworkKind kind;
+    MtfArchitectureKind kind;
     int64_t batch, length, source_length;
     int64_t context;                       /* longest text the model was made for */
     int64_t vocab, d_model, max_positions; /* of learned positions; 0: none */
@@ -87,10 +87,10 @@ typedef struct {
     double spread; /* standard deviation of initial weights */
     const char *embedding, *token_type_table, *embedding_norm, *head, *pooler_name; /* in files */
     MtfStack encoder, decoder; /* one of them, or both */
-} MtfNetwork;
+} MtfArchitecture;
 
 /* The forward graph with its loss. Fails with a bad-input error when sizes do not go together or
  * overflow. */
-MtfGraph *mtf_network_build(const MtfNetwork *network, GError **error);
+MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/models/network_config.h"
+#include "analyzer/models/architecture_config.h"
 
 #include "layouts/base/error.h"
 #include "layouts/base/nearest_name.h"
@@ -221,12 +221,13 @@ static bool check_key(MtfConfig *config, const MtfJson *value, const char *type)
                          type);
 }
 
-static const MtfNetworkType *find_type(const MtfJson *root, const char **name, GError **error) {
+static const MtfArchitectureType *find_type(const MtfJson *root, const char **name,
+                                            GError **error) {
     MtfJson value;
     g_autoptr(GString) known = g_string_new(NULL);
     if (!mtf_json_get(root, "model_type", &value, error) || !mtf_json_string(&value, name, error))
         return NULL;
-    for (const MtfNetworkType *type = mtf_network_types; type->name != NULL; type++) {
+    for (const MtfArchitectureType *type = mtf_architecture_types; type->name != NULL; type++) {
         if (strcmp(type->name, *name) == 0)
             return type;
         g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", type->name);
@@ -236,15 +237,15 @@ static const MtfNetworkType *find_type(const MtfJson *root, const char **name, G
     return NULL;
 }
 
-bool mtf_network_config_is(const MtfJson *root) {
+bool mtf_architecture_config_is(const MtfJson *root) {
     MtfJson value;
     return cJSON_IsObject(root->node) && mtf_json_find(root, "model_type", &value);
 }
 
-bool mtf_network_config_read(const MtfJson *root, MtfNetwork *network, GPtrArray *left_out,
-                             GError **error) {
+bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
+                                  GPtrArray *left_out, GError **error) {
     const char *name;
-    const MtfNetworkType *type = find_type(root, &name, error);
+    const MtfArchitectureType *type = find_type(root, &name, error);
     if (type == NULL)
         return false;
     g_autoptr(GHashTable) used = g_hash_table_new(g_str_hash, g_str_equal);
@@ -253,7 +254,7 @@ bool mtf_network_config_read(const MtfJson *root, MtfNetwork *network, GPtrArray
     if (mtf_config_find(&config, "quantization_config", &value))
         mtf_config_fail(&config, "quantization_config",
                         "quantized weights are not supported; take the model's float weights");
-    *network = (MtfNetwork){ .embedding_scale = 1, .logit_scale = 1 };
+    *network = (MtfArchitecture){ .embedding_scale = 1, .logit_scale = 1 };
     network->spread = mtf_config_number(&config, "initializer_range", 0.02);
     type->read(&config, network);
     for (bool more = !config.failed && mtf_json_first(root, &value); more;
