@@ -70,7 +70,7 @@ refuse "a size of 0" '{"model_type":"gpt2","n_head":0}' "/n_head"
 refuse "heads that do not divide" '{"model_type":"gpt2","n_head":7}' "a multiple of n_head"
 refuse "heads that do not share alike" '{"model_type":"llama","num_key_value_heads":5}' "cannot share 5"
 refuse "quantized weights" '{"model_type":"llama","quantization_config":{"bits":4}}' "quantized weights"
-refuse "a text that is no object" '[1]' "meshtf_graph"
+refuse "a text that is no object" "[1]" "an object is expected"
 run meshtf-plan import "$work/gpt2" --length 2000 -o "$work/x.json"
 claim "more positions than were learned are bad input" bad_input
 run meshtf-plan import "$work/nothing" -o "$work/x.json"
