@@ -23,6 +23,7 @@ static const struct {
     { "simulate", "play collectives link by link against their formulas", mtf_command_simulate },
     { "machines", "list the machines of the library", mtf_command_machines },
     { "model", "write the graph of a known family of models", mtf_command_model },
+    { "import", "write the graph of a published model", mtf_command_import },
     { "check", "say what a file is and whether it is sound", mtf_command_check },
     { "help", "show this text", NULL },
 };
