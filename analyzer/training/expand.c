@@ -47,6 +47,19 @@ static int expand_layer_norm(Composite *c) {
                      (int[]){ x, mean, variance, c->x[1], c->x[2] });
 }
 
+/* The statistics of layer_norm with a mean of 0: the variance is the mean square. */
+static int expand_rms_norm(Composite *c) {
+    MtfBuilder *b = &c->e->b;
+    MtfShape rest = mtf_shape_without(c->shape, c->op->attributes.dimension);
+    b->has_dtype = true;
+    b->dtype = mtf_dtype_wide(mtf_graph_tensor(b->graph, c->x[0])->dtype);
+    g_autofree char *name = g_strdup_printf("%s/mean", c->op->name);
+    int mean = mtf_build(b, MTF_OP_CONSTANT, name, &rest, 0, NULL);
+    int square = part(c, MTF_OP_VARIANCE, "square", &rest, c->x[0], mean);
+    b->attributes.epsilon = c->op->attributes.epsilon;
+    return MTF_BUILD(b, MTF_OP_NORMALIZE, c->op->name, c->shape, c->x[0], mean, square, c->x[1]);
+}
+
 static int expand_cross_entropy(Composite *c) {
     int logits = c->x[0], labels = c->x[1];
     int max = part(c, MTF_OP_REDUCE_MAX, "max", c->shape, logits, -1);
@@ -138,9 +151,8 @@ static int copy_operation(Composite *c) {
 
 /* How operations are rewritten, keyed like the operation table; NULL: they are copied. */
 static int (*const rewrites[MTF_OPERATIONS])(Composite *c) = {
-    [MTF_OP_SOFTMAX] = expand_softmax,
-    [MTF_OP_LAYER_NORM] = expand_layer_norm,
-    [MTF_OP_SOFTMAX_CROSS_ENTROPY] = expand_cross_entropy,
+    [MTF_OP_SOFTMAX] = expand_softmax,   [MTF_OP_LAYER_NORM] = expand_layer_norm,
+    [MTF_OP_RMS_NORM] = expand_rms_norm, [MTF_OP_SOFTMAX_CROSS_ENTROPY] = expand_cross_entropy,
     [MTF_OP_EINSUM] = expand_einsum,
 };
 
@@ -169,8 +181,7 @@ static void copy_tensor(Expansion *e, int t) {
                                             tensor->feed, &e->b.error);
         return;
     case MTF_SOURCE_VARIABLE:
-        e->tensors[t] = mtf_build_variable(&e->b, tensor->name, &tensor->shape, tensor->dtype,
-                                           tensor->init, tensor->memory);
+        e->tensors[t] = mtf_build_variable_like(&e->b, tensor);
         return;
     case MTF_SOURCE_OPERATION:
         if (mtf_graph_operation(e->from, tensor->producer)->outputs[0] == t)

@@ -359,8 +359,14 @@ bool mtf_check_attention(const Check *check, const MtfShape *shape, GError **err
     if (mtf_shape_find(&input(check, 1)->shape, a->query) >= 0)
         return fail(check, error, "input \"%s\" has dimension \"%s\", its \"query\"",
                     input(check, 1)->name, dim_name(check, a->query));
-    return a->causal == 0 || a->causal == 1 ||
-           fail(check, error, "\"causal\" is %.17g and must be 0 or 1", a->causal);
+    if (a->causal != 0 && a->causal != 1)
+        return fail(check, error, "\"causal\" is %.17g and must be 0 or 1", a->causal);
+    if (!(a->softcap >= 0 && a->softcap < 1e30))
+        return fail(check, error, "\"softcap\" is %.17g and must be at least 0", a->softcap);
+    if (!(a->window >= 0 && a->window < 0x1p53 && a->window == floor(a->window)))
+        return fail(check, error, "\"window\" is %.17g and must be a whole number", a->window);
+    return a->window == 0 || a->causal == 1 ||
+           fail(check, error, "a \"window\" looks back only: \"causal\" must be 1");
 }
 
 /* (q, k, v, o, lse, do): o and do like q, lse like q without its last dimension. */
@@ -387,6 +393,35 @@ bool mtf_check_dropout(const Check *check, const MtfShape *shape, GError **error
     double rate = check->operation->attributes.rate;
     return (rate >= 0 && rate < 1) ||
            fail(check, error, "the rate %g is not at least 0 and below 1", rate);
+}
+
+/* How many features are rotated, and that they make pairs. */
+static bool check_rotated(const Check *check, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    double features = (double)mtf_graph_size(check->graph, a->dimension);
+    double rotated = a->rotated == 0 ? features : a->rotated;
+    if (rotated < 0 || rotated > features || rotated != floor(rotated))
+        return fail(check, error, "\"rotated\" is %g and must be a whole number from 0 to %g",
+                    a->rotated, features);
+    return fmod(rotated, 2) == 0 ||
+           fail(check, error, "%g features of \"%s\" do not make pairs; give an even \"rotated\"",
+                rotated, dim_name(check, a->dimension));
+}
+
+bool mtf_check_rotary(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    const MtfAttributes *a = &check->operation->attributes;
+    if (a->position == a->dimension)
+        return fail(check, error, "\"position\" and \"dimension\" are both \"%s\"",
+                    dim_name(check, a->position));
+    if (!(a->base > 0) || !(a->stretch > 0) || !(a->context >= 0))
+        return fail(check, error,
+                    "\"base\" and \"stretch\" must be above 0, \"context\" not below");
+    if (a->context > 0 && !(a->low < a->high))
+        return fail(check, error, "\"low\" is %g and must be below \"high\", %g", a->low, a->high);
+    return (a->adjacent == 0 || a->adjacent == 1 ||
+            fail(check, error, "\"adjacent\" is %.17g and must be 0 or 1", a->adjacent)) &&
+           check_rotated(check, error);
 }
 
 bool mtf_check_within_first(const Check *check, const MtfShape *shape, GError **error) {

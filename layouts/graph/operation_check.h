@@ -24,6 +24,7 @@ bool mtf_check_embedding_grad(const MtfOperationCheck *check, const MtfShape *sh
 bool mtf_check_labels(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_learning_rate(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_range(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_rotary(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_statistic(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_within_first(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 

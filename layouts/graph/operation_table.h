@@ -21,6 +21,17 @@
  * Composite rows (softmax, layer_norm, …) are what users write; analyzer/training/expand.h rewrites them
  * into the primitive rows below before anything is differentiated, priced or executed.
  *
+ * Rotary positions. Of the first `rotated` features (0: all), pair i = 0 … rotated/2 - 1 is
+ * (x_i, x_i+rotated/2), or with `adjacent` 1 (x_2i, x_2i+1). At position p it becomes
+ *
+ *     (a cos u - b sin u, b cos u + a sin u),   u = angle p f_i,   f_i = base^(-2i / rotated)
+ *
+ * With a `context` > 0, frequencies are stretched as Llama 3.1 does it: of a wave of length
+ * w = 2 pi / f in units of the context, c = context / w turns,
+ *
+ *     f / stretch where c < low,  f where c > high,  (1 - s) f / stretch + s f between,
+ *     s = (c - low) / (high - low)
+ *
  * Optimizers. t = 1, 2, … counts steps; g is the gradient times `clip`, where that is given.
  *
  *     sgd       w' = w - rate (g + weight_decay w)
@@ -86,10 +97,12 @@ typedef enum {
     MTF_OP_CAUSAL_MASK, /* x where memory <= query, else -1e30 */
     MTF_OP_ATTENTION,   /* (q, k, v) -> softmax over memory of factor q k, times v; and "NAME/lse",
                            the logarithm of the softmax's sum; never the scores themselves */
+    MTF_OP_ROTARY,      /* pairs of features turned by angles that grow with the position */
     MTF_OP_EMBEDDING,   /* (table, ids) -> the row of each id; the vocabulary is what ids lack */
     /* composites, rewritten before use */
     MTF_OP_SOFTMAX,
     MTF_OP_LAYER_NORM,            /* (x, scale[, bias]) */
+    MTF_OP_RMS_NORM,              /* (x, scale) -> x scale / sqrt(mean of x^2 + epsilon) */
     MTF_OP_SOFTMAX_CROSS_ENTROPY, /* (logits, labels[, mask]) -> loss of each position */
     /* pieces of the composites; `max`, `sum` are statistics without the softmax's dimension */
     MTF_OP_SUM_EXP,       /* (x, max) -> sum of exp(x - max) */
@@ -186,7 +199,7 @@ typedef struct {
     double standard; /* value of a number that is left out */
 } MtfAttributeSpec;
 
-#define MTF_MAX_ATTRIBUTES 6
+#define MTF_MAX_ATTRIBUTES 12
 
 /* One index of an operation's iteration space. Only `rename` has two names for one index. */
 typedef struct {

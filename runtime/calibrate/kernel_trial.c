@@ -29,6 +29,9 @@ static MtfAttributes attributes_of(const MtfGraph *graph, int kind) {
     a.dimension = mtf_graph_find_dimension(graph, "k");
     a.from = mtf_graph_find_dimension(graph, "r");
     a.to = mtf_graph_find_dimension(graph, "t");
+    a.position = mtf_graph_find_dimension(graph, "r");
+    a.base = 10000;
+    a.angle = a.stretch = 1;
     a.value = a.factor = 0.5;
     a.epsilon = 1e-6;
     a.rate = 0.1;
