@@ -736,6 +736,8 @@ static bool cut_and_search(const Options *options, const char *path, GError **er
         .recompute = options->recompute,
         .schedule = options->schedule != NULL ? options->schedule : "1f1b",
         .output = options->output,
+        .batch = options->batch,
+        .length = options->length,
         .stages = options->stages,
         .devices = options->devices,
         .max_axes = options->max_axes,

@@ -112,6 +112,13 @@ static int receive(Splitting *s, int stage, int tensor) {
     return transfer.received;
 }
 
+static int copy_variable(MtfGraph *graph, const MtfTensor *variable) {
+    int copy = mtf_graph_add_variable(graph, variable->name, &variable->shape, variable->dtype,
+                                      variable->init, variable->memory, NULL);
+    mtf_graph_tensor(graph, copy)->stored = g_strdup(variable->stored);
+    return copy;
+}
+
 /* A tensor in the graph of a stage that reads it in `phase`. */
 static int local_input(Splitting *s, int stage, int tensor, MtfPhase phase) {
     const MtfTensor *t = mtf_graph_tensor(s->whole, tensor);
@@ -124,8 +131,7 @@ static int local_input(Splitting *s, int stage, int tensor, MtfPhase phase) {
         *local =
             mtf_graph_add_input(graph_of(s, stage), t->name, &t->shape, t->dtype, t->feed, NULL);
     else if (t->source == MTF_SOURCE_VARIABLE && s->stages[tensor] == stage + 1)
-        *local = mtf_graph_add_variable(graph_of(s, stage), t->name, &t->shape, t->dtype, t->init,
-                                        t->memory, NULL);
+        *local = copy_variable(graph_of(s, stage), t);
     else
         *local = receive(s, stage, tensor);
     return *local;

@@ -10,6 +10,7 @@ typedef struct {
     const char *const *dims;
     const char *mesh, *machine, *memory, *precision, *microbatches, *batch_dim, *recompute;
     const char *schedule, *output;
+    int batch, length;             /* of a published model; 0: not given */
     int stages, devices, max_axes; /* `devices` of all stages together; 0 with a mesh */
     double seconds, gap;           /* gap NAN: not given */
     bool json;
