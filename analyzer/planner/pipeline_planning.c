@@ -70,7 +70,7 @@ static void reduce_before_sending(const MtfGraph *graph, MtfLayout *layout) {
         unsigned partial = mtf_placement_partial_axes(&layout->tensors[t]);
         for (int a = 0; a < layout->mesh.n_axes; a++)
             if (mtf_graph_tensor(graph, t)->is_sent && (partial >> a & 1) != 0)
-                layout->tensors[t].axis[a] = MTF_WHOLE;
+                layout->tensors[t].axis[a] = MTF_REPLICATED;
     }
 }
 
@@ -87,7 +87,7 @@ static MtfPlan *plan_stage(const MtfPipelineRequest *request, MtfGraph *graph, i
     if (answer.found) {
         MtfLayout *layout = mtf_plan_answer_layout(&answer, graph);
         reduce_before_sending(graph, layout);
-        mtf_planning_settle(graph, layout, &answer.pricer, request->search.memory_limit);
+        mtf_planning_tune(graph, layout, &answer.pricer, request->search.memory_limit);
         plan =
             mtf_planning_plan_new(graph, layout, &answer.pricer,
                                   mtf_plan_answer_to_json(&answer, request->search.memory_limit));

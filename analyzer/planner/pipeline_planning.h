@@ -21,7 +21,7 @@ typedef struct {
     const MtfGraph *written; /* by the user; operations may name their stages already */
     int stages;
     const char *schedule;        /* as of mtf_pipeline_schedule */
-    MtfStepForm form;            /* with two micro-batches or more */
+    MtfStepVariant form;         /* with two micro-batches or more */
     const GArray *meshes;        /* MtfMesh: what a stage may run on; all of equal size */
     MtfPlanSearchOptions search; /* of every stage */
 } MtfPipelineRequest;

@@ -2,7 +2,7 @@
 #include "analyzer/commands/pipeline/search_pipeline.h"
 
 #include "analyzer/planner/mesh_shapes.h"
-#include "analyzer/training/batch_parts.h"
+#include "analyzer/training/microbatch_graph.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
@@ -58,7 +58,7 @@ static bool find_meshes(Search *search, GError **error) {
  * largest divisor of the batch up to four times the stages. */
 static bool choose_microbatches(Search *search, GError **error) {
     const MtfSearchPipeline *o = search->options;
-    MtfStepForm *form = &search->request.form;
+    MtfStepVariant *form = &search->request.form;
     gint64 value = 0;
     if (o->microbatches != NULL && strcmp(o->microbatches, "auto") != 0) {
         if (!g_ascii_string_to_signed(o->microbatches, 10, 2, MTF_MAX_MICROBATCHES, &value, NULL))
