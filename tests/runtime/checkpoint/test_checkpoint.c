@@ -171,7 +171,7 @@ static void every_layout_reads_what_any_layout_wrote(void **state) {
         mtf_expect(progress.step == 3 && progress.seed == SEED && progress.examples == 30 &&
                        strcmp(progress.data, "data") == 0,
                    "another progress");
-        mtf_pipeline_progress_clear(&progress);
+        mtf_progress_clear(&progress);
         model_clear(&writer);
         model_clear(&reader);
     }
@@ -224,7 +224,7 @@ static MtfCheckpointVerdict verdict_on(const Model *model, const char *path, GEr
     MtfProgress progress;
     MtfCheckpointed what = checkpointed(model);
     MtfCheckpointVerdict verdict = mtf_checkpoint_read(&what, path, &progress, error);
-    mtf_pipeline_progress_clear(&progress);
+    mtf_progress_clear(&progress);
     return verdict;
 }
 
