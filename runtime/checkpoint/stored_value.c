@@ -90,7 +90,7 @@ static guint16 half_bits(double value) {
     if (size >= 65520) /* half way between the largest number and the next there would be */
         return sign | 0x7c00;
     frexp(size, &exponent);
-    int unit = MAX(exponent - 11, -24);
+    int unit = size > 0 ? MAX(exponent - 11, -24) : -24;
     int64_t steps = (int64_t)nearbyint(ldexp(size, -unit));
     /* Steps of 2^-24 are the bits themselves; above, 1024 to 2048 steps of each exponent. */
     return sign | (guint16)(steps + (int64_t)(unit + 24) * 1024);

@@ -39,7 +39,7 @@ done
 folder=$work/gpt2
 refuse() { # CLAIM SENTENCE
     run mpirun -n 2 meshtf-run "$folder/p2.json" --data "$folder/tokens.npy" --init "$work/bad" --steps 1
-    claim "$1 is bad input" bad_input
+    claim "$1 is bad input" exits 2
     claim "$1: the sentence says what" says_error "$2"
     rm -f "$work/bad"/*
 }
@@ -58,5 +58,5 @@ refuse "a header of 2^60 bytes" "model.safetensors"
 run meshtf-plan model mlp -o "$work/g.json"
 run meshtf-plan search "$work/g.json" --devices 1 --machine cpu-host -o "$work/p.json"
 run mpirun -n 1 meshtf-run "$work/p.json" --steps 1 --export-hf "$work/out"
-claim "a model that nobody published has no such names" bad_input
+claim "a model that nobody published has no such names" exits 2
 done_testing

@@ -18,9 +18,11 @@ import struct
 import sys
 
 import numpy
-import torch
 
-torch.set_default_dtype(torch.float64)
+if sys.argv[1] == "write":
+    import torch
+
+    torch.set_default_dtype(torch.float64)
 LENGTH = 12
 SHARDED = {"qwen2", "mixtral"}
 
