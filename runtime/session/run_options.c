@@ -125,6 +125,18 @@ static const MtfUsage usage = { "PLAN", summary, 0, 1,
 #define OPTION(type, name, letter, field, text, value) \
     { name, letter, 0, G_OPTION_ARG_##type, &options->field, text, value }
 
+static bool read_line(MtfRunOptions *options, const GOptionEntry *entries, int argc, char **argv,
+                      GError **error) {
+    g_auto(GStrv) copy = g_strdupv(argv);
+    g_autofree char **arguments = g_memdup2(copy, sizeof *copy * ((gsize)argc + 1));
+    char **rest = arguments;
+    if (!mtf_command_line_read(&argc, &rest, entries, &usage, error))
+        return false;
+    settle_data(options);
+    options->plan = g_strdup(argc > 1 ? rest[1] : NULL);
+    return settle_trace(options, error) && check(options, error);
+}
+
 bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError **error) {
     *options = standard;
     const GOptionEntry entries[] = {
@@ -178,16 +190,8 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
                "MACHINE"),
         { 0 },
     };
-    g_auto(GStrv) copy = g_strdupv(argv);
-    g_autofree char **arguments = g_memdup2(copy, sizeof *copy * ((gsize)argc + 1));
-    char **rest = arguments;
-    if (!mtf_command_line_read(&argc, &rest, entries, &usage, error))
-        goto failed;
-    settle_data(options);
-    options->plan = g_strdup(argc > 1 ? rest[1] : NULL);
-    if (settle_trace(options, error) && check(options, error))
+    if (read_line(options, entries, argc, argv, error))
         return true;
-failed:
     mtf_run_options_clear(options);
     return false;
 }
