@@ -22,7 +22,7 @@ static const char summary[] =
     "the run with status 75; --resume goes on.";
 
 /* "5:8" are four steps, "5" is one. */
-static bool settle_trace(MtfRunOptions *options, GError **error) {
+static bool check_trace(MtfRunOptions *options, GError **error) {
     if (options->trace_file == NULL)
         options->trace_file = g_strdup("trace.json");
     if (options->trace == NULL)
@@ -97,7 +97,7 @@ static void expand_patterns(char ***files) {
 }
 
 /* One number below 1 is a share, everything else are files. */
-static void settle_data(MtfRunOptions *options) {
+static void default_data(MtfRunOptions *options) {
     char *end;
     expand_patterns(&options->data);
     if (options->held_out == NULL)
@@ -132,9 +132,9 @@ static bool read_line(MtfRunOptions *options, const GOptionEntry *entries, int a
     char **rest = arguments;
     if (!mtf_command_line_read(&argc, &rest, entries, &usage, error))
         return false;
-    settle_data(options);
+    default_data(options);
     options->plan = g_strdup(argc > 1 ? rest[1] : NULL);
-    return settle_trace(options, error) && check(options, error);
+    return check_trace(options, error) && check(options, error);
 }
 
 bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError **error) {
