@@ -5,7 +5,7 @@
 #include "tests/support/cmocka.h"
 
 #include "runtime/kernels/base/slice.h"
-#include "runtime/session/executor.h"
+#include "runtime/executor/executor.h"
 #include "tests/support/mpi_verdict.h"
 #include "tests/support/pmpi_witness.h"
 #include "tests/support/reshard_program.h"
