@@ -97,6 +97,7 @@ typedef struct {
     double factor;  /* scale, attention */
     double causal;  /* attention: 1 where queries look at memory up to their own position */
     double epsilon; /* layer_norm, adam, adafactor */
+    double exponent, slope;                                             /* raise; elu, leaky_relu */
     double base, adjacent, rotated, angle, context, stretch, low, high; /* rotary */
     double rate;  /* dropout: share dropped; learning_rate: peak rate */
     double limit; /* clip_factor */
