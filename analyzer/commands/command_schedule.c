@@ -320,7 +320,8 @@ int mtf_command_schedule(int argc, char **argv) {
     bool done = mtf_command_line_parse(
                     &argc, &argv, entries, "NAME|FILE.csv --stages P --micro-batches M …",
                     "Simulates a pipeline schedule: gpipe, 1f1b, eager-1f1b, interleaved, zb-h1, "
-                    "zb-h2, or an order in PyTorch's CSV grammar.",
+                    "zb-h2, zb-1p, zb-2p, zb-auto, zb-v, v-half, v-min, dualpipe-v, or an order "
+                    "in PyTorch's CSV grammar.",
                     1, 1, &error) &&
                 run(&o, argv[1], &error);
     g_free(o.times);

@@ -13,6 +13,7 @@ int mtf_command_schedule(int argc, char **argv);
 int mtf_command_machines(int argc, char **argv);
 int mtf_command_model(int argc, char **argv);
 int mtf_command_check(int argc, char **argv);
+int mtf_command_import(int argc, char **argv);
 int mtf_command_search(int argc, char **argv);
 int mtf_command_estimate(int argc, char **argv);
 int mtf_command_report(int argc, char **argv);

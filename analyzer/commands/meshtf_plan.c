@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan: finds the word after the program's name in a table and runs that command. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/judge/judge_commands.h"
 #include "layouts/base/command_manual.h"
 
 #include <stdio.h>
@@ -23,6 +24,8 @@ static const struct {
     { "simulate", "play collectives link by link against their formulas", mtf_command_simulate },
     { "machines", "list the machines of the library", mtf_command_machines },
     { "model", "write the graph of a known family of models", mtf_command_model },
+    { "judge", "predict measured training runs and compare", mtf_command_judge },
+    { "import", "write the graph of a published model", mtf_command_import },
     { "check", "say what a file is and whether it is sound", mtf_command_check },
     { "help", "show this text", NULL },
 };

@@ -336,8 +336,7 @@ static void copy_tensor(Expansion *e, int t) {
                                             tensor->feed, &e->b.error);
         return;
     case MTF_SOURCE_VARIABLE:
-        e->tensors[t] = mtf_build_variable(&e->b, tensor->name, &tensor->shape, tensor->dtype,
-                                           tensor->init, tensor->memory);
+        e->tensors[t] = mtf_build_variable_like(&e->b, tensor);
         return;
     case MTF_SOURCE_OPERATION:
         if (mtf_graph_operation(e->from, tensor->producer)->outputs[0] == t)

@@ -19,6 +19,18 @@ static const MtfPipelineSchedule schedules[] = {
       mtf_schedule_zero_bubble_h1 },
     { "zb-h2", "the same with twice the memory and no bubble", 1, MTF_STAGES_LOOP,
       mtf_schedule_zero_bubble_h2 },
+    { "zb-1p", "the zero-bubble heuristic within the memory of p micro-batches", 1, MTF_STAGES_LOOP,
+      mtf_schedule_zero_bubble_1p },
+    { "zb-2p", "the same within the memory of 2p", 1, MTF_STAGES_LOOP,
+      mtf_schedule_zero_bubble_2p },
+    { "zb-auto", "the same within --memory", 1, MTF_STAGES_LOOP, mtf_schedule_zero_bubble_auto },
+    { "zb-v", "zero bubble there and back, memory of 1F1B", 2, MTF_STAGES_V,
+      mtf_schedule_zero_bubble_v },
+    { "v-half", "there and back with half of 1F1B's memory", 2, MTF_STAGES_V, mtf_schedule_v_half },
+    { "v-min", "there and back with a third of 1F1B's memory", 2, MTF_STAGES_V,
+      mtf_schedule_v_min },
+    { "dualpipe-v", "two directions meet, forward and backward overlap", 2, MTF_STAGES_V,
+      mtf_schedule_dualpipe_v },
     { NULL, NULL, 0, MTF_STAGES_LOOP, NULL },
 };
 
@@ -26,25 +38,32 @@ const MtfPipelineSchedule *mtf_pipeline_schedules(void) {
     return schedules;
 }
 
-/* "ZB_H1" and "zb h1" are "zb-h1". */
+/* Letters and digits alone, small: "ZB_H1" and "zb h1" are "zbh1". */
 static char *plain_name(const char *name) {
+    GString *plain = g_string_new(NULL);
+    for (; *name != '\0'; name++)
+        if (strchr("-_ ", *name) == NULL)
+            g_string_append_c(plain, g_ascii_tolower(*name));
+    return g_string_free(plain, FALSE);
+}
+
+static bool is_called(const MtfPipelineSchedule *row, const char *plain) {
     static const char *const others[][2] = {
-        { "interleaved-1f1b", "interleaved" },
+        { "interleaved1f1b", "interleaved" },
         { "eager", "eager-1f1b" },
     };
-    g_autofree char *plain = g_ascii_strdown(name, -1);
-    g_strdelimit(plain, "_ ", '-');
+    g_autofree char *own = plain_name(row->name);
     for (gsize i = 0; i < G_N_ELEMENTS(others); i++)
-        if (strcmp(plain, others[i][0]) == 0)
-            return g_strdup(others[i][1]);
-    return g_steal_pointer(&plain);
+        if (strcmp(plain, others[i][0]) == 0 && strcmp(row->name, others[i][1]) == 0)
+            return true;
+    return strcmp(own, plain) == 0;
 }
 
 const MtfPipelineSchedule *mtf_pipeline_schedule(const char *name, GError **error) {
     g_autofree char *plain = plain_name(name);
     GString *names = g_string_new(NULL);
     for (const MtfPipelineSchedule *row = schedules; row->name != NULL; row++) {
-        if (strcmp(row->name, plain) == 0) {
+        if (is_called(row, plain)) {
             g_string_free(names, TRUE);
             return row;
         }

@@ -8,12 +8,13 @@
  *     interleaved    any loop    1F1B over chunks
  *     zb-h1, zb-h2     1 loop    weight gradients fill the bubble, with as much memory as 1F1B, or 2 x
  *     zb-1p, zb-2p     1 loop    the zero-bubble heuristic under the memory of p, or 2p micro-batches
+ *     zb-auto          1 loop    the same under the cap alone
  *     zb-v             2 V       zero bubble there and back
  *     v-half, v-min    2 V       half and a third of 1F1B's memory
  *     dualpipe-v       2 V       two directions meet; forward and backward overlap
  *
- * p = ranks, s = rank, in flight as in mtf_pipeline_in_flight. Rows that weigh times (zb-1p, zb-2p,
- * zb-v, v-half and v-min) read them from the case; the others look at the numbers alone. */
+ * p = ranks, s = rank, in flight as in mtf_pipeline_in_flight. zb-1p, zb-2p, zb-auto and zb-v weigh
+ * the case's times and memory; the others look at the numbers alone. */
 #ifndef MTF_PIPELINE_SCHEDULE_H
 #define MTF_PIPELINE_SCHEDULE_H
 
@@ -39,8 +40,8 @@ typedef struct MtfPipelineSchedule {
 /* The rows in the order of the table above, ended by one without a name. */
 const MtfPipelineSchedule *mtf_pipeline_schedules(void);
 
-/* The row of that name ("zb-h1"); case, spaces and underscores do not matter, and "interleaved 1F1B"
- * and "eager" are understood. NULL and an error that lists the names. */
+/* The row of that name ("zb-h1"); case, spaces, dashes and underscores do not matter, and "interleaved
+ * 1F1B" and "eager" are understood. NULL and an error that lists the names. */
 const MtfPipelineSchedule *mtf_pipeline_schedule(const char *name, GError **error);
 
 /* Makes, checks and returns the order of a row. Fails with a bad-input error where the case's numbers

@@ -14,4 +14,20 @@ MtfPipelineOrder *mtf_schedule_interleaved(const MtfPipelineCase *c, GError **er
 MtfPipelineOrder *mtf_schedule_zero_bubble_h1(const MtfPipelineCase *c, GError **error);
 MtfPipelineOrder *mtf_schedule_zero_bubble_h2(const MtfPipelineCase *c, GError **error);
 
+/* schedule_heuristic.c: within the memory of p, of 2p micro-batches, of the cap alone */
+MtfPipelineOrder *mtf_schedule_zero_bubble_1p(const MtfPipelineCase *c, GError **error);
+MtfPipelineOrder *mtf_schedule_zero_bubble_2p(const MtfPipelineCase *c, GError **error);
+MtfPipelineOrder *mtf_schedule_zero_bubble_auto(const MtfPipelineCase *c, GError **error);
+
+/* schedule_v_by_hand.c; ZB-V by hand suits equal times and cannot fail. */
+MtfPipelineOrder *mtf_schedule_zero_bubble_v_by_hand(const MtfPipelineCase *c);
+MtfPipelineOrder *mtf_schedule_dualpipe_v(const MtfPipelineCase *c, GError **error);
+
+/* schedule_there_and_back.c */
+MtfPipelineOrder *mtf_schedule_zero_bubble_v(const MtfPipelineCase *c, GError **error);
+
+/* schedule_pattern.c: half and a third of 1F1B's memory */
+MtfPipelineOrder *mtf_schedule_v_half(const MtfPipelineCase *c, GError **error);
+MtfPipelineOrder *mtf_schedule_v_min(const MtfPipelineCase *c, GError **error);
+
 #endif

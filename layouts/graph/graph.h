@@ -73,6 +73,7 @@ typedef struct {
     MtfMemoryKind memory;
     MtfFeed feed; /* of inputs */
     MtfInit init; /* of variables */
+    char *stored; /* of variables: where published files keep it (layouts/README.md); or NULL */
     int producer; /* the operation it is a result of, or -1 */
 } MtfTensor;
 
@@ -96,6 +97,9 @@ typedef struct {
     double value;   /* constant */
     double factor;  /* scale, attention */
     double causal;  /* attention: 1 where queries look at memory up to their own position */
+    double softcap; /* attention: scores s become softcap tanh(s / softcap); 0: they stay */
+    double
+        window; /* attention, causal: positions that a query looks at, its own the last; 0: all */
     double epsilon; /* layer_norm, adam, adafactor */
     double exponent, slope;                                             /* raise; elu, leaky_relu */
     double base, adjacent, rotated, angle, context, stretch, low, high; /* rotary */

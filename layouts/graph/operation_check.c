@@ -359,8 +359,14 @@ bool mtf_check_attention(const Check *check, const MtfShape *shape, GError **err
     if (mtf_shape_find(&input(check, 1)->shape, a->query) >= 0)
         return fail(check, error, "input \"%s\" has dimension \"%s\", its \"query\"",
                     input(check, 1)->name, dim_name(check, a->query));
-    return a->causal == 0 || a->causal == 1 ||
-           fail(check, error, "\"causal\" is %.17g and must be 0 or 1", a->causal);
+    if (a->causal != 0 && a->causal != 1)
+        return fail(check, error, "\"causal\" is %.17g and must be 0 or 1", a->causal);
+    if (!(a->softcap >= 0 && a->softcap < 1e30))
+        return fail(check, error, "\"softcap\" is %.17g and must be at least 0", a->softcap);
+    if (!(a->window >= 0 && a->window < 0x1p53 && a->window == floor(a->window)))
+        return fail(check, error, "\"window\" is %.17g and must be a whole number", a->window);
+    return a->window == 0 || a->causal == 1 ||
+           fail(check, error, "a \"window\" looks back only: \"causal\" must be 1");
 }
 
 /* (q, k, v, o, lse, do): o and do like q, lse like q without its last dimension. */

@@ -22,7 +22,7 @@
 
 #define ATTENTION                                                                         \
     REQUIRED_DIMENSION(query), REQUIRED_DIMENSION(memory), REQUIRED_DIMENSION(dimension), \
-        REQUIRED_NUMBER(factor), NUMBER(causal, 0)
+        REQUIRED_NUMBER(factor), NUMBER(causal, 0), NUMBER(softcap, 0), NUMBER(window, 0)
 
 /* Rows of one kind share their first fields. */
 #define ELEMENTWISE(text, least, most)                                                            \
@@ -60,22 +60,33 @@ static int index_of(const MtfIteration *iteration, int dim) {
     return i;
 }
 
-/* Of attention that looks back only:
+/* Pairs of a query from b to `limit` and an earlier position of memory from 0 to m: all but those
+ * that come later, the integral of m - i over i from b to end = min(m, limit), where b < end. */
+static double pairs_behind(double b, double limit, double m) {
+    double end = fmin(m, limit);
+    double later = b < end ? m * (end - b) - (end * end - b * b) / 2 : 0;
+    return m * (limit - b) - later;
+}
+
+/* Of attention that looks back only, and with a window w no further than that:
  *
- *     memory 0 …… m        queries from b = L - l to L, memory from 0 to m, end = min(m, L):
- *     b   # # # # #        all but those that come later,
- *         # # # # .        integral of m - i over i from b to end, where b < end
- *     L   # # # . . */
+ *     memory 0 …… m        queries from b = L - l to L, memory from 0 to m:
+ *     b   . # # # #        those behind the query, less
+ *         . . # # .        those behind the query's position less w
+ *     L   . . # . . */
 static double causal_share(const MtfAttributes *a, const MtfIteration *iteration,
                            const int64_t *sizes) {
     if (a->causal == 0)
         return 1;
     int query = index_of(iteration, a->query);
     double l = (double)sizes[query], b = (double)iteration->index[query].size - l;
-    double m = (double)sizes[index_of(iteration, a->memory)];
-    double end = fmin(m, b + l);
-    double later = b < end ? m * (end - b) - (end * end - b * b) / 2 : 0;
-    return 1 - later / (l * m);
+    double m = (double)sizes[index_of(iteration, a->memory)], w = a->window;
+    double behind = pairs_behind(b, b + l, m);
+    if (w > 0 && m < (double)iteration->index[index_of(iteration, a->memory)].size)
+        behind = fmin(behind, l * fmin(w, m)); /* some part of memory is seen by all queries */
+    else if (w > 0 && b + l > w)
+        behind -= pairs_behind(fmax(b - w, 0), b + l - w, m);
+    return fmax(behind, 0) / (l * m);
 }
 
 static const MtfOperationRow rows[MTF_OPERATIONS] = {

@@ -54,6 +54,8 @@ if [ -e ../shared/data/pipelines/pytorch_schedules.txt ]; then
     schedule "$work/dualpipev.csv" --stages 4 --micro-batches 10 --csv "$work/again.csv"
     claim "PyTorch's DualPipeV is read" exits 0
     claim "and written to the same bytes" cmp -s "$work/dualpipev.csv" "$work/again.csv"
+    schedule dualpipe-v --stages 4 --micro-batches 10 --csv "$work/made.csv"
+    claim "and made" cmp -s "$work/dualpipev.csv" "$work/made.csv"
 else
     skip "PyTorch's artifacts are not here"
 fi

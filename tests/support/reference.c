@@ -547,7 +547,17 @@ static double over_features(Point *p, int x, int y) {
 }
 
 static bool looks(const Point *p) {
-    return p->a->causal == 0 || p->coordinate[p->a->memory] <= p->coordinate[p->a->query];
+    int64_t behind = p->coordinate[p->a->query] - p->coordinate[p->a->memory];
+    return p->a->causal == 0 ||
+           (behind >= 0 && (p->a->window == 0 || (double)behind < p->a->window));
+}
+
+/* The score where we stand, and how fast it grows with factor q k. */
+static double score_of(Point *p, int q, int k, double *growth) {
+    double s = p->a->factor * over_features(p, q, k), cap = p->a->softcap;
+    double t = cap > 0 ? tanh(s / cap) : 0;
+    *growth = 1 - t * t;
+    return cap > 0 ? cap * t : s;
 }
 
 /* Each query: its largest score first, as is usual. */
@@ -559,11 +569,11 @@ static void attention(Point *p) {
     const MtfShape *whole = &mtf_graph_tensor(p->reference->graph, out[0])->shape;
     g_autofree double *share = g_new(double, (gsize)keys);
     for (int64_t i = 0; i < mtf_graph_elements(p->reference->graph, rest); i++) {
-        double max = -INFINITY, sum = 0;
+        double max = -INFINITY, sum = 0, growth;
         stand_at(p, rest, i);
         for (int64_t t = 0; t < keys; t++) {
             p->coordinate[p->a->memory] = t;
-            share[t] = looks(p) ? p->a->factor * over_features(p, in[0], in[1]) : -INFINITY;
+            share[t] = looks(p) ? score_of(p, in[0], in[1], &growth) : -INFINITY;
             max = fmax(max, share[t]);
         }
         for (int64_t t = 0; t < keys; t++)
@@ -597,8 +607,9 @@ static void attention_grad(Point *p) {
             p->coordinate[p->a->memory] = t;
             if (!looks(p))
                 continue;
-            double share = exp(p->a->factor * over_features(p, in[0], in[1]) - value_at(p, in[4]));
-            double slope = p->a->factor * share *
+            double growth, score = score_of(p, in[0], in[1], &growth);
+            double share = exp(score - value_at(p, in[4]));
+            double slope = p->a->factor * growth * share *
                            (over_features(p, in[5], in[2]) - over_features(p, in[5], in[3]));
             for (int64_t f = 0; f < size_of(p, p->a->dimension); f++) {
                 p->coordinate[p->a->dimension] = f;

@@ -24,13 +24,29 @@ static MtfPipelineOrder *make(const char *name, int p, int m, int chunks) {
     return order;
 }
 
-/* Runs a schedule with the same times on every stage. */
-static MtfPipelineRun *run(const char *name, int p, int m, int chunks, MtfStageTimes times) {
-    g_autoptr(MtfPipelineOrder) order = make(name, p, m, chunks);
-    g_autofree MtfStageTimes *all = g_new(MtfStageTimes, (gsize)(p * chunks));
-    for (int s = 0; s < p * chunks; s++)
-        all[s] = times;
-    return mtf_pipeline_run_new(order, all);
+/* Makes and runs a schedule with the same times on every stage, where a micro-batch gives half of what
+ * it holds back with its input gradient. */
+static MtfPipelineRun *run_within(const MtfPipelineCase *numbers, const char *name,
+                                  MtfStageTimes t) {
+    int stages = numbers->ranks * numbers->chunks;
+    g_autofree MtfStageTimes *times = g_new(MtfStageTimes, (gsize)stages);
+    g_autofree MtfStageMemory *memory = g_new(MtfStageMemory, (gsize)stages);
+    for (int s = 0; s < stages; s++) {
+        times[s] = t;
+        memory[s] = (MtfStageMemory){ 2, -1, -1 };
+    }
+    MtfPipelineCase the_case = *numbers;
+    the_case.times = times;
+    the_case.memory = memory;
+    g_autoptr(MtfPipelineOrder) order =
+        mtf_pipeline_schedule_make(mtf_pipeline_schedule(name, NULL), &the_case, NULL);
+    assert_non_null(order);
+    return mtf_pipeline_run_new(order, times);
+}
+
+static MtfPipelineRun *run(const char *name, int p, int m, int chunks, MtfStageTimes t) {
+    const MtfPipelineCase numbers = { p, m, chunks, NULL, NULL, INFINITY };
+    return run_within(&numbers, name, t);
 }
 
 static const MtfStageTimes unit = { 1, 1, 1, 0, 0 };
@@ -82,6 +98,9 @@ static void in_flight_is_that_of_the_papers(void **state) {
     assert_in_flight("interleaved", 8, 24, 2, (int[]){ 23, 21, 19, 17, 15, 13, 11, 9 });
     assert_in_flight("zb-h1", 4, 8, 1, (int[]){ 4, 4, 4, 4 });
     assert_in_flight("zb-h2", 4, 8, 1, (int[]){ 7, 7, 7, 7 });
+    assert_in_flight("zb-v", 4, 12, 2, (int[]){ 8, 8, 8, 8 });
+    assert_in_flight("zb-v", 4, 4, 2, (int[]){ 5, 6, 7, 8 });
+    assert_in_flight("dualpipe-v", 4, 10, 2, (int[]){ 9, 9, 9, 9 });
 }
 
 /* Table 9 of arXiv 2401.10241 (profiled times in microseconds) and its bubble rates to 4 decimals;
@@ -115,6 +134,74 @@ static void bubbles_are_those_of_the_zero_bubble_paper(void **state) {
         assert_near(eager->span, 1432709, 1e-6);
         assert_near(h1->span, 1310405, 1e-6);
         assert_near(h2->span, 1236632, 1e-6);
+    }
+}
+
+/* The same table's last columns: the authors' heuristic within the memory of p and of 2p micro-batches.
+ * And the cases of their auto_schedule.py, with limits in halves of a micro-batch. */
+static void the_heuristic_within_memory_gives_the_papers_bubbles(void **state) {
+    (void)state;
+    static const struct {
+        int p, m;
+        MtfStageTimes t;
+        double one, two;
+    } rows[] = {
+        { 8, 24, { 18522, 18086, 9337, 601, 601 }, .1585, .0433 },
+        { 8, 32, { 18513, 18086, 9331, 626, 626 }, .1242, .0039 },
+        { 8, 64, { 18546, 18097, 9321, 762, 762 }, .0674, .0026 },
+        { 16, 48, { 11347, 11248, 8132, 377, 377 }, .1397, .0066 },
+        { 16, 64, { 11307, 11254, 8101, 379, 379 }, .1088, .0054 },
+        { 16, 128, { 11325, 11308, 8109, 378, 378 }, .0576, .0028 },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        g_autoptr(MtfPipelineRun) one = run("zb-1p", rows[i].p, rows[i].m, 1, rows[i].t);
+        g_autoptr(MtfPipelineRun) two = run("zb-2p", rows[i].p, rows[i].m, 1, rows[i].t);
+        assert_near(one->bubble, rows[i].one, 5.1e-5);
+        assert_near(two->bubble, rows[i].two, 5.1e-5);
+    }
+    static const struct {
+        MtfStageTimes t;
+        double cap, span;
+    } cases[] = {
+        { { 5, 6, 4, 0, 0 }, 8, 201 },
+        { { 5, 6, 4, 0, 0 }, 16, 183 },
+        { { 5478, 5806, 3534, 200, 200 }, 32, 178898 },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const MtfPipelineCase numbers = { 4, 12, 1, NULL, NULL, cases[i].cap };
+        g_autoptr(MtfPipelineRun) got = run_within(&numbers, "zb-auto", cases[i].t);
+        assert_near(got->span, cases[i].span, 1e-6);
+    }
+}
+
+/* Table 8, times of a chunk; makespans and spans of unit times from the authors' generators: a V has
+ * no bubble from 2p - 1 micro-batches on, and V-Half and V-Min these. */
+static void there_and_back_gives_the_papers_bubbles(void **state) {
+    (void)state;
+    g_autoptr(MtfPipelineRun) a =
+        run("zb-v", 24, 72, 2, (MtfStageTimes){ 6763, 6969, 5251, 755, 755 });
+    g_autoptr(MtfPipelineRun) b =
+        run("zb-v", 24, 96, 2, (MtfStageTimes){ 6783, 6984, 5259, 758, 758 });
+    g_autoptr(MtfPipelineRun) c =
+        run("zb-v", 24, 192, 2, (MtfStageTimes){ 6785, 6990, 5260, 770, 770 });
+    assert_near(a->bubble, .0638, 5.1e-5);
+    assert_near(b->bubble, .0483, 5.1e-5);
+    assert_near(c->bubble, .0250, 5.1e-5);
+    static const struct {
+        const char *name;
+        int p, m;
+        double makespan, bubble;
+    } units[] = {
+        { "zb-v", 4, 8, 51, 0 },        { "zb-v", 4, 12, 75, 0 },
+        { "zb-v", 8, 24, 151, 0 },      { "zb-v", 4, 4, 30, .2 },
+        { "zb-v", 2, 2, 14, 2. / 14 },  { "v-half", 8, 24, 161, .1056 },
+        { "v-half", 4, 12, 77, .0649 }, { "v-min", 8, 24, 171, .1579 },
+        { "v-min", 4, 12, 83, .1325 },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(units); i++) {
+        g_autoptr(MtfPipelineRun) got = run(units[i].name, units[i].p, units[i].m, 2, unit);
+        assert_near(got->makespan, units[i].makespan, 1e-9);
+        assert_near(got->bubble, units[i].bubble, 5.1e-5);
     }
 }
 
@@ -184,6 +271,8 @@ static void an_independent_simulation_agrees(void **state) {
         for (int p = 1; p <= 4; p++) {
             int chunks = row->chunks > 0 ? row->chunks : 3, m = 2 * p + 2 * (p == 2);
             g_autoptr(MtfPipelineOrder) order = make(row->name, p, m, chunks);
+            g_autoptr(MtfPipelineOrder) lowered = mtf_pipeline_lower(order);
+            assert_true(mtf_pipeline_check(lowered, row->name, NULL));
             MtfStageTimes times[12];
             draw_times(times, p * chunks, &seed);
             assert_like_the_witness(order, times);
@@ -248,6 +337,8 @@ int main(void) {
         cmocka_unit_test(unit_times_give_the_closed_forms),
         cmocka_unit_test(in_flight_is_that_of_the_papers),
         cmocka_unit_test(bubbles_are_those_of_the_zero_bubble_paper),
+        cmocka_unit_test(the_heuristic_within_memory_gives_the_papers_bubbles),
+        cmocka_unit_test(there_and_back_gives_the_papers_bubbles),
         cmocka_unit_test(interleaved_bubbles_are_near_those_of_the_paper),
         cmocka_unit_test(pytorchs_grid_is_free_of_deadlock),
         cmocka_unit_test(an_independent_simulation_agrees),

@@ -246,6 +246,8 @@ static MtfAttributes make_attributes(const Case *c) {
         a.dimension = c->x.dims[c->x.rank - 1];
         a.factor = 0.02;
         a.causal = chance(c, 0.5) ? 1 : 0;
+        a.softcap = chance(c, 0.5) ? 0.3 : 0;
+        a.window = a.causal == 1 && chance(c, 0.5) ? g_rand_int_range(c->rand, 1, 6) : 0;
     }
     static const double exponents[] = { -1, 2, 3, 0.5 };
     a.exponent = exponents[g_rand_int_range(c->rand, 0, 4)];
