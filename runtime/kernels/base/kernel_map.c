@@ -51,7 +51,7 @@ typedef struct {
 
 static const Reductions *reductions_of(const MtfOperand *operand) {
     return operand->dtype == MTF_F64   ? &reductions_f64
-           : operand->dtype == MTF_I32 ? &folds_i32
+           : operand->dtype == MTF_I32 ? &reductions_i32
                                        : &reductions_f32;
 }
 
