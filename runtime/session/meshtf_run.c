@@ -6,9 +6,11 @@
 #include "layouts/graph/microbatches.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/calibrate/gemm_peak.h"
+#include "runtime/kernels/products/kernel_libraries.h"
 #include "runtime/session/closing_table.h"
 #include "runtime/session/generation.h"
 #include "runtime/session/session.h"
+#include "runtime/session/session_products.h"
 #include "runtime/session/verify.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
@@ -82,12 +84,21 @@ static bool generate(MtfSession *session, GError **error) {
     return text != NULL;
 }
 
+static void warn_of_libraries(const MtfSession *session) {
+    g_autofree char *warning = mtf_kernel_libraries_warning();
+    if (warning != NULL)
+        say(session, g_strdup_printf("  warning: %s\n", warning));
+}
+
 static bool train(MtfSession *session, GError **error) {
     MtfThreads threads = mtf_threads_set(session->control);
     if (!mtf_session_open(session, error))
         return false;
     g_autofree char *line = mtf_threads_format(&threads);
+    g_autofree char *products = mtf_session_products_format(session);
     say(session, g_strdup_printf("  %s\n", line));
+    warn_of_libraries(session);
+    say(session, g_strdup_printf("  %s\n", products));
     return train_and_verify(session, error) && generate(session, error);
 }
 
@@ -147,7 +158,8 @@ static int answer(int argc, char **argv) {
         return 0;
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--version") == 0) {
-            puts("meshtf-run " MTF_VERSION);
+            g_autofree char *libraries = mtf_kernel_libraries_format();
+            printf("meshtf-run " MTF_VERSION "\n%s\n", libraries);
             return 0;
         }
     GError *error = NULL;

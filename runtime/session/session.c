@@ -7,6 +7,7 @@
 #include "runtime/session/evaluation.h"
 #include "runtime/session/first_nan.h"
 #include "runtime/session/session_checkpoints.h"
+#include "runtime/session/session_products.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
 #include "runtime/support/processor_clock.h"
@@ -126,6 +127,8 @@ static MtfKernelTimes *new_times(const MtfSession *session) {
 
 bool mtf_session_open(MtfSession *session, GError **error) {
     GError *local = NULL;
+    if (!mtf_session_products_choose(session, error))
+        return false;
     open_local(session, &local);
     if (!mtf_agree(session->control, local, error))
         return false;
