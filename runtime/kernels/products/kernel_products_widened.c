@@ -14,7 +14,7 @@
  * packing and unpacking, many columns the widening of the left term, and what is widened may leave
  * the second cache. Of few rows each widened element is multiplied a few times only: there panels
  * stay in that cache. */
-#define ROWS 512
+#define ROWS 1024
 #define LONGEST_SUM 4096
 #define RIGHT_PANEL (3 << 20)
 #define FEW_ROWS 64
@@ -125,7 +125,7 @@ static void store_panel(const Widened *w, void *result, int64_t offset, const fl
 
 /* One panel of rows, times the right panel that is widened already. */
 static void multiply_panel(const Widened *w, const Panels *panels, const Panel *left,
-                           const Panel *right, bool adds) {
+                           const Panel *right, bool adds, const MtfPause *pause) {
     int64_t rows = left->turned ? left->length : left->lines;
     int64_t sums = left->turned ? left->lines : left->length;
     int64_t columns = right->turned ? right->lines : right->length;
@@ -140,7 +140,8 @@ static void multiply_panel(const Widened *w, const Panels *panels, const Panel *
                         .c = panels->result,
                         .lda = (int)left->length,
                         .ldb = (int)right->length,
-                        .ldc = (int)columns });
+                        .ldc = (int)columns,
+                        .pause = pause });
 }
 
 /* All rows of the columns from `column` on. The right panel of sums that fit at once serves all. */
@@ -161,7 +162,7 @@ static void multiply_columns(const Widened *w, void *const data[MTF_TERMS],
                 widen_panel(panels->right, data[w->right], right_at + at * k->stride[MTF_RIGHT],
                             &right);
             widen_panel(panels->left, data[w->left], left_at + at * k->stride[MTF_LEFT], &left);
-            multiply_panel(w, panels, &left, &right, at > 0);
+            multiply_panel(w, panels, &left, &right, at > 0, pause);
             mtf_pause(pause);
         }
         store_panel(w, data[MTF_RESULT],

@@ -200,7 +200,7 @@ static void widened_panels_multiply_bfloat16(void **state) {
 static void long_products_pause(void **state) {
     (void)state;
     const Shape batch = { "abcd", "aecd", "acbe", { 2, 40, 3, 16, 24 }, 2 };
-    const Shape large = { "ab", "bc", "ac", { 700, 20, 900 }, 0 };
+    const Shape large = { "ab", "bc", "ac", { 1100, 20, 900 }, 0 };
     pauses = 0;
     assert_true(run_way(&mtf_products_openblas, &batch, MTF_F32, MTF_F32));
     assert_in_range(pauses, 6, 30);
