@@ -15,7 +15,7 @@ typedef struct {
     const float *a, *b;
     float *c;
     int lda, ldb, ldc;
-    const MtfPause *pause; /* or NULL */
+    const MtfProgressHook *progress; /* or NULL */
 } MtfGemm;
 
 /* A routine for matrices of more than one row and column: OpenBLAS's here, oneDNN's in
@@ -28,6 +28,6 @@ void mtf_openblas_gemm(const MtfGemm *gemm);
  * float32. */
 void mtf_product(const MtfContraction *plan, const MtfOperand operands[MTF_TERMS],
                  const int64_t offset[MTF_TERMS], bool adds, MtfGemmRoutine gemm,
-                 const MtfPause *pause);
+                 const MtfProgressHook *progress);
 
 #endif

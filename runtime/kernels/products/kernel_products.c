@@ -57,7 +57,7 @@ static bool adds(const MtfContraction *plan, const int64_t *index) {
 }
 
 static void run_single(const void *prepared, void *const data[MTF_TERMS], void *workspace,
-                       const MtfPause *pause) {
+                       const MtfProgressHook *progress) {
     const Single *single = prepared;
     MtfOperand operands[MTF_TERMS];
     int64_t index[MTF_MAX_INDEXES] = { 0 }, offset[MTF_TERMS] = { 0 };
@@ -66,8 +66,8 @@ static void run_single(const void *prepared, void *const data[MTF_TERMS], void *
         operands[t] = (MtfOperand){ .data = data[t], .dtype = single->types[t] };
     do {
         mtf_product(&single->plan, operands, offset, adds(&single->plan, index), single->gemm,
-                    pause);
-        mtf_pause(pause);
+                    progress);
+        mtf_progress_hook_run(progress);
     } while (mtf_products_next(&single->plan, index, offset));
 }
 
@@ -103,6 +103,6 @@ void mtf_products_clear(MtfProducts *products) {
 }
 
 void mtf_products_run(const MtfProducts *products, void *const data[MTF_TERMS], void *workspace,
-                      const MtfPause *pause) {
-    products->way->run(products->prepared, data, workspace, pause);
+                      const MtfProgressHook *progress) {
+    products->way->run(products->prepared, data, workspace, progress);
 }

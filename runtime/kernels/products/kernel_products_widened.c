@@ -125,7 +125,7 @@ static void store_panel(const Widened *w, void *result, int64_t offset, const fl
 
 /* One panel of rows, times the right panel that is widened already. */
 static void multiply_panel(const Widened *w, const Panels *panels, const Panel *left,
-                           const Panel *right, bool adds, const MtfPause *pause) {
+                           const Panel *right, bool adds, const MtfProgressHook *progress) {
     int64_t rows = left->turned ? left->length : left->lines;
     int64_t sums = left->turned ? left->lines : left->length;
     int64_t columns = right->turned ? right->lines : right->length;
@@ -141,13 +141,13 @@ static void multiply_panel(const Widened *w, const Panels *panels, const Panel *
                         .lda = (int)left->length,
                         .ldb = (int)right->length,
                         .ldc = (int)columns,
-                        .pause = pause });
+                        .progress = progress });
 }
 
 /* All rows of the columns from `column` on. The right panel of sums that fit at once serves all. */
 static void multiply_columns(const Widened *w, void *const data[MTF_TERMS],
                              const int64_t offset[MTF_TERMS], const Panels *panels, int64_t column,
-                             const MtfPause *pause) {
+                             const MtfProgressHook *progress) {
     const MtfContractionLoop *m = &w->plan.m, *n = &w->plan.n, *k = &w->plan.k;
     int64_t columns = MIN(w->columns, n->size - column);
     int64_t right_at = offset[MTF_RIGHT] + column * n->stride[MTF_RIGHT];
@@ -162,8 +162,8 @@ static void multiply_columns(const Widened *w, void *const data[MTF_TERMS],
                 widen_panel(panels->right, data[w->right], right_at + at * k->stride[MTF_RIGHT],
                             &right);
             widen_panel(panels->left, data[w->left], left_at + at * k->stride[MTF_LEFT], &left);
-            multiply_panel(w, panels, &left, &right, at > 0, pause);
-            mtf_pause(pause);
+            multiply_panel(w, panels, &left, &right, at > 0, progress);
+            mtf_progress_hook_run(progress);
         }
         store_panel(w, data[MTF_RESULT],
                     offset[MTF_RESULT] + row * m->stride[MTF_RESULT] +
@@ -173,7 +173,7 @@ static void multiply_columns(const Widened *w, void *const data[MTF_TERMS],
 }
 
 static void widened_run(const void *prepared, void *const data[MTF_TERMS], void *workspace,
-                        const MtfPause *pause) {
+                        const MtfProgressHook *progress) {
     const Widened *w = prepared;
     Panels panels = { .left = workspace };
     panels.right = panels.left + w->rows * w->sums;
@@ -181,7 +181,7 @@ static void widened_run(const void *prepared, void *const data[MTF_TERMS], void 
     int64_t index[MTF_MAX_INDEXES] = { 0 }, offset[MTF_TERMS] = { 0 };
     do
         for (int64_t column = 0; column < w->plan.n.size; column += w->columns)
-            multiply_columns(w, data, offset, &panels, column, pause);
+            multiply_columns(w, data, offset, &panels, column, progress);
     while (mtf_products_next(&w->plan, index, offset));
 }
 
