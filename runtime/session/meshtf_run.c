@@ -7,12 +7,12 @@
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/calibrate/gemm_peak.h"
 #include "runtime/checkpoint/published_weights.h"
+#include "runtime/checkpoint/run_products.h"
 #include "runtime/kernels/products/kernel_libraries.h"
 #include "runtime/session/generation.h"
 #include "runtime/session/run_summary.h"
 #include "runtime/session/scores.h"
 #include "runtime/session/session.h"
-#include "runtime/session/session_products.h"
 #include "runtime/session/verify.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
@@ -114,7 +114,7 @@ static bool train(MtfSession *session, GError **error) {
     if (!mtf_session_open(session, error))
         return false;
     g_autofree char *line = mtf_threads_format(&threads);
-    g_autofree char *products = mtf_session_products_format(session);
+    g_autofree char *products = mtf_run_products_format(session->control);
     say(session, g_strdup_printf("  %s\n", line));
     warn_of_libraries(session);
     say(session, g_strdup_printf("  %s\n", products));

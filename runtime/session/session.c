@@ -2,12 +2,12 @@
 #include "runtime/session/session.h"
 
 #include "layouts/base/error.h"
+#include "runtime/checkpoint/run_products.h"
 #include "runtime/kernels/base/slice.h"
 #include "runtime/kernels/rows/kernel_lookup.h"
 #include "runtime/session/evaluation.h"
 #include "runtime/session/first_nan.h"
 #include "runtime/session/session_checkpoints.h"
-#include "runtime/session/session_products.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
 #include "runtime/support/processor_clock.h"
@@ -127,7 +127,13 @@ static MtfKernelTimes *new_times(const MtfSession *session) {
 
 bool mtf_session_open(MtfSession *session, GError **error) {
     GError *local = NULL;
-    if (!mtf_session_products_choose(session, error))
+    MtfRunProducts products = { .control = session->control,
+                                .program = session->program,
+                                .arena = session->arena,
+                                .folder =
+                                    session->options->resume ? session->options->checkpoint : NULL,
+                                .trial = session->options->trial };
+    if (!mtf_run_products_choose(&products, error))
         return false;
     open_local(session, &local);
     if (!mtf_agree(session->control, local, error))

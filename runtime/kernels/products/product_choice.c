@@ -56,7 +56,7 @@ static int find_set(const char *name) {
     return -1;
 }
 
-static const RateRow *find_row(const char *library, const MtfProductShape *shape, MtfProductWay way,
+static const RateRow *find_row(const char *library, const MtfProductCase *shape, MtfProductWay way,
                                MtfDtype type) {
     bool batch = way == MTF_WAY_MATMUL && shape->turns > 1;
     for (gsize i = 0; i < G_N_ELEMENTS(table); i++)
@@ -78,7 +78,7 @@ static int place_of(int64_t size, double *share) {
 
 /* Between sides the logarithm of the rate is taken to be linear in those of m, n and k; sides where
  * the way does not apply do not count. */
-static double interpolated(const RateRow *row, const MtfProductShape *shape) {
+static double interpolated(const RateRow *row, const MtfProductCase *shape) {
     double share[3], sum = 0, weights = 0;
     int below[] = { place_of(shape->m, &share[0]), place_of(shape->n, &share[1]),
                     place_of(shape->k, &share[2]) };
@@ -98,13 +98,13 @@ static double interpolated(const RateRow *row, const MtfProductShape *shape) {
     return weights > 0 ? 1e9 * exp(sum / weights) : 0;
 }
 
-static double rate_of(const char *library, const MtfProductShape *shape, MtfProductWay way,
+static double rate_of(const char *library, const MtfProductCase *shape, MtfProductWay way,
                       MtfDtype type) {
     const RateRow *row = find_row(library, shape, way, type);
     return row != NULL ? interpolated(row, shape) : 0;
 }
 
-double mtf_product_rate(const MtfProductLibraries *libraries, const MtfProductShape *shape,
+double mtf_product_rate(const MtfProductLibraries *libraries, const MtfProductCase *shape,
                         MtfProductWay way) {
     int set = find_set(libraries->isa);
     bool openblas = way == MTF_WAY_OPENBLAS || way == MTF_WAY_WIDENED;
@@ -136,7 +136,7 @@ static bool lies_by_columns(const MtfContraction *plan, int term, const MtfContr
 }
 
 /* A result that lies column by column is the product of the turned terms. */
-MtfProductShape mtf_product_shape(const MtfContraction *plan, const MtfDtype types[MTF_TERMS]) {
+MtfProductCase mtf_product_case(const MtfContraction *plan, const MtfDtype types[MTF_TERMS]) {
     const MtfContractionLoop *m = &plan->m, *n = &plan->n, *k = &plan->k;
     int left = MTF_LEFT, right = MTF_RIGHT;
     if (n->size > 1 && n->stride[MTF_RESULT] != 1) {
@@ -145,20 +145,20 @@ MtfProductShape mtf_product_shape(const MtfContraction *plan, const MtfDtype typ
         left = MTF_RIGHT;
         right = MTF_LEFT;
     }
-    MtfProductShape shape = { .type = types[MTF_LEFT],
-                              .form = lies_by_columns(plan, left, m, k)    ? MTF_PRODUCT_TN
-                                      : lies_by_columns(plan, right, k, n) ? MTF_PRODUCT_NT
-                                                                           : MTF_PRODUCT_NN,
-                              .turns = 1,
-                              .m = m->size,
-                              .n = n->size,
-                              .k = k->size };
+    MtfProductCase shape = { .type = types[MTF_LEFT],
+                             .form = lies_by_columns(plan, left, m, k)    ? MTF_PRODUCT_TN
+                                     : lies_by_columns(plan, right, k, n) ? MTF_PRODUCT_NT
+                                                                          : MTF_PRODUCT_NN,
+                             .turns = 1,
+                             .m = m->size,
+                             .n = n->size,
+                             .k = k->size };
     for (int i = 0; i < plan->n_outer; i++)
         shape.turns *= plan->outer[i].size;
     return shape;
 }
 
-static char *shape_text(const MtfProductShape *s) {
+static char *shape_text(const MtfProductCase *s) {
     return g_strdup_printf("%s %s %" PRId64 " %" PRId64 "x%" PRId64 "x%" PRId64,
                            mtf_dtype_name(s->type), forms[s->form], s->turns, s->m, s->n, s->k);
 }
@@ -211,7 +211,7 @@ static MtfProductWay best_of(const double rate[MTF_PRODUCT_WAYS]) {
     return best;
 }
 
-static MtfProductWay best_by_table(const MtfProductShape *shape) {
+static MtfProductWay best_by_table(const MtfProductCase *shape) {
     double rate[MTF_PRODUCT_WAYS];
     for (int way = 0; way < MTF_PRODUCT_WAYS; way++)
         rate[way] = mtf_product_rate(libraries(), shape, way);
@@ -227,12 +227,12 @@ static MtfProductWay best_by_trial(const MtfContraction *plan, const MtfDtype ty
 
 /* Doubles, and products of single rows or columns, are OpenBLAS's; so are bfloat16's only where
  * they are widened. */
-static bool has_one_way(const MtfProductShape *shape) {
+static bool has_one_way(const MtfProductCase *shape) {
     return shape->type == MTF_F64 || (shape->type == MTF_F32 && (shape->m == 1 || shape->n == 1));
 }
 
 static MtfProductWay best_way(const MtfContraction *plan, const MtfDtype types[MTF_TERMS]) {
-    MtfProductShape shape = mtf_product_shape(plan, types);
+    MtfProductCase shape = mtf_product_case(plan, types);
     if (has_one_way(&shape))
         return MTF_WAY_OPENBLAS;
     g_autofree char *text = shape_text(&shape);

@@ -23,9 +23,9 @@ typedef struct {
     MtfProductForm form; /* NN, NT or TN, of the product whose result lies row by row */
     int64_t turns;       /* products, one after another */
     int64_t m, n, k;
-} MtfProductShape;
+} MtfProductCase;
 
-MtfProductShape mtf_product_shape(const MtfContraction *plan, const MtfDtype types[MTF_TERMS]);
+MtfProductCase mtf_product_case(const MtfContraction *plan, const MtfDtype types[MTF_TERMS]);
 
 /* Whose rates the table is asked for. `isa` is oneDNN's, with "_slow" behind it where a processor's
  * own products of bfloat16 are slower than float32's. */
@@ -38,7 +38,7 @@ typedef struct {
 MtfProductLibraries mtf_product_libraries(void);
 
 /* Flop a second by the table; 0 where the way does not apply. */
-double mtf_product_rate(const MtfProductLibraries *libraries, const MtfProductShape *shape,
+double mtf_product_rate(const MtfProductLibraries *libraries, const MtfProductCase *shape,
                         MtfProductWay way);
 
 /* The ways for a plan's products, the fastest first, then those to turn to where it does not apply.

@@ -34,26 +34,26 @@ static MtfContraction plan_of(const char *const letters[MTF_TERMS], const int64_
     return plan;
 }
 
-static MtfProductShape shape_of(const char *left, const char *right, const char *result) {
+static MtfProductCase shape_of(const char *left, const char *right, const char *result) {
     const char *const letters[] = { left, right, result };
     const int64_t size[] = { 20, 30, 40, 6 };
     const MtfDtype types[] = { MTF_F32, MTF_F32, MTF_F32 };
     MtfContraction plan = plan_of(letters, size, MTF_F32);
-    return mtf_product_shape(&plan, types);
+    return mtf_product_case(&plan, types);
 }
 
 /* a rows, b summed, c columns, d turns. A result that lies the other way is the turned product. */
 static void shapes_say_how_terms_lie(void **state) {
     (void)state;
-    MtfProductShape nn = shape_of("ab", "bc", "ac"), nt = shape_of("dab", "dcb", "dac");
-    MtfProductShape tn = shape_of("ba", "bc", "ac"), turned = shape_of("ab", "bc", "ca");
+    MtfProductCase nn = shape_of("ab", "bc", "ac"), nt = shape_of("dab", "dcb", "dac");
+    MtfProductCase tn = shape_of("ba", "bc", "ac"), turned = shape_of("ab", "bc", "ca");
     assert_true(nn.form == MTF_PRODUCT_NN && nn.m == 20 && nn.n == 40 && nn.k == 30);
     assert_true(nt.form == MTF_PRODUCT_NT && nt.turns == 6 && nn.turns == 1);
     assert_true(tn.form == MTF_PRODUCT_TN);
     assert_true(turned.form == MTF_PRODUCT_TN && turned.m == 40 && turned.n == 20);
 }
 
-static double best_rate(const MtfProductLibraries *libraries, const MtfProductShape *shape) {
+static double best_rate(const MtfProductLibraries *libraries, const MtfProductCase *shape) {
     double best = 0;
     for (int way = 0; way < MTF_PRODUCT_WAYS; way++)
         best = fmax(best, mtf_product_rate(libraries, shape, way));
@@ -68,7 +68,7 @@ static void bfloat16_is_never_much_slower_than_float32(void **state) {
         for (int family = MTF_OPENBLAS_SSE; family <= MTF_OPENBLAS_AVX512; family++)
             for (int form = MTF_PRODUCT_NN; form <= MTF_PRODUCT_TN; form++) {
                 MtfProductLibraries libraries = { family, sets[set] };
-                MtfProductShape shape = { MTF_F32, form, 1, 1024, 768, 3072 };
+                MtfProductCase shape = { MTF_F32, form, 1, 1024, 768, 3072 };
                 double wide = best_rate(&libraries, &shape);
                 shape.type = MTF_BF16;
                 if (best_rate(&libraries, &shape) < 0.9 * wide)
@@ -80,7 +80,7 @@ static void bfloat16_is_never_much_slower_than_float32(void **state) {
 /* Products of bfloat16 that a processor does slowly itself are widened; fast ones are not. */
 static void the_processors_own_bfloat16_is_used_where_it_is_fast(void **state) {
     (void)state;
-    MtfProductShape shape = { MTF_BF16, MTF_PRODUCT_NN, 1, 1024, 768, 3072 };
+    MtfProductCase shape = { MTF_BF16, MTF_PRODUCT_NN, 1, 1024, 768, 3072 };
     MtfProductLibraries fast = { MTF_OPENBLAS_AVX512, "avx512_core_bf16" };
     MtfProductLibraries slow = { MTF_OPENBLAS_AVX512, "avx512_core_bf16_slow" };
     MtfProductLibraries none = { MTF_OPENBLAS_AVX2, "avx2" };
@@ -92,7 +92,7 @@ static void the_processors_own_bfloat16_is_used_where_it_is_fast(void **state) {
 
 static void old_kernels_of_openblas_give_way_to_onednn(void **state) {
     (void)state;
-    MtfProductShape shape = { MTF_F32, MTF_PRODUCT_NN, 1, 512, 512, 512 };
+    MtfProductCase shape = { MTF_F32, MTF_PRODUCT_NN, 1, 512, 512, 512 };
     MtfProductLibraries libraries = { MTF_OPENBLAS_SSE, "avx2" };
     assert_true(mtf_product_rate(&libraries, &shape, MTF_WAY_SGEMM) >
                 2 * mtf_product_rate(&libraries, &shape, MTF_WAY_OPENBLAS));

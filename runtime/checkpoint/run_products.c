@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "runtime/session/session_products.h"
+#include "runtime/checkpoint/run_products.h"
 
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/safetensors.h"
@@ -20,14 +20,13 @@ static char *products_of(const char *path) {
 }
 
 /* The choice that the newest checkpoint to go on from was made with; NULL when there is none. */
-static char *resumed_choice(const MtfRunOptions *options) {
+static char *resumed_choice(const char *folder) {
     char *found = NULL;
-    if (!options->resume)
+    if (folder == NULL)
         return NULL;
-    g_autoptr(GArray) steps = mtf_checkpoint_steps(options->checkpoint);
+    g_autoptr(GArray) steps = mtf_checkpoint_steps(folder);
     for (guint i = 0; i < steps->len && found == NULL; i++) {
-        g_autofree char *path =
-            mtf_checkpoint_path(options->checkpoint, g_array_index(steps, int64_t, i));
+        g_autofree char *path = mtf_checkpoint_path(folder, g_array_index(steps, int64_t, i));
         found = products_of(path);
     }
     return found;
@@ -40,23 +39,22 @@ static bool has_same_libraries(const char *a, const char *b) {
 }
 
 /* Every shape of rank 0's products is tried as a worker prepares it. */
-static void try_products(const MtfSession *session) {
+static void try_products(const MtfRunProducts *run) {
     mtf_product_choice_set_trial(true);
-    g_autoptr(MtfWorker) worker = mtf_worker_new(session->program, session->arena, session->rank,
-                                                 (uint64_t)session->options->seed, NULL);
+    g_autoptr(MtfWorker) worker = mtf_worker_new(run->program, run->arena, 0, 0, NULL);
     mtf_product_choice_set_trial(false);
 }
 
 /* Rank 0's choice. A checkpoint's that is no good, as one of an older program, is passed over. */
-static char *decide(const MtfSession *session) {
+static char *decide(const MtfRunProducts *run) {
     mtf_product_choice_use(NULL, NULL);
     g_autofree char *own = mtf_product_choice_text();
-    g_autofree char *resumed = resumed_choice(session->options);
+    g_autofree char *resumed = resumed_choice(run->folder);
     if (resumed != NULL && has_same_libraries(own, resumed) &&
         mtf_product_choice_use(resumed, NULL))
         return g_steal_pointer(&resumed);
-    if (session->options->trial)
-        try_products(session);
+    if (run->trial)
+        try_products(run);
     return mtf_product_choice_text();
 }
 
@@ -68,27 +66,33 @@ static void share_text(MPI_Comm control, char **text) {
     mtf_mpi_require(MPI_Bcast(*text, length, MPI_CHAR, 0, control), "MPI_Bcast");
 }
 
-bool mtf_session_products_choose(MtfSession *session, GError **error) {
-    g_autofree char *text = session->rank == 0 ? decide(session) : NULL;
+static int rank_of(MPI_Comm control) {
+    int rank;
+    mtf_mpi_require(MPI_Comm_rank(control, &rank), "MPI_Comm_rank");
+    return rank;
+}
+
+bool mtf_run_products_choose(const MtfRunProducts *run, GError **error) {
+    g_autofree char *text = rank_of(run->control) == 0 ? decide(run) : NULL;
     GError *local = NULL;
-    share_text(session->control, &text);
+    share_text(run->control, &text);
     mtf_product_choice_use(text, &local);
-    return mtf_agree(session->control, local, error);
+    return mtf_agree(run->control, local, error);
 }
 
 /* Whether some rank's own libraries run other kernels than rank 0 decided for. */
-static bool kernels_differ(const MtfSession *session) {
+static bool kernels_differ(MPI_Comm control) {
     g_autofree char *chosen = mtf_product_choice_text();
     mtf_product_choice_use(NULL, NULL);
     g_autofree char *own = mtf_product_choice_text();
     mtf_product_choice_use(chosen, NULL);
-    return mtf_agree_largest(session->control, has_same_libraries(own, chosen) ? 0 : 1) > 0;
+    return mtf_agree_largest(control, has_same_libraries(own, chosen) ? 0 : 1) > 0;
 }
 
-char *mtf_session_products_format(const MtfSession *session) {
+char *mtf_run_products_format(MPI_Comm control) {
     g_autofree char *chosen = mtf_product_choice_format();
     return g_strdup_printf("%s%s", chosen,
-                           kernels_differ(session) ? "; warning: some ranks' processors run other "
+                           kernels_differ(control) ? "; warning: some ranks' processors run other "
                                                      "kernels than rank 0's, so what ranks hold in "
                                                      "common may differ in its last bits"
                                                    : "");
