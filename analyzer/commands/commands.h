@@ -19,6 +19,7 @@ int mtf_command_estimate(int argc, char **argv);
 int mtf_command_report(int argc, char **argv);
 int mtf_command_export(int argc, char **argv);
 int mtf_command_compare(int argc, char **argv);
+int mtf_command_stages(int argc, char **argv);
 int mtf_command_simulate(int argc, char **argv);
 
 #endif

@@ -21,6 +21,7 @@ static const struct {
     { "schedule", "simulate a pipeline schedule", mtf_command_schedule },
     { "explain", "why an operation of a plan runs as it does", mtf_command_explain },
     { "solve", "solve a layout problem in the IOPDDL JSON format", mtf_command_solve },
+    { "stages", "divide a profiled network into stages of a pipeline", mtf_command_stages },
     { "simulate", "play collectives link by link against their formulas", mtf_command_simulate },
     { "machines", "list the machines of the library", mtf_command_machines },
     { "model", "write the graph of a known family of models", mtf_command_model },
