@@ -65,13 +65,15 @@ static bool read_between(const MtfJson *object, const char *key, double low, dou
 }
 
 static bool read_axis(const MtfJson *where, MtfNetworkAxis *axis, GError **error) {
-    static const char *const keys[] = { "size", "wrap", "bandwidth", "latency", "whole", NULL };
+    static const char *const keys[] = {
+        "size", "wrap", "bandwidth", "latency", "replicated", NULL
+    };
     MtfJson size, wrap, whole;
     return mtf_json_keys(where, keys, error) && mtf_json_get(where, "size", &size, error) &&
            mtf_json_integer(&size, 1, MAX_AXIS_SIZE, &axis->size, error) &&
            mtf_json_get(where, "wrap", &wrap, error) &&
            mtf_json_boolean(&wrap, &axis->wrap, error) &&
-           (!mtf_json_find(where, "whole", &whole) ||
+           (!mtf_json_find(where, "replicated", &whole) ||
             mtf_json_boolean(&whole, &axis->whole, error)) &&
            read_positive(where, "bandwidth", &axis->bandwidth, error) &&
            read_between(where, "latency", 0, 1e3, &axis->latency, error);
@@ -415,7 +417,7 @@ static cJSON *axis_to_json(const MtfNetworkAxis *axis, bool switched) {
     if (axis->pair > 0)
         cJSON_AddTrueToObject(object, "full_mesh");
     if (axis->whole)
-        cJSON_AddTrueToObject(object, "whole");
+        cJSON_AddTrueToObject(object, "replicated");
     return object;
 }
 

@@ -20,7 +20,7 @@ typedef struct Probe {
  */
 static bool is_useless(const Probe *probe, int node, int value) {
     mtf_messages_restore(probe->messages, probe->begin);
-    mtf_messages_hold(probe->messages, node, value);
+    mtf_messages_clamp(probe->messages, node, value);
     double last = probe->bound;
     bool useless = false;
     for (int left = PASSES - 1; left >= 0 && !useless; left--) {
@@ -30,7 +30,7 @@ static bool is_useless(const Probe *probe, int node, int value) {
             break;
         last = bound;
     }
-    mtf_messages_release(probe->messages, node);
+    mtf_messages_unclamp(probe->messages, node);
     return useless;
 }
 
