@@ -65,16 +65,14 @@ static bool read_between(const MtfJson *object, const char *key, double low, dou
 }
 
 static bool read_axis(const MtfJson *where, MtfNetworkAxis *axis, GError **error) {
-    static const char *const keys[] = {
-        "size", "wrap", "bandwidth", "latency", "replicated", NULL
-    };
+    static const char *const keys[] = { "size", "wrap", "bandwidth", "latency", "undivided", NULL };
     MtfJson size, wrap, whole;
     return mtf_json_keys(where, keys, error) && mtf_json_get(where, "size", &size, error) &&
            mtf_json_integer(&size, 1, MAX_AXIS_SIZE, &axis->size, error) &&
            mtf_json_get(where, "wrap", &wrap, error) &&
            mtf_json_boolean(&wrap, &axis->wrap, error) &&
-           (!mtf_json_find(where, "replicated", &whole) ||
-            mtf_json_boolean(&whole, &axis->whole, error)) &&
+           (!mtf_json_find(where, "undivided", &whole) ||
+            mtf_json_boolean(&whole, &axis->undivided, error)) &&
            read_positive(where, "bandwidth", &axis->bandwidth, error) &&
            read_between(where, "latency", 0, 1e3, &axis->latency, error);
 }
@@ -173,7 +171,7 @@ static bool read_shapes(const MtfJson *list, MtfMachine *machine, GError **error
     MtfSliceShapes *shapes = &machine->shapes;
     MtfJson row;
     for (int d = 0; d < machine->network.axes; d++)
-        shapes->axes += machine->network.axis[d].whole ? 0 : 1;
+        shapes->axes += machine->network.axis[d].undivided ? 0 : 1;
     if (!mtf_json_array(list, error))
         return false;
     if (mtf_json_length(list) > MTF_SLICE_SHAPES_MAX)
@@ -416,8 +414,8 @@ static cJSON *axis_to_json(const MtfNetworkAxis *axis, bool switched) {
     mtf_json_add_number(object, "latency", axis->latency);
     if (axis->pair > 0)
         cJSON_AddTrueToObject(object, "full_mesh");
-    if (axis->whole)
-        cJSON_AddTrueToObject(object, "replicated");
+    if (axis->undivided)
+        cJSON_AddTrueToObject(object, "undivided");
     return object;
 }
 

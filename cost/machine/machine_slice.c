@@ -46,7 +46,7 @@ static bool is_legal(const ShapeSearch *search) {
     for (int d = 0; d < search->whole->axes; d++) {
         int64_t size = search->sizes[d];
         all *= size;
-        if (search->whole->axis[d].whole) {
+        if (search->whole->axis[d].undivided) {
             whole = whole && size == search->whole->axis[d].size;
             continue;
         }
@@ -88,7 +88,7 @@ static void set_wraps(const MtfMachine *machine, MtfNetwork *slice) {
     bool all = true;
     for (int d = 0; d < slice->axes; d++) {
         slice->axis[d].wrap = wraps(machine, d, slice->axis[d].size);
-        all = all && (slice->axis[d].wrap || slice->axis[d].whole);
+        all = all && (slice->axis[d].wrap || slice->axis[d].undivided);
     }
     for (int d = 0; d < slice->axes && machine->wrap_cubes && !all; d++)
         slice->axis[d].wrap = false;
@@ -139,7 +139,7 @@ static bool cut_torus(const MtfMachine *machine, int64_t devices, MtfNetwork *sl
     ShapeSearch search;
     bool free = machine->shapes.shapes == 0 && machine->shapes.cube == 0;
     for (int d = 0; d < slice->axes; d++)
-        free = free && !slice->axis[d].whole;
+        free = free && !slice->axis[d].undivided;
     if (!find_shape(machine, devices, &search)) {
         if (!free)
             return refuse_shape(machine, devices, error);

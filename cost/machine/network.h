@@ -32,7 +32,7 @@ typedef struct {
     bool closed;    /* the longer axis is a ring */
     double pair;    /* of a level that is a full mesh: one link between two children; 0: a switch.
                        `bandwidth` is then that of a child's links to all others together */
-    bool whole;     /* a slice of more than one device holds all places: the chiplets of a chip */
+    bool undivided; /* a slice of more than one device holds all places: the chiplets of a chip */
 } MtfNetworkAxis;
 
 typedef struct {
