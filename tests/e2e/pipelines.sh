@@ -61,6 +61,20 @@ plan again "$transformer" $sizes --mesh rows:1 --microbatches 2 --precision f64 
 train again 3 --data LICENSE
 claim "so do stages that compute layers again" same "$work/tied.metrics" "$work/again.metrics" 1e-10
 
+# Checkpoints know nothing of stages: one of two stages goes on without stages, and the other way round.
+run mpirun -n 4 meshtf-run "$work/tied-2x2.json" --data LICENSE --steps 3 --checkpoint "$work/cut"
+claim "a pipeline writes checkpoints" exits 0
+run mpirun -n 3 meshtf-run "$work/again.json" --data LICENSE --steps 6 --checkpoint "$work/cut" --resume --metrics "$work/resumed.metrics"
+claim "another cut goes on from it" exits 0
+tail -n 3 "$work/tied.metrics" >"$work/tail.metrics"
+claim "to the losses of the whole" sh -c "[ \$(wc -l <'$work/resumed.metrics') = 3 ]"
+losses "$work/resumed.metrics" >"$work/a"
+losses "$work/tail.metrics" >"$work/b"
+claim "which the resumed run repeats" sh -c "paste '$work/a' '$work/b' |
+    awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-10 || d < -1e-10) exit 1 } END { exit NR != 3 }'"
+run mpirun -n 1 meshtf-run "$work/tied.json" --data LICENSE --steps 8 --checkpoint "$work/cut" --resume
+claim "and so does a plan without stages" exits 0
+
 run mpirun -n 2 meshtf-run "$work/tied-2x2.json" --data LICENSE --steps 1
 claim "other numbers of ranks are bad input" exits 2
 claim "the sentence says how many" says_error "the plan is for 4 ranks (2 stages)"
