@@ -26,8 +26,7 @@
 
 /* What plans of pipelines do not have yet. */
 static bool check_pipeline_options(const MtfRunOptions *o, GError **error) {
-    const char *named = o->eval_every > 0  ? "--eval-every"
-                        : o->generate > 0  ? "--generate"
+    const char *named = o->generate > 0    ? "--generate"
                         : o->trace != NULL ? "--trace"
                         : o->verify        ? "--verify"
                                            : NULL;
@@ -361,7 +360,7 @@ static bool evaluate(MtfSession *session, MtfStepRecord *record, GError **error)
     record->evaluated = true;
     if (!mtf_evaluate(session, &record->held_out_loss, error))
         return false;
-    if (record->step < session->options->steps && session->unread == NULL)
+    if (record->step < session->options->steps && session->unread == NULL && session->stage == NULL)
         mtf_data_fill_inputs(session->data, session->worker, record->step + 1, &session->unread);
     return true;
 }
