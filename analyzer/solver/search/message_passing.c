@@ -1,59 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/search/message_passing.h"
 
-#include "analyzer/solver/reduce/distinct_matrix.h"
+#include "analyzer/solver/search/message_state.h"
 
 #include <math.h>
 #include <string.h>
-
-/* What one rounding loses, times a generous number of roundings per term. */
-#define ROUNDING 1e-14
-
-/* One end of an edge as its node sees it. */
-typedef struct End {
-    int edge, other; /* other: position of the other node */
-    double copies;   /* how often it counts */
-    const MtfDistinctMatrix *matrix;
-    bool turned;          /* this node's values are the matrix's columns */
-    int rows, columns;    /* of the matrix as this node sees it */
-    const int *row_of;    /* of own values */
-    const int *column_of; /* of the other's values */
-    double *in;           /* message to this node, [own values] */
-    double *out;          /* message to the other node, [other values] */
-    double *taken;        /* what the edge's last message gave to the bound (shared by both ends) */
-} End;
-
-typedef struct Spot {
-    int node; /* index in the core */
-    int values;
-    double *cost;   /* own costs */
-    double *priced; /* own costs and priced memory */
-    double *theta;  /* with messages, as of the last pass over the node */
-    double least;   /* minimum of theta then */
-    double copies;  /* how often it counts */
-    int behind, ahead;
-    double share;
-    End *ends; /* `behind` ends to earlier nodes, then `ahead` ends to later ones */
-} Spot;
-
-struct MtfMessages {
-    const MtfCore *core;
-    const MtfFold *fold; /* whose core it is, or NULL */
-    int count, edge_count;
-    Spot *spots;
-    int *position;    /* of a core node; -1 when it is gone */
-    double *price;    /* [rows] */
-    double *prefix;   /* [rows + 1] sums of prices before a row */
-    double *scratch;  /* [most values] */
-    double *shared;   /* [most values] what a node sends ahead or behind, of each value */
-    double *offsets;  /* [most values, in whole units] of the rows of a message */
-    double *lowered;  /* [most values, in whole units] its columns */
-    double paid_room; /* sum_r y_r room_r */
-    double magnitude; /* what rounding is relative to */
-    double bound;
-    GPtrArray *blocks;
-    GHashTable *matrices; /* MtfMatrixKey -> MtfDistinctMatrix */
-};
 
 static double *new_block(MtfMessages *messages, gsize count) {
     double *block = g_new0(double, count + 1);
@@ -70,7 +21,7 @@ static void make_spots(MtfMessages *messages) {
         messages->position[v] = -1;
         if (!node->alive)
             continue;
-        Spot *spot = &messages->spots[messages->count];
+        MtfSpot *spot = &messages->spots[messages->count];
         messages->position[v] = messages->count++;
         spot->node = v;
         spot->copies = messages->fold != NULL ? messages->fold->node_copies[v] : 1;
@@ -78,7 +29,7 @@ static void make_spots(MtfMessages *messages) {
         spot->cost = new_block(messages, (gsize)node->values);
         spot->priced = new_block(messages, (gsize)node->values);
         spot->theta = new_block(messages, (gsize)node->values);
-        spot->ends = g_new0(End, node->edges->len + 1);
+        spot->ends = g_new0(MtfSpotEnd, node->edges->len + 1);
         for (int p = 0; p < node->values; p++)
             spot->cost[p] = (double)node->cost[p];
         most = MAX(most, node->values);
@@ -102,7 +53,7 @@ static const MtfDistinctMatrix *matrix_of(MtfMessages *messages, const MtfCoreEd
 }
 
 /* Adds one end to its spot: of the matrix as it stands, or turned. */
-static void add_end(Spot *spot, const MtfDistinctMatrix *matrix, bool turned, End end) {
+static void add_end(MtfSpot *spot, const MtfDistinctMatrix *matrix, bool turned, MtfSpotEnd end) {
     end.rows = turned ? matrix->columns : matrix->rows;
     end.columns = turned ? matrix->rows : matrix->columns;
     end.matrix = matrix;
@@ -115,13 +66,12 @@ static void add_end(Spot *spot, const MtfDistinctMatrix *matrix, bool turned, En
 static void add_edge(MtfMessages *messages, int index) {
     const MtfCoreEdge *edge = mtf_core_edge(messages->core, index);
     int a = messages->position[edge->a], b = messages->position[edge->b];
-    Spot *left = &messages->spots[a], *right = &messages->spots[b];
+    MtfSpot *left = &messages->spots[a], *right = &messages->spots[b];
     const MtfDistinctMatrix *matrix = matrix_of(messages, edge, left->values, right->values);
     double *to_left = new_block(messages, (gsize)left->values);
     double *to_right = new_block(messages, (gsize)right->values);
-    double *taken = new_block(messages, 1);
     double copies = messages->fold != NULL ? messages->fold->edge_copies[index] : 1;
-    End end = { .edge = index, .copies = copies, .taken = taken };
+    MtfSpotEnd end = { .edge = index, .copies = copies };
     end.other = b, end.in = to_left, end.out = to_right;
     add_end(left, matrix, false, end);
     end.other = a, end.in = to_right, end.out = to_left;
@@ -132,12 +82,12 @@ static void add_edge(MtfMessages *messages, int index) {
 }
 
 /* Puts the ends to earlier nodes first. */
-static void sort_ends(Spot *spot, int position) {
+static void sort_ends(MtfSpot *spot, int position) {
     int count = spot->behind + spot->ahead, behind = 0;
     for (int k = 0; k < count; k++) {
         if (spot->ends[k].other > position)
             continue;
-        End swap = spot->ends[k];
+        MtfSpotEnd swap = spot->ends[k];
         spot->ends[k] = spot->ends[behind];
         spot->ends[behind++] = swap;
     }
@@ -151,7 +101,7 @@ static MtfMessages *new_messages(const MtfCore *core, const MtfFold *fold) {
     messages->blocks = g_ptr_array_new_with_free_func(g_free);
     messages->matrices = g_hash_table_new_full(mtf_matrix_key_hash, mtf_matrix_key_equal, g_free,
                                                (GDestroyNotify)mtf_distinct_matrix_free);
-    messages->spots = g_new0(Spot, core->node_count + 1);
+    messages->spots = g_new0(MtfSpot, core->node_count + 1);
     messages->position = g_new(int, core->node_count + 1);
     messages->price = new_block(messages, (gsize)core->rows);
     messages->prefix = new_block(messages, (gsize)core->rows + 1);
@@ -175,7 +125,7 @@ MtfMessages *mtf_messages_new_folded(const MtfFold *fold) {
 
 /* The message to the node at `position` over that edge. */
 static double *message_to(const MtfMessages *messages, int position, int edge) {
-    const End *end = messages->spots[position].ends;
+    const MtfSpotEnd *end = messages->spots[position].ends;
     while (end->edge != edge)
         end++;
     return end->in;
@@ -184,9 +134,9 @@ static double *message_to(const MtfMessages *messages, int position, int edge) {
 void mtf_messages_unfold(MtfMessages *messages, const MtfMessages *folded) {
     const MtfFold *fold = folded->fold;
     for (int i = 0; i < messages->count; i++) {
-        const Spot *spot = &messages->spots[i];
+        const MtfSpot *spot = &messages->spots[i];
         for (int k = 0; k < spot->behind + spot->ahead; k++) {
-            const End *end = &spot->ends[k];
+            const MtfSpotEnd *end = &spot->ends[k];
             const MtfCoreEdge *edge = mtf_core_edge(folded->core, fold->edge[end->edge]);
             bool first = mtf_core_edge(messages->core, end->edge)->a == spot->node;
             int from = folded->position[first ? edge->a : edge->b];
@@ -209,7 +159,7 @@ void mtf_messages_free(MtfMessages *messages) {
     g_free(messages);
 }
 
-static void price_spot(MtfMessages *messages, Spot *spot) {
+static void price_spot(MtfMessages *messages, MtfSpot *spot) {
     const MtfCoreNode *node = &messages->core->nodes[spot->node];
     memcpy(spot->priced, spot->cost, (gsize)spot->values * sizeof *spot->cost);
     for (guint k = 0; k < node->pieces->len; k++) {
@@ -249,7 +199,7 @@ static double least_of(const double *numbers, int count) {
 }
 
 /* theta = own priced costs and all incoming messages; notes its minimum. */
-static void gather(Spot *spot) {
+static void gather(MtfSpot *spot) {
     memcpy(spot->theta, spot->priced, (gsize)spot->values * sizeof *spot->theta);
     for (int k = 0; k < spot->behind + spot->ahead; k++) {
         const double *in = spot->ends[k].in;
@@ -265,13 +215,13 @@ static void fill(double *numbers, int count, double number) {
 }
 
 /* What the edge costs where this node takes value p and the other q. */
-static double cost_at(const End *end, int p, int q) {
+static double cost_at(const MtfSpotEnd *end, int p, int q) {
     return mtf_distinct_cost(end->matrix, end->turned, end->row_of[p], end->column_of[q]);
 }
 
 /* Sends one message: values whose rows are the same go as the cheapest of them. Returns the minimum
  * that is taken out of it into the bound. */
-static double send(const MtfMessages *messages, const Spot *spot, const End *end) {
+static double send(const MtfMessages *messages, const MtfSpot *spot, const MtfSpotEnd *end) {
     double *offsets = messages->offsets, *lowered = messages->lowered;
     fill(offsets, mtf_distinct_filled(end->rows), INFINITY);
     for (int p = 0; p < spot->values; p++) {
@@ -283,67 +233,68 @@ static double send(const MtfMessages *messages, const Spot *spot, const End *end
     double least = least_of(lowered, end->columns);
     for (int q = 0; q < messages->spots[end->other].values; q++)
         end->out[q] = lowered[end->column_of[q]] - least;
-    *end->taken = least;
     return least;
 }
 
-/* Adds a term to the bound and its size to what rounding is relative to. */
-static void count_term(MtfMessages *messages, double term) {
-    messages->bound += term;
-    messages->magnitude += fabs(term);
-}
-
-static void visit(MtfMessages *messages, Spot *spot, int first, int last) {
+static void visit(MtfMessages *messages, MtfSpot *spot, int first, int last) {
     gather(spot);
-    count_term(messages, spot->copies * spot->least);
+    messages->bound += spot->copies * spot->least;
     for (int p = 0; first < last && p < spot->values; p++)
         messages->shared[p] = spot->share * (spot->theta[p] - spot->least);
     for (int k = first; k < last; k++)
-        count_term(messages, spot->ends[k].copies * send(messages, spot, &spot->ends[k]));
+        messages->bound += spot->ends[k].copies * send(messages, spot, &spot->ends[k]);
 }
 
 double mtf_messages_pass(MtfMessages *messages) {
     for (int i = 0; i < messages->count; i++) {
-        Spot *spot = &messages->spots[i];
+        MtfSpot *spot = &messages->spots[i];
         visit(messages, spot, spot->behind, spot->behind + spot->ahead);
     }
     messages->bound = 0;
-    messages->magnitude = fabs(messages->paid_room);
     for (int i = messages->count - 1; i >= 0; i--)
         visit(messages, &messages->spots[i], 0, messages->spots[i].behind);
     messages->bound += (double)messages->core->constant - messages->paid_room;
-    messages->bound -= ROUNDING * messages->magnitude;
     return messages->bound;
 }
 
-/* Copies the messages to every node between them and `saved`, in one order. Returns their count. */
-static gsize copy_messages(const MtfMessages *messages, double *saved, bool back) {
-    gsize at = 0;
+/* The numbers of a state: for each spot the messages to it, then its theta. */
+static gsize state_size(const MtfMessages *messages) {
+    gsize size = 0;
     for (int i = 0; i < messages->count; i++) {
-        const Spot *spot = &messages->spots[i];
-        for (int k = 0; k < spot->behind + spot->ahead; k++) {
-            double *in = spot->ends[k].in;
-            if (saved != NULL)
-                memcpy(back ? in : saved + at, back ? saved + at : in,
-                       (gsize)spot->values * sizeof *in);
-            at += (gsize)spot->values;
-        }
+        const MtfSpot *spot = &messages->spots[i];
+        size += (gsize)spot->values * (gsize)(spot->behind + spot->ahead + 1);
     }
-    return at;
+    return size;
 }
 
-double *mtf_messages_save(const MtfMessages *messages) {
-    double *saved = g_new(double, copy_messages(messages, NULL, false) + 1);
-    copy_messages(messages, saved, false);
-    return saved;
+double *mtf_messages_save(const MtfMessages *messages, double *saved) {
+    double *state = saved != NULL ? saved : g_new(double, state_size(messages) + 1);
+    double *to = state;
+    for (int i = 0; i < messages->count; i++) {
+        const MtfSpot *spot = &messages->spots[i];
+        gsize bytes = (gsize)spot->values * sizeof *to;
+        for (int k = 0; k < spot->behind + spot->ahead; k++, to += spot->values)
+            memcpy(to, spot->ends[k].in, bytes);
+        memcpy(to, spot->theta, bytes);
+        to += spot->values;
+    }
+    return state;
 }
 
 void mtf_messages_restore(MtfMessages *messages, const double *saved) {
-    copy_messages(messages, (double *)saved, true);
+    for (int i = 0; i < messages->count; i++) {
+        MtfSpot *spot = &messages->spots[i];
+        gsize bytes = (gsize)spot->values * sizeof *saved;
+        for (int k = 0; k < spot->behind + spot->ahead; k++, saved += spot->values)
+            memcpy(spot->ends[k].in, saved, bytes);
+        memcpy(spot->theta, saved, bytes);
+        spot->least = least_of(spot->theta, spot->values);
+        saved += spot->values;
+    }
 }
 
 void mtf_messages_hold(MtfMessages *messages, int node, int value) {
-    const Spot *spot = &messages->spots[messages->position[node]];
+    const MtfSpot *spot = &messages->spots[messages->position[node]];
     for (int p = 0; p < spot->values; p++)
         if (p != value)
             spot->priced[p] = INFINITY;
@@ -359,11 +310,11 @@ void mtf_messages_forbid(MtfMessages *messages, int node, int value) {
 }
 
 /* Costs of the spot's values beside the nodes before it, and messages from those after it. */
-static void condition(MtfMessages *messages, const Spot *spot, const int *values, double *cost) {
+static void condition(MtfMessages *messages, const MtfSpot *spot, const int *values, double *cost) {
     memcpy(cost, spot->priced, (gsize)spot->values * sizeof *cost);
     for (int k = 0; k < spot->behind + spot->ahead; k++) {
-        const End *end = &spot->ends[k];
-        const Spot *other = &messages->spots[end->other];
+        const MtfSpotEnd *end = &spot->ends[k];
+        const MtfSpot *other = &messages->spots[end->other];
         for (int p = 0; p < spot->values; p++)
             cost[p] += k < spot->behind ? cost_at(end, p, values[other->node]) : end->in[p];
     }
@@ -372,7 +323,7 @@ static void condition(MtfMessages *messages, const Spot *spot, const int *values
 bool mtf_messages_decode(MtfMessages *messages, int *values) {
     bool possible = true;
     for (int i = 0; i < messages->count; i++) {
-        const Spot *spot = &messages->spots[i];
+        const MtfSpot *spot = &messages->spots[i];
         double *cost = messages->scratch;
         condition(messages, spot, values, cost);
         int best = 0;
@@ -383,118 +334,6 @@ bool mtf_messages_decode(MtfMessages *messages, int *values) {
         possible &= cost[best] < INFINITY;
     }
     return possible;
-}
-
-/* ---- pruning ----
- *
- * After a pass back the terms of the bound are: what a spot kept,
- *     kept_v[p] = theta - behind * share * (theta - least) - least   >= 0,
- * and what edge e = (a earlier, b later) holds,
- *     held_e[p,q] = cost - m_ea[p] - m_eb[q] + share_b * (theta_b[q] - least_b) - taken_e  >= 0.
- * A value costs at least the bound, what its node kept and the row minima of its edges. */
-
-static double kept(const Spot *spot, int p) {
-    return (1 - spot->behind * spot->share) * (spot->theta[p] - spot->least);
-}
-
-/* What an edge holds, seen from the spot of end `end` at value p and the other's value q. */
-static double held(const MtfMessages *messages, const Spot *spot, const End *end, int p, int q) {
-    const Spot *other = &messages->spots[end->other];
-    bool later = end->other < (int)(spot - messages->spots);
-    const Spot *sender = later ? spot : other;
-    int value = later ? p : q;
-    return cost_at(end, p, q) - end->in[p] - end->out[q] +
-           sender->share * (sender->theta[value] - sender->least) - *end->taken;
-}
-
-static double least_held(const MtfMessages *messages, const Spot *spot, const End *end, int p) {
-    double least = INFINITY;
-    int count = messages->spots[end->other].values;
-    for (int q = 0; q < count; q++)
-        least = fmin(least, held(messages, spot, end, p, q));
-    return least;
-}
-
-/* For each value of each spot what taking it adds to the bound, at least. */
-static double **find_regrets(const MtfMessages *messages) {
-    double **regret = g_new(double *, messages->count + 1);
-    for (int i = 0; i < messages->count; i++) {
-        const Spot *spot = &messages->spots[i];
-        regret[i] = g_new(double, spot->values);
-        for (int p = 0; p < spot->values; p++) {
-            regret[i][p] = kept(spot, p);
-            for (int k = 0; k < spot->behind + spot->ahead; k++)
-                regret[i][p] += least_held(messages, spot, &spot->ends[k], p);
-        }
-    }
-    return regret;
-}
-
-/* The matrix of the edge at `end` with what nothing below the cutoff can use made impossible, or
- * NULL when that is nothing new. `slack` is what may be added to the bound. */
-static int64_t *pruned_matrix(const MtfMessages *messages, const MtfCoreView *view,
-                              const Spot *spot, const End *end, double *const *regret,
-                              double slack) {
-    const Spot *other = &messages->spots[end->other];
-    const End *back = other->ends;
-    while (back->edge != end->edge)
-        back++;
-    g_autofree double *column = g_new(double, other->values);
-    for (int q = 0; q < other->values; q++)
-        column[q] = regret[end->other][q] - least_held(messages, other, back, q);
-    int64_t *matrix = mtf_core_new_costs((gsize)spot->values * (gsize)other->values);
-    bool changed = false;
-    for (int p = 0; p < spot->values; p++) {
-        double row = regret[spot - messages->spots][p] - least_held(messages, spot, end, p);
-        for (int q = 0; q < other->values; q++) {
-            int64_t *entry = &matrix[(gsize)p * view->down + (gsize)q * view->across];
-            *entry = mtf_view_cost(view, p, q);
-            if (*entry >= MTF_CORE_IMPOSSIBLE ||
-                row + column[q] + held(messages, spot, end, p, q) <= slack)
-                continue;
-            *entry = MTF_CORE_IMPOSSIBLE;
-            changed = true;
-        }
-    }
-    if (!changed)
-        mtf_shared_drop(matrix);
-    return changed ? matrix : NULL;
-}
-
-static bool prune_entries(const MtfMessages *messages, MtfCore *core, const Spot *spot,
-                          const End *end, double *const *regret, double slack) {
-    MtfCoreView view = mtf_core_view(core, mtf_core_edge(core, end->edge), spot->node);
-    int64_t *matrix = pruned_matrix(messages, &view, spot, end, regret, slack);
-    if (matrix != NULL)
-        mtf_core_set_matrix(core, end->edge, matrix);
-    return matrix != NULL;
-}
-
-static bool prune_values(const Spot *spot, MtfCore *core, const double *regret, double slack) {
-    bool changed = false;
-    int64_t *cost = mtf_core_new_costs((gsize)spot->values);
-    for (int p = 0; p < spot->values; p++) {
-        cost[p] = regret[p] <= slack ? core->nodes[spot->node].cost[p] : MTF_CORE_IMPOSSIBLE;
-        changed |= regret[p] > slack;
-    }
-    mtf_core_set_cost(core, spot->node, cost);
-    return changed;
-}
-
-bool mtf_messages_prune(MtfMessages *messages, MtfCore *core, double cutoff) {
-    double slack = cutoff - messages->bound + ROUNDING * messages->magnitude;
-    double **regret = find_regrets(messages);
-    bool changed = false;
-    for (int i = 0; i < messages->count; i++) {
-        const Spot *spot = &messages->spots[i];
-        changed |= prune_values(spot, core, regret[i], slack);
-        for (int k = spot->behind; k < spot->behind + spot->ahead; k++)
-            changed |= prune_entries(messages, core, spot, &spot->ends[k], regret, slack);
-    }
-    for (int i = 0; i < messages->count; i++)
-        g_free(regret[i]);
-    g_free(regret);
-    return changed;
 }
 
 /* ---- writing back ---- */
@@ -512,7 +351,8 @@ static void bake_message(MtfCore *core, int node, const double *message) {
     mtf_core_set_cost(core, node, cost);
 }
 
-static void bake_edge(MtfCore *core, const Spot *spot, const End *end, const Spot *other) {
+static void bake_edge(MtfCore *core, const MtfSpot *spot, const MtfSpotEnd *end,
+                      const MtfSpot *other) {
     MtfCoreView view = mtf_core_view(core, mtf_core_edge(core, end->edge), spot->node);
     int64_t *matrix = mtf_core_new_costs((gsize)spot->values * (gsize)other->values);
     for (int p = 0; p < spot->values; p++)
@@ -526,7 +366,7 @@ static void bake_edge(MtfCore *core, const Spot *spot, const End *end, const Spo
 
 void mtf_messages_bake(const MtfMessages *messages, MtfCore *core) {
     for (int i = 0; i < messages->count; i++) {
-        const Spot *spot = &messages->spots[i];
+        const MtfSpot *spot = &messages->spots[i];
         for (int k = spot->behind; k < spot->behind + spot->ahead; k++)
             bake_edge(core, spot, &spot->ends[k], &messages->spots[spot->ends[k].other]);
     }
