@@ -2,6 +2,7 @@
 /* meshtf-plan check: says what a file is, that it is sound, and what it holds. A forward graph is
  * differentiated too, since that is the first thing every other command does with it. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/import/model_import.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/machine/machine.h"
 #include "layouts/base/command_line.h"
@@ -18,6 +19,7 @@
 /* The file under examination. */
 typedef struct {
     const char *name;
+    const MtfImport *import; /* path and sizes of a published model */
     char *text;
     gsize length;
     MtfJson root;
@@ -86,6 +88,19 @@ static bool check_graph(const File *file, cJSON *report, GError **error) {
     return check_training(report, graph, error);
 }
 
+static bool check_model(const File *file, cJSON *report, GError **error) {
+    g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(MtfGraph) graph = mtf_import_model(file->import, &file->root, said, error);
+    if (graph == NULL)
+        return false;
+    cJSON_AddStringToObject(report, "kind", "published model");
+    add_graph(report, graph);
+    g_ptr_array_add(said, NULL);
+    g_autofree char *text = g_strjoinv("; ", (char **)said->pdata);
+    cJSON_AddStringToObject(report, "assumed", text);
+    return check_training(report, graph, error);
+}
+
 static bool check_plan(const File *file, cJSON *report, GError **error) {
     g_autoptr(MtfPlan) plan = mtf_plan_parse(file->name, file->text, file->length, error);
     if (plan == NULL)
@@ -125,7 +140,8 @@ static bool check_file(const File *file, cJSON *report, GError **error) {
     static const struct {
         const char *key;
         bool (*check)(const File *file, cJSON *report, GError **error);
-    } kinds[] = { { "meshtf_graph", check_graph },
+    } kinds[] = { { "model_type", check_model },
+                  { "meshtf_graph", check_graph },
                   { "meshtf_plan", check_plan },
                   { "meshtf_machine", check_machine } };
     MtfJson version;
@@ -134,21 +150,24 @@ static bool check_file(const File *file, cJSON *report, GError **error) {
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++)
         if (mtf_json_find(&file->root, kinds[i].key, &version))
             return kinds[i].check(file, report, error);
-    return mtf_json_fail(&file->root, error,
-                         "neither a graph, a plan nor a machine: one of the keys \"meshtf_graph\", "
-                         "\"meshtf_plan\", \"meshtf_machine\" must be there");
+    return mtf_json_fail(
+        &file->root, error,
+        "neither a graph, a plan, a machine nor a published model: one of the keys "
+        "\"meshtf_graph\", \"meshtf_plan\", \"meshtf_machine\", "
+        "\"model_type\" must be there");
 }
 
 /* A file, or else the name of a machine or graph in the library; free with g_free. */
 static char *find_file(const char *name) {
     if (strcmp(name, "-") == 0 || g_file_test(name, G_FILE_TEST_EXISTS))
-        return g_strdup(name);
+        return mtf_import_file(name);
     char *path = mtf_library_find("machines", name, NULL);
     path = path != NULL ? path : mtf_library_find("graphs", name, NULL);
     return path != NULL ? path : g_strdup(name);
 }
 
-static bool read_and_check(const char *name, cJSON *report, GError **error) {
+static bool read_and_check(const MtfImport *import, cJSON *report, GError **error) {
+    const char *name = import->path;
     g_autofree char *path = find_file(name);
     gsize length;
     g_autofree char *text = mtf_file_read(path, &length, error);
@@ -157,7 +176,7 @@ static bool read_and_check(const char *name, cJSON *report, GError **error) {
     g_autoptr(MtfJsonDocument) document = mtf_json_document_parse(name, text, length, error);
     if (document == NULL)
         return false;
-    File file = { name, text, length, mtf_json_root(document) };
+    File file = { name, import, text, length, mtf_json_root(document) };
     return check_file(&file, report, error);
 }
 
@@ -187,18 +206,23 @@ static void print_for_people(const char *name, const cJSON *report) {
 
 int mtf_command_check(int argc, char **argv) {
     gboolean json = FALSE;
+    int batch = 0, length = 0;
     const GOptionEntry entries[] = {
+        { "batch", 0, 0, G_OPTION_ARG_INT, &batch, "Examples in a batch of a published model (32)",
+          "N" },
+        { "length", 0, 0, G_OPTION_ARG_INT, &length, "Positions in an example of one", "N" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &json, "Print the summary as JSON", NULL },
         G_OPTION_ENTRY_NULL,
     };
     GError *error = NULL;
-    if (!mtf_command_line_parse(&argc, &argv, entries, "GRAPH|PLAN|MACHINE",
+    if (!mtf_command_line_parse(&argc, &argv, entries, "GRAPH|PLAN|MACHINE|MODEL",
                                 "Says what a file is, whether it is sound, and what it holds. A "
                                 "forward graph is differentiated, a plan lowered to its program.",
                                 1, 1, &error))
         return mtf_command_line_fail("meshtf-plan check", error);
     cJSON *report = cJSON_CreateObject();
-    bool sound = read_and_check(argv[1], report, &error);
+    MtfImport import = { argv[1], MAX(batch, 0), MAX(length, 0), NULL, NULL };
+    bool sound = read_and_check(&import, report, &error);
     if (sound && json) {
         g_autofree char *text = mtf_json_print(report);
         fputs(text, stdout);

@@ -15,7 +15,7 @@
 typedef struct {
     char *mesh, *layout, *machine, *precision, *output, *batch_dim, *recompute;
     char **dims;
-    int microbatches;
+    int microbatches, batch, length;
     gboolean compatible, in_order, json;
 } Options;
 
@@ -94,7 +94,12 @@ static MtfLayout *read_layout(const Options *options, const MtfGraph *graph, GPt
 }
 
 static bool estimate(const Options *options, const char *path, GError **error) {
-    MtfPlanningGraph request = { path, (const char *const *)options->dims, options->precision };
+    MtfPlanningGraph request = { path,
+                                 (const char *const *)options->dims,
+                                 options->precision,
+                                 options->batch,
+                                 options->length,
+                                 options->json };
     MtfStepForm form = { options->microbatches, options->batch_dim, options->precision, 0 };
     if (!mtf_recompute_parse(options->recompute, &form.recompute, error))
         return false;
@@ -154,6 +159,11 @@ int mtf_command_estimate(int argc, char **argv) {
         TEXT("recompute", 0, recompute, "What the backward pass computes again (none)",
              "none|cheap|layers"),
         { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.dims, "Set a dimension's size", "batch=512" },
+        { "batch", 0, 0, G_OPTION_ARG_INT, &o.batch,
+          "Examples in a batch of a published model (32)", "N" },
+        { "length", 0, 0, G_OPTION_ARG_INT, &o.length,
+          "Positions in an example of a published model (what it was made for, at most 2048)",
+          "N" },
         TEXT("output", 'o', output, "Write a plan with this layout", "PLAN"),
         { "mtf-compat", 0, 0, G_OPTION_ARG_NONE, &o.compatible,
           "Rules that name what is not there have no effect, as in Mesh-TensorFlow", NULL },

@@ -25,7 +25,7 @@ typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump;
     char **dims, **pins, **forbids;
     char *batch_dim, *recompute, *microbatches;
-    int devices, max_axes, seed, frontier;
+    int devices, max_axes, seed, frontier, batch, length;
     double seconds, gap;
     gboolean json;
 } Options;
@@ -190,7 +190,12 @@ static bool find_forms(Run *run, GError **error) {
 
 static bool prepare(Run *run, const char *path, GError **error) {
     const Options *options = run->options;
-    MtfPlanningGraph request = { path, (const char *const *)options->dims, options->precision };
+    MtfPlanningGraph request = { path,
+                                 (const char *const *)options->dims,
+                                 options->precision,
+                                 options->batch,
+                                 options->length,
+                                 options->json };
     run->machine = mtf_planning_machine(options->machine, error);
     if (run->machine == NULL)
         return false;
@@ -732,6 +737,11 @@ int mtf_command_search(int argc, char **argv) {
         LIST("pin", pins, "This dimension lies on that axis", "d_ff:cols"),
         LIST("forbid", forbids, "This dimension does not lie on that axis", "vocab:rows"),
         LIST("dim", dims, "Set a dimension's size", "batch=512"),
+        OTHER("batch", G_OPTION_ARG_INT, batch, "Examples in a batch of a published model (32)",
+              "N"),
+        OTHER("length", G_OPTION_ARG_INT, length,
+              "Positions in an example of a published model (what it was made for, at most 2048)",
+              "N"),
         TEXT("microbatches", 0, microbatches, "Work through the batch in M parts (auto)", "M|auto"),
         TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
              "NAME"),

@@ -9,14 +9,17 @@ typedef int (*MtfCommand)(int argc, char **argv);
 int mtf_command_explain(int argc, char **argv);
 int mtf_command_solve(int argc, char **argv);
 int mtf_command_collective(int argc, char **argv);
+int mtf_command_schedule(int argc, char **argv);
 int mtf_command_machines(int argc, char **argv);
 int mtf_command_model(int argc, char **argv);
 int mtf_command_check(int argc, char **argv);
+int mtf_command_import(int argc, char **argv);
 int mtf_command_search(int argc, char **argv);
 int mtf_command_estimate(int argc, char **argv);
 int mtf_command_report(int argc, char **argv);
 int mtf_command_export(int argc, char **argv);
 int mtf_command_compare(int argc, char **argv);
+int mtf_command_stages(int argc, char **argv);
 int mtf_command_simulate(int argc, char **argv);
 
 #endif

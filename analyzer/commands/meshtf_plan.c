@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan: finds the word after the program's name in a table and runs that command. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/judge/judge_commands.h"
 #include "layouts/base/command_manual.h"
 
 #include <stdio.h>
@@ -17,11 +18,15 @@ static const struct {
     { "report", "write a page and drawings of a plan", mtf_command_report },
     { "export", "write a plan in the words of another tool", mtf_command_export },
     { "collective", "price one collective on a torus or a switch", mtf_command_collective },
+    { "schedule", "simulate a pipeline schedule", mtf_command_schedule },
     { "explain", "why an operation of a plan runs as it does", mtf_command_explain },
     { "solve", "solve a layout problem in the IOPDDL JSON format", mtf_command_solve },
+    { "stages", "divide a profiled network into stages of a pipeline", mtf_command_stages },
     { "simulate", "play collectives link by link against their formulas", mtf_command_simulate },
     { "machines", "list the machines of the library", mtf_command_machines },
     { "model", "write the graph of a known family of models", mtf_command_model },
+    { "judge", "predict measured training runs and compare", mtf_command_judge },
+    { "import", "write the graph of a published model", mtf_command_import },
     { "check", "say what a file is and whether it is sound", mtf_command_check },
     { "help", "show this text", NULL },
 };

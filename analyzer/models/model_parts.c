@@ -67,6 +67,11 @@ int mtf_parts_add(MtfParts *parts, const char *name, int x, int y) {
     return mtf_parts_apply(parts, MTF_OP_ADD, name, NULL, x, y);
 }
 
+int mtf_parts_constant(MtfParts *parts, const char *name, double value) {
+    g_autofree char *full = full_name(parts, name);
+    return mtf_build_constant(&parts->b, full, MTF_F32, value);
+}
+
 int mtf_parts_activation(MtfParts *parts, const char *activation, int x) {
     return mtf_parts_apply(parts, mtf_operation_kind(activation), activation, NULL, x, -1);
 }

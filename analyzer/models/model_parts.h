@@ -37,6 +37,9 @@ int mtf_parts_apply_to(MtfParts *parts, int kind, const char *name, int n_inputs
 int mtf_parts_einsum(MtfParts *parts, const char *name, const MtfShape *shape, int x, int y);
 int mtf_parts_add(MtfParts *parts, const char *name, int x, int y);
 
+/* A number. */
+int mtf_parts_constant(MtfParts *parts, const char *name, double value);
+
 /* The operation of that name ("relu"), named after itself. */
 int mtf_parts_activation(MtfParts *parts, const char *activation, int x);
 

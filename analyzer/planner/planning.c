@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/planner/planning.h"
 
+#include "analyzer/import/model_import.h"
 #include "analyzer/training/batch_parts.h"
 #include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
@@ -14,7 +15,6 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
-#include "layouts/graph/graph_json.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -59,11 +59,21 @@ static bool wants_bfloat16(const char *precision) {
     return precision != NULL && mtf_dtype_from_name(precision, &dtype) && dtype == MTF_BF16;
 }
 
+static MtfGraph *load_or_import(const MtfPlanningGraph *request, const MtfSizeOverrides *sizes,
+                                GError **error) {
+    g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
+    MtfImport import = { request->path, request->batch, request->length, NULL, sizes };
+    MtfGraph *graph = mtf_import_load(&import, said, error);
+    for (guint i = 0; graph != NULL && !request->quiet && i < said->len; i++)
+        printf("model          %s\n", (const char *)said->pdata[i]);
+    return graph;
+}
+
 MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **error) {
     MtfSizeOverrides overrides = { 0 };
     g_autoptr(MtfGraph) graph = NULL;
     if (read_sizes(request->dims, &overrides, error))
-        graph = mtf_graph_load(request->path, &overrides, error);
+        graph = load_or_import(request, &overrides, error);
     g_strfreev(overrides.names);
     g_free(overrides.sizes);
     if (graph == NULL || !set_precision(graph, request->precision, error))

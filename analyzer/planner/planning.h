@@ -24,6 +24,8 @@ typedef struct {
     const char *path;
     const char *const *dims; /* "batch=512", NULL-terminated, or NULL */
     const char *precision;   /* "f32", "f64", "bf16", or NULL: as the graph has it */
+    int batch, length;       /* of a published model (model_import.h); 0: not given */
+    bool quiet;              /* prints nothing of what was assumed about a published model */
 } MtfPlanningGraph;
 
 /* The form that a step is given. */
@@ -34,7 +36,7 @@ typedef struct {
     MtfRecompute recompute;
 } MtfStepForm;
 
-/* Loads a graph as it was written, in the type of its variables. */
+/* Loads a graph, or a published model as one, in the type of its variables. */
 MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **error);
 
 /* The training graph of a graph, differentiated unless it is one already (it has updates), when it

@@ -64,7 +64,7 @@ static bool refuse(const MtfOperation *op, const char *why, GError **error) {
 static bool check_renames(const MtfGraph *graph, int batch, GError **error) {
     for (int i = 0; i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
-        if (op->kind == MTF_OP_RENAME &&
+        if (mtf_operation_row(op->kind)->dims == MTF_DIMS_RENAMED &&
             (op->attributes.from == batch || op->attributes.to == batch))
             return refuse(op, "gives the batch dimension another name", error);
     }
@@ -177,7 +177,7 @@ static bool variable_leads_to(const MtfGraph *graph, int tensor) {
  * are classified. */
 static bool is_weighted_mean(const Parts *parts, int operation) {
     const MtfOperation *op = mtf_graph_operation(parts->graph, operation);
-    return op->kind == MTF_OP_DIVIDE && op->outputs[0] == parts->graph->loss &&
+    return mtf_operation_row(op->kind)->ratio && op->outputs[0] == parts->graph->loss &&
            count_inputs(parts, op, TERM) == 2 && !variable_leads_to(parts->graph, op->inputs[1]);
 }
 

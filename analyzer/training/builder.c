@@ -67,6 +67,14 @@ int mtf_build_variable(MtfBuilder *builder, const char *name, const MtfShape *sh
                                   &builder->error);
 }
 
+int mtf_build_variable_like(MtfBuilder *builder, const MtfTensor *variable) {
+    int copy = mtf_build_variable(builder, variable->name, &variable->shape, variable->dtype,
+                                  variable->init, variable->memory);
+    if (copy >= 0)
+        mtf_graph_tensor(builder->graph, copy)->stored = g_strdup(variable->stored);
+    return copy;
+}
+
 /* They are called after the operation. */
 static void rename_further_outputs(MtfGraph *graph, const MtfOperation *operation) {
     for (int k = 1; k < operation->n_outputs; k++) {

@@ -45,6 +45,9 @@ int mtf_build_fit(MtfBuilder *builder, const char *name, int tensor, const MtfSh
 int mtf_build_variable(MtfBuilder *builder, const char *name, const MtfShape *shape, MtfDtype dtype,
                        MtfInit init, MtfMemoryKind memory);
 
+/* A variable as another graph has it. */
+int mtf_build_variable_like(MtfBuilder *builder, const MtfTensor *variable);
+
 /* Gives the operation that makes `tensor`, its first output, another name. */
 void mtf_build_rename(MtfBuilder *builder, int tensor, const char *name);
 

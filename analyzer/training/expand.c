@@ -3,7 +3,8 @@
 
 #include "analyzer/training/builder.h"
 
-#include <string.h>
+/* Inputs that are optional are looked at up to here. */
+#define LEAST_INPUTS 4
 
 typedef struct {
     const MtfGraph *from;
@@ -15,7 +16,7 @@ typedef struct {
 typedef struct {
     Expansion *e;
     const MtfOperation *op;
-    int x[3];              /* its first inputs in the new graph; -1 beyond the last */
+    const int *x;          /* its inputs in the new graph; -1 where it could have some more */
     const MtfShape *shape; /* of its output */
 } Composite;
 
@@ -44,6 +45,19 @@ static int expand_layer_norm(Composite *c) {
     c->e->b.attributes.epsilon = c->op->attributes.epsilon;
     return mtf_build(&c->e->b, MTF_OP_NORMALIZE, c->op->name, c->shape, c->op->n_inputs + 2,
                      (int[]){ x, mean, variance, c->x[1], c->x[2] });
+}
+
+/* The statistics of layer_norm with a mean of 0: the variance is the mean square. */
+static int expand_rms_norm(Composite *c) {
+    MtfBuilder *b = &c->e->b;
+    MtfShape rest = mtf_shape_without(c->shape, c->op->attributes.dimension);
+    b->has_dtype = true;
+    b->dtype = mtf_dtype_wide(mtf_graph_tensor(b->graph, c->x[0])->dtype);
+    g_autofree char *name = g_strdup_printf("%s/mean", c->op->name);
+    int mean = mtf_build(b, MTF_OP_CONSTANT, name, &rest, 0, NULL);
+    int square = part(c, MTF_OP_VARIANCE, "square", &rest, c->x[0], mean);
+    b->attributes.epsilon = c->op->attributes.epsilon;
+    return MTF_BUILD(b, MTF_OP_NORMALIZE, c->op->name, c->shape, c->x[0], mean, square, c->x[1]);
 }
 
 static int expand_cross_entropy(Composite *c) {
@@ -114,8 +128,8 @@ static void cheapest_pair(const Composite *c, const Factors *factors, int *first
 }
 
 /* The row's check limits the union of all factors' dimensions to one shape, so a pair exists. */
-static int expand_einsum(Composite *c, const int *inputs) {
-    g_autofree int *tensors = g_memdup2(inputs, sizeof(int) * (gsize)c->op->n_inputs);
+static int expand_einsum(Composite *c) {
+    g_autofree int *tensors = g_memdup2(c->x, sizeof(int) * (gsize)c->op->n_inputs);
     Factors factors = { c->op->n_inputs, tensors };
     for (int step = 1; factors.n > 2 && c->e->b.error == NULL; step++) {
         int i = 0, j = 1;
@@ -128,39 +142,28 @@ static int expand_einsum(Composite *c, const int *inputs) {
     return mtf_build(&c->e->b, MTF_OP_EINSUM, c->op->name, c->shape, factors.n, tensors);
 }
 
-static int copy_operation(Composite *c, const int *inputs) {
+static int copy_operation(Composite *c) {
     c->e->b.attributes = c->op->attributes;
     c->e->b.has_dtype = mtf_operation_row_chooses_dtype(mtf_operation_row(c->op->kind));
     c->e->b.dtype = mtf_graph_tensor(c->e->from, c->op->outputs[0])->dtype;
-    return mtf_build(&c->e->b, c->op->kind, c->op->name, c->shape, c->op->n_inputs, inputs);
+    return mtf_build(&c->e->b, c->op->kind, c->op->name, c->shape, c->op->n_inputs, c->x);
 }
 
-static int expand_one(Composite *c, const int *inputs) {
-    switch ((MtfOperationKind)c->op->kind) {
-    case MTF_OP_SOFTMAX:
-        return expand_softmax(c);
-    case MTF_OP_LAYER_NORM:
-        return expand_layer_norm(c);
-    case MTF_OP_SOFTMAX_CROSS_ENTROPY:
-        return expand_cross_entropy(c);
-    case MTF_OP_EINSUM:
-        return expand_einsum(c, inputs);
-    default:
-        return copy_operation(c, inputs);
-    }
-}
+/* How operations are rewritten, keyed like the operation table; NULL: they are copied. */
+static int (*const rewrites[MTF_OPERATIONS])(Composite *c) = {
+    [MTF_OP_SOFTMAX] = expand_softmax,   [MTF_OP_LAYER_NORM] = expand_layer_norm,
+    [MTF_OP_RMS_NORM] = expand_rms_norm, [MTF_OP_SOFTMAX_CROSS_ENTROPY] = expand_cross_entropy,
+    [MTF_OP_EINSUM] = expand_einsum,
+};
 
 static void expand_operation(Expansion *e, const MtfOperation *op) {
-    g_autofree int *inputs = g_new(int, op->n_inputs + 1);
-    for (int k = 0; k < op->n_inputs; k++)
-        inputs[k] = e->tensors[op->inputs[k]];
-    Composite c = { .e = e,
-                    .op = op,
-                    .x = { -1, -1, -1 },
-                    .shape = &mtf_graph_tensor(e->from, op->outputs[0])->shape };
-    memcpy(c.x, inputs, sizeof(int) * (gsize)MIN(op->n_inputs, 3));
+    g_autofree int *inputs = g_new(int, op->n_inputs + LEAST_INPUTS);
+    for (int k = 0; k < op->n_inputs + LEAST_INPUTS; k++)
+        inputs[k] = k < op->n_inputs ? e->tensors[op->inputs[k]] : -1;
+    Composite c = { e, op, inputs, &mtf_graph_tensor(e->from, op->outputs[0])->shape };
     e->b.phase = op->phase;
-    int first = expand_one(&c, inputs);
+    int (*rewrite)(Composite *) = rewrites[op->kind];
+    int first = rewrite != NULL ? rewrite(&c) : copy_operation(&c);
     if (first < 0)
         return;
     const MtfOperation *made =
@@ -177,8 +180,7 @@ static void copy_tensor(Expansion *e, int t) {
                                             tensor->feed, &e->b.error);
         return;
     case MTF_SOURCE_VARIABLE:
-        e->tensors[t] = mtf_build_variable(&e->b, tensor->name, &tensor->shape, tensor->dtype,
-                                           tensor->init, tensor->memory);
+        e->tensors[t] = mtf_build_variable_like(&e->b, tensor);
         return;
     case MTF_SOURCE_OPERATION:
         if (mtf_graph_operation(e->from, tensor->producer)->outputs[0] == t)

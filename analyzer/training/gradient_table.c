@@ -249,6 +249,13 @@ static void causal(MtfGradient *g) {
     GIVE(g, 0, MTF_OP_CAUSAL_ZERO, g->dy);
 }
 
+/* Back by the opposite angle. */
+static void rotary(MtfGradient *g) {
+    g->b->attributes = g->op.attributes;
+    g->b->attributes.angle = -g->op.attributes.angle;
+    GIVE(g, 0, MTF_OP_ROTARY, g->dy);
+}
+
 /* One operation makes the shares of q, k and v, of which q's has the operation's name. */
 static void attention(MtfGradient *g) {
     const int *in = g->op.inputs, *out = g->op.outputs;
@@ -352,10 +359,18 @@ static void cross_entropy(MtfGradient *g) {
         back(g, MTF_OP_CROSS_ENTROPY_GRAD, "logits", NULL, g->op.n_inputs > 3 ? 6 : 5, inputs));
 }
 
+/* Whether `tensor` is 0 everywhere: the mean that rms_norm does not take away. */
+static bool is_zero(const MtfGradient *g, int tensor) {
+    const MtfOperation *operation = maker(g, tensor);
+    return operation != NULL && operation->kind == MTF_OP_CONSTANT &&
+           operation->attributes.value == 0;
+}
+
+/* Nothing flows through a mean that is 0: the sum that would is that 0 as well. */
 static void normalize_x(MtfGradient *g) {
     const int *in = g->op.inputs;
     MtfShape rest = shape_of(g, in[1]);
-    int sum = BACK(g, MTF_OP_EINSUM, "sum", &rest, g->dy, in[3]);
+    int sum = is_zero(g, in[1]) ? in[1] : BACK(g, MTF_OP_EINSUM, "sum", &rest, g->dy, in[3]);
     g->b->attributes.epsilon = g->op.attributes.epsilon;
     int dot = BACK(g, MTF_OP_NORMALIZE_DOT, "dot", &rest, g->dy, in[0], in[1], in[2], in[3]);
     g->b->attributes.epsilon = g->op.attributes.epsilon;
@@ -364,7 +379,7 @@ static void normalize_x(MtfGradient *g) {
 
 static void normalize(MtfGradient *g) {
     const int *in = g->op.inputs;
-    bool of_x = is_made(g, in[1], MTF_OP_REDUCE_MEAN, in[0], -1) &&
+    bool of_x = (is_zero(g, in[1]) || is_made(g, in[1], MTF_OP_REDUCE_MEAN, in[0], -1)) &&
                 is_made(g, in[2], MTF_OP_VARIANCE, in[0], in[1]);
     if (!of_x && (wants(g, 0) || wants(g, 1) || wants(g, 2))) {
         refuse(g, "layer_norm");
@@ -423,9 +438,11 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_DROPOUT] = RULE(dropout),
     [MTF_OP_CAUSAL_MASK] = RULE(causal),
     [MTF_OP_ATTENTION] = RULE(attention),
+    [MTF_OP_ROTARY] = RULE(rotary),
     [MTF_OP_EMBEDDING] = RULE(embedding),
     [MTF_OP_SOFTMAX] = NONE,
     [MTF_OP_LAYER_NORM] = NONE,
+    [MTF_OP_RMS_NORM] = NONE,
     [MTF_OP_SOFTMAX_CROSS_ENTROPY] = NONE,
     [MTF_OP_SUM_EXP] = RULE(sum_exp),
     [MTF_OP_SOFTMAX_APPLY] = RULE(softmax_apply),

@@ -167,8 +167,7 @@ static void copy_source(Pass *pass, int t) {
         pass->tensors[t] = mtf_graph_add_input(pass->b.graph, tensor->name, &tensor->shape,
                                                tensor->dtype, tensor->feed, &pass->b.error);
     else if (tensor->source == MTF_SOURCE_VARIABLE)
-        pass->tensors[t] = mtf_build_variable(&pass->b, tensor->name, &tensor->shape, tensor->dtype,
-                                              tensor->init, tensor->memory);
+        pass->tensors[t] = mtf_build_variable_like(&pass->b, tensor);
 }
 
 static void copy_graph(Pass *pass) {

@@ -208,7 +208,7 @@ static int build_clone(Recomputation *r, const MtfOperation *op, int *inputs) {
     r->b.has_dtype = rule == MTF_DTYPE_GIVEN || rule == MTF_DTYPE_EITHER;
     r->b.dtype = original->dtype;
     r->b.attributes = op->attributes;
-    if (op->kind == MTF_OP_DROPOUT)
+    if (mtf_operation_row(op->kind)->random)
         r->b.attributes.stream = stream;
     int made = mtf_build(&r->b, op->kind, name, &shape, op->n_inputs, inputs);
     if (made >= 0)

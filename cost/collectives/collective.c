@@ -3,6 +3,7 @@
 
 #include "cost/collectives/collective_schedule.h"
 #include "cost/collectives/measured_collective.h"
+#include "cost/collectives/nccl_collective.h"
 #include "layouts/base/error.h"
 
 #include <math.h>
@@ -245,6 +246,15 @@ static double folded_halo(const MtfNetwork *group, double bytes) {
     return mtf_collective_best(group, &shift).seconds;
 }
 
+/* As the transport's library runs it; what it builds from sends takes one start more. */
+static double transport_seconds(const MtfMachineTransport *transport, const MtfNetwork *group,
+                                const MtfCollective *collective) {
+    bool gathers = (MTF_KIND_BIT(collective->kind) & MTF_GATHER_KINDS) != 0;
+    double alone = gathers ? mtf_nccl_seconds(transport, group, collective->kind, collective->bytes)
+                           : mtf_collective_best(group, collective).seconds + transport->base[2];
+    return alone * transport->in_training;
+}
+
 double mtf_collective_seconds(const MtfMachine *machine, const MtfMeshMap *map,
                               MtfCollectiveKind kind, unsigned mesh_axes_mask, double bytes) {
     bool neighbors = kind == MTF_PERMUTE || kind == MTF_HALO;
@@ -258,6 +268,8 @@ double mtf_collective_seconds(const MtfMachine *machine, const MtfMeshMap *map,
         return seconds;
     if (kind == MTF_HALO && group.axes > 1 && !group.switched)
         return folded_halo(&group, bytes);
+    if (machine->transport.nccl && group.switched)
+        return transport_seconds(&machine->transport, &group, &collective);
     return mtf_collective_best(&group, &collective).seconds;
 }
 

@@ -57,10 +57,11 @@ static bool parse_class(const char *text, MtfCurveName *name) {
 
 static bool parse_kernel(const char *text, MtfCurveName *name) {
     int operation = mtf_operation_kind(text);
-    if (operation == MTF_OP_ATTENTION || operation == MTF_OP_ATTENTION_GRAD)
-        return false;
     if (operation < 0)
         return parse_class(text, name);
+    MtfProductsKind products = mtf_operation_row(operation)->products;
+    if (products == MTF_PRODUCTS_ATTENTION || products == MTF_PRODUCTS_ATTENTION_GRAD)
+        return false;
     name->kind = MTF_CURVE_OPERATION;
     name->operation = operation;
     return true;

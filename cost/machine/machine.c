@@ -23,6 +23,7 @@ MtfMachine *mtf_machine_new(void) {
     MtfMachine *machine = g_new0(MtfMachine, 1);
     machine->curves = g_ptr_array_new_with_free_func(curve_free);
     machine->derate.links = machine->derate.flops = machine->derate.memory = 1;
+    machine->transport.in_training = 1;
     return machine;
 }
 
@@ -266,14 +267,61 @@ static bool read_name_and_sources(const MtfJson *root, MtfMachine *machine, GErr
     return true;
 }
 
+static bool read_bases(const MtfJson *transport, double *base, GError **error) {
+    MtfJson list, child;
+    int i = 0;
+    if (!mtf_json_get(transport, "base", &list, error) || !mtf_json_array(&list, error))
+        return false;
+    if (mtf_json_length(&list) != 3)
+        return mtf_json_fail(&list, error,
+                             "three numbers are expected here: seconds to start a collective in "
+                             "the protocols LL, LL128 and Simple");
+    for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child), i++)
+        if (!mtf_json_number(&child, &base[i], error))
+            return false;
+    return true;
+}
+
+static bool read_transport(const MtfJson *root, MtfMachineTransport *transport, GError **error) {
+    static const char *const keys[] = { "library", "base", "in_switch", "in_training", NULL };
+    MtfJson object, library;
+    const char *name;
+    if (!mtf_json_find(root, "transport", &object))
+        return true;
+    if (!mtf_json_keys(&object, keys, error) ||
+        !mtf_json_get(&object, "library", &library, error) ||
+        !mtf_json_string(&library, &name, error))
+        return false;
+    if (strcmp(name, "nccl") != 0)
+        return mtf_json_fail(&library, error, "\"%s\" is no library of collectives: nccl is", name);
+    transport->nccl = true;
+    return read_bases(&object, transport->base, error) &&
+           read_between(&object, "in_switch", 0, 4, &transport->in_switch, error) &&
+           read_between(&object, "in_training", 1, 10, &transport->in_training, error);
+}
+
+static bool read_between_slices(const MtfJson *root, MtfSliceNetwork *between, GError **error) {
+    static const char *const keys[] = { "bandwidth", "latency", NULL };
+    MtfJson object;
+    return !mtf_json_find(root, "between_slices", &object) ||
+           (mtf_json_keys(&object, keys, error) &&
+            read_positive(&object, "bandwidth", &between->bandwidth, error) &&
+            read_between(&object, "latency", 0, 1e3, &between->latency, error));
+}
+
 static bool read_machine(const MtfJson *root, MtfMachine *machine, GError **error) {
-    static const char *const keys[] = { "meshtf_machine", "name",   "torus",   "levels",
-                                        "slices",         "device", "derates", "message_seconds",
-                                        "overlap",        "curves", "sources", NULL };
+    static const char *const keys[] = {
+        "meshtf_machine", "name",    "torus",           "levels",         "slices",
+        "device",         "derates", "message_seconds", "overlap",        "curves",
+        "sources",        "kernels", "transport",       "between_slices", NULL
+    };
     return mtf_json_version(root, "meshtf_machine", 1, error) && mtf_json_keys(root, keys, error) &&
            read_name_and_sources(root, machine, error) &&
            read_network(root, &machine->network, error) && read_slices(root, machine, error) &&
            read_device(root, machine, error) && read_derates(root, machine, error) &&
+           mtf_kernel_rates_read(root, &machine->kernels, error) &&
+           read_transport(root, &machine->transport, error) &&
+           read_between_slices(root, &machine->between_slices, error) &&
            read_overlap(root, machine, error) && read_curves(root, machine, error);
 }
 
@@ -355,6 +403,24 @@ static void add_curves(cJSON *root, const MtfMachine *machine) {
     }
 }
 
+static void add_transport(cJSON *root, const MtfMachine *machine) {
+    const MtfMachineTransport *transport = &machine->transport;
+    if (transport->nccl) {
+        cJSON *object = cJSON_AddObjectToObject(root, "transport");
+        cJSON_AddStringToObject(object, "library", "nccl");
+        cJSON *base = cJSON_AddArrayToObject(object, "base");
+        for (int i = 0; i < 3; i++)
+            cJSON_AddItemToArray(base, mtf_json_new_number(transport->base[i]));
+        mtf_json_add_number(object, "in_switch", transport->in_switch);
+        mtf_json_add_number(object, "in_training", transport->in_training);
+    }
+    if (machine->between_slices.bandwidth > 0) {
+        cJSON *object = cJSON_AddObjectToObject(root, "between_slices");
+        mtf_json_add_number(object, "bandwidth", machine->between_slices.bandwidth);
+        mtf_json_add_number(object, "latency", machine->between_slices.latency);
+    }
+}
+
 cJSON *mtf_machine_to_json(const MtfMachine *machine) {
     cJSON *root = cJSON_CreateObject();
     mtf_json_add_integer(root, "meshtf_machine", 1);
@@ -362,6 +428,9 @@ cJSON *mtf_machine_to_json(const MtfMachine *machine) {
     add_network(root, &machine->network);
     add_slices(root, machine);
     add_device(root, machine);
+    if (machine->kernels.known)
+        cJSON_AddItemToObject(root, "kernels", mtf_kernel_rates_to_json(&machine->kernels));
+    add_transport(root, machine);
     if (machine->overlap)
         cJSON_AddTrueToObject(root, "overlap");
     add_curves(root, machine);
@@ -399,6 +468,11 @@ double mtf_machine_peak_flops(const MtfMachine *machine, const char *dtype) {
 
 double mtf_machine_flops(const MtfMachine *machine, const char *dtype) {
     return mtf_machine_peak_flops(machine, dtype) * machine->derate.flops;
+}
+
+MtfPeaks mtf_machine_peaks(const MtfMachine *machine, const char *dtype) {
+    return (MtfPeaks){ dtype, mtf_machine_flops(machine, dtype),
+                       mtf_machine_memory_bandwidth(machine) };
 }
 
 double mtf_machine_memory_bandwidth(const MtfMachine *machine) {

@@ -9,6 +9,7 @@
 #ifndef MTF_MACHINE_H
 #define MTF_MACHINE_H
 
+#include "cost/machine/kernel_rates.h"
 #include "cost/machine/network.h"
 #include "layouts/base/json_reader.h"
 
@@ -26,6 +27,21 @@ typedef struct {
     double *x, *y;
 } MtfMachineCurve;
 
+/* How messages travel: with `nccl` collectives are those that NCCL runs (nccl_collective.h), else
+ * the cheapest schedule there is. */
+typedef struct {
+    bool nccl;
+    double base[3];   /* seconds to start a collective by protocol: LL, LL128, Simple */
+    double in_switch; /* bus bandwidth of sums in the innermost switch, share of a link; 0: none */
+    double in_training; /* how many times longer collectives take beside kernels than alone */
+} MtfMachineTransport;
+
+/* What joins slices of a torus: a network where each device may send so much. */
+typedef struct {
+    double bandwidth; /* bytes a second of one device in one direction; 0: slices are not joined */
+    double latency;
+} MtfSliceNetwork;
+
 typedef struct {
     char *name;
     MtfNetwork network; /* all of it; a size of 0 in a level means any number */
@@ -38,6 +54,9 @@ typedef struct {
     struct {
         double links, flops, memory; /* the share of each peak that work reaches, 0 < share <= 1 */
     } derate;
+    MtfKernelRates kernels; /* what kernels reach */
+    MtfMachineTransport transport;
+    MtfSliceNetwork between_slices;
     bool overlap;      /* collectives make progress while kernels run */
     GPtrArray *curves; /* of MtfMachineCurve */
     cJSON *sources;    /* where each figure comes from, as the file has it; may be NULL */
@@ -76,6 +95,9 @@ bool mtf_machine_names_rate(const MtfMachine *machine, const char *dtype);
  * gets float32's, any other the slowest figure of the machine. */
 double mtf_machine_peak_flops(const MtfMachine *machine, const char *dtype);
 double mtf_machine_flops(const MtfMachine *machine, const char *dtype);
+
+/* The derated peaks of one device for products of a dtype. `dtype` must live as long. */
+MtfPeaks mtf_machine_peaks(const MtfMachine *machine, const char *dtype);
 
 /* Derated bytes a second of one device's memory. */
 double mtf_machine_memory_bandwidth(const MtfMachine *machine);

@@ -235,11 +235,14 @@ double mtf_kernel_curve_work(const MtfInstruction *instruction) {
 bool mtf_kernel_curves_seconds(const MtfKernelCurves *curves, const MtfProgram *program,
                                const MtfInstruction *instruction, MtfDtype dtype, double *seconds) {
     int operation = -1;
-    if (instruction->kind == MTF_INSTRUCTION_KERNEL)
+    MtfProductsKind products = MTF_PRODUCTS_NONE;
+    if (instruction->kind == MTF_INSTRUCTION_KERNEL) {
         operation = mtf_graph_operation(program->graph, instruction->operation)->kind;
-    if (operation == MTF_OP_EINSUM)
+        products = mtf_operation_row(operation)->products;
+    }
+    if (products == MTF_PRODUCTS_EINSUM)
         return einsum_seconds(curves, instruction, dtype, seconds);
-    if (operation == MTF_OP_ATTENTION || operation == MTF_OP_ATTENTION_GRAD)
+    if (products != MTF_PRODUCTS_NONE)
         return products_seconds(curves, &instruction->products, dtype, seconds);
     const MtfMachineCurve *curve =
         kernel_curve(curves, operation, instruction->kernel_class, dtype);

@@ -37,12 +37,50 @@ static double kernel_rate(const MtfPricer *pricer, const MtfInstruction *instruc
     return rate * h / (h + MTF_HALF_RATE_SIDE);
 }
 
+/* Which of a device's rates of passes over memory a class of kernels runs at. */
+static MtfSweep sweep_of(MtfKernelClass class) {
+    switch (class) {
+    case MTF_CLASS_REDUCTION:
+        return MTF_SWEEP_ROWS;
+    case MTF_CLASS_GATHER:
+        return MTF_SWEEP_GATHER;
+    default:
+        return MTF_SWEEP_ELEMENTWISE;
+    }
+}
+
+/* By what kernels of the device reach (kernel_rates.h): a batch of products and the passes beside
+ * them, fused attention, or a pass over memory. */
+static double rated_seconds(const MtfPricer *pricer, const MtfInstruction *instruction,
+                            MtfDtype dtype) {
+    const MtfKernelRates *rates = &pricer->machine->kernels;
+    const MtfProductWork *work = &instruction->products;
+    MtfPeaks peaks = mtf_machine_peaks(pricer->machine, mtf_dtype_short_name(dtype));
+    if (work->calls <= 0 || instruction->flops <= 0)
+        return rates->launch_seconds + mtf_sweep_seconds(rates, &peaks,
+                                                         sweep_of(instruction->kernel_class),
+                                                         instruction->traffic_bytes);
+    if (work->form == MTF_PRODUCT_ATTENTION || work->form == MTF_PRODUCT_ATTENTION_GRAD) {
+        MtfAttentionShape head = { .flops = instruction->flops,
+                                   .length = work->n,
+                                   .features = work->k,
+                                   .backward = work->form == MTF_PRODUCT_ATTENTION_GRAD };
+        return rates->launch_seconds + mtf_attention_seconds(rates, &peaks, &head);
+    }
+    double bytes = (double)mtf_dtype_bytes(dtype);
+    MtfProductShape shape = { work->calls, work->m, work->n, work->k, bytes };
+    return rates->launch_seconds + mtf_product_seconds(rates, &peaks, &shape) +
+           mtf_sweep_seconds(rates, &peaks, MTF_SWEEP_ELEMENTWISE, work->swept_bytes);
+}
+
 static double kernel_seconds(const MtfPricer *pricer, const MtfProgram *program,
                              const MtfInstruction *instruction) {
     MtfDtype dtype = kernel_dtype(program, instruction);
     double moving = instruction->traffic_bytes / pricer->memory_bandwidth, seconds;
     if (mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &seconds))
         return seconds;
+    if (pricer->machine->kernels.known)
+        return rated_seconds(pricer, instruction, dtype);
     if (instruction->flops <= 0)
         return moving + MTF_KERNEL_SECONDS;
     double computing = instruction->flops / kernel_rate(pricer, instruction, dtype);
@@ -111,7 +149,9 @@ static int64_t kernel_floor(const MtfPricer *pricer, const MtfProgram *program,
     double measured, share = instruction->flops / processors;
     if (mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &measured))
         return 0;
-    double seconds = share / pricer->rate[dtype] + MTF_KERNEL_SECONDS;
+    bool rated = pricer->machine->kernels.known;
+    double launch = rated ? pricer->machine->kernels.launch_seconds : MTF_KERNEL_SECONDS;
+    double seconds = share / pricer->rate[dtype] + launch;
     return (int64_t)floor(fmin(seconds * 1e9 * (1 - 1e-9), MOST_NANOSECONDS));
 }
 

@@ -5,6 +5,8 @@
  *     local step   traffic_bytes / memory bandwidth + MTF_KERNEL_SECONDS
  *     collective   the machine's price for its mesh axes and payload, cost/collectives/collective.h
  *
+ * Where the machine says what its kernels reach (cost/machine/kernel_rates.h) these are priced by
+ * that: products by tiles and waves, attention and passes over memory by their shares of the peaks.
  * A calibrated machine has measured tables (kernel_curves.h), which go before all of these; there,
  * copying a collective's pieces together and apart is counted too, as it is everywhere, like a
  * local step, where several tensors travel together (exchange_bucket.h). Otherwise matrix products

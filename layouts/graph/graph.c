@@ -18,9 +18,15 @@ static void clear_operation(gpointer data) {
     g_free(operation->attributes.stream);
 }
 
-/* Dimensions, tensors and repeats all begin with the name they own. */
+/* Dimensions and repeats begin with the name they own. */
 static void clear_name(gpointer data) {
     g_free(*(char **)data);
+}
+
+static void clear_tensor(gpointer data) {
+    MtfTensor *tensor = data;
+    g_free(tensor->name);
+    g_free(tensor->stored);
 }
 
 static GArray *new_array(guint element_size, GDestroyNotify clear) {
@@ -34,7 +40,7 @@ MtfGraph *mtf_graph_new(const char *name) {
     MtfGraph *graph = g_new0(MtfGraph, 1);
     graph->name = g_strdup(name);
     graph->dimensions = new_array(sizeof(MtfDimension), clear_name);
-    graph->tensors = new_array(sizeof(MtfTensor), clear_name);
+    graph->tensors = new_array(sizeof(MtfTensor), clear_tensor);
     graph->operations = new_array(sizeof(MtfOperation), clear_operation);
     graph->updates = new_array(sizeof(MtfUpdate), NULL);
     graph->repeats = new_array(sizeof(MtfRepeat), clear_name);
@@ -177,6 +183,7 @@ static bool check_tensor(const MtfGraph *graph, const char *name, const MtfShape
 static int append_tensor(MtfGraph *graph, const MtfTensor *tensor) {
     MtfTensor copy = *tensor;
     copy.name = g_strdup(tensor->name);
+    copy.stored = g_strdup(tensor->stored);
     g_array_append_val(graph->tensors, copy);
     int id = (int)graph->tensors->len - 1;
     g_hash_table_insert(graph->tensor_ids, copy.name, GINT_TO_POINTER(id + 1));
@@ -345,10 +352,10 @@ void mtf_graph_canonicalize(MtfGraph *graph) {
         for (int k = 0; k < operation->n_inputs; k++)
             operation->inputs[k] = place[operation->inputs[k]];
     }
-    /* The names moved with their tensors. */
+    /* What tensors own moved with their tensors. */
     g_array_set_clear_func(graph->tensors, NULL);
     g_array_unref(graph->tensors);
-    g_array_set_clear_func(order, clear_name);
+    g_array_set_clear_func(order, clear_tensor);
     graph->tensors = order;
     renumber(graph, place);
 }

@@ -73,6 +73,7 @@ typedef struct {
     MtfMemoryKind memory;
     MtfFeed feed; /* of inputs */
     MtfInit init; /* of variables */
+    char *stored; /* of variables: where published files keep it (layouts/README.md); or NULL */
     int producer; /* the operation it is a result of, or -1 */
 } MtfTensor;
 
@@ -92,12 +93,17 @@ typedef struct {
     int from, to;   /* rename */
     int query;      /* causal_mask, attention: positions that look */
     int memory;     /* causal_mask, attention: positions that are looked at */
+    int position;   /* rotary: positions */
     double value;   /* constant */
     double factor;  /* scale, attention */
     double causal;  /* attention: 1 where queries look at memory up to their own position */
+    double softcap; /* attention: scores s become softcap tanh(s / softcap); 0: they stay */
+    double
+        window; /* attention, causal: positions that a query looks at, its own the last; 0: all */
     double epsilon; /* layer_norm, adam, adafactor */
-    double rate;    /* dropout: share dropped; learning_rate: peak rate */
-    double limit;   /* clip_factor */
+    double base, adjacent, rotated, angle, context, stretch, low, high; /* rotary */
+    double rate;  /* dropout: share dropped; learning_rate: peak rate */
+    double limit; /* clip_factor */
     double beta1, beta2, weight_decay, decay, threshold; /* optimizers */
     double warmup, total, final;                         /* learning_rate: steps, steps, share */
     char *schedule;                                      /* learning_rate */
@@ -208,7 +214,8 @@ typedef struct {
 } MtfNewOperation;
 
 #define MTF_NO_ATTRIBUTES \
-    ((MtfAttributes){ .dimension = -1, .from = -1, .to = -1, .query = -1, .memory = -1 })
+    ((MtfAttributes){     \
+        .dimension = -1, .from = -1, .to = -1, .query = -1, .memory = -1, .position = -1 })
 
 /* Checks the operation against its row (number of inputs, dtypes, shapes, attributes), appends it
  * and its output tensors, and returns the index of its first output tensor; -1 with a bad-input

@@ -58,6 +58,8 @@ static cJSON *sources_to_json(const MtfGraph *graph, MtfSource source) {
             cJSON_AddItemToObject(object, "init", init_to_json(&tensor->init));
         if (source == MTF_SOURCE_VARIABLE && tensor->memory != MTF_MEMORY_VARIABLE)
             cJSON_AddStringToObject(object, "memory_kind", mtf_memory_name(tensor->memory));
+        if (tensor->stored != NULL)
+            cJSON_AddStringToObject(object, "stored", tensor->stored);
         cJSON_AddItemToArray(list, object);
     }
     return list;

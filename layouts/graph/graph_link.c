@@ -118,7 +118,11 @@ static bool declare_variable(MtfLinker *linker, const Scope *scope, const MtfVar
         return false;
     int tensor = mtf_graph_add_variable(linker->graph, name, &text->shape, text->dtype, text->init,
                                         text->memory, &cause);
-    return tensor >= 0 || mtf_field_relay(&text->where, cause, error);
+    if (tensor < 0)
+        return mtf_field_relay(&text->where, cause, error);
+    if (text->stored != NULL)
+        mtf_graph_tensor(linker->graph, tensor)->stored = g_strdup(text->stored);
+    return true;
 }
 
 static bool declare_operation(MtfLinker *linker, const Scope *scope, const MtfOperationText *text,

@@ -48,16 +48,19 @@ static bool read_variable_memory(const MtfJson *object, MtfMemoryKind *memory, G
 
 static bool read_variable(const MtfGraph *graph, const MtfJson *where, MtfBlockText *block,
                           GError **error) {
-    static const char *const keys[] = { "name", "dims", "dtype", "init", "memory_kind", NULL };
+    static const char *const keys[] = { "name",        "dims",   "dtype", "init",
+                                        "memory_kind", "stored", NULL };
     MtfVariableText variable = { .where = *where, .dtype = MTF_F32 };
-    MtfJson dims, init;
+    MtfJson dims, init, stored;
     if (!mtf_json_keys(where, keys, error) ||
         !mtf_field_string(where, "name", &variable.name, error) ||
         !mtf_json_get(where, "dims", &dims, error) ||
         !mtf_field_dims(graph, &dims, &variable.shape, error) ||
         !mtf_field_dtype(where, &variable.dtype, error) ||
         !mtf_json_get(where, "init", &init, error) || !read_init(&init, &variable.init, error) ||
-        !read_variable_memory(where, &variable.memory, error))
+        !read_variable_memory(where, &variable.memory, error) ||
+        (mtf_json_find(where, "stored", &stored) &&
+         !mtf_json_string(&stored, &variable.stored, error)))
         return false;
     g_array_append_val(block->variables, variable);
     return true;

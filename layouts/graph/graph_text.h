@@ -20,6 +20,7 @@ typedef struct {
     MtfDtype dtype;
     MtfInit init;
     MtfMemoryKind memory;
+    const char *stored; /* or NULL */
 } MtfVariableText;
 
 typedef struct {

@@ -7,11 +7,13 @@
 #include <inttypes.h>
 #include <math.h>
 
-typedef struct {
+struct MtfOperationCheck {
     const MtfGraph *graph;
     const MtfNewOperation *operation;
     const MtfOperationRow *row;
-} Check;
+};
+
+typedef MtfOperationCheck Check;
 
 static bool fail(const Check *check, GError **error, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
@@ -87,9 +89,6 @@ static bool check_attributes(const Check *check, GError **error) {
         if (spec->type == MTF_ATTRIBUTE_DIMENSION && spec->required && *(const int *)slot < 0)
             return fail(check, error, "attribute \"%s\" is missing", spec->name);
     }
-    const MtfAttributes *a = &check->operation->attributes;
-    if (check->operation->kind == MTF_OP_DROPOUT && !(a->rate >= 0 && a->rate < 1))
-        return fail(check, error, "the rate %g is not at least 0 and below 1", a->rate);
     return true;
 }
 
@@ -197,7 +196,7 @@ static bool single_difference(const MtfShape *whole, const MtfShape *part, int *
 }
 
 /* Embedding: out = ids + table without its vocabulary, which neither ids nor output have. */
-static bool check_embedding(const Check *check, const MtfShape *shape, GError **error) {
+bool mtf_check_embedding(const Check *check, const MtfShape *shape, GError **error) {
     const MtfShape *table = &input(check, 0)->shape;
     const MtfShape *ids = &input(check, 1)->shape;
     int vocabulary = -1;
@@ -212,7 +211,7 @@ static bool check_embedding(const Check *check, const MtfShape *shape, GError **
 }
 
 /* Logits have the labels' dimensions and one more, the classes; the output has the labels'. */
-static bool check_labels(const Check *check, const MtfShape *shape, GError **error) {
+bool mtf_check_labels(const Check *check, const MtfShape *shape, GError **error) {
     const MtfShape *logits = &input(check, 0)->shape;
     const MtfShape *labels = &input(check, 1)->shape;
     int classes = -1;
@@ -238,12 +237,8 @@ static bool check_inputs_within_first(const Check *check, GError **error) {
     return true;
 }
 
-/* A dimension attribute must be one of the first input's dimensions; rename and attention have
- * checks of their own. */
+/* A dimension attribute must be one of the first input's dimensions. */
 static bool check_dimension_attributes(const Check *check, GError **error) {
-    int kind = check->operation->kind;
-    if (kind == MTF_OP_RENAME || kind == MTF_OP_ATTENTION || kind == MTF_OP_ATTENTION_GRAD)
-        return true;
     for (const MtfAttributeSpec *spec = check->row->attributes; spec->name != NULL; spec++) {
         const void *slot = G_STRUCT_MEMBER_P(&check->operation->attributes, (glong)spec->offset);
         if (spec->type != MTF_ATTRIBUTE_DIMENSION)
@@ -269,7 +264,7 @@ static bool check_further_outputs(const Check *check, const MtfShape *shape, GEr
 
 /* Embedding gradient: out = vocabulary + dy without the ids' dimensions; what is added is like it.
  */
-static bool check_embedding_grad(const Check *check, const MtfShape *shape, GError **error) {
+bool mtf_check_embedding_grad(const Check *check, const MtfShape *shape, GError **error) {
     const MtfShape *ids = &input(check, 0)->shape;
     const MtfShape *dy = &input(check, 1)->shape;
     int vocabulary = -1;
@@ -299,27 +294,29 @@ static bool check_scalars(const Check *check, int k, GError **error) {
 }
 
 /* Input 1 is a statistic of input 0: it has none of the dimensions that are reduced. */
-static bool check_statistic(const Check *check, const MtfShape *shape, GError **error) {
+bool mtf_check_statistic(const Check *check, const MtfShape *shape, GError **error) {
     return check_inputs_within_first(check, error) &&
            check_within(check, &input(check, 1)->shape, shape,
                         "in the statistic but missing in its dims", error);
 }
 
-static bool check_constant(const Check *check, GError **error) {
+bool mtf_check_constant(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
     double value = check->operation->attributes.value;
     bool integer = check->operation->has_dtype && check->operation->dtype == MTF_I32;
     return !integer || (value == floor(value) && fabs(value) <= INT32_MAX) ||
            fail(check, error, "%.17g is not an int32", value);
 }
 
-static bool check_learning_rate(const Check *check, const MtfShape *shape, GError **error) {
+bool mtf_check_learning_rate(const Check *check, const MtfShape *shape, GError **error) {
     if (shape->rank > 0)
         return fail(check, error, "a learning rate has no dimensions");
     return !check->operation->has_dtype || mtf_dtype_is_float(check->operation->dtype) ||
            fail(check, error, "a learning rate is not an int32");
 }
 
-static bool check_causal(const Check *check, GError **error) {
+bool mtf_check_causal(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
     const MtfAttributes *a = &check->operation->attributes;
     return a->query != a->memory || fail(check, error, "\"query\" and \"memory\" are both \"%s\"",
                                          dim_name(check, a->query));
@@ -350,9 +347,9 @@ static bool check_like(const Check *check, int k, const MtfShape *like, GError *
                 input(check, k)->name);
 }
 
-static bool check_attention(const Check *check, const MtfShape *shape, GError **error) {
+bool mtf_check_attention(const Check *check, const MtfShape *shape, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
-    if (!check_causal(check, error) || !check_attended(check, 0, a->query, error) ||
+    if (!mtf_check_causal(check, shape, error) || !check_attended(check, 0, a->query, error) ||
         !check_attended(check, 1, a->memory, error) ||
         !check_like(check, 2, &input(check, 1)->shape, error))
         return false;
@@ -362,76 +359,89 @@ static bool check_attention(const Check *check, const MtfShape *shape, GError **
     if (mtf_shape_find(&input(check, 1)->shape, a->query) >= 0)
         return fail(check, error, "input \"%s\" has dimension \"%s\", its \"query\"",
                     input(check, 1)->name, dim_name(check, a->query));
-    return a->causal == 0 || a->causal == 1 ||
-           fail(check, error, "\"causal\" is %.17g and must be 0 or 1", a->causal);
+    if (a->causal != 0 && a->causal != 1)
+        return fail(check, error, "\"causal\" is %.17g and must be 0 or 1", a->causal);
+    if (!(a->softcap >= 0 && a->softcap < 1e30))
+        return fail(check, error, "\"softcap\" is %.17g and must be at least 0", a->softcap);
+    if (!(a->window >= 0 && a->window < 0x1p53 && a->window == floor(a->window)))
+        return fail(check, error, "\"window\" is %.17g and must be a whole number", a->window);
+    return a->window == 0 || a->causal == 1 ||
+           fail(check, error, "a \"window\" looks back only: \"causal\" must be 1");
 }
 
 /* (q, k, v, o, lse, do): o and do like q, lse like q without its last dimension. */
-static bool check_attention_grad(const Check *check, const MtfShape *shape, GError **error) {
+bool mtf_check_attention_grad(const Check *check, const MtfShape *shape, GError **error) {
     MtfShape rest = *shape;
-    if (!check_attention(check, shape, error) || !check_like(check, 3, shape, error) ||
+    if (!mtf_check_attention(check, shape, error) || !check_like(check, 3, shape, error) ||
         !check_like(check, 5, shape, error))
         return false;
     rest.dims[--rest.rank] = 0;
     return check_like(check, 4, &rest, error);
 }
 
-static bool check_first(const Check *check, GError **error) {
-    return check->row->dims != MTF_DIMS_FIRST || check_inputs_within_first(check, error);
+bool mtf_check_range(const Check *check, const MtfShape *shape, GError **error) {
+    return shape->rank == 1 || fail(check, error, "a range has exactly one dimension");
 }
 
-/* What single rows of the user's language ask beyond the common rules. */
-static bool check_special(const Check *check, const MtfShape *shape, GError **error) {
-    switch ((MtfOperationKind)check->operation->kind) {
-    case MTF_OP_EMBEDDING:
-        return check_embedding(check, shape, error);
-    case MTF_OP_LABEL_LOGIT:
-    case MTF_OP_SOFTMAX_CROSS_ENTROPY:
-        return check_labels(check, shape, error);
-    case MTF_OP_CONSTANT:
-        return check_constant(check, error);
-    case MTF_OP_RANGE:
-        return shape->rank == 1 || fail(check, error, "a range has exactly one dimension");
-    case MTF_OP_CAST:
-        return check->operation->has_dtype || fail(check, error, "attribute \"dtype\" is missing");
-    case MTF_OP_CAUSAL_MASK:
-    case MTF_OP_CAUSAL_ZERO:
-        return check_causal(check, error);
-    case MTF_OP_ATTENTION:
-        return check_attention(check, shape, error);
-    case MTF_OP_ATTENTION_GRAD:
-        return check_attention_grad(check, shape, error);
-    case MTF_OP_LEARNING_RATE:
-        return check_learning_rate(check, shape, error);
-    default:
-        return check_first(check, error);
-    }
+bool mtf_check_cast(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    return check->operation->has_dtype || fail(check, error, "attribute \"dtype\" is missing");
 }
 
-/* What the rows that only derived graphs hold ask, so that a changed plan cannot mislead kernels.
- */
-static bool check_derived(const Check *check, const MtfShape *shape, GError **error) {
-    switch ((MtfOperationKind)check->operation->kind) {
-    case MTF_OP_EMBEDDING_GRAD:
-        return check_embedding_grad(check, shape, error);
-    case MTF_OP_SUM_EXP:
-    case MTF_OP_VARIANCE:
-        return check_statistic(check, shape, error);
-    case MTF_OP_NORMALIZE_DOT:
-    case MTF_OP_NORMALIZE_SCALE_GRAD:
-        return check_inputs_within_first(check, error);
-    case MTF_OP_SGD:
-    case MTF_OP_ADAFACTOR_APPLY:
-        return check_scalars(check, 2, error);
-    case MTF_OP_MOMENTUM:
-        return check_scalars(check, 3, error);
-    case MTF_OP_ADAM:
-        return check_scalars(check, 4, error);
-    case MTF_OP_ADAFACTOR_DIRECTION:
-        return check->operation->n_inputs != 3 || fail(check, error, "it takes 2 or 4 inputs");
-    default:
-        return true;
-    }
+bool mtf_check_dropout(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    double rate = check->operation->attributes.rate;
+    return (rate >= 0 && rate < 1) ||
+           fail(check, error, "the rate %g is not at least 0 and below 1", rate);
+}
+
+/* How many features are rotated, and that they make pairs. */
+static bool check_rotated(const Check *check, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    double features = (double)mtf_graph_size(check->graph, a->dimension);
+    double rotated = a->rotated == 0 ? features : a->rotated;
+    if (rotated < 0 || rotated > features || rotated != floor(rotated))
+        return fail(check, error, "\"rotated\" is %g and must be a whole number from 0 to %g",
+                    a->rotated, features);
+    return fmod(rotated, 2) == 0 ||
+           fail(check, error, "%g features of \"%s\" do not make pairs; give an even \"rotated\"",
+                rotated, dim_name(check, a->dimension));
+}
+
+bool mtf_check_rotary(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    const MtfAttributes *a = &check->operation->attributes;
+    if (a->position == a->dimension)
+        return fail(check, error, "\"position\" and \"dimension\" are both \"%s\"",
+                    dim_name(check, a->position));
+    if (!(a->base > 0) || !(a->stretch > 0) || !(a->context >= 0))
+        return fail(check, error,
+                    "\"base\" and \"stretch\" must be above 0, \"context\" not below");
+    if (a->context > 0 && !(a->low < a->high))
+        return fail(check, error, "\"low\" is %g and must be below \"high\", %g", a->low, a->high);
+    return (a->adjacent == 0 || a->adjacent == 1 ||
+            fail(check, error, "\"adjacent\" is %.17g and must be 0 or 1", a->adjacent)) &&
+           check_rotated(check, error);
+}
+
+bool mtf_check_within_first(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    return check_inputs_within_first(check, error);
+}
+
+bool mtf_check_direction(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    return check->operation->n_inputs != 3 || fail(check, error, "it takes 2 or 4 inputs");
+}
+
+/* What rows of a kind share. */
+static bool check_common(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfOperationRow *row = check->row;
+    bool own = row->own_dimensions;
+    return (own || check_dimension_attributes(check, error)) &&
+           (own || row->dims != MTF_DIMS_FIRST || check_inputs_within_first(check, error)) &&
+           (row->scalars_from == 0 || check_scalars(check, row->scalars_from, error)) &&
+           check_further_outputs(check, shape, error);
 }
 
 static MtfDtype infer_dtype(const Check *check) {
@@ -441,7 +451,7 @@ static MtfDtype infer_dtype(const Check *check) {
     const MtfTensor *leader = find_leader(check);
     if (leader != NULL)
         return rule == MTF_DTYPE_WIDE ? mtf_dtype_wide(leader->dtype) : leader->dtype;
-    return check->operation->kind == MTF_OP_RANGE ? MTF_I32 : MTF_F32;
+    return check->row->integer_result ? MTF_I32 : MTF_F32;
 }
 
 static bool check_given_dtype(const Check *check, GError **error) {
@@ -459,9 +469,9 @@ bool mtf_operation_infer(const MtfGraph *graph, const MtfNewOperation *operation
     Check check = { graph, operation, mtf_operation_row(operation->kind) };
     MtfShape result;
     if (!check_inputs(&check, error) || !check_attributes(&check, error) ||
-        !infer_shape(&check, &result, error) || !check_dimension_attributes(&check, error) ||
-        !check_special(&check, &result, error) || !check_derived(&check, &result, error) ||
-        !check_further_outputs(&check, &result, error) || !check_given_dtype(&check, error))
+        !infer_shape(&check, &result, error) || !check_common(&check, &result, error) ||
+        (check.row->check != NULL && !check.row->check(&check, &result, error)) ||
+        !check_given_dtype(&check, error))
         return false;
     *shape = result;
     *dtype = infer_dtype(&check);

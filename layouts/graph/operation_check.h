@@ -3,10 +3,29 @@
 #ifndef MTF_LAYOUTS_OPERATION_CHECK_H
 #define MTF_LAYOUTS_OPERATION_CHECK_H
 
-#include "layouts/graph/graph.h"
+#include "layouts/graph/operation_table.h"
 
 /* Checks `operation` against its row and infers the outputs. Used by mtf_graph_add_operation. */
 bool mtf_operation_infer(const MtfGraph *graph, const MtfNewOperation *operation, MtfShape *shape,
                          MtfDtype *dtype, GError **error);
+
+/* What single rows ask beyond the rules that all share; rows name them as their `check`. */
+bool mtf_check_attention(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_attention_grad(const MtfOperationCheck *check, const MtfShape *shape,
+                              GError **error);
+bool mtf_check_cast(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_causal(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_constant(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_direction(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_dropout(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_embedding(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_embedding_grad(const MtfOperationCheck *check, const MtfShape *shape,
+                              GError **error);
+bool mtf_check_labels(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_learning_rate(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_range(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_rotary(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_statistic(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_within_first(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 
 #endif

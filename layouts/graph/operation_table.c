@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/graph/operation_table.h"
 
+#include "layouts/graph/operation_check.h"
+
 #include <limits.h>
 #include <math.h>
 #include <stddef.h>
@@ -20,7 +22,7 @@
 
 #define ATTENTION                                                                         \
     REQUIRED_DIMENSION(query), REQUIRED_DIMENSION(memory), REQUIRED_DIMENSION(dimension), \
-        REQUIRED_NUMBER(factor), NUMBER(causal, 0)
+        REQUIRED_NUMBER(factor), NUMBER(causal, 0), NUMBER(softcap, 0), NUMBER(window, 0)
 
 /* Rows of one kind share their first fields. */
 #define ELEMENTWISE(text, least, most)                                                            \
@@ -45,6 +47,43 @@
     .name = text, .kernel_class = MTF_CLASS_MOVE, .min_inputs = 1, .max_inputs = 1, \
     .n_outputs = 1, .dims = dims_rule, .linearity = MTF_LINEAR_ONE, .linear_input = 0
 
+/* The position of `dim` in the iteration space, which has it. */
+static int index_of(const MtfIteration *iteration, int dim) {
+    int i = 0;
+    while (iteration->index[i].dim != dim)
+        i++;
+    return i;
+}
+
+/* Pairs of a query from b to `limit` and an earlier position of memory from 0 to m: all but those
+ * that come later, the integral of m - i over i from b to end = min(m, limit), where b < end. */
+static double pairs_behind(double b, double limit, double m) {
+    double end = fmin(m, limit);
+    double later = b < end ? m * (end - b) - (end * end - b * b) / 2 : 0;
+    return m * (limit - b) - later;
+}
+
+/* Of attention that looks back only, and with a window w no further than that:
+ *
+ *     memory 0 …… m        queries from b = L - l to L, memory from 0 to m:
+ *     b   . # # # #        those behind the query, less
+ *         . . # # .        those behind the query's position less w
+ *     L   . . # . . */
+static double causal_share(const MtfAttributes *a, const MtfIteration *iteration,
+                           const int64_t *sizes) {
+    if (a->causal == 0)
+        return 1;
+    int query = index_of(iteration, a->query);
+    double l = (double)sizes[query], b = (double)iteration->index[query].size - l;
+    double m = (double)sizes[index_of(iteration, a->memory)], w = a->window;
+    double behind = pairs_behind(b, b + l, m);
+    if (w > 0 && m < (double)iteration->index[index_of(iteration, a->memory)].size)
+        behind = fmin(behind, l * fmin(w, m)); /* some part of memory is seen by all queries */
+    else if (w > 0 && b + l > w)
+        behind -= pairs_behind(fmax(b - w, 0), b + l - w, m);
+    return fmax(behind, 0) / (l * m);
+}
+
 static const MtfOperationRow rows[MTF_OPERATIONS] = {
     [MTF_OP_EINSUM] = { .name = "einsum",
                         .kernel_class = MTF_CLASS_MATMUL,
@@ -55,7 +94,9 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                         .reduction = MTF_REDUCE_SUM,
                         .linearity = MTF_LINEAR_EACH,
                         .flops = 2,
-                        .dtype = MTF_DTYPE_EITHER },
+                        .dtype = MTF_DTYPE_EITHER,
+                        .products = MTF_PRODUCTS_EINSUM,
+                        .scratch = MTF_SCRATCH_EINSUM },
     [MTF_OP_ADD] = { ELEMENTWISE("add", 2, INT_MAX), .dims = MTF_DIMS_UNION,
                      .linearity = MTF_LINEAR_JOINT, .flops = 1, .in_place = ~0U },
     [MTF_OP_SUBTRACT] = { ELEMENTWISE("subtract", 2, 2), .dims = MTF_DIMS_UNION,
@@ -63,7 +104,8 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
     [MTF_OP_MULTIPLY] = { ELEMENTWISE("multiply", 2, 2), .dims = MTF_DIMS_UNION,
                           .linearity = MTF_LINEAR_EACH, .flops = 1, .in_place = 3 },
     [MTF_OP_DIVIDE] = { ELEMENTWISE("divide", 2, 2), .dims = MTF_DIMS_UNION,
-                        .linearity = MTF_LINEAR_ONE, .linear_input = 0, .flops = 1, .in_place = 3 },
+                        .linearity = MTF_LINEAR_ONE, .linear_input = 0, .flops = 1, .in_place = 3,
+                        .ratio = true },
     [MTF_OP_MAXIMUM] = BINARY("maximum"),
     [MTF_OP_MINIMUM] = BINARY("minimum"),
     [MTF_OP_EQUAL] = BINARY("equal"),
@@ -97,29 +139,36 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                             .reduction = MTF_REDUCE_MAX,
                             .flops = 1 },
     [MTF_OP_RENAME] = { MOVING("rename", MTF_DIMS_RENAMED), .in_place = 1,
-                        .attributes = { REQUIRED_DIMENSION(from), REQUIRED_DIMENSION(to) } },
+                        .attributes = { REQUIRED_DIMENSION(from), REQUIRED_DIMENSION(to) },
+                        .own_dimensions = true },
     [MTF_OP_TRANSPOSE] = { MOVING("transpose", MTF_DIMS_PERMUTED) },
     [MTF_OP_BROADCAST] = { MOVING("broadcast", MTF_DIMS_SUPERSET) },
-    [MTF_OP_CAST] = { MOVING("cast", MTF_DIMS_FIRST), .dtype = MTF_DTYPE_GIVEN },
+    [MTF_OP_CAST] = { MOVING("cast", MTF_DIMS_FIRST), .dtype = MTF_DTYPE_GIVEN,
+                      .check = mtf_check_cast, .converts = true },
     [MTF_OP_STOP_GRADIENT] = { MOVING("stop_gradient", MTF_DIMS_FIRST), .in_place = 1 },
     [MTF_OP_CONSTANT] = { .name = "constant",
                           .kernel_class = MTF_CLASS_MOVE,
                           .n_outputs = 1,
                           .dims = MTF_DIMS_NEW,
                           .dtype = MTF_DTYPE_GIVEN,
-                          .attributes = { REQUIRED_NUMBER(value) } },
+                          .attributes = { REQUIRED_NUMBER(value) },
+                          .check = mtf_check_constant },
     [MTF_OP_RANGE] = { .name = "range",
                        .kernel_class = MTF_CLASS_MOVE,
                        .n_outputs = 1,
                        .dims = MTF_DIMS_NEW,
-                       .dtype = MTF_DTYPE_GIVEN },
+                       .dtype = MTF_DTYPE_GIVEN,
+                       .check = mtf_check_range,
+                       .integer_result = true },
     [MTF_OP_DROPOUT] = { ELEMENTWISE("dropout", 1, 1), .dims = MTF_DIMS_FIRST,
                          .linearity = MTF_LINEAR_ONE, .flops = 10, .in_place = 1,
-                         .attributes = { REQUIRED_NUMBER(rate), STRING(stream) } },
+                         .attributes = { REQUIRED_NUMBER(rate), STRING(stream) },
+                         .check = mtf_check_dropout, .random = true },
     [MTF_OP_CAUSAL_MASK] = { ELEMENTWISE("causal_mask", 1, 1), .dims = MTF_DIMS_FIRST, .flops = 1,
                              .in_place = 1,
                              .attributes = { REQUIRED_DIMENSION(query),
-                                             REQUIRED_DIMENSION(memory) } },
+                                             REQUIRED_DIMENSION(memory) },
+                             .check = mtf_check_causal },
     [MTF_OP_ATTENTION] = { .name = "attention",
                            .kernel_class = MTF_CLASS_MATMUL,
                            .min_inputs = 3,
@@ -132,7 +181,19 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                            .whole = true,
                            .dims = MTF_DIMS_FIRST,
                            .flops = 4,
-                           .attributes = { ATTENTION } },
+                           .attributes = { ATTENTION },
+                           .check = mtf_check_attention,
+                           .own_dimensions = true,
+                           .products = MTF_PRODUCTS_ATTENTION,
+                           .scratch = MTF_SCRATCH_ATTENTION,
+                           .share = causal_share },
+    [MTF_OP_ROTARY] = { ELEMENTWISE("rotary", 1, 1), .dims = MTF_DIMS_FIRST,
+                        .linearity = MTF_LINEAR_ONE, .flops = 4, .in_place = 1, .whole = true,
+                        .attributes = { REQUIRED_DIMENSION(position), REQUIRED_DIMENSION(dimension),
+                                        NUMBER(base, 10000), NUMBER(adjacent, 0),
+                                        NUMBER(rotated, 0), NUMBER(angle, 1), NUMBER(context, 0),
+                                        NUMBER(stretch, 1), NUMBER(low, 1), NUMBER(high, 4) },
+                        .check = mtf_check_rotary },
     [MTF_OP_EMBEDDING] = { .name = "embedding",
                            .kernel_class = MTF_CLASS_GATHER,
                            .min_inputs = 2,
@@ -142,13 +203,20 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                            .reduction = MTF_REDUCE_SUM,
                            .linearity = MTF_LINEAR_ONE,
                            .integer_inputs = 2,
-                           .gathers = true },
+                           .gathers = true,
+                           .check = mtf_check_embedding,
+                           .choice = { .chooses = true,
+                                       .ids = 1,
+                                       .of = 0,
+                                       .without = MTF_OUTPUT } },
     [MTF_OP_SOFTMAX] = { ELEMENTWISE("softmax", 1, 1), .composite = true, .dims = MTF_DIMS_FIRST,
                          .attributes = { REQUIRED_DIMENSION(dimension) } },
     [MTF_OP_LAYER_NORM] = { ELEMENTWISE("layer_norm", 2, 3), .composite = true,
                             .dims = MTF_DIMS_FIRST,
                             .attributes = { REQUIRED_DIMENSION(dimension),
                                             NUMBER(epsilon, 1e-6) } },
+    [MTF_OP_RMS_NORM] = { ELEMENTWISE("rms_norm", 2, 2), .composite = true, .dims = MTF_DIMS_FIRST,
+                          .attributes = { REQUIRED_DIMENSION(dimension), NUMBER(epsilon, 1e-6) } },
     [MTF_OP_SOFTMAX_CROSS_ENTROPY] = { .name = "softmax_cross_entropy",
                                        .composite = true,
                                        .kernel_class = MTF_CLASS_ELEMENTWISE,
@@ -158,12 +226,18 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                        .dims = MTF_DIMS_SUBSET,
                                        .integer_inputs = 2,
                                        .wide_inputs = WIDE(2),
-                                       .dtype = MTF_DTYPE_WIDE },
-    [MTF_OP_SUM_EXP] = { SUMMING("sum_exp", 2, 2), .flops = 8, .dtype = MTF_DTYPE_WIDE },
+                                       .dtype = MTF_DTYPE_WIDE,
+                                       .check = mtf_check_labels,
+                                       .choice = { .chooses = true,
+                                                   .ids = 1,
+                                                   .of = 0,
+                                                   .without = 1 } },
+    [MTF_OP_SUM_EXP] = { SUMMING("sum_exp", 2, 2), .flops = 8, .dtype = MTF_DTYPE_WIDE,
+                         .check = mtf_check_statistic },
     [MTF_OP_SOFTMAX_APPLY] = { ELEMENTWISE("softmax_apply", 3, 3), .dims = MTF_DIMS_FIRST,
                                .flops = 8, .in_place = 1, .wide_inputs = WIDE(2) },
     [MTF_OP_VARIANCE] = { SUMMING("variance", 2, 2), .flops = 3, .wide_inputs = WIDE(1),
-                          .dtype = MTF_DTYPE_WIDE },
+                          .dtype = MTF_DTYPE_WIDE, .check = mtf_check_statistic },
     [MTF_OP_NORMALIZE] = { ELEMENTWISE("normalize", 4, 5), .dims = MTF_DIMS_FIRST, .flops = 5,
                            .in_place = 1, .attributes = { NUMBER(epsilon, 1e-6) },
                            .wide_inputs = WIDE(1) | WIDE(2) },
@@ -176,7 +250,9 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                              .reduction = MTF_REDUCE_SUM,
                              .linearity = MTF_LINEAR_ONE,
                              .integer_inputs = 2,
-                             .gathers = true },
+                             .gathers = true,
+                             .check = mtf_check_labels,
+                             .choice = { .chooses = true, .ids = 1, .of = 0, .without = 1 } },
     [MTF_OP_CROSS_ENTROPY] = { ELEMENTWISE("cross_entropy", 3, 4), .dims = MTF_DIMS_FIRST,
                                .flops = 8, .in_place = 7, .wide_inputs = WIDE(1) | WIDE(3),
                                .dtype = MTF_DTYPE_WIDE },
@@ -188,7 +264,8 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
     [MTF_OP_CAUSAL_ZERO] = { ELEMENTWISE("causal_zero", 1, 1), .dims = MTF_DIMS_FIRST, .flops = 1,
                              .linearity = MTF_LINEAR_ONE, .in_place = 1,
                              .attributes = { REQUIRED_DIMENSION(query),
-                                             REQUIRED_DIMENSION(memory) } },
+                                             REQUIRED_DIMENSION(memory) },
+                             .check = mtf_check_causal },
     [MTF_OP_ATTENTION_GRAD] = { .name = "attention_grad",
                                 .kernel_class = MTF_CLASS_MATMUL,
                                 .min_inputs = 6,
@@ -204,7 +281,12 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                 .linear_input = 5,
                                 .wide_inputs = WIDE(4),
                                 .flops = 10,
-                                .attributes = { ATTENTION } },
+                                .attributes = { ATTENTION },
+                                .check = mtf_check_attention_grad,
+                                .own_dimensions = true,
+                                .products = MTF_PRODUCTS_ATTENTION_GRAD,
+                                .scratch = MTF_SCRATCH_ATTENTION_GRAD,
+                                .share = causal_share },
     [MTF_OP_EMBEDDING_GRAD] = { .name = "embedding_grad",
                                 .kernel_class = MTF_CLASS_GATHER,
                                 .min_inputs = 2,
@@ -217,28 +299,39 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                 .in_place = 1U << 2,
                                 .addend = 2,
                                 .integer_inputs = 1,
-                                .flops = 0 },
+                                .flops = 0,
+                                .check = mtf_check_embedding_grad,
+                                .scratch = MTF_SCRATCH_TABLE,
+                                .choice = { .chooses = true,
+                                            .ids = 0,
+                                            .of = MTF_OUTPUT,
+                                            .without = 1 } },
     [MTF_OP_SOFTMAX_GRAD] = { ELEMENTWISE("softmax_grad", 3, 3), .dims = MTF_DIMS_FIRST, .flops = 2,
                               .in_place = 3, .wide_inputs = WIDE(2) },
     [MTF_OP_NORMALIZE_DOT] = { SUMMING("normalize_dot", 5, 5), .linearity = MTF_LINEAR_ONE,
                                .flops = 5, .attributes = { NUMBER(epsilon, 1e-6) },
-                               .wide_inputs = WIDE(2) | WIDE(3), .dtype = MTF_DTYPE_WIDE },
+                               .wide_inputs = WIDE(2) | WIDE(3), .dtype = MTF_DTYPE_WIDE,
+                               .check = mtf_check_within_first },
     [MTF_OP_NORMALIZE_SCALE_GRAD] = { SUMMING("normalize_scale_grad", 4, 4),
                                       .linearity = MTF_LINEAR_ONE, .flops = 4, .continues = true,
                                       .attributes = { NUMBER(epsilon, 1e-6) },
-                                      .wide_inputs = WIDE(2) | WIDE(3) },
+                                      .wide_inputs = WIDE(2) | WIDE(3),
+                                      .check = mtf_check_within_first },
     [MTF_OP_NORMALIZE_GRAD] = { ELEMENTWISE("normalize_grad", 7, 7), .dims = MTF_DIMS_FIRST,
                                 .flops = 8, .in_place = 3, .attributes = { NUMBER(epsilon, 1e-6) },
                                 .wide_inputs = WIDE(2) | WIDE(3) | WIDE(5) | WIDE(6) },
     [MTF_OP_CROSS_ENTROPY_GRAD] = { ELEMENTWISE("cross_entropy_grad", 5, 6), .dims = MTF_DIMS_FIRST,
                                     .flops = 8, .in_place = 1, .linearity = MTF_LINEAR_ONE,
                                     .linear_input = 4, .integer_inputs = 2,
-                                    .wide_inputs = WIDE(3) | WIDE(4) | WIDE(5) },
+                                    .wide_inputs = WIDE(3) | WIDE(4) | WIDE(5),
+                                    .scratch = MTF_SCRATCH_LABELS,
+                                    .choice = { .chooses = true, .ids = 1, .of = 0, .without = 1 } },
     [MTF_OP_ACCUMULATE] = { ELEMENTWISE("accumulate", 1, 1), .dims = MTF_DIMS_FIRST,
                             .linearity = MTF_LINEAR_ONE, .flops = 1, .accumulates = true,
                             .dtype = MTF_DTYPE_WIDE },
     [MTF_OP_CLIP_FACTOR] = { ELEMENTWISE("clip_factor", 1, 1), .dims = MTF_DIMS_FIRST, .flops = 3,
-                             .in_place = 1, .attributes = { REQUIRED_NUMBER(limit) } },
+                             .in_place = 1, .attributes = { REQUIRED_NUMBER(limit) },
+                             .shown = MTF_SHOWN_CLIP_FACTOR },
     [MTF_OP_LEARNING_RATE] = { .name = "learning_rate",
                                .kernel_class = MTF_CLASS_ELEMENTWISE,
                                .n_outputs = 1,
@@ -246,10 +339,12 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                .dtype = MTF_DTYPE_GIVEN,
                                .attributes = { REQUIRED_NUMBER(rate), STRING(schedule),
                                                NUMBER(warmup, 0), NUMBER(total, 0),
-                                               NUMBER(final, 0) } },
+                                               NUMBER(final, 0) },
+                               .check = mtf_check_learning_rate,
+                               .shown = MTF_SHOWN_LEARNING_RATE },
     [MTF_OP_SGD] = { ELEMENTWISE("sgd", 3, 4), .dims = MTF_DIMS_FIRST, .flops = 3, .in_place = 1,
                      .attributes = { NUMBER(weight_decay, 0) }, .wide_inputs = ~WIDE(1),
-                     .dtype = MTF_DTYPE_WIDE },
+                     .dtype = MTF_DTYPE_WIDE, .scalars_from = 2, .updates = true },
     [MTF_OP_MOMENTUM] = { .name = "momentum",
                           .kernel_class = MTF_CLASS_ELEMENTWISE,
                           .min_inputs = 4,
@@ -262,7 +357,9 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                           .in_place = 1,
                           .attributes = { NUMBER(beta1, 0.9), NUMBER(weight_decay, 0) },
                           .wide_inputs = ~WIDE(1),
-                          .dtype = MTF_DTYPE_WIDE },
+                          .dtype = MTF_DTYPE_WIDE,
+                          .scalars_from = 3,
+                          .updates = true },
     [MTF_OP_ADAM] = { .name = "adam",
                       .kernel_class = MTF_CLASS_ELEMENTWISE,
                       .min_inputs = 5,
@@ -276,16 +373,20 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                       .attributes = { NUMBER(beta1, 0.9), NUMBER(beta2, 0.999),
                                       NUMBER(epsilon, 1e-8), NUMBER(weight_decay, 0) },
                       .wide_inputs = ~WIDE(1),
-                      .dtype = MTF_DTYPE_WIDE },
+                      .dtype = MTF_DTYPE_WIDE,
+                      .scalars_from = 4,
+                      .updates = true },
     [MTF_OP_ADAFACTOR_MOMENT] = { ELEMENTWISE("adafactor_moment", 2, 2), .dims = MTF_DIMS_FIRST,
                                   .flops = 4, .in_place = 1,
-                                  .attributes = { NUMBER(decay, 0.8), NUMBER(epsilon, 1e-30) } },
+                                  .attributes = { NUMBER(decay, 0.8), NUMBER(epsilon, 1e-30) },
+                                  .updates = true },
     [MTF_OP_ADAFACTOR_DIRECTION] = { ELEMENTWISE("adafactor_direction", 2, 4),
                                      .dims = MTF_DIMS_FIRST, .flops = 6, .in_place = 1,
-                                     .wide_inputs = ~WIDE(0), .dtype = MTF_DTYPE_WIDE },
+                                     .wide_inputs = ~WIDE(0), .dtype = MTF_DTYPE_WIDE,
+                                     .check = mtf_check_direction },
     [MTF_OP_ADAFACTOR_APPLY] = { ELEMENTWISE("adafactor_apply", 4, 4), .dims = MTF_DIMS_FIRST,
-                                 .flops = 3, .in_place = 1,
-                                 .attributes = { NUMBER(threshold, 1) } },
+                                 .flops = 3, .in_place = 1, .attributes = { NUMBER(threshold, 1) },
+                                 .scalars_from = 2, .updates = true },
 };
 
 const MtfOperationRow *mtf_operation_row(int kind) {
@@ -363,7 +464,7 @@ static void add_index(Space *space, int dim, int input_dim) {
 void mtf_operation_iteration(const MtfGraph *graph, int operation, MtfIteration *iteration) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     Space space = { graph, op, mtf_operation_row(op->kind), iteration };
-    bool renames = op->kind == MTF_OP_RENAME;
+    bool renames = space.row->dims == MTF_DIMS_RENAMED;
     iteration->n = 0;
     for (int k = 0; k < op->n_outputs; k++) {
         const MtfShape *shape = &mtf_graph_tensor(graph, op->outputs[k])->shape;
@@ -379,24 +480,15 @@ void mtf_operation_iteration(const MtfGraph *graph, int operation, MtfIteration 
     }
 }
 
-/* The position of `dim` in the iteration space, which has it. */
-static int index_of(const MtfIteration *iteration, int dim) {
-    int i = 0;
-    while (iteration->index[i].dim != dim)
-        i++;
-    return i;
-}
-
 double mtf_operation_share(const MtfGraph *graph, int operation, const MtfIteration *iteration,
                            const int64_t *sizes) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
-    bool attends = op->kind == MTF_OP_ATTENTION || op->kind == MTF_OP_ATTENTION_GRAD;
-    if (!attends || op->attributes.causal == 0)
-        return 1;
-    int query = index_of(iteration, op->attributes.query);
-    double l = (double)sizes[query], b = (double)iteration->index[query].size - l;
-    double m = (double)sizes[index_of(iteration, op->attributes.memory)];
-    double end = fmin(m, b + l);
-    double later = b < end ? m * (end - b) - (end * end - b * b) / 2 : 0;
-    return 1 - later / (l * m);
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    return row->share == NULL ? 1 : row->share(&op->attributes, iteration, sizes);
+}
+
+const MtfShape *mtf_operation_operand_shape(const MtfGraph *graph, const MtfOperation *operation,
+                                            int k) {
+    int tensor = k == MTF_OUTPUT ? operation->outputs[0] : operation->inputs[k];
+    return &mtf_graph_tensor(graph, tensor)->shape;
 }

@@ -21,6 +21,17 @@
  * Composite rows (softmax, layer_norm, …) are what users write; analyzer/training/expand.h rewrites them
  * into the primitive rows below before anything is differentiated, priced or executed.
  *
+ * Rotary positions. Of the first `rotated` features (0: all), pair i = 0 … rotated/2 - 1 is
+ * (x_i, x_i+rotated/2), or with `adjacent` 1 (x_2i, x_2i+1). At position p it becomes
+ *
+ *     (a cos u - b sin u, b cos u + a sin u),   u = angle p f_i,   f_i = base^(-2i / rotated)
+ *
+ * With a `context` > 0, frequencies are stretched as Llama 3.1 does it: of a wave of length
+ * w = 2 pi / f in units of the context, c = context / w turns,
+ *
+ *     f / stretch where c < low,  f where c > high,  (1 - s) f / stretch + s f between,
+ *     s = (c - low) / (high - low)
+ *
  * Optimizers. t = 1, 2, … counts steps; g is the gradient times `clip`, where that is given.
  *
  *     sgd       w' = w - rate (g + weight_decay w)
@@ -86,10 +97,12 @@ typedef enum {
     MTF_OP_CAUSAL_MASK, /* x where memory <= query, else -1e30 */
     MTF_OP_ATTENTION,   /* (q, k, v) -> softmax over memory of factor q k, times v; and "NAME/lse",
                            the logarithm of the softmax's sum; never the scores themselves */
+    MTF_OP_ROTARY,      /* pairs of features turned by angles that grow with the position */
     MTF_OP_EMBEDDING,   /* (table, ids) -> the row of each id; the vocabulary is what ids lack */
     /* composites, rewritten before use */
     MTF_OP_SOFTMAX,
     MTF_OP_LAYER_NORM,            /* (x, scale[, bias]) */
+    MTF_OP_RMS_NORM,              /* (x, scale) -> x scale / sqrt(mean of x^2 + epsilon) */
     MTF_OP_SOFTMAX_CROSS_ENTROPY, /* (logits, labels[, mask]) -> loss of each position */
     /* pieces of the composites; `max`, `sum` are statistics without the softmax's dimension */
     MTF_OP_SUM_EXP,       /* (x, max) -> sum of exp(x - max) */
@@ -186,7 +199,69 @@ typedef struct {
     double standard; /* value of a number that is left out */
 } MtfAttributeSpec;
 
-#define MTF_MAX_ATTRIBUTES 6
+#define MTF_MAX_ATTRIBUTES 12
+
+/* One index of an operation's iteration space. Only `rename` has two names for one index. */
+typedef struct {
+    int dim;       /* as the outputs call it */
+    int input_dim; /* as the inputs call it */
+    int64_t size;
+    bool reduced; /* missing in some output */
+    bool whole;   /* cannot be split: reduced where parts do not add up, or held whole by the row */
+} MtfIndex;
+
+#define MTF_MAX_INDEXES (2 * MTF_MAX_RANK)
+
+typedef struct {
+    int n;
+    MtfIndex index[MTF_MAX_INDEXES];
+} MtfIteration;
+
+/* Which products an operation computes, for prices (layouts/kernel_work/product_work.h). */
+typedef enum {
+    MTF_PRODUCTS_NONE,
+    MTF_PRODUCTS_EINSUM, /* of its inputs, pair by pair */
+    MTF_PRODUCTS_ATTENTION,
+    MTF_PRODUCTS_ATTENTION_GRAD,
+} MtfProductsKind;
+
+/* What an operation's kernel keeps while it runs (layouts/kernel_work/kernel_scratch.h). */
+typedef enum {
+    MTF_SCRATCH_SUMS,   /* sums in the type of sums, where its result is of a narrower one */
+    MTF_SCRATCH_TABLE,  /* likewise, in strips of a table */
+    MTF_SCRATCH_LABELS, /* the value at each label, where its result is of a narrower type */
+    MTF_SCRATCH_EINSUM,
+    MTF_SCRATCH_ATTENTION,
+    MTF_SCRATCH_ATTENTION_GRAD,
+    MTF_SCRATCHES,
+} MtfScratch;
+
+/* What the metrics of a training step show of an operation. */
+typedef enum {
+    MTF_SHOWN_NOTHING,
+    MTF_SHOWN_CLIP_FACTOR,
+    MTF_SHOWN_LEARNING_RATE,
+} MtfShown;
+
+#define MTF_OUTPUT (-1) /* output 0, where an operand is asked for */
+
+/* Integers that choose: input `ids` along the one dimension that operand `of` has and operand
+ * `without` lacks. */
+typedef struct {
+    bool chooses;
+    int ids, of, without; /* inputs, or MTF_OUTPUT */
+} MtfChoice;
+
+/* What one operation is checked with (operation_check.h). */
+typedef struct MtfOperationCheck MtfOperationCheck;
+
+/* What a row asks beyond the common rules, once the first output's shape is known. */
+typedef bool (*MtfOperationRule)(const MtfOperationCheck *check, const MtfShape *shape,
+                                 GError **error);
+
+/* mtf_operation_share for one row. */
+typedef double (*MtfPointsShare)(const MtfAttributes *attributes, const MtfIteration *iteration,
+                                 const int64_t *sizes);
 
 typedef struct {
     const char *name;
@@ -215,6 +290,19 @@ typedef struct {
     bool accumulates; /* output 0 adds up over micro-batches and is complete after the last */
     bool continues;   /* its kernel can fold more into what it has folded before (bands.h) */
     bool gathers;     /* input 0 is read sparsely: only as many bytes as the output has */
+    MtfOperationRule check;
+    bool own_dimensions; /* `check` asks about dimensions what others are asked in common */
+    int scalars_from;    /* from this input on they are single numbers; 0: none */
+    bool integer_result; /* int32 where "dtype" is not given and no input tells the type */
+    MtfProductsKind products;
+    MtfScratch scratch;
+    MtfPointsShare share; /* NULL: all points */
+    MtfChoice choice;     /* of ids or labels */
+    bool updates;         /* output 0 is the next value of input 0, which is kept between steps */
+    bool converts;        /* the same elements in another type */
+    bool random;          /* draws from the stream that attribute "stream" names */
+    bool ratio;           /* input 0 by input 1 */
+    MtfShown shown;
     MtfAttributeSpec attributes[MTF_MAX_ATTRIBUTES]; /* ends with name NULL */
 } MtfOperationRow;
 
@@ -241,35 +329,18 @@ MtfDtype mtf_operation_storage_dtype(const MtfGraph *graph, const MtfOperation *
 /* The kind of a name, or -1. */
 int mtf_operation_kind(const char *name);
 
-/* One index of an operation's iteration space. Only `rename` has two names for one index. */
-typedef struct {
-    int dim;       /* as the outputs call it */
-    int input_dim; /* as the inputs call it */
-    int64_t size;
-    bool reduced; /* missing in some output */
-    bool whole;   /* cannot be split: reduced where parts do not add up, or held whole by the row */
-} MtfIndex;
-
-#define MTF_MAX_INDEXES (2 * MTF_MAX_RANK)
-
-typedef struct {
-    int n;
-    MtfIndex index[MTF_MAX_INDEXES];
-} MtfIteration;
-
 /* The operation's iteration space: the outputs' dimensions in order, then those only inputs have.
  */
 void mtf_operation_iteration(const MtfGraph *graph, int operation, MtfIteration *iteration);
 
 /* The share of the points sizes[0] x sizes[1] x … that the processor with most to do works on, when
  * each holds so many of every index: 1 but for causal attention, which leaves out what comes after
- * the query. There it is that of the last queries and the first positions of memory:
- *
- *     memory 0 …… m        queries from b = L - l to L, memory from 0 to m, end = min(m, L):
- *     b   # # # # #        all but those that come later,
- *         # # # # .        integral of m - i over i from b to end, where b < end
- *     L   # # # . . */
+ * the query. There it is that of the last queries and the first positions of memory. */
 double mtf_operation_share(const MtfGraph *graph, int operation, const MtfIteration *iteration,
                            const int64_t *sizes);
+
+/* The shape of input `k`, or of output 0 for MTF_OUTPUT. */
+const MtfShape *mtf_operation_operand_shape(const MtfGraph *graph, const MtfOperation *operation,
+                                            int k);
 
 #endif

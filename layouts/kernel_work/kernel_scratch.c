@@ -23,7 +23,7 @@ static int64_t whole_lanes(int64_t n) {
  * another of their gradients. */
 static int64_t attention_scratch(const MtfGraph *graph, const MtfOperation *op,
                                  const MtfIteration *iteration, const int64_t *sizes) {
-    bool back = op->kind == MTF_OP_ATTENTION_GRAD;
+    bool back = mtf_operation_row(op->kind)->scratch == MTF_SCRATCH_ATTENTION_GRAD;
     int64_t keys = 0, features = 0;
     for (int i = 0; i < iteration->n; i++) {
         if (iteration->index[i].dim == op->attributes.memory)
@@ -81,30 +81,42 @@ bool mtf_table_has_strips(const MtfTerm *ids, const MtfTerm *dy, const MtfTerm *
     return true;
 }
 
-/* A narrow result in float32; of a table's gradient, one strip where that will do. */
+/* Of a narrow result that is summed in scratch: `result` in the type of sums. */
+static int64_t wide_bytes(const MtfGraph *graph, const MtfOperation *op, const MtfTerm *result) {
+    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
+    return mtf_operation_sums_in_scratch(graph, op)
+               ? mtf_term_bytes(result, mtf_dtype_bytes(mtf_dtype_wide(dtype)))
+               : 0;
+}
+
 static int64_t sums_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
                                   const MtfIteration *iteration, const int64_t *sizes) {
     MtfTerm result = mtf_operation_local_term(graph, op->outputs[0], iteration, sizes);
-    if (op->kind == MTF_OP_EMBEDDING_GRAD) {
-        MtfTerm ids = mtf_operation_local_term(graph, op->inputs[0], iteration, sizes);
-        MtfTerm dy = mtf_operation_local_term(graph, op->inputs[1], iteration, sizes);
-        if (mtf_table_has_strips(&ids, &dy, &result))
-            result.size[1] = MIN(result.size[1], MTF_GRADIENT_STRIP);
-    }
-    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
-    return mtf_term_bytes(&result, mtf_dtype_bytes(mtf_dtype_wide(dtype)));
+    return wide_bytes(graph, op, &result);
 }
+
+/* Of a table's gradient one strip, where that will do. */
+static int64_t table_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
+                                   const MtfIteration *iteration, const int64_t *sizes) {
+    MtfTerm result = mtf_operation_local_term(graph, op->outputs[0], iteration, sizes);
+    MtfTerm ids = mtf_operation_local_term(graph, op->inputs[0], iteration, sizes);
+    MtfTerm dy = mtf_operation_local_term(graph, op->inputs[1], iteration, sizes);
+    if (mtf_table_has_strips(&ids, &dy, &result))
+        result.size[1] = MIN(result.size[1], MTF_GRADIENT_STRIP);
+    return wide_bytes(graph, op, &result);
+}
+
+typedef int64_t (*ScratchBytes)(const MtfGraph *graph, const MtfOperation *op,
+                                const MtfIteration *iteration, const int64_t *sizes);
+
+static const ScratchBytes scratch_bytes[MTF_SCRATCHES] = {
+    [MTF_SCRATCH_SUMS] = sums_scratch_bytes,     [MTF_SCRATCH_TABLE] = table_scratch_bytes,
+    [MTF_SCRATCH_LABELS] = label_scratch_bytes,  [MTF_SCRATCH_EINSUM] = einsum_scratch_bytes,
+    [MTF_SCRATCH_ATTENTION] = attention_scratch, [MTF_SCRATCH_ATTENTION_GRAD] = attention_scratch,
+};
 
 int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,
                                     const MtfIteration *iteration, const int64_t *sizes) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
-    if (op->kind == MTF_OP_EINSUM)
-        return einsum_scratch_bytes(graph, op, iteration, sizes);
-    if (op->kind == MTF_OP_ATTENTION || op->kind == MTF_OP_ATTENTION_GRAD)
-        return attention_scratch(graph, op, iteration, sizes);
-    if (op->kind == MTF_OP_CROSS_ENTROPY_GRAD)
-        return label_scratch_bytes(graph, op, iteration, sizes);
-    return mtf_operation_sums_in_scratch(graph, op)
-               ? sums_scratch_bytes(graph, op, iteration, sizes)
-               : 0;
+    return scratch_bytes[mtf_operation_row(op->kind)->scratch](graph, op, iteration, sizes);
 }

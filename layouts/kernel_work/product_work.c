@@ -116,8 +116,13 @@ static void add_terms(MtfProductWork *work, const MtfTerm *terms, int n, const M
     }
 }
 
+static MtfProductsKind products_of(const MtfOperation *op) {
+    return mtf_operation_row(op->kind)->products;
+}
+
 static bool is_attention(const MtfOperation *op) {
-    return op->kind == MTF_OP_ATTENTION || op->kind == MTF_OP_ATTENTION_GRAD;
+    return products_of(op) == MTF_PRODUCTS_ATTENTION ||
+           products_of(op) == MTF_PRODUCTS_ATTENTION_GRAD;
 }
 
 /* A row of a causal head ends within a block of lanes, half of which is computed for nothing. */
@@ -133,8 +138,9 @@ static MtfProductWork attention_work(const MtfGraph *graph, int operation,
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     const MtfAttributes *a = &op->attributes;
     MtfProductWork work = { .calls = 1,
-                            .form = op->kind == MTF_OP_ATTENTION ? MTF_PRODUCT_ATTENTION
-                                                                 : MTF_PRODUCT_ATTENTION_GRAD };
+                            .form = products_of(op) == MTF_PRODUCTS_ATTENTION
+                                        ? MTF_PRODUCT_ATTENTION
+                                        : MTF_PRODUCT_ATTENTION_GRAD };
     for (int i = 0; i < iteration->n; i++) {
         int dim = iteration->index[i].dim;
         double *side = dim == a->query       ? &work.m
@@ -156,7 +162,7 @@ MtfProductWork mtf_operation_product_work(const MtfGraph *graph, int operation,
     MtfProductWork work = { 0 };
     if (is_attention(op))
         return attention_work(graph, operation, iteration, sizes);
-    if (op->kind != MTF_OP_EINSUM)
+    if (products_of(op) != MTF_PRODUCTS_EINSUM)
         return work;
     g_autofree MtfTerm *terms = g_new(MtfTerm, (gsize)op->n_inputs);
     for (int k = 0; k < op->n_inputs; k++)

@@ -4,9 +4,9 @@
 #include "layouts/kernel_work/kernel_scratch.h"
 
 static bool has_rows(const MtfOperation *op) {
-    MtfKernelClass class = mtf_operation_row(op->kind)->kernel_class;
-    return op->kind == MTF_OP_EINSUM || class == MTF_CLASS_ELEMENTWISE ||
-           class == MTF_CLASS_REDUCTION;
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    return row->products == MTF_PRODUCTS_EINSUM || row->kernel_class == MTF_CLASS_ELEMENTWISE ||
+           row->kernel_class == MTF_CLASS_REDUCTION;
 }
 
 static int operand(const MtfOperation *op, int k) {

@@ -95,8 +95,20 @@ static bool sums_bands(const Row *row, const MtfInstruction *instruction) {
     return mtf_shape_find(shape_of(row, instruction->outputs[0]), innermost) >= 0;
 }
 
+/* Whether the kernel needs all of some dimension that is cut. */
+static bool needs_what_is_cut(const Row *row, const MtfInstruction *instruction) {
+    MtfIteration iteration;
+    mtf_operation_iteration(row->program->graph, instruction->operation, &iteration);
+    for (int i = 0; i < iteration.n; i++)
+        if (iteration.index[i].whole && find_dim(row, iteration.index[i].dim) >= 0)
+            return true;
+    return false;
+}
+
 /* Whether the kernel can be a part of the row as that is cut now. */
 static bool can_be_cut(const Row *row, const MtfInstruction *instruction) {
+    if (needs_what_is_cut(row, instruction))
+        return false;
     for (int k = 0; k < instruction->n_inputs; k++) {
         int input = instruction->inputs[k];
         bool grows = row->written[input] == row->number && !is_cut(row, input);

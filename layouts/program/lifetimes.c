@@ -56,7 +56,8 @@ static bool same_slices(const MtfProgram *program, const MtfInstruction *instruc
     const MtfBuffer *x = mtf_program_buffer(program, a), *y = mtf_program_buffer(program, b);
     const MtfTensor *s = mtf_graph_tensor(program->graph, x->tensor);
     const MtfTensor *t = mtf_graph_tensor(program->graph, y->tensor);
-    bool renames = instruction->kind == MTF_INSTRUCTION_KERNEL && op->kind == MTF_OP_RENAME;
+    bool renames = instruction->kind == MTF_INSTRUCTION_KERNEL &&
+                   mtf_operation_row(op->kind)->dims == MTF_DIMS_RENAMED;
     if (s->dtype != t->dtype || s->shape.rank != t->shape.rank)
         return false;
     for (int i = 0; i < s->shape.rank; i++) {

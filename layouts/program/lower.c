@@ -196,7 +196,7 @@ static void measure_kernel(Lowering *lowering, const MtfIteration *iteration,
     double points = local_points(
         lowering, iteration, &lowering->program->layout->operations[instruction->operation], sizes);
     points *= mtf_operation_share(lowering->graph, instruction->operation, iteration, sizes);
-    int products = op->kind == MTF_OP_EINSUM ? MAX(1, op->n_inputs - 1) : 1;
+    int products = row->products == MTF_PRODUCTS_EINSUM ? MAX(1, op->n_inputs - 1) : 1;
     instruction->kernel_class = row->kernel_class;
     instruction->flops = row->flops * points * products;
     instruction->multiply_adds = row->kernel_class == MTF_CLASS_MATMUL ? instruction->flops / 2 : 0;

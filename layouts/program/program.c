@@ -279,11 +279,11 @@ char *mtf_program_format(const MtfProgram *program) {
 static bool is_matrix(const MtfGraph *graph, const MtfConsumers *consumers, int tensor) {
     for (int i = consumers->starts[tensor]; i < consumers->starts[tensor + 1]; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, consumers->operations[i]);
-        MtfKernelClass class = mtf_operation_row(op->kind)->kernel_class;
+        const MtfOperationRow *row = mtf_operation_row(op->kind);
         if (op->phase != MTF_PHASE_FORWARD)
             continue;
-        if (class == MTF_CLASS_MATMUL || class == MTF_CLASS_GATHER ||
-            (op->kind == MTF_OP_CAST && is_matrix(graph, consumers, op->outputs[0])))
+        if (row->kernel_class == MTF_CLASS_MATMUL || row->kernel_class == MTF_CLASS_GATHER ||
+            (row->converts && is_matrix(graph, consumers, op->outputs[0])))
             return true;
     }
     return false;

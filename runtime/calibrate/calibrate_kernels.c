@@ -143,6 +143,7 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_RANGE, { NULL }, "c", NOTHING },
     { MTF_OP_DROPOUT, { "rc" }, NULL, FIRST },
     { MTF_OP_CAUSAL_MASK, { "qk" }, NULL, FIRST },
+    { MTF_OP_ROTARY, { "rk" }, NULL, FIRST },
     { MTF_OP_EMBEDDING, { "tc", "#r" }, "rc", NOTHING },
     { MTF_OP_SUM_EXP, { "rc", "r" }, "r", FIRST_KEPT },
     { MTF_OP_SOFTMAX_APPLY, { "rc", "r", "r" }, NULL, FIRST },

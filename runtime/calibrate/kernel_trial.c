@@ -23,12 +23,15 @@ static MtfShape shape_of(const MtfGraph *graph, const char *letters) {
 static MtfAttributes attributes_of(const MtfGraph *graph, int kind) {
     static char constant_schedule[] = "constant";
     MtfAttributes a = MTF_NO_ATTRIBUTES;
-    bool attends = kind == MTF_OP_ATTENTION || kind == MTF_OP_ATTENTION_GRAD;
+    bool attends = mtf_operation_row(kind)->share != NULL;
     a.query = mtf_graph_find_dimension(graph, attends ? "m" : "q");
     a.memory = mtf_graph_find_dimension(graph, attends ? "n" : "k");
     a.dimension = mtf_graph_find_dimension(graph, "k");
     a.from = mtf_graph_find_dimension(graph, "r");
     a.to = mtf_graph_find_dimension(graph, "t");
+    a.position = mtf_graph_find_dimension(graph, "r");
+    a.base = 10000;
+    a.angle = a.stretch = 1;
     a.value = a.factor = 0.5;
     a.epsilon = 1e-6;
     a.rate = 0.1;
@@ -50,8 +53,7 @@ static void add_updates(MtfGraph *graph) {
 }
 
 bool mtf_kernel_is_update(int kind) {
-    return kind == MTF_OP_SGD || kind == MTF_OP_MOMENTUM || kind == MTF_OP_ADAM ||
-           kind == MTF_OP_ADAFACTOR_MOMENT || kind == MTF_OP_ADAFACTOR_APPLY;
+    return mtf_operation_row(kind)->updates;
 }
 
 /* Somebody's result, which may be written over. */
@@ -81,7 +83,7 @@ static bool needs_dimension(const MtfTrialOperation *operation, char letter) {
         if (strchr(operation->inputs[k], letter) != NULL)
             return true;
     return (operation->output != NULL && strchr(operation->output, letter) != NULL) ||
-           (operation->kind == MTF_OP_RENAME && letter == 't');
+           (mtf_operation_row(operation->kind)->dims == MTF_DIMS_RENAMED && letter == 't');
 }
 
 static int add_input(MtfGraph *graph, const MtfTrialOperation *operation, int k, MtfDtype dtype) {

@@ -69,32 +69,18 @@ static int64_t missing_size(const MtfGraph *graph, const MtfShape *shape, const 
 
 /* What `tensor` chooses from in one operation. */
 static int64_t bound_in(const MtfGraph *graph, const MtfOperation *op, int tensor) {
-    const MtfShape *first = &mtf_graph_tensor(graph, op->inputs[0])->shape;
-    const MtfShape *output = &mtf_graph_tensor(graph, op->outputs[0])->shape;
-    bool second = op->n_inputs > 1 && op->inputs[1] == tensor;
-    switch (op->kind) {
-    case MTF_OP_EMBEDDING:
-        return second ? missing_size(graph, first, output) : INT64_MAX;
-    case MTF_OP_EMBEDDING_GRAD:
-        return op->inputs[0] == tensor
-                   ? missing_size(graph, output, &mtf_graph_tensor(graph, op->inputs[1])->shape)
-                   : INT64_MAX;
-    case MTF_OP_LABEL_LOGIT:
-    case MTF_OP_SOFTMAX_CROSS_ENTROPY:
-    case MTF_OP_CROSS_ENTROPY_GRAD:
-        return second ? missing_size(graph, first, &mtf_graph_tensor(graph, tensor)->shape)
-                      : INT64_MAX;
-    default:
+    const MtfChoice *choice = &mtf_operation_row(op->kind)->choice;
+    if (!choice->chooses || op->inputs[choice->ids] != tensor)
         return INT64_MAX;
-    }
+    return missing_size(graph, mtf_operation_operand_shape(graph, op, choice->of),
+                        mtf_operation_operand_shape(graph, op, choice->without));
 }
 
 int64_t mtf_data_id_bound(const MtfGraph *graph, int tensor) {
     int64_t bound = INT64_MAX;
     for (int i = 0; i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
-        if (op->n_inputs > 0 && op->n_outputs > 0)
-            bound = MIN(bound, bound_in(graph, op, tensor));
+        bound = MIN(bound, bound_in(graph, op, tensor));
     }
     return bound;
 }

@@ -22,12 +22,17 @@ static bool is_kernel_of_phase(const MtfProgram *program, int index, MtfPhase ph
            mtf_graph_operation(program->graph, instruction->operation)->phase == phase;
 }
 
+static bool shows_clip_factor(const MtfGraph *graph, int operation) {
+    int kind = mtf_graph_operation(graph, operation)->kind;
+    return mtf_operation_row(kind)->shown == MTF_SHOWN_CLIP_FACTOR;
+}
+
 /* The instruction that turns the sum of squares into a factor, or -1. */
 static int find_clip(const MtfProgram *program) {
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         if (instruction->kind == MTF_INSTRUCTION_KERNEL &&
-            mtf_graph_operation(program->graph, instruction->operation)->kind == MTF_OP_CLIP_FACTOR)
+            shows_clip_factor(program->graph, instruction->operation))
             return i;
     }
     return -1;

@@ -237,7 +237,7 @@ static bool compute(MtfSession *session, MtfStepRecord *record, int *asked, GErr
 static double learning_rate(const MtfGraph *graph, int64_t step) {
     for (int i = 0; i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
-        if (op->kind == MTF_OP_LEARNING_RATE)
+        if (mtf_operation_row(op->kind)->shown == MTF_SHOWN_LEARNING_RATE)
             return mtf_learning_rate(&op->attributes, (double)step);
     }
     return 0;

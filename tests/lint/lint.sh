@@ -49,6 +49,11 @@ check_words() {
     awk -f "$here/words.awk" $c_files $scripts
 }
 
+# shellcheck disable=SC2086
+check_kinds() {
+    awk -f "$here/kinds.awk" $c_files
+}
+
 # One run for all files: cppcheck judges what is static or unused over the whole tree.
 # shellcheck disable=SC2086
 check_cppcheck() {
@@ -67,7 +72,7 @@ check_shell() {
     shellcheck --shell=sh --format=gcc --exclude=SC1091,SC2317 $scripts
 }
 
-checks=${*:-format headers layers functions words cppcheck shell}
+checks=${*:-format headers layers functions words kinds cppcheck shell}
 for check in $checks; do
     "check_$check" | sed "s/\$/ ($check)/" >>"$findings"
 done

@@ -51,7 +51,7 @@ function_of() {
 fresh
 file cost/machine/a.c '#include "layouts/base/a.h"' '' 'int mtf_a(void) {' '    return 1;' '}'
 file layouts/base/a.h '#ifndef A_H' '#define A_H' '' 'int mtf_a(void);' '' '#endif'
-for check in format headers layers functions words cppcheck shell; do
+for check in format headers layers functions words kinds cppcheck shell; do
     accepts "a right tree passes: $check" "$check"
 done
 
@@ -139,6 +139,15 @@ file cost/machine/a.c 'const char *path = "/wo''rk/main";'
 complains "a path of one machine is found" words "a path of one machine"
 file cost/machine/a.c 'const char *path = "../sha''red/data";'
 complains "../shared outside tests/ is found" words "outside tests/"
+
+fresh
+file cost/machine/a.c '    case MTF_OP_ADD:'
+complains "a case for an operation outside its row is found" kinds "cost/machine/a.c:2: asks which"
+file cost/machine/a.c '    if (kind != MTF_OP_ADD)'
+complains "a comparison with an operation outside its row is found" kinds "let its row answer"
+file cost/machine/a.c '    [MTF_OP_ADD] = 1,' '    mtf_build(MTF_OP_ADD);'
+file runtime/kernels/products/a.c '    case MTF_OP_ADD:'
+accepts "tables by operation, makers and kernels are right" kinds
 
 fresh
 file cost/machine/a.c 'int mtf_a(int *p) {' '    int x = *p;' '    if (p == 0)' '        return 1;' '    return x;' '}'

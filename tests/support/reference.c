@@ -53,6 +53,22 @@ static double add(const Point *p) {
     return sum;
 }
 
+/* The input's value at this point, but at `place` along `dim`. */
+static double at(const Point *p, int k, int dim, int64_t place) {
+    const MtfTensor *tensor = input(p, k);
+    int64_t offset = 0;
+    for (int i = 0; i < tensor->shape.rank; i++) {
+        int d = tensor->shape.dims[i];
+        offset =
+            offset * mtf_graph_size(p->reference->graph, d) + (d == dim ? place : p->coordinate[d]);
+    }
+    return p->reference->values[p->operation->inputs[k]][offset];
+}
+
+static int64_t size_of(const Point *p, int dim) {
+    return mtf_graph_size(p->reference->graph, dim);
+}
+
 /* One-line terms; x is the first input, y the second, z the third and so on. */
 #define TERM(name, expression)              \
     static double name(const Point *p) {    \
@@ -180,6 +196,31 @@ static double normalize_grad(const Point *p) {
 
 TERM(clip_factor, fmin(1, p->a->limit / sqrt(x)))
 
+/* The frequency of pair i by its wave's length, as the configuration files of Llama 3.1 put it. */
+static double rotary_frequency(const MtfAttributes *a, double exponent) {
+    double f = 1 / pow(a->base, exponent), length = 2 * G_PI / f;
+    if (a->context == 0 || length < a->context / a->high)
+        return f;
+    if (length > a->context / a->low)
+        return f / a->stretch;
+    double smooth = (a->context / length - a->low) / (a->high - a->low);
+    return (1 - smooth) * f / a->stretch + smooth * f;
+}
+
+static double rotary(const Point *p) {
+    int dim = p->a->dimension;
+    int64_t n = p->a->rotated > 0 ? (int64_t)p->a->rotated : size_of(p, dim);
+    int64_t j = p->coordinate[dim], half = n / 2;
+    if (j >= n)
+        return p->x[0];
+    bool adjacent = p->a->adjacent == 1, second = adjacent ? j % 2 == 1 : j >= half;
+    int64_t pair = adjacent ? j / 2 : j % half, apart = adjacent ? 1 : half;
+    double u = p->a->angle * (double)p->coordinate[p->a->position] *
+               rotary_frequency(p->a, (double)(2 * pair) / (double)n);
+    double partner = at(p, 0, dim, second ? j - apart : j + apart);
+    return p->x[0] * cos(u) + (second ? partner : -partner) * sin(u);
+}
+
 static double learning_rate(const Point *p) {
     const MtfAttributes *a = p->a;
     const char *schedule = a->schedule != NULL ? a->schedule : "constant";
@@ -234,22 +275,6 @@ static double adafactor_apply(const Point *p) {
     return x[0] - x[3] * x[1] / fmax(1, sqrt(x[2] / n) / p->a->threshold);
 }
 
-/* The input's value at this point, but at `place` along `dim`. */
-static double at(const Point *p, int k, int dim, int64_t place) {
-    const MtfTensor *tensor = input(p, k);
-    int64_t offset = 0;
-    for (int i = 0; i < tensor->shape.rank; i++) {
-        int d = tensor->shape.dims[i];
-        offset =
-            offset * mtf_graph_size(p->reference->graph, d) + (d == dim ? place : p->coordinate[d]);
-    }
-    return p->reference->values[p->operation->inputs[k]][offset];
-}
-
-static int64_t size_of(const Point *p, int dim) {
-    return mtf_graph_size(p->reference->graph, dim);
-}
-
 static double log_sum_exp(const Point *p, int dim) {
     double highest = -INFINITY, sum = 0;
     for (int64_t i = 0; i < size_of(p, dim); i++)
@@ -269,6 +294,14 @@ static double layer_norm(const Point *p) {
     for (int64_t i = 0; i < size_of(p, dim); i++)
         spread += pow(at(p, 0, dim, i) - average, 2) / n;
     return (p->x[0] - average) / sqrt(spread + p->a->epsilon) * p->x[1] + (p->n > 2 ? p->x[2] : 0);
+}
+
+static double rms_norm(const Point *p) {
+    int dim = p->a->dimension;
+    double sum = 0;
+    for (int64_t i = 0; i < size_of(p, dim); i++)
+        sum += pow(at(p, 0, dim, i), 2);
+    return p->x[0] / sqrt(sum / (double)size_of(p, dim) + p->a->epsilon) * p->x[1];
 }
 
 /* Evaluated at every class; only the label's counts. */
@@ -314,9 +347,11 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_RANGE] = range,
     [MTF_OP_DROPOUT] = dropout,
     [MTF_OP_CAUSAL_MASK] = causal_mask,
+    [MTF_OP_ROTARY] = rotary,
     [MTF_OP_EMBEDDING] = embedding,
     [MTF_OP_SOFTMAX] = softmax,
     [MTF_OP_LAYER_NORM] = layer_norm,
+    [MTF_OP_RMS_NORM] = rms_norm,
     [MTF_OP_SOFTMAX_CROSS_ENTROPY] = softmax_cross_entropy,
     [MTF_OP_SUM_EXP] = sum_exp,
     [MTF_OP_SOFTMAX_APPLY] = softmax_apply,
@@ -420,7 +455,17 @@ static double over_features(Point *p, int x, int y) {
 }
 
 static bool looks(const Point *p) {
-    return p->a->causal == 0 || p->coordinate[p->a->memory] <= p->coordinate[p->a->query];
+    int64_t behind = p->coordinate[p->a->query] - p->coordinate[p->a->memory];
+    return p->a->causal == 0 ||
+           (behind >= 0 && (p->a->window == 0 || (double)behind < p->a->window));
+}
+
+/* The score where we stand, and how fast it grows with factor q k. */
+static double score_of(Point *p, int q, int k, double *growth) {
+    double s = p->a->factor * over_features(p, q, k), cap = p->a->softcap;
+    double t = cap > 0 ? tanh(s / cap) : 0;
+    *growth = 1 - t * t;
+    return cap > 0 ? cap * t : s;
 }
 
 /* Each query: its largest score first, as is usual. */
@@ -432,11 +477,11 @@ static void attention(Point *p) {
     const MtfShape *whole = &mtf_graph_tensor(p->reference->graph, out[0])->shape;
     g_autofree double *share = g_new(double, (gsize)keys);
     for (int64_t i = 0; i < mtf_graph_elements(p->reference->graph, rest); i++) {
-        double max = -INFINITY, sum = 0;
+        double max = -INFINITY, sum = 0, growth;
         stand_at(p, rest, i);
         for (int64_t t = 0; t < keys; t++) {
             p->coordinate[p->a->memory] = t;
-            share[t] = looks(p) ? p->a->factor * over_features(p, in[0], in[1]) : -INFINITY;
+            share[t] = looks(p) ? score_of(p, in[0], in[1], &growth) : -INFINITY;
             max = fmax(max, share[t]);
         }
         for (int64_t t = 0; t < keys; t++)
@@ -470,8 +515,9 @@ static void attention_grad(Point *p) {
             p->coordinate[p->a->memory] = t;
             if (!looks(p))
                 continue;
-            double share = exp(p->a->factor * over_features(p, in[0], in[1]) - value_at(p, in[4]));
-            double slope = p->a->factor * share *
+            double growth, score = score_of(p, in[0], in[1], &growth);
+            double share = exp(score - value_at(p, in[4]));
+            double slope = p->a->factor * growth * share *
                            (over_features(p, in[5], in[2]) - over_features(p, in[5], in[3]));
             for (int64_t f = 0; f < size_of(p, p->a->dimension); f++) {
                 p->coordinate[p->a->dimension] = f;

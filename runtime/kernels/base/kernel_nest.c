@@ -31,6 +31,20 @@ int mtf_operand_find_lacking(const MtfOperand *whole, const MtfOperand *part) {
     return -1;
 }
 
+MtfOperand mtf_operand_without(const MtfOperand *operand, int dim) {
+    MtfOperand rest = *operand;
+    rest.rank = 0;
+    for (int i = 0; i < operand->rank; i++) {
+        if (operand->dims[i] == dim)
+            continue;
+        rest.dims[rest.rank] = operand->dims[i];
+        rest.size[rest.rank] = operand->size[i];
+        rest.begin[rest.rank] = operand->begin[i];
+        rest.global[rest.rank++] = operand->global[i];
+    }
+    return rest;
+}
+
 void *mtf_operand_at(const MtfOperand *operand, int64_t offset) {
     return (char *)operand->data + offset * mtf_dtype_bytes(operand->dtype);
 }

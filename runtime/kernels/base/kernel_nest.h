@@ -70,6 +70,9 @@ int64_t mtf_operand_stride(const MtfOperand *operand, int position);
  * classes. */
 int mtf_operand_find_lacking(const MtfOperand *whole, const MtfOperand *part);
 
+/* `operand` at the first index along a dimension, which then makes no loop. */
+MtfOperand mtf_operand_without(const MtfOperand *operand, int dim);
+
 /* The memory of an element. */
 void *mtf_operand_at(const MtfOperand *operand, int64_t offset);
 

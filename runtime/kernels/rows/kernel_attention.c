@@ -35,7 +35,7 @@ typedef struct {
 
 /* What the gradient of one query's scores depends on. */
 typedef struct {
-    double lse, dot, factor;
+    double lse, dot, factor, softcap;
 } Slope;
 
 /* The inner loops of an element type. */
@@ -46,9 +46,11 @@ typedef struct {
     double (*dot)(const void *left, const void *right, int64_t n);
     double (*largest)(const void *row, int64_t n);
     double (*powers)(void *row, double largest, int64_t n);
+    void (*cap)(void *row, double softcap, int64_t n);
     void (*fill)(void *row, double value, int64_t from, int64_t to);
     void (*scale)(void *out, const void *in, double factor, int64_t n);
     void (*slopes)(void *scores, void *slopes, const Slope *slope, int64_t n);
+    void (*capped_slopes)(void *scores, void *slopes, const Slope *slope, int64_t n);
     void (*copy)(const Target *out, const Rows *in, double factor);
     void (*transpose)(const Target *out, const Rows *in);
     double (*load)(const void *data, int64_t i);
@@ -80,8 +82,9 @@ typedef struct {
     int64_t key_lanes, feature_lanes; /* filled up to whole lanes */
     int64_t first_query, first_key;   /* in the whole tensors */
     int64_t stride[OPERANDS];         /* from one query or position of memory to the next */
-    double factor;
+    double factor, softcap;
     bool causal;
+    int64_t window; /* positions that a query looks at, its own the last; 0: all */
     /* Scratch. Of a head's memory, with features in rows and with positions in rows: */
     char *keys_turned, *values_turned, *keys_packed, *values_packed, *key_slopes, *value_slopes;
     char *widened; /* of narrow memory: as it lies, to be turned */
@@ -95,10 +98,17 @@ typedef struct {
 /* A block of queries against a block of memory. Its rows in scratch are filled up to whole lanes:
  *
  *     # # # # # 0 0 0    # seen by the query      0 not seen: no share, no slope
- *     # # # # # # # 0    n_keys of them           up to `stride`, a multiple of LANES */
+ *     0 # # # # # # 0    n_keys of them           up to `stride`, a multiple of LANES
+ *
+ * A query sees the keys [from, to) of the block. */
 typedef struct {
     int64_t query, n_queries, key, n_keys, stride;
+    int64_t first_key; /* of the first block of memory that these queries look at */
 } Block;
+
+typedef struct {
+    int64_t from, to;
+} Seen;
 
 static int64_t whole_lanes(int64_t n) {
     return (n + LANES - 1) / LANES * LANES;
@@ -118,24 +128,12 @@ static bool follows_memory(int operand) {
     return operand == K || operand == V || operand == DK || operand == DV;
 }
 
-/* `operand` with one index alone along a dimension, which then makes no loop. */
-static MtfOperand first_along(const MtfOperand *operand, int dim) {
-    MtfOperand first = *operand;
-    int at = mtf_operand_find(operand, dim);
-    first.rank--;
-    for (int i = at; i < first.rank; i++) {
-        first.dims[i] = first.dims[i + 1];
-        first.size[i] = first.size[i + 1];
-    }
-    return first;
-}
-
 /* Loops over examples and heads, those that memory has outside, so that what shares one memory
  * comes one after the other. */
 static void nest_init(Attention *a, const MtfAttributes *attributes) {
-    MtfOperand memory = first_along(a->operand[K], attributes->memory);
+    MtfOperand memory = mtf_operand_without(a->operand[K], attributes->memory);
     memory.rank--; /* the features, which come last */
-    MtfOperand rest = first_along(a->operand[LSE], attributes->query);
+    MtfOperand rest = mtf_operand_without(a->operand[LSE], attributes->query);
     mtf_nest_init(&a->nest);
     mtf_nest_add_loops(&a->nest, &memory);
     mtf_nest_add_loops(&a->nest, &rest);
@@ -179,7 +177,9 @@ static void attention_init(Attention *a, const MtfKernelCall *call) {
     a->first_query = begin_along(q, attributes->query);
     a->first_key = begin_along(k, attributes->memory);
     a->factor = attributes->factor;
+    a->softcap = attributes->softcap;
     a->causal = attributes->causal != 0;
+    a->window = (int64_t)attributes->window;
     for (int i = 0; i < a->n_operands; i++) {
         int dim = follows_memory(i) ? attributes->memory : attributes->query;
         a->stride[i] = mtf_operand_stride(a->operand[i], mtf_operand_find(a->operand[i], dim));
@@ -271,6 +271,15 @@ static int64_t keys_seen(const Attention *a, const Block *b, int64_t row) {
     return CLAMP(query - (a->first_key + b->key) + 1, 0, b->n_keys);
 }
 
+/* The same as a range: with a window it does not begin at the block's first key. */
+static Seen keys_in_window(const Attention *a, const Block *b, int64_t row) {
+    Seen seen = { 0, keys_seen(a, b, row) };
+    int64_t query = a->first_query + b->query + row;
+    if (a->window > 0)
+        seen.from = MAX(0, query - a->window + 1 - (a->first_key + b->key));
+    return seen.from < seen.to ? seen : (Seen){ 0, 0 };
+}
+
 /* The first row of the block whose query looks at key `key` of the block. */
 static int64_t first_looking(const Attention *a, const Block *b, int64_t key) {
     if (!a->causal)
@@ -299,7 +308,7 @@ static void gather(const Attention *a, const Block *b, char *rows, char *block, 
                   .a_step = 1,
                   .b_step = a->feature_lanes,
                   .c_row = a->feature_lanes,
-                  .adds = b->key > 0 };
+                  .adds = b->key > b->first_key };
     for (int64_t column = 0; column < a->feature_lanes; column += a->loops->tile_columns())
         for (int64_t row = 0; row < b->n_queries; row += TILE_ROWS) {
             int64_t end = MIN(row + TILE_ROWS, b->n_queries);
@@ -331,10 +340,19 @@ static void spread(const Attention *a, const Block *b, char *memory, char *block
 
 /* ---- Blocks -------------------------------------------------------------------------------- */
 
+/* Where the memory begins that the block's queries look at, down to a whole lane, behind which the
+ * turned memory of whole lanes does not end. */
+static int64_t first_key_seen(const Attention *a, const Block *b) {
+    int64_t key = a->first_query + b->query - a->window + 1 - a->first_key;
+    return a->window > 0 ? CLAMP(key, 0, a->keys) / LANES * LANES : 0;
+}
+
 /* The block of memory that comes after `b`, or the first when it has none yet; false when no query
  * of the block looks so far. */
 static bool next_keys(const Attention *a, Block *b) {
     b->key += b->n_keys;
+    if (b->n_keys == 0)
+        b->key = b->first_key = first_key_seen(a, b);
     int64_t end = a->keys;
     if (a->causal)
         end = MIN(end, a->first_query + b->query + b->n_queries - a->first_key);
@@ -347,11 +365,12 @@ static char *block_row(const Attention *a, char *block, const Block *b, int64_t 
     return element(a, block, b->stride, row, 0);
 }
 
-/* Gives what lies behind the last key seen the value that whole lanes turn into 0, and zero to the
- * lanes after it. Returns the elements of the lanes. */
-static int64_t fill_up(const Attention *a, const Block *b, char *row, int64_t seen, double value) {
-    int64_t lanes = whole_lanes(seen);
-    a->loops->fill(row, value, seen, lanes);
+/* Gives what lies before the first and behind the last key seen the value that whole lanes turn
+ * into 0, and zero to the lanes after it. Returns the elements of the lanes. */
+static int64_t fill_up(const Attention *a, const Block *b, char *row, Seen seen, double value) {
+    int64_t lanes = whole_lanes(seen.to);
+    a->loops->fill(row, value, 0, seen.from);
+    a->loops->fill(row, value, seen.to, lanes);
     a->loops->fill(row, 0, lanes, b->stride);
     return lanes;
 }
@@ -364,12 +383,14 @@ typedef struct {
 /* Turns scores into powers under the largest score so far, and what was added up before as well. */
 static void soften_row(const Attention *a, const Block *b, Statistics *s, int64_t row) {
     char *scores = block_row(a, a->scores, b, row);
-    int64_t seen = keys_seen(a, b, row);
+    Seen seen = keys_in_window(a, b, row);
+    if (a->softcap > 0)
+        a->loops->cap(scores, a->softcap, whole_lanes(seen.to));
     int64_t lanes = fill_up(a, b, scores, seen, -INFINITY);
-    if (seen == 0)
+    if (seen.to == 0)
         return;
     double largest = fmax(s->largest[row], a->loops->largest(scores, lanes));
-    if (b->key > 0 && largest > s->largest[row]) {
+    if (b->key > b->first_key && largest > s->largest[row]) {
         double shrink = exp(s->largest[row] - largest);
         char *o = element(a, a->result_rows, a->feature_lanes, row, 0);
         a->loops->scale(o, o, shrink, a->feature_lanes);
@@ -414,11 +435,14 @@ static void attend(const Attention *a, int64_t query) {
 /* Turns the scores into shares, and their gradients by the shares into those by the scores. */
 static void slope_row(const Attention *a, const Block *b, double dot, int64_t row) {
     char *scores = block_row(a, a->scores, b, row), *slopes = block_row(a, a->slopes, b, row);
-    int64_t seen = keys_seen(a, b, row);
-    Slope slope = { a->loops->load(row_of(a, LSE, b->query + row), 0), dot, a->factor };
-    a->loops->slopes(scores, slopes, &slope, whole_lanes(seen));
-    a->loops->fill(scores, 0, seen, b->stride);
-    a->loops->fill(slopes, 0, seen, b->stride);
+    Seen seen = keys_in_window(a, b, row);
+    Slope slope = { a->loops->load(row_of(a, LSE, b->query + row), 0), dot, a->factor, a->softcap };
+    (a->softcap > 0 ? a->loops->capped_slopes : a->loops->slopes)(scores, slopes, &slope,
+                                                                  whole_lanes(seen.to));
+    a->loops->fill(scores, 0, 0, seen.from);
+    a->loops->fill(slopes, 0, 0, seen.from);
+    a->loops->fill(scores, 0, seen.to, b->stride);
+    a->loops->fill(slopes, 0, seen.to, b->stride);
 }
 
 /* do.o of each query of a block, whose rows of do are packed. Rows of o are, for the moment, where

@@ -6,6 +6,7 @@
 #include "runtime/kernels/products/kernel_einsum.h"
 #include "runtime/kernels/rows/kernel_attention.h"
 #include "runtime/kernels/rows/kernel_lookup.h"
+#include "runtime/kernels/rows/kernel_rotary.h"
 
 static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_EINSUM] = mtf_kernel_einsum,
@@ -43,6 +44,7 @@ static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_DROPOUT] = mtf_kernel_dropout,
     [MTF_OP_CAUSAL_MASK] = mtf_kernel_causal_mask,
     [MTF_OP_ATTENTION] = mtf_kernel_attention,
+    [MTF_OP_ROTARY] = mtf_kernel_rotary,
     [MTF_OP_EMBEDDING] = mtf_kernel_embedding,
     [MTF_OP_SUM_EXP] = mtf_kernel_reduce,
     [MTF_OP_SOFTMAX_APPLY] = mtf_kernel_map,

@@ -221,6 +221,21 @@ static void softmax_and_layer_norm(void **state) {
     }
 }
 
+static void rms_norm_and_rotary_positions(void **state) {
+    (void)state;
+    for (int adjacent = 0; adjacent < 2; adjacent++) {
+        MtfBuilder b = start();
+        int x = variable(&b, "x", "abc"), gain = variable(&b, "gain", "c");
+        b.attributes.dimension = C, b.attributes.epsilon = 1e-3;
+        int y = op(&b, MTF_OP_RMS_NORM, "norm", NULL, x, gain);
+        b.attributes.dimension = C, b.attributes.position = B;
+        b.attributes.base = 7, b.attributes.angle = 1, b.attributes.stretch = 1;
+        b.attributes.adjacent = adjacent;
+        g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_ROTARY, "turned", NULL, y, -1));
+        check(graph);
+    }
+}
+
 static void layer_norm_without_bias(void **state) {
     (void)state;
     MtfBuilder b = start();
@@ -334,7 +349,7 @@ static void a_chain_with_many_uses_of_each_tensor(void **state) {
  * examples share, and what is its own memory, so that shares of it meet. */
 static void attention(void **state) {
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 16; i++) {
         MtfBuilder b = start();
         int q = variable(&b, "q", "abc"), v = variable(&b, "v", i & 1 ? "dc" : "dac");
         int k = i & 1 ? variable(&b, "k", "dc") : op(&b, MTF_OP_TANH, "k", NULL, v, -1);
@@ -342,7 +357,9 @@ static void attention(void **state) {
         b.attributes.memory = D;
         b.attributes.dimension = C;
         b.attributes.factor = 0.7;
-        b.attributes.causal = i >> 1;
+        b.attributes.causal = i >> 1 & 1;
+        b.attributes.softcap = i >> 2 & 1 ? 0.8 : 0;
+        b.attributes.window = (i >> 3 & 1) == 1 && b.attributes.causal == 1 ? 2 : 0;
         int y = mtf_build(&b, MTF_OP_ATTENTION, "y", NULL, 3, (int[]){ q, k, v });
         g_autoptr(MtfGraph) graph = finish(&b, y);
         check(graph);
@@ -479,6 +496,7 @@ int main(void) {
         cmocka_unit_test(einsums_of_one_operand),
         cmocka_unit_test(reductions_and_moves),
         cmocka_unit_test(softmax_and_layer_norm),
+        cmocka_unit_test(rms_norm_and_rotary_positions),
         cmocka_unit_test(layer_norm_without_bias),
         cmocka_unit_test(cross_entropy_with_and_without_mask),
         cmocka_unit_test(statistics_used_on_their_own),

@@ -68,6 +68,21 @@ static void layer_norm_and_cross_entropy_keep_their_further_inputs(void **state)
     expect_operation(expanded, 6, MTF_OP_CROSS_ENTROPY, "l", "l/max l/sum l/logit mask");
 }
 
+static void rms_norm_is_a_norm_whose_mean_is_nothing(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = input(&b, "x", I, K), g = input(&b, "g", K, -1);
+    b.attributes.dimension = K, b.attributes.epsilon = 0.25;
+    MTF_BUILD(&b, MTF_OP_RMS_NORM, "y", NULL, x, g);
+    g_autoptr(MtfGraph) graph = b.graph;
+    g_autoptr(MtfGraph) expanded = mtf_expand(graph, NULL);
+    expect_operation(expanded, 0, MTF_OP_CONSTANT, "y/mean", "");
+    assert_true(mtf_graph_operation(expanded, 0)->attributes.value == 0);
+    expect_operation(expanded, 1, MTF_OP_VARIANCE, "y/square", "x y/mean");
+    expect_operation(expanded, 2, MTF_OP_NORMALIZE, "y", "x y/mean y/square g");
+    assert_true(mtf_graph_operation(expanded, 2)->attributes.epsilon == 0.25);
+}
+
 /* a[i,j] b[j,k] c[k,l] -> [i,l]: a b costs 2*100*3 = 600, b c 100*3*50, a c 2*100*3*50. Then (ab)
  * c.
  */
@@ -129,6 +144,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(softmax_becomes_three_operations),
         cmocka_unit_test(layer_norm_and_cross_entropy_keep_their_further_inputs),
+        cmocka_unit_test(rms_norm_is_a_norm_whose_mean_is_nothing),
         cmocka_unit_test(products_of_many_start_with_the_cheapest_pair),
         cmocka_unit_test(everything_else_is_copied),
         cmocka_unit_test(a_taken_name_is_an_error),

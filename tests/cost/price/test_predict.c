@@ -112,6 +112,7 @@ static void bfloat16_has_its_own_rate_and_half_the_bytes(void **state) {
     Case c = case_of(graph, "a:2", "hidden:a");
     mtf_machine_free(c.machine);
     c.machine = mtf_machine_load("h100", NULL);
+    c.machine->kernels.known = false;
     assert_true(mtf_pricer_init(&c.pricer, c.machine, &c.layout->mesh, NULL));
     double h = 3 / (1.0 / 4096 + 1.0 / 2048 + 1.0 / 4096);
     double seconds = 2 * pow(4096, 3) / 2 / (9.9e14 * h / (h + 32));
@@ -120,6 +121,27 @@ static void bfloat16_has_its_own_rate_and_half_the_bytes(void **state) {
     assert_int_equal(rows->len, 1);
     assert_int_equal(g_array_index(rows, MtfTrafficRow, 0).elements, 4096 * 4096);
     assert_int_equal(g_array_index(rows, MtfTrafficRow, 0).bytes, 4096 * 4096 * 2);
+    free_case(&c);
+}
+
+/* The same product on h100, whose file knows its kernels, of tiles of 256 x 128 at 0.745 of the peak:
+ * 16 x 32 tiles on 132 units are 3.879 waves, counted as 3.939, of 2 256 128 (2048 + 96) flops each;
+ * launched in 2 us. */
+static void known_kernels_are_priced_by_tiles_and_waves(void **state) {
+    (void)state;
+    MtfGraph *graph = small_mlp();
+    for (int d = 0; d < 4; d++)
+        mtf_graph_dimension(graph, d)->size = 4096;
+    mtf_graph_dimension(graph, 1)->size = 2048;
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        mtf_graph_tensor(graph, t)->dtype = MTF_BF16;
+    Case c = case_of(graph, "a:1", "");
+    mtf_machine_free(c.machine);
+    c.machine = mtf_machine_load("h100", NULL);
+    assert_true(mtf_pricer_init(&c.pricer, c.machine, &c.layout->mesh, NULL));
+    double waves = 0.5 * (512.0 / 132 + 4);
+    double seconds = waves * 2 * 256 * 128 * (2048 + 96) * 132 / (0.745 * 9.9e14);
+    assert_int_equal(mtf_price_instruction(&c.pricer, c.program, 0), llround(seconds * 1e9 + 2000));
     free_case(&c);
 }
 
@@ -280,6 +302,7 @@ int main(void) {
         cmocka_unit_test(micro_batches_repeat_all_but_clipping_and_updates),
         cmocka_unit_test(the_table_names_the_collective),
         cmocka_unit_test(the_price_of_a_program_is_its_step_time),
+        cmocka_unit_test(known_kernels_are_priced_by_tiles_and_waves),
         cmocka_unit_test(bfloat16_has_its_own_rate_and_half_the_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

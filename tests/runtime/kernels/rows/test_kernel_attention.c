@@ -13,14 +13,17 @@ typedef struct {
     int64_t heads, queries, keys, features;
     int causal, parts; /* parts of queries and, going backward, of memory */
     bool heads_share;  /* one memory for all heads */
-    double factor;
+    double factor, softcap;
+    int window;
 } Case;
 
 static const Case cases[] = {
-    { 2, 3, 1100, 4, 0, 1, false, 0.5 }, { 1, 150, 150, 8, 1, 1, false, 0.3 },
-    { 2, 70, 600, 3, 1, 3, true, 0.5 },  { 1, 130, 1030, 5, 1, 2, false, 1 },
-    { 1, 600, 40, 4, 1, 4, false, 0.5 }, { 3, 65, 513, 2, 0, 2, true, -0.7 },
-    { 1, 64, 512, 16, 0, 1, false, 5 },
+    { 2, 3, 1100, 4, 0, 1, false, 0.5, 0, 0 },   { 1, 150, 150, 8, 1, 1, false, 0.3, 0, 0 },
+    { 2, 70, 600, 3, 1, 3, true, 0.5, 0, 0 },    { 1, 130, 1030, 5, 1, 2, false, 1, 0, 0 },
+    { 1, 600, 40, 4, 1, 4, false, 0.5, 0, 0 },   { 3, 65, 513, 2, 0, 2, true, -0.7, 0, 0 },
+    { 1, 64, 512, 16, 0, 1, false, 5, 0, 0 },    { 2, 70, 600, 3, 0, 2, true, 0.5, 0.4, 0 },
+    { 1, 700, 700, 4, 1, 1, false, 0.5, 0, 40 }, { 2, 700, 700, 3, 1, 3, true, 0.5, 0.7, 100 },
+    { 1, 150, 150, 8, 1, 1, false, 0.3, 0, 1 },  { 1, 1200, 1200, 2, 1, 2, false, 1, 0, 600 },
 };
 
 static MtfGraph *make_graph(const Case *c, MtfDtype dtype) {
@@ -48,6 +51,8 @@ static MtfGraph *make_graph(const Case *c, MtfDtype dtype) {
     operation.attributes.dimension = features;
     operation.attributes.factor = c->factor;
     operation.attributes.causal = c->causal;
+    operation.attributes.softcap = c->softcap;
+    operation.attributes.window = c->window;
     int y = mtf_graph_add_operation(graph, &operation, NULL);
     operation.name = "back";
     operation.kind = MTF_OP_ATTENTION_GRAD;
@@ -111,7 +116,8 @@ static void many_blocks_give_what_all_scores_at_once_give(void **state) {
  * block of 64 by 512 scores. Ten times as many queries, positions and heads: only memory grows. */
 static void scratch_does_not_grow_with_the_scores(void **state) {
     (void)state;
-    Case small = { 1, 64, 512, 4, 1, 1, false, 1 }, large = { 8, 640, 5120, 4, 1, 1, false, 1 };
+    Case small = { 1, 64, 512, 4, 1, 1, false, 1, 0, 0 },
+         large = { 8, 640, 5120, 4, 1, 1, false, 1, 0, 0 };
     int64_t bytes[2];
     for (int i = 0; i < 2; i++) {
         g_autoptr(MtfGraph) graph = make_graph(i == 0 ? &small : &large, MTF_F32);
@@ -130,7 +136,7 @@ static void scratch_does_not_grow_with_the_scores(void **state) {
  * that count are close to a half; with the last quarter of the queries, seven eighths. */
 static void what_causal_attention_leaves_out_costs_nothing(void **state) {
     (void)state;
-    Case c = { 1, 64, 64, 4, 1, 1, false, 1 };
+    Case c = { 1, 64, 64, 4, 1, 1, false, 1, 0, 0 };
     g_autoptr(MtfGraph) graph = make_graph(&c, MTF_F32);
     MtfIteration iteration;
     mtf_operation_iteration(graph, 0, &iteration);
@@ -140,7 +146,13 @@ static void what_causal_attention_leaves_out_costs_nothing(void **state) {
     assert_true(fabs(mtf_operation_share(graph, 0, &iteration, sizes) - 0.875) < 1e-12);
     sizes[3] = 16; /* the last queries and the first of memory: all of it */
     assert_true(mtf_operation_share(graph, 0, &iteration, sizes) == 1);
+    /* A window of 16: 64^2 / 2 pairs behind the queries, less 48^2 / 2 behind the window. */
+    sizes[0] = sizes[3] = 64;
+    mtf_graph_operation(graph, 0)->attributes.window = 16;
+    assert_true(fabs(mtf_operation_share(graph, 0, &iteration, sizes) - 896.0 / 4096) < 1e-12);
     mtf_graph_operation(graph, 0)->attributes.causal = 0;
+    mtf_graph_operation(graph, 0)->attributes.window = 0;
+    sizes[0] = 16;
     sizes[3] = 64;
     assert_true(mtf_operation_share(graph, 0, &iteration, sizes) == 1);
 }

@@ -69,6 +69,7 @@ static const Row rows[] = {
     { MTF_OP_EINSUM, "xx", 's', false },
     { MTF_OP_EINSUM, "sss", 's', false },
     { MTF_OP_EINSUM, "ssss", 's', false },
+    { MTF_OP_ROTARY, "x", 0, false },
     { MTF_OP_EMBEDDING, "Vl", 'e', false },
     { MTF_OP_EMBEDDING_GRAD, "le", 'V', false },
     { MTF_OP_EMBEDDING_GRAD, "leV", 'V', false },
@@ -227,7 +228,20 @@ static MtfAttributes make_attributes(const Case *c) {
         a.dimension = c->x.dims[c->x.rank - 1];
         a.factor = 0.02;
         a.causal = chance(c, 0.5) ? 1 : 0;
+        a.softcap = chance(c, 0.5) ? 0.3 : 0;
+        a.window = a.causal == 1 && chance(c, 0.5) ? g_rand_int_range(c->rand, 1, 6) : 0;
     }
+    a.position = c->x.dims[1];
+    a.base = 100;
+    a.angle = chance(c, 0.5) ? 1 : -0.5;
+    a.adjacent = chance(c, 0.5) ? 1 : 0;
+    a.context = chance(c, 0.5) ? 64 : 0;
+    a.stretch = 8;
+    a.low = 1;
+    a.high = 4;
+    a.rotated = (double)(mtf_graph_size(c->graph, c->x.dims[0]) / 2 * 2);
+    if (c->row->kind == MTF_OP_ROTARY)
+        a.dimension = c->x.dims[0];
     a.epsilon = 1e-3;
     a.rate = 0.3;
     a.limit = 0.9;

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-plan import: the graph of a model as people publish it. */
+#include "analyzer/commands/commands.h"
+#include "analyzer/import/model_import.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    char *output, *optimizer;
+    int batch, length;
+    gboolean json;
+} Options;
+
+static void print_json(const MtfGraph *graph, const GPtrArray *said) {
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "name", graph->name);
+    mtf_json_add_integer(object, "parameters", mtf_graph_parameters(graph));
+    mtf_json_add_integer(object, "operations", graph->operations->len);
+    cJSON *list = cJSON_AddArrayToObject(object, "said");
+    for (guint i = 0; i < said->len; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateString(said->pdata[i]));
+    g_autofree char *text = mtf_json_print(object);
+    cJSON_Delete(object);
+    fputs(text, stdout);
+}
+
+static void print(const MtfGraph *graph, const GPtrArray *said, bool json) {
+    if (json) {
+        print_json(graph, said);
+        return;
+    }
+    printf("%s: %" PRId64 " parameters, %u operations\n", graph->name, mtf_graph_parameters(graph),
+           graph->operations->len);
+    for (guint i = 0; i < said->len; i++)
+        printf("  %s\n", (const char *)said->pdata[i]);
+}
+
+static bool import_model(const char *path, const Options *options, GError **error) {
+    if (options->output == NULL && !options->json)
+        return mtf_input_error(error, "where should the graph go? give -o GRAPH (or -o -)");
+    g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
+    MtfImport import = { path, options->batch, options->length, options->optimizer, NULL };
+    g_autoptr(MtfGraph) graph = mtf_import_load(&import, said, error);
+    if (graph == NULL ||
+        (options->output != NULL && !mtf_graph_save(graph, options->output, error)))
+        return false;
+    if (options->output == NULL || strcmp(options->output, "-") != 0)
+        print(graph, said, options->json);
+    return true;
+}
+
+int mtf_command_import(int argc, char **argv) {
+    Options options = { 0 };
+    const GOptionEntry entries[] = {
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &options.output,
+          "Where the graph goes (standard output: -)", "GRAPH" },
+        { "batch", 0, 0, G_OPTION_ARG_INT, &options.batch, "Examples in a batch (32)", "N" },
+        { "length", 0, 0, G_OPTION_ARG_INT, &options.length,
+          "Positions in an example (what the model was made for, at most 2048)", "N" },
+        { "optimizer", 0, 0, G_OPTION_ARG_STRING, &options.optimizer,
+          "Update rule (adamw), or none", "NAME" },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &options.json, "Say what was read as JSON", NULL },
+        G_OPTION_ENTRY_NULL,
+    };
+    GError *error = NULL;
+    bool good = mtf_command_line_parse(&argc, &argv, entries, "DIR|CONFIG.JSON -o GRAPH",
+                                       "Writes the graph of a published model: a folder with a "
+                                       "config.json of Hugging Face transformers, or that file.",
+                                       1, 1, &error) &&
+                import_model(argv[1], &options, &error);
+    g_free(options.output);
+    g_free(options.optimizer);
+    return good ? 0 : mtf_command_line_fail("meshtf-plan import", error);
+}

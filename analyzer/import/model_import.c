@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/import/model_import.h"
+
+#include "analyzer/models/architecture_config.h"
+#include "layouts/base/error.h"
+#include "layouts/graph/optimizer.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+char *mtf_import_file(const char *path) {
+    return g_file_test(path, G_FILE_TEST_IS_DIR) ? g_build_filename(path, "config.json", NULL)
+                                                 : g_strdup(path);
+}
+
+/* "llama-7b" of llama-7b/config.json, "tiny" of tiny.json; free with g_free. */
+static char *model_name(const char *file) {
+    g_autofree char *base = g_path_get_basename(file);
+    if (strcmp(base, "config.json") != 0) {
+        char *end = g_str_has_suffix(base, ".json") ? strrchr(base, '.') : NULL;
+        return end != NULL && end > base ? g_strndup(base, (gsize)(end - base)) : g_strdup(base);
+    }
+    g_autofree char *whole = g_canonicalize_filename(file, NULL);
+    g_autofree char *folder = g_path_get_dirname(whole);
+    return g_path_get_basename(folder);
+}
+
+static void say(GPtrArray *said, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+static void say(GPtrArray *said, const char *format, ...) {
+    if (said == NULL)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    g_ptr_array_add(said, g_strdup_vprintf(format, arguments));
+    va_end(arguments);
+}
+
+static void set_lengths(const MtfImport *import, MtfArchitecture *n, GPtrArray *said) {
+    n->batch = import->batch > 0 ? import->batch : MTF_IMPORT_BATCH;
+    n->length = import->length > 0 ? import->length : MIN(n->context, MTF_IMPORT_LENGTH);
+    n->source_length = n->length;
+    if (import->batch == 0)
+        say(said, "batch %" PRId64 " (no --batch given)", n->batch);
+    if (import->length == 0)
+        say(said, "length %" PRId64 " (no --length given; the model was made for %" PRId64 ")",
+            n->length, n->context);
+    if (import->length > n->context)
+        say(said, "length %" PRId64 " is more than the %" PRId64 " that the model was made for",
+            n->length, n->context);
+}
+
+static bool set_optimizer(const MtfImport *import, MtfGraph *graph, GPtrArray *said,
+                          GError **error) {
+    static const char *const kinds[] = { "sgd", "momentum", "adam", "adamw", "adafactor", NULL };
+    const char *kind = import->optimizer != NULL ? import->optimizer : "adamw";
+    if (import->optimizer == NULL)
+        say(said, "optimizer adamw at a rate of 1e-4 (no --optimizer given)");
+    if (graph->loss < 0 || strcmp(kind, "none") == 0)
+        return true;
+    if (!g_strv_contains(kinds, kind))
+        return mtf_input_error(error,
+                               "--optimizer \"%s\" is not one of sgd, momentum, adam, adamw, "
+                               "adafactor, none",
+                               kind);
+    graph->optimizer = mtf_optimizer_standard(kind, 1e-4);
+    return true;
+}
+
+static void say_left_out(GPtrArray *said, const GPtrArray *left_out) {
+    g_autoptr(GString) keys = g_string_new(NULL);
+    for (guint i = 0; i < left_out->len; i++)
+        g_string_append_printf(keys, "%s%s", i > 0 ? ", " : "", (char *)left_out->pdata[i]);
+    if (left_out->len > 0)
+        say(said, "of no effect on the graph: %s", keys->str);
+}
+
+MtfGraph *mtf_import_model(const MtfImport *import, const MtfJson *root, GPtrArray *said,
+                           GError **error) {
+    MtfArchitecture network;
+    g_autoptr(GPtrArray) left_out = g_ptr_array_new_with_free_func(g_free);
+    if (!mtf_architecture_config_read(root, &network, left_out, error))
+        return NULL;
+    g_autofree char *file = mtf_import_file(import->path);
+    g_autofree char *name = model_name(file);
+    g_strlcpy(network.name, name, sizeof network.name);
+    set_lengths(import, &network, said);
+    say_left_out(said, left_out);
+    g_autoptr(MtfGraph) graph = mtf_architecture_build(&network, error);
+    if (graph == NULL || !set_optimizer(import, graph, said, error))
+        return NULL;
+    return g_steal_pointer(&graph);
+}
+
+/* Options that only models have. */
+static bool check_graph_options(const MtfImport *import, GError **error) {
+    const char *option = import->batch > 0           ? "batch"
+                         : import->length > 0        ? "length"
+                         : import->optimizer != NULL ? "optimizer"
+                                                     : NULL;
+    return option == NULL ||
+           mtf_input_error(error,
+                           "%s is a graph, whose sizes and optimizer are its own: --%s is for a "
+                           "model's config.json (--dim batch=64 gives a dimension another size)",
+                           import->path, option);
+}
+
+MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **error) {
+    if (import->batch < 0 || import->length < 0) {
+        mtf_input_error(error, "--batch and --length must be at least 1");
+        return NULL;
+    }
+    g_autofree char *file = mtf_import_file(import->path);
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(file, error);
+    if (document == NULL)
+        return NULL;
+    MtfJson root = mtf_json_root(document);
+    if (!mtf_architecture_config_is(&root))
+        return check_graph_options(import, error) ? mtf_graph_from_json(&root, import->sizes, error)
+                                                  : NULL;
+    if (import->sizes != NULL && import->sizes->names != NULL && import->sizes->names[0] != NULL) {
+        mtf_input_error(
+            error, "%s is a model's config: give --batch and --length in place of --dim", file);
+        return NULL;
+    }
+    return mtf_import_model(import, &root, said, error);
+}

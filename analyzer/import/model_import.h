@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Graphs from whatever a user has: a graph file, or a model as people publish them (a folder with a
+ * config.json, or that file alone).
+ *
+ *     graph.json ────────────────────────────────────► graph
+ *     llama-7b/config.json ──architecture_config──► network ──build──► graph, named after the folder
+ *
+ * What a config does not say, the size of a batch and of its texts and the optimizer, is the
+ * user's, or a standard value that is said. */
+#ifndef MTF_MODEL_IMPORT_H
+#define MTF_MODEL_IMPORT_H
+
+#include "layouts/base/json_reader.h"
+#include "layouts/graph/graph.h"
+#include "layouts/graph/graph_json.h"
+
+#define MTF_IMPORT_BATCH 32    /* texts in a batch */
+#define MTF_IMPORT_LENGTH 2048 /* the longest text, where the model can read more */
+
+typedef struct {
+    const char *path;              /* of a graph, a config.json, or a folder that has one; "-" */
+    int64_t batch, length;         /* 0: the standard ones; of models only */
+    const char *optimizer;         /* NULL: adamw; of models only */
+    const MtfSizeOverrides *sizes; /* of graphs only; or NULL */
+} MtfImport;
+
+/* Loads a graph. `said` (char *, owned) receives one sentence a thing that was assumed or left out;
+ * nothing for a graph file. It may be NULL. */
+MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **error);
+
+/* The same from a document that was parsed already; `name` is what the model is called. */
+MtfGraph *mtf_import_model(const MtfImport *import, const MtfJson *root, GPtrArray *said,
+                           GError **error);
+
+/* The file that `path` means: itself, or the config.json of a folder. Free with g_free. */
+char *mtf_import_file(const char *path);
+
+#endif

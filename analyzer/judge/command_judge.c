@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-plan judge RUNS.tsv: predicted beside measured for a table of training runs. */
+#include "analyzer/judge/judge.h"
+#include "analyzer/judge/judge_commands.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    MtfJudgeOptions judge;
+    char *machine, *software, *grades, *fit_on;
+    gboolean json;
+} Options;
+
+/* ---- JSON -------------------------------------------------------------------------------------- */
+
+static void add_text_or_null(cJSON *object, const char *key, const char *text) {
+    if (text != NULL)
+        cJSON_AddStringToObject(object, key, text);
+    else
+        cJSON_AddNullToObject(object, key);
+}
+
+static cJSON *seconds_to_json(const MtfRunSeconds *seconds) {
+    cJSON *object = cJSON_CreateObject();
+    mtf_json_add_number(object, "compute", seconds->compute);
+    mtf_json_add_number(object, "tensor", seconds->tensor);
+    mtf_json_add_number(object, "context", seconds->context);
+    mtf_json_add_number(object, "expert", seconds->expert);
+    mtf_json_add_number(object, "pipeline", seconds->pipeline);
+    mtf_json_add_number(object, "data", seconds->data);
+    mtf_json_add_number(object, "optimizer", seconds->optimizer);
+    mtf_json_add_number(object, "host", seconds->host);
+    return object;
+}
+
+static void add_memory(cJSON *object, const MtfVerdict *verdict) {
+    double measured = verdict->row->measured_memory;
+    if (verdict->row->reason != NULL)
+        return;
+    mtf_json_add_number(object, "predicted_GiB", verdict->memory);
+    if (measured <= 0)
+        return;
+    mtf_json_add_number(object, "measured_GiB", measured);
+    mtf_json_add_number(object, "memory_error", verdict->memory / measured - 1);
+}
+
+static cJSON *verdict_to_json(const MtfVerdict *verdict) {
+    const MtfRunRow *row = verdict->row;
+    bool expressed = row->reason == NULL;
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "id", row->id);
+    mtf_json_add_number(object, "predicted", expressed ? verdict->seconds.step : NAN);
+    mtf_json_add_number(object, "measured", row->measured > 0 ? row->measured : NAN);
+    mtf_json_add_number(object, "error", mtf_verdict_error(verdict));
+    add_text_or_null(object, "reason", row->reason);
+    add_text_or_null(object, "machine", row->machine);
+    add_text_or_null(object, "software", verdict->software);
+    cJSON_AddStringToObject(object, "assumed", row->assumed->str);
+    if (expressed)
+        cJSON_AddItemToObject(object, "seconds", seconds_to_json(&verdict->seconds));
+    add_memory(object, verdict);
+    return object;
+}
+
+static cJSON *judgement_to_json(const MtfJudgement *judgement) {
+    cJSON *object = cJSON_CreateObject();
+    mtf_json_add_integer(object, "rows", judgement->rows);
+    mtf_json_add_integer(object, "expressed", judgement->expressed);
+    mtf_json_add_number(object, "mean_error", judgement->mean_error);
+    mtf_json_add_number(object, "worst_error", judgement->worst_error);
+    mtf_json_add_number(object, "bias", judgement->bias);
+    mtf_json_add_number(object, "rank_correlation", judgement->rank);
+    mtf_json_add_number(object, "regret", judgement->regret);
+    mtf_json_add_integer(object, "groups", judgement->groups);
+    mtf_json_add_integer(object, "memory_rows", judgement->memory_rows);
+    mtf_json_add_number(object, "memory_mean_error",
+                        judgement->memory_rows > 0 ? judgement->memory_error : NAN);
+    return object;
+}
+
+/* ---- By source, machine and software ------------------------------------------------------------ */
+
+static const struct {
+    const char *key;
+    MtfRowLabel of;
+} breakdowns[] = { { "by_source", mtf_verdict_source },
+                   { "by_machine", mtf_verdict_machine },
+                   { "by_software", mtf_verdict_software } };
+
+/* The labels that verdicts have, in the order in which they first come. */
+static GPtrArray *labels_of(const GPtrArray *verdicts, MtfRowLabel of) {
+    GPtrArray *labels = g_ptr_array_new();
+    for (guint i = 0; i < verdicts->len; i++) {
+        const char *label = of((const MtfVerdict *)verdicts->pdata[i]);
+        if (!g_ptr_array_find_with_equal_func(labels, label, g_str_equal, NULL))
+            g_ptr_array_add(labels, (void *)label);
+    }
+    return labels;
+}
+
+static void add_breakdown(cJSON *summary, const GPtrArray *verdicts, gsize which) {
+    g_autoptr(GPtrArray) labels = labels_of(verdicts, breakdowns[which].of);
+    cJSON *object = cJSON_AddObjectToObject(summary, breakdowns[which].key);
+    for (guint i = 0; i < labels->len; i++) {
+        const char *label = (const char *)labels->pdata[i];
+        MtfJudgement judgement = mtf_judgement(verdicts, breakdowns[which].of, label);
+        cJSON_AddItemToObject(object, label, judgement_to_json(&judgement));
+    }
+}
+
+static void print_json(const GPtrArray *verdicts) {
+    cJSON *root = cJSON_CreateObject();
+    cJSON *rows = cJSON_AddArrayToObject(root, "rows");
+    for (guint i = 0; i < verdicts->len; i++)
+        cJSON_AddItemToArray(rows, verdict_to_json((const MtfVerdict *)verdicts->pdata[i]));
+    MtfJudgement all = mtf_judgement(verdicts, NULL, NULL);
+    cJSON *summary = judgement_to_json(&all);
+    for (gsize i = 0; i < G_N_ELEMENTS(breakdowns); i++)
+        add_breakdown(summary, verdicts, i);
+    cJSON_AddItemToObject(root, "summary", summary);
+    g_autofree char *text = mtf_json_print(root);
+    fputs(text, stdout);
+    cJSON_Delete(root);
+}
+
+/* ---- Lines ------------------------------------------------------------------------------------- */
+
+static void print_verdict(const MtfVerdict *verdict) {
+    const MtfRunRow *row = verdict->row;
+    if (row->reason != NULL) {
+        printf("%-44s %10s %10.4g  %s\n", row->id, "-", row->measured, row->reason);
+        return;
+    }
+    printf("%-44s %10.4g %10.4g %+7.1f %%", row->id, verdict->seconds.step, row->measured,
+           100 * mtf_verdict_error(verdict));
+    if (row->measured_memory > 0)
+        printf("  %6.1f GiB %6.1f %+7.1f %%", verdict->memory, row->measured_memory,
+               100 * (verdict->memory / row->measured_memory - 1));
+    putchar('\n');
+}
+
+static void print_share(const char *name, double share) {
+    if (isnan(share))
+        printf(", %s -", name);
+    else
+        printf(", %s %.1f %%", name, 100 * share);
+}
+
+static void print_judgement(const MtfJudgement *judgement) {
+    printf("rows %d, expressed %d", judgement->rows, judgement->expressed);
+    print_share("mean error", judgement->mean_error);
+    print_share("worst error", judgement->worst_error);
+    if (isnan(judgement->rank))
+        fputs(", rank correlation -", stdout);
+    else
+        printf(", rank correlation %.3f", judgement->rank);
+    print_share("regret", judgement->regret);
+    if (judgement->memory_rows > 0)
+        print_share("memory error", judgement->memory_error);
+    putchar('\n');
+}
+
+static void print_lines(const GPtrArray *verdicts) {
+    printf("%-44s %10s %10s %9s\n", "id", "predicted", "measured", "error");
+    for (guint i = 0; i < verdicts->len; i++)
+        print_verdict((const MtfVerdict *)verdicts->pdata[i]);
+    for (gsize which = 0; which < G_N_ELEMENTS(breakdowns); which++) {
+        g_autoptr(GPtrArray) labels = labels_of(verdicts, breakdowns[which].of);
+        for (guint i = 0; i < labels->len && labels->len > 1; i++) {
+            const char *label = (const char *)labels->pdata[i];
+            MtfJudgement judgement = mtf_judgement(verdicts, breakdowns[which].of, label);
+            printf("%s: ", label);
+            print_judgement(&judgement);
+        }
+    }
+    MtfJudgement all = mtf_judgement(verdicts, NULL, NULL);
+    print_judgement(&all);
+}
+
+static bool run(const Options *options, const char *path, GError **error) {
+    g_autoptr(MtfRunTable) table = mtf_run_table_load(path, mtf_run_columns, error);
+    if (table == NULL)
+        return false;
+    MtfJudgeOptions judge = { options->machine, options->software, options->grades, NULL };
+    g_autoptr(GPtrArray) verdicts = mtf_judge(table, &judge, error);
+    if (verdicts == NULL)
+        return false;
+    (options->json ? print_json : print_lines)(verdicts);
+    return true;
+}
+
+int mtf_command_judge(int argc, char **argv) {
+    Options o = { .machine = NULL };
+    const GOptionEntry entries[] = {
+        { "machine", 0, 0, G_OPTION_ARG_STRING, &o.machine,
+          "Predict all rows for this machine, whatever they name", "NAME|FILE" },
+        { "software", 0, 0, G_OPTION_ARG_STRING, &o.software,
+          "Price all rows for this profile, whatever they name", "NAME|FILE" },
+        { "grades", 0, 0, G_OPTION_ARG_STRING, &o.grades,
+          "Only rows whose notes begin with \"trust\" and one of these letters", "AB" },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &o.json, "Print JSON", NULL },
+        G_OPTION_ENTRY_NULL,
+    };
+    GError *error = NULL;
+    bool done = mtf_command_line_parse(
+                    &argc, &argv, entries, "RUNS.tsv",
+                    "Prints predicted beside measured seconds of a step for every training run of "
+                    "a table, and how far they are from each other.",
+                    1, 1, &error) &&
+                run(&o, argv[1], &error);
+    g_free(o.machine);
+    g_free(o.software);
+    g_free(o.grades);
+    g_free(o.fit_on);
+    return done ? 0 : mtf_command_line_fail("meshtf-plan judge", error);
+}

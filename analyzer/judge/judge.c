@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/judge/judge.h"
+
+#include "layouts/base/error.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Predicting one row ------------------------------------------------------------------------ */
+
+/* Machines and profiles that rows named, loaded once. */
+typedef struct {
+    const MtfJudgeOptions *options;
+    GHashTable *machines, *software; /* by name; by words */
+} Bench;
+
+static void machine_free(void *machine) {
+    mtf_machine_free((MtfMachine *)machine);
+}
+
+static void software_free(void *software) {
+    mtf_software_free((MtfSoftware *)software);
+}
+
+static const MtfMachine *fitted_machine(const Bench *bench, const char *name) {
+    const GPtrArray *fitted = bench->options->fitted;
+    for (guint i = 0; fitted != NULL && i < fitted->len; i++) {
+        const MtfMachine *machine = (const MtfMachine *)fitted->pdata[i];
+        if (strcmp(machine->name, name) == 0)
+            return machine;
+    }
+    return NULL;
+}
+
+static const MtfMachine *find_machine(Bench *bench, const char *name, GError **error) {
+    const MtfMachine *fitted = fitted_machine(bench, name);
+    MtfMachine *machine = (MtfMachine *)g_hash_table_lookup(bench->machines, name);
+    if (fitted != NULL)
+        return fitted;
+    if (machine == NULL) {
+        machine = mtf_machine_load(name, error);
+        if (machine != NULL)
+            g_hash_table_insert(bench->machines, g_strdup(name), machine);
+    }
+    return machine;
+}
+
+/* A profile by name, or the one that knows the words of the row. */
+static const MtfSoftware *find_software(Bench *bench, const char *words, GError **error) {
+    const char *name = bench->options->software, *key = name != NULL ? name : words;
+    MtfSoftware *software = (MtfSoftware *)g_hash_table_lookup(bench->software, key);
+    if (software == NULL) {
+        software = name != NULL ? mtf_software_load(name, error) : mtf_software_match(words, error);
+        if (software != NULL)
+            g_hash_table_insert(bench->software, g_strdup(key), software);
+    }
+    return software;
+}
+
+/* The network that the row says, in place of the machine's: what a node sends, and what larger
+ * groups of nodes do in proportion. */
+static void set_node_bandwidth(const MtfRunRow *row, MtfMachine *machine) {
+    MtfNetwork *network = &machine->network;
+    if (!network->switched || network->axes < 2 || row->node_bandwidth <= 0)
+        return;
+    double scale = row->node_bandwidth / network->axis[network->axes - 2].bandwidth;
+    for (int d = 0; d < network->axes - 1; d++)
+        network->axis[d].bandwidth *= scale;
+}
+
+static void take_reason(MtfVerdict *verdict, GError *error) {
+    verdict->row->reason = g_strdup(error->message);
+    g_error_free(error);
+}
+
+static void predict(MtfVerdict *verdict, const MtfMachine *machine, const MtfSoftware *software) {
+    MtfMachine placed = *machine;
+    MtfRunDevice device;
+    GError *error = NULL;
+    set_node_bandwidth(verdict->row, &placed);
+    verdict->software = g_strdup(software->name);
+    if (!mtf_run_device_init(&device, &verdict->row->run, &placed, software, &error)) {
+        take_reason(verdict, error);
+        return;
+    }
+    verdict->seconds = mtf_run_seconds(&device);
+}
+
+/* A library without the machine is a reason, not a failure. */
+static bool judge_row(Bench *bench, const char *words, MtfVerdict *verdict, GError **error) {
+    MtfRunRow *row = verdict->row;
+    const char *name = bench->options->machine != NULL ? bench->options->machine : row->machine;
+    if (row->reason != NULL)
+        return true;
+    GError *missing = NULL;
+    const MtfMachine *machine = find_machine(bench, name, &missing);
+    if (machine == NULL) {
+        take_reason(verdict, missing);
+        return true;
+    }
+    const MtfSoftware *software = find_software(bench, words, &missing);
+    if (software == NULL && missing != NULL) {
+        g_propagate_error(error, missing);
+        return false;
+    }
+    if (software == NULL)
+        row->reason = g_strdup_printf("no profile of the library knows \"%s\" (--software)", words);
+    else
+        predict(verdict, machine, software);
+    return true;
+}
+
+static void verdict_free(void *data) {
+    MtfVerdict *verdict = (MtfVerdict *)data;
+    mtf_run_row_free(verdict->row);
+    g_free(verdict->software);
+    g_free(verdict);
+}
+
+GPtrArray *mtf_judge(const MtfRunTable *table, const MtfJudgeOptions *options, GError **error) {
+    g_autoptr(GPtrArray) verdicts = g_ptr_array_new_with_free_func(verdict_free);
+    g_autoptr(GHashTable) machines =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, machine_free);
+    g_autoptr(GHashTable) software =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, software_free);
+    Bench bench = { options, machines, software };
+    for (guint i = 0; i < table->rows->len; i++) {
+        MtfRunRow *row = mtf_run_row_read(table, i, error);
+        if (row == NULL)
+            return NULL;
+        if (options->grades != NULL && strchr(options->grades, row->grade) == NULL) {
+            mtf_run_row_free(row);
+            continue;
+        }
+        MtfVerdict *verdict = g_new0(MtfVerdict, 1);
+        verdict->row = row;
+        g_ptr_array_add(verdicts, verdict);
+        if (!judge_row(&bench, mtf_run_table_cell(table, i, "software"), verdict, error))
+            return NULL;
+    }
+    return g_steal_pointer(&verdicts);
+}
+
+/* ---- Figures over rows ------------------------------------------------------------------------- */
+
+const char *mtf_verdict_source(const MtfVerdict *verdict) {
+    return verdict->row->source;
+}
+
+const char *mtf_verdict_machine(const MtfVerdict *verdict) {
+    return verdict->row->machine != NULL ? verdict->row->machine : verdict->row->hardware;
+}
+
+const char *mtf_verdict_software(const MtfVerdict *verdict) {
+    return verdict->software != NULL ? verdict->software : "none";
+}
+
+double mtf_verdict_error(const MtfVerdict *verdict) {
+    return verdict->row->reason != NULL ? NAN : verdict->seconds.step / verdict->row->measured - 1;
+}
+
+/* Seconds a token, so that runs of different batches compare. */
+typedef struct {
+    double predicted, measured;
+} Pair;
+
+static double tokens_of(const MtfVerdict *verdict) {
+    return verdict->row->run.batch * (double)verdict->row->run.model.length;
+}
+
+/* The rank of value i, ties sharing theirs. */
+static double rank_of(const GArray *pairs, guint i, bool measured) {
+    const Pair *own = &g_array_index(pairs, Pair, i);
+    double value = measured ? own->measured : own->predicted, rank = 0;
+    for (guint k = 0; k < pairs->len; k++) {
+        const Pair *other = &g_array_index(pairs, Pair, k);
+        double beside = measured ? other->measured : other->predicted;
+        rank += beside < value ? 1 : beside > value ? 0 : 0.5;
+    }
+    return rank;
+}
+
+/* Pearson's correlation of ranks; 0 where all are alike. */
+static double spearman(const GArray *pairs) {
+    double mean = (double)pairs->len / 2, xy = 0, xx = 0, yy = 0;
+    for (guint i = 0; i < pairs->len; i++) {
+        double x = rank_of(pairs, i, false) - mean, y = rank_of(pairs, i, true) - mean;
+        xy += x * y;
+        xx += x * x;
+        yy += y * y;
+    }
+    return xx > 0 && yy > 0 ? xy / sqrt(xx * yy) : 0;
+}
+
+static double regret_of(const GArray *pairs) {
+    const Pair *chosen = &g_array_index(pairs, Pair, 0);
+    double best = chosen->measured;
+    for (guint i = 1; i < pairs->len; i++) {
+        const Pair *pair = &g_array_index(pairs, Pair, i);
+        chosen = pair->predicted < chosen->predicted ? pair : chosen;
+        best = fmin(best, pair->measured);
+    }
+    return chosen->measured / best - 1;
+}
+
+static char *group_key(const MtfVerdict *verdict) {
+    const MtfModelSizes *model = &verdict->row->run.model;
+    return g_strdup_printf("%s|%s|%s|%" G_GINT64_FORMAT "|%" G_GINT64_FORMAT "x%" G_GINT64_FORMAT
+                           "x%" G_GINT64_FORMAT,
+                           verdict->row->source, verdict->row->hardware, verdict->row->model,
+                           verdict->row->run.devices, model->layers, model->width, model->length);
+}
+
+static void add_groups(GHashTable *groups, MtfJudgement *judgement) {
+    GHashTableIter iterator;
+    void *value;
+    double rank = 0, regret = 0, weight = 0;
+    g_hash_table_iter_init(&iterator, groups);
+    while (g_hash_table_iter_next(&iterator, NULL, &value)) {
+        const GArray *pairs = (const GArray *)value;
+        if (pairs->len < 3)
+            continue;
+        judgement->groups++;
+        rank += (double)pairs->len * spearman(pairs);
+        regret += (double)pairs->len * regret_of(pairs);
+        weight += (double)pairs->len;
+    }
+    judgement->rank = weight > 0 ? rank / weight : NAN;
+    judgement->regret = weight > 0 ? regret / weight : NAN;
+}
+
+static void pairs_free(void *pairs) {
+    g_array_unref((GArray *)pairs);
+}
+
+static void add_pair(GHashTable *groups, const MtfVerdict *verdict) {
+    g_autofree char *key = group_key(verdict);
+    GArray *pairs = (GArray *)g_hash_table_lookup(groups, key);
+    if (pairs == NULL) {
+        pairs = g_array_new(FALSE, FALSE, sizeof(Pair));
+        g_hash_table_insert(groups, g_steal_pointer(&key), pairs);
+    }
+    double tokens = tokens_of(verdict);
+    Pair pair = { verdict->seconds.step / tokens, verdict->row->measured / tokens };
+    g_array_append_val(pairs, pair);
+}
+
+static void add_error(const MtfVerdict *verdict, MtfJudgement *judgement) {
+    double error = mtf_verdict_error(verdict);
+    judgement->expressed++;
+    judgement->mean_error += fabs(error);
+    judgement->bias += error;
+    judgement->worst_error = fmax(judgement->worst_error, fabs(error));
+    if (verdict->row->measured_memory > 0) {
+        judgement->memory_rows++;
+        judgement->memory_error += fabs(verdict->memory / verdict->row->measured_memory - 1);
+    }
+}
+
+MtfJudgement mtf_judgement(const GPtrArray *verdicts, MtfRowLabel of, const char *label) {
+    MtfJudgement judgement = { 0 };
+    g_autoptr(GHashTable) groups =
+        g_hash_table_new_full(g_str_hash, g_str_equal, g_free, pairs_free);
+    for (guint i = 0; i < verdicts->len; i++) {
+        const MtfVerdict *verdict = (const MtfVerdict *)verdicts->pdata[i];
+        if (label != NULL && strcmp(of(verdict), label) != 0)
+            continue;
+        judgement.rows++;
+        if (verdict->row->reason != NULL)
+            continue;
+        add_error(verdict, &judgement);
+        add_pair(groups, verdict);
+    }
+    judgement.mean_error /= MAX(judgement.expressed, 1);
+    judgement.bias /= MAX(judgement.expressed, 1);
+    judgement.memory_error /= MAX(judgement.memory_rows, 1);
+    add_groups(groups, &judgement);
+    return judgement;
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Predictions beside measurements, for every row of a table of runs, and how good they are:
+ *
+ *     error    predicted / measured - 1
+ *     rank     Spearman's correlation of predicted and measured seconds a token, in every group of
+ *              rows of one source, model and number of devices that holds at least three; the mean
+ *              over groups, weighted by rows
+ *     regret   of the run that the prediction would have chosen in each of these groups: its measured
+ *              time over the best measured time - 1; the mean, weighted likewise */
+#ifndef MTF_JUDGE_H
+#define MTF_JUDGE_H
+
+#include "analyzer/judge/run_columns.h"
+#include "cost/step_model/run_seconds.h"
+
+typedef struct {
+    MtfRunRow *row;
+    char *software;        /* of the profile that it was priced for; NULL where none was */
+    MtfRunSeconds seconds; /* predicted; 0 where the row has a reason */
+    double memory;         /* predicted GiB of the fullest device; 0 likewise */
+} MtfVerdict;
+
+/* What is asked: NULL and 0 for what the rows say. */
+typedef struct {
+    const char *machine, *software;
+    const char *grades;      /* letters of grades that count, NULL for all */
+    const GPtrArray *fitted; /* of MtfMachine: go before the library's of that name; may be NULL */
+} MtfJudgeOptions;
+
+typedef struct {
+    int rows, expressed, groups, memory_rows;
+    double mean_error, worst_error; /* of absolute values */
+    double bias;                    /* the mean of predicted / measured - 1 */
+    double rank, regret;            /* NAN where there is no group */
+    double memory_error;            /* mean of absolute values */
+} MtfJudgement;
+
+/* Judges all rows; an array of MtfVerdict, to be freed by g_ptr_array_unref. The table must live as
+ * long. */
+GPtrArray *mtf_judge(const MtfRunTable *table, const MtfJudgeOptions *options, GError **error);
+
+/* The figures of those verdicts for which `label` is NULL or equals what `of` gives of the row. */
+typedef const char *(*MtfRowLabel)(const MtfVerdict *verdict);
+MtfJudgement mtf_judgement(const GPtrArray *verdicts, MtfRowLabel of, const char *label);
+
+/* Labels: where the row comes from, its machine, and the profile it was priced for. */
+const char *mtf_verdict_source(const MtfVerdict *verdict);
+const char *mtf_verdict_machine(const MtfVerdict *verdict);
+const char *mtf_verdict_software(const MtfVerdict *verdict);
+
+/* predicted / measured - 1; NAN where the row has a reason. */
+double mtf_verdict_error(const MtfVerdict *verdict);
+
+#endif

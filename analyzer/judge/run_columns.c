@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/judge/run_columns.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const mtf_run_columns[] = { "id",
+                                        "hardware",
+                                        "devices",
+                                        "layers",
+                                        "d_model",
+                                        "heads",
+                                        "d_ff",
+                                        "seq_len",
+                                        "vocab",
+                                        "global_batch",
+                                        "tp",
+                                        "pp",
+                                        "dp",
+                                        "sharding",
+                                        "recompute",
+                                        "precision",
+                                        "software",
+                                        "measured_quantity",
+                                        "measured_value",
+                                        NULL };
+
+/* Hardware by the words it is known by; the first that fits. */
+static const struct {
+    const char *words, *machine;
+} hardware_names[] = {
+    { "500 w", "h100-500w" },
+    { "2.4 tb/s", "h100-500w" },
+    { "a100-40g", "a100-40g" },
+    { "a100", "a100" },
+    { "ampere", "a100" },
+    { "h200", "h200" },
+    { "gb300", "gb300" },
+    { "gb200", "gb200" },
+    { "b300", "b300" },
+    { "b200", "b200" },
+    { "h800", "h800" },
+    { "h100", "h100" },
+    { "mi300x", "mi300x" },
+    { "tpu-v2", "tpu-v2" },
+    { "tpu-v3", "tpu-v3" },
+    { "tpu-v4", "tpu-v4" },
+    { "tpu-v5e", "tpu-v5e" },
+    { "tpu-v5p", "tpu-v5p" },
+    { "tpu-v6e", "tpu-v6e" },
+    { "trillium", "tpu-v6e" },
+    { "tpu-v7x", "tpu-v7x" },
+    { "ironwood", "tpu-v7x" },
+    { "p3.16xlarge", "p3.16xlarge" },
+    { "p3.8xlarge", "p3.8xlarge" },
+    { "v100", "v100" },
+};
+
+/* Everything that reading one row needs. */
+typedef struct {
+    const MtfRunTable *table;
+    guint index;
+    MtfRunRow *row;
+    const char *notes, *software, *precision, *topology;
+    GError **error;
+} Reader;
+
+static const char *cell(const Reader *reader, const char *column) {
+    return mtf_run_table_cell(reader->table, reader->index, column);
+}
+
+static void give_up(Reader *reader, const char *reason) {
+    if (reader->row->reason == NULL)
+        reader->row->reason = g_strdup(reason);
+}
+
+static void assume(Reader *reader, const char *what) {
+    GString *assumed = reader->row->assumed;
+    g_string_append_printf(assumed, "%s%s", assumed->len > 0 ? ", " : "", what);
+}
+
+/* A whole number of a column; without one the run cannot be expressed. */
+static bool read_needed(Reader *reader, const char *column, int64_t *value) {
+    double number;
+    if (!mtf_run_table_number(reader->table, reader->index, column, 0, &number, reader->error))
+        return false;
+    *value = (int64_t)number;
+    if (number < 1 || number > 1e15 || number != floor(number)) {
+        g_autofree char *reason = g_strdup_printf("%s is not stated", column);
+        give_up(reader, reason);
+        *value = 1;
+    }
+    return true;
+}
+
+/* A whole number, or what is usual. */
+static bool read_usual(Reader *reader, const char *column, int64_t usual, bool say,
+                       int64_t *value) {
+    double number;
+    if (!mtf_run_table_number(reader->table, reader->index, column, 0, &number, reader->error))
+        return false;
+    *value = number >= 1 && number < 1e15 ? (int64_t)number : usual;
+    if (number < 1 && say) {
+        g_autofree char *what = g_strdup_printf("%s %" G_GINT64_FORMAT, column, usual);
+        assume(reader, what);
+    }
+    return true;
+}
+
+/* The number of group `group` where the pattern first fits, or `otherwise`. */
+static double find_number(const char *text, const char *pattern, int group, double otherwise) {
+    g_autoptr(GRegex) regex = g_regex_new(pattern, G_REGEX_CASELESS, 0, NULL);
+    g_autoptr(GMatchInfo) match = NULL;
+    if (regex == NULL || !g_regex_match(regex, text, 0, &match))
+        return otherwise;
+    g_autofree char *word = g_match_info_fetch(match, group);
+    return word != NULL && *word != '\0' ? g_ascii_strtod(word, NULL) : otherwise;
+}
+
+static bool has_word(const char *text, const char *word) {
+    g_autofree char *lower = g_utf8_strdown(text, -1);
+    return strstr(lower, word) != NULL;
+}
+
+/* ---- The model --------------------------------------------------------------------------------- */
+
+static bool read_sizes(Reader *reader) {
+    MtfModelSizes *model = &reader->row->run.model;
+    int64_t gated;
+    if (!read_needed(reader, "layers", &model->layers) ||
+        !read_needed(reader, "d_model", &model->width) ||
+        !read_needed(reader, "heads", &model->heads) ||
+        !read_needed(reader, "d_ff", &model->inner) ||
+        !read_needed(reader, "seq_len", &model->length) ||
+        !read_usual(reader, "kv_heads", model->heads, true, &model->kv_heads) ||
+        !read_usual(reader, "d_head", MAX(model->width / model->heads, 1), true,
+                    &model->head_width) ||
+        !read_usual(reader, "vocab", 50304, true, &model->vocab) ||
+        !read_usual(reader, "gated_ffn", 0, false, &gated))
+        return false;
+    model->gated = gated > 0;
+    return true;
+}
+
+/* Experts have no column: "8 experts top-2" in the notes, or 8x22B for a name. */
+static void read_experts(Reader *reader) {
+    MtfModelSizes *model = &reader->row->run.model;
+    double experts = find_number(reader->notes, "([0-9]+) experts", 1, 0);
+    if (experts <= 0)
+        experts = find_number(reader->row->model, "([0-9]+)x[0-9]+", 1, 0);
+    if (experts <= 0)
+        experts = find_number(reader->row->id, "([0-9]+)x[0-9]+b", 1, 0);
+    if (experts <= 0 && reader->row->run.ep > 1)
+        give_up(reader, "the number of experts is not stated");
+    model->experts = (int64_t)experts;
+    model->capacity = find_number(reader->notes, "capacity (factor )?([0-9]+([.][0-9]+)?)", 2, 1);
+    model->chosen = (int64_t)find_number(reader->notes, "top-([0-9]+)", 1, 0);
+    if (experts > 0 && model->chosen == 0) {
+        model->chosen = 2;
+        assume(reader, "top-2");
+    }
+    model->chosen += (int64_t)find_number(reader->notes, "([0-9]+) shared", 1, 0);
+    model->dense_layers = (int64_t)find_number(reader->notes, "first ([0-9]+) layers dense", 1, 0);
+}
+
+static void read_windows(Reader *reader) {
+    MtfModelSizes *model = &reader->row->run.model;
+    double local = find_number(reader->notes, "([0-9]+) local", 1, 0);
+    model->window = find_number(reader->notes, "window ([0-9]+)", 1, 0);
+    if (model->window <= 0)
+        return;
+    model->window_share = local > 0                              ? local / (local + 1)
+                          : has_word(reader->notes, "alternate") ? 0.5
+                                                                 : 0;
+}
+
+/* ---- The layout -------------------------------------------------------------------------------- */
+
+static bool read_layout(Reader *reader) {
+    MtfTrainingRun *run = &reader->row->run;
+    return read_needed(reader, "devices", &run->devices) && read_needed(reader, "tp", &run->tp) &&
+           read_needed(reader, "pp", &run->pp) && read_needed(reader, "dp", &run->dp) &&
+           read_usual(reader, "vp", 1, run->pp > 1, &run->vp) &&
+           read_usual(reader, "cp", 1, false, &run->cp) &&
+           read_usual(reader, "ep", 1, false, &run->ep);
+}
+
+static bool read_batch(Reader *reader) {
+    MtfTrainingRun *run = &reader->row->run;
+    int64_t batch, micro;
+    if (!read_needed(reader, "global_batch", &batch) ||
+        !read_usual(reader, "micro_batch", 0, false, &micro))
+        return false;
+    if (micro == 0) {
+        micro = run->pp > 1 ? 1 : MAX(batch / run->dp, 1);
+        micro = MIN(micro, 4);
+        while (batch % (run->dp * micro) != 0 && micro > 1)
+            micro--;
+        g_autofree char *what = g_strdup_printf("micro_batch %" G_GINT64_FORMAT, micro);
+        assume(reader, what);
+    }
+    run->batch = (double)batch;
+    run->micro = (double)micro;
+    return true;
+}
+
+static bool read_choices(Reader *reader) {
+    static const char *const shardings[] = { "ddp", "zero1", "zero2", "zero3/fsdp", NULL };
+    static const char *const policies[] = { "none", "selective", "full", NULL };
+    MtfTrainingRun *run = &reader->row->run;
+    const char *sharding = cell(reader, "sharding"), *redo = cell(reader, "recompute");
+    bool known = *sharding == '\0', policy = *redo == '\0';
+    for (int i = 0; shardings[i] != NULL; i++)
+        if (strcmp(sharding, shardings[i]) == 0) {
+            run->sharding = (MtfSharding)i;
+            known = true;
+        }
+    for (int i = 0; policies[i] != NULL; i++)
+        if (strcmp(redo, policies[i]) == 0) {
+            run->redo = (MtfRedo)i;
+            policy = true;
+        }
+    if (!known)
+        return mtf_run_table_fail(reader->table, reader->index, "sharding", reader->error,
+                                  "\"%s\" is none of ddp, zero1, zero2 and zero3/fsdp", sharding);
+    if (!policy)
+        return mtf_run_table_fail(reader->table, reader->index, "recompute", reader->error,
+                                  "\"%s\" is none of none, selective and full", redo);
+    if (*redo == '\0')
+        assume(reader, "recompute none");
+    int64_t split;
+    bool read = read_usual(reader, "sequence_parallel", 0, false, &split);
+    run->sequence_parallel = split > 0;
+    return read;
+}
+
+/* What words say of schedules, numbers and launches. */
+static void read_words(Reader *reader) {
+    MtfTrainingRun *run = &reader->row->run;
+    if (has_word(reader->software, "zb-1p"))
+        run->order = MTF_ORDER_ZERO_BUBBLE_1P;
+    if (has_word(reader->software, "zb-2p") || has_word(reader->software, "dualpipe"))
+        run->order = MTF_ORDER_ZERO_BUBBLE_2P;
+    run->blocking = has_word(reader->notes, "launch_blocking=1");
+    run->narrow = has_word(reader->precision, "fp8") || has_word(reader->precision, "int8");
+    if (has_word(reader->precision, "fp32 grad") || has_word(reader->precision, "fp32 reduce"))
+        run->gradient_bytes = run->reduce_bytes = 4;
+    if (has_word(reader->precision, "fp16 grad"))
+        run->gradient_bytes = run->reduce_bytes = 2;
+    if (has_word(reader->precision, "bf16 gradient reduce") ||
+        has_word(reader->precision, "reduce in bf16"))
+        run->reduce_bytes = 2;
+    run->whole_experts = run->ep > run->dp || has_word(reader->software, "folding") ||
+                         has_word(reader->software, "etp 1");
+}
+
+/* ---- The hardware ------------------------------------------------------------------------------ */
+
+/* "4 x HDR 200 Gb/s IB per node", "400 Gb/s IB per GPU". */
+static double node_bandwidth(const char *topology) {
+    const char *pattern =
+        "(?:([0-9]+) x )?(?:[A-Za-z-]+ )?([0-9.]+) Gb/s(?:[^;,]*?) per (node|gpu)";
+    double adapters = find_number(topology, pattern, 1, 1);
+    double gigabits = find_number(topology, pattern, 2, 0);
+    bool each = has_word(topology, "per gpu");
+    return adapters * gigabits / 8 * 1e9 * (each ? 8 : 1);
+}
+
+static void read_hardware(Reader *reader) {
+    MtfRunRow *row = reader->row;
+    g_autofree char *both = g_strdup_printf("%s; %s", row->hardware, reader->topology);
+    for (gsize i = 0; i < G_N_ELEMENTS(hardware_names) && row->machine == NULL; i++)
+        if (has_word(both, hardware_names[i].words))
+            row->machine = g_strdup(hardware_names[i].machine);
+    if (row->machine == NULL)
+        give_up(reader, "no machine of the library is like this hardware");
+    row->node_bandwidth = node_bandwidth(reader->topology);
+    row->run.slices = 1;
+    if (row->machine != NULL && g_str_has_prefix(row->machine, "tpu-"))
+        row->run.slices = (int64_t)find_number(reader->topology, "^([0-9]+) x v[0-9]", 1, 1);
+    row->run.slices = MAX(row->run.slices, 1);
+}
+
+/* ---- What was measured ------------------------------------------------------------------------- */
+
+/* A step's seconds: as measured, or derived from tokens a second, or from flop/s by the counter of
+ * the source, which the notes give as "derived s/step". */
+static bool read_measured(Reader *reader) {
+    MtfRunRow *row = reader->row;
+    const MtfTrainingRun *run = &row->run;
+    double value, tokens = run->batch * (double)run->model.length;
+    const char *quantity = cell(reader, "measured_quantity");
+    if (!mtf_run_table_number(reader->table, reader->index, "measured_value", 0, &value,
+                              reader->error) ||
+        !mtf_run_table_number(reader->table, reader->index, "memory_GiB_per_device", 0,
+                              &row->measured_memory, reader->error))
+        return false;
+    if (strcmp(quantity, "s_per_step") == 0)
+        row->measured = value;
+    else if (strcmp(quantity, "tokens_per_s_per_device") == 0)
+        row->measured = value > 0 ? tokens / (value * (double)run->devices) : 0;
+    else if (strcmp(quantity, "tflops_per_device") == 0)
+        row->measured = find_number(reader->notes, "derived s/step ([0-9.]+)", 1, 0);
+    else
+        return mtf_run_table_fail(reader->table, reader->index, "measured_quantity", reader->error,
+                                  "\"%s\" is none of s_per_step, tokens_per_s_per_device and "
+                                  "tflops_per_device",
+                                  quantity);
+    if (strcmp(quantity, "tflops_per_device") == 0 && row->measured <= 0 && value > 0) {
+        const MtfModelSizes *model = &run->model;
+        double active = model->experts > 0 ? (double)model->chosen / (double)model->experts : 1;
+        double parameters = (double)model->layers * (mtf_run_attention_parameters(model) +
+                                                     active * mtf_run_inner_parameters(model)) +
+                            mtf_run_embedding_parameters(model);
+        double scores =
+            12 * (double)(model->layers * model->heads * model->head_width) * (double)model->length;
+        row->measured = tokens * (6 * parameters + scores) / (value * 1e12 * (double)run->devices);
+        assume(reader, "flops of the model, attention in full");
+    }
+    if (row->measured <= 0)
+        give_up(reader, "nothing was measured");
+    return true;
+}
+
+static bool read_row(Reader *reader) {
+    MtfRunRow *row = reader->row;
+    if (!read_sizes(reader) || !read_layout(reader) || !read_batch(reader) || !read_choices(reader))
+        return false;
+    read_experts(reader);
+    read_windows(reader);
+    read_words(reader);
+    read_hardware(reader);
+    if (row->run.model.length < row->run.cp)
+        give_up(reader, "the sequence is shorter than its parts");
+    return read_measured(reader);
+}
+
+MtfRunRow *mtf_run_row_read(const MtfRunTable *table, guint row, GError **error) {
+    g_autoptr(MtfRunRow) read = g_new0(MtfRunRow, 1);
+    Reader reader = { .table = table, .index = row, .row = read, .error = error };
+    read->assumed = g_string_new(NULL);
+    read->id = cell(&reader, "id");
+    read->source = cell(&reader, "source");
+    read->hardware = cell(&reader, "hardware");
+    read->model = cell(&reader, "model");
+    reader.notes = cell(&reader, "notes");
+    reader.software = cell(&reader, "software");
+    reader.precision = cell(&reader, "precision");
+    reader.topology = cell(&reader, "device_topology");
+    bool graded = g_str_has_prefix(reader.notes, "trust ") && reader.notes[6] != '\0';
+    read->grade = graded ? reader.notes[6] : ' ';
+    return read_row(&reader) ? g_steal_pointer(&read) : NULL;
+}
+
+void mtf_run_row_free(MtfRunRow *row) {
+    if (row == NULL)
+        return;
+    g_free(row->machine);
+    g_free(row->reason);
+    if (row->assumed != NULL)
+        g_string_free(row->assumed, TRUE);
+    g_free(row);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Transformers as people publish them, described by numbers and built as one graph: what a model's
+ * config.json says (architecture_config.h) and what the families of `meshtf-plan model` write.
+ *
+ *     tokens ─embed─► x ─┬─norm─ self-attention ─norm─┬─► x ─┬─norm─ feed-forward ─norm─┬─► x …
+ *                        └────────────────────────────+      └─────────────────────────+
+ *     … ─norm─► head ─► logits ─► mean cross entropy
+ *
+ * Which norms there are, and whether one normalises the branch or the sum, is the difference
+ * between GPT-2, BERT and Gemma 2. A decoder beside an encoder has a third part between the two,
+ * attention to what the encoder made.
+ *
+ * Weights have the dimensions of the files they are published in, in that order, so that reading
+ * one copies it: [out, in] for most, [in, out] where `in_first`. Query heads that share keys and
+ * values are two dimensions, `heads` (of keys) and `group` (queries of each). */
+#ifndef MTF_ARCHITECTURE_H
+#define MTF_ARCHITECTURE_H
+
+#include "layouts/graph/graph.h"
+
+/* Where a stack's tensors are in a published file: names without ".weight" and ".bias", behind the
+ * layer's prefix. NULL: the part does not exist. */
+typedef struct {
+    const char *layer; /* "model.layers.%d." */
+    const char *q, *k, *v, *o;
+    const char *qkv; /* all three in one tensor, rows of q first */
+    const char *q_norm, *k_norm;
+    const char *gate, *up, *down;
+    const char *gate_up; /* both in one tensor, rows of the gate first */
+    const char *router, *expert_gate, *expert_up, *expert_down;    /* "{}" stands for the expert */
+    const char *before_attention, *on_attention, *after_attention; /* norms */
+    const char *before_ffn, *on_ffn, *after_ffn;
+    const char *cross_q, *cross_k, *cross_v, *cross_o, *before_cross, *after_cross;
+    const char *buckets;    /* table of relative positions, in layer 0 */
+    const char *final_norm; /* with its own prefix */
+    const char *positions;  /* likewise */
+} MtfStackNames;
+
+typedef enum {
+    MTF_WINDOW_NONE,
+    MTF_WINDOW_ALL,  /* every layer */
+    MTF_WINDOW_EVEN, /* layers 0, 2, 4, … */
+    MTF_WINDOW_FROM, /* layers from `window_from` on */
+} MtfWindowRule;
+
+/* A stack of equal layers. */
+typedef struct {
+    int64_t layers, heads, kv_heads, d_kv, d_ff; /* heads: of queries, a multiple of kv_heads */
+    bool causal, cross;
+    bool gated;
+    const char *activation; /* an operation's name */
+    double scale;           /* of the scores; 1 / sqrt(d_kv) in most models */
+    double softcap;         /* of the scores: s -> cap tanh(s / cap); 0: none */
+    int64_t window;         /* positions that a query sees, its own included */
+    MtfWindowRule window_rule;
+    int64_t window_from;
+    bool q_bias, k_bias, v_bias, o_bias, ffn_bias, qk_norm;
+    double rotary_base;  /* 0: no rotary positions */
+    double rotary_share; /* of each head's features that turn; 1 */
+    double rotary_angle; /* by which every angle is multiplied; 1 */
+    double rotary_context, rotary_stretch, rotary_low, rotary_high; /* as the rotary row has them */
+    int64_t buckets, max_distance; /* of relative positions; 0: none */
+    int64_t experts, experts_per_token, d_expert;
+    bool renormalise; /* shares of the chosen experts add up to 1 */
+    MtfStackNames names;
+} MtfStack;
+
+typedef enum {
+    MTF_ARCHITECTURE_DECODER,         /* next token */
+    MTF_ARCHITECTURE_ENCODER,         /* every token, all seen */
+    MTF_ARCHITECTURE_ENCODER_DECODER, /* next token of the second text */
+} MtfArchitectureKind;
+
+typedef struct {
+    char name[64];
+    MtfArchitectureKind kind;
+    int64_t batch, length, source_length;
+    int64_t context;                       /* longest text the model was made for */
+    int64_t vocab, d_model, max_positions; /* of learned positions; 0: none */
+    int64_t first_position;                /* row of the first position in their table */
+    int64_t token_types;                   /* rows of the table of segments; 0: none */
+    bool rms, norm_plus_one;               /* kind of norms; scale is stored less 1 */
+    bool in_first;                         /* matrices are stored [in, out] */
+    double epsilon;
+    double embedding_scale, logit_scale, logit_softcap; /* 1, 1, 0 */
+    bool tied, head_bias, pooler;
+    double spread; /* standard deviation of initial weights */
+    const char *embedding, *token_type_table, *embedding_norm, *head, *pooler_name; /* in files */
+    MtfStack encoder, decoder; /* one of them, or both */
+} MtfArchitecture;
+
+/* The forward graph with its loss. Fails with a bad-input error when sizes do not go together or
+ * overflow. */
+MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error);
+
+#endif

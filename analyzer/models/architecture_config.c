@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/models/architecture_config.h"
+
+#include "layouts/base/error.h"
+#include "layouts/base/nearest_name.h"
+
+#include <string.h>
+
+/* Keys that any type may have and that do not change logits: names, versions, tokens, how text is
+ * generated, what is returned, dropout (which training adds by choice), numbers of initial values. */
+static const char *const harmless[] = { "_attn_implementation_autoset",
+                                        "_commit_hash",
+                                        "_name_or_path",
+                                        "activation_dropout",
+                                        "apply_spec_augment",
+                                        "architectures",
+                                        "attention_dropout",
+                                        "attention_probs_dropout_prob",
+                                        "attn_implementation",
+                                        "attn_pdrop",
+                                        "auto_map",
+                                        "bad_words_ids",
+                                        "begin_suppress_tokens",
+                                        "bos_token_id",
+                                        "cache_implementation",
+                                        "chunk_size_feed_forward",
+                                        "classifier_dropout",
+                                        "classifier_proj_size",
+                                        "decoder_layerdrop",
+                                        "decoder_start_token_id",
+                                        "directionality",
+                                        "diversity_penalty",
+                                        "do_sample",
+                                        "dropout",
+                                        "dropout_rate",
+                                        "dtype",
+                                        "early_stopping",
+                                        "embd_pdrop",
+                                        "encoder_layerdrop",
+                                        "encoder_no_repeat_ngram_size",
+                                        "encoder_stride",
+                                        "eos_token_id",
+                                        "exponential_decay_length_penalty",
+                                        "finetuning_task",
+                                        "forced_bos_token_id",
+                                        "forced_decoder_ids",
+                                        "forced_eos_token_id",
+                                        "gradient_checkpointing",
+                                        "hidden_dropout_prob",
+                                        "id2label",
+                                        "init_std",
+                                        "initializer_factor",
+                                        "initializer_range",
+                                        "is_encoder_decoder",
+                                        "label2id",
+                                        "layer_norm_elementwise_affine",
+                                        "length_penalty",
+                                        "mask_feature_length",
+                                        "mask_feature_min_masks",
+                                        "mask_feature_prob",
+                                        "mask_time_length",
+                                        "mask_time_min_masks",
+                                        "mask_time_prob",
+                                        "max_length",
+                                        "median_filter_length",
+                                        "min_length",
+                                        "model_max_length",
+                                        "model_type",
+                                        "n_ctx",
+                                        "no_repeat_ngram_size",
+                                        "num_beam_groups",
+                                        "num_beams",
+                                        "num_return_sequences",
+                                        "output_attentions",
+                                        "output_hidden_states",
+                                        "output_past",
+                                        "output_router_logits",
+                                        "output_scores",
+                                        "pad_token_id",
+                                        "pooler_fc_size",
+                                        "pooler_num_attention_heads",
+                                        "pooler_num_fc_layers",
+                                        "pooler_size_per_head",
+                                        "pooler_type",
+                                        "prefix",
+                                        "pretraining_tp",
+                                        "problem_type",
+                                        "reorder_and_upcast_attn",
+                                        "repetition_penalty",
+                                        "resid_pdrop",
+                                        "return_dict",
+                                        "return_dict_in_generate",
+                                        "router_aux_loss_coef",
+                                        "sep_token_id",
+                                        "summary_activation",
+                                        "summary_first_dropout",
+                                        "summary_proj_to_labels",
+                                        "summary_type",
+                                        "summary_use_proj",
+                                        "suppress_tokens",
+                                        "task_specific_params",
+                                        "temperature",
+                                        "tf_legacy_loss",
+                                        "tokenizer_class",
+                                        "top_k",
+                                        "top_p",
+                                        "torch_dtype",
+                                        "torchscript",
+                                        "transformers.js_config",
+                                        "transformers_version",
+                                        "typical_p",
+                                        "unsloth_fixed",
+                                        "unsloth_version",
+                                        "use_bfloat16",
+                                        "use_cache",
+                                        "use_weighted_layer_sum",
+                                        "vocab_file",
+                                        NULL };
+
+bool mtf_config_find(MtfConfig *config, const char *key, MtfJson *value) {
+    g_hash_table_add(config->used, (gpointer)key);
+    return !config->failed && mtf_json_find(config->root, key, value) && !cJSON_IsNull(value->node);
+}
+
+int64_t mtf_config_integer(MtfConfig *config, const char *key, int64_t low, int64_t standard) {
+    MtfJson value;
+    int64_t number = standard;
+    if (mtf_config_find(config, key, &value) &&
+        !mtf_json_integer(&value, low, INT64_C(1) << 40, &number, config->error))
+        config->failed = true;
+    return number;
+}
+
+int64_t mtf_config_size(MtfConfig *config, const char *key, int64_t standard) {
+    return mtf_config_integer(config, key, 1, standard);
+}
+
+double mtf_config_number(MtfConfig *config, const char *key, double standard) {
+    MtfJson value;
+    double number = standard;
+    if (mtf_config_find(config, key, &value) && !mtf_json_number(&value, &number, config->error))
+        config->failed = true;
+    return number;
+}
+
+bool mtf_config_flag(MtfConfig *config, const char *key, bool standard) {
+    MtfJson value;
+    bool flag = standard;
+    if (mtf_config_find(config, key, &value) && !mtf_json_boolean(&value, &flag, config->error))
+        config->failed = true;
+    return flag;
+}
+
+const char *mtf_config_word(MtfConfig *config, const char *key, const char *standard) {
+    MtfJson value;
+    const char *word = standard;
+    if (mtf_config_find(config, key, &value) && !mtf_json_string(&value, &word, config->error))
+        config->failed = true;
+    return word;
+}
+
+void mtf_config_fail(MtfConfig *config, const char *key, const char *format, ...) {
+    MtfJson value;
+    if (config->failed)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *sentence = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    bool there = mtf_json_find(config->root, key, &value);
+    mtf_json_fail(there ? &value : config->root, config->error, "%s", sentence);
+    config->failed = true;
+}
+
+const char *mtf_config_activation(MtfConfig *config, const char *key, const char *standard) {
+    static const struct {
+        const char *word, *operation;
+    } known[] = { { "gelu_new", "gelu" },
+                  { "gelu_pytorch_tanh", "gelu" },
+                  { "gelu_fast", "gelu" },
+                  { "gelu", "gelu_exact" },
+                  { "relu", "relu" },
+                  { "silu", "silu" },
+                  { "swish", "silu" },
+                  { "tanh", "tanh" },
+                  { "quick_gelu", "quick_gelu" } };
+    const char *word = mtf_config_word(config, key, standard);
+    for (gsize i = 0; i < G_N_ELEMENTS(known); i++)
+        if (strcmp(known[i].word, word) == 0)
+            return known[i].operation;
+    mtf_config_fail(config, key,
+                    "the activation \"%s\" is not one of gelu, gelu_new, gelu_pytorch_tanh, "
+                    "quick_gelu, relu, silu, tanh",
+                    word);
+    return "relu";
+}
+
+void mtf_config_leave_out(MtfConfig *config, const char *key, const char *reason) {
+    if (!config->failed)
+        g_ptr_array_add(config->left_out, g_strdup_printf("%s (%s)", key, reason));
+}
+
+/* ---- Keys that no reader asked for ----------------------------------------------------------- */
+
+static bool is_off(const MtfJson *value) {
+    return cJSON_IsNull(value->node) || cJSON_IsFalse(value->node);
+}
+
+static bool check_key(MtfConfig *config, const MtfJson *value, const char *type) {
+    const char *key = mtf_json_key(value);
+    if (g_hash_table_contains(config->used, key))
+        return true;
+    if (is_off(value) || g_strv_contains(harmless, key)) {
+        if (strcmp(key, "model_type") != 0)
+            g_ptr_array_add(config->left_out, g_strdup(key));
+        return true;
+    }
+    return mtf_json_fail(value, config->error,
+                         "not known for model type %s, and it may change what the model computes; "
+                         "take it out if it does not",
+                         type);
+}
+
+static const MtfArchitectureType *find_type(const MtfJson *root, const char **name,
+                                            GError **error) {
+    MtfJson value;
+    g_autoptr(GString) known = g_string_new(NULL);
+    if (!mtf_json_get(root, "model_type", &value, error) || !mtf_json_string(&value, name, error))
+        return NULL;
+    for (const MtfArchitectureType *type = mtf_architecture_types; type->name != NULL; type++) {
+        if (strcmp(type->name, *name) == 0)
+            return type;
+        g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", type->name);
+    }
+    mtf_json_fail(&value, error, "model type \"%s\" is not one that is known; there are %s", *name,
+                  known->str);
+    return NULL;
+}
+
+bool mtf_architecture_config_is(const MtfJson *root) {
+    MtfJson value;
+    return cJSON_IsObject(root->node) && mtf_json_find(root, "model_type", &value);
+}
+
+bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
+                                  GPtrArray *left_out, GError **error) {
+    const char *name;
+    const MtfArchitectureType *type = find_type(root, &name, error);
+    if (type == NULL)
+        return false;
+    g_autoptr(GHashTable) used = g_hash_table_new(g_str_hash, g_str_equal);
+    MtfConfig config = { root, used, left_out, false, error };
+    MtfJson value;
+    if (mtf_config_find(&config, "quantization_config", &value))
+        mtf_config_fail(&config, "quantization_config",
+                        "quantized weights are not supported; take the model's float weights");
+    *network = (MtfArchitecture){ .embedding_scale = 1, .logit_scale = 1 };
+    network->spread = mtf_config_number(&config, "initializer_range", 0.02);
+    type->read(&config, network);
+    for (bool more = !config.failed && mtf_json_first(root, &value); more;
+         more = mtf_json_next(&value))
+        if (!check_key(&config, &value, name))
+            return false;
+    return !config.failed;
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/models/architecture_parts.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static int64_t elements(const MtfAssembly *m, const MtfShape *shape) {
+    return m->p->b.error != NULL ? 0 : mtf_graph_elements(m->p->b.graph, shape);
+}
+
+static void append_shape(MtfShape *shape, const MtfShape *more) {
+    for (int i = 0; i < more->rank; i++)
+        mtf_shape_append(shape, more->dims[i]);
+}
+
+/* "model.layers.3.self_attn.q_proj.weight[64,32]": where a variable is in published files. */
+static void keep_place(MtfAssembly *m, int variable, const char *file, const char *suffix,
+                       const char *sizes) {
+    if (m->p->b.error != NULL || file == NULL)
+        return;
+    MtfTensor *tensor = mtf_graph_tensor(m->p->b.graph, variable);
+    g_free(tensor->stored);
+    tensor->stored = g_strdup_printf("%s%s%s[%s]", m->files, file, suffix, sizes);
+}
+
+/* "64", or the part "0:64/192" of a longer tensor. */
+static char *format_outputs(const MtfAssembly *m, const MtfLinear *linear) {
+    int64_t n = elements(m, &linear->out);
+    if (linear->total == 0)
+        return g_strdup_printf("%" PRId64, n);
+    return g_strdup_printf("%" PRId64 ":%" PRId64 "/%" PRId64, linear->begin, linear->begin + n,
+                           linear->total);
+}
+
+static int add_bias(MtfAssembly *m, const MtfLinear *linear, int y) {
+    g_autofree char *name = g_strdup_printf("%s_bias", linear->name);
+    g_autofree char *sum = g_strdup_printf("%s_biased", linear->name);
+    g_autofree char *outputs = format_outputs(m, linear);
+    int bias = mtf_parts_variable(m->p, name, &linear->out, MTF_INIT_CONSTANT, 0);
+    keep_place(m, bias, linear->file, ".bias", outputs);
+    return mtf_parts_add(m->p, sum, y, bias);
+}
+
+/* The dimensions of x without those of `in`, then those of `out`. */
+static MtfShape linear_shape(const MtfAssembly *m, const MtfLinear *linear, int x) {
+    MtfShape shape = { 0 };
+    if (m->p->b.error != NULL)
+        return shape;
+    const MtfShape *given = &mtf_graph_tensor(m->p->b.graph, x)->shape;
+    for (int i = 0; i < given->rank; i++)
+        if (mtf_shape_find(&linear->in, given->dims[i]) < 0)
+            mtf_shape_append(&shape, given->dims[i]);
+    append_shape(&shape, &linear->out);
+    return shape;
+}
+
+int mtf_assembly_linear(MtfAssembly *m, const MtfLinear *linear, int x) {
+    bool in_first = m->n->in_first;
+    g_autofree char *weight = g_strdup_printf("w%s", linear->name);
+    g_autofree char *outputs = format_outputs(m, linear);
+    int64_t inputs = elements(m, &linear->in);
+    g_autofree char *sizes = in_first ? g_strdup_printf("%" PRId64 ",%s", inputs, outputs)
+                                      : g_strdup_printf("%s,%" PRId64, outputs, inputs);
+    MtfShape shape = in_first ? linear->in : linear->out;
+    append_shape(&shape, in_first ? &linear->out : &linear->in);
+    int w = mtf_parts_variable(m->p, weight, &shape, MTF_INIT_NORMAL, linear->spread);
+    keep_place(m, w, linear->file, ".weight", sizes);
+    MtfShape result = linear_shape(m, linear, x);
+    int y = mtf_parts_einsum(m->p, linear->name, &result, x, w);
+    return linear->bias ? add_bias(m, linear, y) : y;
+}
+
+static int variable_with_suffix(MtfAssembly *m, const char *name, const char *file,
+                                const char *suffix, const MtfShape *shape, const MtfInit *init) {
+    int variable = mtf_parts_variable(m->p, name, shape, init->kind, init->value);
+    g_autoptr(GString) sizes = g_string_new(NULL);
+    for (int i = 0; i < shape->rank && m->p->b.error == NULL; i++)
+        g_string_append_printf(sizes, "%s%" PRId64, i > 0 ? "," : "",
+                               mtf_graph_size(m->p->b.graph, shape->dims[i]));
+    keep_place(m, variable, file, suffix, sizes->str);
+    return variable;
+}
+
+int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
+                          MtfInitKind init, double value) {
+    return variable_with_suffix(m, name, file, ".weight", shape, &(MtfInit){ init, value });
+}
+
+/* The scale of a norm: as stored, or with the 1 that Gemma's files leave out. */
+static int norm_scale(MtfAssembly *m, const char *file, int dim) {
+    MtfInit init = { MTF_INIT_CONSTANT, m->n->norm_plus_one ? 0 : 1 };
+    int scale = variable_with_suffix(m, "norm_scale", file, ".weight", &MTF_SHAPE(dim), &init);
+    if (!m->n->norm_plus_one)
+        return scale;
+    int one = mtf_parts_constant(m->p, "one", 1);
+    return mtf_parts_add(m->p, "norm_scale_plus_one", scale, one);
+}
+
+int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int dim, int x) {
+    if (file == NULL)
+        return x;
+    mtf_parts_enter(m->p, name);
+    MtfInit zero = { MTF_INIT_CONSTANT, 0 };
+    int inputs[3] = { x, norm_scale(m, file, dim), -1 };
+    if (!m->n->rms)
+        inputs[2] = variable_with_suffix(m, "norm_bias", file, ".bias", &MTF_SHAPE(dim), &zero);
+    m->p->b.attributes.dimension = dim;
+    m->p->b.attributes.epsilon = m->n->epsilon;
+    int y = mtf_parts_apply_to(m->p, m->n->rms ? MTF_OP_RMS_NORM : MTF_OP_LAYER_NORM, "norm",
+                               m->n->rms ? 2 : 3, inputs);
+    mtf_parts_leave(m->p);
+    return y;
+}
+
+int mtf_assembly_scale(MtfAssembly *m, const char *name, double factor, int x) {
+    if (factor == 1)
+        return x;
+    m->p->b.attributes.factor = factor;
+    return mtf_parts_apply(m->p, MTF_OP_SCALE, name, NULL, x, -1);
+}
+
+int mtf_assembly_softcap(MtfAssembly *m, const char *name, double cap, int x) {
+    if (cap == 0)
+        return x;
+    mtf_parts_enter(m->p, name);
+    int small = mtf_assembly_scale(m, "small", 1 / cap, x);
+    int flat = mtf_parts_apply(m->p, MTF_OP_TANH, "tanh", NULL, small, -1);
+    int y = mtf_assembly_scale(m, "capped", cap, flat);
+    mtf_parts_leave(m->p);
+    return y;
+}
+
+int mtf_assembly_activation(MtfAssembly *m, const char *name, int x) {
+    if (strcmp(name, "quick_gelu") != 0)
+        return mtf_parts_activation(m->p, name, x);
+    int slope = mtf_assembly_scale(m, "gate_input", 1.702, x);
+    int gate = mtf_parts_apply(m->p, MTF_OP_SIGMOID, "gate_share", NULL, slope, -1);
+    return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, name, NULL, x, gate);
+}
+
+MtfShape mtf_assembly_query_heads(const MtfAssembly *m) {
+    return m->group < 0 ? MTF_SHAPE(m->heads, m->d_kv) : MTF_SHAPE(m->heads, m->group, m->d_kv);
+}

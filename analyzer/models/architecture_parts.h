@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What the builder of published networks (architecture.h) is written in: the network under construction
+ * and the parts that every layer has, matrices and norms whose weights know where published files
+ * keep them. Inner to that builder. */
+#ifndef MTF_ARCHITECTURE_PARTS_H
+#define MTF_ARCHITECTURE_PARTS_H
+
+#include "analyzer/models/architecture.h"
+#include "analyzer/models/model_parts.h"
+
+typedef struct {
+    MtfParts *p;
+    const MtfArchitecture *n;
+    const MtfStack *stack; /* that is being built */
+    int layer;             /* of the stack */
+    char *files;           /* prefix of the layer's tensors in files */
+    int batch, d_model, vocab;
+    int64_t positions;            /* of the stack */
+    int length, memory_length;    /* positions of the stack, as queries and as memory */
+    int source_memory;            /* the encoder's positions, as the decoder's memory; or -1 */
+    int heads, group, d_kv, d_ff; /* of the stack; group is -1 where each query head has its keys */
+    double residual_spread;       /* of weights whose products the residual stream adds up */
+    int buckets;                  /* relative positions' bias of the stack's scores; or -1 */
+} MtfAssembly;
+
+/* A literal shape: MTF_SHAPE(batch, length). */
+#define MTF_SHAPE(...) ((MtfShape){ (int)G_N_ELEMENTS(((int[]){ __VA_ARGS__ })), { __VA_ARGS__ } })
+
+/* A product with a matrix of its own. */
+typedef struct {
+    const char *name;     /* of the result; the matrix is "wNAME", the bias "NAME_bias" */
+    const char *file;     /* without ".weight", behind the layer's prefix */
+    MtfShape in, out;     /* dimensions that are summed, and that are made */
+    int64_t begin, total; /* the first of its outputs in the file's tensor, which has `total` of
+                             them; 0: the tensor is this matrix */
+    bool bias;
+    double spread; /* standard deviation of initial weights */
+} MtfLinear;
+
+/* x with the dimensions `in` replaced by `out`, which come last. */
+int mtf_assembly_linear(MtfAssembly *m, const MtfLinear *linear, int x);
+
+/* A weight that files keep as `file` (behind the layer's prefix, with ".weight") in that shape. */
+int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
+                          MtfInitKind init, double value);
+
+/* The network's norm of x along `dim`; x itself where `file` is NULL. */
+int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int dim, int x);
+
+/* x times a number, and its softly capped value cap tanh(x / cap). Each is x itself where the
+ * number is 1, respectively 0. */
+int mtf_assembly_scale(MtfAssembly *m, const char *name, double factor, int x);
+int mtf_assembly_softcap(MtfAssembly *m, const char *name, double cap, int x);
+
+/* The function of hidden layers that an operation's or a config's name says. */
+int mtf_assembly_activation(MtfAssembly *m, const char *name, int x);
+
+/* The heads of queries as dimensions: heads, group (where there is one), d_kv. */
+MtfShape mtf_assembly_query_heads(const MtfAssembly *m);
+
+/* Self-attention of the layer (architecture_attention.c): the branch, without norms around it. */
+int mtf_assembly_self_attention(MtfAssembly *m, int x);
+
+/* Attention of a decoder's layer to `source`, what the encoder made. */
+int mtf_assembly_cross_attention(MtfAssembly *m, int x, int source);
+
+/* The feed-forward branch: one hidden layer, gated or not, or experts. */
+int mtf_assembly_ffn(MtfAssembly *m, int x);
+
+#endif

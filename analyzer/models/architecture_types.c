@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What each model type's config.json means. Standard values are those of transformers'
+ * configuration classes (src/transformers/models/TYPE/configuration_TYPE.py). */
+#include "analyzer/models/architecture_config.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Llama and those that changed a little of it --------------------------------------------- */
+
+#define LLAMA_NAMES                                                                      \
+    .layer = "model.layers.%d.", .q = "self_attn.q_proj", .k = "self_attn.k_proj",       \
+    .v = "self_attn.v_proj", .o = "self_attn.o_proj", .gate = "mlp.gate_proj",           \
+    .up = "mlp.up_proj", .down = "mlp.down_proj", .before_attention = "input_layernorm", \
+    .before_ffn = "post_attention_layernorm", .final_norm = "model.norm"
+
+/* Standard values of a type; 0: the same as heads of queries, respectively hidden_size / heads. */
+typedef struct {
+    int64_t vocab, hidden, intermediate, layers, heads, kv_heads, head_dim, max_positions;
+    double epsilon, rotary_base;
+    bool tied;
+} Standard;
+
+/* A number of the object that describes rotary positions. */
+static double rotary_number(MtfConfig *c, const MtfJson *object, const char *key, double standard) {
+    MtfJson value;
+    double number = standard;
+    if (mtf_json_find(object, key, &value) && !mtf_json_number(&value, &number, c->error))
+        c->failed = true;
+    return number;
+}
+
+/* Llama 3.1: long waves are stretched by `factor`, short ones are left, those between in part. */
+static void read_llama3_rotary(MtfConfig *c, const MtfJson *object, MtfStack *s) {
+    s->rotary_stretch = rotary_number(c, object, "factor", 8);
+    s->rotary_low = rotary_number(c, object, "low_freq_factor", 1);
+    s->rotary_high = rotary_number(c, object, "high_freq_factor", 4);
+    s->rotary_context = rotary_number(c, object, "original_max_position_embeddings", 8192);
+}
+
+/* "rope_scaling" of old files, "rope_parameters" of new ones. */
+static void read_rotary_object(MtfConfig *c, const char *key, MtfStack *s) {
+    MtfJson object, value;
+    const char *type = "default";
+    if (!mtf_config_find(c, key, &object))
+        return;
+    if (!mtf_json_object(&object, c->error) ||
+        ((mtf_json_find(&object, "rope_type", &value) || mtf_json_find(&object, "type", &value)) &&
+         !mtf_json_string(&value, &type, c->error))) {
+        c->failed = true;
+        return;
+    }
+    s->rotary_base = rotary_number(c, &object, "rope_theta", s->rotary_base);
+    s->rotary_share = rotary_number(c, &object, "partial_rotary_factor", s->rotary_share);
+    if (strcmp(type, "llama3") == 0)
+        read_llama3_rotary(c, &object, s);
+    else if (strcmp(type, "linear") == 0)
+        s->rotary_angle = 1 / rotary_number(c, &object, "factor", 1);
+    else if (strcmp(type, "default") != 0)
+        mtf_config_fail(c, key,
+                        "rotary positions of type \"%s\" are not supported; there are "
+                        "default, linear and llama3",
+                        type);
+}
+
+static void read_rotary(MtfConfig *c, MtfStack *s, double standard) {
+    s->rotary_base = mtf_config_number(c, "rope_theta", standard);
+    s->rotary_share = mtf_config_number(c, "partial_rotary_factor", 1);
+    s->rotary_angle = s->rotary_stretch = s->rotary_low = 1;
+    s->rotary_high = 4;
+    read_rotary_object(c, "rope_scaling", s);
+    read_rotary_object(c, "rope_parameters", s);
+    if (!(s->rotary_base > 0 && s->rotary_share > 0 && s->rotary_share <= 1))
+        mtf_config_fail(c, "rope_theta",
+                        "rotary positions need a base above 0 and a share of "
+                        "features above 0 and at most 1");
+}
+
+/* Where a key is there and null, which is not the same as left out. */
+static bool is_null(const MtfConfig *c, const char *key) {
+    MtfJson value;
+    return mtf_json_find(c->root, key, &value) && cJSON_IsNull(value.node);
+}
+
+static void read_llama_sizes(MtfConfig *c, MtfArchitecture *n, const Standard *standard) {
+    MtfStack *s = &n->decoder;
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->rms = true;
+    n->vocab = mtf_config_size(c, "vocab_size", standard->vocab);
+    n->d_model = mtf_config_size(c, "hidden_size", standard->hidden);
+    n->epsilon = mtf_config_number(c, "rms_norm_eps", standard->epsilon);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", standard->tied);
+    n->context = mtf_config_size(c, "max_position_embeddings", standard->max_positions);
+    s->d_ff = mtf_config_size(c, "intermediate_size", standard->intermediate);
+    s->layers = mtf_config_size(c, "num_hidden_layers", standard->layers);
+    s->heads = mtf_config_size(c, "num_attention_heads", standard->heads);
+    bool alike = standard->kv_heads == 0 || is_null(c, "num_key_value_heads");
+    s->kv_heads = mtf_config_size(c, "num_key_value_heads", alike ? s->heads : standard->kv_heads);
+    bool divided = standard->head_dim == 0 || is_null(c, "head_dim");
+    s->d_kv = mtf_config_size(c, "head_dim",
+                              divided ? MAX(1, n->d_model / s->heads) : standard->head_dim);
+    s->scale = 1 / sqrt((double)s->d_kv);
+}
+
+/* What all of them have; biases and names may be changed afterwards. */
+static void read_llama_like(MtfConfig *c, MtfArchitecture *n, const Standard *standard) {
+    MtfStack *s = &n->decoder;
+    read_llama_sizes(c, n, standard);
+    read_rotary(c, s, standard->rotary_base);
+    s->causal = s->gated = true;
+    s->names = (MtfStackNames){ LLAMA_NAMES };
+    n->embedding = "model.embed_tokens";
+    n->head = "lm_head";
+}
+
+static void read_attention_bias(MtfConfig *c, MtfStack *s) {
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = mtf_config_flag(c, "attention_bias", false);
+}
+
+static void read_llama(MtfConfig *c, MtfArchitecture *n) {
+    static const Standard standard = { 32000, 4096, 11008, 32, 32, 0, 0, 2048, 1e-6, 1e4, false };
+    read_llama_like(c, n, &standard);
+    read_attention_bias(c, &n->decoder);
+    n->decoder.ffn_bias = mtf_config_flag(c, "mlp_bias", false);
+    n->decoder.activation = mtf_config_activation(c, "hidden_act", "silu");
+}
+
+static void read_window(MtfConfig *c, MtfStack *s, int64_t standard) {
+    int64_t absent = is_null(c, "sliding_window") ? 0 : standard;
+    s->window = mtf_config_integer(c, "sliding_window", 1, absent);
+    s->window_rule = s->window > 0 ? MTF_WINDOW_ALL : MTF_WINDOW_NONE;
+}
+
+static void read_mistral(MtfConfig *c, MtfArchitecture *n) {
+    static const Standard standard = { 32000, 4096, 14336, 32, 32, 8, 0, 131072, 1e-6, 1e4, false };
+    read_llama_like(c, n, &standard);
+    read_window(c, &n->decoder, 4096);
+    n->decoder.activation = mtf_config_activation(c, "hidden_act", "silu");
+}
+
+/* Layers from max_window_layers on have the window, where it is switched on at all. */
+static void read_qwen_window(MtfConfig *c, MtfStack *s) {
+    bool on = mtf_config_flag(c, "use_sliding_window", false);
+    read_window(c, s, 4096);
+    s->window_from = mtf_config_integer(c, "max_window_layers", 0, 28);
+    s->window_rule = on && s->window > 0 ? MTF_WINDOW_FROM : MTF_WINDOW_NONE;
+}
+
+static void read_qwen2(MtfConfig *c, MtfArchitecture *n) {
+    static const Standard standard = {
+        151936, 4096, 22016, 32, 32, 32, 0, 32768, 1e-6, 1e4, false
+    };
+    read_llama_like(c, n, &standard);
+    read_qwen_window(c, &n->decoder);
+    n->decoder.q_bias = n->decoder.k_bias = n->decoder.v_bias = true;
+    n->decoder.activation = mtf_config_activation(c, "hidden_act", "silu");
+}
+
+static void add_head_norms(MtfStack *s) {
+    s->qk_norm = true;
+    s->names.q_norm = "self_attn.q_norm";
+    s->names.k_norm = "self_attn.k_norm";
+}
+
+static void read_qwen3(MtfConfig *c, MtfArchitecture *n) {
+    static const Standard standard = {
+        151936, 4096, 22016, 32, 32, 32, 128, 32768, 1e-6, 1e4, false
+    };
+    read_llama_like(c, n, &standard);
+    read_qwen_window(c, &n->decoder);
+    read_attention_bias(c, &n->decoder);
+    add_head_norms(&n->decoder);
+    n->decoder.activation = mtf_config_activation(c, "hidden_act", "silu");
+}
+
+/* Gemma: the norm's scale is 1 + w, embeddings are multiplied by the root of their width. */
+static void make_gemma(MtfConfig *c, MtfArchitecture *n) {
+    n->norm_plus_one = true;
+    n->embedding_scale = sqrt((double)n->d_model);
+    read_attention_bias(c, &n->decoder);
+}
+
+static void read_gemma(MtfConfig *c, MtfArchitecture *n) {
+    static const Standard standard = {
+        256000, 3072, 24576, 28, 16, 16, 256, 8192, 1e-6, 1e4, true
+    };
+    MtfJson value;
+    read_llama_like(c, n, &standard);
+    make_gemma(c, n);
+    n->decoder.activation = mtf_config_activation(c, "hidden_activation", "gelu_pytorch_tanh");
+    /* The first files say "gelu" and mean its tanh form, as the class has it since. */
+    if (mtf_config_find(c, "hidden_act", &value))
+        mtf_config_leave_out(c, "hidden_act", "this type's function is hidden_activation");
+}
+
+/* 0, which is null in the file: no cap. */
+static double read_cap(MtfConfig *c, const char *key, double standard) {
+    return mtf_config_number(c, key, is_null(c, key) ? 0 : standard);
+}
+
+static void read_gemma2(MtfConfig *c, MtfArchitecture *n) {
+    static const Standard standard = { 256000, 2304, 9216, 26, 8, 4, 256, 8192, 1e-6, 1e4, true };
+    MtfStack *s = &n->decoder;
+    MtfJson value;
+    read_llama_like(c, n, &standard);
+    make_gemma(c, n);
+    s->activation = mtf_config_activation(c, "hidden_activation", "gelu_pytorch_tanh");
+    if (mtf_config_find(c, "hidden_act", &value))
+        mtf_config_leave_out(c, "hidden_act", "this type's function is hidden_activation");
+    s->scale = 1 / sqrt(mtf_config_number(c, "query_pre_attn_scalar", 256));
+    s->softcap = read_cap(c, "attn_logit_softcapping", 50);
+    n->logit_softcap = read_cap(c, "final_logit_softcapping", 30);
+    read_window(c, s, 4096);
+    s->window_rule = s->window > 0 ? MTF_WINDOW_EVEN : MTF_WINDOW_NONE;
+    s->names.on_attention = "post_attention_layernorm";
+    s->names.before_ffn = "pre_feedforward_layernorm";
+    s->names.on_ffn = "post_feedforward_layernorm";
+}
+
+static void read_phi3(MtfConfig *c, MtfArchitecture *n) {
+    static const Standard standard = { 32064, 3072, 8192, 32, 32, 0, 0, 4096, 1e-5, 1e4, false };
+    MtfStack *s = &n->decoder;
+    read_llama_like(c, n, &standard);
+    read_window(c, s, 0);
+    s->activation = mtf_config_activation(c, "hidden_act", "silu");
+    s->names.q = s->names.k = s->names.v = s->names.gate = s->names.up = NULL;
+    s->names.qkv = "self_attn.qkv_proj";
+    s->names.gate_up = "mlp.gate_up_proj";
+    mtf_config_integer(c, "original_max_position_embeddings", 1, 4096);
+}
+
+/* ---- GPT-2 ----------------------------------------------------------------------------------- */
+
+#define GPT2_NAMES                                                                                \
+    .layer = "h.%d.", .qkv = "attn.c_attn", .o = "attn.c_proj", .up = "mlp.c_fc",                 \
+    .down = "mlp.c_proj", .before_attention = "ln_1", .before_ffn = "ln_2", .final_norm = "ln_f", \
+    .positions = "wpe"
+
+static void refuse_gpt2_variants(MtfConfig *c) {
+    if (!mtf_config_flag(c, "scale_attn_weights", true))
+        mtf_config_fail(c, "scale_attn_weights",
+                        "only scores divided by the root of a head's "
+                        "width are supported (true)");
+    if (mtf_config_flag(c, "scale_attn_by_inverse_layer_idx", false))
+        mtf_config_fail(c, "scale_attn_by_inverse_layer_idx", "only false is supported");
+    if (mtf_config_flag(c, "add_cross_attention", false))
+        mtf_config_fail(c, "add_cross_attention", "only false is supported");
+}
+
+static void read_gpt2(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->vocab = mtf_config_size(c, "vocab_size", 50257);
+    n->d_model = mtf_config_size(c, "n_embd", 768);
+    n->max_positions = n->context = mtf_config_size(c, "n_positions", 1024);
+    n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-5);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    s->layers = mtf_config_size(c, "n_layer", 12);
+    s->heads = s->kv_heads = mtf_config_size(c, "n_head", 12);
+    s->d_ff = mtf_config_size(c, "n_inner", 4 * n->d_model);
+    s->activation = mtf_config_activation(c, "activation_function", "gelu_new");
+    if (n->d_model % s->heads != 0)
+        mtf_config_fail(c, "n_head", "n_embd must be a multiple of n_head");
+    s->d_kv = MAX(1, n->d_model / s->heads);
+    s->scale = 1 / sqrt((double)s->d_kv);
+    s->causal = true;
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
+    s->names = (MtfStackNames){ GPT2_NAMES };
+    n->in_first = true;
+    n->embedding = "wte";
+    n->head = "lm_head";
+    refuse_gpt2_variants(c);
+}
+
+const MtfArchitectureType mtf_architecture_types[] = {
+    { "gpt2", read_gpt2 },     { "llama", read_llama }, { "mistral", read_mistral },
+    { "qwen2", read_qwen2 },   { "qwen3", read_qwen3 }, { "gemma", read_gemma },
+    { "gemma2", read_gemma2 }, { "phi3", read_phi3 },   { NULL, NULL },
+};

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "cost/step_model/run_seconds.h"
+
+#include <math.h>
+
+/* Where the host waits for every kernel before the next launch: its waking up, an assumption. */
+#define BLOCKED_SECONDS 1e-5
+
+/* One pass of one layer or stage, split by what it waits for. */
+typedef struct {
+    double kernels, redone, tensor, context, expert, host, sharded;
+} Pass;
+
+static double pass_seconds(const Pass *pass) {
+    return pass->kernels + pass->redone + pass->tensor + pass->context + pass->expert + pass->host +
+           pass->sharded;
+}
+
+static Pass add_passes(Pass a, Pass b, double times) {
+    a.kernels += times * b.kernels;
+    a.redone += times * b.redone;
+    a.tensor += times * b.tensor;
+    a.context += times * b.context;
+    a.expert += times * b.expert;
+    a.host += times * b.host;
+    a.sharded += times * b.sharded;
+    return a;
+}
+
+/* What of a message is not hidden. */
+static double exposed(const MtfRunDevice *device, MtfHidden kind, double seconds) {
+    return device->run->blocking ? seconds : seconds * fmax(1 - device->software->hidden[kind], 0);
+}
+
+static double kernels_of(const MtfLayerSeconds *layer, MtfPass pass) {
+    double seconds = 0;
+    for (int i = 0; i < MTF_PART_MESSAGES; i++)
+        seconds += layer->part[pass][i];
+    return seconds;
+}
+
+/* ---- Weights that are gathered layer by layer ------------------------------------------------- */
+
+/* Parameters of a layer that one rank of the sharding group would hold whole. */
+static double layer_parameters(const MtfTrainingRun *run) {
+    double t = (double)run->tp;
+    double inner = mtf_run_inner_parameters(&run->model);
+    inner /= run->model.experts > 0 ? (double)run->ep * (run->whole_experts ? 1 : t) : t;
+    return mtf_run_attention_parameters(&run->model) / t + inner;
+}
+
+static unsigned data_axes(void) {
+    return MTF_AXIS_BIT(MTF_RUN_DATA) | MTF_AXIS_BIT(MTF_RUN_EXPERT) |
+           MTF_AXIS_BIT(MTF_RUN_CONTEXT);
+}
+
+static double sum_bytes(const MtfRunDevice *device) {
+    double own = device->run->reduce_bytes;
+    return own > 0 ? own : device->software->reduce_bytes;
+}
+
+/* Messages of one layer's weights in a pass: gathered in both, gradients scattered in the second;
+ * with whole weights (ZeRO-2) only the latter. */
+static double sharded_seconds(const MtfRunDevice *device, MtfPass pass) {
+    const MtfTrainingRun *run = device->run;
+    double parameters = layer_parameters(run), seconds = 0;
+    if (run->sharding < MTF_SHARD_GRADIENTS)
+        return 0;
+    if (run->sharding == MTF_SHARD_ALL)
+        seconds += mtf_run_collective_seconds(device, MTF_ALLGATHER, data_axes(),
+                                              parameters * device->software->weight_bytes);
+    if (pass == MTF_PASS_BACKWARD)
+        seconds += mtf_run_collective_seconds(device, MTF_REDUCE_SCATTER, data_axes(),
+                                              parameters * sum_bytes(device));
+    return seconds;
+}
+
+/* A share runs beside kernels, which slow down meanwhile; the rest, and what is longer, waits. */
+static double sharded_exposed(const MtfRunDevice *device, double messages, double kernels) {
+    double hidden = device->run->blocking ? 0 : device->software->hidden[MTF_HIDDEN_SHARDED];
+    double beside = fmin(hidden * messages, kernels);
+    return messages - beside + device->software->contention * beside;
+}
+
+/* ---- Passes ------------------------------------------------------------------------------------ */
+
+static double redone_kernels(const MtfRunDevice *device, const MtfLayerSeconds *layer) {
+    const double *share = device->software->redone[device->run->redo];
+    double seconds = 0;
+    for (int i = 0; i < MTF_PART_MESSAGES; i++)
+        seconds += share[i] * layer->part[MTF_PASS_FORWARD][i];
+    return seconds;
+}
+
+/* Host: a launch a kernel (as many again where the forward pass is redone), and its collectives. */
+static double host_seconds(const MtfRunDevice *device, MtfPass pass) {
+    const MtfSoftware *software = device->software;
+    double launches = software->host_kernels[pass];
+    double share = software->redone[device->run->redo][MTF_PART_SWEEPS];
+    double collectives = device->run->tp > 1 ? 2 : 0;
+    if (pass == MTF_PASS_BACKWARD) {
+        launches += share * software->host_kernels[MTF_PASS_FORWARD];
+        collectives *= 1 + software->redone[device->run->redo][MTF_PART_MESSAGES];
+    }
+    return launches * software->host_seconds + collectives * software->host_collective_seconds;
+}
+
+static Pass layer_pass(const MtfRunDevice *device, const MtfLayerSeconds *layer, MtfPass pass) {
+    const MtfSoftware *software = device->software;
+    const double *share = software->redone[device->run->redo];
+    const MtfKernelRates *rates = &device->machine->kernels;
+    Pass sum = { .kernels = kernels_of(layer, pass) };
+    double launches = software->host_kernels[pass];
+    sum.tensor = exposed(device, MTF_HIDDEN_TENSOR, layer->part[pass][MTF_PART_MESSAGES]);
+    sum.context = exposed(device, MTF_HIDDEN_CONTEXT, layer->context[pass]);
+    sum.expert = exposed(device, MTF_HIDDEN_EXPERT, layer->routing[pass]);
+    if (pass == MTF_PASS_BACKWARD) {
+        double again = share[MTF_PART_MESSAGES];
+        sum.redone = redone_kernels(device, layer);
+        sum.tensor += again * exposed(device, MTF_HIDDEN_TENSOR,
+                                      layer->part[MTF_PASS_FORWARD][MTF_PART_MESSAGES]);
+        sum.expert += again * exposed(device, MTF_HIDDEN_EXPERT, layer->routing[MTF_PASS_FORWARD]);
+        launches += share[MTF_PART_SWEEPS] * software->host_kernels[MTF_PASS_FORWARD];
+    }
+    sum.kernels += launches * rates->launch_seconds;
+    sum.sharded = sharded_exposed(device, sharded_seconds(device, pass), sum.kernels + sum.redone);
+    sum.host = host_seconds(device, pass);
+    if (device->run->blocking)
+        sum.host += launches * BLOCKED_SECONDS;
+    else
+        sum.host = fmax(sum.host - pass_seconds(&sum), 0);
+    return sum;
+}
+
+/* All layers of a stage: of a routed model some may be dense. */
+static Pass layers_pass(const MtfRunDevice *device, MtfPass pass, double layers) {
+    const MtfModelSizes *model = &device->run->model;
+    MtfLayerSeconds usual = mtf_layer_seconds(device, false);
+    double dense =
+        model->experts > 0 ? layers * (double)model->dense_layers / (double)model->layers : 0;
+    Pass sum = add_passes((Pass){ 0 }, layer_pass(device, &usual, pass), layers - dense);
+    if (dense > 0) {
+        MtfLayerSeconds other = mtf_layer_seconds(device, true);
+        sum = add_passes(sum, layer_pass(device, &other, pass), dense);
+    }
+    return sum;
+}
+
+/* Logits and their loss, of this device's part of the vocabulary. */
+static Pass head_pass(const MtfRunDevice *device, MtfPass pass) {
+    const MtfTrainingRun *run = device->run;
+    double tokens = mtf_run_tokens(run), vocab = (double)run->model.vocab / (double)run->tp;
+    MtfProductShape shape = { 1, tokens, vocab, (double)run->model.width, 2 };
+    Pass sum = { .kernels = mtf_run_product_seconds(device, pass, shape, true) };
+    sum.kernels += mtf_run_swept_seconds(device, pass, MTF_SWEPT_LOGITS, tokens * vocab);
+    if (pass == MTF_PASS_BACKWARD && run->tp > 1)
+        sum.tensor = mtf_run_collective_seconds(device, MTF_ALLREDUCE, MTF_AXIS_BIT(MTF_RUN_TENSOR),
+                                                tokens * (double)run->model.width * 2);
+    return sum;
+}
+
+/* A lookup and, backwards, its scattered sum; three passes over the layer's input. */
+static Pass embedding_pass(const MtfRunDevice *device) {
+    const MtfTrainingRun *run = device->run;
+    double bytes = 3 * 2 * mtf_run_tokens(run) * (double)run->model.width;
+    return (Pass){ .kernels = mtf_sweep_seconds(&device->machine->kernels, &device->wide,
+                                                MTF_SWEEP_GATHER, bytes) };
+}
+
+/* ---- The pipeline ------------------------------------------------------------------------------ */
+
+/* Both passes of a stage. */
+static Pass stage_passes(const MtfRunDevice *device, double layers, bool first, bool last) {
+    Pass sum = { 0 };
+    for (int p = 0; p < MTF_PASSES; p++) {
+        sum = add_passes(sum, layers_pass(device, (MtfPass)p, layers), 1);
+        if (first)
+            sum = add_passes(sum, embedding_pass(device), 1);
+        if (last)
+            sum = add_passes(sum, head_pass(device, (MtfPass)p), 1);
+    }
+    return sum;
+}
+
+/* One activation from stage to stage; the tensor group's ranks send their parts of it. */
+static double transfer_seconds(const MtfRunDevice *device) {
+    const MtfTrainingRun *run = device->run;
+    double bytes = 2 * mtf_run_tokens(run) * (double)run->model.width / (double)run->tp;
+    if (run->pp == 1)
+        return 0;
+    return mtf_run_collective_seconds(device, MTF_PERMUTE, MTF_AXIS_BIT(MTF_RUN_PIPELINE), bytes);
+}
+
+/* Of what the other stages do once: all of it (1F1B), over the chunks of a device, a third (weight
+ * gradients in the bubble: (p-1)(F+B-W) of F = B = W), or nothing. */
+static double bubble_share(const MtfTrainingRun *run) {
+    double share = 1 / (double)MAX(run->vp, 1);
+    if (run->order == MTF_ORDER_ZERO_BUBBLE_1P)
+        return share / 3;
+    return run->order == MTF_ORDER_ZERO_BUBBLE_2P ? 0 : share;
+}
+
+static double layers_held(const MtfTrainingRun *run, double inner, double ends, int stage) {
+    double rest = (double)run->model.layers - 2 * ends - inner * (double)(run->pp - 2);
+    if (stage == 0)
+        return ends;
+    return stage < run->pp - 1 ? inner : fmax(inner > ends ? ends : rest + ends, 0);
+}
+
+/* Adds waiting for the other stages and for transfers to the slowest stage's passes. */
+static void add_pipeline(const MtfRunDevice *device, MtfRunSeconds *seconds, Pass *slowest) {
+    const MtfTrainingRun *run = device->run;
+    double ends, inner = mtf_run_stage_layers(run, &ends), sum = 0, most = -1;
+    double last = run->pp > 1 ? layers_held(run, inner, ends, (int)run->pp - 1) : ends;
+    Pass first = stage_passes(device, ends, true, run->pp == 1);
+    Pass middle = stage_passes(device, inner, false, false);
+    Pass end = run->pp > 1 ? stage_passes(device, last, false, true) : first;
+    const Pass *all[] = { &first, &end, &middle };
+    double times[] = { 1, run->pp > 1 ? 1 : 0, (double)MAX(run->pp - 2, 0) };
+    for (int i = 0; i < 3; i++) {
+        double own = times[i] > 0 ? pass_seconds(all[i]) : 0;
+        sum += times[i] * own;
+        if (own > most) {
+            most = own;
+            *slowest = *all[i];
+        }
+    }
+    double m = mtf_run_micro_batches(run), chunks = (double)MAX(run->vp, 1);
+    double transfer = transfer_seconds(device);
+    double filling = (sum - most) * bubble_share(run) + 2 * (double)(run->pp - 1) * transfer;
+    seconds->pipeline = filling + 2 * m * chunks * exposed(device, MTF_HIDDEN_PIPELINE, transfer);
+}
+
+/* ---- Gradients and optimizer ------------------------------------------------------------------ */
+
+/* Parameters that one device keeps whole: of the stage with most of them. */
+static double device_parameters(const MtfTrainingRun *run) {
+    double ends, layers = mtf_run_stage_layers(run, &ends);
+    double tables = mtf_run_embedding_parameters(&run->model) / (double)run->tp;
+    double own = layers * layer_parameters(run);
+    if (run->pp == 1)
+        return own + 2 * tables;
+    return fmax(own, ends * layer_parameters(run) + tables);
+}
+
+/* Over the networks between slices: every device its part of the gradients. */
+static double slices_seconds(const MtfRunDevice *device, double bytes) {
+    const MtfTrainingRun *run = device->run;
+    const MtfSliceNetwork *between = &device->machine->between_slices;
+    double slices = (double)run->slices, inside = (double)(run->dp / run->slices);
+    if (run->slices == 1)
+        return 0;
+    return 2 * (slices - 1) * between->latency +
+           2 * (slices - 1) / slices * bytes / inside / between->bandwidth;
+}
+
+/* Once a step: sums of gradients, and weights of a sharded optimizer gathered. */
+static double gradient_seconds(const MtfRunDevice *device) {
+    const MtfTrainingRun *run = device->run;
+    double parameters = device_parameters(run), bytes = parameters * sum_bytes(device);
+    double kept = device->run->gradient_bytes > 0 ? device->run->gradient_bytes
+                                                  : device->software->gradient_bytes;
+    double seconds = slices_seconds(device, parameters * kept);
+    if (run->sharding == MTF_SHARD_NONE)
+        return seconds + mtf_run_collective_seconds(device, MTF_ALLREDUCE, data_axes(), bytes);
+    if (run->sharding == MTF_SHARD_OPTIMIZER)
+        seconds += mtf_run_collective_seconds(device, MTF_REDUCE_SCATTER, data_axes(), bytes);
+    if (run->sharding != MTF_SHARD_ALL)
+        seconds += mtf_run_collective_seconds(device, MTF_ALLGATHER, data_axes(),
+                                              parameters * device->software->weight_bytes);
+    return seconds;
+}
+
+/* Hidden beside the last micro-batch's backward pass at most. */
+static double gradient_exposed(const MtfRunDevice *device, double backward) {
+    double seconds = gradient_seconds(device);
+    double beside = fmin(seconds - exposed(device, MTF_HIDDEN_DATA, seconds), backward);
+    return seconds - beside + device->software->contention * beside;
+}
+
+static double update_seconds(const MtfRunDevice *device) {
+    const MtfTrainingRun *run = device->run;
+    double parameters = device_parameters(run), m = mtf_run_micro_batches(run);
+    double own = parameters;
+    if (run->sharding >= MTF_SHARD_OPTIMIZER)
+        own /= (double)(run->dp / run->slices);
+    double gradients = run->sharding >= MTF_SHARD_GRADIENTS ? own : parameters;
+    double bytes = own * device->software->update_bytes +
+                   (m - 1) * gradients * device->software->accumulate_bytes;
+    return mtf_sweep_seconds(&device->machine->kernels, &device->wide, MTF_SWEEP_UPDATE, bytes);
+}
+
+/* Nodes or slices that a step waits for. */
+static double joined(const MtfRunDevice *device) {
+    const MtfNetwork *network = &device->map.slice;
+    double inside = network->switched ? (double)network->axis[network->axes - 1].size
+                                      : (double)mtf_network_ranks(network);
+    return fmax((double)device->run->devices / inside, 1);
+}
+
+MtfRunSeconds mtf_run_seconds(const MtfRunDevice *device) {
+    MtfRunSeconds seconds = { 0 };
+    Pass stage = { 0 };
+    double m = mtf_run_micro_batches(device->run);
+    add_pipeline(device, &seconds, &stage);
+    seconds.compute = m * (stage.kernels + stage.redone);
+    seconds.redone = m * stage.redone;
+    seconds.tensor = m * stage.tensor;
+    seconds.context = m * stage.context;
+    seconds.expert = m * stage.expert;
+    seconds.data =
+        m * stage.sharded + gradient_exposed(device, (stage.kernels + stage.redone) * 0.6);
+    seconds.optimizer = update_seconds(device);
+    seconds.host = m * stage.host + device->software->step_seconds;
+    double sum = seconds.compute + seconds.tensor + seconds.context + seconds.expert +
+                 seconds.pipeline + seconds.data + seconds.optimizer + seconds.host;
+    seconds.host += sum * device->software->spread * log2(joined(device));
+    seconds.step = sum * (1 + device->software->spread * log2(joined(device)));
+    return seconds;
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "cost/step_model/software.h"
+
+#include "layouts/base/library.h"
+
+#include <string.h>
+
+static const char *const part_names[] = { "queries", "attention", "output",   "up",
+                                          "down",    "sweeps",    "messages", NULL };
+static const char *const swept_names[] = { "norm",   "residual", "activation", "gated",  "heads",
+                                           "scores", "logits",   "cast",       "routed", NULL };
+static const char *const hidden_names[] = { "tensor",  "data",   "sharded", "pipeline",
+                                            "context", "expert", NULL };
+static const char *const redo_names[] = { "none", "selective", "full", NULL };
+
+static bool read_figure(const MtfJson *object, const char *key, double *value, GError **error) {
+    MtfJson child;
+    double number = 0;
+    if (!mtf_json_get(object, key, &child, error) || !mtf_json_number(&child, &number, error))
+        return false;
+    if (number < 0)
+        return mtf_json_fail(&child, error, "%g is negative", number);
+    *value = number;
+    return true;
+}
+
+static bool read_flag(const MtfJson *object, const char *key, bool *value, GError **error) {
+    MtfJson child;
+    return mtf_json_get(object, key, &child, error) && mtf_json_boolean(&child, value, error);
+}
+
+/* A pair [forward, backward]. */
+static bool read_passes(const MtfJson *object, const char *key, double *passes, GError **error) {
+    MtfJson list, child;
+    int i = 0;
+    if (!mtf_json_get(object, key, &list, error) || !mtf_json_array(&list, error))
+        return false;
+    if (mtf_json_length(&list) != MTF_PASSES)
+        return mtf_json_fail(&list, error, "a pair [forward, backward] is expected here");
+    for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child), i++)
+        if (!mtf_json_number(&child, &passes[i], error))
+            return false;
+    return true;
+}
+
+static bool read_words(const MtfJson *root, MtfSoftware *software, GError **error) {
+    MtfJson name, summary, list, child;
+    const char *text;
+    if (!mtf_json_get(root, "name", &name, error) || !mtf_json_string(&name, &text, error))
+        return false;
+    software->name = g_strdup(text);
+    if (!mtf_json_get(root, "summary", &summary, error) || !mtf_json_string(&summary, &text, error))
+        return false;
+    software->summary = g_strdup(text);
+    if (!mtf_json_get(root, "matches", &list, error) || !mtf_json_array(&list, error))
+        return false;
+    GPtrArray *words = g_ptr_array_new_with_free_func(g_free);
+    bool read = true;
+    for (bool more = mtf_json_first(&list, &child); more && read; more = mtf_json_next(&child)) {
+        read = mtf_json_string(&child, &text, error);
+        if (read)
+            g_ptr_array_add(words, g_strdup(text));
+    }
+    g_ptr_array_add(words, NULL);
+    software->matches = (char **)g_ptr_array_free(words, FALSE);
+    return read;
+}
+
+static bool read_host(const MtfJson *root, MtfSoftware *software, GError **error) {
+    static const char *const keys[] = { "launch", "kernels", "collective", "step", NULL };
+    MtfJson host;
+    return mtf_json_get(root, "host", &host, error) && mtf_json_keys(&host, keys, error) &&
+           read_figure(&host, "launch", &software->host_seconds, error) &&
+           read_passes(&host, "kernels", software->host_kernels, error) &&
+           read_figure(&host, "collective", &software->host_collective_seconds, error) &&
+           read_figure(&host, "step", &software->step_seconds, error);
+}
+
+static bool read_sweeps(const MtfJson *root, MtfSoftware *software, GError **error) {
+    MtfJson object;
+    if (!mtf_json_get(root, "sweeps", &object, error) ||
+        !mtf_json_keys(&object, swept_names, error))
+        return false;
+    for (int i = 0; i < MTF_SWEPTS; i++)
+        if (!read_passes(&object, swept_names[i], software->swept[i], error))
+            return false;
+    return true;
+}
+
+static bool read_attention(const MtfJson *root, MtfSoftware *software, GError **error) {
+    static const char *const keys[] = { "fused", "causal", "portable", "share", NULL };
+    MtfJson object;
+    return mtf_json_get(root, "attention", &object, error) && mtf_json_keys(&object, keys, error) &&
+           read_flag(&object, "fused", &software->fused_attention, error) &&
+           read_flag(&object, "causal", &software->causal_skips, error) &&
+           read_flag(&object, "portable", &software->portable_attention, error) &&
+           read_figure(&object, "share", &software->attention_share, error);
+}
+
+static bool read_redo(const MtfJson *object, MtfRedo redo, MtfSoftware *software, GError **error) {
+    MtfJson policy;
+    if (!mtf_json_get(object, redo_names[redo], &policy, error) ||
+        !mtf_json_keys(&policy, part_names, error))
+        return false;
+    for (int i = 0; i < MTF_PARTS; i++)
+        if (!read_figure(&policy, part_names[i], &software->redone[redo][i], error))
+            return false;
+    return true;
+}
+
+static bool read_recompute(const MtfJson *root, MtfSoftware *software, GError **error) {
+    MtfJson object;
+    return mtf_json_get(root, "recompute", &object, error) &&
+           mtf_json_keys(&object, redo_names + 1, error) &&
+           read_redo(&object, MTF_REDO_SELECTIVE, software, error) &&
+           read_redo(&object, MTF_REDO_FULL, software, error);
+}
+
+static bool read_hidden(const MtfJson *root, MtfSoftware *software, GError **error) {
+    MtfJson object;
+    if (!mtf_json_get(root, "hidden", &object, error) ||
+        !mtf_json_keys(&object, hidden_names, error))
+        return false;
+    for (int i = 0; i < MTF_HIDDENS; i++)
+        if (!read_figure(&object, hidden_names[i], &software->hidden[i], error))
+            return false;
+    return true;
+}
+
+static bool read_parameters(const MtfJson *root, MtfSoftware *software, GError **error) {
+    static const char *const keys[] = { "weight", "gradient",   "reduce", "optimizer",
+                                        "update", "accumulate", NULL };
+    MtfJson object;
+    return mtf_json_get(root, "parameter_bytes", &object, error) &&
+           mtf_json_keys(&object, keys, error) &&
+           read_figure(&object, "weight", &software->weight_bytes, error) &&
+           read_figure(&object, "gradient", &software->gradient_bytes, error) &&
+           read_figure(&object, "reduce", &software->reduce_bytes, error) &&
+           read_figure(&object, "optimizer", &software->optimizer_bytes, error) &&
+           read_figure(&object, "update", &software->update_bytes, error) &&
+           read_figure(&object, "accumulate", &software->accumulate_bytes, error);
+}
+
+static bool read_kept(const MtfJson *root, MtfSoftware *software, GError **error) {
+    static const char *const keys[] = { "slack", "context", "scores",   "layer", "inner",
+                                        "heads", "logits",  "offloads", NULL };
+    MtfJson object;
+    return mtf_json_get(root, "kept_bytes", &object, error) &&
+           mtf_json_keys(&object, keys, error) &&
+           read_figure(&object, "slack", &software->kept.slack, error) &&
+           read_figure(&object, "context", &software->kept.context_bytes, error) &&
+           read_figure(&object, "scores", &software->kept.scores, error) &&
+           read_figure(&object, "layer", &software->kept.layer, error) &&
+           read_figure(&object, "inner", &software->kept.inner, error) &&
+           read_figure(&object, "heads", &software->kept.heads, error) &&
+           read_figure(&object, "logits", &software->kept.logits, error) &&
+           read_flag(&object, "offloads", &software->kept.offloads, error);
+}
+
+static bool read_software(const MtfJson *root, MtfSoftware *software, GError **error) {
+    static const char *const keys[] = { "meshtf_software",
+                                        "name",
+                                        "summary",
+                                        "matches",
+                                        "host",
+                                        "sweeps",
+                                        "attention",
+                                        "recompute",
+                                        "hidden",
+                                        "parameter_bytes",
+                                        "kept_bytes",
+                                        "sequence_split",
+                                        "contention",
+                                        "spread",
+                                        "sources",
+                                        NULL };
+    return mtf_json_version(root, "meshtf_software", 1, error) &&
+           mtf_json_keys(root, keys, error) && read_words(root, software, error) &&
+           read_host(root, software, error) && read_sweeps(root, software, error) &&
+           read_attention(root, software, error) && read_recompute(root, software, error) &&
+           read_hidden(root, software, error) && read_parameters(root, software, error) &&
+           read_kept(root, software, error) &&
+           read_flag(root, "sequence_split", &software->sequence_split, error) &&
+           read_figure(root, "contention", &software->contention, error) &&
+           read_figure(root, "spread", &software->spread, error);
+}
+
+MtfSoftware *mtf_software_load(const char *name_or_path, GError **error) {
+    g_autofree char *path = mtf_library_find("software", name_or_path, error);
+    if (path == NULL)
+        return NULL;
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, error);
+    if (document == NULL)
+        return NULL;
+    MtfJson root = mtf_json_root(document);
+    g_autoptr(MtfSoftware) software = g_new0(MtfSoftware, 1);
+    return read_software(&root, software, error) ? g_steal_pointer(&software) : NULL;
+}
+
+void mtf_software_free(MtfSoftware *software) {
+    if (software == NULL)
+        return;
+    g_free(software->name);
+    g_free(software->summary);
+    g_strfreev(software->matches);
+    g_free(software);
+}
+
+/* The length of the longest word of the profile that `words` has. */
+static size_t match_length(const MtfSoftware *software, const char *words) {
+    size_t longest = 0;
+    for (char **match = software->matches; *match != NULL; match++)
+        if (strstr(words, *match) != NULL)
+            longest = MAX(longest, strlen(*match));
+    return longest;
+}
+
+MtfSoftware *mtf_software_match(const char *words, GError **error) {
+    g_auto(GStrv) names = mtf_library_list("software", error);
+    g_autofree char *lower = g_utf8_strdown(words, -1);
+    g_autoptr(MtfSoftware) best = NULL;
+    size_t longest = 0;
+    for (char **name = names; name != NULL && *name != NULL; name++) {
+        g_autoptr(MtfSoftware) software = mtf_software_load(*name, error);
+        if (software == NULL)
+            return NULL;
+        size_t length = match_length(software, lower);
+        if (length <= longest)
+            continue;
+        longest = length;
+        mtf_software_free(best);
+        best = g_steal_pointer(&software);
+    }
+    return g_steal_pointer(&best);
+}

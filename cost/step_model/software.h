@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* A software profile: what a framework launches for the same model, as its file in
+ * layouts/library/software says. The device's own figures (rates, launches, links) are the
+ * machine's (cost/machine/kernel_rates.h); a profile counts what is launched, moved, kept and hidden.
+ *
+ *     sweeps   bytes read and written per 2-byte element: of a layer's input (norms, residuals), of
+ *              the inner width (activation), of queries, keys and values (heads), of scores where
+ *              attention is not fused, of logits
+ *     redone   the share of the forward pass that a policy of recomputation runs again, by part
+ *     hidden   the share of a kind of communication that runs beside kernels
+ *     kept     what else stands in memory than numbers that the model needs */
+#ifndef MTF_SOFTWARE_H
+#define MTF_SOFTWARE_H
+
+#include "layouts/base/json_reader.h"
+
+typedef enum { MTF_PASS_FORWARD, MTF_PASS_BACKWARD, MTF_PASSES } MtfPass;
+
+typedef enum {
+    MTF_PART_QUERIES, /* product of queries, keys and values */
+    MTF_PART_ATTENTION,
+    MTF_PART_OUTPUT, /* product after attention */
+    MTF_PART_UP,     /* first products of the feed-forward part */
+    MTF_PART_DOWN,
+    MTF_PART_SWEEPS,
+    MTF_PART_MESSAGES, /* of the tensor-parallel group */
+    MTF_PARTS
+} MtfLayerPart;
+
+typedef enum {
+    MTF_SWEPT_NORM,     /* per element of the layer's input, and for both norms of the layer */
+    MTF_SWEPT_RESIDUAL, /* likewise, for both: bias, dropout, sum */
+    MTF_SWEPT_ACTIVATION,
+    MTF_SWEPT_GATED, /* the activation of a gated feed-forward part */
+    MTF_SWEPT_HEADS,
+    MTF_SWEPT_SCORES,
+    MTF_SWEPT_LOGITS,
+    MTF_SWEPT_CAST,   /* per element that enters a product of 8-bit numbers */
+    MTF_SWEPT_ROUTED, /* per element of a token's copy for an expert: permute, pad, put back */
+    MTF_SWEPTS
+} MtfSwept;
+
+typedef enum {
+    MTF_HIDDEN_TENSOR,   /* sums of the tensor-parallel group */
+    MTF_HIDDEN_DATA,     /* gradients, and weights of a sharded optimizer */
+    MTF_HIDDEN_SHARDED,  /* weights gathered layer by layer */
+    MTF_HIDDEN_PIPELINE, /* between stages */
+    MTF_HIDDEN_CONTEXT,  /* keys and values of a split sequence */
+    MTF_HIDDEN_EXPERT,   /* tokens to experts and back */
+    MTF_HIDDENS
+} MtfHidden;
+
+typedef enum { MTF_REDO_NONE, MTF_REDO_SELECTIVE, MTF_REDO_FULL, MTF_REDOS } MtfRedo;
+
+typedef struct {
+    char *name, *summary;
+    char **matches;                  /* parts of names by which it is known, lower case */
+    double host_seconds;             /* that the host takes to launch a kernel */
+    double host_kernels[MTF_PASSES]; /* that a layer's pass launches */
+    double host_collective_seconds;  /* to launch one, and to wait for its ranks */
+    double swept[MTF_SWEPTS][MTF_PASSES];
+    bool fused_attention, causal_skips; /* whether masked blocks are left out */
+    bool portable_attention;            /* kernels that know no newest units */
+    double attention_share;             /* of the machine's rate of fused attention */
+    bool sequence_split;                /* whether sums of the tensor group are always split */
+    double redone[MTF_REDOS][MTF_PARTS];
+    double hidden[MTF_HIDDENS];
+    double step_seconds;     /* what the host adds to a step */
+    double update_bytes;     /* read and written by the optimizer a parameter */
+    double accumulate_bytes; /* a parameter and micro-batch after the first */
+    double weight_bytes, gradient_bytes, reduce_bytes; /* of a parameter, as kept and as sent */
+    double optimizer_bytes; /* kept a parameter: master copy and moments */
+    double contention;      /* how much kernels slow down while messages run beside them */
+    double spread;          /* by which a step grows with every doubling of nodes */
+    struct {
+        double slack;         /* the allocator's, a share of everything */
+        double context_bytes; /* of the driver, libraries and buffers of messages */
+        double scores;        /* bytes kept of a score where attention is not fused */
+        double layer;         /* bytes kept of an input's element: norms, residuals, dropout */
+        double inner;         /* likewise of the inner width */
+        double heads;         /* of queries, keys, values */
+        double logits;        /* of a logit */
+        bool offloads;        /* what selective recomputation keeps lies with the host */
+    } kept;
+} MtfSoftware;
+
+/* Loads a profile of the library ("megatron-core") or of a file. Free with mtf_software_free. */
+MtfSoftware *mtf_software_load(const char *name_or_path, GError **error);
+
+void mtf_software_free(MtfSoftware *software);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfSoftware, mtf_software_free)
+
+/* The library's profile that knows the longest part of `words` (a run's description of its
+ * software, "NeMo/megatron-core + TE"); NULL without an error where none knows any. */
+MtfSoftware *mtf_software_match(const char *words, GError **error);
+
+#endif

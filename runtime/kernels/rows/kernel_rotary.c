@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/kernels/rows/kernel_rotary.h"
+
+#include "runtime/kernels/base/kernel_bfloat16.h"
+#include "runtime/kernels/base/kernel_nest.h"
+#include "runtime/kernels/base/slice.h"
+
+#include <math.h>
+
+/* Pairs whose sines and cosines are kept at once. */
+#define PAIRS 128
+
+/* Pairs `first` … `first` + `n` of one position. */
+typedef struct {
+    int64_t position; /* of which the sines and cosines are; -1: none yet */
+    int64_t first, n;
+    double frequency[PAIRS], sine[PAIRS], cosine[PAIRS];
+} Angles;
+
+/* Where the elements of a pair lie: number i at i step, its partner `apart` further. */
+typedef struct {
+    int64_t step, apart;
+    int64_t rotated, features;
+    int64_t along; /* stride of the features in elements */
+} Pairs;
+
+/* f_i, stretched where the row says so. */
+static double frequency_of(const MtfAttributes *a, int64_t i, int64_t rotated) {
+    double f = pow(a->base, -2 * (double)i / (double)rotated);
+    double turns = a->context * f / (2 * G_PI);
+    if (a->context == 0 || turns > a->high)
+        return f;
+    double share = turns < a->low ? 0 : (turns - a->low) / (a->high - a->low);
+    return (1 - share) * f / a->stretch + share * f;
+}
+
+static void angles_begin(Angles *angles, const MtfAttributes *a, int64_t first, int64_t rotated) {
+    angles->position = -1;
+    angles->first = first;
+    angles->n = MIN(PAIRS, rotated / 2 - first);
+    for (int64_t i = 0; i < angles->n; i++)
+        angles->frequency[i] = frequency_of(a, first + i, rotated);
+}
+
+static void angles_at(Angles *angles, double angle, int64_t position) {
+    if (angles->position == position)
+        return;
+    angles->position = position;
+    for (int64_t i = 0; i < angles->n; i++) {
+        double u = angle * (double)position * angles->frequency[i];
+        angles->sine[i] = sin(u);
+        angles->cosine[i] = cos(u);
+    }
+}
+
+#define DEFINE_TURN(T, W, NAME, WIDE, STORED)                                                      \
+    static void turn_##NAME(void *out, const void *in, const Pairs *pairs, const Angles *angles) { \
+        T *y = out;                                                                                \
+        const T *x = in;                                                                           \
+        for (int64_t i = 0; i < angles->n; i++) {                                                  \
+            int64_t left = (angles->first + i) * pairs->step, right = left + pairs->apart;         \
+            W a = WIDE(x[left]), b = WIDE(x[right]);                                               \
+            W s = (W)angles->sine[i], c = (W)angles->cosine[i];                                    \
+            y[left] = STORED(a * c - b * s);                                                       \
+            y[right] = STORED(b * c + a * s);                                                      \
+        }                                                                                          \
+    }
+
+#define SAME(x) (x)
+DEFINE_TURN(float, float, f32, SAME, SAME)
+DEFINE_TURN(double, double, f64, SAME, SAME)
+DEFINE_TURN(uint16_t, float, bf16, mtf_bf16_wide, mtf_bf16_rounded)
+
+static Pairs pairs_of(const MtfOperand *out, const MtfAttributes *a) {
+    int at = mtf_operand_find(out, a->dimension);
+    int64_t stride = mtf_operand_stride(out, at), features = out->size[at];
+    int64_t rotated = a->rotated > 0 ? (int64_t)a->rotated : features;
+    bool adjacent = a->adjacent != 0;
+    return (Pairs){ .step = adjacent ? 2 * stride : stride,
+                    .apart = adjacent ? stride : rotated / 2 * stride,
+                    .rotated = rotated,
+                    .features = features,
+                    .along = stride };
+}
+
+/* The features' dimension makes no loop; positions make the outermost. */
+static void nest_begin(MtfNest *nest, const MtfKernelCall *call) {
+    const MtfOperand *out = &call->outputs[0];
+    const MtfAttributes *a = &call->operation->attributes;
+    MtfOperand rest = mtf_operand_without(out, a->dimension);
+    MtfOperand others = mtf_operand_without(&rest, a->position);
+    mtf_nest_init(nest);
+    mtf_nest_add_loops_lacking(nest, &rest, &others);
+    mtf_nest_add_loops(nest, &others);
+    mtf_nest_add(nest, out);
+    mtf_nest_add(nest, &call->inputs[0]);
+    mtf_nest_add_position(nest, out, a->position);
+}
+
+/* Pairs `first` and on at all positions. */
+static void turn_pairs(const MtfKernelCall *call, const Pairs *pairs, int64_t first) {
+    const MtfOperand *out = &call->outputs[0], *in = &call->inputs[0];
+    const MtfAttributes *a = &call->operation->attributes;
+    void (*turn)(void *, const void *, const Pairs *, const Angles *) =
+        out->dtype == MTF_F64    ? turn_f64
+        : out->dtype == MTF_BF16 ? turn_bf16
+                                 : turn_f32;
+    Angles angles;
+    MtfNest nest;
+    angles_begin(&angles, a, first, pairs->rotated);
+    nest_begin(&nest, call);
+    for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
+        for (int64_t i = 0; i < nest.count; i++) {
+            angles_at(&angles, a->angle, nest.offset[2] + i * nest.step[2]);
+            turn(mtf_operand_at(out, nest.offset[0] + i * nest.step[0]),
+                 mtf_operand_at(in, nest.offset[1] + i * nest.step[1]), pairs, &angles);
+        }
+}
+
+/* Features that are not rotated stay as they are. */
+static void copy_rest(const MtfKernelCall *call, const Pairs *pairs) {
+    const MtfOperand *out = &call->outputs[0], *in = &call->inputs[0];
+    int64_t bytes = mtf_dtype_bytes(out->dtype);
+    MtfNest nest;
+    nest_begin(&nest, call);
+    for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
+        for (int64_t i = 0; i < nest.count; i++)
+            for (int64_t f = pairs->rotated; f < pairs->features; f++)
+                memmove(mtf_operand_at(out, nest.offset[0] + i * nest.step[0] + f * pairs->along),
+                        mtf_operand_at(in, nest.offset[1] + i * nest.step[1] + f * pairs->along),
+                        (size_t)bytes);
+}
+
+void mtf_kernel_rotary(const MtfKernelCall *call) {
+    Pairs pairs = pairs_of(&call->outputs[0], &call->operation->attributes);
+    for (int64_t first = 0; first < pairs.rotated / 2; first += PAIRS)
+        turn_pairs(call, &pairs, first);
+    if (pairs.rotated < pairs.features && call->outputs[0].data != call->inputs[0].data)
+        copy_rest(call, &pairs);
+}

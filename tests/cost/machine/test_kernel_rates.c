@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "cost/machine/kernel_rates.h"
+#include "layouts/base/json_writer.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Four units, tiles of 128 x 128 and of 64 x 64 at half the rate, no ramps. */
+static MtfKernelRates small_device(void) {
+    MtfKernelRates rates = {
+        .known = true, .units = 4, .tiles = 2, .shares = 1, .half_length = 100
+    };
+    rates.tile[0] = (MtfTile){ 128, 128, 1, 0 };
+    rates.tile[1] = (MtfTile){ 64, 64, 0.5, 0 };
+    rates.share[0].share = 0.8;
+    g_strlcpy(rates.share[0].dtype, "bf16", sizeof rates.share[0].dtype);
+    rates.heads = (MtfHeadTable){ 2, { { 64, 0.4, 0.3 }, { 128, 0.6, 0.5 } } };
+    for (int i = 0; i < MTF_SWEEPS; i++)
+        rates.sweep[i] = 0.5;
+    rates.half_bytes = 1000;
+    return rates;
+}
+
+static const MtfPeaks peaks = { "bf16", 1e12, 1e15 };
+
+static void assert_close(double value, double expected) {
+    if (!(fabs(value - expected) <= 1e-12 * fabs(expected)))
+        fail_msg("%.17g is not %.17g", value, expected);
+}
+
+/* 4 tiles of 128 x 128 are one wave: 2 128 128 1024 flops at 0.8 1e12 / 4. */
+static void a_full_wave_runs_at_the_share_of_the_peak(void **state) {
+    (void)state;
+    MtfKernelRates rates = small_device();
+    MtfProductShape shape = { 1, 256, 256, 1024, 2 };
+    assert_close(mtf_product_seconds(&rates, &peaks, &shape), 2.0 * 128 * 128 * 1024 * 4 / 0.8e12);
+}
+
+/* 128 x 128 is one large tile (three units idle) or four small ones at half the rate: one wave of
+ * 2 64 64 k flops at 0.4 1e12 / 4, half of the large tile's time. */
+static void a_small_product_takes_small_tiles(void **state) {
+    (void)state;
+    MtfKernelRates rates = small_device();
+    MtfProductShape shape = { 1, 128, 128, 1024, 2 };
+    assert_close(mtf_product_seconds(&rates, &peaks, &shape), 2.0 * 64 * 64 * 1024 * 4 / 0.4e12);
+}
+
+/* No more flops take no less time, and one more row takes a whole tile more. */
+static void a_ragged_side_is_rounded_up_to_tiles(void **state) {
+    (void)state;
+    MtfKernelRates rates = small_device();
+    rates.tiles = 1;
+    MtfProductShape even = { 1, 512, 512, 64, 2 }, ragged = { 1, 513, 512, 64, 2 };
+    MtfProductShape rounded = { 1, 640, 512, 64, 2 };
+    assert_close(mtf_product_seconds(&rates, &peaks, &ragged),
+                 mtf_product_seconds(&rates, &peaks, &rounded));
+    assert_true(mtf_product_seconds(&rates, &peaks, &ragged) >
+                1.2 * mtf_product_seconds(&rates, &peaks, &even));
+}
+
+/* 2 bytes (m k + k n + m n) over half of 1e9 bytes/s. */
+static void a_thin_product_waits_for_memory(void **state) {
+    (void)state;
+    MtfKernelRates rates = small_device();
+    MtfPeaks slow = { "bf16", 1e18, 1e9 };
+    MtfProductShape shape = { 3, 10, 20, 30, 2 };
+    assert_close(mtf_product_seconds(&rates, &slow, &shape), 3 * 2.0 * (300 + 600 + 200) / 0.5e9);
+}
+
+/* Heads of 96 features lie halfway: 0.5 forward; 300 keys reach 300 / 400 of it. */
+static void attention_grows_with_features_and_length(void **state) {
+    (void)state;
+    MtfKernelRates rates = small_device();
+    MtfAttentionShape shape = { .flops = 1e9, .length = 300, .features = 96 };
+    assert_close(mtf_attention_seconds(&rates, &peaks, &shape), 1e9 / (0.5 * 0.75 * 1e12));
+    shape.features = 512;
+    shape.backward = true;
+    assert_close(mtf_attention_seconds(&rates, &peaks, &shape), 1e9 / (0.5 * 0.75 * 1e12));
+}
+
+static void what_is_written_reads_back_the_same(void **state) {
+    (void)state;
+    MtfKernelRates rates = small_device(), again = { 0 };
+    rates.portable = (MtfHeadTable){ 1, { { 64, 0.2, 0.1 } } };
+    cJSON *root = cJSON_CreateObject();
+    cJSON_AddItemToObject(root, "kernels", mtf_kernel_rates_to_json(&rates));
+    g_autofree char *text = mtf_json_print(root);
+    g_autoptr(MtfJsonDocument) document =
+        mtf_json_document_parse("machine.json", text, strlen(text), NULL);
+    MtfJson where = mtf_json_root(document);
+    assert_true(mtf_kernel_rates_read(&where, &again, NULL));
+    cJSON *second = mtf_kernel_rates_to_json(&again);
+    assert_true(cJSON_Compare(cJSON_GetObjectItem(root, "kernels"), second, true));
+    cJSON_Delete(second);
+    cJSON_Delete(root);
+}
+
+static void a_tile_without_columns_is_refused_by_place(void **state) {
+    (void)state;
+    static const char text[] = "{\"kernels\":{\"launch\":0,\"units\":1,\"products\":{\"bf16\":1},"
+                               "\"tiles\":[[8,0,1,0]]}}";
+    MtfKernelRates rates = { 0 };
+    GError *error = NULL;
+    g_autoptr(MtfJsonDocument) document =
+        mtf_json_document_parse("m.json", text, strlen(text), NULL);
+    MtfJson where = mtf_json_root(document);
+    assert_false(mtf_kernel_rates_read(&where, &rates, &error));
+    assert_string_equal(error->message, "m.json: /kernels/tiles/0/1: 0 is too small");
+    g_error_free(error);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_full_wave_runs_at_the_share_of_the_peak),
+        cmocka_unit_test(a_small_product_takes_small_tiles),
+        cmocka_unit_test(a_ragged_side_is_rounded_up_to_tiles),
+        cmocka_unit_test(a_thin_product_waits_for_memory),
+        cmocka_unit_test(attention_grows_with_features_and_length),
+        cmocka_unit_test(what_is_written_reads_back_the_same),
+        cmocka_unit_test(a_tile_without_columns_is_refused_by_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

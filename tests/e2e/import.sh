@@ -1,0 +1,102 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Published models (config.json of Hugging Face transformers), as a user brings them.
+. tests/support/tap.sh
+
+# Parameter counts as published, from configs that hold what the published ones do.
+# NAME COUNT CONFIG
+count() {
+    mkdir -p "$work/$1"
+    printf '%s' "$3" >"$work/$1/config.json"
+    run meshtf-plan import "$work/$1" --json
+    claim "$1 has $2 parameters" says "\"parameters\": $2,"
+    claim "$1 is named after its folder" says "\"name\": \"$1\""
+}
+
+llama() { # NAME COUNT hidden intermediate layers heads kv vocab
+    count "$1" "$2" "{\"model_type\":\"llama\",\"hidden_size\":$3,\"intermediate_size\":$4,
+        \"num_hidden_layers\":$5,\"num_attention_heads\":$6,\"num_key_value_heads\":$7,
+        \"vocab_size\":$8,\"rope_scaling\":null,\"hidden_act\":\"silu\"}"
+}
+
+count gpt2 124439808 '{"model_type":"gpt2"}'
+count gpt2-medium 354823168 '{"model_type":"gpt2","n_embd":1024,"n_layer":24,"n_head":16,"n_ctx":1024}'
+count gpt2-xl 1557611200 '{"model_type":"gpt2","n_embd":1600,"n_layer":48,"n_head":25}'
+llama llama-7b 6738415616 4096 11008 32 32 32 32000
+llama llama2-70b 68976648192 8192 28672 80 64 8 32000
+llama llama3-8b 8030261248 4096 14336 32 32 8 128256
+llama llama3-70b 70553706496 8192 28672 80 64 8 128256
+llama tinyllama 1100048384 2048 5632 22 32 4 32000
+count llama3.1-405b 405853388800 '{"model_type":"llama","hidden_size":16384,"intermediate_size":53248,
+  "num_hidden_layers":126,"num_attention_heads":128,"num_key_value_heads":8,"vocab_size":128256,
+  "max_position_embeddings":131072,"rope_theta":500000.0,"rope_scaling":{"factor":8.0,"low_freq_factor":1.0,
+  "high_freq_factor":4.0,"original_max_position_embeddings":8192,"rope_type":"llama3"}}'
+count mistral-7b 7241732096 '{"model_type":"mistral"}'
+count qwen2-7b 7615616512 '{"model_type":"qwen2","hidden_size":3584,"intermediate_size":18944,
+  "num_hidden_layers":28,"num_attention_heads":28,"num_key_value_heads":4,"vocab_size":152064}'
+count qwen2.5-0.5b 494032768 '{"model_type":"qwen2","hidden_size":896,"intermediate_size":4864,
+  "num_hidden_layers":24,"num_attention_heads":14,"num_key_value_heads":2,"tie_word_embeddings":true}'
+count gemma2-2b 2614341888 '{"model_type":"gemma2"}'
+count gemma2-27b 27227128320 '{"model_type":"gemma2","hidden_size":4608,"intermediate_size":36864,
+  "num_hidden_layers":46,"num_attention_heads":32,"num_key_value_heads":16,"head_dim":128,
+  "query_pre_attn_scalar":144}'
+count phi3-mini 3821079552 '{"model_type":"phi3"}'
+
+# What a config does not say is said.
+run meshtf-plan import "$work/llama-7b" -o "$work/g.json"
+claim "a graph is written" exits 0
+claim "the batch is said" says "batch 32 (no --batch given)"
+claim "the length is said" says "length 2048 (no --length given"
+run meshtf-plan import "$work/llama-7b" --batch 4 --length 128 -o "$work/g.json"
+claim "what is given is not said" sh -c "! grep -q 'no --batch' '$work/out'"
+run meshtf-plan check "$work/g.json"
+claim "the graph is sound" says "length=128"
+run meshtf-plan check "$work/llama-7b" --json
+claim "check reads a model" says '"kind": "published model"'
+
+# Every key is used, known to be harmless, off, or refused by name.
+refuse() { # NAME JSON SENTENCE
+    printf '%s' "$2" >"$work/config.json"
+    run meshtf-plan import "$work/config.json" -o "$work/x.json"
+    claim "$1 is bad input" bad_input
+    claim "$1: the sentence says where" says_error "$3"
+}
+refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known for model type llama"
+refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, llama"
+refuse "an unknown activation" '{"model_type":"llama","hidden_act":"mish"}' "/hidden_act: the activation"
+refuse "another scaling" '{"model_type":"llama","rope_scaling":{"type":"yarn","factor":4.0}}' "type \"yarn\""
+refuse "a size of the wrong type" '{"model_type":"llama","hidden_size":"4096"}' "/hidden_size"
+refuse "a size of 0" '{"model_type":"gpt2","n_head":0}' "/n_head"
+refuse "heads that do not divide" '{"model_type":"gpt2","n_head":7}' "a multiple of n_head"
+refuse "heads that do not share alike" '{"model_type":"llama","num_key_value_heads":5}' "cannot share 5"
+refuse "quantized weights" '{"model_type":"llama","quantization_config":{"bits":4}}' "quantized weights"
+refuse "a text that is no object" "[1]" "an object is expected"
+run meshtf-plan import "$work/gpt2" --length 2000 -o "$work/x.json"
+claim "more positions than were learned are bad input" bad_input
+run meshtf-plan import "$work/nothing" -o "$work/x.json"
+claim "a folder that is not there is bad input" bad_input
+mkdir "$work/empty"
+run meshtf-plan search "$work/empty" --devices 2
+claim "a folder without a config is bad input" bad_input
+claim "its sentence names the file" says_error "empty/config.json"
+run meshtf-plan search "$work/g.json" --batch 3 --devices 2
+claim "sizes of models are not for graphs" says_error "--dim batch=64"
+
+# A tiny Llama is searched for and trained, on one, two and four ranks alike.
+count tiny 26784 '{"model_type":"llama","hidden_size":32,"intermediate_size":64,"num_hidden_layers":2,
+  "num_attention_heads":4,"num_key_value_heads":2,"vocab_size":256,"max_position_embeddings":64,"tie_word_embeddings":true,
+  "sliding_window":null}'
+for n in 1 2 4; do
+    run meshtf-plan search "$work/tiny" --devices $n --machine cpu-host --batch 8 --length 32 -o "$work/p$n.json"
+    claim "a plan for $n processors" exits 0
+    run mpirun -n $n meshtf-run "$work/p$n.json" --data LICENSE --steps 8 --metrics "$work/m$n.jsonl"
+    claim "it trains on $n" exits 0
+done
+losses() { sed 's/.*"loss": *\([0-9.]*\).*/\1/' "$1"; }
+for n in 2 4; do
+    losses "$work/m1.jsonl" >"$work/l1"
+    losses "$work/m$n.jsonl" >"$work/l$n"
+    claim "losses on $n ranks are those on one" sh -c "paste '$work/l1' '$work/l$n' |
+        awk '{ d = \$1 - \$2; if (d < 0) d = -d; if (!(d <= 1e-4 * \$1)) exit 1 }'"
+done
+done_testing

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Predicted beside measured for tables of training runs.
+. tests/support/tap.sh
+
+columns="id source hardware devices device_topology model layers d_model heads kv_heads d_head d_ff gated_ffn vocab seq_len global_batch micro_batch tp pp vp cp ep dp sharding sequence_parallel recompute precision software measured_quantity measured_value memory_GiB_per_device notes"
+table=$work/runs.tsv
+header() {
+    echo "$columns" | tr ' ' '\t' >"$table"
+}
+
+# row ID HARDWARE TP DP RECOMPUTE SECONDS: GPT of 22 billion, as Korthikanti et al. (2205.05198) ran it.
+row() {
+    printf '%s\tpaper\t%s\t8\t8 x HDR 200 Gb/s IB per node\tGPT-22B\t48\t6144\t64\t64\t96\t24576\t0\t51200\t2048\t4\t4\t%s\t1\t1\t1\t1\t%s\tddp\t0\t%s\tfp16 mixed\tmegatron-lm 2022\ts_per_step\t%s\t\ttrust A\n' \
+        "$@" >>"$table"
+}
+
+matches() {
+    grep -q -- "$1" "$work/out"
+}
+
+header
+row full a100-80g-sxm 8 1 full 1.42
+row wrong a100-80g-sxm 8 2 full 1.42
+row abacus abacus 8 1 full 1.42
+run meshtf-plan judge "$table"
+claim "a table is judged" exits 0
+claim "the layer-by-layer recomputed run is within 20 %" matches '^full .* 1\.42 *[+-]1\{0,1\}[0-9]\.[0-9] %'
+claim "a layout of another number of devices is told" says "tp 8 x pp 1 x cp 1 x dp 2 are 16 devices, not 8"
+claim "unknown hardware is told" says "no machine of the library is like this hardware"
+claim "the last line sums up" says "rows 3, expressed 1, mean error"
+
+run meshtf-plan judge --json "$table"
+claim "JSON holds rows and a summary" says '"summary"'
+claim "the summary counts" matches '"expressed": *1'
+
+run meshtf-plan judge --software torchtitan "$table"
+claim "another profile may be asked for" exits 0
+run meshtf-plan judge --software abacus "$table"
+claim "an unknown profile is bad input" exits 2
+
+header
+row short a100-80g-sxm 8 1 full quick
+run meshtf-plan judge "$table"
+claim "a cell that is no number is bad input" exits 2
+claim "line and column are named" says_error 'line 2, column measured_value: "quick" is not a number'
+header
+printf 'lonely\tcell\n' >>"$table"
+run meshtf-plan judge "$table"
+claim "a line of two cells is bad input" exits 2
+claim "its place is named" says_error "line 2, column 3: 2 cells stand under 32 columns"
+printf 'id\tname\n' >"$table"
+run meshtf-plan judge "$table"
+claim "a table without the columns is bad input" exits 2
+claim "the missing column is named" says_error 'column "hardware" is missing'
+
+runs=../shared/data/measured/published_runs.tsv
+if [ -e "$runs" ]; then
+    run meshtf-plan judge --grades AB "$runs"
+    claim "the published runs are judged" exits 0
+else
+    echo "# $runs is not there: the published runs are not judged"
+fi
+done_testing

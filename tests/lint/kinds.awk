@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# What an operation is, its row says (layouts/graph/operation_table.h): outside the table, the gradients
+# and the kernels nobody has a case for a kind of operation or compares one. Tables with a row a kind
+# ([MTF_OP_ADD] = …) and code that makes operations are right.
+function at_home(file) {
+    return file ~ /^(layouts\/graph\/operation_table|analyzer\/training\/gradient_)/ ||
+           file ~ /^(runtime\/kernels|tests)\//
+}
+
+at_home(FILENAME) {
+    next
+}
+
+/(^|[^A-Za-z_])case +MTF_OP_[A-Z]/ || /[=!]= *MTF_OP_[A-Z]/ || /MTF_OP_[A-Z_]+ *[=!<>]=/ {
+    printf "%s:%d: asks which operation it is: let its row answer\n", FILENAME, FNR
+}
