@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* meshtf-plan collective KIND: prices one collective on a network given by options: every schedule
+/* meshtf-plan collective KIND: prices one collective on a network given by options: every algorithm
  * that applies, the cheapest, and the lower bound. */
 #include "analyzer/commands/commands.h"
 #include "cost/collectives/collective.h"
@@ -314,7 +314,7 @@ static void print_table(const Query *query, const MtfCollectivePrice *price, dou
     print_row("lower bound", bound, bound);
 }
 
-/* An idealised schedule that was asked for by name stands among the others. */
+/* An idealised algorithm that was asked for by name stands among the others. */
 static void add_if_missing(GArray *prices, const MtfCollectivePrice *price) {
     guint place = 0;
     for (guint i = 0; i < prices->len; i++) {
@@ -373,7 +373,7 @@ int mtf_command_collective(int argc, char **argv) {
         COUNT("shift", shift, "Places that a permute shifts by (1)", "S"),
         TEXT("faces", faces, "Bytes of a halo's face on each axis", "a,b,c"),
         COUNT("segments", segments, "Parts of a pipelined payload (the best)", "K"),
-        TEXT("algorithm", algorithm, "Price this schedule, not the cheapest", "NAME"),
+        TEXT("algorithm", algorithm, "Price this algorithm, not the cheapest", "NAME"),
         { "json", 0, 0, G_OPTION_ARG_NONE, &o.json, "Print JSON", NULL },
         G_OPTION_ENTRY_NULL,
     };

@@ -123,7 +123,7 @@ static void print_legend(const Column *columns, int n) {
                plan->graph->name, machine_name(plan), *mesh != '\0' ? mesh : "of one processor",
                step,
                plan->layout->rules == NULL    ? "free"
-               : *plan->layout->rules == '\0' ? "whole"
+               : *plan->layout->rules == '\0' ? "replicated"
                                               : plan->layout->rules);
     }
 }

@@ -100,13 +100,13 @@ static bool estimate(const Options *options, const char *path, GError **error) {
                                  options->batch,
                                  options->length,
                                  options->json };
-    MtfStepForm form = { options->microbatches, options->batch_dim, options->precision, 0 };
-    if (!mtf_recompute_parse(options->recompute, &form.recompute, error))
+    MtfStepVariant variant = { options->microbatches, options->batch_dim, options->precision, 0 };
+    if (!mtf_recompute_parse(options->recompute, &variant.recompute, error))
         return false;
     g_autoptr(MtfMachine) machine = mtf_planning_machine(options->machine, error);
     g_autoptr(MtfGraph) written = machine != NULL ? mtf_planning_graph_load(&request, error) : NULL;
     g_autoptr(MtfGraph) graph =
-        written != NULL ? mtf_planning_training_graph(written, &form, error) : NULL;
+        written != NULL ? mtf_planning_training_graph(written, &variant, error) : NULL;
     if (graph == NULL)
         return false;
     g_autoptr(GPtrArray) inert = g_ptr_array_new_with_free_func(g_free);
@@ -116,7 +116,7 @@ static bool estimate(const Options *options, const char *path, GError **error) {
         return false;
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     lay_mesh(&e, program);
-    mtf_planning_settle(graph, layout, &e.pricer, machine->memory_bytes);
+    mtf_planning_tune(graph, layout, &e.pricer, machine->memory_bytes);
     g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
         g_steal_pointer(&graph), g_steal_pointer(&layout), &e.pricer, unsearched(&e));
     return print(&e, plan) &&

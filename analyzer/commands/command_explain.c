@@ -123,7 +123,7 @@ static bool select_instead(Explanation *e, GError **error) {
     }
     return wanted == NULL ||
            mtf_input_error(error,
-                           "\"%s\" is no strategy of \"%s\" (like \"rows=batch cols=copies\")",
+                           "\"%s\" is no strategy of \"%s\" (like \"rows=batch cols=duplicated\")",
                            wanted, mtf_free_problem_node_name(e->problem, e->node));
 }
 
@@ -196,7 +196,7 @@ int mtf_command_explain(int argc, char **argv) {
     Options options = { 0 };
     const GOptionEntry entries[] = {
         { "instead", 0, 0, G_OPTION_ARG_STRING, &options.instead, "Price this strategy alone",
-          "'rows=batch cols=copies'" },
+          "'rows=batch cols=duplicated'" },
         { "seconds", 0, 0, G_OPTION_ARG_DOUBLE, &options.seconds,
           "Choose everything else anew for S seconds (no limit)", "S" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &options.json, "Print JSON", NULL },

@@ -5,7 +5,7 @@
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/planner/plan_search.h"
 #include "analyzer/planner/planning.h"
-#include "analyzer/planner/step_forms.h"
+#include "analyzer/planner/step_variants.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/machine/mapping_json.h"
 #include "cost/price/predict.h"
@@ -30,21 +30,21 @@ typedef struct {
     gboolean json;
 } Options;
 
-/* Of two forms that are searched at once, the second poses its problem when the first has posed its
+/* Of two variants that are searched at once, the second poses its problem when the first has posed its
  * own: posing takes two threads half as long as one, and what the first finds may end the second.
  */
 typedef struct {
     GMutex lock;
     GCond opened;
     bool open;
-} Gate;
+} Barrier;
 
 typedef struct {
     const Options *options;
     MtfMachine *machine;
     MtfGraph *written; /* by the user */
-    GArray *forms;     /* MtfStepCandidate: what a step may look like, the most promising first */
-    int form;          /* the one of this graph */
+    GArray *variants;  /* MtfStepCandidate: what a step may look like, the most promising first */
+    int variant;       /* the one of this graph */
     MtfGraph *graph;   /* the training graph */
     GArray *meshes;    /* MtfMesh */
     int64_t memory_limit;
@@ -52,13 +52,13 @@ typedef struct {
     MtfLayout *layout; /* the answer's, settled; NULL: not yet */
     gint64 begin;      /* of the searches that share --seconds, monotonic microseconds */
     double wall_seconds;
-    bool quiet;  /* shows no progress */
-    double told; /* the most that a bound was told or guessed to be */
+    bool quiet;        /* shows no progress */
+    double best_bound; /* the most that a bound was told or guessed to be */
     const _Atomic int64_t
-        *to_beat;           /* the cost of another form's plan, INT64_MAX: none yet; or NULL */
-    _Atomic int64_t *found; /* the cost of this form's best so far that fits; or NULL */
-    Gate *gate;             /* that this form opens; or NULL */
-    Gate *behind;           /* that it waits for; or NULL */
+        *to_beat;           /* the cost of another variant's plan, INT64_MAX: none yet; or NULL */
+    _Atomic int64_t *found; /* the cost of this variant's best so far that fits; or NULL */
+    Barrier *barrier;       /* that this variant opens; or NULL */
+    Barrier *behind;        /* that it waits for; or NULL */
 } Run;
 
 /* ---- Ctrl-C and progress --------------------------------------------------------------------- */
@@ -76,12 +76,12 @@ static void catch_interrupt(void) {
     sigaction(SIGINT, &action, NULL);
 }
 
-/* The share by which a bound may exceed another form's cost before this form is given up: what
+/* The share by which a bound may exceed another variant's cost before this variant is given up: what
  * another mesh or mapping might save. */
-#define HOPE 1.1
+#define PRUNING_SLACK 1.1
 
 static bool is_beaten(const Run *run, int64_t cost) {
-    return cost < INT64_MAX && run->told >= HOPE * (double)cost;
+    return cost < INT64_MAX && run->best_bound >= PRUNING_SLACK * (double)cost;
 }
 
 static bool is_interrupted(void *user) {
@@ -89,7 +89,7 @@ static bool is_interrupted(void *user) {
     return interrupted != 0;
 }
 
-static bool is_hopeless(void *user) {
+static bool is_pruned(void *user) {
     const Run *run = user;
     return run->to_beat != NULL && is_beaten(run, *run->to_beat);
 }
@@ -166,26 +166,26 @@ static bool read_microbatches(const char *text, int *count, GError **error) {
     return true;
 }
 
-static bool find_forms(Run *run, GError **error) {
+static bool find_variants(Run *run, GError **error) {
     const Options *options = run->options;
     MtfRecompute recompute = MTF_RECOMPUTES;
-    MtfStepFormsOptions forms = { .written = run->written,
-                                  .machine = run->machine,
-                                  .meshes = run->meshes,
-                                  .memory_limit = run->memory_limit,
-                                  .batch_dim = options->batch_dim,
-                                  .precision = options->precision,
-                                  .pins = (const char *const *)options->pins,
-                                  .forbids = (const char *const *)options->forbids,
-                                  .user = run,
-                                  .cancel = is_interrupted };
-    if (!read_microbatches(options->microbatches, &forms.microbatches, error) ||
+    MtfStepVariantsOptions variants = { .written = run->written,
+                                        .machine = run->machine,
+                                        .meshes = run->meshes,
+                                        .memory_limit = run->memory_limit,
+                                        .batch_dim = options->batch_dim,
+                                        .precision = options->precision,
+                                        .pins = (const char *const *)options->pins,
+                                        .forbids = (const char *const *)options->forbids,
+                                        .user = run,
+                                        .cancel = is_interrupted };
+    if (!read_microbatches(options->microbatches, &variants.microbatches, error) ||
         (!is_auto(options->recompute) &&
          !mtf_recompute_parse(options->recompute, &recompute, error)))
         return false;
-    forms.recompute = (int)recompute;
-    run->forms = mtf_step_forms(&forms, error);
-    return run->forms != NULL;
+    variants.recompute = (int)recompute;
+    run->variants = mtf_step_variants(&variants, error);
+    return run->variants != NULL;
 }
 
 static bool prepare(Run *run, const char *path, GError **error) {
@@ -205,12 +205,12 @@ static bool prepare(Run *run, const char *path, GError **error) {
     run->written = mtf_planning_graph_load(&request, error);
     if (run->written == NULL)
         return false;
-    return find_meshes(run, error) && find_forms(run, error);
+    return find_meshes(run, error) && find_variants(run, error);
 }
 
 static void note_guess(double guess, void *user) {
     Run *run = user;
-    run->told = fmax(run->told, guess);
+    run->best_bound = fmax(run->best_bound, guess);
 }
 
 static void note_found(int64_t cost, void *user) {
@@ -234,43 +234,43 @@ static void show_bound(double cost, double bound, void *user) {
             100 * (cost - bound) / cost);
 }
 
-static void open_gate(void *user) {
-    Gate *gate = ((const Run *)user)->gate;
-    if (gate == NULL)
+static void open_barrier(void *user) {
+    Barrier *barrier = ((const Run *)user)->barrier;
+    if (barrier == NULL)
         return;
-    g_mutex_lock(&gate->lock);
-    gate->open = true;
-    g_cond_signal(&gate->opened);
-    g_mutex_unlock(&gate->lock);
+    g_mutex_lock(&barrier->lock);
+    barrier->open = true;
+    g_cond_signal(&barrier->opened);
+    g_mutex_unlock(&barrier->lock);
 }
 
-static void await_gate(void *user) {
-    Gate *gate = ((const Run *)user)->behind;
-    if (gate == NULL)
+static void await_barrier(void *user) {
+    Barrier *barrier = ((const Run *)user)->behind;
+    if (barrier == NULL)
         return;
     mtf_in_parallel_wait();
-    g_mutex_lock(&gate->lock);
-    while (!gate->open)
-        g_cond_wait(&gate->opened, &gate->lock);
-    g_mutex_unlock(&gate->lock);
+    g_mutex_lock(&barrier->lock);
+    while (!barrier->open)
+        g_cond_wait(&barrier->opened, &barrier->lock);
+    g_mutex_unlock(&barrier->lock);
     mtf_in_parallel_go_on();
 }
 
-static void settle_layout(Run *run) {
+static void tune_layout(Run *run) {
     if (run->layout != NULL)
         return;
     run->layout = mtf_plan_answer_layout(&run->answer, run->graph);
-    mtf_planning_settle(run->graph, run->layout, &run->answer.pricer, run->memory_limit);
+    mtf_planning_tune(run->graph, run->layout, &run->answer.pricer, run->memory_limit);
 }
 
 static double seconds_since(gint64 begin) {
     return (double)(g_get_monotonic_time() - begin) / 1e6;
 }
 
-/* Searches the graph of one form, with a frontier of so many points. */
+/* Searches the graph of one variant, with a frontier of so many points. */
 static bool search_form(Run *run, int frontier, GError **error) {
     const Options *options = run->options;
-    MtfStepCandidate *candidate = &g_array_index(run->forms, MtfStepCandidate, run->form);
+    MtfStepCandidate *candidate = &g_array_index(run->variants, MtfStepCandidate, run->variant);
     MtfPlanSearchOptions search_options = {
         .machine = run->machine,
         .memory_limit = run->memory_limit,
@@ -286,17 +286,17 @@ static bool search_form(Run *run, int frontier, GError **error) {
         .dump = options->dump,
         .user = run,
         .cancel = is_interrupted,
-        .abandon = is_hopeless,
+        .abandon = is_pruned,
         .found = note_found,
         .rules_progress = show_progress,
         .free_progress = show_bound,
         .free_guess = note_guess,
-        .await = await_gate,
-        .posed = open_gate,
+        .await = await_barrier,
+        .posed = open_barrier,
     };
     run->graph = candidate->graph != NULL
                      ? g_steal_pointer(&candidate->graph)
-                     : mtf_planning_training_graph(run->written, &candidate->form, error);
+                     : mtf_planning_training_graph(run->written, &candidate->variant, error);
     bool done = run->graph != NULL &&
                 mtf_plan_search(run->graph, run->meshes, &search_options, &run->answer, error);
     if (isatty(STDERR_FILENO))
@@ -304,10 +304,10 @@ static bool search_form(Run *run, int frontier, GError **error) {
     return done;
 }
 
-/* ---- All forms of a step --------------------------------------------------------------------- */
+/* ---- All variants of a step --------------------------------------------------------------------- */
 
-/* Forms that are searched after one that fits, at least; and at most for large graphs. */
-#define MORE_FORMS 1
+/* Variants that are searched after one that fits, at least; and at most for large graphs. */
+#define MORE_VARIANTS 1
 
 /* Nanoseconds of what was found; INT64_MAX when nothing fits. */
 static int64_t cost_of(const Run *run) {
@@ -339,49 +339,49 @@ static bool is_better(const Run *trial, const Run *run) {
     return cost_of(run) == INT64_MAX && need_of(trial) < need_of(run);
 }
 
-/* Forms that are searched at once. */
+/* Variants that are searched at once. */
 #define AT_ONCE 2
 
-/* The search of one form, which may run beside that of the form before it. */
+/* The search of one variant, which may run beside that of the variant before it. */
 typedef struct {
     Run run;
-    Gate gate;
+    Barrier barrier;
     bool done;
     GError *error;
-    _Atomic int64_t cost; /* of the best found for this form that fits; INT64_MAX: none yet */
+    _Atomic int64_t cost; /* of the best found for this variant that fits; INT64_MAX: none yet */
 } Trial;
 
-static void trial_init(Trial *trial, const Run *run, int form, Trial *before) {
+static void trial_init(Trial *trial, const Run *run, int variant, Trial *before) {
     *trial = (Trial){ .run = *run, .cost = INT64_MAX };
-    trial->run.form = form;
+    trial->run.variant = variant;
     trial->run.graph = NULL;
     trial->run.answer = (MtfPlanAnswer){ 0 };
     trial->run.layout = NULL;
-    trial->run.told = 0;
+    trial->run.best_bound = 0;
     trial->run.quiet = before != NULL;
     trial->run.to_beat = before != NULL ? &before->cost : NULL;
-    g_mutex_init(&trial->gate.lock);
-    g_cond_init(&trial->gate.opened);
+    g_mutex_init(&trial->barrier.lock);
+    g_cond_init(&trial->barrier.opened);
     trial->run.found = &trial->cost;
-    trial->run.gate = &trial->gate;
-    trial->run.behind = before != NULL ? &before->gate : NULL;
+    trial->run.barrier = &trial->barrier;
+    trial->run.behind = before != NULL ? &before->barrier : NULL;
 }
 
 static void trial_clear(Trial *trial) {
-    g_mutex_clear(&trial->gate.lock);
-    g_cond_clear(&trial->gate.opened);
+    g_mutex_clear(&trial->barrier.lock);
+    g_cond_clear(&trial->barrier.opened);
 }
 
 static void search_trial(int i, void *data) {
     Trial *trial = (Trial *)data + i;
     trial->done = search_form(&trial->run, 0, &trial->error);
     trial->cost = cost_of(&trial->run);
-    open_gate(&trial->run);
-    if (trial->cost < INT64_MAX && interrupted == 0 && !is_hopeless(&trial->run))
-        settle_layout(&trial->run); /* while another form may still be searched */
+    open_barrier(&trial->run);
+    if (trial->cost < INT64_MAX && interrupted == 0 && !is_pruned(&trial->run))
+        tune_layout(&trial->run); /* while another variant may still be searched */
 }
 
-/* Keeps the better plan. That of a form which was searched beside another is given up where that
+/* Keeps the better plan. That of a variant which was searched beside another is given up where that
  * would have been done if it had been searched later, so that nothing depends on which ended first.
  */
 static bool judge_trial(Run *run, Trial *trial, GError **error) {
@@ -397,7 +397,7 @@ static bool judge_trial(Run *run, Trial *trial, GError **error) {
         *run = trial->run;
         run->to_beat = NULL;
         run->found = NULL;
-        run->gate = run->behind = NULL;
+        run->barrier = run->behind = NULL;
         run->quiet = false;
     } else {
         clear_found(&trial->run);
@@ -405,8 +405,8 @@ static bool judge_trial(Run *run, Trial *trial, GError **error) {
     return true;
 }
 
-/* Searches `count` forms from `first` on, at once, and keeps the best plan. */
-static bool try_forms(Run *run, int first, int count, int *after, GError **error) {
+/* Searches `count` variants from `first` on, at once, and keeps the best plan. */
+static bool try_variants(Run *run, int first, int count, int *after, GError **error) {
     Trial trials[AT_ONCE];
     bool done = true;
     for (int i = 0; i < count; i++)
@@ -426,30 +426,31 @@ static bool try_forms(Run *run, int first, int count, int *after, GError **error
     return done;
 }
 
-/* Searches the chosen form again, now with its frontier, for which there are as many seconds. */
+/* Searches the chosen variant again, now with its frontier, for which there are as many seconds. */
 static bool add_frontier(Run *run, GError **error) {
     clear_found(run);
     run->begin = g_get_monotonic_time();
     return search_form(run, run->options->frontier, error);
 }
 
-/* Whether a form is worth a search after `after` forms that did not fit worse: the next one always,
+/* Whether a variant is worth a search after `after` variants that did not fit worse: the next one always,
  * and others whose rules would be cheaper than what was found if memory were no matter. */
-static bool is_promising(const Run *run, int form, int after) {
-    const MtfStepCandidate *candidate = &g_array_index(run->forms, MtfStepCandidate, form);
+static bool is_promising(const Run *run, int variant, int after) {
+    const MtfStepCandidate *candidate = &g_array_index(run->variants, MtfStepCandidate, variant);
     bool large = run->graph != NULL && run->graph->operations->len > MTF_LARGE_OPERATIONS;
-    return after <= MORE_FORMS || (!large && candidate->cost > 0 && candidate->cost < cost_of(run));
+    return after <= MORE_VARIANTS ||
+           (!large && candidate->cost > 0 && candidate->cost < cost_of(run));
 }
 
-/* From the most promising form on, until one fits and those that may be better have been tried. */
+/* From the most promising variant on, until one fits and those that may be better have been tried. */
 static bool search(Run *run, GError **error) {
     gint64 start = run->begin = g_get_monotonic_time();
     int after = 0;
     catch_interrupt();
-    int n = (int)run->forms->len, count;
+    int n = (int)run->variants->len, count;
     for (int i = 0; i < n && interrupted == 0 && is_promising(run, i, after); i += count) {
-        count = CLAMP(MORE_FORMS + 1 - after, 1, MIN(n - i, AT_ONCE));
-        if (!try_forms(run, i, count, &after, error))
+        count = CLAMP(MORE_VARIANTS + 1 - after, 1, MIN(n - i, AT_ONCE));
+        if (!try_variants(run, i, count, &after, error))
             return false;
     }
     bool done =
@@ -511,16 +512,17 @@ static bool is_optimal(const MtfRuleAnswer *answer) {
     return !answer->stopped && gap_of(answer) <= 2e-6;
 }
 
-/* The form of the step, and those it was chosen from. */
-static void add_forms(cJSON *object, const Run *run) {
-    const MtfStepCandidate *chosen = &g_array_index(run->forms, MtfStepCandidate, run->form);
-    cJSON_AddStringToObject(object, "recompute", mtf_recompute_name(chosen->form.recompute));
-    cJSON *list = cJSON_AddArrayToObject(object, "forms");
-    for (guint i = 0; i < run->forms->len; i++) {
-        const MtfStepCandidate *candidate = &g_array_index(run->forms, MtfStepCandidate, i);
+/* The variant of the step, and those it was chosen from. */
+static void add_variants(cJSON *object, const Run *run) {
+    const MtfStepCandidate *chosen = &g_array_index(run->variants, MtfStepCandidate, run->variant);
+    cJSON_AddStringToObject(object, "recompute", mtf_recompute_name(chosen->variant.recompute));
+    cJSON *list = cJSON_AddArrayToObject(object, "variants");
+    for (guint i = 0; i < run->variants->len; i++) {
+        const MtfStepCandidate *candidate = &g_array_index(run->variants, MtfStepCandidate, i);
         cJSON *item = cJSON_CreateObject();
-        mtf_json_add_integer(item, "microbatches", candidate->form.microbatches);
-        cJSON_AddStringToObject(item, "recompute", mtf_recompute_name(candidate->form.recompute));
+        mtf_json_add_integer(item, "microbatches", candidate->variant.microbatches);
+        cJSON_AddStringToObject(item, "recompute",
+                                mtf_recompute_name(candidate->variant.recompute));
         mtf_json_add_integer(item, "unlimited_rule_cost", candidate->cost);
         mtf_json_add_integer(item, "least_bytes", candidate->least_bytes);
         cJSON_AddItemToArray(list, item);
@@ -615,16 +617,17 @@ static void print_incumbents(const Run *run) {
     }
 }
 
-static void print_form(const Run *run, const MtfPlan *plan) {
-    const MtfStepForm *form = &g_array_index(run->forms, MtfStepCandidate, run->form).form;
+static void print_variant(const Run *run, const MtfPlan *plan) {
+    const MtfStepVariant *variant =
+        &g_array_index(run->variants, MtfStepCandidate, run->variant).variant;
     g_autofree char *text = mtf_graph_step_format(plan->graph);
-    if (run->forms->len > 1)
+    if (run->variants->len > 1)
         printf(
-            "form           %s (recompute %s): the best of %d that might fit, by their best rule "
+            "variant        %s (recompute %s): the best of %d that might fit, by their best rule "
             "layouts\n",
-            text, mtf_recompute_name(form->recompute), (int)run->forms->len);
-    else if (form->microbatches > 1 || form->recompute != MTF_RECOMPUTE_NONE)
-        printf("form           %s\n", text);
+            text, mtf_recompute_name(variant->recompute), (int)run->variants->len);
+    else if (variant->microbatches > 1 || variant->recompute != MTF_RECOMPUTE_NONE)
+        printf("variant        %s\n", text);
 }
 
 static void print_for_people(const Run *run, const MtfPlan *plan) {
@@ -634,7 +637,7 @@ static void print_for_people(const Run *run, const MtfPlan *plan) {
            run->options->machine == NULL ? " (no --machine given)" : "");
     printf("mesh           %s\nlayout         %s\n", mesh,
            plan->layout->rules != NULL ? plan->layout->rules : "free, one choice a tensor");
-    print_form(run, plan);
+    print_variant(run, plan);
     print_mapping(run, plan);
     mtf_planning_print_notes(plan, &run->answer.pricer);
     print_proof(run);
@@ -663,10 +666,10 @@ static void print_as_json(const Run *run, const MtfPlan *plan) {
 /* ---- What is written ------------------------------------------------------------------------- */
 
 static MtfPlan *plan_of(Run *run) {
-    settle_layout(run);
+    tune_layout(run);
     cJSON *search_json = mtf_plan_answer_to_json(&run->answer, run->memory_limit);
-    if (run->forms->len > 1)
-        add_forms(search_json, run);
+    if (run->variants->len > 1)
+        add_variants(search_json, run);
     return mtf_planning_plan_new(g_steal_pointer(&run->graph), g_steal_pointer(&run->layout),
                                  &run->answer.pricer, search_json);
 }
@@ -700,8 +703,8 @@ static void clear_run(Run *run) {
     mtf_machine_free(run->machine);
     clear_found(run);
     mtf_graph_free(run->written);
-    if (run->forms != NULL)
-        g_array_unref(run->forms);
+    if (run->variants != NULL)
+        g_array_unref(run->variants);
     if (run->meshes != NULL)
         g_array_unref(run->meshes);
 }

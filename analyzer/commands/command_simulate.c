@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* meshtf-plan simulate PLAN: plays a plan's collectives link by link beside their formulas.
- * meshtf-plan simulate --random N: plays N random collectives and tables how far the formulas are
- * from the plays, schedule by schedule. */
+/* meshtf-plan simulate PLAN: simulates a plan's collectives link by link beside their formulas.
+ * meshtf-plan simulate --random N: simulates N random collectives and tables how far the formulas are
+ * from the simulations, algorithm by algorithm. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/plan_play.h"
+#include "analyzer/commands/plan_simulation.h"
 #include "analyzer/planner/planning.h"
 #include "cost/simulate/collective_trial.h"
 #include "layouts/base/command_line.h"
@@ -15,13 +15,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Trials of one collective and schedule. */
+/* Trials of one collective and algorithm. */
 typedef struct {
     MtfCollectiveKind kind;
     const char *algorithm; /* static */
     bool switched;         /* on levels, not on a torus */
-    MtfPlayClaim claim;
-    GArray *ratios; /* of double: played / formula */
+    MtfSimulationClaim claim;
+    GArray *ratios; /* of double: simulated / formula */
     double worst;   /* the ratio farthest from 1 */
     char *worst_text;
 } Row;
@@ -63,7 +63,7 @@ static Row *row_of(GPtrArray *rows, const MtfCollectiveTrial *trial) {
 
 static void add_trial(GPtrArray *rows, const MtfCollectiveTrial *trial) {
     Row *row = row_of(rows, trial);
-    double ratio = trial->played / trial->formula;
+    double ratio = trial->simulated / trial->formula;
     g_array_append_val(row->ratios, ratio);
     if (row->worst_text != NULL && fabs(log(ratio)) <= fabs(log(row->worst)))
         return;
@@ -95,7 +95,7 @@ static GPtrArray *run_trials(int64_t count, int64_t seed) {
 }
 
 /* All trials of one claim as one row. */
-static void print_total(const GPtrArray *rows, MtfPlayClaim claim, const char *name) {
+static void print_total(const GPtrArray *rows, MtfSimulationClaim claim, const char *name) {
     g_autoptr(GArray) ratios = g_array_new(FALSE, FALSE, sizeof(double));
     double worst = 1;
     for (guint i = 0; i < rows->len; i++) {
@@ -111,20 +111,20 @@ static void print_total(const GPtrArray *rows, MtfPlayClaim claim, const char *n
 }
 
 static void print_table(const GPtrArray *rows) {
-    printf("%-40s %-8s %6s %9s %9s  %s\n", "collective and schedule", "formula", "trials", "median",
-           "worst",
-           "worst case (played / formula; a minus marks a line, 4/2 every 2nd place of 8)");
+    printf("%-40s %-8s %6s %9s %9s  %s\n", "collective and algorithm", "formula", "trials",
+           "median", "worst",
+           "worst case (simulated / formula; a minus marks a line, 4/2 every 2nd place of 8)");
     for (guint i = 0; i < rows->len; i++) {
         const Row *row = rows->pdata[i];
         g_autofree char *name =
             g_strdup_printf("%s %s", mtf_collective_kind_name(row->kind), row->algorithm);
         printf("%-40s %-8s %6u %9.6f %9.6f  %s\n", name,
-               row->claim == MTF_PLAY_EXACT ? "exact" : "estimate", row->ratios->len,
+               row->claim == MTF_SIMULATION_EXACT ? "exact" : "estimate", row->ratios->len,
                median(row->ratios), row->worst,
                strstr(row->worst_text, row->switched ? "levels" : "torus"));
     }
-    print_total(rows, MTF_PLAY_EXACT, "all that claim to be exact");
-    print_total(rows, MTF_PLAY_ESTIMATE, "all estimates");
+    print_total(rows, MTF_SIMULATION_EXACT, "all that claim to be exact");
+    print_total(rows, MTF_SIMULATION_ESTIMATE, "all estimates");
 }
 
 static void print_json(const GPtrArray *rows) {
@@ -135,7 +135,7 @@ static void print_json(const GPtrArray *rows) {
         cJSON_AddStringToObject(item, "collective", mtf_collective_kind_name(row->kind));
         cJSON_AddStringToObject(item, "algorithm", row->algorithm);
         cJSON_AddStringToObject(item, "network", row->switched ? "levels" : "torus");
-        cJSON_AddBoolToObject(item, "exact", row->claim == MTF_PLAY_EXACT);
+        cJSON_AddBoolToObject(item, "exact", row->claim == MTF_SIMULATION_EXACT);
         mtf_json_add_integer(item, "trials", row->ratios->len);
         mtf_json_add_number(item, "median", median(row->ratios));
         mtf_json_add_number(item, "worst", row->worst);
@@ -151,11 +151,11 @@ static void print_json(const GPtrArray *rows) {
 
 /* Sums over a plan's rows, in seconds of a step. */
 typedef struct {
-    double priced, formula, simulated; /* all rows; those that were played */
-    int unplayed;
+    double priced, formula, simulated; /* all rows; those that were simulated */
+    int unsimulated;
 } PlanTotal;
 
-static void print_plan_row(const MtfPlan *plan, const MtfPlanPlayRow *row, PlanTotal *total) {
+static void print_plan_row(const MtfPlan *plan, const MtfPlanSimulationRow *row, PlanTotal *total) {
     g_autofree char *axes = mtf_mesh_mask_format(&plan->layout->mesh, row->axes);
     g_autofree char *bytes = mtf_bytes_format(row->bytes);
     g_autofree char *formula = mtf_seconds_format(row->formula);
@@ -164,24 +164,24 @@ static void print_plan_row(const MtfPlan *plan, const MtfPlanPlayRow *row, PlanT
     total->priced += row->calls * row->seconds;
     printf("%-15s %-12s %6.0f %12s %10s  %-26s", mtf_collective_kind_name(row->kind), axes,
            row->calls, bytes, priced, row->chosen);
-    if (row->played[0] == 0) {
-        printf(" %10s %10s %9s  no play\n", "", "", "");
-        total->unplayed++;
+    if (row->simulated_algorithm[0] == 0) {
+        printf(" %10s %10s %9s  no simulation\n", "", "", "");
+        total->unsimulated++;
         return;
     }
     total->formula += row->calls * row->formula;
     total->simulated += row->calls * row->simulated;
     printf(" %10s %10s %9.6f", formula, simulated, row->simulated / row->formula);
-    printf("%s%s\n", strcmp(row->played, row->chosen) != 0 ? "  of " : "",
-           strcmp(row->played, row->chosen) != 0 ? row->played : "");
+    printf("%s%s\n", strcmp(row->simulated_algorithm, row->chosen) != 0 ? "  of " : "",
+           strcmp(row->simulated_algorithm, row->chosen) != 0 ? row->simulated_algorithm : "");
 }
 
 static void print_plan(const MtfPlan *plan, const GArray *rows) {
     PlanTotal total = { 0 };
     printf("%-15s %-12s %6s %12s %10s  %-26s %10s %10s %9s\n", "collective", "axes", "calls",
-           "payload", "priced", "schedule", "formula", "simulated", "ratio");
+           "payload", "priced", "algorithm", "formula", "simulated", "ratio");
     for (guint i = 0; i < rows->len; i++)
-        print_plan_row(plan, &g_array_index(rows, MtfPlanPlayRow, i), &total);
+        print_plan_row(plan, &g_array_index(rows, MtfPlanSimulationRow, i), &total);
     g_autofree char *priced = mtf_seconds_format(total.priced);
     g_autofree char *formula = mtf_seconds_format(total.formula);
     g_autofree char *simulated = mtf_seconds_format(total.simulated);
@@ -189,17 +189,17 @@ static void print_plan(const MtfPlan *plan, const GArray *rows) {
     if (total.formula > 0)
         printf("; on the wires: %s by formula, %s simulated, ratio %.6f", formula, simulated,
                total.simulated / total.formula);
-    if (total.unplayed > 0)
+    if (total.unsimulated > 0)
         printf(
-            "; %d row%s of more than 1024 places of a torus or 64 ranks on switches, without a play",
-            total.unplayed, total.unplayed == 1 ? "" : "s");
+            "; %d row%s of more than 1024 places of a torus or 64 ranks on switches, without a simulation",
+            total.unsimulated, total.unsimulated == 1 ? "" : "s");
     putchar('\n');
 }
 
 static void print_plan_json(const MtfPlan *plan, const GArray *rows) {
     cJSON *list = cJSON_CreateArray();
     for (guint i = 0; i < rows->len; i++) {
-        const MtfPlanPlayRow *row = &g_array_index(rows, MtfPlanPlayRow, i);
+        const MtfPlanSimulationRow *row = &g_array_index(rows, MtfPlanSimulationRow, i);
         cJSON *item = cJSON_CreateObject();
         g_autofree char *axes = mtf_mesh_mask_format(&plan->layout->mesh, row->axes);
         cJSON_AddStringToObject(item, "collective", mtf_collective_kind_name(row->kind));
@@ -208,7 +208,7 @@ static void print_plan_json(const MtfPlan *plan, const GArray *rows) {
         mtf_json_add_number(item, "bytes", row->bytes);
         mtf_json_add_number(item, "seconds", row->seconds);
         cJSON_AddStringToObject(item, "algorithm", row->chosen);
-        cJSON_AddStringToObject(item, "played", row->played);
+        cJSON_AddStringToObject(item, "simulated_algorithm", row->simulated_algorithm);
         mtf_json_add_number(item, "formula", row->formula);
         mtf_json_add_number(item, "simulated", row->simulated);
         cJSON_AddItemToArray(list, item);
@@ -229,7 +229,7 @@ static bool simulate_plan(const char *path, bool json, GError **error) {
     g_autoptr(MtfProgram) program = mtf_plan_lower(plan, error);
     if (program == NULL)
         return false;
-    g_autoptr(GArray) rows = mtf_plan_play(&pricer, program);
+    g_autoptr(GArray) rows = mtf_plan_simulate(&pricer, program);
     (json ? print_plan_json : print_plan)(plan, rows);
     return true;
 }
@@ -238,7 +238,7 @@ int mtf_command_simulate(int argc, char **argv) {
     gint64 count = 0, seed = 1;
     gboolean json = FALSE;
     const GOptionEntry entries[] = {
-        { "random", 0, 0, G_OPTION_ARG_INT64, &count, "Collectives to draw and play", "N" },
+        { "random", 0, 0, G_OPTION_ARG_INT64, &count, "Collectives to draw and simulate", "N" },
         { "seed", 0, 0, G_OPTION_ARG_INT64, &seed, "Of the draw (1)", "N" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &json, "Print JSON", NULL },
         G_OPTION_ENTRY_NULL,
@@ -246,8 +246,8 @@ int mtf_command_simulate(int argc, char **argv) {
     GError *error = NULL;
     bool good = mtf_command_line_parse(
         &argc, &argv, entries, "PLAN | --random N",
-        "Plays the collectives of a plan's step, or random ones on random tori, link by link (flows "
-        "that contend for links, latency per hop), and tables the ratio of the played seconds to "
+        "Simulates the collectives of a plan's step, or random ones on random tori, link by link (flows "
+        "that contend for links, latency per hop), and tables the ratio of the simulated seconds to "
         "the formula's.",
         0, 1, &error);
     if (good && (argc > 1) == (count != 0))

@@ -25,7 +25,7 @@ struct MtfFreeProblem {
     GArray *edge_uses;      /* EdgeUse, in the order of the edges */
     const MtfOperationProfile **operations; /* one an operation, node i */
     int *tensor_node;                       /* for each tensor: its node, or -1 */
-    int *reading_node;          /* MTF_PHASES a tensor: the node of its reading, or -1 */
+    int *gathered_node;         /* MTF_PHASES a tensor: the node of its reading, or -1 */
     GArray *node_tensors;       /* int: for each node: its tensor, or -1 */
     GArray *node_phases;        /* int: for each node: the phase whose reading it is, or -1 */
     GPtrArray *node_names;      /* for each node: its name */
@@ -140,7 +140,7 @@ static GPtrArray *lists_of(const MtfFreeProblem *problem, int tensor) {
  * reductions. */
 static GArray *merge_lists(const GPtrArray *lists, bool computed) {
     GArray *merged = g_array_new(FALSE, FALSE, sizeof(MtfPlacement));
-    MtfPlacement whole = mtf_placement_whole();
+    MtfPlacement whole = mtf_placement_replicated();
     mtf_placements_add(merged, &whole);
     for (guint l = 0; l < lists->len; l++) {
         const GArray *list = g_ptr_array_index(lists, l);
@@ -219,7 +219,7 @@ static bool is_updated_in(const MtfFreeProblem *problem, int tensor, MtfPhase ph
 
 /* Whether a copy may serve the consumers of a phase: several, when there are others besides. If
  * there are none the tensor may just as well be kept as they want it. */
-static bool has_reading(const MtfFreeProblem *problem, int tensor, MtfPhase phase) {
+static bool has_gathered_copy(const MtfFreeProblem *problem, int tensor, MtfPhase phase) {
     Readers readers = readers_of(problem, tensor, phase);
     return readers.count > 1 && readers.count < consumer_count(problem, tensor) &&
            !is_updated_in(problem, tensor, phase);
@@ -227,7 +227,7 @@ static bool has_reading(const MtfFreeProblem *problem, int tensor, MtfPhase phas
 
 /* The phase of the tensor's last consumer, where it has a reading and all its consumers come after
  * all others: the kept slice may go when the first of them has fetched. Otherwise -1. */
-static int last_reading(const MtfFreeProblem *problem, int tensor) {
+static int last_gathered_copy(const MtfFreeProblem *problem, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
     if (t->producer < 0 || tensor == problem->graph->loss || consumer_count(problem, tensor) == 0)
         return -1;
@@ -235,7 +235,7 @@ static int last_reading(const MtfFreeProblem *problem, int tensor) {
     MtfPhase phase = mtf_graph_operation(problem->graph, end[-1])->phase;
     Readers readers = readers_of(problem, tensor, phase);
     bool after = end[-readers.count] == readers.first;
-    return after && has_reading(problem, tensor, phase) ? (int)phase : -1;
+    return after && has_gathered_copy(problem, tensor, phase) ? (int)phase : -1;
 }
 
 static int add_placement_node(MtfFreeProblem *problem, int tensor, GArray *candidates,
@@ -252,11 +252,11 @@ static int add_placement_node(MtfFreeProblem *problem, int tensor, GArray *candi
                                                                           .usages = usages });
 }
 
-/* The node of the placement a tensor is kept in, and those of its readings. */
+/* The node of the placement a tensor is kept in, and those of its gathered copies. */
 static void add_tensor_nodes(MtfFreeProblem *problem, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
     GArray *candidates = candidate_placements(problem, tensor);
-    int last = last_reading(problem, tensor), start = MAX(0, t->producer);
+    int last = last_gathered_copy(problem, tensor), start = MAX(0, t->producer);
     if (t->producer >= 0 && mtf_operation_accumulates(problem->graph, t->producer))
         start = problem->repeated;
     int64_t end = end_of_life(problem, tensor);
@@ -265,9 +265,9 @@ static void add_tensor_nodes(MtfFreeProblem *problem, int tensor) {
         add_placement_node(problem, tensor, candidates, start, MIN(fetched, end));
     describe_node(problem, tensor, -1, candidates, g_strdup(t->name));
     for (int phase = 0; phase < MTF_PHASES; phase++) {
-        if (!has_reading(problem, tensor, (MtfPhase)phase))
+        if (!has_gathered_copy(problem, tensor, (MtfPhase)phase))
             continue;
-        problem->reading_node[tensor * MTF_PHASES + phase] =
+        problem->gathered_node[tensor * MTF_PHASES + phase] =
             add_placement_node(problem, tensor, candidates, fetched, phase == last ? end : fetched);
         describe_node(problem, tensor, phase, g_array_ref(candidates),
                       g_strdup_printf("%s@%s", t->name, mtf_phase_name((MtfPhase)phase)));
@@ -458,9 +458,9 @@ static void add_output_edges(MtfFreeProblem *problem, int operation) {
 /* The end that a consumer fetches a tensor from: the node of its reading, its own or its
  * producer's. */
 static End source_end(const MtfFreeProblem *problem, int tensor, MtfPhase phase) {
-    int reading = problem->reading_node[tensor * MTF_PHASES + (int)phase];
-    if (reading >= 0)
-        return placement_end(problem, reading);
+    int gathered_copy = problem->gathered_node[tensor * MTF_PHASES + (int)phase];
+    if (gathered_copy >= 0)
+        return placement_end(problem, gathered_copy);
     if (problem->tensor_node[tensor] >= 0)
         return tensor_end(problem, tensor);
     int producer = mtf_graph_tensor(problem->graph, tensor)->producer;
@@ -481,14 +481,14 @@ static void add_input_edges(MtfFreeProblem *problem, int operation) {
     }
 }
 
-static void add_reading_edges(MtfFreeProblem *problem, int tensor) {
+static void add_gathered_edges(MtfFreeProblem *problem, int tensor) {
     End kept = tensor_end(problem, tensor);
     for (int phase = 0; phase < MTF_PHASES; phase++) {
-        int node = problem->reading_node[tensor * MTF_PHASES + phase];
+        int node = problem->gathered_node[tensor * MTF_PHASES + phase];
         if (node < 0)
             continue;
-        End reading = placement_end(problem, node);
-        add_edge(problem, tensor, &kept, &reading,
+        End gathered_copy = placement_end(problem, node);
+        add_edge(problem, tensor, &kept, &gathered_copy,
                  mtf_phase_times(problem->graph, (MtfPhase)phase));
     }
 }
@@ -518,7 +518,7 @@ static void build(MtfFreeProblem *problem) {
     }
     for (int t = 0; t < (int)problem->graph->tensors->len; t++)
         if (problem->tensor_node[t] >= 0)
-            add_reading_edges(problem, t);
+            add_gathered_edges(problem, t);
     price_edges(problem);
 }
 
@@ -551,7 +551,7 @@ MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
         .edge_uses = g_array_new(FALSE, FALSE, sizeof(EdgeUse)),
         .operations = g_new0(const MtfOperationProfile *, graph->operations->len + 1),
         .tensor_node = filled_with_none(graph->tensors->len),
-        .reading_node = filled_with_none(graph->tensors->len * MTF_PHASES),
+        .gathered_node = filled_with_none(graph->tensors->len * MTF_PHASES),
         .updated_variable = filled_with_none(graph->tensors->len),
         .node_tensors = g_array_new(FALSE, FALSE, sizeof(int)),
         .node_phases = g_array_new(FALSE, FALSE, sizeof(int)),
@@ -592,7 +592,7 @@ void mtf_free_problem_free(MtfFreeProblem *problem) {
     mtf_consumers_free(problem->consumers);
     g_free(problem->operations);
     g_free(problem->tensor_node);
-    g_free(problem->reading_node);
+    g_free(problem->gathered_node);
     g_free(problem->updated_variable);
     g_free(problem);
 }
@@ -629,7 +629,7 @@ MtfLayout *mtf_free_problem_layout(const MtfFreeProblem *problem, const int *cho
         int tensor = mtf_free_problem_node_tensor(problem, v);
         int phase = mtf_free_problem_node_phase(problem, v);
         if (phase >= 0)
-            mtf_layout_set_reading(layout, tensor, (MtfPhase)phase, placement);
+            mtf_layout_set_gathered_copy(layout, tensor, (MtfPhase)phase, placement);
         else
             layout->tensors[tensor] = *placement;
     }
@@ -652,10 +652,10 @@ bool mtf_free_problem_choice(const MtfFreeProblem *problem, const MtfLayout *lay
     for (int v = layout->n_operations; v < (int)problem->node_tensors->len; v++) {
         int tensor = mtf_free_problem_node_tensor(problem, v);
         int phase = g_array_index(problem->node_phases, int, v);
-        choice[v] =
-            mtf_placements_find(g_ptr_array_index(problem->node_placements, v),
-                                phase >= 0 ? mtf_layout_reading(layout, tensor, (MtfPhase)phase)
-                                           : &layout->tensors[tensor]);
+        choice[v] = mtf_placements_find(
+            g_ptr_array_index(problem->node_placements, v),
+            phase >= 0 ? mtf_layout_phase_placement(layout, tensor, (MtfPhase)phase)
+                       : &layout->tensors[tensor]);
         found &= choice[v] >= 0;
     }
     return found;

@@ -24,7 +24,7 @@
  *
  * Memory: a tensor's slice from its producer to its last consumer (operations are the time points),
  * variables and optimizer state always. In the last phase that reads it the reading stands for it.
- * Other readings, copies made while resharding and scratch are left out, so the limit in the
+ * Other gathered copies, copies made while resharding and scratch are left out, so the limit in the
  * problem is a relaxation: its bounds hold, and a choice is checked by packing. */
 #ifndef MTF_FREE_PROBLEM_H
 #define MTF_FREE_PROBLEM_H
@@ -79,7 +79,7 @@ const char *mtf_free_problem_node_name(const MtfFreeProblem *problem, int node);
 /* The first node of that name (operations come first); -1 when there is none. */
 int mtf_free_problem_find_node(const MtfFreeProblem *problem, const char *name);
 
-/* A node's strategy as text, "rows=batch cols=copies"; free with g_free. */
+/* A node's strategy as text, "rows=batch cols=duplicated"; free with g_free. */
 char *mtf_free_problem_strategy_format(const MtfFreeProblem *problem, int node, int strategy);
 
 #endif

@@ -89,7 +89,7 @@ static bool sweep_limits(Sweep *sweep, const GArray *limits, GError **error) {
 }
 
 /* Gives every limit the best layouts of the whole pool. A bound holds for lower limits, too. */
-static void settle_points(Sweep *sweep) {
+static void compute_points(Sweep *sweep) {
     int64_t bound = INT64_MIN;
     for (guint i = sweep->points->len; i-- > 0;) {
         MtfFrontierPoint *point = &g_array_index(sweep->points, MtfFrontierPoint, i);
@@ -117,7 +117,7 @@ GArray *mtf_frontier(MtfFreeProblem *problem, const MtfFreeSearchOptions *option
         if (!sweep_limits(&sweep, limits, error))
             return NULL;
     }
-    settle_points(&sweep);
+    compute_points(&sweep);
     return g_steal_pointer(&points);
 }
 

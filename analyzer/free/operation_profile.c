@@ -116,8 +116,8 @@ static void price_strategy(const MtfOperationProfiles *profiles, Pricing *pricin
         if (instruction->kind == MTF_INSTRUCTION_KERNEL)
             profile->costs[s] = mtf_program_times(program, i) * price;
         for (int k = 0; k < op->n_outputs; k++)
-            if (instruction->kind == MTF_INSTRUCTION_STEP &&
-                instruction->step.kind == MTF_STEP_COPY &&
+            if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
+                instruction->reshard.kind == MTF_RESHARD_COPY &&
                 mtf_program_buffer(program, instruction->inputs[0])->tensor == op->outputs[k])
                 profile->copies[k][s] = price;
     }

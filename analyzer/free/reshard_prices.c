@@ -11,16 +11,16 @@
 typedef struct {
     GMutex lock;
     GHashTable *paths; /* PathKey -> int64_t */
-} Shelf;
+} Shard;
 
-#define SHELVES 64 /* so many that threads seldom meet at one */
+#define SHARDS 64 /* so many that threads seldom meet at one */
 
 struct MtfReshardPrices {
     const MtfGraph *graph;
     const MtfPricer *pricer;
     MtfLayout *layout;  /* for its mesh */
-    GHashTable *sheets; /* SheetKey -> Sheet */
-    Shelf shelves[SHELVES];
+    GHashTable *tables; /* PriceTableKey -> Sheet */
+    Shard shards[SHARDS];
 };
 
 /* What the price of a resharding depends on: the sizes of the dimensions that are split before or
@@ -44,7 +44,7 @@ typedef guint32 Code;
 
 #define CODE_BITS 4
 #define CODE_MASK ((1 << CODE_BITS) - 1)
-#define CODE_WHOLE (MTF_WHOLE & CODE_MASK)
+#define CODE_REPLICATED (MTF_REPLICATED & CODE_MASK)
 
 G_STATIC_ASSERT(MTF_MAX_MESH_AXES *CODE_BITS <= 8 * sizeof(Code));
 G_STATIC_ASSERT(MTF_MAX_RANK <= (MTF_PARTIAL_MAX & CODE_MASK));
@@ -52,7 +52,7 @@ G_STATIC_ASSERT(MTF_MAX_RANK <= (MTF_PARTIAL_MAX & CODE_MASK));
 typedef struct {
     MtfShape shape; /* unused places are zero */
     gint64 dtype;
-} SheetKey;
+} PriceTableKey;
 
 typedef struct {
     MtfReshardPrices *prices;
@@ -63,14 +63,14 @@ typedef struct {
     GMutex lock;                 /* of what follows, while it is made */
     Code *codes;                 /* one a placement */
     _Atomic int64_t *pairs;      /* price plus 1 from one to the other; 0: not known yet */
-} Sheet;
+} PriceTable;
 
 static guint key_hash(gconstpointer data) {
-    return (guint)mtf_hash_words(data, sizeof(SheetKey));
+    return (guint)mtf_hash_words(data, sizeof(PriceTableKey));
 }
 
 static gboolean key_equal(gconstpointer a, gconstpointer b) {
-    return memcmp(a, b, sizeof(SheetKey)) == 0;
+    return memcmp(a, b, sizeof(PriceTableKey)) == 0;
 }
 
 static guint placement_hash(gconstpointer data) {
@@ -81,45 +81,45 @@ static gboolean placement_equal(gconstpointer a, gconstpointer b) {
     return mtf_placement_equal(a, b);
 }
 
-static const MtfMesh *mesh_of(const Sheet *sheet) {
-    return &sheet->prices->layout->mesh;
+static const MtfMesh *mesh_of(const PriceTable *table) {
+    return &table->prices->layout->mesh;
 }
 
-static const MtfShape *shape_of(const Sheet *sheet) {
-    return &mtf_graph_tensor(sheet->prices->graph, sheet->tensor)->shape;
+static const MtfShape *shape_of(const PriceTable *table) {
+    return &mtf_graph_tensor(table->prices->graph, table->tensor)->shape;
 }
 
-static int64_t size_of(const Sheet *sheet, int place) {
-    return mtf_graph_size(sheet->prices->graph, shape_of(sheet)->dims[place]);
+static int64_t size_of(const PriceTable *table, int place) {
+    return mtf_graph_size(table->prices->graph, shape_of(table)->dims[place]);
 }
 
-static Sheet *sheet_new(MtfReshardPrices *prices, int tensor) {
-    Sheet *sheet = g_new0(Sheet, 1);
-    sheet->prices = prices;
-    sheet->tensor = tensor;
-    sheet->numbers = g_hash_table_new_full(placement_hash, placement_equal, g_free, NULL);
-    sheet->placements = g_array_new(FALSE, FALSE, sizeof(MtfPlacement));
-    g_mutex_init(&sheet->lock);
-    for (int i = 0; i < shape_of(sheet)->rank; i++)
-        for (int a = 0; a < mesh_of(sheet)->n_axes; a++)
-            if (size_of(sheet, i) % mesh_of(sheet)->axes[a].size == 0)
-                sheet->even[i] |= 1U << a;
-    return sheet;
+static PriceTable *price_table_new(MtfReshardPrices *prices, int tensor) {
+    PriceTable *table = g_new0(PriceTable, 1);
+    table->prices = prices;
+    table->tensor = tensor;
+    table->numbers = g_hash_table_new_full(placement_hash, placement_equal, g_free, NULL);
+    table->placements = g_array_new(FALSE, FALSE, sizeof(MtfPlacement));
+    g_mutex_init(&table->lock);
+    for (int i = 0; i < shape_of(table)->rank; i++)
+        for (int a = 0; a < mesh_of(table)->n_axes; a++)
+            if (size_of(table, i) % mesh_of(table)->axes[a].size == 0)
+                table->even[i] |= 1U << a;
+    return table;
 }
 
-static void sheet_free(gpointer data) {
-    Sheet *sheet = data;
-    g_hash_table_unref(sheet->numbers);
-    g_array_unref(sheet->placements);
-    g_mutex_clear(&sheet->lock);
-    g_free(sheet->codes);
-    g_free(sheet->pairs);
-    g_free(sheet);
+static void price_table_free(gpointer data) {
+    PriceTable *table = data;
+    g_hash_table_unref(table->numbers);
+    g_array_unref(table->placements);
+    g_mutex_clear(&table->lock);
+    g_free(table->codes);
+    g_free(table->pairs);
+    g_free(table);
 }
 
-static SheetKey key_of(const MtfReshardPrices *prices, int tensor) {
+static PriceTableKey key_of(const MtfReshardPrices *prices, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(prices->graph, tensor);
-    SheetKey key;
+    PriceTableKey key;
     memset(&key, 0, sizeof key);
     key.shape.rank = t->shape.rank;
     memcpy(key.shape.dims, t->shape.dims, sizeof(int) * (gsize)t->shape.rank);
@@ -128,28 +128,28 @@ static SheetKey key_of(const MtfReshardPrices *prices, int tensor) {
 }
 
 void mtf_reshard_prices_expect(MtfReshardPrices *prices, int tensor, const GArray *placements) {
-    SheetKey key = key_of(prices, tensor);
-    Sheet *sheet = g_hash_table_lookup(prices->sheets, &key);
-    if (sheet == NULL) {
-        sheet = sheet_new(prices, tensor);
-        g_hash_table_insert(prices->sheets, g_memdup2(&key, sizeof key), sheet);
+    PriceTableKey key = key_of(prices, tensor);
+    PriceTable *table = g_hash_table_lookup(prices->tables, &key);
+    if (table == NULL) {
+        table = price_table_new(prices, tensor);
+        g_hash_table_insert(prices->tables, g_memdup2(&key, sizeof key), table);
     }
-    g_assert(sheet->pairs == NULL);
+    g_assert(table->pairs == NULL);
     for (guint i = 0; i < placements->len; i++) {
         const MtfPlacement *placement = &g_array_index(placements, MtfPlacement, i);
-        if (g_hash_table_contains(sheet->numbers, placement))
+        if (g_hash_table_contains(table->numbers, placement))
             continue;
-        g_array_append_vals(sheet->placements, placement, 1);
-        g_hash_table_insert(sheet->numbers, g_memdup2(placement, sizeof *placement),
-                            GUINT_TO_POINTER(sheet->placements->len));
+        g_array_append_vals(table->placements, placement, 1);
+        g_hash_table_insert(table->numbers, g_memdup2(placement, sizeof *placement),
+                            GUINT_TO_POINTER(table->placements->len));
     }
 }
 
-static int *numbers_of(const Sheet *sheet, const GArray *placements) {
+static int *numbers_of(const PriceTable *table, const GArray *placements) {
     int *numbers = g_new(int, placements->len + 1);
     for (guint i = 0; i < placements->len; i++) {
         gpointer known =
-            g_hash_table_lookup(sheet->numbers, &g_array_index(placements, MtfPlacement, i));
+            g_hash_table_lookup(table->numbers, &g_array_index(placements, MtfPlacement, i));
         g_assert(known != NULL);
         numbers[i] = GPOINTER_TO_INT(known) - 1;
     }
@@ -169,20 +169,20 @@ static Code encode(const MtfShape *shape, const MtfPlacement *placement) {
 }
 
 /* The sheet of a tensor, ready for prices. */
-static Sheet *ready_sheet(MtfReshardPrices *prices, int tensor) {
-    SheetKey key = key_of(prices, tensor);
-    Sheet *sheet = g_hash_table_lookup(prices->sheets, &key);
-    guint n = sheet->placements->len;
-    g_mutex_lock(&sheet->lock);
-    if (sheet->pairs == NULL) {
-        sheet->codes = g_new(Code, n + 1);
+static PriceTable *ready_table(MtfReshardPrices *prices, int tensor) {
+    PriceTableKey key = key_of(prices, tensor);
+    PriceTable *table = g_hash_table_lookup(prices->tables, &key);
+    guint n = table->placements->len;
+    g_mutex_lock(&table->lock);
+    if (table->pairs == NULL) {
+        table->codes = g_new(Code, n + 1);
         for (guint i = 0; i < n; i++)
-            sheet->codes[i] =
-                encode(shape_of(sheet), &g_array_index(sheet->placements, MtfPlacement, i));
-        sheet->pairs = g_new0(_Atomic int64_t, (gsize)n *n + 1);
+            table->codes[i] =
+                encode(shape_of(table), &g_array_index(table->placements, MtfPlacement, i));
+        table->pairs = g_new0(_Atomic int64_t, (gsize)n *n + 1);
     }
-    g_mutex_unlock(&sheet->lock);
-    return sheet;
+    g_mutex_unlock(&table->lock);
+    return table;
 }
 
 /* ---- What a price depends on ----------------------------------------------------------------- */
@@ -202,9 +202,9 @@ static bool is_dimension(int code) {
 }
 
 /* Whether another axis splits the dimension that this one splits, before or after. */
-static bool shares_dimension(const Sheet *sheet, Code from, Code to, int axis) {
+static bool shares_dimension(const PriceTable *table, Code from, Code to, int axis) {
     int dim = code_at(from, axis);
-    for (int a = 0; a < mesh_of(sheet)->n_axes; a++)
+    for (int a = 0; a < mesh_of(table)->n_axes; a++)
         if (a != axis && (code_at(from, a) == dim || code_at(to, a) == dim))
             return true;
     return false;
@@ -214,29 +214,29 @@ static bool shares_dimension(const Sheet *sheet, Code from, Code to, int axis) {
  * evenly, before and after, so that every processor moves as much as if the dimension were that
  * much smaller; and those that hold terms of one reduction before and after. Returns by how much.
  */
-static int64_t drop_idle_axes(const Sheet *sheet, Code *from, Code *to) {
-    const MtfMesh *mesh = mesh_of(sheet);
+static int64_t drop_idle_axes(const PriceTable *table, Code *from, Code *to) {
+    const MtfMesh *mesh = mesh_of(table);
     int64_t parts = 1;
-    for (int a = 0; a < mesh_of(sheet)->n_axes; a++) {
+    for (int a = 0; a < mesh_of(table)->n_axes; a++) {
         int dim = code_at(*from, a);
-        if (dim != code_at(*to, a) || dim == CODE_WHOLE)
+        if (dim != code_at(*to, a) || dim == CODE_REPLICATED)
             continue;
         if (is_dimension(dim) &&
-            (!(sheet->even[dim] >> a & 1) || shares_dimension(sheet, *from, *to, a)))
+            (!(table->even[dim] >> a & 1) || shares_dimension(table, *from, *to, a)))
             continue;
         parts *= is_dimension(dim) ? mesh->axes[a].size : 1;
-        *from |= (Code)CODE_WHOLE << a * CODE_BITS;
-        *to |= (Code)CODE_WHOLE << a * CODE_BITS;
+        *from |= (Code)CODE_REPLICATED << a * CODE_BITS;
+        *to |= (Code)CODE_REPLICATED << a * CODE_BITS;
     }
     return parts;
 }
 
 /* The placement of a code, its dimensions numbered; places[i] is where the one of number i stands
  * in the shape. */
-static MtfPlacement number_dims(const Sheet *sheet, Code code, PathKey *key, int *places,
+static MtfPlacement number_dims(const PriceTable *table, Code code, PathKey *key, int *places,
                                 int *n_places) {
-    MtfPlacement placement = mtf_placement_whole();
-    for (int a = 0; a < mesh_of(sheet)->n_axes; a++) {
+    MtfPlacement placement = mtf_placement_replicated();
+    for (int a = 0; a < mesh_of(table)->n_axes; a++) {
         int place = code_at(code, a), number = 0;
         if (!is_dimension(place)) {
             placement.axis[a] = (int16_t)(place - (1 << CODE_BITS));
@@ -246,7 +246,7 @@ static MtfPlacement number_dims(const Sheet *sheet, Code code, PathKey *key, int
             number++;
         if (number == *n_places) {
             places[(*n_places)++] = place;
-            key->sizes[number] = size_of(sheet, place);
+            key->sizes[number] = size_of(table, place);
         }
         placement.axis[a] = (int16_t)number;
     }
@@ -254,21 +254,21 @@ static MtfPlacement number_dims(const Sheet *sheet, Code code, PathKey *key, int
 }
 
 /* Of a resharding without idle axes. */
-static PathKey path_key(const Sheet *sheet, const Resharding *resharding) {
-    const MtfTensor *t = mtf_graph_tensor(sheet->prices->graph, sheet->tensor);
+static PathKey path_key(const PriceTable *table, const Resharding *resharding) {
+    const MtfTensor *t = mtf_graph_tensor(table->prices->graph, table->tensor);
     int places[2 * MTF_MAX_MESH_AXES], n_places = 0;
     PathKey key;
     memset(&key, 0, sizeof key);
     key.dtype = t->dtype;
-    key.from = number_dims(sheet, resharding->from, &key, places, &n_places);
-    key.to = number_dims(sheet, resharding->to, &key, places, &n_places);
+    key.from = number_dims(table, resharding->from, &key, places, &n_places);
+    key.to = number_dims(table, resharding->to, &key, places, &n_places);
     key.others = 1;
     for (int i = 0; i < t->shape.rank; i++) {
         int number = 0;
         while (number < n_places && places[number] != i)
             number++;
         if (number == n_places)
-            key.others *= size_of(sheet, i);
+            key.others *= size_of(table, i);
     }
     key.others /= resharding->parts;
     key.hash = mtf_hash_words(&key, offsetof(PathKey, hash));
@@ -290,11 +290,11 @@ MtfReshardPrices *mtf_reshard_prices_new(const MtfGraph *graph, const MtfMesh *m
         .graph = graph,
         .pricer = pricer,
         .layout = mtf_layout_new(graph, mesh),
-        .sheets = g_hash_table_new_full(key_hash, key_equal, g_free, sheet_free),
+        .tables = g_hash_table_new_full(key_hash, key_equal, g_free, price_table_free),
     };
-    for (int i = 0; i < SHELVES; i++) {
-        g_mutex_init(&prices->shelves[i].lock);
-        prices->shelves[i].paths = g_hash_table_new_full(path_hash, path_equal, g_free, g_free);
+    for (int i = 0; i < SHARDS; i++) {
+        g_mutex_init(&prices->shards[i].lock);
+        prices->shards[i].paths = g_hash_table_new_full(path_hash, path_equal, g_free, g_free);
     }
     return prices;
 }
@@ -303,70 +303,70 @@ void mtf_reshard_prices_free(MtfReshardPrices *prices) {
     if (prices == NULL)
         return;
     mtf_layout_free(prices->layout);
-    g_hash_table_unref(prices->sheets);
-    for (int i = 0; i < SHELVES; i++) {
-        g_mutex_clear(&prices->shelves[i].lock);
-        g_hash_table_unref(prices->shelves[i].paths);
+    g_hash_table_unref(prices->tables);
+    for (int i = 0; i < SHARDS; i++) {
+        g_mutex_clear(&prices->shards[i].lock);
+        g_hash_table_unref(prices->shards[i].paths);
     }
     g_free(prices);
 }
 
 /* The price that is known for `key`, or -1. */
-static int64_t find_price(Shelf *shelf, const PathKey *key) {
-    g_mutex_lock(&shelf->lock);
-    const int64_t *known = g_hash_table_lookup(shelf->paths, key);
+static int64_t find_price(Shard *shard, const PathKey *key) {
+    g_mutex_lock(&shard->lock);
+    const int64_t *known = g_hash_table_lookup(shard->paths, key);
     int64_t price = known != NULL ? *known : -1;
-    g_mutex_unlock(&shelf->lock);
+    g_mutex_unlock(&shard->lock);
     return price;
 }
 
 /* Another thread may have kept the same meanwhile. */
-static void keep_price(Shelf *shelf, const PathKey *key, int64_t price) {
-    g_mutex_lock(&shelf->lock);
-    g_hash_table_insert(shelf->paths, g_memdup2(key, sizeof *key), g_memdup2(&price, sizeof price));
-    g_mutex_unlock(&shelf->lock);
+static void keep_price(Shard *shard, const PathKey *key, int64_t price) {
+    g_mutex_lock(&shard->lock);
+    g_hash_table_insert(shard->paths, g_memdup2(key, sizeof *key), g_memdup2(&price, sizeof price));
+    g_mutex_unlock(&shard->lock);
 }
 
 /* The price of a resharding that is `resharding` without its idle axes, found once for all tensors.
  */
-static int64_t find_or_make_price(const Sheet *sheet, const Resharding *resharding,
+static int64_t find_or_make_price(const PriceTable *table, const Resharding *resharding,
                                   const MtfPlacement *from, const MtfPlacement *to) {
-    MtfReshardPrices *prices = sheet->prices;
-    PathKey key = path_key(sheet, resharding);
-    Shelf *shelf = &prices->shelves[key.hash % SHELVES];
-    int64_t price = find_price(shelf, &key);
+    MtfReshardPrices *prices = table->prices;
+    PathKey key = path_key(table, resharding);
+    Shard *shard = &prices->shards[key.hash % SHARDS];
+    int64_t price = find_price(shard, &key);
     if (price >= 0)
         return price;
     g_autoptr(MtfProgram) program =
-        mtf_lower_path(prices->graph, prices->layout, sheet->tensor, from, to);
+        mtf_lower_path(prices->graph, prices->layout, table->tensor, from, to);
     price = mtf_price_program(prices->pricer, program);
-    keep_price(shelf, &key, price);
+    keep_price(shard, &key, price);
     return price;
 }
 
-static int64_t new_price(const Sheet *sheet, int from, int to) {
+static int64_t new_price(const PriceTable *table, int from, int to) {
     if (from == to)
         return 0;
-    Resharding resharding = { .from = sheet->codes[from], .to = sheet->codes[to] };
-    resharding.parts = drop_idle_axes(sheet, &resharding.from, &resharding.to);
-    return find_or_make_price(sheet, &resharding,
-                              &g_array_index(sheet->placements, MtfPlacement, from),
-                              &g_array_index(sheet->placements, MtfPlacement, to));
+    Resharding resharding = { .from = table->codes[from], .to = table->codes[to] };
+    resharding.parts = drop_idle_axes(table, &resharding.from, &resharding.to);
+    return find_or_make_price(table, &resharding,
+                              &g_array_index(table->placements, MtfPlacement, from),
+                              &g_array_index(table->placements, MtfPlacement, to));
 }
 
 int64_t *mtf_reshard_prices_of_pairs(MtfReshardPrices *prices, int tensor, const GArray *from,
                                      const GArray *to) {
-    Sheet *sheet = ready_sheet(prices, tensor);
-    gsize n = sheet->placements->len;
-    g_autofree int *sources = numbers_of(sheet, from);
-    g_autofree int *targets = numbers_of(sheet, to);
+    PriceTable *table = ready_table(prices, tensor);
+    gsize n = table->placements->len;
+    g_autofree int *sources = numbers_of(table, from);
+    g_autofree int *targets = numbers_of(table, to);
     int64_t *costs = g_new(int64_t, (gsize)from->len * to->len + 1);
     for (guint i = 0; i < from->len; i++)
         for (guint j = 0; j < to->len; j++) {
-            _Atomic int64_t *pair = &sheet->pairs[(gsize)sources[i] * n + (gsize)targets[j]];
+            _Atomic int64_t *pair = &table->pairs[(gsize)sources[i] * n + (gsize)targets[j]];
             int64_t known = atomic_load_explicit(pair, memory_order_relaxed);
             if (known == 0) {
-                known = new_price(sheet, sources[i], targets[j]) + 1;
+                known = new_price(table, sources[i], targets[j]) + 1;
                 atomic_store_explicit(pair, known, memory_order_relaxed);
             }
             costs[i * to->len + j] = known - 1;

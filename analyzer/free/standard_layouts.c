@@ -4,7 +4,7 @@
 #include "analyzer/free/alternatives.h"
 #include "analyzer/solver/problem/in_parallel.h"
 
-typedef enum { ALL_WHOLE, OPTIMIZER_IN_PIECES, VARIABLES_IN_PIECES, SHARDINGS } Sharding;
+typedef enum { ALL_REPLICATED, OPTIMIZER_IN_PIECES, VARIABLES_IN_PIECES, SHARDINGS } Sharding;
 typedef enum { DATA_PARALLEL, TENSOR_PARALLEL, SEQUENCE_PARALLEL, STYLES } Style;
 
 static const char *const names[STYLES][SHARDINGS] = {
@@ -30,7 +30,7 @@ typedef struct {
     unsigned model_axes; /* the other axes split the batch */
     Style style;
     Sharding sharding;
-} Recipe;
+} StandardStyle;
 
 /* ---- How operations run ---------------------------------------------------------------------- */
 
@@ -41,39 +41,39 @@ typedef struct {
     MtfStrategy strategy;
     int64_t parts[MTF_MAX_INDEXES]; /* that each index is cut into so far */
     bool reduces;
-} Deal;
+} Assignment;
 
 /* Whether the axis may split index `i`: it has as many points as there are parts. */
-static bool may_split(const Context *context, const Deal *deal, int axis, int i) {
-    const MtfIndex *index = &deal->iteration.index[i];
-    return (deal->reduces || !index->reduced) &&
-           deal->parts[i] * context->mesh->axes[axis].size <= index->size;
+static bool may_split(const Context *context, const Assignment *assignment, int axis, int i) {
+    const MtfIndex *index = &assignment->iteration.index[i];
+    return (assignment->reduces || !index->reduced) &&
+           assignment->parts[i] * context->mesh->axes[axis].size <= index->size;
 }
 
-static bool split(const Context *context, Deal *deal, int axis, int i) {
-    if (!may_split(context, deal, axis, i))
+static bool split(const Context *context, Assignment *assignment, int axis, int i) {
+    if (!may_split(context, assignment, axis, i))
         return false;
-    deal->parts[i] *= context->mesh->axes[axis].size;
-    deal->strategy.axis[axis] = (int8_t)i;
+    assignment->parts[i] *= context->mesh->axes[axis].size;
+    assignment->strategy.axis[axis] = (int8_t)i;
     return true;
 }
 
-static bool split_dimension(const Context *context, Deal *deal, int axis, int dim) {
-    for (int i = 0; dim >= 0 && i < deal->iteration.n; i++)
-        if (deal->iteration.index[i].dim == dim && split(context, deal, axis, i))
+static bool split_dimension(const Context *context, Assignment *assignment, int axis, int dim) {
+    for (int i = 0; dim >= 0 && i < assignment->iteration.n; i++)
+        if (assignment->iteration.index[i].dim == dim && split(context, assignment, axis, i))
             return true;
     return false;
 }
 
 /* Splits the first index that gives equal parts, or else the first that can be split at all. */
-static bool split_anything(const Context *context, Deal *deal, int axis) {
+static bool split_anything(const Context *context, Assignment *assignment, int axis) {
     int64_t size = context->mesh->axes[axis].size;
-    for (int i = 0; i < deal->iteration.n; i++)
-        if (deal->iteration.index[i].size % (deal->parts[i] * size) == 0 &&
-            split(context, deal, axis, i))
+    for (int i = 0; i < assignment->iteration.n; i++)
+        if (assignment->iteration.index[i].size % (assignment->parts[i] * size) == 0 &&
+            split(context, assignment, axis, i))
             return true;
-    for (int i = 0; i < deal->iteration.n; i++)
-        if (split(context, deal, axis, i))
+    for (int i = 0; i < assignment->iteration.n; i++)
+        if (split(context, assignment, axis, i))
             return true;
     return false;
 }
@@ -92,43 +92,45 @@ static bool adds_partials(const Context *context, const MtfLayout *layout, int o
     return true;
 }
 
-static bool deal_model_axis(const Context *context, const Recipe *recipe, Deal *deal, int axis) {
+static bool assign_model_axis(const Context *context, const StandardStyle *style_choice,
+                              Assignment *assignment, int axis) {
     for (gsize i = 0; i < G_N_ELEMENTS(context->model); i++)
-        if (split_dimension(context, deal, axis, context->model[i]))
+        if (split_dimension(context, assignment, axis, context->model[i]))
             return true;
-    return recipe->style == SEQUENCE_PARALLEL &&
-           split_dimension(context, deal, axis, context->length);
+    return style_choice->style == SEQUENCE_PARALLEL &&
+           split_dimension(context, assignment, axis, context->length);
 }
 
-static void deal_axis(const Context *context, const Recipe *recipe, const MtfLayout *layout,
-                      Deal *deal, int axis) {
-    bool model = recipe->model_axes >> axis & 1;
-    if (model ? deal_model_axis(context, recipe, deal, axis)
-              : split_dimension(context, deal, axis, context->batch))
+static void assign_axis(const Context *context, const StandardStyle *style_choice,
+                        const MtfLayout *layout, Assignment *assignment, int axis) {
+    bool model = style_choice->model_axes >> axis & 1;
+    if (model ? assign_model_axis(context, style_choice, assignment, axis)
+              : split_dimension(context, assignment, axis, context->batch))
         return;
-    MtfPhase phase = mtf_graph_operation(context->graph, deal->operation)->phase;
+    MtfPhase phase = mtf_graph_operation(context->graph, assignment->operation)->phase;
     bool updates = phase == MTF_PHASE_CLIP || phase == MTF_PHASE_UPDATE;
-    if (updates && recipe->sharding != ALL_WHOLE && split_anything(context, deal, axis))
+    if (updates && style_choice->sharding != ALL_REPLICATED &&
+        split_anything(context, assignment, axis))
         return;
-    if (adds_partials(context, layout, deal->operation, axis))
-        deal->strategy.axis[axis] = MTF_THROUGH;
+    if (adds_partials(context, layout, assignment->operation, axis))
+        assignment->strategy.axis[axis] = MTF_PARTIAL_INPUT;
 }
 
 /* Says how an operation runs, and notes in `layout` where it leaves its results. */
-static void deal_operation(const Context *context, const Recipe *recipe, int operation,
-                           MtfLayout *layout) {
+static void assign_operation(const Context *context, const StandardStyle *style_choice,
+                             int operation, MtfLayout *layout) {
     const MtfOperation *op = mtf_graph_operation(context->graph, operation);
-    Deal deal = { .operation = operation, .strategy = mtf_strategy_copies() };
-    deal.reduces = mtf_operation_row(op->kind)->reduction != MTF_REDUCE_NONE;
-    mtf_operation_iteration(context->graph, operation, &deal.iteration);
+    Assignment assignment = { .operation = operation, .strategy = mtf_strategy_duplicated() };
+    assignment.reduces = mtf_operation_row(op->kind)->reduction != MTF_REDUCE_NONE;
+    mtf_operation_iteration(context->graph, operation, &assignment.iteration);
     for (int i = 0; i < MTF_MAX_INDEXES; i++)
-        deal.parts[i] = 1;
+        assignment.parts[i] = 1;
     for (int a = 0; a < context->mesh->n_axes; a++)
-        deal_axis(context, recipe, layout, &deal, a);
-    layout->operations[operation] = deal.strategy;
+        assign_axis(context, style_choice, layout, &assignment, a);
+    layout->operations[operation] = assignment.strategy;
     for (int k = 0; k < op->n_outputs; k++)
-        layout->tensors[op->outputs[k]] =
-            mtf_strategy_output(context->graph, operation, &deal.iteration, &deal.strategy, k);
+        layout->tensors[op->outputs[k]] = mtf_strategy_output(
+            context->graph, operation, &assignment.iteration, &assignment.strategy, k);
 }
 
 /* ---- Where tensors are ----------------------------------------------------------------------- */
@@ -196,8 +198,8 @@ static int64_t operations_cost(const Context *context, const int *choice, int no
 
 /* Gives reading `node` the best of `trials` while the tensor is kept as `choice` says. Returns what
  * it costs. */
-static int64_t settle_reading(const Context *context, int *choice, int node,
-                              const MtfLayoutEdge *kept, const Trials *trials) {
+static int64_t choose_gathered_copy(const Context *context, int *choice, int node,
+                                    const MtfLayoutEdge *kept, const Trials *trials) {
     int64_t best = INT64_MAX;
     for (int i = 0; i < trials->n; i++) {
         int s = trials->strategies[i];
@@ -211,22 +213,22 @@ static int64_t settle_reading(const Context *context, int *choice, int node,
     return best;
 }
 
-/* Settles all readings of the tensor of `node` and returns what they cost. */
-static int64_t settle_readings(const Context *context, int *choice, int node,
-                               const Trials *trials) {
+/* Settles all gathered copies of the tensor of `node` and returns what they cost. */
+static int64_t choose_gathered_copies(const Context *context, int *choice, int node,
+                                      const Trials *trials) {
     const GArray *edges = g_ptr_array_index(context->edges, node);
     int64_t cost = 0;
     for (guint e = 0; e < edges->len; e++) {
         const MtfLayoutEdge *edge = edge_at(context, node, e);
         int other = other_end(edge, node);
         if (!is_operation(context, other))
-            cost += settle_reading(context, choice, other, edge, trials);
+            cost += choose_gathered_copy(context, choice, other, edge, trials);
     }
     return cost;
 }
 
-static void add_suitable_to_readings(const Context *context, const int *choice, int node,
-                                     Trials *trials) {
+static void add_suitable_to_gathered_copies(const Context *context, const int *choice, int node,
+                                            Trials *trials) {
     const GArray *edges = g_ptr_array_index(context->edges, node);
     for (guint e = 0; e < edges->len; e++) {
         int other = other_end(edge_at(context, node, e), node);
@@ -237,27 +239,27 @@ static void add_suitable_to_readings(const Context *context, const int *choice, 
 
 /* Keeps a tensor where it costs least, of equals where it takes least memory, and reads it where
  * that costs least. `fixed` >= 0: it is kept there. */
-static void settle_tensor(const Context *context, int *choice, int node, int fixed) {
+static void choose_tensor(const Context *context, int *choice, int node, int fixed) {
     const MtfLayoutNode *n = mtf_layout_problem_node(context->problem, node);
     Trials trials = { 0 };
     if (fixed >= 0)
         add_trial(&trials, fixed);
     add_suitable(context, choice, node, &trials);
-    add_suitable_to_readings(context, choice, node, &trials);
+    add_suitable_to_gathered_copies(context, choice, node, &trials);
     int kept = fixed >= 0 ? 1 : trials.n, best = -1;
     int64_t best_cost = INT64_MAX;
     for (int i = 0; i < kept; i++) {
         int s = trials.strategies[i];
         choice[node] = s;
         int64_t cost = operations_cost(context, choice, node, s) +
-                       settle_readings(context, choice, node, &trials);
+                       choose_gathered_copies(context, choice, node, &trials);
         if (cost < best_cost || (cost == best_cost && n->usages[s] < n->usages[best])) {
             best = s;
             best_cost = cost;
         }
     }
     choice[node] = best;
-    settle_readings(context, choice, node, &trials);
+    choose_gathered_copies(context, choice, node, &trials);
 }
 
 /* For each variable that is updated: the strategy of its node that its update wants; -1 elsewhere.
@@ -276,15 +278,15 @@ static int *pieces_of_variables(const Context *context, const MtfLayout *layout)
     return pieces;
 }
 
-static void settle_tensors(const Context *context, const Recipe *recipe, const MtfLayout *layout,
-                           int *choice) {
+static void choose_tensors(const Context *context, const StandardStyle *style_choice,
+                           const MtfLayout *layout, int *choice) {
     g_autofree int *pieces = pieces_of_variables(context, layout);
     for (int t = 0; t < layout->n_tensors; t++) {
         int node = mtf_free_problem_tensor_node(context->free_problem, t);
-        bool kept_in_pieces = recipe->sharding == VARIABLES_IN_PIECES &&
+        bool kept_in_pieces = style_choice->sharding == VARIABLES_IN_PIECES &&
                               mtf_graph_tensor(context->graph, t)->producer < 0;
         if (node >= 0)
-            settle_tensor(context, choice, node, kept_in_pieces ? pieces[t] : -1);
+            choose_tensor(context, choice, node, kept_in_pieces ? pieces[t] : -1);
     }
 }
 
@@ -297,12 +299,12 @@ static void standard_free(gpointer data) {
 }
 
 /* The layout of a recipe; NULL when the problem lacks one of its strategies. */
-static MtfStandardLayout *make(const Context *context, const Recipe *recipe) {
+static MtfStandardLayout *make(const Context *context, const StandardStyle *style_choice) {
     g_autoptr(MtfLayout) layout = mtf_layout_new(context->graph, context->mesh);
     for (int i = 0; i < layout->n_operations; i++)
-        deal_operation(context, recipe, i, layout);
+        assign_operation(context, style_choice, i, layout);
     MtfStandardLayout *standard = g_new0(MtfStandardLayout, 1);
-    standard->name = names[recipe->style][recipe->sharding];
+    standard->name = names[style_choice->style][style_choice->sharding];
     standard->choice = g_new0(int, mtf_layout_problem_node_count(context->problem));
     mtf_free_problem_choice(context->free_problem, layout, standard->choice);
     for (int i = 0; i < layout->n_operations; i++) {
@@ -311,7 +313,7 @@ static MtfStandardLayout *make(const Context *context, const Recipe *recipe) {
             return NULL;
         }
     }
-    settle_tensors(context, recipe, layout, standard->choice);
+    choose_tensors(context, style_choice, layout, standard->choice);
     standard->value = mtf_layout_problem_evaluate(context->problem, standard->choice);
     return standard;
 }
@@ -335,15 +337,15 @@ static int batch_dimension(const MtfGraph *graph) {
     return -1;
 }
 
-static bool is_possible(const Context *context, const Recipe *recipe) {
+static bool is_possible(const Context *context, const StandardStyle *style_choice) {
     unsigned all = (1U << context->mesh->n_axes) - 1;
-    bool splits_batch = recipe->model_axes != all;
+    bool splits_batch = style_choice->model_axes != all;
     if (splits_batch && context->batch < 0)
         return false;
-    if (recipe->style == DATA_PARALLEL)
-        return recipe->model_axes == 0;
-    return recipe->model_axes != 0 && (context->model[0] >= 0 || context->model[1] >= 0) &&
-           (recipe->style == TENSOR_PARALLEL || context->length >= 0);
+    if (style_choice->style == DATA_PARALLEL)
+        return style_choice->model_axes == 0;
+    return style_choice->model_axes != 0 && (context->model[0] >= 0 || context->model[1] >= 0) &&
+           (style_choice->style == TENSOR_PARALLEL || context->length >= 0);
 }
 
 static gint compare(gconstpointer a, gconstpointer b) {
@@ -355,28 +357,30 @@ static gint compare(gconstpointer a, gconstpointer b) {
 /* All recipes, and what they make. */
 typedef struct {
     const Context *context;
-    GArray *recipes;          /* Recipe */
+    GArray *style_choices;    /* Recipe */
     MtfStandardLayout **made; /* one a recipe, or NULL */
-} Kitchen;
+} StyleChoices;
 
 static void make_one(int i, void *data) {
-    const Kitchen *kitchen = data;
-    kitchen->made[i] = make(kitchen->context, &g_array_index(kitchen->recipes, Recipe, i));
+    const StyleChoices *choices = data;
+    choices->made[i] =
+        make(choices->context, &g_array_index(choices->style_choices, StandardStyle, i));
 }
 
 static void add_all(const Context *context, GPtrArray *standards) {
-    g_autoptr(GArray) recipes = g_array_new(FALSE, FALSE, sizeof(Recipe));
+    g_autoptr(GArray) style_choices = g_array_new(FALSE, FALSE, sizeof(StandardStyle));
     for (unsigned axes = 0; axes < 1U << context->mesh->n_axes; axes++) {
         for (int i = 0; i < STYLES * SHARDINGS; i++) {
-            Recipe recipe = { axes, (Style)(i / SHARDINGS), (Sharding)(i % SHARDINGS) };
-            if (is_possible(context, &recipe))
-                g_array_append_val(recipes, recipe);
+            StandardStyle style_choice = { axes, (Style)(i / SHARDINGS),
+                                           (Sharding)(i % SHARDINGS) };
+            if (is_possible(context, &style_choice))
+                g_array_append_val(style_choices, style_choice);
         }
     }
-    g_autofree MtfStandardLayout **made = g_new0(MtfStandardLayout *, recipes->len + 1);
-    Kitchen kitchen = { context, recipes, made };
-    mtf_in_parallel((int)recipes->len, make_one, &kitchen);
-    for (guint i = 0; i < recipes->len; i++)
+    g_autofree MtfStandardLayout **made = g_new0(MtfStandardLayout *, style_choices->len + 1);
+    StyleChoices choices = { context, style_choices, made };
+    mtf_in_parallel((int)style_choices->len, make_one, &choices);
+    for (guint i = 0; i < style_choices->len; i++)
         if (made[i] != NULL)
             g_ptr_array_add(standards, made[i]);
 }

@@ -13,19 +13,19 @@ typedef struct {
 } Enumeration;
 
 /* Whether input `k` may arrive as a partial sum: it must be the result of something. */
-static bool may_pass_through(const Enumeration *e, int k) {
+static bool may_stay_partial(const Enumeration *e, int k) {
     const MtfOperation *op = mtf_graph_operation(e->graph, e->operation);
     return mtf_graph_tensor(e->graph, op->inputs[k])->producer >= 0 &&
            mtf_operation_passes_partial(e->graph, e->operation, k);
 }
 
-static int add_throughs(const Enumeration *e, int8_t *choices, int n) {
+static int add_partial_inputs(const Enumeration *e, int8_t *choices, int n) {
     const MtfOperation *op = mtf_graph_operation(e->graph, e->operation);
     bool joint = mtf_operation_row(op->kind)->linearity == MTF_LINEAR_JOINT;
     for (int k = 0; k < op->n_inputs && n < MAX_AXIS_CHOICES; k++) {
-        if (!may_pass_through(e, k))
+        if (!may_stay_partial(e, k))
             continue;
-        choices[n++] = (int8_t)(joint ? MTF_THROUGH : MTF_THROUGH - k);
+        choices[n++] = (int8_t)(joint ? MTF_PARTIAL_INPUT : MTF_PARTIAL_INPUT - k);
         if (joint)
             break;
     }
@@ -53,8 +53,8 @@ static int axis_choices(const Enumeration *e, int axis, int8_t *choices) {
     for (int i = 0; i < e->iteration.n; i++)
         if (e->iteration.index[i].size >= e->mesh->axes[axis].size && !e->iteration.index[i].whole)
             all[n++] = (int8_t)i;
-    all[n++] = MTF_COPIES;
-    n = add_throughs(e, all, n);
+    all[n++] = MTF_DUPLICATED;
+    n = add_partial_inputs(e, all, n);
     for (int c = 0; c < n; c++)
         if (obeys(e, axis, all[c]))
             choices[kept++] = all[c];
@@ -86,7 +86,7 @@ GArray *mtf_strategies(const MtfGraph *graph, const MtfMesh *mesh, int operation
     }
     GArray *strategies = g_array_new(FALSE, FALSE, sizeof(MtfStrategy));
     for (int number = 0; number < total; number++) {
-        MtfStrategy strategy = mtf_strategy_copies();
+        MtfStrategy strategy = mtf_strategy_duplicated();
         int rest = number;
         for (int a = mesh->n_axes - 1; a >= 0; a--) {
             strategy.axis[a] = choices[a][rest % counts[a]];

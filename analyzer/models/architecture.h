@@ -25,7 +25,7 @@ typedef struct {
     const char *q, *k, *v, *o;
     const char *qkv; /* all three in one tensor, rows of q first */
     const char *q_norm, *k_norm;
-    const char *gate, *up, *down;
+    const char *barrier, *up, *down;
     const char *gate_up; /* both in one tensor, rows of the gate first */
     const char *router, *expert_gate, *expert_up, *expert_down;    /* "{}" stands for the expert */
     const char *before_attention, *on_attention, *after_attention; /* norms */

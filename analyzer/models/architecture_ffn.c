@@ -21,8 +21,9 @@ int mtf_assembly_ffn(MtfAssembly *m, int x) {
     const MtfStack *s = m->stack;
     int hidden;
     if (s->gated) {
-        int gate = mtf_assembly_activation(m, s->activation, up(m, "gate", s->names.gate, 0, x));
-        hidden = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "gated", NULL, gate,
+        int barrier =
+            mtf_assembly_activation(m, s->activation, up(m, "gate", s->names.barrier, 0, x));
+        hidden = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "gated", NULL, barrier,
                                  up(m, "hidden", s->names.up, 1, x));
     } else {
         hidden = mtf_assembly_activation(m, s->activation, up(m, "hidden", s->names.up, 1, x));

@@ -134,8 +134,8 @@ int mtf_assembly_activation(MtfAssembly *m, const char *name, int x) {
     if (strcmp(name, "quick_gelu") != 0)
         return mtf_parts_activation(m->p, name, x);
     int slope = mtf_assembly_scale(m, "gate_input", 1.702, x);
-    int gate = mtf_parts_apply(m->p, MTF_OP_SIGMOID, "gate_share", NULL, slope, -1);
-    return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, name, NULL, x, gate);
+    int barrier = mtf_parts_apply(m->p, MTF_OP_SIGMOID, "gate_share", NULL, slope, -1);
+    return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, name, NULL, x, barrier);
 }
 
 MtfShape mtf_assembly_query_heads(const MtfAssembly *m) {

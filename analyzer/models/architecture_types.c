@@ -10,7 +10,7 @@
 
 #define LLAMA_NAMES                                                                      \
     .layer = "model.layers.%d.", .q = "self_attn.q_proj", .k = "self_attn.k_proj",       \
-    .v = "self_attn.v_proj", .o = "self_attn.o_proj", .gate = "mlp.gate_proj",           \
+    .v = "self_attn.v_proj", .o = "self_attn.o_proj", .barrier = "mlp.gate_proj",        \
     .up = "mlp.up_proj", .down = "mlp.down_proj", .before_attention = "input_layernorm", \
     .before_ffn = "post_attention_layernorm", .final_norm = "model.norm"
 
@@ -223,7 +223,7 @@ static void read_phi3(MtfConfig *c, MtfArchitecture *n) {
     read_llama_like(c, n, &standard);
     read_window(c, s, 0);
     s->activation = mtf_config_activation(c, "hidden_act", "silu");
-    s->names.q = s->names.k = s->names.v = s->names.gate = s->names.up = NULL;
+    s->names.q = s->names.k = s->names.v = s->names.barrier = s->names.up = NULL;
     s->names.qkv = "self_attn.qkv_proj";
     s->names.gate_up = "mlp.gate_up_proj";
     mtf_config_integer(c, "original_max_position_embeddings", 1, 4096);

@@ -482,20 +482,20 @@ typedef struct {
     MtfFreeSearchOptions options;
     MtfFreeAnswer answer;
     GError *error;
-} Tighter;
+} LimitedSearch;
 
 /* All of them, two at once. What one finds does not depend on the others; where it ends the row,
  * those behind it need not end theirs. */
 typedef struct Row {
     const Search *search;
     const MtfFreeProblem *problem;
-    Tighter searches[TIGHTER_LIMITS];
+    LimitedSearch searches[TIGHTER_LIMITS];
     gint last; /* none behind it counts; atomic */
 } Row;
 
-static bool is_in_vain(void *user) {
-    const Tighter *tighter = user;
-    return tighter->index > g_atomic_int_get(&tighter->row->last) || is_late(tighter->row->search);
+static bool is_cancelled(void *user) {
+    const LimitedSearch *limited = user;
+    return limited->index > g_atomic_int_get(&limited->row->last) || is_late(limited->row->search);
 }
 
 static void end_row(Row *row, int last) {
@@ -506,12 +506,12 @@ static void end_row(Row *row, int last) {
 
 static void search_limit(int i, void *data) {
     Row *row = data;
-    Tighter *tighter = &row->searches[i];
-    if (is_in_vain(tighter))
+    LimitedSearch *limited = &row->searches[i];
+    if (is_cancelled(limited))
         return;
-    tighter->options.seconds = seconds_left(row->search);
-    bool done = mtf_free_search(row->problem, &tighter->options, &tighter->answer, &tighter->error);
-    if (!done || tighter->answer.layout == NULL || tighter->answer.too_slow)
+    limited->options.seconds = seconds_left(row->search);
+    bool done = mtf_free_search(row->problem, &limited->options, &limited->answer, &limited->error);
+    if (!done || limited->answer.layout == NULL || limited->answer.too_slow)
         end_row(row, i);
 }
 
@@ -532,9 +532,9 @@ static void row_init(Row *row, const Search *search, const Attempt *best) {
     *row = (Row){ .search = search, .problem = best->problem, .last = TIGHTER_LIMITS - 1 };
     int64_t limit = best->free.arena_bytes, work = tighter_work(best);
     for (int i = 0; i < TIGHTER_LIMITS; i++) {
-        Tighter *tighter = &row->searches[i];
-        *tighter = (Tighter){ row, i, free_options(search, best->incumbents), { 0 }, NULL };
-        MtfFreeSearchOptions *options = &tighter->options;
+        LimitedSearch *limited = &row->searches[i];
+        *limited = (LimitedSearch){ row, i, free_options(search, best->incumbents), { 0 }, NULL };
+        MtfFreeSearchOptions *options = &limited->options;
         options->memory_limit = limit = limit_below(limit);
         options->most_seconds = TIGHTER_STEP * best->free.step_seconds;
         options->work = work;
@@ -542,9 +542,9 @@ static void row_init(Row *row, const Search *search, const Attempt *best) {
         options->progress = NULL; /* those bounds are not of the user's limit */
         options->guess = NULL;
         options->found = NULL;
-        options->user = tighter;
-        options->cancel = is_in_vain;
-        options->abandon = NULL;                      /* is_in_vain asks */
+        options->user = limited;
+        options->cancel = is_cancelled;
+        options->abandon = NULL;                      /* is_cancelled asks */
         mtf_incumbents_best(best->incumbents, limit); /* measured now: the threads only read */
     }
 }
@@ -556,13 +556,13 @@ static bool search_tighter(const Search *search, Attempt *best, GError **error) 
     mtf_in_parallel(TIGHTER_LIMITS, search_limit, &row);
     GError *cause = NULL;
     for (int i = 0; i < TIGHTER_LIMITS; i++) {
-        Tighter *tighter = &row.searches[i];
-        if (i <= row.last && tighter->error == NULL)
-            add_free_layout(best, tighter->answer.layout);
+        LimitedSearch *limited = &row.searches[i];
+        if (i <= row.last && limited->error == NULL)
+            add_free_layout(best, limited->answer.layout);
         else if (i <= row.last)
-            cause = g_steal_pointer(&tighter->error);
-        g_clear_error(&tighter->error);
-        mtf_free_answer_clear(&tighter->answer);
+            cause = g_steal_pointer(&limited->error);
+        g_clear_error(&limited->error);
+        mtf_free_answer_clear(&limited->answer);
     }
     take_cheaper(search, best);
     if (cause != NULL)

@@ -2,7 +2,7 @@
 #include "analyzer/planner/planning.h"
 
 #include "analyzer/import/model_import.h"
-#include "analyzer/training/batch_parts.h"
+#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/collectives/measured_collective.h"
@@ -81,36 +81,36 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
     return g_steal_pointer(&graph);
 }
 
-static bool set_microbatches(MtfGraph *graph, const MtfStepForm *form, GError **error) {
-    if (form->microbatches <= 1)
+static bool set_microbatches(MtfGraph *graph, const MtfStepVariant *variant, GError **error) {
+    if (variant->microbatches <= 1)
         return true;
-    int batch = mtf_batch_dimension(graph, form->batch_dim, error);
-    return batch >= 0 && mtf_graph_set_microbatches(graph, batch, form->microbatches, error);
+    int batch = mtf_batch_dimension(graph, variant->batch_dim, error);
+    return batch >= 0 && mtf_graph_set_microbatches(graph, batch, variant->microbatches, error);
 }
 
-MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepForm *form,
+MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       GError **error) {
     g_autoptr(MtfGraph) copy = mtf_graph_copy(graph);
-    if (copy->updates->len > 0 && form->microbatches > 1) {
+    if (copy->updates->len > 0 && variant->microbatches > 1) {
         mtf_input_error(error,
                         "\"%s\" is a training graph already; micro-batches are a matter of the "
                         "graph that it was made from",
                         copy->name);
         return NULL;
     }
-    if (!set_microbatches(copy, form, error))
+    if (!set_microbatches(copy, variant, error))
         return NULL;
     g_autoptr(MtfGraph) training =
         copy->updates->len > 0 ? g_steal_pointer(&copy) : mtf_training_graph(copy, error);
     if (training == NULL)
         return NULL;
     mtf_graph_canonicalize(training);
-    if (wants_bfloat16(form->precision)) {
+    if (wants_bfloat16(variant->precision)) {
         MtfGraph *mixed = mtf_mixed_precision(training, error);
         mtf_graph_free(training);
         training = mixed;
     }
-    if (training == NULL || !mtf_graph_recompute(training, form->recompute, error))
+    if (training == NULL || !mtf_graph_recompute(training, variant->recompute, error))
         return NULL;
     return g_steal_pointer(&training);
 }
@@ -160,8 +160,8 @@ bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMa
     return mtf_mapping_from_json(&root, mesh, &pricer->map, error);
 }
 
-void mtf_planning_settle(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                         int64_t memory_limit) {
+void mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                       int64_t memory_limit) {
     if (layout->order == NULL)
         mtf_layout_improve_order(graph, layout, pricer, memory_limit);
     if (layout->bucket_bytes == 0)
@@ -204,7 +204,7 @@ static void print_buckets(const MtfPlan *plan, const MtfPricer *pricer, const Mt
     int messages = 0, joined = 0;
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        bool several = instruction->kind == MTF_INSTRUCTION_STEP && instruction->n_inputs > 1;
+        bool several = instruction->kind == MTF_INSTRUCTION_RESHARD && instruction->n_inputs > 1;
         messages += several;
         joined += several ? instruction->n_inputs : 0;
     }
@@ -221,10 +221,10 @@ static void print_unmeasured(const MtfPricer *pricer, const MtfProgram *program)
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         MtfCollectiveKind kind;
-        if (instruction->kind != MTF_INSTRUCTION_STEP ||
-            !mtf_step_collective(instruction->step.kind, &kind))
+        if (instruction->kind != MTF_INSTRUCTION_RESHARD ||
+            !mtf_reshard_collective_kind(instruction->reshard.kind, &kind))
             continue;
-        MtfNetwork group = mtf_mesh_map_group(&pricer->map, instruction->step.axes);
+        MtfNetwork group = mtf_mesh_map_group(&pricer->map, instruction->reshard.axes);
         char *text = mtf_unmeasured_collective(pricer->machine, &group, kind);
         if (text != NULL && !g_ptr_array_find_with_equal_func(said, text, g_str_equal, NULL)) {
             printf("not measured   %s\n", text);

@@ -28,20 +28,20 @@ typedef struct {
     bool quiet;              /* prints nothing of what was assumed about a published model */
 } MtfPlanningGraph;
 
-/* The form that a step is given. */
+/* The variant that a step is given. */
 typedef struct {
     int microbatches;      /* parts of the batch; 0 and 1: the whole */
     const char *batch_dim; /* what counts examples; NULL: the first dimension of every input */
     const char *precision; /* as in MtfPlanningGraph: "bf16" makes a step of mixed precision */
     MtfRecompute recompute;
-} MtfStepForm;
+} MtfStepVariant;
 
 /* Loads a graph, or a published model as one, in the type of its variables. */
 MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **error);
 
 /* The training graph of a graph, differentiated unless it is one already (it has updates), when it
  * cannot be divided any more. The result is in canonical order and free of composites. */
-MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepForm *form,
+MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       GError **error);
 
 /* "f64" when some tensor of the graph is float64, else "f32". */
@@ -59,8 +59,8 @@ bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMa
 /* Gives a layout what a plan's has besides its placements: a better order of instructions where
  * that lowers the peak (as mtf_layout_improve_order says, of which `memory_limit` is the bytes of a
  * device), and buckets for small exchanges where they shorten the step. */
-void mtf_planning_settle(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
-                         int64_t memory_limit);
+void mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                       int64_t memory_limit);
 
 /* Makes a plan of a settled layout: lowers, predicts, digests. Takes over graph, layout and
  * `search`. */

@@ -110,7 +110,7 @@ typedef struct {
 } Fill;
 
 static MtfPlacement settled(const MtfShape *shape, const MtfRules *rules) {
-    MtfPlacement placement = mtf_placement_whole();
+    MtfPlacement placement = mtf_placement_replicated();
     for (int i = 0; i < shape->rank; i++)
         if (rules->axis[shape->dims[i]] >= 0)
             placement.axis[rules->axis[shape->dims[i]]] = (int16_t)shape->dims[i];
@@ -145,8 +145,8 @@ static void add_late_copies(const MtfRuleTerm *term, MtfProgram *program) {
         const MtfBuffer *value = mtf_program_buffer(program, buffer);
         if (value->storage == buffer)
             continue;
-        MtfInstruction copy = { .kind = MTF_INSTRUCTION_STEP,
-                                .step = { .kind = MTF_STEP_COPY },
+        MtfInstruction copy = { .kind = MTF_INSTRUCTION_RESHARD,
+                                .reshard = { .kind = MTF_RESHARD_COPY },
                                 .n_inputs = 1,
                                 .inputs = g_memdup2(&buffer, sizeof buffer),
                                 .scratch = -1,

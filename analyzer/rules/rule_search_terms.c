@@ -257,7 +257,7 @@ static void clear_scope(gpointer data) {
     g_free(((MtfScope *)data)->dims);
 }
 
-static void settle_scopes(MtfRuleTerms *terms) {
+static void resolve_scopes(MtfRuleTerms *terms) {
     g_autoptr(GArray) scopes = g_array_new(FALSE, FALSE, sizeof(MtfScope));
     g_array_set_clear_func(scopes, clear_scope);
     for (guint c = 0; c < terms->classes->len; c++) {
@@ -320,7 +320,7 @@ MtfRuleTerms *mtf_rule_terms_new(const MtfGraph *graph) {
         terms->lives[t] = life_of(&build, t);
     }
     find_conflicts(terms);
-    settle_scopes(terms);
+    resolve_scopes(terms);
     return terms;
 }
 

@@ -4,7 +4,7 @@
  *     forward graph ──expand──► primitive rows ──differentiate──► gradients ──► clip, updates
  *
  * Updates follow their gradients at once where nothing keeps them (early_updates.h); a graph of
- * micro-batches accumulates its loss and gradients (batch_parts.h, differentiate.h). The result is
+ * micro-batches accumulates its loss and gradients (microbatch_graph.h, differentiate.h). The result is
  * what layouts are searched for, programs are lowered from and plans hold. */
 #ifndef MTF_TRAINING_GRAPH_H
 #define MTF_TRAINING_GRAPH_H

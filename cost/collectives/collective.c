@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/collectives/collective.h"
 
-#include "cost/collectives/collective_schedule.h"
+#include "cost/collectives/collective_algorithm.h"
 #include "cost/collectives/measured_collective.h"
 #include "cost/collectives/nccl_collective.h"
 #include "layouts/base/error.h"
@@ -10,8 +10,8 @@
 #include <string.h>
 
 static const MtfCollectiveFamily *const families[] = {
-    &mtf_axis_schedules,     &mtf_bucket_schedules,   &mtf_tree_schedules,
-    &mtf_alltoall_schedules, &mtf_neighbor_schedules, &mtf_switch_schedules,
+    &mtf_axis_algorithms,     &mtf_bucket_algorithms,   &mtf_tree_algorithms,
+    &mtf_alltoall_algorithms, &mtf_neighbor_algorithms, &mtf_switch_algorithms,
 };
 
 /* Walks the rows of all families that serve the kind on that sort of network. */
@@ -20,15 +20,15 @@ typedef struct {
     int row;
 } Walk;
 
-static const MtfCollectiveSchedule *next_schedule(Walk *walk, const MtfNetwork *network,
-                                                  MtfCollectiveKind kind) {
+static const MtfCollectiveAlgorithm *next_algorithm(Walk *walk, const MtfNetwork *network,
+                                                    MtfCollectiveKind kind) {
     for (; walk->family < G_N_ELEMENTS(families); walk->family++, walk->row = 0) {
         const MtfCollectiveFamily *family = families[walk->family];
         while (walk->row < family->count) {
-            const MtfCollectiveSchedule *schedule = &family->rows[walk->row++];
-            if ((schedule->kinds & MTF_KIND_BIT(kind)) != 0 &&
-                schedule->switched == network->switched)
-                return schedule;
+            const MtfCollectiveAlgorithm *algorithm = &family->rows[walk->row++];
+            if ((algorithm->kinds & MTF_KIND_BIT(kind)) != 0 &&
+                algorithm->switched == network->switched)
+                return algorithm;
         }
     }
     return NULL;
@@ -63,12 +63,12 @@ bool mtf_collective_prepare(const MtfNetwork *network, const MtfCollective *coll
     return mtf_network_ranks(prepared) > 1 && has_bytes(collective);
 }
 
-static double schedule_seconds(const MtfCollectiveSchedule *schedule, const MtfNetwork *network,
+static double schedule_seconds(const MtfCollectiveAlgorithm *algorithm, const MtfNetwork *network,
                                const MtfCollective *collective) {
-    if (schedule->gather == NULL)
-        return schedule->seconds(network, collective);
+    if (algorithm->gather == NULL)
+        return algorithm->seconds(network, collective);
     double ranks = (double)mtf_network_ranks(network);
-    double gather = schedule->gather(network, collective);
+    double gather = algorithm->gather(network, collective);
     double reduce = (ranks - 1) / ranks * collective->bytes * network->reduce_seconds_per_byte;
     switch (collective->kind) {
     case MTF_ALLREDUCE:
@@ -82,25 +82,26 @@ static double schedule_seconds(const MtfCollectiveSchedule *schedule, const MtfN
 
 /* Formulas that add latency to bandwidth may still fall below the bound where only one of them is
  * counted; a price never does. */
-static MtfCollectivePrice price_of(const MtfCollectiveSchedule *schedule, const MtfNetwork *network,
-                                   const MtfCollective *collective, double bound) {
-    MtfCollectivePrice price = { .seconds = schedule_seconds(schedule, network, collective) };
-    price.idealised = (schedule->use & MTF_SCHEDULE_NAMED) != 0;
+static MtfCollectivePrice price_of(const MtfCollectiveAlgorithm *algorithm,
+                                   const MtfNetwork *network, const MtfCollective *collective,
+                                   double bound) {
+    MtfCollectivePrice price = { .seconds = schedule_seconds(algorithm, network, collective) };
+    price.idealised = (algorithm->use & MTF_ALGORITHM_NAMED) != 0;
     if (!isnan(price.seconds))
         price.seconds = fmax(price.seconds, bound);
-    g_strlcpy(price.algorithm, schedule->name, sizeof price.algorithm);
+    g_strlcpy(price.algorithm, algorithm->name, sizeof price.algorithm);
     return price;
 }
 
 /* Completes the name by the parameters that the caller gave. */
-static void name_parameters(MtfCollectivePrice *price, const MtfCollectiveSchedule *schedule,
+static void name_parameters(MtfCollectivePrice *price, const MtfCollectiveAlgorithm *algorithm,
                             const MtfCollective *collective) {
-    if ((schedule->use & MTF_SCHEDULE_SEGMENTED) != 0 && collective->segments > 0)
+    if ((algorithm->use & MTF_ALGORITHM_SEGMENTED) != 0 && collective->segments > 0)
         g_snprintf(price->algorithm, sizeof price->algorithm, "%s_k%" G_GINT64_FORMAT,
-                   schedule->name, collective->segments);
-    if (collective->stride > 1 && strcmp(schedule->name, "strided") == 0)
+                   algorithm->name, collective->segments);
+    if (collective->stride > 1 && strcmp(algorithm->name, "strided") == 0)
         g_snprintf(price->algorithm, sizeof price->algorithm, "%s_s%" G_GINT64_FORMAT,
-                   schedule->name, collective->stride);
+                   algorithm->name, collective->stride);
 }
 
 MtfCollectivePrice mtf_collective_best(const MtfNetwork *network, const MtfCollective *collective) {
@@ -108,16 +109,16 @@ MtfCollectivePrice mtf_collective_best(const MtfNetwork *network, const MtfColle
     MtfNetwork group;
     if (!mtf_collective_prepare(network, collective, &group))
         return best;
-    const MtfCollectiveSchedule *schedule, *chosen = NULL;
+    const MtfCollectiveAlgorithm *algorithm, *chosen = NULL;
     Walk walk = { 0 };
-    while ((schedule = next_schedule(&walk, &group, collective->kind)) != NULL) {
-        if ((schedule->use & MTF_SCHEDULE_NAMED) != 0)
+    while ((algorithm = next_algorithm(&walk, &group, collective->kind)) != NULL) {
+        if ((algorithm->use & MTF_ALGORITHM_NAMED) != 0)
             continue;
-        double seconds = schedule_seconds(schedule, &group, collective);
+        double seconds = schedule_seconds(algorithm, &group, collective);
         if (isnan(seconds) || (chosen != NULL && seconds >= best.seconds))
             continue;
         best.seconds = seconds;
-        chosen = schedule;
+        chosen = algorithm;
     }
     g_assert(chosen != NULL);
     best.seconds = fmax(best.seconds, mtf_collective_bound(network, collective));
@@ -140,11 +141,11 @@ GArray *mtf_collective_prices(const MtfNetwork *network, const MtfCollective *co
         return prices;
     double bound = mtf_collective_bound(network, collective);
     double best = mtf_collective_best(network, collective).seconds;
-    const MtfCollectiveSchedule *schedule;
+    const MtfCollectiveAlgorithm *algorithm;
     Walk walk = { 0 };
-    while ((schedule = next_schedule(&walk, &group, collective->kind)) != NULL) {
-        MtfCollectivePrice price = price_of(schedule, &group, collective, bound);
-        name_parameters(&price, schedule, collective);
+    while ((algorithm = next_algorithm(&walk, &group, collective->kind)) != NULL) {
+        MtfCollectivePrice price = price_of(algorithm, &group, collective, bound);
+        name_parameters(&price, algorithm, collective);
         if (price.seconds >= best)
             g_array_append_val(prices, price);
     }
@@ -173,14 +174,14 @@ static int64_t cut_parameter(char *name, char letter) {
     return value;
 }
 
-static const MtfCollectiveSchedule *find_schedule(const MtfNetwork *network, MtfCollectiveKind kind,
-                                                  const char *bare) {
-    const MtfCollectiveSchedule *schedule;
+static const MtfCollectiveAlgorithm *find_algorithm(const MtfNetwork *network,
+                                                    MtfCollectiveKind kind, const char *bare) {
+    const MtfCollectiveAlgorithm *algorithm;
     Walk walk = { 0 };
-    while ((schedule = next_schedule(&walk, network, kind)) != NULL) {
-        g_autofree char *plain = plain_name(schedule->name);
+    while ((algorithm = next_algorithm(&walk, network, kind)) != NULL) {
+        g_autofree char *plain = plain_name(algorithm->name);
         if (strcmp(plain, bare) == 0)
-            return schedule;
+            return algorithm;
     }
     return NULL;
 }
@@ -190,7 +191,7 @@ static const MtfCollectiveSchedule *find_schedule(const MtfNetwork *network, Mtf
 static char *bare_name(const MtfNetwork *network, const char *name, MtfCollective *collective) {
     g_autofree char *plain = plain_name(name);
     const char *start = plain;
-    if (find_schedule(network, collective->kind, plain) != NULL)
+    if (find_algorithm(network, collective->kind, plain) != NULL)
         return g_steal_pointer(&plain);
     if (g_str_has_prefix(plain, "shift") && g_ascii_isdigit(plain[5]))
         collective->shift = g_ascii_strtoll(plain + 5, (char **)&start, 10);
@@ -209,10 +210,10 @@ static char *bare_name(const MtfNetwork *network, const char *name, MtfCollectiv
 static bool fail_unknown(const MtfNetwork *network, MtfCollectiveKind kind, const char *name,
                          GError **error) {
     GString *known = g_string_new(NULL);
-    const MtfCollectiveSchedule *schedule;
+    const MtfCollectiveAlgorithm *algorithm;
     Walk walk = { 0 };
-    while ((schedule = next_schedule(&walk, network, kind)) != NULL)
-        g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", schedule->name);
+    while ((algorithm = next_algorithm(&walk, network, kind)) != NULL)
+        g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", algorithm->name);
     mtf_input_error(error, "\"%s\" is not an algorithm for %s here (%s)", name,
                     mtf_collective_kind_name(kind), known->str);
     g_string_free(known, TRUE);
@@ -222,18 +223,18 @@ static bool fail_unknown(const MtfNetwork *network, MtfCollectiveKind kind, cons
 bool mtf_collective_named(const MtfNetwork *network, MtfCollective *collective, const char *name,
                           MtfCollectivePrice *price, GError **error) {
     g_autofree char *bare = bare_name(network, name, collective);
-    const MtfCollectiveSchedule *schedule = find_schedule(network, collective->kind, bare);
-    if (schedule == NULL)
+    const MtfCollectiveAlgorithm *algorithm = find_algorithm(network, collective->kind, bare);
+    if (algorithm == NULL)
         return fail_unknown(network, collective->kind, name, error);
     MtfNetwork group;
     MtfCollectivePrice found = { .algorithm = "none", .seconds = 0 };
     if (mtf_collective_prepare(network, collective, &group))
-        found = price_of(schedule, &group, collective, mtf_collective_bound(network, collective));
+        found = price_of(algorithm, &group, collective, mtf_collective_bound(network, collective));
     if (isnan(found.seconds))
         return mtf_input_error(error, "algorithm \"%s\" does not apply to %s on this network",
-                               schedule->name, mtf_collective_kind_name(collective->kind));
+                               algorithm->name, mtf_collective_kind_name(collective->kind));
     if (found.seconds > 0)
-        name_parameters(&found, schedule, collective);
+        name_parameters(&found, algorithm, collective);
     *price = found;
     return true;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The price of a collective: the seconds every schedule (algorithm) that applies would take on a
- * network, the cheapest of them, and a lower bound that no schedule can beat.
+/* The price of a collective: the seconds every algorithm that applies would take on a
+ * network, the cheapest of them, and a lower bound that no algorithm can beat.
  *
  *     seconds = latencies of the hops in a row + bytes over the busiest link / its bandwidth
  *
@@ -16,7 +16,7 @@
 typedef struct {
     MtfCollectiveKind kind;
     double bytes;
-    int64_t segments; /* parts a pipelined schedule cuts its payload in; 0: as many as are best */
+    int64_t segments; /* parts a pipelined algorithm cuts its payload in; 0: as many as are best */
     int64_t stride;   /* the group holds every stride-th place of one axis, and so do the others */
     int64_t shift;    /* permute: rank r sends to r + shift */
     int64_t from, to; /* broadcast's root; p2p's ends, the farthest from `from` when equal */
@@ -28,24 +28,24 @@ typedef struct {
 
 typedef struct {
     char algorithm[MTF_ALGORITHM_MAX];
-    bool idealised; /* no schedule to choose: an idealisation, or a second name of another */
+    bool idealised; /* no algorithm to choose: an idealisation, or a second name of another */
     double seconds;
 } MtfCollectivePrice;
 
-/* A lower bound on the seconds of any schedule. */
+/* A lower bound on the seconds of any algorithm. */
 double mtf_collective_bound(const MtfNetwork *network, const MtfCollective *collective);
 
-/* The cheapest schedule; "none" and 0 seconds on a network of one rank or without bytes. */
+/* The cheapest algorithm; "none" and 0 seconds on a network of one rank or without bytes. */
 MtfCollectivePrice mtf_collective_best(const MtfNetwork *network, const MtfCollective *collective);
 
-/* Every schedule that applies, the cheapest first, as an array of MtfCollectivePrice to be freed by
+/* Every algorithm that applies, the cheapest first, as an array of MtfCollectivePrice to be freed by
  * g_array_unref. Idealised prices are left out when they are below the cheapest real one. */
 GArray *mtf_collective_prices(const MtfNetwork *network, const MtfCollective *collective);
 
-/* The price of the schedule of that name, with or without hyphens and underscores; a number at its
+/* The price of the algorithm of that name, with or without hyphens and underscores; a number at its
  * end sets the segments ("line_reduce_bcast_k128") or the stride ("strided_s2"), one in front the
  * shift ("shift2 single path"), and these are written into `collective`. Fails when there is no
- * such schedule or it does not apply. */
+ * such algorithm or it does not apply. */
 bool mtf_collective_named(const MtfNetwork *network, MtfCollective *collective, const char *name,
                           MtfCollectivePrice *price, GError **error);
 

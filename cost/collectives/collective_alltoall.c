@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* All-to-all of S bytes a rank, S/N to each other. Along one axis the busiest link carries c S
  * bytes; see mtf_axis_exchange for c. */
-#include "cost/collectives/collective_schedule.h"
+#include "cost/collectives/collective_algorithm.h"
 
 #include <math.h>
 
@@ -61,9 +61,9 @@ static double bucket_a2a(const MtfNetwork *network, const MtfCollective *collect
     return network->axes * slowest;
 }
 
-#define REAL MTF_KIND_BIT(MTF_ALLTOALL), false, MTF_SCHEDULE_REAL, NULL
+#define REAL MTF_KIND_BIT(MTF_ALLTOALL), false, MTF_ALGORITHM_REAL, NULL
 
-static const MtfCollectiveSchedule rows[] = {
+static const MtfCollectiveAlgorithm rows[] = {
     { "bucket_a2a", REAL, bucket_a2a },
     { "ring", REAL, ring },
     { "ring_ties_one_way", REAL, ring_ties_one_way },
@@ -72,4 +72,4 @@ static const MtfCollectiveSchedule rows[] = {
     { "axis_by_axis", REAL, axis_by_axis },
 };
 
-const MtfCollectiveFamily mtf_alltoall_schedules = { rows, G_N_ELEMENTS(rows) };
+const MtfCollectiveFamily mtf_alltoall_algorithms = { rows, G_N_ELEMENTS(rows) };

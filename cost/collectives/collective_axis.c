@@ -2,7 +2,7 @@
 /* Allgather, reduce-scatter and allreduce along one axis, as the price of an allgather of V bytes.
  * A ring sends both ways, each block by the shorter way; for an even n the block opposite is split
  * between the two. On a line the end receives n - 1 blocks over one link. */
-#include "cost/collectives/collective_schedule.h"
+#include "cost/collectives/collective_algorithm.h"
 
 #include <math.h>
 
@@ -77,18 +77,18 @@ static double ideal_latency(const MtfNetwork *network, const MtfCollective *coll
     return fmax(latency, ideal_bandwidth(network, collective));
 }
 
-static const MtfCollectiveSchedule rows[] = {
-    { "ring", MTF_GATHER_KINDS, false, MTF_SCHEDULE_REAL, ring, NULL },
-    { "ring_halves", MTF_GATHER_KINDS, false, MTF_SCHEDULE_REAL, ring_halves, NULL },
-    { "ring_no_split", MTF_GATHER_KINDS, false, MTF_SCHEDULE_REAL, ring_no_split, NULL },
-    { "ring_unidirectional", MTF_GATHER_KINDS, false, MTF_SCHEDULE_REAL, ring_unidirectional,
+static const MtfCollectiveAlgorithm rows[] = {
+    { "ring", MTF_GATHER_KINDS, false, MTF_ALGORITHM_REAL, ring, NULL },
+    { "ring_halves", MTF_GATHER_KINDS, false, MTF_ALGORITHM_REAL, ring_halves, NULL },
+    { "ring_no_split", MTF_GATHER_KINDS, false, MTF_ALGORITHM_REAL, ring_no_split, NULL },
+    { "ring_unidirectional", MTF_GATHER_KINDS, false, MTF_ALGORITHM_REAL, ring_unidirectional,
       NULL },
-    { "line", MTF_GATHER_KINDS, false, MTF_SCHEDULE_REAL, line, NULL },
-    { "strided", MTF_GATHER_KINDS, false, MTF_SCHEDULE_NAMED, strided, NULL },
-    { "ring_ideal_bw", MTF_GATHER_KINDS, false, MTF_SCHEDULE_NAMED, ideal_bandwidth, NULL },
-    { "torus_ideal_bw", MTF_GATHER_KINDS, false, MTF_SCHEDULE_NAMED, ideal_bandwidth, NULL },
-    { "ring_latency", MTF_GATHER_KINDS, false, MTF_SCHEDULE_NAMED, ideal_latency, NULL },
-    { "torus_latency", MTF_GATHER_KINDS, false, MTF_SCHEDULE_NAMED, ideal_latency, NULL },
+    { "line", MTF_GATHER_KINDS, false, MTF_ALGORITHM_REAL, line, NULL },
+    { "strided", MTF_GATHER_KINDS, false, MTF_ALGORITHM_NAMED, strided, NULL },
+    { "ring_ideal_bw", MTF_GATHER_KINDS, false, MTF_ALGORITHM_NAMED, ideal_bandwidth, NULL },
+    { "torus_ideal_bw", MTF_GATHER_KINDS, false, MTF_ALGORITHM_NAMED, ideal_bandwidth, NULL },
+    { "ring_latency", MTF_GATHER_KINDS, false, MTF_ALGORITHM_NAMED, ideal_latency, NULL },
+    { "torus_latency", MTF_GATHER_KINDS, false, MTF_ALGORITHM_NAMED, ideal_latency, NULL },
 };
 
-const MtfCollectiveFamily mtf_axis_schedules = { rows, G_N_ELEMENTS(rows) };
+const MtfCollectiveFamily mtf_axis_algorithms = { rows, G_N_ELEMENTS(rows) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Lower bounds that hold for any schedule. Latency: some message crosses the diameter. Bandwidth,
+/* Lower bounds that hold for any algorithm. Latency: some message crosses the diameter. Bandwidth,
  * on a torus with L the summed bandwidth of all directed links and P that of the links into the
  * worst placed rank (a corner):
  *
@@ -10,7 +10,7 @@
  * B_d broadcast                   every other rank must receive S                      S / P
  *
  * Levels are bounded the same way at every child: its uplink and its share of the outer uplinks. */
-#include "cost/collectives/collective_schedule.h"
+#include "cost/collectives/collective_algorithm.h"
 
 #include <math.h>
 

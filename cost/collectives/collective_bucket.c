@@ -14,7 +14,7 @@
  *             steps alpha + (n-1)/n * x_k V / (w B prod of the sizes visited before)
  *
  * exact when phases are synchronised; w = 2 for a ring, 1 for a line. */
-#include "cost/collectives/collective_schedule.h"
+#include "cost/collectives/collective_algorithm.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -220,10 +220,10 @@ static double snake_ring(const MtfNetwork *network, const MtfCollective *collect
            (n - 1) / n * collective->bytes / (2 * mtf_network_slowest(network));
 }
 
-#define REAL false, MTF_SCHEDULE_REAL
-#define NAMED false, MTF_SCHEDULE_NAMED
+#define REAL false, MTF_ALGORITHM_REAL
+#define NAMED false, MTF_ALGORITHM_NAMED
 
-static const MtfCollectiveSchedule rows[] = {
+static const MtfCollectiveAlgorithm rows[] = {
     { "shortest_bidir", MTF_GATHER_KINDS, REAL, shortest_bidir, NULL },
     { "shortest_bidir_opt_split", MTF_GATHER_KINDS, REAL, shortest_bidir_opt_split, NULL },
     { "multiring_bucket_nminus1", MTF_GATHER_KINDS, REAL, multiring_equal_split, NULL },
@@ -231,10 +231,10 @@ static const MtfCollectiveSchedule rows[] = {
     { "multiring_sync_opt_split", MTF_GATHER_KINDS, REAL, multiring_opt_split, NULL },
     { "axis_by_axis", MTF_GATHER_KINDS, REAL, axis_by_axis, NULL },
     { "hierarchical", MTF_GATHER_KINDS, NAMED, axis_by_axis, NULL },
-    { "axis_by_axis_pipelined", MTF_GATHER_KINDS, false, MTF_SCHEDULE_SEGMENTED,
+    { "axis_by_axis_pipelined", MTF_GATHER_KINDS, false, MTF_ALGORITHM_SEGMENTED,
       axis_by_axis_pipelined, NULL },
     { "hamiltonian_rings", MTF_GATHER_KINDS, REAL, hamiltonian_rings, NULL },
     { "snake_ring", MTF_GATHER_KINDS, REAL, snake_ring, NULL },
 };
 
-const MtfCollectiveFamily mtf_bucket_schedules = { rows, G_N_ELEMENTS(rows) };
+const MtfCollectiveFamily mtf_bucket_algorithms = { rows, G_N_ELEMENTS(rows) };

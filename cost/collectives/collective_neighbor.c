@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Messages to single partners: a cyclic shift of all ranks (permute), faces to both neighbours on
  * every axis (halo), one rank to another (p2p). */
-#include "cost/collectives/collective_schedule.h"
+#include "cost/collectives/collective_algorithm.h"
 
 #include <math.h>
 
@@ -221,11 +221,11 @@ static double all_ports(const MtfNetwork *network, const MtfCollective *collecti
     return send_over(network, collective, ends.ports) + detour(network, &ends);
 }
 
-#define PERMUTE(use, price) MTF_KIND_BIT(MTF_PERMUTE), false, MTF_SCHEDULE_##use, NULL, price
-#define HALO(use, price) MTF_KIND_BIT(MTF_HALO), false, MTF_SCHEDULE_##use, NULL, price
-#define P2P(use, price) MTF_KIND_BIT(MTF_P2P), false, MTF_SCHEDULE_##use, NULL, price
+#define PERMUTE(use, price) MTF_KIND_BIT(MTF_PERMUTE), false, MTF_ALGORITHM_##use, NULL, price
+#define HALO(use, price) MTF_KIND_BIT(MTF_HALO), false, MTF_ALGORITHM_##use, NULL, price
+#define P2P(use, price) MTF_KIND_BIT(MTF_P2P), false, MTF_ALGORITHM_##use, NULL, price
 
-static const MtfCollectiveSchedule rows[] = {
+static const MtfCollectiveAlgorithm rows[] = {
     { "single_path", PERMUTE(REAL, single_path) },
     { "line", PERMUTE(REAL, line_pipelined) },
     { "both_ways", PERMUTE(REAL, both_ways) },
@@ -243,4 +243,4 @@ static const MtfCollectiveSchedule rows[] = {
     { "six_port", P2P(NAMED, six_port) },
 };
 
-const MtfCollectiveFamily mtf_neighbor_schedules = { rows, G_N_ELEMENTS(rows) };
+const MtfCollectiveFamily mtf_neighbor_algorithms = { rows, G_N_ELEMENTS(rows) };

@@ -6,7 +6,7 @@
  *     level 0 (outermost)   m_0 children, each sends at B_0      hierarchical: each level in turn
  *     level 1               m_1 children, each sends at B_1      works on its share of the payload
  */
-#include "cost/collectives/collective_schedule.h"
+#include "cost/collectives/collective_algorithm.h"
 
 #include <math.h>
 
@@ -239,14 +239,14 @@ static double send(const MtfNetwork *network, const MtfCollective *collective) {
     return slowest > 0 ? latency + messages * network->message_seconds + slowest : 0;
 }
 
-#define ROW(kinds) (kinds), true, MTF_SCHEDULE_REAL
+#define ROW(kinds) (kinds), true, MTF_ALGORITHM_REAL
 #define REDUCE_SCATTER MTF_KIND_BIT(MTF_REDUCE_SCATTER)
 #define ALLREDUCE MTF_KIND_BIT(MTF_ALLREDUCE)
 #define ALLTOALL MTF_KIND_BIT(MTF_ALLTOALL)
 #define BROADCAST MTF_KIND_BIT(MTF_BROADCAST)
 #define NEIGHBORS MTF_KIND_BIT(MTF_PERMUTE) | MTF_KIND_BIT(MTF_HALO) | MTF_KIND_BIT(MTF_P2P)
 
-static const MtfCollectiveSchedule rows[] = {
+static const MtfCollectiveAlgorithm rows[] = {
     { "switch", ROW(MTF_GATHER_KINDS), direct, NULL },
     { "ring", ROW(MTF_GATHER_KINDS), ring, NULL },
     { "bruck", ROW(MTF_KIND_BIT(MTF_ALLGATHER)), bruck, NULL },
@@ -265,4 +265,4 @@ static const MtfCollectiveSchedule rows[] = {
     { "switch", ROW(NEIGHBORS), NULL, send },
 };
 
-const MtfCollectiveFamily mtf_switch_schedules = { rows, G_N_ELEMENTS(rows) };
+const MtfCollectiveFamily mtf_switch_algorithms = { rows, G_N_ELEMENTS(rows) };

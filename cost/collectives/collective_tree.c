@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Trees and recursive exchanges: few messages for small payloads, and the pipelined trees that beat
  * rings on lines. Broadcasts stand here too: they are the second half of a tree allreduce. */
-#include "cost/collectives/collective_schedule.h"
+#include "cost/collectives/collective_algorithm.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -154,19 +154,19 @@ static double scatter_allgather(const MtfNetwork *network, const MtfCollective *
            mtf_collective_best(network, &gather).seconds;
 }
 
-#define ALLREDUCE(use) MTF_KIND_BIT(MTF_ALLREDUCE), false, MTF_SCHEDULE_##use, NULL
-#define BROADCAST(use) MTF_KIND_BIT(MTF_BROADCAST), false, MTF_SCHEDULE_##use, NULL
+#define ALLREDUCE(use) MTF_KIND_BIT(MTF_ALLREDUCE), false, MTF_ALGORITHM_##use, NULL
+#define BROADCAST(use) MTF_KIND_BIT(MTF_BROADCAST), false, MTF_ALGORITHM_##use, NULL
 
-static const MtfCollectiveSchedule rows[] = {
+static const MtfCollectiveAlgorithm rows[] = {
     { "line_reduce_bcast", ALLREDUCE(SEGMENTED), line_reduce_bcast },
     { "tree_reduce_bcast", ALLREDUCE(SEGMENTED), tree_reduce_bcast },
     { "recursive_doubling", ALLREDUCE(REAL), recursive_doubling },
-    { "recursive_halving", MTF_GATHER_KINDS, false, MTF_SCHEDULE_REAL, recursive_halving, NULL },
-    { "swing", MTF_GATHER_KINDS, false, MTF_SCHEDULE_REAL, swing, NULL },
+    { "recursive_halving", MTF_GATHER_KINDS, false, MTF_ALGORITHM_REAL, recursive_halving, NULL },
+    { "swing", MTF_GATHER_KINDS, false, MTF_ALGORITHM_REAL, swing, NULL },
     { "ring_bidir_halves", BROADCAST(SEGMENTED), ring_bidir_halves },
     { "line", BROADCAST(SEGMENTED), line_bcast },
     { "tree_bcast", BROADCAST(SEGMENTED), tree_bcast },
     { "scatter_allgather", BROADCAST(REAL), scatter_allgather },
 };
 
-const MtfCollectiveFamily mtf_tree_schedules = { rows, G_N_ELEMENTS(rows) };
+const MtfCollectiveFamily mtf_tree_algorithms = { rows, G_N_ELEMENTS(rows) };

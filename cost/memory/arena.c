@@ -30,7 +30,7 @@ static int last_instruction(const MtfProgram *program) {
 
 static Storage storage_of(const MtfProgram *program, int b) {
     const MtfBuffer *buffer = buffer_at(program, b);
-    Storage storage = { .buffer = b, .bytes = mtf_buffer_room(buffer) };
+    Storage storage = { .buffer = b, .bytes = mtf_buffer_aligned_bytes(buffer) };
     storage.first = buffer->persistent ? 0 : MAX(buffer->first, 0);
     storage.last = buffer->persistent
                        ? last_instruction(program)

@@ -28,7 +28,7 @@ static int64_t payload_of(const MtfProgram *program, int index, int rank) {
 }
 
 static bool same_row(const MtfTrafficRow *a, const MtfTrafficRow *b) {
-    return a->step == b->step && a->reduction == b->reduction && a->axes == b->axes &&
+    return a->kind == b->kind && a->reduction == b->reduction && a->axes == b->axes &&
            a->group == b->group;
 }
 
@@ -44,17 +44,18 @@ static void add_collective(GArray *rows, const MtfPricer *pricer, const MtfProgr
                            const MtfConsumers *consumers, int index, int rank) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     MtfCollectiveKind kind;
-    if (instruction->kind != MTF_INSTRUCTION_STEP ||
-        !mtf_step_collective(instruction->step.kind, &kind))
+    if (instruction->kind != MTF_INSTRUCTION_RESHARD ||
+        !mtf_reshard_collective_kind(instruction->reshard.kind, &kind))
         return;
     bool reduces = kind == MTF_ALLREDUCE || kind == MTF_REDUCE_SCATTER;
-    MtfTrafficRow like = { .step = instruction->step.kind, .axes = instruction->step.axes };
-    like.reduction = reduces ? instruction->step.reduction : MTF_REDUCE_NONE;
+    MtfTrafficRow like = { .kind = instruction->reshard.kind, .axes = instruction->reshard.axes };
+    like.reduction = reduces ? instruction->reshard.reduction : MTF_REDUCE_NONE;
     like.group = mtf_instruction_traffic_group(program, consumers, index);
     MtfTrafficRow *row = row_for(rows, &like);
     int64_t bytes = payload_of(program, index, rank), times = mtf_program_times(program, index);
     row->calls += times * mtf_instruction_calls(program, index);
-    row->elements += times * bytes / mtf_dtype_bytes(mtf_step_tensor(program, instruction)->dtype);
+    row->elements +=
+        times * bytes / mtf_dtype_bytes(mtf_reshard_tensor(program, instruction)->dtype);
     row->bytes += times * bytes;
     row->link_bytes +=
         (double)times * mtf_collective_link_bytes(&pricer->map, kind, like.axes, (double)bytes);
@@ -65,8 +66,8 @@ static int compare_rows(const void *left, const void *right) {
     const MtfTrafficRow *a = left, *b = right;
     if (a->group != b->group)
         return (int)a->group - (int)b->group;
-    if (a->step != b->step)
-        return (int)a->step - (int)b->step;
+    if (a->kind != b->kind)
+        return (int)a->kind - (int)b->kind;
     if (a->reduction != b->reduction)
         return (int)a->reduction - (int)b->reduction;
     return (a->axes > b->axes) - (a->axes < b->axes);
@@ -91,7 +92,7 @@ static cJSON *axes_to_json(const MtfMesh *mesh, unsigned axes) {
 
 static cJSON *row_to_json(const MtfMesh *mesh, const MtfTrafficRow *row) {
     cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "kind", mtf_step_name(row->step));
+    cJSON_AddStringToObject(object, "kind", mtf_reshard_name(row->kind));
     cJSON_AddStringToObject(object, "reduction", reduction_name(row->reduction));
     cJSON_AddItemToObject(object, "axes", axes_to_json(mesh, row->axes));
     cJSON_AddStringToObject(object, "group", mtf_traffic_group_name(row->group));

@@ -21,7 +21,7 @@
 
 /* All collectives of a program that agree in kind, reduction, axes and group. */
 typedef struct {
-    MtfStepKind step;
+    MtfReshardKind kind;
     MtfReduction reduction; /* MTF_REDUCE_NONE where nothing is reduced */
     unsigned axes;
     MtfTrafficGroup group;

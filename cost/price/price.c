@@ -100,18 +100,18 @@ static double packing_seconds(const MtfPricer *pricer, const MtfProgram *program
     return seconds;
 }
 
-bool mtf_step_collective(MtfStepKind step, MtfCollectiveKind *kind) {
-    switch (step) {
-    case MTF_STEP_ALLREDUCE:
+bool mtf_reshard_collective_kind(MtfReshardKind reshard, MtfCollectiveKind *kind) {
+    switch (reshard) {
+    case MTF_RESHARD_ALLREDUCE:
         *kind = MTF_ALLREDUCE;
         return true;
-    case MTF_STEP_REDUCE_SCATTER:
+    case MTF_RESHARD_REDUCE_SCATTER:
         *kind = MTF_REDUCE_SCATTER;
         return true;
-    case MTF_STEP_ALLGATHER:
+    case MTF_RESHARD_ALLGATHER:
         *kind = MTF_ALLGATHER;
         return true;
-    case MTF_STEP_ALLTOALL:
+    case MTF_RESHARD_ALLTOALL:
         *kind = MTF_ALLTOALL;
         return true;
     default:
@@ -122,10 +122,11 @@ bool mtf_step_collective(MtfStepKind step, MtfCollectiveKind *kind) {
 static double seconds_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     MtfCollectiveKind kind;
-    if (instruction->kind == MTF_INSTRUCTION_STEP &&
-        mtf_step_collective(instruction->step.kind, &kind))
+    if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
+        mtf_reshard_collective_kind(instruction->reshard.kind, &kind))
         return packing_seconds(pricer, program, instruction) +
-               mtf_collective_seconds(pricer->machine, &pricer->map, kind, instruction->step.axes,
+               mtf_collective_seconds(pricer->machine, &pricer->map, kind,
+                                      instruction->reshard.axes,
                                       (double)instruction->payload_bytes);
     return kernel_seconds(pricer, program, instruction);
 }

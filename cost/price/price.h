@@ -9,7 +9,7 @@
  * that: products by tiles and waves, attention and passes over memory by their shares of the peaks.
  * A calibrated machine has measured tables (kernel_curves.h), which go before all of these; there,
  * copying a collective's pieces together and apart is counted too, as it is everywhere, like a
- * local step, where several tensors travel together (exchange_bucket.h). Otherwise matrix products
+ * local step, where several tensors travel together (combine_collectives.h). Otherwise matrix products
  * reach
  *
  *     rate = peak h / (h + MTF_HALF_RATE_SIDE),   h = 3 / (1/m + 1/n + 1/k)
@@ -62,6 +62,6 @@ int64_t mtf_price_program(const MtfPricer *pricer, const MtfProgram *program);
 int64_t mtf_price_floor(const MtfPricer *pricer, const MtfGraph *graph, const MtfMesh *mesh);
 
 /* The collective that a step runs; local steps have none, which returns false. */
-bool mtf_step_collective(MtfStepKind step, MtfCollectiveKind *kind);
+bool mtf_reshard_collective_kind(MtfReshardKind reshard, MtfCollectiveKind *kind);
 
 #endif

@@ -2,15 +2,15 @@
 #include "cost/price/schedule.h"
 
 #include "layouts/base/error.h"
-#include "layouts/program/exchange_room.h"
+#include "layouts/program/overlap_windows.h"
 
 #include <string.h>
 
 static bool communicates(const MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     MtfCollectiveKind kind;
-    return instruction->kind == MTF_INSTRUCTION_STEP &&
-           mtf_step_collective(instruction->step.kind, &kind);
+    return instruction->kind == MTF_INSTRUCTION_RESHARD &&
+           mtf_reshard_collective_kind(instruction->reshard.kind, &kind);
 }
 
 static int64_t duration_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
@@ -18,7 +18,7 @@ static int64_t duration_of(const MtfPricer *pricer, const MtfProgram *program, i
 }
 
 static unsigned links_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
-    return mtf_mesh_map_links(&pricer->map, mtf_program_instruction(program, index)->step.axes);
+    return mtf_mesh_map_links(&pricer->map, mtf_program_instruction(program, index)->reshard.axes);
 }
 
 /* ---- Making ---------------------------------------------------------------------------------- */
@@ -63,7 +63,7 @@ static void mark_operands(Clock *clock, const MtfInstruction *instruction, int64
 
 /* A collective is over before the instruction it must make way for. */
 static void mark_finish(Clock *clock, int index, int64_t end) {
-    int finish = mtf_program_instruction(clock->program, index)->finish;
+    int finish = mtf_program_instruction(clock->program, index)->wait_before;
     if (finish > 0)
         clock->over[finish] = MAX(clock->over[finish], end);
     clock->over[index + 1] = MAX(clock->over[index + 1], clock->over[index]);
@@ -136,7 +136,7 @@ void mtf_schedule_free(MtfSchedule *schedule) {
 /* Whether instruction `late` may not start before `early` is over. */
 static bool waits(const MtfProgram *program, int early, int late) {
     const MtfInstruction *first = mtf_program_instruction(program, early);
-    return (first->finish > 0 && late >= first->finish) ||
+    return (first->wait_before > 0 && late >= first->wait_before) ||
            mtf_instruction_depends(program, first, mtf_program_instruction(program, late));
 }
 

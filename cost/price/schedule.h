@@ -15,7 +15,7 @@
  *   - it starts when what it reads is there, nobody reads what it writes over any more, its links
  *     are free, and the kernel before it in the program has started: so it is fetched ahead by one
  *     kernel at most, and memory is not filled with what is needed much later;
- *   - it is over before the instruction that the program names (layouts/program/exchange_room.h): until
+ *   - it is over before the instruction that the program names (layouts/program/overlap_windows.h): until
  * then what it reads and writes is kept, in the packed arena as well;
  *   - collectives over physical axes in common take their turns; over others they run at once;
  *   - kernels go on until one needs the result.

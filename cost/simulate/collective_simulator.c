@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/simulate/collective_simulator.h"
 
-#include "cost/collectives/collective_schedule.h"
+#include "cost/collectives/collective_algorithm.h"
 #include "cost/simulate/link_simulator.h"
-#include "cost/simulate/switch_play.h"
+#include "cost/simulate/switch_simulator.h"
 
 #include <math.h>
 #include <string.h>
@@ -100,7 +100,7 @@ static void send_phase(const Phase *phase, int after, int before) {
     }
 }
 
-/* All parts of a bucket schedule: part k of share x_k visits the axes order[k], order[k + 1], … An
+/* All parts of a bucket algorithm: part k of share x_k visits the axes order[k], order[k + 1], … An
  * allgather starts with the smallest blocks, so it runs a reduce-scatter's phases backwards. */
 typedef struct {
     const MtfNetwork *network;
@@ -175,7 +175,7 @@ static double gather_seconds(MtfLinkSimulator *gather, MtfCollectiveKind kind) {
     return seconds;
 }
 
-static double play_bucket_order(const Bucket *bucket, const MtfCollective *collective) {
+static double simulate_bucket_order(const Bucket *bucket, const MtfCollective *collective) {
     MtfLinkSimulator *simulator = bucket_with_barriers(bucket);
     if (bucket->kind == EXCHANGE)
         return seconds_of(simulator);
@@ -183,66 +183,67 @@ static double play_bucket_order(const Bucket *bucket, const MtfCollective *colle
 }
 
 /* The better of the two cyclic orders of three axes, as the formula takes it. */
-static double play_bucket(const MtfNetwork *network, const MtfCollective *collective,
-                          PhaseKind kind, bool fitted) {
+static double simulate_bucket(const MtfNetwork *network, const MtfCollective *collective,
+                              PhaseKind kind, bool fitted) {
     double share[MTF_NETWORK_AXES_MAX];
     int order[MTF_NETWORK_AXES_MAX];
     if (!shares_of(network, fitted, share, order))
         return NAN;
     Bucket bucket = { network, kind, collective->bytes, share, order };
-    double seconds = play_bucket_order(&bucket, collective);
+    double seconds = simulate_bucket_order(&bucket, collective);
     if (network->axes != 3)
         return seconds;
     int turned[] = { 0, 2, 1 };
     bucket.order = turned;
-    return fmin(seconds, play_bucket_order(&bucket, collective));
+    return fmin(seconds, simulate_bucket_order(&bucket, collective));
 }
 
-static double play_shortest(const MtfNetwork *network, const MtfCollective *collective) {
-    return play_bucket(network, collective, GATHER, false);
+static double simulate_shortest(const MtfNetwork *network, const MtfCollective *collective) {
+    return simulate_bucket(network, collective, GATHER, false);
 }
 
-static double play_multiring_equal(const MtfNetwork *network, const MtfCollective *collective) {
-    return play_bucket(network, collective, AROUND, false);
+static double simulate_multiring_equal(const MtfNetwork *network, const MtfCollective *collective) {
+    return simulate_bucket(network, collective, AROUND, false);
 }
 
-static double play_multiring_fitted(const MtfNetwork *network, const MtfCollective *collective) {
-    return play_bucket(network, collective, AROUND, true);
+static double simulate_multiring_fitted(const MtfNetwork *network,
+                                        const MtfCollective *collective) {
+    return simulate_bucket(network, collective, AROUND, true);
 }
 
-static double play_exchange(const MtfNetwork *network, const MtfCollective *collective) {
-    return play_bucket(network, collective, EXCHANGE, false);
+static double simulate_exchange(const MtfNetwork *network, const MtfCollective *collective) {
+    return simulate_bucket(network, collective, EXCHANGE, false);
 }
 
-static double play_one_axis(const MtfNetwork *network, const MtfCollective *collective) {
-    return network->axes == 1 ? play_shortest(network, collective) : NAN;
+static double simulate_one_axis(const MtfNetwork *network, const MtfCollective *collective) {
+    return network->axes == 1 ? simulate_shortest(network, collective) : NAN;
 }
 
 /* On a line, and on a ring as if it were one. */
-static double play_line(const MtfNetwork *network, const MtfCollective *collective) {
+static double simulate_line(const MtfNetwork *network, const MtfCollective *collective) {
     MtfNetwork open = *network;
     open.axis[0].wrap = false;
-    return play_one_axis(&open, collective);
+    return simulate_one_axis(&open, collective);
 }
 
-static double play_ring(const MtfNetwork *network, const MtfCollective *collective) {
-    return network->axis[0].wrap ? play_one_axis(network, collective) : NAN;
+static double simulate_ring(const MtfNetwork *network, const MtfCollective *collective) {
+    return network->axis[0].wrap ? simulate_one_axis(network, collective) : NAN;
 }
 
-static double play_ring_halves(const MtfNetwork *network, const MtfCollective *collective) {
+static double simulate_ring_halves(const MtfNetwork *network, const MtfCollective *collective) {
     bool ring = network->axes == 1 && network->axis[0].wrap;
-    return ring ? play_multiring_equal(network, collective) : NAN;
+    return ring ? simulate_multiring_equal(network, collective) : NAN;
 }
 
-static double play_ring_exchange(const MtfNetwork *network, const MtfCollective *collective) {
+static double simulate_ring_exchange(const MtfNetwork *network, const MtfCollective *collective) {
     bool ring = network->axes == 1 && network->axis[0].wrap;
-    return ring ? play_exchange(network, collective) : NAN;
+    return ring ? simulate_exchange(network, collective) : NAN;
 }
 
-static double play_line_exchange(const MtfNetwork *network, const MtfCollective *collective) {
+static double simulate_line_exchange(const MtfNetwork *network, const MtfCollective *collective) {
     MtfNetwork open = *network;
     open.axis[0].wrap = false;
-    return network->axes == 1 ? play_exchange(&open, collective) : NAN;
+    return network->axes == 1 ? simulate_exchange(&open, collective) : NAN;
 }
 
 /* The axis of least bandwidth among those not in `done` (bits). */
@@ -260,7 +261,7 @@ static int weakest_axis(const MtfNetwork *network, unsigned done) {
 }
 
 /* One axis after another, the one with the most bandwidth last in an allgather. */
-static double play_axis_by_axis(const MtfNetwork *network, const MtfCollective *collective) {
+static double simulate_axis_by_axis(const MtfNetwork *network, const MtfCollective *collective) {
     MtfLinkSimulator *simulator = mtf_link_simulator_new(network);
     double bytes = collective->bytes / (double)mtf_network_ranks(network);
     bool exchange = collective->kind == MTF_ALLTOALL;
@@ -308,7 +309,7 @@ static int send_on_snake(MtfLinkSimulator *simulator, const MtfNetwork *network,
     return mtf_link_simulator_send(simulator, next, axis, !forward, bytes);
 }
 
-static double play_snake(const MtfNetwork *network, const MtfCollective *collective) {
+static double simulate_snake(const MtfNetwork *network, const MtfCollective *collective) {
     int64_t ranks = mtf_network_ranks(network);
     if (network->axes < 2 || ranks % 2 != 0)
         return NAN;
@@ -367,7 +368,7 @@ static void add_tree_segment(MtfLinkSimulator *simulator, const MtfNetwork *netw
     }
 }
 
-static double play_tree_reduce(const MtfNetwork *network, const MtfCollective *collective) {
+static double simulate_tree_reduce(const MtfNetwork *network, const MtfCollective *collective) {
     MtfLinkSimulator *simulator = mtf_link_simulator_new(network);
     int64_t segments = collective->segments > 0 ? collective->segments : FLOW_PARTS;
     for (int64_t s = 0; s < segments; s++)
@@ -375,8 +376,8 @@ static double play_tree_reduce(const MtfNetwork *network, const MtfCollective *c
     return seconds_of(simulator);
 }
 
-static double play_line_reduce(const MtfNetwork *network, const MtfCollective *collective) {
-    return network->axes == 1 ? play_tree_reduce(network, collective) : NAN;
+static double simulate_line_reduce(const MtfNetwork *network, const MtfCollective *collective) {
+    return network->axes == 1 ? simulate_tree_reduce(network, collective) : NAN;
 }
 
 /* A message of `bytes` in segments over `hops` links along axis 0. */
@@ -401,7 +402,7 @@ static void send_chain(MtfLinkSimulator *simulator, const MtfNetwork *network, C
     }
 }
 
-static double play_bcast_halves(const MtfNetwork *network, const MtfCollective *collective) {
+static double simulate_bcast_halves(const MtfNetwork *network, const MtfCollective *collective) {
     int64_t segments = collective->segments > 0 ? collective->segments : FLOW_PARTS;
     int64_t hops = network->axis[0].size - 1;
     if (network->axes != 1 || !network->axis[0].wrap)
@@ -414,7 +415,7 @@ static double play_bcast_halves(const MtfNetwork *network, const MtfCollective *
     return seconds_of(simulator);
 }
 
-static double play_bcast_line(const MtfNetwork *network, const MtfCollective *collective) {
+static double simulate_bcast_line(const MtfNetwork *network, const MtfCollective *collective) {
     int64_t segments = collective->segments > 0 ? collective->segments : FLOW_PARTS;
     int64_t from = collective->from, size = network->axis[0].size;
     if (network->axes != 1 || network->axis[0].wrap)
@@ -432,7 +433,7 @@ static int64_t shift_on(const MtfNetwork *network, const MtfCollective *collecti
 }
 
 /* Whole messages the shorter way round. */
-static double play_single_path(const MtfNetwork *network, const MtfCollective *collective) {
+static double simulate_single_path(const MtfNetwork *network, const MtfCollective *collective) {
     int64_t n = network->axis[0].size, shift = shift_on(network, collective);
     bool forward = 2 * shift <= n;
     if (network->axes != 1 || !network->axis[0].wrap)
@@ -445,7 +446,7 @@ static double play_single_path(const MtfNetwork *network, const MtfCollective *c
 }
 
 /* A share each way round, in parts. */
-static double play_both_ways(const MtfNetwork *network, const MtfCollective *collective) {
+static double simulate_both_ways(const MtfNetwork *network, const MtfCollective *collective) {
     int64_t n = network->axis[0].size, shift = shift_on(network, collective);
     if (network->axes != 1 || !network->axis[0].wrap)
         return NAN;
@@ -459,7 +460,7 @@ static double play_both_ways(const MtfNetwork *network, const MtfCollective *col
     return seconds_of(simulator);
 }
 
-static double play_halo(const MtfNetwork *network, const MtfCollective *collective) {
+static double simulate_halo(const MtfNetwork *network, const MtfCollective *collective) {
     MtfLinkSimulator *simulator = mtf_link_simulator_new(network);
     int64_t ranks = mtf_network_ranks(network);
     for (int64_t rank = 0; rank < ranks; rank++)
@@ -498,7 +499,8 @@ static void add_exchange_step(MtfLinkSimulator *simulator, const MtfNetwork *net
     memcpy(arrived, complete, (size_t)ranks * sizeof *arrived);
 }
 
-static double play_recursive_doubling(const MtfNetwork *network, const MtfCollective *collective) {
+static double simulate_recursive_doubling(const MtfNetwork *network,
+                                          const MtfCollective *collective) {
     int64_t ranks = mtf_network_ranks(network);
     if ((ranks & (ranks - 1)) != 0)
         return NAN;
@@ -512,54 +514,57 @@ static double play_recursive_doubling(const MtfNetwork *network, const MtfCollec
     return seconds_of(simulator);
 }
 
-static const MtfPlayRow rows[] = {
-    { "ring", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT, play_ring },
-    { "ring_halves", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT, play_ring_halves },
-    { "line", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT, play_line },
-    { "shortest_bidir", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT, play_shortest },
-    { "multiring_bucket_nminus1", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT, play_multiring_equal },
-    { "multiring_sync_opt_split", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT, play_multiring_fitted },
-    { "axis_by_axis", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT, play_axis_by_axis },
-    { "snake_ring", MTF_GATHER_KINDS, false, MTF_PLAY_EXACT_PLAIN, play_snake },
-    { "line_reduce_bcast", MTF_KIND_BIT(MTF_ALLREDUCE), false, MTF_PLAY_EXACT_PLAIN,
-      play_line_reduce },
-    { "tree_reduce_bcast", MTF_KIND_BIT(MTF_ALLREDUCE), false, MTF_PLAY_EXACT_PLAIN,
-      play_tree_reduce },
-    { "recursive_doubling", MTF_KIND_BIT(MTF_ALLREDUCE), false, MTF_PLAY_ESTIMATE,
-      play_recursive_doubling },
-    { "ring", MTF_KIND_BIT(MTF_ALLTOALL), false, MTF_PLAY_EXACT, play_ring_exchange },
-    { "line", MTF_KIND_BIT(MTF_ALLTOALL), false, MTF_PLAY_ESTIMATE, play_line_exchange },
-    { "bucket_a2a", MTF_KIND_BIT(MTF_ALLTOALL), false, MTF_PLAY_EXACT, play_exchange },
-    { "axis_by_axis", MTF_KIND_BIT(MTF_ALLTOALL), false, MTF_PLAY_EXACT, play_axis_by_axis },
-    { "ring_bidir_halves", MTF_KIND_BIT(MTF_BROADCAST), false, MTF_PLAY_EXACT_PLAIN,
-      play_bcast_halves },
-    { "line", MTF_KIND_BIT(MTF_BROADCAST), false, MTF_PLAY_EXACT_PLAIN, play_bcast_line },
-    { "single_path", MTF_KIND_BIT(MTF_PERMUTE), false, MTF_PLAY_EXACT, play_single_path },
-    { "both_ways", MTF_KIND_BIT(MTF_PERMUTE), false, MTF_PLAY_ESTIMATE, play_both_ways },
-    { "open", MTF_KIND_BIT(MTF_HALO), false, MTF_PLAY_EXACT, play_halo },
+static const MtfSimulationRow rows[] = {
+    { "ring", MTF_GATHER_KINDS, false, MTF_SIMULATION_EXACT, simulate_ring },
+    { "ring_halves", MTF_GATHER_KINDS, false, MTF_SIMULATION_EXACT, simulate_ring_halves },
+    { "line", MTF_GATHER_KINDS, false, MTF_SIMULATION_EXACT, simulate_line },
+    { "shortest_bidir", MTF_GATHER_KINDS, false, MTF_SIMULATION_EXACT, simulate_shortest },
+    { "multiring_bucket_nminus1", MTF_GATHER_KINDS, false, MTF_SIMULATION_EXACT,
+      simulate_multiring_equal },
+    { "multiring_sync_opt_split", MTF_GATHER_KINDS, false, MTF_SIMULATION_EXACT,
+      simulate_multiring_fitted },
+    { "axis_by_axis", MTF_GATHER_KINDS, false, MTF_SIMULATION_EXACT, simulate_axis_by_axis },
+    { "snake_ring", MTF_GATHER_KINDS, false, MTF_SIMULATION_EXACT_PLAIN, simulate_snake },
+    { "line_reduce_bcast", MTF_KIND_BIT(MTF_ALLREDUCE), false, MTF_SIMULATION_EXACT_PLAIN,
+      simulate_line_reduce },
+    { "tree_reduce_bcast", MTF_KIND_BIT(MTF_ALLREDUCE), false, MTF_SIMULATION_EXACT_PLAIN,
+      simulate_tree_reduce },
+    { "recursive_doubling", MTF_KIND_BIT(MTF_ALLREDUCE), false, MTF_SIMULATION_ESTIMATE,
+      simulate_recursive_doubling },
+    { "ring", MTF_KIND_BIT(MTF_ALLTOALL), false, MTF_SIMULATION_EXACT, simulate_ring_exchange },
+    { "line", MTF_KIND_BIT(MTF_ALLTOALL), false, MTF_SIMULATION_ESTIMATE, simulate_line_exchange },
+    { "bucket_a2a", MTF_KIND_BIT(MTF_ALLTOALL), false, MTF_SIMULATION_EXACT, simulate_exchange },
+    { "axis_by_axis", MTF_KIND_BIT(MTF_ALLTOALL), false, MTF_SIMULATION_EXACT,
+      simulate_axis_by_axis },
+    { "ring_bidir_halves", MTF_KIND_BIT(MTF_BROADCAST), false, MTF_SIMULATION_EXACT_PLAIN,
+      simulate_bcast_halves },
+    { "line", MTF_KIND_BIT(MTF_BROADCAST), false, MTF_SIMULATION_EXACT_PLAIN, simulate_bcast_line },
+    { "single_path", MTF_KIND_BIT(MTF_PERMUTE), false, MTF_SIMULATION_EXACT, simulate_single_path },
+    { "both_ways", MTF_KIND_BIT(MTF_PERMUTE), false, MTF_SIMULATION_ESTIMATE, simulate_both_ways },
+    { "open", MTF_KIND_BIT(MTF_HALO), false, MTF_SIMULATION_EXACT, simulate_halo },
 };
 
-const MtfPlayRow *mtf_collective_play_row(int i) {
+const MtfSimulationRow *mtf_collective_simulation_row(int i) {
     int on_tori = (int)G_N_ELEMENTS(rows);
     if (i < 0)
         return NULL;
-    return i < on_tori ? &rows[i] : mtf_switch_play_row(i - on_tori);
+    return i < on_tori ? &rows[i] : mtf_switch_simulation_row(i - on_tori);
 }
 
-bool mtf_collective_play(const MtfNetwork *network, const MtfCollective *collective,
-                         const char *algorithm, double *seconds) {
+bool mtf_collective_simulate(const MtfNetwork *network, const MtfCollective *collective,
+                             const char *algorithm, double *seconds) {
     MtfNetwork group;
-    const MtfPlayRow *row;
+    const MtfSimulationRow *row;
     if (!mtf_collective_prepare(network, collective, &group))
         return false;
-    for (int i = 0; (row = mtf_collective_play_row(i)) != NULL; i++) {
+    for (int i = 0; (row = mtf_collective_simulation_row(i)) != NULL; i++) {
         if (strcmp(row->name, algorithm) != 0 || row->switched != group.switched ||
             (row->kinds & MTF_KIND_BIT(collective->kind)) == 0)
             continue;
-        double played = row->play(&group, collective);
-        if (!isnan(played))
-            *seconds = played;
-        return !isnan(played);
+        double simulated = row->simulate(&group, collective);
+        if (!isnan(simulated))
+            *seconds = simulated;
+        return !isnan(simulated);
     }
     return false;
 }

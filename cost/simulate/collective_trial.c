@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/simulate/collective_trial.h"
 
-#include "cost/collectives/collective_schedule.h"
+#include "cost/collectives/collective_algorithm.h"
 #include "layouts/graph/random.h"
 
 #include <math.h>
@@ -68,14 +68,15 @@ static void draw_collective(Draw *source, MtfCollective *collective) {
 }
 
 /* Tries the row of the table that was drawn. */
-static bool play_row(MtfCollectiveTrial *trial, const MtfPlayRow *row, MtfCollectiveKind kind) {
+static bool simulation_row(MtfCollectiveTrial *trial, const MtfSimulationRow *row,
+                           MtfCollectiveKind kind) {
     trial->algorithm = row->name;
     trial->claim = row->claim;
     trial->collective.kind = kind;
     MtfCollectivePrice price;
     if ((row->kinds & MTF_KIND_BIT(kind)) == 0 || row->switched != trial->network.switched ||
-        !mtf_collective_play(&trial->network, &trial->collective, trial->algorithm,
-                             &trial->played) ||
+        !mtf_collective_simulate(&trial->network, &trial->collective, trial->algorithm,
+                                 &trial->simulated) ||
         !mtf_collective_named(&trial->network, &trial->collective, trial->algorithm, &price, NULL))
         return false;
     trial->formula = price.seconds;
@@ -96,32 +97,32 @@ bool mtf_collective_trial_shares(const MtfCollectiveTrial *trial) {
     return false;
 }
 
-static int count_plays(void) {
+static int count_simulations(void) {
     int count = 0;
-    while (mtf_collective_play_row(count) != NULL)
+    while (mtf_collective_simulation_row(count) != NULL)
         count++;
     return count;
 }
 
 MtfCollectiveTrial mtf_collective_trial(uint64_t seed, uint64_t number) {
     Draw source = { .random = mtf_random_stream(seed, "collective_trial", number) };
-    int rows = count_plays();
+    int rows = count_simulations();
     for (;;) {
         MtfCollectiveTrial trial = { .algorithm = NULL };
         draw_network(&source, &trial.network);
         draw_stride(&source, &trial.network);
         draw_collective(&source, &trial.collective);
-        const MtfPlayRow *row = mtf_collective_play_row((int)draw(&source, rows));
+        const MtfSimulationRow *row = mtf_collective_simulation_row((int)draw(&source, rows));
         if (row->switched)
             draw_levels(&source, &trial.network);
         MtfCollectiveKind kind = (MtfCollectiveKind)draw(&source, MTF_COLLECTIVE_KINDS);
-        if (!play_row(&trial, row, kind))
+        if (!simulation_row(&trial, row, kind))
             continue;
         bool plain = row->switched ? trial.network.axes == 1 : !mtf_collective_trial_shares(&trial);
         if (kind == MTF_ALLTOALL && !row->switched && !all_rings(&trial.network))
-            trial.claim = MTF_PLAY_ESTIMATE;
-        if (trial.claim == MTF_PLAY_EXACT_PLAIN)
-            trial.claim = plain ? MTF_PLAY_EXACT : MTF_PLAY_ESTIMATE;
+            trial.claim = MTF_SIMULATION_ESTIMATE;
+        if (trial.claim == MTF_SIMULATION_EXACT_PLAIN)
+            trial.claim = plain ? MTF_SIMULATION_EXACT : MTF_SIMULATION_ESTIMATE;
         return trial;
     }
 }

@@ -91,180 +91,181 @@ typedef struct {
     double *capacity;        /* of each link, while rates are found */
     int *users;
     double now;
-} Play;
+} Simulation;
 
-static const Flow *flow_at(const Play *play, int i) {
-    return &g_array_index(play->simulator->flows, Flow, i);
+static const Flow *flow_at(const Simulation *simulate, int i) {
+    return &g_array_index(simulate->simulator->flows, Flow, i);
 }
 
-static void index_followers(Play *play) {
-    const GArray *orders = play->simulator->orders;
-    play->missing = g_new0(int, (gsize)play->n + 1);
-    play->next_begins = g_new0(int, (gsize)play->n + 2);
-    play->next = g_new(int, orders->len + 1);
+static void index_followers(Simulation *simulate) {
+    const GArray *orders = simulate->simulator->orders;
+    simulate->missing = g_new0(int, (gsize)simulate->n + 1);
+    simulate->next_begins = g_new0(int, (gsize)simulate->n + 2);
+    simulate->next = g_new(int, orders->len + 1);
     for (guint i = 0; i < orders->len; i++) {
-        play->next_begins[g_array_index(orders, Order, i).earlier + 2]++;
-        play->missing[g_array_index(orders, Order, i).later]++;
+        simulate->next_begins[g_array_index(orders, Order, i).earlier + 2]++;
+        simulate->missing[g_array_index(orders, Order, i).later]++;
     }
-    for (int i = 0; i < play->n; i++)
-        play->next_begins[i + 2] += play->next_begins[i + 1];
+    for (int i = 0; i < simulate->n; i++)
+        simulate->next_begins[i + 2] += simulate->next_begins[i + 1];
     for (guint i = 0; i < orders->len; i++) {
         const Order *order = &g_array_index(orders, Order, i);
-        play->next[play->next_begins[order->earlier + 1]++] = order->later;
+        simulate->next[simulate->next_begins[order->earlier + 1]++] = order->later;
     }
 }
 
-static void begin(Play *play, int i) {
-    const Flow *flow = flow_at(play, i);
+static void begin(Simulation *simulate, int i) {
+    const Flow *flow = flow_at(simulate, i);
     if (flow->n_links == 0 || flow->bytes <= 0) {
-        play->due[i] = play->now + flow->latency;
-        g_array_append_val(play->pending, i);
+        simulate->due[i] = simulate->now + flow->latency;
+        g_array_append_val(simulate->pending, i);
         return;
     }
-    play->left[i] = flow->bytes;
-    g_array_append_val(play->sent, i);
+    simulate->left[i] = flow->bytes;
+    g_array_append_val(simulate->sent, i);
 }
 
 /* The least that a link offers each flow on it that has no rate yet. */
-static double least_share(const Play *play) {
+static double least_share(const Simulation *simulate) {
     double least = INFINITY;
-    for (guint link = 0; link < play->simulator->bandwidths->len; link++)
-        if (play->users[link] > 0)
-            least = fmin(least, play->capacity[link] / play->users[link]);
+    for (guint link = 0; link < simulate->simulator->bandwidths->len; link++)
+        if (simulate->users[link] > 0)
+            least = fmin(least, simulate->capacity[link] / simulate->users[link]);
     return least;
 }
 
-static bool is_held_back(const Play *play, const Flow *flow, double share) {
+static bool is_held_back(const Simulation *simulate, const Flow *flow, double share) {
     for (int k = 0; k < flow->n_links; k++)
-        if (play->capacity[flow->links[k]] <= share * play->users[flow->links[k]] * (1 + SAME_TIME))
+        if (simulate->capacity[flow->links[k]] <=
+            share * simulate->users[flow->links[k]] * (1 + SAME_TIME))
             return true;
     return false;
 }
 
 /* Gives the flows that the tightest links hold back their share; returns how many. */
-static int fix_rates(Play *play, double share) {
+static int fix_rates(Simulation *simulate, double share) {
     int fixed = 0;
-    g_autofree bool *held = g_new0(bool, play->sent->len + 1);
-    for (guint s = 0; s < play->sent->len; s++) {
-        int i = g_array_index(play->sent, int, s);
-        held[s] = play->rate[i] < 0 && is_held_back(play, flow_at(play, i), share);
+    g_autofree bool *held = g_new0(bool, simulate->sent->len + 1);
+    for (guint s = 0; s < simulate->sent->len; s++) {
+        int i = g_array_index(simulate->sent, int, s);
+        held[s] = simulate->rate[i] < 0 && is_held_back(simulate, flow_at(simulate, i), share);
     }
-    for (guint s = 0; s < play->sent->len; s++) {
-        int i = g_array_index(play->sent, int, s);
-        const Flow *flow = flow_at(play, i);
+    for (guint s = 0; s < simulate->sent->len; s++) {
+        int i = g_array_index(simulate->sent, int, s);
+        const Flow *flow = flow_at(simulate, i);
         if (!held[s])
             continue;
-        play->rate[i] = share;
+        simulate->rate[i] = share;
         fixed++;
         for (int k = 0; k < flow->n_links; k++) {
-            play->capacity[flow->links[k]] -= share;
-            play->users[flow->links[k]]--;
+            simulate->capacity[flow->links[k]] -= share;
+            simulate->users[flow->links[k]]--;
         }
     }
     return fixed;
 }
 
 /* Max-min fair rates of all that is being sent. */
-static void find_rates(Play *play) {
-    int open = (int)play->sent->len;
-    for (guint link = 0; link < play->simulator->bandwidths->len; link++) {
-        play->capacity[link] = g_array_index(play->simulator->bandwidths, double, link);
-        play->users[link] = 0;
+static void find_rates(Simulation *simulate) {
+    int open = (int)simulate->sent->len;
+    for (guint link = 0; link < simulate->simulator->bandwidths->len; link++) {
+        simulate->capacity[link] = g_array_index(simulate->simulator->bandwidths, double, link);
+        simulate->users[link] = 0;
     }
-    for (guint s = 0; s < play->sent->len; s++) {
-        const Flow *flow = flow_at(play, g_array_index(play->sent, int, s));
-        play->rate[g_array_index(play->sent, int, s)] = -1;
+    for (guint s = 0; s < simulate->sent->len; s++) {
+        const Flow *flow = flow_at(simulate, g_array_index(simulate->sent, int, s));
+        simulate->rate[g_array_index(simulate->sent, int, s)] = -1;
         for (int k = 0; k < flow->n_links; k++)
-            play->users[flow->links[k]]++;
+            simulate->users[flow->links[k]]++;
     }
     while (open > 0)
-        open -= fix_rates(play, least_share(play));
+        open -= fix_rates(simulate, least_share(simulate));
 }
 
 /* When the next flow has been sent or is delivered. */
-static double next_event(const Play *play) {
+static double next_event(const Simulation *simulate) {
     double next = INFINITY;
-    for (guint s = 0; s < play->sent->len; s++) {
-        int i = g_array_index(play->sent, int, s);
-        next = fmin(next, play->now + play->left[i] / play->rate[i]);
+    for (guint s = 0; s < simulate->sent->len; s++) {
+        int i = g_array_index(simulate->sent, int, s);
+        next = fmin(next, simulate->now + simulate->left[i] / simulate->rate[i]);
     }
-    for (guint p = 0; p < play->pending->len; p++)
-        next = fmin(next, play->due[g_array_index(play->pending, int, p)]);
+    for (guint p = 0; p < simulate->pending->len; p++)
+        next = fmin(next, simulate->due[g_array_index(simulate->pending, int, p)]);
     return next;
 }
 
-static bool is_now(const Play *play, double time) {
-    return time <= play->now * (1 + SAME_TIME);
+static bool is_now(const Simulation *simulate, double time) {
+    return time <= simulate->now * (1 + SAME_TIME);
 }
 
 /* Moves time on to `next`; what has been sent by then is under way. */
-static void advance(Play *play, double next) {
-    double before = play->now;
-    play->now = next;
-    for (guint s = 0; s < play->sent->len;) {
-        int i = g_array_index(play->sent, int, s);
-        bool done = is_now(play, before + play->left[i] / play->rate[i]);
-        play->left[i] -= play->rate[i] * (next - before);
+static void advance(Simulation *simulate, double next) {
+    double before = simulate->now;
+    simulate->now = next;
+    for (guint s = 0; s < simulate->sent->len;) {
+        int i = g_array_index(simulate->sent, int, s);
+        bool done = is_now(simulate, before + simulate->left[i] / simulate->rate[i]);
+        simulate->left[i] -= simulate->rate[i] * (next - before);
         if (!done) {
             s++;
             continue;
         }
-        play->due[i] = play->now + flow_at(play, i)->latency;
-        g_array_append_val(play->pending, i);
-        g_array_remove_index_fast(play->sent, s);
+        simulate->due[i] = simulate->now + flow_at(simulate, i)->latency;
+        g_array_append_val(simulate->pending, i);
+        g_array_remove_index_fast(simulate->sent, s);
     }
 }
 
 /* Delivers what is due; what waited for it begins. Returns how much was delivered. */
-static int deliver(Play *play) {
+static int deliver(Simulation *simulate) {
     int delivered = 0;
-    for (guint p = 0; p < play->pending->len;) {
-        int i = g_array_index(play->pending, int, p);
-        if (!is_now(play, play->due[i])) {
+    for (guint p = 0; p < simulate->pending->len;) {
+        int i = g_array_index(simulate->pending, int, p);
+        if (!is_now(simulate, simulate->due[i])) {
             p++;
             continue;
         }
-        g_array_remove_index_fast(play->pending, p);
+        g_array_remove_index_fast(simulate->pending, p);
         delivered++;
-        for (int k = play->next_begins[i]; k < play->next_begins[i + 1]; k++)
-            if (--play->missing[play->next[k]] == 0)
-                begin(play, play->next[k]);
+        for (int k = simulate->next_begins[i]; k < simulate->next_begins[i + 1]; k++)
+            if (--simulate->missing[simulate->next[k]] == 0)
+                begin(simulate, simulate->next[k]);
     }
     return delivered;
 }
 
-static void play_all(Play *play) {
+static void simulate_all(Simulation *simulate) {
     int delivered = 0;
-    for (int i = 0; i < play->n; i++)
-        if (play->missing[i] == 0)
-            begin(play, i);
-    while (delivered < play->n) {
-        find_rates(play);
-        double next = next_event(play);
+    for (int i = 0; i < simulate->n; i++)
+        if (simulate->missing[i] == 0)
+            begin(simulate, i);
+    while (delivered < simulate->n) {
+        find_rates(simulate);
+        double next = next_event(simulate);
         g_assert(isfinite(next)); /* an order that runs in a circle is our own mistake */
-        advance(play, next);
-        delivered += deliver(play);
+        advance(simulate, next);
+        delivered += deliver(simulate);
     }
 }
 
 double mtf_flow_simulator_run(const MtfFlowSimulator *simulator) {
     gsize n = simulator->flows->len, links = simulator->bandwidths->len;
-    Play play = { .simulator = simulator,
-                  .n = (int)n,
-                  .left = g_new0(double, n + 1),
-                  .rate = g_new0(double, n + 1),
-                  .due = g_new0(double, n + 1),
-                  .sent = g_array_new(FALSE, FALSE, sizeof(int)),
-                  .pending = g_array_new(FALSE, FALSE, sizeof(int)),
-                  .capacity = g_new0(double, links + 1),
-                  .users = g_new0(int, links + 1) };
-    index_followers(&play);
-    play_all(&play);
-    void *owned[] = { play.missing, play.next_begins, play.next,     play.left,
-                      play.rate,    play.due,         play.capacity, play.users };
+    Simulation simulate = { .simulator = simulator,
+                            .n = (int)n,
+                            .left = g_new0(double, n + 1),
+                            .rate = g_new0(double, n + 1),
+                            .due = g_new0(double, n + 1),
+                            .sent = g_array_new(FALSE, FALSE, sizeof(int)),
+                            .pending = g_array_new(FALSE, FALSE, sizeof(int)),
+                            .capacity = g_new0(double, links + 1),
+                            .users = g_new0(int, links + 1) };
+    index_followers(&simulate);
+    simulate_all(&simulate);
+    void *owned[] = { simulate.missing, simulate.next_begins, simulate.next,     simulate.left,
+                      simulate.rate,    simulate.due,         simulate.capacity, simulate.users };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
-    g_array_unref(play.sent);
-    g_array_unref(play.pending);
-    return play.now;
+    g_array_unref(simulate.sent);
+    g_array_unref(simulate.pending);
+    return simulate.now;
 }

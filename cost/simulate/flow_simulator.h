@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Switches played flow by flow. A message is a flow of bytes through the links on its way, all at
+/* Switches simulated flow by flow. A message is a flow of bytes through the links on its way, all at
  * the same time, since switches pass on what comes in; flows that meet on a link share it fairly:
  *
  *     a ──up──► ( switch ) ──down──► c        both flows get half of c's downlink,
@@ -34,7 +34,7 @@ int mtf_flow_simulator_send(MtfFlowSimulator *simulator, double bytes, double la
 /* Lets flow `later` wait for `earlier`; a negative `earlier` means nothing. */
 void mtf_flow_simulator_order(MtfFlowSimulator *simulator, int earlier, int later);
 
-/* Plays the flows and returns the seconds until the last delivery. */
+/* Simulates the flows and returns the seconds until the last delivery. */
 double mtf_flow_simulator_run(const MtfFlowSimulator *simulator);
 
 /* The same with every flow and every order turned round: an allgather becomes a reduce-scatter. */

@@ -92,33 +92,34 @@ typedef struct {
     int *behind;       /* the transfer that the link serves after this one, or -1 */
     double *ready;     /* when each transfer became ready; -1: not yet */
     double *delivered; /* when each transfer was */
-} Play;
+} Simulation;
 
 static bool is_before(const Delivery *a, const Delivery *b) {
     return a->seconds < b->seconds || (a->seconds == b->seconds && a->transfer < b->transfer);
 }
 
-static void push(Play *play, Delivery delivery) {
-    int i = play->in_heap++;
-    while (i > 0 && is_before(&delivery, &play->heap[(i - 1) / 2])) {
-        play->heap[i] = play->heap[(i - 1) / 2];
+static void push(Simulation *simulate, Delivery delivery) {
+    int i = simulate->in_heap++;
+    while (i > 0 && is_before(&delivery, &simulate->heap[(i - 1) / 2])) {
+        simulate->heap[i] = simulate->heap[(i - 1) / 2];
         i = (i - 1) / 2;
     }
-    play->heap[i] = delivery;
+    simulate->heap[i] = delivery;
 }
 
-static Delivery pop(Play *play) {
-    Delivery top = play->heap[0], last = play->heap[--play->in_heap];
+static Delivery pop(Simulation *simulate) {
+    Delivery top = simulate->heap[0], last = simulate->heap[--simulate->in_heap];
     int i = 0;
-    for (int child = 1; child < play->in_heap; child = 2 * i + 1) {
-        if (child + 1 < play->in_heap && is_before(&play->heap[child + 1], &play->heap[child]))
+    for (int child = 1; child < simulate->in_heap; child = 2 * i + 1) {
+        if (child + 1 < simulate->in_heap &&
+            is_before(&simulate->heap[child + 1], &simulate->heap[child]))
             child++;
-        if (!is_before(&play->heap[child], &last))
+        if (!is_before(&simulate->heap[child], &last))
             break;
-        play->heap[i] = play->heap[child];
+        simulate->heap[i] = simulate->heap[child];
         i = child;
     }
-    play->heap[i] = last;
+    simulate->heap[i] = last;
     return top;
 }
 
@@ -127,22 +128,23 @@ static int by_number(const void *a, const void *b) {
 }
 
 /* Counting sort of the orders by their earlier transfer, followers by number. */
-static void index_followers(Play *play, int count) {
-    const GArray *orders = play->simulator->orders;
+static void index_followers(Simulation *simulate, int count) {
+    const GArray *orders = simulate->simulator->orders;
     for (guint i = 0; i < orders->len; i++) {
         const Order *order = &g_array_index(orders, Order, i);
-        play->first[order->earlier + 1]++;
-        play->missing[order->later]++;
+        simulate->first[order->earlier + 1]++;
+        simulate->missing[order->later]++;
     }
     for (int i = 0; i < count; i++)
-        play->first[i + 1] += play->first[i];
+        simulate->first[i + 1] += simulate->first[i];
     g_autofree int *filled = g_new0(int, count + 1);
     for (guint i = 0; i < orders->len; i++) {
         const Order *order = &g_array_index(orders, Order, i);
-        play->next[play->first[order->earlier] + filled[order->earlier]++] = order->later;
+        simulate->next[simulate->first[order->earlier] + filled[order->earlier]++] = order->later;
     }
     for (int i = 0; i < count; i++)
-        qsort(play->next + play->first[i], (size_t)filled[i], sizeof *play->next, by_number);
+        qsort(simulate->next + simulate->first[i], (size_t)filled[i], sizeof *simulate->next,
+              by_number);
 }
 
 static int64_t link_of(const MtfNetwork *network, const Transfer *transfer) {
@@ -150,77 +152,78 @@ static int64_t link_of(const MtfNetwork *network, const Transfer *transfer) {
 }
 
 /* The link serves transfer `i`, ready at `seconds`, as soon as it is free. */
-static void serve(Play *play, int i, double seconds) {
-    const Transfer *transfer = transfer_at(play->simulator, i);
-    const MtfNetwork *network = &play->simulator->network;
+static void serve(Simulation *simulate, int i, double seconds) {
+    const Transfer *transfer = transfer_at(simulate->simulator, i);
+    const MtfNetwork *network = &simulate->simulator->network;
     const MtfNetworkAxis *axis = &network->axis[transfer->axis];
-    double *free_at = &play->link_free[link_of(network, transfer)];
+    double *free_at = &simulate->link_free[link_of(network, transfer)];
     *free_at = MAX(*free_at, seconds) + transfer->bytes / axis->bandwidth;
-    push(play, (Delivery){ .seconds = *free_at + axis->latency, .transfer = i });
+    push(simulate, (Delivery){ .seconds = *free_at + axis->latency, .transfer = i });
 }
 
 /* Serves transfer `i` if it is its turn, and those behind it that are ready. */
-static void serve_in_turn(Play *play, int i) {
-    int *next =
-        &play->link_next[link_of(&play->simulator->network, transfer_at(play->simulator, i))];
-    while (*next >= 0 && play->ready[*next] >= 0) {
+static void serve_in_turn(Simulation *simulate, int i) {
+    int *next = &simulate->link_next[link_of(&simulate->simulator->network,
+                                             transfer_at(simulate->simulator, i))];
+    while (*next >= 0 && simulate->ready[*next] >= 0) {
         int served = *next;
-        *next = play->behind[served];
-        serve(play, served, play->ready[served]);
+        *next = simulate->behind[served];
+        serve(simulate, served, simulate->ready[served]);
     }
 }
 
 /* Transfer `i` is ready at `seconds`. */
-static void start(Play *play, int i, double seconds) {
-    if (transfer_at(play->simulator, i)->rank < 0) {
-        push(play, (Delivery){ .seconds = seconds, .transfer = i });
-    } else if (play->simulator->in_turn) {
-        play->ready[i] = seconds;
-        serve_in_turn(play, i);
+static void start(Simulation *simulate, int i, double seconds) {
+    if (transfer_at(simulate->simulator, i)->rank < 0) {
+        push(simulate, (Delivery){ .seconds = seconds, .transfer = i });
+    } else if (simulate->simulator->in_turn) {
+        simulate->ready[i] = seconds;
+        serve_in_turn(simulate, i);
     } else {
-        serve(play, i, seconds);
+        serve(simulate, i, seconds);
     }
 }
 
 /* Lines the transfers of each link up by number. */
-static void line_up(Play *play, int count, int64_t links) {
+static void line_up(Simulation *simulate, int count, int64_t links) {
     for (int64_t link = 0; link < links; link++)
-        play->link_next[link] = -1;
+        simulate->link_next[link] = -1;
     for (int i = count - 1; i >= 0; i--) {
-        const Transfer *transfer = transfer_at(play->simulator, i);
-        play->ready[i] = -1;
+        const Transfer *transfer = transfer_at(simulate->simulator, i);
+        simulate->ready[i] = -1;
         if (transfer->rank < 0)
             continue;
-        int *next = &play->link_next[link_of(&play->simulator->network, transfer)];
-        play->behind[i] = *next;
+        int *next = &simulate->link_next[link_of(&simulate->simulator->network, transfer)];
+        simulate->behind[i] = *next;
         *next = i;
     }
 }
 
-static double run_all(Play *play, int count) {
+static double run_all(Simulation *simulate, int count) {
     double seconds = 0;
     int delivered = 0;
     for (int i = 0; i < count; i++)
-        if (play->missing[i] == 0)
-            start(play, i, 0);
-    while (play->in_heap > 0) {
-        Delivery delivery = pop(play);
+        if (simulate->missing[i] == 0)
+            start(simulate, i, 0);
+    while (simulate->in_heap > 0) {
+        Delivery delivery = pop(simulate);
         seconds = delivery.seconds;
-        play->delivered[delivery.transfer] = seconds;
+        simulate->delivered[delivery.transfer] = seconds;
         delivered++;
-        for (int f = play->first[delivery.transfer]; f < play->first[delivery.transfer + 1]; f++)
-            if (--play->missing[play->next[f]] == 0)
-                start(play, play->next[f], seconds);
+        for (int f = simulate->first[delivery.transfer]; f < simulate->first[delivery.transfer + 1];
+             f++)
+            if (--simulate->missing[simulate->next[f]] == 0)
+                start(simulate, simulate->next[f], seconds);
     }
     g_assert(delivered == count);
     return seconds;
 }
 
-/* Plays and notes each delivery's time in `delivered`. */
+/* Simulates and notes each delivery's time in `delivered`. */
 static double run_noting(const MtfLinkSimulator *simulator, double *delivered) {
     int count = (int)simulator->transfers->len;
     int64_t links = mtf_network_ranks(&simulator->network) * simulator->network.axes * 2;
-    Play play = {
+    Simulation simulate = {
         .simulator = simulator,
         .heap = g_new(Delivery, count + 1),
         .missing = g_new0(int, count + 1),
@@ -232,23 +235,23 @@ static double run_noting(const MtfLinkSimulator *simulator, double *delivered) {
         .ready = g_new(double, count + 1),
         .delivered = delivered,
     };
-    index_followers(&play, count);
-    line_up(&play, count, links);
-    double seconds = run_all(&play, count);
-    g_free(play.heap);
-    g_free(play.missing);
-    g_free(play.first);
-    g_free(play.next);
-    g_free(play.link_free);
-    g_free(play.link_next);
-    g_free(play.behind);
-    g_free(play.ready);
+    index_followers(&simulate, count);
+    line_up(&simulate, count, links);
+    double seconds = run_all(&simulate, count);
+    g_free(simulate.heap);
+    g_free(simulate.missing);
+    g_free(simulate.first);
+    g_free(simulate.next);
+    g_free(simulate.link_free);
+    g_free(simulate.link_next);
+    g_free(simulate.behind);
+    g_free(simulate.ready);
     return seconds;
 }
 
 /* ---- Groups that share links ----------------------------------------------------------------- */
 
-/* One group's schedule on the axes that all groups share: axis d of the group lies on axis on[d] of
+/* One group's algorithm on the axes that all groups share: axis d of the group lies on axis on[d] of
  * the whole. */
 typedef struct {
     const MtfLinkSimulator *group;
@@ -356,7 +359,7 @@ static void embed_group(const Embedding *embedding, const int64_t *base) {
     }
 }
 
-/* The schedule as all groups play it; NULL where no link is shared. */
+/* The algorithm as all groups simulation it; NULL where no link is shared. */
 static MtfLinkSimulator *embed(const MtfLinkSimulator *simulator) {
     if (!shares_links(&simulator->network))
         return NULL;
@@ -374,9 +377,9 @@ static MtfLinkSimulator *embed(const MtfLinkSimulator *simulator) {
 
 double mtf_link_simulator_run(const MtfLinkSimulator *simulator) {
     g_autoptr(MtfLinkSimulator) whole = embed(simulator);
-    const MtfLinkSimulator *played = whole != NULL ? whole : simulator;
-    g_autofree double *delivered = g_new(double, played->transfers->len + 1);
-    return run_noting(played, delivered);
+    const MtfLinkSimulator *simulated = whole != NULL ? whole : simulator;
+    g_autofree double *delivered = g_new(double, simulated->transfers->len + 1);
+    return run_noting(simulated, delivered);
 }
 
 /* ---- Backwards ------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* A torus played link by link. A schedule is a set of transfers, each of some bytes over one
+/* A torus simulated link by link. An algorithm is a set of transfers, each of some bytes over one
  * directed link, and of orders between them: a transfer becomes ready when all that it waits for
  * have been delivered. A link serves its transfers one at a time in the order in which they become
  * ready, by number among equals; it is busy for bytes / bandwidth and delivers one latency later.
@@ -9,7 +9,7 @@
  *           transfer A        transfer B
  *
  * A network of every stride-th place of an axis, or of two pieces of one axis, shares its links
- * with other groups. Then the schedule is played by all groups at once on the links that there are,
+ * with other groups. Then the algorithm is simulated by all groups at once on the links that there are,
  * each transfer stored and forwarded at every place between two members:
  *
  *     group 0   0 ─────────► 2 ─────────► 4          ring of 6, stride 2: both groups' transfers
@@ -25,7 +25,7 @@
 
 typedef struct MtfLinkSimulator MtfLinkSimulator;
 
-/* An empty schedule on a torus of at most 2^20 ranks, which is copied. */
+/* An empty algorithm on a torus of at most 2^20 ranks, which is copied. */
 MtfLinkSimulator *mtf_link_simulator_new(const MtfNetwork *network);
 void mtf_link_simulator_free(MtfLinkSimulator *simulator);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLinkSimulator, mtf_link_simulator_free)
@@ -41,11 +41,11 @@ int mtf_link_simulator_join(MtfLinkSimulator *simulator);
 /* Lets transfer `later` wait for `earlier`; a negative `earlier` means nothing. */
 void mtf_link_simulator_order(MtfLinkSimulator *simulator, int earlier, int later);
 
-/* Plays the schedule and returns the seconds until the last delivery. An order that runs in a
+/* Simulates the algorithm and returns the seconds until the last delivery. An order that runs in a
  * circle is our own mistake and aborts. */
 double mtf_link_simulator_run(const MtfLinkSimulator *simulator);
 
-/* The same schedule backwards: every transfer over the opposite link, every order turned, and each
+/* The same algorithm backwards: every transfer over the opposite link, every order turned, and each
  * link serves in the reverse of the order in which it served, waiting for who is next: the film run
  * backwards, so it takes no longer. An allgather becomes a reduce-scatter. */
 MtfLinkSimulator *mtf_link_simulator_reverse(const MtfLinkSimulator *simulator);

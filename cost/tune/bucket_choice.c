@@ -12,8 +12,8 @@ static bool has_small(const MtfProgram *program) {
     int n_small = 0;
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        n_small += instruction->kind == MTF_INSTRUCTION_STEP &&
-                   mtf_step_is_collective(instruction->step.kind) &&
+        n_small += instruction->kind == MTF_INSTRUCTION_RESHARD &&
+                   mtf_reshard_is_collective(instruction->reshard.kind) &&
                    instruction->payload_bytes <= sizes[G_N_ELEMENTS(sizes) - 1];
     }
     return n_small > 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* How large messages of joined exchanges (layouts/program/exchange_bucket.h) should be on a machine. Large
+/* How large messages of joined exchanges (layouts/program/combine_collectives.h) should be on a machine. Large
  * ones save latencies, but leave late and are copied; what that is worth depends on latency,
  * bandwidth and what computes meanwhile, so the program is lowered and scheduled with each of
  *

@@ -122,7 +122,7 @@ static bool is_in_order(const Search *search, int p) {
     return true;
 }
 
-static void deal_axis(Search *search, int p, int64_t stride);
+static void assign_axis(Search *search, int p, int64_t stride);
 
 /* Physical axis p is dealt; goes on with the next. */
 static void finish_axis(Search *search, int p) {
@@ -132,12 +132,12 @@ static void finish_axis(Search *search, int p) {
     if (p + 1 == search->trial.slice.axes)
         consider(search);
     else
-        deal_axis(search, p + 1, 1);
+        assign_axis(search, p + 1, 1);
 }
 
 /* Deals the next piece of physical axis p, from `stride` on, to each mesh axis that can use it; one
  * mesh axis never gets two pieces in a row, which would be one. */
-static void deal_axis(Search *search, int p, int64_t stride) {
+static void assign_axis(Search *search, int p, int64_t stride) {
     MtfMapping *mapping = &search->trial.mapping;
     int64_t rest = search->trial.slice.axis[p].size / stride;
     if (search->result.candidates >= search->limit) {
@@ -156,7 +156,7 @@ static void deal_axis(Search *search, int p, int64_t stride) {
                 continue;
             mapping->piece[mapping->pieces++] = (MtfMappingPiece){ m, p, size, stride };
             search->left[m] /= size;
-            deal_axis(search, p, stride * size);
+            assign_axis(search, p, stride * size);
             search->left[m] *= size;
             mapping->pieces--;
         }
@@ -181,7 +181,7 @@ MtfMappingSearch mtf_mapping_search(const MtfMachine *machine, MtfMeshMap *map,
     memcpy(search.left, map->mapping.mesh_sizes, sizeof search.left);
     search.known =
         g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, g_free);
-    deal_axis(&search, 0, 1);
+    assign_axis(&search, 0, 1);
     g_hash_table_unref(search.known);
     map->mapping = search.best;
     return search.result;

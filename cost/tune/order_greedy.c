@@ -67,7 +67,7 @@ static guint choose(const Greedy *greedy) {
 }
 
 /* Runs an instruction: its readings are over, and what waited for it alone is ready, if it lies
- * before the stretch's end; the next stretch collects the others when it begins. */
+ * before the stretch's end; the next segment collects the others when it begins. */
 static void run(Greedy *greedy, int i, int end) {
     const MtfOrderModel *model = greedy->model;
     for (int k = model->read_begins[i]; k < model->read_begins[i + 1]; k++)
@@ -102,7 +102,7 @@ int *mtf_order_greedy(const MtfOrderModel *model, int64_t most_work) {
     count_waits(&greedy);
     count_readers(&greedy);
     bool done = true;
-    for (int s = 0, begin = 0; s < MTF_STRETCHES && done; begin = model->ends[s++])
+    for (int s = 0, begin = 0; s < MTF_SEGMENTS && done; begin = model->ends[s++])
         done = order_stretch(&greedy, order, begin, model->ends[s], &most_work);
     if (!done)
         g_clear_pointer(&order, g_free);

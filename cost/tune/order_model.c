@@ -15,9 +15,9 @@ static void measure_values(MtfOrderModel *model, const MtfProgram *program) {
     for (int b = 0; b < model->n_values; b++) {
         const MtfBuffer *buffer = mtf_program_buffer(program, b);
         if (!is_variable(program, b))
-            model->bytes[b] = mtf_buffer_room(buffer);
+            model->bytes[b] = mtf_buffer_aligned_bytes(buffer);
         else if (buffer->storage == b)
-            model->always += mtf_buffer_room(buffer);
+            model->always += mtf_buffer_aligned_bytes(buffer);
     }
     int loss = program->graph->loss;
     if (loss >= 0 && program->tensor_buffers[loss] >= 0)
@@ -50,7 +50,8 @@ static void list_instruction(MtfOrderModel *model, const MtfProgram *program, in
     list_reads(program, index, reads, takes);
     g_array_append_vals(writes, instruction->outputs, (guint)instruction->n_outputs);
     if (instruction->scratch >= 0)
-        model->scratch[index] = mtf_buffer_room(mtf_program_buffer(program, instruction->scratch));
+        model->scratch[index] =
+            mtf_buffer_aligned_bytes(mtf_program_buffer(program, instruction->scratch));
     if (instruction->kind == MTF_INSTRUCTION_KERNEL &&
         mtf_operation_accumulates(program->graph, instruction->operation))
         model->early[instruction->outputs[0]] = true;
@@ -85,7 +86,7 @@ MtfOrderModel *mtf_order_model_new(const MtfProgram *program) {
     model->reads = numbers_of(reads);
     model->takes = numbers_of(takes);
     model->writes = numbers_of(writes);
-    mtf_program_stretches(program, model->ends);
+    mtf_program_segments(program, model->ends);
     return model;
 }
 
@@ -103,66 +104,68 @@ void mtf_order_model_free(MtfOrderModel *model) {
 
 /* ---- Playing --------------------------------------------------------------------------------- */
 
-MtfOrderPlay *mtf_order_play_new(const MtfOrderModel *model) {
-    MtfOrderPlay *play = g_new0(MtfOrderPlay, 1);
-    play->before = g_new0(int64_t, (gsize)model->n + 1);
-    play->during = g_new0(int64_t, (gsize)model->n + 1);
-    play->last = g_new(int, (gsize)model->n_values + 1);
-    return play;
+MtfOrderReplay *mtf_order_replay_new(const MtfOrderModel *model) {
+    MtfOrderReplay *replay = g_new0(MtfOrderReplay, 1);
+    replay->before = g_new0(int64_t, (gsize)model->n + 1);
+    replay->during = g_new0(int64_t, (gsize)model->n + 1);
+    replay->last = g_new(int, (gsize)model->n_values + 1);
+    return replay;
 }
 
-void mtf_order_play_free(MtfOrderPlay *play) {
-    if (play == NULL)
+void mtf_order_replay_free(MtfOrderReplay *replay) {
+    if (replay == NULL)
         return;
-    g_free(play->before);
-    g_free(play->during);
-    g_free(play->last);
-    g_free(play);
+    g_free(replay->before);
+    g_free(replay->during);
+    g_free(replay->last);
+    g_free(replay);
 }
 
-static void find_last_readers(const MtfOrderModel *model, const int *order, MtfOrderPlay *play) {
+static void find_last_readers(const MtfOrderModel *model, const int *order,
+                              MtfOrderReplay *replay) {
     for (int v = 0; v < model->n_values; v++)
-        play->last[v] = model->stays[v] ? model->n : -1;
+        replay->last[v] = model->stays[v] ? model->n : -1;
     for (int p = 0; p < model->n; p++)
         for (int k = model->read_begins[order[p]]; k < model->read_begins[order[p] + 1]; k++)
-            play->last[model->reads[k]] = MAX(play->last[model->reads[k]], p);
+            replay->last[model->reads[k]] = MAX(replay->last[model->reads[k]], p);
 }
 
 /* The value that the instruction in place p overwrites, or -1. */
-static int overwritten(const MtfOrderModel *model, const MtfOrderPlay *play, int i, int p) {
+static int overwritten(const MtfOrderModel *model, const MtfOrderReplay *replay, int i, int p) {
     for (int k = model->take_begins[i]; k < model->take_begins[i + 1]; k++)
-        if (play->last[model->takes[k]] == p)
+        if (replay->last[model->takes[k]] == p)
             return model->takes[k];
     return -1;
 }
 
 /* Runs the instruction in place p: fills in `during`, returns the bytes live after it. */
-static int64_t play_instruction(const MtfOrderModel *model, MtfOrderPlay *play, int i, int p) {
-    int taken = overwritten(model, play, i, p);
-    int64_t live = play->before[p], dead = 0;
+static int64_t replay_instruction(const MtfOrderModel *model, MtfOrderReplay *replay, int i,
+                                  int p) {
+    int taken = overwritten(model, replay, i, p);
+    int64_t live = replay->before[p], dead = 0;
     for (int k = model->write_begins[i]; k < model->write_begins[i + 1]; k++) {
         int value = model->writes[k];
         bool stands = model->early[value] || (taken >= 0 && k == model->write_begins[i]);
         live += stands ? 0 : model->bytes[value];
-        dead += play->last[value] < 0 ? model->bytes[value] : 0;
+        dead += replay->last[value] < 0 ? model->bytes[value] : 0;
     }
-    play->during[p] = live + model->scratch[i];
+    replay->during[p] = live + model->scratch[i];
     for (int k = model->read_begins[i]; k < model->read_begins[i + 1]; k++)
-        if (play->last[model->reads[k]] == p && model->reads[k] != taken)
+        if (replay->last[model->reads[k]] == p && model->reads[k] != taken)
             dead += model->bytes[model->reads[k]];
     return live - dead;
 }
 
-void mtf_order_play(const MtfOrderModel *model, const int *order, MtfOrderPlay *play) {
+void mtf_order_replay(const MtfOrderModel *model, const int *order, MtfOrderReplay *replay) {
     int64_t live = model->always;
     for (int v = 0; v < model->n_values; v++)
         live += model->early[v] ? model->bytes[v] : 0;
-    find_last_readers(model, order, play);
-    play->peak = 0;
+    find_last_readers(model, order, replay);
+    replay->peak = 0;
     for (int p = 0; p < model->n; p++) {
-        play->before[p] = live;
-        live = play_instruction(model, play, order[p], p);
-        if (play->during[p] > play->during[play->peak])
-            play->peak = p;
+        replay->before[p] = live;
+        live = replay_instruction(model, replay, order[p], p);
+        if (replay->during[p] > replay->during[replay->peak])
+            replay->peak = p;
     }
 }

@@ -29,7 +29,7 @@ typedef struct {
     int *take_begins; /* n + 1 */
     int *takes;       /* of what it reads: what output 0 may overwrite, the best first */
     MtfDependences *waits;
-    int ends[MTF_STRETCHES];
+    int ends[MTF_SEGMENTS];
 } MtfOrderModel;
 
 MtfOrderModel *mtf_order_model_new(const MtfProgram *program);
@@ -42,13 +42,13 @@ typedef struct {
     int64_t *during; /* while it runs */
     int *last; /* of each value: the place of its last reader, n where it stays, -1 without any */
     int peak;  /* the first place where most is live */
-} MtfOrderPlay;
+} MtfOrderReplay;
 
-MtfOrderPlay *mtf_order_play_new(const MtfOrderModel *model);
-void mtf_order_play_free(MtfOrderPlay *play);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfOrderPlay, mtf_order_play_free)
+MtfOrderReplay *mtf_order_replay_new(const MtfOrderModel *model);
+void mtf_order_replay_free(MtfOrderReplay *replay);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfOrderReplay, mtf_order_replay_free)
 
 /* Plays a legal order through. */
-void mtf_order_play(const MtfOrderModel *model, const int *order, MtfOrderPlay *play);
+void mtf_order_replay(const MtfOrderModel *model, const int *order, MtfOrderReplay *replay);
 
 #endif

@@ -12,12 +12,12 @@
 
 typedef struct {
     const MtfOrderModel *model;
-    MtfOrderPlay *play;
+    MtfOrderReplay *replay;
     int *order;
     int64_t work;
 } Search;
 
-/* The stretch that a place lies in. */
+/* The segment that a place lies in. */
 static void stretch_around(const MtfOrderModel *model, int place, int *begin, int *end) {
     int s = 0;
     while (model->ends[s] <= place)
@@ -27,18 +27,18 @@ static void stretch_around(const MtfOrderModel *model, int place, int *begin, in
 }
 
 static bool try_window(Search *search, int from, int to) {
-    if (to - from < 2 || !mtf_order_window(search->model, search->play, search->order, from,
+    if (to - from < 2 || !mtf_order_window(search->model, search->replay, search->order, from,
                                            to - from, &search->work))
         return false;
-    mtf_order_play(search->model, search->order, search->play);
+    mtf_order_replay(search->model, search->order, search->replay);
     return true;
 }
 
 /* Lowers the worst place, in the smallest window that can. */
 static bool lower_peak(Search *search) {
     static const int sizes[] = { 8, 16, 32, MTF_WINDOW_MOST };
-    int peak = search->play->peak, begin, end;
-    if (mtf_order_least(search->model, search->order[peak]) >= search->play->during[peak])
+    int peak = search->replay->peak, begin, end;
+    if (mtf_order_least(search->model, search->order[peak]) >= search->replay->during[peak])
         return false;
     stretch_around(search->model, peak, &begin, &end);
     for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
@@ -56,12 +56,12 @@ static bool lower_peak(Search *search) {
 }
 
 /* Lowers an order's worst place as far as windows can; returns the most live bytes. */
-static int64_t lower_order(const MtfOrderModel *model, MtfOrderPlay *play, int *order) {
-    Search search = { model, play, order, 0 };
-    mtf_order_play(model, order, play);
+static int64_t lower_order(const MtfOrderModel *model, MtfOrderReplay *replay, int *order) {
+    Search search = { model, replay, order, 0 };
+    mtf_order_replay(model, order, replay);
     while (lower_peak(&search))
         ;
-    return play->during[play->peak];
+    return replay->during[replay->peak];
 }
 
 static int *written_order(const MtfOrderModel *model) {
@@ -73,14 +73,14 @@ static int *written_order(const MtfOrderModel *model) {
 
 int *mtf_order_search(const MtfProgram *program, int64_t *peak) {
     g_autoptr(MtfOrderModel) model = mtf_order_model_new(program);
-    g_autoptr(MtfOrderPlay) play = mtf_order_play_new(model);
+    g_autoptr(MtfOrderReplay) replay = mtf_order_replay_new(model);
     if (model->n == 0)
         return NULL;
     g_autofree int *order = written_order(model);
-    mtf_order_play(model, order, play);
-    int64_t written = play->during[play->peak], lowered = lower_order(model, play, order);
+    mtf_order_replay(model, order, replay);
+    int64_t written = replay->during[replay->peak], lowered = lower_order(model, replay, order);
     g_autofree int *greedy = mtf_order_greedy(model, MOST_WORK);
-    int64_t other = greedy != NULL ? lower_order(model, play, greedy) : INT64_MAX;
+    int64_t other = greedy != NULL ? lower_order(model, replay, greedy) : INT64_MAX;
     if (peak != NULL)
         *peak = MIN(lowered, other);
     if (MIN(lowered, other) >= written)
@@ -131,10 +131,10 @@ bool mtf_layout_improve_order(const MtfGraph *graph, MtfLayout *layout, const Mt
 /* Whether the worst instruction might fit in another order. */
 static bool may_fit(const MtfProgram *program, int64_t limit) {
     g_autoptr(MtfOrderModel) model = mtf_order_model_new(program);
-    g_autoptr(MtfOrderPlay) play = mtf_order_play_new(model);
+    g_autoptr(MtfOrderReplay) replay = mtf_order_replay_new(model);
     g_autofree int *order = written_order(model);
-    mtf_order_play(model, order, play);
-    return model->n > 0 && mtf_order_least(model, play->peak) <= limit;
+    mtf_order_replay(model, order, replay);
+    return model->n > 0 && mtf_order_least(model, replay->peak) <= limit;
 }
 
 int64_t mtf_layout_arena_bytes(const MtfGraph *graph, MtfLayout *layout, const MtfProgram *program,

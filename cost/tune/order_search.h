@@ -9,7 +9,7 @@
  *
  * A greedy order (order_greedy.h) is improved likewise, and the lower of the two is taken. Nothing
  * is searched where no order can be better (order_bound.h). Exact where all windows hold whole
- * stretches: for programs with at most MTF_WINDOW_MOST instructions a stretch, and not too many
+ * segments: for programs with at most MTF_WINDOW_MOST instructions a segment, and not too many
  * orders. */
 #ifndef MTF_ORDER_SEARCH_H
 #define MTF_ORDER_SEARCH_H

@@ -41,52 +41,52 @@ static int place_of(GHashTable *places, int instruction) {
     return known ? GPOINTER_TO_INT(place) : -1;
 }
 
-static int value_index(Window *window, const MtfOrderPlay *play, GHashTable *known, int value,
+static int value_index(Window *window, const MtfOrderReplay *replay, GHashTable *known, int value,
                        int end) {
     gpointer index;
     if (g_hash_table_lookup_extended(known, GINT_TO_POINTER(value), NULL, &index))
         return GPOINTER_TO_INT(index);
-    Value fresh = { window->model->bytes[value], 0, play->last[value] < end };
+    Value fresh = { window->model->bytes[value], 0, replay->last[value] < end };
     g_array_append_val(window->values, fresh);
     g_hash_table_insert(known, GINT_TO_POINTER(value),
                         GINT_TO_POINTER((int)window->values->len - 1));
     return (int)window->values->len - 1;
 }
 
-static void read_writes(const Window *window, const MtfOrderPlay *play, Step *step, int i) {
+static void read_writes(const Window *window, const MtfOrderReplay *replay, Step *step, int i) {
     const MtfOrderModel *model = window->model;
     for (int k = model->write_begins[i]; k < model->write_begins[i + 1]; k++) {
         int value = model->writes[k];
         int64_t bytes = model->bytes[value];
         step->written += model->early[value] ? 0 : bytes;
-        step->dead += play->last[value] < 0 ? bytes : 0;
+        step->dead += replay->last[value] < 0 ? bytes : 0;
     }
     int first = model->writes[model->write_begins[i]];
     step->first_written = model->early[first] ? 0 : model->bytes[first];
 }
 
-static void read_step(Window *window, const MtfOrderPlay *play, GHashTable *known, int i, int place,
-                      int end) {
+static void read_step(Window *window, const MtfOrderReplay *replay, GHashTable *known, int i,
+                      int place, int end) {
     const MtfOrderModel *model = window->model;
     Step *step = &window->steps[place];
     step->scratch = model->scratch[i];
-    read_writes(window, play, step, i);
+    read_writes(window, replay, step, i);
     step->read_begin = (int)window->reads->len;
     for (int k = model->read_begins[i]; k < model->read_begins[i + 1]; k++) {
-        int index = value_index(window, play, known, model->reads[k], end);
+        int index = value_index(window, replay, known, model->reads[k], end);
         g_array_index(window->values, Value, index).readers |= G_GUINT64_CONSTANT(1) << place;
         g_array_append_val(window->reads, index);
     }
     step->read_end = (int)window->reads->len;
     step->take_begin = (int)window->takes->len;
     for (int k = model->take_begins[i]; k < model->take_begins[i + 1]; k++) {
-        int index = value_index(window, play, known, model->takes[k], end);
+        int index = value_index(window, replay, known, model->takes[k], end);
         g_array_append_val(window->takes, index);
     }
     step->take_end = (int)window->takes->len;
 }
 
-static void window_init(Window *window, const MtfOrderModel *model, const MtfOrderPlay *play,
+static void window_init(Window *window, const MtfOrderModel *model, const MtfOrderReplay *replay,
                         const int *order, int from, int count) {
     g_autoptr(GHashTable) places = g_hash_table_new(NULL, NULL);
     g_autoptr(GHashTable) known = g_hash_table_new(NULL, NULL);
@@ -99,7 +99,7 @@ static void window_init(Window *window, const MtfOrderModel *model, const MtfOrd
         g_hash_table_insert(places, GINT_TO_POINTER(order[from + p]), GINT_TO_POINTER(p));
     for (int p = 0; p < count; p++) {
         int i = order[from + p];
-        read_step(window, play, known, i, p, from + count);
+        read_step(window, replay, known, i, p, from + count);
         for (int k = model->waits->begins[i]; k < model->waits->begins[i + 1]; k++) {
             int place = place_of(places, model->waits->before[k]);
             if (place >= 0)
@@ -218,13 +218,13 @@ static void put_in_order(const GArray *states, int index, int *order, int count)
     }
 }
 
-bool mtf_order_window(const MtfOrderModel *model, const MtfOrderPlay *play, int *order, int from,
-                      int count, int64_t *work) {
+bool mtf_order_window(const MtfOrderModel *model, const MtfOrderReplay *replay, int *order,
+                      int from, int count, int64_t *work) {
     Window window;
-    int64_t ceiling = play->during[play->peak];
-    State start = { .live = play->before[from], .parent = -1, .step = -1 };
+    int64_t ceiling = replay->during[replay->peak];
+    State start = { .live = replay->before[from], .parent = -1, .step = -1 };
     Search search = { g_array_new(FALSE, FALSE, sizeof(State)), g_new(int, TABLE_SIZE), 0 };
-    window_init(&window, model, play, order, from, count);
+    window_init(&window, model, replay, order, from, count);
     g_array_append_val(search.states, start);
     int begin = 0, size = 0;
     for (; size < count && begin < (int)search.states->len; size++) {

@@ -17,9 +17,9 @@
 #define MTF_WINDOW_STATES 2048
 
 /* Looks for an order of places [from, from + count) of `order`, at most MTF_WINDOW_MOST, all of one
- * stretch, in which fewer bytes are live at most than at the worst place of `play`, the play of
+ * segment, in which fewer bytes are live at most than at the worst place of `replay`, the replay of
  * `order`. Returns whether there is one, and puts it in place. Adds what was tried to `*work`. */
-bool mtf_order_window(const MtfOrderModel *model, const MtfOrderPlay *play, int *order, int from,
-                      int count, int64_t *work);
+bool mtf_order_window(const MtfOrderModel *model, const MtfOrderReplay *replay, int *order,
+                      int from, int count, int64_t *work);
 
 #endif

@@ -17,11 +17,11 @@ GArray *mtf_program_traffic(const MtfProgram *program) {
     GArray *traffic = g_array_new(FALSE, FALSE, sizeof(MtfCollectiveTraffic));
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        MtfCollectiveTraffic one = { .mesh_axes_mask = instruction->step.axes,
+        MtfCollectiveTraffic one = { .mesh_axes_mask = instruction->reshard.axes,
                                      .bytes = (double)instruction->payload_bytes,
                                      .calls = mtf_program_times(program, i) };
-        if (instruction->kind == MTF_INSTRUCTION_STEP &&
-            mtf_step_collective(instruction->step.kind, &one.kind))
+        if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
+            mtf_reshard_collective_kind(instruction->reshard.kind, &one.kind))
             add_traffic(traffic, one);
     }
     return traffic;

@@ -123,7 +123,7 @@ bool mtf_tensor_name_is_legal(const char *name) {
 
 static bool check_dimension(const MtfGraph *graph, const char *name, int64_t size, GError **error) {
     /* What else may stand where placements and strategies name a dimension. */
-    static const char *const words[] = { "whole", "copies", "partial", NULL };
+    static const char *const words[] = { "replicated", "duplicated", "partial", NULL };
     if (!mtf_dimension_name_is_legal(name))
         return mtf_input_error(error,
                                "dimension \"%s\": a name holds no space , . ; : or control "

@@ -288,7 +288,7 @@ typedef struct {
     unsigned wide_inputs;    /* bit k: input k is of the type of sums; all others of one type */
     MtfDtypeRule dtype;
     bool accumulates; /* output 0 adds up over micro-batches and is complete after the last */
-    bool continues;   /* its kernel can fold more into what it has folded before (bands.h) */
+    bool continues;   /* its kernel can fold more into what it has folded before (fused_groups.h) */
     bool gathers;     /* input 0 is read sparsely: only as many bytes as the output has */
     MtfOperationRule check;
     bool own_dimensions; /* `check` asks about dimensions what others are asked in common */

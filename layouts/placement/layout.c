@@ -11,9 +11,9 @@ MtfLayout *mtf_layout_new(const MtfGraph *graph, const MtfMesh *mesh) {
     layout->tensors = g_new(MtfPlacement, layout->n_tensors);
     layout->operations = g_new(MtfStrategy, layout->n_operations);
     for (int t = 0; t < layout->n_tensors; t++)
-        layout->tensors[t] = mtf_placement_whole();
+        layout->tensors[t] = mtf_placement_replicated();
     for (int i = 0; i < layout->n_operations; i++)
-        layout->operations[i] = mtf_strategy_copies();
+        layout->operations[i] = mtf_strategy_duplicated();
     return layout;
 }
 
@@ -24,9 +24,10 @@ MtfLayout *mtf_layout_copy(const MtfLayout *layout) {
     copy->tensors = g_memdup2(layout->tensors, sizeof(MtfPlacement) * (gsize)layout->n_tensors);
     copy->operations =
         g_memdup2(layout->operations, sizeof(MtfStrategy) * (gsize)layout->n_operations);
-    if (layout->readings != NULL)
-        copy->readings =
-            g_memdup2(layout->readings, sizeof(MtfReading) * MTF_PHASES * (gsize)layout->n_tensors);
+    if (layout->gathered_copies != NULL)
+        copy->gathered_copies =
+            g_memdup2(layout->gathered_copies,
+                      sizeof(MtfGatheredCopy) * MTF_PHASES * (gsize)layout->n_tensors);
     copy->order = g_memdup2(layout->order, sizeof(int) * (gsize)layout->order_length);
     return copy;
 }
@@ -37,25 +38,28 @@ void mtf_layout_free(MtfLayout *layout) {
     g_free(layout->rules);
     g_free(layout->tensors);
     g_free(layout->operations);
-    g_free(layout->readings);
+    g_free(layout->gathered_copies);
     g_free(layout->order);
     g_free(layout);
 }
 
-const MtfPlacement *mtf_layout_reading(const MtfLayout *layout, int tensor, MtfPhase phase) {
-    if (layout->readings != NULL) {
-        const MtfReading *reading = &layout->readings[tensor * MTF_PHASES + (int)phase];
-        if (reading->given)
-            return &reading->placement;
+const MtfPlacement *mtf_layout_phase_placement(const MtfLayout *layout, int tensor,
+                                               MtfPhase phase) {
+    if (layout->gathered_copies != NULL) {
+        const MtfGatheredCopy *gathered_copy =
+            &layout->gathered_copies[tensor * MTF_PHASES + (int)phase];
+        if (gathered_copy->given)
+            return &gathered_copy->placement;
     }
     return &layout->tensors[tensor];
 }
 
-void mtf_layout_set_reading(MtfLayout *layout, int tensor, MtfPhase phase,
-                            const MtfPlacement *placement) {
-    if (layout->readings == NULL)
-        layout->readings = g_new0(MtfReading, MTF_PHASES * layout->n_tensors);
-    layout->readings[tensor * MTF_PHASES + (int)phase] = (MtfReading){ true, *placement };
+void mtf_layout_set_gathered_copy(MtfLayout *layout, int tensor, MtfPhase phase,
+                                  const MtfPlacement *placement) {
+    if (layout->gathered_copies == NULL)
+        layout->gathered_copies = g_new0(MtfGatheredCopy, MTF_PHASES * layout->n_tensors);
+    layout->gathered_copies[tensor * MTF_PHASES + (int)phase] =
+        (MtfGatheredCopy){ true, *placement };
 }
 
 void mtf_layout_set_order(MtfLayout *layout, int *order, int length) {
@@ -64,8 +68,8 @@ void mtf_layout_set_order(MtfLayout *layout, int *order, int length) {
     layout->order_length = order != NULL ? length : 0;
 }
 
-bool mtf_layout_reads_a_copy(const MtfLayout *layout, int tensor, MtfPhase phase) {
-    return !mtf_placement_equal(mtf_layout_reading(layout, tensor, phase),
+bool mtf_layout_has_gathered_copy(const MtfLayout *layout, int tensor, MtfPhase phase) {
+    return !mtf_placement_equal(mtf_layout_phase_placement(layout, tensor, phase),
                                 &layout->tensors[tensor]);
 }
 
@@ -79,10 +83,11 @@ static bool check_placement(const MtfGraph *graph, const MtfLayout *layout, int 
            mtf_input_error(error, "tensor \"%s\" is no result and cannot be partial", t->name);
 }
 
-static bool check_readings(const MtfGraph *graph, const MtfLayout *layout, GError **error) {
-    for (int i = 0; layout->readings != NULL && i < layout->n_tensors * MTF_PHASES; i++)
-        if (layout->readings[i].given &&
-            !check_placement(graph, layout, i / MTF_PHASES, &layout->readings[i].placement, error))
+static bool check_gathered_copies(const MtfGraph *graph, const MtfLayout *layout, GError **error) {
+    for (int i = 0; layout->gathered_copies != NULL && i < layout->n_tensors * MTF_PHASES; i++)
+        if (layout->gathered_copies[i].given &&
+            !check_placement(graph, layout, i / MTF_PHASES, &layout->gathered_copies[i].placement,
+                             error))
             return false;
     return true;
 }
@@ -91,7 +96,7 @@ bool mtf_layout_check(const MtfGraph *graph, const MtfLayout *layout, GError **e
     for (int t = 0; t < layout->n_tensors; t++)
         if (!check_placement(graph, layout, t, &layout->tensors[t], error))
             return false;
-    if (!check_readings(graph, layout, error))
+    if (!check_gathered_copies(graph, layout, error))
         return false;
     for (int i = 0; i < layout->n_operations; i++)
         if (!mtf_strategy_check(graph, &layout->mesh, i, &layout->operations[i], error))

@@ -18,20 +18,20 @@
 typedef struct {
     bool given;
     MtfPlacement placement;
-} MtfReading;
+} MtfGatheredCopy;
 
 typedef struct {
     MtfMesh mesh;
     char *rules; /* "batch:rows;d_ff:cols" when the layout follows from global rules, else NULL */
     int n_tensors, n_operations;
-    MtfPlacement *tensors;   /* one a tensor of the graph */
-    MtfStrategy *operations; /* one an operation */
-    MtfReading *readings;    /* MTF_PHASES a tensor, or NULL when there are none at all */
-    int *order;              /* of the program's instructions, NULL for the order of operations:
+    MtfPlacement *tensors;            /* one a tensor of the graph */
+    MtfStrategy *operations;          /* one an operation */
+    MtfGatheredCopy *gathered_copies; /* MTF_PHASES a tensor, or NULL when there are none at all */
+    int *order; /* of the program's instructions, NULL for the order of operations:
                                 instruction i is the order[i]-th of those (program_order.h) */
     int order_length;
     int64_t bucket_bytes; /* small exchanges are joined to messages of so many bytes at most
-                             (exchange_bucket.h), 0: none are */
+                             (combine_collectives.h), 0: none are */
 } MtfLayout;
 
 /* Everything whole, every operation in copies: always legal. */
@@ -42,12 +42,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLayout, mtf_layout_free)
 
 /* Where the consumers of `phase` fetch a tensor from: the placement of its reading, or the one it
  * is kept in when it has none. */
-const MtfPlacement *mtf_layout_reading(const MtfLayout *layout, int tensor, MtfPhase phase);
-void mtf_layout_set_reading(MtfLayout *layout, int tensor, MtfPhase phase,
-                            const MtfPlacement *placement);
+const MtfPlacement *mtf_layout_phase_placement(const MtfLayout *layout, int tensor, MtfPhase phase);
+void mtf_layout_set_gathered_copy(MtfLayout *layout, int tensor, MtfPhase phase,
+                                  const MtfPlacement *placement);
 
 /* Whether the reading is a copy, in another placement than the kept one. */
-bool mtf_layout_reads_a_copy(const MtfLayout *layout, int tensor, MtfPhase phase);
+bool mtf_layout_has_gathered_copy(const MtfLayout *layout, int tensor, MtfPhase phase);
 
 /* Gives the program another order of instructions, or with NULL the order of operations. Takes over
  * `order`, which must be legal (mtf_order_check). */

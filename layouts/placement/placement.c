@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-MtfPlacement mtf_placement_whole(void) {
+MtfPlacement mtf_placement_replicated(void) {
     MtfPlacement placement;
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
-        placement.axis[a] = MTF_WHOLE;
+        placement.axis[a] = MTF_REPLICATED;
     return placement;
 }
 
@@ -78,7 +78,7 @@ bool mtf_placement_check(const MtfGraph *graph, const MtfMesh *mesh, int tensor,
     const MtfTensor *t = mtf_graph_tensor(graph, tensor);
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++) {
         int value = placement->axis[a];
-        if (a >= mesh->n_axes && value != MTF_WHOLE)
+        if (a >= mesh->n_axes && value != MTF_REPLICATED)
             return mtf_input_error(error, "tensor \"%s\" is placed on an axis the mesh lacks",
                                    t->name);
         if (value >= 0 && mtf_shape_find(&t->shape, value) < 0)
@@ -93,8 +93,8 @@ bool mtf_placement_check(const MtfGraph *graph, const MtfMesh *mesh, int tensor,
 
 const char *mtf_axis_placement_name(const MtfGraph *graph, int axis_placement) {
     switch (axis_placement) {
-    case MTF_WHOLE:
-        return "whole";
+    case MTF_REPLICATED:
+        return "replicated";
     case MTF_PARTIAL_SUM:
         return "partial:sum";
     case MTF_PARTIAL_MAX:

@@ -14,10 +14,10 @@
 #include "layouts/graph/graph.h"
 #include "layouts/placement/mesh.h"
 
-enum { MTF_WHOLE = -1, MTF_PARTIAL_SUM = -2, MTF_PARTIAL_MAX = -3 };
+enum { MTF_REPLICATED = -1, MTF_PARTIAL_SUM = -2, MTF_PARTIAL_MAX = -3 };
 
 /* A value type: axis[a] is a dimension id or one of the above; axes beyond the mesh's are
- * MTF_WHOLE, so that equal placements are equal bytes. */
+ * MTF_REPLICATED, so that equal placements are equal bytes. */
 typedef struct {
     int16_t axis[MTF_MAX_MESH_AXES];
 } MtfPlacement;
@@ -27,7 +27,7 @@ typedef struct {
     int64_t begin, end;
 } MtfRange;
 
-MtfPlacement mtf_placement_whole(void);
+MtfPlacement mtf_placement_replicated(void);
 bool mtf_placement_equal(const MtfPlacement *a, const MtfPlacement *b);
 static inline bool mtf_axis_is_partial(int axis_placement) {
     return axis_placement <= MTF_PARTIAL_SUM;
@@ -69,7 +69,7 @@ int64_t mtf_largest_elements(const MtfGraph *graph, const MtfMesh *mesh, const M
 bool mtf_placement_check(const MtfGraph *graph, const MtfMesh *mesh, int tensor,
                          const MtfPlacement *placement, GError **error);
 
-/* "rows=batch cols=whole"; free with g_free. One axis's value, "batch", "whole", "partial:sum" or
+/* "rows=batch cols=replicated"; free with g_free. One axis's value, "batch", "replicated", "partial:sum" or
  * "partial:max", is owned by the graph or static. */
 char *mtf_placement_format(const MtfGraph *graph, const MtfMesh *mesh,
                            const MtfPlacement *placement);

@@ -12,21 +12,21 @@
 #define MAX_CHOICES (3 + 2 * MTF_MAX_MESH_AXES)
 #define MAX_STATES 8192
 
-const char *mtf_step_name(MtfStepKind kind) {
-    static const char *const names[MTF_STEPS] = {
-        [MTF_STEP_COPY] = "copy",
-        [MTF_STEP_SLICE] = "slice",
-        [MTF_STEP_CONCEAL] = "conceal",
-        [MTF_STEP_ALLREDUCE] = "allreduce",
-        [MTF_STEP_REDUCE_SCATTER] = "reduce-scatter",
-        [MTF_STEP_ALLGATHER] = "allgather",
-        [MTF_STEP_ALLTOALL] = "all-to-all",
+const char *mtf_reshard_name(MtfReshardKind kind) {
+    static const char *const names[MTF_RESHARD_KINDS] = {
+        [MTF_RESHARD_COPY] = "copy",
+        [MTF_RESHARD_SLICE] = "slice",
+        [MTF_RESHARD_CONCEAL] = "conceal",
+        [MTF_RESHARD_ALLREDUCE] = "allreduce",
+        [MTF_RESHARD_REDUCE_SCATTER] = "reduce-scatter",
+        [MTF_RESHARD_ALLGATHER] = "allgather",
+        [MTF_RESHARD_ALLTOALL] = "all-to-all",
     };
     return names[kind];
 }
 
-bool mtf_step_is_collective(MtfStepKind kind) {
-    return kind >= MTF_STEP_ALLREDUCE;
+bool mtf_reshard_is_collective(MtfReshardKind kind) {
+    return kind >= MTF_RESHARD_ALLREDUCE;
 }
 
 static MtfReduction reduction_of(int axis_placement) {
@@ -90,7 +90,7 @@ static void space_init(Space *space, const MtfGraph *graph, const MtfMesh *mesh,
         space->axes[i] = a;
         add_choice(space, i, from->axis[a]);
         add_choice(space, i, to->axis[a]);
-        add_choice(space, i, MTF_WHOLE);
+        add_choice(space, i, MTF_REPLICATED);
     }
     Space direct = *space;
     add_stops(space);
@@ -134,104 +134,106 @@ static bool is_minor_most(const Space *space, const MtfPlacement *placement, int
     return true;
 }
 
-/* The kind of step that changes one axis alone, from what `placement` says to `after`; MTF_STEPS
+/* The kind of step that changes one axis alone, from what `placement` says to `after`; MTF_RESHARD_KINDS
  * when there is none. */
-static MtfStepKind kind_of(const Space *space, const MtfPlacement *placement, int axis, int after) {
+static MtfReshardKind kind_of(const Space *space, const MtfPlacement *placement, int axis,
+                              int after) {
     int before = placement->axis[axis];
     if (mtf_axis_is_partial(after))
-        return before == MTF_WHOLE ? MTF_STEP_CONCEAL : MTF_STEPS;
+        return before == MTF_REPLICATED ? MTF_RESHARD_CONCEAL : MTF_RESHARD_KINDS;
     if (after >= 0 && !is_minor_most(space, placement, axis, after))
-        return MTF_STEPS;
+        return MTF_RESHARD_KINDS;
     if (mtf_axis_is_partial(before))
-        return after == MTF_WHOLE ? MTF_STEP_ALLREDUCE : MTF_STEP_REDUCE_SCATTER;
-    if (before == MTF_WHOLE)
-        return MTF_STEP_SLICE;
+        return after == MTF_REPLICATED ? MTF_RESHARD_ALLREDUCE : MTF_RESHARD_REDUCE_SCATTER;
+    if (before == MTF_REPLICATED)
+        return MTF_RESHARD_SLICE;
     if (!is_minor_most(space, placement, axis, before))
-        return MTF_STEPS;
-    return after == MTF_WHOLE ? MTF_STEP_ALLGATHER : MTF_STEP_ALLTOALL;
+        return MTF_RESHARD_KINDS;
+    return after == MTF_REPLICATED ? MTF_RESHARD_ALLGATHER : MTF_RESHARD_ALLTOALL;
 }
 
 /* That step. */
-static MtfStep single_step(const MtfPlacement *placement, int axis, int after, MtfStepKind kind) {
-    MtfStep step = { .kind = kind, .reduction = MTF_REDUCE_NONE };
-    int reduced = kind == MTF_STEP_CONCEAL ? after : placement->axis[axis];
-    step.from = step.to = *placement;
-    step.to.axis[axis] = (int16_t)after;
-    step.axes = mtf_step_is_collective(kind) ? 1U << axis : 0;
+static MtfReshardOp single_op(const MtfPlacement *placement, int axis, int after,
+                              MtfReshardKind kind) {
+    MtfReshardOp op = { .kind = kind, .reduction = MTF_REDUCE_NONE };
+    int reduced = kind == MTF_RESHARD_CONCEAL ? after : placement->axis[axis];
+    op.from = op.to = *placement;
+    op.to.axis[axis] = (int16_t)after;
+    op.axes = mtf_reshard_is_collective(kind) ? 1U << axis : 0;
     if (mtf_axis_is_partial(reduced))
-        step.reduction = reduction_of(reduced);
-    return step;
+        op.reduction = reduction_of(reduced);
+    return op;
 }
 
 /* What a step costs whose payload is so large. */
-static double step_cost(const Space *space, const MtfStep *step, double elements) {
-    if (!mtf_step_is_collective(step->kind))
+static double step_cost(const Space *space, const MtfReshardOp *op, double elements) {
+    if (!mtf_reshard_is_collective(op->kind))
         return LOCAL_OVERHEAD;
-    double members = mtf_mesh_group_size(space->mesh, step->axes);
-    double passes = step->kind == MTF_STEP_ALLREDUCE ? 2 : 1;
+    double members = mtf_mesh_group_size(space->mesh, op->axes);
+    double passes = op->kind == MTF_RESHARD_ALLREDUCE ? 2 : 1;
     return COLLECTIVE_OVERHEAD + passes * elements * (members - 1) / members;
 }
 
 /* The same of its largest payload. */
-static double step_cost_of(const Space *space, const MtfStep *step) {
+static double step_cost_of(const Space *space, const MtfReshardOp *op) {
     return step_cost(
-        space, step,
-        (double)mtf_step_largest_payload(space->graph, space->mesh, space->shape, step));
+        space, op,
+        (double)mtf_reshard_largest_payload(space->graph, space->mesh, space->shape, op));
 }
 
 /* All axes of one kind of partial that the target does not keep, reduced in one call; false where
  * that is one axis or none. */
-static bool reduce_together(const Space *space, MtfStep *step, int kind) {
+static bool reduce_together(const Space *space, MtfReshardOp *op, int kind) {
     int count = 0;
-    step->to = step->from;
-    step->axes = 0;
+    op->to = op->from;
+    op->axes = 0;
     for (int i = 0; i < space->n_axes; i++) {
         int a = space->axes[i];
-        if (step->from.axis[a] != kind || space->to->axis[a] == kind)
+        if (op->from.axis[a] != kind || space->to->axis[a] == kind)
             continue;
-        step->to.axis[a] = MTF_WHOLE;
-        step->axes |= 1U << a;
+        op->to.axis[a] = MTF_REPLICATED;
+        op->axes |= 1U << a;
         count++;
     }
-    step->kind = MTF_STEP_ALLREDUCE;
-    step->reduction = reduction_of(kind);
+    op->kind = MTF_RESHARD_ALLREDUCE;
+    op->reduction = reduction_of(kind);
     return count > 1;
 }
 
 /* All changing axes behind `axis` that split its dimension gathered in one call with it. */
-static bool gather_together(const Space *space, MtfStep *step, int axis) {
-    int dim = step->from.axis[axis];
+static bool gather_together(const Space *space, MtfReshardOp *op, int axis) {
+    int dim = op->from.axis[axis];
     if (dim < 0)
         return false;
-    step->kind = MTF_STEP_ALLGATHER;
-    step->reduction = MTF_REDUCE_NONE;
-    step->axes = mtf_placement_split_axes(&step->from, dim) & ~((1U << axis) - 1);
-    step->to = step->from;
+    op->kind = MTF_RESHARD_ALLGATHER;
+    op->reduction = MTF_REDUCE_NONE;
+    op->axes = mtf_placement_split_axes(&op->from, dim) & ~((1U << axis) - 1);
+    op->to = op->from;
     for (int a = axis; a < space->mesh->n_axes; a++) {
-        if (!(step->axes >> a & 1))
+        if (!(op->axes >> a & 1))
             continue;
         if (space->from->axis[a] == space->to->axis[a])
             return false; /* an axis that keeps its placement */
-        step->to.axis[a] = MTF_WHOLE;
+        op->to.axis[a] = MTF_REPLICATED;
     }
-    return (step->axes & (step->axes - 1)) != 0;
+    return (op->axes & (op->axes - 1)) != 0;
 }
 
 /* Where an exchange takes an axis: to its target, or to whole when the target is partial. */
 static int exchange_target(const Space *space, int axis) {
     int target = space->to->axis[axis];
-    return mtf_axis_is_partial(target) ? MTF_WHOLE : target;
+    return mtf_axis_is_partial(target) ? MTF_REPLICATED : target;
 }
 
 /* The axes nested inside a split that an axis of `changed` makes or undoes. */
-static unsigned nested_axes(const Space *space, const MtfStep *step, unsigned changed) {
+static unsigned nested_axes(const Space *space, const MtfReshardOp *op, unsigned changed) {
     unsigned nested = 0;
     for (int a = 0; a < space->mesh->n_axes; a++) {
-        int dim = step->from.axis[a];
+        int dim = op->from.axis[a];
         if (changed >> a & 1 || dim < 0)
             continue;
         unsigned splits =
-            mtf_placement_split_axes(&step->from, dim) | mtf_placement_split_axes(&step->to, dim);
+            mtf_placement_split_axes(&op->from, dim) | mtf_placement_split_axes(&op->to, dim);
         if (splits & changed & ((1U << a) - 1))
             nested |= 1U << a;
     }
@@ -239,34 +241,33 @@ static unsigned nested_axes(const Space *space, const MtfStep *step, unsigned ch
 }
 
 /* Every axis that is not partial goes to its target at once. */
-static bool exchange_rest(const Space *space, MtfStep *step) {
+static bool exchange_rest(const Space *space, MtfReshardOp *op) {
     unsigned changed = 0;
-    step->kind = MTF_STEP_ALLTOALL;
-    step->reduction = MTF_REDUCE_NONE;
-    step->to = step->from;
+    op->kind = MTF_RESHARD_ALLTOALL;
+    op->reduction = MTF_REDUCE_NONE;
+    op->to = op->from;
     for (int i = 0; i < space->n_axes; i++) {
         int a = space->axes[i];
-        if (mtf_axis_is_partial(step->from.axis[a]) ||
-            step->from.axis[a] == exchange_target(space, a))
+        if (mtf_axis_is_partial(op->from.axis[a]) || op->from.axis[a] == exchange_target(space, a))
             continue;
-        step->to.axis[a] = (int16_t)exchange_target(space, a);
+        op->to.axis[a] = (int16_t)exchange_target(space, a);
         changed |= 1U << a;
     }
-    step->axes = changed | nested_axes(space, step, changed);
+    op->axes = changed | nested_axes(space, op, changed);
     return changed != 0;
 }
 
 /* What the path costs that reduces, then exchanges, then conceals, each of them at once. */
 static double cost_at_once(const Space *space) {
-    MtfStep step = { .from = *space->from };
+    MtfReshardOp op = { .from = *space->from };
     double cost = 0;
     for (int kind = MTF_PARTIAL_MAX; kind <= MTF_PARTIAL_SUM; kind++) {
-        reduce_together(space, &step, kind);
-        cost += step.axes != 0 ? step_cost_of(space, &step) : 0;
-        step.from = step.to;
+        reduce_together(space, &op, kind);
+        cost += op.axes != 0 ? step_cost_of(space, &op) : 0;
+        op.from = op.to;
     }
-    if (exchange_rest(space, &step))
-        cost += step_cost_of(space, &step);
+    if (exchange_rest(space, &op))
+        cost += step_cost_of(space, &op);
     for (int i = 0; i < space->n_axes; i++)
         if (mtf_axis_is_partial(space->to->axis[space->axes[i]]))
             cost += LOCAL_OVERHEAD;
@@ -277,7 +278,7 @@ static double cost_at_once(const Space *space) {
 
 typedef struct {
     int previous;
-    MtfStep step;
+    MtfReshardOp op;
 } Arrival;
 
 /* The states reached so far. Every step costs something, so a state that costs as much as the
@@ -294,8 +295,8 @@ typedef struct {
 } Search;
 
 /* No step of its kind costs less. */
-static double least_step(MtfStepKind kind) {
-    return mtf_step_is_collective(kind) ? COLLECTIVE_OVERHEAD : LOCAL_OVERHEAD;
+static double least_step(MtfReshardKind kind) {
+    return mtf_reshard_is_collective(kind) ? COLLECTIVE_OVERHEAD : LOCAL_OVERHEAD;
 }
 
 /* The largest slice of a state, found once. */
@@ -310,24 +311,24 @@ static double elements_in(Search *search, int state, const MtfPlacement *placeme
 
 /* Whether an all-to-all moves one axis from one dimension to another: then each processor sends all
  * that it holds. */
-static bool turns_one_axis(const MtfStep *step) {
-    int axis = g_bit_nth_lsf(step->axes, -1);
-    return step->axes == 1U << axis && step->from.axis[axis] >= 0 && step->to.axis[axis] >= 0;
+static bool turns_one_axis(const MtfReshardOp *op) {
+    int axis = g_bit_nth_lsf(op->axes, -1);
+    return op->axes == 1U << axis && op->from.axis[axis] >= 0 && op->to.axis[axis] >= 0;
 }
 
-/* As mtf_step_largest_payload, of a step from one state to the other. */
-static double payload_of(Search *search, int state, int next, const MtfStep *step) {
+/* As mtf_reshard_largest_payload, of a step from one state to the other. */
+static double payload_of(Search *search, int state, int next, const MtfReshardOp *op) {
     const Space *space = search->space;
-    switch (step->kind) {
-    case MTF_STEP_ALLREDUCE:
-    case MTF_STEP_REDUCE_SCATTER:
-        return elements_in(search, state, &step->from);
-    case MTF_STEP_ALLGATHER:
-        return elements_in(search, next, &step->to);
-    case MTF_STEP_ALLTOALL:
-        if (turns_one_axis(step))
-            return elements_in(search, state, &step->from);
-        return (double)mtf_step_largest_payload(space->graph, space->mesh, space->shape, step);
+    switch (op->kind) {
+    case MTF_RESHARD_ALLREDUCE:
+    case MTF_RESHARD_REDUCE_SCATTER:
+        return elements_in(search, state, &op->from);
+    case MTF_RESHARD_ALLGATHER:
+        return elements_in(search, next, &op->to);
+    case MTF_RESHARD_ALLTOALL:
+        if (turns_one_axis(op))
+            return elements_in(search, state, &op->from);
+        return (double)mtf_reshard_largest_payload(space->graph, space->mesh, space->shape, op);
     default:
         return 0;
     }
@@ -339,18 +340,18 @@ static double most_of(const Search *search, int state) {
     return state == search->target ? most : MIN(most, search->enough);
 }
 
-static void relax(Search *search, int state, int next, const MtfStep *step) {
+static void relax(Search *search, int state, int next, const MtfReshardOp *op) {
     double before = search->cost[state], most = most_of(search, next);
-    if (before + least_step(step->kind) >= most)
+    if (before + least_step(op->kind) >= most)
         return;
-    double cost = before + step_cost(search->space, step, payload_of(search, state, next, step));
+    double cost = before + step_cost(search->space, op, payload_of(search, state, next, op));
     if (cost >= most)
         return;
     if (isinf(search->cost[next]))
         search->open[search->n_open++] = next;
     search->cost[next] = cost;
     search->arrivals[next].previous = state;
-    search->arrivals[next].step = *step;
+    search->arrivals[next].op = *op;
 }
 
 /* All steps that change the i-th changing axis alone, whose value has the number `own`. */
@@ -360,19 +361,20 @@ static void relax_axis(Search *search, int state, const MtfPlacement *placement,
         int after = space->choices[i][c], next = state + (c - own) * space->strides[i];
         if (c == own || search->cost[state] + LOCAL_OVERHEAD >= most_of(search, next))
             continue;
-        MtfStepKind kind = kind_of(space, placement, space->axes[i], after);
-        if (kind == MTF_STEPS || search->cost[state] + least_step(kind) >= most_of(search, next))
+        MtfReshardKind kind = kind_of(space, placement, space->axes[i], after);
+        if (kind == MTF_RESHARD_KINDS ||
+            search->cost[state] + least_step(kind) >= most_of(search, next))
             continue;
-        MtfStep step = single_step(placement, space->axes[i], after, kind);
-        relax(search, state, next, &step);
+        MtfReshardOp op = single_op(placement, space->axes[i], after, kind);
+        relax(search, state, next, &op);
     }
 }
 
 /* Steps of several axes may lead out of the space. */
-static void relax_far(Search *search, int state, const MtfStep *step) {
-    int next = placement_state(search->space, &step->to);
+static void relax_far(Search *search, int state, const MtfReshardOp *op) {
+    int next = placement_state(search->space, &op->to);
     if (next >= 0)
-        relax(search, state, next, step);
+        relax(search, state, next, op);
 }
 
 static void relax_all(Search *search, int state) {
@@ -381,15 +383,15 @@ static void relax_all(Search *search, int state) {
     MtfPlacement placement = state_placement(space, state, own);
     for (int i = 0; i < space->n_axes; i++)
         relax_axis(search, state, &placement, i, own[i]);
-    MtfStep step = { .from = placement };
+    MtfReshardOp op = { .from = placement };
     for (int kind = MTF_PARTIAL_MAX; kind <= MTF_PARTIAL_SUM; kind++)
-        if (reduce_together(space, &step, kind))
-            relax_far(search, state, &step);
+        if (reduce_together(space, &op, kind))
+            relax_far(search, state, &op);
     for (int i = 0; i < space->n_axes; i++)
-        if (gather_together(space, &step, space->axes[i]))
-            relax_far(search, state, &step);
-    if (exchange_rest(space, &step))
-        relax_far(search, state, &step);
+        if (gather_together(space, &op, space->axes[i]))
+            relax_far(search, state, &op);
+    if (exchange_rest(space, &op))
+        relax_far(search, state, &op);
 }
 
 /* Takes the cheapest open state, of equals the first. */
@@ -406,20 +408,20 @@ static int take_nearest(Search *search) {
     return nearest;
 }
 
-static void read_path(const Search *search, int source, MtfPath *path) {
+static void read_path(const Search *search, int source, MtfReshardPath *path) {
     path->cost = search->cost[search->target];
-    path->n_steps = 0;
+    path->n_ops = 0;
     for (int s = search->target; s != source; s = search->arrivals[s].previous)
-        path->n_steps++;
-    int at = path->n_steps;
-    g_assert(at <= MTF_MAX_STEPS);
+        path->n_ops++;
+    int at = path->n_ops;
+    g_assert(at <= MTF_MAX_RESHARD_OPS);
     for (int s = search->target; s != source; s = search->arrivals[s].previous)
-        path->steps[--at] = search->arrivals[s].step;
+        path->ops[--at] = search->arrivals[s].op;
 }
 
 void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                      const MtfPlacement *from, const MtfPlacement *to, MtfPath *path) {
-    path->n_steps = 0;
+                      const MtfPlacement *from, const MtfPlacement *to, MtfReshardPath *path) {
+    path->n_ops = 0;
     path->cost = 0;
     if (mtf_placement_equal(from, to))
         return;
@@ -449,22 +451,22 @@ void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape
 
 /* Whether `rank` serves `peer` in an all-to-all: along axes where the source is whole, a processor
  * is served by the copy at its own coordinate. */
-static bool serves(const MtfMesh *mesh, const MtfStep *step, int rank, int peer) {
+static bool serves(const MtfMesh *mesh, const MtfReshardOp *op, int rank, int peer) {
     for (int a = 0; a < mesh->n_axes; a++)
-        if (step->axes >> a & 1 && step->from.axis[a] == MTF_WHOLE &&
+        if (op->axes >> a & 1 && op->from.axis[a] == MTF_REPLICATED &&
             mtf_mesh_coordinate(mesh, rank, a) != mtf_mesh_coordinate(mesh, peer, a))
             return false;
     return true;
 }
 
-int64_t mtf_step_box(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                     const MtfStep *step, MtfRoute route, MtfRange *box) {
-    int64_t elements = serves(mesh, step, route.from, route.to) ? 1 : 0;
+int64_t mtf_reshard_box(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                        const MtfReshardOp *op, MtfRoute route, MtfRange *box) {
+    int64_t elements = serves(mesh, op, route.from, route.to) ? 1 : 0;
     for (int i = 0; i < shape->rank; i++) {
         int dim = shape->dims[i];
         int64_t size = mtf_graph_size(graph, dim);
-        MtfRange held = mtf_placement_range(mesh, &step->from, dim, size, route.from);
-        MtfRange wanted = mtf_placement_range(mesh, &step->to, dim, size, route.to);
+        MtfRange held = mtf_placement_range(mesh, &op->from, dim, size, route.from);
+        MtfRange wanted = mtf_placement_range(mesh, &op->to, dim, size, route.to);
         box[i].begin = MAX(held.begin, wanted.begin);
         box[i].end = MAX(box[i].begin, MIN(held.end, wanted.end));
         elements *= box[i].end - box[i].begin;
@@ -472,20 +474,20 @@ int64_t mtf_step_box(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape 
     return elements;
 }
 
-int64_t mtf_step_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                         const MtfStep *step, int rank) {
-    switch (step->kind) {
-    case MTF_STEP_ALLREDUCE:
-    case MTF_STEP_REDUCE_SCATTER:
-        return mtf_local_elements(graph, mesh, shape, &step->from, rank);
-    case MTF_STEP_ALLGATHER:
-        return mtf_local_elements(graph, mesh, shape, &step->to, rank);
-    case MTF_STEP_ALLTOALL: {
+int64_t mtf_reshard_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                            const MtfReshardOp *op, int rank) {
+    switch (op->kind) {
+    case MTF_RESHARD_ALLREDUCE:
+    case MTF_RESHARD_REDUCE_SCATTER:
+        return mtf_local_elements(graph, mesh, shape, &op->from, rank);
+    case MTF_RESHARD_ALLGATHER:
+        return mtf_local_elements(graph, mesh, shape, &op->to, rank);
+    case MTF_RESHARD_ALLTOALL: {
         int64_t elements = 0;
         MtfRange box[MTF_MAX_RANK];
-        for (int p = 0; p < mtf_mesh_group_size(mesh, step->axes); p++) {
-            MtfRoute route = { rank, mtf_mesh_group_member(mesh, step->axes, rank, p) };
-            elements += mtf_step_box(graph, mesh, shape, step, route, box);
+        for (int p = 0; p < mtf_mesh_group_size(mesh, op->axes); p++) {
+            MtfRoute route = { rank, mtf_mesh_group_member(mesh, op->axes, rank, p) };
+            elements += mtf_reshard_box(graph, mesh, shape, op, route, box);
         }
         return elements;
     }
@@ -499,18 +501,18 @@ int64_t mtf_step_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfSh
  * axes whose coordinate the peer shares with the sender (they take no part, or the source is whole
  * there) and over others, which are summed over. */
 static int64_t largest_exchange(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                                const MtfStep *step) {
+                                const MtfReshardOp *op) {
     int64_t held[MTF_MAX_RANK], wanted[MTF_MAX_RANK], summed[MTF_MAX_RANK], elements = 1;
-    MtfPlacement differing = step->to; /* on the axes that are summed over */
+    MtfPlacement differing = op->to; /* on the axes that are summed over */
     for (int a = 0; a < mesh->n_axes; a++) {
-        bool takes_part = step->axes >> a & 1;
-        if (!takes_part || step->from.axis[a] == MTF_WHOLE)
-            differing.axis[a] = MTF_WHOLE;
-        if (takes_part && step->from.axis[a] >= 0 && step->to.axis[a] == MTF_WHOLE)
+        bool takes_part = op->axes >> a & 1;
+        if (!takes_part || op->from.axis[a] == MTF_REPLICATED)
+            differing.axis[a] = MTF_REPLICATED;
+        if (takes_part && op->from.axis[a] >= 0 && op->to.axis[a] == MTF_REPLICATED)
             elements *= mesh->axes[a].size;
     }
-    mtf_placement_parts(mesh, shape, &step->from, held);
-    mtf_placement_parts(mesh, shape, &step->to, wanted);
+    mtf_placement_parts(mesh, shape, &op->from, held);
+    mtf_placement_parts(mesh, shape, &op->to, wanted);
     mtf_placement_parts(mesh, shape, &differing, summed);
     for (int i = 0; i < shape->rank; i++) {
         int64_t size = mtf_graph_size(graph, shape->dims[i]);
@@ -520,16 +522,16 @@ static int64_t largest_exchange(const MtfGraph *graph, const MtfMesh *mesh, cons
     return elements;
 }
 
-int64_t mtf_step_largest_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                                 const MtfStep *step) {
-    switch (step->kind) {
-    case MTF_STEP_ALLREDUCE:
-    case MTF_STEP_REDUCE_SCATTER:
-        return mtf_largest_elements(graph, mesh, shape, &step->from);
-    case MTF_STEP_ALLGATHER:
-        return mtf_largest_elements(graph, mesh, shape, &step->to);
-    case MTF_STEP_ALLTOALL:
-        return largest_exchange(graph, mesh, shape, step);
+int64_t mtf_reshard_largest_payload(const MtfGraph *graph, const MtfMesh *mesh,
+                                    const MtfShape *shape, const MtfReshardOp *op) {
+    switch (op->kind) {
+    case MTF_RESHARD_ALLREDUCE:
+    case MTF_RESHARD_REDUCE_SCATTER:
+        return mtf_largest_elements(graph, mesh, shape, &op->from);
+    case MTF_RESHARD_ALLGATHER:
+        return mtf_largest_elements(graph, mesh, shape, &op->to);
+    case MTF_RESHARD_ALLTOALL:
+        return largest_exchange(graph, mesh, shape, op);
     default:
         return 0;
     }

@@ -23,49 +23,49 @@
 #include "layouts/placement/placement.h"
 
 typedef enum {
-    MTF_STEP_COPY, /* same placement, another buffer */
-    MTF_STEP_SLICE,
-    MTF_STEP_CONCEAL,
-    MTF_STEP_ALLREDUCE,
-    MTF_STEP_REDUCE_SCATTER,
-    MTF_STEP_ALLGATHER,
-    MTF_STEP_ALLTOALL,
-    MTF_STEPS,
-} MtfStepKind;
+    MTF_RESHARD_COPY, /* same placement, another buffer */
+    MTF_RESHARD_SLICE,
+    MTF_RESHARD_CONCEAL,
+    MTF_RESHARD_ALLREDUCE,
+    MTF_RESHARD_REDUCE_SCATTER,
+    MTF_RESHARD_ALLGATHER,
+    MTF_RESHARD_ALLTOALL,
+    MTF_RESHARD_KINDS,
+} MtfReshardKind;
 
 typedef struct {
-    MtfStepKind kind;
+    MtfReshardKind kind;
     unsigned axes;          /* mesh axes that take part; 0 for local steps */
     MtfReduction reduction; /* of conceal, allreduce and reduce-scatter */
     MtfPlacement from, to;
-} MtfStep;
+} MtfReshardOp;
 
-#define MTF_MAX_STEPS (2 * MTF_MAX_MESH_AXES)
+#define MTF_MAX_RESHARD_OPS (2 * MTF_MAX_MESH_AXES)
 
 typedef struct {
-    int n_steps;
-    MtfStep steps[MTF_MAX_STEPS];
+    int n_ops;
+    MtfReshardOp ops[MTF_MAX_RESHARD_OPS];
     double cost; /* elements entering links on the busiest processor, plus a little a step */
-} MtfPath;
+} MtfReshardPath;
 
 /* The cheapest path between any two placements of a tensor of `shape`. Equal placements give no
  * steps. Never fails. */
 void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                      const MtfPlacement *from, const MtfPlacement *to, MtfPath *path);
+                      const MtfPlacement *from, const MtfPlacement *to, MtfReshardPath *path);
 
-const char *mtf_step_name(MtfStepKind kind);
-bool mtf_step_is_collective(MtfStepKind kind);
+const char *mtf_reshard_name(MtfReshardKind kind);
+bool mtf_reshard_is_collective(MtfReshardKind kind);
 
 /* A collective step's payload on processor `rank` in elements: allreduce and reduce-scatter the
  * full input, allgather the gathered output, all-to-all the whole send buffer (what it keeps for
  * itself included). 0 for local steps. */
-int64_t mtf_step_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                         const MtfStep *step, int rank);
+int64_t mtf_reshard_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                            const MtfReshardOp *op, int rank);
 
-/* An upper bound of mtf_step_payload over all processors, in closed form (exact where sizes
+/* An upper bound of mtf_reshard_payload over all processors, in closed form (exact where sizes
  * divide). */
-int64_t mtf_step_largest_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                                 const MtfStep *step);
+int64_t mtf_reshard_largest_payload(const MtfGraph *graph, const MtfMesh *mesh,
+                                    const MtfShape *shape, const MtfReshardOp *op);
 
 /* From one processor to another of its group, or to itself. */
 typedef struct {
@@ -74,7 +74,7 @@ typedef struct {
 
 /* The box of an all-to-all that travels `route`: one range a dimension of `shape`, in global
  * indexes. Returns its elements, 0 when nothing is sent. */
-int64_t mtf_step_box(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                     const MtfStep *step, MtfRoute route, MtfRange *box);
+int64_t mtf_reshard_box(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                        const MtfReshardOp *op, MtfRoute route, MtfRange *box);
 
 #endif

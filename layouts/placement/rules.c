@@ -243,7 +243,7 @@ typedef struct {
 /* Split by the rules of its dimensions, whole elsewhere. */
 static MtfPlacement settled(const Derivation *derivation, int tensor) {
     const MtfShape *shape = &mtf_graph_tensor(derivation->scopes->graph, tensor)->shape;
-    MtfPlacement placement = mtf_placement_whole();
+    MtfPlacement placement = mtf_placement_replicated();
     for (int i = shape->rank - 1; i >= 0; i--) {
         int axis = derivation->rules->axis[shape->dims[i]];
         if (axis >= 0)
@@ -254,7 +254,7 @@ static MtfPlacement settled(const Derivation *derivation, int tensor) {
 
 static MtfStrategy split_by_rules(const Derivation *derivation, int operation) {
     const MtfIteration *iteration = &derivation->scopes->iterations[operation];
-    MtfStrategy strategy = mtf_strategy_copies();
+    MtfStrategy strategy = mtf_strategy_duplicated();
     for (int i = iteration->n - 1; i >= 0; i--) {
         int axis = derivation->rules->axis[iteration->index[i].dim];
         if (axis >= 0 && !iteration->index[i].whole)
@@ -272,7 +272,7 @@ static bool arrives_partial(const Derivation *derivation, const MtfOperation *op
 }
 
 /* What the operation does with partial inputs on an axis its rules leave free. */
-static int choose_through(const Derivation *derivation, int operation, int axis) {
+static int choose_partial_input(const Derivation *derivation, int operation, int axis) {
     const MtfOperation *op = mtf_graph_operation(derivation->scopes->graph, operation);
     bool joint = mtf_operation_row(op->kind)->linearity == MTF_LINEAR_JOINT;
     int first = -1, count = 0;
@@ -283,12 +283,12 @@ static int choose_through(const Derivation *derivation, int operation, int axis)
         count++;
     }
     if (joint)
-        return count >= 2 ? MTF_THROUGH : MTF_COPIES;
-    return count >= 1 ? MTF_THROUGH - first : MTF_COPIES;
+        return count >= 2 ? MTF_PARTIAL_INPUT : MTF_DUPLICATED;
+    return count >= 1 ? MTF_PARTIAL_INPUT - first : MTF_DUPLICATED;
 }
 
 /* Inputs that this operation could have absorbed and does not are kept reduced. */
-static void settle_inputs(const Derivation *derivation, int operation) {
+static void derive_inputs(const Derivation *derivation, int operation) {
     const MtfGraph *graph = derivation->scopes->graph;
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     const MtfStrategy *strategy = &derivation->layout->operations[operation];
@@ -301,7 +301,7 @@ static void settle_inputs(const Derivation *derivation, int operation) {
         MtfPlacement *kept = &derivation->layout->tensors[tensor];
         for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
             if (mtf_axis_is_partial(kept->axis[a]) && wanted.axis[a] != kept->axis[a])
-                kept->axis[a] = MTF_WHOLE;
+                kept->axis[a] = MTF_REPLICATED;
     }
 }
 
@@ -325,10 +325,10 @@ static void derive_operation(const Derivation *derivation, int operation) {
             derivation->layout->tensors[op->inputs[k]] = settled(derivation, op->inputs[k]);
     MtfStrategy strategy = split_by_rules(derivation, operation);
     for (int a = 0; a < derivation->layout->mesh.n_axes; a++)
-        if (strategy.axis[a] == MTF_COPIES)
-            strategy.axis[a] = (int8_t)choose_through(derivation, operation, a);
+        if (strategy.axis[a] == MTF_DUPLICATED)
+            strategy.axis[a] = (int8_t)choose_partial_input(derivation, operation, a);
     derivation->layout->operations[operation] = strategy;
-    settle_inputs(derivation, operation);
+    derive_inputs(derivation, operation);
     place_outputs(derivation, operation);
 }
 

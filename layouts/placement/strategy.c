@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-MtfStrategy mtf_strategy_copies(void) {
+MtfStrategy mtf_strategy_duplicated(void) {
     MtfStrategy strategy;
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
-        strategy.axis[a] = MTF_COPIES;
+        strategy.axis[a] = MTF_DUPLICATED;
     return strategy;
 }
 
@@ -21,14 +21,14 @@ MtfPlacement mtf_strategy_input(const MtfGraph *graph, int operation, const MtfI
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     const MtfShape *shape = &mtf_graph_tensor(graph, op->inputs[k])->shape;
     bool joint = mtf_operation_row(op->kind)->linearity == MTF_LINEAR_JOINT;
-    MtfPlacement placement = mtf_placement_whole();
+    MtfPlacement placement = mtf_placement_replicated();
     if (mtf_operation_adds_input(op, k))
         return mtf_strategy_output(graph, operation, iteration, strategy, 0);
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++) {
         int choice = strategy->axis[a];
         if (choice >= 0 && mtf_shape_find(shape, iteration->index[choice].input_dim) >= 0)
             placement.axis[a] = (int16_t)iteration->index[choice].input_dim;
-        if (choice <= MTF_THROUGH && (joint || MTF_THROUGH - choice == k))
+        if (choice <= MTF_PARTIAL_INPUT && (joint || MTF_PARTIAL_INPUT - choice == k))
             placement.axis[a] = MTF_PARTIAL_SUM;
     }
     return placement;
@@ -40,10 +40,10 @@ MtfPlacement mtf_strategy_output(const MtfGraph *graph, int operation,
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     const MtfShape *shape = &mtf_graph_tensor(graph, op->outputs[k])->shape;
     bool maximum = mtf_operation_row(op->kind)->reduction == MTF_REDUCE_MAX;
-    MtfPlacement placement = mtf_placement_whole();
+    MtfPlacement placement = mtf_placement_replicated();
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++) {
         int choice = strategy->axis[a];
-        if (choice <= MTF_THROUGH)
+        if (choice <= MTF_PARTIAL_INPUT)
             placement.axis[a] = MTF_PARTIAL_SUM;
         else if (choice >= 0 && mtf_shape_find(shape, iteration->index[choice].dim) >= 0)
             placement.axis[a] = (int16_t)iteration->index[choice].dim;
@@ -65,8 +65,8 @@ bool mtf_operation_passes_partial(const MtfGraph *graph, int operation, int k) {
            (row->linearity == MTF_LINEAR_ONE && row->linear_input == k);
 }
 
-static bool check_through(const MtfGraph *graph, int operation, int k, const char *axis,
-                          GError **error) {
+static bool check_partial_input(const MtfGraph *graph, int operation, int k, const char *axis,
+                                GError **error) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     bool joint = mtf_operation_row(op->kind)->linearity == MTF_LINEAR_JOINT;
     if (joint && k > 0)
@@ -103,14 +103,14 @@ bool mtf_strategy_check(const MtfGraph *graph, const MtfMesh *mesh, int operatio
     mtf_operation_iteration(graph, operation, &iteration);
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++) {
         int choice = strategy->axis[a];
-        if (choice == MTF_COPIES)
+        if (choice == MTF_DUPLICATED)
             continue;
         if (a >= mesh->n_axes)
             return mtf_input_error(error, "operation \"%s\" uses an axis the mesh lacks",
                                    mtf_graph_operation(graph, operation)->name);
         const char *axis = mesh->axes[a].name;
-        if (choice <= MTF_THROUGH
-                ? !check_through(graph, operation, MTF_THROUGH - choice, axis, error)
+        if (choice <= MTF_PARTIAL_INPUT
+                ? !check_partial_input(graph, operation, MTF_PARTIAL_INPUT - choice, axis, error)
                 : !check_split(graph, operation, &iteration, choice, axis, error))
             return false;
     }
@@ -119,9 +119,10 @@ bool mtf_strategy_check(const MtfGraph *graph, const MtfMesh *mesh, int operatio
 
 char *mtf_strategy_axis_format(const MtfGraph *graph, int operation, int choice) {
     if (choice < 0)
-        return choice == MTF_COPIES    ? g_strdup("copies")
-               : choice == MTF_THROUGH ? g_strdup("partial")
-                                       : g_strdup_printf("partial:%d", MTF_THROUGH - choice);
+        return choice == MTF_DUPLICATED ? g_strdup("duplicated")
+               : choice == MTF_PARTIAL_INPUT
+                   ? g_strdup("partial")
+                   : g_strdup_printf("partial:%d", MTF_PARTIAL_INPUT - choice);
     MtfIteration iteration;
     mtf_operation_iteration(graph, operation, &iteration);
     return g_strdup(mtf_graph_dimension(graph, iteration.index[choice].dim)->name);
@@ -142,11 +143,11 @@ bool mtf_strategy_axis_parse(const MtfGraph *graph, int operation, const char *t
     bool through = strcmp(text, "partial") == 0 ||
                    (g_str_has_prefix(text, "partial:") &&
                     g_ascii_string_to_unsigned(text + 8, 10, 0, 100, &k, NULL));
-    if (!through && strcmp(text, "copies") != 0)
+    if (!through && strcmp(text, "duplicated") != 0)
         return mtf_input_error(error,
                                "operation \"%s\": \"%s\" is not a dimension it runs over, nor "
-                               "\"copies\" or \"partial\"",
+                               "\"duplicated\" or \"partial\"",
                                op->name, text);
-    *choice = through ? MTF_THROUGH - (int)k : MTF_COPIES;
+    *choice = through ? MTF_PARTIAL_INPUT - (int)k : MTF_DUPLICATED;
     return true;
 }

@@ -14,13 +14,13 @@
 #include "layouts/graph/operation_table.h"
 #include "layouts/placement/placement.h"
 
-enum { MTF_COPIES = -1, MTF_THROUGH = -2 }; /* through k is MTF_THROUGH - k */
+enum { MTF_DUPLICATED = -1, MTF_PARTIAL_INPUT = -2 }; /* through k is MTF_PARTIAL_INPUT - k */
 
 typedef struct {
-    int8_t axis[MTF_MAX_MESH_AXES]; /* axes beyond the mesh's are MTF_COPIES */
+    int8_t axis[MTF_MAX_MESH_AXES]; /* axes beyond the mesh's are MTF_DUPLICATED */
 } MtfStrategy;
 
-MtfStrategy mtf_strategy_copies(void);
+MtfStrategy mtf_strategy_duplicated(void);
 bool mtf_strategy_equal(const MtfStrategy *a, const MtfStrategy *b);
 
 /* The placement input `k` must have, and the one output `k` gets. */
@@ -38,7 +38,7 @@ bool mtf_operation_passes_partial(const MtfGraph *graph, int operation, int k);
 bool mtf_strategy_check(const MtfGraph *graph, const MtfMesh *mesh, int operation,
                         const MtfStrategy *strategy, GError **error);
 
-/* One axis's choice as text, "batch", "copies", "partial" (through, input 0) or "partial:2"; free
+/* One axis's choice as text, "batch", "duplicated", "partial" (through, input 0) or "partial:2"; free
  * with g_free. And back; fails naming the operation. */
 char *mtf_strategy_axis_format(const MtfGraph *graph, int operation, int choice);
 bool mtf_strategy_axis_parse(const MtfGraph *graph, int operation, const char *text, int *choice,

@@ -72,7 +72,7 @@ static bool same_slices(const MtfProgram *program, const MtfInstruction *instruc
 
 /* The output that may take the place of an input: of a step the one that holds the same tensor. */
 static int output_over(const MtfInstruction *instruction, int input) {
-    return instruction->outputs[instruction->kind == MTF_INSTRUCTION_STEP ? input : 0];
+    return instruction->outputs[instruction->kind == MTF_INSTRUCTION_RESHARD ? input : 0];
 }
 
 /* Bit k: an output may overwrite input k of the instruction. */
@@ -80,8 +80,8 @@ static unsigned overwritable(const MtfProgram *program, const MtfInstruction *in
     if (instruction->kind == MTF_INSTRUCTION_KERNEL)
         return mtf_operation_row(mtf_graph_operation(program->graph, instruction->operation)->kind)
             ->in_place;
-    MtfStepKind kind = instruction->step.kind;
-    return kind == MTF_STEP_ALLREDUCE || kind == MTF_STEP_CONCEAL;
+    MtfReshardKind kind = instruction->reshard.kind;
+    return kind == MTF_RESHARD_ALLREDUCE || kind == MTF_RESHARD_CONCEAL;
 }
 
 /* Whether an output may overwrite whatever the instruction reads from `buffer`. */
@@ -123,7 +123,7 @@ static void share_storage(MtfProgram *program, int index) {
 }
 
 /* Points every buffer at the owner of its bytes and gives persistent ones the whole step. */
-static void settle_storages(MtfProgram *program) {
+static void resolve_storages(MtfProgram *program) {
     int n = mtf_program_length(program);
     for (int b = 0; b < (int)program->buffers->len; b++) {
         MtfBuffer *buffer = mtf_program_buffer(program, b);
@@ -135,16 +135,16 @@ static void settle_storages(MtfProgram *program) {
     }
 }
 
-void mtf_program_read_lifetimes(MtfProgram *program) {
+void mtf_program_find_lifetimes(MtfProgram *program) {
     read_all(program);
-    settle_storages(program);
+    resolve_storages(program);
 }
 
-void mtf_program_settle(MtfProgram *program) {
+void mtf_program_alias_buffers(MtfProgram *program) {
     read_all(program);
     for (int i = 0; i < mtf_program_length(program); i++)
         share_storage(program, i);
-    settle_storages(program);
+    resolve_storages(program);
 }
 
 int64_t *mtf_program_live(const MtfProgram *program) {
@@ -154,8 +154,8 @@ int64_t *mtf_program_live(const MtfProgram *program) {
         const MtfBuffer *buffer = mtf_program_buffer(program, b);
         if (buffer->storage != b || buffer->first > buffer->last)
             continue;
-        live[buffer->first] += mtf_buffer_room(buffer);
-        live[buffer->last + 1] -= mtf_buffer_room(buffer);
+        live[buffer->first] += mtf_buffer_aligned_bytes(buffer);
+        live[buffer->last + 1] -= mtf_buffer_aligned_bytes(buffer);
     }
     for (int i = 1; i < n; i++)
         live[i] += live[i - 1];

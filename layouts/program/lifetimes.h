@@ -13,12 +13,12 @@
 
 /* Fills in `first`, `last` and `storage` of all buffers. What lowering shares already (values that
  * are written where their variable stands) stays shared. */
-void mtf_program_settle(MtfProgram *program);
+void mtf_program_alias_buffers(MtfProgram *program);
 
 /* The same without any further sharing. */
-void mtf_program_read_lifetimes(MtfProgram *program);
+void mtf_program_find_lifetimes(MtfProgram *program);
 
-/* Bytes of the storages (mtf_buffer_room) that are needed at each instruction of a settled program;
+/* Bytes of the storages (mtf_buffer_aligned_bytes) that are needed at each instruction of a settled program;
  * free with g_free.
  */
 int64_t *mtf_program_live(const MtfProgram *program);
@@ -29,7 +29,7 @@ int64_t mtf_program_most_live(const MtfProgram *program);
 /* Whether output 0 of a kernel, or the output of a step that holds the same tensor, may take the
  * storage of an input, should that die there: the kernel allows it, both hold the same elements in
  * the same order, and neither is a variable. True or false alike before and after
- * mtf_program_settle, and in any order of the instructions. */
+ * mtf_program_alias_buffers, and in any order of the instructions. */
 bool mtf_instruction_may_overwrite(const MtfProgram *program, int index, int input);
 
 /* The buffer that owns a buffer's bytes. */

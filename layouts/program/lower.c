@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Lowering: for each operation in turn, bring its inputs into the placements its strategy wants,
  * run its kernel, and bring its outputs into the placements the layout keeps them in. Then
- * exchanges get room (exchange_room.h), lifetimes are read off, outputs take the place of inputs
- * that die (lifetimes.h), and kernels that go over the same rows are brought together (bands.h). */
+ * exchanges get room (overlap_windows.h), lifetimes are read off, outputs take the place of inputs
+ * that die (lifetimes.h), and kernels that go over the same rows are brought together (fused_groups.h). */
 #include "layouts/graph/microbatches.h"
 #include "layouts/kernel_work/kernel_scratch.h"
 #include "layouts/kernel_work/row_length.h"
-#include "layouts/program/bands.h"
-#include "layouts/program/exchange_room.h"
+#include "layouts/program/fused_groups.h"
 #include "layouts/program/lifetimes.h"
+#include "layouts/program/overlap_windows.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ typedef struct {
     const MtfMesh *mesh;
     int *last_reader;      /* for each variable that is updated: the last operation that reads it */
     int *updated_variable; /* for each tensor: the variable whose next value it is, or -1 */
-    int *readings;         /* MTF_PHASES a tensor: the buffer its consumers fetch from, or -1 */
+    int *gathered_copies;  /* MTF_PHASES a tensor: the buffer its consumers fetch from, or -1 */
     GArray *sums;          /* Kept: what micro-batches add up, until the last is done */
 } Lowering;
 
@@ -42,7 +42,7 @@ static int new_buffer(Lowering *lowering, const MtfBuffer *buffer) {
 
 static int new_scratch(Lowering *lowering, int64_t bytes, MtfMemoryKind memory) {
     return new_buffer(lowering, &(MtfBuffer){ .tensor = -1,
-                                              .placement = mtf_placement_whole(),
+                                              .placement = mtf_placement_replicated(),
                                               .memory = memory,
                                               .bytes = bytes });
 }
@@ -70,19 +70,19 @@ static int stored_buffer(Lowering *lowering, int tensor) {
 
 /* ---- Resharding ---------------------------------------------------------------------------- */
 
-static void emit_step(Lowering *lowering, int operation, const MtfStep *step, int source,
-                      int target) {
+static void emit_reshard_op(Lowering *lowering, int operation, const MtfReshardOp *op, int source,
+                            int target) {
     const MtfTensor *tensor =
         mtf_graph_tensor(lowering->graph, buffer_at(lowering, source)->tensor);
     int64_t element = mtf_dtype_bytes(tensor->dtype);
     int64_t scratch_elements =
-        mtf_step_scratch(lowering->graph, lowering->mesh, &tensor->shape, step);
+        mtf_reshard_scratch(lowering->graph, lowering->mesh, &tensor->shape, op);
     int64_t payload =
-        mtf_step_largest_payload(lowering->graph, lowering->mesh, &tensor->shape, step);
+        mtf_reshard_largest_payload(lowering->graph, lowering->mesh, &tensor->shape, op);
     MtfInstruction instruction = {
-        .kind = MTF_INSTRUCTION_STEP,
+        .kind = MTF_INSTRUCTION_RESHARD,
         .operation = operation,
-        .step = *step,
+        .reshard = *op,
         .n_inputs = 1,
         .inputs = g_memdup2(&source, sizeof source),
         .n_outputs = 1,
@@ -95,54 +95,55 @@ static void emit_step(Lowering *lowering, int operation, const MtfStep *step, in
     if (scratch_elements > 0)
         instruction.scratch =
             new_scratch(lowering, scratch_elements * element, MTF_MEMORY_COMMUNICATION);
-    if (!mtf_step_is_collective(step->kind))
+    if (!mtf_reshard_is_collective(op->kind))
         instruction.traffic_bytes = 2.0 * (double)buffer_at(lowering, target)->bytes;
     g_array_append_val(lowering->program->instructions, instruction);
 }
 
 /* Walks `path` from buffer `source`; the last step writes `target`, or a new buffer when that is
  * -1. Returns the buffer at the end. */
-static int emit_path(Lowering *lowering, int operation, const MtfPath *path, int source, int target,
-                     MtfMemoryKind memory) {
+static int emit_path(Lowering *lowering, int operation, const MtfReshardPath *path, int source,
+                     int target, MtfMemoryKind memory) {
     int tensor = buffer_at(lowering, source)->tensor;
-    for (int i = 0; i < path->n_steps; i++) {
-        bool last = i + 1 == path->n_steps;
+    for (int i = 0; i < path->n_ops; i++) {
+        bool last = i + 1 == path->n_ops;
         int next =
-            last && target >= 0 ? target : new_copy(lowering, tensor, &path->steps[i].to, memory);
-        emit_step(lowering, operation, &path->steps[i], source, next);
+            last && target >= 0 ? target : new_copy(lowering, tensor, &path->ops[i].to, memory);
+        emit_reshard_op(lowering, operation, &path->ops[i], source, next);
         source = next;
     }
     return source;
 }
 
 static void find_path(const Lowering *lowering, int buffer, const MtfPlacement *placement,
-                      MtfPath *path) {
+                      MtfReshardPath *path) {
     const MtfBuffer *source = buffer_at(lowering, buffer);
     const MtfShape *shape = &mtf_graph_tensor(lowering->graph, source->tensor)->shape;
     mtf_reshard_path(lowering->graph, lowering->mesh, shape, &source->placement, placement, path);
 }
 
 static int reshard(Lowering *lowering, int operation, int source, const MtfPlacement *placement) {
-    MtfPath path;
+    MtfReshardPath path;
     find_path(lowering, source, placement, &path);
     return emit_path(lowering, operation, &path, source, -1, MTF_MEMORY_COMMUNICATION);
 }
 
 /* The buffer that the operation's phase reads `tensor` from: the stored one, or a copy that the
  * phase's first consumer makes for all. */
-static int reading_buffer(Lowering *lowering, int operation, int tensor) {
+static int gathered_buffer(Lowering *lowering, int operation, int tensor) {
     MtfPhase phase = mtf_graph_operation(lowering->graph, operation)->phase;
     int stored = stored_buffer(lowering, tensor);
-    int *reading = &lowering->readings[tensor * MTF_PHASES + (int)phase];
-    if (*reading < 0)
-        *reading = reshard(lowering, operation, stored,
-                           mtf_layout_reading(lowering->program->layout, tensor, phase));
-    return *reading;
+    int *gathered_copy = &lowering->gathered_copies[tensor * MTF_PHASES + (int)phase];
+    if (*gathered_copy < 0)
+        *gathered_copy =
+            reshard(lowering, operation, stored,
+                    mtf_layout_phase_placement(lowering->program->layout, tensor, phase));
+    return *gathered_copy;
 }
 
 /* A buffer that holds `tensor` in `placement`. */
 static int obtain(Lowering *lowering, int operation, int tensor, const MtfPlacement *placement) {
-    return reshard(lowering, operation, reading_buffer(lowering, operation, tensor), placement);
+    return reshard(lowering, operation, gathered_buffer(lowering, operation, tensor), placement);
 }
 
 /* ---- Kernels ------------------------------------------------------------------------------- */
@@ -241,7 +242,7 @@ static void emit_kernel(Lowering *lowering, int operation, const MtfIteration *i
 
 /* Brings an output into the placement it is kept in. */
 static void keep_output(Lowering *lowering, const Kept *kept) {
-    MtfPath path;
+    MtfReshardPath path;
     find_path(lowering, kept->produced, &lowering->program->layout->tensors[kept->tensor], &path);
     MtfMemoryKind memory = mtf_graph_tensor(lowering->graph, kept->tensor)->memory;
     lowering->program->tensor_buffers[kept->tensor] =
@@ -308,9 +309,9 @@ static const MtfInstruction *writing_kernel(const Lowering *lowering, int buffer
 static void emit_update(Lowering *lowering, int operation, int variable, int value) {
     int target = stored_buffer(lowering, variable);
     int source = lowering->program->tensor_buffers[value];
-    MtfPath path;
+    MtfReshardPath path;
     find_path(lowering, source, &buffer_at(lowering, target)->placement, &path);
-    if (path.n_steps > 0) {
+    if (path.n_ops > 0) {
         emit_path(lowering, operation, &path, source, target, MTF_MEMORY_COMMUNICATION);
         return;
     }
@@ -321,8 +322,8 @@ static void emit_update(Lowering *lowering, int operation, int variable, int val
         return;
     }
     MtfPlacement placement = buffer_at(lowering, source)->placement;
-    MtfStep step = { .kind = MTF_STEP_COPY, .from = placement, .to = placement };
-    emit_step(lowering, operation, &step, source, target);
+    MtfReshardOp op = { .kind = MTF_RESHARD_COPY, .from = placement, .to = placement };
+    emit_reshard_op(lowering, operation, &op, source, target);
 }
 
 /* Updates whose variable is not read any more run at once; the others when the step ends. */
@@ -395,7 +396,7 @@ static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLa
         .mesh = &layout->mesh,
         .last_reader = filled(n, -1),
         .updated_variable = filled(n, -1),
-        .readings = filled(n * MTF_PHASES, -1),
+        .gathered_copies = filled(n * MTF_PHASES, -1),
         .sums = g_array_new(FALSE, FALSE, sizeof(Kept)),
     };
     for (guint i = 0; i < graph->updates->len; i++) {
@@ -407,7 +408,7 @@ static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLa
 static void lowering_clear(Lowering *lowering) {
     g_free(lowering->last_reader);
     g_free(lowering->updated_variable);
-    g_free(lowering->readings);
+    g_free(lowering->gathered_copies);
     g_array_unref(lowering->sums);
 }
 
@@ -437,14 +438,14 @@ static MtfProgram *emit_step_program(const MtfGraph *graph, const MtfLayout *lay
 MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout) {
     MtfProgram *program = emit_step_program(graph, layout);
     g_assert(layout->order == NULL || layout->order_length == mtf_program_length(program));
-    mtf_program_make_room(program);
-    mtf_program_find_bands(program, MTF_BAND_BYTES);
+    mtf_program_run_passes(program);
+    mtf_program_fuse(program, MTF_TILE_BYTES);
     return program;
 }
 
 MtfProgram *mtf_lower_as_written(const MtfGraph *graph, const MtfLayout *layout) {
     MtfProgram *program = emit_step_program(graph, layout);
-    mtf_program_settle(program);
+    mtf_program_alias_buffers(program);
     return program;
 }
 
@@ -454,7 +455,7 @@ MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, 
     emit_operation(&lowering, operation);
     if (mtf_operation_times(graph, operation) > 1)
         end_repetition(&lowering);
-    mtf_program_read_lifetimes(lowering.program);
+    mtf_program_find_lifetimes(lowering.program);
     lowering_clear(&lowering);
     return lowering.program;
 }
@@ -463,7 +464,7 @@ MtfProgram *mtf_lower_path(const MtfGraph *graph, const MtfLayout *layout, int t
                            const MtfPlacement *from, const MtfPlacement *to) {
     Lowering lowering = { .graph = graph, .mesh = &layout->mesh };
     lowering.program = program_new(graph, layout, 0);
-    MtfPath path;
+    MtfReshardPath path;
     int source = new_copy(&lowering, tensor, from, MTF_MEMORY_ACTIVATION);
     find_path(&lowering, source, to, &path);
     emit_path(&lowering, 0, &path, source, -1, MTF_MEMORY_COMMUNICATION);

@@ -79,7 +79,7 @@ static bool read_axes(const MtfJson *where, const MtfMesh *mesh, MtfJson *words,
 
 static bool read_axis_placement(const MtfGraph *graph, const MtfJson *where, int16_t *value,
                                 GError **error) {
-    static const int words[] = { MTF_WHOLE, MTF_PARTIAL_SUM, MTF_PARTIAL_MAX };
+    static const int words[] = { MTF_REPLICATED, MTF_PARTIAL_SUM, MTF_PARTIAL_MAX };
     const char *text;
     int dim = -1;
     if (!mtf_json_string(where, &text, error))
@@ -102,7 +102,7 @@ static bool read_placement(const MtfPlan *plan, const MtfJson *where, MtfPlaceme
     const MtfMesh *mesh = &plan->layout->mesh;
     if (!read_axes(where, mesh, words, error))
         return false;
-    *placement = mtf_placement_whole();
+    *placement = mtf_placement_replicated();
     for (int a = 0; a < mesh->n_axes; a++)
         if (!read_axis_placement(plan->graph, &words[a], &placement->axis[a], error))
             return false;
@@ -121,8 +121,8 @@ static bool read_kept(const MtfPlan *plan, const MtfJson *where, GError **error)
            read_placement(plan, where, &plan->layout->tensors[tensor], error);
 }
 
-/* Reads a tensor's readings: {"forward": placement, "backward": placement}. */
-static bool read_readings(const MtfPlan *plan, const MtfJson *where, GError **error) {
+/* Reads a tensor's gathered copies: {"forward": placement, "backward": placement}. */
+static bool read_gathered_copies(const MtfPlan *plan, const MtfJson *where, GError **error) {
     const char *phases[MTF_PHASES + 1] = { NULL };
     int tensor;
     for (int phase = 0; phase < MTF_PHASES; phase++)
@@ -136,7 +136,7 @@ static bool read_readings(const MtfPlan *plan, const MtfJson *where, GError **er
             continue;
         if (!read_placement(plan, &child, &placement, error))
             return false;
-        mtf_layout_set_reading(plan->layout, tensor, (MtfPhase)phase, &placement);
+        mtf_layout_set_gathered_copy(plan->layout, tensor, (MtfPhase)phase, &placement);
     }
     return true;
 }
@@ -225,15 +225,16 @@ static bool read_bucket(const MtfJson *layout, MtfPlan *plan, GError **error) {
 }
 
 static bool read_layout(const MtfJson *root, MtfPlan *plan, GError **error) {
-    static const char *const keys[] = { "rules", "tensors",      "readings", "operations",
-                                        "order", "bucket_bytes", NULL };
-    MtfJson where, readings;
+    static const char *const keys[] = { "rules",      "tensors", "gathered_copies",
+                                        "operations", "order",   "bucket_bytes",
+                                        NULL };
+    MtfJson where, gathered_copies;
     GError *cause = NULL;
     if (!mtf_json_get(root, "layout", &where, error) || !mtf_json_keys(&where, keys, error) ||
         !read_bucket(&where, plan, error) || !read_rules(&where, plan, error) ||
         !read_map(plan, &where, "tensors", read_kept, error) ||
-        (mtf_json_find(&where, "readings", &readings) &&
-         !read_map(plan, &where, "readings", read_readings, error)) ||
+        (mtf_json_find(&where, "gathered_copies", &gathered_copies) &&
+         !read_map(plan, &where, "gathered_copies", read_gathered_copies, error)) ||
         !read_map(plan, &where, "operations", read_strategy, error))
         return false;
     return mtf_layout_check(plan->graph, plan->layout, &cause) ||
@@ -306,7 +307,7 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
         "search",      "program_sha256", NULL,
     };
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
-    if (!mtf_json_version(root, "meshtf_plan", 1, error) || !mtf_json_keys(root, keys, error) ||
+    if (!mtf_json_version(root, "meshtf_plan", 2, error) || !mtf_json_keys(root, keys, error) ||
         !read_graph(root, plan, error) || !read_mesh(root, plan, error) ||
         !read_layout(root, plan, error) || !read_precision(root, plan, error) ||
         !read_microbatches(root, plan, error) || !read_order(root, plan, error) ||
@@ -347,7 +348,7 @@ static void add_placement(const MtfPlan *plan, cJSON *map, const char *key,
 
 static cJSON *placements_to_json(const MtfPlan *plan) {
     const MtfLayout *layout = plan->layout;
-    MtfPlacement whole = mtf_placement_whole();
+    MtfPlacement whole = mtf_placement_replicated();
     cJSON *map = cJSON_CreateObject();
     for (int t = 0; t < layout->n_tensors; t++)
         if (!mtf_placement_equal(&layout->tensors[t], &whole))
@@ -355,20 +356,20 @@ static cJSON *placements_to_json(const MtfPlan *plan) {
     return map;
 }
 
-/* The readings that are copies. */
-static cJSON *readings_to_json(const MtfPlan *plan) {
+/* The gathered copies that are copies. */
+static cJSON *gathered_copies_to_json(const MtfPlan *plan) {
     const MtfLayout *layout = plan->layout;
     cJSON *map = cJSON_CreateObject();
-    for (int t = 0; layout->readings != NULL && t < layout->n_tensors; t++) {
+    for (int t = 0; layout->gathered_copies != NULL && t < layout->n_tensors; t++) {
         cJSON *phases = NULL;
         for (int p = 0; p < MTF_PHASES; p++) {
             MtfPhase phase = (MtfPhase)p;
-            if (!mtf_layout_reads_a_copy(layout, t, phase))
+            if (!mtf_layout_has_gathered_copy(layout, t, phase))
                 continue;
             if (phases == NULL)
                 phases = cJSON_AddObjectToObject(map, mtf_graph_tensor(plan->graph, t)->name);
             add_placement(plan, phases, mtf_phase_name(phase),
-                          mtf_layout_reading(layout, t, phase));
+                          mtf_layout_phase_placement(layout, t, phase));
         }
     }
     return map;
@@ -376,7 +377,7 @@ static cJSON *readings_to_json(const MtfPlan *plan) {
 
 static cJSON *strategies_to_json(const MtfPlan *plan) {
     const MtfLayout *layout = plan->layout;
-    MtfStrategy copies = mtf_strategy_copies();
+    MtfStrategy copies = mtf_strategy_duplicated();
     cJSON *map = cJSON_CreateObject();
     for (int i = 0; i < layout->n_operations; i++) {
         if (mtf_strategy_equal(&layout->operations[i], &copies))
@@ -398,7 +399,7 @@ static cJSON *layout_to_json(const MtfPlan *plan) {
     else
         cJSON_AddNullToObject(object, "rules");
     cJSON_AddItemToObject(object, "tensors", placements_to_json(plan));
-    cJSON_AddItemToObject(object, "readings", readings_to_json(plan));
+    cJSON_AddItemToObject(object, "gathered_copies", gathered_copies_to_json(plan));
     cJSON_AddItemToObject(object, "operations", strategies_to_json(plan));
     if (plan->layout->order != NULL)
         cJSON_AddItemToObject(object, "order",
@@ -415,7 +416,7 @@ static void add_tree(cJSON *root, const char *key, const cJSON *tree) {
 char *mtf_plan_print(const MtfPlan *plan) {
     g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
     cJSON *root = cJSON_CreateObject();
-    mtf_json_add_integer(root, "meshtf_plan", 1);
+    mtf_json_add_integer(root, "meshtf_plan", 2);
     cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(plan->graph));
     cJSON_AddStringToObject(root, "mesh", mesh);
     add_tree(root, "machine", plan->machine);

@@ -26,7 +26,7 @@ MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index) {
     return &g_array_index(program->buffers, MtfBuffer, index);
 }
 
-int64_t mtf_buffer_room(const MtfBuffer *buffer) {
+int64_t mtf_buffer_aligned_bytes(const MtfBuffer *buffer) {
     return (buffer->bytes + MTF_ARENA_ALIGNMENT - 1) / MTF_ARENA_ALIGNMENT * MTF_ARENA_ALIGNMENT;
 }
 
@@ -51,51 +51,52 @@ static const MtfTensor *tensor_of(const MtfProgram *program, int buffer) {
     return mtf_graph_tensor(program->graph, mtf_program_buffer(program, buffer)->tensor);
 }
 
-const MtfTensor *mtf_step_tensor(const MtfProgram *program, const MtfInstruction *instruction) {
+const MtfTensor *mtf_reshard_tensor(const MtfProgram *program, const MtfInstruction *instruction) {
     return tensor_of(program, instruction->inputs[0]);
 }
 
-MtfStep mtf_step_of_tensor(const MtfProgram *program, const MtfInstruction *instruction, int k) {
-    MtfStep step = instruction->step;
+MtfReshardOp mtf_reshard_of_tensor(const MtfProgram *program, const MtfInstruction *instruction,
+                                   int k) {
+    MtfReshardOp op = instruction->reshard;
     if (k > 0) {
-        step.from = mtf_program_buffer(program, instruction->inputs[k])->placement;
-        step.to = mtf_program_buffer(program, instruction->outputs[k])->placement;
+        op.from = mtf_program_buffer(program, instruction->inputs[k])->placement;
+        op.to = mtf_program_buffer(program, instruction->outputs[k])->placement;
     }
-    return step;
+    return op;
 }
 
 /* The dimension that a gather or scatter over the step's axes runs along. */
-static int moved_dim(const MtfStep *step) {
-    const MtfPlacement *split = step->kind == MTF_STEP_ALLGATHER ? &step->from : &step->to;
+static int moved_dim(const MtfReshardOp *op) {
+    const MtfPlacement *split = op->kind == MTF_RESHARD_ALLGATHER ? &op->from : &op->to;
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
-        if (step->axes >> a & 1)
+        if (op->axes >> a & 1)
             return split->axis[a];
     return -1;
 }
 
-bool mtf_step_is_contiguous(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                            const MtfStep *step) {
-    int dim = moved_dim(step);
+bool mtf_reshard_is_contiguous(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                               const MtfReshardOp *op) {
+    int dim = moved_dim(op);
     for (int i = 0; i < shape->rank && shape->dims[i] != dim; i++) {
         int64_t parts =
-            mtf_mesh_group_size(mesh, mtf_placement_split_axes(&step->to, shape->dims[i]));
+            mtf_mesh_group_size(mesh, mtf_placement_split_axes(&op->to, shape->dims[i]));
         if (mtf_graph_size(graph, shape->dims[i]) > parts)
             return false;
     }
     return true;
 }
 
-int64_t mtf_step_scratch(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                         const MtfStep *step) {
-    switch (step->kind) {
-    case MTF_STEP_ALLGATHER:
-    case MTF_STEP_REDUCE_SCATTER:
-        return mtf_step_is_contiguous(graph, mesh, shape, step)
+int64_t mtf_reshard_scratch(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                            const MtfReshardOp *op) {
+    switch (op->kind) {
+    case MTF_RESHARD_ALLGATHER:
+    case MTF_RESHARD_REDUCE_SCATTER:
+        return mtf_reshard_is_contiguous(graph, mesh, shape, op)
                    ? 0
-                   : mtf_step_largest_payload(graph, mesh, shape, step);
-    case MTF_STEP_ALLTOALL:
-        return mtf_step_largest_payload(graph, mesh, shape, step) +
-               mtf_largest_elements(graph, mesh, shape, &step->to);
+                   : mtf_reshard_largest_payload(graph, mesh, shape, op);
+    case MTF_RESHARD_ALLTOALL:
+        return mtf_reshard_largest_payload(graph, mesh, shape, op) +
+               mtf_largest_elements(graph, mesh, shape, &op->to);
     default:
         return 0;
     }
@@ -103,27 +104,27 @@ int64_t mtf_step_scratch(const MtfGraph *graph, const MtfMesh *mesh, const MtfSh
 
 int64_t mtf_instruction_payload(const MtfProgram *program, int index, int rank) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
-    if (instruction->kind != MTF_INSTRUCTION_STEP)
+    if (instruction->kind != MTF_INSTRUCTION_RESHARD)
         return 0;
     int64_t elements = 0;
     for (int k = 0; k < instruction->n_inputs; k++) {
-        MtfStep step = mtf_step_of_tensor(program, instruction, k);
+        MtfReshardOp op = mtf_reshard_of_tensor(program, instruction, k);
         elements +=
-            mtf_step_payload(program->graph, &program->layout->mesh,
-                             &tensor_of(program, instruction->inputs[k])->shape, &step, rank);
+            mtf_reshard_payload(program->graph, &program->layout->mesh,
+                                &tensor_of(program, instruction->inputs[k])->shape, &op, rank);
     }
-    return mtf_dtype_bytes(mtf_step_tensor(program, instruction)->dtype) * elements;
+    return mtf_dtype_bytes(mtf_reshard_tensor(program, instruction)->dtype) * elements;
 }
 
 int mtf_instruction_calls(const MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
-    if (instruction->kind != MTF_INSTRUCTION_STEP ||
-        !mtf_step_is_collective(instruction->step.kind))
+    if (instruction->kind != MTF_INSTRUCTION_RESHARD ||
+        !mtf_reshard_is_collective(instruction->reshard.kind))
         return 0;
-    if (instruction->step.kind != MTF_STEP_ALLREDUCE)
+    if (instruction->reshard.kind != MTF_RESHARD_ALLREDUCE)
         return 1;
-    int64_t elements =
-        instruction->payload_bytes / mtf_dtype_bytes(mtf_step_tensor(program, instruction)->dtype);
+    int64_t elements = instruction->payload_bytes /
+                       mtf_dtype_bytes(mtf_reshard_tensor(program, instruction)->dtype);
     return (int)MAX(1, (elements + MTF_MAX_MESSAGE - 1) / MTF_MAX_MESSAGE);
 }
 
@@ -185,15 +186,15 @@ static void append_instruction(GString *text, const MtfInstruction *instruction)
                            instruction->operation, instruction->scratch);
     append_numbers(text, instruction->inputs, instruction->n_inputs);
     append_numbers(text, instruction->outputs, instruction->n_outputs);
-    if (instruction->kind == MTF_INSTRUCTION_STEP) {
-        g_string_append_printf(text, " step %d %u %d:", (int)instruction->step.kind,
-                               instruction->step.axes, (int)instruction->step.reduction);
-        append_placement(text, &instruction->step.from);
-        append_placement(text, &instruction->step.to);
+    if (instruction->kind == MTF_INSTRUCTION_RESHARD) {
+        g_string_append_printf(text, " step %d %u %d:", (int)instruction->reshard.kind,
+                               instruction->reshard.axes, (int)instruction->reshard.reduction);
+        append_placement(text, &instruction->reshard.from);
+        append_placement(text, &instruction->reshard.to);
     }
-    if (instruction->band.kernels > 0) {
-        g_string_append_printf(text, " band %d:", instruction->band.kernels);
-        append_numbers(text, instruction->band.dims, instruction->band.n_dims);
+    if (instruction->fused.kernels > 0) {
+        g_string_append_printf(text, " band %d:", instruction->fused.kernels);
+        append_numbers(text, instruction->fused.dims, instruction->fused.n_dims);
     }
     g_string_append_c(text, '\n');
 }
@@ -222,16 +223,16 @@ char *mtf_program_digest(const MtfProgram *program) {
 
 /* ---- For people ---------------------------------------------------------------------------- */
 
-static void format_step(GString *text, const MtfProgram *program,
-                        const MtfInstruction *instruction) {
+static void format_reshard_op(GString *text, const MtfProgram *program,
+                              const MtfInstruction *instruction) {
     const MtfMesh *mesh = &program->layout->mesh;
-    const MtfStep *step = &instruction->step;
-    g_autofree char *axes = mtf_mesh_mask_format(mesh, step->axes);
-    g_autofree char *from = mtf_placement_format(program->graph, mesh, &step->from);
-    g_autofree char *to = mtf_placement_format(program->graph, mesh, &step->to);
-    g_string_append_printf(text, "%s%s{%s} %s: %s -> %s", mtf_step_name(step->kind),
-                           step->reduction == MTF_REDUCE_MAX ? ":max" : "", axes,
-                           mtf_step_tensor(program, instruction)->name, from, to);
+    const MtfReshardOp *op = &instruction->reshard;
+    g_autofree char *axes = mtf_mesh_mask_format(mesh, op->axes);
+    g_autofree char *from = mtf_placement_format(program->graph, mesh, &op->from);
+    g_autofree char *to = mtf_placement_format(program->graph, mesh, &op->to);
+    g_string_append_printf(text, "%s%s{%s} %s: %s -> %s", mtf_reshard_name(op->kind),
+                           op->reduction == MTF_REDUCE_MAX ? ":max" : "", axes,
+                           mtf_reshard_tensor(program, instruction)->name, from, to);
     for (int k = 1; k < instruction->n_inputs; k++)
         g_string_append_printf(text, ", %s", tensor_of(program, instruction->inputs[k])->name);
     g_string_append_printf(text, ", %" PRId64 " bytes", instruction->payload_bytes);
@@ -244,11 +245,12 @@ static void format_kernel(GString *text, const MtfProgram *program,
                            instruction->flops);
 }
 
-static void format_band(GString *text, const MtfProgram *program, const MtfBand *band) {
-    g_string_append_printf(text, ", with the next %d band by band of", band->kernels - 1);
-    for (int i = 0; i < band->n_dims; i++)
+static void format_fused_group(GString *text, const MtfProgram *program,
+                               const MtfFusedGroup *fused) {
+    g_string_append_printf(text, ", with the next %d band by band of", fused->kernels - 1);
+    for (int i = 0; i < fused->n_dims; i++)
         g_string_append_printf(text, "%s%s", i == 0 ? " " : ",",
-                               mtf_graph_dimension(program->graph, band->dims[i])->name);
+                               mtf_graph_dimension(program->graph, fused->dims[i])->name);
 }
 
 char *mtf_program_format(const MtfProgram *program) {
@@ -256,8 +258,8 @@ char *mtf_program_format(const MtfProgram *program) {
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         g_string_append_printf(text, "%4d  ", i);
-        if (instruction->kind == MTF_INSTRUCTION_STEP)
-            format_step(text, program, instruction);
+        if (instruction->kind == MTF_INSTRUCTION_RESHARD)
+            format_reshard_op(text, program, instruction);
         else
             format_kernel(text, program, instruction);
         g_string_append(text, "  [");
@@ -265,8 +267,8 @@ char *mtf_program_format(const MtfProgram *program) {
         g_string_append(text, " ->");
         append_numbers(text, instruction->outputs, instruction->n_outputs);
         g_string_append(text, " ]");
-        if (instruction->band.kernels > 0)
-            format_band(text, program, &instruction->band);
+        if (instruction->fused.kernels > 0)
+            format_fused_group(text, program, &instruction->fused);
         g_string_append_c(text, '\n');
     }
     return g_string_free(text, FALSE);
@@ -297,7 +299,7 @@ MtfTrafficGroup mtf_instruction_traffic_group(const MtfProgram *program,
         return MTF_TRAFFIC_CLIP;
     if (op->phase == MTF_PHASE_UPDATE)
         return MTF_TRAFFIC_OPTIMIZER;
-    const char *name = mtf_step_tensor(program, instruction)->name;
+    const char *name = mtf_reshard_tensor(program, instruction)->name;
     if (!g_str_has_prefix(name, "grad/"))
         return MTF_TRAFFIC_MODEL;
     int variable = mtf_graph_find_tensor(program->graph, name + strlen("grad/"));

@@ -34,20 +34,20 @@ typedef struct {
     bool persistent; /* of owners: lives from step to step (first = 0, last = n_instructions - 1) */
 } MtfBuffer;
 
-typedef enum { MTF_INSTRUCTION_KERNEL, MTF_INSTRUCTION_STEP } MtfInstructionKind;
+typedef enum { MTF_INSTRUCTION_KERNEL, MTF_INSTRUCTION_RESHARD } MtfInstructionKind;
 
-/* A row of kernels that run together, band by band (bands.h). */
+/* A row of kernels that run together, band by band (fused_groups.h). */
 typedef struct {
     int kernels; /* this instruction and those behind it; 0: it is not the first of a row */
     int n_dims;
     int dims[MTF_MAX_RANK]; /* that are cut, outermost first */
-    int64_t rows;           /* of the tensors, in a band: an index of each of them is one */
-} MtfBand;
+    int64_t tile_rows;      /* of the tensors, in a band: an index of each of them is one */
+} MtfFusedGroup;
 
 typedef struct {
     MtfInstructionKind kind;
-    int operation; /* the graph operation it runs, or that made it necessary */
-    MtfStep step;  /* of steps */
+    int operation;        /* the graph operation it runs, or that made it necessary */
+    MtfReshardOp reshard; /* of steps */
     int n_inputs;
     int *inputs; /* buffers */
     int n_outputs;
@@ -60,10 +60,10 @@ typedef struct {
     double block_side;       /* of products done in blocks (mtf_operation_block_side), or 0 */
     double row_length;       /* of kernels that go row by row (row_length.h), or 0 */
     double traffic_bytes;    /* memory read and written by the largest rank */
-    int64_t payload_bytes;   /* of a collective, on the largest rank (mtf_step_largest_payload) */
-    int finish; /* of a collective that may be under way for a while: the instruction before which
-                   it must be over; 0: at once (exchange_room.h) */
-    MtfBand band;
+    int64_t payload_bytes; /* of a collective, on the largest rank (mtf_reshard_largest_payload) */
+    int wait_before; /* of a collective that may be under way for a while: the instruction before which
+                   it must be over; 0: at once (overlap_windows.h) */
+    MtfFusedGroup fused;
 } MtfInstruction;
 
 typedef struct {
@@ -105,7 +105,7 @@ MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index);
 int mtf_program_length(const MtfProgram *program);
 
 /* The bytes that a buffer takes in an arena: rounded up to MTF_ARENA_ALIGNMENT. */
-int64_t mtf_buffer_room(const MtfBuffer *buffer);
+int64_t mtf_buffer_aligned_bytes(const MtfBuffer *buffer);
 
 /* How often a step runs instruction `index`. */
 int mtf_program_times(const MtfProgram *program, int index);
@@ -113,24 +113,25 @@ int mtf_program_times(const MtfProgram *program, int index);
 /* Whether instruction `index` writes the loss, in whatever placement; false where there is none. */
 bool mtf_program_writes_loss(const MtfProgram *program, int index);
 
-/* The tensor a step moves; of several that travel together (exchange_bucket.h), the first. */
-const MtfTensor *mtf_step_tensor(const MtfProgram *program, const MtfInstruction *instruction);
+/* The tensor a step moves; of several that travel together (combine_collectives.h), the first. */
+const MtfTensor *mtf_reshard_tensor(const MtfProgram *program, const MtfInstruction *instruction);
 
 /* What a step does to its k-th tensor, which inputs[k] and outputs[k] hold. */
-MtfStep mtf_step_of_tensor(const MtfProgram *program, const MtfInstruction *instruction, int k);
+MtfReshardOp mtf_reshard_of_tensor(const MtfProgram *program, const MtfInstruction *instruction,
+                                   int k);
 
 /* Whether the pieces a step gathers or scatters lie one after another in memory, so that it needs
  * no scratch: every dimension before the one concerned has at most one element locally. */
-bool mtf_step_is_contiguous(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                            const MtfStep *step);
+bool mtf_reshard_is_contiguous(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                               const MtfReshardOp *op);
 
 /* Elements of scratch a collective step needs, on the processor that needs most: allgather the
  * gathered result and reduce-scatter the whole input unless contiguous; all-to-all what is sent
  * followed by what is received. */
-int64_t mtf_step_scratch(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
-                         const MtfStep *step);
+int64_t mtf_reshard_scratch(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                            const MtfReshardOp *op);
 
-/* A collective instruction's payload on `rank` in bytes (mtf_step_payload times the element size).
+/* A collective instruction's payload on `rank` in bytes (mtf_reshard_payload times the element size).
  */
 int64_t mtf_instruction_payload(const MtfProgram *program, int index, int rank);
 

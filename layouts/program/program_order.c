@@ -96,16 +96,16 @@ static MtfPhase phase_of(const MtfProgram *program, int index) {
         ->phase;
 }
 
-void mtf_program_stretches(const MtfProgram *program, int ends[MTF_STRETCHES]) {
+void mtf_program_segments(const MtfProgram *program, int ends[MTF_SEGMENTS]) {
     int n = mtf_program_length(program), forward = 0, loss = n;
     while (forward < n && phase_of(program, forward) == MTF_PHASE_FORWARD)
         forward++;
     while (loss > 0 && !mtf_program_writes_loss(program, loss - 1))
         loss--;
-    int points[MTF_STRETCHES] = { forward, loss, program->n_repeated, n };
-    for (int s = 0; s < MTF_STRETCHES; s++) {
+    int points[MTF_SEGMENTS] = { forward, loss, program->n_repeated, n };
+    for (int s = 0; s < MTF_SEGMENTS; s++) {
         int least = s;
-        for (int i = s + 1; i < MTF_STRETCHES; i++)
+        for (int i = s + 1; i < MTF_SEGMENTS; i++)
             if (points[i] < points[least])
                 least = i;
         ends[s] = points[least];
@@ -131,9 +131,9 @@ static bool read_places(const int *order, int length, int *places, GError **erro
 }
 
 static bool check_stretches(const MtfProgram *program, const int *places, GError **error) {
-    int ends[MTF_STRETCHES];
-    mtf_program_stretches(program, ends);
-    for (int s = 0, i = 0; s < MTF_STRETCHES; s++)
+    int ends[MTF_SEGMENTS];
+    mtf_program_segments(program, ends);
+    for (int s = 0, i = 0; s < MTF_SEGMENTS; s++)
         for (int begin = s > 0 ? ends[s - 1] : 0; i < ends[s]; i++)
             if (places[i] < begin || places[i] >= ends[s])
                 return mtf_input_error(error,

@@ -5,7 +5,7 @@
  *     written   0 1 2 3 4 5        order  0 1 4 2 3 5        runs  [0,2] [4,1] [2,2] [5,1]
  *
  * An instruction depends on the earlier ones that write what it reads, or read or write what it
- * writes. Nothing crosses from one *stretch* of the program to the next:
+ * writes. Nothing crosses from one *segment* of the program to the next:
  *
  *     forward operations | … until the loss stands | backward, updates | [ once a step ]
  *
@@ -30,10 +30,10 @@ MtfDependences *mtf_dependences_new(const MtfProgram *program);
 void mtf_dependences_free(MtfDependences *dependences);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfDependences, mtf_dependences_free)
 
-/* Stretch s is instructions [ends[s - 1], ends[s]) of the program, from 0 to its length; some may
+/* Segment s is instructions [ends[s - 1], ends[s]) of the program, from 0 to its length; some may
  * be empty. */
-#define MTF_STRETCHES 4
-void mtf_program_stretches(const MtfProgram *program, int ends[MTF_STRETCHES]);
+#define MTF_SEGMENTS 4
+void mtf_program_segments(const MtfProgram *program, int ends[MTF_SEGMENTS]);
 
 /* Whether the program, written in the order of its operations, may be put in that order. `order`
  * has as many numbers as the program has instructions. */

@@ -171,7 +171,7 @@ static char *cell_color(unsigned axes) {
 }
 
 static void append_cell(GString *html, const MtfViewCell *cell) {
-    bool copies = cell->kind == MTF_CELL_COPIES;
+    bool copies = cell->kind == MTF_CELL_REPLICATED;
     g_autofree char *color = cell_color(copies ? 0 : cell->axes);
     g_string_append_printf(html, "<TD BORDER=\"%d\" COLOR=\"%s\" BGCOLOR=\"%s\"%s>", copies ? 0 : 1,
                            cell->axes == 0 ? MTF_COLOR_CLUSTER : MTF_COLOR_LINE, color,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct MtfLayerFold {
+struct MtfLayerRuns {
     const MtfProgram *program;
     GArray *runs; /* MtfLayerRun */
 };
@@ -29,8 +29,8 @@ static const char *after_layer(const char *name, const char *repeat, int *layer,
     return NULL;
 }
 
-static const MtfRepeat *repeat_at(const MtfLayerFold *fold, int repeat) {
-    return &g_array_index(fold->program->graph->repeats, MtfRepeat, repeat);
+static const MtfRepeat *repeat_at(const MtfLayerRuns *layers_found, int repeat) {
+    return &g_array_index(layers_found->program->graph->repeats, MtfRepeat, repeat);
 }
 
 /* Adds one line on where a tensor is to its layer's description; `name` lacks the layer. */
@@ -65,55 +65,57 @@ static GPtrArray *describe_layers(const MtfProgram *program, const MtfRepeat *re
     return layers;
 }
 
-static void find_runs(MtfLayerFold *fold, int repeat) {
-    g_autoptr(GPtrArray) layers = describe_layers(fold->program, repeat_at(fold, repeat));
+static void find_runs(MtfLayerRuns *layers_found, int repeat) {
+    g_autoptr(GPtrArray) layers =
+        describe_layers(layers_found->program, repeat_at(layers_found, repeat));
     g_autoptr(GHashTable) first = g_hash_table_new(g_str_hash, g_str_equal);
     for (int i = 0; i < (int)layers->len; i++) {
         GString *description = g_ptr_array_index(layers, i);
         if (i > 0 && g_string_equal(description, g_ptr_array_index(layers, i - 1))) {
-            g_array_index(fold->runs, MtfLayerRun, fold->runs->len - 1).count++;
+            g_array_index(layers_found->runs, MtfLayerRun, layers_found->runs->len - 1).count++;
             continue;
         }
         int alike = GPOINTER_TO_INT(g_hash_table_lookup(first, description->str)) - 1;
         if (alike < 0) {
-            alike = (int)fold->runs->len;
+            alike = (int)layers_found->runs->len;
             g_hash_table_insert(first, description->str, GINT_TO_POINTER(alike + 1));
         }
-        g_array_append_val(fold->runs, ((MtfLayerRun){ repeat, i, 1, alike }));
+        g_array_append_val(layers_found->runs, ((MtfLayerRun){ repeat, i, 1, alike }));
     }
     for (guint i = 0; i < layers->len; i++)
         g_string_free(g_ptr_array_index(layers, i), TRUE);
 }
 
-MtfLayerFold *mtf_layer_fold_new(const MtfProgram *program) {
-    MtfLayerFold *fold = g_new0(MtfLayerFold, 1);
-    fold->program = program;
-    fold->runs = g_array_new(FALSE, FALSE, sizeof(MtfLayerRun));
+MtfLayerRuns *mtf_layer_runs_new(const MtfProgram *program) {
+    MtfLayerRuns *layers_found = g_new0(MtfLayerRuns, 1);
+    layers_found->program = program;
+    layers_found->runs = g_array_new(FALSE, FALSE, sizeof(MtfLayerRun));
     for (guint r = 0; r < program->graph->repeats->len; r++)
-        find_runs(fold, (int)r);
-    return fold;
+        find_runs(layers_found, (int)r);
+    return layers_found;
 }
 
-void mtf_layer_fold_free(MtfLayerFold *fold) {
-    if (fold == NULL)
+void mtf_layer_runs_free(MtfLayerRuns *layers_found) {
+    if (layers_found == NULL)
         return;
-    g_array_unref(fold->runs);
-    g_free(fold);
+    g_array_unref(layers_found->runs);
+    g_free(layers_found);
 }
 
-int mtf_layer_fold_runs(const MtfLayerFold *fold) {
-    return (int)fold->runs->len;
+int mtf_layer_runs_count(const MtfLayerRuns *layers_found) {
+    return (int)layers_found->runs->len;
 }
 
-const MtfLayerRun *mtf_layer_fold_run(const MtfLayerFold *fold, int run) {
-    return &g_array_index(fold->runs, MtfLayerRun, run);
+const MtfLayerRun *mtf_layer_runs_at(const MtfLayerRuns *layers_found, int run) {
+    return &g_array_index(layers_found->runs, MtfLayerRun, run);
 }
 
-static const char *find(const MtfLayerFold *fold, const char *name, int *run, int *layer,
+static const char *find(const MtfLayerRuns *layers_found, const char *name, int *run, int *layer,
                         const char **digits) {
-    for (*run = 0; *run < (int)fold->runs->len; ++*run) {
-        const MtfLayerRun *r = mtf_layer_fold_run(fold, *run);
-        const char *rest = after_layer(name, repeat_at(fold, r->repeat)->name, layer, digits);
+    for (*run = 0; *run < (int)layers_found->runs->len; ++*run) {
+        const MtfLayerRun *r = mtf_layer_runs_at(layers_found, *run);
+        const char *rest =
+            after_layer(name, repeat_at(layers_found, r->repeat)->name, layer, digits);
         if (rest != NULL && *layer >= r->first && *layer < r->first + r->count)
             return rest;
     }
@@ -121,25 +123,25 @@ static const char *find(const MtfLayerFold *fold, const char *name, int *run, in
     return NULL;
 }
 
-int mtf_layer_fold_find(const MtfLayerFold *fold, const char *name, int *layer) {
+int mtf_layer_runs_find(const MtfLayerRuns *layers_found, const char *name, int *layer) {
     int run;
     const char *digits;
-    find(fold, name, &run, layer, &digits);
+    find(layers_found, name, &run, layer, &digits);
     return run;
 }
 
-const char *mtf_layer_fold_rest(const MtfLayerFold *fold, const char *name) {
+const char *mtf_layer_runs_rest(const MtfLayerRuns *layers_found, const char *name) {
     int run, layer;
     const char *digits;
-    return find(fold, name, &run, &layer, &digits);
+    return find(layers_found, name, &run, &layer, &digits);
 }
 
-char *mtf_layer_fold_twin(const MtfLayerFold *fold, const char *name) {
+char *mtf_layer_runs_twin(const MtfLayerRuns *layers_found, const char *name) {
     int run, layer;
     const char *digits;
-    const char *rest = find(fold, name, &run, &layer, &digits);
+    const char *rest = find(layers_found, name, &run, &layer, &digits);
     if (rest == NULL)
         return g_strdup(name);
     return g_strdup_printf("%.*s%d/%s", (int)(digits - name), name,
-                           mtf_layer_fold_run(fold, run)->first, rest);
+                           mtf_layer_runs_at(layers_found, run)->first, rest);
 }

@@ -87,13 +87,13 @@ static GArray *cells_of(const Builder *builder, int tensor, const MtfPlacement *
     for (int i = 0; i < shape->rank; i++)
         add_dimension(builder, cells, placement, shape->dims[i]);
     for (int a = 0; a < mesh->n_axes; a++)
-        if (mesh->axes[a].size > 1 && placement->axis[a] == MTF_WHOLE)
+        if (mesh->axes[a].size > 1 && placement->axis[a] == MTF_REPLICATED)
             copies |= 1u << a;
     const struct {
         MtfCellKind kind;
         unsigned axes;
         const char *glyph;
-    } rest[] = { { MTF_CELL_PARTIAL, partial, "Σ" }, { MTF_CELL_COPIES, copies, "≡" } };
+    } rest[] = { { MTF_CELL_PARTIAL, partial, "Σ" }, { MTF_CELL_REPLICATED, copies, "≡" } };
     for (gsize i = 0; i < G_N_ELEMENTS(rest); i++) {
         g_autofree char *names = mtf_mesh_mask_format(mesh, rest[i].axes);
         if (rest[i].axes != 0)
@@ -118,7 +118,7 @@ static const char *before_layer(const char *name, const char *rest) {
  * wq" of "adam/m/layer/0/wq". */
 static char *title_of(const Builder *builder, const char *name) {
     const char *bare = mtf_forward_name(name);
-    const char *rest = mtf_layer_fold_rest(builder->parts->fold, bare);
+    const char *rest = mtf_layer_runs_rest(builder->parts->layers_found, bare);
     bool gradient = g_str_has_prefix(name, "grad/") || g_str_has_prefix(name, "back/");
     g_autofree char *before =
         rest != NULL ? g_strndup(bare, (gsize)(before_layer(bare, rest) - bare)) : g_strdup("");
@@ -213,14 +213,14 @@ static int64_t time_of(const Builder *builder, int index) {
 }
 
 static char *describe_collective(const Builder *builder, const MtfInstruction *instruction) {
-    const MtfStep *step = &instruction->step;
-    g_autofree char *axes = mtf_mesh_mask_format(&builder->program->layout->mesh, step->axes);
+    const MtfReshardOp *op = &instruction->reshard;
+    g_autofree char *axes = mtf_mesh_mask_format(&builder->program->layout->mesh, op->axes);
     g_autofree char *bytes = mtf_bytes_format((double)instruction->payload_bytes);
     g_autofree char *joined = instruction->n_inputs > 1
                                   ? g_strdup_printf(" of %d tensors", instruction->n_inputs)
                                   : g_strdup("");
-    return g_strdup_printf("%s%s %s · %s%s", mtf_step_name(step->kind),
-                           step->reduction == MTF_REDUCE_MAX ? " max" : "", axes, bytes, joined);
+    return g_strdup_printf("%s%s %s · %s%s", mtf_reshard_name(op->kind),
+                           op->reduction == MTF_REDUCE_MAX ? " max" : "", axes, bytes, joined);
 }
 
 /* Whether a tensor is told of inside the boxes that take it: variables, inputs, what another phase
@@ -244,7 +244,7 @@ static void set_provider(const Builder *builder, int buffer, int box, char *note
  * is shown, or a box of its own kind. */
 static int foreign_box(const Builder *builder, int tensor, int section) {
     const char *name = mtf_graph_tensor(builder->graph, tensor)->name;
-    g_autofree char *twin = mtf_layer_fold_twin(builder->parts->fold, name);
+    g_autofree char *twin = mtf_layer_runs_twin(builder->parts->layers_found, name);
     int known = mtf_graph_find_tensor(builder->graph, twin);
     int producer = known >= 0 ? mtf_graph_tensor(builder->graph, known)->producer : -1;
     int other = producer >= 0 ? builder->section_of[producer] : -1;
@@ -364,7 +364,8 @@ static void read_kernel(const Builder *builder, int index) {
 
 static void read_instruction(const Builder *builder, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(builder->program, index);
-    if (instruction->kind == MTF_INSTRUCTION_STEP && mtf_step_is_collective(instruction->step.kind))
+    if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
+        mtf_reshard_is_collective(instruction->reshard.kind))
         for (int k = 0; k < instruction->n_inputs; k++)
             read_collective(builder, index, k);
     else if (builder->section_of[instruction->operation] < 0)
@@ -394,7 +395,7 @@ static void show_section(const Builder *builder, int part, int phase) {
         const MtfOperation *op = mtf_graph_operation(builder->graph, i);
         if (builder->parts->of[i] != part || mtf_part_phase(op->phase) != phase)
             continue;
-        g_autofree char *twin = mtf_layer_fold_twin(builder->parts->fold, op->name);
+        g_autofree char *twin = mtf_layer_runs_twin(builder->parts->layers_found, op->name);
         if (strcmp(twin, op->name) == 0)
             builder->section_of[i] = section;
     }

@@ -31,9 +31,9 @@ typedef enum {
 } MtfBoxKind;
 
 typedef enum {
-    MTF_CELL_DIMENSION, /* "batch 64/4" */
-    MTF_CELL_PARTIAL,   /* "Σ cols": kept as terms of a sum (or maximum) along these axes */
-    MTF_CELL_COPIES,    /* "≡ rows": the same along these axes */
+    MTF_CELL_DIMENSION,  /* "batch 64/4" */
+    MTF_CELL_PARTIAL,    /* "Σ cols": kept as terms of a sum (or maximum) along these axes */
+    MTF_CELL_REPLICATED, /* "≡ rows": the same along these axes */
 } MtfCellKind;
 
 typedef struct {

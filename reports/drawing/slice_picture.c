@@ -41,7 +41,7 @@ char *mtf_slice_pattern_format(const MtfMesh *mesh, const MtfSlicePattern *patte
     } parts[] = {
         { "split over", pattern->split },
         { "partial sums along", pattern->partial },
-        { "copies along", all & ~(pattern->split | pattern->partial) },
+        { "replicated along", all & ~(pattern->split | pattern->partial) },
     };
     GString *text = g_string_new(NULL);
     for (gsize i = 0; i < G_N_ELEMENTS(parts); i++) {

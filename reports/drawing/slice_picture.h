@@ -21,7 +21,7 @@ typedef struct {
 
 MtfSlicePattern mtf_slice_pattern(const MtfMesh *mesh, const MtfPlacement *placement);
 
-/* "split over rows, copies along cols"; free with g_free. */
+/* "split over rows, replicated along cols"; free with g_free. */
 char *mtf_slice_pattern_format(const MtfMesh *mesh, const MtfSlicePattern *pattern);
 
 /* Appends an SVG symbol "slices-SPLIT-PARTIAL": colours alone, for tables. */

@@ -32,7 +32,7 @@ typedef struct {
 } Walk;
 
 static int add_part(Walk *walk, int run) {
-    int layers = run >= 0 ? mtf_layer_fold_run(walk->parts->fold, run)->count : 1;
+    int layers = run >= 0 ? mtf_layer_runs_at(walk->parts->layers_found, run)->count : 1;
     int part = (int)walk->parts->parts->len;
     MtfStepPart new_part = { .run = run, .layers = layers, .alike = part };
     g_array_append_val(walk->parts->parts, new_part);
@@ -66,7 +66,7 @@ static void walk_forward(Walk *walk) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
         if (op->phase != MTF_PHASE_FORWARD)
             continue;
-        int layer, run = mtf_layer_fold_find(walk->parts->fold, op->name, &layer);
+        int layer, run = mtf_layer_runs_find(walk->parts->layers_found, op->name, &layer);
         int part = run >= 0 ? part_of_run(walk, run) : part_outside(walk);
         walk->parts->of[i] = part;
         take_inputs(walk, op, part);
@@ -97,7 +97,7 @@ static void walk_back(Walk *walk) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
         if (op->phase == MTF_PHASE_FORWARD)
             continue;
-        int layer, run = mtf_layer_fold_find(walk->parts->fold, op->name, &layer);
+        int layer, run = mtf_layer_runs_find(walk->parts->layers_found, op->name, &layer);
         int part =
             run >= 0 && walk->of_run[run] >= 0 ? walk->of_run[run] : part_of_name(walk, op->name);
         walk->parts->of[i] = part >= 0 ? part : (int)walk->parts->parts->len - 1;
@@ -107,7 +107,7 @@ static void walk_back(Walk *walk) {
 /* ---- Titles and figures -------------------------------------------------------------------- */
 
 static char *run_title(const MtfStepParts *parts, int run) {
-    const MtfLayerRun *r = mtf_layer_fold_run(parts->fold, run);
+    const MtfLayerRun *r = mtf_layer_runs_at(parts->layers_found, run);
     const GArray *repeats = parts->facts->plan->graph->repeats;
     const char *name = g_array_index(repeats, MtfRepeat, r->repeat).name;
     return r->count == 1 ? g_strdup_printf("%s %d", name, r->first)
@@ -119,7 +119,7 @@ static char *outside_title(const MtfStepParts *parts, int part) {
     if (last == 0)
         return g_strdup("all operations");
     const MtfStepPart *next = mtf_step_part(parts, part < last ? part + 1 : part - 1);
-    const MtfLayerRun *run = mtf_layer_fold_run(parts->fold, next->run);
+    const MtfLayerRun *run = mtf_layer_runs_at(parts->layers_found, next->run);
     const GArray *repeats = parts->facts->plan->graph->repeats;
     const char *name = g_array_index(repeats, MtfRepeat, run->repeat).name;
     return part < last ? g_strdup_printf("before %s %d", name, run->first)
@@ -131,7 +131,7 @@ static void describe(Walk *walk) {
     for (int p = 0; p < (int)parts->parts->len; p++) {
         MtfStepPart *part = &g_array_index(parts->parts, MtfStepPart, p);
         part->title = part->run >= 0 ? run_title(parts, part->run) : outside_title(parts, p);
-        int twin = part->run >= 0 ? mtf_layer_fold_run(parts->fold, part->run)->alike : -1;
+        int twin = part->run >= 0 ? mtf_layer_runs_at(parts->layers_found, part->run)->alike : -1;
         if (twin >= 0 && walk->of_run[twin] >= 0)
             part->alike = walk->of_run[twin];
     }
@@ -165,11 +165,11 @@ MtfStepParts *mtf_step_parts_new(const MtfStepFacts *facts) {
     const MtfGraph *graph = facts->plan->graph;
     MtfStepParts *parts = g_new0(MtfStepParts, 1);
     parts->facts = facts;
-    parts->fold = mtf_layer_fold_new(facts->program);
+    parts->layers_found = mtf_layer_runs_new(facts->program);
     parts->parts = g_array_new(FALSE, TRUE, sizeof(MtfStepPart));
     g_array_set_clear_func(parts->parts, clear_part);
     parts->of = g_new0(int, graph->operations->len + 1);
-    int runs = mtf_layer_fold_runs(parts->fold);
+    int runs = mtf_layer_runs_count(parts->layers_found);
     g_autofree int *of_tensor = g_new(int, graph->tensors->len + 1);
     g_autofree int *of_run = g_new(int, runs + 1);
     memset(of_tensor, -1, sizeof *of_tensor * (graph->tensors->len + 1));
@@ -188,7 +188,7 @@ MtfStepParts *mtf_step_parts_new(const MtfStepFacts *facts) {
 void mtf_step_parts_free(MtfStepParts *parts) {
     if (parts == NULL)
         return;
-    mtf_layer_fold_free(parts->fold);
+    mtf_layer_runs_free(parts->layers_found);
     g_array_unref(parts->parts);
     g_free(parts->of);
     g_free(parts);

@@ -37,7 +37,7 @@ typedef struct {
 
 typedef struct {
     const MtfStepFacts *facts; /* borrowed */
-    MtfLayerFold *fold;
+    MtfLayerRuns *layers_found;
     GArray *parts; /* MtfStepPart, in order of the forward pass */
     int *of;       /* an operation's part */
 } MtfStepParts;

@@ -89,10 +89,10 @@ char *mtf_export_devices(const MtfStepFacts *facts) {
 
 /* ---- Rules --------------------------------------------------------------------------------- */
 
-/* "split over rows", "whole". */
+/* "split over rows", "replicated". */
 static char *axes_text(const MtfMesh *mesh, unsigned axes) {
     g_autofree char *names = mtf_mesh_mask_format(mesh, axes);
-    return axes == 0 ? g_strdup("whole") : g_strdup_printf("split over %s", names);
+    return axes == 0 ? g_strdup("replicated") : g_strdup_printf("split over %s", names);
 }
 
 /* Names two tensors that split a dimension differently. */

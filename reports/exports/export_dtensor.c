@@ -5,7 +5,7 @@
 #include "reports/exports/export_forms.h"
 
 static char *placement_text(const MtfShape *shape, int value) {
-    if (value == MTF_WHOLE)
+    if (value == MTF_REPLICATED)
         return g_strdup("Replicate()");
     if (value == MTF_PARTIAL_SUM)
         return g_strdup("Partial()");

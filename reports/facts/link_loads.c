@@ -85,10 +85,10 @@ static double members_within(const MtfMeshMap *map, unsigned axes, int p) {
  * members have for others. */
 static double leaving(const MtfTrafficRow *row, double inside, double ranks) {
     double outside = 1 - inside / ranks;
-    switch (row->step) {
-    case MTF_STEP_ALLREDUCE:
+    switch (row->kind) {
+    case MTF_RESHARD_ALLREDUCE:
         return 2 * outside * (double)row->bytes;
-    case MTF_STEP_ALLTOALL:
+    case MTF_RESHARD_ALLTOALL:
         return inside * outside * (double)row->bytes;
     default:
         return outside * (double)row->bytes;

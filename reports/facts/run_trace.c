@@ -20,9 +20,9 @@ typedef struct {
 } Reader;
 
 static int kind_of(const char *name) {
-    for (int k = 0; k < MTF_STEPS; k++) {
-        MtfStepKind kind = (MtfStepKind)k;
-        if (mtf_step_is_collective(kind) && g_str_has_prefix(name, mtf_step_name(kind)))
+    for (int k = 0; k < MTF_RESHARD_KINDS; k++) {
+        MtfReshardKind kind = (MtfReshardKind)k;
+        if (mtf_reshard_is_collective(kind) && g_str_has_prefix(name, mtf_reshard_name(kind)))
             return k;
     }
     return -1;

@@ -16,7 +16,7 @@
 
 typedef struct {
     int rank;
-    int kind;  /* an MtfStepKind of a collective; -1 = work on the rank itself */
+    int kind;  /* an MtfReshardKind of a collective; -1 = work on the rank itself */
     bool ends; /* what had begun before: not a further call */
     double start, seconds;
 } MtfRunEvent;

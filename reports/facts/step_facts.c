@@ -173,7 +173,7 @@ void mtf_step_facts_free(MtfStepFacts *facts) {
 
 bool mtf_step_facts_is_collective(const MtfStepFacts *facts, int instruction) {
     const MtfInstruction *i = mtf_program_instruction(facts->program, instruction);
-    return i->kind == MTF_INSTRUCTION_STEP && mtf_step_is_collective(i->step.kind);
+    return i->kind == MTF_INSTRUCTION_RESHARD && mtf_reshard_is_collective(i->reshard.kind);
 }
 
 /* ---- Shares -------------------------------------------------------------------------------- */
@@ -226,7 +226,7 @@ GPtrArray *mtf_step_shares(const MtfStepFacts *facts) {
             add_share(shares, local_share(facts, i, nanoseconds), nanoseconds);
             continue;
         }
-        unsigned mask = mtf_program_instruction(facts->program, i)->step.axes;
+        unsigned mask = mtf_program_instruction(facts->program, i)->reshard.axes;
         g_autofree char *axes = mtf_mesh_mask_format(&facts->plan->layout->mesh, mask);
         g_autofree char *name = g_strdup_printf("network over %s", axes);
         add_share(shares, name, nanoseconds);

@@ -73,11 +73,12 @@ static int *choose_threads(const MtfStepFacts *facts) {
 
 static void add_step(cJSON *events, const MtfStepFacts *facts, int index, int thread) {
     const MtfInstruction *instruction = mtf_program_instruction(facts->program, index);
-    const char *tensor = mtf_step_tensor(facts->program, instruction)->name;
+    const char *tensor = mtf_reshard_tensor(facts->program, instruction)->name;
     bool collective = mtf_step_facts_is_collective(facts, index);
     g_autofree char *axes =
-        mtf_mesh_mask_format(&facts->plan->layout->mesh, instruction->step.axes);
-    g_autofree char *name = g_strjoin(" ", mtf_step_name(instruction->step.kind), tensor, NULL);
+        mtf_mesh_mask_format(&facts->plan->layout->mesh, instruction->reshard.axes);
+    g_autofree char *name =
+        g_strjoin(" ", mtf_reshard_name(instruction->reshard.kind), tensor, NULL);
     cJSON *args = add_complete(events, name, thread, facts->schedule->starts[index],
                                facts->schedule->ends[index]);
     cJSON_AddStringToObject(args, "tensor", tensor);

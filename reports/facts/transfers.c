@@ -16,14 +16,14 @@ static void free_transfer(void *data) {
 
 static MtfTransfer *new_transfer(const MtfStepFacts *facts, const MtfInstruction *instruction) {
     const MtfGraph *graph = facts->plan->graph;
-    const MtfStep *step = &instruction->step;
+    const MtfReshardOp *op = &instruction->reshard;
     MtfTransfer *transfer = g_new0(MtfTransfer, 1);
     transfer->instruction = instruction;
-    transfer->collective = g_strconcat(mtf_step_name(step->kind),
-                                       step->reduction == MTF_REDUCE_MAX ? " max" : "", NULL);
-    transfer->axes = mtf_mesh_mask_format(&facts->plan->layout->mesh, step->axes);
+    transfer->collective = g_strconcat(mtf_reshard_name(op->kind),
+                                       op->reduction == MTF_REDUCE_MAX ? " max" : "", NULL);
+    transfer->axes = mtf_mesh_mask_format(&facts->plan->layout->mesh, op->axes);
     g_autofree char *tensor =
-        mtf_layer_star(graph, mtf_step_tensor(facts->program, instruction)->name);
+        mtf_layer_star(graph, mtf_reshard_tensor(facts->program, instruction)->name);
     g_autofree char *others = instruction->n_inputs > 1
                                   ? g_strdup_printf(" and %d more", instruction->n_inputs - 1)
                                   : g_strdup("");

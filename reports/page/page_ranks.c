@@ -20,7 +20,7 @@
 #define ROW 18.0
 #define PITCH 24.0
 #define RANKS_DRAWN 32
-#define KINDS (MTF_STEPS + 1) /* collectives by kind, then computing */
+#define KINDS (MTF_RESHARD_KINDS + 1) /* collectives by kind, then computing */
 
 /* The share of each column that each kind takes. */
 typedef struct {
@@ -28,20 +28,20 @@ typedef struct {
 } Row;
 
 static int place_of(int kind) {
-    return kind >= 0 ? kind : MTF_STEPS;
+    return kind >= 0 ? kind : MTF_RESHARD_KINDS;
 }
 
 static const char *color_of(int place) {
-    static const int areas[KINDS] = { [MTF_STEP_ALLREDUCE] = 5,
-                                      [MTF_STEP_REDUCE_SCATTER] = 1,
-                                      [MTF_STEP_ALLGATHER] = 3,
-                                      [MTF_STEP_ALLTOALL] = 6,
-                                      [MTF_STEPS] = 0 };
+    static const int areas[KINDS] = { [MTF_RESHARD_ALLREDUCE] = 5,
+                                      [MTF_RESHARD_REDUCE_SCATTER] = 1,
+                                      [MTF_RESHARD_ALLGATHER] = 3,
+                                      [MTF_RESHARD_ALLTOALL] = 6,
+                                      [MTF_RESHARD_KINDS] = 0 };
     return mtf_palette_area(areas[place]);
 }
 
 static const char *name_of(int place) {
-    return place == MTF_STEPS ? "computing" : mtf_step_name((MtfStepKind)place);
+    return place == MTF_RESHARD_KINDS ? "computing" : mtf_reshard_name((MtfReshardKind)place);
 }
 
 /* ---- The chart ----------------------------------------------------------------------------- */
@@ -86,7 +86,7 @@ static void draw_predicted(GString *page, const MtfStepFacts *facts, double all)
     g_autofree Row *row = g_new0(Row, 1);
     for (int i = 0; i < facts->schedule->length; i++) {
         const MtfInstruction *instruction = mtf_program_instruction(facts->program, i);
-        int kind = mtf_step_facts_is_collective(facts, i) ? (int)instruction->step.kind : -1;
+        int kind = mtf_step_facts_is_collective(facts, i) ? (int)instruction->reshard.kind : -1;
         add_span(row, place_of(kind), (double)facts->schedule->starts[i] / 1e9,
                  (double)facts->schedule->ends[i] / 1e9, all);
     }
@@ -128,7 +128,7 @@ static double predicted_seconds(const MtfStepFacts *facts, int kind) {
     double seconds = 0;
     for (guint i = 0; i < facts->traffic->len; i++) {
         const MtfTrafficRow *row = &g_array_index(facts->traffic, MtfTrafficRow, i);
-        seconds += (int)row->step == kind ? (double)row->nanoseconds / 1e9 : 0;
+        seconds += (int)row->kind == kind ? (double)row->nanoseconds / 1e9 : 0;
     }
     return kind >= 0 ? seconds : (double)facts->schedule->compute / 1e9;
 }
@@ -137,7 +137,7 @@ static int64_t predicted_calls(const MtfStepFacts *facts, int kind) {
     int64_t calls = 0;
     for (guint i = 0; i < facts->traffic->len; i++) {
         const MtfTrafficRow *row = &g_array_index(facts->traffic, MtfTrafficRow, i);
-        calls += kind < 0 || (int)row->step == kind ? row->calls : 0;
+        calls += kind < 0 || (int)row->kind == kind ? row->calls : 0;
     }
     return calls;
 }
@@ -145,7 +145,7 @@ static int64_t predicted_calls(const MtfStepFacts *facts, int kind) {
 /* The trace does not say how many steps it holds; its collectives do, where a step has any. */
 static double steps_of(const MtfStepFacts *facts, const MtfRunTrace *trace) {
     int calls = 0;
-    for (int k = 0; k < MTF_STEPS; k++)
+    for (int k = 0; k < MTF_RESHARD_KINDS; k++)
         calls += mtf_run_trace_calls(trace, 0, k);
     int64_t predicted = predicted_calls(facts, -1);
     return calls > 0 && predicted > 0 ? MAX(1, round((double)calls / (double)predicted)) : 1;
@@ -174,7 +174,7 @@ static double over_ranks(const MtfRunTrace *trace, int kind, double *most) {
 
 static void add_kind(GString *page, const MtfStepFacts *facts, const MtfRunTrace *trace,
                      int place) {
-    int kind = place == MTF_STEPS ? -1 : place;
+    int kind = place == MTF_RESHARD_KINDS ? -1 : place;
     double most, steps = steps_of(facts, trace), mean = over_ranks(trace, kind, &most) / steps;
     double predicted = predicted_seconds(facts, kind);
     g_autofree char *plan = mtf_seconds_format(predicted);
@@ -197,7 +197,7 @@ static void add_kind(GString *page, const MtfStepFacts *facts, const MtfRunTrace
 static void add_idle(GString *page, const MtfStepFacts *facts, const MtfRunTrace *trace) {
     double busy = 0, most, steps = steps_of(facts, trace);
     for (int place = 0; place < KINDS; place++)
-        busy += over_ranks(trace, place == MTF_STEPS ? -1 : place, &most);
+        busy += over_ranks(trace, place == MTF_RESHARD_KINDS ? -1 : place, &most);
     g_autofree char *idle = mtf_seconds_format(MAX(trace->seconds - busy, 0) / steps);
     mtf_markup(page,
                "<tr><td>idle</td><td class=\"n\">0 s</td><td class=\"n\">%s</td><td class=\"n\">–"
@@ -218,7 +218,7 @@ void mtf_page_ranks(GString *page, const MtfStepFacts *facts, const MtfRunTrace 
                "<th class=\"n\">calls, plan</th><th class=\"n\">run</th></tr></thead><tbody>\n",
                steps_of(facts, trace));
     for (int place = KINDS - 1; place >= 0; place--)
-        if (occurs(facts, trace, place == MTF_STEPS ? -1 : place))
+        if (occurs(facts, trace, place == MTF_RESHARD_KINDS ? -1 : place))
             add_kind(page, facts, trace, place);
     add_idle(page, facts, trace);
     g_string_append(page, "</tbody></table></div><p class=\"soft\">A collective's time holds the "

@@ -25,7 +25,7 @@ typedef struct {
     MPI_Comm control;
     int ranks; /* of a group */
     MtfMesh mesh;
-    MtfStepKind step;
+    MtfReshardKind kind;
     int64_t bytes; /* about the payload */
     MtfGraph *graph;
     MtfLayout *layout;
@@ -39,21 +39,21 @@ typedef struct {
 enum { AXIS_GROUPS, AXIS_RANKS };
 enum { DIM_A, DIM_B, DIM_TERMS };
 
-static bool reduces(MtfStepKind step) {
-    return step == MTF_STEP_ALLREDUCE || step == MTF_STEP_REDUCE_SCATTER;
+static bool reduces(MtfReshardKind kind) {
+    return kind == MTF_RESHARD_ALLREDUCE || kind == MTF_RESHARD_REDUCE_SCATTER;
 }
 
 /* a = ranks, so that pieces split along it lie in order, as most do in training; b fills up the
  * payload, of which an all-to-all sends a rank's part and the others all. */
 static int64_t width_of(const Trial *trial) {
-    int64_t parts = trial->step == MTF_STEP_ALLTOALL ? 1 : trial->ranks;
+    int64_t parts = trial->kind == MTF_RESHARD_ALLTOALL ? 1 : trial->ranks;
     int64_t width = MAX(1, trial->bytes / mtf_dtype_bytes(MTF_F32) / parts);
     return (width + trial->ranks - 1) / trial->ranks * trial->ranks;
 }
 
 /* y[a, b] = sum over terms of x[terms, a, b], of which each rank has one; or y = -x. */
 static void make_graph(Trial *trial) {
-    bool sums = reduces(trial->step);
+    bool sums = reduces(trial->kind);
     MtfShape y = { .rank = 2, .dims = { DIM_A, DIM_B } };
     MtfShape terms = { .rank = 3, .dims = { DIM_TERMS, DIM_A, DIM_B } };
     trial->graph = mtf_graph_new("trial");
@@ -74,7 +74,7 @@ static void make_graph(Trial *trial) {
 /* Splits the work over the ranks of a group, and says where the result is kept. */
 static void make_layout(Trial *trial) {
     const MtfOperation *op = mtf_graph_operation(trial->graph, 0);
-    int split = reduces(trial->step) ? DIM_TERMS : DIM_A;
+    int split = reduces(trial->kind) ? DIM_TERMS : DIM_A;
     MtfIteration iteration;
     mtf_operation_iteration(trial->graph, 0, &iteration);
     trial->layout = mtf_layout_new(trial->graph, &trial->mesh);
@@ -83,9 +83,9 @@ static void make_layout(Trial *trial) {
         if (iteration.index[i].dim == split)
             trial->layout->operations[0].axis[AXIS_RANKS] = (int8_t)i;
     MtfPlacement *kept = &trial->layout->tensors[op->outputs[0]];
-    if (trial->step == MTF_STEP_REDUCE_SCATTER)
+    if (trial->kind == MTF_RESHARD_REDUCE_SCATTER)
         kept->axis[AXIS_RANKS] = DIM_A;
-    if (trial->step == MTF_STEP_ALLTOALL)
+    if (trial->kind == MTF_RESHARD_ALLTOALL)
         kept->axis[AXIS_RANKS] = DIM_B;
 }
 
@@ -98,7 +98,7 @@ static bool make_worker(Trial *trial, GError **error) {
     mtf_mpi_require(MPI_Comm_rank(trial->control, &rank), "MPI_Comm_rank");
     trial->program = mtf_lower(trial->graph, trial->layout);
     g_assert(mtf_program_length(trial->program) == COLLECTIVE + 1);
-    g_assert(mtf_program_instruction(trial->program, COLLECTIVE)->step.kind == trial->step);
+    g_assert(mtf_program_instruction(trial->program, COLLECTIVE)->reshard.kind == trial->kind);
     trial->arena = mtf_arena_pack(trial->program);
     trial->worker = mtf_worker_new(trial->program, trial->arena, rank, 0, error);
     return trial->worker != NULL;
@@ -171,7 +171,7 @@ static bool measure_size(Trial trial, MtfSamples *samples, double *seconds, GErr
     bool made = trial_make(&trial, error);
     if (made) {
         MtfCurveName name = { .kind = MTF_CURVE_COLLECTIVE, .ranks = trial.ranks };
-        mtf_step_collective(trial.step, &name.collective);
+        mtf_reshard_collective_kind(trial.kind, &name.collective);
         g_autofree char *text = mtf_curve_name_format(&name);
         double own = trial_seconds(&trial);
         int64_t payload = mtf_program_instruction(trial.program, COLLECTIVE)->payload_bytes;
@@ -184,13 +184,13 @@ static bool measure_size(Trial trial, MtfSamples *samples, double *seconds, GErr
 
 static bool measure_groups(MPI_Comm control, const MtfMesh *mesh, MtfSamples *samples,
                            GError **error) {
-    static const MtfStepKind steps[] = { MTF_STEP_ALLREDUCE, MTF_STEP_REDUCE_SCATTER,
-                                         MTF_STEP_ALLGATHER, MTF_STEP_ALLTOALL };
-    for (size_t i = 0; i < G_N_ELEMENTS(steps); i++) {
+    static const MtfReshardKind kinds[] = { MTF_RESHARD_ALLREDUCE, MTF_RESHARD_REDUCE_SCATTER,
+                                            MTF_RESHARD_ALLGATHER, MTF_RESHARD_ALLTOALL };
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
         Trial trial = { .control = control,
                         .mesh = *mesh,
                         .ranks = mesh->axes[AXIS_RANKS].size,
-                        .step = steps[i],
+                        .kind = kinds[i],
                         .bytes = BYTES_LEAST };
         double seconds = 0;
         for (; trial.bytes <= BYTES_MOST && seconds <= SLOWEST; trial.bytes *= 4)

@@ -3,7 +3,7 @@
 
 #include "cost/machine/curve_name.h"
 #include "cost/price/kernel_curves.h"
-#include "runtime/calibrate/kernel_trial.h"
+#include "runtime/calibrate/kernel_benchmark.h"
 #include "runtime/support/processor_clock.h"
 #include "runtime/worker/box_copy.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/calibrate/gemm_peak.h"
 
-#include "runtime/calibrate/kernel_trial.h"
+#include "runtime/calibrate/kernel_benchmark.h"
 
 #define SIDE 512
 #define PATIENCE 0.03

@@ -27,18 +27,18 @@ static void call_mpi(const MtfCommunicators *communicators, const MtfMove *move,
     const MtfPeerMessages *send = &move->send;
     const MtfPeerMessages *receive = &move->receive;
     switch (move->kind) {
-    case MTF_STEP_ALLREDUCE:
+    case MTF_RESHARD_ALLREDUCE:
         mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE,
                                       move->output + first * mtf_dtype_bytes(move->dtype), count,
                                       type, operation, group),
                         "MPI_Allreduce");
         return;
-    case MTF_STEP_REDUCE_SCATTER:
+    case MTF_RESHARD_REDUCE_SCATTER:
         mtf_mpi_require(
             MPI_Reduce_scatter(send->base, receive->base, send->counts, type, operation, group),
             "MPI_Reduce_scatter");
         return;
-    case MTF_STEP_ALLGATHER:
+    case MTF_RESHARD_ALLGATHER:
         mtf_mpi_require(MPI_Allgatherv(send->base, send->counts[0], type, receive->base,
                                        receive->counts, receive->offsets, type, group),
                         "MPI_Allgatherv");
@@ -59,17 +59,17 @@ static void start_mpi(const MtfCommunicators *communicators, const MtfMove *move
     const MtfPeerMessages *send = &move->send;
     const MtfPeerMessages *receive = &move->receive;
     switch (move->kind) {
-    case MTF_STEP_ALLREDUCE:
+    case MTF_RESHARD_ALLREDUCE:
         mtf_mpi_require(MPI_Iallreduce(MPI_IN_PLACE, move->output, (int)move->count, type,
                                        operation, group, request),
                         "MPI_Iallreduce");
         return;
-    case MTF_STEP_REDUCE_SCATTER:
+    case MTF_RESHARD_REDUCE_SCATTER:
         mtf_mpi_require(MPI_Ireduce_scatter(send->base, receive->base, send->counts, type,
                                             operation, group, request),
                         "MPI_Ireduce_scatter");
         return;
-    case MTF_STEP_ALLGATHER:
+    case MTF_RESHARD_ALLGATHER:
         mtf_mpi_require(MPI_Iallgatherv(send->base, send->counts[0], type, receive->base,
                                         receive->counts, receive->offsets, type, group, request),
                         "MPI_Iallgatherv");
@@ -85,9 +85,9 @@ static void start_mpi(const MtfCommunicators *communicators, const MtfMove *move
  */
 static int64_t payload(const MtfMove *move) {
     switch (move->kind) {
-    case MTF_STEP_ALLREDUCE:
+    case MTF_RESHARD_ALLREDUCE:
         return move->count;
-    case MTF_STEP_ALLGATHER:
+    case MTF_RESHARD_ALLGATHER:
         return move->receive.total;
     default:
         return move->send.total;
@@ -96,7 +96,7 @@ static int64_t payload(const MtfMove *move) {
 
 /* The elements that one call takes. */
 static int64_t most_of_a_call(const MtfTransport *transport, const MtfMove *move) {
-    return move->kind == MTF_STEP_ALLREDUCE ? transport->max_message : MAX(payload(move), 1);
+    return move->kind == MTF_RESHARD_ALLREDUCE ? transport->max_message : MAX(payload(move), 1);
 }
 
 /* Counts `elements` of payload as the program does. */
@@ -126,7 +126,7 @@ static void issue_by_mpi(const MtfTransport *transport, const MtfMove *move,
 /* An exchange in several calls does not stay under way: they would begin in another order than
  * those of the next one on ranks that are faster. */
 static bool takes_several_calls(const MtfTransport *transport, const MtfMove *move) {
-    return move->kind == MTF_STEP_ALLREDUCE && move->count > transport->max_message;
+    return move->kind == MTF_RESHARD_ALLREDUCE && move->count > transport->max_message;
 }
 
 static void begin(const MtfTransport *transport, MtfExchange *exchange) {
@@ -138,7 +138,7 @@ static void begin(const MtfTransport *transport, MtfExchange *exchange) {
         return;
     }
     if (exchange->by_window)
-        exchange->turn = mtf_window_exchange_begin(transport->window, exchange->index);
+        exchange->epoch = mtf_window_exchange_begin(transport->window, exchange->index);
     else
         start_mpi(transport->communicators, move, &exchange->request);
     count(transport, move, exchange->counted, payload(move));
@@ -150,7 +150,7 @@ static void move_now(const MtfTransport *transport, MtfExchange *exchange) {
         return;
     if (exchange->by_window)
         exchange->counted->copied +=
-            mtf_window_exchange_fetch(transport->window, exchange->index, exchange->turn);
+            mtf_window_exchange_fetch(transport->window, exchange->index, exchange->epoch);
     else
         mtf_mpi_require(MPI_Wait(&exchange->request, MPI_STATUS_IGNORE), "MPI_Wait");
     exchange->moved = true;
@@ -160,7 +160,7 @@ static void move_now(const MtfTransport *transport, MtfExchange *exchange) {
 static bool can_move(const MtfTransport *transport, MtfExchange *exchange) {
     int over = 1;
     if (exchange->by_window)
-        return mtf_window_exchange_is_ready(transport->window, exchange->index, exchange->turn);
+        return mtf_window_exchange_is_ready(transport->window, exchange->index, exchange->epoch);
     mtf_mpi_require(MPI_Test(&exchange->request, &over, MPI_STATUS_IGNORE), "MPI_Test");
     return over != 0;
 }
@@ -175,7 +175,7 @@ void mtf_collective_begin(const MtfTransport *transport, MtfExchanges *under_way
     counted->seconds += MPI_Wtime() - start;
 }
 
-void mtf_collectives_push(const MtfTransport *transport, MtfExchanges *under_way) {
+void mtf_collectives_progress(const MtfTransport *transport, MtfExchanges *under_way) {
     for (int i = 0; i < under_way->n; i++) {
         MtfExchange *exchange = &under_way->exchanges[i];
         if (exchange->moved)
@@ -195,7 +195,7 @@ int mtf_collective_end_oldest(const MtfTransport *transport, MtfExchanges *under
     MtfExchange oldest = under_way->exchanges[0];
     move_now(transport, &oldest);
     if (oldest.by_window)
-        mtf_window_exchange_end(transport->window, oldest.index, oldest.turn);
+        mtf_window_exchange_end(transport->window, oldest.index, oldest.epoch);
     under_way->n--;
     memmove(under_way->exchanges, under_way->exchanges + 1,
             sizeof *under_way->exchanges * (gsize)under_way->n);
@@ -209,12 +209,12 @@ void mtf_collective_issue(const MtfTransport *transport, MtfExchanges *under_way
     MtfExchange exchange = { .index = index, .move = move, .counted = counted };
     if (goes_by_window(transport, move)) {
         begin(transport, &exchange);
-        /* Fetched in the order of their turns. */
+        /* Fetched in the order of their epochs. */
         for (int i = 0; i < under_way->n; i++)
             if (under_way->exchanges[i].by_window)
                 move_now(transport, &under_way->exchanges[i]);
         move_now(transport, &exchange);
-        mtf_window_exchange_end(transport->window, index, exchange.turn);
+        mtf_window_exchange_end(transport->window, index, exchange.epoch);
     } else {
         issue_by_mpi(transport, move, counted);
     }

@@ -12,7 +12,7 @@
 #ifndef MTF_COLLECTIVES_H
 #define MTF_COLLECTIVES_H
 
-#include "layouts/program/exchange_room.h"
+#include "layouts/program/overlap_windows.h"
 #include "runtime/exchange/communicators.h"
 #include "runtime/exchange/traffic.h"
 #include "runtime/exchange/window_exchange.h"
@@ -33,7 +33,7 @@ typedef struct {
     const MtfMove *move;
     MtfTrafficEntry *counted;
     bool by_window, moved; /* `moved`: this rank has nothing left to do but wait */
-    uint64_t turn;         /* through the window */
+    uint64_t epoch;        /* through the window */
     MPI_Request request;   /* by MPI */
 } MtfExchange;
 
@@ -53,7 +53,7 @@ void mtf_collective_issue(const MtfTransport *transport, MtfExchanges *under_way
 /* The same in parts. There must be room for one more under way. */
 void mtf_collective_begin(const MtfTransport *transport, MtfExchanges *under_way, int index,
                           const MtfMove *move, MtfTrafficEntry *counted);
-void mtf_collectives_push(const MtfTransport *transport, MtfExchanges *under_way);
+void mtf_collectives_progress(const MtfTransport *transport, MtfExchanges *under_way);
 
 /* Ends the oldest and returns its instruction. */
 int mtf_collective_end_oldest(const MtfTransport *transport, MtfExchanges *under_way);

@@ -68,9 +68,9 @@ MtfCommunicators *mtf_communicators_new(MPI_Comm control, const MtfProgram *prog
     bool used[MAX_SETS] = { false };
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        if (instruction->kind == MTF_INSTRUCTION_STEP &&
-            mtf_step_is_collective(instruction->step.kind))
-            used[instruction->step.axes] = true;
+        if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
+            mtf_reshard_is_collective(instruction->reshard.kind))
+            used[instruction->reshard.axes] = true;
     }
     for (unsigned axes = 0; axes < MAX_SETS; axes++)
         communicators->of_axes[axes] =

@@ -11,8 +11,8 @@
 
 #define MAX_SETS (1 << MTF_MAX_MESH_AXES)
 
-/* Looks before a waiting rank lets others run: about 20 us. */
-#define LOOKS 20000
+/* Spins before a waiting rank lets others run: about 20 us. */
+#define SPINS 20000
 
 /* The counters of one set of axes, on a cache line of their own. */
 typedef struct {
@@ -23,7 +23,7 @@ G_STATIC_ASSERT(sizeof(Counter) * MAX_SETS <= MTF_ARENA_HEADER_BYTES);
 
 struct MtfHostWindow {
     int rank, n_ranks;
-    int looks;
+    int spins;
     MtfArenaMemory *arenas; /* one a rank; of this one and of those left out the mapping is NULL */
     char **bases;           /* one a rank */
     Counter **counters;     /* one a rank: MAX_SETS of them */
@@ -63,12 +63,12 @@ static void attach(MtfArenaMemory *memory, const Address *address) {
         close(file);
 }
 
-/* Fewer looks where ranks share cores: whoever is waited for may need this one. */
-static int choose_looks(MPI_Comm host) {
+/* Fewer spins where ranks share cores: whoever is waited for may need this one. */
+static int choose_spins(MPI_Comm host) {
     cpu_set_t set;
     int ranks;
     mtf_mpi_require(MPI_Comm_size(host, &ranks), "MPI_Comm_size");
-    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < ranks ? 0 : LOOKS;
+    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) < ranks ? 0 : SPINS;
 }
 
 /* The place of each rank of `control` in `host`, or MPI_UNDEFINED. */
@@ -92,7 +92,7 @@ static void forget_other_hosts(MtfHostWindow *window, MPI_Comm control, Address 
     mtf_mpi_require(
         MPI_Comm_split_type(control, MPI_COMM_TYPE_SHARED, window->rank, MPI_INFO_NULL, &host),
         "MPI_Comm_split_type");
-    window->looks = choose_looks(host);
+    window->spins = choose_spins(host);
     find_places(control, host, window->n_ranks, places);
     mtf_mpi_require(MPI_Comm_free(&host), "MPI_Comm_free");
     for (int r = 0; r < window->n_ranks; r++)
@@ -173,8 +173,8 @@ bool mtf_host_window_all_passed(const MtfHostWindow *window, const MtfWindowGrou
 void mtf_host_window_wait(const MtfHostWindow *window, const MtfWindowGroup *group, MtfStage stage,
                           uint64_t times) {
     for (int i = 0; i < group->n; i++)
-        for (int looks = 0; !has_passed(window, group->ranks[i], group->axes, stage, times);
-             looks++)
-            if (looks >= window->looks)
+        for (int spins = 0; !has_passed(window, group->ranks[i], group->axes, stage, times);
+             spins++)
+            if (spins >= window->spins)
                 sched_yield();
 }

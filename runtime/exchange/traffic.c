@@ -2,11 +2,11 @@
 #include "runtime/exchange/traffic.h"
 
 static bool is_collective(const MtfInstruction *instruction) {
-    return instruction->kind == MTF_INSTRUCTION_STEP &&
-           mtf_step_is_collective(instruction->step.kind);
+    return instruction->kind == MTF_INSTRUCTION_RESHARD &&
+           mtf_reshard_is_collective(instruction->reshard.kind);
 }
 
-MtfTrafficEntry *mtf_traffic_find(const MtfTraffic *traffic, MtfStepKind kind, unsigned axes) {
+MtfTrafficEntry *mtf_traffic_find(const MtfTraffic *traffic, MtfReshardKind kind, unsigned axes) {
     for (int i = 0; i < traffic->n_entries; i++)
         if (traffic->entries[i].kind == kind && traffic->entries[i].axes == axes)
             return &traffic->entries[i];
@@ -26,7 +26,8 @@ static void collect_entries(MtfTraffic *traffic, const MtfProgram *program) {
     g_autoptr(GArray) entries = g_array_new(FALSE, TRUE, sizeof(MtfTrafficEntry));
     for (int i = 0; i < traffic->n_instructions; i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        MtfTrafficEntry entry = { .kind = instruction->step.kind, .axes = instruction->step.axes };
+        MtfTrafficEntry entry = { .kind = instruction->reshard.kind,
+                                  .axes = instruction->reshard.axes };
         traffic->entries = (MtfTrafficEntry *)(void *)entries->data;
         traffic->n_entries = (int)entries->len;
         if (is_collective(instruction) && mtf_traffic_find(traffic, entry.kind, entry.axes) == NULL)
@@ -44,10 +45,10 @@ MtfTraffic *mtf_traffic_new(const MtfProgram *program) {
     collect_entries(traffic, program);
     for (int i = 0; i < traffic->n_instructions; i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        const MtfStep *step = &instruction->step;
+        const MtfReshardOp *op = &instruction->reshard;
         traffic->entry_of[i] =
             is_collective(instruction)
-                ? (int)(mtf_traffic_find(traffic, step->kind, step->axes) - traffic->entries)
+                ? (int)(mtf_traffic_find(traffic, op->kind, op->axes) - traffic->entries)
                 : -1;
     }
     return traffic;

@@ -13,7 +13,7 @@
 #include "layouts/program/program.h"
 
 typedef struct {
-    MtfStepKind kind;
+    MtfReshardKind kind;
     unsigned axes;
     int64_t calls, bytes;
     int64_t copied; /* of those bytes that went from one rank's arena into another's, without a
@@ -37,6 +37,6 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfTraffic, mtf_traffic_free)
 MtfTraffic *mtf_traffic_predict(const MtfProgram *program, int rank);
 
 /* The entry of a kind and axes, or NULL. */
-MtfTrafficEntry *mtf_traffic_find(const MtfTraffic *traffic, MtfStepKind kind, unsigned axes);
+MtfTrafficEntry *mtf_traffic_find(const MtfTraffic *traffic, MtfReshardKind kind, unsigned axes);
 
 #endif

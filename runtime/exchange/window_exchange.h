@@ -30,14 +30,14 @@ bool mtf_window_exchange_reaches(const MtfWindowExchange *exchange, unsigned axe
 
 /* Collective over this rank's group of the move's axes, which the exchange reaches: what lies
  * between mtf_move_before and mtf_move_after of instruction `index`, in three parts. `begin`
- * returns the exchange's turn, for the others. `fetch` waits until all have begun (`is_ready` says
+ * returns the exchange's epoch, for the others. `fetch` waits until all have begun (`is_ready` says
  * whether they have) and returns the bytes that went from one arena into another by this rank's
  * doing; of exchanges over the same axes the one begun first is fetched first. `end` waits until
  * all have fetched. */
 uint64_t mtf_window_exchange_begin(MtfWindowExchange *exchange, int index);
-bool mtf_window_exchange_is_ready(const MtfWindowExchange *exchange, int index, uint64_t turn);
-int64_t mtf_window_exchange_fetch(MtfWindowExchange *exchange, int index, uint64_t turn);
-void mtf_window_exchange_end(const MtfWindowExchange *exchange, int index, uint64_t turn);
+bool mtf_window_exchange_is_ready(const MtfWindowExchange *exchange, int index, uint64_t epoch);
+int64_t mtf_window_exchange_fetch(MtfWindowExchange *exchange, int index, uint64_t epoch);
+void mtf_window_exchange_end(const MtfWindowExchange *exchange, int index, uint64_t epoch);
 
 /* What mtf_window_exchange_fetch will return, from the instruction's shapes alone. */
 int64_t mtf_window_exchange_bytes(const MtfMove *move);

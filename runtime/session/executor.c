@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/session/executor.h"
 
-#include "layouts/program/bands.h"
+#include "layouts/program/fused_groups.h"
 #include "runtime/support/processor_clock.h"
 
 static double now(const MtfExecutor *executor) {
@@ -24,7 +24,7 @@ static void end_oldest(MtfExecutor *executor, MtfExchanges *under_way, int64_t s
 static bool any_is_due(const MtfExecutor *executor, const MtfExchanges *under_way, int index) {
     const MtfProgram *program = executor->worker->program;
     for (int k = 0; k < under_way->n; k++)
-        if (mtf_program_instruction(program, under_way->exchanges[k].index)->finish <= index)
+        if (mtf_program_instruction(program, under_way->exchanges[k].index)->wait_before <= index)
             return true;
     return false;
 }
@@ -33,7 +33,7 @@ static bool any_is_due(const MtfExecutor *executor, const MtfExchanges *under_wa
 static void run_collective(MtfExecutor *executor, MtfExchanges *under_way, int index) {
     const MtfMove *move = &executor->worker->moves[index];
     MtfTrafficEntry *counted = &executor->counted->entries[executor->counted->entry_of[index]];
-    if (mtf_program_instruction(executor->worker->program, index)->finish > 0) {
+    if (mtf_program_instruction(executor->worker->program, index)->wait_before > 0) {
         mtf_collective_begin(&executor->transport, under_way, index, move, counted);
         return;
     }
@@ -50,7 +50,7 @@ static void run_instruction(MtfExecutor *executor, MtfExchanges *under_way, int 
         mtf_worker_run_kernel(executor->worker, index, step);
     } else {
         mtf_worker_begin_move(executor->worker, index);
-        if (mtf_step_is_collective(executor->worker->moves[index].kind))
+        if (mtf_reshard_is_collective(executor->worker->moves[index].kind))
             run_collective(executor, under_way, index);
         else
             mtf_worker_end_move(executor->worker, index);
@@ -63,34 +63,34 @@ typedef struct {
     const MtfExecutor *executor;
     MtfExchanges *under_way;
     double seconds; /* of the processor, in pauses */
-} Pushing;
+} Progressing;
 
-static void push(void *user) {
-    Pushing *pushing = user;
-    double begin = pushing->executor->times != NULL ? mtf_processor_seconds() : 0;
-    mtf_collectives_push(&pushing->executor->transport, pushing->under_way);
-    if (pushing->executor->times != NULL)
-        pushing->seconds += mtf_processor_seconds() - begin;
+static void progress_exchanges(void *user) {
+    Progressing *progressing = user;
+    double begin = progressing->executor->times != NULL ? mtf_processor_seconds() : 0;
+    mtf_collectives_progress(&progressing->executor->transport, progressing->under_way);
+    if (progressing->executor->times != NULL)
+        progressing->seconds += mtf_processor_seconds() - begin;
 }
 
 static void run_timed(MtfExecutor *executor, MtfExchanges *under_way, int index, int64_t step) {
-    Pushing pushing = { executor, under_way, 0 };
-    MtfPause pause = { push, &pushing };
+    Progressing progressing = { executor, under_way, 0 };
+    MtfProgressHook progress = { progress_exchanges, &progressing };
     double begin = executor->times != NULL ? mtf_processor_seconds() : 0;
-    executor->worker->pause = under_way->n > 0 ? &pause : NULL;
+    executor->worker->progress = under_way->n > 0 ? &progress : NULL;
     run_instruction(executor, under_way, index, step);
-    executor->worker->pause = NULL;
+    executor->worker->progress = NULL;
     if (executor->times != NULL)
         mtf_kernel_times_add(executor->times, index,
-                             mtf_processor_seconds() - begin - pushing.seconds);
+                             mtf_processor_seconds() - begin - progressing.seconds);
 }
 
 /* A row of kernels, each noted as if it had run behind those before it, as long as it took. */
-static void run_row(MtfExecutor *executor, int index, int64_t step) {
-    int kernels = mtf_program_instruction(executor->worker->program, index)->band.kernels;
-    double seconds[MTF_BAND_KERNELS] = { 0 }, begin = now(executor);
+static void run_fused(MtfExecutor *executor, int index, int64_t step) {
+    int kernels = mtf_program_instruction(executor->worker->program, index)->fused.kernels;
+    double seconds[MTF_FUSED_KERNELS] = { 0 }, begin = now(executor);
     bool timed = executor->times != NULL || executor->trace != NULL;
-    mtf_worker_run_row(executor->worker, index, step, timed ? seconds : NULL);
+    mtf_worker_run_fused(executor->worker, index, step, timed ? seconds : NULL);
     for (int i = 0; i < kernels; i++) {
         if (executor->times != NULL)
             mtf_kernel_times_add(executor->times, index + i, seconds[i]);
@@ -103,18 +103,18 @@ static void run_row(MtfExecutor *executor, int index, int64_t step) {
 void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {
     MtfExchanges under_way = { 0 };
     for (int i = from, next; i < to; i = next) {
-        int kernels = mtf_program_instruction(executor->worker->program, i)->band.kernels;
+        int kernels = mtf_program_instruction(executor->worker->program, i)->fused.kernels;
         bool row = kernels > 0 && i + kernels <= to;
         next = row ? i + kernels : i + 1;
         while (any_is_due(executor, &under_way, next - 1))
             end_oldest(executor, &under_way, step);
         if (row)
-            run_row(executor, i, step);
+            run_fused(executor, i, step);
         else
             run_timed(executor, &under_way, i, step);
         while (executor->at_once && under_way.n > 0)
             end_oldest(executor, &under_way, step);
-        mtf_collectives_push(&executor->transport, &under_way);
+        mtf_collectives_progress(&executor->transport, &under_way);
     }
     while (under_way.n > 0)
         end_oldest(executor, &under_way, step);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Executes a program on this rank: its worker's kernels and local copies, and an exchange
  * with other ranks between the halves of each collective move. Where the program gives it room
- * (layouts/program/exchange_room.h), the second half waits while the rank computes. */
+ * (layouts/program/overlap_windows.h), the second half waits while the rank computes. */
 #ifndef MTF_EXECUTOR_H
 #define MTF_EXECUTOR_H
 

@@ -99,7 +99,7 @@ static void fill_inputs(const Generation *g) {
 /* Whether this rank speaks for its copy of a placement: copies beside it say the same. */
 static bool speaks(const MtfMesh *mesh, const MtfPlacement *placement, int rank) {
     for (int a = 0; a < mesh->n_axes; a++)
-        if (placement->axis[a] == MTF_WHOLE && mtf_mesh_coordinate(mesh, rank, a) > 0)
+        if (placement->axis[a] == MTF_REPLICATED && mtf_mesh_coordinate(mesh, rank, a) > 0)
             return false;
     return true;
 }

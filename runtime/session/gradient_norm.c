@@ -108,7 +108,7 @@ static bool answers(const MtfWorker *worker, int buffer) {
     const MtfPlacement *placement = &mtf_program_buffer(worker->program, buffer)->placement;
     const MtfMesh *mesh = &worker->program->layout->mesh;
     for (int a = 0; a < mesh->n_axes; a++)
-        if (placement->axis[a] == MTF_WHOLE && mtf_mesh_coordinate(mesh, worker->rank, a) > 0)
+        if (placement->axis[a] == MTF_REPLICATED && mtf_mesh_coordinate(mesh, worker->rank, a) > 0)
             return false;
     return true;
 }

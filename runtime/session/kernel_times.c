@@ -9,15 +9,15 @@
 #define SMALLEST_SHARE 0.01
 
 /* Entries while they are found: first one a kernel, then one a local step. */
-#define KINDS (MTF_OPERATIONS + MTF_STEPS)
+#define KINDS (MTF_OPERATIONS + MTF_RESHARD_KINDS)
 
 /* The kind of an instruction, or -1 for collectives. */
 static int kind_of(const MtfProgram *program, const MtfInstruction *instruction) {
     if (instruction->kind == MTF_INSTRUCTION_KERNEL)
         return mtf_graph_operation(program->graph, instruction->operation)->kind;
-    return mtf_step_is_collective(instruction->step.kind)
+    return mtf_reshard_is_collective(instruction->reshard.kind)
                ? -1
-               : MTF_OPERATIONS + (int)instruction->step.kind;
+               : MTF_OPERATIONS + (int)instruction->reshard.kind;
 }
 
 static MtfKernelClass class_of(int kind) {
@@ -26,7 +26,7 @@ static MtfKernelClass class_of(int kind) {
 
 static const char *name_of(int kind) {
     return kind < MTF_OPERATIONS ? mtf_operation_row(kind)->name
-                                 : mtf_step_name((MtfStepKind)(kind - MTF_OPERATIONS));
+                                 : mtf_reshard_name((MtfReshardKind)(kind - MTF_OPERATIONS));
 }
 
 /* Fills entry_of with kinds, and `found` with what there is of each. */

@@ -117,7 +117,7 @@ static void append_known(GString *text, const char *format, double value) {
         g_string_append_printf(text, format, value);
 }
 
-static char *format_step(const MtfMetrics *metrics, const MtfStepRecord *record) {
+static char *format_reshard_op(const MtfMetrics *metrics, const MtfStepRecord *record) {
     GString *text = g_string_new(NULL);
     g_string_append_printf(text, "step %*" PRId64 "/%" PRId64 " | loss %.4f",
                            metrics->steps > 999 ? 6 : 3, record->step, metrics->steps,
@@ -155,7 +155,7 @@ static void draw(MtfMetrics *metrics, const MtfStepRecord *record) {
     metrics->since_drawn += record->seconds;
     if (metrics->drawn && record->step < metrics->steps && metrics->since_drawn < REDRAW_SECONDS)
         return;
-    g_autofree char *text = format_step(metrics, record);
+    g_autofree char *text = format_reshard_op(metrics, record);
     fit(text);
     fprintf(stderr, "\r\033[K%s", text);
     metrics->drawn = true;
@@ -170,7 +170,7 @@ bool mtf_metrics_prints(int64_t done, int64_t steps, int64_t step) {
 static void print_some(const MtfMetrics *metrics, const MtfStepRecord *record) {
     if (!mtf_metrics_prints(metrics->done, metrics->steps, record->step) && !record->evaluated)
         return;
-    g_autofree char *text = format_step(metrics, record);
+    g_autofree char *text = format_reshard_op(metrics, record);
     puts(text);
     fflush(stdout);
 }

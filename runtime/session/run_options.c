@@ -22,7 +22,7 @@ static const char summary[] =
     "the run with status 75; --resume goes on.";
 
 /* "5:8" are four steps, "5" is one. */
-static bool settle_trace(MtfRunOptions *options, GError **error) {
+static bool check_trace(MtfRunOptions *options, GError **error) {
     if (options->trace_file == NULL)
         options->trace_file = g_strdup("trace.json");
     if (options->trace == NULL)
@@ -93,7 +93,7 @@ static void expand_patterns(char ***files) {
 }
 
 /* One number below 1 is a share, everything else are files. */
-static void settle_data(MtfRunOptions *options) {
+static void default_data(MtfRunOptions *options) {
     char *end;
     expand_patterns(&options->data);
     if (options->held_out == NULL)
@@ -173,9 +173,9 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
     char **rest = arguments;
     if (!mtf_command_line_read(&argc, &rest, entries, &usage, error))
         goto failed;
-    settle_data(options);
+    default_data(options);
     options->plan = g_strdup(argc > 1 ? rest[1] : NULL);
-    if (settle_trace(options, error) && check(options, error))
+    if (check_trace(options, error) && check(options, error))
         return true;
 failed:
     mtf_run_options_clear(options);

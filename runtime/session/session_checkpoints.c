@@ -29,7 +29,7 @@ static bool init_weights(MtfSession *session, GError **error) {
 }
 
 /* The steps of the folder's checkpoints, the newest first, as rank 0 sees them. */
-static GArray *list_steps(const MtfSession *session) {
+static GArray *list_ops(const MtfSession *session) {
     GArray *steps = session->rank == 0 ? mtf_checkpoint_steps(session->options->checkpoint)
                                        : g_array_new(FALSE, FALSE, sizeof(int64_t));
     int n = (int)steps->len;
@@ -113,7 +113,7 @@ bool mtf_session_begin(MtfSession *session, GError **error) {
         session->folder = mtf_checkpoint_folder_open(options->checkpoint, FOLDER_PATIENCE, &local);
     if (!mtf_agree(session->control, local, error))
         return false;
-    g_autoptr(GArray) steps = list_steps(session);
+    g_autoptr(GArray) steps = list_ops(session);
     if (steps->len > 0 && !options->resume)
         return mtf_input_error(error,
                                "%s already holds checkpoints, the newest of step %" PRId64

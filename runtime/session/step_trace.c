@@ -24,12 +24,12 @@ struct MtfStepTrace {
     int64_t from, to;
     double origin;
     Event *events;
-    int n, room;
+    int n, capacity;
 };
 
 /* A collective that stays under way has a beginning and an end. */
 static int64_t spans_of(const MtfInstruction *instruction) {
-    return instruction->finish > 0 ? 2 : 1;
+    return instruction->wait_before > 0 ? 2 : 1;
 }
 
 MtfStepTrace *mtf_step_trace_new(MPI_Comm control, const MtfProgram *program, int64_t from,
@@ -39,8 +39,8 @@ MtfStepTrace *mtf_step_trace_new(MPI_Comm control, const MtfProgram *program, in
     for (int i = 0; i < mtf_program_length(program); i++)
         a_step += mtf_program_times(program, i) * spans_of(mtf_program_instruction(program, i));
     *trace = (MtfStepTrace){ .control = control, .program = program, .from = from, .to = to };
-    trace->room = (int)MIN((to - from + 1) * a_step, INT32_MAX / (int64_t)sizeof(Event));
-    trace->events = g_new(Event, trace->room);
+    trace->capacity = (int)MIN((to - from + 1) * a_step, INT32_MAX / (int64_t)sizeof(Event));
+    trace->events = g_new(Event, trace->capacity);
     mtf_mpi_require(MPI_Barrier(control), "MPI_Barrier");
     trace->origin = MPI_Wtime();
     return trace;
@@ -59,7 +59,7 @@ bool mtf_step_trace_wants(const MtfStepTrace *trace, int64_t step) {
 
 void mtf_step_trace_add(MtfStepTrace *trace, int64_t step, int instruction, bool ended,
                         double begin, double end) {
-    if (trace->n == trace->room)
+    if (trace->n == trace->capacity)
         return;
     trace->events[trace->n++] = (Event){ .step = step,
                                          .instruction = instruction,
@@ -102,16 +102,16 @@ static void append_instruction(GString *json, const MtfProgram *program, int ran
     const MtfOperation *op = mtf_graph_operation(program->graph, instruction->operation);
     g_autofree char *name = NULL;
     bool is_kernel = instruction->kind == MTF_INSTRUCTION_KERNEL;
-    bool travels = !is_kernel && mtf_step_is_collective(instruction->step.kind);
+    bool travels = !is_kernel && mtf_reshard_is_collective(instruction->reshard.kind);
     bool begins = travels && event->ended == 0;
     if (travels) {
         g_autofree char *axes =
-            mtf_mesh_mask_format(&program->layout->mesh, instruction->step.axes);
-        name = g_strdup_printf("%s %s%s", mtf_step_name(instruction->step.kind), axes,
+            mtf_mesh_mask_format(&program->layout->mesh, instruction->reshard.axes);
+        name = g_strdup_printf("%s %s%s", mtf_reshard_name(instruction->reshard.kind), axes,
                                event->ended != 0 ? ", end" : "");
     } else {
         name = g_strdup(is_kernel ? mtf_operation_row(op->kind)->name
-                                  : mtf_step_name(instruction->step.kind));
+                                  : mtf_reshard_name(instruction->reshard.kind));
     }
     append_span(json, name, rank, event);
     g_string_append_printf(json, ",\"cat\":\"%s\",\"args\":{\"operation\":",

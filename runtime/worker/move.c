@@ -12,7 +12,7 @@ typedef struct {
     const MtfGraph *graph;
     const MtfMesh *mesh;
     const MtfShape *shape;
-    MtfStep step;
+    MtfReshardOp reshard;
     char *input, *output, *scratch; /* scratch: NULL when the instruction has none */
     int64_t scratch_bytes;
     int64_t element_bytes;
@@ -40,7 +40,7 @@ static void get_slice(const Preparation *p, const MtfPlacement *placement, int r
 }
 
 static int member(const Preparation *p, int position) {
-    return mtf_mesh_group_member(p->mesh, p->step.axes, p->rank, position);
+    return mtf_mesh_group_member(p->mesh, p->reshard.axes, p->rank, position);
 }
 
 /* Makes room for one message a member, packed one behind the other from `base`. */
@@ -102,10 +102,10 @@ static bool check_scratch(const Preparation *p, int64_t elements, GError **error
     int64_t bytes = elements * p->element_bytes;
     if (bytes <= p->scratch_bytes && (p->scratch != NULL || bytes == 0))
         return true;
-    char *step = g_ascii_strup(mtf_step_name(p->step.kind), -1);
-    mtf_failure(error, "%s of %" PRId64 " bytes has scratch of %" PRId64, step, bytes,
+    char *op = g_ascii_strup(mtf_reshard_name(p->reshard.kind), -1);
+    mtf_failure(error, "%s of %" PRId64 " bytes has scratch of %" PRId64, op, bytes,
                 p->scratch_bytes);
-    g_free(step);
+    g_free(op);
     return false;
 }
 
@@ -123,12 +123,12 @@ static bool prepare_local(Preparation *p, GError **error) {
 }
 
 /* The axes along which the tensor becomes partial. */
-static unsigned concealed_axes(const MtfStep *step) {
-    return mtf_placement_partial_axes(&step->to) & ~mtf_placement_partial_axes(&step->from);
+static unsigned concealed_axes(const MtfReshardOp *op) {
+    return mtf_placement_partial_axes(&op->to) & ~mtf_placement_partial_axes(&op->from);
 }
 
 static bool prepare_conceal(Preparation *p, GError **error) {
-    p->move->fills = mtf_mesh_group_position(p->mesh, concealed_axes(&p->step), p->rank) != 0;
+    p->move->fills = mtf_mesh_group_position(p->mesh, concealed_axes(&p->reshard), p->rank) != 0;
     p->move->count = mtf_box_elements(p->shape->rank, p->to);
     return p->move->fills || prepare_local(p, error);
 }
@@ -140,13 +140,13 @@ static bool prepare_allreduce(Preparation *p, GError **error) {
 
 static bool prepare_reduce_scatter(Preparation *p, GError **error) {
     MtfMove *move = p->move;
-    bool packs = !slices_lie_in_order(p, &p->step.to, p->from);
+    bool packs = !slices_lie_in_order(p, &p->reshard.to, p->from);
     messages_init(&move->send, move->n_members, packs ? p->scratch : p->input);
     messages_init(&move->receive, 1, move->output);
     move->before = new_copies(move->n_members);
     for (int i = 0; i < move->n_members; i++) {
         MtfRange slice[MTF_MAX_RANK];
-        get_slice(p, &p->step.to, member(p, i), slice);
+        get_slice(p, &p->reshard.to, member(p, i), slice);
         if (packs)
             pack(p, slice, move->send.total);
         if (!add_message(&move->send, i, mtf_box_elements(p->shape->rank, slice), error))
@@ -158,13 +158,13 @@ static bool prepare_reduce_scatter(Preparation *p, GError **error) {
 
 static bool prepare_allgather(Preparation *p, GError **error) {
     MtfMove *move = p->move;
-    bool packs = !slices_lie_in_order(p, &p->step.from, p->to);
+    bool packs = !slices_lie_in_order(p, &p->reshard.from, p->to);
     messages_init(&move->send, 1, p->input);
     messages_init(&move->receive, move->n_members, packs ? p->scratch : move->output);
     move->after = new_copies(move->n_members);
     for (int i = 0; i < move->n_members; i++) {
         MtfRange slice[MTF_MAX_RANK];
-        get_slice(p, &p->step.from, member(p, i), slice);
+        get_slice(p, &p->reshard.from, member(p, i), slice);
         if (packs)
             unpack(p, slice, move->receive.total);
         if (!add_message(&move->receive, i, mtf_box_elements(p->shape->rank, slice), error))
@@ -175,7 +175,7 @@ static bool prepare_allgather(Preparation *p, GError **error) {
 }
 
 static int64_t get_box(const Preparation *p, int from, int to, MtfRange *box) {
-    return mtf_step_box(p->graph, p->mesh, p->shape, &p->step, (MtfRoute){ from, to }, box);
+    return mtf_reshard_box(p->graph, p->mesh, p->shape, &p->reshard, (MtfRoute){ from, to }, box);
 }
 
 /* Elements that this processor sends in all. */
@@ -221,12 +221,12 @@ static void message_slice(const Preparation *p, const MtfPlacement *placement, b
 /* Message i of what is sent: its part of every tensor, one behind the other. */
 static bool pack_message(Preparation *parts, int n, int i, GError **error) {
     MtfMove *move = parts[0].move;
-    bool scatters = move->kind == MTF_STEP_REDUCE_SCATTER;
+    bool scatters = move->kind == MTF_RESHARD_REDUCE_SCATTER;
     int64_t at = move->send.total;
     for (int k = 0; k < n; k++) {
         MtfRange slice[MTF_MAX_RANK];
-        const MtfStep *step = &parts[k].step;
-        message_slice(&parts[k], scatters ? &step->to : &step->from, !scatters, i, slice);
+        const MtfReshardOp *op = &parts[k].reshard;
+        message_slice(&parts[k], scatters ? &op->to : &op->from, !scatters, i, slice);
         pack(&parts[k], slice, at);
         at += mtf_box_elements(parts[k].shape->rank, slice);
     }
@@ -235,12 +235,12 @@ static bool pack_message(Preparation *parts, int n, int i, GError **error) {
 
 static bool unpack_message(Preparation *parts, int n, int i, GError **error) {
     MtfMove *move = parts[0].move;
-    bool gathers = move->kind == MTF_STEP_ALLGATHER;
+    bool gathers = move->kind == MTF_RESHARD_ALLGATHER;
     int64_t at = move->receive.total;
     for (int k = 0; k < n; k++) {
         MtfRange slice[MTF_MAX_RANK];
-        const MtfStep *step = &parts[k].step;
-        message_slice(&parts[k], gathers ? &step->from : &step->to, !gathers, i, slice);
+        const MtfReshardOp *op = &parts[k].reshard;
+        message_slice(&parts[k], gathers ? &op->from : &op->to, !gathers, i, slice);
         unpack(&parts[k], slice, at);
         at += mtf_box_elements(parts[k].shape->rank, slice);
     }
@@ -251,9 +251,9 @@ static bool unpack_message(Preparation *parts, int n, int i, GError **error) {
  * where they were gathered; the others receive behind what is sent. */
 static bool prepare_bucket(Preparation *parts, int n, GError **error) {
     MtfMove *move = parts[0].move;
-    bool in_place = move->kind == MTF_STEP_ALLREDUCE;
-    int n_sent = move->kind == MTF_STEP_REDUCE_SCATTER ? move->n_members : 1;
-    int n_received = move->kind == MTF_STEP_ALLGATHER ? move->n_members : 1;
+    bool in_place = move->kind == MTF_RESHARD_ALLREDUCE;
+    int n_sent = move->kind == MTF_RESHARD_REDUCE_SCATTER ? move->n_members : 1;
+    int n_received = move->kind == MTF_RESHARD_ALLGATHER ? move->n_members : 1;
     move->before = new_copies(n * n_sent);
     move->after = new_copies(n * n_received);
     messages_init(&move->send, n_sent, parts[0].scratch);
@@ -274,14 +274,14 @@ static bool prepare_bucket(Preparation *parts, int n, GError **error) {
 /* ---- Entry ------------------------------------------------------------------------------------
  */
 
-static bool (*const prepare[MTF_STEPS])(Preparation *, GError **) = {
-    [MTF_STEP_COPY] = prepare_local,
-    [MTF_STEP_SLICE] = prepare_local,
-    [MTF_STEP_CONCEAL] = prepare_conceal,
-    [MTF_STEP_ALLREDUCE] = prepare_allreduce,
-    [MTF_STEP_REDUCE_SCATTER] = prepare_reduce_scatter,
-    [MTF_STEP_ALLGATHER] = prepare_allgather,
-    [MTF_STEP_ALLTOALL] = prepare_alltoall,
+static bool (*const prepare[MTF_RESHARD_KINDS])(Preparation *, GError **) = {
+    [MTF_RESHARD_COPY] = prepare_local,
+    [MTF_RESHARD_SLICE] = prepare_local,
+    [MTF_RESHARD_CONCEAL] = prepare_conceal,
+    [MTF_RESHARD_ALLREDUCE] = prepare_allreduce,
+    [MTF_RESHARD_REDUCE_SCATTER] = prepare_reduce_scatter,
+    [MTF_RESHARD_ALLGATHER] = prepare_allgather,
+    [MTF_RESHARD_ALLTOALL] = prepare_alltoall,
 };
 
 /* What is to be known of an instruction's k-th tensor. */
@@ -293,7 +293,7 @@ static void preparation_init(Preparation *p, const MtfProgram *program, int inde
     *p = (Preparation){ .graph = program->graph,
                         .mesh = &program->layout->mesh,
                         .shape = &t->shape,
-                        .step = mtf_step_of_tensor(program, instruction, k),
+                        .reshard = mtf_reshard_of_tensor(program, instruction, k),
                         .input = buffers->base + buffers->offsets[instruction->inputs[k]],
                         .output = buffers->base + buffers->offsets[instruction->outputs[k]],
                         .element_bytes = mtf_dtype_bytes(t->dtype) };
@@ -307,24 +307,24 @@ bool mtf_move_init(MtfMove *move, const MtfProgram *program, int index, int rank
                    const MtfMoveBuffers *buffers, GError **error) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     const MtfMesh *mesh = &program->layout->mesh;
-    const MtfStep *step = &instruction->step;
+    const MtfReshardOp *op = &instruction->reshard;
     int n = instruction->n_inputs;
     g_autofree Preparation *parts = g_new(Preparation, n);
     for (int k = 0; k < n; k++) {
         preparation_init(&parts[k], program, index, k, buffers);
         parts[k].rank = rank;
         parts[k].move = move;
-        get_slice(&parts[k], &parts[k].step.from, rank, parts[k].from);
-        get_slice(&parts[k], &parts[k].step.to, rank, parts[k].to);
+        get_slice(&parts[k], &parts[k].reshard.from, rank, parts[k].from);
+        get_slice(&parts[k], &parts[k].reshard.to, rank, parts[k].to);
     }
-    *move = (MtfMove){ .kind = step->kind,
-                       .reduction = step->reduction,
-                       .dtype = mtf_step_tensor(program, instruction)->dtype,
-                       .axes = step->axes,
-                       .position = mtf_mesh_group_position(mesh, step->axes, rank),
-                       .n_members = mtf_mesh_group_size(mesh, step->axes),
+    *move = (MtfMove){ .kind = op->kind,
+                       .reduction = op->reduction,
+                       .dtype = mtf_reshard_tensor(program, instruction)->dtype,
+                       .axes = op->axes,
+                       .position = mtf_mesh_group_position(mesh, op->axes, rank),
+                       .n_members = mtf_mesh_group_size(mesh, op->axes),
                        .output = parts[0].output };
-    if (n > 1 ? prepare_bucket(parts, n, error) : prepare[step->kind](parts, error))
+    if (n > 1 ? prepare_bucket(parts, n, error) : prepare[op->kind](parts, error))
         return true;
     mtf_move_clear(move);
     return false;

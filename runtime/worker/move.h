@@ -37,7 +37,7 @@ typedef struct {
 } MtfMoveCopy;
 
 typedef struct {
-    MtfStepKind kind;
+    MtfReshardKind kind;
     MtfReduction reduction;
     MtfDtype dtype;
     unsigned axes;

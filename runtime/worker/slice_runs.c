@@ -28,7 +28,7 @@ static unsigned copying_axes(const MtfProgram *program, int tensor) {
         &mtf_program_buffer(program, program->tensor_buffers[tensor])->placement;
     unsigned axes = 0;
     for (int a = 0; a < mesh->n_axes; a++)
-        if (placement->axis[a] == MTF_WHOLE)
+        if (placement->axis[a] == MTF_REPLICATED)
             axes |= 1U << a;
     return axes;
 }

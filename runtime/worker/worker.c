@@ -6,7 +6,7 @@
 #include "runtime/kernels/base/kernel_nest.h"
 #include "runtime/kernels/base/slice.h"
 #include "runtime/support/processor_clock.h"
-#include "runtime/worker/band_cuts.h"
+#include "runtime/worker/fused_tiles.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,9 +90,9 @@ static bool prepare_instructions(MtfWorker *worker, uint64_t seed, GError **erro
 static bool exchanges(const MtfProgram *program) {
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        if (instruction->kind == MTF_INSTRUCTION_STEP &&
-            mtf_step_is_collective(instruction->step.kind) &&
-            mtf_mesh_group_size(&program->layout->mesh, instruction->step.axes) > 1)
+        if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
+            mtf_reshard_is_collective(instruction->reshard.kind) &&
+            mtf_mesh_group_size(&program->layout->mesh, instruction->reshard.axes) > 1)
             return true;
     }
     return false;
@@ -265,7 +265,7 @@ static void begin_kernel(MtfWorker *worker, int index, int64_t step) {
     MtfKernelCall *call = &worker->calls[index];
     call->step = step;
     call->microbatch = worker->microbatch;
-    call->pause = worker->pause;
+    call->progress = worker->progress;
     if (worker->poison)
         poison_outputs(worker, mtf_program_instruction(worker->program, index));
 }
@@ -293,18 +293,18 @@ static int buffer_of(const MtfInstruction *instruction, int k) {
 }
 
 /* Gives the call the band's pieces of its operands; all of them where `cut` is NULL. */
-static void cut_operands(MtfWorker *worker, int index, const MtfBandCut *cut) {
+static void cut_operands(MtfWorker *worker, int index, const MtfFusedTile *cut) {
     const MtfInstruction *instruction = mtf_program_instruction(worker->program, index);
     MtfOperand *operands = operands_of(worker, index);
     for (int k = 0; k < instruction->n_inputs + instruction->n_outputs; k++) {
         const MtfOperand *whole = &worker->operands[buffer_of(instruction, k)];
         if (cut != NULL)
-            mtf_band_operand(cut, whole, &operands[k]);
+            mtf_tile_operand(cut, whole, &operands[k]);
         else
             operands[k] = *whole;
     }
     MtfKernelCall *call = &worker->calls[index];
-    call->continues = cut != NULL && mtf_band_continues(cut, &call->outputs[0]);
+    call->continues = cut != NULL && mtf_tile_continues(cut, &call->outputs[0]);
 }
 
 /* Local sizes of what is cut, which some operand of the first kernel has; false where one is 0. */
@@ -312,20 +312,20 @@ static bool find_sizes(const MtfWorker *worker, int index, int64_t *size) {
     const MtfInstruction *instruction = mtf_program_instruction(worker->program, index);
     const MtfOperand *operands = operands_of(worker, index);
     for (int k = 0; k < instruction->n_inputs + instruction->n_outputs; k++)
-        for (int i = 0; i < instruction->band.n_dims; i++) {
-            int place = mtf_operand_find(&operands[k], instruction->band.dims[i]);
+        for (int i = 0; i < instruction->fused.n_dims; i++) {
+            int place = mtf_operand_find(&operands[k], instruction->fused.dims[i]);
             if (place >= 0)
                 size[i] = operands[k].size[place];
         }
-    for (int i = 0; i < instruction->band.n_dims; i++)
+    for (int i = 0; i < instruction->fused.n_dims; i++)
         if (size[i] == 0)
             return false;
     return true;
 }
 
 /* Runs the kernels of a row on one band; on their whole slices where `cut` is NULL. */
-static void run_band(MtfWorker *worker, int index, const MtfBandCut *cut, double *seconds) {
-    int kernels = mtf_program_instruction(worker->program, index)->band.kernels;
+static void run_tile(MtfWorker *worker, int index, const MtfFusedTile *cut, double *seconds) {
+    int kernels = mtf_program_instruction(worker->program, index)->fused.kernels;
     double begin = seconds != NULL ? mtf_processor_seconds() : 0;
     for (int i = 0; i < kernels; i++) {
         cut_operands(worker, index + i, cut);
@@ -338,21 +338,21 @@ static void run_band(MtfWorker *worker, int index, const MtfBandCut *cut, double
     }
 }
 
-void mtf_worker_run_row(MtfWorker *worker, int index, int64_t step, double *seconds) {
-    const MtfBand *band = &mtf_program_instruction(worker->program, index)->band;
-    for (int i = index; i < index + band->kernels; i++)
+void mtf_worker_run_fused(MtfWorker *worker, int index, int64_t step, double *seconds) {
+    const MtfFusedGroup *fused = &mtf_program_instruction(worker->program, index)->fused;
+    for (int i = index; i < index + fused->kernels; i++)
         begin_kernel(worker, i, step);
     int64_t size[MTF_MAX_RANK] = { 0 };
     if (!find_sizes(worker, index, size)) {
-        run_band(worker, index, NULL, seconds);
+        run_tile(worker, index, NULL, seconds);
         return;
     }
-    MtfBandCut cut;
-    mtf_band_first(&cut, band, size);
+    MtfFusedTile cut;
+    mtf_tile_first(&cut, fused, size);
     do
-        run_band(worker, index, &cut, seconds);
-    while (mtf_band_next(&cut));
-    for (int i = index; i < index + band->kernels; i++)
+        run_tile(worker, index, &cut, seconds);
+    while (mtf_tile_next(&cut));
+    for (int i = index; i < index + fused->kernels; i++)
         cut_operands(worker, i, NULL);
 }
 

@@ -38,7 +38,7 @@ typedef struct {
     MtfOperand *operands;  /* one a buffer */
     MtfOperand *arguments; /* those the calls point to */
     int n_arguments;
-    const MtfPause *pause; /* of kernels that take long; borrowed; NULL: none */
+    const MtfProgressHook *progress; /* of kernels that take long; borrowed; NULL: none */
 } MtfWorker;
 
 /* Makes the worker of processor `rank`; all variables are zero until mtf_worker_initialise. Its
@@ -64,9 +64,9 @@ void mtf_worker_set_microbatch(MtfWorker *worker, int microbatch);
 /* Runs kernel instruction `index` of step `step` (the first is 1). */
 void mtf_worker_run_kernel(MtfWorker *worker, int index, int64_t step);
 
-/* Runs the row of kernels that begins at instruction `index` (layouts/program/bands.h), band by band. The
+/* Runs the row of kernels that begins at instruction `index` (layouts/program/fused_groups.h), band by band. The
  * processor time that each takes is added to seconds[0], seconds[1], … unless that is NULL. */
-void mtf_worker_run_row(MtfWorker *worker, int index, int64_t step, double *seconds);
+void mtf_worker_run_fused(MtfWorker *worker, int index, int64_t step, double *seconds);
 
 /* The local halves of step instruction `index`, before and after the exchange that
  * worker->moves[index] describes. */

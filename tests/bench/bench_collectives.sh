@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The formulas of collectives against the link-level simulator on 500 random tori, collectives and
-# sizes: median and worst ratio by schedule. Writes tests/bench/collectives.txt.
+# sizes: median and worst ratio by algorithm. Writes tests/bench/collectives.txt.
 set -eu
 out=tests/bench/collectives.txt
 {

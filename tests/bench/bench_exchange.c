@@ -53,7 +53,7 @@ static void run_case(const char *kind, int from, int to, int64_t bytes, bool win
     g_assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
     int64_t sizes[] = { ranks, bytes / 4 / ranks };
     g_autoptr(MtfGraph) graph = mtf_reshard_graph(2, sizes, MTF_F32);
-    MtfPlacement placements[2] = { mtf_placement_whole(), mtf_placement_whole() };
+    MtfPlacement placements[2] = { mtf_placement_replicated(), mtf_placement_replicated() };
     placements[0].axis[0] = (int8_t)from;
     placements[1].axis[0] = (int8_t)to;
     g_autoptr(MtfLayout) layout = mtf_layout_new(graph, &mesh);
@@ -82,9 +82,9 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(control, &rank);
     MPI_Comm_size(control, &ranks);
     for (int64_t bytes = 4096; bytes <= LARGEST; bytes *= 4) {
-        run_case("allreduce", MTF_PARTIAL_SUM, MTF_WHOLE, bytes, window, max_message);
+        run_case("allreduce", MTF_PARTIAL_SUM, MTF_REPLICATED, bytes, window, max_message);
         run_case("reduce-scatter", MTF_PARTIAL_SUM, 0, bytes, window, max_message);
-        run_case("allgather", 0, MTF_WHOLE, bytes, window, max_message);
+        run_case("allgather", 0, MTF_REPLICATED, bytes, window, max_message);
         run_case("all-to-all", 0, 1, bytes, window, max_message);
     }
     MPI_Comm_free(&control);

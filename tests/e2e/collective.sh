@@ -11,12 +11,12 @@ price() {
 
 price allreduce --torus 8x4 --bytes 1GiB
 claim "a torus is priced" exits 0
-claim "the cheapest schedule is named" says "by hamiltonian_rings"
+claim "the cheapest algorithm is named" says "by hamiltonian_rings"
 claim "the bound stands below" says "lower bound"
 
 price allgather --torus 16 --stride 2 --bytes 256MiB --algorithm strided-s2 --json
 claim "every second place of a ring of 16 takes 5.2336 ms (7 * 2 us + 2 * 7/8 * 256 MiB / 90 GB/s)" says '"seconds": 0.005233578'
-claim "the alternatives hold the named schedule" says '{"algorithm":"strided_s2"'
+claim "the alternatives hold the named algorithm" says '{"algorithm":"strided_s2"'
 
 price halo --torus 4x4x4 --faces 1MiB,2MiB,4MiB --json
 claim "a halo takes its largest face" says '"seconds": 9.42067'
@@ -62,12 +62,12 @@ run meshtf-plan machines tpu-v99
 claim "an unknown machine is refused" bad_input
 
 run meshtf-plan simulate --random 20
-claim "formulas are played link by link" says "all that claim to be exact"
+claim "formulas are simulated link by link" says "all that claim to be exact"
 run meshtf-plan simulate
 claim "simulate needs to know what" bad_input
 meshtf-plan estimate layouts/library/graphs/mlp.json --mesh 'a:16' --layout 'batch:a' --machine tpu-v2 -o "$work/plan.json" >/dev/null
 run meshtf-plan simulate "$work/plan.json"
-claim "the collectives of a plan are played" says "on the wires"
+claim "the collectives of a plan are simulated" says "on the wires"
 claim "estimates are a few percent off at most" says "ratio 1.0"
 run meshtf-plan simulate "$work/plan.json" --random 3
 claim "a plan and random ones are two things" bad_input

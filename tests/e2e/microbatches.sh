@@ -43,14 +43,14 @@ for again in cheap layers; do
         awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-4 || d < -1e-4) exit 1 } END { exit NR != 6 }'"
     claim "it takes less memory" test "$(memory "$work/$again.json")" -lt "$(memory "$work/1.json")"
 done
-# Memory decides: with plenty the step is done in one piece, with less in a form that fits.
+# Memory decides: with plenty the step is done in one piece, with less in a variant that fits.
 # shellcheck disable=SC2086
 run meshtf-plan search "$graph" $sizes --mesh 'rows:2;cols:2' --memory 1GiB
 claim "with plenty of memory there is nothing to choose" sh -c "! grep -q '^form' '$work/out'"
 # shellcheck disable=SC2086
 run meshtf-plan search "$graph" $sizes --mesh 'rows:2;cols:2' --memory 4MiB -o "$work/auto.json"
 claim "with little memory a form is found that fits" exits 0
-claim "it is told" says "form           in "
+claim "it is told" says "variant        in "
 claim "it fits" test "$(memory "$work/auto.json")" -le 4194304
 claim "the plan holds what it was chosen from" grep -q '"unlimited_rule_cost"' "$work/auto.json"
 run mpirun -n 4 meshtf-run "$work/auto.json" --data LICENSE --steps 6 --metrics "$work/metrics"

@@ -83,7 +83,7 @@ anew_is_no_dearer() {
 claim "choosing anew costs no more than changing one choice" anew_is_no_dearer
 run meshtf-plan explain "$work/free.json" layer/0/nowhere
 claim "what is not in the plan is bad input" bad_input
-run meshtf-plan explain "$work/free.json" layer/0/ff_sum --instead 'rows=copies'
+run meshtf-plan explain "$work/free.json" layer/0/ff_sum --instead 'rows=duplicated'
 claim "an unknown strategy is bad input" bad_input
 run meshtf-plan solve "$work/problem.json" --work 60 --json
 claim "the dumped problem is solved as one" says '"lower_bound"'

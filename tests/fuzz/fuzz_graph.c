@@ -63,8 +63,8 @@ static void check_strategies(const MtfGraph *graph) {
     for (int i = 0; i < (int)graph->operations->len; i++) {
         MtfIteration iteration;
         mtf_operation_iteration(graph, i, &iteration);
-        for (int choice = MTF_THROUGH - 2; choice < iteration.n; choice++) {
-            MtfStrategy strategy = mtf_strategy_copies();
+        for (int choice = MTF_PARTIAL_INPUT - 2; choice < iteration.n; choice++) {
+            MtfStrategy strategy = mtf_strategy_duplicated();
             strategy.axis[0] = (int8_t)choice;
             if (mtf_strategy_check(graph, &mesh, i, &strategy, NULL))
                 check_placements(graph, &mesh, i, &iteration, &strategy);

@@ -77,7 +77,7 @@ static void reduce_scatter(MtfMove **members, int n) {
 
 /* What member i has for member j, wherever it puts it. */
 static void deliver(MtfMove *from, int i, MtfMove *to, int j) {
-    int place = from->kind == MTF_STEP_ALLGATHER ? 0 : j;
+    int place = from->kind == MTF_RESHARD_ALLGATHER ? 0 : j;
     g_assert_cmpint(from->send.counts[place], ==, to->receive.counts[i]);
     if (to->receive.counts[i] > 0)
         copy(to, at(to, to->receive.base, to->receive.offsets[i]),
@@ -85,9 +85,9 @@ static void deliver(MtfMove *from, int i, MtfMove *to, int j) {
 }
 
 static void exchange(MtfMove **members, int n) {
-    if (members[0]->kind == MTF_STEP_ALLREDUCE)
+    if (members[0]->kind == MTF_RESHARD_ALLREDUCE)
         allreduce(members, n);
-    else if (members[0]->kind == MTF_STEP_REDUCE_SCATTER)
+    else if (members[0]->kind == MTF_RESHARD_REDUCE_SCATTER)
         reduce_scatter(members, n);
     else
         for (int i = 0; i < n; i++)
@@ -111,7 +111,7 @@ static void exchange_groups(MtfLockstep *lockstep, int index) {
 }
 
 static void end_move(MtfLockstep *lockstep, int index) {
-    if (mtf_step_is_collective(lockstep->workers[0]->moves[index].kind))
+    if (mtf_reshard_is_collective(lockstep->workers[0]->moves[index].kind))
         exchange_groups(lockstep, index);
     for (int r = 0; r < lockstep->n; r++)
         mtf_worker_end_move(lockstep->workers[r], index);
@@ -119,7 +119,7 @@ static void end_move(MtfLockstep *lockstep, int index) {
 
 void mtf_lockstep_end_due(MtfLockstep *lockstep, int index) {
     for (int i = 0; lockstep->late && i < index; i++)
-        if (mtf_program_instruction(lockstep->workers[0]->program, i)->finish == index)
+        if (mtf_program_instruction(lockstep->workers[0]->program, i)->wait_before == index)
             end_move(lockstep, i);
 }
 
@@ -128,12 +128,13 @@ void mtf_lockstep_instruction(MtfLockstep *lockstep, int index, int64_t step) {
         mtf_program_instruction(lockstep->workers[0]->program, index);
     mtf_lockstep_end_due(lockstep, index);
     for (int r = 0; r < lockstep->n; r++) {
-        if (instruction->kind == MTF_INSTRUCTION_STEP)
+        if (instruction->kind == MTF_INSTRUCTION_RESHARD)
             mtf_worker_begin_move(lockstep->workers[r], index);
         else
             mtf_worker_run_kernel(lockstep->workers[r], index, step);
     }
-    if (instruction->kind == MTF_INSTRUCTION_STEP && !(lockstep->late && instruction->finish > 0))
+    if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
+        !(lockstep->late && instruction->wait_before > 0))
         end_move(lockstep, index);
 }
 
@@ -147,7 +148,7 @@ static void turn_to(MtfLockstep *lockstep, int microbatch, int64_t step) {
 
 /* Runs an instruction, or the row of kernels that begins there. Returns the next one. */
 static int run_from(MtfLockstep *lockstep, int index, int64_t step) {
-    int kernels = mtf_program_instruction(lockstep->workers[0]->program, index)->band.kernels;
+    int kernels = mtf_program_instruction(lockstep->workers[0]->program, index)->fused.kernels;
     if (kernels == 0) {
         mtf_lockstep_instruction(lockstep, index, step);
         return index + 1;
@@ -155,7 +156,7 @@ static int run_from(MtfLockstep *lockstep, int index, int64_t step) {
     for (int i = index; i < index + kernels; i++)
         mtf_lockstep_end_due(lockstep, i);
     for (int r = 0; r < lockstep->n; r++)
-        mtf_worker_run_row(lockstep->workers[r], index, step, NULL);
+        mtf_worker_run_fused(lockstep->workers[r], index, step, NULL);
     return index + kernels;
 }
 

@@ -8,7 +8,7 @@
 
 #define SETS (1 << MTF_MAX_MESH_AXES)
 
-static MtfWitnessed seen[MTF_STEPS][SETS];
+static MtfWitnessed seen[MTF_RESHARD_KINDS][SETS];
 static int64_t strangers;
 
 void mtf_witness_reset(void) {
@@ -16,7 +16,7 @@ void mtf_witness_reset(void) {
     strangers = 0;
 }
 
-MtfWitnessed mtf_witness_get(MtfStepKind kind, unsigned axes) {
+MtfWitnessed mtf_witness_get(MtfReshardKind kind, unsigned axes) {
     return seen[kind][axes];
 }
 
@@ -24,15 +24,15 @@ int64_t mtf_witness_strangers(void) {
     return strangers;
 }
 
-/* Notes a call; `kind` is MTF_STEPS for functions that no step should use. */
-static void note(MtfStepKind kind, MPI_Comm communicator, int64_t elements, MPI_Datatype type) {
+/* Notes a call; `kind` is MTF_RESHARD_KINDS for functions that no step should use. */
+static void note(MtfReshardKind kind, MPI_Comm communicator, int64_t elements, MPI_Datatype type) {
     char name[MPI_MAX_OBJECT_NAME] = "";
     int length, bytes;
     unsigned axes;
     PMPI_Comm_get_name(communicator, name, &length);
     if (strcmp(name, MTF_CONTROL_NAME) == 0)
         return;
-    if (kind == MTF_STEPS || sscanf(name, MTF_AXES_NAME "%u", &axes) != 1 || axes >= SETS) {
+    if (kind == MTF_RESHARD_KINDS || sscanf(name, MTF_AXES_NAME "%u", &axes) != 1 || axes >= SETS) {
         strangers++;
         return;
     }
@@ -52,27 +52,27 @@ static int64_t sum(const int *counts, MPI_Comm communicator) {
 
 int MPI_Allreduce(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op operation,
                   MPI_Comm communicator) {
-    note(MTF_STEP_ALLREDUCE, communicator, count, type);
+    note(MTF_RESHARD_ALLREDUCE, communicator, count, type);
     return PMPI_Allreduce(send, receive, count, type, operation, communicator);
 }
 
 int MPI_Reduce_scatter(const void *send, void *receive, const int counts[], MPI_Datatype type,
                        MPI_Op operation, MPI_Comm communicator) {
-    note(MTF_STEP_REDUCE_SCATTER, communicator, sum(counts, communicator), type);
+    note(MTF_RESHARD_REDUCE_SCATTER, communicator, sum(counts, communicator), type);
     return PMPI_Reduce_scatter(send, receive, counts, type, operation, communicator);
 }
 
 int MPI_Allgatherv(const void *send, int count, MPI_Datatype send_type, void *receive,
                    const int counts[], const int offsets[], MPI_Datatype type,
                    MPI_Comm communicator) {
-    note(MTF_STEP_ALLGATHER, communicator, sum(counts, communicator), type);
+    note(MTF_RESHARD_ALLGATHER, communicator, sum(counts, communicator), type);
     return PMPI_Allgatherv(send, count, send_type, receive, counts, offsets, type, communicator);
 }
 
 int MPI_Alltoallv(const void *send, const int send_counts[], const int send_offsets[],
                   MPI_Datatype send_type, void *receive, const int counts[], const int offsets[],
                   MPI_Datatype type, MPI_Comm communicator) {
-    note(MTF_STEP_ALLTOALL, communicator, sum(send_counts, communicator), send_type);
+    note(MTF_RESHARD_ALLTOALL, communicator, sum(send_counts, communicator), send_type);
     return PMPI_Alltoallv(send, send_counts, send_offsets, send_type, receive, counts, offsets,
                           type, communicator);
 }
@@ -81,20 +81,20 @@ int MPI_Alltoallv(const void *send, const int send_counts[], const int send_offs
 
 int MPI_Iallreduce(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op operation,
                    MPI_Comm communicator, MPI_Request *request) {
-    note(MTF_STEP_ALLREDUCE, communicator, count, type);
+    note(MTF_RESHARD_ALLREDUCE, communicator, count, type);
     return PMPI_Iallreduce(send, receive, count, type, operation, communicator, request);
 }
 
 int MPI_Ireduce_scatter(const void *send, void *receive, const int counts[], MPI_Datatype type,
                         MPI_Op operation, MPI_Comm communicator, MPI_Request *request) {
-    note(MTF_STEP_REDUCE_SCATTER, communicator, sum(counts, communicator), type);
+    note(MTF_RESHARD_REDUCE_SCATTER, communicator, sum(counts, communicator), type);
     return PMPI_Ireduce_scatter(send, receive, counts, type, operation, communicator, request);
 }
 
 int MPI_Iallgatherv(const void *send, int count, MPI_Datatype send_type, void *receive,
                     const int counts[], const int offsets[], MPI_Datatype type,
                     MPI_Comm communicator, MPI_Request *request) {
-    note(MTF_STEP_ALLGATHER, communicator, sum(counts, communicator), type);
+    note(MTF_RESHARD_ALLGATHER, communicator, sum(counts, communicator), type);
     return PMPI_Iallgatherv(send, count, send_type, receive, counts, offsets, type, communicator,
                             request);
 }
@@ -102,50 +102,50 @@ int MPI_Iallgatherv(const void *send, int count, MPI_Datatype send_type, void *r
 int MPI_Ialltoallv(const void *send, const int send_counts[], const int send_offsets[],
                    MPI_Datatype send_type, void *receive, const int counts[], const int offsets[],
                    MPI_Datatype type, MPI_Comm communicator, MPI_Request *request) {
-    note(MTF_STEP_ALLTOALL, communicator, sum(send_counts, communicator), send_type);
+    note(MTF_RESHARD_ALLTOALL, communicator, sum(send_counts, communicator), send_type);
     return PMPI_Ialltoallv(send, send_counts, send_offsets, send_type, receive, counts, offsets,
                            type, communicator, request);
 }
 
 int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm communicator) {
-    note(MTF_STEPS, communicator, count, type);
+    note(MTF_RESHARD_KINDS, communicator, count, type);
     return PMPI_Bcast(buffer, count, type, root, communicator);
 }
 
 int MPI_Send(const void *buffer, int count, MPI_Datatype type, int to, int tag,
              MPI_Comm communicator) {
-    note(MTF_STEPS, communicator, count, type);
+    note(MTF_RESHARD_KINDS, communicator, count, type);
     return PMPI_Send(buffer, count, type, to, tag, communicator);
 }
 
 int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag,
               MPI_Comm communicator, MPI_Request *request) {
-    note(MTF_STEPS, communicator, count, type);
+    note(MTF_RESHARD_KINDS, communicator, count, type);
     return PMPI_Isend(buffer, count, type, to, tag, communicator, request);
 }
 
 int MPI_Sendrecv(const void *send, int count, MPI_Datatype type, int to, int tag, void *receive,
                  int receive_count, MPI_Datatype receive_type, int from, int receive_tag,
                  MPI_Comm communicator, MPI_Status *status) {
-    note(MTF_STEPS, communicator, count, type);
+    note(MTF_RESHARD_KINDS, communicator, count, type);
     return PMPI_Sendrecv(send, count, type, to, tag, receive, receive_count, receive_type, from,
                          receive_tag, communicator, status);
 }
 
 int MPI_Allgather(const void *send, int count, MPI_Datatype send_type, void *receive,
                   int receive_count, MPI_Datatype type, MPI_Comm communicator) {
-    note(MTF_STEPS, communicator, count, send_type);
+    note(MTF_RESHARD_KINDS, communicator, count, send_type);
     return PMPI_Allgather(send, count, send_type, receive, receive_count, type, communicator);
 }
 
 int MPI_Alltoall(const void *send, int count, MPI_Datatype send_type, void *receive,
                  int receive_count, MPI_Datatype type, MPI_Comm communicator) {
-    note(MTF_STEPS, communicator, count, send_type);
+    note(MTF_RESHARD_KINDS, communicator, count, send_type);
     return PMPI_Alltoall(send, count, send_type, receive, receive_count, type, communicator);
 }
 
 int MPI_Reduce(const void *send, void *receive, int count, MPI_Datatype type, MPI_Op operation,
                int root, MPI_Comm communicator) {
-    note(MTF_STEPS, communicator, count, type);
+    note(MTF_RESHARD_KINDS, communicator, count, type);
     return PMPI_Reduce(send, receive, count, type, operation, root, communicator);
 }

@@ -16,7 +16,7 @@ typedef struct {
 void mtf_witness_reset(void);
 
 /* What was called since then for a collective over a set of mesh axes. */
-MtfWitnessed mtf_witness_get(MtfStepKind kind, unsigned axes);
+MtfWitnessed mtf_witness_get(MtfReshardKind kind, unsigned axes);
 
 /* Calls of other functions that carry data, and of any on a communicator without a name of ours. */
 int64_t mtf_witness_strangers(void);

@@ -33,11 +33,12 @@ static MtfStrategy random_strategy(GRand *random, const MtfGraph *graph, const M
                                    int operation) {
     MtfIteration iteration;
     mtf_operation_iteration(graph, operation, &iteration);
-    MtfStrategy strategy = mtf_strategy_copies();
+    MtfStrategy strategy = mtf_strategy_duplicated();
     for (int a = 0; a < mesh->n_axes; a++) {
         MtfStrategy trial = strategy;
         int through = mtf_graph_operation(graph, operation)->n_inputs;
-        trial.axis[a] = (int8_t)g_rand_int_range(random, MTF_THROUGH - through + 1, iteration.n);
+        trial.axis[a] =
+            (int8_t)g_rand_int_range(random, MTF_PARTIAL_INPUT - through + 1, iteration.n);
         if (mtf_strategy_check(graph, mesh, operation, &trial, NULL))
             strategy = trial;
     }
@@ -48,10 +49,10 @@ static MtfStrategy random_strategy(GRand *random, const MtfGraph *graph, const M
 static MtfPlacement random_placement(GRand *random, const MtfGraph *graph, const MtfMesh *mesh,
                                      int tensor) {
     const MtfShape *shape = &mtf_graph_tensor(graph, tensor)->shape;
-    MtfPlacement placement = mtf_placement_whole();
+    MtfPlacement placement = mtf_placement_replicated();
     for (int a = 0; a < mesh->n_axes; a++) {
         int choice = g_rand_int_range(random, -1, shape->rank);
-        placement.axis[a] = (int16_t)(choice < 0 ? MTF_WHOLE : shape->dims[choice]);
+        placement.axis[a] = (int16_t)(choice < 0 ? MTF_REPLICATED : shape->dims[choice]);
     }
     return placement;
 }
@@ -89,7 +90,7 @@ static void draw_readings(GRand *random, const MtfGraph *graph, MtfLayout *layou
             if (g_rand_int_range(random, 0, 3) > 0)
                 continue;
             MtfPlacement placement = random_reading(random, graph, &layout->mesh, t);
-            mtf_layout_set_reading(layout, t, (MtfPhase)phase, &placement);
+            mtf_layout_set_gathered_copy(layout, t, (MtfPhase)phase, &placement);
         }
     }
 }

@@ -13,7 +13,7 @@ MtfMesh mtf_random_mesh(GRand *random, int devices);
 MtfLayout *mtf_random_rule_layout(GRand *random, const MtfGraph *graph, const MtfMesh *mesh);
 
 /* A free layout: any strategy for each operation, any placement for each tensor, partial ones for
- * results included, and readings in every third phase. */
+ * results included, and gathered copies in every third phase. */
 MtfLayout *mtf_random_free_layout(GRand *random, const MtfGraph *graph, const MtfMesh *mesh);
 
 #endif

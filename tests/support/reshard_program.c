@@ -33,13 +33,13 @@ static int add_copy(MtfProgram *program, const MtfPlacement *placement) {
                                            &mtf_graph_tensor(program->graph, 0)->shape, placement));
 }
 
-static void add_step(MtfProgram *program, const MtfStep *step, int source, int target) {
+static void add_step(MtfProgram *program, const MtfReshardOp *op, int source, int target) {
     const MtfGraph *graph = program->graph;
-    MtfPlacement whole = mtf_placement_whole();
+    MtfPlacement whole = mtf_placement_replicated();
     const MtfShape *shape = &mtf_graph_tensor(graph, 0)->shape;
-    int64_t scratch = mtf_step_scratch(graph, &program->layout->mesh, shape, step);
-    MtfInstruction instruction = { .kind = MTF_INSTRUCTION_STEP,
-                                   .step = *step,
+    int64_t scratch = mtf_reshard_scratch(graph, &program->layout->mesh, shape, op);
+    MtfInstruction instruction = { .kind = MTF_INSTRUCTION_RESHARD,
+                                   .reshard = *op,
                                    .n_inputs = 1,
                                    .inputs = g_memdup2(&source, sizeof source),
                                    .n_outputs = 1,
@@ -59,16 +59,16 @@ MtfProgram *mtf_reshard_program(const MtfGraph *graph, const MtfLayout *layout,
     g_array_set_clear_func(program->instructions, mtf_instruction_clear);
     program->buffers = g_array_new(FALSE, TRUE, sizeof(MtfBuffer));
     program->tensor_buffers = g_new0(int, 1);
-    MtfPath path;
+    MtfReshardPath path;
     mtf_reshard_path(graph, &layout->mesh, &mtf_graph_tensor(graph, 0)->shape, from, to, &path);
     *target = add_copy(program, from);
-    for (int i = 0; i < path.n_steps; i++) {
+    for (int i = 0; i < path.n_ops; i++) {
         int source = *target;
-        *target = add_copy(program, &path.steps[i].to);
-        add_step(program, &path.steps[i], source, *target);
+        *target = add_copy(program, &path.ops[i].to);
+        add_step(program, &path.ops[i], source, *target);
     }
     for (int b = 0; b < (int)program->buffers->len; b++)
-        mtf_program_buffer(program, b)->last = MAX(path.n_steps - 1, 0);
+        mtf_program_buffer(program, b)->last = MAX(path.n_ops - 1, 0);
     return program;
 }
 
@@ -110,7 +110,7 @@ GArray *mtf_reshard_placements(const MtfMesh *mesh, int rank) {
     for (int a = 0; a < mesh->n_axes; a++)
         total *= choices;
     for (int code = 0; code < total; code++) {
-        MtfPlacement placement = mtf_placement_whole();
+        MtfPlacement placement = mtf_placement_replicated();
         int rest = code;
         for (int a = 0; a < mesh->n_axes; a++, rest /= choices)
             placement.axis[a] = (int16_t)(rest % choices - 3);

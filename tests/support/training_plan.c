@@ -2,7 +2,7 @@
 #include "tests/support/training_plan.h"
 
 #include "analyzer/planner/plan_search.h"
-#include "analyzer/training/batch_parts.h"
+#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/price/predict.h"

@@ -107,59 +107,60 @@ MTF_FOR_EACH_UNIT static void take_less(int64_t *restrict least, int64_t *restri
     }
 }
 
-typedef struct Folding {
+typedef struct Elimination {
     const int64_t *cost; /* of the node */
     const int64_t *rows; /* [values][width] beside the neighbour b */
     int values, width;
     int64_t *chosen; /* [width] */
-} Folding;
+} Elimination;
 
 /* One row of the table: the neighbour a has the value whose costs are `beside`. Sums that hold an
  * impossible term are at least half of one. */
-static void fold_row(const Folding *folding, const int64_t *beside, int64_t *table,
-                     int16_t *choice) {
-    int width = folding->width;
+static void eliminate_row(const Elimination *elimination, const int64_t *beside, int64_t *table,
+                          int16_t *choice) {
+    int width = elimination->width;
     for (int q = 0; q < width; q++) {
         table[q] = MTF_CORE_IMPOSSIBLE / 2;
-        folding->chosen[q] = 0;
+        elimination->chosen[q] = 0;
     }
-    for (int s = 0; s < folding->values; s++)
-        if (folding->cost[s] < MTF_CORE_IMPOSSIBLE && beside[s] < MTF_CORE_IMPOSSIBLE)
-            take_less(table, folding->chosen, folding->rows + (gsize)s * (gsize)width,
-                      folding->cost[s] + beside[s], s, width);
+    for (int s = 0; s < elimination->values; s++)
+        if (elimination->cost[s] < MTF_CORE_IMPOSSIBLE && beside[s] < MTF_CORE_IMPOSSIBLE)
+            take_less(table, elimination->chosen, elimination->rows + (gsize)s * (gsize)width,
+                      elimination->cost[s] + beside[s], s, width);
     for (int q = 0; q < width; q++) {
         table[q] = table[q] < MTF_CORE_IMPOSSIBLE / 2 ? table[q] : MTF_CORE_IMPOSSIBLE;
-        choice[q] = (int16_t)folding->chosen[q];
+        choice[q] = (int16_t)elimination->chosen[q];
     }
 }
 
-static void fold(const int64_t *cost, int values, const MtfCoreView *a, const MtfCoreView *b,
-                 MtfCoreFold *result, MtfShared *shared) {
+static void eliminated(const int64_t *cost, int values, const MtfCoreView *a, const MtfCoreView *b,
+                       MtfCoreElimination *result, MtfShared *shared) {
     int height = a->rows == 0 ? 1 : a->columns, width = b->rows == 0 ? 1 : b->columns;
     g_autofree int64_t *beside = oriented(a, values, true);
     g_autofree int64_t *rows = oriented(b, values, false);
     g_autofree int64_t *chosen = g_new(int64_t, width);
-    Folding folding = { cost, rows, values, width, chosen };
+    Elimination elimination = { cost, rows, values, width, chosen };
     int64_t *table = mtf_shared_alloc(matrix_bytes(height, width));
     int16_t *choice = mtf_shared_alloc((gsize)height * (gsize)width * sizeof *choice);
     for (int p = 0; p < height; p++)
-        fold_row(&folding, beside + (gsize)p * (gsize)values, table + (gsize)p * (gsize)width,
-                 choice + (gsize)p * (gsize)width);
+        eliminate_row(&elimination, beside + (gsize)p * (gsize)values,
+                      table + (gsize)p * (gsize)width, choice + (gsize)p * (gsize)width);
     result->table = mtf_shared_keep(shared, table);
     result->choice = mtf_shared_keep(shared, choice);
 }
 
-MtfCoreFold mtf_matrix_fold(MtfShared *shared, const int64_t *cost, int values,
-                            const MtfCoreView *a, const MtfCoreView *b) {
-    MtfQuestion question = { .kind = MTF_ASK_FOLD };
+MtfCoreElimination mtf_matrix_eliminate(MtfShared *shared, const int64_t *cost, int values,
+                                        const MtfCoreView *a, const MtfCoreView *b) {
+    MtfQuestion question = { .kind = MTF_ASK_ELIMINATION };
     mtf_question_add(&question, cost, values);
     mtf_question_add_view(&question, a);
     mtf_question_add_view(&question, b);
     const MtfAnswer *known = mtf_shared_recall(shared, &question);
     if (known != NULL)
-        return (MtfCoreFold){ mtf_shared_ref(known->blocks[0]), mtf_shared_ref(known->blocks[1]) };
-    MtfCoreFold result;
-    fold(cost, values, a, b, &result, shared);
+        return (MtfCoreElimination){ mtf_shared_ref(known->blocks[0]),
+                                     mtf_shared_ref(known->blocks[1]) };
+    MtfCoreElimination result;
+    eliminated(cost, values, a, b, &result, shared);
     mtf_shared_remember(shared, &question, (MtfAnswer){ { result.table, result.choice }, 0 });
     return result;
 }

@@ -53,7 +53,7 @@ guint mtf_matrix_key_hash(gconstpointer key);
 gboolean mtf_matrix_key_equal(gconstpointer left, gconstpointer right);
 
 /* Kinds of questions about a core; the ones answered here come first. */
-enum { MTF_ASK_PICK, MTF_ASK_SUM, MTF_ASK_FOLD, MTF_ASK_POSSIBLE, MTF_ASK_DOMINATED };
+enum { MTF_ASK_PICK, MTF_ASK_SUM, MTF_ASK_ELIMINATION, MTF_ASK_POSSIBLE, MTF_ASK_DOMINATED };
 
 /* Adds a part that says all about a view. */
 bool mtf_question_add_view(MtfQuestion *question, const MtfCoreView *view);
@@ -69,14 +69,14 @@ const int64_t *mtf_matrix_sum(MtfShared *shared, const MtfCoreView *a, const Mtf
 const bool *mtf_matrix_possible(MtfShared *shared, const MtfCoreView *view);
 
 /* A node's best value beside each pair of its neighbours' values. */
-typedef struct MtfCoreFold {
+typedef struct MtfCoreElimination {
     const int64_t *table;  /* [columns of a][columns of b] its cost */
     const int16_t *choice; /* likewise, the value */
-} MtfCoreFold;
+} MtfCoreElimination;
 
-/* Folds a node away: table[p][q] = min_s cost[s] + a[s][p] + b[s][q]. A view without rows stands
+/* Reductions a node away: table[p][q] = min_s cost[s] + a[s][p] + b[s][q]. A view without rows stands
  * for a neighbour that is not there, of one value. */
-MtfCoreFold mtf_matrix_fold(MtfShared *shared, const int64_t *cost, int values,
-                            const MtfCoreView *a, const MtfCoreView *b);
+MtfCoreElimination mtf_matrix_eliminate(MtfShared *shared, const int64_t *cost, int values,
+                                        const MtfCoreView *a, const MtfCoreView *b);
 
 #endif

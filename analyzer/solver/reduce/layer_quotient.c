@@ -274,7 +274,7 @@ static bool find_layers(Search *search, int *reach) {
     return false;
 }
 
-/* ---- the fold ---- */
+/* ---- the quotient ---- */
 
 typedef struct Cut {
     const Search *search;
@@ -300,7 +300,7 @@ static int representative(const Cut *cut, int node) {
     return is_gone(cut, node) ? shifted(cut, node, cut->search->layer[node] - cut->after) : node;
 }
 
-/* The two ends of the edge of the fold that stands for an edge of the whole. */
+/* The two ends of the edge of the quotient that stands for an edge of the whole. */
 static void represent_edge(const Cut *cut, const MtfCoreEdge *edge, int *a, int *b) {
     int high = MAX(cut->search->layer[edge->a], cut->search->layer[edge->b]);
     bool crosses = high > cut->after + cut->gone;
@@ -317,65 +317,65 @@ static void represent_edge(const Cut *cut, const MtfCoreEdge *edge, int *a, int 
     *b = shifted(cut, *b, high - cut->after);
 }
 
-static void fold_nodes(MtfFold *fold, const Cut *cut) {
-    const MtfCore *whole = fold->whole;
+static void quotient_nodes(MtfLayerQuotient *quotient, const Cut *cut) {
+    const MtfCore *whole = quotient->whole;
     g_autofree bool *keep = g_new0(bool, whole->node_count + 1);
     for (int v = 0; v < whole->node_count; v++) {
         keep[v] = whole->nodes[v].alive && !is_gone(cut, v);
-        fold->node[v] = whole->nodes[v].alive ? representative(cut, v) : v;
-        fold->node_copies[fold->node[v]]++;
+        quotient->node[v] = whole->nodes[v].alive ? representative(cut, v) : v;
+        quotient->node_copies[quotient->node[v]]++;
     }
-    fold->core = mtf_core_excerpt(whole, keep);
+    quotient->core = mtf_core_excerpt(whole, keep);
 }
 
-static void fold_edges(MtfFold *fold, const Cut *cut) {
-    const MtfCore *whole = fold->whole;
+static void quotient_edges(MtfLayerQuotient *quotient, const Cut *cut) {
+    const MtfCore *whole = quotient->whole;
     for (guint e = 0; e < whole->edges->len; e++) {
         const MtfCoreEdge *edge = mtf_core_edge(whole, (int)e);
         int a, b;
-        fold->edge[e] = -1;
+        quotient->edge[e] = -1;
         if (edge->a < 0)
             continue;
         represent_edge(cut, edge, &a, &b);
-        fold->edge[e] = mtf_core_find_edge(fold->core, a, b);
-        if (fold->edge[e] < 0)
-            fold->edge[e] = mtf_core_join(fold->core, a, b, edge->cost);
+        quotient->edge[e] = mtf_core_find_edge(quotient->core, a, b);
+        if (quotient->edge[e] < 0)
+            quotient->edge[e] = mtf_core_join(quotient->core, a, b, edge->cost);
     }
-    fold->edge_copies = g_new0(int, fold->core->edges->len + 1);
+    quotient->edge_copies = g_new0(int, quotient->core->edges->len + 1);
     for (guint e = 0; e < whole->edges->len; e++)
-        if (fold->edge[e] >= 0)
-            fold->edge_copies[fold->edge[e]]++;
+        if (quotient->edge[e] >= 0)
+            quotient->edge_copies[quotient->edge[e]]++;
 }
 
-static void list_copies(MtfFold *fold) {
-    int count = fold->whole->node_count;
+static void list_copies(MtfLayerQuotient *quotient) {
+    int count = quotient->whole->node_count;
     for (int v = 0; v < count; v++)
-        fold->first_copy[v + 1] = fold->first_copy[v] + fold->node_copies[v];
-    g_autofree int *at = g_memdup2(fold->first_copy, ((gsize)count + 1) * sizeof *at);
+        quotient->first_copy[v + 1] = quotient->first_copy[v] + quotient->node_copies[v];
+    g_autofree int *at = g_memdup2(quotient->first_copy, ((gsize)count + 1) * sizeof *at);
     for (int v = 0; v < count; v++)
-        fold->copies[at[fold->node[v]]++] = v;
+        quotient->copies[at[quotient->node[v]]++] = v;
 }
 
-static MtfFold *cut_out(const Search *search, int reach) {
+static MtfLayerQuotient *cut_out(const Search *search, int reach) {
     gsize nodes = (gsize)search->core->node_count + 1;
     int layers = search->last - search->first + 1, kept = 2 * reach + 2;
     Cut cut = { search, search->first + reach, layers - kept };
-    MtfFold *fold = g_new0(MtfFold, 1);
-    fold->whole = search->core;
-    fold->node = g_new0(int, nodes);
-    fold->edge = g_new0(int, search->core->edges->len + 1);
-    fold->node_copies = g_new0(int, nodes);
-    fold->copies = g_new0(int, nodes);
-    fold->first_copy = g_new0(int, nodes + 1);
-    fold->layers = layers;
-    fold->kept = kept;
-    fold_nodes(fold, &cut);
-    fold_edges(fold, &cut);
-    list_copies(fold);
-    return fold;
+    MtfLayerQuotient *quotient = g_new0(MtfLayerQuotient, 1);
+    quotient->whole = search->core;
+    quotient->node = g_new0(int, nodes);
+    quotient->edge = g_new0(int, search->core->edges->len + 1);
+    quotient->node_copies = g_new0(int, nodes);
+    quotient->copies = g_new0(int, nodes);
+    quotient->first_copy = g_new0(int, nodes + 1);
+    quotient->layers = layers;
+    quotient->kept = kept;
+    quotient_nodes(quotient, &cut);
+    quotient_edges(quotient, &cut);
+    list_copies(quotient);
+    return quotient;
 }
 
-MtfFold *mtf_fold_new(const MtfCore *core) {
+MtfLayerQuotient *mtf_layer_quotient_new(const MtfCore *core) {
     gsize count = (gsize)core->node_count + 1;
     g_autofree guint64 *colour = g_new0(guint64, count);
     g_autofree int *next = g_new(int, count), *back = g_new(int, count), *layer = g_new(int, count);
@@ -384,30 +384,31 @@ MtfFold *mtf_fold_new(const MtfCore *core) {
     return find_layers(&search, &reach) ? cut_out(&search, reach) : NULL;
 }
 
-void mtf_fold_free(MtfFold *fold) {
-    if (fold == NULL)
+void mtf_layer_quotient_free(MtfLayerQuotient *quotient) {
+    if (quotient == NULL)
         return;
-    mtf_core_free(fold->core);
-    g_free(fold->node);
-    g_free(fold->edge);
-    g_free(fold->node_copies);
-    g_free(fold->edge_copies);
-    g_free(fold->copies);
-    g_free(fold->first_copy);
-    g_free(fold);
+    mtf_core_free(quotient->core);
+    g_free(quotient->node);
+    g_free(quotient->edge);
+    g_free(quotient->node_copies);
+    g_free(quotient->edge_copies);
+    g_free(quotient->copies);
+    g_free(quotient->first_copy);
+    g_free(quotient);
 }
 
-void mtf_fold_expand(const MtfFold *fold, int *values) {
-    for (int v = 0; v < fold->whole->node_count; v++)
-        values[v] = values[fold->node[v]];
+void mtf_layer_quotient_expand(const MtfLayerQuotient *quotient, int *values) {
+    for (int v = 0; v < quotient->whole->node_count; v++)
+        values[v] = values[quotient->node[v]];
 }
 
-double mtf_fold_price(const MtfFold *fold, int node, guint k, const double *prefix) {
+double mtf_layer_quotient_price(const MtfLayerQuotient *quotient, int node, guint k,
+                                const double *prefix) {
     double sum = 0;
-    for (int i = fold->first_copy[node]; i < fold->first_copy[node + 1]; i++) {
-        const MtfCoreNode *copy = &fold->whole->nodes[fold->copies[i]];
+    for (int i = quotient->first_copy[node]; i < quotient->first_copy[node + 1]; i++) {
+        const MtfCoreNode *copy = &quotient->whole->nodes[quotient->copies[i]];
         const MtfCorePiece *piece = &g_array_index(copy->pieces, MtfCorePiece, k);
         sum += prefix[piece->last] - prefix[piece->first];
     }
-    return sum / fold->node_copies[node];
+    return sum / quotient->node_copies[node];
 }

@@ -9,12 +9,12 @@
 /* One step back. KEPT: values of `node` were renumbered, map[new] = old. CONTRACTED: `node` follows
  * neighbour a, map[value of a] = its value. ELIMINATED: map[value of a * width + value of b] = its
  * value, with a or both neighbours -1 when there are fewer. */
-typedef struct Step {
-    enum { STEP_KEPT, STEP_CONTRACTED, STEP_ELIMINATED } kind;
+typedef struct TrailRecord {
+    enum { TRAIL_KEPT, TRAIL_CONTRACTED, TRAIL_ELIMINATED } kind;
     int node, a, b, width;
     int count;          /* of map */
     const int16_t *map; /* a shared block */
-} Step;
+} TrailRecord;
 
 MtfCoreEdge *mtf_core_edge(const MtfCore *core, int edge) {
     return &g_array_index(core->edges, MtfCoreEdge, edge);
@@ -205,8 +205,8 @@ static void choose_shifts(MtfCore *core, const MtfLayoutProblem *problem) {
 /* Divides by 2^shift, rounding down. */
 static int64_t shifted(int64_t value, int shift) {
     int64_t unit = INT64_C(1) << shift;
-    int64_t quotient = value / unit;
-    return quotient - (value % unit < 0);
+    int64_t eliminated = value / unit;
+    return eliminated - (value % unit < 0);
 }
 
 static const int64_t *take_costs(MtfCore *core, const int64_t *costs, gsize count) {
@@ -280,9 +280,9 @@ static void find_rows(MtfCore *core, const MtfLayoutProblem *problem) {
     for (gsize i = 0; i + 1 < count; i++)
         if (borders[i].change > 0 && borders[i + 1].change < 0)
             core->row_time[core->rows++] = borders[i].time;
-    core->room = g_new(int64_t, core->rows + 1);
+    core->capacity = g_new(int64_t, core->rows + 1);
     for (int r = 0; r < core->rows; r++)
-        core->room[r] = mtf_layout_problem_limit(problem) >> core->usage_shift;
+        core->capacity[r] = mtf_layout_problem_limit(problem) >> core->usage_shift;
 }
 
 /* The first row whose time is at least `time`. */
@@ -317,7 +317,7 @@ MtfCore *mtf_core_new(const MtfLayoutProblem *problem) {
     core->node_count = mtf_layout_problem_node_count(problem);
     core->nodes = g_new0(MtfCoreNode, core->node_count + 1);
     core->edges = g_array_new(FALSE, FALSE, sizeof(MtfCoreEdge));
-    core->trail = g_array_new(FALSE, FALSE, sizeof(Step));
+    core->trail = g_array_new(FALSE, FALSE, sizeof(TrailRecord));
     core->shared = mtf_shared_new();
     choose_shifts(core, problem);
     for (int v = 0; v < core->node_count; v++)
@@ -348,9 +348,9 @@ static MtfCore *excerpt_nodes(const MtfCore *from, const bool *keep) {
     MtfCore *core = g_memdup2(from, sizeof *from);
     core->nodes = g_new0(MtfCoreNode, core->node_count + 1);
     core->edges = g_array_new(FALSE, FALSE, sizeof(MtfCoreEdge));
-    core->trail = g_array_new(FALSE, FALSE, sizeof(Step));
+    core->trail = g_array_new(FALSE, FALSE, sizeof(TrailRecord));
     core->shared = mtf_shared_join(from->shared);
-    core->room = g_memdup2(from->room, ((gsize)from->rows + 1) * sizeof *core->room);
+    core->capacity = g_memdup2(from->capacity, ((gsize)from->rows + 1) * sizeof *core->capacity);
     core->row_time = g_memdup2(from->row_time, ((gsize)from->rows + 1) * sizeof *core->row_time);
     for (int v = 0; v < core->node_count; v++) {
         core->nodes[v].pieces = g_array_new(FALSE, FALSE, sizeof(MtfCorePiece));
@@ -393,7 +393,7 @@ void mtf_core_free(MtfCore *core) {
     g_array_unref(core->edges);
     g_array_unref(core->trail);
     g_free(core->nodes);
-    g_free(core->room);
+    g_free(core->capacity);
     g_free(core->row_time);
     mtf_shared_free(core->shared);
     g_free(core);
@@ -421,8 +421,8 @@ void mtf_core_keep_listed(MtfCore *core, int index, const int16_t *list, int cou
         MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
         mtf_core_set_usage(core, piece, reindexed(piece->usage, from, count));
     }
-    Step step = { STEP_KEPT, index, -1, -1, 0, count, from };
-    g_array_append_val(core->trail, step);
+    TrailRecord record = { TRAIL_KEPT, index, -1, -1, 0, count, from };
+    g_array_append_val(core->trail, record);
     node->values = count;
 }
 
@@ -494,13 +494,13 @@ void mtf_core_contract(MtfCore *core, int leader, int follower, const int16_t *l
     move_costs(core, leader, follower, map);
     while (node->edges->len > 0)
         move_edge(core, leader, follower, edge_id_at(node, node->edges->len - 1), map);
-    Step step = { STEP_CONTRACTED, follower, leader, -1, 0, values, map };
-    g_array_append_val(core->trail, step);
+    TrailRecord record = { TRAIL_CONTRACTED, follower, leader, -1, 0, values, map };
+    g_array_append_val(core->trail, record);
     kill_node(core, follower);
 }
 
-/* Folds the table of a node's best costs (a reference, taken over) into its neighbourhood. */
-static void fold_table(MtfCore *core, int a, int b, const int64_t *table) {
+/* Reductions the table of a node's best costs (a reference, taken over) into its neighbourhood. */
+static void add_eliminated(MtfCore *core, int a, int b, const int64_t *table) {
     if (b >= 0) {
         add_matrix(core, a, b, table);
         return;
@@ -527,33 +527,34 @@ void mtf_core_eliminate(MtfCore *core, int index) {
         views[k] = mtf_core_view(core, edge, index);
         ends[k] = mtf_core_other_end(edge, index);
     }
-    MtfCoreFold fold =
-        mtf_matrix_fold(core->shared, node->cost, node->values, &views[0], &views[1]);
+    MtfCoreElimination eliminated =
+        mtf_matrix_eliminate(core->shared, node->cost, node->values, &views[0], &views[1]);
     int height = MAX(1, views[0].columns), width = MAX(1, views[1].columns);
-    Step step = { STEP_ELIMINATED, index, ends[0], ends[1], width, height * width, fold.choice };
-    g_array_append_val(core->trail, step);
+    TrailRecord record = { TRAIL_ELIMINATED, index, ends[0], ends[1], width, height * width,
+                           eliminated.choice };
+    g_array_append_val(core->trail, record);
     kill_node(core, index);
-    if (ends[0] < 0 && fold.table[0] >= MTF_CORE_IMPOSSIBLE) {
+    if (ends[0] < 0 && eliminated.table[0] >= MTF_CORE_IMPOSSIBLE) {
         core->infeasible = true;
-        mtf_shared_unref(core->shared, fold.table);
+        mtf_shared_unref(core->shared, eliminated.table);
         return;
     }
-    fold_table(core, ends[0], ends[1], fold.table);
+    add_eliminated(core, ends[0], ends[1], eliminated.table);
 }
 
 /* ---- forth and back ---- */
 
-static void lift_step(const Step *step, int *choice) {
-    switch (step->kind) {
-    case STEP_KEPT:
-        choice[step->node] = step->map[choice[step->node]];
+static void lift_record(const TrailRecord *record, int *choice) {
+    switch (record->kind) {
+    case TRAIL_KEPT:
+        choice[record->node] = record->map[choice[record->node]];
         break;
-    case STEP_CONTRACTED:
-        choice[step->node] = step->map[choice[step->a]];
+    case TRAIL_CONTRACTED:
+        choice[record->node] = record->map[choice[record->a]];
         break;
-    case STEP_ELIMINATED: {
-        int p = step->a >= 0 ? choice[step->a] : 0, q = step->b >= 0 ? choice[step->b] : 0;
-        choice[step->node] = step->map[p * step->width + q];
+    case TRAIL_ELIMINATED: {
+        int p = record->a >= 0 ? choice[record->a] : 0, q = record->b >= 0 ? choice[record->b] : 0;
+        choice[record->node] = record->map[p * record->width + q];
         break;
     }
     }
@@ -563,23 +564,24 @@ void mtf_core_lift(const MtfCore *core, const int *values, int *choice) {
     if (choice != values)
         memcpy(choice, values, (gsize)core->node_count * sizeof *choice);
     for (guint i = core->trail->len; i > 0; i--)
-        lift_step(&g_array_index(core->trail, Step, i - 1), choice);
+        lift_record(&g_array_index(core->trail, TrailRecord, i - 1), choice);
 }
 
 bool mtf_core_project(const MtfCore *core, const int *choice, int *values) {
     memcpy(values, choice, (gsize)core->node_count * sizeof *choice);
     for (guint i = 0; i < core->trail->len; i++) {
-        const Step *step = &g_array_index(core->trail, Step, i);
-        if (step->kind == STEP_CONTRACTED && values[step->node] != step->map[values[step->a]])
+        const TrailRecord *record = &g_array_index(core->trail, TrailRecord, i);
+        if (record->kind == TRAIL_CONTRACTED &&
+            values[record->node] != record->map[values[record->a]])
             return false;
-        if (step->kind != STEP_KEPT)
+        if (record->kind != TRAIL_KEPT)
             continue;
         int at = 0;
-        while (at < step->count && step->map[at] != values[step->node])
+        while (at < record->count && record->map[at] != values[record->node])
             at++;
-        if (at == step->count)
+        if (at == record->count)
             return false;
-        values[step->node] = at;
+        values[record->node] = at;
     }
     return true;
 }
@@ -619,7 +621,7 @@ bool mtf_core_allows(const MtfCore *core, const int *values) {
     g_autofree int64_t *use = g_new(int64_t, core->rows + 1);
     mtf_core_use(core, values, use);
     for (int r = 0; r < core->rows; r++)
-        if (use[r] > core->room[r])
+        if (use[r] > core->capacity[r])
             return false;
     return mtf_core_cost(core, values) < MTF_CORE_IMPOSSIBLE;
 }

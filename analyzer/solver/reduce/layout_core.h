@@ -9,10 +9,10 @@
  * Memory is kept by rows, one for each maximal clique of the interval graph (the only time points
  * that can bind), and pieces: a node uses usage[value] in the rows first <= r < last. A node that
  * swallowed others has several pieces. The least usage of a piece is subtracted from its rows'
- * limits, so piece usages start at zero and `room` is what is left.
+ * limits, so piece usages start at zero and `capacity` is what is left.
  *
  *     rows     0   1   2   3   4
- *     room    50  20  35  20  60
+ * capacity    50  20  35  20  60
  *     node 7      [=======)           piece {1, 3, usage {0, 4, 9}}
  *
  * Numbers are int64 and cannot overflow: when all costs (or usages) together exceed 2^60 they are
@@ -52,7 +52,7 @@ typedef struct MtfCore {
     MtfCoreNode *nodes; /* indexed as in the problem */
     GArray *edges;      /* MtfCoreEdge */
     int rows;
-    int64_t *room;     /* [rows] */
+    int64_t *capacity; /* [rows] */
     int64_t *row_time; /* [rows] a time point of the problem */
     int64_t constant;  /* cost already decided */
     int cost_shift;    /* costs are those of the problem divided by 2^cost_shift, rounded down */

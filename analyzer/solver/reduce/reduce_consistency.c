@@ -6,39 +6,39 @@
 #include "analyzer/solver/reduce/reductions.h"
 
 /* The least room of any 2^k rows that follow one another, for looking up the least of a range:
- * least[k][r] = min room[r .. r + 2^k). */
-typedef struct Rooms {
+ * least[k][r] = min capacity[r .. r + 2^k). */
+typedef struct Capacities {
     GPtrArray *least;
-} Rooms;
+} Capacities;
 
-static Rooms rooms_of(const MtfCore *core) {
-    Rooms rooms = { g_ptr_array_new_with_free_func(g_free) };
-    const int64_t *below = core->room;
+static Capacities capacities_of(const MtfCore *core) {
+    Capacities capacities = { g_ptr_array_new_with_free_func(g_free) };
+    const int64_t *below = core->capacity;
     for (int width = 1; width <= core->rows; width *= 2) {
         int64_t *level = g_new(int64_t, core->rows);
         for (int r = 0; r + width <= core->rows; r++)
-            level[r] = width == 1 ? core->room[r] : MIN(below[r], below[r + width / 2]);
-        g_ptr_array_add(rooms.least, level);
+            level[r] = width == 1 ? core->capacity[r] : MIN(below[r], below[r + width / 2]);
+        g_ptr_array_add(capacities.least, level);
         below = level;
     }
-    return rooms;
+    return capacities;
 }
 
-static int64_t least_room(const Rooms *rooms, int first, int last) {
+static int64_t least_capacity(const Capacities *capacities, int first, int last) {
     if (first >= last)
         return INT64_MAX;
     guint k = g_bit_storage((gulong)(last - first)) - 1;
-    const int64_t *level = g_ptr_array_index(rooms->least, k);
+    const int64_t *level = g_ptr_array_index(capacities->least, k);
     return MIN(level[first], level[last - (1 << k)]);
 }
 
 /* Forbids the values that do not fit beside nodes that use nothing, the least they can use. */
-static void require_room(const Rooms *rooms, const MtfCoreNode *node, bool *keep) {
+static void require_capacity(const Capacities *capacities, const MtfCoreNode *node, bool *keep) {
     for (guint k = 0; k < node->pieces->len; k++) {
         const MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
-        int64_t room = least_room(rooms, piece->first, piece->last);
+        int64_t capacity = least_capacity(capacities, piece->first, piece->last);
         for (int p = 0; p < node->values; p++)
-            keep[p] &= piece->usage[p] == 0 || piece->usage[p] <= room;
+            keep[p] &= piece->usage[p] == 0 || piece->usage[p] <= capacity;
     }
 }
 
@@ -56,14 +56,14 @@ static void require_partners(MtfCore *core, int index, bool *keep) {
 }
 
 /* Removes the node's dead values; true when there were any. */
-static bool sweep_node(MtfCore *core, const Rooms *rooms, int index) {
+static bool sweep_node(MtfCore *core, const Capacities *capacities, int index) {
     const MtfCoreNode *node = &core->nodes[index];
     int values = node->values, kept = 0;
     g_autofree bool *keep = g_new(bool, values);
     for (int p = 0; p < values; p++)
         keep[p] = node->cost[p] < MTF_CORE_IMPOSSIBLE;
     require_partners(core, index, keep);
-    require_room(rooms, node, keep);
+    require_capacity(capacities, node, keep);
     for (int p = 0; p < values; p++)
         kept += keep[p];
     if (kept == values)
@@ -92,17 +92,17 @@ bool mtf_reduce_consistency(MtfCore *core) {
         if (queued[v])
             g_queue_push_tail(queue, GINT_TO_POINTER(v));
     }
-    Rooms rooms = rooms_of(core);
+    Capacities capacities = capacities_of(core);
     bool changed = false;
     while (!g_queue_is_empty(queue) && !core->infeasible) {
         int v = GPOINTER_TO_INT(g_queue_pop_head(queue));
         queued[v] = false;
-        if (!sweep_node(core, &rooms, v))
+        if (!sweep_node(core, &capacities, v))
             continue;
         changed = true;
         push_neighbours(core, v, queue, queued);
     }
-    g_ptr_array_unref(rooms.least);
+    g_ptr_array_unref(capacities.least);
     mtf_shared_forget(core->shared);
     return changed;
 }

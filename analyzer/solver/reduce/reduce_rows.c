@@ -133,7 +133,7 @@ static void take_least(MtfCore *core, MtfCorePiece *piece, int values, int64_t *
     change[piece->last] -= least;
 }
 
-static void settle_pieces(MtfCore *core, int64_t *change) {
+static void subtract_least_usage(MtfCore *core, int64_t *change) {
     for (int v = 0; v < core->node_count; v++) {
         MtfCoreNode *node = &core->nodes[v];
         if (!node->alive || node->pieces->len == 0)
@@ -146,12 +146,12 @@ static void settle_pieces(MtfCore *core, int64_t *change) {
     }
 }
 
-static void take_from_room(MtfCore *core, const int64_t *change) {
+static void take_from_capacity(MtfCore *core, const int64_t *change) {
     int64_t sum = 0;
     for (int r = 0; r < core->rows; r++) {
         sum += change[r];
-        core->room[r] -= sum;
-        if (core->room[r] < 0)
+        core->capacity[r] -= sum;
+        if (core->capacity[r] < 0)
             core->infeasible = true;
     }
 }
@@ -187,9 +187,9 @@ static int choose_rows(const MtfCore *core, bool *keep) {
     for (int r = 0; r < core->rows; r++) {
         fresh += starts[r];
         bool covered_right =
-            r + 1 < core->rows && ends[r + 1] == 0 && core->room[r + 1] <= core->room[r];
-        bool covered_left = last >= 0 && fresh == 0 && core->room[last] <= core->room[r];
-        keep[r] = most[r] > core->room[r] && !covered_right && !covered_left;
+            r + 1 < core->rows && ends[r + 1] == 0 && core->capacity[r + 1] <= core->capacity[r];
+        bool covered_left = last >= 0 && fresh == 0 && core->capacity[last] <= core->capacity[r];
+        keep[r] = most[r] > core->capacity[r] && !covered_right && !covered_left;
         if (!keep[r])
             continue;
         last = r;
@@ -204,7 +204,7 @@ static void renumber_rows(MtfCore *core, const bool *keep) {
     int count = 0;
     for (int r = 0; r < core->rows; r++) {
         new_row[r] = count;
-        core->room[count] = core->room[r];
+        core->capacity[count] = core->capacity[r];
         core->row_time[count] = core->row_time[r];
         count += keep[r];
     }
@@ -222,8 +222,8 @@ static void renumber_rows(MtfCore *core, const bool *keep) {
 
 bool mtf_reduce_rows(MtfCore *core) {
     g_autofree int64_t *change = g_new0(int64_t, core->rows + 1);
-    settle_pieces(core, change);
-    take_from_room(core, change);
+    subtract_least_usage(core, change);
+    take_from_capacity(core, change);
     if (core->infeasible)
         return true;
     g_autofree bool *keep = g_new0(bool, core->rows + 1);

@@ -42,9 +42,9 @@ struct MtfBranching {
     int value_count;
     gsize state_size, saved;
     int64_t pass_work, work_left;
-    int64_t *room;  /* [rows] scratch */
-    int64_t parent; /* a bound of the place at hand */
-    int *values;    /* scratch */
+    int64_t *capacity; /* [rows] scratch */
+    int64_t parent;    /* a bound of the place at hand */
+    int *values;       /* scratch */
     guint64 places;
     int64_t cutoff;
     bool begun;
@@ -75,7 +75,7 @@ MtfBranching *mtf_branching_new(MtfMessages *messages, double *weights, guint64 
     b->weights = weights;
     b->priced = g_new0(double *, messages->count + 1);
     b->branches = g_array_new(FALSE, FALSE, sizeof(Branch));
-    b->room = g_new0(int64_t, b->core->rows + 1);
+    b->capacity = g_new0(int64_t, b->core->rows + 1);
     b->values = g_new0(int, b->core->node_count + 1);
     b->parent = -MTF_CORE_IMPOSSIBLE;
     b->cutoff = MTF_NO_CUTOFF;
@@ -116,7 +116,7 @@ void mtf_branching_free(MtfBranching *b) {
     mtf_local_search_free(b->local);
     mtf_exact_bound_free(b->exact);
     mtf_messages_free(b->messages);
-    g_free(b->room);
+    g_free(b->capacity);
     g_free(b->values);
     g_free(b);
 }
@@ -157,7 +157,7 @@ static bool usage_range(const MtfBranching *b, const MtfSpot *spot, const MtfCor
 static bool find_room(MtfBranching *b) {
     const MtfCore *core = b->core;
     int64_t least, most, sum = 0;
-    memset(b->room, 0, ((gsize)core->rows + 1) * sizeof *b->room);
+    memset(b->capacity, 0, ((gsize)core->rows + 1) * sizeof *b->capacity);
     for (int i = 0; i < b->messages->count; i++) {
         const MtfSpot *spot = spot_at(b, i);
         const MtfCoreNode *node = &core->nodes[spot->node];
@@ -165,14 +165,14 @@ static bool find_room(MtfBranching *b) {
             const MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
             if (!usage_range(b, spot, piece, &least, &most))
                 return false;
-            b->room[piece->first] += least;
-            b->room[piece->last] -= least;
+            b->capacity[piece->first] += least;
+            b->capacity[piece->last] -= least;
         }
     }
     for (int r = 0; r < core->rows; r++) {
-        sum += b->room[r];
-        b->room[r] = core->room[r] - sum;
-        if (b->room[r] < 0)
+        sum += b->capacity[r];
+        b->capacity[r] = core->capacity[r] - sum;
+        if (b->capacity[r] < 0)
             return false;
     }
     return true;
@@ -180,13 +180,13 @@ static bool find_room(MtfBranching *b) {
 
 /* Shuts the values whose memory exceeds the least by more than there is room. */
 static void shut_large(const MtfBranching *b, MtfSpot *spot, const MtfCorePiece *piece) {
-    int64_t least, most, room = INT64_MAX;
+    int64_t least, most, capacity = INT64_MAX;
     if (!usage_range(b, spot, piece, &least, &most) || least == most)
         return;
     for (int r = piece->first; r < piece->last; r++)
-        room = MIN(room, b->room[r]);
-    for (int p = 0; most - least > room && p < spot->values; p++)
-        if (is_open(b, spot, p) && piece->usage[p] - least > room)
+        capacity = MIN(capacity, b->capacity[r]);
+    for (int p = 0; most - least > capacity && p < spot->values; p++)
+        if (is_open(b, spot, p) && piece->usage[p] - least > capacity)
             shut(spot, p);
 }
 

@@ -14,7 +14,7 @@
  *     one value     sum_p s[v,p] = 1                            for each v
  *     marginals     sum_q y[e,p,q] = s[a,p]                     for each e, p
  *                   sum_p y[e,p,q] = s[b,q]                     for each e, q
- *     memory        sum_v,p usage_vr[p] s[v,p] <= room_r        for each r, added lazily
+ *     memory        sum_v,p usage_vr[p] s[v,p] <= capacity_r        for each r, added lazily
  *
  * The marginal form is tight on trees; y >= s + s - 1 would leave the relaxation useless. */
 #include "analyzer/solver/search/core_ilp.h"
@@ -141,7 +141,8 @@ static void add_memory_row(const Program *program, int r) {
         }
     }
     mtf_ilp_add_row(program->ilp, (int)variables->len, (const int *)(void *)variables->data,
-                    (const double *)(void *)coefficients->data, -INFINITY, (double)core->room[r]);
+                    (const double *)(void *)coefficients->data, -INFINITY,
+                    (double)core->capacity[r]);
 }
 
 /* Adds the row that the values overfill most, if there is one. Sums s[v,p] usage by differences. */
@@ -165,7 +166,7 @@ static void separate_memory(MtfIlp *ilp, const double *values, void *user) {
     double most = 1e-6, sum = 0;
     for (int r = 0; r < core->rows; r++) {
         sum += use[r];
-        double excess = (sum - (double)core->room[r]) / fmax(1, (double)core->room[r]);
+        double excess = (sum - (double)core->capacity[r]) / fmax(1, (double)core->capacity[r]);
         if (excess <= most)
             continue;
         most = excess;

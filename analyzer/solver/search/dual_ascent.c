@@ -22,13 +22,13 @@ typedef struct Row {
     bool active;
     double price, best_price; /* cost for the whole room */
     double step;
-    double excess; /* average of (use - room) / room */
+    double excess; /* average of (use - capacity) / capacity */
     int side;      /* its sign at the last step */
 } Row;
 
 struct MtfDual {
     MtfCore *core;
-    MtfFold *fold; /* of the core; NULL when not folded */
+    MtfLayerQuotient *quotient; /* of the core; NULL when not folded */
     MtfMessages *messages;
     Row *rows;
     int64_t *use;
@@ -45,8 +45,8 @@ struct MtfDual {
     int fresh_steps; /* in a row that gave new prices */
 };
 
-static double room_of(const MtfDual *dual, int r) {
-    return fmax(1, (double)dual->core->room[r]);
+static double capacity_of(const MtfDual *dual, int r) {
+    return fmax(1, (double)dual->core->capacity[r]);
 }
 
 static void make_arrays(MtfDual *dual) {
@@ -86,14 +86,14 @@ void mtf_dual_free(MtfDual *dual) {
     if (dual == NULL)
         return;
     drop_messages(dual);
-    mtf_fold_free(dual->fold);
+    mtf_layer_quotient_free(dual->quotient);
     free_arrays(dual);
     g_free(dual);
 }
 
 static void set_prices(MtfDual *dual) {
     for (int r = 0; r < dual->core->rows; r++)
-        dual->price[r] = dual->rows[r].price / room_of(dual, r);
+        dual->price[r] = dual->rows[r].price / capacity_of(dual, r);
     mtf_messages_set_prices(dual->messages, dual->price);
 }
 
@@ -106,7 +106,7 @@ static void note_bound(MtfDual *dual, double bound) {
         dual->scale = fmax(1, fabs(bound));
     dual->bound = bound;
     dual->is_known = false;
-    if (dual->fold == NULL)
+    if (dual->quotient == NULL)
         dual->best_state = mtf_messages_save(dual->messages, dual->best_state);
     memcpy(dual->best_price, dual->price, (gsize)dual->core->rows * sizeof *dual->price);
     for (int r = 0; r < dual->core->rows; r++)
@@ -118,7 +118,7 @@ static void note_bound(MtfDual *dual, double bound) {
 }
 
 static double excess_of(const MtfDual *dual, int r) {
-    return ((double)dual->use[r] - (double)dual->core->room[r]) / room_of(dual, r);
+    return ((double)dual->use[r] - (double)dual->core->capacity[r]) / capacity_of(dual, r);
 }
 
 /* The row of a stretch that is overfull most, or -1. */
@@ -126,7 +126,7 @@ static int worst_of(const MtfDual *dual, int first, int last) {
     int worst = -1;
     double most = 0;
     for (int r = first; r < last; r++) {
-        if (dual->use[r] <= dual->core->room[r] || excess_of(dual, r) <= most)
+        if (dual->use[r] <= dual->core->capacity[r] || excess_of(dual, r) <= most)
             continue;
         most = excess_of(dual, r);
         worst = r;
@@ -172,8 +172,8 @@ static void move_price(MtfDual *dual, int r) {
 bool mtf_dual_step(MtfDual *dual, int *values) {
     note_bound(dual, mtf_messages_pass(dual->messages));
     bool possible = mtf_messages_decode(dual->messages, values);
-    if (dual->fold != NULL)
-        mtf_fold_expand(dual->fold, values);
+    if (dual->quotient != NULL)
+        mtf_layer_quotient_expand(dual->quotient, values);
     mtf_core_use(dual->core, values, dual->use);
     activate_rows(dual);
     bool moved = false;
@@ -189,30 +189,30 @@ bool mtf_dual_step(MtfDual *dual, int *values) {
 }
 
 double mtf_dual_bound(const MtfDual *dual) {
-    return dual->fold != NULL ? -INFINITY : dual->bound;
+    return dual->quotient != NULL ? -INFINITY : dual->bound;
 }
 
 double mtf_dual_guess(const MtfDual *dual) {
     return dual->bound;
 }
 
-bool mtf_dual_fold(MtfDual *dual) {
-    dual->fold = mtf_fold_new(dual->core);
-    if (dual->fold == NULL)
+bool mtf_dual_quotient(MtfDual *dual) {
+    dual->quotient = mtf_layer_quotient_new(dual->core);
+    if (dual->quotient == NULL)
         return false;
     drop_messages(dual);
-    dual->messages = mtf_messages_new_folded(dual->fold);
+    dual->messages = mtf_messages_new_of_quotient(dual->quotient);
     set_prices(dual);
     return true;
 }
 
-void mtf_dual_unfold(MtfDual *dual) {
+void mtf_dual_expand(MtfDual *dual) {
     mtf_dual_return(dual);
     MtfMessages *messages = mtf_messages_new(dual->core);
-    mtf_messages_unfold(messages, dual->messages);
+    mtf_messages_expand(messages, dual->messages);
     drop_messages(dual);
     dual->messages = messages;
-    g_clear_pointer(&dual->fold, mtf_fold_free);
+    g_clear_pointer(&dual->quotient, mtf_layer_quotient_free);
     dual->bound = dual->noticed = -INFINITY;
     dual->noticed_step = dual->steps;
 }
@@ -226,7 +226,7 @@ static const MtfExactBound *exact_of(MtfDual *dual) {
 }
 
 int64_t mtf_dual_prove(MtfDual *dual) {
-    if (dual->fold != NULL || dual->best_state == NULL || dual->is_known)
+    if (dual->quotient != NULL || dual->best_state == NULL || dual->is_known)
         return dual->proven;
     g_autofree double *now = mtf_messages_save(dual->messages, NULL);
     mtf_messages_restore(dual->messages, dual->best_state);
@@ -266,7 +266,7 @@ static void carry_prices(MtfDual *dual, const Row *old, const double *per_unit,
         while (old_time[at] < dual->core->row_time[r])
             at++;
         dual->rows[r] = old[at];
-        dual->rows[r].price = dual->rows[r].best_price = per_unit[at] * room_of(dual, r);
+        dual->rows[r].price = dual->rows[r].best_price = per_unit[at] * capacity_of(dual, r);
         dual->best_price[r] = per_unit[at];
     }
 }
@@ -305,7 +305,7 @@ static void settle(MtfDual *dual, int64_t cutoff) {
     mtf_dual_return(dual);
     mtf_messages_pass(dual->messages);
     mtf_exact_bound_prune(exact_of(dual), dual->core, cutoff);
-    mtf_messages_bake(dual->messages, dual->core);
+    mtf_messages_reparametrize(dual->messages, dual->core);
     drop_messages(dual);
 }
 
@@ -340,7 +340,7 @@ static MtfDual *twin(const MtfDual *dual, MtfCore *core) {
 
 MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries, MtfCore **core,
                              bool (*cancel)(void *user), void *user) {
-    g_assert(dual->fold == NULL);
+    g_assert(dual->quotient == NULL);
     g_autofree double *messages = mtf_messages_save(dual->messages, NULL);
     *core = mtf_core_copy(dual->core);
     MtfDual *copy = twin(dual, *core);
@@ -352,7 +352,7 @@ MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries,
     mtf_exact_bound_prune(exact_of(dual), *core, cutoff);
     bool small = mtf_core_possible_entries(*core) <= most_entries;
     if (small)
-        mtf_messages_bake(copy->messages, *core);
+        mtf_messages_reparametrize(copy->messages, *core);
     copy->messages = NULL;
     mtf_messages_restore(dual->messages, messages);
     mtf_messages_set_prices(dual->messages, dual->price);
@@ -366,7 +366,7 @@ MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries,
 }
 
 MtfMessages *mtf_dual_messages(const MtfDual *dual) {
-    g_assert(dual->fold == NULL);
+    g_assert(dual->quotient == NULL);
     MtfMessages *messages = mtf_messages_new(dual->core);
     if (dual->best_state != NULL)
         mtf_messages_restore(messages, dual->best_state);

@@ -21,16 +21,16 @@ MtfDual *mtf_dual_new(MtfCore *core);
 void mtf_dual_free(MtfDual *dual);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfDual, mtf_dual_free)
 
-/* Where the core repeats layers, goes on with a fold of it (layer_fold.h), whose steps take the
+/* Where the core repeats layers, goes on with a quotient of it (layer_fold.h), whose steps take the
  * time of a few layers: values are those of the whole core, and the bound is -INFINITY as nothing
  * is proven. False when nothing repeats. */
-bool mtf_dual_fold(MtfDual *dual);
+bool mtf_dual_quotient(MtfDual *dual);
 
 /* What the bound would come to if all copies of a layer were alike; a guess, while folded. */
 double mtf_dual_guess(const MtfDual *dual);
 
-/* Goes back to the whole core with the messages and the best prices of the fold. */
-void mtf_dual_unfold(MtfDual *dual);
+/* Goes back to the whole core with the messages and the best prices of the quotient. */
+void mtf_dual_expand(MtfDual *dual);
 
 /* One step: a pass, a decoded choice, new prices. Fills `values` (indexed as in the core) and
  * returns whether they are possible edge by edge; memory may still be overfull. */

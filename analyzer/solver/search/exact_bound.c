@@ -100,7 +100,7 @@ static int number_values(MtfExactBound *exact, int *most) {
 }
 
 MtfExactBound *mtf_exact_bound_new(const MtfMessages *messages) {
-    g_assert(messages->fold == NULL);
+    g_assert(messages->quotient == NULL);
     MtfExactBound *exact = g_new0(MtfExactBound, 1);
     exact->messages = messages;
     gsize spots = (gsize)messages->count + 1, edges = messages->core->edges->len + 1;
@@ -182,7 +182,7 @@ static MtfInt128 paid_rooms(const MtfExactBound *exact) {
     const MtfCore *core = exact->messages->core;
     MtfInt128 sum = 0;
     for (int r = 0; r < core->rows; r++)
-        sum += (MtfInt128)exact->price[r] * core->room[r];
+        sum += (MtfInt128)exact->price[r] * core->capacity[r];
     int down = exact->price_shift - exact->shift;
     if (down < 0)
         return 0;

@@ -3,7 +3,7 @@
  * where to look and prove nothing; here its messages and prices are rounded to whole multiples of
  * 2^-shift of a core cost, which are messages and prices like any others, and their bound
  *
- *     bound = constant - sum_r Y_r room_r
+ *     bound = constant - sum_r Y_r capacity_r
  *           + sum_v min_p  theta_v[p],   theta_v[p] = cost_v[p] + sum_r Y_r usage_vr[p] + sum_e M_ev[p]
  *           + sum_e min_pq held_e[p,q],  held_e[p,q] = cost_e[p,q] - M_ea[p] - M_eb[q]
  *

@@ -3,13 +3,13 @@
 
 #include "analyzer/solver/reduce/core_components.h"
 #include "analyzer/solver/reduce/reductions.h"
+#include "analyzer/solver/search/bounded_dive.h"
 #include "analyzer/solver/search/branch_and_bound.h"
 #include "analyzer/solver/search/core_ilp.h"
-#include "analyzer/solver/search/cutoff_guess.h"
 #include "analyzer/solver/search/dual_ascent.h"
 #include "analyzer/solver/search/forest_move.h"
-#include "analyzer/solver/search/least_limit.h"
 #include "analyzer/solver/search/local_search.h"
+#include "analyzer/solver/search/minimum_memory.h"
 #include "layouts/base/error.h"
 
 #include <math.h>
@@ -41,12 +41,12 @@
 #define BRANCH_ROUNDS 20     /* that do not count as stale */
 #define STALE_ROUNDS 12      /* without a gap so much smaller, after which limited work ends */
 #define STALE_GAP 0.95
-#define HARD_ROUNDS 3  /* without a choice, after which the least memory is tried */
-#define FOLD_STEPS 300 /* steps on a fold, at most */
-#define FOLD_STALL 100 /* steps without a better guess that end them */
-#define FOLD_GAP 2e-4  /* the guess is near enough to the best choice */
-#define FORESTS 2      /* forest moves before a local search */
-#define MOST_PRICE 1.2 /* their prices are the bound's times up to this */
+#define HARD_ROUNDS 3      /* without a choice, after which the least memory is tried */
+#define QUOTIENT_STEPS 300 /* steps on a quotient, at most */
+#define QUOTIENT_STALL 100 /* steps without a better guess that end them */
+#define QUOTIENT_GAP 2e-4  /* the guess is near enough to the best choice */
+#define FORESTS 2          /* forest moves before a local search */
+#define MOST_PRICE 1.2     /* their prices are the bound's times up to this */
 
 typedef struct Solver {
     const MtfLayoutProblem *problem;
@@ -428,23 +428,23 @@ static void tell_guess(const Solver *solver) {
         solver->options->guess(mtf_dual_guess(solver->dual) * unit, solver->options->user);
 }
 
-/* Where layers repeat, messages and prices begin on a fold of them. */
-static void run_folded(Solver *solver) {
-    if (!mtf_dual_fold(solver->dual))
+/* Where layers repeat, messages and prices begin on a quotient of them. */
+static void run_on_quotient(Solver *solver) {
+    if (!mtf_dual_quotient(solver->dual))
         return;
-    double enough = fmax(FOLD_GAP, solver->options->gap / 2);
-    for (int i = 0; i < FOLD_STEPS && !is_over(solver); i++) {
+    double enough = fmax(QUOTIENT_GAP, solver->options->gap / 2);
+    for (int i = 0; i < QUOTIENT_STEPS && !is_over(solver); i++) {
         if (mtf_dual_step(solver->dual, solver->values))
             offer_values(solver, solver->values);
         tell_guess(solver);
         double cost = (double)solver->cutoff, gap = cost - mtf_dual_guess(solver->dual);
-        if (mtf_dual_stall(solver->dual) > FOLD_STALL ||
+        if (mtf_dual_stall(solver->dual) > QUOTIENT_STALL ||
             (solver->choice != NULL && gap <= enough * fabs(cost)))
             break;
     }
     if (is_abandoned(solver))
         return;
-    mtf_dual_unfold(solver->dual);
+    mtf_dual_expand(solver->dual);
     queue_job(solver);
 }
 
@@ -491,7 +491,7 @@ static bool is_stale(Solver *solver) {
 
 static void run_rounds(Solver *solver) {
     solver->dual = mtf_dual_new(solver->core);
-    run_folded(solver);
+    run_on_quotient(solver);
     if (is_abandoned(solver))
         return;
     int64_t rounds = 0;

@@ -56,8 +56,8 @@ static const Share *share_at(const MtfLocalSearch *search, int node, guint k) {
     return &g_array_index(search->shares[node], Share, k);
 }
 
-static int64_t room_of(const MtfLocalSearch *search, int watch) {
-    return search->core->room[watch_at(search, watch)->row];
+static int64_t capacity_of(const MtfLocalSearch *search, int watch) {
+    return search->core->capacity[watch_at(search, watch)->row];
 }
 
 static int64_t weight(const MtfLocalSearch *search, int64_t cost) {
@@ -222,9 +222,9 @@ static bool watch_overfull(MtfLocalSearch *search) {
         int worst = -1;
         int64_t most = 0;
         for (int r = first; r < MIN(first + width, core->rows); r++) {
-            if (search->watched[r] || search->use[r] - core->room[r] <= most)
+            if (search->watched[r] || search->use[r] - core->capacity[r] <= most)
                 continue;
-            most = search->use[r] - core->room[r];
+            most = search->use[r] - core->capacity[r];
             worst = r;
         }
         if (worst >= 0)
@@ -237,8 +237,8 @@ static bool watch_overfull(MtfLocalSearch *search) {
 /* ---- repair ---- */
 
 static double excess_in(const MtfLocalSearch *search, int watch, int64_t use) {
-    int64_t room = room_of(search, watch);
-    return use <= room ? 0 : (double)(use - room) / fmax(1, (double)room);
+    int64_t capacity = capacity_of(search, watch);
+    return use <= capacity ? 0 : (double)(use - capacity) / fmax(1, (double)capacity);
 }
 
 /* How much the move takes from what is too much, over all rows it touches. */
@@ -327,7 +327,8 @@ static bool fits(const MtfLocalSearch *search, int node, int value) {
     for (guint k = 0; k < search->shares[node]->len; k++) {
         const Share *share = share_at(search, node, k);
         int64_t more = share->usage[value] - share->usage[from];
-        if (more > 0 && watch_at(search, share->watch)->use + more > room_of(search, share->watch))
+        if (more > 0 &&
+            watch_at(search, share->watch)->use + more > capacity_of(search, share->watch))
             return false;
     }
     return true;

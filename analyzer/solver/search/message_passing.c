@@ -21,17 +21,17 @@ static void make_spots(MtfMessages *messages) {
         messages->position[v] = -1;
         if (!node->alive)
             continue;
-        MtfSpot *spot = &messages->spots[messages->count];
+        MtfSpot *node_state = &messages->node_states[messages->count];
         messages->position[v] = messages->count++;
-        spot->node = v;
-        spot->copies = messages->fold != NULL ? messages->fold->node_copies[v] : 1;
-        spot->values = node->values;
-        spot->cost = new_block(messages, (gsize)node->values);
-        spot->priced = new_block(messages, (gsize)node->values);
-        spot->theta = new_block(messages, (gsize)node->values);
-        spot->ends = g_new0(MtfSpotEnd, node->edges->len + 1);
+        node_state->node = v;
+        node_state->copies = messages->quotient != NULL ? messages->quotient->node_copies[v] : 1;
+        node_state->values = node->values;
+        node_state->cost = new_block(messages, (gsize)node->values);
+        node_state->priced = new_block(messages, (gsize)node->values);
+        node_state->theta = new_block(messages, (gsize)node->values);
+        node_state->half_edges = g_new0(MtfSpotEnd, node->edges->len + 1);
         for (int p = 0; p < node->values; p++)
-            spot->cost[p] = (double)node->cost[p];
+            node_state->cost[p] = (double)node->cost[p];
         most = MAX(most, node->values);
     }
     messages->scratch = new_block(messages, (gsize)most);
@@ -53,55 +53,56 @@ static const MtfDistinctMatrix *matrix_of(MtfMessages *messages, const MtfCoreEd
 }
 
 /* Adds one end to its spot: of the matrix as it stands, or turned. */
-static void add_end(MtfSpot *spot, const MtfDistinctMatrix *matrix, bool turned, MtfSpotEnd end) {
-    end.rows = turned ? matrix->columns : matrix->rows;
-    end.columns = turned ? matrix->rows : matrix->columns;
-    end.matrix = matrix;
-    end.turned = turned;
-    end.row_of = turned ? matrix->column_of : matrix->row_of;
-    end.column_of = turned ? matrix->row_of : matrix->column_of;
-    spot->ends[spot->behind + spot->ahead] = end;
+static void add_half_edge(MtfSpot *node_state, const MtfDistinctMatrix *matrix, bool turned,
+                          MtfSpotEnd half_edge) {
+    half_edge.rows = turned ? matrix->columns : matrix->rows;
+    half_edge.columns = turned ? matrix->rows : matrix->columns;
+    half_edge.matrix = matrix;
+    half_edge.turned = turned;
+    half_edge.row_of = turned ? matrix->column_of : matrix->row_of;
+    half_edge.column_of = turned ? matrix->row_of : matrix->column_of;
+    node_state->half_edges[node_state->behind + node_state->ahead] = half_edge;
 }
 
 static void add_edge(MtfMessages *messages, int index) {
     const MtfCoreEdge *edge = mtf_core_edge(messages->core, index);
     int a = messages->position[edge->a], b = messages->position[edge->b];
-    MtfSpot *left = &messages->spots[a], *right = &messages->spots[b];
+    MtfSpot *left = &messages->node_states[a], *right = &messages->node_states[b];
     const MtfDistinctMatrix *matrix = matrix_of(messages, edge, left->values, right->values);
     double *to_left = new_block(messages, (gsize)left->values);
     double *to_right = new_block(messages, (gsize)right->values);
-    double copies = messages->fold != NULL ? messages->fold->edge_copies[index] : 1;
-    MtfSpotEnd end = { .edge = index, .copies = copies };
-    end.other = b, end.in = to_left, end.out = to_right;
-    add_end(left, matrix, false, end);
-    end.other = a, end.in = to_right, end.out = to_left;
-    add_end(right, matrix, true, end);
+    double copies = messages->quotient != NULL ? messages->quotient->edge_copies[index] : 1;
+    MtfSpotEnd half_edge = { .edge = index, .copies = copies };
+    half_edge.other = b, half_edge.in = to_left, half_edge.out = to_right;
+    add_half_edge(left, matrix, false, half_edge);
+    half_edge.other = a, half_edge.in = to_right, half_edge.out = to_left;
+    add_half_edge(right, matrix, true, half_edge);
     *(a < b ? &left->ahead : &left->behind) += 1;
     *(a < b ? &right->behind : &right->ahead) += 1;
     messages->edge_count++;
 }
 
 /* Puts the ends to earlier nodes first. */
-static void sort_ends(MtfSpot *spot, int position) {
-    int count = spot->behind + spot->ahead, behind = 0;
+static void sort_half_edges(MtfSpot *node_state, int position) {
+    int count = node_state->behind + node_state->ahead, behind = 0;
     for (int k = 0; k < count; k++) {
-        if (spot->ends[k].other > position)
+        if (node_state->half_edges[k].other > position)
             continue;
-        MtfSpotEnd swap = spot->ends[k];
-        spot->ends[k] = spot->ends[behind];
-        spot->ends[behind++] = swap;
+        MtfSpotEnd swap = node_state->half_edges[k];
+        node_state->half_edges[k] = node_state->half_edges[behind];
+        node_state->half_edges[behind++] = swap;
     }
-    spot->share = 1.0 / MAX(1, MAX(spot->behind, spot->ahead));
+    node_state->share = 1.0 / MAX(1, MAX(node_state->behind, node_state->ahead));
 }
 
-static MtfMessages *new_messages(const MtfCore *core, const MtfFold *fold) {
+static MtfMessages *new_messages(const MtfCore *core, const MtfLayerQuotient *quotient) {
     MtfMessages *messages = g_new0(MtfMessages, 1);
     messages->core = core;
-    messages->fold = fold;
+    messages->quotient = quotient;
     messages->blocks = g_ptr_array_new_with_free_func(g_free);
     messages->matrices = g_hash_table_new_full(mtf_matrix_key_hash, mtf_matrix_key_equal, g_free,
                                                (GDestroyNotify)mtf_distinct_matrix_free);
-    messages->spots = g_new0(MtfSpot, core->node_count + 1);
+    messages->node_states = g_new0(MtfSpot, core->node_count + 1);
     messages->position = g_new(int, core->node_count + 1);
     messages->price = new_block(messages, (gsize)core->rows);
     messages->prefix = new_block(messages, (gsize)core->rows + 1);
@@ -110,7 +111,7 @@ static MtfMessages *new_messages(const MtfCore *core, const MtfFold *fold) {
         if (mtf_core_edge(core, (int)e)->a >= 0)
             add_edge(messages, (int)e);
     for (int i = 0; i < messages->count; i++)
-        sort_ends(&messages->spots[i], i);
+        sort_half_edges(&messages->node_states[i], i);
     mtf_messages_set_prices(messages, messages->price);
     return messages;
 }
@@ -119,29 +120,29 @@ MtfMessages *mtf_messages_new(const MtfCore *core) {
     return new_messages(core, NULL);
 }
 
-MtfMessages *mtf_messages_new_folded(const MtfFold *fold) {
-    return new_messages(fold->core, fold);
+MtfMessages *mtf_messages_new_of_quotient(const MtfLayerQuotient *quotient) {
+    return new_messages(quotient->core, quotient);
 }
 
 /* The message to the node at `position` over that edge. */
 static double *message_to(const MtfMessages *messages, int position, int edge) {
-    const MtfSpotEnd *end = messages->spots[position].ends;
-    while (end->edge != edge)
-        end++;
-    return end->in;
+    const MtfSpotEnd *half_edge = messages->node_states[position].half_edges;
+    while (half_edge->edge != edge)
+        half_edge++;
+    return half_edge->in;
 }
 
-void mtf_messages_unfold(MtfMessages *messages, const MtfMessages *folded) {
-    const MtfFold *fold = folded->fold;
+void mtf_messages_expand(MtfMessages *messages, const MtfMessages *folded) {
+    const MtfLayerQuotient *quotient = folded->quotient;
     for (int i = 0; i < messages->count; i++) {
-        const MtfSpot *spot = &messages->spots[i];
-        for (int k = 0; k < spot->behind + spot->ahead; k++) {
-            const MtfSpotEnd *end = &spot->ends[k];
-            const MtfCoreEdge *edge = mtf_core_edge(folded->core, fold->edge[end->edge]);
-            bool first = mtf_core_edge(messages->core, end->edge)->a == spot->node;
+        const MtfSpot *node_state = &messages->node_states[i];
+        for (int k = 0; k < node_state->behind + node_state->ahead; k++) {
+            const MtfSpotEnd *half_edge = &node_state->half_edges[k];
+            const MtfCoreEdge *edge = mtf_core_edge(folded->core, quotient->edge[half_edge->edge]);
+            bool first = mtf_core_edge(messages->core, half_edge->edge)->a == node_state->node;
             int from = folded->position[first ? edge->a : edge->b];
-            memcpy(end->in, message_to(folded, from, fold->edge[end->edge]),
-                   (gsize)spot->values * sizeof *end->in);
+            memcpy(half_edge->in, message_to(folded, from, quotient->edge[half_edge->edge]),
+                   (gsize)node_state->values * sizeof *half_edge->in);
         }
     }
     mtf_messages_set_prices(messages, folded->price);
@@ -151,39 +152,41 @@ void mtf_messages_free(MtfMessages *messages) {
     if (messages == NULL)
         return;
     for (int i = 0; i < messages->count; i++)
-        g_free(messages->spots[i].ends);
+        g_free(messages->node_states[i].half_edges);
     g_ptr_array_unref(messages->blocks);
     g_hash_table_unref(messages->matrices);
-    g_free(messages->spots);
+    g_free(messages->node_states);
     g_free(messages->position);
     g_free(messages);
 }
 
-static void price_spot(MtfMessages *messages, MtfSpot *spot) {
-    const MtfCoreNode *node = &messages->core->nodes[spot->node];
-    memcpy(spot->priced, spot->cost, (gsize)spot->values * sizeof *spot->cost);
+static void price_node(MtfMessages *messages, MtfSpot *node_state) {
+    const MtfCoreNode *node = &messages->core->nodes[node_state->node];
+    memcpy(node_state->priced, node_state->cost,
+           (gsize)node_state->values * sizeof *node_state->cost);
     for (guint k = 0; k < node->pieces->len; k++) {
         const MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
-        double price = messages->fold != NULL
-                           ? mtf_fold_price(messages->fold, spot->node, k, messages->prefix)
+        double price = messages->quotient != NULL
+                           ? mtf_layer_quotient_price(messages->quotient, node_state->node, k,
+                                                      messages->prefix)
                            : messages->prefix[piece->last] - messages->prefix[piece->first];
         if (price <= 0)
             continue;
-        for (int p = 0; p < spot->values; p++)
-            spot->priced[p] += price * (double)piece->usage[p];
+        for (int p = 0; p < node_state->values; p++)
+            node_state->priced[p] += price * (double)piece->usage[p];
     }
 }
 
 void mtf_messages_set_prices(MtfMessages *messages, const double *price) {
     const MtfCore *core = messages->core;
     memmove(messages->price, price, (gsize)core->rows * sizeof *price);
-    messages->paid_room = 0;
+    messages->paid_capacity = 0;
     for (int r = 0; r < core->rows; r++) {
         messages->prefix[r + 1] = messages->prefix[r] + messages->price[r];
-        messages->paid_room += messages->price[r] * (double)core->room[r];
+        messages->paid_capacity += messages->price[r] * (double)core->capacity[r];
     }
     for (int i = 0; i < messages->count; i++)
-        price_spot(messages, &messages->spots[i]);
+        price_node(messages, &messages->node_states[i]);
 }
 
 /* The least of so many numbers, of which there is one at least. Four at a time, since each
@@ -199,14 +202,15 @@ static double least_of(const double *numbers, int count) {
 }
 
 /* theta = own priced costs and all incoming messages; notes its minimum. */
-static void gather(MtfSpot *spot) {
-    memcpy(spot->theta, spot->priced, (gsize)spot->values * sizeof *spot->theta);
-    for (int k = 0; k < spot->behind + spot->ahead; k++) {
-        const double *in = spot->ends[k].in;
-        for (int p = 0; p < spot->values; p++)
-            spot->theta[p] += in[p];
+static void gather(MtfSpot *node_state) {
+    memcpy(node_state->theta, node_state->priced,
+           (gsize)node_state->values * sizeof *node_state->theta);
+    for (int k = 0; k < node_state->behind + node_state->ahead; k++) {
+        const double *in = node_state->half_edges[k].in;
+        for (int p = 0; p < node_state->values; p++)
+            node_state->theta[p] += in[p];
     }
-    spot->least = least_of(spot->theta, spot->values);
+    node_state->least = least_of(node_state->theta, node_state->values);
 }
 
 static void fill(double *numbers, int count, double number) {
@@ -215,45 +219,48 @@ static void fill(double *numbers, int count, double number) {
 }
 
 /* What the edge costs where this node takes value p and the other q. */
-static double cost_at(const MtfSpotEnd *end, int p, int q) {
-    return mtf_distinct_cost(end->matrix, end->turned, end->row_of[p], end->column_of[q]);
+static double cost_at(const MtfSpotEnd *half_edge, int p, int q) {
+    return mtf_distinct_cost(half_edge->matrix, half_edge->turned, half_edge->row_of[p],
+                             half_edge->column_of[q]);
 }
 
 /* Sends one message: values whose rows are the same go as the cheapest of them. Returns the minimum
  * that is taken out of it into the bound. */
-static double send(const MtfMessages *messages, const MtfSpot *spot, const MtfSpotEnd *end) {
+static double send(const MtfMessages *messages, const MtfSpot *node_state,
+                   const MtfSpotEnd *half_edge) {
     double *offsets = messages->offsets, *lowered = messages->lowered;
-    fill(offsets, mtf_distinct_filled(end->rows), INFINITY);
-    for (int p = 0; p < spot->values; p++) {
-        double offset = messages->shared[p] - end->in[p];
-        int row = end->row_of[p];
+    fill(offsets, mtf_distinct_filled(half_edge->rows), INFINITY);
+    for (int p = 0; p < node_state->values; p++) {
+        double offset = messages->shared[p] - half_edge->in[p];
+        int row = half_edge->row_of[p];
         offsets[row] = offset < offsets[row] ? offset : offsets[row];
     }
-    mtf_distinct_lower(end->matrix, end->turned, offsets, lowered);
-    double least = least_of(lowered, end->columns);
-    for (int q = 0; q < messages->spots[end->other].values; q++)
-        end->out[q] = lowered[end->column_of[q]] - least;
+    mtf_distinct_lower(half_edge->matrix, half_edge->turned, offsets, lowered);
+    double least = least_of(lowered, half_edge->columns);
+    for (int q = 0; q < messages->node_states[half_edge->other].values; q++)
+        half_edge->out[q] = lowered[half_edge->column_of[q]] - least;
     return least;
 }
 
-static void visit(MtfMessages *messages, MtfSpot *spot, int first, int last) {
-    gather(spot);
-    messages->bound += spot->copies * spot->least;
-    for (int p = 0; first < last && p < spot->values; p++)
-        messages->shared[p] = spot->share * (spot->theta[p] - spot->least);
+static void visit(MtfMessages *messages, MtfSpot *node_state, int first, int last) {
+    gather(node_state);
+    messages->bound += node_state->copies * node_state->least;
+    for (int p = 0; first < last && p < node_state->values; p++)
+        messages->shared[p] = node_state->share * (node_state->theta[p] - node_state->least);
     for (int k = first; k < last; k++)
-        messages->bound += spot->ends[k].copies * send(messages, spot, &spot->ends[k]);
+        messages->bound += node_state->half_edges[k].copies *
+                           send(messages, node_state, &node_state->half_edges[k]);
 }
 
 double mtf_messages_pass(MtfMessages *messages) {
     for (int i = 0; i < messages->count; i++) {
-        MtfSpot *spot = &messages->spots[i];
-        visit(messages, spot, spot->behind, spot->behind + spot->ahead);
+        MtfSpot *node_state = &messages->node_states[i];
+        visit(messages, node_state, node_state->behind, node_state->behind + node_state->ahead);
     }
     messages->bound = 0;
     for (int i = messages->count - 1; i >= 0; i--)
-        visit(messages, &messages->spots[i], 0, messages->spots[i].behind);
-    messages->bound += (double)messages->core->constant - messages->paid_room;
+        visit(messages, &messages->node_states[i], 0, messages->node_states[i].behind);
+    messages->bound += (double)messages->core->constant - messages->paid_capacity;
     return messages->bound;
 }
 
@@ -261,8 +268,8 @@ double mtf_messages_pass(MtfMessages *messages) {
 static gsize state_size(const MtfMessages *messages) {
     gsize size = 0;
     for (int i = 0; i < messages->count; i++) {
-        const MtfSpot *spot = &messages->spots[i];
-        size += (gsize)spot->values * (gsize)(spot->behind + spot->ahead + 1);
+        const MtfSpot *node_state = &messages->node_states[i];
+        size += (gsize)node_state->values * (gsize)(node_state->behind + node_state->ahead + 1);
     }
     return size;
 }
@@ -271,66 +278,69 @@ double *mtf_messages_save(const MtfMessages *messages, double *saved) {
     double *state = saved != NULL ? saved : g_new(double, state_size(messages) + 1);
     double *to = state;
     for (int i = 0; i < messages->count; i++) {
-        const MtfSpot *spot = &messages->spots[i];
-        gsize bytes = (gsize)spot->values * sizeof *to;
-        for (int k = 0; k < spot->behind + spot->ahead; k++, to += spot->values)
-            memcpy(to, spot->ends[k].in, bytes);
-        memcpy(to, spot->theta, bytes);
-        to += spot->values;
+        const MtfSpot *node_state = &messages->node_states[i];
+        gsize bytes = (gsize)node_state->values * sizeof *to;
+        for (int k = 0; k < node_state->behind + node_state->ahead; k++, to += node_state->values)
+            memcpy(to, node_state->half_edges[k].in, bytes);
+        memcpy(to, node_state->theta, bytes);
+        to += node_state->values;
     }
     return state;
 }
 
 void mtf_messages_restore(MtfMessages *messages, const double *saved) {
     for (int i = 0; i < messages->count; i++) {
-        MtfSpot *spot = &messages->spots[i];
-        gsize bytes = (gsize)spot->values * sizeof *saved;
-        for (int k = 0; k < spot->behind + spot->ahead; k++, saved += spot->values)
-            memcpy(spot->ends[k].in, saved, bytes);
-        memcpy(spot->theta, saved, bytes);
-        spot->least = least_of(spot->theta, spot->values);
-        saved += spot->values;
+        MtfSpot *node_state = &messages->node_states[i];
+        gsize bytes = (gsize)node_state->values * sizeof *saved;
+        for (int k = 0; k < node_state->behind + node_state->ahead;
+             k++, saved += node_state->values)
+            memcpy(node_state->half_edges[k].in, saved, bytes);
+        memcpy(node_state->theta, saved, bytes);
+        node_state->least = least_of(node_state->theta, node_state->values);
+        saved += node_state->values;
     }
 }
 
-void mtf_messages_hold(MtfMessages *messages, int node, int value) {
-    const MtfSpot *spot = &messages->spots[messages->position[node]];
-    for (int p = 0; p < spot->values; p++)
+void mtf_messages_clamp(MtfMessages *messages, int node, int value) {
+    const MtfSpot *node_state = &messages->node_states[messages->position[node]];
+    for (int p = 0; p < node_state->values; p++)
         if (p != value)
-            spot->priced[p] = INFINITY;
+            node_state->priced[p] = INFINITY;
 }
 
-void mtf_messages_release(MtfMessages *messages, int node) {
-    price_spot(messages, &messages->spots[messages->position[node]]);
+void mtf_messages_unclamp(MtfMessages *messages, int node) {
+    price_node(messages, &messages->node_states[messages->position[node]]);
 }
 
 void mtf_messages_forbid(MtfMessages *messages, int node, int value) {
-    messages->spots[messages->position[node]].cost[value] = INFINITY;
-    mtf_messages_release(messages, node);
+    messages->node_states[messages->position[node]].cost[value] = INFINITY;
+    mtf_messages_unclamp(messages, node);
 }
 
 /* Costs of the spot's values beside the nodes before it, and messages from those after it. */
-static void condition(MtfMessages *messages, const MtfSpot *spot, const int *values, double *cost) {
-    memcpy(cost, spot->priced, (gsize)spot->values * sizeof *cost);
-    for (int k = 0; k < spot->behind + spot->ahead; k++) {
-        const MtfSpotEnd *end = &spot->ends[k];
-        const MtfSpot *other = &messages->spots[end->other];
-        for (int p = 0; p < spot->values; p++)
-            cost[p] += k < spot->behind ? cost_at(end, p, values[other->node]) : end->in[p];
+static void condition(MtfMessages *messages, const MtfSpot *node_state, const int *values,
+                      double *cost) {
+    memcpy(cost, node_state->priced, (gsize)node_state->values * sizeof *cost);
+    for (int k = 0; k < node_state->behind + node_state->ahead; k++) {
+        const MtfSpotEnd *half_edge = &node_state->half_edges[k];
+        const MtfSpot *other = &messages->node_states[half_edge->other];
+        for (int p = 0; p < node_state->values; p++)
+            cost[p] += k < node_state->behind ? cost_at(half_edge, p, values[other->node])
+                                              : half_edge->in[p];
     }
 }
 
 bool mtf_messages_decode(MtfMessages *messages, int *values) {
     bool possible = true;
     for (int i = 0; i < messages->count; i++) {
-        const MtfSpot *spot = &messages->spots[i];
+        const MtfSpot *node_state = &messages->node_states[i];
         double *cost = messages->scratch;
-        condition(messages, spot, values, cost);
+        condition(messages, node_state, values, cost);
         int best = 0;
-        for (int p = 1; p < spot->values; p++)
+        for (int p = 1; p < node_state->values; p++)
             if (cost[p] < cost[best])
                 best = p;
-        values[spot->node] = best;
+        values[node_state->node] = best;
         possible &= cost[best] < INFINITY;
     }
     return possible;
@@ -343,7 +353,7 @@ static int64_t whole(double message) {
     return isfinite(message) ? (int64_t)llround(message) : 0;
 }
 
-static void bake_message(MtfCore *core, int node, const double *message) {
+static void subtract_message(MtfCore *core, int node, const double *message) {
     int values = core->nodes[node].values;
     int64_t *cost = mtf_core_new_costs((gsize)values);
     for (int p = 0; p < values; p++)
@@ -351,23 +361,24 @@ static void bake_message(MtfCore *core, int node, const double *message) {
     mtf_core_set_cost(core, node, cost);
 }
 
-static void bake_edge(MtfCore *core, const MtfSpot *spot, const MtfSpotEnd *end,
-                      const MtfSpot *other) {
-    MtfCoreView view = mtf_core_view(core, mtf_core_edge(core, end->edge), spot->node);
-    int64_t *matrix = mtf_core_new_costs((gsize)spot->values * (gsize)other->values);
-    for (int p = 0; p < spot->values; p++)
+static void reparametrize_edge(MtfCore *core, const MtfSpot *node_state,
+                               const MtfSpotEnd *half_edge, const MtfSpot *other) {
+    MtfCoreView view = mtf_core_view(core, mtf_core_edge(core, half_edge->edge), node_state->node);
+    int64_t *matrix = mtf_core_new_costs((gsize)node_state->values * (gsize)other->values);
+    for (int p = 0; p < node_state->values; p++)
         for (int q = 0; q < other->values; q++)
-            matrix[(gsize)p * view.down + (gsize)q * view.across] =
-                mtf_core_add(mtf_view_cost(&view, p, q), -whole(end->in[p]) - whole(end->out[q]));
-    mtf_core_set_matrix(core, end->edge, matrix);
-    bake_message(core, spot->node, end->in);
-    bake_message(core, other->node, end->out);
+            matrix[(gsize)p * view.down + (gsize)q * view.across] = mtf_core_add(
+                mtf_view_cost(&view, p, q), -whole(half_edge->in[p]) - whole(half_edge->out[q]));
+    mtf_core_set_matrix(core, half_edge->edge, matrix);
+    subtract_message(core, node_state->node, half_edge->in);
+    subtract_message(core, other->node, half_edge->out);
 }
 
-void mtf_messages_bake(const MtfMessages *messages, MtfCore *core) {
+void mtf_messages_reparametrize(const MtfMessages *messages, MtfCore *core) {
     for (int i = 0; i < messages->count; i++) {
-        const MtfSpot *spot = &messages->spots[i];
-        for (int k = spot->behind; k < spot->behind + spot->ahead; k++)
-            bake_edge(core, spot, &spot->ends[k], &messages->spots[spot->ends[k].other]);
+        const MtfSpot *node_state = &messages->node_states[i];
+        for (int k = node_state->behind; k < node_state->behind + node_state->ahead; k++)
+            reparametrize_edge(core, node_state, &node_state->half_edges[k],
+                               &messages->node_states[node_state->half_edges[k].other]);
     }
 }

@@ -2,7 +2,7 @@
 /* A lower bound by message passing under memory prices. With a price y_r >= 0 for each memory row
  * the limit moves into the costs (Lagrange), and what is left is a sum of node and edge terms:
  *
- *     bound(y, m) = constant - sum_r y_r room_r
+ *     bound(y, m) = constant - sum_r y_r capacity_r
  *                   + sum_v min_p ( cost_v[p] + sum_r y_r usage_vr[p] + sum_e m_ev[p] )
  *                   + sum_e min_pq ( cost_e[p,q] - m_ea[p] - m_eb[q] )
  *
@@ -26,12 +26,12 @@ typedef struct MtfMessages MtfMessages;
 /* Copies what it needs; the core's later changes do not show. Prices start at zero. */
 MtfMessages *mtf_messages_new(const MtfCore *core);
 
-/* Messages of a fold, which must outlive them. Nodes pay the mean price of their copies, and a pass
+/* Messages of a quotient, which must outlive them. Nodes pay the mean price of their copies, and a pass
  * returns what the bound of the whole would be if every copy were alike: an estimate, no bound. */
-MtfMessages *mtf_messages_new_folded(const MtfFold *fold);
+MtfMessages *mtf_messages_new_of_quotient(const MtfLayerQuotient *quotient);
 
-/* Carries the messages of a fold to the messages of its whole core, at the same prices. */
-void mtf_messages_unfold(MtfMessages *messages, const MtfMessages *folded);
+/* Carries the messages of a quotient to the messages of its whole core, at the same prices. */
+void mtf_messages_expand(MtfMessages *messages, const MtfMessages *folded);
 
 void mtf_messages_free(MtfMessages *messages);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfMessages, mtf_messages_free)
@@ -50,8 +50,8 @@ double *mtf_messages_save(const MtfMessages *messages, double *saved);
 void mtf_messages_restore(MtfMessages *messages, const double *saved);
 
 /* Lets a node of the core take that value alone, until it is released. */
-void mtf_messages_hold(MtfMessages *messages, int node, int value);
-void mtf_messages_release(MtfMessages *messages, int node);
+void mtf_messages_clamp(MtfMessages *messages, int node, int value);
+void mtf_messages_unclamp(MtfMessages *messages, int node);
 
 /* Takes the value from the node for good. */
 void mtf_messages_forbid(MtfMessages *messages, int node, int value);
@@ -61,6 +61,6 @@ void mtf_messages_forbid(MtfMessages *messages, int node, int value);
 bool mtf_messages_decode(MtfMessages *messages, int *values);
 
 /* Writes the messages, in whole numbers, into the core's costs; every choice keeps its cost. */
-void mtf_messages_bake(const MtfMessages *messages, MtfCore *core);
+void mtf_messages_reparametrize(const MtfMessages *messages, MtfCore *core);
 
 #endif

@@ -39,17 +39,17 @@ typedef struct MtfSpot {
 
 struct MtfMessages {
     const MtfCore *core;
-    const MtfFold *fold; /* whose core it is, or NULL */
+    const MtfLayerQuotient *quotient; /* whose core it is, or NULL */
     int count, edge_count;
     MtfSpot *spots;
-    int *position;    /* of a core node; -1 when it is gone */
-    double *price;    /* [rows] */
-    double *prefix;   /* [rows + 1] sums of prices before a row */
-    double *scratch;  /* [most values] */
-    double *shared;   /* [most values] what a node sends ahead or behind, of each value */
-    double *offsets;  /* [most values, in whole units] of the rows of a message */
-    double *lowered;  /* [most values, in whole units] its columns */
-    double paid_room; /* sum_r y_r room_r */
+    int *position;        /* of a core node; -1 when it is gone */
+    double *price;        /* [rows] */
+    double *prefix;       /* [rows + 1] sums of prices before a row */
+    double *scratch;      /* [most values] */
+    double *shared;       /* [most values] what a node sends ahead or behind, of each value */
+    double *offsets;      /* [most values, in whole units] of the rows of a message */
+    double *lowered;      /* [most values, in whole units] its columns */
+    double paid_capacity; /* sum_r y_r capacity_r */
     double bound;
     GPtrArray *blocks;
     GHashTable *matrices; /* MtfMatrixKey -> MtfDistinctMatrix */

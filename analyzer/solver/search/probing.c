@@ -24,7 +24,7 @@ typedef struct Probe {
  */
 static bool is_useless(const Probe *probe, int node, int value) {
     mtf_messages_restore(probe->messages, probe->begin);
-    mtf_messages_hold(probe->messages, node, value);
+    mtf_messages_clamp(probe->messages, node, value);
     double last = probe->bound, cutoff = (double)probe->cutoff;
     bool seems = false;
     for (int left = PASSES - 1; left >= 0 && !seems; left--) {
@@ -37,7 +37,7 @@ static bool is_useless(const Probe *probe, int node, int value) {
     if (seems)
         mtf_exact_bound_update(probe->exact);
     bool proven = seems && mtf_exact_bound_slack(probe->exact, probe->cutoff) < 0;
-    mtf_messages_release(probe->messages, node);
+    mtf_messages_unclamp(probe->messages, node);
     return proven;
 }
 

@@ -43,12 +43,12 @@ typedef struct {
 typedef struct {
     void (*call)(void *user);
     void *user;
-} MtfPause;
+} MtfProgressHook;
 
 /* Accepts NULL, which is no pause. */
-static inline void mtf_pause(const MtfPause *pause) {
-    if (pause != NULL)
-        pause->call(pause->user);
+static inline void mtf_progress_hook_run(const MtfProgressHook *progress) {
+    if (progress != NULL)
+        progress->call(progress->user);
 }
 
 /* One call. Output 0 may be the memory of input k when the row's in_place bit k is set and both
@@ -62,12 +62,13 @@ typedef struct {
     void *scratch; /* mtf_operation_scratch_bytes, aligned to 64 bytes */
     int64_t scratch_bytes;
     uint64_t seed;
-    int64_t step;    /* the first is 1; 0 outside training, when dropout drops nothing */
-    int microbatch;  /* of the step; the first is 0 */
-    bool continues;  /* output 0 holds what was folded before, to which this is added (bands.h) */
+    int64_t step;   /* the first is 1; 0 outside training, when dropout drops nothing */
+    int microbatch; /* of the step; the first is 0 */
+    bool
+        continues; /* output 0 holds what was folded before, to which this is added (fused_groups.h) */
     void *prepared;  /* by mtf_kernel_prepare, or NULL: the kernel then prepares itself */
     void *workspace; /* of a prepared call: what mtf_kernel_prepare asked for */
-    const MtfPause *pause; /* or NULL */
+    const MtfProgressHook *progress; /* or NULL */
 } MtfKernelCall;
 
 typedef void (*MtfKernel)(const MtfKernelCall *call);

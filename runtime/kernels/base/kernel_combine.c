@@ -3,7 +3,7 @@
 
 #include "runtime/kernels/base/kernel_bfloat16.h"
 #include "runtime/kernels/base/kernel_math.h"
-#include "runtime/kernels/base/kernel_stream.h"
+#include "runtime/kernels/base/kernel_streaming_stores.h"
 
 #include <glib.h>
 #include <string.h>

@@ -22,29 +22,29 @@ typedef struct {
     double (*load)(const void *x);
     void (*gather)(void *out, const void *in, int64_t n, int64_t step);
     void (*divide)(void *out, double divisor, int64_t n);
-} Folds;
+} Reductions;
 
 #define T float
 #define NAME(name) name##_f32
-#include "runtime/kernels/base/kernel_folds.inc"
+#include "runtime/kernels/base/kernel_reductions.inc"
 #undef T
 #undef NAME
 
 #define T double
 #define NAME(name) name##_f64
-#include "runtime/kernels/base/kernel_folds.inc"
+#include "runtime/kernels/base/kernel_reductions.inc"
 #undef T
 #undef NAME
 
-static const Folds *folds_of(const MtfOperand *operand) {
-    return operand->dtype == MTF_F64 ? &folds_f64 : &folds_f32;
+static const Reductions *reductions_of(const MtfOperand *operand) {
+    return operand->dtype == MTF_F64 ? &reductions_f64 : &reductions_f32;
 }
 
 /* Element `offset` of a float operand. */
 static double load_element(const MtfOperand *operand, int64_t offset) {
     const void *element = mtf_operand_at(operand, offset);
     return mtf_operand_is_narrow(operand) ? (double)mtf_bf16_wide(*(const uint16_t *)element)
-                                          : folds_of(operand)->load(element);
+                                          : reductions_of(operand)->load(element);
 }
 
 double mtf_operand_scalar(const MtfOperand *operand) {
@@ -52,8 +52,8 @@ double mtf_operand_scalar(const MtfOperand *operand) {
 }
 
 void mtf_operand_divide(const MtfOperand *operand, double divisor) {
-    const Folds *folds = folds_of(operand);
-    folds->divide(operand->data, divisor, mtf_operand_elements(operand));
+    const Reductions *reductions = reductions_of(operand);
+    reductions->divide(operand->data, divisor, mtf_operand_elements(operand));
 }
 
 void mtf_element_map_init(MtfElementMap *mapping, const MtfMapRow *row, const MtfKernelCall *call) {
@@ -90,7 +90,7 @@ static void *element_at(const Place *place, int64_t offset) {
  * Outputs are the nest's first operands. */
 typedef struct {
     const MtfElementMap *mapping;
-    const Folds *folds;
+    const Reductions *reductions;
     Place in[MTF_MAP_INPUTS], out[MTF_MAX_OUTPUTS];
     MtfNest nest;
     int64_t repeated_at[MTF_MAP_INPUTS]; /* which element array k repeats … */
@@ -135,11 +135,11 @@ static const void *block_input(Walk *walk, int k, int64_t at, int64_t n) {
         if (in->narrow)
             mtf_bf16_widen((float *)walk->array[k], element_at(in, offset), n, step);
         else
-            walk->folds->gather(walk->array[k], element_at(in, offset), n, step);
+            walk->reductions->gather(walk->array[k], element_at(in, offset), n, step);
         return walk->array[k];
     }
     if (walk->repeated[k] < n || walk->repeated_at[k] != offset) {
-        walk->folds->fill(walk->array[k], load_element(walk->mapping->in[k], offset), n);
+        walk->reductions->fill(walk->array[k], load_element(walk->mapping->in[k], offset), n);
         walk->repeated[k] = n;
         walk->repeated_at[k] = offset;
     }
@@ -180,7 +180,7 @@ static void apply_row(Walk *walk, MtfMapBlock *block) {
 void mtf_element_map_apply(const MtfElementMap *mapping) {
     Walk walk; /* too large to be cleared for every call */
     walk.mapping = mapping;
-    walk.folds = folds_of(mapping->out[0]);
+    walk.reductions = reductions_of(mapping->out[0]);
     mtf_nest_init(&walk.nest);
     mtf_nest_add_loops(&walk.nest, mapping->out[0]);
     bool more = walk_first(&walk);
@@ -201,17 +201,17 @@ static void add_reduce_loops(MtfNest *nest, const MtfElementMap *mapping) {
 }
 
 /* Blocks of one row, all of them into one element of the output. */
-static void fold_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, char *out) {
-    double (*fold)(const void *, int64_t) = sums ? walk->folds->sum : walk->folds->max;
-    double total = walk->folds->load(out);
+static void reduce_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, char *out) {
+    double (*reduce)(const void *, int64_t) = sums ? walk->reductions->sum : walk->reductions->max;
+    double total = walk->reductions->load(out);
     for (int64_t at = 0; at < walk->nest.count; at += BLOCK) {
         block_fill(walk, block, at, MIN(BLOCK, walk->nest.count - at));
         if (walk->mapping->map != NULL)
             walk->mapping->map(block);
-        double part = fold(walk->mapping->map != NULL ? result : block->in[0], block->n);
+        double part = reduce(walk->mapping->map != NULL ? result : block->in[0], block->n);
         total = sums ? total + part : MAX(total, part);
     }
-    walk->folds->fill(out, total, 1);
+    walk->reductions->fill(out, total, 1);
 }
 
 /* Blocks of one row, each element of which has its own in the output. */
@@ -222,7 +222,7 @@ static void add_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, cha
         block_fill(walk, block, at, MIN(BLOCK, walk->nest.count - at));
         if (walk->mapping->map != NULL)
             walk->mapping->map(block);
-        (sums ? walk->folds->add_to : walk->folds->raise_to)(
+        (sums ? walk->reductions->add_to : walk->reductions->raise_to)(
             out + at * step * bytes, walk->mapping->map != NULL ? result : block->in[0], block->n,
             step);
     }
@@ -234,16 +234,16 @@ void mtf_element_map_reduce(const MtfElementMap *mapping, MtfReduction reduction
     _Alignas(64) char result[BLOCK * sizeof(double)];
     Walk walk; /* too large to be cleared for every call */
     walk.mapping = mapping;
-    walk.folds = folds_of(out);
+    walk.reductions = reductions_of(out);
     if (!mapping->continues)
-        walk.folds->fill(out->data, sums ? 0 : -INFINITY, mtf_operand_elements(out));
+        walk.reductions->fill(out->data, sums ? 0 : -INFINITY, mtf_operand_elements(out));
     mtf_nest_init(&walk.nest);
     add_reduce_loops(&walk.nest, mapping);
     bool more = walk_first(&walk);
     MtfMapBlock block = more ? block_of(&walk) : (MtfMapBlock){ 0 };
     block.out[0] = result;
     for (; more; more = mtf_nest_next(&walk.nest))
-        (walk.nest.step[0] == 0 ? fold_row : add_row)(
+        (walk.nest.step[0] == 0 ? reduce_row : add_row)(
             &walk, &block, sums, result, element_at(&walk.out[0], walk.nest.offset[0]));
 }
 

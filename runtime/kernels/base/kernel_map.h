@@ -4,7 +4,7 @@
  * broadcasting and reducing is the same for all:
  *
  *     loops over the slices ──► a block of elements, ──► map ──► output
- *                               every input an array      └──► fold ──► output
+ *                               every input an array      └──► reduce ──► output
  *
  * An input that stands still along a block (a bias per row, a statistic) is repeated into a small
  * array that stays in the nearest cache, so a map is one loop that the compiler vectorises. Maps

@@ -94,7 +94,7 @@ static void run_clear(const Action *a, const MtfOperand *operands, const MtfKern
 static void run_products(const Action *a, const MtfOperand *operands, const MtfKernelCall *call) {
     void *data[MTF_TERMS] = { operands[a->left].data, operands[a->right].data,
                               operands[a->out].data };
-    mtf_products_run(&a->products, data, call->workspace, call->pause);
+    mtf_products_run(&a->products, data, call->workspace, call->progress);
 }
 
 /* ---- Preparing ----------------------------------------------------------------------------- */

@@ -71,7 +71,7 @@ static Product turned(const Product *p) {
 DEFINE_PRODUCT(float, f32, cblas_sgemm, cblas_sgemv, cblas_sdot)
 DEFINE_PRODUCT(double, f64, cblas_dgemm, cblas_dgemv, cblas_ddot)
 
-static MtfGemm gemm_of(const Product *p, const MtfPause *pause) {
+static MtfGemm gemm_of(const Product *p, const MtfProgressHook *progress) {
     return (MtfGemm){ .a_turned = !is_row_major(&p->a),
                       .b_turned = !is_row_major(&p->b),
                       .adds = p->adds,
@@ -84,12 +84,12 @@ static MtfGemm gemm_of(const Product *p, const MtfPause *pause) {
                       .lda = leading(&p->a),
                       .ldb = leading(&p->b),
                       .ldc = leading(&p->c),
-                      .pause = pause };
+                      .progress = progress };
 }
 
 static void run(const Product *p, bool is_double, void (*gemm)(const MtfGemm *gemm),
-                const MtfPause *pause) {
-    MtfGemm given = gemm_of(p, pause);
+                const MtfProgressHook *progress) {
+    MtfGemm given = gemm_of(p, progress);
     if (p->m == 1 && p->n == 1)
         (is_double ? dot_f64 : dot_f32)(p);
     else if (p->n == 1)
@@ -102,7 +102,7 @@ static void run(const Product *p, bool is_double, void (*gemm)(const MtfGemm *ge
 
 void mtf_product(const MtfContraction *plan, const MtfOperand operands[MTF_TERMS],
                  const int64_t offset[MTF_TERMS], bool adds, void (*gemm)(const MtfGemm *gemm),
-                 const MtfPause *pause) {
+                 const MtfProgressHook *progress) {
     Product p = {
         .m = (int)plan->m.size,
         .n = (int)plan->n.size,
@@ -114,5 +114,5 @@ void mtf_product(const MtfContraction *plan, const MtfOperand operands[MTF_TERMS
     };
     Product other = turned(&p);
     bool turns = (p.m == 1 && p.n > 1) || (p.n > 1 && !is_row_major(&p.c));
-    run(turns ? &other : &p, operands[MTF_RESULT].dtype == MTF_F64, gemm, pause);
+    run(turns ? &other : &p, operands[MTF_RESULT].dtype == MTF_F64, gemm, progress);
 }

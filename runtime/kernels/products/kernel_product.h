@@ -15,7 +15,7 @@ typedef struct {
     const float *a, *b;
     float *c;
     int lda, ldb, ldc;
-    const MtfPause *pause; /* or NULL */
+    const MtfProgressHook *progress; /* or NULL */
 } MtfGemm;
 
 /* result = left right over the plan's loops m, n, k, with each operand as the plan stores it and
@@ -23,6 +23,6 @@ typedef struct {
  * float32 of more than one row and column; NULL = OpenBLAS does. */
 void mtf_product(const MtfContraction *plan, const MtfOperand operands[MTF_TERMS],
                  const int64_t offset[MTF_TERMS], bool adds, void (*gemm)(const MtfGemm *gemm),
-                 const MtfPause *pause);
+                 const MtfProgressHook *progress);
 
 #endif

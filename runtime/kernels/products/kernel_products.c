@@ -42,7 +42,7 @@ static bool adds(const MtfContraction *plan, const int64_t *index) {
 }
 
 static void blas_run(const void *prepared, void *const data[MTF_TERMS], void *workspace,
-                     const MtfPause *pause) {
+                     const MtfProgressHook *progress) {
     const Blas *blas = prepared;
     MtfOperand operands[MTF_TERMS];
     int64_t index[MTF_MAX_INDEXES] = { 0 }, offset[MTF_TERMS] = { 0 };
@@ -50,8 +50,8 @@ static void blas_run(const void *prepared, void *const data[MTF_TERMS], void *wo
     for (int t = 0; t < MTF_TERMS; t++)
         operands[t] = (MtfOperand){ .data = data[t], .dtype = blas->types[t] };
     do {
-        mtf_product(&blas->plan, operands, offset, adds(&blas->plan, index), blas->gemm, pause);
-        mtf_pause(pause);
+        mtf_product(&blas->plan, operands, offset, adds(&blas->plan, index), blas->gemm, progress);
+        mtf_progress_hook_run(progress);
     } while (mtf_products_next(&blas->plan, index, offset));
 }
 
@@ -74,6 +74,6 @@ void mtf_products_clear(MtfProducts *products) {
 }
 
 void mtf_products_run(const MtfProducts *products, void *const data[MTF_TERMS], void *workspace,
-                      const MtfPause *pause) {
-    products->way->run(products->prepared, data, workspace, pause);
+                      const MtfProgressHook *progress) {
+    products->way->run(products->prepared, data, workspace, progress);
 }

@@ -24,7 +24,7 @@ typedef struct {
     void *(*prepare)(const MtfContraction *plan, const MtfDtype types[MTF_TERMS],
                      int64_t *workspace_bytes);
     void (*run)(const void *prepared, void *const data[MTF_TERMS], void *workspace,
-                const MtfPause *pause);
+                const MtfProgressHook *progress);
     void (*release)(void *prepared);
 } MtfProductsWay;
 
@@ -52,7 +52,7 @@ void mtf_products_clear(MtfProducts *products);
 /* `data` are the terms as the plan stores them, `workspace` is aligned to 64 bytes; `pause` may be
  * NULL. */
 void mtf_products_run(const MtfProducts *products, void *const data[MTF_TERMS], void *workspace,
-                      const MtfPause *pause);
+                      const MtfProgressHook *progress);
 
 /* The odometer over a plan's outer loops: stands at the first turn when `offset` and `index` are 0;
  * false when all turns are done. */

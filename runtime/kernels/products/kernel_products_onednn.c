@@ -207,8 +207,8 @@ static void *onednn_prepare(const MtfContraction *plan, const MtfDtype types[MTF
 
 /* One call runs it all, without a pause. */
 static void onednn_run(const void *prepared, void *const data[MTF_TERMS], void *workspace,
-                       const MtfPause *pause) {
-    (void)pause;
+                       const MtfProgressHook *progress) {
+    (void)progress;
     const OneDnn *p = prepared;
     dnnl_memory_set_data_handle(p->memory[MTF_LEFT], data[p->turned ? MTF_RIGHT : MTF_LEFT]);
     dnnl_memory_set_data_handle(p->memory[MTF_RIGHT], data[p->turned ? MTF_LEFT : MTF_RIGHT]);
@@ -244,7 +244,7 @@ static void multiply_columns(const MtfGemm *g, int64_t column, int64_t columns) 
         dnnl_sgemm(g->a_turned ? 'T' : 'N', g->b_turned ? 'T' : 'N', g->m, columns,
                    MIN(stretch, g->k - at), 1, g->a + at * a_step, g->lda, b + at * b_step, g->ldb,
                    at > 0 || g->adds ? 1 : 0, g->c + column, g->ldc);
-        mtf_pause(g->pause);
+        mtf_progress_hook_run(g->progress);
     }
 }
 

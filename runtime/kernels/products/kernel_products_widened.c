@@ -104,7 +104,7 @@ static void multiply_panel(const Widened *w, void *const data[MTF_TERMS],
 }
 
 static void widened_run(const void *prepared, void *const data[MTF_TERMS], void *workspace,
-                        const MtfPause *pause) {
+                        const MtfProgressHook *progress) {
     const Widened *w = prepared;
     Panels panels = { .left = workspace };
     panels.right = panels.left + w->rows * w->sums;
@@ -114,7 +114,7 @@ static void widened_run(const void *prepared, void *const data[MTF_TERMS], void 
         for (int64_t row = 0; row < w->plan.m.size; row += w->rows)
             for (int64_t column = 0; column < w->plan.n.size; column += w->columns) {
                 multiply_panel(w, data, offset, &panels, row, column);
-                mtf_pause(pause);
+                mtf_progress_hook_run(progress);
             }
     while (mtf_products_next(&w->plan, index, offset));
 }

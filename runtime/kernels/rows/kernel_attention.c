@@ -36,7 +36,7 @@ typedef struct {
 /* What the gradient of one query's scores depends on. */
 typedef struct {
     double lse, dot, factor, softcap;
-} Slope;
+} SoftmaxGradient;
 
 /* The inner loops of an element type. */
 typedef struct {
@@ -45,12 +45,14 @@ typedef struct {
     int64_t (*tile_columns)(void);
     double (*dot)(const void *left, const void *right, int64_t n);
     double (*largest)(const void *row, int64_t n);
-    double (*powers)(void *row, double largest, int64_t n);
+    double (*exp_row)(void *row, double largest, int64_t n);
     void (*cap)(void *row, double softcap, int64_t n);
     void (*fill)(void *row, double value, int64_t from, int64_t to);
     void (*scale)(void *out, const void *in, double factor, int64_t n);
-    void (*slopes)(void *scores, void *slopes, const Slope *slope, int64_t n);
-    void (*capped_slopes)(void *scores, void *slopes, const Slope *slope, int64_t n);
+    void (*softmax_gradient)(void *scores, void *gradients, const SoftmaxGradient *gradient,
+                             int64_t n);
+    void (*capped_softmax_gradient)(void *scores, void *gradients, const SoftmaxGradient *gradient,
+                                    int64_t n);
     void (*copy)(const Target *out, const Rows *in, double factor);
     void (*transpose)(const Target *out, const Rows *in);
     double (*load)(const void *data, int64_t i);
@@ -86,18 +88,18 @@ typedef struct {
     bool causal;
     int64_t window; /* positions that a query looks at, its own the last; 0: all */
     /* Scratch. Of a head's memory, with features in rows and with positions in rows: */
-    char *keys_turned, *values_turned, *keys_packed, *values_packed, *key_slopes, *value_slopes;
-    char *widened; /* of narrow memory: as it lies, to be turned */
+    char *keys_transposed, *values_transposed, *keys_packed, *values_packed, *dk, *dv;
+    char *upcast; /* of narrow memory: as it lies, to be turned */
     /* Of a block of queries: */
-    char *query_rows, *result_rows, *result_slopes, *scores, *slopes;
+    char *query_rows, *result_rows, *do_rows, *scores, *ds;
     MtfNest nest;
     int64_t at[OPERANDS]; /* where the example's head begins, in elements */
-    const MtfPause *pause;
+    const MtfProgressHook *progress;
 } Attention;
 
 /* A block of queries against a block of memory. Its rows in scratch are filled up to whole lanes:
  *
- *     # # # # # 0 0 0    # seen by the query      0 not seen: no share, no slope
+ *     # # # # # 0 0 0    # seen by the query      0 not seen: no probability, no gradient
  *     0 # # # # # # 0    n_keys of them           up to `stride`, a multiple of LANES
  *
  * A query sees the keys [from, to) of the block. */
@@ -148,17 +150,21 @@ static void take_scratch(Attention *a, char *next) {
     int64_t block =
         MTF_ATTENTION_QUERIES * MIN(a->key_lanes, MTF_ATTENTION_KEYS) * a->element_bytes;
     bool back = a->n_operands == OPERANDS;
-    char **const memories[] = { &a->keys_turned, &a->values_packed, &a->values_turned,
-                                &a->keys_packed, &a->key_slopes,    &a->value_slopes };
-    char **const blocks[] = { &a->query_rows, &a->result_rows, &a->result_slopes };
+    char **const memories[] = { &a->keys_transposed,
+                                &a->values_packed,
+                                &a->values_transposed,
+                                &a->keys_packed,
+                                &a->dk,
+                                &a->dv };
+    char **const blocks[] = { &a->query_rows, &a->result_rows, &a->do_rows };
     for (int i = 0; i < (back ? 6 : 2); i++, next += memory)
         *memories[i] = next;
     for (int i = 0; i < (back ? 3 : 2); i++, next += rows)
         *blocks[i] = next;
-    a->widened = next;
+    a->upcast = next;
     next += a->narrow ? memory : 0;
     a->scores = next;
-    a->slopes = next + block;
+    a->ds = next + block;
 }
 
 /* Everything but the operands, which are set. */
@@ -166,7 +172,7 @@ static void attention_init(Attention *a, const MtfKernelCall *call) {
     const MtfAttributes *attributes = &call->operation->attributes;
     const MtfOperand *q = a->operand[Q], *k = a->operand[K];
     a->loops = q->dtype == MTF_F64 ? &loops_f64 : &loops_f32;
-    a->pause = call->pause;
+    a->progress = call->progress;
     a->element_bytes = mtf_dtype_bytes(mtf_dtype_wide(q->dtype));
     a->narrow = mtf_operand_is_narrow(q);
     a->queries = size_along(q, attributes->query);
@@ -201,7 +207,7 @@ static Rows rows_of(const Attention *a, int operand, int64_t row, int64_t n) {
     return (Rows){ row_of(a, operand, row), n, a->features, a->stride[operand] };
 }
 
-static void pack_widened(const Attention *a, char *to, const Rows *rows, double factor) {
+static void pack_upcast(const Attention *a, char *to, const Rows *rows, double factor) {
     for (int64_t row = 0; row < rows->rows; row++) {
         char *out = element(a, to, a->feature_lanes, row, 0);
         const uint16_t *in = (const uint16_t *)rows->data + row * rows->stride;
@@ -216,7 +222,7 @@ static void pack_widened(const Attention *a, char *to, const Rows *rows, double 
 static void pack(const Attention *a, char *to, const Rows *rows, double factor) {
     Target target = { to, a->feature_lanes, a->feature_lanes };
     if (a->narrow)
-        pack_widened(a, to, rows, factor);
+        pack_upcast(a, to, rows, factor);
     else
         a->loops->copy(&target, rows, factor);
 }
@@ -238,12 +244,12 @@ static void unpack(const Attention *a, int operand, int64_t row, int64_t n, char
 }
 
 /* Copies a head's memory to scratch so that a row there is one feature of all positions. */
-static void pack_turned(const Attention *a, char *to, int operand) {
+static void pack_transposed(const Attention *a, char *to, int operand) {
     Rows rows = rows_of(a, operand, 0, a->keys);
     Target target = { to, a->key_lanes, a->key_lanes };
     if (a->narrow) {
-        pack_widened(a, a->widened, &rows, 1);
-        rows = (Rows){ a->widened, a->keys, a->features, a->feature_lanes };
+        pack_upcast(a, a->upcast, &rows, 1);
+        rows = (Rows){ a->upcast, a->keys, a->features, a->feature_lanes };
     }
     a->loops->transpose(&target, &rows);
 }
@@ -288,7 +294,7 @@ static int64_t first_looking(const Attention *a, const Block *b, int64_t key) {
 }
 
 /* block = rows times what is turned, where a query of the tile looks. */
-static void score(const Attention *a, const Block *b, char *block, char *rows, char *turned) {
+static void score(const Attention *a, const Block *b, char *block, char *rows, char *transposed) {
     Tile tile = { .a_row = a->feature_lanes,
                   .a_step = 1,
                   .b_step = a->key_lanes,
@@ -296,14 +302,15 @@ static void score(const Attention *a, const Block *b, char *block, char *rows, c
                   .steps = a->features };
     for (int64_t column = 0; column < b->stride; column += a->loops->tile_columns()) {
         tile.a = rows;
-        tile.b = element(a, turned, a->key_lanes, 0, b->key + column);
+        tile.b = element(a, transposed, a->key_lanes, 0, b->key + column);
         tile.c = element(a, block, b->stride, 0, column);
         strip(a, tile, first_looking(a, b, column) / TILE_ROWS * TILE_ROWS, b->n_queries);
     }
 }
 
 /* rows += block times packed memory: of each tile, the keys that its last query looks at. */
-static void gather(const Attention *a, const Block *b, char *rows, char *block, char *packed) {
+static void accumulate_output(const Attention *a, const Block *b, char *rows, char *block,
+                              char *packed) {
     Tile tile = { .a_row = b->stride,
                   .a_step = 1,
                   .b_step = a->feature_lanes,
@@ -321,7 +328,8 @@ static void gather(const Attention *a, const Block *b, char *rows, char *block, 
 }
 
 /* memory += block' times rows: of each tile, the queries that look at its first key. */
-static void spread(const Attention *a, const Block *b, char *memory, char *block, char *rows) {
+static void accumulate_transposed(const Attention *a, const Block *b, char *memory, char *block,
+                                  char *rows) {
     Tile tile = { .a_row = 1,
                   .a_step = b->stride,
                   .b_step = a->feature_lanes,
@@ -380,8 +388,8 @@ typedef struct {
     double largest[MTF_ATTENTION_QUERIES], sum[MTF_ATTENTION_QUERIES];
 } Statistics;
 
-/* Turns scores into powers under the largest score so far, and what was added up before as well. */
-static void soften_row(const Attention *a, const Block *b, Statistics *s, int64_t row) {
+/* Online softmax: turns scores into exponentials under the largest score so far, and what was added up before as well. */
+static void online_softmax_row(const Attention *a, const Block *b, Statistics *s, int64_t row) {
     char *scores = block_row(a, a->scores, b, row);
     Seen seen = keys_in_window(a, b, row);
     if (a->softcap > 0)
@@ -397,7 +405,7 @@ static void soften_row(const Attention *a, const Block *b, Statistics *s, int64_
         s->sum[row] *= shrink;
     }
     s->largest[row] = largest;
-    s->sum[row] += a->loops->powers(scores, largest, lanes);
+    s->sum[row] += a->loops->exp_row(scores, largest, lanes);
 }
 
 /* A query that looks at nothing gets 0 from it. */
@@ -423,26 +431,27 @@ static void attend(const Attention *a, int64_t query) {
     Rows q = rows_of(a, Q, query, b.n_queries);
     pack(a, a->query_rows, &q, a->factor);
     while (next_keys(a, &b)) {
-        score(a, &b, a->scores, a->query_rows, a->keys_turned);
+        score(a, &b, a->scores, a->query_rows, a->keys_transposed);
         for (int64_t row = 0; row < b.n_queries; row++)
-            soften_row(a, &b, &s, row);
-        gather(a, &b, a->result_rows, a->scores, a->values_packed);
+            online_softmax_row(a, &b, &s, row);
+        accumulate_output(a, &b, a->result_rows, a->scores, a->values_packed);
     }
     for (int64_t row = 0; row < b.n_queries; row++)
         finish_row(a, &b, &s, row);
 }
 
-/* Turns the scores into shares, and their gradients by the shares into those by the scores. */
-static void slope_row(const Attention *a, const Block *b, double dot, int64_t row) {
-    char *scores = block_row(a, a->scores, b, row), *slopes = block_row(a, a->slopes, b, row);
+/* Turns the scores into probabilities, and their gradients by the shares into those by the scores. */
+static void softmax_gradient_row(const Attention *a, const Block *b, double dot, int64_t row) {
+    char *scores = block_row(a, a->scores, b, row), *ds = block_row(a, a->ds, b, row);
     Seen seen = keys_in_window(a, b, row);
-    Slope slope = { a->loops->load(row_of(a, LSE, b->query + row), 0), dot, a->factor, a->softcap };
-    (a->softcap > 0 ? a->loops->capped_slopes : a->loops->slopes)(scores, slopes, &slope,
-                                                                  whole_lanes(seen.to));
+    SoftmaxGradient gradient = { a->loops->load(row_of(a, LSE, b->query + row), 0), dot, a->factor,
+                                 a->softcap };
+    (a->softcap > 0 ? a->loops->capped_softmax_gradient
+                    : a->loops->softmax_gradient)(scores, ds, &gradient, whole_lanes(seen.to));
     a->loops->fill(scores, 0, 0, seen.from);
-    a->loops->fill(slopes, 0, 0, seen.from);
+    a->loops->fill(ds, 0, 0, seen.from);
     a->loops->fill(scores, 0, seen.to, b->stride);
-    a->loops->fill(slopes, 0, seen.to, b->stride);
+    a->loops->fill(ds, 0, seen.to, b->stride);
 }
 
 /* do.o of each query of a block, whose rows of do are packed. Rows of o are, for the moment, where
@@ -451,27 +460,26 @@ static void find_dots(const Attention *a, const Block *b, double *dots) {
     Rows o = rows_of(a, O, b->query, b->n_queries);
     pack(a, a->result_rows, &o, 1);
     for (int64_t row = 0; row < b->n_queries; row++)
-        dots[row] =
-            a->loops->dot(element(a, a->result_rows, a->feature_lanes, row, 0),
-                          element(a, a->result_slopes, a->feature_lanes, row, 0), a->features);
+        dots[row] = a->loops->dot(element(a, a->result_rows, a->feature_lanes, row, 0),
+                                  element(a, a->do_rows, a->feature_lanes, row, 0), a->features);
 }
 
 static void attend_back(const Attention *a, int64_t query) {
     Block b = { .query = query, .n_queries = MIN(MTF_ATTENTION_QUERIES, a->queries - query) };
     double dots[MTF_ATTENTION_QUERIES];
-    Rows q = rows_of(a, Q, query, b.n_queries), slopes = rows_of(a, DO, query, b.n_queries);
+    Rows q = rows_of(a, Q, query, b.n_queries), ds = rows_of(a, DO, query, b.n_queries);
     pack(a, a->query_rows, &q, 1);
-    pack(a, a->result_slopes, &slopes, 1);
+    pack(a, a->do_rows, &ds, 1);
     find_dots(a, &b, dots);
     a->loops->fill(a->result_rows, 0, 0, b.n_queries * a->feature_lanes);
     while (next_keys(a, &b)) {
-        score(a, &b, a->scores, a->query_rows, a->keys_turned);
-        score(a, &b, a->slopes, a->result_slopes, a->values_turned);
+        score(a, &b, a->scores, a->query_rows, a->keys_transposed);
+        score(a, &b, a->ds, a->do_rows, a->values_transposed);
         for (int64_t row = 0; row < b.n_queries; row++)
-            slope_row(a, &b, dots[row], row);
-        spread(a, &b, a->value_slopes, a->scores, a->result_slopes);
-        spread(a, &b, a->key_slopes, a->slopes, a->query_rows);
-        gather(a, &b, a->result_rows, a->slopes, a->keys_packed);
+            softmax_gradient_row(a, &b, dots[row], row);
+        accumulate_transposed(a, &b, a->dv, a->scores, a->do_rows);
+        accumulate_transposed(a, &b, a->dk, a->ds, a->query_rows);
+        accumulate_output(a, &b, a->result_rows, a->ds, a->keys_packed);
     }
     unpack(a, DQ, query, b.n_queries, a->result_rows);
 }
@@ -480,22 +488,22 @@ static void attend_back(const Attention *a, int64_t query) {
 
 static void begin_memory(const Attention *a) {
     Rows k = rows_of(a, K, 0, a->keys), v = rows_of(a, V, 0, a->keys);
-    pack_turned(a, a->keys_turned, K);
+    pack_transposed(a, a->keys_transposed, K);
     if (a->n_operands < OPERANDS) {
         pack(a, a->values_packed, &v, 1);
         return;
     }
-    pack_turned(a, a->values_turned, V);
+    pack_transposed(a, a->values_transposed, V);
     pack(a, a->keys_packed, &k, 1);
-    a->loops->fill(a->key_slopes, 0, 0, a->keys * a->feature_lanes);
-    a->loops->fill(a->value_slopes, 0, 0, a->keys * a->feature_lanes);
+    a->loops->fill(a->dk, 0, 0, a->keys * a->feature_lanes);
+    a->loops->fill(a->dv, 0, 0, a->keys * a->feature_lanes);
 }
 
 static void end_memory(const Attention *a) {
     if (a->n_operands < OPERANDS)
         return;
-    unpack(a, DK, 0, a->keys, a->key_slopes);
-    unpack(a, DV, 0, a->keys, a->value_slopes);
+    unpack(a, DK, 0, a->keys, a->dk);
+    unpack(a, DV, 0, a->keys, a->dv);
 }
 
 static void attend_head(const Attention *a) {
@@ -516,7 +524,7 @@ static void each_head(Attention *a) {
                 begin_memory(a);
             memory = begin;
             attend_head(a);
-            mtf_pause(a->pause);
+            mtf_progress_hook_run(a->progress);
         }
     if (memory >= 0)
         end_memory(a);

@@ -2,7 +2,7 @@
 #include "analyzer/free/alternatives.h"
 #include "analyzer/solver/problem/layout_problem_json.h"
 #include "analyzer/solver/search/layout_solve.h"
-#include "analyzer/training/batch_parts.h"
+#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "layouts/graph/graph_json.h"
@@ -89,8 +89,8 @@ static int count_allgathers(const MtfProgram *program) {
     int n = 0;
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        n += instruction->kind == MTF_INSTRUCTION_STEP &&
-             instruction->step.kind == MTF_STEP_ALLGATHER;
+        n += instruction->kind == MTF_INSTRUCTION_RESHARD &&
+             instruction->reshard.kind == MTF_RESHARD_ALLGATHER;
     }
     return n;
 }
@@ -103,13 +103,13 @@ static void one_copy_serves_all_consumers_of_a_phase(void **state) {
     MtfFreeSetup setup;
     mtf_free_setup_init(&setup, mtf_test_graph(two_phases), "r:2");
     int h = mtf_graph_find_tensor(setup.graph, "h");
-    MtfPlacement whole = mtf_placement_whole(), split = whole;
+    MtfPlacement whole = mtf_placement_replicated(), split = whole;
     split.axis[0] = (int16_t)mtf_graph_find_dimension(setup.graph, "a");
     g_autoptr(MtfLayout) layout = mtf_layout_new(setup.graph, &setup.mesh);
     layout->tensors[h] = split;
     g_autoptr(MtfProgram) apart = mtf_lower(setup.graph, layout);
     g_autoptr(MtfProgram) path = mtf_lower_path(setup.graph, layout, h, &split, &whole);
-    mtf_layout_set_reading(layout, h, MTF_PHASE_FORWARD, &whole);
+    mtf_layout_set_gathered_copy(layout, h, MTF_PHASE_FORWARD, &whole);
     g_autoptr(MtfProgram) together = mtf_lower(setup.graph, layout);
     assert_int_equal(count_allgathers(apart), 5);
     assert_int_equal(count_allgathers(together), 3);
@@ -128,7 +128,7 @@ static void a_reading_in_the_kept_placement_costs_nothing(void **state) {
     int h = mtf_graph_find_tensor(setup.graph, "h");
     g_autoptr(MtfLayout) layout = mtf_layout_new(setup.graph, &setup.mesh);
     g_autoptr(MtfProgram) without = mtf_lower(setup.graph, layout);
-    mtf_layout_set_reading(layout, h, MTF_PHASE_FORWARD, &layout->tensors[h]);
+    mtf_layout_set_gathered_copy(layout, h, MTF_PHASE_FORWARD, &layout->tensors[h]);
     g_autoptr(MtfProgram) with = mtf_lower(setup.graph, layout);
     g_autofree char *a = mtf_program_digest(without), *b = mtf_program_digest(with);
     assert_string_equal(a, b);

@@ -18,11 +18,11 @@ static const char *const tensors =
 #define TENSORS 5
 
 static MtfPlacement random_placement(GRand *random, const MtfShape *shape, const MtfMesh *mesh) {
-    MtfPlacement placement = mtf_placement_whole();
+    MtfPlacement placement = mtf_placement_replicated();
     for (int a = 0; a < mesh->n_axes; a++) {
         int choice = g_rand_int_range(random, -3, shape->rank);
         placement.axis[a] = (int16_t)(choice >= 0    ? shape->dims[choice]
-                                      : choice == -1 ? MTF_WHOLE
+                                      : choice == -1 ? MTF_REPLICATED
                                       : choice == -2 ? MTF_PARTIAL_SUM
                                                      : MTF_PARTIAL_MAX);
     }

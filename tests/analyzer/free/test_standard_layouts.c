@@ -42,11 +42,11 @@ static MtfLayout *layout_called(const MtfFreeSetup *setup, const char *name) {
 }
 
 /* Elements in collectives of a kind, without scalars. */
-static int64_t elements_in(const MtfProgram *program, MtfStepKind kind) {
+static int64_t elements_in(const MtfProgram *program, MtfReshardKind kind) {
     int64_t elements = 0;
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        if (instruction->kind == MTF_INSTRUCTION_STEP && instruction->step.kind == kind &&
+        if (instruction->kind == MTF_INSTRUCTION_RESHARD && instruction->reshard.kind == kind &&
             instruction->payload_bytes > 4)
             elements += instruction->payload_bytes / 4;
     }
@@ -71,9 +71,9 @@ static void data_parallelism_reduces_every_gradient_once(void **state) {
     g_autoptr(MtfLayout) layout = layout_called(&setup, "data parallelism");
     assert_non_null(layout);
     g_autoptr(MtfProgram) program = mtf_lower(setup.graph, layout);
-    assert_int_equal(elements_in(program, MTF_STEP_ALLREDUCE), WEIGHTS);
-    assert_int_equal(elements_in(program, MTF_STEP_REDUCE_SCATTER), 0);
-    assert_int_equal(elements_in(program, MTF_STEP_ALLGATHER), 0);
+    assert_int_equal(elements_in(program, MTF_RESHARD_ALLREDUCE), WEIGHTS);
+    assert_int_equal(elements_in(program, MTF_RESHARD_REDUCE_SCATTER), 0);
+    assert_int_equal(elements_in(program, MTF_RESHARD_ALLGATHER), 0);
     assert_int_equal(bytes_of(program, MTF_MEMORY_VARIABLE), 4 * WEIGHTS);
     assert_int_equal(bytes_of(program, MTF_MEMORY_OPTIMIZER), 2 * 4 * WEIGHTS);
     mtf_free_setup_clear(&setup);
@@ -87,9 +87,9 @@ static void zero_1_keeps_optimizer_state_in_pieces(void **state) {
     g_autoptr(MtfLayout) layout = layout_called(&setup, "data parallelism, ZeRO-1");
     assert_non_null(layout);
     g_autoptr(MtfProgram) program = mtf_lower(setup.graph, layout);
-    assert_int_equal(elements_in(program, MTF_STEP_ALLREDUCE), 0);
-    assert_int_equal(elements_in(program, MTF_STEP_REDUCE_SCATTER), WEIGHTS);
-    assert_int_equal(elements_in(program, MTF_STEP_ALLGATHER), WEIGHTS);
+    assert_int_equal(elements_in(program, MTF_RESHARD_ALLREDUCE), 0);
+    assert_int_equal(elements_in(program, MTF_RESHARD_REDUCE_SCATTER), WEIGHTS);
+    assert_int_equal(elements_in(program, MTF_RESHARD_ALLGATHER), WEIGHTS);
     assert_int_equal(bytes_of(program, MTF_MEMORY_OPTIMIZER), 2 * 4 * WEIGHTS / 4);
     mtf_free_setup_clear(&setup);
 }
@@ -103,8 +103,8 @@ static void zero_3_gathers_variables_where_they_are_used(void **state) {
     g_autoptr(MtfLayout) layout = layout_called(&setup, "data parallelism, ZeRO-3");
     assert_non_null(layout);
     g_autoptr(MtfProgram) program = mtf_lower(setup.graph, layout);
-    assert_int_equal(elements_in(program, MTF_STEP_REDUCE_SCATTER), WEIGHTS);
-    assert_int_equal(elements_in(program, MTF_STEP_ALLGATHER), WEIGHTS + WEIGHTS / 2);
+    assert_int_equal(elements_in(program, MTF_RESHARD_REDUCE_SCATTER), WEIGHTS);
+    assert_int_equal(elements_in(program, MTF_RESHARD_ALLGATHER), WEIGHTS + WEIGHTS / 2);
     assert_int_equal(bytes_of(program, MTF_MEMORY_VARIABLE), WEIGHTS);
     mtf_free_setup_clear(&setup);
 }
@@ -117,7 +117,7 @@ static void megatron_splits_weights_and_reduces_activations(void **state) {
     g_autoptr(MtfLayout) layout = layout_called(&setup, "Megatron");
     assert_non_null(layout);
     g_autoptr(MtfProgram) program = mtf_lower(setup.graph, layout);
-    assert_int_equal(elements_in(program, MTF_STEP_ALLREDUCE), 64 * 40);
+    assert_int_equal(elements_in(program, MTF_RESHARD_ALLREDUCE), 64 * 40);
     assert_int_equal(bytes_of(program, MTF_MEMORY_VARIABLE), WEIGHTS);
     assert_int_equal(bytes_of(program, MTF_MEMORY_OPTIMIZER), 2 * WEIGHTS);
     assert_null(layout_called(&setup, "Megatron, sequence parallel")); /* no positions */

@@ -12,7 +12,7 @@ static void place_at_random(GRand *rand, const MtfOperationAlone *alone, MtfLayo
                             MtfLayout *whole) {
     for (guint t = 0; t < alone->tensors->len; t++) {
         const MtfShape *shape = &mtf_graph_tensor(alone->graph, (int)t)->shape;
-        MtfPlacement placement = mtf_placement_whole();
+        MtfPlacement placement = mtf_placement_replicated();
         for (int a = 0; a < own->mesh.n_axes && shape->rank > 0; a++)
             if (g_rand_boolean(rand))
                 placement.axis[a] = (int16_t)shape->dims[g_rand_int_range(rand, 0, shape->rank)];
@@ -27,8 +27,8 @@ static void assert_same_work(const MtfProgram *a, const MtfProgram *b) {
         const MtfInstruction *one = mtf_program_instruction(a, i);
         const MtfInstruction *other = mtf_program_instruction(b, i);
         assert_int_equal(one->kind, other->kind);
-        assert_int_equal(one->step.kind, other->step.kind);
-        assert_int_equal(one->step.axes, other->step.axes);
+        assert_int_equal(one->reshard.kind, other->reshard.kind);
+        assert_int_equal(one->reshard.axes, other->reshard.axes);
         assert_int_equal(one->payload_bytes, other->payload_bytes);
         assert_true(one->flops == other->flops && one->traffic_bytes == other->traffic_bytes);
     }

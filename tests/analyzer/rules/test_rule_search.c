@@ -6,7 +6,7 @@
 #include "analyzer/rules/rule_search.h"
 #include "analyzer/rules/rule_search_close.h"
 #include "analyzer/rules/rule_search_program.h"
-#include "analyzer/training/batch_parts.h"
+#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "layouts/graph/graph_json.h"

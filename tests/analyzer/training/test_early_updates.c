@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
-#include "analyzer/training/batch_parts.h"
+#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "tests/support/parse_graph.h"

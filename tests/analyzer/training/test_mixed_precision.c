@@ -3,7 +3,7 @@
  * bytes can be told by hand. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/training/batch_parts.h"
+#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/placement/rules.h"

@@ -57,7 +57,7 @@ static int64_t elements(const Case *c, unsigned axes, MtfReduction reduction, in
         const MtfTrafficRow *row = &g_array_index(c->rows, MtfTrafficRow, i);
         if (row->group != MTF_TRAFFIC_MODEL || row->axes != axes || row->reduction != reduction)
             continue;
-        assert_int_equal(row->step, MTF_STEP_ALLREDUCE);
+        assert_int_equal(row->kind, MTF_RESHARD_ALLREDUCE);
         *calls = row->calls;
         return row->elements;
     }

@@ -152,7 +152,7 @@ static void one_sum_is_one_row_of_traffic(void **state) {
     g_autoptr(GArray) rows = mtf_predict_traffic(&c.pricer, c.program, -1);
     assert_int_equal(rows->len, 1);
     const MtfTrafficRow *row = &g_array_index(rows, MtfTrafficRow, 0);
-    assert_int_equal(row->step, MTF_STEP_ALLREDUCE);
+    assert_int_equal(row->kind, MTF_RESHARD_ALLREDUCE);
     assert_int_equal(row->reduction, MTF_REDUCE_SUM);
     assert_int_equal(row->axes, 1);
     assert_int_equal(row->calls, 1);

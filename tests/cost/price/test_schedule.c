@@ -51,10 +51,10 @@ static int64_t lower_bound(const Case *c, const MtfSchedule *schedule) {
     for (int i = 0; i < schedule->length; i++) {
         const MtfInstruction *instruction = mtf_program_instruction(c->program, i);
         MtfCollectiveKind kind;
-        if (instruction->kind != MTF_INSTRUCTION_STEP ||
-            !mtf_step_collective(instruction->step.kind, &kind))
+        if (instruction->kind != MTF_INSTRUCTION_RESHARD ||
+            !mtf_reshard_collective_kind(instruction->reshard.kind, &kind))
             continue;
-        unsigned links = mtf_mesh_map_links(&c->pricer.map, instruction->step.axes);
+        unsigned links = mtf_mesh_map_links(&c->pricer.map, instruction->reshard.axes);
         for (int d = 0; d < MTF_NETWORK_AXES_MAX; d++)
             if (links >> d & 1)
                 busy[d] += schedule->ends[i] - schedule->starts[i];

@@ -9,17 +9,17 @@
 
 #define TRIALS 300
 
-static void exact_formulas_agree_with_the_play(void **state) {
+static void exact_formulas_agree_with_the_simulation(void **state) {
     (void)state;
     int judged = 0;
     for (uint64_t i = 0; i < TRIALS; i++) {
         MtfCollectiveTrial trial = mtf_collective_trial(7, i);
-        if (trial.claim != MTF_PLAY_EXACT)
+        if (trial.claim != MTF_SIMULATION_EXACT)
             continue;
         g_autofree char *text = mtf_collective_trial_text(&trial);
-        if (fabs(trial.played / trial.formula - 1) > 1e-9)
-            fail_msg("trial %d: %s: %.9g s played, %.9g s by formula", (int)i, text, trial.played,
-                     trial.formula);
+        if (fabs(trial.simulated / trial.formula - 1) > 1e-9)
+            fail_msg("trial %d: %s: %.9g s simulated, %.9g s by formula", (int)i, text,
+                     trial.simulated, trial.formula);
         judged++;
     }
     assert_true(judged > TRIALS / 2);
@@ -27,21 +27,21 @@ static void exact_formulas_agree_with_the_play(void **state) {
 
 /* Estimates on switches, and on links that are shared. */
 static bool is_rough(const MtfCollectiveTrial *trial) {
-    return trial->claim == MTF_PLAY_ESTIMATE &&
+    return trial->claim == MTF_SIMULATION_ESTIMATE &&
            (trial->network.switched || mtf_collective_trial_shares(trial));
 }
 
-static void estimates_stay_within_a_third_of_the_play(void **state) {
+static void estimates_stay_within_a_third_of_the_simulation(void **state) {
     (void)state;
     for (uint64_t i = 0; i < TRIALS; i++) {
         MtfCollectiveTrial trial = mtf_collective_trial(8, i);
-        double ratio = trial.played / trial.formula;
+        double ratio = trial.simulated / trial.formula;
         g_autofree char *text = mtf_collective_trial_text(&trial);
         if (is_rough(&trial))
             continue;
         if (ratio < 0.67 || ratio > 1.34)
-            fail_msg("trial %d: %s: %.9g s played, %.9g s by formula", (int)i, text, trial.played,
-                     trial.formula);
+            fail_msg("trial %d: %s: %.9g s simulated, %.9g s by formula", (int)i, text,
+                     trial.simulated, trial.formula);
     }
 }
 
@@ -56,11 +56,11 @@ static void rough_estimates_are_too_low_by_half_at_most(void **state) {
         MtfCollectiveTrial trial = mtf_collective_trial(10, i);
         if (!is_rough(&trial))
             continue;
-        double ratio = trial.played / trial.formula;
+        double ratio = trial.simulated / trial.formula;
         g_autofree char *text = mtf_collective_trial_text(&trial);
         if (ratio > (trial.network.switched ? 1.2 : 1.5))
-            fail_msg("trial %d: %s: %.9g s played, %.9g s by formula", (int)i, text, trial.played,
-                     trial.formula);
+            fail_msg("trial %d: %s: %.9g s simulated, %.9g s by formula", (int)i, text,
+                     trial.simulated, trial.formula);
         judged++;
     }
     assert_true(judged > 30);
@@ -76,17 +76,17 @@ static void groups_that_interleave_wait_for_each_other_on_the_links(void **state
         (MtfNetworkAxis){ .size = 8, .wrap = true, .bandwidth = 1e9, .latency = 1e-6 };
     MtfCollective gather = { .kind = MTF_ALLGATHER, .bytes = 1e6, .stride = 2 };
     double seconds;
-    assert_true(mtf_collective_play(&network, &gather, "ring_halves", &seconds));
+    assert_true(mtf_collective_simulate(&network, &gather, "ring_halves", &seconds));
     assert_true(fabs(seconds - (3 * 2 * 0.125e-3 + 3 * 2e-6)) < 1e-12);
 }
 
-/* No schedule that can be played beats the bound; recursive doubling and permutes included. */
-static void no_play_beats_the_bound(void **state) {
+/* No algorithm that can be simulated beats the bound; recursive doubling and permutes included. */
+static void no_simulation_beats_the_bound(void **state) {
     (void)state;
     for (uint64_t i = 0; i < TRIALS; i++) {
         MtfCollectiveTrial trial = mtf_collective_trial(9, i);
         double bound = mtf_collective_bound(&trial.network, &trial.collective);
-        assert_true(trial.played >= bound * (1 - 1e-9));
+        assert_true(trial.simulated >= bound * (1 - 1e-9));
     }
 }
 
@@ -101,7 +101,7 @@ static MtfNetwork rings(int axes, const int64_t *sizes) {
 
 /* Rows that an independent simulator (ASTRA-sim, congestion-aware) gave, among the golden rows:
  * multiring_bucket_nminus1 and bucket_a2a of 1 MiB on 8, 4x4 and 4x4x4. */
-static void plays_agree_with_astra_sim(void **state) {
+static void simulations_agree_with_astra_sim(void **state) {
     (void)state;
     static const struct {
         MtfCollectiveKind kind;
@@ -122,12 +122,12 @@ static void plays_agree_with_astra_sim(void **state) {
         MtfNetwork network = rings(rows[i].axes, rows[i].sizes);
         MtfCollective collective = { .kind = rows[i].kind, .bytes = 0x1p20 };
         double seconds;
-        assert_true(mtf_collective_play(&network, &collective, rows[i].algorithm, &seconds));
+        assert_true(mtf_collective_simulate(&network, &collective, rows[i].algorithm, &seconds));
         assert_true(fabs(seconds / rows[i].seconds - 1) < 1e-3);
     }
 }
 
-/* Without barriers the parts of a bucket schedule collide on unequal axes, not on equal ones. A
+/* Without barriers the parts of a bucket algorithm collide on unequal axes, not on equal ones. A
  * comparison that could not tell the two apart would be worth nothing. */
 static void a_missing_barrier_shows(void **state) {
     (void)state;
@@ -137,8 +137,9 @@ static void a_missing_barrier_shows(void **state) {
     for (int i = 0; i < 3; i++) {
         MtfNetwork network = rings(2, sizes[i]);
         double with;
-        assert_true(mtf_collective_play(&network, &collective, "multiring_bucket_nminus1", &with));
-        ratio[i] = mtf_collective_play_unsynchronised(&network, &collective) / with;
+        assert_true(
+            mtf_collective_simulate(&network, &collective, "multiring_bucket_nminus1", &with));
+        ratio[i] = mtf_collective_simulate_unsynchronised(&network, &collective) / with;
     }
     assert_true(fabs(ratio[0] - 1) < 1e-3);
     assert_true(ratio[1] > 1.1 && ratio[2] > ratio[1]);
@@ -146,7 +147,7 @@ static void a_missing_barrier_shows(void **state) {
 
 /* What the ASTRA-sim runs of ../shared/torus.md found, over the bandwidth bound: an allreduce of 1
  * GiB in equal parts, without a barrier anywhere, not even between its two halves. With a barrier
- * between them it is another schedule, and other figures. */
+ * between them it is another algorithm, and other figures. */
 static void collisions_are_those_of_astra_sim(void **state) {
     (void)state;
     static const struct {
@@ -158,12 +159,12 @@ static void collisions_are_those_of_astra_sim(void **state) {
         MtfCollective both = { .kind = MTF_ALLREDUCE, .bytes = 0x1p30 }, gather = both;
         MtfNetwork network = rings(rows[i].axes, rows[i].sizes);
         double bound = mtf_collective_bound(&network, &both);
-        double fused = mtf_collective_play_unsynchronised(&network, &both) / bound;
+        double fused = mtf_collective_simulate_unsynchronised(&network, &both) / bound;
         assert_true(fabs(fused - rows[i].ratio) < 0.01);
         gather.kind = MTF_ALLGATHER;
-        double alone = mtf_collective_play_unsynchronised(&network, &gather);
+        double alone = mtf_collective_simulate_unsynchronised(&network, &gather);
         gather.kind = MTF_REDUCE_SCATTER;
-        alone += mtf_collective_play_unsynchronised(&network, &gather);
+        alone += mtf_collective_simulate_unsynchronised(&network, &gather);
         assert_true(fabs(alone / bound - rows[i].ratio) > 0.05);
     }
 }
@@ -233,7 +234,7 @@ static bool find_two_rings(TwoRings *r, int *first, int *second) {
     return walk_ring(r, true, first) == places && walk_ring(r, false, second) == places;
 }
 
-/* Plays an allgather of half of every block round one ring, both ways. */
+/* Simulates an allgather of half of every block round one ring, both ways. */
 static void send_round(MtfLinkSimulator *simulator, const MtfNetwork *network, const int *walk,
                        double block) {
     int64_t ranks = mtf_network_ranks(network), at[256], rank = 0;
@@ -279,7 +280,7 @@ static void hamiltonian_rings_exist_and_take_what_the_formula_says(void **state)
 
 /* A mesh n/s x … on a ring or line of n: mesh axis 0 holds every s-th place, and its s groups
  * gather at once over the physical links, s of them a hop. */
-static double play_all_groups(const MtfNetwork *axis, int64_t stride, double bytes) {
+static double simulate_all_groups(const MtfNetwork *axis, int64_t stride, double bytes) {
     g_autoptr(MtfLinkSimulator) simulator = mtf_link_simulator_new(axis);
     int64_t n = axis->axis[0].size, m = n / stride;
     bool wrap = axis->axis[0].wrap;
@@ -311,21 +312,21 @@ static void interleaved_groups_take_what_their_share_of_the_links_says(void **st
         MtfNetwork group = mtf_mesh_map_group(&map, 1);
         MtfCollective collective = { .kind = MTF_ALLGATHER, .bytes = 1e7 };
         MtfCollectivePrice price = mtf_collective_best(&group, &collective);
-        double played = play_all_groups(&map.slice, stride, collective.bytes);
-        if (fabs(played / price.seconds - 1) > 1e-9)
-            fail_msg("%d places by %d: %g s played, %g s by formula", (int)n, (int)stride, played,
-                     price.seconds);
+        double simulated = simulate_all_groups(&map.slice, stride, collective.bytes);
+        if (fabs(simulated / price.seconds - 1) > 1e-9)
+            fail_msg("%d places by %d: %g s simulated, %g s by formula", (int)n, (int)stride,
+                     simulated, price.seconds);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_formulas_agree_with_the_play),
-        cmocka_unit_test(estimates_stay_within_a_third_of_the_play),
+        cmocka_unit_test(exact_formulas_agree_with_the_simulation),
+        cmocka_unit_test(estimates_stay_within_a_third_of_the_simulation),
         cmocka_unit_test(rough_estimates_are_too_low_by_half_at_most),
         cmocka_unit_test(groups_that_interleave_wait_for_each_other_on_the_links),
-        cmocka_unit_test(no_play_beats_the_bound),
-        cmocka_unit_test(plays_agree_with_astra_sim),
+        cmocka_unit_test(no_simulation_beats_the_bound),
+        cmocka_unit_test(simulations_agree_with_astra_sim),
         cmocka_unit_test(a_missing_barrier_shows),
         cmocka_unit_test(collisions_are_those_of_astra_sim),
         cmocka_unit_test(interleaved_groups_take_what_their_share_of_the_links_says),

@@ -79,7 +79,7 @@ static void levels_are_gathered_from_the_outermost_on(void **state) {
     MtfNetwork network = two_nodes();
     MtfCollective gather = { .kind = MTF_ALLGATHER, .bytes = 4e6 };
     double seconds;
-    assert_true(mtf_collective_play(&network, &gather, "hierarchical", &seconds));
+    assert_true(mtf_collective_simulate(&network, &gather, "hierarchical", &seconds));
     expect(seconds, 4e-3 + 3e-6);
 }
 
@@ -91,11 +91,11 @@ static void a_permutation_sends_outside_what_leaves(void **state) {
     MtfCollective permute = { .kind = MTF_PERMUTE, .bytes = 1e6, .shift = 1 };
     MtfCollectivePrice price = mtf_collective_best(&network, &permute);
     double seconds;
-    assert_true(mtf_collective_play(&network, &permute, "switch", &seconds));
+    assert_true(mtf_collective_simulate(&network, &permute, "switch", &seconds));
     expect(seconds, 1e-3 + 2e-6);
     expect(price.seconds, 1e-3 + 2e-6);
     permute.shift = -2;
-    assert_true(mtf_collective_play(&network, &permute, "switch", &seconds));
+    assert_true(mtf_collective_simulate(&network, &permute, "switch", &seconds));
     expect(seconds, 2e-3 + 2e-6);
     expect(mtf_collective_best(&network, &permute).seconds, 2e-3 + 2e-6);
 }

@@ -74,12 +74,12 @@ static void the_model_counts_what_lowering_makes_of_any_order(void **state) {
         if (!case_init(&c, seed, 8, 4))
             continue;
         g_autoptr(MtfOrderModel) model = mtf_order_model_new(c.program);
-        g_autoptr(MtfOrderPlay) play = mtf_order_play_new(model);
+        g_autoptr(MtfOrderReplay) replay = mtf_order_replay_new(model);
         for (int draw = 0; draw < 5; draw++) {
             g_autofree int *order = mtf_random_order(random, c.program);
             assert_true(mtf_order_check(c.program, order, NULL));
-            mtf_order_play(model, order, play);
-            assert_int_equal(play->during[play->peak], live_bytes(&c, order));
+            mtf_order_replay(model, order, replay);
+            assert_int_equal(replay->during[replay->peak], live_bytes(&c, order));
         }
         case_clear(&c);
     }
@@ -93,12 +93,12 @@ static void no_order_needs_less_at_an_instruction_than_its_bound(void **state) {
         if (!case_init(&c, seed, 8, 4))
             continue;
         g_autoptr(MtfOrderModel) model = mtf_order_model_new(c.program);
-        g_autoptr(MtfOrderPlay) play = mtf_order_play_new(model);
+        g_autoptr(MtfOrderReplay) replay = mtf_order_replay_new(model);
         for (int draw = 0; draw < 5; draw++) {
             g_autofree int *order = mtf_random_order(random, c.program);
-            mtf_order_play(model, order, play);
+            mtf_order_replay(model, order, replay);
             for (int p = 0; p < model->n; p++)
-                assert_true(mtf_order_least(model, order[p]) <= play->during[p]);
+                assert_true(mtf_order_least(model, order[p]) <= replay->during[p]);
         }
         case_clear(&c);
     }

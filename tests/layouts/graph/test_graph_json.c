@@ -154,7 +154,7 @@ static void wrong_pieces_are_told_one_by_one(void **state) {
     (void)state;
     assert_fails("{'meshtf_graph': 2}", "g.json: /meshtf_graph: version 2 is not 1, the one this "
                                         "program reads");
-    assert_fails("{'meshtf_plan': 1}",
+    assert_fails("{'meshtf_plan': 2}",
                  "g.json: /: key \"meshtf_graph\" is missing: this is not a meshtf_graph file");
     assert_fails("[]", "g.json: /: an object is expected here");
     assert_fails(HEAD "'operation': []}",
@@ -172,8 +172,9 @@ static void wrong_pieces_are_told_one_by_one(void **state) {
                  "g.json: /dimensions/a: 0 is not between 1 and 9007199254740991");
     assert_fails("{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 1.5}, 'operations': []}",
                  "g.json: /dimensions/a: 1.5 is not an integer below 2^53");
-    assert_fails("{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'whole': 2}, 'operations': []}",
-                 "g.json: /dimensions: dimension \"whole\": that is a word of layouts");
+    assert_fails(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'replicated': 2}, 'operations': []}",
+        "g.json: /dimensions: dimension \"replicated\": that is a word of layouts");
 }
 
 static void wrong_inputs_and_variables_are_told(void **state) {

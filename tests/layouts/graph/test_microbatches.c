@@ -4,7 +4,7 @@
  * one that takes it whole, under any layout. */
 #include "tests/support/cmocka.h"
 
-#include "analyzer/training/batch_parts.h"
+#include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/placement/rules.h"
 #include "runtime/kernels/base/slice.h"

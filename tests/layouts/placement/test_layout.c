@@ -40,7 +40,7 @@ static void a_result_may_be_kept_partial_but_nothing_else(void **state) {
     assert_true(mtf_layout_check(graph, layout, NULL));
     layout->tensors[0].axis[0] = MTF_PARTIAL_SUM;
     assert_refused(graph, layout, "tensor \"x\" is no result and cannot be partial");
-    layout->tensors[0].axis[0] = MTF_WHOLE;
+    layout->tensors[0].axis[0] = MTF_REPLICATED;
     layout->tensors[1].axis[1] = MTF_PARTIAL_MAX;
     assert_refused(graph, layout, "tensor \"v\" is no result and cannot be partial");
 }
@@ -53,8 +53,8 @@ static void placements_and_strategies_are_checked(void **state) {
     assert_refused(graph, layout,
                    "axis \"rows\" splits tensor \"v\" along \"b\", a dimension it "
                    "does not have");
-    layout->tensors[1].axis[0] = MTF_WHOLE;
-    layout->operations[0].axis[1] = MTF_THROUGH;
+    layout->tensors[1].axis[0] = MTF_REPLICATED;
+    layout->operations[0].axis[1] = MTF_PARTIAL_INPUT;
     assert_refused(graph, layout,
                    "operation \"y\" is not linear in its input 0, so that input "
                    "cannot stay partial on axis \"cols\"");
@@ -67,7 +67,7 @@ static void a_copy_stands_alone(void **state) {
     layout->rules = g_strdup("a:rows");
     layout->tensors[0].axis[0] = 0;
     g_autoptr(MtfLayout) copy = mtf_layout_copy(layout);
-    layout->tensors[0].axis[0] = MTF_WHOLE;
+    layout->tensors[0].axis[0] = MTF_REPLICATED;
     layout->rules[0] = 'b';
     assert_string_equal(copy->rules, "a:rows");
     assert_int_equal(copy->tensors[0].axis[0], 0);
@@ -79,24 +79,24 @@ static void a_tensor_is_read_where_it_is_kept_unless_a_reading_says_otherwise(vo
     g_autoptr(MtfGraph) graph = new_graph();
     g_autoptr(MtfLayout) layout = new_layout(graph);
     layout->tensors[2].axis[0] = 0;
-    assert_int_equal(mtf_layout_reading(layout, 2, MTF_PHASE_FORWARD)->axis[0], 0);
-    MtfPlacement placement = mtf_placement_whole();
-    mtf_layout_set_reading(layout, 2, MTF_PHASE_BACKWARD, &placement);
+    assert_int_equal(mtf_layout_phase_placement(layout, 2, MTF_PHASE_FORWARD)->axis[0], 0);
+    MtfPlacement placement = mtf_placement_replicated();
+    mtf_layout_set_gathered_copy(layout, 2, MTF_PHASE_BACKWARD, &placement);
     g_autoptr(MtfLayout) copy = mtf_layout_copy(layout);
-    assert_true(mtf_layout_reads_a_copy(copy, 2, MTF_PHASE_BACKWARD));
-    assert_false(mtf_layout_reads_a_copy(copy, 2, MTF_PHASE_FORWARD));
-    assert_false(mtf_layout_reads_a_copy(copy, 1, MTF_PHASE_BACKWARD));
+    assert_true(mtf_layout_has_gathered_copy(copy, 2, MTF_PHASE_BACKWARD));
+    assert_false(mtf_layout_has_gathered_copy(copy, 2, MTF_PHASE_FORWARD));
+    assert_false(mtf_layout_has_gathered_copy(copy, 1, MTF_PHASE_BACKWARD));
 }
 
 static void readings_are_checked(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = new_graph();
     g_autoptr(MtfLayout) layout = new_layout(graph);
-    MtfPlacement partial = mtf_placement_whole();
+    MtfPlacement partial = mtf_placement_replicated();
     partial.axis[1] = MTF_PARTIAL_SUM;
-    mtf_layout_set_reading(layout, 2, MTF_PHASE_FORWARD, &partial);
+    mtf_layout_set_gathered_copy(layout, 2, MTF_PHASE_FORWARD, &partial);
     assert_true(mtf_layout_check(graph, layout, NULL));
-    mtf_layout_set_reading(layout, 1, MTF_PHASE_FORWARD, &partial);
+    mtf_layout_set_gathered_copy(layout, 1, MTF_PHASE_FORWARD, &partial);
     assert_refused(graph, layout, "tensor \"v\" is no result and cannot be partial");
 }
 

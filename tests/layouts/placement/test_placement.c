@@ -18,7 +18,7 @@ static MtfMesh mesh_of(const char *text) {
 }
 
 static MtfPlacement place(int first, int second) {
-    MtfPlacement placement = mtf_placement_whole();
+    MtfPlacement placement = mtf_placement_replicated();
     placement.axis[0] = (int16_t)first;
     placement.axis[1] = (int16_t)second;
     return placement;
@@ -141,7 +141,7 @@ static void partial_and_whole_hold_everything(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = new_graph();
     MtfMesh mesh = mesh_of("rows:4;cols:2");
-    MtfPlacement placement = place(MTF_PARTIAL_SUM, MTF_WHOLE);
+    MtfPlacement placement = place(MTF_PARTIAL_SUM, MTF_REPLICATED);
     const MtfShape *shape = &mtf_graph_tensor(graph, 0)->shape;
     assert_int_equal(mtf_local_elements(graph, &mesh, shape, &placement, 7), 30);
     assert_int_equal(mtf_placement_partial_axes(&placement), 1);
@@ -155,7 +155,7 @@ static void a_placement_prints_axis_by_axis(void **state) {
     MtfMesh mesh = mesh_of("rows:4;cols:2;deep:1");
     MtfPlacement placement = place(1, MTF_PARTIAL_MAX);
     g_autofree char *text = mtf_placement_format(graph, &mesh, &placement);
-    assert_string_equal(text, "rows=b cols=partial:max deep=whole");
+    assert_string_equal(text, "rows=b cols=partial:max deep=replicated");
 }
 
 static void a_split_dimension_must_be_one_of_the_tensor(void **state) {
@@ -165,7 +165,7 @@ static void a_split_dimension_must_be_one_of_the_tensor(void **state) {
         mtf_test_graph("{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 2, 'b': 2}, 'inputs': "
                        "[{'name': 'x', 'dims': ['a'], 'feed': 'features'}], 'operations': []}");
     MtfMesh mesh = mesh_of("rows:2");
-    MtfPlacement placement = place(1, MTF_WHOLE);
+    MtfPlacement placement = place(1, MTF_REPLICATED);
     assert_false(mtf_placement_check(graph, &mesh, 0, &placement, &error));
     assert_string_equal(error->message, "axis \"rows\" splits tensor \"x\" along \"b\", a "
                                         "dimension it does not have");
@@ -173,7 +173,7 @@ static void a_split_dimension_must_be_one_of_the_tensor(void **state) {
     placement = place(0, 0);
     assert_false(mtf_placement_check(graph, &mesh, 0, &placement, &error));
     assert_string_equal(error->message, "tensor \"x\" is placed on an axis the mesh lacks");
-    placement = place(0, MTF_WHOLE);
+    placement = place(0, MTF_REPLICATED);
     assert_true(mtf_placement_check(graph, &mesh, 0, &placement, NULL));
 }
 

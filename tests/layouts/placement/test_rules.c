@@ -26,11 +26,11 @@ static void count_sums(const char *mesh_text, const char *rules_text, Traffic *b
     memset(by_axes, 0, 8 * sizeof *by_axes);
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        if (instruction->kind != MTF_INSTRUCTION_STEP)
+        if (instruction->kind != MTF_INSTRUCTION_RESHARD)
             continue;
-        assert_int_equal(instruction->step.kind, MTF_STEP_ALLREDUCE);
-        by_axes[instruction->step.axes].elements += (double)instruction->payload_bytes / 4;
-        by_axes[instruction->step.axes].calls++;
+        assert_int_equal(instruction->reshard.kind, MTF_RESHARD_ALLREDUCE);
+        by_axes[instruction->reshard.axes].elements += (double)instruction->payload_bytes / 4;
+        by_axes[instruction->reshard.axes].calls++;
     }
 }
 

@@ -42,12 +42,12 @@ static void assert_iteration(const MtfGraph *graph, const char *expected) {
     assert_string_equal(text->str, expected);
 }
 
-/* Splits along `choice` on the one axis and says what follows, "batch whole -> batch". */
+/* Splits along `choice` on the one axis and says what follows, "batch replicated -> batch". */
 static void assert_placements(const MtfGraph *graph, const char *choice, const char *expected) {
     g_autoptr(GString) text = g_string_new(NULL);
     g_autoptr(GError) error = NULL;
     const MtfOperation *operation = mtf_graph_operation(graph, 0);
-    MtfStrategy strategy = mtf_strategy_copies();
+    MtfStrategy strategy = mtf_strategy_duplicated();
     MtfMesh mesh = one_axis();
     MtfIteration iteration;
     int value;
@@ -59,7 +59,7 @@ static void assert_placements(const MtfGraph *graph, const char *choice, const c
     for (int k = 0; k < operation->n_inputs; k++) {
         MtfPlacement placement = mtf_strategy_input(graph, 0, &iteration, &strategy, k);
         g_string_append_printf(text, "%s ", mtf_axis_placement_name(graph, placement.axis[0]));
-        assert_int_equal(placement.axis[1], MTF_WHOLE);
+        assert_int_equal(placement.axis[1], MTF_REPLICATED);
     }
     g_string_append(text, "->");
     for (int k = 0; k < operation->n_outputs; k++) {
@@ -73,7 +73,7 @@ static void assert_placements(const MtfGraph *graph, const char *choice, const c
 
 static void assert_refused(const MtfGraph *graph, const char *choice, const char *message) {
     g_autoptr(GError) error = NULL;
-    MtfStrategy strategy = mtf_strategy_copies();
+    MtfStrategy strategy = mtf_strategy_duplicated();
     MtfMesh mesh = one_axis();
     int value;
     assert_true(mtf_strategy_axis_parse(graph, 0, choice, &value, NULL));
@@ -87,10 +87,10 @@ static void an_einsum_splits_parallel_and_reduced_dimensions(void **state) {
     g_autoptr(MtfGraph) graph =
         graph_of("'op': 'einsum', 'inputs': ['x', 'w'], 'dims': ['batch', 'hidden']");
     assert_iteration(graph, "batch hidden io*");
-    assert_placements(graph, "batch", "batch whole -> batch");
-    assert_placements(graph, "hidden", "whole hidden -> hidden");
+    assert_placements(graph, "batch", "batch replicated -> batch");
+    assert_placements(graph, "hidden", "replicated hidden -> hidden");
     assert_placements(graph, "io", "io io -> partial:sum");
-    assert_placements(graph, "copies", "whole whole -> whole");
+    assert_placements(graph, "duplicated", "replicated replicated -> replicated");
 }
 
 /* (x1 + x2) w = x1 w + x2 w, and the same for w; never both at once. */
@@ -98,8 +98,8 @@ static void an_einsum_is_linear_in_each_input(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph =
         graph_of("'op': 'einsum', 'inputs': ['x', 'w'], 'dims': ['batch', 'hidden']");
-    assert_placements(graph, "partial", "partial:sum whole -> partial:sum");
-    assert_placements(graph, "partial:1", "whole partial:sum -> partial:sum");
+    assert_placements(graph, "partial", "partial:sum replicated -> partial:sum");
+    assert_placements(graph, "partial:1", "replicated partial:sum -> partial:sum");
     assert_refused(graph, "partial:2",
                    "operation \"y\" is not linear in its input 2, so that input cannot stay "
                    "partial on axis \"m\"");
@@ -117,7 +117,7 @@ static void a_product_with_itself_is_not_linear(void **state) {
     assert_refused(mixed, "partial:2",
                    "operation \"y\" is not linear in its input 2, so that input cannot stay "
                    "partial on axis \"m\"");
-    assert_placements(mixed, "partial:1", "whole partial:sum whole -> partial:sum");
+    assert_placements(mixed, "partial:1", "replicated partial:sum replicated -> partial:sum");
 }
 
 /* A vocabulary split gives each processor its own rows; the others add nothing. */
@@ -126,10 +126,10 @@ static void an_embedding_splits_its_vocabulary_into_partial_sums(void **state) {
     g_autoptr(MtfGraph) graph =
         graph_of("'op': 'embedding', 'inputs': ['table', 'ids'], 'dims': ['batch', 'io']");
     assert_iteration(graph, "batch io vocab*");
-    assert_placements(graph, "batch", "whole batch -> batch");
-    assert_placements(graph, "io", "io whole -> io");
-    assert_placements(graph, "vocab", "vocab whole -> partial:sum");
-    assert_placements(graph, "partial", "partial:sum whole -> partial:sum");
+    assert_placements(graph, "batch", "replicated batch -> batch");
+    assert_placements(graph, "io", "io replicated -> io");
+    assert_placements(graph, "vocab", "vocab replicated -> partial:sum");
+    assert_placements(graph, "partial", "partial:sum replicated -> partial:sum");
     assert_refused(graph, "partial:1",
                    "operation \"y\" is not linear in its input 1, so that input cannot stay "
                    "partial on axis \"m\"");
@@ -140,21 +140,21 @@ static void an_embedding_gradient_sums_over_the_batch(void **state) {
     g_autoptr(MtfGraph) graph =
         graph_of("'op': 'embedding_grad', 'inputs': ['ids', 'x'], 'dims': ['vocab', 'io']");
     assert_iteration(graph, "vocab io batch*");
-    assert_placements(graph, "vocab", "whole whole -> vocab");
-    assert_placements(graph, "io", "whole io -> io");
+    assert_placements(graph, "vocab", "replicated replicated -> vocab");
+    assert_placements(graph, "io", "replicated io -> io");
     assert_placements(graph, "batch", "batch batch -> partial:sum");
-    assert_placements(graph, "partial:1", "whole partial:sum -> partial:sum");
+    assert_placements(graph, "partial:1", "replicated partial:sum -> partial:sum");
 }
 
 static void what_an_embedding_gradient_is_added_to_is_placed_as_the_sum(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = graph_of(
         "'op': 'embedding_grad', 'inputs': ['ids', 'x', 'table'], 'dims': ['vocab', 'io']");
-    assert_placements(graph, "vocab", "whole whole vocab -> vocab");
-    assert_placements(graph, "io", "whole io io -> io");
+    assert_placements(graph, "vocab", "replicated replicated vocab -> vocab");
+    assert_placements(graph, "io", "replicated io io -> io");
     assert_placements(graph, "batch", "batch batch partial:sum -> partial:sum");
-    assert_placements(graph, "partial:1", "whole partial:sum partial:sum -> partial:sum");
-    assert_placements(graph, "copies", "whole whole whole -> whole");
+    assert_placements(graph, "partial:1", "replicated partial:sum partial:sum -> partial:sum");
+    assert_placements(graph, "duplicated", "replicated replicated replicated -> replicated");
     assert_refused(graph, "partial:2",
                    "operation \"y\" is not linear in its input 2, so that input cannot stay "
                    "partial on axis \"m\"");
@@ -166,7 +166,7 @@ static void a_label_logit_sums_over_the_classes(void **state) {
         graph_of("'op': 'label_logit', 'inputs': ['logits', 'ids'], 'dims': ['batch']");
     assert_iteration(graph, "batch vocab*");
     assert_placements(graph, "batch", "batch batch -> batch");
-    assert_placements(graph, "vocab", "vocab whole -> partial:sum");
+    assert_placements(graph, "vocab", "vocab replicated -> partial:sum");
 }
 
 /* One index with two names: io as the input calls it, other as the output does. */
@@ -183,7 +183,7 @@ static void a_rename_splits_under_both_names(void **state) {
     assert_false(mtf_strategy_axis_parse(graph, 0, "io", &value, &error));
     assert_int_equal(value, 77);
     assert_string_equal(error->message, "operation \"y\": \"io\" is not a dimension it runs over, "
-                                        "nor \"copies\" or \"partial\"");
+                                        "nor \"duplicated\" or \"partial\"");
 }
 
 static void a_maximum_is_partial_by_maximum_and_not_linear(void **state) {
@@ -201,7 +201,7 @@ static void a_sum_passes_partial_inputs_together(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = graph_of("'op': 'add', 'inputs': ['x', 'bias', 'x']");
     assert_iteration(graph, "batch io");
-    assert_placements(graph, "batch", "batch whole batch -> batch");
+    assert_placements(graph, "batch", "batch replicated batch -> batch");
     assert_placements(graph, "io", "io io io -> io");
     assert_placements(graph, "partial", "partial:sum partial:sum partial:sum -> partial:sum");
     assert_refused(graph, "partial:1",
@@ -229,7 +229,7 @@ static void every_output_of_an_optimizer_is_split_alike(void **state) {
         "{'name': 'r', 'dims': [], 'init': 'ones'}], 'operations': [{'name': 'y', 'op': 'adam', "
         "'inputs': ['w', 'g', 'm', 'v', 'r']}]}");
     assert_iteration(graph, "a");
-    assert_placements(graph, "a", "a a a a whole -> a a a");
+    assert_placements(graph, "a", "a a a a replicated -> a a a");
 }
 
 static void an_index_beyond_the_space_or_an_axis_beyond_the_mesh_is_refused(void **state) {
@@ -237,12 +237,12 @@ static void an_index_beyond_the_space_or_an_axis_beyond_the_mesh_is_refused(void
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) graph = graph_of("'op': 'relu', 'inputs': ['x']");
     MtfMesh mesh = one_axis();
-    MtfStrategy strategy = mtf_strategy_copies();
+    MtfStrategy strategy = mtf_strategy_duplicated();
     strategy.axis[0] = 2;
     assert_false(mtf_strategy_check(graph, &mesh, 0, &strategy, &error));
     assert_string_equal(error->message, "operation \"y\" has no index 2 to split on axis \"m\"");
     g_clear_error(&error);
-    strategy = mtf_strategy_copies();
+    strategy = mtf_strategy_duplicated();
     strategy.axis[1] = 0;
     assert_false(mtf_strategy_check(graph, &mesh, 0, &strategy, &error));
     assert_string_equal(error->message, "operation \"y\" uses an axis the mesh lacks");
@@ -265,8 +265,8 @@ static void what_follows_from_a_legal_strategy_is_legal(void **state) {
         const MtfOperation *operation = mtf_graph_operation(graph, 0);
         MtfIteration iteration;
         mtf_operation_iteration(graph, 0, &iteration);
-        for (int choice = MTF_THROUGH - 3; choice < iteration.n + 2; choice++) {
-            MtfStrategy strategy = mtf_strategy_copies();
+        for (int choice = MTF_PARTIAL_INPUT - 3; choice < iteration.n + 2; choice++) {
+            MtfStrategy strategy = mtf_strategy_duplicated();
             strategy.axis[0] = (int8_t)choice;
             if (!mtf_strategy_check(graph, &mesh, 0, &strategy, NULL))
                 continue;
@@ -295,7 +295,7 @@ static void attention_holds_memory_and_features_whole(void **state) {
         mtf_test_graph(ATTENTION "'op': 'attention', 'inputs': ['q', 'k', 'k']}]}");
     assert_iteration(graph, "batch query d* memory*");
     assert_placements(graph, "batch", "batch batch batch -> batch batch");
-    assert_placements(graph, "query", "query whole whole -> query query");
+    assert_placements(graph, "query", "query replicated replicated -> query query");
     assert_refused(
         graph, "memory",
         "operation \"y\" (attention) cannot be split along \"memory\" on axis \"m\": its "
@@ -310,10 +310,12 @@ static void attention_gradients_add_up_over_queries_and_memory(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = mtf_test_graph(
         ATTENTION "'op': 'attention_grad', 'inputs': ['q', 'k', 'k', 'q', 'lse', 'q']}]}");
-    assert_placements(graph, "query",
-                      "query whole whole query query query -> query partial:sum partial:sum");
-    assert_placements(graph, "memory",
-                      "whole memory memory whole whole whole -> partial:sum memory memory");
+    assert_placements(
+        graph, "query",
+        "query replicated replicated query query query -> query partial:sum partial:sum");
+    assert_placements(
+        graph, "memory",
+        "replicated memory memory replicated replicated replicated -> partial:sum memory memory");
     assert_refused(graph, "d",
                    "operation \"y\" (attention_grad) cannot be split along \"d\" on axis \"m\": it "
                    "needs all of that dimension at once");

@@ -93,57 +93,60 @@ static void what_is_whole_or_copied_is_left_out(void **state) {
     assert_non_null(strstr(text, "\"y\": {\"rows\":\"batch\",\"cols\":\"hidden\"}"));
     assert_non_null(strstr(text, "\"y\": {\"rows\":\"batch\",\"cols\":\"io\"}"));
     assert_null(strstr(text, "\"h\": "));
-    assert_null(strstr(text, "whole"));
-    assert_null(strstr(text, "copies"));
+    assert_null(strstr(text, "replicated"));
+    assert_null(strstr(text, "duplicated"));
 }
 
 static void partial_placements_travel(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL;
     g_autofree char *text = changed("'y': {'rows':'batch','cols':'hidden'}",
-                                    "'y': {'rows':'whole','cols':'partial:sum'}");
+                                    "'y': {'rows':'replicated','cols':'partial:sum'}");
     g_autoptr(MtfPlan) plan = parse(text, &error);
     assert_non_null(plan);
-    assert_int_equal(plan->layout->tensors[2].axis[0], MTF_WHOLE);
+    assert_int_equal(plan->layout->tensors[2].axis[0], MTF_REPLICATED);
     assert_int_equal(plan->layout->tensors[2].axis[1], MTF_PARTIAL_SUM);
 }
 
-static void readings_travel_and_kept_placements_are_none(void **state) {
+static void gathered_copies_travel_and_kept_placements_are_none(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL;
     g_autofree char *text =
-        changed("'readings': {}", "'readings': {'y': {'forward': {'rows': 'whole', 'cols': "
-                                  "'batch'}, 'update': {'rows': 'batch', 'cols': 'hidden'}}}");
+        changed("'gathered_copies': {}",
+                "'gathered_copies': {'y': {'forward': {'rows': 'replicated', 'cols': "
+                "'batch'}, 'update': {'rows': 'batch', 'cols': 'hidden'}}}");
     g_autoptr(MtfPlan) plan = parse(text, &error);
     if (plan == NULL)
         fail_msg("%s", error->message);
-    assert_int_equal(mtf_layout_reading(plan->layout, 2, MTF_PHASE_FORWARD)->axis[0], MTF_WHOLE);
-    assert_int_equal(mtf_layout_reading(plan->layout, 2, MTF_PHASE_FORWARD)->axis[1], 0);
-    assert_false(mtf_layout_reads_a_copy(plan->layout, 2, MTF_PHASE_UPDATE));
+    assert_int_equal(mtf_layout_phase_placement(plan->layout, 2, MTF_PHASE_FORWARD)->axis[0],
+                     MTF_REPLICATED);
+    assert_int_equal(mtf_layout_phase_placement(plan->layout, 2, MTF_PHASE_FORWARD)->axis[1], 0);
+    assert_false(mtf_layout_has_gathered_copy(plan->layout, 2, MTF_PHASE_UPDATE));
     g_autofree char *again = mtf_plan_print(plan);
     assert_non_null(strstr(
         again,
-        "\"readings\": {\n      \"y\": {\"forward\":{\"rows\":\"whole\",\"cols\":\"batch\"}}\n"));
+        "\"gathered_copies\": {\n      \"y\": {\"forward\":{\"rows\":\"replicated\",\"cols\":\"batch\"}}\n"));
 }
 
-static void a_plan_without_readings_has_none(void **state) {
+static void a_plan_without_gathered_copies_has_none(void **state) {
     (void)state;
-    g_autofree char *text = changed("'readings': {},", "");
+    g_autofree char *text = changed("'gathered_copies': {},", "");
     g_autoptr(MtfPlan) plan = parse(text, NULL);
     assert_non_null(plan);
-    assert_false(mtf_layout_reads_a_copy(plan->layout, 2, MTF_PHASE_FORWARD));
+    assert_false(mtf_layout_has_gathered_copy(plan->layout, 2, MTF_PHASE_FORWARD));
 }
 
-static void wrong_readings_are_told(void **state) {
+static void wrong_gathered_copies_are_told(void **state) {
     (void)state;
-    assert_fails("'readings': {}", "'readings': {'z': {}}",
-                 "p.json: /layout/readings/z: \"z\" is not a tensor of the graph");
+    assert_fails("'gathered_copies': {}", "'gathered_copies': {'z': {}}",
+                 "p.json: /layout/gathered_copies/z: \"z\" is not a tensor of the graph");
     assert_fails(
-        "'readings': {}", "'readings': {'y': {'forwards': {}}}",
-        "p.json: /layout/readings/y: unknown key \"forwards\" (known here: forward, backward, clip, update)");
-    assert_fails("'readings': {}",
-                 "'readings': {'x': {'forward': {'rows':'partial:sum','cols':'whole'}}}",
-                 "p.json: /layout: tensor \"x\" is no result and cannot be partial");
+        "'gathered_copies': {}", "'gathered_copies': {'y': {'forwards': {}}}",
+        "p.json: /layout/gathered_copies/y: unknown key \"forwards\" (known here: forward, backward, clip, update)");
+    assert_fails(
+        "'gathered_copies': {}",
+        "'gathered_copies': {'x': {'forward': {'rows':'partial:sum','cols':'replicated'}}}",
+        "p.json: /layout: tensor \"x\" is no result and cannot be partial");
 }
 
 static void wrong_layouts_are_told(void **state) {
@@ -160,22 +163,22 @@ static void wrong_layouts_are_told(void **state) {
                  "p.json: /layout/tensors/y: key \"cols\" is missing");
     assert_fails("'y': {'rows':'batch','cols':'hidden'}",
                  "'x': {'rows':'partial:sum','cols':"
-                 "'whole'}",
+                 "'replicated'}",
                  "p.json: /layout: tensor \"x\" is no result and cannot be partial");
     assert_fails("'y': {'rows':'batch','cols':'io'}", "'x': {}",
                  "p.json: /layout/operations/x: \"x\" is not an operation of the graph");
     assert_fails("'cols':'io'", "'cols':'heads'",
                  "p.json: /layout/operations/y/cols: operation \"y\": \"heads\" is not a dimension "
-                 "it runs over, nor \"copies\" or \"partial\"");
-    assert_fails("'y': {'rows':'batch','cols':'io'}", "'h': {'rows':'partial','cols':'copies'}",
+                 "it runs over, nor \"duplicated\" or \"partial\"");
+    assert_fails("'y': {'rows':'batch','cols':'io'}", "'h': {'rows':'partial','cols':'duplicated'}",
                  "p.json: /layout: operation \"h\" is not linear in its input 0, so that input "
                  "cannot stay partial on axis \"rows\"");
 }
 
 static void wrong_fields_are_told(void **state) {
     (void)state;
-    assert_fails("'meshtf_plan': 1", "'meshtf_plan': 9",
-                 "p.json: /meshtf_plan: version 9 is not 1, the one this program reads");
+    assert_fails("'meshtf_plan': 2", "'meshtf_plan': 9",
+                 "p.json: /meshtf_plan: version 9 is not 2, the one this program reads");
     assert_fails("'precision': 'f32'", "'precision': 'f16'",
                  "p.json: /precision: \"f16\" is not a precision (known: f32, f64, bf16)");
     assert_fails("'microbatches': 1", "'microbatches': 0",
@@ -400,9 +403,9 @@ int main(void) {
         cmocka_unit_test(a_plan_travels_unchanged),
         cmocka_unit_test(what_is_whole_or_copied_is_left_out),
         cmocka_unit_test(partial_placements_travel),
-        cmocka_unit_test(readings_travel_and_kept_placements_are_none),
-        cmocka_unit_test(a_plan_without_readings_has_none),
-        cmocka_unit_test(wrong_readings_are_told),
+        cmocka_unit_test(gathered_copies_travel_and_kept_placements_are_none),
+        cmocka_unit_test(a_plan_without_gathered_copies_has_none),
+        cmocka_unit_test(wrong_gathered_copies_are_told),
         cmocka_unit_test(an_order_of_instructions_travels),
         cmocka_unit_test(wrong_orders_are_told),
         cmocka_unit_test(the_size_of_joined_exchanges_travels),

@@ -36,7 +36,7 @@ static void a_ring_is_loaded_evenly(void **state) {
     (void)state;
     MtfMeshMap map = mesh_on(1, (int64_t[]){ 16 }, 1, (int64_t[]){ 16 }, true);
     g_autoptr(MtfLinkLoads) loads = loads_of(
-        &map, &(MtfTrafficRow){ .step = MTF_STEP_ALLREDUCE, .axes = 1, .link_bytes = 100 });
+        &map, &(MtfTrafficRow){ .kind = MTF_RESHARD_ALLREDUCE, .axes = 1, .link_bytes = 100 });
     for (int i = 0; i < 16; i++)
         assert_close(loads->axis[0].bytes[i], 50);
     assert_close(loads->axis[0].busiest, 50);
@@ -48,8 +48,8 @@ static void a_ring_is_loaded_evenly(void **state) {
 static void a_line_leaves_the_links_between_lines_idle(void **state) {
     (void)state;
     MtfMeshMap map = mesh_on(2, (int64_t[]){ 2, 8 }, 1, (int64_t[]){ 16 }, true);
-    g_autoptr(MtfLinkLoads) loads =
-        loads_of(&map, &(MtfTrafficRow){ .step = MTF_STEP_ALLGATHER, .axes = 2, .link_bytes = 70 });
+    g_autoptr(MtfLinkLoads) loads = loads_of(
+        &map, &(MtfTrafficRow){ .kind = MTF_RESHARD_ALLGATHER, .axes = 2, .link_bytes = 70 });
     for (int i = 0; i < 16; i++)
         assert_close(loads->axis[0].bytes[i], i % 8 == 7 ? 0 : 40);
 }
@@ -59,8 +59,8 @@ static void a_line_leaves_the_links_between_lines_idle(void **state) {
 static void groups_that_interleave_share_links(void **state) {
     (void)state;
     MtfMeshMap map = mesh_on(2, (int64_t[]){ 2, 8 }, 1, (int64_t[]){ 16 }, true);
-    g_autoptr(MtfLinkLoads) loads =
-        loads_of(&map, &(MtfTrafficRow){ .step = MTF_STEP_ALLGATHER, .axes = 1, .link_bytes = 30 });
+    g_autoptr(MtfLinkLoads) loads = loads_of(
+        &map, &(MtfTrafficRow){ .kind = MTF_RESHARD_ALLGATHER, .axes = 1, .link_bytes = 30 });
     for (int i = 0; i < 16; i++)
         assert_close(loads->axis[0].bytes[i], 8 * 15);
 }
@@ -69,8 +69,8 @@ static void groups_that_interleave_share_links(void **state) {
 static void lines_that_interleave_pile_up_in_the_middle(void **state) {
     (void)state;
     MtfMeshMap map = mesh_on(2, (int64_t[]){ 2, 8 }, 1, (int64_t[]){ 16 }, false);
-    g_autoptr(MtfLinkLoads) loads =
-        loads_of(&map, &(MtfTrafficRow){ .step = MTF_STEP_ALLGATHER, .axes = 1, .link_bytes = 1 });
+    g_autoptr(MtfLinkLoads) loads = loads_of(
+        &map, &(MtfTrafficRow){ .kind = MTF_RESHARD_ALLGATHER, .axes = 1, .link_bytes = 1 });
     for (int i = 0; i < 16; i++)
         assert_close(loads->axis[0].bytes[i], i < 8 ? i + 1 : 15 - i);
 }
@@ -80,7 +80,7 @@ static void pieces_that_continue_one_another_are_one_ring(void **state) {
     (void)state;
     MtfMeshMap map = mesh_on(2, (int64_t[]){ 2, 8 }, 1, (int64_t[]){ 16 }, true);
     g_autoptr(MtfLinkLoads) loads = loads_of(
-        &map, &(MtfTrafficRow){ .step = MTF_STEP_ALLREDUCE, .axes = 3, .link_bytes = 100 });
+        &map, &(MtfTrafficRow){ .kind = MTF_RESHARD_ALLREDUCE, .axes = 3, .link_bytes = 100 });
     for (int i = 0; i < 16; i++)
         assert_close(loads->axis[0].bytes[i], 50);
 }
@@ -94,8 +94,8 @@ static void nothing_is_lost_and_nothing_is_added(void **state) {
             for (unsigned axes = 1; axes < 8; axes++) {
                 MtfMeshMap map = mesh_on(3, tori[t], 3, tori[t], wrap != 0);
                 g_autoptr(MtfLinkLoads) loads = loads_of(
-                    &map,
-                    &(MtfTrafficRow){ .step = MTF_STEP_ALLTOALL, .axes = axes, .link_bytes = 9 });
+                    &map, &(MtfTrafficRow){
+                              .kind = MTF_RESHARD_ALLTOALL, .axes = axes, .link_bytes = 9 });
                 double sum = 0;
                 int64_t ranks = tori[t][0] * tori[t][1] * tori[t][2];
                 for (int p = 0; p < 3; p++)
@@ -111,20 +111,20 @@ static void nothing_is_lost_and_nothing_is_added(void **state) {
 static void ports_of_switches_carry_what_leaves_their_child(void **state) {
     (void)state;
     static const struct {
-        MtfStepKind step;
+        MtfReshardKind kind;
         unsigned axes;
         double node, device;
     } cases[] = {
-        { MTF_STEP_ALLREDUCE, 1, 400, 100 },
-        { MTF_STEP_ALLREDUCE, 2, 0, 150 },
-        { MTF_STEP_ALLGATHER, 1, 200, 50 },
-        { MTF_STEP_ALLTOALL, 3, 200, 87.5 },
+        { MTF_RESHARD_ALLREDUCE, 1, 400, 100 },
+        { MTF_RESHARD_ALLREDUCE, 2, 0, 150 },
+        { MTF_RESHARD_ALLGATHER, 1, 200, 50 },
+        { MTF_RESHARD_ALLTOALL, 3, 200, 87.5 },
     };
     MtfMeshMap map = mesh_on(2, (int64_t[]){ 2, 4 }, 2, (int64_t[]){ 2, 4 }, false);
     map.slice.switched = true;
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(MtfLinkLoads) loads = loads_of(
-            &map, &(MtfTrafficRow){ .step = cases[i].step, .axes = cases[i].axes, .bytes = 100 });
+            &map, &(MtfTrafficRow){ .kind = cases[i].kind, .axes = cases[i].axes, .bytes = 100 });
         assert_close(loads->axis[0].bytes[0], cases[i].node);
         assert_close(loads->axis[1].bytes[0], cases[i].device);
     }

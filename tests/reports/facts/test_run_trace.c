@@ -46,10 +46,10 @@ static void ranks_and_their_work_are_read(void **state) {
     assert_int_equal(trace->events->len, 5);
     assert_close(trace->seconds, 20e-6);
     assert_close(mtf_run_trace_seconds(trace, 0, -1), 10e-6);
-    assert_close(mtf_run_trace_seconds(trace, 0, MTF_STEP_ALLGATHER), 5e-6);
-    assert_close(mtf_run_trace_seconds(trace, 1, MTF_STEP_ALLGATHER), 10e-6);
-    assert_int_equal(mtf_run_trace_calls(trace, 1, MTF_STEP_ALLGATHER), 1);
-    assert_int_equal(mtf_run_trace_calls(trace, 1, MTF_STEP_ALLREDUCE), 0);
+    assert_close(mtf_run_trace_seconds(trace, 0, MTF_RESHARD_ALLGATHER), 5e-6);
+    assert_close(mtf_run_trace_seconds(trace, 1, MTF_RESHARD_ALLGATHER), 10e-6);
+    assert_int_equal(mtf_run_trace_calls(trace, 1, MTF_RESHARD_ALLGATHER), 1);
+    assert_int_equal(mtf_run_trace_calls(trace, 1, MTF_RESHARD_ALLREDUCE), 0);
     assert_close(g_array_index(trace->events, MtfRunEvent, 0).start, 0);
 }
 

@@ -114,7 +114,7 @@ static void the_gradient_is_a_transfer_over_the_rows(void **state) {
 static void the_notation_says_axes_and_sums(void **state) {
     (void)state;
     g_autoptr(MtfPlan) plan = mtf_test_small_plan("a:2;b:2;c:2", "batch:a");
-    MtfPlacement placement = mtf_placement_whole();
+    MtfPlacement placement = mtf_placement_replicated();
     int x = mtf_graph_find_tensor(plan->graph, "x");
     int batch = mtf_graph_find_dimension(plan->graph, "batch");
     placement.axis[0] = placement.axis[1] = (int16_t)batch;
@@ -130,7 +130,7 @@ static void rules_are_found_again(void **state) {
     g_autofree char *found = mtf_closest_rules(plan->graph, plan->layout, &exact);
     assert_string_equal(found, rules);
     assert_true(exact);
-    plan->layout->tensors[mtf_graph_find_tensor(plan->graph, "w")] = mtf_placement_whole();
+    plan->layout->tensors[mtf_graph_find_tensor(plan->graph, "w")] = mtf_placement_replicated();
     g_autofree char *close = mtf_closest_rules(plan->graph, plan->layout, &exact);
     assert_string_equal(close, rules);
     assert_false(exact);

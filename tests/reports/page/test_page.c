@@ -185,7 +185,7 @@ static void ranks_stand_under_their_prediction(void **state) {
     g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, NULL);
     g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
     MtfRunEvent events[] = { { 0, -1, false, 0, 2 },
-                             { 0, MTF_STEP_ALLREDUCE, false, 2, 1 },
+                             { 0, MTF_RESHARD_ALLREDUCE, false, 2, 1 },
                              { 1, -1, false, 0, 1 } };
     g_autoptr(GArray) list = g_array_new(FALSE, FALSE, sizeof *events);
     g_array_append_vals(list, events, G_N_ELEMENTS(events));

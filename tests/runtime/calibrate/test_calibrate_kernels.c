@@ -3,7 +3,7 @@
 #include "tests/support/cmocka.h"
 
 #include "runtime/calibrate/calibrate_kernels.h"
-#include "runtime/calibrate/kernel_trial.h"
+#include "runtime/calibrate/kernel_benchmark.h"
 
 #include <math.h>
 

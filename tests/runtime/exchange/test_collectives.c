@@ -103,11 +103,11 @@ static void check_traffic(const Case *c) {
         MtfWitnessed seen = mtf_witness_get(entry->kind, entry->axes);
         int calls = by_window && ranks > 1 ? 0 : 1; /* one rank has nobody to share a window with */
         mtf_expect(seen.calls == calls * entry->calls && counted->calls == entry->calls,
-                   "calls of %s", mtf_step_name(entry->kind));
+                   "calls of %s", mtf_reshard_name(entry->kind));
         mtf_expect(seen.bytes == calls * entry->bytes && counted->bytes == entry->bytes,
-                   "bytes of %s", mtf_step_name(entry->kind));
-        mtf_expect(counted->copied == copied_bytes(c, i), "copies of %s",
-                   mtf_step_name(entry->kind));
+                   "bytes of %s", mtf_reshard_name(entry->kind));
+        mtf_expect(counted->copied == copied_bytes(c, i), "duplicated of %s",
+                   mtf_reshard_name(entry->kind));
     }
     mtf_expect(mtf_witness_strangers() == 0, "calls that no step explains");
 }
@@ -171,13 +171,13 @@ static void a_long_allreduce_goes_in_chunks(void **state) {
     MtfMesh mesh;
     assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
     g_autoptr(MtfGraph) graph = mtf_reshard_graph(1, (int64_t[]){ 3 * SMALL_MESSAGE + 1 }, MTF_F32);
-    MtfPlacement from = mtf_placement_whole(), to = from;
+    MtfPlacement from = mtf_placement_replicated(), to = from;
     from.axis[0] = MTF_PARTIAL_SUM;
     Case c;
     case_init(&c, graph, &mesh, &from, &to, SMALL_MESSAGE);
     mtf_witness_reset();
     mtf_executor_step(&c.executor, 1, NULL);
-    MtfWitnessed seen = mtf_witness_get(MTF_STEP_ALLREDUCE, 1);
+    MtfWitnessed seen = mtf_witness_get(MTF_RESHARD_ALLREDUCE, 1);
     mtf_expect(seen.calls == 4 && seen.bytes == 4 * (3 * SMALL_MESSAGE + 1), "%d calls, %d bytes",
                (int)seen.calls, (int)seen.bytes);
     mtf_expect(wrong_elements(&c, &mesh, &from, &to) == 0, "the sum is wrong");

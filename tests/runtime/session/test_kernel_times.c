@@ -30,8 +30,8 @@ static int tear_down(void **state) {
 }
 
 static bool is_collective(const MtfInstruction *instruction) {
-    return instruction->kind == MTF_INSTRUCTION_STEP &&
-           mtf_step_is_collective(instruction->step.kind);
+    return instruction->kind == MTF_INSTRUCTION_RESHARD &&
+           mtf_reshard_is_collective(instruction->reshard.kind);
 }
 
 static void every_instruction_but_collectives_is_in_one_entry(void **state) {
@@ -64,7 +64,7 @@ static void an_entry_has_the_name_and_class_of_its_instructions(void **state) {
         const MtfOperation *op = mtf_graph_operation(program->graph, instruction->operation);
         const char *name = instruction->kind == MTF_INSTRUCTION_KERNEL
                                ? mtf_operation_row(op->kind)->name
-                               : mtf_step_name(instruction->step.kind);
+                               : mtf_reshard_name(instruction->reshard.kind);
         assert_string_equal(entry->name, name);
         assert_int_equal(entry->kernel_class, instruction->kernel_class);
     }

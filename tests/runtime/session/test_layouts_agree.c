@@ -35,7 +35,7 @@ static int64_t n_late; /* exchanges that took place later than they stand in the
  * whether it is at the same place there as `like`. */
 static bool same_copy(const MtfMesh *mesh, const MtfPlacement *placement, int rank, int like) {
     for (int a = 0; a < mesh->n_axes; a++)
-        if (placement->axis[a] == MTF_WHOLE &&
+        if (placement->axis[a] == MTF_REPLICATED &&
             mtf_mesh_coordinate(mesh, rank, a) != mtf_mesh_coordinate(mesh, like, a))
             return false;
     return true;
@@ -132,9 +132,9 @@ static void run_program(const Bench *bench, const MtfProgram *program, bool late
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         mtf_lockstep_instruction(lockstep, i, 1);
-        for (int k = 0; k < instruction->n_outputs && !(late && instruction->finish > 0); k++)
+        for (int k = 0; k < instruction->n_outputs && !(late && instruction->wait_before > 0); k++)
             check_buffer(bench, lockstep, i, instruction->outputs[k]);
-        n_late += late && instruction->finish > 0;
+        n_late += late && instruction->wait_before > 0;
     }
     mtf_lockstep_end_due(lockstep, mtf_program_length(program));
     for (guint t = 0; t < bench->graph->updates->len; t++) {

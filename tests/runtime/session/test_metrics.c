@@ -2,8 +2,8 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/base/error.h"
-#include "runtime/session/closing_table.h"
 #include "runtime/session/metrics.h"
+#include "runtime/session/run_summary.h"
 
 #include <math.h>
 #include <unistd.h>

@@ -45,7 +45,7 @@ static void check_layout(const MtfGraph *graph, const MtfGraph *again, const Mtf
     assert_int_equal(mtf_train_both(program, program_again, text, SEED, STEPS), MTF_SAME_ALL);
 }
 
-/* One rank, then random free layouts without readings, which belong to a phase. */
+/* One rank, then random free layouts without gathered copies, which belong to a phase. */
 static void check_graph(const MtfGraph *graph, MtfRecompute recompute, const char *text) {
     static const int devices[] = { 1, 2, 3, 4, 6 };
     g_autoptr(GRand) random = g_rand_new_with_seed(29);
@@ -55,7 +55,7 @@ static void check_graph(const MtfGraph *graph, MtfRecompute recompute, const cha
     for (gsize i = 0; i < G_N_ELEMENTS(devices); i++) {
         MtfMesh mesh = mtf_random_mesh(random, devices[i]);
         g_autoptr(MtfLayout) layout = mtf_random_free_layout(random, graph, &mesh);
-        g_clear_pointer(&layout->readings, g_free);
+        g_clear_pointer(&layout->gathered_copies, g_free);
         check_layout(graph, again, layout, text);
     }
 }

@@ -6,7 +6,7 @@
 
 #include "layouts/base/error.h"
 #include "runtime/kernels/base/slice.h"
-#include "runtime/session/closing_table.h"
+#include "runtime/session/run_summary.h"
 #include "runtime/session/session.h"
 #include "runtime/session/verify.h"
 #include "runtime/support/agreement.h"
@@ -66,13 +66,13 @@ static void check_traffic(const MtfSession *session, const char *rules) {
         MtfWitnessed seen = mtf_witness_get(entry->kind, entry->axes);
         mtf_expect(seen.calls == entry->calls * times && seen.bytes == entry->bytes * times,
                    "%s: %s over %u: %d calls and %d bytes, not %d and %d", rules,
-                   mtf_step_name(entry->kind), entry->axes, (int)seen.calls, (int)seen.bytes,
+                   mtf_reshard_name(entry->kind), entry->axes, (int)seen.calls, (int)seen.bytes,
                    (int)entry->calls * times, (int)entry->bytes * times);
     }
     int64_t all = 0;
-    for (int kind = 0; kind < MTF_STEPS; kind++)
+    for (int kind = 0; kind < MTF_RESHARD_KINDS; kind++)
         for (unsigned axes = 0; axes < 8; axes++)
-            all += mtf_witness_get((MtfStepKind)kind, axes).calls;
+            all += mtf_witness_get((MtfReshardKind)kind, axes).calls;
     for (int i = 0; i < predicted->n_entries; i++)
         all -= predicted->entries[i].calls * times;
     mtf_expect(all == 0, "%s: %d calls too many", rules, (int)all);
@@ -211,7 +211,7 @@ static char *trained_bits(MtfRunOptions *options, int *room) {
                               (gssize)(mtf_slice_elements(slice) * mtf_dtype_bytes(slice->dtype)));
     }
     for (int i = 0; done && i < mtf_program_length(session.program); i++)
-        *room += mtf_program_instruction(session.program, i)->finish > 0;
+        *room += mtf_program_instruction(session.program, i)->wait_before > 0;
     mtf_session_close(&session);
     return g_strdup(g_checksum_get_string(checksum));
 }

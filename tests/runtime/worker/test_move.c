@@ -127,7 +127,7 @@ static void a_wrong_element_is_noticed(void **state) {
     MtfMesh mesh;
     assert_true(mtf_mesh_parse("r:2;c:2", 0, &mesh, NULL));
     g_autoptr(MtfGraph) graph = mtf_reshard_graph(2, (int64_t[]){ 4, 4 }, MTF_F32);
-    MtfPlacement from = mtf_placement_whole(), to = mtf_placement_whole();
+    MtfPlacement from = mtf_placement_replicated(), to = mtf_placement_replicated();
     from.axis[0] = 0;
     to.axis[1] = 1;
     assert_int_not_equal(wrong_elements(&(Pair){ graph, &mesh, &from, &to }, true), 0);

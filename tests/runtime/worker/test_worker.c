@@ -86,7 +86,7 @@ static void poison_is_not_a_number_and_covers_the_output(void **state) {
     assert_true(mtf_mesh_parse("r:2", 0, &mesh, NULL));
     g_autoptr(MtfGraph) graph = mtf_reshard_graph(1, (int64_t[]){ 5 }, MTF_F32);
     g_autoptr(MtfLayout) layout = mtf_layout_new(graph, &mesh);
-    MtfPlacement from = mtf_placement_whole(), to = from;
+    MtfPlacement from = mtf_placement_replicated(), to = from;
     from.axis[0] = 0;
     g_autoptr(MtfProgram) program = mtf_reshard_program(graph, layout, &from, &to, &target);
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);

@@ -105,22 +105,22 @@ static void every_node_and_edge_has_one_that_stands_for_it(void **state) {
         g_autoptr(MtfLayoutProblem) problem = network(&layer, layers);
         mtf_layout_problem_set_limit(problem, 1000);
         g_autoptr(MtfCore) core = mtf_core_new(problem);
-        g_autoptr(MtfFold) fold = mtf_fold_new(core);
-        assert_non_null(fold);
-        assert_true(mtf_core_size(fold->core).nodes < 20 * PLACES);
+        g_autoptr(MtfLayerQuotient) quotient = mtf_layer_quotient_new(core);
+        assert_non_null(quotient);
+        assert_true(mtf_core_size(quotient->core).nodes < 20 * PLACES);
         for (int v = 0; v < core->node_count; v++) {
-            assert_true(fold->core->nodes[fold->node[v]].alive);
-            assert_ptr_equal(fold->core->nodes[fold->node[v]].cost, core->nodes[v].cost);
-            assert_int_equal(fold->node[v] % PLACES, v % PLACES);
+            assert_true(quotient->core->nodes[quotient->node[v]].alive);
+            assert_ptr_equal(quotient->core->nodes[quotient->node[v]].cost, core->nodes[v].cost);
+            assert_int_equal(quotient->node[v] % PLACES, v % PLACES);
         }
         for (int e = 0; e < (int)core->edges->len; e++) {
             const MtfCoreEdge *whole = mtf_core_edge(core, e);
-            const MtfCoreEdge *folded = mtf_core_edge(fold->core, fold->edge[e]);
+            const MtfCoreEdge *folded = mtf_core_edge(quotient->core, quotient->edge[e]);
             assert_ptr_equal(folded->cost, whole->cost);
             assert_int_equal(folded->a % PLACES, whole->a % PLACES);
             assert_int_equal(folded->b % PLACES, whole->b % PLACES);
             int reach = whole->b / PLACES - whole->a / PLACES;
-            int glued = reach + fold->layers - fold->kept;
+            int glued = reach + quotient->layers - quotient->kept;
             int found = folded->b / PLACES - folded->a / PLACES;
             assert_true(found == reach || (reach > 0 && found == glued));
         }
@@ -133,20 +133,20 @@ static void copies_are_listed_once_each(void **state) {
     Layer layer = random_layer(rand);
     g_autoptr(MtfLayoutProblem) problem = network(&layer, 40);
     g_autoptr(MtfCore) core = mtf_core_new(problem);
-    g_autoptr(MtfFold) fold = mtf_fold_new(core);
-    assert_non_null(fold);
+    g_autoptr(MtfLayerQuotient) quotient = mtf_layer_quotient_new(core);
+    assert_non_null(quotient);
     int edges = 0, listed[40 * PLACES] = { 0 };
-    for (guint e = 0; e < fold->core->edges->len; e++)
-        edges += fold->edge_copies[e];
+    for (guint e = 0; e < quotient->core->edges->len; e++)
+        edges += quotient->edge_copies[e];
     assert_int_equal(edges, mtf_core_size(core).edges);
     for (int i = 0; i < 40 * PLACES; i++)
-        listed[fold->copies[i]]++;
+        listed[quotient->copies[i]]++;
     for (int i = 0; i < 40 * PLACES; i++)
         assert_int_equal(listed[i], 1);
-    assert_int_equal(fold->first_copy[40 * PLACES], 40 * PLACES);
+    assert_int_equal(quotient->first_copy[40 * PLACES], 40 * PLACES);
 }
 
-static void a_network_without_layers_is_not_folded(void **state) {
+static void a_network_without_layers_has_no_quotient(void **state) {
     (void)state;
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("different");
     for (int v = 0; v < 40; v++) {
@@ -157,11 +157,11 @@ static void a_network_without_layers_is_not_folded(void **state) {
                                         (MtfLayoutEdge){ v - 1, v, (int64_t[]){ 0, v, 2, 0 } });
     }
     g_autoptr(MtfCore) core = mtf_core_new(problem);
-    assert_null(mtf_fold_new(core));
+    assert_null(mtf_layer_quotient_new(core));
 }
 
-/* Messages from the fold, at any prices, give a bound of the whole network. */
-static void unfolded_messages_bound_the_whole(void **state) {
+/* Messages from the quotient, at any prices, give a bound of the whole network. */
+static void expanded_messages_bound_the_whole(void **state) {
     (void)state;
     g_autoptr(GRand) rand = g_rand_new_with_seed(3);
     for (int round = 0; round < 100; round++) {
@@ -170,15 +170,15 @@ static void unfolded_messages_bound_the_whole(void **state) {
         int64_t optimum = least_cost(&layer, layers);
         g_autoptr(MtfLayoutProblem) problem = network(&layer, layers);
         g_autoptr(MtfCore) core = mtf_core_new(problem);
-        g_autoptr(MtfFold) fold = mtf_fold_new(core);
-        assert_non_null(fold);
-        g_autoptr(MtfMessages) folded = mtf_messages_new_folded(fold);
+        g_autoptr(MtfLayerQuotient) quotient = mtf_layer_quotient_new(core);
+        assert_non_null(quotient);
+        g_autoptr(MtfMessages) folded = mtf_messages_new_of_quotient(quotient);
         g_autoptr(MtfMessages) messages = mtf_messages_new(core);
         g_autoptr(MtfMessages) cold = mtf_messages_new(core);
         double guess = 0;
         for (int pass = 0; pass < 30; pass++)
             guess = mtf_messages_pass(folded);
-        mtf_messages_unfold(messages, folded);
+        mtf_messages_expand(messages, folded);
         double bound = mtf_messages_pass(messages);
         assert_true(bound <= (double)optimum + 1e-6);
         assert_true(bound >= guess - 0.02 * (double)optimum);
@@ -233,8 +233,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_node_and_edge_has_one_that_stands_for_it),
         cmocka_unit_test(copies_are_listed_once_each),
-        cmocka_unit_test(a_network_without_layers_is_not_folded),
-        cmocka_unit_test(unfolded_messages_bound_the_whole),
+        cmocka_unit_test(a_network_without_layers_has_no_quotient),
+        cmocka_unit_test(expanded_messages_bound_the_whole),
         cmocka_unit_test(any_number_of_layers_is_solved_to_its_optimum),
         cmocka_unit_test(a_limit_that_splits_the_layers_is_met),
     };

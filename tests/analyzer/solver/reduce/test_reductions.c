@@ -264,8 +264,8 @@ static void equal_matrices_are_stored_once(void **state) {
     }
 }
 
-/* Folding repeated layers loses nothing: by hand, all 0 costs 4 a node and 0 an edge. */
-static void a_folded_chain_costs_what_the_unfolded_one_does(void **state) {
+/* Elimination repeated layers loses nothing: by hand, all 0 costs 4 a node and 0 an edge. */
+static void the_quotient_of_a_chain_costs_what_the_chain_does(void **state) {
     (void)state;
     static const int cells[] = { 12, 24, 48, 96, 192, 384 };
     for (gsize i = 0; i < G_N_ELEMENTS(cells); i++) {
@@ -322,7 +322,7 @@ int main(void) {
         cmocka_unit_test(all_together_keep_the_optimum),
         cmocka_unit_test(components_are_solved_apart),
         cmocka_unit_test(equal_matrices_are_stored_once),
-        cmocka_unit_test(a_folded_chain_costs_what_the_unfolded_one_does),
+        cmocka_unit_test(the_quotient_of_a_chain_costs_what_the_chain_does),
         cmocka_unit_test(a_wrong_reduction_is_caught),
         cmocka_unit_test(a_choice_projects_onto_the_core_at_its_cost),
         cmocka_unit_test(huge_costs_are_shifted_and_not_overflowed),

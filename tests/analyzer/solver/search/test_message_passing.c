@@ -118,7 +118,7 @@ static void baked_messages_change_no_cost(void **state) {
         g_autoptr(MtfMessages) messages = mtf_messages_new(core);
         set_random_prices(messages, core, rand);
         mtf_messages_pass(messages);
-        mtf_messages_bake(messages, core);
+        mtf_messages_reparametrize(messages, core);
         assert_true(mtf_core_cost(core, values) == optimum);
     }
 }

@@ -2,7 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "runtime/kernels/base/kernel_combine.h"
-#include "runtime/kernels/base/kernel_stream.h"
+#include "runtime/kernels/base/kernel_streaming_stores.h"
 
 #include <math.h>
 #include <string.h>

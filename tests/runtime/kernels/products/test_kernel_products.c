@@ -146,11 +146,11 @@ static bool is_right(const Case *c) {
 }
 
 /* How often products have paused. */
-static int pauses;
+static int progress_calls;
 
 static void count_pause(void *user) {
     (void)user;
-    pauses++;
+    progress_calls++;
 }
 
 /* Returns whether the way applies. */
@@ -162,7 +162,7 @@ static bool run_way(const MtfProductsWay *way, const Shape *shape, MtfDtype type
     if (prepared != NULL) {
         void *workspace = aligned_alloc(4096, (size_t)(bytes + 4096) / 4096 * 4096);
         memset(workspace, 0xFF, (size_t)bytes);
-        way->run(prepared, c.data, workspace, &(MtfPause){ count_pause, NULL });
+        way->run(prepared, c.data, workspace, &(MtfProgressHook){ count_pause, NULL });
         way->release(prepared);
         free(workspace);
         if (!is_right(&c))
@@ -197,12 +197,12 @@ static void long_products_pause(void **state) {
     (void)state;
     const Shape batch = { "abcd", "aecd", "acbe", { 2, 40, 3, 16, 24 }, 2 };
     const Shape large = { "ab", "bc", "ac", { 700, 20, 900 }, 0 };
-    pauses = 0;
+    progress_calls = 0;
     assert_true(run_way(&mtf_products_blas, &batch, MTF_F32, MTF_F32));
-    assert_in_range(pauses, 6, 30);
-    pauses = 0;
+    assert_in_range(progress_calls, 6, 30);
+    progress_calls = 0;
     assert_true(run_way(&mtf_products_widened, &large, MTF_BF16, MTF_BF16));
-    assert_in_range(pauses, 2, 100);
+    assert_in_range(progress_calls, 2, 100);
 }
 
 /* How many of the shapes with loops outside, or without, oneDNN takes. */

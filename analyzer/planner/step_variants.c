@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/planner/step_variants.h"
+
+#include "analyzer/planner/memory_bound.h"
+#include "analyzer/rules/rule_search.h"
+#include "analyzer/solver/problem/in_parallel.h"
+#include "analyzer/training/microbatch_graph.h"
+
+/* A variant that might fit, and what its best rules cost when memory is no matter. */
+typedef struct {
+    MtfStepCandidate candidate;
+    bool priced;
+    int64_t arena_bytes;
+    GError *error;
+} Trial;
+
+typedef enum { CANNOT_FIT, MIGHT_FIT, IMPOSSIBLE } Outcome;
+
+typedef struct {
+    const MtfStepVariantsOptions *options;
+    int devices;
+    GArray *counts;     /* int: of micro-batches, ascending */
+    GArray *candidates; /* MtfStepCandidate */
+    MtfStepCandidate smallest;
+    Trial unsplit; /* the first variant of all; another takes it over */
+    Outcome unsplit_outcome;
+} Variants;
+
+static MtfStepVariant make_variant(const MtfStepVariantsOptions *options, int microbatches,
+                                   int recompute) {
+    return (MtfStepVariant){ .microbatches = microbatches,
+                             .batch_dim = options->batch_dim,
+                             .precision = options->precision,
+                             .recompute = (MtfRecompute)recompute };
+}
+
+static MtfGraph *graph_of(const MtfStepVariantsOptions *options, const MtfStepVariant *variant,
+                          GError **error) {
+    return mtf_planning_training_graph(options->written, variant, error);
+}
+
+/* ---- What there is to choose from ------------------------------------------------------------ */
+
+/* A graph that has no batch, or is a training graph already, is done in one piece. */
+static GArray *find_counts(const MtfStepVariantsOptions *options) {
+    GArray *counts = g_array_new(FALSE, FALSE, sizeof(int));
+    int first = MAX(1, options->microbatches);
+    g_array_append_val(counts, first);
+    if (options->microbatches > 0 || options->written->updates->len > 0)
+        return counts;
+    int batch = mtf_batch_dimension(options->written, options->batch_dim, NULL);
+    int64_t size = batch >= 0 ? mtf_graph_size(options->written, batch) : 1;
+    for (int m = 2; m <= MIN(size, INT16_MAX); m++)
+        if (size % m == 0 && m >= 2 * g_array_index(counts, int, counts->len - 1))
+            g_array_append_val(counts, m);
+    return counts;
+}
+
+static bool is_allowed(const MtfStepVariantsOptions *options, int recompute) {
+    return options->recompute == MTF_RECOMPUTES || options->recompute == recompute;
+}
+
+static MtfRecompute first_recompute(const MtfStepVariantsOptions *options) {
+    return options->recompute == MTF_RECOMPUTES ? MTF_RECOMPUTE_NONE
+                                                : (MtfRecompute)options->recompute;
+}
+
+static bool is_fixed(const Variants *variants) {
+    return variants->counts->len == 1 && variants->options->recompute != MTF_RECOMPUTES;
+}
+
+/* ---- One variant -------------------------------------------------------------------------------- */
+
+static void candidate_clear(gpointer data) {
+    g_clear_pointer(&((MtfStepCandidate *)data)->graph, mtf_graph_free);
+}
+
+static void trial_clear(gpointer data) {
+    Trial *trial = data;
+    candidate_clear(&trial->candidate);
+    g_clear_error(&trial->error);
+}
+
+/* Prices the best rules of a trial's variant. Only where the arena matters is it packed. */
+static void price_rules(const Variants *variants, Trial *trial, bool packed) {
+    const MtfStepVariantsOptions *options = variants->options;
+    if (trial->priced)
+        return;
+    MtfRuleSearchOptions search = { .machine = options->machine,
+                                    .memory_limit = INT64_MAX,
+                                    .unpacked = !packed,
+                                    .pins = options->pins,
+                                    .forbids = options->forbids,
+                                    .user = options->user,
+                                    .cancel = options->cancel };
+    MtfRuleAnswer answer = { 0 };
+    bool done =
+        mtf_rule_search(trial->candidate.graph, options->meshes, &search, &answer, &trial->error);
+    trial->candidate.cost = done && answer.found ? answer.cost : 0;
+    trial->arena_bytes = done && answer.found ? answer.arena_bytes : INT64_MAX;
+    mtf_rule_answer_clear(&answer);
+    trial->priced = true;
+}
+
+static void note_smallest(MtfStepCandidate *smallest, const MtfStepCandidate *candidate) {
+    if (candidate->least_bytes >= smallest->least_bytes)
+        return;
+    *smallest = *candidate;
+    smallest->graph = NULL;
+}
+
+/* Makes a variant's graph and sees whether it might fit; one that cannot be made ends its line. */
+static Outcome make_trial(const Variants *variants, MtfStepVariant variant, Trial *trial,
+                          GError **error) {
+    g_autoptr(MtfGraph) graph = graph_of(variants->options, &variant, error);
+    *trial = (Trial){ .candidate = { .variant = variant } };
+    if (graph == NULL)
+        return IMPOSSIBLE;
+    trial->candidate.least_bytes = mtf_memory_bound(graph, variants->devices);
+    if (trial->candidate.least_bytes > variants->options->memory_limit)
+        return CANNOT_FIT;
+    trial->candidate.graph = g_steal_pointer(&graph);
+    return MIGHT_FIT;
+}
+
+/* ---- All variants ------------------------------------------------------------------------------- */
+
+/* The variants with one kind of recomputation. */
+typedef struct {
+    Trial trials[MTF_VARIANTS_A_CHOICE]; /* the first numbers of micro-batches that might fit */
+    int count;
+    MtfStepCandidate smallest;
+} Line;
+
+typedef struct {
+    Variants *variants;
+    Line lines[MTF_RECOMPUTES];
+    GPtrArray *trials; /* Trial *, those of all lines */
+} Lines;
+
+static int most_trials(const Line *line) {
+    bool large =
+        line->count > 0 && line->trials[0].candidate.graph->operations->len > MTF_LARGE_OPERATIONS;
+    return large ? MTF_VARIANTS_A_CHOICE_LARGE : MTF_VARIANTS_A_CHOICE;
+}
+
+static MtfStepVariant variant_of(const Variants *variants, guint count, int recompute) {
+    return make_variant(variants->options, g_array_index(variants->counts, int, count), recompute);
+}
+
+static Outcome take_unsplit(Variants *variants, Trial *trial) {
+    *trial = variants->unsplit;
+    variants->unsplit = (Trial){ 0 };
+    return variants->unsplit_outcome;
+}
+
+static void fill_line(int recompute, void *data) {
+    Lines *lines = data;
+    Variants *variants = lines->variants;
+    Line *line = &lines->lines[recompute];
+    line->smallest.least_bytes = INT64_MAX;
+    if (!is_allowed(variants->options, recompute))
+        return;
+    for (guint i = 0; i < variants->counts->len && line->count < most_trials(line); i++) {
+        Trial *trial = &line->trials[line->count];
+        bool unsplit = i == 0 && recompute == (int)first_recompute(variants->options);
+        Outcome outcome =
+            unsplit ? take_unsplit(variants, trial)
+                    : make_trial(variants, variant_of(variants, i, recompute), trial, NULL);
+        if (outcome == IMPOSSIBLE)
+            return;
+        note_smallest(&line->smallest, &trial->candidate);
+        line->count += outcome == MIGHT_FIT;
+    }
+}
+
+static void price_trial(int i, void *data) {
+    const Lines *lines = data;
+    price_rules(lines->variants, g_ptr_array_index(lines->trials, (guint)i), false);
+}
+
+static bool take_trials(const Lines *lines, GArray *candidates, GError **error) {
+    for (guint i = 0; i < lines->trials->len; i++) {
+        Trial *trial = g_ptr_array_index(lines->trials, i);
+        if (trial->error != NULL) {
+            g_propagate_error(error, g_steal_pointer(&trial->error));
+            return false;
+        }
+        g_array_append_val(candidates, trial->candidate);
+        trial->candidate.graph = NULL;
+    }
+    return true;
+}
+
+static bool consider_lines(Variants *variants, GError **error) {
+    g_autoptr(GPtrArray) trials = g_ptr_array_new_with_free_func(trial_clear);
+    Lines lines = { .variants = variants, .trials = trials };
+    mtf_in_parallel(MTF_RECOMPUTES, fill_line, &lines);
+    for (int recompute = 0; recompute < MTF_RECOMPUTES; recompute++) {
+        Line *line = &lines.lines[recompute];
+        note_smallest(&variants->smallest, &line->smallest);
+        for (int i = 0; i < line->count; i++)
+            g_ptr_array_add(trials, &line->trials[i]);
+    }
+    mtf_in_parallel((int)trials->len, price_trial, &lines);
+    return take_trials(&lines, variants->candidates, error);
+}
+
+/* The variant that was asked for, or the plainest one: it must exist. */
+static bool make_unsplit(Variants *variants, GError **error) {
+    MtfStepVariant variant = variant_of(variants, 0, (int)first_recompute(variants->options));
+    variants->unsplit_outcome = make_trial(variants, variant, &variants->unsplit, error);
+    return variants->unsplit_outcome != IMPOSSIBLE;
+}
+
+static void add_unsplit(Variants *variants) {
+    g_array_append_val(variants->candidates, variants->unsplit.candidate);
+    variants->unsplit.candidate.graph = NULL;
+}
+
+/* The unsplit variant of all is the only one when its best rules fit. */
+static bool consider_unsplit(Variants *variants, bool *settled, GError **error) {
+    Trial *trial = &variants->unsplit;
+    *settled = false;
+    note_smallest(&variants->smallest, &trial->candidate);
+    if (variants->unsplit_outcome != MIGHT_FIT)
+        return true;
+    price_rules(variants, trial, true);
+    if (trial->error != NULL) {
+        g_propagate_error(error, g_steal_pointer(&trial->error));
+        return false;
+    }
+    *settled = trial->arena_bytes <= variants->options->memory_limit;
+    if (*settled)
+        add_unsplit(variants);
+    return true;
+}
+
+static int compare_candidates(gconstpointer left, gconstpointer right) {
+    const MtfStepCandidate *a = left, *b = right;
+    int64_t a_cost = a->cost > 0 ? a->cost : INT64_MAX, b_cost = b->cost > 0 ? b->cost : INT64_MAX;
+    if (a_cost != b_cost)
+        return a_cost < b_cost ? -1 : 1;
+    return a->variant.microbatches - b->variant.microbatches;
+}
+
+static bool consider_all(Variants *variants, GError **error) {
+    bool settled;
+    if (!consider_unsplit(variants, &settled, error) ||
+        (!settled && !consider_lines(variants, error)))
+        return false;
+    g_array_sort(variants->candidates, compare_candidates);
+    if (variants->candidates->len == 0)
+        g_array_append_val(variants->candidates, variants->smallest);
+    return true;
+}
+
+GArray *mtf_step_variants(const MtfStepVariantsOptions *options, GError **error) {
+    g_autoptr(GArray) counts = find_counts(options);
+    g_autoptr(GArray) candidates = g_array_new(FALSE, TRUE, sizeof(MtfStepCandidate));
+    g_array_set_clear_func(candidates, candidate_clear);
+    Variants variants = { .options = options,
+                          .devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0)),
+                          .counts = counts,
+                          .candidates = candidates,
+                          .smallest = { .least_bytes = INT64_MAX } };
+    bool done = make_unsplit(&variants, error);
+    if (done && is_fixed(&variants))
+        add_unsplit(&variants);
+    else if (done)
+        done = consider_all(&variants, error);
+    trial_clear(&variants.unsplit);
+    return done ? g_steal_pointer(&candidates) : NULL;
+}

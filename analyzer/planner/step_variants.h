@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Which variants of a step are worth a search: how many micro-batches, and what is computed again.
+ *
+ *     micro-batches    1   2   4   8  16 …    divisors of the batch, each at least twice the last
+ *     none             x   x   .   o   o      x  cannot fit (memory_bound.h)
+ *     cheap            x   .   o   o          .  the first that might
+ *     layers           .   o   o              o  two more, since the bound is a bound; of large
+ *                                                graphs one
+ *
+ * Where the best rule layout of a step in one piece fits, that variant alone is left: parts and
+ * repeated work only cost time. Otherwise variants are ranked by what their best rule layout would
+ * cost if memory were no matter. That order is a heuristic; what is found for a variant is not. */
+#ifndef MTF_STEP_VARIANTS_H
+#define MTF_STEP_VARIANTS_H
+
+#include "analyzer/planner/planning.h"
+
+/* Variants of one kind of recomputation that are ranked; and of large graphs, whose two best are
+ * searched. */
+#define MTF_VARIANTS_A_CHOICE 3
+#define MTF_VARIANTS_A_CHOICE_LARGE 2
+
+typedef struct {
+    const MtfGraph *written; /* by the user */
+    const MtfMachine *machine;
+    const GArray *meshes; /* MtfMesh */
+    int64_t memory_limit; /* bytes of a device */
+    int microbatches;     /* 0: any */
+    int recompute;        /* MtfRecompute, or MTF_RECOMPUTES: any */
+    const char *batch_dim, *precision;
+    const char *const *pins;    /* as of the rule search */
+    const char *const *forbids; /* … */
+    void *user;                 /* passed to `cancel`, which may be NULL */
+    bool (*cancel)(void *user);
+} MtfStepVariantsOptions;
+
+typedef struct {
+    MtfStepVariant variant;
+    int64_t least_bytes; /* no layout needs less */
+    int64_t cost;    /* of the best rule layout without a memory limit, nanoseconds; 0: not known */
+    MtfGraph *graph; /* its training graph, for whoever wants to take it; or NULL */
+} MtfStepCandidate;
+
+/* The candidates (MtfStepCandidate), the most promising first, at least one. When none can fit it
+ * is the one that needs least. Fails when a variant that the user asks for cannot be made. */
+GArray *mtf_step_variants(const MtfStepVariantsOptions *options, GError **error);
+
+#endif

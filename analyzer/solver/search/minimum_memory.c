@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/solver/search/minimum_memory.h"
+
+#include "layouts/base/error.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define MAX_TRIES 40
+#define MIN_TRIES 10       /* they narrow the interval to a thousandth */
+#define TRIED_NODES 200000 /* nodes in all tries together, but for the first MIN_TRIES */
+#define TRY_WORK 30        /* rounds of one try, where time is not limited */
+#define MOST_SECONDS 20.0  /* where it is */
+#define NAMED_NODES 8
+
+static bool allows_everything(const int64_t *costs, gsize count) {
+    for (gsize i = 0; i < count; i++)
+        if (costs[i] >= MTF_IMPOSSIBLE)
+            return false;
+    return true;
+}
+
+/* Adds the edges that forbid something, with zeros where they do not. */
+static void add_constraints(MtfLayoutProblem *copy, const MtfLayoutProblem *problem) {
+    g_autoptr(GHashTable) free_ones = g_hash_table_new(NULL, NULL);
+    for (int e = 0; e < mtf_layout_problem_edge_count(problem); e++) {
+        MtfLayoutEdge edge = *mtf_layout_problem_edge(problem, e);
+        gsize count = (gsize)mtf_layout_problem_node(problem, edge.from)->strategies *
+                      (gsize)mtf_layout_problem_node(problem, edge.to)->strategies;
+        if (g_hash_table_contains(free_ones, edge.costs))
+            continue;
+        if (allows_everything(edge.costs, count)) {
+            g_hash_table_add(free_ones, (gpointer)edge.costs);
+            continue;
+        }
+        g_autofree int64_t *costs = g_new(int64_t, count);
+        for (gsize i = 0; i < count; i++)
+            costs[i] = edge.costs[i] >= MTF_IMPOSSIBLE ? MTF_IMPOSSIBLE : 0;
+        edge.costs = costs;
+        mtf_layout_problem_add_edge(copy, edge);
+    }
+}
+
+/* A copy of the problem without a limit where every possible cost is zero. */
+static MtfLayoutProblem *without_costs(const MtfLayoutProblem *problem) {
+    MtfLayoutProblem *copy = mtf_layout_problem_new(mtf_layout_problem_name(problem));
+    for (int v = 0; v < mtf_layout_problem_node_count(problem); v++) {
+        MtfLayoutNode node = *mtf_layout_problem_node(problem, v);
+        g_autofree int64_t *costs = g_new(int64_t, node.strategies);
+        for (int s = 0; s < node.strategies; s++)
+            costs[s] = node.costs[s] >= MTF_IMPOSSIBLE ? MTF_IMPOSSIBLE : 0;
+        node.costs = costs;
+        mtf_layout_problem_add_node(copy, node);
+    }
+    add_constraints(copy, problem);
+    return copy;
+}
+
+/* The nodes in memory at the peak, the largest first. */
+typedef struct Held {
+    int node;
+    int64_t usage;
+} Held;
+
+static int compare_held(const void *left, const void *right) {
+    const Held *a = left, *b = right;
+    if (a->usage != b->usage)
+        return a->usage > b->usage ? -1 : 1;
+    return a->node - b->node;
+}
+
+static void note_choice(const MtfLayoutProblem *problem, const int *choice,
+                        MtfLayoutMisfit *misfit) {
+    MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
+    misfit->enough = value.peak > MTF_LAYOUT_MAX_COST * 512 ? INT64_MAX : (int64_t)value.peak;
+    misfit->time = value.peak_time;
+    int count = mtf_layout_problem_node_count(problem);
+    g_autofree Held *held = g_new(Held, count + 1);
+    misfit->node_count = 0;
+    for (int v = 0; v < count; v++) {
+        const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
+        bool there = node->start <= misfit->time && misfit->time < node->end;
+        if (there && node->usages[choice[v]] > 0)
+            held[misfit->node_count++] = (Held){ v, node->usages[choice[v]] };
+    }
+    qsort(held, (gsize)misfit->node_count, sizeof *held, compare_held);
+    g_free(misfit->nodes);
+    misfit->nodes = g_new(int, misfit->node_count + 1);
+    for (int i = 0; i < misfit->node_count; i++)
+        misfit->nodes[i] = held[i].node;
+}
+
+/* Tries one limit; true when it narrowed the interval. */
+static bool try_limit(MtfLayoutProblem *problem, int64_t limit, const MtfSolveOptions *options,
+                      MtfLayoutMisfit *misfit) {
+    g_autoptr(GError) error = NULL;
+    mtf_layout_problem_set_limit(problem, limit);
+    g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, options, NULL, &error);
+    if (solution != NULL)
+        note_choice(problem, solution->choice, misfit);
+    else if (g_error_matches(error, MTF_ERROR, MTF_ERROR_FIT))
+        misfit->needed = limit < MTF_NO_LIMIT ? limit + 1 : limit;
+    else
+        return false;
+    return true;
+}
+
+/* Every node at its smallest possible usage: no limit below that peak can do, and where nothing is
+ * impossible about the choice, that limit does. */
+static void try_smallest(const MtfLayoutProblem *problem, MtfLayoutMisfit *misfit) {
+    int count = mtf_layout_problem_node_count(problem);
+    g_autofree int *choice = g_new0(int, count + 1);
+    for (int v = 0; v < count; v++) {
+        const MtfLayoutNode *node = mtf_layout_problem_node(problem, v);
+        for (int s = 1; s < node->strategies; s++) {
+            bool possible = node->costs[s] < MTF_IMPOSSIBLE;
+            bool smaller = node->usages[s] < node->usages[choice[v]];
+            if (possible && (smaller || node->costs[choice[v]] >= MTF_IMPOSSIBLE))
+                choice[v] = s;
+        }
+    }
+    MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
+    if (value.peak <= INT64_MAX)
+        misfit->needed = MAX(misfit->needed, (int64_t)value.peak);
+    if (value.impossible > 0)
+        return;
+    note_choice(problem, choice, misfit);
+    misfit->possible = true;
+}
+
+/* How many limits are tried: a number that depends on no clock. */
+static int tries_for(const MtfLayoutProblem *problem) {
+    return CLAMP(TRIED_NODES / (mtf_layout_problem_node_count(problem) + 1), MIN_TRIES, MAX_TRIES);
+}
+
+MtfLayoutMisfit mtf_least_limit(const MtfLayoutProblem *problem, double seconds,
+                                const MtfSolveOptions *options) {
+    MtfLayoutMisfit misfit = { 0 };
+    g_autoptr(MtfLayoutProblem) bare = without_costs(problem);
+    MtfSolveOptions each = { .no_misfit = true, .cancel = options->cancel, .user = options->user };
+    gint64 end = G_MAXINT64;
+    if (isinf(seconds)) {
+        each.work = TRY_WORK;
+    } else {
+        seconds = fmin(seconds, MOST_SECONDS);
+        each.seconds = fmax(0.05, seconds / 10);
+        end = g_get_monotonic_time() + (gint64)(seconds * 1e6);
+    }
+    int64_t limit = mtf_layout_problem_limit(problem);
+    misfit.needed = limit < MTF_NO_LIMIT ? limit + 1 : 0;
+    int tries = tries_for(problem);
+    try_smallest(problem, &misfit);
+    if (!misfit.possible)
+        misfit.possible = try_limit(bare, MTF_NO_LIMIT, &each, &misfit) && misfit.nodes != NULL;
+    for (int i = 0; misfit.possible && misfit.needed < misfit.enough && i < tries; i++) {
+        int64_t middle = misfit.needed + (misfit.enough - misfit.needed) / 2;
+        if (g_get_monotonic_time() > end || !try_limit(bare, middle, &each, &misfit))
+            break;
+    }
+    return misfit;
+}
+
+bool mtf_misfit_explain(const MtfLayoutProblem *problem, const MtfLayoutMisfit *misfit,
+                        GError **error) {
+    g_autoptr(GString) text = g_string_new("no layout fits: ");
+    if (!misfit->possible) {
+        g_string_append(text, "no choice of strategies is possible, whatever the limit");
+    } else {
+        g_string_append_printf(text,
+                               "the limit is %" PRId64 ", at least %" PRId64
+                               " is needed (proven), and the smallest limit found that would do "
+                               "is %" PRId64 "; it is reached at time %" PRId64 " by node",
+                               mtf_layout_problem_limit(problem), misfit->needed, misfit->enough,
+                               misfit->time);
+        g_string_append(text, misfit->node_count > 1 ? "s" : "");
+        for (int i = 0; i < MIN(NAMED_NODES, misfit->node_count); i++)
+            g_string_append_printf(text, "%s %d", i > 0 ? "," : "", misfit->nodes[i]);
+        if (misfit->node_count > NAMED_NODES)
+            g_string_append_printf(text, " and %d more", misfit->node_count - NAMED_NODES);
+    }
+    g_set_error_literal(error, MTF_ERROR, MTF_ERROR_FIT, text->str);
+    return false;
+}

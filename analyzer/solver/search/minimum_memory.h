@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* When nothing fits: which limit would do. The costs are set aside (all zero, impossible ones
+ * stay), and the limit is bisected between a peak that some choice reaches and one that is proven
+ * too small:
+ *
+ *     0 .......... needed ................ enough ............. memory
+ *     proven too small   not known          some choice peaks here  */
+#ifndef MTF_MINIMUM_MEMORY_H
+#define MTF_MINIMUM_MEMORY_H
+
+#include "analyzer/solver/search/layout_solve.h"
+
+/* Spends about `seconds` on narrowing the two numbers; for INFINITY, work that depends on the
+ * problem alone, which narrows them less where it is large. Of the options only `cancel` and `user`
+ * are used. */
+MtfLayoutMisfit mtf_least_limit(const MtfLayoutProblem *problem, double seconds,
+                                const MtfSolveOptions *options);
+
+/* Sets `error` (MTF_ERROR_FIT) to one sentence that says all of it. Always returns false. */
+bool mtf_misfit_explain(const MtfLayoutProblem *problem, const MtfLayoutMisfit *misfit,
+                        GError **error);
+
+#endif

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/training/microbatch_graph.h"
+
+#include "analyzer/training/builder.h"
+#include "analyzer/training/differentiate.h"
+#include "layouts/base/error.h"
+#include "layouts/graph/microbatches.h"
+#include "layouts/placement/strategy.h"
+
+#include <inttypes.h>
+
+typedef enum { FIXED, PART, TERM } Class;
+
+typedef struct {
+    MtfGraph *graph;
+    Class *classes; /* one a tensor */
+} Parts;
+
+/* ---- The batch dimension --------------------------------------------------------------------- */
+
+static const char *dim_name(const MtfGraph *graph, int dim) {
+    return mtf_graph_dimension(graph, dim)->name;
+}
+
+static int common_first_dimension(const MtfGraph *graph, GError **error) {
+    const MtfTensor *first = NULL;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (tensor->source != MTF_SOURCE_INPUT || tensor->shape.rank == 0)
+            continue;
+        first = first == NULL ? tensor : first;
+        if (tensor->shape.dims[0] == first->shape.dims[0])
+            continue;
+        mtf_input_error(error,
+                        "inputs \"%s\" and \"%s\" begin with different dimensions, \"%s\" and "
+                        "\"%s\": say with --batch-dim which one is the batch",
+                        first->name, tensor->name, dim_name(graph, first->shape.dims[0]),
+                        dim_name(graph, tensor->shape.dims[0]));
+        return -1;
+    }
+    if (first != NULL)
+        return first->shape.dims[0];
+    mtf_input_error(error, "no input has a dimension, so there is no batch to divide");
+    return -1;
+}
+
+int mtf_batch_dimension(const MtfGraph *graph, const char *name, GError **error) {
+    if (name == NULL)
+        return common_first_dimension(graph, error);
+    int dim = mtf_graph_find_dimension(graph, name);
+    if (dim < 0)
+        mtf_input_error(error, "--batch-dim: the graph has no dimension \"%s\"", name);
+    return dim;
+}
+
+static bool refuse(const MtfOperation *op, const char *why, GError **error) {
+    return mtf_input_error(error,
+                           "operation \"%s\" (%s) %s, so a step cannot be worked through in "
+                           "micro-batches",
+                           op->name, mtf_operation_row(op->kind)->name, why);
+}
+
+/* The other name would keep the size of the whole batch. */
+static bool check_renames(const MtfGraph *graph, int batch, GError **error) {
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        if (mtf_operation_row(op->kind)->dims == MTF_DIMS_RENAMED &&
+            (op->attributes.from == batch || op->attributes.to == batch))
+            return refuse(op, "gives the batch dimension another name", error);
+    }
+    return true;
+}
+
+bool mtf_graph_set_microbatches(MtfGraph *graph, int batch, int microbatches, GError **error) {
+    if (microbatches == 1)
+        return true;
+    MtfDimension *dimension = mtf_graph_dimension(graph, batch);
+    if (dimension->size % microbatches != 0)
+        return mtf_input_error(error,
+                               "%d micro-batches do not divide the batch: \"%s\" is %" PRId64,
+                               microbatches, dimension->name, dimension->size);
+    if (!check_renames(graph, batch, error))
+        return false;
+    dimension->size /= microbatches;
+    graph->microbatches = microbatches;
+    graph->batch = batch;
+    return true;
+}
+
+/* ---- Classes --------------------------------------------------------------------------------- */
+
+static bool refuse_input(const Parts *parts, const MtfOperation *op, int k, const char *how,
+                         GError **error) {
+    g_autofree char *why =
+        g_strdup_printf("reads \"%s\", which sums over the batch, %s",
+                        mtf_graph_tensor(parts->graph, op->inputs[k])->name, how);
+    return refuse(op, why, error);
+}
+
+static int count_inputs(const Parts *parts, const MtfOperation *op, Class class) {
+    int count = 0;
+    for (int k = 0; k < op->n_inputs; k++)
+        count += parts->classes[op->inputs[k]] == class;
+    return count;
+}
+
+static int first_input(const Parts *parts, const MtfOperation *op, Class class) {
+    int k = 0;
+    while (parts->classes[op->inputs[k]] != class)
+        k++;
+    return k;
+}
+
+/* An operation that reads a term must be linear in it: all inputs of a sum are terms, or one input
+ * is and the others are fixed. */
+static bool check_term(const Parts *parts, int operation, bool has_batch, GError **error) {
+    const MtfOperation *op = mtf_graph_operation(parts->graph, operation);
+    int terms = count_inputs(parts, op, TERM), k = first_input(parts, op, TERM);
+    bool joint = mtf_operation_row(op->kind)->linearity == MTF_LINEAR_JOINT;
+    if (has_batch || count_inputs(parts, op, PART) > 0)
+        return refuse_input(parts, op, k, "example by example", error);
+    if (!mtf_operation_passes_partial(parts->graph, operation, k) || (!joint && terms > 1))
+        return refuse_input(parts, op, k, "and is not linear in it", error);
+    if (joint && terms < op->n_inputs)
+        return refuse_input(parts, op, k, "beside what does not", error);
+    return true;
+}
+
+/* What has lost the batch dimension must have been summed over it. */
+static bool check_part(const MtfOperation *op, bool has_batch, GError **error) {
+    return has_batch || mtf_operation_row(op->kind)->reduction == MTF_REDUCE_SUM ||
+           refuse(op, "takes a maximum over the batch", error);
+}
+
+static bool classify(const Parts *parts, int operation, GError **error) {
+    const MtfOperation *op = mtf_graph_operation(parts->graph, operation);
+    const MtfShape *shape = &mtf_graph_tensor(parts->graph, op->outputs[0])->shape;
+    bool has_batch = mtf_shape_find(shape, parts->graph->batch) >= 0;
+    Class class = has_batch ? PART : FIXED;
+    if (count_inputs(parts, op, TERM) > 0) {
+        if (!check_term(parts, operation, has_batch, error))
+            return false;
+        class = TERM;
+    } else if (count_inputs(parts, op, PART) > 0) {
+        if (!check_part(op, has_batch, error))
+            return false;
+        class = has_batch ? PART : TERM;
+    }
+    for (int k = 0; k < op->n_outputs; k++)
+        parts->classes[op->outputs[k]] = class;
+    return true;
+}
+
+static void classify_sources(const Parts *parts) {
+    const MtfGraph *graph = parts->graph;
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        if (mtf_shape_find(&mtf_graph_tensor(graph, t)->shape, graph->batch) >= 0)
+            parts->classes[t] = PART;
+}
+
+/* ---- The loss -------------------------------------------------------------------------------- */
+
+static bool variable_leads_to(const MtfGraph *graph, int tensor) {
+    g_autofree bool *leads = g_new0(bool, graph->tensors->len + 1);
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        leads[t] = mtf_graph_tensor(graph, t)->source == MTF_SOURCE_VARIABLE;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        for (int k = 0; k < op->n_inputs; k++)
+            for (int j = 0; j < op->n_outputs; j++)
+                leads[op->outputs[j]] |= leads[op->inputs[k]];
+    }
+    return leads[tensor];
+}
+
+/* Whether the operation makes the loss a mean with weights that no variable leads to. Its inputs
+ * are classified. */
+static bool is_weighted_mean(const Parts *parts, int operation) {
+    const MtfOperation *op = mtf_graph_operation(parts->graph, operation);
+    return mtf_operation_row(op->kind)->ratio && op->outputs[0] == parts->graph->loss &&
+           count_inputs(parts, op, TERM) == 2 && !variable_leads_to(parts->graph, op->inputs[1]);
+}
+
+/* Classifies all operations; `*division` is the one that makes the loss a weighted mean, else -1.
+ */
+static bool classify_all(const Parts *parts, int *division, GError **error) {
+    *division = -1;
+    classify_sources(parts);
+    for (int i = 0; i < (int)parts->graph->operations->len; i++)
+        if (is_weighted_mean(parts, i))
+            *division = i;
+        else if (!classify(parts, i, error))
+            return false;
+    const MtfTensor *loss = mtf_graph_tensor(parts->graph, parts->graph->loss);
+    return *division >= 0 || parts->classes[parts->graph->loss] == TERM ||
+           mtf_input_error(error,
+                           "the loss \"%s\" does not depend on the batch \"%s\", so a step cannot "
+                           "be worked through in micro-batches",
+                           loss->name, dim_name(parts->graph, parts->graph->batch));
+}
+
+static char *step_name(const MtfGraph *graph, int tensor) {
+    return g_strdup_printf("step/%s", mtf_graph_tensor(graph, tensor)->name);
+}
+
+static int accumulate(MtfBuilder *b, int tensor) {
+    g_autofree char *name = step_name(b->graph, tensor);
+    return MTF_BUILD(b, MTF_OP_ACCUMULATE, name, NULL, tensor);
+}
+
+static void drop(MtfGraph *graph, int operation) {
+    int n = 0, all = (int)graph->operations->len;
+    g_autofree int *order = g_new(int, all);
+    for (int i = 0; i < all; i++)
+        if (i != operation)
+            order[n++] = i;
+    mtf_graph_arrange(graph, order, n);
+}
+
+/* Accumulates both sides of the division and drops it: one micro-batch's quotient is nobody's. */
+static void accumulate_weighted(MtfBuilder *b, int division, int *divisor, char **name) {
+    MtfGraph *graph = b->graph;
+    const MtfOperation *op = mtf_graph_operation(graph, division);
+    int top = op->inputs[0], bottom = op->inputs[1];
+    g_autofree char *sum = step_name(graph, top);
+    g_autofree char *weights = step_name(graph, bottom);
+    *name = g_strdup(op->name);
+    accumulate(b, top);
+    accumulate(b, bottom);
+    if (b->error != NULL)
+        return;
+    graph->loss = mtf_graph_find_tensor(graph, sum);
+    drop(graph, division);
+    *divisor = mtf_graph_find_tensor(graph, weights);
+}
+
+bool mtf_accumulate_loss(MtfGraph *graph, int *divisor, char **name, GError **error) {
+    *divisor = -1;
+    *name = NULL;
+    if (graph->microbatches == 1 || graph->loss < 0 ||
+        mtf_graph_tensor(graph, graph->loss)->shape.rank > 0)
+        return true;
+    g_autofree Class *classes = g_new0(Class, graph->tensors->len + 1);
+    Parts parts = { graph, classes };
+    int division;
+    if (!mtf_graph_check_microbatches(graph, error) || !classify_all(&parts, &division, error))
+        return false;
+    MtfBuilder b = mtf_builder(graph, MTF_PHASE_FORWARD);
+    if (division >= 0)
+        accumulate_weighted(&b, division, divisor, name);
+    else
+        graph->loss = accumulate(&b, graph->loss);
+    return mtf_builder_end(&b, error);
+}
+
+/* sum/W, what was accumulated, becomes grad/W = sum/W times the share of one weight. */
+static void divide_gradient(MtfBuilder *b, int share, MtfVariableGradient *pair) {
+    const char *of = mtf_graph_tensor(b->graph, pair->variable)->name;
+    g_autofree char *sum = g_strdup_printf("sum/%s", of);
+    g_autofree char *name = g_strdup_printf("grad/%s", of);
+    MtfShape shape = mtf_graph_tensor(b->graph, pair->gradient)->shape;
+    mtf_build_rename(b, pair->gradient, sum);
+    pair->gradient = MTF_BUILD(b, MTF_OP_MULTIPLY, name, &shape, pair->gradient, share);
+    if (pair->gradient >= 0)
+        mtf_graph_tensor(b->graph, pair->gradient)->memory = MTF_MEMORY_GRADIENT;
+}
+
+bool mtf_divide_by_weights(MtfGraph *graph, int divisor, const char *name, GArray *gradients,
+                           GError **error) {
+    MtfBuilder b = mtf_builder(graph, MTF_PHASE_CLIP);
+    MtfDtype dtype = mtf_graph_tensor(graph, graph->loss)->dtype;
+    int loss = MTF_BUILD(&b, MTF_OP_DIVIDE, name, NULL, graph->loss, divisor);
+    int one = mtf_build_constant(&b, "step/one", dtype, 1);
+    int share = MTF_BUILD(&b, MTF_OP_DIVIDE, "step/share", NULL, one, divisor);
+    for (guint i = 0; i < gradients->len; i++)
+        divide_gradient(&b, share, &g_array_index(gradients, MtfVariableGradient, i));
+    graph->loss = loss;
+    return mtf_builder_end(&b, error);
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Operations alone, each lowered to a program of its own and made ready on a worker, as in
+ * training: the same instruction, operands in an arena, and results written over operands where a
+ * step does so. Running them says how long their kernels take.
+ *
+ * Between two runs of a kernel a step touches many times the bytes that the kernel does, so that
+ * operands come from a farther cache, or from memory; all but those that one of the instructions
+ * before has just computed. So trials of one size are run in turn, many of them, round after round,
+ * and what is *fresh* is written one trial before each run. A fresh operand is read for the last
+ * time, so that the result may take its place, unless it is *kept*: unless the backward pass wants
+ * it, too.
+ *
+ * Trials share one arena, as the instructions of a step do: in huge pages where there are any.
+ *
+ * Operands are written as letters, one a dimension: "rc" is a tensor of the dimensions r and c;
+ * "#r" holds integers. */
+#ifndef MTF_KERNEL_BENCHMARK_H
+#define MTF_KERNEL_BENCHMARK_H
+
+#include "runtime/worker/worker.h"
+
+#define MTF_TRIAL_INPUTS 8
+
+typedef struct {
+    int kind; /* MtfOperationKind */
+    const char *inputs[MTF_TRIAL_INPUTS];
+    const char *output; /* NULL: what the operation infers */
+    unsigned fresh;     /* bit k: input k */
+    bool kept;          /* the fresh inputs */
+} MtfTrialOperation;
+
+typedef struct {
+    MtfGraph *graph;
+    MtfLayout *layout;
+    MtfProgram *program;
+    MtfArena *arena;
+    MtfWorker *worker; /* NULL while it is not open */
+    int kernel;        /* the instruction that is measured */
+    unsigned fresh;    /* bit k: input k of the instruction */
+} MtfKernelTrial;
+
+/* Makes the trial of an operation in `dtype`; size_of[letter - 'a'] are the dimensions' sizes. */
+void mtf_kernel_trial_init(MtfKernelTrial *trial, const MtfTrialOperation *operation,
+                           MtfDtype dtype, const int64_t *size_of);
+void mtf_kernel_trial_clear(MtfKernelTrial *trial);
+
+/* Maps `memory` for the arenas of all trials, and makes them ready to run. Fails when memory is
+ * short; then there is nothing to close. */
+bool mtf_kernel_trials_open(MtfKernelTrial *trials, int n, MtfArenaMemory *memory, GError **error);
+void mtf_kernel_trials_close(MtfKernelTrial *trials, int n, MtfArenaMemory *memory);
+
+/* Whether the operation updates what is kept between steps: its operands are variables, and it
+ * overwrites some of them. */
+bool mtf_kernel_is_update(int kind);
+
+/* The kernel instruction, with its bytes and products. */
+const MtfInstruction *mtf_kernel_trial_instruction(const MtfKernelTrial *trial);
+
+/* Runs all trials in turn, round after round for about `patience` seconds: seconds[i] is the
+ * processor time that one run of trial i takes, the median of its rounds (medians add up, as the
+ * instructions of a step do). A round that comes first does not count. Before each round all of
+ * `swept` is read, so that operands come from memory; NULL = nothing. */
+void mtf_kernel_trials_measure(const MtfKernelTrial *trials, int n, double patience,
+                               const MtfArenaMemory *swept, double *seconds);
+
+#endif

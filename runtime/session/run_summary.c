@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/session/run_summary.h"
+
+#include "layouts/base/command_line.h"
+#include "runtime/session/session_checkpoints.h"
+#include "runtime/support/agreement.h"
+#include "runtime/support/resident_memory.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static int compare_doubles(const void *left, const void *right) {
+    double a = *(const double *)left;
+    double b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+double mtf_median_seconds(const MtfStepRecord *records, int64_t n) {
+    int64_t first = n > 1 ? 1 : 0;
+    gsize count = (gsize)(n - first);
+    g_autofree double *seconds = g_new(double, count);
+    for (gsize i = 0; i < count; i++)
+        seconds[i] = records[first + (int64_t)i].seconds;
+    qsort(seconds, count, sizeof *seconds, compare_doubles);
+    return count % 2 == 1 ? seconds[count / 2] : (seconds[count / 2 - 1] + seconds[count / 2]) / 2;
+}
+
+/* ---- Predictions of the plan --------------------------------------------------------------- */
+
+/* A number of an object; NaN when it is not there. */
+static double number_of(const cJSON *object, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsNumber(item) ? item->valuedouble : NAN;
+}
+
+static unsigned axes_of(const cJSON *row, const MtfMesh *mesh) {
+    unsigned axes = 0;
+    const cJSON *axis;
+    cJSON_ArrayForEach(axis, cJSON_GetObjectItemCaseSensitive(row, "axes")) {
+        int index = cJSON_IsString(axis) ? mtf_mesh_axis(mesh, axis->valuestring) : -1;
+        if (index >= 0)
+            axes |= 1U << index;
+    }
+    return axes;
+}
+
+/* The sum of `key` over the plan's rows of one collective and set of axes. */
+static double predicted_sum(const MtfSession *session, const MtfTrafficEntry *entry,
+                            const char *key) {
+    double sum = 0;
+    const cJSON *row;
+    cJSON_ArrayForEach(row,
+                       cJSON_GetObjectItemCaseSensitive(session->plan->predicted, "collectives")) {
+        const cJSON *kind = cJSON_GetObjectItemCaseSensitive(row, "kind");
+        if (cJSON_IsString(kind) && strcmp(kind->valuestring, mtf_reshard_name(entry->kind)) == 0 &&
+            axes_of(row, &session->program->layout->mesh) == entry->axes)
+            sum += number_of(row, key);
+    }
+    return sum;
+}
+
+/* ---- Text ---------------------------------------------------------------------------------- */
+
+static char *format_seconds(double seconds) {
+    return isnan(seconds) ? g_strdup("-") : mtf_seconds_format(seconds);
+}
+
+static char *format_bytes(double bytes) {
+    return isnan(bytes) ? g_strdup("-") : mtf_bytes_format(bytes);
+}
+
+static void append_seconds(GString *text, const char *name, double predicted, double measured) {
+    g_autofree char *left = format_seconds(predicted);
+    g_autofree char *right = format_seconds(measured);
+    g_string_append_printf(text, "  %-16s %12s %12s\n", name, left, right);
+}
+
+static void append_times(GString *text, const MtfSession *session) {
+    int64_t steps = session->trained;
+    const cJSON *predicted = session->plan->predicted;
+    double communication = 0;
+    for (int64_t i = 0; i < steps; i++)
+        communication += session->records[i].communication_seconds;
+    communication = mtf_agree_largest(session->control, communication / (double)steps);
+    append_seconds(text, "step", number_of(predicted, "step_seconds"),
+                   mtf_median_seconds(session->records, steps));
+    g_autofree char *all = format_seconds(number_of(predicted, "communication_seconds"));
+    g_string_append_printf(text, "  %-16s %12s\n", "communication", all);
+    append_seconds(text, "not overlapped", number_of(predicted, "exposed_communication_seconds"),
+                   communication);
+}
+
+static void append_memory(GString *text, const MtfSession *session) {
+    double bytes = number_of(session->plan->predicted, "peak_memory_bytes");
+    g_autofree char *predicted = format_bytes(bytes);
+    g_autofree char *arena = mtf_bytes_format((double)session->arena->bytes);
+    g_string_append_printf(text, "  %-16s %12s %12s  %s\n", "memory a rank", predicted, arena,
+                           bytes == (double)session->arena->bytes ? "equal to the byte"
+                                                                  : "NOT equal");
+}
+
+/* What of it no arena holds is the program, MPI, BLAS; without a window the messages that MPI
+ * copies. Ranks agree after each has looked, so all arenas are mapped while any looks. */
+static void append_resident(GString *text, const MtfSession *session) {
+    int64_t own = mtf_resident_bytes(session->window != NULL);
+    double resident = mtf_agree_largest(session->control, (double)own);
+    g_autofree char *all = format_bytes(resident);
+    g_autofree char *beside = format_bytes(resident - (double)session->arena->bytes);
+    g_string_append_printf(text, "  %-16s %12s %12s  %s beside the arena\n", "resident a rank", "",
+                           all, beside);
+}
+
+/* The mean loss of the last tenth of the steps: single steps are noisy. */
+static double closing_loss(const MtfSession *session, int64_t *count) {
+    int64_t steps = session->trained;
+    *count = MAX(1, steps / 10);
+    double sum = 0;
+    for (int64_t i = steps - *count; i < steps; i++)
+        sum += session->records[i].loss;
+    return sum / (double)*count;
+}
+
+/* How far the loss came; for a text, beside what knows only how often each token occurs. */
+static void append_loss(GString *text, const MtfSession *session) {
+    int64_t count;
+    double loss = closing_loss(session, &count);
+    double entropy = mtf_data_entropy(session->data);
+    g_string_append_printf(text, "\n  loss %.4f at first, %.4f in the last %" PRId64 " step%s\n",
+                           session->records[0].loss, loss, count, count == 1 ? "" : "s");
+    if (!isnan(entropy))
+        g_string_append_printf(text,
+                               "  guessing by frequency alone (order-0 entropy of the text) loses "
+                               "%.4f",
+                               entropy);
+    int64_t vocabulary = mtf_data_vocabulary(session->data);
+    if (!isnan(entropy) && vocabulary < INT64_MAX)
+        g_string_append_printf(text, ", knowing nothing ln %" PRId64 " = %.4f", vocabulary,
+                               log((double)vocabulary));
+    if (!isnan(entropy))
+        g_string_append_c(text, '\n');
+    const MtfStepRecord *last = &session->records[session->trained - 1];
+    if (last->evaluated)
+        g_string_append_printf(text, "  held out data loses %.4f\n", last->held_out_loss);
+}
+
+static void append_collective(GString *text, const MtfSession *session,
+                              const MtfTrafficEntry *counted) {
+    double steps = (double)session->trained;
+    double calls = mtf_agree_largest(session->control, (double)counted->calls / steps);
+    double bytes = mtf_agree_largest(session->control, (double)counted->bytes / steps);
+    double seconds = mtf_agree_largest(session->control, counted->seconds / steps);
+    g_autofree char *axes = mtf_mesh_mask_format(&session->program->layout->mesh, counted->axes);
+    g_autofree char *bytes_left = format_bytes(predicted_sum(session, counted, "bytes"));
+    g_autofree char *bytes_right = mtf_bytes_format(bytes);
+    g_autofree char *seconds_left = format_seconds(predicted_sum(session, counted, "seconds"));
+    g_autofree char *seconds_right = mtf_seconds_format(seconds);
+    g_string_append_printf(text, "  %-16s %-12s %6.0f %6.0f %12s %12s %10s %10s\n",
+                           mtf_reshard_name(counted->kind), axes,
+                           predicted_sum(session, counted, "calls"), calls, bytes_left, bytes_right,
+                           seconds_left, seconds_right);
+}
+
+/* Whether this rank counted what the program says, times the steps. */
+static bool counts_are_exact(const MtfSession *session) {
+    g_autoptr(MtfTraffic) program = mtf_traffic_predict(session->program, session->rank);
+    for (int i = 0; i < program->n_entries; i++) {
+        const MtfTrafficEntry *counted = &session->counted->entries[i];
+        if (counted->calls != program->entries[i].calls * session->trained ||
+            counted->bytes != program->entries[i].bytes * session->trained)
+            return false;
+    }
+    return true;
+}
+
+static void append_traffic(GString *text, const MtfSession *session) {
+    bool exact = mtf_agree_largest(session->control, counts_are_exact(session) ? 0 : 1) == 0;
+    if (session->counted->n_entries == 0) {
+        g_string_append(text, "  no communication\n");
+        return;
+    }
+    g_string_append_printf(text, "\n  %-16s %-12s %13s %25s %21s\n", "collective", "axes",
+                           "calls a step", "payload a step", "time a step");
+    g_string_append_printf(text, "  %-16s %-12s %6s %6s %12s %12s %10s %10s\n", "", "", "plan",
+                           "run", "plan", "run", "plan", "run");
+    for (int i = 0; i < session->counted->n_entries; i++)
+        append_collective(text, session, &session->counted->entries[i]);
+    g_string_append(text, exact ? "  every rank's calls and bytes equal the program's\n"
+                                : "  calls and bytes are NOT the program's on some rank\n");
+}
+
+char *mtf_closing_table(const MtfSession *session) {
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "\n  %-16s %12s %12s\n", "", "predicted", "measured");
+    append_times(text, session);
+    append_memory(text, session);
+    append_resident(text, session);
+    g_autofree char *times = mtf_kernel_times_format(session->times);
+    append_traffic(text, session);
+    g_string_append(text, times);
+    append_loss(text, session);
+    g_autofree char *saves = mtf_session_saves_format(session);
+    g_string_append(text, saves != NULL ? saves : "");
+    return g_string_free(text, FALSE);
+}

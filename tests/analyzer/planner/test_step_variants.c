@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "analyzer/planner/memory_bound.h"
+#include "analyzer/planner/step_variants.h"
+#include "analyzer/training/microbatch_graph.h"
+#include "cost/memory/arena.h"
+#include "layouts/graph/graph_json.h"
+#include "tests/support/random_layout.h"
+
+#include <string.h>
+
+typedef struct {
+    MtfGraph *written;
+    MtfMachine *machine;
+    GArray *meshes;
+    MtfStepVariantsOptions options;
+} Setup;
+
+static int setup_init(void **state) {
+    Setup *setup = g_new0(Setup, 1);
+    MtfMesh mesh;
+    setup->written = mtf_graph_load("layouts/library/graphs/transformer-small.json", NULL, NULL);
+    setup->machine = mtf_machine_load("cpu-host", NULL);
+    setup->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    mtf_mesh_parse("rows:2;cols:2", 0, &mesh, NULL);
+    g_array_append_val(setup->meshes, mesh);
+    setup->options = (MtfStepVariantsOptions){ .written = setup->written,
+                                               .machine = setup->machine,
+                                               .meshes = setup->meshes,
+                                               .recompute = MTF_RECOMPUTES };
+    *state = setup;
+    return setup->written == NULL || setup->machine == NULL;
+}
+
+static int setup_clear(void **state) {
+    Setup *setup = *state;
+    mtf_graph_free(setup->written);
+    mtf_machine_free(setup->machine);
+    g_array_unref(setup->meshes);
+    g_free(setup);
+    return 0;
+}
+
+static MtfGraph *graph_of(const Setup *setup, int microbatches, MtfRecompute recompute) {
+    MtfStepVariant variant = { .microbatches = microbatches, .recompute = recompute };
+    MtfGraph *graph = mtf_planning_training_graph(setup->written, &variant, NULL);
+    assert_non_null(graph);
+    return graph;
+}
+
+static const MtfStepCandidate *candidate(const GArray *variants, guint i) {
+    return &g_array_index(variants, MtfStepCandidate, i);
+}
+
+static GArray *forms_within(const Setup *setup, int64_t memory_limit) {
+    g_autoptr(GError) error = NULL;
+    MtfStepVariantsOptions options = setup->options;
+    options.memory_limit = memory_limit;
+    GArray *variants = mtf_step_variants(&options, &error);
+    if (variants == NULL)
+        fail_msg("%s", error->message);
+    return variants;
+}
+
+/* Every variant, random free layouts: the bound is no larger than any arena. */
+static void no_arena_is_smaller_than_the_bound(void **state) {
+    const Setup *setup = *state;
+    g_autoptr(GRand) random = g_rand_new_with_seed(3);
+    for (int variant = 0; variant < 3 * MTF_RECOMPUTES; variant++) {
+        g_autoptr(MtfGraph) graph = graph_of(setup, 1 << variant / MTF_RECOMPUTES,
+                                             (MtfRecompute)(variant % MTF_RECOMPUTES));
+        for (int devices = 1; devices <= 4; devices++) {
+            MtfMesh mesh = mtf_random_mesh(random, devices);
+            g_autoptr(MtfLayout) layout = mtf_random_free_layout(random, graph, &mesh);
+            g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+            g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+            assert_true(mtf_memory_bound(graph, devices) <= arena->bytes);
+        }
+    }
+}
+
+/* On one device, with everything kept: weights, state and what is live beside them. */
+static void on_one_device_the_bound_is_near_the_arena(void **state) {
+    const Setup *setup = *state;
+    MtfMesh mesh = { 0 };
+    g_autoptr(MtfGraph) graph = graph_of(setup, 1, MTF_RECOMPUTE_NONE);
+    g_autoptr(MtfLayout) layout = mtf_layout_new(graph, &mesh);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+    assert_true((double)mtf_memory_bound(graph, 1) >= 0.8 * (double)arena->bytes);
+}
+
+static void with_room_for_all_the_step_is_done_in_one_piece(void **state) {
+    const Setup *setup = *state;
+    g_autoptr(GArray) variants = forms_within(setup, setup->machine->memory_bytes);
+    assert_int_equal(variants->len, 1);
+    assert_int_equal(candidate(variants, 0)->variant.microbatches, 1);
+    assert_int_equal(candidate(variants, 0)->variant.recompute, MTF_RECOMPUTE_NONE);
+}
+
+/* Just below what a step in one piece needs at least, that variant is gone, and others are ranked by
+ * cost. */
+static void forms_that_cannot_fit_are_left_out(void **state) {
+    const Setup *setup = *state;
+    g_autoptr(MtfGraph) plain = graph_of(setup, 1, MTF_RECOMPUTE_NONE);
+    int64_t limit = mtf_memory_bound(plain, 4) - 1;
+    g_autoptr(GArray) variants = forms_within(setup, limit);
+    assert_true(variants->len > 1);
+    for (guint i = 0; i < variants->len; i++) {
+        const MtfStepVariant *variant = &candidate(variants, i)->variant;
+        assert_true(variant->microbatches > 1 || variant->recompute != MTF_RECOMPUTE_NONE);
+        assert_true(candidate(variants, i)->least_bytes <= limit);
+        assert_true(i == 0 || candidate(variants, i - 1)->cost <= candidate(variants, i)->cost);
+    }
+}
+
+static void when_none_can_fit_the_smallest_is_left(void **state) {
+    const Setup *setup = *state;
+    g_autoptr(GArray) variants = forms_within(setup, 1000);
+    assert_int_equal(variants->len, 1);
+    int64_t least = candidate(variants, 0)->least_bytes;
+    for (int variant = 0; variant < 3 * MTF_RECOMPUTES; variant++) {
+        g_autoptr(MtfGraph) graph = graph_of(setup, 1 << variant / MTF_RECOMPUTES,
+                                             (MtfRecompute)(variant % MTF_RECOMPUTES));
+        assert_true(least <= mtf_memory_bound(graph, 4));
+    }
+}
+
+static void what_the_user_asks_for_is_not_questioned(void **state) {
+    const Setup *setup = *state;
+    g_autoptr(GError) error = NULL;
+    MtfStepVariantsOptions options = setup->options;
+    options.memory_limit = 1000;
+    options.microbatches = 4;
+    options.recompute = MTF_RECOMPUTE_CHEAP;
+    g_autoptr(GArray) variants = mtf_step_variants(&options, &error);
+    assert_int_equal(variants->len, 1);
+    assert_int_equal(candidate(variants, 0)->variant.microbatches, 4);
+    assert_int_equal(candidate(variants, 0)->variant.recompute, MTF_RECOMPUTE_CHEAP);
+    options.microbatches = 7;
+    assert_null(mtf_step_variants(&options, &error));
+    assert_non_null(strstr(error->message, "7 micro-batches do not divide the batch"));
+}
+
+/* A training graph has its variant: with no room for it there is nothing else to try. */
+static void a_training_graph_is_not_divided(void **state) {
+    Setup setup = *(const Setup *)*state;
+    g_autoptr(MtfGraph) training = graph_of(&setup, 1, MTF_RECOMPUTE_NONE);
+    setup.options.written = training;
+    setup.options.recompute = MTF_RECOMPUTE_NONE;
+    g_autoptr(GArray) variants = forms_within(&setup, 1000);
+    assert_int_equal(variants->len, 1);
+    assert_int_equal(candidate(variants, 0)->variant.microbatches, 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_arena_is_smaller_than_the_bound),
+        cmocka_unit_test(on_one_device_the_bound_is_near_the_arena),
+        cmocka_unit_test(with_room_for_all_the_step_is_done_in_one_piece),
+        cmocka_unit_test(forms_that_cannot_fit_are_left_out),
+        cmocka_unit_test(when_none_can_fit_the_smallest_is_left),
+        cmocka_unit_test(what_the_user_asks_for_is_not_questioned),
+        cmocka_unit_test(a_training_graph_is_not_divided),
+    };
+    return cmocka_run_group_tests(tests, setup_init, setup_clear);
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Which steps can be worked through in parts, and what is made of them. That they give the same
+ * losses is shown in tests/layouts/graph/test_microbatches.c. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/training/microbatch_graph.h"
+#include "analyzer/training/training_graph.h"
+#include "layouts/graph/microbatches.h"
+#include "layouts/placement/rules.h"
+#include "layouts/program/program.h"
+#include "tests/support/parse_graph.h"
+
+#include <string.h>
+
+/* x[b, d], y[b], w[d], s[b], and the operations given; the loss is "l". */
+static MtfGraph *forward(const char *operations) {
+    g_autofree char *text = g_strdup_printf(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 12, 'd': 5, 'c': 12}, 'inputs': "
+        "[{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'}, {'name': 'y', 'dims': ['b'], "
+        "'feed': 'mask'}], 'variables': [{'name': 'w', 'dims': ['d'], 'init': 'ones'}], "
+        "'operations': [%s], 'loss': 'l', 'optimizer': {'kind': 'sgd', 'rate': 0.1}}",
+        operations);
+    return mtf_test_graph(text);
+}
+
+static MtfGraph *training(const char *operations, int microbatches, GError **error) {
+    g_autoptr(MtfGraph) graph = forward(operations);
+    int batch = mtf_batch_dimension(graph, NULL, NULL);
+    assert_true(mtf_graph_set_microbatches(graph, batch, microbatches, NULL));
+    return mtf_training_graph(graph, error);
+}
+
+static void assert_refused(const char *operations, const char *why) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) whole = training(operations, 1, &error);
+    if (whole == NULL)
+        fail_msg("%s", error->message);
+    g_autoptr(MtfGraph) parts = training(operations, 3, &error);
+    assert_null(parts);
+    if (strstr(error->message, why) == NULL)
+        fail_msg("%s", error->message);
+}
+
+#define PRODUCT "{'name': 'p', 'op': 'einsum', 'inputs': ['x', 'w'], 'dims': ['b']}"
+#define MEAN(of) "{'name': 'l', 'op': 'reduce_mean', 'inputs': ['" of "'], 'dims': []}"
+
+static void what_mixes_examples_is_refused_by_name(void **state) {
+    (void)state;
+    assert_refused(PRODUCT ", {'name': 'm', 'op': 'reduce_mean', 'inputs': ['p'], 'dims': []}, "
+                           "{'name': 'n', 'op': 'subtract', 'inputs': ['p', 'm']}, " MEAN("n"),
+                   "operation \"n\" (subtract) reads \"m\", which sums over the batch, example by "
+                   "example, so a step cannot be worked through in micro-batches");
+    assert_refused(PRODUCT ", {'name': 'm', 'op': 'reduce_max', 'inputs': ['p'], 'dims': []}, "
+                           "{'name': 'l', 'op': 'scale', 'inputs': ['m'], 'factor': 2}",
+                   "operation \"m\" (reduce_max) takes a maximum over the batch");
+    assert_refused(PRODUCT ", {'name': 's', 'op': 'softmax', 'inputs': ['p'], 'dimension': 'b'}, "
+                           "{'name': 'q', 'op': 'square', 'inputs': ['s']}, " MEAN("q"),
+                   "operation \"s/max\" (reduce_max) takes a maximum over the batch");
+    assert_refused(PRODUCT ", {'name': 'm', 'op': 'reduce_mean', 'inputs': ['p'], 'dims': []}, "
+                           "{'name': 'l', 'op': 'square', 'inputs': ['m']}",
+                   "operation \"l\" (square) reads \"m\", which sums over the batch, and is not "
+                   "linear in it");
+    assert_refused(PRODUCT ", {'name': 'm', 'op': 'reduce_mean', 'inputs': ['p'], 'dims': []}, "
+                           "{'name': 'n', 'op': 'reduce_sum', 'inputs': ['w'], 'dims': []}, "
+                           "{'name': 'l', 'op': 'add', 'inputs': ['m', 'n']}",
+                   "operation \"l\" (add) reads \"m\", which sums over the batch, beside what does "
+                   "not");
+    assert_refused("{'name': 'l', 'op': 'reduce_sum', 'inputs': ['w'], 'dims': []}",
+                   "the loss \"l\" does not depend on the batch \"b\"");
+}
+
+/* Divided by a sum that the model decides, the loss is no weighted mean. */
+static void weights_are_not_the_models(void **state) {
+    (void)state;
+    assert_refused(PRODUCT ", {'name': 't', 'op': 'einsum', 'inputs': ['p', 'y'], 'dims': []}, "
+                           "{'name': 'u', 'op': 'reduce_sum', 'inputs': ['p'], 'dims': []}, "
+                           "{'name': 'l', 'op': 'divide', 'inputs': ['t', 'u']}",
+                   "operation \"l\" (divide) reads \"t\"");
+}
+
+static void the_batch_is_the_inputs_first_dimension(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL, unknown = NULL, uneven = NULL, other_name = NULL;
+    g_autoptr(MtfGraph) graph = forward(PRODUCT ", " MEAN("p"));
+    int batch = mtf_batch_dimension(graph, NULL, NULL);
+    assert_int_equal(batch, mtf_graph_find_dimension(graph, "b"));
+    assert_int_equal(mtf_batch_dimension(graph, "d", NULL), mtf_graph_find_dimension(graph, "d"));
+    assert_int_equal(mtf_batch_dimension(graph, "e", &unknown), -1);
+    assert_string_equal(unknown->message, "--batch-dim: the graph has no dimension \"e\"");
+    mtf_graph_add_input(graph, "z", &(MtfShape){ .rank = 1, .dims = { 1 } }, MTF_F32, MTF_FEED_MASK,
+                        NULL);
+    assert_int_equal(mtf_batch_dimension(graph, NULL, &error), -1);
+    assert_string_equal(error->message,
+                        "inputs \"x\" and \"z\" begin with different dimensions, \"b\" and \"d\": "
+                        "say with --batch-dim which one is the batch");
+    g_autoptr(MtfGraph) renamed =
+        forward(PRODUCT ", {'name': 'r', 'op': 'rename', 'inputs': ['p'], "
+                        "'from': 'b', 'to': 'c'}, " MEAN("r"));
+    assert_false(mtf_graph_set_microbatches(renamed, batch, 3, &other_name));
+    assert_string_equal(
+        other_name->message,
+        "operation \"r\" (rename) gives the batch dimension another name, so a step "
+        "cannot be worked through in micro-batches");
+    assert_false(mtf_graph_set_microbatches(graph, batch, 5, &uneven));
+    assert_string_equal(uneven->message, "5 micro-batches do not divide the batch: \"b\" is 12");
+}
+
+/* A mean over 12 examples: each of 3 micro-batches gives 4 of its terms. Its gradient is 1/12. */
+static void a_micro_batch_gives_its_terms_of_the_whole_mean(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = training(PRODUCT ", " MEAN("p"), 3, NULL);
+    assert_int_equal(graph->microbatches, 3);
+    assert_int_equal(mtf_graph_size(graph, graph->batch), 4);
+    assert_string_equal(mtf_graph_tensor(graph, graph->loss)->name, "step/l");
+    int back = mtf_graph_find_operation(graph, "back/l/share");
+    assert_true(back >= 0);
+    assert_true(mtf_graph_operation(graph, back)->attributes.factor == 1.0 / 12);
+    int sum = mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "grad/w"))->producer;
+    assert_int_equal(mtf_graph_operation(graph, sum)->kind, MTF_OP_ACCUMULATE);
+    assert_true(mtf_operation_accumulates(graph, sum));
+    assert_int_equal(mtf_operation_times(graph, sum), 3);
+    assert_true(sum < mtf_graph_repeated(graph));
+}
+
+/* A gradient whose parts are partial over the ranks is reduced once, after the last micro-batch. */
+static void gradients_are_reduced_once_a_step(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = training(PRODUCT ", " MEAN("p"), 3, NULL);
+    MtfMesh mesh;
+    assert_true(mtf_mesh_parse("r:2", 0, &mesh, NULL));
+    g_autoptr(MtfRules) rules = mtf_rules_parse(graph, &mesh, "b:r", NULL, NULL);
+    g_autoptr(MtfLayout) layout = mtf_layout_from_rules(graph, &mesh, rules);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    int once = 0, repeated = 0;
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        bool reduces = instruction->kind == MTF_INSTRUCTION_RESHARD &&
+                       instruction->reshard.kind == MTF_RESHARD_ALLREDUCE;
+        once += reduces && mtf_program_times(program, i) == 1;
+        repeated += reduces && mtf_program_times(program, i) > 1;
+    }
+    assert_int_equal(once, 2); /* the loss and grad/w */
+    assert_int_equal(repeated, 0);
+}
+
+/* The accumulated gradient's storage lives from the first instruction of a micro-batch on: what an
+ * early instruction writes must not lie there. */
+static void a_sum_outlives_every_micro_batch(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = training(PRODUCT ", " MEAN("p"), 3, NULL);
+    MtfMesh mesh = { 0 };
+    g_autoptr(MtfLayout) layout = mtf_layout_new(graph, &mesh);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    int sums = 0;
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        if (!mtf_operation_accumulates(graph, instruction->operation))
+            continue;
+        const MtfBuffer *sum = mtf_program_buffer(program, instruction->outputs[0]);
+        assert_int_equal(sum->storage, instruction->outputs[0]);
+        assert_int_equal(sum->first, 0);
+        assert_true(sum->last >= program->n_repeated - 1);
+        sums++;
+    }
+    assert_int_equal(sums, 2);
+}
+
+static void a_sum_is_not_read_before_it_is_complete(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) graph = training(PRODUCT ", " MEAN("p"), 3, NULL);
+    int update = mtf_graph_find_operation(graph, "update/w");
+    mtf_graph_operation(graph, update)->phase = MTF_PHASE_BACKWARD;
+    assert_false(mtf_graph_check_microbatches(graph, &error));
+    assert_string_equal(error->message,
+                        "operation \"update/w\" (backward) runs once a micro-batch but reads "
+                        "\"grad/w\", a sum over all of them");
+}
+
+static void the_form_of_a_step_is_told(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) whole = training(PRODUCT ", " MEAN("p"), 1, NULL);
+    g_autoptr(MtfGraph) parts = training(PRODUCT ", " MEAN("p"), 3, NULL);
+    g_autofree char *piece = mtf_graph_step_format(whole);
+    g_autofree char *three = mtf_graph_step_format(parts);
+    assert_string_equal(piece, "in one piece");
+    assert_string_equal(three, "in 3 micro-batches of 4");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_mixes_examples_is_refused_by_name),
+        cmocka_unit_test(weights_are_not_the_models),
+        cmocka_unit_test(the_batch_is_the_inputs_first_dimension),
+        cmocka_unit_test(a_micro_batch_gives_its_terms_of_the_whole_mean),
+        cmocka_unit_test(gradients_are_reduced_once_a_step),
+        cmocka_unit_test(a_sum_outlives_every_micro_batch),
+        cmocka_unit_test(a_sum_is_not_read_before_it_is_complete),
+        cmocka_unit_test(the_form_of_a_step_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
