@@ -69,10 +69,10 @@ static void print_json(const MtfLayoutProblem *problem, const MtfLayoutSolution 
         cJSON_AddItemToArray(list, mtf_json_new_integer(solution->choice[v]));
     cJSON_AddItemToObject(object, "cost", cJSON_CreateRaw(cost));
     cJSON_AddItemToObject(object, "lower_bound", cJSON_CreateRaw(bound));
-    mtf_json_add_number(object, "tolerance", solution->tolerance);
     mtf_json_add_number(object, "gap", solution->gap);
     cJSON_AddStringToObject(object, "method", solution->method);
     mtf_json_add_number(object, "seconds", solution->seconds);
+    mtf_json_add_number(object, "tolerance", solution->tolerance);
     char *text = cJSON_PrintUnformatted(object);
     puts(text);
     cJSON_free(text);
@@ -145,7 +145,7 @@ int mtf_command_solve(int argc, char **argv) {
         { "seed", 0, 0, G_OPTION_ARG_INT, &seed, "Seed of the local search (default 0)", "N" },
         { "threads", 0, 0, G_OPTION_ARG_INT, &threads, "1 or 2 (default 2)", "N" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &json,
-          "Print {solution, cost, lower_bound, tolerance, gap, method, seconds}", NULL },
+          "Print {solution, cost, lower_bound, gap, method, seconds, tolerance}", NULL },
         G_OPTION_ENTRY_NULL,
     };
     GError *error = NULL;

@@ -27,7 +27,7 @@ typedef struct Branch {
     int spot;
     int count, next;
     Child *children;
-    guint8 *open;  /* [values of all spots] */
+    guint8 *open;  /* [values of all nodes] */
     double *state; /* messages; NULL where too many are kept */
 } Branch;
 
@@ -37,7 +37,7 @@ struct MtfBranching {
     MtfExactBound *exact;
     MtfLocalSearch *local;
     double *weights;
-    double **priced;  /* [spots][values] without anything shut */
+    double **priced;  /* [nodes][values] without anything shut */
     GArray *branches; /* Branch, from the root down */
     int value_count;
     gsize state_size, saved;
@@ -50,17 +50,17 @@ struct MtfBranching {
     bool begun;
 };
 
-static MtfSpot *spot_at(const MtfBranching *b, int i) {
-    return &b->messages->spots[i];
+static MtfNodeState *state_at(const MtfBranching *b, int i) {
+    return &b->messages->node_states[i];
 }
 
 static int64_t count_work(const MtfMessages *messages, gsize *state_size) {
     int64_t work = 1;
     *state_size = 0;
     for (int i = 0; i < messages->count; i++) {
-        const MtfSpot *spot = &messages->spots[i];
+        const MtfNodeState *spot = &messages->node_states[i];
         for (int k = 0; k < spot->behind + spot->ahead; k++)
-            work += (int64_t)spot->ends[k].rows * spot->ends[k].columns + spot->values;
+            work += (int64_t)spot->half_edges[k].rows * spot->half_edges[k].columns + spot->values;
         *state_size += (gsize)spot->values * (gsize)(spot->behind + spot->ahead + 1);
     }
     return work;
@@ -81,7 +81,7 @@ MtfBranching *mtf_branching_new(MtfMessages *messages, double *weights, guint64 
     b->cutoff = MTF_NO_CUTOFF;
     b->pass_work = count_work(messages, &b->state_size);
     for (int i = 0; i < messages->count; i++) {
-        const MtfSpot *spot = spot_at(b, i);
+        const MtfNodeState *spot = state_at(b, i);
         b->priced[i] = g_memdup2(spot->priced, (gsize)spot->values * sizeof *spot->priced);
         b->value_count += spot->values;
     }
@@ -123,15 +123,15 @@ void mtf_branching_free(MtfBranching *b) {
 
 /* ---- what is shut ---- */
 
-static bool is_open(const MtfBranching *b, const MtfSpot *spot, int p) {
+static bool is_open(const MtfBranching *b, const MtfNodeState *spot, int p) {
     return spot->priced[p] < INFINITY && b->core->nodes[spot->node].cost[p] < MTF_CORE_IMPOSSIBLE;
 }
 
-static void shut(MtfSpot *spot, int p) {
+static void shut(MtfNodeState *spot, int p) {
     spot->priced[p] = INFINITY;
 }
 
-static int count_open(const MtfBranching *b, const MtfSpot *spot) {
+static int count_open(const MtfBranching *b, const MtfNodeState *spot) {
     int count = 0;
     for (int p = 0; p < spot->values; p++)
         count += is_open(b, spot, p);
@@ -139,7 +139,7 @@ static int count_open(const MtfBranching *b, const MtfSpot *spot) {
 }
 
 /* Least and most memory of a piece over the open values; false where none is open. */
-static bool usage_range(const MtfBranching *b, const MtfSpot *spot, const MtfCorePiece *piece,
+static bool usage_range(const MtfBranching *b, const MtfNodeState *spot, const MtfCorePiece *piece,
                         int64_t *least, int64_t *most) {
     *least = INT64_MAX;
     *most = -1;
@@ -159,7 +159,7 @@ static bool find_room(MtfBranching *b) {
     int64_t least, most, sum = 0;
     memset(b->capacity, 0, ((gsize)core->rows + 1) * sizeof *b->capacity);
     for (int i = 0; i < b->messages->count; i++) {
-        const MtfSpot *spot = spot_at(b, i);
+        const MtfNodeState *spot = state_at(b, i);
         const MtfCoreNode *node = &core->nodes[spot->node];
         for (guint k = 0; k < node->pieces->len; k++) {
             const MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
@@ -179,7 +179,7 @@ static bool find_room(MtfBranching *b) {
 }
 
 /* Shuts the values whose memory exceeds the least by more than there is room. */
-static void shut_large(const MtfBranching *b, MtfSpot *spot, const MtfCorePiece *piece) {
+static void shut_large(const MtfBranching *b, MtfNodeState *spot, const MtfCorePiece *piece) {
     int64_t least, most, capacity = INT64_MAX;
     if (!usage_range(b, spot, piece, &least, &most) || least == most)
         return;
@@ -196,9 +196,9 @@ static bool fit_memory(MtfBranching *b) {
     if (!find_room(b))
         return false;
     for (int i = 0; i < b->messages->count; i++) {
-        const MtfCoreNode *node = &b->core->nodes[spot_at(b, i)->node];
+        const MtfCoreNode *node = &b->core->nodes[state_at(b, i)->node];
         for (guint k = 0; k < node->pieces->len; k++)
-            shut_large(b, spot_at(b, i), &g_array_index(node->pieces, MtfCorePiece, k));
+            shut_large(b, state_at(b, i), &g_array_index(node->pieces, MtfCorePiece, k));
     }
     return true;
 }
@@ -206,7 +206,7 @@ static bool fit_memory(MtfBranching *b) {
 /* Shuts what the regrets exclude; false where a node has no value left. */
 static bool shut_regretted(MtfBranching *b, int64_t slack) {
     for (int i = 0; i < b->messages->count; i++) {
-        MtfSpot *spot = spot_at(b, i);
+        MtfNodeState *spot = state_at(b, i);
         const int64_t *regret = mtf_exact_bound_regrets(b->exact, spot->node);
         bool left = false;
         for (int p = 0; p < spot->values; p++) {
@@ -245,7 +245,7 @@ static bool narrow(MtfBranching *b) {
 
 /* How much it is worth to branch at a spot; negative where one value is left. */
 static double worth_of(const MtfBranching *b, int i, double slack) {
-    const MtfSpot *spot = spot_at(b, i);
+    const MtfNodeState *spot = state_at(b, i);
     const int64_t *regret = mtf_exact_bound_regrets(b->exact, spot->node);
     double sum = 0;
     int count = 0, neighbours = 0;
@@ -258,7 +258,7 @@ static double worth_of(const MtfBranching *b, int i, double slack) {
     if (count < 2)
         return -1;
     for (int k = 0; k < spot->behind + spot->ahead; k++)
-        neighbours += count_open(b, spot_at(b, spot->ends[k].other)) > 1;
+        neighbours += count_open(b, state_at(b, spot->half_edges[k].other)) > 1;
     return (1 + b->weights[spot->node] + neighbours) * (sum / (count * slack) + LEAST_WORTH);
 }
 
@@ -294,7 +294,7 @@ static int64_t child_bound(const MtfBranching *b, int64_t regret) {
 }
 
 static void add_branch(MtfBranching *b, int i) {
-    const MtfSpot *spot = spot_at(b, i);
+    const MtfNodeState *spot = state_at(b, i);
     const int64_t *regret = mtf_exact_bound_regrets(b->exact, spot->node);
     Branch branch = { .spot = i, .children = g_new(Child, spot->values) };
     for (int p = 0; p < spot->values; p++)
@@ -304,8 +304,8 @@ static void add_branch(MtfBranching *b, int i) {
     branch.open = g_new(guint8, b->value_count + 1);
     guint8 *open = branch.open;
     for (int j = 0; j < b->messages->count; j++)
-        for (int p = 0; p < spot_at(b, j)->values; p++)
-            *open++ = spot_at(b, j)->priced[p] < INFINITY;
+        for (int p = 0; p < state_at(b, j)->values; p++)
+            *open++ = state_at(b, j)->priced[p] < INFINITY;
     if (b->saved + b->state_size <= MOST_SAVED) {
         branch.state = mtf_messages_save(b->messages, NULL);
         b->saved += b->state_size;
@@ -327,9 +327,9 @@ static bool enter_next(MtfBranching *b) {
     const Child *child = &branch->children[branch->next++];
     const guint8 *open = branch->open;
     for (int i = 0; i < b->messages->count; i++)
-        for (int p = 0; p < spot_at(b, i)->values; p++) {
+        for (int p = 0; p < state_at(b, i)->values; p++) {
             bool stays = *open++ && (i != branch->spot || p == child->value);
-            spot_at(b, i)->priced[p] = stays ? b->priced[i][p] : INFINITY;
+            state_at(b, i)->priced[p] = stays ? b->priced[i][p] : INFINITY;
         }
     if (branch->state != NULL && branch->next > 1)
         mtf_messages_restore(b->messages, branch->state);
@@ -359,9 +359,9 @@ static bool try_choice(MtfBranching *b) {
 /* Every node has one value left: these. */
 static bool try_last(MtfBranching *b) {
     for (int i = 0; i < b->messages->count; i++)
-        for (int p = 0; p < spot_at(b, i)->values; p++)
-            if (is_open(b, spot_at(b, i), p))
-                b->values[spot_at(b, i)->node] = p;
+        for (int p = 0; p < state_at(b, i)->values; p++)
+            if (is_open(b, state_at(b, i), p))
+                b->values[state_at(b, i)->node] = p;
     return is_within(b, b->values);
 }
 
@@ -382,7 +382,7 @@ static bool visit(MtfBranching *b, bool *goes_on) {
 /* A place that came to nothing makes its branch's node weigh more. */
 static void note_end(MtfBranching *b) {
     if (b->branches->len > 0)
-        b->weights[spot_at(b, last_branch(b)->spot)->node] += 1;
+        b->weights[state_at(b, last_branch(b)->spot)->node] += 1;
 }
 
 MtfBranchStatus mtf_branching_run(MtfBranching *b, int64_t cutoff, int64_t work, int *values) {

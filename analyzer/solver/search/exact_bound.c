@@ -17,10 +17,10 @@ struct MtfExactBound {
     const MtfMessages *messages;
     int shift, price_shift;
     bool is_usable;      /* costs are within reach */
-    int *spot_at;        /* [spots] where a spot's values begin */
-    int *end_at;         /* [spots] the number of its first end */
+    int *state_at;       /* [nodes] where a node's values begin */
+    int *end_at;         /* [nodes] the number of its first end */
     gsize *message_at;   /* [ends] where the values of an end begin */
-    int *end_of;         /* [2 edges] the ends of an edge, the earlier spot's first */
+    int *end_of;         /* [2 edges] the ends of an edge, the earlier node's first */
     int64_t *theta;      /* by spot, value: less its minimum; NEVER where shut */
     int64_t *regret;     /* likewise */
     int64_t *message;    /* by end, value: to this end's spot */
@@ -58,7 +58,7 @@ static int64_t largest_entry(const MtfMessages *messages) {
 static int64_t largest_cost(const MtfMessages *messages) {
     int64_t largest = largest_entry(messages);
     for (int i = 0; i < messages->count; i++) {
-        const MtfCoreNode *node = &messages->core->nodes[messages->spots[i].node];
+        const MtfCoreNode *node = &messages->core->nodes[messages->node_states[i].node];
         largest = MAX(largest, largest_of(node->cost, (gsize)node->values));
     }
     return largest;
@@ -77,11 +77,11 @@ static gsize number_ends(MtfExactBound *exact) {
     int ends = 0;
     gsize values = 0;
     for (int i = 0; i < messages->count; i++) {
-        const MtfSpot *spot = &messages->spots[i];
+        const MtfNodeState *spot = &messages->node_states[i];
         exact->end_at[i] = ends;
         for (int k = 0; k < spot->behind + spot->ahead; k++) {
             exact->message_at[ends] = values;
-            exact->end_of[2 * spot->ends[k].edge + (k < spot->behind)] = ends++;
+            exact->end_of[2 * spot->half_edges[k].edge + (k < spot->behind)] = ends++;
             values += (gsize)spot->values;
         }
     }
@@ -92,9 +92,9 @@ static int number_values(MtfExactBound *exact, int *most) {
     int values = 0;
     *most = 1;
     for (int i = 0; i < exact->messages->count; i++) {
-        exact->spot_at[i] = values;
-        values += exact->messages->spots[i].values;
-        *most = MAX(*most, exact->messages->spots[i].values);
+        exact->state_at[i] = values;
+        values += exact->messages->node_states[i].values;
+        *most = MAX(*most, exact->messages->node_states[i].values);
     }
     return values;
 }
@@ -103,9 +103,9 @@ MtfExactBound *mtf_exact_bound_new(const MtfMessages *messages) {
     g_assert(messages->quotient == NULL);
     MtfExactBound *exact = g_new0(MtfExactBound, 1);
     exact->messages = messages;
-    gsize spots = (gsize)messages->count + 1, edges = messages->core->edges->len + 1;
-    exact->spot_at = g_new0(int, spots);
-    exact->end_at = g_new0(int, spots);
+    gsize nodes = (gsize)messages->count + 1, edges = messages->core->edges->len + 1;
+    exact->state_at = g_new0(int, nodes);
+    exact->end_at = g_new0(int, nodes);
     exact->message_at = g_new0(gsize, 2 * (gsize)messages->edge_count + 1);
     exact->end_of = g_new0(int, 2 * edges);
     exact->edge_least = g_new0(int64_t, edges);
@@ -128,7 +128,7 @@ MtfExactBound *mtf_exact_bound_new(const MtfMessages *messages) {
 void mtf_exact_bound_free(MtfExactBound *exact) {
     if (exact == NULL)
         return;
-    g_free(exact->spot_at);
+    g_free(exact->state_at);
     g_free(exact->end_at);
     g_free(exact->message_at);
     g_free(exact->end_of);
@@ -190,10 +190,10 @@ static MtfInt128 paid_rooms(const MtfExactBound *exact) {
 }
 
 /* An edge's message to a spot, with what the spot sent on to it in the pass back: that moves from
- * the spot's term to the edge's. */
-static void round_messages(MtfExactBound *exact, const MtfSpot *spot, int first) {
+ * the node's term to the edge's. */
+static void round_messages(MtfExactBound *exact, const MtfNodeState *spot, int first) {
     for (int k = 0; k < spot->behind + spot->ahead; k++) {
-        const double *in = spot->ends[k].in;
+        const double *in = spot->half_edges[k].in;
         int64_t *to = exact->message + exact->message_at[first + k];
         double share = k < spot->behind ? spot->share : 0;
         for (int p = 0; p < spot->values; p++)
@@ -204,7 +204,7 @@ static void round_messages(MtfExactBound *exact, const MtfSpot *spot, int first)
 
 /* ---- the terms of the bound ---- */
 
-static bool is_open(const MtfExactBound *exact, const MtfSpot *spot, int p) {
+static bool is_open(const MtfExactBound *exact, const MtfNodeState *spot, int p) {
     return spot->priced[p] < INFINITY &&
            exact->messages->core->nodes[spot->node].cost[p] < MTF_CORE_IMPOSSIBLE;
 }
@@ -224,9 +224,9 @@ static MtfInt128 own_cost(const MtfExactBound *exact, const MtfCoreNode *node, i
 /* Fills theta, the values' costs less their minimum, which goes into the bound. False where no value
  * is open. */
 static bool sum_spot(MtfExactBound *exact, int i) {
-    const MtfSpot *spot = &exact->messages->spots[i];
+    const MtfNodeState *spot = &exact->messages->node_states[i];
     const MtfCoreNode *node = &exact->messages->core->nodes[spot->node];
-    int64_t *theta = exact->theta + exact->spot_at[i];
+    int64_t *theta = exact->theta + exact->state_at[i];
     g_autofree MtfInt128 *sums = g_new(MtfInt128, spot->values);
     MtfInt128 least = 0;
     bool found = false;
@@ -247,7 +247,7 @@ static bool sum_spot(MtfExactBound *exact, int i) {
     return found;
 }
 
-/* An end of an edge: its spot's values, and the classes of equal rows that they fall into. */
+/* An end of an edge: its node's values, and the classes of equal rows that they fall into. */
 typedef struct Side {
     int values, classes;
     const int *class_of;    /* [values] */
@@ -309,14 +309,14 @@ static void spread_least(const Side *side, int64_t floor) {
     }
 }
 
-/* One end of an edge (0: the earlier spot's), whose values are rows of the matrix or columns. */
-static Side side_of(const MtfExactBound *exact, int i, const MtfSpotEnd *end, int which,
+/* One end of an edge (0: the earlier node's), whose values are rows of the matrix or columns. */
+static Side side_of(const MtfExactBound *exact, int i, const MtfHalfEdge *end, int which,
                     bool is_rows) {
     gsize at = exact->message_at[exact->end_of[2 * end->edge + which]];
-    return (Side){ .values = exact->messages->spots[i].values,
+    return (Side){ .values = exact->messages->node_states[i].values,
                    .classes = is_rows ? end->matrix->rows : end->matrix->columns,
                    .class_of = is_rows ? end->matrix->row_of : end->matrix->column_of,
-                   .theta = exact->theta + exact->spot_at[i],
+                   .theta = exact->theta + exact->state_at[i],
                    .message = exact->message + at,
                    .least = exact->least + at,
                    .best = is_rows ? exact->row_best : exact->column_best,
@@ -324,7 +324,7 @@ static Side side_of(const MtfExactBound *exact, int i, const MtfSpotEnd *end, in
 }
 
 /* The term of an edge, seen from its earlier spot. False where nothing is possible. */
-static bool sum_edge(MtfExactBound *exact, int i, const MtfSpotEnd *end) {
+static bool sum_edge(MtfExactBound *exact, int i, const MtfHalfEdge *end) {
     Side here = side_of(exact, i, end, 0, !end->turned);
     Side there = side_of(exact, end->other, end, 1, end->turned);
     find_best(&here);
@@ -346,9 +346,9 @@ static int64_t add_regrets(int64_t a, int64_t b) {
 }
 
 static void sum_regrets(MtfExactBound *exact, int i) {
-    const MtfSpot *spot = &exact->messages->spots[i];
-    int64_t *regret = exact->regret + exact->spot_at[i];
-    memcpy(regret, exact->theta + exact->spot_at[i], (gsize)spot->values * sizeof *regret);
+    const MtfNodeState *spot = &exact->messages->node_states[i];
+    int64_t *regret = exact->regret + exact->state_at[i];
+    memcpy(regret, exact->theta + exact->state_at[i], (gsize)spot->values * sizeof *regret);
     for (int k = 0; k < spot->behind + spot->ahead; k++) {
         const int64_t *least = exact->least + exact->message_at[exact->end_at[i] + k];
         for (int p = 0; p < spot->values; p++)
@@ -359,14 +359,14 @@ static void sum_regrets(MtfExactBound *exact, int i) {
 static bool sum_terms(MtfExactBound *exact) {
     const MtfMessages *messages = exact->messages;
     for (int i = 0; i < messages->count; i++) {
-        round_messages(exact, &messages->spots[i], exact->end_at[i]);
+        round_messages(exact, &messages->node_states[i], exact->end_at[i]);
         if (!sum_spot(exact, i))
             return false;
     }
     for (int i = 0; i < messages->count; i++) {
-        const MtfSpot *spot = &messages->spots[i];
+        const MtfNodeState *spot = &messages->node_states[i];
         for (int k = spot->behind; k < spot->behind + spot->ahead; k++)
-            if (!sum_edge(exact, i, &spot->ends[k]))
+            if (!sum_edge(exact, i, &spot->half_edges[k]))
                 return false;
     }
     for (int i = 0; i < messages->count; i++)
@@ -394,7 +394,7 @@ int64_t mtf_exact_bound_cost(const MtfExactBound *exact) {
 }
 
 const int64_t *mtf_exact_bound_regrets(const MtfExactBound *exact, int node) {
-    return exact->regret + exact->spot_at[exact->messages->position[node]];
+    return exact->regret + exact->state_at[exact->messages->position[node]];
 }
 
 int64_t mtf_exact_bound_slack(const MtfExactBound *exact, int64_t cutoff) {
@@ -406,16 +406,17 @@ int64_t mtf_exact_bound_slack(const MtfExactBound *exact, int64_t cutoff) {
 
 /* The matrix of an edge with what the cutoff excludes made impossible, or NULL when that is nothing
  * new. Seen from the earlier spot i. */
-static int64_t *pruned_matrix(const MtfExactBound *exact, int i, const MtfSpotEnd *end,
+static int64_t *pruned_matrix(const MtfExactBound *exact, int i, const MtfHalfEdge *end,
                               int64_t slack) {
     const MtfMessages *messages = exact->messages;
-    const MtfSpot *spot = &messages->spots[i], *other = &messages->spots[end->other];
+    const MtfNodeState *spot = &messages->node_states[i],
+                       *other = &messages->node_states[end->other];
     MtfCoreView view =
         mtf_core_view(messages->core, mtf_core_edge(messages->core, end->edge), spot->node);
     gsize here = exact->message_at[exact->end_of[2 * end->edge]];
     gsize there = exact->message_at[exact->end_of[2 * end->edge + 1]];
-    const int64_t *regret = exact->regret + exact->spot_at[i];
-    const int64_t *other_regret = exact->regret + exact->spot_at[end->other];
+    const int64_t *regret = exact->regret + exact->state_at[i];
+    const int64_t *other_regret = exact->regret + exact->state_at[end->other];
     int64_t *matrix = mtf_core_new_costs((gsize)spot->values * (gsize)other->values);
     bool changed = false;
     for (int p = 0; p < spot->values; p++) {
@@ -442,8 +443,8 @@ static int64_t *pruned_matrix(const MtfExactBound *exact, int i, const MtfSpotEn
 }
 
 static bool prune_values(const MtfExactBound *exact, MtfCore *core, int i, int64_t slack) {
-    const MtfSpot *spot = &exact->messages->spots[i];
-    const int64_t *regret = exact->regret + exact->spot_at[i];
+    const MtfNodeState *spot = &exact->messages->node_states[i];
+    const int64_t *regret = exact->regret + exact->state_at[i];
     bool changed = false;
     int64_t *cost = mtf_core_new_costs((gsize)spot->values);
     for (int p = 0; p < spot->values; p++) {
@@ -455,7 +456,7 @@ static bool prune_values(const MtfExactBound *exact, MtfCore *core, int i, int64
 }
 
 /* Where nothing is possible at all the regrets say nothing: one node without values says it. */
-static bool prune_all(MtfCore *core, const MtfSpot *spot) {
+static bool prune_all(MtfCore *core, const MtfNodeState *spot) {
     int64_t *cost = mtf_core_new_costs((gsize)spot->values);
     for (int p = 0; p < spot->values; p++)
         cost[p] = MTF_CORE_IMPOSSIBLE;
@@ -467,17 +468,17 @@ bool mtf_exact_bound_prune(const MtfExactBound *exact, MtfCore *core, int64_t cu
     const MtfMessages *messages = exact->messages;
     int64_t slack = mtf_exact_bound_slack(exact, cutoff);
     if (messages->count > 0 && slack < 0)
-        return prune_all(core, &messages->spots[0]);
+        return prune_all(core, &messages->node_states[0]);
     bool changed = false;
     if (slack == INT64_MAX)
         return false;
     for (int i = 0; i < messages->count; i++) {
-        const MtfSpot *spot = &messages->spots[i];
+        const MtfNodeState *spot = &messages->node_states[i];
         changed |= prune_values(exact, core, i, slack);
         for (int k = spot->behind; k < spot->behind + spot->ahead; k++) {
-            int64_t *matrix = pruned_matrix(exact, i, &spot->ends[k], slack);
+            int64_t *matrix = pruned_matrix(exact, i, &spot->half_edges[k], slack);
             if (matrix != NULL)
-                mtf_core_set_matrix(core, spot->ends[k].edge, matrix);
+                mtf_core_set_matrix(core, spot->half_edges[k].edge, matrix);
             changed |= matrix != NULL;
         }
     }

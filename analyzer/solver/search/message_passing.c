@@ -21,7 +21,7 @@ static void make_spots(MtfMessages *messages) {
         messages->position[v] = -1;
         if (!node->alive)
             continue;
-        MtfSpot *node_state = &messages->node_states[messages->count];
+        MtfNodeState *node_state = &messages->node_states[messages->count];
         messages->position[v] = messages->count++;
         node_state->node = v;
         node_state->copies = messages->quotient != NULL ? messages->quotient->node_copies[v] : 1;
@@ -29,7 +29,7 @@ static void make_spots(MtfMessages *messages) {
         node_state->cost = new_block(messages, (gsize)node->values);
         node_state->priced = new_block(messages, (gsize)node->values);
         node_state->theta = new_block(messages, (gsize)node->values);
-        node_state->half_edges = g_new0(MtfSpotEnd, node->edges->len + 1);
+        node_state->half_edges = g_new0(MtfHalfEdge, node->edges->len + 1);
         for (int p = 0; p < node->values; p++)
             node_state->cost[p] = (double)node->cost[p];
         most = MAX(most, node->values);
@@ -53,8 +53,8 @@ static const MtfDistinctMatrix *matrix_of(MtfMessages *messages, const MtfCoreEd
 }
 
 /* Adds one end to its spot: of the matrix as it stands, or turned. */
-static void add_half_edge(MtfSpot *node_state, const MtfDistinctMatrix *matrix, bool turned,
-                          MtfSpotEnd half_edge) {
+static void add_half_edge(MtfNodeState *node_state, const MtfDistinctMatrix *matrix, bool turned,
+                          MtfHalfEdge half_edge) {
     half_edge.rows = turned ? matrix->columns : matrix->rows;
     half_edge.columns = turned ? matrix->rows : matrix->columns;
     half_edge.matrix = matrix;
@@ -67,12 +67,12 @@ static void add_half_edge(MtfSpot *node_state, const MtfDistinctMatrix *matrix, 
 static void add_edge(MtfMessages *messages, int index) {
     const MtfCoreEdge *edge = mtf_core_edge(messages->core, index);
     int a = messages->position[edge->a], b = messages->position[edge->b];
-    MtfSpot *left = &messages->node_states[a], *right = &messages->node_states[b];
+    MtfNodeState *left = &messages->node_states[a], *right = &messages->node_states[b];
     const MtfDistinctMatrix *matrix = matrix_of(messages, edge, left->values, right->values);
     double *to_left = new_block(messages, (gsize)left->values);
     double *to_right = new_block(messages, (gsize)right->values);
     double copies = messages->quotient != NULL ? messages->quotient->edge_copies[index] : 1;
-    MtfSpotEnd half_edge = { .edge = index, .copies = copies };
+    MtfHalfEdge half_edge = { .edge = index, .copies = copies };
     half_edge.other = b, half_edge.in = to_left, half_edge.out = to_right;
     add_half_edge(left, matrix, false, half_edge);
     half_edge.other = a, half_edge.in = to_right, half_edge.out = to_left;
@@ -83,12 +83,12 @@ static void add_edge(MtfMessages *messages, int index) {
 }
 
 /* Puts the ends to earlier nodes first. */
-static void sort_half_edges(MtfSpot *node_state, int position) {
+static void sort_half_edges(MtfNodeState *node_state, int position) {
     int count = node_state->behind + node_state->ahead, behind = 0;
     for (int k = 0; k < count; k++) {
         if (node_state->half_edges[k].other > position)
             continue;
-        MtfSpotEnd swap = node_state->half_edges[k];
+        MtfHalfEdge swap = node_state->half_edges[k];
         node_state->half_edges[k] = node_state->half_edges[behind];
         node_state->half_edges[behind++] = swap;
     }
@@ -102,7 +102,7 @@ static MtfMessages *new_messages(const MtfCore *core, const MtfLayerQuotient *qu
     messages->blocks = g_ptr_array_new_with_free_func(g_free);
     messages->matrices = g_hash_table_new_full(mtf_matrix_key_hash, mtf_matrix_key_equal, g_free,
                                                (GDestroyNotify)mtf_distinct_matrix_free);
-    messages->node_states = g_new0(MtfSpot, core->node_count + 1);
+    messages->node_states = g_new0(MtfNodeState, core->node_count + 1);
     messages->position = g_new(int, core->node_count + 1);
     messages->price = new_block(messages, (gsize)core->rows);
     messages->prefix = new_block(messages, (gsize)core->rows + 1);
@@ -126,7 +126,7 @@ MtfMessages *mtf_messages_new_of_quotient(const MtfLayerQuotient *quotient) {
 
 /* The message to the node at `position` over that edge. */
 static double *message_to(const MtfMessages *messages, int position, int edge) {
-    const MtfSpotEnd *half_edge = messages->node_states[position].half_edges;
+    const MtfHalfEdge *half_edge = messages->node_states[position].half_edges;
     while (half_edge->edge != edge)
         half_edge++;
     return half_edge->in;
@@ -135,9 +135,9 @@ static double *message_to(const MtfMessages *messages, int position, int edge) {
 void mtf_messages_expand(MtfMessages *messages, const MtfMessages *folded) {
     const MtfLayerQuotient *quotient = folded->quotient;
     for (int i = 0; i < messages->count; i++) {
-        const MtfSpot *node_state = &messages->node_states[i];
+        const MtfNodeState *node_state = &messages->node_states[i];
         for (int k = 0; k < node_state->behind + node_state->ahead; k++) {
-            const MtfSpotEnd *half_edge = &node_state->half_edges[k];
+            const MtfHalfEdge *half_edge = &node_state->half_edges[k];
             const MtfCoreEdge *edge = mtf_core_edge(folded->core, quotient->edge[half_edge->edge]);
             bool first = mtf_core_edge(messages->core, half_edge->edge)->a == node_state->node;
             int from = folded->position[first ? edge->a : edge->b];
@@ -160,7 +160,7 @@ void mtf_messages_free(MtfMessages *messages) {
     g_free(messages);
 }
 
-static void price_node(MtfMessages *messages, MtfSpot *node_state) {
+static void price_node(MtfMessages *messages, MtfNodeState *node_state) {
     const MtfCoreNode *node = &messages->core->nodes[node_state->node];
     memcpy(node_state->priced, node_state->cost,
            (gsize)node_state->values * sizeof *node_state->cost);
@@ -202,7 +202,7 @@ static double least_of(const double *numbers, int count) {
 }
 
 /* theta = own priced costs and all incoming messages; notes its minimum. */
-static void gather(MtfSpot *node_state) {
+static void gather(MtfNodeState *node_state) {
     memcpy(node_state->theta, node_state->priced,
            (gsize)node_state->values * sizeof *node_state->theta);
     for (int k = 0; k < node_state->behind + node_state->ahead; k++) {
@@ -219,15 +219,15 @@ static void fill(double *numbers, int count, double number) {
 }
 
 /* What the edge costs where this node takes value p and the other q. */
-static double cost_at(const MtfSpotEnd *half_edge, int p, int q) {
+static double cost_at(const MtfHalfEdge *half_edge, int p, int q) {
     return mtf_distinct_cost(half_edge->matrix, half_edge->turned, half_edge->row_of[p],
                              half_edge->column_of[q]);
 }
 
 /* Sends one message: values whose rows are the same go as the cheapest of them. Returns the minimum
  * that is taken out of it into the bound. */
-static double send(const MtfMessages *messages, const MtfSpot *node_state,
-                   const MtfSpotEnd *half_edge) {
+static double send(const MtfMessages *messages, const MtfNodeState *node_state,
+                   const MtfHalfEdge *half_edge) {
     double *offsets = messages->offsets, *lowered = messages->lowered;
     fill(offsets, mtf_distinct_filled(half_edge->rows), INFINITY);
     for (int p = 0; p < node_state->values; p++) {
@@ -242,7 +242,7 @@ static double send(const MtfMessages *messages, const MtfSpot *node_state,
     return least;
 }
 
-static void visit(MtfMessages *messages, MtfSpot *node_state, int first, int last) {
+static void visit(MtfMessages *messages, MtfNodeState *node_state, int first, int last) {
     gather(node_state);
     messages->bound += node_state->copies * node_state->least;
     for (int p = 0; first < last && p < node_state->values; p++)
@@ -254,7 +254,7 @@ static void visit(MtfMessages *messages, MtfSpot *node_state, int first, int las
 
 double mtf_messages_pass(MtfMessages *messages) {
     for (int i = 0; i < messages->count; i++) {
-        MtfSpot *node_state = &messages->node_states[i];
+        MtfNodeState *node_state = &messages->node_states[i];
         visit(messages, node_state, node_state->behind, node_state->behind + node_state->ahead);
     }
     messages->bound = 0;
@@ -268,7 +268,7 @@ double mtf_messages_pass(MtfMessages *messages) {
 static gsize state_size(const MtfMessages *messages) {
     gsize size = 0;
     for (int i = 0; i < messages->count; i++) {
-        const MtfSpot *node_state = &messages->node_states[i];
+        const MtfNodeState *node_state = &messages->node_states[i];
         size += (gsize)node_state->values * (gsize)(node_state->behind + node_state->ahead + 1);
     }
     return size;
@@ -278,7 +278,7 @@ double *mtf_messages_save(const MtfMessages *messages, double *saved) {
     double *state = saved != NULL ? saved : g_new(double, state_size(messages) + 1);
     double *to = state;
     for (int i = 0; i < messages->count; i++) {
-        const MtfSpot *node_state = &messages->node_states[i];
+        const MtfNodeState *node_state = &messages->node_states[i];
         gsize bytes = (gsize)node_state->values * sizeof *to;
         for (int k = 0; k < node_state->behind + node_state->ahead; k++, to += node_state->values)
             memcpy(to, node_state->half_edges[k].in, bytes);
@@ -290,7 +290,7 @@ double *mtf_messages_save(const MtfMessages *messages, double *saved) {
 
 void mtf_messages_restore(MtfMessages *messages, const double *saved) {
     for (int i = 0; i < messages->count; i++) {
-        MtfSpot *node_state = &messages->node_states[i];
+        MtfNodeState *node_state = &messages->node_states[i];
         gsize bytes = (gsize)node_state->values * sizeof *saved;
         for (int k = 0; k < node_state->behind + node_state->ahead;
              k++, saved += node_state->values)
@@ -302,7 +302,7 @@ void mtf_messages_restore(MtfMessages *messages, const double *saved) {
 }
 
 void mtf_messages_clamp(MtfMessages *messages, int node, int value) {
-    const MtfSpot *node_state = &messages->node_states[messages->position[node]];
+    const MtfNodeState *node_state = &messages->node_states[messages->position[node]];
     for (int p = 0; p < node_state->values; p++)
         if (p != value)
             node_state->priced[p] = INFINITY;
@@ -317,13 +317,13 @@ void mtf_messages_forbid(MtfMessages *messages, int node, int value) {
     mtf_messages_unclamp(messages, node);
 }
 
-/* Costs of the spot's values beside the nodes before it, and messages from those after it. */
-static void condition(MtfMessages *messages, const MtfSpot *node_state, const int *values,
+/* Costs of the node's values beside the nodes before it, and messages from those after it. */
+static void condition(MtfMessages *messages, const MtfNodeState *node_state, const int *values,
                       double *cost) {
     memcpy(cost, node_state->priced, (gsize)node_state->values * sizeof *cost);
     for (int k = 0; k < node_state->behind + node_state->ahead; k++) {
-        const MtfSpotEnd *half_edge = &node_state->half_edges[k];
-        const MtfSpot *other = &messages->node_states[half_edge->other];
+        const MtfHalfEdge *half_edge = &node_state->half_edges[k];
+        const MtfNodeState *other = &messages->node_states[half_edge->other];
         for (int p = 0; p < node_state->values; p++)
             cost[p] += k < node_state->behind ? cost_at(half_edge, p, values[other->node])
                                               : half_edge->in[p];
@@ -333,7 +333,7 @@ static void condition(MtfMessages *messages, const MtfSpot *node_state, const in
 bool mtf_messages_decode(MtfMessages *messages, int *values) {
     bool possible = true;
     for (int i = 0; i < messages->count; i++) {
-        const MtfSpot *node_state = &messages->node_states[i];
+        const MtfNodeState *node_state = &messages->node_states[i];
         double *cost = messages->scratch;
         condition(messages, node_state, values, cost);
         int best = 0;
@@ -361,8 +361,8 @@ static void subtract_message(MtfCore *core, int node, const double *message) {
     mtf_core_set_cost(core, node, cost);
 }
 
-static void reparametrize_edge(MtfCore *core, const MtfSpot *node_state,
-                               const MtfSpotEnd *half_edge, const MtfSpot *other) {
+static void reparametrize_edge(MtfCore *core, const MtfNodeState *node_state,
+                               const MtfHalfEdge *half_edge, const MtfNodeState *other) {
     MtfCoreView view = mtf_core_view(core, mtf_core_edge(core, half_edge->edge), node_state->node);
     int64_t *matrix = mtf_core_new_costs((gsize)node_state->values * (gsize)other->values);
     for (int p = 0; p < node_state->values; p++)
@@ -376,7 +376,7 @@ static void reparametrize_edge(MtfCore *core, const MtfSpot *node_state,
 
 void mtf_messages_reparametrize(const MtfMessages *messages, MtfCore *core) {
     for (int i = 0; i < messages->count; i++) {
-        const MtfSpot *node_state = &messages->node_states[i];
+        const MtfNodeState *node_state = &messages->node_states[i];
         for (int k = node_state->behind; k < node_state->behind + node_state->ahead; k++)
             reparametrize_edge(core, node_state, &node_state->half_edges[k],
                                &messages->node_states[node_state->half_edges[k].other]);

@@ -2,9 +2,9 @@
 /* The numbers of message passing, for the files of this room that work on them: message_passing.c
  * moves them, exact_bound.c says in whole numbers what they prove, branch_and_bound.c branches.
  *
- *     spot 0 ----- end | end ----- spot 3         every edge has an end at each of its spots,
- *       \                           /             earlier spots are `behind`, later ones `ahead`
- *        \--- end | end ---- spot 5              */
+ *     node 0 ----- end | end ----- node 3         every edge has an end at each of its nodes,
+ *       \                           /             earlier nodes are `behind`, later ones `ahead`
+ *        \--- end | end ---- node 5              */
 #ifndef MTF_MESSAGE_STATE_H
 #define MTF_MESSAGE_STATE_H
 
@@ -12,7 +12,7 @@
 #include "analyzer/solver/search/message_passing.h"
 
 /* One end of an edge as its node sees it. */
-typedef struct MtfSpotEnd {
+typedef struct MtfHalfEdge {
     int edge, other; /* other: position of the other node */
     double copies;   /* how often it counts */
     const MtfDistinctMatrix *matrix;
@@ -22,9 +22,9 @@ typedef struct MtfSpotEnd {
     const int *column_of; /* of the other's values */
     double *in;           /* message to this node, [own values] */
     double *out;          /* message to the other node, [other values] */
-} MtfSpotEnd;
+} MtfHalfEdge;
 
-typedef struct MtfSpot {
+typedef struct MtfNodeState {
     int node; /* index in the core */
     int values;
     double *cost;   /* own costs */
@@ -34,14 +34,14 @@ typedef struct MtfSpot {
     double copies;  /* how often it counts */
     int behind, ahead;
     double share;
-    MtfSpotEnd *ends; /* `behind` ends to earlier nodes, then `ahead` ends to later ones */
-} MtfSpot;
+    MtfHalfEdge *half_edges; /* `behind` ends to earlier nodes, then `ahead` ends to later ones */
+} MtfNodeState;
 
 struct MtfMessages {
     const MtfCore *core;
     const MtfLayerQuotient *quotient; /* whose core it is, or NULL */
     int count, edge_count;
-    MtfSpot *spots;
+    MtfNodeState *node_states;
     int *position;        /* of a core node; -1 when it is gone */
     double *price;        /* [rows] */
     double *prefix;       /* [rows + 1] sums of prices before a row */
