@@ -87,7 +87,7 @@ typedef struct {
     double embedding_scale, logit_scale, logit_softcap; /* 1, 1, 0 */
     bool tied;
     bool pooler;   /* a layer over the first position, beside the loss */
-    double spread; /* standard deviation of initial weights */
+    double spread; /* standard deviation of initial weights; 0: 1 / sqrt(inputs), embeddings 1 */
     const char *embedding, *token_type_table, *embedding_norm, *head, *pooler_name; /* in files */
     MtfStack encoder, decoder; /* one of them, or both */
 } MtfArchitecture;

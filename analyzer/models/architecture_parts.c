@@ -2,6 +2,7 @@
 #include "analyzer/models/architecture_parts.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 static int64_t elements(const MtfAssembly *m, const MtfShape *shape) {
@@ -63,7 +64,8 @@ int mtf_assembly_linear(MtfAssembly *m, const MtfLinear *linear, int x) {
                                       : g_strdup_printf("%s,%" PRId64, outputs, inputs);
     MtfShape shape = in_first ? linear->in : linear->out;
     append_shape(&shape, in_first ? &linear->out : &linear->in);
-    int w = mtf_parts_variable(m->p, weight, &shape, MTF_INIT_NORMAL, linear->spread);
+    double spread = linear->spread > 0 ? linear->spread : 1 / sqrt(fmax(1, (double)inputs));
+    int w = mtf_parts_variable(m->p, weight, &shape, MTF_INIT_NORMAL, spread);
     keep_place(m, w, linear->file, ".weight", sizes);
     MtfShape result = linear_shape(m, linear, x);
     int y = mtf_parts_einsum(m->p, linear->name, &result, x, w);
