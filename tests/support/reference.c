@@ -358,15 +358,15 @@ static double one_hot(const Point *p) {
 typedef struct {
     double start;
     double (*meet)(double a, double b);
-    double (*finish)(double total); /* NULL: as it is */
-} CollectiveSlot;
+    double (*last)(double total); /* NULL: as it is */
+} Joining;
 
 static double sum_of(double a, double b) {
     return a + b;
 }
 
-static const CollectiveSlot sums = { 0, sum_of, NULL };
-static const CollectiveSlot slots[MTF_OPERATIONS] = {
+static const Joining sums = { 0, sum_of, NULL };
+static const Joining slots[MTF_OPERATIONS] = {
     [MTF_OP_REDUCE_MAX] = { -INFINITY, fmax, NULL }, [MTF_OP_REDUCE_MIN] = { INFINITY, fmin, NULL },
     [MTF_OP_REDUCE_ANY] = { -INFINITY, fmax, NULL }, [MTF_OP_REDUCE_ALL] = { INFINITY, fmin, NULL },
     [MTF_OP_LOG_SUM_EXP] = { 0, sum_of, log },
@@ -506,7 +506,7 @@ static void move_to(Point *p, const MtfShape *space, int64_t number) {
 }
 
 static void evaluate_output(Point *p, const MtfShape *space) {
-    const CollectiveSlot *row = &slots[p->operation->kind], *m = row->meet != NULL ? row : &sums;
+    const Joining *row = &slots[p->operation->kind], *m = row->meet != NULL ? row : &sums;
     double *result = p->reference->values[p->operation->outputs[p->output]];
     int64_t elements = mtf_graph_elements(p->reference->graph, &output(p)->shape);
     int64_t points = mtf_graph_elements(p->reference->graph, space);
@@ -517,8 +517,8 @@ static void evaluate_output(Point *p, const MtfShape *space) {
         move_to(p, space, i);
         result[p->element] = m->meet(result[p->element], terms[p->operation->kind](p));
     }
-    for (int64_t i = 0; m->wait_before != NULL && i < elements; i++)
-        result[i] = m->wait_before(result[i]);
+    for (int64_t i = 0; m->last != NULL && i < elements; i++)
+        result[i] = m->last(result[i]);
 }
 
 /* ---- Attention: what it means, from all scores at once ------------------------------------- */

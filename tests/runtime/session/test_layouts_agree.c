@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// kernels: products of other shapes in every layout
 /* Layouts do not affect results. Random graphs are differentiated, every operation runs under every
  * one of its strategies and every tensor is kept in every placement it can be kept in, in random
  * company and in the written or a random order of instructions; after each single instruction the
