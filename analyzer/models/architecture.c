@@ -168,11 +168,15 @@ static int build_stack(MtfAssembly *m, const char *block, int x, int source) {
 
 /* ---- Loss ------------------------------------------------------------------------------------ */
 
+static double head_spread(const MtfAssembly *m) {
+    return m->n->spread > 0 ? m->n->spread : 1 / sqrt((double)m->n->d_model);
+}
+
 static int head(MtfAssembly *m, int x, int table) {
     MtfShape shape = MTF_SHAPE(m->batch, m->length, m->vocab);
     if (!m->n->tied)
         table = mtf_assembly_variable(m, "head", m->n->head, &MTF_SHAPE(m->vocab, m->d_model),
-                                      MTF_INIT_NORMAL, m->n->spread);
+                                      MTF_INIT_NORMAL, head_spread(m));
     int scaled = mtf_assembly_scale(m, "x_scaled", m->n->logit_scale, x);
     int logits = mtf_parts_einsum(m->p, "logits", &shape, scaled, table);
     return mtf_assembly_softcap(m, "logits_softcap", m->n->logit_softcap, logits);
@@ -255,8 +259,9 @@ static int build_pair(MtfAssembly *m, int table) {
 
 static void build_network(MtfAssembly *m) {
     const MtfArchitecture *n = m->n;
-    int table = mtf_assembly_variable(m, "embedding", n->embedding,
-                                      &MTF_SHAPE(m->vocab, m->d_model), MTF_INIT_NORMAL, n->spread);
+    int table =
+        mtf_assembly_variable(m, "embedding", n->embedding, &MTF_SHAPE(m->vocab, m->d_model),
+                              MTF_INIT_NORMAL, n->spread > 0 ? n->spread : 1);
     if (is_pair(n)) {
         int x = head(m, build_pair(m, table), table);
         add_loss(m, x, token_input(m, "targets", MTF_FEED_NEXT_TOKENS));

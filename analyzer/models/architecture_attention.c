@@ -28,6 +28,9 @@ static int project(MtfAssembly *m, const Names *names, int which, int x) {
                                            : MTF_SHAPE(m->heads, m->d_kv),
                          .bias = biases[which],
                          .spread = m->n->spread };
+    /* Scores that nothing divides begin as small by their weights. */
+    if (which == 0 && m->n->spread == 0 && s->scale == 1)
+        linear.spread = 1 / sqrt((double)(m->n->d_model * s->d_kv));
     if (names->qkv != NULL) {
         linear.begin = begins[which];
         linear.total = queries + 2 * keys;
@@ -195,8 +198,9 @@ int mtf_assembly_buckets(MtfAssembly *m) {
     int rows = mtf_assembly_dimension(m, "buckets", s->buckets);
     mtf_parts_enter(m->p, s->causal ? "decoder_positions" : "positions");
     MtfShape table_shape = MTF_SHAPE(rows, m->heads);
-    int table = mtf_assembly_variable(m, "table", s->names.buckets, &table_shape, MTF_INIT_NORMAL,
-                                      m->n->spread);
+    int table =
+        mtf_assembly_variable(m, "table", s->names.buckets, &table_shape, MTF_INIT_NORMAL,
+                              m->n->spread > 0 ? m->n->spread : 1 / sqrt((double)m->n->d_model));
     int places = buckets_of(m);
     m->p->b.has_dtype = true;
     m->p->b.dtype = MTF_I32;

@@ -464,6 +464,7 @@ static void read_t5(MtfConfig *c, MtfArchitecture *n) {
     n->context = mtf_config_size(c, "n_positions", 512);
     n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-6);
     n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    n->spread = 0;
     n->logit_scale = n->tied ? 1 / sqrt((double)n->d_model) : 1;
     read_t5_stack(c, &n->encoder);
     n->decoder = n->encoder;
