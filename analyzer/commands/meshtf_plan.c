@@ -30,6 +30,7 @@ static const struct {
     { "graphs", "list the graphs of the library", mtf_command_graphs },
     { "model", "write the graph of a known family of models", mtf_command_model },
     { "judge", "predict measured training runs and compare", mtf_command_judge },
+    { "fit", "fit a machine to measured runs and sweeps", mtf_command_fit },
     { "import", "write the graph of a published model", mtf_command_import },
     { "check", "say what a file is and whether it is sound", mtf_command_check },
     { "help", "show this text", NULL },

@@ -266,4 +266,7 @@ void mtf_planning_print_notes(const MtfPlan *plan, const MtfPricer *pricer) {
         print_buckets(plan, pricer, program);
     if (pricer->machine->curves->len > 0)
         print_unmeasured(pricer, program);
+    g_autofree char *doubt = mtf_machine_doubt(pricer->machine);
+    if (doubt != NULL)
+        printf("doubt          %s\n", doubt);
 }
