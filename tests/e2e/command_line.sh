@@ -27,7 +27,7 @@ run meshtf-plan serach g.json
 claim "a misspelt command is bad input" bad_input
 claim "what was meant is asked" says_error 'did you mean "search"?'
 run meshtf-plan help search
-claim "help NAME is what NAME --help says" says "meshtf-plan search \["
+claim "help NAME is what NAME --help says" says "GRAPH --devices N"
 run meshtf-plan graphs
 claim "the library's graphs are listed" says "gpt-small"
 run meshtf-plan estimate gpt-small --mesh rows:2 --layout '' --dim batch=65536 --machine v100
