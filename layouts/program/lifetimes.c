@@ -140,7 +140,22 @@ void mtf_program_find_lifetimes(MtfProgram *program) {
     resolve_storages(program);
 }
 
+/* Who owns whose bytes as lowering emitted it: kept at the first call, restored at every other. */
+static void restore_storages(MtfProgram *program) {
+    guint n = program->buffers->len;
+    bool fresh = program->emitted_storages == NULL;
+    if (fresh)
+        program->emitted_storages = g_new(int, n + 1);
+    for (guint b = 0; b < n; b++) {
+        MtfBuffer *buffer = mtf_program_buffer(program, (int)b);
+        int *emitted = &program->emitted_storages[b];
+        *emitted = fresh ? buffer->storage : *emitted;
+        buffer->storage = *emitted;
+    }
+}
+
 void mtf_program_alias_buffers(MtfProgram *program) {
+    restore_storages(program);
     read_all(program);
     for (int i = 0; i < mtf_program_length(program); i++)
         share_storage(program, i);
@@ -168,4 +183,26 @@ int64_t mtf_program_most_live(const MtfProgram *program) {
     for (int i = 0; i < mtf_program_length(program); i++)
         most = MAX(most, live[i]);
     return most;
+}
+
+static bool touches(const MtfProgram *program, const int *buffers, int n, int storage) {
+    for (int k = 0; k < n; k++)
+        if (mtf_program_buffer(program, buffers[k])->storage == storage)
+            return true;
+    return false;
+}
+
+bool mtf_instruction_depends(const MtfProgram *program, const MtfInstruction *early,
+                             const MtfInstruction *late) {
+    for (int k = 0; k < late->n_inputs; k++)
+        if (touches(program, early->outputs, early->n_outputs,
+                    mtf_program_buffer(program, late->inputs[k])->storage))
+            return true;
+    for (int k = 0; k < late->n_outputs; k++) {
+        int storage = mtf_program_buffer(program, late->outputs[k])->storage;
+        if (touches(program, early->outputs, early->n_outputs, storage) ||
+            touches(program, early->inputs, early->n_inputs, storage))
+            return true;
+    }
+    return false;
 }
