@@ -213,6 +213,7 @@ static bool prepare(Run *run, const char *path, GError **error) {
     run->written = mtf_planning_graph_load(&request, error);
     if (run->written == NULL)
         return false;
+    mtf_planning_warn_untrained(run->written);
     return find_meshes(run, error) && find_variants(run, error);
 }
 
