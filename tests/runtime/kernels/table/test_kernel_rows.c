@@ -254,6 +254,22 @@ static void make_dimensions(Case *c) {
             mtf_shape_append(&c->memory, c->x.dims[i]);
 }
 
+/* Of rows that move elements. */
+static void add_moves(const Case *c, MtfAttributes *a) {
+    if (c->row->kind == MTF_OP_RESAMPLE || c->row->kind == MTF_OP_TOP_K)
+        a->to = chance(c, 0.5) ? c->twin : c->ids;
+    a->wrap = a->to == c->twin && chance(c, 0.3) ? 1 : 0;
+    a->start = g_rand_int_range(c->rand, -3, 4);
+    a->stride = a->wrap != 0 || chance(c, 0.5) ? 1 : g_rand_int_range(c->rand, -2, 3);
+    a->dilation = a->wrap != 0 || chance(c, 0.5) ? 1 : 2;
+    if (c->row->kind == MTF_OP_CUMULATIVE_SUM)
+        a->dimension = c->x.dims[0];
+    a->exclusive = chance(c, 0.5) ? 1 : 0;
+    a->reverse = chance(c, 0.5) ? 1 : 0;
+    a->deviation = 1;
+    a->mean = 0.5;
+}
+
 static MtfAttributes make_attributes(const Case *c) {
     static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt",
                                              "cosine" };
@@ -289,18 +305,7 @@ static MtfAttributes make_attributes(const Case *c) {
     a.rotated = (double)(mtf_graph_size(c->graph, c->x.dims[0]) / 2 * 2);
     if (c->row->kind == MTF_OP_ROTARY)
         a.dimension = c->x.dims[0];
-    if (c->row->kind == MTF_OP_RESAMPLE || c->row->kind == MTF_OP_TOP_K)
-        a.to = chance(c, 0.5) ? c->twin : c->ids;
-    a.wrap = a.to == c->twin && chance(c, 0.3) ? 1 : 0;
-    a.start = g_rand_int_range(c->rand, -3, 4);
-    a.stride = a.wrap != 0 || chance(c, 0.5) ? 1 : g_rand_int_range(c->rand, -2, 3);
-    a.dilation = a.wrap != 0 || chance(c, 0.5) ? 1 : 2;
-    if (c->row->kind == MTF_OP_CUMULATIVE_SUM)
-        a.dimension = c->x.dims[0];
-    a.exclusive = chance(c, 0.5) ? 1 : 0;
-    a.reverse = chance(c, 0.5) ? 1 : 0;
-    a.deviation = 1;
-    a.mean = 0.5;
+    add_moves(c, &a);
     a.epsilon = 1e-3;
     a.rate = 0.3;
     a.limit = 0.9;
