@@ -15,6 +15,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/graph/stage_split.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -110,7 +111,11 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVarian
         mtf_graph_free(training);
         training = mixed;
     }
-    if (training == NULL || !mtf_graph_recompute(training, variant->recompute, error))
+    if (training == NULL)
+        return NULL;
+    if (mtf_graph_stages(training) > 0)
+        mtf_graph_complete_stages(training);
+    if (!mtf_graph_recompute(training, variant->recompute, error))
         return NULL;
     return g_steal_pointer(&training);
 }
