@@ -3,12 +3,12 @@
 
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
+#include "runtime/checkpoint/published_weights.h"
 #include "runtime/checkpoint/tensor_file.h"
+#include "runtime/checkpoint/whole_file.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +21,7 @@
 void mtf_progress_clear(MtfProgress *progress) {
     g_free(progress->data);
     g_free(progress->program);
+    g_free(progress->products);
     *progress = (MtfProgress){ 0 };
 }
 
@@ -32,6 +33,47 @@ static int rank_of(MPI_Comm control) {
 
 static bool is_weight(const MtfTensor *tensor) {
     return tensor->source == MTF_SOURCE_VARIABLE && tensor->memory == MTF_MEMORY_VARIABLE;
+}
+
+/* ---- Parts of a model ----------------------------------------------------------------------- */
+
+static const MtfGraph *whole_graph(const MtfCheckpointed *what) {
+    return what->whole != NULL ? what->whole : what->worker->program->graph;
+}
+
+/* Of `n` numbers of tensors of the whole graph those of the worker's that are its variables; -1 for
+ * the others. Free with g_free. */
+static int *own_tensors(const MtfCheckpointed *what, const int *tensors, int n) {
+    const MtfGraph *graph = what->worker->program->graph;
+    int *own = g_memdup2(tensors, sizeof *own * (gsize)(n + 1));
+    for (int i = 0; i < n && what->whole != NULL; i++) {
+        if (tensors[i] < 0)
+            continue;
+        own[i] = mtf_graph_find_tensor(graph, mtf_graph_tensor(what->whole, tensors[i])->name);
+        if (own[i] >= 0 && mtf_graph_tensor(graph, own[i])->source != MTF_SOURCE_VARIABLE)
+            own[i] = -1;
+    }
+    return own;
+}
+
+/* Moves this domain's variables by `move`; fails on all ranks or on none, and sums the checksums of
+ * the domains. */
+static bool move_parts(const MtfCheckpointed *what, MtfTensorFile *data,
+                       bool (*move)(const MtfTensorFile *, uint64_t *, GError **),
+                       uint64_t *checksum, GError **error) {
+    g_autofree int *own = own_tensors(what, data->tensors, (int)data->file->tensors->len);
+    if (what->whole == NULL)
+        return move(data, checksum, error);
+    GError *local = NULL;
+    uint64_t part = 0;
+    data->tensors = own;
+    data->control = what->domain;
+    move(data, &part, &local);
+    if (rank_of(what->domain) > 0)
+        part = 0;
+    mtf_mpi_require(MPI_Allreduce(&part, checksum, 1, MPI_UINT64_T, MPI_SUM, what->control),
+                    "MPI_Allreduce");
+    return mtf_agree(what->control, local, error);
 }
 
 /* ---- The seal: a digest of the header ------------------------------------------------------ */
@@ -89,8 +131,12 @@ static void set_number(MtfSafetensors *file, const char *key, int64_t number) {
     set_text(file, key, text);
 }
 
-static void describe(MtfSafetensors *file, const MtfProgram *program, const MtfProgress *progress) {
-    g_autofree char *mesh = mtf_mesh_format(&program->layout->mesh);
+/* The same on all ranks, whatever stage they run. */
+static void describe(MtfSafetensors *file, const MtfCheckpointed *what,
+                     const MtfProgress *progress) {
+    const MtfProgram *program = what->worker->program;
+    g_autofree char *mesh =
+        what->whole != NULL ? g_strdup("pipeline") : mtf_mesh_format(&program->layout->mesh);
     set_text(file, "meshtf_checkpoint", VERSION);
     set_text(file, "graph", program->graph->name);
     set_number(file, "step", progress->step);
@@ -99,6 +145,8 @@ static void describe(MtfSafetensors *file, const MtfProgram *program, const MtfP
     set_number(file, "examples", progress->examples);
     set_text(file, "mesh", mesh);
     set_text(file, "program", progress->program);
+    if (progress->products != NULL)
+        set_text(file, "products", progress->products);
 }
 
 /* The finished header. Its length does not depend on the checksum. */
@@ -114,47 +162,6 @@ static char *seal_header(MtfSafetensors *file, uint64_t checksum, gsize *length)
     return header;
 }
 
-/* Makes the file and takes its room on the disk, so that a full one shows before anything is
- * written. */
-static bool reserve(const char *path, int64_t bytes, GError **error) {
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int code = file < 0 ? errno : posix_fallocate(file, 0, (off_t)bytes);
-    if (file >= 0)
-        close(file);
-    if (code == 0)
-        return true;
-    if (file >= 0)
-        unlink(path);
-    g_autofree char *size = mtf_bytes_format((double)bytes);
-    return mtf_failure(error, "the checkpoint %s of %s cannot be written: %s", path, size,
-                       g_strerror(code));
-}
-
-static bool write_header(const char *path, const char *header, gsize length, GError **error) {
-    int file = open(path, O_WRONLY | O_CLOEXEC);
-    bool done = file >= 0 && pwrite(file, header, length, 0) == (gssize)length && fsync(file) == 0;
-    int code = errno;
-    if (file >= 0)
-        close(file);
-    return done ||
-           mtf_failure(error, "%s: the header cannot be written: %s", path, g_strerror(code));
-}
-
-/* Gives the whole file its name, and brings the name to disk. */
-static bool settle(const char *partial, const char *path, GError **error) {
-    g_autofree char *folder = g_path_get_dirname(path);
-    if (rename(partial, path) != 0)
-        return mtf_failure(error, "%s cannot be renamed to %s: %s", partial, path,
-                           g_strerror(errno));
-    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool done = file >= 0 && fsync(file) == 0;
-    int code = errno;
-    if (file >= 0)
-        close(file);
-    return done ||
-           mtf_failure(error, "%s: cannot be brought to disk: %s", folder, g_strerror(code));
-}
-
 static bool write_data(const MtfCheckpointed *what, MtfSafetensors *file, const int *tensors,
                        const char *partial, GError **error) {
     gsize length;
@@ -163,7 +170,7 @@ static bool write_data(const MtfCheckpointed *what, MtfSafetensors *file, const 
     g_autofree char *draft = seal_header(file, 0, &length);
     bool is_first = rank_of(what->control) == 0;
     if (is_first)
-        reserve(partial, (int64_t)length + file->data_bytes, &local);
+        mtf_whole_file_reserve(partial, (int64_t)length + file->data_bytes, &local);
     if (!mtf_agree(what->control, local, error))
         return false;
     MtfTensorFile data = { .control = what->control,
@@ -172,28 +179,27 @@ static bool write_data(const MtfCheckpointed *what, MtfSafetensors *file, const 
                            .tensors = tensors,
                            .data_start = (int64_t)length,
                            .path = partial };
-    if (!mtf_tensor_file_write(&data, &checksum, error))
+    if (!move_parts(what, &data, mtf_tensor_file_write, &checksum, error))
         return false;
     g_autofree char *header = seal_header(file, checksum, &length);
     local = NULL;
     if (is_first)
-        write_header(partial, header, length, &local);
+        mtf_whole_file_write_header(partial, header, length, &local);
     return mtf_agree(what->control, local, error);
 }
 
 bool mtf_checkpoint_write(const MtfCheckpointed *what, const char *path,
                           const MtfProgress *progress, GError **error) {
-    const MtfProgram *program = what->worker->program;
     g_autoptr(MtfSafetensors) file = mtf_safetensors_new();
-    g_autofree int *tensors = add_variables(file, program->graph);
+    g_autofree int *tensors = add_variables(file, whole_graph(what));
     g_autofree char *partial = g_strconcat(path, MTF_PARTIAL_SUFFIX, NULL);
     bool is_first = rank_of(what->control) == 0;
-    describe(file, program, progress);
+    describe(file, what, progress);
     bool done = write_data(what, file, tensors, partial, error);
     if (done) {
         GError *local = NULL;
         if (is_first)
-            settle(partial, path, &local);
+            mtf_whole_file_settle(partial, path, &local);
         done = mtf_agree(what->control, local, error);
     }
     if (!done && is_first)
@@ -203,9 +209,8 @@ bool mtf_checkpoint_write(const MtfCheckpointed *what, const char *path,
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-/* Rank 0 reads the header; every rank parses the same bytes. */
-static MtfSafetensors *read_header(MPI_Comm control, const char *path, char **header, gsize *length,
-                                   GError **error) {
+MtfSafetensors *mtf_header_read(MPI_Comm control, const char *path, char **header, gsize *length,
+                                GError **error) {
     int64_t sizes[2] = { 0 };
     GError *local = NULL;
     *header = NULL;
@@ -322,6 +327,7 @@ static bool read_progress(const char *path, const MtfSafetensors *file, char *he
     progress->seed = (uint64_t)seed;
     progress->data = g_strdup(mtf_safetensors_get(file, "data"));
     progress->program = g_strdup(mtf_safetensors_get(file, "program"));
+    progress->products = g_strdup(mtf_safetensors_get(file, "products"));
     return true;
 }
 
@@ -344,7 +350,7 @@ static bool read_tensors(const MtfCheckpointed *what, const char *path, const Mt
                            .tensors = tensors,
                            .data_start = (int64_t)header_bytes,
                            .path = path };
-    return mtf_tensor_file_read(&data, checksum, error);
+    return move_parts(what, &data, mtf_tensor_file_read, checksum, error);
 }
 
 MtfCheckpointVerdict mtf_checkpoint_read(const MtfCheckpointed *what, const char *path,
@@ -353,10 +359,10 @@ MtfCheckpointVerdict mtf_checkpoint_read(const MtfCheckpointed *what, const char
     uint64_t checksum;
     g_autofree char *header = NULL;
     *progress = (MtfProgress){ 0 };
-    g_autoptr(MtfSafetensors) file = read_header(what->control, path, &header, &length, error);
+    g_autoptr(MtfSafetensors) file = mtf_header_read(what->control, path, &header, &length, error);
     if (file == NULL || !read_progress(path, file, header, length, progress, error))
         return MTF_CHECKPOINT_BAD;
-    g_autofree int *tensors = match(path, file, what->worker->program->graph, is_variable, error);
+    g_autofree int *tensors = match(path, file, whole_graph(what), is_variable, error);
     if (tensors == NULL || !has_nothing_else(path, file, tensors, error))
         return MTF_CHECKPOINT_FOREIGN;
     if (!read_tensors(what, path, file, tensors, length, &checksum, error) ||
@@ -369,9 +375,16 @@ bool mtf_weights_read(const MtfCheckpointed *what, const char *path, GError **er
     gsize length;
     uint64_t checksum;
     g_autofree char *header = NULL;
-    g_autoptr(MtfSafetensors) file = read_header(what->control, path, &header, &length, error);
+    if (mtf_published_weights_are_at(what->control, path))
+        return what->whole != NULL
+                   ? mtf_input_error(error,
+                                     "%s: published weights begin runs without pipeline stages "
+                                     "only; a checkpoint of such a run begins this one",
+                                     path)
+                   : mtf_published_weights_read(what, path, error);
+    g_autoptr(MtfSafetensors) file = mtf_header_read(what->control, path, &header, &length, error);
     if (file == NULL)
         return false;
-    g_autofree int *tensors = match(path, file, what->worker->program->graph, is_weight, error);
+    g_autofree int *tensors = match(path, file, whole_graph(what), is_weight, error);
     return tensors != NULL && read_tensors(what, path, file, tensors, length, &checksum, error);
 }

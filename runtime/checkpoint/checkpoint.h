@@ -8,6 +8,7 @@
  *     data                what the run was trained on (mtf_data_identity)
  *     examples            how many had been drawn: where the data stands
  *     mesh, program       of the run that wrote it; the program by its digest
+ *     products            which ways multiplied (runtime/kernels/products/product_choice.h)
  *     checksum            of the data (data_checksum.h), 16 hexadecimal digits
  *     header_sha256       SHA-256 of the header with 64 zeros in this place
  *
@@ -17,15 +18,19 @@
 #ifndef MTF_CHECKPOINT_H
 #define MTF_CHECKPOINT_H
 
+#include "runtime/checkpoint/safetensors.h"
+#include "runtime/checkpoint/whole_file.h"
 #include "runtime/worker/worker.h"
 
 #include <mpi.h>
 
-#define MTF_PARTIAL_SUFFIX ".partial"
-
+/* What is written or read. The worker of a pipeline stage has a part of the model; the file has all
+ * of it, to which each domain adds, or from which it takes, its own variables. */
 typedef struct {
     MPI_Comm control;
     const MtfWorker *worker;
+    const MtfGraph *whole; /* of a pipeline: its whole graph; NULL: the worker's is the whole */
+    MPI_Comm domain;       /* of a pipeline: the ranks that run the worker's program */
 } MtfCheckpointed;
 
 /* How far a run has come. Strings are owned; clear with mtf_progress_clear. */
@@ -33,8 +38,9 @@ typedef struct {
     int64_t step; /* done */
     uint64_t seed;
     int64_t examples;
-    char *data;    /* identity of the data */
-    char *program; /* digest */
+    char *data;     /* identity of the data */
+    char *program;  /* digest */
+    char *products; /* NULL in checkpoints that do not say */
 } MtfProgress;
 
 void mtf_progress_clear(MtfProgress *progress);
@@ -55,8 +61,13 @@ typedef enum {
 MtfCheckpointVerdict mtf_checkpoint_read(const MtfCheckpointed *what, const char *path,
                                          MtfProgress *progress, GError **error);
 
+/* Collective: rank 0 reads a safetensors header, every rank parses the same bytes. `*header`
+ * becomes those bytes, the caller's. */
+MtfSafetensors *mtf_header_read(MPI_Comm control, const char *path, char **header, gsize *length,
+                                GError **error);
+
 /* Reads initial weights, all that count as MTF_MEMORY_VARIABLE, from any safetensors file, which
- * may hold more. Fails (bad input) where one is missing or has another shape, or a value that
+ * may hold more, or from the folder of a published model (published_weights.h). Fails (bad input) where one is missing or has another shape, or a value that
  * cannot be read as a number. */
 bool mtf_weights_read(const MtfCheckpointed *what, const char *path, GError **error);
 

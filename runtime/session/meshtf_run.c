@@ -6,8 +6,12 @@
 #include "layouts/graph/microbatches.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/calibrate/gemm_peak.h"
+#include "runtime/checkpoint/published_weights.h"
+#include "runtime/checkpoint/run_products.h"
+#include "runtime/kernels/products/kernel_libraries.h"
 #include "runtime/session/generation.h"
 #include "runtime/session/run_summary.h"
+#include "runtime/session/scores.h"
 #include "runtime/session/session.h"
 #include "runtime/session/verify.h"
 #include "runtime/support/agreement.h"
@@ -63,7 +67,7 @@ static bool train_and_verify(MtfSession *session, GError **error) {
     if (session->trace != NULL)
         say(session, g_strdup_printf("  the trace of steps %s is in %s\n", session->options->trace,
                                      session->options->trace_file));
-    say(session, mtf_closing_table(session));
+    say(session, session->stage != NULL ? mtf_pipeline_table(session) : mtf_closing_table(session));
     if (!session->options->verify || session->stopped)
         return true;
     char *table = mtf_verify(session, error);
@@ -82,13 +86,40 @@ static bool generate(MtfSession *session, GError **error) {
     return text != NULL;
 }
 
+static void warn_of_libraries(const MtfSession *session) {
+    g_autofree char *warning = mtf_kernel_libraries_warning();
+    if (warning != NULL)
+        say(session, g_strdup_printf("  warning: %s\n", warning));
+}
+
+/* What is written of the trained model. */
+static bool write_results(MtfSession *session, GError **error) {
+    const MtfRunOptions *options = session->options;
+    MtfCheckpointed what = { .control = session->control, .worker = session->worker };
+    if (session->stopped)
+        return true;
+    if (options->logits != NULL &&
+        !mtf_scores_write(session, options->steps + 1, options->logits, error))
+        return false;
+    if (options->export_hf == NULL)
+        return true;
+    if (!mtf_published_weights_write(&what, options->export_hf, options->init, error))
+        return false;
+    say(session, g_strdup_printf("  the weights are in %s\n", options->export_hf));
+    return true;
+}
+
 static bool train(MtfSession *session, GError **error) {
     MtfThreads threads = mtf_threads_set(session->control);
     if (!mtf_session_open(session, error))
         return false;
     g_autofree char *line = mtf_threads_format(&threads);
+    g_autofree char *products = mtf_run_products_format(session->control);
     say(session, g_strdup_printf("  %s\n", line));
-    return train_and_verify(session, error) && generate(session, error);
+    warn_of_libraries(session);
+    say(session, g_strdup_printf("  %s\n", products));
+    return train_and_verify(session, error) && write_results(session, error) &&
+           generate(session, error);
 }
 
 static bool run(MPI_Comm control, const MtfRunOptions *options, bool *stopped, GError **error) {
@@ -147,7 +178,8 @@ static int answer(int argc, char **argv) {
         return 0;
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--version") == 0) {
-            puts("meshtf-run " MTF_VERSION);
+            g_autofree char *libraries = mtf_kernel_libraries_format();
+            printf("meshtf-run " MTF_VERSION "\n%s\n", libraries);
             return 0;
         }
     GError *error = NULL;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// kernels: einsums are multiplied by a library
 /* Every row's kernel against the plain loops of tests/support/reference.h, on random shapes and
  * cuts. A row's operands are written as letters:
  *
