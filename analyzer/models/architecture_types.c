@@ -92,7 +92,7 @@ static void read_llama_sizes(MtfConfig *c, MtfArchitecture *n, const Standard *s
     n->tied = mtf_config_flag(c, "tie_word_embeddings", standard->tied);
     n->context = mtf_config_size(c, "max_position_embeddings", standard->max_positions);
     s->d_ff = mtf_config_size(c, "intermediate_size", standard->intermediate);
-    s->layers = mtf_config_size(c, "num_hidden_layers", standard->layers);
+    s->layers = mtf_config_count(c, "num_hidden_layers", standard->layers);
     s->heads = mtf_config_size(c, "num_attention_heads", standard->heads);
     bool alike = standard->kv_heads == 0 || is_null(c, "num_key_value_heads");
     s->kv_heads = mtf_config_size(c, "num_key_value_heads", alike ? s->heads : standard->kv_heads);
@@ -255,7 +255,7 @@ static void read_gpt2(MtfConfig *c, MtfArchitecture *n) {
     n->max_positions = n->context = mtf_config_size(c, "n_positions", 1024);
     n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-5);
     n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
-    s->layers = mtf_config_size(c, "n_layer", 12);
+    s->layers = mtf_config_count(c, "n_layer", 12);
     s->heads = s->kv_heads = mtf_config_size(c, "n_head", 12);
     s->d_ff = mtf_config_size(c, "n_inner", 4 * n->d_model);
     s->activation = mtf_config_activation(c, "activation_function", "gelu_new");
@@ -274,6 +274,12 @@ static void read_gpt2(MtfConfig *c, MtfArchitecture *n) {
 
 /* ---- Experts --------------------------------------------------------------------------------- */
 
+static void check_experts(MtfConfig *c, const MtfStack *s) {
+    if (s->experts > 0 && (s->experts_per_token < 1 || s->experts_per_token > s->experts))
+        mtf_config_fail(c, "num_experts_per_tok", "a token must go to 1 to %d experts",
+                        (int)s->experts);
+}
+
 static void read_mixtral(MtfConfig *c, MtfArchitecture *n) {
     static const Standard standard = { 32000, 4096, 14336, 32, 32, 8, 0, 131072, 1e-5, 1e6, false };
     MtfStack *s = &n->decoder;
@@ -281,7 +287,8 @@ static void read_mixtral(MtfConfig *c, MtfArchitecture *n) {
     read_window(c, s, 0);
     s->activation = mtf_config_activation(c, "hidden_act", "silu");
     s->experts = mtf_config_size(c, "num_local_experts", 8);
-    s->experts_per_token = mtf_config_size(c, "num_experts_per_tok", 2);
+    s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", 2);
+    check_experts(c, s);
     s->d_expert = s->d_ff;
     s->renormalise = true;
     s->names.router = "block_sparse_moe.gate";
@@ -317,7 +324,8 @@ static void read_qwen3_moe(MtfConfig *c, MtfArchitecture *n) {
     add_head_norms(s);
     s->activation = mtf_config_activation(c, "hidden_act", "silu");
     s->experts = mtf_config_integer(c, "num_experts", 0, 128);
-    s->experts_per_token = mtf_config_size(c, "num_experts_per_tok", 8);
+    s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", 8);
+    check_experts(c, s);
     s->d_expert = mtf_config_size(c, "moe_intermediate_size", 768);
     s->sparse_step = mtf_config_size(c, "decoder_sparse_step", 1);
     s->renormalise = mtf_config_flag(c, "norm_topk_prob", false);
@@ -353,7 +361,7 @@ static void read_bert_sizes(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
     n->max_positions = mtf_config_size(c, "max_position_embeddings", 512);
     n->token_types = mtf_config_size(c, "type_vocab_size", 2);
     n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-12);
-    s->layers = mtf_config_size(c, "num_hidden_layers", 12);
+    s->layers = mtf_config_count(c, "num_hidden_layers", 12);
     s->heads = s->kv_heads = mtf_config_size(c, "num_attention_heads", 12);
     s->d_ff = mtf_config_size(c, "intermediate_size", 3072);
     s->activation = mtf_config_activation(c, "hidden_act", "gelu");
@@ -447,10 +455,11 @@ static void read_t5_stack(MtfConfig *c, MtfStack *s) {
     s->heads = s->kv_heads = mtf_config_size(c, "num_heads", 8);
     s->d_kv = mtf_config_size(c, "d_kv", 64);
     s->d_ff = mtf_config_size(c, "d_ff", 2048);
-    s->buckets = mtf_config_integer(c, "relative_attention_num_buckets", 4, 32);
+    s->buckets = mtf_config_count(c, "relative_attention_num_buckets", 32);
     s->max_distance = mtf_config_integer(c, "relative_attention_max_distance", 1, 128);
     s->scale = 1; /* it is in the initial weights */
-    if (s->buckets % 4 != 0 || s->max_distance <= s->buckets / 2 || s->max_distance > 65536)
+    if (s->buckets < 4 || s->buckets % 4 != 0 || s->max_distance <= s->buckets / 2 ||
+        s->max_distance > 65536)
         mtf_config_fail(c, "relative_attention_num_buckets",
                         "a multiple of 4 below twice relative_attention_max_distance is supported");
     read_t5_projection(c, s);
@@ -468,8 +477,8 @@ static void read_t5(MtfConfig *c, MtfArchitecture *n) {
     n->logit_scale = n->tied ? 1 / sqrt((double)n->d_model) : 1;
     read_t5_stack(c, &n->encoder);
     n->decoder = n->encoder;
-    n->encoder.layers = mtf_config_size(c, "num_layers", 6);
-    n->decoder.layers = mtf_config_size(c, "num_decoder_layers", n->encoder.layers);
+    n->encoder.layers = mtf_config_count(c, "num_layers", 6);
+    n->decoder.layers = mtf_config_count(c, "num_decoder_layers", n->encoder.layers);
     n->encoder.names = t5_encoder;
     n->decoder.names = t5_decoder;
     n->decoder.causal = n->decoder.cross = true;
