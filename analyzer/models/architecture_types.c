@@ -492,6 +492,63 @@ static void read_t5(MtfConfig *c, MtfArchitecture *n) {
         mtf_config_fail(c, "is_encoder_decoder", "only true is supported");
 }
 
+/* ---- Vision Transformer ---------------------------------------------------------------------- */
+
+#define VIT_NAMES                                                                        \
+    .layer = "encoder.layer.%d.", .q = "attention.attention.query",                      \
+    .k = "attention.attention.key", .v = "attention.attention.value",                    \
+    .o = "attention.output.dense", .before_attention = "layernorm_before",               \
+    .before_ffn = "layernorm_after", .up = "intermediate.dense", .down = "output.dense", \
+    .final_norm = "layernorm"
+
+#define VIT_CLASSES 1000 /* of ImageNet, where a config does not name its own */
+
+/* As many as the config names. */
+static int64_t read_classes(MtfConfig *c) {
+    MtfJson labels;
+    int64_t standard = VIT_CLASSES;
+    if (mtf_config_find(c, "id2label", &labels)) {
+        if (!mtf_json_object(&labels, c->error))
+            c->failed = true;
+        else
+            standard = MAX(1, mtf_json_length(&labels));
+    }
+    return mtf_config_size(c, "num_labels", standard);
+}
+
+static void read_vit_picture(MtfConfig *c, MtfArchitecture *n) {
+    n->image_size = mtf_config_size(c, "image_size", 224);
+    n->patch_size = mtf_config_size(c, "patch_size", 16);
+    n->channels = mtf_config_size(c, "num_channels", 3);
+    n->classes = read_classes(c);
+    if (n->image_size % n->patch_size != 0 || n->image_size / n->patch_size > 4096)
+        mtf_config_fail(c, "patch_size", "image_size must be 1 to 4096 times patch_size");
+    int64_t side = MAX(1, n->image_size / n->patch_size);
+    n->context = side * side + 1;
+    mtf_config_leave_out(c, "pooler", "a picture's class is told without it");
+    mtf_config_word(c, "pooler_act", "tanh");
+    mtf_config_integer(c, "pooler_output_size", 1, n->d_model);
+}
+
+static void read_vit(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->encoder;
+    n->kind = MTF_ARCHITECTURE_IMAGE;
+    n->d_model = mtf_config_size(c, "hidden_size", 768);
+    n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-12);
+    s->layers = mtf_config_count(c, "num_hidden_layers", 12);
+    s->heads = s->kv_heads = mtf_config_size(c, "num_attention_heads", 12);
+    s->d_ff = mtf_config_size(c, "intermediate_size", 3072);
+    s->activation = mtf_config_activation(c, "hidden_act", "gelu");
+    if (n->d_model % s->heads != 0)
+        mtf_config_fail(c, "num_attention_heads", "hidden_size must be a multiple of it");
+    s->d_kv = MAX(1, n->d_model / s->heads);
+    s->scale = 1 / sqrt((double)s->d_kv);
+    s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "qkv_bias", true);
+    s->o_bias = s->ffn_bias = true;
+    s->names = (MtfStackNames){ VIT_NAMES };
+    read_vit_picture(c, n);
+}
+
 const MtfArchitectureType mtf_architecture_types[] = {
     { "gpt2", read_gpt2 },
     { "llama", read_llama },
@@ -506,5 +563,6 @@ const MtfArchitectureType mtf_architecture_types[] = {
     { "bert", read_bert },
     { "roberta", read_roberta },
     { "t5", read_t5 },
+    { "vit", read_vit },
     { NULL, NULL },
 };
