@@ -220,7 +220,7 @@ static int expand_pad(Composite *c) {
         value = mtf_build_constant(b, name, dtype_of(c, x), a->value);
         x = mapped(c, MTF_OP_SUBTRACT, "difference", x, value);
     }
-    aim(c, a->from, a->to, -a->before, 1);
+    aim(c, a->from, a->to, 0 - a->before, 1);
     if (value < 0)
         return MTF_BUILD(b, MTF_OP_RESAMPLE, c->op->name, NULL, x);
     int padded = mapped(c, MTF_OP_RESAMPLE, "padded", x, -1);
@@ -244,7 +244,7 @@ static int expand_reverse(Composite *c) {
 }
 
 static int expand_roll(Composite *c) {
-    return turned(c, -c->op->attributes.shift, 1, 1);
+    return turned(c, 0 - c->op->attributes.shift, 1, 1);
 }
 
 static int expand_select(Composite *c) {

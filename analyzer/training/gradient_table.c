@@ -352,7 +352,7 @@ static void resample(MtfGradient *g) {
     double sign = a->stride < 0 ? -1 : 1;
     g->b->attributes.from = a->to;
     g->b->attributes.to = a->from;
-    g->b->attributes.start = -sign * a->start;
+    g->b->attributes.start = 0 - sign * a->start; /* a file knows no -0 */
     g->b->attributes.stride = sign * a->dilation;
     g->b->attributes.dilation = fabs(a->stride);
     g->b->attributes.wrap = a->wrap;
