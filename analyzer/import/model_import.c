@@ -42,7 +42,8 @@ static void set_lengths(const MtfImport *import, MtfArchitecture *n, GPtrArray *
     n->length = import->length > 0 && !picture ? import->length
                 : picture                      ? n->context
                                                : MIN(n->context, MTF_IMPORT_LENGTH);
-    n->source_length = n->length;
+    if (n->kind != MTF_ARCHITECTURE_SPEECH)
+        n->source_length = n->length;
     if (import->batch == 0)
         say(said, "batch %" PRId64 " (no --batch given)", n->batch);
     if (import->length > 0 && picture)

@@ -10,7 +10,7 @@
 /* ---- Dimensions ------------------------------------------------------------------------------ */
 
 static bool is_pair(const MtfArchitecture *n) {
-    return n->kind == MTF_ARCHITECTURE_ENCODER_DECODER;
+    return n->kind == MTF_ARCHITECTURE_ENCODER_DECODER || n->kind == MTF_ARCHITECTURE_SPEECH;
 }
 
 static const MtfStack *first_stack(const MtfArchitecture *n) {
@@ -246,8 +246,10 @@ static int token_input(MtfAssembly *m, const char *name, MtfFeed feed) {
 /* Reads `source` first, then the text that it predicts with it in view. */
 static int build_pair(MtfAssembly *m, int table) {
     enter_stack(m, &m->n->encoder, "source_length", m->n->source_length);
-    int source =
-        build_stack(m, "encoder", embed(m, table, token_input(m, "source", MTF_FEED_TOKENS)), -1);
+    int read = m->n->kind == MTF_ARCHITECTURE_SPEECH
+                   ? mtf_assembly_speech(m)
+                   : embed(m, table, token_input(m, "source", MTF_FEED_TOKENS));
+    int source = build_stack(m, "encoder", read, -1);
     m->source_length = m->length;
     m->source_memory = m->memory_length;
     enter_stack(m, &m->n->decoder, "length", m->n->length);

@@ -71,6 +71,7 @@ typedef enum {
     MTF_ARCHITECTURE_DECODER,         /* next token */
     MTF_ARCHITECTURE_ENCODER,         /* every token, all seen */
     MTF_ARCHITECTURE_ENCODER_DECODER, /* next token of the second text */
+    MTF_ARCHITECTURE_SPEECH,          /* next token of a text, by a decoder that attends to sound */
     MTF_ARCHITECTURE_IMAGE,           /* the class of a picture, by an encoder of its patches */
 } MtfArchitectureKind;
 

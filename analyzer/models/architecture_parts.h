@@ -76,6 +76,9 @@ int mtf_assembly_self_attention(MtfAssembly *m, int x);
 int mtf_assembly_image(MtfAssembly *m);
 void mtf_assembly_classify(MtfAssembly *m, int first);
 
+/* Sound, bands of a spectrum over time, as places of the encoder (architecture_speech.c). */
+int mtf_assembly_speech(MtfAssembly *m);
+
 /* The bias of the stack's scores by relative positions [queries, memory, heads]. */
 int mtf_assembly_buckets(MtfAssembly *m);
 

@@ -549,6 +549,67 @@ static void read_vit(MtfConfig *c, MtfArchitecture *n) {
     read_vit_picture(c, n);
 }
 
+/* ---- Whisper --------------------------------------------------------------------------------- */
+
+#define WHISPER_SELF                                                                    \
+    .q = "self_attn.q_proj", .k = "self_attn.k_proj", .v = "self_attn.v_proj",          \
+    .o = "self_attn.out_proj", .before_attention = "self_attn_layer_norm", .up = "fc1", \
+    .down = "fc2", .before_ffn = "final_layer_norm"
+
+static const MtfStackNames whisper_encoder = {
+    WHISPER_SELF,
+    .layer = "model.encoder.layers.%d.",
+    .final_norm = "model.encoder.layer_norm",
+};
+
+static const MtfStackNames whisper_decoder = {
+    WHISPER_SELF,
+    .layer = "model.decoder.layers.%d.",
+    .cross_q = "encoder_attn.q_proj",
+    .cross_k = "encoder_attn.k_proj",
+    .cross_v = "encoder_attn.v_proj",
+    .cross_o = "encoder_attn.out_proj",
+    .before_cross = "encoder_attn_layer_norm",
+    .final_norm = "model.decoder.layer_norm",
+    .positions = "model.decoder.embed_positions",
+};
+
+/* Sizes of one side, "encoder" or "decoder". */
+static void read_whisper_stack(MtfConfig *c, const MtfArchitecture *n, MtfStack *s, bool decodes) {
+    const char *layers = decodes ? "decoder_layers" : "encoder_layers";
+    const char *heads = decodes ? "decoder_attention_heads" : "encoder_attention_heads";
+    s->layers = mtf_config_count(c, layers, 4);
+    s->heads = s->kv_heads = mtf_config_size(c, heads, 6);
+    s->d_ff = mtf_config_size(c, decodes ? "decoder_ffn_dim" : "encoder_ffn_dim", 1536);
+    s->activation = mtf_config_activation(c, "activation_function", "gelu");
+    if (n->d_model % s->heads != 0)
+        mtf_config_fail(c, heads, "d_model must be a multiple of it");
+    s->d_kv = MAX(1, n->d_model / s->heads);
+    s->scale = 1 / sqrt((double)s->d_kv);
+    s->q_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
+    s->causal = s->cross = decodes;
+    s->names = decodes ? whisper_decoder : whisper_encoder;
+}
+
+static void read_whisper(MtfConfig *c, MtfArchitecture *n) {
+    n->kind = MTF_ARCHITECTURE_SPEECH;
+    n->vocab = mtf_config_size(c, "vocab_size", 51865);
+    n->d_model = mtf_config_size(c, "d_model", 384);
+    n->epsilon = 1e-5;
+    n->spread = mtf_config_number(c, "init_std", 0.02);
+    n->channels = mtf_config_size(c, "num_mel_bins", 80);
+    n->source_length = mtf_config_size(c, "max_source_positions", 1500);
+    n->max_positions = n->context = mtf_config_size(c, "max_target_positions", 448);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    read_whisper_stack(c, n, &n->encoder, false);
+    read_whisper_stack(c, n, &n->decoder, true);
+    n->embedding = "model.decoder.embed_tokens";
+    n->head = "proj_out";
+    mtf_config_integer(c, "num_hidden_layers", 0, 0);
+    if (mtf_config_flag(c, "scale_embedding", false))
+        n->embedding_scale = sqrt((double)n->d_model);
+}
+
 const MtfArchitectureType mtf_architecture_types[] = {
     { "gpt2", read_gpt2 },
     { "llama", read_llama },
@@ -564,5 +625,6 @@ const MtfArchitectureType mtf_architecture_types[] = {
     { "roberta", read_roberta },
     { "t5", read_t5 },
     { "vit", read_vit },
+    { "whisper", read_whisper },
     { NULL, NULL },
 };

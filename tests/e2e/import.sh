@@ -62,6 +62,10 @@ count vit-b16 86567656 '{"model_type":"vit","architectures":["ViTForImageClassif
 count vit-l16 304326632 '{"model_type":"vit","hidden_size":1024,"intermediate_size":4096,
   "num_hidden_layers":24,"num_attention_heads":16,"num_labels":1000}'
 
+count whisper-tiny 37760640 '{"model_type":"whisper","suppress_tokens":[1,2],"max_length":448}'
+count whisper-large 1543304960 '{"model_type":"whisper","d_model":1280,"encoder_layers":32,"decoder_layers":32,
+  "encoder_attention_heads":20,"decoder_attention_heads":20,"encoder_ffn_dim":5120,"decoder_ffn_dim":5120}'
+
 # What a config does not say is said.
 run meshtf-plan import "$work/llama-7b" -o "$work/g.json"
 claim "a graph is written" exits 0

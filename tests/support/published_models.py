@@ -391,6 +391,46 @@ def vit(w, c, image):
     return linear(w, "classifier", norm("vit.layernorm", x)[:1], len(c["id2label"]), True)
 
 
+def whisper(w, c, sound, tokens):
+    """Two convolutions and an encoder of sound, a decoder of text that attends to it."""
+    h = c["d_model"]
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1),
+                          w(name + ".bias", h, scale=0.2), 1e-5)
+
+    def attention(p, x, source, heads, causal):
+        q = heads_of(linear(w, p + "q_proj", x, h, True), heads)
+        k = heads_of(linear(w, p + "k_proj", source, h), heads)
+        v = heads_of(linear(w, p + "v_proj", source, h, True), heads)
+        y = attend(q, k, v, 1 / math.sqrt(h // heads), causal=causal)
+        return linear(w, p + "out_proj", joined(y), h, True)
+
+    def stack(name, x, source):
+        for i in range(c[name + "_layers"]):
+            p, heads = f"model.{name}.layers.{i}.", c[name + "_attention_heads"]
+            y = norm(p + "self_attn_layer_norm", x)
+            x = x + attention(p + "self_attn.", y, y, heads, source is not None)
+            if source is not None:
+                y = norm(p + "encoder_attn_layer_norm", x)
+                x = x + attention(p + "encoder_attn.", y, source, heads, False)
+            y = linear(w, p + "fc1", norm(p + "final_layer_norm", x), c[name + "_ffn_dim"], True)
+            x = x + linear(w, p + "fc2", gelu(y), h, True)
+        return norm(f"model.{name}.layer_norm", x)
+
+    def conv(name, x, stride):
+        p = "model.encoder." + name
+        kernel = w(p + ".weight", h, x.shape[0], 3, scale=0.3)
+        return gelu(torch.nn.functional.conv1d(x[None], kernel, w(p + ".bias", h, scale=0.3),
+                                               stride=stride, padding=1)[0])
+
+    x = conv("conv2", conv("conv1", sound, 1), 2).T
+    x = x + w("model.encoder.embed_positions.weight", x.shape[0], h, scale=0.5)
+    table = w("model.decoder.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    places = w("model.decoder.embed_positions.weight", c["max_target_positions"], h, scale=0.3)
+    return stack("decoder", table[tokens] + places[:len(tokens)], stack("encoder", x, None)) @ table.T
+
+
 LLAMA = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
          "num_attention_heads": 6, "num_key_value_heads": 2, "vocab_size": 50, "hidden_act": "silu",
          "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "tie_word_embeddings": False}
@@ -431,6 +471,10 @@ MODELS = {
     "t5": (t5, T5),
     "t5-gated": (t5, {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,
                       "relative_attention_num_buckets": 16}),
+    "whisper": (whisper, {"d_model": 24, "encoder_attention_heads": 3, "encoder_layers": 1,
+                          "decoder_attention_heads": 2, "decoder_layers": 2, "encoder_ffn_dim": 40,
+                          "decoder_ffn_dim": 36, "vocab_size": 50, "num_mel_bins": 5,
+                          "max_source_positions": 8, "max_target_positions": 16}),
     "vit": (vit, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
                   "num_attention_heads": 3, "image_size": 12, "patch_size": 4, "num_channels": 3,
                   "layer_norm_eps": 1e-12, "id2label": {str(i): "x" for i in range(7)}}),
@@ -448,6 +492,13 @@ def write(folder, kind):
         logits = compute(weights, config, image)
         numpy.save(os.path.join(folder, "in-image.npy"), image[None].numpy().astype("float32"))
         numpy.save(os.path.join(folder, "in-labels.npy"), numpy.zeros(1, "int32"))
+    elif kind == "whisper":
+        sound = torch.randn(config["num_mel_bins"], 2 * config["max_source_positions"],
+                            generator=generator)
+        tokens = torch.randint(config["vocab_size"], (LENGTH + 1,), generator=generator)
+        logits = compute(weights, config, sound, tokens[:LENGTH])
+        numpy.save(os.path.join(folder, "in-sound.npy"), sound[None].numpy().astype("float32"))
+        numpy.save(os.path.join(folder, "in-tokens.npy"), tokens.numpy().astype("int32"))
     else:
         tokens = torch.randint(config["vocab_size"], (LENGTH + 1,), generator=generator)
         logits = compute(weights, config, tokens[:LENGTH])
