@@ -74,8 +74,11 @@ static bool counts_examples(const MtfGraph *graph, const MtfOperation *op, int b
 static bool check_positions(const MtfGraph *graph, int batch, GError **error) {
     for (int i = 0; i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
+        bool renames = mtf_operation_row(op->kind)->dims == MTF_DIMS_RENAMED;
         if (counts_examples(graph, op, batch))
-            return refuse(op, "gives the batch dimension another name or moves its elements",
+            return refuse(op,
+                          renames ? "gives the batch dimension another name"
+                                  : "says where elements lie along the batch",
                           error);
     }
     return true;
