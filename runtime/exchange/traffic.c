@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/exchange/traffic.h"
 
+#include "layouts/program/collective_messages.h"
+
 static bool is_collective(const MtfInstruction *instruction) {
     return instruction->kind == MTF_INSTRUCTION_RESHARD &&
            mtf_reshard_is_collective(instruction->reshard.kind);
@@ -71,6 +73,7 @@ MtfTraffic *mtf_traffic_predict(const MtfProgram *program, int rank) {
         int times = mtf_program_times(program, i);
         entry->calls += times * mtf_instruction_calls(program, i);
         entry->bytes += times * mtf_instruction_payload(program, i, rank);
+        entry->sent += times * mtf_instruction_sent_bytes(program, i, rank, NULL);
     }
     return traffic;
 }
