@@ -9,6 +9,7 @@
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/machine/mapping_json.h"
 #include "cost/price/predict.h"
+#include "cost/tune/algorithm_choice.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
@@ -24,7 +25,7 @@
 typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump;
     char **dims, **pins, **forbids;
-    char *batch_dim, *recompute, *microbatches;
+    char *batch_dim, *recompute, *microbatches, *collectives;
     int devices, max_axes, seed, frontier, batch, length;
     double seconds, gap;
     gboolean json;
@@ -132,6 +133,8 @@ static bool find_meshes(Run *run, GError **error) {
 }
 
 static bool check_options(const Options *options, GError **error) {
+    if (!mtf_algorithm_choice_check(options->collectives, error))
+        return false;
     if (options->layouts != NULL && strcmp(options->layouts, "rule") != 0 &&
         strcmp(options->layouts, "free") != 0)
         return mtf_input_error(error, "--layouts \"%s\" must be rule or free", options->layouts);
@@ -261,6 +264,8 @@ static void tune_layout(Run *run) {
         return;
     run->layout = mtf_plan_answer_layout(&run->answer, run->graph);
     mtf_planning_tune(run->graph, run->layout, &run->answer.pricer, run->memory_limit);
+    mtf_layout_choose_algorithms(run->graph, run->layout, &run->answer.pricer,
+                                 run->options->collectives);
 }
 
 static double seconds_since(gint64 begin) {
@@ -710,10 +715,10 @@ static void clear_run(Run *run) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,      options->machine,     options->memory,
-                      options->layouts,   options->precision,   options->output,
-                      options->report,    options->dump,        options->batch_dim,
-                      options->recompute, options->microbatches };
+    char *owned[] = { options->mesh,      options->machine,      options->memory,
+                      options->layouts,   options->precision,    options->output,
+                      options->report,    options->dump,         options->batch_dim,
+                      options->recompute, options->microbatches, options->collectives };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -750,6 +755,7 @@ int mtf_command_search(int argc, char **argv) {
              "NAME"),
         TEXT("recompute", 0, recompute, "What the backward pass computes again (auto)",
              "none|cheap|layers|auto"),
+        MTF_COLLECTIVES_OPTION(o.collectives),
         TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
         OTHER("gap", G_OPTION_ARG_DOUBLE, gap,

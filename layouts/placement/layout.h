@@ -30,8 +30,11 @@ typedef struct {
     int *order; /* of the program's instructions, NULL for the order of operations:
                                 instruction i is the order[i]-th of those (program_order.h) */
     int order_length;
-    int64_t bucket_bytes; /* small exchanges are joined to messages of so many bytes at most
+    int64_t bucket_bytes;      /* small exchanges are joined to messages of so many bytes at most
                              (combine_collectives.h), 0: none are */
+    unsigned char *algorithms; /* of the program's instructions, MtfExchangeAlgorithm each
+                                  (layouts/exchange); NULL: all direct */
+    int n_algorithms;
 } MtfLayout;
 
 /* Everything whole, every operation in copies: always legal. */
@@ -52,6 +55,11 @@ bool mtf_layout_has_gathered_copy(const MtfLayout *layout, int tensor, MtfPhase 
 /* Gives the program another order of instructions, or with NULL the order of operations. Takes over
  * `order`, which must be legal (mtf_order_check). */
 void mtf_layout_set_order(MtfLayout *layout, int *order, int length);
+
+/* Names the algorithms of the program's collectives (algorithm_list.h). Takes over `algorithms`,
+ * NULL for direct ones. They belong to the instructions as they are now: a program of another order
+ * or other buckets goes directly. */
+void mtf_layout_set_algorithms(MtfLayout *layout, unsigned char *algorithms, int length);
 
 /* Checks every placement and strategy against the graph, and that no input or variable is partial.
  */

@@ -6,6 +6,7 @@
 #include "layouts/graph/microbatches.h"
 #include "layouts/kernel_work/kernel_scratch.h"
 #include "layouts/kernel_work/row_length.h"
+#include "layouts/program/algorithm_list.h"
 #include "layouts/program/fused_groups.h"
 #include "layouts/program/lifetimes.h"
 #include "layouts/program/overlap_windows.h"
@@ -440,6 +441,7 @@ MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout) {
     g_assert(layout->order == NULL || layout->order_length == mtf_program_length(program));
     mtf_program_run_passes(program);
     mtf_program_fuse(program, MTF_TILE_BYTES);
+    mtf_program_choose_algorithms(program);
     return program;
 }
 

@@ -7,6 +7,7 @@
 #include "layouts/graph/graph_json.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/placement/rules.h"
+#include "layouts/program/algorithm_list.h"
 #include "layouts/program/program_order.h"
 
 #include <string.h>
@@ -218,6 +219,14 @@ static bool read_order(const MtfJson *root, MtfPlan *plan, GError **error) {
     return true;
 }
 
+/* Reads the algorithms of collectives. Order, buckets and micro-batches must be known. */
+static bool read_algorithms(const MtfJson *root, MtfPlan *plan, GError **error) {
+    MtfJson layout, where;
+    return !mtf_json_find(root, "layout", &layout) ||
+           !mtf_json_find(&layout, "algorithms", &where) ||
+           mtf_algorithms_read(&where, plan->graph, plan->layout, error);
+}
+
 static bool read_bucket(const MtfJson *layout, MtfPlan *plan, GError **error) {
     MtfJson where;
     return !mtf_json_find(layout, "bucket_bytes", &where) ||
@@ -225,9 +234,8 @@ static bool read_bucket(const MtfJson *layout, MtfPlan *plan, GError **error) {
 }
 
 static bool read_layout(const MtfJson *root, MtfPlan *plan, GError **error) {
-    static const char *const keys[] = { "rules",      "tensors", "gathered_copies",
-                                        "operations", "order",   "bucket_bytes",
-                                        NULL };
+    static const char *const keys[] = { "rules", "tensors",      "gathered_copies", "operations",
+                                        "order", "bucket_bytes", "algorithms",      NULL };
     MtfJson where, gathered_copies;
     GError *cause = NULL;
     if (!mtf_json_get(root, "layout", &where, error) || !mtf_json_keys(&where, keys, error) ||
@@ -311,7 +319,7 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
         !read_graph(root, plan, error) || !read_mesh(root, plan, error) ||
         !read_layout(root, plan, error) || !read_precision(root, plan, error) ||
         !read_microbatches(root, plan, error) || !read_order(root, plan, error) ||
-        !read_tree(root, "machine", &plan->machine, error) ||
+        !read_algorithms(root, plan, error) || !read_tree(root, "machine", &plan->machine, error) ||
         !read_tree(root, "mapping", &plan->mapping, error) ||
         !read_tree(root, "predicted", &plan->predicted, error) ||
         !read_tree(root, "search", &plan->search, error) || !read_digest(root, plan, error))
@@ -406,6 +414,9 @@ static cJSON *layout_to_json(const MtfPlan *plan) {
                               mtf_order_to_json(plan->layout->order, plan->layout->order_length));
     if (plan->layout->bucket_bytes > 0)
         mtf_json_add_integer(object, "bucket_bytes", plan->layout->bucket_bytes);
+    cJSON *algorithms = mtf_algorithms_to_json(plan->layout);
+    if (algorithms != NULL)
+        cJSON_AddItemToObject(object, "algorithms", algorithms);
     return object;
 }
 
