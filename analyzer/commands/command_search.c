@@ -2,6 +2,7 @@
 /* meshtf-plan search: finds the best layout, proves how good it is, writes the plan. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/report_child.h"
+#include "analyzer/commands/search_pipeline.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/planner/plan_search.h"
 #include "analyzer/planner/planning.h"
@@ -26,7 +27,8 @@ typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump;
     char **dims, **pins, **forbids;
     char *batch_dim, *recompute, *microbatches, *collectives;
-    int devices, max_axes, seed, frontier, batch, length;
+    char *schedule;
+    int devices, max_axes, seed, frontier, batch, length, stages;
     double seconds, gap;
     gboolean json;
 } Options;
@@ -143,6 +145,9 @@ static bool check_options(const Options *options, GError **error) {
                                MTF_MESH_SHAPES_MAX_AXES);
     if (options->devices < 0)
         return mtf_input_error(error, "--devices %d must be at least 1", options->devices);
+    if (options->stages < 0 || options->stages > MTF_MAX_STAGES)
+        return mtf_input_error(error, "--stages %d must be 1 to %d", options->stages,
+                               MTF_MAX_STAGES);
     if (!(options->seconds >= 0 && options->seconds < 1e9))
         return mtf_input_error(error, "--seconds %g must be at least 0", options->seconds);
     if (options->frontier != 0 &&
@@ -208,6 +213,7 @@ static bool prepare(Run *run, const char *path, GError **error) {
     run->written = mtf_planning_graph_load(&request, error);
     if (run->written == NULL)
         return false;
+    mtf_planning_warn_untrained(run->written);
     return find_meshes(run, error) && find_variants(run, error);
 }
 
@@ -715,15 +721,55 @@ static void clear_run(Run *run) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,      options->machine,      options->memory,
-                      options->layouts,   options->precision,    options->output,
-                      options->report,    options->dump,         options->batch_dim,
-                      options->recompute, options->microbatches, options->collectives };
+    char *owned[] = { options->mesh,       options->machine,      options->memory,
+                      options->layouts,    options->precision,    options->output,
+                      options->report,     options->dump,         options->batch_dim,
+                      options->recompute,  options->microbatches, options->schedule,
+                      options->collectives };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
     g_strfreev(options->pins);
     g_strfreev(options->forbids);
+}
+
+/* What the search for pipelines does not do yet. */
+static bool check_pipeline_options(const Options *o, GError **error) {
+    const char *named = o->report != NULL    ? "--report"
+                        : o->dump != NULL    ? "--dump-problem"
+                        : o->layouts != NULL ? "--layouts"
+                        : o->pins != NULL    ? "--pin"
+                        : o->forbids != NULL ? "--forbid"
+                        : o->frontier > 0    ? "--frontier"
+                                             : NULL;
+    return named == NULL || mtf_input_error(error, "%s does not go with --stages yet", named);
+}
+
+static bool cut_and_search(const Options *options, const char *path, GError **error) {
+    if (!check_pipeline_options(options, error))
+        return false;
+    MtfSearchPipeline pipeline = {
+        .graph = path,
+        .dims = (const char *const *)options->dims,
+        .mesh = options->mesh,
+        .machine = options->machine,
+        .memory = options->memory,
+        .precision = options->precision,
+        .microbatches = options->microbatches,
+        .batch_dim = options->batch_dim,
+        .recompute = options->recompute,
+        .schedule = options->schedule != NULL ? options->schedule : "1f1b",
+        .output = options->output,
+        .batch = options->batch,
+        .length = options->length,
+        .stages = options->stages,
+        .devices = options->devices,
+        .max_axes = options->max_axes,
+        .seconds = options->seconds,
+        .gap = options->gap,
+        .json = options->json,
+    };
+    return mtf_search_pipeline(&pipeline, error);
 }
 
 #define TEXT(name, letter, field, help, what) \
@@ -756,6 +802,9 @@ int mtf_command_search(int argc, char **argv) {
         TEXT("recompute", 0, recompute, "What the backward pass computes again (auto)",
              "none|cheap|layers|auto"),
         MTF_COLLECTIVES_OPTION(o.collectives),
+        OTHER("stages", G_OPTION_ARG_INT, stages,
+              "Cut into a pipeline of S stages; --mesh is that of one (1)", "S"),
+        TEXT("schedule", 0, schedule, "Order of a pipeline's passes (1f1b)", "1f1b|gpipe"),
         TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
         OTHER("gap", G_OPTION_ARG_DOUBLE, gap,
@@ -779,8 +828,10 @@ int mtf_command_search(int argc, char **argv) {
                                "  meshtf-plan search g.json --devices 512 --machine tpu-v2 -o "
                                "p.json --report out",
                                1, 1, &error) &&
-        check_options(&o, &error) && prepare(&run, argv[1], &error) && search(&run, &error) &&
-        finish(&run, &error);
+        check_options(&o, &error) &&
+        (o.stages > 1
+             ? cut_and_search(&o, argv[1], &error)
+             : prepare(&run, argv[1], &error) && search(&run, &error) && finish(&run, &error));
     clear_run(&run);
     clear_options(&o);
     return done ? 0 : mtf_command_line_fail("meshtf-plan search", error);

@@ -318,6 +318,7 @@ static void expand_operation(Expansion *e, const MtfOperation *op) {
         inputs[k] = k < op->n_inputs ? e->tensors[op->inputs[k]] : -1;
     Composite c = { e, op, inputs, &mtf_graph_tensor(e->from, op->outputs[0])->shape };
     e->b.phase = op->phase;
+    e->b.stage = op->stage;
     int (*rewrite)(Composite *) = rewrites[op->kind];
     int first = rewrite != NULL ? rewrite(&c) : copy_operation(&c);
     if (first < 0)

@@ -100,6 +100,19 @@ static bool check_gathered_copies(const MtfGraph *graph, const MtfLayout *layout
     return true;
 }
 
+/* Transfers make no sums. */
+static bool check_sent(const MtfGraph *graph, const MtfLayout *layout, GError **error) {
+    for (int t = 0; t < layout->n_tensors; t++)
+        if (mtf_graph_tensor(graph, t)->is_sent &&
+            mtf_placement_partial_axes(&layout->tensors[t]) != 0)
+            return mtf_input_error(
+                error,
+                "tensor \"%s\", which another pipeline stage reads, is a partial "
+                "sum",
+                mtf_graph_tensor(graph, t)->name);
+    return true;
+}
+
 bool mtf_layout_check(const MtfGraph *graph, const MtfLayout *layout, GError **error) {
     for (int t = 0; t < layout->n_tensors; t++)
         if (!check_placement(graph, layout, t, &layout->tensors[t], error))
@@ -109,5 +122,5 @@ bool mtf_layout_check(const MtfGraph *graph, const MtfLayout *layout, GError **e
     for (int i = 0; i < layout->n_operations; i++)
         if (!mtf_strategy_check(graph, &layout->mesh, i, &layout->operations[i], error))
             return false;
-    return true;
+    return check_sent(graph, layout, error);
 }

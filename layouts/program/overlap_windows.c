@@ -247,6 +247,5 @@ void mtf_program_run_passes(MtfProgram *program) {
     int64_t most = mtf_program_most_live(program);
     for (int i = 0; i < n; i++)
         if (is_collective(mtf_program_instruction(program, i)))
-            open_overlap_window(program, i, i < program->n_repeated ? program->n_repeated : n, live,
-                                most);
+            open_overlap_window(program, i, mtf_program_part_end(program, i), live, most);
 }

@@ -272,25 +272,24 @@ static bool read_precision(const MtfJson *root, MtfPlan *plan, GError **error) {
 }
 
 /* With one micro-batch no dimension is named as the batch. */
-static bool read_batch(const MtfJson *root, MtfPlan *plan, GError **error) {
+static bool read_batch(const MtfJson *root, MtfGraph *graph, GError **error) {
     MtfJson where;
     GError *cause = NULL;
     if (!mtf_json_get(root, "batch_dimension", &where, error) ||
-        !mtf_field_dimension(plan->graph, &where, &plan->graph->batch, error))
+        !mtf_field_dimension(graph, &where, &graph->batch, error))
         return false;
-    return mtf_graph_check_microbatches(plan->graph, &cause) ||
-           mtf_field_relay(&where, cause, error);
+    return mtf_graph_check_microbatches(graph, &cause) || mtf_field_relay(&where, cause, error);
 }
 
-static bool read_microbatches(const MtfJson *root, MtfPlan *plan, GError **error) {
+bool mtf_plan_read_microbatches(const MtfJson *root, MtfGraph *graph, GError **error) {
     MtfJson where;
     int64_t microbatches = 0;
     if (!mtf_json_get(root, "microbatches", &where, error) ||
         !mtf_json_integer(&where, 1, MTF_MAX_MICROBATCHES, &microbatches, error))
         return false;
-    plan->graph->microbatches = (int)microbatches;
+    graph->microbatches = (int)microbatches;
     if (microbatches > 1)
-        return read_batch(root, plan, error);
+        return read_batch(root, graph, error);
     return !mtf_json_find(root, "batch_dimension", &where) ||
            mtf_json_fail(&where, error, "a plan without micro-batches names no batch dimension");
 }
@@ -308,21 +307,42 @@ static bool read_digest(const MtfJson *root, MtfPlan *plan, GError **error) {
     return true;
 }
 
+/* Everything behind the graph and its micro-batches. */
+static bool read_body(const MtfJson *root, MtfPlan *plan, GError **error) {
+    return read_order(root, plan, error) && read_algorithms(root, plan, error) &&
+           read_tree(root, "machine", &plan->machine, error) &&
+           read_tree(root, "mapping", &plan->mapping, error) &&
+           read_tree(root, "predicted", &plan->predicted, error) &&
+           read_tree(root, "search", &plan->search, error) && read_digest(root, plan, error);
+}
+
 static MtfPlan *read_plan(const MtfJson *root, GError **error) {
     static const char *const keys[] = {
         "meshtf_plan", "graph",          "mesh",      "machine",      "mapping",
         "precision",   "layout",         "predicted", "microbatches", "batch_dimension",
         "search",      "program_sha256", NULL,
     };
+    MtfJson pipeline;
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
+    if (mtf_json_find(root, "meshtf_pipeline_plan", &pipeline)) {
+        mtf_json_fail(root, error,
+                      "this is the plan of a pipeline, which meshtf-run executes; here "
+                      "the plan of a single mesh is expected");
+        return NULL;
+    }
     if (!mtf_json_version(root, "meshtf_plan", 2, error) || !mtf_json_keys(root, keys, error) ||
         !read_graph(root, plan, error) || !read_mesh(root, plan, error) ||
         !read_layout(root, plan, error) || !read_precision(root, plan, error) ||
-        !read_microbatches(root, plan, error) || !read_order(root, plan, error) ||
-        !read_algorithms(root, plan, error) || !read_tree(root, "machine", &plan->machine, error) ||
-        !read_tree(root, "mapping", &plan->mapping, error) ||
-        !read_tree(root, "predicted", &plan->predicted, error) ||
-        !read_tree(root, "search", &plan->search, error) || !read_digest(root, plan, error))
+        !mtf_plan_read_microbatches(root, plan->graph, error) || !read_body(root, plan, error))
+        return NULL;
+    return g_steal_pointer(&plan);
+}
+
+MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph, GError **error) {
+    g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
+    plan->graph = mtf_graph_copy(graph);
+    if (!read_mesh(stage, plan, error) || !read_layout(stage, plan, error) ||
+        !read_precision(stage, plan, error) || !read_body(stage, plan, error))
         return NULL;
     return g_steal_pointer(&plan);
 }
@@ -424,23 +444,32 @@ static void add_tree(cJSON *root, const char *key, const cJSON *tree) {
     cJSON_AddItemToObject(root, key, tree == NULL ? cJSON_CreateNull() : mtf_json_printable(tree));
 }
 
-char *mtf_plan_print(const MtfPlan *plan) {
+void mtf_plan_add_microbatches(cJSON *root, const MtfGraph *graph) {
+    mtf_json_add_integer(root, "microbatches", graph->microbatches);
+    if (graph->microbatches > 1)
+        cJSON_AddStringToObject(root, "batch_dimension",
+                                mtf_graph_dimension(graph, graph->batch)->name);
+}
+
+void mtf_plan_add_body(cJSON *root, const MtfPlan *plan, bool with_microbatches) {
     g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
-    cJSON *root = cJSON_CreateObject();
-    mtf_json_add_integer(root, "meshtf_plan", 2);
-    cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(plan->graph));
     cJSON_AddStringToObject(root, "mesh", mesh);
     add_tree(root, "machine", plan->machine);
     add_tree(root, "mapping", plan->mapping);
     cJSON_AddStringToObject(root, "precision", plan->precision);
-    mtf_json_add_integer(root, "microbatches", plan->graph->microbatches);
-    if (plan->graph->microbatches > 1)
-        cJSON_AddStringToObject(root, "batch_dimension",
-                                mtf_graph_dimension(plan->graph, plan->graph->batch)->name);
+    if (with_microbatches)
+        mtf_plan_add_microbatches(root, plan->graph);
     cJSON_AddItemToObject(root, "layout", layout_to_json(plan));
     add_tree(root, "predicted", plan->predicted);
     add_tree(root, "search", plan->search);
     cJSON_AddStringToObject(root, "program_sha256", plan->program_sha256);
+}
+
+char *mtf_plan_print(const MtfPlan *plan) {
+    cJSON *root = cJSON_CreateObject();
+    mtf_json_add_integer(root, "meshtf_plan", 2);
+    cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(plan->graph));
+    mtf_plan_add_body(root, plan, true);
     char *text = mtf_json_print_levels(root, PRINT_LEVELS);
     cJSON_Delete(root);
     return text;

@@ -26,8 +26,30 @@ MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index) {
     return &g_array_index(program->buffers, MtfBuffer, index);
 }
 
-int64_t mtf_buffer_aligned_bytes(const MtfBuffer *buffer) {
+int64_t mtf_buffer_stride(const MtfBuffer *buffer) {
     return (buffer->bytes + MTF_ARENA_ALIGNMENT - 1) / MTF_ARENA_ALIGNMENT * MTF_ARENA_ALIGNMENT;
+}
+
+int64_t mtf_buffer_aligned_bytes(const MtfBuffer *buffer) {
+    return mtf_buffer_stride(buffer) * MAX(1, buffer->slots);
+}
+
+static MtfPhase phase_of(const MtfProgram *program, int index) {
+    return mtf_graph_operation(program->graph, mtf_program_instruction(program, index)->operation)
+        ->phase;
+}
+
+int mtf_program_forward(const MtfProgram *program) {
+    int n = 0;
+    while (n < mtf_program_length(program) && phase_of(program, n) == MTF_PHASE_FORWARD)
+        n++;
+    return n;
+}
+
+int mtf_program_part_end(const MtfProgram *program, int index) {
+    int n = mtf_program_length(program);
+    int forward = program->graph->in_flight > 1 ? mtf_program_forward(program) : 0;
+    return index < forward ? forward : index < program->n_repeated ? program->n_repeated : n;
 }
 
 int mtf_program_length(const MtfProgram *program) {
@@ -177,6 +199,8 @@ static void append_buffer(GString *text, const MtfBuffer *buffer) {
     g_string_append_printf(text, "buffer %d %d %" PRId64 " %d %d %d:", buffer->tensor,
                            (int)buffer->memory, buffer->bytes, buffer->storage, buffer->first,
                            buffer->last);
+    if (buffer->slots > 1)
+        g_string_append_printf(text, " slots %d", buffer->slots);
     append_placement(text, &buffer->placement);
     g_string_append_c(text, '\n');
 }

@@ -30,6 +30,8 @@ typedef struct {
     MtfPlacement placement;
     MtfMemoryKind memory;
     int64_t bytes;   /* largest over ranks */
+    int slots;       /* of owners: how often the bytes are there, one for each micro-batch in flight
+                        (0 like 1); slot k begins k times mtf_buffer_stride behind the first */
     int storage;     /* the buffer that owns the bytes; its own index if it does */
     int first, last; /* of owners: first and last instruction that touches the storage */
     bool persistent; /* of owners: lives from step to step (first = 0, last = n_instructions - 1) */
@@ -106,8 +108,17 @@ MtfInstruction *mtf_program_instruction(const MtfProgram *program, int index);
 MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index);
 int mtf_program_length(const MtfProgram *program);
 
-/* The bytes that a buffer takes in an arena: rounded up to MTF_ARENA_ALIGNMENT. */
+/* The bytes of one slot of a buffer: rounded up to MTF_ARENA_ALIGNMENT; and those it takes in an
+ * arena, of all its slots. */
+int64_t mtf_buffer_stride(const MtfBuffer *buffer);
 int64_t mtf_buffer_aligned_bytes(const MtfBuffer *buffer);
+
+/* The instructions of the forward pass: [0, n) of those that are repeated. */
+int mtf_program_forward(const MtfProgram *program);
+
+/* Where the part of a step ends that instruction `index` belongs to: what is repeated, of a
+ * pipeline stage the forward pass before it, or all. Nothing stays under way across it. */
+int mtf_program_part_end(const MtfProgram *program, int index);
 
 /* How often a step runs instruction `index`. */
 int mtf_program_times(const MtfProgram *program, int index);

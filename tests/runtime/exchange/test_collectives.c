@@ -5,8 +5,8 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/program/collective_messages.h"
+#include "runtime/executor/executor.h"
 #include "runtime/kernels/base/slice.h"
-#include "runtime/session/executor.h"
 #include "tests/support/mpi_verdict.h"
 #include "tests/support/pmpi_witness.h"
 #include "tests/support/reshard_program.h"
