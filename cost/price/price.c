@@ -121,6 +121,11 @@ bool mtf_reshard_collective_kind(MtfReshardKind reshard, MtfCollectiveKind *kind
     }
 }
 
+bool mtf_instruction_collective_kind(const MtfInstruction *instruction, MtfCollectiveKind *kind) {
+    return mtf_instruction_is_collective(instruction) &&
+           mtf_reshard_collective_kind(instruction->reshard.kind, kind);
+}
+
 /* By the algorithm that it names; direct ones, and those without a formula, by a measured table or
  * the cheapest there is. */
 static double exchange_seconds(const MtfPricer *pricer, const MtfInstruction *instruction,
@@ -136,8 +141,7 @@ static double exchange_seconds(const MtfPricer *pricer, const MtfInstruction *in
 static double seconds_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     MtfCollectiveKind kind;
-    if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
-        mtf_reshard_collective_kind(instruction->reshard.kind, &kind))
+    if (mtf_instruction_collective_kind(instruction, &kind))
         return packing_seconds(pricer, program, instruction) +
                exchange_seconds(pricer, instruction, kind);
     return kernel_seconds(pricer, program, instruction);

@@ -8,12 +8,12 @@
 #include <inttypes.h>
 
 void mtf_program_choose_algorithms(MtfProgram *program) {
-    const MtfLayout *layout = program->layout;
-    if (layout->algorithms == NULL || layout->n_algorithms != mtf_program_length(program))
+    const MtfExecution *execution = &program->layout->execution;
+    if (execution->algorithms == NULL || execution->n_algorithms != mtf_program_length(program))
         return;
-    for (int i = 0; i < layout->n_algorithms; i++)
-        if (mtf_instruction_takes_algorithm(program, i, layout->algorithms[i]))
-            mtf_program_instruction(program, i)->algorithm = layout->algorithms[i];
+    for (int i = 0; i < execution->n_algorithms; i++)
+        if (mtf_instruction_takes_algorithm(program, i, execution->algorithms[i]))
+            mtf_program_instruction(program, i)->algorithm = execution->algorithms[i];
 }
 
 static int random_algorithm(const MtfProgram *program, int index, uint64_t seed) {
@@ -43,8 +43,8 @@ cJSON *mtf_algorithms_to_json(const MtfLayout *layout) {
     cJSON *object = NULL;
     for (int a = MTF_EXCHANGE_DIRECT + 1; a < MTF_EXCHANGE_ALGORITHMS; a++) {
         cJSON *list = NULL;
-        for (int i = 0; i < layout->n_algorithms; i++)
-            if (layout->algorithms[i] == a) {
+        for (int i = 0; i < layout->execution.n_algorithms; i++)
+            if (layout->execution.algorithms[i] == a) {
                 list = list != NULL ? list : cJSON_CreateArray();
                 cJSON_AddItemToArray(list, cJSON_CreateNumber(i));
             }

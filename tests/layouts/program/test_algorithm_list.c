@@ -83,7 +83,7 @@ static void algorithms_belong_to_one_program(void **state) {
     g_autoptr(MtfPlan) plan = plan_of("all:4");
     mtf_layout_take_algorithm(plan->graph, plan->layout, MTF_EXCHANGE_RING, 0);
     g_autoptr(MtfLayout) other = mtf_layout_copy(plan->layout);
-    other->bucket_bytes = 1 << 20;
+    other->execution.bucket_bytes = 1 << 20;
     g_autoptr(MtfProgram) program = mtf_lower(plan->graph, other);
     assert_int_equal(count(program, MTF_EXCHANGE_RING), 0);
 }
