@@ -9,11 +9,12 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/placement/rules.h"
+#include "layouts/program/passes.h"
 
 #include <stdio.h>
 
 typedef struct {
-    char *mesh, *layout, *machine, *precision, *output, *batch_dim, *recompute;
+    char *mesh, *layout, *machine, *precision, *output, *batch_dim, *recompute, *dump_after;
     char **dims;
     int microbatches, batch, length;
     gboolean compatible, in_order, json;
@@ -73,7 +74,21 @@ static void print_for_people(const Estimate *e, const MtfPlan *plan) {
     fputs(tables, stdout);
 }
 
+/* Says on standard error, beside whatever is printed, that the plan needs more than a device has. */
+static void warn_unfit(const Estimate *e, const MtfPlan *plan) {
+    double needed = mtf_json_number_of(plan->predicted, "peak_memory_bytes", 0);
+    if (needed <= (double)e->machine->memory_bytes)
+        return;
+    g_autofree char *needs = mtf_bytes_format(needed);
+    g_autofree char *has = mtf_bytes_format((double)e->machine->memory_bytes);
+    fprintf(stderr,
+            "meshtf-plan estimate: this layout does not fit: it needs %s a device, and a device of "
+            "%s has %s\n",
+            needs, e->machine->name, has);
+}
+
 static bool print(const Estimate *e, const MtfPlan *plan) {
+    warn_unfit(e, plan);
     if (!e->options->json) {
         print_for_people(e, plan);
         return true;
@@ -109,6 +124,7 @@ static bool estimate(const Options *options, const char *path, GError **error) {
         written != NULL ? mtf_planning_training_graph(written, &variant, error) : NULL;
     if (graph == NULL)
         return false;
+    mtf_planning_warn_untrained(written);
     g_autoptr(GPtrArray) inert = g_ptr_array_new_with_free_func(g_free);
     Estimate e = { .options = options, .machine = machine, .inert = inert };
     g_autoptr(MtfLayout) layout = read_layout(options, graph, inert, error);
@@ -119,11 +135,13 @@ static bool estimate(const Options *options, const char *path, GError **error) {
     mtf_planning_tune(graph, layout, &e.pricer, machine->memory_bytes);
     g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
         g_steal_pointer(&graph), g_steal_pointer(&layout), &e.pricer, unsearched(&e));
-    return print(&e, plan) &&
+    return mtf_planning_dump(plan, options->dump_after, options->json, error) && print(&e, plan) &&
            (options->output == NULL || mtf_plan_save(plan, options->output, error));
 }
 
 static bool check_options(const Options *options, GError **error) {
+    if (options->dump_after != NULL && mtf_pass_find(options->dump_after, error) < 0)
+        return false;
     if (options->microbatches < 1)
         return mtf_input_error(error, "--microbatches %d must be at least 1",
                                options->microbatches);
@@ -135,8 +153,10 @@ static bool check_options(const Options *options, GError **error) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,   options->layout,    options->machine,  options->precision,
-                      options->output, options->batch_dim, options->recompute };
+    char *owned[] = {
+        options->mesh,   options->layout,    options->machine,   options->precision,
+        options->output, options->batch_dim, options->recompute, options->dump_after
+    };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -169,6 +189,7 @@ int mtf_command_estimate(int argc, char **argv) {
           "Rules that name what is not there have no effect, as in Mesh-TensorFlow", NULL },
         { "in-order", 0, 0, G_OPTION_ARG_NONE, &o.in_order,
           "Lay the mesh on the machine in order, not as suits the traffic", NULL },
+        TEXT("dump-after", 0, dump_after, "Print the program as it is after a pass", "PASS"),
         { "json", 0, 0, G_OPTION_ARG_NONE, &o.json, "Print the prediction as JSON", NULL },
         G_OPTION_ENTRY_NULL,
     };

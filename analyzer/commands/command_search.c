@@ -2,6 +2,7 @@
 /* meshtf-plan search: finds the best layout, proves how good it is, writes the plan. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/report_child.h"
+#include "analyzer/commands/search_pipeline.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/planner/plan_search.h"
 #include "analyzer/planner/planning.h"
@@ -13,6 +14,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/microbatches.h"
+#include "layouts/program/passes.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -22,10 +24,11 @@
 #include <unistd.h>
 
 typedef struct {
-    char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump;
+    char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump, *dump_after;
     char **dims, **pins, **forbids;
     char *batch_dim, *recompute, *microbatches;
-    int devices, max_axes, seed, frontier, batch, length;
+    char *schedule;
+    int devices, max_axes, seed, frontier, batch, length, stages;
     double seconds, gap;
     gboolean json;
 } Options;
@@ -132,6 +135,8 @@ static bool find_meshes(Run *run, GError **error) {
 }
 
 static bool check_options(const Options *options, GError **error) {
+    if (options->dump_after != NULL && mtf_pass_find(options->dump_after, error) < 0)
+        return false;
     if (options->layouts != NULL && strcmp(options->layouts, "rule") != 0 &&
         strcmp(options->layouts, "free") != 0)
         return mtf_input_error(error, "--layouts \"%s\" must be rule or free", options->layouts);
@@ -140,6 +145,9 @@ static bool check_options(const Options *options, GError **error) {
                                MTF_MESH_SHAPES_MAX_AXES);
     if (options->devices < 0)
         return mtf_input_error(error, "--devices %d must be at least 1", options->devices);
+    if (options->stages < 0 || options->stages > MTF_MAX_STAGES)
+        return mtf_input_error(error, "--stages %d must be 1 to %d", options->stages,
+                               MTF_MAX_STAGES);
     if (!(options->seconds >= 0 && options->seconds < 1e9))
         return mtf_input_error(error, "--seconds %g must be at least 0", options->seconds);
     if (options->frontier != 0 &&
@@ -205,6 +213,7 @@ static bool prepare(Run *run, const char *path, GError **error) {
     run->written = mtf_planning_graph_load(&request, error);
     if (run->written == NULL)
         return false;
+    mtf_planning_warn_untrained(run->written);
     return find_meshes(run, error) && find_variants(run, error);
 }
 
@@ -693,6 +702,9 @@ static bool finish(Run *run, GError **error) {
         return fail_unfit(run, error);
     g_autoptr(MtfPlan) plan = plan_of(run);
     bool quiet = g_strcmp0(run->options->output, "-") == 0;
+    bool only_json = quiet || run->options->json;
+    if (!mtf_planning_dump(plan, run->options->dump_after, only_json, error))
+        return false;
     if (!quiet)
         (run->options->json ? print_as_json : print_for_people)(run, plan);
     fflush(stdout);
@@ -710,15 +722,55 @@ static void clear_run(Run *run) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,      options->machine,     options->memory,
-                      options->layouts,   options->precision,   options->output,
-                      options->report,    options->dump,        options->batch_dim,
-                      options->recompute, options->microbatches };
+    char *owned[] = { options->mesh,       options->machine,   options->memory,
+                      options->layouts,    options->precision, options->output,
+                      options->report,     options->dump,      options->batch_dim,
+                      options->dump_after, options->recompute, options->microbatches,
+                      options->schedule };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
     g_strfreev(options->pins);
     g_strfreev(options->forbids);
+}
+
+/* What the search for pipelines does not do yet. */
+static bool check_pipeline_options(const Options *o, GError **error) {
+    const char *named = o->report != NULL    ? "--report"
+                        : o->dump != NULL    ? "--dump-problem"
+                        : o->layouts != NULL ? "--layouts"
+                        : o->pins != NULL    ? "--pin"
+                        : o->forbids != NULL ? "--forbid"
+                        : o->frontier > 0    ? "--frontier"
+                                             : NULL;
+    return named == NULL || mtf_input_error(error, "%s does not go with --stages yet", named);
+}
+
+static bool cut_and_search(const Options *options, const char *path, GError **error) {
+    if (!check_pipeline_options(options, error))
+        return false;
+    MtfSearchPipeline pipeline = {
+        .graph = path,
+        .dims = (const char *const *)options->dims,
+        .mesh = options->mesh,
+        .machine = options->machine,
+        .memory = options->memory,
+        .precision = options->precision,
+        .microbatches = options->microbatches,
+        .batch_dim = options->batch_dim,
+        .recompute = options->recompute,
+        .schedule = options->schedule != NULL ? options->schedule : "1f1b",
+        .output = options->output,
+        .batch = options->batch,
+        .length = options->length,
+        .stages = options->stages,
+        .devices = options->devices,
+        .max_axes = options->max_axes,
+        .seconds = options->seconds,
+        .gap = options->gap,
+        .json = options->json,
+    };
+    return mtf_search_pipeline(&pipeline, error);
 }
 
 #define TEXT(name, letter, field, help, what) \
@@ -750,6 +802,9 @@ int mtf_command_search(int argc, char **argv) {
              "NAME"),
         TEXT("recompute", 0, recompute, "What the backward pass computes again (auto)",
              "none|cheap|layers|auto"),
+        OTHER("stages", G_OPTION_ARG_INT, stages,
+              "Cut into a pipeline of S stages; --mesh is that of one (1)", "S"),
+        TEXT("schedule", 0, schedule, "Order of a pipeline's passes (1f1b)", "1f1b|gpipe"),
         TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
         OTHER("gap", G_OPTION_ARG_DOUBLE, gap,
@@ -759,6 +814,7 @@ int mtf_command_search(int argc, char **argv) {
         OTHER("frontier", G_OPTION_ARG_INT, frontier,
               "Also search under N memory limits, and show time against memory", "N"),
         TEXT("dump-problem", 0, dump, "Write the layout problem of free layouts (IOPDDL)", "FILE"),
+        TEXT("dump-after", 0, dump_after, "Print the program as it is after a pass", "PASS"),
         TEXT("report", 0, report, "Draw the plan into a folder", "DIR"),
         OTHER("json", G_OPTION_ARG_NONE, json, "Print JSON", NULL),
         G_OPTION_ENTRY_NULL,
@@ -773,8 +829,10 @@ int mtf_command_search(int argc, char **argv) {
                                "  meshtf-plan search g.json --devices 512 --machine tpu-v2 -o "
                                "p.json --report out",
                                1, 1, &error) &&
-        check_options(&o, &error) && prepare(&run, argv[1], &error) && search(&run, &error) &&
-        finish(&run, &error);
+        check_options(&o, &error) &&
+        (o.stages > 1
+             ? cut_and_search(&o, argv[1], &error)
+             : prepare(&run, argv[1], &error) && search(&run, &error) && finish(&run, &error));
     clear_run(&run);
     clear_options(&o);
     return done ? 0 : mtf_command_line_fail("meshtf-plan search", error);

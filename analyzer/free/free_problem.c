@@ -136,8 +136,8 @@ static GPtrArray *lists_of(const MtfFreeProblem *problem, int tensor) {
     return lists;
 }
 
-/* All placements of some lists, each once; those of inputs and variables without pending
- * reductions. */
+/* All placements of some lists, each once; those of inputs and variables, and of what
+ * other pipeline stages read, without pending reductions. */
 static GArray *merge_lists(const GPtrArray *lists, bool computed) {
     GArray *merged = g_array_new(FALSE, FALSE, sizeof(MtfPlacement));
     MtfPlacement whole = mtf_placement_replicated();
@@ -169,7 +169,8 @@ static GArray *shared_list(MtfFreeProblem *problem, GArray *placements) {
 /* The placements a tensor may be kept in: those its producer leaves and those its consumers want.
  * Tensors of the same lists, as in layers that repeat, have the same. Returns a reference. */
 static GArray *candidate_placements(MtfFreeProblem *problem, int tensor) {
-    bool computed = mtf_graph_tensor(problem->graph, tensor)->producer >= 0;
+    const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
+    bool computed = t->producer >= 0 && !t->is_sent;
     g_autoptr(GPtrArray) lists = lists_of(problem, tensor);
     g_autoptr(GByteArray) text = g_byte_array_new();
     g_byte_array_append(text, (const guint8 *)&computed, sizeof computed);

@@ -39,6 +39,9 @@ typedef struct {
 /* Loads a graph, or a published model as one, in the type of its variables. */
 MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **error);
 
+/* Warns on standard error of a graph to be trained that has no optimizer. */
+void mtf_planning_warn_untrained(const MtfGraph *graph);
+
 /* The training graph of a graph, differentiated unless it is one already (it has updates), when it
  * cannot be divided any more. The result is in canonical order and free of composites. */
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
@@ -66,6 +69,10 @@ void mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const MtfPricer
  * `search`. */
 MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
                                cJSON *search);
+
+/* Prints the program of a plan after the pass of that name, on standard error where standard output
+ * is JSON's. Nothing for NULL. Fails where there is no such pass (layouts/program/passes.h). */
+bool mtf_planning_dump(const MtfPlan *plan, const char *pass, bool json, GError **error);
 
 /* Prints for people what is to be said of a plan beside its figures: the order of its instructions,
  * where it is another than written ("for a peak of 15.4 MiB instead of 18.3 MiB"), and collectives

@@ -12,6 +12,7 @@ int mtf_build(MtfBuilder *builder, int kind, const char *name, const MtfShape *s
     MtfNewOperation operation = { .name = name,
                                   .kind = kind,
                                   .phase = builder->phase,
+                                  .stage = builder->stage,
                                   .n_inputs = n_inputs,
                                   .inputs = inputs,
                                   .shape = shape,

@@ -17,6 +17,7 @@
 typedef struct {
     MtfGraph *graph; /* borrowed */
     MtfPhase phase;
+    int stage;                /* of what is built; 0: none */
     MtfAttributes attributes; /* of the next operation; then MTF_NO_ATTRIBUTES again */
     bool has_dtype;           /* of the next operation, with `dtype`; then false again */
     MtfDtype dtype;

@@ -4,6 +4,9 @@
 #include "analyzer/training/gradient_table.h"
 #include "layouts/base/error.h"
 #include "layouts/graph/microbatches.h"
+#include "layouts/graph/stage_split.h"
+
+#include <string.h>
 
 /* The state of one differentiation. All arrays are by tensor of the forward graph. */
 typedef struct {
@@ -12,6 +15,7 @@ typedef struct {
     bool *wanted;    /* a variable leads to it, and it is of a float type */
     GArray **shares; /* of int: what it has been given; NULL = nothing */
     int *gradients;  /* their sum, once complete; else -1 */
+    int *stages;     /* the pipeline stage that a tensor belongs to (mtf_graph_tensor_stages) */
 } Differentiation;
 
 static bool is_trained(const MtfTensor *tensor) {
@@ -63,20 +67,24 @@ void mtf_gradient_give(MtfGradient *gradient, int tensor, int share) {
     g_array_append_val(d->shares[tensor], share);
 }
 
+static int stage_of_share(const Differentiation *d, int share) {
+    return mtf_graph_operation(d->b.graph, mtf_graph_tensor(d->b.graph, share)->producer)->stage;
+}
+
 int mtf_gradient_take(MtfGradient *gradient, int tensor, MtfDtype dtype) {
     Differentiation *d = gradient->taker;
     GArray *shares = d->shares[tensor];
     if (shares == NULL || shares->len != 1)
         return -1;
     int share = g_array_index(shares, int, 0);
-    if (mtf_graph_tensor(d->b.graph, share)->dtype != dtype)
+    if (mtf_graph_tensor(d->b.graph, share)->dtype != dtype ||
+        stage_of_share(d, share) != d->b.stage)
         return -1;
     g_array_set_size(shares, 0);
     return share;
 }
 
-static int sum_of_shares(Differentiation *d, int tensor, const char *name) {
-    const GArray *shares = d->shares[tensor];
+static int sum_of_shares(Differentiation *d, int tensor, const GArray *shares, const char *name) {
     int first = g_array_index(shares, int, 0);
     if (shares->len > 1) {
         MtfShape shape = mtf_graph_tensor(d->b.graph, tensor)->shape;
@@ -94,15 +102,61 @@ static int sum_of_shares(Differentiation *d, int tensor, const char *name) {
     return MTF_BUILD(&d->b, MTF_OP_SCALE, name, NULL, first);
 }
 
-/* The gradient of a variable; with micro-batches the sum over them. */
-static int variable_gradient(Differentiation *d, int tensor) {
+/* The sum of some shares of a variable's gradient; with micro-batches over all of them. */
+static int summed_gradient(Differentiation *d, int tensor, const GArray *shares, const char *name) {
+    g_autofree char *part = g_strdup_printf("part/%s", name + strlen("grad/"));
     bool adds = d->b.graph->microbatches > 1;
-    const char *of = mtf_graph_tensor(d->b.graph, tensor)->name;
-    g_autofree char *name = g_strdup_printf("grad/%s", of);
-    g_autofree char *part = g_strdup_printf("part/%s", of);
-    int gradient = sum_of_shares(d, tensor, adds ? part : name);
+    int gradient = sum_of_shares(d, tensor, shares, adds ? part : name);
     if (adds)
         gradient = MTF_BUILD(&d->b, MTF_OP_ACCUMULATE, name, NULL, gradient);
+    if (gradient >= 0)
+        mtf_graph_tensor(d->b.graph, gradient)->memory = MTF_MEMORY_GRADIENT;
+    return gradient;
+}
+
+/* The shares that were made in `stage`; free with g_array_unref. */
+static GArray *shares_of_stage(const Differentiation *d, const GArray *shares, int stage) {
+    GArray *own = g_array_new(FALSE, FALSE, sizeof(int));
+    for (guint i = 0; i < shares->len; i++) {
+        int share = g_array_index(shares, int, i);
+        if (stage_of_share(d, share) == stage)
+            g_array_append_val(own, share);
+    }
+    return own;
+}
+
+static int last_stage(const Differentiation *d, const GArray *shares) {
+    int last = 0;
+    for (guint i = 0; i < shares->len; i++)
+        last = MAX(last, stage_of_share(d, g_array_index(shares, int, i)));
+    return last;
+}
+
+/* The gradient of a variable. Where several stages read it (a tied embedding), each sums its own
+ * shares over the micro-batches, and the sums meet once a step in the variable's stage. */
+static int variable_gradient(Differentiation *d, int tensor) {
+    const char *of = mtf_graph_tensor(d->b.graph, tensor)->name;
+    const GArray *shares = d->shares[tensor];
+    g_autofree char *name = g_strdup_printf("grad/%s", of);
+    g_autoptr(GArray) sums = g_array_new(FALSE, FALSE, sizeof(int));
+    int last = last_stage(d, shares);
+    for (int stage = 0; stage <= last; stage++) {
+        g_autoptr(GArray) own = shares_of_stage(d, shares, stage);
+        g_autofree char *sum = g_strdup_printf("%s/stage/%d", name, stage);
+        d->b.stage = stage;
+        if (own->len == shares->len)
+            return summed_gradient(d, tensor, own, name);
+        if (own->len > 0)
+            g_array_append_val(sums, (int){ summed_gradient(d, tensor, own, sum) });
+    }
+    if (d->b.error != NULL)
+        return -1;
+    MtfShape shape = mtf_graph_tensor(d->b.graph, tensor)->shape;
+    d->b.stage = d->stages[tensor];
+    d->b.phase = MTF_PHASE_CLIP;
+    int gradient =
+        mtf_build(&d->b, MTF_OP_ADD, name, &shape, (int)sums->len, (int *)(void *)sums->data);
+    d->b.phase = MTF_PHASE_BACKWARD;
     if (gradient >= 0)
         mtf_graph_tensor(d->b.graph, gradient)->memory = MTF_MEMORY_GRADIENT;
     return gradient;
@@ -118,7 +172,8 @@ static void complete(Differentiation *d, int tensor) {
         return;
     }
     g_autofree char *name = g_strdup_printf("grad/%s", t->name);
-    d->gradients[tensor] = sum_of_shares(d, tensor, name);
+    d->b.stage = d->stages[tensor];
+    d->gradients[tensor] = sum_of_shares(d, tensor, d->shares[tensor], name);
 }
 
 /* Lets the row's rule give the operation's inputs their shares. */
@@ -129,6 +184,7 @@ static void apply_rule(Differentiation *d, const MtfOperation *operation, int dy
                         mtf_operation_row(operation->kind)->name);
         return;
     }
+    d->b.stage = operation->stage;
     MtfGradient gradient = { &d->b, *operation, dy, d->wanted, d };
     row->rule(&gradient);
 }
@@ -171,6 +227,7 @@ static void run_backward(Differentiation *d) {
     g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(graph);
     const MtfTensor *loss_tensor = mtf_graph_tensor(graph, loss);
     g_autofree char *name = g_strdup_printf("back/%s", loss_tensor->name);
+    d->b.stage = d->stages[loss];
     int one = mtf_build_constant(&d->b, name, loss_tensor->dtype, 1);
     MtfGradient seed = { .taker = d };
     mtf_gradient_give(&seed, loss, one);
@@ -193,12 +250,14 @@ GArray *mtf_differentiate(MtfGraph *graph, GError **error) {
     int n = (int)graph->tensors->len;
     g_autofree bool *wanted = g_new0(bool, n + 1);
     g_autofree int *gradients = g_new(int, n + 1);
+    g_autofree int *stages = mtf_graph_tensor_stages(graph);
     for (int t = 0; t < n; t++)
         gradients[t] = -1;
     Differentiation d = { .b = mtf_builder(graph, MTF_PHASE_BACKWARD),
                           .n_tensors = n,
                           .wanted = wanted,
-                          .gradients = gradients };
+                          .gradients = gradients,
+                          .stages = stages };
     mark_wanted(&d);
     if (!check_loss(&d, error))
         return NULL;

@@ -208,6 +208,7 @@ static int build_clone(Recomputation *r, const MtfOperation *op, int *inputs) {
     r->b.has_dtype = rule == MTF_DTYPE_GIVEN || rule == MTF_DTYPE_EITHER;
     r->b.dtype = original->dtype;
     r->b.attributes = op->attributes;
+    r->b.stage = op->stage;
     if (mtf_operation_row(op->kind)->random)
         r->b.attributes.stream = stream;
     int made = mtf_build(&r->b, op->kind, name, &shape, op->n_inputs, inputs);
@@ -256,6 +257,16 @@ static bool rewire(Recomputation *r, GError **error) {
     return true;
 }
 
+/* What another pipeline stage reads is kept: it was received there, and is not sent again. */
+static void keep_sent(Recomputation *r) {
+    for (int t = 0; t < (int)r->b.graph->tensors->len; t++) {
+        const MtfOperation *op = producer_of(r, t);
+        for (int c = r->consumers->starts[t]; op != NULL && c < r->consumers->starts[t + 1]; c++)
+            if (mtf_graph_operation(r->b.graph, r->consumers->operations[c])->stage != op->stage)
+                r->dropped[t] = false;
+    }
+}
+
 bool mtf_graph_recompute(MtfGraph *graph, MtfRecompute recompute, GError **error) {
     gsize n = graph->tensors->len;
     if (recompute == MTF_RECOMPUTE_NONE)
@@ -274,5 +285,6 @@ bool mtf_graph_recompute(MtfGraph *graph, MtfRecompute recompute, GError **error
         drop_cheap(&r);
     else if (!drop_blocks(&r, error))
         return false;
+    keep_sent(&r);
     return rewire(&r, error);
 }

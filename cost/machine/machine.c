@@ -6,6 +6,7 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/base/library.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ MtfMachine *mtf_machine_new(void) {
     MtfMachine *machine = g_new0(MtfMachine, 1);
     machine->curves = g_ptr_array_new_with_free_func(curve_free);
     machine->derate.links = machine->derate.flops = machine->derate.memory = 1;
+    machine->derate.network = 1;
     machine->transport.in_training = 1;
     return machine;
 }
@@ -65,19 +67,36 @@ static bool read_between(const MtfJson *object, const char *key, double low, dou
 }
 
 static bool read_axis(const MtfJson *where, MtfNetworkAxis *axis, GError **error) {
-    static const char *const keys[] = { "size", "wrap", "bandwidth", "latency", NULL };
-    MtfJson size, wrap;
+    static const char *const keys[] = { "size", "wrap", "bandwidth", "latency", "undivided", NULL };
+    MtfJson size, wrap, whole;
     return mtf_json_keys(where, keys, error) && mtf_json_get(where, "size", &size, error) &&
            mtf_json_integer(&size, 1, MAX_AXIS_SIZE, &axis->size, error) &&
            mtf_json_get(where, "wrap", &wrap, error) &&
            mtf_json_boolean(&wrap, &axis->wrap, error) &&
+           (!mtf_json_find(where, "undivided", &whole) ||
+            mtf_json_boolean(&whole, &axis->undivided, error)) &&
            read_positive(where, "bandwidth", &axis->bandwidth, error) &&
            read_between(where, "latency", 0, 1e3, &axis->latency, error);
 }
 
+/* In a full mesh `bandwidth` is that of one link, of which a child has one to each other. */
+static bool read_full_mesh(const MtfJson *where, MtfNetworkAxis *level, GError **error) {
+    MtfJson mesh;
+    bool full = false;
+    if (!mtf_json_find(where, "full_mesh", &mesh))
+        return true;
+    if (!mtf_json_boolean(&mesh, &full, error))
+        return false;
+    if (full && level->size < 2)
+        return mtf_json_fail(&mesh, error, "a full mesh needs a size of at least 2");
+    level->pair = full ? level->bandwidth : 0;
+    level->bandwidth *= full ? (double)(level->size - 1) : 1;
+    return true;
+}
+
 /* A level; only the outermost may leave its size open (0). */
 static bool read_level(const MtfJson *where, MtfNetworkAxis *level, GError **error) {
-    static const char *const keys[] = { "name", "size", "bandwidth", "latency", NULL };
+    static const char *const keys[] = { "name", "size", "bandwidth", "latency", "full_mesh", NULL };
     MtfJson size, name;
     const char *text;
     if (!mtf_json_keys(where, keys, error))
@@ -93,6 +112,7 @@ static bool read_level(const MtfJson *where, MtfNetworkAxis *level, GError **err
         return false;
     }
     return read_positive(where, "bandwidth", &level->bandwidth, error) &&
+           read_full_mesh(where, level, error) &&
            read_between(where, "latency", 0, 1e3, &level->latency, error);
 }
 
@@ -133,20 +153,60 @@ static bool read_network(const MtfJson *root, MtfNetwork *network, GError **erro
            read_between(root, "message_seconds", 0, 1e3, &network->message_seconds, error);
 }
 
+static bool read_shape(const MtfJson *row, MtfSliceShapes *shapes, GError **error) {
+    MtfJson child;
+    int d = 0;
+    if (!mtf_json_array(row, error))
+        return false;
+    if (mtf_json_length(row) != shapes->axes)
+        return mtf_json_fail(row, error, "a size for each of the %d axes is expected here",
+                             shapes->axes);
+    for (bool more = mtf_json_first(row, &child); more; more = mtf_json_next(&child))
+        if (!mtf_json_integer(&child, 1, MAX_AXIS_SIZE, &shapes->shape[shapes->shapes][d++], error))
+            return false;
+    shapes->shapes++;
+    return true;
+}
+
+/* Sizes of the axes that are not whole. */
+static bool read_shapes(const MtfJson *list, MtfMachine *machine, GError **error) {
+    MtfSliceShapes *shapes = &machine->shapes;
+    MtfJson row;
+    for (int d = 0; d < machine->network.axes; d++)
+        shapes->axes += machine->network.axis[d].undivided ? 0 : 1;
+    if (!mtf_json_array(list, error))
+        return false;
+    if (mtf_json_length(list) > MTF_SLICE_SHAPES_MAX)
+        return mtf_json_fail(list, error, "more than %d shapes", MTF_SLICE_SHAPES_MAX);
+    for (bool more = mtf_json_first(list, &row); more; more = mtf_json_next(&row))
+        if (!read_shape(&row, shapes, error))
+            return false;
+    return true;
+}
+
+static bool read_count(const MtfJson *object, const char *key, int64_t *value, GError **error) {
+    MtfJson child;
+    return !mtf_json_find(object, key, &child) ||
+           mtf_json_integer(&child, 1, MAX_AXIS_SIZE, value, error);
+}
+
 static bool read_slices(const MtfJson *root, MtfMachine *machine, GError **error) {
-    static const char *const keys[] = { "wrap_multiple", "wrap_cubes", NULL };
-    MtfJson slices, multiple, cubes;
+    static const char *const keys[] = { "wrap_multiple", "wrap_cubes", "shapes",
+                                        "cubes",         "largest",    NULL };
+    MtfJson slices, cubes, shapes;
+    int64_t multiple = 0;
     if (!mtf_json_find(root, "slices", &slices))
         return true;
-    if (!mtf_json_keys(&slices, keys, error))
-        return false;
-    int64_t value = 0;
-    if (mtf_json_find(&slices, "wrap_multiple", &multiple) &&
-        !mtf_json_integer(&multiple, 1, MAX_AXIS_SIZE, &value, error))
-        return false;
-    machine->wrap_multiple = (int)value;
-    return !mtf_json_find(&slices, "wrap_cubes", &cubes) ||
-           mtf_json_boolean(&cubes, &machine->wrap_cubes, error);
+    bool read =
+        mtf_json_keys(&slices, keys, error) &&
+        read_count(&slices, "wrap_multiple", &multiple, error) &&
+        read_count(&slices, "cubes", &machine->shapes.cube, error) &&
+        read_count(&slices, "largest", &machine->shapes.largest, error) &&
+        (!mtf_json_find(&slices, "shapes", &shapes) || read_shapes(&shapes, machine, error)) &&
+        (!mtf_json_find(&slices, "wrap_cubes", &cubes) ||
+         mtf_json_boolean(&cubes, &machine->wrap_cubes, error));
+    machine->wrap_multiple = (int)multiple;
+    return read;
 }
 
 static bool read_rates(const MtfJson *device, MtfMachine *machine, GError **error) {
@@ -180,14 +240,15 @@ static bool read_device(const MtfJson *root, MtfMachine *machine, GError **error
 }
 
 static bool read_derates(const MtfJson *root, MtfMachine *machine, GError **error) {
-    static const char *const keys[] = { "links", "flops", "memory", NULL };
+    static const char *const keys[] = { "links", "flops", "memory", "network", NULL };
     MtfJson derates;
     if (!mtf_json_find(root, "derates", &derates))
         return true;
     return mtf_json_keys(&derates, keys, error) &&
            read_between(&derates, "links", 1e-6, 1, &machine->derate.links, error) &&
            read_between(&derates, "flops", 1e-6, 1, &machine->derate.flops, error) &&
-           read_between(&derates, "memory", 1e-6, 1, &machine->derate.memory, error);
+           read_between(&derates, "memory", 1e-6, 1, &machine->derate.memory, error) &&
+           read_between(&derates, "network", 1e-6, 10, &machine->derate.network, error);
 }
 
 static bool read_overlap(const MtfJson *root, MtfMachine *machine, GError **error) {
@@ -300,6 +361,15 @@ static bool read_transport(const MtfJson *root, MtfMachineTransport *transport, 
            read_between(&object, "in_training", 1, 10, &transport->in_training, error);
 }
 
+static bool read_judged(const MtfJson *root, MtfMachine *machine, GError **error) {
+    static const char *const keys[] = { "runs", "error", NULL };
+    MtfJson object, runs;
+    return !mtf_json_find(root, "judged", &object) ||
+           (mtf_json_keys(&object, keys, error) && mtf_json_get(&object, "runs", &runs, error) &&
+            mtf_json_integer(&runs, 1, MAX_AXIS_SIZE, &machine->judged.runs, error) &&
+            read_between(&object, "error", 0, 10, &machine->judged.error, error));
+}
+
 static bool read_between_slices(const MtfJson *root, MtfSliceNetwork *between, GError **error) {
     static const char *const keys[] = { "bandwidth", "latency", NULL };
     MtfJson object;
@@ -311,9 +381,9 @@ static bool read_between_slices(const MtfJson *root, MtfSliceNetwork *between, G
 
 static bool read_machine(const MtfJson *root, MtfMachine *machine, GError **error) {
     static const char *const keys[] = {
-        "meshtf_machine", "name",    "torus",           "levels",         "slices",
-        "device",         "derates", "message_seconds", "overlap",        "curves",
-        "sources",        "kernels", "transport",       "between_slices", NULL
+        "meshtf_machine",  "name",    "torus",  "levels",  "slices",  "device",    "derates",
+        "message_seconds", "overlap", "curves", "sources", "kernels", "transport", "judged",
+        "between_slices",  NULL
     };
     return mtf_json_version(root, "meshtf_machine", 1, error) && mtf_json_keys(root, keys, error) &&
            read_name_and_sources(root, machine, error) &&
@@ -322,7 +392,8 @@ static bool read_machine(const MtfJson *root, MtfMachine *machine, GError **erro
            mtf_kernel_rates_read(root, &machine->kernels, error) &&
            read_transport(root, &machine->transport, error) &&
            read_between_slices(root, &machine->between_slices, error) &&
-           read_overlap(root, machine, error) && read_curves(root, machine, error);
+           read_judged(root, machine, error) && read_overlap(root, machine, error) &&
+           read_curves(root, machine, error);
 }
 
 MtfMachine *mtf_machine_from_json(const MtfJson *where, GError **error) {
@@ -352,8 +423,12 @@ static cJSON *axis_to_json(const MtfNetworkAxis *axis, bool switched) {
         mtf_json_add_integer(object, "size", axis->size);
     if (!switched)
         cJSON_AddBoolToObject(object, "wrap", axis->wrap);
-    mtf_json_add_number(object, "bandwidth", axis->bandwidth);
+    mtf_json_add_number(object, "bandwidth", axis->pair > 0 ? axis->pair : axis->bandwidth);
     mtf_json_add_number(object, "latency", axis->latency);
+    if (axis->pair > 0)
+        cJSON_AddTrueToObject(object, "full_mesh");
+    if (axis->undivided)
+        cJSON_AddTrueToObject(object, "undivided");
     return object;
 }
 
@@ -365,13 +440,30 @@ static void add_network(cJSON *root, const MtfNetwork *network) {
         mtf_json_add_number(root, "message_seconds", network->message_seconds);
 }
 
+static void add_shapes(cJSON *slices, const MtfSliceShapes *shapes) {
+    cJSON *list = shapes->shapes > 0 ? cJSON_AddArrayToObject(slices, "shapes") : NULL;
+    for (int i = 0; i < shapes->shapes; i++) {
+        cJSON *row = cJSON_CreateArray();
+        for (int d = 0; d < shapes->axes; d++)
+            cJSON_AddItemToArray(row, mtf_json_new_integer(shapes->shape[i][d]));
+        cJSON_AddItemToArray(list, row);
+    }
+    if (shapes->cube > 0)
+        mtf_json_add_integer(slices, "cubes", shapes->cube);
+    if (shapes->largest > 0)
+        mtf_json_add_integer(slices, "largest", shapes->largest);
+}
+
 static void add_slices(cJSON *root, const MtfMachine *machine) {
-    if (machine->wrap_multiple == 0 && !machine->wrap_cubes)
+    const MtfSliceShapes *shapes = &machine->shapes;
+    if (machine->wrap_multiple == 0 && !machine->wrap_cubes && shapes->shapes == 0 &&
+        shapes->cube == 0 && shapes->largest == 0)
         return;
     cJSON *slices = cJSON_AddObjectToObject(root, "slices");
     if (machine->wrap_multiple > 0)
         mtf_json_add_integer(slices, "wrap_multiple", machine->wrap_multiple);
     cJSON_AddBoolToObject(slices, "wrap_cubes", machine->wrap_cubes);
+    add_shapes(slices, shapes);
 }
 
 static void add_device(cJSON *root, const MtfMachine *machine) {
@@ -385,6 +477,8 @@ static void add_device(cJSON *root, const MtfMachine *machine) {
     mtf_json_add_number(derates, "links", machine->derate.links);
     mtf_json_add_number(derates, "flops", machine->derate.flops);
     mtf_json_add_number(derates, "memory", machine->derate.memory);
+    if (machine->derate.network < 1 || machine->derate.network > 1)
+        mtf_json_add_number(derates, "network", machine->derate.network);
 }
 
 static void add_curves(cJSON *root, const MtfMachine *machine) {
@@ -431,6 +525,11 @@ cJSON *mtf_machine_to_json(const MtfMachine *machine) {
     if (machine->kernels.known)
         cJSON_AddItemToObject(root, "kernels", mtf_kernel_rates_to_json(&machine->kernels));
     add_transport(root, machine);
+    if (machine->judged.runs > 0) {
+        cJSON *judged = cJSON_AddObjectToObject(root, "judged");
+        mtf_json_add_integer(judged, "runs", machine->judged.runs);
+        mtf_json_add_number(judged, "error", machine->judged.error);
+    }
     if (machine->overlap)
         cJSON_AddTrueToObject(root, "overlap");
     add_curves(root, machine);
@@ -473,6 +572,17 @@ double mtf_machine_flops(const MtfMachine *machine, const char *dtype) {
 MtfPeaks mtf_machine_peaks(const MtfMachine *machine, const char *dtype) {
     return (MtfPeaks){ dtype, mtf_machine_flops(machine, dtype),
                        mtf_machine_memory_bandwidth(machine) };
+}
+
+char *mtf_machine_doubt(const MtfMachine *machine) {
+    if (machine->judged.runs > 0)
+        return g_strdup_printf("runs of this kind were predicted within %.0f %% on %" PRId64
+                               " measured runs",
+                               ceil(100 * machine->judged.error), machine->judged.runs);
+    if (machine->curves->len > 0)
+        return NULL;
+    return g_strdup("no measured run of this machine was judged: its figures are those of data "
+                    "sheets and benchmarks");
 }
 
 double mtf_machine_memory_bandwidth(const MtfMachine *machine) {

@@ -224,6 +224,19 @@ static int peak_instruction(const MtfProgram *program, const int64_t *live) {
     return peak;
 }
 
+MtfArena *mtf_arena_slot(const MtfArena *arena, const MtfProgram *program, int slot) {
+    guint n = program->buffers->len;
+    MtfArena *own = g_new0(MtfArena, 1);
+    own->bytes = arena->bytes;
+    own->offsets = g_memdup2(arena->offsets, sizeof *own->offsets * (n + 1));
+    for (int b = 0; b < (int)n; b++) {
+        const MtfBuffer *owner = buffer_at(program, buffer_at(program, b)->storage);
+        if (owner->slots > 1)
+            own->offsets[b] += slot * mtf_buffer_stride(owner);
+    }
+    return own;
+}
+
 int64_t mtf_arena_lower_bound(const MtfProgram *program) {
     g_autofree int64_t *live = live_bytes(program);
     return live[peak_instruction(program, live)];
@@ -239,7 +252,7 @@ void mtf_arena_peak(const MtfProgram *program, int64_t *bytes) {
         const MtfBuffer *buffer = buffer_at(program, b);
         Storage storage = storage_of(program, b);
         if (storage.first <= peak && peak <= storage.last)
-            bytes[buffer->memory] += buffer->bytes;
+            bytes[buffer->memory] += buffer->bytes * MAX(1, buffer->slots);
     }
 }
 
@@ -259,9 +272,16 @@ static bool check_buffer(const MtfProgram *program, const MtfArena *arena, int b
         return mtf_failure(error,
                            "buffer %d is at offset %" G_GINT64_FORMAT ", not a multiple of %d", b,
                            offset, MTF_ARENA_ALIGNMENT);
-    if (buffer->bytes > arena->bytes - offset)
+    if (offset > arena->bytes ||
+        buffer->bytes + (MAX(1, owner->slots) - 1) * mtf_buffer_stride(owner) >
+            arena->bytes - offset)
         return mtf_failure(error, "buffer %d ends outside the arena", b);
     return true;
+}
+
+/* From the first byte of the first slot to the last of the last. */
+static int64_t bytes_of_slots(const MtfBuffer *buffer) {
+    return (MAX(1, buffer->slots) - 1) * mtf_buffer_stride(buffer) + buffer->bytes;
 }
 
 static bool live_together(const MtfBuffer *a, const MtfBuffer *b) {
@@ -276,8 +296,8 @@ static bool check_pair(const MtfProgram *program, const MtfArena *arena, int a, 
     const MtfBuffer *right = buffer_at(program, b);
     if (right->storage != b || !live_together(left, right))
         return true;
-    int64_t left_end = arena->offsets[a] + left->bytes;
-    int64_t right_end = arena->offsets[b] + right->bytes;
+    int64_t left_end = arena->offsets[a] + bytes_of_slots(left);
+    int64_t right_end = arena->offsets[b] + bytes_of_slots(right);
     if (left_end <= arena->offsets[b] || right_end <= arena->offsets[a])
         return true;
     return mtf_failure(error, "buffers %d and %d live at the same time and overlap", a, b);

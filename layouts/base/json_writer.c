@@ -147,3 +147,10 @@ bool mtf_file_write(const char *path, const char *text, gsize length, GError **e
         return true;
     return mtf_failure(error, "%s: cannot be written: %s", path, cause->message);
 }
+
+double mtf_json_number_of(const cJSON *object, const char *key, double absent) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    if (cJSON_IsRaw(item))
+        return g_ascii_strtod(item->valuestring, NULL);
+    return cJSON_IsNumber(item) ? item->valuedouble : absent;
+}

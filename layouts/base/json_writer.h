@@ -17,6 +17,9 @@ void mtf_json_add_integer(cJSON *object, const char *key, int64_t value);
  * finite becomes null. */
 void mtf_json_add_number(cJSON *object, const char *key, double value);
 
+/* A number of an object, read or built; `absent` where there is none. */
+double mtf_json_number_of(const cJSON *object, const char *key, double absent);
+
 /* The bare items, for arrays. */
 cJSON *mtf_json_new_integer(int64_t value);
 cJSON *mtf_json_new_number(double value);

@@ -45,7 +45,7 @@ MtfGraph *mtf_graph_new(const char *name) {
     graph->updates = new_array(sizeof(MtfUpdate), NULL);
     graph->repeats = new_array(sizeof(MtfRepeat), clear_name);
     graph->loss = -1;
-    graph->microbatches = 1;
+    graph->microbatches = graph->in_flight = 1;
     graph->batch = -1;
     graph->tensor_ids = g_hash_table_new(g_str_hash, g_str_equal);
     graph->dimension_ids = g_hash_table_new(g_str_hash, g_str_equal);
@@ -257,6 +257,7 @@ int mtf_graph_add_operation(MtfGraph *graph, const MtfNewOperation *new_operatio
         .name = g_strdup(new_operation->name),
         .kind = new_operation->kind,
         .phase = new_operation->phase,
+        .stage = new_operation->stage,
         .n_inputs = new_operation->n_inputs,
         .inputs = g_memdup2(new_operation->inputs, sizeof(int) * (gsize)new_operation->n_inputs),
         .attributes = new_operation->attributes,
@@ -309,6 +310,7 @@ MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
     }
     copy->loss = graph->loss;
     copy->microbatches = graph->microbatches;
+    copy->in_flight = graph->in_flight;
     copy->batch = graph->batch;
     copy_optimizer(copy, graph);
     return copy;
@@ -458,10 +460,11 @@ void mtf_consumers_free(MtfConsumers *consumers) {
 }
 
 const char *mtf_feed_name(MtfFeed feed) {
-    static const char *const names[MTF_FEEDS] = {
-        [MTF_FEED_TOKENS] = "tokens",   [MTF_FEED_NEXT_TOKENS] = "next_tokens",
-        [MTF_FEED_MASK] = "mask",       [MTF_FEED_FEATURES] = "features",
-        [MTF_FEED_TARGETS] = "targets", [MTF_FEED_LABELS] = "labels",
+    static const char *const names[] = {
+        [MTF_FEED_TOKENS] = "tokens",     [MTF_FEED_NEXT_TOKENS] = "next_tokens",
+        [MTF_FEED_MASK] = "mask",         [MTF_FEED_FEATURES] = "features",
+        [MTF_FEED_TARGETS] = "targets",   [MTF_FEED_LABELS] = "labels",
+        [MTF_FEED_TRANSFER] = "transfer", [MTF_FEED_TRANSFER_ONCE] = "transfer_once",
     };
     return names[feed];
 }

@@ -23,6 +23,9 @@
 
 #define MTF_MAX_OUTPUTS 4
 
+/* Pipeline stages that a graph may be cut into. */
+#define MTF_MAX_STAGES 1024
+
 typedef struct {
     char *name;
     int64_t size; /* >= 1 */
@@ -32,13 +35,15 @@ typedef enum { MTF_SOURCE_INPUT, MTF_SOURCE_VARIABLE, MTF_SOURCE_OPERATION } Mtf
 
 /* How data reaches an input. */
 typedef enum {
-    MTF_FEED_TOKENS,      /* int32 ids of a text window */
-    MTF_FEED_NEXT_TOKENS, /* the same window one position later */
-    MTF_FEED_MASK,        /* 1 where the position counts, else 0 */
-    MTF_FEED_FEATURES,    /* real features of an example */
-    MTF_FEED_TARGETS,     /* real targets of an example */
-    MTF_FEED_LABELS,      /* int32 class of an example */
-    MTF_FEEDS,
+    MTF_FEED_TOKENS,               /* int32 ids of a text window */
+    MTF_FEED_NEXT_TOKENS,          /* the same window one position later */
+    MTF_FEED_MASK,                 /* 1 where the position counts, else 0 */
+    MTF_FEED_FEATURES,             /* real features of an example */
+    MTF_FEED_TARGETS,              /* real targets of an example */
+    MTF_FEED_LABELS,               /* int32 class of an example */
+    MTF_FEEDS,                     /* those that a user may name */
+    MTF_FEED_TRANSFER = MTF_FEEDS, /* sent by another stage, once a micro-batch (stage_split.h) */
+    MTF_FEED_TRANSFER_ONCE,        /* sent by another stage, once a step */
 } MtfFeed;
 
 /* How a variable begins: every element is a function of (seed, tensor name, element index). */
@@ -73,6 +78,7 @@ typedef struct {
     MtfMemoryKind memory;
     MtfFeed feed; /* of inputs */
     MtfInit init; /* of variables */
+    bool is_sent; /* another pipeline stage reads it (stage_split.h) */
     char *stored; /* of variables: where published files keep it (layouts/README.md); or NULL */
     int producer; /* the operation it is a result of, or -1 */
 } MtfTensor;
@@ -100,7 +106,8 @@ typedef struct {
     double softcap; /* attention: scores s become softcap tanh(s / softcap); 0: they stay */
     double
         window; /* attention, causal: positions that a query looks at, its own the last; 0: all */
-    double epsilon; /* layer_norm, adam, adafactor */
+    double epsilon;         /* layer_norm, adam, adafactor */
+    double exponent, slope; /* raise; elu, leaky_relu */
     double base, adjacent, rotated, angle, context, stretch, low, high; /* rotary */
     double rate;  /* dropout: share dropped; learning_rate: peak rate */
     double limit; /* clip_factor */
@@ -116,6 +123,7 @@ typedef struct {
     char *name;
     int kind; /* MtfOperationKind, operation_table.h */
     MtfPhase phase;
+    int stage; /* pipeline stage that runs it, from 1; 0: the graph is not cut into stages */
     int n_inputs;
     int *inputs; /* tensors */
     int n_outputs;
@@ -154,7 +162,9 @@ typedef struct {
     int loss;           /* the scalar to be minimised, or -1 */
     MtfOptimizer optimizer;
     int microbatches; /* of a training graph: parts a step's batch is worked through in; 1 */
-    int batch; /* with several: the dimension whose size is that of one micro-batch; else -1 */
+    int in_flight; /* of the graph of a pipeline stage: micro-batches whose forward pass is done and
+                      whose backward pass is not, at most; else 1 */
+    int batch;     /* with several: the dimension whose size is that of one micro-batch; else -1 */
     GHashTable *tensor_ids;    /* name -> index + 1 */
     GHashTable *dimension_ids; /* name -> index + 1 */
 } MtfGraph;
@@ -205,6 +215,7 @@ typedef struct {
     const char *name;
     int kind; /* MtfOperationKind */
     MtfPhase phase;
+    int stage; /* as of MtfOperation */
     int n_inputs;
     const int *inputs;     /* tensors */
     const MtfShape *shape; /* of the first output; NULL = what the row infers */

@@ -124,6 +124,8 @@ static cJSON *operation_to_json(const MtfGraph *graph, const MtfOperation *opera
         add_attribute(graph, &operation->attributes, spec, object);
     if (operation->phase != MTF_PHASE_FORWARD)
         cJSON_AddStringToObject(object, "phase", mtf_phase_name(operation->phase));
+    if (operation->stage > 0)
+        mtf_json_add_integer(object, "stage", operation->stage);
     add_memory(graph, operation, object);
     return object;
 }

@@ -431,6 +431,7 @@ static bool add_operation(MtfLinker *linker, const Declaration *declaration, con
         .name = declaration->name,
         .kind = text->kind,
         .phase = text->phase,
+        .stage = text->stage,
         .n_inputs = text->n_inputs,
         .inputs = inputs,
         .shape = text->has_shape ? &text->shape : NULL,

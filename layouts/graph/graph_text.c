@@ -102,8 +102,8 @@ static bool fail_attribute(const MtfJson *where, const MtfOperationRow *row, con
 
 /* Every key is one that all operations have or an attribute of the row. */
 static bool check_operation_keys(const MtfJson *where, const MtfOperationRow *row, GError **error) {
-    static const char *const common[] = { "name",  "op",          "inputs", "dims",
-                                          "phase", "memory_kind", NULL };
+    static const char *const common[] = { "name",  "op",    "inputs",      "dims",
+                                          "phase", "stage", "memory_kind", NULL };
     MtfJson child;
     for (bool more = mtf_json_first(where, &child); more; more = mtf_json_next(&child)) {
         const char *key = mtf_json_key(&child);
@@ -208,6 +208,16 @@ static bool read_phase(MtfOperationText *text, GError **error) {
     return true;
 }
 
+static bool read_stage(MtfOperationText *text, GError **error) {
+    MtfJson child;
+    int64_t stage = 0;
+    if (mtf_json_find(&text->where, "stage", &child) &&
+        !mtf_json_integer(&child, 1, MTF_MAX_STAGES, &stage, error))
+        return false;
+    text->stage = (int)stage;
+    return true;
+}
+
 static bool read_operation(const MtfGraph *graph, MtfOperationText *text, GError **error) {
     const MtfJson *where = &text->where;
     MtfJson dims, dtype;
@@ -215,7 +225,7 @@ static bool read_operation(const MtfGraph *graph, MtfOperationText *text, GError
         !read_kind(where, &text->kind, error) ||
         !check_operation_keys(where, mtf_operation_row(text->kind), error) ||
         !read_inputs(text, error) || !read_attributes(graph, text, error) ||
-        !read_memory(text, error) || !read_phase(text, error))
+        !read_memory(text, error) || !read_phase(text, error) || !read_stage(text, error))
         return false;
     text->has_shape = mtf_json_find(where, "dims", &dims);
     text->has_dtype = mtf_json_find(where, "dtype", &dtype);

@@ -33,6 +33,7 @@ typedef struct {
     const char *name;
     int kind; /* MtfOperationKind */
     MtfPhase phase;
+    int stage; /* as of MtfOperation */
     int n_inputs;
     const char **inputs;
     bool has_shape, has_dtype;

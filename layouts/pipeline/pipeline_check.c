@@ -46,9 +46,9 @@ static bool check_places(const MtfPipelineOrder *order, MtfPipelineProgress *all
                                        name, text, r);
             if (action->microbatch < 0)
                 continue;
-            if (mtf_progress_done(all, action->work, action->stage, action->microbatch))
+            if (mtf_pipeline_progress_done(all, action->work, action->stage, action->microbatch))
                 return mtf_input_error(error, "%s: %s stands twice on rank %d", name, text, r);
-            mtf_progress_mark(all, action);
+            mtf_pipeline_progress_mark(all, action);
         }
     return true;
 }
@@ -64,10 +64,10 @@ static bool fail_missing(const char *name, MtfPipelineWork work, int stage, int 
 /* The forward, and either B or both of I and W. */
 static bool check_computed(const MtfPipelineProgress *all, const char *name, int stage,
                            int microbatch, GError **error) {
-    bool both = mtf_progress_done(all, MTF_WORK_BACKWARD, stage, microbatch);
-    bool input = mtf_progress_done(all, MTF_WORK_INPUT_GRADIENT, stage, microbatch);
-    bool weight = mtf_progress_done(all, MTF_WORK_WEIGHT_GRADIENT, stage, microbatch);
-    if (!mtf_progress_done(all, MTF_WORK_FORWARD, stage, microbatch))
+    bool both = mtf_pipeline_progress_done(all, MTF_WORK_BACKWARD, stage, microbatch);
+    bool input = mtf_pipeline_progress_done(all, MTF_WORK_INPUT_GRADIENT, stage, microbatch);
+    bool weight = mtf_pipeline_progress_done(all, MTF_WORK_WEIGHT_GRADIENT, stage, microbatch);
+    if (!mtf_pipeline_progress_done(all, MTF_WORK_FORWARD, stage, microbatch))
         return fail_missing(name, MTF_WORK_FORWARD, stage, microbatch, error);
     if (both && (input || weight))
         return mtf_input_error(error, "%s: %dB%d stands beside %d%c%d, which it holds", name, stage,
@@ -89,7 +89,7 @@ static bool check_messages(const MtfPipelineProgress *all, const char *name, int
     };
     for (int next = 0; next < 2; next++)
         for (int i = 0; i < 2 && mtf_pipeline_crosses(all->order, stage, next == 1); i++)
-            if (!mtf_progress_done(all, works[next][i], stage, microbatch))
+            if (!mtf_pipeline_progress_done(all, works[next][i], stage, microbatch))
                 return fail_missing(name, works[next][i], stage, microbatch, error);
     return true;
 }
@@ -97,24 +97,24 @@ static bool check_messages(const MtfPipelineProgress *all, const char *name, int
 static bool check_complete(const MtfPipelineOrder *order, bool messages, const char *name,
                            GError **error) {
     MtfPipelineProgress all;
-    mtf_progress_init(&all, order, messages);
+    mtf_pipeline_progress_init(&all, order, messages);
     bool fine = check_places(order, &all, name, error);
     for (int s = 0; s < order->stages; s++)
         for (int m = 0; m < order->microbatches && fine; m++)
             fine = check_computed(&all, name, s, m, error) &&
                    (!messages || check_messages(&all, name, s, m, error));
-    mtf_progress_clear(&all);
+    mtf_pipeline_progress_clear(&all);
     return fine;
 }
 
 /* The first action of the head group that is not ready; NULL when all are. */
 static const MtfPipelineAction *waiting_action(const MtfPipelineProgress *progress, int rank) {
-    int count = mtf_progress_group(progress, rank);
+    int count = mtf_pipeline_progress_group(progress, rank);
     for (int i = 0; i < count; i++) {
         const MtfPipelineAction *action =
             mtf_pipeline_action(progress->order, rank, progress->head[rank] + i);
         bool message = mtf_work_is_send(action->work) || mtf_work_is_receive(action->work);
-        if (message || !mtf_progress_ready(progress, action))
+        if (message || !mtf_pipeline_progress_ready(progress, action))
             return action;
     }
     return NULL;
@@ -125,13 +125,15 @@ static int rank_waited_for(const MtfPipelineProgress *progress, const MtfPipelin
     const MtfPipelineOrder *order = progress->order;
     int own = order->rank_of_stage[action->stage], stage = action->stage;
     bool message = mtf_work_is_send(action->work) || mtf_work_is_receive(action->work);
-    if (message && (mtf_work_is_receive(action->work) || mtf_progress_ready(progress, action)))
+    if (message &&
+        (mtf_work_is_receive(action->work) || mtf_pipeline_progress_ready(progress, action)))
         return order->rank_of_stage[mtf_pipeline_other_end(action).stage];
     if (message || progress->messages || action->work == MTF_WORK_WEIGHT_GRADIENT)
         return own;
     if (action->work == MTF_WORK_FORWARD)
         return order->rank_of_stage[stage - 1];
-    bool forward = mtf_progress_done(progress, MTF_WORK_FORWARD, stage, action->microbatch);
+    bool forward =
+        mtf_pipeline_progress_done(progress, MTF_WORK_FORWARD, stage, action->microbatch);
     return forward ? order->rank_of_stage[stage + 1] : own;
 }
 
@@ -167,24 +169,24 @@ static bool fail_circle(const MtfPipelineProgress *progress, const char *name, i
  * anything was done. */
 static bool advance_rank(MtfPipelineProgress *progress, int rank) {
     bool advanced = false;
-    while (mtf_progress_group(progress, rank) > 0) {
+    while (mtf_pipeline_progress_group(progress, rank) > 0) {
         const MtfPipelineAction *action = waiting_action(progress, rank);
         if (action == NULL) {
-            mtf_progress_advance(progress, rank);
+            mtf_pipeline_progress_advance(progress, rank);
             advanced = true;
             continue;
         }
-        if (!mtf_work_is_send(action->work) || !mtf_progress_ready(progress, action))
+        if (!mtf_work_is_send(action->work) || !mtf_pipeline_progress_ready(progress, action))
             return advanced;
         MtfPipelineAction receive = mtf_pipeline_other_end(action);
         int peer = progress->order->rank_of_stage[receive.stage];
         const MtfPipelineAction *head =
-            mtf_progress_group(progress, peer) > 0 ? waiting_action(progress, peer) : NULL;
+            mtf_pipeline_progress_group(progress, peer) > 0 ? waiting_action(progress, peer) : NULL;
         if (head == NULL || head->work != receive.work || head->stage != receive.stage ||
             head->microbatch != receive.microbatch)
             return advanced;
-        mtf_progress_advance(progress, rank);
-        mtf_progress_advance(progress, peer);
+        mtf_pipeline_progress_advance(progress, rank);
+        mtf_pipeline_progress_advance(progress, peer);
         advanced = true;
     }
     return advanced;
@@ -193,7 +195,7 @@ static bool advance_rank(MtfPipelineProgress *progress, int rank) {
 static bool check_deadlock(const MtfPipelineOrder *order, bool messages, const char *name,
                            GError **error) {
     MtfPipelineProgress progress;
-    mtf_progress_init(&progress, order, messages);
+    mtf_pipeline_progress_init(&progress, order, messages);
     for (bool advanced = true; advanced;) {
         advanced = false;
         for (int r = 0; r < order->ranks; r++)
@@ -201,8 +203,9 @@ static bool check_deadlock(const MtfPipelineOrder *order, bool messages, const c
     }
     bool fine = true;
     for (int r = 0; r < order->ranks && fine; r++)
-        fine = mtf_progress_group(&progress, r) == 0 || fail_circle(&progress, name, r, error);
-    mtf_progress_clear(&progress);
+        fine = mtf_pipeline_progress_group(&progress, r) == 0 ||
+               fail_circle(&progress, name, r, error);
+    mtf_pipeline_progress_clear(&progress);
     return fine;
 }
 

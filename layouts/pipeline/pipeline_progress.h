@@ -17,27 +17,29 @@ typedef struct {
     int *head;      /* [ranks], the first action of the list that is not done */
 } MtfPipelineProgress;
 
-void mtf_progress_init(MtfPipelineProgress *progress, const MtfPipelineOrder *order, bool messages);
-void mtf_progress_clear(MtfPipelineProgress *progress);
+void mtf_pipeline_progress_init(MtfPipelineProgress *progress, const MtfPipelineOrder *order,
+                                bool messages);
+void mtf_pipeline_progress_clear(MtfPipelineProgress *progress);
 
 /* The number of actions in the head group of `rank`; 0 when its list is done. */
-int mtf_progress_group(const MtfPipelineProgress *progress, int rank);
+int mtf_pipeline_progress_group(const MtfPipelineProgress *progress, int rank);
 
 /* Whether nothing but the rank's own turn keeps this action waiting; a receive needs that its send is
  * done, a send that its result is made. */
-bool mtf_progress_ready(const MtfPipelineProgress *progress, const MtfPipelineAction *action);
+bool mtf_pipeline_progress_ready(const MtfPipelineProgress *progress,
+                                 const MtfPipelineAction *action);
 
 /* Whether all actions of the head group are ready. */
-bool mtf_progress_group_ready(const MtfPipelineProgress *progress, int rank);
+bool mtf_pipeline_progress_group_ready(const MtfPipelineProgress *progress, int rank);
 
 /* Marks one action as done, wherever it stands. */
-void mtf_progress_mark(MtfPipelineProgress *progress, const MtfPipelineAction *action);
+void mtf_pipeline_progress_mark(MtfPipelineProgress *progress, const MtfPipelineAction *action);
 
 /* Marks the head group as done and goes on to the next. */
-void mtf_progress_advance(MtfPipelineProgress *progress, int rank);
+void mtf_pipeline_progress_advance(MtfPipelineProgress *progress, int rank);
 
-static inline bool mtf_progress_done(const MtfPipelineProgress *progress, MtfPipelineWork work,
-                                     int stage, int microbatch) {
+static inline bool mtf_pipeline_progress_done(const MtfPipelineProgress *progress,
+                                              MtfPipelineWork work, int stage, int microbatch) {
     return progress->done[mtf_pipeline_pair(progress->order, stage, microbatch)] >> work & 1;
 }
 

@@ -289,5 +289,5 @@ void mtf_program_fuse(MtfProgram *program, int64_t cache) {
         mtf_program_instruction(program, i)->fused = (MtfFusedGroup){ 0 };
     }
     for (int i = 0; i < n;)
-        i = find_group(&group, i, i < program->n_repeated ? program->n_repeated : n);
+        i = find_group(&group, i, mtf_program_part_end(program, i));
 }

@@ -3,6 +3,8 @@
 
 #include "layouts/graph/microbatches.h"
 
+#include <string.h>
+
 int mtf_program_storage(const MtfProgram *program, int buffer) {
     while (mtf_program_buffer(program, buffer)->storage != buffer)
         buffer = mtf_program_buffer(program, buffer)->storage;
@@ -25,6 +27,18 @@ static void touch_repetition(MtfProgram *program, int buffer) {
     touch(program, buffer, program->n_repeated - 1);
 }
 
+/* What another stage reads may be on its way until the stage's last micro-batch, or step, ends. */
+static void touch_until_sent(MtfProgram *program, int tensor) {
+    int producer = mtf_graph_tensor(program->graph, tensor)->producer;
+    bool once = producer < 0 || mtf_operation_times(program->graph, producer) == 1 ||
+                mtf_operation_accumulates(program->graph, producer);
+    int buffer = program->tensor_buffers[tensor];
+    if (once)
+        touch(program, buffer, mtf_program_length(program) - 1);
+    else
+        touch_repetition(program, buffer);
+}
+
 static void read_all(MtfProgram *program) {
     int n = mtf_program_length(program);
     for (int b = 0; b < (int)program->buffers->len; b++) {
@@ -43,6 +57,9 @@ static void read_all(MtfProgram *program) {
             mtf_operation_accumulates(program->graph, instruction->operation))
             touch_repetition(program, instruction->outputs[0]);
     }
+    for (int t = 0; t < (int)program->graph->tensors->len; t++)
+        if (mtf_graph_tensor(program->graph, t)->is_sent && program->tensor_buffers[t] >= 0)
+            touch_until_sent(program, t);
     int loss = program->graph->loss;
     if (loss >= 0 && program->tensor_buffers[loss] >= 0)
         touch(program, program->tensor_buffers[loss], n - 1);
@@ -96,13 +113,20 @@ static bool reads_only_overwritable(const MtfProgram *program, const MtfInstruct
     return true;
 }
 
+/* What another stage reads has bytes of its own: it may still be on its way when what its inputs
+ * held is written for the next micro-batch. */
+static bool is_sent(const MtfProgram *program, const MtfBuffer *buffer) {
+    return buffer->tensor >= 0 && mtf_graph_tensor(program->graph, buffer->tensor)->is_sent;
+}
+
 bool mtf_instruction_may_overwrite(const MtfProgram *program, int index, int input) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     const MtfBuffer *from = mtf_program_buffer(program, instruction->inputs[input]);
     int output = output_over(instruction, input);
     const MtfBuffer *to = mtf_program_buffer(program, output);
     return !owner_of(program, instruction->inputs[input])->persistent &&
-           !owner_of(program, output)->persistent && from->bytes >= to->bytes &&
+           !owner_of(program, output)->persistent && !is_sent(program, to) &&
+           from->bytes >= to->bytes &&
            reads_only_overwritable(program, instruction, instruction->inputs[input]);
 }
 
@@ -116,6 +140,7 @@ static void share_storage(MtfProgram *program, int index) {
         if (owner->last != index || !mtf_instruction_may_overwrite(program, index, k))
             continue;
         output->storage = mtf_program_storage(program, instruction->inputs[k]);
+        owner->first = MIN(owner->first, output->first);
         owner->last = MAX(owner->last, output->last);
         if (instruction->kind == MTF_INSTRUCTION_KERNEL)
             return;
@@ -135,16 +160,80 @@ static void resolve_storages(MtfProgram *program) {
     }
 }
 
+/* ---- Pipeline stages ------------------------------------------------------------------------ */
+
+/* Inputs that each micro-batch has its own of. */
+static bool is_fed_repeatedly(const MtfProgram *program, const MtfBuffer *buffer) {
+    const MtfTensor *tensor = mtf_graph_tensor(program->graph, buffer->tensor);
+    return tensor->source == MTF_SOURCE_INPUT && tensor->feed != MTF_FEED_TRANSFER_ONCE;
+}
+
+/* Storages that hold sums over micro-batches, of which there is one. */
+static bool *find_sums(const MtfProgram *program) {
+    bool *sums = g_new0(bool, program->buffers->len + 1);
+    for (int i = 0; i < program->n_repeated; i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        if (instruction->kind == MTF_INSTRUCTION_KERNEL &&
+            mtf_operation_accumulates(program->graph, instruction->operation))
+            sums[mtf_program_storage(program, instruction->outputs[0])] = true;
+    }
+    return sums;
+}
+
+/* Whether a storage is written by the forward pass of a micro-batch and read by its backward pass,
+ * or leaves the stage: then other micro-batches come in between. */
+static bool waits_in_flight(const MtfProgram *program, const MtfBuffer *owner, int forward) {
+    if (owner->persistent)
+        return is_fed_repeatedly(program, owner);
+    return owner->first < forward && owner->last >= forward && owner->last < program->n_repeated;
+}
+
+/* What one micro-batch leaves for later has a slot for each that may be in flight, and each lives
+ * as long as micro-batches do:
+ *
+ *     micro-batch        0 F      1 F      0 B      2 F      1 B
+ *     slot 0             [================]         [=============
+ *     slot 1                      [=======================]          */
+static void give_slots(MtfProgram *program) {
+    g_autofree bool *sums = find_sums(program);
+    int forward = mtf_program_forward(program);
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        MtfBuffer *owner = mtf_program_buffer(program, b);
+        if (owner->storage != b || sums[b] || !waits_in_flight(program, owner, forward))
+            continue;
+        owner->slots = program->graph->in_flight;
+        owner->first = 0;
+        owner->last = owner->persistent ? owner->last : program->n_repeated - 1;
+    }
+}
+
+static void add_slots(MtfProgram *program) {
+    if (program->graph->in_flight > 1)
+        give_slots(program);
+}
+
 void mtf_program_find_lifetimes(MtfProgram *program) {
     read_all(program);
     resolve_storages(program);
+    add_slots(program);
+}
+
+/* The buffers as lowering emitted them: kept at the first call, restored at every other. */
+static void restore_buffers(MtfProgram *program) {
+    gsize size = sizeof(MtfBuffer) * program->buffers->len;
+    if (program->emitted_buffers == NULL)
+        program->emitted_buffers = g_memdup2(program->buffers->data, size);
+    else
+        memcpy(program->buffers->data, program->emitted_buffers, size);
 }
 
 void mtf_program_alias_buffers(MtfProgram *program) {
+    restore_buffers(program);
     read_all(program);
     for (int i = 0; i < mtf_program_length(program); i++)
         share_storage(program, i);
     resolve_storages(program);
+    add_slots(program);
 }
 
 int64_t *mtf_program_live(const MtfProgram *program) {
@@ -168,4 +257,26 @@ int64_t mtf_program_most_live(const MtfProgram *program) {
     for (int i = 0; i < mtf_program_length(program); i++)
         most = MAX(most, live[i]);
     return most;
+}
+
+static bool touches(const MtfProgram *program, const int *buffers, int n, int storage) {
+    for (int k = 0; k < n; k++)
+        if (mtf_program_buffer(program, buffers[k])->storage == storage)
+            return true;
+    return false;
+}
+
+bool mtf_instruction_depends(const MtfProgram *program, const MtfInstruction *early,
+                             const MtfInstruction *late) {
+    for (int k = 0; k < late->n_inputs; k++)
+        if (touches(program, early->outputs, early->n_outputs,
+                    mtf_program_buffer(program, late->inputs[k])->storage))
+            return true;
+    for (int k = 0; k < late->n_outputs; k++) {
+        int storage = mtf_program_buffer(program, late->outputs[k])->storage;
+        if (touches(program, early->outputs, early->n_outputs, storage) ||
+            touches(program, early->inputs, early->n_inputs, storage))
+            return true;
+    }
+    return false;
 }

@@ -6,6 +6,7 @@
 #ifndef MTF_PLAN_H
 #define MTF_PLAN_H
 
+#include "layouts/base/json_reader.h"
 #include "layouts/placement/layout.h"
 #include "layouts/program/program.h"
 
@@ -36,6 +37,16 @@ char *mtf_plan_print(const MtfPlan *plan);
 /* Writes the plan whole or not at all; fails when the graph is not in canonical order, since the
  * digest names tensors by number. */
 bool mtf_plan_save(const MtfPlan *plan, const char *path, GError **error);
+/* The plan of one pipeline stage, of which the file holds everything but the graph, a copy of which
+ * it takes; the graph has the micro-batches. */
+MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph, GError **error);
+
+/* Parts of a plan's file, for pipelines (pipeline_plan.h): the micro-batches of a graph, read and
+ * written, and everything behind the graph. */
+bool mtf_plan_read_microbatches(const MtfJson *root, MtfGraph *graph, GError **error);
+void mtf_plan_add_microbatches(cJSON *root, const MtfGraph *graph);
+void mtf_plan_add_body(cJSON *root, const MtfPlan *plan, bool with_microbatches);
+
 void mtf_plan_free(MtfPlan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPlan, mtf_plan_free)
 

@@ -10,6 +10,7 @@ void mtf_program_free(MtfProgram *program) {
     g_array_unref(program->instructions);
     g_array_unref(program->buffers);
     g_free(program->tensor_buffers);
+    g_free(program->emitted_buffers);
     g_free(program);
 }
 
@@ -26,12 +27,39 @@ MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index) {
     return &g_array_index(program->buffers, MtfBuffer, index);
 }
 
-int64_t mtf_buffer_aligned_bytes(const MtfBuffer *buffer) {
+int64_t mtf_buffer_stride(const MtfBuffer *buffer) {
     return (buffer->bytes + MTF_ARENA_ALIGNMENT - 1) / MTF_ARENA_ALIGNMENT * MTF_ARENA_ALIGNMENT;
+}
+
+int64_t mtf_buffer_aligned_bytes(const MtfBuffer *buffer) {
+    return mtf_buffer_stride(buffer) * MAX(1, buffer->slots);
+}
+
+static MtfPhase phase_of(const MtfProgram *program, int index) {
+    return mtf_graph_operation(program->graph, mtf_program_instruction(program, index)->operation)
+        ->phase;
+}
+
+int mtf_program_forward(const MtfProgram *program) {
+    int n = 0;
+    while (n < mtf_program_length(program) && phase_of(program, n) == MTF_PHASE_FORWARD)
+        n++;
+    return n;
+}
+
+int mtf_program_part_end(const MtfProgram *program, int index) {
+    int n = mtf_program_length(program);
+    int forward = program->graph->in_flight > 1 ? mtf_program_forward(program) : 0;
+    return index < forward ? forward : index < program->n_repeated ? program->n_repeated : n;
 }
 
 int mtf_program_length(const MtfProgram *program) {
     return (int)program->instructions->len;
+}
+
+bool mtf_instruction_is_collective(const MtfInstruction *instruction) {
+    return instruction->kind == MTF_INSTRUCTION_RESHARD &&
+           mtf_reshard_is_collective(instruction->reshard.kind);
 }
 
 int mtf_program_times(const MtfProgram *program, int index) {
@@ -118,8 +146,7 @@ int64_t mtf_instruction_payload(const MtfProgram *program, int index, int rank) 
 
 int mtf_instruction_calls(const MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
-    if (instruction->kind != MTF_INSTRUCTION_RESHARD ||
-        !mtf_reshard_is_collective(instruction->reshard.kind))
+    if (!mtf_instruction_is_collective(instruction))
         return 0;
     if (instruction->reshard.kind != MTF_RESHARD_ALLREDUCE)
         return 1;
@@ -177,6 +204,8 @@ static void append_buffer(GString *text, const MtfBuffer *buffer) {
     g_string_append_printf(text, "buffer %d %d %" PRId64 " %d %d %d:", buffer->tensor,
                            (int)buffer->memory, buffer->bytes, buffer->storage, buffer->first,
                            buffer->last);
+    if (buffer->slots > 1)
+        g_string_append_printf(text, " slots %d", buffer->slots);
     append_placement(text, &buffer->placement);
     g_string_append_c(text, '\n');
 }

@@ -29,6 +29,8 @@ typedef struct {
     MtfPlacement placement;
     MtfMemoryKind memory;
     int64_t bytes;   /* largest over ranks */
+    int slots;       /* of owners: how often the bytes are there, one for each micro-batch in flight
+                        (0 like 1); slot k begins k times mtf_buffer_stride behind the first */
     int storage;     /* the buffer that owns the bytes; its own index if it does */
     int first, last; /* of owners: first and last instruction that touches the storage */
     bool persistent; /* of owners: lives from step to step (first = 0, last = n_instructions - 1) */
@@ -74,15 +76,23 @@ typedef struct {
     int microbatches, n_repeated; /* 1 and 0 without micro-batches */
     int *tensor_buffers; /* for inputs and variables: the buffer that holds them between steps; for
                             results: the one they are kept in; -1 when there is none */
+    MtfBuffer *emitted_buffers; /* before they were aliased (lifetimes.h); NULL: not yet */
 } MtfProgram;
+
+/* Whether the instruction takes data from one processor to another: a reshard op that is not
+ * local. */
+bool mtf_instruction_is_collective(const MtfInstruction *instruction);
 
 /* Lowers a legal layout (mtf_layout_check) of a graph without composites. Both must outlive the
  * program. Each operation fetches its inputs from where the layout keeps them, so that the price of
- * the program is a sum over operations and tensors. */
+ * the program is a sum over operations and tensors. Runs all passes (passes.h). */
 MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout);
 
-/* The same with its instructions in the order of the operations, whatever the layout's order is,
- * and without room for exchanges: what orders are numbered by (program_order.h). */
+/* The instructions as they are emitted, in the order of the operations: what the passes of
+ * mtf_lower begin with (passes.h). Lifetimes are not known yet. */
+MtfProgram *mtf_program_emit(const MtfGraph *graph, const MtfLayout *layout);
+
+/* The same with aliased buffers: what orders are numbered by (program_order.h). */
 MtfProgram *mtf_lower_as_written(const MtfGraph *graph, const MtfLayout *layout);
 
 /* The instructions of one operation alone, as mtf_lower emits them when its inputs stand in their
@@ -104,8 +114,17 @@ MtfInstruction *mtf_program_instruction(const MtfProgram *program, int index);
 MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index);
 int mtf_program_length(const MtfProgram *program);
 
-/* The bytes that a buffer takes in an arena: rounded up to MTF_ARENA_ALIGNMENT. */
+/* The bytes of one slot of a buffer: rounded up to MTF_ARENA_ALIGNMENT; and those it takes in an
+ * arena, of all its slots. */
+int64_t mtf_buffer_stride(const MtfBuffer *buffer);
 int64_t mtf_buffer_aligned_bytes(const MtfBuffer *buffer);
+
+/* The instructions of the forward pass: [0, n) of those that are repeated. */
+int mtf_program_forward(const MtfProgram *program);
+
+/* Where the part of a step ends that instruction `index` belongs to: what is repeated, of a
+ * pipeline stage the forward pass before it, or all. Nothing stays under way across it. */
+int mtf_program_part_end(const MtfProgram *program, int index);
 
 /* How often a step runs instruction `index`. */
 int mtf_program_times(const MtfProgram *program, int index);

@@ -91,15 +91,8 @@ void mtf_dependences_free(MtfDependences *dependences) {
 
 /* ---- Stretches ----------------------------------------------------------------------------- */
 
-static MtfPhase phase_of(const MtfProgram *program, int index) {
-    return mtf_graph_operation(program->graph, mtf_program_instruction(program, index)->operation)
-        ->phase;
-}
-
 void mtf_program_segments(const MtfProgram *program, int ends[MTF_SEGMENTS]) {
-    int n = mtf_program_length(program), forward = 0, loss = n;
-    while (forward < n && phase_of(program, forward) == MTF_PHASE_FORWARD)
-        forward++;
+    int n = mtf_program_length(program), forward = mtf_program_forward(program), loss = n;
     while (loss > 0 && !mtf_program_writes_loss(program, loss - 1))
         loss--;
     int points[MTF_SEGMENTS] = { forward, loss, program->n_repeated, n };

@@ -3,6 +3,7 @@
 
 #include "cost/price/predict.h"
 #include "layouts/base/command_line.h"
+#include "layouts/base/json_writer.h"
 #include "layouts/graph/microbatches.h"
 #include "reports/facts/closest_rules.h"
 
@@ -85,7 +86,8 @@ static void add_traffic(GPtrArray *lines, const MtfStepFacts *facts) {
 }
 
 static char *proof_text(const cJSON *search) {
-    double cost = mtf_tree_number(search, "cost", NAN), bound = mtf_tree_number(search, "bound", 0);
+    double cost = mtf_json_number_of(search, "cost", NAN),
+           bound = mtf_json_number_of(search, "bound", 0);
     if (isnan(cost))
         return g_strdup("the layout was given, not searched");
     if (!(bound > 0))

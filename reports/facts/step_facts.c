@@ -3,19 +3,13 @@
 
 #include "cost/machine/mapping_json.h"
 #include "cost/price/predict.h"
+#include "layouts/base/json_writer.h"
 #include "reports/facts/layer_star.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 /* ---- Trees --------------------------------------------------------------------------------- */
-
-double mtf_tree_number(const cJSON *tree, const char *key, double absent) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(tree, key);
-    if (cJSON_IsRaw(item))
-        return g_ascii_strtod(item->valuestring, NULL);
-    return cJSON_IsNumber(item) ? item->valuedouble : absent;
-}
 
 const char *mtf_tree_text(const cJSON *tree, const char *key) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(tree, key);
@@ -48,8 +42,8 @@ static bool price(MtfStepFacts *facts, GError **error) {
         return false;
     facts->schedule = mtf_schedule_new(&facts->pricer, facts->program);
     facts->traffic = mtf_predict_traffic(&facts->pricer, facts->program, -1);
-    facts->limit = (int64_t)mtf_tree_number(facts->plan->search, "memory_limit",
-                                            (double)facts->machine->memory_bytes);
+    facts->limit = (int64_t)mtf_json_number_of(facts->plan->search, "memory_limit",
+                                               (double)facts->machine->memory_bytes);
     for (int i = 0; i < mtf_program_length(facts->program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(facts->program, i);
         int times = mtf_program_times(facts->program, i);
@@ -173,7 +167,7 @@ void mtf_step_facts_free(MtfStepFacts *facts) {
 
 bool mtf_step_facts_is_collective(const MtfStepFacts *facts, int instruction) {
     const MtfInstruction *i = mtf_program_instruction(facts->program, instruction);
-    return i->kind == MTF_INSTRUCTION_RESHARD && mtf_reshard_is_collective(i->reshard.kind);
+    return mtf_instruction_is_collective(i);
 }
 
 /* ---- Shares -------------------------------------------------------------------------------- */

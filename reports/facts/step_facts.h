@@ -43,10 +43,7 @@ int64_t mtf_step_facts_live(const MtfStepFacts *facts, int instruction);
 /* Whether an instruction is a collective. */
 bool mtf_step_facts_is_collective(const MtfStepFacts *facts, int instruction);
 
-/* A number of one of the plan's trees, read or built; `absent` where there is none. */
-double mtf_tree_number(const cJSON *tree, const char *key, double absent);
-
-/* A string of one; "" where there is none. Owned by the tree. */
+/* A string of one of the plan's trees; "" where there is none. Owned by the tree. */
 const char *mtf_tree_text(const cJSON *tree, const char *key);
 
 /* What the step's time goes to. */

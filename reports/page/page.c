@@ -2,6 +2,7 @@
 #include "reports/page/page.h"
 
 #include "layouts/base/command_line.h"
+#include "layouts/base/json_writer.h"
 #include "reports/drawing/machine_picture.h"
 #include "reports/drawing/memory_chart.h"
 #include "reports/facts/answer.h"
@@ -65,7 +66,7 @@ static void add_memory(GString *page, const MtfStepFacts *facts) {
 static void add_agreement(GString *page, const MtfStepFacts *facts) {
     const cJSON *predicted = facts->plan->predicted;
     double now = (double)facts->schedule->nanoseconds / 1e9;
-    double then = mtf_tree_number(predicted, "step_seconds", NAN);
+    double then = mtf_json_number_of(predicted, "step_seconds", NAN);
     if (isnan(then))
         g_string_append(page, "<li>The plan holds no prediction; this report priced it.</li>");
     else if (fabs(now - then) > 1e-6 * then + 1e-9)

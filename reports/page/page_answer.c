@@ -2,6 +2,7 @@
 #include "reports/page/page_sections.h"
 
 #include "layouts/base/command_line.h"
+#include "layouts/base/json_writer.h"
 #include "reports/facts/answer.h"
 #include "reports/facts/metrics_log.h"
 #include "reports/markup/markup.h"
@@ -39,7 +40,8 @@ static void add_numbers(GString *page, const MtfStepFacts *facts, const GArray *
         add_measured(page, facts, run);
     add_number(page, memory, of_limit);
     add_number(page, traffic, "onto a device's links a step");
-    double cost = mtf_tree_number(search, "cost", NAN), bound = mtf_tree_number(search, "bound", 0);
+    double cost = mtf_json_number_of(search, "cost", NAN),
+           bound = mtf_json_number_of(search, "bound", 0);
     if (!isnan(cost) && bound > 0) {
         double gap = cost > 0 ? 100 * (cost - bound) / cost : 0;
         g_autofree char *text = g_strdup_printf("%.3g %%", gap);

@@ -5,6 +5,7 @@
 #include "reports/page/page_sections.h"
 
 #include "layouts/base/command_line.h"
+#include "layouts/base/json_writer.h"
 #include "reports/markup/markup.h"
 
 #include <math.h>
@@ -49,8 +50,8 @@ static void add_points(GArray *points, const cJSON *list, PointKind kind) {
     cJSON_ArrayForEach(item, list) {
         Point point = { .kind = kind,
                         .name = mtf_tree_text(item, "name"),
-                        .bytes = mtf_tree_number(item, "memory_bytes", NAN),
-                        .seconds = mtf_tree_number(item, "step_seconds", NAN) };
+                        .bytes = mtf_json_number_of(item, "memory_bytes", NAN),
+                        .seconds = mtf_json_number_of(item, "step_seconds", NAN) };
         if (point.bytes > 0 && point.seconds > 0)
             g_array_append_val(points, point);
     }

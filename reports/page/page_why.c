@@ -2,13 +2,14 @@
 #include "reports/page/page_sections.h"
 
 #include "layouts/base/command_line.h"
+#include "layouts/base/json_writer.h"
 #include "reports/facts/layer_star.h"
 #include "reports/markup/markup.h"
 
 /* One row for an operation that several layers have, as long as they would choose alike. */
 static void add_row(GString *page, const MtfStepFacts *facts, const cJSON *decision,
                     GHashTable *shown) {
-    double seconds = mtf_tree_number(decision, "nanoseconds", 0) / 1e9;
+    double seconds = mtf_json_number_of(decision, "nanoseconds", 0) / 1e9;
     g_autofree char *time = mtf_seconds_format(seconds);
     g_autofree char *name =
         mtf_layer_star(facts->plan->graph, mtf_tree_text(decision, "operation"));
@@ -24,8 +25,8 @@ static void add_row(GString *page, const MtfStepFacts *facts, const cJSON *decis
 
 /* What the best layout of fewer freedoms would cost, where the search says so. */
 static void add_rule_cost(GString *page, const MtfStepFacts *facts) {
-    double cost = mtf_tree_number(facts->plan->search, "cost", 0);
-    double rules = mtf_tree_number(facts->plan->search, "rule_cost", 0);
+    double cost = mtf_json_number_of(facts->plan->search, "cost", 0);
+    double rules = mtf_json_number_of(facts->plan->search, "rule_cost", 0);
     if (!(cost > 0) || !(rules > 0))
         return;
     g_autofree char *text = mtf_seconds_format(rules / 1e9);

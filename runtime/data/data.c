@@ -392,10 +392,15 @@ bool mtf_data_fill(MtfData *data, int tensor, int64_t step, const MtfOperand *sl
 }
 
 bool mtf_data_fill_inputs(MtfData *data, const MtfWorker *worker, int64_t step, GError **error) {
-    for (int t = 0; t < (int)data->graph->tensors->len; t++) {
+    const MtfGraph *graph = worker->program->graph;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
         const MtfOperand *slice = mtf_worker_tensor(worker, t);
-        if (mtf_graph_tensor(data->graph, t)->source == MTF_SOURCE_INPUT && slice != NULL &&
-            !mtf_data_fill(data, t, step, slice, error))
+        if (tensor->source != MTF_SOURCE_INPUT || tensor->feed >= MTF_FEEDS || slice == NULL)
+            continue;
+        /* The worker of a pipeline stage has a part of the graph that the data is for. */
+        int of_data = graph == data->graph ? t : mtf_graph_find_tensor(data->graph, tensor->name);
+        if (!mtf_data_fill(data, of_data, step, slice, error))
             return false;
     }
     return true;

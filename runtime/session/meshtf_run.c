@@ -7,6 +7,8 @@
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/calibrate/gemm_peak.h"
 #include "runtime/checkpoint/published_weights.h"
+#include "runtime/checkpoint/run_products.h"
+#include "runtime/kernels/products/kernel_libraries.h"
 #include "runtime/session/generation.h"
 #include "runtime/session/run_summary.h"
 #include "runtime/session/scores.h"
@@ -65,7 +67,7 @@ static bool train_and_verify(MtfSession *session, GError **error) {
     if (session->trace != NULL)
         say(session, g_strdup_printf("  the trace of steps %s is in %s\n", session->options->trace,
                                      session->options->trace_file));
-    say(session, mtf_closing_table(session));
+    say(session, session->stage != NULL ? mtf_pipeline_table(session) : mtf_closing_table(session));
     if (!session->options->verify || session->stopped)
         return true;
     char *table = mtf_verify(session, error);
@@ -82,6 +84,12 @@ static bool generate(MtfSession *session, GError **error) {
     if (text != NULL)
         say(session, g_strdup_printf("\n%s\n", text));
     return text != NULL;
+}
+
+static void warn_of_libraries(const MtfSession *session) {
+    g_autofree char *warning = mtf_kernel_libraries_warning();
+    if (warning != NULL)
+        say(session, g_strdup_printf("  warning: %s\n", warning));
 }
 
 /* What is written of the trained model. */
@@ -106,7 +114,10 @@ static bool train(MtfSession *session, GError **error) {
     if (!mtf_session_open(session, error))
         return false;
     g_autofree char *line = mtf_threads_format(&threads);
+    g_autofree char *products = mtf_run_products_format(session->control);
     say(session, g_strdup_printf("  %s\n", line));
+    warn_of_libraries(session);
+    say(session, g_strdup_printf("  %s\n", products));
     return train_and_verify(session, error) && write_results(session, error) &&
            generate(session, error);
 }
@@ -167,7 +178,8 @@ static int answer(int argc, char **argv) {
         return 0;
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--version") == 0) {
-            puts("meshtf-run " MTF_VERSION);
+            g_autofree char *libraries = mtf_kernel_libraries_format();
+            printf("meshtf-run " MTF_VERSION "\n%s\n", libraries);
             return 0;
         }
     GError *error = NULL;

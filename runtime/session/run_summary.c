@@ -203,3 +203,41 @@ char *mtf_closing_table(const MtfSession *session) {
     g_string_append(text, saves != NULL ? saves : "");
     return g_string_free(text, FALSE);
 }
+
+/* ---- Pipelines ----------------------------------------------------------------------------- */
+
+static void append_stage_memory(GString *text, const MtfSession *session) {
+    double bytes = number_of(session->plan->predicted, "peak_memory_bytes");
+    double most = mtf_agree_largest(session->control, bytes);
+    bool equal =
+        mtf_agree_largest(session->control, bytes == (double)session->arena->bytes ? 0 : 1) == 0;
+    double arena = mtf_agree_largest(session->control, (double)session->arena->bytes);
+    g_autofree char *predicted = format_bytes(most);
+    g_autofree char *measured = mtf_bytes_format(arena);
+    g_string_append_printf(text, "  %-16s %12s %12s  %s\n", "largest memory", predicted, measured,
+                           equal ? "equal to the byte on every rank" : "NOT equal");
+}
+
+/* What ranks send to other stages in a step: as the plan's layouts say, and as was sent. */
+static void append_transfers(GString *text, const MtfSession *session) {
+    const MtfStageTransfers *transfers = session->stage->transfers;
+    double plan = (double)mtf_stage_transfers_bytes(transfers);
+    double run = (double)mtf_stage_transfers_sent(transfers) / (double)session->trained;
+    bool equal = mtf_agree_largest(session->control, plan == run ? 0 : 1) == 0;
+    g_autofree char *predicted = format_bytes(mtf_agree_largest(session->control, plan));
+    g_autofree char *measured = format_bytes(mtf_agree_largest(session->control, run));
+    g_string_append_printf(text, "  %-16s %12s %12s  %s\n", "sent to stages", predicted, measured,
+                           equal ? "equal to the byte on every rank" : "NOT equal");
+}
+
+char *mtf_pipeline_table(const MtfSession *session) {
+    GString *text = g_string_new("\n                      predicted     measured\n");
+    append_seconds(text, "step", number_of(session->stage->pipeline->predicted, "step_seconds"),
+                   mtf_median_seconds(session->records, session->trained));
+    append_stage_memory(text, session);
+    append_transfers(text, session);
+    const MtfStepRecord *last = &session->records[session->trained - 1];
+    g_string_append_printf(text, "\n  loss %.4f at first, %.4f in the last step\n",
+                           session->records[0].loss, last->loss);
+    return g_string_free(text, FALSE);
+}

@@ -15,6 +15,9 @@
  * the rank with most; the last line says whether every rank's counts equal the program's. */
 char *mtf_closing_table(const MtfSession *session);
 
+/* The same for a pipeline: step, memory, and what goes between stages. */
+char *mtf_pipeline_table(const MtfSession *session);
+
 /* The median of the steps' seconds, the first step left out where there are others. */
 double mtf_median_seconds(const MtfStepRecord *records, int64_t n);
 

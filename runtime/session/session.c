@@ -2,6 +2,7 @@
 #include "runtime/session/session.h"
 
 #include "layouts/base/error.h"
+#include "runtime/checkpoint/run_products.h"
 #include "runtime/kernels/base/slice.h"
 #include "runtime/kernels/rows/kernel_lookup.h"
 #include "runtime/session/evaluation.h"
@@ -23,7 +24,30 @@
 
 /* ---- Loading ------------------------------------------------------------------------------- */
 
+/* What plans of pipelines do not have yet. */
+static bool check_pipeline_options(const MtfRunOptions *o, GError **error) {
+    const char *named = o->generate > 0    ? "--generate"
+                        : o->trace != NULL ? "--trace"
+                        : o->verify        ? "--verify"
+                                           : NULL;
+    return named == NULL ||
+           mtf_input_error(error, "%s works on plans without pipeline stages only", named);
+}
+
+static bool load_pipeline(MtfSession *session, GError **error) {
+    if (!check_pipeline_options(session->options, error))
+        return false;
+    session->stage = mtf_stage_run_load(session->options->plan, session->control, error);
+    if (session->stage == NULL)
+        return false;
+    session->plan = mtf_stage_run_plan(session->stage);
+    session->program = mtf_plan_lower(session->plan, error);
+    return session->program != NULL;
+}
+
 static bool load_plan(MtfSession *session, GError **error) {
+    if (mtf_pipeline_plan_is(session->options->plan))
+        return load_pipeline(session, error);
     session->plan = mtf_plan_load(session->options->plan, error);
     if (session->plan == NULL)
         return false;
@@ -35,6 +59,11 @@ static bool load_plan(MtfSession *session, GError **error) {
     return session->program != NULL;
 }
 
+char *mtf_session_digest(const MtfSession *session) {
+    return session->stage != NULL ? mtf_pipeline_plan_digest(session->stage->pipeline)
+                                  : g_strdup(session->plan->program_sha256);
+}
+
 bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions *options,
                       GError **error) {
     *session = (MtfSession){ .control = control, .options = options, .folder = -1 };
@@ -44,7 +73,8 @@ bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions
     load_plan(session, &local);
     if (!mtf_agree(control, local, error))
         return false;
-    if (!mtf_agree_same(control, session->plan->program_sha256, "plan", error))
+    g_autofree char *digest = mtf_session_digest(session);
+    if (!mtf_agree_same(control, digest, "plan", error))
         return false;
     session->arena = mtf_arena_pack(session->program);
     return true;
@@ -55,7 +85,7 @@ bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions
 static bool check_ranks(const MtfSession *session, GError **error) {
     const MtfMesh *mesh = &session->program->layout->mesh;
     int wanted = mtf_mesh_size(mesh);
-    if (wanted == session->n_ranks)
+    if (wanted == session->n_ranks || session->stage != NULL)
         return true;
     g_autofree char *text = mtf_mesh_format(mesh);
     return mtf_input_error(
@@ -75,11 +105,14 @@ static bool open_local(MtfSession *session, GError **error) {
                                  .held_out = options->held_out,
                                  .share = options->held_share,
                                  .seed = (uint64_t)options->seed };
-    session->data = mtf_data_open_files(session->plan->graph, &settings, error);
+    const MtfStageRun *stage = session->stage;
+    session->data = mtf_data_open_files(
+        stage != NULL ? stage->pipeline->graph : session->plan->graph, &settings, error);
     if (session->data == NULL)
         return false;
-    session->worker = mtf_worker_new(session->program, session->arena, session->rank,
-                                     (uint64_t)options->seed, error);
+    session->worker =
+        mtf_worker_new(session->program, session->arena,
+                       stage != NULL ? stage->rank : session->rank, (uint64_t)options->seed, error);
     return session->worker != NULL && mtf_evaluation_check(session, error);
 }
 
@@ -102,7 +135,8 @@ static bool open_metrics(MtfSession *session, GError **error) {
 static void open_watches(MtfSession *session) {
     const MtfRunOptions *options = session->options;
     const MtfProgram *program = session->program;
-    session->norm = mtf_gradient_norm_new(session->worker);
+    if (session->stage == NULL)
+        session->norm = mtf_gradient_norm_new(session->worker);
     if (options->trace_to > 0)
         session->trace =
             mtf_step_trace_new(session->control, program, options->trace_from, options->trace_to);
@@ -126,11 +160,23 @@ static MtfKernelTimes *new_times(const MtfSession *session) {
 
 bool mtf_session_open(MtfSession *session, GError **error) {
     GError *local = NULL;
+    MtfRunProducts products = { .control = session->control,
+                                .program = session->program,
+                                .arena = session->arena,
+                                .folder =
+                                    session->options->resume ? session->options->checkpoint : NULL,
+                                .trial = session->options->trial };
+    if (!mtf_run_products_choose(&products, error))
+        return false;
     open_local(session, &local);
     if (!mtf_agree(session->control, local, error))
         return false;
-    session->communicators = mtf_communicators_new(session->control, session->program);
-    if (session->n_ranks > 1 && !session->options->only_mpi)
+    if (session->stage != NULL)
+        mtf_stage_run_open(session->stage, session->control, session->worker,
+                           (uint64_t)session->options->seed);
+    session->communicators = mtf_communicators_new(
+        session->stage != NULL ? session->stage->domain : session->control, session->program);
+    if (session->n_ranks > 1 && !session->options->only_mpi && session->stage == NULL)
         session->window = mtf_window_exchange_new(session->control, session->worker);
     session->counted = mtf_traffic_new(session->program);
     session->times = new_times(session);
@@ -155,11 +201,14 @@ void mtf_session_close(MtfSession *session) {
     mtf_kernel_times_free(session->times);
     mtf_step_trace_free(session->trace);
     mtf_gradient_norm_free(session->norm);
+    mtf_stage_run_close(session->stage);
     mtf_worker_free(session->worker);
     mtf_data_close(session->data);
     mtf_arena_free(session->arena);
     mtf_program_free(session->program);
-    mtf_plan_free(session->plan);
+    if (session->stage == NULL)
+        mtf_plan_free(session->plan);
+    mtf_stage_run_free(session->stage);
     g_free(session->records);
     g_clear_error(&session->unread);
     if (session->folder >= 0)
@@ -168,7 +217,8 @@ void mtf_session_close(MtfSession *session) {
 
 /* ---- Training ------------------------------------------------------------------------------ */
 
-double mtf_session_loss(const MtfSession *session) {
+/* The loss on the ranks of the mesh that `program` runs on. */
+static double mesh_loss(const MtfSession *session, MPI_Comm ranks) {
     const MtfProgram *program = session->program;
     int buffer = program->tensor_buffers[program->graph->loss];
     const MtfPlacement *placement = &mtf_program_buffer(program, buffer)->placement;
@@ -178,14 +228,22 @@ double mtf_session_loss(const MtfSession *session) {
     if (partial == 0)
         return value;
     /* One of the processors that hold the same term speaks for them. */
-    bool speaks = mtf_mesh_group_member(mesh, partial, session->rank, 0) == 0;
+    bool speaks = mtf_mesh_group_member(mesh, partial, session->worker->rank, 0) == 0;
     bool maximum = placement->axis[g_bit_nth_lsf(partial, -1)] == MTF_PARTIAL_MAX;
     if (!speaks)
         value = maximum ? -INFINITY : 0;
-    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, maximum ? MPI_MAX : MPI_SUM,
-                                  session->control),
-                    "MPI_Allreduce");
+    mtf_mpi_require(
+        MPI_Allreduce(MPI_IN_PLACE, &value, 1, MPI_DOUBLE, maximum ? MPI_MAX : MPI_SUM, ranks),
+        "MPI_Allreduce");
     return value;
+}
+
+double mtf_session_loss(const MtfSession *session) {
+    if (session->stage == NULL)
+        return mesh_loss(session, session->control);
+    bool holds = session->plan->graph->loss >= 0;
+    double loss = holds ? mesh_loss(session, session->stage->domain) : 0;
+    return mtf_stage_run_share_loss(session->stage, session->control, loss);
 }
 
 static double communication_seconds(const MtfTraffic *counted) {
@@ -201,7 +259,9 @@ static bool blame(MtfSession *session, const MtfStepRecord *record, GError **err
     const char *what = isnan(record->loss) ? "not a number" : "infinite";
     session->executor.trace = NULL;
     session->executor.norm = NULL;
-    g_autofree char *cause = mtf_first_nan(&session->executor, session->control, record->step);
+    g_autofree char *cause = session->stage == NULL
+                                 ? mtf_first_nan(&session->executor, session->control, record->step)
+                                 : NULL;
     GString *text = g_string_new(NULL);
     g_string_printf(text, "the loss of step %" PRId64 " is %s", record->step, what);
     if (record->step > session->done + 1)
@@ -220,7 +280,10 @@ static bool blame(MtfSession *session, const MtfStepRecord *record, GError **err
 static bool compute(MtfSession *session, MtfStepRecord *record, int *asked, GError **error) {
     GError *later = NULL;
     GError *local = g_steal_pointer(&session->unread);
-    mtf_executor_compute(&session->executor, record->step, &later);
+    if (session->stage != NULL)
+        mtf_stage_run_compute(session->stage, &session->executor, record->step, &later);
+    else
+        mtf_executor_compute(&session->executor, record->step, &later);
     if (local == NULL)
         local = g_steal_pointer(&later);
     g_clear_error(&later);
@@ -275,11 +338,14 @@ static bool run_step(MtfSession *session, MtfStepRecord *record, int *asked, GEr
     double before = communication_seconds(session->counted);
     if (!compute(session, record, asked, error))
         return false;
-    mtf_executor_update(&session->executor, record->step);
+    if (session->stage != NULL)
+        mtf_stage_run_update(session->stage, &session->executor, record->step);
+    else
+        mtf_executor_update(&session->executor, record->step);
     if (session->executor.norm != NULL)
         record->gradient_norm = mtf_gradient_norm_take(session->executor.norm, session->control);
     record->communication_seconds = communication_seconds(session->counted) - before;
-    if (record->step < session->options->steps)
+    if (record->step < session->options->steps && session->stage == NULL)
         mtf_data_fill_inputs(session->data, session->worker, record->step + 1, &session->unread);
     return true;
 }
@@ -294,7 +360,7 @@ static bool evaluate(MtfSession *session, MtfStepRecord *record, GError **error)
     record->evaluated = true;
     if (!mtf_evaluate(session, &record->held_out_loss, error))
         return false;
-    if (record->step < session->options->steps && session->unread == NULL)
+    if (record->step < session->options->steps && session->unread == NULL && session->stage == NULL)
         mtf_data_fill_inputs(session->data, session->worker, record->step + 1, &session->unread);
     return true;
 }
@@ -353,7 +419,7 @@ static bool after_step(MtfSession *session, int64_t step, MtfAsked asked, GError
 bool mtf_session_train(MtfSession *session, GError **error) {
     GError *local = NULL;
     int64_t steps = session->options->steps;
-    if (session->done < steps)
+    if (session->done < steps && session->stage == NULL)
         mtf_data_fill_inputs(session->data, session->worker, session->done + 1, &local);
     if (!mtf_agree(session->control, local, error))
         return false;

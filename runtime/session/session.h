@@ -11,7 +11,8 @@
 
 #include "layouts/program/plan.h"
 #include "runtime/data/data.h"
-#include "runtime/session/executor.h"
+#include "runtime/executor/executor.h"
+#include "runtime/executor/stage_run.h"
 #include "runtime/session/metrics.h"
 #include "runtime/session/run_options.h"
 
@@ -19,7 +20,8 @@ typedef struct {
     MPI_Comm control; /* borrowed */
     int rank, n_ranks;
     const MtfRunOptions *options; /* borrowed */
-    MtfPlan *plan;
+    MtfStageRun *stage;           /* of a pipeline: this rank's part; else NULL */
+    MtfPlan *plan;                /* of a pipeline: that of the stage, borrowed */
     MtfProgram *program;
     MtfArena *arena;
     MtfWorker *worker;
@@ -63,6 +65,9 @@ bool mtf_session_train(MtfSession *session, GError **error);
 
 /* Frees what load and open made, whether or not they succeeded. */
 void mtf_session_close(MtfSession *session);
+
+/* The digest of what the plan lowers to, the same on all ranks; free with g_free. */
+char *mtf_session_digest(const MtfSession *session);
 
 /* The loss that a worker holds after a step: its value where it is whole; where a layout leaves it
  * partial, the reduction over the ranks of `control`. */

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* `search --stages`: what the command searches for when a graph is to be cut into a pipeline. */
+#ifndef MTF_SEARCH_PIPELINE_H
+#define MTF_SEARCH_PIPELINE_H
+
+#include "analyzer/planner/pipeline_planning.h"
+
+typedef struct {
+    const char *graph;
+    const char *const *dims;
+    const char *mesh, *machine, *memory, *precision, *microbatches, *batch_dim, *recompute;
+    const char *schedule, *output;
+    int batch, length;             /* of a published model; 0: not given */
+    int stages, devices, max_axes; /* `devices` of all stages together; 0 with a mesh */
+    double seconds, gap;           /* gap NAN: not given */
+    bool json;
+} MtfSearchPipeline;
+
+/* Searches, prints and writes. */
+bool mtf_search_pipeline(const MtfSearchPipeline *options, GError **error);
+
+#endif

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/planner/pipeline_planning.h"
+
+#include "analyzer/training/stage_cut.h"
+#include "cost/machine/machine.h"
+#include "cost/memory/arena.h"
+#include "cost/pipeline/pipeline_schedule.h"
+#include "cost/price/schedule.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* ---- Times --------------------------------------------------------------------------------- */
+
+/* The seconds of a stage's passes over one micro-batch, and of what it does once a step. */
+typedef struct {
+    double forward, backward, once;
+} StageSeconds;
+
+static double last_end(const MtfSchedule *schedule, int from, int to) {
+    int64_t end = 0;
+    for (int i = from; i < to; i++)
+        end = MAX(end, schedule->ends[i]);
+    return (double)end / 1e9;
+}
+
+static StageSeconds stage_seconds(const MtfPricer *pricer, const MtfProgram *program) {
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
+    int forward = MIN(mtf_program_forward(program), program->n_repeated);
+    double f = last_end(schedule, 0, forward);
+    double b = fmax(f, last_end(schedule, 0, program->n_repeated));
+    return (StageSeconds){ .forward = f / program->microbatches,
+                           .backward = (b - f) / program->microbatches,
+                           .once = fmax(0, (double)schedule->nanoseconds / 1e9 - b) };
+}
+
+/* What goes from one stage to the next for one micro-batch, over the link between their devices:
+ * the outermost, where stages lie behind one another. Each device sends its share. */
+static double transfer_seconds(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
+                               int stage) {
+    const MtfNetworkAxis *link = &machine->network.axis[0];
+    double bytes = 0;
+    for (guint i = 0; i < pipeline->split->transfers->len; i++) {
+        const MtfStageTransfer *t = &g_array_index(pipeline->split->transfers, MtfStageTransfer, i);
+        if (t->from == stage && t->to > stage && !t->once)
+            bytes += (double)mtf_graph_tensor_bytes(pipeline->split->graphs->pdata[stage], t->sent);
+    }
+    int senders = mtf_mesh_size(&mtf_pipeline_stage(pipeline, stage)->layout->mesh);
+    return link->latency + bytes / senders / link->bandwidth;
+}
+
+/* ---- Search -------------------------------------------------------------------------------- */
+
+static bool fail_unfit(int stage, int64_t limit, GError **error) {
+    g_autofree char *text = mtf_bytes_format((double)limit);
+    g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
+                "no layout of stage %d fits in %s a device: more stages, smaller micro-batches or "
+                "--recompute layers need less",
+                stage, text);
+    return false;
+}
+
+/* What other stages read is kept without pending reductions, which no transfer makes. The search
+ * offers nothing else; layouts that begin it (standard ones, rules) may. */
+static void reduce_before_sending(const MtfGraph *graph, MtfLayout *layout) {
+    for (int t = 0; t < layout->n_tensors; t++) {
+        unsigned partial = mtf_placement_partial_axes(&layout->tensors[t]);
+        for (int a = 0; a < layout->mesh.n_axes; a++)
+            if (mtf_graph_tensor(graph, t)->is_sent && (partial >> a & 1) != 0)
+                layout->tensors[t].axis[a] = MTF_REPLICATED;
+    }
+}
+
+/* The plan of one stage, and the times of its passes. */
+static MtfPlan *plan_stage(const MtfPipelineRequest *request, MtfGraph *graph, int stage,
+                           StageSeconds *seconds, GError **error) {
+    MtfPlanAnswer answer = { 0 };
+    MtfPlan *plan = NULL;
+    if (!mtf_plan_search(graph, request->meshes, &request->search, &answer, error)) {
+        mtf_plan_answer_clear(&answer);
+        mtf_graph_free(graph);
+        return NULL;
+    }
+    if (answer.found) {
+        MtfLayout *layout = mtf_plan_answer_layout(&answer, graph);
+        reduce_before_sending(graph, layout);
+        mtf_planning_tune(graph, layout, &answer.pricer, request->search.memory_limit);
+        plan =
+            mtf_planning_plan_new(graph, layout, &answer.pricer,
+                                  mtf_plan_answer_to_json(&answer, request->search.memory_limit));
+        g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
+        *seconds = stage_seconds(&answer.pricer, program);
+    } else {
+        fail_unfit(stage, request->search.memory_limit, error);
+        mtf_graph_free(graph);
+    }
+    mtf_plan_answer_clear(&answer);
+    return plan;
+}
+
+static bool plan_stages(MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
+                        StageSeconds *seconds, GError **error) {
+    int n = (int)pipeline->split->graphs->len;
+    for (int s = 0; s < n; s++) {
+        MtfPlan *plan =
+            plan_stage(request, mtf_pipeline_stage_graph(pipeline, s), s, &seconds[s], error);
+        if (plan == NULL || !mtf_pipeline_plan_add(pipeline, plan, error))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Predictions --------------------------------------------------------------------------- */
+
+static cJSON *stage_prediction(const MtfPipelinePlan *pipeline, int stage,
+                               const StageSeconds *seconds) {
+    const MtfPlan *plan = mtf_pipeline_stage(pipeline, stage);
+    cJSON *object = cJSON_CreateObject();
+    mtf_json_add_number(object, "forward_seconds", seconds->forward);
+    mtf_json_add_number(object, "backward_seconds", seconds->backward);
+    mtf_json_add_number(object, "once_seconds", seconds->once);
+    mtf_json_add_integer(object, "in_flight", plan->graph->in_flight);
+    mtf_json_add_number(object, "peak_memory_bytes",
+                        mtf_json_number_of(plan->predicted, "peak_memory_bytes", 0));
+    return object;
+}
+
+/* The schedule's length, and what each domain does once a step. */
+static void predict(MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
+                    const StageSeconds *seconds) {
+    int n = (int)pipeline->stages->len;
+    double step = 0;
+    g_autofree MtfStageTimes *times = g_new0(MtfStageTimes, n);
+    for (int s = 0; s < n; s++) {
+        double transfer = transfer_seconds(pipeline, request->search.machine, s);
+        times[s].forward = seconds[s].forward;
+        times[s].input_gradient = seconds[s].backward;
+        times[s].transfer_forward = transfer;
+        if (s + 1 < n)
+            times[s + 1].transfer_backward = transfer;
+    }
+    g_autoptr(MtfPipelineRun) run = mtf_pipeline_run_new(pipeline->order, times);
+    g_autofree double *once = g_new0(double, pipeline->order->ranks);
+    for (int s = 0; s < n; s++)
+        once[pipeline->order->rank_of_stage[s]] += seconds[s].once;
+    for (int rank = 0; rank < pipeline->order->ranks; rank++)
+        step = fmax(step, run->last[rank] + once[rank]);
+    pipeline->predicted = cJSON_CreateObject();
+    mtf_json_add_number(pipeline->predicted, "step_seconds", step);
+    mtf_json_add_number(pipeline->predicted, "makespan_seconds", run->makespan);
+    mtf_json_add_number(pipeline->predicted, "span_seconds", run->span);
+    mtf_json_add_number(pipeline->predicted, "bubble", run->bubble);
+    cJSON *list = cJSON_AddArrayToObject(pipeline->predicted, "stages");
+    for (int s = 0; s < n; s++)
+        cJSON_AddItemToArray(list, stage_prediction(pipeline, s, &seconds[s]));
+}
+
+MtfPipelinePlan *mtf_pipeline_search(const MtfPipelineRequest *request, GError **error) {
+    g_autoptr(MtfGraph) cut = mtf_graph_copy(request->written);
+    if (mtf_graph_stages(cut) == 0 && !mtf_cut_stages(cut, request->stages, error))
+        return NULL;
+    g_autoptr(MtfPipelineOrder) order = mtf_pipeline_schedule_order(
+        request->schedule, request->stages, request->form.microbatches, 1, error);
+    MtfGraph *training =
+        order == NULL ? NULL : mtf_planning_training_graph(cut, &request->form, error);
+    if (training == NULL)
+        return NULL;
+    g_autoptr(MtfPipelinePlan) pipeline =
+        mtf_pipeline_plan_new(training, request->schedule, g_steal_pointer(&order), error);
+    if (pipeline == NULL)
+        return NULL;
+    g_autofree StageSeconds *seconds = g_new0(StageSeconds, pipeline->split->graphs->len);
+    if (!plan_stages(pipeline, request, seconds, error))
+        return NULL;
+    predict(pipeline, request, seconds);
+    return g_steal_pointer(&pipeline);
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Plans a pipeline: the training graph is cut into stages, each stage's part is searched for its
+ * best layout on a mesh of its own, and the order of the passes is that of a schedule:
+ *
+ *     graph ──cut──► training graph with stages ──split──► part of stage 1 ──search──► layout
+ *                                                     └──► part of stage 2 ──search──► layout
+ *                                                                │ times of the passes
+ *                                                                ▼
+ *                                          schedule: when each stage does what, and the step's length
+ *
+ * Layouts are proven for each stage alone, given the cut; the cut itself balances work and is not
+ * proven. */
+#ifndef MTF_PIPELINE_PLANNING_H
+#define MTF_PIPELINE_PLANNING_H
+
+#include "analyzer/planner/plan_search.h"
+#include "analyzer/planner/planning.h"
+#include "layouts/program/pipeline_plan.h"
+
+typedef struct {
+    const MtfGraph *written; /* by the user; operations may name their stages already */
+    int stages;
+    const char *schedule;        /* as of mtf_pipeline_schedule */
+    MtfStepVariant form;         /* with two micro-batches or more */
+    const GArray *meshes;        /* MtfMesh: what a stage may run on; all of equal size */
+    MtfPlanSearchOptions search; /* of every stage */
+} MtfPipelineRequest;
+
+/* The plan; NULL on an error: bad input, or (MTF_ERROR_FIT) a stage that fits no layout. */
+MtfPipelinePlan *mtf_pipeline_search(const MtfPipelineRequest *request, GError **error);
+
+#endif

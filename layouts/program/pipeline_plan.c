@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/program/pipeline_plan.h"
+
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/graph/graph_fields.h"
+#include "layouts/graph/graph_json.h"
+#include "layouts/pipeline/pipeline_text.h"
+
+#include <string.h>
+
+/* The elements of each stage's lists stand on lines of their own. */
+#define PRINT_LEVELS 5
+
+/* ---- Checks -------------------------------------------------------------------------------- */
+
+/* Sums over micro-batches begin with micro-batch 0, and passes are run whole. */
+static bool check_actions(const MtfPipelineOrder *order, const MtfGraph *graph, GError **error) {
+    g_autofree bool *begun = g_new0(bool, 2 * order->stages);
+    for (int rank = 0; rank < order->ranks; rank++)
+        for (int i = 0; i < mtf_pipeline_length(order, rank); i++) {
+            const MtfPipelineAction *action = mtf_pipeline_action(order, rank, i);
+            bool forward = action->work == MTF_WORK_FORWARD;
+            bool *first = &begun[2 * action->stage + forward];
+            if (!forward && action->work != MTF_WORK_BACKWARD)
+                return mtf_input_error(error,
+                                       "\"%s\": the order splits the backward passes of stage %d, "
+                                       "or holds messages; what is executed are F and B",
+                                       graph->name, action->stage);
+            if (!*first && action->microbatch != 0)
+                return mtf_input_error(error,
+                                       "\"%s\": the %s passes of stage %d begin with micro-batch "
+                                       "%d; sums over micro-batches begin with 0",
+                                       graph->name, forward ? "forward" : "backward", action->stage,
+                                       action->microbatch);
+            *first = true;
+        }
+    return true;
+}
+
+static bool check_order(const MtfPipelineOrder *order, const MtfGraph *graph, GError **error) {
+    int stages = mtf_graph_stages(graph);
+    if (graph->microbatches < 2)
+        return mtf_input_error(error,
+                               "a pipeline needs two micro-batches or more: the batch of \"%s\" is "
+                               "worked through in one piece",
+                               graph->name);
+    if (order->stages != stages || order->microbatches != graph->microbatches)
+        return mtf_input_error(error,
+                               "the order is for %d stages and %d micro-batches, but the graph has "
+                               "%d and %d",
+                               order->stages, order->microbatches, stages, graph->microbatches);
+    return check_actions(order, graph, error);
+}
+
+/* ---- Parts --------------------------------------------------------------------------------- */
+
+static void free_plan(gpointer plan) {
+    mtf_plan_free(plan);
+}
+
+MtfPipelinePlan *mtf_pipeline_plan_new(MtfGraph *graph, const char *schedule,
+                                       MtfPipelineOrder *order, GError **error) {
+    g_autoptr(MtfPipelinePlan) pipeline = g_new0(MtfPipelinePlan, 1);
+    pipeline->graph = graph;
+    pipeline->schedule = g_strdup(schedule);
+    pipeline->order = order;
+    pipeline->stages = g_ptr_array_new_with_free_func(free_plan);
+    if (!check_order(order, graph, error))
+        return NULL;
+    pipeline->split = mtf_stage_split(graph, error);
+    return pipeline->split == NULL ? NULL : g_steal_pointer(&pipeline);
+}
+
+void mtf_pipeline_plan_free(MtfPipelinePlan *pipeline) {
+    if (pipeline == NULL)
+        return;
+    g_ptr_array_unref(pipeline->stages);
+    mtf_graph_free(pipeline->graph);
+    mtf_stage_split_free(pipeline->split);
+    mtf_pipeline_order_free(pipeline->order);
+    cJSON_Delete(pipeline->predicted);
+    g_free(pipeline->schedule);
+    g_free(pipeline);
+}
+
+MtfPlan *mtf_pipeline_stage(const MtfPipelinePlan *pipeline, int stage) {
+    return pipeline->stages->pdata[stage];
+}
+
+MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int stage) {
+    MtfGraph *graph = mtf_graph_copy(pipeline->split->graphs->pdata[stage]);
+    g_autofree int *slots = g_new(int, graph->microbatches);
+    graph->in_flight = mtf_pipeline_slots(pipeline->order, stage, slots);
+    return graph;
+}
+
+int mtf_pipeline_domain_size(const MtfPipelinePlan *pipeline, int domain) {
+    for (int s = 0; s < (int)pipeline->stages->len; s++)
+        if (pipeline->order->rank_of_stage[s] == domain)
+            return mtf_mesh_size(&mtf_pipeline_stage(pipeline, s)->layout->mesh);
+    return 0;
+}
+
+int mtf_pipeline_first_device(const MtfPipelinePlan *pipeline, int domain) {
+    int first = 0;
+    for (int d = 0; d < domain; d++)
+        first += mtf_pipeline_domain_size(pipeline, d);
+    return first;
+}
+
+int mtf_pipeline_devices(const MtfPipelinePlan *pipeline) {
+    return mtf_pipeline_first_device(pipeline, pipeline->order->ranks);
+}
+
+bool mtf_pipeline_plan_add(MtfPipelinePlan *pipeline, MtfPlan *plan, GError **error) {
+    int stage = (int)pipeline->stages->len;
+    int size = mtf_pipeline_domain_size(pipeline, pipeline->order->rank_of_stage[stage]);
+    int own = mtf_mesh_size(&plan->layout->mesh);
+    g_ptr_array_add(pipeline->stages, plan);
+    return size == 0 || size == own ||
+           mtf_input_error(error, "stage %d runs on %d devices, another stage of its domain on %d",
+                           stage, own, size);
+}
+
+char *mtf_pipeline_plan_digest(const MtfPipelinePlan *pipeline) {
+    g_autofree char *order = mtf_pipeline_format(pipeline->order);
+    g_autoptr(GString) text = g_string_new("meshtf pipeline 1\n");
+    g_string_append(text, order);
+    for (int s = 0; s < (int)pipeline->stages->len; s++)
+        g_string_append_printf(text, "%s\n", mtf_pipeline_stage(pipeline, s)->program_sha256);
+    return g_compute_checksum_for_string(G_CHECKSUM_SHA256, text->str, (gssize)text->len);
+}
+
+/* ---- Reading ------------------------------------------------------------------------------- */
+
+static MtfPipelineOrder *read_pipeline_order(const MtfJson *root, GError **error) {
+    MtfJson where;
+    const char *text;
+    GError *cause = NULL;
+    if (!mtf_json_get(root, "order", &where, error) || !mtf_json_string(&where, &text, error))
+        return NULL;
+    MtfPipelineOrder *order = mtf_pipeline_parse("order", text, &cause);
+    if (order == NULL)
+        mtf_field_relay(&where, cause, error);
+    return order;
+}
+
+static bool check_first_device(const MtfPipelinePlan *pipeline, const MtfJson *where, int stage,
+                               GError **error) {
+    MtfJson child;
+    int64_t first;
+    if (!mtf_json_get(where, "first_device", &child, error) ||
+        !mtf_json_integer(&child, 0, INT32_MAX, &first, error))
+        return false;
+    int domain = pipeline->order->rank_of_stage[stage];
+    int expected = mtf_pipeline_first_device(pipeline, domain);
+    return first == expected ||
+           mtf_json_fail(&child, error,
+                         "domain %d of the order comes after %d devices, so the first of this "
+                         "stage is device %d",
+                         domain, expected, expected);
+}
+
+static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, GError **error) {
+    static const char *const keys[] = { "first_device", "mesh",           "machine",   "mapping",
+                                        "layout",       "execution",      "predicted", "precision",
+                                        "search",       "program_sha256", NULL };
+    GError *cause = NULL;
+    int stage = (int)pipeline->stages->len;
+    if (!mtf_json_keys(where, keys, error) || !check_first_device(pipeline, where, stage, error))
+        return false;
+    g_autoptr(MtfGraph) graph = mtf_pipeline_stage_graph(pipeline, stage);
+    MtfPlan *plan = mtf_plan_read_stage(where, graph, error);
+    return plan != NULL &&
+           (mtf_pipeline_plan_add(pipeline, plan, &cause) || mtf_field_relay(where, cause, error));
+}
+
+static bool read_stages(MtfPipelinePlan *pipeline, const MtfJson *root, GError **error) {
+    MtfJson list, child;
+    int expected = (int)pipeline->split->graphs->len;
+    if (!mtf_json_get(root, "stages", &list, error) || !mtf_json_array(&list, error))
+        return false;
+    if (mtf_json_length(&list) != expected)
+        return mtf_json_fail(&list, error, "the graph has %d stages, but there are %d here",
+                             expected, mtf_json_length(&list));
+    for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child))
+        if (!read_one_stage(pipeline, &child, error))
+            return false;
+    return true;
+}
+
+static MtfGraph *read_whole_graph(const MtfJson *root, GError **error) {
+    MtfJson where;
+    if (!mtf_json_get(root, "graph", &where, error))
+        return NULL;
+    g_autoptr(MtfGraph) graph = mtf_graph_from_json(&where, NULL, error);
+    if (graph == NULL || !mtf_plan_read_microbatches(root, graph, error))
+        return NULL;
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        if (mtf_graph_operation(graph, i)->stage == 0) {
+            mtf_json_fail(&where, error, "operation \"%s\" names no stage",
+                          mtf_graph_operation(graph, i)->name);
+            return NULL;
+        }
+    return g_steal_pointer(&graph);
+}
+
+static MtfPipelinePlan *read_pipeline(const MtfJson *root, GError **error) {
+    static const char *const keys[] = { "meshtf_pipeline_plan",
+                                        "graph",
+                                        "microbatches",
+                                        "batch_dimension",
+                                        "schedule",
+                                        "order",
+                                        "stages",
+                                        "predicted",
+                                        NULL };
+    const char *schedule;
+    MtfJson predicted;
+    if (!mtf_json_version(root, "meshtf_pipeline_plan", 1, error) ||
+        !mtf_json_keys(root, keys, error) || !mtf_field_string(root, "schedule", &schedule, error))
+        return NULL;
+    g_autoptr(MtfPipelineOrder) order = read_pipeline_order(root, error);
+    MtfGraph *graph = order == NULL ? NULL : read_whole_graph(root, error);
+    if (graph == NULL)
+        return NULL;
+    g_autoptr(MtfPipelinePlan) pipeline =
+        mtf_pipeline_plan_new(graph, schedule, g_steal_pointer(&order), error);
+    if (pipeline == NULL || !read_stages(pipeline, root, error))
+        return NULL;
+    if (mtf_json_find(root, "predicted", &predicted))
+        pipeline->predicted = cJSON_Duplicate(predicted.node, true);
+    return g_steal_pointer(&pipeline);
+}
+
+bool mtf_pipeline_plan_is(const char *path) {
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, NULL);
+    MtfJson found;
+    if (document == NULL)
+        return false;
+    MtfJson root = mtf_json_root(document);
+    return cJSON_IsObject(root.node) && mtf_json_find(&root, "meshtf_pipeline_plan", &found);
+}
+
+MtfPipelinePlan *mtf_pipeline_plan_load(const char *path, GError **error) {
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, error);
+    if (document == NULL)
+        return NULL;
+    MtfJson root = mtf_json_root(document);
+    return read_pipeline(&root, error);
+}
+
+/* ---- Writing ------------------------------------------------------------------------------- */
+
+static cJSON *stage_to_json(const MtfPipelinePlan *pipeline, int stage) {
+    cJSON *object = cJSON_CreateObject();
+    int domain = pipeline->order->rank_of_stage[stage];
+    mtf_json_add_integer(object, "first_device", mtf_pipeline_first_device(pipeline, domain));
+    mtf_plan_add_body(object, mtf_pipeline_stage(pipeline, stage), false);
+    return object;
+}
+
+bool mtf_pipeline_plan_save(const MtfPipelinePlan *pipeline, const char *path, GError **error) {
+    cJSON *root = cJSON_CreateObject();
+    mtf_json_add_integer(root, "meshtf_pipeline_plan", 1);
+    cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(pipeline->graph));
+    mtf_plan_add_microbatches(root, pipeline->graph);
+    g_autofree char *order = mtf_pipeline_format(pipeline->order);
+    cJSON_AddStringToObject(root, "schedule", pipeline->schedule);
+    cJSON_AddStringToObject(root, "order", order);
+    cJSON *stages = cJSON_AddArrayToObject(root, "stages");
+    for (guint s = 0; s < pipeline->stages->len; s++)
+        cJSON_AddItemToArray(stages, stage_to_json(pipeline, (int)s));
+    if (pipeline->predicted != NULL)
+        cJSON_AddItemToObject(root, "predicted", mtf_json_printable(pipeline->predicted));
+    g_autofree char *text = mtf_json_print_levels(root, PRINT_LEVELS);
+    cJSON_Delete(root);
+    return mtf_file_write(path, text, strlen(text), error);
+}

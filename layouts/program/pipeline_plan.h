@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The plan of a pipeline: one training graph whose operations name their stage, for each stage a
+ * mesh, the layout of its part of the graph and its program, and the order of the passes. A stage
+ * runs on the domain that the order names (a rank there), domains lie behind one another: the
+ * devices of domain d come after those of d - 1.
+ *
+ *     {"meshtf_pipeline_plan": 1, "graph": {…}, "microbatches": 4, "batch_dimension": "batch",
+ *      "schedule": "1f1b", "order": "0F0,0F1,0B0,…\n1F0,1B0,…\n", "predicted": {…},
+ *      "stages": [{"first_device": 0, "mesh": "rows:2", "layout": {…}, "program_sha256": "…", …},
+ *                 …]}
+ *
+ * The parts of the graph follow from it (layouts/graph/stage_split.h) and are not in the file. */
+#ifndef MTF_PIPELINE_PLAN_H
+#define MTF_PIPELINE_PLAN_H
+
+#include "layouts/graph/stage_split.h"
+#include "layouts/pipeline/pipeline_order.h"
+#include "layouts/program/plan.h"
+
+/* Owns all its parts. */
+typedef struct {
+    MtfGraph *graph; /* the whole training graph, with the micro-batches */
+    MtfStageSplit *split;
+    char *schedule; /* the name the order was made by */
+    MtfPipelineOrder *order;
+    GPtrArray *stages; /* MtfPlan: one a stage, of its part of the graph */
+    cJSON *predicted;
+} MtfPipelinePlan;
+
+/* A pipeline without plans of its stages yet, of a graph in which every operation has a stage and an
+ * order of its passes (both taken over). Fails (bad input) as mtf_stage_split does, without
+ * micro-batches, where graph and order do not go together, and where the order splits backward
+ * passes or does not begin with micro-batch 0. */
+MtfPipelinePlan *mtf_pipeline_plan_new(MtfGraph *graph, const char *schedule,
+                                       MtfPipelineOrder *order, GError **error);
+
+/* The graph of a stage, as its plan holds it: with the micro-batches in flight that the order has.
+ * Free with mtf_graph_free. */
+MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int stage);
+
+/* Appends the plan of the next stage; takes it over. Fails (bad input) where stages of one domain
+ * are of different sizes. */
+bool mtf_pipeline_plan_add(MtfPipelinePlan *pipeline, MtfPlan *plan, GError **error);
+
+MtfPlan *mtf_pipeline_stage(const MtfPipelinePlan *pipeline, int stage);
+
+/* The devices of a domain, and the first of them. */
+int mtf_pipeline_domain_size(const MtfPipelinePlan *pipeline, int domain);
+int mtf_pipeline_first_device(const MtfPipelinePlan *pipeline, int domain);
+
+/* Devices of all domains. */
+int mtf_pipeline_devices(const MtfPipelinePlan *pipeline);
+
+/* Whether the file is the plan of a pipeline; false where it cannot be read. */
+bool mtf_pipeline_plan_is(const char *path);
+
+MtfPipelinePlan *mtf_pipeline_plan_load(const char *path, GError **error);
+bool mtf_pipeline_plan_save(const MtfPipelinePlan *pipeline, const char *path, GError **error);
+
+/* The digest of all stages' programs and orders; free with g_free. */
+char *mtf_pipeline_plan_digest(const MtfPipelinePlan *pipeline);
+
+void mtf_pipeline_plan_free(MtfPipelinePlan *pipeline);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPipelinePlan, mtf_pipeline_plan_free)
+
+#endif

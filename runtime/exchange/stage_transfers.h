@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Tensors that go from one pipeline stage to another, by MPI's point-to-point messages. Both sides
+ * know both layouts, so each works out alone what is sent: every receiver's box is the union of the
+ * boxes that the sending processors hold of it, and of processors that hold the same box each serves
+ * its share of the receivers.
+ *
+ *     stage 0, mesh rows:2      h [batch rows 0-3 | 4-7]
+ *     stage 1, mesh cols:4      h [0-1 | 2-3 | 4-5 | 6-7]         0 -> 0, 1      1 -> 2, 3
+ *
+ * Messages lie where the tensor does, as MPI's subarrays: nothing is copied beforehand. A send runs
+ * in the background until its place is written again; a receive waits. */
+#ifndef MTF_STAGE_TRANSFERS_H
+#define MTF_STAGE_TRANSFERS_H
+
+#include "layouts/program/pipeline_plan.h"
+#include "runtime/worker/worker.h"
+
+#include <mpi.h>
+
+/* The parts of a step. */
+typedef enum {
+    MTF_PART_BEGIN, /* before the first micro-batch */
+    MTF_PART_FORWARD,
+    MTF_PART_BACKWARD,
+    MTF_PART_ONCE,   /* after the last micro-batch, before the first variable is written */
+    MTF_PART_UPDATE, /* the rest */
+    MTF_PARTS,
+} MtfStagePart;
+
+/* One tensor to be sent or received in a part of the step. */
+typedef struct {
+    MtfStagePart part;
+    int before; /* the instruction before which it is done */
+    bool sends;
+    int64_t bytes; /* of this rank's messages, once */
+} MtfStageEvent;
+
+typedef struct MtfStageTransfers MtfStageTransfers;
+
+/* Collective over `control`. What the rank of `control` with processor `rank` of `stage` sends and
+ * receives; `first_update` is the first instruction of MTF_PART_UPDATE. Pipeline and program must
+ * outlive it. */
+MtfStageTransfers *mtf_stage_transfers_new(MPI_Comm control, const MtfPipelinePlan *pipeline,
+                                           const MtfProgram *program, int stage, int rank,
+                                           int first_update);
+
+/* Collective. */
+void mtf_stage_transfers_free(MtfStageTransfers *transfers);
+
+/* The events in the order in which they are done. */
+int mtf_stage_transfers_count(const MtfStageTransfers *transfers);
+const MtfStageEvent *mtf_stage_transfers_event(const MtfStageTransfers *transfers, int event);
+
+/* Does one event for the micro-batch (of a worker that stands in its slot). A receive returns when
+ * the tensor is there, a send at once. */
+void mtf_stage_transfer_do(MtfStageTransfers *transfers, int event, const MtfWorker *worker,
+                           int slot, int microbatch);
+
+/* Waits until what the sends of a part took from a slot may be written again; and of all. */
+void mtf_stage_transfers_wait(MtfStageTransfers *transfers, MtfStagePart part, int slot);
+void mtf_stage_transfers_wait_all(MtfStageTransfers *transfers);
+
+/* Bytes that this rank sends in a step, and all that it has sent, by the sizes that MPI says its
+ * messages have. */
+int64_t mtf_stage_transfers_bytes(const MtfStageTransfers *transfers);
+int64_t mtf_stage_transfers_sent(const MtfStageTransfers *transfers);
+
+/* Takes the count back to what it was: evaluations are not counted. */
+void mtf_stage_transfers_set_sent(MtfStageTransfers *transfers, int64_t sent);
+
+#endif

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Graphs cut into pipeline stages: the losses are those of the whole, memory and what is sent are those of
+# the plan.
+# seconds: 200
+. tests/support/tap.sh
+
+transformer=layouts/library/graphs/transformer-small.json
+sizes='--dim batch=8 --dim length=16 --dim memory_length=16'
+mlp=layouts/library/graphs/mlp.json
+
+losses() { sed 's/.*"loss": *\([-+.e0-9]*\).*/\1/' "$1"; }
+
+# same A B TOLERANCE: two runs of six steps whose losses differ by no more, relatively.
+same() {
+    losses "$1" >"$work/a"
+    losses "$2" >"$work/b"
+    paste "$work/a" "$work/b" | awk -v most="$3" '{ d = ($1 - $2) / $1; if (d > most || d < -most) exit 1 }
+        END { exit NR != 6 }'
+}
+
+# plan NAME GRAPH OPTION...: searches; train NAME RANKS OPTION...: six steps.
+plan() {
+    name=$1
+    graph=$2
+    shift 2
+    run meshtf-plan search "$graph" --machine cpu-host "$@" -o "$work/$name.json"
+    claim "$name is planned" exits 0
+}
+
+train() {
+    name=$1
+    ranks=$2
+    shift 2
+    run mpirun -n "$ranks" meshtf-run "$work/$name.json" --steps 6 --metrics "$work/$name.metrics" "$@"
+    claim "$name runs on $ranks ranks" exits 0
+}
+
+plan whole "$mlp" --mesh rows:1 --microbatches 4 --precision f64
+train whole 1
+for schedule in 1f1b gpipe eager-1f1b; do
+    for stages in 2 3; do
+        plan "$stages-$schedule" "$mlp" --mesh rows:1 --microbatches 4 --precision f64 --stages "$stages" --schedule "$schedule"
+        train "$stages-$schedule" "$stages"
+        claim "$stages stages of $schedule give the losses of the whole" same "$work/whole.metrics" "$work/$stages-$schedule.metrics" 1e-10
+        claim "memory and transfers are those of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
+    done
+done
+
+# The embedding of the transformer is read by the first and the last stage.
+# The sizes are split into words on purpose.
+# shellcheck disable=SC2086
+plan tied "$transformer" $sizes --mesh rows:1 --microbatches 4 --precision f64
+train tied 1 --data LICENSE
+# shellcheck disable=SC2086
+plan tied-2x2 "$transformer" $sizes --mesh rows:2 --microbatches 4 --precision f64 --stages 2
+train tied-2x2 4 --data LICENSE
+claim "stages of two ranks with a tied embedding give the losses of the whole" same "$work/tied.metrics" "$work/tied-2x2.metrics" 1e-10
+claim "their memory and transfers are those of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
+# shellcheck disable=SC2086
+plan again "$transformer" $sizes --mesh rows:1 --microbatches 2 --precision f64 --stages 3 --recompute layers
+train again 3 --data LICENSE
+claim "so do stages that compute layers again" same "$work/tied.metrics" "$work/again.metrics" 1e-10
+
+held_out() { sed -n 's/.*"held_out_loss": *\([-+.e0-9]*\).*/\1/p' "$1"; }
+run mpirun -n 1 meshtf-run "$work/tied.json" --data LICENSE --steps 2 --eval-every 2 --eval-batches 2 --metrics "$work/one.metrics"
+run mpirun -n 4 meshtf-run "$work/tied-2x2.json" --data LICENSE --steps 2 --eval-every 2 --eval-batches 2 --metrics "$work/four.metrics"
+claim "evaluation goes through the stages" exits 0
+held_out "$work/one.metrics" >"$work/a"
+held_out "$work/four.metrics" >"$work/b"
+claim "to the same loss of held out data" sh -c "paste '$work/a' '$work/b' |
+    awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-10 || d < -1e-10) exit 1 } END { exit NR != 1 }'"
+claim "and is not counted" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
+
+# Checkpoints know nothing of stages: one of two stages goes on without stages, and the other way round.
+run mpirun -n 4 meshtf-run "$work/tied-2x2.json" --data LICENSE --steps 3 --checkpoint "$work/cut"
+claim "a pipeline writes checkpoints" exits 0
+run mpirun -n 3 meshtf-run "$work/again.json" --data LICENSE --steps 6 --checkpoint "$work/cut" --resume --metrics "$work/resumed.metrics"
+claim "another cut goes on from it" exits 0
+tail -n 3 "$work/tied.metrics" >"$work/tail.metrics"
+claim "to the losses of the whole" sh -c "[ \$(wc -l <'$work/resumed.metrics') = 3 ]"
+losses "$work/resumed.metrics" >"$work/a"
+losses "$work/tail.metrics" >"$work/b"
+claim "which the resumed run repeats" sh -c "paste '$work/a' '$work/b' |
+    awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-10 || d < -1e-10) exit 1 } END { exit NR != 3 }'"
+run mpirun -n 1 meshtf-run "$work/tied.json" --data LICENSE --steps 8 --checkpoint "$work/cut" --resume
+claim "and so does a plan without stages" exits 0
+
+run mpirun -n 2 meshtf-run "$work/tied-2x2.json" --data LICENSE --steps 1
+claim "other numbers of ranks are bad input" exits 2
+claim "the sentence says how many" says_error "the plan is for 4 ranks (2 stages)"
+run mpirun -n 2 meshtf-run "$work/2-1f1b.json" --steps 1 --verify
+claim "what pipelines do not have is said" says_error "--verify works on plans without pipeline stages only"
+run meshtf-plan explain "$work/2-1f1b.json" w1
+claim "commands for other plans say what this one is" says_error "is the plan of a pipeline"
+run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 3
+claim "micro-batches that do not divide the batch are bad input" bad_input
+run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --schedule frobnicate --microbatches 4
+claim "an unknown schedule is bad input" bad_input
+run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 4 --frontier 4
+claim "options that pipelines do not have are bad input" says_error "--frontier does not go with --stages yet"
+run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 4 --memory 1KiB
+claim "stages that fit nowhere are status 3" exits 3
+run meshtf-plan search "$mlp" --devices 5 --stages 2
+claim "devices that stages cannot share evenly are bad input" bad_input
+sed 's/0F0,/0F1,/' "$work/2-gpipe.json" >"$work/broken.json"
+run mpirun -n 2 meshtf-run "$work/broken.json" --steps 1
+claim "an order that misses a pass is bad input" exits 2
+done_testing

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Graphs cut into pipeline stages. That stages compute what the whole does is shown in
+ * tests/e2e/pipelines.sh. */
+#include "tests/support/cmocka.h"
+
+#include "layouts/graph/stage_split.h"
+#include "tests/support/parse_graph.h"
+
+#include <string.h>
+
+/* w is read by both stages; s follows from its input, c from its reader. */
+#define GRAPH(stage_of_b)                                                                          \
+    "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'n': 4, 'd': 3}, 'inputs': [{'name': 'x', "   \
+    "'dims': ['n', 'd'], 'feed': 'features'}], 'variables': [{'name': 'w', 'dims': ['d'], "        \
+    "'init': 'ones'}, {'name': 'v', 'dims': ['d'], 'init': 'ones'}], 'operations': [{'name': "     \
+    "'c', 'op': 'constant', 'inputs': [], 'dims': [], 'dtype': 'float32', 'value': 2}, {'name': "  \
+    "'a', 'op': 'multiply', 'inputs': ['x', 'w'], 'stage': 1}, {'name': 's', 'op': 'square', "     \
+    "'inputs': ['a']}, {'name': 'b', 'op': 'multiply', 'inputs': ['s', 'v'], 'stage': " stage_of_b \
+    "}, {'name': 'e', 'op': 'multiply', 'inputs': ['b', 'w'], 'stage': 2}, {'name': 'f', 'op': "   \
+    "'multiply', 'inputs': ['e', 'c'], 'stage': 2}, {'name': 'l', 'op': 'reduce_mean', "           \
+    "'inputs': ['f'], 'dims': []}], 'loss': 'l'}"
+
+static MtfStageSplit *split_of(const char *text) {
+    g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+    mtf_graph_complete_stages(graph);
+    MtfStageSplit *split = mtf_stage_split(graph, NULL);
+    assert_non_null(split);
+    return split;
+}
+
+static int stage_of(const MtfGraph *graph, const char *operation) {
+    return mtf_graph_operation(graph, mtf_graph_find_operation(graph, operation))->stage;
+}
+
+static void operations_without_a_stage_follow_their_inputs(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(GRAPH("2"));
+    mtf_graph_complete_stages(graph);
+    assert_int_equal(stage_of(graph, "s"), 1);
+    assert_int_equal(stage_of(graph, "l"), 2);
+    assert_int_equal(stage_of(graph, "c"), 2);
+    assert_int_equal(mtf_graph_stages(graph), 2);
+}
+
+static const MtfTensor *tensor_of(const MtfStageSplit *split, int stage, const char *name) {
+    const MtfGraph *graph = split->graphs->pdata[stage];
+    int tensor = mtf_graph_find_tensor(graph, name);
+    return tensor < 0 ? NULL : mtf_graph_tensor(graph, tensor);
+}
+
+static void what_another_stage_reads_is_transferred(void **state) {
+    (void)state;
+    g_autoptr(MtfStageSplit) split = split_of(GRAPH("2"));
+    assert_int_equal(split->graphs->len, 2);
+    assert_int_equal(split->transfers->len, 2);
+    assert_int_equal(tensor_of(split, 1, "s")->source, MTF_SOURCE_INPUT);
+    assert_int_equal(tensor_of(split, 1, "s")->feed, MTF_FEED_TRANSFER);
+    assert_true(tensor_of(split, 0, "s")->is_sent);
+    assert_false(tensor_of(split, 0, "a")->is_sent);
+    assert_null(tensor_of(split, 1, "x"));
+    assert_null(tensor_of(split, 0, "b"));
+}
+
+/* The first stage that reads a variable has it; the other gets it once a step. */
+static void a_variable_of_two_stages_stays_with_the_first(void **state) {
+    (void)state;
+    g_autoptr(MtfStageSplit) split = split_of(GRAPH("2"));
+    assert_int_equal(tensor_of(split, 0, "w")->source, MTF_SOURCE_VARIABLE);
+    assert_int_equal(tensor_of(split, 1, "w")->feed, MTF_FEED_TRANSFER_ONCE);
+    assert_int_equal(tensor_of(split, 1, "v")->source, MTF_SOURCE_VARIABLE);
+}
+
+static void constants_are_repeated_where_they_are_read(void **state) {
+    (void)state;
+    g_autoptr(MtfStageSplit) split = split_of(GRAPH("2"));
+    assert_null(tensor_of(split, 0, "c"));
+    assert_int_equal(tensor_of(split, 1, "c")->source, MTF_SOURCE_OPERATION);
+}
+
+static void the_loss_is_in_its_stage_alone(void **state) {
+    (void)state;
+    g_autoptr(MtfStageSplit) split = split_of(GRAPH("2"));
+    assert_int_equal(((MtfGraph *)split->graphs->pdata[0])->loss, -1);
+    assert_true(((MtfGraph *)split->graphs->pdata[1])->loss >= 0);
+}
+
+static void assert_refused(const char *text, const char *why) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+    mtf_graph_complete_stages(graph);
+    assert_null(mtf_stage_split(graph, &error));
+    assert_non_null(strstr(error->message, why));
+}
+
+static void a_stage_that_reads_from_a_later_one_is_refused(void **state) {
+    (void)state;
+    assert_refused(GRAPH("3"), "operation \"e\" of stage 2 reads \"b\" of stage 3");
+}
+
+static void a_stage_without_operations_is_refused(void **state) {
+    (void)state;
+    g_autofree char *text = g_strdup(GRAPH("2"));
+    for (char *at = text; (at = strstr(at, "'stage': 2")) != NULL; at++)
+        at[9] = '3';
+    assert_refused(text, "stage 2 of 3 has no operation");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(operations_without_a_stage_follow_their_inputs),
+        cmocka_unit_test(what_another_stage_reads_is_transferred),
+        cmocka_unit_test(a_variable_of_two_stages_stays_with_the_first),
+        cmocka_unit_test(constants_are_repeated_where_they_are_read),
+        cmocka_unit_test(the_loss_is_in_its_stage_alone),
+        cmocka_unit_test(a_stage_that_reads_from_a_later_one_is_refused),
+        cmocka_unit_test(a_stage_without_operations_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
