@@ -175,7 +175,7 @@ static double round_up_whole(const MtfPipelineCase *c, double bound) {
 }
 
 /* Small ones to the integer program, unless the bound is reached already. */
-static bool prove(const MtfPipelineCase *c, MtfPipelineSearch *answer, double span,
+static bool prove(const MtfPipelineCase *c, MtfPipelineOrderSearch *answer, double span,
                   GError **error) {
     GError *failed = NULL;
     if (span <= answer->bound * (1 + 1e-9) || !mtf_pipeline_ilp_suits(c, ILP_PAIRS_MAX))
@@ -193,7 +193,8 @@ static bool prove(const MtfPipelineCase *c, MtfPipelineSearch *answer, double sp
     return true;
 }
 
-bool mtf_pipeline_search(const MtfPipelineCase *c, MtfPipelineSearch *answer, GError **error) {
+bool mtf_pipeline_order_search(const MtfPipelineCase *c, MtfPipelineOrderSearch *answer,
+                               GError **error) {
     MtfPipelineOrder *places =
         mtf_pipeline_order_new(c->ranks, c->ranks * c->chunks, 1, MTF_STAGES_LOOP);
     double least = mtf_pipeline_least_cap(c, places->rank_of_stage);

@@ -15,11 +15,11 @@ typedef struct {
     double bound;      /* no order of these stages on these ranks has a shorter span */
     const char *begun; /* the schedule of the table that the best order grew from; static */
     bool proven;       /* the span is the bound, to a relative 1e-9 of sums or the solver's 1e-6 */
-} MtfPipelineSearch;
+} MtfPipelineOrderSearch;
 
 /* Fails with MTF_ERROR_FIT where the cap is below one micro-batch of a rank's stages, and when GLPK
  * fails. The caller frees `answer->order`. */
-bool mtf_pipeline_search(const MtfPipelineCase *the_case, MtfPipelineSearch *answer,
-                         GError **error);
+bool mtf_pipeline_order_search(const MtfPipelineCase *the_case, MtfPipelineOrderSearch *answer,
+                               GError **error);
 
 #endif

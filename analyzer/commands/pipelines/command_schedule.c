@@ -29,7 +29,7 @@ typedef struct {
     MtfPipelineCase the_case;
     MtfPipelineOrder *order;
     MtfPipelineRun *run;
-    MtfPipelineSearch found; /* where a search was asked for */
+    MtfPipelineOrderSearch found; /* where a search was asked for */
     bool searched;
 } Answer;
 
@@ -141,7 +141,7 @@ static bool search_order(const Options *options, Answer *answer, GError **error)
     answer->searched = true;
     if (!read_counts(options, 1, &answer->the_case, error) ||
         !read_case(options, &answer->the_case, error) ||
-        !mtf_pipeline_search(&answer->the_case, &answer->found, error))
+        !mtf_pipeline_order_search(&answer->the_case, &answer->found, error))
         return false;
     answer->order = answer->found.order;
     return mtf_pipeline_fits(answer->order, &answer->the_case, "search", error);

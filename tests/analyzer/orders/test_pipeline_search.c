@@ -83,8 +83,8 @@ static double best_of_all(const MtfPipelineCase *c) {
 /* Searches, and checks what holds of every answer: it runs, fits, is no shorter than its bound and no
  * longer than any schedule of the table that fits. */
 static double search(const MtfPipelineCase *c, bool *proven) {
-    MtfPipelineSearch found;
-    assert_true(mtf_pipeline_search(c, &found, NULL));
+    MtfPipelineOrderSearch found;
+    assert_true(mtf_pipeline_order_search(c, &found, NULL));
     g_autoptr(MtfPipelineOrder) order = found.order;
     assert_true(mtf_pipeline_check(order, "search", NULL));
     assert_true(mtf_pipeline_fits(order, c, "search", NULL));
@@ -188,11 +188,11 @@ static void two_chunks_are_searched_too(void **state) {
 static void a_cap_below_one_microbatch_does_not_fit(void **state) {
     (void)state;
     Case it;
-    MtfPipelineSearch found;
+    MtfPipelineOrderSearch found;
     g_autoptr(GError) error = NULL;
     fill_case(&it, 2, 4, 2, (MtfStageTimes){ 1, 1, 1, 0, 0 }, (MtfStageMemory){ 1, 0, -1 });
     it.c.cap = 1;
-    assert_false(mtf_pipeline_search(&it.c, &found, &error));
+    assert_false(mtf_pipeline_order_search(&it.c, &found, &error));
     assert_int_equal(mtf_error_exit_status(error), 3);
     assert_non_null(strstr(error->message, "takes 2"));
 }
