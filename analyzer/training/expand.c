@@ -129,14 +129,84 @@ static int converted(Composite *c, const char *suffix, MtfDtype dtype, int x) {
     return mapped(c, MTF_OP_CAST, suffix, x, -1);
 }
 
-static int expand_log_sum_exp(Composite *c) {
-    int max = part(c, MTF_OP_REDUCE_MAX, "max", c->shape, c->x[0], -1);
-    int sum = part(c, MTF_OP_SUM_EXP, "sum", c->shape, c->x[0], max);
+/* A scalar of the type that losses have. */
+static int loss_number(Composite *c, const char *suffix, double value) {
+    g_autofree char *name = g_strdup_printf("%s/%s", c->op->name, suffix);
+    return mtf_build_constant(builder_of(c), name, mtf_dtype_wide(dtype_of(c, c->x[0])), value);
+}
+
+/* The mask, or with `ignore` the mask times whether the label is not below 0; -1: none. */
+static int mask_of(Composite *c) {
+    if (c->op->attributes.ignore == 0)
+        return c->x[2];
+    MtfBuilder *b = builder_of(c);
+    g_autofree char *name = g_strdup_printf("%s/zero", c->op->name);
+    int zero = mtf_build_constant(b, name, MTF_I32, 0);
+    int counts = mapped(c, MTF_OP_LESS_EQUAL, "counts", zero, c->x[1]);
+    int mask =
+        counts < 0 ? -1 : converted(c, "counted", mtf_dtype_wide(dtype_of(c, c->x[0])), counts);
+    return c->x[2] < 0 ? mask : part(c, MTF_OP_MULTIPLY, "mask", c->shape, mask, c->x[2]);
+}
+
+/* The logarithm of the sum of e^x, whose maximum only keeps numbers small: no gradient passes there. */
+static int log_of_sum(Composite *c, const char *suffix, int max) {
+    int stopped = mapped(c, MTF_OP_STOP_GRADIENT, "steady", max, -1);
+    int sum = part(c, MTF_OP_SUM_EXP, "steady/sum", c->shape, c->x[0], stopped);
     if (sum < 0)
         return -1;
-    max = converted(c, "wide", dtype_of(c, sum), max);
+    stopped = converted(c, "wide", dtype_of(c, sum), stopped);
     int log = mapped(c, MTF_OP_LOG, "log", sum, -1);
-    return MTF_BUILD(builder_of(c), MTF_OP_ADD, c->op->name, c->shape, max, log);
+    g_autofree char *name =
+        suffix == NULL ? g_strdup(c->op->name) : g_strdup_printf("%s/%s", c->op->name, suffix);
+    return MTF_BUILD(builder_of(c), MTF_OP_ADD, name, c->shape, stopped, log);
+}
+
+/* s (logit of the label - mean of all logits), what smoothing adds. */
+static int smoothing_term(Composite *c, int logit) {
+    MtfDtype wide = mtf_dtype_wide(dtype_of(c, c->x[0]));
+    builder_of(c)->has_dtype = true;
+    builder_of(c)->dtype = wide;
+    int mean = part(c, MTF_OP_REDUCE_MEAN, "average", c->shape, c->x[0], -1);
+    int chosen = converted(c, "logit/wide", wide, logit);
+    int apart = mapped(c, MTF_OP_SUBTRACT, "apart", chosen, mean);
+    return mapped(c, MTF_OP_MULTIPLY, "smoothing", apart,
+                  loss_number(c, "share", c->op->attributes.smoothing));
+}
+
+static int z_term(Composite *c, int max) {
+    int square = mapped(c, MTF_OP_SQUARE, "z/square", log_of_sum(c, "z", max), -1);
+    return mapped(c, MTF_OP_MULTIPLY, "z/loss", square,
+                  loss_number(c, "z/share", c->op->attributes.z_loss));
+}
+
+/* What smoothing and z_loss add to the loss of each position; a loss of the plain kind is `plain`. */
+static int add_terms(Composite *c, int plain, int max, int logit, int mask) {
+    const MtfAttributes *a = &c->op->attributes;
+    int terms[3] = { plain }, n = 1;
+    if (a->smoothing > 0)
+        terms[n++] = smoothing_term(c, logit);
+    if (a->z_loss > 0)
+        terms[n++] = z_term(c, max);
+    for (int i = 1; i < n && mask >= 0; i++)
+        terms[i] = mapped(c, MTF_OP_MULTIPLY, i == 1 ? "masked" : "masked/2", terms[i], mask);
+    return mtf_build(builder_of(c), MTF_OP_ADD, c->op->name, c->shape, n, terms);
+}
+
+static int expand_cross_entropy(Composite *c) {
+    int logits = c->x[0], labels = c->x[1], mask = mask_of(c);
+    bool more = c->op->attributes.smoothing > 0 || c->op->attributes.z_loss > 0;
+    g_autofree char *plain = g_strdup_printf("%s/plain", c->op->name);
+    int max = part(c, MTF_OP_REDUCE_MAX, "max", c->shape, logits, -1);
+    int sum = part(c, MTF_OP_SUM_EXP, "sum", c->shape, logits, max);
+    int logit = part(c, MTF_OP_LABEL_LOGIT, "logit", c->shape, logits, labels);
+    int loss = mtf_build(&c->e->b, MTF_OP_CROSS_ENTROPY, more ? plain : c->op->name, c->shape,
+                         mask >= 0 ? 4 : 3, (int[]){ max, sum, logit, mask });
+    return more ? add_terms(c, loss, max, logit, mask) : loss;
+}
+
+static int expand_log_sum_exp(Composite *c) {
+    int max = part(c, MTF_OP_REDUCE_MAX, "max", c->shape, c->x[0], -1);
+    return log_of_sum(c, NULL, max);
 }
 
 /* 0, 1, 2, … along `dim`. */
@@ -187,6 +257,106 @@ static int expand_one_hot(Composite *c) {
     return MTF_BUILD(b, MTF_OP_CAST, c->op->name, NULL, is);
 }
 
+/* A dimension that the graph has not, of `size`. */
+static int hidden_dimension(Composite *c, const char *what, int64_t size) {
+    g_autofree char *name = g_strdup_printf("%s/%s", c->op->name, what);
+    MtfBuilder *b = builder_of(c);
+    return b->error != NULL ? -1 : mtf_graph_add_dimension(b->graph, name, size, &b->error);
+}
+
+/* Sets the attributes of a resample to be built next. */
+static void aim(Composite *c, int from, int to, double start, double stride) {
+    MtfAttributes *a = &builder_of(c)->attributes;
+    a->from = from;
+    a->to = to;
+    a->start = start;
+    a->stride = stride;
+    a->dilation = 1;
+}
+
+static int expand_slice(Composite *c) {
+    const MtfAttributes *a = &c->op->attributes;
+    aim(c, a->from, a->to, a->start, a->stride);
+    return MTF_BUILD(builder_of(c), MTF_OP_RESAMPLE, c->op->name, NULL, c->x[0]);
+}
+
+/* With a value other than 0: what differs from it is padded with 0, and it is added again. */
+static int expand_pad(Composite *c) {
+    MtfBuilder *b = builder_of(c);
+    const MtfAttributes *a = &c->op->attributes;
+    int x = c->x[0], value = -1;
+    if (a->value != 0) {
+        g_autofree char *name = g_strdup_printf("%s/value", c->op->name);
+        value = mtf_build_constant(b, name, dtype_of(c, x), a->value);
+        x = mapped(c, MTF_OP_SUBTRACT, "difference", x, value);
+    }
+    aim(c, a->from, a->to, 0 - a->before, 1);
+    if (value < 0)
+        return MTF_BUILD(b, MTF_OP_RESAMPLE, c->op->name, NULL, x);
+    int padded = mapped(c, MTF_OP_RESAMPLE, "padded", x, -1);
+    return MTF_BUILD(b, MTF_OP_ADD, c->op->name, NULL, padded, value);
+}
+
+/* Along a dimension of another name, which then takes the old one's. */
+static int turned(Composite *c, double start, double stride, double wrap) {
+    int dim = c->op->attributes.dimension;
+    int to = hidden_dimension(c, "turned", mtf_graph_size(c->e->b.graph, dim));
+    aim(c, dim, to, start, stride);
+    builder_of(c)->attributes.wrap = wrap;
+    int moved = mapped(c, MTF_OP_RESAMPLE, "moved", c->x[0], -1);
+    builder_of(c)->attributes.from = to;
+    builder_of(c)->attributes.to = dim;
+    return MTF_BUILD(builder_of(c), MTF_OP_RENAME, c->op->name, NULL, moved);
+}
+
+static int expand_reverse(Composite *c) {
+    return turned(c, (double)mtf_graph_size(c->e->b.graph, c->op->attributes.dimension) - 1, -1, 0);
+}
+
+static int expand_roll(Composite *c) {
+    return turned(c, 0 - c->op->attributes.shift, 1, 1);
+}
+
+static int expand_select(Composite *c) {
+    const MtfAttributes *a = &c->op->attributes;
+    int one = hidden_dimension(c, "one", 1);
+    aim(c, a->dimension, one, a->index, 1);
+    int piece = mapped(c, MTF_OP_RESAMPLE, "piece", c->x[0], -1);
+    return MTF_BUILD(builder_of(c), MTF_OP_REDUCE_SUM, c->op->name, c->shape, piece);
+}
+
+static int expand_stack(Composite *c) {
+    return mtf_build(builder_of(c), MTF_OP_CONCAT, c->op->name, c->shape, c->op->n_inputs, c->x);
+}
+
+static int expand_gather(Composite *c) {
+    return MTF_BUILD(builder_of(c), MTF_OP_EMBEDDING, c->op->name, c->shape, c->x[0], c->x[1]);
+}
+
+static int expand_scatter_add(Composite *c) {
+    return mtf_build(builder_of(c), MTF_OP_EMBEDDING_GRAD, c->op->name, c->shape, c->op->n_inputs,
+                     c->x);
+}
+
+/* e^(sum of log |x|), with a sign for an odd number of factors below 0. */
+static int expand_reduce_prod(Composite *c) {
+    MtfBuilder *b = builder_of(c);
+    g_autofree char *zero_name = g_strdup_printf("%s/0", c->op->name);
+    g_autofree char *one_name = g_strdup_printf("%s/1", c->op->name);
+    g_autofree char *two_name = g_strdup_printf("%s/2", c->op->name);
+    int zero = mtf_build_constant(b, zero_name, dtype_of(c, c->x[0]), 0);
+    int one = mtf_build_constant(b, one_name, dtype_of(c, c->x[0]), 1);
+    int two = mtf_build_constant(b, two_name, dtype_of(c, c->x[0]), 2);
+    int logs = mapped(c, MTF_OP_LOG, "log", mapped(c, MTF_OP_ABS, "abs", c->x[0], -1), -1);
+    int size =
+        mapped(c, MTF_OP_EXP, "size", part(c, MTF_OP_REDUCE_SUM, "sum", c->shape, logs, -1), -1);
+    int below = mapped(c, MTF_OP_LESS, "below", c->x[0], zero);
+    int count = part(c, MTF_OP_REDUCE_SUM, "count", c->shape, below, -1);
+    int odd = mapped(c, MTF_OP_MULTIPLY, "twice", two, mapped(c, MTF_OP_MODULO, "odd", count, two));
+    int sign = part(c, MTF_OP_SUBTRACT, "sign", c->shape, one, odd);
+    return MTF_BUILD(b, MTF_OP_MULTIPLY, c->op->name, c->shape, size, sign);
+}
+
 /* The statistics of layer_norm with a mean of 0: the variance is the mean square. */
 static int expand_rms_norm(Composite *c) {
     MtfBuilder *b = &c->e->b;
@@ -198,15 +368,6 @@ static int expand_rms_norm(Composite *c) {
     int square = part(c, MTF_OP_VARIANCE, "square", &rest, c->x[0], mean);
     b->attributes.epsilon = c->op->attributes.epsilon;
     return MTF_BUILD(b, MTF_OP_NORMALIZE, c->op->name, c->shape, c->x[0], mean, square, c->x[1]);
-}
-
-static int expand_cross_entropy(Composite *c) {
-    int logits = c->x[0], labels = c->x[1];
-    int max = part(c, MTF_OP_REDUCE_MAX, "max", c->shape, logits, -1);
-    int sum = part(c, MTF_OP_SUM_EXP, "sum", c->shape, logits, max);
-    int logit = part(c, MTF_OP_LABEL_LOGIT, "logit", c->shape, logits, labels);
-    return mtf_build(&c->e->b, MTF_OP_CROSS_ENTROPY, c->op->name, c->shape, c->op->n_inputs + 1,
-                     (int[]){ max, sum, logit, c->x[2] });
 }
 
 /* The factors of an einsum that are still to be multiplied. */
@@ -293,6 +454,15 @@ static int copy_operation(Composite *c) {
 static int (*const rewrites[MTF_OPERATIONS])(Composite *c) = {
     [MTF_OP_SOFTMAX] = expand_softmax,
     [MTF_OP_LAYER_NORM] = expand_layer_norm,
+    [MTF_OP_SLICE] = expand_slice,
+    [MTF_OP_PAD] = expand_pad,
+    [MTF_OP_REVERSE] = expand_reverse,
+    [MTF_OP_ROLL] = expand_roll,
+    [MTF_OP_SELECT] = expand_select,
+    [MTF_OP_STACK] = expand_stack,
+    [MTF_OP_GATHER] = expand_gather,
+    [MTF_OP_SCATTER_ADD] = expand_scatter_add,
+    [MTF_OP_REDUCE_PROD] = expand_reduce_prod,
     [MTF_OP_NOT_EQUAL] = expand_not_equal,
     [MTF_OP_GREATER] = expand_greater,
     [MTF_OP_GREATER_EQUAL] = expand_greater_equal,

@@ -40,6 +40,9 @@
  *               w' = w - rate (m^ / (sqrt(v^) + epsilon) + weight_decay w),
  *               m^ = m' / (1 - beta1^t), v^ = v' / (1 - beta2^t)
  *
+ *     lion      u = sign(beta1 m + (1 - beta1) g)              m' = beta2 m + (1 - beta2) g
+ *               w' = w - rate (u + weight_decay w)
+ *
  * Learning rates. With warmup > 0 every schedule but `constant` starts with a ramp of that many
  * steps; ramp(t) = min(1, t / warmup), and 1 without warmup.
  *
@@ -48,6 +51,11 @@
  *     inverse_sqrt   rate min(ramp(t), sqrt(max(warmup, 1) / t))
  *     cosine         rate ramp(t) (final + (1 - final) (1 + cos(pi p)) / 2),
  *                    p = (t - warmup) / (total - warmup) within 0 … 1, and 1 where total <= warmup
+ *     linear         rate ramp(t) (final + (1 - final) (1 - p))
+ *     polynomial     rate ramp(t) (final + (1 - final) (1 - p)^power)
+ *     wsd            rate ramp(t) (final + (1 - final) min(1, max(0, total - t) / cooldown)): warm-up,
+ *                    stable, and decay over the last `cooldown` steps
+ *     step           rate ramp(t) drop^floor(max(0, t - warmup) / period)
  */
 #ifndef MTF_OPERATION_TABLE_H
 #define MTF_OPERATION_TABLE_H
@@ -102,6 +110,11 @@ typedef enum {
     /* the same elements under another name, order, type or size */
     MTF_OP_RENAME,
     MTF_OP_TRANSPOSE,
+    MTF_OP_RESHAPE,  /* the same elements in the same order, dimensions merged or divided */
+    MTF_OP_RESAMPLE, /* along `to` element t of the result is x[(start + stride t) / dilation] along
+                        `from` where that is a whole number and there is such an element, modulo the
+                        size with `wrap`; else 0 */
+    MTF_OP_CONCAT,   /* inputs one behind the other along the dimension that they lack */
     MTF_OP_BROADCAST,
     MTF_OP_CAST,
     MTF_OP_STOP_GRADIENT,
@@ -109,6 +122,11 @@ typedef enum {
     MTF_OP_CONSTANT,
     MTF_OP_RANGE, /* 0, 1, 2, … along its one dimension */
     /* for networks */
+    MTF_OP_RANDOM_UNIFORM, /* within low … high, drawn anew each step */
+    MTF_OP_RANDOM_NORMAL,  /* of that mean and deviation */
+    MTF_OP_CUMULATIVE_SUM, /* of the elements up to this one along `dimension`; `exclusive`: of
+                              those before it; `reverse`: from the end */
+    MTF_OP_TOP_K,       /* the largest along `from`, largest first, along `to`; and "NAME/index" */
     MTF_OP_DROPOUT,     /* x / (1 - rate) or 0; also its own gradient, on the same stream */
     MTF_OP_CAUSAL_MASK, /* x where memory <= query, else -1e30 */
     MTF_OP_ATTENTION,   /* (q, k, v) -> softmax over memory of factor q k, times v; and "NAME/lse",
@@ -118,6 +136,15 @@ typedef enum {
     /* composites, rewritten before use */
     MTF_OP_SOFTMAX,
     MTF_OP_LAYER_NORM, /* (x, scale[, bias]) */
+    MTF_OP_SLICE,      /* x[start + stride t] along `from`, called `to` */
+    MTF_OP_PAD,        /* `before` times `value` before x along `from`, and to the end of `to` */
+    MTF_OP_REVERSE,    /* along `dimension` */
+    MTF_OP_ROLL, /* element i moves to i + shift along `dimension`, those at the end begin again */
+    MTF_OP_SELECT,      /* element `index` along `dimension` */
+    MTF_OP_STACK,       /* inputs as elements 0, 1, … of the dimension that they lack */
+    MTF_OP_GATHER,      /* (x, ids) -> x at the ids along the dimension that the output lacks */
+    MTF_OP_SCATTER_ADD, /* (ids, x) -> the sum of those x whose id is this one */
+    MTF_OP_REDUCE_PROD,
     MTF_OP_NOT_EQUAL,
     MTF_OP_GREATER,
     MTF_OP_GREATER_EQUAL,
@@ -133,7 +160,10 @@ typedef enum {
     MTF_OP_ARGMAX,   /* where the largest stands along the one dimension the output lacks */
     MTF_OP_ONE_HOT,  /* (ids) -> 1 where the output's further dimension is at the id, else 0 */
     MTF_OP_RMS_NORM, /* (x, scale) -> x scale / sqrt(mean of x^2 + epsilon) */
-    MTF_OP_SOFTMAX_CROSS_ENTROPY, /* (logits, labels[, mask]) -> loss of each position */
+    MTF_OP_SOFTMAX_CROSS_ENTROPY, /* (logits, labels[, mask]) -> loss of each position: with smoothing
+                                     s (1 - s) times that of the label and s times the mean of all
+                                     labels'; and z_loss (log of the sum of e^logit)^2; with `ignore`
+                                     labels below 0 count nothing */
     /* pieces of the composites; `max`, `sum` are statistics without the softmax's dimension */
     MTF_OP_SUM_EXP,       /* (x, max) -> sum of exp(x - max) */
     MTF_OP_SOFTMAX_APPLY, /* (x, max, sum) -> exp(x - max) / sum */
@@ -166,6 +196,7 @@ typedef enum {
     MTF_OP_LEARNING_RATE, /* the schedule's rate at this step */
     MTF_OP_SGD,           /* (w, g, rate[, clip]) -> w' */
     MTF_OP_MOMENTUM,      /* (w, g, v, rate[, clip]) -> w', v' */
+    MTF_OP_LION,          /* (w, g, m, rate[, clip]) -> w', m' */
     MTF_OP_ADAM,          /* (w, g, m, v, rate[, clip]) -> w', m', v'; with weight_decay: AdamW */
     MTF_OP_ADAFACTOR_MOMENT,    /* (old, new) -> b old + (1-b) (new + epsilon), b = 1 - t^-decay */
     MTF_OP_ADAFACTOR_DIRECTION, /* (g, rows, columns, mean of rows) -> g / sqrt(rows columns /
@@ -194,6 +225,8 @@ typedef enum {
     MTF_LINEAR_JOINT, /* in all inputs together: sums */
 } MtfLinearity;
 
+#define MTF_OUTPUT (-1) /* output 0, where an operand is asked for */
+
 /* How the first output's dimensions follow from the inputs'. */
 typedef enum {
     MTF_DIMS_FIRST,  /* those of input 0 */
@@ -202,6 +235,8 @@ typedef enum {
     MTF_DIMS_SUPERSET, /* given: all of the inputs' dimensions and perhaps more */
     MTF_DIMS_PERMUTED, /* given: those of input 0 in another order */
     MTF_DIMS_RENAMED,  /* those of input 0 with `from` replaced by `to` */
+    MTF_DIMS_REPLACED, /* the same, whatever the sizes */
+    MTF_DIMS_RESHAPED, /* given: those of input 0, merged or divided (reshape.h) */
     MTF_DIMS_NEW,      /* given: any */
 } MtfDimsRule;
 
@@ -240,6 +275,7 @@ typedef struct {
     int64_t size;
     bool reduced; /* missing in some output */
     bool whole;   /* cannot be split: reduced where parts do not add up, or held whole by the row */
+    int64_t even; /* above 0: splits into equal parts alone, of which there may be divisors of it */
 } MtfIndex;
 
 #define MTF_MAX_INDEXES (2 * MTF_MAX_RANK)
@@ -275,8 +311,6 @@ typedef enum {
     MTF_SHOWN_LEARNING_RATE,
 } MtfShown;
 
-#define MTF_OUTPUT (-1) /* output 0, where an operand is asked for */
-
 /* Integers that choose: input `ids` along the one dimension that operand `of` has and operand
  * `without` lacks. */
 typedef struct {
@@ -302,7 +336,8 @@ typedef struct {
     int min_inputs, max_inputs;
     int n_outputs;
     const char *suffixes[MTF_MAX_OUTPUTS]; /* names of outputs 1… */
-    int outputs_like[MTF_MAX_OUTPUTS];     /* output k > 0 has the shape and dtype of this input */
+    int outputs_like[MTF_MAX_OUTPUTS];     /* output k > 0 has the shape and dtype of this input, or
+                                              of MTF_OUTPUT */
     unsigned statistics; /* bit k: … but lacks the dimension that attribute "dimension" names, and
                             is of the type of sums */
     MtfDimsRule dims;
@@ -325,6 +360,8 @@ typedef struct {
     MtfOperationRule check;
     bool own_dimensions; /* `check` asks about dimensions what others are asked in common */
     int scalars_from;    /* from this input on they are single numbers; 0: none */
+    bool positional; /* says where elements lie along dimensions: no part of them stands alone */
+    unsigned integer_outputs; /* bit k: output k > 0 is int32 */
     bool integers;       /* all its float inputs may be int32, too, and then so is its result */
     bool integer_result; /* int32 where "dtype" is not given and no input tells the type */
     MtfProductsKind products;
@@ -361,6 +398,9 @@ MtfDtype mtf_operation_storage_dtype(const MtfGraph *graph, const MtfOperation *
 
 /* The kind of a name, or -1. */
 int mtf_operation_kind(const char *name);
+
+/* Whether an index may be split into so many parts. */
+bool mtf_index_splits(const MtfIndex *index, int64_t parts);
 
 /* The operation's iteration space: the outputs' dimensions in order, then those only inputs have.
  */
