@@ -84,7 +84,8 @@ static bool choose_microbatches(Search *search, GError **error) {
 
 static bool prepare(Search *search, GError **error) {
     const MtfSearchPipeline *o = search->options;
-    MtfPlanningGraph graph = { o->graph, o->dims, o->precision, o->batch, o->length };
+    MtfPlanningGraph graph = { o->graph, o->dims, o->precision, o->batch, o->length,
+                               o->json };
     MtfPipelineRequest *request = &search->request;
     search->machine = mtf_planning_machine(o->machine, error);
     if (search->machine == NULL)
