@@ -71,12 +71,22 @@ static void append_tensor(const Build *build, GString *text, GArray *seen, int t
         append_tensor(build, text, seen, build->updated[tensor]);
 }
 
+/* All that the row has but names of random streams, which are another in every layer. */
+static void append_attributes(GString *text, const MtfOperation *op) {
+    const MtfAttributeSpec *spec = mtf_operation_row(op->kind)->attributes;
+    for (; spec->name != NULL; spec++) {
+        const void *slot = G_STRUCT_MEMBER_P(&op->attributes, (glong)spec->offset);
+        if (spec->type == MTF_ATTRIBUTE_DIMENSION)
+            g_string_append_printf(text, " %d", *(const int *)slot);
+        else if (spec->type == MTF_ATTRIBUTE_NUMBER)
+            g_string_append_printf(text, " %a", *(const double *)slot);
+    }
+}
+
 static void append_operation(const Build *build, GString *text, GArray *seen, int operation) {
     const MtfOperation *op = mtf_graph_operation(build->graph, operation);
-    const MtfAttributes *a = &op->attributes;
-    g_string_append_printf(text, "%d %d %d %d %d %d %g %d", op->kind, a->dimension, a->from, a->to,
-                           a->query, a->memory, a->causal,
-                           mtf_operation_times(build->graph, operation));
+    g_string_append_printf(text, "%d %d", op->kind, mtf_operation_times(build->graph, operation));
+    append_attributes(text, op);
     for (int k = 0; k < op->n_inputs; k++)
         append_tensor(build, text, seen, op->inputs[k]);
     g_string_append(text, " ->");

@@ -3,12 +3,12 @@
 
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
+#include "runtime/checkpoint/published_weights.h"
 #include "runtime/checkpoint/tensor_file.h"
+#include "runtime/checkpoint/whole_file.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -114,47 +114,6 @@ static char *seal_header(MtfSafetensors *file, uint64_t checksum, gsize *length)
     return header;
 }
 
-/* Makes the file and takes its room on the disk, so that a full one shows before anything is
- * written. */
-static bool reserve(const char *path, int64_t bytes, GError **error) {
-    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int code = file < 0 ? errno : posix_fallocate(file, 0, (off_t)bytes);
-    if (file >= 0)
-        close(file);
-    if (code == 0)
-        return true;
-    if (file >= 0)
-        unlink(path);
-    g_autofree char *size = mtf_bytes_format((double)bytes);
-    return mtf_failure(error, "the checkpoint %s of %s cannot be written: %s", path, size,
-                       g_strerror(code));
-}
-
-static bool write_header(const char *path, const char *header, gsize length, GError **error) {
-    int file = open(path, O_WRONLY | O_CLOEXEC);
-    bool done = file >= 0 && pwrite(file, header, length, 0) == (gssize)length && fsync(file) == 0;
-    int code = errno;
-    if (file >= 0)
-        close(file);
-    return done ||
-           mtf_failure(error, "%s: the header cannot be written: %s", path, g_strerror(code));
-}
-
-/* Gives the whole file its name, and brings the name to disk. */
-static bool settle(const char *partial, const char *path, GError **error) {
-    g_autofree char *folder = g_path_get_dirname(path);
-    if (rename(partial, path) != 0)
-        return mtf_failure(error, "%s cannot be renamed to %s: %s", partial, path,
-                           g_strerror(errno));
-    int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool done = file >= 0 && fsync(file) == 0;
-    int code = errno;
-    if (file >= 0)
-        close(file);
-    return done ||
-           mtf_failure(error, "%s: cannot be brought to disk: %s", folder, g_strerror(code));
-}
-
 static bool write_data(const MtfCheckpointed *what, MtfSafetensors *file, const int *tensors,
                        const char *partial, GError **error) {
     gsize length;
@@ -163,7 +122,7 @@ static bool write_data(const MtfCheckpointed *what, MtfSafetensors *file, const 
     g_autofree char *draft = seal_header(file, 0, &length);
     bool is_first = rank_of(what->control) == 0;
     if (is_first)
-        reserve(partial, (int64_t)length + file->data_bytes, &local);
+        mtf_whole_file_reserve(partial, (int64_t)length + file->data_bytes, &local);
     if (!mtf_agree(what->control, local, error))
         return false;
     MtfTensorFile data = { .control = what->control,
@@ -177,7 +136,7 @@ static bool write_data(const MtfCheckpointed *what, MtfSafetensors *file, const 
     g_autofree char *header = seal_header(file, checksum, &length);
     local = NULL;
     if (is_first)
-        write_header(partial, header, length, &local);
+        mtf_whole_file_write_header(partial, header, length, &local);
     return mtf_agree(what->control, local, error);
 }
 
@@ -193,7 +152,7 @@ bool mtf_checkpoint_write(const MtfCheckpointed *what, const char *path,
     if (done) {
         GError *local = NULL;
         if (is_first)
-            settle(partial, path, &local);
+            mtf_whole_file_settle(partial, path, &local);
         done = mtf_agree(what->control, local, error);
     }
     if (!done && is_first)
@@ -203,9 +162,8 @@ bool mtf_checkpoint_write(const MtfCheckpointed *what, const char *path,
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-/* Rank 0 reads the header; every rank parses the same bytes. */
-static MtfSafetensors *read_header(MPI_Comm control, const char *path, char **header, gsize *length,
-                                   GError **error) {
+MtfSafetensors *mtf_header_read(MPI_Comm control, const char *path, char **header, gsize *length,
+                                GError **error) {
     int64_t sizes[2] = { 0 };
     GError *local = NULL;
     *header = NULL;
@@ -353,7 +311,7 @@ MtfCheckpointVerdict mtf_checkpoint_read(const MtfCheckpointed *what, const char
     uint64_t checksum;
     g_autofree char *header = NULL;
     *progress = (MtfProgress){ 0 };
-    g_autoptr(MtfSafetensors) file = read_header(what->control, path, &header, &length, error);
+    g_autoptr(MtfSafetensors) file = mtf_header_read(what->control, path, &header, &length, error);
     if (file == NULL || !read_progress(path, file, header, length, progress, error))
         return MTF_CHECKPOINT_BAD;
     g_autofree int *tensors = match(path, file, what->worker->program->graph, is_variable, error);
@@ -369,7 +327,9 @@ bool mtf_weights_read(const MtfCheckpointed *what, const char *path, GError **er
     gsize length;
     uint64_t checksum;
     g_autofree char *header = NULL;
-    g_autoptr(MtfSafetensors) file = read_header(what->control, path, &header, &length, error);
+    if (mtf_published_weights_are_at(what->control, path))
+        return mtf_published_weights_read(what, path, error);
+    g_autoptr(MtfSafetensors) file = mtf_header_read(what->control, path, &header, &length, error);
     if (file == NULL)
         return false;
     g_autofree int *tensors = match(path, file, what->worker->program->graph, is_weight, error);

@@ -17,11 +17,11 @@
 #ifndef MTF_CHECKPOINT_H
 #define MTF_CHECKPOINT_H
 
+#include "runtime/checkpoint/safetensors.h"
+#include "runtime/checkpoint/whole_file.h"
 #include "runtime/worker/worker.h"
 
 #include <mpi.h>
-
-#define MTF_PARTIAL_SUFFIX ".partial"
 
 typedef struct {
     MPI_Comm control;
@@ -55,8 +55,13 @@ typedef enum {
 MtfCheckpointVerdict mtf_checkpoint_read(const MtfCheckpointed *what, const char *path,
                                          MtfProgress *progress, GError **error);
 
+/* Collective: rank 0 reads a safetensors header, every rank parses the same bytes. `*header`
+ * becomes those bytes, the caller's. */
+MtfSafetensors *mtf_header_read(MPI_Comm control, const char *path, char **header, gsize *length,
+                                GError **error);
+
 /* Reads initial weights, all that count as MTF_MEMORY_VARIABLE, from any safetensors file, which
- * may hold more. Fails (bad input) where one is missing or has another shape, or a value that
+ * may hold more, or from the folder of a published model (published_weights.h). Fails (bad input) where one is missing or has another shape, or a value that
  * cannot be read as a number. */
 bool mtf_weights_read(const MtfCheckpointed *what, const char *path, GError **error);
 

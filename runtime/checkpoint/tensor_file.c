@@ -9,7 +9,6 @@
 #include "runtime/worker/slice_runs.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #define WINDOW_BYTES (MTF_STAGING_BYTES / 3)
@@ -24,6 +23,7 @@ typedef struct {
 
 typedef struct {
     const MtfTensorFile *of;
+    GArray *moves; /* MtfTensorMove */
     MPI_File handle;
     int rank, n_ranks;
     int64_t window_bytes;
@@ -33,93 +33,31 @@ typedef struct {
     GError *error; /* the first of this rank; it goes on exchanging, since others wait */
 } Mover;
 
-/* The elements [first, first + count) of one tensor. */
+/* The elements [first, first + count) of one tensor of the graph. */
 typedef struct {
+    const MtfTensorMove *move;
     const MtfStoredTensor *stored;
-    int index;  /* in the file */
+    int index;  /* of the move */
     int tensor; /* of the graph */
     int64_t element_bytes;
     int64_t first, count;
     int pieces;
 } Window;
 
-/* ---- Types --------------------------------------------------------------------------------- */
-
-MtfStoredType mtf_stored_type_of(MtfDtype dtype) {
-    switch (dtype) {
-    case MTF_F32:
-        return MTF_STORED_F32;
-    case MTF_F64:
-        return MTF_STORED_F64;
-    case MTF_BF16:
-        return MTF_STORED_BF16;
-    default:
-        return MTF_STORED_I32;
-    }
-}
-
-bool mtf_stored_type_is_readable(MtfStoredType type) {
-    return type <= MTF_STORED_I32;
-}
-
-/* IEEE half precision: 1 sign bit, 5 of the exponent, 10 of the fraction. */
-static double half_value(guint16 bits) {
-    int exponent = bits >> 10 & 31;
-    double fraction = bits & 1023;
-    double value = exponent == 0    ? ldexp(fraction, -24)
-                   : exponent == 31 ? (fraction != 0 ? (double)NAN : (double)INFINITY)
-                                    : ldexp(1024 + fraction, exponent - 25);
-    return bits >> 15 ? -value : value;
-}
-
-/* The upper half of a single precision number. */
-static double brain_value(guint16 bits) {
-    guint32 word = (guint32)bits << 16;
-    float value;
-    memcpy(&value, &word, sizeof value);
-    return (double)value;
-}
-
-/* Element `i` of an array of stored values. */
-static double stored_value(MtfStoredType type, const char *elements, int64_t i) {
-    union {
-        double f64;
-        float f32;
-        gint64 i64;
-        gint32 i32;
-        guint16 u16;
-    } value = { 0 };
-    int64_t bytes = mtf_stored_type_bytes(type);
-    memcpy(&value, elements + i * bytes, (gsize)bytes);
-    switch (type) {
-    case MTF_STORED_F64:
-        return value.f64;
-    case MTF_STORED_F32:
-        return (double)value.f32;
-    case MTF_STORED_F16:
-        return half_value(value.u16);
-    case MTF_STORED_BF16:
-        return brain_value(value.u16);
-    case MTF_STORED_I64:
-        return (double)value.i64;
-    default:
-        return value.i32;
-    }
-}
-
 /* ---- Windows and pieces -------------------------------------------------------------------- */
 
 static Window make_window(const Mover *mover, int index, int64_t first) {
+    const MtfTensorMove *move = &g_array_index(mover->moves, MtfTensorMove, index);
     const MtfStoredTensor *stored =
-        &g_array_index(mover->of->file->tensors, MtfStoredTensor, index);
+        &g_array_index(mover->of->file->tensors, MtfStoredTensor, move->stored);
     int64_t element_bytes = mtf_stored_type_bytes(stored->type);
-    int64_t elements = (stored->end - stored->begin) / element_bytes;
     int64_t most = MAX(1, mover->window_bytes / element_bytes);
-    int64_t count = MIN(elements - first, most);
+    int64_t count = MIN(move->begin + move->count - first, most);
     int64_t pieces = CLAMP(count * element_bytes / MIN_PIECE_BYTES, 1, mover->n_ranks);
-    return (Window){ .stored = stored,
+    return (Window){ .move = move,
+                     .stored = stored,
                      .index = index,
-                     .tensor = mover->of->tensors[index],
+                     .tensor = move->tensor,
                      .element_bytes = element_bytes,
                      .first = first,
                      .count = count,
@@ -173,6 +111,8 @@ static void copy_piece(Mover *mover, const Window *window, const MtfShare *share
 }
 
 static void add_checksum(Mover *mover, const Window *window, MtfRange piece) {
+    if (window->move->block < window->move->stride)
+        return;
     mover->checksum +=
         mtf_data_checksum(window->stored->begin + piece.begin * window->element_bytes, mover->piece,
                           piece.end - piece.begin, window->element_bytes);
@@ -190,21 +130,42 @@ static void note_failure(Mover *mover, const char *done, int64_t place, int code
                     done, place, text);
 }
 
-static void transfer_piece(Mover *mover, const Window *window, MtfRange piece, bool writes) {
-    int64_t place =
-        mover->of->data_start + window->stored->begin + piece.begin * window->element_bytes;
-    int bytes = (int)((piece.end - piece.begin) * window->element_bytes);
+/* Bytes at `buffer` from or to a place in the file. */
+static void transfer_run(Mover *mover, int64_t place, char *buffer, int bytes, bool writes) {
     int moved = 0;
     MPI_Status status;
-    if (mover->error != NULL || bytes == 0)
-        return;
-    int code = writes
-                   ? MPI_File_write_at(mover->handle, place, mover->piece, bytes, MPI_BYTE, &status)
-                   : MPI_File_read_at(mover->handle, place, mover->piece, bytes, MPI_BYTE, &status);
+    int code = writes ? MPI_File_write_at(mover->handle, place, buffer, bytes, MPI_BYTE, &status)
+                      : MPI_File_read_at(mover->handle, place, buffer, bytes, MPI_BYTE, &status);
     if (code == MPI_SUCCESS)
         mtf_mpi_require(MPI_Get_count(&status, MPI_BYTE, &moved), "MPI_Get_count");
     if (moved != bytes)
         note_failure(mover, writes ? "written" : "read", place, code);
+}
+
+/* The piece, a run of each block at a time. */
+static void transfer_piece(Mover *mover, const Window *window, MtfRange piece, bool writes) {
+    const MtfTensorMove *move = window->move;
+    int64_t start = mover->of->data_start + window->stored->begin, count;
+    for (int64_t i = piece.begin; i < piece.end && mover->error == NULL; i += count) {
+        int64_t within = (i - move->begin) % move->block;
+        int64_t at = move->first + (i - move->begin) / move->block * move->stride + within;
+        count = MIN(move->block - within, piece.end - i);
+        transfer_run(mover, start + at * window->element_bytes,
+                     mover->piece + (i - piece.begin) * window->element_bytes,
+                     (int)(count * window->element_bytes), writes);
+    }
+}
+
+static void pack_run(const Window *window, const MtfOperand *slice, const MtfRuns *runs,
+                     char *elements) {
+    MtfStoredType type = window->stored->type;
+    if (type == mtf_stored_type_of(slice->dtype)) {
+        memcpy(elements, (char *)slice->data + runs->position * window->element_bytes,
+               (gsize)(runs->count * window->element_bytes));
+        return;
+    }
+    for (int64_t i = 0; i < runs->count; i++)
+        mtf_stored_value_set(type, elements, i, mtf_slice_get(slice, runs->position + i));
 }
 
 static void pack_owned(Mover *mover, const Window *window) {
@@ -217,9 +178,8 @@ static void pack_owned(Mover *mover, const Window *window) {
         MtfRuns runs = mtf_runs(&owned, piece.begin, piece.end);
         char *start = next;
         while (mtf_runs_next(&runs)) {
-            gsize bytes = (gsize)(runs.count * window->element_bytes);
-            memcpy(next, (char *)slice->data + runs.position * window->element_bytes, bytes);
-            next += bytes;
+            pack_run(window, slice, &runs, next);
+            next += runs.count * window->element_bytes;
         }
         out->counts[r] = (int)(next - start);
     }
@@ -255,7 +215,8 @@ static void unpack(const Window *window, const MtfOperand *slice, const MtfRuns 
         return;
     }
     for (int64_t i = 0; i < runs->count; i++)
-        mtf_slice_set(slice, runs->position + i, stored_value(window->stored->type, elements, i));
+        mtf_slice_set(slice, runs->position + i,
+                      mtf_stored_value(window->stored->type, elements, i));
 }
 
 static void unpack_kept(Mover *mover, const Window *window, const MtfShare *kept) {
@@ -308,9 +269,30 @@ static void traffic_clear(Traffic *traffic) {
     g_free(traffic->bytes);
 }
 
+/* Whole tensors as moves. */
+static void add_whole_tensors(Mover *mover) {
+    const GArray *tensors = mover->of->file->tensors;
+    for (int i = 0; i < (int)tensors->len; i++) {
+        const MtfStoredTensor *stored = &g_array_index(tensors, MtfStoredTensor, i);
+        int64_t elements = (stored->end - stored->begin) / mtf_stored_type_bytes(stored->type);
+        MtfTensorMove whole = { .stored = i,
+                                .tensor = mover->of->tensors[i],
+                                .count = elements,
+                                .block = MAX(1, elements),
+                                .stride = MAX(1, elements) };
+        if (whole.tensor >= 0)
+            g_array_append_val(mover->moves, whole);
+    }
+}
+
 /* Pieces are rounded up to whole elements, so together they may exceed the window a little. */
 static void mover_init(Mover *mover, const MtfTensorFile *tensors) {
     *mover = (Mover){ .of = tensors, .handle = MPI_FILE_NULL };
+    mover->moves = g_array_new(FALSE, FALSE, sizeof(MtfTensorMove));
+    if (tensors->tensors != NULL)
+        add_whole_tensors(mover);
+    else
+        g_array_append_vals(mover->moves, tensors->moves->data, tensors->moves->len);
     mtf_mpi_require(MPI_Comm_rank(tensors->control, &mover->rank), "MPI_Comm_rank");
     mtf_mpi_require(MPI_Comm_size(tensors->control, &mover->n_ranks), "MPI_Comm_size");
     mover->window_bytes = tensors->window_bytes > 0 ? tensors->window_bytes : WINDOW_BYTES;
@@ -324,14 +306,13 @@ static void mover_clear(Mover *mover) {
     traffic_clear(&mover->outgoing);
     traffic_clear(&mover->incoming);
     g_free(mover->piece);
+    g_array_unref(mover->moves);
 }
 
 static void move_all(Mover *mover, void (*move)(Mover *, const Window *)) {
-    const GArray *tensors = mover->of->file->tensors;
-    for (int i = 0; i < (int)tensors->len; i++) {
-        const MtfStoredTensor *stored = &g_array_index(tensors, MtfStoredTensor, i);
-        int64_t elements = (stored->end - stored->begin) / mtf_stored_type_bytes(stored->type);
-        for (int64_t first = 0; mover->of->tensors[i] >= 0 && first < elements;) {
+    for (int i = 0; i < (int)mover->moves->len; i++) {
+        const MtfTensorMove *part = &g_array_index(mover->moves, MtfTensorMove, i);
+        for (int64_t first = part->begin; first < part->begin + part->count;) {
             Window window = make_window(mover, i, first);
             move(mover, &window);
             first += window.count;

@@ -15,33 +15,38 @@
 #ifndef MTF_TENSOR_FILE_H
 #define MTF_TENSOR_FILE_H
 
-#include "runtime/checkpoint/safetensors.h"
+#include "runtime/checkpoint/stored_value.h"
 #include "runtime/worker/worker.h"
 
 #include <mpi.h>
 
 #define MTF_STAGING_BYTES (INT64_C(48) << 20)
 
+/* Elements [begin, begin + count) of a graph's tensor and the blocks of a file's tensor that they
+ * are: the first at element `first`, each `block` long and `stride` from the next. */
+typedef struct {
+    int stored; /* of the file */
+    int tensor; /* of the graph */
+    int64_t begin, count;
+    int64_t first, block, stride;
+} MtfTensorMove;
+
 /* What takes part. The tensors of `file` that are moved are those for which `tensors` has the
- * number of a graph tensor; -1 leaves one out. */
+ * number of a graph tensor; -1 leaves one out. In its place `moves` may list parts of tensors. */
 typedef struct {
     MPI_Comm control;
     const MtfWorker *worker; /* of this rank; its program tells what all ranks keep */
     const MtfSafetensors *file;
-    const int *tensors; /* one a tensor of the file */
-    int64_t data_start; /* bytes of the header */
+    const int *tensors;  /* one a tensor of the file; or NULL, and: */
+    const GArray *moves; /* MtfTensorMove */
+    int64_t data_start;  /* bytes of the header */
     const char *path;
     int64_t window_bytes; /* 0 = a third of MTF_STAGING_BYTES; less in tests */
 } MtfTensorFile;
 
-/* Whether values of that type can be read into a variable. */
-bool mtf_stored_type_is_readable(MtfStoredType type);
-
-/* The type that keeps a dtype's values to the bit. */
-MtfStoredType mtf_stored_type_of(MtfDtype dtype);
-
-/* Collective: writes all tensors to `path`, which exists; their types are mtf_stored_type_of.
- * `*checksum` becomes that of the data (data_checksum.h). Fails on all ranks or on none. */
+/* Collective: writes all tensors to `path`, which exists; their types are mtf_stored_type_of, or
+ * another float type, to which values are rounded. `*checksum` becomes that of the data of whole
+ * tensors (data_checksum.h). Fails on all ranks or on none. */
 bool mtf_tensor_file_write(const MtfTensorFile *tensors, uint64_t *checksum, GError **error);
 
 /* Collective: reads all tensors into the worker, rounding where the types differ. `*checksum` is

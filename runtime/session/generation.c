@@ -4,8 +4,8 @@
 #include "layouts/base/error.h"
 #include "layouts/graph/random.h"
 #include "runtime/kernels/base/slice.h"
+#include "runtime/session/scores.h"
 #include "runtime/support/agreement.h"
-#include "runtime/support/mpi_check.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -17,61 +17,20 @@
 typedef struct {
     MtfSession *session;
     MtfTraffic *uncounted;
-    int end;           /* instructions [0, end) lead to the scores */
-    int scores;        /* buffer */
-    int batch, length; /* dimensions */
+    MtfScores scores;
     int64_t window, vocabulary;
     double *row; /* scores of one position */
     int *tokens; /* the window, then filling */
 } Generation;
 
-/* ---- Where things are ---------------------------------------------------------------------- */
-
-static bool is_next_tokens(const MtfGraph *graph, int tensor) {
-    const MtfTensor *t = mtf_graph_tensor(graph, tensor);
-    return t->source == MTF_SOURCE_INPUT && t->feed == MTF_FEED_NEXT_TOKENS;
-}
-
-/* Whether a kernel compares scores of one more dimension with next tokens. */
-static bool compares(const MtfProgram *program, const MtfInstruction *instruction) {
-    const MtfGraph *graph = program->graph;
-    const MtfOperation *op = mtf_graph_operation(graph, instruction->operation);
-    return instruction->kind == MTF_INSTRUCTION_KERNEL && op->n_inputs >= 2 &&
-           is_next_tokens(graph, op->inputs[1]) &&
-           mtf_graph_tensor(graph, op->inputs[0])->shape.rank ==
-               mtf_graph_tensor(graph, op->inputs[1])->shape.rank + 1;
-}
-
-/* The size of the dimension of `shape` that `without` lacks. */
-static int64_t missing_size(const MtfGraph *graph, const MtfShape *shape, const MtfShape *without) {
-    for (int i = 0; i < shape->rank; i++)
-        if (mtf_shape_find(without, shape->dims[i]) < 0)
-            return mtf_graph_size(graph, shape->dims[i]);
-    return 0;
-}
-
 static bool find_scores(Generation *g, GError **error) {
-    const MtfProgram *program = g->session->program;
-    const MtfGraph *graph = program->graph;
-    while (g->end < mtf_program_length(program) &&
-           !compares(program, mtf_program_instruction(program, g->end)))
-        g->end++;
-    if (g->end == mtf_program_length(program))
+    if (!mtf_scores_find(g->session->program, "--generate", &g->scores, error))
+        return false;
+    if (!g->scores.of_next_tokens || g->scores.length < 0)
         return mtf_input_error(error, "--generate: no operation of this model compares scores with "
-                                      "next tokens");
-    const MtfInstruction *instruction = mtf_program_instruction(program, g->end);
-    const MtfOperation *op = mtf_graph_operation(graph, instruction->operation);
-    const MtfShape *labels = &mtf_graph_tensor(graph, op->inputs[1])->shape;
-    g->scores = instruction->inputs[0];
-    g->batch = labels->dims[0];
-    g->length = labels->rank == 2 ? labels->dims[1] : -1;
-    if (g->length < 0)
-        return mtf_input_error(error,
-                               "--generate: next tokens have %d dimensions, not an example "
-                               "and a place",
-                               labels->rank);
-    g->window = mtf_graph_size(graph, g->length);
-    g->vocabulary = missing_size(graph, &mtf_graph_tensor(graph, op->inputs[0])->shape, labels);
+                                      "next tokens of an example and a place");
+    g->window = g->scores.window;
+    g->vocabulary = g->scores.vocabulary;
     return true;
 }
 
@@ -96,41 +55,6 @@ static void fill_inputs(const Generation *g) {
     }
 }
 
-/* Whether this rank speaks for its copy of a placement: copies beside it say the same. */
-static bool speaks(const MtfMesh *mesh, const MtfPlacement *placement, int rank) {
-    for (int a = 0; a < mesh->n_axes; a++)
-        if (placement->axis[a] == MTF_REPLICATED && mtf_mesh_coordinate(mesh, rank, a) > 0)
-            return false;
-    return true;
-}
-
-/* Adds the scores that this rank has of example 0 at a place. */
-static void collect(Generation *g, int64_t place) {
-    const MtfProgram *program = g->session->program;
-    const MtfOperand *slice = &g->session->worker->operands[g->scores];
-    memset(g->row, 0, (gsize)g->vocabulary * sizeof *g->row);
-    if (!speaks(&program->layout->mesh, &mtf_program_buffer(program, g->scores)->placement,
-                g->session->rank))
-        return;
-    int64_t elements = mtf_slice_elements(slice);
-    for (int64_t i = 0; i < elements; i++) {
-        int64_t at[MTF_MAX_RANK], id = 0, rest = i;
-        bool wanted = true;
-        for (int k = slice->rank - 1; k >= 0; k--) {
-            at[k] = slice->begin[k] + rest % slice->size[k];
-            rest /= slice->size[k];
-            if (slice->dims[k] == g->batch)
-                wanted &= at[k] == 0;
-            else if (slice->dims[k] == g->length)
-                wanted &= at[k] == place;
-            else
-                id = at[k];
-        }
-        if (wanted)
-            g->row[id] += mtf_slice_get(slice, i);
-    }
-}
-
 int64_t mtf_draw_score(const double *scores, int64_t n, double temperature, double share) {
     double highest = -INFINITY, total = 0, sum = 0;
     for (int64_t i = 0; i < n; i++)
@@ -152,17 +76,9 @@ int64_t mtf_draw_score(const double *scores, int64_t n, double temperature, doub
 /* The token after the first `known` of the window. */
 static int next_token(Generation *g, int64_t known, int64_t number) {
     MtfSession *session = g->session;
-    MtfExecutor executor = session->executor;
-    executor.counted = g->uncounted;
-    executor.times = NULL;
-    executor.trace = NULL;
-    executor.norm = NULL;
     fill_inputs(g);
-    mtf_executor_run(&executor, 0, g->end, 0);
-    collect(g, known - 1);
-    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, g->row, (int)g->vocabulary, MPI_DOUBLE, MPI_SUM,
-                                  session->control),
-                    "MPI_Allreduce");
+    mtf_scores_compute(session, &g->scores, g->uncounted);
+    mtf_scores_collect(session, &g->scores, 0, known - 1, known, g->row);
     MtfRandom random =
         mtf_random_stream((uint64_t)session->options->seed, STREAM, (uint64_t)number);
     double share = mtf_random_uniform(&random, 0);

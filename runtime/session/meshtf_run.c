@@ -6,8 +6,10 @@
 #include "layouts/graph/microbatches.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/calibrate/gemm_peak.h"
+#include "runtime/checkpoint/published_weights.h"
 #include "runtime/session/generation.h"
 #include "runtime/session/run_summary.h"
+#include "runtime/session/scores.h"
 #include "runtime/session/session.h"
 #include "runtime/session/verify.h"
 #include "runtime/support/agreement.h"
@@ -82,13 +84,31 @@ static bool generate(MtfSession *session, GError **error) {
     return text != NULL;
 }
 
+/* What is written of the trained model. */
+static bool write_results(MtfSession *session, GError **error) {
+    const MtfRunOptions *options = session->options;
+    MtfCheckpointed what = { .control = session->control, .worker = session->worker };
+    if (session->stopped)
+        return true;
+    if (options->logits != NULL &&
+        !mtf_scores_write(session, options->steps + 1, options->logits, error))
+        return false;
+    if (options->export_hf == NULL)
+        return true;
+    if (!mtf_published_weights_write(&what, options->export_hf, options->init, error))
+        return false;
+    say(session, g_strdup_printf("  the weights are in %s\n", options->export_hf));
+    return true;
+}
+
 static bool train(MtfSession *session, GError **error) {
     MtfThreads threads = mtf_threads_set(session->control);
     if (!mtf_session_open(session, error))
         return false;
     g_autofree char *line = mtf_threads_format(&threads);
     say(session, g_strdup_printf("  %s\n", line));
-    return train_and_verify(session, error) && generate(session, error);
+    return train_and_verify(session, error) && write_results(session, error) &&
+           generate(session, error);
 }
 
 static bool run(MPI_Comm control, const MtfRunOptions *options, bool *stopped, GError **error) {

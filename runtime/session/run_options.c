@@ -40,9 +40,13 @@ static bool check_trace(MtfRunOptions *options, GError **error) {
 }
 
 static bool check_training(const MtfRunOptions *options, GError **error) {
-    if (options->steps < 1)
-        return mtf_input_error(error, "--steps %" PRId64 ": at least one step is needed",
-                               options->steps);
+    bool uses_weights =
+        options->export_hf != NULL || options->logits != NULL || options->generate > 0;
+    if (options->steps < (uses_weights ? 0 : 1))
+        return mtf_input_error(
+            error, "--steps %" PRId64 ": at least one step is needed%s", options->steps,
+            options->steps == 0 ? ", unless --export-hf, --logits or --generate uses the weights"
+                                : "");
     if (options->checkpoint_every < 1)
         return mtf_input_error(error, "--checkpoint-every %" PRId64 ": at least 1 is needed",
                                options->checkpoint_every);
@@ -121,6 +125,18 @@ static const MtfUsage usage = { "PLAN", summary, 0, 1,
 #define OPTION(type, name, letter, field, text, value) \
     { name, letter, 0, G_OPTION_ARG_##type, &options->field, text, value }
 
+static bool read_line(MtfRunOptions *options, const GOptionEntry *entries, int argc, char **argv,
+                      GError **error) {
+    g_auto(GStrv) copy = g_strdupv(argv);
+    g_autofree char **arguments = g_memdup2(copy, sizeof *copy * ((gsize)argc + 1));
+    char **rest = arguments;
+    if (!mtf_command_line_read(&argc, &rest, entries, &usage, error))
+        return false;
+    default_data(options);
+    options->plan = g_strdup(argc > 1 ? rest[1] : NULL);
+    return check_trace(options, error) && check(options, error);
+}
+
 bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError **error) {
     *options = standard;
     const GOptionEntry entries[] = {
@@ -143,8 +159,14 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
         OPTION(NONE, "resume", 0, resume,
                "go on from the newest good checkpoint in DIR, under this or any other layout",
                NULL),
-        OPTION(FILENAME, "init", 0, init, "take the initial weights from a safetensors file",
-               "FILE"),
+        OPTION(
+            FILENAME, "init", 0, init,
+            "take the initial weights from a safetensors file, or the folder of a published model",
+            "FILE|DIR"),
+        OPTION(FILENAME, "export-hf", 0, export_hf,
+               "after training, write the weights as published models have them to DIR", "DIR"),
+        OPTION(FILENAME, "logits", 0, logits,
+               "after training, write the scores of the next batch to a .npy file", "FILE"),
         OPTION(STRING, "trace", 0, trace, "write what every rank does in steps FROM to TO",
                "FROM:TO"),
         OPTION(FILENAME, "trace-file", 0, trace_file, "as a Chrome trace, to FILE (trace.json)",
@@ -168,16 +190,8 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
                "MACHINE"),
         { 0 },
     };
-    g_auto(GStrv) copy = g_strdupv(argv);
-    g_autofree char **arguments = g_memdup2(copy, sizeof *copy * ((gsize)argc + 1));
-    char **rest = arguments;
-    if (!mtf_command_line_read(&argc, &rest, entries, &usage, error))
-        goto failed;
-    default_data(options);
-    options->plan = g_strdup(argc > 1 ? rest[1] : NULL);
-    if (check_trace(options, error) && check(options, error))
+    if (read_line(options, entries, argc, argv, error))
         return true;
-failed:
     mtf_run_options_clear(options);
     return false;
 }
@@ -191,6 +205,8 @@ void mtf_run_options_clear(MtfRunOptions *options) {
     g_free(options->trace_file);
     g_free(options->metrics);
     g_free(options->init);
+    g_free(options->export_hf);
+    g_free(options->logits);
     g_free(options->checkpoint);
     g_free(options->output);
     *options = (MtfRunOptions){ 0 };

@@ -6,7 +6,8 @@
  *                            [--held-out SHARE|FILE…] [--eval-every K] [--eval-batches N]
  *                            [--trace FROM:TO] [--trace-file FILE]
  *                            [--generate N] [--prompt TEXT] [--temperature T]
- *                            [--init FILE] [--dry-run] [--verify] [--only-mpi] [--no-overlap]
+ *                            [--export-hf DIR] [--logits FILE.npy]
+ *                            [--init FILE|DIR] [--dry-run] [--verify] [--only-mpi] [--no-overlap]
  *     mpirun -n N meshtf-run --calibrate -o MACHINE */
 #ifndef MTF_RUN_OPTIONS_H
 #define MTF_RUN_OPTIONS_H
@@ -22,12 +23,14 @@
 #define MTF_STANDARD_TEMPERATURE 0.8
 
 typedef struct {
-    char *plan;    /* NULL with --calibrate */
-    char **data;   /* files, NULL-terminated; NULL = none given */
-    char *metrics; /* NULL = none */
-    char *output;  /* of --calibrate, else NULL */
-    char *init;    /* initial weights; NULL = drawn by the seed */
-    int64_t steps; /* at least 1 */
+    char *plan;      /* NULL with --calibrate */
+    char **data;     /* files, NULL-terminated; NULL = none given */
+    char *metrics;   /* NULL = none */
+    char *output;    /* of --calibrate, else NULL */
+    char *init;      /* initial weights; NULL = drawn by the seed */
+    char *export_hf; /* folder for the weights after training; NULL = none */
+    char *logits;    /* file for the scores of a batch after training; NULL = none */
+    int64_t steps;   /* at least 1; 0 where only export, scores or a text are wanted */
     int64_t seed;
     char **held_out;    /* files held out of training; NULL = a share of the data */
     double held_share;  /* that share */

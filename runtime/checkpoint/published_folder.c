@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/checkpoint/published_folder.h"
+
+#include "layouts/base/error.h"
+#include "layouts/base/json_reader.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/support/agreement.h"
+#include "runtime/support/mpi_check.h"
+
+#include <string.h>
+
+static void free_file(gpointer data) {
+    MtfPublishedFile *file = data;
+    g_free(file->path);
+    mtf_safetensors_free(file->file);
+    g_array_unref(file->moves);
+    g_free(file);
+}
+
+void mtf_published_folder_free(MtfPublishedFolder *folder) {
+    if (folder == NULL)
+        return;
+    g_free(folder->path);
+    g_hash_table_unref(folder->names);
+    g_ptr_array_unref(folder->files);
+    g_free(folder);
+}
+
+/* ---- Which files ----------------------------------------------------------------------------- */
+
+/* Adds a file's name to a text of lines, unless it is there. A name leads nowhere else. */
+static bool add_line(const MtfJson *where, GHashTable *seen, GString *lines, GError **error) {
+    const char *name;
+    if (!mtf_json_string(where, &name, error))
+        return false;
+    if (*name == '\0' || strpbrk(name, "/\n") != NULL)
+        return mtf_json_fail(where, error, "a file of this folder is expected here");
+    if (g_hash_table_add(seen, (gpointer)name))
+        g_string_append_printf(lines, "%s\n", name);
+    return true;
+}
+
+static bool read_index(const char *path, GString *lines, GError **error) {
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, error);
+    if (document == NULL)
+        return false;
+    MtfJson root = mtf_json_root(document), map, child;
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    if (!mtf_json_object(&root, error) || !mtf_json_get(&root, "weight_map", &map, error) ||
+        !mtf_json_object(&map, error))
+        return false;
+    for (bool more = mtf_json_first(&map, &child); more; more = mtf_json_next(&child))
+        if (!add_line(&child, seen, lines, error))
+            return false;
+    return lines->len > 0 || mtf_json_fail(&map, error, "no tensor is listed");
+}
+
+/* The names of the files, a line each. */
+static bool list_files(const char *path, GString *lines, GError **error) {
+    g_autofree char *index = g_build_filename(path, MTF_PUBLISHED_FILE ".index.json", NULL);
+    g_autofree char *single = g_build_filename(path, MTF_PUBLISHED_FILE, NULL);
+    if (g_file_test(index, G_FILE_TEST_EXISTS))
+        return read_index(index, lines, error);
+    if (!g_file_test(single, G_FILE_TEST_EXISTS))
+        return mtf_input_error(error, "%s holds neither " MTF_PUBLISHED_FILE " nor %s", path,
+                               MTF_PUBLISHED_FILE ".index.json");
+    g_string_append(lines, MTF_PUBLISHED_FILE "\n");
+    return true;
+}
+
+/* Rank 0's lines on every rank; free with g_strfreev. */
+static char **share_lines(MPI_Comm control, GString *lines) {
+    int64_t length = (int64_t)lines->len;
+    mtf_mpi_require(MPI_Bcast(&length, 1, MPI_INT64_T, 0, control), "MPI_Bcast");
+    g_string_set_size(lines, (gsize)length);
+    mtf_mpi_require(MPI_Bcast(lines->str, (int)length, MPI_BYTE, 0, control), "MPI_Bcast");
+    return g_strsplit(g_strchomp(lines->str), "\n", -1);
+}
+
+/* ---- What is in them ------------------------------------------------------------------------- */
+
+static bool add_file(MtfPublishedFolder *folder, MPI_Comm control, const char *name,
+                     GError **error) {
+    gsize length;
+    g_autofree char *header = NULL;
+    MtfPublishedFile *file = g_new0(MtfPublishedFile, 1);
+    file->path = g_build_filename(folder->path, name, NULL);
+    file->moves = g_array_new(FALSE, FALSE, sizeof(MtfTensorMove));
+    g_ptr_array_add(folder->files, file);
+    file->file = mtf_header_read(control, file->path, &header, &length, error);
+    if (file->file == NULL)
+        return false;
+    file->data_start = (int64_t)length;
+    for (guint i = 0; i < file->file->tensors->len; i++) {
+        char *tensor = g_array_index(file->file->tensors, MtfStoredTensor, i).name;
+        if (!g_hash_table_insert(folder->names, tensor, file))
+            return mtf_input_error(error, "%s: two files have a tensor \"%s\"", folder->path,
+                                   tensor);
+    }
+    return true;
+}
+
+MtfPublishedFolder *mtf_published_folder_open(MPI_Comm control, const char *path, GError **error) {
+    g_autoptr(MtfPublishedFolder) folder = g_new0(MtfPublishedFolder, 1);
+    folder->path = g_strdup(path);
+    folder->files = g_ptr_array_new_with_free_func(free_file);
+    folder->names = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GString) lines = g_string_new(NULL);
+    GError *local = NULL;
+    int rank;
+    mtf_mpi_require(MPI_Comm_rank(control, &rank), "MPI_Comm_rank");
+    if (rank == 0)
+        list_files(path, lines, &local);
+    if (!mtf_agree(control, local, error))
+        return NULL;
+    g_auto(GStrv) names = share_lines(control, lines);
+    for (int i = 0; names[i] != NULL; i++)
+        if (!add_file(folder, control, names[i], error))
+            return NULL;
+    return g_steal_pointer(&folder);
+}
+
+/* Whether one name is the other behind a prefix that ends with a dot. */
+static bool is_behind_prefix(const char *longer, const char *name) {
+    gsize all = strlen(longer), end = strlen(name);
+    return all > end + 1 && longer[all - end - 1] == '.' && strcmp(longer + all - end, name) == 0;
+}
+
+static const MtfStoredTensor *find_in(MtfPublishedFile *of, const char *name,
+                                      MtfPublishedFile **file) {
+    *file = of;
+    return mtf_safetensors_find(of->file, name);
+}
+
+const MtfStoredTensor *mtf_published_folder_find(const MtfPublishedFolder *folder, const char *name,
+                                                 MtfPublishedFile **file, GError **error) {
+    MtfPublishedFile *exact = g_hash_table_lookup(folder->names, name);
+    const char *found = NULL, *tensor;
+    GHashTableIter all;
+    gpointer value = NULL, of = NULL;
+    if (exact != NULL)
+        return find_in(exact, name, file);
+    g_hash_table_iter_init(&all, folder->names);
+    while (g_hash_table_iter_next(&all, (gpointer *)&tensor, &value)) {
+        if (!is_behind_prefix(tensor, name) && !is_behind_prefix(name, tensor))
+            continue;
+        if (found != NULL) {
+            mtf_input_error(error, "%s has no tensor \"%s\", but several whose names end so",
+                            folder->path, name);
+            return NULL;
+        }
+        found = tensor;
+        of = value;
+    }
+    if (found != NULL)
+        return find_in(of, found, file);
+    mtf_input_error(error, "%s has no tensor \"%s\", which the model needs", folder->path, name);
+    return NULL;
+}

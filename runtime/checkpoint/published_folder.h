@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The tensors of a folder of safetensors files, by name: which file each is in, and where. Only
+ * headers are read. */
+#ifndef MTF_PUBLISHED_FOLDER_H
+#define MTF_PUBLISHED_FOLDER_H
+
+#include "runtime/checkpoint/tensor_file.h"
+
+#define MTF_PUBLISHED_FILE "model.safetensors"
+
+typedef struct {
+    char *path;
+    MtfSafetensors *file;
+    int64_t data_start; /* bytes of the header */
+    GArray *moves;      /* MtfTensorMove: what is to be read of it */
+} MtfPublishedFile;
+
+typedef struct {
+    char *path;
+    GPtrArray *files;  /* MtfPublishedFile, owned */
+    GHashTable *names; /* name of a tensor -> MtfPublishedFile */
+} MtfPublishedFolder;
+
+/* Collective: rank 0 lists and reads, every rank gets the same. Fails (bad input) where there is no
+ * model.safetensors or index, a file is missing or broken, or two have a tensor of one name. */
+MtfPublishedFolder *mtf_published_folder_open(MPI_Comm control, const char *path, GError **error);
+void mtf_published_folder_free(MtfPublishedFolder *folder);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPublishedFolder, mtf_published_folder_free)
+
+/* The tensor of that name or, where there is none, the only one whose name ends with ".NAME", or
+ * whose name the end of NAME is; NULL with a bad-input error. `*file` becomes the file it is in. */
+const MtfStoredTensor *mtf_published_folder_find(const MtfPublishedFolder *folder, const char *name,
+                                                 MtfPublishedFile **file, GError **error);
+
+#endif

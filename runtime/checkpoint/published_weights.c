@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/checkpoint/published_weights.h"
+
+#include "layouts/base/error.h"
+#include "runtime/checkpoint/published_folder.h"
+#include "runtime/checkpoint/stored_place.h"
+#include "runtime/support/agreement.h"
+#include "runtime/support/mpi_check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int rank_of(MPI_Comm control) {
+    int rank;
+    mtf_mpi_require(MPI_Comm_rank(control, &rank), "MPI_Comm_rank");
+    return rank;
+}
+
+bool mtf_published_weights_are_at(MPI_Comm control, const char *path) {
+    return mtf_agree_first(control, g_file_test(path, G_FILE_TEST_IS_DIR) ? 1 : 0) != 0;
+}
+
+/* ---- Variables and their places -------------------------------------------------------------- */
+
+/* Calls `visit` with every variable that counts as a weight, its place and how many tensors it is a
+ * stack of. */
+typedef bool (*Visit)(const MtfStoredPlace *place, int tensor, int64_t count, void *user,
+                      GError **error);
+
+static bool visit_variable(const MtfGraph *graph, int t, Visit visit, void *user, GError **error) {
+    const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+    MtfStoredPlace place;
+    if (tensor->stored == NULL)
+        return mtf_input_error(error,
+                               "the model does not say where published files keep \"%s\": plans of "
+                               "a config.json do (meshtf-plan search DIR)",
+                               tensor->name);
+    if (!mtf_stored_place_parse(tensor->stored, &place, error))
+        return false;
+    int64_t elements = mtf_graph_elements(graph, &tensor->shape);
+    int64_t count = place.stacked ? elements / place.elements : 1;
+    bool done = count * place.elements == elements
+                    ? visit(&place, t, count, user, error)
+                    : mtf_input_error(error, "\"%s\" has %" PRId64 " elements, but \"%s\" has not",
+                                      tensor->name, elements, tensor->stored);
+    mtf_stored_place_clear(&place);
+    return done;
+}
+
+static bool visit_weights(const MtfGraph *graph, Visit visit, void *user, GError **error) {
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (tensor->source == MTF_SOURCE_VARIABLE && tensor->memory == MTF_MEMORY_VARIABLE &&
+            !visit_variable(graph, t, visit, user, error))
+            return false;
+    }
+    return true;
+}
+
+/* Part `i` of a variable that is a stack, or the variable itself. */
+static MtfTensorMove move_of(const MtfStoredPlace *place, int tensor, int64_t i, int stored) {
+    return (MtfTensorMove){ .stored = stored,
+                            .tensor = tensor,
+                            .begin = i * place->elements,
+                            .count = place->elements,
+                            .first = place->first,
+                            .block = place->block,
+                            .stride = place->stride };
+}
+
+/* ---- Reading --------------------------------------------------------------------------------- */
+
+static bool check_stored(const MtfPublishedFile *file, const MtfStoredTensor *stored,
+                         const MtfStoredPlace *place, GError **error) {
+    bool same = stored->rank == place->rank;
+    for (int i = 0; same && i < place->rank; i++)
+        same = stored->dims[i] == place->dims[i];
+    if (!mtf_stored_type_is_readable(stored->type))
+        return mtf_input_error(error, "%s: the values of \"%s\" have type %s, which cannot be read",
+                               file->path, stored->name, mtf_stored_type_name(stored->type));
+    if (same)
+        return true;
+    g_autoptr(GString) there = g_string_new(NULL);
+    g_autoptr(GString) here = g_string_new(NULL);
+    for (int i = 0; i < stored->rank; i++)
+        g_string_append_printf(there, "%s%" PRId64, i > 0 ? ", " : "", stored->dims[i]);
+    for (int i = 0; i < place->rank; i++)
+        g_string_append_printf(here, "%s%" PRId64, i > 0 ? ", " : "", place->dims[i]);
+    return mtf_input_error(error, "%s: \"%s\" has shape [%s], but this model's is [%s]", file->path,
+                           stored->name, there->str, here->str);
+}
+
+static bool add_reading(const MtfStoredPlace *place, int tensor, int64_t count, void *user,
+                        GError **error) {
+    const MtfPublishedFolder *folder = user;
+    for (int64_t i = 0; i < count; i++) {
+        MtfPublishedFile *file;
+        g_autofree char *name = mtf_stored_place_name(place, i);
+        const MtfStoredTensor *stored = mtf_published_folder_find(folder, name, &file, error);
+        if (stored == NULL || !check_stored(file, stored, place, error))
+            return false;
+        const MtfStoredTensor *first = (const MtfStoredTensor *)(void *)file->file->tensors->data;
+        MtfTensorMove move = move_of(place, tensor, i, (int)(stored - first));
+        g_array_append_val(file->moves, move);
+    }
+    return true;
+}
+
+bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder, GError **error) {
+    g_autoptr(MtfPublishedFolder) open = mtf_published_folder_open(what->control, folder, error);
+    if (open == NULL || !visit_weights(what->worker->program->graph, add_reading, open, error))
+        return false;
+    for (guint i = 0; i < open->files->len; i++) {
+        const MtfPublishedFile *file = g_ptr_array_index(open->files, i);
+        uint64_t checksum;
+        MtfTensorFile data = { .control = what->control,
+                               .worker = what->worker,
+                               .file = file->file,
+                               .moves = file->moves,
+                               .data_start = file->data_start,
+                               .path = file->path };
+        if (file->moves->len > 0 && !mtf_tensor_file_read(&data, &checksum, error))
+            return false;
+    }
+    return true;
+}
+
+/* ---- Writing --------------------------------------------------------------------------------- */
+
+typedef struct {
+    const MtfGraph *graph;
+    const MtfPublishedFolder *like; /* or NULL */
+    MtfSafetensors *file;
+    GHashTable *indexes; /* name -> number in the file + 1 */
+    GArray *moves;
+} Export;
+
+/* The name and type that a tensor is written with: those of the model it is like, where its type
+ * can be written. */
+static bool choose_name(const Export *e, int tensor, char **name, MtfStoredType *type,
+                        GError **error) {
+    MtfPublishedFile *file;
+    *type = mtf_stored_type_of(mtf_graph_tensor(e->graph, tensor)->dtype);
+    if (e->like == NULL)
+        return true;
+    const MtfStoredTensor *stored = mtf_published_folder_find(e->like, *name, &file, error);
+    if (stored == NULL)
+        return false;
+    g_free(*name);
+    *name = g_strdup(stored->name);
+    *type = stored->type <= MTF_STORED_BF16 ? stored->type : *type;
+    return true;
+}
+
+static bool add_writing(const MtfStoredPlace *place, int tensor, int64_t count, void *user,
+                        GError **error) {
+    Export *e = user;
+    for (int64_t i = 0; i < count; i++) {
+        MtfStoredType type;
+        g_autofree char *name = mtf_stored_place_name(place, i);
+        if (!choose_name(e, tensor, &name, &type, error))
+            return false;
+        int number = GPOINTER_TO_INT(g_hash_table_lookup(e->indexes, name)) - 1;
+        if (number < 0) {
+            number = (int)e->file->tensors->len;
+            mtf_safetensors_add(e->file, name, type, place->rank, place->dims);
+            g_hash_table_insert(e->indexes, g_strdup(name), GINT_TO_POINTER(number + 1));
+        }
+        MtfTensorMove move = move_of(place, tensor, i, number);
+        g_array_append_val(e->moves, move);
+    }
+    return true;
+}
+
+/* What only the first rank does, with a verdict for all. */
+static bool prepare_file(const char *folder, const char *partial, int64_t bytes, GError **error) {
+    if (g_mkdir_with_parents(folder, 0777) != 0)
+        return mtf_failure(error, "%s cannot be made: %s", folder, g_strerror(errno));
+    return mtf_whole_file_reserve(partial, bytes, error);
+}
+
+static bool copy_config(const char *folder, const char *like, GError **error) {
+    g_autofree char *from = g_build_filename(like != NULL ? like : folder, "config.json", NULL);
+    g_autofree char *to = g_build_filename(folder, "config.json", NULL);
+    g_autofree char *text = NULL;
+    gsize length;
+    if (like == NULL || !g_file_get_contents(from, &text, &length, NULL))
+        return true;
+    GError *cause = NULL;
+    if (g_file_set_contents(to, text, (gssize)length, &cause))
+        return true;
+    mtf_failure(error, "%s: %s", to, cause->message);
+    g_error_free(cause);
+    return false;
+}
+
+static bool write_file(const MtfCheckpointed *what, const Export *e, const char *folder,
+                       const char *like, GError **error) {
+    g_autofree char *path = g_build_filename(folder, MTF_PUBLISHED_FILE, NULL);
+    g_autofree char *partial = g_strconcat(path, MTF_PARTIAL_SUFFIX, NULL);
+    bool first = rank_of(what->control) == 0;
+    gsize length;
+    uint64_t checksum;
+    g_autofree char *header = mtf_safetensors_print(e->file, &length);
+    GError *local = NULL;
+    if (first)
+        prepare_file(folder, partial, (int64_t)length + e->file->data_bytes, &local);
+    if (!mtf_agree(what->control, local, error))
+        return false;
+    MtfTensorFile data = { .control = what->control,
+                           .worker = what->worker,
+                           .file = e->file,
+                           .moves = e->moves,
+                           .data_start = (int64_t)length,
+                           .path = partial };
+    bool done = mtf_tensor_file_write(&data, &checksum, error);
+    local = NULL;
+    if (done && first && mtf_whole_file_write_header(partial, header, length, &local) &&
+        copy_config(folder, like, &local))
+        mtf_whole_file_settle(partial, path, &local);
+    done = done && mtf_agree(what->control, local, error);
+    if (!done && first)
+        unlink(partial);
+    return done;
+}
+
+bool mtf_published_weights_write(const MtfCheckpointed *what, const char *folder, const char *like,
+                                 GError **error) {
+    g_autoptr(MtfPublishedFolder) open = NULL;
+    g_autoptr(MtfSafetensors) file = mtf_safetensors_new();
+    g_autoptr(GHashTable) indexes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GArray) moves = g_array_new(FALSE, FALSE, sizeof(MtfTensorMove));
+    Export e = { what->worker->program->graph, NULL, file, indexes, moves };
+    cJSON_AddStringToObject(file->metadata, "format", "pt");
+    if (like != NULL && mtf_published_weights_are_at(what->control, like)) {
+        e.like = open = mtf_published_folder_open(what->control, like, error);
+        if (open == NULL)
+            return false;
+    }
+    return visit_weights(e.graph, add_writing, &e, error) &&
+           write_file(what, &e, folder, e.like != NULL ? like : NULL, error);
+}

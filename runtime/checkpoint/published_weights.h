@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The weights of a published model: a folder with model.safetensors, or with several such files and
+ * model.safetensors.index.json, which says what is in which. A variable's `stored` says which
+ * tensor of the folder it is, or which part of one (stored_place.h). Files of a model with or
+ * without its head name their tensors with or without a prefix ("transformer.h.0.…" and "h.0.…"):
+ * a name that is not there means the one that ends with it.
+ *
+ * All functions are collective over the control communicator and fail on all ranks or on none. */
+#ifndef MTF_PUBLISHED_WEIGHTS_H
+#define MTF_PUBLISHED_WEIGHTS_H
+
+#include "runtime/checkpoint/checkpoint.h"
+
+/* Whether initial weights come from a folder, as rank 0 sees it. */
+bool mtf_published_weights_are_at(MPI_Comm control, const char *path);
+
+/* Reads all variables that count as MTF_MEMORY_VARIABLE; each rank reads pieces of the files and
+ * none holds a whole tensor. Fails (bad input) where a file is missing, broken, or holds tensors of
+ * other shapes than the model's. */
+bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder, GError **error);
+
+/* Writes FOLDER/model.safetensors, whole or not at all, and makes the folder where it is not there.
+ * `like` (or NULL) is a folder whose names and types are taken over, and its config.json. */
+bool mtf_published_weights_write(const MtfCheckpointed *what, const char *folder, const char *like,
+                                 GError **error);
+
+#endif

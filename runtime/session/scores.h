@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The scores (logits) that a program compares with next tokens or labels: where they are computed,
+ * and how those of one example come together from the ranks that hold them. */
+#ifndef MTF_SCORES_H
+#define MTF_SCORES_H
+
+#include "runtime/session/session.h"
+
+typedef struct {
+    int end;             /* instructions [0, end) lead to the scores */
+    int buffer;          /* that holds them then */
+    int batch, length;   /* dimensions of what they are compared with; length -1: it has none */
+    int64_t examples;    /* of a (micro-)batch */
+    int64_t window;      /* positions of an example; 1 where it has none */
+    int64_t vocabulary;  /* scores of a position */
+    bool of_next_tokens; /* compared with next tokens, not labels */
+} MtfScores;
+
+/* Finds the scores. Fails (bad input) where no operation compares any; `option` is who asks. */
+bool mtf_scores_find(const MtfProgram *program, const char *option, MtfScores *scores,
+                     GError **error);
+
+/* Collective: runs the program's forward part on the inputs as they are, up to the scores. What
+ * training counts or times is not changed. */
+void mtf_scores_compute(MtfSession *session, const MtfScores *scores, MtfTraffic *uncounted);
+
+/* Collective: the scores of an example's places [from, to), place by place, on every rank. */
+void mtf_scores_collect(const MtfSession *session, const MtfScores *scores, int64_t example,
+                        int64_t from, int64_t to, double *values);
+
+/* Collective: writes the scores of the batch after step `step` to a .npy file of float32, [example,
+ * place, score]. Fails on all ranks or on none. */
+bool mtf_scores_write(MtfSession *session, int64_t step, const char *path, GError **error);
+
+#endif

@@ -1,0 +1,62 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# seconds: 300
+# A tiny random model of every type, written by PyTorch in the published layout: its logits, read and
+# computed by meshtf-run on one rank and on several, and its weights written back.
+. tests/support/tap.sh
+
+python=/usr/bin/python3
+models=tests/support/published_models.py
+if ! $python -c 'import numpy, torch' 2>/dev/null; then
+    skip "Debian's PyTorch is not installed (python3-torch)"
+    done_testing
+fi
+types=$($python $models write "$work")
+
+logits() { # TYPE RANKS
+    folder=$work/$1
+    run meshtf-plan search "$folder" --devices "$2" --machine cpu-host --batch 2 --length 12 -o "$folder/p$2.json"
+    claim "$1: a plan for $2" exits 0
+    run mpirun -n "$2" meshtf-run "$folder/p$2.json" --data "$folder/tokens.npy" \
+        --held-out "$folder/tokens.npy" --init "$folder" --steps 0 --logits "$folder/got.npy" \
+        --export-hf "$folder/out$2"
+    claim "$1: $2 ranks read it" exits 0
+    run $python $models compare "$folder" "$folder/got.npy"
+    claim "$1: logits on $2 ranks are PyTorch's" exits 0
+}
+
+first=1
+for type in $types; do
+    logits "$type" 4
+    run $python $models same "$work/$type" "$work/$type/out4"
+    claim "$type: weights come back to the byte" exits 0
+    claim "$type: and its config" cmp "$work/$type/config.json" "$work/$type/out4/config.json"
+    [ $first = 0 ] || for n in 1 2 3; do logits "$type" $n; done
+    first=0
+done
+
+# What is wrong with a folder is said.
+folder=$work/gpt2
+refuse() { # CLAIM SENTENCE
+    run mpirun -n 2 meshtf-run "$folder/p2.json" --data "$folder/tokens.npy" --init "$work/bad" --steps 1
+    claim "$1 is bad input" exits 2
+    claim "$1: the sentence says what" says_error "$2"
+    rm -f "$work/bad"/*
+}
+mkdir "$work/bad"
+refuse "an empty folder" "holds neither model.safetensors nor"
+cp "$work/llama/model.safetensors" "$work/bad"
+refuse "another model's weights" "has no tensor \"wte.weight\""
+head -c 2000 "$folder/model.safetensors" >"$work/bad/model.safetensors"
+refuse "a file that was cut" "model.safetensors"
+echo '{"weight_map": {"a": "../secret.safetensors"}}' >"$work/bad/model.safetensors.index.json"
+refuse "an index that leads elsewhere" "a file of this folder is expected"
+echo '{"weight_map": {"a": "gone.safetensors"}}' >"$work/bad/model.safetensors.index.json"
+refuse "an index of a file that is not there" "gone.safetensors"
+printf '\377\377\377\377\377\377\377\017' >"$work/bad/model.safetensors"
+refuse "a header of 2^60 bytes" "model.safetensors"
+run meshtf-plan model mlp -o "$work/g.json"
+run meshtf-plan search "$work/g.json" --devices 1 --machine cpu-host -o "$work/p.json"
+run mpirun -n 1 meshtf-run "$work/p.json" --steps 1 --export-hf "$work/out"
+claim "a model that nobody published has no such names" exits 2
+done_testing

@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Tiny random models in the layout in which Hugging Face publishes them, and what they compute.
+
+    python3 tests/support/published_models.py write DIR TYPE…      (no TYPE: all; they are printed)
+    python3 tests/support/published_models.py compare DIR RUN      logits of DIR with those of a run
+    python3 tests/support/published_models.py same DIR DIR         names, types, shapes and bytes
+
+writes DIR/TYPE/config.json, model.safetensors (or two shards with an index), tokens.npy (a window and
+one token more) and logits.npy (of every position of the window). The models are written here
+from their papers and the names of their tensors, in plain PyTorch and float64; nothing is shared with
+the program under test.
+"""
+import glob
+import json
+import math
+import os
+import struct
+import sys
+
+import numpy
+
+if sys.argv[1] == "write":
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+LENGTH = 12
+SHARDED = {"qwen2", "mixtral"}
+
+
+class Weights:
+    """Tensors by name, drawn when they are first asked for, kept as float32 in the file."""
+
+    def __init__(self):
+        self.tensors = {}
+        self.generator = torch.Generator().manual_seed(7)
+
+    def __call__(self, name, *shape, scale=None, about=0.0):
+        if name not in self.tensors:
+            scale = 1 / math.sqrt(shape[-1]) if scale is None else scale
+            value = torch.randn(*shape, generator=self.generator) * scale + about
+            self.tensors[name] = value.to(torch.float32)
+        assert tuple(self.tensors[name].shape) == shape, name
+        return self.tensors[name].to(torch.float64)
+
+
+def write_safetensors(path, tensors):
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    for name, value in tensors.items():
+        raw = value.numpy().astype("<f4").tobytes()
+        header[name] = {"dtype": "F32", "shape": list(value.shape),
+                        "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def write_model(folder, tensors, sharded):
+    if not sharded:
+        write_safetensors(os.path.join(folder, "model.safetensors"), tensors)
+        return
+    names = list(tensors)
+    shards = [names[::2], names[1::2]]
+    index = {"metadata": {"total_size": sum(4 * t.numel() for t in tensors.values())},
+             "weight_map": {}}
+    for i, shard in enumerate(shards):
+        file = f"model-{i + 1:05}-of-00002.safetensors"
+        write_safetensors(os.path.join(folder, file), {n: tensors[n] for n in shard})
+        index["weight_map"].update({n: file for n in shard})
+    with open(os.path.join(folder, "model.safetensors.index.json"), "w") as file:
+        json.dump(index, file)
+
+
+# ---- Parts -----------------------------------------------------------------------------------
+
+def layer_norm(x, w, b, epsilon):
+    mean = x.mean(-1, keepdim=True)
+    variance = ((x - mean) ** 2).mean(-1, keepdim=True)
+    return (x - mean) / torch.sqrt(variance + epsilon) * w + b
+
+
+def rms_norm(x, w, epsilon):
+    return x / torch.sqrt((x ** 2).mean(-1, keepdim=True) + epsilon) * w
+
+
+def gelu_tanh(x):
+    return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)))
+
+
+def gelu(x):
+    return 0.5 * x * (1 + torch.erf(x / math.sqrt(2)))
+
+
+def silu(x):
+    return x / (1 + torch.exp(-x))
+
+
+def frequencies(config, width):
+    """Inverse wave lengths of the rotary pairs, stretched as in Llama 3.1 where the config says."""
+    base = config.get("rope_theta", 10000.0)
+    inverse = torch.tensor([base ** (-2 * i / width) for i in range(width // 2)])
+    scaling = config.get("rope_scaling")
+    if not scaling:
+        return inverse
+    if scaling.get("rope_type", scaling.get("type")) == "linear":
+        return inverse / scaling["factor"]
+    old = scaling["original_max_position_embeddings"]
+    low, high = old / scaling["low_freq_factor"], old / scaling["high_freq_factor"]
+    out = []
+    for f in inverse.tolist():
+        wave = 2 * math.pi / f
+        if wave < high:
+            out.append(f)
+        elif wave > low:
+            out.append(f / scaling["factor"])
+        else:
+            smooth = (old / wave - scaling["low_freq_factor"]) / (
+                scaling["high_freq_factor"] - scaling["low_freq_factor"])
+            out.append((1 - smooth) * f / scaling["factor"] + smooth * f)
+    return torch.tensor(out)
+
+
+def rotate(x, config):
+    """x[heads, length, width]: the first features turn, halves are pairs."""
+    width = int(x.shape[-1] * config.get("partial_rotary_factor", 1.0))
+    angle = torch.arange(x.shape[1], dtype=torch.float64)[:, None] * frequencies(config, width)
+    cos, sin = torch.cos(angle), torch.sin(angle)
+    a, b, rest = x[..., :width // 2], x[..., width // 2:width], x[..., width:]
+    return torch.cat([a * cos - b * sin, b * cos + a * sin, rest], -1)
+
+
+def attend(q, k, v, scale, causal=True, window=None, cap=None, bias=None):
+    """q[heads, length, width] against k, v of fewer heads, each shared by consecutive ones."""
+    share = q.shape[0] // k.shape[0]
+    k, v = k.repeat_interleave(share, 0), v.repeat_interleave(share, 0)
+    scores = q @ k.transpose(1, 2) * scale
+    if cap:
+        scores = cap * torch.tanh(scores / cap)
+    if bias is not None:
+        scores = scores + bias
+    i, j = torch.arange(q.shape[1])[:, None], torch.arange(k.shape[1])[None, :]
+    hidden = torch.zeros(q.shape[1], k.shape[1], dtype=torch.bool)
+    if causal:
+        hidden = hidden | (j > i)
+    if window:
+        hidden = hidden | (i - j >= window)
+    scores = scores.masked_fill(hidden, -math.inf)
+    return torch.softmax(scores, -1) @ v
+
+
+def heads_of(x, heads):
+    return x.view(x.shape[0], heads, -1).transpose(0, 1)
+
+
+def joined(x):
+    return x.transpose(0, 1).reshape(x.shape[1], -1)
+
+
+# ---- Models ----------------------------------------------------------------------------------
+
+def linear(w, name, x, out, bias=False):
+    y = x @ w(name + ".weight", out, x.shape[-1]).T
+    return y + w(name + ".bias", out, scale=0.3) if bias else y
+
+
+def gpt2(w, c, tokens):
+    h, n = c["n_embd"], c["n_head"]
+
+    def conv1d(name, x, out):
+        return x @ w(name + ".weight", x.shape[-1], out, scale=1 / math.sqrt(x.shape[-1])) + w(
+            name + ".bias", out, scale=0.3)
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1),
+                          w(name + ".bias", h, scale=0.2), c["layer_norm_epsilon"])
+
+    table = w("transformer.wte.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens] + w("transformer.wpe.weight", c["n_positions"], h, scale=0.3)[:len(tokens)]
+    for i in range(c["n_layer"]):
+        p = f"transformer.h.{i}."
+        q, k, v = conv1d(p + "attn.c_attn", norm(p + "ln_1", x), 3 * h).split(h, 1)
+        y = attend(heads_of(q, n), heads_of(k, n), heads_of(v, n), 1 / math.sqrt(h // n))
+        x = x + conv1d(p + "attn.c_proj", joined(y), h)
+        y = gelu_tanh(conv1d(p + "mlp.c_fc", norm(p + "ln_2", x), c["n_inner"]))
+        x = x + conv1d(p + "mlp.c_proj", y, h)
+    return norm("transformer.ln_f", x) @ table.T
+
+
+def experts(w, c, p, x, names):
+    """The k best of all experts, in their shares of the softmax."""
+    router, gate, up, down, count, k, width, renormalise = names
+    shares = torch.softmax(linear(w, p + router, x, count), -1)
+    best, which = torch.topk(shares, k, -1)
+    if renormalise:
+        best = best / best.sum(-1, keepdim=True)
+    y = torch.zeros_like(x)
+    for e in range(count):
+        share = (best * (which == e)).sum(-1, keepdim=True)
+        hidden = silu(linear(w, p + gate.format(e), x, width)) * linear(w, p + up.format(e), x, width)
+        y = y + share * linear(w, p + down.format(e), hidden, x.shape[-1])
+    return y
+
+
+def llama_like(w, c, tokens):
+    kind, h, f = c["model_type"], c["hidden_size"], c["intermediate_size"]
+    heads, kv = c["num_attention_heads"], c["num_key_value_heads"]
+    width = c.get("head_dim") or h // heads
+    gemma = kind.startswith("gemma")
+    act = gelu_tanh if gemma else silu
+    bias = c.get("attention_bias", False)
+    qkv_bias = kind == "qwen2" or bias
+
+    def norm(name, x):
+        scale = w(name + ".weight", x.shape[-1], scale=0.2, about=0 if gemma else 1)
+        return rms_norm(x, scale + 1 if gemma else scale, c["rms_norm_eps"])
+
+    def attention(i, p, x):
+        if kind == "phi3":
+            sizes = [heads * width, kv * width, kv * width]
+            q, k, v = linear(w, p + "qkv_proj", x, sum(sizes)).split(sizes, 1)
+        else:
+            q = linear(w, p + "q_proj", x, heads * width, qkv_bias)
+            k = linear(w, p + "k_proj", x, kv * width, qkv_bias)
+            v = linear(w, p + "v_proj", x, kv * width, qkv_bias)
+        q, k, v = heads_of(q, heads), heads_of(k, kv), heads_of(v, kv)
+        if kind.startswith("qwen3"):
+            q, k = norm(p + "q_norm", q), norm(p + "k_norm", k)
+        window = c.get("sliding_window")
+        if kind == "gemma2" and i % 2 == 1:
+            window = None
+        if kind in ("qwen2", "qwen3", "qwen3_moe") and not (
+                c.get("use_sliding_window") and i >= c["max_window_layers"]):
+            window = None
+        scale = 1 / math.sqrt(c.get("query_pre_attn_scalar", width))
+        y = attend(rotate(q, c), rotate(k, c), v, scale, window=window,
+                   cap=c.get("attn_logit_softcapping"))
+        return linear(w, p + "o_proj", joined(y), h, bias)
+
+    def ffn(i, p, x):
+        if kind == "mixtral":
+            return experts(w, c, p + "block_sparse_moe.", x, (
+                "gate", "experts.{}.w1", "experts.{}.w3", "experts.{}.w2", c["num_local_experts"],
+                c["num_experts_per_tok"], f, True))
+        if kind == "qwen3_moe":
+            return experts(w, c, p + "mlp.", x, (
+                "gate", "experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj",
+                c["num_experts"], c["num_experts_per_tok"], c["moe_intermediate_size"],
+                c["norm_topk_prob"]))
+        mlp_bias = c.get("mlp_bias", False)
+        if kind == "phi3":
+            gate, up = linear(w, p + "mlp.gate_up_proj", x, 2 * f).split(f, 1)
+        else:
+            gate = linear(w, p + "mlp.gate_proj", x, f, mlp_bias)
+            up = linear(w, p + "mlp.up_proj", x, f, mlp_bias)
+        return linear(w, p + "mlp.down_proj", act(gate) * up, h, mlp_bias)
+
+    table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    x = table[tokens] * (math.sqrt(h) if gemma else 1)
+    for i in range(c["num_hidden_layers"]):
+        p = f"model.layers.{i}."
+        y = attention(i, p + "self_attn.", norm(p + "input_layernorm", x))
+        if kind == "gemma2":
+            x = x + norm(p + "post_attention_layernorm", y)
+            y = ffn(i, p, norm(p + "pre_feedforward_layernorm", x))
+            x = x + norm(p + "post_feedforward_layernorm", y)
+        else:
+            x = x + y
+            x = x + ffn(i, p, norm(p + "post_attention_layernorm", x))
+    x = norm("model.norm", x)
+    head = table if c["tie_word_embeddings"] else w("lm_head.weight", c["vocab_size"], h)
+    logits = x @ head.T
+    cap = c.get("final_logit_softcapping")
+    return cap * torch.tanh(logits / cap) if cap else logits
+
+
+LLAMA = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+         "num_attention_heads": 6, "num_key_value_heads": 2, "vocab_size": 50, "hidden_act": "silu",
+         "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "tie_word_embeddings": False}
+GEMMA = {**LLAMA, "head_dim": 8, "tie_word_embeddings": True,
+         "hidden_activation": "gelu_pytorch_tanh", "hidden_act": "gelu_pytorch_tanh"}
+LLAMA31 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+           "original_max_position_embeddings": 16}
+
+MODELS = {
+    "gpt2": (gpt2, {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_inner": 40, "n_positions": 32,
+                    "vocab_size": 50, "layer_norm_epsilon": 1e-5}),
+    "llama": (llama_like, {**LLAMA, "attention_bias": True, "mlp_bias": True,
+                           "rope_scaling": LLAMA31, "rope_theta": 100.0}),
+    "mistral": (llama_like, {**LLAMA, "sliding_window": 5, "head_dim": 6}),
+    "qwen2": (llama_like, {**LLAMA, "use_sliding_window": True, "sliding_window": 4,
+                           "max_window_layers": 1, "tie_word_embeddings": True}),
+    "qwen3": (llama_like, {**LLAMA, "head_dim": 8}),
+    "gemma": (llama_like, GEMMA),
+    "gemma2": (llama_like, {**GEMMA, "sliding_window": 5, "query_pre_attn_scalar": 12,
+                            "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}),
+    "phi3": (llama_like, {**LLAMA, "partial_rotary_factor": 0.5, "num_attention_heads": 3,
+                          "num_key_value_heads": 1, "sliding_window": None}),
+}
+
+
+def write(folder, kind):
+    compute, config = MODELS[kind]
+    config = {"model_type": kind, **config}
+    os.makedirs(folder, exist_ok=True)
+    weights = Weights()
+    vocabulary = config["vocab_size"]
+    tokens = torch.randint(vocabulary, (LENGTH + 1,), generator=torch.Generator().manual_seed(3))
+    logits = compute(weights, config, tokens[:LENGTH])
+    with open(os.path.join(folder, "config.json"), "w") as file:
+        json.dump(config, file)
+    write_model(folder, weights.tensors, kind in SHARDED)
+    numpy.save(os.path.join(folder, "tokens.npy"), tokens.numpy().astype("int32"))
+    numpy.save(os.path.join(folder, "logits.npy"), logits.numpy())
+
+
+def compare(folder, run):
+    """Whether every example's logits are those of the model to 1e-4 of the largest."""
+    wanted = numpy.load(os.path.join(folder, "logits.npy"))
+    got = numpy.load(run)
+    apart = abs(got - wanted).max() / abs(wanted).max()
+    print(f"{apart:.2e} apart")
+    return got.shape[1:] == wanted.shape and apart < 1e-4
+
+
+def read_safetensors(folder):
+    tensors = {}
+    for path in glob.glob(os.path.join(folder, "*.safetensors")):
+        with open(path, "rb") as file:
+            data = file.read()
+        length = struct.unpack("<Q", data[:8])[0]
+        for name, entry in json.loads(data[8:8 + length]).items():
+            if name != "__metadata__":
+                begin, end = entry["data_offsets"]
+                tensors[name] = (entry["dtype"], entry["shape"],
+                                 data[8 + length + begin:8 + length + end])
+    return tensors
+
+
+def main():
+    command, folder, *rest = sys.argv[1:]
+    if command == "write":
+        for kind in rest or MODELS:
+            write(os.path.join(folder, kind), kind)
+            print(kind)
+        return True
+    if command == "compare":
+        return compare(folder, rest[0])
+    return read_safetensors(folder) == read_safetensors(rest[0])
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main() else 1)
