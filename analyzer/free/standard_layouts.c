@@ -3,6 +3,7 @@
 
 #include "analyzer/free/alternatives.h"
 #include "analyzer/solver/problem/in_parallel.h"
+#include "layouts/graph/microbatches.h"
 
 typedef enum { ALL_REPLICATED, OPTIMIZER_IN_PIECES, VARIABLES_IN_PIECES, SHARDINGS } Sharding;
 typedef enum { DATA_PARALLEL, TENSOR_PARALLEL, SEQUENCE_PARALLEL, STYLES } Style;
@@ -78,12 +79,14 @@ static bool split_anything(const Context *context, Assignment *assignment, int a
     return false;
 }
 
-/* Whether the operation adds partial sums: it is linear in all inputs together, and each is left
- * partial on the axis by what makes it. So the shares of a gradient are reduced once. */
+/* Whether the operation adds partial sums: it is linear in all inputs together, or adds one up over
+ * micro-batches, and each is left partial on the axis by what makes it. So the shares of a gradient
+ * are reduced once a step. */
 static bool adds_partials(const Context *context, const MtfLayout *layout, int operation,
                           int axis) {
     const MtfOperation *op = mtf_graph_operation(context->graph, operation);
-    if (mtf_operation_row(op->kind)->linearity != MTF_LINEAR_JOINT ||
+    if ((mtf_operation_row(op->kind)->linearity != MTF_LINEAR_JOINT &&
+         !mtf_operation_accumulates(context->graph, operation)) ||
         !mtf_operation_passes_partial(context->graph, operation, 0))
         return false;
     for (int k = 0; k < op->n_inputs; k++)

@@ -79,7 +79,10 @@ static MtfPlan *plan_stage(const MtfPipelineRequest *request, MtfGraph *graph, i
                            StageSeconds *seconds, GError **error) {
     MtfPlanAnswer answer = { 0 };
     MtfPlan *plan = NULL;
-    if (!mtf_plan_search(graph, request->meshes, &request->search, &answer, error)) {
+    const GArray *meshes = request->stage_meshes != NULL
+                               ? g_ptr_array_index(request->stage_meshes, stage)
+                               : request->meshes;
+    if (!mtf_plan_search(graph, meshes, &request->search, &answer, error)) {
         mtf_plan_answer_clear(&answer);
         mtf_graph_free(graph);
         return NULL;
