@@ -1,17 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
-# run_one.sh BUILD_FOLDER TEST RANKS: runs one test under a time limit, counts its TAP lines into
-# BUILD_FOLDER/test-results/NAME.count (passed, failed, skipped), and prints one line when all is well,
-# the whole output otherwise. RANKS 0 is a run without mpirun. A program that crashes, runs out of
-# time, leaks or says nothing is one failed test more than it told.
+# run_one.sh BUILD_FOLDER TEST RANKS KERNELS: runs one test under a time limit, counts its TAP lines into
+# BUILD_FOLDER/test-results/NAME.count (passed, failed, skipped), its seconds beside them, and prints one
+# line when all is well, the whole output otherwise. RANKS 0 is a run without mpirun; KERNELS is "default"
+# or ISA/CORE (run_tests.sh). A program that crashes, runs out of time, leaks or says nothing is one
+# failed test more than it told.
 set -u
 build=$1
 test=$2
 ranks=$3
+kernels=${4:-default}
 
 name=${test#tests/}
 name=${name%.*}
 [ "$ranks" = 0 ] || name="$name ($ranks ranks)"
+if [ "$kernels" != default ]; then
+    name="$name $kernels"
+    export ONEDNN_MAX_CPU_ISA="${kernels%/*}" OPENBLAS_CORETYPE="${OPENBLAS_CORETYPE:-${kernels#*/}}"
+fi
 stem=$build/test-results/$(echo "$name" | tr '/ ' '_-' | tr -d '()')
 limit=$(sed -n '1,10s/^\(\/\/\|#\) seconds: //p' "$test")
 case $test in
@@ -32,8 +38,11 @@ case $test in
 *) set -- "$build/${test%.c}" ;;
 esac
 [ "$ranks" = 0 ] || set -- mpirun -n "$ranks" sh tests/support/rank_output.sh "$stem.rank" "$@"
+start=$(date +%s.%N)
 timeout -k 10 "$limit" "$@" </dev/null >"$stem.log" 2>&1
 status=$?
+echo "$test $ranks $kernels $(date +%s.%N) $start" |
+    awk '{ printf "%s %s %s %.2f\n", $1, $2, $3, $4 - $5 }' >"$stem.seconds"
 
 counts=$(awk -v status=$status '
     /^ok [0-9]+ # SKIP/ || /^not ok [0-9]+ # SKIP/ || /^ok .*# SKIP/ { skipped++; next }

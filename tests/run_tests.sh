@@ -1,41 +1,67 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
 # run_tests.sh BUILD_FOLDER TEST...: runs tests (sources, as make lists them) and sums their verdicts.
-# Plain programs run two at a time; what starts MPI ranks has the machine to itself, afterwards.
+# As many run at once as there are cores (TEST_JOBS), MPI tests too: their ranks give way while they
+# wait. The longest of the last run begin first; what wants the machine to itself comes last.
 set -u
 build=$1
 shift
 results=$build/test-results
+times=$build/test-times
 rm -rf "$results"
 mkdir -p "$results"
+[ -e "$times" ] || : >"$times"
+# nproc would take OMP_NUM_THREADS, which is one for every rank here, for the number of cores.
+jobs=${TEST_JOBS:-$(env -u OMP_NUM_THREADS nproc 2>/dev/null || echo 2)}
 
-# Among a test's first lines: "ranks: 1 2 4" runs it under mpirun, once for each count; "alone: why"
-# keeps other tests from running beside it, as does any mention of mpirun in a script.
-ranks_of() {
-    sed -n '1,10s/^\(\/\/\|#\) ranks: //p' "$1"
+# The libraries choose their kernels by the processor. A test whose numbers come from them says
+# "kernels: why" and runs under each setting of TEST_KERNELS: "default", or ISA/CORE for
+# ONEDNN_MAX_CPU_ISA and OPENBLAS_CORETYPE (which stays what it is where the environment presets it).
+other_core() {
+    case $(PATH="$PWD/$build:$PATH" meshtf-run --version 2>/dev/null) in
+    *"Prescott kernels"*) echo Haswell ;;
+    *) echo Prescott ;;
+    esac
 }
 
-is_alone() {
-    sed -n '1,10p' "$1" | grep -q '^\(//\|#\) alone:' || { [ "${1%.sh}" != "$1" ] && grep -q mpirun "$1"; }
+# tells TEST WORD: what the test's first lines say after "WORD: ".
+tells() {
+    sed -n '1,10s/^\(\/\/\|#\) '"$2"': //p' "$1"
+}
+
+# The default is found out only when a test wants it.
+settings_of() {
+    [ -n "$(tells "$1" kernels)" ] || { echo default; return; }
+    TEST_KERNELS=${TEST_KERNELS:-default AVX2/$(other_core)}
+    echo "$TEST_KERNELS"
 }
 
 for test in "$@"; do
-    ranks=$(ranks_of "$test")
-    if [ -n "$ranks" ]; then
-        for count in $ranks; do echo "$test $count"; done >>"$results/serial"
-    elif is_alone "$test"; then
-        echo "$test 0" >>"$results/serial"
-    else
-        echo "$test 0" >>"$results/parallel"
-    fi
-done
+    list=together
+    [ -z "$(tells "$test" alone)" ] || list=alone
+    ranks=$(tells "$test" ranks)
+    for setting in $(settings_of "$test"); do
+        for count in ${ranks:-0}; do echo "$test $count $setting"; done
+    done >>"$results/$list"
+done 2>/dev/null
 
-for list in parallel serial; do
-    [ -e "$results/$list" ] || continue
-    jobs=1
-    [ "$list" = serial ] || jobs=${TEST_JOBS:-2}
-    xargs -P "$jobs" -L 1 sh tests/run_one.sh "$build" <"$results/$list"
-done
+# Sorted by the seconds of the last run, the longest first; unknown ones count as long.
+longest_first() {
+    awk 'FILENAME == ARGV[1] { seconds[$1 " " $2 " " $3] = $4; next }
+        { key = $1 " " $2 " " $3; print (key in seconds ? seconds[key] : 20), key }' "$times" "$1" |
+        sort -s -k1,1nr | cut -d ' ' -f 2-
+}
+
+run_list() {
+    [ ! -e "$results/$1" ] || longest_first "$results/$1" | xargs -P "$2" -L 1 sh tests/run_one.sh "$build"
+}
+run_list together "$jobs"
+run_list alone 1
+
+# What this run measured takes the place of what the last one did.
+cat "$times" "$results"/*.seconds 2>/dev/null |
+    awk '{ seconds[$1 " " $2 " " $3] = $4 } END { for (key in seconds) print key, seconds[key] }' >"$times.new"
+mv "$times.new" "$times"
 
 cat "$results"/*.count 2>/dev/null | awk -v tests=$# '
     { passed += $1; failed += $2; skipped += $3 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan search: finds the best layout, proves how good it is, writes the plan. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/commands/pipeline/search_pipeline.h"
 #include "analyzer/commands/report_child.h"
+#include "analyzer/commands/search_pipeline.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/planner/plan_search.h"
 #include "analyzer/planner/planning.h"

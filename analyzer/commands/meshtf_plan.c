@@ -18,6 +18,7 @@ static const struct {
     { "report", "write a page and drawings of a plan", mtf_command_report },
     { "export", "write a plan in the words of another tool", mtf_command_export },
     { "collective", "price one collective on a torus or a switch", mtf_command_collective },
+    { "transfer", "price and draw a tensor's way from one mesh to another", mtf_command_transfer },
     { "schedule", "simulate a pipeline schedule", mtf_command_schedule },
     { "explain", "why an operation of a plan runs as it does", mtf_command_explain },
     { "solve", "solve a layout problem in the IOPDDL JSON format", mtf_command_solve },

@@ -84,6 +84,7 @@ static void predict(MtfVerdict *verdict, const MtfMachine *machine, const MtfSof
         return;
     }
     verdict->seconds = mtf_run_seconds(&device);
+    verdict->memory = mtf_run_memory(&verdict->row->run, software).total / 0x1p30;
 }
 
 /* A library without the machine is a reason, not a failure. */

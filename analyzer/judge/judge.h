@@ -11,6 +11,7 @@
 #define MTF_JUDGE_H
 
 #include "analyzer/judge/run_columns.h"
+#include "cost/step_model/run_memory.h"
 #include "cost/step_model/run_seconds.h"
 
 typedef struct {

@@ -249,7 +249,12 @@ static void read_words(Reader *reader) {
         run->gradient_bytes = run->reduce_bytes = 2;
     if (has_word(reader->precision, "bf16 gradient reduce") ||
         has_word(reader->precision, "reduce in bf16"))
-        run->reduce_bytes = 2;
+        run->gradient_bytes = run->reduce_bytes = 2;
+    if (has_word(reader->precision, "unsharded")) /* beside the 16-bit gradients */
+        run->gradient_bytes = 6;
+    run->experts_beside = has_word(reader->software, "all-to-all overlap");
+    run->token_once = run->experts_beside || has_word(reader->software, "deepep") ||
+                      has_word(reader->software, "hybridep");
     run->whole_experts = run->ep > run->dp || has_word(reader->software, "folding") ||
                          has_word(reader->software, "etp 1");
 }

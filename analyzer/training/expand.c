@@ -47,6 +47,146 @@ static int expand_layer_norm(Composite *c) {
                      (int[]){ x, mean, variance, c->x[1], c->x[2] });
 }
 
+static MtfBuilder *builder_of(const Composite *c) {
+    return &c->e->b;
+}
+
+/* A part of one input in the shape of the result. */
+static int mapped(Composite *c, int kind, const char *suffix, int x, int y) {
+    return part(c, kind, suffix, NULL, x, y);
+}
+
+static int expand_not_equal(Composite *c) {
+    int equal = part(c, MTF_OP_EQUAL, "equal", c->shape, c->x[0], c->x[1]);
+    return MTF_BUILD(builder_of(c), MTF_OP_LOGICAL_NOT, c->op->name, NULL, equal);
+}
+
+/* a > b is b < a. */
+static int expand_greater(Composite *c) {
+    return MTF_BUILD(builder_of(c), MTF_OP_LESS, c->op->name, c->shape, c->x[1], c->x[0]);
+}
+
+static int expand_greater_equal(Composite *c) {
+    return MTF_BUILD(builder_of(c), MTF_OP_LESS_EQUAL, c->op->name, c->shape, c->x[1], c->x[0]);
+}
+
+static int expand_logical_and(Composite *c) {
+    return MTF_BUILD(builder_of(c), MTF_OP_MULTIPLY, c->op->name, c->shape, c->x[0], c->x[1]);
+}
+
+static int expand_logical_or(Composite *c) {
+    return MTF_BUILD(builder_of(c), MTF_OP_MAXIMUM, c->op->name, c->shape, c->x[0], c->x[1]);
+}
+
+static int expand_reciprocal(Composite *c) {
+    builder_of(c)->attributes.exponent = -1;
+    return MTF_BUILD(builder_of(c), MTF_OP_RAISE, c->op->name, NULL, c->x[0]);
+}
+
+static int expand_ceil(Composite *c) {
+    int floor =
+        mapped(c, MTF_OP_FLOOR, "floor", mapped(c, MTF_OP_NEGATE, "negated", c->x[0], -1), -1);
+    return MTF_BUILD(builder_of(c), MTF_OP_NEGATE, c->op->name, NULL, floor);
+}
+
+/* The negative of the largest of the negated, so that parts of it meet as maxima do. */
+static int smallest(Composite *c, int x) {
+    int negated = mapped(c, MTF_OP_NEGATE, "negated", x, -1);
+    return part(c, MTF_OP_REDUCE_MAX, "max", c->shape, negated, -1);
+}
+
+static int expand_reduce_min(Composite *c) {
+    int max = smallest(c, c->x[0]);
+    return MTF_BUILD(builder_of(c), MTF_OP_NEGATE, c->op->name, NULL, max);
+}
+
+/* 1 where x is not 0. */
+static int truth(Composite *c) {
+    int zero = mapped(c, MTF_OP_LOGICAL_NOT, "zero", c->x[0], -1);
+    return mapped(c, MTF_OP_LOGICAL_NOT, "truth", zero, -1);
+}
+
+static int expand_reduce_any(Composite *c) {
+    return MTF_BUILD(builder_of(c), MTF_OP_REDUCE_MAX, c->op->name, c->shape, truth(c));
+}
+
+static int expand_reduce_all(Composite *c) {
+    int zero = mapped(c, MTF_OP_LOGICAL_NOT, "zero", c->x[0], -1);
+    int some = part(c, MTF_OP_REDUCE_MAX, "some", c->shape, zero, -1);
+    return MTF_BUILD(builder_of(c), MTF_OP_LOGICAL_NOT, c->op->name, NULL, some);
+}
+
+static MtfDtype dtype_of(const Composite *c, int tensor) {
+    return mtf_graph_tensor(c->e->b.graph, tensor)->dtype;
+}
+
+/* `x` in another type, if it has not that type. */
+static int converted(Composite *c, const char *suffix, MtfDtype dtype, int x) {
+    if (x < 0 || dtype_of(c, x) == dtype)
+        return x;
+    builder_of(c)->has_dtype = true;
+    builder_of(c)->dtype = dtype;
+    return mapped(c, MTF_OP_CAST, suffix, x, -1);
+}
+
+static int expand_log_sum_exp(Composite *c) {
+    int max = part(c, MTF_OP_REDUCE_MAX, "max", c->shape, c->x[0], -1);
+    int sum = part(c, MTF_OP_SUM_EXP, "sum", c->shape, c->x[0], max);
+    if (sum < 0)
+        return -1;
+    max = converted(c, "wide", dtype_of(c, sum), max);
+    int log = mapped(c, MTF_OP_LOG, "log", sum, -1);
+    return MTF_BUILD(builder_of(c), MTF_OP_ADD, c->op->name, c->shape, max, log);
+}
+
+/* 0, 1, 2, … along `dim`. */
+static int positions(Composite *c, const char *suffix, int dim, MtfDtype dtype) {
+    MtfShape along = { .rank = 1, .dims = { dim } };
+    g_autofree char *name = g_strdup_printf("%s/%s", c->op->name, suffix);
+    builder_of(c)->has_dtype = true;
+    builder_of(c)->dtype = dtype;
+    return mtf_build(builder_of(c), MTF_OP_RANGE, name, &along, 0, NULL);
+}
+
+/* The one dimension that `whole` has and `rest` lacks. */
+static int lacking(const MtfShape *whole, const MtfShape *rest) {
+    int i = 0;
+    while (mtf_shape_find(rest, whole->dims[i]) >= 0)
+        i++;
+    return whole->dims[i];
+}
+
+/* The smallest position of those where x is the largest: of the others, the dimension's size. */
+static int expand_argmax(Composite *c) {
+    MtfBuilder *b = builder_of(c);
+    MtfShape whole = *shape_of(c, c->x[0]);
+    int dim = lacking(&whole, c->shape);
+    MtfDtype wide = mtf_dtype_wide(dtype_of(c, c->x[0]));
+    int max = part(c, MTF_OP_REDUCE_MAX, "max", c->shape, c->x[0], -1);
+    int is = part(c, MTF_OP_EQUAL, "is", &whole, c->x[0], max);
+    is = converted(c, "is/wide", wide, is);
+    int position = positions(c, "position", dim, wide);
+    g_autofree char *end_name = g_strdup_printf("%s/end", c->op->name);
+    int end = mtf_build_constant(b, end_name, wide, (double)mtf_graph_size(b->graph, dim));
+    g_autofree char *name = g_strdup_printf("%s/where", c->op->name);
+    int found = MTF_BUILD(b, MTF_OP_WHERE, name, &whole, is, position, end);
+    int last = part(c, MTF_OP_REDUCE_MAX, "last", c->shape,
+                    mapped(c, MTF_OP_NEGATE, "negated", found, -1), -1);
+    int first = mapped(c, MTF_OP_NEGATE, "first", last, -1);
+    b->has_dtype = true;
+    b->dtype = MTF_I32;
+    return MTF_BUILD(b, MTF_OP_CAST, c->op->name, NULL, first);
+}
+
+static int expand_one_hot(Composite *c) {
+    MtfBuilder *b = builder_of(c);
+    int position = positions(c, "position", lacking(c->shape, shape_of(c, c->x[0])), MTF_I32);
+    int is = part(c, MTF_OP_EQUAL, "is", c->shape, c->x[0], position);
+    b->has_dtype = true;
+    b->dtype = mtf_graph_tensor(c->e->from, c->op->outputs[0])->dtype;
+    return MTF_BUILD(b, MTF_OP_CAST, c->op->name, NULL, is);
+}
+
 /* The statistics of layer_norm with a mean of 0: the variance is the mean square. */
 static int expand_rms_norm(Composite *c) {
     MtfBuilder *b = &c->e->b;
@@ -151,8 +291,24 @@ static int copy_operation(Composite *c) {
 
 /* How operations are rewritten, keyed like the operation table; NULL: they are copied. */
 static int (*const rewrites[MTF_OPERATIONS])(Composite *c) = {
-    [MTF_OP_SOFTMAX] = expand_softmax,   [MTF_OP_LAYER_NORM] = expand_layer_norm,
-    [MTF_OP_RMS_NORM] = expand_rms_norm, [MTF_OP_SOFTMAX_CROSS_ENTROPY] = expand_cross_entropy,
+    [MTF_OP_SOFTMAX] = expand_softmax,
+    [MTF_OP_LAYER_NORM] = expand_layer_norm,
+    [MTF_OP_NOT_EQUAL] = expand_not_equal,
+    [MTF_OP_GREATER] = expand_greater,
+    [MTF_OP_GREATER_EQUAL] = expand_greater_equal,
+    [MTF_OP_LOGICAL_AND] = expand_logical_and,
+    [MTF_OP_LOGICAL_OR] = expand_logical_or,
+    [MTF_OP_LOGICAL_XOR] = expand_not_equal,
+    [MTF_OP_RECIPROCAL] = expand_reciprocal,
+    [MTF_OP_CEIL] = expand_ceil,
+    [MTF_OP_REDUCE_MIN] = expand_reduce_min,
+    [MTF_OP_REDUCE_ANY] = expand_reduce_any,
+    [MTF_OP_REDUCE_ALL] = expand_reduce_all,
+    [MTF_OP_LOG_SUM_EXP] = expand_log_sum_exp,
+    [MTF_OP_ARGMAX] = expand_argmax,
+    [MTF_OP_ONE_HOT] = expand_one_hot,
+    [MTF_OP_RMS_NORM] = expand_rms_norm,
+    [MTF_OP_SOFTMAX_CROSS_ENTROPY] = expand_cross_entropy,
     [MTF_OP_EINSUM] = expand_einsum,
 };
 

@@ -4,6 +4,8 @@
 #include "layouts/base/error.h"
 #include "layouts/graph/microbatches.h"
 
+#include <math.h>
+
 /* Gradients' intermediates are called "back/OPERATION/WHAT"; the share of input k is
  * "back/OPERATION/k". */
 static int back(MtfGradient *g, int kind, const char *what, const MtfShape *shape, int n,
@@ -190,6 +192,13 @@ UNARY(gelu, GIVE(g, 0, MTF_OP_GELU_GRAD, x, dy))
 UNARY(silu, GIVE(g, 0, MTF_OP_SILU_GRAD, x, dy))
 UNARY(tanh_rule, GIVE(g, 0, MTF_OP_TANH_GRAD, y, dy))
 UNARY(sigmoid, GIVE(g, 0, MTF_OP_SIGMOID_GRAD, y, dy))
+UNARY(gelu_exact, GIVE(g, 0, MTF_OP_GELU_EXACT_GRAD, x, dy))
+UNARY(softplus, GIVE(g, 0, MTF_OP_MULTIPLY, dy, BACK(g, MTF_OP_SIGMOID, "sigmoid", NULL, x)))
+UNARY(sin_rule, GIVE(g, 0, MTF_OP_MULTIPLY, dy, BACK(g, MTF_OP_COS, "cos", NULL, x)))
+UNARY(cos_rule, give_scaled(g, 0,
+                            BACK(g, MTF_OP_MULTIPLY, "product", NULL, dy,
+                                 BACK(g, MTF_OP_SIN, "sin", NULL, x)),
+                            -1))
 UNARY(exp_rule, GIVE(g, 0, MTF_OP_MULTIPLY, dy, y))
 UNARY(log_rule, GIVE(g, 0, MTF_OP_DIVIDE, dy, x))
 UNARY(sqrt_rule, give_scaled(g, 0, BACK(g, MTF_OP_DIVIDE, "quotient", NULL, dy, y), 0.5))
@@ -247,6 +256,90 @@ static void causal(MtfGradient *g) {
     g->b->attributes.query = g->op.attributes.query;
     g->b->attributes.memory = g->op.attributes.memory;
     GIVE(g, 0, MTF_OP_CAUSAL_ZERO, g->dy);
+}
+
+/* A number that is compared with or chosen, of the storage type. */
+static int number(MtfGradient *g, const char *what, double value) {
+    g_autofree char *name = g_strdup_printf("back/%s/%s", g->op.name, what);
+    return mtf_build_constant(g->b, name, dtype_of(g, g->op.outputs[0]), value);
+}
+
+/* dy goes where the choice came from. */
+static void where(MtfGradient *g) {
+    int condition = g->op.inputs[0], zero = number(g, "zero", 0);
+    MtfShape shape = shape_of(g, g->dy);
+    if (wants(g, 1))
+        give(g, 1, BACK(g, MTF_OP_WHERE, "1/chosen", &shape, condition, g->dy, zero));
+    if (wants(g, 2))
+        give(g, 2, BACK(g, MTF_OP_WHERE, "2/chosen", &shape, condition, zero, g->dy));
+}
+
+/* y = a - b floor(a / b). */
+static void modulo(MtfGradient *g) {
+    const int *in = g->op.inputs;
+    if (wants(g, 0))
+        give(g, 0, g->dy);
+    if (!wants(g, 1))
+        return;
+    MtfShape shape = shape_of(g, g->dy);
+    int quotient = BACK(g, MTF_OP_DIVIDE, "quotient", &shape, in[0], in[1]);
+    int turns =
+        BACK(g, MTF_OP_NEGATE, "turns", NULL, BACK(g, MTF_OP_FLOOR, "floor", NULL, quotient));
+    give_product(g, 1, turns, g->dy);
+}
+
+/* y = a^b: a gets dy b a^(b-1), b gets dy y log a. */
+static void power(MtfGradient *g) {
+    const int *in = g->op.inputs;
+    MtfShape shape = shape_of(g, g->dy);
+    if (wants(g, 0)) {
+        int less = BACK(g, MTF_OP_SUBTRACT, "less", NULL, in[1], number(g, "one", 1));
+        int slope = BACK(g, MTF_OP_MULTIPLY, "slope", &shape, in[1],
+                         BACK(g, MTF_OP_POWER, "power", &shape, in[0], less));
+        give_product(g, 0, slope, g->dy);
+    }
+    if (wants(g, 1)) {
+        int log = BACK(g, MTF_OP_LOG, "log", NULL, in[0]);
+        int slope = BACK(g, MTF_OP_MULTIPLY, "growth", &shape, g->op.outputs[0], log);
+        give_product(g, 1, slope, g->dy);
+    }
+}
+
+static void raise_rule(MtfGradient *g) {
+    double exponent = g->op.attributes.exponent;
+    g->b->attributes.exponent = exponent - 1;
+    int less = BACK(g, MTF_OP_RAISE, "less", NULL, g->op.inputs[0]);
+    give_scaled(g, 0, BACK(g, MTF_OP_MULTIPLY, "product", NULL, g->dy, less), exponent);
+}
+
+/* dy where x was let through. */
+static void clip(MtfGradient *g) {
+    int within = BACK(g, MTF_OP_EQUAL, "within", NULL, g->op.inputs[0], g->op.outputs[0]);
+    GIVE(g, 0, MTF_OP_MULTIPLY, g->dy, within);
+}
+
+/* dy where x > 0, else `otherwise`. */
+static void give_above_zero(MtfGradient *g, int otherwise) {
+    int above = BACK(g, MTF_OP_LESS, "above", NULL, number(g, "zero", 0), g->op.inputs[0]);
+    GIVE(g, 0, MTF_OP_WHERE, above, g->dy, otherwise);
+}
+
+static void leaky_relu(MtfGradient *g) {
+    give_above_zero(g, scaled(g, "leak", g->dy, g->op.attributes.slope));
+}
+
+/* Below 0 the slope is slope e^x = y + slope. */
+static void elu(MtfGradient *g) {
+    int slope = BACK(g, MTF_OP_ADD, "slope", NULL, g->op.outputs[0],
+                     number(g, "alpha", g->op.attributes.slope));
+    give_above_zero(g, BACK(g, MTF_OP_MULTIPLY, "bent", NULL, g->dy, slope));
+}
+
+/* 2 / sqrt(pi) e^(-x^2). */
+static void erf_rule(MtfGradient *g) {
+    int square = BACK(g, MTF_OP_SQUARE, "square", NULL, g->op.inputs[0]);
+    int bell = BACK(g, MTF_OP_EXP, "bell", NULL, BACK(g, MTF_OP_NEGATE, "negated", NULL, square));
+    give_scaled(g, 0, BACK(g, MTF_OP_MULTIPLY, "product", NULL, g->dy, bell), 2 / sqrt(G_PI));
 }
 
 /* Back by the opposite angle. */
@@ -411,6 +504,11 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_MAXIMUM] = RULE(extreme),
     [MTF_OP_MINIMUM] = RULE(extreme),
     [MTF_OP_EQUAL] = ZERO,
+    [MTF_OP_LESS] = ZERO,
+    [MTF_OP_LESS_EQUAL] = ZERO,
+    [MTF_OP_WHERE] = RULE(where),
+    [MTF_OP_MODULO] = RULE(modulo),
+    [MTF_OP_POWER] = RULE(power),
     [MTF_OP_SCALE] = RULE(scale),
     [MTF_OP_RELU] = RULE(relu),
     [MTF_OP_GELU] = RULE(gelu),
@@ -425,6 +523,17 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_NEGATE] = RULE(negate),
     [MTF_OP_ABS] = RULE(abs_rule),
     [MTF_OP_SIGN] = ZERO,
+    [MTF_OP_LOGICAL_NOT] = ZERO,
+    [MTF_OP_RAISE] = RULE(raise_rule),
+    [MTF_OP_CLIP] = RULE(clip),
+    [MTF_OP_LEAKY_RELU] = RULE(leaky_relu),
+    [MTF_OP_ELU] = RULE(elu),
+    [MTF_OP_GELU_EXACT] = RULE(gelu_exact),
+    [MTF_OP_SOFTPLUS] = RULE(softplus),
+    [MTF_OP_SIN] = RULE(sin_rule),
+    [MTF_OP_COS] = RULE(cos_rule),
+    [MTF_OP_ERF] = RULE(erf_rule),
+    [MTF_OP_FLOOR] = ZERO,
     [MTF_OP_REDUCE_SUM] = RULE(same),
     [MTF_OP_REDUCE_MEAN] = RULE(reduce_mean),
     [MTF_OP_REDUCE_MAX] = RULE(reduce_max),
@@ -442,6 +551,20 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_EMBEDDING] = RULE(embedding),
     [MTF_OP_SOFTMAX] = NONE,
     [MTF_OP_LAYER_NORM] = NONE,
+    [MTF_OP_NOT_EQUAL] = NONE,
+    [MTF_OP_GREATER] = NONE,
+    [MTF_OP_GREATER_EQUAL] = NONE,
+    [MTF_OP_LOGICAL_AND] = NONE,
+    [MTF_OP_LOGICAL_OR] = NONE,
+    [MTF_OP_LOGICAL_XOR] = NONE,
+    [MTF_OP_RECIPROCAL] = NONE,
+    [MTF_OP_CEIL] = NONE,
+    [MTF_OP_REDUCE_MIN] = NONE,
+    [MTF_OP_REDUCE_ANY] = NONE,
+    [MTF_OP_REDUCE_ALL] = NONE,
+    [MTF_OP_LOG_SUM_EXP] = NONE,
+    [MTF_OP_ARGMAX] = NONE,
+    [MTF_OP_ONE_HOT] = NONE,
     [MTF_OP_RMS_NORM] = NONE,
     [MTF_OP_SOFTMAX_CROSS_ENTROPY] = NONE,
     [MTF_OP_SUM_EXP] = RULE(sum_exp),
@@ -452,6 +575,7 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_CROSS_ENTROPY] = RULE(cross_entropy),
     [MTF_OP_RELU_GRAD] = NONE,
     [MTF_OP_GELU_GRAD] = NONE,
+    [MTF_OP_GELU_EXACT_GRAD] = NONE,
     [MTF_OP_SILU_GRAD] = NONE,
     [MTF_OP_TANH_GRAD] = NONE,
     [MTF_OP_SIGMOID_GRAD] = NONE,

@@ -221,7 +221,7 @@ static double leaving(const MtfNetwork *network, const MtfCollective *collective
 }
 
 /* Neighbours: one message through the levels; a face on either side for a halo, which may send all
- * of a child's members outside; of a permutation those that leave it. */
+ * of a child's members outside; of a permutation those that leave it. In a full mesh a message has one link. */
 static double send(const MtfNetwork *network, const MtfCollective *collective) {
     double latency = 0, slowest = 0, inside = 1;
     double messages = collective->kind == MTF_HALO ? 2 : 1, largest = collective->bytes;
@@ -232,8 +232,9 @@ static double send(const MtfNetwork *network, const MtfCollective *collective) {
         double senders = collective->kind == MTF_PERMUTE ? leaving(network, collective, inside)
                          : collective->kind == MTF_HALO  ? inside
                                                          : 1;
+        double way = axis->pair > 0 ? axis->pair : axis->bandwidth;
         latency = fmax(latency, axis->latency);
-        slowest = fmax(slowest, senders * messages * largest / axis->bandwidth);
+        slowest = fmax(slowest, senders * messages * largest / way);
         inside *= (double)axis->size;
     }
     return slowest > 0 ? latency + messages * network->message_seconds + slowest : 0;

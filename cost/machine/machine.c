@@ -65,19 +65,36 @@ static bool read_between(const MtfJson *object, const char *key, double low, dou
 }
 
 static bool read_axis(const MtfJson *where, MtfNetworkAxis *axis, GError **error) {
-    static const char *const keys[] = { "size", "wrap", "bandwidth", "latency", NULL };
-    MtfJson size, wrap;
+    static const char *const keys[] = { "size", "wrap", "bandwidth", "latency", "undivided", NULL };
+    MtfJson size, wrap, whole;
     return mtf_json_keys(where, keys, error) && mtf_json_get(where, "size", &size, error) &&
            mtf_json_integer(&size, 1, MAX_AXIS_SIZE, &axis->size, error) &&
            mtf_json_get(where, "wrap", &wrap, error) &&
            mtf_json_boolean(&wrap, &axis->wrap, error) &&
+           (!mtf_json_find(where, "undivided", &whole) ||
+            mtf_json_boolean(&whole, &axis->undivided, error)) &&
            read_positive(where, "bandwidth", &axis->bandwidth, error) &&
            read_between(where, "latency", 0, 1e3, &axis->latency, error);
 }
 
+/* In a full mesh `bandwidth` is that of one link, of which a child has one to each other. */
+static bool read_full_mesh(const MtfJson *where, MtfNetworkAxis *level, GError **error) {
+    MtfJson mesh;
+    bool full = false;
+    if (!mtf_json_find(where, "full_mesh", &mesh))
+        return true;
+    if (!mtf_json_boolean(&mesh, &full, error))
+        return false;
+    if (full && level->size < 2)
+        return mtf_json_fail(&mesh, error, "a full mesh needs a size of at least 2");
+    level->pair = full ? level->bandwidth : 0;
+    level->bandwidth *= full ? (double)(level->size - 1) : 1;
+    return true;
+}
+
 /* A level; only the outermost may leave its size open (0). */
 static bool read_level(const MtfJson *where, MtfNetworkAxis *level, GError **error) {
-    static const char *const keys[] = { "name", "size", "bandwidth", "latency", NULL };
+    static const char *const keys[] = { "name", "size", "bandwidth", "latency", "full_mesh", NULL };
     MtfJson size, name;
     const char *text;
     if (!mtf_json_keys(where, keys, error))
@@ -93,6 +110,7 @@ static bool read_level(const MtfJson *where, MtfNetworkAxis *level, GError **err
         return false;
     }
     return read_positive(where, "bandwidth", &level->bandwidth, error) &&
+           read_full_mesh(where, level, error) &&
            read_between(where, "latency", 0, 1e3, &level->latency, error);
 }
 
@@ -133,20 +151,60 @@ static bool read_network(const MtfJson *root, MtfNetwork *network, GError **erro
            read_between(root, "message_seconds", 0, 1e3, &network->message_seconds, error);
 }
 
+static bool read_shape(const MtfJson *row, MtfSliceShapes *shapes, GError **error) {
+    MtfJson child;
+    int d = 0;
+    if (!mtf_json_array(row, error))
+        return false;
+    if (mtf_json_length(row) != shapes->axes)
+        return mtf_json_fail(row, error, "a size for each of the %d axes is expected here",
+                             shapes->axes);
+    for (bool more = mtf_json_first(row, &child); more; more = mtf_json_next(&child))
+        if (!mtf_json_integer(&child, 1, MAX_AXIS_SIZE, &shapes->shape[shapes->shapes][d++], error))
+            return false;
+    shapes->shapes++;
+    return true;
+}
+
+/* Sizes of the axes that are not whole. */
+static bool read_shapes(const MtfJson *list, MtfMachine *machine, GError **error) {
+    MtfSliceShapes *shapes = &machine->shapes;
+    MtfJson row;
+    for (int d = 0; d < machine->network.axes; d++)
+        shapes->axes += machine->network.axis[d].undivided ? 0 : 1;
+    if (!mtf_json_array(list, error))
+        return false;
+    if (mtf_json_length(list) > MTF_SLICE_SHAPES_MAX)
+        return mtf_json_fail(list, error, "more than %d shapes", MTF_SLICE_SHAPES_MAX);
+    for (bool more = mtf_json_first(list, &row); more; more = mtf_json_next(&row))
+        if (!read_shape(&row, shapes, error))
+            return false;
+    return true;
+}
+
+static bool read_count(const MtfJson *object, const char *key, int64_t *value, GError **error) {
+    MtfJson child;
+    return !mtf_json_find(object, key, &child) ||
+           mtf_json_integer(&child, 1, MAX_AXIS_SIZE, value, error);
+}
+
 static bool read_slices(const MtfJson *root, MtfMachine *machine, GError **error) {
-    static const char *const keys[] = { "wrap_multiple", "wrap_cubes", NULL };
-    MtfJson slices, multiple, cubes;
+    static const char *const keys[] = { "wrap_multiple", "wrap_cubes", "shapes",
+                                        "cubes",         "largest",    NULL };
+    MtfJson slices, cubes, shapes;
+    int64_t multiple = 0;
     if (!mtf_json_find(root, "slices", &slices))
         return true;
-    if (!mtf_json_keys(&slices, keys, error))
-        return false;
-    int64_t value = 0;
-    if (mtf_json_find(&slices, "wrap_multiple", &multiple) &&
-        !mtf_json_integer(&multiple, 1, MAX_AXIS_SIZE, &value, error))
-        return false;
-    machine->wrap_multiple = (int)value;
-    return !mtf_json_find(&slices, "wrap_cubes", &cubes) ||
-           mtf_json_boolean(&cubes, &machine->wrap_cubes, error);
+    bool read =
+        mtf_json_keys(&slices, keys, error) &&
+        read_count(&slices, "wrap_multiple", &multiple, error) &&
+        read_count(&slices, "cubes", &machine->shapes.cube, error) &&
+        read_count(&slices, "largest", &machine->shapes.largest, error) &&
+        (!mtf_json_find(&slices, "shapes", &shapes) || read_shapes(&shapes, machine, error)) &&
+        (!mtf_json_find(&slices, "wrap_cubes", &cubes) ||
+         mtf_json_boolean(&cubes, &machine->wrap_cubes, error));
+    machine->wrap_multiple = (int)multiple;
+    return read;
 }
 
 static bool read_rates(const MtfJson *device, MtfMachine *machine, GError **error) {
@@ -352,8 +410,12 @@ static cJSON *axis_to_json(const MtfNetworkAxis *axis, bool switched) {
         mtf_json_add_integer(object, "size", axis->size);
     if (!switched)
         cJSON_AddBoolToObject(object, "wrap", axis->wrap);
-    mtf_json_add_number(object, "bandwidth", axis->bandwidth);
+    mtf_json_add_number(object, "bandwidth", axis->pair > 0 ? axis->pair : axis->bandwidth);
     mtf_json_add_number(object, "latency", axis->latency);
+    if (axis->pair > 0)
+        cJSON_AddTrueToObject(object, "full_mesh");
+    if (axis->undivided)
+        cJSON_AddTrueToObject(object, "undivided");
     return object;
 }
 
@@ -365,13 +427,30 @@ static void add_network(cJSON *root, const MtfNetwork *network) {
         mtf_json_add_number(root, "message_seconds", network->message_seconds);
 }
 
+static void add_shapes(cJSON *slices, const MtfSliceShapes *shapes) {
+    cJSON *list = shapes->shapes > 0 ? cJSON_AddArrayToObject(slices, "shapes") : NULL;
+    for (int i = 0; i < shapes->shapes; i++) {
+        cJSON *row = cJSON_CreateArray();
+        for (int d = 0; d < shapes->axes; d++)
+            cJSON_AddItemToArray(row, mtf_json_new_integer(shapes->shape[i][d]));
+        cJSON_AddItemToArray(list, row);
+    }
+    if (shapes->cube > 0)
+        mtf_json_add_integer(slices, "cubes", shapes->cube);
+    if (shapes->largest > 0)
+        mtf_json_add_integer(slices, "largest", shapes->largest);
+}
+
 static void add_slices(cJSON *root, const MtfMachine *machine) {
-    if (machine->wrap_multiple == 0 && !machine->wrap_cubes)
+    const MtfSliceShapes *shapes = &machine->shapes;
+    if (machine->wrap_multiple == 0 && !machine->wrap_cubes && shapes->shapes == 0 &&
+        shapes->cube == 0 && shapes->largest == 0)
         return;
     cJSON *slices = cJSON_AddObjectToObject(root, "slices");
     if (machine->wrap_multiple > 0)
         mtf_json_add_integer(slices, "wrap_multiple", machine->wrap_multiple);
     cJSON_AddBoolToObject(slices, "wrap_cubes", machine->wrap_cubes);
+    add_shapes(slices, shapes);
 }
 
 static void add_device(cJSON *root, const MtfMachine *machine) {

@@ -42,11 +42,23 @@ typedef struct {
     double latency;
 } MtfSliceNetwork;
 
+#define MTF_SLICE_SHAPES_MAX 16
+
+/* Which slices of a torus there are: those listed (any order of axes), and boxes whose sides are all
+ * multiples of `cube`; without either, every box. */
+typedef struct {
+    int shapes, axes;
+    int64_t shape[MTF_SLICE_SHAPES_MAX][MTF_NETWORK_AXES_MAX];
+    int64_t cube;
+    int64_t largest; /* devices that one slice may hold; 0: all */
+} MtfSliceShapes;
+
 typedef struct {
     char *name;
     MtfNetwork network; /* all of it; a size of 0 in a level means any number */
     int wrap_multiple;  /* an axis of a slice wraps at multiples of this; 0: at its whole size */
     bool wrap_cubes;    /* and only when every axis of the slice is such a multiple */
+    MtfSliceShapes shapes;
     int rates;
     MtfMachineRate rate[MTF_MACHINE_RATES_MAX];
     int64_t memory_bytes;    /* of one device */
@@ -81,7 +93,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfMachine, mtf_machine_free)
 /* The devices the machine holds; INT64_MAX when any number. */
 int64_t mtf_machine_devices(const MtfMachine *machine);
 
-/* The network of a slice of `devices` devices, axes of size 1 included, derated, with the cost of
+/* The network of a slice of `devices` devices (of several slices, where they are joined and this
+ * many fill them: an axis in front), axes of size 1 included, derated, with the cost of
  * reducing a byte (two reads and a write of memory). A number that is no product of sizes within
  * the torus becomes a line snaked through it. More devices than the machine holds is a bad-input
  * error. */

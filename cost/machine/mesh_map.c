@@ -102,6 +102,8 @@ static MtfNetwork switch_group(const MtfMeshMap *map, unsigned mask) {
         }
         group.axis[p].size = size;
         group.axis[p].bandwidth *= share;
+        if (group.axis[p].pair > 0) /* its own links to each other member */
+            group.axis[p].bandwidth = group.axis[p].pair * (double)MAX(size - 1, 1);
         share *= (double)size / (double)map->slice.axis[p].size;
     }
     mtf_network_drop_trivial(&group);

@@ -43,8 +43,9 @@ bool mtf_run_device_init(MtfRunDevice *device, const MtfTrainingRun *run, const 
     device->run = run;
     device->machine = machine;
     device->software = software;
-    device->wide = mtf_machine_peaks(machine, "bf16");
-    device->products = mtf_machine_peaks(machine, narrow ? "fp8" : "bf16");
+    const char *half = mtf_machine_names_rate(machine, "bf16") ? "bf16" : "fp16";
+    device->wide = mtf_machine_peaks(machine, half);
+    device->products = mtf_machine_peaks(machine, narrow ? "fp8" : half);
     return mtf_mesh_map_init(&device->map, machine, MTF_RUN_AXES, sizes, error) &&
            (!run->whole_experts || mtf_mesh_map_init(&device->experts, machine, 3, whole, error));
 }
@@ -187,17 +188,33 @@ static double context_seconds(const MtfRunDevice *device, MtfPass pass) {
     return pass == MTF_PASS_BACKWARD ? 2 * gather : gather;
 }
 
+/* Of a token's copies, the share that travels: to every node of the group at most one where that is
+ * sent once; k copies over N nodes reach N (1 - (1 - 1/N)^k) of them. */
+static double travelling_share(const MtfRunDevice *device, const MtfMeshMap *map, unsigned axes) {
+    MtfNetwork group = mtf_mesh_map_group(map, axes);
+    double copies = (double)device->run->model.chosen;
+    double inside = (double)map->slice.axis[map->slice.axes - 1].size;
+    double nodes = fmax((double)mtf_network_ranks(&group) / inside, 1);
+    if (group.axes > 1)
+        nodes = (double)mtf_network_ranks(&group) / (double)group.axis[group.axes - 1].size;
+    if (!device->run->token_once || nodes <= 1)
+        return 1;
+    return fmin(nodes * (1 - pow(1 - 1 / nodes, copies)) / copies, 1);
+}
+
 /* Tokens go to their experts and back; where experts are split their inputs are gathered over the
  * tensor group and their outputs summed. */
 static double routing_seconds(const MtfRunDevice *device) {
     const MtfTrainingRun *run = device->run;
     double rows = mtf_run_tokens(run) * (double)run->model.chosen * run->model.capacity;
     double bytes = rows * (double)run->model.width * 2, own = bytes / (double)run->tp;
+    unsigned tensor = MTF_AXIS_BIT(MTF_RUN_TENSOR), experts = MTF_AXIS_BIT(MTF_RUN_EXPERT);
     if (run->whole_experts)
-        return 2 * mtf_collective_seconds(device->machine, &device->experts, MTF_ALLTOALL,
-                                          MTF_AXIS_BIT(2), own);
-    unsigned tensor = MTF_AXIS_BIT(MTF_RUN_TENSOR);
-    return 2 * mtf_run_collective_seconds(device, MTF_ALLTOALL, MTF_AXIS_BIT(MTF_RUN_EXPERT), own) +
+        return 2 * mtf_collective_seconds(
+                       device->machine, &device->experts, MTF_ALLTOALL, MTF_AXIS_BIT(2),
+                       own * travelling_share(device, &device->experts, MTF_AXIS_BIT(2)));
+    own *= travelling_share(device, &device->map, experts);
+    return 2 * mtf_run_collective_seconds(device, MTF_ALLTOALL, experts, own) +
            mtf_run_collective_seconds(device, MTF_ALLGATHER, tensor, bytes) +
            mtf_run_collective_seconds(device, MTF_REDUCE_SCATTER, tensor, bytes);
 }

@@ -34,7 +34,9 @@ typedef struct {
     MtfModelSizes model;
     double batch, micro; /* sequences of a step, and of a data-parallel rank's pass */
     int64_t devices, tp, pp, vp, cp, ep, dp, slices;
-    bool whole_experts; /* experts are not split by tp */
+    bool whole_experts;  /* experts are not split by tp */
+    bool experts_beside; /* tokens travel beside the other half of a micro-batch */
+    bool token_once;     /* a token goes to a node once, however many of its experts are there */
     MtfSharding sharding;
     bool sequence_parallel;
     MtfRedo redo;

@@ -106,7 +106,8 @@ typedef struct {
     double softcap; /* attention: scores s become softcap tanh(s / softcap); 0: they stay */
     double
         window; /* attention, causal: positions that a query looks at, its own the last; 0: all */
-    double epsilon; /* layer_norm, adam, adafactor */
+    double epsilon;         /* layer_norm, adam, adafactor */
+    double exponent, slope; /* raise; elu, leaky_relu */
     double base, adjacent, rotated, angle, context, stretch, low, high; /* rotary */
     double rate;  /* dropout: share dropped; learning_rate: peak rate */
     double limit; /* clip_factor */

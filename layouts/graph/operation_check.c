@@ -51,7 +51,7 @@ static bool check_type_of_input(const Check *check, int k, GError **error) {
                     mtf_dtype_name(tensor->dtype));
     if (integer || row->dtype == MTF_DTYPE_GIVEN)
         return true;
-    if (row->kernel_class != MTF_CLASS_MOVE && !mtf_dtype_is_float(tensor->dtype))
+    if (row->kernel_class != MTF_CLASS_MOVE && !row->integers && !mtf_dtype_is_float(tensor->dtype))
         return fail(check, error, "input \"%s\" is int32; cast it to a float type first",
                     tensor->name);
     if (leader == NULL)
@@ -424,6 +424,27 @@ bool mtf_check_rotary(const Check *check, const MtfShape *shape, GError **error)
            check_rotated(check, error);
 }
 
+bool mtf_check_clip(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    const MtfAttributes *a = &check->operation->attributes;
+    return a->low <= a->high ||
+           fail(check, error, "\"low\" is %g and must not be above \"high\", %g", a->low, a->high);
+}
+
+bool mtf_check_argmax(const Check *check, const MtfShape *shape, GError **error) {
+    int dim;
+    return single_difference(&input(check, 0)->shape, shape, &dim) ||
+           fail(check, error, "its dims must lack exactly one dimension of input \"%s\"",
+                input(check, 0)->name);
+}
+
+bool mtf_check_one_hot(const Check *check, const MtfShape *shape, GError **error) {
+    int dim;
+    return single_difference(shape, &input(check, 0)->shape, &dim) ||
+           fail(check, error, "its dims must have exactly one dimension that input \"%s\" lacks",
+                input(check, 0)->name);
+}
+
 bool mtf_check_within_first(const Check *check, const MtfShape *shape, GError **error) {
     (void)shape;
     return check_inputs_within_first(check, error);
@@ -449,6 +470,8 @@ static MtfDtype infer_dtype(const Check *check) {
     if (mtf_operation_row_chooses_dtype(check->row) && check->operation->has_dtype)
         return check->operation->dtype;
     const MtfTensor *leader = find_leader(check);
+    if (rule == MTF_DTYPE_INTEGER)
+        return MTF_I32;
     if (leader != NULL)
         return rule == MTF_DTYPE_WIDE ? mtf_dtype_wide(leader->dtype) : leader->dtype;
     return check->row->integer_result ? MTF_I32 : MTF_F32;

@@ -26,6 +26,9 @@ bool mtf_check_learning_rate(const MtfOperationCheck *check, const MtfShape *sha
 bool mtf_check_range(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_rotary(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_statistic(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_clip(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_argmax(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_one_hot(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_within_first(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 
 #endif

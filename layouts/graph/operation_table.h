@@ -64,7 +64,12 @@ typedef enum {
     MTF_OP_MAXIMUM,
     MTF_OP_MINIMUM,
     MTF_OP_EQUAL, /* 1 where equal, else 0 */
-    MTF_OP_SCALE, /* factor * x */
+    MTF_OP_LESS,  /* comparisons give 1 where they hold, else 0, in the type of their inputs */
+    MTF_OP_LESS_EQUAL,
+    MTF_OP_WHERE,  /* (condition, a, b) -> a where the condition is not 0, else b */
+    MTF_OP_MODULO, /* a - b floor(a / b) */
+    MTF_OP_POWER,  /* a^b */
+    MTF_OP_SCALE,  /* factor * x */
     /* unary functions */
     MTF_OP_RELU,
     MTF_OP_GELU, /* tanh form */
@@ -79,6 +84,17 @@ typedef enum {
     MTF_OP_NEGATE,
     MTF_OP_ABS,
     MTF_OP_SIGN,
+    MTF_OP_LOGICAL_NOT, /* 1 where x is 0, else 0 */
+    MTF_OP_RAISE,       /* x^exponent */
+    MTF_OP_CLIP,        /* x within low … high */
+    MTF_OP_LEAKY_RELU,  /* x where x > 0, else slope x */
+    MTF_OP_ELU,         /* x where x > 0, else slope (e^x - 1) */
+    MTF_OP_GELU_EXACT,  /* x Phi(x) */
+    MTF_OP_SOFTPLUS,    /* log(1 + e^x) */
+    MTF_OP_SIN,
+    MTF_OP_COS,
+    MTF_OP_ERF,
+    MTF_OP_FLOOR,
     /* reductions over the dimensions the output lacks */
     MTF_OP_REDUCE_SUM,
     MTF_OP_REDUCE_MEAN,
@@ -101,8 +117,22 @@ typedef enum {
     MTF_OP_EMBEDDING,   /* (table, ids) -> the row of each id; the vocabulary is what ids lack */
     /* composites, rewritten before use */
     MTF_OP_SOFTMAX,
-    MTF_OP_LAYER_NORM,            /* (x, scale[, bias]) */
-    MTF_OP_RMS_NORM,              /* (x, scale) -> x scale / sqrt(mean of x^2 + epsilon) */
+    MTF_OP_LAYER_NORM, /* (x, scale[, bias]) */
+    MTF_OP_NOT_EQUAL,
+    MTF_OP_GREATER,
+    MTF_OP_GREATER_EQUAL,
+    MTF_OP_LOGICAL_AND, /* of numbers that are 0 or 1, as comparisons give them */
+    MTF_OP_LOGICAL_OR,
+    MTF_OP_LOGICAL_XOR,
+    MTF_OP_RECIPROCAL,
+    MTF_OP_CEIL,
+    MTF_OP_REDUCE_MIN,
+    MTF_OP_REDUCE_ANY, /* 1 where some element is not 0, else 0 */
+    MTF_OP_REDUCE_ALL,
+    MTF_OP_LOG_SUM_EXP,
+    MTF_OP_ARGMAX,   /* where the largest stands along the one dimension the output lacks */
+    MTF_OP_ONE_HOT,  /* (ids) -> 1 where the output's further dimension is at the id, else 0 */
+    MTF_OP_RMS_NORM, /* (x, scale) -> x scale / sqrt(mean of x^2 + epsilon) */
     MTF_OP_SOFTMAX_CROSS_ENTROPY, /* (logits, labels[, mask]) -> loss of each position */
     /* pieces of the composites; `max`, `sum` are statistics without the softmax's dimension */
     MTF_OP_SUM_EXP,       /* (x, max) -> sum of exp(x - max) */
@@ -115,6 +145,7 @@ typedef enum {
     /* gradients */
     MTF_OP_RELU_GRAD,            /* (y, dy) -> dy where y > 0, else 0 */
     MTF_OP_GELU_GRAD,            /* (x, dy) */
+    MTF_OP_GELU_EXACT_GRAD,      /* (x, dy) */
     MTF_OP_SILU_GRAD,            /* (x, dy) */
     MTF_OP_TANH_GRAD,            /* (y, dy) -> (1 - y^2) dy */
     MTF_OP_SIGMOID_GRAD,         /* (y, dy) -> y (1 - y) dy */
@@ -183,6 +214,7 @@ typedef enum {
     MTF_DTYPE_WIDE,      /* the type of its sums */
     MTF_DTYPE_EITHER,    /* one of the two: "dtype" may be given; else the storage type */
     MTF_DTYPE_GIVEN,     /* any: "dtype" may be given */
+    MTF_DTYPE_INTEGER,   /* int32 */
 } MtfDtypeRule;
 
 typedef enum {
@@ -293,6 +325,7 @@ typedef struct {
     MtfOperationRule check;
     bool own_dimensions; /* `check` asks about dimensions what others are asked in common */
     int scalars_from;    /* from this input on they are single numbers; 0: none */
+    bool integers;       /* all its float inputs may be int32, too, and then so is its result */
     bool integer_result; /* int32 where "dtype" is not given and no input tells the type */
     MtfProductsKind products;
     MtfScratch scratch;

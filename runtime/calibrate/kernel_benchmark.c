@@ -30,6 +30,10 @@ static MtfAttributes attributes_of(const MtfGraph *graph, int kind) {
     a.from = mtf_graph_find_dimension(graph, "r");
     a.to = mtf_graph_find_dimension(graph, "t");
     a.position = mtf_graph_find_dimension(graph, "r");
+    a.exponent = 1.5;
+    a.slope = 0.1;
+    a.low = 0.5;
+    a.high = 4;
     a.base = 10000;
     a.angle = a.stretch = 1;
     a.value = a.factor = 0.5;

@@ -21,6 +21,7 @@
 void mtf_progress_clear(MtfProgress *progress) {
     g_free(progress->data);
     g_free(progress->program);
+    g_free(progress->products);
     *progress = (MtfProgress){ 0 };
 }
 
@@ -99,6 +100,8 @@ static void describe(MtfSafetensors *file, const MtfProgram *program, const MtfP
     set_number(file, "examples", progress->examples);
     set_text(file, "mesh", mesh);
     set_text(file, "program", progress->program);
+    if (progress->products != NULL)
+        set_text(file, "products", progress->products);
 }
 
 /* The finished header. Its length does not depend on the checksum. */
@@ -280,6 +283,7 @@ static bool read_progress(const char *path, const MtfSafetensors *file, char *he
     progress->seed = (uint64_t)seed;
     progress->data = g_strdup(mtf_safetensors_get(file, "data"));
     progress->program = g_strdup(mtf_safetensors_get(file, "program"));
+    progress->products = g_strdup(mtf_safetensors_get(file, "products"));
     return true;
 }
 

@@ -8,6 +8,7 @@
  *     data                what the run was trained on (mtf_data_identity)
  *     examples            how many had been drawn: where the data stands
  *     mesh, program       of the run that wrote it; the program by its digest
+ *     products            which ways multiplied (runtime/kernels/products/product_choice.h)
  *     checksum            of the data (data_checksum.h), 16 hexadecimal digits
  *     header_sha256       SHA-256 of the header with 64 zeros in this place
  *
@@ -33,8 +34,9 @@ typedef struct {
     int64_t step; /* done */
     uint64_t seed;
     int64_t examples;
-    char *data;    /* identity of the data */
-    char *program; /* digest */
+    char *data;     /* identity of the data */
+    char *program;  /* digest */
+    char *products; /* NULL in checkpoints that do not say */
 } MtfProgress;
 
 void mtf_progress_clear(MtfProgress *progress);

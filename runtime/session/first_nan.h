@@ -7,7 +7,7 @@
 #ifndef MTF_FIRST_NAN_H
 #define MTF_FIRST_NAN_H
 
-#include "runtime/session/executor.h"
+#include "runtime/executor/executor.h"
 
 /* Collective over `control`: says on every rank, in the same words, which value is the first that
  * is not a number: a variable before the step, or an operation's result in it; where there is none,

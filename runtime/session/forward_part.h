@@ -8,7 +8,7 @@
 #ifndef MTF_FORWARD_PART_H
 #define MTF_FORWARD_PART_H
 
-#include "runtime/session/executor.h"
+#include "runtime/executor/executor.h"
 
 typedef struct {
     int repeated; /* instructions [0, repeated) run once a micro-batch */

@@ -7,6 +7,8 @@
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/calibrate/gemm_peak.h"
 #include "runtime/checkpoint/published_weights.h"
+#include "runtime/checkpoint/run_products.h"
+#include "runtime/kernels/products/kernel_libraries.h"
 #include "runtime/session/generation.h"
 #include "runtime/session/run_summary.h"
 #include "runtime/session/scores.h"
@@ -84,6 +86,12 @@ static bool generate(MtfSession *session, GError **error) {
     return text != NULL;
 }
 
+static void warn_of_libraries(const MtfSession *session) {
+    g_autofree char *warning = mtf_kernel_libraries_warning();
+    if (warning != NULL)
+        say(session, g_strdup_printf("  warning: %s\n", warning));
+}
+
 /* What is written of the trained model. */
 static bool write_results(MtfSession *session, GError **error) {
     const MtfRunOptions *options = session->options;
@@ -106,7 +114,10 @@ static bool train(MtfSession *session, GError **error) {
     if (!mtf_session_open(session, error))
         return false;
     g_autofree char *line = mtf_threads_format(&threads);
+    g_autofree char *products = mtf_run_products_format(session->control);
     say(session, g_strdup_printf("  %s\n", line));
+    warn_of_libraries(session);
+    say(session, g_strdup_printf("  %s\n", products));
     return train_and_verify(session, error) && write_results(session, error) &&
            generate(session, error);
 }
@@ -167,7 +178,8 @@ static int answer(int argc, char **argv) {
         return 0;
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], "--version") == 0) {
-            puts("meshtf-run " MTF_VERSION);
+            g_autofree char *libraries = mtf_kernel_libraries_format();
+            printf("meshtf-run " MTF_VERSION "\n%s\n", libraries);
             return 0;
         }
     GError *error = NULL;

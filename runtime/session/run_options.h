@@ -8,6 +8,7 @@
  *                            [--generate N] [--prompt TEXT] [--temperature T]
  *                            [--export-hf DIR] [--logits FILE.npy]
  *                            [--init FILE|DIR] [--dry-run] [--verify] [--only-mpi] [--no-overlap]
+ *                            [--trial]
  *     mpirun -n N meshtf-run --calibrate -o MACHINE */
 #ifndef MTF_RUN_OPTIONS_H
 #define MTF_RUN_OPTIONS_H
@@ -46,7 +47,7 @@ typedef struct {
     int64_t checkpoint_every; /* steps, at least 1 */
     int64_t keep;             /* checkpoints, at least 1 */
     gboolean resume;
-    gboolean dry_run, verify, only_mpi, no_overlap, calibrate;
+    gboolean dry_run, verify, only_mpi, no_overlap, trial, calibrate;
 } MtfRunOptions;
 
 /* Reads the command line; --help prints and ends the process. Fails (bad input) on anything

@@ -2,6 +2,7 @@
 #include "runtime/session/session.h"
 
 #include "layouts/base/error.h"
+#include "runtime/checkpoint/run_products.h"
 #include "runtime/kernels/base/slice.h"
 #include "runtime/kernels/rows/kernel_lookup.h"
 #include "runtime/session/evaluation.h"
@@ -163,6 +164,14 @@ static MtfKernelTimes *new_times(const MtfSession *session) {
 
 bool mtf_session_open(MtfSession *session, GError **error) {
     GError *local = NULL;
+    MtfRunProducts products = { .control = session->control,
+                                .program = session->program,
+                                .arena = session->arena,
+                                .folder =
+                                    session->options->resume ? session->options->checkpoint : NULL,
+                                .trial = session->options->trial };
+    if (!mtf_run_products_choose(&products, error))
+        return false;
     open_local(session, &local);
     if (!mtf_agree(session->control, local, error))
         return false;

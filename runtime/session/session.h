@@ -11,10 +11,10 @@
 
 #include "layouts/program/plan.h"
 #include "runtime/data/data.h"
-#include "runtime/session/executor.h"
+#include "runtime/executor/executor.h"
+#include "runtime/executor/stage_run.h"
 #include "runtime/session/metrics.h"
 #include "runtime/session/run_options.h"
-#include "runtime/session/stage_run.h"
 
 typedef struct {
     MPI_Comm control; /* borrowed */

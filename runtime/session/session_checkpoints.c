@@ -5,6 +5,7 @@
 #include "layouts/base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/kernels/products/product_choice.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
 
@@ -140,9 +141,11 @@ bool mtf_session_save(MtfSession *session, int64_t step, GError **error) {
     GError *local = NULL;
     g_autofree char *path = mtf_checkpoint_path(folder, step);
     g_autofree char *data = mtf_data_identity(session->data, &local);
+    g_autofree char *products = mtf_product_choice_text();
     if (!mtf_agree(session->control, local, error))
         return false;
     progress.data = data;
+    progress.products = products;
     MtfCheckpointed what = checkpointed(session);
     if (!mtf_checkpoint_write(&what, path, &progress, error))
         return false;

@@ -3,7 +3,7 @@
  * window of arenas ("window"), or by MPI calls ("mpi", with allreduces in chunks of so many
  * elements if a number follows). Rank 0 prints a line a kind and size: kind, bytes, the median and
  * the least microseconds of the slowest rank. */
-#include "runtime/session/executor.h"
+#include "runtime/executor/executor.h"
 #include "tests/support/reshard_program.h"
 
 #include <stdio.h>

@@ -78,5 +78,18 @@ echo "ok 1 - a"; exec sleep 100'
 run_tests tests/x/ranks_hang.sh
 claim "hanging ranks are stopped" verdict_is "1 passed, 1 failed"
 
+# shellcheck disable=SC2016
+given numbers '# kernels: they are a library'"'"'s
+echo "ok 1 - a"; echo "$ONEDNN_MAX_CPU_ISA/$OPENBLAS_CORETYPE" >>seen'
+export TEST_KERNELS="default SSE41/Nehalem AVX2/Haswell"
+env -u OPENBLAS_CORETYPE -u ONEDNN_MAX_CPU_ISA sh tests/run_tests.sh build tests/x/numbers.sh >out
+verdict=$(tail -n 1 out)
+claim "a test of library numbers runs once a setting" verdict_is "3 passed, 0 failed"
+claim "under that setting" [ "$(sort seen | tr '\n' ' ')" = "/ AVX2/Haswell SSE41/Nehalem " ]
+rm seen
+run env OPENBLAS_CORETYPE=Zen sh tests/run_tests.sh build tests/x/numbers.sh
+claim "a preset choice of OpenBLAS's kernels is kept" [ "$(grep -c /Zen seen)" = 3 ]
+unset TEST_KERNELS
+
 cd "$top" || exit 1
 done_testing

@@ -28,6 +28,24 @@ claim "--dry-run needs no other ranks" exits 0
 claim "--dry-run says what memory a rank needs" says " a rank"
 claim "--dry-run says what is predicted" says "communication"
 
+run meshtf-run --version
+claim "the version names the kernels that the libraries chose" says "kernels, oneDNN"
+if [ -z "${OPENBLAS_CORETYPE:-}" ] && grep -q ' avx2 ' /proc/cpuinfo; then
+    run env OPENBLAS_CORETYPE=Prescott mpirun -n 2 meshtf-run "$plan" --steps 1
+    claim "old kernels of OpenBLAS are warned about, in one line" test "$(grep -c 'warning: OpenBLAS runs its Prescott' "$work/out")" = 1
+    run env OPENBLAS_CORETYPE=Haswell mpirun -n 2 meshtf-run "$plan" --steps 1
+    claim "those that use AVX2 are not" test "$(grep -c 'warning: OpenBLAS' "$work/out")" = 0
+fi
+
+run mpirun -n 2 meshtf-run "$plan" --steps 2
+claim "one line says which ways multiply" test "$(grep -c 'products by the table of' "$work/out")" = 1
+run mpirun -n 2 meshtf-run "$plan" --steps 2 --trial --checkpoint "$work/tried"
+claim "--trial times them" says "products by a trial of"
+grep 'products by' "$work/out" >"$work/first"
+run mpirun -n 2 meshtf-run "$plan" --steps 4 --checkpoint "$work/tried" --resume
+grep 'products by' "$work/out" >"$work/second"
+claim "a run that goes on multiplies as it did" cmp -s "$work/first" "$work/second"
+
 run mpirun -n 2 meshtf-run "$plan" --steps 30 --metrics "$work/metrics.jsonl" --verify
 claim "two ranks train" exits 0
 claim "the run says its ranks and threads" says "2 ranks of this host"

@@ -347,7 +347,98 @@ static int draw_cross_entropy(Draw *draw) {
     return emit_plain(draw, MTF_OP_CROSS_ENTROPY, 3, (int[]){ max, sum, logit }, NULL);
 }
 
+static int emit_with(Draw *draw, int kind, int n, const int *inputs,
+                     const MtfAttributes *attributes) {
+    return emit(draw,
+                (MtfNewOperation){
+                    .kind = kind, .n_inputs = n, .inputs = inputs, .attributes = *attributes });
+}
+
+static int draw_function(Draw *draw) {
+    static const int kinds[] = {
+        MTF_OP_GELU_EXACT, MTF_OP_SOFTPLUS, MTF_OP_SIN,        MTF_OP_COS,
+        MTF_OP_ERF,        MTF_OP_ELU,      MTF_OP_LEAKY_RELU, MTF_OP_CLIP
+    };
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.slope = 0.5;
+    attributes.low = -0.5;
+    attributes.high = 0.75;
+    int x = pick(draw);
+    return emit_with(draw, kinds[below(draw, draw->options->smooth ? 6 : 8)], 1, &x, &attributes);
+}
+
+/* where(x < y, y, x z). */
+static int draw_choice(Draw *draw) {
+    int x = pick(draw), y = pick(draw), z = pick(draw);
+    if (draw->options->smooth || union_rank(draw, 3, (int[]){ x, y, z }) > MOST_RANK)
+        return -1;
+    int kind = below(draw, 2) ? MTF_OP_LESS : MTF_OP_LESS_EQUAL;
+    int condition = emit_plain(draw, kind, 2, (int[]){ x, y }, NULL);
+    int product = emit_plain(draw, MTF_OP_MULTIPLY, 2, (int[]){ x, z }, NULL);
+    return emit_plain(draw, MTF_OP_WHERE, 3, (int[]){ condition, y, product }, NULL);
+}
+
+static int draw_further_reduction(Draw *draw) {
+    static const int kinds[] = { MTF_OP_LOG_SUM_EXP, MTF_OP_REDUCE_MIN, MTF_OP_REDUCE_ANY,
+                                 MTF_OP_REDUCE_ALL };
+    int kind = kinds[below(draw, draw->options->smooth ? 1 : 4)];
+    int x = pick(draw);
+    MtfShape output = random_subset(draw, shape_of(draw, x));
+    return draw->options->composites ? emit_plain(draw, kind, 1, &x, &output) : -1;
+}
+
+/* The one_hot of an argmax, so that integers are split too; of numbers that no rounding touches. */
+static int draw_best(Draw *draw) {
+    MtfShape shape = random_shape(draw, 3);
+    int x = shape.rank > 0 ? add_variable(draw, &shape) : pick_with_dims(draw);
+    if (mtf_graph_tensor(draw->graph, x)->source == MTF_SOURCE_OPERATION)
+        return -1;
+    int dim = random_dim(draw, x);
+    if (!draw->options->composites || draw->options->smooth)
+        return -1;
+    MtfShape rest = without(shape_of(draw, x), dim), whole = rest;
+    int best = emit_plain(draw, MTF_OP_ARGMAX, 1, &x, &rest);
+    mtf_shape_append(&whole, dim);
+    return emit_plain(draw, MTF_OP_ONE_HOT, 1, &best, &whole);
+}
+
+static int draw_rms_norm(Draw *draw) {
+    int x = pick_with_dims(draw);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.dimension = random_dim(draw, x);
+    attributes.epsilon = 1e-2;
+    MtfShape along = { .rank = 1, .dims = { attributes.dimension } };
+    if (!draw->options->composites)
+        return -1;
+    int inputs[2] = { x, add_variable(draw, &along) };
+    return emit_with(draw, MTF_OP_RMS_NORM, 2, inputs, &attributes);
+}
+
+static int draw_rotary(Draw *draw) {
+    int x = pick_with_dims(draw);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.dimension = random_dim(draw, x);
+    attributes.position = random_dim(draw, x);
+    int64_t size = mtf_graph_size(draw->graph, attributes.dimension);
+    if (size < 2 || attributes.position == attributes.dimension)
+        return -1;
+    attributes.rotated = (double)(size / 2 * 2);
+    attributes.adjacent = below(draw, 2);
+    attributes.base = 10;
+    attributes.angle = 1;
+    attributes.stretch = 1;
+    return emit_with(draw, MTF_OP_ROTARY, 1, &x, &attributes);
+}
+
+static int draw_more(Draw *draw) {
+    static int (*const draws[])(Draw *) = { draw_function, draw_choice,   draw_further_reduction,
+                                            draw_best,     draw_rms_norm, draw_rotary };
+    return draws[below(draw, (int)G_N_ELEMENTS(draws))](draw);
+}
+
 static int draw_operation(Draw *draw) {
+    if (draw->options->more && below(draw, 2) == 0)
+        return draw_more(draw);
     static int (*const draws[])(Draw *) = {
         draw_einsum,     draw_einsum,    draw_einsum,        draw_binary,
         draw_binary,     draw_unary,     draw_of_positive,   draw_reduction,

@@ -14,6 +14,7 @@ typedef struct {
     int64_t largest_size; /* of a dimension, at least 1 */
     MtfDtype dtype;       /* MTF_F32 or MTF_F64 */
     bool composites;      /* softmax, layer_norm and softmax_cross_entropy as users write them */
+    bool more;            /* also operations that few networks have */
     bool smooth;          /* only differentiable functions, for finite differences */
 } MtfRandomGraph;
 

@@ -107,6 +107,31 @@ TERM(divide, x / y)
 TERM(maximum, fmax(x, y))
 TERM(minimum, fmin(x, y))
 TERM(equal, x == y)
+TERM(less, x < y)
+TERM(less_equal, x <= y)
+TERM(greater, x > y)
+TERM(greater_equal, x >= y)
+TERM(not_equal, x != y)
+TERM(where, x != 0 ? y : z)
+TERM(modulo, y == 0 && output(p)->dtype == MTF_I32 ? 0 : x - y * floor(x / y))
+TERM(power, pow(x, y))
+TERM(logical_not, x == 0)
+TERM(logical_and, x != 0 && y != 0)
+TERM(logical_or, x != 0 || y != 0)
+TERM(raise_term, pow(x, p->a->exponent))
+TERM(reciprocal, 1 / x)
+TERM(ceil_term, ceil(x))
+TERM(floor_term, floor(x))
+TERM(clip, fmin(fmax(x, p->a->low), p->a->high))
+TERM(leaky_relu, x > 0 ? x : p->a->slope * x)
+TERM(elu, x > 0 ? x : p->a->slope * expm1(x))
+TERM(gelu_exact, x *erfc(-x / sqrt(2)) / 2)
+TERM(gelu_exact_grad, (erfc(-x / sqrt(2)) / 2 + x * exp(-x * x / 2) / sqrt(2 * G_PI)) * y)
+TERM(softplus, x > 30 ? x : log1p(exp(x)))
+TERM(sin_term, sin(x))
+TERM(cos_term, cos(x))
+TERM(erf_term, erf(x))
+TERM(truth, x != 0)
 TERM(scale, p->a->factor *x)
 TERM(relu, x > 0 ? x : 0)
 TERM(gelu, gelu_of(x))
@@ -312,6 +337,41 @@ static double softmax_cross_entropy(const Point *p) {
     return (log_sum_exp(p, classes) - p->x[0]) * (p->n > 2 ? p->x[2] : 1);
 }
 
+/* The logarithm of the sum: evaluate_output takes it. */
+TERM(log_sum_exp_all, exp(x))
+
+/* Its place, where no earlier element is as large and no later one larger; else nothing. */
+static double argmax(const Point *p) {
+    int dim = missing(&input(p, 0)->shape, &output(p)->shape);
+    int64_t here = p->coordinate[dim];
+    for (int64_t i = 0; i < size_of(p, dim); i++)
+        if (i < here ? at(p, 0, dim, i) >= p->x[0] : at(p, 0, dim, i) > p->x[0])
+            return 0;
+    return (double)here;
+}
+
+static double one_hot(const Point *p) {
+    return chosen(p, missing(&output(p)->shape, &input(p, 0)->shape), p->x[0], 1);
+}
+
+/* How terms meet in an element. */
+typedef struct {
+    double start;
+    double (*meet)(double a, double b);
+    double (*last)(double total); /* NULL: as it is */
+} Joining;
+
+static double sum_of(double a, double b) {
+    return a + b;
+}
+
+static const Joining sums = { 0, sum_of, NULL };
+static const Joining slots[MTF_OPERATIONS] = {
+    [MTF_OP_REDUCE_MAX] = { -INFINITY, fmax, NULL }, [MTF_OP_REDUCE_MIN] = { INFINITY, fmin, NULL },
+    [MTF_OP_REDUCE_ANY] = { -INFINITY, fmax, NULL }, [MTF_OP_REDUCE_ALL] = { INFINITY, fmin, NULL },
+    [MTF_OP_LOG_SUM_EXP] = { 0, sum_of, log },
+};
+
 static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_EINSUM] = einsum,
     [MTF_OP_ADD] = add,
@@ -321,6 +381,37 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_MAXIMUM] = maximum,
     [MTF_OP_MINIMUM] = minimum,
     [MTF_OP_EQUAL] = equal,
+    [MTF_OP_LESS] = less,
+    [MTF_OP_LESS_EQUAL] = less_equal,
+    [MTF_OP_GREATER] = greater,
+    [MTF_OP_GREATER_EQUAL] = greater_equal,
+    [MTF_OP_NOT_EQUAL] = not_equal,
+    [MTF_OP_WHERE] = where,
+    [MTF_OP_MODULO] = modulo,
+    [MTF_OP_POWER] = power,
+    [MTF_OP_LOGICAL_NOT] = logical_not,
+    [MTF_OP_LOGICAL_AND] = logical_and,
+    [MTF_OP_LOGICAL_OR] = logical_or,
+    [MTF_OP_LOGICAL_XOR] = not_equal,
+    [MTF_OP_RAISE] = raise_term,
+    [MTF_OP_RECIPROCAL] = reciprocal,
+    [MTF_OP_CEIL] = ceil_term,
+    [MTF_OP_FLOOR] = floor_term,
+    [MTF_OP_CLIP] = clip,
+    [MTF_OP_LEAKY_RELU] = leaky_relu,
+    [MTF_OP_ELU] = elu,
+    [MTF_OP_GELU_EXACT] = gelu_exact,
+    [MTF_OP_GELU_EXACT_GRAD] = gelu_exact_grad,
+    [MTF_OP_SOFTPLUS] = softplus,
+    [MTF_OP_SIN] = sin_term,
+    [MTF_OP_COS] = cos_term,
+    [MTF_OP_ERF] = erf_term,
+    [MTF_OP_REDUCE_MIN] = same,
+    [MTF_OP_REDUCE_ANY] = truth,
+    [MTF_OP_REDUCE_ALL] = truth,
+    [MTF_OP_LOG_SUM_EXP] = log_sum_exp_all,
+    [MTF_OP_ARGMAX] = argmax,
+    [MTF_OP_ONE_HOT] = one_hot,
     [MTF_OP_SCALE] = scale,
     [MTF_OP_RELU] = relu,
     [MTF_OP_GELU] = gelu,
@@ -415,18 +506,19 @@ static void move_to(Point *p, const MtfShape *space, int64_t number) {
 }
 
 static void evaluate_output(Point *p, const MtfShape *space) {
-    bool largest = p->operation->kind == MTF_OP_REDUCE_MAX;
+    const Joining *row = &slots[p->operation->kind], *m = row->meet != NULL ? row : &sums;
     double *result = p->reference->values[p->operation->outputs[p->output]];
     int64_t elements = mtf_graph_elements(p->reference->graph, &output(p)->shape);
     int64_t points = mtf_graph_elements(p->reference->graph, space);
     p->count = (double)points / (double)elements;
     for (int64_t i = 0; i < elements; i++)
-        result[i] = largest ? -INFINITY : 0;
+        result[i] = m->start;
     for (int64_t i = 0; i < points; i++) {
         move_to(p, space, i);
-        double term = terms[p->operation->kind](p);
-        result[p->element] = largest ? fmax(result[p->element], term) : result[p->element] + term;
+        result[p->element] = m->meet(result[p->element], terms[p->operation->kind](p));
     }
+    for (int64_t i = 0; m->last != NULL && i < elements; i++)
+        result[i] = m->last(result[i]);
 }
 
 /* ---- Attention: what it means, from all scores at once ------------------------------------- */

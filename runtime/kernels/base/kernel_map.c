@@ -14,6 +14,7 @@
 
 /* What the walk needs of an element type. */
 typedef struct {
+    double lowest; /* a maximum over nothing */
     double (*sum)(const void *block, int64_t n);
     double (*max)(const void *block, int64_t n);
     void (*add_to)(void *out, const void *block, int64_t n, int64_t step);
@@ -25,19 +26,37 @@ typedef struct {
 } Reductions;
 
 #define T float
+#define LOWEST (-INFINITY)
 #define NAME(name) name##_f32
 #include "runtime/kernels/base/kernel_reductions.inc"
 #undef T
+#undef LOWEST
 #undef NAME
 
 #define T double
+#define LOWEST (-INFINITY)
 #define NAME(name) name##_f64
 #include "runtime/kernels/base/kernel_reductions.inc"
 #undef T
+#undef LOWEST
+#undef NAME
+
+#define T int32_t
+#define LOWEST (INT32_MIN)
+#define NAME(name) name##_i32
+#include "runtime/kernels/base/kernel_reductions.inc"
+#undef T
+#undef LOWEST
 #undef NAME
 
 static const Reductions *reductions_of(const MtfOperand *operand) {
-    return operand->dtype == MTF_F64 ? &reductions_f64 : &reductions_f32;
+    return operand->dtype == MTF_F64   ? &reductions_f64
+           : operand->dtype == MTF_I32 ? &reductions_i32
+                                       : &reductions_f32;
+}
+
+static MtfMap map_of(const MtfMapRow *row, const MtfOperand *out) {
+    return out->dtype == MTF_F64 ? row->f64 : out->dtype == MTF_I32 ? row->i32 : row->f32;
 }
 
 /* Element `offset` of a float operand. */
@@ -58,7 +77,7 @@ void mtf_operand_divide(const MtfOperand *operand, double divisor) {
 
 void mtf_element_map_init(MtfElementMap *mapping, const MtfMapRow *row, const MtfKernelCall *call) {
     const MtfOperation *operation = call->operation;
-    mapping->map = call->outputs[0].dtype == MTF_F64 ? row->f64 : row->f32;
+    mapping->map = map_of(row, &call->outputs[0]);
     mapping->continues = false;
     mapping->n_inputs = row->arrays > 0 ? row->arrays : operation->n_inputs;
     mapping->n_outputs = operation->n_outputs;
@@ -236,7 +255,8 @@ void mtf_element_map_reduce(const MtfElementMap *mapping, MtfReduction reduction
     walk.mapping = mapping;
     walk.reductions = reductions_of(out);
     if (!mapping->continues)
-        walk.reductions->fill(out->data, sums ? 0 : -INFINITY, mtf_operand_elements(out));
+        walk.reductions->fill(out->data, sums ? 0 : walk.reductions->lowest,
+                              mtf_operand_elements(out));
     mtf_nest_init(&walk.nest);
     add_reduce_loops(&walk.nest, mapping);
     bool more = walk_first(&walk);
@@ -287,8 +307,7 @@ static void add_term(MtfElementMap *mapping, const MtfOperand *in) {
 /* The inputs whose memory the output takes come first, since only the first pass may read them. */
 void mtf_kernel_add(const MtfKernelCall *call) {
     const MtfOperand *out = &call->outputs[0];
-    const MtfMapRow *row = mtf_map_row(MTF_OP_ADD);
-    MtfElementMap mapping = { .map = out->dtype == MTF_F64 ? row->f64 : row->f32,
+    MtfElementMap mapping = { .map = map_of(mtf_map_row(MTF_OP_ADD), out),
                               .n_outputs = 1,
                               .out = { out } };
     for (int pass = 0; pass < 2; pass++)
@@ -301,8 +320,7 @@ void mtf_kernel_add(const MtfKernelCall *call) {
 /* The first micro-batch writes, the others add. */
 void mtf_kernel_accumulate(const MtfKernelCall *call) {
     const MtfOperand *out = &call->outputs[0];
-    const MtfMapRow *row = mtf_map_row(MTF_OP_ADD);
-    MtfElementMap mapping = { .map = out->dtype == MTF_F64 ? row->f64 : row->f32,
+    MtfElementMap mapping = { .map = map_of(mtf_map_row(MTF_OP_ADD), out),
                               .n_outputs = 1,
                               .out = { out } };
     if (call->microbatch > 0)

@@ -9,7 +9,7 @@
  * An input that stands still along a block (a bias per row, a statistic) is repeated into a small
  * array that stays in the nearest cache, so a map is one loop that the compiler vectorises. Maps
  * for which even that costs too much look at `uniform`. Elements in bfloat16 are widened into such
- * an array and results rounded from one, so maps compute in float32 or float64 alone. */
+ * an array and results rounded from one, so maps compute in float32, float64 or int32. */
 #ifndef MTF_KERNEL_MAP_H
 #define MTF_KERNEL_MAP_H
 
@@ -35,6 +35,7 @@ typedef struct {
     int arrays; /* inputs beyond this many are scalars, which reach the map as parameters; 0 = none
                  */
     void (*parameters)(const MtfKernelCall *call, double *parameters); /* NULL = no parameters */
+    MtfMap i32;                                                        /* NULL = of floats alone */
 } MtfMapRow;
 
 /* The map of an operation kind; its functions are NULL where the row has none. */

@@ -50,12 +50,13 @@ static Product turned(const Product *p) {
                       p->adds };
 }
 
-#define DEFINE_PRODUCT(T, name, gemm, gemv, dot)                                               \
-    static void gemm_##name(const Product *p) {                                                \
-        gemm(CblasRowMajor, flag(&p->a), flag(&p->b), p->m, p->n, p->k, 1, p->a.data,          \
-             leading(&p->a), p->b.data, leading(&p->b), p->adds ? 1 : 0, p->c.data,            \
-             leading(&p->c));                                                                  \
-    }                                                                                          \
+static void gemm_f64(const Product *p) {
+    cblas_dgemm(CblasRowMajor, flag(&p->a), flag(&p->b), p->m, p->n, p->k, 1, p->a.data,
+                leading(&p->a), p->b.data, leading(&p->b), p->adds ? 1 : 0, p->c.data,
+                leading(&p->c));
+}
+
+#define DEFINE_PRODUCT(T, name, gemv, dot)                                                     \
     /* One column: c = a b. */                                                                 \
     static void gemv_##name(const Product *p) {                                                \
         bool rows = is_row_major(&p->a);                                                       \
@@ -68,8 +69,8 @@ static Product turned(const Product *p) {
         *(T *)p->c.data = p->adds ? *(T *)p->c.data + value : value;                           \
     }
 
-DEFINE_PRODUCT(float, f32, cblas_sgemm, cblas_sgemv, cblas_sdot)
-DEFINE_PRODUCT(double, f64, cblas_dgemm, cblas_dgemv, cblas_ddot)
+DEFINE_PRODUCT(float, f32, cblas_sgemv, cblas_sdot)
+DEFINE_PRODUCT(double, f64, cblas_dgemv, cblas_ddot)
 
 static MtfGemm gemm_of(const Product *p, const MtfProgressHook *progress) {
     return (MtfGemm){ .a_turned = !is_row_major(&p->a),
@@ -87,21 +88,38 @@ static MtfGemm gemm_of(const Product *p, const MtfProgressHook *progress) {
                       .progress = progress };
 }
 
-static void run(const Product *p, bool is_double, void (*gemm)(const MtfGemm *gemm),
+/* A single row: c' = b' a'. */
+static void multiply_row(const MtfGemm *g) {
+    cblas_sgemv(CblasRowMajor, g->b_turned ? CblasNoTrans : CblasTrans, g->b_turned ? g->n : g->k,
+                g->b_turned ? g->k : g->n, 1, g->b, g->ldb, g->a, g->a_turned ? g->lda : 1,
+                g->adds ? 1 : 0, g->c, 1);
+}
+
+void mtf_openblas_gemm(const MtfGemm *g) {
+    if (g->m == 1) {
+        multiply_row(g);
+        return;
+    }
+    cblas_sgemm(CblasRowMajor, g->a_turned ? CblasTrans : CblasNoTrans,
+                g->b_turned ? CblasTrans : CblasNoTrans, g->m, g->n, g->k, 1, g->a, g->lda, g->b,
+                g->ldb, g->adds ? 1 : 0, g->c, g->ldc);
+}
+
+static void run(const Product *p, bool is_double, MtfGemmRoutine gemm,
                 const MtfProgressHook *progress) {
     MtfGemm given = gemm_of(p, progress);
     if (p->m == 1 && p->n == 1)
         (is_double ? dot_f64 : dot_f32)(p);
     else if (p->n == 1)
         (is_double ? gemv_f64 : gemv_f32)(p);
-    else if (gemm != NULL && !is_double)
-        gemm(&given);
+    else if (is_double)
+        gemm_f64(p);
     else
-        (is_double ? gemm_f64 : gemm_f32)(p);
+        gemm(&given);
 }
 
 void mtf_product(const MtfContraction *plan, const MtfOperand operands[MTF_TERMS],
-                 const int64_t offset[MTF_TERMS], bool adds, void (*gemm)(const MtfGemm *gemm),
+                 const int64_t offset[MTF_TERMS], bool adds, MtfGemmRoutine gemm,
                  const MtfProgressHook *progress) {
     Product p = {
         .m = (int)plan->m.size,

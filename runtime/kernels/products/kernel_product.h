@@ -18,11 +18,16 @@ typedef struct {
     const MtfProgressHook *progress; /* or NULL */
 } MtfGemm;
 
+/* A routine for matrices of more than one row and column: OpenBLAS's here, oneDNN's in
+ * kernel_products.h. */
+typedef void (*MtfGemmRoutine)(const MtfGemm *gemm);
+void mtf_openblas_gemm(const MtfGemm *gemm);
+
 /* result = left right over the plan's loops m, n, k, with each operand as the plan stores it and
  * begun at offset[t] elements; with `adds`, result += left right. `gemm` multiplies matrices of
- * float32 of more than one row and column; NULL = OpenBLAS does. */
+ * float32. */
 void mtf_product(const MtfContraction *plan, const MtfOperand operands[MTF_TERMS],
-                 const int64_t offset[MTF_TERMS], bool adds, void (*gemm)(const MtfGemm *gemm),
+                 const int64_t offset[MTF_TERMS], bool adds, MtfGemmRoutine gemm,
                  const MtfProgressHook *progress);
 
 #endif

@@ -2,6 +2,7 @@
 #include "runtime/kernels/products/kernel_products.h"
 
 #include "runtime/kernels/products/kernel_product.h"
+#include "runtime/kernels/products/product_choice.h"
 
 bool mtf_products_next(const MtfContraction *plan, int64_t index[MTF_MAX_INDEXES],
                        int64_t offset[MTF_TERMS]) {
@@ -20,18 +21,32 @@ bool mtf_products_next(const MtfContraction *plan, int64_t index[MTF_MAX_INDEXES
 typedef struct {
     MtfContraction plan;
     MtfDtype types[MTF_TERMS];
-    void (*gemm)(const MtfGemm *gemm); /* NULL: OpenBLAS's */
-} Blas;
+    MtfGemmRoutine gemm;
+} Single;
 
-static void *blas_prepare(const MtfContraction *plan, const MtfDtype types[MTF_TERMS],
-                          int64_t *workspace_bytes) {
-    Blas *blas = g_new(Blas, 1);
-    blas->plan = *plan;
+static void *prepare_single(const MtfContraction *plan, const MtfDtype types[MTF_TERMS],
+                            MtfGemmRoutine gemm, int64_t *workspace_bytes) {
+    Single *single = g_new(Single, 1);
+    single->plan = *plan;
     for (int t = 0; t < MTF_TERMS; t++)
-        blas->types[t] = types[t];
-    blas->gemm = mtf_onednn_multiplies(plan, types[MTF_LEFT]) ? mtf_onednn_gemm : NULL;
+        single->types[t] = types[t];
+    single->gemm = gemm;
     *workspace_bytes = 0;
-    return blas;
+    return single;
+}
+
+static void *prepare_openblas(const MtfContraction *plan, const MtfDtype types[MTF_TERMS],
+                              int64_t *workspace_bytes) {
+    return types[MTF_LEFT] == MTF_BF16
+               ? NULL
+               : prepare_single(plan, types, mtf_openblas_gemm, workspace_bytes);
+}
+
+static void *prepare_sgemm(const MtfContraction *plan, const MtfDtype types[MTF_TERMS],
+                           int64_t *workspace_bytes) {
+    return types[MTF_LEFT] != MTF_F32
+               ? NULL
+               : prepare_single(plan, types, mtf_onednn_gemm, workspace_bytes);
 }
 
 static bool adds(const MtfContraction *plan, const int64_t *index) {
@@ -41,31 +56,45 @@ static bool adds(const MtfContraction *plan, const int64_t *index) {
     return false;
 }
 
-static void blas_run(const void *prepared, void *const data[MTF_TERMS], void *workspace,
-                     const MtfProgressHook *progress) {
-    const Blas *blas = prepared;
+static void run_single(const void *prepared, void *const data[MTF_TERMS], void *workspace,
+                       const MtfProgressHook *progress) {
+    const Single *single = prepared;
     MtfOperand operands[MTF_TERMS];
     int64_t index[MTF_MAX_INDEXES] = { 0 }, offset[MTF_TERMS] = { 0 };
     (void)workspace;
     for (int t = 0; t < MTF_TERMS; t++)
-        operands[t] = (MtfOperand){ .data = data[t], .dtype = blas->types[t] };
+        operands[t] = (MtfOperand){ .data = data[t], .dtype = single->types[t] };
     do {
-        mtf_product(&blas->plan, operands, offset, adds(&blas->plan, index), blas->gemm, progress);
+        mtf_product(&single->plan, operands, offset, adds(&single->plan, index), single->gemm,
+                    progress);
         mtf_progress_hook_run(progress);
-    } while (mtf_products_next(&blas->plan, index, offset));
+    } while (mtf_products_next(&single->plan, index, offset));
 }
 
-const MtfProductsWay mtf_products_blas = { "blas", blas_prepare, blas_run, g_free };
+const MtfProductsWay mtf_products_openblas = { "openblas", prepare_openblas, run_single, g_free };
+const MtfProductsWay mtf_products_sgemm = { "sgemm", prepare_sgemm, run_single, g_free };
+
+const MtfProductsWay *mtf_products_way(MtfProductWay way) {
+    static const MtfProductsWay *const ways[MTF_PRODUCT_WAYS] = {
+        [MTF_WAY_OPENBLAS] = &mtf_products_openblas,
+        [MTF_WAY_SGEMM] = &mtf_products_sgemm,
+        [MTF_WAY_MATMUL] = &mtf_products_matmul,
+        [MTF_WAY_WIDENED] = &mtf_products_widened,
+        [MTF_WAY_WIDENED_SGEMM] = &mtf_products_widened_sgemm,
+    };
+    return ways[way];
+}
 
 void mtf_products_init(MtfProducts *products, const MtfContraction *plan,
                        const MtfDtype types[MTF_TERMS]) {
-    static const MtfProductsWay *const ways[] = { &mtf_products_onednn, &mtf_products_widened,
-                                                  &mtf_products_blas };
+    MtfProductWay order[MTF_PRODUCT_WAYS];
+    mtf_product_choice(plan, types, order);
     int i = 0;
     do {
-        products->way = ways[i++];
+        products->way = mtf_products_way(order[i++]);
         products->prepared = products->way->prepare(plan, types, &products->workspace_bytes);
     } while (products->prepared == NULL);
+    mtf_product_choice_count(order[i - 1]);
 }
 
 void mtf_products_clear(MtfProducts *products) {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* The products of a contraction plan, over all its outer loops, by the way that suits. Ways are
- * rivals behind one table; one that does not apply says so:
+ * rivals behind one table; one that cannot do a product says so:
  *
- *     onednn    batches of small products in float32; all products of bfloat16 where the processor
- *               has instructions for them
- *     widened   other products of bfloat16: panels are widened in the cache and multiplied in
- *               float32
- *     blas      everything else, one call a product, of OpenBLAS or of oneDNN's own sgemm
+ *     openblas       one call of OpenBLAS a product
+ *     sgemm          one call of oneDNN's sgemm a product; float32
+ *     matmul         oneDNN's batched product, one call for all; float32, and bfloat16 where the
+ *                    processor has instructions for it
+ *     widened        products of bfloat16: panels are widened and multiplied by OpenBLAS
+ *     widened-sgemm  the same, multiplied by oneDNN's sgemm
  *
- * Which way it is follows from the shapes, the types and the processor, never from time measured,
- * so equal runs give equal bits. All is prepared when a plan is loaded; running allocates nothing.
+ * Which way it is product_choice.h decides, from shapes, types and rates. All is prepared when a
+ * plan is loaded; running allocates nothing.
  */
 #ifndef MTF_KERNEL_PRODUCTS_H
 #define MTF_KERNEL_PRODUCTS_H
@@ -28,13 +29,27 @@ typedef struct {
     void (*release)(void *prepared);
 } MtfProductsWay;
 
-extern const MtfProductsWay mtf_products_onednn;
-extern const MtfProductsWay mtf_products_widened;
-extern const MtfProductsWay mtf_products_blas;
+/* In the order in which equals are preferred. */
+typedef enum {
+    MTF_WAY_OPENBLAS,
+    MTF_WAY_SGEMM,
+    MTF_WAY_MATMUL,
+    MTF_WAY_WIDENED,
+    MTF_WAY_WIDENED_SGEMM,
+    MTF_PRODUCT_WAYS
+} MtfProductWay;
 
-/* Whether oneDNN's sgemm suits each product of the plan; and that product. */
-bool mtf_onednn_multiplies(const MtfContraction *plan, MtfDtype type);
+extern const MtfProductsWay mtf_products_openblas, mtf_products_sgemm, mtf_products_matmul,
+    mtf_products_widened, mtf_products_widened_sgemm;
+const MtfProductsWay *mtf_products_way(MtfProductWay way);
+
+/* A product in float32 by oneDNN's sgemm. */
 void mtf_onednn_gemm(const MtfGemm *gemm);
+
+/* "avx512_core_bf16": the most that oneDNN uses of this processor's instructions
+ * (ONEDNN_MAX_CPU_ISA); and its version, "2.6.3", to be freed with g_free. */
+const char *mtf_onednn_isa(void);
+char *mtf_onednn_version(void);
 
 /* What a plan's products need to run. */
 typedef struct {

@@ -8,23 +8,8 @@
 #include <dnnl.h>
 #include <string.h>
 
-/* Batches of at most so many multiply-adds a product go faster here than through OpenBLAS in
- * float32 (1.1 to 1.7 times on attention's shapes), larger products do not; nor do short sums whose
- * left term lies column by column and is turned first. */
-#define LARGEST_FLOAT32_PRODUCT (INT64_C(1) << 25)
-#define SHORTEST_TURNED_SUM 128
-
-/* Single products in float32 whose terms both lie along their sums are 1.0 to 1.2 times as fast as
- * through sgemm, and 1.4 times of few rows, where the sums are so long: sgemm turns the whole right
- * term beside the product. */
-#define LONG_SUM 1024
-
 /* Making code takes milliseconds; fewer multiply-adds than this in all are not worth it. */
 #define LEAST_WORK (INT64_C(1) << 16)
-
-/* With AVX-512, products of more multiply-adds than this are 1.05 to 1.3 times as fast as
- * OpenBLAS's, which has kernels that pack nothing for smaller ones. */
-#define LEAST_SGEMM_WORK 1e6
 
 /* Left terms that lie column by column, and few rows, go a stretch of the sums at a time: as a
  * whole the lines of their operands, when far apart, push each other out of the cache. Every
@@ -61,6 +46,28 @@ static bool has(dnnl_cpu_isa_t wanted) {
     return ((int)dnnl_get_effective_cpu_isa() & (int)wanted) == (int)wanted;
 }
 
+/* The richest first: a set of instructions holds those of the sets below it. */
+const char *mtf_onednn_isa(void) {
+    static const struct {
+        dnnl_cpu_isa_t isa;
+        const char *name;
+    } sets[] = { { dnnl_cpu_isa_avx512_core_amx, "avx512_core_amx" },
+                 { dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16" },
+                 { dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni" },
+                 { dnnl_cpu_isa_avx512_core, "avx512_core" },
+                 { dnnl_cpu_isa_avx2, "avx2" },
+                 { dnnl_cpu_isa_avx, "avx" } };
+    for (gsize i = 0; i < G_N_ELEMENTS(sets); i++)
+        if (has(sets[i].isa))
+            return sets[i].name;
+    return "sse41";
+}
+
+char *mtf_onednn_version(void) {
+    const dnnl_version_t *version = dnnl_version();
+    return g_strdup_printf("%d.%d.%d", version->major, version->minor, version->patch);
+}
+
 /* Whether the processor multiplies bfloat16 itself: oneDNN emulates it elsewhere. */
 static bool multiplies_bfloat16(void) {
     return has(dnnl_cpu_isa_avx512_core_bf16);
@@ -77,23 +84,7 @@ static double work_of_one(const MtfContraction *plan) {
     return (double)plan->m.size * (double)plan->n.size * (double)plan->k.size;
 }
 
-static bool is_small_batch(const MtfContraction *plan) {
-    bool turned = plan->m.stride[MTF_LEFT] == 1;
-    return count_products(plan) > 1 && plan->m.size > 1 && plan->n.size > 1 &&
-           (!turned || plan->k.size >= SHORTEST_TURNED_SUM) &&
-           work_of_one(plan) <= LARGEST_FLOAT32_PRODUCT;
-}
-
-static bool lies_along_sums(const MtfContraction *plan, int term, const MtfContractionLoop *other) {
-    return plan->k.stride[term] == 1 && other->size > 1 && other->stride[term] > 1;
-}
-
-/* Such products take sgemm's place, where that is in use. */
-static bool is_long_sum(const MtfContraction *plan) {
-    return mtf_onednn_multiplies(plan, MTF_F32) && plan->k.size >= LONG_SUM &&
-           lies_along_sums(plan, MTF_LEFT, &plan->m) && lies_along_sums(plan, MTF_RIGHT, &plan->n);
-}
-
+/* Float32 of single rows or columns is read once: nothing for a matrix product. */
 static bool suits(const MtfContraction *plan, MtfDtype type) {
     for (int i = 0; i < plan->n_outer; i++)
         if (plan->outer[i].sums)
@@ -103,7 +94,7 @@ static bool suits(const MtfContraction *plan, MtfDtype type) {
         return false;
     if (type == MTF_BF16)
         return multiplies_bfloat16();
-    return type == MTF_F32 && (is_small_batch(plan) || is_long_sum(plan));
+    return type == MTF_F32 && plan->m.size > 1 && plan->n.size > 1;
 }
 
 /* The shape of a term: outer loops, rows, columns. A loop that the term lacks has one turn. */
@@ -163,7 +154,7 @@ static dnnl_primitive_desc_t find_primitive(const dnnl_memory_desc_t description
     return found;
 }
 
-static void onednn_release(void *prepared) {
+static void matmul_release(void *prepared) {
     OneDnn *p = prepared;
     for (int t = 0; t < MTF_TERMS; t++)
         if (p->memory[t] != NULL)
@@ -188,7 +179,7 @@ static bool create(OneDnn *p, dnnl_primitive_desc_t found,
            dnnl_primitive_create(&p->primitive, found) == dnnl_success;
 }
 
-static void *onednn_prepare(const MtfContraction *plan, const MtfDtype types[MTF_TERMS],
+static void *matmul_prepare(const MtfContraction *plan, const MtfDtype types[MTF_TERMS],
                             int64_t *workspace_bytes) {
     dnnl_memory_desc_t description[MTF_TERMS];
     if (!suits(plan, types[MTF_LEFT]) || !open_engine())
@@ -201,12 +192,12 @@ static void *onednn_prepare(const MtfContraction *plan, const MtfDtype types[MTF
         dnnl_primitive_desc_destroy(found);
     if (made)
         return p;
-    onednn_release(p);
+    matmul_release(p);
     return NULL;
 }
 
 /* One call runs it all, without a pause. */
-static void onednn_run(const void *prepared, void *const data[MTF_TERMS], void *workspace,
+static void matmul_run(const void *prepared, void *const data[MTF_TERMS], void *workspace,
                        const MtfProgressHook *progress) {
     (void)progress;
     const OneDnn *p = prepared;
@@ -222,11 +213,7 @@ static void onednn_run(const void *prepared, void *const data[MTF_TERMS], void *
     dnnl_stream_wait(stream);
 }
 
-const MtfProductsWay mtf_products_onednn = { "onednn", onednn_prepare, onednn_run, onednn_release };
-
-bool mtf_onednn_multiplies(const MtfContraction *plan, MtfDtype type) {
-    return type == MTF_F32 && work_of_one(plan) > LEAST_SGEMM_WORK && has(dnnl_cpu_isa_avx512_core);
-}
+const MtfProductsWay mtf_products_matmul = { "matmul", matmul_prepare, matmul_run, matmul_release };
 
 static int stretch_of(const MtfGemm *g) {
     if (g->a_turned)

@@ -8,21 +8,65 @@
 #define libm_log_f64 log
 #define libm_sqrt_f32 sqrtf
 #define libm_sqrt_f64 sqrt
+#define libm_sin_f32 sinf
+#define libm_sin_f64 sin
+#define libm_cos_f32 cosf
+#define libm_cos_f64 cos
+#define libm_erf_f32 erff
+#define libm_erf_f64 erf
+#define libm_floor_f32 floorf
+#define libm_floor_f64 floor
+#define libm_log1p_f32 log1pf
+#define libm_log1p_f64 log1p
+#define libm_pow_f32 powf
+#define libm_pow_f64 pow
 
 #define T float
+#define E float
 #define NAME(name) name##_f32
+#include "runtime/kernels/rows/kernel_exact_maps.inc"
 #include "runtime/kernels/rows/kernel_maps.inc"
 #undef T
+#undef E
 #undef NAME
 
 #define T double
+#define E double
 #define NAME(name) name##_f64
+#include "runtime/kernels/rows/kernel_exact_maps.inc"
 #include "runtime/kernels/rows/kernel_maps.inc"
 #undef T
+#undef E
+#undef NAME
+
+#define T int32_t
+#define E int64_t
+#define NAME(name) name##_i32
+#include "runtime/kernels/rows/kernel_exact_maps.inc"
+
+/* The remainder that has the divisor's sign; 0 where the divisor is 0. */
+MAP2(modulo, b == 0 ? 0 : (a % b + b) % b)
+#undef T
+#undef E
 #undef NAME
 
 static void scale_parameters(const MtfKernelCall *call, double *parameters) {
     parameters[0] = call->operation->attributes.factor;
+}
+
+static void exponent_parameters(const MtfKernelCall *call, double *parameters) {
+    parameters[0] = call->operation->attributes.exponent;
+    parameters[1] = 0;
+}
+
+static void slope_parameters(const MtfKernelCall *call, double *parameters) {
+    parameters[0] = call->operation->attributes.slope;
+    parameters[1] = 0;
+}
+
+static void range_parameters(const MtfKernelCall *call, double *parameters) {
+    parameters[0] = call->operation->attributes.low;
+    parameters[1] = call->operation->attributes.high;
 }
 
 static void clip_parameters(const MtfKernelCall *call, double *parameters) {
@@ -70,53 +114,72 @@ static void adafactor_apply_parameters(const MtfKernelCall *call, double *parame
 }
 
 #define ROW(name) name##_f32, name##_f64
+#define EXACT(name) \
+    { ROW(name), 0, NULL, name##_i32 }
 
 static const MtfMapRow map_rows[MTF_OPERATIONS] = {
-    [MTF_OP_ADD] = { ROW(add), 0, NULL },
-    [MTF_OP_SUBTRACT] = { ROW(subtract), 0, NULL },
-    [MTF_OP_MULTIPLY] = { ROW(multiply), 0, NULL },
-    [MTF_OP_DIVIDE] = { ROW(divide), 0, NULL },
-    [MTF_OP_MAXIMUM] = { ROW(maximum), 0, NULL },
-    [MTF_OP_MINIMUM] = { ROW(minimum), 0, NULL },
-    [MTF_OP_EQUAL] = { ROW(equal), 0, NULL },
-    [MTF_OP_SCALE] = { ROW(scale), 0, scale_parameters },
-    [MTF_OP_RELU] = { ROW(relu), 0, NULL },
-    [MTF_OP_GELU] = { ROW(gelu), 0, NULL },
-    [MTF_OP_SILU] = { ROW(silu), 0, NULL },
-    [MTF_OP_TANH] = { ROW(tanh), 0, NULL },
-    [MTF_OP_SIGMOID] = { ROW(sigmoid), 0, NULL },
-    [MTF_OP_EXP] = { ROW(exp), 0, NULL },
-    [MTF_OP_LOG] = { ROW(log), 0, NULL },
-    [MTF_OP_SQRT] = { ROW(sqrt), 0, NULL },
-    [MTF_OP_RSQRT] = { ROW(rsqrt), 0, NULL },
-    [MTF_OP_SQUARE] = { ROW(square), 0, NULL },
-    [MTF_OP_NEGATE] = { ROW(negate), 0, NULL },
-    [MTF_OP_ABS] = { ROW(abs), 0, NULL },
-    [MTF_OP_SIGN] = { ROW(sign), 0, NULL },
-    [MTF_OP_SUM_EXP] = { ROW(sum_exp), 0, NULL },
-    [MTF_OP_SOFTMAX_APPLY] = { ROW(softmax_apply), 0, NULL },
-    [MTF_OP_VARIANCE] = { ROW(variance), 0, NULL },
-    [MTF_OP_NORMALIZE] = { ROW(normalize), 0, normalize_parameters },
-    [MTF_OP_CROSS_ENTROPY] = { ROW(cross_entropy), 0, NULL },
-    [MTF_OP_RELU_GRAD] = { ROW(relu_grad), 0, NULL },
-    [MTF_OP_GELU_GRAD] = { ROW(gelu_grad), 0, NULL },
-    [MTF_OP_SILU_GRAD] = { ROW(silu_grad), 0, NULL },
-    [MTF_OP_TANH_GRAD] = { ROW(tanh_grad), 0, NULL },
-    [MTF_OP_SIGMOID_GRAD] = { ROW(sigmoid_grad), 0, NULL },
-    [MTF_OP_SOFTMAX_GRAD] = { ROW(softmax_grad), 0, NULL },
-    [MTF_OP_NORMALIZE_DOT] = { ROW(normalize_dot), 0, normalize_parameters },
-    [MTF_OP_NORMALIZE_SCALE_GRAD] = { ROW(normalize_dot), 0, normalize_parameters },
-    [MTF_OP_NORMALIZE_GRAD] = { ROW(normalize_grad), 0, normalize_parameters },
-    [MTF_OP_CLIP_FACTOR] = { ROW(clip_factor), 0, clip_parameters },
-    [MTF_OP_SGD] = { ROW(sgd), 2, rate_parameters },
-    [MTF_OP_MOMENTUM] = { ROW(momentum), 3, rate_parameters },
-    [MTF_OP_ADAM] = { ROW(adam), 4, adam_parameters },
-    [MTF_OP_ADAFACTOR_MOMENT] = { ROW(adafactor_moment), 0, adafactor_moment_parameters },
-    [MTF_OP_ADAFACTOR_DIRECTION] = { ROW(adafactor_direction), 0, NULL },
-    [MTF_OP_ADAFACTOR_APPLY] = { ROW(adafactor_apply), 2, adafactor_apply_parameters },
+    [MTF_OP_ADD] = EXACT(add),
+    [MTF_OP_SUBTRACT] = EXACT(subtract),
+    [MTF_OP_MULTIPLY] = EXACT(multiply),
+    [MTF_OP_DIVIDE] = { ROW(divide), 0, NULL, NULL },
+    [MTF_OP_MAXIMUM] = EXACT(maximum),
+    [MTF_OP_MINIMUM] = EXACT(minimum),
+    [MTF_OP_EQUAL] = EXACT(equal),
+    [MTF_OP_LESS] = EXACT(less),
+    [MTF_OP_LESS_EQUAL] = EXACT(less_equal),
+    [MTF_OP_WHERE] = EXACT(where),
+    [MTF_OP_MODULO] = EXACT(modulo),
+    [MTF_OP_POWER] = { ROW(power), 0, NULL, NULL },
+    [MTF_OP_LOGICAL_NOT] = EXACT(logical_not),
+    [MTF_OP_RAISE] = { ROW(raise), 0, exponent_parameters, NULL },
+    [MTF_OP_CLIP] = { ROW(clip), 0, range_parameters, NULL },
+    [MTF_OP_LEAKY_RELU] = { ROW(leaky_relu), 0, slope_parameters, NULL },
+    [MTF_OP_ELU] = { ROW(elu), 0, slope_parameters, NULL },
+    [MTF_OP_GELU_EXACT] = { ROW(gelu_exact), 0, NULL, NULL },
+    [MTF_OP_GELU_EXACT_GRAD] = { ROW(gelu_exact_grad), 0, NULL, NULL },
+    [MTF_OP_SOFTPLUS] = { ROW(softplus), 0, NULL, NULL },
+    [MTF_OP_SIN] = { ROW(sin), 0, NULL, NULL },
+    [MTF_OP_COS] = { ROW(cos), 0, NULL, NULL },
+    [MTF_OP_ERF] = { ROW(erf), 0, NULL, NULL },
+    [MTF_OP_FLOOR] = { ROW(floor), 0, NULL, NULL },
+    [MTF_OP_SCALE] = { ROW(scale), 0, scale_parameters, NULL },
+    [MTF_OP_RELU] = { ROW(relu), 0, NULL, NULL },
+    [MTF_OP_GELU] = { ROW(gelu), 0, NULL, NULL },
+    [MTF_OP_SILU] = { ROW(silu), 0, NULL, NULL },
+    [MTF_OP_TANH] = { ROW(tanh), 0, NULL, NULL },
+    [MTF_OP_SIGMOID] = { ROW(sigmoid), 0, NULL, NULL },
+    [MTF_OP_EXP] = { ROW(exp), 0, NULL, NULL },
+    [MTF_OP_LOG] = { ROW(log), 0, NULL, NULL },
+    [MTF_OP_SQRT] = { ROW(sqrt), 0, NULL, NULL },
+    [MTF_OP_RSQRT] = { ROW(rsqrt), 0, NULL, NULL },
+    [MTF_OP_SQUARE] = EXACT(square),
+    [MTF_OP_NEGATE] = EXACT(negate),
+    [MTF_OP_ABS] = EXACT(abs),
+    [MTF_OP_SIGN] = EXACT(sign),
+    [MTF_OP_SUM_EXP] = { ROW(sum_exp), 0, NULL, NULL },
+    [MTF_OP_SOFTMAX_APPLY] = { ROW(softmax_apply), 0, NULL, NULL },
+    [MTF_OP_VARIANCE] = { ROW(variance), 0, NULL, NULL },
+    [MTF_OP_NORMALIZE] = { ROW(normalize), 0, normalize_parameters, NULL },
+    [MTF_OP_CROSS_ENTROPY] = { ROW(cross_entropy), 0, NULL, NULL },
+    [MTF_OP_RELU_GRAD] = { ROW(relu_grad), 0, NULL, NULL },
+    [MTF_OP_GELU_GRAD] = { ROW(gelu_grad), 0, NULL, NULL },
+    [MTF_OP_SILU_GRAD] = { ROW(silu_grad), 0, NULL, NULL },
+    [MTF_OP_TANH_GRAD] = { ROW(tanh_grad), 0, NULL, NULL },
+    [MTF_OP_SIGMOID_GRAD] = { ROW(sigmoid_grad), 0, NULL, NULL },
+    [MTF_OP_SOFTMAX_GRAD] = { ROW(softmax_grad), 0, NULL, NULL },
+    [MTF_OP_NORMALIZE_DOT] = { ROW(normalize_dot), 0, normalize_parameters, NULL },
+    [MTF_OP_NORMALIZE_SCALE_GRAD] = { ROW(normalize_dot), 0, normalize_parameters, NULL },
+    [MTF_OP_NORMALIZE_GRAD] = { ROW(normalize_grad), 0, normalize_parameters, NULL },
+    [MTF_OP_CLIP_FACTOR] = { ROW(clip_factor), 0, clip_parameters, NULL },
+    [MTF_OP_SGD] = { ROW(sgd), 2, rate_parameters, NULL },
+    [MTF_OP_MOMENTUM] = { ROW(momentum), 3, rate_parameters, NULL },
+    [MTF_OP_ADAM] = { ROW(adam), 4, adam_parameters, NULL },
+    [MTF_OP_ADAFACTOR_MOMENT] = { ROW(adafactor_moment), 0, adafactor_moment_parameters, NULL },
+    [MTF_OP_ADAFACTOR_DIRECTION] = { ROW(adafactor_direction), 0, NULL, NULL },
+    [MTF_OP_ADAFACTOR_APPLY] = { ROW(adafactor_apply), 2, adafactor_apply_parameters, NULL },
 };
 
-const MtfMapRow mtf_map_softmax_weighted = { ROW(softmax_weighted), 0, NULL };
+const MtfMapRow mtf_map_softmax_weighted = { ROW(softmax_weighted), 0, NULL, NULL };
 
 const MtfMapRow *mtf_map_row(int operation_kind) {
     return &map_rows[operation_kind];

@@ -112,15 +112,22 @@ static int positive(MtfBuilder *b, int x) {
 
 static void unary_functions(void **state) {
     (void)state;
-    const int kinds[] = { MTF_OP_RELU,   MTF_OP_GELU,   MTF_OP_SILU,       MTF_OP_TANH, MTF_OP_EXP,
-                          MTF_OP_SQUARE, MTF_OP_NEGATE, MTF_OP_ACCUMULATE, MTF_OP_ABS,  MTF_OP_LOG,
-                          MTF_OP_SQRT,   MTF_OP_RSQRT,  MTF_OP_SIGMOID,    MTF_OP_SCALE };
+    const int kinds[] = { MTF_OP_RELU,       MTF_OP_GELU,   MTF_OP_SILU,       MTF_OP_TANH,
+                          MTF_OP_EXP,        MTF_OP_SQUARE, MTF_OP_NEGATE,     MTF_OP_ACCUMULATE,
+                          MTF_OP_ABS,        MTF_OP_LOG,    MTF_OP_SQRT,       MTF_OP_RSQRT,
+                          MTF_OP_SIGMOID,    MTF_OP_SCALE,  MTF_OP_GELU_EXACT, MTF_OP_SOFTPLUS,
+                          MTF_OP_SIN,        MTF_OP_COS,    MTF_OP_ERF,        MTF_OP_CLIP,
+                          MTF_OP_LEAKY_RELU, MTF_OP_ELU,    MTF_OP_RAISE,      MTF_OP_RECIPROCAL };
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
         MtfBuilder b = start();
         int x = variable(&b, "x", "ab");
-        bool roots = kinds[i] == MTF_OP_LOG || kinds[i] == MTF_OP_SQRT || kinds[i] == MTF_OP_RSQRT;
+        bool roots = kinds[i] == MTF_OP_LOG || kinds[i] == MTF_OP_SQRT ||
+                     kinds[i] == MTF_OP_RSQRT || kinds[i] == MTF_OP_RAISE ||
+                     kinds[i] == MTF_OP_RECIPROCAL;
         x = roots ? positive(&b, x) : x;
         b.attributes.factor = -2.5;
+        b.attributes.exponent = 1.7, b.attributes.slope = 0.3;
+        b.attributes.low = -0.4, b.attributes.high = 0.6;
         g_autoptr(MtfGraph) graph = finish(&b, op(&b, kinds[i], "y", NULL, x, -1));
         check(graph);
     }
@@ -204,6 +211,83 @@ static void reductions_and_moves(void **state) {
         g_autoptr(MtfGraph) graph = finish(&b, op(&b, cases[i].kind, "y", cases[i].dims, x, -1));
         check(graph);
     }
+}
+
+/* where(x > y, x y, y^2) and the like: what is compared gives no gradient, what is chosen does. */
+static void choices_and_powers(void **state) {
+    (void)state;
+    const int kinds[] = { MTF_OP_LESS,          MTF_OP_LESS_EQUAL, MTF_OP_GREATER,
+                          MTF_OP_GREATER_EQUAL, MTF_OP_EQUAL,      MTF_OP_NOT_EQUAL };
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        MtfBuilder b = start();
+        int x = variable(&b, "x", "ab"), y = variable(&b, "y", "bc");
+        int zero = mtf_build_constant(&b, "zero", MTF_F64, 0);
+        int first = op(&b, kinds[i], "first", NULL, x, y);
+        int above = op(&b, MTF_OP_GREATER, "above", NULL, x, zero);
+        int both = op(&b, MTF_OP_LOGICAL_AND, "both", NULL, first, above);
+        int some = op(&b, MTF_OP_LOGICAL_OR, "some", NULL, first, above);
+        int odd = op(&b, MTF_OP_LOGICAL_XOR, "odd", NULL, first, above);
+        int product = op(&b, MTF_OP_MULTIPLY, "product", NULL, x, y);
+        int chosen = MTF_BUILD(&b, MTF_OP_WHERE, "chosen", NULL, both, product, y);
+        int again = MTF_BUILD(&b, MTF_OP_WHERE, "again", NULL, some, chosen, x);
+        int third = MTF_BUILD(&b, MTF_OP_WHERE, "third", NULL, odd, y, again);
+        g_autoptr(MtfGraph) graph =
+            finish(&b, op(&b, MTF_OP_LOGICAL_NOT, "none", NULL, both, -1) >= 0 ? third : -1);
+        check(graph);
+    }
+}
+
+static void remainders_and_general_powers(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int base = positive(&b, variable(&b, "x", "ab")), y = variable(&b, "y", "bc");
+    int power = op(&b, MTF_OP_POWER, "power", NULL, base, y);
+    int apart = mtf_build_constant(&b, "apart", MTF_F64, 3);
+    int divisor =
+        op(&b, MTF_OP_ADD, "divisor", NULL, op(&b, MTF_OP_SQUARE, "square", NULL, y, -1), apart);
+    int rest = op(&b, MTF_OP_MODULO, "rest", NULL, power, divisor);
+    int up = op(&b, MTF_OP_CEIL, "up", NULL, y, -1),
+        down = op(&b, MTF_OP_FLOOR, "down", NULL, y, -1);
+    g_autoptr(MtfGraph) graph = finish(&b, MTF_BUILD(&b, MTF_OP_ADD, "all", NULL, rest, up, down));
+    check(graph);
+}
+
+static void further_reductions(void **state) {
+    (void)state;
+    const int kinds[] = { MTF_OP_REDUCE_MIN, MTF_OP_LOG_SUM_EXP, MTF_OP_REDUCE_ANY,
+                          MTF_OP_REDUCE_ALL };
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        MtfBuilder b = start();
+        int x = variable(&b, "x", "abc"), w = variable(&b, "w", "b");
+        int bent = op(&b, MTF_OP_LEAKY_RELU, "bent", NULL, x, -1);
+        int whole = i < 2 ? bent : op(&b, MTF_OP_RELU, "cut", NULL, x, -1);
+        int least = op(&b, kinds[i], "least", "b", whole, -1);
+        int product = op(&b, MTF_OP_MULTIPLY, "product", NULL, least, w);
+        g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_ADD, "y", NULL, product, x));
+        check(graph);
+    }
+}
+
+/* one_hot(argmax(x)) times x is the largest of x. */
+static void choices_by_integers(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "abc");
+    int best = op(&b, MTF_OP_ARGMAX, "best", "ac", x, -1);
+    MtfShape shape = shape_of("acb");
+    b.has_dtype = true, b.dtype = MTF_F64;
+    int hot = mtf_build(&b, MTF_OP_ONE_HOT, "hot", &shape, 1, &best);
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_EINSUM, "y", "ac", hot, x));
+    check(graph);
+    g_autoptr(MtfReference) r = mtf_reference_new(graph, 3);
+    mtf_reference_run(r, 0);
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 4; k++) {
+            double most = -INFINITY;
+            for (int j = 0; j < 3; j++)
+                most = fmax(most, mtf_reference_find(r, "x")[(i * 3 + j) * 4 + k]);
+            assert_true(mtf_reference_find(r, "y")[i * 4 + k] == most);
+        }
 }
 
 static void softmax_and_layer_norm(void **state) {
@@ -495,6 +579,10 @@ int main(void) {
         cmocka_unit_test(einsums_of_any_dimensions),
         cmocka_unit_test(einsums_of_one_operand),
         cmocka_unit_test(reductions_and_moves),
+        cmocka_unit_test(choices_and_powers),
+        cmocka_unit_test(remainders_and_general_powers),
+        cmocka_unit_test(further_reductions),
+        cmocka_unit_test(choices_by_integers),
         cmocka_unit_test(softmax_and_layer_norm),
         cmocka_unit_test(rms_norm_and_rotary_positions),
         cmocka_unit_test(layer_norm_without_bias),

@@ -6,6 +6,7 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/base/library.h"
 
+#include <math.h>
 #include <string.h>
 
 static MtfMachine *parse(const char *text, GError **error) {
@@ -84,6 +85,75 @@ static void too_many_devices_are_refused(void **state) {
     assert_non_null(strstr(error->message, "512"));
 }
 
+static void slices_that_do_not_exist_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *machine;
+        int64_t devices;
+        const char *words;
+    } cases[] = {
+        { "tpu-v6e", 48, "no slice of 48 devices; the nearest have 32 and 64" },
+        { "tpu-v5p", 6, "no slice of 6 devices; the nearest have 4 and 8" },
+        { "tpu-v5p", 96, "no slice of 96 devices; the nearest have 64 and 128" },
+        { "tpu-v7x", 3, "no slice of 3 devices; the nearest have 2 and 8" },
+        { "tpu-v5p", 6145, "has 6144 devices a slice, fewer than the 6145 asked for" },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(MtfMachine) machine = mtf_machine_load(cases[i].machine, NULL);
+        g_autoptr(GError) error = NULL;
+        MtfNetwork slice;
+        assert_false(mtf_machine_slice(machine, cases[i].devices, &slice, &error));
+        assert_int_equal(mtf_error_exit_status(error), 2);
+        if (strstr(error->message, cases[i].words) == NULL)
+            fail_msg("\"%s\" does not say \"%s\"", error->message, cases[i].words);
+    }
+}
+
+/* docs.cloud.google.com: v5p 8x8x16 wraps, 2x4x4 does not; v6e wraps on axes of 16 alone; 192 chips of
+ * v5p are cubes, 4x4x12, and not 4x6x8. Several whole slices get an axis in front. */
+static void legal_slices_wrap_as_they_are_wired(void **state) {
+    (void)state;
+    check_slice("tpu-v5p", 1024, "8wx8wx16w");
+    check_slice("tpu-v5p", 32, "2x4x4");
+    check_slice("tpu-v5p", 192, "4wx4wx12w");
+    check_slice("tpu-v6e", 128, "8x16w");
+    check_slice("tpu-v6e", 1024, "4wx16wx16w");
+    check_slice("tpu-v7x", 128, "4wx4wx4wx2");
+}
+
+/* What crosses the middle of a torus in one direction: two links a place of the other axes. */
+static double bisection(const char *name, double link) {
+    g_autoptr(MtfMachine) machine = mtf_machine_load(name, NULL);
+    int64_t devices = mtf_machine_devices(machine), longest = 0;
+    for (int d = 0; d < machine->network.axes; d++)
+        longest = MAX(longest, machine->network.axis[d].size);
+    return 2 * (double)(devices / longest) * link;
+}
+
+/* Google's pages: v5e 1.6 TB/s at 50 GB/s a link, v6e 3.2 at 100, v4 24 at 46.9; all links of a pod,
+ * "all-reduce bandwidth": v5e 51.2 TB/s, v4 1.1 PB/s. */
+static void bisections_are_those_of_the_pods(void **state) {
+    (void)state;
+    assert_true(fabs(bisection("tpu-v5e", 50e9) - 1.6e12) < 1e9);
+    assert_true(fabs(bisection("tpu-v6e", 100e9) - 3.2e12) < 1e9);
+    assert_true(fabs(bisection("tpu-v4", 46.9e9) - 24e12) < 0.05e12);
+    g_autoptr(MtfMachine) v5e = mtf_machine_load("tpu-v5e", NULL);
+    g_autoptr(MtfMachine) v4 = mtf_machine_load("tpu-v4", NULL);
+    assert_true(fabs((double)mtf_machine_devices(v5e) * 4 * 50e9 - 51.2e12) < 1e9);
+    assert_true(fabs((double)mtf_machine_devices(v4) * 6 * 45e9 - 1.1e15) < 0.01e15);
+}
+
+/* Two MI300X have one link between them, eight have seven each. */
+static void a_full_mesh_gives_pairs_one_link(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("mi300x", NULL);
+    MtfNetwork slice;
+    for (int64_t devices = 2; devices <= 8; devices *= 2) {
+        assert_true(mtf_machine_slice(machine, devices, &slice, NULL));
+        assert_true(fabs(slice.axis[1].bandwidth - 0.8 * 6.4e10 * (double)(devices - 1)) < 1);
+    }
+}
+
 #define DEVICE \
     "\"device\":{\"flops\":{\"f32\":1e12},\"memory_bytes\":1000,\"memory_bandwidth\":1e9}"
 #define NAMED "{\"meshtf_machine\":1,\"name\":\"x\","
@@ -156,6 +226,10 @@ int main(void) {
         cmocka_unit_test(slices_are_the_most_compact_boxes),
         cmocka_unit_test(a_number_that_is_no_box_is_a_snaked_line),
         cmocka_unit_test(too_many_devices_are_refused),
+        cmocka_unit_test(slices_that_do_not_exist_are_refused),
+        cmocka_unit_test(legal_slices_wrap_as_they_are_wired),
+        cmocka_unit_test(bisections_are_those_of_the_pods),
+        cmocka_unit_test(a_full_mesh_gives_pairs_one_link),
         cmocka_unit_test(bad_files_get_a_sentence_with_the_place),
         cmocka_unit_test(an_unknown_name_lists_the_known_ones),
         cmocka_unit_test(curves_interpolate_and_extend_their_last_slope),

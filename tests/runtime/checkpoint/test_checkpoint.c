@@ -66,7 +66,7 @@ static char *path_of(const char *name) {
 static void write_checkpoint(const Model *model, const char *path) {
     g_autoptr(GError) error = NULL;
     MtfCheckpointed what = checkpointed(model);
-    MtfProgress progress = { 3, SEED, 30, (char[]){ "data" }, (char[]){ "digest" } };
+    MtfProgress progress = { 3, SEED, 30, (char[]){ "data" }, (char[]){ "digest" }, NULL };
     mtf_expect(mtf_checkpoint_write(&what, path, &progress, &error), "%s",
                error != NULL ? error->message : "");
 }
@@ -171,7 +171,7 @@ static void every_layout_reads_what_any_layout_wrote(void **state) {
         mtf_expect(progress.step == 3 && progress.seed == SEED && progress.examples == 30 &&
                        strcmp(progress.data, "data") == 0,
                    "another progress");
-        mtf_pipeline_progress_clear(&progress);
+        mtf_progress_clear(&progress);
         model_clear(&writer);
         model_clear(&reader);
     }
@@ -224,7 +224,7 @@ static MtfCheckpointVerdict verdict_on(const Model *model, const char *path, GEr
     MtfProgress progress;
     MtfCheckpointed what = checkpointed(model);
     MtfCheckpointVerdict verdict = mtf_checkpoint_read(&what, path, &progress, error);
-    mtf_pipeline_progress_clear(&progress);
+    mtf_progress_clear(&progress);
     return verdict;
 }
 
@@ -339,7 +339,7 @@ static void a_full_disk_is_a_failure_that_leaves_the_older_checkpoint(void **sta
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &small);
     MtfCheckpointed what = checkpointed(&model);
-    MtfProgress progress = { 2, SEED, 20, (char[]){ "data" }, (char[]){ "digest" } };
+    MtfProgress progress = { 2, SEED, 20, (char[]){ "data" }, (char[]){ "digest" }, NULL };
     mtf_expect(!mtf_checkpoint_write(&what, newer, &progress, &error), "it is written");
     setrlimit(RLIMIT_FSIZE, &limit);
     mtf_expect(mtf_error_exit_status(error) == 1 &&

@@ -4,8 +4,8 @@
  * the witness. What a path does is tested exhaustively without MPI (test_move.c). */
 #include "tests/support/cmocka.h"
 
+#include "runtime/executor/executor.h"
 #include "runtime/kernels/base/slice.h"
-#include "runtime/session/executor.h"
 #include "tests/support/mpi_verdict.h"
 #include "tests/support/pmpi_witness.h"
 #include "tests/support/reshard_program.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// kernels: products of other shapes in every layout
 /* Layouts do not affect results. Random graphs are differentiated, every operation runs under every
  * one of its strategies and every tensor is kept in every placement it can be kept in, in random
  * company and in the written or a random order of instructions; after each single instruction the
@@ -41,25 +42,42 @@ static bool same_copy(const MtfMesh *mesh, const MtfPlacement *placement, int ra
     return true;
 }
 
-/* The tensor that one set of copies adds up to. */
+/* Whether both ranks are at the same place along every axis over which nothing is to be summed. */
+static bool same_term(const MtfMesh *mesh, const MtfPlacement *placement, int rank, int other) {
+    for (int a = 0; a < mesh->n_axes; a++)
+        if (placement->axis[a] != MTF_PARTIAL_SUM &&
+            mtf_mesh_coordinate(mesh, rank, a) != mtf_mesh_coordinate(mesh, other, a))
+            return false;
+    return true;
+}
+
+/* Element `i` of the slice that the ranks which hold terms of `rank`'s add up to. */
+static double sum_of_terms(const Bench *bench, const MtfLockstep *lockstep, int buffer, int rank,
+                           int64_t i) {
+    const MtfProgram *program = lockstep->workers[0]->program;
+    const MtfPlacement *placement = &mtf_program_buffer(program, buffer)->placement;
+    double sum = 0;
+    for (int r = 0; r < lockstep->n; r++)
+        if (same_term(&bench->mesh, placement, rank, r))
+            sum += mtf_slice_get(&lockstep->workers[r]->operands[buffer], i);
+    return sum;
+}
+
+/* The tensor that one set of copies makes: terms are summed, then the largest taken. */
 static double *assemble(const Bench *bench, const MtfLockstep *lockstep, int buffer, int like,
                         int64_t elements) {
     const MtfProgram *program = lockstep->workers[0]->program;
     const MtfPlacement *placement = &mtf_program_buffer(program, buffer)->placement;
-    bool maximum = false;
-    for (int a = 0; a < bench->mesh.n_axes; a++)
-        maximum |= placement->axis[a] == MTF_PARTIAL_MAX;
     double *whole = g_new(double, elements);
     for (int64_t i = 0; i < elements; i++)
-        whole[i] = maximum ? -INFINITY : 0;
+        whole[i] = -INFINITY;
     for (int r = 0; r < lockstep->n; r++) {
         if (!same_copy(&bench->mesh, placement, r, like))
             continue;
         const MtfOperand *slice = &lockstep->workers[r]->operands[buffer];
         for (int64_t i = 0; i < mtf_slice_elements(slice); i++) {
             double *to = &whole[mtf_slice_global_index(slice, i)];
-            double value = mtf_slice_get(slice, i);
-            *to = maximum ? fmax(*to, value) : *to + value;
+            *to = fmax(*to, sum_of_terms(bench, lockstep, buffer, r, i));
         }
     }
     return whole;
@@ -190,6 +208,7 @@ static void run_graph(guint32 seed, const char *mesh_text) {
                                                                       .operations = 8,
                                                                       .largest_size = 5,
                                                                       .dtype = MTF_F64,
+                                                                      .more = seed % 3 > 0,
                                                                       .composites = true });
     g_free(forward->optimizer.kind);
     forward->optimizer.kind = g_strdup(optimizers[seed % G_N_ELEMENTS(optimizers)]);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// kernels: products done twice
 // seconds: 300
 /* Computing activations again changes no bit: under the same layout, clones run as their originals
  * do, every loss and every variable is the same. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// kernels: every way of multiplying
 /* Every way to run a plan's products against plain loops in double, on products of all storage
  * orders, larger than a panel and smaller than a vector. */
 #include "tests/support/cmocka.h"
@@ -178,8 +179,10 @@ static bool run_way(const MtfProductsWay *way, const Shape *shape, MtfDtype type
 static void single_products_of_float32_and_float64_are_right(void **state) {
     (void)state;
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
-        assert_true(run_way(&mtf_products_blas, &shapes[i], MTF_F32, MTF_F32));
-        assert_true(run_way(&mtf_products_blas, &shapes[i], MTF_F64, MTF_F64));
+        assert_true(run_way(&mtf_products_openblas, &shapes[i], MTF_F32, MTF_F32));
+        assert_true(run_way(&mtf_products_sgemm, &shapes[i], MTF_F32, MTF_F32));
+        assert_false(run_way(&mtf_products_sgemm, &shapes[i], MTF_F64, MTF_F64));
+        assert_true(run_way(&mtf_products_openblas, &shapes[i], MTF_F64, MTF_F64));
     }
 }
 
@@ -188,6 +191,7 @@ static void widened_panels_multiply_bfloat16(void **state) {
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
         assert_true(run_way(&mtf_products_widened, &shapes[i], MTF_BF16, MTF_BF16));
         assert_true(run_way(&mtf_products_widened, &shapes[i], MTF_BF16, MTF_F32));
+        assert_true(run_way(&mtf_products_widened_sgemm, &shapes[i], MTF_BF16, MTF_BF16));
         assert_false(run_way(&mtf_products_widened, &shapes[i], MTF_F32, MTF_F32));
     }
 }
@@ -196,46 +200,31 @@ static void widened_panels_multiply_bfloat16(void **state) {
 static void long_products_pause(void **state) {
     (void)state;
     const Shape batch = { "abcd", "aecd", "acbe", { 2, 40, 3, 16, 24 }, 2 };
-    const Shape large = { "ab", "bc", "ac", { 700, 20, 900 }, 0 };
+    const Shape large = { "ab", "bc", "ac", { 1100, 20, 900 }, 0 };
     progress_calls = 0;
-    assert_true(run_way(&mtf_products_blas, &batch, MTF_F32, MTF_F32));
+    assert_true(run_way(&mtf_products_openblas, &batch, MTF_F32, MTF_F32));
     assert_in_range(progress_calls, 6, 30);
     progress_calls = 0;
     assert_true(run_way(&mtf_products_widened, &large, MTF_BF16, MTF_BF16));
     assert_in_range(progress_calls, 2, 100);
 }
 
-/* How many of the shapes with loops outside, or without, oneDNN takes. */
-static int taken_in_float32(bool batches) {
-    int taken = 0;
+/* Those without loops that sum outside, of more than one row and column and enough work. */
+static void onednn_takes_batches_in_one_call(void **state) {
+    (void)state;
+    int taken[2] = { 0 };
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++)
-        if ((shapes[i].outer > 0) == batches)
-            taken += run_way(&mtf_products_onednn, &shapes[i], MTF_F32, MTF_F32);
-    return taken;
-}
-
-/* But for one whose short sum would have to be turned. */
-static void onednn_multiplies_batches_of_small_products_in_float32(void **state) {
-    (void)state;
-    assert_int_equal(taken_in_float32(true), 2);
-}
-
-static void onednn_adds_long_sums_of_terms_that_lie_along_them(void **state) {
-    (void)state;
-    int taken = taken_in_float32(false);
-    if (taken == 0) {
-        print_message("this processor has no AVX-512\n");
-        skip();
-    }
-    assert_int_equal(taken, 2);
+        taken[shapes[i].outer > 0] += run_way(&mtf_products_matmul, &shapes[i], MTF_F32, MTF_F32);
+    assert_int_equal(taken[true], 3);
+    assert_int_equal(taken[false], 12);
 }
 
 static void onednn_multiplies_bfloat16_where_the_processor_does(void **state) {
     (void)state;
     int applied = 0;
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
-        applied += run_way(&mtf_products_onednn, &shapes[i], MTF_BF16, MTF_BF16);
-        applied += run_way(&mtf_products_onednn, &shapes[i], MTF_BF16, MTF_F32);
+        applied += run_way(&mtf_products_matmul, &shapes[i], MTF_BF16, MTF_BF16);
+        applied += run_way(&mtf_products_matmul, &shapes[i], MTF_BF16, MTF_F32);
     }
     if (applied == 0) {
         print_message("this processor has no products of bfloat16\n");
@@ -249,8 +238,7 @@ int main(void) {
         cmocka_unit_test(single_products_of_float32_and_float64_are_right),
         cmocka_unit_test(widened_panels_multiply_bfloat16),
         cmocka_unit_test(long_products_pause),
-        cmocka_unit_test(onednn_multiplies_batches_of_small_products_in_float32),
-        cmocka_unit_test(onednn_adds_long_sums_of_terms_that_lie_along_them),
+        cmocka_unit_test(onednn_takes_batches_in_one_call),
         cmocka_unit_test(onednn_multiplies_bfloat16_where_the_processor_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// kernels: blocks are multiplied by a library
 /* Attention over several blocks of queries and memory, against all scores at once. (Small shapes of
  * every kind are in test_kernel_rows.c.) */
 #include "tests/support/cmocka.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
+// kernels: einsums are multiplied by a library
 /* Every row's kernel against the plain loops of tests/support/reference.h, on random shapes and
  * cuts. A row's operands are written as letters:
  *
@@ -36,6 +37,24 @@ static const Row rows[] = {
     { MTF_OP_MAXIMUM, "xs", 0, false },
     { MTF_OP_MINIMUM, "sx", 0, false },
     { MTF_OP_EQUAL, "xs", 0, false },
+    { MTF_OP_LESS, "xs", 0, false },
+    { MTF_OP_LESS_EQUAL, "sx", 0, false },
+    { MTF_OP_WHERE, "xss", 0, false },
+    { MTF_OP_WHERE, "sxx", 0, false },
+    { MTF_OP_MODULO, "xs", 0, true },
+    { MTF_OP_POWER, "xs", 0, true },
+    { MTF_OP_LOGICAL_NOT, "x", 0, false },
+    { MTF_OP_RAISE, "x", 0, true },
+    { MTF_OP_CLIP, "x", 0, false },
+    { MTF_OP_LEAKY_RELU, "x", 0, false },
+    { MTF_OP_ELU, "x", 0, false },
+    { MTF_OP_GELU_EXACT, "x", 0, false },
+    { MTF_OP_SOFTPLUS, "x", 0, false },
+    { MTF_OP_SIN, "x", 0, false },
+    { MTF_OP_COS, "x", 0, false },
+    { MTF_OP_ERF, "x", 0, false },
+    { MTF_OP_FLOOR, "x", 0, false },
+    { MTF_OP_GELU_EXACT_GRAD, "xx", 0, false },
     { MTF_OP_SCALE, "x", 0, false },
     { MTF_OP_RELU, "x", 0, false },
     { MTF_OP_GELU, "x", 0, false },
@@ -231,6 +250,9 @@ static MtfAttributes make_attributes(const Case *c) {
         a.softcap = chance(c, 0.5) ? 0.3 : 0;
         a.window = a.causal == 1 && chance(c, 0.5) ? g_rand_int_range(c->rand, 1, 6) : 0;
     }
+    static const double exponents[] = { -1, 2, 3, 0.5 };
+    a.exponent = exponents[g_rand_int_range(c->rand, 0, 4)];
+    a.slope = 0.2;
     a.position = c->x.dims[1];
     a.base = 100;
     a.angle = chance(c, 0.5) ? 1 : -0.5;
@@ -239,6 +261,8 @@ static MtfAttributes make_attributes(const Case *c) {
     a.stretch = 8;
     a.low = 1;
     a.high = 4;
+    if (c->row->kind == MTF_OP_CLIP)
+        a.low = -1, a.high = 0.5;
     a.rotated = (double)(mtf_graph_size(c->graph, c->x.dims[0]) / 2 * 2);
     if (c->row->kind == MTF_OP_ROTARY)
         a.dimension = c->x.dims[0];

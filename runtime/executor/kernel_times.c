@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "runtime/session/kernel_times.h"
+#include "runtime/executor/kernel_times.h"
 
 #include "layouts/base/command_line.h"
 

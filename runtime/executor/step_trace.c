@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "runtime/session/step_trace.h"
+#include "runtime/executor/step_trace.h"
 
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/operation_table.h"

@@ -2,7 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "layouts/program/plan.h"
-#include "runtime/session/kernel_times.h"
+#include "runtime/executor/kernel_times.h"
 #include "runtime/support/processor_clock.h"
 #include "tests/support/training_plan.h"
 

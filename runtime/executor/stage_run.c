@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "runtime/session/stage_run.h"
+#include "runtime/executor/stage_run.h"
 
 #include "layouts/base/error.h"
 #include "runtime/support/mpi_check.h"

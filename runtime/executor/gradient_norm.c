@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "runtime/session/gradient_norm.h"
+#include "runtime/executor/gradient_norm.h"
 
 #include "layouts/graph/operation_table.h"
 #include "runtime/kernels/base/kernel_squares.h"

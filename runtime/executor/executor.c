@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "runtime/session/executor.h"
+#include "runtime/executor/executor.h"
 
 #include "layouts/program/fused_groups.h"
 #include "runtime/support/processor_clock.h"

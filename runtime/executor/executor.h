@@ -7,9 +7,9 @@
 
 #include "runtime/data/data.h"
 #include "runtime/exchange/collectives.h"
-#include "runtime/session/gradient_norm.h"
-#include "runtime/session/kernel_times.h"
-#include "runtime/session/step_trace.h"
+#include "runtime/executor/gradient_norm.h"
+#include "runtime/executor/kernel_times.h"
+#include "runtime/executor/step_trace.h"
 
 typedef struct {
     MtfWorker *worker;      /* borrowed, like all here */

@@ -12,7 +12,7 @@
 
 #include "layouts/program/pipeline_plan.h"
 #include "runtime/exchange/stage_transfers.h"
-#include "runtime/session/executor.h"
+#include "runtime/executor/executor.h"
 
 typedef struct {
     MtfPipelinePlan *pipeline;

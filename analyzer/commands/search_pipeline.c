@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/commands/pipeline/search_pipeline.h"
+#include "analyzer/commands/search_pipeline.h"
 
 #include "analyzer/cuts/cut_search.h"
 #include "analyzer/planner/mesh_shapes.h"

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "cost/step_model/run_memory.h"
+
+#include <math.h>
+
+/* GPT of 22 billion parameters on 8 devices (2205.05198): s 2048, b 4, h 6144, a 64, t 8. */
+static MtfTrainingRun usual_run(void) {
+    MtfTrainingRun run = {
+        .batch = 4, .micro = 4, .devices = 8, .tp = 8, .pp = 1, .vp = 1, .cp = 1
+    };
+    run.ep = run.dp = run.slices = 1;
+    run.model = (MtfModelSizes){ .layers = 48, .width = 6144, .heads = 64, .kv_heads = 64 };
+    run.model.head_width = 96;
+    run.model.inner = 24576;
+    run.model.vocab = 51200;
+    run.model.length = 2048;
+    run.model.capacity = 1;
+    return run;
+}
+
+static MtfRunMemory memory_of(const MtfTrainingRun *run) {
+    g_autoptr(MtfSoftware) software = mtf_software_load("megatron-2021", NULL);
+    return mtf_run_memory(run, software);
+}
+
+/* Their formula of a layer's activations: s b h (10 + 24 / t + 5 a s / (h t)) without recomputation and
+ * with tensor parallelism alone; s b h (34 / t) with split sequences and selective recomputation;
+ * 2 s b h where the layer is redone. */
+static void layers_keep_what_the_formulas_say(void **state) {
+    (void)state;
+    MtfTrainingRun run = usual_run();
+    double sbh = 2048.0 * 4 * 6144;
+    double none = 48 * sbh * (10 + 24.0 / 8 + 5.0 * 64 * 2048 / (6144 * 8));
+    assert_true(fabs(memory_of(&run).kept / none - 1) < 0.01);
+    run.redo = MTF_REDO_SELECTIVE;
+    run.sequence_parallel = true;
+    assert_true(fabs(memory_of(&run).kept / (48 * sbh * 34 / 8) - 1) < 0.01);
+    run.redo = MTF_REDO_FULL;
+    run.sequence_parallel = false;
+    assert_true(fabs(memory_of(&run).kept / (48 * sbh * 2) - 1) < 1e-9);
+}
+
+static void sharding_shares_out_what_its_stage_says(void **state) {
+    (void)state;
+    MtfTrainingRun run = usual_run();
+    run.tp = 1;
+    run.dp = 8;
+    run.batch = 32;
+    MtfRunMemory whole = memory_of(&run);
+    for (int sharding = MTF_SHARD_OPTIMIZER; sharding <= MTF_SHARD_ALL; sharding++) {
+        run.sharding = (MtfSharding)sharding;
+        MtfRunMemory part = memory_of(&run);
+        assert_true(fabs(part.optimizer * 8 / whole.optimizer - 1) < 1e-9);
+        double gradients = sharding >= MTF_SHARD_GRADIENTS ? 8 : 1;
+        assert_true(fabs(part.gradients * gradients / whole.gradients - 1) < 1e-9);
+        double weights = sharding == MTF_SHARD_ALL ? 8 : 1;
+        assert_true(fabs(part.weights * weights / whole.weights - 1) < 1e-9);
+    }
+}
+
+/* 4 stages: 4 micro-batches of 12 layers each in flight; interleaved in 3 chunks 4 (1 + 3 / 12); twice
+ * and one less where weight gradients wait. */
+static void schedules_keep_micro_batches_in_flight(void **state) {
+    (void)state;
+    MtfTrainingRun run = usual_run();
+    run.batch = 64;
+    run.redo = MTF_REDO_FULL;
+    double one = memory_of(&run).kept / 48;
+    run.pp = 4;
+    assert_true(fabs(memory_of(&run).kept / (12 * 4 * one) - 1) < 1e-9);
+    run.vp = 3;
+    assert_true(fabs(memory_of(&run).kept / (12 * 5 * one) - 1) < 1e-9);
+    run.vp = 1;
+    run.order = MTF_ORDER_ZERO_BUBBLE_2P;
+    assert_true(fabs(memory_of(&run).kept / (12 * 7 * one) - 1) < 1e-9);
+    run.batch = 8;
+    assert_true(fabs(memory_of(&run).kept / (12 * 2 * one) - 1) < 1e-9);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_keep_what_the_formulas_say),
+        cmocka_unit_test(sharding_shares_out_what_its_stage_says),
+        cmocka_unit_test(schedules_keep_micro_batches_in_flight),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
