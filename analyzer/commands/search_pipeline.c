@@ -14,6 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Where the user sets no gap, the search of a stage ends within this share of its optimum. */
+#define STAGE_GAP 0.005
+
 typedef struct {
     const MtfSearchPipeline *options;
     MtfMachine *machine;
@@ -111,8 +114,8 @@ static bool divide_evenly(Search *search, GError **error) {
     return true;
 }
 
-/* Takes over what the search for cuts found; each stage is searched on all meshes of its devices. */
-static bool take_cut(Search *search, GError **error) {
+/* Takes over what the search for cuts found; each stage is searched on the mesh it was priced on. */
+static void take_cut(Search *search) {
     const MtfCutPlan *cut = search->cut;
     search->request.stages = (int)cut->stages->len;
     search->request.form = cut->variant;
@@ -120,14 +123,11 @@ static bool take_cut(Search *search, GError **error) {
     search->stage_meshes = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
     for (guint s = 0; s < cut->stages->len; s++) {
         const MtfCutStage *stage = &g_array_index(cut->stages, MtfCutStage, s);
-        GArray *meshes = mtf_mesh_shapes_on(search->machine, (int)stage->devices,
-                                            search->options->max_axes, error);
-        if (meshes == NULL)
-            return false;
+        GArray *meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+        g_array_append_val(meshes, stage->mesh);
         g_ptr_array_add(search->stage_meshes, meshes);
     }
     search->request.stage_meshes = search->stage_meshes;
-    return true;
 }
 
 /* Where no layout made by hand fits, the search over free layouts may still find one for a number of
@@ -151,8 +151,10 @@ static bool search_cut(Search *search, GError **error) {
                                       "--devices N");
     GError *cause = NULL;
     search->cut = mtf_cut_search(&wanted, &cause);
-    if (search->cut != NULL)
-        return take_cut(search, error);
+    if (search->cut != NULL) {
+        take_cut(search);
+        return true;
+    }
     bool hopeless = o->stages == 0 || !g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT);
     if (hopeless)
         g_propagate_error(error, cause);
@@ -179,8 +181,8 @@ static bool prepare(Search *search, GError **error) {
                               .form = { .batch_dim = o->batch_dim, .precision = o->precision } };
     request->search = (MtfPlanSearchOptions){ .machine = search->machine,
                                               .memory_limit = limit,
-                                              .has_gap = !isnan(o->gap),
-                                              .gap = o->gap,
+                                              .has_gap = true,
+                                              .gap = isnan(o->gap) ? STAGE_GAP : o->gap,
                                               .seconds = o->seconds / MAX(1, o->stages) };
     if (search->written == NULL || !read_microbatches(search, error) ||
         (!is_auto(o->recompute) &&

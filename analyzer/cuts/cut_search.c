@@ -15,8 +15,8 @@
 /* Sizes of a stage, from the largest down by halves. */
 #define MOST_SIZES 7
 #define MOST_MICROBATCHES 512
-/* Numbers of micro-batches, each twice the last, are tried until so many were no better. */
-#define PATIENCE 2
+/* The number of micro-batches that is tried first, or the next above it. */
+#define FIRST_MICROBATCHES 48
 
 typedef struct {
     const MtfCutRequest *request;
@@ -245,42 +245,66 @@ static bool try_variant(Search *search, GError **error) {
     return better;
 }
 
-/* Divisors of the batch, each at least twice the last, from about the stages asked for on. */
+/* Numbers of micro-batches, ascending: so that each holds a power of two of examples, which divides
+ * well among devices; or, of an odd batch, all divisors. */
 static GArray *list_microbatches(const MtfCutRequest *request, int64_t batch) {
     GArray *counts = g_array_new(FALSE, FALSE, sizeof(int));
     if (request->microbatches > 0)
         g_array_append_val(counts, request->microbatches);
-    int last = 0;
     for (int m = 2; request->microbatches == 0 && m <= batch && m <= MOST_MICROBATCHES; m++) {
-        if (batch % m != 0 || m < 2 * last || m < 2 * request->stages)
-            continue;
-        g_array_append_val(counts, m);
-        last = m;
+        int64_t examples = batch / m;
+        bool power = (examples & (examples - 1)) == 0 || batch % 2 != 0;
+        if (batch % m == 0 && power && (m >= request->stages || m == batch))
+            g_array_append_val(counts, m);
     }
-    if (counts->len == 0)
-        for (int m = 2; m <= batch && counts->len == 0; m++)
-            if (batch % m == 0)
-                g_array_append_val(counts, m);
+    for (int m = 2; counts->len == 0 && m <= batch; m++)
+        if (batch % m == 0)
+            g_array_append_val(counts, m);
     return counts;
 }
 
-static bool try_recompute(Search *search, MtfRecompute recompute, const GArray *counts,
+/* Looks at the i-th number; false on an error. */
+static bool try_count(Search *search, const GArray *counts, int i, bool *better, GError **error) {
+    GError *cause = NULL;
+    search->variant.microbatches = g_array_index(counts, int, i);
+    *better = try_variant(search, &cause);
+    if (cause != NULL)
+        g_propagate_error(error, cause);
+    return cause == NULL;
+}
+
+/* From one number on in one direction, until the next is no better than the best so far. */
+static bool try_direction(Search *search, const GArray *counts, int i, int step, bool *moved,
                           GError **error) {
-    int in_vain = 0;
-    bool found = false;
-    search->variant.recompute = recompute;
-    for (guint i = 0; i < counts->len && (!found || in_vain < PATIENCE); i++) {
-        GError *cause = NULL;
-        search->variant.microbatches = g_array_index(counts, int, i);
-        bool better = try_variant(search, &cause);
-        if (cause != NULL) {
-            g_propagate_error(error, cause);
+    bool better = true;
+    *moved = false;
+    for (i += step; i >= 0 && i < (int)counts->len && (better || search->best == NULL); i += step) {
+        if (!try_count(search, counts, i, &better, error))
             return false;
-        }
-        found |= better;
-        in_vain = better ? 0 : in_vain + 1;
+        *moved |= better;
     }
     return true;
+}
+
+/* Where to begin: the number of the best plan so far, or one at which bubbles are short. */
+static int begin_at(const Search *search, const GArray *counts) {
+    int wanted = search->best != NULL ? search->best->variant.microbatches : FIRST_MICROBATCHES;
+    int i = 0;
+    while (i + 1 < (int)counts->len && g_array_index(counts, int, i) < wanted)
+        i++;
+    return i;
+}
+
+/* More micro-batches mean shorter bubbles and smaller products: the best number is looked for up and
+ * down from one in the middle. */
+static bool try_recompute(Search *search, MtfRecompute recompute, const GArray *counts,
+                          GError **error) {
+    int begin = begin_at(search, counts);
+    bool better, up, down;
+    search->variant.recompute = recompute;
+    return try_count(search, counts, begin, &better, error) &&
+           try_direction(search, counts, begin, 1, &up, error) &&
+           (up || try_direction(search, counts, begin, -1, &down, error));
 }
 
 static bool try_all(Search *search, GError **error) {
