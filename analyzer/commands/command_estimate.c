@@ -73,7 +73,21 @@ static void print_for_people(const Estimate *e, const MtfPlan *plan) {
     fputs(tables, stdout);
 }
 
+/* Says on standard error, beside whatever is printed, that the plan needs more than a device has. */
+static void warn_unfit(const Estimate *e, const MtfPlan *plan) {
+    double needed = mtf_json_number_of(plan->predicted, "peak_memory_bytes", 0);
+    if (needed <= (double)e->machine->memory_bytes)
+        return;
+    g_autofree char *needs = mtf_bytes_format(needed);
+    g_autofree char *has = mtf_bytes_format((double)e->machine->memory_bytes);
+    fprintf(stderr,
+            "meshtf-plan estimate: this layout does not fit: it needs %s a device, and a device of "
+            "%s has %s\n",
+            needs, e->machine->name, has);
+}
+
 static bool print(const Estimate *e, const MtfPlan *plan) {
+    warn_unfit(e, plan);
     if (!e->options->json) {
         print_for_people(e, plan);
         return true;
@@ -109,6 +123,7 @@ static bool estimate(const Options *options, const char *path, GError **error) {
         written != NULL ? mtf_planning_training_graph(written, &variant, error) : NULL;
     if (graph == NULL)
         return false;
+    mtf_planning_warn_untrained(written);
     g_autoptr(GPtrArray) inert = g_ptr_array_new_with_free_func(g_free);
     Estimate e = { .options = options, .machine = machine, .inert = inert };
     g_autoptr(MtfLayout) layout = read_layout(options, graph, inert, error);

@@ -225,6 +225,7 @@ static bool prepare(Run *run, const char *path, GError **error) {
     run->written = mtf_planning_graph_load(&request, error);
     if (run->written == NULL)
         return false;
+    mtf_planning_warn_untrained(run->written);
     return find_meshes(run, error) && find_variants(run, error);
 }
 
@@ -742,6 +743,18 @@ static void clear_options(Options *options) {
     g_strfreev(options->forbids);
 }
 
+/* What the search for pipelines does not do yet. */
+static bool check_pipeline_options(const Options *o, GError **error) {
+    const char *named = o->report != NULL    ? "--report"
+                        : o->dump != NULL    ? "--dump-problem"
+                        : o->layouts != NULL ? "--layouts"
+                        : o->pins != NULL    ? "--pin"
+                        : o->forbids != NULL ? "--forbid"
+                        : o->frontier > 0    ? "--frontier"
+                                             : NULL;
+    return named == NULL || mtf_input_error(error, "%s does not go with --stages yet", named);
+}
+
 /* `*one` says that there is one stage, for which nothing was done. */
 static bool cut_and_search(const Options *options, const char *path, bool *one, GError **error) {
     MtfSearchPipeline pipeline = {
@@ -767,7 +780,8 @@ static bool cut_and_search(const Options *options, const char *path, bool *one, 
     if (!read_stages(options, &pipeline.stages, error))
         return false;
     *one = pipeline.stages == 1;
-    return *one || mtf_search_pipeline(&pipeline, one, error);
+    return *one ||
+           (check_pipeline_options(options, error) && mtf_search_pipeline(&pipeline, one, error));
 }
 
 #define TEXT(name, letter, field, help, what) \

@@ -72,6 +72,7 @@ static void print_json(const MtfLayoutProblem *problem, const MtfLayoutSolution 
     mtf_json_add_number(object, "gap", solution->gap);
     cJSON_AddStringToObject(object, "method", solution->method);
     mtf_json_add_number(object, "seconds", solution->seconds);
+    mtf_json_add_number(object, "tolerance", solution->tolerance);
     char *text = cJSON_PrintUnformatted(object);
     puts(text);
     cJSON_free(text);
@@ -84,6 +85,10 @@ static void print_text(const MtfLayoutProblem *problem, const MtfLayoutSolution 
     g_autofree char *list = list_of(problem, solution->choice);
     if (solution->cost == solution->bound)
         printf("cost %s, optimal (%s), %.2f s\n", cost, solution->method, solution->seconds);
+    else if (solution->tolerance > 0)
+        printf("cost %s, at least %s (%s, to its tolerance of %.0f), gap %.3g %%, %.2f s\n", cost,
+               bound, solution->method, solution->tolerance, 100 * solution->gap,
+               solution->seconds);
     else
         printf("cost %s, at least %s (%s), gap %.3g %%, %.2f s\n", cost, bound, solution->method,
                100 * solution->gap, solution->seconds);
@@ -140,7 +145,7 @@ int mtf_command_solve(int argc, char **argv) {
         { "seed", 0, 0, G_OPTION_ARG_INT, &seed, "Seed of the local search (default 0)", "N" },
         { "threads", 0, 0, G_OPTION_ARG_INT, &threads, "1 or 2 (default 2)", "N" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &json,
-          "Print {solution, cost, lower_bound, gap, method, seconds}", NULL },
+          "Print {solution, cost, lower_bound, gap, method, seconds, tolerance}", NULL },
         G_OPTION_ENTRY_NULL,
     };
     GError *error = NULL;

@@ -12,6 +12,7 @@ int mtf_command_collective(int argc, char **argv);
 int mtf_command_schedule(int argc, char **argv);
 int mtf_command_transfer(int argc, char **argv);
 int mtf_command_machines(int argc, char **argv);
+int mtf_command_graphs(int argc, char **argv);
 int mtf_command_model(int argc, char **argv);
 int mtf_command_check(int argc, char **argv);
 int mtf_command_import(int argc, char **argv);

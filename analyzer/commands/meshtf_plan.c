@@ -3,6 +3,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/judge/judge_commands.h"
 #include "layouts/base/command_manual.h"
+#include "layouts/base/nearest_name.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,8 +27,10 @@ static const struct {
     { "simulate", "simulate collectives link by link against their formulas",
       mtf_command_simulate },
     { "machines", "list the machines of the library", mtf_command_machines },
+    { "graphs", "list the graphs of the library", mtf_command_graphs },
     { "model", "write the graph of a known family of models", mtf_command_model },
     { "judge", "predict measured training runs and compare", mtf_command_judge },
+    { "fit", "fit a machine to measured runs and sweeps", mtf_command_fit },
     { "import", "write the graph of a published model", mtf_command_import },
     { "check", "say what a file is and whether it is sound", mtf_command_check },
     { "help", "show this text", NULL },
@@ -42,7 +45,11 @@ static void print_help(void) {
 }
 
 static int fail_unknown(const char *name) {
-    fprintf(stderr, "meshtf-plan: \"%s\" is not a command; the commands are:", name);
+    const char *names[G_N_ELEMENTS(commands) + 1] = { NULL };
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)
+        names[i] = commands[i].name;
+    g_autofree char *meant = mtf_did_you_mean(name, names);
+    fprintf(stderr, "meshtf-plan: \"%s\" is not a command%s; the commands are:", name, meant);
     for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)
         fprintf(stderr, " %s", commands[i].name);
     fputc('\n', stderr);
@@ -72,6 +79,25 @@ static void print_manual(MtfManualForm form) {
     mtf_manual_close();
 }
 
+/* The command of that name; -1 where there is none. */
+static int find_command(const char *name) {
+    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* `help COMMAND`: what the command says of itself. */
+static int help_on(char *name) {
+    int i = find_command(name);
+    if (i < 0)
+        return fail_unknown(name);
+    if (commands[i].run != NULL)
+        return run((gsize)i, 2, (char *[]){ name, (char[]){ "--help" }, NULL });
+    print_help();
+    return 0;
+}
+
 int main(int argc, char **argv) {
     if (argc < 2) {
         fputs("meshtf-plan: a command is missing (see meshtf-plan --help)\n", stderr);
@@ -82,6 +108,8 @@ int main(int argc, char **argv) {
         puts("meshtf-plan " MTF_VERSION);
         return 0;
     }
+    if (strcmp(name, "help") == 0 && argc > 2)
+        return help_on(argv[2]);
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         print_help();
         return 0;
@@ -90,8 +118,6 @@ int main(int argc, char **argv) {
         print_manual(mtf_manual_form(name));
         return 0;
     }
-    for (gsize i = 0; i < G_N_ELEMENTS(commands); i++)
-        if (strcmp(name, commands[i].name) == 0)
-            return run(i, argc - 1, argv + 1);
-    return fail_unknown(name);
+    int i = find_command(name);
+    return i >= 0 ? run((gsize)i, argc - 1, argv + 1) : fail_unknown(name);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan judge RUNS.tsv: predicted beside measured for a table of training runs. */
-#include "analyzer/judge/judge.h"
+#include "analyzer/judge/fitted_machines.h"
 #include "analyzer/judge/judge_commands.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
@@ -11,8 +11,7 @@
 #include <string.h>
 
 typedef struct {
-    MtfJudgeOptions judge;
-    char *machine, *software, *grades, *fit_on;
+    char *machine, *software, *grades, *fit_on, *leave_out;
     gboolean json;
 } Options;
 
@@ -182,12 +181,45 @@ static void print_lines(const GPtrArray *verdicts) {
     print_judgement(&all);
 }
 
+static bool read_leave_out(const char *text, MtfLeaveOut *leave, GError **error) {
+    static const char *const names[] = { "nothing", "source", "model" };
+    *leave = MTF_LEAVE_NOTHING;
+    for (int i = 0; i < (int)G_N_ELEMENTS(names); i++)
+        if (text == NULL || strcmp(text, names[i]) == 0) {
+            *leave = text == NULL ? MTF_LEAVE_NOTHING : (MtfLeaveOut)i;
+            return true;
+        }
+    return mtf_input_error(error, "--leave-out \"%s\" is none of nothing, source and model", text);
+}
+
+/* Judges with machines fitted to another table, or the same. */
+static GPtrArray *judge_fitted(const Options *options, const MtfRunTable *table,
+                               MtfJudgeOptions judge, GError **error) {
+    MtfLeaveOut leave;
+    if (!read_leave_out(options->leave_out, &leave, error))
+        return NULL;
+    g_autoptr(MtfRunTable) runs = mtf_run_table_load(options->fit_on, mtf_run_columns, error);
+    g_autoptr(GPtrArray) verdicts = runs != NULL ? mtf_judge(runs, &judge, error) : NULL;
+    if (verdicts == NULL)
+        return NULL;
+    g_autoptr(MtfFittedMachines) fitted = mtf_fitted_machines_new(verdicts, leave);
+    judge.machine_for = mtf_fitted_machine;
+    judge.machine_for_data = fitted;
+    return mtf_judge(table, &judge, error);
+}
+
 static bool run(const Options *options, const char *path, GError **error) {
     g_autoptr(MtfRunTable) table = mtf_run_table_load(path, mtf_run_columns, error);
     if (table == NULL)
         return false;
-    MtfJudgeOptions judge = { options->machine, options->software, options->grades, NULL };
-    g_autoptr(GPtrArray) verdicts = mtf_judge(table, &judge, error);
+    MtfJudgeOptions judge = { .machine = options->machine,
+                              .software = options->software,
+                              .grades = options->grades };
+    if (options->fit_on == NULL && options->leave_out != NULL)
+        return mtf_input_error(error, "--leave-out needs --fit-on");
+    g_autoptr(GPtrArray) verdicts = options->fit_on != NULL
+                                        ? judge_fitted(options, table, judge, error)
+                                        : mtf_judge(table, &judge, error);
     if (verdicts == NULL)
         return false;
     (options->json ? print_json : print_lines)(verdicts);
@@ -203,6 +235,10 @@ int mtf_command_judge(int argc, char **argv) {
           "Price all rows for this profile, whatever they name", "NAME|FILE" },
         { "grades", 0, 0, G_OPTION_ARG_STRING, &o.grades,
           "Only rows whose notes begin with \"trust\" and one of these letters", "AB" },
+        { "fit-on", 0, 0, G_OPTION_ARG_FILENAME, &o.fit_on,
+          "Fit the machines to the runs of this table first", "TABLE" },
+        { "leave-out", 0, 0, G_OPTION_ARG_STRING, &o.leave_out,
+          "Predict each row by a fit without the rows of its source (or model)", "source|model" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &o.json, "Print JSON", NULL },
         G_OPTION_ENTRY_NULL,
     };
@@ -217,5 +253,6 @@ int mtf_command_judge(int argc, char **argv) {
     g_free(o.software);
     g_free(o.grades);
     g_free(o.fit_on);
+    g_free(o.leave_out);
     return done ? 0 : mtf_command_line_fail("meshtf-plan judge", error);
 }

@@ -22,21 +22,8 @@ static void software_free(void *software) {
     mtf_software_free((MtfSoftware *)software);
 }
 
-static const MtfMachine *fitted_machine(const Bench *bench, const char *name) {
-    const GPtrArray *fitted = bench->options->fitted;
-    for (guint i = 0; fitted != NULL && i < fitted->len; i++) {
-        const MtfMachine *machine = (const MtfMachine *)fitted->pdata[i];
-        if (strcmp(machine->name, name) == 0)
-            return machine;
-    }
-    return NULL;
-}
-
 static const MtfMachine *find_machine(Bench *bench, const char *name, GError **error) {
-    const MtfMachine *fitted = fitted_machine(bench, name);
     MtfMachine *machine = (MtfMachine *)g_hash_table_lookup(bench->machines, name);
-    if (fitted != NULL)
-        return fitted;
     if (machine == NULL) {
         machine = mtf_machine_load(name, error);
         if (machine != NULL)
@@ -73,18 +60,31 @@ static void take_reason(MtfVerdict *verdict, GError *error) {
     g_error_free(error);
 }
 
-static void predict(MtfVerdict *verdict, const MtfMachine *machine, const MtfSoftware *software) {
+double mtf_predict_row(const MtfRunRow *row, const MtfMachine *machine, const MtfSoftware *software,
+                       MtfRunSeconds *seconds, GError **error) {
     MtfMachine placed = *machine;
     MtfRunDevice device;
+    set_node_bandwidth(row, &placed);
+    if (!mtf_run_device_init(&device, &row->run, &placed, software, error))
+        return NAN;
+    *seconds = mtf_run_seconds(&device);
+    return seconds->step;
+}
+
+static void predict(const Bench *bench, MtfVerdict *verdict, const MtfMachine *machine,
+                    const MtfSoftware *software) {
+    const MtfJudgeOptions *options = bench->options;
+    const MtfMachine *other = NULL;
     GError *error = NULL;
-    set_node_bandwidth(verdict->row, &placed);
+    if (options->machine_for != NULL)
+        other = options->machine_for(options->machine_for_data, verdict->row, machine);
     verdict->software = g_strdup(software->name);
-    if (!mtf_run_device_init(&device, &verdict->row->run, &placed, software, &error)) {
+    double seconds = mtf_predict_row(verdict->row, other != NULL ? other : machine, software,
+                                     &verdict->seconds, &error);
+    if (isnan(seconds))
         take_reason(verdict, error);
-        return;
-    }
-    verdict->seconds = mtf_run_seconds(&device);
-    verdict->memory = mtf_run_memory(&verdict->row->run, software).total / 0x1p30;
+    else
+        verdict->memory = mtf_run_memory(&verdict->row->run, software).total / 0x1p30;
 }
 
 /* A library without the machine is a reason, not a failure. */
@@ -99,6 +99,10 @@ static bool judge_row(Bench *bench, const char *words, MtfVerdict *verdict, GErr
         take_reason(verdict, missing);
         return true;
     }
+    if (bench->options->machine != NULL) {
+        g_free(row->machine);
+        row->machine = g_strdup(machine->name);
+    }
     const MtfSoftware *software = find_software(bench, words, &missing);
     if (software == NULL && missing != NULL) {
         g_propagate_error(error, missing);
@@ -107,7 +111,7 @@ static bool judge_row(Bench *bench, const char *words, MtfVerdict *verdict, GErr
     if (software == NULL)
         row->reason = g_strdup_printf("no profile of the library knows \"%s\" (--software)", words);
     else
-        predict(verdict, machine, software);
+        predict(bench, verdict, machine, software);
     return true;
 }
 

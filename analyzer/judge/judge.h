@@ -21,11 +21,16 @@ typedef struct {
     double memory;         /* predicted GiB of the fullest device; 0 likewise */
 } MtfVerdict;
 
+/* A machine for a row in place of the library's of that name; NULL: that one. */
+typedef const MtfMachine *(*MtfMachineFor)(void *data, const MtfRunRow *row,
+                                           const MtfMachine *library);
+
 /* What is asked: NULL and 0 for what the rows say. */
 typedef struct {
     const char *machine, *software;
-    const char *grades;      /* letters of grades that count, NULL for all */
-    const GPtrArray *fitted; /* of MtfMachine: go before the library's of that name; may be NULL */
+    const char *grades;        /* letters of grades that count, NULL for all */
+    MtfMachineFor machine_for; /* NULL, or asked first for the machine of a row */
+    void *machine_for_data;
 } MtfJudgeOptions;
 
 typedef struct {
@@ -39,6 +44,11 @@ typedef struct {
 /* Judges all rows; an array of MtfVerdict, to be freed by g_ptr_array_unref. The table must live as
  * long. */
 GPtrArray *mtf_judge(const MtfRunTable *table, const MtfJudgeOptions *options, GError **error);
+
+/* Predicted seconds of a step of a row on a machine with the network that the row says; NAN and the
+ * reason where it cannot be expressed. */
+double mtf_predict_row(const MtfRunRow *row, const MtfMachine *machine, const MtfSoftware *software,
+                       MtfRunSeconds *seconds, GError **error);
 
 /* The figures of those verdicts for which `label` is NULL or equals what `of` gives of the row. */
 typedef const char *(*MtfRowLabel)(const MtfVerdict *verdict);

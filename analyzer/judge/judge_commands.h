@@ -5,5 +5,6 @@
 #define MTF_JUDGE_COMMANDS_H
 
 int mtf_command_judge(int argc, char **argv);
+int mtf_command_fit(int argc, char **argv);
 
 #endif

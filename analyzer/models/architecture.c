@@ -9,19 +9,12 @@
 
 /* ---- Dimensions ------------------------------------------------------------------------------ */
 
-static const MtfStack *first_stack(const MtfArchitecture *n) {
-    return n->kind == MTF_ARCHITECTURE_DECODER ? &n->decoder : &n->encoder;
+static bool is_pair(const MtfArchitecture *n) {
+    return n->kind == MTF_ARCHITECTURE_ENCODER_DECODER;
 }
 
-/* The dimension of that name and size; "decoder_NAME" where the encoder's has another size. */
-static int shared_dimension(MtfAssembly *m, const char *name, int64_t size) {
-    const MtfGraph *graph = m->p->b.graph;
-    int known = m->p->b.error == NULL ? mtf_graph_find_dimension(graph, name) : -1;
-    if (known >= 0 && mtf_graph_size(graph, known) == size)
-        return known;
-    g_autofree char *full = g_strdup_printf("%s%s", known >= 0 ? "decoder_" : "", name);
-    int again = m->p->b.error == NULL ? mtf_graph_find_dimension(graph, full) : -1;
-    return again >= 0 ? again : mtf_parts_dimension(m->p, full, size);
+static const MtfStack *first_stack(const MtfArchitecture *n) {
+    return n->kind == MTF_ARCHITECTURE_DECODER ? &n->decoder : &n->encoder;
 }
 
 /* Begins a stack whose positions are called `positions`, and "memory_…" as memory. */
@@ -31,12 +24,11 @@ static void enter_stack(MtfAssembly *m, const MtfStack *stack, const char *posit
     bool grouped = stack->kv_heads != stack->heads;
     m->stack = stack;
     m->positions = length;
-    m->length = shared_dimension(m, positions, length);
-    m->memory_length = shared_dimension(m, memory, length);
-    m->heads = shared_dimension(m, "heads", stack->kv_heads);
-    m->group = grouped ? shared_dimension(m, "group", stack->heads / stack->kv_heads) : -1;
-    m->d_kv = shared_dimension(m, "d_kv", stack->d_kv);
-    m->d_ff = shared_dimension(m, "d_ff", stack->d_ff);
+    m->length = mtf_assembly_dimension(m, positions, length);
+    m->memory_length = mtf_assembly_dimension(m, memory, length);
+    m->heads = mtf_assembly_dimension(m, "heads", stack->kv_heads);
+    m->group = grouped ? mtf_assembly_dimension(m, "group", stack->heads / stack->kv_heads) : -1;
+    m->d_kv = mtf_assembly_dimension(m, "d_kv", stack->d_kv);
     m->residual_spread = m->n->spread / sqrt(2 * fmax(1, (double)stack->layers));
     m->buckets = -1;
 }
@@ -47,8 +39,28 @@ static MtfShape stream_shape(const MtfAssembly *m) {
     return MTF_SHAPE(m->batch, m->length, m->d_model);
 }
 
+static int integer_constant(MtfAssembly *m, const char *name, double value) {
+    MtfShape shape = MTF_SHAPE(m->length);
+    m->p->b.attributes.value = value;
+    m->p->b.has_dtype = true;
+    m->p->b.dtype = MTF_I32;
+    return mtf_parts_apply_shaped(m->p, MTF_OP_CONSTANT, name, &shape);
+}
+
+/* Positions counted from the model's first: numbers of int32 are added as floats. */
+static int moved_positions(MtfAssembly *m) {
+    m->p->b.has_dtype = true;
+    m->p->b.dtype = MTF_F32;
+    int from = mtf_parts_range(m->p, "place", m->length);
+    int first = mtf_parts_constant(m->p, "first_position", (double)m->n->first_position);
+    int sum = mtf_parts_add(m->p, "place_moved", from, first);
+    m->p->b.has_dtype = true;
+    m->p->b.dtype = MTF_I32;
+    return mtf_parts_apply(m->p, MTF_OP_CAST, "position_moved", NULL, sum, -1);
+}
+
 /* Rows of a table of learned positions. The table is as long as the model may read, and what is
- * read is its beginning. */
+ * read begins at its first position. */
 static int add_positions(MtfAssembly *m, int x) {
     if (m->n->max_positions == 0)
         return x;
@@ -56,22 +68,45 @@ static int add_positions(MtfAssembly *m, int x) {
     int table =
         mtf_assembly_variable(m, "position_table", m->stack->names.positions,
                               &MTF_SHAPE(rows, m->d_model), MTF_INIT_NORMAL, m->n->spread / 2);
-    m->p->b.has_dtype = true;
-    m->p->b.dtype = MTF_I32;
-    MtfShape shape = MTF_SHAPE(m->length);
-    g_autofree char *name = g_strdup("position");
-    int position = mtf_build(&m->p->b, MTF_OP_RANGE, name, &shape, 0, NULL);
+    int position = m->n->first_position > 0 ? moved_positions(m)
+                                            : mtf_parts_range(m->p, "position", m->length);
     MtfShape result = MTF_SHAPE(m->length, m->d_model);
     int read = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "positions_read", &result, table, position);
-    return mtf_parts_add(m->p, "x", x, read);
+    return mtf_parts_add(m->p, "x_placed", x, read);
+}
+
+/* All positions are of the first segment. */
+static int add_token_types(MtfAssembly *m, int x) {
+    if (m->n->token_types == 0)
+        return x;
+    int rows = mtf_parts_dimension(m->p, "token_types", m->n->token_types);
+    int table = mtf_assembly_variable(m, "token_type_table", m->n->token_type_table,
+                                      &MTF_SHAPE(rows, m->d_model), MTF_INIT_NORMAL, m->n->spread);
+    int types = integer_constant(m, "token_type", 0);
+    MtfShape result = MTF_SHAPE(m->length, m->d_model);
+    int read = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "token_types_read", &result, table, types);
+    return mtf_parts_add(m->p, "x_typed", x, read);
+}
+
+/* Where a model learns from what is hidden of its own text: 15 % of the tokens, drawn anew each
+ * step, have an embedding of 0. Outside of training nothing is hidden. */
+static int hide_some(MtfAssembly *m, int x) {
+    MtfShape shape = MTF_SHAPE(m->batch, m->length);
+    if (m->n->kind != MTF_ARCHITECTURE_ENCODER)
+        return x;
+    int one = mtf_parts_constant(m->p, "one", 1);
+    int ones = mtf_parts_apply(m->p, MTF_OP_BROADCAST, "ones", &shape, one, -1);
+    int drawn = mtf_parts_dropout(m->p, "drawn", 0.15, ones);
+    int shown = mtf_parts_apply(m->p, MTF_OP_SIGN, "shown", NULL, drawn, -1);
+    return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "x_shown", NULL, x, shown);
 }
 
 static int embed(MtfAssembly *m, int table, int tokens) {
     MtfShape shape = stream_shape(m);
     int rows = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "embed", &shape, table, tokens);
-    int scaled = mtf_assembly_scale(m, "embed_scaled", m->n->embedding_scale, rows);
+    int scaled = mtf_assembly_scale(m, "embed_scaled", m->n->embedding_scale, hide_some(m, rows));
     return mtf_assembly_norm(m, "embedding_norm", m->n->embedding_norm, m->d_model,
-                             add_positions(m, scaled));
+                             add_token_types(m, add_positions(m, scaled)));
 }
 
 /* ---- Layers ---------------------------------------------------------------------------------- */
@@ -94,46 +129,93 @@ static int part(MtfAssembly *m, int which, int x) {
     return y;
 }
 
-static int build_layer(MtfAssembly *m, const char *block, int x) {
+/* Between the two parts of a decoder's layer: attention to what the encoder made. */
+static int cross_part(MtfAssembly *m, int x, int source) {
+    const MtfStackNames *n = &m->stack->names;
+    if (!m->stack->cross)
+        return x;
+    mtf_parts_enter(m->p, "cross");
+    int normal = mtf_assembly_norm(m, "before", n->before_cross, m->d_model, x);
+    int sum = mtf_parts_add(m->p, "x", x, mtf_assembly_cross_attention(m, normal, source));
+    mtf_parts_leave(m->p);
+    return sum;
+}
+
+static int build_layer(MtfAssembly *m, const char *block, int x, int source) {
     g_autofree char *prefix = g_strdup_printf("%s/%d", block, m->layer);
     g_autoptr(GString) files = g_string_new(m->stack->names.layer);
     g_autofree char *number = g_strdup_printf("%d", m->layer);
     g_string_replace(files, "%d", number, 1);
     m->files = files->str;
     mtf_parts_enter(m->p, prefix);
-    int y = part(m, 1, part(m, 0, x));
+    int y = part(m, 1, cross_part(m, part(m, 0, x), source));
     mtf_parts_leave(m->p);
     m->files = (char *)"";
     return y;
 }
 
-static int build_stack(MtfAssembly *m, const char *block, int x) {
+/* The stack's layers on x; `source` is the encoder's result, or -1. */
+static int build_stack(MtfAssembly *m, const char *block, int x, int source) {
+    if (m->stack->buckets > 0)
+        m->buckets = mtf_assembly_buckets(m);
     for (m->layer = 0; m->layer < (int)m->stack->layers && m->p->b.error == NULL; m->layer++)
-        x = build_layer(m, block, x);
+        x = build_layer(m, block, x, source);
     if (m->stack->layers > 0)
         mtf_graph_add_repeat(m->p->b.graph, block, (int)m->stack->layers);
-    return mtf_assembly_norm(m, "final_norm", m->stack->names.final_norm, m->d_model, x);
+    g_autofree char *norm = g_strdup_printf("%s_norm", is_pair(m->n) ? block : "final");
+    return mtf_assembly_norm(m, norm, m->stack->names.final_norm, m->d_model, x);
 }
 
 /* ---- Loss ------------------------------------------------------------------------------------ */
+
+static double head_spread(const MtfAssembly *m) {
+    return m->n->spread > 0 ? m->n->spread : 1 / sqrt((double)m->n->d_model);
+}
 
 static int head(MtfAssembly *m, int x, int table) {
     MtfShape shape = MTF_SHAPE(m->batch, m->length, m->vocab);
     if (!m->n->tied)
         table = mtf_assembly_variable(m, "head", m->n->head, &MTF_SHAPE(m->vocab, m->d_model),
-                                      MTF_INIT_NORMAL, m->n->spread);
+                                      MTF_INIT_NORMAL, head_spread(m));
     int scaled = mtf_assembly_scale(m, "x_scaled", m->n->logit_scale, x);
     int logits = mtf_parts_einsum(m->p, "logits", &shape, scaled, table);
     return mtf_assembly_softcap(m, "logits_softcap", m->n->logit_softcap, logits);
 }
 
-static void add_loss(MtfAssembly *m, int logits) {
+static void add_loss(MtfAssembly *m, int logits, int targets) {
     MtfShape shape = MTF_SHAPE(m->batch, m->length);
-    int targets = mtf_parts_input(m->p, "targets", &shape, MTF_I32, MTF_FEED_NEXT_TOKENS);
     int losses =
         mtf_parts_apply(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &shape, logits, targets);
     m->p->b.graph->loss =
         mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, "loss", &(MtfShape){ 0 }, losses, -1);
+}
+
+/* x at the first position: its sum with the weights 1, 0, 0, … */
+static int first_position(MtfAssembly *m, int x) {
+    m->p->b.has_dtype = true;
+    m->p->b.dtype = MTF_F32;
+    int place = mtf_parts_range(m->p, "place", m->length);
+    int zero = mtf_parts_constant(m->p, "zero", 0);
+    int is_first = mtf_parts_apply(m->p, MTF_OP_EQUAL, "is_first", NULL, place, zero);
+    MtfShape shape = MTF_SHAPE(m->batch, m->d_model);
+    return mtf_parts_einsum(m->p, "first", &shape, x, is_first);
+}
+
+/* The layer over the first position that models for whole texts have. The loss does not see it. */
+static void add_pooler(MtfAssembly *m, int x) {
+    if (!m->n->pooler)
+        return;
+    mtf_parts_enter(m->p, "pooler");
+    int first = first_position(m, x);
+    int out = mtf_parts_dimension(m->p, "d_pooled", m->n->d_model);
+    MtfLinear linear = { .name = "hidden",
+                         .file = m->n->pooler_name,
+                         .in = MTF_SHAPE(m->d_model),
+                         .out = MTF_SHAPE(out),
+                         .bias = true,
+                         .spread = m->n->spread };
+    mtf_parts_apply(m->p, MTF_OP_TANH, "out", NULL, mtf_assembly_linear(m, &linear, first), -1);
+    mtf_parts_leave(m->p);
 }
 
 /* ---- The whole ------------------------------------------------------------------------------- */
@@ -156,6 +238,44 @@ static bool check_network(const MtfArchitecture *n, GError **error) {
            (n->kind == MTF_ARCHITECTURE_ENCODER || check_stack(n, &n->decoder, error));
 }
 
+static int token_input(MtfAssembly *m, const char *name, MtfFeed feed) {
+    MtfShape shape = MTF_SHAPE(m->batch, m->length);
+    return mtf_parts_input(m->p, name, &shape, MTF_I32, feed);
+}
+
+/* Reads `source` first, then the text that it predicts with it in view. */
+static int build_pair(MtfAssembly *m, int table) {
+    enter_stack(m, &m->n->encoder, "source_length", m->n->source_length);
+    int source =
+        build_stack(m, "encoder", embed(m, table, token_input(m, "source", MTF_FEED_TOKENS)), -1);
+    m->source_length = m->length;
+    m->source_memory = m->memory_length;
+    enter_stack(m, &m->n->decoder, "length", m->n->length);
+    mtf_parts_enter(m->p, "target");
+    int x = embed(m, table, token_input(m, "tokens", MTF_FEED_TOKENS));
+    mtf_parts_leave(m->p);
+    return build_stack(m, "decoder", x, source);
+}
+
+static void build_network(MtfAssembly *m) {
+    const MtfArchitecture *n = m->n;
+    int table =
+        mtf_assembly_variable(m, "embedding", n->embedding, &MTF_SHAPE(m->vocab, m->d_model),
+                              MTF_INIT_NORMAL, n->spread > 0 ? n->spread : 1);
+    if (is_pair(n)) {
+        int x = head(m, build_pair(m, table), table);
+        add_loss(m, x, token_input(m, "targets", MTF_FEED_NEXT_TOKENS));
+        return;
+    }
+    enter_stack(m, first_stack(n), "length", n->length);
+    int tokens = token_input(m, "tokens", MTF_FEED_TOKENS);
+    int x = build_stack(m, "layer", embed(m, table, tokens), -1);
+    add_pooler(m, x);
+    bool itself = n->kind == MTF_ARCHITECTURE_ENCODER;
+    add_loss(m, head(m, x, table),
+             itself ? tokens : token_input(m, "targets", MTF_FEED_NEXT_TOKENS));
+}
+
 MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error) {
     if (!check_network(network, error))
         return NULL;
@@ -163,14 +283,7 @@ MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error)
     m.batch = mtf_parts_dimension(m.p, "batch", network->batch);
     m.d_model = mtf_parts_dimension(m.p, "d_model", network->d_model);
     m.vocab = mtf_parts_dimension(m.p, "vocab", network->vocab);
-    int table =
-        mtf_assembly_variable(&m, "embedding", network->embedding, &MTF_SHAPE(m.vocab, m.d_model),
-                              MTF_INIT_NORMAL, network->spread);
-    enter_stack(&m, first_stack(network), "length", network->length);
-    MtfShape shape = MTF_SHAPE(m.batch, m.length);
-    int tokens = mtf_parts_input(m.p, "tokens", &shape, MTF_I32, MTF_FEED_TOKENS);
-    int x = build_stack(&m, "layer", embed(&m, table, tokens));
-    add_loss(&m, head(&m, x, table));
+    build_network(&m);
     g_free(m.p->b.graph->name);
     m.p->b.graph->name = g_strdup(network->name);
     MtfGraph *graph = mtf_parts_end(m.p, error);

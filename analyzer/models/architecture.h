@@ -25,7 +25,7 @@ typedef struct {
     const char *q, *k, *v, *o;
     const char *qkv; /* all three in one tensor, rows of q first */
     const char *q_norm, *k_norm;
-    const char *barrier, *up, *down;
+    const char *gate, *up, *down;
     const char *gate_up; /* both in one tensor, rows of the gate first */
     const char *router, *expert_gate, *expert_up, *expert_down;    /* "{}" stands for the expert */
     const char *before_attention, *on_attention, *after_attention; /* norms */
@@ -59,8 +59,10 @@ typedef struct {
     double rotary_share; /* of each head's features that turn; 1 */
     double rotary_angle; /* by which every angle is multiplied; 1 */
     double rotary_context, rotary_stretch, rotary_low, rotary_high; /* as the rotary row has them */
-    int64_t buckets, max_distance; /* of relative positions; 0: none */
-    int64_t experts, experts_per_token, d_expert;
+    int64_t buckets, max_distance;                /* of relative positions; 0: none */
+    int64_t experts, experts_per_token, d_expert; /* experts 0: none */
+    int64_t sparse_step; /* every so many layers have experts, and those of a mask have none */
+    uint64_t dense_layers[4];
     bool renormalise; /* shares of the chosen experts add up to 1 */
     MtfStackNames names;
 } MtfStack;
@@ -83,8 +85,9 @@ typedef struct {
     bool in_first;                         /* matrices are stored [in, out] */
     double epsilon;
     double embedding_scale, logit_scale, logit_softcap; /* 1, 1, 0 */
-    bool tied, head_bias, pooler;
-    double spread; /* standard deviation of initial weights */
+    bool tied;
+    bool pooler;   /* a layer over the first position, beside the loss */
+    double spread; /* standard deviation of initial weights; 0: 1 / sqrt(inputs), embeddings 1 */
     const char *embedding, *token_type_table, *embedding_norm, *head, *pooler_name; /* in files */
     MtfStack encoder, decoder; /* one of them, or both */
 } MtfArchitecture;

@@ -28,6 +28,9 @@ static int project(MtfAssembly *m, const Names *names, int which, int x) {
                                            : MTF_SHAPE(m->heads, m->d_kv),
                          .bias = biases[which],
                          .spread = m->n->spread };
+    /* Scores that nothing divides begin as small by their weights. */
+    if (which == 0 && m->n->spread == 0 && s->scale == 1)
+        linear.spread = 1 / sqrt((double)(m->n->d_model * s->d_kv));
     if (names->qkv != NULL) {
         linear.begin = begins[which];
         linear.total = queries + 2 * keys;
@@ -91,6 +94,23 @@ static int project_out(MtfAssembly *m, const Names *names, int context) {
                                context);
 }
 
+/* The same with the scores as a tensor, to which the bias of relative positions is added. */
+static int attend_with_bias(MtfAssembly *m, const Heads *h, int memory, bool causal) {
+    MtfShape all = MTF_SHAPE(m->batch, m->heads, m->length, memory);
+    MtfShape out = MTF_SHAPE(m->batch, m->length, m->heads, m->d_kv);
+    int product = mtf_parts_einsum(m->p, "scores", &all, h->q, h->k);
+    int scaled = mtf_assembly_scale(m, "scores_scaled", m->stack->scale, product);
+    int scores = mtf_parts_add(m->p, "scores_biased", scaled, m->buckets);
+    if (causal) {
+        m->p->b.attributes.query = m->length;
+        m->p->b.attributes.memory = memory;
+        scores = mtf_parts_apply(m->p, MTF_OP_CAUSAL_MASK, "causal", NULL, scores, -1);
+    }
+    m->p->b.attributes.dimension = memory;
+    int shares = mtf_parts_apply(m->p, MTF_OP_SOFTMAX, "shares", NULL, scores, -1);
+    return mtf_parts_einsum(m->p, "context", &out, shares, h->v);
+}
+
 int mtf_assembly_self_attention(MtfAssembly *m, int x) {
     const MtfStackNames *n = &m->stack->names;
     Names names = { n->q, n->k, n->v, n->o, n->qkv };
@@ -103,5 +123,90 @@ int mtf_assembly_self_attention(MtfAssembly *m, int x) {
     k = turn(m, "k_turned", k);
     Heads heads = { q, remember(m, "key", m->length, m->memory_length, k),
                     remember(m, "value", m->length, m->memory_length, v) };
-    return project_out(m, &names, attend(m, &heads, m->memory_length, m->stack->causal));
+    int context = (m->buckets >= 0 ? attend_with_bias : attend)(m, &heads, m->memory_length,
+                                                                m->stack->causal);
+    return project_out(m, &names, context);
+}
+
+int mtf_assembly_cross_attention(MtfAssembly *m, int x, int source) {
+    const MtfStackNames *n = &m->stack->names;
+    Names names = { n->cross_q, n->cross_k, n->cross_v, n->cross_o, NULL };
+    int q = project(m, &names, 0, x);
+    int k = project(m, &names, 1, source), v = project(m, &names, 2, source);
+    Heads heads = { q, remember(m, "key", m->source_length, m->source_memory, k),
+                    remember(m, "value", m->source_length, m->source_memory, v) };
+    return project_out(m, &names, attend(m, &heads, m->source_memory, false));
+}
+
+/* ---- Relative positions ---------------------------------------------------------------------- */
+
+/* T5's bucket of a distance in one direction, as its authors compute it, in float32: half of the
+ * buckets hold one distance each, the others ranges that grow by a constant factor up to
+ * max_distance (Raffel and others, "Exploring the limits of transfer learning", 2020, 2.1). */
+static int64_t bucket_of(int64_t distance, int64_t buckets, int64_t max_distance) {
+    int64_t exact = buckets / 2;
+    if (distance < exact)
+        return distance;
+    float whole = (float)log((double)max_distance / (double)exact);
+    float share = logf((float)distance / (float)exact) / whole;
+    int64_t more = (int64_t)(share * (float)(buckets - exact));
+    return MIN(exact + more, buckets - 1);
+}
+
+/* How many buckets begin at or before each distance: a sum of comparisons, one a bucket. */
+static int count_buckets(MtfAssembly *m, int distance, int64_t buckets) {
+    int64_t most = m->stack->max_distance, sum = -1;
+    for (int64_t d = 1; d <= most; d++) {
+        int64_t steps = bucket_of(d, buckets, most) - bucket_of(d - 1, buckets, most);
+        if (steps == 0)
+            continue;
+        g_autofree char *prefix = g_strdup_printf("bucket/%d", (int)d);
+        mtf_parts_enter(m->p, prefix);
+        int from = mtf_parts_constant(m->p, "from", (double)d);
+        int reached = mtf_parts_apply(m->p, MTF_OP_LESS_EQUAL, "reached", NULL, from, distance);
+        int more = mtf_assembly_scale(m, "steps", (double)steps, reached);
+        sum = sum < 0 ? more : mtf_parts_add(m->p, "sum", (int)sum, more);
+        mtf_parts_leave(m->p);
+    }
+    return (int)sum;
+}
+
+static int positions_along(MtfAssembly *m, const char *name, int dim) {
+    m->p->b.has_dtype = true;
+    m->p->b.dtype = MTF_F32;
+    return mtf_parts_range(m->p, name, dim);
+}
+
+/* The bucket of each query and position of memory. A stack that looks both ways has half of them
+ * for what comes later. */
+static int buckets_of(MtfAssembly *m) {
+    const MtfStack *s = m->stack;
+    int query = positions_along(m, "query", m->length);
+    int memory = positions_along(m, "memory", m->memory_length);
+    int behind = mtf_parts_apply(m->p, MTF_OP_SUBTRACT, "behind", NULL, query, memory);
+    if (s->causal)
+        return count_buckets(m, behind, s->buckets);
+    int distance = mtf_parts_apply(m->p, MTF_OP_ABS, "distance", NULL, behind, -1);
+    int near = count_buckets(m, distance, s->buckets / 2);
+    int later = mtf_parts_apply(m->p, MTF_OP_LESS, "later", NULL, query, memory);
+    int half = mtf_assembly_scale(m, "half", (double)(s->buckets / 2), later);
+    return mtf_parts_add(m->p, "bucket", near, half);
+}
+
+int mtf_assembly_buckets(MtfAssembly *m) {
+    const MtfStack *s = m->stack;
+    int rows = mtf_assembly_dimension(m, "buckets", s->buckets);
+    mtf_parts_enter(m->p, s->causal ? "decoder_positions" : "positions");
+    MtfShape table_shape = MTF_SHAPE(rows, m->heads);
+    int table =
+        mtf_assembly_variable(m, "table", s->names.buckets, &table_shape, MTF_INIT_NORMAL,
+                              m->n->spread > 0 ? m->n->spread : 1 / sqrt((double)m->n->d_model));
+    int places = buckets_of(m);
+    m->p->b.has_dtype = true;
+    m->p->b.dtype = MTF_I32;
+    int ids = mtf_parts_apply(m->p, MTF_OP_CAST, "ids", NULL, places, -1);
+    MtfShape shape = MTF_SHAPE(m->length, m->memory_length, m->heads);
+    int bias = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "bias", &shape, table, ids);
+    mtf_parts_leave(m->p);
+    return bias;
 }

@@ -2,6 +2,7 @@
 #include "analyzer/models/architecture_parts.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 static int64_t elements(const MtfAssembly *m, const MtfShape *shape) {
@@ -63,22 +64,47 @@ int mtf_assembly_linear(MtfAssembly *m, const MtfLinear *linear, int x) {
                                       : g_strdup_printf("%s,%" PRId64, outputs, inputs);
     MtfShape shape = in_first ? linear->in : linear->out;
     append_shape(&shape, in_first ? &linear->out : &linear->in);
-    int w = mtf_parts_variable(m->p, weight, &shape, MTF_INIT_NORMAL, linear->spread);
+    double spread = linear->spread > 0 ? linear->spread : 1 / sqrt(fmax(1, (double)inputs));
+    int w = mtf_parts_variable(m->p, weight, &shape, MTF_INIT_NORMAL, spread);
     keep_place(m, w, linear->file, ".weight", sizes);
     MtfShape result = linear_shape(m, linear, x);
     int y = mtf_parts_einsum(m->p, linear->name, &result, x, w);
     return linear->bias ? add_bias(m, linear, y) : y;
 }
 
+/* The sizes of the dimensions from number `from` on, "64,32"; free with g_free. */
+static char *format_sizes(const MtfAssembly *m, const MtfShape *shape, int from) {
+    GString *sizes = g_string_new(NULL);
+    for (int i = from; i < shape->rank && m->p->b.error == NULL; i++)
+        g_string_append_printf(sizes, "%s%" PRId64, i > from ? "," : "",
+                               mtf_graph_size(m->p->b.graph, shape->dims[i]));
+    return g_string_free(sizes, FALSE);
+}
+
 static int variable_with_suffix(MtfAssembly *m, const char *name, const char *file,
                                 const char *suffix, const MtfShape *shape, const MtfInit *init) {
     int variable = mtf_parts_variable(m->p, name, shape, init->kind, init->value);
-    g_autoptr(GString) sizes = g_string_new(NULL);
-    for (int i = 0; i < shape->rank && m->p->b.error == NULL; i++)
-        g_string_append_printf(sizes, "%s%" PRId64, i > 0 ? "," : "",
-                               mtf_graph_size(m->p->b.graph, shape->dims[i]));
-    keep_place(m, variable, file, suffix, sizes->str);
+    g_autofree char *sizes = format_sizes(m, shape, 0);
+    keep_place(m, variable, file, suffix, sizes);
     return variable;
+}
+
+int mtf_assembly_stack(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
+                       double spread) {
+    int variable = mtf_parts_variable(m->p, name, shape, MTF_INIT_NORMAL, spread);
+    g_autofree char *sizes = format_sizes(m, shape, 1);
+    keep_place(m, variable, file, ".weight", sizes);
+    return variable;
+}
+
+int mtf_assembly_dimension(MtfAssembly *m, const char *name, int64_t size) {
+    const MtfGraph *graph = m->p->b.graph;
+    int known = m->p->b.error == NULL ? mtf_graph_find_dimension(graph, name) : -1;
+    if (known >= 0 && mtf_graph_size(graph, known) == size)
+        return known;
+    g_autofree char *full = g_strdup_printf("%s%s", known >= 0 ? "decoder_" : "", name);
+    int again = m->p->b.error == NULL ? mtf_graph_find_dimension(graph, full) : -1;
+    return again >= 0 ? again : mtf_parts_dimension(m->p, full, size);
 }
 
 int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
@@ -134,8 +160,8 @@ int mtf_assembly_activation(MtfAssembly *m, const char *name, int x) {
     if (strcmp(name, "quick_gelu") != 0)
         return mtf_parts_activation(m->p, name, x);
     int slope = mtf_assembly_scale(m, "gate_input", 1.702, x);
-    int barrier = mtf_parts_apply(m->p, MTF_OP_SIGMOID, "gate_share", NULL, slope, -1);
-    return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, name, NULL, x, barrier);
+    int gate = mtf_parts_apply(m->p, MTF_OP_SIGMOID, "gate_share", NULL, slope, -1);
+    return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, name, NULL, x, gate);
 }
 
 MtfShape mtf_assembly_query_heads(const MtfAssembly *m) {

@@ -15,12 +15,12 @@ typedef struct {
     int layer;             /* of the stack */
     char *files;           /* prefix of the layer's tensors in files */
     int batch, d_model, vocab;
-    int64_t positions;            /* of the stack */
-    int length, memory_length;    /* positions of the stack, as queries and as memory */
-    int source_memory;            /* the encoder's positions, as the decoder's memory; or -1 */
-    int heads, group, d_kv, d_ff; /* of the stack; group is -1 where each query head has its keys */
-    double residual_spread;       /* of weights whose products the residual stream adds up */
-    int buckets;                  /* relative positions' bias of the stack's scores; or -1 */
+    int64_t positions;                /* of the stack */
+    int length, memory_length;        /* positions of the stack, as queries and as memory */
+    int source_length, source_memory; /* the encoder's positions, also as the decoder's memory */
+    int heads, group, d_kv; /* of the stack; group is -1 where each query head has its keys */
+    double residual_spread; /* of weights whose products the residual stream adds up */
+    int buckets;            /* relative positions' bias of the stack's scores; or -1 */
 } MtfAssembly;
 
 /* A literal shape: MTF_SHAPE(batch, length). */
@@ -44,6 +44,13 @@ int mtf_assembly_linear(MtfAssembly *m, const MtfLinear *linear, int x);
 int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
                           MtfInitKind init, double value);
 
+/* The same for a stack of files' tensors, one an index of the first dimension. */
+int mtf_assembly_stack(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
+                       double spread);
+
+/* The model's dimension of that name and size; "decoder_NAME" where the name has another size. */
+int mtf_assembly_dimension(MtfAssembly *m, const char *name, int64_t size);
+
 /* The network's norm of x along `dim`; x itself where `file` is NULL. */
 int mtf_assembly_norm(MtfAssembly *m, const char *name, const char *file, int dim, int x);
 
@@ -60,6 +67,9 @@ MtfShape mtf_assembly_query_heads(const MtfAssembly *m);
 
 /* Self-attention of the layer (architecture_attention.c): the branch, without norms around it. */
 int mtf_assembly_self_attention(MtfAssembly *m, int x);
+
+/* The bias of the stack's scores by relative positions [queries, memory, heads]. */
+int mtf_assembly_buckets(MtfAssembly *m);
 
 /* Attention of a decoder's layer to `source`, what the encoder made. */
 int mtf_assembly_cross_attention(MtfAssembly *m, int x, int source);

@@ -10,7 +10,7 @@
 
 #define LLAMA_NAMES                                                                      \
     .layer = "model.layers.%d.", .q = "self_attn.q_proj", .k = "self_attn.k_proj",       \
-    .v = "self_attn.v_proj", .o = "self_attn.o_proj", .barrier = "mlp.gate_proj",        \
+    .v = "self_attn.v_proj", .o = "self_attn.o_proj", .gate = "mlp.gate_proj",           \
     .up = "mlp.up_proj", .down = "mlp.down_proj", .before_attention = "input_layernorm", \
     .before_ffn = "post_attention_layernorm", .final_norm = "model.norm"
 
@@ -223,7 +223,7 @@ static void read_phi3(MtfConfig *c, MtfArchitecture *n) {
     read_llama_like(c, n, &standard);
     read_window(c, s, 0);
     s->activation = mtf_config_activation(c, "hidden_act", "silu");
-    s->names.q = s->names.k = s->names.v = s->names.barrier = s->names.up = NULL;
+    s->names.q = s->names.k = s->names.v = s->names.gate = s->names.up = NULL;
     s->names.qkv = "self_attn.qkv_proj";
     s->names.gate_up = "mlp.gate_up_proj";
     mtf_config_integer(c, "original_max_position_embeddings", 1, 4096);
@@ -272,8 +272,230 @@ static void read_gpt2(MtfConfig *c, MtfArchitecture *n) {
     refuse_gpt2_variants(c);
 }
 
+/* ---- Experts --------------------------------------------------------------------------------- */
+
+static void read_mixtral(MtfConfig *c, MtfArchitecture *n) {
+    static const Standard standard = { 32000, 4096, 14336, 32, 32, 8, 0, 131072, 1e-5, 1e6, false };
+    MtfStack *s = &n->decoder;
+    read_llama_like(c, n, &standard);
+    read_window(c, s, 0);
+    s->activation = mtf_config_activation(c, "hidden_act", "silu");
+    s->experts = mtf_config_size(c, "num_local_experts", 8);
+    s->experts_per_token = mtf_config_size(c, "num_experts_per_tok", 2);
+    s->d_expert = s->d_ff;
+    s->renormalise = true;
+    s->names.router = "block_sparse_moe.gate";
+    s->names.expert_gate = "block_sparse_moe.experts.{}.w1";
+    s->names.expert_down = "block_sparse_moe.experts.{}.w2";
+    s->names.expert_up = "block_sparse_moe.experts.{}.w3";
+    if (mtf_config_number(c, "router_jitter_noise", 0) != 0)
+        mtf_config_leave_out(c, "router_jitter_noise", "noise of training alone");
+}
+
+/* Layers that are named have no experts. */
+static void read_dense_layers(MtfConfig *c, MtfStack *s) {
+    MtfJson list, item;
+    if (!mtf_config_find(c, "mlp_only_layers", &list))
+        return;
+    c->failed = c->failed || !mtf_json_array(&list, c->error);
+    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
+         more = mtf_json_next(&item)) {
+        int64_t layer = 0;
+        if (mtf_json_integer(&item, 0, 255, &layer, c->error))
+            s->dense_layers[layer / 64] |= UINT64_C(1) << layer % 64;
+        else
+            c->failed = true;
+    }
+}
+
+static void read_qwen3_moe(MtfConfig *c, MtfArchitecture *n) {
+    static const Standard standard = { 151936, 2048, 6144, 24, 32, 4, 0, 32768, 1e-6, 1e4, false };
+    MtfStack *s = &n->decoder;
+    read_llama_like(c, n, &standard);
+    read_qwen_window(c, s);
+    read_attention_bias(c, s);
+    add_head_norms(s);
+    s->activation = mtf_config_activation(c, "hidden_act", "silu");
+    s->experts = mtf_config_integer(c, "num_experts", 0, 128);
+    s->experts_per_token = mtf_config_size(c, "num_experts_per_tok", 8);
+    s->d_expert = mtf_config_size(c, "moe_intermediate_size", 768);
+    s->sparse_step = mtf_config_size(c, "decoder_sparse_step", 1);
+    s->renormalise = mtf_config_flag(c, "norm_topk_prob", false);
+    read_dense_layers(c, s);
+    s->names.router = "mlp.gate";
+    s->names.expert_gate = "mlp.experts.{}.gate_proj";
+    s->names.expert_up = "mlp.experts.{}.up_proj";
+    s->names.expert_down = "mlp.experts.{}.down_proj";
+}
+
+/* ---- BERT ------------------------------------------------------------------------------------ */
+
+#define BERT_NAMES                                                                        \
+    .layer = "encoder.layer.%d.", .q = "attention.self.query", .k = "attention.self.key", \
+    .v = "attention.self.value", .o = "attention.output.dense",                           \
+    .after_attention = "attention.output.LayerNorm", .up = "intermediate.dense",          \
+    .down = "output.dense", .after_ffn = "output.LayerNorm",                              \
+    .positions = "embeddings.position_embeddings"
+
+static void refuse_other_positions(MtfConfig *c) {
+    const char *type = mtf_config_word(c, "position_embedding_type", "absolute");
+    if (strcmp(type, "absolute") != 0)
+        mtf_config_fail(c, "position_embedding_type", "only \"absolute\" is supported");
+    if (mtf_config_flag(c, "is_decoder", false))
+        mtf_config_fail(c, "is_decoder", "only false is supported");
+}
+
+static void read_bert_sizes(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
+    MtfStack *s = &n->encoder;
+    n->kind = MTF_ARCHITECTURE_ENCODER;
+    n->vocab = mtf_config_size(c, "vocab_size", vocab);
+    n->d_model = mtf_config_size(c, "hidden_size", 768);
+    n->max_positions = mtf_config_size(c, "max_position_embeddings", 512);
+    n->token_types = mtf_config_size(c, "type_vocab_size", 2);
+    n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-12);
+    s->layers = mtf_config_size(c, "num_hidden_layers", 12);
+    s->heads = s->kv_heads = mtf_config_size(c, "num_attention_heads", 12);
+    s->d_ff = mtf_config_size(c, "intermediate_size", 3072);
+    s->activation = mtf_config_activation(c, "hidden_act", "gelu");
+    if (n->d_model % s->heads != 0)
+        mtf_config_fail(c, "num_attention_heads", "hidden_size must be a multiple of it");
+    s->d_kv = MAX(1, n->d_model / s->heads);
+    s->scale = 1 / sqrt((double)s->d_kv);
+}
+
+/* The encoder with its pooler, and scores by the tied embedding to learn from. */
+static void read_bert_like(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
+    MtfStack *s = &n->encoder;
+    read_bert_sizes(c, n, vocab);
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
+    s->names = (MtfStackNames){ BERT_NAMES };
+    n->tied = n->pooler = true;
+    n->embedding = "embeddings.word_embeddings";
+    n->token_type_table = "embeddings.token_type_embeddings";
+    n->embedding_norm = "embeddings.LayerNorm";
+    n->pooler_name = "pooler.dense";
+    refuse_other_positions(c);
+    mtf_config_flag(c, "tie_word_embeddings", true);
+    mtf_config_leave_out(c, "the head of architectures",
+                         "the encoder and its pooler are read; it learns its own text through the "
+                         "embedding, 15 % of it hidden");
+}
+
+static void read_bert(MtfConfig *c, MtfArchitecture *n) {
+    read_bert_like(c, n, 30522);
+    n->context = n->max_positions;
+}
+
+/* Positions are counted from behind the padding's. */
+static void read_roberta(MtfConfig *c, MtfArchitecture *n) {
+    read_bert_like(c, n, 50265);
+    n->first_position = mtf_config_integer(c, "pad_token_id", 0, 1) + 1;
+    n->context = MAX(1, n->max_positions - n->first_position);
+}
+
+/* ---- T5 -------------------------------------------------------------------------------------- */
+
+#define T5_SELF                                                     \
+    .q = "layer.0.SelfAttention.q", .k = "layer.0.SelfAttention.k", \
+    .v = "layer.0.SelfAttention.v", .o = "layer.0.SelfAttention.o", \
+    .before_attention = "layer.0.layer_norm"
+
+static const MtfStackNames t5_encoder = {
+    T5_SELF,
+    .layer = "encoder.block.%d.",
+    .gate = "layer.1.DenseReluDense.wi_0",
+    .up = "layer.1.DenseReluDense.wi",
+    .down = "layer.1.DenseReluDense.wo",
+    .before_ffn = "layer.1.layer_norm",
+    .final_norm = "encoder.final_layer_norm",
+    .buckets = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias",
+};
+
+static const MtfStackNames t5_decoder = {
+    T5_SELF,
+    .layer = "decoder.block.%d.",
+    .cross_q = "layer.1.EncDecAttention.q",
+    .cross_k = "layer.1.EncDecAttention.k",
+    .cross_v = "layer.1.EncDecAttention.v",
+    .cross_o = "layer.1.EncDecAttention.o",
+    .before_cross = "layer.1.layer_norm",
+    .gate = "layer.2.DenseReluDense.wi_0",
+    .up = "layer.2.DenseReluDense.wi",
+    .down = "layer.2.DenseReluDense.wo",
+    .before_ffn = "layer.2.layer_norm",
+    .final_norm = "decoder.final_layer_norm",
+    .buckets = "decoder.block.0.layer.0.SelfAttention.relative_attention_bias",
+};
+
+/* "relu", "gated-gelu", "gated-silu": whether there is a gate, and its function. */
+static void read_t5_projection(MtfConfig *c, MtfStack *s) {
+    const char *word = mtf_config_word(c, "feed_forward_proj", "relu");
+    s->gated = g_str_has_prefix(word, "gated-");
+    const char *function = s->gated ? word + strlen("gated-") : word;
+    s->activation = strcmp(word, "gated-gelu") == 0 ? "gelu"
+                    : strcmp(function, "relu") == 0 ? "relu"
+                    : strcmp(function, "silu") == 0 ? "silu"
+                    : strcmp(function, "gelu") == 0 ? "gelu_exact"
+                                                    : NULL;
+    if (s->activation == NULL)
+        mtf_config_fail(c, "feed_forward_proj",
+                        "\"%s\" is not one of relu, gelu, silu, gated-relu, gated-gelu, gated-silu",
+                        word);
+}
+
+static void read_t5_stack(MtfConfig *c, MtfStack *s) {
+    s->heads = s->kv_heads = mtf_config_size(c, "num_heads", 8);
+    s->d_kv = mtf_config_size(c, "d_kv", 64);
+    s->d_ff = mtf_config_size(c, "d_ff", 2048);
+    s->buckets = mtf_config_integer(c, "relative_attention_num_buckets", 4, 32);
+    s->max_distance = mtf_config_integer(c, "relative_attention_max_distance", 1, 128);
+    s->scale = 1; /* it is in the initial weights */
+    if (s->buckets % 4 != 0 || s->max_distance <= s->buckets / 2 || s->max_distance > 65536)
+        mtf_config_fail(c, "relative_attention_num_buckets",
+                        "a multiple of 4 below twice relative_attention_max_distance is supported");
+    read_t5_projection(c, s);
+}
+
+static void read_t5(MtfConfig *c, MtfArchitecture *n) {
+    n->kind = MTF_ARCHITECTURE_ENCODER_DECODER;
+    n->rms = true;
+    n->vocab = mtf_config_size(c, "vocab_size", 32128);
+    n->d_model = mtf_config_size(c, "d_model", 512);
+    n->context = mtf_config_size(c, "n_positions", 512);
+    n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-6);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    n->spread = 0;
+    n->logit_scale = n->tied ? 1 / sqrt((double)n->d_model) : 1;
+    read_t5_stack(c, &n->encoder);
+    n->decoder = n->encoder;
+    n->encoder.layers = mtf_config_size(c, "num_layers", 6);
+    n->decoder.layers = mtf_config_size(c, "num_decoder_layers", n->encoder.layers);
+    n->encoder.names = t5_encoder;
+    n->decoder.names = t5_decoder;
+    n->decoder.causal = n->decoder.cross = true;
+    if (n->encoder.gated) {
+        n->encoder.names.up = "layer.1.DenseReluDense.wi_1";
+        n->decoder.names.up = "layer.2.DenseReluDense.wi_1";
+    }
+    n->embedding = "shared";
+    n->head = "lm_head";
+    if (!mtf_config_flag(c, "is_encoder_decoder", true))
+        mtf_config_fail(c, "is_encoder_decoder", "only true is supported");
+}
+
 const MtfArchitectureType mtf_architecture_types[] = {
-    { "gpt2", read_gpt2 },     { "llama", read_llama }, { "mistral", read_mistral },
-    { "qwen2", read_qwen2 },   { "qwen3", read_qwen3 }, { "gemma", read_gemma },
-    { "gemma2", read_gemma2 }, { "phi3", read_phi3 },   { NULL, NULL },
+    { "gpt2", read_gpt2 },
+    { "llama", read_llama },
+    { "mistral", read_mistral },
+    { "mixtral", read_mixtral },
+    { "qwen2", read_qwen2 },
+    { "qwen3", read_qwen3 },
+    { "qwen3_moe", read_qwen3_moe },
+    { "gemma", read_gemma },
+    { "gemma2", read_gemma2 },
+    { "phi3", read_phi3 },
+    { "bert", read_bert },
+    { "roberta", read_roberta },
+    { "t5", read_t5 },
+    { NULL, NULL },
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/models/model_family.h"
 
+#include "analyzer/models/architecture_config.h"
 #include "layouts/base/error.h"
 #include "layouts/graph/optimizer.h"
 
@@ -8,9 +9,14 @@
 #include <stddef.h>
 #include <string.h>
 
+#define STANDARD_LENGTH 2048 /* of texts, where a config allows more */
+
 const MtfModelFamily *const *mtf_model_families(void) {
-    static const MtfModelFamily *const families[] = { &mtf_model_mlp, &mtf_model_transformer_lm,
-                                                      &mtf_model_gpt, NULL };
+    static const MtfModelFamily *const families[] = { &mtf_model_mlp,     &mtf_model_transformer_lm,
+                                                      &mtf_model_gpt,     &mtf_model_llama,
+                                                      &mtf_model_qwen,    &mtf_model_gemma,
+                                                      &mtf_model_mixtral, &mtf_model_bert,
+                                                      &mtf_model_t5,      NULL };
     return families;
 }
 
@@ -26,11 +32,17 @@ const MtfModelFamily *mtf_model_family_find(const char *name, GError **error) {
     return NULL;
 }
 
+static bool is_preset(const MtfModelFamily *family, const MtfModelPreset *preset,
+                      const char *name) {
+    g_autofree char *full = g_strdup_printf("%s-%s", family->name, name);
+    return strcmp(preset->name, name) == 0 || strcmp(preset->name, full) == 0;
+}
+
 const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const char *name,
                                             GError **error) {
     g_autoptr(GString) known = g_string_new(NULL);
     for (const MtfModelPreset *preset = family->presets; preset->name != NULL; preset++) {
-        if (name == NULL || strcmp(preset->name, name) == 0)
+        if (name == NULL || is_preset(family, preset, name))
             return preset;
         g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", preset->name);
     }
@@ -162,14 +174,49 @@ static bool set_optimizer(MtfGraph *graph, const MtfModelSettings *s, GError **e
     return true;
 }
 
+/* Sizes that the user gave in place of the config's. */
+static void set_architecture(MtfArchitecture *a, const MtfModelSettings *s) {
+    MtfStack *stacks[] = { &a->encoder, &a->decoder };
+    a->batch = s->batch;
+    a->length = a->source_length = s->length > 0 ? s->length : MIN(a->context, STANDARD_LENGTH);
+    a->vocab = s->vocab > 0 ? s->vocab : a->vocab;
+    for (int i = 0; i < 2; i++) {
+        stacks[i]->layers = s->layers > 0 ? s->layers : stacks[i]->layers;
+        stacks[i]->d_ff = s->d_ff > 0 ? s->d_ff : stacks[i]->d_ff;
+    }
+}
+
+static MtfGraph *build_config(const MtfModelPreset *preset, const MtfModelSettings *settings,
+                              GError **error) {
+    MtfArchitecture architecture;
+    g_autoptr(GPtrArray) left_out = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(MtfJsonDocument) document =
+        mtf_json_document_parse(preset->name, preset->config, strlen(preset->config), error);
+    if (document == NULL)
+        return NULL;
+    MtfJson root = mtf_json_root(document);
+    if (!mtf_architecture_config_read(&root, &architecture, left_out, error))
+        return NULL;
+    g_strlcpy(architecture.name, preset->name, sizeof architecture.name);
+    set_architecture(&architecture, settings);
+    return mtf_architecture_build(&architecture, error);
+}
+
+/* "llama3-8b", "gpt-gpt2-small": the preset, behind its family unless that is said already. */
+static char *full_name(const MtfModelFamily *family, const MtfModelPreset *preset) {
+    bool said = preset->config != NULL && strcmp(preset->name, "tiny") != 0;
+    return said ? g_strdup(preset->name) : g_strdup_printf("%s-%s", family->name, preset->name);
+}
+
 MtfGraph *mtf_model_build(const MtfModelFamily *family, const MtfModelPreset *preset,
                           const MtfModelSettings *settings, GError **error) {
     MtfModelBuild build = preset->build != NULL ? preset->build : family->build;
-    g_autoptr(MtfGraph) graph = build(settings, error);
+    g_autoptr(MtfGraph) graph =
+        preset->config != NULL ? build_config(preset, settings, error) : build(settings, error);
     if (graph == NULL || !set_optimizer(graph, settings, error))
         return NULL;
     g_free(graph->name);
-    graph->name = g_strdup_printf("%s-%s", family->name, preset->name);
+    graph->name = full_name(family, preset);
     mtf_graph_canonicalize(graph);
     return g_steal_pointer(&graph);
 }

@@ -32,6 +32,8 @@ typedef struct {
     const char *summary;
     MtfModelSettings settings;
     MtfModelBuild build; /* NULL: the family's */
+    const char *config;  /* a config.json (architecture_config.h), whose sizes hold where those of
+                            the settings are 0; or NULL */
 } MtfModelPreset;
 
 typedef struct {
@@ -45,11 +47,17 @@ typedef struct {
 extern const MtfModelFamily mtf_model_mlp;
 extern const MtfModelFamily mtf_model_transformer_lm;
 extern const MtfModelFamily mtf_model_gpt;
+extern const MtfModelFamily mtf_model_llama;
+extern const MtfModelFamily mtf_model_qwen;
+extern const MtfModelFamily mtf_model_gemma;
+extern const MtfModelFamily mtf_model_mixtral;
+extern const MtfModelFamily mtf_model_bert;
+extern const MtfModelFamily mtf_model_t5;
 
 /* All families, NULL-terminated. */
 const MtfModelFamily *const *mtf_model_families(void);
 
-/* Fails and lists what there is. A preset name of NULL is the default. */
+/* Fails and lists what there is. A preset name of NULL is the default; "7b" is "FAMILY-7b". */
 const MtfModelFamily *mtf_model_family_find(const char *name, GError **error);
 const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const char *name,
                                             GError **error);

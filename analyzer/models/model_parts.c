@@ -67,6 +67,15 @@ int mtf_parts_add(MtfParts *parts, const char *name, int x, int y) {
     return mtf_parts_apply(parts, MTF_OP_ADD, name, NULL, x, y);
 }
 
+int mtf_parts_apply_shaped(MtfParts *parts, int kind, const char *name, const MtfShape *shape) {
+    g_autofree char *full = full_name(parts, name);
+    return mtf_build(&parts->b, kind, full, shape, 0, NULL);
+}
+
+int mtf_parts_range(MtfParts *parts, const char *name, int dim) {
+    return mtf_parts_apply_shaped(parts, MTF_OP_RANGE, name, &(MtfShape){ 1, { dim } });
+}
+
 int mtf_parts_constant(MtfParts *parts, const char *name, double value) {
     g_autofree char *full = full_name(parts, name);
     return mtf_build_constant(&parts->b, full, MTF_F32, value);

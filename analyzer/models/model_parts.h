@@ -37,6 +37,12 @@ int mtf_parts_apply_to(MtfParts *parts, int kind, const char *name, int n_inputs
 int mtf_parts_einsum(MtfParts *parts, const char *name, const MtfShape *shape, int x, int y);
 int mtf_parts_add(MtfParts *parts, const char *name, int x, int y);
 
+/* An operation without inputs. */
+int mtf_parts_apply_shaped(MtfParts *parts, int kind, const char *name, const MtfShape *shape);
+
+/* 0, 1, 2, … along a dimension; its type is parts->b.dtype where that is given, else int32. */
+int mtf_parts_range(MtfParts *parts, const char *name, int dim);
+
 /* A number. */
 int mtf_parts_constant(MtfParts *parts, const char *name, double value);
 

@@ -15,6 +15,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/base/library.h"
 #include "layouts/graph/stage_split.h"
 
 #include <errno.h>
@@ -60,10 +61,19 @@ static bool wants_bfloat16(const char *precision) {
     return precision != NULL && mtf_dtype_from_name(precision, &dtype) && dtype == MTF_BF16;
 }
 
+/* A path as it is; what is none may be the name of a graph of the library. Free with g_free. */
+static char *find_graph(const char *path) {
+    char *found = g_file_test(path, G_FILE_TEST_EXISTS) || strcmp(path, "-") == 0
+                      ? NULL
+                      : mtf_library_find("graphs", path, NULL);
+    return found != NULL ? found : g_strdup(path);
+}
+
 static MtfGraph *load_or_import(const MtfPlanningGraph *request, const MtfSizeOverrides *sizes,
                                 GError **error) {
     g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
-    MtfImport import = { request->path, request->batch, request->length, NULL, sizes };
+    g_autofree char *path = find_graph(request->path);
+    MtfImport import = { path, request->batch, request->length, NULL, sizes };
     MtfGraph *graph = mtf_import_load(&import, said, error);
     for (guint i = 0; graph != NULL && !request->quiet && i < said->len; i++)
         printf("model          %s\n", (const char *)said->pdata[i]);
@@ -80,6 +90,14 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
     if (graph == NULL || !set_precision(graph, request->precision, error))
         return NULL;
     return g_steal_pointer(&graph);
+}
+
+void mtf_planning_warn_untrained(const MtfGraph *graph) {
+    if (graph->loss >= 0 && graph->updates->len == 0 && graph->optimizer.kind == NULL)
+        fprintf(stderr,
+                "meshtf-plan: warning: graph \"%s\" has no optimizer, so its step ends with "
+                "the gradients: nothing is updated, and no gradient is exchanged for that\n",
+                graph->name);
 }
 
 static bool set_microbatches(MtfGraph *graph, const MtfStepVariant *variant, GError **error) {
@@ -248,4 +266,7 @@ void mtf_planning_print_notes(const MtfPlan *plan, const MtfPricer *pricer) {
         print_buckets(plan, pricer, program);
     if (pricer->machine->curves->len > 0)
         print_unmeasured(pricer, program);
+    g_autofree char *doubt = mtf_machine_doubt(pricer->machine);
+    if (doubt != NULL)
+        printf("doubt          %s\n", doubt);
 }

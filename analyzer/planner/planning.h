@@ -39,6 +39,9 @@ typedef struct {
 /* Loads a graph, or a published model as one, in the type of its variables. */
 MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **error);
 
+/* Warns on standard error of a graph to be trained that has no optimizer. */
+void mtf_planning_warn_untrained(const MtfGraph *graph);
+
 /* The training graph of a graph, differentiated unless it is one already (it has updates), when it
  * cannot be divided any more. The result is in canonical order and free of composites. */
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,

@@ -6,6 +6,7 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/base/library.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@ MtfMachine *mtf_machine_new(void) {
     MtfMachine *machine = g_new0(MtfMachine, 1);
     machine->curves = g_ptr_array_new_with_free_func(curve_free);
     machine->derate.links = machine->derate.flops = machine->derate.memory = 1;
+    machine->derate.network = 1;
     machine->transport.in_training = 1;
     return machine;
 }
@@ -238,14 +240,15 @@ static bool read_device(const MtfJson *root, MtfMachine *machine, GError **error
 }
 
 static bool read_derates(const MtfJson *root, MtfMachine *machine, GError **error) {
-    static const char *const keys[] = { "links", "flops", "memory", NULL };
+    static const char *const keys[] = { "links", "flops", "memory", "network", NULL };
     MtfJson derates;
     if (!mtf_json_find(root, "derates", &derates))
         return true;
     return mtf_json_keys(&derates, keys, error) &&
            read_between(&derates, "links", 1e-6, 1, &machine->derate.links, error) &&
            read_between(&derates, "flops", 1e-6, 1, &machine->derate.flops, error) &&
-           read_between(&derates, "memory", 1e-6, 1, &machine->derate.memory, error);
+           read_between(&derates, "memory", 1e-6, 1, &machine->derate.memory, error) &&
+           read_between(&derates, "network", 1e-6, 10, &machine->derate.network, error);
 }
 
 static bool read_overlap(const MtfJson *root, MtfMachine *machine, GError **error) {
@@ -358,6 +361,15 @@ static bool read_transport(const MtfJson *root, MtfMachineTransport *transport, 
            read_between(&object, "in_training", 1, 10, &transport->in_training, error);
 }
 
+static bool read_judged(const MtfJson *root, MtfMachine *machine, GError **error) {
+    static const char *const keys[] = { "runs", "error", NULL };
+    MtfJson object, runs;
+    return !mtf_json_find(root, "judged", &object) ||
+           (mtf_json_keys(&object, keys, error) && mtf_json_get(&object, "runs", &runs, error) &&
+            mtf_json_integer(&runs, 1, MAX_AXIS_SIZE, &machine->judged.runs, error) &&
+            read_between(&object, "error", 0, 10, &machine->judged.error, error));
+}
+
 static bool read_between_slices(const MtfJson *root, MtfSliceNetwork *between, GError **error) {
     static const char *const keys[] = { "bandwidth", "latency", NULL };
     MtfJson object;
@@ -369,9 +381,9 @@ static bool read_between_slices(const MtfJson *root, MtfSliceNetwork *between, G
 
 static bool read_machine(const MtfJson *root, MtfMachine *machine, GError **error) {
     static const char *const keys[] = {
-        "meshtf_machine", "name",    "torus",           "levels",         "slices",
-        "device",         "derates", "message_seconds", "overlap",        "curves",
-        "sources",        "kernels", "transport",       "between_slices", NULL
+        "meshtf_machine",  "name",    "torus",  "levels",  "slices",  "device",    "derates",
+        "message_seconds", "overlap", "curves", "sources", "kernels", "transport", "judged",
+        "between_slices",  NULL
     };
     return mtf_json_version(root, "meshtf_machine", 1, error) && mtf_json_keys(root, keys, error) &&
            read_name_and_sources(root, machine, error) &&
@@ -380,7 +392,8 @@ static bool read_machine(const MtfJson *root, MtfMachine *machine, GError **erro
            mtf_kernel_rates_read(root, &machine->kernels, error) &&
            read_transport(root, &machine->transport, error) &&
            read_between_slices(root, &machine->between_slices, error) &&
-           read_overlap(root, machine, error) && read_curves(root, machine, error);
+           read_judged(root, machine, error) && read_overlap(root, machine, error) &&
+           read_curves(root, machine, error);
 }
 
 MtfMachine *mtf_machine_from_json(const MtfJson *where, GError **error) {
@@ -464,6 +477,8 @@ static void add_device(cJSON *root, const MtfMachine *machine) {
     mtf_json_add_number(derates, "links", machine->derate.links);
     mtf_json_add_number(derates, "flops", machine->derate.flops);
     mtf_json_add_number(derates, "memory", machine->derate.memory);
+    if (machine->derate.network < 1 || machine->derate.network > 1)
+        mtf_json_add_number(derates, "network", machine->derate.network);
 }
 
 static void add_curves(cJSON *root, const MtfMachine *machine) {
@@ -510,6 +525,11 @@ cJSON *mtf_machine_to_json(const MtfMachine *machine) {
     if (machine->kernels.known)
         cJSON_AddItemToObject(root, "kernels", mtf_kernel_rates_to_json(&machine->kernels));
     add_transport(root, machine);
+    if (machine->judged.runs > 0) {
+        cJSON *judged = cJSON_AddObjectToObject(root, "judged");
+        mtf_json_add_integer(judged, "runs", machine->judged.runs);
+        mtf_json_add_number(judged, "error", machine->judged.error);
+    }
     if (machine->overlap)
         cJSON_AddTrueToObject(root, "overlap");
     add_curves(root, machine);
@@ -552,6 +572,17 @@ double mtf_machine_flops(const MtfMachine *machine, const char *dtype) {
 MtfPeaks mtf_machine_peaks(const MtfMachine *machine, const char *dtype) {
     return (MtfPeaks){ dtype, mtf_machine_flops(machine, dtype),
                        mtf_machine_memory_bandwidth(machine) };
+}
+
+char *mtf_machine_doubt(const MtfMachine *machine) {
+    if (machine->judged.runs > 0)
+        return g_strdup_printf("runs of this kind were predicted within %.0f %% on %" PRId64
+                               " measured runs",
+                               ceil(100 * machine->judged.error), machine->judged.runs);
+    if (machine->curves->len > 0)
+        return NULL;
+    return g_strdup("no measured run of this machine was judged: its figures are those of data "
+                    "sheets and benchmarks");
 }
 
 double mtf_machine_memory_bandwidth(const MtfMachine *machine) {

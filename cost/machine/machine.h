@@ -65,10 +65,17 @@ typedef struct {
     double memory_bandwidth; /* bytes a second of one device */
     struct {
         double links, flops, memory; /* the share of each peak that work reaches, 0 < share <= 1 */
+        double network; /* of that of links, what levels outside the innermost and the network
+                           between slices reach; fitted runs may say more than 1 */
     } derate;
     MtfKernelRates kernels; /* what kernels reach */
     MtfMachineTransport transport;
     MtfSliceNetwork between_slices;
+    struct {
+        int64_t
+            runs; /* measured elsewhere, that predictions for this machine were judged by; or 0 */
+        double error; /* mean of |predicted / measured - 1| */
+    } judged;
     bool overlap;      /* collectives make progress while kernels run */
     GPtrArray *curves; /* of MtfMachineCurve */
     cJSON *sources;    /* where each figure comes from, as the file has it; may be NULL */
@@ -111,6 +118,11 @@ double mtf_machine_flops(const MtfMachine *machine, const char *dtype);
 
 /* The derated peaks of one device for products of a dtype. `dtype` must live as long. */
 MtfPeaks mtf_machine_peaks(const MtfMachine *machine, const char *dtype);
+
+/* How far predictions may be trusted: "runs of this kind were predicted within 9 % on 41 published
+ * runs", that none was judged, or NULL for a machine whose kernels or collectives were measured here.
+ * Free with g_free. */
+char *mtf_machine_doubt(const MtfMachine *machine);
 
 /* Derated bytes a second of one device's memory. */
 double mtf_machine_memory_bandwidth(const MtfMachine *machine);

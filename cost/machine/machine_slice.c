@@ -216,8 +216,10 @@ bool mtf_machine_slice(const MtfMachine *machine, int64_t devices, MtfNetwork *s
     if (count > 1)
         join_slices(machine, count, &cut);
     for (int d = 0; d < cut.axes; d++) {
-        cut.axis[d].bandwidth *= machine->derate.links;
-        cut.axis[d].pair *= machine->derate.links;
+        bool outer = cut.switched ? d < cut.axes - 1 : count > 1 && d == 0;
+        double share = machine->derate.links * (outer ? machine->derate.network : 1);
+        cut.axis[d].bandwidth *= share;
+        cut.axis[d].pair *= share;
     }
     cut.reduce_seconds_per_byte = 3 / mtf_machine_memory_bandwidth(machine);
     *slice = cut;

@@ -257,7 +257,8 @@ static double slices_seconds(const MtfRunDevice *device, double bytes) {
     if (run->slices == 1)
         return 0;
     return 2 * (slices - 1) * between->latency +
-           2 * (slices - 1) / slices * bytes / inside / between->bandwidth;
+           2 * (slices - 1) / slices * bytes / inside /
+               (between->bandwidth * device->machine->derate.network);
 }
 
 /* Once a step: sums of gradients, and weights of a sharded optimizer gathered. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* A build folder's program lies at most this many folders below the source tree's root. */
-#define MAX_CLIMB 5
+#define MAX_CLIMB 6
 
 static char *folder_if_there(char *folder) {
     if (g_file_test(folder, G_FILE_TEST_IS_DIR))

@@ -35,6 +35,47 @@ static bool is_weight(const MtfTensor *tensor) {
     return tensor->source == MTF_SOURCE_VARIABLE && tensor->memory == MTF_MEMORY_VARIABLE;
 }
 
+/* ---- Parts of a model ----------------------------------------------------------------------- */
+
+static const MtfGraph *whole_graph(const MtfCheckpointed *what) {
+    return what->whole != NULL ? what->whole : what->worker->program->graph;
+}
+
+/* Of `n` numbers of tensors of the whole graph those of the worker's that are its variables; -1 for
+ * the others. Free with g_free. */
+static int *own_tensors(const MtfCheckpointed *what, const int *tensors, int n) {
+    const MtfGraph *graph = what->worker->program->graph;
+    int *own = g_memdup2(tensors, sizeof *own * (gsize)(n + 1));
+    for (int i = 0; i < n && what->whole != NULL; i++) {
+        if (tensors[i] < 0)
+            continue;
+        own[i] = mtf_graph_find_tensor(graph, mtf_graph_tensor(what->whole, tensors[i])->name);
+        if (own[i] >= 0 && mtf_graph_tensor(graph, own[i])->source != MTF_SOURCE_VARIABLE)
+            own[i] = -1;
+    }
+    return own;
+}
+
+/* Moves this domain's variables by `move`; fails on all ranks or on none, and sums the checksums of
+ * the domains. */
+static bool move_parts(const MtfCheckpointed *what, MtfTensorFile *data,
+                       bool (*move)(const MtfTensorFile *, uint64_t *, GError **),
+                       uint64_t *checksum, GError **error) {
+    g_autofree int *own = own_tensors(what, data->tensors, (int)data->file->tensors->len);
+    if (what->whole == NULL)
+        return move(data, checksum, error);
+    GError *local = NULL;
+    uint64_t part = 0;
+    data->tensors = own;
+    data->control = what->domain;
+    move(data, &part, &local);
+    if (rank_of(what->domain) > 0)
+        part = 0;
+    mtf_mpi_require(MPI_Allreduce(&part, checksum, 1, MPI_UINT64_T, MPI_SUM, what->control),
+                    "MPI_Allreduce");
+    return mtf_agree(what->control, local, error);
+}
+
 /* ---- The seal: a digest of the header ------------------------------------------------------ */
 
 /* Where the 64 digits stand in a header; NULL when there are none. */
@@ -90,8 +131,12 @@ static void set_number(MtfSafetensors *file, const char *key, int64_t number) {
     set_text(file, key, text);
 }
 
-static void describe(MtfSafetensors *file, const MtfProgram *program, const MtfProgress *progress) {
-    g_autofree char *mesh = mtf_mesh_format(&program->layout->mesh);
+/* The same on all ranks, whatever stage they run. */
+static void describe(MtfSafetensors *file, const MtfCheckpointed *what,
+                     const MtfProgress *progress) {
+    const MtfProgram *program = what->worker->program;
+    g_autofree char *mesh =
+        what->whole != NULL ? g_strdup("pipeline") : mtf_mesh_format(&program->layout->mesh);
     set_text(file, "meshtf_checkpoint", VERSION);
     set_text(file, "graph", program->graph->name);
     set_number(file, "step", progress->step);
@@ -134,7 +179,7 @@ static bool write_data(const MtfCheckpointed *what, MtfSafetensors *file, const 
                            .tensors = tensors,
                            .data_start = (int64_t)length,
                            .path = partial };
-    if (!mtf_tensor_file_write(&data, &checksum, error))
+    if (!move_parts(what, &data, mtf_tensor_file_write, &checksum, error))
         return false;
     g_autofree char *header = seal_header(file, checksum, &length);
     local = NULL;
@@ -145,12 +190,11 @@ static bool write_data(const MtfCheckpointed *what, MtfSafetensors *file, const 
 
 bool mtf_checkpoint_write(const MtfCheckpointed *what, const char *path,
                           const MtfProgress *progress, GError **error) {
-    const MtfProgram *program = what->worker->program;
     g_autoptr(MtfSafetensors) file = mtf_safetensors_new();
-    g_autofree int *tensors = add_variables(file, program->graph);
+    g_autofree int *tensors = add_variables(file, whole_graph(what));
     g_autofree char *partial = g_strconcat(path, MTF_PARTIAL_SUFFIX, NULL);
     bool is_first = rank_of(what->control) == 0;
-    describe(file, program, progress);
+    describe(file, what, progress);
     bool done = write_data(what, file, tensors, partial, error);
     if (done) {
         GError *local = NULL;
@@ -306,7 +350,7 @@ static bool read_tensors(const MtfCheckpointed *what, const char *path, const Mt
                            .tensors = tensors,
                            .data_start = (int64_t)header_bytes,
                            .path = path };
-    return mtf_tensor_file_read(&data, checksum, error);
+    return move_parts(what, &data, mtf_tensor_file_read, checksum, error);
 }
 
 MtfCheckpointVerdict mtf_checkpoint_read(const MtfCheckpointed *what, const char *path,
@@ -318,7 +362,7 @@ MtfCheckpointVerdict mtf_checkpoint_read(const MtfCheckpointed *what, const char
     g_autoptr(MtfSafetensors) file = mtf_header_read(what->control, path, &header, &length, error);
     if (file == NULL || !read_progress(path, file, header, length, progress, error))
         return MTF_CHECKPOINT_BAD;
-    g_autofree int *tensors = match(path, file, what->worker->program->graph, is_variable, error);
+    g_autofree int *tensors = match(path, file, whole_graph(what), is_variable, error);
     if (tensors == NULL || !has_nothing_else(path, file, tensors, error))
         return MTF_CHECKPOINT_FOREIGN;
     if (!read_tensors(what, path, file, tensors, length, &checksum, error) ||
@@ -332,10 +376,15 @@ bool mtf_weights_read(const MtfCheckpointed *what, const char *path, GError **er
     uint64_t checksum;
     g_autofree char *header = NULL;
     if (mtf_published_weights_are_at(what->control, path))
-        return mtf_published_weights_read(what, path, error);
+        return what->whole != NULL
+                   ? mtf_input_error(error,
+                                     "%s: published weights begin runs without pipeline stages "
+                                     "only; a checkpoint of such a run begins this one",
+                                     path)
+                   : mtf_published_weights_read(what, path, error);
     g_autoptr(MtfSafetensors) file = mtf_header_read(what->control, path, &header, &length, error);
     if (file == NULL)
         return false;
-    g_autofree int *tensors = match(path, file, what->worker->program->graph, is_weight, error);
+    g_autofree int *tensors = match(path, file, whole_graph(what), is_weight, error);
     return tensors != NULL && read_tensors(what, path, file, tensors, length, &checksum, error);
 }

@@ -308,6 +308,10 @@ int64_t mtf_stage_transfers_sent(const MtfStageTransfers *transfers) {
     return transfers->sent;
 }
 
+void mtf_stage_transfers_set_sent(MtfStageTransfers *transfers, int64_t sent) {
+    transfers->sent = sent;
+}
+
 /* ---- Doing --------------------------------------------------------------------------------- */
 
 static MPI_Request *requests_of(const Event *event, int slot) {

@@ -65,4 +65,7 @@ void mtf_stage_transfers_wait_all(MtfStageTransfers *transfers);
 int64_t mtf_stage_transfers_bytes(const MtfStageTransfers *transfers);
 int64_t mtf_stage_transfers_sent(const MtfStageTransfers *transfers);
 
+/* Takes the count back to what it was: evaluations are not counted. */
+void mtf_stage_transfers_set_sent(MtfStageTransfers *transfers, int64_t sent);
+
 #endif

@@ -160,6 +160,33 @@ void mtf_stage_run_update(MtfStageRun *run, const MtfExecutor *executor, int64_t
     mtf_stage_transfers_wait_all(run->transfers);
 }
 
+/* What of the part that runs once a step leads to the loss. */
+static void run_once(const MtfExecutor *executor, int end) {
+    MtfExecutor own = *executor;
+    mtf_executor_run(&own, own.worker->program->n_repeated, end, 0);
+}
+
+void mtf_stage_run_forward(MtfStageRun *run, const MtfExecutor *executor, int once_end,
+                           int64_t batch, GError **failure) {
+    const MtfProgram *program = executor->worker->program;
+    MtfRange forward = { 0, mtf_program_forward(program) };
+    int64_t sent = mtf_stage_transfers_sent(run->transfers);
+    MtfExecutor own = *executor;
+    run_part(run, executor, MTF_PART_BEGIN, &(MtfRange){ 0, 0 }, 0);
+    for (int m = 0; m < program->microbatches; m++) {
+        own.worker = run->workers[m % run->n_slots];
+        mtf_worker_set_microbatch(own.worker, m);
+        if (*failure == NULL)
+            mtf_data_fill_inputs(own.data, own.worker, batch, failure);
+        run_part(run, &own, MTF_PART_FORWARD, &forward, 0);
+    }
+    mtf_stage_transfers_wait_all(run->transfers);
+    mtf_worker_set_microbatch(executor->worker, 0);
+    if (once_end > program->n_repeated)
+        run_once(executor, once_end);
+    mtf_stage_transfers_set_sent(run->transfers, sent);
+}
+
 double mtf_stage_run_share_loss(const MtfStageRun *run, MPI_Comm control, double loss) {
     const MtfPipelinePlan *pipeline = run->pipeline;
     int stage = 0;

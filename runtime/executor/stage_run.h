@@ -48,6 +48,12 @@ bool mtf_stage_run_compute(MtfStageRun *run, const MtfExecutor *executor, int64_
                            GError **error);
 void mtf_stage_run_update(MtfStageRun *run, const MtfExecutor *executor, int64_t step);
 
+/* The forward passes of all micro-batches of one batch of data, and of what follows them once a step
+ * the instructions before `once_end`: what the loss needs. Transfers are not counted. A failure to
+ * read data is told in `*failure`, where none was before. */
+void mtf_stage_run_forward(MtfStageRun *run, const MtfExecutor *executor, int once_end,
+                           int64_t batch, GError **failure);
+
 /* Collective over `control`: the loss, which the ranks of its stage hold, on all ranks. */
 double mtf_stage_run_share_loss(const MtfStageRun *run, MPI_Comm control, double loss);
 

@@ -17,10 +17,12 @@
 
 static bool is_label(const MtfTensor *tensor) {
     return tensor->source == MTF_SOURCE_INPUT &&
-           (tensor->feed == MTF_FEED_NEXT_TOKENS || tensor->feed == MTF_FEED_LABELS);
+           (tensor->feed == MTF_FEED_NEXT_TOKENS || tensor->feed == MTF_FEED_LABELS ||
+            tensor->feed == MTF_FEED_TOKENS);
 }
 
-/* Whether a kernel compares scores of one more dimension with next tokens or labels. */
+/* Whether a kernel compares scores of one more dimension with tokens or labels. (What an embedding
+ * reads is of fewer.) */
 static bool compares(const MtfProgram *program, const MtfInstruction *instruction) {
     const MtfGraph *graph = program->graph;
     const MtfOperation *op = mtf_graph_operation(graph, instruction->operation);

@@ -26,13 +26,10 @@
 
 /* What plans of pipelines do not have yet. */
 static bool check_pipeline_options(const MtfRunOptions *o, GError **error) {
-    const char *named = o->checkpoint != NULL ? "--checkpoint"
-                        : o->eval_every > 0   ? "--eval-every"
-                        : o->generate > 0     ? "--generate"
-                        : o->trace != NULL    ? "--trace"
-                        : o->verify           ? "--verify"
-                        : o->init != NULL     ? "--init"
-                                              : NULL;
+    const char *named = o->generate > 0    ? "--generate"
+                        : o->trace != NULL ? "--trace"
+                        : o->verify        ? "--verify"
+                                           : NULL;
     return named == NULL ||
            mtf_input_error(error, "%s works on plans without pipeline stages only", named);
 }
@@ -62,8 +59,7 @@ static bool load_plan(MtfSession *session, GError **error) {
     return session->program != NULL;
 }
 
-/* What must be the same on all ranks; free with g_free. */
-static char *plan_digest(const MtfSession *session) {
+char *mtf_session_digest(const MtfSession *session) {
     return session->stage != NULL ? mtf_pipeline_plan_digest(session->stage->pipeline)
                                   : g_strdup(session->plan->program_sha256);
 }
@@ -77,7 +73,7 @@ bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions
     load_plan(session, &local);
     if (!mtf_agree(control, local, error))
         return false;
-    g_autofree char *digest = plan_digest(session);
+    g_autofree char *digest = mtf_session_digest(session);
     if (!mtf_agree_same(control, digest, "plan", error))
         return false;
     session->arena = mtf_arena_pack(session->program);
@@ -364,7 +360,7 @@ static bool evaluate(MtfSession *session, MtfStepRecord *record, GError **error)
     record->evaluated = true;
     if (!mtf_evaluate(session, &record->held_out_loss, error))
         return false;
-    if (record->step < session->options->steps && session->unread == NULL)
+    if (record->step < session->options->steps && session->unread == NULL && session->stage == NULL)
         mtf_data_fill_inputs(session->data, session->worker, record->step + 1, &session->unread);
     return true;
 }

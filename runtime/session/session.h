@@ -66,6 +66,9 @@ bool mtf_session_train(MtfSession *session, GError **error);
 /* Frees what load and open made, whether or not they succeeded. */
 void mtf_session_close(MtfSession *session);
 
+/* The digest of what the plan lowers to, the same on all ranks; free with g_free. */
+char *mtf_session_digest(const MtfSession *session);
+
 /* The loss that a worker holds after a step: its value where it is whole; where a layout leaves it
  * partial, the reduction over the ranks of `control`. */
 double mtf_session_loss(const MtfSession *session);

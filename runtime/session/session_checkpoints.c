@@ -16,7 +16,12 @@
 #define FOLDER_PATIENCE 20
 
 static MtfCheckpointed checkpointed(const MtfSession *session) {
-    return (MtfCheckpointed){ .control = session->control, .worker = session->worker };
+    MtfCheckpointed what = { .control = session->control, .worker = session->worker };
+    if (session->stage != NULL) {
+        what.whole = session->stage->pipeline->graph;
+        what.domain = session->stage->domain;
+    }
+    return what;
 }
 
 /* ---- Beginning ----------------------------------------------------------------------------- */
@@ -30,7 +35,7 @@ static bool init_weights(MtfSession *session, GError **error) {
 }
 
 /* The steps of the folder's checkpoints, the newest first, as rank 0 sees them. */
-static GArray *list_ops(const MtfSession *session) {
+static GArray *list_steps(const MtfSession *session) {
     GArray *steps = session->rank == 0 ? mtf_checkpoint_steps(session->options->checkpoint)
                                        : g_array_new(FALSE, FALSE, sizeof(int64_t));
     int n = (int)steps->len;
@@ -59,7 +64,8 @@ static bool check_progress(const MtfSession *session, const char *path, const Mt
 }
 
 static void say_resumed(const MtfSession *session, const char *path, const MtfProgress *progress) {
-    bool same = g_strcmp0(progress->program, session->plan->program_sha256) == 0;
+    g_autofree char *digest = mtf_session_digest(session);
+    bool same = g_strcmp0(progress->program, digest) == 0;
     if (session->rank == 0)
         printf("  goes on from step %" PRId64 ", %s, %s\n", progress->step, path,
                same ? "written by the same program" : "written under another layout");
@@ -114,7 +120,7 @@ bool mtf_session_begin(MtfSession *session, GError **error) {
         session->folder = mtf_checkpoint_folder_open(options->checkpoint, FOLDER_PATIENCE, &local);
     if (!mtf_agree(session->control, local, error))
         return false;
-    g_autoptr(GArray) steps = list_ops(session);
+    g_autoptr(GArray) steps = list_steps(session);
     if (steps->len > 0 && !options->resume)
         return mtf_input_error(error,
                                "%s already holds checkpoints, the newest of step %" PRId64
@@ -134,10 +140,11 @@ bool mtf_session_save(MtfSession *session, int64_t step, GError **error) {
     if (folder == NULL)
         return true;
     double start = MPI_Wtime();
+    g_autofree char *digest = mtf_session_digest(session);
     MtfProgress progress = { .step = step,
                              .seed = (uint64_t)session->options->seed,
                              .examples = step * mtf_data_examples(session->data),
-                             .program = session->plan->program_sha256 };
+                             .program = digest };
     GError *local = NULL;
     g_autofree char *path = mtf_checkpoint_path(folder, step);
     g_autofree char *data = mtf_data_identity(session->data, &local);

@@ -23,4 +23,17 @@ claim "the sentence names the unknown command" says_error '"frobnicate"'
 run meshtf-plan --frobnicate
 claim "an unknown option is bad input in one sentence" bad_input
 
+run meshtf-plan serach g.json
+claim "a misspelt command is bad input" bad_input
+claim "what was meant is asked" says_error 'did you mean "search"?'
+run meshtf-plan help search
+claim "help NAME is what NAME --help says" says "GRAPH --devices N"
+run meshtf-plan graphs
+claim "the library's graphs are listed" says "gpt-small"
+run meshtf-plan estimate gpt-small --mesh rows:2 --layout '' --dim batch=65536 --machine v100
+claim "search and estimate take their names" exits 0
+claim "a layout that needs more than the device has is said not to fit" says_error "this layout does not fit: it needs"
+sed '/"optimizer"/d; s/"loss": "loss",/"loss": "loss"/' layouts/library/graphs/mlp.json >"$work/untrained.json"
+run meshtf-plan estimate "$work/untrained.json" --mesh rows:2 --layout ''
+claim "a graph without an optimizer is warned about" says_error "has no optimizer"
 done_testing

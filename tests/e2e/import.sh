@@ -42,6 +42,22 @@ count gemma2-27b 27227128320 '{"model_type":"gemma2","hidden_size":4608,"interme
   "query_pre_attn_scalar":144}'
 count phi3-mini 3821079552 '{"model_type":"phi3"}'
 
+count mixtral-8x7b 46702792704 '{"model_type":"mixtral","vocab_size":32000,"rope_theta":1000000.0}'
+count qwen3-0.6b 596049920 '{"model_type":"qwen3","hidden_size":1024,"intermediate_size":3072,
+  "num_hidden_layers":28,"num_attention_heads":16,"num_key_value_heads":8,"tie_word_embeddings":true}'
+count qwen3-30b-a3b 30532122624 '{"model_type":"qwen3_moe","num_hidden_layers":48,"head_dim":128,
+  "norm_topk_prob":true,"mlp_only_layers":[],"decoder_sparse_step":1}'
+count bert-base 109482240 '{"model_type":"bert","architectures":["BertForMaskedLM"]}'
+count bert-large 335141888 '{"model_type":"bert","hidden_size":1024,"intermediate_size":4096,
+  "num_hidden_layers":24,"num_attention_heads":16}'
+count roberta-base 124645632 '{"model_type":"roberta","max_position_embeddings":514,"type_vocab_size":1}'
+count t5-small 60506624 '{"model_type":"t5","task_specific_params":{"a":1}}'
+count t5-base 222903552 '{"model_type":"t5","d_model":768,"d_ff":3072,"num_layers":12,"num_heads":12}'
+count t5-large 737668096 '{"model_type":"t5","d_model":1024,"d_ff":4096,"num_layers":24,"num_heads":16}'
+count t5-11b 11307321344 '{"model_type":"t5","d_model":1024,"d_ff":65536,"d_kv":128,"num_layers":24,"num_heads":128}'
+count t5-v1_1-base 247577856 '{"model_type":"t5","d_model":768,"d_ff":2048,"num_layers":12,"num_heads":12,
+  "feed_forward_proj":"gated-gelu","tie_word_embeddings":false}'
+
 # What a config does not say is said.
 run meshtf-plan import "$work/llama-7b" -o "$work/g.json"
 claim "a graph is written" exits 0

@@ -53,6 +53,34 @@ run meshtf-plan judge "$table"
 claim "a table without the columns is bad input" exits 2
 claim "the missing column is named" says_error 'column "hardware" is missing'
 
+header
+row full a100-80g-sxm 8 1 full 1.42
+row selective a100-80g-sxm 8 1 selective 1.15
+run meshtf-plan fit "$table" --machine a100 -o "$work/mine.json"
+claim "a machine is fitted to runs" exits 0
+claim "the errors are told" says "fitted from a100 to 2 runs, mean error"
+claim "and that of runs left out" says "of runs left out"
+claim "what runs do not determine is told" says_error 'these runs do not determine "attention"'
+run meshtf-plan machines "$work/mine.json"
+claim "it is a machine of that name" says '"name": "mine"'
+run meshtf-plan judge --machine "$work/mine.json" "$table"
+claim "which predicts the runs" exits 0
+run meshtf-plan judge --fit-on "$table" --leave-out model "$table"
+claim "judge fits by itself" exits 0
+printf '1048576 9.2e-05\n1073741824 0.0082\n' >"$work/sum.txt"
+printf '8192 8192 8192 0.00435\n4096 4096 4096 0.00058\n' >"$work/products.txt"
+run meshtf-plan fit --machine a100 --collective "allreduce/8=$work/sum.txt" --products "bf16=$work/products.txt" -o "$work/sweeps.json"
+claim "sweeps alone fit a machine" exits 0
+claim "products are counted" says "products to 2 measurements within"
+run meshtf-plan collective allreduce --machine "$work/sweeps.json" --devices 8 --bytes 1GiB
+claim "which commands take" exits 0
+printf '8192 8192 quick\n' >"$work/products.txt"
+run meshtf-plan fit --machine a100 --products "bf16=$work/products.txt" -o "$work/bad.json"
+claim "a sweep that is none is bad input" bad_input
+claim "its place is named" says_error "line 1, column 3: 4 numbers above 0 are expected"
+run meshtf-plan fit "$table" --machine cpu-host -o "$work/bad.json"
+claim "a machine without kernels cannot be fitted" bad_input
+
 runs=../shared/data/measured/published_runs.tsv
 if [ -e "$runs" ]; then
     run meshtf-plan judge --grades AB "$runs"

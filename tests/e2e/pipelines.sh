@@ -61,6 +61,30 @@ plan again "$transformer" $sizes --mesh rows:1 --microbatches 2 --precision f64 
 train again 3 --data LICENSE
 claim "so do stages that compute layers again" same "$work/tied.metrics" "$work/again.metrics" 1e-10
 
+held_out() { sed -n 's/.*"held_out_loss": *\([-+.e0-9]*\).*/\1/p' "$1"; }
+run mpirun -n 1 meshtf-run "$work/tied.json" --data LICENSE --steps 2 --eval-every 2 --eval-batches 2 --metrics "$work/one.metrics"
+run mpirun -n 4 meshtf-run "$work/tied-2x2.json" --data LICENSE --steps 2 --eval-every 2 --eval-batches 2 --metrics "$work/four.metrics"
+claim "evaluation goes through the stages" exits 0
+held_out "$work/one.metrics" >"$work/a"
+held_out "$work/four.metrics" >"$work/b"
+claim "to the same loss of held out data" sh -c "paste '$work/a' '$work/b' |
+    awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-10 || d < -1e-10) exit 1 } END { exit NR != 1 }'"
+claim "and is not counted" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
+
+# Checkpoints know nothing of stages: one of two stages goes on without stages, and the other way round.
+run mpirun -n 4 meshtf-run "$work/tied-2x2.json" --data LICENSE --steps 3 --checkpoint "$work/cut"
+claim "a pipeline writes checkpoints" exits 0
+run mpirun -n 3 meshtf-run "$work/again.json" --data LICENSE --steps 6 --checkpoint "$work/cut" --resume --metrics "$work/resumed.metrics"
+claim "another cut goes on from it" exits 0
+tail -n 3 "$work/tied.metrics" >"$work/tail.metrics"
+claim "to the losses of the whole" sh -c "[ \$(wc -l <'$work/resumed.metrics') = 3 ]"
+losses "$work/resumed.metrics" >"$work/a"
+losses "$work/tail.metrics" >"$work/b"
+claim "which the resumed run repeats" sh -c "paste '$work/a' '$work/b' |
+    awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-10 || d < -1e-10) exit 1 } END { exit NR != 3 }'"
+run mpirun -n 1 meshtf-run "$work/tied.json" --data LICENSE --steps 8 --checkpoint "$work/cut" --resume
+claim "and so does a plan without stages" exits 0
+
 run mpirun -n 2 meshtf-run "$work/tied-2x2.json" --data LICENSE --steps 1
 claim "other numbers of ranks are bad input" exits 2
 claim "the sentence says how many" says_error "the plan is for 4 ranks (2 stages)"
@@ -72,6 +96,8 @@ run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 3
 claim "micro-batches that do not divide the batch are bad input" bad_input
 run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --schedule frobnicate --microbatches 4
 claim "an unknown schedule is bad input" bad_input
+run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 4 --frontier 4
+claim "options that pipelines do not have are bad input" says_error "--frontier does not go with --stages yet"
 run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 4 --memory 1KiB
 claim "stages that fit nowhere are status 3" exits 3
 run meshtf-plan search "$mlp" --devices 5 --stages 2

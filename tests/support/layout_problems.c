@@ -61,6 +61,39 @@ MtfLayoutProblem *mtf_test_random_problem(GRand *rand) {
     return problem;
 }
 
+/* The costs times `factor` and a little more; to be freed. */
+static int64_t *magnified(const int64_t *costs, gsize count, GRand *rand, int64_t factor,
+                          int spread) {
+    int64_t *list = g_new(int64_t, count);
+    for (gsize i = 0; i < count; i++)
+        list[i] = costs[i] >= MTF_IMPOSSIBLE
+                      ? MTF_IMPOSSIBLE
+                      : costs[i] * factor + g_rand_int_range(rand, 0, spread + 1);
+    return list;
+}
+
+MtfLayoutProblem *mtf_test_magnified_problem(GRand *rand, int64_t factor, int spread) {
+    g_autoptr(MtfLayoutProblem) small = mtf_test_random_problem(rand);
+    MtfLayoutProblem *problem = mtf_layout_problem_new("magnified");
+    for (int v = 0; v < mtf_layout_problem_node_count(small); v++) {
+        MtfLayoutNode node = *mtf_layout_problem_node(small, v);
+        g_autofree int64_t *costs =
+            magnified(node.costs, (gsize)node.strategies, rand, factor, spread);
+        node.costs = costs;
+        mtf_layout_problem_add_node(problem, node);
+    }
+    for (int e = 0; e < mtf_layout_problem_edge_count(small); e++) {
+        MtfLayoutEdge edge = *mtf_layout_problem_edge(small, e);
+        gsize count = (gsize)mtf_layout_problem_node(small, edge.from)->strategies *
+                      (gsize)mtf_layout_problem_node(small, edge.to)->strategies;
+        g_autofree int64_t *costs = magnified(edge.costs, count, rand, factor, spread);
+        edge.costs = costs;
+        mtf_layout_problem_add_edge(problem, edge);
+    }
+    mtf_layout_problem_set_limit(problem, mtf_layout_problem_limit(small));
+    return problem;
+}
+
 /* ---- repeated cells ---- */
 
 #define CELL_STRATEGIES 3

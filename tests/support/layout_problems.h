@@ -10,6 +10,11 @@
  * turn up. Two thirds have a limit. */
 MtfLayoutProblem *mtf_test_random_problem(GRand *rand);
 
+/* Such a problem with every possible cost times `factor` and up to `spread` more, drawn for each
+ * cost: ties become near ties, of which doubles and tolerances see nothing where the factor is
+ * large. Costs stay below 4e3 times the factor. */
+MtfLayoutProblem *mtf_test_magnified_problem(GRand *rand, int64_t factor, int spread);
+
 /* A problem of one to six equal cells of one or two nodes in a row, as a network of equal layers
  * makes: equal matrices inside the cells and between neighbours, at times an edge over one cell and
  * a node of its own at either end. Memory lives in its cell, until its mirror time (activations

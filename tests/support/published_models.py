@@ -98,7 +98,7 @@ def silu(x):
 
 def frequencies(config, width):
     """Inverse wave lengths of the rotary pairs, stretched as in Llama 3.1 where the config says."""
-    base = config.get("rope_theta", 10000.0)
+    base = config.get("rope_theta", 1e6 if config["model_type"] == "mixtral" else 1e4)
     inverse = torch.tensor([base ** (-2 * i / width) for i in range(width // 2)])
     scaling = config.get("rope_scaling")
     if not scaling:
@@ -274,6 +274,95 @@ def llama_like(w, c, tokens):
     return cap * torch.tanh(logits / cap) if cap else logits
 
 
+def bert(w, c, tokens):
+    """The encoder; its scores by the embedding, as nothing else is published with it."""
+    h, n = c["hidden_size"], c["num_attention_heads"]
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1),
+                          w(name + ".bias", h, scale=0.2), c["layer_norm_eps"])
+
+    first = c["pad_token_id"] + 1 if c["model_type"] == "roberta" else 0
+    p = c["model_type"] + "." if c["model_type"] == "bert" else ""
+    e = p + "embeddings."
+    table = w(e + "word_embeddings.weight", c["vocab_size"], h, scale=0.5)
+    places = w(e + "position_embeddings.weight", c["max_position_embeddings"], h, scale=0.3)
+    types = w(e + "token_type_embeddings.weight", c["type_vocab_size"], h, scale=0.3)
+    x = norm(e + "LayerNorm", table[tokens] + places[first:first + len(tokens)] + types[0])
+    for i in range(c["num_hidden_layers"]):
+        q = f"{p}encoder.layer.{i}."
+        parts = [heads_of(linear(w, q + "attention.self." + name, x, h, True), n)
+                 for name in ("query", "key", "value")]
+        y = joined(attend(*parts, 1 / math.sqrt(h // n), causal=False))
+        x = norm(q + "attention.output.LayerNorm",
+                 x + linear(w, q + "attention.output.dense", y, h, True))
+        y = gelu(linear(w, q + "intermediate.dense", x, c["intermediate_size"], True))
+        x = norm(q + "output.LayerNorm", x + linear(w, q + "output.dense", y, h, True))
+    linear(w, p + "pooler.dense", x[:1], h, True)
+    return x @ table.T
+
+
+def t5_bucket(relative, both_ways, buckets, most):
+    """As transformers has it: relative is memory less query."""
+    start = torch.zeros_like(relative)
+    if both_ways:
+        buckets //= 2
+        start = (relative > 0).long() * buckets
+        n = relative.abs()
+    else:
+        n = (-relative).clamp(min=0)
+    exact = buckets // 2
+    large = exact + (torch.log(n.float() / exact) / math.log(most / exact)
+                     * (buckets - exact)).clamp(min=0).long()
+    large = large.clamp(max=buckets - 1)
+    return start + torch.where(n < exact, n, large)
+
+
+def t5(w, c, tokens):
+    h, n, width, f = c["d_model"], c["num_heads"], c["d_kv"], c["d_ff"]
+    table = w("shared.weight", c["vocab_size"], h, scale=0.5)
+    gated = c["feed_forward_proj"] == "gated-gelu"
+
+    def norm(name, x):
+        return rms_norm(x, w(name + ".weight", h, scale=0.2, about=1), c["layer_norm_epsilon"])
+
+    def attention(p, x, source, bias, causal):
+        q = heads_of(linear(w, p + "q", x, n * width), n)
+        k = heads_of(linear(w, p + "k", source, n * width), n)
+        v = heads_of(linear(w, p + "v", source, n * width), n)
+        return linear(w, p + "o", joined(attend(q, k, v, 1.0, causal=causal, bias=bias)), h)
+
+    def ffn(p, x):
+        if gated:
+            y = gelu_tanh(linear(w, p + "wi_0", x, f)) * linear(w, p + "wi_1", x, f)
+        else:
+            y = torch.relu(linear(w, p + "wi", x, f))
+        return linear(w, p + "wo", y, h)
+
+    def stack(name, layers, source):
+        x, place = table[tokens], torch.arange(len(tokens))
+        bias_table = w(f"{name}.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+                       c["relative_attention_num_buckets"], n, scale=0.7)
+        which = t5_bucket(place[None, :] - place[:, None], source is None,
+                          c["relative_attention_num_buckets"], c["relative_attention_max_distance"])
+        bias = bias_table[which].permute(2, 0, 1)
+        for i in range(layers):
+            p = f"{name}.block.{i}.layer."
+            y = norm(p + "0.layer_norm", x)
+            x = x + attention(p + "0.SelfAttention.", y, y, bias, source is not None)
+            if source is not None:
+                y = norm(p + "1.layer_norm", x)
+                x = x + attention(p + "1.EncDecAttention.", y, source, None, False)
+            last = 1 if source is None else 2
+            x = x + ffn(p + f"{last}.DenseReluDense.", norm(p + f"{last}.layer_norm", x))
+        return norm(name + ".final_layer_norm", x)
+
+    x = stack("decoder", c["num_decoder_layers"], stack("encoder", c["num_layers"], None))
+    if c["tie_word_embeddings"]:
+        return x / math.sqrt(h) @ table.T
+    return x @ w("lm_head.weight", c["vocab_size"], h).T
+
+
 LLAMA = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
          "num_attention_heads": 6, "num_key_value_heads": 2, "vocab_size": 50, "hidden_act": "silu",
          "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "tie_word_embeddings": False}
@@ -281,6 +370,14 @@ GEMMA = {**LLAMA, "head_dim": 8, "tie_word_embeddings": True,
          "hidden_activation": "gelu_pytorch_tanh", "hidden_act": "gelu_pytorch_tanh"}
 LLAMA31 = {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
            "original_max_position_embeddings": 16}
+
+BERT = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+        "num_attention_heads": 3, "vocab_size": 50, "max_position_embeddings": 32,
+        "layer_norm_eps": 1e-12, "type_vocab_size": 2, "hidden_act": "gelu", "pad_token_id": 0}
+T5 = {"d_model": 24, "d_kv": 10, "d_ff": 40, "num_layers": 2, "num_decoder_layers": 1,
+      "num_heads": 3, "vocab_size": 50, "layer_norm_epsilon": 1e-6, "feed_forward_proj": "relu",
+      "relative_attention_num_buckets": 8, "relative_attention_max_distance": 9,
+      "tie_word_embeddings": True, "is_encoder_decoder": True}
 
 MODELS = {
     "gpt2": (gpt2, {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_inner": 40, "n_positions": 32,
@@ -296,12 +393,22 @@ MODELS = {
                             "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}),
     "phi3": (llama_like, {**LLAMA, "partial_rotary_factor": 0.5, "num_attention_heads": 3,
                           "num_key_value_heads": 1, "sliding_window": None}),
+    "mixtral": (llama_like, {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2,
+                             "sliding_window": None}),
+    "qwen3_moe": (llama_like, {**LLAMA, "num_experts": 6, "num_experts_per_tok": 3,
+                               "moe_intermediate_size": 16, "norm_topk_prob": False,
+                               "head_dim": 8, "decoder_sparse_step": 1, "mlp_only_layers": []}),
+    "bert": (bert, BERT),
+    "roberta": (bert, {**BERT, "pad_token_id": 1, "type_vocab_size": 1}),
+    "t5": (t5, T5),
+    "t5-gated": (t5, {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,
+                      "relative_attention_num_buckets": 16}),
 }
 
 
 def write(folder, kind):
     compute, config = MODELS[kind]
-    config = {"model_type": kind, **config}
+    config = {"model_type": kind.split("-")[0], **config}
     os.makedirs(folder, exist_ok=True)
     weights = Weights()
     vocabulary = config["vocab_size"]

@@ -59,6 +59,8 @@ static void fill(MtfDistinctMatrix *matrix, const int64_t *transposed, const int
         else
             matrix->cost[turned] = g_new0(double, high *wide);
     }
+    if (!matrix->is_small)
+        matrix->whole = g_new(int64_t, rows * columns + 1);
     for (gsize j = 0; j < columns; j++)
         for (gsize i = 0; i < rows; i++) {
             int64_t cost = transposed[(gsize)first[j] * rows + i];
@@ -66,6 +68,8 @@ static void fill(MtfDistinctMatrix *matrix, const int64_t *transposed, const int
                 matrix->small[0][i * wide + j] = matrix->small[1][j * high + i] = (int32_t)cost;
             else
                 matrix->cost[0][i * wide + j] = matrix->cost[1][j * high + i] = as_double(cost);
+            if (!matrix->is_small)
+                matrix->whole[i * columns + j] = cost;
         }
 }
 
@@ -135,5 +139,6 @@ void mtf_distinct_matrix_free(MtfDistinctMatrix *matrix) {
         g_free(matrix->small[turned]);
         g_free(matrix->cost[turned]);
     }
+    g_free(matrix->whole);
     g_free(matrix);
 }

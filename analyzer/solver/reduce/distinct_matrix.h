@@ -22,6 +22,7 @@ typedef struct MtfDistinctMatrix {
      * bits, as most do, take no more. */
     int32_t *small[2];
     double *cost[2]; /* impossible entries are INFINITY */
+    int64_t *whole;  /* [rows][columns] core costs, where `small` is not there */
 } MtfDistinctMatrix;
 
 /* `count` rounded up to a whole number of units, in which the loops over matrices go. */

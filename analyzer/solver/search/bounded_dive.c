@@ -32,11 +32,13 @@ static void consider(Try *try, const int *values) {
 }
 
 static bool is_found(const Try *try) {
-    return (double)try->cost <= try->guess->cutoff;
+    return try->cost <= try->guess->cutoff;
 }
 
 static bool is_refuted(const Try *try) {
-    return try->core->infeasible || mtf_dual_bound(try->dual) > try->guess->cutoff;
+    int64_t cutoff = try->guess->cutoff;
+    return try->core->infeasible ||
+           (mtf_dual_bound(try->dual) > (double)cutoff && mtf_dual_prove(try->dual) > cutoff);
 }
 
 static void step(Try *try) {

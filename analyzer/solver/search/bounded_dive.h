@@ -19,8 +19,8 @@ typedef struct {
 } MtfGuessAnswer;
 
 typedef struct {
-    double cutoff; /* in core costs */
-    int64_t known; /* choices that cost more are of no use */
+    int64_t cutoff; /* in core costs */
+    int64_t known;  /* choices that cost more are of no use */
     guint64 seed;
     void *user;
     bool (*cancel)(void *user); /* asked often */

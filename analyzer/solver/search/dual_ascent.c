@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/search/dual_ascent.h"
 
+#include "analyzer/solver/reduce/node_pairs.h"
 #include "analyzer/solver/reduce/reductions.h"
+#include "analyzer/solver/search/exact_bound.h"
 #include "analyzer/solver/search/probing.h"
 
 #include <math.h>
@@ -32,6 +34,10 @@ struct MtfDual {
     int64_t *use;
     double *price; /* for one unit of memory */
     double *best_price;
+    MtfExactBound *exact; /* of the messages; NULL: not asked for yet */
+    double *best_state;   /* the messages of the best bound; NULL: none yet */
+    bool is_known;        /* what they prove is in `proven` */
+    int64_t proven;
     double bound, noticed;
     double scale; /* the size of costs */
     int steps, noticed_step;
@@ -63,15 +69,23 @@ MtfDual *mtf_dual_new(MtfCore *core) {
     dual->core = core;
     dual->messages = mtf_messages_new(core);
     dual->bound = dual->noticed = -INFINITY;
+    dual->proven = -MTF_CORE_IMPOSSIBLE;
     dual->stretches = 1;
     make_arrays(dual);
     return dual;
 }
 
+/* The messages and what is known of them. */
+static void drop_messages(MtfDual *dual) {
+    g_clear_pointer(&dual->exact, mtf_exact_bound_free);
+    g_clear_pointer(&dual->best_state, g_free);
+    g_clear_pointer(&dual->messages, mtf_messages_free);
+}
+
 void mtf_dual_free(MtfDual *dual) {
     if (dual == NULL)
         return;
-    mtf_messages_free(dual->messages);
+    drop_messages(dual);
     mtf_layer_quotient_free(dual->quotient);
     free_arrays(dual);
     g_free(dual);
@@ -91,6 +105,9 @@ static void note_bound(MtfDual *dual, double bound) {
     if (isinf(dual->bound))
         dual->scale = fmax(1, fabs(bound));
     dual->bound = bound;
+    dual->is_known = false;
+    if (dual->quotient == NULL)
+        dual->best_state = mtf_messages_save(dual->messages, dual->best_state);
     memcpy(dual->best_price, dual->price, (gsize)dual->core->rows * sizeof *dual->price);
     for (int r = 0; r < dual->core->rows; r++)
         dual->rows[r].best_price = dual->rows[r].price;
@@ -183,7 +200,7 @@ bool mtf_dual_quotient(MtfDual *dual) {
     dual->quotient = mtf_layer_quotient_new(dual->core);
     if (dual->quotient == NULL)
         return false;
-    mtf_messages_free(dual->messages);
+    drop_messages(dual);
     dual->messages = mtf_messages_new_of_quotient(dual->quotient);
     set_prices(dual);
     return true;
@@ -193,11 +210,32 @@ void mtf_dual_expand(MtfDual *dual) {
     mtf_dual_return(dual);
     MtfMessages *messages = mtf_messages_new(dual->core);
     mtf_messages_expand(messages, dual->messages);
-    mtf_messages_free(dual->messages);
+    drop_messages(dual);
     dual->messages = messages;
     g_clear_pointer(&dual->quotient, mtf_layer_quotient_free);
     dual->bound = dual->noticed = -INFINITY;
     dual->noticed_step = dual->steps;
+}
+
+/* What the messages prove as they stand after a pass. */
+static const MtfExactBound *exact_of(MtfDual *dual) {
+    if (dual->exact == NULL)
+        dual->exact = mtf_exact_bound_new(dual->messages);
+    mtf_exact_bound_update(dual->exact);
+    return dual->exact;
+}
+
+int64_t mtf_dual_prove(MtfDual *dual) {
+    if (dual->quotient != NULL || dual->best_state == NULL || dual->is_known)
+        return dual->proven;
+    g_autofree double *now = mtf_messages_save(dual->messages, NULL);
+    mtf_messages_restore(dual->messages, dual->best_state);
+    mtf_messages_set_prices(dual->messages, dual->best_price);
+    dual->proven = MAX(dual->proven, mtf_exact_bound_cost(exact_of(dual)));
+    dual->is_known = true;
+    mtf_messages_restore(dual->messages, now);
+    mtf_messages_set_prices(dual->messages, dual->price);
+    return dual->proven;
 }
 
 int mtf_dual_stall(const MtfDual *dual) {
@@ -215,6 +253,8 @@ void mtf_dual_return(MtfDual *dual) {
         row->step = fmax(LEAST_STEP * dual->scale, row->price * 1e-3);
         row->side = 0;
     }
+    if (dual->best_state != NULL)
+        mtf_messages_restore(dual->messages, dual->best_state);
     set_prices(dual);
 }
 
@@ -253,19 +293,34 @@ static void shrink_and_restart(MtfDual *dual, bool (*cancel)(void *user), void *
         restart(dual, old_time, per_unit);
 }
 
-int mtf_dual_probe(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user) {
+int mtf_dual_probe(MtfDual *dual, int64_t cutoff, bool (*cancel)(void *user), void *user) {
     mtf_dual_return(dual);
     double bound = mtf_messages_pass(dual->messages);
     return mtf_probe(dual->messages, dual->core, bound, cutoff, cancel, user);
 }
 
-void mtf_dual_shrink(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user) {
+/* Writes what is known into the core, which is then the only place that knows it. */
+static void settle(MtfDual *dual, int64_t cutoff) {
+    mtf_dual_prove(dual);
     mtf_dual_return(dual);
     mtf_messages_pass(dual->messages);
-    mtf_messages_prune(dual->messages, dual->core, cutoff);
+    mtf_exact_bound_prune(exact_of(dual), dual->core, cutoff);
     mtf_messages_reparametrize(dual->messages, dual->core);
-    g_clear_pointer(&dual->messages, mtf_messages_free);
+    drop_messages(dual);
+}
+
+void mtf_dual_shrink(MtfDual *dual, int64_t cutoff, bool (*cancel)(void *user), void *user) {
+    settle(dual, cutoff);
     shrink_and_restart(dual, cancel, user);
+}
+
+bool mtf_dual_pair(MtfDual *dual, int64_t cutoff, double most_entries, bool (*cancel)(void *user),
+                   void *user) {
+    settle(dual, cutoff);
+    mtf_reduce_consistency(dual->core);
+    bool paired = !dual->core->infeasible && mtf_core_pair_nodes(dual->core, most_entries) > 0;
+    shrink_and_restart(dual, cancel, user);
+    return paired;
 }
 
 /* A dual on `core` with the same rows, prices and steps, and without messages. */
@@ -274,6 +329,8 @@ static MtfDual *twin(const MtfDual *dual, MtfCore *core) {
     gsize rows = (gsize)dual->core->rows + 1;
     copy->core = core;
     copy->messages = NULL;
+    copy->exact = NULL;
+    copy->best_state = NULL;
     copy->rows = g_memdup2(dual->rows, rows * sizeof *dual->rows);
     copy->use = g_memdup2(dual->use, rows * sizeof *dual->use);
     copy->price = g_memdup2(dual->price, rows * sizeof *dual->price);
@@ -281,16 +338,18 @@ static MtfDual *twin(const MtfDual *dual, MtfCore *core) {
     return copy;
 }
 
-MtfDual *mtf_dual_copy_below(MtfDual *dual, double cutoff, double most_entries, MtfCore **core,
+MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries, MtfCore **core,
                              bool (*cancel)(void *user), void *user) {
     g_assert(dual->quotient == NULL);
-    g_autofree double *messages = mtf_messages_save(dual->messages);
+    g_autofree double *messages = mtf_messages_save(dual->messages, NULL);
     *core = mtf_core_copy(dual->core);
     MtfDual *copy = twin(dual, *core);
     copy->messages = dual->messages; /* lent, at the prices of the best bound */
     mtf_dual_return(copy);
+    if (dual->best_state != NULL)
+        mtf_messages_restore(copy->messages, dual->best_state);
     mtf_messages_pass(copy->messages);
-    mtf_messages_prune(copy->messages, *core, cutoff);
+    mtf_exact_bound_prune(exact_of(dual), *core, cutoff);
     bool small = mtf_core_possible_entries(*core) <= most_entries;
     if (small)
         mtf_messages_reparametrize(copy->messages, *core);
@@ -304,6 +363,15 @@ MtfDual *mtf_dual_copy_below(MtfDual *dual, double cutoff, double most_entries, 
     mtf_dual_free(copy);
     g_clear_pointer(core, mtf_core_free);
     return NULL;
+}
+
+MtfMessages *mtf_dual_messages(const MtfDual *dual) {
+    g_assert(dual->quotient == NULL);
+    MtfMessages *messages = mtf_messages_new(dual->core);
+    if (dual->best_state != NULL)
+        mtf_messages_restore(messages, dual->best_state);
+    mtf_messages_set_prices(messages, dual->best_price);
+    return messages;
 }
 
 const MtfCore *mtf_dual_core(const MtfDual *dual) {

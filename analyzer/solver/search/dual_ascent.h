@@ -36,9 +36,14 @@ void mtf_dual_expand(MtfDual *dual);
  * returns whether they are possible edge by edge; memory may still be overfull. */
 bool mtf_dual_step(MtfDual *dual, int *values);
 
-/* The best bound so far, in core costs; how many steps ago it last rose noticeably. */
+/* The best bound so far, in core costs, as far as doubles can tell; how many steps ago it last rose
+ * noticeably. */
 double mtf_dual_bound(const MtfDual *dual);
 int mtf_dual_stall(const MtfDual *dual);
+
+/* What the best bounds prove, in whole numbers (exact_bound.h): no choice of the core costs less,
+ * but for choices that earlier cutoffs excluded. -MTF_CORE_IMPOSSIBLE: nothing. */
+int64_t mtf_dual_prove(MtfDual *dual);
 
 /* The prices of the best bound, one for each row. Owned by the ascent. */
 const double *mtf_dual_prices(const MtfDual *dual);
@@ -48,18 +53,27 @@ void mtf_dual_return(MtfDual *dual);
 
 /* Forbids values by probing (probing.h) at the prices of the best bound; returns how many. Shrink
  * afterwards. */
-int mtf_dual_probe(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user);
+int mtf_dual_probe(MtfDual *dual, int64_t cutoff, bool (*cancel)(void *user), void *user);
 
 /* Forbids what cannot be below `cutoff`, writes the messages into the core, and shrinks it with
  * all exact steps; then goes on with the smaller core at the same prices. */
-void mtf_dual_shrink(MtfDual *dual, double cutoff, bool (*cancel)(void *user), void *user);
+void mtf_dual_shrink(MtfDual *dual, int64_t cutoff, bool (*cancel)(void *user), void *user);
+
+/* The same, and joins pairs of nodes (node_pairs.h), for a better bound on a larger core; false when
+ * there was nothing to join. */
+bool mtf_dual_pair(MtfDual *dual, int64_t cutoff, double most_entries, bool (*cancel)(void *user),
+                   void *user);
 
 /* An ascent on a copy of the core, `*core`, which the caller frees after it: shrunk as if no choice
  * that costs more than `cutoff` were of use, at the same prices; NULL, without a core, where more
  * than `most_entries` of its matrices would be left. The ascent itself stays as it is. Not while
  * folded. */
-MtfDual *mtf_dual_copy_below(MtfDual *dual, double cutoff, double most_entries, MtfCore **core,
+MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries, MtfCore **core,
                              bool (*cancel)(void *user), void *user);
+
+/* Messages of its own for the core as it is, which must outlive them, with the best bound's messages
+ * and prices. Not while folded. */
+MtfMessages *mtf_dual_messages(const MtfDual *dual);
 
 /* The core it works on. */
 const MtfCore *mtf_dual_core(const MtfDual *dual);

@@ -4,6 +4,7 @@
 #include "analyzer/solver/reduce/core_components.h"
 #include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/bounded_dive.h"
+#include "analyzer/solver/search/branch_and_bound.h"
 #include "analyzer/solver/search/core_ilp.h"
 #include "analyzer/solver/search/dual_ascent.h"
 #include "analyzer/solver/search/forest_move.h"
@@ -26,11 +27,19 @@
 #define GUESS_FIRST 0.0625 /* of the gap, above the bound; then half or twice as much */
 #define GUESS_LEAST 0.01
 #define GUESS_MOST 0.5
-#define ILP_SIZE 40000   /* variables the integer program may have, */
-#define ILP_SMALL 4000   /* and where probing has just left less, of which more may come */
+#define PAIR_ENTRIES 2e6 /* most that a core has after nodes were joined, */
+#define PAIR_GROWTH 4    /* and times as many as before */
+#define PAIR_STALL 20    /* as STALL_STEPS, once nodes were joined */
+#define PAIR_TRIES 2     /* after which it must close */
+#define PAIR_GAIN 0.02   /* such a share of the gap */
+#define ILP_SIZE 40000   /* variables the integer program may have */
 #define ILP_CALLS 1000   /* how often it may ask whether to stop, when only the work is limited */
 #define ILP_SECONDS 20.0 /* one try at it, when the time is limited */
-#define STALE_ROUNDS 12  /* without a gap so much smaller, after which limited work ends */
+#define TELLING 0.9      /* of the proven gap, below which a bound to a tolerance is told instead */
+#define TOLERANCE 1e-6   /* of the cost, within which the integer program's bound holds */
+#define BRANCH_WORK 30000000 /* matrix entries of one round */
+#define BRANCH_ROUNDS 20     /* that do not count as stale */
+#define STALE_ROUNDS 12      /* without a gap so much smaller, after which limited work ends */
 #define STALE_GAP 0.95
 #define HARD_ROUNDS 3      /* without a choice, after which the least memory is tried */
 #define QUOTIENT_STEPS 300 /* steps on a quotient, at most */
@@ -51,7 +60,7 @@ typedef struct Solver {
     MtfInt128 cost;    /* of it */
     int64_t cutoff;    /* core costs above it cannot be better than `cost` */
     int64_t worst;     /* no choice costs more, in core costs */
-    double bound;      /* core costs */
+    int64_t bound;     /* core costs; -MTF_CORE_IMPOSSIBLE: none yet */
     const char *method;
     bool proven;      /* nothing better than `cost` exists (or nothing at all) */
     bool fresh;       /* `cost` improved since the last shrinking */
@@ -63,8 +72,15 @@ typedef struct Solver {
     double guess;     /* the share of the gap that a guess lies above the bound */
     int guess_rounds, guess_wait; /* since the last guess; before the next */
     double guess_bound;           /* the bound of the round before */
+    MtfBranching *branching;      /* of the core as it is; NULL after a shrinking */
+    double *weights;              /* of its nodes */
+    int branch_rounds;
     bool ilp_tried;
     int ilp_calls;         /* how often the integer program asked whether to stop */
+    double inexact;        /* a bound to the integer program's tolerance */
+    int pairings;          /* since a better choice */
+    double pair_bound;     /* before the last one */
+    bool paired;           /* there is nothing more to join */
     MtfLocalSearch *local; /* of the core as it is; NULL after a shrinking */
     int *job;              /* values that the local search works on beside the bound */
     bool decoded;          /* the last decoded values are possible edge by edge */
@@ -109,7 +125,7 @@ static void offer_values(Solver *solver, const int *values) {
     offer(solver, solver->trial);
 }
 
-static void raise_bound(Solver *solver, double bound, const char *method) {
+static void raise_bound(Solver *solver, int64_t bound, const char *method) {
     if (bound <= solver->bound)
         return;
     solver->bound = bound;
@@ -118,10 +134,10 @@ static void raise_bound(Solver *solver, double bound, const char *method) {
 
 /* Relative distance between the cost and the bound; infinite before there is a choice. */
 static double gap_of(const Solver *solver) {
-    if (solver->choice == NULL || isinf(solver->bound))
+    if (solver->choice == NULL || solver->bound == -MTF_CORE_IMPOSSIBLE)
         return INFINITY;
     double cost = (double)solver->cutoff;
-    return fmax(0, cost - solver->bound) / fmax(1, fabs(cost));
+    return fmax(0, cost - (double)solver->bound) / fmax(1, fabs(cost));
 }
 
 /* The core became empty or impossible: what is left to say about it. */
@@ -136,11 +152,22 @@ static bool core_is_done(const Solver *solver) {
     return solver->core->infeasible || mtf_core_size(solver->core).nodes == 0;
 }
 
-static void shrink(Solver *solver) {
-    double cutoff = solver->choice != NULL ? (double)solver->cutoff : INFINITY;
+static void shrink(Solver *solver, bool pairs) {
     g_clear_pointer(&solver->local, mtf_local_search_free);
+    g_clear_pointer(&solver->branching, mtf_branching_free);
     solver->job_ready = false;
-    mtf_dual_shrink(solver->dual, cutoff, is_over, solver);
+    double most = fmin(PAIR_ENTRIES, PAIR_GROWTH * (double)mtf_core_size(solver->core).entries);
+    if (pairs) {
+        solver->pair_bound = (double)solver->bound;
+        solver->pairings++;
+        solver->paired = !mtf_dual_pair(solver->dual, solver->cutoff, most, is_over, solver);
+        solver->stale_rounds = 0;
+    } else
+        mtf_dual_shrink(solver->dual, solver->cutoff, is_over, solver);
+    if (solver->fresh) {
+        solver->paired = false;
+        solver->pairings = 0;
+    }
     solver->unshrunk = 0;
     solver->fresh = false;
     solver->last_gap = gap_of(solver);
@@ -148,10 +175,22 @@ static void shrink(Solver *solver) {
         note_end(solver, "message passing");
 }
 
+/* Whether the bound has come to rest; soon where nodes have been joined before. */
+static bool is_stuck(const Solver *solver) {
+    return mtf_dual_stall(solver->dual) > (solver->pairings > 0 ? PAIR_STALL : STALL_STEPS);
+}
+
+/* Joining nodes pays while it closes a share of the gap. */
+static bool should_pair(const Solver *solver) {
+    double gap = (double)solver->cutoff - (double)solver->bound;
+    bool closes = (double)solver->bound - solver->pair_bound > PAIR_GAIN * gap;
+    return !solver->paired && (solver->pairings < PAIR_TRIES || closes);
+}
+
 /* Shrinking pays when there is news: a better choice, a much better bound, or nothing else to do.
  */
 static bool should_shrink(const Solver *solver) {
-    bool stuck = mtf_dual_stall(solver->dual) > STALL_STEPS;
+    bool stuck = is_stuck(solver);
     bool news = solver->fresh || gap_of(solver) < 0.7 * solver->last_gap;
     return stuck || (solver->choice != NULL && news && solver->unshrunk >= SHRINK_STEPS);
 }
@@ -171,7 +210,7 @@ static bool is_over_for_ilp(void *user) {
 
 /* What the integer programs of all components come to. */
 typedef struct Whole {
-    bool optimal, feasible, infeasible;
+    bool feasible;
     double bound;
 } Whole;
 
@@ -183,28 +222,23 @@ static void add_component(Solver *solver, const int *component, int index, Whole
     g_autoptr(MtfCore) part = mtf_core_component(solver->core, component, index);
     MtfCoreIlpAnswer found = { MTF_ILP_STOPPED, -INFINITY };
     bool solved = mtf_core_ilp_solve(part, &options, NULL, solver->values, &found, NULL);
-    whole->optimal &= solved && found.status == MTF_ILP_OPTIMAL;
-    whole->infeasible |= solved && found.status == MTF_ILP_INFEASIBLE;
     whole->feasible &=
         solved && (found.status == MTF_ILP_OPTIMAL || found.status == MTF_ILP_FEASIBLE);
     whole->bound += solved ? found.bound : -INFINITY;
 }
 
-/* Each component is a program of its own. */
+/* Each component is a program of its own. What it says of the bound holds to its tolerance. */
 static void try_integer_program(Solver *solver) {
     g_autofree int *component = g_new(int, solver->core->node_count + 1);
     int count = mtf_core_components(solver->core, component);
-    Whole whole = { true, true, false, (double)solver->core->constant };
+    Whole whole = { true, (double)solver->core->constant };
     solver->ilp_tried = true;
-    for (int i = 0; i < count && !whole.infeasible; i++)
+    for (int i = 0; i < count; i++)
         add_component(solver, component, i, &whole);
-    if (whole.feasible && !whole.infeasible)
+    if (whole.feasible)
         offer_values(solver, solver->values);
-    solver->proven = whole.optimal || whole.infeasible;
-    if (solver->proven)
-        solver->method = "integer program";
-    else
-        raise_bound(solver, whole.bound, "integer program");
+    if (isfinite(whole.bound))
+        solver->inexact = fmax(solver->inexact, fmin(whole.bound, (double)solver->cutoff + 1));
 }
 
 /* ---- the local search beside the bound ----
@@ -237,16 +271,29 @@ static bool is_good_enough(const Solver *solver) {
     return solver->proven || (solver->options->gap > 0 && gap_of(solver) <= solver->options->gap);
 }
 
+/* The bound that would end the search, as far as doubles can tell. */
+static double enough_bound(const Solver *solver) {
+    double cost = (double)solver->cutoff;
+    return cost - solver->options->gap * fabs(cost);
+}
+
+/* Takes over what the steps proved; whether that is enough. */
+static bool prove_bound(Solver *solver) {
+    raise_bound(solver, mtf_dual_prove(solver->dual), "message passing");
+    solver->proven |= solver->bound > solver->cutoff || solver->bound > solver->worst;
+    return is_good_enough(solver);
+}
+
 static void step_bound(Solver *solver) {
     for (int i = 0; i < ROUND_STEPS && (i == 0 || !is_over(solver)); i++) {
         solver->decoded = mtf_dual_step(solver->dual, solver->values);
-        raise_bound(solver, mtf_dual_bound(solver->dual), "message passing");
         if (solver->decoded)
             offer_values(solver, solver->values);
         solver->unshrunk++;
-        if (is_good_enough(solver))
+        if (mtf_dual_bound(solver->dual) > enough_bound(solver) && prove_bound(solver))
             return;
     }
+    prove_bound(solver);
 }
 
 /* Hands the values decoded last to the next round's job. */
@@ -281,7 +328,7 @@ static bool probe(Solver *solver) {
     bool again = solver->fresh || size <= PROBE_AGAIN * solver->hard;
     if (solver->choice == NULL || size > PROBE_SIZE || !again)
         return false;
-    int found = mtf_dual_probe(solver->dual, (double)solver->cutoff, is_over, solver);
+    int found = mtf_dual_probe(solver->dual, solver->cutoff, is_over, solver);
     bool much = found > PROBE_WORTH * (double)core.values;
     solver->hard = much ? INFINITY : size;
     return much;
@@ -289,9 +336,9 @@ static bool probe(Solver *solver) {
 
 /* Whether the bound is so near where it will end that the optimum can be guessed from it. */
 static bool should_guess(Solver *solver) {
-    double gap = (double)solver->cutoff - solver->bound;
-    bool settled = solver->bound - solver->guess_bound <= GUESS_RISE * gap;
-    solver->guess_bound = solver->bound;
+    double bound = (double)solver->bound, gap = (double)solver->cutoff - bound;
+    bool settled = bound - solver->guess_bound <= GUESS_RISE * gap;
+    solver->guess_bound = bound;
     return ++solver->guess_rounds >= solver->guess_wait && settled && solver->choice != NULL &&
            solver->guess >= GUESS_LEAST &&
            (double)mtf_core_size(solver->core).entries >= GUESS_SIZE;
@@ -299,8 +346,8 @@ static bool should_guess(Solver *solver) {
 
 /* A guess that came to nothing was too far from the bound, one that was refuted too near. */
 static void guess_cost(Solver *solver) {
-    double gap = (double)solver->cutoff - solver->bound;
-    MtfGuess guess = { .cutoff = solver->bound + solver->guess * gap,
+    double gap = (double)solver->cutoff - (double)solver->bound;
+    MtfGuess guess = { .cutoff = solver->bound + (int64_t)(solver->guess * gap),
                        .known = solver->cutoff,
                        .seed = solver->options->seed,
                        .user = solver,
@@ -309,7 +356,7 @@ static void guess_cost(Solver *solver) {
     if (answer.found)
         offer_values(solver, solver->values);
     if (answer.refuted) {
-        raise_bound(solver, guess.cutoff, "message passing");
+        raise_bound(solver, guess.cutoff + 1, "message passing");
         solver->guess = fmin(2 * solver->guess, GUESS_MOST);
     }
     if (!answer.found && !answer.refuted) {
@@ -319,25 +366,52 @@ static void guess_cost(Solver *solver) {
     solver->guess_rounds = answer.refuted ? solver->guess_wait : 0;
 }
 
+/* Branches while the bound is stuck; a better choice makes a smaller core worth while. */
+static void branch(Solver *solver) {
+    if (solver->branching == NULL)
+        solver->branching = mtf_branching_new(mtf_dual_messages(solver->dual), solver->weights,
+                                              solver->options->seed);
+    int found = 0;
+    MtfBranchStatus status = MTF_BRANCH_FOUND;
+    solver->stale_rounds -= ++solver->branch_rounds <= BRANCH_ROUNDS;
+    while (status == MTF_BRANCH_FOUND && !is_over(solver)) {
+        status = mtf_branching_run(solver->branching, solver->cutoff, BRANCH_WORK, solver->values);
+        if (status == MTF_BRANCH_FOUND)
+            offer_values(solver, solver->values);
+        found += status == MTF_BRANCH_FOUND;
+    }
+    if (status == MTF_BRANCH_DONE) {
+        solver->proven = true;
+        solver->method = "branch and bound";
+    }
+    raise_bound(solver, MIN(mtf_branching_bound(solver->branching), solver->cutoff + 1),
+                "branch and bound");
+}
+
 /* One round: some steps of the bound, then whatever they made worth while. */
 static void run_round(Solver *solver) {
     step_both(solver);
-    if (solver->bound > (double)solver->cutoff || solver->bound > (double)solver->worst) {
-        solver->proven = true;
+    if (solver->proven)
         return;
-    }
     queue_job(solver);
     if (!is_good_enough(solver) && should_guess(solver))
         guess_cost(solver);
     if (is_good_enough(solver))
         return;
-    bool stuck = mtf_dual_stall(solver->dual) > STALL_STEPS;
+    bool stuck = is_stuck(solver);
+    if (solver->branching != NULL && !solver->fresh) {
+        branch(solver);
+        if (!solver->proven && !solver->ilp_tried && solver->branch_rounds == BRANCH_ROUNDS &&
+            mtf_core_ilp_size(solver->core) <= ILP_SIZE)
+            try_integer_program(solver);
+        return;
+    }
     bool shrinks = should_shrink(solver), probed = shrinks && probe(solver);
+    bool pairs = stuck && !probed && should_pair(solver);
     if (shrinks)
-        shrink(solver);
-    if (stuck && !solver->proven && !solver->ilp_tried &&
-        mtf_core_ilp_size(solver->core) <= (probed ? ILP_SMALL : ILP_SIZE))
-        try_integer_program(solver);
+        shrink(solver, pairs);
+    if (stuck && !solver->proven && !probed && !pairs)
+        branch(solver);
 }
 
 static void tell_progress(const Solver *solver) {
@@ -345,7 +419,7 @@ static void tell_progress(const Solver *solver) {
         return;
     double unit = ldexp(1, solver->core->cost_shift);
     solver->options->progress(solver->choice != NULL ? (double)solver->cost : INFINITY,
-                              solver->bound * unit, solver->options->user);
+                              (double)solver->bound * unit, solver->options->user);
 }
 
 static void tell_guess(const Solver *solver) {
@@ -488,9 +562,12 @@ static void begin(Solver *solver) {
     solver->values = g_new0(int, count);
     solver->trial = g_new0(int, count);
     solver->job = g_new0(int, count);
+    solver->weights = g_new0(double, count);
     solver->job_price = g_new0(double, solver->core->rows + 1);
     solver->cutoff = MTF_CORE_IMPOSSIBLE - 1;
-    solver->bound = -INFINITY;
+    solver->bound = -MTF_CORE_IMPOSSIBLE;
+    solver->inexact = -INFINITY;
+    solver->worst = MTF_CORE_IMPOSSIBLE;
     solver->last_gap = solver->hard = solver->noted_gap = INFINITY;
     solver->guess = GUESS_FIRST;
     solver->guess_wait = GUESS_ROUNDS;
@@ -503,6 +580,8 @@ static void begin(Solver *solver) {
 
 static void finish(Solver *solver) {
     mtf_local_search_free(solver->local);
+    mtf_branching_free(solver->branching);
+    g_free(solver->weights);
     g_free(solver->job);
     g_free(solver->job_price);
     mtf_dual_free(solver->dual);
@@ -522,13 +601,23 @@ static void search(Solver *solver) {
     run_rounds(solver);
 }
 
+/* A bound that holds to a tolerance only, where that says clearly more than what is proven. */
+static void take_inexact(const Solver *solver, MtfLayoutSolution *solution) {
+    double unit = ldexp(1, solver->core->cost_shift), cost = (double)solution->cost;
+    double tolerance = ceil(fmax(unit, TOLERANCE * fabs(cost)));
+    double bound = fmin(solver->inexact * unit, cost) - tolerance;
+    if (!(cost - bound < TELLING * (cost - (double)solution->bound)))
+        return;
+    solution->tolerance = tolerance;
+    solution->bound = MAX(solution->bound, (MtfInt128)bound);
+    solution->method = "integer program";
+}
+
 /* The bound in the problem's costs: whole, and at most the cost. */
 static MtfInt128 final_bound(const Solver *solver) {
     if (solver->proven)
         return solver->cost;
-    MtfInt128 bound =
-        solver->bound > -9e18 ? (MtfInt128)ceil(solver->bound) : -((MtfInt128)1 << 100);
-    bound *= (MtfInt128)1 << solver->core->cost_shift;
+    MtfInt128 bound = (MtfInt128)solver->bound * ((MtfInt128)1 << solver->core->cost_shift);
     return MIN(bound, solver->cost);
 }
 
@@ -537,9 +626,10 @@ static MtfLayoutSolution *make_solution(Solver *solver) {
     solution->choice = g_steal_pointer(&solver->choice);
     solution->cost = solver->cost;
     solution->bound = final_bound(solver);
+    solution->method = solver->method;
+    take_inexact(solver, solution);
     solution->gap =
         (double)(solution->cost - solution->bound) / fmax(1, fabs((double)solution->cost));
-    solution->method = solver->method;
     solution->seconds = (double)(g_get_monotonic_time() - solver->begin) / 1e6;
     return solution;
 }

@@ -35,9 +35,12 @@ typedef struct MtfSolveOptions {
 typedef struct MtfLayoutSolution {
     int *choice; /* one strategy for each node */
     MtfInt128 cost;
-    MtfInt128 bound;    /* proven: no legal choice costs less; equal to cost when optimal */
-    double gap;         /* (cost - bound) / |cost|; 0 when optimal */
-    const char *method; /* what gave the bound: "shrinking", "message passing", "integer program" */
+    MtfInt128 bound;  /* no legal choice costs less; equal to cost when optimal */
+    double tolerance; /* 0: the bound is proven in whole numbers; else it is a solver's in doubles,
+                         * less this tolerance */
+    double gap;       /* (cost - bound) / |cost|; 0 when optimal */
+    const char *method; /* what gave the bound: "shrinking", "message passing", "branch and bound",
+                         * "integer program" (the one with a tolerance) */
     double seconds;
 } MtfLayoutSolution;
 

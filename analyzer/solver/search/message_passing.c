@@ -1,59 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/search/message_passing.h"
 
-#include "analyzer/solver/reduce/distinct_matrix.h"
+#include "analyzer/solver/search/message_state.h"
 
 #include <math.h>
 #include <string.h>
-
-/* What one rounding loses, times a generous number of roundings per term. */
-#define ROUNDING 1e-14
-
-/* One end of an edge as its node sees it. */
-typedef struct HalfEdge {
-    int edge, other; /* other: position of the other node */
-    double copies;   /* how often it counts */
-    const MtfDistinctMatrix *matrix;
-    bool turned;          /* this node's values are the matrix's columns */
-    int rows, columns;    /* of the matrix as this node sees it */
-    const int *row_of;    /* of own values */
-    const int *column_of; /* of the other's values */
-    double *in;           /* message to this node, [own values] */
-    double *out;          /* message to the other node, [other values] */
-    double *taken;        /* what the edge's last message gave to the bound (shared by both ends) */
-} HalfEdge;
-
-typedef struct Node {
-    int node; /* index in the core */
-    int values;
-    double *cost;   /* own costs */
-    double *priced; /* own costs and priced memory */
-    double *theta;  /* with messages, as of the last pass over the node */
-    double least;   /* minimum of theta then */
-    double copies;  /* how often it counts */
-    int behind, ahead;
-    double share;
-    HalfEdge *half_edges; /* `behind` ends to earlier nodes, then `ahead` ends to later ones */
-} Node;
-
-struct MtfMessages {
-    const MtfCore *core;
-    const MtfLayerQuotient *quotient; /* whose core it is, or NULL */
-    int count, edge_count;
-    Node *node_states;
-    int *position;        /* of a core node; -1 when it is gone */
-    double *price;        /* [rows] */
-    double *prefix;       /* [rows + 1] sums of prices before a row */
-    double *scratch;      /* [most values] */
-    double *shared;       /* [most values] what a node sends ahead or behind, of each value */
-    double *offsets;      /* [most values, in whole units] of the rows of a message */
-    double *lowered;      /* [most values, in whole units] its columns */
-    double paid_capacity; /* sum_r y_r capacity_r */
-    double magnitude;     /* what rounding is relative to */
-    double bound;
-    GPtrArray *blocks;
-    GHashTable *matrices; /* MtfMatrixKey -> MtfDistinctMatrix */
-};
 
 static double *new_block(MtfMessages *messages, gsize count) {
     double *block = g_new0(double, count + 1);
@@ -70,7 +21,7 @@ static void make_spots(MtfMessages *messages) {
         messages->position[v] = -1;
         if (!node->alive)
             continue;
-        Node *node_state = &messages->node_states[messages->count];
+        MtfNodeState *node_state = &messages->node_states[messages->count];
         messages->position[v] = messages->count++;
         node_state->node = v;
         node_state->copies = messages->quotient != NULL ? messages->quotient->node_copies[v] : 1;
@@ -78,7 +29,7 @@ static void make_spots(MtfMessages *messages) {
         node_state->cost = new_block(messages, (gsize)node->values);
         node_state->priced = new_block(messages, (gsize)node->values);
         node_state->theta = new_block(messages, (gsize)node->values);
-        node_state->half_edges = g_new0(HalfEdge, node->edges->len + 1);
+        node_state->half_edges = g_new0(MtfHalfEdge, node->edges->len + 1);
         for (int p = 0; p < node->values; p++)
             node_state->cost[p] = (double)node->cost[p];
         most = MAX(most, node->values);
@@ -102,8 +53,8 @@ static const MtfDistinctMatrix *matrix_of(MtfMessages *messages, const MtfCoreEd
 }
 
 /* Adds one end to its spot: of the matrix as it stands, or turned. */
-static void add_half_edge(Node *node_state, const MtfDistinctMatrix *matrix, bool turned,
-                          HalfEdge half_edge) {
+static void add_half_edge(MtfNodeState *node_state, const MtfDistinctMatrix *matrix, bool turned,
+                          MtfHalfEdge half_edge) {
     half_edge.rows = turned ? matrix->columns : matrix->rows;
     half_edge.columns = turned ? matrix->rows : matrix->columns;
     half_edge.matrix = matrix;
@@ -116,13 +67,12 @@ static void add_half_edge(Node *node_state, const MtfDistinctMatrix *matrix, boo
 static void add_edge(MtfMessages *messages, int index) {
     const MtfCoreEdge *edge = mtf_core_edge(messages->core, index);
     int a = messages->position[edge->a], b = messages->position[edge->b];
-    Node *left = &messages->node_states[a], *right = &messages->node_states[b];
+    MtfNodeState *left = &messages->node_states[a], *right = &messages->node_states[b];
     const MtfDistinctMatrix *matrix = matrix_of(messages, edge, left->values, right->values);
     double *to_left = new_block(messages, (gsize)left->values);
     double *to_right = new_block(messages, (gsize)right->values);
-    double *taken = new_block(messages, 1);
     double copies = messages->quotient != NULL ? messages->quotient->edge_copies[index] : 1;
-    HalfEdge half_edge = { .edge = index, .copies = copies, .taken = taken };
+    MtfHalfEdge half_edge = { .edge = index, .copies = copies };
     half_edge.other = b, half_edge.in = to_left, half_edge.out = to_right;
     add_half_edge(left, matrix, false, half_edge);
     half_edge.other = a, half_edge.in = to_right, half_edge.out = to_left;
@@ -133,12 +83,12 @@ static void add_edge(MtfMessages *messages, int index) {
 }
 
 /* Puts the ends to earlier nodes first. */
-static void sort_half_edges(Node *node_state, int position) {
+static void sort_half_edges(MtfNodeState *node_state, int position) {
     int count = node_state->behind + node_state->ahead, behind = 0;
     for (int k = 0; k < count; k++) {
         if (node_state->half_edges[k].other > position)
             continue;
-        HalfEdge swap = node_state->half_edges[k];
+        MtfHalfEdge swap = node_state->half_edges[k];
         node_state->half_edges[k] = node_state->half_edges[behind];
         node_state->half_edges[behind++] = swap;
     }
@@ -152,7 +102,7 @@ static MtfMessages *new_messages(const MtfCore *core, const MtfLayerQuotient *qu
     messages->blocks = g_ptr_array_new_with_free_func(g_free);
     messages->matrices = g_hash_table_new_full(mtf_matrix_key_hash, mtf_matrix_key_equal, g_free,
                                                (GDestroyNotify)mtf_distinct_matrix_free);
-    messages->node_states = g_new0(Node, core->node_count + 1);
+    messages->node_states = g_new0(MtfNodeState, core->node_count + 1);
     messages->position = g_new(int, core->node_count + 1);
     messages->price = new_block(messages, (gsize)core->rows);
     messages->prefix = new_block(messages, (gsize)core->rows + 1);
@@ -176,7 +126,7 @@ MtfMessages *mtf_messages_new_of_quotient(const MtfLayerQuotient *quotient) {
 
 /* The message to the node at `position` over that edge. */
 static double *message_to(const MtfMessages *messages, int position, int edge) {
-    const HalfEdge *half_edge = messages->node_states[position].half_edges;
+    const MtfHalfEdge *half_edge = messages->node_states[position].half_edges;
     while (half_edge->edge != edge)
         half_edge++;
     return half_edge->in;
@@ -185,9 +135,9 @@ static double *message_to(const MtfMessages *messages, int position, int edge) {
 void mtf_messages_expand(MtfMessages *messages, const MtfMessages *folded) {
     const MtfLayerQuotient *quotient = folded->quotient;
     for (int i = 0; i < messages->count; i++) {
-        const Node *node_state = &messages->node_states[i];
+        const MtfNodeState *node_state = &messages->node_states[i];
         for (int k = 0; k < node_state->behind + node_state->ahead; k++) {
-            const HalfEdge *half_edge = &node_state->half_edges[k];
+            const MtfHalfEdge *half_edge = &node_state->half_edges[k];
             const MtfCoreEdge *edge = mtf_core_edge(folded->core, quotient->edge[half_edge->edge]);
             bool first = mtf_core_edge(messages->core, half_edge->edge)->a == node_state->node;
             int from = folded->position[first ? edge->a : edge->b];
@@ -210,7 +160,7 @@ void mtf_messages_free(MtfMessages *messages) {
     g_free(messages);
 }
 
-static void price_node(MtfMessages *messages, Node *node_state) {
+static void price_node(MtfMessages *messages, MtfNodeState *node_state) {
     const MtfCoreNode *node = &messages->core->nodes[node_state->node];
     memcpy(node_state->priced, node_state->cost,
            (gsize)node_state->values * sizeof *node_state->cost);
@@ -252,7 +202,7 @@ static double least_of(const double *numbers, int count) {
 }
 
 /* theta = own priced costs and all incoming messages; notes its minimum. */
-static void gather(Node *node_state) {
+static void gather(MtfNodeState *node_state) {
     memcpy(node_state->theta, node_state->priced,
            (gsize)node_state->values * sizeof *node_state->theta);
     for (int k = 0; k < node_state->behind + node_state->ahead; k++) {
@@ -269,14 +219,15 @@ static void fill(double *numbers, int count, double number) {
 }
 
 /* What the edge costs where this node takes value p and the other q. */
-static double cost_at(const HalfEdge *half_edge, int p, int q) {
+static double cost_at(const MtfHalfEdge *half_edge, int p, int q) {
     return mtf_distinct_cost(half_edge->matrix, half_edge->turned, half_edge->row_of[p],
                              half_edge->column_of[q]);
 }
 
 /* Sends one message: values whose rows are the same go as the cheapest of them. Returns the minimum
  * that is taken out of it into the bound. */
-static double send(const MtfMessages *messages, const Node *node_state, const HalfEdge *half_edge) {
+static double send(const MtfMessages *messages, const MtfNodeState *node_state,
+                   const MtfHalfEdge *half_edge) {
     double *offsets = messages->offsets, *lowered = messages->lowered;
     fill(offsets, mtf_distinct_filled(half_edge->rows), INFINITY);
     for (int p = 0; p < node_state->values; p++) {
@@ -288,68 +239,70 @@ static double send(const MtfMessages *messages, const Node *node_state, const Ha
     double least = least_of(lowered, half_edge->columns);
     for (int q = 0; q < messages->node_states[half_edge->other].values; q++)
         half_edge->out[q] = lowered[half_edge->column_of[q]] - least;
-    *half_edge->taken = least;
     return least;
 }
 
-/* Adds a term to the bound and its size to what rounding is relative to. */
-static void count_term(MtfMessages *messages, double term) {
-    messages->bound += term;
-    messages->magnitude += fabs(term);
-}
-
-static void visit(MtfMessages *messages, Node *node_state, int first, int last) {
+static void visit(MtfMessages *messages, MtfNodeState *node_state, int first, int last) {
     gather(node_state);
-    count_term(messages, node_state->copies * node_state->least);
+    messages->bound += node_state->copies * node_state->least;
     for (int p = 0; first < last && p < node_state->values; p++)
         messages->shared[p] = node_state->share * (node_state->theta[p] - node_state->least);
     for (int k = first; k < last; k++)
-        count_term(messages, node_state->half_edges[k].copies *
-                                 send(messages, node_state, &node_state->half_edges[k]));
+        messages->bound += node_state->half_edges[k].copies *
+                           send(messages, node_state, &node_state->half_edges[k]);
 }
 
 double mtf_messages_pass(MtfMessages *messages) {
     for (int i = 0; i < messages->count; i++) {
-        Node *node_state = &messages->node_states[i];
+        MtfNodeState *node_state = &messages->node_states[i];
         visit(messages, node_state, node_state->behind, node_state->behind + node_state->ahead);
     }
     messages->bound = 0;
-    messages->magnitude = fabs(messages->paid_capacity);
     for (int i = messages->count - 1; i >= 0; i--)
         visit(messages, &messages->node_states[i], 0, messages->node_states[i].behind);
     messages->bound += (double)messages->core->constant - messages->paid_capacity;
-    messages->bound -= ROUNDING * messages->magnitude;
     return messages->bound;
 }
 
-/* Copies the messages to every node between them and `saved`, in one order. Returns their count. */
-static gsize copy_messages(const MtfMessages *messages, double *saved, bool back) {
-    gsize at = 0;
+/* The numbers of a state: for each spot the messages to it, then its theta. */
+static gsize state_size(const MtfMessages *messages) {
+    gsize size = 0;
     for (int i = 0; i < messages->count; i++) {
-        const Node *node_state = &messages->node_states[i];
-        for (int k = 0; k < node_state->behind + node_state->ahead; k++) {
-            double *in = node_state->half_edges[k].in;
-            if (saved != NULL)
-                memcpy(back ? in : saved + at, back ? saved + at : in,
-                       (gsize)node_state->values * sizeof *in);
-            at += (gsize)node_state->values;
-        }
+        const MtfNodeState *node_state = &messages->node_states[i];
+        size += (gsize)node_state->values * (gsize)(node_state->behind + node_state->ahead + 1);
     }
-    return at;
+    return size;
 }
 
-double *mtf_messages_save(const MtfMessages *messages) {
-    double *saved = g_new(double, copy_messages(messages, NULL, false) + 1);
-    copy_messages(messages, saved, false);
-    return saved;
+double *mtf_messages_save(const MtfMessages *messages, double *saved) {
+    double *state = saved != NULL ? saved : g_new(double, state_size(messages) + 1);
+    double *to = state;
+    for (int i = 0; i < messages->count; i++) {
+        const MtfNodeState *node_state = &messages->node_states[i];
+        gsize bytes = (gsize)node_state->values * sizeof *to;
+        for (int k = 0; k < node_state->behind + node_state->ahead; k++, to += node_state->values)
+            memcpy(to, node_state->half_edges[k].in, bytes);
+        memcpy(to, node_state->theta, bytes);
+        to += node_state->values;
+    }
+    return state;
 }
 
 void mtf_messages_restore(MtfMessages *messages, const double *saved) {
-    copy_messages(messages, (double *)saved, true);
+    for (int i = 0; i < messages->count; i++) {
+        MtfNodeState *node_state = &messages->node_states[i];
+        gsize bytes = (gsize)node_state->values * sizeof *saved;
+        for (int k = 0; k < node_state->behind + node_state->ahead;
+             k++, saved += node_state->values)
+            memcpy(node_state->half_edges[k].in, saved, bytes);
+        memcpy(node_state->theta, saved, bytes);
+        node_state->least = least_of(node_state->theta, node_state->values);
+        saved += node_state->values;
+    }
 }
 
 void mtf_messages_clamp(MtfMessages *messages, int node, int value) {
-    const Node *node_state = &messages->node_states[messages->position[node]];
+    const MtfNodeState *node_state = &messages->node_states[messages->position[node]];
     for (int p = 0; p < node_state->values; p++)
         if (p != value)
             node_state->priced[p] = INFINITY;
@@ -364,13 +317,13 @@ void mtf_messages_forbid(MtfMessages *messages, int node, int value) {
     mtf_messages_unclamp(messages, node);
 }
 
-/* Costs of the spot's values beside the nodes before it, and messages from those after it. */
-static void condition(MtfMessages *messages, const Node *node_state, const int *values,
+/* Costs of the node's values beside the nodes before it, and messages from those after it. */
+static void condition(MtfMessages *messages, const MtfNodeState *node_state, const int *values,
                       double *cost) {
     memcpy(cost, node_state->priced, (gsize)node_state->values * sizeof *cost);
     for (int k = 0; k < node_state->behind + node_state->ahead; k++) {
-        const HalfEdge *half_edge = &node_state->half_edges[k];
-        const Node *other = &messages->node_states[half_edge->other];
+        const MtfHalfEdge *half_edge = &node_state->half_edges[k];
+        const MtfNodeState *other = &messages->node_states[half_edge->other];
         for (int p = 0; p < node_state->values; p++)
             cost[p] += k < node_state->behind ? cost_at(half_edge, p, values[other->node])
                                               : half_edge->in[p];
@@ -380,7 +333,7 @@ static void condition(MtfMessages *messages, const Node *node_state, const int *
 bool mtf_messages_decode(MtfMessages *messages, int *values) {
     bool possible = true;
     for (int i = 0; i < messages->count; i++) {
-        const Node *node_state = &messages->node_states[i];
+        const MtfNodeState *node_state = &messages->node_states[i];
         double *cost = messages->scratch;
         condition(messages, node_state, values, cost);
         int best = 0;
@@ -391,125 +344,6 @@ bool mtf_messages_decode(MtfMessages *messages, int *values) {
         possible &= cost[best] < INFINITY;
     }
     return possible;
-}
-
-/* ---- pruning ----
- *
- * After a pass back the terms of the bound are: what a spot kept,
- *     reduced_v[p] = theta - behind * share * (theta - least) - least   >= 0,
- * and what edge e = (a earlier, b later) holds,
- *     reduced_e[p,q] = cost - m_ea[p] - m_eb[q] + share_b * (theta_b[q] - least_b) - taken_e  >= 0.
- * A value costs at least the bound, what its node kept and the row minima of its edges. */
-
-static double node_reduced_cost(const Node *node_state, int p) {
-    return (1 - node_state->behind * node_state->share) *
-           (node_state->theta[p] - node_state->least);
-}
-
-/* What an edge holds, seen from the spot of end `end` at value p and the other's value q. */
-static double edge_reduced_cost(const MtfMessages *messages, const Node *node_state,
-                                const HalfEdge *half_edge, int p, int q) {
-    const Node *other = &messages->node_states[half_edge->other];
-    bool later = half_edge->other < (int)(node_state - messages->node_states);
-    const Node *sender = later ? node_state : other;
-    int value = later ? p : q;
-    return cost_at(half_edge, p, q) - half_edge->in[p] - half_edge->out[q] +
-           sender->share * (sender->theta[value] - sender->least) - *half_edge->taken;
-}
-
-static double least_edge_reduced_cost(const MtfMessages *messages, const Node *node_state,
-                                      const HalfEdge *half_edge, int p) {
-    double least = INFINITY;
-    int count = messages->node_states[half_edge->other].values;
-    for (int q = 0; q < count; q++)
-        least = fmin(least, edge_reduced_cost(messages, node_state, half_edge, p, q));
-    return least;
-}
-
-/* For each value of each spot what taking it adds to the bound, at least. */
-static double **find_regrets(const MtfMessages *messages) {
-    double **regret = g_new(double *, messages->count + 1);
-    for (int i = 0; i < messages->count; i++) {
-        const Node *node_state = &messages->node_states[i];
-        regret[i] = g_new(double, node_state->values);
-        for (int p = 0; p < node_state->values; p++) {
-            regret[i][p] = node_reduced_cost(node_state, p);
-            for (int k = 0; k < node_state->behind + node_state->ahead; k++)
-                regret[i][p] +=
-                    least_edge_reduced_cost(messages, node_state, &node_state->half_edges[k], p);
-        }
-    }
-    return regret;
-}
-
-/* The matrix of the edge at `end` with what nothing below the cutoff can use made impossible, or
- * NULL when that is nothing new. `slack` is what may be added to the bound. */
-static int64_t *pruned_matrix(const MtfMessages *messages, const MtfCoreView *view,
-                              const Node *node_state, const HalfEdge *half_edge,
-                              double *const *regret, double slack) {
-    const Node *other = &messages->node_states[half_edge->other];
-    const HalfEdge *back = other->half_edges;
-    while (back->edge != half_edge->edge)
-        back++;
-    g_autofree double *column = g_new(double, other->values);
-    for (int q = 0; q < other->values; q++)
-        column[q] = regret[half_edge->other][q] - least_edge_reduced_cost(messages, other, back, q);
-    int64_t *matrix = mtf_core_new_costs((gsize)node_state->values * (gsize)other->values);
-    bool changed = false;
-    for (int p = 0; p < node_state->values; p++) {
-        double row = regret[node_state - messages->node_states][p] -
-                     least_edge_reduced_cost(messages, node_state, half_edge, p);
-        for (int q = 0; q < other->values; q++) {
-            int64_t *entry = &matrix[(gsize)p * view->down + (gsize)q * view->across];
-            *entry = mtf_view_cost(view, p, q);
-            if (*entry >= MTF_CORE_IMPOSSIBLE ||
-                row + column[q] + edge_reduced_cost(messages, node_state, half_edge, p, q) <= slack)
-                continue;
-            *entry = MTF_CORE_IMPOSSIBLE;
-            changed = true;
-        }
-    }
-    if (!changed)
-        mtf_shared_drop(matrix);
-    return changed ? matrix : NULL;
-}
-
-static bool prune_entries(const MtfMessages *messages, MtfCore *core, const Node *node_state,
-                          const HalfEdge *half_edge, double *const *regret, double slack) {
-    MtfCoreView view = mtf_core_view(core, mtf_core_edge(core, half_edge->edge), node_state->node);
-    int64_t *matrix = pruned_matrix(messages, &view, node_state, half_edge, regret, slack);
-    if (matrix != NULL)
-        mtf_core_set_matrix(core, half_edge->edge, matrix);
-    return matrix != NULL;
-}
-
-static bool prune_values(const Node *node_state, MtfCore *core, const double *regret,
-                         double slack) {
-    bool changed = false;
-    int64_t *cost = mtf_core_new_costs((gsize)node_state->values);
-    for (int p = 0; p < node_state->values; p++) {
-        cost[p] = regret[p] <= slack ? core->nodes[node_state->node].cost[p] : MTF_CORE_IMPOSSIBLE;
-        changed |= regret[p] > slack;
-    }
-    mtf_core_set_cost(core, node_state->node, cost);
-    return changed;
-}
-
-bool mtf_messages_prune(MtfMessages *messages, MtfCore *core, double cutoff) {
-    double slack = cutoff - messages->bound + ROUNDING * messages->magnitude;
-    double **regret = find_regrets(messages);
-    bool changed = false;
-    for (int i = 0; i < messages->count; i++) {
-        const Node *node_state = &messages->node_states[i];
-        changed |= prune_values(node_state, core, regret[i], slack);
-        for (int k = node_state->behind; k < node_state->behind + node_state->ahead; k++)
-            changed |= prune_entries(messages, core, node_state, &node_state->half_edges[k], regret,
-                                     slack);
-    }
-    for (int i = 0; i < messages->count; i++)
-        g_free(regret[i]);
-    g_free(regret);
-    return changed;
 }
 
 /* ---- writing back ---- */
@@ -527,8 +361,8 @@ static void subtract_message(MtfCore *core, int node, const double *message) {
     mtf_core_set_cost(core, node, cost);
 }
 
-static void reparametrize_edge(MtfCore *core, const Node *node_state, const HalfEdge *half_edge,
-                               const Node *other) {
+static void reparametrize_edge(MtfCore *core, const MtfNodeState *node_state,
+                               const MtfHalfEdge *half_edge, const MtfNodeState *other) {
     MtfCoreView view = mtf_core_view(core, mtf_core_edge(core, half_edge->edge), node_state->node);
     int64_t *matrix = mtf_core_new_costs((gsize)node_state->values * (gsize)other->values);
     for (int p = 0; p < node_state->values; p++)
@@ -542,7 +376,7 @@ static void reparametrize_edge(MtfCore *core, const Node *node_state, const Half
 
 void mtf_messages_reparametrize(const MtfMessages *messages, MtfCore *core) {
     for (int i = 0; i < messages->count; i++) {
-        const Node *node_state = &messages->node_states[i];
+        const MtfNodeState *node_state = &messages->node_states[i];
         for (int k = node_state->behind; k < node_state->behind + node_state->ahead; k++)
             reparametrize_edge(core, node_state, &node_state->half_edges[k],
                                &messages->node_states[node_state->half_edges[k].other]);

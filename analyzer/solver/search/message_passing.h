@@ -14,7 +14,8 @@
  *     m_ew[q] = min_p ( share * (theta_v[p] - min theta_v) - m_ev[p] + cost_e[p,q] )
  *
  * All of it is a rewriting of the same costs, which can be written back into the core in whole
- * numbers (soft arc consistency), so that later steps start from where this one stopped. */
+ * numbers (soft arc consistency), so that later steps start from where this one stopped. What a
+ * bound proves is computed in whole numbers, too, by exact_bound.h. */
 #ifndef MTF_MESSAGE_PASSING_H
 #define MTF_MESSAGE_PASSING_H
 
@@ -38,12 +39,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfMessages, mtf_messages_free)
 /* Sets the price of every row (price[r] >= 0), in cost per unit of memory. */
 void mtf_messages_set_prices(MtfMessages *messages, const double *price);
 
-/* One pass in node order and one back. Returns the bound after it, in core costs, safe against
- * rounding: the doubles' error is subtracted. */
+/* One pass in node order and one back. Returns the bound after it, in core costs, as far as doubles
+ * can tell: exact_bound.h says what is proven. */
 double mtf_messages_pass(MtfMessages *messages);
 
-/* A copy of all messages, to be freed by g_free, and back to them. */
-double *mtf_messages_save(const MtfMessages *messages);
+/* A copy of all messages and of what the last pass made of them, into `saved` where that is a copy
+ * of the same messages, else (NULL) into a new one, to be freed by g_free; and back to them. Prices
+ * are not in it. */
+double *mtf_messages_save(const MtfMessages *messages, double *saved);
 void mtf_messages_restore(MtfMessages *messages, const double *saved);
 
 /* Lets a node of the core take that value alone, until it is released. */
@@ -56,11 +59,6 @@ void mtf_messages_forbid(MtfMessages *messages, int node, int value);
 /* Reads values from the messages, node after node, each best beside those before it; values is
  * indexed as in the core. False when a node had only impossible values left. */
 bool mtf_messages_decode(MtfMessages *messages, int *values);
-
-/* Forbids in the core, exactly, what no choice below `cutoff` can use at these prices and
- * messages: values by the bound that forces them, matrix entries likewise. True when it found
- * some. The core must be the one the messages were made from, unchanged since. */
-bool mtf_messages_prune(MtfMessages *messages, MtfCore *core, double cutoff);
 
 /* Writes the messages, in whole numbers, into the core's costs; every choice keeps its cost. */
 void mtf_messages_reparametrize(const MtfMessages *messages, MtfCore *core);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/search/probing.h"
 
+#include "analyzer/solver/search/exact_bound.h"
+
 #include <string.h>
 
 #define PASSES 16    /* most for one value */
@@ -10,7 +12,9 @@
 typedef struct Probe {
     MtfMessages *messages;
     MtfCore *core;
-    double bound, cutoff;
+    MtfExactBound *exact;
+    double bound;
+    int64_t cutoff;
     double *begin; /* the messages that each value begins with */
     int tried, found;
 } Probe;
@@ -21,17 +25,20 @@ typedef struct Probe {
 static bool is_useless(const Probe *probe, int node, int value) {
     mtf_messages_restore(probe->messages, probe->begin);
     mtf_messages_clamp(probe->messages, node, value);
-    double last = probe->bound;
-    bool useless = false;
-    for (int left = PASSES - 1; left >= 0 && !useless; left--) {
+    double last = probe->bound, cutoff = (double)probe->cutoff;
+    bool seems = false;
+    for (int left = PASSES - 1; left >= 0 && !seems; left--) {
         double bound = mtf_messages_pass(probe->messages);
-        useless = !(bound <= probe->cutoff);
-        if (!useless && (bound - last) * left < probe->cutoff - bound)
+        seems = !(bound <= cutoff);
+        if (!seems && (bound - last) * left < cutoff - bound)
             break;
         last = bound;
     }
+    if (seems)
+        mtf_exact_bound_update(probe->exact);
+    bool proven = seems && mtf_exact_bound_slack(probe->exact, probe->cutoff) < 0;
     mtf_messages_unclamp(probe->messages, node);
-    return useless;
+    return proven;
 }
 
 static void probe_node(Probe *probe, int node) {
@@ -65,10 +72,11 @@ static void sweep(Probe *probe, bool (*cancel)(void *user), void *user) {
     }
 }
 
-int mtf_probe(MtfMessages *messages, MtfCore *core, double bound, double cutoff,
+int mtf_probe(MtfMessages *messages, MtfCore *core, double bound, int64_t cutoff,
               bool (*cancel)(void *user), void *user) {
-    g_autofree double *begin = mtf_messages_save(messages);
-    Probe probe = { messages, core, bound, cutoff, begin, 0, 0 };
+    g_autofree double *begin = mtf_messages_save(messages, NULL);
+    g_autoptr(MtfExactBound) exact = mtf_exact_bound_new(messages);
+    Probe probe = { messages, core, exact, bound, cutoff, begin, 0, 0 };
     int found = 0;
     do {
         sweep(&probe, cancel, user);

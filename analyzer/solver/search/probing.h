@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Probing: lets a node take one value alone and passes messages on. A bound above the cutoff then
  * proves that no choice below it uses that value. Where the bound of a core no longer rises, this
- * closes gaps that would cost the integer program much longer:
+ * closes gaps that would cost the integer program much longer. Doubles say where a bound rises that
+ * far, whole numbers whether it did (exact_bound.h):
  *
  *     node v:   p0 | p1 | p2 | p3      bound with each alone: above, below, above, above the cutoff
  *               x    .    x    x         only p1 is left */
@@ -14,7 +15,7 @@
  * the messages, which must be those of the core, and whose bound is `bound`. Ends when a sweep over
  * all nodes forbids little, early where it begins so. Returns how many values it forbade; prune and
  * shrink afterwards. */
-int mtf_probe(MtfMessages *messages, MtfCore *core, double bound, double cutoff,
+int mtf_probe(MtfMessages *messages, MtfCore *core, double bound, int64_t cutoff,
               bool (*cancel)(void *user), void *user);
 
 #endif

@@ -44,8 +44,8 @@ static void setup_clear(Setup *setup) {
 }
 
 /* Around the optimum. */
-static double random_cutoff(GRand *rand, const Setup *setup) {
-    return (double)setup->optimum + g_rand_int_range(rand, -3, 4);
+static int64_t random_cutoff(GRand *rand, const Setup *setup) {
+    return (int64_t)setup->optimum + g_rand_int_range(rand, -3, 4);
 }
 
 static void a_guess_is_refuted_or_fulfilled_only_where_that_is_true(void **state) {
@@ -60,7 +60,7 @@ static void a_guess_is_refuted_or_fulfilled_only_where_that_is_true(void **state
         MtfGuess guess = { .cutoff = random_cutoff(rand, &setup),
                            .known = (int64_t)setup.optimum + g_rand_int_range(rand, 0, 20) };
         MtfGuessAnswer answer = mtf_guess_try(setup.dual, &guess, values);
-        assert_true(!answer.refuted || guess.cutoff < (double)setup.optimum);
+        assert_true(!answer.refuted || guess.cutoff < (int64_t)setup.optimum);
         if (answer.found) {
             int choice[MAX_NODES];
             mtf_core_lift(setup.core, values, choice);

@@ -3,7 +3,7 @@
 
 #include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/dual_ascent.h"
-#include "analyzer/solver/search/message_passing.h"
+#include "analyzer/solver/search/exact_bound.h"
 #include "tests/support/layout_problems.h"
 
 #include <math.h>
@@ -98,7 +98,9 @@ static void pruning_keeps_every_choice_within_the_cutoff(void **state) {
         g_autoptr(MtfMessages) messages = mtf_messages_new(core);
         set_random_prices(messages, core, rand);
         mtf_messages_pass(messages);
-        pruned += mtf_messages_prune(messages, core, (double)optimum);
+        g_autoptr(MtfExactBound) exact = mtf_exact_bound_new(messages);
+        mtf_exact_bound_update(exact);
+        pruned += mtf_exact_bound_prune(exact, core, (int64_t)optimum);
         assert_true(mtf_core_cost(core, values) == optimum);
     }
     assert_true(pruned > ROUNDS / 20);
@@ -135,7 +137,7 @@ static void ascent_with_shrinking_keeps_an_optimum(void **state) {
             mtf_dual_step(dual, values);
             assert_true(mtf_dual_bound(dual) <= (double)optimum + 1e-9);
             if (i % 4 == 3 && !core->infeasible)
-                mtf_dual_shrink(dual, (double)optimum, NULL, NULL);
+                mtf_dual_shrink(dual, (int64_t)optimum, NULL, NULL);
             assert_false(core->infeasible);
         }
     }

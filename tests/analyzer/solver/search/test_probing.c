@@ -57,7 +57,7 @@ static void probing_keeps_every_choice_within_the_cutoff(void **state) {
             price[r] = g_rand_boolean(rand) ? g_rand_double(rand) * 3 : 0;
         mtf_messages_set_prices(messages, price);
         double bound = mtf_messages_pass(messages);
-        found += mtf_probe(messages, core, bound, (double)optimum, NULL, NULL);
+        found += mtf_probe(messages, core, bound, (int64_t)optimum, NULL, NULL);
         assert_true(mtf_core_cost(core, values) == optimum);
         assert_true(mtf_messages_pass(messages) <= (double)optimum + 1e-9);
     }

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* meshtf-plan fit [RUNS.tsv] --machine M -o MINE.json: a machine file from a user's own measurements. */
+#include "analyzer/judge/fit.h"
+#include "analyzer/judge/judge_commands.h"
+#include "analyzer/judge/sweep_file.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    char *machine, *output, *software, *name;
+    char **collectives, **products;
+    gboolean json;
+} Options;
+
+/* What came of the sweeps of products, and of the runs. */
+typedef struct {
+    int product_rows;
+    double product_error;
+    MtfFit fit;
+} Outcome;
+
+static bool fit_sweeps(const Options *options, MtfMachine *machine, Outcome *outcome,
+                       GError **error) {
+    for (char **sweep = options->collectives; sweep != NULL && *sweep != NULL; sweep++)
+        if (!mtf_sweep_add_collective(*sweep, machine, error))
+            return false;
+    for (char **sweep = options->products; sweep != NULL && *sweep != NULL; sweep++)
+        if (!mtf_sweep_fit_products(*sweep, machine, &outcome->product_rows,
+                                    &outcome->product_error, error))
+            return false;
+    return true;
+}
+
+static const MtfMachine *this_machine(void *data, const MtfRunRow *row, const MtfMachine *library) {
+    (void)row;
+    (void)library;
+    return (const MtfMachine *)data;
+}
+
+/* All runs count as runs of this machine, whatever hardware they name. */
+static bool fit_runs(const Options *options, const char *path, MtfMachine *machine,
+                     Outcome *outcome, GError **error) {
+    g_autoptr(MtfRunTable) table = mtf_run_table_load(path, mtf_run_columns, error);
+    if (table == NULL)
+        return false;
+    MtfJudgeOptions judge = { .machine = options->machine,
+                              .software = options->software,
+                              .machine_for = this_machine,
+                              .machine_for_data = machine };
+    g_autoptr(GPtrArray) verdicts = mtf_judge(table, &judge, error);
+    if (verdicts == NULL)
+        return false;
+    MtfFitRows rows = { .machine = machine, .verdicts = verdicts };
+    outcome->fit = mtf_fit(&rows);
+    if (outcome->fit.rows == 0)
+        return mtf_input_error(error, "%s: none of its %u runs can be expressed on machine %s",
+                               path, verdicts->len, machine->name);
+    outcome->fit.crossed = mtf_fit_cross(&rows);
+    mtf_fit_apply(&outcome->fit, machine);
+    return true;
+}
+
+static char *sentence_of(const Options *options, const Outcome *outcome) {
+    const MtfFit *fit = &outcome->fit;
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "fitted from %s", options->machine);
+    if (fit->rows > 0)
+        g_string_append_printf(text, " to %d runs, mean error %.1f %% (before %.1f %%)", fit->rows,
+                               100 * fit->after, 100 * fit->before);
+    if (fit->rows > 0 && !isnan(fit->crossed))
+        g_string_append_printf(text, ", of runs left out %.1f %%", 100 * fit->crossed);
+    if (outcome->product_rows > 0)
+        g_string_append_printf(text, "; products to %d measurements within %.1f %%",
+                               outcome->product_rows, 100 * outcome->product_error);
+    return g_string_free(text, FALSE);
+}
+
+static bool write_machine(const Options *options, const Outcome *outcome, MtfMachine *machine,
+                          GError **error) {
+    g_autofree char *sentence = sentence_of(options, outcome);
+    if (machine->sources == NULL)
+        machine->sources = cJSON_CreateObject();
+    cJSON_DeleteItemFromObject(machine->sources, "fit");
+    cJSON_AddStringToObject(machine->sources, "fit", sentence);
+    g_free(machine->name);
+    g_autofree char *base = g_path_get_basename(options->output);
+    machine->name =
+        options->name != NULL ? g_strdup(options->name) : g_strndup(base, strcspn(base, "."));
+    if (!isnan(outcome->fit.crossed)) {
+        machine->judged.runs = outcome->fit.rows;
+        machine->judged.error = outcome->fit.crossed;
+    }
+    cJSON *tree = mtf_machine_to_json(machine);
+    g_autofree char *text = mtf_json_print(tree);
+    cJSON_Delete(tree);
+    return mtf_file_write(options->output, text, strlen(text), error);
+}
+
+static void print_json(const Outcome *outcome) {
+    const MtfFit *fit = &outcome->fit;
+    cJSON *root = cJSON_CreateObject();
+    cJSON *parameters = cJSON_AddObjectToObject(root, "parameters");
+    for (int i = 0; i < MTF_FITS && fit->rows > 0; i++) {
+        cJSON *parameter = cJSON_AddObjectToObject(parameters, mtf_fit_name((MtfFitParameter)i));
+        mtf_json_add_number(parameter, "factor", fit->factor[i]);
+        mtf_json_add_number(parameter, "doubt", fit->doubt[i]);
+        cJSON_AddBoolToObject(parameter, "determined", fit->determined[i]);
+    }
+    mtf_json_add_integer(root, "rows", fit->rows);
+    mtf_json_add_number(root, "mean_error_before", fit->rows > 0 ? fit->before : NAN);
+    mtf_json_add_number(root, "mean_error", fit->rows > 0 ? fit->after : NAN);
+    mtf_json_add_number(root, "cross_validated_error", fit->rows > 0 ? fit->crossed : NAN);
+    mtf_json_add_integer(root, "product_rows", outcome->product_rows);
+    mtf_json_add_number(root, "product_error",
+                        outcome->product_rows > 0 ? outcome->product_error : NAN);
+    g_autofree char *text = mtf_json_print(root);
+    fputs(text, stdout);
+    cJSON_Delete(root);
+}
+
+static void print_lines(const Options *options, const Outcome *outcome) {
+    const MtfFit *fit = &outcome->fit;
+    g_autofree char *sentence = sentence_of(options, outcome);
+    for (int i = 0; i < MTF_FITS && fit->rows > 0; i++)
+        printf("%-10s x %.3f  give or take %.1f %%\n", mtf_fit_name((MtfFitParameter)i),
+               fit->factor[i], 100 * fit->doubt[i]);
+    printf("%s: %s\n", options->output, sentence);
+}
+
+/* What the runs leave open, on standard error. */
+static void warn(const Outcome *outcome) {
+    const MtfFit *fit = &outcome->fit;
+    for (int i = 0; i < MTF_FITS && fit->rows > 0; i++)
+        if (!fit->determined[i])
+            fprintf(
+                stderr,
+                "meshtf-plan fit: warning: these runs do not determine \"%s\", which stays near "
+                "the library's (give or take %.0f %%)\n",
+                mtf_fit_name((MtfFitParameter)i), 100 * fit->doubt[i]);
+    if (fit->rows > 0 && isnan(fit->crossed))
+        fputs("meshtf-plan fit: warning: one run alone says nothing of how well another would be "
+              "predicted\n",
+              stderr);
+}
+
+static bool run(const Options *options, const char *runs, GError **error) {
+    bool sweeps = options->collectives != NULL || options->products != NULL;
+    if (options->machine == NULL || options->output == NULL)
+        return mtf_input_error(error, "--machine and --output are needed: which machine of the "
+                                      "library (or file) is fitted, and where the new one goes");
+    if (runs == NULL && !sweeps)
+        return mtf_input_error(error, "neither a table of runs nor a sweep (--collective, "
+                                      "--products) is given");
+    g_autoptr(MtfMachine) machine = mtf_machine_load(options->machine, error);
+    if (machine == NULL)
+        return false;
+    if (!machine->kernels.known)
+        return mtf_input_error(error,
+                               "machine %s does not say what its kernels reach (\"kernels\"), so "
+                               "there is nothing to fit",
+                               machine->name);
+    Outcome outcome = { .fit.crossed = NAN };
+    if (!fit_sweeps(options, machine, &outcome, error) ||
+        (runs != NULL && !fit_runs(options, runs, machine, &outcome, error)) ||
+        !write_machine(options, &outcome, machine, error))
+        return false;
+    if (options->json)
+        print_json(&outcome);
+    else
+        print_lines(options, &outcome);
+    warn(&outcome);
+    return true;
+}
+
+static void clear_options(Options *o) {
+    g_free(o->machine);
+    g_free(o->output);
+    g_free(o->software);
+    g_free(o->name);
+    g_strfreev(o->collectives);
+    g_strfreev(o->products);
+}
+
+int mtf_command_fit(int argc, char **argv) {
+    Options o = { .machine = NULL };
+    const GOptionEntry entries[] = {
+        { "machine", 0, 0, G_OPTION_ARG_STRING, &o.machine, "The machine to begin with",
+          "NAME|FILE" },
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &o.output, "Where the fitted machine goes",
+          "MINE.json" },
+        { "name", 0, 0, G_OPTION_ARG_STRING, &o.name, "Its name (that of the file)", "NAME" },
+        { "software", 0, 0, G_OPTION_ARG_STRING, &o.software,
+          "Price all runs for this profile, whatever they name", "NAME|FILE" },
+        { "collective", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.collectives,
+          "A sweep of a collective: lines of bytes and seconds", "allreduce/8=FILE" },
+        { "products", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.products,
+          "A sweep of products: lines of m, n, k and seconds", "bf16=FILE" },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &o.json, "Print JSON", NULL },
+        G_OPTION_ENTRY_NULL,
+    };
+    GError *error = NULL;
+    bool done = mtf_command_line_parse(
+                    &argc, &argv, entries, "[RUNS.tsv] --machine M -o MINE.json",
+                    "Fits a machine of the library to measured training runs (a table as judge "
+                    "reads) and to sweeps of kernels and collectives: few figures, bounded, with "
+                    "the error of sources that were left out.",
+                    0, 1, &error) &&
+                run(&o, argc > 1 ? argv[1] : NULL, &error);
+    clear_options(&o);
+    return done ? 0 : mtf_command_line_fail("meshtf-plan fit", error);
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/judge/fit.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Two honest measurements of one model differ by 2 to 6 %. */
+#define ROW_DEVIATION 0.06
+
+/* Beyond so many deviations a row pulls no harder. */
+#define HUBER 2.0
+
+#define STEPS 8
+
+static const struct {
+    const char *name;
+    double deviation;
+} parameters[MTF_FITS] = {
+    [MTF_FIT_PRODUCTS] = { "products", 0.10 }, [MTF_FIT_ATTENTION] = { "attention", 0.25 },
+    [MTF_FIT_SWEEPS] = { "sweeps", 0.20 },     [MTF_FIT_LINKS] = { "links", 0.25 },
+    [MTF_FIT_NETWORK] = { "network", 0.50 },   [MTF_FIT_LAUNCH] = { "launch", 0.50 },
+};
+
+const char *mtf_fit_name(MtfFitParameter parameter) {
+    return parameters[parameter].name;
+}
+
+double mtf_fit_deviation(MtfFitParameter parameter) {
+    return parameters[parameter].deviation;
+}
+
+/* ---- Applying a fit ---------------------------------------------------------------------------- */
+
+static void scale_heads(MtfHeadTable *table, double factor) {
+    for (int i = 0; i < table->count; i++) {
+        table->row[i].forward = fmin(table->row[i].forward * factor, 1);
+        table->row[i].backward = fmin(table->row[i].backward * factor, 1);
+    }
+}
+
+void mtf_fit_apply(const MtfFit *fit, MtfMachine *machine) {
+    MtfKernelRates *rates = &machine->kernels;
+    double links = fmin(machine->derate.links * fit->factor[MTF_FIT_LINKS], 1);
+    machine->derate.network *= fit->factor[MTF_FIT_NETWORK] * machine->derate.links / links;
+    machine->derate.links = links;
+    for (int i = 0; i < rates->shares; i++)
+        rates->share[i].share = fmin(rates->share[i].share * fit->factor[MTF_FIT_PRODUCTS], 1);
+    scale_heads(&rates->heads, fit->factor[MTF_FIT_ATTENTION]);
+    scale_heads(&rates->portable, fit->factor[MTF_FIT_ATTENTION]);
+    for (int i = 0; i < MTF_SWEEPS; i++)
+        rates->sweep[i] = fmin(rates->sweep[i] * fit->factor[MTF_FIT_SWEEPS], 1);
+    rates->launch_seconds *= fit->factor[MTF_FIT_LAUNCH];
+}
+
+/* ---- Gauss-Newton ------------------------------------------------------------------------------ */
+
+/* One row: how far off, how that moves with each ln factor, and what it weighs. */
+typedef struct {
+    const MtfVerdict *verdict;
+    MtfSoftware *software;
+    double residual, slope[MTF_FITS], weight;
+} Observation;
+
+typedef struct {
+    const MtfMachine *machine;
+    GArray *observations;
+    double ln[MTF_FITS];
+    double normal[MTF_FITS][MTF_FITS], right[MTF_FITS];
+} Problem;
+
+static void observation_clear(void *data) {
+    mtf_software_free(((Observation *)data)->software);
+}
+
+static double residual_at(const Problem *problem, const Observation *observation,
+                          const double *ln) {
+    MtfMachine machine = *problem->machine;
+    MtfRunSeconds seconds;
+    MtfFit fit;
+    for (int i = 0; i < MTF_FITS; i++)
+        fit.factor[i] = exp(ln[i]);
+    mtf_fit_apply(&fit, &machine);
+    double predicted =
+        mtf_predict_row(observation->verdict->row, &machine, observation->software, &seconds, NULL);
+    return log(predicted / observation->verdict->row->measured);
+}
+
+/* Slopes by central differences of a hundredth. */
+static void linearise(const Problem *problem, Observation *observation) {
+    double ln[MTF_FITS];
+    memcpy(ln, problem->ln, sizeof ln);
+    observation->residual = residual_at(problem, observation, ln);
+    for (int i = 0; i < MTF_FITS; i++) {
+        ln[i] = problem->ln[i] + 0.01;
+        double up = residual_at(problem, observation, ln);
+        ln[i] = problem->ln[i] - 0.01;
+        observation->slope[i] = (up - residual_at(problem, observation, ln)) / 0.02;
+        ln[i] = problem->ln[i];
+    }
+}
+
+static void add_observation(Problem *problem, const Observation *observation) {
+    double off = fabs(observation->residual) / ROW_DEVIATION;
+    double weight = observation->weight / (ROW_DEVIATION * ROW_DEVIATION);
+    weight *= off > HUBER ? HUBER / off : 1;
+    for (int i = 0; i < MTF_FITS; i++) {
+        problem->right[i] -= weight * observation->slope[i] * observation->residual;
+        for (int k = 0; k < MTF_FITS; k++)
+            problem->normal[i][k] += weight * observation->slope[i] * observation->slope[k];
+    }
+}
+
+static void pose(Problem *problem) {
+    memset(problem->normal, 0, sizeof problem->normal);
+    for (int i = 0; i < MTF_FITS; i++) {
+        double prior = 1 / (parameters[i].deviation * parameters[i].deviation);
+        problem->normal[i][i] = prior;
+        problem->right[i] = -prior * problem->ln[i];
+    }
+    for (guint i = 0; i < problem->observations->len; i++) {
+        Observation *observation = &g_array_index(problem->observations, Observation, i);
+        linearise(problem, observation);
+        add_observation(problem, observation);
+    }
+}
+
+/* Solves normal x = right by elimination; normal is positive definite by the priors. */
+static void solve(double normal[MTF_FITS][MTF_FITS], const double *right, double *x) {
+    double a[MTF_FITS][MTF_FITS + 1];
+    for (int i = 0; i < MTF_FITS; i++) {
+        memcpy(a[i], normal[i], sizeof normal[i]);
+        a[i][MTF_FITS] = right[i];
+    }
+    for (int i = 0; i < MTF_FITS; i++)
+        for (int k = i + 1; k < MTF_FITS; k++) {
+            double share = a[k][i] / a[i][i];
+            for (int c = i; c <= MTF_FITS; c++)
+                a[k][c] -= share * a[i][c];
+        }
+    for (int i = MTF_FITS - 1; i >= 0; i--) {
+        x[i] = a[i][MTF_FITS];
+        for (int k = i + 1; k < MTF_FITS; k++)
+            x[i] -= a[i][k] * x[k];
+        x[i] /= a[i][i];
+    }
+}
+
+static void take_step(Problem *problem) {
+    double step[MTF_FITS];
+    pose(problem);
+    solve(problem->normal, problem->right, step);
+    for (int i = 0; i < MTF_FITS; i++) {
+        double bound = 3 * parameters[i].deviation;
+        problem->ln[i] = CLAMP(problem->ln[i] + step[i], -bound, bound);
+    }
+}
+
+/* ---- Rows -------------------------------------------------------------------------------------- */
+
+static bool is_fitted(const MtfFitRows *rows, const MtfVerdict *verdict) {
+    if (verdict->row->reason != NULL || verdict->row->machine == NULL ||
+        strcmp(verdict->row->machine, rows->machine->name) != 0)
+        return false;
+    return rows->left_out == NULL || strcmp(rows->left_out(verdict), rows->label) != 0;
+}
+
+static int count_source(const MtfFitRows *rows, const char *source) {
+    int count = 0;
+    for (guint i = 0; i < rows->verdicts->len; i++) {
+        const MtfVerdict *verdict = (const MtfVerdict *)rows->verdicts->pdata[i];
+        count += is_fitted(rows, verdict) && strcmp(verdict->row->source, source) == 0;
+    }
+    return count;
+}
+
+static GArray *observations_of(const MtfFitRows *rows) {
+    GArray *observations = g_array_new(FALSE, TRUE, sizeof(Observation));
+    g_array_set_clear_func(observations, observation_clear);
+    for (guint i = 0; i < rows->verdicts->len; i++) {
+        const MtfVerdict *verdict = (const MtfVerdict *)rows->verdicts->pdata[i];
+        if (!is_fitted(rows, verdict))
+            continue;
+        Observation observation = { .verdict = verdict };
+        observation.software = mtf_software_load(verdict->software, NULL);
+        observation.weight = 1 / sqrt(count_source(rows, verdict->row->source));
+        if (observation.software != NULL)
+            g_array_append_val(observations, observation);
+    }
+    return observations;
+}
+
+static double mean_error(const Problem *problem, const double *ln) {
+    double sum = 0;
+    for (guint i = 0; i < problem->observations->len; i++)
+        sum += fabs(
+            exp(residual_at(problem, &g_array_index(problem->observations, Observation, i), ln)) -
+            1);
+    return sum / MAX(problem->observations->len, 1);
+}
+
+/* The deviation left of parameter i: the root of the inverse's diagonal. */
+static double doubt_of(Problem *problem, int i) {
+    double unit[MTF_FITS] = { 0 }, column[MTF_FITS];
+    unit[i] = 1;
+    solve(problem->normal, unit, column);
+    return sqrt(column[i]);
+}
+
+MtfFit mtf_fit(const MtfFitRows *rows) {
+    static const double nothing[MTF_FITS] = { 0 };
+    Problem problem = { .machine = rows->machine, .observations = observations_of(rows) };
+    MtfFit fit = { .rows = (int)problem.observations->len, .crossed = NAN };
+    fit.before = mean_error(&problem, nothing);
+    for (int i = 0; i < STEPS; i++)
+        take_step(&problem);
+    pose(&problem);
+    fit.after = mean_error(&problem, problem.ln);
+    for (int i = 0; i < MTF_FITS; i++) {
+        fit.factor[i] = exp(problem.ln[i]);
+        fit.doubt[i] = doubt_of(&problem, i);
+        fit.determined[i] = fit.doubt[i] < 0.8 * parameters[i].deviation;
+    }
+    g_array_unref(problem.observations);
+    return fit;
+}
+
+/* ---- Cross-validation -------------------------------------------------------------------------- */
+
+/* The error of the rows with one label under a fit to the others; 0 rows where there is none. */
+static double crossed_error(const MtfFitRows *rows, MtfRowLabel of, const char *label, int *count) {
+    MtfFitRows others = *rows;
+    others.left_out = of;
+    others.label = label;
+    MtfFit fit = mtf_fit(&others);
+    Problem problem = { .machine = rows->machine, .observations = observations_of(rows) };
+    double sum = 0;
+    *count = 0;
+    for (int i = 0; i < MTF_FITS; i++)
+        problem.ln[i] = log(fit.factor[i]);
+    for (guint i = 0; i < problem.observations->len && fit.rows > 0; i++) {
+        const Observation *o = &g_array_index(problem.observations, Observation, i);
+        if (strcmp(of(o->verdict), label) != 0)
+            continue;
+        sum += fabs(exp(residual_at(&problem, o, problem.ln)) - 1);
+        (*count)++;
+    }
+    g_array_unref(problem.observations);
+    return sum;
+}
+
+static const char *id_of(const MtfVerdict *verdict) {
+    return verdict->row->id;
+}
+
+/* The different labels of the rows that are fitted. */
+static GHashTable *labels_of(const MtfFitRows *rows, MtfRowLabel of) {
+    GHashTable *labels = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < rows->verdicts->len; i++) {
+        const MtfVerdict *verdict = (const MtfVerdict *)rows->verdicts->pdata[i];
+        if (is_fitted(rows, verdict))
+            g_hash_table_add(labels, (void *)of(verdict));
+    }
+    return labels;
+}
+
+double mtf_fit_cross(const MtfFitRows *rows) {
+    g_autoptr(GHashTable) sources = labels_of(rows, mtf_verdict_source);
+    MtfRowLabel of = g_hash_table_size(sources) > 1 ? mtf_verdict_source : id_of;
+    g_autoptr(GHashTable) labels = labels_of(rows, of);
+    g_autoptr(GList) list = g_list_sort(g_hash_table_get_keys(labels), (GCompareFunc)strcmp);
+    double sum = 0;
+    int counted = 0;
+    for (GList *label = list; label != NULL && g_hash_table_size(labels) > 1; label = label->next) {
+        int count = 0;
+        sum += crossed_error(rows, of, (const char *)label->data, &count);
+        counted += count;
+    }
+    return counted > 0 ? sum / counted : NAN;
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Families of published models: presets are the config.json files that people publish, shortened to
+ * what differs from their type's standard values (architecture_types.c), so that a preset and an
+ * imported folder are the same graph. Sizes: the papers of each family, and the model cards. */
+#include "analyzer/models/model_family.h"
+
+static const char *const parameters[] = { "layers", "batch", "length", "vocab", "d-ff", NULL };
+
+/* AdamW with a cosine from its peak down to a tenth of it. */
+#define LARGE                           \
+    .settings = { .batch = 32,          \
+                  .optimizer = "adamw", \
+                  .schedule = "cosine", \
+                  .rate = 3e-4,         \
+                  .warmup = 2000,       \
+                  .total = 200000,      \
+                  .final = 0.1,         \
+                  .clip_norm = 1 }
+/* A byte-level model that learns something within seconds. */
+#define TINY                                   \
+    .settings = { .batch = 8,                  \
+                  .length = 32,                \
+                  .optimizer = "adamw",        \
+                  .schedule = "linear_warmup", \
+                  .rate = 3e-3,                \
+                  .warmup = 10 }
+
+#define PRESET(text, about, json) \
+    { .name = text, .summary = about, .config = "{\"model_type\":" json "}", LARGE }
+#define TINY_PRESET(json)                                              \
+    {                                                                  \
+        .name = "tiny", .summary = "byte-level, trains in seconds",    \
+        .config = "{\"model_type\":" json ",\"vocab_size\":256}", TINY \
+    }
+#define END \
+    { .name = NULL }
+
+#define LLAMA(h, f, l, a, kv)                                                                 \
+    "\"llama\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
+    ",\"num_attention_heads\":" #a ",\"num_key_value_heads\":" #kv
+#define LLAMA2 ",\"max_position_embeddings\":4096,\"rms_norm_eps\":1e-5"
+#define LLAMA3                                                                       \
+    ",\"vocab_size\":128256,\"max_position_embeddings\":8192,\"rms_norm_eps\":1e-5," \
+    "\"rope_theta\":500000"
+#define LLAMA31(factor)                                                                    \
+    ",\"vocab_size\":128256,\"max_position_embeddings\":131072,\"rms_norm_eps\":1e-5,"     \
+    "\"rope_theta\":500000,\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":" #factor \
+    ",\"low_freq_factor\":1,\"high_freq_factor\":4,"                                       \
+    "\"original_max_position_embeddings\":8192}"
+
+static const MtfModelPreset llama_presets[] = {
+    TINY_PRESET(LLAMA(64, 160, 2, 4, 2)),
+    PRESET("llama-7b", "6,738,415,616 parameters", LLAMA(4096, 11008, 32, 32, 32)),
+    PRESET("llama-13b", "13 billion", LLAMA(5120, 13824, 40, 40, 40)),
+    PRESET("llama-33b", "33 billion", LLAMA(6656, 17920, 60, 52, 52)),
+    PRESET("llama-65b", "65 billion", LLAMA(8192, 22016, 80, 64, 64)),
+    PRESET("llama2-7b", "7 billion, texts of 4096", LLAMA(4096, 11008, 32, 32, 32) LLAMA2),
+    PRESET("llama2-13b", "13 billion", LLAMA(5120, 13824, 40, 40, 40) LLAMA2),
+    PRESET("llama2-70b", "69 billion, shared keys", LLAMA(8192, 28672, 80, 64, 8) LLAMA2),
+    PRESET("llama3-8b", "8,030,261,248 parameters", LLAMA(4096, 14336, 32, 32, 8) LLAMA3),
+    PRESET("llama3-70b", "70,553,706,496 parameters", LLAMA(8192, 28672, 80, 64, 8) LLAMA3),
+    PRESET("llama3.1-8b", "texts of 131072", LLAMA(4096, 14336, 32, 32, 8) LLAMA31(8)),
+    PRESET("llama3.1-70b", "texts of 131072", LLAMA(8192, 28672, 80, 64, 8) LLAMA31(8)),
+    PRESET("llama3.1-405b", "405,853,388,800 parameters",
+           LLAMA(16384, 53248, 126, 128, 8) LLAMA31(8)),
+    PRESET("llama3.2-1b", "1.2 billion, tied",
+           LLAMA(2048, 8192, 16, 32, 8)
+               LLAMA31(32) ",\"head_dim\":64,\"tie_word_embeddings\":true"),
+    PRESET("llama3.2-3b", "3.2 billion, tied",
+           LLAMA(3072, 8192, 28, 24, 8)
+               LLAMA31(32) ",\"head_dim\":128,\"tie_word_embeddings\":true"),
+    PRESET("tinyllama-1.1b", "1,100,048,384 parameters", LLAMA(2048, 5632, 22, 32, 4)),
+    END,
+};
+
+#define QWEN(type, h, f, l, a, kv)                                                               \
+    "\"" type "\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
+    ",\"num_attention_heads\":" #a ",\"num_key_value_heads\":" #kv
+#define TIED ",\"tie_word_embeddings\":true"
+#define LARGE_VOCABULARY ",\"vocab_size\":152064"
+
+static const MtfModelPreset qwen_presets[] = {
+    TINY_PRESET(QWEN("qwen2", 64, 160, 2, 4, 2)),
+    PRESET("qwen2.5-0.5b", "494,032,768 parameters", QWEN("qwen2", 896, 4864, 24, 14, 2) TIED),
+    PRESET("qwen2.5-1.5b", "1.5 billion, tied", QWEN("qwen2", 1536, 8960, 28, 12, 2) TIED),
+    PRESET("qwen2.5-3b", "3.1 billion, tied", QWEN("qwen2", 2048, 11008, 36, 16, 2) TIED),
+    PRESET("qwen2-7b", "7,615,616,512 parameters",
+           QWEN("qwen2", 3584, 18944, 28, 28, 4) LARGE_VOCABULARY),
+    PRESET("qwen2.5-14b", "14.8 billion", QWEN("qwen2", 5120, 13824, 48, 40, 8) LARGE_VOCABULARY),
+    PRESET("qwen2.5-32b", "32.8 billion", QWEN("qwen2", 5120, 27648, 64, 40, 8) LARGE_VOCABULARY),
+    PRESET("qwen2-72b", "72.7 billion", QWEN("qwen2", 8192, 29568, 80, 64, 8) LARGE_VOCABULARY),
+    PRESET("qwen3-0.6b", "596,049,920 parameters", QWEN("qwen3", 1024, 3072, 28, 16, 8) TIED),
+    PRESET("qwen3-8b", "8.2 billion", QWEN("qwen3", 4096, 12288, 36, 32, 8)),
+    PRESET("qwen3-32b", "32.8 billion", QWEN("qwen3", 5120, 25600, 64, 64, 8)),
+    PRESET("qwen3-30b-a3b", "128 experts, 8 a token",
+           "\"qwen3_moe\",\"num_hidden_layers\":48,\"head_dim\":128,\"norm_topk_prob\":true"),
+    END,
+};
+
+#define GEMMA(type, h, f, l, a, kv, d)                                                           \
+    "\"" type "\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
+    ",\"num_attention_heads\":" #a ",\"num_key_value_heads\":" #kv ",\"head_dim\":" #d
+
+static const MtfModelPreset gemma_presets[] = {
+    TINY_PRESET(GEMMA("gemma2", 64, 160, 2, 4, 2, 16) ",\"query_pre_attn_scalar\":16"),
+    PRESET("gemma-2b", "2.5 billion", GEMMA("gemma", 2048, 16384, 18, 8, 1, 256)),
+    PRESET("gemma-7b", "8.5 billion", GEMMA("gemma", 3072, 24576, 28, 16, 16, 256)),
+    PRESET("gemma2-2b", "2,614,341,888 parameters", GEMMA("gemma2", 2304, 9216, 26, 8, 4, 256)),
+    PRESET("gemma2-9b", "9.2 billion", GEMMA("gemma2", 3584, 14336, 42, 16, 8, 256)),
+    PRESET("gemma2-27b", "27,227,128,320 parameters",
+           GEMMA("gemma2", 4608, 36864, 46, 32, 16, 128) ",\"query_pre_attn_scalar\":144"),
+    END,
+};
+
+#define MIXTRAL(h, f, l, a, kv, e)                                                              \
+    "\"mixtral\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
+    ",\"num_attention_heads\":" #a ",\"num_key_value_heads\":" #kv ",\"num_local_experts\":" #e
+
+static const MtfModelPreset mixtral_presets[] = {
+    TINY_PRESET(MIXTRAL(64, 96, 2, 4, 2, 4)),
+    PRESET("mixtral-8x7b", "46,702,792,704 parameters", MIXTRAL(4096, 14336, 32, 32, 8, 8)),
+    PRESET("mixtral-8x22b", "141 billion",
+           MIXTRAL(6144, 16384, 56, 48, 8, 8) ",\"max_position_embeddings\":65536,"
+                                              "\"vocab_size\":32768"),
+    END,
+};
+
+#define BERT(h, f, l, a)                                                                     \
+    "\"bert\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
+    ",\"num_attention_heads\":" #a
+
+static const MtfModelPreset bert_presets[] = {
+    TINY_PRESET(BERT(64, 160, 2, 4)),
+    PRESET("bert-base", "109,482,240 parameters", BERT(768, 3072, 12, 12)),
+    PRESET("bert-large", "335,141,888 parameters", BERT(1024, 4096, 24, 16)),
+    PRESET("roberta-base", "124,645,632 parameters",
+           "\"roberta\",\"max_position_embeddings\":514,\"type_vocab_size\":1,"
+           "\"layer_norm_eps\":1e-5"),
+    PRESET("roberta-large", "355,359,744 parameters",
+           "\"roberta\",\"hidden_size\":1024,\"intermediate_size\":4096,\"num_hidden_layers\":24,"
+           "\"num_attention_heads\":16,\"max_position_embeddings\":514,\"type_vocab_size\":1,"
+           "\"layer_norm_eps\":1e-5"),
+    END,
+};
+
+#define T5(d, f, kv, l, a)                                                          \
+    "\"t5\",\"d_model\":" #d ",\"d_ff\":" #f ",\"d_kv\":" #kv ",\"num_layers\":" #l \
+    ",\"num_heads\":" #a
+#define T5_GATED ",\"feed_forward_proj\":\"gated-gelu\",\"tie_word_embeddings\":false"
+
+static const MtfModelPreset t5_presets[] = {
+    TINY_PRESET(T5(64, 160, 16, 2, 4)),
+    PRESET("t5-small", "60,506,624 parameters", T5(512, 2048, 64, 6, 8)),
+    PRESET("t5-base", "222,903,552 parameters", T5(768, 3072, 64, 12, 12)),
+    PRESET("t5-large", "737,668,096 parameters", T5(1024, 4096, 64, 24, 16)),
+    PRESET("t5-3b", "2.9 billion", T5(1024, 16384, 128, 24, 32)),
+    PRESET("t5-11b", "11,307,321,344 parameters", T5(1024, 65536, 128, 24, 128)),
+    PRESET("t5-v1_1-base", "247,577,856 parameters", T5(768, 2048, 64, 12, 12) T5_GATED),
+    END,
+};
+
+#define FAMILY(symbol, text, about, list)                                         \
+    const MtfModelFamily symbol = {                                               \
+        .name = text, .summary = about, .parameters = parameters, .presets = list \
+    }
+
+FAMILY(mtf_model_llama, "llama", "Llama 1 to 3.2: rotary positions, RMS norms, gates",
+       llama_presets);
+FAMILY(mtf_model_qwen, "qwen", "Qwen 2, 2.5 and 3: Llama with biases or norms of queries and keys",
+       qwen_presets);
+FAMILY(mtf_model_gemma, "gemma",
+       "Gemma 1 and 2: wide heads, soft caps, windows in every other layer", gemma_presets);
+FAMILY(mtf_model_mixtral, "mixtral", "Mixtral: Llama with experts", mixtral_presets);
+FAMILY(mtf_model_bert, "bert", "BERT and RoBERTa: encoders that learn from hidden tokens",
+       bert_presets);
+FAMILY(mtf_model_t5, "t5", "T5: encoder and decoder with relative positions", t5_presets);

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Joining two neighbours into one node whose values are the possible pairs of theirs. That makes a
+ * core larger and its bound better: messages see nothing of a cycle, and a pair that is part of
+ * triangles and squares makes them shorter.
+ *
+ *     a ----- b             ab       values of ab: the possible (p, q)
+ *      \     /       ->      |
+ *       \   /                |
+ *         c                  c                                       */
+#ifndef MTF_NODE_PAIRS_H
+#define MTF_NODE_PAIRS_H
+
+#include "analyzer/solver/reduce/layout_core.h"
+
+/* Joins pairs of neighbours, those of most such cycles and fewest values first, each node once, while all matrices together have at most `most_entries`. Every choice keeps its cost.
+ * Returns how many pairs it joined. */
+int mtf_core_pair_nodes(MtfCore *core, double most_entries);
+
+#endif
