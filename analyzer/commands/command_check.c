@@ -3,6 +3,7 @@
  * differentiated too, since that is the first thing every other command does with it. */
 #include "analyzer/commands/commands.h"
 #include "analyzer/import/model_import.h"
+#include "analyzer/planner/planning.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/machine/machine.h"
 #include "layouts/base/command_line.h"
@@ -19,6 +20,8 @@
 /* The file under examination. */
 typedef struct {
     const char *name;
+    const char *dump_after;  /* a pass, or NULL */
+    bool json;               /* the report is printed as JSON */
     const MtfImport *import; /* path and sizes of a published model */
     char *text;
     gsize length;
@@ -106,7 +109,7 @@ static bool check_plan(const File *file, cJSON *report, GError **error) {
     if (plan == NULL)
         return false;
     g_autoptr(MtfProgram) program = mtf_plan_lower(plan, error);
-    if (program == NULL)
+    if (program == NULL || !mtf_planning_dump(plan, file->dump_after, file->json, error))
         return false;
     g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
     cJSON_AddStringToObject(report, "kind", "plan");
@@ -166,8 +169,8 @@ static char *find_file(const char *name) {
     return path != NULL ? path : g_strdup(name);
 }
 
-static bool read_and_check(const MtfImport *import, cJSON *report, GError **error) {
-    const char *name = import->path;
+static bool read_and_check(File *file, cJSON *report, GError **error) {
+    const char *name = file->import->path;
     g_autofree char *path = find_file(name);
     gsize length;
     g_autofree char *text = mtf_file_read(path, &length, error);
@@ -176,8 +179,11 @@ static bool read_and_check(const MtfImport *import, cJSON *report, GError **erro
     g_autoptr(MtfJsonDocument) document = mtf_json_document_parse(name, text, length, error);
     if (document == NULL)
         return false;
-    File file = { name, import, text, length, mtf_json_root(document) };
-    return check_file(&file, report, error);
+    file->name = name;
+    file->text = text;
+    file->length = length;
+    file->root = mtf_json_root(document);
+    return check_file(file, report, error);
 }
 
 static void print_value(const cJSON *value) {
@@ -206,11 +212,14 @@ static void print_for_people(const char *name, const cJSON *report) {
 
 int mtf_command_check(int argc, char **argv) {
     gboolean json = FALSE;
+    g_autofree char *dump_after = NULL;
     int batch = 0, length = 0;
     const GOptionEntry entries[] = {
         { "batch", 0, 0, G_OPTION_ARG_INT, &batch, "Examples in a batch of a published model (32)",
           "N" },
         { "length", 0, 0, G_OPTION_ARG_INT, &length, "Positions in an example of one", "N" },
+        { "dump-after", 0, 0, G_OPTION_ARG_STRING, &dump_after,
+          "Print a plan's program as it is after a pass", "PASS" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &json, "Print the summary as JSON", NULL },
         G_OPTION_ENTRY_NULL,
     };
@@ -222,7 +231,8 @@ int mtf_command_check(int argc, char **argv) {
         return mtf_command_line_fail("meshtf-plan check", error);
     cJSON *report = cJSON_CreateObject();
     MtfImport import = { argv[1], MAX(batch, 0), MAX(length, 0), NULL, NULL };
-    bool sound = read_and_check(&import, report, &error);
+    File file = { .import = &import, .dump_after = dump_after, .json = json };
+    bool sound = read_and_check(&file, report, &error);
     if (sound && json) {
         g_autofree char *text = mtf_json_print(report);
         fputs(text, stdout);

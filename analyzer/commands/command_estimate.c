@@ -9,11 +9,12 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/placement/rules.h"
+#include "layouts/program/passes.h"
 
 #include <stdio.h>
 
 typedef struct {
-    char *mesh, *layout, *machine, *precision, *output, *batch_dim, *recompute;
+    char *mesh, *layout, *machine, *precision, *output, *batch_dim, *recompute, *dump_after;
     char **dims;
     int microbatches, batch, length;
     gboolean compatible, in_order, json;
@@ -134,11 +135,13 @@ static bool estimate(const Options *options, const char *path, GError **error) {
     mtf_planning_tune(graph, layout, &e.pricer, machine->memory_bytes);
     g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
         g_steal_pointer(&graph), g_steal_pointer(&layout), &e.pricer, unsearched(&e));
-    return print(&e, plan) &&
+    return mtf_planning_dump(plan, options->dump_after, options->json, error) && print(&e, plan) &&
            (options->output == NULL || mtf_plan_save(plan, options->output, error));
 }
 
 static bool check_options(const Options *options, GError **error) {
+    if (options->dump_after != NULL && mtf_pass_find(options->dump_after, error) < 0)
+        return false;
     if (options->microbatches < 1)
         return mtf_input_error(error, "--microbatches %d must be at least 1",
                                options->microbatches);
@@ -150,8 +153,10 @@ static bool check_options(const Options *options, GError **error) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,   options->layout,    options->machine,  options->precision,
-                      options->output, options->batch_dim, options->recompute };
+    char *owned[] = {
+        options->mesh,   options->layout,    options->machine,   options->precision,
+        options->output, options->batch_dim, options->recompute, options->dump_after
+    };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -184,6 +189,7 @@ int mtf_command_estimate(int argc, char **argv) {
           "Rules that name what is not there have no effect, as in Mesh-TensorFlow", NULL },
         { "in-order", 0, 0, G_OPTION_ARG_NONE, &o.in_order,
           "Lay the mesh on the machine in order, not as suits the traffic", NULL },
+        TEXT("dump-after", 0, dump_after, "Print the program as it is after a pass", "PASS"),
         { "json", 0, 0, G_OPTION_ARG_NONE, &o.json, "Print the prediction as JSON", NULL },
         G_OPTION_ENTRY_NULL,
     };

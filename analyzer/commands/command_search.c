@@ -14,6 +14,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/microbatches.h"
+#include "layouts/program/passes.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -23,7 +24,7 @@
 #include <unistd.h>
 
 typedef struct {
-    char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump;
+    char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump, *dump_after;
     char **dims, **pins, **forbids;
     char *batch_dim, *recompute, *microbatches;
     char *schedule;
@@ -149,6 +150,8 @@ static bool read_stages(const Options *options, int *stages, GError **error) {
 }
 
 static bool check_options(const Options *options, GError **error) {
+    if (options->dump_after != NULL && mtf_pass_find(options->dump_after, error) < 0)
+        return false;
     if (options->layouts != NULL && strcmp(options->layouts, "rule") != 0 &&
         strcmp(options->layouts, "free") != 0)
         return mtf_input_error(error, "--layouts \"%s\" must be rule or free", options->layouts);
@@ -714,6 +717,9 @@ static bool finish(Run *run, GError **error) {
         return fail_unfit(run, error);
     g_autoptr(MtfPlan) plan = plan_of(run);
     bool quiet = g_strcmp0(run->options->output, "-") == 0;
+    bool only_json = quiet || run->options->json;
+    if (!mtf_planning_dump(plan, run->options->dump_after, only_json, error))
+        return false;
     if (!quiet)
         (run->options->json ? print_as_json : print_for_people)(run, plan);
     fflush(stdout);
@@ -731,11 +737,11 @@ static void clear_run(Run *run) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,      options->machine,      options->memory,
-                      options->layouts,   options->precision,    options->output,
-                      options->report,    options->dump,         options->batch_dim,
-                      options->recompute, options->microbatches, options->schedule,
-                      options->stages };
+    char *owned[] = { options->mesh,       options->machine,   options->memory,
+                      options->layouts,    options->precision, options->output,
+                      options->report,     options->dump,      options->batch_dim,
+                      options->dump_after, options->recompute, options->microbatches,
+                      options->schedule,   options->stages };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -826,6 +832,7 @@ int mtf_command_search(int argc, char **argv) {
         OTHER("frontier", G_OPTION_ARG_INT, frontier,
               "Also search under N memory limits, and show time against memory", "N"),
         TEXT("dump-problem", 0, dump, "Write the layout problem of free layouts (IOPDDL)", "FILE"),
+        TEXT("dump-after", 0, dump_after, "Print the program as it is after a pass", "PASS"),
         TEXT("report", 0, report, "Draw the plan into a folder", "DIR"),
         OTHER("json", G_OPTION_ARG_NONE, json, "Print JSON", NULL),
         G_OPTION_ENTRY_NULL,

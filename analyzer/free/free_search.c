@@ -64,7 +64,8 @@ static void begin_with_incumbents(Search *search) {
 static double step_seconds(const Search *search, const MtfLayout *layout,
                            const MtfProgram *program) {
     const MtfGraph *graph = mtf_free_problem_graph(search->problem);
-    g_autoptr(MtfProgram) ordered = layout->order != NULL ? mtf_lower(graph, layout) : NULL;
+    g_autoptr(MtfProgram) ordered =
+        layout->execution.order != NULL ? mtf_lower(graph, layout) : NULL;
     g_autoptr(MtfSchedule) schedule = mtf_schedule_new(mtf_free_problem_pricer(search->problem),
                                                        ordered != NULL ? ordered : program);
     return (double)schedule->nanoseconds / 1e9;

@@ -17,6 +17,7 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/base/library.h"
 #include "layouts/graph/stage_split.h"
+#include "layouts/program/passes.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -185,9 +186,9 @@ bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMa
 
 void mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
                        int64_t memory_limit) {
-    if (layout->order == NULL)
+    if (layout->execution.order == NULL)
         mtf_layout_improve_order(graph, layout, pricer, memory_limit);
-    if (layout->bucket_bytes == 0)
+    if (layout->execution.bucket_bytes == 0)
         mtf_layout_choose_bucket(graph, layout, pricer, memory_limit);
 }
 
@@ -220,7 +221,7 @@ static void print_order(const MtfPlan *plan, const MtfProgram *program) {
 /* How many exchanges were joined, and how much shorter that makes the step. */
 static void print_buckets(const MtfPlan *plan, const MtfPricer *pricer, const MtfProgram *program) {
     g_autoptr(MtfLayout) layout = mtf_layout_copy(plan->layout);
-    layout->bucket_bytes = 0;
+    layout->execution.bucket_bytes = 0;
     g_autoptr(MtfProgram) alone = mtf_lower(plan->graph, layout);
     g_autoptr(MtfSchedule) after = mtf_schedule_new(pricer, program);
     g_autoptr(MtfSchedule) before = mtf_schedule_new(pricer, alone);
@@ -231,7 +232,7 @@ static void print_buckets(const MtfPlan *plan, const MtfPricer *pricer, const Mt
         messages += several;
         joined += several ? instruction->n_inputs : 0;
     }
-    g_autofree char *bytes = mtf_bytes_format((double)plan->layout->bucket_bytes);
+    g_autofree char *bytes = mtf_bytes_format((double)plan->layout->execution.bucket_bytes);
     g_autofree char *saved =
         mtf_seconds_format((double)(before->nanoseconds - after->nanoseconds) * 1e-9);
     printf("buckets        %d small exchanges travel as %d, of at most %s each, which saves %s\n",
@@ -244,8 +245,7 @@ static void print_unmeasured(const MtfPricer *pricer, const MtfProgram *program)
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         MtfCollectiveKind kind;
-        if (instruction->kind != MTF_INSTRUCTION_RESHARD ||
-            !mtf_reshard_collective_kind(instruction->reshard.kind, &kind))
+        if (!mtf_instruction_collective_kind(instruction, &kind))
             continue;
         MtfNetwork group = mtf_mesh_map_group(&pricer->map, instruction->reshard.axes);
         char *text = mtf_unmeasured_collective(pricer->machine, &group, kind);
@@ -260,13 +260,23 @@ static void print_unmeasured(const MtfPricer *pricer, const MtfProgram *program)
 
 void mtf_planning_print_notes(const MtfPlan *plan, const MtfPricer *pricer) {
     g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
-    if (plan->layout->order != NULL)
+    if (plan->layout->execution.order != NULL)
         print_order(plan, program);
-    if (plan->layout->bucket_bytes > 0)
+    if (plan->layout->execution.bucket_bytes > 0)
         print_buckets(plan, pricer, program);
     if (pricer->machine->curves->len > 0)
         print_unmeasured(pricer, program);
     g_autofree char *doubt = mtf_machine_doubt(pricer->machine);
     if (doubt != NULL)
         printf("doubt          %s\n", doubt);
+}
+
+bool mtf_planning_dump(const MtfPlan *plan, const char *pass, bool json, GError **error) {
+    if (pass == NULL)
+        return true;
+    g_autofree char *text = mtf_dump_after(plan->graph, plan->layout, pass, error);
+    if (text == NULL)
+        return false;
+    fputs(text, json ? stderr : stdout);
+    return true;
 }

@@ -70,6 +70,10 @@ void mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const MtfPricer
 MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
                                cJSON *search);
 
+/* Prints the program of a plan after the pass of that name, on standard error where standard output
+ * is JSON's. Nothing for NULL. Fails where there is no such pass (layouts/program/passes.h). */
+bool mtf_planning_dump(const MtfPlan *plan, const char *pass, bool json, GError **error);
+
 /* Prints for people what is to be said of a plan beside its figures: the order of its instructions,
  * where it is another than written ("for a peak of 15.4 MiB instead of 18.3 MiB"), and collectives
  * of sizes that the machine's calibration did not measure. */

@@ -44,8 +44,7 @@ static void add_collective(GArray *rows, const MtfPricer *pricer, const MtfProgr
                            const MtfConsumers *consumers, int index, int rank) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     MtfCollectiveKind kind;
-    if (instruction->kind != MTF_INSTRUCTION_RESHARD ||
-        !mtf_reshard_collective_kind(instruction->reshard.kind, &kind))
+    if (!mtf_instruction_collective_kind(instruction, &kind))
         return;
     bool reduces = kind == MTF_ALLREDUCE || kind == MTF_REDUCE_SCATTER;
     MtfTrafficRow like = { .kind = instruction->reshard.kind, .axes = instruction->reshard.axes };

@@ -119,11 +119,15 @@ bool mtf_reshard_collective_kind(MtfReshardKind reshard, MtfCollectiveKind *kind
     }
 }
 
+bool mtf_instruction_collective_kind(const MtfInstruction *instruction, MtfCollectiveKind *kind) {
+    return mtf_instruction_is_collective(instruction) &&
+           mtf_reshard_collective_kind(instruction->reshard.kind, kind);
+}
+
 static double seconds_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     MtfCollectiveKind kind;
-    if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
-        mtf_reshard_collective_kind(instruction->reshard.kind, &kind))
+    if (mtf_instruction_collective_kind(instruction, &kind))
         return packing_seconds(pricer, program, instruction) +
                mtf_collective_seconds(pricer->machine, &pricer->map, kind,
                                       instruction->reshard.axes,

@@ -64,4 +64,7 @@ int64_t mtf_price_floor(const MtfPricer *pricer, const MtfGraph *graph, const Mt
 /* The collective that a step runs; local steps have none, which returns false. */
 bool mtf_reshard_collective_kind(MtfReshardKind reshard, MtfCollectiveKind *kind);
 
+/* The same of an instruction; false, too, of kernels. */
+bool mtf_instruction_collective_kind(const MtfInstruction *instruction, MtfCollectiveKind *kind);
+
 #endif

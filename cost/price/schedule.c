@@ -2,15 +2,14 @@
 #include "cost/price/schedule.h"
 
 #include "layouts/base/error.h"
-#include "layouts/program/overlap_windows.h"
+#include "layouts/program/lifetimes.h"
 
 #include <string.h>
 
 static bool communicates(const MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     MtfCollectiveKind kind;
-    return instruction->kind == MTF_INSTRUCTION_RESHARD &&
-           mtf_reshard_collective_kind(instruction->reshard.kind, &kind);
+    return mtf_instruction_collective_kind(instruction, &kind);
 }
 
 static int64_t duration_of(const MtfPricer *pricer, const MtfProgram *program, int index) {

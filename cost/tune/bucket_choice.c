@@ -12,8 +12,7 @@ static bool has_small(const MtfProgram *program) {
     int n_small = 0;
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        n_small += instruction->kind == MTF_INSTRUCTION_RESHARD &&
-                   mtf_reshard_is_collective(instruction->reshard.kind) &&
+        n_small += mtf_instruction_is_collective(instruction) &&
                    instruction->payload_bytes <= sizes[G_N_ELEMENTS(sizes) - 1];
     }
     return n_small > 1;
@@ -31,13 +30,13 @@ static int64_t arena_bytes(const MtfProgram *program) {
 
 bool mtf_layout_choose_bucket(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
                               int64_t limit) {
-    g_assert(layout->bucket_bytes == 0);
+    g_assert(layout->execution.bucket_bytes == 0);
     g_autoptr(MtfProgram) alone = mtf_lower(graph, layout);
     if (!has_small(alone))
         return false;
     int64_t shortest = nanoseconds_of(pricer, alone), chosen = 0;
     for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++) {
-        layout->bucket_bytes = sizes[i];
+        layout->execution.bucket_bytes = sizes[i];
         g_autoptr(MtfProgram) joined = mtf_lower(graph, layout);
         if (mtf_program_length(joined) == mtf_program_length(alone))
             continue;
@@ -49,6 +48,6 @@ bool mtf_layout_choose_bucket(const MtfGraph *graph, MtfLayout *layout, const Mt
             chosen = sizes[i];
         }
     }
-    layout->bucket_bytes = chosen;
+    layout->execution.bucket_bytes = chosen;
     return chosen > 0;
 }

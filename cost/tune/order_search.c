@@ -121,7 +121,7 @@ static bool improve_order(const MtfGraph *graph, MtfLayout *layout, const MtfPro
 
 bool mtf_layout_improve_order(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
                               int64_t limit) {
-    g_assert(layout->order == NULL);
+    g_assert(layout->execution.order == NULL);
     g_autoptr(MtfProgram) standard = mtf_lower(graph, layout);
     g_autoptr(MtfArena) arena = mtf_arena_pack(standard);
     int64_t bytes = arena->bytes;
@@ -141,7 +141,7 @@ int64_t mtf_layout_arena_bytes(const MtfGraph *graph, MtfLayout *layout, const M
                                const MtfPricer *pricer, int64_t limit) {
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);
     int64_t bytes = arena->bytes;
-    if (bytes > limit && layout->order == NULL && may_fit(program, limit))
+    if (bytes > limit && layout->execution.order == NULL && may_fit(program, limit))
         improve_order(graph, layout, program, pricer, limit, &bytes);
     return bytes;
 }

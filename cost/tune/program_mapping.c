@@ -20,8 +20,7 @@ GArray *mtf_program_traffic(const MtfProgram *program) {
         MtfCollectiveTraffic one = { .mesh_axes_mask = instruction->reshard.axes,
                                      .bytes = (double)instruction->payload_bytes,
                                      .calls = mtf_program_times(program, i) };
-        if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
-            mtf_reshard_collective_kind(instruction->reshard.kind, &one.kind))
+        if (mtf_instruction_collective_kind(instruction, &one.kind))
             add_traffic(traffic, one);
     }
     return traffic;

@@ -28,7 +28,8 @@ MtfLayout *mtf_layout_copy(const MtfLayout *layout) {
         copy->gathered_copies =
             g_memdup2(layout->gathered_copies,
                       sizeof(MtfGatheredCopy) * MTF_PHASES * (gsize)layout->n_tensors);
-    copy->order = g_memdup2(layout->order, sizeof(int) * (gsize)layout->order_length);
+    copy->execution.order =
+        g_memdup2(layout->execution.order, sizeof(int) * (gsize)layout->execution.order_length);
     return copy;
 }
 
@@ -39,7 +40,7 @@ void mtf_layout_free(MtfLayout *layout) {
     g_free(layout->tensors);
     g_free(layout->operations);
     g_free(layout->gathered_copies);
-    g_free(layout->order);
+    g_free(layout->execution.order);
     g_free(layout);
 }
 
@@ -63,9 +64,9 @@ void mtf_layout_set_gathered_copy(MtfLayout *layout, int tensor, MtfPhase phase,
 }
 
 void mtf_layout_set_order(MtfLayout *layout, int *order, int length) {
-    g_free(layout->order);
-    layout->order = order;
-    layout->order_length = order != NULL ? length : 0;
+    g_free(layout->execution.order);
+    layout->execution.order = order;
+    layout->execution.order_length = order != NULL ? length : 0;
 }
 
 bool mtf_layout_has_gathered_copy(const MtfLayout *layout, int tensor, MtfPhase phase) {

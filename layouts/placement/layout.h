@@ -13,6 +13,7 @@
 #ifndef MTF_LAYOUT_H
 #define MTF_LAYOUT_H
 
+#include "layouts/placement/execution.h"
 #include "layouts/placement/strategy.h"
 
 typedef struct {
@@ -27,11 +28,7 @@ typedef struct {
     MtfPlacement *tensors;            /* one a tensor of the graph */
     MtfStrategy *operations;          /* one an operation */
     MtfGatheredCopy *gathered_copies; /* MTF_PHASES a tensor, or NULL when there are none at all */
-    int *order; /* of the program's instructions, NULL for the order of operations:
-                                instruction i is the order[i]-th of those (program_order.h) */
-    int order_length;
-    int64_t bucket_bytes; /* small exchanges are joined to messages of so many bytes at most
-                             (combine_collectives.h), 0: none are */
+    MtfExecution execution;           /* owned: how it is run */
 } MtfLayout;
 
 /* Everything whole, every operation in copies: always legal. */
@@ -49,7 +46,7 @@ void mtf_layout_set_gathered_copy(MtfLayout *layout, int tensor, MtfPhase phase,
 /* Whether the reading is a copy, in another placement than the kept one. */
 bool mtf_layout_has_gathered_copy(const MtfLayout *layout, int tensor, MtfPhase phase);
 
-/* Gives the program another order of instructions, or with NULL the order of operations. Takes over
+/* Gives the execution another order of instructions, or with NULL the order of operations. Takes over
  * `order`, which must be legal (mtf_order_check). */
 void mtf_layout_set_order(MtfLayout *layout, int *order, int length);
 

@@ -3,6 +3,8 @@
 
 #include "layouts/graph/microbatches.h"
 
+#include <string.h>
+
 int mtf_program_storage(const MtfProgram *program, int buffer) {
     while (mtf_program_buffer(program, buffer)->storage != buffer)
         buffer = mtf_program_buffer(program, buffer)->storage;
@@ -205,7 +207,7 @@ static void give_slots(MtfProgram *program) {
     }
 }
 
-static void settle_slots(MtfProgram *program) {
+static void add_slots(MtfProgram *program) {
     if (program->graph->in_flight > 1)
         give_slots(program);
 }
@@ -213,15 +215,25 @@ static void settle_slots(MtfProgram *program) {
 void mtf_program_find_lifetimes(MtfProgram *program) {
     read_all(program);
     resolve_storages(program);
-    settle_slots(program);
+    add_slots(program);
+}
+
+/* The buffers as lowering emitted them: kept at the first call, restored at every other. */
+static void restore_buffers(MtfProgram *program) {
+    gsize size = sizeof(MtfBuffer) * program->buffers->len;
+    if (program->emitted_buffers == NULL)
+        program->emitted_buffers = g_memdup2(program->buffers->data, size);
+    else
+        memcpy(program->buffers->data, program->emitted_buffers, size);
 }
 
 void mtf_program_alias_buffers(MtfProgram *program) {
+    restore_buffers(program);
     read_all(program);
     for (int i = 0; i < mtf_program_length(program); i++)
         share_storage(program, i);
     resolve_storages(program);
-    settle_slots(program);
+    add_slots(program);
 }
 
 int64_t *mtf_program_live(const MtfProgram *program) {
@@ -245,4 +257,26 @@ int64_t mtf_program_most_live(const MtfProgram *program) {
     for (int i = 0; i < mtf_program_length(program); i++)
         most = MAX(most, live[i]);
     return most;
+}
+
+static bool touches(const MtfProgram *program, const int *buffers, int n, int storage) {
+    for (int k = 0; k < n; k++)
+        if (mtf_program_buffer(program, buffers[k])->storage == storage)
+            return true;
+    return false;
+}
+
+bool mtf_instruction_depends(const MtfProgram *program, const MtfInstruction *early,
+                             const MtfInstruction *late) {
+    for (int k = 0; k < late->n_inputs; k++)
+        if (touches(program, early->outputs, early->n_outputs,
+                    mtf_program_buffer(program, late->inputs[k])->storage))
+            return true;
+    for (int k = 0; k < late->n_outputs; k++) {
+        int storage = mtf_program_buffer(program, late->outputs[k])->storage;
+        if (touches(program, early->outputs, early->n_outputs, storage) ||
+            touches(program, early->inputs, early->n_inputs, storage))
+            return true;
+    }
+    return false;
 }

@@ -12,13 +12,14 @@
 #include "layouts/program/program.h"
 
 /* Fills in `first`, `last` and `storage` of all buffers. What lowering shares already (values that
- * are written where their variable stands) stays shared. */
+ * are written where their variable stands) stays shared. May be called again after instructions
+ * have changed places; buffers must not be added in between. */
 void mtf_program_alias_buffers(MtfProgram *program);
 
 /* The same without any further sharing. */
 void mtf_program_find_lifetimes(MtfProgram *program);
 
-/* Bytes of the storages (mtf_buffer_aligned_bytes) that are needed at each instruction of a settled program;
+/* Bytes of the storages (mtf_buffer_aligned_bytes) that are needed at each instruction of a program whose buffers are aliased;
  * free with g_free.
  */
 int64_t *mtf_program_live(const MtfProgram *program);
@@ -31,6 +32,11 @@ int64_t mtf_program_most_live(const MtfProgram *program);
  * the same order, neither is a variable, and no other pipeline stage reads the output. True or false
  * alike before and after mtf_program_alias_buffers, and in any order of the instructions. */
 bool mtf_instruction_may_overwrite(const MtfProgram *program, int index, int input);
+
+/* Whether `late`, which stands behind `early`, reads what it writes, or writes what it reads or
+ * writes. Of a program whose buffers are aliased. */
+bool mtf_instruction_depends(const MtfProgram *program, const MtfInstruction *early,
+                             const MtfInstruction *late);
 
 /* The buffer that owns a buffer's bytes. */
 int mtf_program_storage(const MtfProgram *program, int buffer);

@@ -6,9 +6,7 @@
 #include "layouts/graph/microbatches.h"
 #include "layouts/kernel_work/kernel_scratch.h"
 #include "layouts/kernel_work/row_length.h"
-#include "layouts/program/fused_groups.h"
 #include "layouts/program/lifetimes.h"
-#include "layouts/program/overlap_windows.h"
 
 #include <string.h>
 
@@ -412,8 +410,7 @@ static void lowering_clear(Lowering *lowering) {
     g_array_unref(lowering->sums);
 }
 
-/* The instructions of a whole step, in the order of the operations. */
-static MtfProgram *emit_step_program(const MtfGraph *graph, const MtfLayout *layout) {
+MtfProgram *mtf_program_emit(const MtfGraph *graph, const MtfLayout *layout) {
     Lowering lowering;
     lowering_init(&lowering, graph, layout);
     for (int i = 0; i < (int)graph->operations->len; i++) {
@@ -435,16 +432,8 @@ static MtfProgram *emit_step_program(const MtfGraph *graph, const MtfLayout *lay
     return lowering.program;
 }
 
-MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout) {
-    MtfProgram *program = emit_step_program(graph, layout);
-    g_assert(layout->order == NULL || layout->order_length == mtf_program_length(program));
-    mtf_program_run_passes(program);
-    mtf_program_fuse(program, MTF_TILE_BYTES);
-    return program;
-}
-
 MtfProgram *mtf_lower_as_written(const MtfGraph *graph, const MtfLayout *layout) {
-    MtfProgram *program = emit_step_program(graph, layout);
+    MtfProgram *program = mtf_program_emit(graph, layout);
     mtf_program_alias_buffers(program);
     return program;
 }

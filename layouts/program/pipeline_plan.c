@@ -163,9 +163,9 @@ static bool check_first_device(const MtfPipelinePlan *pipeline, const MtfJson *w
 }
 
 static bool read_one_stage(MtfPipelinePlan *pipeline, const MtfJson *where, GError **error) {
-    static const char *const keys[] = { "first_device",   "mesh",      "machine",   "mapping",
-                                        "layout",         "predicted", "precision", "search",
-                                        "program_sha256", NULL };
+    static const char *const keys[] = { "first_device", "mesh",           "machine",   "mapping",
+                                        "layout",       "execution",      "predicted", "precision",
+                                        "search",       "program_sha256", NULL };
     GError *cause = NULL;
     int stage = (int)pipeline->stages->len;
     if (!mtf_json_keys(where, keys, error) || !check_first_device(pipeline, where, stage, error))

@@ -202,10 +202,10 @@ static bool read_rules(const MtfJson *layout, MtfPlan *plan, GError **error) {
 }
 
 /* Reads the order of the program's instructions, and checks it. The micro-batches must be known. */
-static bool read_order(const MtfJson *root, MtfPlan *plan, GError **error) {
-    MtfJson layout, where;
+static bool read_order(const MtfJson *execution, MtfPlan *plan, GError **error) {
+    MtfJson where;
     GError *cause = NULL;
-    if (!mtf_json_get(root, "layout", &layout, error) || !mtf_json_find(&layout, "order", &where))
+    if (!mtf_json_find(execution, "order", &where))
         return true;
     g_autoptr(MtfProgram) program = mtf_lower_as_written(plan->graph, plan->layout);
     int length = mtf_program_length(program);
@@ -218,21 +218,19 @@ static bool read_order(const MtfJson *root, MtfPlan *plan, GError **error) {
     return true;
 }
 
-static bool read_bucket(const MtfJson *layout, MtfPlan *plan, GError **error) {
+static bool read_bucket(const MtfJson *execution, MtfPlan *plan, GError **error) {
     MtfJson where;
-    return !mtf_json_find(layout, "bucket_bytes", &where) ||
-           mtf_json_integer(&where, 1, MTF_MAX_MESSAGE, &plan->layout->bucket_bytes, error);
+    return !mtf_json_find(execution, "bucket_bytes", &where) ||
+           mtf_json_integer(&where, 1, MTF_MAX_MESSAGE, &plan->layout->execution.bucket_bytes,
+                            error);
 }
 
 static bool read_layout(const MtfJson *root, MtfPlan *plan, GError **error) {
-    static const char *const keys[] = { "rules",      "tensors", "gathered_copies",
-                                        "operations", "order",   "bucket_bytes",
-                                        NULL };
+    static const char *const keys[] = { "rules", "tensors", "gathered_copies", "operations", NULL };
     MtfJson where, gathered_copies;
     GError *cause = NULL;
     if (!mtf_json_get(root, "layout", &where, error) || !mtf_json_keys(&where, keys, error) ||
-        !read_bucket(&where, plan, error) || !read_rules(&where, plan, error) ||
-        !read_map(plan, &where, "tensors", read_kept, error) ||
+        !read_rules(&where, plan, error) || !read_map(plan, &where, "tensors", read_kept, error) ||
         (mtf_json_find(&where, "gathered_copies", &gathered_copies) &&
          !read_map(plan, &where, "gathered_copies", read_gathered_copies, error)) ||
         !read_map(plan, &where, "operations", read_strategy, error))
@@ -264,26 +262,40 @@ static bool read_precision(const MtfJson *root, MtfPlan *plan, GError **error) {
 }
 
 /* With one micro-batch no dimension is named as the batch. */
-static bool read_batch(const MtfJson *root, MtfGraph *graph, GError **error) {
+static bool read_batch(const MtfJson *execution, MtfGraph *graph, GError **error) {
     MtfJson where;
     GError *cause = NULL;
-    if (!mtf_json_get(root, "batch_dimension", &where, error) ||
+    if (!mtf_json_get(execution, "batch_dimension", &where, error) ||
         !mtf_field_dimension(graph, &where, &graph->batch, error))
         return false;
     return mtf_graph_check_microbatches(graph, &cause) || mtf_field_relay(&where, cause, error);
 }
 
-bool mtf_plan_read_microbatches(const MtfJson *root, MtfGraph *graph, GError **error) {
+bool mtf_plan_read_microbatches(const MtfJson *execution, MtfGraph *graph, GError **error) {
     MtfJson where;
     int64_t microbatches = 0;
-    if (!mtf_json_get(root, "microbatches", &where, error) ||
+    if (!mtf_json_get(execution, "microbatches", &where, error) ||
         !mtf_json_integer(&where, 1, MTF_MAX_MICROBATCHES, &microbatches, error))
         return false;
     graph->microbatches = (int)microbatches;
     if (microbatches > 1)
-        return read_batch(root, graph, error);
-    return !mtf_json_find(root, "batch_dimension", &where) ||
+        return read_batch(execution, graph, error);
+    return !mtf_json_find(execution, "batch_dimension", &where) ||
            mtf_json_fail(&where, error, "a plan without micro-batches names no batch dimension");
+}
+
+/* The micro-batches of a stage are those of its pipeline, which names them itself. */
+static bool read_execution(const MtfJson *root, MtfPlan *plan, bool with_microbatches,
+                           GError **error) {
+    static const char *const keys[] = { "order", "bucket_bytes", "microbatches", "batch_dimension",
+                                        NULL };
+    MtfJson where;
+    const char *const stage_keys[] = { keys[0], keys[1], NULL };
+    return mtf_json_get(root, "execution", &where, error) &&
+           mtf_json_keys(&where, with_microbatches ? keys : stage_keys, error) &&
+           read_bucket(&where, plan, error) &&
+           (!with_microbatches || mtf_plan_read_microbatches(&where, plan->graph, error)) &&
+           read_order(&where, plan, error);
 }
 
 static bool read_digest(const MtfJson *root, MtfPlan *plan, GError **error) {
@@ -299,9 +311,9 @@ static bool read_digest(const MtfJson *root, MtfPlan *plan, GError **error) {
     return true;
 }
 
-/* Everything behind the graph and its micro-batches. */
+/* What other rooms wrote. */
 static bool read_body(const MtfJson *root, MtfPlan *plan, GError **error) {
-    return read_order(root, plan, error) && read_tree(root, "machine", &plan->machine, error) &&
+    return read_tree(root, "machine", &plan->machine, error) &&
            read_tree(root, "mapping", &plan->mapping, error) &&
            read_tree(root, "predicted", &plan->predicted, error) &&
            read_tree(root, "search", &plan->search, error) && read_digest(root, plan, error);
@@ -309,9 +321,8 @@ static bool read_body(const MtfJson *root, MtfPlan *plan, GError **error) {
 
 static MtfPlan *read_plan(const MtfJson *root, GError **error) {
     static const char *const keys[] = {
-        "meshtf_plan", "graph",          "mesh",      "machine",      "mapping",
-        "precision",   "layout",         "predicted", "microbatches", "batch_dimension",
-        "search",      "program_sha256", NULL,
+        "meshtf_plan", "graph",     "mesh",      "machine", "mapping",        "precision",
+        "layout",      "execution", "predicted", "search",  "program_sha256", NULL,
     };
     MtfJson pipeline;
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
@@ -324,7 +335,7 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
     if (!mtf_json_version(root, "meshtf_plan", 2, error) || !mtf_json_keys(root, keys, error) ||
         !read_graph(root, plan, error) || !read_mesh(root, plan, error) ||
         !read_layout(root, plan, error) || !read_precision(root, plan, error) ||
-        !mtf_plan_read_microbatches(root, plan->graph, error) || !read_body(root, plan, error))
+        !read_execution(root, plan, true, error) || !read_body(root, plan, error))
         return NULL;
     return g_steal_pointer(&plan);
 }
@@ -333,7 +344,8 @@ MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph, GError
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
     plan->graph = mtf_graph_copy(graph);
     if (!read_mesh(stage, plan, error) || !read_layout(stage, plan, error) ||
-        !read_precision(stage, plan, error) || !read_body(stage, plan, error))
+        !read_precision(stage, plan, error) || !read_execution(stage, plan, false, error) ||
+        !read_body(stage, plan, error))
         return NULL;
     return g_steal_pointer(&plan);
 }
@@ -420,11 +432,6 @@ static cJSON *layout_to_json(const MtfPlan *plan) {
     cJSON_AddItemToObject(object, "tensors", placements_to_json(plan));
     cJSON_AddItemToObject(object, "gathered_copies", gathered_copies_to_json(plan));
     cJSON_AddItemToObject(object, "operations", strategies_to_json(plan));
-    if (plan->layout->order != NULL)
-        cJSON_AddItemToObject(object, "order",
-                              mtf_order_to_json(plan->layout->order, plan->layout->order_length));
-    if (plan->layout->bucket_bytes > 0)
-        mtf_json_add_integer(object, "bucket_bytes", plan->layout->bucket_bytes);
     return object;
 }
 
@@ -432,11 +439,25 @@ static void add_tree(cJSON *root, const char *key, const cJSON *tree) {
     cJSON_AddItemToObject(root, key, tree == NULL ? cJSON_CreateNull() : mtf_json_printable(tree));
 }
 
-void mtf_plan_add_microbatches(cJSON *root, const MtfGraph *graph) {
-    mtf_json_add_integer(root, "microbatches", graph->microbatches);
+/* The batch dimension is named where its size in the graph is that of a micro-batch. */
+void mtf_plan_add_microbatches(cJSON *object, const MtfGraph *graph) {
+    mtf_json_add_integer(object, "microbatches", graph->microbatches);
     if (graph->microbatches > 1)
-        cJSON_AddStringToObject(root, "batch_dimension",
+        cJSON_AddStringToObject(object, "batch_dimension",
                                 mtf_graph_dimension(graph, graph->batch)->name);
+}
+
+static cJSON *execution_to_json(const MtfPlan *plan, bool with_microbatches) {
+    const MtfExecution *execution = &plan->layout->execution;
+    cJSON *object = cJSON_CreateObject();
+    if (with_microbatches)
+        mtf_plan_add_microbatches(object, plan->graph);
+    if (execution->order != NULL)
+        cJSON_AddItemToObject(object, "order",
+                              mtf_order_to_json(execution->order, execution->order_length));
+    if (execution->bucket_bytes > 0)
+        mtf_json_add_integer(object, "bucket_bytes", execution->bucket_bytes);
+    return object;
 }
 
 void mtf_plan_add_body(cJSON *root, const MtfPlan *plan, bool with_microbatches) {
@@ -445,9 +466,8 @@ void mtf_plan_add_body(cJSON *root, const MtfPlan *plan, bool with_microbatches)
     add_tree(root, "machine", plan->machine);
     add_tree(root, "mapping", plan->mapping);
     cJSON_AddStringToObject(root, "precision", plan->precision);
-    if (with_microbatches)
-        mtf_plan_add_microbatches(root, plan->graph);
     cJSON_AddItemToObject(root, "layout", layout_to_json(plan));
+    cJSON_AddItemToObject(root, "execution", execution_to_json(plan, with_microbatches));
     add_tree(root, "predicted", plan->predicted);
     add_tree(root, "search", plan->search);
     cJSON_AddStringToObject(root, "program_sha256", plan->program_sha256);

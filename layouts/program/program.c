@@ -10,6 +10,7 @@ void mtf_program_free(MtfProgram *program) {
     g_array_unref(program->instructions);
     g_array_unref(program->buffers);
     g_free(program->tensor_buffers);
+    g_free(program->emitted_buffers);
     g_free(program);
 }
 
@@ -54,6 +55,11 @@ int mtf_program_part_end(const MtfProgram *program, int index) {
 
 int mtf_program_length(const MtfProgram *program) {
     return (int)program->instructions->len;
+}
+
+bool mtf_instruction_is_collective(const MtfInstruction *instruction) {
+    return instruction->kind == MTF_INSTRUCTION_RESHARD &&
+           mtf_reshard_is_collective(instruction->reshard.kind);
 }
 
 int mtf_program_times(const MtfProgram *program, int index) {
@@ -140,8 +146,7 @@ int64_t mtf_instruction_payload(const MtfProgram *program, int index, int rank) 
 
 int mtf_instruction_calls(const MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
-    if (instruction->kind != MTF_INSTRUCTION_RESHARD ||
-        !mtf_reshard_is_collective(instruction->reshard.kind))
+    if (!mtf_instruction_is_collective(instruction))
         return 0;
     if (instruction->reshard.kind != MTF_RESHARD_ALLREDUCE)
         return 1;

@@ -76,15 +76,23 @@ typedef struct {
     int microbatches, n_repeated; /* 1 and 0 without micro-batches */
     int *tensor_buffers; /* for inputs and variables: the buffer that holds them between steps; for
                             results: the one they are kept in; -1 when there is none */
+    MtfBuffer *emitted_buffers; /* before they were aliased (lifetimes.h); NULL: not yet */
 } MtfProgram;
+
+/* Whether the instruction takes data from one processor to another: a reshard op that is not
+ * local. */
+bool mtf_instruction_is_collective(const MtfInstruction *instruction);
 
 /* Lowers a legal layout (mtf_layout_check) of a graph without composites. Both must outlive the
  * program. Each operation fetches its inputs from where the layout keeps them, so that the price of
- * the program is a sum over operations and tensors. */
+ * the program is a sum over operations and tensors. Runs all passes (passes.h). */
 MtfProgram *mtf_lower(const MtfGraph *graph, const MtfLayout *layout);
 
-/* The same with its instructions in the order of the operations, whatever the layout's order is,
- * and without room for exchanges: what orders are numbered by (program_order.h). */
+/* The instructions as they are emitted, in the order of the operations: what the passes of
+ * mtf_lower begin with (passes.h). Lifetimes are not known yet. */
+MtfProgram *mtf_program_emit(const MtfGraph *graph, const MtfLayout *layout);
+
+/* The same with aliased buffers: what orders are numbered by (program_order.h). */
 MtfProgram *mtf_lower_as_written(const MtfGraph *graph, const MtfLayout *layout);
 
 /* The instructions of one operation alone, as mtf_lower emits them when its inputs stand in their

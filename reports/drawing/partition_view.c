@@ -364,8 +364,7 @@ static void read_kernel(const Builder *builder, int index) {
 
 static void read_instruction(const Builder *builder, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(builder->program, index);
-    if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
-        mtf_reshard_is_collective(instruction->reshard.kind))
+    if (mtf_instruction_is_collective(instruction))
         for (int k = 0; k < instruction->n_inputs; k++)
             read_collective(builder, index, k);
     else if (builder->section_of[instruction->operation] < 0)

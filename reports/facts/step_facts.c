@@ -167,7 +167,7 @@ void mtf_step_facts_free(MtfStepFacts *facts) {
 
 bool mtf_step_facts_is_collective(const MtfStepFacts *facts, int instruction) {
     const MtfInstruction *i = mtf_program_instruction(facts->program, instruction);
-    return i->kind == MTF_INSTRUCTION_RESHARD && mtf_reshard_is_collective(i->reshard.kind);
+    return mtf_instruction_is_collective(i);
 }
 
 /* ---- Shares -------------------------------------------------------------------------------- */

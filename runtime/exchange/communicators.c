@@ -68,8 +68,7 @@ MtfCommunicators *mtf_communicators_new(MPI_Comm control, const MtfProgram *prog
     bool used[MAX_SETS] = { false };
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
-            mtf_reshard_is_collective(instruction->reshard.kind))
+        if (mtf_instruction_is_collective(instruction))
             used[instruction->reshard.axes] = true;
     }
     for (unsigned axes = 0; axes < MAX_SETS; axes++)

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/exchange/traffic.h"
 
-static bool is_collective(const MtfInstruction *instruction) {
-    return instruction->kind == MTF_INSTRUCTION_RESHARD &&
-           mtf_reshard_is_collective(instruction->reshard.kind);
-}
-
 MtfTrafficEntry *mtf_traffic_find(const MtfTraffic *traffic, MtfReshardKind kind, unsigned axes) {
     for (int i = 0; i < traffic->n_entries; i++)
         if (traffic->entries[i].kind == kind && traffic->entries[i].axes == axes)
@@ -30,7 +25,8 @@ static void collect_entries(MtfTraffic *traffic, const MtfProgram *program) {
                                   .axes = instruction->reshard.axes };
         traffic->entries = (MtfTrafficEntry *)(void *)entries->data;
         traffic->n_entries = (int)entries->len;
-        if (is_collective(instruction) && mtf_traffic_find(traffic, entry.kind, entry.axes) == NULL)
+        if (mtf_instruction_is_collective(instruction) &&
+            mtf_traffic_find(traffic, entry.kind, entry.axes) == NULL)
             g_array_append_val(entries, entry);
     }
     g_array_sort(entries, compare_entries);
@@ -47,7 +43,7 @@ MtfTraffic *mtf_traffic_new(const MtfProgram *program) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         const MtfReshardOp *op = &instruction->reshard;
         traffic->entry_of[i] =
-            is_collective(instruction)
+            mtf_instruction_is_collective(instruction)
                 ? (int)(mtf_traffic_find(traffic, op->kind, op->axes) - traffic->entries)
                 : -1;
     }

@@ -32,8 +32,7 @@ struct MtfWindowExchange {
 
 static bool is_collective(const MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
-    return instruction->kind == MTF_INSTRUCTION_RESHARD &&
-           mtf_reshard_is_collective(instruction->reshard.kind);
+    return mtf_instruction_is_collective(instruction);
 }
 
 /* Whether this rank's group of `axes` is mapped here whole. */

@@ -120,12 +120,28 @@ void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {
         end_oldest(executor, &under_way, step);
 }
 
-/* After a failure the inputs stay as they are. */
-static void run_microbatch(MtfExecutor *executor, int microbatch, int64_t step, GError **failure) {
-    mtf_worker_set_microbatch(executor->worker, microbatch);
-    if (microbatch > 0 && *failure == NULL)
-        mtf_data_fill_inputs(executor->data, executor->worker, step, failure);
-    mtf_executor_run(executor, 0, executor->worker->program->n_repeated, step);
+static void run_plainly(MtfExecutor *executor, int from, int to, int64_t step, void *user) {
+    (void)user;
+    mtf_executor_run(executor, from, to, step);
+}
+
+bool mtf_executor_loop(MtfExecutor *executor, const MtfMicrobatchLoop *loop, GError **error) {
+    MtfWorker *worker = executor->worker;
+    void (*run)(MtfExecutor *, int, int, int64_t, void *) =
+        loop->run != NULL ? loop->run : run_plainly;
+    GError *failure = NULL;
+    for (int k = 0; k < worker->program->microbatches; k++) {
+        bool is_filled = executor->data == NULL || (k == 0 && loop->first_is_filled);
+        mtf_worker_set_microbatch(worker, k);
+        if (!is_filled && failure == NULL)
+            mtf_data_fill_inputs(executor->data, worker, loop->batch, &failure);
+        run(executor, 0, loop->repeated, loop->step, loop->user);
+    }
+    mtf_worker_set_microbatch(worker, 0);
+    run(executor, worker->program->n_repeated, loop->once, loop->step, loop->user);
+    if (failure != NULL)
+        g_propagate_error(error, failure);
+    return failure == NULL;
 }
 
 /* Whether the instruction writes a variable. */
@@ -148,14 +164,12 @@ int mtf_executor_first_update(const MtfProgram *program) {
 
 bool mtf_executor_compute(MtfExecutor *executor, int64_t step, GError **error) {
     const MtfProgram *program = executor->worker->program;
-    GError *failure = NULL;
-    for (int k = 0; k < program->microbatches; k++)
-        run_microbatch(executor, k, step, &failure);
-    mtf_worker_set_microbatch(executor->worker, 0);
-    mtf_executor_run(executor, program->n_repeated, mtf_executor_first_update(program), step);
-    if (failure != NULL)
-        g_propagate_error(error, failure);
-    return failure == NULL;
+    MtfMicrobatchLoop loop = { .repeated = program->n_repeated,
+                               .once = mtf_executor_first_update(program),
+                               .step = step,
+                               .batch = step,
+                               .first_is_filled = true };
+    return mtf_executor_loop(executor, &loop, error);
 }
 
 void mtf_executor_update(MtfExecutor *executor, int64_t step) {

@@ -22,6 +22,23 @@ typedef struct {
     MtfData *data; /* of micro-batches beyond the first; may be NULL where there are none */
 } MtfExecutor;
 
+/* One way through a program: instructions [0, repeated) for every micro-batch on its own examples,
+ * then once those from where repetition ends up to `once`. */
+typedef struct {
+    int repeated, once;
+    int64_t step;  /* that kernels are told */
+    int64_t batch; /* whose examples the inputs are filled with */
+    bool first_is_filled;
+    void (*run)(MtfExecutor *executor, int from, int to, int64_t step, void *user);
+    /* runs instructions [from, to); NULL: mtf_executor_run */
+    void *user;
+} MtfMicrobatchLoop;
+
+/* Collective over the ranks of the mesh. Ends at the first micro-batch again. False when data could
+ * not be read: the inputs then stay as they were, and the loop has run to its end all the same, so
+ * that no rank waits for another. */
+bool mtf_executor_loop(MtfExecutor *executor, const MtfMicrobatchLoop *loop, GError **error);
+
 /* Collective over the ranks of the mesh: runs step `step` (the first is 1), what is repeated once
  * for each micro-batch. The first one's inputs must have been filled; the others are filled on the
  * way. Allocates nothing. False when data could not be read: the step has then run to its end all

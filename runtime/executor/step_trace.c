@@ -102,7 +102,7 @@ static void append_instruction(GString *json, const MtfProgram *program, int ran
     const MtfOperation *op = mtf_graph_operation(program->graph, instruction->operation);
     g_autofree char *name = NULL;
     bool is_kernel = instruction->kind == MTF_INSTRUCTION_KERNEL;
-    bool travels = !is_kernel && mtf_reshard_is_collective(instruction->reshard.kind);
+    bool travels = mtf_instruction_is_collective(instruction);
     bool begins = travels && event->ended == 0;
     if (travels) {
         g_autofree char *axes =

@@ -34,7 +34,8 @@ static void look_at_variables(Places *places, const MtfWorker *worker) {
             look(places, mtf_worker_tensor(worker, t), t);
 }
 
-static void run_and_look(Places *places, MtfExecutor *executor, int from, int to, int64_t step) {
+static void run_and_look(MtfExecutor *executor, int from, int to, int64_t step, void *user) {
+    Places *places = user;
     const MtfWorker *worker = executor->worker;
     int tensors = (int)worker->program->graph->tensors->len;
     for (int i = from; i < to; i++) {
@@ -75,15 +76,14 @@ char *mtf_first_nan(MtfExecutor *executor, MPI_Comm control, int64_t step) {
     Places places = { INT_MAX, INT_MAX };
     int nan_rank, infinite_rank;
     look_at_variables(&places, worker);
-    for (int k = 0; k < program->microbatches; k++) {
-        mtf_worker_set_microbatch(worker, k);
-        /* What cannot be read any more stays as it is: only the cause is sought here. */
-        if (executor->data != NULL)
-            mtf_data_fill_inputs(executor->data, worker, step, NULL);
-        run_and_look(&places, executor, 0, program->n_repeated, step);
-    }
-    mtf_worker_set_microbatch(worker, 0);
-    run_and_look(&places, executor, program->n_repeated, mtf_executor_first_update(program), step);
+    MtfMicrobatchLoop loop = { .repeated = program->n_repeated,
+                               .once = mtf_executor_first_update(program),
+                               .step = step,
+                               .batch = step,
+                               .run = run_and_look,
+                               .user = &places };
+    /* What cannot be read any more stays as it is: only the cause is sought here. */
+    mtf_executor_loop(executor, &loop, NULL);
     agree_place(control, &places.nan, &nan_rank);
     agree_place(control, &places.infinite, &infinite_rank);
     if (places.nan != INT_MAX)

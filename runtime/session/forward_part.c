@@ -19,21 +19,10 @@ MtfForwardPart mtf_forward_part(const MtfProgram *program) {
 bool mtf_forward_run(const MtfExecutor *executor, const MtfForwardPart *part, MtfTraffic *uncounted,
                      int64_t batch, GError **error) {
     MtfExecutor own = *executor;
-    const MtfProgram *program = own.worker->program;
-    GError *failure = NULL;
     own.counted = uncounted;
     own.times = NULL;
     own.trace = NULL;
     own.norm = NULL;
-    for (int k = 0; k < program->microbatches; k++) {
-        mtf_worker_set_microbatch(own.worker, k);
-        if (failure == NULL)
-            mtf_data_fill_inputs(own.data, own.worker, batch, &failure);
-        mtf_executor_run(&own, 0, part->repeated, 0);
-    }
-    mtf_worker_set_microbatch(own.worker, 0);
-    mtf_executor_run(&own, program->n_repeated, part->once, 0);
-    if (failure != NULL)
-        g_propagate_error(error, failure);
-    return failure == NULL;
+    MtfMicrobatchLoop loop = { .repeated = part->repeated, .once = part->once, .batch = batch };
+    return mtf_executor_loop(&own, &loop, error);
 }

@@ -90,8 +90,7 @@ static bool prepare_instructions(MtfWorker *worker, uint64_t seed, GError **erro
 static bool exchanges(const MtfProgram *program) {
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
-            mtf_reshard_is_collective(instruction->reshard.kind) &&
+        if (mtf_instruction_is_collective(instruction) &&
             mtf_mesh_group_size(&program->layout->mesh, instruction->reshard.axes) > 1)
             return true;
     }

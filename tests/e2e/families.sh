@@ -19,6 +19,8 @@ qwen qwen3-8b 8190735360
 bert large 335141888
 bert roberta-large 355359744
 t5 3b 2851598336
+vit vit-b32 88224232
+vit vit-h14 632045800
 END
 
 run meshtf-plan model llama --preset llama-7b --layers 2 --length 64 --batch 4 -o "$work/g.json"

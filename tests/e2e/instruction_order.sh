@@ -64,5 +64,15 @@ claim "what would do is what the better order needs" says_error "memory $least"
 sed 's/"order": \[/"order": [[0,1],/' "$work/plan.json" >"$work/wrong.json"
 run meshtf-plan check "$work/wrong.json"
 claim "an order of the wrong length is bad input" bad_input
-claim "the sentence says where" says_error "layout/order"
+claim "the sentence says where" says_error "execution/order"
+
+# The program after each pass.
+run meshtf-plan check "$work/plan.json" --dump-after lower
+claim "a plan's program is shown as it is emitted" says "   0  "
+cp "$work/out" "$work/lowered"
+run meshtf-plan check "$work/plan.json" --dump-after fuse
+claim "the last pass leaves another program" sh -c "! cmp -s '$work/out' '$work/lowered'"
+run meshtf-plan estimate "$work/graph.json" --mesh rows:2 --layout batch:rows --dump-after nothing
+claim "an unknown pass is bad input" bad_input
+claim "the sentence lists the passes" says_error "combine-collectives, alias-buffers"
 done_testing

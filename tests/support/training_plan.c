@@ -104,7 +104,7 @@ MtfPlan *mtf_training_plan(const MtfTrainingPlan *wanted, GError **error) {
     plan->layout = make_layout(wanted, plan->graph, error);
     if (plan->layout == NULL)
         return NULL;
-    plan->layout->bucket_bytes = wanted->bucket_bytes;
+    plan->layout->execution.bucket_bytes = wanted->bucket_bytes;
     if (!predict(plan, error))
         return NULL;
     return g_steal_pointer(&plan);

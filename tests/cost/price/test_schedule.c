@@ -39,7 +39,7 @@ static Case random_case(guint32 seed, bool overlap) {
     assert_true(mtf_mesh_parse("a:2;b:2", 0, &mesh, NULL));
     g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
     c.layout = mtf_random_free_layout(rand, c.graph, &mesh);
-    c.layout->bucket_bytes = seed % 3 * 1000;
+    c.layout->execution.bucket_bytes = seed % 3 * 1000;
     finish_case(&c, overlap);
     return c;
 }
@@ -51,8 +51,7 @@ static int64_t lower_bound(const Case *c, const MtfSchedule *schedule) {
     for (int i = 0; i < schedule->length; i++) {
         const MtfInstruction *instruction = mtf_program_instruction(c->program, i);
         MtfCollectiveKind kind;
-        if (instruction->kind != MTF_INSTRUCTION_RESHARD ||
-            !mtf_reshard_collective_kind(instruction->reshard.kind, &kind))
+        if (!mtf_instruction_collective_kind(instruction, &kind))
             continue;
         unsigned links = mtf_mesh_map_links(&c->pricer.map, instruction->reshard.axes);
         for (int d = 0; d < MTF_NETWORK_AXES_MAX; d++)

@@ -52,7 +52,7 @@ static bool choose(Case *c, int64_t limit) {
 
 static int64_t step_of(const Case *c, int64_t bucket_bytes, int64_t *arena_bytes) {
     g_autoptr(MtfLayout) layout = mtf_layout_copy(c->layout);
-    layout->bucket_bytes = bucket_bytes;
+    layout->execution.bucket_bytes = bucket_bytes;
     g_autoptr(MtfProgram) program = mtf_lower(c->graph, layout);
     g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&c->pricer, program);
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);
@@ -73,7 +73,7 @@ static void the_shortest_schedule_is_chosen(void **state) {
         assert_true(choose(&c, INT64_MAX));
         for (gsize i = 0; i < G_N_ELEMENTS(sizes); i++)
             least = MIN(least, step_of(&c, sizes[i], &bytes));
-        assert_int_equal(step_of(&c, c.layout->bucket_bytes, &bytes), least);
+        assert_int_equal(step_of(&c, c.layout->execution.bucket_bytes, &bytes), least);
         assert_true(least < step_of(&c, 0, &bytes));
         case_clear(&c);
     }
@@ -87,7 +87,7 @@ static void where_a_message_costs_no_latency_none_are_joined(void **state) {
     for (int d = 0; d < c.machine->network.axes; d++)
         c.machine->network.axis[d].latency = 0;
     assert_false(choose(&c, INT64_MAX));
-    assert_int_equal(c.layout->bucket_bytes, 0);
+    assert_int_equal(c.layout->execution.bucket_bytes, 0);
     case_clear(&c);
 }
 
@@ -100,7 +100,7 @@ static void joining_respects_the_limit(void **state) {
     assert_true(mtf_pricer_init(&c.pricer, c.machine, &c.layout->mesh, NULL));
     step_of(&c, 0, &alone);
     choose(&c, alone / 2);
-    step_of(&c, c.layout->bucket_bytes, &chosen);
+    step_of(&c, c.layout->execution.bucket_bytes, &chosen);
     assert_true(chosen <= alone);
     case_clear(&c);
 }

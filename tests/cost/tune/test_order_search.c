@@ -338,7 +338,7 @@ static void check_improvement(Case *c, const MtfMachine *machine, int *improved)
     int64_t limits[] = { INT64_MAX, written - 1 };
     for (int i = 0; i < 2; i++) {
         bool better = mtf_layout_improve_order(c->graph, c->layout, &pricer, limits[i]);
-        assert_int_equal(better, c->layout->order != NULL);
+        assert_int_equal(better, c->layout->execution.order != NULL);
         g_autoptr(MtfProgram) program = mtf_lower(c->graph, c->layout);
         assert_true(better ? arena_of(program) < written : arena_of(program) == written);
         assert_true(limits[i] < written || step_of(&pricer, program) <= step);

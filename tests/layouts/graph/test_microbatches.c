@@ -49,7 +49,7 @@ static void check_layouts(const MtfLossModel *parts, MtfDtype dtype, int rules, 
         g_autoptr(MtfLayout) layout = draw < rules
                                           ? mtf_random_rule_layout(random, parts->graph, &mesh)
                                           : mtf_random_free_layout(random, parts->graph, &mesh);
-        layout->bucket_bytes = draw % 3 * 100000;
+        layout->execution.bucket_bytes = draw % 3 * 100000;
         mtf_check_layout_losses(parts, layout, draw < rules ? LAYOUT_STEPS : 5, dtype);
     }
 }

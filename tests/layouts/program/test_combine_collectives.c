@@ -23,19 +23,14 @@ static void clear_case(Case *c) {
 static void lower_both(Case *c, int64_t bytes) {
     MtfTrainingCase *training = &c->training;
     c->alone = mtf_lower_as_written(training->graph, training->layout);
-    training->layout->bucket_bytes = bytes;
+    training->layout->execution.bucket_bytes = bytes;
     c->joined = mtf_lower(training->graph, training->layout);
-}
-
-static bool is_collective(const MtfInstruction *instruction) {
-    return instruction->kind == MTF_INSTRUCTION_RESHARD &&
-           mtf_reshard_is_collective(instruction->reshard.kind);
 }
 
 static int count_messages(const MtfProgram *program) {
     int n = 0;
     for (int i = 0; i < mtf_program_length(program); i++)
-        n += is_collective(mtf_program_instruction(program, i));
+        n += mtf_instruction_is_collective(mtf_program_instruction(program, i));
     return n;
 }
 
@@ -136,12 +131,14 @@ static const char *message_fault(const Case *c, const int *places, int index) {
             mtf_reshard_tensor(c->alone, written)->dtype !=
                 mtf_reshard_tensor(c->joined, message)->dtype)
             return "exchanges of several kinds travel together";
-        if (message->n_inputs > 1 && written->payload_bytes > c->training.layout->bucket_bytes)
+        if (message->n_inputs > 1 &&
+            written->payload_bytes > c->training.layout->execution.bucket_bytes)
             return "a large exchange travels with others";
     }
     if (members != message->n_inputs || payload != message->payload_bytes)
         return "it is not made of the exchanges as written";
-    return members > 1 && payload > c->training.layout->bucket_bytes ? "it is too large" : NULL;
+    return members > 1 && payload > c->training.layout->execution.bucket_bytes ? "it is too large"
+                                                                               : NULL;
 }
 
 static const char *fault(const Case *c) {
@@ -153,7 +150,7 @@ static const char *fault(const Case *c) {
             mtf_program_buffer(c->joined, b)->tensor < 0)
             wrong = "there is scratch that nobody uses";
     for (int i = 0; i < mtf_program_length(c->joined) && wrong == NULL; i++)
-        if (is_collective(mtf_program_instruction(c->joined, i)))
+        if (mtf_instruction_is_collective(mtf_program_instruction(c->joined, i)))
             wrong = message_fault(c, places, i);
     return wrong;
 }
@@ -193,7 +190,7 @@ static void the_witness_sees_what_is_wrong(void **state) {
             continue;
         for (int i = 0; i < mtf_program_length(c.joined); i++) {
             MtfInstruction *message = mtf_program_instruction(c.joined, i);
-            if (message->n_inputs < 2 || !is_collective(message))
+            if (message->n_inputs < 2 || !mtf_instruction_is_collective(message))
                 continue;
             message->payload_bytes++;
             assert_string_equal(fault(&c), "it is not made of the exchanges as written");
@@ -226,7 +223,7 @@ static void the_gradients_of_biases_travel_as_one_message(void **state) {
     draw_network(&c, "batch:a", 4096);
     for (int i = 0; i < mtf_program_length(c.joined); i++) {
         const MtfInstruction *message = mtf_program_instruction(c.joined, i);
-        if (!is_collective(message) || message->n_inputs == 1)
+        if (!mtf_instruction_is_collective(message) || message->n_inputs == 1)
             continue;
         several++;
         assert_int_equal(message->n_inputs, LAYERS + 1);

@@ -23,11 +23,6 @@ static void clear_case(Case *c) {
 /* ---- The witness: plain loops over the written program ----------------------------------------
  */
 
-static bool is_collective(const MtfInstruction *instruction) {
-    return instruction->kind == MTF_INSTRUCTION_RESHARD &&
-           mtf_reshard_is_collective(instruction->reshard.kind);
-}
-
 /* All buffers of an instruction, inputs first. */
 static int buffers_of(const MtfInstruction *instruction, int *buffers) {
     int n = 0;
@@ -66,13 +61,13 @@ static const char *fault(const MtfProgram *program, int index) {
     int n = mtf_program_length(program), buffers[MOST_OPERANDS], begun = 0;
     if (collective->wait_before == 0)
         return NULL;
-    if (!is_collective(collective) || collective->wait_before <= index + 1 ||
+    if (!mtf_instruction_is_collective(collective) || collective->wait_before <= index + 1 ||
         collective->wait_before > n)
         return "it is not over within the program";
     if (index < program->n_repeated && collective->wait_before > program->n_repeated)
         return "it runs out of what is repeated";
     for (int i = index + 1; i < collective->wait_before; i++) {
-        begun += is_collective(mtf_program_instruction(program, i));
+        begun += mtf_instruction_is_collective(mtf_program_instruction(program, i));
         if (clash(program, index, i) != NULL)
             return clash(program, index, i);
     }
@@ -119,7 +114,7 @@ static int64_t most_in_use(const MtfProgram *program) {
 static bool draw_case(Case *c, guint32 seed, const char *mesh) {
     if (!mtf_training_case_draw(&c->training, seed, mesh))
         return false;
-    c->training.layout->bucket_bytes = seed % 3 * 1000;
+    c->training.layout->execution.bucket_bytes = seed % 3 * 1000;
     c->program = mtf_lower(c->training.graph, c->training.layout);
     return true;
 }
@@ -198,7 +193,7 @@ static void every_exchange_but_the_last_has_a_product_beside_it(void **state) {
     draw_network(&c);
     for (int i = 0; i < mtf_program_length(c.program); i++) {
         const MtfInstruction *collective = mtf_program_instruction(c.program, i);
-        if (!is_collective(collective) ||
+        if (!mtf_instruction_is_collective(collective) ||
             mtf_graph_operation(c.training.graph, collective->operation)->phase !=
                 MTF_PHASE_BACKWARD)
             continue;

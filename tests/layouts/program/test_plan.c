@@ -182,13 +182,13 @@ static void wrong_fields_are_told(void **state) {
     assert_fails("'precision': 'f32'", "'precision': 'f16'",
                  "p.json: /precision: \"f16\" is not a precision (known: f32, f64, bf16)");
     assert_fails("'microbatches': 1", "'microbatches': 0",
-                 "p.json: /microbatches: 0 is not between 1 and 1048576");
+                 "p.json: /execution/microbatches: 0 is not between 1 and 1048576");
     assert_fails("'mesh': 'rows:2;cols:3'", "'mesh': 'rows:2;cols'",
                  "p.json: /mesh: mesh: \"cols\" is not of the form name:value");
     assert_fails("'machine': {", "'machines': {",
                  "p.json: /: unknown key \"machines\" (known here: meshtf_plan, graph, mesh, "
-                 "machine, mapping, precision, layout, predicted, microbatches, "
-                 "batch_dimension, search, program_sha256)");
+                 "machine, mapping, precision, layout, execution, predicted, search, "
+                 "program_sha256)");
     assert_fails(
         "'rules': null", "'rules': 'io:rows;io:cols'",
         "p.json: /layout/rules: layout: dimension \"io\" is given two mesh axes, \"rows\" and \"cols\"");
@@ -200,7 +200,7 @@ static void micro_batches_name_their_dimension(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL;
     g_autofree char *text =
-        changed("'microbatches': 1", "'microbatches': 3,\n  'batch_dimension': 'batch'");
+        changed("'microbatches': 1", "'microbatches': 3,\n    'batch_dimension': 'batch'");
     g_autoptr(MtfPlan) plan = parse(text, &error);
     assert_non_null(plan);
     assert_int_equal(plan->graph->microbatches, 3);
@@ -209,11 +209,12 @@ static void micro_batches_name_their_dimension(void **state) {
     assert_string_equal(again, text);
     assert_null(mtf_plan_lower(plan, NULL));
     assert_fails("'microbatches': 1", "'microbatches': 3",
-                 "p.json: /: key \"batch_dimension\" is missing");
-    assert_fails("'microbatches': 1", "'microbatches': 1, 'batch_dimension': 'batch'",
-                 "p.json: /batch_dimension: a plan without micro-batches names no batch dimension");
+                 "p.json: /execution: key \"batch_dimension\" is missing");
+    assert_fails(
+        "'microbatches': 1", "'microbatches': 1, 'batch_dimension': 'batch'",
+        "p.json: /execution/batch_dimension: a plan without micro-batches names no batch dimension");
     assert_fails("'microbatches': 1", "'microbatches': 3, 'batch_dimension': 'length'",
-                 "p.json: /batch_dimension: \"length\" is not a dimension of this graph");
+                 "p.json: /execution/batch_dimension: \"length\" is not a dimension of this graph");
 }
 
 static void what_runs_once_follows_what_is_repeated(void **state) {
@@ -343,15 +344,15 @@ static void the_size_of_joined_exchanges_travels(void **state) {
     g_autoptr(MtfPlan) plan = two_sums();
     g_autofree char *alone = mtf_plan_print(plan);
     assert_null(strstr(alone, "bucket_bytes"));
-    plan->layout->bucket_bytes = 4096;
+    plan->layout->execution.bucket_bytes = 4096;
     g_autofree char *text = mtf_plan_print(plan);
     g_autoptr(MtfPlan) read = parse(text, &error);
     assert_non_null(read);
-    assert_int_equal(read->layout->bucket_bytes, 4096);
+    assert_int_equal(read->layout->execution.bucket_bytes, 4096);
     g_autofree char *none = g_strdup(text);
     memcpy(strstr(none, "4096"), "   0", 4);
     assert_null(parse(none, &error));
-    assert_non_null(strstr(error->message, "/layout/bucket_bytes"));
+    assert_non_null(strstr(error->message, "/execution/bucket_bytes"));
 }
 
 /* The plan of two sums with that order instead. */
@@ -377,8 +378,8 @@ static void wrong_orders_are_told(void **state) {
     assert_order_fails("[[0, 1], [2, 1], [1, 1]]",
                        "instruction 2 before instruction 1, which it depends on");
     assert_order_fails("[[0], [1, 2]]", "a run is a pair");
-    assert_order_fails("[[0, 0], [1, 2]]", "/layout/order/0/1");
-    assert_order_fails("3", "/layout/order");
+    assert_order_fails("[[0, 0], [1, 2]]", "/execution/order/0/1");
+    assert_order_fails("3", "/execution/order");
 }
 
 /* A variable added after the operations gets another number when the plan is read. */

@@ -29,11 +29,6 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static bool is_collective(const MtfInstruction *instruction) {
-    return instruction->kind == MTF_INSTRUCTION_RESHARD &&
-           mtf_reshard_is_collective(instruction->reshard.kind);
-}
-
 static void every_instruction_but_collectives_is_in_one_entry(void **state) {
     (void)state;
     g_autoptr(MtfKernelTimes) times = mtf_kernel_times_new(program);
@@ -41,8 +36,8 @@ static void every_instruction_but_collectives_is_in_one_entry(void **state) {
     double flops = 0, wanted_flops = 0;
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        assert_int_equal(times->entry_of[i] < 0, is_collective(instruction));
-        wanted += is_collective(instruction) ? 0 : 1;
+        assert_int_equal(times->entry_of[i] < 0, mtf_instruction_is_collective(instruction));
+        wanted += mtf_instruction_is_collective(instruction) ? 0 : 1;
         wanted_flops += instruction->flops;
     }
     for (int e = 0; e < times->n_entries; e++) {

@@ -21,7 +21,7 @@ static void check_rule_layouts(const char *graph, const char *sizes, MtfDtype dt
     for (int draw = 0; draw < draws; draw++) {
         MtfMesh mesh = mtf_random_mesh(random, devices[draw % 5]);
         g_autoptr(MtfLayout) layout = mtf_random_rule_layout(random, model.graph, &mesh);
-        layout->bucket_bytes = draw % 2 * 100000;
+        layout->execution.bucket_bytes = draw % 2 * 100000;
         mtf_check_layout_losses(&model, layout, LAYOUT_STEPS, dtype);
     }
     mtf_loss_model_clear(&model);
@@ -34,7 +34,7 @@ static void check_free_layouts(const char *graph, const char *sizes, MtfDtype dt
     for (int draw = 0; draw < draws; draw++) {
         MtfMesh mesh = mtf_random_mesh(random, devices[draw % 5]);
         g_autoptr(MtfLayout) layout = mtf_random_free_layout(random, model.graph, &mesh);
-        layout->bucket_bytes = draw % 2 * 100000;
+        layout->execution.bucket_bytes = draw % 2 * 100000;
         mtf_check_layout_losses(&model, layout, 3, dtype);
     }
     mtf_loss_model_clear(&model);
@@ -109,7 +109,7 @@ static void joined_exchanges_give_the_same_bits(void **state) {
                                           : mtf_random_free_layout(random, model.graph, &mesh);
         g_autoptr(MtfProgram) alone = mtf_lower(model.graph, layout);
         mtf_layout_losses(&model, layout, 5, false, losses[0]);
-        layout->bucket_bytes = 1000 << draw;
+        layout->execution.bucket_bytes = 1000 << draw;
         g_autoptr(MtfProgram) together = mtf_lower(model.graph, layout);
         mtf_layout_losses(&model, layout, 5, false, losses[1]);
         assert_memory_equal(losses[0], losses[1], 5 * sizeof(double));

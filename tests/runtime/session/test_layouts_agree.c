@@ -193,7 +193,7 @@ static void run_all_strategies(const Bench *bench, guint32 seed) {
         for (int v = 0; v < n; v++)
             choice[v] = (offset[v] + round) % mtf_layout_problem_node(problem, v)->strategies;
         g_autoptr(MtfLayout) layout = mtf_free_problem_layout(bench->problem, choice);
-        layout->bucket_bytes = round % 3 == 2 ? 1 << 20 : round % 3 * 100;
+        layout->execution.bucket_bytes = round % 3 == 2 ? 1 << 20 : round % 3 * 100;
         if (round % 2 > 0)
             shuffle(bench, layout, random);
         run_layout(bench, layout);

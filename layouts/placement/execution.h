@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* How a layout is run, apart from where its tensors are: what the passes (layouts/program/passes.h)
+ * are told. None of it changes a result; all of it changes when things happen and what memory they
+ * need. Plans hold it under "execution". */
+#ifndef MTF_EXECUTION_H
+#define MTF_EXECUTION_H
+
+#include <stdint.h>
+
+typedef struct {
+    int *order; /* of the program's instructions, NULL for the order of operations: instruction i is
+                   the order[i]-th of those (layouts/program/program_order.h) */
+    int order_length;
+    int64_t bucket_bytes; /* small exchanges are joined to messages of so many bytes at most
+                             (layouts/program/combine_collectives.h), 0: none are */
+} MtfExecution;
+
+#endif
