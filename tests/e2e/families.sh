@@ -8,6 +8,9 @@ while read -r family preset count; do
     claim "$preset has $count parameters" says "\"parameters\": $count,"
 done <<'END'
 llama llama-13b 13015864320
+gpt gpt2-medium 354823168
+gpt gpt2-large 774030080
+gpt gpt2-xl 1557611200
 llama llama-65b 65285660672
 llama llama2-70b 68976648192
 llama llama3.2-1b 1235814400
@@ -30,7 +33,7 @@ claim "an unknown preset is bad input" bad_input
 claim "the sentence lists the presets" says_error "llama3.1-405b"
 
 # A tiny one of each learns the licence's letters: a text of 256 equally likely bytes loses 5.55.
-for family in llama qwen gemma mixtral bert t5; do
+for family in gpt llama qwen gemma mixtral bert t5; do
     rm -f "$work/m.jsonl"
     run meshtf-plan model $family --preset tiny -o "$work/g.json"
     run meshtf-plan search "$work/g.json" --devices 2 --machine cpu-host -o "$work/p.json"
