@@ -824,15 +824,10 @@ int mtf_command_search(int argc, char **argv) {
              "NAME"),
         TEXT("recompute", 0, recompute, "What the backward pass computes again (auto)",
              "none|cheap|layers|auto"),
-<<<<<<< HEAD
+        MTF_COLLECTIVES_OPTION(o.collectives),
         TEXT("stages", 0, stages,
              "Cut into a pipeline of S stages, or as many as are best; --mesh is that of one (1)",
              "S|auto"),
-=======
-        MTF_COLLECTIVES_OPTION(o.collectives),
-        OTHER("stages", G_OPTION_ARG_INT, stages,
-              "Cut into a pipeline of S stages; --mesh is that of one (1)", "S"),
->>>>>>> main
         TEXT("schedule", 0, schedule, "Order of a pipeline's passes (1f1b)", "1f1b|gpipe"),
         TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
