@@ -47,7 +47,7 @@ typedef struct {
 static bool may_split(const Context *context, const Assignment *assignment, int axis, int i) {
     const MtfIndex *index = &assignment->iteration.index[i];
     return (assignment->reduces || !index->reduced) &&
-           assignment->parts[i] * context->mesh->axes[axis].size <= index->size;
+           mtf_index_splits(index, assignment->parts[i] * context->mesh->axes[axis].size);
 }
 
 static bool split(const Context *context, Assignment *assignment, int axis, int i) {

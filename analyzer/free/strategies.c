@@ -51,7 +51,7 @@ static int axis_choices(const Enumeration *e, int axis, int8_t *choices) {
     int8_t all[MAX_AXIS_CHOICES];
     int n = 0, kept = 0;
     for (int i = 0; i < e->iteration.n; i++)
-        if (e->iteration.index[i].size >= e->mesh->axes[axis].size && !e->iteration.index[i].whole)
+        if (mtf_index_splits(&e->iteration.index[i], e->mesh->axes[axis].size))
             all[n++] = (int8_t)i;
     all[n++] = MTF_DUPLICATED;
     n = add_partial_inputs(e, all, n);
@@ -68,7 +68,7 @@ static bool is_sensible(const Enumeration *e, const MtfStrategy *strategy) {
         for (int a = 0; a < e->mesh->n_axes; a++)
             if (strategy->axis[a] == i)
                 parts *= e->mesh->axes[a].size;
-        if (parts > e->iteration.index[i].size)
+        if (parts > 1 && !mtf_index_splits(&e->iteration.index[i], parts))
             return false;
     }
     return true;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 typedef struct {
-    char *machine, *software, *grades, *fit_on, *leave_out;
+    char *machine, *software, *grades, *fit_on, *leave_out, *models;
     gboolean json;
 } Options;
 
@@ -173,7 +173,7 @@ static void print_lines(const GPtrArray *verdicts) {
         for (guint i = 0; i < labels->len && labels->len > 1; i++) {
             const char *label = (const char *)labels->pdata[i];
             MtfJudgement judgement = mtf_judgement(verdicts, breakdowns[which].of, label);
-            printf("%s: ", label);
+            printf("%.60s: ", label);
             print_judgement(&judgement);
         }
     }
@@ -192,14 +192,16 @@ static bool read_leave_out(const char *text, MtfLeaveOut *leave, GError **error)
     return mtf_input_error(error, "--leave-out \"%s\" is none of nothing, source and model", text);
 }
 
-/* Judges with machines fitted to another table, or the same. */
+/* Judges with machines fitted to another table, or the same: to runs of all models. */
 static GPtrArray *judge_fitted(const Options *options, const MtfRunTable *table,
                                MtfJudgeOptions judge, GError **error) {
     MtfLeaveOut leave;
     if (!read_leave_out(options->leave_out, &leave, error))
         return NULL;
+    MtfJudgeOptions all = judge;
+    all.models = NULL;
     g_autoptr(MtfRunTable) runs = mtf_run_table_load(options->fit_on, mtf_run_columns, error);
-    g_autoptr(GPtrArray) verdicts = runs != NULL ? mtf_judge(runs, &judge, error) : NULL;
+    g_autoptr(GPtrArray) verdicts = runs != NULL ? mtf_judge(runs, &all, error) : NULL;
     if (verdicts == NULL)
         return NULL;
     g_autoptr(MtfFittedMachines) fitted = mtf_fitted_machines_new(verdicts, leave);
@@ -214,7 +216,11 @@ static bool run(const Options *options, const char *path, GError **error) {
         return false;
     MtfJudgeOptions judge = { .machine = options->machine,
                               .software = options->software,
-                              .grades = options->grades };
+                              .grades = options->grades,
+                              .models = options->models };
+    if (options->models != NULL && strcmp(options->models, "dense") != 0 &&
+        strcmp(options->models, "moe") != 0)
+        return mtf_input_error(error, "--models \"%s\" is neither dense nor moe", options->models);
     if (options->fit_on == NULL && options->leave_out != NULL)
         return mtf_input_error(error, "--leave-out needs --fit-on");
     g_autoptr(GPtrArray) verdicts = options->fit_on != NULL
@@ -235,6 +241,8 @@ int mtf_command_judge(int argc, char **argv) {
           "Price all rows for this profile, whatever they name", "NAME|FILE" },
         { "grades", 0, 0, G_OPTION_ARG_STRING, &o.grades,
           "Only rows whose notes begin with \"trust\" and one of these letters", "AB" },
+        { "models", 0, 0, G_OPTION_ARG_STRING, &o.models,
+          "Only dense models, or only those with experts", "dense|moe" },
         { "fit-on", 0, 0, G_OPTION_ARG_FILENAME, &o.fit_on,
           "Fit the machines to the runs of this table first", "TABLE" },
         { "leave-out", 0, 0, G_OPTION_ARG_STRING, &o.leave_out,
@@ -254,5 +262,6 @@ int mtf_command_judge(int argc, char **argv) {
     g_free(o.grades);
     g_free(o.fit_on);
     g_free(o.leave_out);
+    g_free(o.models);
     return done ? 0 : mtf_command_line_fail("meshtf-plan judge", error);
 }

@@ -193,8 +193,7 @@ static double mean_error(const Problem *problem, const double *ln) {
     double sum = 0;
     for (guint i = 0; i < problem->observations->len; i++)
         sum += fabs(
-            exp(residual_at(problem, &g_array_index(problem->observations, Observation, i), ln)) -
-            1);
+            expm1(residual_at(problem, &g_array_index(problem->observations, Observation, i), ln)));
     return sum / MAX(problem->observations->len, 1);
 }
 
@@ -241,7 +240,7 @@ static double crossed_error(const MtfFitRows *rows, MtfRowLabel of, const char *
         const Observation *o = &g_array_index(problem.observations, Observation, i);
         if (strcmp(of(o->verdict), label) != 0)
             continue;
-        sum += fabs(exp(residual_at(&problem, o, problem.ln)) - 1);
+        sum += fabs(expm1(residual_at(&problem, o, problem.ln)));
         (*count)++;
     }
     g_array_unref(problem.observations);

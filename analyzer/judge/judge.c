@@ -32,9 +32,17 @@ static const MtfMachine *find_machine(Bench *bench, const char *name, GError **e
     return machine;
 }
 
+/* What runs on a machine today, where the row's words name nothing that is known. */
+static const char *usual_software(MtfRunRow *row) {
+    const char *name = g_str_has_prefix(row->machine, "tpu-") ? "maxtext" : "megatron-core";
+    g_string_append_printf(row->assumed, "%ssoftware %s", row->assumed->len > 0 ? ", " : "", name);
+    return name;
+}
+
 /* A profile by name, or the one that knows the words of the row. */
-static const MtfSoftware *find_software(Bench *bench, const char *words, GError **error) {
-    const char *name = bench->options->software, *key = name != NULL ? name : words;
+static const MtfSoftware *find_software(Bench *bench, const char *name, const char *words,
+                                        GError **error) {
+    const char *key = name != NULL ? name : words;
     MtfSoftware *software = (MtfSoftware *)g_hash_table_lookup(bench->software, key);
     if (software == NULL) {
         software = name != NULL ? mtf_software_load(name, error) : mtf_software_match(words, error);
@@ -103,15 +111,14 @@ static bool judge_row(Bench *bench, const char *words, MtfVerdict *verdict, GErr
         g_free(row->machine);
         row->machine = g_strdup(machine->name);
     }
-    const MtfSoftware *software = find_software(bench, words, &missing);
-    if (software == NULL && missing != NULL) {
+    const MtfSoftware *software = find_software(bench, bench->options->software, words, &missing);
+    if (software == NULL && missing == NULL)
+        software = find_software(bench, usual_software(row), words, &missing);
+    if (software == NULL) {
         g_propagate_error(error, missing);
         return false;
     }
-    if (software == NULL)
-        row->reason = g_strdup_printf("no profile of the library knows \"%s\" (--software)", words);
-    else
-        predict(bench, verdict, machine, software);
+    predict(bench, verdict, machine, software);
     return true;
 }
 
@@ -120,6 +127,13 @@ static void verdict_free(void *data) {
     mtf_run_row_free(verdict->row);
     g_free(verdict->software);
     g_free(verdict);
+}
+
+static bool is_asked_for(const MtfJudgeOptions *options, const MtfRunRow *row) {
+    bool routed = row->run.model.experts > 0 || row->run.ep > 1;
+    if (options->grades != NULL && strchr(options->grades, row->grade) == NULL)
+        return false;
+    return options->models == NULL || routed == (strcmp(options->models, "moe") == 0);
 }
 
 GPtrArray *mtf_judge(const MtfRunTable *table, const MtfJudgeOptions *options, GError **error) {
@@ -133,7 +147,7 @@ GPtrArray *mtf_judge(const MtfRunTable *table, const MtfJudgeOptions *options, G
         MtfRunRow *row = mtf_run_row_read(table, i, error);
         if (row == NULL)
             return NULL;
-        if (options->grades != NULL && strchr(options->grades, row->grade) == NULL) {
+        if (!is_asked_for(options, row)) {
             mtf_run_row_free(row);
             continue;
         }

@@ -29,6 +29,7 @@ typedef const MtfMachine *(*MtfMachineFor)(void *data, const MtfRunRow *row,
 typedef struct {
     const char *machine, *software;
     const char *grades;        /* letters of grades that count, NULL for all */
+    const char *models;        /* "dense" or "moe": only those; NULL for all */
     MtfMachineFor machine_for; /* NULL, or asked first for the machine of a row */
     void *machine_for_data;
 } MtfJudgeOptions;

@@ -31,6 +31,7 @@ static const struct {
 } hardware_names[] = {
     { "500 w", "h100-500w" },
     { "2.4 tb/s", "h100-500w" },
+    { "h100-96g", "h100-500w" },
     { "a100-40g", "a100-40g" },
     { "a100", "a100" },
     { "ampere", "a100" },
@@ -255,7 +256,9 @@ static void read_words(Reader *reader) {
     run->experts_beside = has_word(reader->software, "all-to-all overlap");
     run->token_once = run->experts_beside || has_word(reader->software, "deepep") ||
                       has_word(reader->software, "hybridep");
-    run->whole_experts = run->ep > run->dp || has_word(reader->software, "folding") ||
+    /* Frameworks do not split experts that are narrower than the model. */
+    run->whole_experts = run->ep > run->dp || run->model.inner < run->model.width ||
+                         has_word(reader->software, "folding") ||
                          has_word(reader->software, "etp 1");
 }
 

@@ -187,6 +187,106 @@ static int expand_one_hot(Composite *c) {
     return MTF_BUILD(b, MTF_OP_CAST, c->op->name, NULL, is);
 }
 
+/* A dimension that the graph has not, of `size`. */
+static int hidden_dimension(Composite *c, const char *what, int64_t size) {
+    g_autofree char *name = g_strdup_printf("%s/%s", c->op->name, what);
+    MtfBuilder *b = builder_of(c);
+    return b->error != NULL ? -1 : mtf_graph_add_dimension(b->graph, name, size, &b->error);
+}
+
+/* Sets the attributes of a resample to be built next. */
+static void aim(Composite *c, int from, int to, double start, double stride) {
+    MtfAttributes *a = &builder_of(c)->attributes;
+    a->from = from;
+    a->to = to;
+    a->start = start;
+    a->stride = stride;
+    a->dilation = 1;
+}
+
+static int expand_slice(Composite *c) {
+    const MtfAttributes *a = &c->op->attributes;
+    aim(c, a->from, a->to, a->start, a->stride);
+    return MTF_BUILD(builder_of(c), MTF_OP_RESAMPLE, c->op->name, NULL, c->x[0]);
+}
+
+/* With a value other than 0: what differs from it is padded with 0, and it is added again. */
+static int expand_pad(Composite *c) {
+    MtfBuilder *b = builder_of(c);
+    const MtfAttributes *a = &c->op->attributes;
+    int x = c->x[0], value = -1;
+    if (a->value != 0) {
+        g_autofree char *name = g_strdup_printf("%s/value", c->op->name);
+        value = mtf_build_constant(b, name, dtype_of(c, x), a->value);
+        x = mapped(c, MTF_OP_SUBTRACT, "difference", x, value);
+    }
+    aim(c, a->from, a->to, 0 - a->before, 1);
+    if (value < 0)
+        return MTF_BUILD(b, MTF_OP_RESAMPLE, c->op->name, NULL, x);
+    int padded = mapped(c, MTF_OP_RESAMPLE, "padded", x, -1);
+    return MTF_BUILD(b, MTF_OP_ADD, c->op->name, NULL, padded, value);
+}
+
+/* Along a dimension of another name, which then takes the old one's. */
+static int turned(Composite *c, double start, double stride, double wrap) {
+    int dim = c->op->attributes.dimension;
+    int to = hidden_dimension(c, "turned", mtf_graph_size(c->e->b.graph, dim));
+    aim(c, dim, to, start, stride);
+    builder_of(c)->attributes.wrap = wrap;
+    int moved = mapped(c, MTF_OP_RESAMPLE, "moved", c->x[0], -1);
+    builder_of(c)->attributes.from = to;
+    builder_of(c)->attributes.to = dim;
+    return MTF_BUILD(builder_of(c), MTF_OP_RENAME, c->op->name, NULL, moved);
+}
+
+static int expand_reverse(Composite *c) {
+    return turned(c, (double)mtf_graph_size(c->e->b.graph, c->op->attributes.dimension) - 1, -1, 0);
+}
+
+static int expand_roll(Composite *c) {
+    return turned(c, 0 - c->op->attributes.shift, 1, 1);
+}
+
+static int expand_select(Composite *c) {
+    const MtfAttributes *a = &c->op->attributes;
+    int one = hidden_dimension(c, "one", 1);
+    aim(c, a->dimension, one, a->index, 1);
+    int piece = mapped(c, MTF_OP_RESAMPLE, "piece", c->x[0], -1);
+    return MTF_BUILD(builder_of(c), MTF_OP_REDUCE_SUM, c->op->name, c->shape, piece);
+}
+
+static int expand_stack(Composite *c) {
+    return mtf_build(builder_of(c), MTF_OP_CONCAT, c->op->name, c->shape, c->op->n_inputs, c->x);
+}
+
+static int expand_gather(Composite *c) {
+    return MTF_BUILD(builder_of(c), MTF_OP_EMBEDDING, c->op->name, c->shape, c->x[0], c->x[1]);
+}
+
+static int expand_scatter_add(Composite *c) {
+    return mtf_build(builder_of(c), MTF_OP_EMBEDDING_GRAD, c->op->name, c->shape, c->op->n_inputs,
+                     c->x);
+}
+
+/* e^(sum of log |x|), with a sign for an odd number of factors below 0. */
+static int expand_reduce_prod(Composite *c) {
+    MtfBuilder *b = builder_of(c);
+    g_autofree char *zero_name = g_strdup_printf("%s/0", c->op->name);
+    g_autofree char *one_name = g_strdup_printf("%s/1", c->op->name);
+    g_autofree char *two_name = g_strdup_printf("%s/2", c->op->name);
+    int zero = mtf_build_constant(b, zero_name, dtype_of(c, c->x[0]), 0);
+    int one = mtf_build_constant(b, one_name, dtype_of(c, c->x[0]), 1);
+    int two = mtf_build_constant(b, two_name, dtype_of(c, c->x[0]), 2);
+    int logs = mapped(c, MTF_OP_LOG, "log", mapped(c, MTF_OP_ABS, "abs", c->x[0], -1), -1);
+    int size =
+        mapped(c, MTF_OP_EXP, "size", part(c, MTF_OP_REDUCE_SUM, "sum", c->shape, logs, -1), -1);
+    int below = mapped(c, MTF_OP_LESS, "below", c->x[0], zero);
+    int count = part(c, MTF_OP_REDUCE_SUM, "count", c->shape, below, -1);
+    int odd = mapped(c, MTF_OP_MULTIPLY, "twice", two, mapped(c, MTF_OP_MODULO, "odd", count, two));
+    int sign = part(c, MTF_OP_SUBTRACT, "sign", c->shape, one, odd);
+    return MTF_BUILD(b, MTF_OP_MULTIPLY, c->op->name, c->shape, size, sign);
+}
+
 /* The statistics of layer_norm with a mean of 0: the variance is the mean square. */
 static int expand_rms_norm(Composite *c) {
     MtfBuilder *b = &c->e->b;
@@ -293,6 +393,15 @@ static int copy_operation(Composite *c) {
 static int (*const rewrites[MTF_OPERATIONS])(Composite *c) = {
     [MTF_OP_SOFTMAX] = expand_softmax,
     [MTF_OP_LAYER_NORM] = expand_layer_norm,
+    [MTF_OP_SLICE] = expand_slice,
+    [MTF_OP_PAD] = expand_pad,
+    [MTF_OP_REVERSE] = expand_reverse,
+    [MTF_OP_ROLL] = expand_roll,
+    [MTF_OP_SELECT] = expand_select,
+    [MTF_OP_STACK] = expand_stack,
+    [MTF_OP_GATHER] = expand_gather,
+    [MTF_OP_SCATTER_ADD] = expand_scatter_add,
+    [MTF_OP_REDUCE_PROD] = expand_reduce_prod,
     [MTF_OP_NOT_EQUAL] = expand_not_equal,
     [MTF_OP_GREATER] = expand_greater,
     [MTF_OP_GREATER_EQUAL] = expand_greater_equal,

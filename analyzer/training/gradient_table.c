@@ -342,6 +342,91 @@ static void erf_rule(MtfGradient *g) {
     give_scaled(g, 0, BACK(g, MTF_OP_MULTIPLY, "product", NULL, g->dy, bell), 2 / sqrt(G_PI));
 }
 
+static void reshape(MtfGradient *g) {
+    GIVE(g, 0, MTF_OP_RESHAPE, g->dy);
+}
+
+/* t = (dilation f - start) / stride, with a stride above 0. */
+static void resample(MtfGradient *g) {
+    const MtfAttributes *a = &g->op.attributes;
+    double sign = a->stride < 0 ? -1 : 1;
+    g->b->attributes.from = a->to;
+    g->b->attributes.to = a->from;
+    g->b->attributes.start = 0 - sign * a->start; /* a file knows no -0 */
+    g->b->attributes.stride = sign * a->dilation;
+    g->b->attributes.dilation = fabs(a->stride);
+    g->b->attributes.wrap = a->wrap;
+    GIVE(g, 0, MTF_OP_RESAMPLE, g->dy);
+}
+
+/* The dimension that `whole` has and `part` lacks, or -1. */
+static int lacking(const MtfShape *whole, const MtfShape *part) {
+    for (int i = 0; i < whole->rank; i++)
+        if (mtf_shape_find(part, whole->dims[i]) < 0)
+            return whole->dims[i];
+    return -1;
+}
+
+/* The part of dy from `start` on along `to`, for an input with dimension `from` or without any. */
+static void give_piece(MtfGradient *g, int k, int to, int from, double start) {
+    MtfShape piece = shape_of(g, g->dy);
+    g_autofree char *one = g_strdup_printf("back/%s/%d/one", g->op.name, k);
+    g_autofree char *what = g_strdup_printf("%d/piece", k);
+    int dim = from >= 0 ? from : mtf_graph_add_dimension(g->b->graph, one, 1, &g->b->error);
+    g->b->attributes.from = to;
+    g->b->attributes.to = dim;
+    g->b->attributes.start = start;
+    g->b->attributes.stride = g->b->attributes.dilation = 1;
+    piece.dims[mtf_shape_find(&piece, to)] = dim;
+    if (from >= 0)
+        GIVE(g, k, MTF_OP_RESAMPLE, g->dy);
+    else
+        GIVE(g, k, MTF_OP_REDUCE_SUM, BACK(g, MTF_OP_RESAMPLE, what, &piece, g->dy));
+}
+
+static void concat(MtfGradient *g) {
+    MtfShape whole = shape_of(g, g->op.outputs[0]), all = { 0 };
+    double start = 0;
+    for (int k = 0; k < g->op.n_inputs; k++) {
+        MtfShape shape = shape_of(g, g->op.inputs[k]);
+        for (int i = 0; i < shape.rank; i++)
+            if (mtf_shape_find(&whole, shape.dims[i]) >= 0 &&
+                mtf_shape_find(&all, shape.dims[i]) < 0)
+                mtf_shape_append(&all, shape.dims[i]);
+    }
+    int to = lacking(&whole, &all);
+    for (int k = 0; k < g->op.n_inputs; k++) {
+        MtfShape shape = shape_of(g, g->op.inputs[k]);
+        int from = lacking(&shape, &whole);
+        if (wants(g, k))
+            give_piece(g, k, to, from, start);
+        start += from >= 0 ? (double)mtf_graph_size(g->b->graph, from) : 1;
+    }
+}
+
+static void cumulative_sum(MtfGradient *g) {
+    g->b->attributes = g->op.attributes;
+    g->b->attributes.reverse = g->op.attributes.reverse == 0;
+    GIVE(g, 0, MTF_OP_CUMULATIVE_SUM, g->dy);
+}
+
+/* What was chosen gets its gradient, the rest none. */
+static void top_k(MtfGradient *g) {
+    GIVE(g, 0, MTF_OP_EMBEDDING_GRAD, g->op.outputs[1], g->dy);
+}
+
+static void label_logit(MtfGradient *g) {
+    GIVE(g, 0, MTF_OP_EMBEDDING_GRAD, g->op.inputs[1], g->dy);
+}
+
+/* (ids, x[, more]) -> sums: each x is where its id is. */
+static void embedding_grad(MtfGradient *g) {
+    if (wants(g, 1))
+        GIVE(g, 1, MTF_OP_EMBEDDING, g->dy, g->op.inputs[0]);
+    if (wants(g, 2))
+        give(g, 2, g->dy);
+}
+
 /* Back by the opposite angle. */
 static void rotary(MtfGradient *g) {
     g->b->attributes = g->op.attributes;
@@ -539,6 +624,13 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_REDUCE_MAX] = RULE(reduce_max),
     [MTF_OP_RENAME] = RULE(rename_rule),
     [MTF_OP_TRANSPOSE] = RULE(same),
+    [MTF_OP_RESHAPE] = RULE(reshape),
+    [MTF_OP_RESAMPLE] = RULE(resample),
+    [MTF_OP_CONCAT] = RULE(concat),
+    [MTF_OP_RANDOM_UNIFORM] = ZERO,
+    [MTF_OP_RANDOM_NORMAL] = ZERO,
+    [MTF_OP_CUMULATIVE_SUM] = RULE(cumulative_sum),
+    [MTF_OP_TOP_K] = RULE(top_k),
     [MTF_OP_BROADCAST] = RULE(same),
     [MTF_OP_CAST] = RULE(cast),
     [MTF_OP_STOP_GRADIENT] = ZERO,
@@ -551,6 +643,15 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_EMBEDDING] = RULE(embedding),
     [MTF_OP_SOFTMAX] = NONE,
     [MTF_OP_LAYER_NORM] = NONE,
+    [MTF_OP_SLICE] = NONE,
+    [MTF_OP_PAD] = NONE,
+    [MTF_OP_REVERSE] = NONE,
+    [MTF_OP_ROLL] = NONE,
+    [MTF_OP_SELECT] = NONE,
+    [MTF_OP_STACK] = NONE,
+    [MTF_OP_GATHER] = NONE,
+    [MTF_OP_SCATTER_ADD] = NONE,
+    [MTF_OP_REDUCE_PROD] = NONE,
     [MTF_OP_NOT_EQUAL] = NONE,
     [MTF_OP_GREATER] = NONE,
     [MTF_OP_GREATER_EQUAL] = NONE,
@@ -571,7 +672,7 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_SOFTMAX_APPLY] = RULE(softmax_apply),
     [MTF_OP_VARIANCE] = RULE(variance),
     [MTF_OP_NORMALIZE] = RULE(normalize),
-    [MTF_OP_LABEL_LOGIT] = NONE, /* the rule of cross_entropy goes round it */
+    [MTF_OP_LABEL_LOGIT] = RULE(label_logit), /* the rule of cross_entropy goes round it */
     [MTF_OP_CROSS_ENTROPY] = RULE(cross_entropy),
     [MTF_OP_RELU_GRAD] = NONE,
     [MTF_OP_GELU_GRAD] = NONE,
@@ -581,7 +682,7 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_SIGMOID_GRAD] = NONE,
     [MTF_OP_CAUSAL_ZERO] = RULE(causal),
     [MTF_OP_ATTENTION_GRAD] = NONE,
-    [MTF_OP_EMBEDDING_GRAD] = NONE,
+    [MTF_OP_EMBEDDING_GRAD] = RULE(embedding_grad),
     [MTF_OP_SOFTMAX_GRAD] = NONE,
     [MTF_OP_NORMALIZE_DOT] = NONE,
     [MTF_OP_NORMALIZE_SCALE_GRAD] = NONE,

@@ -60,13 +60,26 @@ static bool refuse(const MtfOperation *op, const char *why, GError **error) {
                            op->name, mtf_operation_row(op->kind)->name, why);
 }
 
-/* The other name would keep the size of the whole batch. */
-static bool check_renames(const MtfGraph *graph, int batch, GError **error) {
+/* Whether the operation says where its elements lie along the batch, or gives it another name. */
+static bool counts_examples(const MtfGraph *graph, const MtfOperation *op, int batch) {
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    const MtfAttributes *a = &op->attributes;
+    if (!row->positional || op->n_inputs == 0)
+        return false;
+    bool before = mtf_shape_find(mtf_operation_operand_shape(graph, op, 0), batch) >= 0;
+    bool behind = mtf_shape_find(mtf_operation_operand_shape(graph, op, MTF_OUTPUT), batch) >= 0;
+    return before != behind || a->dimension == batch || a->from == batch || a->to == batch;
+}
+
+static bool check_positions(const MtfGraph *graph, int batch, GError **error) {
     for (int i = 0; i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
-        if (mtf_operation_row(op->kind)->dims == MTF_DIMS_RENAMED &&
-            (op->attributes.from == batch || op->attributes.to == batch))
-            return refuse(op, "gives the batch dimension another name", error);
+        bool renames = mtf_operation_row(op->kind)->dims == MTF_DIMS_RENAMED;
+        if (counts_examples(graph, op, batch))
+            return refuse(op,
+                          renames ? "gives the batch dimension another name"
+                                  : "says where elements lie along the batch",
+                          error);
     }
     return true;
 }
@@ -79,7 +92,7 @@ bool mtf_graph_set_microbatches(MtfGraph *graph, int batch, int microbatches, GE
         return mtf_input_error(error,
                                "%d micro-batches do not divide the batch: \"%s\" is %" PRId64,
                                microbatches, dimension->name, dimension->size);
-    if (!check_renames(graph, batch, error))
+    if (!check_positions(graph, batch, error))
         return false;
     dimension->size /= microbatches;
     graph->microbatches = microbatches;

@@ -46,7 +46,7 @@ static bool read_numbers(const MtfJson *row, int count, int free_from, double *n
     for (bool more = mtf_json_first(row, &child); more; more = mtf_json_next(&child), i++) {
         if (!mtf_json_number(&child, &numbers[i], error))
             return false;
-        if (numbers[i] < 0 || (numbers[i] <= 0 && i < free_from))
+        if (numbers[i] < 0 || (i < free_from && numbers[i] <= 0))
             return mtf_json_fail(&child, error, "%g is too small", numbers[i]);
     }
     return true;

@@ -222,7 +222,7 @@ static void add_pipeline(const MtfRunDevice *device, MtfRunSeconds *seconds, Pas
     Pass middle = stage_passes(device, inner, false, false);
     Pass end = run->pp > 1 ? stage_passes(device, last, false, true) : first;
     const Pass *all[] = { &first, &end, &middle };
-    double times[] = { 1, run->pp > 1 ? 1 : 0, (double)MAX(run->pp - 2, 0) };
+    const double times[] = { 1, run->pp > 1 ? 1 : 0, (double)MAX(run->pp - 2, 0) };
     for (int i = 0; i < 3; i++) {
         double own = times[i] > 0 ? pass_seconds(all[i]) : 0;
         sum += times[i] * own;

@@ -231,10 +231,13 @@ static bool append_outputs(MtfGraph *graph, MtfOperation *operation, const MtfSh
                                     ? g_strdup(operation->name)
                                     : g_strdup_printf("%s/%s", operation->name, row->suffixes[k]);
         if (k > 0) {
-            const MtfTensor *like =
-                mtf_graph_tensor(graph, operation->inputs[row->outputs_like[k]]);
+            int other = row->outputs_like[k];
+            const MtfTensor *like = mtf_graph_tensor(
+                graph, other == MTF_OUTPUT ? operation->outputs[0] : operation->inputs[other]);
             tensor.shape = like->shape;
             tensor.dtype = like->dtype;
+            if (row->integer_outputs >> k & 1)
+                tensor.dtype = MTF_I32;
             if (row->statistics >> k & 1) {
                 mtf_shape_remove(&tensor.shape, operation->attributes.dimension);
                 tensor.dtype = mtf_dtype_wide(like->dtype);

@@ -106,8 +106,12 @@ typedef struct {
     double softcap; /* attention: scores s become softcap tanh(s / softcap); 0: they stay */
     double
         window; /* attention, causal: positions that a query looks at, its own the last; 0: all */
-    double epsilon;         /* layer_norm, adam, adafactor */
-    double exponent, slope; /* raise; elu, leaky_relu */
+    double epsilon;                       /* layer_norm, adam, adafactor */
+    double start, stride, dilation, wrap; /* resample, slice */
+    double before, shift, index;          /* pad; roll; select */
+    double exclusive, reverse;            /* cumulative_sum */
+    double mean, deviation;               /* random_normal */
+    double exponent, slope;               /* raise; elu, leaky_relu */
     double base, adjacent, rotated, angle, context, stretch, low, high; /* rotary */
     double rate;  /* dropout: share dropped; learning_rate: peak rate */
     double limit; /* clip_factor */

@@ -67,7 +67,8 @@ static cJSON *sources_to_json(const MtfGraph *graph, MtfSource source) {
 
 /* Left out where they follow from the inputs. */
 static bool needs_dims(const MtfOperationRow *row) {
-    return row->dims != MTF_DIMS_FIRST && row->dims != MTF_DIMS_RENAMED;
+    return row->dims != MTF_DIMS_FIRST && row->dims != MTF_DIMS_RENAMED &&
+           row->dims != MTF_DIMS_REPLACED;
 }
 
 static void add_memory(const MtfGraph *graph, const MtfOperation *operation, cJSON *object) {

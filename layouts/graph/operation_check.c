@@ -7,17 +7,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-struct MtfOperationCheck {
-    const MtfGraph *graph;
-    const MtfNewOperation *operation;
-    const MtfOperationRow *row;
-};
-
 typedef MtfOperationCheck Check;
 
-static bool fail(const Check *check, GError **error, const char *format, ...) G_GNUC_PRINTF(3, 4);
-
-static bool fail(const Check *check, GError **error, const char *format, ...) {
+bool mtf_check_fail(const Check *check, GError **error, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     g_autofree char *sentence = g_strdup_vprintf(format, arguments);
@@ -25,6 +17,8 @@ static bool fail(const Check *check, GError **error, const char *format, ...) {
     return mtf_input_error(error, "operation \"%s\" (%s): %s", check->operation->name,
                            check->row->name, sentence);
 }
+
+#define fail mtf_check_fail
 
 static const MtfTensor *input(const Check *check, int k) {
     return mtf_graph_tensor(check->graph, check->operation->inputs[k]);
@@ -114,7 +108,7 @@ static bool check_within(const Check *check, const MtfShape *part, const MtfShap
     return true;
 }
 
-static bool rename_dims(const Check *check, MtfShape *shape, GError **error) {
+static bool replace_dims(const Check *check, MtfShape *shape, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
     *shape = input(check, 0)->shape;
     int at = mtf_shape_find(shape, a->from);
@@ -124,13 +118,18 @@ static bool rename_dims(const Check *check, MtfShape *shape, GError **error) {
     if (mtf_shape_find(shape, a->to) >= 0)
         return fail(check, error, "input \"%s\" already has dimension \"%s\"",
                     input(check, 0)->name, dim_name(check, a->to));
+    shape->dims[at] = a->to;
+    return true;
+}
+
+static bool rename_dims(const Check *check, MtfShape *shape, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
     int64_t from_size = mtf_graph_size(check->graph, a->from);
     int64_t to_size = mtf_graph_size(check->graph, a->to);
     if (from_size != to_size)
         return fail(check, error, "dimension \"%s\" has size %" PRId64 " but \"%s\" has %" PRId64,
                     dim_name(check, a->from), from_size, dim_name(check, a->to), to_size);
-    shape->dims[at] = a->to;
-    return true;
+    return replace_dims(check, shape, error);
 }
 
 /* The shape that follows from the inputs; `given` is false where it must be given. */
@@ -145,6 +144,9 @@ static bool infer_dims(const Check *check, MtfShape *shape, bool *inferred, GErr
         return unite(check, shape, error);
     case MTF_DIMS_RENAMED:
         return rename_dims(check, shape, error);
+    case MTF_DIMS_REPLACED:
+        return replace_dims(check, shape, error);
+    case MTF_DIMS_RESHAPED:
     case MTF_DIMS_SUBSET:
     case MTF_DIMS_SUPERSET:
     case MTF_DIMS_PERMUTED:
@@ -195,16 +197,19 @@ static bool single_difference(const MtfShape *whole, const MtfShape *part, int *
     return found == 1;
 }
 
-/* Embedding: out = ids + table without its vocabulary, which neither ids nor output have. */
+/* Embedding: out = ids + table without its vocabulary, which neither ids nor output have. What ids
+ * and table both have goes together: every example has a table of its own. */
 bool mtf_check_embedding(const Check *check, const MtfShape *shape, GError **error) {
     const MtfShape *table = &input(check, 0)->shape;
     const MtfShape *ids = &input(check, 1)->shape;
-    int vocabulary = -1;
+    int vocabulary = -1, both = 0;
     if (!single_difference(table, shape, &vocabulary) || mtf_shape_find(ids, vocabulary) >= 0)
         return fail(check, error,
                     "its dims must hold all dimensions of table \"%s\" but the vocabulary",
                     input(check, 0)->name);
-    if (shape->rank != table->rank - 1 + ids->rank)
+    for (int i = 0; i < ids->rank; i++)
+        both += mtf_shape_find(table, ids->dims[i]) >= 0;
+    if (shape->rank != table->rank - 1 + ids->rank - both)
         return fail(check, error, "its dims must be those of ids \"%s\" and of table \"%s\"",
                     input(check, 1)->name, input(check, 0)->name);
     return check_within(check, ids, shape, "in its ids but missing in its dims", error);
@@ -262,23 +267,22 @@ static bool check_further_outputs(const Check *check, const MtfShape *shape, GEr
     return true;
 }
 
-/* Embedding gradient: out = vocabulary + dy without the ids' dimensions; what is added is like it.
- */
+/* Embedding gradient: out = vocabulary + dimensions of dy, of which ids alone may be missing; what is
+ * added is like it. */
 bool mtf_check_embedding_grad(const Check *check, const MtfShape *shape, GError **error) {
     const MtfShape *ids = &input(check, 0)->shape;
     const MtfShape *dy = &input(check, 1)->shape;
     int vocabulary = -1;
     if (!check_within(check, ids, dy, "in the ids but not in the gradient", error))
         return false;
-    if (!single_difference(shape, dy, &vocabulary) || shape->rank != dy->rank - ids->rank + 1)
+    bool legal = single_difference(shape, dy, &vocabulary);
+    for (int i = 0; legal && i < dy->rank; i++)
+        legal = mtf_shape_find(shape, dy->dims[i]) >= 0 || mtf_shape_find(ids, dy->dims[i]) >= 0;
+    if (!legal)
         return fail(
             check, error,
             "its dims must be one vocabulary and the dimensions of \"%s\" that \"%s\" lacks",
             input(check, 1)->name, input(check, 0)->name);
-    for (int i = 0; i < ids->rank; i++)
-        if (mtf_shape_find(shape, ids->dims[i]) >= 0)
-            return fail(check, error, "dimension \"%s\" of the ids is in its dims",
-                        dim_name(check, ids->dims[i]));
     return check->operation->n_inputs < 3 || mtf_shape_equal(&input(check, 2)->shape, shape) ||
            fail(check, error, "\"%s\", which is added, must have its dims in their order",
                 input(check, 2)->name);

@@ -9,6 +9,17 @@
 bool mtf_operation_infer(const MtfGraph *graph, const MtfNewOperation *operation, MtfShape *shape,
                          MtfDtype *dtype, GError **error);
 
+/* What one operation is checked with. */
+struct MtfOperationCheck {
+    const MtfGraph *graph;
+    const MtfNewOperation *operation;
+    const MtfOperationRow *row;
+};
+
+/* Fails with a sentence about the operation; returns false. For the checks of rows. */
+bool mtf_check_fail(const MtfOperationCheck *check, GError **error, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
 /* What single rows ask beyond the rules that all share; rows name them as their `check`. */
 bool mtf_check_attention(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_attention_grad(const MtfOperationCheck *check, const MtfShape *shape,
@@ -29,6 +40,16 @@ bool mtf_check_statistic(const MtfOperationCheck *check, const MtfShape *shape, 
 bool mtf_check_clip(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_argmax(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_one_hot(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_reshape(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_resample(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_concat(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_random(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_top_k(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_slice(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_pad(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_roll(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_select(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_stack(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_within_first(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 
 #endif

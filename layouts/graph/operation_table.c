@@ -2,6 +2,7 @@
 #include "layouts/graph/operation_table.h"
 
 #include "layouts/graph/operation_check.h"
+#include "layouts/graph/reshape.h"
 
 #include <limits.h>
 #include <math.h>
@@ -170,8 +171,26 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                             .flops = 1 },
     [MTF_OP_RENAME] = { MOVING("rename", MTF_DIMS_RENAMED), .in_place = 1,
                         .attributes = { REQUIRED_DIMENSION(from), REQUIRED_DIMENSION(to) },
-                        .own_dimensions = true },
+                        .own_dimensions = true, .positional = true },
     [MTF_OP_TRANSPOSE] = { MOVING("transpose", MTF_DIMS_PERMUTED) },
+    [MTF_OP_RESHAPE] = { MOVING("reshape", MTF_DIMS_RESHAPED), .own_dimensions = true,
+                         .positional = true, .check = mtf_check_reshape },
+    [MTF_OP_RESAMPLE] = { MOVING("resample", MTF_DIMS_REPLACED), .reduction = MTF_REDUCE_SUM,
+                          .own_dimensions = true, .positional = true,
+                          .attributes = { REQUIRED_DIMENSION(from), REQUIRED_DIMENSION(to),
+                                          NUMBER(start, 0), NUMBER(stride, 1), NUMBER(dilation, 1),
+                                          NUMBER(wrap, 0) },
+                          .check = mtf_check_resample },
+    [MTF_OP_CONCAT] = { .name = "concat",
+                        .kernel_class = MTF_CLASS_MOVE,
+                        .min_inputs = 1,
+                        .max_inputs = INT_MAX,
+                        .n_outputs = 1,
+                        .dims = MTF_DIMS_NEW,
+                        .linearity = MTF_LINEAR_JOINT,
+                        .reduction = MTF_REDUCE_SUM,
+                        .positional = true,
+                        .check = mtf_check_concat },
     [MTF_OP_BROADCAST] = { MOVING("broadcast", MTF_DIMS_SUPERSET) },
     [MTF_OP_CAST] = { MOVING("cast", MTF_DIMS_FIRST), .dtype = MTF_DTYPE_GIVEN,
                       .check = mtf_check_cast, .converts = true },
@@ -190,6 +209,35 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                        .dtype = MTF_DTYPE_GIVEN,
                        .check = mtf_check_range,
                        .integer_result = true },
+    [MTF_OP_RANDOM_UNIFORM] = { ELEMENTWISE("random_uniform", 0, 0), .dims = MTF_DIMS_NEW,
+                                .dtype = MTF_DTYPE_GIVEN, .flops = 10, .random = true,
+                                .attributes = { NUMBER(low, 0), NUMBER(high, 1), STRING(stream) },
+                                .check = mtf_check_random },
+    [MTF_OP_RANDOM_NORMAL] = { ELEMENTWISE("random_normal", 0, 0), .dims = MTF_DIMS_NEW,
+                               .dtype = MTF_DTYPE_GIVEN, .flops = 30, .random = true,
+                               .attributes = { NUMBER(mean, 0), NUMBER(deviation, 1),
+                                               STRING(stream) },
+                               .check = mtf_check_random },
+    [MTF_OP_CUMULATIVE_SUM] = { ELEMENTWISE("cumulative_sum", 1, 1), .dims = MTF_DIMS_FIRST,
+                                .linearity = MTF_LINEAR_ONE, .flops = 1, .in_place = 1,
+                                .whole = true, .positional = true, .integers = true,
+                                .attributes = { REQUIRED_DIMENSION(dimension), NUMBER(exclusive, 0),
+                                                NUMBER(reverse, 0) } },
+    [MTF_OP_TOP_K] = { .name = "top_k",
+                       .kernel_class = MTF_CLASS_REDUCTION,
+                       .min_inputs = 1,
+                       .max_inputs = 1,
+                       .n_outputs = 2,
+                       .suffixes = { NULL, "index" },
+                       .outputs_like = { 0, MTF_OUTPUT },
+                       .integer_outputs = 2,
+                       .separate = true,
+                       .dims = MTF_DIMS_REPLACED,
+                       .flops = 4,
+                       .own_dimensions = true,
+                       .positional = true,
+                       .attributes = { REQUIRED_DIMENSION(from), REQUIRED_DIMENSION(to) },
+                       .check = mtf_check_top_k },
     [MTF_OP_DROPOUT] = { ELEMENTWISE("dropout", 1, 1), .dims = MTF_DIMS_FIRST,
                          .linearity = MTF_LINEAR_ONE, .flops = 10, .in_place = 1,
                          .attributes = { REQUIRED_NUMBER(rate), STRING(stream) },
@@ -245,6 +293,57 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                             .dims = MTF_DIMS_FIRST,
                             .attributes = { REQUIRED_DIMENSION(dimension),
                                             NUMBER(epsilon, 1e-6) } },
+    [MTF_OP_SLICE] = { MOVING("slice", MTF_DIMS_REPLACED), .composite = true,
+                       .own_dimensions = true, .positional = true,
+                       .attributes = { REQUIRED_DIMENSION(from), REQUIRED_DIMENSION(to),
+                                       NUMBER(start, 0), NUMBER(stride, 1) },
+                       .check = mtf_check_slice },
+    [MTF_OP_PAD] = { MOVING("pad", MTF_DIMS_REPLACED), .composite = true, .own_dimensions = true,
+                     .positional = true,
+                     .attributes = { REQUIRED_DIMENSION(from), REQUIRED_DIMENSION(to),
+                                     NUMBER(before, 0), NUMBER(value, 0) },
+                     .check = mtf_check_pad },
+    [MTF_OP_REVERSE] = { MOVING("reverse", MTF_DIMS_FIRST), .composite = true, .positional = true,
+                         .attributes = { REQUIRED_DIMENSION(dimension) } },
+    [MTF_OP_ROLL] = { MOVING("roll", MTF_DIMS_FIRST), .composite = true, .positional = true,
+                      .attributes = { REQUIRED_DIMENSION(dimension), REQUIRED_NUMBER(shift) },
+                      .check = mtf_check_roll },
+    [MTF_OP_SELECT] = { MOVING("select", MTF_DIMS_SUBSET), .composite = true, .positional = true,
+                        .attributes = { REQUIRED_DIMENSION(dimension), REQUIRED_NUMBER(index) },
+                        .check = mtf_check_select },
+    [MTF_OP_STACK] = { .name = "stack",
+                       .kernel_class = MTF_CLASS_MOVE,
+                       .min_inputs = 1,
+                       .max_inputs = INT_MAX,
+                       .n_outputs = 1,
+                       .dims = MTF_DIMS_NEW,
+                       .composite = true,
+                       .positional = true,
+                       .check = mtf_check_stack },
+    [MTF_OP_GATHER] = { .name = "gather",
+                        .kernel_class = MTF_CLASS_GATHER,
+                        .min_inputs = 2,
+                        .max_inputs = 2,
+                        .n_outputs = 1,
+                        .dims = MTF_DIMS_SUBSET,
+                        .composite = true,
+                        .integer_inputs = 2,
+                        .check = mtf_check_embedding,
+                        .choice = { .chooses = true, .ids = 1, .of = 0, .without = MTF_OUTPUT } },
+    [MTF_OP_SCATTER_ADD] = { .name = "scatter_add",
+                             .kernel_class = MTF_CLASS_GATHER,
+                             .min_inputs = 2,
+                             .max_inputs = 3,
+                             .n_outputs = 1,
+                             .dims = MTF_DIMS_NEW,
+                             .composite = true,
+                             .integer_inputs = 1,
+                             .check = mtf_check_embedding_grad,
+                             .choice = { .chooses = true,
+                                         .ids = 0,
+                                         .of = MTF_OUTPUT,
+                                         .without = 1 } },
+    [MTF_OP_REDUCE_PROD] = { COMPOSITE("reduce_prod", 1, 1, MTF_DIMS_SUBSET) },
     [MTF_OP_NOT_EQUAL] = { COMPOSITE("not_equal", 2, 2, MTF_DIMS_UNION), .integers = true },
     [MTF_OP_GREATER] = { COMPOSITE("greater", 2, 2, MTF_DIMS_UNION), .integers = true },
     [MTF_OP_GREATER_EQUAL] = { COMPOSITE("greater_equal", 2, 2, MTF_DIMS_UNION), .integers = true },
@@ -494,6 +593,10 @@ static bool missing_in_output(const Space *space, int dim) {
     return false;
 }
 
+bool mtf_index_splits(const MtfIndex *index, int64_t parts) {
+    return !index->whole && parts <= index->size && (index->even == 0 || index->even % parts == 0);
+}
+
 static void add_index(Space *space, int dim, int input_dim) {
     MtfIteration *iteration = space->iteration;
     for (int i = 0; i < iteration->n; i++)
@@ -510,11 +613,53 @@ static void add_index(Space *space, int dim, int input_dim) {
     };
 }
 
+/* The first dimensions of a group go together; the others are elements of their parts. */
+static void add_group(Space *space, const MtfReshapeGroup *group) {
+    const MtfOperation *op = space->operation;
+    const MtfShape *in = &mtf_graph_tensor(space->graph, op->inputs[0])->shape;
+    const MtfShape *out = &mtf_graph_tensor(space->graph, op->outputs[0])->shape;
+    bool pair = group->n_in > 0 && group->n_out > 0;
+    MtfIteration *iteration = space->iteration;
+    for (int j = 0; j < group->n_out; j++) {
+        int dim = out->dims[group->first_out + j];
+        add_index(space, dim, pair && j == 0 ? in->dims[group->first_in] : dim);
+        iteration->index[iteration->n - 1].whole = !pair || j > 0;
+        iteration->index[iteration->n - 1].even =
+            pair && j == 0 && group->n_in + group->n_out > 2 ? group->parts : 0;
+    }
+    for (int i = pair; i < group->n_in; i++) {
+        int dim = in->dims[group->first_in + i];
+        add_index(space, dim, dim);
+        iteration->index[iteration->n - 1].whole = true;
+    }
+}
+
+static void reshape_iteration(Space *space) {
+    const MtfOperation *op = space->operation;
+    MtfReshapeGroup groups[2 * MTF_MAX_RANK];
+    int n = mtf_reshape_groups(space->graph, &mtf_graph_tensor(space->graph, op->inputs[0])->shape,
+                               &mtf_graph_tensor(space->graph, op->outputs[0])->shape, groups);
+    for (int i = 0; i < n; i++)
+        add_group(space, &groups[i]);
+}
+
+static bool all_inputs_have(const Space *space, int dim) {
+    for (int k = 0; k < space->operation->n_inputs; k++)
+        if (mtf_shape_find(mtf_operation_operand_shape(space->graph, space->operation, k), dim) < 0)
+            return false;
+    return true;
+}
+
+/* Of inputs that are put together, one that lacks the index would be put there by every part. */
 void mtf_operation_iteration(const MtfGraph *graph, int operation, MtfIteration *iteration) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     Space space = { graph, op, mtf_operation_row(op->kind), iteration };
     bool renames = space.row->dims == MTF_DIMS_RENAMED;
     iteration->n = 0;
+    if (space.row->dims == MTF_DIMS_RESHAPED) {
+        reshape_iteration(&space);
+        return;
+    }
     for (int k = 0; k < op->n_outputs; k++) {
         const MtfShape *shape = &mtf_graph_tensor(graph, op->outputs[k])->shape;
         for (int i = 0; i < shape->rank; i++) {
@@ -527,6 +672,9 @@ void mtf_operation_iteration(const MtfGraph *graph, int operation, MtfIteration 
         for (int i = 0; i < shape->rank; i++)
             add_index(&space, shape->dims[i], shape->dims[i]);
     }
+    for (int i = 0; i < iteration->n && space.row->linearity == MTF_LINEAR_JOINT; i++)
+        iteration->index[i].whole |=
+            iteration->index[i].reduced && !all_inputs_have(&space, iteration->index[i].dim);
 }
 
 double mtf_operation_share(const MtfGraph *graph, int operation, const MtfIteration *iteration,

@@ -102,6 +102,11 @@ typedef enum {
     /* the same elements under another name, order, type or size */
     MTF_OP_RENAME,
     MTF_OP_TRANSPOSE,
+    MTF_OP_RESHAPE,  /* the same elements in the same order, dimensions merged or divided */
+    MTF_OP_RESAMPLE, /* along `to` element t of the result is x[(start + stride t) / dilation] along
+                        `from` where that is a whole number and there is such an element, modulo the
+                        size with `wrap`; else 0 */
+    MTF_OP_CONCAT,   /* inputs one behind the other along the dimension that they lack */
     MTF_OP_BROADCAST,
     MTF_OP_CAST,
     MTF_OP_STOP_GRADIENT,
@@ -109,6 +114,11 @@ typedef enum {
     MTF_OP_CONSTANT,
     MTF_OP_RANGE, /* 0, 1, 2, … along its one dimension */
     /* for networks */
+    MTF_OP_RANDOM_UNIFORM, /* within low … high, drawn anew each step */
+    MTF_OP_RANDOM_NORMAL,  /* of that mean and deviation */
+    MTF_OP_CUMULATIVE_SUM, /* of the elements up to this one along `dimension`; `exclusive`: of
+                              those before it; `reverse`: from the end */
+    MTF_OP_TOP_K,       /* the largest along `from`, largest first, along `to`; and "NAME/index" */
     MTF_OP_DROPOUT,     /* x / (1 - rate) or 0; also its own gradient, on the same stream */
     MTF_OP_CAUSAL_MASK, /* x where memory <= query, else -1e30 */
     MTF_OP_ATTENTION,   /* (q, k, v) -> softmax over memory of factor q k, times v; and "NAME/lse",
@@ -118,6 +128,15 @@ typedef enum {
     /* composites, rewritten before use */
     MTF_OP_SOFTMAX,
     MTF_OP_LAYER_NORM, /* (x, scale[, bias]) */
+    MTF_OP_SLICE,      /* x[start + stride t] along `from`, called `to` */
+    MTF_OP_PAD,        /* `before` times `value` before x along `from`, and to the end of `to` */
+    MTF_OP_REVERSE,    /* along `dimension` */
+    MTF_OP_ROLL, /* element i moves to i + shift along `dimension`, those at the end begin again */
+    MTF_OP_SELECT,      /* element `index` along `dimension` */
+    MTF_OP_STACK,       /* inputs as elements 0, 1, … of the dimension that they lack */
+    MTF_OP_GATHER,      /* (x, ids) -> x at the ids along the dimension that the output lacks */
+    MTF_OP_SCATTER_ADD, /* (ids, x) -> the sum of those x whose id is this one */
+    MTF_OP_REDUCE_PROD,
     MTF_OP_NOT_EQUAL,
     MTF_OP_GREATER,
     MTF_OP_GREATER_EQUAL,
@@ -194,6 +213,8 @@ typedef enum {
     MTF_LINEAR_JOINT, /* in all inputs together: sums */
 } MtfLinearity;
 
+#define MTF_OUTPUT (-1) /* output 0, where an operand is asked for */
+
 /* How the first output's dimensions follow from the inputs'. */
 typedef enum {
     MTF_DIMS_FIRST,  /* those of input 0 */
@@ -202,6 +223,8 @@ typedef enum {
     MTF_DIMS_SUPERSET, /* given: all of the inputs' dimensions and perhaps more */
     MTF_DIMS_PERMUTED, /* given: those of input 0 in another order */
     MTF_DIMS_RENAMED,  /* those of input 0 with `from` replaced by `to` */
+    MTF_DIMS_REPLACED, /* the same, whatever the sizes */
+    MTF_DIMS_RESHAPED, /* given: those of input 0, merged or divided (reshape.h) */
     MTF_DIMS_NEW,      /* given: any */
 } MtfDimsRule;
 
@@ -240,6 +263,7 @@ typedef struct {
     int64_t size;
     bool reduced; /* missing in some output */
     bool whole;   /* cannot be split: reduced where parts do not add up, or held whole by the row */
+    int64_t even; /* above 0: splits into equal parts alone, of which there may be divisors of it */
 } MtfIndex;
 
 #define MTF_MAX_INDEXES (2 * MTF_MAX_RANK)
@@ -275,8 +299,6 @@ typedef enum {
     MTF_SHOWN_LEARNING_RATE,
 } MtfShown;
 
-#define MTF_OUTPUT (-1) /* output 0, where an operand is asked for */
-
 /* Integers that choose: input `ids` along the one dimension that operand `of` has and operand
  * `without` lacks. */
 typedef struct {
@@ -302,7 +324,8 @@ typedef struct {
     int min_inputs, max_inputs;
     int n_outputs;
     const char *suffixes[MTF_MAX_OUTPUTS]; /* names of outputs 1… */
-    int outputs_like[MTF_MAX_OUTPUTS];     /* output k > 0 has the shape and dtype of this input */
+    int outputs_like[MTF_MAX_OUTPUTS];     /* output k > 0 has the shape and dtype of this input, or
+                                              of MTF_OUTPUT */
     unsigned statistics; /* bit k: … but lacks the dimension that attribute "dimension" names, and
                             is of the type of sums */
     MtfDimsRule dims;
@@ -325,6 +348,8 @@ typedef struct {
     MtfOperationRule check;
     bool own_dimensions; /* `check` asks about dimensions what others are asked in common */
     int scalars_from;    /* from this input on they are single numbers; 0: none */
+    bool positional; /* says where elements lie along dimensions: no part of them stands alone */
+    unsigned integer_outputs; /* bit k: output k > 0 is int32 */
     bool integers;       /* all its float inputs may be int32, too, and then so is its result */
     bool integer_result; /* int32 where "dtype" is not given and no input tells the type */
     MtfProductsKind products;
@@ -361,6 +386,9 @@ MtfDtype mtf_operation_storage_dtype(const MtfGraph *graph, const MtfOperation *
 
 /* The kind of a name, or -1. */
 int mtf_operation_kind(const char *name);
+
+/* Whether an index may be split into so many parts. */
+bool mtf_index_splits(const MtfIndex *index, int64_t parts);
 
 /* The operation's iteration space: the outputs' dimensions in order, then those only inputs have.
  */

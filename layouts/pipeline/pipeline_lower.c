@@ -67,8 +67,9 @@ MtfPipelineOrder *mtf_pipeline_lower(const MtfPipelineOrder *order) {
     MtfPipelineProgress progress;
     mtf_pipeline_progress_init(&progress, order, true);
     g_autofree int *idled = g_new0(int, (gsize)order->ranks);
-    while (walk_round(&progress, lowered, idled))
-        continue;
+    bool advanced = true;
+    while (advanced)
+        advanced = walk_round(&progress, lowered, idled);
     for (int r = 0; r < order->ranks; r++)
         g_assert(mtf_pipeline_progress_group(&progress, r) == 0);
     mtf_pipeline_progress_clear(&progress);

@@ -252,12 +252,16 @@ static MtfPlacement settled(const Derivation *derivation, int tensor) {
     return placement;
 }
 
+static bool may_split(const MtfIndex *index, int64_t parts) {
+    return !index->whole && (index->even == 0 || index->even % parts == 0);
+}
+
 static MtfStrategy split_by_rules(const Derivation *derivation, int operation) {
     const MtfIteration *iteration = &derivation->scopes->iterations[operation];
     MtfStrategy strategy = mtf_strategy_duplicated();
     for (int i = iteration->n - 1; i >= 0; i--) {
         int axis = derivation->rules->axis[iteration->index[i].dim];
-        if (axis >= 0 && !iteration->index[i].whole)
+        if (axis >= 0 && may_split(&iteration->index[i], derivation->layout->mesh.axes[axis].size))
             strategy.axis[axis] = (int8_t)i;
     }
     return strategy;

@@ -97,6 +97,15 @@ static bool check_split(const MtfGraph *graph, int operation, const MtfIteration
                      : "it needs all of that dimension at once");
 }
 
+/* Whether index `i` is cut into a number of parts that it cannot have. */
+static bool is_cut_unevenly(const MtfMesh *mesh, const MtfStrategy *strategy,
+                            const MtfIteration *iteration, int i) {
+    int64_t parts = 1, even = iteration->index[i].even;
+    for (int a = 0; a < mesh->n_axes; a++)
+        parts *= strategy->axis[a] == i ? mesh->axes[a].size : 1;
+    return even > 0 && even % parts != 0;
+}
+
 bool mtf_strategy_check(const MtfGraph *graph, const MtfMesh *mesh, int operation,
                         const MtfStrategy *strategy, GError **error) {
     MtfIteration iteration;
@@ -114,6 +123,12 @@ bool mtf_strategy_check(const MtfGraph *graph, const MtfMesh *mesh, int operatio
                 : !check_split(graph, operation, &iteration, choice, axis, error))
             return false;
     }
+    for (int i = 0; i < iteration.n; i++)
+        if (is_cut_unevenly(mesh, strategy, &iteration, i))
+            return mtf_input_error(error,
+                                   "operation \"%s\" must be split into equal parts along \"%s\"",
+                                   mtf_graph_operation(graph, operation)->name,
+                                   mtf_graph_dimension(graph, iteration.index[i].dim)->name);
     return true;
 }
 

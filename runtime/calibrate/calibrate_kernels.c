@@ -97,7 +97,7 @@ static bool set_measure(const Set *set, const MtfArenaMemory *swept, MtfSamples 
 
 /* ---- Operations ---------------------------------------------------------------------------- */
 
-/* r rows of c columns, t as many as r, q and k as r and c; a table has as many rows as there are
+/* r rows of c columns, t as many as r, o a few, q and k as r and c; a table has as many rows as there are
  * ids. Where an operation has several forms, the
  * one that training steps spend most on; what is fresh, and read again by the backward pass, as
  * there. */
@@ -153,6 +153,13 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_REDUCE_MAX, { "rc" }, "r", FIRST_KEPT },
     { MTF_OP_RENAME, { "rc" }, NULL, FIRST },
     { MTF_OP_TRANSPOSE, { "rc" }, "cr", FIRST },
+    { MTF_OP_RESHAPE, { "rc" }, "tk", FIRST_KEPT },
+    { MTF_OP_RESAMPLE, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_CONCAT, { "rc" }, "tc", FIRST_KEPT },
+    { MTF_OP_RANDOM_UNIFORM, { NULL }, "rc", NOTHING },
+    { MTF_OP_RANDOM_NORMAL, { NULL }, "rc", NOTHING },
+    { MTF_OP_CUMULATIVE_SUM, { "rk" }, NULL, FIRST },
+    { MTF_OP_TOP_K, { "rc" }, NULL, FIRST_KEPT },
     { MTF_OP_BROADCAST, { "c" }, "rc", NOTHING },
     { MTF_OP_CAST, { "rc" }, NULL, FIRST },
     { MTF_OP_STOP_GRADIENT, { "rc" }, NULL, FIRST },
@@ -227,6 +234,7 @@ static void fill_sizes(size_t shape, MtfDtype dtype, int64_t short_row, int64_t 
     memset(size_of, 0, 26 * sizeof *size_of);
     size_of['r' - 'a'] = size_of['t' - 'a'] = rows;
     size_of['c' - 'a'] = columns;
+    size_of['o' - 'a'] = MIN(rows, 2);
     size_of['q' - 'a'] = rows;
     size_of['k' - 'a'] = columns;
 }

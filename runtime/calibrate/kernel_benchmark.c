@@ -19,6 +19,14 @@ static MtfShape shape_of(const MtfGraph *graph, const char *letters) {
     return shape;
 }
 
+/* What r is called in the result, where the row renames or replaces it: t, or o, few elements, where
+ * they are chosen; or 0. */
+static char renamed_letter(int kind) {
+    const MtfOperationRow *row = mtf_operation_row(kind);
+    bool renames = row->dims == MTF_DIMS_RENAMED || row->dims == MTF_DIMS_REPLACED;
+    return !renames ? 0 : row->integer_outputs != 0 ? 'o' : 't';
+}
+
 /* Attributes that suit every operation: those it lacks are not looked at. */
 static MtfAttributes attributes_of(const MtfGraph *graph, int kind) {
     static char constant_schedule[] = "constant";
@@ -28,7 +36,8 @@ static MtfAttributes attributes_of(const MtfGraph *graph, int kind) {
     a.memory = mtf_graph_find_dimension(graph, attends ? "n" : "k");
     a.dimension = mtf_graph_find_dimension(graph, "k");
     a.from = mtf_graph_find_dimension(graph, "r");
-    a.to = mtf_graph_find_dimension(graph, "t");
+    a.to = mtf_graph_find_dimension(graph, (char[]){ renamed_letter(kind), 0 });
+    a.stride = a.dilation = a.deviation = a.high = 1;
     a.position = mtf_graph_find_dimension(graph, "r");
     a.exponent = 1.5;
     a.slope = 0.1;
@@ -87,7 +96,7 @@ static bool needs_dimension(const MtfTrialOperation *operation, char letter) {
         if (strchr(operation->inputs[k], letter) != NULL)
             return true;
     return (operation->output != NULL && strchr(operation->output, letter) != NULL) ||
-           (mtf_operation_row(operation->kind)->dims == MTF_DIMS_RENAMED && letter == 't');
+           letter == renamed_letter(operation->kind);
 }
 
 static int add_input(MtfGraph *graph, const MtfTrialOperation *operation, int k, MtfDtype dtype) {

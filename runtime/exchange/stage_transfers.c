@@ -84,10 +84,10 @@ static bool intersect(const Box *a, const Box *b, Box *common) {
  * number leaves k when divided by n. */
 static bool serves(const Side *from, int sender, int receiver) {
     Box own = box_of(from, sender);
-    int before = 0, alike = 0;
+    int before = 0, alike = 1;
     for (int i = 0; i < from->ranks; i++) {
         Box other = box_of(from, i);
-        bool same = is_same_box(&own, &other);
+        bool same = i != sender && is_same_box(&own, &other);
         before += same && i < sender;
         alike += same;
     }

@@ -204,6 +204,11 @@ static bool next_part(Run *run) {
     return false;
 }
 
+static int parts_of(const MtfIndex *index, int asked) {
+    bool uneven = index->even > 0 && index->even % asked != 0;
+    return index->whole || uneven ? 1 : asked;
+}
+
 void mtf_kernel_run_sliced(const MtfGraph *graph, int operation, double *const *values,
                            const MtfSlicing *slicing, double *results[MTF_MAX_OUTPUTS]) {
     Run run = { .graph = graph,
@@ -212,7 +217,8 @@ void mtf_kernel_run_sliced(const MtfGraph *graph, int operation, double *const *
                 .slicing = slicing };
     mtf_operation_iteration(graph, operation, &run.iteration);
     for (int i = 0; i < MTF_MAX_INDEXES; i++)
-        run.parts[i] = i < run.iteration.n && run.iteration.index[i].whole ? 1 : slicing->parts[i];
+        run.parts[i] =
+            i < run.iteration.n ? parts_of(&run.iteration.index[i], slicing->parts[i]) : 1;
     bool largest = mtf_operation_row(run.operation->kind)->reduction == MTF_REDUCE_MAX;
     for (int j = 0; j < run.operation->n_outputs; j++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, run.operation->outputs[j]);

@@ -430,9 +430,130 @@ static int draw_rotary(Draw *draw) {
     return emit_with(draw, MTF_OP_ROTARY, 1, &x, &attributes);
 }
 
+/* A dimension of `size` that no tensor has yet, small enough to be drawn again; or -1. */
+static int new_dimension(Draw *draw, int64_t size) {
+    g_autofree char *name = fresh_name(draw, "n");
+    return size > 12 ? -1 : mtf_graph_add_dimension(draw->graph, name, size, NULL);
+}
+
+/* Some dimension that the tensor lacks, or -1. */
+static int other_dim(Draw *draw, int tensor) {
+    for (int attempt = 0; attempt < 8; attempt++) {
+        int dim = below(draw, (int)draw->graph->dimensions->len);
+        if (mtf_shape_find(shape_of(draw, tensor), dim) < 0)
+            return dim;
+    }
+    return -1;
+}
+
+static int draw_resample(Draw *draw) {
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    int x = pick_with_dims(draw);
+    attributes.from = random_dim(draw, x);
+    attributes.to = other_dim(draw, x);
+    attributes.start = below(draw, 5) - 2;
+    attributes.stride = below(draw, 2) ? 1 : below(draw, 2) ? 2 : -1;
+    attributes.dilation = 1 + below(draw, 2);
+    return attributes.to < 0 ? -1 : emit_with(draw, MTF_OP_RESAMPLE, 1, &x, &attributes);
+}
+
+/* The first two dimensions merged, or the first divided. */
+static int draw_reshape(Draw *draw) {
+    int x = pick_with_dims(draw);
+    MtfShape shape = *shape_of(draw, x);
+    int64_t first = mtf_graph_size(draw->graph, shape.dims[0]);
+    if (shape.rank > 1 && below(draw, 2)) {
+        int merged = new_dimension(draw, first * mtf_graph_size(draw->graph, shape.dims[1]));
+        mtf_shape_remove(&shape, shape.dims[1]);
+        shape.dims[0] = merged;
+        return merged < 0 ? -1 : emit_plain(draw, MTF_OP_RESHAPE, 1, &x, &shape);
+    }
+    if (first % 2 != 0 || shape.rank >= MOST_RANK)
+        return -1;
+    MtfShape divided = { .rank = 1 };
+    divided.dims[0] = new_dimension(draw, below(draw, 2) ? 2 : first / 2);
+    mtf_shape_append(&divided,
+                     new_dimension(draw, first / mtf_graph_size(draw->graph, divided.dims[0])));
+    for (int i = 1; i < shape.rank; i++)
+        mtf_shape_append(&divided, shape.dims[i]);
+    return emit_plain(draw, MTF_OP_RESHAPE, 1, &x, &divided);
+}
+
+/* x behind itself and what is left of it without a dimension. */
+static int draw_concat(Draw *draw) {
+    int x = pick_with_dims(draw), dim = random_dim(draw, x);
+    MtfShape shape = *shape_of(draw, x), rest = without(&shape, dim);
+    int mean = emit_plain(draw, MTF_OP_REDUCE_MEAN, 1, &x, &rest);
+    int bent = emit_unary(draw, MTF_OP_TANH, x);
+    bool three = below(draw, 2);
+    int to = new_dimension(draw, 2 * mtf_graph_size(draw->graph, dim) + three);
+    if (to < 0)
+        return -1;
+    shape.dims[mtf_shape_find(&shape, dim)] = to;
+    return emit_plain(draw, MTF_OP_CONCAT, 2 + three, (int[]){ x, bent, mean }, &shape);
+}
+
+static int draw_turn(Draw *draw) {
+    static const int kinds[] = { MTF_OP_CUMULATIVE_SUM, MTF_OP_REVERSE, MTF_OP_ROLL };
+    int kind = kinds[below(draw, draw->options->composites ? 3 : 1)], x = pick_with_dims(draw);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.dimension = random_dim(draw, x);
+    attributes.shift = below(draw, 5) - 2;
+    attributes.exclusive = below(draw, 2);
+    attributes.reverse = below(draw, 2);
+    return emit_with(draw, kind, 1, &x, &attributes);
+}
+
+/* Of a variable, where nothing is rounded, or else the order might depend on the layout. */
+static int draw_top_k(Draw *draw) {
+    MtfShape shape = { .rank = 1 };
+    shape.dims[0] = below(draw, (int)draw->graph->dimensions->len);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.from = shape.dims[0];
+    for (int dim = 0; dim < 2; dim++)
+        if (dim != attributes.from)
+            mtf_shape_append(&shape, dim);
+    int x = add_variable(draw, &shape);
+    attributes.to = other_dim(draw, x);
+    if (attributes.to < 0 ||
+        mtf_graph_size(draw->graph, attributes.to) > mtf_graph_size(draw->graph, attributes.from))
+        return -1;
+    return emit_with(draw, MTF_OP_TOP_K, 1, &x, &attributes);
+}
+
+/* Rows of each example's own table, and back. */
+static int draw_gather(Draw *draw) {
+    int x = pick_with_dims(draw), dim = random_dim(draw, x), more = other_dim(draw, x);
+    MtfShape rest = without(shape_of(draw, x), dim), ids = random_subset(draw, &rest),
+             output = rest;
+    if (more < 0 || mtf_shape_find(&ids, more) >= 0 || !mtf_shape_append(&ids, more) ||
+        !mtf_shape_append(&output, more) || output.rank > MOST_RANK)
+        return -1;
+    int chosen = add_input(draw, &ids, true);
+    int rows = emit_plain(draw, MTF_OP_EMBEDDING, 2, (int[]){ x, chosen }, &output);
+    MtfShape back = *shape_of(draw, x);
+    return below(draw, 2)
+               ? rows
+               : emit_plain(draw, MTF_OP_EMBEDDING_GRAD, 2, (int[]){ chosen, rows }, &back);
+}
+
+static int draw_noise(Draw *draw) {
+    int x = pick(draw);
+    MtfShape shape = *shape_of(draw, x);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.high = attributes.deviation = 0.5;
+    int kind = below(draw, 2) ? MTF_OP_RANDOM_UNIFORM : MTF_OP_RANDOM_NORMAL;
+    int noise =
+        emit(draw, (MtfNewOperation){ .kind = kind, .shape = &shape, .attributes = attributes });
+    return emit_plain(draw, MTF_OP_ADD, 2, (int[]){ x, noise }, NULL);
+}
+
 static int draw_more(Draw *draw) {
     static int (*const draws[])(Draw *) = { draw_function, draw_choice,   draw_further_reduction,
-                                            draw_best,     draw_rms_norm, draw_rotary };
+                                            draw_best,     draw_rms_norm, draw_rotary,
+                                            draw_resample, draw_reshape,  draw_concat,
+                                            draw_turn,     draw_top_k,    draw_gather,
+                                            draw_noise };
     return draws[below(draw, (int)G_N_ELEMENTS(draws))](draw);
 }
 

@@ -190,7 +190,8 @@ static double embedding_grad(const Point *p) {
     const MtfShape *ids = &input(p, 0)->shape;
     bool first = p->n > 2;
     for (int i = 0; i < ids->rank; i++)
-        first = first && p->coordinate[ids->dims[i]] == 0;
+        first = first && (p->coordinate[ids->dims[i]] == 0 ||
+                          mtf_shape_find(&output(p)->shape, ids->dims[i]) >= 0);
     return chosen(p, missing(&output(p)->shape, &input(p, 1)->shape), p->x[0], p->x[1]) +
            (first ? p->x[2] : 0);
 }
@@ -350,6 +351,107 @@ static double argmax(const Point *p) {
     return (double)here;
 }
 
+static double resample(const Point *p) {
+    double t = (double)p->coordinate[p->a->to], size = (double)size_of(p, p->a->from);
+    double at_source = (p->a->start + p->a->stride * t) / p->a->dilation;
+    if (p->a->wrap == 1)
+        at_source -= size * floor(at_source / size);
+    return (double)p->coordinate[p->a->from] == at_source ? p->x[0] : 0;
+}
+
+static double slice(const Point *p) {
+    double t = (double)p->coordinate[p->a->to];
+    return (double)p->coordinate[p->a->from] == p->a->start + p->a->stride * t ? p->x[0] : 0;
+}
+
+/* The value counts once, at the first of the points that meet. */
+static double pad(const Point *p) {
+    double f = (double)p->coordinate[p->a->to] - p->a->before;
+    bool outside = f < 0 || f >= (double)size_of(p, p->a->from);
+    if (outside)
+        return p->coordinate[p->a->from] == 0 ? p->a->value : 0;
+    return (double)p->coordinate[p->a->from] == f ? p->x[0] : 0;
+}
+
+static double reverse(const Point *p) {
+    int dim = p->a->dimension;
+    return at(p, 0, dim, size_of(p, dim) - 1 - p->coordinate[dim]);
+}
+
+static double roll(const Point *p) {
+    int dim = p->a->dimension;
+    int64_t size = size_of(p, dim), back = p->coordinate[dim] - (int64_t)p->a->shift;
+    return at(p, 0, dim, ((back % size) + size) % size);
+}
+
+TERM(select_term, (double)p->coordinate[p->a->dimension] == p->a->index ? x : 0)
+
+/* Of each input what stands at this place, at the first of all points of what only it has. */
+static double concat(const Point *p) {
+    const MtfShape *whole = &output(p)->shape;
+    int64_t offset = 0;
+    int to = -1;
+    for (int i = 0; i < whole->rank; i++) {
+        bool has = false;
+        for (int k = 0; k < p->n; k++)
+            has = has || mtf_shape_find(&input(p, k)->shape, whole->dims[i]) >= 0;
+        to = has ? to : whole->dims[i];
+    }
+    for (int k = 0; k < p->n; k++) {
+        const MtfShape *shape = &input(p, k)->shape;
+        int from = shape->rank == whole->rank ? missing(shape, whole) : -1;
+        int64_t given = from < 0 ? 1 : size_of(p, from), here = p->coordinate[to] - offset;
+        offset += given;
+        if (here >= given || here < 0)
+            continue;
+        for (int j = 0; j < p->n; j++) {
+            const MtfShape *other = &input(p, j)->shape;
+            int others = other->rank == whole->rank ? missing(other, whole) : -1;
+            if (others >= 0 && p->coordinate[others] != 0)
+                return 0;
+        }
+        return from < 0 ? p->x[k] : at(p, k, from, here);
+    }
+    return 0;
+}
+
+static double cumulative_sum(const Point *p) {
+    int dim = p->a->dimension;
+    double sum = 0;
+    for (int64_t i = 0; i < size_of(p, dim); i++) {
+        int64_t apart = p->a->reverse != 0 ? i - p->coordinate[dim] : p->coordinate[dim] - i;
+        sum += apart > 0 || (apart == 0 && p->a->exclusive == 0) ? at(p, 0, dim, i) : 0;
+    }
+    return sum;
+}
+
+/* The element that as many others come before as its place says. */
+static double top_k(const Point *p) {
+    int64_t before = 0, here = p->coordinate[p->a->from];
+    for (int64_t i = 0; i < size_of(p, p->a->from); i++) {
+        double other = at(p, 0, p->a->from, i);
+        before += other > p->x[0] || (other == p->x[0] && i < here);
+    }
+    if (before != p->coordinate[p->a->to])
+        return 0;
+    return p->output == 1 ? (double)here : p->x[0];
+}
+
+static MtfRandom stream(const Point *p) {
+    const char *name = p->a->stream != NULL ? p->a->stream : p->operation->name;
+    return mtf_random_stream(p->reference->seed, name, p->step);
+}
+
+static double random_uniform(const Point *p) {
+    MtfRandom random = stream(p);
+    return p->a->low + (p->a->high - p->a->low) * mtf_random_uniform(&random, p->element);
+}
+
+static double random_normal(const Point *p) {
+    MtfRandom random = stream(p);
+    return p->a->mean + p->a->deviation * mtf_random_normal(&random, p->element);
+}
+
 static double one_hot(const Point *p) {
     return chosen(p, missing(&output(p)->shape, &input(p, 0)->shape), p->x[0], 1);
 }
@@ -365,11 +467,15 @@ static double sum_of(double a, double b) {
     return a + b;
 }
 
+static double product_of(double a, double b) {
+    return a * b;
+}
+
 static const Joining sums = { 0, sum_of, NULL };
 static const Joining slots[MTF_OPERATIONS] = {
     [MTF_OP_REDUCE_MAX] = { -INFINITY, fmax, NULL }, [MTF_OP_REDUCE_MIN] = { INFINITY, fmin, NULL },
     [MTF_OP_REDUCE_ANY] = { -INFINITY, fmax, NULL }, [MTF_OP_REDUCE_ALL] = { INFINITY, fmin, NULL },
-    [MTF_OP_LOG_SUM_EXP] = { 0, sum_of, log },
+    [MTF_OP_LOG_SUM_EXP] = { 0, sum_of, log },       [MTF_OP_REDUCE_PROD] = { 1, product_of, NULL },
 };
 
 static const Term terms[MTF_OPERATIONS] = {
@@ -381,6 +487,22 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_MAXIMUM] = maximum,
     [MTF_OP_MINIMUM] = minimum,
     [MTF_OP_EQUAL] = equal,
+    [MTF_OP_RESHAPE] = same,
+    [MTF_OP_RESAMPLE] = resample,
+    [MTF_OP_CONCAT] = concat,
+    [MTF_OP_RANDOM_UNIFORM] = random_uniform,
+    [MTF_OP_RANDOM_NORMAL] = random_normal,
+    [MTF_OP_CUMULATIVE_SUM] = cumulative_sum,
+    [MTF_OP_TOP_K] = top_k,
+    [MTF_OP_SLICE] = slice,
+    [MTF_OP_PAD] = pad,
+    [MTF_OP_REVERSE] = reverse,
+    [MTF_OP_ROLL] = roll,
+    [MTF_OP_SELECT] = select_term,
+    [MTF_OP_STACK] = concat,
+    [MTF_OP_GATHER] = embedding,
+    [MTF_OP_SCATTER_ADD] = embedding_grad,
+    [MTF_OP_REDUCE_PROD] = same,
     [MTF_OP_LESS] = less,
     [MTF_OP_LESS_EQUAL] = less_equal,
     [MTF_OP_GREATER] = greater,
@@ -632,6 +754,12 @@ static void evaluate(MtfReference *reference, const MtfOperation *operation, uin
                     .coordinate = coordinate };
     if (operation->kind == MTF_OP_ATTENTION || operation->kind == MTF_OP_ATTENTION_GRAD) {
         (operation->kind == MTF_OP_ATTENTION ? attention : attention_grad)(&whole);
+        return;
+    }
+    if (operation->kind == MTF_OP_RESHAPE) {
+        const MtfShape *shape = &mtf_graph_tensor(reference->graph, operation->outputs[0])->shape;
+        memcpy(reference->values[operation->outputs[0]], reference->values[operation->inputs[0]],
+               sizeof(double) * (size_t)mtf_graph_elements(reference->graph, shape));
         return;
     }
     for (int k = 0; k < operation->n_outputs; k++) {

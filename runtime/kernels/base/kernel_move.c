@@ -93,7 +93,7 @@ void mtf_kernel_copy(const MtfKernelCall *call) {
     mtf_operand_copy(&call->outputs[0], &call->inputs[0]);
 }
 
-/* Renamed dimensions stand where they stood. */
+/* Renamed, merged or divided dimensions stand where they stood. */
 void mtf_kernel_rename(const MtfKernelCall *call) {
     const MtfOperand *out = &call->outputs[0];
     int64_t elements = mtf_operand_elements(out);

@@ -80,8 +80,8 @@ static int place_of(int64_t size, double *share) {
  * the way does not apply do not count. */
 static double interpolated(const RateRow *row, const MtfProductCase *shape) {
     double share[3], sum = 0, weights = 0;
-    int below[] = { place_of(shape->m, &share[0]), place_of(shape->n, &share[1]),
-                    place_of(shape->k, &share[2]) };
+    const int below[] = { place_of(shape->m, &share[0]), place_of(shape->n, &share[1]),
+                          place_of(shape->k, &share[2]) };
     for (int corner = 0; corner < 8; corner++) {
         double weight = 1;
         int at = 0;

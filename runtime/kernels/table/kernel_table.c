@@ -7,6 +7,7 @@
 #include "runtime/kernels/rows/kernel_attention.h"
 #include "runtime/kernels/rows/kernel_lookup.h"
 #include "runtime/kernels/rows/kernel_rotary.h"
+#include "runtime/kernels/rows/kernel_shape.h"
 
 static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_EINSUM] = mtf_kernel_einsum,
@@ -53,6 +54,13 @@ static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_REDUCE_MAX] = mtf_kernel_reduce,
     [MTF_OP_RENAME] = mtf_kernel_rename,
     [MTF_OP_TRANSPOSE] = mtf_kernel_copy,
+    [MTF_OP_RESHAPE] = mtf_kernel_rename,
+    [MTF_OP_RESAMPLE] = mtf_kernel_resample,
+    [MTF_OP_CONCAT] = mtf_kernel_concat,
+    [MTF_OP_RANDOM_UNIFORM] = mtf_kernel_random_uniform,
+    [MTF_OP_RANDOM_NORMAL] = mtf_kernel_random_normal,
+    [MTF_OP_CUMULATIVE_SUM] = mtf_kernel_cumulative_sum,
+    [MTF_OP_TOP_K] = mtf_kernel_top_k,
     [MTF_OP_BROADCAST] = mtf_kernel_copy,
     [MTF_OP_CAST] = mtf_kernel_cast,
     [MTF_OP_STOP_GRADIENT] = mtf_kernel_copy,

@@ -290,6 +290,88 @@ static void choices_by_integers(void **state) {
         }
 }
 
+/* y = op(x[a,b,c]) along b for all kinds of steps, weighted by random numbers. */
+static void slices_pads_and_turns(void **state) {
+    (void)state;
+    static const struct {
+        int kind;
+        int from, to;
+        double start, stride, before, value, shift;
+    } cases[] = {
+        { MTF_OP_SLICE, C, A, 1, 2, 0, 0, 0 },         { MTF_OP_SLICE, C, A, 2, -1, 0, 0, 0 },
+        { MTF_OP_SLICE, C, A, 2, 1, 0, 0, 0 },         { MTF_OP_PAD, A, C, 0, 0, 1, 0, 0 },
+        { MTF_OP_PAD, A, C, 0, 0, 0, -1.5, 0 },        { MTF_OP_REVERSE, 0, 0, 0, 0, 0, 0, 0 },
+        { MTF_OP_ROLL, 0, 0, 0, 0, 0, 0, 2 },          { MTF_OP_ROLL, 0, 0, 0, 0, 0, 0, -1 },
+        { MTF_OP_CUMULATIVE_SUM, 0, 0, 0, 0, 0, 0, 0 }
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        bool moves = cases[i].from != cases[i].to;
+        MtfBuilder b = start();
+        int x = variable(&b, "x", !moves ? "dbc" : cases[i].from == C ? "dcb" : "dab");
+        b.attributes.dimension = B;
+        b.attributes.from = cases[i].from, b.attributes.to = cases[i].to;
+        b.attributes.start = cases[i].start, b.attributes.stride = cases[i].stride;
+        b.attributes.before = cases[i].before, b.attributes.value = cases[i].value;
+        b.attributes.shift = cases[i].shift;
+        b.attributes.exclusive = 1;
+        g_autoptr(MtfGraph) graph = finish(&b, op(&b, cases[i].kind, "y", NULL, x, -1));
+        check(graph);
+    }
+}
+
+static void selections_and_joins(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    mtf_graph_add_dimension(b.graph, "e", 6, NULL);
+    int x = variable(&b, "x", "ab"), y = variable(&b, "y", "ad");
+    int joined = op(&b, MTF_OP_CONCAT, "joined", "ae", x, y);
+    MtfShape joined_again = shape_of("ea"), stack = shape_of("ca");
+    int turned = op(&b, MTF_OP_TRANSPOSE, "turned", "ba", x, -1);
+    int both = MTF_BUILD(&b, MTF_OP_CONCAT, "both", &joined_again, turned, turned);
+    b.attributes.dimension = B, b.attributes.index = 1;
+    int one = op(&b, MTF_OP_SELECT, "one", "a", x, -1);
+    b.attributes.dimension = D, b.attributes.index = 2;
+    int two = op(&b, MTF_OP_SELECT, "two", "a", y, -1);
+    int stacked = MTF_BUILD(&b, MTF_OP_STACK, "stacked", &stack, one, two, one, two);
+    int product = op(&b, MTF_OP_EINSUM, "product", "ec", joined, stacked);
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_EINSUM, "y/all", "ac", product, both));
+    check(graph);
+}
+
+/* [a:2, f:12] to [f1:4, f2:6] and back, by [a, b, c]. */
+static void reshapes(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    mtf_graph_add_dimension(b.graph, "e", 12, NULL);
+    mtf_graph_add_dimension(b.graph, "f", 4, NULL);
+    mtf_graph_add_dimension(b.graph, "g", 6, NULL);
+    int x = variable(&b, "x", "ae");
+    int parts = op(&b, MTF_OP_RESHAPE, "parts", "abc", x, -1);
+    int other = op(&b, MTF_OP_RESHAPE, "other", "fg", parts, -1);
+    int bent = op(&b, MTF_OP_TANH, "bent", NULL, other, -1);
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_RESHAPE, "again", "ae", bent, -1));
+    check(graph);
+}
+
+static void lookups_of_each_example(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "abc");
+    int ids = input(&b, "ids", "ad", MTF_I32, MTF_FEED_LABELS);
+    int rows = op(&b, MTF_OP_GATHER, "rows", "adc", x, ids);
+    int bent = op(&b, MTF_OP_TANH, "bent", NULL, rows, -1);
+    int sums = op(&b, MTF_OP_SCATTER_ADD, "sums", "abc", ids, bent);
+    int best = op(&b, MTF_OP_MULTIPLY, "product", NULL, sums, x);
+    b.attributes.from = C, b.attributes.to = A + 4;
+    mtf_graph_add_dimension(b.graph, "e", 2, NULL);
+    int top = op(&b, MTF_OP_TOP_K, "top", NULL, best, -1);
+    int labels = input(&b, "labels", "ab", MTF_I32, MTF_FEED_LABELS);
+    int logit = op(&b, MTF_OP_LABEL_LOGIT, "logit", "ab", x, labels);
+    int prod = op(&b, MTF_OP_REDUCE_PROD, "prod", "ab", x, -1);
+    g_autoptr(MtfGraph) graph = finish(&b, MTF_BUILD(&b, MTF_OP_ADD, "y", NULL, top, logit, prod));
+    check(graph);
+}
+
 static void softmax_and_layer_norm(void **state) {
     (void)state;
     for (int dim = A; dim <= C; dim++) {
@@ -583,6 +665,10 @@ int main(void) {
         cmocka_unit_test(remainders_and_general_powers),
         cmocka_unit_test(further_reductions),
         cmocka_unit_test(choices_by_integers),
+        cmocka_unit_test(slices_pads_and_turns),
+        cmocka_unit_test(selections_and_joins),
+        cmocka_unit_test(reshapes),
+        cmocka_unit_test(lookups_of_each_example),
         cmocka_unit_test(softmax_and_layer_norm),
         cmocka_unit_test(rms_norm_and_rotary_positions),
         cmocka_unit_test(layer_norm_without_bias),

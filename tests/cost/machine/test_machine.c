@@ -124,7 +124,7 @@ static void legal_slices_wrap_as_they_are_wired(void **state) {
 /* What crosses the middle of a torus in one direction: two links a place of the other axes. */
 static double bisection(const char *name, double link) {
     g_autoptr(MtfMachine) machine = mtf_machine_load(name, NULL);
-    int64_t devices = mtf_machine_devices(machine), longest = 0;
+    int64_t devices = mtf_machine_devices(machine), longest = 1;
     for (int d = 0; d < machine->network.axes; d++)
         longest = MAX(longest, machine->network.axis[d].size);
     return 2 * (double)(devices / longest) * link;

@@ -273,7 +273,7 @@ static void an_independent_simulation_agrees(void **state) {
             g_autoptr(MtfPipelineOrder) order = make(row->name, p, m, chunks);
             g_autoptr(MtfPipelineOrder) lowered = mtf_pipeline_lower(order);
             assert_true(mtf_pipeline_check(lowered, row->name, NULL));
-            MtfStageTimes times[12];
+            MtfStageTimes times[12] = { 0 };
             draw_times(times, p * chunks, &seed);
             assert_like_the_witness(order, times);
         }

@@ -236,7 +236,8 @@ static void an_embedding_has_one_vocabulary(void **state) {
                    "(embedding_grad): its dims must be one vocabulary and the dimensions of \"x\" "
                    "that \"ids\" lacks");
     assert_refused("'op': 'embedding_grad', 'inputs': ['ids', 'x'], 'dims': ['vocab', 'length']",
-                   "(embedding_grad): dimension \"length\" of the ids is in its dims");
+                   "(embedding_grad): its dims must be one vocabulary and the dimensions of \"x\" "
+                   "that \"ids\" lacks");
     assert_refused("'op': 'embedding_grad', 'inputs': ['ids', 'v'], 'dims': ['vocab', 'model']",
                    "(embedding_grad): dimension \"batch\" is in the ids but not in the gradient");
     assert_refused(
@@ -309,6 +310,7 @@ static const char *dims_of(const MtfOperationRow *row) {
         [MTF_DIMS_FIRST] = "first input's", [MTF_DIMS_UNION] = "all inputs'",
         [MTF_DIMS_SUBSET] = "given, some",  [MTF_DIMS_SUPERSET] = "given, more",
         [MTF_DIMS_PERMUTED] = "given, all", [MTF_DIMS_RENAMED] = "renamed",
+        [MTF_DIMS_REPLACED] = "replaced",   [MTF_DIMS_RESHAPED] = "given, reshaped",
         [MTF_DIMS_NEW] = "given, any",
     };
     return words[row->dims];

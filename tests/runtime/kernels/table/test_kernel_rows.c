@@ -8,6 +8,7 @@
  *     1  no dimensions                              i  int32 ids: some of r's dimensions
  *     l  int32 labels: X without its last           m  some of l's dimensions
  *     V  a table: last dimension of X as ids, then d
+ *     f  X with its first two dimensions merged      j  X with the join in the place of its last
  *     k  X with the twin of its first dimension in its place, perhaps without some others: memory
  *
  * Each row runs in float32, float64 and bfloat16. The last is compared with the same reference on
@@ -76,6 +77,13 @@ static const Row rows[] = {
     { MTF_OP_RENAME, "x", 0, false },
     { MTF_OP_TRANSPOSE, "x", 'p', false },
     { MTF_OP_BROADCAST, "s", 'x', false },
+    { MTF_OP_RESHAPE, "x", 'f', false },
+    { MTF_OP_RESAMPLE, "x", 0, false },
+    { MTF_OP_CONCAT, "xxL", 'j', false },
+    { MTF_OP_RANDOM_UNIFORM, "", 'x', false },
+    { MTF_OP_RANDOM_NORMAL, "", 'x', false },
+    { MTF_OP_CUMULATIVE_SUM, "x", 0, false },
+    { MTF_OP_TOP_K, "x", 0, false },
     { MTF_OP_CAST, "x", 0, false },
     { MTF_OP_STOP_GRADIENT, "x", 0, false },
     { MTF_OP_CONSTANT, "", 'x', false },
@@ -133,6 +141,7 @@ typedef struct {
     MtfShape x, r, d;
     int ids;  /* a dimension beside X's */
     int twin; /* of the same size as X's first */
+    int merged, join;
     MtfShape memory;
 } Case;
 
@@ -186,6 +195,15 @@ static MtfShape shape_of(const Case *c, char letter) {
         return labels;
     case 'k':
         return c->memory;
+    case 'f':
+        shape = c->x;
+        shape.dims[0] = c->merged;
+        mtf_shape_remove(&shape, c->x.dims[1]);
+        return shape;
+    case 'j':
+        shape = c->x;
+        shape.dims[shape.rank - 1] = c->join;
+        return shape;
     case 'm':
         return some_of(c, &labels);
     case 'V': /* the last of X is what each id chooses a row of */
@@ -225,10 +243,31 @@ static void make_dimensions(Case *c) {
     c->ids = mtf_graph_add_dimension(c->graph, "ids", random_size(c), NULL);
     c->twin =
         mtf_graph_add_dimension(c->graph, "twin", mtf_graph_size(c->graph, c->x.dims[0]), NULL);
+    int64_t first = mtf_graph_size(c->graph, c->x.dims[0]);
+    int64_t last = mtf_graph_size(c->graph, c->x.dims[rank - 1]);
+    c->merged = mtf_graph_add_dimension(c->graph, "merged",
+                                        first * mtf_graph_size(c->graph, c->x.dims[1]), NULL);
+    c->join = mtf_graph_add_dimension(c->graph, "join", 2 * last + 1, NULL);
     mtf_shape_append(&c->memory, c->twin);
     for (int i = 1; i < rank; i++)
         if (i == rank - 1 || chance(c, 0.7))
             mtf_shape_append(&c->memory, c->x.dims[i]);
+}
+
+/* Of rows that move elements. */
+static void add_moves(const Case *c, MtfAttributes *a) {
+    if (c->row->kind == MTF_OP_RESAMPLE || c->row->kind == MTF_OP_TOP_K)
+        a->to = chance(c, 0.5) ? c->twin : c->ids;
+    a->wrap = a->to == c->twin && chance(c, 0.3) ? 1 : 0;
+    a->start = g_rand_int_range(c->rand, -3, 4);
+    a->stride = a->wrap != 0 || chance(c, 0.5) ? 1 : g_rand_int_range(c->rand, -2, 3);
+    a->dilation = a->wrap != 0 || chance(c, 0.5) ? 1 : 2;
+    if (c->row->kind == MTF_OP_CUMULATIVE_SUM)
+        a->dimension = c->x.dims[0];
+    a->exclusive = chance(c, 0.5) ? 1 : 0;
+    a->reverse = chance(c, 0.5) ? 1 : 0;
+    a->deviation = 1;
+    a->mean = 0.5;
 }
 
 static MtfAttributes make_attributes(const Case *c) {
@@ -266,6 +305,7 @@ static MtfAttributes make_attributes(const Case *c) {
     a.rotated = (double)(mtf_graph_size(c->graph, c->x.dims[0]) / 2 * 2);
     if (c->row->kind == MTF_OP_ROTARY)
         a.dimension = c->x.dims[0];
+    add_moves(c, &a);
     a.epsilon = 1e-3;
     a.rate = 0.3;
     a.limit = 0.9;

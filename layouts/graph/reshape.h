@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Which dimensions of a reshaped tensor hold the elements of which dimensions of the other: both
+ * shapes fall into groups of neighbouring dimensions with the same number of elements each.
+ *
+ *     x[batch, length, model]          groups   {batch | batch}  {length | length}
+ *     y[batch, length, heads, value]            {model | heads value}
+ *
+ * Row-major order makes the first dimension of a group the slowest one, so that p equal parts along
+ * it are p equal runs of elements on both sides, where p divides the sizes of both first ones. */
+#ifndef MTF_RESHAPE_H
+#define MTF_RESHAPE_H
+
+#include "layouts/graph/graph.h"
+
+/* Dimensions first_in … first_in + n_in of one shape and first_out … of the other. */
+typedef struct {
+    int first_in, n_in, first_out, n_out;
+    int64_t parts; /* divisors of this are the numbers of equal parts that both sides have */
+} MtfReshapeGroup;
+
+/* Finds the groups, at most 2 MTF_MAX_RANK, and returns how many there are; -1 where the shapes have
+ * no such groups. A dimension that both have is a group of its own. */
+int mtf_reshape_groups(const MtfGraph *graph, const MtfShape *in, const MtfShape *out,
+                       MtfReshapeGroup *groups);
+
+#endif

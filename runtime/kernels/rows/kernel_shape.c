@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/kernels/rows/kernel_shape.h"
+
+#include "layouts/graph/random.h"
+#include "runtime/kernels/base/kernel_nest.h"
+#include "runtime/kernels/base/slice.h"
+
+#include <math.h>
+#include <string.h>
+
+/* A slice seen along one of its dimensions; without it, as one element along it. */
+typedef struct {
+    const MtfOperand *operand;
+    int64_t outer, along, inner;
+    int64_t begin, global; /* along the dimension: first index held, size of the whole */
+    int64_t bytes;         /* of an element */
+} Runs;
+
+static Runs runs_at(const MtfOperand *operand, int position) {
+    Runs runs = { operand, 1, 1, 1, 0, 1, mtf_dtype_bytes(operand->dtype) };
+    for (int i = 0; i < operand->rank; i++)
+        *(i < position    ? &runs.outer
+          : i == position ? &runs.along
+                          : &runs.inner) *= operand->size[i];
+    if (position < operand->rank) {
+        runs.begin = operand->begin[position];
+        runs.global = operand->global[position];
+    }
+    return runs;
+}
+
+static Runs runs_of(const MtfOperand *operand, int dim) {
+    return runs_at(operand, mtf_operand_find(operand, dim));
+}
+
+static char *run_at(const Runs *runs, int64_t outer, int64_t at) {
+    return mtf_operand_at(runs->operand, (outer * runs->along + at) * runs->inner);
+}
+
+/* The element of the input that element `t` of the result is, or -1. */
+static int64_t source_of(const MtfAttributes *a, int64_t t, int64_t size) {
+    int64_t dilation = (int64_t)a->dilation, at = (int64_t)a->start + (int64_t)a->stride * t;
+    if (a->wrap != 0)
+        return (at % size + size) % size;
+    if (at % dilation != 0)
+        return -1;
+    at /= dilation;
+    return at < 0 || at >= size ? -1 : at;
+}
+
+void mtf_kernel_resample(const MtfKernelCall *call) {
+    const MtfAttributes *a = &call->operation->attributes;
+    Runs in = runs_of(&call->inputs[0], a->from), out = runs_of(&call->outputs[0], a->to);
+    size_t bytes = (size_t)(out.inner * out.bytes);
+    for (int64_t t = 0; t < out.along; t++) {
+        int64_t at = source_of(a, out.begin + t, in.global) - in.begin;
+        bool held = at >= 0 && at < in.along;
+        for (int64_t o = 0; o < out.outer && bytes > 0; o++)
+            if (held)
+                memcpy(run_at(&out, o, t), run_at(&in, o, at), bytes);
+            else
+                memset(run_at(&out, o, t), 0, bytes);
+    }
+}
+
+/* The place along `out` of what the input has in its stead. */
+static Runs joined_runs(const MtfOperand *in, const MtfOperand *out, int position) {
+    if (in->rank == out->rank)
+        return runs_at(in, position);
+    Runs runs = runs_at(in, in->rank);
+    runs.outer = runs.inner = 1;
+    for (int i = 0; i < in->rank; i++)
+        *(i < position ? &runs.outer : &runs.inner) *= in->size[i];
+    return runs;
+}
+
+/* Copies what both hold, `offset` being where the input begins in the whole result. */
+static void copy_common(const Runs *out, const Runs *in, int64_t offset) {
+    int64_t first = MAX(out->begin, offset + in->begin);
+    int64_t n = MIN(out->begin + out->along, offset + in->begin + in->along) - first;
+    size_t bytes = (size_t)(MAX(n, 0) * out->inner * out->bytes);
+    for (int64_t o = 0; o < out->outer && bytes > 0; o++)
+        memcpy(run_at(out, o, first - out->begin), run_at(in, o, first - offset - in->begin),
+               bytes);
+}
+
+/* The position of the dimension that no input has. */
+static int joined_position(const MtfKernelCall *call) {
+    const MtfOperand *out = &call->outputs[0];
+    for (int i = 0; i < out->rank; i++) {
+        bool has = false;
+        for (int k = 0; k < call->operation->n_inputs; k++)
+            has = has || mtf_operand_find(&call->inputs[k], out->dims[i]) >= 0;
+        if (!has)
+            return i;
+    }
+    return -1;
+}
+
+void mtf_kernel_concat(const MtfKernelCall *call) {
+    const MtfOperand *operand = &call->outputs[0];
+    int position = joined_position(call);
+    Runs out = runs_at(operand, position);
+    int64_t offset = 0, elements = mtf_operand_elements(operand);
+    if (elements > 0)
+        memset(operand->data, 0, (size_t)(elements * out.bytes));
+    for (int k = 0; k < call->operation->n_inputs; k++) {
+        Runs in = joined_runs(&call->inputs[k], operand, position);
+        copy_common(&out, &in, offset);
+        offset += in.global;
+    }
+}
+
+/* ---- Scans and ranks ------------------------------------------------------------------------- */
+
+/* In double, which holds every int32 and sums float32 more exactly than it is stored. */
+static void scan(const Runs *out, const Runs *in, int64_t first, const MtfAttributes *a) {
+    double sum = 0;
+    for (int64_t i = 0; i < out->along; i++) {
+        int64_t at = first + (a->reverse != 0 ? out->along - 1 - i : i) * out->inner;
+        double x = mtf_slice_get(in->operand, at);
+        double next = sum + x;
+        mtf_slice_set(out->operand, at, a->exclusive != 0 ? sum : next);
+        sum = next;
+    }
+}
+
+void mtf_kernel_cumulative_sum(const MtfKernelCall *call) {
+    const MtfAttributes *a = &call->operation->attributes;
+    Runs out = runs_of(&call->outputs[0], a->dimension),
+         in = runs_of(&call->inputs[0], a->dimension);
+    for (int64_t o = 0; o < out.outer; o++)
+        for (int64_t i = 0; i < out.inner; i++)
+            scan(&out, &in, o * out.along * out.inner + i, a);
+}
+
+/* Whether element `i` of a column comes before element `j`: it is larger, or as large and earlier. */
+static bool comes_before(const Runs *in, int64_t first, int64_t i, int64_t j) {
+    double x = mtf_slice_get(in->operand, first + i * in->inner);
+    double y = mtf_slice_get(in->operand, first + j * in->inner);
+    return x > y || (x == y && i < j);
+}
+
+/* The element of a column that comes next after element `last`; the first of all after -1. */
+static int64_t next_largest(const Runs *in, int64_t first, int64_t last) {
+    int64_t best = -1;
+    for (int64_t i = 0; i < in->along; i++)
+        if ((last < 0 || comes_before(in, first, last, i)) &&
+            (best < 0 || comes_before(in, first, i, best)))
+            best = i;
+    return MAX(best, 0);
+}
+
+void mtf_kernel_top_k(const MtfKernelCall *call) {
+    const MtfAttributes *a = &call->operation->attributes;
+    Runs in = runs_of(&call->inputs[0], a->from), out = runs_of(&call->outputs[0], a->to);
+    for (int64_t o = 0; o < out.outer; o++)
+        for (int64_t i = 0; i < out.inner; i++) {
+            int64_t last = -1, first = o * in.along * in.inner + i;
+            for (int64_t k = 0; k < out.begin + out.along; k++) {
+                last = next_largest(&in, first, last);
+                int64_t at = (o * out.along + k - out.begin) * out.inner + i;
+                if (k < out.begin)
+                    continue;
+                mtf_slice_set(&call->outputs[0], at,
+                              mtf_slice_get(in.operand, first + last * in.inner));
+                mtf_slice_set(&call->outputs[1], at, (double)last);
+            }
+        }
+}
+
+/* ---- Random numbers -------------------------------------------------------------------------- */
+
+static MtfRandom stream_of(const MtfKernelCall *call) {
+    const MtfAttributes *a = &call->operation->attributes;
+    const char *name = a->stream != NULL ? a->stream : call->operation->name;
+    return mtf_random_stream(call->seed, name, (uint64_t)MAX(call->step, 1) - 1);
+}
+
+void mtf_kernel_random_uniform(const MtfKernelCall *call) {
+    const MtfAttributes *a = &call->operation->attributes;
+    const MtfOperand *out = &call->outputs[0];
+    MtfRandom random = stream_of(call);
+    for (int64_t i = 0; i < mtf_slice_elements(out); i++)
+        mtf_slice_set(out, i,
+                      a->low + (a->high - a->low) *
+                                   mtf_random_uniform(&random, mtf_slice_global_index(out, i)));
+}
+
+void mtf_kernel_random_normal(const MtfKernelCall *call) {
+    const MtfAttributes *a = &call->operation->attributes;
+    const MtfOperand *out = &call->outputs[0];
+    MtfRandom random = stream_of(call);
+    for (int64_t i = 0; i < mtf_slice_elements(out); i++)
+        mtf_slice_set(out, i,
+                      a->mean + a->deviation *
+                                    mtf_random_normal(&random, mtf_slice_global_index(out, i)));
+}

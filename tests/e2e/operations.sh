@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Operations of newer networks from a user's file to the ranks: a Llama-like block (rms_norm, rotary, heads by reshape, grouped queries),
+# and what moves, ranks and compares, planned and run on four ranks against one.
+# seconds: 120
+. tests/support/tap.sh
+
+cat >"$work/llama.json" <<'EOF'
+{
+  "meshtf_graph": 1,
+  "name": "small llama",
+  "dimensions": {"batch": 8, "length": 16, "memory": 16, "vocab": 256, "model": 32, "queries": 32, "keys": 16,
+    "heads": 2, "group": 2, "head": 8, "inner": 48, "half": 8, "rest": 8, "best": 3},
+  "inputs": [
+    {"name": "tokens", "dims": ["batch", "length"], "dtype": "int32", "feed": "tokens"},
+    {"name": "next", "dims": ["batch", "length"], "dtype": "int32", "feed": "next_tokens"}
+  ],
+  "variables": [
+    {"name": "table", "dims": ["vocab", "model"], "init": {"normal": 0.1}},
+    {"name": "n1", "dims": ["model"], "init": "ones"},
+    {"name": "n2", "dims": ["model"], "init": "ones"},
+    {"name": "wq", "dims": ["model", "queries"], "init": {"normal": 0.18}},
+    {"name": "wk", "dims": ["model", "keys"], "init": {"normal": 0.18}},
+    {"name": "wv", "dims": ["model", "keys"], "init": {"normal": 0.18}},
+    {"name": "wo", "dims": ["queries", "model"], "init": {"normal": 0.18}},
+    {"name": "gate", "dims": ["model", "inner"], "init": {"normal": 0.18}},
+    {"name": "up", "dims": ["model", "inner"], "init": {"normal": 0.18}},
+    {"name": "down", "dims": ["inner", "model"], "init": {"normal": 0.14}}
+  ],
+  "operations": [
+    {"name": "x", "op": "embedding", "inputs": ["table", "tokens"], "dims": ["batch", "length", "model"]},
+    {"name": "x1", "op": "rms_norm", "inputs": ["x", "n1"], "dimension": "model"},
+    {"name": "q", "op": "einsum", "inputs": ["x1", "wq"], "dims": ["batch", "length", "queries"]},
+    {"name": "k", "op": "einsum", "inputs": ["x1", "wk"], "dims": ["batch", "length", "keys"]},
+    {"name": "v", "op": "einsum", "inputs": ["x1", "wv"], "dims": ["batch", "length", "keys"]},
+    {"name": "qh", "op": "reshape", "inputs": ["q"], "dims": ["batch", "length", "heads", "group", "head"]},
+    {"name": "kh", "op": "reshape", "inputs": ["k"], "dims": ["batch", "length", "heads", "head"]},
+    {"name": "vh", "op": "reshape", "inputs": ["v"], "dims": ["batch", "length", "heads", "head"]},
+    {"name": "qr", "op": "rotary", "inputs": ["qh"], "position": "length", "dimension": "head"},
+    {"name": "kr", "op": "rotary", "inputs": ["kh"], "position": "length", "dimension": "head"},
+    {"name": "km", "op": "rename", "inputs": ["kr"], "from": "length", "to": "memory"},
+    {"name": "vm", "op": "rename", "inputs": ["vh"], "from": "length", "to": "memory"},
+    {"name": "qt", "op": "transpose", "inputs": ["qr"], "dims": ["batch", "heads", "group", "length", "head"]},
+    {"name": "kt", "op": "transpose", "inputs": ["km"], "dims": ["batch", "heads", "memory", "head"]},
+    {"name": "vt", "op": "transpose", "inputs": ["vm"], "dims": ["batch", "heads", "memory", "head"]},
+    {"name": "a", "op": "attention", "inputs": ["qt", "kt", "vt"], "query": "length", "memory": "memory", "dimension": "head",
+      "factor": 0.35, "causal": 1},
+    {"name": "at", "op": "transpose", "inputs": ["a"], "dims": ["batch", "length", "heads", "group", "head"]},
+    {"name": "am", "op": "reshape", "inputs": ["at"], "dims": ["batch", "length", "queries"]},
+    {"name": "o", "op": "einsum", "inputs": ["am", "wo"], "dims": ["batch", "length", "model"]},
+    {"name": "r1", "op": "add", "inputs": ["x", "o"]},
+    {"name": "x2", "op": "rms_norm", "inputs": ["r1", "n2"], "dimension": "model"},
+    {"name": "g", "op": "einsum", "inputs": ["x2", "gate"], "dims": ["batch", "length", "inner"]},
+    {"name": "u", "op": "einsum", "inputs": ["x2", "up"], "dims": ["batch", "length", "inner"]},
+    {"name": "s", "op": "silu", "inputs": ["g"]},
+    {"name": "h", "op": "multiply", "inputs": ["s", "u"]},
+    {"name": "d", "op": "einsum", "inputs": ["h", "down"], "dims": ["batch", "length", "model"]},
+    {"name": "r2", "op": "add", "inputs": ["r1", "d"]},
+    {"name": "early", "op": "slice", "inputs": ["r2"], "from": "length", "to": "half"},
+    {"name": "late", "op": "slice", "inputs": ["r2"], "from": "length", "to": "rest", "start": 8},
+    {"name": "soft", "op": "softplus", "inputs": ["late"]},
+    {"name": "both", "op": "concat", "inputs": ["early", "soft"], "dims": ["batch", "length", "model"]},
+    {"name": "rolled", "op": "roll", "inputs": ["both"], "dimension": "model", "shift": 3},
+    {"name": "zero", "op": "constant", "dims": [], "value": 0},
+    {"name": "positive", "op": "greater", "inputs": ["rolled", "zero"]},
+    {"name": "chosen", "op": "where", "inputs": ["positive", "rolled", "both"]},
+    {"name": "logits", "op": "einsum", "inputs": ["chosen", "table"], "dims": ["batch", "length", "vocab"]},
+    {"name": "top", "op": "top_k", "inputs": ["logits"], "from": "vocab", "to": "best"},
+    {"name": "spread", "op": "reduce_mean", "inputs": ["top"], "dims": []},
+    {"name": "small", "op": "scale", "inputs": ["spread"], "factor": 0.001},
+    {"name": "losses", "op": "softmax_cross_entropy", "inputs": ["logits", "next"], "dims": ["batch", "length"]},
+    {"name": "mean", "op": "reduce_mean", "inputs": ["losses"], "dims": []},
+    {"name": "loss", "op": "add", "inputs": ["mean", "small"]}
+  ],
+  "loss": "loss",
+  "optimizer": {"kind": "adam", "rate": 0.001}
+}
+EOF
+
+run meshtf-plan check "$work/llama.json"
+claim "the graph is sound" exits 0
+run meshtf-plan search "$work/llama.json" --mesh 'rows:2;cols:2' --microbatches 1 -o "$work/plan.json"
+claim "search plans it" exits 0
+run mpirun -n 4 meshtf-run "$work/plan.json" --data LICENSE --steps 10 --verify
+claim "four ranks train as one does" exits 0
+claim "calls and bytes are those of its plan" says "every rank's calls and bytes equal the program's"
+claim "memory is that of its plan" says "equal to the byte"
+
+# Layouts that split what is moved, too: heads and what they are made of, positions, classes.
+for layout in "batch:rows heads:cols queries:cols keys:cols inner:cols" "length:rows half:rows model:cols" \
+    "vocab:rows batch:cols" "batch:rows length:cols memory:cols"; do
+    rules=$(echo "$layout" | sed 's/ /;/g')
+    run meshtf-plan estimate "$work/llama.json" --mesh 'rows:2;cols:2' --layout "$rules" -o "$work/plan.json"
+    claim "$layout can be planned" exits 0
+    run mpirun -n 4 meshtf-run "$work/plan.json" --data LICENSE --steps 5 --verify
+    claim "$layout trains as one processor does" exits 0
+    claim "$layout: calls and bytes are those of its plan" says "every rank's calls and bytes equal the program's"
+done
+
+# Bad input: what is wrong, and what would be right.
+wrong() {
+    sed "s/$1/$2/" "$work/llama.json" >"$work/wrong.json"
+    run meshtf-plan check "$work/wrong.json"
+    claim "$3" bad_input
+    claim "$3: it is said" says_error "$4"
+}
+wrong '"op": "softplus"' '"op": "soft_plus"' "an unknown operation is bad input" 'did you mean "softplus"'
+wrong '"start": 8' '"start": 9' "a slice beyond the end is bad input" 'takes elements 9 to 16 along "length"'
+wrong '"shift": 3' '"shift": 0.5' "half a shift is bad input" '"shift" is 0.5 and must be a whole number'
+wrong '"dims": \["batch", "length", "queries"\]},' '"dims": ["batch", "queries", "length"]},' "a reshape that would transpose is bad input" 'transpose'
+done_testing
