@@ -4,6 +4,7 @@
 #include "analyzer/planner/planning.h"
 #include "cost/machine/mapping_json.h"
 #include "cost/price/predict.h"
+#include "cost/tune/algorithm_choice.h"
 #include "cost/tune/program_mapping.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
@@ -14,7 +15,8 @@
 #include <stdio.h>
 
 typedef struct {
-    char *mesh, *layout, *machine, *precision, *output, *batch_dim, *recompute, *dump_after;
+    char *mesh, *layout, *machine, *precision, *output, *batch_dim, *recompute, *dump_after,
+        *collectives;
     char **dims;
     int microbatches, batch, length;
     gboolean compatible, in_order, json;
@@ -133,6 +135,7 @@ static bool estimate(const Options *options, const char *path, GError **error) {
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     lay_mesh(&e, program);
     mtf_planning_tune(graph, layout, &e.pricer, machine->memory_bytes);
+    mtf_layout_choose_algorithms(graph, layout, &e.pricer, options->collectives);
     g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
         g_steal_pointer(&graph), g_steal_pointer(&layout), &e.pricer, unsearched(&e));
     return mtf_planning_dump(plan, options->dump_after, options->json, error) && print(&e, plan) &&
@@ -140,6 +143,8 @@ static bool estimate(const Options *options, const char *path, GError **error) {
 }
 
 static bool check_options(const Options *options, GError **error) {
+    if (!mtf_algorithm_choice_check(options->collectives, error))
+        return false;
     if (options->dump_after != NULL && mtf_pass_find(options->dump_after, error) < 0)
         return false;
     if (options->microbatches < 1)
@@ -153,10 +158,9 @@ static bool check_options(const Options *options, GError **error) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = {
-        options->mesh,   options->layout,    options->machine,   options->precision,
-        options->output, options->batch_dim, options->recompute, options->dump_after
-    };
+    char *owned[] = { options->mesh,      options->layout,     options->machine,
+                      options->precision, options->output,     options->batch_dim,
+                      options->recompute, options->dump_after, options->collectives };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -171,6 +175,7 @@ int mtf_command_estimate(int argc, char **argv) {
         TEXT("mesh", 0, mesh, "The mesh of processors", "'rows:4;cols:2'"),
         TEXT("layout", 0, layout, "Which dimension lies on which axis", "'batch:rows;d_ff:cols'"),
         TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
+        MTF_COLLECTIVES_OPTION(o.collectives),
         TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         { "microbatches", 0, 0, G_OPTION_ARG_INT, &o.microbatches,
           "Work through the batch in M parts (1)", "M" },

@@ -10,6 +10,7 @@
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/machine/mapping_json.h"
 #include "cost/price/predict.h"
+#include "cost/tune/algorithm_choice.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
@@ -26,7 +27,7 @@
 typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump, *dump_after;
     char **dims, **pins, **forbids;
-    char *batch_dim, *recompute, *microbatches;
+    char *batch_dim, *recompute, *microbatches, *collectives;
     char *schedule;
     int devices, max_axes, seed, frontier, batch, length, stages;
     double seconds, gap;
@@ -135,6 +136,8 @@ static bool find_meshes(Run *run, GError **error) {
 }
 
 static bool check_options(const Options *options, GError **error) {
+    if (!mtf_algorithm_choice_check(options->collectives, error))
+        return false;
     if (options->dump_after != NULL && mtf_pass_find(options->dump_after, error) < 0)
         return false;
     if (options->layouts != NULL && strcmp(options->layouts, "rule") != 0 &&
@@ -270,6 +273,8 @@ static void tune_layout(Run *run) {
         return;
     run->layout = mtf_plan_answer_layout(&run->answer, run->graph);
     mtf_planning_tune(run->graph, run->layout, &run->answer.pricer, run->memory_limit);
+    mtf_layout_choose_algorithms(run->graph, run->layout, &run->answer.pricer,
+                                 run->options->collectives);
 }
 
 static double seconds_since(gint64 begin) {
@@ -722,11 +727,11 @@ static void clear_run(Run *run) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,       options->machine,   options->memory,
-                      options->layouts,    options->precision, options->output,
-                      options->report,     options->dump,      options->batch_dim,
-                      options->dump_after, options->recompute, options->microbatches,
-                      options->schedule };
+    char *owned[] = { options->mesh,       options->machine,    options->memory,
+                      options->layouts,    options->precision,  options->output,
+                      options->report,     options->dump,       options->batch_dim,
+                      options->dump_after, options->recompute,  options->microbatches,
+                      options->schedule,   options->collectives };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -802,6 +807,7 @@ int mtf_command_search(int argc, char **argv) {
              "NAME"),
         TEXT("recompute", 0, recompute, "What the backward pass computes again (auto)",
              "none|cheap|layers|auto"),
+        MTF_COLLECTIVES_OPTION(o.collectives),
         OTHER("stages", G_OPTION_ARG_INT, stages,
               "Cut into a pipeline of S stages; --mesh is that of one (1)", "S"),
         TEXT("schedule", 0, schedule, "Order of a pipeline's passes (1f1b)", "1f1b|gpipe"),

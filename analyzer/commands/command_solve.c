@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define REDRAW_SECONDS 0.2
+#define MOST_THREADS 256
 
 static const char summary[] =
     "Solves a layout problem (IOPDDL JSON, plain or gzip, - for standard input).\n"
@@ -100,8 +101,9 @@ static bool check_options(double seconds, double gap, int threads, GError **erro
         return mtf_input_error(error, "--seconds %g is not a time of at least 0", seconds);
     if (!(gap >= 0))
         return mtf_input_error(error, "--gap %g is not a fraction of at least 0", gap);
-    if (threads != 1 && threads != 2)
-        return mtf_input_error(error, "--threads %d is neither 1 nor 2", threads);
+    if (threads < 1 || threads > MOST_THREADS)
+        return mtf_input_error(error, "--threads %d is not a number from 1 to %d", threads,
+                               MOST_THREADS);
     return true;
 }
 
@@ -133,7 +135,8 @@ static int solve_file(const char *path, const MtfSolveOptions *wanted, bool json
 
 int mtf_command_solve(int argc, char **argv) {
     double seconds = 0, gap = 0;
-    int seed = 0, threads = 2;
+    int seed = 0, threads = CLAMP((int)g_get_num_processors(), 1, MOST_THREADS);
+    g_autofree char *method = NULL;
     gboolean json = FALSE;
     gint64 work = 0;
     const GOptionEntry entries[] = {
@@ -143,17 +146,27 @@ int mtf_command_solve(int argc, char **argv) {
           "Stop after N rounds: the same answer on every machine", "N" },
         { "gap", 0, 0, G_OPTION_ARG_DOUBLE, &gap, "Stop within this fraction of the bound", "G" },
         { "seed", 0, 0, G_OPTION_ARG_INT, &seed, "Seed of the local search (default 0)", "N" },
-        { "threads", 0, 0, G_OPTION_ARG_INT, &threads, "1 or 2 (default 2)", "N" },
+        { "threads", 0, 0, G_OPTION_ARG_INT, &threads, "Threads (default: one for each processor)",
+          "N" },
+        { "method", 0, 0, G_OPTION_ARG_STRING, &method,
+          "Methods to use beside message passing, in a list: local, neighbourhoods, dive, probe, "
+          "pairs, branch, program (default: all)",
+          "LIST" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &json,
           "Print {solution, cost, lower_bound, gap, method, seconds, tolerance}", NULL },
         G_OPTION_ENTRY_NULL,
     };
     GError *error = NULL;
+    MtfSolveMethods methods = MTF_METHODS_ALL;
     if (!mtf_command_line_parse(&argc, &argv, entries, "FILE", summary, 1, 1, &error) ||
-        !check_options(seconds, gap, threads, &error))
+        !check_options(seconds, gap, threads, &error) ||
+        !mtf_solve_methods_parse(method != NULL ? method : "all", &methods, &error))
         return mtf_command_line_fail(g_get_prgname(), error);
-    MtfSolveOptions options = {
-        .seconds = seconds, .gap = gap, .threads = threads, .seed = (guint64)seed, .work = work
-    };
+    MtfSolveOptions options = { .seconds = seconds,
+                                .gap = gap,
+                                .threads = threads,
+                                .seed = (guint64)seed,
+                                .work = work,
+                                .without = (MtfSolveMethods)(MTF_METHODS_ALL & ~methods) };
     return solve_file(argv[1], &options, json);
 }

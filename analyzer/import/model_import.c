@@ -38,14 +38,21 @@ static void say(GPtrArray *said, const char *format, ...) {
 
 static void set_lengths(const MtfImport *import, MtfArchitecture *n, GPtrArray *said) {
     n->batch = import->batch > 0 ? import->batch : MTF_IMPORT_BATCH;
-    n->length = import->length > 0 ? import->length : MIN(n->context, MTF_IMPORT_LENGTH);
-    n->source_length = n->length;
+    bool picture = n->kind == MTF_ARCHITECTURE_IMAGE;
+    n->length = import->length > 0 && !picture ? import->length
+                : picture                      ? n->context
+                                               : MIN(n->context, MTF_IMPORT_LENGTH);
+    if (n->kind != MTF_ARCHITECTURE_SPEECH)
+        n->source_length = n->length;
     if (import->batch == 0)
         say(said, "batch %" PRId64 " (no --batch given)", n->batch);
+    if (import->length > 0 && picture)
+        say(said, "--length %" PRId64 " says nothing: pictures have %" PRId64 " places",
+            import->length, n->length);
     if (import->length == 0)
         say(said, "length %" PRId64 " (no --length given; the model was made for %" PRId64 ")",
             n->length, n->context);
-    if (import->length > n->context)
+    if (import->length > n->context && !picture)
         say(said, "length %" PRId64 " is more than the %" PRId64 " that the model was made for",
             n->length, n->context);
 }

@@ -10,7 +10,7 @@
 /* ---- Dimensions ------------------------------------------------------------------------------ */
 
 static bool is_pair(const MtfArchitecture *n) {
-    return n->kind == MTF_ARCHITECTURE_ENCODER_DECODER;
+    return n->kind == MTF_ARCHITECTURE_ENCODER_DECODER || n->kind == MTF_ARCHITECTURE_SPEECH;
 }
 
 static const MtfStack *first_stack(const MtfArchitecture *n) {
@@ -220,8 +220,9 @@ static void add_pooler(MtfAssembly *m, int x) {
 
 /* ---- The whole ------------------------------------------------------------------------------- */
 
+/* A stack that the network does not have has no heads. */
 static bool check_stack(const MtfArchitecture *n, const MtfStack *s, GError **error) {
-    if (s->heads % s->kv_heads != 0)
+    if (s->kv_heads > 0 && s->heads % s->kv_heads != 0)
         return mtf_input_error(
             error, "%s: %" PRId64 " heads of queries cannot share %" PRId64 " heads of keys alike",
             n->name, s->heads, s->kv_heads);
@@ -234,8 +235,7 @@ static bool check_network(const MtfArchitecture *n, GError **error) {
                                "%s: a length of %" PRId64 " is more than the %" PRId64
                                " positions it has learned",
                                n->name, n->length, n->max_positions - n->first_position);
-    return (n->kind == MTF_ARCHITECTURE_DECODER || check_stack(n, &n->encoder, error)) &&
-           (n->kind == MTF_ARCHITECTURE_ENCODER || check_stack(n, &n->decoder, error));
+    return check_stack(n, &n->encoder, error) && check_stack(n, &n->decoder, error);
 }
 
 static int token_input(MtfAssembly *m, const char *name, MtfFeed feed) {
@@ -246,8 +246,10 @@ static int token_input(MtfAssembly *m, const char *name, MtfFeed feed) {
 /* Reads `source` first, then the text that it predicts with it in view. */
 static int build_pair(MtfAssembly *m, int table) {
     enter_stack(m, &m->n->encoder, "source_length", m->n->source_length);
-    int source =
-        build_stack(m, "encoder", embed(m, table, token_input(m, "source", MTF_FEED_TOKENS)), -1);
+    int read = m->n->kind == MTF_ARCHITECTURE_SPEECH
+                   ? mtf_assembly_speech(m)
+                   : embed(m, table, token_input(m, "source", MTF_FEED_TOKENS));
+    int source = build_stack(m, "encoder", read, -1);
     m->source_length = m->length;
     m->source_memory = m->memory_length;
     enter_stack(m, &m->n->decoder, "length", m->n->length);
@@ -257,8 +259,19 @@ static int build_pair(MtfAssembly *m, int table) {
     return build_stack(m, "decoder", x, source);
 }
 
+static void build_image(MtfAssembly *m) {
+    enter_stack(m, &m->n->encoder, "length", m->n->length);
+    int x = build_stack(m, "layer", mtf_assembly_image(m), -1);
+    mtf_assembly_classify(m, first_position(m, x));
+}
+
 static void build_network(MtfAssembly *m) {
     const MtfArchitecture *n = m->n;
+    if (n->kind == MTF_ARCHITECTURE_IMAGE) {
+        build_image(m);
+        return;
+    }
+    m->vocab = mtf_parts_dimension(m->p, "vocab", n->vocab);
     int table =
         mtf_assembly_variable(m, "embedding", n->embedding, &MTF_SHAPE(m->vocab, m->d_model),
                               MTF_INIT_NORMAL, n->spread > 0 ? n->spread : 1);
@@ -282,7 +295,6 @@ MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error)
     MtfAssembly m = { .p = mtf_parts_new(), .n = network, .files = (char *)"" };
     m.batch = mtf_parts_dimension(m.p, "batch", network->batch);
     m.d_model = mtf_parts_dimension(m.p, "d_model", network->d_model);
-    m.vocab = mtf_parts_dimension(m.p, "vocab", network->vocab);
     build_network(&m);
     g_free(m.p->b.graph->name);
     m.p->b.graph->name = g_strdup(network->name);

@@ -71,6 +71,8 @@ typedef enum {
     MTF_ARCHITECTURE_DECODER,         /* next token */
     MTF_ARCHITECTURE_ENCODER,         /* every token, all seen */
     MTF_ARCHITECTURE_ENCODER_DECODER, /* next token of the second text */
+    MTF_ARCHITECTURE_SPEECH,          /* next token of a text, by a decoder that attends to sound */
+    MTF_ARCHITECTURE_IMAGE,           /* the class of a picture, by an encoder of its patches */
 } MtfArchitectureKind;
 
 typedef struct {
@@ -80,9 +82,10 @@ typedef struct {
     int64_t context;                       /* longest text the model was made for */
     int64_t vocab, d_model, max_positions; /* of learned positions; 0: none */
     int64_t first_position;                /* row of the first position in their table */
-    int64_t token_types;                   /* rows of the table of segments; 0: none */
-    bool rms, norm_plus_one;               /* kind of norms; scale is stored less 1 */
-    bool in_first;                         /* matrices are stored [in, out] */
+    int64_t image_size, patch_size, channels, classes; /* of pictures, which are square */
+    int64_t token_types;                               /* rows of the table of segments; 0: none */
+    bool rms, norm_plus_one;                           /* kind of norms; scale is stored less 1 */
+    bool in_first;                                     /* matrices are stored [in, out] */
     double epsilon;
     double embedding_scale, logit_scale, logit_softcap; /* 1, 1, 0 */
     bool tied;

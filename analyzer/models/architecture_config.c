@@ -128,9 +128,16 @@ int64_t mtf_config_integer(MtfConfig *config, const char *key, int64_t low, int6
     MtfJson value;
     int64_t number = standard;
     if (mtf_config_find(config, key, &value) &&
-        !mtf_json_integer(&value, low, INT64_C(1) << 40, &number, config->error))
+        !mtf_json_integer(&value, low, MTF_CONFIG_MOST, &number, config->error))
         config->failed = true;
     return number;
+}
+
+int64_t mtf_config_count(MtfConfig *config, const char *key, int64_t standard) {
+    int64_t count = mtf_config_integer(config, key, 0, standard);
+    if (count > MTF_CONFIG_MOST_PARTS)
+        mtf_config_fail(config, key, "at most %d are supported", MTF_CONFIG_MOST_PARTS);
+    return config->failed ? 0 : count;
 }
 
 int64_t mtf_config_size(MtfConfig *config, const char *key, int64_t standard) {

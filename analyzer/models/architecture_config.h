@@ -33,7 +33,14 @@ typedef struct {
     GError **error;
 } MtfConfig;
 
-/* The value at `key`, or the standard one where it is missing or null. Sizes are at least 1. */
+/* The largest size, so that products of two are exact, and the most parts (layers, experts of a
+ * token) that a graph is built of. */
+#define MTF_CONFIG_MOST (INT64_C(1) << 30)
+#define MTF_CONFIG_MOST_PARTS 4096
+
+/* The value at `key`, or the standard one where it is missing or null. Sizes are at least 1; counts
+ * are of parts that the graph has one by one. */
+int64_t mtf_config_count(MtfConfig *config, const char *key, int64_t standard);
 int64_t mtf_config_size(MtfConfig *config, const char *key, int64_t standard);
 int64_t mtf_config_integer(MtfConfig *config, const char *key, int64_t low, int64_t standard);
 double mtf_config_number(MtfConfig *config, const char *key, double standard);

@@ -159,6 +159,24 @@ static const MtfModelPreset t5_presets[] = {
     END,
 };
 
+#define VIT(h, f, l, a, patch)                                                              \
+    "\"vit\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
+    ",\"num_attention_heads\":" #a ",\"patch_size\":" #patch
+
+static const MtfModelPreset vit_presets[] = {
+    { .name = "tiny",
+      .summary = "pictures of 8 by 8, trains in seconds",
+      .config = "{\"model_type\":" VIT(64, 160, 2, 4,
+                                       2) ",\"image_size\":8,\"num_channels\":1,\"num_labels\":10}",
+      TINY },
+    PRESET("vit-b16", "86,567,656 parameters", VIT(768, 3072, 12, 12, 16)),
+    PRESET("vit-b32", "88,224,232 parameters", VIT(768, 3072, 12, 12, 32)),
+    PRESET("vit-l16", "304,326,632 parameters", VIT(1024, 4096, 24, 16, 16)),
+    PRESET("vit-l32", "306,535,400 parameters", VIT(1024, 4096, 24, 16, 32)),
+    PRESET("vit-h14", "632,045,800 parameters", VIT(1280, 5120, 32, 16, 14)),
+    END,
+};
+
 #define FAMILY(symbol, text, about, list)                                         \
     const MtfModelFamily symbol = {                                               \
         .name = text, .summary = about, .parameters = parameters, .presets = list \
@@ -174,3 +192,5 @@ FAMILY(mtf_model_mixtral, "mixtral", "Mixtral: Llama with experts", mixtral_pres
 FAMILY(mtf_model_bert, "bert", "BERT and RoBERTa: encoders that learn from hidden tokens",
        bert_presets);
 FAMILY(mtf_model_t5, "t5", "T5: encoder and decoder with relative positions", t5_presets);
+FAMILY(mtf_model_vit, "vit", "Vision Transformer: classes of pictures by their patches",
+       vit_presets);

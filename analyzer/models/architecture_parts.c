@@ -89,6 +89,15 @@ static int variable_with_suffix(MtfAssembly *m, const char *name, const char *fi
     return variable;
 }
 
+void mtf_assembly_place(MtfAssembly *m, const char *name, const char *place) {
+    int variable = m->p->b.error == NULL ? mtf_graph_find_tensor(m->p->b.graph, name) : -1;
+    if (variable < 0)
+        return;
+    MtfTensor *tensor = mtf_graph_tensor(m->p->b.graph, variable);
+    g_free(tensor->stored);
+    tensor->stored = g_strdup(place);
+}
+
 int mtf_assembly_stack(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
                        double spread) {
     int variable = mtf_parts_variable(m->p, name, shape, MTF_INIT_NORMAL, spread);

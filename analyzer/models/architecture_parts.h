@@ -44,6 +44,9 @@ int mtf_assembly_linear(MtfAssembly *m, const MtfLinear *linear, int x);
 int mtf_assembly_variable(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
                           MtfInitKind init, double value);
 
+/* Says where files keep the variable of that name in words of their own (layouts/README.md). */
+void mtf_assembly_place(MtfAssembly *m, const char *name, const char *place);
+
 /* The same for a stack of files' tensors, one an index of the first dimension. */
 int mtf_assembly_stack(MtfAssembly *m, const char *name, const char *file, const MtfShape *shape,
                        double spread);
@@ -67,6 +70,14 @@ MtfShape mtf_assembly_query_heads(const MtfAssembly *m);
 
 /* Self-attention of the layer (architecture_attention.c): the branch, without norms around it. */
 int mtf_assembly_self_attention(MtfAssembly *m, int x);
+
+/* Pictures as places of the stack, a patch each behind the one that the class is told from; and the
+ * loss of their classes from that one's result (architecture_image.c). */
+int mtf_assembly_image(MtfAssembly *m);
+void mtf_assembly_classify(MtfAssembly *m, int first);
+
+/* Sound, bands of a spectrum over time, as places of the encoder (architecture_speech.c). */
+int mtf_assembly_speech(MtfAssembly *m);
 
 /* The bias of the stack's scores by relative positions [queries, memory, heads]. */
 int mtf_assembly_buckets(MtfAssembly *m);

@@ -92,7 +92,7 @@ static void read_llama_sizes(MtfConfig *c, MtfArchitecture *n, const Standard *s
     n->tied = mtf_config_flag(c, "tie_word_embeddings", standard->tied);
     n->context = mtf_config_size(c, "max_position_embeddings", standard->max_positions);
     s->d_ff = mtf_config_size(c, "intermediate_size", standard->intermediate);
-    s->layers = mtf_config_size(c, "num_hidden_layers", standard->layers);
+    s->layers = mtf_config_count(c, "num_hidden_layers", standard->layers);
     s->heads = mtf_config_size(c, "num_attention_heads", standard->heads);
     bool alike = standard->kv_heads == 0 || is_null(c, "num_key_value_heads");
     s->kv_heads = mtf_config_size(c, "num_key_value_heads", alike ? s->heads : standard->kv_heads);
@@ -255,7 +255,7 @@ static void read_gpt2(MtfConfig *c, MtfArchitecture *n) {
     n->max_positions = n->context = mtf_config_size(c, "n_positions", 1024);
     n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-5);
     n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
-    s->layers = mtf_config_size(c, "n_layer", 12);
+    s->layers = mtf_config_count(c, "n_layer", 12);
     s->heads = s->kv_heads = mtf_config_size(c, "n_head", 12);
     s->d_ff = mtf_config_size(c, "n_inner", 4 * n->d_model);
     s->activation = mtf_config_activation(c, "activation_function", "gelu_new");
@@ -274,6 +274,12 @@ static void read_gpt2(MtfConfig *c, MtfArchitecture *n) {
 
 /* ---- Experts --------------------------------------------------------------------------------- */
 
+static void check_experts(MtfConfig *c, const MtfStack *s) {
+    if (s->experts > 0 && (s->experts_per_token < 1 || s->experts_per_token > s->experts))
+        mtf_config_fail(c, "num_experts_per_tok", "a token must go to 1 to %d experts",
+                        (int)s->experts);
+}
+
 static void read_mixtral(MtfConfig *c, MtfArchitecture *n) {
     static const Standard standard = { 32000, 4096, 14336, 32, 32, 8, 0, 131072, 1e-5, 1e6, false };
     MtfStack *s = &n->decoder;
@@ -281,7 +287,8 @@ static void read_mixtral(MtfConfig *c, MtfArchitecture *n) {
     read_window(c, s, 0);
     s->activation = mtf_config_activation(c, "hidden_act", "silu");
     s->experts = mtf_config_size(c, "num_local_experts", 8);
-    s->experts_per_token = mtf_config_size(c, "num_experts_per_tok", 2);
+    s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", 2);
+    check_experts(c, s);
     s->d_expert = s->d_ff;
     s->renormalise = true;
     s->names.router = "block_sparse_moe.gate";
@@ -317,7 +324,8 @@ static void read_qwen3_moe(MtfConfig *c, MtfArchitecture *n) {
     add_head_norms(s);
     s->activation = mtf_config_activation(c, "hidden_act", "silu");
     s->experts = mtf_config_integer(c, "num_experts", 0, 128);
-    s->experts_per_token = mtf_config_size(c, "num_experts_per_tok", 8);
+    s->experts_per_token = mtf_config_count(c, "num_experts_per_tok", 8);
+    check_experts(c, s);
     s->d_expert = mtf_config_size(c, "moe_intermediate_size", 768);
     s->sparse_step = mtf_config_size(c, "decoder_sparse_step", 1);
     s->renormalise = mtf_config_flag(c, "norm_topk_prob", false);
@@ -353,7 +361,7 @@ static void read_bert_sizes(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
     n->max_positions = mtf_config_size(c, "max_position_embeddings", 512);
     n->token_types = mtf_config_size(c, "type_vocab_size", 2);
     n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-12);
-    s->layers = mtf_config_size(c, "num_hidden_layers", 12);
+    s->layers = mtf_config_count(c, "num_hidden_layers", 12);
     s->heads = s->kv_heads = mtf_config_size(c, "num_attention_heads", 12);
     s->d_ff = mtf_config_size(c, "intermediate_size", 3072);
     s->activation = mtf_config_activation(c, "hidden_act", "gelu");
@@ -447,10 +455,11 @@ static void read_t5_stack(MtfConfig *c, MtfStack *s) {
     s->heads = s->kv_heads = mtf_config_size(c, "num_heads", 8);
     s->d_kv = mtf_config_size(c, "d_kv", 64);
     s->d_ff = mtf_config_size(c, "d_ff", 2048);
-    s->buckets = mtf_config_integer(c, "relative_attention_num_buckets", 4, 32);
+    s->buckets = mtf_config_count(c, "relative_attention_num_buckets", 32);
     s->max_distance = mtf_config_integer(c, "relative_attention_max_distance", 1, 128);
     s->scale = 1; /* it is in the initial weights */
-    if (s->buckets % 4 != 0 || s->max_distance <= s->buckets / 2 || s->max_distance > 65536)
+    if (s->buckets < 4 || s->buckets % 4 != 0 || s->max_distance <= s->buckets / 2 ||
+        s->max_distance > 65536)
         mtf_config_fail(c, "relative_attention_num_buckets",
                         "a multiple of 4 below twice relative_attention_max_distance is supported");
     read_t5_projection(c, s);
@@ -468,8 +477,8 @@ static void read_t5(MtfConfig *c, MtfArchitecture *n) {
     n->logit_scale = n->tied ? 1 / sqrt((double)n->d_model) : 1;
     read_t5_stack(c, &n->encoder);
     n->decoder = n->encoder;
-    n->encoder.layers = mtf_config_size(c, "num_layers", 6);
-    n->decoder.layers = mtf_config_size(c, "num_decoder_layers", n->encoder.layers);
+    n->encoder.layers = mtf_config_count(c, "num_layers", 6);
+    n->decoder.layers = mtf_config_count(c, "num_decoder_layers", n->encoder.layers);
     n->encoder.names = t5_encoder;
     n->decoder.names = t5_decoder;
     n->decoder.causal = n->decoder.cross = true;
@@ -481,6 +490,124 @@ static void read_t5(MtfConfig *c, MtfArchitecture *n) {
     n->head = "lm_head";
     if (!mtf_config_flag(c, "is_encoder_decoder", true))
         mtf_config_fail(c, "is_encoder_decoder", "only true is supported");
+}
+
+/* ---- Vision Transformer ---------------------------------------------------------------------- */
+
+#define VIT_NAMES                                                                        \
+    .layer = "encoder.layer.%d.", .q = "attention.attention.query",                      \
+    .k = "attention.attention.key", .v = "attention.attention.value",                    \
+    .o = "attention.output.dense", .before_attention = "layernorm_before",               \
+    .before_ffn = "layernorm_after", .up = "intermediate.dense", .down = "output.dense", \
+    .final_norm = "layernorm"
+
+#define VIT_CLASSES 1000 /* of ImageNet, where a config does not name its own */
+
+/* As many as the config names. */
+static int64_t read_classes(MtfConfig *c) {
+    MtfJson labels;
+    int64_t standard = VIT_CLASSES;
+    if (mtf_config_find(c, "id2label", &labels)) {
+        if (!mtf_json_object(&labels, c->error))
+            c->failed = true;
+        else
+            standard = MAX(1, mtf_json_length(&labels));
+    }
+    return mtf_config_size(c, "num_labels", standard);
+}
+
+static void read_vit_picture(MtfConfig *c, MtfArchitecture *n) {
+    n->image_size = mtf_config_size(c, "image_size", 224);
+    n->patch_size = mtf_config_size(c, "patch_size", 16);
+    n->channels = mtf_config_size(c, "num_channels", 3);
+    n->classes = read_classes(c);
+    if (n->image_size % n->patch_size != 0 || n->image_size / n->patch_size > 4096)
+        mtf_config_fail(c, "patch_size", "image_size must be 1 to 4096 times patch_size");
+    int64_t side = MAX(1, n->image_size / n->patch_size);
+    n->context = side * side + 1;
+    mtf_config_leave_out(c, "pooler", "a picture's class is told without it");
+    mtf_config_word(c, "pooler_act", "tanh");
+    mtf_config_integer(c, "pooler_output_size", 1, n->d_model);
+}
+
+static void read_vit(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->encoder;
+    n->kind = MTF_ARCHITECTURE_IMAGE;
+    n->d_model = mtf_config_size(c, "hidden_size", 768);
+    n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-12);
+    s->layers = mtf_config_count(c, "num_hidden_layers", 12);
+    s->heads = s->kv_heads = mtf_config_size(c, "num_attention_heads", 12);
+    s->d_ff = mtf_config_size(c, "intermediate_size", 3072);
+    s->activation = mtf_config_activation(c, "hidden_act", "gelu");
+    if (n->d_model % s->heads != 0)
+        mtf_config_fail(c, "num_attention_heads", "hidden_size must be a multiple of it");
+    s->d_kv = MAX(1, n->d_model / s->heads);
+    s->scale = 1 / sqrt((double)s->d_kv);
+    s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "qkv_bias", true);
+    s->o_bias = s->ffn_bias = true;
+    s->names = (MtfStackNames){ VIT_NAMES };
+    read_vit_picture(c, n);
+}
+
+/* ---- Whisper --------------------------------------------------------------------------------- */
+
+#define WHISPER_SELF                                                                    \
+    .q = "self_attn.q_proj", .k = "self_attn.k_proj", .v = "self_attn.v_proj",          \
+    .o = "self_attn.out_proj", .before_attention = "self_attn_layer_norm", .up = "fc1", \
+    .down = "fc2", .before_ffn = "final_layer_norm"
+
+static const MtfStackNames whisper_encoder = {
+    WHISPER_SELF,
+    .layer = "model.encoder.layers.%d.",
+    .final_norm = "model.encoder.layer_norm",
+};
+
+static const MtfStackNames whisper_decoder = {
+    WHISPER_SELF,
+    .layer = "model.decoder.layers.%d.",
+    .cross_q = "encoder_attn.q_proj",
+    .cross_k = "encoder_attn.k_proj",
+    .cross_v = "encoder_attn.v_proj",
+    .cross_o = "encoder_attn.out_proj",
+    .before_cross = "encoder_attn_layer_norm",
+    .final_norm = "model.decoder.layer_norm",
+    .positions = "model.decoder.embed_positions",
+};
+
+/* Sizes of one side, "encoder" or "decoder". */
+static void read_whisper_stack(MtfConfig *c, const MtfArchitecture *n, MtfStack *s, bool decodes) {
+    const char *layers = decodes ? "decoder_layers" : "encoder_layers";
+    const char *heads = decodes ? "decoder_attention_heads" : "encoder_attention_heads";
+    s->layers = mtf_config_count(c, layers, 4);
+    s->heads = s->kv_heads = mtf_config_size(c, heads, 6);
+    s->d_ff = mtf_config_size(c, decodes ? "decoder_ffn_dim" : "encoder_ffn_dim", 1536);
+    s->activation = mtf_config_activation(c, "activation_function", "gelu");
+    if (n->d_model % s->heads != 0)
+        mtf_config_fail(c, heads, "d_model must be a multiple of it");
+    s->d_kv = MAX(1, n->d_model / s->heads);
+    s->scale = 1 / sqrt((double)s->d_kv);
+    s->q_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
+    s->causal = s->cross = decodes;
+    s->names = decodes ? whisper_decoder : whisper_encoder;
+}
+
+static void read_whisper(MtfConfig *c, MtfArchitecture *n) {
+    n->kind = MTF_ARCHITECTURE_SPEECH;
+    n->vocab = mtf_config_size(c, "vocab_size", 51865);
+    n->d_model = mtf_config_size(c, "d_model", 384);
+    n->epsilon = 1e-5;
+    n->spread = mtf_config_number(c, "init_std", 0.02);
+    n->channels = mtf_config_size(c, "num_mel_bins", 80);
+    n->source_length = mtf_config_size(c, "max_source_positions", 1500);
+    n->max_positions = n->context = mtf_config_size(c, "max_target_positions", 448);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    read_whisper_stack(c, n, &n->encoder, false);
+    read_whisper_stack(c, n, &n->decoder, true);
+    n->embedding = "model.decoder.embed_tokens";
+    n->head = "proj_out";
+    mtf_config_integer(c, "num_hidden_layers", 0, 0);
+    if (mtf_config_flag(c, "scale_embedding", false))
+        n->embedding_scale = sqrt((double)n->d_model);
 }
 
 const MtfArchitectureType mtf_architecture_types[] = {
@@ -497,5 +624,7 @@ const MtfArchitectureType mtf_architecture_types[] = {
     { "bert", read_bert },
     { "roberta", read_roberta },
     { "t5", read_t5 },
+    { "vit", read_vit },
+    { "whisper", read_whisper },
     { NULL, NULL },
 };

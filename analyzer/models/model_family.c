@@ -12,11 +12,17 @@
 #define STANDARD_LENGTH 2048 /* of texts, where a config allows more */
 
 const MtfModelFamily *const *mtf_model_families(void) {
-    static const MtfModelFamily *const families[] = { &mtf_model_mlp,     &mtf_model_transformer_lm,
-                                                      &mtf_model_gpt,     &mtf_model_llama,
-                                                      &mtf_model_qwen,    &mtf_model_gemma,
-                                                      &mtf_model_mixtral, &mtf_model_bert,
-                                                      &mtf_model_t5,      NULL };
+    static const MtfModelFamily *const families[] = { &mtf_model_mlp,
+                                                      &mtf_model_transformer_lm,
+                                                      &mtf_model_gpt,
+                                                      &mtf_model_llama,
+                                                      &mtf_model_qwen,
+                                                      &mtf_model_gemma,
+                                                      &mtf_model_mixtral,
+                                                      &mtf_model_bert,
+                                                      &mtf_model_t5,
+                                                      &mtf_model_vit,
+                                                      NULL };
     return families;
 }
 
@@ -178,7 +184,9 @@ static bool set_optimizer(MtfGraph *graph, const MtfModelSettings *s, GError **e
 static void set_architecture(MtfArchitecture *a, const MtfModelSettings *s) {
     MtfStack *stacks[] = { &a->encoder, &a->decoder };
     a->batch = s->batch;
-    a->length = a->source_length = s->length > 0 ? s->length : MIN(a->context, STANDARD_LENGTH);
+    bool picture = a->kind == MTF_ARCHITECTURE_IMAGE;
+    int64_t length = s->length > 0 ? s->length : MIN(a->context, STANDARD_LENGTH);
+    a->length = a->source_length = picture ? a->context : length;
     a->vocab = s->vocab > 0 ? s->vocab : a->vocab;
     for (int i = 0; i < 2; i++) {
         stacks[i]->layers = s->layers > 0 ? s->layers : stacks[i]->layers;

@@ -53,6 +53,7 @@ extern const MtfModelFamily mtf_model_gemma;
 extern const MtfModelFamily mtf_model_mixtral;
 extern const MtfModelFamily mtf_model_bert;
 extern const MtfModelFamily mtf_model_t5;
+extern const MtfModelFamily mtf_model_vit;
 
 /* All families, NULL-terminated. */
 const MtfModelFamily *const *mtf_model_families(void);

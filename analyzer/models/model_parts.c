@@ -67,6 +67,12 @@ int mtf_parts_add(MtfParts *parts, const char *name, int x, int y) {
     return mtf_parts_apply(parts, MTF_OP_ADD, name, NULL, x, y);
 }
 
+int mtf_parts_apply_shape_to(MtfParts *parts, int kind, const char *name, const MtfShape *shape,
+                             int n_inputs, const int *inputs) {
+    g_autofree char *full = full_name(parts, name);
+    return mtf_build(&parts->b, kind, full, shape, n_inputs, inputs);
+}
+
 int mtf_parts_apply_shaped(MtfParts *parts, int kind, const char *name, const MtfShape *shape) {
     g_autofree char *full = full_name(parts, name);
     return mtf_build(&parts->b, kind, full, shape, 0, NULL);

@@ -37,6 +37,10 @@ int mtf_parts_apply_to(MtfParts *parts, int kind, const char *name, int n_inputs
 int mtf_parts_einsum(MtfParts *parts, const char *name, const MtfShape *shape, int x, int y);
 int mtf_parts_add(MtfParts *parts, const char *name, int x, int y);
 
+/* The same where its dims do not follow from them. */
+int mtf_parts_apply_shape_to(MtfParts *parts, int kind, const char *name, const MtfShape *shape,
+                             int n_inputs, const int *inputs);
+
 /* An operation without inputs. */
 int mtf_parts_apply_shaped(MtfParts *parts, int kind, const char *name, const MtfShape *shape);
 

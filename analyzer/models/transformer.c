@@ -238,6 +238,32 @@ static const MtfModelPreset paper_presets[] = {
     { .name = NULL },
 };
 
+/* GPT-2 of other sizes (Radford and others, 2019, table 2), with heads of 64. */
+#define GPT2(text, about, l, d)                       \
+    {                                                 \
+        .name = text, .summary = about, .settings = { \
+            .layers = l,                              \
+            .batch = 32,                              \
+            .length = 1024,                           \
+            .d_model = d,                             \
+            .d_ff = 4 * d,                            \
+            .heads = d / 64,                          \
+            .d_kv = 64,                               \
+            .vocab = 50257,                           \
+            .biases = 1,                              \
+            .tied = 1,                                \
+            .activation = "gelu",                     \
+            .attention = "blockwise",                 \
+            .optimizer = "adamw",                     \
+            .schedule = "cosine",                     \
+            .rate = 3e-4,                             \
+            .warmup = 2000,                           \
+            .total = 600000,                          \
+            .final = 0.1,                             \
+            .clip_norm = 1                            \
+        }                                             \
+    }
+
 static const MtfModelPreset gpt_presets[] = {
     { .name = "gpt2-small",
       .summary = "12 layers of 768, 124 million parameters",
@@ -280,6 +306,27 @@ static const MtfModelPreset gpt_presets[] = {
                     .warmup = 183,
                     .total = 127000,
                     .final = 0.1 } },
+    GPT2("gpt2-medium", "354,823,168 parameters", 24, 1024),
+    GPT2("gpt2-large", "774,030,080 parameters", 36, 1280),
+    GPT2("gpt2-xl", "1,557,611,200 parameters", 48, 1600),
+    { .name = "tiny",
+      .summary = "byte-level, trains in seconds",
+      .settings = { .layers = 2,
+                    .batch = 8,
+                    .length = 32,
+                    .d_model = 64,
+                    .d_ff = 256,
+                    .heads = 4,
+                    .d_kv = 16,
+                    .vocab = 256,
+                    .biases = 1,
+                    .tied = 1,
+                    .activation = "gelu",
+                    .attention = "blockwise",
+                    .optimizer = "adamw",
+                    .schedule = "linear_warmup",
+                    .rate = 3e-3,
+                    .warmup = 10 } },
     { .name = NULL },
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/price/price.h"
 
+#include "cost/price/exchange_price.h"
+
 #include <math.h>
 
 #define MOST_NANOSECONDS 1e15
@@ -124,14 +126,24 @@ bool mtf_instruction_collective_kind(const MtfInstruction *instruction, MtfColle
            mtf_reshard_collective_kind(instruction->reshard.kind, kind);
 }
 
+/* By the algorithm that it names; direct ones, and those without a formula, by a measured table or
+ * the cheapest there is. */
+static double exchange_seconds(const MtfPricer *pricer, const MtfInstruction *instruction,
+                               MtfCollectiveKind kind) {
+    double bytes = (double)instruction->payload_bytes, seconds;
+    unsigned axes = instruction->reshard.axes;
+    if (instruction->algorithm != MTF_EXCHANGE_DIRECT &&
+        mtf_exchange_seconds(&pricer->map, instruction->algorithm, kind, axes, bytes, &seconds))
+        return seconds;
+    return mtf_collective_seconds(pricer->machine, &pricer->map, kind, axes, bytes);
+}
+
 static double seconds_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     MtfCollectiveKind kind;
     if (mtf_instruction_collective_kind(instruction, &kind))
         return packing_seconds(pricer, program, instruction) +
-               mtf_collective_seconds(pricer->machine, &pricer->map, kind,
-                                      instruction->reshard.axes,
-                                      (double)instruction->payload_bytes);
+               exchange_seconds(pricer, instruction, kind);
     return kernel_seconds(pricer, program, instruction);
 }
 

@@ -69,15 +69,16 @@ static double sum_bytes(const MtfRunDevice *device) {
  * with whole weights (ZeRO-2) only the latter. */
 static double sharded_seconds(const MtfRunDevice *device, MtfPass pass) {
     const MtfTrainingRun *run = device->run;
-    double parameters = layer_parameters(run), seconds = 0;
+    double parameters = layer_parameters(run), messages = device->software->gathers, seconds = 0;
     if (run->sharding < MTF_SHARD_GRADIENTS)
         return 0;
     if (run->sharding == MTF_SHARD_ALL)
-        seconds += mtf_run_collective_seconds(device, MTF_ALLGATHER, data_axes(),
-                                              parameters * device->software->weight_bytes);
+        seconds += messages * mtf_run_collective_seconds(
+                                  device, MTF_ALLGATHER, data_axes(),
+                                  parameters * device->software->weight_bytes / messages);
     if (pass == MTF_PASS_BACKWARD)
-        seconds += mtf_run_collective_seconds(device, MTF_REDUCE_SCATTER, data_axes(),
-                                              parameters * sum_bytes(device));
+        seconds += messages * mtf_run_collective_seconds(device, MTF_REDUCE_SCATTER, data_axes(),
+                                                         parameters * sum_bytes(device) / messages);
     return seconds;
 }
 

@@ -157,23 +157,24 @@ static bool read_kept(const MtfJson *root, MtfSoftware *software, GError **error
            read_flag(&object, "offloads", &software->kept.offloads, error);
 }
 
+static bool read_gathers(const MtfJson *root, MtfSoftware *software, GError **error) {
+    MtfJson gathers;
+    software->gathers = 1;
+    if (!mtf_json_find(root, "gathers", &gathers))
+        return true;
+    if (!read_figure(root, "gathers", &software->gathers, error))
+        return false;
+    return software->gathers >= 1 ||
+           mtf_json_fail(&gathers, error, "%g is less than 1", software->gathers);
+}
+
 static bool read_software(const MtfJson *root, MtfSoftware *software, GError **error) {
-    static const char *const keys[] = { "meshtf_software",
-                                        "name",
-                                        "summary",
-                                        "matches",
-                                        "host",
-                                        "sweeps",
-                                        "attention",
-                                        "recompute",
-                                        "hidden",
-                                        "parameter_bytes",
-                                        "kept_bytes",
-                                        "sequence_split",
-                                        "contention",
-                                        "spread",
-                                        "sources",
-                                        NULL };
+    static const char *const keys[] = { "meshtf_software", "name",       "summary",
+                                        "matches",         "host",       "sweeps",
+                                        "attention",       "recompute",  "hidden",
+                                        "parameter_bytes", "kept_bytes", "sequence_split",
+                                        "contention",      "spread",     "gathers",
+                                        "sources",         NULL };
     return mtf_json_version(root, "meshtf_software", 1, error) &&
            mtf_json_keys(root, keys, error) && read_words(root, software, error) &&
            read_host(root, software, error) && read_sweeps(root, software, error) &&
@@ -181,6 +182,7 @@ static bool read_software(const MtfJson *root, MtfSoftware *software, GError **e
            read_hidden(root, software, error) && read_parameters(root, software, error) &&
            read_kept(root, software, error) &&
            read_flag(root, "sequence_split", &software->sequence_split, error) &&
+           read_gathers(root, software, error) &&
            read_figure(root, "contention", &software->contention, error) &&
            read_figure(root, "spread", &software->spread, error);
 }

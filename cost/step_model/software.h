@@ -70,6 +70,7 @@ typedef struct {
     double accumulate_bytes; /* a parameter and micro-batch after the first */
     double weight_bytes, gradient_bytes, reduce_bytes; /* of a parameter, as kept and as sent */
     double optimizer_bytes; /* kept a parameter: master copy and moments */
+    double gathers;         /* messages that bring a layer's sharded weights (1) */
     double contention;      /* how much kernels slow down while messages run beside them */
     double spread;          /* by which a step grows with every doubling of nodes */
     struct {

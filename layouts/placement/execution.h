@@ -11,8 +11,11 @@ typedef struct {
     int *order; /* of the program's instructions, NULL for the order of operations: instruction i is
                    the order[i]-th of those (layouts/program/program_order.h) */
     int order_length;
-    int64_t bucket_bytes; /* small exchanges are joined to messages of so many bytes at most
+    int64_t bucket_bytes;      /* small exchanges are joined to messages of so many bytes at most
                              (layouts/program/combine_collectives.h), 0: none are */
+    unsigned char *algorithms; /* of the program's instructions, MtfExchangeAlgorithm each
+                                  (layouts/program/algorithm_list.h); NULL: all direct */
+    int n_algorithms;
 } MtfExecution;
 
 #endif

@@ -30,6 +30,8 @@ MtfLayout *mtf_layout_copy(const MtfLayout *layout) {
                       sizeof(MtfGatheredCopy) * MTF_PHASES * (gsize)layout->n_tensors);
     copy->execution.order =
         g_memdup2(layout->execution.order, sizeof(int) * (gsize)layout->execution.order_length);
+    copy->execution.algorithms =
+        g_memdup2(layout->execution.algorithms, (gsize)layout->execution.n_algorithms);
     return copy;
 }
 
@@ -41,6 +43,7 @@ void mtf_layout_free(MtfLayout *layout) {
     g_free(layout->operations);
     g_free(layout->gathered_copies);
     g_free(layout->execution.order);
+    g_free(layout->execution.algorithms);
     g_free(layout);
 }
 
@@ -67,6 +70,12 @@ void mtf_layout_set_order(MtfLayout *layout, int *order, int length) {
     g_free(layout->execution.order);
     layout->execution.order = order;
     layout->execution.order_length = order != NULL ? length : 0;
+}
+
+void mtf_layout_set_algorithms(MtfLayout *layout, unsigned char *algorithms, int length) {
+    g_free(layout->execution.algorithms);
+    layout->execution.algorithms = algorithms;
+    layout->execution.n_algorithms = algorithms != NULL ? length : 0;
 }
 
 bool mtf_layout_has_gathered_copy(const MtfLayout *layout, int tensor, MtfPhase phase) {

@@ -50,6 +50,11 @@ bool mtf_layout_has_gathered_copy(const MtfLayout *layout, int tensor, MtfPhase 
  * `order`, which must be legal (mtf_order_check). */
 void mtf_layout_set_order(MtfLayout *layout, int *order, int length);
 
+/* Names the algorithms of the program's collectives (algorithm_list.h). Takes over `algorithms`,
+ * NULL for direct ones. They belong to the instructions as they are now: a program of another order
+ * or other buckets goes directly. */
+void mtf_layout_set_algorithms(MtfLayout *layout, unsigned char *algorithms, int length);
+
 /* Checks every placement and strategy against the graph, and that no input or variable is partial.
  */
 bool mtf_layout_check(const MtfGraph *graph, const MtfLayout *layout, GError **error);

@@ -2,6 +2,7 @@
 #include "layouts/program/passes.h"
 
 #include "layouts/base/error.h"
+#include "layouts/program/algorithm_list.h"
 #include "layouts/program/combine_collectives.h"
 #include "layouts/program/delayed_updates.h"
 #include "layouts/program/fused_groups.h"
@@ -42,6 +43,8 @@ static const MtfPass passes[] = {
     { "delay-updates", "let updates wait for their collectives", delay_updates },
     { "overlap", "begin collectives early, wait for them late", mtf_program_open_overlap_windows },
     { "fuse", "group kernels that share tiles", fuse },
+    { "choose-algorithms", "let collectives go as the execution names",
+      mtf_program_choose_algorithms },
 };
 
 const MtfPass *mtf_pass(int i) {

@@ -7,6 +7,7 @@
 #include "layouts/graph/graph_json.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/placement/rules.h"
+#include "layouts/program/algorithm_list.h"
 #include "layouts/program/program_order.h"
 
 #include <string.h>
@@ -218,6 +219,13 @@ static bool read_order(const MtfJson *execution, MtfPlan *plan, GError **error) 
     return true;
 }
 
+/* Reads the algorithms of collectives. Order, buckets and micro-batches must be known. */
+static bool read_algorithms(const MtfJson *execution, MtfPlan *plan, GError **error) {
+    MtfJson where;
+    return !mtf_json_find(execution, "algorithms", &where) ||
+           mtf_algorithms_read(&where, plan->graph, plan->layout, error);
+}
+
 static bool read_bucket(const MtfJson *execution, MtfPlan *plan, GError **error) {
     MtfJson where;
     return !mtf_json_find(execution, "bucket_bytes", &where) ||
@@ -287,15 +295,15 @@ bool mtf_plan_read_microbatches(const MtfJson *execution, MtfGraph *graph, GErro
 /* The micro-batches of a stage are those of its pipeline, which names them itself. */
 static bool read_execution(const MtfJson *root, MtfPlan *plan, bool with_microbatches,
                            GError **error) {
-    static const char *const keys[] = { "order", "bucket_bytes", "microbatches", "batch_dimension",
-                                        NULL };
+    static const char *const keys[] = { "order",        "bucket_bytes",    "algorithms",
+                                        "microbatches", "batch_dimension", NULL };
     MtfJson where;
-    const char *const stage_keys[] = { keys[0], keys[1], NULL };
+    const char *const stage_keys[] = { keys[0], keys[1], keys[2], NULL };
     return mtf_json_get(root, "execution", &where, error) &&
            mtf_json_keys(&where, with_microbatches ? keys : stage_keys, error) &&
            read_bucket(&where, plan, error) &&
            (!with_microbatches || mtf_plan_read_microbatches(&where, plan->graph, error)) &&
-           read_order(&where, plan, error);
+           read_order(&where, plan, error) && read_algorithms(&where, plan, error);
 }
 
 static bool read_digest(const MtfJson *root, MtfPlan *plan, GError **error) {
@@ -457,6 +465,9 @@ static cJSON *execution_to_json(const MtfPlan *plan, bool with_microbatches) {
                               mtf_order_to_json(execution->order, execution->order_length));
     if (execution->bucket_bytes > 0)
         mtf_json_add_integer(object, "bucket_bytes", execution->bucket_bytes);
+    cJSON *algorithms = mtf_algorithms_to_json(plan->layout);
+    if (algorithms != NULL)
+        cJSON_AddItemToObject(object, "algorithms", algorithms);
     return object;
 }
 

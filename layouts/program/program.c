@@ -220,6 +220,9 @@ static void append_instruction(GString *text, const MtfInstruction *instruction)
                                instruction->reshard.axes, (int)instruction->reshard.reduction);
         append_placement(text, &instruction->reshard.from);
         append_placement(text, &instruction->reshard.to);
+        if (instruction->algorithm != MTF_EXCHANGE_DIRECT)
+            g_string_append_printf(text, " by %s",
+                                   mtf_exchange_algorithm_name(instruction->algorithm));
     }
     if (instruction->fused.kernels > 0) {
         g_string_append_printf(text, " band %d:", instruction->fused.kernels);
@@ -265,6 +268,8 @@ static void format_reshard_op(GString *text, const MtfProgram *program,
     for (int k = 1; k < instruction->n_inputs; k++)
         g_string_append_printf(text, ", %s", tensor_of(program, instruction->inputs[k])->name);
     g_string_append_printf(text, ", %" PRId64 " bytes", instruction->payload_bytes);
+    if (instruction->algorithm != MTF_EXCHANGE_DIRECT)
+        g_string_append_printf(text, " by %s", mtf_exchange_algorithm_name(instruction->algorithm));
 }
 
 static void format_kernel(GString *text, const MtfProgram *program,

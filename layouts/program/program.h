@@ -17,6 +17,7 @@
 #ifndef MTF_PROGRAM_H
 #define MTF_PROGRAM_H
 
+#include "layouts/exchange/exchange_algorithm.h"
 #include "layouts/kernel_work/product_work.h"
 #include "layouts/placement/layout.h"
 #include "layouts/placement/reshard.h"
@@ -48,8 +49,9 @@ typedef struct {
 
 typedef struct {
     MtfInstructionKind kind;
-    int operation;        /* the graph operation it runs, or that made it necessary */
-    MtfReshardOp reshard; /* of steps */
+    MtfExchangeAlgorithm algorithm; /* of collectives (collective_messages.h) */
+    int operation;                  /* the graph operation it runs, or that made it necessary */
+    MtfReshardOp reshard;           /* of steps */
     int n_inputs;
     int *inputs; /* buffers */
     int n_outputs;

@@ -10,6 +10,8 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 struct MtfData {
     const MtfGraph *graph;
@@ -167,6 +169,49 @@ static bool open_examples(MtfData *data, const MtfDataSettings *settings, int fe
     return data->examples != NULL;
 }
 
+/* Whether a file is a NumPy array of floats, which no text is. */
+static bool holds_floats(const char *path) {
+    char head[128] = { 0 };
+    FILE *file = fopen(path, "rb");
+    gsize n = file != NULL ? fread(head, 1, sizeof head - 1, file) : 0;
+    if (file != NULL)
+        fclose(file);
+    return n > 10 && memcmp(head, "\x93NUMPY", 6) == 0 && strstr(head + 10, "'<f") != NULL;
+}
+
+/* The files that hold floats, or the others; NULL for none. Names are the caller's; free with
+ * g_free. */
+static char **files_of(char *const *files, bool floats) {
+    GPtrArray *some = g_ptr_array_new();
+    for (int i = 0; files != NULL && files[i] != NULL; i++)
+        if (holds_floats(files[i]) == floats)
+            g_ptr_array_add(some, files[i]);
+    bool none = some->len == 0;
+    g_ptr_array_add(some, NULL);
+    char **list = (char **)g_ptr_array_free(some, FALSE);
+    if (none)
+        g_clear_pointer(&list, g_free);
+    return list;
+}
+
+/* A model that reads a text and features beside it: arrays of floats are the features. */
+static bool open_both(MtfData *data, const MtfDataSettings *settings, int features,
+                      GError **error) {
+    g_autofree char **texts = files_of(settings->files, false);
+    g_autofree char **held_texts = files_of(settings->held_out, false);
+    g_autofree char **arrays = files_of(settings->files, true);
+    g_autofree char **held_arrays = files_of(settings->held_out, true);
+    MtfDataSettings of_text = *settings, of_features = *settings;
+    if (texts == NULL || arrays == NULL)
+        return mtf_input_error(error, "this model reads a text and features beside it: give --data "
+                                      "with a text and with a NumPy array of floats");
+    of_text.files = texts;
+    of_text.held_out = held_texts;
+    of_features.files = arrays;
+    of_features.held_out = held_arrays;
+    return open_tokens(data, &of_text, error) && open_examples(data, &of_features, features, error);
+}
+
 static bool open_sources(MtfData *data, const MtfDataSettings *settings, GError **error) {
     int text = find_input(data->graph, is_text);
     int features = find_input(data->graph, is_features);
@@ -184,6 +229,8 @@ static bool open_sources(MtfData *data, const MtfDataSettings *settings, GError 
                                "input \"%s\" is made from an example's features, but no input is "
                                "fed with features",
                                mtf_graph_tensor(data->graph, taught)->name);
+    if (text >= 0 && features >= 0)
+        return open_both(data, settings, features, error);
     return (text < 0 || open_tokens(data, settings, error)) &&
            (features < 0 || open_examples(data, settings, features, error));
 }

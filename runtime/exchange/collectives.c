@@ -108,7 +108,12 @@ static void count(const MtfTransport *transport, const MtfMove *move, MtfTraffic
 }
 
 static bool goes_by_window(const MtfTransport *transport, const MtfMove *move) {
-    return transport->window != NULL && mtf_window_exchange_reaches(transport->window, move->axes);
+    return transport->window != NULL && move->algorithm == MTF_EXCHANGE_DIRECT &&
+           mtf_window_exchange_reaches(transport->window, move->axes);
+}
+
+static bool goes_by_messages(const MtfTransport *transport, int index) {
+    return transport->messages != NULL && mtf_message_exchange_runs(transport->messages, index);
 }
 
 /* From beginning to end by MPI; an allreduce in as many calls as it takes. */
@@ -132,13 +137,16 @@ static bool takes_several_calls(const MtfTransport *transport, const MtfMove *mo
 static void begin(const MtfTransport *transport, MtfExchange *exchange) {
     const MtfMove *move = exchange->move;
     exchange->by_window = goes_by_window(transport, move);
-    if (!exchange->by_window && takes_several_calls(transport, move)) {
+    exchange->by_messages = goes_by_messages(transport, exchange->index);
+    if (!exchange->by_window && !exchange->by_messages && takes_several_calls(transport, move)) {
         issue_by_mpi(transport, move, exchange->counted);
         exchange->request = MPI_REQUEST_NULL;
         return;
     }
     if (exchange->by_window)
         exchange->epoch = mtf_window_exchange_begin(transport->window, exchange->index);
+    else if (exchange->by_messages)
+        mtf_message_exchange_begin(transport->messages, exchange->index);
     else
         start_mpi(transport->communicators, move, &exchange->request);
     count(transport, move, exchange->counted, payload(move));
@@ -151,6 +159,8 @@ static void move_now(const MtfTransport *transport, MtfExchange *exchange) {
     if (exchange->by_window)
         exchange->counted->copied +=
             mtf_window_exchange_fetch(transport->window, exchange->index, exchange->epoch);
+    else if (exchange->by_messages)
+        exchange->counted->sent += mtf_message_exchange_end(transport->messages, exchange->index);
     else
         mtf_mpi_require(MPI_Wait(&exchange->request, MPI_STATUS_IGNORE), "MPI_Wait");
     exchange->moved = true;
@@ -161,6 +171,8 @@ static bool can_move(const MtfTransport *transport, MtfExchange *exchange) {
     int over = 1;
     if (exchange->by_window)
         return mtf_window_exchange_is_ready(transport->window, exchange->index, exchange->epoch);
+    if (exchange->by_messages)
+        return mtf_message_exchange_advance(transport->messages, exchange->index);
     mtf_mpi_require(MPI_Test(&exchange->request, &over, MPI_STATUS_IGNORE), "MPI_Test");
     return over != 0;
 }
@@ -215,6 +227,9 @@ void mtf_collective_issue(const MtfTransport *transport, MtfExchanges *under_way
                 move_now(transport, &under_way->exchanges[i]);
         move_now(transport, &exchange);
         mtf_window_exchange_end(transport->window, index, exchange.epoch);
+    } else if (goes_by_messages(transport, index)) {
+        begin(transport, &exchange);
+        move_now(transport, &exchange);
     } else {
         issue_by_mpi(transport, move, counted);
     }

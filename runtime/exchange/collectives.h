@@ -14,6 +14,7 @@
 
 #include "layouts/program/overlap_windows.h"
 #include "runtime/exchange/communicators.h"
+#include "runtime/exchange/message_exchange.h"
 #include "runtime/exchange/traffic.h"
 #include "runtime/exchange/window_exchange.h"
 
@@ -23,6 +24,7 @@
 typedef struct {
     const MtfCommunicators *communicators; /* NULL when the program has no collective */
     MtfWindowExchange *window;             /* NULL: everything by MPI */
+    MtfMessageExchange *messages;          /* NULL: no instruction names such an algorithm */
     int64_t max_message;                   /* elements an allreduce call of MPI may have:
                                               MTF_MAX_MESSAGE, or less in tests */
 } MtfTransport;
@@ -32,9 +34,10 @@ typedef struct {
     int index;
     const MtfMove *move;
     MtfTrafficEntry *counted;
-    bool by_window, moved; /* `moved`: this rank has nothing left to do but wait */
-    uint64_t epoch;        /* through the window */
-    MPI_Request request;   /* by MPI */
+    bool by_window, by_messages;
+    bool moved;          /* this rank has nothing left to do but wait */
+    uint64_t epoch;      /* through the window */
+    MPI_Request request; /* by MPI */
 } MtfExchange;
 
 /* Those under way, the oldest first. All zeros: none. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/exchange/traffic.h"
 
+#include "layouts/program/collective_messages.h"
+
 MtfTrafficEntry *mtf_traffic_find(const MtfTraffic *traffic, MtfReshardKind kind, unsigned axes) {
     for (int i = 0; i < traffic->n_entries; i++)
         if (traffic->entries[i].kind == kind && traffic->entries[i].axes == axes)
@@ -67,6 +69,7 @@ MtfTraffic *mtf_traffic_predict(const MtfProgram *program, int rank) {
         int times = mtf_program_times(program, i);
         entry->calls += times * mtf_instruction_calls(program, i);
         entry->bytes += times * mtf_instruction_payload(program, i, rank);
+        entry->sent += times * mtf_instruction_sent_bytes(program, i, rank, NULL);
     }
     return traffic;
 }

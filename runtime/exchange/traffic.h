@@ -18,6 +18,7 @@ typedef struct {
     int64_t calls, bytes;
     int64_t copied; /* of those bytes that went from one rank's arena into another's, without a
                        message: counted only */
+    int64_t sent;   /* in messages of algorithms that are made of them (collective_messages.h) */
     double seconds; /* counted only; waiting for the others included */
 } MtfTrafficEntry;
 

@@ -178,6 +178,8 @@ bool mtf_session_open(MtfSession *session, GError **error) {
         session->stage != NULL ? session->stage->domain : session->control, session->program);
     if (session->n_ranks > 1 && !session->options->only_mpi && session->stage == NULL)
         session->window = mtf_window_exchange_new(session->control, session->worker);
+    session->messages = mtf_message_exchange_new(session->communicators, session->worker,
+                                                 MTF_EXCHANGES_UNDER_WAY + 1);
     session->counted = mtf_traffic_new(session->program);
     session->times = new_times(session);
     session->records = g_new0(MtfStepRecord, session->options->steps);
@@ -187,6 +189,7 @@ bool mtf_session_open(MtfSession *session, GError **error) {
                                        .times = session->times,
                                        .transport = { .communicators = session->communicators,
                                                       .window = session->window,
+                                                      .messages = session->messages,
                                                       .max_message = MTF_MAX_MESSAGE },
                                        .data = session->data };
     open_watches(session);
@@ -196,6 +199,7 @@ bool mtf_session_open(MtfSession *session, GError **error) {
 void mtf_session_close(MtfSession *session) {
     mtf_metrics_close(session->metrics);
     mtf_window_exchange_free(session->window);
+    mtf_message_exchange_free(session->messages);
     mtf_communicators_free(session->communicators);
     mtf_traffic_free(session->counted);
     mtf_kernel_times_free(session->times);

@@ -26,6 +26,7 @@ typedef struct {
     MtfArena *arena;
     MtfWorker *worker;
     MtfCommunicators *communicators;
+    MtfMessageExchange *messages;
     MtfWindowExchange *window; /* NULL when everything goes by MPI */
     MtfTraffic *counted;
     MtfKernelTimes *times;

@@ -318,6 +318,7 @@ bool mtf_move_init(MtfMove *move, const MtfProgram *program, int index, int rank
         get_slice(&parts[k], &parts[k].reshard.to, rank, parts[k].to);
     }
     *move = (MtfMove){ .kind = op->kind,
+                       .algorithm = instruction->algorithm,
                        .reduction = op->reduction,
                        .dtype = mtf_reshard_tensor(program, instruction)->dtype,
                        .axes = op->axes,

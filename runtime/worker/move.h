@@ -38,6 +38,7 @@ typedef struct {
 
 typedef struct {
     MtfReshardKind kind;
+    MtfExchangeAlgorithm algorithm;
     MtfReduction reduction;
     MtfDtype dtype;
     unsigned axes;

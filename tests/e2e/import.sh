@@ -58,6 +58,14 @@ count t5-11b 11307321344 '{"model_type":"t5","d_model":1024,"d_ff":65536,"d_kv":
 count t5-v1_1-base 247577856 '{"model_type":"t5","d_model":768,"d_ff":2048,"num_layers":12,"num_heads":12,
   "feed_forward_proj":"gated-gelu","tie_word_embeddings":false}'
 
+count vit-b16 86567656 '{"model_type":"vit","architectures":["ViTForImageClassification"]}'
+count vit-l16 304326632 '{"model_type":"vit","hidden_size":1024,"intermediate_size":4096,
+  "num_hidden_layers":24,"num_attention_heads":16,"num_labels":1000}'
+
+count whisper-tiny 37760640 '{"model_type":"whisper","suppress_tokens":[1,2],"max_length":448}'
+count whisper-large 1543304960 '{"model_type":"whisper","d_model":1280,"encoder_layers":32,"decoder_layers":32,
+  "encoder_attention_heads":20,"decoder_attention_heads":20,"encoder_ffn_dim":5120,"decoder_ffn_dim":5120}'
+
 # What a config does not say is said.
 run meshtf-plan import "$work/llama-7b" -o "$work/g.json"
 claim "a graph is written" exits 0
@@ -85,6 +93,9 @@ refuse "a size of the wrong type" '{"model_type":"llama","hidden_size":"4096"}' 
 refuse "a size of 0" '{"model_type":"gpt2","n_head":0}' "/n_head"
 refuse "heads that do not divide" '{"model_type":"gpt2","n_head":7}' "a multiple of n_head"
 refuse "heads that do not share alike" '{"model_type":"llama","num_key_value_heads":5}' "cannot share 5"
+refuse "more experts a token than there are" '{"model_type":"mixtral","num_experts_per_tok":9}' "1 to 8 experts"
+refuse "a billion layers" '{"model_type":"llama","num_hidden_layers":1000000000}' "at most 4096"
+refuse "patches that do not fill a picture" '{"model_type":"vit","patch_size":15}' "/patch_size"
 refuse "quantized weights" '{"model_type":"llama","quantization_config":{"bits":4}}' "quantized weights"
 refuse "a text that is no object" "[1]" "an object is expected"
 run meshtf-plan import "$work/gpt2" --length 2000 -o "$work/x.json"

@@ -17,12 +17,14 @@ logits() { # TYPE RANKS
     folder=$work/$1
     run meshtf-plan search "$folder" --devices "$2" --machine cpu-host --batch 2 --length 12 -o "$folder/p$2.json"
     claim "$1: a plan for $2" exits 0
-    run mpirun -n "$2" meshtf-run "$folder/p$2.json" --data "$folder/tokens.npy" \
-        --held-out "$folder/tokens.npy" --init "$folder" --steps 0 --logits "$folder/got.npy" \
-        --export-hf "$folder/out$2"
-    claim "$1: $2 ranks read it" exits 0
+    set -- "$1" "$2" $(for file in "$folder"/in-*.npy; do echo --data "$file" --held-out "$file"; done)
+    type=$1 ranks=$2
+    shift 2
+    run mpirun -n "$ranks" meshtf-run "$folder/p$ranks.json" "$@" --init "$folder" --steps 0 --logits "$folder/got.npy" \
+        --export-hf "$folder/out$ranks"
+    claim "$type: $ranks ranks read it" exits 0
     run $python $models compare "$folder" "$folder/got.npy"
-    claim "$1: logits on $2 ranks are PyTorch's" exits 0
+    claim "$type: logits on $ranks ranks are PyTorch's" exits 0
 }
 
 first=1
@@ -38,7 +40,7 @@ done
 # What is wrong with a folder is said.
 folder=$work/gpt2
 refuse() { # CLAIM SENTENCE
-    run mpirun -n 2 meshtf-run "$folder/p2.json" --data "$folder/tokens.npy" --init "$work/bad" --steps 1
+    run mpirun -n 2 meshtf-run "$folder/p2.json" --data "$folder/in-tokens.npy" --init "$work/bad" --steps 1
     claim "$1 is bad input" exits 2
     claim "$1: the sentence says what" says_error "$2"
     rm -f "$work/bad"/*

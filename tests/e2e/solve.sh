@@ -42,8 +42,12 @@ run meshtf-plan solve "$work/absent.json"
 claim "an absent file is bad input" bad_input
 run meshtf-plan solve "$work/two.json" --seconds=-1
 claim "a negative time is bad input" bad_input
-run meshtf-plan solve "$work/two.json" --threads 5
-claim "five threads are bad input" bad_input
+run meshtf-plan solve "$work/two.json" --threads 0
+claim "no threads are bad input" bad_input
+run meshtf-plan solve "$work/two.json" --method branch,local --threads 3
+claim "methods and threads can be chosen" last_line_is "[0, 1]"
+run meshtf-plan solve "$work/two.json" --method annealing
+claim "a method that is not there is bad input" bad_input
 
 # 60 nodes, all pairs joined at random: a first choice at once, a proof not for hours.
 awk 'BEGIN {

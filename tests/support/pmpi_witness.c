@@ -7,13 +7,20 @@
 #include <string.h>
 
 #define SETS (1 << MTF_MAX_MESH_AXES)
+#define MAX_RANKS 64
 
 static MtfWitnessed seen[MTF_RESHARD_KINDS][SETS];
 static int64_t strangers;
+static int64_t sent[MAX_RANKS];
 
 void mtf_witness_reset(void) {
     memset(seen, 0, sizeof seen);
     strangers = 0;
+    memset(sent, 0, sizeof sent);
+}
+
+int64_t mtf_witness_sent(int rank) {
+    return sent[rank];
 }
 
 MtfWitnessed mtf_witness_get(MtfReshardKind kind, unsigned axes) {
@@ -39,6 +46,26 @@ static void note(MtfReshardKind kind, MPI_Comm communicator, int64_t elements, M
     PMPI_Type_size(type, &bytes);
     seen[kind][axes].calls++;
     seen[kind][axes].bytes += elements * bytes;
+}
+
+/* A message over a set of axes: to whom it goes, in ranks of MPI_COMM_WORLD. */
+static void note_message(MPI_Comm communicator, int count, MPI_Datatype type, int to) {
+    char name[MPI_MAX_OBJECT_NAME] = "";
+    int length, bytes, rank;
+    unsigned axes;
+    MPI_Group group, world;
+    PMPI_Comm_get_name(communicator, name, &length);
+    if (sscanf(name, MTF_AXES_NAME "%u", &axes) != 1) {
+        note(MTF_RESHARD_KINDS, communicator, count, type);
+        return;
+    }
+    PMPI_Comm_group(communicator, &group);
+    PMPI_Comm_group(MPI_COMM_WORLD, &world);
+    PMPI_Group_translate_ranks(group, 1, &to, world, &rank);
+    PMPI_Group_free(&group);
+    PMPI_Group_free(&world);
+    PMPI_Type_size(type, &bytes);
+    sent[rank] += (int64_t)count * bytes;
 }
 
 static int64_t sum(const int *counts, MPI_Comm communicator) {
@@ -120,7 +147,7 @@ int MPI_Send(const void *buffer, int count, MPI_Datatype type, int to, int tag,
 
 int MPI_Isend(const void *buffer, int count, MPI_Datatype type, int to, int tag,
               MPI_Comm communicator, MPI_Request *request) {
-    note(MTF_RESHARD_KINDS, communicator, count, type);
+    note_message(communicator, count, type, to);
     return PMPI_Isend(buffer, count, type, to, tag, communicator, request);
 }
 

@@ -18,6 +18,10 @@ void mtf_witness_reset(void);
 /* What was called since then for a collective over a set of mesh axes. */
 MtfWitnessed mtf_witness_get(MtfReshardKind kind, unsigned axes);
 
+/* Bytes that this rank sent in messages of MPI_Isend, over any set of axes, to `rank` of
+ * MPI_COMM_WORLD. */
+int64_t mtf_witness_sent(int rank);
+
 /* Calls of other functions that carry data, and of any on a communicator without a name of ours. */
 int64_t mtf_witness_strangers(void);
 

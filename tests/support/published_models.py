@@ -5,8 +5,8 @@
     python3 tests/support/published_models.py compare DIR RUN      logits of DIR with those of a run
     python3 tests/support/published_models.py same DIR DIR         names, types, shapes and bytes
 
-writes DIR/TYPE/config.json, model.safetensors (or two shards with an index), tokens.npy (a window and
-one token more) and logits.npy (of every position of the window). The models are written here
+writes DIR/TYPE/config.json, model.safetensors (or two shards with an index), in-*.npy (a window of
+tokens and one token more, or a picture and its class) and logits.npy (of every position). The models are written here
 from their papers and the names of their tensors, in plain PyTorch and float64; nothing is shared with
 the program under test.
 """
@@ -363,6 +363,74 @@ def t5(w, c, tokens):
     return x @ w("lm_head.weight", c["vocab_size"], h).T
 
 
+def vit(w, c, image):
+    """Patches, a class token before them, pre-norm layers; the classifier reads the token."""
+    h, n, size = c["hidden_size"], c["num_attention_heads"], c["patch_size"]
+    p = "vit.embeddings."
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1),
+                          w(name + ".bias", h, scale=0.2), c["layer_norm_eps"])
+
+    kernel = w(p + "patch_embeddings.projection.weight", h, c["num_channels"], size, size, scale=0.2)
+    x = torch.nn.functional.conv2d(image[None], kernel, w(p + "patch_embeddings.projection.bias", h,
+                                                          scale=0.3), stride=size)
+    x = x[0].reshape(h, -1).T
+    x = torch.cat([w(p + "cls_token", 1, 1, h, scale=0.5)[0], x])
+    x = x + w(p + "position_embeddings", 1, x.shape[0], h, scale=0.3)[0]
+    for i in range(c["num_hidden_layers"]):
+        q = f"vit.encoder.layer.{i}."
+        y = norm(q + "layernorm_before", x)
+        parts = [heads_of(linear(w, q + "attention.attention." + name, y, h, True), n)
+                 for name in ("query", "key", "value")]
+        y = joined(attend(*parts, 1 / math.sqrt(h // n), causal=False))
+        x = x + linear(w, q + "attention.output.dense", y, h, True)
+        y = gelu(linear(w, q + "intermediate.dense", norm(q + "layernorm_after", x),
+                        c["intermediate_size"], True))
+        x = x + linear(w, q + "output.dense", y, h, True)
+    return linear(w, "classifier", norm("vit.layernorm", x)[:1], len(c["id2label"]), True)
+
+
+def whisper(w, c, sound, tokens):
+    """Two convolutions and an encoder of sound, a decoder of text that attends to it."""
+    h = c["d_model"]
+
+    def norm(name, x):
+        return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1),
+                          w(name + ".bias", h, scale=0.2), 1e-5)
+
+    def attention(p, x, source, heads, causal):
+        q = heads_of(linear(w, p + "q_proj", x, h, True), heads)
+        k = heads_of(linear(w, p + "k_proj", source, h), heads)
+        v = heads_of(linear(w, p + "v_proj", source, h, True), heads)
+        y = attend(q, k, v, 1 / math.sqrt(h // heads), causal=causal)
+        return linear(w, p + "out_proj", joined(y), h, True)
+
+    def stack(name, x, source):
+        for i in range(c[name + "_layers"]):
+            p, heads = f"model.{name}.layers.{i}.", c[name + "_attention_heads"]
+            y = norm(p + "self_attn_layer_norm", x)
+            x = x + attention(p + "self_attn.", y, y, heads, source is not None)
+            if source is not None:
+                y = norm(p + "encoder_attn_layer_norm", x)
+                x = x + attention(p + "encoder_attn.", y, source, heads, False)
+            y = linear(w, p + "fc1", norm(p + "final_layer_norm", x), c[name + "_ffn_dim"], True)
+            x = x + linear(w, p + "fc2", gelu(y), h, True)
+        return norm(f"model.{name}.layer_norm", x)
+
+    def conv(name, x, stride):
+        p = "model.encoder." + name
+        kernel = w(p + ".weight", h, x.shape[0], 3, scale=0.3)
+        return gelu(torch.nn.functional.conv1d(x[None], kernel, w(p + ".bias", h, scale=0.3),
+                                               stride=stride, padding=1)[0])
+
+    x = conv("conv2", conv("conv1", sound, 1), 2).T
+    x = x + w("model.encoder.embed_positions.weight", x.shape[0], h, scale=0.5)
+    table = w("model.decoder.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
+    places = w("model.decoder.embed_positions.weight", c["max_target_positions"], h, scale=0.3)
+    return stack("decoder", table[tokens] + places[:len(tokens)], stack("encoder", x, None)) @ table.T
+
+
 LLAMA = {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
          "num_attention_heads": 6, "num_key_value_heads": 2, "vocab_size": 50, "hidden_act": "silu",
          "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "tie_word_embeddings": False}
@@ -403,6 +471,13 @@ MODELS = {
     "t5": (t5, T5),
     "t5-gated": (t5, {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,
                       "relative_attention_num_buckets": 16}),
+    "whisper": (whisper, {"d_model": 24, "encoder_attention_heads": 3, "encoder_layers": 1,
+                          "decoder_attention_heads": 2, "decoder_layers": 2, "encoder_ffn_dim": 40,
+                          "decoder_ffn_dim": 36, "vocab_size": 50, "num_mel_bins": 5,
+                          "max_source_positions": 8, "max_target_positions": 16}),
+    "vit": (vit, {"hidden_size": 24, "intermediate_size": 40, "num_hidden_layers": 2,
+                  "num_attention_heads": 3, "image_size": 12, "patch_size": 4, "num_channels": 3,
+                  "layer_norm_eps": 1e-12, "id2label": {str(i): "x" for i in range(7)}}),
 }
 
 
@@ -410,14 +485,27 @@ def write(folder, kind):
     compute, config = MODELS[kind]
     config = {"model_type": kind.split("-")[0], **config}
     os.makedirs(folder, exist_ok=True)
-    weights = Weights()
-    vocabulary = config["vocab_size"]
-    tokens = torch.randint(vocabulary, (LENGTH + 1,), generator=torch.Generator().manual_seed(3))
-    logits = compute(weights, config, tokens[:LENGTH])
+    weights, generator = Weights(), torch.Generator().manual_seed(3)
+    if kind == "vit":
+        side = config["image_size"]
+        image = torch.randn(config["num_channels"], side, side, generator=generator)
+        logits = compute(weights, config, image)
+        numpy.save(os.path.join(folder, "in-image.npy"), image[None].numpy().astype("float32"))
+        numpy.save(os.path.join(folder, "in-labels.npy"), numpy.zeros(1, "int32"))
+    elif kind == "whisper":
+        sound = torch.randn(config["num_mel_bins"], 2 * config["max_source_positions"],
+                            generator=generator)
+        tokens = torch.randint(config["vocab_size"], (LENGTH + 1,), generator=generator)
+        logits = compute(weights, config, sound, tokens[:LENGTH])
+        numpy.save(os.path.join(folder, "in-sound.npy"), sound[None].numpy().astype("float32"))
+        numpy.save(os.path.join(folder, "in-tokens.npy"), tokens.numpy().astype("int32"))
+    else:
+        tokens = torch.randint(config["vocab_size"], (LENGTH + 1,), generator=generator)
+        logits = compute(weights, config, tokens[:LENGTH])
+        numpy.save(os.path.join(folder, "in-tokens.npy"), tokens.numpy().astype("int32"))
     with open(os.path.join(folder, "config.json"), "w") as file:
         json.dump(config, file)
     write_model(folder, weights.tensors, kind in SHARDED)
-    numpy.save(os.path.join(folder, "tokens.npy"), tokens.numpy().astype("int32"))
     numpy.save(os.path.join(folder, "logits.npy"), logits.numpy())
 
 

@@ -312,6 +312,20 @@ static void add_pieces(MtfCore *core, const MtfLayoutProblem *problem) {
     }
 }
 
+MtfCore *mtf_core_new_empty(int count) {
+    MtfCore *core = g_new0(MtfCore, 1);
+    core->node_count = count;
+    core->nodes = g_new0(MtfCoreNode, count + 1);
+    core->edges = g_array_new(FALSE, FALSE, sizeof(MtfCoreEdge));
+    core->trail = g_array_new(FALSE, FALSE, sizeof(TrailRecord));
+    core->shared = mtf_shared_new();
+    for (int v = 0; v < count; v++) {
+        core->nodes[v].pieces = g_array_new(FALSE, FALSE, sizeof(MtfCorePiece));
+        core->nodes[v].edges = g_array_new(FALSE, FALSE, sizeof(int));
+    }
+    return core;
+}
+
 MtfCore *mtf_core_new(const MtfLayoutProblem *problem) {
     MtfCore *core = g_new0(MtfCore, 1);
     core->node_count = mtf_layout_problem_node_count(problem);
@@ -560,11 +574,16 @@ static void lift_record(const TrailRecord *record, int *choice) {
     }
 }
 
-void mtf_core_lift(const MtfCore *core, const int *values, int *choice) {
+void mtf_core_lift_steps(const MtfCore *core, guint from, guint to, const int *values,
+                         int *choice) {
     if (choice != values)
         memcpy(choice, values, (gsize)core->node_count * sizeof *choice);
-    for (guint i = core->trail->len; i > 0; i--)
+    for (guint i = from; i > to; i--)
         lift_record(&g_array_index(core->trail, TrailRecord, i - 1), choice);
+}
+
+void mtf_core_lift(const MtfCore *core, const int *values, int *choice) {
+    mtf_core_lift_steps(core, core->trail->len, 0, values, choice);
 }
 
 bool mtf_core_project(const MtfCore *core, const int *choice, int *values) {

@@ -63,6 +63,9 @@ typedef struct MtfCore {
 } MtfCore;
 
 MtfCore *mtf_core_new(const MtfLayoutProblem *problem);
+
+/* A core of `count` nodes, dead ones, without edges and rows. */
+MtfCore *mtf_core_new_empty(int count);
 void mtf_core_free(MtfCore *core);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfCore, mtf_core_free)
 
@@ -115,6 +118,10 @@ void mtf_core_eliminate(MtfCore *core, int node);
 
 /* Turns a choice of values for the living nodes, indexed by node, into a choice for the problem. */
 void mtf_core_lift(const MtfCore *core, const int *values, int *choice);
+
+/* The same with the steps from number `from` down to `to` alone, of those on the trail: from values of
+ * the core as it was after `from` steps to values of the core as it was after `to`. */
+void mtf_core_lift_steps(const MtfCore *core, guint from, guint to, const int *values, int *choice);
 
 /* The other way: the living nodes' values of a choice for the problem. False when the choice needs
  * a value that is gone; `values` is then unspecified. */

@@ -404,6 +404,10 @@ MtfBranchStatus mtf_branching_run(MtfBranching *b, int64_t cutoff, int64_t work,
     return MTF_BRANCH_OPEN;
 }
 
+int64_t mtf_branching_work_left(const MtfBranching *b) {
+    return MAX(0, b->work_left);
+}
+
 int64_t mtf_branching_bound(const MtfBranching *b) {
     if (!b->begun)
         return -MTF_CORE_IMPOSSIBLE;

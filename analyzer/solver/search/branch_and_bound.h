@@ -35,6 +35,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfBranching, mtf_branching_free)
 MtfBranchStatus mtf_branching_run(MtfBranching *branching, int64_t cutoff, int64_t work,
                                   int *values);
 
+/* What the last run left of its work. */
+int64_t mtf_branching_work_left(const MtfBranching *branching);
+
 /* What is proven so far: no choice costs less than this or, where that is less, than one more than
  * the last cutoff. */
 int64_t mtf_branching_bound(const MtfBranching *branching);

@@ -8,6 +8,7 @@
 #include "analyzer/solver/search/core_ilp.h"
 #include "analyzer/solver/search/dual_ascent.h"
 #include "analyzer/solver/search/forest_move.h"
+#include "analyzer/solver/search/improvers.h"
 #include "analyzer/solver/search/local_search.h"
 #include "analyzer/solver/search/minimum_memory.h"
 #include "layouts/base/error.h"
@@ -37,6 +38,7 @@
 #define ILP_SECONDS 20.0 /* one try at it, when the time is limited */
 #define TELLING 0.9      /* of the proven gap, below which a bound to a tolerance is told instead */
 #define TOLERANCE 1e-6   /* of the cost, within which the integer program's bound holds */
+#define BRANCH_ENTRIES 4e6   /* of a core that is branched on */
 #define BRANCH_WORK 30000000 /* matrix entries of one round */
 #define BRANCH_ROUNDS 20     /* that do not count as stale */
 #define STALE_ROUNDS 12      /* without a gap so much smaller, after which limited work ends */
@@ -87,8 +89,18 @@ typedef struct Solver {
     bool job_ready;        /* the job holds decoded values */
     bool job_legal;        /* its result is legal */
     double *job_price;
-    guint64 jobs; /* done so far */
+    MtfCore *base; /* the core before any cutoff, after `base_steps` on its trail */
+    guint base_steps;
+    int *base_values; /* the best choice's, once `based`; those of a trial in `base_trial` */
+    int *base_trial;
+    bool based;
+    MtfImprovers *improvers; /* of the base */
+    guint64 jobs;            /* done so far */
 } Solver;
+
+static bool may_use(const Solver *solver, MtfSolveMethods method) {
+    return (solver->options->without & method) == 0;
+}
 
 static bool is_abandoned(const Solver *solver) {
     return solver->options->abandon != NULL && solver->options->abandon(solver->options->user);
@@ -116,13 +128,26 @@ static void offer(Solver *solver, const int *choice) {
     solver->fresh = true;
 }
 
+/* The same for values of the core as it was before any cutoff. */
+static void offer_base_values(Solver *solver, const int *values) {
+    MtfInt128 cost = solver->cost;
+    bool first = solver->choice == NULL;
+    mtf_core_lift_steps(solver->core, solver->base_steps, 0, values, solver->trial);
+    offer(solver, solver->trial);
+    if (solver->choice == NULL || (!first && solver->cost >= cost))
+        return;
+    memcpy(solver->base_values, values, (gsize)solver->core->node_count * sizeof *values);
+    solver->based = true;
+}
+
 /* The same for values of the core. */
 static void offer_values(Solver *solver, const int *values) {
     if (mtf_core_cost(solver->core, values) > solver->cutoff ||
         !mtf_core_allows(solver->core, values))
         return;
-    mtf_core_lift(solver->core, values, solver->trial);
-    offer(solver, solver->trial);
+    mtf_core_lift_steps(solver->core, solver->core->trail->len, solver->base_steps, values,
+                        solver->base_trial);
+    offer_base_values(solver, solver->base_trial);
 }
 
 static void raise_bound(Solver *solver, int64_t bound, const char *method) {
@@ -184,7 +209,8 @@ static bool is_stuck(const Solver *solver) {
 static bool should_pair(const Solver *solver) {
     double gap = (double)solver->cutoff - (double)solver->bound;
     bool closes = (double)solver->bound - solver->pair_bound > PAIR_GAIN * gap;
-    return !solver->paired && (solver->pairings < PAIR_TRIES || closes);
+    return may_use(solver, MTF_METHOD_PAIRS) && !solver->paired &&
+           (solver->pairings < PAIR_TRIES || closes);
 }
 
 /* Shrinking pays when there is news: a better choice, a much better bound, or nothing else to do.
@@ -303,8 +329,8 @@ static void queue_job(Solver *solver) {
 }
 
 /* The steps of the bound, and beside them the job when there is one and time for it. */
-static void step_both(Solver *solver) {
-    if (!solver->job_ready || is_over(solver)) {
+static void step_with_job(Solver *solver) {
+    if (!solver->job_ready || is_over(solver) || !may_use(solver, MTF_METHOD_LOCAL)) {
         step_bound(solver);
         return;
     }
@@ -320,13 +346,52 @@ static void step_both(Solver *solver) {
         offer_values(solver, solver->job);
 }
 
+/* ---- the improvers beside all that ---- */
+
+/* The prices of the bound at the rows of the base, of which the core has kept some. */
+static double *base_prices(const Solver *solver) {
+    const MtfCore *base = solver->base, *core = solver->core;
+    const double *prices = mtf_dual_prices(solver->dual);
+    double *list = g_new0(double, base->rows + 1);
+    int at = 0;
+    for (int r = 0; r < core->rows; r++) {
+        while (at < base->rows && base->row_time[at] < core->row_time[r])
+            at++;
+        if (at < base->rows)
+            list[at] = prices[r];
+    }
+    return list;
+}
+
+/* Where time is limited every further thread improves the best choice until the caller is done; else
+ * so much work is done whatever the threads. */
+static bool begin_improving(Solver *solver) {
+    bool limited = solver->end != G_MAXINT64;
+    if (!may_use(solver, MTF_METHOD_NEIGHBOURHOODS) || !solver->based ||
+        solver->options->threads < 2 || !limited || is_over(solver))
+        return false;
+    g_autofree double *prices = base_prices(solver);
+    if (solver->improvers == NULL)
+        solver->improvers =
+            mtf_improvers_new(solver->base, solver->options->threads - 1, solver->options->seed);
+    mtf_improvers_set(solver->improvers, solver->base_values, prices);
+    mtf_improvers_begin(solver->improvers);
+    return true;
+}
+
+static void end_improving(Solver *solver) {
+    const int *values = mtf_improvers_end(solver->improvers);
+    if (values != NULL)
+        offer_base_values(solver, values);
+}
+
 /* Probes a core that is small enough for it, and where that left little before, not until it is
  * much smaller or a better choice is known. Returns whether that leaves much less. */
 static bool probe(Solver *solver) {
     MtfCoreSize core = mtf_core_size(solver->core);
     double size = (double)core.values * (double)core.entries;
     bool again = solver->fresh || size <= PROBE_AGAIN * solver->hard;
-    if (solver->choice == NULL || size > PROBE_SIZE || !again)
+    if (!may_use(solver, MTF_METHOD_PROBE) || solver->choice == NULL || size > PROBE_SIZE || !again)
         return false;
     int found = mtf_dual_probe(solver->dual, solver->cutoff, is_over, solver);
     bool much = found > PROBE_WORTH * (double)core.values;
@@ -390,19 +455,19 @@ static void branch(Solver *solver) {
 
 /* One round: some steps of the bound, then whatever they made worth while. */
 static void run_round(Solver *solver) {
-    step_both(solver);
+    step_with_job(solver);
     if (solver->proven)
         return;
     queue_job(solver);
-    if (!is_good_enough(solver) && should_guess(solver))
+    if (!is_good_enough(solver) && may_use(solver, MTF_METHOD_DIVE) && should_guess(solver))
         guess_cost(solver);
     if (is_good_enough(solver))
         return;
     bool stuck = is_stuck(solver);
     if (solver->branching != NULL && !solver->fresh) {
         branch(solver);
-        if (!solver->proven && !solver->ilp_tried && solver->branch_rounds == BRANCH_ROUNDS &&
-            mtf_core_ilp_size(solver->core) <= ILP_SIZE)
+        if (!solver->proven && may_use(solver, MTF_METHOD_PROGRAM) && !solver->ilp_tried &&
+            solver->branch_rounds == BRANCH_ROUNDS && mtf_core_ilp_size(solver->core) <= ILP_SIZE)
             try_integer_program(solver);
         return;
     }
@@ -410,7 +475,9 @@ static void run_round(Solver *solver) {
     bool pairs = stuck && !probed && should_pair(solver);
     if (shrinks)
         shrink(solver, pairs);
-    if (stuck && !solver->proven && !probed && !pairs)
+    bool small = (double)mtf_core_size(solver->core).entries <= BRANCH_ENTRIES;
+    if (stuck && small && may_use(solver, MTF_METHOD_BRANCH) && !solver->proven && !probed &&
+        !pairs)
         branch(solver);
 }
 
@@ -496,7 +563,10 @@ static void run_rounds(Solver *solver) {
         return;
     int64_t rounds = 0;
     do {
+        bool improving = begin_improving(solver);
         run_round(solver);
+        if (improving)
+            end_improving(solver);
         if (++rounds == HARD_ROUNDS && solver->choice == NULL && !solver->proven)
             try_smallest_values(solver);
         tell_progress(solver);
@@ -562,6 +632,8 @@ static void begin(Solver *solver) {
     solver->values = g_new0(int, count);
     solver->trial = g_new0(int, count);
     solver->job = g_new0(int, count);
+    solver->base_values = g_new0(int, count);
+    solver->base_trial = g_new0(int, count);
     solver->weights = g_new0(double, count);
     solver->job_price = g_new0(double, solver->core->rows + 1);
     solver->cutoff = MTF_CORE_IMPOSSIBLE - 1;
@@ -579,6 +651,10 @@ static void begin(Solver *solver) {
 }
 
 static void finish(Solver *solver) {
+    mtf_improvers_free(solver->improvers);
+    mtf_core_free(solver->base);
+    g_free(solver->base_values);
+    g_free(solver->base_trial);
     mtf_local_search_free(solver->local);
     mtf_branching_free(solver->branching);
     g_free(solver->weights);
@@ -598,6 +674,10 @@ static void search(Solver *solver) {
         return;
     }
     solver->worst = find_worst(solver->core);
+    solver->base = mtf_core_copy(solver->core);
+    solver->base_steps = solver->core->trail->len;
+    if (solver->choice != NULL)
+        solver->based = mtf_core_project(solver->core, solver->choice, solver->base_values);
     run_rounds(solver);
 }
 

@@ -5,8 +5,9 @@
  *     problem -> exact shrinking -> rounds of { bound, decoded choices, local search } --+
  *                      ^                                                                 |
  *                      +--- values that cannot beat the best choice are forbidden <------+
+ *          beside it, in other threads: large neighbourhoods of the best choice
  *               bound settled: guesses of the optimum
- *               small: values are probed; still stuck: the integer program
+ *               small: values are probed; still stuck: nodes are joined, then branched on
  *
  * The same problem, seed and work limit give the same answer; a limit in seconds cuts the same
  * sequence of rounds at a moment that depends on the machine. */
@@ -14,16 +15,19 @@
 #define MTF_LAYOUT_SOLVE_H
 
 #include "analyzer/solver/problem/layout_problem.h"
+#include "analyzer/solver/search/solve_methods.h"
 
 typedef struct MtfSolveOptions {
-    double seconds;   /* wall-clock limit; 0 = none */
-    int64_t work;     /* limit in rounds, the same on every machine; 0 = none */
-    double gap;       /* stop when (cost - bound) <= gap |cost|; 0 = until proven optimal */
-    guint64 seed;     /* of the local search */
-    int threads;      /* 2 searches beside the bound; 0 or 1 takes turns */
-    const int *start; /* a choice to begin with, or NULL; ignored when it is not legal */
-    bool no_misfit;   /* when nothing fits, say only that */
-    void *user;       /* passed to the functions below, each of which may be NULL */
+    double seconds; /* wall-clock limit; 0 = none */
+    int64_t work;   /* limit in rounds, the same on every machine; 0 = none */
+    double gap;     /* stop when (cost - bound) <= gap |cost|; 0 = until proven optimal */
+    guint64 seed;   /* of the local search */
+    int threads;    /* 2 and more search beside the bound; 0 or 1 takes turns. Without a limit in
+                       * seconds the answer does not depend on it */
+    MtfSolveMethods without;     /* methods that are left out */
+    const int *start;            /* a choice to begin with, or NULL; ignored when it is not legal */
+    bool no_misfit;              /* when nothing fits, say only that */
+    void *user;                  /* passed to the functions below, each of which may be NULL */
     bool (*cancel)(void *user);  /* asked often, from one thread; true keeps the best so far */
     bool (*abandon)(void *user); /* likewise; true ends without an answer, MTF_ERROR_FAILED */
     /* Told the best cost so far (INFINITY before the first) and the bound, after each round. */

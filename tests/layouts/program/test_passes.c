@@ -35,7 +35,7 @@ static void an_unknown_pass_is_told_with_those_there_are(void **state) {
     assert_int_equal(mtf_error_exit_status(error), 2);
     assert_string_equal(error->message,
                         "\"inline\" is no pass; the passes are lower, order, combine-collectives, "
-                        "alias-buffers, delay-updates, overlap, fuse");
+                        "alias-buffers, delay-updates, overlap, fuse, choose-algorithms");
 }
 
 /* Lines apart from the numbers in front. */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// ranks: 1 2 3 4 6
+// ranks: 1 2 3 4 5 6 8
 /* Resharding by MPI ranks, each pair of placements against the whole tensor, and every call against
  * the witness. What a path does is tested exhaustively without MPI (test_move.c). */
 #include "tests/support/cmocka.h"
 
+#include "layouts/program/collective_messages.h"
 #include "runtime/executor/executor.h"
 #include "runtime/kernels/base/slice.h"
 #include "tests/support/mpi_verdict.h"
@@ -27,24 +28,34 @@ typedef struct {
     MtfExecutor executor;
     MtfCommunicators *communicators;
     MtfWindowExchange *window;
+    MtfMessageExchange *messages;
     int target;
 } Case;
 
-/* Whether cases exchange through the window. */
+/* Whether cases exchange through the window; and by which algorithm those go that can. */
 static bool by_window;
+static MtfExchangeAlgorithm algorithm = MTF_EXCHANGE_DIRECT;
+
+/* Exchanges that went by messages. */
+static int by_messages;
 
 static void case_init(Case *c, const MtfGraph *graph, const MtfMesh *mesh, const MtfPlacement *from,
                       const MtfPlacement *to, int64_t max_message) {
     c->layout = mtf_layout_new(graph, mesh);
     c->program = mtf_reshard_program(graph, c->layout, from, to, &c->target);
+    for (int i = 0; i < mtf_program_length(c->program); i++)
+        if (mtf_instruction_takes_algorithm(c->program, i, algorithm))
+            mtf_program_instruction(c->program, i)->algorithm = algorithm;
     c->arena = mtf_arena_pack(c->program);
     c->communicators = mtf_communicators_new(control, c->program);
     MtfWorker *worker = mtf_worker_new(c->program, c->arena, rank, 1, NULL);
     c->window = by_window ? mtf_window_exchange_new(control, worker) : NULL;
+    c->messages = mtf_message_exchange_new(c->communicators, worker, 2);
     c->executor = (MtfExecutor){ .worker = worker,
                                  .counted = mtf_traffic_new(c->program),
                                  .transport = { .communicators = c->communicators,
                                                 .window = c->window,
+                                                .messages = c->messages,
                                                 .max_message = max_message } };
     c->executor.worker->poison = true;
     const MtfOperand *slice = &c->executor.worker->operands[0];
@@ -55,6 +66,7 @@ static void case_init(Case *c, const MtfGraph *graph, const MtfMesh *mesh, const
 
 static void case_clear(Case *c) {
     mtf_window_exchange_free(c->window);
+    mtf_message_exchange_free(c->messages);
     mtf_communicators_free(c->communicators);
     mtf_worker_free(c->executor.worker);
     mtf_traffic_free(c->executor.counted);
@@ -125,17 +137,50 @@ static void check_pair(const MtfGraph *graph, const MtfMesh *mesh, const MtfPlac
     case_clear(&c);
 }
 
+/* What the witness saw of messages to each rank, what was counted, what the program says. */
+static void check_messages(const Case *c) {
+    g_autofree int64_t *predicted = g_new0(int64_t, ranks);
+    int64_t counted = 0, all = 0;
+    for (int i = 0; i < mtf_program_length(c->program); i++) {
+        by_messages += mtf_message_exchange_runs(c->messages, i);
+        all += mtf_instruction_sent_bytes(c->program, i, rank, predicted);
+    }
+    for (int i = 0; i < c->executor.counted->n_entries; i++)
+        counted += c->executor.counted->entries[i].sent;
+    for (int r = 0; r < ranks; r++)
+        mtf_expect(mtf_witness_sent(r) == predicted[r], "%d bytes sent to %d, not %d",
+                   (int)mtf_witness_sent(r), r, (int)predicted[r]);
+    mtf_expect(counted == all, "%d bytes counted, not %d", (int)counted, (int)all);
+    mtf_expect(mtf_witness_strangers() == 0, "calls that no step explains");
+}
+
+static void check_messages_of_pair(const MtfGraph *graph, const MtfMesh *mesh,
+                                   const MtfPlacement *from, const MtfPlacement *to) {
+    Case c;
+    case_init(&c, graph, mesh, from, to, MTF_MAX_MESSAGE);
+    mtf_witness_reset();
+    mtf_executor_step(&c.executor, 1, NULL);
+    check_messages(&c);
+    g_autofree char *source = mtf_placement_format(graph, mesh, from);
+    g_autofree char *target = mtf_placement_format(graph, mesh, to);
+    mtf_expect(wrong_elements(&c, mesh, from, to) == 0, "%s -> %s by %s is wrong", source, target,
+               mtf_exchange_algorithm_name(algorithm));
+    case_clear(&c);
+}
+
 /* Every `stride`-th pair of placements. */
 static void check_pairs(const char *text, const int64_t *sizes, MtfDtype dtype, guint stride) {
     MtfMesh mesh;
     assert_true(mtf_mesh_parse(text, 0, &mesh, NULL));
     if (mtf_mesh_size(&mesh) != ranks)
         return;
+    void (*check)(const MtfGraph *, const MtfMesh *, const MtfPlacement *, const MtfPlacement *) =
+        algorithm == MTF_EXCHANGE_DIRECT ? check_pair : check_messages_of_pair;
     g_autoptr(MtfGraph) graph = mtf_reshard_graph(2, sizes, dtype);
     g_autoptr(GArray) placements = mtf_reshard_placements(&mesh, 2);
     for (guint pair = 0; pair < placements->len * placements->len; pair += stride)
-        check_pair(graph, &mesh, &g_array_index(placements, MtfPlacement, pair / placements->len),
-                   &g_array_index(placements, MtfPlacement, pair % placements->len));
+        check(graph, &mesh, &g_array_index(placements, MtfPlacement, pair / placements->len),
+              &g_array_index(placements, MtfPlacement, pair % placements->len));
 }
 
 static void check_all_pairs(void) {
@@ -162,6 +207,24 @@ static void placements_reach_each_other_through_the_window(void **state) {
     by_window = true;
     check_all_pairs();
     by_window = false;
+    assert_true(mtf_verdict());
+}
+
+/* The same with the members' blocks ragged, over groups of every size and of several axes. */
+static void placements_reach_each_other_by_messages_of_every_algorithm(void **state) {
+    (void)state;
+    for (algorithm = MTF_EXCHANGE_RING; algorithm < MTF_EXCHANGE_ALGORITHMS; algorithm++) {
+        check_pairs("r:2", (int64_t[]){ 5, 4 }, MTF_BF16, 1);
+        check_pairs("r:3", (int64_t[]){ 5, 4 }, MTF_F64, 2);
+        check_pairs("r:4", (int64_t[]){ 5, 3 }, MTF_I32, 3);
+        check_pairs("r:2;c:2", (int64_t[]){ 7, 6 }, MTF_F32, 5);
+        check_pairs("r:5", (int64_t[]){ 13, 2 }, MTF_F32, 3);
+        check_pairs("r:3;c:2", (int64_t[]){ 7, 4 }, MTF_F32, 23);
+        check_pairs("r:8", (int64_t[]){ 19, 3 }, MTF_F32, 5);
+        check_pairs("r:2;c:2;d:2", (int64_t[]){ 9, 8 }, MTF_F32, 311);
+    }
+    algorithm = MTF_EXCHANGE_DIRECT;
+    mtf_expect(ranks == 1 || by_messages > 0, "nothing went by messages");
     assert_true(mtf_verdict());
 }
 
@@ -200,6 +263,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(placements_reach_each_other_by_mpi),
         cmocka_unit_test(placements_reach_each_other_through_the_window),
+        cmocka_unit_test(placements_reach_each_other_by_messages_of_every_algorithm),
         cmocka_unit_test(a_long_allreduce_goes_in_chunks),
         cmocka_unit_test(the_witness_sees_a_call_that_no_step_explains),
     };

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "cost/tune/algorithm_choice.h"
+
+#include "cost/price/exchange_price.h"
+#include "layouts/base/error.h"
+#include "layouts/program/algorithm_list.h"
+#include "layouts/program/collective_messages.h"
+
+#include <math.h>
+#include <string.h>
+
+/* "random" is "random:0". */
+static bool parse_random(const char *wanted, guint64 *seed) {
+    *seed = 0;
+    if (!g_str_has_prefix(wanted, "random"))
+        return false;
+    const char *rest = wanted + strlen("random");
+    return *rest == 0 ||
+           (*rest == ':' && g_ascii_string_to_unsigned(rest + 1, 10, 0, G_MAXUINT64, seed, NULL));
+}
+
+bool mtf_algorithm_choice_check(const char *wanted, GError **error) {
+    guint64 seed;
+    if (wanted == NULL || strcmp(wanted, "auto") == 0 || parse_random(wanted, &seed) ||
+        mtf_exchange_algorithm_find(wanted) >= 0)
+        return true;
+    g_autoptr(GString) names = g_string_new("auto, random");
+    for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++)
+        g_string_append_printf(names, ", %s", mtf_exchange_algorithm_name(a));
+    return mtf_input_error(error, "--collectives %s: there are %s", wanted, names->str);
+}
+
+/* The cheapest that has a price; direct where none has. */
+static int cheapest(const MtfPricer *pricer, const MtfProgram *program, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    MtfCollectiveKind kind;
+    double least = INFINITY, seconds = 0;
+    int best = MTF_EXCHANGE_DIRECT;
+    if (instruction->kind != MTF_INSTRUCTION_RESHARD ||
+        !mtf_reshard_collective_kind(instruction->reshard.kind, &kind))
+        return best;
+    for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++)
+        if (mtf_instruction_takes_algorithm(program, index, a) &&
+            mtf_exchange_seconds(&pricer->map, a, kind, instruction->reshard.axes,
+                                 (double)instruction->payload_bytes, &seconds) &&
+            seconds < least) {
+            least = seconds;
+            best = a;
+        }
+    return best;
+}
+
+static void choose_cheapest(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer) {
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    int n = mtf_program_length(program);
+    unsigned char *algorithms = g_new0(unsigned char, n);
+    for (int i = 0; i < n; i++)
+        algorithms[i] = (unsigned char)cheapest(pricer, program, i);
+    mtf_layout_set_algorithms(layout, algorithms, n);
+}
+
+void mtf_layout_choose_algorithms(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
+                                  const char *wanted) {
+    guint64 seed;
+    if (wanted == NULL)
+        return;
+    if (strcmp(wanted, "auto") != 0)
+        mtf_layout_take_algorithm(
+            graph, layout, parse_random(wanted, &seed) ? -1 : mtf_exchange_algorithm_find(wanted),
+            parse_random(wanted, &seed) ? seed : 0);
+    else if (pricer->machine->curves->len == 0)
+        choose_cheapest(graph, layout, pricer);
+}

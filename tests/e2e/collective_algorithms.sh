@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# seconds: 240
+# Collectives by named algorithms: planned, priced, kept in the plan, executed, and the same losses.
+. tests/support/tap.sh
+
+graph=layouts/library/graphs/mlp.json
+plan=$work/plan.json
+
+# planned NAME: a plan for four ranks on two axes whose collectives go so.
+planned() {
+    run meshtf-plan estimate "$graph" --mesh 'rows:2;cols:2' --layout 'batch:rows;hidden:cols' --precision f64 \
+        --collectives "$1" -o "$plan"
+}
+
+# losses FILE: of its steps, to nine digits.
+losses() {
+    jq -r '.loss | . * 1e9 | round' "$1"
+}
+
+planned direct
+claim "direct is what plans say nothing of" test "$(jq '.execution | has("algorithms")' "$plan")" = false
+jq -r .program_sha256 "$plan" >"$work/digests"
+run mpirun -n 4 meshtf-run "$plan" --steps 5 --metrics "$work/direct.jsonl"
+claim "it runs" exits 0
+
+for name in ring bidirectional-ring recursive mpi random:7; do
+    planned "$name"
+    claim "--collectives $name is planned" exits 0
+    claim "the plan names it" test "$(jq '[.execution.algorithms[][]] | length' "$plan")" -gt 0
+    jq -r .program_sha256 "$plan" >>"$work/digests"
+    run mpirun -n 4 meshtf-run "$plan" --steps 5 --metrics "$work/$name.jsonl"
+    claim "it runs" exits 0
+    claim "to the same losses" test "$(losses "$work/$name.jsonl")" = "$(losses "$work/direct.jsonl")"
+done
+claim "every algorithm makes another program" test "$(sort -u "$work/digests" | wc -l)" = 6
+
+# A free layout gathers over both axes at once.
+run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --dim batch=256 --precision f64 --microbatches 1 \
+    --recompute none --collectives bucket -o "$plan"
+claim "collectives over two axes go along one after the other" test "$(jq '.execution.algorithms.bucket | length' "$plan")" -gt 0
+run mpirun -n 4 meshtf-run "$plan" --steps 3 --verify
+claim "and are right" exits 0
+
+planned ring
+run meshtf-run "$plan" --dry-run
+claim "such a plan is read again" exits 0
+jq '.execution.algorithms = {"ring": [0]}' "$plan" >"$work/bad.json"
+run meshtf-run "$work/bad.json" --dry-run
+claim "an instruction that is no collective is refused" bad_input
+claim "by its number" says_error "instruction 0"
+jq '.execution.algorithms = {"pigeon": [0]}' "$plan" >"$work/bad.json"
+run meshtf-run "$work/bad.json" --dry-run
+claim "so is an unknown algorithm" bad_input
+planned pigeon
+claim "the option refuses it too" bad_input
+claim "and lists what there is" says_error "bidirectional-ring"
+
+run meshtf-plan search "$graph" --devices 4 --machine tpu-v2 --collectives auto -o "$plan"
+claim "the cheapest are chosen on a torus" exits 0
+claim "which are rings there" test "$(jq '.execution.algorithms | keys | map(select(. != "mpi")) | length' "$plan")" -gt 0
+done_testing
