@@ -20,7 +20,7 @@ typedef struct {
 
 static bool is_trained(const MtfTensor *tensor) {
     return tensor->source == MTF_SOURCE_VARIABLE && tensor->memory == MTF_MEMORY_VARIABLE &&
-           mtf_dtype_is_float(tensor->dtype);
+           !tensor->frozen && mtf_dtype_is_float(tensor->dtype);
 }
 
 static bool any_input_wanted(const Differentiation *d, const MtfOperation *operation) {

@@ -76,11 +76,13 @@ typedef struct {
     MtfDtype dtype;
     MtfSource source;
     MtfMemoryKind memory;
-    MtfFeed feed; /* of inputs */
-    MtfInit init; /* of variables */
-    bool is_sent; /* another pipeline stage reads it (stage_split.h) */
-    char *stored; /* of variables: where published files keep it (layouts/README.md); or NULL */
-    int producer; /* the operation it is a result of, or -1 */
+    MtfFeed feed;   /* of inputs */
+    MtfInit init;   /* of variables */
+    bool frozen;    /* a variable that is not trained */
+    bool undecayed; /* a variable that weight decay leaves alone */
+    bool is_sent;   /* another pipeline stage reads it (stage_split.h) */
+    char *stored;   /* of variables: where published files keep it (layouts/README.md); or NULL */
+    int producer;   /* the operation it is a result of, or -1 */
 } MtfTensor;
 
 /* The part of a training step an operation belongs to. */
@@ -107,6 +109,7 @@ typedef struct {
     double
         window; /* attention, causal: positions that a query looks at, its own the last; 0: all */
     double epsilon;                       /* layer_norm, adam, adafactor */
+    double smoothing, z_loss, ignore;     /* softmax_cross_entropy */
     double start, stride, dilation, wrap; /* resample, slice */
     double before, shift, index;          /* pad; roll; select */
     double exclusive, reverse;            /* cumulative_sum */
@@ -117,6 +120,7 @@ typedef struct {
     double limit; /* clip_factor */
     double beta1, beta2, weight_decay, decay, threshold; /* optimizers */
     double warmup, total, final;                         /* learning_rate: steps, steps, share */
+    double power, cooldown, period, drop;                /* learning_rate */
     char *schedule;                                      /* learning_rate */
     char *stream; /* dropout: name of its random stream; NULL = the operation's own name */
 } MtfAttributes;
@@ -159,10 +163,11 @@ typedef struct {
 
 /* The optimizer a user asks for; the training graph has none left. */
 typedef struct {
-    char *kind; /* "sgd", "momentum", "adam", "adamw", "adafactor"; NULL = none */
+    char *kind; /* "sgd", "momentum", "adam", "adamw", "adafactor", "lion"; NULL = none */
     double rate, beta1, beta2, epsilon, weight_decay, momentum;
-    char *schedule; /* "constant", "linear_warmup", "inverse_sqrt", "cosine" */
+    char *schedule; /* one of mtf_schedules (optimizer.h) */
     double warmup, total, final;
+    double power, cooldown, period, drop; /* polynomial; wsd; step */
     double clip_norm; /* global norm above which gradients are scaled; 0 = no clipping */
 } MtfOptimizer;
 

@@ -46,10 +46,23 @@ static bool read_variable_memory(const MtfJson *object, MtfMemoryKind *memory, G
            mtf_json_fail(&child, error, "a variable counts as \"variables\" or \"optimizer\"");
 }
 
+/* "frozen": true, "decay": false. */
+static bool read_training(const MtfJson *where, MtfVariableText *variable, GError **error) {
+    MtfJson child;
+    bool decays = true;
+    if (mtf_json_find(where, "frozen", &child) &&
+        !mtf_json_boolean(&child, &variable->frozen, error))
+        return false;
+    if (mtf_json_find(where, "decay", &child) && !mtf_json_boolean(&child, &decays, error))
+        return false;
+    variable->undecayed = !decays;
+    return true;
+}
+
 static bool read_variable(const MtfGraph *graph, const MtfJson *where, MtfBlockText *block,
                           GError **error) {
-    static const char *const keys[] = { "name",        "dims",   "dtype", "init",
-                                        "memory_kind", "stored", NULL };
+    static const char *const keys[] = { "name",   "dims",   "dtype", "init", "memory_kind",
+                                        "stored", "frozen", "decay", NULL };
     MtfVariableText variable = { .where = *where, .dtype = MTF_F32 };
     MtfJson dims, init, stored;
     if (!mtf_json_keys(where, keys, error) ||
@@ -60,7 +73,8 @@ static bool read_variable(const MtfGraph *graph, const MtfJson *where, MtfBlockT
         !mtf_json_get(where, "init", &init, error) || !read_init(&init, &variable.init, error) ||
         !read_variable_memory(where, &variable.memory, error) ||
         (mtf_json_find(where, "stored", &stored) &&
-         !mtf_json_string(&stored, &variable.stored, error)))
+         !mtf_json_string(&stored, &variable.stored, error)) ||
+        !read_training(where, &variable, error))
         return false;
     g_array_append_val(block->variables, variable);
     return true;

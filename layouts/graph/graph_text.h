@@ -21,6 +21,7 @@ typedef struct {
     MtfInit init;
     MtfMemoryKind memory;
     const char *stored; /* or NULL */
+    bool frozen, undecayed;
 } MtfVariableText;
 
 typedef struct {

@@ -24,6 +24,16 @@ schedule "$work/gpipe.csv" --stages 2 --micro-batches 2 --json
 claim "and read again, with its messages" says '"makespan": 9'
 claim "PyTorch counts its steps" says '"steps": '
 
+schedule search --stages 4 --micro-batches 8 --memory 4 --json
+claim "a search within 1F1B's memory reaches the bound, a ninth of bubble" says '"span": 27'
+claim "and says that it is the best" says '"optimal": true'
+schedule search --stages 4 --micro-batches 12 --times 5,6,4,0 --memory 8 --csv "$work/found.csv"
+claim "an order that was found is written" exits 0
+schedule "$work/found.csv" --times 5,6,4,0 --memory 8 --json
+claim "and simulates to what the search said, shorter than the heuristic's 186" says '"span": 185'
+schedule search --stages 2 --micro-batches 4 --chunks 2 --memory 1
+claim "a cap below one micro-batch does not fit" exits 3
+
 schedule "$work/gpipe.csv" --stages 3
 claim "a file of other numbers is refused" bad_input
 schedule interleaved --stages 4 --micro-batches 9

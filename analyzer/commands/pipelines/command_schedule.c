@@ -2,6 +2,7 @@
 /* meshtf-plan schedule NAME|FILE.csv: makes or reads the order of a pipeline, checks it, and says how
  * long it takes, where it is idle and how much it holds. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/orders/pipeline_search.h"
 #include "cost/pipeline/pipeline_schedule.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
@@ -28,6 +29,8 @@ typedef struct {
     MtfPipelineCase the_case;
     MtfPipelineOrder *order;
     MtfPipelineRun *run;
+    MtfPipelineOrderSearch found; /* where a search was asked for */
+    bool searched;
 } Answer;
 
 /* "5,6,4" or "5,6,4,0.5": `low` to 4 finite numbers; what is not given stays. */
@@ -133,7 +136,20 @@ static bool read_counts(const Options *options, int chunks, MtfPipelineCase *c, 
                            c->ranks, c->chunks, c->microbatches);
 }
 
+static bool search_order(const Options *options, Answer *answer, GError **error) {
+    answer->name = "search";
+    answer->searched = true;
+    if (!read_counts(options, 1, &answer->the_case, error) ||
+        !read_case(options, &answer->the_case, error) ||
+        !mtf_pipeline_order_search(&answer->the_case, &answer->found, error))
+        return false;
+    answer->order = answer->found.order;
+    return mtf_pipeline_fits(answer->order, &answer->the_case, "search", error);
+}
+
 static bool make_order(const Options *options, Answer *answer, GError **error) {
+    if (g_ascii_strcasecmp(answer->name, "search") == 0)
+        return search_order(options, answer, error);
     const MtfPipelineSchedule *schedule = mtf_pipeline_schedule(answer->name, error);
     if (schedule == NULL ||
         !read_counts(options, schedule->chunks > 0 ? schedule->chunks : 2, &answer->the_case,
@@ -201,6 +217,11 @@ static void print_json(const Answer *answer, int steps) {
     mtf_json_add_number(root, "span", answer->run->span);
     mtf_json_add_number(root, "ideal", answer->run->ideal);
     mtf_json_add_number(root, "bubble", answer->run->bubble);
+    if (answer->searched) {
+        mtf_json_add_number(root, "bound", answer->found.bound);
+        cJSON_AddBoolToObject(root, "optimal", answer->found.proven);
+        cJSON_AddStringToObject(root, "begun", answer->found.begun);
+    }
     cJSON *flight = cJSON_AddArrayToObject(root, "in_flight");
     cJSON *memory = cJSON_AddArrayToObject(root, "memory");
     cJSON *ranks = cJSON_CreateArray();
@@ -249,6 +270,9 @@ static void print_picture(const Answer *answer, int steps) {
            answer->order->microbatches);
     printf("  makespan %.10g, span %.10g, ideal %.10g, bubble %.2f %%, %d steps with messages\n",
            run->makespan, run->span, run->ideal, 100 * run->bubble, steps);
+    if (answer->searched)
+        printf("  grown from %s; no span is below %.10g%s\n", answer->found.begun,
+               answer->found.bound, answer->found.proven ? ", which is reached" : "");
     if (run->makespan <= 0)
         return;
     int width =
@@ -320,8 +344,8 @@ int mtf_command_schedule(int argc, char **argv) {
     bool done = mtf_command_line_parse(
                     &argc, &argv, entries, "NAME|FILE.csv --stages P --micro-batches M …",
                     "Simulates a pipeline schedule: gpipe, 1f1b, eager-1f1b, interleaved, zb-h1, "
-                    "zb-h2, zb-1p, zb-2p, zb-auto, zb-v, v-half, v-min, dualpipe-v, or an order "
-                    "in PyTorch's CSV grammar.",
+                    "zb-h2, zb-1p, zb-2p, zb-auto, zb-v, v-half, v-min, dualpipe-v, an order in "
+                    "PyTorch's CSV grammar, or the best order that `search` finds within --memory.",
                     1, 1, &error) &&
                 run(&o, argv[1], &error);
     g_free(o.times);
