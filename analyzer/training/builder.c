@@ -71,8 +71,12 @@ int mtf_build_variable(MtfBuilder *builder, const char *name, const MtfShape *sh
 int mtf_build_variable_like(MtfBuilder *builder, const MtfTensor *variable) {
     int copy = mtf_build_variable(builder, variable->name, &variable->shape, variable->dtype,
                                   variable->init, variable->memory);
-    if (copy >= 0)
-        mtf_graph_tensor(builder->graph, copy)->stored = g_strdup(variable->stored);
+    if (copy < 0)
+        return -1;
+    MtfTensor *tensor = mtf_graph_tensor(builder->graph, copy);
+    tensor->stored = g_strdup(variable->stored);
+    tensor->frozen = variable->frozen;
+    tensor->undecayed = variable->undecayed;
     return copy;
 }
 

@@ -129,14 +129,84 @@ static int converted(Composite *c, const char *suffix, MtfDtype dtype, int x) {
     return mapped(c, MTF_OP_CAST, suffix, x, -1);
 }
 
-static int expand_log_sum_exp(Composite *c) {
-    int max = part(c, MTF_OP_REDUCE_MAX, "max", c->shape, c->x[0], -1);
-    int sum = part(c, MTF_OP_SUM_EXP, "sum", c->shape, c->x[0], max);
+/* A scalar of the type that losses have. */
+static int loss_number(Composite *c, const char *suffix, double value) {
+    g_autofree char *name = g_strdup_printf("%s/%s", c->op->name, suffix);
+    return mtf_build_constant(builder_of(c), name, mtf_dtype_wide(dtype_of(c, c->x[0])), value);
+}
+
+/* The mask, or with `ignore` the mask times whether the label is not below 0; -1: none. */
+static int mask_of(Composite *c) {
+    if (c->op->attributes.ignore == 0)
+        return c->x[2];
+    MtfBuilder *b = builder_of(c);
+    g_autofree char *name = g_strdup_printf("%s/zero", c->op->name);
+    int zero = mtf_build_constant(b, name, MTF_I32, 0);
+    int counts = mapped(c, MTF_OP_LESS_EQUAL, "counts", zero, c->x[1]);
+    int mask =
+        counts < 0 ? -1 : converted(c, "counted", mtf_dtype_wide(dtype_of(c, c->x[0])), counts);
+    return c->x[2] < 0 ? mask : part(c, MTF_OP_MULTIPLY, "mask", c->shape, mask, c->x[2]);
+}
+
+/* The logarithm of the sum of e^x, whose maximum only keeps numbers small: no gradient passes there. */
+static int log_of_sum(Composite *c, const char *suffix, int max) {
+    int stopped = mapped(c, MTF_OP_STOP_GRADIENT, "steady", max, -1);
+    int sum = part(c, MTF_OP_SUM_EXP, "steady/sum", c->shape, c->x[0], stopped);
     if (sum < 0)
         return -1;
-    max = converted(c, "wide", dtype_of(c, sum), max);
+    stopped = converted(c, "wide", dtype_of(c, sum), stopped);
     int log = mapped(c, MTF_OP_LOG, "log", sum, -1);
-    return MTF_BUILD(builder_of(c), MTF_OP_ADD, c->op->name, c->shape, max, log);
+    g_autofree char *name =
+        suffix == NULL ? g_strdup(c->op->name) : g_strdup_printf("%s/%s", c->op->name, suffix);
+    return MTF_BUILD(builder_of(c), MTF_OP_ADD, name, c->shape, stopped, log);
+}
+
+/* s (logit of the label - mean of all logits), what smoothing adds. */
+static int smoothing_term(Composite *c, int logit) {
+    MtfDtype wide = mtf_dtype_wide(dtype_of(c, c->x[0]));
+    builder_of(c)->has_dtype = true;
+    builder_of(c)->dtype = wide;
+    int mean = part(c, MTF_OP_REDUCE_MEAN, "average", c->shape, c->x[0], -1);
+    int chosen = converted(c, "logit/wide", wide, logit);
+    int apart = mapped(c, MTF_OP_SUBTRACT, "apart", chosen, mean);
+    return mapped(c, MTF_OP_MULTIPLY, "smoothing", apart,
+                  loss_number(c, "share", c->op->attributes.smoothing));
+}
+
+static int z_term(Composite *c, int max) {
+    int square = mapped(c, MTF_OP_SQUARE, "z/square", log_of_sum(c, "z", max), -1);
+    return mapped(c, MTF_OP_MULTIPLY, "z/loss", square,
+                  loss_number(c, "z/share", c->op->attributes.z_loss));
+}
+
+/* What smoothing and z_loss add to the loss of each position; a loss of the plain kind is `plain`. */
+static int add_terms(Composite *c, int plain, int max, int logit, int mask) {
+    const MtfAttributes *a = &c->op->attributes;
+    int terms[3] = { plain }, n = 1;
+    if (a->smoothing > 0)
+        terms[n++] = smoothing_term(c, logit);
+    if (a->z_loss > 0)
+        terms[n++] = z_term(c, max);
+    for (int i = 1; i < n && mask >= 0; i++)
+        terms[i] = mapped(c, MTF_OP_MULTIPLY, i == 1 ? "masked" : "masked/2", terms[i], mask);
+    return mtf_build(builder_of(c), MTF_OP_ADD, c->op->name, c->shape, n, terms);
+}
+
+static int expand_cross_entropy(Composite *c) {
+    int logits = c->x[0], labels = c->x[1], mask = mask_of(c);
+    bool more = c->op->attributes.smoothing > 0 || c->op->attributes.z_loss > 0;
+    g_autofree char *plain = g_strdup_printf("%s/plain", c->op->name);
+    int max = part(c, MTF_OP_REDUCE_MAX, "max", c->shape, logits, -1);
+    int sum = part(c, MTF_OP_SUM_EXP, "sum", c->shape, logits, max);
+    int logit = part(c, MTF_OP_LABEL_LOGIT, "logit", c->shape, logits, labels);
+    int loss = mtf_build(&c->e->b, MTF_OP_CROSS_ENTROPY, more ? plain : c->op->name, c->shape,
+                         mask >= 0 ? 4 : 3, (int[]){ max, sum, logit, mask });
+    return more ? add_terms(c, loss, max, logit, mask) : loss;
+}
+
+static int expand_log_sum_exp(Composite *c) {
+    int max = part(c, MTF_OP_REDUCE_MAX, "max", c->shape, c->x[0], -1);
+    return log_of_sum(c, NULL, max);
 }
 
 /* 0, 1, 2, … along `dim`. */
@@ -298,15 +368,6 @@ static int expand_rms_norm(Composite *c) {
     int square = part(c, MTF_OP_VARIANCE, "square", &rest, c->x[0], mean);
     b->attributes.epsilon = c->op->attributes.epsilon;
     return MTF_BUILD(b, MTF_OP_NORMALIZE, c->op->name, c->shape, c->x[0], mean, square, c->x[1]);
-}
-
-static int expand_cross_entropy(Composite *c) {
-    int logits = c->x[0], labels = c->x[1];
-    int max = part(c, MTF_OP_REDUCE_MAX, "max", c->shape, logits, -1);
-    int sum = part(c, MTF_OP_SUM_EXP, "sum", c->shape, logits, max);
-    int logit = part(c, MTF_OP_LABEL_LOGIT, "logit", c->shape, logits, labels);
-    return mtf_build(&c->e->b, MTF_OP_CROSS_ENTROPY, c->op->name, c->shape, c->op->n_inputs + 1,
-                     (int[]){ max, sum, logit, c->x[2] });
 }
 
 /* The factors of an einsum that are still to be multiplied. */

@@ -48,15 +48,20 @@ static void update(MtfUpdater *updater, int kind, int n, const int *inputs) {
         mtf_updater_update(updater, inputs[k == 0 ? 0 : k + 1], operation.outputs[k]);
 }
 
+static double decay_of(const MtfUpdater *updater, int variable) {
+    bool undecayed = mtf_graph_tensor(updater->b->graph, variable)->undecayed;
+    return undecayed ? 0 : updater->settings->weight_decay;
+}
+
 static void update_sgd(MtfUpdater *u, int variable, int gradient) {
-    u->b->attributes.weight_decay = u->settings->weight_decay;
+    u->b->attributes.weight_decay = decay_of(u, variable);
     update(u, MTF_OP_SGD, 3, (int[]){ variable, gradient, u->rate });
 }
 
 static void update_momentum(MtfUpdater *u, int variable, int gradient) {
     int v = twin(u, "momentum/v", variable);
     u->b->attributes.beta1 = u->settings->momentum;
-    u->b->attributes.weight_decay = u->settings->weight_decay;
+    u->b->attributes.weight_decay = decay_of(u, variable);
     update(u, MTF_OP_MOMENTUM, 4, (int[]){ variable, gradient, v, u->rate });
 }
 
@@ -65,8 +70,16 @@ static void update_adam(MtfUpdater *u, int variable, int gradient) {
     u->b->attributes.beta1 = u->settings->beta1;
     u->b->attributes.beta2 = u->settings->beta2;
     u->b->attributes.epsilon = u->settings->epsilon;
-    u->b->attributes.weight_decay = u->settings->weight_decay;
+    u->b->attributes.weight_decay = decay_of(u, variable);
     update(u, MTF_OP_ADAM, 5, (int[]){ variable, gradient, m, v, u->rate });
+}
+
+static void update_lion(MtfUpdater *u, int variable, int gradient) {
+    int m = twin(u, "lion/m", variable);
+    u->b->attributes.beta1 = u->settings->beta1;
+    u->b->attributes.beta2 = u->settings->beta2;
+    u->b->attributes.weight_decay = decay_of(u, variable);
+    update(u, MTF_OP_LION, 4, (int[]){ variable, gradient, m, u->rate });
 }
 
 /* NULL with an error when there is no such optimizer. */
@@ -74,11 +87,10 @@ static MtfUpdateRule find_rule(const char *kind, GError **error) {
     static const struct {
         const char *kind;
         MtfUpdateRule rule;
-    } rules[] = { { "sgd", update_sgd },
-                  { "momentum", update_momentum },
-                  { "adam", update_adam },
-                  { "adamw", update_adam },
-                  { "adafactor", mtf_update_adafactor } };
+    } rules[] = {
+        { "sgd", update_sgd },    { "momentum", update_momentum },       { "adam", update_adam },
+        { "adamw", update_adam }, { "adafactor", mtf_update_adafactor }, { "lion", update_lion }
+    };
     for (gsize i = 0; i < G_N_ELEMENTS(rules); i++)
         if (strcmp(rules[i].kind, kind) == 0)
             return rules[i].rule;
@@ -115,6 +127,10 @@ static int build_rate(MtfBuilder *b, const MtfOptimizer *settings, MtfDtype dtyp
     b->attributes.warmup = settings->warmup;
     b->attributes.total = settings->total;
     b->attributes.final = settings->final;
+    b->attributes.power = settings->power;
+    b->attributes.cooldown = settings->cooldown;
+    b->attributes.period = settings->period;
+    b->attributes.drop = settings->drop;
     b->has_dtype = true;
     b->dtype = dtype;
     return mtf_build(b, MTF_OP_LEARNING_RATE, "learning_rate", &(MtfShape){ 0 }, 0, NULL);

@@ -76,11 +76,13 @@ typedef struct {
     MtfDtype dtype;
     MtfSource source;
     MtfMemoryKind memory;
-    MtfFeed feed; /* of inputs */
-    MtfInit init; /* of variables */
-    bool is_sent; /* another pipeline stage reads it (stage_split.h) */
-    char *stored; /* of variables: where published files keep it (layouts/README.md); or NULL */
-    int producer; /* the operation it is a result of, or -1 */
+    MtfFeed feed;   /* of inputs */
+    MtfInit init;   /* of variables */
+    bool frozen;    /* a variable that is not trained */
+    bool undecayed; /* a variable that weight decay leaves alone */
+    bool is_sent;   /* another pipeline stage reads it (stage_split.h) */
+    char *stored;   /* of variables: where published files keep it (layouts/README.md); or NULL */
+    int producer;   /* the operation it is a result of, or -1 */
 } MtfTensor;
 
 /* The part of a training step an operation belongs to. */
@@ -107,6 +109,7 @@ typedef struct {
     double
         window; /* attention, causal: positions that a query looks at, its own the last; 0: all */
     double epsilon;                       /* layer_norm, adam, adafactor */
+    double smoothing, z_loss, ignore;     /* softmax_cross_entropy */
     double start, stride, dilation, wrap; /* resample, slice */
     double before, shift, index;          /* pad; roll; select */
     double exclusive, reverse;            /* cumulative_sum */
@@ -117,9 +120,18 @@ typedef struct {
     double limit; /* clip_factor */
     double beta1, beta2, weight_decay, decay, threshold; /* optimizers */
     double warmup, total, final;                         /* learning_rate: steps, steps, share */
+    double power, cooldown, period, drop;                /* learning_rate */
     char *schedule;                                      /* learning_rate */
     char *stream; /* dropout: name of its random stream; NULL = the operation's own name */
 } MtfAttributes;
+
+/* What an operation was made for, where it is not the user's. */
+typedef enum {
+    MTF_ORIGIN_WRITTEN,  /* by the user; or a step on the way to something below */
+    MTF_ORIGIN_GRADIENT, /* its result is the gradient of the loss by a tensor */
+    MTF_ORIGIN_CLONE,    /* it computes again what another operation computed */
+    MTF_ORIGINS,
+} MtfOrigin;
 
 /* An operation, one row of the operation table applied. Its first output carries its name, a
  * further output k the name "NAME/SUFFIX" with the row's suffix. */
@@ -128,6 +140,8 @@ typedef struct {
     int kind; /* MtfOperationKind, operation_table.h */
     MtfPhase phase;
     int stage; /* pipeline stage that runs it, from 1; 0: the graph is not cut into stages */
+    MtfOrigin origin;
+    char *of; /* the name of that tensor or operation; NULL where there is none */
     int n_inputs;
     int *inputs; /* tensors */
     int n_outputs;
@@ -149,10 +163,11 @@ typedef struct {
 
 /* The optimizer a user asks for; the training graph has none left. */
 typedef struct {
-    char *kind; /* "sgd", "momentum", "adam", "adamw", "adafactor"; NULL = none */
+    char *kind; /* "sgd", "momentum", "adam", "adamw", "adafactor", "lion"; NULL = none */
     double rate, beta1, beta2, epsilon, weight_decay, momentum;
-    char *schedule; /* "constant", "linear_warmup", "inverse_sqrt", "cosine" */
+    char *schedule; /* one of mtf_schedules (optimizer.h) */
     double warmup, total, final;
+    double power, cooldown, period, drop; /* polynomial; wsd; step */
     double clip_norm; /* global norm above which gradients are scaled; 0 = no clipping */
 } MtfOptimizer;
 
@@ -220,6 +235,8 @@ typedef struct {
     int kind; /* MtfOperationKind */
     MtfPhase phase;
     int stage; /* as of MtfOperation */
+    MtfOrigin origin;
+    const char *of; /* copied */
     int n_inputs;
     const int *inputs;     /* tensors */
     const MtfShape *shape; /* of the first output; NULL = what the row infers */
@@ -262,6 +279,16 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfConsumers, mtf_consumers_free)
 
 const char *mtf_feed_name(MtfFeed feed);
 const char *mtf_phase_name(MtfPhase phase);
+
+/* "gradient", "clone"; NULL for what is written. */
+const char *mtf_origin_name(MtfOrigin origin);
+
+/* Says what the operation that made `tensor` is for; `of` is copied, or NULL. */
+void mtf_graph_set_origin(MtfGraph *graph, int tensor, MtfOrigin origin, const char *of);
+
+/* The tensor whose gradient `tensor` is, or -1; and the other way round. */
+int mtf_graph_gradient_of(const MtfGraph *graph, int tensor);
+int mtf_graph_find_gradient(const MtfGraph *graph, int of);
 const char *mtf_memory_name(MtfMemoryKind kind);
 
 #endif

@@ -58,6 +58,10 @@ static cJSON *sources_to_json(const MtfGraph *graph, MtfSource source) {
             cJSON_AddItemToObject(object, "init", init_to_json(&tensor->init));
         if (source == MTF_SOURCE_VARIABLE && tensor->memory != MTF_MEMORY_VARIABLE)
             cJSON_AddStringToObject(object, "memory_kind", mtf_memory_name(tensor->memory));
+        if (tensor->frozen)
+            cJSON_AddBoolToObject(object, "frozen", true);
+        if (tensor->undecayed)
+            cJSON_AddBoolToObject(object, "decay", false);
         if (tensor->stored != NULL)
             cJSON_AddStringToObject(object, "stored", tensor->stored);
         cJSON_AddItemToArray(list, object);
@@ -127,6 +131,10 @@ static cJSON *operation_to_json(const MtfGraph *graph, const MtfOperation *opera
         cJSON_AddStringToObject(object, "phase", mtf_phase_name(operation->phase));
     if (operation->stage > 0)
         mtf_json_add_integer(object, "stage", operation->stage);
+    if (operation->origin != MTF_ORIGIN_WRITTEN) {
+        cJSON_AddStringToObject(object, "origin", mtf_origin_name(operation->origin));
+        cJSON_AddStringToObject(object, "of", operation->of);
+    }
     add_memory(graph, operation, object);
     return object;
 }
@@ -145,7 +153,9 @@ static cJSON *optimizer_to_json(const MtfOptimizer *optimizer) {
         cJSON_AddStringToObject(object, "schedule", optimizer->schedule);
     const MtfOptimizerNumber *number = mtf_optimizer_numbers();
     for (; number->name != NULL; number++)
-        if (mtf_optimizer_has(optimizer->kind, number))
+        if (mtf_optimizer_has(optimizer->kind, number) &&
+            !(number->optional &&
+              G_STRUCT_MEMBER(double, optimizer, number->offset) == number->standard))
             mtf_json_add_number(object, number->name,
                                 G_STRUCT_MEMBER(double, optimizer, number->offset));
     return object;

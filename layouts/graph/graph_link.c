@@ -120,6 +120,8 @@ static bool declare_variable(MtfLinker *linker, const Scope *scope, const MtfVar
                                         text->memory, &cause);
     if (tensor < 0)
         return mtf_field_relay(&text->where, cause, error);
+    mtf_graph_tensor(linker->graph, tensor)->frozen = text->frozen;
+    mtf_graph_tensor(linker->graph, tensor)->undecayed = text->undecayed;
     if (text->stored != NULL)
         mtf_graph_tensor(linker->graph, tensor)->stored = g_strdup(text->stored);
     return true;
@@ -432,6 +434,8 @@ static bool add_operation(MtfLinker *linker, const Declaration *declaration, con
         .kind = text->kind,
         .phase = text->phase,
         .stage = text->stage,
+        .origin = text->origin,
+        .of = text->of,
         .n_inputs = text->n_inputs,
         .inputs = inputs,
         .shape = text->has_shape ? &text->shape : NULL,

@@ -21,6 +21,7 @@ typedef struct {
     MtfInit init;
     MtfMemoryKind memory;
     const char *stored; /* or NULL */
+    bool frozen, undecayed;
 } MtfVariableText;
 
 typedef struct {
@@ -34,6 +35,8 @@ typedef struct {
     int kind; /* MtfOperationKind */
     MtfPhase phase;
     int stage; /* as of MtfOperation */
+    MtfOrigin origin;
+    const char *of;
     int n_inputs;
     const char **inputs;
     bool has_shape, has_dtype;

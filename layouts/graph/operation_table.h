@@ -40,6 +40,9 @@
  *               w' = w - rate (m^ / (sqrt(v^) + epsilon) + weight_decay w),
  *               m^ = m' / (1 - beta1^t), v^ = v' / (1 - beta2^t)
  *
+ *     lion      u = sign(beta1 m + (1 - beta1) g)              m' = beta2 m + (1 - beta2) g
+ *               w' = w - rate (u + weight_decay w)
+ *
  * Learning rates. With warmup > 0 every schedule but `constant` starts with a ramp of that many
  * steps; ramp(t) = min(1, t / warmup), and 1 without warmup.
  *
@@ -48,6 +51,11 @@
  *     inverse_sqrt   rate min(ramp(t), sqrt(max(warmup, 1) / t))
  *     cosine         rate ramp(t) (final + (1 - final) (1 + cos(pi p)) / 2),
  *                    p = (t - warmup) / (total - warmup) within 0 … 1, and 1 where total <= warmup
+ *     linear         rate ramp(t) (final + (1 - final) (1 - p))
+ *     polynomial     rate ramp(t) (final + (1 - final) (1 - p)^power)
+ *     wsd            rate ramp(t) (final + (1 - final) min(1, max(0, total - t) / cooldown)): warm-up,
+ *                    stable, and decay over the last `cooldown` steps
+ *     step           rate ramp(t) drop^floor(max(0, t - warmup) / period)
  */
 #ifndef MTF_OPERATION_TABLE_H
 #define MTF_OPERATION_TABLE_H
@@ -152,7 +160,10 @@ typedef enum {
     MTF_OP_ARGMAX,   /* where the largest stands along the one dimension the output lacks */
     MTF_OP_ONE_HOT,  /* (ids) -> 1 where the output's further dimension is at the id, else 0 */
     MTF_OP_RMS_NORM, /* (x, scale) -> x scale / sqrt(mean of x^2 + epsilon) */
-    MTF_OP_SOFTMAX_CROSS_ENTROPY, /* (logits, labels[, mask]) -> loss of each position */
+    MTF_OP_SOFTMAX_CROSS_ENTROPY, /* (logits, labels[, mask]) -> loss of each position: with smoothing
+                                     s (1 - s) times that of the label and s times the mean of all
+                                     labels'; and z_loss (log of the sum of e^logit)^2; with `ignore`
+                                     labels below 0 count nothing */
     /* pieces of the composites; `max`, `sum` are statistics without the softmax's dimension */
     MTF_OP_SUM_EXP,       /* (x, max) -> sum of exp(x - max) */
     MTF_OP_SOFTMAX_APPLY, /* (x, max, sum) -> exp(x - max) / sum */
@@ -185,6 +196,7 @@ typedef enum {
     MTF_OP_LEARNING_RATE, /* the schedule's rate at this step */
     MTF_OP_SGD,           /* (w, g, rate[, clip]) -> w' */
     MTF_OP_MOMENTUM,      /* (w, g, v, rate[, clip]) -> w', v' */
+    MTF_OP_LION,          /* (w, g, m, rate[, clip]) -> w', m' */
     MTF_OP_ADAM,          /* (w, g, m, v, rate[, clip]) -> w', m', v'; with weight_decay: AdamW */
     MTF_OP_ADAFACTOR_MOMENT,    /* (old, new) -> b old + (1-b) (new + epsilon), b = 1 - t^-decay */
     MTF_OP_ADAFACTOR_DIRECTION, /* (g, rows, columns, mean of rows) -> g / sqrt(rows columns /

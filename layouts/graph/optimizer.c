@@ -6,13 +6,15 @@
 #include <string.h>
 
 const char *const *mtf_optimizer_kinds(void) {
-    static const char *const kinds[] = { "sgd", "momentum", "adam", "adamw", "adafactor", NULL };
+    static const char *const kinds[] = { "sgd",       "momentum", "adam", "adamw",
+                                         "adafactor", "lion",     NULL };
     return kinds;
 }
 
 const char *const *mtf_schedules(void) {
-    static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt", "cosine",
-                                             NULL };
+    static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt",
+                                             "cosine",   "linear",        "polynomial",
+                                             "wsd",      "step",          NULL };
     return schedules;
 }
 
@@ -20,23 +22,30 @@ const char *const *mtf_schedules(void) {
 
 const MtfOptimizerNumber *mtf_optimizer_numbers(void) {
     static const MtfOptimizerNumber numbers[] = {
-        { FIELD(rate), NULL, 0, 0, INFINITY },
-        { FIELD(momentum), "momentum", 0.9, 0, 1 },
-        { FIELD(beta1), "adam", 0.9, 0, 1 },
-        { FIELD(beta1), "adamw", 0.9, 0, 1 },
-        { FIELD(beta2), "adam", 0.999, 0, 1 },
-        { FIELD(beta2), "adamw", 0.999, 0, 1 },
-        { FIELD(epsilon), "adam", 1e-8, 0, INFINITY },
-        { FIELD(epsilon), "adamw", 1e-8, 0, INFINITY },
-        { FIELD(epsilon), "adafactor", 1e-30, 0, INFINITY },
-        { FIELD(weight_decay), "sgd", 0, 0, INFINITY },
-        { FIELD(weight_decay), "momentum", 0, 0, INFINITY },
-        { FIELD(weight_decay), "adamw", 0.01, 0, INFINITY },
-        { FIELD(warmup), NULL, 0, 0, INFINITY },
-        { FIELD(total), NULL, 0, 0, INFINITY },
-        { FIELD(final), NULL, 0, 0, 1 },
-        { FIELD(clip_norm), NULL, 0, 0, INFINITY },
-        { NULL, 0, NULL, 0, 0, 0 },
+        { FIELD(rate), NULL, 0, 0, INFINITY, false },
+        { FIELD(momentum), "momentum", 0.9, 0, 1, false },
+        { FIELD(beta1), "adam", 0.9, 0, 1, false },
+        { FIELD(beta1), "adamw", 0.9, 0, 1, false },
+        { FIELD(beta2), "adam", 0.999, 0, 1, false },
+        { FIELD(beta2), "adamw", 0.999, 0, 1, false },
+        { FIELD(beta1), "lion", 0.9, 0, 1, false },
+        { FIELD(beta2), "lion", 0.99, 0, 1, false },
+        { FIELD(weight_decay), "lion", 0, 0, INFINITY, false },
+        { FIELD(epsilon), "adam", 1e-8, 0, INFINITY, false },
+        { FIELD(epsilon), "adamw", 1e-8, 0, INFINITY, false },
+        { FIELD(epsilon), "adafactor", 1e-30, 0, INFINITY, false },
+        { FIELD(weight_decay), "sgd", 0, 0, INFINITY, false },
+        { FIELD(weight_decay), "momentum", 0, 0, INFINITY, false },
+        { FIELD(weight_decay), "adamw", 0.01, 0, INFINITY, false },
+        { FIELD(warmup), NULL, 0, 0, INFINITY, false },
+        { FIELD(total), NULL, 0, 0, INFINITY, false },
+        { FIELD(final), NULL, 0, 0, 1, false },
+        { FIELD(clip_norm), NULL, 0, 0, INFINITY, false },
+        { FIELD(power), NULL, 1, 0, INFINITY, true },
+        { FIELD(cooldown), NULL, 0, 0, INFINITY, true },
+        { FIELD(period), NULL, 0, 0, INFINITY, true },
+        { FIELD(drop), NULL, 0.1, 0, INFINITY, true },
+        { NULL, 0, NULL, 0, 0, 0, false },
     };
     return numbers;
 }

@@ -10,7 +10,7 @@
 /* "sgd", "momentum", "adam", "adamw", "adafactor"; NULL-terminated. */
 const char *const *mtf_optimizer_kinds(void);
 
-/* "constant", "linear_warmup", "inverse_sqrt", "cosine"; NULL-terminated. */
+/* "constant", "linear_warmup" and so on (operation_table.h); NULL-terminated. */
 const char *const *mtf_schedules(void);
 
 /* A number of an optimizer, valid in [low, high). */
@@ -20,6 +20,7 @@ typedef struct {
     const char *kind; /* the only kind that has it; NULL = every kind */
     double standard;
     double low, high;
+    bool optional; /* written only where it is not the standard */
 } MtfOptimizerNumber;
 
 /* The table; the last row has the name NULL. A name occurs once for each kind that has it. */

@@ -192,6 +192,7 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_LEARNING_RATE, { NULL }, "", NOTHING },
     { MTF_OP_SGD, { "rc", "rc", "" }, NULL, NOTHING },
     { MTF_OP_MOMENTUM, { "rc", "rc", "rc", "" }, NULL, NOTHING },
+    { MTF_OP_LION, { "rc", "rc", "rc", "" }, NULL, NOTHING },
     { MTF_OP_ADAM, { "rc", "rc", "rc", "rc", "" }, NULL, NOTHING },
     { MTF_OP_ADAFACTOR_MOMENT, { "rc", "rc" }, NULL, NOTHING },
     { MTF_OP_ADAFACTOR_DIRECTION, { "rc", "rc" }, NULL, FIRST },

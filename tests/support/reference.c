@@ -257,9 +257,20 @@ static double learning_rate(const Point *p) {
         return a->rate * warm;
     if (strcmp(schedule, "inverse_sqrt") == 0)
         return a->rate * fmin(warm, sqrt(fmax(a->warmup, 1) / p->t));
-    g_assert(strcmp(schedule, "cosine") == 0);
+    if (strcmp(schedule, "step") == 0)
+        return a->rate * warm * pow(a->drop, floor(fmax(0, p->t - a->warmup) / a->period));
+    if (strcmp(schedule, "wsd") == 0) {
+        bool stable = p->t <= a->total - a->cooldown;
+        double left = fmax(0, a->total - p->t) / a->cooldown;
+        return a->rate * warm * (stable ? 1 : a->final + (1 - a->final) * left);
+    }
     double length = a->total - a->warmup;
     double done = length > 0 ? CLAMP((p->t - a->warmup) / length, 0, 1) : 1;
+    if (strcmp(schedule, "linear") == 0)
+        return a->rate * warm * (1 - done + done * a->final);
+    if (strcmp(schedule, "polynomial") == 0)
+        return a->rate * warm * (a->final + (1 - a->final) * pow(1 - done, a->power));
+    g_assert(strcmp(schedule, "cosine") == 0);
     return a->rate * warm * (a->final + (1 - a->final) * (1 + cos(G_PI * done)) / 2);
 }
 
@@ -274,6 +285,16 @@ static double momentum(const Point *p) {
     double g = x[1] * (p->n > 4 ? x[4] : 1) + p->a->weight_decay * x[0];
     double v = p->a->beta1 * x[2] + g;
     return p->output == 1 ? v : x[0] - x[3] * v;
+}
+
+static double lion(const Point *p) {
+    const double *x = p->x;
+    const MtfAttributes *a = p->a;
+    double g = x[1] * (p->n > 4 ? x[4] : 1);
+    if (p->output == 1)
+        return a->beta2 * x[2] + (1 - a->beta2) * g;
+    double mixed = a->beta1 * x[2] + (1 - a->beta1) * g;
+    return x[0] - x[3] * ((mixed > 0) - (mixed < 0) + a->weight_decay * x[0]);
 }
 
 static double adam(const Point *p) {
@@ -333,9 +354,13 @@ static double rms_norm(const Point *p) {
 /* Evaluated at every class; only the label's counts. */
 static double softmax_cross_entropy(const Point *p) {
     int classes = missing(&input(p, 0)->shape, &input(p, 1)->shape);
-    if ((double)p->coordinate[classes] != p->x[1])
-        return 0;
-    return (log_sum_exp(p, classes) - p->x[0]) * (p->n > 2 ? p->x[2] : 1);
+    double lse = log_sum_exp(p, classes), n = (double)size_of(p, classes);
+    double mask = (p->n > 2 ? p->x[2] : 1) * (p->a->ignore != 0 && p->x[1] < 0 ? 0 : 1);
+    bool here = (double)p->coordinate[classes] == p->x[1];
+    /* The parts that every class, or the label's alone, or the first for all, brings. */
+    double each = p->a->smoothing * (lse - p->x[0]) / n, z = p->a->z_loss * lse * lse;
+    return mask * (each + (here ? (1 - p->a->smoothing) * (lse - p->x[0]) : 0) +
+                   (p->coordinate[classes] == 0 ? z : 0));
 }
 
 /* The logarithm of the sum: evaluate_output takes it. */
@@ -589,6 +614,7 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_LEARNING_RATE] = learning_rate,
     [MTF_OP_SGD] = sgd,
     [MTF_OP_MOMENTUM] = momentum,
+    [MTF_OP_LION] = lion,
     [MTF_OP_ADAM] = adam,
     [MTF_OP_ADAFACTOR_MOMENT] = adafactor_moment,
     [MTF_OP_ADAFACTOR_DIRECTION] = adafactor_direction,

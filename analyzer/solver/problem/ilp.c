@@ -397,7 +397,7 @@ static void solve_guarded(Run *run) {
 static bool check_program(const MtfIlp *ilp, GError **error) {
     for (int j = 0; j < mtf_ilp_variable_count(ilp); j++) {
         const Variable *v = variable_at(ilp, j);
-        if (!(fabs(v->cost) < 1e15) || !(v->low <= v->high))
+        if (!isfinite(v->cost) || !(v->low <= v->high))
             return mtf_failure(error, "variable %d of the integer program has cost %g in [%g, %g]",
                                j, v->cost, v->low, v->high);
     }

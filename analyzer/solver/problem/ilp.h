@@ -7,7 +7,7 @@
  *
  * The program is kept in plain arrays and handed to GLPK only while it is solved, so that an error
  * inside GLPK (which would abort the process) costs one solve and nothing else. Costs and rows are
- * scaled here; callers write them in their own units, below 1e15 and never "infinite": a choice
+ * scaled here; callers write them in their own units, of any size but never "infinite": a choice
  * that is impossible is left out of the program.
  *
  * Root relaxation: dual simplex after presolve. Then branch and bound with the feasibility pump

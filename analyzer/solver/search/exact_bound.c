@@ -145,9 +145,9 @@ void mtf_exact_bound_free(MtfExactBound *exact) {
 
 /* ---- the point ---- */
 
-/* A number times 2^shift in whole numbers, of a size below LARGEST; any whole number would do. */
-static int64_t whole(double number, int shift) {
-    double scaled = ldexp(number, shift);
+/* A number in whole multiples of 1 / unit, of a size below LARGEST; any whole number would do. */
+static int64_t whole(double number, double unit) {
+    double scaled = number * unit;
     if (!isfinite(scaled))
         return 0;
     return (int64_t)fmin(fmax(rint(scaled), -(double)LARGEST), (double)LARGEST);
@@ -192,13 +192,13 @@ static MtfInt128 paid_rooms(const MtfExactBound *exact) {
 /* An edge's message to a spot, with what the spot sent on to it in the pass back: that moves from
  * the node's term to the edge's. */
 static void round_messages(MtfExactBound *exact, const MtfNodeState *spot, int first) {
+    double unit = ldexp(1, exact->shift);
     for (int k = 0; k < spot->behind + spot->ahead; k++) {
         const double *in = spot->half_edges[k].in;
         int64_t *to = exact->message + exact->message_at[first + k];
         double share = k < spot->behind ? spot->share : 0;
         for (int p = 0; p < spot->values; p++)
-            to[p] = whole(share > 0 ? in[p] - share * (spot->theta[p] - spot->least) : in[p],
-                          exact->shift);
+            to[p] = whole(share > 0 ? in[p] - share * (spot->theta[p] - spot->least) : in[p], unit);
     }
 }
 

@@ -40,6 +40,7 @@
 #define TOLERANCE 1e-6   /* of the cost, within which the integer program's bound holds */
 #define BRANCH_ENTRIES 4e6   /* of a core that is branched on */
 #define BRANCH_WORK 30000000 /* matrix entries of one round */
+#define COUNTED_WORK 2000000 /* the same where work is limited and time is not */
 #define BRANCH_ROUNDS 20     /* that do not count as stale */
 #define STALE_ROUNDS 12      /* without a gap so much smaller, after which limited work ends */
 #define STALE_GAP 0.95
@@ -438,9 +439,11 @@ static void branch(Solver *solver) {
                                               solver->options->seed);
     int found = 0;
     MtfBranchStatus status = MTF_BRANCH_FOUND;
+    bool counted = solver->options->work > 0 && solver->end == G_MAXINT64;
+    int64_t work = counted ? COUNTED_WORK : BRANCH_WORK;
     solver->stale_rounds -= ++solver->branch_rounds <= BRANCH_ROUNDS;
     while (status == MTF_BRANCH_FOUND && !is_over(solver)) {
-        status = mtf_branching_run(solver->branching, solver->cutoff, BRANCH_WORK, solver->values);
+        status = mtf_branching_run(solver->branching, solver->cutoff, work, solver->values);
         if (status == MTF_BRANCH_FOUND)
             offer_values(solver, solver->values);
         found += status == MTF_BRANCH_FOUND;

@@ -381,8 +381,16 @@ double mtf_learning_rate(const MtfAttributes *a, double t) {
         return a->rate * ramp;
     if (strcmp(schedule, "inverse_sqrt") == 0)
         return a->rate * MIN(ramp, sqrt(MAX(a->warmup, 1) / t));
+    if (strcmp(schedule, "step") == 0)
+        return a->rate * ramp * pow(a->drop, floor(MAX(t - a->warmup, 0) / a->period));
+    if (strcmp(schedule, "wsd") == 0)
+        return a->rate * ramp *
+               (a->final + (1 - a->final) * MIN(1, MAX(a->total - t, 0) / a->cooldown));
     double p = a->total > a->warmup ? CLAMP((t - a->warmup) / (a->total - a->warmup), 0, 1) : 1;
-    return a->rate * ramp * (a->final + (1 - a->final) * (1 + cos(G_PI * p)) / 2);
+    double left = strcmp(schedule, "cosine") == 0       ? (1 + cos(G_PI * p)) / 2
+                  : strcmp(schedule, "polynomial") == 0 ? pow(1 - p, a->power)
+                                                        : 1 - p;
+    return a->rate * ramp * (a->final + (1 - a->final) * left);
 }
 
 void mtf_kernel_learning_rate(const MtfKernelCall *call) {

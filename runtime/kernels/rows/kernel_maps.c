@@ -91,6 +91,11 @@ static void rate_parameters(const MtfKernelCall *call, double *parameters) {
     parameters[3] = call->operation->attributes.beta1;
 }
 
+static void lion_parameters(const MtfKernelCall *call, double *parameters) {
+    rate_parameters(call, parameters);
+    parameters[4] = call->operation->attributes.beta2;
+}
+
 static void adam_parameters(const MtfKernelCall *call, double *parameters) {
     const MtfAttributes *a = &call->operation->attributes;
     rate_parameters(call, parameters);
@@ -173,6 +178,7 @@ static const MtfMapRow map_rows[MTF_OPERATIONS] = {
     [MTF_OP_CLIP_FACTOR] = { ROW(clip_factor), 0, clip_parameters, NULL },
     [MTF_OP_SGD] = { ROW(sgd), 2, rate_parameters, NULL },
     [MTF_OP_MOMENTUM] = { ROW(momentum), 3, rate_parameters, NULL },
+    [MTF_OP_LION] = { ROW(lion), 3, lion_parameters, NULL },
     [MTF_OP_ADAM] = { ROW(adam), 4, adam_parameters, NULL },
     [MTF_OP_ADAFACTOR_MOMENT] = { ROW(adafactor_moment), 0, adafactor_moment_parameters, NULL },
     [MTF_OP_ADAFACTOR_DIRECTION] = { ROW(adafactor_direction), 0, NULL, NULL },

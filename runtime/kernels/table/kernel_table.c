@@ -95,6 +95,7 @@ static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_LEARNING_RATE] = mtf_kernel_learning_rate,
     [MTF_OP_SGD] = mtf_kernel_map,
     [MTF_OP_MOMENTUM] = mtf_kernel_map,
+    [MTF_OP_LION] = mtf_kernel_map,
     [MTF_OP_ADAM] = mtf_kernel_map,
     [MTF_OP_ADAFACTOR_MOMENT] = mtf_kernel_map,
     [MTF_OP_ADAFACTOR_DIRECTION] = mtf_kernel_map,

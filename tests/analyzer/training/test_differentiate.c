@@ -427,6 +427,29 @@ static void cross_entropy_with_and_without_mask(void **state) {
     }
 }
 
+/* Labels are 0, 1 or 2 and, with a shift, -1: those count nothing where they are ignored. */
+static void cross_entropy_with_smoothing_and_z_loss(void **state) {
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        MtfBuilder b = start();
+        int x = variable(&b, "x", "acb");
+        int labels = input(&b, "labels", "ab", MTF_I32, MTF_FEED_LABELS);
+        b.attributes.value = 1;
+        b.has_dtype = true, b.dtype = MTF_I32;
+        int one = mtf_build(&b, MTF_OP_CONSTANT, "one", &(MtfShape){ 0 }, 0, NULL);
+        int shifted = op(&b, MTF_OP_SUBTRACT, "shifted", NULL, labels, one);
+        int mask = input(&b, "mask", "ab", MTF_F64, MTF_FEED_MASK);
+        MtfShape shape = shape_of("ba");
+        b.attributes.smoothing = i % 3 == 0 ? 0 : 0.1;
+        b.attributes.z_loss = i % 3 == 1 ? 0 : 1e-2;
+        b.attributes.ignore = i / 3 % 2;
+        g_autoptr(MtfGraph) graph =
+            finish(&b, mtf_build(&b, MTF_OP_SOFTMAX_CROSS_ENTROPY, "loss/each", &shape,
+                                 i < 6 ? 2 : 3, (int[]){ x, i / 3 % 2 ? shifted : labels, mask }));
+        check(graph);
+    }
+}
+
 /* log(sum) + max, beside the cross entropy: its statistics are used elsewhere too. */
 static void statistics_used_on_their_own(void **state) {
     (void)state;
@@ -673,6 +696,7 @@ int main(void) {
         cmocka_unit_test(rms_norm_and_rotary_positions),
         cmocka_unit_test(layer_norm_without_bias),
         cmocka_unit_test(cross_entropy_with_and_without_mask),
+        cmocka_unit_test(cross_entropy_with_smoothing_and_z_loss),
         cmocka_unit_test(statistics_used_on_their_own),
         cmocka_unit_test(lookups_masks_and_dropout),
         cmocka_unit_test(a_table_that_is_multiplied_by_too_has_one_dense_gradient),

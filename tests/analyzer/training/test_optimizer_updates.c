@@ -114,6 +114,47 @@ static void adam_corrects_the_bias_of_its_moments(void **state) {
     end(&c);
 }
 
+/* m = 0.03, then 0.99 0.03 - 0.03; the second mixture is 0.027 - 0.3 < 0. */
+static void lion_goes_by_signs(void **state) {
+    (void)state;
+    Case c = begin(forward_graph(1), optimizer_of("lion"));
+    step(&c, 0, 2, (double[]){ 3, 0 });
+    expect(&c, "w", 2, (double[]){ 0.9, 1 });
+    expect(&c, "lion/m/w", 2, (double[]){ 0.03, 0 });
+    step(&c, 1, 2, (double[]){ -3, 0 });
+    expect(&c, "w", 2, (double[]){ 1, 1 });
+    expect(&c, "lion/m/w", 2, (double[]){ -0.0003, 0 });
+    end(&c);
+}
+
+/* Without decay 1 - 0.1 3 / 4. */
+static void decay_leaves_variables_alone_that_say_so(void **state) {
+    (void)state;
+    MtfOptimizer optimizer = optimizer_of("adamw");
+    optimizer.epsilon = 1, optimizer.weight_decay = 0.1;
+    MtfGraph *graph = forward_graph(1);
+    mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "w"))->undecayed = true;
+    Case c = begin(graph, optimizer);
+    step(&c, 0, 2, (double[]){ 3, 3 });
+    expect(&c, "w", 2, (double[]){ 0.925, 0.925 });
+    end(&c);
+}
+
+static void frozen_variables_have_no_gradient_and_stay(void **state) {
+    (void)state;
+    MtfGraph *graph = forward_graph(1);
+    MtfBuilder b = mtf_builder(graph, MTF_PHASE_FORWARD);
+    add_product(&b, "u", &(MtfShape){ .rank = 1, .dims = { A } });
+    mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "w"))->frozen = true;
+    Case c = begin(graph, optimizer_of("adam"));
+    assert_int_equal(mtf_graph_find_tensor(c.training, "grad/w"), -1);
+    assert_int_equal(mtf_graph_find_tensor(c.training, "adam/m/w"), -1);
+    assert_true(mtf_graph_find_tensor(c.training, "grad/u") >= 0);
+    step(&c, 0, 2, (double[]){ 3, 4 });
+    expect(&c, "w", 2, (double[]){ 1, 1 });
+    end(&c);
+}
+
 /* 1 - 0.1 (3 / 4 + 0.1). */
 static void adamw_decays_the_weight_itself(void **state) {
     (void)state;
@@ -258,12 +299,12 @@ static void expect_error(MtfOptimizer optimizer, const char *message) {
 
 static void unknown_kinds_and_schedules_are_errors(void **state) {
     (void)state;
-    MtfOptimizer optimizer = { .kind = g_strdup("lion") };
-    expect_error(optimizer, "optimizer \"lion\" is not known; the kinds are sgd, momentum, adam, "
-                            "adamw, adafactor");
+    MtfOptimizer optimizer = { .kind = g_strdup("tiger") };
+    expect_error(optimizer, "optimizer \"tiger\" is not known; the kinds are sgd, momentum, adam, "
+                            "adamw, adafactor, lion");
     optimizer = (MtfOptimizer){ .kind = g_strdup("sgd"), .schedule = g_strdup("steps") };
     expect_error(optimizer, "schedule \"steps\" is not known; the schedules are constant, "
-                            "linear_warmup, inverse_sqrt, cosine");
+                            "linear_warmup, inverse_sqrt, cosine, linear, polynomial, wsd, step");
 }
 
 int main(void) {
@@ -271,6 +312,9 @@ int main(void) {
         cmocka_unit_test(sgd_goes_down_the_gradient_and_decays),
         cmocka_unit_test(momentum_remembers_the_gradient),
         cmocka_unit_test(adam_corrects_the_bias_of_its_moments),
+        cmocka_unit_test(lion_goes_by_signs),
+        cmocka_unit_test(decay_leaves_variables_alone_that_say_so),
+        cmocka_unit_test(frozen_variables_have_no_gradient_and_stay),
         cmocka_unit_test(adamw_decays_the_weight_itself),
         cmocka_unit_test(adafactor_factors_the_second_moment_of_matrices),
         cmocka_unit_test(adafactor_limits_the_update_of_vectors),

@@ -150,6 +150,31 @@ static void composites_follow_their_formulas(void **state) {
     EXPECT(r, normal, -sqrt(1.5), 0, 2 * sqrt(1.5));
 }
 
+/* From 8 over steps 10 … 50 to a quarter of it: at 30 halfway, at 50 and later 2. A drop to half each
+ * 20 steps; the last 16 steps of 50 go down from 8, so 42 is halfway. */
+static void schedules_that_end_follow_their_formulas(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_graph();
+    MtfAttributes a = MTF_NO_ATTRIBUTES;
+    a.rate = 8, a.warmup = 10, a.total = 50, a.final = 0.25;
+    a.power = 2, a.cooldown = 16, a.period = 20, a.drop = 0.5;
+    static const char *const names[] = { "linear", "polynomial", "wsd", "step" };
+    int rate[4];
+    for (int i = 0; i < 4; i++) {
+        a.schedule = (char *)names[i];
+        rate[i] = apply(graph, MTF_OP_LEARNING_RATE, -1, -1, &scalar, a);
+    }
+    g_autoptr(MtfReference) r = mtf_reference_new(graph, 1);
+    const double expected[][5] = { { 5, 4, 4, 4, 4 },    { 10, 8, 8, 8, 8 },
+                                   { 30, 5, 3.5, 8, 4 }, { 42, 3.2, 2.24, 5, 4 },
+                                   { 50, 2, 2, 2, 2 },   { 90, 2, 2, 2, 0.5 } };
+    for (int i = 0; i < 6; i++) {
+        mtf_reference_run(r, (uint64_t)expected[i][0] - 1);
+        for (int k = 0; k < 4; k++)
+            EXPECT(r, rate[k], expected[i][k + 1]);
+    }
+}
+
 /* Ten steps of warm-up to 8, then at steps t = 5, 10, 40. Cosine over 10 … 50 with final 0: at 30
  * half of it. */
 static void schedules_follow_their_formulas(void **state) {
@@ -185,6 +210,7 @@ int main(void) {
         cmocka_unit_test(lookups_choose_and_their_gradients_add),
         cmocka_unit_test(masks_and_names_go_by_dimension),
         cmocka_unit_test(composites_follow_their_formulas),
+        cmocka_unit_test(schedules_that_end_follow_their_formulas),
         cmocka_unit_test(schedules_follow_their_formulas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

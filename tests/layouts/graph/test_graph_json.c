@@ -223,14 +223,22 @@ static void an_optimizer_takes_only_its_own_numbers(void **state) {
     (void)state;
     assert_fails(HEAD "'operations': [], 'optimizer': {'kind': 'sgd', 'rate': 1, 'beta1': 0.5}}",
                  "g.json: /optimizer: unknown key \"beta1\" (known here: kind, schedule, rate, "
-                 "weight_decay, warmup, total, final, clip_norm)");
+                 "weight_decay, warmup, total, final, clip_norm, power, cooldown, period, drop)");
     assert_fails(HEAD "'operations': [], 'optimizer': {'kind': 'sgd', 'rate': -1}}",
                  "g.json: /optimizer/rate: \"rate\" is -1, which is not at least 0 and below inf");
+    assert_fails(
+        HEAD "'operations': [], 'optimizer': {'kind': 'sgd', 'rate': 1, 'schedule': 'wsd', "
+             "'total': 9}}",
+        "g.json: /optimizer: schedule \"wsd\" needs \"cooldown\", the steps in which it ends");
+    assert_fails(
+        HEAD "'operations': [], 'optimizer': {'kind': 'sgd', 'rate': 1, 'schedule': 'step'}}",
+        "g.json: /optimizer: schedule \"step\" needs \"period\", the steps from one drop to "
+        "the next");
     assert_fails(HEAD "'operations': [], 'optimizer': {'kind': 'sgd'}}",
                  "g.json: /optimizer: key \"rate\" is missing");
-    assert_fails(HEAD "'operations': [], 'optimizer': {'kind': 'lion', 'rate': 1}}",
-                 "g.json: /optimizer/kind: \"lion\" is not an optimizer (known: sgd, momentum, "
-                 "adam, adamw, adafactor)");
+    assert_fails(HEAD "'operations': [], 'optimizer': {'kind': 'tiger', 'rate': 1}}",
+                 "g.json: /optimizer/kind: \"tiger\" is not an optimizer (known: sgd, momentum, "
+                 "adam, adamw, adafactor, lion)");
     assert_fails(HEAD "'operations': [], 'optimizer': {'kind': 'sgd', 'rate': 1, 'schedule': "
                       "'cosine'}}",
                  "g.json: /optimizer: schedule \"cosine\" needs \"total\", the step at which it "
@@ -422,7 +430,7 @@ static void everything_a_graph_can_hold_travels(void **state) {
         "'inputs': [{'name': 'x', 'dims': ['a', 'ä/ö'], 'dtype': 'float64', 'feed': 'features'}], "
         "'variables': [{'name': 'w', 'dims': ['a'], 'init': {'normal': 0.1}}, {'name': 'm', "
         "'dims': ['a'], 'init': 'zeros', 'memory_kind': 'optimizer'}, {'name': 'v', 'dims': "
-        "['a'], 'init': 'zeros', 'memory_kind': 'optimizer'}], 'operations': ["
+        "['a'], 'init': 'zeros', 'memory_kind': 'optimizer', 'frozen': true, 'decay': false}], 'operations': ["
         "{'name': 'r', 'op': 'rename', 'inputs': ['x'], 'from': 'ä/ö', 'to': 'c'},"
         "{'name': 'f', 'op': 'cast', 'inputs': ['r'], 'dtype': 'float32'},"
         "{'name': 'd', 'op': 'dropout', 'inputs': ['f'], 'rate': 0.1},"

@@ -159,6 +159,17 @@ static void a_cancelled_search_stops_without_an_answer(void **state) {
     assert_true(mtf_ilp_objective(ilp) == -1);
 }
 
+/* Costs are scaled before GLPK sees them: x + y >= 1, x costs 2.13479e15, y twice as much. */
+static void costs_of_any_size_are_solved(void **state) {
+    (void)state;
+    g_autoptr(MtfIlp) ilp = mtf_ilp_new();
+    int both[] = { mtf_ilp_add_binary(ilp, 2.13479e15), mtf_ilp_add_binary(ilp, 4.26958e15) };
+    mtf_ilp_add_row(ilp, 2, both, (double[]){ 1, 1 }, 1, INFINITY);
+    assert_true(mtf_ilp_solve(ilp, NULL, NULL));
+    assert_int_equal(mtf_ilp_status(ilp), MTF_ILP_OPTIMAL);
+    assert_true(mtf_ilp_value(ilp, both[0]) > 0.5 && mtf_ilp_value(ilp, both[1]) < 0.5);
+}
+
 static void a_failure_inside_glpk_is_an_error_and_not_an_abort(void **state) {
     (void)state;
     g_autoptr(MtfIlp) ilp = mtf_ilp_new();
@@ -190,6 +201,7 @@ int main(void) {
         cmocka_unit_test(lazy_rows_give_the_same_optimum),
         cmocka_unit_test(a_start_never_spoils_the_optimum),
         cmocka_unit_test(a_cancelled_search_stops_without_an_answer),
+        cmocka_unit_test(costs_of_any_size_are_solved),
         cmocka_unit_test(a_failure_inside_glpk_is_an_error_and_not_an_abort),
         cmocka_unit_test(continuous_variables_keep_their_fractions),
     };

@@ -126,6 +126,7 @@ static const Row rows[] = {
     { MTF_OP_LEARNING_RATE, "", '1', false },
     { MTF_OP_SGD, "xx1O1", 0, true },
     { MTF_OP_MOMENTUM, "xxx1O1", 0, true },
+    { MTF_OP_LION, "xxx1O1", 0, true },
     { MTF_OP_ADAM, "xxxx1O1", 0, true },
     { MTF_OP_ADAFACTOR_MOMENT, "xx", 0, true },
     { MTF_OP_ADAFACTOR_DIRECTION, "xx", 0, true },
@@ -271,8 +272,8 @@ static void add_moves(const Case *c, MtfAttributes *a) {
 }
 
 static MtfAttributes make_attributes(const Case *c) {
-    static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt",
-                                             "cosine" };
+    static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt", "cosine",
+                                             "linear",   "polynomial",    "wsd",          "step" };
     bool attends = c->row->kind == MTF_OP_ATTENTION || c->row->kind == MTF_OP_ATTENTION_GRAD;
     MtfAttributes a = MTF_NO_ATTRIBUTES;
     a.from = c->x.dims[0];
@@ -316,8 +317,12 @@ static MtfAttributes make_attributes(const Case *c) {
     a.threshold = 0.5;
     a.warmup = 3;
     a.total = 9;
+    a.power = 2;
+    a.cooldown = 6;
+    a.period = 1;
+    a.drop = 0.5;
     a.final = 0.1;
-    a.schedule = (char *)schedules[g_rand_int_range(c->rand, 0, 4)];
+    a.schedule = (char *)schedules[g_rand_int_range(c->rand, 0, 8)];
     return a;
 }
 
