@@ -29,7 +29,8 @@ typedef struct {
     char **dims, **pins, **forbids;
     char *batch_dim, *recompute, *microbatches, *collectives;
     char *schedule;
-    int devices, max_axes, seed, frontier, batch, length, stages;
+    int devices, max_axes, seed, frontier, batch, length;
+    char *stages;
     double seconds, gap;
     gboolean json;
 } Options;
@@ -135,6 +136,20 @@ static bool find_meshes(Run *run, GError **error) {
     return run->meshes != NULL;
 }
 
+/* "auto" is 0. */
+static bool read_stages(const Options *options, int *stages, GError **error) {
+    guint64 value = 1;
+    *stages = 0;
+    if (g_strcmp0(options->stages, "auto") == 0)
+        return true;
+    if (options->stages != NULL &&
+        !g_ascii_string_to_unsigned(options->stages, 10, 1, MTF_MAX_STAGES, &value, NULL))
+        return mtf_input_error(error, "--stages \"%s\" must be auto or 1 to %d", options->stages,
+                               MTF_MAX_STAGES);
+    *stages = (int)value;
+    return true;
+}
+
 static bool check_options(const Options *options, GError **error) {
     if (!mtf_algorithm_choice_check(options->collectives, error))
         return false;
@@ -148,9 +163,9 @@ static bool check_options(const Options *options, GError **error) {
                                MTF_MESH_SHAPES_MAX_AXES);
     if (options->devices < 0)
         return mtf_input_error(error, "--devices %d must be at least 1", options->devices);
-    if (options->stages < 0 || options->stages > MTF_MAX_STAGES)
-        return mtf_input_error(error, "--stages %d must be 1 to %d", options->stages,
-                               MTF_MAX_STAGES);
+    int stages;
+    if (!read_stages(options, &stages, error))
+        return false;
     if (!(options->seconds >= 0 && options->seconds < 1e9))
         return mtf_input_error(error, "--seconds %g must be at least 0", options->seconds);
     if (options->frontier != 0 &&
@@ -727,11 +742,11 @@ static void clear_run(Run *run) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,       options->machine,    options->memory,
-                      options->layouts,    options->precision,  options->output,
-                      options->report,     options->dump,       options->batch_dim,
-                      options->dump_after, options->recompute,  options->microbatches,
-                      options->schedule,   options->collectives };
+    char *owned[] = { options->mesh,       options->machine,     options->memory,
+                      options->layouts,    options->precision,   options->output,
+                      options->report,     options->dump,        options->batch_dim,
+                      options->dump_after, options->recompute,   options->microbatches,
+                      options->schedule,   options->collectives, options->stages };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -751,9 +766,8 @@ static bool check_pipeline_options(const Options *o, GError **error) {
     return named == NULL || mtf_input_error(error, "%s does not go with --stages yet", named);
 }
 
-static bool cut_and_search(const Options *options, const char *path, GError **error) {
-    if (!check_pipeline_options(options, error))
-        return false;
+/* `*one` says that there is one stage, for which nothing was done. */
+static bool cut_and_search(const Options *options, const char *path, bool *one, GError **error) {
     MtfSearchPipeline pipeline = {
         .graph = path,
         .dims = (const char *const *)options->dims,
@@ -768,14 +782,17 @@ static bool cut_and_search(const Options *options, const char *path, GError **er
         .output = options->output,
         .batch = options->batch,
         .length = options->length,
-        .stages = options->stages,
         .devices = options->devices,
         .max_axes = options->max_axes,
         .seconds = options->seconds,
         .gap = options->gap,
         .json = options->json,
     };
-    return mtf_search_pipeline(&pipeline, error);
+    if (!read_stages(options, &pipeline.stages, error))
+        return false;
+    *one = pipeline.stages == 1;
+    return *one ||
+           (check_pipeline_options(options, error) && mtf_search_pipeline(&pipeline, one, error));
 }
 
 #define TEXT(name, letter, field, help, what) \
@@ -808,8 +825,9 @@ int mtf_command_search(int argc, char **argv) {
         TEXT("recompute", 0, recompute, "What the backward pass computes again (auto)",
              "none|cheap|layers|auto"),
         MTF_COLLECTIVES_OPTION(o.collectives),
-        OTHER("stages", G_OPTION_ARG_INT, stages,
-              "Cut into a pipeline of S stages; --mesh is that of one (1)", "S"),
+        TEXT("stages", 0, stages,
+             "Cut into a pipeline of S stages, or as many as are best; --mesh is that of one (1)",
+             "S|auto"),
         TEXT("schedule", 0, schedule, "Order of a pipeline's passes (1f1b)", "1f1b|gpipe"),
         TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
@@ -827,6 +845,7 @@ int mtf_command_search(int argc, char **argv) {
     };
     GError *error = NULL;
     Run run = { .options = &o };
+    bool one = true; /* stage */
     bool done =
         mtf_command_line_parse(&argc, &argv, entries, "GRAPH --devices N",
                                "Finds the layout with the shortest predicted training step "
@@ -835,10 +854,8 @@ int mtf_command_search(int argc, char **argv) {
                                "  meshtf-plan search g.json --devices 512 --machine tpu-v2 -o "
                                "p.json --report out",
                                1, 1, &error) &&
-        check_options(&o, &error) &&
-        (o.stages > 1
-             ? cut_and_search(&o, argv[1], &error)
-             : prepare(&run, argv[1], &error) && search(&run, &error) && finish(&run, &error));
+        check_options(&o, &error) && cut_and_search(&o, argv[1], &one, &error) &&
+        (!one || (prepare(&run, argv[1], &error) && search(&run, &error) && finish(&run, &error)));
     clear_run(&run);
     clear_options(&o);
     return done ? 0 : mtf_command_line_fail("meshtf-plan search", error);

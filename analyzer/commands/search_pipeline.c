@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/commands/search_pipeline.h"
 
+#include "analyzer/cuts/cut_search.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/training/microbatch_graph.h"
 #include "layouts/base/command_line.h"
@@ -13,11 +14,16 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Where the user sets no gap, the search of a stage ends within this share of its optimum. */
+#define STAGE_GAP 0.005
+
 typedef struct {
     const MtfSearchPipeline *options;
     MtfMachine *machine;
     MtfGraph *written;
     GArray *meshes;
+    GPtrArray *stage_meshes; /* GArray of MtfMesh, after a search for cuts */
+    MtfCutPlan *cut;         /* NULL: stages are of equal devices and balanced work */
     MtfPipelineRequest request;
 } Search;
 
@@ -26,6 +32,9 @@ static void search_clear(Search *search) {
     mtf_graph_free(search->written);
     if (search->meshes != NULL)
         g_array_unref(search->meshes);
+    if (search->stage_meshes != NULL)
+        g_ptr_array_unref(search->stage_meshes);
+    mtf_cut_plan_free(search->cut);
 }
 
 static bool find_meshes(Search *search, GError **error) {
@@ -44,6 +53,8 @@ static bool find_meshes(Search *search, GError **error) {
         g_array_append_val(search->meshes, mesh);
         return true;
     }
+    if (o->stages == 0)
+        return mtf_input_error(error, "--stages auto needs --devices and no --mesh");
     if (o->devices < 1 || o->devices % o->stages != 0)
         return mtf_input_error(error,
                                "%d devices are not %d stages of equal size: give --devices a "
@@ -54,20 +65,26 @@ static bool find_meshes(Search *search, GError **error) {
     return search->meshes != NULL;
 }
 
+/* 0 where any number will do. */
+static bool read_microbatches(Search *search, GError **error) {
+    const char *text = search->options->microbatches;
+    gint64 value = 0;
+    if (text != NULL && strcmp(text, "auto") != 0 &&
+        !g_ascii_string_to_signed(text, 10, 2, MTF_MAX_MICROBATCHES, &value, NULL))
+        return mtf_input_error(error,
+                               "--microbatches \"%s\" must be auto or 2 to %d for a pipeline", text,
+                               MTF_MAX_MICROBATCHES);
+    search->request.form.microbatches = (int)value;
+    return true;
+}
+
 /* As many micro-batches as are asked for; or, so that bubbles are short and examples whole, the
  * largest divisor of the batch up to four times the stages. */
 static bool choose_microbatches(Search *search, GError **error) {
     const MtfSearchPipeline *o = search->options;
     MtfStepVariant *form = &search->request.form;
-    gint64 value = 0;
-    if (o->microbatches != NULL && strcmp(o->microbatches, "auto") != 0) {
-        if (!g_ascii_string_to_signed(o->microbatches, 10, 2, MTF_MAX_MICROBATCHES, &value, NULL))
-            return mtf_input_error(error,
-                                   "--microbatches \"%s\" must be auto or 2 to %d for a pipeline",
-                                   o->microbatches, MTF_MAX_MICROBATCHES);
-        form->microbatches = (int)value;
+    if (form->microbatches > 0)
         return true;
-    }
     int batch = mtf_batch_dimension(search->written, o->batch_dim, error);
     if (batch < 0)
         return false;
@@ -80,6 +97,70 @@ static bool choose_microbatches(Search *search, GError **error) {
                            "a batch of %" PRId64 " cannot be divided into micro-batches for %d "
                            "stages",
                            size, o->stages);
+}
+
+static bool is_auto(const char *text) {
+    return text == NULL || strcmp(text, "auto") == 0;
+}
+
+/* Stages of equal devices. */
+static bool divide_evenly(Search *search, GError **error) {
+    MtfPipelineRequest *request = &search->request;
+    if (request->stages == 0)
+        request->stages = mtf_graph_stages(search->written);
+    if (!find_meshes(search, error) || !choose_microbatches(search, error))
+        return false;
+    request->meshes = search->meshes;
+    return true;
+}
+
+/* Takes over what the search for cuts found; each stage is searched on the mesh it was priced on. */
+static void take_cut(Search *search) {
+    const MtfCutPlan *cut = search->cut;
+    search->request.stages = (int)cut->stages->len;
+    search->request.form = cut->variant;
+    mtf_cut_plan_apply(cut, search->written);
+    search->stage_meshes = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    for (guint s = 0; s < cut->stages->len; s++) {
+        const MtfCutStage *stage = &g_array_index(cut->stages, MtfCutStage, s);
+        GArray *meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+        g_array_append_val(meshes, stage->mesh);
+        g_ptr_array_add(search->stage_meshes, meshes);
+    }
+    search->request.stage_meshes = search->stage_meshes;
+}
+
+/* Where no layout made by hand fits, the search over free layouts may still find one for a number of
+ * stages that was asked for. */
+static bool search_cut(Search *search, GError **error) {
+    const MtfSearchPipeline *o = search->options;
+    const MtfPipelineRequest *request = &search->request;
+    MtfCutRequest wanted = { .forward = search->written,
+                             .machine = search->machine,
+                             .devices = o->devices,
+                             .memory = request->search.memory_limit,
+                             .stages = o->stages,
+                             .microbatches = request->form.microbatches,
+                             .recompute = is_auto(o->recompute) ? MTF_RECOMPUTES
+                                                                : (int)request->form.recompute,
+                             .max_axes = o->max_axes,
+                             .batch_dim = o->batch_dim,
+                             .precision = o->precision };
+    if (o->devices < 1)
+        return mtf_input_error(error, "say how many processors there are for all stages: "
+                                      "--devices N");
+    GError *cause = NULL;
+    search->cut = mtf_cut_search(&wanted, &cause);
+    if (search->cut != NULL) {
+        take_cut(search);
+        return true;
+    }
+    bool hopeless = o->stages == 0 || !g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT);
+    if (hopeless)
+        g_propagate_error(error, cause);
+    else
+        g_error_free(cause);
+    return !hopeless && divide_evenly(search, error);
 }
 
 static bool prepare(Search *search, GError **error) {
@@ -100,15 +181,15 @@ static bool prepare(Search *search, GError **error) {
                               .form = { .batch_dim = o->batch_dim, .precision = o->precision } };
     request->search = (MtfPlanSearchOptions){ .machine = search->machine,
                                               .memory_limit = limit,
-                                              .has_gap = !isnan(o->gap),
-                                              .gap = o->gap,
-                                              .seconds = o->seconds / o->stages };
-    if (search->written == NULL || !find_meshes(search, error) ||
-        !choose_microbatches(search, error))
+                                              .has_gap = true,
+                                              .gap = isnan(o->gap) ? STAGE_GAP : o->gap,
+                                              .seconds = o->seconds / MAX(1, o->stages) };
+    if (search->written == NULL || !read_microbatches(search, error) ||
+        (!is_auto(o->recompute) &&
+         !mtf_recompute_parse(o->recompute, &request->form.recompute, error)))
         return false;
-    request->meshes = search->meshes;
-    return o->recompute == NULL || strcmp(o->recompute, "auto") == 0 ||
-           mtf_recompute_parse(o->recompute, &request->form.recompute, error);
+    bool given = o->mesh != NULL || mtf_graph_stages(search->written) > 0;
+    return given ? divide_evenly(search, error) : search_cut(search, error);
 }
 
 static void print_stage(const MtfPipelinePlan *pipeline, int stage, const cJSON *predicted) {
@@ -125,45 +206,94 @@ static void print_stage(const MtfPipelinePlan *pipeline, int stage, const cJSON 
            (int)plan->graph->operations->len, f, b, plan->graph->in_flight, memory);
 }
 
-static void print_for_people(const MtfPipelinePlan *pipeline, const MtfSearchPipeline *o) {
+static void print_proof(const MtfCutPlan *cut) {
+    if (cut == NULL) {
+        puts(
+            "proof          each stage's layout is searched with a bound; the cut balances work and "
+            "is not proven");
+        return;
+    }
+    g_autofree char *seconds = mtf_seconds_format(cut->seconds);
+    g_autofree char *bound = mtf_seconds_format(cut->bound);
+    printf("cut            best of %d numbers of micro-batches and recomputations by dynamic "
+           "programming over stages laid out by hand:\n"
+           "               %s, of which %s is the work spread evenly (a gap of %.3g %%)\n",
+           cut->tried, seconds, bound, 100 * (1 - cut->bound / cut->seconds));
+    puts("proof          each stage's layout is searched with a bound; the cut is the best under "
+         "layouts made by hand");
+}
+
+static void print_for_people(const Search *search, const MtfPipelinePlan *pipeline) {
+    const MtfSearchPipeline *o = search->options;
     const cJSON *stages = cJSON_GetObjectItem(pipeline->predicted, "stages");
     double step = mtf_json_number_of(pipeline->predicted, "step_seconds", 0);
     double bubble = mtf_json_number_of(pipeline->predicted, "bubble", 0);
     g_autofree char *seconds = mtf_seconds_format(step);
     printf("machine        %s%s\n", o->machine != NULL ? o->machine : MTF_STANDARD_MACHINE,
            o->machine == NULL ? " (no --machine given)" : "");
-    printf("pipeline       %d stages of %d devices, schedule %s, %d micro-batches\n",
-           (int)pipeline->stages->len, mtf_pipeline_devices(pipeline) / (int)pipeline->stages->len,
-           pipeline->schedule, pipeline->graph->microbatches);
+    printf("pipeline       %d stages on %d devices, schedule %s, %d micro-batches, recomputation "
+           "%s\n",
+           (int)pipeline->stages->len, mtf_pipeline_devices(pipeline), pipeline->schedule,
+           pipeline->graph->microbatches, mtf_recompute_name(search->request.form.recompute));
     for (guint s = 0; s < pipeline->stages->len; s++)
         print_stage(pipeline, (int)s, cJSON_GetArrayItem(stages, (int)s));
     printf("step           %s, of which %.1f %% is the bubble\n", seconds, 100 * bubble);
-    puts(
-        "proof          each stage's layout is searched with a bound; the cut balances work and is "
-        "not proven");
+    print_proof(search->cut);
 }
 
-static void print_as_json(const MtfPipelinePlan *pipeline) {
+/* What the cut was chosen by: seconds of the model, and what its gap is a gap to. */
+static void add_cut(cJSON *object, const MtfCutPlan *cut) {
+    cJSON *item = cJSON_AddObjectToObject(object, "cut");
+    mtf_json_add_number(item, "seconds", cut->seconds);
+    mtf_json_add_number(item, "bound", cut->bound);
+    mtf_json_add_number(item, "gap", 1 - cut->bound / cut->seconds);
+    cJSON_AddStringToObject(item, "gap_to",
+                            "the work of all units under layouts made by hand, each where it costs "
+                            "least, spread evenly over the devices without a bubble");
+    mtf_json_add_integer(item, "tried", cut->tried);
+    cJSON *list = cJSON_AddArrayToObject(item, "stages");
+    for (guint s = 0; s < cut->stages->len; s++) {
+        const MtfCutStage *stage = &g_array_index(cut->stages, MtfCutStage, s);
+        cJSON *of = cJSON_CreateObject();
+        g_autofree char *mesh = mtf_mesh_format(&stage->mesh);
+        mtf_json_add_integer(of, "operations", stage->end - stage->first);
+        mtf_json_add_integer(of, "devices", stage->devices);
+        cJSON_AddStringToObject(of, "mesh", mesh);
+        cJSON_AddStringToObject(of, "layout", stage->layout);
+        mtf_json_add_number(of, "seconds", stage->seconds);
+        mtf_json_add_number(of, "memory", stage->bytes);
+        cJSON_AddItemToArray(list, of);
+    }
+}
+
+static void print_as_json(const Search *search, const MtfPipelinePlan *pipeline) {
     cJSON *object = cJSON_Duplicate(pipeline->predicted, true);
     cJSON_AddStringToObject(object, "schedule", pipeline->schedule);
     mtf_json_add_integer(object, "microbatches", pipeline->graph->microbatches);
+    cJSON_AddStringToObject(object, "recompute",
+                            mtf_recompute_name(search->request.form.recompute));
+    if (search->cut != NULL)
+        add_cut(object, search->cut);
     g_autofree char *text = mtf_json_print(object);
     fputs(text, stdout);
     cJSON_Delete(object);
 }
 
-bool mtf_search_pipeline(const MtfSearchPipeline *options, GError **error) {
+bool mtf_search_pipeline(const MtfSearchPipeline *options, bool *one, GError **error) {
     Search search = { .options = options };
     g_autoptr(MtfPipelinePlan) pipeline = NULL;
-    if (prepare(&search, error))
+    bool done = prepare(&search, error);
+    *one = done && search.request.stages == 1;
+    if (done && !*one) {
         pipeline = mtf_pipeline_search(&search.request, error);
-    bool done = pipeline != NULL;
-    if (done && options->json)
-        print_as_json(pipeline);
-    else if (done && g_strcmp0(options->output, "-") != 0)
-        print_for_people(pipeline, options);
+        done = pipeline != NULL;
+    }
+    if (pipeline != NULL && options->json)
+        print_as_json(&search, pipeline);
+    else if (pipeline != NULL && g_strcmp0(options->output, "-") != 0)
+        print_for_people(&search, pipeline);
     fflush(stdout);
-    if (done && options->output != NULL)
+    if (pipeline != NULL && options->output != NULL)
         done = mtf_pipeline_plan_save(pipeline, options->output, error);
     search_clear(&search);
     return done;

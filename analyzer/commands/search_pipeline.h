@@ -10,13 +10,15 @@ typedef struct {
     const char *const *dims;
     const char *mesh, *machine, *memory, *precision, *microbatches, *batch_dim, *recompute;
     const char *schedule, *output;
-    int batch, length;             /* of a published model; 0: not given */
-    int stages, devices, max_axes; /* `devices` of all stages together; 0 with a mesh */
-    double seconds, gap;           /* gap NAN: not given */
+    int batch, length;     /* of a published model; 0: not given */
+    int stages;            /* 0: as many as are best */
+    int devices, max_axes; /* `devices` of all stages together; 0 with a mesh */
+    double seconds, gap;   /* gap NAN: not given */
     bool json;
 } MtfSearchPipeline;
 
-/* Searches, prints and writes. */
-bool mtf_search_pipeline(const MtfSearchPipeline *options, GError **error);
+/* Searches, prints and writes. `*one` is set where one stage is the best number and nothing else was
+ * done: the whole graph is to be searched as it is. */
+bool mtf_search_pipeline(const MtfSearchPipeline *options, bool *one, GError **error);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "analyzer/free/alternatives.h"
 #include "analyzer/solver/problem/in_parallel.h"
+#include "layouts/graph/microbatches.h"
 
 typedef enum { ALL_REPLICATED, OPTIMIZER_IN_PIECES, VARIABLES_IN_PIECES, SHARDINGS } Sharding;
 typedef enum { DATA_PARALLEL, TENSOR_PARALLEL, SEQUENCE_PARALLEL, STYLES } Style;
@@ -78,12 +79,14 @@ static bool split_anything(const Context *context, Assignment *assignment, int a
     return false;
 }
 
-/* Whether the operation adds partial sums: it is linear in all inputs together, and each is left
- * partial on the axis by what makes it. So the shares of a gradient are reduced once. */
+/* Whether the operation adds partial sums: it is linear in all inputs together, or adds one up over
+ * micro-batches, and each is left partial on the axis by what makes it. So the shares of a gradient
+ * are reduced once a step. */
 static bool adds_partials(const Context *context, const MtfLayout *layout, int operation,
                           int axis) {
     const MtfOperation *op = mtf_graph_operation(context->graph, operation);
-    if (mtf_operation_row(op->kind)->linearity != MTF_LINEAR_JOINT ||
+    if ((mtf_operation_row(op->kind)->linearity != MTF_LINEAR_JOINT &&
+         !mtf_operation_accumulates(context->graph, operation)) ||
         !mtf_operation_passes_partial(context->graph, operation, 0))
         return false;
     for (int k = 0; k < op->n_inputs; k++)
@@ -305,6 +308,8 @@ static MtfStandardLayout *make(const Context *context, const StandardStyle *styl
         assign_operation(context, style_choice, i, layout);
     MtfStandardLayout *standard = g_new0(MtfStandardLayout, 1);
     standard->name = names[style_choice->style][style_choice->sharding];
+    standard->style = (int)style_choice->model_axes * MTF_STANDARD_STYLES +
+                      (int)style_choice->style * SHARDINGS + (int)style_choice->sharding;
     standard->choice = g_new0(int, mtf_layout_problem_node_count(context->problem));
     mtf_free_problem_choice(context->free_problem, layout, standard->choice);
     for (int i = 0; i < layout->n_operations; i++) {
@@ -318,18 +323,25 @@ static MtfStandardLayout *make(const Context *context, const StandardStyle *styl
     return standard;
 }
 
-/* The first dimension of the first input that all inputs have, or -1. */
+/* What an input says about the batch: sums that another pipeline stage sends once a step nothing. */
+static bool has_examples(const MtfTensor *tensor) {
+    return tensor->source == MTF_SOURCE_INPUT && tensor->feed != MTF_FEED_TRANSFER_ONCE;
+}
+
+/* That of the micro-batches, or the first dimension of the first input that all inputs have, or -1. */
 static int batch_dimension(const MtfGraph *graph) {
     const MtfTensor *first = NULL;
+    if (graph->batch >= 0)
+        return graph->batch;
     for (int t = 0; first == NULL && t < (int)graph->tensors->len; t++)
-        if (mtf_graph_tensor(graph, t)->source == MTF_SOURCE_INPUT)
+        if (has_examples(mtf_graph_tensor(graph, t)))
             first = mtf_graph_tensor(graph, t);
     for (int i = 0; first != NULL && i < first->shape.rank; i++) {
         bool shared = true;
         for (int t = 0; t < (int)graph->tensors->len; t++) {
             const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-            shared &= tensor->source != MTF_SOURCE_INPUT ||
-                      mtf_shape_find(&tensor->shape, first->shape.dims[i]) >= 0;
+            shared &=
+                !has_examples(tensor) || mtf_shape_find(&tensor->shape, first->shape.dims[i]) >= 0;
         }
         if (shared)
             return first->shape.dims[i];

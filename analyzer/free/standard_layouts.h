@@ -16,8 +16,12 @@
 
 #include "analyzer/free/free_problem.h"
 
+#define MTF_STANDARD_STYLES 16
+
 typedef struct {
     const char *name; /* "Megatron, ZeRO-1": several of one name differ in which axes do what */
+    int style;        /* which axes do what and what is in pieces: the same number, the same of
+                         every graph on the mesh; below MTF_STANDARD_STYLES << axes of the mesh */
     int *choice;      /* one strategy a node of the problem */
     MtfLayoutValue value;
 } MtfStandardLayout;

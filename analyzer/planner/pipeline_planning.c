@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/planner/pipeline_planning.h"
 
+#include "analyzer/planner/graph_likeness.h"
 #include "analyzer/training/stage_cut.h"
 #include "cost/machine/machine.h"
 #include "cost/memory/arena.h"
@@ -74,12 +75,45 @@ static void reduce_before_sending(const MtfGraph *graph, MtfLayout *layout) {
     }
 }
 
+static const GArray *meshes_of(const MtfPipelineRequest *request, int stage) {
+    return request->stage_meshes != NULL ? g_ptr_array_index(request->stage_meshes, stage)
+                                         : request->meshes;
+}
+
+/* What is known of a stage that was planned. */
+typedef struct {
+    StageSeconds seconds;
+    MtfPricer pricer;
+} Planned;
+
+/* The plan of a stage that is like one planned before on as many devices, with no more micro-batches
+ * in flight: under the same layout it costs the same. NULL where there is none that fits. */
+static MtfPlan *plan_alike(const MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
+                           const MtfGraph *graph, int stage, Planned *planned) {
+    for (int s = 0; s < stage; s++) {
+        const MtfPlan *known = mtf_pipeline_stage(pipeline, s);
+        const MtfMesh *first = &g_array_index(meshes_of(request, stage), MtfMesh, 0);
+        if (mtf_mesh_size(first) != mtf_mesh_size(&known->layout->mesh) ||
+            graph->in_flight > known->graph->in_flight ||
+            !mtf_graphs_are_alike(graph, known->graph))
+            continue;
+        g_autoptr(MtfLayout) layout = mtf_layout_copy(known->layout);
+        g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+        if (!mtf_arena_fits(program, request->search.memory_limit))
+            continue;
+        planned[stage] = planned[s];
+        return mtf_planning_plan_new(mtf_graph_copy(graph), g_steal_pointer(&layout),
+                                     &planned[s].pricer, cJSON_Duplicate(known->search, true));
+    }
+    return NULL;
+}
+
 /* The plan of one stage, and the times of its passes. */
-static MtfPlan *plan_stage(const MtfPipelineRequest *request, MtfGraph *graph, int stage,
-                           StageSeconds *seconds, GError **error) {
+static MtfPlan *search_stage(const MtfPipelineRequest *request, MtfGraph *graph, int stage,
+                             Planned *planned, GError **error) {
     MtfPlanAnswer answer = { 0 };
     MtfPlan *plan = NULL;
-    if (!mtf_plan_search(graph, request->meshes, &request->search, &answer, error)) {
+    if (!mtf_plan_search(graph, meshes_of(request, stage), &request->search, &answer, error)) {
         mtf_plan_answer_clear(&answer);
         mtf_graph_free(graph);
         return NULL;
@@ -92,7 +126,7 @@ static MtfPlan *plan_stage(const MtfPipelineRequest *request, MtfGraph *graph, i
             mtf_planning_plan_new(graph, layout, &answer.pricer,
                                   mtf_plan_answer_to_json(&answer, request->search.memory_limit));
         g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
-        *seconds = stage_seconds(&answer.pricer, program);
+        *planned = (Planned){ stage_seconds(&answer.pricer, program), answer.pricer };
     } else {
         fail_unfit(stage, request->search.memory_limit, error);
         mtf_graph_free(graph);
@@ -101,14 +135,25 @@ static MtfPlan *plan_stage(const MtfPipelineRequest *request, MtfGraph *graph, i
     return plan;
 }
 
+static MtfPlan *plan_stage(const MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
+                           int stage, Planned *planned, GError **error) {
+    MtfGraph *graph = mtf_pipeline_stage_graph(pipeline, stage);
+    MtfPlan *plan = plan_alike(pipeline, request, graph, stage, planned);
+    if (plan == NULL)
+        return search_stage(request, graph, stage, &planned[stage], error);
+    mtf_graph_free(graph);
+    return plan;
+}
+
 static bool plan_stages(MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
                         StageSeconds *seconds, GError **error) {
     int n = (int)pipeline->split->graphs->len;
+    g_autofree Planned *planned = g_new0(Planned, n);
     for (int s = 0; s < n; s++) {
-        MtfPlan *plan =
-            plan_stage(request, mtf_pipeline_stage_graph(pipeline, s), s, &seconds[s], error);
+        MtfPlan *plan = plan_stage(pipeline, request, s, planned, error);
         if (plan == NULL || !mtf_pipeline_plan_add(pipeline, plan, error))
             return false;
+        seconds[s] = planned[s].seconds;
     }
     return true;
 }

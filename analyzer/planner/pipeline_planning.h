@@ -20,10 +20,11 @@
 typedef struct {
     const MtfGraph *written; /* by the user; operations may name their stages already */
     int stages;
-    const char *schedule;        /* as of mtf_pipeline_schedule */
-    MtfStepVariant form;         /* with two micro-batches or more */
-    const GArray *meshes;        /* MtfMesh: what a stage may run on; all of equal size */
-    MtfPlanSearchOptions search; /* of every stage */
+    const char *schedule;          /* as of mtf_pipeline_schedule */
+    MtfStepVariant form;           /* with two micro-batches or more */
+    const GArray *meshes;          /* MtfMesh: what a stage may run on; all of equal size */
+    const GPtrArray *stage_meshes; /* GArray of MtfMesh: of each stage its own; or NULL */
+    MtfPlanSearchOptions search;   /* of every stage */
 } MtfPipelineRequest;
 
 /* The plan; NULL on an error: bad input, or (MTF_ERROR_FIT) a stage that fits no layout. */

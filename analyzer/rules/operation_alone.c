@@ -28,6 +28,8 @@ static void add_operation(MtfOperationAlone *alone, const MtfGraph *graph, const
     MtfNewOperation copy = { .name = op->name,
                              .kind = op->kind,
                              .phase = op->phase,
+                             .origin = op->origin,
+                             .of = op->of,
                              .n_inputs = op->n_inputs,
                              .inputs = inputs,
                              .shape = &output->shape,

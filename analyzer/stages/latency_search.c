@@ -86,7 +86,7 @@ typedef struct {
 static Ending best_ending(const Search *search) {
     const MtfChain *chain = search->chain;
     Ending best = { INFINITY, 0, 0 };
-    int least = search->stages > 0 ? 1 : 0;
+    int least = search->stages > 0 ? MAX(1, chain->least_stages) : 0;
     for (int s = least; s <= search->stages; s++)
         for (int64_t d = chain->all_devices ? chain->devices : 1; d <= chain->devices; d++)
             if (step_at(search, s, 0, d)->sum < best.sum)

@@ -30,6 +30,7 @@ typedef struct {
     int64_t batch;    /* micro-batches */
     double memory;    /* bytes of a device; INFINITY without a limit */
     int most_stages;  /* 0: as many as there are layers */
+    int least_stages; /* 0: one; above 0 with most_stages */
 } MtfChain;
 
 /* Where the price of layers first … end-1 on the submesh of number `size` stands. */

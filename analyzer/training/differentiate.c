@@ -84,15 +84,29 @@ int mtf_gradient_take(MtfGradient *gradient, int tensor, MtfDtype dtype) {
     return share;
 }
 
+/* Whether a tensor is the first result of an operation that a gradient's rule made and that has no
+ * other meaning yet: then it may become the gradient itself. */
+static bool is_unclaimed(const Differentiation *d, int tensor) {
+    const MtfOperation *maker =
+        mtf_graph_operation(d->b.graph, mtf_graph_tensor(d->b.graph, tensor)->producer);
+    return maker->outputs[0] == tensor && maker->phase == MTF_PHASE_BACKWARD &&
+           maker->origin == MTF_ORIGIN_WRITTEN;
+}
+
+static int mark_gradient(Differentiation *d, int gradient, int of) {
+    if (gradient >= 0)
+        mtf_graph_set_origin(d->b.graph, gradient, MTF_ORIGIN_GRADIENT,
+                             mtf_graph_tensor(d->b.graph, of)->name);
+    return gradient;
+}
+
 static int sum_of_shares(Differentiation *d, int tensor, const GArray *shares, const char *name) {
     int first = g_array_index(shares, int, 0);
     if (shares->len > 1) {
         MtfShape shape = mtf_graph_tensor(d->b.graph, tensor)->shape;
         return mtf_build(&d->b, MTF_OP_ADD, name, &shape, (int)shares->len, (int *)shares->data);
     }
-    const MtfTensor *share = mtf_graph_tensor(d->b.graph, first);
-    bool leads = mtf_graph_operation(d->b.graph, share->producer)->outputs[0] == first;
-    if (g_str_has_prefix(share->name, "back/") && leads) {
+    if (is_unclaimed(d, first)) {
         mtf_build_rename(&d->b, first, name);
         return first;
     }
@@ -145,7 +159,7 @@ static int variable_gradient(Differentiation *d, int tensor) {
         g_autofree char *sum = g_strdup_printf("%s/stage/%d", name, stage);
         d->b.stage = stage;
         if (own->len == shares->len)
-            return summed_gradient(d, tensor, own, name);
+            return mark_gradient(d, summed_gradient(d, tensor, own, name), tensor);
         if (own->len > 0)
             g_array_append_val(sums, (int){ summed_gradient(d, tensor, own, sum) });
     }
@@ -159,7 +173,7 @@ static int variable_gradient(Differentiation *d, int tensor) {
     d->b.phase = MTF_PHASE_BACKWARD;
     if (gradient >= 0)
         mtf_graph_tensor(d->b.graph, gradient)->memory = MTF_MEMORY_GRADIENT;
-    return gradient;
+    return mark_gradient(d, gradient, tensor);
 }
 
 /* All consumers of `tensor` have been visited: makes its gradient, if it was given any share. */
@@ -173,7 +187,11 @@ static void complete(Differentiation *d, int tensor) {
     }
     g_autofree char *name = g_strdup_printf("grad/%s", t->name);
     d->b.stage = d->stages[tensor];
-    d->gradients[tensor] = sum_of_shares(d, tensor, d->shares[tensor], name);
+    int gradient = sum_of_shares(d, tensor, d->shares[tensor], name);
+    /* What is handed on as it is stays the gradient of what it was. */
+    if (gradient >= 0 && is_unclaimed(d, gradient))
+        mark_gradient(d, gradient, tensor);
+    d->gradients[tensor] = gradient;
 }
 
 /* Lets the row's rule give the operation's inputs their shares. */

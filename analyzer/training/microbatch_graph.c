@@ -273,9 +273,13 @@ static void divide_gradient(MtfBuilder *b, int share, MtfVariableGradient *pair)
     g_autofree char *name = g_strdup_printf("grad/%s", of);
     MtfShape shape = mtf_graph_tensor(b->graph, pair->gradient)->shape;
     mtf_build_rename(b, pair->gradient, sum);
+    mtf_graph_set_origin(b->graph, pair->gradient, MTF_ORIGIN_WRITTEN, NULL);
     pair->gradient = MTF_BUILD(b, MTF_OP_MULTIPLY, name, &shape, pair->gradient, share);
-    if (pair->gradient >= 0)
-        mtf_graph_tensor(b->graph, pair->gradient)->memory = MTF_MEMORY_GRADIENT;
+    if (pair->gradient < 0)
+        return;
+    mtf_graph_tensor(b->graph, pair->gradient)->memory = MTF_MEMORY_GRADIENT;
+    mtf_graph_set_origin(b->graph, pair->gradient, MTF_ORIGIN_GRADIENT,
+                         mtf_graph_tensor(b->graph, pair->variable)->name);
 }
 
 bool mtf_divide_by_weights(MtfGraph *graph, int divisor, const char *name, GArray *gradients,

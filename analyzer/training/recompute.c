@@ -202,6 +202,7 @@ static int build_clone(Recomputation *r, const MtfOperation *op, int *inputs) {
     MtfDtypeRule rule = mtf_operation_row(op->kind)->dtype;
     MtfShape shape = original->shape;
     MtfMemoryKind memory = original->memory;
+    g_autofree char *repeated = g_strdup(op->name);
     g_autofree char *name = g_strdup_printf("recompute/%s", op->name);
     g_autofree char *stream =
         g_strdup(op->attributes.stream != NULL ? op->attributes.stream : op->name);
@@ -212,8 +213,10 @@ static int build_clone(Recomputation *r, const MtfOperation *op, int *inputs) {
     if (mtf_operation_row(op->kind)->random)
         r->b.attributes.stream = stream;
     int made = mtf_build(&r->b, op->kind, name, &shape, op->n_inputs, inputs);
-    if (made >= 0)
+    if (made >= 0) {
         mtf_graph_tensor(r->b.graph, made)->memory = memory;
+        mtf_graph_set_origin(r->b.graph, made, MTF_ORIGIN_CLONE, repeated);
+    }
     return made;
 }
 

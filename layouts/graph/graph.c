@@ -14,6 +14,7 @@ static void clear_operation(gpointer data) {
     MtfOperation *operation = data;
     g_free(operation->name);
     g_free(operation->inputs);
+    g_free(operation->of);
     g_free(operation->attributes.schedule);
     g_free(operation->attributes.stream);
 }
@@ -261,6 +262,8 @@ int mtf_graph_add_operation(MtfGraph *graph, const MtfNewOperation *new_operatio
         .kind = new_operation->kind,
         .phase = new_operation->phase,
         .stage = new_operation->stage,
+        .origin = new_operation->origin,
+        .of = g_strdup(new_operation->of),
         .n_inputs = new_operation->n_inputs,
         .inputs = g_memdup2(new_operation->inputs, sizeof(int) * (gsize)new_operation->n_inputs),
         .attributes = new_operation->attributes,
@@ -290,6 +293,7 @@ static void copy_operations(MtfGraph *copy, const MtfGraph *graph) {
     for (int i = 0; i < (int)graph->operations->len; i++) {
         MtfOperation operation = *mtf_graph_operation(graph, i);
         operation.name = g_strdup(operation.name);
+        operation.of = g_strdup(operation.of);
         operation.inputs = g_memdup2(operation.inputs, sizeof(int) * (gsize)operation.n_inputs);
         operation.attributes.schedule = g_strdup(operation.attributes.schedule);
         operation.attributes.stream = g_strdup(operation.attributes.stream);
@@ -470,6 +474,41 @@ const char *mtf_feed_name(MtfFeed feed) {
         [MTF_FEED_TRANSFER] = "transfer", [MTF_FEED_TRANSFER_ONCE] = "transfer_once",
     };
     return names[feed];
+}
+
+const char *mtf_origin_name(MtfOrigin origin) {
+    static const char *const names[MTF_ORIGINS] = {
+        [MTF_ORIGIN_GRADIENT] = "gradient",
+        [MTF_ORIGIN_CLONE] = "clone",
+    };
+    return names[origin];
+}
+
+void mtf_graph_set_origin(MtfGraph *graph, int tensor, MtfOrigin origin, const char *of) {
+    MtfOperation *operation = mtf_graph_operation(graph, mtf_graph_tensor(graph, tensor)->producer);
+    char *name = g_strdup(of);
+    g_free(operation->of);
+    operation->origin = origin;
+    operation->of = name;
+}
+
+int mtf_graph_gradient_of(const MtfGraph *graph, int tensor) {
+    int producer = mtf_graph_tensor(graph, tensor)->producer;
+    if (producer < 0)
+        return -1;
+    const MtfOperation *operation = mtf_graph_operation(graph, producer);
+    bool is_gradient = operation->origin == MTF_ORIGIN_GRADIENT && operation->outputs[0] == tensor;
+    return is_gradient ? mtf_graph_find_tensor(graph, operation->of) : -1;
+}
+
+int mtf_graph_find_gradient(const MtfGraph *graph, int of) {
+    const char *name = mtf_graph_tensor(graph, of)->name;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *operation = mtf_graph_operation(graph, i);
+        if (operation->origin == MTF_ORIGIN_GRADIENT && strcmp(operation->of, name) == 0)
+            return operation->outputs[0];
+    }
+    return -1;
 }
 
 const char *mtf_phase_name(MtfPhase phase) {

@@ -125,6 +125,14 @@ typedef struct {
     char *stream; /* dropout: name of its random stream; NULL = the operation's own name */
 } MtfAttributes;
 
+/* What an operation was made for, where it is not the user's. */
+typedef enum {
+    MTF_ORIGIN_WRITTEN,  /* by the user; or a step on the way to something below */
+    MTF_ORIGIN_GRADIENT, /* its result is the gradient of the loss by a tensor */
+    MTF_ORIGIN_CLONE,    /* it computes again what another operation computed */
+    MTF_ORIGINS,
+} MtfOrigin;
+
 /* An operation, one row of the operation table applied. Its first output carries its name, a
  * further output k the name "NAME/SUFFIX" with the row's suffix. */
 typedef struct {
@@ -132,6 +140,8 @@ typedef struct {
     int kind; /* MtfOperationKind, operation_table.h */
     MtfPhase phase;
     int stage; /* pipeline stage that runs it, from 1; 0: the graph is not cut into stages */
+    MtfOrigin origin;
+    char *of; /* the name of that tensor or operation; NULL where there is none */
     int n_inputs;
     int *inputs; /* tensors */
     int n_outputs;
@@ -225,6 +235,8 @@ typedef struct {
     int kind; /* MtfOperationKind */
     MtfPhase phase;
     int stage; /* as of MtfOperation */
+    MtfOrigin origin;
+    const char *of; /* copied */
     int n_inputs;
     const int *inputs;     /* tensors */
     const MtfShape *shape; /* of the first output; NULL = what the row infers */
@@ -267,6 +279,16 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfConsumers, mtf_consumers_free)
 
 const char *mtf_feed_name(MtfFeed feed);
 const char *mtf_phase_name(MtfPhase phase);
+
+/* "gradient", "clone"; NULL for what is written. */
+const char *mtf_origin_name(MtfOrigin origin);
+
+/* Says what the operation that made `tensor` is for; `of` is copied, or NULL. */
+void mtf_graph_set_origin(MtfGraph *graph, int tensor, MtfOrigin origin, const char *of);
+
+/* The tensor whose gradient `tensor` is, or -1; and the other way round. */
+int mtf_graph_gradient_of(const MtfGraph *graph, int tensor);
+int mtf_graph_find_gradient(const MtfGraph *graph, int of);
 const char *mtf_memory_name(MtfMemoryKind kind);
 
 #endif

@@ -131,6 +131,10 @@ static cJSON *operation_to_json(const MtfGraph *graph, const MtfOperation *opera
         cJSON_AddStringToObject(object, "phase", mtf_phase_name(operation->phase));
     if (operation->stage > 0)
         mtf_json_add_integer(object, "stage", operation->stage);
+    if (operation->origin != MTF_ORIGIN_WRITTEN) {
+        cJSON_AddStringToObject(object, "origin", mtf_origin_name(operation->origin));
+        cJSON_AddStringToObject(object, "of", operation->of);
+    }
     add_memory(graph, operation, object);
     return object;
 }

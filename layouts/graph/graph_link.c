@@ -434,6 +434,8 @@ static bool add_operation(MtfLinker *linker, const Declaration *declaration, con
         .kind = text->kind,
         .phase = text->phase,
         .stage = text->stage,
+        .origin = text->origin,
+        .of = text->of,
         .n_inputs = text->n_inputs,
         .inputs = inputs,
         .shape = text->has_shape ? &text->shape : NULL,

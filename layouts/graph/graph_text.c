@@ -116,8 +116,8 @@ static bool fail_attribute(const MtfJson *where, const MtfOperationRow *row, con
 
 /* Every key is one that all operations have or an attribute of the row. */
 static bool check_operation_keys(const MtfJson *where, const MtfOperationRow *row, GError **error) {
-    static const char *const common[] = { "name",  "op",    "inputs",      "dims",
-                                          "phase", "stage", "memory_kind", NULL };
+    static const char *const common[] = { "name",  "op",          "inputs", "dims", "phase",
+                                          "stage", "memory_kind", "origin", "of",   NULL };
     MtfJson child;
     for (bool more = mtf_json_first(where, &child); more; more = mtf_json_next(&child)) {
         const char *key = mtf_json_key(&child);
@@ -232,6 +232,21 @@ static bool read_stage(MtfOperationText *text, GError **error) {
     return true;
 }
 
+/* What an operation was made for names what that is. */
+static bool read_origin(MtfOperationText *text, GError **error) {
+    static const char *const words[] = { "gradient", "clone", NULL };
+    MtfJson child;
+    int origin = 0;
+    if (!mtf_json_find(&text->where, "origin", &child))
+        return !mtf_json_find(&text->where, "of", &child) ||
+               mtf_json_fail(&child, error, "this needs an \"origin\" beside it");
+    if (!mtf_field_word(&child, "an origin", words, &origin, error) ||
+        !mtf_field_string(&text->where, "of", &text->of, error))
+        return false;
+    text->origin = (MtfOrigin)(MTF_ORIGIN_GRADIENT + origin);
+    return true;
+}
+
 static bool read_operation(const MtfGraph *graph, MtfOperationText *text, GError **error) {
     const MtfJson *where = &text->where;
     MtfJson dims, dtype;
@@ -239,7 +254,8 @@ static bool read_operation(const MtfGraph *graph, MtfOperationText *text, GError
         !read_kind(where, &text->kind, error) ||
         !check_operation_keys(where, mtf_operation_row(text->kind), error) ||
         !read_inputs(text, error) || !read_attributes(graph, text, error) ||
-        !read_memory(text, error) || !read_phase(text, error) || !read_stage(text, error))
+        !read_memory(text, error) || !read_phase(text, error) || !read_stage(text, error) ||
+        !read_origin(text, error))
         return false;
     text->has_shape = mtf_json_find(where, "dims", &dims);
     text->has_dtype = mtf_json_find(where, "dtype", &dtype);

@@ -35,6 +35,8 @@ typedef struct {
     int kind; /* MtfOperationKind */
     MtfPhase phase;
     int stage; /* as of MtfOperation */
+    MtfOrigin origin;
+    const char *of;
     int n_inputs;
     const char **inputs;
     bool has_shape, has_dtype;

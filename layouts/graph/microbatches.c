@@ -84,7 +84,7 @@ bool mtf_graph_check_microbatches(const MtfGraph *graph, GError **error) {
 static int count_recomputed(const MtfGraph *graph) {
     int count = 0;
     for (int i = 0; i < (int)graph->operations->len; i++)
-        count += g_str_has_prefix(mtf_graph_operation(graph, i)->name, "recompute/");
+        count += mtf_graph_operation(graph, i)->origin == MTF_ORIGIN_CLONE;
     return count;
 }
 

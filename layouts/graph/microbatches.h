@@ -37,7 +37,7 @@ int64_t mtf_graph_step_size(const MtfGraph *graph, int dim);
 bool mtf_graph_check_microbatches(const MtfGraph *graph, GError **error);
 
 /* How a step is done, for people: "in one piece", "in 4 micro-batches of 16, 96 operations computed
- * again" (those called recompute/NAME). Free with g_free. */
+ * again" (clones). Free with g_free. */
 char *mtf_graph_step_format(const MtfGraph *graph);
 
 #endif

@@ -150,6 +150,8 @@ static void add_operation(Splitting *s, int stage, int operation, MtfPhase phase
     MtfNewOperation copy = { .name = op->name,
                              .kind = op->kind,
                              .phase = MAX(op->phase, phase),
+                             .origin = op->origin,
+                             .of = op->of,
                              .n_inputs = op->n_inputs,
                              .inputs = inputs,
                              .shape = &output->shape,

@@ -333,10 +333,8 @@ MtfTrafficGroup mtf_instruction_traffic_group(const MtfProgram *program,
         return MTF_TRAFFIC_CLIP;
     if (op->phase == MTF_PHASE_UPDATE)
         return MTF_TRAFFIC_OPTIMIZER;
-    const char *name = mtf_reshard_tensor(program, instruction)->name;
-    if (!g_str_has_prefix(name, "grad/"))
-        return MTF_TRAFFIC_MODEL;
-    int variable = mtf_graph_find_tensor(program->graph, name + strlen("grad/"));
+    int tensor = mtf_program_buffer(program, instruction->inputs[0])->tensor;
+    int variable = tensor >= 0 ? mtf_graph_gradient_of(program->graph, tensor) : -1;
     bool vector = variable >= 0 &&
                   mtf_graph_tensor(program->graph, variable)->source == MTF_SOURCE_VARIABLE &&
                   !is_matrix(program->graph, consumers, variable);

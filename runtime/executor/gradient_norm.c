@@ -43,8 +43,7 @@ static int gradient_of(const MtfGraph *graph, const MtfUpdate *update) {
     const MtfTensor *variable = mtf_graph_tensor(graph, update->variable);
     if (variable->memory != MTF_MEMORY_VARIABLE)
         return -1;
-    g_autofree char *name = g_strdup_printf("grad/%s", variable->name);
-    return mtf_graph_find_tensor(graph, name);
+    return mtf_graph_find_gradient(graph, update->variable);
 }
 
 /* Notes where an update first reads a gradient. False when it reads it nowhere, or a term of it. */

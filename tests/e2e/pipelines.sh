@@ -105,4 +105,17 @@ claim "devices that stages cannot share evenly are bad input" bad_input
 sed 's/0F0,/0F1,/' "$work/2-gpipe.json" >"$work/broken.json"
 run mpirun -n 2 meshtf-run "$work/broken.json" --steps 1
 claim "an order that misses a pass is bad input" exits 2
+
+# The search may choose cuts and devices of the stages itself.
+plan searched "$mlp" --devices 4 --microbatches 4 --precision f64 --stages 2
+claim "it says what its cut was chosen by" says "the cut is the best under layouts made by hand"
+train searched 4
+claim "a cut that was searched for gives the losses of the whole" same "$work/whole.metrics" "$work/searched.metrics" 1e-10
+run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages auto --json
+claim "the number of stages is searched for" exits 0
+run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages none
+claim "stages are a number or auto" bad_input
+run meshtf-plan search "$mlp" --machine cpu-host --mesh rows:2 --stages auto
+claim "auto wants the devices" bad_input
+
 done_testing

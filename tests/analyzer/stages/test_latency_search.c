@@ -75,6 +75,8 @@ typedef struct {
 
 static void judge_stages(Trial *trial, int stages) {
     double sum = 0, slowest = 0;
+    if (stages < trial->chain->least_stages)
+        return;
     for (int i = 0; i < stages; i++) {
         int64_t flight = MIN((int64_t)(stages - i), trial->chain->batch);
         if (trial->stage[i]->fixed + (double)flight * trial->stage[i]->flight >
@@ -113,6 +115,8 @@ static MtfChain random_chain(guint64 seed) {
         chain.memory = 20 + (double)mtf_test_draw(seed, &n, 60);
     if (mtf_test_draw(seed, &n, 4) == 0)
         chain.most_stages = 1 + (int)mtf_test_draw(seed, &n, 3);
+    if (chain.most_stages > 0)
+        chain.least_stages = (int)mtf_test_draw(seed, &n, (guint64)chain.most_stages + 1);
     for (gsize i = 0; i < mtf_chain_prices(&chain); i++) {
         chain.price[i].seconds = 1 + (double)mtf_test_draw(seed, &n, 30);
         if (mtf_test_draw(seed, &n, 12) == 0)

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/cuts/graph_units.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Narrow places that are wanted, so that there is a choice. */
+#define PLACES 24
+/* Units before the part that repeats, and behind it, at most. */
+#define UNITS_AT_ENDS 3
+
+/* Bytes that are made before operation i and read from it on, for i = 0 … n. Constants are made
+ * anew where they are read. */
+static double *find_crossing(const MtfGraph *graph) {
+    int n = (int)graph->operations->len;
+    double *crossing = g_new0(double, n + 2);
+    g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(graph);
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        int producer = mtf_graph_tensor(graph, t)->producer;
+        if (producer < 0 || consumers->starts[t + 1] == consumers->starts[t] ||
+            mtf_graph_operation(graph, producer)->n_inputs == 0)
+            continue;
+        double bytes = (double)mtf_graph_tensor_bytes(graph, t);
+        crossing[producer + 1] += bytes;
+        crossing[consumers->operations[consumers->starts[t + 1] - 1] + 1] -= bytes;
+    }
+    for (int i = 1; i <= n; i++)
+        crossing[i] += crossing[i - 1];
+    return crossing;
+}
+
+static int compare_bytes(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The most bytes that may cross where an atom ends. */
+static double widest(const double *crossing, int n) {
+    g_autofree double *sorted = g_memdup2(crossing + 1, sizeof(double) * (gsize)MAX(1, n - 1));
+    qsort(sorted, (gsize)MAX(0, n - 1), sizeof(double), compare_bytes);
+    int places = MIN(PLACES, MAX(1, n / 4));
+    return n > 1 ? sorted[MIN(places, n - 1) - 1] * (1 + 1e-9) : 0;
+}
+
+static GArray *find_atoms(const double *crossing, int n) {
+    GArray *begins = g_array_new(FALSE, FALSE, sizeof(int));
+    double most = widest(crossing, n);
+    for (int i = 0; i <= n; i++)
+        if (i == 0 || i == n || crossing[i] <= most)
+            g_array_append_val(begins, i);
+    return begins;
+}
+
+static void write_shape(GString *text, const MtfGraph *graph, int tensor) {
+    const MtfTensor *t = mtf_graph_tensor(graph, tensor);
+    g_string_append_printf(text, "%d[", (int)t->dtype);
+    for (int i = 0; i < t->shape.rank; i++)
+        g_string_append_printf(text, "%d ", t->shape.dims[i]);
+    g_string_append_c(text, ']');
+}
+
+/* An operation up to names: its row, numbers and shapes, and which of the operations before it in the
+ * same stretch it reads. */
+static void write_operation(GString *text, const MtfGraph *graph, int index, int begin) {
+    const MtfOperation *op = mtf_graph_operation(graph, index);
+    const MtfAttributes *a = &op->attributes;
+    g_string_append_printf(text, ";%d %d %d %d %d %d %g %g %g %g(", op->kind, a->dimension, a->from,
+                           a->to, a->query, a->memory, a->value, a->factor, a->causal, a->epsilon);
+    for (int i = 0; i < op->n_inputs; i++) {
+        const MtfTensor *input = mtf_graph_tensor(graph, op->inputs[i]);
+        int back = input->producer >= begin ? index - input->producer : 0;
+        g_string_append_printf(text, "%d:%d ", (int)input->source, back);
+        write_shape(text, graph, op->inputs[i]);
+    }
+    g_string_append(text, ")>");
+    for (int i = 0; i < op->n_outputs; i++)
+        write_shape(text, graph, op->outputs[i]);
+}
+
+/* Numbers stretches of operations so that equal ones have equal numbers. */
+static int *number_kinds(const MtfGraph *graph, const int *begin, int count, int *kinds) {
+    int *kind = g_new(int, MAX(1, count));
+    g_autoptr(GHashTable) known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    *kinds = 0;
+    for (int u = 0; u < count; u++) {
+        GString *text = g_string_new(NULL);
+        for (int i = begin[u]; i < begin[u + 1]; i++)
+            write_operation(text, graph, i, begin[u]);
+        gpointer number = g_hash_table_lookup(known, text->str);
+        if (number == NULL) {
+            number = GINT_TO_POINTER(++*kinds);
+            g_hash_table_insert(known, g_strdup(text->str), number);
+        }
+        kind[u] = GPOINTER_TO_INT(number) - 1;
+        g_string_free(text, TRUE);
+    }
+    return kind;
+}
+
+/* Atoms [first, first + period × times) repeat. */
+typedef struct {
+    int first, period, times;
+} Repeat;
+
+static void judge_period(const int *kind, int atoms, int period, Repeat *best) {
+    int run = 0;
+    for (int i = 0; i + period <= atoms; i++) {
+        bool again = i + period < atoms && kind[i] == kind[i + period];
+        if (again) {
+            run++;
+            continue;
+        }
+        int times = (run + period) / period;
+        if (run > 0 && times >= 2 && times * period > best->times * best->period)
+            *best = (Repeat){ i - run, period, times };
+        run = 0;
+    }
+}
+
+static Repeat find_repeat(const int *kind, int atoms) {
+    Repeat best = { 0, 0, 0 };
+    for (int period = 1; period <= atoms / 2; period++)
+        judge_period(kind, atoms, period, &best);
+    return best;
+}
+
+/* Divides atoms [from, to) into at most `parts` units of about as many operations. */
+static void divide_evenly(const GArray *atoms, int from, int to, int parts, GArray *begins) {
+    const int *at = (const int *)(void *)atoms->data;
+    int total = at[to] - at[from], made = 0;
+    for (int i = from; i < to; i++) {
+        bool due = made == 0 || (int64_t)(at[i] - at[from]) * parts >= (int64_t)total * made;
+        if (made >= parts || !due)
+            continue;
+        g_array_append_val(begins, at[i]);
+        made++;
+    }
+}
+
+/* Periods to a unit, so that there are at most `most` units: a divisor of their number where one is
+ * near. */
+static int periods_a_unit(int times, int most) {
+    int least = (times + most - 1) / most;
+    for (int g = least; g <= 2 * least && g <= times; g++)
+        if (times % g == 0)
+            return g;
+    return least;
+}
+
+static GArray *merge_atoms(const GArray *atoms, const int *kind, int most) {
+    GArray *begins = g_array_new(FALSE, FALSE, sizeof(int));
+    int count = (int)atoms->len - 1;
+    Repeat repeat = find_repeat(kind, count);
+    if (repeat.times * repeat.period * 2 < count) {
+        divide_evenly(atoms, 0, count, most, begins);
+        return begins;
+    }
+    int end = repeat.first + repeat.period * repeat.times;
+    int step = repeat.period * periods_a_unit(repeat.times, MAX(2, most - 2 * UNITS_AT_ENDS));
+    divide_evenly(atoms, 0, repeat.first, UNITS_AT_ENDS, begins);
+    for (int i = repeat.first; i < end; i += step)
+        g_array_append_val(begins, g_array_index(atoms, int, i));
+    divide_evenly(atoms, end, count, UNITS_AT_ENDS, begins);
+    return begins;
+}
+
+MtfGraphUnits *mtf_graph_units_new(const MtfGraph *forward, int most) {
+    int n = (int)forward->operations->len, kinds;
+    g_autofree double *crossing = find_crossing(forward);
+    g_autoptr(GArray) atoms = find_atoms(crossing, n);
+    g_autofree int *kind =
+        number_kinds(forward, (const int *)(void *)atoms->data, (int)atoms->len - 1, &kinds);
+    GArray *begins = merge_atoms(atoms, kind, most);
+    MtfGraphUnits *units = g_new0(MtfGraphUnits, 1);
+    units->units = (int)begins->len;
+    g_array_append_val(begins, n);
+    units->begin = (int *)(void *)g_array_free(begins, FALSE);
+    units->kind = number_kinds(forward, units->begin, units->units, &units->kinds);
+    units->crossing = g_new0(double, units->units + 1);
+    for (int u = 1; u < units->units; u++)
+        units->crossing[u] = crossing[units->begin[u]];
+    return units;
+}
+
+void mtf_graph_units_free(MtfGraphUnits *units) {
+    if (units == NULL)
+        return;
+    g_free(units->begin);
+    g_free(units->kind);
+    g_free(units->crossing);
+    g_free(units);
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/cuts/unit_prices.h"
+
+#include "analyzer/free/standard_layouts.h"
+#include "analyzer/planner/mesh_shapes.h"
+#include "analyzer/solver/problem/in_parallel.h"
+#include "cost/price/schedule.h"
+#include "layouts/graph/stage_split.h"
+#include "layouts/program/lifetimes.h"
+
+#include <string.h>
+
+/* Of the layouts of one unit on one mesh so many are looked at, the cheapest first; and all that
+ * keep variables or optimizer state in pieces beside them. */
+#define STYLES_A_MESH 12
+
+static void way_free(void *data) {
+    MtfUnitWay *way = data;
+    g_free(way->name);
+    g_free(way->price);
+    g_free(way);
+}
+
+/* The prices of one mesh, by style. */
+typedef struct {
+    const MtfUnitPricing *pricing;
+    const GPtrArray *parts; /* MtfGraph, one a kind */
+    int64_t devices;
+    MtfMesh mesh;
+    MtfUnitWay **way; /* [styles], NULL where nobody has it */
+} MeshPrices;
+
+static int style_count(const MtfMesh *mesh) {
+    return MTF_STANDARD_STYLES << mesh->n_axes;
+}
+
+static double last_end(const MtfSchedule *schedule, int end) {
+    int64_t last = 0;
+    for (int i = 0; i < end; i++)
+        last = MAX(last, schedule->ends[i]);
+    return (double)last * 1e-9;
+}
+
+/* Sums of gradients over micro-batches live from the first to the last and belong to what a stage
+ * always holds. */
+static void measure_bytes(const MtfProgram *program, MtfUnitPrice *price) {
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        const MtfBuffer *buffer = mtf_program_buffer(program, b);
+        if (buffer->storage != b)
+            continue;
+        bool sums = buffer->memory == MTF_MEMORY_GRADIENT && buffer->first == 0;
+        if (buffer->persistent || sums)
+            price->fixed += (double)mtf_buffer_aligned_bytes(buffer);
+        else if (buffer->slots > 1)
+            price->flight += (double)mtf_buffer_stride(buffer);
+    }
+    double most = (double)mtf_program_most_live(program);
+    price->work = MAX(0, most - price->fixed - (double)program->graph->in_flight * price->flight);
+}
+
+static MtfUnitPrice price_layout(const MtfPricer *pricer, const MtfGraph *graph,
+                                 const MtfLayout *layout) {
+    MtfUnitPrice price = { .known = true };
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
+    double repeated = last_end(schedule, program->n_repeated);
+    price.seconds = repeated / program->microbatches;
+    price.once = (double)schedule->nanoseconds * 1e-9 - repeated;
+    measure_bytes(program, &price);
+    return price;
+}
+
+static MtfUnitWay *way_of_style(MeshPrices *prices, const MtfStandardLayout *standard) {
+    MtfUnitWay **way = &prices->way[standard->style];
+    if (*way == NULL) {
+        *way = g_new0(MtfUnitWay, 1);
+        (*way)->devices = prices->devices;
+        (*way)->mesh = prices->mesh;
+        (*way)->name = g_strdup(standard->name);
+        (*way)->price = g_new0(MtfUnitPrice, prices->pricing->units->kinds);
+    }
+    return *way;
+}
+
+static void price_kind(MeshPrices *prices, int kind) {
+    const MtfGraph *graph = g_ptr_array_index(prices->parts, kind);
+    MtfPricer pricer;
+    if (!mtf_pricer_init(&pricer, prices->pricing->machine, &prices->mesh, NULL))
+        return;
+    g_autoptr(MtfFreeProblem) problem =
+        mtf_free_problem_new(graph, &prices->mesh, &pricer, NULL, 0, NULL);
+    if (problem == NULL)
+        return;
+    g_autoptr(GPtrArray) standards = mtf_standard_layouts(problem);
+    for (guint i = 0; i < standards->len; i++) {
+        const MtfStandardLayout *standard = g_ptr_array_index(standards, i);
+        if (i >= STYLES_A_MESH && strstr(standard->name, "ZeRO") == NULL)
+            continue;
+        g_autoptr(MtfLayout) layout = mtf_free_problem_layout(problem, standard->choice);
+        way_of_style(prices, standard)->price[kind] = price_layout(&pricer, graph, layout);
+    }
+}
+
+static void price_mesh(int i, void *data) {
+    MeshPrices *prices = &g_array_index((GArray *)data, MeshPrices, i);
+    prices->way = g_new0(MtfUnitWay *, style_count(&prices->mesh));
+    for (int kind = 0; kind < prices->pricing->units->kinds; kind++)
+        price_kind(prices, kind);
+}
+
+/* The forward graph with a stage a unit, as a training graph. */
+static MtfGraph *training_graph(const MtfUnitPricing *pricing, GError **error) {
+    g_autoptr(MtfGraph) cut = mtf_graph_copy(pricing->forward);
+    for (int u = 0; u < pricing->units->units; u++)
+        for (int i = pricing->units->begin[u]; i < pricing->units->begin[u + 1]; i++)
+            mtf_graph_operation(cut, i)->stage = u + 1;
+    MtfGraph *training = mtf_planning_training_graph(cut, &pricing->variant, error);
+    if (training != NULL)
+        mtf_graph_complete_stages(training);
+    return training;
+}
+
+/* One part a kind of unit, with two micro-batches in flight, so that what waits is seen. */
+static GPtrArray *find_parts(const MtfUnitPricing *pricing, GError **error) {
+    g_autoptr(MtfGraph) training = training_graph(pricing, error);
+    g_autoptr(MtfStageSplit) split = training != NULL ? mtf_stage_split(training, error) : NULL;
+    if (split == NULL)
+        return NULL;
+    GPtrArray *parts = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_graph_free);
+    g_ptr_array_set_size(parts, pricing->units->kinds);
+    for (int u = 0; u < pricing->units->units; u++) {
+        MtfGraph **part = (MtfGraph **)&parts->pdata[pricing->units->kind[u]];
+        if (*part != NULL)
+            continue;
+        *part = mtf_graph_copy(g_ptr_array_index(split->graphs, u));
+        (*part)->in_flight = 2;
+    }
+    return parts;
+}
+
+static bool list_meshes(const MtfUnitPricing *pricing, const GPtrArray *parts, GArray *meshes,
+                        GError **error) {
+    for (guint z = 0; z < pricing->sizes->len; z++) {
+        int64_t devices = g_array_index(pricing->sizes, int64_t, z);
+        g_autoptr(GArray) shapes =
+            mtf_mesh_shapes_on(pricing->machine, (int)devices, pricing->max_axes, error);
+        if (shapes == NULL)
+            return false;
+        for (guint i = 0; i < shapes->len; i++) {
+            MeshPrices prices = { pricing, parts, devices, g_array_index(shapes, MtfMesh, i),
+                                  NULL };
+            g_array_append_val(meshes, prices);
+        }
+    }
+    return true;
+}
+
+/* Ways that every unit has. */
+static void keep_ways(const MeshPrices *prices, GPtrArray *ways) {
+    for (int style = 0; style < style_count(&prices->mesh); style++) {
+        MtfUnitWay *way = prices->way[style];
+        bool whole = way != NULL;
+        for (int kind = 0; whole && kind < prices->pricing->units->kinds; kind++)
+            whole = way->price[kind].known;
+        if (whole)
+            g_ptr_array_add(ways, way);
+        else if (way != NULL)
+            way_free(way);
+    }
+}
+
+GPtrArray *mtf_unit_prices(const MtfUnitPricing *pricing, GError **error) {
+    g_autoptr(GPtrArray) parts = find_parts(pricing, error);
+    g_autoptr(GArray) meshes = g_array_new(FALSE, FALSE, sizeof(MeshPrices));
+    if (parts == NULL || !list_meshes(pricing, parts, meshes, error))
+        return NULL;
+    mtf_in_parallel((int)meshes->len, price_mesh, meshes);
+    GPtrArray *ways = g_ptr_array_new_with_free_func(way_free);
+    for (guint i = 0; i < meshes->len; i++) {
+        MeshPrices *prices = &g_array_index(meshes, MeshPrices, i);
+        keep_ways(prices, ways);
+        g_free(prices->way);
+    }
+    return ways;
+}

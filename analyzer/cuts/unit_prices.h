@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What each unit of a graph (graph_units.h) costs on a group of devices, under the layouts that the
+ * field makes by hand (standard_layouts.h): the training graph is split into one part a unit, and of
+ * units that are equal one is priced.
+ *
+ *     size 8    mesh rows:2;cols:4   Megatron on cols, ZeRO-1      unit 0, 1 …: seconds, bytes
+ *               mesh all:8           data parallelism              unit 0, 1 …
+ *     size 16   …
+ *
+ * A row is a *way* for a stage: all its units are laid out alike. */
+#ifndef MTF_UNIT_PRICES_H
+#define MTF_UNIT_PRICES_H
+
+#include "analyzer/cuts/graph_units.h"
+#include "analyzer/planner/planning.h"
+
+/* Of one unit, for one micro-batch where it is not once. */
+typedef struct {
+    bool known;
+    double seconds; /* forward and backward */
+    double once;    /* a step: gradients brought together, updates */
+    double fixed;   /* bytes: variables, optimizer, gradients */
+    double flight;  /* bytes more for each micro-batch in flight */
+    double work;    /* bytes besides, while it runs */
+} MtfUnitPrice;
+
+typedef struct {
+    int64_t devices;
+    MtfMesh mesh;
+    char *name;          /* "Megatron, ZeRO-1" */
+    MtfUnitPrice *price; /* [kinds] */
+} MtfUnitWay;
+
+typedef struct {
+    const MtfGraph *forward;
+    const MtfGraphUnits *units;
+    const MtfMachine *machine;
+    MtfStepVariant variant; /* with two micro-batches or more */
+    const GArray *sizes;    /* of int64_t: devices of a stage */
+    int max_axes;
+} MtfUnitPricing;
+
+/* The ways (MtfUnitWay), of sizes in order. Fails when the step cannot be made. Frees with
+ * g_ptr_array_unref. */
+GPtrArray *mtf_unit_prices(const MtfUnitPricing *pricing, GError **error);
+
+#endif
