@@ -34,7 +34,7 @@
 #define PAIR_TRIES 2     /* after which it must close */
 #define PAIR_GAIN 0.02   /* such a share of the gap */
 #define ILP_SIZE 40000   /* variables the integer program may have */
-#define ILP_CALLS 1000   /* how often it may ask whether to stop, when only the work is limited */
+#define ILP_CALLS 4000   /* how often it may ask whether to stop, when only the work is limited */
 #define ILP_SECONDS 20.0 /* one try at it, when the time is limited */
 #define TELLING 0.9      /* of the proven gap, below which a bound to a tolerance is told instead */
 #define TOLERANCE 1e-6   /* of the cost, within which the integer program's bound holds */

@@ -225,7 +225,7 @@ static void a_limit_that_splits_the_layers_is_met(void **state) {
         assert_true(mtf_layout_problem_allows(problem, &value));
         assert_true(value.cost == tight->cost);
         assert_true(tight->cost >= loose->bound && tight->bound <= tight->cost);
-        assert_true(tight->gap < 0.02);
+        assert_true(tight->gap < 0.01);
     }
 }
 
