@@ -39,9 +39,8 @@ static void say(GPtrArray *said, const char *format, ...) {
 static void set_lengths(const MtfImport *import, MtfArchitecture *n, GPtrArray *said) {
     n->batch = import->batch > 0 ? import->batch : MTF_IMPORT_BATCH;
     bool picture = n->kind == MTF_ARCHITECTURE_IMAGE;
-    n->length = import->length > 0 && !picture ? import->length
-                : picture                      ? n->context
-                                               : MIN(n->context, MTF_IMPORT_LENGTH);
+    int64_t standard = picture ? n->context : MIN(n->context, MTF_IMPORT_LENGTH);
+    n->length = import->length > 0 && !picture ? import->length : standard;
     if (n->kind != MTF_ARCHITECTURE_SPEECH)
         n->source_length = n->length;
     if (import->batch == 0)

@@ -129,11 +129,11 @@ static GPtrArray *collect(const MtfPipelineCase *c) {
 
 /* Betters the best few candidates within `effort` letters. */
 static void better(GPtrArray *candidates, const MtfPipelineCase *c, double effort) {
-    guint count = MIN(candidates->len, BEGINNINGS);
-    for (guint i = 0; i < count; i++) {
+    for (guint i = 0; i < MIN(candidates->len, BEGINNINGS); i++) {
         Candidate *candidate = g_ptr_array_index(candidates, i);
         double letters = (double)candidate->string->length * candidate->string->ranks;
-        int64_t moves = (int64_t)MIN(effort / count / letters, MOVES_MAX);
+        int64_t moves =
+            (int64_t)MIN(effort / MIN(candidates->len, BEGINNINGS) / letters, MOVES_MAX);
         candidate->score =
             mtf_pipeline_anneal(candidate->string, c, moves, candidate->bound, SEED + i);
         if (candidate->score.span <= candidate->bound * (1 + 1e-9))

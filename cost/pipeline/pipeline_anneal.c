@@ -75,7 +75,10 @@ static bool try_move(Walk *walk, MtfPipelineScore *score) {
     MtfPipelineString *string = walk->string;
     int rank, from, to;
     bool aimed = walk->waits > 0 && g_rand_boolean(walk->random);
-    (aimed ? draw_at_wait : draw_anywhere)(walk, &rank, &from, &to);
+    if (aimed)
+        draw_at_wait(walk, &rank, &from, &to);
+    else
+        draw_anywhere(walk, &rank, &from, &to);
     uint8_t *letters = mtf_pipeline_letters(string, rank);
     if (to < 0 || from < 0 || MAX(from, to) >= string->length || letters[to] == letters[from])
         return false;

@@ -17,7 +17,7 @@ void mtf_program_choose_algorithms(MtfProgram *program) {
 }
 
 static int random_algorithm(const MtfProgram *program, int index, uint64_t seed) {
-    int applying[MTF_EXCHANGE_ALGORITHMS], n = 0;
+    int applying[MTF_EXCHANGE_ALGORITHMS] = { 0 }, n = 0;
     for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++)
         if (mtf_instruction_takes_algorithm(program, index, a))
             applying[n++] = a;

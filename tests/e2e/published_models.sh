@@ -17,6 +17,8 @@ logits() { # TYPE RANKS
     folder=$work/$1
     run meshtf-plan search "$folder" --devices "$2" --machine cpu-host --batch 2 --length 12 -o "$folder/p$2.json"
     claim "$1: a plan for $2" exits 0
+    # The names of files hold no spaces and are split into words on purpose.
+    # shellcheck disable=SC2046
     set -- "$1" "$2" $(for file in "$folder"/in-*.npy; do echo --data "$file" --held-out "$file"; done)
     type=$1 ranks=$2
     shift 2
