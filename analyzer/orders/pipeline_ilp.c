@@ -120,7 +120,7 @@ static void pose_memory(Program *program, int s, int i) {
     double held = i + 1;
     for (int j = 0; j < i; j++) {
         const double back[2] = { -share->input_gradient / share->forward,
-                           -share->weight_gradient / share->forward };
+                                 -share->weight_gradient / share->forward };
         for (int b = 0; b < 2; b++) {
             variables[2 * j + b] = *first_of(program, FORWARD, b == 0 ? INPUT : WEIGHT, s, i, j);
             given[2 * j + b] = back[b];
