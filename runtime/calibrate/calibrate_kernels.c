@@ -101,13 +101,14 @@ static bool set_measure(const Set *set, const MtfArenaMemory *swept, MtfSamples 
  * ids. Where an operation has several forms, the
  * one that training steps spend most on; what is fresh, and read again by the backward pass, as
  * there. */
-#define NOTHING 0, false
-#define FIRST 1, false
-#define FIRST_KEPT 1, true
-#define SECOND 2, false
-#define SECOND_KEPT 2, true
-#define BOTH 3, false
-#define BOTH_KEPT 3, true
+#define NOTHING 0, false, false
+#define FIRST 1, false, false
+#define FIRST_KEPT 1, true, false
+#define SECOND 2, false, false
+#define SECOND_KEPT 2, true, false
+#define BOTH 3, false, false
+#define BOTH_KEPT 3, true, false
+#define SLOW 1, true, true
 static const MtfTrialOperation operations[] = {
     { MTF_OP_EINSUM, { "rc", "rc" }, "r", NOTHING },
     { MTF_OP_ADD, { "rc", "rc" }, NULL, FIRST },
@@ -120,20 +121,20 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_LESS, { "rc", "rc" }, NULL, FIRST_KEPT },
     { MTF_OP_LESS_EQUAL, { "rc", "rc" }, NULL, FIRST_KEPT },
     { MTF_OP_WHERE, { "rc", "rc", "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_MODULO, { "rc", "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_POWER, { "rc", "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_MODULO, { "rc", "rc" }, NULL, SLOW },
+    { MTF_OP_POWER, { "rc", "rc" }, NULL, SLOW },
     { MTF_OP_LOGICAL_NOT, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_RAISE, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_RAISE, { "rc" }, NULL, SLOW },
     { MTF_OP_CLIP, { "rc" }, NULL, FIRST_KEPT },
     { MTF_OP_LEAKY_RELU, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_ELU, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_GELU_EXACT, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_SOFTPLUS, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_SIN, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_COS, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_ERF, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_ELU, { "rc" }, NULL, SLOW },
+    { MTF_OP_GELU_EXACT, { "rc" }, NULL, SLOW },
+    { MTF_OP_SOFTPLUS, { "rc" }, NULL, SLOW },
+    { MTF_OP_SIN, { "rc" }, NULL, SLOW },
+    { MTF_OP_COS, { "rc" }, NULL, SLOW },
+    { MTF_OP_ERF, { "rc" }, NULL, SLOW },
     { MTF_OP_FLOOR, { "rc" }, NULL, FIRST_KEPT },
-    { MTF_OP_GELU_EXACT_GRAD, { "rc", "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_GELU_EXACT_GRAD, { "rc", "rc" }, NULL, SLOW },
     { MTF_OP_SCALE, { "rc" }, NULL, FIRST },
     { MTF_OP_RELU, { "rc" }, NULL, FIRST },
     { MTF_OP_GELU, { "rc" }, NULL, FIRST_KEPT },
@@ -154,12 +155,12 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_RENAME, { "rc" }, NULL, FIRST },
     { MTF_OP_TRANSPOSE, { "rc" }, "cr", FIRST },
     { MTF_OP_RESHAPE, { "rc" }, "tk", FIRST_KEPT },
-    { MTF_OP_RESAMPLE, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_RESAMPLE, { "rc" }, NULL, SLOW },
     { MTF_OP_CONCAT, { "rc" }, "tc", FIRST_KEPT },
-    { MTF_OP_RANDOM_UNIFORM, { NULL }, "rc", NOTHING },
-    { MTF_OP_RANDOM_NORMAL, { NULL }, "rc", NOTHING },
-    { MTF_OP_CUMULATIVE_SUM, { "rk" }, NULL, FIRST },
-    { MTF_OP_TOP_K, { "rc" }, NULL, FIRST_KEPT },
+    { MTF_OP_RANDOM_UNIFORM, { NULL }, "rc", 0, false, true },
+    { MTF_OP_RANDOM_NORMAL, { NULL }, "rc", 0, false, true },
+    { MTF_OP_CUMULATIVE_SUM, { "rk" }, NULL, SLOW },
+    { MTF_OP_TOP_K, { "rc" }, NULL, SLOW },
     { MTF_OP_BROADCAST, { "c" }, "rc", NOTHING },
     { MTF_OP_CAST, { "rc" }, NULL, FIRST },
     { MTF_OP_STOP_GRADIENT, { "rc" }, NULL, FIRST },
@@ -204,6 +205,10 @@ static const struct {
     int64_t rows, columns;
 } shapes[] = { { 2, 16 },     { 16, 64 },    { 64, 256 },  { 256, 256 },
                { 1024, 256 }, { 2048, 256 }, { 8192, 256 } };
+
+/* The most rows of operations that take so long for an element that memory is no matter: what more
+ * take is in proportion. */
+#define SLOW_ROWS 1024
 
 static int64_t rows_of(size_t shape, MtfDtype dtype) {
     return MAX(1, shapes[shape].rows * 4 / mtf_dtype_bytes(dtype));
@@ -250,7 +255,8 @@ static bool measure_shape(MtfSamples *samples, MtfDtype dtype, size_t shape,
     Set set;
     set_init(&set, 2 * G_N_ELEMENTS(operations));
     for (size_t i = 0; i < G_N_ELEMENTS(operations); i++) {
-        if (mtf_kernel_is_update(operations[i].kind) != (swept != NULL))
+        if (mtf_kernel_is_update(operations[i].kind) != (swept != NULL) ||
+            (operations[i].is_slow && shapes[shape].rows > SLOW_ROWS))
             continue;
         add_operation(&set, &operations[i], dtype, long_of, 0);
         if (shape % 2 == 1)

@@ -27,6 +27,7 @@ typedef struct {
     const char *output; /* NULL: what the operation infers */
     unsigned fresh;     /* bit k: input k */
     bool kept;          /* the fresh inputs */
+    bool is_slow;       /* takes so long for an element that where operands lie is no matter */
 } MtfTrialOperation;
 
 typedef struct {
