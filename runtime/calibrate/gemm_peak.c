@@ -7,7 +7,9 @@
 #define PATIENCE 0.03
 
 double mtf_gemm_peak(MtfDtype dtype) {
-    static const MtfTrialOperation product = { MTF_OP_EINSUM, { "ab", "bc" }, "ac", 0, false, false };
+    static const MtfTrialOperation product = {
+        MTF_OP_EINSUM, { "ab", "bc" }, "ac", 0, false, false
+    };
     static const int64_t sizes[26] = { SIDE, SIDE, SIDE };
     MtfKernelTrial trial;
     double seconds;
