@@ -70,7 +70,7 @@ static void a_fresh_operand_is_written_over_unless_it_is_kept(void **state) {
 
 static void more_work_takes_more_time(void **state) {
     (void)state;
-    static const MtfTrialOperation gelu = { MTF_OP_GELU, { "rc" }, NULL, 1, true };
+    static const MtfTrialOperation gelu = { MTF_OP_GELU, { "rc" }, NULL, 1, true, false };
     int64_t large[26] = { ['r' - 'a'] = 512, ['c' - 'a'] = 64 };
     MtfKernelTrial trials[2];
     double seconds[2];
