@@ -24,9 +24,9 @@ static int64_t sizes[26] = { ['r' - 'a'] = 8, ['c' - 'a'] = 4 };
 /* w, g, m, v in, w, m, v out, of 32 floats each; and the rate. */
 static void an_optimizer_writes_over_what_it_updates(void **state) {
     (void)state;
-    static const MtfTrialOperation adam = {
-        MTF_OP_ADAM, { "rc", "rc", "rc", "rc", "" }, NULL, 0, false
-    };
+    static const MtfTrialOperation adam = { MTF_OP_ADAM, { "rc", "rc", "rc", "rc", "" },
+                                            NULL,        0,
+                                            false,       false };
     MtfKernelTrial trial;
     mtf_kernel_trial_init(&trial, &adam, MTF_F32, sizes);
     const MtfInstruction *instruction = mtf_kernel_trial_instruction(&trial);
@@ -40,7 +40,7 @@ static void an_optimizer_writes_over_what_it_updates(void **state) {
 static void another_name_is_measured_in_place(void **state) {
     (void)state;
     int64_t with_t[26] = { ['r' - 'a'] = 8, ['c' - 'a'] = 4, ['t' - 'a'] = 8 };
-    static const MtfTrialOperation rename = { MTF_OP_RENAME, { "rc" }, NULL, 1, false };
+    static const MtfTrialOperation rename = { MTF_OP_RENAME, { "rc" }, NULL, 1, false, false };
     MtfKernelTrial trial;
     mtf_kernel_trial_init(&trial, &rename, MTF_F32, with_t);
     const MtfInstruction *instruction = mtf_kernel_trial_instruction(&trial);
@@ -54,8 +54,8 @@ static void another_name_is_measured_in_place(void **state) {
 static void a_fresh_operand_is_written_over_unless_it_is_kept(void **state) {
     (void)state;
     static const MtfTrialOperation operations[] = {
-        { MTF_OP_RELU, { "rc" }, NULL, 1, false },
-        { MTF_OP_GELU, { "rc" }, NULL, 1, true },
+        { MTF_OP_RELU, { "rc" }, NULL, 1, false, false },
+        { MTF_OP_GELU, { "rc" }, NULL, 1, true, false },
     };
     for (int i = 0; i < 2; i++) {
         MtfKernelTrial trial;
