@@ -28,7 +28,7 @@ typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump, *dump_after;
     char **dims, **pins, **forbids;
     char *batch_dim, *recompute, *microbatches, *collectives;
-    char *schedule;
+    char *schedule, *loss;
     int devices, max_axes, seed, frontier, batch, length;
     char *stages;
     double seconds, gap;
@@ -221,7 +221,8 @@ static bool prepare(Run *run, const char *path, GError **error) {
                                  options->precision,
                                  options->batch,
                                  options->length,
-                                 options->json };
+                                 options->json,
+                                 options->loss };
     run->machine = mtf_planning_machine(options->machine, error);
     if (run->machine == NULL)
         return false;
@@ -746,7 +747,8 @@ static void clear_options(Options *options) {
                       options->layouts,    options->precision,   options->output,
                       options->report,     options->dump,        options->batch_dim,
                       options->dump_after, options->recompute,   options->microbatches,
-                      options->schedule,   options->collectives, options->stages };
+                      options->schedule,   options->collectives, options->stages,
+                      options->loss };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -787,6 +789,7 @@ static bool cut_and_search(const Options *options, const char *path, bool *one, 
         .seconds = options->seconds,
         .gap = options->gap,
         .json = options->json,
+        .loss = options->loss,
     };
     if (!read_stages(options, &pipeline.stages, error))
         return false;
@@ -819,6 +822,8 @@ int mtf_command_search(int argc, char **argv) {
         OTHER("length", G_OPTION_ARG_INT, length,
               "Positions in an example of a published model (what it was made for, at most 2048)",
               "N"),
+        TEXT("loss", 0, loss, "Give an ONNX file a loss, so that it can be trained",
+             "cross-entropy:LABELS"),
         TEXT("microbatches", 0, microbatches, "Work through the batch in M parts (auto)", "M|auto"),
         TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
              "NAME"),

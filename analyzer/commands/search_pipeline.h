@@ -11,6 +11,7 @@ typedef struct {
     const char *mesh, *machine, *memory, *precision, *microbatches, *batch_dim, *recompute;
     const char *schedule, *output;
     int batch, length;     /* of a published model; 0: not given */
+    const char *loss;      /* of an ONNX file, or NULL */
     int stages;            /* 0: as many as are best */
     int devices, max_axes; /* `devices` of all stages together; 0 with a mesh */
     double seconds, gap;   /* gap NAN: not given */

@@ -84,6 +84,9 @@ static bool translate_nodes(MtfOnnxTranslation *t) {
 
 static bool check_opset(MtfOnnxTranslation *t) {
     int64_t opset = t->model->opset;
+    if (opset == 0)
+        return mtf_onnx_fail(t, "it does not say which version of ONNX's operators it uses") !=
+               NULL;
     return (opset >= OLDEST_OPSET && opset <= NEWEST_OPSET) ||
            mtf_onnx_fail(t,
                          "it uses version %" PRId64 " of ONNX's operators; versions %d to %d are "
@@ -103,8 +106,6 @@ static MtfOnnxValue *output_value(MtfOnnxTranslation *t, guint i) {
 
 /* The tensors of all outputs, -1 at the end. */
 static bool keep_outputs(MtfOnnxTranslation *t, GArray *kept) {
-    if (t->model->outputs->len == 0)
-        return mtf_onnx_fail(t, "it has no outputs") != NULL;
     for (guint i = 0; i < t->model->outputs->len; i++) {
         const MtfOnnxValue *value = output_value(t, i);
         if (value == NULL)
@@ -266,8 +267,10 @@ MtfGraph *mtf_onnx_import_parts(const MtfOnnxModel *model, const MtfOnnxImport *
     MtfOnnxTranslation t = begin(model, said);
     g_autofree int *tensors = NULL;
     MtfGraph *graph = NULL;
-    if (check_opset(&t) && take_initializers(&t) && mtf_onnx_make_inputs(&t, import) &&
-        translate_nodes(&t))
+    if (model->outputs->len == 0)
+        mtf_onnx_fail(&t, "it has no outputs");
+    else if (check_opset(&t) && take_initializers(&t) && mtf_onnx_make_inputs(&t, import) &&
+             translate_nodes(&t))
         graph = build(&t, import, &tensors);
     if (graph != NULL && inputs != NULL)
         *inputs = places_of(&t, model->inputs, tensors);

@@ -345,7 +345,7 @@ static MtfOnnxValue *from_either_end(MtfOnnxTranslation *t, MtfOnnxValue *ids, i
     if (ids == NULL)
         return NULL;
     MtfAxisTensor *tensor = mtf_axis_tensor(t->graph, ids->tensor);
-    if (tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TOKENS)
+    if (tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TOKENS && ids->rank == 2)
         return ids;
     MtfOnnxValue *below = mtf_onnx_binary(t, MTF_OP_LESS, ids, mtf_onnx_scalar(t, ids->type, 0));
     return mtf_onnx_where(t, below, mtf_onnx_affine(t, ids, 1, (double)rows), ids);
