@@ -4,7 +4,6 @@
 #include "analyzer/cuts/cut_search.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/training/microbatch_graph.h"
-#include "cost/pipeline/pipeline_schedule.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
@@ -109,12 +108,10 @@ static bool choose_chunks(Search *search, GError **error) {
     if (strcmp(o->schedule, MTF_ANY_SCHEDULE) == 0)
         return o->chunks == 0 ||
                mtf_input_error(error, "--schedule auto chooses the number of chunks itself");
-    const MtfPipelineSchedule *schedule = mtf_pipeline_schedule(o->schedule, error);
-    if (schedule == NULL)
-        return false;
+    int chunks = mtf_pipeline_chunks(o->schedule, error);
     if (o->chunks == 0)
-        search->request.chunks = mtf_pipeline_schedule_chunks(schedule);
-    return true;
+        search->request.chunks = chunks;
+    return chunks > 0;
 }
 
 static bool is_auto(const char *text) {

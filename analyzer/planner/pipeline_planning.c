@@ -366,6 +366,11 @@ static MtfPipelinePlan *search_fastest(const MtfPipelineRequest *request, GError
     return best;
 }
 
+int mtf_pipeline_chunks(const char *name, GError **error) {
+    const MtfPipelineSchedule *schedule = mtf_pipeline_schedule(name, error);
+    return schedule == NULL ? 0 : mtf_pipeline_schedule_chunks(schedule);
+}
+
 MtfPipelinePlan *mtf_pipeline_search(const MtfPipelineRequest *request, GError **error) {
     return strcmp(request->schedule, MTF_ANY_SCHEDULE) == 0 ? search_fastest(request, error)
                                                             : search_with(request, error);

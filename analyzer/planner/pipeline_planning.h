@@ -34,6 +34,10 @@ typedef struct {
  * under "schedules" what those that were planned to the end take. */
 #define MTF_ANY_SCHEDULE "auto"
 
+/* The parts of the graph that a schedule puts on each stage's devices: what it needs, of any number 2;
+ * 0 and an error that lists the schedules where there is none of that name. */
+int mtf_pipeline_chunks(const char *schedule, GError **error);
+
 /* The plan; NULL on an error: bad input, or (MTF_ERROR_FIT) a stage that fits no layout. */
 MtfPipelinePlan *mtf_pipeline_search(const MtfPipelineRequest *request, GError **error);
 
