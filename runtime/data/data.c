@@ -386,6 +386,30 @@ int64_t mtf_data_held_tokens(MtfData *data, int *tokens, int64_t n, GError **err
     return n;
 }
 
+/* The part of a row that is of its first piece, less its end. */
+static void append_piece(GByteArray *bytes, const int *tokens, const int *segments) {
+    for (int64_t i = 0; segments[i + 1] == 1; i++) {
+        guint8 byte = (guint8)tokens[i];
+        g_byte_array_append(bytes, &byte, 1);
+    }
+}
+
+bool mtf_data_pair(MtfData *data, int64_t number, GByteArray *source, GByteArray *target) {
+    if (data->pairs == NULL)
+        return false;
+    bool held = mtf_pairs_held(data->pairs) > 0;
+    if (number >= (held ? mtf_pairs_held(data->pairs) : mtf_pairs_trained(data->pairs)))
+        return false;
+    if (held)
+        mtf_pairs_load_held(data->pairs, number);
+    else
+        mtf_pairs_load(data->pairs, data->seed, number);
+    const MtfPairRow *row = mtf_pairs_row(data->pairs);
+    append_piece(source, row->source, row->source_segments);
+    append_piece(target, row->next_tokens, row->segments);
+    return true;
+}
+
 int64_t mtf_data_vocabulary(const MtfData *data) {
     return data->vocabulary;
 }

@@ -49,7 +49,7 @@ void mtf_pairs_load_held(MtfPairs *pairs, int64_t number);
 int64_t mtf_pairs_trained(const MtfPairs *pairs); /* rows */
 int64_t mtf_pairs_held(const MtfPairs *pairs);
 
-/* Of the row laid out last. */
+/* Of the row laid out last; every list has one place more than the row, which is 0. */
 typedef struct {
     int *source, *source_segments, *source_places;
     int *tokens, *next_tokens, *segments, *places;

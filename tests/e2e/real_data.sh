@@ -30,9 +30,14 @@ falls_to() {
 printf '%s\t%s\n' one un two deux three trois four quatre five cinq six six seven sept eight huit nine neuf ten dix \
     >"$work/numbers.tsv"
 plan transformer
-train --data "$work/numbers.tsv" --steps 60 --held-out 0
+train --data "$work/numbers.tsv" --steps 80 --held-out 0 --generate 20 --temperature 0.01
 claim "a Transformer trains on pairs" exits 0
 claim "and learns them by heart" falls_to 0.2
+claim "it says what it makes of its sources" says "  -> sept"
+train --data "$work/numbers.tsv" --steps 80 --held-out 0 --generate 20 --temperature 0.01 --prompt four
+claim "and of a prompt" says "  -> quatre"
+train --data "$work/numbers.tsv" --steps 1 --generate 20 --prompt "more than a source of thirty-two bytes"
+claim "a prompt that is too long is refused" refuses
 train --data "$work/numbers.tsv" --steps 5 --verify
 claim "two ranks compute what one does" exits 0
 printf 'one\tun\ntwo\n' >"$work/bad.tsv"
