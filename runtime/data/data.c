@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/graph/microbatches.h"
+#include "layouts/graph/random.h"
 #include "runtime/data/data_examples.h"
 #include "runtime/data/data_teacher.h"
 #include "runtime/data/data_tokens.h"
@@ -31,7 +32,11 @@ struct MtfData {
 /* ---- What the graph asks for --------------------------------------------------------------- */
 
 static bool is_text(MtfFeed feed) {
-    return feed == MTF_FEED_TOKENS || feed == MTF_FEED_NEXT_TOKENS;
+    return feed == MTF_FEED_TOKENS || feed == MTF_FEED_NEXT_TOKENS || feed == MTF_FEED_SOURCE;
+}
+
+static bool is_category(MtfFeed feed) {
+    return feed == MTF_FEED_CATEGORIES;
 }
 
 static bool is_taught(MtfFeed feed) {
@@ -224,6 +229,13 @@ static bool open_sources(MtfData *data, const MtfDataSettings *settings, GError 
                                       "--data");
     if (settings->files == NULL && settings->held_out != NULL)
         return mtf_input_error(error, "files are held out, but none to train on: give --data FILE");
+    int category = find_input(data->graph, is_category);
+    if (category >= 0 && mtf_data_id_bound(data->graph, category) == INT64_MAX)
+        return mtf_input_error(
+            error,
+            "input \"%s\" is fed with categories, but no operation says how many "
+            "there are",
+            mtf_graph_tensor(data->graph, category)->name);
     if (taught >= 0 && features < 0)
         return mtf_input_error(error,
                                "input \"%s\" is made from an example's features, but no input is "
@@ -348,16 +360,30 @@ typedef struct {
     MtfData *data;
     const MtfTensor *tensor;
     int64_t step;
-    int64_t classes; /* of labels */
+    int64_t classes; /* of labels and categories */
     int64_t places;  /* of one example */
 } Filling;
+
+/* A category of an example, drawn from all that its table has. */
+static double drawn_category(const Filling *filling, int64_t example, int64_t place) {
+    MtfRandom random =
+        mtf_random_stream(filling->data->seed, filling->tensor->name, (uint64_t)filling->step);
+    double share = mtf_random_uniform(&random, example * filling->places + place);
+    return floor(share * (double)filling->classes);
+}
 
 /* The value of `place` of the example that was loaded last, from files; or generated. */
 static double value_at(const Filling *filling, int64_t example, int64_t place) {
     const MtfData *data = filling->data;
     switch (filling->tensor->feed) {
     case MTF_FEED_TOKENS:
+    case MTF_FEED_SOURCE:
         return mtf_tokens_get(data->tokens, place);
+    case MTF_FEED_CATEGORIES:
+        return drawn_category(filling, example, place);
+    case MTF_FEED_PLACES:
+    case MTF_FEED_SOURCE_PLACES:
+        return (double)place;
     case MTF_FEED_NEXT_TOKENS:
         return mtf_tokens_get(data->tokens, place + 1);
     case MTF_FEED_FEATURES:
@@ -427,7 +453,7 @@ bool mtf_data_fill(MtfData *data, int tensor, int64_t step, const MtfOperand *sl
                         .tensor = mtf_graph_tensor(data->graph, tensor),
                         .step = step + (data->held_out && is_generated(data) ? HELD_STEPS : 0),
                         .places = example_size(data->graph, tensor) };
-    if (filling.tensor->feed == MTF_FEED_LABELS)
+    if (filling.tensor->feed == MTF_FEED_LABELS || filling.tensor->feed == MTF_FEED_CATEGORIES)
         filling.classes = mtf_data_id_bound(data->graph, tensor);
     int64_t elements = mtf_slice_elements(slice);
     int64_t run = slice->rank > 0 ? slice->size[slice->rank - 1] : 1;
