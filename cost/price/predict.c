@@ -212,6 +212,9 @@ static void format_memory(GString *text, const cJSON *predicted) {
     g_string_append_c(text, '\n');
 }
 
+/* Counts below this are printed to the last digit. */
+#define EXACT_BELOW 1e5
+
 static void format_collective(GString *text, const cJSON *row) {
     g_autofree char *axes = axes_text(row);
     g_autofree char *bytes = mtf_bytes_format(number_of(row, "bytes"));
@@ -221,7 +224,9 @@ static void format_collective(GString *text, const cJSON *row) {
     g_autofree char *kind = g_strdup_printf("%s%s%s", mtf_json_text_of(row, "kind"),
                                             strcmp(reduction, "none") != 0 ? " " : "",
                                             strcmp(reduction, "none") != 0 ? reduction : "");
-    g_autofree char *elements = mtf_count_format(number_of(row, "elements"));
+    double count = number_of(row, "elements");
+    g_autofree char *elements =
+        count < EXACT_BELOW ? g_strdup_printf("%.0f", count) : mtf_count_format(count);
     g_string_append_printf(text, "%-10s %-18s %-12s %7.0f %12s %12s %12s %12s\n",
                            mtf_json_text_of(row, "group"), kind, axes, number_of(row, "calls"),
                            elements, bytes, links, seconds);
