@@ -100,11 +100,9 @@ void mtf_next_best_add(cJSON *search, const MtfPlanAnswer *answer, const MtfGrap
     if (next == NULL)
         return;
     g_autofree char *its = mtf_parallelism_format(graph, next->layout);
-    g_autofree char *mesh = mtf_mesh_format(&next->layout->mesh);
     cJSON *object = cJSON_AddObjectToObject(search, "next_best");
     cJSON_AddStringToObject(object, "name", next->name);
     cJSON_AddStringToObject(object, "parallelism", its);
-    cJSON_AddStringToObject(object, "mesh", mesh);
     mtf_json_add_integer(object, "memory_bytes", next->arena_bytes);
     add_doubt(object, &answer->pricer, graph, layout, next);
 }

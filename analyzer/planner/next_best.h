@@ -7,7 +7,7 @@
 
 #include "analyzer/planner/plan_search.h"
 
-/* Adds to a plan's `search`, where there is one: "next_best": {"name", "parallelism", "mesh",
+/* Adds to a plan's `search`, where there is one: "next_best": {"name", "parallelism",
  * "step_seconds", "longer" (0.02: by 2 %), "memory_bytes", "within_doubt", "decided_by"}. Where the
  * machine was judged by measured runs and the two steps differ by less than their error,
  * "within_doubt" is true and "decided_by" names what to measure: the part of a step in which the two

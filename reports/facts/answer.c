@@ -75,8 +75,10 @@ static void add_time(GPtrArray *lines, const MtfStepFacts *facts) {
 /* What else could be done, and at what price. */
 static void add_next_best(GPtrArray *lines, const cJSON *search) {
     const cJSON *next = cJSON_GetObjectItemCaseSensitive(search, "next_best");
-    if (next == NULL)
+    if (next == NULL) {
+        add(lines, "next best", g_strdup("no other kind of plan was looked at"));
         return;
+    }
     double longer = mtf_json_number_of(next, "longer", 0);
     bool near = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(next, "within_doubt"));
     g_autofree char *step = mtf_seconds_format(mtf_json_number_of(next, "step_seconds", 0));
@@ -163,7 +165,8 @@ GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
     add(lines, "proof", proof_text(facts->plan->search));
     add_next_best(lines, facts->plan->search);
     g_autofree char *doubt = mtf_machine_doubt(facts->machine);
-    if (doubt != NULL)
-        add(lines, "doubt", g_steal_pointer(&doubt));
+    add(lines, "doubt",
+        doubt != NULL ? g_steal_pointer(&doubt)
+                      : g_strdup("the machine's kernels and collectives were measured"));
     return lines;
 }
