@@ -1,3 +1,5 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
 # ONNX files as commands see them: imported, checked, searched with a loss, trained from their weights.
 . tests/support/tap.sh
 cases=/usr/share/libonnx-testdata/data
