@@ -35,13 +35,15 @@ typedef enum { MTF_SOURCE_INPUT, MTF_SOURCE_VARIABLE, MTF_SOURCE_OPERATION } Mtf
 
 /* How data reaches an input. */
 typedef enum {
-    MTF_FEED_TOKENS,               /* int32 ids of a text window */
-    MTF_FEED_NEXT_TOKENS,          /* the same window one position later */
-    MTF_FEED_MASK,                 /* 1 where the position counts, else 0 */
-    MTF_FEED_FEATURES,             /* real features of an example */
-    MTF_FEED_TARGETS,              /* real targets of an example */
-    MTF_FEED_LABELS,               /* int32 class of an example */
-    MTF_FEEDS,                     /* those that a user may name */
+    MTF_FEED_TOKENS,      /* int32 ids of a text window */
+    MTF_FEED_NEXT_TOKENS, /* the same window one position later */
+    MTF_FEED_MASK,        /* 1 where the position counts, else 0 */
+    MTF_FEED_FEATURES,    /* real features of an example */
+    MTF_FEED_TARGETS,     /* real targets of an example */
+    MTF_FEED_LABELS,      /* int32 class of an example */
+    MTF_FEED_POSITION, /* int32, of graphs that generate: where an example's tokens begin in its text */
+    MTF_FEED_LAST,     /* … and which of them is the last, from 0 */
+    MTF_FEEDS,         /* those that a user may name */
     MTF_FEED_TRANSFER = MTF_FEEDS, /* sent by another stage, once a micro-batch (stage_split.h) */
     MTF_FEED_TRANSFER_ONCE,        /* sent by another stage, once a step */
 } MtfFeed;
@@ -67,6 +69,8 @@ typedef enum {
     MTF_MEMORY_INPUT,
     MTF_MEMORY_COMMUNICATION, /* of buffers only: copies for and scratch of collectives */
     MTF_MEMORY_WORKSPACE,     /* of buffers only: scratch of kernels */
+    MTF_MEMORY_CACHE,         /* of variables: keys and values of the tokens so far */
+    MTF_MEMORY_OUTPUT,        /* of variables: what a graph without a loss is run for */
     MTF_MEMORY_KINDS,
 } MtfMemoryKind;
 
