@@ -30,7 +30,7 @@ static void enter_stack(MtfAssembly *m, const MtfStack *stack, const char *posit
     m->group = grouped ? mtf_assembly_dimension(m, "group", stack->heads / stack->kv_heads) : -1;
     m->d_kv = mtf_assembly_dimension(m, "d_kv", stack->d_kv);
     m->residual_spread = m->n->spread / sqrt(2 * fmax(1, (double)stack->layers));
-    m->buckets = -1;
+    m->buckets = m->segments = m->places = m->mask = -1;
 }
 
 /* ---- Embeddings ------------------------------------------------------------------------------ */
@@ -59,18 +59,29 @@ static int moved_positions(MtfAssembly *m) {
     return mtf_parts_apply(m->p, MTF_OP_CAST, "position_moved", NULL, sum, -1);
 }
 
+/* The stack's own table, or the one that both texts share. */
+static int position_table(MtfAssembly *m) {
+    if (m->n->shared_positions && m->position_table >= 0)
+        return m->position_table;
+    int rows = mtf_assembly_dimension(m, "positions", m->n->max_positions);
+    m->position_table = mtf_assembly_variable(m, "position_table", m->stack->names.positions,
+                                              &MTF_SHAPE(rows, m->d_model), MTF_INIT_NORMAL,
+                                              m->n->spread > 0 ? m->n->spread / 2 : 1);
+    return m->position_table;
+}
+
 /* Rows of a table of learned positions. The table is as long as the model may read, and what is
  * read begins at its first position. */
 static int add_positions(MtfAssembly *m, int x) {
+    if (m->n->waves)
+        return mtf_parts_add(m->p, "x_placed", x, mtf_assembly_waves(m));
     if (m->n->max_positions == 0)
         return x;
-    int rows = mtf_parts_dimension(m->p, "positions", m->n->max_positions);
-    int table =
-        mtf_assembly_variable(m, "position_table", m->stack->names.positions,
-                              &MTF_SHAPE(rows, m->d_model), MTF_INIT_NORMAL, m->n->spread / 2);
-    int position = m->n->first_position > 0 ? moved_positions(m)
-                                            : mtf_parts_range(m->p, "position", m->length);
-    MtfShape result = MTF_SHAPE(m->length, m->d_model);
+    int table = position_table(m);
+    int position = m->places >= 0             ? m->places
+                   : m->n->first_position > 0 ? moved_positions(m)
+                                              : mtf_parts_range(m->p, "position", m->length);
+    MtfShape result = m->places >= 0 ? stream_shape(m) : MTF_SHAPE(m->length, m->d_model);
     int read = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "positions_read", &result, table, position);
     return mtf_parts_add(m->p, "x_placed", x, read);
 }
@@ -105,8 +116,9 @@ static int embed(MtfAssembly *m, int table, int tokens) {
     MtfShape shape = stream_shape(m);
     int rows = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "embed", &shape, table, tokens);
     int scaled = mtf_assembly_scale(m, "embed_scaled", m->n->embedding_scale, hide_some(m, rows));
-    return mtf_assembly_norm(m, "embedding_norm", m->n->embedding_norm, m->d_model,
-                             add_token_types(m, add_positions(m, scaled)));
+    int x = mtf_assembly_norm(m, "embedding_norm", m->n->embedding_norm, m->d_model,
+                              add_token_types(m, add_positions(m, scaled)));
+    return mtf_parts_dropout(m->p, "embed_dropped", m->n->dropout, x);
 }
 
 /* ---- Layers ---------------------------------------------------------------------------------- */
@@ -123,6 +135,7 @@ static int part(MtfAssembly *m, int which, int x) {
     int normal = mtf_assembly_norm(m, "before", before[which], m->d_model, x);
     int branch = which == 0 ? mtf_assembly_self_attention(m, normal) : mtf_assembly_ffn(m, normal);
     branch = mtf_assembly_norm(m, "on", on[which], m->d_model, branch);
+    branch = mtf_parts_dropout(m->p, "dropped", m->n->dropout, branch);
     int sum = mtf_parts_add(m->p, "x", x, branch);
     int y = mtf_assembly_norm(m, "after", after[which], m->d_model, sum);
     mtf_parts_leave(m->p);
@@ -136,9 +149,12 @@ static int cross_part(MtfAssembly *m, int x, int source) {
         return x;
     mtf_parts_enter(m->p, "cross");
     int normal = mtf_assembly_norm(m, "before", n->before_cross, m->d_model, x);
-    int sum = mtf_parts_add(m->p, "x", x, mtf_assembly_cross_attention(m, normal, source));
+    int branch = mtf_parts_dropout(m->p, "dropped", m->n->dropout,
+                                   mtf_assembly_cross_attention(m, normal, source));
+    int sum = mtf_parts_add(m->p, "x", x, branch);
+    int y = mtf_assembly_norm(m, "after", n->after_cross, m->d_model, sum);
     mtf_parts_leave(m->p);
-    return sum;
+    return y;
 }
 
 static int build_layer(MtfAssembly *m, const char *block, int x, int source) {
@@ -184,10 +200,23 @@ static int head(MtfAssembly *m, int x, int table) {
 
 static void add_loss(MtfAssembly *m, int logits, int targets) {
     MtfShape shape = MTF_SHAPE(m->batch, m->length);
+    m->p->b.attributes.smoothing = m->n->smoothing;
     int losses =
         mtf_parts_apply(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &shape, logits, targets);
     m->p->b.graph->loss =
         mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, "loss", &(MtfShape){ 0 }, losses, -1);
+}
+
+/* The mean over the positions that are of some piece, those of the whole batch. */
+static void add_counted_loss(MtfAssembly *m, int logits, int targets) {
+    MtfShape shape = MTF_SHAPE(m->batch, m->length), none = { 0 };
+    int counted = mtf_assembly_counted(m);
+    m->p->b.attributes.smoothing = m->n->smoothing;
+    int losses = mtf_parts_apply_shape_to(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &shape, 3,
+                                          (int[]){ logits, targets, counted });
+    int sum = mtf_parts_apply(m->p, MTF_OP_REDUCE_SUM, "losses_sum", &none, losses, -1);
+    int count = mtf_parts_apply(m->p, MTF_OP_REDUCE_SUM, "positions_counted", &none, counted, -1);
+    m->p->b.graph->loss = mtf_parts_apply(m->p, MTF_OP_DIVIDE, "loss", NULL, sum, count);
 }
 
 /* x at the first position: its sum with the weights 1, 0, 0, … */
@@ -243,16 +272,45 @@ static int token_input(MtfAssembly *m, const char *name, MtfFeed feed) {
     return mtf_parts_input(m->p, name, &shape, MTF_I32, feed);
 }
 
+static int vocabulary_table(MtfAssembly *m, const char *name) {
+    return mtf_assembly_variable(m, name, m->n->embedding, &MTF_SHAPE(m->vocab, m->d_model),
+                                 MTF_INIT_NORMAL, m->n->spread > 0 ? m->n->spread : 1);
+}
+
+/* The source as the encoder reads it; its table is `table` unless it has one of its own. */
+static int read_source(MtfAssembly *m, int table) {
+    int vocab = m->vocab;
+    int tokens = token_input(m, "source", MTF_FEED_SOURCE);
+    if (m->n->source_vocab > 0) {
+        m->vocab = mtf_parts_dimension(m->p, "source_vocab", m->n->source_vocab);
+        table = vocabulary_table(m, "source_embedding");
+        m->vocab = vocab;
+    }
+    return embed(m, table, tokens);
+}
+
+/* Begins the text that is predicted, which looks at itself and at the source. */
+static void enter_target(MtfAssembly *m) {
+    MtfMemory source = { m->source_length, m->source_memory, m->segments };
+    enter_stack(m, &m->n->decoder, "length", m->n->length);
+    mtf_assembly_read_segments(m, false);
+    m->mask =
+        mtf_assembly_mask(m, "mask", &(MtfMemory){ m->length, m->memory_length, m->segments });
+    m->source_mask = mtf_assembly_mask(m, "cross_mask", &source);
+}
+
 /* Reads `source` first, then the text that it predicts with it in view. */
 static int build_pair(MtfAssembly *m, int table) {
     enter_stack(m, &m->n->encoder, "source_length", m->n->source_length);
-    int read = m->n->kind == MTF_ARCHITECTURE_SPEECH
-                   ? mtf_assembly_speech(m)
-                   : embed(m, table, token_input(m, "source", MTF_FEED_TOKENS));
+    mtf_assembly_read_segments(m, true);
+    m->mask = mtf_assembly_mask(m, "source_mask",
+                                &(MtfMemory){ m->length, m->memory_length, m->segments });
+    int read =
+        m->n->kind == MTF_ARCHITECTURE_SPEECH ? mtf_assembly_speech(m) : read_source(m, table);
     int source = build_stack(m, "encoder", read, -1);
     m->source_length = m->length;
     m->source_memory = m->memory_length;
-    enter_stack(m, &m->n->decoder, "length", m->n->length);
+    enter_target(m);
     mtf_parts_enter(m->p, "target");
     int x = embed(m, table, token_input(m, "tokens", MTF_FEED_TOKENS));
     mtf_parts_leave(m->p);
@@ -272,12 +330,11 @@ static void build_network(MtfAssembly *m) {
         return;
     }
     m->vocab = mtf_parts_dimension(m->p, "vocab", n->vocab);
-    int table =
-        mtf_assembly_variable(m, "embedding", n->embedding, &MTF_SHAPE(m->vocab, m->d_model),
-                              MTF_INIT_NORMAL, n->spread > 0 ? n->spread : 1);
+    int table = vocabulary_table(m, "embedding");
     if (is_pair(n)) {
         int x = head(m, build_pair(m, table), table);
-        add_loss(m, x, token_input(m, "targets", MTF_FEED_NEXT_TOKENS));
+        (n->packed ? add_counted_loss : add_loss)(m, x,
+                                                  token_input(m, "targets", MTF_FEED_NEXT_TOKENS));
         return;
     }
     enter_stack(m, first_stack(n), "length", n->length);
@@ -292,7 +349,12 @@ static void build_network(MtfAssembly *m) {
 MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error) {
     if (!check_network(network, error))
         return NULL;
-    MtfAssembly m = { .p = mtf_parts_new(), .n = network, .files = (char *)"" };
+    MtfAssembly m = { .p = mtf_parts_new(),
+                      .n = network,
+                      .files = (char *)"",
+                      .position_table = -1,
+                      .mask = -1,
+                      .source_mask = -1 };
     m.batch = mtf_parts_dimension(m.p, "batch", network->batch);
     m.d_model = mtf_parts_dimension(m.p, "d_model", network->d_model);
     build_network(&m);

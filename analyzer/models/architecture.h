@@ -81,7 +81,14 @@ typedef struct {
     int64_t batch, length, source_length;
     int64_t context;                       /* longest text the model was made for */
     int64_t vocab, d_model, max_positions; /* of learned positions; 0: none */
-    int64_t first_position;                /* row of the first position in their table */
+    int64_t source_vocab;  /* of a source with a table of its own; 0: both texts share one */
+    bool shared_positions; /* one table of positions for both texts */
+    bool waves;            /* positions are sines and cosines */
+    bool packed;      /* rows hold several pairs that do not see one another, or are filled up */
+    bool unpublished; /* no file keeps its weights */
+    double dropout;   /* of shares, branches and embeddings while training */
+    double smoothing; /* of labels */
+    int64_t first_position; /* row of the first position in their table */
     int64_t image_size, patch_size, channels, classes; /* of pictures, which are square */
     int64_t token_types;                               /* rows of the table of segments; 0: none */
     bool rms, norm_plus_one;                           /* kind of norms; scale is stored less 1 */

@@ -12,6 +12,13 @@ typedef struct {
     int q, k, v;
 } Heads;
 
+/* What queries look at, and what is added to the scores; -1: nothing. */
+typedef struct {
+    int memory;
+    bool causal;
+    int bias, mask;
+} Looks;
+
 /* x in the heads of queries (0), keys (1) or values (2). Where a file keeps all three in one tensor
  * its outputs are q, k, v one after the other. */
 static int project(MtfAssembly *m, const Names *names, int which, int x) {
@@ -94,21 +101,33 @@ static int project_out(MtfAssembly *m, const Names *names, int context) {
                                context);
 }
 
-/* The same with the scores as a tensor, to which the bias of relative positions is added. */
-static int attend_with_bias(MtfAssembly *m, const Heads *h, int memory, bool causal) {
+/* The same with the scores as a tensor, to which a bias of relative positions and a mask are added
+ * where there are some. */
+static int attend_with_bias(MtfAssembly *m, const Heads *h, const Looks *looks) {
+    int memory = looks->memory;
     MtfShape all = MTF_SHAPE(m->batch, m->heads, m->length, memory);
     MtfShape out = MTF_SHAPE(m->batch, m->length, m->heads, m->d_kv);
     int product = mtf_parts_einsum(m->p, "scores", &all, h->q, h->k);
-    int scaled = mtf_assembly_scale(m, "scores_scaled", m->stack->scale, product);
-    int scores = mtf_parts_add(m->p, "scores_biased", scaled, m->buckets);
-    if (causal) {
+    int scores = mtf_assembly_scale(m, "scores_scaled", m->stack->scale, product);
+    if (looks->bias >= 0)
+        scores = mtf_parts_add(m->p, "scores_biased", scores, looks->bias);
+    if (looks->mask >= 0)
+        scores = mtf_parts_add(m->p, "scores_masked", scores, looks->mask);
+    if (looks->causal) {
         m->p->b.attributes.query = m->length;
         m->p->b.attributes.memory = memory;
         scores = mtf_parts_apply(m->p, MTF_OP_CAUSAL_MASK, "causal", NULL, scores, -1);
     }
     m->p->b.attributes.dimension = memory;
     int shares = mtf_parts_apply(m->p, MTF_OP_SOFTMAX, "shares", NULL, scores, -1);
-    return mtf_parts_einsum(m->p, "context", &out, shares, h->v);
+    int kept = mtf_parts_dropout(m->p, "shares_dropped", m->n->dropout, shares);
+    return mtf_parts_einsum(m->p, "context", &out, kept, h->v);
+}
+
+static int look(MtfAssembly *m, const Heads *heads, const Looks *looks) {
+    bool plain = looks->bias < 0 && looks->mask < 0 && m->n->dropout == 0;
+    return plain ? attend(m, heads, looks->memory, looks->causal)
+                 : attend_with_bias(m, heads, looks);
 }
 
 int mtf_assembly_self_attention(MtfAssembly *m, int x) {
@@ -123,9 +142,8 @@ int mtf_assembly_self_attention(MtfAssembly *m, int x) {
     k = turn(m, "k_turned", k);
     Heads heads = { q, remember(m, "key", m->length, m->memory_length, k),
                     remember(m, "value", m->length, m->memory_length, v) };
-    int context = (m->buckets >= 0 ? attend_with_bias : attend)(m, &heads, m->memory_length,
-                                                                m->stack->causal);
-    return project_out(m, &names, context);
+    Looks looks = { m->memory_length, m->stack->causal, m->buckets, m->mask };
+    return project_out(m, &names, look(m, &heads, &looks));
 }
 
 int mtf_assembly_cross_attention(MtfAssembly *m, int x, int source) {
@@ -135,7 +153,8 @@ int mtf_assembly_cross_attention(MtfAssembly *m, int x, int source) {
     int k = project(m, &names, 1, source), v = project(m, &names, 2, source);
     Heads heads = { q, remember(m, "key", m->source_length, m->source_memory, k),
                     remember(m, "value", m->source_length, m->source_memory, v) };
-    return project_out(m, &names, attend(m, &heads, m->source_memory, false));
+    Looks looks = { m->source_memory, false, -1, m->source_mask };
+    return project_out(m, &names, look(m, &heads, &looks));
 }
 
 /* ---- Relative positions ---------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ static void append_shape(MtfShape *shape, const MtfShape *more) {
 /* "model.layers.3.self_attn.q_proj.weight[64,32]": where a variable is in published files. */
 static void keep_place(MtfAssembly *m, int variable, const char *file, const char *suffix,
                        const char *sizes) {
-    if (m->p->b.error != NULL || file == NULL)
+    if (m->p->b.error != NULL || file == NULL || m->n->unpublished)
         return;
     MtfTensor *tensor = mtf_graph_tensor(m->p->b.graph, variable);
     g_free(tensor->stored);

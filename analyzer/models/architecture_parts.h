@@ -21,7 +21,15 @@ typedef struct {
     int heads, group, d_kv; /* of the stack; group is -1 where each query head has its keys */
     double residual_spread; /* of weights whose products the residual stream adds up */
     int buckets;            /* relative positions' bias of the stack's scores; or -1 */
+    int segments, places; /* of packed rows: which piece a position is of, and where in it; or -1 */
+    int position_table;   /* the last one; or -1 */
+    int mask, source_mask; /* added to scores of itself and of the source; or -1 */
 } MtfAssembly;
+
+/* What is looked at: its positions as they are and as memory, and their pieces (-1: one piece). */
+typedef struct {
+    int length, remembered, segments;
+} MtfMemory;
 
 /* A literal shape: MTF_SHAPE(batch, length). */
 #define MTF_SHAPE(...) ((MtfShape){ (int)G_N_ELEMENTS(((int[]){ __VA_ARGS__ })), { __VA_ARGS__ } })
@@ -81,6 +89,17 @@ int mtf_assembly_speech(MtfAssembly *m);
 
 /* The bias of the stack's scores by relative positions [queries, memory, heads]. */
 int mtf_assembly_buckets(MtfAssembly *m);
+
+/* Packed rows (architecture_pairs.c): begins a stack whose rows hold pieces that do not see one
+ * another; the mask of its scores of a memory; 1 at positions that are of some piece, else 0. Masks
+ * are -1 where rows are not packed. */
+void mtf_assembly_read_segments(MtfAssembly *m, bool is_source);
+int mtf_assembly_mask(MtfAssembly *m, const char *prefix, const MtfMemory *memory);
+int mtf_assembly_counted(MtfAssembly *m);
+
+/* Sines and cosines of positions, which are not learned: [length, d_model], or [batch, length,
+ * d_model] of packed rows. */
+int mtf_assembly_waves(MtfAssembly *m);
 
 /* Attention of a decoder's layer to `source`, what the encoder made. */
 int mtf_assembly_cross_attention(MtfAssembly *m, int x, int source);

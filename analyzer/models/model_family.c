@@ -12,17 +12,15 @@
 #define STANDARD_LENGTH 2048 /* of texts, where a config allows more */
 
 const MtfModelFamily *const *mtf_model_families(void) {
-    static const MtfModelFamily *const families[] = { &mtf_model_mlp,
-                                                      &mtf_model_transformer_lm,
-                                                      &mtf_model_gpt,
-                                                      &mtf_model_llama,
-                                                      &mtf_model_qwen,
-                                                      &mtf_model_gemma,
-                                                      &mtf_model_mixtral,
-                                                      &mtf_model_bert,
-                                                      &mtf_model_t5,
-                                                      &mtf_model_vit,
-                                                      NULL };
+    static const MtfModelFamily *const families[] = {
+        &mtf_model_mlp,         &mtf_model_transformer_lm,
+        &mtf_model_gpt,         &mtf_model_llama,
+        &mtf_model_qwen,        &mtf_model_gemma,
+        &mtf_model_mixtral,     &mtf_model_bert,
+        &mtf_model_t5,          &mtf_model_vit,
+        &mtf_model_transformer, &mtf_model_autoencoder,
+        &mtf_model_dlrm,        NULL
+    };
     return families;
 }
 
@@ -62,10 +60,13 @@ const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const 
     { name, MTF_SETTING_INTEGER, OFFSET(field), 1, 1e9, NULL, help, false }
 #define FLAG(name, field, help) \
     { name, MTF_SETTING_INTEGER, OFFSET(field), 0, 1, NULL, help, false }
+#define TEXT(name, field, help) \
+    { name, MTF_SETTING_TEXT, OFFSET(field), 0, 0, NULL, help, false }
 #define OF_ALL(name, field, high, help) \
     { name, MTF_SETTING_NUMBER, OFFSET(field), 0, high, NULL, help, true }
 
-static const char *const activations[] = { "relu", "gelu", "silu", NULL };
+static const char *const activations[] = { "relu", "gelu", "silu", "sigmoid", "tanh", NULL };
+static const char *const interactions[] = { "cat", "dot", NULL };
 static const char *const attentions[] = { "composite", "blockwise", NULL };
 static const char *const optimizers[] = { "sgd",       "momentum", "adam", "adamw",
                                           "adafactor", "none",     NULL };
@@ -83,13 +84,24 @@ const MtfModelParameter *mtf_model_parameters(void) {
         SIZE("heads", heads, "Attention heads"),
         SIZE("d-kv", d_kv, "Width of one head"),
         SIZE("vocab", vocab, "Size of the vocabulary"),
+        { "source-vocab", MTF_SETTING_INTEGER, OFFSET(source_vocab), 0, 1e9, NULL,
+          "Size of the source's own vocabulary (0: one for both)", false },
         SIZE("features", features, "Features of an example"),
         SIZE("hidden", hidden, "Width of the hidden layers"),
         SIZE("outputs", outputs, "Targets of an example"),
         FLAG("biases", biases, "1: linear layers and norms have biases"),
         FLAG("tied", tied, "1: the softmax weights are the embedding"),
+        FLAG("packed", packed, "1: rows hold several pairs, or are filled up"),
         { "dropout", MTF_SETTING_NUMBER, OFFSET(dropout), 0, 1, NULL, "Share that is dropped",
           false },
+        { "smoothing", MTF_SETTING_NUMBER, OFFSET(smoothing), 0, 1, NULL,
+          "Share of each label that is spread over all", false },
+        TEXT("sizes", sizes, "Sizes of the encoder's layers, 512-256-64"),
+        TEXT("bottom", bottom, "Sizes of the layers below, 512-256-64"),
+        TEXT("tables", tables, "Rows of each table, 1460,583,27"),
+        { "interaction", MTF_SETTING_WORD, OFFSET(interaction), 0, 0, interactions,
+          "What the layers above see: vectors or products", false },
+        TEXT("top", top, "Sizes of the layers above, 512-256-1"),
         { "activation", MTF_SETTING_WORD, OFFSET(activation), 0, 0, activations,
           "Function of hidden layers", false },
         { "attention", MTF_SETTING_WORD, OFFSET(attention), 0, 0, attentions,
@@ -159,6 +171,9 @@ bool mtf_model_set(const MtfModelFamily *family, const MtfModelParameter *parame
         return set_number(parameter, text, settings, error);
     case MTF_SETTING_WORD:
         return set_word(parameter, text, settings, error);
+    case MTF_SETTING_TEXT:
+        G_STRUCT_MEMBER(const char *, settings, parameter->offset) = text;
+        return true;
     }
     g_return_val_if_reached(false);
 }

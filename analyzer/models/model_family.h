@@ -17,10 +17,14 @@ typedef struct {
     int64_t layers, batch;
     int64_t length, d_model, d_ff, heads, d_kv, vocab; /* Transformers */
     int64_t features, hidden, outputs;                 /* mlp */
-    int64_t biases, tied;                              /* 0 or 1 */
-    double dropout;
-    const char *activation; /* "relu", "gelu" or "silu" */
-    const char *attention;  /* "composite": softmax of scores; "blockwise": the attention row */
+    int64_t source_vocab;                              /* 0: one vocabulary for both texts */
+    int64_t biases, tied, packed;                      /* 0 or 1 */
+    double dropout, smoothing;
+    const char *sizes;                 /* autoencoder: "512-256-64" */
+    const char *bottom, *tables, *top; /* dlrm: likewise */
+    const char *interaction;           /* dlrm: "cat" or "dot" */
+    const char *activation;            /* "relu", "gelu" or "silu" */
+    const char *attention; /* "composite": softmax of scores; "blockwise": the attention row */
     const char *optimizer, *schedule;
     double rate, warmup, total, final, clip_norm;
 } MtfModelSettings;
@@ -54,6 +58,9 @@ extern const MtfModelFamily mtf_model_mixtral;
 extern const MtfModelFamily mtf_model_bert;
 extern const MtfModelFamily mtf_model_t5;
 extern const MtfModelFamily mtf_model_vit;
+extern const MtfModelFamily mtf_model_transformer;
+extern const MtfModelFamily mtf_model_autoencoder;
+extern const MtfModelFamily mtf_model_dlrm;
 
 /* All families, NULL-terminated. */
 const MtfModelFamily *const *mtf_model_families(void);
@@ -63,7 +70,12 @@ const MtfModelFamily *mtf_model_family_find(const char *name, GError **error);
 const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const char *name,
                                             GError **error);
 
-typedef enum { MTF_SETTING_INTEGER, MTF_SETTING_NUMBER, MTF_SETTING_WORD } MtfSettingType;
+typedef enum {
+    MTF_SETTING_INTEGER,
+    MTF_SETTING_NUMBER,
+    MTF_SETTING_WORD,
+    MTF_SETTING_TEXT, /* read by the family */
+} MtfSettingType;
 
 /* A parameter. Integers are in [low, high], numbers in [low, high), words among `words`. */
 typedef struct {
@@ -80,7 +92,8 @@ typedef struct {
 const MtfModelParameter *mtf_model_parameters(void);
 bool mtf_model_has_parameter(const MtfModelFamily *family, const MtfModelParameter *parameter);
 
-/* Sets one setting from text. Fails when the family lacks the parameter or the value is not one. */
+/* Sets one setting from text, which must outlive the settings. Fails when the family lacks the
+ * parameter or the value is not one. */
 bool mtf_model_set(const MtfModelFamily *family, const MtfModelParameter *parameter,
                    const char *text, MtfModelSettings *settings, GError **error);
 

@@ -229,6 +229,22 @@ static const MtfModelPreset paper_presets[] = {
                     .schedule = "linear_warmup",
                     .rate = 1e-3,
                     .warmup = 40 } },
+    { .name = "tiny",
+      .summary = "byte-level, trains in seconds",
+      .settings = { .layers = 2,
+                    .batch = 8,
+                    .length = 32,
+                    .d_model = 64,
+                    .d_ff = 256,
+                    .heads = 4,
+                    .d_kv = 16,
+                    .vocab = 256,
+                    .activation = "relu",
+                    .attention = "composite",
+                    .optimizer = "adam",
+                    .schedule = "linear_warmup",
+                    .rate = 3e-3,
+                    .warmup = 10 } },
     PAPER_SIZE(0, "0.22 billion"),
     PAPER_SIZE(1, "0.37 billion"),
     PAPER_SIZE(2, "0.67 billion"),
@@ -262,6 +278,32 @@ static const MtfModelPreset paper_presets[] = {
             .final = 0.1,                             \
             .clip_norm = 1                            \
         }                                             \
+    }
+
+/* GPT-3 of other sizes (Brown and others, 2020, table 2.1); batches of so many texts of 2048. */
+#define GPT3(text, about, l, d, n_heads, d_head, texts) \
+    {                                                   \
+        .name = text, .summary = about, .settings = {   \
+            .layers = l,                                \
+            .batch = texts,                             \
+            .length = 2048,                             \
+            .d_model = d,                               \
+            .d_ff = 4 * d,                              \
+            .heads = n_heads,                           \
+            .d_kv = d_head,                             \
+            .vocab = 50257,                             \
+            .biases = 1,                                \
+            .tied = 1,                                  \
+            .activation = "gelu",                       \
+            .attention = "blockwise",                   \
+            .optimizer = "adamw",                       \
+            .schedule = "cosine",                       \
+            .rate = 3e-4,                               \
+            .warmup = 375,                              \
+            .total = 300000,                            \
+            .final = 0.1,                               \
+            .clip_norm = 1                              \
+        }                                               \
     }
 
 static const MtfModelPreset gpt_presets[] = {
@@ -306,6 +348,14 @@ static const MtfModelPreset gpt_presets[] = {
                     .warmup = 183,
                     .total = 127000,
                     .final = 0.1 } },
+    GPT3("gpt3-small", "125 million", 12, 768, 12, 64, 256),
+    GPT3("gpt3-medium", "350 million", 24, 1024, 16, 64, 256),
+    GPT3("gpt3-large", "760 million", 24, 1536, 16, 96, 256),
+    GPT3("gpt3-xl", "1.3 billion", 24, 2048, 24, 128, 512),
+    GPT3("gpt3-2.7b", "2.7 billion", 32, 2560, 32, 80, 512),
+    GPT3("gpt3-6.7b", "6.7 billion", 32, 4096, 32, 128, 1024),
+    GPT3("gpt3-13b", "13 billion, as printed: 40 heads of 128 beside 5140", 40, 5140, 40, 128,
+         1024),
     GPT2("gpt2-medium", "354,823,168 parameters", 24, 1024),
     GPT2("gpt2-large", "774,030,080 parameters", 36, 1280),
     GPT2("gpt2-xl", "1,557,611,200 parameters", 48, 1600),

@@ -318,6 +318,7 @@ MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
     copy->loss = graph->loss;
     copy->microbatches = graph->microbatches;
     copy->in_flight = graph->in_flight;
+    copy->splits_backward = graph->splits_backward;
     copy->batch = graph->batch;
     copy_optimizer(copy, graph);
     return copy;
@@ -406,6 +407,17 @@ int64_t mtf_graph_tensor_bytes(const MtfGraph *graph, int tensor) {
     return mtf_graph_elements(graph, &t->shape) * mtf_dtype_bytes(t->dtype);
 }
 
+int64_t mtf_graph_statistics(const MtfGraph *graph) {
+    int64_t total = 0;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (tensor->source == MTF_SOURCE_VARIABLE && tensor->frozen &&
+            tensor->memory == MTF_MEMORY_VARIABLE)
+            total += mtf_graph_elements(graph, &tensor->shape);
+    }
+    return total;
+}
+
 int64_t mtf_graph_parameters(const MtfGraph *graph) {
     int64_t parameters = 0;
     for (int i = 0; i < (int)graph->tensors->len; i++) {
@@ -468,13 +480,28 @@ void mtf_consumers_free(MtfConsumers *consumers) {
 
 const char *mtf_feed_name(MtfFeed feed) {
     static const char *const names[] = {
-        [MTF_FEED_TOKENS] = "tokens",     [MTF_FEED_NEXT_TOKENS] = "next_tokens",
-        [MTF_FEED_MASK] = "mask",         [MTF_FEED_FEATURES] = "features",
-        [MTF_FEED_TARGETS] = "targets",   [MTF_FEED_LABELS] = "labels",
-        [MTF_FEED_TRANSFER] = "transfer", [MTF_FEED_TRANSFER_ONCE] = "transfer_once",
-        [MTF_FEED_POSITION] = "position", [MTF_FEED_LAST] = "last",
+        [MTF_FEED_TOKENS] = "tokens",
+        [MTF_FEED_NEXT_TOKENS] = "next_tokens",
+        [MTF_FEED_MASK] = "mask",
+        [MTF_FEED_FEATURES] = "features",
+        [MTF_FEED_TARGETS] = "targets",
+        [MTF_FEED_LABELS] = "labels",
+        [MTF_FEED_SOURCE] = "source",
+        [MTF_FEED_SEGMENTS] = "segments",
+        [MTF_FEED_PLACES] = "places",
+        [MTF_FEED_SOURCE_SEGMENTS] = "source_segments",
+        [MTF_FEED_SOURCE_PLACES] = "source_places",
+        [MTF_FEED_CATEGORIES] = "categories",
+        [MTF_FEED_TRANSFER] = "transfer",
+        [MTF_FEED_TRANSFER_ONCE] = "transfer_once",
+        [MTF_FEED_POSITION] = "position",
+        [MTF_FEED_LAST] = "last",
     };
     return names[feed];
+}
+
+bool mtf_feed_is_integer(MtfFeed feed) {
+    return feed != MTF_FEED_MASK && feed != MTF_FEED_FEATURES && feed != MTF_FEED_TARGETS;
 }
 
 const char *mtf_origin_name(MtfOrigin origin) {

@@ -35,12 +35,20 @@ typedef enum { MTF_SOURCE_INPUT, MTF_SOURCE_VARIABLE, MTF_SOURCE_OPERATION } Mtf
 
 /* How data reaches an input. */
 typedef enum {
-    MTF_FEED_TOKENS,      /* int32 ids of a text window */
-    MTF_FEED_NEXT_TOKENS, /* the same window one position later */
-    MTF_FEED_MASK,        /* 1 where the position counts, else 0 */
-    MTF_FEED_FEATURES,    /* real features of an example */
-    MTF_FEED_TARGETS,     /* real targets of an example */
-    MTF_FEED_LABELS,      /* int32 class of an example */
+    MTF_FEED_TOKENS,          /* int32 ids of a text window */
+    MTF_FEED_NEXT_TOKENS,     /* the same window one position later */
+    MTF_FEED_MASK,            /* 1 where the position counts, else 0 */
+    MTF_FEED_FEATURES,        /* real features of an example */
+    MTF_FEED_TARGETS,         /* real targets of an example */
+    MTF_FEED_LABELS,          /* int32 class of an example */
+    MTF_FEED_SOURCE,          /* int32 ids of the text that another is made from */
+    MTF_FEED_SEGMENTS,        /* int32: which piece of the row a position is of, from 1; 0: of
+                                      none, the row is filled up */
+    MTF_FEED_PLACES,          /* int32: positions counted from their piece's first */
+    MTF_FEED_SOURCE_SEGMENTS, /* the same of the source */
+    MTF_FEED_SOURCE_PLACES,
+    MTF_FEED_CATEGORIES, /* int32: a column of what an example belongs to, the columns in the
+                            order of such inputs */
     MTF_FEED_POSITION, /* int32, of graphs that generate: where an example's tokens begin in its text */
     MTF_FEED_LAST,     /* … and which of them is the last, from 0 */
     MTF_FEEDS,         /* those that a user may name */
@@ -187,7 +195,8 @@ typedef struct {
     int microbatches; /* of a training graph: parts a step's batch is worked through in; 1 */
     int in_flight; /* of the graph of a pipeline stage: micro-batches whose forward pass is done and
                       whose backward pass is not, at most; else 1 */
-    int batch;     /* with several: the dimension whose size is that of one micro-batch; else -1 */
+    bool splits_backward; /* of such a graph: weight gradients may be computed apart, later */
+    int batch; /* with several: the dimension whose size is that of one micro-batch; else -1 */
     GHashTable *tensor_ids;    /* name -> index + 1 */
     GHashTable *dimension_ids; /* name -> index + 1 */
 } MtfGraph;
@@ -268,6 +277,9 @@ int64_t mtf_graph_tensor_bytes(const MtfGraph *graph, int tensor);
 /* Elements of all variables that count as MTF_MEMORY_VARIABLE. */
 int64_t mtf_graph_parameters(const MtfGraph *graph);
 
+/* Of these the elements of variables that are not trained: running statistics and what is frozen. */
+int64_t mtf_graph_statistics(const MtfGraph *graph);
+
 /* "f32[batch:64, length:128]"; free with g_free. */
 char *mtf_graph_tensor_format(const MtfGraph *graph, int tensor);
 
@@ -282,6 +294,9 @@ void mtf_consumers_free(MtfConsumers *consumers);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfConsumers, mtf_consumers_free)
 
 const char *mtf_feed_name(MtfFeed feed);
+
+/* Whether an input with that feed is int32; others are floats. */
+bool mtf_feed_is_integer(MtfFeed feed);
 const char *mtf_phase_name(MtfPhase phase);
 
 /* "gradient", "clone"; NULL for what is written. */

@@ -81,8 +81,7 @@ static bool read_feed(const MtfJson *object, MtfFeed *feed, GError **error) {
 
 static bool check_feed_type(const MtfJson *where, const char *name, MtfFeed feed, MtfDtype dtype,
                             GError **error) {
-    bool integer = feed == MTF_FEED_TOKENS || feed == MTF_FEED_NEXT_TOKENS ||
-                   feed == MTF_FEED_LABELS || feed == MTF_FEED_POSITION || feed == MTF_FEED_LAST;
+    bool integer = mtf_feed_is_integer(feed);
     return integer == (dtype == MTF_I32) ||
            mtf_json_fail(where, error,
                          "input \"%s\": feed \"%s\" gives %s, so its dtype cannot be %s", name,

@@ -24,7 +24,21 @@ bert roberta-large 355359744
 t5 3b 2851598336
 vit vit-b32 88224232
 vit vit-h14 632045800
+transformer size0 243564544
+transformer size4 2885976064
+transformer base 63045632
+transformer pase-small 120872960
+dlrm criteo-kaggle 540677217
+autoencoder mnist 2837314
 END
+run meshtf-plan model gpt --preset gpt3-xl --json
+claim "what a model has can be asked without writing it" exits 0
+claim "running statistics stand apart" says '"statistics": 0'
+run meshtf-plan model dlrm --top 8-3 --json
+claim "a click of three outputs is bad input" bad_input
+run meshtf-plan model dlrm --tables 8,x --json
+claim "sizes that are none are bad input" bad_input
+claim "the sentence says which" says_error "--tables: \"x\" in \"8,x\" is not a size"
 
 run meshtf-plan model llama --preset llama-7b --layers 2 --length 64 --batch 4 -o "$work/g.json"
 claim "single settings change a preset" says "llama-7b: 666914816 parameters"
@@ -33,7 +47,7 @@ claim "an unknown preset is bad input" bad_input
 claim "the sentence lists the presets" says_error "llama3.1-405b"
 
 # A tiny one of each learns the licence's letters: a text of 256 equally likely bytes loses 5.55.
-for family in gpt llama qwen gemma mixtral bert t5; do
+for family in gpt llama qwen gemma mixtral bert t5 transformer transformer-lm; do
     rm -f "$work/m.jsonl"
     run meshtf-plan model $family --preset tiny -o "$work/g.json"
     run meshtf-plan search "$work/g.json" --devices 2 --machine cpu-host -o "$work/p.json"
@@ -42,5 +56,16 @@ for family in gpt llama qwen gemma mixtral bert t5; do
     claim "a tiny $family trains" exits 0
     claim "and learns" sh -c "tail -n 1 '$work/m.jsonl' | sed 's/.*\"loss\": *\([0-9.]*\).*/\1/' |
         awk '{ exit !(\$1 < 4.6) }'"
+done
+
+# Those that need no text learn what a fixed network makes of random examples.
+for family in mlp autoencoder dlrm; do
+    rm -f "$work/m.jsonl"
+    run meshtf-plan model $family --preset tiny -o "$work/g.json"
+    run meshtf-plan search "$work/g.json" --devices 2 --machine cpu-host -o "$work/p.json"
+    run mpirun -n 2 meshtf-run "$work/p.json" --steps 100 --metrics "$work/m.jsonl"
+    claim "a tiny $family trains" exits 0
+    claim "and its loss falls by a tenth" sh -c "sed 's/.*\"loss\": *\([0-9.]*\).*/\1/' '$work/m.jsonl' |
+        awk 'NR == 1 { first = \$1 } END { exit !(\$1 < 0.9 * first) }'"
 done
 done_testing

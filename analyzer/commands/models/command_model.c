@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_PARAMETERS 32
+#define MAX_PARAMETERS 64
 
 /* The command line. `values` are what the parameters' options were given, NULL = not given. */
 typedef struct {
@@ -34,6 +34,7 @@ static const char *placeholder(const MtfModelParameter *parameter) {
         [MTF_SETTING_INTEGER] = "N",
         [MTF_SETTING_NUMBER] = "X",
         [MTF_SETTING_WORD] = "NAME",
+        [MTF_SETTING_TEXT] = "SIZES",
     };
     return texts[parameter->type];
 }
@@ -99,14 +100,19 @@ static bool apply_options(const MtfModelFamily *family, const Options *options,
 
 /* One line, or one object, on standard output. */
 static void say(const MtfGraph *graph, bool json) {
+    int64_t statistics = mtf_graph_statistics(graph);
+    int64_t parameters = mtf_graph_parameters(graph) - statistics;
     if (!json) {
-        printf("%s: %" PRId64 " parameters, %u operations\n", graph->name,
-               mtf_graph_parameters(graph), graph->operations->len);
+        printf("%s: %" PRId64 " parameters, ", graph->name, parameters);
+        if (statistics > 0)
+            printf("%" PRId64 " running statistics, ", statistics);
+        printf("%u operations\n", graph->operations->len);
         return;
     }
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "name", graph->name);
-    mtf_json_add_integer(object, "parameters", mtf_graph_parameters(graph));
+    mtf_json_add_integer(object, "parameters", parameters);
+    mtf_json_add_integer(object, "statistics", statistics);
     mtf_json_add_integer(object, "operations", graph->operations->len);
     g_autofree char *text = mtf_json_print(object);
     cJSON_Delete(object);
@@ -120,15 +126,16 @@ static bool write_model(const char *name, const Options *options, GError **error
     const MtfModelPreset *preset = mtf_model_preset_find(family, options->preset, error);
     if (preset == NULL)
         return false;
-    if (options->output == NULL)
+    if (options->output == NULL && !options->json)
         return mtf_input_error(error, "where should the graph go? give -o GRAPH (or -o -)");
     MtfModelSettings settings = preset->settings;
     if (!apply_options(family, options, &settings, error))
         return false;
     g_autoptr(MtfGraph) graph = mtf_model_build(family, preset, &settings, error);
-    if (graph == NULL || !mtf_graph_save(graph, options->output, error))
+    if (graph == NULL ||
+        (options->output != NULL && !mtf_graph_save(graph, options->output, error)))
         return false;
-    if (strcmp(options->output, "-") != 0)
+    if (options->output == NULL || strcmp(options->output, "-") != 0)
         say(graph, options->json);
     return true;
 }

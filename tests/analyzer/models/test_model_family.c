@@ -183,6 +183,108 @@ static void gradients_of_perceptrons_agree_with_finite_differences(void **state)
     check_gradients(classifier);
 }
 
+static void gradients_of_other_families_agree_with_finite_differences(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) mesh = build("transformer", "size0", tiny);
+    check_gradients(mesh);
+    g_autoptr(MtfGraph) waves = build("transformer", "base", tiny);
+    check_gradients(waves);
+    g_autoptr(MtfGraph) pase = build("transformer", "pase-small", tiny);
+    check_gradients(pase);
+    const char *const clicks[] = { "batch", "3",   "bottom", "4-3", "tables",
+                                   "5,4",   "top", "4-1",    NULL };
+    g_autoptr(MtfGraph) pairs = build("dlrm", "tiny", clicks);
+    check_gradients(pairs);
+    const char *const narrow[] = { "batch", "3", "features", "5", "sizes", "4-2", NULL };
+    g_autoptr(MtfGraph) code = build("autoencoder", "tiny", narrow);
+    check_gradients(code);
+}
+
+/* Fills rows of three positions: two of pair 1, then one of pair 2. */
+static void pack(MtfReference *reference, const char *text, const char *places) {
+    static const double segments_of[] = { 1, 1, 2 }, places_of[] = { 0, 1, 0 };
+    for (int i = 0; i < 6; i++) {
+        mtf_reference_find(reference, text)[i] = segments_of[i % 3];
+        mtf_reference_find(reference, places)[i] = places_of[i % 3];
+    }
+}
+
+/* Of a packed row the second pair is what it is whatever the first one says. */
+static void packed_pairs_do_not_see_one_another(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = build("transformer", "size0", tiny);
+    g_autoptr(MtfReference) reference = mtf_reference_new(graph, 3);
+    mtf_reference_fill_inputs(reference, 4);
+    pack(reference, "segments", "places");
+    pack(reference, "source_segments", "source_places");
+    mtf_reference_run(reference, 0);
+    double *losses = mtf_reference_find(reference, "losses");
+    double first = losses[0], last = losses[2];
+    double *source = mtf_reference_find(reference, "source");
+    double *tokens = mtf_reference_find(reference, "tokens");
+    source[1] = 6 - source[1];
+    tokens[0] = 6 - tokens[0];
+    mtf_reference_run(reference, 0);
+    assert_true(fabs(losses[0] - first) > 1e-6);
+    assert_true(losses[2] == last);
+}
+
+/* A pair has the same losses alone in its row as behind another: positions begin anew, and what is
+ * filled up counts nothing. */
+static void a_pair_is_the_same_wherever_it_lies(void **state) {
+    (void)state;
+    static const char *const presets[] = { "size0", "base" };
+    for (int i = 0; i < 2; i++) {
+        g_autoptr(MtfGraph) graph = build("transformer", presets[i], tiny);
+        g_autoptr(MtfReference) reference = mtf_reference_new(graph, 3);
+        mtf_reference_fill_inputs(reference, 4);
+        pack(reference, "segments", "places");
+        pack(reference, "source_segments", "source_places");
+        for (int row = 0; row < 2; row++) { /* token 2 of row 0 is token 0 of row 1 */
+            mtf_reference_find(reference, "source")[row == 0 ? 2 : 3] = 5;
+            mtf_reference_find(reference, "tokens")[row == 0 ? 2 : 3] = 4;
+            mtf_reference_find(reference, "targets")[row == 0 ? 2 : 3] = 1;
+        }
+        static const char *const names[] = { "segments", "source_segments" };
+        for (int k = 0; k < 2; k++) {
+            mtf_reference_find(reference, names[k])[4] = 0;
+            mtf_reference_find(reference, names[k])[5] = 0;
+        }
+        mtf_reference_run(reference, 0);
+        const double *losses = mtf_reference_find(reference, "losses");
+        assert_true(fabs(losses[2] - losses[3]) < 1e-9);
+        assert_true(losses[4] == 0 && losses[5] == 0);
+        double mean = (losses[0] + losses[1] + losses[2] + losses[3]) / 4;
+        assert_true(fabs(reference->values[graph->loss][0] - mean) < 1e-12);
+    }
+}
+
+/* The products of all pairs i > j, each once: what the layers above see, from their definition. */
+static void every_pair_of_vectors_interacts_once(void **state) {
+    (void)state;
+    const char *const clicks[] = {
+        "batch", "2", "bottom", "3", "tables", "5,4,6", "top", "1", NULL
+    };
+    g_autoptr(MtfGraph) graph = build("dlrm", "tiny", clicks);
+    g_autoptr(MtfReference) reference = mtf_reference_new(graph, 3);
+    mtf_reference_fill_inputs(reference, 4);
+    mtf_reference_run(reference, 0);
+    const double *v = mtf_reference_find(reference, "vectors"); /* [batch, 4 vectors, 3] */
+    const double *joined = mtf_reference_find(reference, "interaction/joined");
+    for (int b = 0; b < 2; b++) {
+        int place = b * 9 + 3;
+        for (int k = 0; k < 3; k++)
+            assert_true(joined[b * 9 + k] == v[b * 12 + k]);
+        for (int i = 1; i < 4; i++)
+            for (int j = 0; j < i; j++, place++) {
+                double product = 0;
+                for (int k = 0; k < 3; k++)
+                    product += v[b * 12 + i * 3 + k] * v[b * 12 + j * 3 + k];
+                assert_true(fabs(joined[place] - product) < 1e-12);
+            }
+    }
+}
+
 /* A tiny Transformer learns four fixed windows by heart: its loss falls far below ln 7 = 1.95. */
 static void training_steps_lower_the_loss(void **state) {
     (void)state;
@@ -236,7 +338,7 @@ static void wrong_values_are_errors(void **state) {
     expect_refused("gpt", "dropout", "1",
                    "--dropout: \"1\" is not a number of at least 0 and below 1");
     expect_refused("gpt", "activation", "swish",
-                   "--activation: \"swish\" is not one of relu, gelu, silu");
+                   "--activation: \"swish\" is not one of relu, gelu, silu, sigmoid, tanh");
 }
 
 int main(void) {
@@ -248,6 +350,10 @@ int main(void) {
         cmocka_unit_test(gradients_of_whole_transformers_agree_with_finite_differences),
         cmocka_unit_test(attention_of_both_kinds_computes_the_same),
         cmocka_unit_test(gradients_of_perceptrons_agree_with_finite_differences),
+        cmocka_unit_test(gradients_of_other_families_agree_with_finite_differences),
+        cmocka_unit_test(packed_pairs_do_not_see_one_another),
+        cmocka_unit_test(a_pair_is_the_same_wherever_it_lies),
+        cmocka_unit_test(every_pair_of_vectors_interacts_once),
         cmocka_unit_test(training_steps_lower_the_loss),
         cmocka_unit_test(parameters_change_the_structure),
         cmocka_unit_test(wrong_values_are_errors),

@@ -186,7 +186,8 @@ static void wrong_inputs_and_variables_are_told(void **state) {
     assert_fails(HEAD "'inputs': [{'name': 't', 'dims': ['a'], 'feed': 'bytes'}], "
                       "'operations': []}",
                  "g.json: /inputs/0/feed: \"bytes\" is not a feed (known: tokens, next_tokens, "
-                 "mask, features, targets, labels)");
+                 "mask, features, targets, labels, source, segments, places, "
+                 "source_segments, source_places, categories)");
     assert_fails(HEAD "'inputs': [{'name': 't', 'dims': ['a', 'a'], 'feed': 'mask'}], "
                       "'operations': []}",
                  "g.json: /inputs/0/dims/1: dimension \"a\" is named twice");
