@@ -762,8 +762,7 @@ static void clear_options(Options *options) {
 
 /* What the search for pipelines does not do yet. */
 static bool check_pipeline_options(const Options *o, GError **error) {
-    const char *named = o->report != NULL    ? "--report"
-                        : o->dump != NULL    ? "--dump-problem"
+    const char *named = o->dump != NULL      ? "--dump-problem"
                         : o->layouts != NULL ? "--layouts"
                         : o->pins != NULL    ? "--pin"
                         : o->forbids != NULL ? "--forbid"
@@ -787,6 +786,7 @@ static bool cut_and_search(const Options *options, const char *path, bool *one, 
         .schedule = options->schedule != NULL ? options->schedule : "1f1b",
         .chunks = options->chunks,
         .output = options->output,
+        .report = options->report,
         .batch = options->batch,
         .length = options->length,
         .devices = options->devices,

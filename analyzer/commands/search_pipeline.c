@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/commands/search_pipeline.h"
 
+#include "analyzer/commands/report_child.h"
 #include "analyzer/cuts/cut_search.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/training/microbatch_graph.h"
@@ -313,6 +314,23 @@ static void print_as_json(const Search *search, const MtfPipelinePlan *pipeline)
     cJSON_Delete(object);
 }
 
+/* Writes the plan, and the page, which reads it from a file: the user's, or one of its own. */
+static bool write_pipeline(const MtfPipelinePlan *pipeline, const MtfSearchPipeline *o,
+                           GError **error) {
+    bool own = o->output == NULL || strcmp(o->output, "-") == 0;
+    if (o->output != NULL && !mtf_pipeline_plan_save(pipeline, o->output, error))
+        return false;
+    if (o->report == NULL)
+        return true;
+    if (!own)
+        return mtf_report_child(o->output, o->report, error);
+    g_autofree char *copy = g_build_filename(o->report, "plan.json", NULL);
+    if (g_mkdir_with_parents(o->report, 0777) != 0)
+        return mtf_failure(error, "%s: cannot be made", o->report);
+    return mtf_pipeline_plan_save(pipeline, copy, error) &&
+           mtf_report_child(copy, o->report, error);
+}
+
 bool mtf_search_pipeline(const MtfSearchPipeline *options, bool *one, GError **error) {
     Search search = { .options = options };
     g_autoptr(MtfPipelinePlan) pipeline = NULL;
@@ -327,8 +345,8 @@ bool mtf_search_pipeline(const MtfSearchPipeline *options, bool *one, GError **e
     else if (pipeline != NULL && g_strcmp0(options->output, "-") != 0)
         print_for_people(&search, pipeline);
     fflush(stdout);
-    if (pipeline != NULL && options->output != NULL)
-        done = mtf_pipeline_plan_save(pipeline, options->output, error);
+    if (pipeline != NULL)
+        done = write_pipeline(pipeline, options, error);
     search_clear(&search);
     return done;
 }

@@ -135,6 +135,15 @@ sed 's/0F0,/0F1,/' "$work/2-gpipe.json" >"$work/broken.json"
 run mpirun -n 2 meshtf-run "$work/broken.json" --steps 1
 claim "an order that misses a pass is bad input" exits 2
 
+# The page of a pipeline: a box for each pass, a link to the page of each stage.
+run meshtf-plan report "$work/zb-v.json" -o "$work/page"
+claim "pipelines have a page" exits 0
+claim "it is well formed" xmllint --noout "$work/page/index.html"
+claim "its picture has every pass" sh -c "[ \$(grep -o '<title>stage [0-9]*, micro-batch' '$work/page/index.html' | wc -l) = 48 ]"
+claim "and every stage a page of its own" sh -c "for s in 0 1 2 3; do [ -s '$work'/page/stage-\$s/index.html ] || exit 1; done"
+run meshtf-plan report "$work/zb-v.json" --metrics "$work/zb-v.metrics" -o "$work/page"
+claim "measurements go with pages of other plans" says_error "go with plans without stages"
+
 # The search may choose cuts and devices of the stages itself.
 plan searched "$mlp" --devices 4 --microbatches 4 --precision f64 --stages 2
 claim "it says what its cut was chosen by" says "the cut is the best under layouts made by hand"
