@@ -120,6 +120,7 @@ static bool estimate(const Options *options, const char *path, GError **error) {
                                  options->batch,
                                  options->length,
                                  options->json,
+                                 false,
                                  options->loss };
     MtfStepVariant variant = { options->microbatches, options->batch_dim, options->precision, 0 };
     if (!mtf_recompute_parse(options->recompute, &variant.recompute, error))

@@ -133,7 +133,8 @@ bool mtf_size_overrides_read(const char *const *texts, MtfSizeOverrides *overrid
 
 /* Options that only models have. */
 static bool check_graph_options(const MtfImport *import, GError **error) {
-    const char *option = import->batch > 0           ? "batch"
+    const char *option = import->sizes_of_models     ? NULL
+                         : import->batch > 0         ? "batch"
                          : import->length > 0        ? "length"
                          : import->loss != NULL      ? "loss"
                          : import->optimizer != NULL ? "optimizer"

@@ -24,6 +24,7 @@ typedef struct {
     int64_t batch, length;         /* 0: the standard ones; of models only */
     const char *optimizer;         /* NULL: adamw; of models only */
     const MtfSizeOverrides *sizes; /* of graphs and ONNX files; or NULL */
+    bool sizes_of_models;          /* batch and length are not meant for graphs: no error there */
     const char *loss; /* of ONNX files: "cross-entropy:labels" (onnx_import.h); or NULL */
 } MtfImport;
 

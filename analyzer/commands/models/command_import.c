@@ -47,7 +47,7 @@ static bool import_model(const char *path, const Options *options, GError **erro
     g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
     MtfSizeOverrides sizes = { 0 };
     MtfImport import = { path,   options->batch, options->length, options->optimizer,
-                         &sizes, options->loss };
+                         &sizes, false,          options->loss };
     g_autoptr(MtfGraph) graph =
         mtf_size_overrides_read((const char *const *)options->dims, &sizes, error)
             ? mtf_import_load(&import, said, error)
