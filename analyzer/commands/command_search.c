@@ -4,12 +4,14 @@
 #include "analyzer/commands/report_child.h"
 #include "analyzer/commands/search_pipeline.h"
 #include "analyzer/planner/mesh_shapes.h"
+#include "analyzer/planner/next_best.h"
 #include "analyzer/planner/plan_search.h"
 #include "analyzer/planner/planning.h"
 #include "analyzer/planner/step_variants.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/machine/mapping_json.h"
 #include "cost/price/predict.h"
+#include "cost/summary/step_summary.h"
 #include "cost/tune/algorithm_choice.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
@@ -48,11 +50,12 @@ typedef struct {
 typedef struct {
     const Options *options;
     MtfMachine *machine;
-    MtfGraph *written; /* by the user */
-    GArray *variants;  /* MtfStepCandidate: what a step may look like, the most promising first */
-    int variant;       /* the one of this graph */
-    MtfGraph *graph;   /* the training graph */
-    GArray *meshes;    /* MtfMesh */
+    MtfGraph *written;     /* by the user */
+    const char *precision; /* NULL: as the graph has it */
+    GArray *variants; /* MtfStepCandidate: what a step may look like, the most promising first */
+    int variant;      /* the one of this graph */
+    MtfGraph *graph;  /* the training graph */
+    GArray *meshes;   /* MtfMesh */
     int64_t memory_limit;
     MtfPlanAnswer answer;
     MtfLayout *layout; /* the answer's, settled; NULL: not yet */
@@ -201,7 +204,7 @@ static bool find_variants(Run *run, GError **error) {
                                         .meshes = run->meshes,
                                         .memory_limit = run->memory_limit,
                                         .batch_dim = options->batch_dim,
-                                        .precision = options->precision,
+                                        .precision = run->precision,
                                         .pins = (const char *const *)options->pins,
                                         .forbids = (const char *const *)options->forbids,
                                         .user = run,
@@ -233,6 +236,7 @@ static bool prepare(Run *run, const char *path, GError **error) {
     if (run->written == NULL)
         return false;
     mtf_planning_warn_untrained(run->written);
+    run->precision = mtf_planning_precision_for(run->machine, run->written, options->precision);
     return find_meshes(run, error) && find_variants(run, error);
 }
 
@@ -559,31 +563,37 @@ static void add_variants(cJSON *object, const Run *run) {
     }
 }
 
+static char *format_nanoseconds(int64_t nanoseconds) {
+    return mtf_seconds_format((double)nanoseconds / 1e9);
+}
+
 /* Why the plan is not the cheapest layout, where it is not. */
 static void print_fastest(const Run *run) {
     if (run->answer.fastest == NULL)
         return;
     g_autofree char *step = mtf_seconds_format(run->answer.step_seconds);
     g_autofree char *other = mtf_seconds_format(run->answer.free.step_seconds);
-    printf("               the plan costs %" PRId64
-           " ns, but more of it is hidden: its step takes %s"
-           " instead of %s\n",
-           run->answer.fastest_cost, step, other);
+    g_autofree char *cost = format_nanoseconds(run->answer.fastest_cost);
+    printf("               the plan costs %s, but more of it is hidden: its step takes %s instead "
+           "of %s\n",
+           cost, step, other);
 }
 
 static void print_free_proof(const Run *run) {
     const MtfFreeAnswer *answer = &run->answer.free;
     double gap = relative_gap(answer->cost, answer->bound);
-    printf("proof          %s free layouts of this mesh: cost %" PRId64 " ns, bound %" PRId64
-           " ns, gap %.3g %% (%s)\n",
-           gap <= 2e-6 ? "optimal over" : "best found of", answer->cost, answer->bound, 100 * gap,
-           answer->method);
+    g_autofree char *cost = format_nanoseconds(answer->cost);
+    g_autofree char *bound = format_nanoseconds(answer->bound);
+    printf("proof          %s free layouts of this mesh: cost %s, bound %s, gap %.3g %% (%s)\n",
+           gap <= 2e-6 ? "optimal over" : "best found of", cost, bound, 100 * gap, answer->method);
     print_fastest(run);
     if (!run->answer.rules.found)
         puts("               no rule layout fits");
-    else
-        printf("               the best rule layout costs %" PRId64 " ns, %.2f times as much\n",
-               run->answer.rules.cost, (double)run->answer.rules.cost / (double)answer->cost);
+    if (run->answer.rules.found) {
+        g_autofree char *rules = format_nanoseconds(run->answer.rules.cost);
+        printf("               the best rule layout costs %s, %.2f times as much\n", rules,
+               (double)run->answer.rules.cost / (double)answer->cost);
+    }
 }
 
 static void print_proof(const Run *run) {
@@ -592,10 +602,11 @@ static void print_proof(const Run *run) {
         return;
     }
     const MtfRuleAnswer *answer = &run->answer.rules;
-    printf("proof          %s all rule layouts of %d mesh shape%s: cost %" PRId64
-           " ns, bound %" PRId64 " ns",
+    g_autofree char *cost = format_nanoseconds(answer->cost);
+    g_autofree char *bound = format_nanoseconds(answer->bound);
+    printf("proof          %s all rule layouts of %d mesh shape%s: cost %s, bound %s",
            is_optimal(answer) ? "optimal over" : "best found of", run->answer.meshes,
-           run->answer.meshes == 1 ? "" : "s", answer->cost, answer->bound);
+           run->answer.meshes == 1 ? "" : "s", cost, bound);
     if (!is_optimal(answer))
         printf(", gap %.3g %%%s", 100 * gap_of(answer), answer->stopped ? ", stopped early" : "");
     if (answer->excluded > 0)
@@ -609,10 +620,9 @@ static void print_mapping(const Run *run, const MtfPlan *plan) {
         return;
     g_autofree char *mapping =
         mtf_mapping_format(&plan->layout->mesh, &run->answer.pricer.map.mapping);
-    printf("mapping        %s\n               in order it would cost %" PRId64
-           " ns, %.2f times as much\n",
-           mapping, run->answer.in_order_cost,
-           (double)run->answer.in_order_cost / (double)run->answer.cost);
+    g_autofree char *in_order = format_nanoseconds(run->answer.in_order_cost);
+    printf("mapping        %s\n               in order it would cost %s, %.2f times as much\n",
+           mapping, in_order, (double)run->answer.in_order_cost / (double)run->answer.cost);
 }
 
 /* Step and needs of the fastest, the gap of the cheapest layout under each limit. */
@@ -663,8 +673,11 @@ static void print_variant(const Run *run, const MtfPlan *plan) {
 static void print_for_people(const Run *run, const MtfPlan *plan) {
     g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
     g_autofree char *tables = mtf_predicted_format(plan->predicted);
-    printf("machine        %s%s\n", run->machine->name,
-           run->options->machine == NULL ? " (no --machine given)" : "");
+    g_autofree char *summary = mtf_summary_format(plan->predicted);
+    mtf_planning_print_machine(plan, run->machine, run->options->machine != NULL,
+                               run->options->precision);
+    fputs(summary, stdout);
+    mtf_next_best_print(plan->search);
     printf("mesh           %s\nlayout         %s\n", mesh,
            plan->layout->rules != NULL ? plan->layout->rules : "free, one choice a tensor");
     print_variant(run, plan);
@@ -685,6 +698,9 @@ static void print_as_json(const Run *run, const MtfPlan *plan) {
         cJSON_AddStringToObject(object, "layout", plan->layout->rules);
     else
         cJSON_AddNullToObject(object, "layout");
+    cJSON_AddStringToObject(object, "parallelism",
+                            mtf_json_text_of(plan->predicted, "parallelism"));
+    cJSON_AddStringToObject(object, "precision", plan->precision);
     cJSON_AddItemReferenceToObject(object, "search", plan->search);
     cJSON_AddItemReferenceToObject(object, "predicted", plan->predicted);
     mtf_json_add_number(object, "seconds", run->wall_seconds);
@@ -700,6 +716,7 @@ static MtfPlan *plan_of(Run *run) {
     cJSON *search_json = mtf_plan_answer_to_json(&run->answer, run->memory_limit);
     if (run->variants->len > 1)
         add_variants(search_json, run);
+    mtf_next_best_add(search_json, &run->answer, run->graph, run->layout, run->memory_limit);
     return mtf_planning_plan_new(g_steal_pointer(&run->graph), g_steal_pointer(&run->layout),
                                  &run->answer.pricer, search_json);
 }
@@ -757,8 +774,7 @@ static void clear_options(Options *options) {
 
 /* What the search for pipelines does not do yet. */
 static bool check_pipeline_options(const Options *o, GError **error) {
-    const char *named = o->report != NULL    ? "--report"
-                        : o->dump != NULL    ? "--dump-problem"
+    const char *named = o->dump != NULL      ? "--dump-problem"
                         : o->layouts != NULL ? "--layouts"
                         : o->pins != NULL    ? "--pin"
                         : o->forbids != NULL ? "--forbid"
@@ -782,6 +798,7 @@ static bool cut_and_search(const Options *options, const char *path, bool *one, 
         .schedule = options->schedule != NULL ? options->schedule : "1f1b",
         .chunks = options->chunks,
         .output = options->output,
+        .report = options->report,
         .batch = options->batch,
         .length = options->length,
         .devices = options->devices,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/commands/search_pipeline.h"
 
+#include "analyzer/commands/report_child.h"
 #include "analyzer/cuts/cut_search.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/training/microbatch_graph.h"
@@ -165,7 +166,7 @@ static bool search_cut(Search *search, GError **error) {
                                                                 : (int)request->form.recompute,
                              .max_axes = o->max_axes,
                              .batch_dim = o->batch_dim,
-                             .precision = o->precision };
+                             .precision = request->form.precision };
     if (o->devices < 1)
         return mtf_input_error(error, "say how many processors there are for all stages: "
                                       "--devices N");
@@ -204,6 +205,9 @@ static bool prepare(Search *search, GError **error) {
                                               .has_gap = true,
                                               .gap = isnan(o->gap) ? STAGE_GAP : o->gap,
                                               .seconds = o->seconds / MAX(1, o->stages) };
+    if (search->written != NULL)
+        request->form.precision =
+            mtf_planning_precision_for(search->machine, search->written, o->precision);
     if (search->written == NULL || !read_microbatches(search, error) ||
         !choose_chunks(search, error) ||
         (!is_auto(o->recompute) &&
@@ -257,8 +261,8 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
     double step = mtf_json_number_of(pipeline->predicted, "step_seconds", 0);
     double bubble = mtf_json_number_of(pipeline->predicted, "bubble", 0);
     g_autofree char *seconds = mtf_seconds_format(step);
-    printf("machine        %s%s\n", o->machine != NULL ? o->machine : MTF_STANDARD_MACHINE,
-           o->machine == NULL ? " (no --machine given)" : "");
+    mtf_planning_print_machine(mtf_pipeline_stage(pipeline, 0), search->machine, o->machine != NULL,
+                               o->precision);
     printf("pipeline       %d stages on %d devices, schedule %s, %d micro-batches, recomputation "
            "%s\n",
            (int)pipeline->stages->len, mtf_pipeline_devices(pipeline), pipeline->schedule,
@@ -311,6 +315,23 @@ static void print_as_json(const Search *search, const MtfPipelinePlan *pipeline)
     cJSON_Delete(object);
 }
 
+/* Writes the plan, and the page, which reads it from a file: the user's, or one of its own. */
+static bool write_pipeline(const MtfPipelinePlan *pipeline, const MtfSearchPipeline *o,
+                           GError **error) {
+    bool own = o->output == NULL || strcmp(o->output, "-") == 0;
+    if (o->output != NULL && !mtf_pipeline_plan_save(pipeline, o->output, error))
+        return false;
+    if (o->report == NULL)
+        return true;
+    if (!own)
+        return mtf_report_child(o->output, o->report, error);
+    g_autofree char *copy = g_build_filename(o->report, "plan.json", NULL);
+    if (g_mkdir_with_parents(o->report, 0777) != 0)
+        return mtf_failure(error, "%s: cannot be made", o->report);
+    return mtf_pipeline_plan_save(pipeline, copy, error) &&
+           mtf_report_child(copy, o->report, error);
+}
+
 bool mtf_search_pipeline(const MtfSearchPipeline *options, bool *one, GError **error) {
     Search search = { .options = options };
     g_autoptr(MtfPipelinePlan) pipeline = NULL;
@@ -325,8 +346,8 @@ bool mtf_search_pipeline(const MtfSearchPipeline *options, bool *one, GError **e
     else if (pipeline != NULL && g_strcmp0(options->output, "-") != 0)
         print_for_people(&search, pipeline);
     fflush(stdout);
-    if (pipeline != NULL && options->output != NULL)
-        done = mtf_pipeline_plan_save(pipeline, options->output, error);
+    if (pipeline != NULL)
+        done = write_pipeline(pipeline, options, error);
     search_clear(&search);
     return done;
 }

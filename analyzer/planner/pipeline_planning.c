@@ -189,7 +189,7 @@ static bool plan_stages(MtfPipelinePlan *pipeline, const MtfPipelineRequest *req
 /* ---- Predictions --------------------------------------------------------------------------- */
 
 static cJSON *stage_prediction(const MtfPipelinePlan *pipeline, int stage,
-                               const StageSeconds *seconds) {
+                               const StageSeconds *seconds, const MtfStageTimes *times) {
     const MtfPlan *plan = mtf_pipeline_stage(pipeline, stage);
     cJSON *object = cJSON_CreateObject();
     mtf_json_add_number(object, "forward_seconds", seconds->forward);
@@ -197,6 +197,7 @@ static cJSON *stage_prediction(const MtfPipelinePlan *pipeline, int stage,
                         seconds->input_gradient + seconds->weight_gradient);
     mtf_json_add_number(object, "weight_gradient_seconds", seconds->weight_gradient);
     mtf_json_add_number(object, "once_seconds", seconds->once);
+    mtf_json_add_number(object, "transfer_seconds", times->transfer_forward);
     mtf_json_add_integer(object, "in_flight", plan->graph->in_flight);
     mtf_json_add_number(object, "peak_memory_bytes",
                         mtf_json_number_of(plan->predicted, "peak_memory_bytes", 0));
@@ -239,7 +240,7 @@ static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
     mtf_json_add_number(pipeline->predicted, "bubble", run->bubble);
     cJSON *list = cJSON_AddArrayToObject(pipeline->predicted, "stages");
     for (int s = 0; s < n; s++)
-        cJSON_AddItemToArray(list, stage_prediction(pipeline, s, &seconds[s]));
+        cJSON_AddItemToArray(list, stage_prediction(pipeline, s, &seconds[s], &times[s]));
 }
 
 /* ---- One schedule -------------------------------------------------------------------------- */

@@ -113,6 +113,10 @@ claim "whose checkpoint is whole" exits 0
 run mpirun -n 2 meshtf-run "$work/tied-2x2.json" --data LICENSE --steps 1
 claim "other numbers of ranks are bad input" exits 2
 claim "the sentence says how many" says_error "the plan is for 4 ranks (2 stages)"
+run mpirun -n 2 meshtf-run "$work/zb-v.json" --steps 2 --trace 2 --trace-file "$work/trace.json"
+claim "pipelines are traced" exits 0
+claim "pass by pass" sh -c "[ \$(grep -c '\"cat\":\"pass\"' '$work/trace.json') = 48 ]"
+claim "a row a rank" sh -c "[ \$(grep -c thread_name '$work/trace.json') = 2 ]"
 run mpirun -n 2 meshtf-run "$work/2-1f1b.json" --steps 1 --verify
 claim "what pipelines do not have is said" says_error "--verify works on plans without pipeline stages only"
 run meshtf-plan explain "$work/2-1f1b.json" w1
@@ -134,6 +138,17 @@ claim "devices that stages cannot share evenly are bad input" bad_input
 sed 's/0F0,/0F1,/' "$work/2-gpipe.json" >"$work/broken.json"
 run mpirun -n 2 meshtf-run "$work/broken.json" --steps 1
 claim "an order that misses a pass is bad input" exits 2
+
+# The page of a pipeline: a box for each pass, a link to the page of each stage.
+run meshtf-plan report "$work/zb-v.json" -o "$work/page"
+claim "pipelines have a page" exits 0
+if command -v xmllint >/dev/null; then
+    claim "it is well formed" xmllint --noout "$work/page/index.html"
+fi
+claim "its picture has every pass" sh -c "[ \$(grep -o '<title>stage [0-9]*, micro-batch' '$work/page/index.html' | wc -l) = 48 ]"
+claim "and every stage a page of its own" sh -c "for s in 0 1 2 3; do [ -s '$work'/page/stage-\$s/index.html ] || exit 1; done"
+run meshtf-plan report "$work/zb-v.json" --metrics "$work/zb-v.metrics" -o "$work/page"
+claim "measurements go with pages of other plans" says_error "go with plans without stages"
 
 # The search may choose cuts and devices of the stages itself.
 plan searched "$mlp" --devices 4 --microbatches 4 --precision f64 --stages 2
