@@ -119,7 +119,8 @@ static bool estimate(const Options *options, const char *path, GError **error) {
                                  options->precision,
                                  options->batch,
                                  options->length,
-                                 options->json };
+                                 options->json,
+                                 false };
     MtfStepVariant variant = { options->microbatches, options->batch_dim, options->precision, 0 };
     if (!mtf_recompute_parse(options->recompute, &variant.recompute, error))
         return false;

@@ -8,6 +8,7 @@
 #include "analyzer/planner/plan_search.h"
 #include "analyzer/planner/planning.h"
 #include "analyzer/planner/step_variants.h"
+#include "analyzer/serving/search_inference.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/machine/mapping_json.h"
 #include "cost/price/predict.h"
@@ -33,6 +34,8 @@ typedef struct {
     char *schedule;
     int devices, max_axes, seed, frontier, batch, length;
     char *stages;
+    char *infer, *cache_memory;
+    int context, generate;
     int chunks;
     double seconds, gap;
     gboolean json;
@@ -225,7 +228,8 @@ static bool prepare(Run *run, const char *path, GError **error) {
                                  options->precision,
                                  options->batch,
                                  options->length,
-                                 options->json };
+                                 options->json,
+                                 false };
     run->machine = mtf_planning_machine(options->machine, error);
     if (run->machine == NULL)
         return false;
@@ -764,7 +768,8 @@ static void clear_options(Options *options) {
                       options->layouts,    options->precision,   options->output,
                       options->report,     options->dump,        options->batch_dim,
                       options->dump_after, options->recompute,   options->microbatches,
-                      options->schedule,   options->collectives, options->stages };
+                      options->schedule,   options->collectives, options->stages,
+                      options->infer,      options->cache_memory };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -814,12 +819,79 @@ static bool cut_and_search(const Options *options, const char *path, bool *one, 
            (check_pipeline_options(options, error) && mtf_search_pipeline(&pipeline, one, error));
 }
 
+/* What goes with --infer only, and what does not go with it. */
+static bool check_inference_options(const Options *o, GError **error) {
+    const char *only = o->context != 0           ? "--context"
+                       : o->generate != 0        ? "--generate"
+                       : o->cache_memory != NULL ? "--cache-memory"
+                                                 : NULL;
+    if (o->infer == NULL)
+        return only == NULL || mtf_input_error(error, "%s goes with --infer only", only);
+    const char *other = o->stages != NULL         ? "--stages"
+                        : o->microbatches != NULL ? "--microbatches"
+                        : o->recompute != NULL    ? "--recompute"
+                        : o->frontier > 0         ? "--frontier"
+                        : o->dump != NULL         ? "--dump-problem"
+                        : o->dump_after != NULL   ? "--dump-after"
+                        : o->report != NULL       ? "--report"
+                        : o->length != 0          ? "--length"
+                                                  : NULL;
+    return other == NULL ||
+           mtf_input_error(error, "%s does not go with --infer%s", other,
+                           o->length != 0 ? ": --context says how long texts are" : "");
+}
+
+static bool search_inference(const Options *o, const char *path, GError **error) {
+    MtfSearchInference inference = { .graph = path,
+                                     .infer = o->infer,
+                                     .dims = (const char *const *)o->dims,
+                                     .pins = (const char *const *)o->pins,
+                                     .forbids = (const char *const *)o->forbids,
+                                     .mesh = o->mesh,
+                                     .machine = o->machine,
+                                     .memory = o->memory,
+                                     .precision = o->precision,
+                                     .layouts = o->layouts,
+                                     .cache_memory = o->cache_memory,
+                                     .output = o->output,
+                                     .batch = o->batch,
+                                     .context = o->context,
+                                     .generate = o->generate,
+                                     .devices = o->devices,
+                                     .max_axes = o->max_axes,
+                                     .seconds = o->seconds,
+                                     .gap = o->gap,
+                                     .seed = o->seed,
+                                     .json = o->json,
+                                     .cancel = is_interrupted };
+    catch_interrupt();
+    return mtf_search_inference(&inference, error);
+}
+
+/* A plan of training, cut into stages or not. */
+static bool search_training(Run *run, const char *path, GError **error) {
+    bool one = true; /* stage */
+    return cut_and_search(run->options, path, &one, error) &&
+           (!one || (prepare(run, path, error) && search(run, error) && finish(run, error)));
+}
+
 #define TEXT(name, letter, field, help, what) \
     { name, letter, 0, G_OPTION_ARG_STRING, &o.field, help, what }
 #define LIST(name, field, help, what) \
     { name, 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.field, help, what }
 #define OTHER(name, type, field, help, what) \
     { name, 0, 0, type, &o.field, help, what }
+
+/* Of plans that run a model. */
+#define INFERENCE_OPTIONS                                                                          \
+    TEXT("infer", 0, infer, "Run the model instead of training it", "prefill|decode|serve"),       \
+        OTHER("context", G_OPTION_ARG_INT, context,                                                \
+              "With --infer: tokens of a prompt, or that stand before a decoded one (2048)", "N"), \
+        OTHER("generate", G_OPTION_ARG_INT, generate,                                              \
+              "With --infer: tokens that follow, for which caches have room (serve: 128)", "N"),   \
+        TEXT("cache-memory", 0, cache_memory,                                                      \
+             "With --infer: what caches may take of a device in max_context (what is left)",       \
+             "BYTES|30%")
 
 int mtf_command_search(int argc, char **argv) {
     Options o = { .max_axes = 2, .gap = NAN };
@@ -838,6 +910,7 @@ int mtf_command_search(int argc, char **argv) {
         OTHER("length", G_OPTION_ARG_INT, length,
               "Positions in an example of a published model (what it was made for, at most 2048)",
               "N"),
+        INFERENCE_OPTIONS,
         TEXT("microbatches", 0, microbatches, "Work through the batch in M parts (auto)", "M|auto"),
         TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
              "NAME"),
@@ -865,7 +938,6 @@ int mtf_command_search(int argc, char **argv) {
     };
     GError *error = NULL;
     Run run = { .options = &o };
-    bool one = true; /* stage */
     bool done =
         mtf_command_line_parse(&argc, &argv, entries, "GRAPH --devices N",
                                "Finds the layout with the shortest predicted training step "
@@ -874,8 +946,9 @@ int mtf_command_search(int argc, char **argv) {
                                "  meshtf-plan search g.json --devices 512 --machine tpu-v2 -o "
                                "p.json --report out",
                                1, 1, &error) &&
-        check_options(&o, &error) && cut_and_search(&o, argv[1], &one, &error) &&
-        (!one || (prepare(&run, argv[1], &error) && search(&run, &error) && finish(&run, &error)));
+        check_options(&o, &error) && check_inference_options(&o, &error) &&
+        (o.infer != NULL ? search_inference(&o, argv[1], &error)
+                         : search_training(&run, argv[1], &error));
     clear_run(&run);
     clear_options(&o);
     return done ? 0 : mtf_command_line_fail("meshtf-plan search", error);

@@ -75,7 +75,8 @@ static MtfGraph *load_or_import(const MtfPlanningGraph *request, const MtfSizeOv
                                 GError **error) {
     g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *path = find_graph(request->path);
-    MtfImport import = { path, request->batch, request->length, NULL, sizes };
+    MtfImport import = { path, request->batch, request->length,
+                         NULL, sizes,          request->sizes_of_models };
     MtfGraph *graph = mtf_import_load(&import, said, error);
     for (guint i = 0; graph != NULL && !request->quiet && i < said->len; i++)
         printf("model          %s\n", (const char *)said->pdata[i]);

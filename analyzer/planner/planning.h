@@ -26,6 +26,7 @@ typedef struct {
     const char *precision;   /* "f32", "f64", "bf16", or NULL: as the graph has it */
     int batch, length;       /* of a published model (model_import.h); 0: not given */
     bool quiet;              /* prints nothing of what was assumed about a published model */
+    bool sizes_of_models;    /* as in MtfImport */
 } MtfPlanningGraph;
 
 /* The variant that a step is given. */
