@@ -13,13 +13,13 @@
 
 const MtfModelFamily *const *mtf_model_families(void) {
     static const MtfModelFamily *const families[] = {
-        &mtf_model_mlp,         &mtf_model_transformer_lm,
-        &mtf_model_gpt,         &mtf_model_llama,
-        &mtf_model_qwen,        &mtf_model_gemma,
-        &mtf_model_mixtral,     &mtf_model_bert,
-        &mtf_model_t5,          &mtf_model_vit,
-        &mtf_model_transformer, &mtf_model_autoencoder,
-        &mtf_model_dlrm,        NULL
+        &mtf_model_mlp,     &mtf_model_transformer_lm, &mtf_model_gpt,
+        &mtf_model_llama,   &mtf_model_qwen,           &mtf_model_gemma,
+        &mtf_model_mixtral, &mtf_model_bert,           &mtf_model_t5,
+        &mtf_model_vit,     &mtf_model_transformer,    &mtf_model_autoencoder,
+        &mtf_model_dlrm,    &mtf_model_resnet,         &mtf_model_vgg,
+        &mtf_model_alexnet, &mtf_model_inception3,     &mtf_model_densenet,
+        &mtf_model_unet,    &mtf_model_cosmoflow,      NULL
     };
     return families;
 }
@@ -101,6 +101,11 @@ const MtfModelParameter *mtf_model_parameters(void) {
         SIZE("features", features, "Features of an example"),
         SIZE("hidden", hidden, "Width of the hidden layers"),
         SIZE("outputs", outputs, "Targets of an example"),
+        SIZE("image", image, "Pixels of a side of a picture or a volume"),
+        SIZE("channels", channels, "Channels of a picture"),
+        SIZE("classes", classes, "Classes"),
+        SIZE("width", width, "Channels of the first layers, or what each layer adds"),
+        SIZE("widening", widening, "How many times as wide inner convolutions are"),
         FLAG("biases", biases, "1: linear layers and norms have biases"),
         FLAG("tied", tied, "1: the softmax weights are the embedding"),
         FLAG("packed", packed, "1: rows hold several pairs, or are filled up"),

@@ -18,6 +18,7 @@ typedef struct {
     int64_t length, d_model, d_ff, heads, d_kv, vocab; /* Transformers */
     int64_t features, hidden, outputs;                 /* mlp */
     int64_t source_vocab;                              /* 0: one vocabulary for both texts */
+    int64_t image, channels, classes, width, widening; /* pictures: a side; networks of them */
     int64_t biases, tied, packed;                      /* 0 or 1 */
     double dropout, smoothing;
     const char *sizes;                 /* autoencoder: "512-256-64" */
@@ -61,6 +62,13 @@ extern const MtfModelFamily mtf_model_vit;
 extern const MtfModelFamily mtf_model_transformer;
 extern const MtfModelFamily mtf_model_autoencoder;
 extern const MtfModelFamily mtf_model_dlrm;
+extern const MtfModelFamily mtf_model_resnet;
+extern const MtfModelFamily mtf_model_vgg;
+extern const MtfModelFamily mtf_model_alexnet;
+extern const MtfModelFamily mtf_model_inception3;
+extern const MtfModelFamily mtf_model_densenet;
+extern const MtfModelFamily mtf_model_unet;
+extern const MtfModelFamily mtf_model_cosmoflow;
 
 /* All families, NULL-terminated. */
 const MtfModelFamily *const *mtf_model_families(void);

@@ -31,6 +31,31 @@ transformer pase-small 120872960
 dlrm criteo-kaggle 540677217
 autoencoder mnist 2837314
 END
+
+# Trained parameters, and running statistics apart.
+while read -r family preset count statistics; do
+    run meshtf-plan model "$family" --preset "$preset" --json
+    claim "$family $preset has $count parameters" says "\"parameters\": $count,"
+    claim "and $statistics statistics" says "\"statistics\": $statistics,"
+done <<'END'
+resnet 18 11689512 9600
+resnet 50 25557032 53120
+resnet 152 60192808 151424
+resnet wide-resnet-50 68883240 68224
+resnet alpa-250m 254000200 151680
+resnet alpa-2b 1964666920 424704
+vgg 16 138357544 0
+alexnet alexnet 62378344 0
+alexnet bvlc 60965224 0
+inception3 inception3 23834568 34432
+inception3 inception3-aux 27161264 36224
+densenet 121 7978856 83648
+densenet 201 20013928 229056
+unet unet-2d 31030658 0
+unet unet-3d 19070560 4672
+unet mesh 5600960 2816
+cosmoflow cosmoflow-128 9437636 0
+END
 run meshtf-plan model gpt --preset gpt3-xl --json
 claim "what a model has can be asked without writing it" exits 0
 claim "running statistics stand apart" says '"statistics": 0'
@@ -63,7 +88,7 @@ for family in gpt llama qwen gemma mixtral bert t5 transformer transformer-lm; d
 done
 
 # Those that need no text learn what a fixed network makes of random examples.
-for family in mlp autoencoder dlrm; do
+for family in mlp autoencoder dlrm resnet vgg alexnet densenet unet; do
     rm -f "$work/m.jsonl"
     run meshtf-plan model $family --preset tiny -o "$work/g.json"
     run meshtf-plan search "$work/g.json" --devices 2 --machine cpu-host -o "$work/p.json"

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* U-Nets: a class for each place of a picture or a volume. On the way down space halves, on the way
+ * up it doubles, and what was there before is put beside it.
+ *
+ *     x ─ conv conv ───────────────────────────── concat ─ conv conv ─ conv 1 ─► classes
+ *            └ pool ─ conv conv ──────── concat ─ conv conv ┘ up
+ *                        └ pool ─ conv conv ┘ up
+ *
+ *     presets          whose                                   block on level i           up
+ *     unet-2d          Ronneberger and others, 2015, filled    2 x width 2^i, biases      halves
+ *                      up so that sizes stay                                              channels
+ *     unet-3d          Cicek and others, 2016, as LBANN        width 2^i, width 2^(i+1),  keeps
+ *                      builds it                               norms                      them
+ *     mesh             Mesh-TensorFlow's experimental/unet.py  2 x width 2^i, norms,      halves
+ *                                                              leaky relu, dropout        channels  */
+#include "analyzer/models/images/image_layers.h"
+#include "analyzer/models/model_family.h"
+
+#define MOST_LEVELS 8
+
+typedef struct {
+    MtfImageNet net;
+    const MtfModelSettings *s;
+    bool biases, norm;
+    bool growing;  /* the second convolution of a block has twice the first one's channels */
+    bool up_keeps; /* going up leaves the number of channels as it is */
+} UNet;
+
+static MtfImage convolve(UNet *u, const char *name, MtfImage x, int64_t channels) {
+    MtfImageConv conv = { .channels = channels,
+                          .window = mtf_image_window(3, 1, 1),
+                          .bias = u->biases,
+                          .norm = u->norm,
+                          .active = true };
+    return mtf_image_conv(&u->net, name, x, &conv);
+}
+
+static MtfImage block(UNet *u, const char *part, MtfImage x, int64_t first, int64_t second) {
+    mtf_parts_enter(u->net.p, part);
+    x = convolve(u, "conv1", x, first);
+    x.tensor = mtf_parts_dropout(u->net.p, "dropped", u->s->dropout, x.tensor);
+    x = convolve(u, "conv2", x, second);
+    mtf_parts_leave(u->net.p);
+    return x;
+}
+
+static MtfImage down(UNet *u, MtfImage x, int level) {
+    int64_t channels = u->s->width << level;
+    g_autofree char *part = g_strdup_printf("down%d", level);
+    return block(u, part, x, channels, u->growing ? 2 * channels : channels);
+}
+
+/* Doubles space, and joins what came by on that level. */
+static MtfImage up(UNet *u, MtfImage x, MtfImage beside, int level) {
+    MtfImageConv conv = { .channels = u->up_keeps ? x.channels : x.channels / 2,
+                          .window = mtf_image_window(2, 2, 0),
+                          .bias = u->biases,
+                          .transposed = true };
+    g_autofree char *part = g_strdup_printf("up%d", level);
+    mtf_parts_enter(u->net.p, part);
+    x = mtf_image_conv(&u->net, "widen", x, &conv);
+    x = mtf_image_concat(&u->net, "joined", (MtfImage[]){ beside, x }, 2);
+    mtf_parts_leave(u->net.p);
+    return block(u, part, x, beside.channels, beside.channels);
+}
+
+static MtfImage contract_and_expand(UNet *u, MtfImage x) {
+    MtfImage levels[MOST_LEVELS];
+    MtfImageWindow window = mtf_image_window(2, 2, 0);
+    int last = (int)u->s->layers - 1;
+    for (int i = 0; i < last; i++) {
+        g_autofree char *name = g_strdup_printf("down%d/pool", i);
+        levels[i] = down(u, x, i);
+        x = mtf_image_pool(&u->net, name, levels[i], MTF_IMAGE_MAX, &window);
+    }
+    x = down(u, x, last);
+    for (int i = last - 1; i >= 0; i--)
+        x = up(u, x, levels[i], i);
+    return x;
+}
+
+static MtfGraph *build_unet(UNet *u, int axes, const MtfModelSettings *s, GError **error) {
+    const int64_t size[] = { s->image, s->image, s->image };
+    u->s = s;
+    mtf_image_net_init(&u->net, axes, s->batch);
+    MtfImage x = contract_and_expand(u, mtf_image_input(&u->net, s->channels, size));
+    MtfImageConv last = { .channels = s->classes,
+                          .window = mtf_image_window(1, 1, 0),
+                          .bias = u->biases };
+    mtf_image_label_places(&u->net, mtf_image_conv(&u->net, "classes", x, &last));
+    return mtf_parts_end(u->net.p, error);
+}
+
+static MtfGraph *build(const MtfModelSettings *s, GError **error) {
+    return build_unet(&(UNet){ .biases = true }, 2, s, error);
+}
+
+static MtfGraph *build_3d(const MtfModelSettings *s, GError **error) {
+    return build_unet(&(UNet){ .norm = true, .growing = true, .up_keeps = true }, 3, s, error);
+}
+
+static MtfGraph *build_mesh(const MtfModelSettings *s, GError **error) {
+    UNet u = { .norm = true, .net = { .slope = 0.1 } };
+    return build_unet(&u, 3, s, error);
+}
+
+static const char *const parameters[] = { "layers", "batch",   "image",   "channels",
+                                          "width",  "classes", "dropout", NULL };
+
+#define UNET(text, about, levels, side, colours, base, outputs, function) \
+    {                                                                     \
+        .name = text, .summary = about,                                   \
+        .settings = { .layers = levels,                                   \
+                      .batch = 1,                                         \
+                      .image = side,                                      \
+                      .channels = colours,                                \
+                      .width = base,                                      \
+                      .classes = outputs,                                 \
+                      .optimizer = "adam",                                \
+                      .schedule = "constant",                             \
+                      .rate = 1e-3 },                                     \
+        .build = function                                                 \
+    }
+
+static const MtfModelPreset presets[] = {
+    { .name = "tiny",
+      .summary = "cubes of 8 on two levels, trains in seconds",
+      .settings = { .layers = 2,
+                    .batch = 2,
+                    .image = 8,
+                    .channels = 1,
+                    .width = 4,
+                    .classes = 3,
+                    .optimizer = "adam",
+                    .schedule = "constant",
+                    .rate = 1e-2 },
+      .build = build_3d },
+    UNET("unet-2d", "pictures of 512, 31,030,658 parameters", 5, 512, 1, 64, 2, build),
+    UNET("unet-3d", "LBANN's, cubes of 128, 19,070,560 parameters", 4, 128, 1, 32, 3, build_3d),
+    UNET("unet-3d-256", "the same, cubes of 256", 4, 256, 1, 32, 3, build_3d),
+    UNET("mesh", "Mesh-TensorFlow's, cubes of 128, 5,600,960 parameters", 4, 128, 1, 32, 3,
+         build_mesh),
+    { .name = NULL },
+};
+
+const MtfModelFamily mtf_model_unet = {
+    .name = "unet",
+    .summary = "a class for each place of pictures or volumes",
+    .parameters = parameters,
+    .presets = presets,
+    .build = build,
+};

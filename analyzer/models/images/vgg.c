@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* VGG (Simonyan and Zisserman, 2014): stages of 3x3 convolutions with biases, a pool that halves
+ * space after each, and three dense layers. A stage i has width 2^i channels, up to 8 width. */
+#include "analyzer/models/images/image_layers.h"
+#include "analyzer/models/model_family.h"
+#include "layouts/base/error.h"
+
+#include <inttypes.h>
+
+#define STAGES 5
+
+/* Convolutions of each stage of a network of so many layers with weights. */
+static const int *stage_sizes(int64_t layers, GError **error) {
+    static const struct {
+        int64_t layers;
+        int stages[STAGES];
+    } depths[] = { { 11, { 1, 1, 2, 2, 2 } },
+                   { 13, { 2, 2, 2, 2, 2 } },
+                   { 16, { 2, 2, 3, 3, 3 } },
+                   { 19, { 2, 2, 4, 4, 4 } } };
+    for (gsize i = 0; i < G_N_ELEMENTS(depths); i++)
+        if (depths[i].layers == layers)
+            return depths[i].stages;
+    mtf_input_error(
+        error, "--layers: there is no VGG of %" PRId64 " layers, but of 11, 13, 16 and 19", layers);
+    return NULL;
+}
+
+static MtfImage stage(MtfImageNet *net, MtfImage x, int number, int layers, int64_t channels) {
+    MtfImageConv conv = {
+        .channels = channels, .window = mtf_image_window(3, 1, 1), .bias = true, .active = true
+    };
+    MtfImageWindow window = mtf_image_window(2, 2, 0);
+    g_autofree char *part = g_strdup_printf("stage%d", number + 1);
+    mtf_parts_enter(net->p, part);
+    for (int i = 0; i < layers; i++) {
+        g_autofree char *name = g_strdup_printf("conv%d", i);
+        x = mtf_image_conv(net, name, x, &conv);
+    }
+    x = x.size[0] > 1 ? mtf_image_pool(net, "pool", x, MTF_IMAGE_MAX, &window) : x;
+    mtf_parts_leave(net->p);
+    return x;
+}
+
+static MtfGraph *build(const MtfModelSettings *s, GError **error) {
+    const int64_t size[] = { s->image, s->image };
+    const int *stages = stage_sizes(s->layers, error);
+    if (stages == NULL)
+        return NULL;
+    MtfImageNet net;
+    mtf_image_net_init(&net, 2, s->batch);
+    MtfImage x = mtf_image_input(&net, s->channels, size);
+    for (int i = 0; i < STAGES; i++)
+        x = stage(&net, x, i, stages[i], s->width << MIN(i, 3));
+    int y = mtf_image_dense_active(&net, "dense0", x.tensor, s->hidden);
+    y = mtf_image_dense_active(&net, "dense1", y, s->hidden);
+    mtf_image_classify(&net, y, s->classes);
+    return mtf_parts_end(net.p, error);
+}
+
+static const char *const parameters[] = { "layers",  "batch", "image",  "channels",
+                                          "classes", "width", "hidden", NULL };
+
+#define VGG(text, about, depth)                       \
+    {                                                 \
+        .name = text, .summary = about, .settings = { \
+            .layers = depth,                          \
+            .batch = 256,                             \
+            .image = 224,                             \
+            .channels = 3,                            \
+            .classes = 1000,                          \
+            .width = 64,                              \
+            .hidden = 4096,                           \
+            .optimizer = "momentum",                  \
+            .schedule = "cosine",                     \
+            .rate = 0.01,                             \
+            .total = 370000                           \
+        }                                             \
+    }
+
+static const MtfModelPreset presets[] = {
+    { .name = "tiny",
+      .summary = "pictures of 16 by 16, trains in seconds",
+      .settings = { .layers = 11,
+                    .batch = 16,
+                    .image = 16,
+                    .channels = 1,
+                    .classes = 10,
+                    .width = 8,
+                    .hidden = 32,
+                    .optimizer = "adam",
+                    .schedule = "constant",
+                    .rate = 1e-3 } },
+    VGG("vgg-11", "132,863,336 parameters", 11),
+    VGG("vgg-13", "133,047,848 parameters", 13),
+    VGG("vgg-16", "138,357,544 parameters", 16),
+    VGG("vgg-19", "143,667,240 parameters", 19),
+    { .name = NULL },
+};
+
+const MtfModelFamily mtf_model_vgg = {
+    .name = "vgg",
+    .summary = "3x3 convolutions and large dense layers",
+    .parameters = parameters,
+    .presets = presets,
+    .build = build,
+};
