@@ -128,8 +128,7 @@ claim "pipelines are traced" exits 0
 claim "pass by pass" sh -c "[ \$(grep -c '\"cat\":\"pass\"' '$work/trace.json') = 48 ]"
 claim "a row a rank" sh -c "[ \$(grep -c thread_name '$work/trace.json') = 2 ]"
 run mpirun -n 4 meshtf-run "$work/zb-v-2x2.json" --data LICENSE --steps 3 --verify
-claim "every variable of a pipeline is that of the whole" sh -c "grep -A 200 'largest relative difference' '$work/out' |
-    awk '\$1 ~ /^[0-9.]+(e[-+][0-9]+)?\$/ && \$1 > 1e-9 { bad = 1 } / loss\$/ { seen = 1 } END { exit bad || !seen }'"
+claim "every variable of a pipeline is that of the whole" says "verdict     the same training as on one processor"
 run mpirun -n 2 meshtf-run "$work/2-1f1b.json" --steps 1 --generate 5
 claim "what pipelines do not have is said" says_error "--generate works on plans without pipeline stages only"
 run meshtf-plan explain "$work/2-1f1b.json" w1
