@@ -519,7 +519,7 @@ MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, 
     Lowering lowering;
     lowering_init(&lowering, graph, layout);
     emit_operations(&lowering, operation, operation + 1);
-    if (graph->microbatches > 1)
+    if (mtf_phase_times(graph, mtf_graph_operation(graph, operation)->phase) > 1)
         end_repetition(&lowering);
     mtf_program_find_lifetimes(lowering.program);
     lowering_clear(&lowering);

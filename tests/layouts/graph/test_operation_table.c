@@ -312,6 +312,8 @@ static const char *dims_of(const MtfOperationRow *row) {
         [MTF_DIMS_PERMUTED] = "given, all", [MTF_DIMS_RENAMED] = "renamed",
         [MTF_DIMS_REPLACED] = "replaced",   [MTF_DIMS_RESHAPED] = "given, reshaped",
         [MTF_DIMS_NEW] = "given, any",
+        [MTF_DIMS_WITHOUT] = "without `dimension`",
+        [MTF_DIMS_WITH] = "`dimension`, first input's",
     };
     return words[row->dims];
 }
