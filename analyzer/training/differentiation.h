@@ -14,6 +14,7 @@ typedef struct {
     bool *wanted;    /* a variable leads to it, and it is of a float type */
     GArray **shares; /* of int: what it has been given; NULL = nothing */
     int *gradients;  /* their sum, once complete; else -1 */
+    bool *meets;     /* of a variable: its shares are sums of several stages, yet to be added */
     int *stages;     /* the pipeline stage that a tensor belongs to (mtf_graph_tensor_stages) */
     MtfLoopGradients *loops; /* NULL: the graph has none */
 } Differentiation;

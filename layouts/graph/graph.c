@@ -330,6 +330,7 @@ MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
     copy->loss = graph->loss;
     copy->microbatches = graph->microbatches;
     copy->in_flight = graph->in_flight;
+    copy->splits_backward = graph->splits_backward;
     copy->batch = graph->batch;
     copy_optimizer(copy, graph);
     return copy;
@@ -505,6 +506,8 @@ const char *mtf_feed_name(MtfFeed feed) {
         [MTF_FEED_CATEGORIES] = "categories",
         [MTF_FEED_TRANSFER] = "transfer",
         [MTF_FEED_TRANSFER_ONCE] = "transfer_once",
+        [MTF_FEED_POSITION] = "position",
+        [MTF_FEED_LAST] = "last",
     };
     return names[feed];
 }
@@ -563,7 +566,8 @@ const char *mtf_memory_name(MtfMemoryKind kind) {
         [MTF_MEMORY_VARIABLE] = "variables",  [MTF_MEMORY_GRADIENT] = "gradients",
         [MTF_MEMORY_OPTIMIZER] = "optimizer", [MTF_MEMORY_ACTIVATION] = "activations",
         [MTF_MEMORY_INPUT] = "inputs",        [MTF_MEMORY_COMMUNICATION] = "communication",
-        [MTF_MEMORY_WORKSPACE] = "workspace",
+        [MTF_MEMORY_WORKSPACE] = "workspace", [MTF_MEMORY_CACHE] = "caches",
+        [MTF_MEMORY_OUTPUT] = "outputs",
     };
     return names[kind];
 }

@@ -8,6 +8,7 @@
 #include "layouts/kernel_work/kernel_scratch.h"
 #include "layouts/kernel_work/row_length.h"
 #include "layouts/program/lifetimes.h"
+#include "layouts/program/split_backward.h"
 
 #include <string.h>
 
@@ -506,6 +507,7 @@ MtfProgram *mtf_program_emit(const MtfGraph *graph, const MtfLayout *layout) {
     emit_operations(&lowering, repeated, (int)graph->operations->len);
     emit_late_updates(&lowering);
     lowering_clear(&lowering);
+    mtf_program_split_backward(lowering.program);
     return lowering.program;
 }
 
@@ -521,6 +523,7 @@ MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, 
     emit_operations(&lowering, operation, operation + 1);
     if (mtf_phase_times(graph, mtf_graph_operation(graph, operation)->phase) > 1)
         end_repetition(&lowering);
+    lowering.program->weight_gradients = lowering.program->n_repeated;
     mtf_program_find_lifetimes(lowering.program);
     lowering_clear(&lowering);
     return lowering.program;

@@ -23,7 +23,8 @@ static MtfShape shape_of(const MtfGraph *graph, const char *letters) {
  * they are chosen; or 0. */
 static char renamed_letter(int kind) {
     const MtfOperationRow *row = mtf_operation_row(kind);
-    bool renames = row->dims == MTF_DIMS_RENAMED || row->dims == MTF_DIMS_REPLACED;
+    bool adds = row->addend > 0 && !row->choice.chooses;
+    bool renames = adds || row->dims == MTF_DIMS_RENAMED || row->dims == MTF_DIMS_REPLACED;
     return !renames ? 0 : row->integer_outputs != 0 ? 'o' : 't';
 }
 

@@ -104,6 +104,8 @@ static void run_fused(MtfExecutor *executor, int index, int64_t step) {
 /* Once through instructions that are in one loop, or in none. */
 static void run_through(MtfExecutor *executor, int from, int to, int64_t step) {
     MtfExchanges under_way = { 0 };
+    if (executor->trace != NULL)
+        mtf_step_trace_turn_to(executor->trace, executor->worker->program);
     for (int i = from, next; i < to; i = next) {
         int kernels = mtf_program_instruction(executor->worker->program, i)->fused.kernels;
         bool row = kernels > 0 && i + kernels <= to;
