@@ -157,9 +157,10 @@ static void wrong_pieces_are_told_one_by_one(void **state) {
     assert_fails("{'meshtf_plan': 2}",
                  "g.json: /: key \"meshtf_graph\" is missing: this is not a meshtf_graph file");
     assert_fails("[]", "g.json: /: an object is expected here");
-    assert_fails(HEAD "'operation': []}",
-                 "g.json: /: unknown key \"operation\" (known here: meshtf_graph, name, "
-                 "dimensions, inputs, variables, operations, loss, optimizer, updates, repeats, loops)");
+    assert_fails(
+        HEAD "'operation': []}",
+        "g.json: /: unknown key \"operation\" (known here: meshtf_graph, name, "
+        "dimensions, inputs, variables, operations, loss, optimizer, updates, repeats, loops)");
     assert_fails(HEAD "'name': 'h', 'operations': []}", "g.json: /: key \"name\" is given twice");
     assert_fails(HEAD INPUT "'x': 1, 'operations': []}",
                  "g.json: /: unknown key \"x\" (known here: meshtf_graph, name, dimensions, "
