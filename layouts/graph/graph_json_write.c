@@ -3,6 +3,7 @@
 #include "layouts/graph/graph_json.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/graph/optimizer.h"
+#include "layouts/graph/window.h"
 
 #include <string.h>
 
@@ -108,6 +109,9 @@ static void add_attribute(const MtfGraph *graph, const MtfAttributes *attributes
     case MTF_ATTRIBUTE_STRING:
         if (*(char *const *)slot != NULL)
             cJSON_AddStringToObject(object, spec->name, *(char *const *)slot);
+        break;
+    case MTF_ATTRIBUTE_WINDOWS:
+        cJSON_AddItemToObject(object, spec->name, mtf_windows_to_json(graph, attributes));
         break;
     }
 }
