@@ -46,27 +46,17 @@ static bool has_experts(const MtfAssembly *m) {
     return s->experts > 0 && !dense && (m->layer + 1) % MAX(1, s->sparse_step) == 0;
 }
 
-/* 1 for the experts with the k largest shares, else 0. Each turn takes the largest that is left,
- * and puts it below all others. */
-static int choose(MtfAssembly *m, int shares) {
-    MtfShape each = MTF_SHAPE(m->batch, m->length);
-    int rest = mtf_parts_apply(m->p, MTF_OP_STOP_GRADIENT, "shares_read", NULL, shares, -1);
-    int chosen = -1;
-    for (int i = 0; i < (int)m->stack->experts_per_token; i++) {
-        g_autofree char *turn = g_strdup_printf("choice/%d", i);
-        mtf_parts_enter(m->p, turn);
-        int largest = mtf_parts_apply(m->p, MTF_OP_REDUCE_MAX, "largest", &each, rest, -1);
-        int hit = mtf_parts_apply(m->p, MTF_OP_EQUAL, "hit", NULL, rest, largest);
-        chosen = chosen < 0 ? hit : mtf_parts_add(m->p, "chosen", chosen, hit);
-        int below = mtf_assembly_scale(m, "below", 2, hit);
-        rest = mtf_parts_apply(m->p, MTF_OP_SUBTRACT, "rest", NULL, rest, below);
-        mtf_parts_leave(m->p);
-    }
-    return chosen;
-}
+/* The tokens' choices of experts, and where they are among all choices of their sequence, sorted by
+ * expert: each row goes through the matrices of its expert and no token is dropped. */
+typedef struct {
+    int experts, width, rows; /* dimensions */
+    int gate;                 /* [batch, length, choices] */
+    int slot;                 /* likewise: the row of each choice */
+    int expert;               /* [batch, rows] */
+} Routed;
 
-/* The share of each expert in each token; 0 for those that were not chosen. */
-static int route(MtfAssembly *m, int experts, int x) {
+/* The share of each expert in each token. */
+static int share(MtfAssembly *m, int experts, int x) {
     MtfLinear router = { .name = "router",
                          .file = m->stack->names.router,
                          .in = MTF_SHAPE(m->d_model),
@@ -74,43 +64,71 @@ static int route(MtfAssembly *m, int experts, int x) {
                          .spread = m->n->spread };
     int scores = mtf_assembly_linear(m, &router, x);
     m->p->b.attributes.dimension = experts;
-    int shares = mtf_parts_apply(m->p, MTF_OP_SOFTMAX, "shares", NULL, scores, -1);
-    int chosen = choose(m, shares);
-    int kept = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "shares_kept", NULL, shares, chosen);
-    if (!m->stack->renormalise)
-        return kept;
+    return mtf_parts_apply(m->p, MTF_OP_SOFTMAX, "shares", NULL, scores, -1);
+}
+
+static Routed route(MtfAssembly *m, int x) {
+    const MtfStack *s = m->stack;
     MtfShape each = MTF_SHAPE(m->batch, m->length);
-    int sum = mtf_parts_apply(m->p, MTF_OP_REDUCE_SUM, "shares_sum", &each, kept, -1);
-    return mtf_parts_apply(m->p, MTF_OP_DIVIDE, "shares_normal", NULL, kept, sum);
+    Routed r = { .experts = mtf_assembly_dimension(m, "experts", s->experts),
+                 .width = mtf_assembly_dimension(m, "d_expert", s->d_expert) };
+    int choices = mtf_assembly_dimension(m, "choices", s->experts_per_token);
+    int64_t length = mtf_graph_size(m->p->b.graph, m->length);
+    r.rows = mtf_assembly_dimension(m, "expert_rows", length * s->experts_per_token);
+    int shares = share(m, r.experts, x);
+    m->p->b.attributes.from = r.experts;
+    m->p->b.attributes.to = choices;
+    r.gate = mtf_parts_apply(m->p, MTF_OP_TOP_K, "chosen", NULL, shares, -1);
+    int choice = r.gate + (r.gate >= 0);
+    m->p->b.attributes.dimension = m->length;
+    m->p->b.attributes.choices = choices;
+    m->p->b.attributes.experts = r.experts;
+    r.slot = mtf_parts_apply(m->p, MTF_OP_SLOTS, "slot", NULL, choice, -1);
+    MtfShape rows = MTF_SHAPE(m->batch, r.rows);
+    r.expert = mtf_parts_apply(m->p, MTF_OP_SLOT_IDS, "expert", &rows, choice, r.slot);
+    if (s->renormalise) {
+        int sum = mtf_parts_apply(m->p, MTF_OP_REDUCE_SUM, "chosen_sum", &each, r.gate, -1);
+        r.gate = mtf_parts_apply(m->p, MTF_OP_DIVIDE, "chosen_shares", NULL, r.gate, sum);
+    }
+    return r;
 }
 
-/* x through the gate's or the other matrix of every expert. Files have a tensor an expert. */
-static int expert_up(MtfAssembly *m, const char *name, const char *file, const MtfShape *dims,
-                     int x) {
-    g_autofree char *weight = g_strdup_printf("w%s", name);
-    int experts = dims->dims[0], width = dims->dims[1];
-    int w =
-        mtf_assembly_stack(m, weight, file, &MTF_SHAPE(experts, width, m->d_model), m->n->spread);
-    MtfShape shape = MTF_SHAPE(m->batch, m->length, experts, width);
-    return mtf_parts_einsum(m->p, name, &shape, x, w);
+/* Rows through one matrix of their experts. Files have a tensor an expert, [out, in]. */
+static int expert_product(MtfAssembly *m, const Routed *r, const MtfLinear *linear, int x) {
+    g_autofree char *weight = g_strdup_printf("w%s", linear->name);
+    int in = linear->in.dims[0], out = linear->out.dims[0];
+    int w = mtf_assembly_stack(m, weight, linear->file, &MTF_SHAPE(r->experts, out, in),
+                               linear->spread);
+    m->p->b.attributes.experts = r->experts;
+    MtfShape shape = MTF_SHAPE(m->batch, r->rows, out);
+    return mtf_parts_apply_shape_to(m->p, MTF_OP_EXPERT_EINSUM, linear->name, &shape, 3,
+                                    (int[]){ x, w, r->expert });
 }
 
-/* Every expert works on every token, and the shares leave those that were chosen. */
 static int expert_ffn(MtfAssembly *m, int x) {
     const MtfStackNames *n = &m->stack->names;
-    int experts = mtf_assembly_dimension(m, "experts", m->stack->experts);
-    int width = mtf_assembly_dimension(m, "d_expert", m->stack->d_expert);
-    MtfShape dims = MTF_SHAPE(experts, width);
-    int shares = route(m, experts, x);
-    int gate = mtf_assembly_activation(m, m->stack->activation,
-                                       expert_up(m, "gate", n->expert_gate, &dims, x));
+    Routed r = route(m, x);
+    MtfShape all = MTF_SHAPE(m->batch, m->length, m->d_model);
+    MtfShape rows = MTF_SHAPE(m->batch, r.rows, m->d_model);
+    MtfLinear up = { .name = "gate",
+                     .file = n->expert_gate,
+                     .in = MTF_SHAPE(m->d_model),
+                     .out = MTF_SHAPE(r.width),
+                     .spread = m->n->spread };
+    int sent = mtf_parts_apply(m->p, MTF_OP_DISPATCH, "sent", &rows, x, r.slot);
+    int gate = mtf_assembly_activation(m, m->stack->activation, expert_product(m, &r, &up, sent));
+    up.name = "hidden";
+    up.file = n->expert_up;
     int hidden = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "gated", NULL, gate,
-                                 expert_up(m, "hidden", n->expert_up, &dims, x));
-    int shared = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "shared", NULL, hidden, shares);
-    int w = mtf_assembly_stack(m, "wout", n->expert_down, &MTF_SHAPE(experts, m->d_model, width),
-                               m->residual_spread);
-    MtfShape shape = MTF_SHAPE(m->batch, m->length, m->d_model);
-    return mtf_parts_einsum(m->p, "out", &shape, shared, w);
+                                 expert_product(m, &r, &up, sent));
+    MtfLinear down = { .name = "out",
+                       .file = n->expert_down,
+                       .in = MTF_SHAPE(r.width),
+                       .out = MTF_SHAPE(m->d_model),
+                       .spread = m->residual_spread };
+    int made = expert_product(m, &r, &down, hidden);
+    return mtf_parts_apply_shape_to(m->p, MTF_OP_COMBINE, "combined", &all, 3,
+                                    (int[]){ made, r.slot, r.gate });
 }
 
 int mtf_assembly_ffn(MtfAssembly *m, int x) {

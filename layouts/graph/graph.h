@@ -257,10 +257,16 @@ typedef struct {
     MtfAttributes attributes; /* strings are copied */
 } MtfNewOperation;
 
-#define MTF_NO_ATTRIBUTES \
-    ((MtfAttributes){     \
-        .dimension = -1, .from = -1, .to = -1, .query = -1, .memory = -1, .position = -1, \
-        .experts = -1, .choices = -1, .capacity = -1 })
+#define MTF_NO_ATTRIBUTES              \
+    ((MtfAttributes){ .dimension = -1, \
+                      .from = -1,      \
+                      .to = -1,        \
+                      .query = -1,     \
+                      .memory = -1,    \
+                      .position = -1,  \
+                      .experts = -1,   \
+                      .choices = -1,   \
+                      .capacity = -1 })
 
 /* Checks the operation against its row (number of inputs, dtypes, shapes, attributes), appends it
  * and its output tensors, and returns the index of its first output tensor; -1 with a bad-input

@@ -117,8 +117,8 @@ static int64_t local_size(const MtfIteration *iteration, const int64_t *sizes, i
 static int64_t slots_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
                                    const MtfIteration *iteration, const int64_t *sizes) {
     const MtfAttributes *a = &op->attributes;
-    int64_t choices = local_size(iteration, sizes, a->dimension) *
-                      local_size(iteration, sizes, a->choices);
+    int64_t choices =
+        local_size(iteration, sizes, a->dimension) * local_size(iteration, sizes, a->choices);
     return 4 * (2 * mtf_graph_size(graph, a->experts) + choices);
 }
 

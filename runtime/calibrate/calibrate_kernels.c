@@ -170,6 +170,11 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_CAUSAL_MASK, { "qk" }, NULL, FIRST },
     { MTF_OP_ROTARY, { "rk" }, NULL, FIRST },
     { MTF_OP_EMBEDDING, { "tc", "#r" }, "rc", NOTHING },
+    { MTF_OP_SLOTS, { "#ro" }, NULL, SLOW },
+    { MTF_OP_SLOT_IDS, { "#ro", "#ro" }, "t", NOTHING },
+    { MTF_OP_DISPATCH, { "rc", "#ro" }, "tc", NOTHING },
+    { MTF_OP_COMBINE, { "tc", "#ro", "ro" }, "rc", FIRST_KEPT },
+    { MTF_OP_COMBINE_GATE_GRAD, { "tc", "rc", "#ro" }, "ro", BOTH_KEPT },
     { MTF_OP_SUM_EXP, { "rc", "r" }, "r", FIRST_KEPT },
     { MTF_OP_SOFTMAX_APPLY, { "rc", "r", "r" }, NULL, FIRST },
     { MTF_OP_VARIANCE, { "rc", "r" }, "r", FIRST_KEPT },
@@ -310,8 +315,10 @@ static bool is_among(const MtfTrialOperation *list, size_t n, int kind) {
     return false;
 }
 
+/* Products of experts are those of einsum. */
 bool mtf_calibrates_operation(int kind) {
-    return is_among(operations, G_N_ELEMENTS(operations), kind) ||
+    return mtf_operation_row(kind)->products == MTF_PRODUCTS_EXPERTS ||
+           is_among(operations, G_N_ELEMENTS(operations), kind) ||
            is_among(products, G_N_ELEMENTS(products), kind);
 }
 

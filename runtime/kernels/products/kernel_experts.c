@@ -27,8 +27,9 @@ typedef struct {
 } Matrices;
 
 static Matrices matrices_of(const MtfOperand *operand, const MtfOperand *x) {
-    return (Matrices){ operand,          operand->begin[0], operand->size[0], operand->size[1],
-                       operand->size[2], operand->dims[2] == x->dims[x->rank - 1] };
+    return (
+        Matrices){ operand,          operand->begin[0], operand->size[0],
+                   operand->size[1], operand->size[2],  operand->dims[2] == x->dims[x->rank - 1] };
 }
 
 /* Rows [begin, end) are of `expert`, a place among those held; -1: of none of them. */

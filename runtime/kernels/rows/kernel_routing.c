@@ -192,8 +192,7 @@ static void enter_group(Group *g, int64_t group) {
         if (dim == g->attributes->dimension || dim == g->attributes->choices)
             continue;
         for (int c = 0; c < 3; c++)
-            columns[c]->first +=
-                group % slot->size[i] * stride_along(columns[c]->operand, dim);
+            columns[c]->first += group % slot->size[i] * stride_along(columns[c]->operand, dim);
         group /= slot->size[i];
     }
 }
@@ -310,8 +309,8 @@ void mtf_kernel_dispatch(const MtfKernelCall *call) {
             int64_t place = place_at(&places, *integer_at(slot, at[0]));
             if (place >= 0)
                 loops->add_scaled(mtf_operand_at(out, place + at[3]), nest.step[3],
-                                  mtf_operand_at(x, at[2]), nest.step[2],
-                                  weight_at(call, 2, at[1]), run);
+                                  mtf_operand_at(x, at[2]), nest.step[2], weight_at(call, 2, at[1]),
+                                  run);
         }
     }
 }
@@ -337,9 +336,9 @@ static void combine_run(const Combining *c, const int64_t at[4], const int64_t s
             int64_t place =
                 place_at(&c->places, *integer_at(&call->inputs[1], at[1] + k * c->slot_step));
             if (place >= 0)
-                c->loops->gather(
-                    sums, mtf_operand_at(&call->inputs[0], place + at[3] + from * step[3]), step[3],
-                    weight_at(call, 2, at[2] + k * c->gate_step), n);
+                c->loops->gather(sums,
+                                 mtf_operand_at(&call->inputs[0], place + at[3] + from * step[3]),
+                                 step[3], weight_at(call, 2, at[2] + k * c->gate_step), n);
         }
         c->loops->store(mtf_operand_at(&call->outputs[0], at[0] + from * step[0]), step[0], sums,
                         n);
@@ -358,9 +357,11 @@ void mtf_kernel_combine(const MtfKernelCall *call) {
     const MtfOperand *y = &call->inputs[0], *slot = &call->inputs[1], *out = &call->outputs[0];
     const MtfOperand *gate = call->operation->n_inputs > 2 ? &call->inputs[2] : slot;
     int k = choices_of(slot, out);
-    Combining combining = { call,          loops_of(out),
+    Combining combining = { call,
+                            loops_of(out),
                             places_of(y, slot, out),
-                            slot->size[k], stride_along(slot, slot->dims[k]),
+                            slot->size[k],
+                            stride_along(slot, slot->dims[k]),
                             stride_along(gate, slot->dims[k]) };
     MtfNest nest;
     mtf_nest_init(&nest);
