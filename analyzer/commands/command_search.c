@@ -31,6 +31,7 @@ typedef struct {
     char *schedule;
     int devices, max_axes, seed, frontier, batch, length;
     char *stages;
+    int chunks;
     double seconds, gap;
     gboolean json;
 } Options;
@@ -756,8 +757,7 @@ static void clear_options(Options *options) {
 
 /* What the search for pipelines does not do yet. */
 static bool check_pipeline_options(const Options *o, GError **error) {
-    const char *named = o->report != NULL    ? "--report"
-                        : o->dump != NULL    ? "--dump-problem"
+    const char *named = o->dump != NULL      ? "--dump-problem"
                         : o->layouts != NULL ? "--layouts"
                         : o->pins != NULL    ? "--pin"
                         : o->forbids != NULL ? "--forbid"
@@ -779,7 +779,9 @@ static bool cut_and_search(const Options *options, const char *path, bool *one, 
         .batch_dim = options->batch_dim,
         .recompute = options->recompute,
         .schedule = options->schedule != NULL ? options->schedule : "1f1b",
+        .chunks = options->chunks,
         .output = options->output,
+        .report = options->report,
         .batch = options->batch,
         .length = options->length,
         .devices = options->devices,
@@ -828,7 +830,8 @@ int mtf_command_search(int argc, char **argv) {
         TEXT("stages", 0, stages,
              "Cut into a pipeline of S stages, or as many as are best; --mesh is that of one (1)",
              "S|auto"),
-        TEXT("schedule", 0, schedule, "Order of a pipeline's passes (1f1b)", "1f1b|gpipe"),
+        TEXT("schedule", 0, schedule, "Order of a pipeline's passes (1f1b)", "NAME|auto"),
+        OTHER("chunks", G_OPTION_ARG_INT, chunks, "Parts of the graph a stage has", "V"),
         TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         OTHER("seconds", G_OPTION_ARG_DOUBLE, seconds, "Stop after S seconds (no limit)", "S"),
         OTHER("gap", G_OPTION_ARG_DOUBLE, gap,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/commands/search_pipeline.h"
 
+#include "analyzer/commands/report_child.h"
 #include "analyzer/cuts/cut_search.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/training/microbatch_graph.h"
@@ -99,6 +100,21 @@ static bool choose_microbatches(Search *search, GError **error) {
                            size, o->stages);
 }
 
+/* The parts of the graph that the schedule puts on each stage's devices. */
+static bool choose_chunks(Search *search, GError **error) {
+    const MtfSearchPipeline *o = search->options;
+    if (o->chunks < 0 || o->chunks > MTF_MAX_CHUNKS)
+        return mtf_input_error(error, "--chunks %d must be 1 to %d", o->chunks, MTF_MAX_CHUNKS);
+    search->request.chunks = MAX(1, o->chunks);
+    if (strcmp(o->schedule, MTF_ANY_SCHEDULE) == 0)
+        return o->chunks == 0 ||
+               mtf_input_error(error, "--schedule auto chooses the number of chunks itself");
+    int chunks = mtf_pipeline_chunks(o->schedule, error);
+    if (o->chunks == 0)
+        search->request.chunks = chunks;
+    return chunks > 0;
+}
+
 static bool is_auto(const char *text) {
     return text == NULL || strcmp(text, "auto") == 0;
 }
@@ -106,8 +122,13 @@ static bool is_auto(const char *text) {
 /* Stages of equal devices. */
 static bool divide_evenly(Search *search, GError **error) {
     MtfPipelineRequest *request = &search->request;
+    int parts = mtf_graph_stages(search->written);
+    if (parts % request->chunks != 0)
+        return mtf_input_error(error,
+                               "the graph names %d stages, which are not %d on the devices of each",
+                               parts, request->chunks);
     if (request->stages == 0)
-        request->stages = mtf_graph_stages(search->written);
+        request->stages = parts / request->chunks;
     if (!find_meshes(search, error) || !choose_microbatches(search, error))
         return false;
     request->meshes = search->meshes;
@@ -185,10 +206,17 @@ static bool prepare(Search *search, GError **error) {
                                               .gap = isnan(o->gap) ? STAGE_GAP : o->gap,
                                               .seconds = o->seconds / MAX(1, o->stages) };
     if (search->written == NULL || !read_microbatches(search, error) ||
+        !choose_chunks(search, error) ||
         (!is_auto(o->recompute) &&
          !mtf_recompute_parse(o->recompute, &request->form.recompute, error)))
         return false;
     bool given = o->mesh != NULL || mtf_graph_stages(search->written) > 0;
+    if (request->chunks > 1 && o->stages == 0 && !given)
+        return mtf_input_error(error,
+                               "schedule %s has %d chunks a stage, which are cut evenly: say how "
+                               "many stages, --stages S",
+                               o->schedule, request->chunks);
+    given |= request->chunks > 1;
     return given ? divide_evenly(search, error) : search_cut(search, error);
 }
 
@@ -226,6 +254,7 @@ static void print_proof(const MtfCutPlan *cut) {
 static void print_for_people(const Search *search, const MtfPipelinePlan *pipeline) {
     const MtfSearchPipeline *o = search->options;
     const cJSON *stages = cJSON_GetObjectItem(pipeline->predicted, "stages");
+    const cJSON *tried = cJSON_GetObjectItem(pipeline->predicted, "schedules");
     double step = mtf_json_number_of(pipeline->predicted, "step_seconds", 0);
     double bubble = mtf_json_number_of(pipeline->predicted, "bubble", 0);
     g_autofree char *seconds = mtf_seconds_format(step);
@@ -238,6 +267,10 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
     for (guint s = 0; s < pipeline->stages->len; s++)
         print_stage(pipeline, (int)s, cJSON_GetArrayItem(stages, (int)s));
     printf("step           %s, of which %.1f %% is the bubble\n", seconds, 100 * bubble);
+    for (const cJSON *one = tried != NULL ? tried->child : NULL; one != NULL; one = one->next) {
+        g_autofree char *other = mtf_seconds_format(mtf_json_number_of(tried, one->string, 0));
+        printf("               with %s it takes %s\n", one->string, other);
+    }
     print_proof(search->cut);
 }
 
@@ -279,6 +312,23 @@ static void print_as_json(const Search *search, const MtfPipelinePlan *pipeline)
     cJSON_Delete(object);
 }
 
+/* Writes the plan, and the page, which reads it from a file: the user's, or one of its own. */
+static bool write_pipeline(const MtfPipelinePlan *pipeline, const MtfSearchPipeline *o,
+                           GError **error) {
+    bool own = o->output == NULL || strcmp(o->output, "-") == 0;
+    if (o->output != NULL && !mtf_pipeline_plan_save(pipeline, o->output, error))
+        return false;
+    if (o->report == NULL)
+        return true;
+    if (!own)
+        return mtf_report_child(o->output, o->report, error);
+    g_autofree char *copy = g_build_filename(o->report, "plan.json", NULL);
+    if (g_mkdir_with_parents(o->report, 0777) != 0)
+        return mtf_failure(error, "%s: cannot be made", o->report);
+    return mtf_pipeline_plan_save(pipeline, copy, error) &&
+           mtf_report_child(copy, o->report, error);
+}
+
 bool mtf_search_pipeline(const MtfSearchPipeline *options, bool *one, GError **error) {
     Search search = { .options = options };
     g_autoptr(MtfPipelinePlan) pipeline = NULL;
@@ -293,8 +343,8 @@ bool mtf_search_pipeline(const MtfSearchPipeline *options, bool *one, GError **e
     else if (pipeline != NULL && g_strcmp0(options->output, "-") != 0)
         print_for_people(&search, pipeline);
     fflush(stdout);
-    if (pipeline != NULL && options->output != NULL)
-        done = mtf_pipeline_plan_save(pipeline, options->output, error);
+    if (pipeline != NULL)
+        done = write_pipeline(pipeline, options, error);
     search_clear(&search);
     return done;
 }

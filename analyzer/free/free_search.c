@@ -109,12 +109,17 @@ static double seconds_left(const Search *search) {
 static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, GError **error) {
     const MtfFreeSearchOptions *options = search->options;
     bool tightened = mtf_layout_problem_limit(search->limited) < options->memory_limit;
+    MtfInt128 known_bound =
+        search->answer->bound; /* under the user's limit, thus under a lower one */
     MtfSolveOptions solve_options = { .seconds = seconds_left(search),
                                       .work = options->work,
                                       .gap = options->gap,
                                       .seed = options->seed,
                                       .threads = 2,
                                       .start = search->start,
+                                      .known_bound =
+                                          tightened && known_bound > 0 ? &known_bound : NULL,
+                                      .draft = options->draft,
                                       .no_misfit = misfit == NULL,
                                       .user = options->user,
                                       .cancel = options->cancel,
@@ -199,6 +204,13 @@ static bool is_abandoned(const Search *search) {
     return options->abandon != NULL && options->abandon(options->user);
 }
 
+/* Whether time is up or the user wants what there is. */
+static bool is_over(const Search *search) {
+    const MtfFreeSearchOptions *options = search->options;
+    return (search->deadline != 0 && g_get_monotonic_time() > search->deadline) ||
+           (options->cancel != NULL && options->cancel(options->user)) || is_abandoned(search);
+}
+
 /* True where finding no (further) solution is an answer; otherwise hands the error on. */
 static bool no_solution(const Search *search, GError *cause, GError **error) {
     bool stopped = g_error_matches(cause, MTF_ERROR, MTF_ERROR_FAILED) && !is_abandoned(search);
@@ -220,13 +232,13 @@ static bool solve_until_it_fits(Search *search, GError **error) {
         if (solution == NULL)
             return no_solution(search, cause, error);
         if (round == 0)
-            search->answer->bound = (int64_t)solution->bound;
+            search->answer->bound = (int64_t)MAX(0, solution->bound);
         search->answer->tightenings = round;
         int64_t missing = take_choice(search, solution->choice, solution->method);
         if (missing == 0 || search->answer->too_slow)
             return true;
         limit -= missing;
-        if (limit < 0 || (search->deadline != 0 && g_get_monotonic_time() > search->deadline))
+        if (limit < 0 || is_over(search))
             return true;
     }
     return true;
@@ -243,7 +255,7 @@ bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *
         search.deadline = g_get_monotonic_time() + (gint64)(options->seconds * 1e6);
     begin_with_incumbents(&search);
     bool done = solve_until_it_fits(&search, error);
-    if (done && answer->layout == NULL && !options->no_misfit)
+    if (done && answer->layout == NULL && !options->no_misfit && !is_over(&search))
         search_smallest(&search);
     /* An incumbent may be cheaper than the bound where it is no choice of the problem. */
     if (answer->layout != NULL)

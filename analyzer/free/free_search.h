@@ -23,6 +23,7 @@ typedef struct {
     double seconds;            /* wall-clock limit; 0 = none */
     int64_t work;        /* limit of each solve in rounds, the same on every machine; 0 = none */
     double gap;          /* stop when (cost - bound) <= gap cost */
+    bool draft;          /* no bound where layers repeat: as of MtfSolveOptions */
     bool no_misfit;      /* when nothing fits, say only that */
     double most_seconds; /* end at a solution, fitting or not, of a longer step; 0 = none */
     guint64 seed;
@@ -39,7 +40,7 @@ typedef struct {
     MtfLayout *layout;   /* NULL when none was found that fits */
     int64_t cost;        /* nanoseconds: the price of its program */
     int64_t bound;       /* no layout of this mesh that fits, in the order of the operations, has a
-                            cheaper program */
+                            cheaper program; 0: not known, of a draft */
     int64_t arena_bytes; /* of its program */
     double step_seconds; /* of its program's schedule */
     int tightenings;

@@ -13,12 +13,13 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 /* ---- Times --------------------------------------------------------------------------------- */
 
 /* The seconds of a stage's passes over one micro-batch, and of what it does once a step. */
 typedef struct {
-    double forward, backward, once;
+    double forward, input_gradient, weight_gradient, once;
 } StageSeconds;
 
 static double last_end(const MtfSchedule *schedule, int from, int to) {
@@ -32,9 +33,11 @@ static StageSeconds stage_seconds(const MtfPricer *pricer, const MtfProgram *pro
     g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
     int forward = MIN(mtf_program_forward(program), program->n_repeated);
     double f = last_end(schedule, 0, forward);
-    double b = fmax(f, last_end(schedule, 0, program->n_repeated));
+    double i = fmax(f, last_end(schedule, 0, program->weight_gradients));
+    double b = fmax(i, last_end(schedule, 0, program->n_repeated));
     return (StageSeconds){ .forward = f / program->microbatches,
-                           .backward = (b - f) / program->microbatches,
+                           .input_gradient = (i - f) / program->microbatches,
+                           .weight_gradient = (b - i) / program->microbatches,
                            .once = fmax(0, (double)schedule->nanoseconds / 1e9 - b) };
 }
 
@@ -54,6 +57,24 @@ static double transfer_seconds(const MtfPipelinePlan *pipeline, const MtfMachine
 }
 
 /* ---- Search -------------------------------------------------------------------------------- */
+
+/* What is left for a stage of the memory of its domain's devices, shared evenly with the stages that
+ * are still to be planned there. */
+static int64_t memory_left(const MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
+                           int stage) {
+    const MtfPipelineOrder *order = pipeline->order;
+    double used = 0;
+    int waiting = 0;
+    for (int s = 0; s < order->stages; s++) {
+        if (order->rank_of_stage[s] != order->rank_of_stage[stage])
+            continue;
+        waiting += s >= stage;
+        if (s < stage)
+            used += mtf_json_number_of(mtf_pipeline_stage(pipeline, s)->predicted,
+                                       "peak_memory_bytes", 0);
+    }
+    return (request->search.memory_limit - (int64_t)used) / waiting;
+}
 
 static bool fail_unfit(int stage, int64_t limit, GError **error) {
     g_autofree char *text = mtf_bytes_format((double)limit);
@@ -99,7 +120,7 @@ static MtfPlan *plan_alike(const MtfPipelinePlan *pipeline, const MtfPipelineReq
             continue;
         g_autoptr(MtfLayout) layout = mtf_layout_copy(known->layout);
         g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
-        if (!mtf_arena_fits(program, request->search.memory_limit))
+        if (!mtf_arena_fits(program, memory_left(pipeline, request, stage)))
             continue;
         planned[stage] = planned[s];
         return mtf_planning_plan_new(mtf_graph_copy(graph), g_steal_pointer(&layout),
@@ -109,11 +130,11 @@ static MtfPlan *plan_alike(const MtfPipelinePlan *pipeline, const MtfPipelineReq
 }
 
 /* The plan of one stage, and the times of its passes. */
-static MtfPlan *search_stage(const MtfPipelineRequest *request, MtfGraph *graph, int stage,
-                             Planned *planned, GError **error) {
+static MtfPlan *search_stage(const MtfPlanSearchOptions *search, const GArray *meshes,
+                             MtfGraph *graph, Planned *planned, GError **error) {
     MtfPlanAnswer answer = { 0 };
     MtfPlan *plan = NULL;
-    if (!mtf_plan_search(graph, meshes_of(request, stage), &request->search, &answer, error)) {
+    if (!mtf_plan_search(graph, meshes, search, &answer, error)) {
         mtf_plan_answer_clear(&answer);
         mtf_graph_free(graph);
         return NULL;
@@ -121,14 +142,12 @@ static MtfPlan *search_stage(const MtfPipelineRequest *request, MtfGraph *graph,
     if (answer.found) {
         MtfLayout *layout = mtf_plan_answer_layout(&answer, graph);
         reduce_before_sending(graph, layout);
-        mtf_planning_tune(graph, layout, &answer.pricer, request->search.memory_limit);
-        plan =
-            mtf_planning_plan_new(graph, layout, &answer.pricer,
-                                  mtf_plan_answer_to_json(&answer, request->search.memory_limit));
+        mtf_planning_tune(graph, layout, &answer.pricer, search->memory_limit);
+        plan = mtf_planning_plan_new(graph, layout, &answer.pricer,
+                                     mtf_plan_answer_to_json(&answer, search->memory_limit));
         g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
         *planned = (Planned){ stage_seconds(&answer.pricer, program), answer.pricer };
     } else {
-        fail_unfit(stage, request->search.memory_limit, error);
         mtf_graph_free(graph);
     }
     mtf_plan_answer_clear(&answer);
@@ -139,9 +158,18 @@ static MtfPlan *plan_stage(const MtfPipelinePlan *pipeline, const MtfPipelineReq
                            int stage, Planned *planned, GError **error) {
     MtfGraph *graph = mtf_pipeline_stage_graph(pipeline, stage);
     MtfPlan *plan = plan_alike(pipeline, request, graph, stage, planned);
-    if (plan == NULL)
-        return search_stage(request, graph, stage, &planned[stage], error);
-    mtf_graph_free(graph);
+    if (plan != NULL) {
+        mtf_graph_free(graph);
+        return plan;
+    }
+    GError *cause = NULL;
+    MtfPlanSearchOptions search = request->search;
+    search.memory_limit = MAX(1, memory_left(pipeline, request, stage));
+    plan = search_stage(&search, meshes_of(request, stage), graph, &planned[stage], &cause);
+    if (cause != NULL)
+        g_propagate_error(error, cause);
+    else if (plan == NULL)
+        fail_unfit(stage, search.memory_limit, error);
     return plan;
 }
 
@@ -161,32 +189,44 @@ static bool plan_stages(MtfPipelinePlan *pipeline, const MtfPipelineRequest *req
 /* ---- Predictions --------------------------------------------------------------------------- */
 
 static cJSON *stage_prediction(const MtfPipelinePlan *pipeline, int stage,
-                               const StageSeconds *seconds) {
+                               const StageSeconds *seconds, const MtfStageTimes *times) {
     const MtfPlan *plan = mtf_pipeline_stage(pipeline, stage);
     cJSON *object = cJSON_CreateObject();
     mtf_json_add_number(object, "forward_seconds", seconds->forward);
-    mtf_json_add_number(object, "backward_seconds", seconds->backward);
+    mtf_json_add_number(object, "backward_seconds",
+                        seconds->input_gradient + seconds->weight_gradient);
+    mtf_json_add_number(object, "weight_gradient_seconds", seconds->weight_gradient);
     mtf_json_add_number(object, "once_seconds", seconds->once);
+    mtf_json_add_number(object, "transfer_seconds", times->transfer_forward);
     mtf_json_add_integer(object, "in_flight", plan->graph->in_flight);
     mtf_json_add_number(object, "peak_memory_bytes",
                         mtf_json_number_of(plan->predicted, "peak_memory_bytes", 0));
     return object;
 }
 
-/* The schedule's length, and what each domain does once a step. */
-static void predict(MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
-                    const StageSeconds *seconds) {
+/* What the schedules weigh: the times of each stage's passes over a micro-batch. Free with g_free. */
+static MtfStageTimes *stage_times(const MtfPipelinePlan *pipeline, const MtfMachine *machine,
+                                  const StageSeconds *seconds) {
     int n = (int)pipeline->stages->len;
-    double step = 0;
-    g_autofree MtfStageTimes *times = g_new0(MtfStageTimes, n);
+    MtfStageTimes *times = g_new0(MtfStageTimes, n);
     for (int s = 0; s < n; s++) {
-        double transfer = transfer_seconds(pipeline, request->search.machine, s);
+        double transfer = transfer_seconds(pipeline, machine, s);
         times[s].forward = seconds[s].forward;
-        times[s].input_gradient = seconds[s].backward;
+        times[s].input_gradient = seconds[s].input_gradient;
+        times[s].weight_gradient = seconds[s].weight_gradient;
         times[s].transfer_forward = transfer;
         if (s + 1 < n)
             times[s + 1].transfer_backward = transfer;
     }
+    return times;
+}
+
+/* The schedule's length, and what each domain does once a step. */
+static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
+                    const StageSeconds *seconds) {
+    int n = (int)pipeline->stages->len;
+    double step = 0;
+    g_autofree MtfStageTimes *times = stage_times(pipeline, machine, seconds);
     g_autoptr(MtfPipelineRun) run = mtf_pipeline_run_new(pipeline->order, times);
     g_autofree double *once = g_new0(double, pipeline->order->ranks);
     for (int s = 0; s < n; s++)
@@ -200,15 +240,18 @@ static void predict(MtfPipelinePlan *pipeline, const MtfPipelineRequest *request
     mtf_json_add_number(pipeline->predicted, "bubble", run->bubble);
     cJSON *list = cJSON_AddArrayToObject(pipeline->predicted, "stages");
     for (int s = 0; s < n; s++)
-        cJSON_AddItemToArray(list, stage_prediction(pipeline, s, &seconds[s]));
+        cJSON_AddItemToArray(list, stage_prediction(pipeline, s, &seconds[s], &times[s]));
 }
 
-MtfPipelinePlan *mtf_pipeline_search(const MtfPipelineRequest *request, GError **error) {
+/* ---- One schedule -------------------------------------------------------------------------- */
+
+static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, GError **error) {
     g_autoptr(MtfGraph) cut = mtf_graph_copy(request->written);
-    if (mtf_graph_stages(cut) == 0 && !mtf_cut_stages(cut, request->stages, error))
+    if (mtf_graph_stages(cut) == 0 &&
+        !mtf_cut_stages(cut, request->stages * request->chunks, error))
         return NULL;
     g_autoptr(MtfPipelineOrder) order = mtf_pipeline_schedule_order(
-        request->schedule, request->stages, request->form.microbatches, 1, error);
+        request->schedule, request->stages, request->form.microbatches, request->chunks, error);
     MtfGraph *training =
         order == NULL ? NULL : mtf_planning_training_graph(cut, &request->form, error);
     if (training == NULL)
@@ -220,6 +263,116 @@ MtfPipelinePlan *mtf_pipeline_search(const MtfPipelineRequest *request, GError *
     g_autofree StageSeconds *seconds = g_new0(StageSeconds, pipeline->split->graphs->len);
     if (!plan_stages(pipeline, request, seconds, error))
         return NULL;
-    predict(pipeline, request, seconds);
+    predict(pipeline, request->search.machine, seconds);
     return g_steal_pointer(&pipeline);
+}
+
+/* ---- The fastest schedule ------------------------------------------------------------------ */
+
+/* So many schedules are planned to the end beside the first. */
+#define SCHEDULES_TRIED 3
+
+/* A schedule, and the step that it promises by the times of another plan. */
+typedef struct {
+    const MtfPipelineSchedule *row;
+    double seconds;
+} Promise;
+
+static double step_of(const MtfPipelinePlan *pipeline) {
+    return mtf_json_number_of(pipeline->predicted, "step_seconds", INFINITY);
+}
+
+/* The times of stages that have each stage of `pipeline` in `chunks` equal parts, the two halves of a
+ * backward pass taken to be equal. Free with g_free. */
+static MtfStageTimes *divided_times(const MtfPipelinePlan *pipeline, int chunks) {
+    int n = (int)pipeline->stages->len;
+    const cJSON *stages = cJSON_GetObjectItem(pipeline->predicted, "stages");
+    MtfStageTimes *times = g_new0(MtfStageTimes, n * chunks);
+    for (int s = 0; s < n * chunks; s++) {
+        const cJSON *stage = cJSON_GetArrayItem(stages, s % n);
+        double backward = mtf_json_number_of(stage, "backward_seconds", 0) / chunks;
+        times[s] = (MtfStageTimes){
+            .forward = mtf_json_number_of(stage, "forward_seconds", 0) / chunks,
+            .input_gradient = backward / 2,
+            .weight_gradient = backward / 2,
+        };
+    }
+    return times;
+}
+
+/* INFINITY where the schedule does not suit these numbers. */
+static double promise_of(const MtfPipelineSchedule *row, const MtfPipelineRequest *request,
+                         const MtfPipelinePlan *known) {
+    int chunks = mtf_pipeline_schedule_chunks(row);
+    bool splits = chunks == 1 || request->stage_meshes == NULL;
+    bool named = mtf_graph_stages(request->written) > 0 && chunks > 1;
+    g_autoptr(MtfPipelineOrder) order =
+        splits && !named ? mtf_pipeline_schedule_order(row->name, request->stages,
+                                                       request->form.microbatches, chunks, NULL)
+                         : NULL;
+    if (order == NULL)
+        return INFINITY;
+    g_autofree MtfStageTimes *times = divided_times(known, chunks);
+    g_autoptr(MtfPipelineRun) run = mtf_pipeline_run_new(order, times);
+    return run->makespan;
+}
+
+static gint compare_promises(gconstpointer a, gconstpointer b) {
+    double x = ((const Promise *)a)->seconds, y = ((const Promise *)b)->seconds;
+    return x < y ? -1 : x > y;
+}
+
+/* All other schedules, those that promise most first. */
+static GArray *find_promises(const MtfPipelineRequest *request, const MtfPipelinePlan *known) {
+    GArray *promises = g_array_new(FALSE, FALSE, sizeof(Promise));
+    for (const MtfPipelineSchedule *row = mtf_pipeline_schedules(); row->name != NULL; row++) {
+        Promise promise = { row, promise_of(row, request, known) };
+        if (isfinite(promise.seconds) && strcmp(row->name, known->schedule) != 0)
+            g_array_append_val(promises, promise);
+    }
+    g_array_sort(promises, compare_promises);
+    return promises;
+}
+
+/* Keeps the faster of two plans, and what both take. */
+static void keep_faster(MtfPipelinePlan **best, MtfPipelinePlan *other, cJSON *tried) {
+    mtf_json_add_number(tried, other->schedule, step_of(other));
+    bool faster = step_of(other) < step_of(*best);
+    mtf_pipeline_plan_free(faster ? *best : other);
+    if (faster)
+        *best = other;
+}
+
+/* 1F1B, whose plan gives the times, then the schedules that promise most; those that fit nowhere are
+ * passed over. */
+static MtfPipelinePlan *search_fastest(const MtfPipelineRequest *request, GError **error) {
+    MtfPipelineRequest own = *request;
+    own.schedule = "1f1b";
+    own.chunks = 1;
+    MtfPipelinePlan *best = search_with(&own, error);
+    if (best == NULL)
+        return NULL;
+    cJSON *tried = cJSON_CreateObject();
+    mtf_json_add_number(tried, best->schedule, step_of(best));
+    g_autoptr(GArray) promises = find_promises(request, best);
+    for (guint i = 0; i < promises->len && i < SCHEDULES_TRIED; i++) {
+        const MtfPipelineSchedule *row = g_array_index(promises, Promise, i).row;
+        own.schedule = row->name;
+        own.chunks = mtf_pipeline_schedule_chunks(row);
+        MtfPipelinePlan *other = search_with(&own, NULL);
+        if (other != NULL)
+            keep_faster(&best, other, tried);
+    }
+    cJSON_AddItemToObject(best->predicted, "schedules", tried);
+    return best;
+}
+
+int mtf_pipeline_chunks(const char *name, GError **error) {
+    const MtfPipelineSchedule *schedule = mtf_pipeline_schedule(name, error);
+    return schedule == NULL ? 0 : mtf_pipeline_schedule_chunks(schedule);
+}
+
+MtfPipelinePlan *mtf_pipeline_search(const MtfPipelineRequest *request, GError **error) {
+    return strcmp(request->schedule, MTF_ANY_SCHEDULE) == 0 ? search_fastest(request, error)
+                                                            : search_with(request, error);
 }

@@ -19,13 +19,24 @@
 
 typedef struct {
     const MtfGraph *written; /* by the user; operations may name their stages already */
-    int stages;
-    const char *schedule;          /* as of mtf_pipeline_schedule */
-    MtfStepVariant form;           /* with two micro-batches or more */
-    const GArray *meshes;          /* MtfMesh: what a stage may run on; all of equal size */
-    const GPtrArray *stage_meshes; /* GArray of MtfMesh: of each stage its own; or NULL */
-    MtfPlanSearchOptions search;   /* of every stage */
+    int stages;              /* domains of devices, each with `chunks` parts of the graph */
+    int chunks;              /* as the schedule needs */
+    const char *schedule;    /* as of mtf_pipeline_schedule, or MTF_ANY_SCHEDULE */
+    MtfStepVariant form;     /* with two micro-batches or more */
+    const GArray *meshes;    /* MtfMesh: what a stage may run on; all of equal size */
+    const GPtrArray
+        *stage_meshes;           /* GArray of MtfMesh: of each stage its own, where a domain has one
+                                      chunk; or NULL */
+    MtfPlanSearchOptions search; /* of every stage */
 } MtfPipelineRequest;
+
+/* The name for whichever schedule is predicted to be the fastest. Then the plan's predictions say
+ * under "schedules" what those that were planned to the end take. */
+#define MTF_ANY_SCHEDULE "auto"
+
+/* The parts of the graph that a schedule puts on each stage's devices: what it needs, of any number 2;
+ * 0 and an error that lists the schedules where there is none of that name. */
+int mtf_pipeline_chunks(const char *schedule, GError **error);
 
 /* The plan; NULL on an error: bad input, or (MTF_ERROR_FIT) a stage that fits no layout. */
 MtfPipelinePlan *mtf_pipeline_search(const MtfPipelineRequest *request, GError **error);

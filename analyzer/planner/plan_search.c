@@ -252,6 +252,7 @@ static bool attempt_free_layouts(const Search *search, Attempt *attempt, const M
     gather_incumbents(search, attempt, known);
     tell_posed(search);
     MtfFreeSearchOptions options = free_options(search, attempt->incumbents);
+    options.draft = is_large(search);
     if (!mtf_free_search(attempt->problem, &options, &attempt->free, error))
         return false;
     if (attempt->free.layout != NULL)
@@ -393,16 +394,25 @@ static bool search_meshes(const Search *search, Attempt **best, int *count, GErr
 
 /* ---- The proof ------------------------------------------------------------------------------- */
 
-/* Goes on where the search of the best answer ended at the standard gap. */
-static bool search_to_optimum(const Search *search, Attempt *best, GError **error) {
-    MtfFreeAnswer *found = &best->free;
+/* Whether the best answer is to be proven better than it is: a draft; and where the user sets no gap,
+ * what ended at the standard one. */
+static bool should_prove(const Search *search, const MtfFreeAnswer *found) {
     int64_t left = found->cost - found->bound;
-    if (search->options->has_gap || is_large(search) || found->layout == NULL || left == 0 ||
-        (double)left > FREE_GAP * (double)found->cost || is_late(search))
+    if (found->layout == NULL || left == 0 || is_late(search))
+        return false;
+    return is_large(search)
+               ? found->bound == 0
+               : !search->options->has_gap && (double)left <= FREE_GAP * (double)found->cost;
+}
+
+/* Goes on where the search of the best answer ended. */
+static bool prove_best(const Search *search, Attempt *best, GError **error) {
+    MtfFreeAnswer *found = &best->free;
+    if (!should_prove(search, found))
         return true;
     mtf_incumbents_add(best->incumbents, MTF_FREE_LAYOUT, found->layout);
     MtfFreeSearchOptions options = free_options(search, best->incumbents);
-    options.gap = 0;
+    options.gap = is_large(search) ? wanted_gap(search) : 0;
     MtfFreeAnswer better = { 0 };
     if (!mtf_free_search(best->problem, &options, &better, error))
         return false;
@@ -648,7 +658,7 @@ static bool search_on(const Search *search, MtfPlanAnswer *answer, GError **erro
     if (done && best != NULL) {
         answer->in_order_cost = price_in_order(search, best);
         done = improve_mapping(search, &best, &answer->mappings, error) &&
-               search_to_optimum(search, best, error) &&
+               prove_best(search, best, error) &&
                search_frontier(search, best, &answer->frontier, error) &&
                search_fastest(search, best, answer, error) && dump_problem(search, best, error);
         measure_shown(search, best);

@@ -104,6 +104,10 @@ MtfPipelineOrder *mtf_pipeline_schedule_make(const MtfPipelineSchedule *schedule
     return g_steal_pointer(&order);
 }
 
+int mtf_pipeline_schedule_chunks(const MtfPipelineSchedule *schedule) {
+    return schedule->chunks > 0 ? schedule->chunks : 2;
+}
+
 MtfPipelineOrder *mtf_pipeline_schedule_order(const char *name, int ranks, int microbatches,
                                               int chunks, GError **error) {
     const MtfPipelineSchedule *schedule = mtf_pipeline_schedule(name, error);

@@ -44,6 +44,9 @@ const MtfPipelineSchedule *mtf_pipeline_schedules(void);
  * 1F1B" and "eager" are understood. NULL and an error that lists the names. */
 const MtfPipelineSchedule *mtf_pipeline_schedule(const char *name, GError **error);
 
+/* The chunks a rank has where nobody says how many: what the schedule needs, of any number 2. */
+int mtf_pipeline_schedule_chunks(const MtfPipelineSchedule *schedule);
+
 /* Makes, checks and returns the order of a row. Fails with a bad-input error where the case's numbers
  * do not suit it, and with MTF_ERROR_FIT where a rank would hold more than the cap. */
 MtfPipelineOrder *mtf_pipeline_schedule_make(const MtfPipelineSchedule *schedule,

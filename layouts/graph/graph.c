@@ -318,6 +318,7 @@ MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
     copy->loss = graph->loss;
     copy->microbatches = graph->microbatches;
     copy->in_flight = graph->in_flight;
+    copy->splits_backward = graph->splits_backward;
     copy->batch = graph->batch;
     copy_optimizer(copy, graph);
     return copy;

@@ -226,7 +226,7 @@ static int compare_places(gconstpointer left, gconstpointer right, gpointer data
 
 /* Replaces the instructions by those in the new order, members by their messages. */
 static void rewrite(Join *join) {
-    int n = mtf_program_length(join->program), repeated = 0;
+    int n = mtf_program_length(join->program), repeated = 0, leading = 0;
     g_autofree int *order = g_new(int, n + 1);
     g_autofree int *first = g_new(int, n + 1); /* of the message whose last member this is */
     for (int i = 0; i < n; i++)
@@ -242,6 +242,7 @@ static void rewrite(Join *join) {
         if (join->next[i] >= 0)
             continue;
         repeated += i < join->program->n_repeated;
+        leading += i < join->program->weight_gradients;
         bool alone = first[i] == i;
         MtfInstruction instruction =
             alone ? *instruction_at(join, i) : make_message(join, first[i]);
@@ -252,6 +253,7 @@ static void rewrite(Join *join) {
     g_array_unref(join->program->instructions);
     join->program->instructions = instructions;
     join->program->n_repeated = repeated;
+    join->program->weight_gradients = leading;
 }
 
 /* Whether anything was joined. */

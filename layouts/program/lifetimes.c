@@ -180,12 +180,16 @@ static bool *find_sums(const MtfProgram *program) {
     return sums;
 }
 
-/* Whether a storage is written by the forward pass of a micro-batch and read by its backward pass,
- * or leaves the stage: then other micro-batches come in between. */
+/* Whether a storage is written by one pass of a micro-batch (forward, input gradients, weight
+ * gradients) and read by a later one, or leaves the stage: then other micro-batches come in
+ * between. */
 static bool waits_in_flight(const MtfProgram *program, const MtfBuffer *owner, int forward) {
     if (owner->persistent)
         return is_fed_repeatedly(program, owner);
-    return owner->first < forward && owner->last >= forward && owner->last < program->n_repeated;
+    int half = program->weight_gradients;
+    return owner->last < program->n_repeated &&
+           ((owner->first < forward && owner->last >= forward) ||
+            (owner->first < half && owner->last >= half));
 }
 
 /* What one micro-batch leaves for later has a slot for each that may be in flight, and each lives

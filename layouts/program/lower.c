@@ -7,6 +7,7 @@
 #include "layouts/kernel_work/kernel_scratch.h"
 #include "layouts/kernel_work/row_length.h"
 #include "layouts/program/lifetimes.h"
+#include "layouts/program/split_backward.h"
 
 #include <string.h>
 
@@ -429,6 +430,7 @@ MtfProgram *mtf_program_emit(const MtfGraph *graph, const MtfLayout *layout) {
         emit_operation(&lowering, i);
     emit_late_updates(&lowering);
     lowering_clear(&lowering);
+    mtf_program_split_backward(lowering.program);
     return lowering.program;
 }
 
@@ -444,6 +446,7 @@ MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, 
     emit_operation(&lowering, operation);
     if (mtf_operation_times(graph, operation) > 1)
         end_repetition(&lowering);
+    lowering.program->weight_gradients = lowering.program->n_repeated;
     mtf_program_find_lifetimes(lowering.program);
     lowering_clear(&lowering);
     return lowering.program;

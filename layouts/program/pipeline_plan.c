@@ -14,26 +14,42 @@
 
 /* ---- Checks -------------------------------------------------------------------------------- */
 
-/* Sums over micro-batches begin with micro-batch 0, and passes are run whole. */
+/* The passes that an action runs: bit 0 forward, bit 1 input gradients, bit 2 weight gradients. */
+static unsigned passes_of(const MtfPipelineAction *action) {
+    return action->work == MTF_WORK_FORWARD           ? 1
+           : action->work == MTF_WORK_INPUT_GRADIENT  ? 2
+           : action->work == MTF_WORK_WEIGHT_GRADIENT ? 4
+                                                      : 6;
+}
+
+/* Sums over micro-batches begin with micro-batch 0; `begun` are the passes that have. */
+static bool check_action(const MtfPipelineAction *action, unsigned *begun, const MtfGraph *graph,
+                         GError **error) {
+    static const char *const names[] = { "forward", "input gradient", "weight gradient" };
+    if (!mtf_work_computes(action->work))
+        return mtf_input_error(
+            error,
+            "\"%s\": the order holds messages; they follow from its passes F, I, "
+            "W and B, which are what it is to have",
+            graph->name);
+    unsigned passes = passes_of(action);
+    if ((passes & ~*begun) != 0 && action->microbatch != 0)
+        return mtf_input_error(error,
+                               "\"%s\": the %s passes of stage %d begin with micro-batch %d; sums "
+                               "over micro-batches begin with 0",
+                               graph->name, names[g_bit_nth_lsf(passes & ~*begun, -1)],
+                               action->stage, action->microbatch);
+    *begun |= passes;
+    return true;
+}
+
 static bool check_actions(const MtfPipelineOrder *order, const MtfGraph *graph, GError **error) {
-    g_autofree bool *begun = g_new0(bool, 2 * order->stages);
+    g_autofree unsigned *begun = g_new0(unsigned, order->stages);
     for (int rank = 0; rank < order->ranks; rank++)
         for (int i = 0; i < mtf_pipeline_length(order, rank); i++) {
             const MtfPipelineAction *action = mtf_pipeline_action(order, rank, i);
-            bool forward = action->work == MTF_WORK_FORWARD;
-            bool *first = &begun[2 * action->stage + forward];
-            if (!forward && action->work != MTF_WORK_BACKWARD)
-                return mtf_input_error(error,
-                                       "\"%s\": the order splits the backward passes of stage %d, "
-                                       "or holds messages; what is executed are F and B",
-                                       graph->name, action->stage);
-            if (!*first && action->microbatch != 0)
-                return mtf_input_error(error,
-                                       "\"%s\": the %s passes of stage %d begin with micro-batch "
-                                       "%d; sums over micro-batches begin with 0",
-                                       graph->name, forward ? "forward" : "backward", action->stage,
-                                       action->microbatch);
-            *first = true;
+            if (!check_action(action, &begun[action->stage], graph, error))
+                return false;
         }
     return true;
 }
@@ -50,6 +66,9 @@ static bool check_order(const MtfPipelineOrder *order, const MtfGraph *graph, GE
                                "the order is for %d stages and %d micro-batches, but the graph has "
                                "%d and %d",
                                order->stages, order->microbatches, stages, graph->microbatches);
+    if (order->stages > MTF_MAX_CHUNKS * order->ranks)
+        return mtf_input_error(error, "the order has %d stages on %d domains: at most %d on each",
+                               order->stages, order->ranks, MTF_MAX_CHUNKS);
     return check_actions(order, graph, error);
 }
 
@@ -88,10 +107,22 @@ MtfPlan *mtf_pipeline_stage(const MtfPipelinePlan *pipeline, int stage) {
     return pipeline->stages->pdata[stage];
 }
 
+/* Whether weight gradients of the stage are computed apart from its input gradients. */
+static bool splits_backward(const MtfPipelineOrder *order, int stage) {
+    int rank = order->rank_of_stage[stage];
+    for (int i = 0; i < mtf_pipeline_length(order, rank); i++) {
+        const MtfPipelineAction *action = mtf_pipeline_action(order, rank, i);
+        if (action->stage == stage && action->work == MTF_WORK_WEIGHT_GRADIENT)
+            return true;
+    }
+    return false;
+}
+
 MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int stage) {
     MtfGraph *graph = mtf_graph_copy(pipeline->split->graphs->pdata[stage]);
     g_autofree int *slots = g_new(int, graph->microbatches);
     graph->in_flight = mtf_pipeline_slots(pipeline->order, stage, slots);
+    graph->splits_backward = splits_backward(pipeline->order, stage);
     return graph;
 }
 

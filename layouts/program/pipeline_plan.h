@@ -17,6 +17,9 @@
 #include "layouts/pipeline/pipeline_order.h"
 #include "layouts/program/plan.h"
 
+/* Stages of one domain. */
+#define MTF_MAX_CHUNKS 64
+
 /* Owns all its parts. */
 typedef struct {
     MtfGraph *graph; /* the whole training graph, with the micro-batches */
@@ -29,8 +32,8 @@ typedef struct {
 
 /* A pipeline without plans of its stages yet, of a graph in which every operation has a stage and an
  * order of its passes (both taken over). Fails (bad input) as mtf_stage_split does, without
- * micro-batches, where graph and order do not go together, and where the order splits backward
- * passes or does not begin with micro-batch 0. */
+ * micro-batches, where graph and order do not go together, and where the order holds messages or does
+ * not begin with micro-batch 0. */
 MtfPipelinePlan *mtf_pipeline_plan_new(MtfGraph *graph, const char *schedule,
                                        MtfPipelineOrder *order, GError **error);
 

@@ -50,7 +50,11 @@ int mtf_program_forward(const MtfProgram *program) {
 int mtf_program_part_end(const MtfProgram *program, int index) {
     int n = mtf_program_length(program);
     int forward = program->graph->in_flight > 1 ? mtf_program_forward(program) : 0;
-    return index < forward ? forward : index < program->n_repeated ? program->n_repeated : n;
+    int ends[] = { forward, program->weight_gradients, program->n_repeated };
+    for (int e = 0; e < (int)G_N_ELEMENTS(ends); e++)
+        if (index < ends[e])
+            return ends[e];
+    return n;
 }
 
 int mtf_program_length(const MtfProgram *program) {

@@ -76,6 +76,8 @@ typedef struct {
     GArray *instructions;         /* MtfInstruction */
     GArray *buffers;              /* MtfBuffer */
     int microbatches, n_repeated; /* 1 and 0 without micro-batches */
+    int weight_gradients;         /* where they begin in a backward pass that is split
+                                     (split_backward.h); else n_repeated */
     int *tensor_buffers; /* for inputs and variables: the buffer that holds them between steps; for
                             results: the one they are kept in; -1 when there is none */
     MtfBuffer *emitted_buffers; /* before they were aliased (lifetimes.h); NULL: not yet */
@@ -125,7 +127,7 @@ int64_t mtf_buffer_aligned_bytes(const MtfBuffer *buffer);
 int mtf_program_forward(const MtfProgram *program);
 
 /* Where the part of a step ends that instruction `index` belongs to: what is repeated, of a
- * pipeline stage the forward pass before it, or all. Nothing stays under way across it. */
+ * pipeline stage the forward pass or the input gradients before it, or all. Nothing stays under way across it. */
 int mtf_program_part_end(const MtfProgram *program, int index);
 
 /* How often a step runs instruction `index`. */

@@ -95,7 +95,7 @@ void mtf_program_segments(const MtfProgram *program, int ends[MTF_SEGMENTS]) {
     int n = mtf_program_length(program), forward = mtf_program_forward(program), loss = n;
     while (loss > 0 && !mtf_program_writes_loss(program, loss - 1))
         loss--;
-    int points[MTF_SEGMENTS] = { forward, loss, program->n_repeated, n };
+    int points[MTF_SEGMENTS] = { forward, loss, program->weight_gradients, program->n_repeated, n };
     for (int s = 0; s < MTF_SEGMENTS; s++) {
         int least = s;
         for (int i = s + 1; i < MTF_SEGMENTS; i++)

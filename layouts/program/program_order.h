@@ -32,7 +32,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfDependences, mtf_dependences_free)
 
 /* Segment s is instructions [ends[s - 1], ends[s]) of the program, from 0 to its length; some may
  * be empty. */
-#define MTF_SEGMENTS 4
+#define MTF_SEGMENTS 5
 void mtf_program_segments(const MtfProgram *program, int ends[MTF_SEGMENTS]);
 
 /* Whether the program, written in the order of its operations, may be put in that order. `order`

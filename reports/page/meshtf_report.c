@@ -9,6 +9,7 @@
 #include "reports/facts/timeline.h"
 #include "reports/page/page.h"
 #include "reports/page/page_compare.h"
+#include "reports/page/page_pipeline.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -70,9 +71,10 @@ static void print_json(const MtfStepFacts *facts, const GArray *run) {
     cJSON_Delete(root);
 }
 
-static bool write_report(const char *plan_path, const Options *options, GError **error) {
-    g_autoptr(MtfPlan) plan = mtf_plan_load(plan_path, error);
-    g_autoptr(MtfStepFacts) facts = plan != NULL ? mtf_step_facts_new(plan, error) : NULL;
+/* Everything about one plan into a folder; `options` say what was measured. */
+static bool write_plan_report(const MtfPlan *plan, const char *folder, const Options *options,
+                              GError **error) {
+    g_autoptr(MtfStepFacts) facts = mtf_step_facts_new(plan, error);
     g_autoptr(GArray) run = NULL;
     g_autoptr(MtfRunTrace) trace = NULL;
     if (facts == NULL)
@@ -82,16 +84,72 @@ static bool write_report(const char *plan_path, const Options *options, GError *
     if (options->trace != NULL && (trace = mtf_run_trace_load(options->trace, error)) == NULL)
         return false;
     g_autoptr(MtfStepParts) parts = mtf_step_parts_new(facts);
-    g_autoptr(MtfDrawings) drawings = make_folder(options->output, error)
-                                          ? mtf_drawings_write(options->output, parts, error)
-                                          : NULL;
+    g_autoptr(MtfDrawings) drawings =
+        make_folder(folder, error) ? mtf_drawings_write(folder, parts, error) : NULL;
     if (drawings == NULL ||
-        !write_texts(options->output, facts, &(MtfPageParts){ parts, drawings, run, trace }, error))
+        !write_texts(folder, facts, &(MtfPageParts){ parts, drawings, run, trace }, error))
         return false;
     if (options->json)
         print_json(facts, run);
     return true;
 }
+
+/* ---- Pipelines ------------------------------------------------------------------------------ */
+
+/* The first stage whose program is that of `stage`. */
+static int first_alike(const MtfPipelinePlan *pipeline, int stage) {
+    const char *digest = mtf_pipeline_stage(pipeline, stage)->program_sha256;
+    int first = 0;
+    while (g_strcmp0(mtf_pipeline_stage(pipeline, first)->program_sha256, digest) != 0)
+        first++;
+    return first;
+}
+
+/* A page for each stage, those of one program sharing theirs: folders[stage], under `folder`. */
+static bool write_stages(const MtfPipelinePlan *pipeline, const char *folder, char **folders,
+                         GError **error) {
+    const Options nothing_measured = { 0 };
+    for (int stage = 0; stage < (int)pipeline->stages->len; stage++) {
+        int first = first_alike(pipeline, stage);
+        folders[stage] = g_strdup_printf("stage-%d", first);
+        g_autofree char *path = g_build_filename(folder, folders[stage], NULL);
+        if (first == stage &&
+            !write_plan_report(mtf_pipeline_stage(pipeline, stage), path, &nothing_measured, error))
+            return false;
+    }
+    return true;
+}
+
+static bool write_pipeline(const char *path, const Options *options, GError **error) {
+    g_autoptr(MtfPipelinePlan) pipeline = mtf_pipeline_plan_load(path, error);
+    g_autoptr(MtfPipelineFacts) facts =
+        pipeline != NULL ? mtf_pipeline_facts_new(pipeline, error) : NULL;
+    if (facts == NULL)
+        return false;
+    if (options->metrics != NULL || options->trace != NULL)
+        return mtf_input_error(error, "--metrics and --trace go with plans without stages");
+    g_auto(GStrv) folders = g_new0(char *, pipeline->stages->len + 1);
+    g_autofree char *copy = g_build_filename(options->output, "plan.json", NULL);
+    if (!make_folder(options->output, error) ||
+        !write_stages(pipeline, options->output, folders, error) ||
+        !mtf_pipeline_plan_save(pipeline, copy, error))
+        return false;
+    g_autofree char *page = mtf_page_pipeline(facts, folders);
+    if (options->json) {
+        g_autofree char *text = mtf_json_print(cJSON_Duplicate(pipeline->predicted, true));
+        fputs(text, stdout);
+    }
+    return write_text(options->output, "index.html", page, error);
+}
+
+static bool write_report(const char *path, const Options *options, GError **error) {
+    if (mtf_pipeline_plan_is(path))
+        return write_pipeline(path, options, error);
+    g_autoptr(MtfPlan) plan = mtf_plan_load(path, error);
+    return plan != NULL && write_plan_report(plan, options->output, options, error);
+}
+
+/* ---- Exports -------------------------------------------------------------------------------- */
 
 static bool write_export(const char *plan_path, const Options *options, GError **error) {
     g_autoptr(MtfPlan) plan = mtf_plan_load(plan_path, error);

@@ -43,10 +43,11 @@ static const MtfGraph *whole_graph(const MtfCheckpointed *what) {
 
 /* Of `n` numbers of tensors of the whole graph those of the worker's that are its variables; -1 for
  * the others. Free with g_free. */
-static int *own_tensors(const MtfCheckpointed *what, const int *tensors, int n) {
-    const MtfGraph *graph = what->worker->program->graph;
+static int *own_tensors(const MtfCheckpointed *what, const MtfWorker *worker, const int *tensors,
+                        int n) {
+    const MtfGraph *graph = worker->program->graph;
     int *own = g_memdup2(tensors, sizeof *own * (gsize)(n + 1));
-    for (int i = 0; i < n && what->whole != NULL; i++) {
+    for (int i = 0; i < n; i++) {
         if (tensors[i] < 0)
             continue;
         own[i] = mtf_graph_find_tensor(graph, mtf_graph_tensor(what->whole, tensors[i])->name);
@@ -56,22 +57,35 @@ static int *own_tensors(const MtfCheckpointed *what, const int *tensors, int n) 
     return own;
 }
 
-/* Moves this domain's variables by `move`; fails on all ranks or on none, and sums the checksums of
- * the domains. */
-static bool move_parts(const MtfCheckpointed *what, MtfTensorFile *data,
+/* Moves the variables of one of the domain's stages; on the domain's first rank `*checksum` grows. */
+static bool move_stage(const MtfCheckpointed *what, const MtfWorker *worker,
+                       const MtfTensorFile *data,
                        bool (*move)(const MtfTensorFile *, uint64_t *, GError **),
                        uint64_t *checksum, GError **error) {
-    g_autofree int *own = own_tensors(what, data->tensors, (int)data->file->tensors->len);
+    g_autofree int *own = own_tensors(what, worker, data->tensors, (int)data->file->tensors->len);
+    MtfTensorFile part = *data;
+    uint64_t sum = 0;
+    part.worker = worker;
+    part.tensors = own;
+    part.control = what->domain;
+    bool done = move(&part, &sum, error);
+    *checksum += rank_of(what->domain) == 0 ? sum : 0;
+    return done;
+}
+
+/* Moves this rank's variables by `move`; fails on all ranks or on none, and sums the checksums of
+ * all stages. */
+static bool move_parts(const MtfCheckpointed *what, const MtfTensorFile *data,
+                       bool (*move)(const MtfTensorFile *, uint64_t *, GError **),
+                       uint64_t *checksum, GError **error) {
     if (what->whole == NULL)
         return move(data, checksum, error);
     GError *local = NULL;
-    uint64_t part = 0;
-    data->tensors = own;
-    data->control = what->domain;
-    move(data, &part, &local);
-    if (rank_of(what->domain) > 0)
-        part = 0;
-    mtf_mpi_require(MPI_Allreduce(&part, checksum, 1, MPI_UINT64_T, MPI_SUM, what->control),
+    uint64_t own = 0;
+    bool done = move_stage(what, what->worker, data, move, &own, &local);
+    for (int i = 0; done && i < what->n_more; i++)
+        done = move_stage(what, what->more[i], data, move, &own, &local);
+    mtf_mpi_require(MPI_Allreduce(&own, checksum, 1, MPI_UINT64_T, MPI_SUM, what->control),
                     "MPI_Allreduce");
     return mtf_agree(what->control, local, error);
 }

@@ -24,13 +24,15 @@
 
 #include <mpi.h>
 
-/* What is written or read. The worker of a pipeline stage has a part of the model; the file has all
+/* What is written or read. The workers of pipeline stages have parts of the model; the file has all
  * of it, to which each domain adds, or from which it takes, its own variables. */
 typedef struct {
     MPI_Comm control;
     const MtfWorker *worker;
     const MtfGraph *whole; /* of a pipeline: its whole graph; NULL: the worker's is the whole */
     MPI_Comm domain;       /* of a pipeline: the ranks that run the worker's program */
+    int n_more;            /* of a pipeline: workers of the rank's further stages */
+    const MtfWorker *const *more;
 } MtfCheckpointed;
 
 /* How far a run has come. Strings are owned; clear with mtf_progress_clear. */

@@ -1,45 +1,25 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "runtime/data/data.h"
+#include "runtime/data/data_inner.h"
 
 #include "layouts/base/error.h"
 #include "layouts/graph/microbatches.h"
-#include "layouts/graph/random.h"
-#include "runtime/data/data_examples.h"
-#include "runtime/data/data_teacher.h"
-#include "runtime/data/data_tokens.h"
-#include "runtime/kernels/base/slice.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-struct MtfData {
-    const MtfGraph *graph;
-    uint64_t seed;
-    bool held_out;         /* fills come from the held out part */
-    int64_t vocabulary;    /* of tokens */
-    MtfTokens *tokens;     /* when some input is tokens */
-    MtfExamples *examples; /* when some input is features and there are files */
-    MtfTeacher *teacher;   /* when some input is features and there are none */
-    int64_t items, batch;  /* of a step */
-    const char *item_name;
-};
-
-/* "Steps" of held out examples that are generated: none of training comes this far. */
-#define HELD_STEPS (INT64_C(1) << 60)
-
 /* ---- What the graph asks for --------------------------------------------------------------- */
 
-static bool is_text(MtfFeed feed) {
+bool mtf_feed_is_text(MtfFeed feed) {
     return feed == MTF_FEED_TOKENS || feed == MTF_FEED_NEXT_TOKENS || feed == MTF_FEED_SOURCE;
 }
 
-static bool is_category(MtfFeed feed) {
+bool mtf_feed_is_category(MtfFeed feed) {
     return feed == MTF_FEED_CATEGORIES;
 }
 
-static bool is_taught(MtfFeed feed) {
+bool mtf_feed_is_taught(MtfFeed feed) {
     return feed == MTF_FEED_TARGETS || feed == MTF_FEED_LABELS;
 }
 
@@ -53,12 +33,12 @@ static int find_input(const MtfGraph *graph, bool (*accepts)(MtfFeed)) {
     return -1;
 }
 
-static bool is_features(MtfFeed feed) {
+bool mtf_feed_is_features(MtfFeed feed) {
     return feed == MTF_FEED_FEATURES;
 }
 
 /* Places within one example of an input. */
-static int64_t example_size(const MtfGraph *graph, int tensor) {
+int64_t mtf_data_example_size(const MtfGraph *graph, int tensor) {
     const MtfShape *shape = &mtf_graph_tensor(graph, tensor)->shape;
     int64_t size = 1;
     for (int i = 1; i < shape->rank; i++)
@@ -101,9 +81,9 @@ static bool open_tokens(MtfData *data, const MtfDataSettings *settings, GError *
                                .share = settings->share };
     for (int t = 0; t < (int)data->graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(data->graph, t);
-        if (tensor->source != MTF_SOURCE_INPUT || !is_text(tensor->feed))
+        if (tensor->source != MTF_SOURCE_INPUT || !mtf_feed_is_text(tensor->feed))
             continue;
-        wanted.window = MAX(wanted.window, example_size(data->graph, t));
+        wanted.window = MAX(wanted.window, mtf_data_example_size(data->graph, t));
         wanted.bound = MIN(wanted.bound, mtf_data_id_bound(data->graph, t));
     }
     data->vocabulary = wanted.bound;
@@ -111,11 +91,65 @@ static bool open_tokens(MtfData *data, const MtfDataSettings *settings, GError *
     return data->tokens != NULL;
 }
 
+/* The longest example of the inputs with a feed; 0 where there is none. */
+static int64_t longest_example(const MtfGraph *graph, MtfFeed feed) {
+    int64_t longest = 0;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (tensor->source == MTF_SOURCE_INPUT && tensor->feed == feed)
+            longest = MAX(longest, mtf_data_example_size(graph, t));
+    }
+    return longest;
+}
+
+static bool is_segments(MtfFeed feed) {
+    return feed == MTF_FEED_SEGMENTS;
+}
+
+/* The smallest vocabulary of the texts, or the classes of labels. */
+static int64_t smallest_bound(const MtfGraph *graph, bool (*accepts)(MtfFeed)) {
+    int64_t bound = INT64_MAX;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (tensor->source == MTF_SOURCE_INPUT && accepts(tensor->feed))
+            bound = MIN(bound, mtf_data_id_bound(graph, t));
+    }
+    return bound;
+}
+
+static bool open_pairs(MtfData *data, const MtfDataSettings *settings, GError **error) {
+    const MtfGraph *graph = data->graph;
+    int label = find_input(graph, mtf_feed_is_taught);
+    MtfPairsWanted wanted = { .source_length = longest_example(graph, MTF_FEED_SOURCE),
+                              .length = MAX(longest_example(graph, MTF_FEED_TOKENS),
+                                            longest_example(graph, MTF_FEED_NEXT_TOKENS)),
+                              .vocabulary = smallest_bound(graph, mtf_feed_is_text),
+                              .classes = label >= 0 ? mtf_data_id_bound(graph, label) : 0,
+                              .packed = find_input(graph, is_segments) >= 0,
+                              .files = settings->files,
+                              .held_out = settings->held_out,
+                              .share = settings->share };
+    data->vocabulary = wanted.vocabulary;
+    data->pairs = mtf_pairs_open(&wanted, error);
+    return data->pairs != NULL;
+}
+
+/* Whether the model reads one text beside another, or a text beside its class, and files hold such
+ * pairs. */
+static bool wants_pairs(const MtfData *data, const MtfDataSettings *settings) {
+    bool two = longest_example(data->graph, MTF_FEED_SOURCE) > 0;
+    bool labelled = find_input(data->graph, mtf_feed_is_taught) >= 0;
+    return settings->files != NULL && (two || labelled) &&
+           find_input(data->graph, mtf_feed_is_text) >= 0 &&
+           find_input(data->graph, mtf_feed_is_features) < 0 && mtf_pairs_are(settings->files) &&
+           (settings->held_out == NULL || mtf_pairs_are(settings->held_out));
+}
+
 /* How many outputs of the teacher an input wants: places of targets, classes of labels. */
 static bool count_outputs(const MtfGraph *graph, int tensor, int64_t *outputs, GError **error) {
     const MtfTensor *t = mtf_graph_tensor(graph, tensor);
     if (t->feed == MTF_FEED_TARGETS)
-        *outputs = example_size(graph, tensor);
+        *outputs = mtf_data_example_size(graph, tensor);
     if (t->feed == MTF_FEED_LABELS)
         *outputs = mtf_data_id_bound(graph, tensor);
     return *outputs != INT64_MAX ||
@@ -127,19 +161,20 @@ static bool count_outputs(const MtfGraph *graph, int tensor, int64_t *outputs, G
 
 /* What the inputs of one example are. */
 typedef struct {
-    int64_t features, targets, classes; /* 0 = none */
-    int64_t most;                       /* outputs of the teacher */
+    int64_t features, targets, labels, classes, categories; /* 0 = none */
+    int64_t most;                                           /* outputs of the teacher */
 } Example;
 
 static bool describe_example(const MtfGraph *graph, int features, Example *example,
                              GError **error) {
-    *example = (Example){ .features = example_size(graph, features), .most = 1 };
+    *example = (Example){ .features = mtf_data_example_size(graph, features), .most = 1 };
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
         int64_t outputs = 1;
         if (tensor->source != MTF_SOURCE_INPUT)
             continue;
-        if (is_features(tensor->feed) && example_size(graph, t) != example->features)
+        if (mtf_feed_is_features(tensor->feed) &&
+            mtf_data_example_size(graph, t) != example->features)
             return mtf_input_error(error,
                                    "inputs \"%s\" and \"%s\" are both features but of different "
                                    "sizes: there is one kind of example",
@@ -147,10 +182,14 @@ static bool describe_example(const MtfGraph *graph, int features, Example *examp
         if (!count_outputs(graph, t, &outputs, error))
             return false;
         example->most = MAX(example->most, outputs);
+        if (mtf_feed_is_category(tensor->feed))
+            example->categories += mtf_data_example_size(graph, t);
         if (tensor->feed == MTF_FEED_TARGETS)
             example->targets = outputs;
-        if (tensor->feed == MTF_FEED_LABELS)
+        if (tensor->feed == MTF_FEED_LABELS) {
+            example->labels = mtf_data_example_size(graph, t);
             example->classes = outputs;
+        }
     }
     return true;
 }
@@ -166,7 +205,9 @@ static bool open_examples(MtfData *data, const MtfDataSettings *settings, int fe
     }
     MtfExamplesWanted wanted = { .features = example.features,
                                  .targets = example.targets,
+                                 .labels = example.labels,
                                  .classes = example.classes,
+                                 .categories = example.categories,
                                  .files = settings->files,
                                  .held_out = settings->held_out,
                                  .share = settings->share };
@@ -217,10 +258,9 @@ static bool open_both(MtfData *data, const MtfDataSettings *settings, int featur
     return open_tokens(data, &of_text, error) && open_examples(data, &of_features, features, error);
 }
 
-static bool open_sources(MtfData *data, const MtfDataSettings *settings, GError **error) {
-    int text = find_input(data->graph, is_text);
-    int features = find_input(data->graph, is_features);
-    int taught = find_input(data->graph, is_taught);
+static bool check_settings(const MtfData *data, const MtfDataSettings *settings, GError **error) {
+    int text = find_input(data->graph, mtf_feed_is_text);
+    int features = find_input(data->graph, mtf_feed_is_features);
     if (text >= 0 && settings->files == NULL)
         return mtf_input_error(error, "input \"%s\" is read from a text: give --data FILE",
                                mtf_graph_tensor(data->graph, text)->name);
@@ -229,18 +269,35 @@ static bool open_sources(MtfData *data, const MtfDataSettings *settings, GError 
                                       "--data");
     if (settings->files == NULL && settings->held_out != NULL)
         return mtf_input_error(error, "files are held out, but none to train on: give --data FILE");
-    int category = find_input(data->graph, is_category);
+    return true;
+}
+
+static bool check_inputs(const MtfData *data, GError **error) {
+    int category = find_input(data->graph, mtf_feed_is_category);
+    int taught = find_input(data->graph, mtf_feed_is_taught);
     if (category >= 0 && mtf_data_id_bound(data->graph, category) == INT64_MAX)
         return mtf_input_error(
             error,
             "input \"%s\" is fed with categories, but no operation says how many "
             "there are",
             mtf_graph_tensor(data->graph, category)->name);
-    if (taught >= 0 && features < 0)
+    if (taught >= 0 && find_input(data->graph, mtf_feed_is_features) < 0)
         return mtf_input_error(error,
                                "input \"%s\" is made from an example's features, but no input is "
                                "fed with features",
                                mtf_graph_tensor(data->graph, taught)->name);
+    return true;
+}
+
+static bool open_sources(MtfData *data, const MtfDataSettings *settings, GError **error) {
+    int text = find_input(data->graph, mtf_feed_is_text);
+    int features = find_input(data->graph, mtf_feed_is_features);
+    if (!check_settings(data, settings, error))
+        return false;
+    if (wants_pairs(data, settings))
+        return open_pairs(data, settings, error);
+    if (!check_inputs(data, error))
+        return false;
     if (text >= 0 && features >= 0)
         return open_both(data, settings, features, error);
     return (text < 0 || open_tokens(data, settings, error)) &&
@@ -250,7 +307,7 @@ static bool open_sources(MtfData *data, const MtfDataSettings *settings, GError 
 /* Text counts its tokens, everything else the examples of its first input. */
 static void count_items(MtfData *data) {
     const MtfGraph *graph = data->graph;
-    int text = find_input(graph, is_text);
+    int text = find_input(graph, mtf_feed_is_text);
     data->item_name = text >= 0 ? "tokens" : "examples";
     data->batch = 1;
     for (int t = 0; t < (int)graph->tensors->len; t++) {
@@ -263,7 +320,7 @@ static void count_items(MtfData *data) {
     }
     data->items = data->batch;
     if (text >= 0)
-        data->items *= example_size(graph, text);
+        data->items *= mtf_data_example_size(graph, text);
 }
 
 MtfData *mtf_data_open_files(const MtfGraph *graph, const MtfDataSettings *settings,
@@ -290,13 +347,14 @@ void mtf_data_close(MtfData *data) {
     if (data == NULL)
         return;
     mtf_tokens_close(data->tokens);
+    mtf_pairs_close(data->pairs);
     mtf_examples_close(data->examples);
     mtf_teacher_free(data->teacher);
     g_free(data);
 }
 
-static bool is_generated(const MtfData *data) {
-    return data->tokens == NULL && data->examples == NULL;
+bool mtf_data_is_generated(const MtfData *data) {
+    return data->tokens == NULL && data->pairs == NULL && data->examples == NULL;
 }
 
 void mtf_data_hold_out(MtfData *data, bool held_out) {
@@ -304,16 +362,19 @@ void mtf_data_hold_out(MtfData *data, bool held_out) {
 }
 
 int64_t mtf_data_held_batches(const MtfData *data) {
-    if (is_generated(data))
+    if (mtf_data_is_generated(data))
         return INT64_MAX;
-    int64_t held =
-        data->tokens != NULL ? mtf_tokens_held(data->tokens) : mtf_examples_held(data->examples);
+    int64_t held = data->pairs != NULL    ? mtf_pairs_held(data->pairs)
+                   : data->tokens != NULL ? mtf_tokens_held(data->tokens)
+                                          : mtf_examples_held(data->examples);
     return held > 0 ? MAX(1, held / data->batch) : 0;
 }
 
 int64_t mtf_data_held_tokens(MtfData *data, int *tokens, int64_t n, GError **error) {
     if (data->tokens == NULL) {
-        mtf_input_error(error, "this model reads no tokens");
+        mtf_input_error(error, data->pairs != NULL ? "this model goes on from pairs of texts, "
+                                                     "which no beginning stands for"
+                                                   : "this model reads no tokens");
         return 0;
     }
     bool held = mtf_tokens_held(data->tokens) > 0;
@@ -325,11 +386,37 @@ int64_t mtf_data_held_tokens(MtfData *data, int *tokens, int64_t n, GError **err
     return n;
 }
 
+/* The part of a row that is of its first piece, less its end. */
+static void append_piece(GByteArray *bytes, const int *tokens, const int *segments) {
+    for (int64_t i = 0; segments[i + 1] == 1; i++) {
+        guint8 byte = (guint8)tokens[i];
+        g_byte_array_append(bytes, &byte, 1);
+    }
+}
+
+bool mtf_data_pair(MtfData *data, int64_t number, GByteArray *source, GByteArray *target) {
+    if (data->pairs == NULL)
+        return false;
+    bool held = mtf_pairs_held(data->pairs) > 0;
+    if (number >= (held ? mtf_pairs_held(data->pairs) : mtf_pairs_trained(data->pairs)))
+        return false;
+    if (held)
+        mtf_pairs_load_held(data->pairs, number);
+    else
+        mtf_pairs_load(data->pairs, data->seed, number);
+    const MtfPairRow *row = mtf_pairs_row(data->pairs);
+    append_piece(source, row->source, row->source_segments);
+    append_piece(target, row->next_tokens, row->segments);
+    return true;
+}
+
 int64_t mtf_data_vocabulary(const MtfData *data) {
     return data->vocabulary;
 }
 
 double mtf_data_entropy(const MtfData *data) {
+    if (data->pairs != NULL)
+        return mtf_pairs_entropy(data->pairs);
     return data->tokens != NULL ? mtf_tokens_entropy(data->tokens) : NAN;
 }
 
@@ -338,6 +425,8 @@ int64_t mtf_data_examples(const MtfData *data) {
 }
 
 char *mtf_data_identity(const MtfData *data, GError **error) {
+    if (data->pairs != NULL)
+        return mtf_pairs_identity(data->pairs);
     if (data->tokens != NULL)
         return mtf_tokens_identity(data->tokens, error);
     if (data->examples != NULL)
@@ -351,130 +440,4 @@ int64_t mtf_data_items(const MtfData *data) {
 
 const char *mtf_data_item_name(const MtfData *data) {
     return data->item_name;
-}
-
-/* ---- Filling ------------------------------------------------------------------------------- */
-
-/* What one element of an example is made of. */
-typedef struct {
-    MtfData *data;
-    const MtfTensor *tensor;
-    int64_t step;
-    int64_t classes; /* of labels and categories */
-    int64_t places;  /* of one example */
-} Filling;
-
-/* A category of an example, drawn from all that its table has. */
-static double drawn_category(const Filling *filling, int64_t example, int64_t place) {
-    MtfRandom random =
-        mtf_random_stream(filling->data->seed, filling->tensor->name, (uint64_t)filling->step);
-    double share = mtf_random_uniform(&random, example * filling->places + place);
-    return floor(share * (double)filling->classes);
-}
-
-/* The value of `place` of the example that was loaded last, from files; or generated. */
-static double value_at(const Filling *filling, int64_t example, int64_t place) {
-    const MtfData *data = filling->data;
-    switch (filling->tensor->feed) {
-    case MTF_FEED_TOKENS:
-    case MTF_FEED_SOURCE:
-        return mtf_tokens_get(data->tokens, place);
-    case MTF_FEED_CATEGORIES:
-        return drawn_category(filling, example, place);
-    case MTF_FEED_PLACES:
-    case MTF_FEED_SOURCE_PLACES:
-        return (double)place;
-    case MTF_FEED_NEXT_TOKENS:
-        return mtf_tokens_get(data->tokens, place + 1);
-    case MTF_FEED_FEATURES:
-        return data->examples != NULL
-                   ? mtf_examples_feature(data->examples, place)
-                   : mtf_teacher_feature(data->teacher, filling->step, example, place);
-    case MTF_FEED_TARGETS:
-        return data->examples != NULL ? mtf_examples_target(data->examples, place)
-                                      : mtf_teacher_target(data->teacher, place);
-    case MTF_FEED_LABELS:
-        return data->examples != NULL ? mtf_examples_label(data->examples)
-                                      : (double)mtf_teacher_label(data->teacher, filling->classes);
-    default:
-        return 1;
-    }
-}
-
-static bool load_tokens(const Filling *filling, int64_t example, GError **error) {
-    const MtfData *data = filling->data;
-    int64_t number = (filling->step - 1) * data->batch + example;
-    return data->held_out
-               ? mtf_tokens_load_held(data->tokens, number, error)
-               : mtf_tokens_load(data->tokens, data->seed, filling->step, example, error);
-}
-
-static bool load_features(const Filling *filling, int64_t example, GError **error) {
-    const MtfData *data = filling->data;
-    int64_t number = (filling->step - 1) * data->batch + example;
-    return data->held_out ? mtf_examples_load_held(data->examples, number, error)
-                          : mtf_examples_load(data->examples, data->seed, number, error);
-}
-
-/* Makes the example ready that value_at is asked about. */
-static bool load_example(const Filling *filling, int64_t example, GError **error) {
-    MtfFeed feed = filling->tensor->feed;
-    if (is_text(feed))
-        return load_tokens(filling, example, error);
-    if (filling->data->examples != NULL && (is_features(feed) || is_taught(feed)))
-        return load_features(filling, example, error);
-    if (is_taught(feed))
-        mtf_teacher_load(filling->data->teacher, filling->step, example);
-    return true;
-}
-
-/* Elements from `position` on that lie side by side in the whole tensor too. `loaded` is the
- * example that value_at answers for. */
-static bool fill_run(const Filling *filling, const MtfOperand *slice, int64_t position, int64_t n,
-                     int64_t *loaded, GError **error) {
-    int64_t index = mtf_slice_global_index(slice, position);
-    int64_t example = index / filling->places, place = index % filling->places;
-    for (int64_t i = 0; i < n; i++) {
-        if (example != *loaded && !load_example(filling, example, error))
-            return false;
-        *loaded = example;
-        mtf_slice_set(slice, position + i, value_at(filling, example, place));
-        if (++place == filling->places) {
-            place = 0;
-            example++;
-        }
-    }
-    return true;
-}
-
-bool mtf_data_fill(MtfData *data, int tensor, int64_t step, const MtfOperand *slice,
-                   GError **error) {
-    Filling filling = { .data = data,
-                        .tensor = mtf_graph_tensor(data->graph, tensor),
-                        .step = step + (data->held_out && is_generated(data) ? HELD_STEPS : 0),
-                        .places = example_size(data->graph, tensor) };
-    if (filling.tensor->feed == MTF_FEED_LABELS || filling.tensor->feed == MTF_FEED_CATEGORIES)
-        filling.classes = mtf_data_id_bound(data->graph, tensor);
-    int64_t elements = mtf_slice_elements(slice);
-    int64_t run = slice->rank > 0 ? slice->size[slice->rank - 1] : 1;
-    int64_t loaded = -1;
-    for (int64_t i = 0; i < elements; i += run)
-        if (!fill_run(&filling, slice, i, run, &loaded, error))
-            return false;
-    return true;
-}
-
-bool mtf_data_fill_inputs(MtfData *data, const MtfWorker *worker, int64_t step, GError **error) {
-    const MtfGraph *graph = worker->program->graph;
-    for (int t = 0; t < (int)graph->tensors->len; t++) {
-        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-        const MtfOperand *slice = mtf_worker_tensor(worker, t);
-        if (tensor->source != MTF_SOURCE_INPUT || tensor->feed >= MTF_FEEDS || slice == NULL)
-            continue;
-        /* The worker of a pipeline stage has a part of the graph that the data is for. */
-        int of_data = graph == data->graph ? t : mtf_graph_find_tensor(data->graph, tensor->name);
-        if (!mtf_data_fill(data, of_data, step, slice, error))
-            return false;
-    }
-    return true;
 }

@@ -67,6 +67,10 @@ int64_t mtf_data_held_batches(const MtfData *data);
  * tokens. */
 int64_t mtf_data_held_tokens(MtfData *data, int *tokens, int64_t n, GError **error);
 
+/* Appends the bytes of the first pair of held out row `number`, or where nothing is held out of
+ * training row `number`; false where the data is no pairs or has no such row. */
+bool mtf_data_pair(MtfData *data, int64_t number, GByteArray *source, GByteArray *target);
+
 /* What a step consumes: tokens of a text model, else examples; and the word for it. */
 int64_t mtf_data_items(const MtfData *data);
 const char *mtf_data_item_name(const MtfData *data);

@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "runtime/data/data_file.h"
+#include "runtime/data/data_pictures.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -29,6 +30,7 @@ struct MtfDataArray {
     bool big_endian;
     int64_t first, stride; /* bytes: where record 0 begins, and from one to the next */
     int64_t records, places;
+    bool whole; /* bytes are what they are */
 };
 
 void mtf_data_array_free(MtfDataArray *array) {
@@ -52,6 +54,21 @@ int64_t mtf_data_array_places(const MtfDataArray *array) {
 
 bool mtf_data_array_is_integer(const MtfDataArray *array) {
     return array->number < NUMBER_F32;
+}
+
+MtfDataArray *mtf_data_array_inside(MtfDataFile *file, const MtfInnerArray *inner) {
+    MtfDataArray *array = g_new(MtfDataArray, 1);
+    *array = (MtfDataArray){ .file = file,
+                             .number = inner->floats ? NUMBER_F32 : NUMBER_U32,
+                             .first = inner->first,
+                             .stride = inner->stride,
+                             .records = inner->records,
+                             .places = inner->places };
+    return array;
+}
+
+void mtf_data_array_keep_whole(MtfDataArray *array) {
+    array->whole = true;
 }
 
 /* ---- Reading ------------------------------------------------------------------------------- */
@@ -90,7 +107,7 @@ static double value_of(const MtfDataArray *array, const unsigned char *bytes) {
     for (int i = 0; i < n; i++)
         turned[i] = bytes[array->big_endian ? n - 1 - i : i];
     double value = decode(array->number, turned);
-    return array->number == NUMBER_U8 && array->places > 1 ? value / 255 : value;
+    return array->number == NUMBER_U8 && array->places > 1 && !array->whole ? value / 255 : value;
 }
 
 /* Numbers that lie one after another. */
@@ -148,12 +165,8 @@ static MtfDataFile *open_in_rows(const char *path, Header *header, GError **erro
     return turned;
 }
 
-/* Appends an array of its own to the file of `path`. */
-static bool append(const char *path, Header *header, int64_t stride, GPtrArray *arrays,
-                   GError **error) {
-    MtfDataFile *file = open_in_rows(path, header, error);
-    if (file == NULL)
-        return false;
+/* Appends an array that lies in `file`, which it takes. */
+static void take(MtfDataFile *file, const Header *header, int64_t stride, GPtrArray *arrays) {
     MtfDataArray *array = g_new(MtfDataArray, 1);
     *array = (MtfDataArray){ .file = file,
                              .number = header->number,
@@ -163,7 +176,15 @@ static bool append(const char *path, Header *header, int64_t stride, GPtrArray *
                              .records = header->records,
                              .places = header->places };
     g_ptr_array_add(arrays, array);
-    return true;
+}
+
+/* Appends an array of its own to the file of `path`. */
+static bool append(const char *path, Header *header, int64_t stride, GPtrArray *arrays,
+                   GError **error) {
+    MtfDataFile *file = open_in_rows(path, header, error);
+    if (file != NULL)
+        take(file, header, stride, arrays);
+    return file != NULL;
 }
 
 /* Appends the array after comparing the file's length with what the header says. */
@@ -400,8 +421,28 @@ static bool open_bare_examples(const MtfDataFile *file, GPtrArray *arrays, GErro
                            mtf_data_file_path(file));
 }
 
+static bool open_pictures(const char *path, GPtrArray *arrays, GError **error) {
+    MtfPictures p;
+    g_autoptr(MtfDataFile) file = mtf_pictures_open(path, &p, error);
+    MtfDataFile *again = file != NULL ? mtf_data_file_again(file, error) : NULL;
+    if (again == NULL)
+        return false;
+    int64_t pixels = p.channels * p.rows * p.columns, stride = MTF_PICTURE_LABEL_BYTES + pixels;
+    Header of_labels = { .number = NUMBER_U32, .records = p.pictures, .places = 1 };
+    Header of_pixels = { .number = NUMBER_U8,
+                         .first = MTF_PICTURE_LABEL_BYTES,
+                         .records = p.pictures,
+                         .places = pixels };
+    take(again, &of_pixels, stride, arrays);
+    if (p.classes > 0)
+        take(g_steal_pointer(&file), &of_labels, stride, arrays);
+    return true;
+}
+
 bool mtf_data_arrays_open(const char *path, bool wants_tokens, GPtrArray *arrays, GError **error) {
     unsigned char start[20] = { 0 };
+    if (!wants_tokens && g_file_test(path, G_FILE_TEST_IS_DIR))
+        return open_pictures(path, arrays, error);
     g_autoptr(MtfDataFile) file = mtf_data_file_open(path, error);
     if (file == NULL ||
         !mtf_data_file_read(file, 0, start, MIN(mtf_data_file_size(file), (int64_t)sizeof start),

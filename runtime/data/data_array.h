@@ -8,6 +8,7 @@
  *     CIFAR-10 binary       3073 bytes a record               a label; 3072 numbers
  *     CIFAR-100 binary      3074 bytes a record               the fine label; 3072 numbers
  *     nanoGPT tokens        a name that ends in .bin          one token of 16 bits each
+ *     folder of pictures    it is a folder                  a label; [channels, rows, columns]
  *     text                  anything else                     one byte each
  *
  * Where tokens are wanted, IDX and CIFAR are not looked for; where examples are, text and nanoGPT
@@ -15,9 +16,7 @@
 #ifndef MTF_DATA_ARRAY_H
 #define MTF_DATA_ARRAY_H
 
-#include <glib.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "runtime/data/data_file.h"
 
 typedef struct MtfDataArray MtfDataArray;
 
@@ -27,10 +26,21 @@ typedef struct MtfDataArray MtfDataArray;
 bool mtf_data_arrays_open(const char *path, bool wants_tokens, GPtrArray *arrays, GError **error);
 void mtf_data_array_free(MtfDataArray *array);
 
+/* Records of numbers of 32 bits, floats or not, that lie inside `file`, which it takes: the first at
+ * byte `first`, the next `stride` bytes on. */
+typedef struct {
+    bool floats;
+    int64_t first, stride, records, places;
+} MtfInnerArray;
+MtfDataArray *mtf_data_array_inside(MtfDataFile *file, const MtfInnerArray *inner);
+
 const char *mtf_data_array_path(const MtfDataArray *array);
 int64_t mtf_data_array_records(const MtfDataArray *array);
 int64_t mtf_data_array_places(const MtfDataArray *array); /* numbers of a record */
 bool mtf_data_array_is_integer(const MtfDataArray *array);
+
+/* Bytes of this array stay whole numbers: they are labels of places, not pixels. */
+void mtf_data_array_keep_whole(MtfDataArray *array);
 
 /* Reads `count` records from `first` on; bytes of records with several numbers (pixels) become
  * multiples of 1/255. Fails (not bad input) when the file has become unreadable. */

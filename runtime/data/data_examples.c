@@ -2,14 +2,15 @@
 #include "runtime/data/data_examples.h"
 
 #include "layouts/base/error.h"
+#include "runtime/data/data_clicks.h"
 #include "runtime/data/data_order.h"
 
 #include <inttypes.h>
 #include <math.h>
 
 /* The streams of one part. */
-enum { FEATURES, TARGETS, LABELS, STREAMS };
-static const char *const stream_names[STREAMS] = { "features", "targets", "labels" };
+enum { FEATURES, TARGETS, LABELS, CATEGORIES, STREAMS };
+static const char *const stream_names[STREAMS] = { "features", "targets", "labels", "categories" };
 
 typedef struct {
     MtfDataStream *streams[STREAMS];
@@ -35,7 +36,7 @@ static int stream_of(const MtfExamples *examples, const Part *part, const MtfDat
     int found = -1;
     for (int s = 0; s < STREAMS; s++) {
         if (mtf_data_array_places(array) != examples->wanted[s] ||
-            (s == LABELS && !mtf_data_array_is_integer(array)))
+            (s >= LABELS && !mtf_data_array_is_integer(array)))
             continue;
         if (found < 0 ||
             mtf_data_stream_arrays(part->streams[s]) < mtf_data_stream_arrays(part->streams[found]))
@@ -48,6 +49,8 @@ static bool add_array(const MtfExamples *examples, Part *part, MtfDataArray *arr
                       GError **error) {
     int stream = stream_of(examples, part, array);
     if (stream >= 0) {
+        if (stream >= LABELS)
+            mtf_data_array_keep_whole(array);
         mtf_data_stream_add(part->streams[stream], array);
         return true;
     }
@@ -82,16 +85,51 @@ static bool check_part(const MtfExamples *examples, Part *part, const char *file
     return true;
 }
 
+/* A table of clicks: its features, labels and categories. */
+static bool open_clicks(const MtfExamples *examples, Part *part, const char *path, GError **error) {
+    const int64_t *wanted = examples->wanted;
+    MtfClickColumns columns = { wanted[FEATURES], wanted[CATEGORIES] };
+    int64_t first = MTF_CLICK_LABEL_BYTES, size = MTF_CLICK_NUMBER_BYTES;
+    int64_t stride = first + (columns.features + columns.categories) * size;
+    const int64_t begins[STREAMS] = {
+        [FEATURES] = first, [CATEGORIES] = first + columns.features * size
+    };
+    g_autoptr(MtfDataFile) file = mtf_clicks_open(path, &columns, error);
+    if (file == NULL)
+        return false;
+    for (int s = 0; s < STREAMS; s++) {
+        MtfInnerArray inner = { .floats = s == FEATURES,
+                                .first = begins[s],
+                                .stride = stride,
+                                .records = mtf_data_file_size(file) / stride,
+                                .places = wanted[s] };
+        MtfDataFile *again =
+            s != TARGETS && wanted[s] > 0 ? mtf_data_file_again(file, error) : NULL;
+        if (again != NULL)
+            mtf_data_stream_add(part->streams[s], mtf_data_array_inside(again, &inner));
+        else if (s != TARGETS && wanted[s] > 0)
+            return false;
+    }
+    return true;
+}
+
+static bool open_arrays(const MtfExamples *examples, Part *part, const char *path, GError **error) {
+    g_autoptr(GPtrArray) arrays = g_ptr_array_new_with_free_func(free_array);
+    if (!mtf_data_arrays_open(path, false, arrays, error))
+        return false;
+    while (arrays->len > 0)
+        if (!add_array(examples, part, g_ptr_array_steal_index(arrays, 0), error))
+            return false;
+    return true;
+}
+
 static bool open_part(const MtfExamples *examples, Part *part, char *const *files, GError **error) {
     for (int s = 0; s < STREAMS; s++)
         part->streams[s] = mtf_data_stream_new();
     for (int i = 0; files[i] != NULL; i++) {
-        g_autoptr(GPtrArray) arrays = g_ptr_array_new_with_free_func(free_array);
-        if (!mtf_data_arrays_open(files[i], false, arrays, error))
+        bool clicks = mtf_clicks_are(files[i]);
+        if (!(clicks ? open_clicks : open_arrays)(examples, part, files[i], error))
             return false;
-        while (arrays->len > 0)
-            if (!add_array(examples, part, g_ptr_array_steal_index(arrays, 0), error))
-                return false;
     }
     return check_part(examples, part, files[0], error);
 }
@@ -105,7 +143,8 @@ MtfExamples *mtf_examples_open(const MtfExamplesWanted *wanted, GError **error) 
     g_autoptr(MtfExamples) examples = g_new0(MtfExamples, 1);
     examples->wanted[FEATURES] = wanted->features;
     examples->wanted[TARGETS] = wanted->targets;
-    examples->wanted[LABELS] = wanted->classes > 0 ? 1 : 0;
+    examples->wanted[CATEGORIES] = wanted->categories;
+    examples->wanted[LABELS] = wanted->labels;
     examples->classes = wanted->classes;
     for (int s = 0; s < STREAMS; s++)
         examples->values[s] = g_new0(double, examples->wanted[s] + 1);
@@ -134,19 +173,27 @@ void mtf_examples_close(MtfExamples *examples) {
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
+/* A label of the record that was read. */
+static bool check_label(const MtfExamples *examples, const Part *part, int64_t record, int64_t i,
+                        GError **error) {
+    double label = examples->values[LABELS][i];
+    return (label >= 0 && label < (double)examples->classes) ||
+           mtf_input_error(error,
+                           "%s: the label of example %" PRId64 " is %.0f, but the model has only "
+                           "%" PRId64 " classes",
+                           mtf_data_stream_path(part->streams[LABELS], record), record, label,
+                           examples->classes);
+}
+
 static bool load(MtfExamples *examples, const Part *part, int64_t record, GError **error) {
     for (int s = 0; s < STREAMS; s++)
         if (examples->wanted[s] > 0 &&
             !mtf_data_stream_read(part->streams[s], record, 1, examples->values[s], error))
             return false;
-    double label = examples->values[LABELS][0];
-    if (examples->wanted[LABELS] == 0 || (label >= 0 && label < (double)examples->classes))
-        return true;
-    return mtf_input_error(error,
-                           "%s: the label of example %" PRId64 " is %.0f, but the model has only "
-                           "%" PRId64 " classes",
-                           mtf_data_stream_path(part->streams[LABELS], record), record, label,
-                           examples->classes);
+    for (int64_t i = 0; i < examples->wanted[LABELS]; i++)
+        if (!check_label(examples, part, record, i, error))
+            return false;
+    return true;
 }
 
 bool mtf_examples_load(MtfExamples *examples, uint64_t seed, int64_t number, GError **error) {
@@ -178,8 +225,12 @@ double mtf_examples_target(const MtfExamples *examples, int64_t place) {
     return examples->values[TARGETS][place];
 }
 
-double mtf_examples_label(const MtfExamples *examples) {
-    return examples->values[LABELS][0];
+double mtf_examples_label(const MtfExamples *examples, int64_t place) {
+    return examples->values[LABELS][place];
+}
+
+double mtf_examples_category(const MtfExamples *examples, int64_t column) {
+    return examples->values[CATEGORIES][column];
 }
 
 char *mtf_examples_identity(const MtfExamples *examples, GError **error) {

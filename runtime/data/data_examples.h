@@ -17,7 +17,9 @@ typedef struct MtfExamples MtfExamples;
 typedef struct {
     int64_t features;      /* numbers of an example */
     int64_t targets;       /* of its targets; 0 = the model has none */
-    int64_t classes;       /* labels are below it; 0 = the model has none */
+    int64_t labels;        /* numbers of its labels: 1 = its class, else that of each place; or 0 */
+    int64_t classes;       /* labels are below it */
+    int64_t categories;    /* of an example */
     char *const *files;    /* NULL-terminated */
     char *const *held_out; /* files; NULL = a share of the examples */
     double share;
@@ -41,7 +43,9 @@ int64_t mtf_examples_held(const MtfExamples *examples);
 /* Of the example loaded last. */
 double mtf_examples_feature(const MtfExamples *examples, int64_t place);
 double mtf_examples_target(const MtfExamples *examples, int64_t place);
-double mtf_examples_label(const MtfExamples *examples);
+double mtf_examples_label(const MtfExamples *examples, int64_t place);
+
+double mtf_examples_category(const MtfExamples *examples, int64_t column);
 
 /* How many and a digest; free with g_free. Fails when a file has become unreadable. */
 char *mtf_examples_identity(const MtfExamples *examples, GError **error);

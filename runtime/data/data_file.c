@@ -49,6 +49,16 @@ static int nameless_file(void) {
     return file;
 }
 
+static bool write_all(int file, const char *bytes, int64_t count) {
+    for (int64_t done = 0; done < count;) {
+        gssize put = write(file, bytes + done, (gsize)(count - done));
+        if (put < 0)
+            return false;
+        done += put;
+    }
+    return true;
+}
+
 /* Replaces a packed file's descriptor by that of an unpacked copy. */
 static bool unpack_if_packed(MtfDataFile *data, GError **error) {
     unsigned char magic[2] = { 0 };
@@ -85,6 +95,36 @@ MtfDataFile *mtf_data_file_open(const char *path, GError **error) {
     data->path = g_strdup(path);
     data->file = -1;
     return open_path(data, error) ? g_steal_pointer(&data) : NULL;
+}
+
+MtfDataFile *mtf_data_file_again(const MtfDataFile *file, GError **error) {
+    int copy = dup(file->file);
+    if (copy < 0) {
+        mtf_failure(error, "%s cannot be read: %s", file->path, g_strerror(errno));
+        return NULL;
+    }
+    MtfDataFile *again = g_new(MtfDataFile, 1);
+    *again = (MtfDataFile){ g_strdup(file->path), copy, file->size };
+    return again;
+}
+
+MtfDataFile *mtf_data_file_new(const char *path, GError **error) {
+    int file = nameless_file();
+    if (file < 0) {
+        mtf_failure(error, "%s cannot be unpacked: %s", path, g_strerror(errno));
+        return NULL;
+    }
+    MtfDataFile *data = g_new0(MtfDataFile, 1);
+    data->path = g_strdup(path);
+    data->file = file;
+    return data;
+}
+
+bool mtf_data_file_append(MtfDataFile *file, const void *bytes, int64_t count, GError **error) {
+    if (!write_all(file->file, bytes, count))
+        return mtf_failure(error, "%s cannot be unpacked: %s", file->path, g_strerror(errno));
+    file->size += count;
+    return true;
 }
 
 void mtf_data_file_close(MtfDataFile *file) {
@@ -148,16 +188,6 @@ static bool turn_rows(const MtfDataFile *file, const MtfDataColumns *columns, in
             return false;
         for (int64_t i = 0; i < count; i++)
             memcpy(rows + (i * columns->places + place) * size, part + i * size, (gsize)size);
-    }
-    return true;
-}
-
-static bool write_all(int file, const char *bytes, int64_t count) {
-    for (int64_t done = 0; done < count;) {
-        gssize put = write(file, bytes + done, (gsize)(count - done));
-        if (put < 0)
-            return false;
-        done += put;
     }
     return true;
 }

@@ -14,6 +14,14 @@ typedef struct MtfDataFile MtfDataFile;
 /* Fails (bad input) when it cannot be read, is no regular file, or is a gzip file cut short. */
 MtfDataFile *mtf_data_file_open(const char *path, GError **error);
 void mtf_data_file_close(MtfDataFile *file);
+
+/* The same file once more, to be closed on its own. */
+MtfDataFile *mtf_data_file_again(const MtfDataFile *file, GError **error);
+
+/* An empty nameless file beside other temporary ones, for what `path` holds in another form, and
+ * more bytes at its end. Fail (not bad input) when there is no room. */
+MtfDataFile *mtf_data_file_new(const char *path, GError **error);
+bool mtf_data_file_append(MtfDataFile *file, const void *bytes, int64_t count, GError **error);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfDataFile, mtf_data_file_close)
 
 const char *mtf_data_file_path(const MtfDataFile *file);

@@ -72,6 +72,10 @@ static double feature_of(uint32_t word) {
     return (word * 0x1p-31 - 1) * sqrt(3);
 }
 
+int64_t mtf_teacher_features(const MtfTeacher *teacher) {
+    return teacher->features;
+}
+
 double mtf_teacher_feature(MtfTeacher *teacher, int64_t step, int64_t example, int64_t place) {
     draw_example(teacher, step, example);
     return feature_of(teacher->words[place]);

@@ -20,6 +20,7 @@ MtfTeacher *mtf_teacher_new(int64_t features, int64_t outputs, uint64_t seed);
 void mtf_teacher_free(MtfTeacher *teacher);
 
 /* Feature `place` of an example of a step: uniform with mean 0 and variance 1. */
+int64_t mtf_teacher_features(const MtfTeacher *teacher);
 double mtf_teacher_feature(MtfTeacher *teacher, int64_t step, int64_t example, int64_t place);
 
 /* Shows the teacher an example; then what it says of it: output `place`, and the place of the

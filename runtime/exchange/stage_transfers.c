@@ -14,7 +14,6 @@ typedef struct {
 
 typedef struct {
     MtfStageEvent public;
-    int number; /* of the transfer in the pipeline: tells messages apart */
     bool once;
     int buffer;
     GArray *messages;      /* Message */
@@ -186,7 +185,8 @@ static int last_writer(const MtfProgram *program, int buffer) {
 
 static MtfStagePart part_of(const MtfProgram *program, int first_update, int instruction) {
     return instruction < mtf_program_forward(program) ? MTF_PART_FORWARD
-           : instruction < program->n_repeated        ? MTF_PART_BACKWARD
+           : instruction < program->weight_gradients  ? MTF_PART_INPUT_GRADIENT
+           : instruction < program->n_repeated        ? MTF_PART_WEIGHT_GRADIENT
            : instruction < first_update               ? MTF_PART_ONCE
                                                       : MTF_PART_UPDATE;
 }
@@ -221,26 +221,26 @@ static gint compare_events(gconstpointer a, gconstpointer b) {
         return x->public.before < y->public.before ? -1 : 1;
     if (x->public.sends != y->public.sends)
         return x->public.sends ? -1 : 1;
-    return x->number < y->number ? -1 : x->number > y->number;
+    return x->public.number < y->public.number ? -1 : x->public.number > y->public.number;
 }
 
 /* ---- Making -------------------------------------------------------------------------------- */
 
-static void add_event(MtfStageTransfers *t, int number, int stage, int rank, int first_update) {
+static void add_event(MtfStageTransfers *t, int number, const MtfStagePlace *place) {
     const MtfStageTransfer *transfer =
         &g_array_index(t->pipeline->split->transfers, MtfStageTransfer, number);
-    if (transfer->from != stage && transfer->to != stage)
+    if (transfer->from != place->stage && transfer->to != place->stage)
         return;
     Side from = side_of(t->pipeline, transfer->from, transfer->sent);
     Side to = side_of(t->pipeline, transfer->to, transfer->received);
-    Event event = { .number = number,
+    Event event = { .public.number = number,
                     .once = transfer->once,
                     .messages = g_array_new(FALSE, FALSE, sizeof(Message)) };
-    event.public.sends = transfer->from == stage;
+    event.public.sends = transfer->from == place->stage;
     event.buffer =
         t->program->tensor_buffers[event.public.sends ? transfer->sent : transfer->received];
-    find_messages(&event, &from, &to, rank);
-    (event.public.sends ? place_send : place_receive)(&event, t->program, first_update);
+    find_messages(&event, &from, &to, place->rank);
+    (event.public.sends ? place_send : place_receive)(&event, t->program, place->first_update);
     guint n = event.messages->len * (guint)t->slots;
     event.requests = g_new(MPI_Request, n + 1);
     for (guint i = 0; i < n; i++)
@@ -248,19 +248,23 @@ static void add_event(MtfStageTransfers *t, int number, int stage, int rank, int
     g_array_append_val(t->events, event);
 }
 
-MtfStageTransfers *mtf_stage_transfers_new(MPI_Comm control, const MtfPipelinePlan *pipeline,
-                                           const MtfProgram *program, int stage, int rank,
-                                           int first_update) {
+MPI_Comm mtf_stage_communicator_new(MPI_Comm control) {
+    MPI_Comm communicator;
+    mtf_mpi_require(MPI_Comm_dup(control, &communicator), "MPI_Comm_dup");
+    mtf_mpi_require(MPI_Comm_set_name(communicator, TRANSFERS_NAME), "MPI_Comm_set_name");
+    return communicator;
+}
+
+MtfStageTransfers *mtf_stage_transfers_new(MPI_Comm communicator, const MtfStagePlace *place) {
     MtfStageTransfers *t = g_new0(MtfStageTransfers, 1);
-    mtf_mpi_require(MPI_Comm_dup(control, &t->communicator), "MPI_Comm_dup");
-    mtf_mpi_require(MPI_Comm_set_name(t->communicator, TRANSFERS_NAME), "MPI_Comm_set_name");
-    t->pipeline = pipeline;
-    t->program = program;
-    t->slots = program->graph->in_flight;
-    t->microbatches = program->microbatches;
+    t->communicator = communicator;
+    t->pipeline = place->pipeline;
+    t->program = place->program;
+    t->slots = place->program->graph->in_flight;
+    t->microbatches = place->program->microbatches;
     t->events = g_array_new(FALSE, FALSE, sizeof(Event));
-    for (int i = 0; i < (int)pipeline->split->transfers->len; i++)
-        add_event(t, i, stage, rank, first_update);
+    for (int i = 0; i < (int)place->pipeline->split->transfers->len; i++)
+        add_event(t, i, place);
     g_array_sort(t->events, compare_events);
     return t;
 }
@@ -281,7 +285,6 @@ void mtf_stage_transfers_free(MtfStageTransfers *transfers) {
         g_free(event->requests);
     }
     g_array_unref(transfers->events);
-    mtf_mpi_require(MPI_Comm_free(&transfers->communicator), "MPI_Comm_free");
     g_free(transfers);
 }
 
@@ -339,7 +342,7 @@ void mtf_stage_transfer_do(MtfStageTransfers *transfers, int number, const MtfWo
     const Event *event = event_at(transfers, number);
     char *base = worker->operands[event->buffer].data;
     int own_slot = event->once ? 0 : slot;
-    int tag = event->number * transfers->microbatches + (event->once ? 0 : microbatch);
+    int tag = event->public.number * transfers->microbatches + (event->once ? 0 : microbatch);
     for (guint i = 0; i < event->messages->len; i++) {
         const Message *message = &g_array_index(event->messages, Message, i);
         MPI_Request *request = &requests_of(event, own_slot)[i];
@@ -352,6 +355,17 @@ void mtf_stage_transfer_do(MtfStageTransfers *transfers, int number, const MtfWo
     }
     if (!event->public.sends)
         wait_for(event, own_slot);
+}
+
+bool mtf_stage_transfer_has_come(MtfStageTransfers *transfers, int number) {
+    const Event *event = event_at(transfers, number);
+    int tag = event->public.number * transfers->microbatches, here = 1;
+    for (guint i = 0; here && i < event->messages->len; i++) {
+        int peer = g_array_index(event->messages, Message, i).peer;
+        mtf_mpi_require(MPI_Iprobe(peer, tag, transfers->communicator, &here, MPI_STATUS_IGNORE),
+                        "MPI_Iprobe");
+    }
+    return here != 0;
 }
 
 void mtf_stage_transfers_wait(MtfStageTransfers *transfers, MtfStagePart part, int slot) {

@@ -21,7 +21,8 @@
 typedef enum {
     MTF_PART_BEGIN, /* before the first micro-batch */
     MTF_PART_FORWARD,
-    MTF_PART_BACKWARD,
+    MTF_PART_INPUT_GRADIENT, /* of a backward pass that is not split, all of it */
+    MTF_PART_WEIGHT_GRADIENT,
     MTF_PART_ONCE,   /* after the last micro-batch, before the first variable is written */
     MTF_PART_UPDATE, /* the rest */
     MTF_PARTS,
@@ -29,6 +30,7 @@ typedef enum {
 
 /* One tensor to be sent or received in a part of the step. */
 typedef struct {
+    int number; /* of the transfer in the pipeline's split */
     MtfStagePart part;
     int before; /* the instruction before which it is done */
     bool sends;
@@ -37,14 +39,19 @@ typedef struct {
 
 typedef struct MtfStageTransfers MtfStageTransfers;
 
-/* Collective over `control`. What the rank of `control` with processor `rank` of `stage` sends and
- * receives; `first_update` is the first instruction of MTF_PART_UPDATE. Pipeline and program must
- * outlive it. */
-MtfStageTransfers *mtf_stage_transfers_new(MPI_Comm control, const MtfPipelinePlan *pipeline,
-                                           const MtfProgram *program, int stage, int rank,
-                                           int first_update);
+/* Whose transfers they are: those of processor `rank` of a stage. */
+typedef struct {
+    const MtfPipelinePlan *pipeline;
+    const MtfProgram *program; /* of the stage */
+    int stage, rank;
+    int first_update; /* the first instruction of MTF_PART_UPDATE */
+} MtfStagePlace;
 
-/* Collective. */
+/* Collective over `control`: the communicator that all stages' transfers use. */
+MPI_Comm mtf_stage_communicator_new(MPI_Comm control);
+
+/* What is sent and received there. Communicator, pipeline and program must outlive it. */
+MtfStageTransfers *mtf_stage_transfers_new(MPI_Comm communicator, const MtfStagePlace *place);
 void mtf_stage_transfers_free(MtfStageTransfers *transfers);
 
 /* The events in the order in which they are done. */
@@ -55,6 +62,9 @@ const MtfStageEvent *mtf_stage_transfers_event(const MtfStageTransfers *transfer
  * the tensor is there, a send at once. */
 void mtf_stage_transfer_do(MtfStageTransfers *transfers, int event, const MtfWorker *worker,
                            int slot, int microbatch);
+
+/* Whether a receive of what travels once a step would return at once. */
+bool mtf_stage_transfer_has_come(MtfStageTransfers *transfers, int event);
 
 /* Waits until what the sends of a part took from a slot may be written again; and of all. */
 void mtf_stage_transfers_wait(MtfStageTransfers *transfers, MtfStagePart part, int slot);

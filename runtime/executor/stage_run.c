@@ -2,6 +2,7 @@
 #include "runtime/executor/stage_run.h"
 
 #include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
 #include "runtime/support/mpi_check.h"
 
 /* ---- Loading ------------------------------------------------------------------------------- */
@@ -25,6 +26,28 @@ static bool check_ranks(const MtfPipelinePlan *pipeline, const char *path, int r
                            wanted, path);
 }
 
+static bool load_chunk(MtfStageRun *run, int stage, GError **error) {
+    MtfStageChunk *chunk = &run->chunks[run->n_chunks++];
+    chunk->stage = stage;
+    chunk->plan = mtf_pipeline_stage(run->pipeline, stage);
+    chunk->program = mtf_plan_lower(chunk->plan, error);
+    if (chunk->program == NULL)
+        return false;
+    chunk->arena = mtf_arena_pack(chunk->program);
+    chunk->slot_of = g_new(int, run->pipeline->graph->microbatches);
+    chunk->n_slots = mtf_pipeline_slots(run->pipeline->order, stage, chunk->slot_of);
+    return true;
+}
+
+static bool load_chunks(MtfStageRun *run, GError **error) {
+    const MtfPipelineOrder *order = run->pipeline->order;
+    run->chunks = g_new0(MtfStageChunk, order->stages);
+    for (int stage = 0; stage < order->stages; stage++)
+        if (order->rank_of_stage[stage] == run->number && !load_chunk(run, stage, error))
+            return false;
+    return true;
+}
+
 MtfStageRun *mtf_stage_run_load(const char *path, MPI_Comm control, GError **error) {
     int rank, ranks;
     mtf_mpi_require(MPI_Comm_rank(control, &rank), "MPI_Comm_rank");
@@ -33,158 +56,332 @@ MtfStageRun *mtf_stage_run_load(const char *path, MPI_Comm control, GError **err
     if (pipeline == NULL || !check_ranks(pipeline, path, ranks, error))
         return NULL;
     MtfStageRun *run = g_new0(MtfStageRun, 1);
-    int domain = domain_of(pipeline, rank);
-    while (pipeline->order->rank_of_stage[run->stage] != domain)
-        run->stage++;
-    run->rank = rank - mtf_pipeline_first_device(pipeline, domain);
-    run->slot_of = g_new(int, pipeline->graph->microbatches);
-    run->n_slots = mtf_pipeline_slots(pipeline->order, run->stage, run->slot_of);
-    run->domain = MPI_COMM_NULL;
+    run->number = domain_of(pipeline, rank);
+    run->rank = rank - mtf_pipeline_first_device(pipeline, run->number);
+    run->domain = run->transfers = MPI_COMM_NULL;
     run->pipeline = g_steal_pointer(&pipeline);
-    return run;
-}
-
-MtfPlan *mtf_stage_run_plan(const MtfStageRun *run) {
-    return mtf_pipeline_stage(run->pipeline, run->stage);
+    if (load_chunks(run, error))
+        return run;
+    mtf_stage_run_free(run);
+    return NULL;
 }
 
 /* ---- Opening ------------------------------------------------------------------------------- */
 
-static void open_workers(MtfStageRun *run, MtfWorker *worker, uint64_t seed) {
-    run->workers = g_new0(MtfWorker *, run->n_slots);
-    run->arenas = g_new0(MtfArena *, run->n_slots);
-    run->workers[0] = worker;
-    for (int slot = 1; slot < run->n_slots; slot++) {
-        run->arenas[slot] = mtf_arena_slot(worker->arena, worker->program, slot);
-        run->workers[slot] = mtf_worker_new_at(worker->program, run->arenas[slot], run->rank, seed,
-                                               worker->memory.base, NULL);
-        g_assert(run->workers[slot] != NULL);
+bool mtf_stage_run_make_workers(MtfStageRun *run, uint64_t seed, GError **error) {
+    run->workers = g_new0(const MtfWorker *, run->n_chunks);
+    for (int c = 0; c < run->n_chunks; c++) {
+        MtfStageChunk *chunk = &run->chunks[c];
+        chunk->workers = g_new0(MtfWorker *, chunk->n_slots);
+        chunk->slot_arenas = g_new0(MtfArena *, chunk->n_slots);
+        chunk->workers[0] = mtf_worker_new(chunk->program, chunk->arena, run->rank, seed, error);
+        if (chunk->workers[0] == NULL)
+            return false;
+        run->workers[c] = chunk->workers[0];
+    }
+    return true;
+}
+
+static void make_slots(const MtfStageRun *run, MtfStageChunk *chunk, uint64_t seed) {
+    for (int slot = 1; slot < chunk->n_slots; slot++) {
+        chunk->slot_arenas[slot] = mtf_arena_slot(chunk->arena, chunk->program, slot);
+        chunk->workers[slot] =
+            mtf_worker_new_at(chunk->program, chunk->slot_arenas[slot], run->rank, seed,
+                              chunk->workers[0]->memory.base, NULL);
+        g_assert(chunk->workers[slot] != NULL);
     }
 }
 
-void mtf_stage_run_open(MtfStageRun *run, MPI_Comm control, MtfWorker *worker, uint64_t seed) {
-    int domain = run->pipeline->order->rank_of_stage[run->stage];
-    mtf_mpi_require(MPI_Comm_split(control, domain, run->rank, &run->domain), "MPI_Comm_split");
+static void open_chunk(MtfStageRun *run, MtfStageChunk *chunk, const MtfExecutor *how) {
+    MtfStagePlace place = { run->pipeline, chunk->program, chunk->stage, run->rank,
+                            mtf_executor_first_update(chunk->program) };
+    MtfWorker *worker = chunk->workers[0];
+    chunk->transfers = mtf_stage_transfers_new(run->transfers, &place);
+    chunk->executor = *how;
+    chunk->executor.worker = worker;
+    chunk->executor.counted = mtf_traffic_new(chunk->program);
+    chunk->executor.times = NULL;
+    chunk->executor.trace = NULL;
+    chunk->executor.norm = NULL;
+    MtfTransport *transport = &chunk->executor.transport;
+    chunk->communicators = mtf_communicators_new(run->domain, chunk->program);
+    transport->communicators = chunk->communicators;
+    transport->window = NULL;
+    transport->messages =
+        mtf_message_exchange_new(transport->communicators, worker, MTF_EXCHANGES_UNDER_WAY + 1);
+}
+
+void mtf_stage_run_open(MtfStageRun *run, MPI_Comm control, const MtfExecutor *how, uint64_t seed) {
+    mtf_mpi_require(MPI_Comm_split(control, run->number, run->rank, &run->domain),
+                    "MPI_Comm_split");
     mtf_mpi_require(MPI_Comm_set_errhandler(run->domain, MPI_ERRORS_RETURN),
                     "MPI_Comm_set_errhandler");
     mtf_mpi_require(MPI_Comm_set_name(run->domain, MTF_CONTROL_NAME), "MPI_Comm_set_name");
-    open_workers(run, worker, seed);
-    run->transfers = mtf_stage_transfers_new(control, run->pipeline, worker->program, run->stage,
-                                             run->rank, mtf_executor_first_update(worker->program));
+    run->transfers = mtf_stage_communicator_new(control);
+    for (int c = 0; c < run->n_chunks; c++) {
+        make_slots(run, &run->chunks[c], seed);
+        open_chunk(run, &run->chunks[c], how);
+    }
 }
 
-void mtf_stage_run_close(MtfStageRun *run) {
-    if (run == NULL)
-        return;
-    mtf_stage_transfers_free(g_steal_pointer(&run->transfers));
-    for (int slot = 1; run->workers != NULL && slot < run->n_slots; slot++) {
-        mtf_worker_free(run->workers[slot]);
-        mtf_arena_free(run->arenas[slot]);
+static void close_chunk(MtfStageChunk *chunk) {
+    mtf_stage_transfers_free(chunk->transfers);
+    mtf_message_exchange_free(chunk->executor.transport.messages);
+    mtf_communicators_free(chunk->communicators);
+    mtf_traffic_free(chunk->executor.counted);
+    for (int slot = chunk->n_slots - 1; chunk->workers != NULL && slot >= 0; slot--) {
+        mtf_worker_free(chunk->workers[slot]);
+        mtf_arena_free(chunk->slot_arenas[slot]);
     }
-    if (run->domain != MPI_COMM_NULL)
-        mtf_mpi_require(MPI_Comm_free(&run->domain), "MPI_Comm_free");
-    g_clear_pointer(&run->workers, g_free);
-    g_clear_pointer(&run->arenas, g_free);
+    mtf_arena_free(chunk->arena);
+    mtf_program_free(chunk->program);
+    g_free(chunk->workers);
+    g_free(chunk->slot_arenas);
+    g_free(chunk->slot_of);
 }
 
 void mtf_stage_run_free(MtfStageRun *run) {
     if (run == NULL)
         return;
+    for (int c = 0; c < run->n_chunks; c++)
+        close_chunk(&run->chunks[c]);
+    if (run->transfers != MPI_COMM_NULL)
+        mtf_mpi_require(MPI_Comm_free(&run->transfers), "MPI_Comm_free");
+    if (run->domain != MPI_COMM_NULL)
+        mtf_mpi_require(MPI_Comm_free(&run->domain), "MPI_Comm_free");
     mtf_pipeline_plan_free(run->pipeline);
-    g_free(run->slot_of);
+    g_free(run->chunks);
+    g_free(run->workers);
     g_free(run);
 }
 
-/* ---- Running ------------------------------------------------------------------------------- */
+/* ---- Facts --------------------------------------------------------------------------------- */
 
-/* Instructions [from, to) of a part of the step for one micro-batch, with the part's transfers. */
-static void run_part(MtfStageRun *run, const MtfExecutor *executor, MtfStagePart part,
-                     const MtfRange *instructions, int64_t step) {
-    MtfExecutor own = *executor;
-    int microbatch = own.worker->microbatch, slot = 0;
-    int from = (int)instructions->begin;
-    while (run->workers[slot] != own.worker)
-        slot++;
-    mtf_stage_transfers_wait(run->transfers, part, slot);
-    for (int e = 0; e < mtf_stage_transfers_count(run->transfers); e++) {
-        const MtfStageEvent *event = mtf_stage_transfers_event(run->transfers, e);
-        if (event->part != part)
-            continue;
-        if (event->before > from) {
-            mtf_executor_run(&own, from, event->before, step);
-            from = event->before;
-        }
-        mtf_stage_transfer_do(run->transfers, e, own.worker, slot, microbatch);
+int64_t mtf_stage_run_arena_bytes(const MtfStageRun *run) {
+    int64_t bytes = 0;
+    for (int c = 0; c < run->n_chunks; c++)
+        bytes += run->chunks[c].arena->bytes;
+    return bytes;
+}
+
+double mtf_stage_run_planned_bytes(const MtfStageRun *run) {
+    double bytes = 0;
+    for (int c = 0; c < run->n_chunks; c++)
+        bytes += mtf_json_number_of(run->chunks[c].plan->predicted, "peak_memory_bytes", 0);
+    return bytes;
+}
+
+const MtfStageChunk *mtf_stage_run_loss_chunk(const MtfStageRun *run) {
+    for (int c = 0; c < run->n_chunks; c++)
+        if (run->chunks[c].plan->graph->loss >= 0)
+            return &run->chunks[c];
+    return NULL;
+}
+
+/* ---- A pass over a micro-batch --------------------------------------------------------------- */
+
+/* Runs the instructions before the event, then the event; returns where the chunk stands. */
+static int do_event(MtfStageChunk *chunk, MtfExecutor *executor, int number, int slot, int from,
+                    int64_t step) {
+    const MtfStageEvent *event = mtf_stage_transfers_event(chunk->transfers, number);
+    if (event->before > from) {
+        mtf_executor_run(executor, from, event->before, step);
+        from = event->before;
     }
-    mtf_executor_run(&own, from, (int)instructions->end, step);
+    mtf_stage_transfer_do(chunk->transfers, number, executor->worker, slot,
+                          executor->worker->microbatch);
+    return from;
 }
 
-/* A pass over one micro-batch. After a failure the inputs stay as they are. */
-static void run_action(MtfStageRun *run, const MtfExecutor *executor,
-                       const MtfPipelineAction *action, int64_t step, GError **failure) {
-    MtfExecutor own = *executor;
-    own.worker = run->workers[run->slot_of[action->microbatch]];
-    const MtfProgram *program = own.worker->program;
-    int forward = mtf_program_forward(program);
-    bool is_forward = action->work == MTF_WORK_FORWARD;
-    MtfRange passes[] = { { forward, program->n_repeated }, { 0, forward } };
+/* Instructions [from, to) for one micro-batch, which one part of the step spans or ends with, with
+ * the part's transfers. */
+static void run_part(MtfStageChunk *chunk, MtfExecutor *executor, MtfStagePart part,
+                     const MtfRange *instructions, int64_t step) {
+    int slot = 0, from = (int)instructions->begin;
+    while (chunk->workers[slot] != executor->worker)
+        slot++;
+    mtf_stage_transfers_wait(chunk->transfers, part, slot);
+    for (int e = 0; e < mtf_stage_transfers_count(chunk->transfers); e++)
+        if (mtf_stage_transfers_event(chunk->transfers, e)->part == part)
+            from = do_event(chunk, executor, e, slot, from, step);
+    mtf_executor_run(executor, from, (int)instructions->end, step);
+}
+
+static MtfStageChunk *chunk_of(const MtfStageRun *run, int stage) {
+    MtfStageChunk *chunk = run->chunks;
+    while (chunk->stage != stage)
+        chunk++;
+    return chunk;
+}
+
+/* After a failure to read data the inputs stay as they are. */
+static void run_forward_pass(MtfStageChunk *chunk, MtfExecutor *executor, int64_t batch,
+                             int64_t step, GError **failure) {
+    MtfRange forward = { 0, mtf_program_forward(chunk->program) };
+    if (*failure == NULL)
+        mtf_data_fill_inputs(executor->data, executor->worker, batch, failure);
+    run_part(chunk, executor, MTF_PART_FORWARD, &forward, step);
+}
+
+static void run_action(MtfStageRun *run, const MtfPipelineAction *action, int64_t step,
+                       GError **failure) {
+    MtfStageChunk *chunk = chunk_of(run, action->stage);
+    MtfExecutor own = chunk->executor;
+    const MtfProgram *program = chunk->program;
+    MtfRange input = { mtf_program_forward(program), program->weight_gradients };
+    MtfRange weight = { program->weight_gradients, program->n_repeated };
+    own.worker = chunk->workers[chunk->slot_of[action->microbatch]];
     mtf_worker_set_microbatch(own.worker, action->microbatch);
-    if (is_forward && *failure == NULL)
-        mtf_data_fill_inputs(own.data, own.worker, step, failure);
-    run_part(run, &own, is_forward ? MTF_PART_FORWARD : MTF_PART_BACKWARD, &passes[is_forward],
-             step);
+    if (action->work == MTF_WORK_FORWARD)
+        run_forward_pass(chunk, &own, step, step, failure);
+    if (mtf_work_makes_input_gradient(action->work))
+        run_part(chunk, &own, MTF_PART_INPUT_GRADIENT, &input, step);
+    if (mtf_work_ends_microbatch(action->work))
+        run_part(chunk, &own, MTF_PART_WEIGHT_GRADIENT, &weight, step);
 }
 
-bool mtf_stage_run_compute(MtfStageRun *run, const MtfExecutor *executor, int64_t step,
-                           GError **error) {
+/* ---- What is done once a step ---------------------------------------------------------------- */
+
+static int next_event(const MtfStageChunk *chunk, MtfStagePart part, int event) {
+    int n = mtf_stage_transfers_count(chunk->transfers);
+    while (event < n && mtf_stage_transfers_event(chunk->transfers, event)->part != part)
+        event++;
+    return event;
+}
+
+/* The event that a chunk is at; NULL when it has done all. */
+static const MtfStageEvent *current_event(const MtfStageChunk *chunk) {
+    return chunk->next_event < mtf_stage_transfers_count(chunk->transfers)
+               ? mtf_stage_transfers_event(chunk->transfers, chunk->next_event)
+               : NULL;
+}
+
+/* Of chunks that all wait for a tensor, one whose tensor has come to all ranks of the domain: these
+ * agree, since their collectives must meet. */
+static int await_one(const MtfStageRun *run) {
+    guint64 ready = 0;
+    while (ready == 0) {
+        for (int c = 0; c < run->n_chunks; c++)
+            if (current_event(&run->chunks[c]) != NULL &&
+                mtf_stage_transfer_has_come(run->chunks[c].transfers, run->chunks[c].next_event))
+                ready |= (guint64)1 << c;
+        mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_UINT64_T, MPI_BAND, run->domain),
+                        "MPI_Allreduce");
+    }
+    int chunk = 0;
+    while ((ready >> chunk & 1) == 0)
+        chunk++;
+    return chunk;
+}
+
+/* The chunk that goes on: one that sends, else one whose tensor has come; -1 when all are done. One
+ * that waits does not keep another from sending what the first waits for. */
+static int next_chunk(const MtfStageRun *run) {
+    int waiting = 0, last = -1;
+    for (int c = 0; c < run->n_chunks; c++) {
+        const MtfStageEvent *event = current_event(&run->chunks[c]);
+        if (event == NULL)
+            continue;
+        if (event->sends)
+            return c;
+        last = c;
+        waiting++;
+    }
+    return waiting > 1 ? await_one(run) : last;
+}
+
+/* The instructions of a chunk in such a part. */
+static MtfRange once_range(const MtfStageChunk *chunk, MtfStagePart part) {
+    const MtfProgram *program = chunk->program;
+    int repeated = program->n_repeated, update = mtf_executor_first_update(program);
+    return part == MTF_PART_BEGIN  ? (MtfRange){ 0, 0 }
+           : part == MTF_PART_ONCE ? (MtfRange){ repeated, update }
+                                   : (MtfRange){ update, mtf_program_length(program) };
+}
+
+static void run_once(MtfStageRun *run, MtfStagePart part, int64_t step) {
+    for (int c = 0; c < run->n_chunks; c++) {
+        MtfStageChunk *chunk = &run->chunks[c];
+        mtf_worker_set_microbatch(chunk->workers[0], 0);
+        mtf_stage_transfers_wait(chunk->transfers, part, 0);
+        chunk->next_event = next_event(chunk, part, 0);
+        chunk->next = (int)once_range(chunk, part).begin;
+    }
+    for (int c = next_chunk(run); c >= 0; c = next_chunk(run)) {
+        MtfStageChunk *chunk = &run->chunks[c];
+        chunk->next = do_event(chunk, &chunk->executor, chunk->next_event, 0, chunk->next, step);
+        chunk->next_event = next_event(chunk, part, chunk->next_event + 1);
+    }
+    for (int c = 0; c < run->n_chunks; c++) {
+        MtfStageChunk *chunk = &run->chunks[c];
+        mtf_executor_run(&chunk->executor, chunk->next, (int)once_range(chunk, part).end, step);
+    }
+}
+
+static void wait_for_all(MtfStageRun *run) {
+    for (int c = 0; c < run->n_chunks; c++)
+        mtf_stage_transfers_wait_all(run->chunks[c].transfers);
+}
+
+/* ---- A step -------------------------------------------------------------------------------- */
+
+bool mtf_stage_run_compute(MtfStageRun *run, int64_t step, GError **error) {
     const MtfPipelineOrder *order = run->pipeline->order;
-    const MtfProgram *program = executor->worker->program;
-    int domain = order->rank_of_stage[run->stage];
     GError *failure = NULL;
-    run_part(run, executor, MTF_PART_BEGIN, &(MtfRange){ 0, 0 }, step);
-    for (int i = 0; i < mtf_pipeline_length(order, domain); i++)
-        run_action(run, executor, mtf_pipeline_action(order, domain, i), step, &failure);
-    mtf_worker_set_microbatch(executor->worker, 0);
-    run_part(run, executor, MTF_PART_ONCE,
-             &(MtfRange){ program->n_repeated, mtf_executor_first_update(program) }, step);
+    run_once(run, MTF_PART_BEGIN, step);
+    for (int i = 0; i < mtf_pipeline_length(order, run->number); i++)
+        run_action(run, mtf_pipeline_action(order, run->number, i), step, &failure);
+    run_once(run, MTF_PART_ONCE, step);
     if (failure != NULL)
         g_propagate_error(error, failure);
     return failure == NULL;
 }
 
-void mtf_stage_run_update(MtfStageRun *run, const MtfExecutor *executor, int64_t step) {
-    const MtfProgram *program = executor->worker->program;
-    mtf_stage_transfers_wait(run->transfers, MTF_PART_BEGIN, 0);
-    run_part(run, executor, MTF_PART_UPDATE,
-             &(MtfRange){ mtf_executor_first_update(program), mtf_program_length(program) }, step);
-    mtf_stage_transfers_wait_all(run->transfers);
+void mtf_stage_run_update(MtfStageRun *run, int64_t step) {
+    run_once(run, MTF_PART_UPDATE, step);
+    wait_for_all(run);
 }
 
-/* What of the part that runs once a step leads to the loss. */
-static void run_once(const MtfExecutor *executor, int end) {
-    MtfExecutor own = *executor;
-    mtf_executor_run(&own, own.worker->program->n_repeated, end, 0);
+/* What leads to the loss of what runs once a step. */
+static void run_to_loss(MtfStageChunk *chunk) {
+    const MtfProgram *program = chunk->program;
+    int end = mtf_program_length(program);
+    while (end > program->n_repeated && !mtf_program_writes_loss(program, end - 1))
+        end--;
+    mtf_executor_run(&chunk->executor, program->n_repeated, end, 0);
 }
 
-void mtf_stage_run_forward(MtfStageRun *run, const MtfExecutor *executor, int once_end,
-                           int64_t batch, GError **failure) {
-    const MtfProgram *program = executor->worker->program;
-    MtfRange forward = { 0, mtf_program_forward(program) };
-    int64_t sent = mtf_stage_transfers_sent(run->transfers);
-    MtfExecutor own = *executor;
-    run_part(run, executor, MTF_PART_BEGIN, &(MtfRange){ 0, 0 }, 0);
-    for (int m = 0; m < program->microbatches; m++) {
-        own.worker = run->workers[m % run->n_slots];
-        mtf_worker_set_microbatch(own.worker, m);
-        if (*failure == NULL)
-            mtf_data_fill_inputs(own.data, own.worker, batch, failure);
-        run_part(run, &own, MTF_PART_FORWARD, &forward, 0);
+static void evaluate_chunk(MtfStageChunk *chunk, int microbatch, int64_t batch, GError **failure) {
+    MtfExecutor own = chunk->executor;
+    own.worker = chunk->workers[microbatch % chunk->n_slots];
+    mtf_worker_set_microbatch(own.worker, microbatch);
+    run_forward_pass(chunk, &own, batch, 0, failure);
+}
+
+/* Counters of the chunks' collectives and transfers stand aside while it runs. */
+void mtf_stage_run_forward(MtfStageRun *run, int64_t batch, GError **failure) {
+    g_autofree int64_t *sent = g_new(int64_t, run->n_chunks);
+    g_autofree MtfTraffic **counted = g_new(MtfTraffic *, run->n_chunks);
+    for (int c = 0; c < run->n_chunks; c++) {
+        MtfStageChunk *chunk = &run->chunks[c];
+        sent[c] = mtf_stage_transfers_sent(chunk->transfers);
+        counted[c] = chunk->executor.counted;
+        chunk->executor.counted = mtf_traffic_new(chunk->program);
     }
-    mtf_stage_transfers_wait_all(run->transfers);
-    mtf_worker_set_microbatch(executor->worker, 0);
-    if (once_end > program->n_repeated)
-        run_once(executor, once_end);
-    mtf_stage_transfers_set_sent(run->transfers, sent);
+    run_once(run, MTF_PART_BEGIN, 0);
+    for (int m = 0; m < run->pipeline->graph->microbatches; m++)
+        for (int c = 0; c < run->n_chunks; c++)
+            evaluate_chunk(&run->chunks[c], m, batch, failure);
+    wait_for_all(run);
+    for (int c = 0; c < run->n_chunks; c++) {
+        MtfStageChunk *chunk = &run->chunks[c];
+        mtf_worker_set_microbatch(chunk->workers[0], 0);
+        if (chunk->plan->graph->loss >= 0)
+            run_to_loss(chunk);
+        mtf_stage_transfers_set_sent(chunk->transfers, sent[c]);
+        mtf_traffic_free(chunk->executor.counted);
+        chunk->executor.counted = counted[c];
+    }
 }
 
 double mtf_stage_run_share_loss(const MtfStageRun *run, MPI_Comm control, double loss) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* A rank's part in the plan of a pipeline: the stage whose domain it belongs to, and a worker for
- * each micro-batch that its stage may have in flight. The workers share one arena and differ in the
- * slots that they use of what waits between a micro-batch's passes (MtfBuffer).
+/* A rank's part in the plan of a pipeline: the stages (chunks) of the domain it belongs to, and for
+ * each a worker for every micro-batch that it may have in flight. The workers of a stage share one
+ * arena and differ in the slots that they use of what waits between a micro-batch's passes
+ * (MtfBuffer).
  *
- *     order of stage 0      F0      F1      B0      F2      B1      B2     [ once ] [ update ]
- *     worker                 0       1       0       0       1       0        0         0
- *     transfers             send    send    receive send    receive receive
- */
+ *     order of a domain    0F0     0F1     0I0     0F2     0W0     0I1     [ once ] [ update ]
+ *     worker                 0       1       0       2       0       1         0         0
+ *     transfers             send    send    receive send            receive
+ *
+ * What runs once a step is run for all stages of the domain in turns: each goes on until it waits for
+ * another. */
 #ifndef MTF_STAGE_RUN_H
 #define MTF_STAGE_RUN_H
 
@@ -14,45 +17,65 @@
 #include "runtime/exchange/stage_transfers.h"
 #include "runtime/executor/executor.h"
 
+/* One stage of the domain. */
 typedef struct {
-    MtfPipelinePlan *pipeline;
-    MPI_Comm domain; /* the ranks of this rank's domain */
     int stage;
-    int rank;     /* in the domain: the processor of the stage's mesh */
+    MtfPlan *plan; /* borrowed */
+    MtfProgram *program;
+    MtfArena *arena;
     int *slot_of; /* of each micro-batch */
     int n_slots;
-    MtfWorker **workers; /* [n_slots]; the first owns the arena and is not owned */
-    MtfArena **arenas;   /* [n_slots]; the first is not owned */
+    MtfWorker **workers;    /* [n_slots], the first of which owns the block of the arena */
+    MtfArena **slot_arenas; /* [n_slots]; NULL for the first */
     MtfStageTransfers *transfers;
+    MtfCommunicators *communicators; /* of the domain */
+    MtfExecutor executor;            /* owns its messages and counted */
+    int next_event,
+        next; /* how far it has come in what is done once a step: events, instructions */
+} MtfStageChunk;
+
+typedef struct {
+    MtfPipelinePlan *pipeline;
+    MPI_Comm domain;    /* the ranks of this rank's domain */
+    MPI_Comm transfers; /* all ranks */
+    int number;         /* of the domain */
+    int rank;           /* in the domain: the processor of its stages' meshes */
+    int n_chunks;
+    MtfStageChunk *chunks;     /* in the order of their stages */
+    const MtfWorker **workers; /* the first of each chunk; NULL until they are made */
 } MtfStageRun;
 
-/* Loads the plan of a pipeline and finds this rank's place in it. Not collective; fails where the
- * number of ranks is not the plan's. */
+/* Loads the plan of a pipeline, finds this rank's place in it, lowers its stages and lays out their
+ * memory on paper. Not collective; fails where the number of ranks is not the plan's. */
 MtfStageRun *mtf_stage_run_load(const char *path, MPI_Comm control, GError **error);
 
-/* Collective over `control`: the domain's communicator, transfers, and workers beside `worker`, that
- * of slot 0. */
-void mtf_stage_run_open(MtfStageRun *run, MPI_Comm control, MtfWorker *worker, uint64_t seed);
+/* Makes the first worker of every stage. Not collective; fails when memory is short. */
+bool mtf_stage_run_make_workers(MtfStageRun *run, uint64_t seed, GError **error);
 
-/* Collective over the ranks that opened it: ends what it opened, before the worker and the program,
- * which need the plan, are freed; then the rest. NULL does nothing. */
-void mtf_stage_run_close(MtfStageRun *run);
+/* Collective over `control`: communicators, transfers and the other workers. The stages are executed
+ * as `how` says, whose own worker and transport are not used. */
+void mtf_stage_run_open(MtfStageRun *run, MPI_Comm control, const MtfExecutor *how, uint64_t seed);
+
+/* Collective over the ranks that opened it, if it was opened: ends and frees it all. NULL does
+ * nothing. */
 void mtf_stage_run_free(MtfStageRun *run);
 
-/* The plan of this rank's stage; borrowed. */
-MtfPlan *mtf_stage_run_plan(const MtfStageRun *run);
+/* Bytes of the arenas of this rank's stages, and what the plan says of them. */
+int64_t mtf_stage_run_arena_bytes(const MtfStageRun *run);
+double mtf_stage_run_planned_bytes(const MtfStageRun *run);
 
-/* As mtf_executor_compute and mtf_executor_update, over all ranks: every pass of the stage's order,
+/* The chunk that makes the loss; NULL on ranks of other domains. */
+const MtfStageChunk *mtf_stage_run_loss_chunk(const MtfStageRun *run);
+
+/* As mtf_executor_compute and mtf_executor_update, over all ranks: every pass of the domain's order,
  * with its transfers. Fills the inputs of all micro-batches. */
-bool mtf_stage_run_compute(MtfStageRun *run, const MtfExecutor *executor, int64_t step,
-                           GError **error);
-void mtf_stage_run_update(MtfStageRun *run, const MtfExecutor *executor, int64_t step);
+bool mtf_stage_run_compute(MtfStageRun *run, int64_t step, GError **error);
+void mtf_stage_run_update(MtfStageRun *run, int64_t step);
 
-/* The forward passes of all micro-batches of one batch of data, and of what follows them once a step
- * the instructions before `once_end`: what the loss needs. Transfers are not counted. A failure to
- * read data is told in `*failure`, where none was before. */
-void mtf_stage_run_forward(MtfStageRun *run, const MtfExecutor *executor, int once_end,
-                           int64_t batch, GError **failure);
+/* The forward passes of all micro-batches of one batch of data, and what of the rest leads to the
+ * loss. Nothing that training counts or times is changed but the inputs. A failure to read data is
+ * told in `*failure`, where none was before. */
+void mtf_stage_run_forward(MtfStageRun *run, int64_t batch, GError **failure);
 
 /* Collective over `control`: the loss, which the ranks of its stage hold, on all ranks. */
 double mtf_stage_run_share_loss(const MtfStageRun *run, MPI_Comm control, double loss);

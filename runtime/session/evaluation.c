@@ -11,20 +11,6 @@ bool mtf_evaluation_check(const MtfSession *session, GError **error) {
                                   "give a larger --held-out, or a file of such data");
 }
 
-/* The forward passes over one batch; of a pipeline through all its stages. */
-static void run_forward(MtfSession *session, const MtfForwardPart *part, MtfTraffic *uncounted,
-                        int64_t batch, GError **failure) {
-    MtfExecutor own = session->executor;
-    own.counted = uncounted;
-    own.times = NULL;
-    own.trace = NULL;
-    own.norm = NULL;
-    if (session->stage != NULL)
-        mtf_stage_run_forward(session->stage, &own, part->once, batch, failure);
-    else
-        mtf_forward_run(&own, part, uncounted, batch, failure);
-}
-
 bool mtf_evaluate(MtfSession *session, double *loss, GError **error) {
     MtfForwardPart part = mtf_forward_part(session->program);
     g_autoptr(MtfTraffic) uncounted = mtf_traffic_new(session->program);
@@ -34,7 +20,10 @@ bool mtf_evaluate(MtfSession *session, double *loss, GError **error) {
     mtf_data_hold_out(session->data, true);
     for (int64_t batch = 1; batch <= batches; batch++) {
         GError *failure = NULL;
-        run_forward(session, &part, uncounted, batch, &failure);
+        if (session->stage != NULL)
+            mtf_stage_run_forward(session->stage, batch, &failure);
+        else
+            mtf_forward_run(&session->executor, &part, uncounted, batch, &failure);
         if (local == NULL)
             local = g_steal_pointer(&failure);
         g_clear_error(&failure);

@@ -13,6 +13,7 @@
 #include "runtime/session/run_summary.h"
 #include "runtime/session/scores.h"
 #include "runtime/session/session.h"
+#include "runtime/session/translation.h"
 #include "runtime/session/verify.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
@@ -80,7 +81,9 @@ static bool train_and_verify(MtfSession *session, GError **error) {
 static bool generate(MtfSession *session, GError **error) {
     if (session->options->generate == 0 || session->stopped)
         return true;
-    g_autofree char *text = mtf_generate(session, session->options->prompt, error);
+    g_autofree char *text = mtf_translates(session)
+                                ? mtf_translate(session, session->options->prompt, error)
+                                : mtf_generate(session, session->options->prompt, error);
     if (text != NULL)
         say(session, g_strdup_printf("\n%s\n", text));
     return text != NULL;

@@ -207,22 +207,23 @@ char *mtf_closing_table(const MtfSession *session) {
 /* ---- Pipelines ----------------------------------------------------------------------------- */
 
 static void append_stage_memory(GString *text, const MtfSession *session) {
-    double bytes = number_of(session->plan->predicted, "peak_memory_bytes");
-    double most = mtf_agree_largest(session->control, bytes);
-    bool equal =
-        mtf_agree_largest(session->control, bytes == (double)session->arena->bytes ? 0 : 1) == 0;
-    double arena = mtf_agree_largest(session->control, (double)session->arena->bytes);
-    g_autofree char *predicted = format_bytes(most);
-    g_autofree char *measured = mtf_bytes_format(arena);
+    double planned = mtf_stage_run_planned_bytes(session->stage);
+    double own = (double)mtf_stage_run_arena_bytes(session->stage);
+    bool equal = mtf_agree_largest(session->control, planned == own ? 0 : 1) == 0;
+    g_autofree char *predicted = format_bytes(mtf_agree_largest(session->control, planned));
+    g_autofree char *measured = mtf_bytes_format(mtf_agree_largest(session->control, own));
     g_string_append_printf(text, "  %-16s %12s %12s  %s\n", "largest memory", predicted, measured,
                            equal ? "equal to the byte on every rank" : "NOT equal");
 }
 
 /* What ranks send to other stages in a step: as the plan's layouts say, and as was sent. */
 static void append_transfers(GString *text, const MtfSession *session) {
-    const MtfStageTransfers *transfers = session->stage->transfers;
-    double plan = (double)mtf_stage_transfers_bytes(transfers);
-    double run = (double)mtf_stage_transfers_sent(transfers) / (double)session->trained;
+    double plan = 0, run = 0;
+    for (int c = 0; c < session->stage->n_chunks; c++) {
+        const MtfStageTransfers *transfers = session->stage->chunks[c].transfers;
+        plan += (double)mtf_stage_transfers_bytes(transfers);
+        run += (double)mtf_stage_transfers_sent(transfers) / (double)session->trained;
+    }
     bool equal = mtf_agree_largest(session->control, plan == run ? 0 : 1) == 0;
     g_autofree char *predicted = format_bytes(mtf_agree_largest(session->control, plan));
     g_autofree char *measured = format_bytes(mtf_agree_largest(session->control, run));

@@ -40,9 +40,10 @@ static bool load_pipeline(MtfSession *session, GError **error) {
     session->stage = mtf_stage_run_load(session->options->plan, session->control, error);
     if (session->stage == NULL)
         return false;
-    session->plan = mtf_stage_run_plan(session->stage);
-    session->program = mtf_plan_lower(session->plan, error);
-    return session->program != NULL;
+    session->plan = session->stage->chunks[0].plan;
+    session->program = session->stage->chunks[0].program;
+    session->arena = session->stage->chunks[0].arena;
+    return true;
 }
 
 static bool load_plan(MtfSession *session, GError **error) {
@@ -76,7 +77,8 @@ bool mtf_session_load(MtfSession *session, MPI_Comm control, const MtfRunOptions
     g_autofree char *digest = mtf_session_digest(session);
     if (!mtf_agree_same(control, digest, "plan", error))
         return false;
-    session->arena = mtf_arena_pack(session->program);
+    if (session->stage == NULL)
+        session->arena = mtf_arena_pack(session->program);
     return true;
 }
 
@@ -96,6 +98,16 @@ static bool check_ranks(const MtfSession *session, GError **error) {
         session->n_ranks, wanted, session->options->plan);
 }
 
+static bool make_worker(MtfSession *session, GError **error) {
+    uint64_t seed = (uint64_t)session->options->seed;
+    if (session->stage == NULL)
+        session->worker =
+            mtf_worker_new(session->program, session->arena, session->rank, seed, error);
+    else if (mtf_stage_run_make_workers(session->stage, seed, error))
+        session->worker = session->stage->chunks[0].workers[0];
+    return session->worker != NULL;
+}
+
 /* What may fail on one rank alone. */
 static bool open_local(MtfSession *session, GError **error) {
     const MtfRunOptions *options = session->options;
@@ -110,10 +122,9 @@ static bool open_local(MtfSession *session, GError **error) {
         stage != NULL ? stage->pipeline->graph : session->plan->graph, &settings, error);
     if (session->data == NULL)
         return false;
-    session->worker =
-        mtf_worker_new(session->program, session->arena,
-                       stage != NULL ? stage->rank : session->rank, (uint64_t)options->seed, error);
-    return session->worker != NULL && mtf_evaluation_check(session, error);
+    if (!make_worker(session, error))
+        return false;
+    return mtf_evaluation_check(session, error);
 }
 
 static bool open_metrics(MtfSession *session, GError **error) {
@@ -158,6 +169,20 @@ static MtfKernelTimes *new_times(const MtfSession *session) {
     return times;
 }
 
+/* How a run without pipeline stages talks, and what it counts. */
+static void open_transport(MtfSession *session) {
+    session->communicators = mtf_communicators_new(session->control, session->program);
+    if (session->n_ranks > 1 && !session->options->only_mpi)
+        session->window = mtf_window_exchange_new(session->control, session->worker);
+    session->messages = mtf_message_exchange_new(session->communicators, session->worker,
+                                                 MTF_EXCHANGES_UNDER_WAY + 1);
+    session->counted = mtf_traffic_new(session->program);
+    session->executor.counted = session->counted;
+    session->executor.transport.communicators = session->communicators;
+    session->executor.transport.window = session->window;
+    session->executor.transport.messages = session->messages;
+}
+
 bool mtf_session_open(MtfSession *session, GError **error) {
     GError *local = NULL;
     MtfRunProducts products = { .control = session->control,
@@ -171,27 +196,18 @@ bool mtf_session_open(MtfSession *session, GError **error) {
     open_local(session, &local);
     if (!mtf_agree(session->control, local, error))
         return false;
-    if (session->stage != NULL)
-        mtf_stage_run_open(session->stage, session->control, session->worker,
-                           (uint64_t)session->options->seed);
-    session->communicators = mtf_communicators_new(
-        session->stage != NULL ? session->stage->domain : session->control, session->program);
-    if (session->n_ranks > 1 && !session->options->only_mpi && session->stage == NULL)
-        session->window = mtf_window_exchange_new(session->control, session->worker);
-    session->messages = mtf_message_exchange_new(session->communicators, session->worker,
-                                                 MTF_EXCHANGES_UNDER_WAY + 1);
-    session->counted = mtf_traffic_new(session->program);
     session->times = new_times(session);
     session->records = g_new0(MtfStepRecord, session->options->steps);
     session->executor = (MtfExecutor){ .worker = session->worker,
                                        .at_once = session->options->no_overlap,
-                                       .counted = session->counted,
                                        .times = session->times,
-                                       .transport = { .communicators = session->communicators,
-                                                      .window = session->window,
-                                                      .messages = session->messages,
-                                                      .max_message = MTF_MAX_MESSAGE },
+                                       .transport.max_message = MTF_MAX_MESSAGE,
                                        .data = session->data };
+    if (session->stage != NULL)
+        mtf_stage_run_open(session->stage, session->control, &session->executor,
+                           (uint64_t)session->options->seed);
+    else
+        open_transport(session);
     open_watches(session);
     return mtf_session_begin(session, error) && open_metrics(session, error);
 }
@@ -205,14 +221,14 @@ void mtf_session_close(MtfSession *session) {
     mtf_kernel_times_free(session->times);
     mtf_step_trace_free(session->trace);
     mtf_gradient_norm_free(session->norm);
-    mtf_stage_run_close(session->stage);
-    mtf_worker_free(session->worker);
-    mtf_data_close(session->data);
-    mtf_arena_free(session->arena);
-    mtf_program_free(session->program);
-    if (session->stage == NULL)
+    if (session->stage == NULL) {
+        mtf_worker_free(session->worker);
+        mtf_arena_free(session->arena);
+        mtf_program_free(session->program);
         mtf_plan_free(session->plan);
+    }
     mtf_stage_run_free(session->stage);
+    mtf_data_close(session->data);
     g_free(session->records);
     g_clear_error(&session->unread);
     if (session->folder >= 0)
@@ -221,18 +237,18 @@ void mtf_session_close(MtfSession *session) {
 
 /* ---- Training ------------------------------------------------------------------------------ */
 
-/* The loss on the ranks of the mesh that `program` runs on. */
-static double mesh_loss(const MtfSession *session, MPI_Comm ranks) {
-    const MtfProgram *program = session->program;
+/* The loss that a worker holds on the ranks of its mesh. */
+static double mesh_loss(const MtfWorker *worker, MPI_Comm ranks) {
+    const MtfProgram *program = worker->program;
     int buffer = program->tensor_buffers[program->graph->loss];
     const MtfPlacement *placement = &mtf_program_buffer(program, buffer)->placement;
     const MtfMesh *mesh = &program->layout->mesh;
-    double value = mtf_slice_get(&session->worker->operands[buffer], 0);
+    double value = mtf_slice_get(&worker->operands[buffer], 0);
     unsigned partial = mtf_placement_partial_axes(placement);
     if (partial == 0)
         return value;
     /* One of the processors that hold the same term speaks for them. */
-    bool speaks = mtf_mesh_group_member(mesh, partial, session->worker->rank, 0) == 0;
+    bool speaks = mtf_mesh_group_member(mesh, partial, worker->rank, 0) == 0;
     bool maximum = placement->axis[g_bit_nth_lsf(partial, -1)] == MTF_PARTIAL_MAX;
     if (!speaks)
         value = maximum ? -INFINITY : 0;
@@ -244,16 +260,25 @@ static double mesh_loss(const MtfSession *session, MPI_Comm ranks) {
 
 double mtf_session_loss(const MtfSession *session) {
     if (session->stage == NULL)
-        return mesh_loss(session, session->control);
-    bool holds = session->plan->graph->loss >= 0;
-    double loss = holds ? mesh_loss(session, session->stage->domain) : 0;
+        return mesh_loss(session->worker, session->control);
+    const MtfStageChunk *holder = mtf_stage_run_loss_chunk(session->stage);
+    double loss = holder != NULL ? mesh_loss(holder->workers[0], session->stage->domain) : 0;
     return mtf_stage_run_share_loss(session->stage, session->control, loss);
 }
 
-static double communication_seconds(const MtfTraffic *counted) {
+static double counted_seconds(const MtfTraffic *counted) {
     double seconds = 0;
     for (int i = 0; i < counted->n_entries; i++)
         seconds += counted->entries[i].seconds;
+    return seconds;
+}
+
+static double communication_seconds(const MtfSession *session) {
+    if (session->stage == NULL)
+        return counted_seconds(session->counted);
+    double seconds = 0;
+    for (int c = 0; c < session->stage->n_chunks; c++)
+        seconds += counted_seconds(session->stage->chunks[c].executor.counted);
     return seconds;
 }
 
@@ -285,7 +310,7 @@ static bool compute(MtfSession *session, MtfStepRecord *record, int *asked, GErr
     GError *later = NULL;
     GError *local = g_steal_pointer(&session->unread);
     if (session->stage != NULL)
-        mtf_stage_run_compute(session->stage, &session->executor, record->step, &later);
+        mtf_stage_run_compute(session->stage, record->step, &later);
     else
         mtf_executor_compute(&session->executor, record->step, &later);
     if (local == NULL)
@@ -331,7 +356,8 @@ static int64_t resident_bytes(const MtfSession *session, const MtfStepRecord *re
 /* What is said of a step beside its loss and times. */
 static void describe_step(const MtfSession *session, MtfStepRecord *record) {
     record->learning_rate = learning_rate(session->plan->graph, record->step);
-    record->arena_bytes = session->arena->bytes;
+    record->arena_bytes =
+        session->stage != NULL ? mtf_stage_run_arena_bytes(session->stage) : session->arena->bytes;
     if (session->gemm_peak > 0)
         record->gemm_fraction = session->products / record->seconds / session->gemm_peak;
     record->resident_bytes = resident_bytes(session, record);
@@ -339,16 +365,16 @@ static void describe_step(const MtfSession *session, MtfStepRecord *record) {
 
 /* One step, and the batch of the next. What cannot be read is told with the next step. */
 static bool run_step(MtfSession *session, MtfStepRecord *record, int *asked, GError **error) {
-    double before = communication_seconds(session->counted);
+    double before = communication_seconds(session);
     if (!compute(session, record, asked, error))
         return false;
     if (session->stage != NULL)
-        mtf_stage_run_update(session->stage, &session->executor, record->step);
+        mtf_stage_run_update(session->stage, record->step);
     else
         mtf_executor_update(&session->executor, record->step);
     if (session->executor.norm != NULL)
         record->gradient_norm = mtf_gradient_norm_take(session->executor.norm, session->control);
-    record->communication_seconds = communication_seconds(session->counted) - before;
+    record->communication_seconds = communication_seconds(session) - before;
     if (record->step < session->options->steps && session->stage == NULL)
         mtf_data_fill_inputs(session->data, session->worker, record->step + 1, &session->unread);
     return true;

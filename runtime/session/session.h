@@ -20,8 +20,9 @@ typedef struct {
     MPI_Comm control; /* borrowed */
     int rank, n_ranks;
     const MtfRunOptions *options; /* borrowed */
-    MtfStageRun *stage;           /* of a pipeline: this rank's part; else NULL */
-    MtfPlan *plan;                /* of a pipeline: that of the stage, borrowed */
+    MtfStageRun *stage;           /* of a pipeline: this rank's part; else NULL. It owns the next
+                                     four then, which are those of the rank's first stage */
+    MtfPlan *plan;
     MtfProgram *program;
     MtfArena *arena;
     MtfWorker *worker;

@@ -20,6 +20,8 @@ static MtfCheckpointed checkpointed(const MtfSession *session) {
     if (session->stage != NULL) {
         what.whole = session->stage->pipeline->graph;
         what.domain = session->stage->domain;
+        what.n_more = session->stage->n_chunks - 1;
+        what.more = session->stage->workers + 1;
     }
     return what;
 }
@@ -27,7 +29,10 @@ static MtfCheckpointed checkpointed(const MtfSession *session) {
 /* ---- Beginning ----------------------------------------------------------------------------- */
 
 static bool init_weights(MtfSession *session, GError **error) {
-    mtf_worker_initialise(session->worker, (uint64_t)session->options->seed);
+    uint64_t seed = (uint64_t)session->options->seed;
+    mtf_worker_initialise(session->worker, seed);
+    for (int c = 1; session->stage != NULL && c < session->stage->n_chunks; c++)
+        mtf_worker_initialise(session->stage->chunks[c].workers[0], seed);
     if (session->options->init == NULL)
         return true;
     MtfCheckpointed what = checkpointed(session);

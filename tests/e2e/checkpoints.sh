@@ -34,7 +34,8 @@ wait_for() {
     return 1
 }
 
-# wait_for_text TEXT: until the run has said it, at most 20 s.
+# wait_for_text TEXT: until the run has said it, at most 20 s. What the run before said is wiped before
+# a run begins: its own shell may do so too late.
 wait_for_text() {
     for _ in $(seq 200); do
         grep -q "$1" "$work/out" && return 0
@@ -119,6 +120,7 @@ claim "in a sentence" says_error "none of its 2 checkpoints is good"
 # Signals. Ranks that are asked agree on a step, so the run can go on from there as if nothing was.
 rm -rf "$folder"
 long="mpirun -n 2 meshtf-run $plan --data LICENSE --steps 100000 --checkpoint $folder --checkpoint-every 40"
+: >"$work/out"
 $long >"$work/out" 2>"$work/err" &
 pid=$!
 wait_for "$folder/step-00000040.safetensors"
@@ -132,6 +134,7 @@ status=$?
 claim "SIGUSR2 to mpirun ends the run with status 75" exits 75
 claim "with a checkpoint of the step it stopped at" says "step $(newest): checkpoint, as a signal asked"
 
+: >"$work/out"
 $long --resume >"$work/out" 2>"$work/err" &
 pid=$!
 wait_for_text 'goes on from'
@@ -144,6 +147,7 @@ claim "SIGTERM to the ranks ends the run with status 75" exits 75
 claim "it says that it will" says_error "asked to end: it will after this step"
 
 # A rank that is stopped keeps the other in its step, where the second signal finds it.
+: >"$work/out"
 $long --resume >"$work/out" 2>"$work/err" &
 pid=$!
 wait_for_text 'goes on from'
@@ -159,6 +163,7 @@ claim "a second SIGTERM to a rank ends the run at once" exits 1
 claim "it says that nothing is kept" says_error "a second signal to end: gone without a checkpoint"
 claim "the checkpoint before it stays" test "$(newest)" -ge "$before"
 
+: >"$work/out"
 $long --resume >"$work/out" 2>"$work/err" &
 pid=$!
 wait_for_text 'goes on from'
@@ -186,6 +191,7 @@ train --steps 10 --checkpoint "$folder" --resume
 claim "the one before it is good" says "goes on from step 5"
 
 # A rank that is killed takes the others with it; mpirun says which it was.
+: >"$work/out"
 mpirun -n 2 meshtf-run "$plan" --data LICENSE --steps 100000 --checkpoint "$work/killed" >"$work/out" 2>"$work/err" &
 pid=$!
 wait_for "$work/killed/step-00000100.safetensors"

@@ -46,6 +46,18 @@ for schedule in 1f1b gpipe eager-1f1b; do
     done
 done
 
+# Weight gradients apart, several parts of the graph on a device, there and back.
+for schedule in zb-h1 zb-2p interleaved zb-v v-min dualpipe-v; do
+    plan "$schedule" "$mlp" --mesh rows:1 --microbatches 4 --precision f64 --stages 2 --schedule "$schedule"
+    train "$schedule" 2
+    claim "$schedule gives the losses of the whole" same "$work/whole.metrics" "$work/$schedule.metrics" 1e-10
+    claim "memory and transfers are those of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
+done
+plan fastest "$mlp" --mesh rows:1 --microbatches 4 --precision f64 --stages 2 --schedule auto
+claim "the fastest schedule is said beside others" says "with 1f1b it takes"
+train fastest 2
+claim "and gives the losses of the whole" same "$work/whole.metrics" "$work/fastest.metrics" 1e-10
+
 # The embedding of the transformer is read by the first and the last stage.
 # The sizes are split into words on purpose.
 # shellcheck disable=SC2086
@@ -61,9 +73,18 @@ plan again "$transformer" $sizes --mesh rows:1 --microbatches 2 --precision f64 
 train again 3 --data LICENSE
 claim "so do stages that compute layers again" same "$work/tied.metrics" "$work/again.metrics" 1e-10
 
+# Stages of two ranks, each with two parts of the graph, which clip by one norm.
+for schedule in interleaved zb-v; do
+    # shellcheck disable=SC2086
+    plan "$schedule-2x2" "$transformer" $sizes --mesh rows:2 --microbatches 4 --precision f64 --stages 2 --schedule "$schedule"
+    train "$schedule-2x2" 4 --data LICENSE
+    claim "$schedule on stages of two ranks gives the losses of the whole" same "$work/tied.metrics" "$work/$schedule-2x2.metrics" 1e-10
+    claim "memory and transfers are those of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
+done
+
 held_out() { sed -n 's/.*"held_out_loss": *\([-+.e0-9]*\).*/\1/p' "$1"; }
 run mpirun -n 1 meshtf-run "$work/tied.json" --data LICENSE --steps 2 --eval-every 2 --eval-batches 2 --metrics "$work/one.metrics"
-run mpirun -n 4 meshtf-run "$work/tied-2x2.json" --data LICENSE --steps 2 --eval-every 2 --eval-batches 2 --metrics "$work/four.metrics"
+run mpirun -n 4 meshtf-run "$work/zb-v-2x2.json" --data LICENSE --steps 2 --eval-every 2 --eval-batches 2 --metrics "$work/four.metrics"
 claim "evaluation goes through the stages" exits 0
 held_out "$work/one.metrics" >"$work/a"
 held_out "$work/four.metrics" >"$work/b"
@@ -84,6 +105,10 @@ claim "which the resumed run repeats" sh -c "paste '$work/a' '$work/b' |
     awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-10 || d < -1e-10) exit 1 } END { exit NR != 3 }'"
 run mpirun -n 1 meshtf-run "$work/tied.json" --data LICENSE --steps 8 --checkpoint "$work/cut" --resume
 claim "and so does a plan without stages" exits 0
+run mpirun -n 4 meshtf-run "$work/zb-v-2x2.json" --data LICENSE --steps 10 --checkpoint "$work/cut" --resume
+claim "and one that goes there and back" exits 0
+run mpirun -n 1 meshtf-run "$work/tied.json" --data LICENSE --steps 11 --checkpoint "$work/cut" --resume
+claim "whose checkpoint is whole" exits 0
 
 run mpirun -n 2 meshtf-run "$work/tied-2x2.json" --data LICENSE --steps 1
 claim "other numbers of ranks are bad input" exits 2
@@ -96,6 +121,10 @@ run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 3
 claim "micro-batches that do not divide the batch are bad input" bad_input
 run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --schedule frobnicate --microbatches 4
 claim "an unknown schedule is bad input" bad_input
+run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --schedule interleaved --chunks 65 --microbatches 4
+claim "more parts on a device than can be are bad input" bad_input
+run meshtf-plan search "$mlp" --devices 4 --stages auto --schedule zb-v
+claim "schedules with parts want the number of stages" says_error "say how many stages"
 run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 4 --frontier 4
 claim "options that pipelines do not have are bad input" says_error "--frontier does not go with --stages yet"
 run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 4 --memory 1KiB
@@ -105,6 +134,15 @@ claim "devices that stages cannot share evenly are bad input" bad_input
 sed 's/0F0,/0F1,/' "$work/2-gpipe.json" >"$work/broken.json"
 run mpirun -n 2 meshtf-run "$work/broken.json" --steps 1
 claim "an order that misses a pass is bad input" exits 2
+
+# The page of a pipeline: a box for each pass, a link to the page of each stage.
+run meshtf-plan report "$work/zb-v.json" -o "$work/page"
+claim "pipelines have a page" exits 0
+claim "it is well formed" xmllint --noout "$work/page/index.html"
+claim "its picture has every pass" sh -c "[ \$(grep -o '<title>stage [0-9]*, micro-batch' '$work/page/index.html' | wc -l) = 48 ]"
+claim "and every stage a page of its own" sh -c "for s in 0 1 2 3; do [ -s '$work'/page/stage-\$s/index.html ] || exit 1; done"
+run meshtf-plan report "$work/zb-v.json" --metrics "$work/zb-v.metrics" -o "$work/page"
+claim "measurements go with pages of other plans" says_error "go with plans without stages"
 
 # The search may choose cuts and devices of the stages itself.
 plan searched "$mlp" --devices 4 --microbatches 4 --precision f64 --stages 2

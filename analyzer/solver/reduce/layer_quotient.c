@@ -17,6 +17,7 @@ typedef struct Search {
     int *back;  /* the other way */
     int *layer; /* NO_LAYER outside the repeated part */
     int first, last; /* the layers that every place has */
+    int fewest;      /* layers that are looked for */
 } Search;
 
 /* ---- colours ---- */
@@ -165,7 +166,7 @@ static void number_place(Search *search, int node, int layer) {
         last = search->next[last];
         high++;
     }
-    if (high - low + 1 < MIN_COPIES)
+    if (high - low + 1 < search->fewest)
         return;
     for (int v = first, at = low; v != NO_NODE; v = search->next[v])
         search->layer[v] = at++;
@@ -244,7 +245,7 @@ static GArray *find_seeds(const Search *search) {
         popular[group->len]++;
     }
     int size = 0;
-    for (int n = MIN_COPIES; n <= core->node_count; n++)
+    for (int n = search->fewest; n <= core->node_count; n++)
         if (popular[n] > 0 && (size == 0 || popular[n] > popular[size]))
             size = n;
     GArray *seeds = g_array_new(FALSE, FALSE, sizeof(int));
@@ -268,7 +269,8 @@ static bool find_layers(Search *search, int *reach) {
         number_layers(search, seed);
         *reach = find_reach(search);
         bool bounded = search->first > INT_MIN && search->last < INT_MAX;
-        if (*reach >= 0 && bounded && search->last - search->first + 1 >= MIN_COPIES + 2 * *reach)
+        if (*reach >= 0 && bounded &&
+            search->last - search->first + 1 >= search->fewest + 2 * *reach)
             return true;
     }
     return false;
@@ -375,13 +377,47 @@ static MtfLayerQuotient *cut_out(const Search *search, int reach) {
     return quotient;
 }
 
-MtfLayerQuotient *mtf_layer_quotient_new(const MtfCore *core) {
+/* The arrays of a search, freed by search_clear. */
+static void search_init(Search *search, const MtfCore *core, int fewest) {
     gsize count = (gsize)core->node_count + 1;
-    g_autofree guint64 *colour = g_new0(guint64, count);
-    g_autofree int *next = g_new(int, count), *back = g_new(int, count), *layer = g_new(int, count);
-    Search search = { .core = core, .colour = colour, .next = next, .back = back, .layer = layer };
+    *search = (Search){ .core = core,
+                        .colour = g_new0(guint64, count),
+                        .next = g_new(int, count),
+                        .back = g_new(int, count),
+                        .layer = g_new(int, count),
+                        .fewest = fewest };
+}
+
+static void search_clear(Search *search) {
+    g_free(search->colour);
+    g_free(search->next);
+    g_free(search->back);
+    g_free(search->layer);
+}
+
+MtfLayerQuotient *mtf_layer_quotient_new(const MtfCore *core) {
+    Search search;
     int reach;
-    return find_layers(&search, &reach) ? cut_out(&search, reach) : NULL;
+    search_init(&search, core, MIN_COPIES);
+    MtfLayerQuotient *quotient = find_layers(&search, &reach) ? cut_out(&search, reach) : NULL;
+    search_clear(&search);
+    return quotient;
+}
+
+int *mtf_layer_leaders(const MtfCore *core, int fewest) {
+    Search search;
+    int reach, *leader = NULL;
+    search_init(&search, core, fewest);
+    if (find_layers(&search, &reach)) {
+        leader = g_new(int, core->node_count + 1);
+        for (int v = 0; v < core->node_count; v++) {
+            leader[v] = v;
+            while (search.layer[v] != NO_LAYER && search.back[leader[v]] != NO_NODE)
+                leader[v] = search.back[leader[v]];
+        }
+    }
+    search_clear(&search);
+    return leader;
 }
 
 void mtf_layer_quotient_free(MtfLayerQuotient *quotient) {

@@ -35,6 +35,10 @@ MtfLayerQuotient *mtf_layer_quotient_new(const MtfCore *core);
 void mtf_layer_quotient_free(MtfLayerQuotient *quotient);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLayerQuotient, mtf_layer_quotient_free)
 
+/* For each node the first of those that stand in its place in the layers, `fewest` or more, of a core:
+ * itself outside of them. NULL when nothing repeats so often. Free with g_free. */
+int *mtf_layer_leaders(const MtfCore *core, int fewest);
+
 /* Gives every node of the whole the value of the one that stands for it, in place. */
 void mtf_layer_quotient_expand(const MtfLayerQuotient *quotient, int *values);
 

@@ -513,6 +513,113 @@ void mtf_core_contract(MtfCore *core, int leader, int follower, const int16_t *l
     kill_node(core, follower);
 }
 
+/* ---- tied nodes ---- */
+
+/* A matrix that stands so many times between two leaders. */
+typedef struct TiedEdge {
+    int a, b; /* leaders, a <= b */
+    bool turned;
+    const int64_t *cost;
+    int times;
+} TiedEdge;
+
+static guint tied_edge_hash(gconstpointer data) {
+    const TiedEdge *edge = data;
+    guint hash = (guint)edge->a * 2654435761U ^ (guint)edge->b * 40503U ^ g_direct_hash(edge->cost);
+    return hash * 2 + edge->turned;
+}
+
+static gboolean tied_edge_equal(gconstpointer left, gconstpointer right) {
+    const TiedEdge *x = left, *y = right;
+    return x->a == y->a && x->b == y->b && x->turned == y->turned && x->cost == y->cost;
+}
+
+/* The different edges between leaders, in the order in which they turn up (TiedEdge, owned). */
+static GPtrArray *find_tied_edges(const MtfCore *core, const int *leader) {
+    g_autoptr(GHashTable) known = g_hash_table_new(tied_edge_hash, tied_edge_equal);
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+    for (guint e = 0; e < core->edges->len; e++) {
+        const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
+        if (edge->a < 0)
+            continue;
+        int a = leader[edge->a], b = leader[edge->b];
+        TiedEdge key = { MIN(a, b), MAX(a, b), a > b, edge->cost, 1 };
+        TiedEdge *same = g_hash_table_lookup(known, &key);
+        if (same != NULL) {
+            same->times++;
+            continue;
+        }
+        TiedEdge *fresh = g_memdup2(&key, sizeof key);
+        g_ptr_array_add(list, fresh);
+        g_hash_table_add(known, fresh);
+    }
+    return list;
+}
+
+static const int64_t *multiple(MtfCore *core, const int64_t *costs, gsize count, int times) {
+    int64_t *result = mtf_core_new_costs(count);
+    for (gsize i = 0; i < count; i++)
+        result[i] =
+            costs[i] >= MTF_CORE_IMPOSSIBLE ? MTF_CORE_IMPOSSIBLE : (int64_t)times * costs[i];
+    return mtf_shared_keep(core->shared, result);
+}
+
+/* Both ends take one value: the diagonal is a cost of the node. */
+static void add_loop(MtfCore *core, const TiedEdge *edge) {
+    MtfCoreNode *node = &core->nodes[edge->a];
+    int64_t *cost = mtf_core_new_costs((gsize)node->values);
+    for (int p = 0; p < node->values; p++) {
+        int64_t loop = edge->cost[(gsize)p * (gsize)node->values + (gsize)p];
+        cost[p] = loop >= MTF_CORE_IMPOSSIBLE ? MTF_CORE_IMPOSSIBLE
+                                              : mtf_core_add(node->cost[p], edge->times * loop);
+    }
+    mtf_core_set_cost(core, edge->a, cost);
+}
+
+static void add_tied_edge(MtfCore *core, const TiedEdge *edge) {
+    gsize count = (gsize)core->nodes[edge->a].values * (gsize)core->nodes[edge->b].values;
+    if (edge->a == edge->b)
+        add_loop(core, edge);
+    else
+        add_matrix(core, edge->turned ? edge->b : edge->a, edge->turned ? edge->a : edge->b,
+                   multiple(core, edge->cost, count, edge->times));
+}
+
+/* Adds what a follower costs and uses to its leader, and says on the trail that it follows. */
+static void add_follower(MtfCore *core, const MtfCoreNode *node, int follower, int leader) {
+    int values = node->values;
+    g_autofree int16_t *same = g_new(int16_t, values);
+    for (int p = 0; p < values; p++)
+        same[p] = (int16_t)p;
+    int64_t *cost = mtf_core_new_costs((gsize)values);
+    for (int p = 0; p < values; p++)
+        cost[p] = mtf_core_add(core->nodes[leader].cost[p], node->cost[p]);
+    mtf_core_set_cost(core, leader, cost);
+    for (guint k = 0; k < node->pieces->len; k++) {
+        MtfCorePiece piece = g_array_index(node->pieces, MtfCorePiece, k);
+        add_piece(core, &core->nodes[leader], piece.first, piece.last,
+                  reindexed(piece.usage, same, values));
+    }
+    TrailRecord record = { TRAIL_CONTRACTED, follower, leader, -1, 0, values, NULL };
+    record.map = mtf_shared_copy(core->shared, same, (gsize)values * sizeof *same);
+    g_array_append_val(core->trail, record);
+}
+
+MtfCore *mtf_core_tie(const MtfCore *from, const int *leader) {
+    g_assert(from->trail->len == 0);
+    g_autofree bool *keep = g_new0(bool, from->node_count + 1);
+    for (int v = 0; v < from->node_count; v++)
+        keep[v] = from->nodes[v].alive && leader[v] == v;
+    MtfCore *core = excerpt_nodes(from, keep);
+    for (int v = 0; v < from->node_count; v++)
+        if (from->nodes[v].alive && leader[v] != v)
+            add_follower(core, &from->nodes[v], v, leader[v]);
+    g_autoptr(GPtrArray) edges = find_tied_edges(from, leader);
+    for (guint i = 0; i < edges->len; i++)
+        add_tied_edge(core, g_ptr_array_index(edges, i));
+    return core;
+}
+
 /* Reductions the table of a node's best costs (a reference, taken over) into its neighbourhood. */
 static void add_eliminated(MtfCore *core, int a, int b, const int64_t *table) {
     if (b >= 0) {

@@ -112,6 +112,16 @@ void mtf_core_keep_listed(MtfCore *core, int node, const int16_t *from, int coun
  * Costs, pieces and edges of the follower move to the leader. */
 void mtf_core_contract(MtfCore *core, int leader, int follower, const int16_t *map);
 
+/* A core in which every node v takes the value of leader[v], a living node with leader[leader[v]] ==
+ * leader[v] and as many values; v itself where it is free. Only leaders are left, which have the
+ * costs, edges and pieces of all that follow them:
+ *
+ *     0 --A-- 1 --B-- 2 --A-- 3           0 --2 A + B'-- 1        leader 0 1 0 1
+ *
+ * `core` has an empty trail, is left as it is, and shares its blocks; choices of the result lift to
+ * those of the core's problem. */
+MtfCore *mtf_core_tie(const MtfCore *core, const int *leader);
+
 /* Removes a node without pieces and of at most two neighbours: its best value for each choice of
  * theirs is folded into the constant, the neighbour or the edge between the two neighbours. */
 void mtf_core_eliminate(MtfCore *core, int node);

@@ -258,6 +258,37 @@ void mtf_dual_return(MtfDual *dual) {
     set_prices(dual);
 }
 
+void mtf_row_prices_clear(MtfRowPrices *prices) {
+    g_free(prices->times);
+    g_free(prices->per_unit);
+    *prices = (MtfRowPrices){ 0 };
+}
+
+void mtf_dual_get_prices(const MtfDual *dual, MtfRowPrices *prices) {
+    const MtfCore *core = dual->core;
+    *prices = (MtfRowPrices){ 0, g_new(int64_t, core->rows + 1), g_new(double, core->rows + 1) };
+    for (int r = 0; r < core->rows; r++) {
+        if (dual->best_price[r] <= 0)
+            continue;
+        prices->times[prices->count] = core->row_time[r];
+        prices->per_unit[prices->count++] = dual->best_price[r];
+    }
+}
+
+void mtf_dual_set_prices(MtfDual *dual, const MtfRowPrices *prices) {
+    int r = 0;
+    for (int i = 0; i < prices->count; i++) {
+        while (r + 1 < dual->core->rows && dual->core->row_time[r + 1] <= prices->times[i])
+            r++;
+        if (r >= dual->core->rows)
+            return;
+        double price = dual->rows[r].price + prices->per_unit[i] * capacity_of(dual, r);
+        dual->rows[r] = (Row){ .active = true, .price = price, .best_price = price };
+        dual->rows[r].step = price * FIRST_STEP;
+    }
+    set_prices(dual);
+}
+
 /* Sets the prices of the rows that are left after shrinking from the old ones, by their time. */
 static void carry_prices(MtfDual *dual, const Row *old, const double *per_unit,
                          const int64_t *old_time) {

@@ -48,6 +48,20 @@ int64_t mtf_dual_prove(MtfDual *dual);
 /* The prices of the best bound, one for each row. Owned by the ascent. */
 const double *mtf_dual_prices(const MtfDual *dual);
 
+/* Prices of one unit of memory at times, ascending, to carry over to another core of the same problem. */
+typedef struct MtfRowPrices {
+    int count;
+    int64_t *times;
+    double *per_unit;
+} MtfRowPrices;
+void mtf_row_prices_clear(MtfRowPrices *prices);
+
+/* The prices of the best bound that are not zero; `*prices` is cleared by the caller. */
+void mtf_dual_get_prices(const MtfDual *dual, MtfRowPrices *prices);
+
+/* Begins with these prices, each at the last row that is not later. */
+void mtf_dual_set_prices(MtfDual *dual, const MtfRowPrices *prices);
+
 /* Goes back to the prices of the best bound, with small steps. */
 void mtf_dual_return(MtfDual *dual);
 

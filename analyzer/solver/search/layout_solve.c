@@ -2,6 +2,7 @@
 #include "analyzer/solver/search/layout_solve.h"
 
 #include "analyzer/solver/reduce/core_components.h"
+#include "analyzer/solver/reduce/layer_quotient.h"
 #include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/bounded_dive.h"
 #include "analyzer/solver/search/branch_and_bound.h"
@@ -45,9 +46,17 @@
 #define STALE_ROUNDS 12      /* without a gap so much smaller, after which limited work ends */
 #define STALE_GAP 0.95
 #define HARD_ROUNDS 3      /* without a choice, after which the least memory is tried */
-#define QUOTIENT_STEPS 300 /* steps on a quotient, at most */
-#define QUOTIENT_STALL 100 /* steps without a better guess that end them */
-#define QUOTIENT_GAP 2e-4  /* the guess is near enough to the best choice */
+#define QUOTIENT_STEPS 300 /* steps on a quotient, at most; */
+#define QUOTIENT_GAP 2e-4  /* the guess is near enough to the best choice, */
+#define QUOTIENT_SHARE 0.5 /* or at such a share of the wanted gap; */
+#define QUOTIENT_LOOK 30   /* so many steps closed less of the distance than */
+#define QUOTIENT_RISE 0.05 /* this */
+#define ALIKE_LAYERS 8     /* that repeat, from which on they are looked for alike first; */
+#define ALIKE_NODES 500    /* and nodes, below which all is solved soon anyway */
+#define ALIKE_ROUNDS 24    /* of that search, at most, */
+#define ALIKE_SECONDS 0.3  /* and share of the time; */
+#define ALIKE_GAP 0.4      /* it ends at such a share of the wanted gap, */
+#define ALIKE_LEAST 2e-4   /* but not below this */
 #define FORESTS 2          /* forest moves before a local search */
 #define MOST_PRICE 1.2     /* their prices are the bound's times up to this */
 
@@ -97,6 +106,7 @@ typedef struct Solver {
     bool based;
     MtfImprovers *improvers; /* of the base */
     guint64 jobs;            /* done so far */
+    MtfRowPrices prices;     /* that the bound begins with */
 } Solver;
 
 static bool may_use(const Solver *solver, MtfSolveMethods method) {
@@ -498,19 +508,35 @@ static void tell_guess(const Solver *solver) {
         solver->options->guess(mtf_dual_guess(solver->dual) * unit, solver->options->user);
 }
 
+/* Whether a guess of the bound is near enough to the best choice to be proven. */
+static bool is_near_enough(const Solver *solver, double guess) {
+    double cost = (double)solver->cutoff;
+    double enough = fmax(QUOTIENT_GAP, QUOTIENT_SHARE * solver->options->gap);
+    return solver->choice != NULL && cost - guess <= enough * fabs(cost);
+}
+
+/* Whether a guess hardly rose since the last look. */
+static bool has_settled(const Solver *solver, double last, double guess) {
+    return solver->choice != NULL ? guess - last < QUOTIENT_RISE * ((double)solver->cutoff - guess)
+                                  : guess - last < QUOTIENT_GAP * QUOTIENT_RISE * fabs(guess);
+}
+
 /* Where layers repeat, messages and prices begin on a quotient of them. */
 static void run_on_quotient(Solver *solver) {
     if (!mtf_dual_quotient(solver->dual))
         return;
-    double enough = fmax(QUOTIENT_GAP, solver->options->gap / 2);
-    for (int i = 0; i < QUOTIENT_STEPS && !is_over(solver); i++) {
+    double last = -INFINITY;
+    for (int i = 1; i <= QUOTIENT_STEPS && !is_over(solver); i++) {
         if (mtf_dual_step(solver->dual, solver->values))
             offer_values(solver, solver->values);
         tell_guess(solver);
-        double cost = (double)solver->cutoff, gap = cost - mtf_dual_guess(solver->dual);
-        if (mtf_dual_stall(solver->dual) > QUOTIENT_STALL ||
-            (solver->choice != NULL && gap <= enough * fabs(cost)))
+        if (is_near_enough(solver, mtf_dual_guess(solver->dual)))
             break;
+        if (i % QUOTIENT_LOOK != 0)
+            continue;
+        if (has_settled(solver, last, mtf_dual_guess(solver->dual)))
+            break;
+        last = mtf_dual_guess(solver->dual);
     }
     if (is_abandoned(solver))
         return;
@@ -561,6 +587,8 @@ static bool is_stale(Solver *solver) {
 
 static void run_rounds(Solver *solver) {
     solver->dual = mtf_dual_new(solver->core);
+    if (solver->prices.count > 0)
+        mtf_dual_set_prices(solver->dual, &solver->prices);
     run_on_quotient(solver);
     if (is_abandoned(solver))
         return;
@@ -625,13 +653,21 @@ static bool start_is_sound(const MtfLayoutProblem *problem, const int *start) {
     return true;
 }
 
+/* What the caller knows, in core costs. */
+static int64_t known_bound(const Solver *solver) {
+    if (solver->options->known_bound == NULL)
+        return -MTF_CORE_IMPOSSIBLE;
+    return (int64_t)(*solver->options->known_bound >> solver->core->cost_shift);
+}
+
 static void begin(Solver *solver) {
     solver->begin = g_get_monotonic_time();
     solver->end = solver->options->seconds > 0
                       ? solver->begin + (gint64)(solver->options->seconds * 1e6)
                       : G_MAXINT64;
     gsize count = (gsize)mtf_layout_problem_node_count(solver->problem) + 1;
-    solver->core = mtf_core_new(solver->problem);
+    if (solver->core == NULL)
+        solver->core = mtf_core_new(solver->problem);
     solver->values = g_new0(int, count);
     solver->trial = g_new0(int, count);
     solver->job = g_new0(int, count);
@@ -640,7 +676,7 @@ static void begin(Solver *solver) {
     solver->weights = g_new0(double, count);
     solver->job_price = g_new0(double, solver->core->rows + 1);
     solver->cutoff = MTF_CORE_IMPOSSIBLE - 1;
-    solver->bound = -MTF_CORE_IMPOSSIBLE;
+    solver->bound = known_bound(solver);
     solver->inexact = -INFINITY;
     solver->worst = MTF_CORE_IMPOSSIBLE;
     solver->last_gap = solver->hard = solver->noted_gap = INFINITY;
@@ -655,6 +691,7 @@ static void begin(Solver *solver) {
 
 static void finish(Solver *solver) {
     mtf_improvers_free(solver->improvers);
+    mtf_row_prices_clear(&solver->prices);
     mtf_core_free(solver->base);
     g_free(solver->base_values);
     g_free(solver->base_trial);
@@ -670,7 +707,49 @@ static void finish(Solver *solver) {
     g_free(solver->choice);
 }
 
+static void search(Solver *solver);
+
+/* A choice that the caller began with is only given up for one that is clearly better. */
+static bool is_worth_taking(const Solver *solver, MtfInt128 cost) {
+    double worth = solver->options->gap / 2 * fabs((double)cost);
+    return solver->choice == NULL || (double)cost < (double)solver->cost - worth;
+}
+
+/* Where layers repeat often, the best choice in which they are alike is a good one to begin with, found
+ * in the time of one layer. Whether there is one. */
+static bool search_alike(Solver *solver) {
+    const MtfSolveOptions *given = solver->options;
+    if (!may_use(solver, MTF_METHOD_ALIKE) || solver->core->node_count < ALIKE_NODES)
+        return false;
+    g_autofree int *leader = mtf_layer_leaders(solver->core, ALIKE_LAYERS);
+    if (leader == NULL)
+        return false;
+    MtfSolveOptions options = *given;
+    options.without |= MTF_METHOD_ALIKE;
+    options.gap = fmax(ALIKE_GAP * given->gap, ALIKE_LEAST);
+    options.seconds = given->seconds > 0 ? ALIKE_SECONDS * seconds_left(solver) : 0;
+    options.work = given->work > 0 ? MIN(given->work, ALIKE_ROUNDS) : ALIKE_ROUNDS;
+    options.start = NULL;
+    options.progress = NULL;
+    options.guess = NULL;
+    Solver alike = { .problem = solver->problem,
+                     .options = &options,
+                     .core = mtf_core_tie(solver->core, leader) };
+    begin(&alike);
+    search(&alike);
+    if (alike.choice != NULL && is_worth_taking(solver, alike.cost))
+        offer(solver, alike.choice);
+    if (alike.dual != NULL)
+        mtf_dual_get_prices(alike.dual, &solver->prices);
+    bool found = alike.choice != NULL;
+    finish(&alike);
+    return found;
+}
+
 static void search(Solver *solver) {
+    bool is_alike = search_alike(solver);
+    if (is_good_enough(solver) || (is_alike && solver->options->draft))
+        return;
     mtf_reduce_all(solver->core, is_over, solver);
     if (core_is_done(solver)) {
         note_end(solver, "shrinking");

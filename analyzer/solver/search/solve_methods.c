@@ -4,6 +4,7 @@
 #include "layouts/base/error.h"
 
 const MtfSolveMethod mtf_solve_methods[] = {
+    { "alike", MTF_METHOD_ALIKE, "begins with repeated layers that take the same choice" },
     { "local", MTF_METHOD_LOCAL, "repairs and improves decoded choices" },
     { "neighbourhoods", MTF_METHOD_NEIGHBOURHOODS,
       "branches on some dozens of nodes of the best choice" },

@@ -302,7 +302,9 @@ static void examples_are_features_with_their_own_labels(void **state) {
     g_autofree char *x = write_file("x", features, sizeof features);
     g_autofree char *y = write_file("y", classes, sizeof classes);
     char *const files[] = { y, x, NULL };
-    MtfExamplesWanted wanted = { .features = 2, .classes = 5, .files = files, .share = 0.25 };
+    MtfExamplesWanted wanted = {
+        .features = 2, .labels = 1, .classes = 5, .files = files, .share = 0.25
+    };
     g_autoptr(MtfExamples) examples = mtf_examples_open(&wanted, NULL);
     assert_non_null(examples);
     assert_int_equal(mtf_examples_trained(examples), 15);
@@ -311,7 +313,7 @@ static void examples_are_features_with_their_own_labels(void **state) {
         assert_true(mtf_examples_load(examples, 9, number, NULL));
         int i = (int)lround(mtf_examples_feature(examples, 0) * 255);
         assert_int_equal(lround(mtf_examples_feature(examples, 1) * 255), i + 100);
-        assert_int_equal((int)mtf_examples_label(examples), i % 5);
+        assert_int_equal((int)mtf_examples_label(examples, 0), i % 5);
         seen[i]++;
     }
     for (int i = 0; i < 20; i++)
@@ -334,7 +336,7 @@ static void files_that_do_not_belong_together_are_refused(void **state) {
     g_autofree char *x = write_file("x", images, sizeof images - 1);
     g_autofree char *y = write_file("y", labels, sizeof labels - 1);
     char *const both[] = { x, y, NULL }, *const alone[] = { x, NULL };
-    MtfExamplesWanted wanted = { .features = 4, .classes = 10, .files = both };
+    MtfExamplesWanted wanted = { .features = 4, .labels = 1, .classes = 10, .files = both };
     expect_no_examples(&wanted, "features of 2 examples, but labels of 3");
     wanted.files = alone;
     expect_no_examples(&wanted, "no file holds labels, 1 number an example");
@@ -343,7 +345,7 @@ static void files_that_do_not_belong_together_are_refused(void **state) {
     const char two[] = "\0\0\x08\x01\0\0\0\x02\x07\x00";
     g_autofree char *fewer = write_file("fewer", two, sizeof two - 1);
     char *const fit[] = { x, fewer, NULL };
-    MtfExamplesWanted small = { .features = 4, .classes = 7, .files = fit };
+    MtfExamplesWanted small = { .features = 4, .labels = 1, .classes = 7, .files = fit };
     g_autoptr(MtfExamples) examples = mtf_examples_open(&small, NULL);
     assert_non_null(examples);
     g_autoptr(GError) error = NULL;

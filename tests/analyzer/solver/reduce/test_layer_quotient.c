@@ -229,6 +229,55 @@ static void a_limit_that_splits_the_layers_is_met(void **state) {
     }
 }
 
+/* Choices of the tied core lift to choices of the problem that are alike in every layer, cost the same
+ * and use the same memory. */
+static void tied_layers_cost_what_alike_layers_cost(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(6);
+    for (int round = 0; round < 40; round++) {
+        Layer layer = random_layer(rand);
+        int layers = g_rand_int_range(rand, 20, 50);
+        g_autoptr(MtfLayoutProblem) problem = network(&layer, layers);
+        mtf_layout_problem_set_limit(problem, 100000);
+        g_autoptr(MtfCore) core = mtf_core_new(problem);
+        g_autofree int *leader = mtf_layer_leaders(core, 8);
+        assert_non_null(leader);
+        g_autoptr(MtfCore) tied = mtf_core_tie(core, leader);
+        assert_true(mtf_core_size(tied).nodes < core->node_count / 2);
+        g_autofree int *values = g_new0(int, core->node_count);
+        g_autofree int *choice = g_new0(int, core->node_count);
+        for (int v = 0; v < core->node_count; v++)
+            values[v] = g_rand_int_range(rand, 0, STRATEGIES);
+        mtf_core_lift(tied, values, choice);
+        for (int v = 0; v < core->node_count; v++) {
+            assert_int_equal(choice[v], choice[leader[v]]);
+            assert_int_equal(leader[v] % PLACES, v % PLACES);
+        }
+        MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
+        assert_true(value.cost == mtf_core_cost(tied, values));
+        g_autofree int64_t *use = g_new(int64_t, tied->rows + 1);
+        int64_t peak = 0;
+        mtf_core_use(tied, values, use);
+        for (int r = 0; r < tied->rows; r++)
+            peak = MAX(peak, use[r]);
+        assert_true(value.peak == peak);
+    }
+}
+
+/* A draft of a deep network is the best choice with equal layers, whose middle nothing tells apart. */
+static void a_draft_has_alike_layers(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(7);
+    Layer layer = random_layer(rand);
+    g_autoptr(MtfLayoutProblem) problem = network(&layer, 200);
+    MtfSolveOptions options = { .work = 60, .gap = 0.002, .draft = true };
+    g_autoptr(MtfLayoutSolution) draft = mtf_layout_solve(problem, &options, NULL, NULL);
+    assert_non_null(draft);
+    for (int v = 20 * PLACES; v < 180 * PLACES; v++)
+        assert_int_equal(draft->choice[v], draft->choice[v % PLACES + 100 * PLACES]);
+    assert_true(draft->cost >= least_cost(&layer, 200));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_node_and_edge_has_one_that_stands_for_it),
@@ -237,6 +286,8 @@ int main(void) {
         cmocka_unit_test(expanded_messages_bound_the_whole),
         cmocka_unit_test(any_number_of_layers_is_solved_to_its_optimum),
         cmocka_unit_test(a_limit_that_splits_the_layers_is_met),
+        cmocka_unit_test(tied_layers_cost_what_alike_layers_cost),
+        cmocka_unit_test(a_draft_has_alike_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/program/split_backward.h"
+
+#include "layouts/graph/microbatches.h"
+#include "layouts/program/program_order.h"
+
+/* Whether an instruction makes the copy of a tensor that other stages are sent. */
+static bool makes_sent(const MtfProgram *program, const MtfInstruction *instruction) {
+    for (int k = 0; k < instruction->n_outputs; k++) {
+        int tensor = mtf_program_buffer(program, instruction->outputs[k])->tensor;
+        if (tensor >= 0 && mtf_graph_tensor(program->graph, tensor)->is_sent &&
+            program->tensor_buffers[tensor] == instruction->outputs[k])
+            return true;
+    }
+    return false;
+}
+
+/* Sums over micro-batches are sent when the last of them is done, so they do not hurry. */
+static bool is_sum(const MtfProgram *program, const MtfInstruction *instruction) {
+    return instruction->kind == MTF_INSTRUCTION_KERNEL &&
+           mtf_operation_accumulates(program->graph, instruction->operation);
+}
+
+/* leads[i]: some tensor that is sent in the backward pass, from `forward` on, depends on i. */
+static bool *find_leading(const MtfProgram *program, int forward) {
+    g_autoptr(MtfDependences) waits = mtf_dependences_new(program);
+    bool *leads = g_new0(bool, program->n_repeated + 1);
+    for (int i = program->n_repeated - 1; i >= forward; i--) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        leads[i] |= makes_sent(program, instruction) && !is_sum(program, instruction);
+        for (int k = waits->begins[i]; leads[i] && k < waits->begins[i + 1]; k++)
+            leads[waits->before[k]] = true;
+    }
+    return leads;
+}
+
+void mtf_program_split_backward(MtfProgram *program) {
+    program->weight_gradients = program->n_repeated;
+    if (!program->graph->splits_backward)
+        return;
+    int n = mtf_program_length(program), forward = mtf_program_forward(program);
+    g_autofree bool *leads = find_leading(program, forward);
+    g_autofree int *order = g_new(int, n + 1);
+    int next = forward;
+    for (int i = 0; i < n; i++)
+        order[i] = i;
+    for (int half = 0; half < 2; half++) {
+        for (int i = forward; i < program->n_repeated; i++)
+            if (leads[i] == (half == 0))
+                order[next++] = i;
+        if (half == 0)
+            program->weight_gradients = next;
+    }
+    mtf_program_reorder(program, order);
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "reports/page/page_pipeline.h"
+
+#include "layouts/base/command_line.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/pipeline/pipeline_text.h"
+#include "reports/drawing/pipeline_picture.h"
+#include "reports/markup/markup.h"
+#include "reports/page/page_sections.h"
+
+#include <math.h>
+
+#define SHOWN_TRANSFERS 60
+
+static void open_section(GString *page, const char *id, const char *title) {
+    mtf_markup(page, "</section>\n<section id=\"%s\"><h2>%s</h2>\n", id, title);
+}
+
+static void add_number(GString *page, const char *text, const char *what) {
+    mtf_markup(page, "<div><b>%s</b><span>%s</span></div>", text, what);
+}
+
+/* ---- The answer ---------------------------------------------------------------------------- */
+
+static double fullest(const MtfPipelineFacts *facts) {
+    double most = 0;
+    for (int domain = 0; domain < facts->pipeline->order->ranks; domain++)
+        most = MAX(most, mtf_pipeline_domain_bytes(facts, domain));
+    return most;
+}
+
+static void add_answer(GString *page, const MtfPipelineFacts *facts) {
+    const MtfPipelinePlan *pipeline = facts->pipeline;
+    const MtfPipelineOrder *order = pipeline->order;
+    g_autofree char *step = mtf_seconds_format(facts->step_seconds);
+    g_autofree char *bubble = g_strdup_printf("%.1f %%", 100 * facts->run->bubble);
+    g_autofree char *memory = mtf_bytes_format(fullest(facts));
+    g_autofree char *limit = mtf_bytes_format(facts->limit);
+    g_autofree char *of_limit = facts->limit > 0
+                                    ? g_strdup_printf("on the fullest device, of %s", limit)
+                                    : g_strdup("on the fullest device");
+    g_string_append(page, "<div class=\"numbers\">");
+    add_number(page, step, "step time, predicted");
+    add_number(page, bubble, "of a domain's time is bubble");
+    add_number(page, memory, of_limit);
+    g_string_append(page, "</div>");
+    mtf_markup(page,
+               "<p>%d stages on %d domains of %d devices in all, %d micro-batches, schedule "
+               "<b>%s</b>.</p>",
+               order->stages, order->ranks, mtf_pipeline_devices(pipeline), order->microbatches,
+               pipeline->schedule);
+}
+
+/* ---- The schedule -------------------------------------------------------------------------- */
+
+static void add_schedules_tried(GString *page, const cJSON *tried) {
+    const cJSON *one;
+    if (tried == NULL)
+        return;
+    g_string_append(page, "<h3>Schedules that were planned to the end</h3><table><thead><tr><th>"
+                          "schedule</th><th class=\"n\">step</th></tr></thead><tbody>\n");
+    cJSON_ArrayForEach(one, tried) {
+        g_autofree char *seconds = mtf_seconds_format(mtf_json_number_of(tried, one->string, NAN));
+        mtf_markup(page, "<tr><td>%s</td><td class=\"n\">%s</td></tr>\n", one->string, seconds);
+    }
+    g_string_append(page, "</tbody></table>");
+}
+
+static void add_schedule(GString *page, const MtfPipelineFacts *facts) {
+    g_autofree char *order = mtf_pipeline_format(facts->pipeline->order);
+    g_autofree char *makespan = mtf_seconds_format(facts->run->makespan);
+    g_autofree char *ideal = mtf_seconds_format(facts->run->ideal);
+    open_section(page, "schedule", "The schedule");
+    mtf_pipeline_picture(page, facts);
+    mtf_markup(page,
+               "<p>The passes take %s from the first to the last; the busiest domain computes for "
+               "%s of them. What follows once a step (sums, clipping, updates) is not drawn.</p>",
+               makespan, ideal);
+    add_schedules_tried(page,
+                        cJSON_GetObjectItemCaseSensitive(facts->pipeline->predicted, "schedules"));
+    mtf_markup(page,
+               "<details><summary>the order in PyTorch's grammar, a line a domain</summary><pre>%s"
+               "</pre></details>",
+               order);
+}
+
+/* ---- Stages -------------------------------------------------------------------------------- */
+
+static void add_stage(GString *page, const MtfPipelineFacts *facts, int stage, const char *folder) {
+    const MtfPlan *plan = mtf_pipeline_stage(facts->pipeline, stage);
+    const MtfStageTimes *times = &facts->times[stage];
+    int domain = facts->pipeline->order->rank_of_stage[stage];
+    int first = mtf_pipeline_first_device(facts->pipeline, domain);
+    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    g_autofree char *forward = mtf_seconds_format(times->forward);
+    g_autofree char *input = mtf_seconds_format(times->input_gradient);
+    g_autofree char *weight = mtf_seconds_format(times->weight_gradient);
+    g_autofree char *each = mtf_bytes_format(facts->stages[stage].per_flight);
+    g_autofree char *peak = mtf_bytes_format(facts->stages[stage].peak);
+    mtf_markup(page,
+               "<tr><td><a href=\"%s/index.html\">%d</a></td><td class=\"n\">%d</td><td>%d "
+               "to %d, %s</td><td class=\"n\">%d</td><td class=\"n\">%" G_GINT64_FORMAT
+               "</td><td class=\"n\">%s</td>",
+               folder, stage, domain, first, first + mtf_mesh_size(&plan->layout->mesh) - 1, mesh,
+               (int)plan->graph->operations->len, mtf_graph_parameters(plan->graph), forward);
+    mtf_markup(page,
+               "<td class=\"n\">%s</td><td class=\"n\">%s</td><td class=\"n\">%d × %s</td><td "
+               "class=\"n\">%s</td></tr>\n",
+               input, plan->graph->splits_backward ? weight : "–", plan->graph->in_flight, each,
+               peak);
+}
+
+static void add_stages(GString *page, const MtfPipelineFacts *facts, char *const *folders) {
+    open_section(page, "stages", "The stages");
+    g_string_append(
+        page,
+        "<p>Each has a page of its own. Times are of one micro-batch; where weight gradients are "
+        "computed apart, the backward pass is that of the input gradients.</p>"
+        "<div class=\"wide\"><table><thead><tr><th>stage</th><th class=\"n\">domain</th>"
+        "<th>devices, mesh</th><th class=\"n\">operations</th><th class=\"n\">parameters</th>"
+        "<th class=\"n\">forward</th><th class=\"n\">backward</th>"
+        "<th class=\"n\">weight gradient</th><th class=\"n\">in flight</th>"
+        "<th class=\"n\">memory a device</th></tr></thead><tbody>\n");
+    for (int stage = 0; stage < facts->pipeline->order->stages; stage++)
+        add_stage(page, facts, stage, folders[stage]);
+    g_string_append(page, "</tbody></table></div>");
+}
+
+/* ---- Transfers ----------------------------------------------------------------------------- */
+
+static char *placement_text(const MtfPlan *plan, int tensor) {
+    return mtf_placement_format(plan->graph, &plan->layout->mesh, &plan->layout->tensors[tensor]);
+}
+
+static void add_transfer(GString *page, const MtfPipelineFacts *facts,
+                         const MtfStageTransfer *transfer) {
+    const MtfPlan *from = mtf_pipeline_stage(facts->pipeline, transfer->from);
+    const MtfPlan *to = mtf_pipeline_stage(facts->pipeline, transfer->to);
+    g_autofree char *sent = placement_text(from, transfer->sent);
+    g_autofree char *received = placement_text(to, transfer->received);
+    g_autofree char *bytes =
+        mtf_bytes_format((double)mtf_graph_tensor_bytes(from->graph, transfer->sent));
+    mtf_markup(page,
+               "<tr><td class=\"mono\">%s</td><td class=\"n\">%d → %d</td><td class=\"mono\">%s"
+               "</td><td class=\"mono\">%s</td><td class=\"n\">%s</td><td>%s</td></tr>\n",
+               mtf_graph_tensor(from->graph, transfer->sent)->name, transfer->from, transfer->to,
+               sent, received, bytes, transfer->once ? "a step" : "a micro-batch");
+}
+
+static void add_transfers(GString *page, const MtfPipelineFacts *facts) {
+    const GArray *transfers = facts->pipeline->split->transfers;
+    guint shown = MIN(transfers->len, SHOWN_TRANSFERS);
+    open_section(page, "transfers", "What stages send each other");
+    mtf_markup(page,
+               "<p>%u tensors; each receiver gets the boxes it lacks from those that hold them.</p>"
+               "<div class=\"wide\"><table><thead><tr><th>tensor</th><th class=\"n\">stages</th>"
+               "<th>as it is sent</th><th>as it is read</th><th class=\"n\">bytes</th><th>once</th>"
+               "</tr></thead><tbody>\n",
+               transfers->len);
+    for (guint i = 0; i < shown; i++)
+        add_transfer(page, facts, &g_array_index(transfers, MtfStageTransfer, i));
+    g_string_append(page, "</tbody></table></div>");
+    if (shown < transfers->len)
+        mtf_markup(page, "<p>And %u more.</p>", transfers->len - shown);
+}
+
+/* ---- The page ------------------------------------------------------------------------------ */
+
+char *mtf_page_pipeline(const MtfPipelineFacts *facts, char *const *folders) {
+    GString *page = g_string_new("<!DOCTYPE html>\n<html lang=\"en\" "
+                                 "xmlns=\"http://www.w3.org/1999/xhtml\">\n<head><meta "
+                                 "charset=\"utf-8\"/>\n<meta name=\"viewport\" "
+                                 "content=\"width=device-width, initial-scale=1\"/>\n");
+    const char *name = facts->pipeline->graph->name;
+    mtf_markup(page, "<title>%s: a pipeline</title>\n", name);
+    mtf_page_head(page);
+    mtf_markup(page,
+               "</head>\n<body>\n<section id=\"answer\"><h1>%s, a pipeline of %d stages</h1>\n<nav>"
+               "<a href=\"#schedule\">schedule</a><a href=\"#stages\">stages</a><a "
+               "href=\"#transfers\">transfers</a></nav>\n",
+               name, facts->pipeline->order->stages);
+    add_answer(page, facts);
+    add_schedule(page, facts);
+    add_stages(page, facts, folders);
+    add_transfers(page, facts);
+    g_string_append(page,
+                    "</section>\n<p class=\"soft\">Made by meshtf-report " MTF_VERSION ".</p>\n");
+    mtf_page_script(page);
+    g_string_append(page, "</body>\n</html>\n");
+    return g_string_free(page, FALSE);
+}

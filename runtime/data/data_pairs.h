@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Pairs of texts, a source and what is made of it, as rows of fixed length:
+ *
+ *     source           H i ETX  B y e ETX  0 0         source_segments  1 1 1 2 2 2 2 0 0
+ *                                                      source_places    0 1 2 0 1 2 3 0 0
+ *     tokens       STX S a l u t  STX  …               what the decoder reads
+ *     next tokens      S a l u t ETX  …                what it shall say; mask: 1 where it does
+ *
+ * Tokens are bytes; 0 fills rows up, 2 (STX) begins and 3 (ETX) ends a text. Where the model has
+ * segments, a row takes pairs one after another as long as both sides have room (packed, as by
+ * Mesh-TensorFlow); else it is one pair. Pairs longer than a row, and those that are there already,
+ * are left out.
+ *
+ * A label may stand in the place of the source ("3<tab>text"): then the text is what is read, and
+ * rows are not packed. */
+#ifndef MTF_DATA_PAIRS_H
+#define MTF_DATA_PAIRS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct MtfPairs MtfPairs;
+
+typedef struct {
+    int64_t source_length, length; /* of rows */
+    int64_t vocabulary;            /* bytes must be below it */
+    int64_t classes;               /* of labels; 0: sources are texts */
+    bool packed;
+    char *const *files;    /* NULL-terminated */
+    char *const *held_out; /* files; NULL: the last share of the pairs */
+    double share;
+} MtfPairsWanted;
+
+/* Whether all files are catalogues or tables of pairs; false also where one cannot be read. */
+bool mtf_pairs_are(char *const *files);
+
+/* Fails (bad input) when a file cannot be read or is malformed, when no pair fits the rows, or when
+ * a byte or a label is beyond what the model has. */
+MtfPairs *mtf_pairs_open(const MtfPairsWanted *wanted, GError **error);
+void mtf_pairs_close(MtfPairs *pairs);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPairs, mtf_pairs_close)
+
+/* Lays out row `number` of all steps, counted from 0: every row of the training part once an epoch,
+ * in an order of its own; or held out row `number` (modulo how many there are). */
+void mtf_pairs_load(MtfPairs *pairs, uint64_t seed, int64_t number);
+void mtf_pairs_load_held(MtfPairs *pairs, int64_t number);
+
+int64_t mtf_pairs_trained(const MtfPairs *pairs); /* rows */
+int64_t mtf_pairs_held(const MtfPairs *pairs);
+
+/* Of the row laid out last; every list has one place more than the row, which is 0. */
+typedef struct {
+    int *source, *source_segments, *source_places;
+    int *tokens, *next_tokens, *segments, *places;
+    int label;
+} MtfPairRow;
+const MtfPairRow *mtf_pairs_row(const MtfPairs *pairs);
+
+/* How many and a digest; free with g_free. */
+char *mtf_pairs_identity(const MtfPairs *pairs);
+
+/* What guessing the bytes of targets by their frequency alone would lose, in nats. */
+double mtf_pairs_entropy(const MtfPairs *pairs);
+
+#endif

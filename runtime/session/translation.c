@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/session/translation.h"
+
+#include "layouts/base/error.h"
+#include "layouts/graph/random.h"
+#include "runtime/kernels/base/slice.h"
+#include "runtime/session/generation.h"
+#include "runtime/session/scores.h"
+#include "runtime/support/agreement.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define STREAM "translate"
+#define MOST_SOURCES 8
+#define TEXT_BEGINS 2
+#define TEXT_ENDS 3
+
+typedef struct {
+    GByteArray *source, *expected; /* bytes; the second is empty where nobody knows */
+    GByteArray *result;
+    bool ended;
+} Sentence;
+
+typedef struct {
+    MtfSession *session;
+    MtfTraffic *uncounted;
+    MtfScores scores;
+    int64_t source_length;
+    double *row; /* scores of one position */
+    int n;
+    Sentence sentences[MOST_SOURCES];
+} Translation;
+
+/* ---- Sources --------------------------------------------------------------------------------- */
+
+/* An example's places of the input that reads sources; 0 where none does. */
+static int64_t source_length(const MtfGraph *graph) {
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_SOURCE &&
+            tensor->shape.rank > 1)
+            return mtf_graph_size(graph, tensor->shape.dims[tensor->shape.rank - 1]);
+    }
+    return 0;
+}
+
+bool mtf_translates(const MtfSession *session) {
+    return source_length(session->plan->graph) > 0;
+}
+
+static void add_sentence(Translation *t, GByteArray *source, GByteArray *expected) {
+    t->sentences[t->n++] = (Sentence){ source, expected, g_byte_array_new(), false };
+}
+
+static bool take_prompt(Translation *t, const char *prompt, GError **error) {
+    gsize n = strlen(prompt);
+    if ((int64_t)n + 1 > t->source_length)
+        return mtf_input_error(error,
+                               "--prompt: this model reads sources of at most %" PRId64
+                               " bytes, not of %" G_GSIZE_FORMAT,
+                               t->source_length - 1, n);
+    GByteArray *source = g_byte_array_new();
+    g_byte_array_append(source, (const guint8 *)prompt, (guint)n);
+    add_sentence(t, source, g_byte_array_new());
+    return true;
+}
+
+static bool take_pairs(Translation *t, GError **error) {
+    int64_t most = MIN(MOST_SOURCES, t->scores.examples);
+    for (int64_t i = 0; i < most; i++) {
+        GByteArray *source = g_byte_array_new(), *target = g_byte_array_new();
+        bool has = mtf_data_pair(t->session->data, i, source, target);
+        if (has)
+            add_sentence(t, source, target);
+        else {
+            g_byte_array_unref(source);
+            g_byte_array_unref(target);
+        }
+    }
+    return t->n > 0 ||
+           mtf_input_error(error, "--generate: this model wants a source: give --prompt, "
+                                  "or pairs of texts as --data");
+}
+
+static bool open_translation(Translation *t, const char *prompt, GError **error) {
+    if (!mtf_scores_find(t->session->program, "--generate", &t->scores, error))
+        return false;
+    t->source_length = source_length(t->session->plan->graph);
+    if (!t->scores.of_next_tokens || t->scores.length < 0 || t->scores.vocabulary < 256)
+        return mtf_input_error(error,
+                               "--generate: this model compares no scores of bytes with next "
+                               "tokens of an example and a place");
+    return prompt != NULL ? take_prompt(t, prompt, error) : take_pairs(t, error);
+}
+
+static void close_translation(Translation *t) {
+    for (int i = 0; i < t->n; i++) {
+        g_byte_array_unref(t->sentences[i].source);
+        g_byte_array_unref(t->sentences[i].expected);
+        g_byte_array_unref(t->sentences[i].result);
+    }
+    mtf_traffic_free(t->uncounted);
+    g_free(t->row);
+}
+
+/* ---- Inputs ---------------------------------------------------------------------------------- */
+
+static double source_at(const Sentence *s, int64_t place) {
+    int64_t n = s->source->len;
+    return place < n ? s->source->data[place] : place == n ? TEXT_ENDS : 0;
+}
+
+static double token_at(const Sentence *s, int64_t place) {
+    if (place == 0)
+        return TEXT_BEGINS;
+    return place <= (int64_t)s->result->len ? s->result->data[place - 1] : 0;
+}
+
+/* What an input holds at a place of an example. */
+static double value_at(const Sentence *s, MtfFeed feed, int64_t place) {
+    bool read = place <= (int64_t)s->source->len;
+    switch (feed) {
+    case MTF_FEED_SOURCE:
+        return source_at(s, place);
+    case MTF_FEED_SOURCE_SEGMENTS:
+        return read;
+    case MTF_FEED_SOURCE_PLACES:
+        return read ? (double)place : 0;
+    case MTF_FEED_TOKENS:
+        return token_at(s, place);
+    case MTF_FEED_PLACES:
+        return (double)place;
+    case MTF_FEED_NEXT_TOKENS:
+        return 0;
+    default: /* segments and masks: all is one text */
+        return 1;
+    }
+}
+
+static void fill_inputs(const Translation *t) {
+    const MtfGraph *graph = t->session->plan->graph;
+    for (int i = 0; i < (int)graph->tensors->len; i++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, i);
+        const MtfOperand *slice = mtf_worker_tensor(t->session->worker, i);
+        if (tensor->source != MTF_SOURCE_INPUT || slice == NULL)
+            continue;
+        int64_t places = mtf_graph_elements(graph, &tensor->shape) / t->scores.examples;
+        int64_t elements = mtf_slice_elements(slice);
+        for (int64_t k = 0; k < elements; k++) {
+            int64_t index = mtf_slice_global_index(slice, k);
+            const Sentence *s = &t->sentences[index / places % t->n];
+            mtf_slice_set(slice, k, value_at(s, tensor->feed, index % places));
+        }
+    }
+}
+
+/* ---- Tokens ---------------------------------------------------------------------------------- */
+
+/* Draws the token after those of a sentence; every rank draws what the first one does. */
+static void extend(Translation *t, int i, int64_t number) {
+    Sentence *s = &t->sentences[i];
+    MtfSession *session = t->session;
+    mtf_scores_collect(session, &t->scores, i, number, number + 1, t->row);
+    MtfRandom random =
+        mtf_random_stream((uint64_t)session->options->seed, STREAM, (uint64_t)number);
+    double share = mtf_random_uniform(&random, i);
+    int64_t drawn =
+        mtf_draw_score(t->row, t->scores.vocabulary, session->options->temperature, share);
+    int token = (int)mtf_agree_first(session->control, (double)drawn);
+    guint8 byte = (guint8)token;
+    s->ended = token == TEXT_ENDS || token > 255;
+    if (!s->ended)
+        g_byte_array_append(s->result, &byte, 1);
+}
+
+static bool all_ended(const Translation *t) {
+    for (int i = 0; i < t->n; i++)
+        if (!t->sentences[i].ended)
+            return false;
+    return true;
+}
+
+static void append_text(GString *line, const GByteArray *bytes) {
+    for (guint i = 0; i < bytes->len; i++)
+        g_string_append_c(line, g_ascii_iscntrl(bytes->data[i]) ? ' ' : (char)bytes->data[i]);
+}
+
+static char *format_sentences(const Translation *t) {
+    GString *text = g_string_new(NULL);
+    for (int i = 0; i < t->n; i++) {
+        const Sentence *s = &t->sentences[i];
+        append_text(text, s->source);
+        g_string_append(text, "\n  -> ");
+        append_text(text, s->result);
+        if (s->expected->len > 0)
+            g_string_append(text, "\n     ");
+        append_text(text, s->expected);
+        g_string_append_c(text, '\n');
+    }
+    return g_string_free(text, FALSE);
+}
+
+char *mtf_translate(MtfSession *session, const char *prompt, GError **error) {
+    Translation t = { .session = session };
+    GError *local = NULL;
+    open_translation(&t, prompt, &local);
+    if (!mtf_agree(session->control, local, error)) {
+        close_translation(&t);
+        return NULL;
+    }
+    t.uncounted = mtf_traffic_new(session->program);
+    t.row = g_new0(double, t.scores.vocabulary);
+    int64_t most = MIN(session->options->generate, t.scores.window);
+    for (int64_t number = 0; number < most && !all_ended(&t); number++) {
+        fill_inputs(&t);
+        mtf_scores_compute(session, &t.scores, t.uncounted);
+        for (int i = 0; i < t.n; i++)
+            if (!t.sentences[i].ended)
+                extend(&t, i, number);
+    }
+    char *text = format_sentences(&t);
+    close_translation(&t);
+    return text;
+}

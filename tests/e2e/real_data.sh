@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Pairs of texts, folders of pictures and tables of clicks: trained on, and refused in one sentence.
+. tests/support/tap.sh
+
+refuses() {
+    exits 2 && [ "$(grep -c '^meshtf-run: ' "$work/err")" = 1 ]
+}
+
+# plan FAMILY OPTIONS...: of its tiny preset, on two processors.
+plan() {
+    family=$1
+    shift
+    meshtf-plan model "$family" --preset tiny "$@" -o "$work/g.json" >/dev/null &&
+        meshtf-plan search "$work/g.json" --devices 2 --machine cpu-host -o "$work/p.json" >/dev/null 2>&1
+}
+
+train() {
+    rm -f "$work/m.jsonl"
+    run mpirun -n 2 meshtf-run "$work/p.json" --metrics "$work/m.jsonl" "$@"
+}
+
+# The last loss is below a share of the first.
+falls_to() {
+    sed 's/.*"loss": *\([0-9.]*\).*/\1/' "$work/m.jsonl" |
+        awk -v share="$1" 'NR == 1 { first = $1 } { last = $1 } END { exit !(last < share * first) }'
+}
+
+# Numbers and what they are in French.
+printf '%s\t%s\n' one un two deux three trois four quatre five cinq six six seven sept eight huit nine neuf ten dix \
+    >"$work/numbers.tsv"
+plan transformer
+train --data "$work/numbers.tsv" --steps 80 --held-out 0 --generate 20 --temperature 0.01
+claim "a Transformer trains on pairs" exits 0
+claim "and learns them by heart" falls_to 0.2
+claim "it says what it makes of its sources" says "  -> sept"
+train --data "$work/numbers.tsv" --steps 80 --held-out 0 --generate 20 --temperature 0.01 --prompt four
+claim "and of a prompt" says "  -> quatre"
+train --data "$work/numbers.tsv" --steps 1 --generate 20 --prompt "more than a source of thirty-two bytes"
+claim "a prompt that is too long is refused" refuses
+train --data "$work/numbers.tsv" --steps 5 --verify
+claim "two ranks compute what one does" exits 0
+printf 'one\tun\ntwo\n' >"$work/bad.tsv"
+train --data "$work/bad.tsv" --steps 1
+claim "a line without a tab is refused" refuses
+claim "it says which" says_error "bad.tsv, line 2"
+head -c 60 tests/fuzz/corpus/catalogue/little.mo >"$work/cut.mo"
+train --data "$work/cut.mo" --steps 1
+claim "a catalogue cut short is refused" refuses
+
+plan t5
+train --data "$work/numbers.tsv" --steps 20
+claim "T5 trains on pairs, one a row" exits 0
+
+mkdir -p "$work/pictures/cat" "$work/pictures/dog"
+cp tests/fuzz/corpus/picture/rgb.png "$work/pictures/cat/1.png"
+cp tests/fuzz/corpus/picture/rgb.png "$work/pictures/dog/1.png"
+meshtf-plan model mlp --preset mnist --batch 4 --features 36 --hidden 8 --outputs 2 -o "$work/g.json" >/dev/null
+meshtf-plan search "$work/g.json" --devices 2 --machine cpu-host -o "$work/p.json" >/dev/null 2>&1
+train --data "$work/pictures" --steps 5
+claim "pictures in a folder a class are trained on" exits 0
+head -c 60 tests/fuzz/corpus/picture/rgb.png >"$work/pictures/dog/2.png"
+train --data "$work/pictures" --steps 1
+claim "a damaged picture is refused" refuses
+claim "it says which" says_error "dog/2.png: this PNG file is damaged or cut short"
+
+awk 'BEGIN { for (i = 0; i < 200; i++) printf "%d\t%d\t%d\t%d\t%d\t%x\t%x\t%x\n", i % 2, i, 3, i % 5, 1, i % 2, i % 7, i }' \
+    >"$work/clicks.tsv"
+plan dlrm
+train --data "$work/clicks.tsv" --steps 80
+claim "DLRM trains on a table of clicks" exits 0
+claim "and learns which category is clicked" falls_to 0.5
+printf '1\t2\tx\n' >"$work/bad.tsv"
+train --data "$work/bad.tsv" --steps 1
+claim "a count that is none is refused" refuses
+claim "it says where" says_error "bad.tsv, line 1, column 3: \"x\" is not a count"
+done_testing

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Weight gradients apart from input gradients. That the losses stay the same is shown in
+ * tests/e2e/pipelines.sh; here a naive twin follows from each instruction who reads what it writes. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/planner/planning.h"
+#include "analyzer/training/stage_cut.h"
+#include "cost/pipeline/pipeline_schedule.h"
+#include "layouts/graph/graph_json.h"
+#include "layouts/program/pipeline_plan.h"
+
+/* The last of two stages of the library's mlp, under a schedule, on one device. */
+typedef struct {
+    MtfPipelinePlan *pipeline;
+    MtfGraph *graph;
+    MtfLayout *layout;
+    MtfProgram *program;
+} Last;
+
+static Last last_of(const char *schedule) {
+    MtfStepVariant variant = { .microbatches = 4 };
+    MtfMesh one;
+    g_autoptr(MtfGraph) written = mtf_graph_load("layouts/library/graphs/mlp.json", NULL, NULL);
+    assert_true(mtf_cut_stages(written, 2, NULL));
+    assert_true(mtf_mesh_parse("all:1", 0, &one, NULL));
+    MtfGraph *training = mtf_planning_training_graph(written, &variant, NULL);
+    MtfPipelineOrder *order = mtf_pipeline_schedule_order(schedule, 2, 4, 1, NULL);
+    Last last = { .pipeline = mtf_pipeline_plan_new(training, schedule, order, NULL) };
+    assert_non_null(last.pipeline);
+    last.graph = mtf_pipeline_stage_graph(last.pipeline, 1);
+    last.layout = mtf_layout_new(last.graph, &one);
+    last.program = mtf_lower(last.graph, last.layout);
+    return last;
+}
+
+static void last_clear(Last *last) {
+    mtf_program_free(last->program);
+    mtf_layout_free(last->layout);
+    mtf_graph_free(last->graph);
+    mtf_pipeline_plan_free(last->pipeline);
+}
+
+static bool reads(const MtfInstruction *instruction, int buffer) {
+    for (int k = 0; k < instruction->n_inputs; k++)
+        if (instruction->inputs[k] == buffer)
+            return true;
+    return false;
+}
+
+/* Whether some tensor that is sent to the stage before follows from instruction i. */
+static bool leads_out(const MtfProgram *program, int i) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, i);
+    for (int k = 0; k < instruction->n_outputs; k++) {
+        int tensor = mtf_program_buffer(program, instruction->outputs[k])->tensor;
+        if (tensor >= 0 && mtf_graph_tensor(program->graph, tensor)->is_sent)
+            return true;
+        for (int j = i + 1; j < program->n_repeated; j++)
+            if (reads(mtf_program_instruction(program, j), instruction->outputs[k]) &&
+                leads_out(program, j))
+                return true;
+    }
+    return false;
+}
+
+static void what_the_stage_before_waits_for_comes_first(void **state) {
+    (void)state;
+    Last last = last_of("zb-h1");
+    const MtfProgram *program = last.program;
+    int forward = mtf_program_forward(program), half = program->weight_gradients;
+    assert_in_range(half, forward + 1, program->n_repeated - 1);
+    for (int i = forward; i < program->n_repeated; i++)
+        assert_int_equal(leads_out(program, i), i < half);
+    last_clear(&last);
+}
+
+static void other_backward_passes_are_not_split(void **state) {
+    (void)state;
+    Last last = last_of("1f1b");
+    assert_int_equal(last.program->weight_gradients, last.program->n_repeated);
+    last_clear(&last);
+}
+
+/* What input gradients leave for weight gradients is there once for each micro-batch in flight. */
+static void what_waits_for_weight_gradients_has_slots(void **state) {
+    (void)state;
+    Last last = last_of("zb-h1");
+    const MtfProgram *program = last.program;
+    int waiting = 0, half = program->weight_gradients;
+    assert_true(last.graph->in_flight > 1);
+    for (int i = mtf_program_forward(program); i < half; i++) {
+        int buffer = mtf_program_instruction(program, i)->outputs[0];
+        bool waits = false;
+        for (int j = half; j < program->n_repeated; j++)
+            waits |= reads(mtf_program_instruction(program, j), buffer);
+        const MtfBuffer *owner =
+            mtf_program_buffer(program, mtf_program_buffer(program, buffer)->storage);
+        if (waits)
+            assert_int_equal(owner->slots, last.graph->in_flight);
+        waiting += waits;
+    }
+    assert_true(waiting > 0);
+    last_clear(&last);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_the_stage_before_waits_for_comes_first),
+        cmocka_unit_test(other_backward_passes_are_not_split),
+        cmocka_unit_test(what_waits_for_weight_gradients_has_slots),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
