@@ -263,9 +263,10 @@ static MtfShape shape_of(const Case *c, char letter) {
     }
 }
 
-/* Who gets which place is asked of all pairs of choices. */
+/* What is routed meets every place. */
 static int random_size(const Case *c) {
-    double draw = g_rand_double(c->rand) * (c->row->kind == MTF_OP_SLOTS ? 0.9 : 1);
+    bool small = strpbrk(c->row->inputs, "zw") != NULL || c->row->output == 'w';
+    double draw = g_rand_double(c->rand) * (small ? 0.9 : 1);
     return draw < 0.2   ? 1
            : draw < 0.9 ? g_rand_int_range(c->rand, 2, 6)
                         : g_rand_int_range(c->rand, 17, 70);
