@@ -4,6 +4,7 @@
 #include "analyzer/planner/planning.h"
 #include "cost/machine/mapping_json.h"
 #include "cost/price/predict.h"
+#include "cost/summary/step_summary.h"
 #include "cost/tune/algorithm_choice.h"
 #include "cost/tune/program_mapping.h"
 #include "layouts/base/command_line.h"
@@ -64,8 +65,10 @@ static void print_for_people(const Estimate *e, const MtfPlan *plan) {
     g_autofree char *mesh = mtf_mesh_format(laid);
     g_autofree char *mapping = mtf_mapping_format(laid, &e->pricer.map.mapping);
     g_autofree char *tables = mtf_predicted_format(plan->predicted);
-    printf("machine        %s%s\n", e->machine->name,
-           e->options->machine == NULL ? " (no --machine given)" : "");
+    g_autofree char *summary = mtf_summary_format(plan->predicted);
+    mtf_planning_print_machine(plan, e->machine, e->options->machine != NULL,
+                               e->options->precision);
+    fputs(summary, stdout);
     printf("mesh           %s\nlayout         %s\n", mesh, plan->layout->rules);
     if (e->cost < e->in_order_cost)
         printf("mapping        %s\n               in order it would cost %.2f times as much\n",
@@ -116,12 +119,15 @@ static bool estimate(const Options *options, const char *path, GError **error) {
                                  options->precision,
                                  options->batch,
                                  options->length,
-                                 options->json };
+                                 options->json,
+                                 false };
     MtfStepVariant variant = { options->microbatches, options->batch_dim, options->precision, 0 };
     if (!mtf_recompute_parse(options->recompute, &variant.recompute, error))
         return false;
     g_autoptr(MtfMachine) machine = mtf_planning_machine(options->machine, error);
     g_autoptr(MtfGraph) written = machine != NULL ? mtf_planning_graph_load(&request, error) : NULL;
+    if (written != NULL)
+        variant.precision = mtf_planning_precision_for(machine, written, options->precision);
     g_autoptr(MtfGraph) graph =
         written != NULL ? mtf_planning_training_graph(written, &variant, error) : NULL;
     if (graph == NULL)

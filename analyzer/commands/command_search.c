@@ -4,12 +4,15 @@
 #include "analyzer/commands/report_child.h"
 #include "analyzer/commands/search_pipeline.h"
 #include "analyzer/planner/mesh_shapes.h"
+#include "analyzer/planner/next_best.h"
 #include "analyzer/planner/plan_search.h"
 #include "analyzer/planner/planning.h"
 #include "analyzer/planner/step_variants.h"
+#include "analyzer/serving/search_inference.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/machine/mapping_json.h"
 #include "cost/price/predict.h"
+#include "cost/summary/step_summary.h"
 #include "cost/tune/algorithm_choice.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
@@ -31,6 +34,8 @@ typedef struct {
     char *schedule;
     int devices, max_axes, seed, frontier, batch, length;
     char *stages;
+    char *infer, *cache_memory;
+    int context, generate;
     int chunks;
     double seconds, gap;
     gboolean json;
@@ -48,11 +53,12 @@ typedef struct {
 typedef struct {
     const Options *options;
     MtfMachine *machine;
-    MtfGraph *written; /* by the user */
-    GArray *variants;  /* MtfStepCandidate: what a step may look like, the most promising first */
-    int variant;       /* the one of this graph */
-    MtfGraph *graph;   /* the training graph */
-    GArray *meshes;    /* MtfMesh */
+    MtfGraph *written;     /* by the user */
+    const char *precision; /* NULL: as the graph has it */
+    GArray *variants; /* MtfStepCandidate: what a step may look like, the most promising first */
+    int variant;      /* the one of this graph */
+    MtfGraph *graph;  /* the training graph */
+    GArray *meshes;   /* MtfMesh */
     int64_t memory_limit;
     MtfPlanAnswer answer;
     MtfLayout *layout; /* the answer's, settled; NULL: not yet */
@@ -201,7 +207,7 @@ static bool find_variants(Run *run, GError **error) {
                                         .meshes = run->meshes,
                                         .memory_limit = run->memory_limit,
                                         .batch_dim = options->batch_dim,
-                                        .precision = options->precision,
+                                        .precision = run->precision,
                                         .pins = (const char *const *)options->pins,
                                         .forbids = (const char *const *)options->forbids,
                                         .user = run,
@@ -222,7 +228,8 @@ static bool prepare(Run *run, const char *path, GError **error) {
                                  options->precision,
                                  options->batch,
                                  options->length,
-                                 options->json };
+                                 options->json,
+                                 false };
     run->machine = mtf_planning_machine(options->machine, error);
     if (run->machine == NULL)
         return false;
@@ -233,6 +240,7 @@ static bool prepare(Run *run, const char *path, GError **error) {
     if (run->written == NULL)
         return false;
     mtf_planning_warn_untrained(run->written);
+    run->precision = mtf_planning_precision_for(run->machine, run->written, options->precision);
     return find_meshes(run, error) && find_variants(run, error);
 }
 
@@ -559,31 +567,37 @@ static void add_variants(cJSON *object, const Run *run) {
     }
 }
 
+static char *format_nanoseconds(int64_t nanoseconds) {
+    return mtf_seconds_format((double)nanoseconds / 1e9);
+}
+
 /* Why the plan is not the cheapest layout, where it is not. */
 static void print_fastest(const Run *run) {
     if (run->answer.fastest == NULL)
         return;
     g_autofree char *step = mtf_seconds_format(run->answer.step_seconds);
     g_autofree char *other = mtf_seconds_format(run->answer.free.step_seconds);
-    printf("               the plan costs %" PRId64
-           " ns, but more of it is hidden: its step takes %s"
-           " instead of %s\n",
-           run->answer.fastest_cost, step, other);
+    g_autofree char *cost = format_nanoseconds(run->answer.fastest_cost);
+    printf("               the plan costs %s, but more of it is hidden: its step takes %s instead "
+           "of %s\n",
+           cost, step, other);
 }
 
 static void print_free_proof(const Run *run) {
     const MtfFreeAnswer *answer = &run->answer.free;
     double gap = relative_gap(answer->cost, answer->bound);
-    printf("proof          %s free layouts of this mesh: cost %" PRId64 " ns, bound %" PRId64
-           " ns, gap %.3g %% (%s)\n",
-           gap <= 2e-6 ? "optimal over" : "best found of", answer->cost, answer->bound, 100 * gap,
-           answer->method);
+    g_autofree char *cost = format_nanoseconds(answer->cost);
+    g_autofree char *bound = format_nanoseconds(answer->bound);
+    printf("proof          %s free layouts of this mesh: cost %s, bound %s, gap %.3g %% (%s)\n",
+           gap <= 2e-6 ? "optimal over" : "best found of", cost, bound, 100 * gap, answer->method);
     print_fastest(run);
     if (!run->answer.rules.found)
         puts("               no rule layout fits");
-    else
-        printf("               the best rule layout costs %" PRId64 " ns, %.2f times as much\n",
-               run->answer.rules.cost, (double)run->answer.rules.cost / (double)answer->cost);
+    if (run->answer.rules.found) {
+        g_autofree char *rules = format_nanoseconds(run->answer.rules.cost);
+        printf("               the best rule layout costs %s, %.2f times as much\n", rules,
+               (double)run->answer.rules.cost / (double)answer->cost);
+    }
 }
 
 static void print_proof(const Run *run) {
@@ -592,10 +606,11 @@ static void print_proof(const Run *run) {
         return;
     }
     const MtfRuleAnswer *answer = &run->answer.rules;
-    printf("proof          %s all rule layouts of %d mesh shape%s: cost %" PRId64
-           " ns, bound %" PRId64 " ns",
+    g_autofree char *cost = format_nanoseconds(answer->cost);
+    g_autofree char *bound = format_nanoseconds(answer->bound);
+    printf("proof          %s all rule layouts of %d mesh shape%s: cost %s, bound %s",
            is_optimal(answer) ? "optimal over" : "best found of", run->answer.meshes,
-           run->answer.meshes == 1 ? "" : "s", answer->cost, answer->bound);
+           run->answer.meshes == 1 ? "" : "s", cost, bound);
     if (!is_optimal(answer))
         printf(", gap %.3g %%%s", 100 * gap_of(answer), answer->stopped ? ", stopped early" : "");
     if (answer->excluded > 0)
@@ -609,10 +624,9 @@ static void print_mapping(const Run *run, const MtfPlan *plan) {
         return;
     g_autofree char *mapping =
         mtf_mapping_format(&plan->layout->mesh, &run->answer.pricer.map.mapping);
-    printf("mapping        %s\n               in order it would cost %" PRId64
-           " ns, %.2f times as much\n",
-           mapping, run->answer.in_order_cost,
-           (double)run->answer.in_order_cost / (double)run->answer.cost);
+    g_autofree char *in_order = format_nanoseconds(run->answer.in_order_cost);
+    printf("mapping        %s\n               in order it would cost %s, %.2f times as much\n",
+           mapping, in_order, (double)run->answer.in_order_cost / (double)run->answer.cost);
 }
 
 /* Step and needs of the fastest, the gap of the cheapest layout under each limit. */
@@ -663,8 +677,11 @@ static void print_variant(const Run *run, const MtfPlan *plan) {
 static void print_for_people(const Run *run, const MtfPlan *plan) {
     g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
     g_autofree char *tables = mtf_predicted_format(plan->predicted);
-    printf("machine        %s%s\n", run->machine->name,
-           run->options->machine == NULL ? " (no --machine given)" : "");
+    g_autofree char *summary = mtf_summary_format(plan->predicted);
+    mtf_planning_print_machine(plan, run->machine, run->options->machine != NULL,
+                               run->options->precision);
+    fputs(summary, stdout);
+    mtf_next_best_print(plan->search);
     printf("mesh           %s\nlayout         %s\n", mesh,
            plan->layout->rules != NULL ? plan->layout->rules : "free, one choice a tensor");
     print_variant(run, plan);
@@ -685,6 +702,9 @@ static void print_as_json(const Run *run, const MtfPlan *plan) {
         cJSON_AddStringToObject(object, "layout", plan->layout->rules);
     else
         cJSON_AddNullToObject(object, "layout");
+    cJSON_AddStringToObject(object, "parallelism",
+                            mtf_json_text_of(plan->predicted, "parallelism"));
+    cJSON_AddStringToObject(object, "precision", plan->precision);
     cJSON_AddItemReferenceToObject(object, "search", plan->search);
     cJSON_AddItemReferenceToObject(object, "predicted", plan->predicted);
     mtf_json_add_number(object, "seconds", run->wall_seconds);
@@ -700,6 +720,7 @@ static MtfPlan *plan_of(Run *run) {
     cJSON *search_json = mtf_plan_answer_to_json(&run->answer, run->memory_limit);
     if (run->variants->len > 1)
         add_variants(search_json, run);
+    mtf_next_best_add(search_json, &run->answer, run->graph, run->layout, run->memory_limit);
     return mtf_planning_plan_new(g_steal_pointer(&run->graph), g_steal_pointer(&run->layout),
                                  &run->answer.pricer, search_json);
 }
@@ -747,7 +768,8 @@ static void clear_options(Options *options) {
                       options->layouts,    options->precision,   options->output,
                       options->report,     options->dump,        options->batch_dim,
                       options->dump_after, options->recompute,   options->microbatches,
-                      options->schedule,   options->collectives, options->stages };
+                      options->schedule,   options->collectives, options->stages,
+                      options->infer,      options->cache_memory };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -797,12 +819,79 @@ static bool cut_and_search(const Options *options, const char *path, bool *one, 
            (check_pipeline_options(options, error) && mtf_search_pipeline(&pipeline, one, error));
 }
 
+/* What goes with --infer only, and what does not go with it. */
+static bool check_inference_options(const Options *o, GError **error) {
+    const char *only = o->context != 0           ? "--context"
+                       : o->generate != 0        ? "--generate"
+                       : o->cache_memory != NULL ? "--cache-memory"
+                                                 : NULL;
+    if (o->infer == NULL)
+        return only == NULL || mtf_input_error(error, "%s goes with --infer only", only);
+    const char *other = o->stages != NULL         ? "--stages"
+                        : o->microbatches != NULL ? "--microbatches"
+                        : o->recompute != NULL    ? "--recompute"
+                        : o->frontier > 0         ? "--frontier"
+                        : o->dump != NULL         ? "--dump-problem"
+                        : o->dump_after != NULL   ? "--dump-after"
+                        : o->report != NULL       ? "--report"
+                        : o->length != 0          ? "--length"
+                                                  : NULL;
+    return other == NULL ||
+           mtf_input_error(error, "%s does not go with --infer%s", other,
+                           o->length != 0 ? ": --context says how long texts are" : "");
+}
+
+static bool search_inference(const Options *o, const char *path, GError **error) {
+    MtfSearchInference inference = { .graph = path,
+                                     .infer = o->infer,
+                                     .dims = (const char *const *)o->dims,
+                                     .pins = (const char *const *)o->pins,
+                                     .forbids = (const char *const *)o->forbids,
+                                     .mesh = o->mesh,
+                                     .machine = o->machine,
+                                     .memory = o->memory,
+                                     .precision = o->precision,
+                                     .layouts = o->layouts,
+                                     .cache_memory = o->cache_memory,
+                                     .output = o->output,
+                                     .batch = o->batch,
+                                     .context = o->context,
+                                     .generate = o->generate,
+                                     .devices = o->devices,
+                                     .max_axes = o->max_axes,
+                                     .seconds = o->seconds,
+                                     .gap = o->gap,
+                                     .seed = o->seed,
+                                     .json = o->json,
+                                     .cancel = is_interrupted };
+    catch_interrupt();
+    return mtf_search_inference(&inference, error);
+}
+
+/* A plan of training, cut into stages or not. */
+static bool search_training(Run *run, const char *path, GError **error) {
+    bool one = true; /* stage */
+    return cut_and_search(run->options, path, &one, error) &&
+           (!one || (prepare(run, path, error) && search(run, error) && finish(run, error)));
+}
+
 #define TEXT(name, letter, field, help, what) \
     { name, letter, 0, G_OPTION_ARG_STRING, &o.field, help, what }
 #define LIST(name, field, help, what) \
     { name, 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.field, help, what }
 #define OTHER(name, type, field, help, what) \
     { name, 0, 0, type, &o.field, help, what }
+
+/* Of plans that run a model. */
+#define INFERENCE_OPTIONS                                                                          \
+    TEXT("infer", 0, infer, "Run the model instead of training it", "prefill|decode|serve"),       \
+        OTHER("context", G_OPTION_ARG_INT, context,                                                \
+              "With --infer: tokens of a prompt, or that stand before a decoded one (2048)", "N"), \
+        OTHER("generate", G_OPTION_ARG_INT, generate,                                              \
+              "With --infer: tokens that follow, for which caches have room (serve: 128)", "N"),   \
+        TEXT("cache-memory", 0, cache_memory,                                                      \
+             "With --infer: what caches may take of a device in max_context (what is left)",       \
+             "BYTES|30%")
 
 int mtf_command_search(int argc, char **argv) {
     Options o = { .max_axes = 2, .gap = NAN };
@@ -821,6 +910,7 @@ int mtf_command_search(int argc, char **argv) {
         OTHER("length", G_OPTION_ARG_INT, length,
               "Positions in an example of a published model (what it was made for, at most 2048)",
               "N"),
+        INFERENCE_OPTIONS,
         TEXT("microbatches", 0, microbatches, "Work through the batch in M parts (auto)", "M|auto"),
         TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
              "NAME"),
@@ -848,7 +938,6 @@ int mtf_command_search(int argc, char **argv) {
     };
     GError *error = NULL;
     Run run = { .options = &o };
-    bool one = true; /* stage */
     bool done =
         mtf_command_line_parse(&argc, &argv, entries, "GRAPH --devices N",
                                "Finds the layout with the shortest predicted training step "
@@ -857,8 +946,9 @@ int mtf_command_search(int argc, char **argv) {
                                "  meshtf-plan search g.json --devices 512 --machine tpu-v2 -o "
                                "p.json --report out",
                                1, 1, &error) &&
-        check_options(&o, &error) && cut_and_search(&o, argv[1], &one, &error) &&
-        (!one || (prepare(&run, argv[1], &error) && search(&run, &error) && finish(&run, &error)));
+        check_options(&o, &error) && check_inference_options(&o, &error) &&
+        (o.infer != NULL ? search_inference(&o, argv[1], &error)
+                         : search_training(&run, argv[1], &error));
     clear_run(&run);
     clear_options(&o);
     return done ? 0 : mtf_command_line_fail("meshtf-plan search", error);

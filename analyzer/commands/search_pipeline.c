@@ -166,7 +166,7 @@ static bool search_cut(Search *search, GError **error) {
                                                                 : (int)request->form.recompute,
                              .max_axes = o->max_axes,
                              .batch_dim = o->batch_dim,
-                             .precision = o->precision };
+                             .precision = request->form.precision };
     if (o->devices < 1)
         return mtf_input_error(error, "say how many processors there are for all stages: "
                                       "--devices N");
@@ -186,7 +186,9 @@ static bool search_cut(Search *search, GError **error) {
 
 static bool prepare(Search *search, GError **error) {
     const MtfSearchPipeline *o = search->options;
-    MtfPlanningGraph graph = { o->graph, o->dims, o->precision, o->batch, o->length, o->json };
+    MtfPlanningGraph graph = {
+        o->graph, o->dims, o->precision, o->batch, o->length, o->json, false
+    };
     MtfPipelineRequest *request = &search->request;
     search->machine = mtf_planning_machine(o->machine, error);
     if (search->machine == NULL)
@@ -205,6 +207,9 @@ static bool prepare(Search *search, GError **error) {
                                               .has_gap = true,
                                               .gap = isnan(o->gap) ? STAGE_GAP : o->gap,
                                               .seconds = o->seconds / MAX(1, o->stages) };
+    if (search->written != NULL)
+        request->form.precision =
+            mtf_planning_precision_for(search->machine, search->written, o->precision);
     if (search->written == NULL || !read_microbatches(search, error) ||
         !choose_chunks(search, error) ||
         (!is_auto(o->recompute) &&
@@ -258,8 +263,8 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
     double step = mtf_json_number_of(pipeline->predicted, "step_seconds", 0);
     double bubble = mtf_json_number_of(pipeline->predicted, "bubble", 0);
     g_autofree char *seconds = mtf_seconds_format(step);
-    printf("machine        %s%s\n", o->machine != NULL ? o->machine : MTF_STANDARD_MACHINE,
-           o->machine == NULL ? " (no --machine given)" : "");
+    mtf_planning_print_machine(mtf_pipeline_stage(pipeline, 0), search->machine, o->machine != NULL,
+                               o->precision);
     printf("pipeline       %d stages on %d devices, schedule %s, %d micro-batches, recomputation "
            "%s\n",
            (int)pipeline->stages->len, mtf_pipeline_devices(pipeline), pipeline->schedule,

@@ -95,6 +95,34 @@ static bool adds_partials(const Context *context, const MtfLayout *layout, int o
     return true;
 }
 
+/* Whether the operation brings a variable into the type that products read: in mixed precision the
+ * variable is the optimizer's master copy, and its result is the weight. */
+static bool casts_weight(const Context *context, int operation) {
+    const MtfOperation *op = mtf_graph_operation(context->graph, operation);
+    return op->phase == MTF_PHASE_FORWARD && mtf_operation_row(op->kind)->converts &&
+           mtf_graph_tensor(context->graph, op->inputs[0])->source == MTF_SOURCE_VARIABLE;
+}
+
+/* Casts run once a micro-batch. With one, half the bytes travel where pieces are cast and then
+ * gathered; with several, variables are gathered once a step, whole. */
+static bool casts_in_pieces(const Context *context, Sharding sharding, int operation) {
+    return casts_weight(context, operation) &&
+           (sharding == VARIABLES_IN_PIECES || context->graph->microbatches == 1);
+}
+
+/* Whether the operation runs in pieces over all axes: updates and casts of weights; where variables
+ * are in pieces, gradients are added up in pieces, too, as FSDP does. */
+static bool runs_in_pieces(const Context *context, const StandardStyle *style_choice,
+                           int operation) {
+    MtfPhase phase = mtf_graph_operation(context->graph, operation)->phase;
+    if (style_choice->sharding == ALL_REPLICATED)
+        return false;
+    return phase == MTF_PHASE_CLIP || phase == MTF_PHASE_UPDATE ||
+           casts_in_pieces(context, style_choice->sharding, operation) ||
+           (style_choice->sharding == VARIABLES_IN_PIECES &&
+            mtf_operation_accumulates(context->graph, operation));
+}
+
 static bool assign_model_axis(const Context *context, const StandardStyle *style_choice,
                               Assignment *assignment, int axis) {
     for (gsize i = 0; i < G_N_ELEMENTS(context->model); i++)
@@ -110,9 +138,7 @@ static void assign_axis(const Context *context, const StandardStyle *style_choic
     if (model ? assign_model_axis(context, style_choice, assignment, axis)
               : split_dimension(context, assignment, axis, context->batch))
         return;
-    MtfPhase phase = mtf_graph_operation(context->graph, assignment->operation)->phase;
-    bool updates = phase == MTF_PHASE_CLIP || phase == MTF_PHASE_UPDATE;
-    if (updates && style_choice->sharding != ALL_REPLICATED &&
+    if (runs_in_pieces(context, style_choice, assignment->operation) &&
         split_anything(context, assignment, axis))
         return;
     if (adds_partials(context, layout, assignment->operation, axis))
@@ -240,19 +266,26 @@ static void add_suitable_to_gathered_copies(const Context *context, const int *c
     }
 }
 
+/* Where a tensor may be kept: a strategy of its node, or -1. */
+typedef struct {
+    int only, not ;
+} Keeping;
+
 /* Keeps a tensor where it costs least, of equals where it takes least memory, and reads it where
- * that costs least. `fixed` >= 0: it is kept there. */
-static void choose_tensor(const Context *context, int *choice, int node, int fixed) {
+ * that costs least. */
+static void choose_tensor(const Context *context, int *choice, int node, Keeping keeping) {
     const MtfLayoutNode *n = mtf_layout_problem_node(context->problem, node);
     Trials trials = { 0 };
-    if (fixed >= 0)
-        add_trial(&trials, fixed);
+    if (keeping.only >= 0)
+        add_trial(&trials, keeping.only);
     add_suitable(context, choice, node, &trials);
     add_suitable_to_gathered_copies(context, choice, node, &trials);
-    int kept = fixed >= 0 ? 1 : trials.n, best = -1;
+    int kept = keeping.only >= 0 ? 1 : trials.n, best = -1;
     int64_t best_cost = INT64_MAX;
     for (int i = 0; i < kept; i++) {
         int s = trials.strategies[i];
+        if (s == keeping.not &&kept > 1)
+            continue;
         choice[node] = s;
         int64_t cost = operations_cost(context, choice, node, s) +
                        choose_gathered_copies(context, choice, node, &trials);
@@ -265,31 +298,58 @@ static void choose_tensor(const Context *context, int *choice, int node, int fix
     choose_gathered_copies(context, choice, node, &trials);
 }
 
-/* For each variable that is updated: the strategy of its node that its update wants; -1 elsewhere.
- */
-static int *pieces_of_variables(const Context *context, const MtfLayout *layout) {
+static int find_piece(const Context *context, int tensor, const MtfPlacement *placement) {
+    int node = mtf_free_problem_tensor_node(context->free_problem, tensor);
+    return node < 0 ? -1 : mtf_free_problem_find_placement(context->free_problem, node, placement);
+}
+
+/* For each variable that is updated, and for the weight that it is cast to: the strategy of its node
+ * that updates want; -1 elsewhere. `cast[t]`: the weight that variable t is
+ * cast to in pieces, else -1. */
+static int *pieces_of_variables(const Context *context, Sharding sharding, const MtfLayout *layout,
+                                int *cast) {
     int n = layout->n_tensors;
     int *pieces = g_new(int, n + 1);
     for (int t = 0; t < n; t++)
-        pieces[t] = -1;
+        pieces[t] = cast[t] = -1;
     for (guint i = 0; i < context->graph->updates->len; i++) {
         const MtfUpdate *update = &g_array_index(context->graph->updates, MtfUpdate, i);
-        int node = mtf_free_problem_tensor_node(context->free_problem, update->variable);
-        pieces[update->variable] = mtf_free_problem_find_placement(context->free_problem, node,
-                                                                   &layout->tensors[update->value]);
+        pieces[update->variable] =
+            find_piece(context, update->variable, &layout->tensors[update->value]);
+    }
+    for (int o = 0; o < layout->n_operations; o++) {
+        const MtfOperation *op = mtf_graph_operation(context->graph, o);
+        if (!casts_in_pieces(context, sharding, o))
+            continue;
+        cast[op->inputs[0]] = op->outputs[0];
+        pieces[op->outputs[0]] =
+            find_piece(context, op->outputs[0], &layout->tensors[op->outputs[0]]);
     }
     return pieces;
 }
 
+/* ZeRO-3 keeps variables and weights in pieces, ZeRO-1 master copies and state alone: weights are
+ * gathered once a step, after the update. */
+static Keeping keeping_of(const Context *context, Sharding sharding, int tensor, const int *pieces,
+                          const int *cast) {
+    const MtfTensor *t = mtf_graph_tensor(context->graph, tensor);
+    bool state = t->memory == MTF_MEMORY_OPTIMIZER || cast[tensor] >= 0;
+    if (pieces[tensor] < 0 || sharding == ALL_REPLICATED)
+        return (Keeping){ -1, -1 };
+    if (sharding == VARIABLES_IN_PIECES || state)
+        return (Keeping){ pieces[tensor], -1 };
+    return (Keeping){ -1, pieces[tensor] };
+}
+
 static void choose_tensors(const Context *context, const StandardStyle *style_choice,
                            const MtfLayout *layout, int *choice) {
-    g_autofree int *pieces = pieces_of_variables(context, layout);
+    g_autofree int *cast = g_new(int, layout->n_tensors + 1);
+    g_autofree int *pieces = pieces_of_variables(context, style_choice->sharding, layout, cast);
     for (int t = 0; t < layout->n_tensors; t++) {
         int node = mtf_free_problem_tensor_node(context->free_problem, t);
-        bool kept_in_pieces = style_choice->sharding == VARIABLES_IN_PIECES &&
-                              mtf_graph_tensor(context->graph, t)->producer < 0;
         if (node >= 0)
-            choose_tensor(context, choice, node, kept_in_pieces ? pieces[t] : -1);
+            choose_tensor(context, choice, node,
+                          keeping_of(context, style_choice->sharding, t, pieces, cast));
     }
 }
 
@@ -321,32 +381,6 @@ static MtfStandardLayout *make(const Context *context, const StandardStyle *styl
     choose_tensors(context, style_choice, layout, standard->choice);
     standard->value = mtf_layout_problem_evaluate(context->problem, standard->choice);
     return standard;
-}
-
-/* What an input says about the batch: sums that another pipeline stage sends once a step nothing. */
-static bool has_examples(const MtfTensor *tensor) {
-    return tensor->source == MTF_SOURCE_INPUT && tensor->feed != MTF_FEED_TRANSFER_ONCE;
-}
-
-/* That of the micro-batches, or the first dimension of the first input that all inputs have, or -1. */
-static int batch_dimension(const MtfGraph *graph) {
-    const MtfTensor *first = NULL;
-    if (graph->batch >= 0)
-        return graph->batch;
-    for (int t = 0; first == NULL && t < (int)graph->tensors->len; t++)
-        if (has_examples(mtf_graph_tensor(graph, t)))
-            first = mtf_graph_tensor(graph, t);
-    for (int i = 0; first != NULL && i < first->shape.rank; i++) {
-        bool shared = true;
-        for (int t = 0; t < (int)graph->tensors->len; t++) {
-            const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-            shared &=
-                !has_examples(tensor) || mtf_shape_find(&tensor->shape, first->shape.dims[i]) >= 0;
-        }
-        if (shared)
-            return first->shape.dims[i];
-    }
-    return -1;
 }
 
 static bool is_possible(const Context *context, const StandardStyle *style_choice) {
@@ -404,7 +438,7 @@ GPtrArray *mtf_standard_layouts(MtfFreeProblem *problem) {
         .problem = mtf_free_problem_get(problem),
         .graph = graph,
         .mesh = mtf_free_problem_mesh(problem),
-        .batch = batch_dimension(graph),
+        .batch = mtf_graph_find_batch(graph),
         .model = { mtf_graph_find_dimension(graph, "heads"),
                    mtf_graph_find_dimension(graph, "d_ff"),
                    mtf_graph_find_dimension(graph, "vocab") },

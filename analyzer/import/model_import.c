@@ -100,7 +100,8 @@ MtfGraph *mtf_import_model(const MtfImport *import, const MtfJson *root, GPtrArr
 
 /* Options that only models have. */
 static bool check_graph_options(const MtfImport *import, GError **error) {
-    const char *option = import->batch > 0           ? "batch"
+    const char *option = import->sizes_of_models     ? NULL
+                         : import->batch > 0         ? "batch"
                          : import->length > 0        ? "length"
                          : import->optimizer != NULL ? "optimizer"
                                                      : NULL;

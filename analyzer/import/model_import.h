@@ -22,6 +22,7 @@ typedef struct {
     int64_t batch, length;         /* 0: the standard ones; of models only */
     const char *optimizer;         /* NULL: adamw; of models only */
     const MtfSizeOverrides *sizes; /* of graphs only; or NULL */
+    bool sizes_of_models;          /* batch and length are not meant for graphs: no error there */
 } MtfImport;
 
 /* Loads a graph. `said` (char *, owned) receives one sentence a thing that was assumed or left out;

@@ -10,6 +10,7 @@
 #include "cost/memory/arena.h"
 #include "cost/price/predict.h"
 #include "cost/price/schedule.h"
+#include "cost/summary/step_summary.h"
 #include "cost/tune/bucket_choice.h"
 #include "cost/tune/order_search.h"
 #include "layouts/base/command_line.h"
@@ -74,7 +75,8 @@ static MtfGraph *load_or_import(const MtfPlanningGraph *request, const MtfSizeOv
                                 GError **error) {
     g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *path = find_graph(request->path);
-    MtfImport import = { path, request->batch, request->length, NULL, sizes };
+    MtfImport import = { path, request->batch, request->length,
+                         NULL, sizes,          request->sizes_of_models };
     MtfGraph *graph = mtf_import_load(&import, said, error);
     for (guint i = 0; graph != NULL && !request->quiet && i < said->len; i++)
         printf("model          %s\n", (const char *)said->pdata[i]);
@@ -148,6 +150,30 @@ const char *mtf_planning_precision(const MtfGraph *graph) {
     return "f32";
 }
 
+const char *mtf_planning_precision_for(const MtfMachine *machine, const MtfGraph *graph,
+                                       const char *asked) {
+    if (asked != NULL || *machine->precision == '\0' || graph->updates->len > 0 || graph->loss < 0)
+        return asked;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        MtfDtype dtype = mtf_graph_tensor(graph, t)->dtype;
+        if (mtf_dtype_is_float(dtype) && dtype != MTF_F32)
+            return NULL;
+    }
+    return machine->precision;
+}
+
+void mtf_planning_print_machine(const MtfPlan *plan, const MtfMachine *machine, bool named,
+                                const char *asked) {
+    bool natural = asked == NULL && strcmp(plan->precision, machine->precision) == 0;
+    printf("machine        %s%s\nprecision      %s (%s)\n", machine->name,
+           named ? ""
+                 : " (no --machine given); meshtf-plan machines lists those that plans can be for",
+           plan->precision,
+           asked != NULL ? "as asked for"
+           : natural     ? "the machine's own; --precision says otherwise"
+                         : "the graph's own");
+}
+
 MtfMachine *mtf_planning_machine(const char *name_or_path, GError **error) {
     return mtf_machine_load(name_or_path != NULL ? name_or_path : MTF_STANDARD_MACHINE, error);
 }
@@ -203,6 +229,9 @@ MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPric
     plan->search = search;
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     plan->predicted = mtf_predict(pricer, program);
+    mtf_summary_add(
+        plan->predicted, pricer, program,
+        (int64_t)mtf_json_number_of(search, "memory_limit", (double)pricer->machine->memory_bytes));
     plan->program_sha256 = mtf_program_digest(program);
     return plan;
 }

@@ -26,6 +26,7 @@ typedef struct {
     const char *precision;   /* "f32", "f64", "bf16", or NULL: as the graph has it */
     int batch, length;       /* of a published model (model_import.h); 0: not given */
     bool quiet;              /* prints nothing of what was assumed about a published model */
+    bool sizes_of_models;    /* as in MtfImport */
 } MtfPlanningGraph;
 
 /* The variant that a step is given. */
@@ -50,6 +51,16 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVarian
 /* "f64" when some tensor of the graph is float64, else "f32". */
 const char *mtf_planning_precision(const MtfGraph *graph);
 
+/* The precision that a graph is planned in: `asked`, or where that is NULL the machine's own, if the
+ * graph is to be trained and all its numbers are float32; else NULL, as the graph has it. */
+const char *mtf_planning_precision_for(const MtfMachine *machine, const MtfGraph *graph,
+                                       const char *asked);
+
+/* Prints for people, before anything else, what a plan was priced for: the machine (`named`: by the
+ * user) and the precision (`asked` by the user, or NULL). */
+void mtf_planning_print_machine(const MtfPlan *plan, const MtfMachine *machine, bool named,
+                                const char *asked);
+
 /* The machine of that name or file; the standard one for NULL. */
 MtfMachine *mtf_planning_machine(const char *name_or_path, GError **error);
 
@@ -65,7 +76,8 @@ bool mtf_planning_plan_pricer(const MtfPlan *plan, const char *path, const MtfMa
 void mtf_planning_tune(const MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
                        int64_t memory_limit);
 
-/* Makes a plan of a settled layout: lowers, predicts, digests. Takes over graph, layout and
+/* Makes a plan of a settled layout: lowers, predicts, digests. What a device may hold is `search`'s
+ * "memory_limit", else the machine's memory. Takes over graph, layout and
  * `search`. */
 MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPricer *pricer,
                                cJSON *search);

@@ -739,6 +739,8 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_ADAFACTOR_MOMENT] = NONE,
     [MTF_OP_ADAFACTOR_DIRECTION] = NONE,
     [MTF_OP_ADAFACTOR_APPLY] = NONE,
+    [MTF_OP_CACHE_UPDATE] = NONE,
+    [MTF_OP_CACHED_ATTENTION] = NONE,
 };
 
 const MtfGradientRow *mtf_gradient_row(int kind) {

@@ -7,9 +7,10 @@
 typedef struct {
     const MtfGraph *from;
     MtfBuilder b;
-    int *tensors; /* of `from` -> of the new graph */
-    int *casts;   /* … -> the new tensor in the other type, or -1 */
-    bool *wide;   /* of `from`: wanted in float32 where its operation can give it so */
+    int *tensors;          /* of `from` -> of the new graph */
+    int *casts;            /* … -> the new tensor in the other type, or -1 */
+    bool *wide;            /* of `from`: wanted in float32 where its operation can give it so */
+    bool narrow_variables; /* they are kept in bfloat16 */
 } Pass;
 
 static const MtfOperationRow *row_of(const MtfOperation *op) {
@@ -170,6 +171,9 @@ static void copy_source(Pass *pass, int t) {
                                                tensor->dtype, tensor->feed, &pass->b.error);
     else if (tensor->source == MTF_SOURCE_VARIABLE)
         pass->tensors[t] = mtf_build_variable_like(&pass->b, tensor);
+    if (tensor->source == MTF_SOURCE_VARIABLE && pass->narrow_variables &&
+        tensor->dtype == MTF_F32 && pass->tensors[t] >= 0)
+        mtf_graph_tensor(pass->b.graph, pass->tensors[t])->dtype = MTF_BF16;
 }
 
 static void copy_graph(Pass *pass) {
@@ -189,7 +193,7 @@ static void copy_graph(Pass *pass) {
     pass->b.graph->loss = from->loss < 0 ? -1 : pass->tensors[from->loss];
 }
 
-MtfGraph *mtf_mixed_precision(const MtfGraph *training, GError **error) {
+static MtfGraph *make_mixed(const MtfGraph *training, bool narrow_variables, GError **error) {
     g_autoptr(MtfGraph) graph = mtf_graph_new(training->name);
     gsize n = training->tensors->len;
     g_autofree int *tensors = g_new(int, n + 1);
@@ -197,11 +201,20 @@ MtfGraph *mtf_mixed_precision(const MtfGraph *training, GError **error) {
     g_autofree bool *wide = g_new0(bool, n + 1);
     for (gsize t = 0; t < n; t++)
         tensors[t] = casts[t] = -1;
-    Pass pass = { training, mtf_builder(graph, MTF_PHASE_FORWARD), tensors, casts, wide };
+    Pass pass = { training,        mtf_builder(graph, MTF_PHASE_FORWARD), tensors, casts, wide,
+                  narrow_variables };
     mark_wide(&pass);
     copy_graph(&pass);
     if (!mtf_builder_end(&pass.b, error))
         return NULL;
     mtf_graph_canonicalize(graph);
     return g_steal_pointer(&graph);
+}
+
+MtfGraph *mtf_mixed_precision(const MtfGraph *training, GError **error) {
+    return make_mixed(training, false, error);
+}
+
+MtfGraph *mtf_narrow_precision(const MtfGraph *graph, GError **error) {
+    return make_mixed(graph, true, error);
 }

@@ -23,4 +23,7 @@
  * must be float32. Fails with a bad-input error when such a name is taken. */
 MtfGraph *mtf_mixed_precision(const MtfGraph *training, GError **error);
 
+/* The same of a graph that is run and not trained: variables are kept in bfloat16, too. */
+MtfGraph *mtf_narrow_precision(const MtfGraph *graph, GError **error);
+
 #endif

@@ -370,6 +370,20 @@ static bool read_judged(const MtfJson *root, MtfMachine *machine, GError **error
             read_between(&object, "error", 0, 10, &machine->judged.error, error));
 }
 
+static bool read_precision(const MtfJson *root, MtfMachine *machine, GError **error) {
+    MtfJson precision;
+    MtfDtype dtype;
+    const char *name;
+    if (!mtf_json_find(root, "precision", &precision))
+        return true;
+    if (!mtf_json_string(&precision, &name, error))
+        return false;
+    if (!mtf_dtype_from_name(name, &dtype) || !mtf_dtype_is_float(dtype))
+        return mtf_json_fail(&precision, error, "\"%s\" must be f32, f64 or bf16", name);
+    g_strlcpy(machine->precision, mtf_dtype_short_name(dtype), sizeof machine->precision);
+    return true;
+}
+
 static bool read_between_slices(const MtfJson *root, MtfSliceNetwork *between, GError **error) {
     static const char *const keys[] = { "bandwidth", "latency", NULL };
     MtfJson object;
@@ -381,9 +395,9 @@ static bool read_between_slices(const MtfJson *root, MtfSliceNetwork *between, G
 
 static bool read_machine(const MtfJson *root, MtfMachine *machine, GError **error) {
     static const char *const keys[] = {
-        "meshtf_machine",  "name",    "torus",  "levels",  "slices",  "device",    "derates",
-        "message_seconds", "overlap", "curves", "sources", "kernels", "transport", "judged",
-        "between_slices",  NULL
+        "meshtf_machine",  "name",      "torus",  "levels",  "slices",  "device",    "derates",
+        "message_seconds", "overlap",   "curves", "sources", "kernels", "transport", "judged",
+        "between_slices",  "precision", NULL
     };
     return mtf_json_version(root, "meshtf_machine", 1, error) && mtf_json_keys(root, keys, error) &&
            read_name_and_sources(root, machine, error) &&
@@ -392,8 +406,8 @@ static bool read_machine(const MtfJson *root, MtfMachine *machine, GError **erro
            mtf_kernel_rates_read(root, &machine->kernels, error) &&
            read_transport(root, &machine->transport, error) &&
            read_between_slices(root, &machine->between_slices, error) &&
-           read_judged(root, machine, error) && read_overlap(root, machine, error) &&
-           read_curves(root, machine, error);
+           read_judged(root, machine, error) && read_precision(root, machine, error) &&
+           read_overlap(root, machine, error) && read_curves(root, machine, error);
 }
 
 MtfMachine *mtf_machine_from_json(const MtfJson *where, GError **error) {
@@ -532,6 +546,8 @@ cJSON *mtf_machine_to_json(const MtfMachine *machine) {
     }
     if (machine->overlap)
         cJSON_AddTrueToObject(root, "overlap");
+    if (*machine->precision != '\0')
+        cJSON_AddStringToObject(root, "precision", machine->precision);
     add_curves(root, machine);
     if (machine->sources != NULL)
         cJSON_AddItemToObject(root, "sources", cJSON_Duplicate(machine->sources, true));

@@ -76,7 +76,10 @@ typedef struct {
             runs; /* measured elsewhere, that predictions for this machine were judged by; or 0 */
         double error; /* mean of |predicted / measured - 1| */
     } judged;
-    bool overlap;      /* collectives make progress while kernels run */
+    char
+        precision[8]; /* that training on it uses where nobody says otherwise, a dtype's short name;
+                          "": as the graph has it */
+    bool overlap;     /* collectives make progress while kernels run */
     GPtrArray *curves; /* of MtfMachineCurve */
     cJSON *sources;    /* where each figure comes from, as the file has it; may be NULL */
 } MtfMachine;

@@ -160,11 +160,6 @@ static double number_of(const cJSON *object, const char *key) {
     return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
 
-static const char *text_of(const cJSON *object, const char *key) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
-    return cJSON_IsString(item) ? item->valuestring : "";
-}
-
 static char *axes_text(const cJSON *row) {
     GString *text = g_string_new(NULL);
     const cJSON *axis;
@@ -192,11 +187,12 @@ static void format_times(GString *text, const cJSON *predicted) {
             g_string_append_printf(text, ", %s of it while nothing computes", waits);
         g_string_append_c(text, '\n');
     }
-    g_string_append_printf(text, "work           %.4g flop a rank", flops);
-    if (step > 0)
-        g_string_append_printf(text, ", %.3g flop/s", flops / step);
-    g_string_append_printf(text, "; %.4g multiply-adds in products\n",
-                           number_of(predicted, "multiply_adds"));
+    g_autofree char *work = mtf_count_format(flops);
+    g_autofree char *rate = mtf_count_format(step > 0 ? flops / step : 0);
+    g_autofree char *adds = mtf_count_format(number_of(predicted, "multiply_adds"));
+    g_string_append_printf(text,
+                           "work           %sflop a rank, %sflop/s; %s multiply-adds in products\n",
+                           work, rate, g_strchomp(adds));
 }
 
 static void format_memory(GString *text, const cJSON *predicted) {
@@ -216,18 +212,24 @@ static void format_memory(GString *text, const cJSON *predicted) {
     g_string_append_c(text, '\n');
 }
 
+/* Counts below this are printed to the last digit. */
+#define EXACT_BELOW 1e5
+
 static void format_collective(GString *text, const cJSON *row) {
     g_autofree char *axes = axes_text(row);
     g_autofree char *bytes = mtf_bytes_format(number_of(row, "bytes"));
     g_autofree char *links = mtf_bytes_format(number_of(row, "link_bytes"));
     g_autofree char *seconds = mtf_seconds_format(number_of(row, "seconds"));
-    const char *reduction = text_of(row, "reduction");
-    g_autofree char *kind =
-        g_strdup_printf("%s%s%s", text_of(row, "kind"), strcmp(reduction, "none") != 0 ? " " : "",
-                        strcmp(reduction, "none") != 0 ? reduction : "");
-    g_string_append_printf(text, "%-10s %-18s %-12s %7.0f %12.4g %12s %12s %12s\n",
-                           text_of(row, "group"), kind, axes, number_of(row, "calls"),
-                           number_of(row, "elements"), bytes, links, seconds);
+    const char *reduction = mtf_json_text_of(row, "reduction");
+    g_autofree char *kind = g_strdup_printf("%s%s%s", mtf_json_text_of(row, "kind"),
+                                            strcmp(reduction, "none") != 0 ? " " : "",
+                                            strcmp(reduction, "none") != 0 ? reduction : "");
+    double count = number_of(row, "elements");
+    g_autofree char *elements =
+        count < EXACT_BELOW ? g_strdup_printf("%.0f", count) : mtf_count_format(count);
+    g_string_append_printf(text, "%-10s %-18s %-12s %7.0f %12s %12s %12s %12s\n",
+                           mtf_json_text_of(row, "group"), kind, axes, number_of(row, "calls"),
+                           elements, bytes, links, seconds);
 }
 
 char *mtf_predicted_format(const cJSON *predicted) {

@@ -67,7 +67,10 @@ static double rated_seconds(const MtfPricer *pricer, const MtfInstruction *instr
                                    .length = work->n,
                                    .features = work->k,
                                    .backward = work->form == MTF_PRODUCT_ATTENTION_GRAD };
-        return rates->launch_seconds + mtf_attention_seconds(rates, &peaks, &head);
+        /* A few queries at a long memory take as long as that takes to be read. */
+        double reading =
+            mtf_sweep_seconds(rates, &peaks, MTF_SWEEP_ELEMENTWISE, instruction->traffic_bytes);
+        return rates->launch_seconds + fmax(reading, mtf_attention_seconds(rates, &peaks, &head));
     }
     double bytes = (double)mtf_dtype_bytes(dtype);
     MtfProductShape shape = { work->calls, work->m, work->n, work->k, bytes };

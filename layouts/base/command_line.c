@@ -152,6 +152,16 @@ char *mtf_bytes_format(double bytes) {
     return g_strdup_printf(unit == 0 ? "%.0f %s" : "%.2f %s", bytes, names[unit]);
 }
 
+char *mtf_count_format(double count) {
+    static const char *const names[] = { "", "k", "M", "G", "T", "P", "E" };
+    guint unit = 0;
+    while (fabs(count) >= 999.5 && unit + 1 < G_N_ELEMENTS(names)) {
+        count /= 1000;
+        unit++;
+    }
+    return g_strdup_printf(fabs(count) >= 999.5 ? "%.0f %s" : "%.3g %s", count, names[unit]);
+}
+
 char *mtf_seconds_format(double seconds) {
     static const char *const names[] = { "s", "ms", "us", "ns" };
     guint unit = 0;

@@ -48,4 +48,8 @@ char *mtf_bytes_format(double bytes);
 /* Prints a time for people with three digits, "1.23 ms"; free with g_free. */
 char *mtf_seconds_format(double seconds);
 
+/* Prints a count or rate for people with three digits and an SI prefix, to be followed by its unit:
+ * "218 T" for 218e12, "12 " for 12; free with g_free. */
+char *mtf_count_format(double count);
+
 #endif

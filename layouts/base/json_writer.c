@@ -148,6 +148,11 @@ bool mtf_file_write(const char *path, const char *text, gsize length, GError **e
     return mtf_failure(error, "%s: cannot be written: %s", path, cause->message);
 }
 
+const char *mtf_json_text_of(const cJSON *object, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    return cJSON_IsString(item) ? item->valuestring : "";
+}
+
 double mtf_json_number_of(const cJSON *object, const char *key, double absent) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
     if (cJSON_IsRaw(item))

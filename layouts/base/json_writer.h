@@ -20,6 +20,9 @@ void mtf_json_add_number(cJSON *object, const char *key, double value);
 /* A number of an object, read or built; `absent` where there is none. */
 double mtf_json_number_of(const cJSON *object, const char *key, double absent);
 
+/* A string of an object; "" where there is none. Owned by the object. */
+const char *mtf_json_text_of(const cJSON *object, const char *key);
+
 /* The bare items, for arrays. */
 cJSON *mtf_json_new_integer(int64_t value);
 cJSON *mtf_json_new_number(double value);

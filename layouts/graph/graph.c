@@ -494,6 +494,8 @@ const char *mtf_feed_name(MtfFeed feed) {
         [MTF_FEED_CATEGORIES] = "categories",
         [MTF_FEED_TRANSFER] = "transfer",
         [MTF_FEED_TRANSFER_ONCE] = "transfer_once",
+        [MTF_FEED_POSITION] = "position",
+        [MTF_FEED_LAST] = "last",
     };
     return names[feed];
 }
@@ -552,7 +554,8 @@ const char *mtf_memory_name(MtfMemoryKind kind) {
         [MTF_MEMORY_VARIABLE] = "variables",  [MTF_MEMORY_GRADIENT] = "gradients",
         [MTF_MEMORY_OPTIMIZER] = "optimizer", [MTF_MEMORY_ACTIVATION] = "activations",
         [MTF_MEMORY_INPUT] = "inputs",        [MTF_MEMORY_COMMUNICATION] = "communication",
-        [MTF_MEMORY_WORKSPACE] = "workspace",
+        [MTF_MEMORY_WORKSPACE] = "workspace", [MTF_MEMORY_CACHE] = "caches",
+        [MTF_MEMORY_OUTPUT] = "outputs",
     };
     return names[kind];
 }

@@ -49,7 +49,9 @@ typedef enum {
     MTF_FEED_SOURCE_PLACES,
     MTF_FEED_CATEGORIES, /* int32: a column of what an example belongs to, the columns in the
                             order of such inputs */
-    MTF_FEEDS,           /* those that a user may name */
+    MTF_FEED_POSITION, /* int32, of graphs that generate: where an example's tokens begin in its text */
+    MTF_FEED_LAST,     /* … and which of them is the last, from 0 */
+    MTF_FEEDS,         /* those that a user may name */
     MTF_FEED_TRANSFER = MTF_FEEDS, /* sent by another stage, once a micro-batch (stage_split.h) */
     MTF_FEED_TRANSFER_ONCE,        /* sent by another stage, once a step */
 } MtfFeed;
@@ -75,6 +77,8 @@ typedef enum {
     MTF_MEMORY_INPUT,
     MTF_MEMORY_COMMUNICATION, /* of buffers only: copies for and scratch of collectives */
     MTF_MEMORY_WORKSPACE,     /* of buffers only: scratch of kernels */
+    MTF_MEMORY_CACHE,         /* of variables: keys and values of the tokens so far */
+    MTF_MEMORY_OUTPUT,        /* of variables: what a graph without a loss is run for */
     MTF_MEMORY_KINDS,
 } MtfMemoryKind;
 

@@ -77,8 +77,9 @@ bool mtf_field_word(const MtfJson *where, const char *what, const char *const *w
 }
 
 bool mtf_field_memory(const MtfJson *where, MtfMemoryKind *memory, GError **error) {
-    static const MtfMemoryKind kinds[] = { MTF_MEMORY_VARIABLE, MTF_MEMORY_GRADIENT,
-                                           MTF_MEMORY_OPTIMIZER, MTF_MEMORY_ACTIVATION };
+    static const MtfMemoryKind kinds[] = { MTF_MEMORY_VARIABLE,  MTF_MEMORY_GRADIENT,
+                                           MTF_MEMORY_OPTIMIZER, MTF_MEMORY_ACTIVATION,
+                                           MTF_MEMORY_CACHE,     MTF_MEMORY_OUTPUT };
     const char *words[G_N_ELEMENTS(kinds) + 1] = { NULL };
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++)
         words[i] = mtf_memory_name(kinds[i]);

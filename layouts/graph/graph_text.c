@@ -43,7 +43,10 @@ static bool read_variable_memory(const MtfJson *object, MtfMemoryKind *memory, G
     if (!mtf_field_memory(&child, memory, error))
         return false;
     return *memory == MTF_MEMORY_VARIABLE || *memory == MTF_MEMORY_OPTIMIZER ||
-           mtf_json_fail(&child, error, "a variable counts as \"variables\" or \"optimizer\"");
+           *memory == MTF_MEMORY_CACHE || *memory == MTF_MEMORY_OUTPUT ||
+           mtf_json_fail(&child, error,
+                         "a variable counts as \"variables\", \"optimizer\", \"caches\" or "
+                         "\"outputs\"");
 }
 
 /* "frozen": true, "decay": false. */

@@ -34,6 +34,31 @@ bool mtf_operation_accumulates(const MtfGraph *graph, int operation) {
            mtf_operation_row(mtf_graph_operation(graph, operation)->kind)->accumulates;
 }
 
+/* What an input says about the batch: sums that another pipeline stage sends once a step nothing. */
+static bool has_examples(const MtfTensor *tensor) {
+    return tensor->source == MTF_SOURCE_INPUT && tensor->feed != MTF_FEED_TRANSFER_ONCE;
+}
+
+int mtf_graph_find_batch(const MtfGraph *graph) {
+    const MtfTensor *first = NULL;
+    if (graph->batch >= 0)
+        return graph->batch;
+    for (int t = 0; first == NULL && t < (int)graph->tensors->len; t++)
+        if (has_examples(mtf_graph_tensor(graph, t)))
+            first = mtf_graph_tensor(graph, t);
+    for (int i = 0; first != NULL && i < first->shape.rank; i++) {
+        bool shared = true;
+        for (int t = 0; t < (int)graph->tensors->len; t++) {
+            const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+            shared &=
+                !has_examples(tensor) || mtf_shape_find(&tensor->shape, first->shape.dims[i]) >= 0;
+        }
+        if (shared)
+            return first->shape.dims[i];
+    }
+    return -1;
+}
+
 static bool check_order(const MtfGraph *graph, GError **error) {
     int n = mtf_graph_repeated(graph);
     for (int i = n; i < (int)graph->operations->len; i++)

@@ -31,6 +31,10 @@ bool mtf_operation_accumulates(const MtfGraph *graph, int operation);
 /* A dimension's size in the whole step: that of the batch times the micro-batches. */
 int64_t mtf_graph_step_size(const MtfGraph *graph, int dim);
 
+/* The dimension that counts examples: that of the micro-batches, or the first of the first input that
+ * all inputs have (but sums that another pipeline stage sends once a step); -1 where there is none. */
+int mtf_graph_find_batch(const MtfGraph *graph);
+
 /* Fails, naming what is wrong, where a graph with micro-batches cannot be run: an operation that
  * runs once stands before one that is repeated, a repeated one reads a sum that is not complete, or
  * a variable has the batch dimension. */

@@ -351,7 +351,8 @@ static bool check_like(const Check *check, int k, const MtfShape *like, GError *
                 input(check, k)->name);
 }
 
-bool mtf_check_attention(const Check *check, const MtfShape *shape, GError **error) {
+/* What attention to anything asks for: which positions are seen is not judged here. */
+static bool check_attention_inputs(const Check *check, const MtfShape *shape, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
     if (!mtf_check_causal(check, shape, error) || !check_attended(check, 0, a->query, error) ||
         !check_attended(check, 1, a->memory, error) ||
@@ -363,14 +364,55 @@ bool mtf_check_attention(const Check *check, const MtfShape *shape, GError **err
     if (mtf_shape_find(&input(check, 1)->shape, a->query) >= 0)
         return fail(check, error, "input \"%s\" has dimension \"%s\", its \"query\"",
                     input(check, 1)->name, dim_name(check, a->query));
-    if (a->causal != 0 && a->causal != 1)
-        return fail(check, error, "\"causal\" is %.17g and must be 0 or 1", a->causal);
     if (!(a->softcap >= 0 && a->softcap < 1e30))
         return fail(check, error, "\"softcap\" is %.17g and must be at least 0", a->softcap);
-    if (!(a->window >= 0 && a->window < 0x1p53 && a->window == floor(a->window)))
-        return fail(check, error, "\"window\" is %.17g and must be a whole number", a->window);
+    return (a->window >= 0 && a->window < 0x1p53 && a->window == floor(a->window)) ||
+           fail(check, error, "\"window\" is %.17g and must be a whole number", a->window);
+}
+
+bool mtf_check_attention(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    if (!check_attention_inputs(check, shape, error))
+        return false;
+    if (a->causal != 0 && a->causal != 1)
+        return fail(check, error, "\"causal\" is %.17g and must be 0 or 1", a->causal);
     return a->window == 0 || a->causal == 1 ||
            fail(check, error, "a \"window\" looks back only: \"causal\" must be 1");
+}
+
+/* Input `k`, the position of a text, has dimensions of input 0 and neither of `first` and `second`. */
+static bool check_positions(const Check *check, int k, int first, int second, GError **error) {
+    const MtfShape *positions = &input(check, k)->shape;
+    for (int i = 0; i < positions->rank; i++)
+        if (positions->dims[i] == first || positions->dims[i] == second)
+            return fail(check, error,
+                        "input \"%s\" has dimension \"%s\", along which positions count",
+                        input(check, k)->name, dim_name(check, positions->dims[i]));
+    return check_within(check, positions, &input(check, 0)->shape,
+                        "in the position but not in the first input", error);
+}
+
+bool mtf_check_cached_attention(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    return check_attention_inputs(check, shape, error) &&
+           check_positions(check, 3, a->query, a->dimension, error);
+}
+
+/* (x, cache, position): the cache has x's dimensions, `to` in place of `from`. */
+bool mtf_check_cache_update(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    const MtfShape *x = &input(check, 0)->shape;
+    if (mtf_shape_find(x, a->from) < 0 || mtf_shape_find(shape, a->to) < 0)
+        return fail(check, error, "\"%s\" must have dimension \"%s\", and its cache \"%s\"",
+                    input(check, 0)->name, dim_name(check, a->from), dim_name(check, a->to));
+    if (!mtf_shape_equal(&input(check, 1)->shape, shape) || x->rank != shape->rank)
+        return fail(check, error, "the cache \"%s\" must have its dims, as many as \"%s\"",
+                    input(check, 1)->name, input(check, 0)->name);
+    for (int i = 0; i < x->rank; i++)
+        if (x->dims[i] != a->from && mtf_shape_find(shape, x->dims[i]) < 0)
+            return fail(check, error, "the cache \"%s\" lacks dimension \"%s\" of \"%s\"",
+                        input(check, 1)->name, dim_name(check, x->dims[i]), input(check, 0)->name);
+    return check_positions(check, 2, a->from, a->to, error);
 }
 
 /* (q, k, v, o, lse, do): o and do like q, lse like q without its last dimension. */
@@ -425,7 +467,9 @@ bool mtf_check_rotary(const Check *check, const MtfShape *shape, GError **error)
         return fail(check, error, "\"low\" is %g and must be below \"high\", %g", a->low, a->high);
     return (a->adjacent == 0 || a->adjacent == 1 ||
             fail(check, error, "\"adjacent\" is %.17g and must be 0 or 1", a->adjacent)) &&
-           check_rotated(check, error);
+           check_rotated(check, error) &&
+           (check->operation->n_inputs == 1 ||
+            check_positions(check, 1, a->position, a->dimension, error));
 }
 
 bool mtf_check_clip(const Check *check, const MtfShape *shape, GError **error) {

@@ -22,6 +22,9 @@ bool mtf_check_fail(const MtfOperationCheck *check, GError **error, const char *
 
 /* What single rows ask beyond the rules that all share; rows name them as their `check`. */
 bool mtf_check_attention(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_cache_update(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_cached_attention(const MtfOperationCheck *check, const MtfShape *shape,
+                                GError **error);
 bool mtf_check_attention_grad(const MtfOperationCheck *check, const MtfShape *shape,
                               GError **error);
 bool mtf_check_cast(const MtfOperationCheck *check, const MtfShape *shape, GError **error);

@@ -99,6 +99,17 @@ static double expert_share(const MtfAttributes *a, const MtfIteration *iteration
     return 1 / (double)iteration->index[index_of(iteration, a->experts)].size;
 }
 
+/* The same where the queries are the last of a full memory. */
+static double cached_share(const MtfAttributes *a, const MtfIteration *iteration,
+                           const int64_t *sizes) {
+    int query = index_of(iteration, a->query), memory = index_of(iteration, a->memory);
+    double l = (double)sizes[query], m = (double)iteration->index[memory].size, w = a->window;
+    double behind = pairs_behind(m - l, m, m);
+    if (w > 0 && w < m)
+        behind -= pairs_behind(fmax(m - l - w, 0), m - w, m);
+    return fmax(behind, 0) / (l * m);
+}
+
 static const MtfOperationRow rows[MTF_OPERATIONS] = {
     [MTF_OP_EINSUM] = { .name = "einsum",
                         .kernel_class = MTF_CLASS_MATMUL,
@@ -274,8 +285,9 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                            .products = MTF_PRODUCTS_ATTENTION,
                            .scratch = MTF_SCRATCH_ATTENTION,
                            .share = causal_share },
-    [MTF_OP_ROTARY] = { ELEMENTWISE("rotary", 1, 1), .dims = MTF_DIMS_FIRST,
+    [MTF_OP_ROTARY] = { ELEMENTWISE("rotary", 1, 2), .dims = MTF_DIMS_FIRST,
                         .linearity = MTF_LINEAR_ONE, .flops = 4, .in_place = 1, .whole = true,
+                        .integer_inputs = 2,
                         .attributes = { REQUIRED_DIMENSION(position), REQUIRED_DIMENSION(dimension),
                                         NUMBER(base, 10000), NUMBER(adjacent, 0),
                                         NUMBER(rotated, 0), NUMBER(angle, 1), NUMBER(context, 0),
@@ -666,6 +678,43 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
     [MTF_OP_ADAFACTOR_APPLY] = { ELEMENTWISE("adafactor_apply", 4, 4), .dims = MTF_DIMS_FIRST,
                                  .flops = 3, .in_place = 1, .attributes = { NUMBER(threshold, 1) },
                                  .scalars_from = 2, .updates = true },
+    [MTF_OP_CACHE_UPDATE] = { .name = "cache_update",
+                              .kernel_class = MTF_CLASS_MOVE,
+                              .min_inputs = 3,
+                              .max_inputs = 3,
+                              .n_outputs = 1,
+                              .dims = MTF_DIMS_NEW,
+                              .in_place = 1U << 1,
+                              .addend = 1,
+                              .integer_inputs = 4,
+                              .positional = true,
+                              .attributes = { REQUIRED_DIMENSION(from), REQUIRED_DIMENSION(to) },
+                              .check = mtf_check_cache_update,
+                              .own_dimensions = true },
+    [MTF_OP_CACHED_ATTENTION] = { .name = "cached_attention",
+                                  .kernel_class = MTF_CLASS_MATMUL,
+                                  .min_inputs = 4,
+                                  .max_inputs = 4,
+                                  .n_outputs = 2,
+                                  .suffixes = { NULL, "lse" },
+                                  .outputs_like = { 0, 0 },
+                                  .statistics = 2,
+                                  .separate = true,
+                                  .whole = true,
+                                  .dims = MTF_DIMS_FIRST,
+                                  .flops = 4,
+                                  .integer_inputs = 8,
+                                  .positional = true,
+                                  .attributes = { REQUIRED_DIMENSION(query),
+                                                  REQUIRED_DIMENSION(memory),
+                                                  REQUIRED_DIMENSION(dimension),
+                                                  REQUIRED_NUMBER(factor), NUMBER(softcap, 0),
+                                                  NUMBER(window, 0) },
+                                  .check = mtf_check_cached_attention,
+                                  .own_dimensions = true,
+                                  .products = MTF_PRODUCTS_ATTENTION,
+                                  .scratch = MTF_SCRATCH_ATTENTION,
+                                  .share = cached_share },
 };
 
 const MtfOperationRow *mtf_operation_row(int kind) {

@@ -221,6 +221,10 @@ typedef enum {
     MTF_OP_ADAFACTOR_DIRECTION, /* (g, rows, columns, mean of rows) -> g / sqrt(rows columns /
                                    mean), or (g, v) -> g / sqrt(v) */
     MTF_OP_ADAFACTOR_APPLY, /* (w, u, sum of u^2, rate) -> w - rate u / max(1, rms(u)/threshold) */
+    /* of graphs that generate: `position` is where the tokens at hand begin in their text */
+    MTF_OP_CACHE_UPDATE, /* (x, cache, position) -> the cache with x at `position` and behind it */
+    MTF_OP_CACHED_ATTENTION, /* (q, k, v, position) -> attention of the queries from `position` on to
+                                what a cache holds up to each; and "NAME/lse" */
     MTF_OPERATIONS,
 } MtfOperationKind;
 

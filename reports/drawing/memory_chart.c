@@ -18,7 +18,7 @@ static const struct {
 } layers[] = {
     { MTF_MEMORY_VARIABLE, 0 },  { MTF_MEMORY_OPTIMIZER, 4 },  { MTF_MEMORY_INPUT, 3 },
     { MTF_MEMORY_GRADIENT, 2 },  { MTF_MEMORY_ACTIVATION, 1 }, { MTF_MEMORY_COMMUNICATION, 5 },
-    { MTF_MEMORY_WORKSPACE, 7 },
+    { MTF_MEMORY_WORKSPACE, 7 }, { MTF_MEMORY_CACHE, 4 },      { MTF_MEMORY_OUTPUT, 3 },
 };
 
 int mtf_memory_area(MtfMemoryKind kind) {

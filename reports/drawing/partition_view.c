@@ -223,6 +223,14 @@ static char *describe_collective(const Builder *builder, const MtfInstruction *i
                            op->reduction == MTF_REDUCE_MAX ? " max" : "", axes, bytes, joined);
 }
 
+/* Whether an operation brings a variable into the type that the forward pass reads: its result is
+ * shown as the variable would be, and it has no box. */
+static bool casts_weight(const MtfGraph *graph, int operation) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    return op->phase == MTF_PHASE_FORWARD && mtf_operation_row(op->kind)->converts &&
+           mtf_graph_tensor(graph, op->inputs[0])->source == MTF_SOURCE_VARIABLE;
+}
+
 /* Whether a tensor is told of inside the boxes that take it: variables, inputs, what another phase
  * made, and the numbers that every update takes. */
 static bool is_row(const Builder *builder, int tensor, const MtfOperation *reader) {
@@ -230,8 +238,9 @@ static bool is_row(const Builder *builder, int tensor, const MtfOperation *reade
         mtf_graph_tensor(builder->graph, tensor)->shape.rank == 0)
         return true;
     int producer = mtf_graph_tensor(builder->graph, tensor)->producer;
-    return producer < 0 || mtf_part_phase(mtf_graph_operation(builder->graph, producer)->phase) !=
-                               mtf_part_phase(reader->phase);
+    return producer < 0 || casts_weight(builder->graph, producer) ||
+           mtf_part_phase(mtf_graph_operation(builder->graph, producer)->phase) !=
+               mtf_part_phase(reader->phase);
 }
 
 static void set_provider(const Builder *builder, int buffer, int box, char *notes) {
@@ -296,13 +305,14 @@ static void read_collective(const Builder *builder, int index, int k) {
     int64_t nanoseconds = time_of(builder, index) / instruction->n_inputs;
     g_autofree char *text = describe_collective(builder, instruction);
     bool made_here = mtf_graph_tensor(builder->graph, tensor)->producer == operation;
-    if (builder->section_of[operation] < 0)
+    bool cast = casts_weight(builder->graph, operation);
+    if (builder->section_of[operation] < 0 && !cast)
         return;
-    if (made_here) {
+    if (made_here && !cast) {
         int box = operation_box(builder, operation);
         g_ptr_array_add(box_at(builder, box)->notes, g_steal_pointer(&text));
         set_provider(builder, out, box, NULL);
-    } else if (is_row(builder, tensor, op)) {
+    } else if (cast || is_row(builder, tensor, op)) {
         const char *before = builder->providers[in].notes;
         set_provider(builder, out, -1,
                      before != NULL ? g_strjoin("\n", before, text, NULL) : g_steal_pointer(&text));
@@ -392,7 +402,8 @@ static void show_section(const Builder *builder, int part, int phase) {
     int section = add_section(builder, part, phase);
     for (int i = 0; i < (int)builder->graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(builder->graph, i);
-        if (builder->parts->of[i] != part || mtf_part_phase(op->phase) != phase)
+        if (builder->parts->of[i] != part || mtf_part_phase(op->phase) != phase ||
+            casts_weight(builder->graph, i))
             continue;
         g_autofree char *twin = mtf_layer_runs_twin(builder->parts->layers_found, op->name);
         if (strcmp(twin, op->name) == 0)

@@ -2,6 +2,7 @@
 #include "reports/facts/answer.h"
 
 #include "cost/price/predict.h"
+#include "cost/summary/parallelism.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/microbatches.h"
@@ -47,15 +48,49 @@ static char *layout_text(const MtfStepFacts *facts) {
                            *rules != '\0' ? rules : "none");
 }
 
+/* Tokens or examples a second and how well the devices are used, as the plan predicts them; "" for a
+ * plan that does not say. */
+static char *speed_text(const cJSON *predicted) {
+    double items = mtf_json_number_of(predicted, "items_per_second", 0);
+    double mfu = mtf_json_number_of(predicted, "mfu", 0);
+    g_autofree char *rate = mtf_count_format(items);
+    return items > 0 ? g_strdup_printf("; %s %s/s, MFU %.3g %%", g_strchomp(rate),
+                                       mtf_json_text_of(predicted, "items"), 100 * mfu)
+                     : g_strdup("");
+}
+
 static void add_time(GPtrArray *lines, const MtfStepFacts *facts) {
     double seconds = (double)facts->schedule->nanoseconds / 1e9;
     g_autofree char *text = mtf_seconds_format(seconds);
+    g_autofree char *speed = speed_text(facts->plan->predicted);
     double rate = seconds > 0 ? facts->flops / seconds : 0;
     const char *precision = facts->plan->precision;
     double peak = mtf_machine_peak_flops(facts->machine, precision);
+    g_autofree char *flops = mtf_count_format(rate);
     add(lines, "step time",
-        g_strdup_printf("%s predicted; %.3g flop/s a device, %.1f %% of its %s peak", text, rate,
-                        peak > 0 ? 100 * rate / peak : 0, precision));
+        g_strdup_printf("%s predicted%s; %sflop/s a device, %.1f %% of its %s peak", text, speed,
+                        flops, peak > 0 ? 100 * rate / peak : 0, precision));
+}
+
+/* What else could be done, and at what price. */
+static void add_next_best(GPtrArray *lines, const cJSON *search) {
+    const cJSON *next = cJSON_GetObjectItemCaseSensitive(search, "next_best");
+    if (next == NULL) {
+        add(lines, "next best", g_strdup("no other kind of plan was looked at"));
+        return;
+    }
+    double longer = mtf_json_number_of(next, "longer", 0);
+    bool near = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(next, "within_doubt"));
+    g_autofree char *step = mtf_seconds_format(mtf_json_number_of(next, "step_seconds", 0));
+    g_autofree char *doubt =
+        near ? g_strdup_printf("; nearer than predictions are to measured runs: measure %s to "
+                               "decide",
+                               mtf_json_text_of(next, "decided_by"))
+             : g_strdup("");
+    add(lines, "next best",
+        g_strdup_printf("%s (%s): %s, %.3g %% %s%s", mtf_json_text_of(next, "name"),
+                        mtf_json_text_of(next, "parallelism"), step, 100 * fabs(longer),
+                        longer < 0 ? "shorter" : "longer", doubt));
 }
 
 static void add_memory(GPtrArray *lines, const MtfStepFacts *facts) {
@@ -119,6 +154,7 @@ static char *limits_text(const MtfStepFacts *facts) {
 
 GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
     GPtrArray *lines = g_ptr_array_new_with_free_func(free_line);
+    add(lines, "parallelism", mtf_parallelism_format(facts->plan->graph, facts->plan->layout));
     add_mesh(lines, facts);
     add(lines, "layout", layout_text(facts));
     add(lines, "form", mtf_graph_step_format(facts->plan->graph));
@@ -127,5 +163,10 @@ GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
     add_memory(lines, facts);
     add_traffic(lines, facts);
     add(lines, "proof", proof_text(facts->plan->search));
+    add_next_best(lines, facts->plan->search);
+    g_autofree char *doubt = mtf_machine_doubt(facts->machine);
+    add(lines, "doubt",
+        doubt != NULL ? g_steal_pointer(&doubt)
+                      : g_strdup("the machine's kernels and collectives were measured"));
     return lines;
 }

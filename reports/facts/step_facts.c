@@ -86,56 +86,6 @@ static int find_peak(const MtfStepFacts *facts) {
     return peak;
 }
 
-/* ---- The step's time ----------------------------------------------------------------------- */
-
-/* Gives the time from `from` to `to`, in which nothing computes, to the collectives that run then:
- * at any moment to the one that has begun first. `*first` is the first that may still run. */
-static void give_gap(MtfStepFacts *facts, const GArray *collectives, guint *first, int64_t from,
-                     int64_t to) {
-    const MtfSchedule *schedule = facts->schedule;
-    for (guint i = *first; i < collectives->len && from < to; i++) {
-        int c = g_array_index(collectives, int, i);
-        if (schedule->starts[c] >= to)
-            break;
-        if (schedule->ends[c] <= from) {
-            *first += i == *first;
-            continue;
-        }
-        int64_t begin = MAX(from, schedule->starts[c]), end = MIN(to, schedule->ends[c]);
-        facts->wall[c] += end - begin;
-        from = end;
-    }
-}
-
-static int compare_starts(const void *left, const void *right, void *data) {
-    const MtfSchedule *schedule = data;
-    int a = *(const int *)left, b = *(const int *)right;
-    if (schedule->starts[a] != schedule->starts[b])
-        return schedule->starts[a] < schedule->starts[b] ? -1 : 1;
-    return a - b;
-}
-
-/* Kernels and copies follow one another in the order of the program; between them are gaps. */
-static void share_out_step(MtfStepFacts *facts) {
-    const MtfSchedule *schedule = facts->schedule;
-    g_autoptr(GArray) collectives = g_array_new(FALSE, FALSE, sizeof(int));
-    facts->wall = g_new0(int64_t, schedule->length + 1);
-    for (int i = 0; i < schedule->length; i++)
-        if (mtf_step_facts_is_collective(facts, i))
-            g_array_append_val(collectives, i);
-    g_array_sort_with_data(collectives, compare_starts, facts->schedule);
-    int64_t now = 0;
-    guint first = 0;
-    for (int i = 0; i < schedule->length; i++) {
-        if (mtf_step_facts_is_collective(facts, i))
-            continue;
-        give_gap(facts, collectives, &first, now, schedule->starts[i]);
-        facts->wall[i] = schedule->ends[i] - schedule->starts[i];
-        now = schedule->ends[i];
-    }
-    give_gap(facts, collectives, &first, now, schedule->nanoseconds);
-}
-
 /* ---- Entry --------------------------------------------------------------------------------- */
 
 MtfStepFacts *mtf_step_facts_new(const MtfPlan *plan, GError **error) {
@@ -147,7 +97,7 @@ MtfStepFacts *mtf_step_facts_new(const MtfPlan *plan, GError **error) {
     facts->arena = mtf_arena_pack(facts->program);
     facts->live = live_bytes(facts->program);
     facts->peak = find_peak(facts);
-    share_out_step(facts);
+    facts->wall = mtf_step_wall(facts->schedule, facts->program);
     return g_steal_pointer(&facts);
 }
 
@@ -170,63 +120,8 @@ bool mtf_step_facts_is_collective(const MtfStepFacts *facts, int instruction) {
     return mtf_instruction_is_collective(i);
 }
 
-/* ---- Shares -------------------------------------------------------------------------------- */
-
-static void free_share(void *data) {
-    MtfStepShare *share = data;
-    g_free(share->name);
-    g_free(share);
-}
-
-static void add_share(GPtrArray *shares, const char *name, int64_t nanoseconds) {
-    MtfStepShare *share = NULL;
-    for (guint i = 0; i < shares->len && share == NULL; i++) {
-        MtfStepShare *other = g_ptr_array_index(shares, i);
-        if (strcmp(other->name, name) == 0)
-            share = other;
-    }
-    if (share == NULL) {
-        share = g_new0(MtfStepShare, 1);
-        share->name = g_strdup(name);
-        g_ptr_array_add(shares, share);
-    }
-    share->nanoseconds += nanoseconds;
-}
-
-/* What a kernel's or copy's price is made of most. */
-static const char *local_share(const MtfStepFacts *facts, int instruction, int64_t nanoseconds) {
-    double traffic = mtf_program_instruction(facts->program, instruction)->traffic_bytes /
-                     facts->pricer.memory_bandwidth;
-    double work = (double)nanoseconds / 1e9 - MTF_KERNEL_SECONDS;
-    if (work < MTF_KERNEL_SECONDS)
-        return "starting kernels";
-    return traffic >= 0.99 * work ? "memory traffic" : "arithmetic";
-}
-
-static int compare_shares(const void *left, const void *right) {
-    const MtfStepShare *a = *(MtfStepShare *const *)left, *b = *(MtfStepShare *const *)right;
-    if (a->nanoseconds != b->nanoseconds)
-        return a->nanoseconds < b->nanoseconds ? 1 : -1;
-    return strcmp(a->name, b->name);
-}
-
 GPtrArray *mtf_step_shares(const MtfStepFacts *facts) {
-    GPtrArray *shares = g_ptr_array_new_with_free_func(free_share);
-    for (int i = 0; i < facts->schedule->length; i++) {
-        int64_t nanoseconds = facts->wall[i];
-        if (nanoseconds == 0)
-            continue;
-        if (!mtf_step_facts_is_collective(facts, i)) {
-            add_share(shares, local_share(facts, i, nanoseconds), nanoseconds);
-            continue;
-        }
-        unsigned mask = mtf_program_instruction(facts->program, i)->reshard.axes;
-        g_autofree char *axes = mtf_mesh_mask_format(&facts->plan->layout->mesh, mask);
-        g_autofree char *name = g_strdup_printf("network over %s", axes);
-        add_share(shares, name, nanoseconds);
-    }
-    g_ptr_array_sort(shares, compare_shares);
-    return shares;
+    return mtf_step_shares_of(&facts->pricer, facts->program, facts->schedule, facts->wall);
 }
 
 /* ---- The peak ------------------------------------------------------------------------------ */

@@ -13,6 +13,7 @@
 #include "cost/memory/arena.h"
 #include "cost/price/predict.h"
 #include "cost/price/schedule.h"
+#include "cost/summary/step_shares.h"
 #include "layouts/program/plan.h"
 
 typedef struct {
@@ -46,15 +47,7 @@ bool mtf_step_facts_is_collective(const MtfStepFacts *facts, int instruction);
 /* A string of one of the plan's trees; "" where there is none. Owned by the tree. */
 const char *mtf_tree_text(const cJSON *tree, const char *key);
 
-/* What the step's time goes to. */
-typedef struct {
-    char *name; /* "arithmetic", "memory traffic", "starting kernels", "network over rows" */
-    int64_t nanoseconds;
-} MtfStepShare;
-
-/* The shares (MtfStepShare *), the largest first, those without time left out; free with
- * g_ptr_array_unref. A kernel counts whole as what its price is made of most, a collective for as
- * long as nothing computes beside it, so they add up to the step. */
+/* The shares (MtfStepShare *), as of mtf_step_shares_of. */
 GPtrArray *mtf_step_shares(const MtfStepFacts *facts);
 
 /* A storage that is live at the peak, together with its like in other layers. */

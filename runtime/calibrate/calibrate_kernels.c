@@ -203,6 +203,7 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_ADAFACTOR_MOMENT, { "rc", "rc" }, NULL, NOTHING },
     { MTF_OP_ADAFACTOR_DIRECTION, { "rc", "rc" }, NULL, FIRST },
     { MTF_OP_ADAFACTOR_APPLY, { "rc", "rc", "", "" }, NULL, NOTHING },
+    { MTF_OP_CACHE_UPDATE, { "rc", "tc", "#" }, "tc", SECOND_KEPT },
 };
 
 /* In elements of four bytes; those of eight come in half as many rows. */
@@ -315,9 +316,10 @@ static bool is_among(const MtfTrialOperation *list, size_t n, int kind) {
     return false;
 }
 
-/* Products of experts are those of einsum. */
+/* Products of experts are those of einsum; attention to a cache goes by the tables of attention. */
 bool mtf_calibrates_operation(int kind) {
-    return mtf_operation_row(kind)->products == MTF_PRODUCTS_EXPERTS ||
+    MtfProductsKind kinds = mtf_operation_row(kind)->products;
+    return kinds == MTF_PRODUCTS_EXPERTS || kinds == MTF_PRODUCTS_ATTENTION ||
            is_among(operations, G_N_ELEMENTS(operations), kind) ||
            is_among(products, G_N_ELEMENTS(products), kind);
 }

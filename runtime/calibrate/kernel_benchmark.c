@@ -25,7 +25,8 @@ static char renamed_letter(int kind) {
     const MtfOperationRow *row = mtf_operation_row(kind);
     if (row->scratch == MTF_SCRATCH_SLOTS)
         return 'c';
-    bool renames = row->dims == MTF_DIMS_RENAMED || row->dims == MTF_DIMS_REPLACED;
+    bool adds = row->addend > 0 && !row->choice.chooses;
+    bool renames = adds || row->dims == MTF_DIMS_RENAMED || row->dims == MTF_DIMS_REPLACED;
     return !renames ? 0 : row->integer_outputs != 0 ? 'o' : 't';
 }
 

@@ -102,6 +102,8 @@ static void run_fused(MtfExecutor *executor, int index, int64_t step) {
 
 void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {
     MtfExchanges under_way = { 0 };
+    if (executor->trace != NULL)
+        mtf_step_trace_turn_to(executor->trace, executor->worker->program);
     for (int i = from, next; i < to; i = next) {
         int kernels = mtf_program_instruction(executor->worker->program, i)->fused.kernels;
         bool row = kernels > 0 && i + kernels <= to;

@@ -178,6 +178,18 @@ const MtfStageChunk *mtf_stage_run_loss_chunk(const MtfStageRun *run) {
     return NULL;
 }
 
+int64_t mtf_stage_run_spans(const MtfStageRun *run) {
+    int64_t spans = mtf_pipeline_length(run->pipeline->order, run->number);
+    for (int c = 0; c < run->n_chunks; c++)
+        spans += mtf_step_trace_spans(run->chunks[c].program);
+    return spans;
+}
+
+void mtf_stage_run_trace(MtfStageRun *run, MtfStepTrace *trace) {
+    for (int c = 0; c < run->n_chunks; c++)
+        run->chunks[c].executor.trace = trace;
+}
+
 /* ---- A pass over a micro-batch --------------------------------------------------------------- */
 
 /* Runs the instructions before the event, then the event; returns where the chunk stands. */
@@ -223,21 +235,31 @@ static void run_forward_pass(MtfStageChunk *chunk, MtfExecutor *executor, int64_
     run_part(chunk, executor, MTF_PART_FORWARD, &forward, step);
 }
 
+static void run_passes(MtfStageChunk *chunk, MtfExecutor *executor, MtfPipelineWork work,
+                       int64_t step, GError **failure) {
+    const MtfProgram *program = chunk->program;
+    MtfRange input = { mtf_program_forward(program), program->weight_gradients };
+    MtfRange weight = { program->weight_gradients, program->n_repeated };
+    if (work == MTF_WORK_FORWARD)
+        run_forward_pass(chunk, executor, step, step, failure);
+    if (mtf_work_makes_input_gradient(work))
+        run_part(chunk, executor, MTF_PART_INPUT_GRADIENT, &input, step);
+    if (mtf_work_ends_microbatch(work))
+        run_part(chunk, executor, MTF_PART_WEIGHT_GRADIENT, &weight, step);
+}
+
 static void run_action(MtfStageRun *run, const MtfPipelineAction *action, int64_t step,
                        GError **failure) {
     MtfStageChunk *chunk = chunk_of(run, action->stage);
     MtfExecutor own = chunk->executor;
-    const MtfProgram *program = chunk->program;
-    MtfRange input = { mtf_program_forward(program), program->weight_gradients };
-    MtfRange weight = { program->weight_gradients, program->n_repeated };
+    double begin = own.trace != NULL ? MPI_Wtime() : 0;
     own.worker = chunk->workers[chunk->slot_of[action->microbatch]];
     mtf_worker_set_microbatch(own.worker, action->microbatch);
-    if (action->work == MTF_WORK_FORWARD)
-        run_forward_pass(chunk, &own, step, step, failure);
-    if (mtf_work_makes_input_gradient(action->work))
-        run_part(chunk, &own, MTF_PART_INPUT_GRADIENT, &input, step);
-    if (mtf_work_ends_microbatch(action->work))
-        run_part(chunk, &own, MTF_PART_WEIGHT_GRADIENT, &weight, step);
+    run_passes(chunk, &own, action->work, step, failure);
+    if (own.trace == NULL)
+        return;
+    MtfStepPass pass = { "FIWB"[action->work], action -> stage, action -> microbatch };
+    mtf_step_trace_pass(own.trace, step, &pass, begin);
 }
 
 /* ---- What is done once a step ---------------------------------------------------------------- */

@@ -67,6 +67,10 @@ double mtf_stage_run_planned_bytes(const MtfStageRun *run);
 /* The chunk that makes the loss; NULL on ranks of other domains. */
 const MtfStageChunk *mtf_stage_run_loss_chunk(const MtfStageRun *run);
 
+/* The spans of one step in a trace; and who notes them from now on, NULL for nobody. */
+int64_t mtf_stage_run_spans(const MtfStageRun *run);
+void mtf_stage_run_trace(MtfStageRun *run, MtfStepTrace *trace);
+
 /* As mtf_executor_compute and mtf_executor_update, over all ranks: every pass of the domain's order,
  * with its transfers. Fills the inputs of all micro-batches. */
 bool mtf_stage_run_compute(MtfStageRun *run, int64_t step, GError **error);

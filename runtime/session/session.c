@@ -26,10 +26,7 @@
 
 /* What plans of pipelines do not have yet. */
 static bool check_pipeline_options(const MtfRunOptions *o, GError **error) {
-    const char *named = o->generate > 0    ? "--generate"
-                        : o->trace != NULL ? "--trace"
-                        : o->verify        ? "--verify"
-                                           : NULL;
+    const char *named = o->generate > 0 ? "--generate" : o->verify ? "--verify" : NULL;
     return named == NULL ||
            mtf_input_error(error, "%s works on plans without pipeline stages only", named);
 }
@@ -148,9 +145,12 @@ static void open_watches(MtfSession *session) {
     const MtfProgram *program = session->program;
     if (session->stage == NULL)
         session->norm = mtf_gradient_norm_new(session->worker);
-    if (options->trace_to > 0)
+    if (options->trace_to > 0) {
+        int64_t spans = session->stage != NULL ? mtf_stage_run_spans(session->stage)
+                                               : mtf_step_trace_spans(program);
         session->trace =
-            mtf_step_trace_new(session->control, program, options->trace_from, options->trace_to);
+            mtf_step_trace_new(session->control, spans, options->trace_from, options->trace_to);
+    }
     for (int i = 0; i < mtf_program_length(program); i++)
         session->products +=
             2 * mtf_program_instruction(program, i)->multiply_adds * mtf_program_times(program, i);
@@ -342,6 +342,8 @@ static void set_watches(MtfSession *session, int64_t step) {
     bool traced = session->trace != NULL && mtf_step_trace_wants(session->trace, step);
     session->executor.norm = shown ? session->norm : NULL;
     session->executor.trace = traced ? session->trace : NULL;
+    if (session->stage != NULL)
+        mtf_stage_run_trace(session->stage, session->executor.trace);
 }
 
 /* What the rank with most has in memory. To look at every step would slow small ones down: between

@@ -134,11 +134,11 @@ gpt3() {
     printf '\n%-15s %6s %-23s %12s %14s %14s %7s %7s %7s %5s\n' 'GPT-3 175B' layers mesh 'rule/free' \
         'cost ns' 'bound ns' 'gap %' seconds cpu MiB
     for layers in 12 24 48 96 192 384; do
-        plan 'f32, no limit' "$layers" 'rows:8;cols:8' 0 --memory 1000TiB # 384 whole layers need more than 10
+        plan 'f32, no limit' "$layers" 'rows:8;cols:8' 0 --precision f32 --memory 1000TiB # 384 whole layers need more than 10
     done
-    plan 'f32, no limit' 96 'rows:16;cols:32' 0 --memory 1000TiB
-    plan 'f32, no limit' 96 'planes:8;rows:8;cols:8' 0 --memory 1000TiB
-    timed meshtf-plan search "$dir/graph.json" --mesh 'rows:8;cols:8' --machine tpu-v4 \
+    plan 'f32, no limit' 96 'rows:16;cols:32' 0 --precision f32 --memory 1000TiB
+    plan 'f32, no limit' 96 'planes:8;rows:8;cols:8' 0 --precision f32 --memory 1000TiB
+    timed meshtf-plan search "$dir/graph.json" --mesh 'rows:8;cols:8' --machine tpu-v4 --precision f32 \
         --memory 29.8GiB --microbatches 1
     printf 'f32 in one batch on 8x8: %s ' "$(sed 's/.*: no layout/no layout/' "$dir/err" | cut -c 1-80)"
     verdict "$([ "$status" = 3 ] && echo 1)"

@@ -241,7 +241,8 @@ static double rotary(const Point *p) {
         return p->x[0];
     bool adjacent = p->a->adjacent == 1, second = adjacent ? j % 2 == 1 : j >= half;
     int64_t pair = adjacent ? j / 2 : j % half, apart = adjacent ? 1 : half;
-    double u = p->a->angle * (double)p->coordinate[p->a->position] *
+    double begin = p->operation->n_inputs > 1 ? p->x[1] : 0;
+    double u = p->a->angle * (begin + (double)p->coordinate[p->a->position]) *
                rotary_frequency(p->a, (double)(2 * pair) / (double)n);
     double partner = at(p, 0, dim, second ? j - apart : j + apart);
     return p->x[0] * cos(u) + (second ? partner : -partner) * sin(u);
@@ -800,8 +801,11 @@ static double over_features(Point *p, int x, int y) {
 }
 
 static bool looks(const Point *p) {
+    bool cached = p->operation->kind == MTF_OP_CACHED_ATTENTION;
     int64_t behind = p->coordinate[p->a->query] - p->coordinate[p->a->memory];
-    return p->a->causal == 0 ||
+    if (cached)
+        behind += (int64_t)value_at(p, p->operation->inputs[3]);
+    return (p->a->causal == 0 && !cached) ||
            (behind >= 0 && (p->a->window == 0 || (double)behind < p->a->window));
 }
 
@@ -830,16 +834,16 @@ static void attention(Point *p) {
             max = fmax(max, share[t]);
         }
         for (int64_t t = 0; t < keys; t++)
-            sum += share[t] = exp(share[t] - max);
+            sum += share[t] = max > -INFINITY ? exp(share[t] - max) : 0;
         lse[i] = max + log(sum);
         for (int64_t f = 0; f < features; f++) {
             double total = 0;
             p->coordinate[p->a->dimension] = f;
             for (int64_t t = 0; t < keys; t++) {
                 p->coordinate[p->a->memory] = t;
-                total += share[t] / sum * value_at(p, in[2]);
+                total += sum > 0 ? share[t] / sum * value_at(p, in[2]) : 0;
             }
-            o[offset_of(p, whole)] = total;
+            o[offset_of(p, whole)] = sum > 0 ? total : 0;
         }
     }
 }
@@ -875,6 +879,20 @@ static void attention_grad(Point *p) {
         }
 }
 
+/* (x, cache, position), element by element of the cache. */
+static void cache_update(Point *p) {
+    const int *in = p->operation->inputs;
+    const MtfShape *shape = &mtf_graph_tensor(p->reference->graph, p->operation->outputs[0])->shape;
+    double *out = p->reference->values[p->operation->outputs[0]];
+    for (int64_t i = 0; i < mtf_graph_elements(p->reference->graph, shape); i++) {
+        stand_at(p, shape, i);
+        int64_t token = p->coordinate[p->a->to] - (int64_t)value_at(p, in[2]);
+        bool new = token >= 0 && token < size_of(p, p->a->from);
+        p->coordinate[p->a->from] = new ? token : 0;
+        out[i] = value_at(p, new ? in[0] : in[1]);
+    }
+}
+
 static void evaluate(MtfReference *reference, const MtfOperation *operation, uint64_t step) {
     g_autofree double *x = g_new0(double, operation->n_inputs);
     g_autofree int64_t *coordinate = g_new0(int64_t, reference->graph->dimensions->len);
@@ -885,6 +903,14 @@ static void evaluate(MtfReference *reference, const MtfOperation *operation, uin
                     .coordinate = coordinate };
     if (operation->kind == MTF_OP_ATTENTION || operation->kind == MTF_OP_ATTENTION_GRAD) {
         (operation->kind == MTF_OP_ATTENTION ? attention : attention_grad)(&whole);
+        return;
+    }
+    if (operation->kind == MTF_OP_CACHED_ATTENTION) {
+        attention(&whole);
+        return;
+    }
+    if (operation->kind == MTF_OP_CACHE_UPDATE) {
+        cache_update(&whole);
         return;
     }
     if (operation->kind == MTF_OP_RESHAPE) {

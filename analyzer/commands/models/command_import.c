@@ -44,7 +44,7 @@ static bool import_model(const char *path, const Options *options, GError **erro
     if (options->output == NULL && !options->json)
         return mtf_input_error(error, "where should the graph go? give -o GRAPH (or -o -)");
     g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
-    MtfImport import = { path, options->batch, options->length, options->optimizer, NULL };
+    MtfImport import = { path, options->batch, options->length, options->optimizer, NULL, false };
     g_autoptr(MtfGraph) graph = mtf_import_load(&import, said, error);
     if (graph == NULL ||
         (options->output != NULL && !mtf_graph_save(graph, options->output, error)))

@@ -44,6 +44,8 @@ typedef struct {
     void (*tile_row)(const Tile *tile);
     int64_t (*tile_columns)(void);
     double (*dot)(const void *left, const void *right, int64_t n);
+    void (*dot_rows)(void *out, const void *left, const Rows *rows);
+    void (*weigh_rows)(void *out, const void *weights, const Rows *rows);
     double (*largest)(const void *row, int64_t n);
     double (*exp_row)(void *row, double largest, int64_t n);
     void (*cap)(void *row, double softcap, int64_t n);
@@ -94,6 +96,10 @@ typedef struct {
     char *query_rows, *result_rows, *do_rows, *scores, *ds;
     MtfNest nest;
     int64_t at[OPERANDS]; /* where the example's head begins, in elements */
+    /* Of attention to a cache, else NULL: where an example's queries begin (int32), and where these
+     * slices would if that were 0; then `keys` are those up to the last query. */
+    const MtfOperand *position;
+    int64_t own_query, all_keys;
     const MtfProgressHook *progress;
 } Attention;
 
@@ -141,6 +147,8 @@ static void nest_init(Attention *a, const MtfAttributes *attributes) {
     mtf_nest_add_loops(&a->nest, &rest);
     for (int i = 0; i < a->n_operands; i++)
         mtf_nest_add(&a->nest, a->operand[i]);
+    if (a->position != NULL)
+        mtf_nest_add(&a->nest, a->position);
 }
 
 /* Hands out the scratch that mtf_operation_scratch_bytes counts. */
@@ -184,7 +192,9 @@ static void attention_init(Attention *a, const MtfKernelCall *call) {
     a->first_key = begin_along(k, attributes->memory);
     a->factor = attributes->factor;
     a->softcap = attributes->softcap;
-    a->causal = attributes->causal != 0;
+    a->causal = attributes->causal != 0 || a->position != NULL;
+    a->own_query = a->first_query;
+    a->all_keys = a->keys;
     a->window = (int64_t)attributes->window;
     for (int i = 0; i < a->n_operands; i++) {
         int dim = follows_memory(i) ? attributes->memory : attributes->query;
@@ -486,8 +496,58 @@ static void attend_back(const Attention *a, int64_t query) {
 
 /* ---- Examples and heads -------------------------------------------------------------------- */
 
+/* Whether queries are taken one by one as they lie, which pays where memory has one query to serve. */
+static bool goes_directly(const Attention *a) {
+    return a->position != NULL && a->queries == 1 &&
+           a->all_keys <= MTF_ATTENTION_QUERIES * MTF_ATTENTION_KEYS;
+}
+
+/* Puts the queries where their text is, at element `offset` of the positions. */
+static void place_queries(Attention *a, int64_t offset) {
+    if (a->position == NULL)
+        return;
+    a->first_query = a->own_query + ((const int32_t *)a->position->data)[offset];
+    a->keys = CLAMP(a->first_query + a->queries - a->first_key, 0, a->all_keys);
+    a->key_lanes = whole_lanes(a->keys);
+}
+
+/* One query: its scores in a row, their exponentials, and the values that these weigh. Memory is
+ * read as it lies, or from scratch where it is narrow. */
+static void attend_directly(const Attention *a) {
+    const Loops *l = a->loops;
+    Rows k = { a->keys_transposed, a->keys, a->features, a->feature_lanes };
+    Rows v = { a->values_packed, a->keys, a->features, a->feature_lanes };
+    Rows q = rows_of(a, Q, 0, 1);
+    if (!a->narrow) {
+        k = rows_of(a, K, 0, a->keys);
+        v = rows_of(a, V, 0, a->keys);
+    }
+    pack(a, a->query_rows, &q, a->factor);
+    int64_t from =
+        a->window > 0 ? CLAMP(a->first_query - a->window + 1 - a->first_key, 0, a->keys) : 0;
+    int64_t lanes = whole_lanes(a->keys);
+    l->dot_rows(a->scores, a->query_rows, &k);
+    if (a->softcap > 0)
+        l->cap(a->scores, a->softcap, a->keys);
+    l->fill(a->scores, -INFINITY, 0, from);
+    l->fill(a->scores, -INFINITY, a->keys, lanes);
+    Block b = { .n_queries = 1 };
+    Statistics s = { .largest = { a->keys > from ? l->largest(a->scores, lanes) : -INFINITY } };
+    if (a->keys > from)
+        s.sum[0] = l->exp_row(a->scores, s.largest[0], lanes);
+    l->weigh_rows(a->result_rows, a->scores, &v);
+    finish_row(a, &b, &s, 0);
+}
+
 static void begin_memory(const Attention *a) {
     Rows k = rows_of(a, K, 0, a->keys), v = rows_of(a, V, 0, a->keys);
+    if (goes_directly(a)) {
+        if (a->narrow) {
+            pack(a, a->keys_transposed, &k, 1);
+            pack(a, a->values_packed, &v, 1);
+        }
+        return;
+    }
     pack_transposed(a, a->keys_transposed, K);
     if (a->n_operands < OPERANDS) {
         pack(a, a->values_packed, &v, 1);
@@ -507,6 +567,10 @@ static void end_memory(const Attention *a) {
 }
 
 static void attend_head(const Attention *a) {
+    if (goes_directly(a)) {
+        attend_directly(a);
+        return;
+    }
     for (int64_t query = 0; query < a->queries; query += MTF_ATTENTION_QUERIES)
         (a->n_operands == OPERANDS ? attend_back : attend)(a, query);
 }
@@ -520,7 +584,11 @@ static void each_head(Attention *a) {
                 end_memory(a);
             for (int i = 0; i < a->n_operands; i++)
                 a->at[i] = a->nest.offset[i] + turn * a->nest.step[i];
-            if (memory != begin)
+            int64_t packed = a->keys;
+            if (a->position != NULL)
+                place_queries(a,
+                              a->nest.offset[a->n_operands] + turn * a->nest.step[a->n_operands]);
+            if (memory != begin || a->keys != packed)
                 begin_memory(a);
             memory = begin;
             attend_head(a);
@@ -533,6 +601,16 @@ static void each_head(Attention *a) {
 void mtf_kernel_attention(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs, *out = call->outputs;
     Attention a = { .operand = { &in[0], &in[1], &in[2], &out[0], &out[1] }, .n_operands = DO };
+    attention_init(&a, call);
+    each_head(&a);
+}
+
+/* (q, k, v, position): k and v hold what was said so far, and room for more. */
+void mtf_kernel_cached_attention(const MtfKernelCall *call) {
+    const MtfOperand *in = call->inputs, *out = call->outputs;
+    Attention a = { .operand = { &in[0], &in[1], &in[2], &out[0], &out[1] },
+                    .n_operands = DO,
+                    .position = &in[3] };
     attention_init(&a, call);
     each_head(&a);
 }

@@ -29,5 +29,6 @@
 
 void mtf_kernel_attention(const MtfKernelCall *call);
 void mtf_kernel_attention_grad(const MtfKernelCall *call);
+void mtf_kernel_cached_attention(const MtfKernelCall *call);
 
 #endif

@@ -12,7 +12,7 @@
 
 /* Pairs `first` … `first` + `n` of one position. */
 typedef struct {
-    int64_t position; /* of which the sines and cosines are; -1: none yet */
+    int64_t position; /* of which the sines and cosines are; INT64_MIN: none yet */
     int64_t first, n;
     double frequency[PAIRS], sine[PAIRS], cosine[PAIRS];
 } Angles;
@@ -35,7 +35,7 @@ static double frequency_of(const MtfAttributes *a, int64_t i, int64_t rotated) {
 }
 
 static void angles_begin(Angles *angles, const MtfAttributes *a, int64_t first, int64_t rotated) {
-    angles->position = -1;
+    angles->position = INT64_MIN;
     angles->first = first;
     angles->n = MIN(PAIRS, rotated / 2 - first);
     for (int64_t i = 0; i < angles->n; i++)
@@ -95,6 +95,15 @@ static void nest_begin(MtfNest *nest, const MtfKernelCall *call) {
     mtf_nest_add(nest, out);
     mtf_nest_add(nest, &call->inputs[0]);
     mtf_nest_add_position(nest, out, a->position);
+    if (call->operation->n_inputs > 1)
+        mtf_nest_add(nest, &call->inputs[1]);
+}
+
+/* Where the text at hand begins: turn `i` of the nest. */
+static int64_t first_position(const MtfKernelCall *call, const MtfNest *nest, int64_t i) {
+    if (call->operation->n_inputs < 2)
+        return 0;
+    return ((const int32_t *)call->inputs[1].data)[nest->offset[3] + i * nest->step[3]];
 }
 
 /* Pairs `first` and on at all positions. */
@@ -111,7 +120,8 @@ static void turn_pairs(const MtfKernelCall *call, const Pairs *pairs, int64_t fi
     nest_begin(&nest, call);
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
         for (int64_t i = 0; i < nest.count; i++) {
-            angles_at(&angles, a->angle, nest.offset[2] + i * nest.step[2]);
+            int64_t begin = first_position(call, &nest, i);
+            angles_at(&angles, a->angle, begin + nest.offset[2] + i * nest.step[2]);
             turn(mtf_operand_at(out, nest.offset[0] + i * nest.step[0]),
                  mtf_operand_at(in, nest.offset[1] + i * nest.step[1]), pairs, &angles);
         }

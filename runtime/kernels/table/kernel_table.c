@@ -6,6 +6,7 @@
 #include "runtime/kernels/products/kernel_einsum.h"
 #include "runtime/kernels/products/kernel_experts.h"
 #include "runtime/kernels/rows/kernel_attention.h"
+#include "runtime/kernels/rows/kernel_cache.h"
 #include "runtime/kernels/rows/kernel_lookup.h"
 #include "runtime/kernels/rows/kernel_rotary.h"
 #include "runtime/kernels/rows/kernel_routing.h"
@@ -109,6 +110,8 @@ static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_ADAFACTOR_MOMENT] = mtf_kernel_map,
     [MTF_OP_ADAFACTOR_DIRECTION] = mtf_kernel_map,
     [MTF_OP_ADAFACTOR_APPLY] = mtf_kernel_map,
+    [MTF_OP_CACHE_UPDATE] = mtf_kernel_cache_update,
+    [MTF_OP_CACHED_ATTENTION] = mtf_kernel_cached_attention,
 };
 
 MtfKernel mtf_kernel(int operation_kind) {

@@ -187,7 +187,7 @@ static void wrong_inputs_and_variables_are_told(void **state) {
                       "'operations': []}",
                  "g.json: /inputs/0/feed: \"bytes\" is not a feed (known: tokens, next_tokens, "
                  "mask, features, targets, labels, source, segments, places, "
-                 "source_segments, source_places, categories)");
+                 "source_segments, source_places, categories, position, last)");
     assert_fails(HEAD "'inputs': [{'name': 't', 'dims': ['a', 'a'], 'feed': 'mask'}], "
                       "'operations': []}",
                  "g.json: /inputs/0/dims/1: dimension \"a\" is named twice");

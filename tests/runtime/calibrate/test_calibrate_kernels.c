@@ -101,8 +101,10 @@ static void every_operation_gets_a_table(void **state) {
             g_autofree char *name = g_strdup_printf("%s/%s", mtf_operation_row(kind)->name,
                                                     mtf_dtype_short_name(dtypes[d]));
             const MtfMachineCurve *curve = mtf_machine_curve(machine, name);
-            bool by_head = kind == MTF_OP_ATTENTION || kind == MTF_OP_ATTENTION_GRAD;
-            bool by_expert = mtf_operation_row(kind)->products == MTF_PRODUCTS_EXPERTS;
+            MtfProductsKind products = mtf_operation_row(kind)->products;
+            bool by_head =
+                products == MTF_PRODUCTS_ATTENTION || products == MTF_PRODUCTS_ATTENTION_GRAD;
+            bool by_expert = products == MTF_PRODUCTS_EXPERTS;
             assert_true((curve != NULL) == (mtf_kernel(kind) != NULL && !by_head && !by_expert));
             if (curve != NULL)
                 assert_true(curve->points >= 1 && curve->y[0] > 0);

@@ -97,6 +97,7 @@ static const Row rows[] = {
     { MTF_OP_EINSUM, "sss", 's', false },
     { MTF_OP_EINSUM, "ssss", 's', false },
     { MTF_OP_ROTARY, "x", 0, false },
+    { MTF_OP_ROTARY, "xb", 0, false },
     { MTF_OP_EMBEDDING, "Vl", 'e', false },
     { MTF_OP_EMBEDDING_GRAD, "le", 'V', false },
     { MTF_OP_EMBEDDING_GRAD, "leV", 'V', false },
@@ -140,6 +141,8 @@ static const Row rows[] = {
     { MTF_OP_ADAFACTOR_DIRECTION, "xx", 0, true },
     { MTF_OP_ADAFACTOR_DIRECTION, "xrss", 0, true },
     { MTF_OP_ADAFACTOR_APPLY, "xx11", 0, true },
+    { MTF_OP_CACHE_UPDATE, "xcb", 'c', false },
+    { MTF_OP_CACHED_ATTENTION, "xkkb", 0, false },
 };
 
 typedef struct {
@@ -208,6 +211,11 @@ static MtfShape routed_shape_of(const Case *c, char letter) {
     return shape;
 }
 
+/* The same for all tensors of a case. */
+static bool chance_is_odd(const Case *c) {
+    return mtf_graph_size(c->graph, c->ids) % 2 == 1;
+}
+
 static MtfShape shape_of(const Case *c, char letter) {
     MtfShape labels = without_last(&c->x), shape = { 0 };
     int last = c->x.dims[c->x.rank - 1];
@@ -229,6 +237,15 @@ static MtfShape shape_of(const Case *c, char letter) {
         return labels;
     case 'k':
         return c->memory;
+    case 'b': /* a position: none of the first, the second or the last */
+        for (int i = 2; i < c->x.rank - 1; i++)
+            mtf_shape_append(&shape, c->x.dims[i]);
+        return shape;
+    case 'c': /* a cache of X, with ids in place of its first */
+        mtf_shape_append(&shape, c->ids);
+        for (int i = c->x.rank - 1; i > 0; i--)
+            mtf_shape_append(&shape, c->x.dims[chance_is_odd(c) ? i : c->x.rank - i]);
+        return shape;
     case 'f':
         shape = c->x;
         shape.dims[0] = c->merged;
@@ -324,7 +341,9 @@ static void add_routing(const Case *c, MtfAttributes *a) {
 static MtfAttributes make_attributes(const Case *c) {
     static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt", "cosine",
                                              "linear",   "polynomial",    "wsd",          "step" };
-    bool attends = c->row->kind == MTF_OP_ATTENTION || c->row->kind == MTF_OP_ATTENTION_GRAD;
+    bool cached = c->row->kind == MTF_OP_CACHED_ATTENTION;
+    bool attends =
+        cached || c->row->kind == MTF_OP_ATTENTION || c->row->kind == MTF_OP_ATTENTION_GRAD;
     MtfAttributes a = MTF_NO_ATTRIBUTES;
     a.from = c->x.dims[0];
     a.to = c->twin;
@@ -336,9 +355,10 @@ static MtfAttributes make_attributes(const Case *c) {
         a.memory = c->twin;
         a.dimension = c->x.dims[c->x.rank - 1];
         a.factor = 0.02;
-        a.causal = chance(c, 0.5) ? 1 : 0;
+        a.causal = !cached && chance(c, 0.5) ? 1 : 0;
         a.softcap = chance(c, 0.5) ? 0.3 : 0;
-        a.window = a.causal == 1 && chance(c, 0.5) ? g_rand_int_range(c->rand, 1, 6) : 0;
+        a.window =
+            (cached || a.causal == 1) && chance(c, 0.5) ? g_rand_int_range(c->rand, 1, 6) : 0;
     }
     a.experts = c->twin;
     if (c->row->kind == MTF_OP_SLOTS)
@@ -360,6 +380,8 @@ static MtfAttributes make_attributes(const Case *c) {
     if (c->row->kind == MTF_OP_ROTARY)
         a.dimension = c->x.dims[0];
     add_moves(c, &a);
+    if (c->row->kind == MTF_OP_CACHE_UPDATE)
+        a.to = c->ids;
     a.epsilon = 1e-3;
     a.rate = 0.3;
     a.limit = 0.9;
@@ -381,7 +403,7 @@ static MtfAttributes make_attributes(const Case *c) {
 
 /* The type of input k: ids, statistics beside bfloat16, or this case's. */
 static MtfDtype input_type(const Case *c, char letter, int k) {
-    if (letter == 'l' || letter == 'z')
+    if (letter == 'l' || letter == 'b' || letter == 'z')
         return MTF_I32;
     if (c->row->kind == MTF_OP_CAST && chance(c, 0.7))
         return chance(c, 0.5) ? MTF_F32 : MTF_BF16;

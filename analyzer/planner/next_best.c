@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/planner/next_best.h"
+
+#include "cost/summary/parallelism.h"
+#include "cost/summary/step_shares.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/json_writer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The incumbent of the shortest step that is called otherwise than the plan; NULL: none. */
+static const MtfIncumbent *find_next(const MtfPlanAnswer *answer, const MtfGraph *graph,
+                                     const char *words, int64_t memory_limit) {
+    const MtfIncumbent *next = NULL;
+    g_autoptr(GPtrArray) shown = mtf_incumbents_shown(answer->incumbents, memory_limit);
+    for (guint i = 0; i < shown->len; i++) {
+        const MtfIncumbent *one = g_ptr_array_index(shown, i);
+        g_autofree char *its = mtf_parallelism_format(graph, one->layout);
+        if (one->arena_bytes <= memory_limit && strcmp(its, words) != 0 &&
+            (next == NULL || one->step_seconds < next->step_seconds))
+            next = one;
+    }
+    return next;
+}
+
+/* Seconds of a step by what they go to. */
+static GHashTable *shares_of(const MtfPricer *pricer, const MtfGraph *graph,
+                             const MtfLayout *layout, double *step) {
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
+    g_autofree int64_t *wall = mtf_step_wall(schedule, program);
+    g_autoptr(GPtrArray) shares = mtf_step_shares_of(pricer, program, schedule, wall);
+    GHashTable *seconds = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    *step = (double)schedule->nanoseconds / 1e9;
+    for (guint i = 0; i < shares->len; i++) {
+        const MtfStepShare *share = g_ptr_array_index(shares, i);
+        double *value = g_new(double, 1);
+        *value = (double)share->nanoseconds / 1e9;
+        g_hash_table_insert(seconds, g_strdup(share->name), value);
+    }
+    return seconds;
+}
+
+static double seconds_in(GHashTable *seconds, const char *name) {
+    const double *value = g_hash_table_lookup(seconds, name);
+    return value != NULL ? *value : 0;
+}
+
+/* Raises `*most` to the largest difference of a share, of which the name is returned. */
+static const char *widest_share(GHashTable *one, GHashTable *other, const char *known,
+                                double *most) {
+    GList *names = g_list_sort(g_hash_table_get_keys(one), (GCompareFunc)strcmp);
+    for (GList *i = names; i != NULL; i = i->next) {
+        double apart = fabs(seconds_in(one, i->data) - seconds_in(other, i->data));
+        if (apart > *most) {
+            *most = apart;
+            known = i->data;
+        }
+    }
+    g_list_free(names);
+    return known;
+}
+
+/* What to measure to know which of two plans that differ most in that share is faster. */
+static char *decider(const char *share) {
+    if (share == NULL)
+        return g_strdup("a step of each");
+    if (g_str_has_prefix(share, "network over "))
+        return g_strdup_printf("collectives of the plan's sizes over %s",
+                               share + strlen("network over "));
+    return g_strdup(strcmp(share, "arithmetic") == 0       ? "products of the plan's local shapes"
+                    : strcmp(share, "memory traffic") == 0 ? "passes over memory of the local sizes"
+                                                           : "what launching a kernel takes");
+}
+
+static void add_doubt(cJSON *object, const MtfPricer *pricer, const MtfGraph *graph,
+                      const MtfLayout *layout, const MtfIncumbent *next) {
+    double step, other, most = 0;
+    g_autoptr(GHashTable) ours = shares_of(pricer, graph, layout, &step);
+    g_autoptr(GHashTable) its = shares_of(pricer, graph, next->layout, &other);
+    const char *widest = widest_share(its, ours, widest_share(ours, its, NULL, &most), &most);
+    double longer = step > 0 ? other / step - 1 : 0, error = pricer->machine->judged.error;
+    bool judged = pricer->machine->judged.runs > 0, near = judged && fabs(longer) < error;
+    g_autofree char *measurement = decider(widest);
+    mtf_json_add_number(object, "step_seconds", other);
+    mtf_json_add_number(object, "longer", longer);
+    cJSON_AddBoolToObject(object, "within_doubt", near);
+    if (near)
+        cJSON_AddStringToObject(object, "decided_by", measurement);
+}
+
+void mtf_next_best_add(cJSON *search, const MtfPlanAnswer *answer, const MtfGraph *graph,
+                       const MtfLayout *layout, int64_t memory_limit) {
+    if (answer->incumbents == NULL)
+        return;
+    g_autofree char *words = mtf_parallelism_format(graph, layout);
+    const MtfIncumbent *next = find_next(answer, graph, words, memory_limit);
+    if (next == NULL)
+        return;
+    g_autofree char *its = mtf_parallelism_format(graph, next->layout);
+    cJSON *object = cJSON_AddObjectToObject(search, "next_best");
+    cJSON_AddStringToObject(object, "name", next->name);
+    cJSON_AddStringToObject(object, "parallelism", its);
+    mtf_json_add_integer(object, "memory_bytes", next->arena_bytes);
+    add_doubt(object, &answer->pricer, graph, layout, next);
+}
+
+void mtf_next_best_print(const cJSON *search) {
+    const cJSON *next = cJSON_GetObjectItemCaseSensitive(search, "next_best");
+    if (next == NULL)
+        return;
+    double longer = mtf_json_number_of(next, "longer", 0);
+    g_autofree char *step = mtf_seconds_format(mtf_json_number_of(next, "step_seconds", 0));
+    g_autofree char *memory = mtf_bytes_format(mtf_json_number_of(next, "memory_bytes", 0));
+    printf("next best      %s (%s): %s, %.3g %% %s, %s a device\n", mtf_json_text_of(next, "name"),
+           mtf_json_text_of(next, "parallelism"), step, 100 * fabs(longer),
+           longer < 0 ? "shorter" : "longer", memory);
+    if (cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(next, "within_doubt")))
+        printf(
+            "               nearer than predictions are to measured runs: measure %s to decide\n",
+            mtf_json_text_of(next, "decided_by"));
+}

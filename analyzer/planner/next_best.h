@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The next best kind of plan beside a plan that was found: among the layouts that the field makes by
+ * hand and the best rules, those that fit and are called otherwise in the field's words
+ * (cost/summary/parallelism.h), the one of the shortest step. */
+#ifndef MTF_NEXT_BEST_H
+#define MTF_NEXT_BEST_H
+
+#include "analyzer/planner/plan_search.h"
+
+/* Adds to a plan's `search`, where there is one: "next_best": {"name", "parallelism",
+ * "step_seconds", "longer" (0.02: by 2 %), "memory_bytes", "within_doubt", "decided_by"}. Where the
+ * machine was judged by measured runs and the two steps differ by less than their error,
+ * "within_doubt" is true and "decided_by" names what to measure: the part of a step in which the two
+ * differ most. */
+void mtf_next_best_add(cJSON *search, const MtfPlanAnswer *answer, const MtfGraph *graph,
+                       const MtfLayout *layout, int64_t memory_limit);
+
+/* The same as lines for people, on standard output. */
+void mtf_next_best_print(const cJSON *search);
+
+#endif

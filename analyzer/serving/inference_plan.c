@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/serving/inference_plan.h"
+
+#include "analyzer/training/expand.h"
+#include "analyzer/training/mixed_precision.h"
+#include "cost/memory/arena.h"
+#include "cost/price/schedule.h"
+#include "layouts/base/error.h"
+#include "layouts/inference/generation_graph.h"
+
+#include <string.h>
+
+/* Contexts beyond this are not looked for. */
+#define LONGEST_CONTEXT (INT64_C(1) << 40)
+
+static const char *const kind_names[] = { "prefill", "decode", "serve", NULL };
+
+const char *mtf_infer_kind_name(MtfInferKind kind) {
+    return kind_names[kind];
+}
+
+bool mtf_infer_kind_parse(const char *text, MtfInferKind *kind, GError **error) {
+    for (int i = 0; i < MTF_INFER_KINDS; i++)
+        if (strcmp(text, kind_names[i]) == 0) {
+            *kind = (MtfInferKind)i;
+            return true;
+        }
+    return mtf_input_error(error, "--infer \"%s\" must be prefill, decode or serve", text);
+}
+
+static bool is_narrow(const char *precision) {
+    MtfDtype dtype;
+    return precision != NULL && mtf_dtype_from_name(precision, &dtype) && dtype == MTF_BF16;
+}
+
+MtfGraph *mtf_inference_graph(const MtfGraph *written, MtfInferKind phase,
+                              const MtfInferenceSizes *sizes, const char *precision,
+                              GError **error) {
+    bool prefill = phase == MTF_INFER_PREFILL;
+    MtfGenerationSizes made = { .batch = sizes->batch,
+                                .length = prefill ? sizes->context : 1,
+                                .context = sizes->context + sizes->generate };
+    g_autoptr(MtfGraph) graph = mtf_generation_graph(written, &made, error);
+    g_autoptr(MtfGraph) expanded = graph != NULL ? mtf_expand(graph, error) : NULL;
+    if (expanded == NULL)
+        return NULL;
+    if (is_narrow(precision))
+        return mtf_narrow_precision(expanded, error);
+    mtf_graph_canonicalize(expanded);
+    return g_steal_pointer(&expanded);
+}
+
+/* ---- At another context ---------------------------------------------------------------------- */
+
+static MtfGraph *graph_at(const MtfInferencePhase *phase, int64_t context) {
+    MtfGraph *graph = mtf_graph_copy(phase->plan->graph);
+    mtf_graph_dimension(graph, mtf_generation_context(graph))->size = context;
+    return graph;
+}
+
+static double seconds_of(const MtfInferencePhase *phase, const MtfProgram *program) {
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&phase->answer.pricer, program);
+    return (double)schedule->nanoseconds * 1e-9;
+}
+
+double mtf_inference_seconds_at(const MtfInferencePhase *phase, int64_t context) {
+    g_autoptr(MtfGraph) graph = graph_at(phase, context);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, phase->plan->layout);
+    return seconds_of(phase, program);
+}
+
+/* Bytes of a device that variables of a kind take. */
+static int64_t bytes_of(const MtfProgram *program, MtfMemoryKind memory) {
+    int64_t bytes = 0;
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        const MtfBuffer *buffer = mtf_program_buffer(program, b);
+        if (buffer->storage == b && buffer->persistent && buffer->memory == memory)
+            bytes += mtf_buffer_aligned_bytes(buffer);
+    }
+    return bytes;
+}
+
+/* Whether elements of caches along the context stay countable. */
+static bool is_countable(const MtfInferencePhase *phase, int64_t context) {
+    const MtfGraph *graph = phase->plan->graph;
+    int dim = mtf_generation_context(graph);
+    int64_t now = mtf_graph_size(graph, dim), most = 1;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (mtf_shape_find(&tensor->shape, dim) >= 0)
+            most = MAX(most, mtf_graph_elements(graph, &tensor->shape) / now);
+    }
+    return context <= (INT64_C(1) << 52) / most;
+}
+
+static bool fits_at(const MtfInferencePhase *phase, int64_t context, int64_t memory_limit,
+                    int64_t cache_limit) {
+    if (!is_countable(phase, context))
+        return false;
+    g_autoptr(MtfGraph) graph = graph_at(phase, context);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, phase->plan->layout);
+    return (cache_limit == 0 || bytes_of(program, MTF_MEMORY_CACHE) <= cache_limit) &&
+           mtf_arena_fits(program, memory_limit);
+}
+
+/* Memory grows steadily with the context: first by doubling, then by halving. */
+int64_t mtf_inference_max_context(const MtfInferencePhase *phase, int64_t memory_limit,
+                                  int64_t cache_limit) {
+    int dim = mtf_generation_context(phase->plan->graph);
+    int64_t low = 0, high = 1;
+    if (dim < 0)
+        return 0;
+    while (high < LONGEST_CONTEXT && fits_at(phase, high, memory_limit, cache_limit)) {
+        low = high;
+        high *= 2;
+    }
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        if (fits_at(phase, middle, memory_limit, cache_limit))
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* ---- Search ---------------------------------------------------------------------------------- */
+
+static void make_plan(MtfGraph *graph, const MtfPlanSearchOptions *options,
+                      MtfInferencePhase *phase) {
+    MtfPlanAnswer *answer = &phase->answer;
+    MtfLayout *layout = mtf_plan_answer_layout(answer, graph);
+    mtf_planning_tune(graph, layout, &answer->pricer, options->memory_limit);
+    phase->plan = mtf_planning_plan_new(graph, layout, &answer->pricer,
+                                        mtf_plan_answer_to_json(answer, options->memory_limit));
+    g_autoptr(MtfProgram) program = mtf_lower(phase->plan->graph, phase->plan->layout);
+    phase->step_seconds = seconds_of(phase, program);
+    phase->weight_bytes = bytes_of(program, MTF_MEMORY_VARIABLE);
+    phase->cache_bytes = bytes_of(program, MTF_MEMORY_CACHE);
+}
+
+bool mtf_inference_search(MtfGraph *graph, const GArray *meshes,
+                          const MtfPlanSearchOptions *options, int64_t cache_limit,
+                          MtfInferencePhase *phase, GError **error) {
+    *phase = (MtfInferencePhase){ 0 };
+    bool done = mtf_plan_search(graph, meshes, options, &phase->answer, error);
+    if (!done || !phase->answer.found) {
+        mtf_graph_free(graph);
+        return done;
+    }
+    make_plan(graph, options, phase);
+    phase->max_context = mtf_inference_max_context(phase, options->memory_limit, cache_limit);
+    return true;
+}
+
+void mtf_inference_phase_clear(MtfInferencePhase *phase) {
+    mtf_plan_answer_clear(&phase->answer);
+    mtf_plan_free(phase->plan);
+    *phase = (MtfInferencePhase){ 0 };
+}

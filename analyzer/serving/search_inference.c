@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/serving/search_inference.h"
+
+#include "analyzer/planner/mesh_shapes.h"
+#include "cost/price/predict.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/inference/generation_graph.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STANDARD_BATCH 1
+#define STANDARD_CONTEXT 2048
+#define STANDARD_GENERATE 128 /* of serving; a decode step alone generates nothing more */
+
+typedef struct {
+    const MtfSearchInference *options;
+    MtfInferKind kind;
+    MtfInferenceSizes sizes;
+    MtfMachine *machine;
+    MtfGraph *written;
+    GArray *meshes; /* MtfMesh */
+    int64_t memory_limit, cache_limit;
+    MtfInferencePhase phase[2]; /* by MtfInferKind: prefill and decode, as far as wanted */
+} Run;
+
+/* ---- What is asked --------------------------------------------------------------------------- */
+
+static bool read_sizes(Run *run, GError **error) {
+    const MtfSearchInference *o = run->options;
+    if (o->batch < 0 || o->context < 0 || o->generate < 0)
+        return mtf_input_error(error,
+                               "--batch and --context must be at least 1, --generate at least 0");
+    run->sizes.batch = o->batch > 0 ? o->batch : STANDARD_BATCH;
+    run->sizes.context = o->context > 0 ? o->context : STANDARD_CONTEXT;
+    run->sizes.generate = o->generate > 0                ? o->generate
+                          : run->kind == MTF_INFER_SERVE ? STANDARD_GENERATE
+                                                         : 0;
+    return true;
+}
+
+/* "9GiB", or "30%" of the limit. */
+static bool read_cache_memory(Run *run, GError **error) {
+    const char *text = run->options->cache_memory;
+    char *end = NULL;
+    if (text == NULL)
+        return true;
+    double share = g_ascii_strtod(text, &end);
+    if (strcmp(end, "%") != 0)
+        return mtf_bytes_parse(text, &run->cache_limit, error);
+    if (!(share > 0 && share <= 100))
+        return mtf_input_error(error, "--cache-memory \"%s\" must be above 0 %% and at most 100 %%",
+                               text);
+    run->cache_limit = (int64_t)(share / 100 * (double)run->memory_limit);
+    return true;
+}
+
+static bool find_meshes(Run *run, GError **error) {
+    const MtfSearchInference *o = run->options;
+    if (o->mesh == NULL && o->devices < 1)
+        return mtf_input_error(error, "say how many processors there are: --devices N, or --mesh "
+                                      "'rows:2;cols:2'");
+    if (o->mesh == NULL) {
+        run->meshes = mtf_mesh_shapes_on(run->machine, o->devices, o->max_axes, error);
+        return run->meshes != NULL;
+    }
+    MtfMesh mesh;
+    if (!mtf_mesh_parse(o->mesh, o->devices, &mesh, error))
+        return false;
+    if (o->devices > 0 && mtf_mesh_size(&mesh) != o->devices)
+        return mtf_input_error(error, "mesh \"%s\" has %d processors, not the %d of --devices",
+                               o->mesh, mtf_mesh_size(&mesh), o->devices);
+    run->meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    g_array_append_val(run->meshes, mesh);
+    return true;
+}
+
+static bool load(Run *run, GError **error) {
+    const MtfSearchInference *o = run->options;
+    int64_t length = run->sizes.context + run->sizes.generate;
+    MtfPlanningGraph request = { .path = o->graph,
+                                 .dims = o->dims,
+                                 .precision = o->precision,
+                                 .batch = (int)run->sizes.batch,
+                                 .length = (int)MIN(length, INT32_MAX),
+                                 .quiet = true,
+                                 .sizes_of_models = true };
+    run->written = mtf_planning_graph_load(&request, error);
+    return run->written != NULL;
+}
+
+static bool prepare(Run *run, GError **error) {
+    const MtfSearchInference *o = run->options;
+    if (!mtf_infer_kind_parse(o->infer, &run->kind, error) || !read_sizes(run, error))
+        return false;
+    run->machine = mtf_planning_machine(o->machine, error);
+    if (run->machine == NULL)
+        return false;
+    run->memory_limit = run->machine->memory_bytes;
+    return (o->memory == NULL || mtf_bytes_parse(o->memory, &run->memory_limit, error)) &&
+           read_cache_memory(run, error) && load(run, error) && find_meshes(run, error);
+}
+
+/* ---- Search ---------------------------------------------------------------------------------- */
+
+static bool fail_unfit(const Run *run, MtfInferKind kind, GError **error) {
+    const MtfInferencePhase *phase = &run->phase[kind];
+    int64_t enough = phase->answer.free.limit_enough > 0 ? phase->answer.free.limit_enough
+                                                         : phase->answer.rules.arena_bytes;
+    g_autofree char *limit = mtf_bytes_format((double)run->memory_limit);
+    g_autofree char *needed = mtf_bytes_format((double)enough);
+    g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
+                "no layout of %s fits in %s a device with %" PRId64
+                " examples and a context of %" PRId64
+                ": the smallest limit found that would do is %s (--memory %" PRId64
+                "); fewer examples, a shorter context or more devices help, too",
+                mtf_infer_kind_name(kind), limit, run->sizes.batch,
+                run->sizes.context + run->sizes.generate, needed, enough);
+    return false;
+}
+
+static bool search_phase(Run *run, MtfInferKind kind, GError **error) {
+    const MtfSearchInference *o = run->options;
+    MtfPlanSearchOptions options = { .machine = run->machine,
+                                     .memory_limit = run->memory_limit,
+                                     .pins = o->pins,
+                                     .forbids = o->forbids,
+                                     .rules_only = g_strcmp0(o->layouts, "rule") == 0,
+                                     .seconds = o->seconds,
+                                     .has_gap = !isnan(o->gap),
+                                     .gap = o->gap,
+                                     .seed = (guint64)o->seed,
+                                     .user = o->user,
+                                     .cancel = o->cancel };
+    MtfInferenceSizes sizes = run->sizes;
+    if (run->kind == MTF_INFER_PREFILL)
+        sizes.generate = o->generate;
+    MtfGraph *graph = mtf_inference_graph(run->written, kind, &sizes, o->precision, error);
+    if (graph == NULL)
+        return false;
+    if (!mtf_inference_search(graph, run->meshes, &options, run->cache_limit, &run->phase[kind],
+                              error))
+        return false;
+    return run->phase[kind].plan != NULL || fail_unfit(run, kind, error);
+}
+
+static bool wants(const Run *run, MtfInferKind phase) {
+    return run->kind == phase || run->kind == MTF_INFER_SERVE;
+}
+
+static bool search(Run *run, GError **error) {
+    for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
+        if (wants(run, (MtfInferKind)kind) && !search_phase(run, (MtfInferKind)kind, error))
+            return false;
+    return true;
+}
+
+/* ---- What comes out -------------------------------------------------------------------------- */
+
+/* Tokens that all examples together get a second: read, generated, or generated with the reading of
+ * their prompts counted. Caches fill evenly, so that a token costs in the mean what it does half
+ * way. */
+static double tokens_per_second(const Run *run) {
+    const MtfInferenceSizes *s = &run->sizes;
+    double prefill = run->phase[MTF_INFER_PREFILL].step_seconds;
+    if (run->kind == MTF_INFER_PREFILL)
+        return (double)(s->batch * s->context) / prefill;
+    if (run->kind == MTF_INFER_DECODE)
+        return (double)s->batch / run->phase[MTF_INFER_DECODE].step_seconds;
+    double step =
+        mtf_inference_seconds_at(&run->phase[MTF_INFER_DECODE], s->context + (s->generate + 1) / 2);
+    return (double)(s->batch * s->generate) / (prefill + (double)s->generate * step);
+}
+
+/* The phase that is executed, token by token where there is one. */
+static const MtfInferencePhase *main_phase(const Run *run) {
+    return &run->phase[run->kind == MTF_INFER_PREFILL ? MTF_INFER_PREFILL : MTF_INFER_DECODE];
+}
+
+static cJSON *phase_to_json(const MtfInferencePhase *phase) {
+    cJSON *object = cJSON_CreateObject();
+    g_autofree char *mesh = mtf_mesh_format(&phase->plan->layout->mesh);
+    cJSON_AddStringToObject(object, "mesh", mesh);
+    if (phase->plan->layout->rules != NULL)
+        cJSON_AddStringToObject(object, "layout", phase->plan->layout->rules);
+    else
+        cJSON_AddNullToObject(object, "layout");
+    mtf_json_add_number(object, "step_seconds", phase->step_seconds);
+    mtf_json_add_integer(object, "max_context", phase->max_context);
+    mtf_json_add_integer(object, "weight_bytes", phase->weight_bytes);
+    mtf_json_add_integer(object, "cache_bytes", phase->cache_bytes);
+    cJSON_AddItemReferenceToObject(object, "search", phase->plan->search);
+    cJSON_AddItemReferenceToObject(object, "predicted", phase->plan->predicted);
+    return object;
+}
+
+static void print_as_json(const Run *run) {
+    const MtfInferencePhase *main = main_phase(run);
+    cJSON *object = phase_to_json(main);
+    cJSON_AddStringToObject(object, "machine", run->machine->name);
+    cJSON_AddStringToObject(object, "infer", mtf_infer_kind_name(run->kind));
+    mtf_json_add_integer(object, "parameters", mtf_graph_parameters(run->written));
+    mtf_json_add_integer(object, "batch", run->sizes.batch);
+    mtf_json_add_integer(object, "context", run->sizes.context);
+    mtf_json_add_integer(object, "generate", run->sizes.generate);
+    mtf_json_add_number(object, "tokens_per_second", tokens_per_second(run));
+    for (int kind = 0; kind < MTF_INFER_SERVE && run->kind == MTF_INFER_SERVE; kind++)
+        cJSON_AddItemToObject(object, mtf_infer_kind_name((MtfInferKind)kind),
+                              phase_to_json(&run->phase[kind]));
+    g_autofree char *text = mtf_json_print(object);
+    fputs(text, stdout);
+    cJSON_Delete(object);
+}
+
+static void print_phase(const Run *run, MtfInferKind kind) {
+    const MtfInferencePhase *phase = &run->phase[kind];
+    g_autofree char *mesh = mtf_mesh_format(&phase->plan->layout->mesh);
+    g_autofree char *step = mtf_seconds_format(phase->step_seconds);
+    g_autofree char *weights = mtf_bytes_format((double)phase->weight_bytes);
+    g_autofree char *caches = mtf_bytes_format((double)phase->cache_bytes);
+    g_autofree char *tables = mtf_predicted_format(phase->plan->predicted);
+    printf("\n%-15smesh %s, layout %s\n", mtf_infer_kind_name(kind), mesh,
+           phase->plan->layout->rules != NULL ? phase->plan->layout->rules
+                                              : "free, one choice a tensor");
+    printf("%-15s%s for %" PRId64 " examples; weights %s, caches %s a device\n", "a step", step,
+           run->sizes.batch, weights, caches);
+    fputs(tables, stdout);
+}
+
+static void print_for_people(const Run *run) {
+    printf("machine        %s%s\n", run->machine->name,
+           run->options->machine == NULL ? " (no --machine given)" : "");
+    printf("examples       %" PRId64 ", a context of %" PRId64 ", %" PRId64 " tokens more\n",
+           run->sizes.batch, run->sizes.context, run->sizes.generate);
+    printf("tokens         %.5g a second\n", tokens_per_second(run));
+    printf("context        at most %" PRId64 " tokens an example in this layout\n",
+           main_phase(run)->max_context);
+    for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
+        if (wants(run, (MtfInferKind)kind))
+            print_phase(run, (MtfInferKind)kind);
+}
+
+static bool finish(Run *run, GError **error) {
+    const char *output = run->options->output;
+    if (g_strcmp0(output, "-") != 0)
+        (run->options->json ? print_as_json : print_for_people)(run);
+    fflush(stdout);
+    return output == NULL || mtf_plan_save(main_phase(run)->plan, output, error);
+}
+
+bool mtf_search_inference(const MtfSearchInference *options, GError **error) {
+    Run run = { .options = options };
+    bool done = prepare(&run, error) && search(&run, error) && finish(&run, error);
+    for (int kind = 0; kind < MTF_INFER_SERVE; kind++)
+        mtf_inference_phase_clear(&run.phase[kind]);
+    mtf_machine_free(run.machine);
+    mtf_graph_free(run.written);
+    if (run.meshes != NULL)
+        g_array_unref(run.meshes);
+    return done;
+}

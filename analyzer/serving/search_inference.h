@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* `search --infer`: what the command searches for when a model is to be run and not trained. */
+#ifndef MTF_SEARCH_INFERENCE_H
+#define MTF_SEARCH_INFERENCE_H
+
+#include "analyzer/serving/inference_plan.h"
+
+typedef struct {
+    const char *graph, *infer;
+    const char *const *dims, *const *pins, *const *forbids;
+    const char *mesh, *machine, *memory, *precision, *layouts, *cache_memory, *output;
+    int batch, context, generate; /* 0: standard ones */
+    int devices, max_axes;
+    double seconds, gap; /* gap NAN: not given */
+    int seed;
+    bool json;
+    void *user; /* passed to `cancel` */
+    bool (*cancel)(void *user);
+} MtfSearchInference;
+
+/* Searches, prints, and writes the plan: of serving that of the decode step. Fails with exit status 3 where
+ * nothing fits. */
+bool mtf_search_inference(const MtfSearchInference *options, GError **error);
+
+#endif

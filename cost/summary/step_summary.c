@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "cost/summary/step_summary.h"
+
+#include "cost/summary/parallelism.h"
+#include "cost/summary/step_shares.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/graph/microbatches.h"
+#include "layouts/graph/operation_table.h"
+
+#include <string.h>
+
+/* Shares of the step that are told. */
+#define TOLD_SHARES 3
+
+/* ---- Figures ----------------------------------------------------------------------------------- */
+
+/* Flops of one product over all of its iteration space. */
+static double product_flops(const MtfGraph *graph, int operation) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    MtfIteration iteration;
+    int64_t sizes[MTF_MAX_INDEXES];
+    double points = 1;
+    mtf_operation_iteration(graph, operation, &iteration);
+    for (int i = 0; i < iteration.n; i++)
+        points *= (double)(sizes[i] = iteration.index[i].size);
+    int products = row->products == MTF_PRODUCTS_EINSUM ? MAX(1, op->n_inputs - 1) : 1;
+    return row->flops * points * products *
+           mtf_operation_share(graph, operation, &iteration, sizes);
+}
+
+static double model_flops(const MtfGraph *graph) {
+    double flops = 0;
+    bool trains = false;
+    for (int o = 0; o < (int)graph->operations->len; o++) {
+        const MtfOperation *op = mtf_graph_operation(graph, o);
+        trains |= op->phase == MTF_PHASE_BACKWARD;
+        if (op->phase == MTF_PHASE_FORWARD && op->origin != MTF_ORIGIN_CLONE &&
+            mtf_operation_row(op->kind)->kernel_class == MTF_CLASS_MATMUL)
+            flops += product_flops(graph, o);
+    }
+    return flops * graph->microbatches * (trains ? 3 : 1);
+}
+
+/* Tokens of a step, or else its examples; 0 where neither is known. */
+static double items_of(const MtfGraph *graph, const char **name) {
+    *name = "tokens";
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TOKENS)
+            return (double)mtf_graph_elements(graph, &tensor->shape) * graph->microbatches;
+    }
+    *name = "examples";
+    int batch = mtf_graph_find_batch(graph);
+    return batch >= 0 ? (double)mtf_graph_size(graph, batch) * graph->microbatches : 0;
+}
+
+/* Float64 or bfloat16 where some tensor is, else float32. */
+static const char *precision_of(const MtfGraph *graph) {
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        MtfDtype dtype = mtf_graph_tensor(graph, t)->dtype;
+        if (dtype == MTF_F64 || dtype == MTF_BF16)
+            return mtf_dtype_short_name(dtype);
+    }
+    return mtf_dtype_short_name(MTF_F32);
+}
+
+static void add_speed(cJSON *object, const MtfPricer *pricer, const MtfProgram *program) {
+    const MtfGraph *graph = program->graph;
+    const char *precision = precision_of(graph), *items;
+    double step = mtf_json_number_of(object, "step_seconds", 0), flops = model_flops(graph);
+    double count = items_of(graph, &items);
+    double peak = mtf_machine_peak_flops(pricer->machine, precision);
+    double rate = step > 0 ? flops / step / mtf_mesh_size(&program->layout->mesh) : 0;
+    cJSON_AddStringToObject(object, "precision", precision);
+    cJSON_AddStringToObject(object, "items", items);
+    mtf_json_add_number(object, "items_per_step", count);
+    mtf_json_add_number(object, "items_per_second", step > 0 ? count / step : 0);
+    mtf_json_add_number(object, "model_flops", flops);
+    mtf_json_add_number(object, "mfu", peak > 0 ? rate / peak : 0);
+    mtf_json_add_number(object, "flops_per_second_per_device", rate);
+    mtf_json_add_number(object, "peak_flops_per_second", peak);
+}
+
+static void add_shares(cJSON *object, const MtfPricer *pricer, const MtfProgram *program) {
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
+    g_autofree int64_t *wall = mtf_step_wall(schedule, program);
+    g_autoptr(GPtrArray) shares = mtf_step_shares_of(pricer, program, schedule, wall);
+    const MtfStepShare *first = shares->len > 0 ? shares->pdata[0] : NULL;
+    cJSON_AddStringToObject(object, "bound_by", first != NULL ? first->name : "nothing");
+    cJSON *list = cJSON_AddObjectToObject(object, "shares");
+    for (guint i = 0; i < shares->len; i++) {
+        const MtfStepShare *share = shares->pdata[i];
+        mtf_json_add_number(list, share->name, (double)share->nanoseconds / 1e9);
+    }
+}
+
+void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram *program,
+                     int64_t memory_limit) {
+    MtfParallelism parallelism = mtf_parallelism(program->graph, program->layout);
+    g_autofree char *words = mtf_parallelism_format(program->graph, program->layout);
+    double peak = mtf_json_number_of(predicted, "peak_memory_bytes", 0);
+    cJSON_AddStringToObject(predicted, "parallelism", words);
+    cJSON_AddItemToObject(predicted, "degrees", mtf_parallelism_to_json(&parallelism));
+    add_speed(predicted, pricer, program);
+    mtf_json_add_integer(predicted, "memory_limit", memory_limit);
+    mtf_json_add_number(predicted, "memory_share",
+                        memory_limit > 0 ? peak / (double)memory_limit : 0);
+    cJSON_AddBoolToObject(predicted, "fits", peak <= (double)memory_limit);
+    add_shares(predicted, pricer, program);
+}
+
+/* ---- Words ------------------------------------------------------------------------------------- */
+
+static void append_speed(GString *text, const cJSON *predicted) {
+    g_autofree char *step = mtf_seconds_format(mtf_json_number_of(predicted, "step_seconds", 0));
+    g_autofree char *rate =
+        mtf_count_format(mtf_json_number_of(predicted, "flops_per_second_per_device", 0));
+    g_autofree char *peak =
+        mtf_count_format(mtf_json_number_of(predicted, "peak_flops_per_second", 0));
+    g_autofree char *items = mtf_count_format(mtf_json_number_of(predicted, "items_per_second", 0));
+    g_string_append_printf(text, "speed          %s a step", step);
+    if (mtf_json_number_of(predicted, "items_per_second", 0) > 0)
+        g_string_append_printf(text, ", %s %s/s", g_strchomp(items),
+                               mtf_json_text_of(predicted, "items"));
+    g_string_append_printf(text, ", MFU %.3g %% (%sFLOP/s a device, peak %sFLOP/s in %s)\n",
+                           100 * mtf_json_number_of(predicted, "mfu", 0), rate, peak,
+                           mtf_json_text_of(predicted, "precision"));
+}
+
+static void append_memory(GString *text, const cJSON *predicted) {
+    double limit_bytes = mtf_json_number_of(predicted, "memory_limit", 0);
+    double share = mtf_json_number_of(predicted, "memory_share", 0);
+    g_autofree char *needs =
+        mtf_bytes_format(mtf_json_number_of(predicted, "peak_memory_bytes", 0));
+    g_autofree char *limit = mtf_bytes_format(limit_bytes);
+    g_string_append_printf(text, "fits           %s: %s of %s a device (%.3g %%)\n",
+                           share <= 1 ? "yes" : "NO", needs, limit, 100 * share);
+}
+
+static void append_bounds(GString *text, const cJSON *predicted) {
+    double step = mtf_json_number_of(predicted, "step_seconds", 0);
+    const cJSON *shares = cJSON_GetObjectItemCaseSensitive(predicted, "shares"), *share;
+    int told = 0;
+    g_string_append(text, "bound by       ");
+    cJSON_ArrayForEach(share, shares) {
+        if (told < TOLD_SHARES)
+            g_string_append_printf(text, "%s%s %.1f %%", told > 0 ? ", then " : "", share->string,
+                                   100 * mtf_json_number_of(shares, share->string, 0) / step);
+        told++;
+    }
+    g_string_append(text, told == 0 ? "nothing\n" : "\n");
+}
+
+char *mtf_summary_format(const cJSON *predicted) {
+    GString *text = g_string_new(NULL);
+    if (*mtf_json_text_of(predicted, "parallelism") != '\0') {
+        g_string_append_printf(text, "parallelism    %s\n",
+                               mtf_json_text_of(predicted, "parallelism"));
+        append_speed(text, predicted);
+        append_memory(text, predicted);
+        append_bounds(text, predicted);
+    }
+    return g_string_free(text, FALSE);
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What somebody wants to know of a plan before anything else: parallelism in the field's words, how
+ * fast, how well the devices are used, whether it fits, what bounds the step. Members of `predicted`:
+ *
+ *     {"parallelism", "degrees": {…}, "precision", "items", "items_per_step", "items_per_second",
+ *      "model_flops", "mfu", "flops_per_second_per_device", "peak_flops_per_second",
+ *      "memory_limit", "memory_share", "fits", "bound_by", "shares": {name: seconds}}
+ *
+ * Items are tokens where the graph reads tokens, else examples. Model flops are those of the products
+ * that the model needs, without recomputation: of a training step three times the forward products',
+ * as PaLM (arXiv 2204.02311, appendix B) counts them; `mfu` is their share of what all devices' peaks
+ * of the precision do in a step. */
+#ifndef MTF_STEP_SUMMARY_H
+#define MTF_STEP_SUMMARY_H
+
+#include "cost/price/price.h"
+
+#include <cjson/cJSON.h>
+
+/* Adds the members above to what mtf_predict returned of the program. */
+void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram *program,
+                     int64_t memory_limit);
+
+/* The members as lines for people, "" where `predicted` has none; free with g_free. */
+char *mtf_summary_format(const cJSON *predicted);
+
+#endif

@@ -1,0 +1,606 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/inference/generation_graph.h"
+
+#include "layouts/base/error.h"
+#include "layouts/graph/operation_table.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NEVER_SEEN (-1e30) /* what causal_mask gives */
+
+typedef struct {
+    const MtfGraph *from;
+    MtfGraph *graph;
+    const MtfGenerationSizes *sizes;
+    int batch, length, vocabulary; /* dimensions, the same in both graphs */
+    int tokens, scores;            /* tensors of `from` */
+    int position, last;            /* inputs */
+    int place;     /* position + 0, 1, …: [batch, length] int32; -1: not made yet */
+    int chosen;    /* 1 at `last`, else 0: [batch, length]; -1 … */
+    bool *needed;  /* operations of `from` */
+    bool *placed;  /* tensors of `from`: they count positions */
+    int *tensors;  /* of `from` -> of the new graph; -1: not made */
+    int *selected; /* of the new graph -> at the last place; -1 */
+    GError *error; /* the first one */
+} Making;
+
+typedef struct {
+    const char *name, *suffix; /* together the name */
+    int kind;
+    MtfAttributes attributes;
+    const MtfShape *shape;
+    bool has_dtype;
+    MtfDtype dtype;
+} Emission;
+
+static int emit(Making *m, const Emission *e, int n, const int *inputs) {
+    for (int k = 0; k < n; k++)
+        if (inputs[k] < 0)
+            return -1;
+    if (m->error != NULL)
+        return -1;
+    g_autofree char *name = g_strconcat(e->name, e->suffix, NULL);
+    MtfNewOperation operation = { .name = name,
+                                  .kind = e->kind,
+                                  .phase = MTF_PHASE_FORWARD,
+                                  .n_inputs = n,
+                                  .inputs = inputs,
+                                  .shape = e->shape,
+                                  .has_dtype = e->has_dtype,
+                                  .dtype = e->dtype,
+                                  .attributes = e->attributes };
+    return mtf_graph_add_operation(m->graph, &operation, &m->error);
+}
+
+static void fail_at(Making *m, const MtfOperation *op, const char *what) {
+    if (m->error == NULL)
+        mtf_input_error(&m->error, "%s: operation \"%s\" %s, so it cannot generate from a cache",
+                        m->from->name, op->name, what);
+}
+
+static const MtfShape *shape_of(const Making *m, int tensor) {
+    return &mtf_graph_tensor(m->graph, tensor)->shape;
+}
+
+static bool has(const MtfShape *shape, int dim) {
+    return mtf_shape_find(shape, dim) >= 0;
+}
+
+/* ---- What the graph says --------------------------------------------------------------------- */
+
+static int find_feed(const MtfGraph *graph, MtfFeed feed, int *count) {
+    int found = -1;
+    *count = 0;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (tensor->source != MTF_SOURCE_INPUT || tensor->feed != feed)
+            continue;
+        found = t;
+        (*count)++;
+    }
+    return found;
+}
+
+int mtf_generation_input(const MtfGraph *graph, MtfFeed feed) {
+    int count;
+    return find_feed(graph, feed, &count);
+}
+
+static int find_variable(const MtfGraph *graph, MtfMemoryKind memory) {
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        if (tensor->source == MTF_SOURCE_VARIABLE && tensor->memory == memory)
+            return t;
+    }
+    return -1;
+}
+
+int mtf_generation_scores(const MtfGraph *graph) {
+    return find_variable(graph, MTF_MEMORY_OUTPUT);
+}
+
+bool mtf_graph_generates(const MtfGraph *graph) {
+    return graph->loss < 0 && mtf_generation_scores(graph) >= 0;
+}
+
+int mtf_generation_length(const MtfGraph *graph) {
+    int tokens = mtf_generation_input(graph, MTF_FEED_TOKENS);
+    return tokens < 0 ? -1 : mtf_graph_tensor(graph, tokens)->shape.dims[1];
+}
+
+int mtf_generation_context(const MtfGraph *graph) {
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        int cache = op->n_inputs == 3 ? op->inputs[1] : -1;
+        if (cache >= 0 && mtf_graph_tensor(graph, cache)->memory == MTF_MEMORY_CACHE)
+            return op->attributes.to;
+    }
+    return -1;
+}
+
+/* The scores that an operation compares with next tokens, or -1. */
+static int compared_scores(const MtfGraph *graph, const MtfOperation *op) {
+    if (op->n_inputs < 2 || op->phase != MTF_PHASE_FORWARD)
+        return -1;
+    const MtfTensor *labels = mtf_graph_tensor(graph, op->inputs[1]);
+    const MtfTensor *scores = mtf_graph_tensor(graph, op->inputs[0]);
+    bool compares = labels->source == MTF_SOURCE_INPUT && labels->feed == MTF_FEED_NEXT_TOKENS &&
+                    scores->shape.rank == labels->shape.rank + 1;
+    return compares ? op->inputs[0] : -1;
+}
+
+static bool find_scores(Making *m, GError **error) {
+    const MtfGraph *g = m->from;
+    int texts;
+    m->tokens = find_feed(g, MTF_FEED_TOKENS, &texts);
+    m->scores = -1;
+    for (int i = 0; i < (int)g->operations->len && m->scores < 0; i++)
+        m->scores = compared_scores(g, mtf_graph_operation(g, i));
+    if (texts != 1 || m->scores < 0)
+        return mtf_input_error(error,
+                               "%s: only a model that reads one text and gives scores of its next "
+                               "tokens generates; this one %s",
+                               g->name,
+                               texts == 0  ? "reads no tokens"
+                               : texts > 1 ? "reads several texts"
+                                           : "compares no scores with next tokens");
+    const MtfShape *tokens = &mtf_graph_tensor(g, m->tokens)->shape;
+    if (tokens->rank != 2)
+        return mtf_input_error(error,
+                               "%s: tokens \"%s\" have %d dimensions, not an example and a place",
+                               g->name, mtf_graph_tensor(g, m->tokens)->name, tokens->rank);
+    m->batch = tokens->dims[0];
+    m->length = tokens->dims[1];
+    const MtfShape *scores = &mtf_graph_tensor(g, m->scores)->shape;
+    for (int i = 0; i < scores->rank; i++)
+        if (scores->dims[i] != m->batch && scores->dims[i] != m->length)
+            m->vocabulary = scores->dims[i];
+    return true;
+}
+
+/* What the scores follow from. */
+static void mark_needed(Making *m) {
+    int n = (int)m->from->operations->len;
+    g_autofree bool *wanted = g_new0(bool, m->from->tensors->len + 1);
+    wanted[m->scores] = true;
+    for (int i = n - 1; i >= 0; i--) {
+        const MtfOperation *op = mtf_graph_operation(m->from, i);
+        for (int k = 0; k < op->n_outputs; k++)
+            m->needed[i] |= wanted[op->outputs[k]];
+        for (int k = 0; k < op->n_inputs && m->needed[i]; k++)
+            wanted[op->inputs[k]] = true;
+    }
+}
+
+/* ---- Dimensions, inputs and variables -------------------------------------------------------- */
+
+/* Memory dimensions: those that what counts the text is renamed to. */
+static bool is_memory(const Making *m, int dim) {
+    for (int i = 0; i < (int)m->from->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(m->from, i);
+        if (m->needed[i] && mtf_operation_row(op->kind)->dims == MTF_DIMS_RENAMED &&
+            op->attributes.from == m->length && op->attributes.to == dim)
+            return true;
+    }
+    return false;
+}
+
+static void copy_dimensions(Making *m) {
+    for (int d = 0; d < (int)m->from->dimensions->len; d++) {
+        const MtfDimension *dimension = mtf_graph_dimension(m->from, d);
+        int64_t size = dimension->size;
+        if (d == m->batch && m->sizes->batch > 0)
+            size = m->sizes->batch;
+        if (d == m->length)
+            size = m->sizes->length;
+        if (is_memory(m, d) && m->sizes->context > 0)
+            size = m->sizes->context;
+        mtf_graph_add_dimension(m->graph, dimension->name, size, NULL);
+    }
+    for (guint i = 0; i < m->from->repeats->len; i++) {
+        const MtfRepeat *repeat = &g_array_index(m->from->repeats, MtfRepeat, i);
+        mtf_graph_add_repeat(m->graph, repeat->name, repeat->count);
+    }
+}
+
+/* A name that the graph does not have yet; free with g_free. */
+static char *free_name(const Making *m, const char *name) {
+    char *free = g_strdup(name);
+    while (mtf_graph_find_tensor(m->graph, free) >= 0 ||
+           mtf_graph_find_tensor(m->from, free) >= 0) {
+        char *longer = g_strconcat(free, "_", NULL);
+        g_free(free);
+        free = longer;
+    }
+    return free;
+}
+
+static int add_input(Making *m, const char *name, const MtfShape *shape, MtfFeed feed) {
+    g_autofree char *own = free_name(m, name);
+    return m->error != NULL ? -1
+                            : mtf_graph_add_input(m->graph, own, shape, MTF_I32, feed, &m->error);
+}
+
+static void add_inputs(Making *m) {
+    const MtfTensor *tokens = mtf_graph_tensor(m->from, m->tokens);
+    MtfShape each = { 1, { m->batch } };
+    m->tensors[m->tokens] = mtf_graph_add_input(m->graph, tokens->name, &tokens->shape, MTF_I32,
+                                                MTF_FEED_TOKENS, &m->error);
+    m->position = add_input(m, "position", &each, MTF_FEED_POSITION);
+    m->last = add_input(m, "last", &each, MTF_FEED_LAST);
+    m->place = m->chosen = -1;
+}
+
+static int integer_range(Making *m, const char *name) {
+    MtfShape along = { 1, { m->length } };
+    g_autofree char *own = free_name(m, name);
+    Emission e = { own, "", MTF_OP_RANGE, MTF_NO_ATTRIBUTES, &along, true, MTF_I32 };
+    return emit(m, &e, 0, NULL);
+}
+
+/* The position of each token at hand in its text. */
+static int place_of(Making *m) {
+    MtfShape both = { 2, { m->batch, m->length } };
+    if (m->place < 0) {
+        g_autofree char *own = free_name(m, "place_in_text");
+        Emission e = { own, "", MTF_OP_ADD, MTF_NO_ATTRIBUTES, &both, false, MTF_I32 };
+        m->place = emit(m, &e, 2, (int[]){ integer_range(m, "place_at_hand"), m->position });
+    }
+    return m->place;
+}
+
+/* 1 where a token is its example's last, else 0, in the type of `like`. */
+static int chosen_of(Making *m, int like) {
+    MtfShape both = { 2, { m->batch, m->length } };
+    if (m->chosen < 0 && like >= 0) {
+        g_autofree char *equal = free_name(m, "is_last");
+        g_autofree char *own = free_name(m, "last_share");
+        Emission compare = { equal, "", MTF_OP_EQUAL, MTF_NO_ATTRIBUTES, &both, false, MTF_I32 };
+        int is = emit(m, &compare, 2, (int[]){ integer_range(m, "place_of_last"), m->last });
+        Emission cast = { own,
+                          "",
+                          MTF_OP_CAST,
+                          MTF_NO_ATTRIBUTES,
+                          NULL,
+                          true,
+                          mtf_graph_tensor(m->graph, like)->dtype };
+        m->chosen = emit(m, &cast, 1, &is);
+    }
+    return m->chosen;
+}
+
+static int variable_like(Making *m, const MtfTensor *from, const MtfShape *shape) {
+    if (m->error != NULL)
+        return -1;
+    int variable = mtf_graph_add_variable(m->graph, from->name, shape, from->dtype, from->init,
+                                          from->memory, &m->error);
+    if (variable < 0)
+        return -1;
+    MtfTensor *tensor = mtf_graph_tensor(m->graph, variable);
+    tensor->stored = g_strdup(from->stored);
+    tensor->frozen = from->frozen;
+    tensor->undecayed = from->undecayed;
+    return variable;
+}
+
+static bool holds_context(Making *m, const char *name, int64_t rows) {
+    if (m->sizes->context <= rows)
+        return true;
+    if (m->error == NULL)
+        mtf_input_error(&m->error,
+                        "%s: a context of %" PRId64 " is longer than the %" PRId64
+                        " positions that \"%s\" has learned",
+                        m->from->name, m->sizes->context, rows, name);
+    return false;
+}
+
+/* A variable along the text is a table of positions, of which the rows at hand are read. */
+static int positions_table(Making *m, const MtfTensor *tensor) {
+    int64_t rows = mtf_graph_size(m->from, m->length);
+    const char *base = mtf_graph_dimension(m->from, m->length)->name;
+    g_autofree char *dimension = g_strconcat("learned_", base, NULL);
+    MtfShape shape = tensor->shape, read = { 1, { m->batch } };
+    if (!holds_context(m, tensor->name, rows))
+        return -1;
+    int learned = mtf_graph_find_dimension(m->graph, dimension);
+    if (learned < 0)
+        learned = mtf_graph_add_dimension(m->graph, dimension, rows, &m->error);
+    shape.dims[mtf_shape_find(&shape, m->length)] = learned;
+    for (int i = 0; i < tensor->shape.rank; i++)
+        if (!mtf_shape_append(&read, tensor->shape.dims[i])) {
+            mtf_input_error(&m->error, "\"%s\" has too many dimensions", tensor->name);
+            return -1;
+        }
+    int table = variable_like(m, tensor, &shape);
+    Emission e = { tensor->name, "/at_hand", MTF_OP_EMBEDDING, MTF_NO_ATTRIBUTES, &read, false, 0 };
+    return emit(m, &e, 2, (int[]){ table, place_of(m) });
+}
+
+/* The new graph's tensor; variables are made when they are first read. */
+static int tensor_of(Making *m, int t) {
+    const MtfTensor *tensor = mtf_graph_tensor(m->from, t);
+    if (m->tensors[t] >= 0 || m->error != NULL)
+        return m->tensors[t];
+    if (tensor->source == MTF_SOURCE_INPUT) {
+        mtf_input_error(&m->error,
+                        "%s: it reads \"%s\" beside its tokens, which nobody has who generates",
+                        m->from->name, tensor->name);
+        return -1;
+    }
+    if (tensor->source == MTF_SOURCE_VARIABLE)
+        m->tensors[t] = has(&tensor->shape, m->length) ? positions_table(m, tensor)
+                                                       : variable_like(m, tensor, &tensor->shape);
+    return m->tensors[t];
+}
+
+/* ---- Operations ------------------------------------------------------------------------------ */
+
+/* The new tensor at the last place of each example. */
+static int select_last(Making *m, int tensor) {
+    MtfShape shape = *shape_of(m, tensor);
+    mtf_shape_remove(&shape, m->length);
+    if (m->selected[tensor] < 0) {
+        g_autofree char *name = g_strdup(mtf_graph_tensor(m->graph, tensor)->name);
+        int share = chosen_of(m, tensor);
+        Emission e = { name, "/last", MTF_OP_EINSUM, MTF_NO_ATTRIBUTES, &shape, false, 0 };
+        m->selected[tensor] = emit(m, &e, 2, (int[]){ tensor, share });
+    }
+    return m->selected[tensor];
+}
+
+/* The dimensions of an operation's result here: those that its inputs still have, or never had, and
+ * the example's where a position brings it in. */
+static MtfShape fitted_shape(const Making *m, const MtfOperation *op, const int *inputs) {
+    const MtfShape *before = &mtf_graph_tensor(m->from, op->outputs[0])->shape;
+    MtfShape shape = { 0 };
+    bool batch = has(before, m->batch), had = batch, length = false, had_length = false;
+    for (int k = 0; k < op->n_inputs; k++) {
+        batch |= has(shape_of(m, inputs[k]), m->batch);
+        had |= has(&mtf_graph_tensor(m->from, op->inputs[k])->shape, m->batch);
+        length |= has(shape_of(m, inputs[k]), m->length);
+        had_length |= has(&mtf_graph_tensor(m->from, op->inputs[k])->shape, m->length);
+    }
+    if (batch && !had)
+        mtf_shape_append(&shape, m->batch);
+    for (int i = 0; i < before->rank; i++)
+        if (before->dims[i] != m->length || length || !had_length)
+            mtf_shape_append(&shape, before->dims[i]);
+    return shape;
+}
+
+static bool infers_shape(const MtfOperationRow *row) {
+    return row->dims == MTF_DIMS_FIRST || row->dims == MTF_DIMS_RENAMED ||
+           row->dims == MTF_DIMS_REPLACED;
+}
+
+/* Whether the result sums over the text, or looks along it. */
+static bool mixes_places(const Making *m, const MtfOperation *op) {
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    const MtfShape *out = &mtf_graph_tensor(m->from, op->outputs[0])->shape;
+    const MtfAttributes *a = &op->attributes;
+    for (int k = 0; k < op->n_inputs; k++)
+        if (has(&mtf_graph_tensor(m->from, op->inputs[k])->shape, m->length) &&
+            (!has(out, m->length) ||
+             (row->positional && (a->from == m->length || a->dimension == m->length))))
+            return true;
+    return a->dimension == m->length;
+}
+
+/* An embedding of positions needs rows for all of the context. */
+static void check_rows(Making *m, const MtfOperation *op) {
+    const MtfChoice *choice = &mtf_operation_row(op->kind)->choice;
+    if (!choice->chooses || choice->of < 0 || !m->placed[op->inputs[choice->ids]])
+        return;
+    const MtfShape *table = mtf_operation_operand_shape(m->from, op, choice->of);
+    const MtfShape *rest = mtf_operation_operand_shape(m->from, op, choice->without);
+    for (int i = 0; i < table->rank; i++)
+        if (!has(rest, table->dims[i]))
+            holds_context(m, mtf_graph_tensor(m->from, op->inputs[choice->of])->name,
+                          mtf_graph_size(m->from, table->dims[i]));
+}
+
+/* The product with the vocabulary sees one place an example. */
+static bool is_head(const Making *m, const MtfOperation *op) {
+    return mtf_operation_row(op->kind)->products == MTF_PRODUCTS_EINSUM &&
+           has(&mtf_graph_tensor(m->from, op->outputs[0])->shape, m->vocabulary);
+}
+
+static int copy_operation(Making *m, const MtfOperation *op, int *inputs) {
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    if (mixes_places(m, op))
+        fail_at(m, op, "looks along the text");
+    check_rows(m, op);
+    for (int k = 0; k < op->n_inputs && m->error == NULL && is_head(m, op); k++)
+        if (has(shape_of(m, inputs[k]), m->length))
+            inputs[k] = select_last(m, inputs[k]);
+    if (m->error != NULL)
+        return -1;
+    MtfShape shape = fitted_shape(m, op, inputs);
+    Emission e = { .name = op->name,
+                   .suffix = "",
+                   .kind = op->kind,
+                   .attributes = op->attributes,
+                   .shape = infers_shape(row) ? NULL : &shape,
+                   .has_dtype = mtf_operation_row_chooses_dtype(row),
+                   .dtype = mtf_graph_tensor(m->from, op->outputs[0])->dtype };
+    return emit(m, &e, op->n_inputs, inputs);
+}
+
+static int make_nothing(Making *m, const MtfOperation *op, int *inputs) {
+    (void)m;
+    (void)op;
+    return inputs[0];
+}
+
+/* Keys or values of the tokens at hand go where those of the text are kept: heads apart, so that
+ * the rows of one follow one another. */
+static int make_cache(Making *m, const MtfOperation *op, int *inputs) {
+    const MtfAttributes *a = &op->attributes;
+    if (a->from != m->length)
+        return copy_operation(m, op, inputs);
+    const MtfTensor *x = mtf_graph_tensor(m->graph, inputs[0]);
+    MtfShape shape = { 0 };
+    int last = x->shape.dims[x->shape.rank - 1];
+    for (int i = 0; i < x->shape.rank; i++)
+        if (x->shape.dims[i] != m->length && x->shape.dims[i] != last)
+            mtf_shape_append(&shape, x->shape.dims[i]);
+    mtf_shape_append(&shape, a->to);
+    if (last != m->length)
+        mtf_shape_append(&shape, last);
+    g_autofree char *full = g_strconcat(op->name, "/cache", NULL);
+    g_autofree char *name = free_name(m, full);
+    int cache =
+        mtf_graph_add_variable(m->graph, name, &shape, x->dtype, (MtfInit){ MTF_INIT_CONSTANT, 0 },
+                               MTF_MEMORY_CACHE, &m->error);
+    Emission e = { op->name, "", MTF_OP_CACHE_UPDATE, MTF_NO_ATTRIBUTES, &shape, false, 0 };
+    e.attributes.from = m->length;
+    e.attributes.to = a->to;
+    int next = emit(m, &e, 3, (int[]){ inputs[0], cache, m->position });
+    if (next >= 0)
+        mtf_graph_add_update(m->graph, cache, next);
+    return next;
+}
+
+static int make_attention(Making *m, const MtfOperation *op, int *inputs) {
+    const MtfAttributes *a = &op->attributes;
+    if (a->query != m->length)
+        return copy_operation(m, op, inputs);
+    if (a->causal == 0)
+        fail_at(m, op, "looks at what comes later, or at another text");
+    Emission e = { op->name, "", MTF_OP_CACHED_ATTENTION, *a, NULL, false, 0 };
+    e.attributes.causal = 0;
+    return emit(m, &e, 4, (int[]){ inputs[0], inputs[1], inputs[2], m->position });
+}
+
+static int make_rotary(Making *m, const MtfOperation *op, int *inputs) {
+    if (op->attributes.position != m->length)
+        return copy_operation(m, op, inputs);
+    Emission e = { op->name, "", MTF_OP_ROTARY, op->attributes, NULL, false, 0 };
+    return emit(m, &e, 2, (int[]){ inputs[0], m->position });
+}
+
+static int make_range(Making *m, const MtfOperation *op, int *inputs) {
+    const MtfTensor *out = mtf_graph_tensor(m->from, op->outputs[0]);
+    if (!has(&out->shape, m->length))
+        return copy_operation(m, op, inputs);
+    m->placed[op->outputs[0]] = true;
+    int place = place_of(m);
+    if (out->dtype == MTF_I32)
+        return place;
+    Emission e = { op->name, "", MTF_OP_CAST, MTF_NO_ATTRIBUTES, NULL, true, out->dtype };
+    return emit(m, &e, 1, &place);
+}
+
+/* where(memory <= place, x, -1e30) */
+static int make_mask(Making *m, const MtfOperation *op, int *inputs) {
+    const MtfAttributes *a = &op->attributes;
+    if (a->query != m->length || inputs[0] < 0)
+        return copy_operation(m, op, inputs);
+    MtfDtype dtype = mtf_graph_tensor(m->graph, inputs[0])->dtype;
+    MtfShape along = { 1, { a->memory } }, all = { 3, { m->batch, m->length, a->memory } };
+    MtfShape scalar = { 0 }, whole = *shape_of(m, inputs[0]);
+    Emission range = {
+        op->name, "/memory", MTF_OP_RANGE, MTF_NO_ATTRIBUTES, &along, true, MTF_I32
+    };
+    Emission less = {
+        op->name, "/seen_place", MTF_OP_LESS_EQUAL, MTF_NO_ATTRIBUTES, &all, false, 0
+    };
+    Emission cast = { op->name, "/seen", MTF_OP_CAST, MTF_NO_ATTRIBUTES, NULL, true, dtype };
+    Emission low = {
+        op->name, "/unseen", MTF_OP_CONSTANT, MTF_NO_ATTRIBUTES, &scalar, true, dtype
+    };
+    Emission choose = { op->name, "", MTF_OP_WHERE, MTF_NO_ATTRIBUTES, &whole, false, 0 };
+    low.attributes.value = NEVER_SEEN;
+    int memory = emit(m, &range, 0, NULL), place = place_of(m);
+    int seen_place = emit(m, &less, 2, (int[]){ memory, place });
+    int seen = emit(m, &cast, 1, &seen_place), unseen = emit(m, &low, 0, NULL);
+    return emit(m, &choose, 3, (int[]){ seen, inputs[0], unseen });
+}
+
+/* How operations are made, keyed like the operation table; NULL: copied. */
+static int (*const makers[MTF_OPERATIONS])(Making *m, const MtfOperation *op, int *inputs) = {
+    [MTF_OP_RENAME] = make_cache,          [MTF_OP_ATTENTION] = make_attention,
+    [MTF_OP_ROTARY] = make_rotary,         [MTF_OP_RANGE] = make_range,
+    [MTF_OP_CAUSAL_MASK] = make_mask,      [MTF_OP_DROPOUT] = make_nothing,
+    [MTF_OP_STOP_GRADIENT] = make_nothing,
+};
+
+static void make_operation(Making *m, int index) {
+    const MtfOperation *op = mtf_graph_operation(m->from, index);
+    g_autofree int *inputs = g_new(int, op->n_inputs + 1);
+    for (int k = 0; k < op->n_inputs; k++) {
+        inputs[k] = tensor_of(m, op->inputs[k]);
+        m->placed[op->outputs[0]] |= m->placed[op->inputs[k]];
+    }
+    if (m->error != NULL)
+        return;
+    int first = (makers[op->kind] != NULL ? makers[op->kind] : copy_operation)(m, op, inputs);
+    if (first < 0)
+        return;
+    const MtfTensor *made = mtf_graph_tensor(m->graph, first);
+    m->tensors[op->outputs[0]] = first;
+    for (int k = 1; k < op->n_outputs && made->producer >= 0; k++)
+        m->tensors[op->outputs[k]] = mtf_graph_operation(m->graph, made->producer)->outputs[k];
+}
+
+/* The scores are kept until they are asked for. */
+static void keep_scores(Making *m) {
+    int scores = m->error == NULL ? m->tensors[m->scores] : -1;
+    if (scores < 0)
+        return;
+    if (has(shape_of(m, scores), m->length))
+        scores = select_last(m, scores);
+    if (scores < 0)
+        return;
+    g_autofree char *name = free_name(m, "scores");
+    const MtfTensor *tensor = mtf_graph_tensor(m->graph, scores);
+    MtfShape shape = tensor->shape;
+    int kept =
+        mtf_graph_add_variable(m->graph, name, &shape, tensor->dtype,
+                               (MtfInit){ MTF_INIT_CONSTANT, 0 }, MTF_MEMORY_OUTPUT, &m->error);
+    if (kept >= 0)
+        mtf_graph_add_update(m->graph, kept, scores);
+}
+
+static void make_graph(Making *m) {
+    copy_dimensions(m);
+    add_inputs(m);
+    for (int i = 0; i < (int)m->from->operations->len && m->error == NULL; i++)
+        if (m->needed[i])
+            make_operation(m, i);
+    keep_scores(m);
+}
+
+/* New tensors there may be of each old one: itself, a cache, parts of a mask; and some in common. */
+#define TENSORS_EACH 8
+#define TENSORS_MORE 64
+
+MtfGraph *mtf_generation_graph(const MtfGraph *graph, const MtfGenerationSizes *sizes,
+                               GError **error) {
+    gsize tensors = graph->tensors->len + 1, made = TENSORS_EACH * tensors + TENSORS_MORE;
+    g_autoptr(MtfGraph) result = mtf_graph_new(graph->name);
+    g_autofree bool *needed = g_new0(bool, graph->operations->len + 1);
+    g_autofree bool *placed = g_new0(bool, tensors);
+    g_autofree int *map = g_new(int, tensors), *selected = g_new(int, made);
+    memset(map, -1, tensors * sizeof *map);
+    memset(selected, -1, made * sizeof *selected);
+    Making m = { .from = graph,
+                 .graph = result,
+                 .sizes = sizes,
+                 .needed = needed,
+                 .placed = placed,
+                 .tensors = map,
+                 .selected = selected };
+    if (!find_scores(&m, error))
+        return NULL;
+    mark_needed(&m);
+    make_graph(&m);
+    if (m.error != NULL) {
+        g_propagate_error(error, m.error);
+        return NULL;
+    }
+    mtf_graph_canonicalize(result);
+    return g_steal_pointer(&result);
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The graph that generates text, from the graph that is trained: for each example the next tokens
+ * come in, what they look back at stands in caches, and the scores of one place come out.
+ *
+ *     trained     tokens[batch, length] ─► … k ─rename─► attention over all ─► … logits ─► loss
+ *
+ *     generating  tokens[batch, length] ─► … k ─cache_update─► cached_attention ─► … scores[batch, vocab]
+ *                 position[batch] ──────────────┴──────┘  ▲
+ *                 last[batch]                       cache[batch, …, memory, features], kept
+ *
+ * `length` is what an example brings at once: one token where text is generated, as many as one
+ * likes where a prompt is read; both are this graph with another size. Example b's tokens stand at
+ * position[b] and behind it, and the scores are those behind its token number last[b]. What stands
+ * behind an example's own tokens in its cache is never looked at, so that examples may be of
+ * different lengths: their filling is overwritten by what comes.
+ *
+ * Ranges, rotary turns, causal masks and tables of learned positions count from `position`; dropout
+ * goes; the last product, with the vocabulary, sees one place of each example. The loss and all that
+ * only it needs goes, and so do backward pass and optimizer where there are any. Variables keep
+ * their names. */
+#ifndef MTF_GENERATION_GRAPH_H
+#define MTF_GENERATION_GRAPH_H
+
+#include "layouts/graph/graph.h"
+
+typedef struct {
+    int64_t batch;   /* examples; 0: as the graph has */
+    int64_t length;  /* tokens that an example brings */
+    int64_t context; /* tokens of an example that caches have room for; 0: as the graph has */
+} MtfGenerationSizes;
+
+/* Fails (bad input) where the graph does not compare scores with next tokens, reads several texts,
+ * looks at what comes later, or along its text in a way that no cache serves; and where the context
+ * is longer than a table of learned positions. */
+MtfGraph *mtf_generation_graph(const MtfGraph *graph, const MtfGenerationSizes *sizes,
+                               GError **error);
+
+/* Whether a graph is one of these: it has caches, or outputs that are no loss. */
+bool mtf_graph_generates(const MtfGraph *graph);
+
+/* The dimension that counts what an example brings, and the one that caches have in its place; -1
+ * where there is none. */
+int mtf_generation_length(const MtfGraph *graph);
+int mtf_generation_context(const MtfGraph *graph);
+
+/* The input of that feed, or -1; and the variable that keeps the scores. */
+int mtf_generation_input(const MtfGraph *graph, MtfFeed feed);
+int mtf_generation_scores(const MtfGraph *graph);
+
+#endif

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# search --infer: printed answers of the literature on a machine without losses, what fits on a real one,
+# and what is no question to ask.
+. tests/support/tap.sh
+
+# llama NAME HIDDEN INNER LAYERS HEADS KEY_HEADS VOCABULARY: a config.json
+llama() {
+    mkdir -p "$work/$1"
+    printf '{"model_type": "llama", "hidden_size": %s, "intermediate_size": %s, "num_hidden_layers": %s,
+ "num_attention_heads": %s, "num_key_value_heads": %s, "vocab_size": %s, "max_position_embeddings": 4096,
+ "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": false}' \
+        "$2" "$3" "$4" "$5" "$6" "$7" >"$work/$1/config.json"
+}
+llama llama2-13b 5120 13824 40 40 40 32000
+llama llama3-70b 8192 28672 80 64 8 128256
+llama tiny 64 128 2 4 2 256
+
+# number KEY: a top-level number of the JSON that was printed
+number() {
+    sed -n "s/^  \"$1\": \([0-9.e+-]*\),*\$/\1/p" "$work/out" | head -n 1
+}
+
+# near VALUE EXPECTED SHARE
+near() {
+    awk -v a="$1" -v b="$2" -v s="$3" 'BEGIN { d = a - b; if (d < 0) d = -d; exit !(a > 0 && d <= s * b) }'
+}
+
+# A device of 8.2e11 B/s and 1.97e14 flop/s whose kernels lose nothing, links that take no time.
+cat >"$work/ideal.json" <<'END'
+{"meshtf_machine": 1, "name": "ideal-v5e",
+ "levels": [{"name": "all", "size": 64, "bandwidth": 1e18, "latency": 0}],
+ "device": {"flops": {"bf16": 1.97e14, "f32": 1.97e14}, "memory_bytes": 4e15, "memory_bandwidth": 8.2e11},
+ "kernels": {"launch": 0, "units": 1, "products": {"bf16": 1}, "tiles": [[1, 1, 1, 0]],
+             "attention": [[128, 1, 1]], "half_length": 0, "half_bytes": 0,
+             "sweeps": {"elementwise": 1, "rows": 1, "update": 1, "gather": 1}},
+ "sources": {"device": "jax-ml/scaling-book: inference.md"}}
+END
+
+# Step times of LLaMA2-13B on 8 of them with 8192 tokens an example: batch seconds (scaling-book, inference.md)
+while read -r batch seconds; do
+    run meshtf-plan search "$work/llama2-13b" --infer decode --batch "$batch" --context 8192 \
+        --machine "$work/ideal.json" --devices 8 --precision bf16 --json
+    claim "a step of $batch examples is found" exits 0
+    claim "it takes $seconds s within 1 %" near "$(number step_seconds)" "$seconds" 0.01
+    claim "a token an example comes out of it" near "$(number tokens_per_second)" \
+        "$(awk -v b="$batch" -v s="$(number step_seconds)" 'BEGIN { print b / s }')" 1e-4
+done <<'END'
+1 0.00498
+16 0.02030
+240 0.24909
+END
+
+# Longest contexts of PaLM 540B's caches in 30 % of 32 GiB (arXiv 2211.05102, table 1): 118 layers, batch 128.
+context_of() {
+    run meshtf-plan search "$work/$1" --infer decode --batch 128 --context 64 --machine "$work/ideal.json" \
+        --mesh all:64 --layouts rule --cache-memory 9.6GiB --precision bf16 --json --pin "$2:all" --forbid memory_length:all
+}
+printf '{"model_type": "llama", "hidden_size": 128, "intermediate_size": 256, "num_hidden_layers": 118,
+ "num_attention_heads": 64, "num_key_value_heads": 64, "head_dim": 128, "vocab_size": 256,
+ "max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "hidden_act": "silu"}' >"$work/tiny/config.json"
+context_of tiny heads
+claim "caches of 64 heads of 128, split over heads, hold 1333" near "$(number max_context)" 1333 0.01
+sed -i 's/"num_key_value_heads": 64, "head_dim": 128/"num_key_value_heads": 1, "head_dim": 256/' "$work/tiny/config.json"
+context_of tiny group
+claim "one head of 256 that all keep holds 667" near "$(number max_context)" 666.6 0.01
+context_of tiny batch
+claim "the same split over examples holds 42 660" near "$(number max_context)" 42660 0.01
+
+# Memory decides: 70B in 16 bits is 141 GB (TensorRT-LLM 0.17 prints 531, 2811 and 5242 tokens/s for 2, 4, 8 A100).
+run meshtf-plan search "$work/llama3-70b" --infer decode --batch 8 --context 2176 --machine a100 --devices 1 --precision bf16
+claim "70B in 16 bits does not fit one A100" exits 3
+claim "the sentence says what would do" says_error "the smallest limit found that would do"
+for devices in 2 4; do
+    run meshtf-plan search "$work/llama3-70b" --infer decode --batch 8 --context 2176 --machine a100 \
+        --devices $devices --precision bf16 --json
+    claim "it fits $devices" exits 0
+    eval "room$devices=$(number max_context)"
+done
+claim "four have more than ten times the room of two" test "$room4" -gt $((10 * room2))
+
+run meshtf-plan model transformer-lm --preset demo -o "$work/demo.json"
+run meshtf-plan search "$work/demo.json" --infer serve --batch 4 --context 64 --generate 32 --machine cpu-host \
+    --devices 2 --json -o "$work/serve.json"
+claim "a plan of serving has both phases" grep -q '"prefill"' "$work/out"
+run meshtf-plan report "$work/serve.json" -o "$work/report"
+claim "its decode step can be drawn" exits 0
+
+run meshtf-plan search "$work/demo.json" --infer decode --batch 4 --context 100000 --devices 2
+claim "learned positions end" bad_input
+claim "it is said where" says_error "positions"
+run meshtf-plan search "$work/demo.json" --infer later --devices 2
+claim "--infer has three words" says_error "must be prefill, decode or serve"
+run meshtf-plan search "$work/demo.json" --context 5 --devices 2
+claim "--context without --infer is bad input" bad_input
+run meshtf-plan search "$work/demo.json" --infer decode --microbatches 2 --devices 2
+claim "micro-batches do not go with it" bad_input
+run meshtf-plan search mlp --infer decode --devices 2
+claim "what reads no tokens does not generate" bad_input
+
+done_testing
