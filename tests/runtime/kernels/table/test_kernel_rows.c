@@ -219,6 +219,8 @@ static bool chance_is_odd(const Case *c) {
 static MtfShape shape_of(const Case *c, char letter) {
     MtfShape labels = without_last(&c->x), shape = { 0 };
     int last = c->x.dims[c->x.rank - 1];
+    if (strchr("zZPywY", letter) != NULL && letter != 0)
+        return routed_shape_of(c, letter);
     switch (letter) {
     case 'x':
         return c->x;
@@ -255,13 +257,6 @@ static MtfShape shape_of(const Case *c, char letter) {
         shape = c->x;
         shape.dims[shape.rank - 1] = c->join;
         return shape;
-    case 'z':
-    case 'Z':
-    case 'P':
-    case 'y':
-    case 'w':
-    case 'Y':
-        return routed_shape_of(c, letter);
     case 'm':
         return some_of(c, &labels);
     case 'V': /* the last of X is what each id chooses a row of */
@@ -331,6 +326,9 @@ static void add_moves(const Case *c, MtfAttributes *a) {
 }
 
 static void add_routing(const Case *c, MtfAttributes *a) {
+    a->experts = c->twin;
+    if (c->row->kind != MTF_OP_SLOTS)
+        return;
     a->dimension = c->x.dims[0];
     a->choices = c->ids;
     a->capacity = chance(c, 0.7) ? c->join : -1;
@@ -360,9 +358,7 @@ static MtfAttributes make_attributes(const Case *c) {
         a.window =
             (cached || a.causal == 1) && chance(c, 0.5) ? g_rand_int_range(c->rand, 1, 6) : 0;
     }
-    a.experts = c->twin;
-    if (c->row->kind == MTF_OP_SLOTS)
-        add_routing(c, &a);
+    add_routing(c, &a);
     static const double exponents[] = { -1, 2, 3, 0.5 };
     a.exponent = exponents[g_rand_int_range(c->rand, 0, 4)];
     a.slope = 0.2;
