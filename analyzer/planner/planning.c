@@ -2,6 +2,7 @@
 #include "analyzer/planner/planning.h"
 
 #include "analyzer/import/model_import.h"
+#include "analyzer/training/live_graph.h"
 #include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
@@ -67,6 +68,7 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
     g_free(overrides.sizes);
     if (graph == NULL || !set_precision(graph, request->precision, error))
         return NULL;
+    mtf_graph_drop_dead(graph);
     return g_steal_pointer(&graph);
 }
 

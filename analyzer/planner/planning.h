@@ -38,7 +38,8 @@ typedef struct {
     MtfRecompute recompute;
 } MtfStepVariant;
 
-/* Loads a graph, or a published model as one, in the type of its variables. */
+/* Loads a graph, or a published model as one, in the type of its variables, without what no training
+ * step needs (live_graph.h). */
 MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **error);
 
 /* Warns on standard error of a graph to be trained that has no optimizer. */

@@ -379,6 +379,16 @@ static void drop_operation(MtfGraph *graph, MtfOperation *operation) {
     clear_operation(operation);
 }
 
+void mtf_graph_drop_variable(MtfGraph *graph, int variable) {
+    MtfTensor *tensor = mtf_graph_tensor(graph, variable);
+    g_hash_table_remove(graph->tensor_ids, tensor->name);
+    g_clear_pointer(&tensor->name, g_free);
+    g_clear_pointer(&tensor->stored, g_free);
+    /* The next canonical order takes over sources and results of operations alone. */
+    tensor->source = MTF_SOURCE_OPERATION;
+    tensor->producer = -1;
+}
+
 void mtf_graph_arrange(MtfGraph *graph, const int *order, int n) {
     GArray *old = graph->operations;
     g_autofree bool *kept = g_new0(bool, old->len + 1);

@@ -217,6 +217,10 @@ MtfGraph *mtf_graph_copy(const MtfGraph *graph);
  * (a plan's digest) must be in this order; a graph that was loaded is. */
 void mtf_graph_canonicalize(MtfGraph *graph);
 
+/* Drops a variable that nothing reads or updates. The graph must be arranged before anything else is
+ * asked of it. */
+void mtf_graph_drop_variable(MtfGraph *graph, int variable);
+
 /* Leaves the operations order[0 … n) in that order, each behind what it reads, and drops the others
  * with their results; then makes the graph canonical. */
 void mtf_graph_arrange(MtfGraph *graph, const int *order, int n);

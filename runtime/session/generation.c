@@ -88,7 +88,23 @@ static int next_token(Generation *g, int64_t known, int64_t number) {
 
 /* ---- All tokens ---------------------------------------------------------------------------- */
 
+/* The prompt as the tokenizer has it, with what the model expects before a text. */
+static bool encode_prompt(const Generation *g, const char *prompt, GArray *ids, GError **error) {
+    const MtfTokenizer *tokenizer = g->session->tokenizer;
+    if (!mtf_tokenizer_encode(tokenizer, prompt, true, ids, error))
+        return false;
+    for (guint i = 0; i < ids->len; i++)
+        if (g_array_index(ids, int, i) >= g->vocabulary)
+            return mtf_input_error(error,
+                                   "--tokenizer: token %d of the prompt is not one of the model's "
+                                   "%" PRId64,
+                                   g_array_index(ids, int, i), g->vocabulary);
+    return true;
+}
+
 static bool take_prompt(Generation *g, const char *prompt, GArray *ids, GError **error) {
+    if (g->session->tokenizer != NULL && prompt != NULL)
+        return encode_prompt(g, prompt, ids, error);
     gsize bytes = prompt != NULL ? strlen(prompt) : 0;
     for (gsize i = 0; i < bytes; i++) {
         int id = (unsigned char)prompt[i];
@@ -119,6 +135,9 @@ static int64_t fill_window(Generation *g, const GArray *ids) {
 }
 
 static char *format_tokens(const Generation *g, const GArray *ids) {
+    if (g->session->tokenizer != NULL)
+        return mtf_tokenizer_decode(g->session->tokenizer, (const int *)(const void *)ids->data,
+                                    ids->len);
     GString *text = g_string_new(NULL);
     for (guint i = 0; i < ids->len; i++) {
         int id = g_array_index(ids, int, i);
