@@ -46,89 +46,104 @@ static bool has_experts(const MtfAssembly *m) {
     return s->experts > 0 && !dense && (m->layer + 1) % MAX(1, s->sparse_step) == 0;
 }
 
-/* The tokens' choices of experts, and where they are among all choices of their sequence, sorted by
- * expert: each row goes through the matrices of its expert and no token is dropped. */
+/* The dimensions of a layer with experts, and who goes where. */
 typedef struct {
-    int experts, width, rows; /* dimensions */
-    int gate;                 /* [batch, length, choices] */
-    int slot;                 /* likewise: the row of each choice */
-    int expert;               /* [batch, rows] */
-} Routed;
+    MtfRoutingDims dims;
+    int width; /* of an expert's hidden layer */
+    MtfRouted routed;
+} Experts;
 
-/* The share of each expert in each token. */
-static int share(MtfAssembly *m, int experts, int x) {
+static int scores_of(MtfAssembly *m, int experts, int x) {
     MtfLinear router = { .name = "router",
                          .file = m->stack->names.router,
                          .in = MTF_SHAPE(m->d_model),
                          .out = MTF_SHAPE(experts),
                          .spread = m->n->spread };
-    int scores = mtf_assembly_linear(m, &router, x);
-    m->p->b.attributes.dimension = experts;
-    return mtf_parts_apply(m->p, MTF_OP_SOFTMAX, "shares", NULL, scores, -1);
-}
-
-static Routed route(MtfAssembly *m, int x) {
-    const MtfStack *s = m->stack;
-    MtfShape each = MTF_SHAPE(m->batch, m->length);
-    Routed r = { .experts = mtf_assembly_dimension(m, "experts", s->experts),
-                 .width = mtf_assembly_dimension(m, "d_expert", s->d_expert) };
-    int choices = mtf_assembly_dimension(m, "choices", s->experts_per_token);
-    int64_t length = mtf_graph_size(m->p->b.graph, m->length);
-    r.rows = mtf_assembly_dimension(m, "expert_rows", length * s->experts_per_token);
-    int shares = share(m, r.experts, x);
-    m->p->b.attributes.from = r.experts;
-    m->p->b.attributes.to = choices;
-    r.gate = mtf_parts_apply(m->p, MTF_OP_TOP_K, "chosen", NULL, shares, -1);
-    int choice = r.gate + (r.gate >= 0);
-    m->p->b.attributes.dimension = m->length;
-    m->p->b.attributes.choices = choices;
-    m->p->b.attributes.experts = r.experts;
-    r.slot = mtf_parts_apply(m->p, MTF_OP_SLOTS, "slot", NULL, choice, -1);
-    MtfShape rows = MTF_SHAPE(m->batch, r.rows);
-    r.expert = mtf_parts_apply(m->p, MTF_OP_SLOT_IDS, "expert", &rows, choice, r.slot);
-    if (s->renormalise) {
-        int sum = mtf_parts_apply(m->p, MTF_OP_REDUCE_SUM, "chosen_sum", &each, r.gate, -1);
-        r.gate = mtf_parts_apply(m->p, MTF_OP_DIVIDE, "chosen_shares", NULL, r.gate, sum);
+    double jitter = m->stack->routing.jitter;
+    if (jitter > 0) {
+        m->p->b.attributes.low = 1 - jitter;
+        m->p->b.attributes.high = 1 + jitter;
+        MtfShape shape = MTF_SHAPE(m->batch, m->length, m->d_model);
+        int noise = mtf_parts_apply_shaped(m->p, MTF_OP_RANDOM_UNIFORM, "jitter", &shape);
+        x = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "jittered", NULL, x, noise);
     }
-    return r;
+    return mtf_assembly_linear(m, &router, x);
 }
 
-/* Rows through one matrix of their experts. Files have a tensor an expert, [out, in]. */
-static int expert_product(MtfAssembly *m, const Routed *r, const MtfLinear *linear, int x) {
+/* Each sequence is a group: its tokens compete for places, or their choices are sorted by expert. */
+static Experts route(MtfAssembly *m, int x) {
+    const MtfStack *s = m->stack;
+    MtfRouting routing = s->routing;
+    routing.experts = s->experts;
+    routing.choices = s->experts_per_token;
+    routing.renormalise = s->renormalise;
+    int64_t length = mtf_graph_size(m->p->b.graph, m->length);
+    int64_t places = mtf_routing_places(&routing, length);
+    Experts e = { .width = mtf_assembly_dimension(m, "d_expert", s->d_expert) };
+    e.dims.tokens = m->length;
+    e.dims.experts = mtf_assembly_dimension(m, "experts", s->experts);
+    e.dims.choices = mtf_assembly_dimension(m, "choices", s->experts_per_token);
+    e.dims.places = places > 0
+                        ? mtf_assembly_dimension(m, "capacity", places)
+                        : mtf_assembly_dimension(m, "expert_rows", length * s->experts_per_token);
+    e.routed = mtf_route(m->p, &routing, &e.dims, scores_of(m, e.dims.experts, x));
+    if (e.routed.loss >= 0)
+        m->routing_loss = m->routing_loss < 0 ? e.routed.loss
+                                              : mtf_parts_add(m->p, "routing_loss_sum",
+                                                              m->routing_loss, e.routed.loss);
+    return e;
+}
+
+/* What experts work on: places of each, or rows of which each has its expert. */
+static MtfShape places_of(const MtfAssembly *m, const Experts *e, int features) {
+    return e->routed.expert < 0 ? MTF_SHAPE(e->dims.experts, m->batch, e->dims.places, features)
+                                : MTF_SHAPE(m->batch, e->dims.places, features);
+}
+
+/* Through one matrix of each expert. Files have a tensor an expert, [out, in]. */
+static int expert_product(MtfAssembly *m, const Experts *e, const MtfLinear *linear, int x) {
     g_autofree char *weight = g_strdup_printf("w%s", linear->name);
     int in = linear->in.dims[0], out = linear->out.dims[0];
-    int w = mtf_assembly_stack(m, weight, linear->file, &MTF_SHAPE(r->experts, out, in),
+    int w = mtf_assembly_stack(m, weight, linear->file, &MTF_SHAPE(e->dims.experts, out, in),
                                linear->spread);
-    m->p->b.attributes.experts = r->experts;
-    MtfShape shape = MTF_SHAPE(m->batch, r->rows, out);
+    MtfShape shape = places_of(m, e, out);
+    if (e->routed.expert < 0)
+        return mtf_parts_einsum(m->p, linear->name, &shape, x, w);
+    m->p->b.attributes.experts = e->dims.experts;
     return mtf_parts_apply_shape_to(m->p, MTF_OP_EXPERT_EINSUM, linear->name, &shape, 3,
-                                    (int[]){ x, w, r->expert });
+                                    (int[]){ x, w, e->routed.expert });
+}
+
+static int expert_hidden(MtfAssembly *m, const Experts *e, int sent) {
+    const MtfStack *s = m->stack;
+    MtfLinear up = { .name = "hidden",
+                     .file = s->names.expert_up,
+                     .in = MTF_SHAPE(m->d_model),
+                     .out = MTF_SHAPE(e->width),
+                     .spread = m->n->spread };
+    MtfLinear gate = up;
+    if (!s->gated)
+        return mtf_assembly_activation(m, s->activation, expert_product(m, e, &up, sent));
+    gate.name = "gate";
+    gate.file = s->names.expert_gate;
+    int open = mtf_assembly_activation(m, s->activation, expert_product(m, e, &gate, sent));
+    return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "gated", NULL, open,
+                           expert_product(m, e, &up, sent));
 }
 
 static int expert_ffn(MtfAssembly *m, int x) {
-    const MtfStackNames *n = &m->stack->names;
-    Routed r = route(m, x);
+    Experts e = route(m, x);
     MtfShape all = MTF_SHAPE(m->batch, m->length, m->d_model);
-    MtfShape rows = MTF_SHAPE(m->batch, r.rows, m->d_model);
-    MtfLinear up = { .name = "gate",
-                     .file = n->expert_gate,
-                     .in = MTF_SHAPE(m->d_model),
-                     .out = MTF_SHAPE(r.width),
-                     .spread = m->n->spread };
-    int sent = mtf_parts_apply(m->p, MTF_OP_DISPATCH, "sent", &rows, x, r.slot);
-    int gate = mtf_assembly_activation(m, m->stack->activation, expert_product(m, &r, &up, sent));
-    up.name = "hidden";
-    up.file = n->expert_up;
-    int hidden = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "gated", NULL, gate,
-                                 expert_product(m, &r, &up, sent));
+    MtfShape places = places_of(m, &e, m->d_model);
     MtfLinear down = { .name = "out",
-                       .file = n->expert_down,
-                       .in = MTF_SHAPE(r.width),
+                       .file = m->stack->names.expert_down,
+                       .in = MTF_SHAPE(e.width),
                        .out = MTF_SHAPE(m->d_model),
                        .spread = m->residual_spread };
-    int made = expert_product(m, &r, &down, hidden);
+    int sent = mtf_parts_apply(m->p, MTF_OP_DISPATCH, "sent", &places, x, e.routed.slot);
+    int made = expert_product(m, &e, &down, expert_hidden(m, &e, sent));
     return mtf_parts_apply_shape_to(m->p, MTF_OP_COMBINE, "combined", &all, 3,
-                                    (int[]){ made, r.slot, r.gate });
+                                    (int[]){ made, e.routed.slot, e.routed.gate });
 }
 
 int mtf_assembly_ffn(MtfAssembly *m, int x) {
