@@ -184,6 +184,8 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
         TEXT_OPTIONS,
         OPTION(DOUBLE, "temperature", 0, temperature,
                "how freely tokens are drawn (0.8); near 0 the likeliest is taken", "T"),
+        OPTION(NONE, "no-cache", 0, no_cache,
+               "compute all of the text again for each token, without caches", NULL),
         OPTION(NONE, "dry-run", 0, dry_run,
                "check the plan, lay out memory, say what is predicted, and stop", NULL),
         OPTION(NONE, "only-mpi", 0, only_mpi,

@@ -41,6 +41,7 @@ typedef struct {
     char *trace_file;
     int64_t trace_from, trace_to; /* steps; 0 = none */
     int64_t generate;             /* tokens after training; 0 = none */
+    gboolean no_cache;            /* generate without caches */
     char *tokenizer;              /* tokenizer.json or its folder; NULL = bytes */
     char *prompt;                 /* NULL = the beginning of the held out part */
     double temperature;

@@ -26,7 +26,10 @@
 
 /* What plans of pipelines do not have yet. */
 static bool check_pipeline_options(const MtfRunOptions *o, GError **error) {
-    const char *named = o->generate > 0 ? "--generate" : o->verify ? "--verify" : NULL;
+    const char *named = o->generate > 0        ? "--generate"
+                        : o->logits != NULL    ? "--logits"
+                        : o->export_hf != NULL ? "--export-hf"
+                                               : NULL;
     return named == NULL ||
            mtf_input_error(error, "%s works on plans without pipeline stages only", named);
 }
