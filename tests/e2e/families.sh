@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
+# seconds: 300
 # Families of published models: presets with the parameters they are known for, tiny ones that train.
 . tests/support/tap.sh
 
