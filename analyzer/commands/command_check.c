@@ -4,6 +4,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/import/model_import.h"
 #include "analyzer/planner/planning.h"
+#include "analyzer/training/live_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/machine/machine.h"
 #include "layouts/base/command_line.h"
@@ -11,6 +12,7 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/base/library.h"
 #include "layouts/graph/graph_json.h"
+#include "layouts/onnx/onnx_model.h"
 #include "layouts/program/plan.h"
 
 #include <inttypes.h>
@@ -82,12 +84,29 @@ static bool check_training(cJSON *report, const MtfGraph *graph, GError **error)
     return true;
 }
 
+static void add_names(cJSON *report, const char *key, const GPtrArray *names) {
+    if (names->len == 0)
+        return;
+    cJSON *list = cJSON_AddArrayToObject(report, key);
+    for (guint i = 0; i < names->len; i++)
+        cJSON_AddItemToArray(list, cJSON_CreateString(names->pdata[i]));
+}
+
+/* What stands in the graph and no step needs. */
+static void add_dead_parts(cJSON *report, const MtfGraph *graph) {
+    MtfDeadParts dead = mtf_dead_parts(graph);
+    add_names(report, "dead_operations", dead.operations);
+    add_names(report, "unused_variables", dead.variables);
+    mtf_dead_parts_clear(&dead);
+}
+
 static bool check_graph(const File *file, cJSON *report, GError **error) {
     g_autoptr(MtfGraph) graph = mtf_graph_from_json(&file->root, NULL, error);
     if (graph == NULL)
         return false;
     cJSON_AddStringToObject(report, "kind", is_training_graph(graph) ? "training graph" : "graph");
     add_graph(report, graph);
+    add_dead_parts(report, graph);
     return check_training(report, graph, error);
 }
 
@@ -97,6 +116,20 @@ static bool check_model(const File *file, cJSON *report, GError **error) {
     if (graph == NULL)
         return false;
     cJSON_AddStringToObject(report, "kind", "published model");
+    add_graph(report, graph);
+    g_ptr_array_add(said, NULL);
+    g_autofree char *text = g_strjoinv("; ", (char **)said->pdata);
+    cJSON_AddStringToObject(report, "assumed", text);
+    return check_training(report, graph, error);
+}
+
+/* An ONNX file's graph, sound where all of it can be translated. */
+static bool check_onnx(const MtfImport *import, cJSON *report, GError **error) {
+    g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(MtfGraph) graph = mtf_import_load(import, said, error);
+    if (graph == NULL)
+        return false;
+    cJSON_AddStringToObject(report, "kind", "ONNX model");
     add_graph(report, graph);
     g_ptr_array_add(said, NULL);
     g_autofree char *text = g_strjoinv("; ", (char **)said->pdata);
@@ -173,6 +206,8 @@ static bool read_and_check(File *file, cJSON *report, GError **error) {
     const char *name = file->import->path;
     g_autofree char *path = find_file(name);
     gsize length;
+    if (mtf_onnx_is_path(path))
+        return check_onnx(file->import, report, error);
     g_autofree char *text = mtf_file_read(path, &length, error);
     if (text == NULL)
         return false;
@@ -191,13 +226,22 @@ static void print_value(const cJSON *value) {
     fputs(cJSON_IsString(value) ? value->valuestring : g_strchomp(text), stdout);
 }
 
+static void print_names(const cJSON *list) {
+    const cJSON *name;
+    cJSON_ArrayForEach(name, list) {
+        printf("%s%s", name->valuestring, name->next != NULL ? ", " : " (not executed)");
+    }
+}
+
 /* One line a key; the members of an object on one line. */
 static void print_for_people(const char *name, const cJSON *report) {
     const cJSON *item, *member;
     printf("%s is sound\n", name);
     cJSON_ArrayForEach(item, report) {
         printf("  %-30s ", item->string);
-        if (!cJSON_IsObject(item))
+        if (cJSON_IsArray(item))
+            print_names(item);
+        else if (!cJSON_IsObject(item))
             print_value(item);
         else
             cJSON_ArrayForEach(member, item) {
@@ -230,7 +274,7 @@ int mtf_command_check(int argc, char **argv) {
                                 1, 1, &error))
         return mtf_command_line_fail("meshtf-plan check", error);
     cJSON *report = cJSON_CreateObject();
-    MtfImport import = { argv[1], MAX(batch, 0), MAX(length, 0), NULL, NULL, false };
+    MtfImport import = { argv[1], MAX(batch, 0), MAX(length, 0), NULL, NULL, false, NULL };
     File file = { .import = &import, .dump_after = dump_after, .json = json };
     bool sound = read_and_check(&file, report, &error);
     if (sound && json) {

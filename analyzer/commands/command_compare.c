@@ -7,6 +7,7 @@
 #include "layouts/graph/microbatches.h"
 #include "layouts/program/plan.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -170,12 +171,32 @@ static void print_json(const Column *columns, int n) {
     cJSON_Delete(list);
 }
 
+/* Plans of different models or batches are no alternatives to one another: warns on standard error. */
+static void warn_of_other_models(const Column *columns, int n) {
+    for (int c = 1; c < n; c++) {
+        const MtfGraph *first = columns[0].plan->graph, *other = columns[c].plan->graph;
+        int64_t ours = mtf_graph_parameters(first), its = mtf_graph_parameters(other);
+        double items = number_of(columns[0].plan->predicted, "items_per_step");
+        double its_items = number_of(columns[c].plan->predicted, "items_per_step");
+        const char *what = ours != its || strcmp(first->name, other->name) != 0       ? "models"
+                           : items != its_items && !isnan(items) && !isnan(its_items) ? "batches"
+                                                                                      : NULL;
+        if (what != NULL)
+            fprintf(stderr,
+                    "meshtf-plan compare: warning: %s and %s are plans of different %s (%s of "
+                    "%" PRId64 " parameters, %s of %" PRId64 "): their steps do different work\n",
+                    columns[0].path, columns[c].path, what, first->name, ours, other->name, its);
+    }
+}
+
 /* Prints the plans; the figures stand in the plans themselves. */
 static bool print_plans(char **paths, int n, bool json, GError **error) {
     g_autofree Column *columns = g_new0(Column, n);
     bool good = true;
     for (int c = 0; c < n && good; c++)
         good = read_column(&columns[c], paths[c], &columns[0], error);
+    if (good)
+        warn_of_other_models(columns, n);
     if (good)
         (json ? print_json : print_table)(columns, n);
     for (int c = 0; c < n; c++)

@@ -31,7 +31,7 @@ typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump, *dump_after;
     char **dims, **pins, **forbids;
     char *batch_dim, *recompute, *microbatches, *collectives;
-    char *schedule;
+    char *schedule, *loss;
     int devices, max_axes, seed, frontier, batch, length;
     char *stages;
     char *infer, *cache_memory;
@@ -229,7 +229,8 @@ static bool prepare(Run *run, const char *path, GError **error) {
                                  options->batch,
                                  options->length,
                                  options->json,
-                                 false };
+                                 false,
+                                 options->loss };
     run->machine = mtf_planning_machine(options->machine, error);
     if (run->machine == NULL)
         return false;
@@ -764,12 +765,12 @@ static void clear_run(Run *run) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,       options->machine,     options->memory,
-                      options->layouts,    options->precision,   options->output,
-                      options->report,     options->dump,        options->batch_dim,
-                      options->dump_after, options->recompute,   options->microbatches,
-                      options->schedule,   options->collectives, options->stages,
-                      options->infer,      options->cache_memory };
+    char *owned[] = { options->mesh,       options->machine,      options->memory,
+                      options->layouts,    options->precision,    options->output,
+                      options->report,     options->dump,         options->batch_dim,
+                      options->dump_after, options->recompute,    options->microbatches,
+                      options->schedule,   options->collectives,  options->stages,
+                      options->infer,      options->cache_memory, options->loss };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -811,6 +812,7 @@ static bool cut_and_search(const Options *options, const char *path, bool *one, 
         .seconds = options->seconds,
         .gap = options->gap,
         .json = options->json,
+        .loss = options->loss,
     };
     if (!read_stages(options, &pipeline.stages, error))
         return false;
@@ -883,6 +885,11 @@ static bool search_training(Run *run, const char *path, GError **error) {
     { name, 0, 0, type, &o.field, help, what }
 
 /* Of plans that run a model. */
+/* An ONNX file becomes a graph to train by a loss, any model one to run without. */
+#define LOSS_AND_INFERENCE_OPTIONS                                                    \
+    TEXT("loss", 0, loss, "Train an ONNX file by this loss", "cross-entropy:LABELS"), \
+        INFERENCE_OPTIONS
+
 #define INFERENCE_OPTIONS                                                                          \
     TEXT("infer", 0, infer, "Run the model instead of training it", "prefill|decode|serve"),       \
         OTHER("context", G_OPTION_ARG_INT, context,                                                \
@@ -910,7 +917,7 @@ int mtf_command_search(int argc, char **argv) {
         OTHER("length", G_OPTION_ARG_INT, length,
               "Positions in an example of a published model (what it was made for, at most 2048)",
               "N"),
-        INFERENCE_OPTIONS,
+        LOSS_AND_INFERENCE_OPTIONS,
         TEXT("microbatches", 0, microbatches, "Work through the batch in M parts (auto)", "M|auto"),
         TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
              "NAME"),

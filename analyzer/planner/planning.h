@@ -27,6 +27,7 @@ typedef struct {
     int batch, length;       /* of a published model (model_import.h); 0: not given */
     bool quiet;              /* prints nothing of what was assumed about a published model */
     bool sizes_of_models;    /* as in MtfImport */
+    const char *loss;        /* of an ONNX file (onnx_import.h), or NULL */
 } MtfPlanningGraph;
 
 /* The variant that a step is given. */
@@ -37,7 +38,8 @@ typedef struct {
     MtfRecompute recompute;
 } MtfStepVariant;
 
-/* Loads a graph, or a published model as one, in the type of its variables. */
+/* Loads a graph, or a published model as one, in the type of its variables, without what no training
+ * step needs (live_graph.h). */
 MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **error);
 
 /* Warns on standard error of a graph to be trained that has no optimizer. */

@@ -122,6 +122,25 @@ static bool replace_dims(const Check *check, MtfShape *shape, GError **error) {
     return true;
 }
 
+/* Without the dimension that the iterations of a loop take apart, or with it first. */
+static bool loop_dims(const Check *check, MtfShape *shape, GError **error) {
+    int dim = check->operation->attributes.dimension, rank = 0;
+    const MtfTensor *x = input(check, 0);
+    bool has = mtf_shape_find(&x->shape, dim) >= 0, stacks = check->row->dims == MTF_DIMS_WITH;
+    if (has == stacks)
+        return fail(check, error, "input \"%s\" %s dimension \"%s\"", x->name,
+                    has ? "already has" : "has no", dim_name(check, dim));
+    if (stacks && x->shape.rank == MTF_MAX_RANK)
+        return fail(check, error, "its result would have more than %d dimensions", MTF_MAX_RANK);
+    if (stacks)
+        shape->dims[rank++] = dim;
+    for (int i = 0; i < x->shape.rank; i++)
+        if (x->shape.dims[i] != dim)
+            shape->dims[rank++] = x->shape.dims[i];
+    shape->rank = rank;
+    return true;
+}
+
 static bool rename_dims(const Check *check, MtfShape *shape, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
     int64_t from_size = mtf_graph_size(check->graph, a->from);
@@ -146,6 +165,9 @@ static bool infer_dims(const Check *check, MtfShape *shape, bool *inferred, GErr
         return rename_dims(check, shape, error);
     case MTF_DIMS_REPLACED:
         return replace_dims(check, shape, error);
+    case MTF_DIMS_WITHOUT:
+    case MTF_DIMS_WITH:
+        return loop_dims(check, shape, error);
     case MTF_DIMS_RESHAPED:
     case MTF_DIMS_SUBSET:
     case MTF_DIMS_SUPERSET:
@@ -304,6 +326,17 @@ bool mtf_check_statistic(const Check *check, const MtfShape *shape, GError **err
                         "in the statistic but missing in its dims", error);
 }
 
+bool mtf_check_loop_next(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfTensor *next = input(check, 1);
+    if (mtf_shape_equal(&next->shape, shape) && next->dtype == input(check, 0)->dtype)
+        return true;
+    g_autofree char *from = mtf_graph_tensor_format(check->graph, check->operation->inputs[0]);
+    g_autofree char *to = mtf_graph_tensor_format(check->graph, check->operation->inputs[1]);
+    return fail(check, error,
+                "the carried value begins as %s but goes on as \"%s\" %s; both must be the same",
+                from, next->name, to);
+}
+
 bool mtf_check_constant(const Check *check, const MtfShape *shape, GError **error) {
     (void)shape;
     double value = check->operation->attributes.value;
@@ -351,6 +384,25 @@ static bool check_like(const Check *check, int k, const MtfShape *like, GError *
                 input(check, k)->name);
 }
 
+/* What is added to scores: along memory, which is its last dimension, and any others of theirs. */
+static bool check_bias(const Check *check, int k, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    const MtfShape *q = &input(check, 0)->shape, *x = &input(check, k)->shape;
+    if (x->rank == 0 || x->dims[x->rank - 1] != a->memory)
+        return fail(check, error,
+                    "the last dimension of \"%s\", which is added to scores, must be "
+                    "\"%s\"",
+                    input(check, k)->name, dim_name(check, a->memory));
+    for (int i = 0; i < x->rank - 1; i++)
+        if (x->dims[i] == a->dimension || mtf_shape_find(q, x->dims[i]) < 0)
+            return fail(check, error, "input \"%s\" has dimension \"%s\", which scores lack",
+                        input(check, k)->name, dim_name(check, x->dims[i]));
+    return (a->softcap == 0 && a->window == 0 && a->factor != 0) ||
+           fail(check, error,
+                "scores that have something added take no \"softcap\" and no "
+                "\"window\", and their \"factor\" is not 0");
+}
+
 /* What attention to anything asks for: which positions are seen is not judged here. */
 static bool check_attention_inputs(const Check *check, const MtfShape *shape, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
@@ -370,7 +422,7 @@ static bool check_attention_inputs(const Check *check, const MtfShape *shape, GE
            fail(check, error, "\"window\" is %.17g and must be a whole number", a->window);
 }
 
-bool mtf_check_attention(const Check *check, const MtfShape *shape, GError **error) {
+static bool check_attention(const Check *check, const MtfShape *shape, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
     if (!check_attention_inputs(check, shape, error))
         return false;
@@ -378,6 +430,11 @@ bool mtf_check_attention(const Check *check, const MtfShape *shape, GError **err
         return fail(check, error, "\"causal\" is %.17g and must be 0 or 1", a->causal);
     return a->window == 0 || a->causal == 1 ||
            fail(check, error, "a \"window\" looks back only: \"causal\" must be 1");
+}
+
+bool mtf_check_attention(const Check *check, const MtfShape *shape, GError **error) {
+    return check_attention(check, shape, error) &&
+           (check->operation->n_inputs == 3 || check_bias(check, 3, error));
 }
 
 /* Input `k`, the position of a text, has dimensions of input 0 and neither of `first` and `second`. */
@@ -415,11 +472,12 @@ bool mtf_check_cache_update(const Check *check, const MtfShape *shape, GError **
     return check_positions(check, 2, a->from, a->to, error);
 }
 
-/* (q, k, v, o, lse, do): o and do like q, lse like q without its last dimension. */
+/* (q, k, v, o, lse, do[, bias]): o and do like q, lse like q without its last dimension. */
 bool mtf_check_attention_grad(const Check *check, const MtfShape *shape, GError **error) {
     MtfShape rest = *shape;
-    if (!mtf_check_attention(check, shape, error) || !check_like(check, 3, shape, error) ||
-        !check_like(check, 5, shape, error))
+    if (!check_attention(check, shape, error) || !check_like(check, 3, shape, error) ||
+        !check_like(check, 5, shape, error) ||
+        (check->operation->n_inputs == 7 && !check_bias(check, 6, error)))
         return false;
     rest.dims[--rest.rank] = 0;
     return check_like(check, 4, &rest, error);

@@ -55,6 +55,7 @@ bool mtf_check_select(const MtfOperationCheck *check, const MtfShape *shape, GEr
 bool mtf_check_stack(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_conv(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_pool(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_loop_next(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_within_first(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 
 #endif

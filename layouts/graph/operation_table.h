@@ -62,6 +62,9 @@
 
 #include "layouts/graph/graph.h"
 
+/* What a score that is not looked at is below, or equals: masks add -1e30. */
+#define MTF_MASKED_SCORE -1e29
+
 typedef enum {
     /* products and sums */
     MTF_OP_EINSUM, /* sum over the dimensions the output lacks of the product of the inputs */
@@ -115,6 +118,10 @@ typedef enum {
                         `from` where that is a whole number and there is such an element, modulo the
                         size with `wrap`; else 0 */
     MTF_OP_CONCAT,   /* inputs one behind the other along the dimension that they lack */
+    MTF_OP_LOOP_BEGIN, /* x, as a loop's carried value begins */
+    MTF_OP_LOOP_NEXT,  /* (carried value, next) -> next, which the next iteration carries */
+    MTF_OP_LOOP_SLICE, /* the element of this iteration along `dimension` */
+    MTF_OP_LOOP_STACK, /* x of every iteration along `dimension` */
     MTF_OP_BROADCAST,
     MTF_OP_CAST,
     MTF_OP_STOP_GRADIENT,
@@ -134,10 +141,10 @@ typedef enum {
     MTF_OP_TOP_K,       /* the largest along `from`, largest first, along `to`; and "NAME/index" */
     MTF_OP_DROPOUT,     /* x / (1 - rate) or 0; also its own gradient, on the same stream */
     MTF_OP_CAUSAL_MASK, /* x where memory <= query, else -1e30 */
-    MTF_OP_ATTENTION,   /* (q, k, v) -> softmax over memory of factor q k, times v; and "NAME/lse",
+    MTF_OP_ATTENTION, /* (q, k, v[, bias]) -> softmax over memory of factor q k + bias, times v; and "NAME/lse",
                            the logarithm of the softmax's sum; never the scores themselves */
-    MTF_OP_ROTARY,      /* pairs of features turned by angles that grow with the position */
-    MTF_OP_EMBEDDING,   /* (table, ids) -> the row of each id; the vocabulary is what ids lack */
+    MTF_OP_ROTARY,    /* pairs of features turned by angles that grow with the position */
+    MTF_OP_EMBEDDING, /* (table, ids) -> the row of each id; the vocabulary is what ids lack */
     /* composites, rewritten before use */
     MTF_OP_SOFTMAX,
     MTF_OP_LAYER_NORM, /* (x, scale[, bias]) */
@@ -185,7 +192,7 @@ typedef enum {
     MTF_OP_TANH_GRAD,            /* (y, dy) -> (1 - y^2) dy */
     MTF_OP_SIGMOID_GRAD,         /* (y, dy) -> y (1 - y) dy */
     MTF_OP_CAUSAL_ZERO,          /* x where memory <= query, else 0 */
-    MTF_OP_ATTENTION_GRAD,       /* (q, k, v, o, lse, do) -> dq; and "NAME/k", "NAME/v" */
+    MTF_OP_ATTENTION_GRAD,       /* (q, k, v, o, lse, do[, bias]) -> dq; and "NAME/k", "NAME/v" */
     MTF_OP_EMBEDDING_GRAD,       /* (ids, dy[, more]) -> gradient of the table, plus `more` */
     MTF_OP_SOFTMAX_GRAD,         /* (y, dy, dot) -> y (dy - dot), dot = sum of y dy */
     MTF_OP_NORMALIZE_DOT,        /* (dy, x, mean, variance, scale) -> sum of dy scale xhat */
@@ -248,8 +255,19 @@ typedef enum {
     MTF_DIMS_RENAMED,  /* those of input 0 with `from` replaced by `to` */
     MTF_DIMS_REPLACED, /* the same, whatever the sizes */
     MTF_DIMS_RESHAPED, /* given: those of input 0, merged or divided (reshape.h) */
+    MTF_DIMS_WITHOUT,  /* those of input 0 without `dimension` */
+    MTF_DIMS_WITH,     /* `dimension`, then those of input 0 */
     MTF_DIMS_NEW,      /* given: any */
 } MtfDimsRule;
+
+/* What an operation is for a loop (loops.h). */
+typedef enum {
+    MTF_LOOP_NOTHING,
+    MTF_LOOP_BEGINS, /* outside of it */
+    MTF_LOOP_HANDS_ON,
+    MTF_LOOP_SLICES,
+    MTF_LOOP_STACKS,
+} MtfLoopPart;
 
 /* Of which type the first output is. The float inputs of an operation are of one type, its storage
  * type; those in `wide_inputs`, and some results, are of the type in which sums of the storage type
@@ -400,6 +418,8 @@ typedef struct {
     bool converts;         /* the same elements in another type */
     bool random;           /* draws from the stream that attribute "stream" names */
     bool ratio;            /* input 0 by input 1 */
+    bool adds_up; /* summed over a further dimension of its inputs it is the sum of itself */
+    MtfLoopPart loop;
     MtfShown shown;
     MtfAttributeSpec attributes[MTF_MAX_ATTRIBUTES]; /* ends with name NULL */
 } MtfOperationRow;

@@ -2,12 +2,14 @@
 #include "runtime/session/verify.h"
 
 #include "layouts/base/command_line.h"
+#include "layouts/graph/operation_table.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/kernels/base/slice.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Bytes of a variable that travel in one message. */
 #define PIECE_BYTES (INT64_C(1) << 24)
@@ -23,10 +25,15 @@ typedef struct {
     double *losses;
 } Single;
 
+/* The training graph, of a pipeline that of all stages. */
+static const MtfGraph *whole_graph(const MtfSession *session) {
+    return session->stage != NULL ? session->stage->pipeline->graph : session->plan->graph;
+}
+
 static void single_init(Single *single, const MtfSession *session) {
     MtfMesh one = { 0 };
-    *single = (Single){ .layout = mtf_layout_new(session->plan->graph, &one) };
-    single->program = mtf_lower(session->plan->graph, single->layout);
+    *single = (Single){ .layout = mtf_layout_new(whole_graph(session), &one) };
+    single->program = mtf_lower(whole_graph(session), single->layout);
     single->losses = g_new0(double, session->options->steps);
 }
 
@@ -50,7 +57,7 @@ static bool single_run(Single *single, const MtfSession *session, GError **error
                              .counted = single->counted,
                              .transport.max_message = MTF_MAX_MESSAGE,
                              .data = session->data };
-    const MtfOperand *loss = mtf_worker_tensor(single->worker, session->plan->graph->loss);
+    const MtfOperand *loss = mtf_worker_tensor(single->worker, whole_graph(session)->loss);
     mtf_worker_initialise(single->worker, seed);
     MtfCheckpointed what = { .control = MPI_COMM_SELF, .worker = single->worker };
     if (session->options->init != NULL && !mtf_weights_read(&what, session->options->init, error))
@@ -96,13 +103,28 @@ static void compare_piece(Comparison *comparison, const MtfOperand *slice, const
     }
 }
 
+/* This rank's slice of a variable of the whole graph; NULL where its stages do not hold it. */
+static const MtfOperand *own_slice(const MtfSession *session, int tensor) {
+    if (session->stage == NULL)
+        return mtf_worker_tensor(session->worker, tensor);
+    const char *name = mtf_graph_tensor(whole_graph(session), tensor)->name;
+    for (int c = 0; c < session->stage->n_chunks; c++) {
+        const MtfWorker *worker = session->stage->chunks[c].workers[0];
+        int own = mtf_graph_find_tensor(worker->program->graph, name);
+        if (own >= 0 &&
+            mtf_graph_tensor(worker->program->graph, own)->source == MTF_SOURCE_VARIABLE)
+            return mtf_worker_tensor(worker, own);
+    }
+    return NULL;
+}
+
 /* Rank 0 shows its whole variable to all, piece by piece. */
 static double compare_variable(const MtfSession *session, const Single *single, int tensor,
                                void *piece) {
-    const MtfTensor *t = mtf_graph_tensor(session->plan->graph, tensor);
-    const MtfOperand *slice = mtf_worker_tensor(session->worker, tensor);
+    const MtfTensor *t = mtf_graph_tensor(whole_graph(session), tensor);
+    const MtfOperand *slice = own_slice(session, tensor);
     int64_t element_bytes = mtf_dtype_bytes(t->dtype);
-    int64_t total = mtf_graph_elements(session->plan->graph, &t->shape);
+    int64_t total = mtf_graph_elements(whole_graph(session), &t->shape);
     int64_t most = PIECE_BYTES / element_bytes;
     MtfOperand values = { .data = piece, .dtype = t->dtype };
     Comparison comparison = { 0 };
@@ -116,7 +138,8 @@ static double compare_variable(const MtfSession *session, const Single *single, 
             MPI_Bcast(source, (int)(count * element_bytes), MPI_BYTE, 0, session->control),
             "MPI_Bcast");
         values.data = source;
-        compare_piece(&comparison, slice, &values, first, count);
+        if (slice != NULL)
+            compare_piece(&comparison, slice, &values, first, count);
     }
     comparison.difference = mtf_agree_largest(session->control, comparison.difference);
     comparison.magnitude = mtf_agree_largest(session->control, comparison.magnitude);
@@ -134,17 +157,72 @@ static double compare_losses(const MtfSession *session, const Single *single) {
     return largest;
 }
 
+/* ---- Zero by construction ---------------------------------------------------------------------- */
+
+/* Attention's shares do not change when one number is added to all scores of a query, so what adds the
+ * same to the key of every position has no gradient: rounding alone moves it, and in no two runs
+ * alike. `tensor` is the gradient of such a variable where it is a sum, over the positions that are
+ * looked at, of what attention_grad gives back for keys. */
+static bool sums_key_gradients(const MtfGraph *graph, int tensor, const MtfShape *shape) {
+    const MtfTensor *t = mtf_graph_tensor(graph, tensor);
+    if (t->producer < 0)
+        return false;
+    const MtfOperation *op = mtf_graph_operation(graph, t->producer);
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    if (row->products == MTF_PRODUCTS_ATTENTION_GRAD)
+        return op->n_outputs > 1 && op->outputs[1] == tensor && op->attributes.softcap == 0 &&
+               mtf_shape_find(shape, op->attributes.memory) < 0;
+    bool sums = row->reduction == MTF_REDUCE_SUM && op->n_inputs == 1;
+    bool renames = op->attributes.from >= 0 && op->attributes.to != op->attributes.memory;
+    if (!sums && !renames && !row->converts && !row->accumulates)
+        return false;
+    return sums_key_gradients(graph, op->inputs[0], shape);
+}
+
+static bool has_no_gradient(const MtfGraph *graph, int variable) {
+    int gradient = mtf_graph_find_gradient(graph, variable);
+    return gradient >= 0 &&
+           sums_key_gradients(graph, gradient, &mtf_graph_tensor(graph, variable)->shape);
+}
+
+/* The variable whose update reads a variable of the optimizer; -1: none. */
+static int updated_by(const MtfGraph *graph, int state) {
+    for (int o = 0; o < (int)graph->operations->len; o++) {
+        const MtfOperation *op = mtf_graph_operation(graph, o);
+        for (int k = 1; mtf_operation_row(op->kind)->updates && k < op->n_inputs; k++)
+            if (op->inputs[k] == state)
+                return op->inputs[0];
+    }
+    return -1;
+}
+
+static bool is_left_out(const MtfGraph *graph, int variable) {
+    const MtfTensor *tensor = mtf_graph_tensor(graph, variable);
+    if (tensor->memory == MTF_MEMORY_VARIABLE)
+        return has_no_gradient(graph, variable);
+    int of = updated_by(graph, variable);
+    return of >= 0 && has_no_gradient(graph, of);
+}
+
+/* ---- The table --------------------------------------------------------------------------------- */
+
 /* Model variables one by one; of the optimizer's only the one that differs most. */
-static void append_variables(GString *text, const MtfSession *session, const Single *single,
-                             void *piece) {
-    const MtfGraph *graph = session->plan->graph;
-    double worst = 0;
+static double append_variables(GString *text, const MtfSession *session, const Single *single,
+                               void *piece) {
+    const MtfGraph *graph = whole_graph(session);
+    double worst = 0, largest = 0;
     const char *worst_name = NULL;
+    int left_out = 0;
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
         if (tensor->source != MTF_SOURCE_VARIABLE)
             continue;
+        if (is_left_out(graph, t)) {
+            left_out += tensor->memory == MTF_MEMORY_VARIABLE;
+            continue;
+        }
         double difference = compare_variable(session, single, t, piece);
+        largest = fmax(largest, tensor->memory == MTF_MEMORY_VARIABLE ? difference : 0);
         if (tensor->memory == MTF_MEMORY_VARIABLE) {
             g_string_append_printf(text, "  %10.3g  %s\n", difference, tensor->name);
         } else if (worst_name == NULL || difference > worst) {
@@ -155,6 +233,30 @@ static void append_variables(GString *text, const MtfSession *session, const Sin
     if (worst_name != NULL)
         g_string_append_printf(text, "  %10.3g  %s, the most of all optimizer state\n", worst,
                                worst_name);
+    if (left_out > 0)
+        g_string_append_printf(
+            text,
+            "  left out    %d whose gradient is zero by construction (added to all "
+            "keys of attention)\n",
+            left_out);
+    return largest;
+}
+
+/* How far losses may differ: orders of sums differ, and each rounds (design.md, law 2). */
+static double tolerance_of(const MtfPlan *plan) {
+    return strcmp(plan->precision, "f64") == 0    ? 1e-10
+           : strcmp(plan->precision, "bf16") == 0 ? 3e-2
+                                                  : 1e-4;
+}
+
+static void append_verdict(GString *text, const MtfSession *session, double loss, double variable) {
+    double tolerance = tolerance_of(session->plan);
+    g_string_append_printf(text,
+                           "  verdict     %s: losses differ by %.3g of at most %.3g that rounding "
+                           "in %s may do, variables by %.3g\n",
+                           loss <= tolerance ? "the same training as on one processor"
+                                             : "NOT the same training as on one processor",
+                           loss, tolerance, session->plan->precision, variable);
 }
 
 static char *make_table(const MtfSession *session, const Single *single) {
@@ -164,7 +266,8 @@ static char *make_table(const MtfSession *session, const Single *single) {
         mtf_agree_first(session->control, session->rank == 0 ? compare_losses(session, single) : 0);
     g_string_append_printf(text, "  %10.3g  loss\n", loss);
     g_autofree void *piece = g_malloc(PIECE_BYTES);
-    append_variables(text, session, single, piece);
+    double variable = append_variables(text, session, single, piece);
+    append_verdict(text, session, loss, variable);
     return g_string_free(text, FALSE);
 }
 

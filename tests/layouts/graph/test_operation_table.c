@@ -210,6 +210,10 @@ static void attention_checks_its_dimensions(void **state) {
     assert_refused("'op': 'attention', 'inputs': ['x', 'table', 'table'], 'query': 'length', "
                    "'memory': 'vocab', 'dimension': 'model', 'factor': 1, 'causal': 2",
                    "(attention): \"causal\" is 2 and must be 0 or 1");
+    assert_refused("'op': 'attention', 'inputs': ['x', 'table', 'table', 'x'], 'query': 'length', "
+                   "'memory': 'vocab', 'dimension': 'model', 'factor': 1",
+                   "(attention): the last dimension of \"x\", which is added to scores, must be "
+                   "\"vocab\"");
 }
 
 static void attention_gives_its_statistic_too(void **state) {
@@ -307,11 +311,17 @@ static char *inputs_of(const MtfOperationRow *row) {
 
 static const char *dims_of(const MtfOperationRow *row) {
     static const char *const words[] = {
-        [MTF_DIMS_FIRST] = "first input's", [MTF_DIMS_UNION] = "all inputs'",
-        [MTF_DIMS_SUBSET] = "given, some",  [MTF_DIMS_SUPERSET] = "given, more",
-        [MTF_DIMS_PERMUTED] = "given, all", [MTF_DIMS_RENAMED] = "renamed",
-        [MTF_DIMS_REPLACED] = "replaced",   [MTF_DIMS_RESHAPED] = "given, reshaped",
+        [MTF_DIMS_FIRST] = "first input's",
+        [MTF_DIMS_UNION] = "all inputs'",
+        [MTF_DIMS_SUBSET] = "given, some",
+        [MTF_DIMS_SUPERSET] = "given, more",
+        [MTF_DIMS_PERMUTED] = "given, all",
+        [MTF_DIMS_RENAMED] = "renamed",
+        [MTF_DIMS_REPLACED] = "replaced",
+        [MTF_DIMS_RESHAPED] = "given, reshaped",
         [MTF_DIMS_NEW] = "given, any",
+        [MTF_DIMS_WITHOUT] = "without `dimension`",
+        [MTF_DIMS_WITH] = "`dimension`, first input's",
     };
     return words[row->dims];
 }

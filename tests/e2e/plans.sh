@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# What a plan says of itself, first and honestly: command lines as strangers type them, each ending in
+# a plan or in one clear sentence.
+. tests/support/tap.sh
+graph=layouts/library/graphs/transformer-small.json
+
+run meshtf-plan model gpt --preset gpt2-small -o "$work/gpt2.json"
+run meshtf-plan search "$work/gpt2.json" --devices 8 --machine h100 --layouts rule -o "$work/gpt2.plan"
+claim "gpt2-small on eight h100 is planned in bf16 unasked" says "precision      bf16 (the machine's own"
+claim "in the field's words" says "parallelism    data parallel 8"
+claim "with tokens a second and MFU" grep -q '^speed .* tokens/s, MFU [0-9.]* %' "$work/out"
+claim "and the memory against the limit" grep -q '^fits  *yes: .* of 74.51 GiB a device' "$work/out"
+claim "and what bounds the step" grep -q '^bound by  *[a-z ]* [0-9.]* %' "$work/out"
+claim "costs have SI prefixes" sh -c "! grep -qE '[0-9]{4,} ns' '$work/out'"
+run meshtf-plan search "$work/gpt2.json" --devices 8 --machine h100 --layouts rule --json
+claim "JSON says the same" says '"parallelism": "data parallel 8'
+claim "and the MFU" says '"mfu": 0.'
+run meshtf-plan report "$work/gpt2.plan" -o "$work/page"
+claim "and so does the page" grep -q 'data parallel 8' "$work/page/index.html"
+
+run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' -o "$work/small.json"
+claim "without a machine the first line says so" sh -c "head -n 1 '$work/out' | grep -q 'no --machine given'"
+claim "the next best kind of plan has its price" grep -q '^next best .*% longer' "$work/out"
+run meshtf-plan estimate "$work/gpt2.json" --machine h100 --mesh 'data:4;model:2' --dim batch=4096 --layout 'batch:data;heads:model;d_ff:model;vocab:model'
+claim "what does not fit is still estimated" exits 0
+claim "and said not to fit" says "fits           NO"
+claim "tensor parallelism is called so" says "data parallel 4 x tensor parallel 2"
+
+sed 's/"operations": \[/"operations": [{"name": "idle", "op": "relu", "inputs": ["x"]},/; s/"variables": \[/"variables": [{"name": "spare", "dims": ["batch"], "init": "ones"},/' \
+    layouts/library/graphs/mlp.json >"$work/dead.json"
+run meshtf-plan check "$work/dead.json"
+claim "dead operations are named by check" says "idle (not executed)"
+claim "and unused variables" says "spare (not executed)"
+run meshtf-plan search "$work/dead.json" --mesh all:2 -o "$work/dead.plan"
+claim "neither is in a plan" sh -c "! grep -qE '\"(idle|spare)\"' '$work/dead.plan'"
+run meshtf-plan compare "$work/dead.plan" "$work/small.json"
+claim "plans of different models are compared with a warning" says_error "plans of different models"
+
+run mpirun -n 2 meshtf-run "$work/dead.plan" --steps 3 --verify
+claim "--verify ends with a verdict" sh -c "tail -n 1 '$work/out' | grep -q 'verdict  *the same training as on one processor'"
+done_testing
