@@ -6,6 +6,7 @@
  *     dtensor    a Python module: device mesh, placements a tensor, for PyTorch
  *     megatron   command-line flags of Megatron-LM
  *     shardy     StableHLO text: the mesh, and the step's arguments with their shardings
+ *     onnx       the forward pass with multi-device annotations, in bytes (export_onnx.h)
  *     rankfile   an Open MPI rankfile that puts ranks where the mapping has them
  *
  * Not every plan can be said in every form; then one sentence says what stands in the way. */
