@@ -62,6 +62,8 @@ bool mtf_check_combine_gate_grad(const MtfOperationCheck *check, const MtfShape 
 bool mtf_check_expert_einsum(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_expert_einsum_grad(const MtfOperationCheck *check, const MtfShape *shape,
                                   GError **error);
+bool mtf_check_conv(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_pool(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_loop_next(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_within_first(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 
