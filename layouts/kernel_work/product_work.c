@@ -188,6 +188,7 @@ static MtfProductWork expert_work(const MtfGraph *graph, int operation,
         work.n = (double)w.size[w.rank - 2];
         work.form = MTF_PRODUCT_NT;
     }
+    return work;
 }
 
 /* One product of what x and y share by what is made, summing over what x and the filter share: of
