@@ -38,7 +38,7 @@ typedef struct {
     int context, generate;
     int chunks;
     double seconds, gap;
-    gboolean json;
+    gboolean even, json;
 } Options;
 
 /* Of two variants that are searched at once, the second poses its problem when the first has posed its
@@ -229,7 +229,8 @@ static bool prepare(Run *run, const char *path, GError **error) {
                                  options->batch,
                                  options->length,
                                  options->json,
-                                 false };
+                                 false,
+                                 options->even };
     run->machine = mtf_planning_machine(options->machine, error);
     if (run->machine == NULL)
         return false;
@@ -933,6 +934,8 @@ int mtf_command_search(int argc, char **argv) {
         TEXT("dump-problem", 0, dump, "Write the layout problem of free layouts (IOPDDL)", "FILE"),
         TEXT("dump-after", 0, dump_after, "Print the program as it is after a pass", "PASS"),
         TEXT("report", 0, report, "Draw the plan into a folder", "DIR"),
+        OTHER("even", G_OPTION_ARG_NONE, even,
+              "Only shards of equal size, as exports to other systems need them", NULL),
         OTHER("json", G_OPTION_ARG_NONE, json, "Print JSON", NULL),
         G_OPTION_ENTRY_NULL,
     };

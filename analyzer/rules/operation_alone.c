@@ -48,9 +48,11 @@ void mtf_operation_alone_init(MtfOperationAlone *alone, const MtfGraph *graph, i
     alone->graph->microbatches = graph->microbatches;
     alone->graph->batch = graph->batch;
     alone->tensors = g_array_new(FALSE, FALSE, sizeof(int));
-    for (int d = 0; d < (int)graph->dimensions->len; d++)
-        mtf_graph_add_dimension(alone->graph, mtf_graph_dimension(graph, d)->name,
-                                mtf_graph_size(graph, d), NULL);
+    for (int d = 0; d < (int)graph->dimensions->len; d++) {
+        const MtfDimension *dimension = mtf_graph_dimension(graph, d);
+        mtf_graph_add_dimension(alone->graph, dimension->name, dimension->size, NULL);
+        mtf_graph_dimension(alone->graph, d)->even = dimension->even;
+    }
     add_operation(alone, graph, op);
     add_updates(alone, graph, op, updated);
 }
