@@ -12,6 +12,7 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/base/library.h"
 #include "layouts/graph/graph_json.h"
+#include "layouts/onnx/onnx_model.h"
 #include "layouts/program/plan.h"
 
 #include <inttypes.h>
@@ -122,6 +123,20 @@ static bool check_model(const File *file, cJSON *report, GError **error) {
     return check_training(report, graph, error);
 }
 
+/* An ONNX file's graph, sound where all of it can be translated. */
+static bool check_onnx(const MtfImport *import, cJSON *report, GError **error) {
+    g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(MtfGraph) graph = mtf_import_load(import, said, error);
+    if (graph == NULL)
+        return false;
+    cJSON_AddStringToObject(report, "kind", "ONNX model");
+    add_graph(report, graph);
+    g_ptr_array_add(said, NULL);
+    g_autofree char *text = g_strjoinv("; ", (char **)said->pdata);
+    cJSON_AddStringToObject(report, "assumed", text);
+    return check_training(report, graph, error);
+}
+
 static bool check_plan(const File *file, cJSON *report, GError **error) {
     g_autoptr(MtfPlan) plan = mtf_plan_parse(file->name, file->text, file->length, error);
     if (plan == NULL)
@@ -191,6 +206,8 @@ static bool read_and_check(File *file, cJSON *report, GError **error) {
     const char *name = file->import->path;
     g_autofree char *path = find_file(name);
     gsize length;
+    if (mtf_onnx_is_path(path))
+        return check_onnx(file->import, report, error);
     g_autofree char *text = mtf_file_read(path, &length, error);
     if (text == NULL)
         return false;
@@ -257,7 +274,7 @@ int mtf_command_check(int argc, char **argv) {
                                 1, 1, &error))
         return mtf_command_line_fail("meshtf-plan check", error);
     cJSON *report = cJSON_CreateObject();
-    MtfImport import = { argv[1], MAX(batch, 0), MAX(length, 0), NULL, NULL, false };
+    MtfImport import = { argv[1], MAX(batch, 0), MAX(length, 0), NULL, NULL, false, NULL };
     File file = { .import = &import, .dump_after = dump_after, .json = json };
     bool sound = read_and_check(&file, report, &error);
     if (sound && json) {

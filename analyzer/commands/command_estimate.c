@@ -18,7 +18,7 @@
 
 typedef struct {
     char *mesh, *layout, *machine, *precision, *output, *batch_dim, *recompute, *dump_after,
-        *collectives;
+        *collectives, *loss;
     char **dims;
     int microbatches, batch, length;
     gboolean compatible, in_order, even, json;
@@ -133,6 +133,7 @@ static bool estimate(const Options *options, const char *path, GError **error) {
                                  options->length,
                                  options->json,
                                  false,
+                                 options->loss,
                                  options->even };
     MtfStepVariant variant = { options->microbatches, options->batch_dim, options->precision, 0 };
     if (!mtf_recompute_parse(options->recompute, &variant.recompute, error))
@@ -180,7 +181,8 @@ static bool check_options(const Options *options, GError **error) {
 static void clear_options(Options *options) {
     char *owned[] = { options->mesh,      options->layout,     options->machine,
                       options->precision, options->output,     options->batch_dim,
-                      options->recompute, options->dump_after, options->collectives };
+                      options->recompute, options->dump_after, options->collectives,
+                      options->loss };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -209,6 +211,7 @@ int mtf_command_estimate(int argc, char **argv) {
         { "length", 0, 0, G_OPTION_ARG_INT, &o.length,
           "Positions in an example of a published model (what it was made for, at most 2048)",
           "N" },
+        TEXT("loss", 0, loss, "Train an ONNX file by this loss", "cross-entropy:LABELS"),
         TEXT("output", 'o', output, "Write a plan with this layout", "PLAN"),
         { "mtf-compat", 0, 0, G_OPTION_ARG_NONE, &o.compatible,
           "Rules that name what is not there have no effect, as in Mesh-TensorFlow", NULL },

@@ -61,7 +61,7 @@ int mtf_command_export(int argc, char **argv) {
     gboolean json = FALSE;
     const GOptionEntry entries[] = {
         { "to", 0, 0, G_OPTION_ARG_STRING, &to, "The form to write",
-          "mtf|jax|dtensor|megatron|shardy|rankfile" },
+          "mtf|jax|dtensor|megatron|shardy|onnx|slurm|rankfile" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "Write to a file (standard output)",
           "FILE" },
         { "hosts", 0, 0, G_OPTION_ARG_STRING, &hosts, "Names of the nodes, for a rankfile",
@@ -76,8 +76,9 @@ int mtf_command_export(int argc, char **argv) {
                                 1, 1, &error))
         return mtf_command_line_fail("meshtf-plan export", error);
     if (to == NULL) {
-        mtf_input_error(&error,
-                        "--to FORM is missing: mtf, jax, dtensor, megatron, shardy or rankfile");
+        mtf_input_error(
+            &error,
+            "--to FORM is missing: mtf, jax, dtensor, megatron, shardy, onnx, slurm or rankfile");
         return mtf_command_line_fail("meshtf-plan export", error);
     }
     const char *file = output != NULL ? output : "-";

@@ -31,7 +31,7 @@ typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump, *dump_after;
     char **dims, **pins, **forbids;
     char *batch_dim, *recompute, *microbatches, *collectives;
-    char *schedule;
+    char *schedule, *loss;
     int devices, max_axes, seed, frontier, batch, length;
     char *stages;
     char *infer, *cache_memory;
@@ -157,7 +157,28 @@ static bool read_stages(const Options *options, int *stages, GError **error) {
     return true;
 }
 
-static bool check_options(const Options *options, GError **error) {
+/* Systems that take equal shards of any layout, and those that take some kinds of layouts alone. */
+static bool check_exportable(Options *options, GError **error) {
+    static const char *const even[] = { "jax", "dtensor", "onnx", "mtf", "megatron", NULL };
+    if (options->exportable == NULL)
+        return true;
+    if (!g_strv_contains(even, options->exportable))
+        return mtf_input_error(error,
+                               "--exportable \"%s\" must be jax, dtensor, onnx, mtf or megatron",
+                               options->exportable);
+    options->even = TRUE;
+    if (strcmp(options->exportable, "mtf") != 0)
+        return true;
+    if (g_strcmp0(options->layouts, "free") == 0)
+        return mtf_input_error(error, "--exportable mtf is for rule layouts, not --layouts free");
+    g_free(options->layouts);
+    options->layouts = g_strdup("rule");
+    return true;
+}
+
+static bool check_options(Options *options, GError **error) {
+    if (!check_exportable(options, error))
+        return false;
     if (!mtf_algorithm_choice_check(options->collectives, error))
         return false;
     if (options->dump_after != NULL && mtf_pass_find(options->dump_after, error) < 0)
@@ -230,6 +251,7 @@ static bool prepare(Run *run, const char *path, GError **error) {
                                  options->length,
                                  options->json,
                                  false,
+                                 options->loss,
                                  options->even };
     run->machine = mtf_planning_machine(options->machine, error);
     if (run->machine == NULL)
@@ -578,6 +600,13 @@ static void print_fastest(const Run *run) {
         return;
     g_autofree char *step = mtf_seconds_format(run->answer.step_seconds);
     g_autofree char *other = mtf_seconds_format(run->answer.free.step_seconds);
+    if (g_strcmp0(run->options->exportable, "megatron") == 0) {
+        printf(
+            "               the plan is the fastest of those made by hand that Megatron-LM can run; "
+            "its step takes %s, the best layout's %s\n",
+            step, other);
+        return;
+    }
     g_autofree char *cost = format_nanoseconds(run->answer.fastest_cost);
     printf("               the plan costs %s, but more of it is hidden: its step takes %s instead "
            "of %s\n",
@@ -743,6 +772,10 @@ static bool write_all(const Options *options, const MtfPlan *plan, GError **erro
 static bool finish(Run *run, GError **error) {
     if (!run->answer.found)
         return fail_unfit(run, error);
+    if (g_strcmp0(run->options->exportable, "megatron") == 0 &&
+        !mtf_plan_answer_keep_megatron(&run->answer, run->graph, run->memory_limit, &run->layout,
+                                       error))
+        return false;
     g_autoptr(MtfPlan) plan = plan_of(run);
     bool quiet = g_strcmp0(run->options->output, "-") == 0;
     bool only_json = quiet || run->options->json;
@@ -765,12 +798,12 @@ static void clear_run(Run *run) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,       options->machine,     options->memory,
-                      options->layouts,    options->precision,   options->output,
-                      options->report,     options->dump,        options->batch_dim,
-                      options->dump_after, options->recompute,   options->microbatches,
-                      options->schedule,   options->collectives, options->stages,
-                      options->infer,      options->cache_memory };
+    char *owned[] = { options->mesh,       options->machine,      options->memory,
+                      options->layouts,    options->precision,    options->output,
+                      options->report,     options->dump,         options->batch_dim,
+                      options->dump_after, options->recompute,    options->microbatches,
+                      options->schedule,   options->collectives,  options->stages,
+                      options->infer,      options->cache_memory, options->loss };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -812,6 +845,7 @@ static bool cut_and_search(const Options *options, const char *path, bool *one, 
         .seconds = options->seconds,
         .gap = options->gap,
         .json = options->json,
+        .loss = options->loss,
     };
     if (!read_stages(options, &pipeline.stages, error))
         return false;
@@ -884,6 +918,11 @@ static bool search_training(Run *run, const char *path, GError **error) {
     { name, 0, 0, type, &o.field, help, what }
 
 /* Of plans that run a model. */
+/* An ONNX file becomes a graph to train by a loss, any model one to run without. */
+#define LOSS_AND_INFERENCE_OPTIONS                                                    \
+    TEXT("loss", 0, loss, "Train an ONNX file by this loss", "cross-entropy:LABELS"), \
+        INFERENCE_OPTIONS
+
 #define INFERENCE_OPTIONS                                                                          \
     TEXT("infer", 0, infer, "Run the model instead of training it", "prefill|decode|serve"),       \
         OTHER("context", G_OPTION_ARG_INT, context,                                                \
@@ -911,7 +950,7 @@ int mtf_command_search(int argc, char **argv) {
         OTHER("length", G_OPTION_ARG_INT, length,
               "Positions in an example of a published model (what it was made for, at most 2048)",
               "N"),
-        INFERENCE_OPTIONS,
+        LOSS_AND_INFERENCE_OPTIONS,
         TEXT("microbatches", 0, microbatches, "Work through the batch in M parts (auto)", "M|auto"),
         TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
              "NAME"),
@@ -934,6 +973,8 @@ int mtf_command_search(int argc, char **argv) {
         TEXT("dump-problem", 0, dump, "Write the layout problem of free layouts (IOPDDL)", "FILE"),
         TEXT("dump-after", 0, dump_after, "Print the program as it is after a pass", "PASS"),
         TEXT("report", 0, report, "Draw the plan into a folder", "DIR"),
+        TEXT("exportable", 0, exportable, "Only plans that this system can run",
+             "jax|dtensor|onnx|mtf|megatron"),
         OTHER("even", G_OPTION_ARG_NONE, even,
               "Only shards of equal size, as exports to other systems need them", NULL),
         OTHER("json", G_OPTION_ARG_NONE, json, "Print JSON", NULL),

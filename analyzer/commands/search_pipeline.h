@@ -11,6 +11,7 @@ typedef struct {
     const char *mesh, *machine, *memory, *precision, *microbatches, *batch_dim, *recompute;
     const char *schedule, *output, *report; /* the plan's file and its page's folder, or NULL */
     int batch, length;                      /* of a published model; 0: not given */
+    const char *loss;                       /* of an ONNX file, or NULL */
     int stages;                             /* 0: as many as are best */
     int chunks;                             /* a stage; 0: as the schedule needs */
     int devices, max_axes;                  /* `devices` of all stages together; 0 with a mesh */

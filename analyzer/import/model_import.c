@@ -2,15 +2,23 @@
 #include "analyzer/import/model_import.h"
 
 #include "analyzer/models/architecture_config.h"
+#include "analyzer/onnx/onnx_import.h"
 #include "layouts/base/error.h"
 #include "layouts/graph/optimizer.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
 char *mtf_import_file(const char *path) {
-    return g_file_test(path, G_FILE_TEST_IS_DIR) ? g_build_filename(path, "config.json", NULL)
-                                                 : g_strdup(path);
+    if (!g_file_test(path, G_FILE_TEST_IS_DIR))
+        return g_strdup(path);
+    char *config = g_build_filename(path, "config.json", NULL);
+    g_autofree char *onnx = g_build_filename(path, "model.onnx", NULL);
+    if (g_file_test(config, G_FILE_TEST_EXISTS) || !g_file_test(onnx, G_FILE_TEST_EXISTS))
+        return config;
+    g_free(config);
+    return g_steal_pointer(&onnx);
 }
 
 /* "llama-7b" of llama-7b/config.json, "tiny" of tiny.json; free with g_free. */
@@ -98,18 +106,60 @@ MtfGraph *mtf_import_model(const MtfImport *import, const MtfJson *root, GPtrArr
     return g_steal_pointer(&graph);
 }
 
+/* Reads "batch=512". */
+static bool read_size(const char *text, char **name, int64_t *size, GError **error) {
+    const char *equals = strchr(text, '=');
+    char *end = NULL;
+    errno = 0;
+    gint64 value = equals != NULL ? g_ascii_strtoll(equals + 1, &end, 10) : 0;
+    if (equals == NULL || equals == text || end == equals + 1 || *end != '\0' || errno != 0 ||
+        value < 1)
+        return mtf_input_error(error, "--dim \"%s\" must be NAME=SIZE, as in batch=512", text);
+    *name = g_strndup(text, (gsize)(equals - text));
+    *size = value;
+    return true;
+}
+
+bool mtf_size_overrides_read(const char *const *texts, MtfSizeOverrides *overrides,
+                             GError **error) {
+    gsize n = texts != NULL ? g_strv_length((char **)(gpointer)texts) : 0;
+    overrides->names = g_new0(char *, n + 1);
+    overrides->sizes = g_new0(int64_t, n + 1);
+    for (gsize i = 0; i < n; i++)
+        if (!read_size(texts[i], &overrides->names[i], &overrides->sizes[i], error))
+            return false;
+    return true;
+}
+
 /* Options that only models have. */
 static bool check_graph_options(const MtfImport *import, GError **error) {
     const char *option = import->sizes_of_models     ? NULL
                          : import->batch > 0         ? "batch"
                          : import->length > 0        ? "length"
+                         : import->loss != NULL      ? "loss"
                          : import->optimizer != NULL ? "optimizer"
                                                      : NULL;
     return option == NULL ||
-           mtf_input_error(error,
-                           "%s is a graph, whose sizes and optimizer are its own: --%s is for a "
-                           "model's config.json (--dim batch=64 gives a dimension another size)",
-                           import->path, option);
+           mtf_input_error(
+               error,
+               "%s is a graph, whose sizes and optimizer are its own: --%s is for a "
+               "model's config.json or ONNX file (--dim batch=64 gives a dimension another size)",
+               import->path, option);
+}
+
+static MtfGraph *import_onnx(const MtfImport *import, const char *file, GPtrArray *said,
+                             GError **error) {
+    g_autoptr(MtfOnnxModel) model = mtf_onnx_model_load(file, error);
+    MtfOnnxImport onnx = { .batch = import->batch,
+                           .length = import->length,
+                           .standard_batch = MTF_IMPORT_BATCH,
+                           .standard_length = MTF_IMPORT_ONNX_LENGTH,
+                           .sizes = import->sizes,
+                           .loss = import->loss };
+    g_autoptr(MtfGraph) graph = model == NULL ? NULL : mtf_onnx_import(model, &onnx, said, error);
+    if (graph == NULL || (graph->loss >= 0 && !set_optimizer(import, graph, said, error)))
+        return NULL;
+    return g_steal_pointer(&graph);
 }
 
 MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **error) {
@@ -118,6 +168,8 @@ MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **err
         return NULL;
     }
     g_autofree char *file = mtf_import_file(import->path);
+    if (mtf_onnx_is_path(file))
+        return import_onnx(import, file, said, error);
     g_autoptr(MtfJsonDocument) document = mtf_json_document_load(file, error);
     if (document == NULL)
         return NULL;
@@ -128,6 +180,10 @@ MtfGraph *mtf_import_load(const MtfImport *import, GPtrArray *said, GError **err
     if (import->sizes != NULL && import->sizes->names != NULL && import->sizes->names[0] != NULL) {
         mtf_input_error(
             error, "%s is a model's config: give --batch and --length in place of --dim", file);
+        return NULL;
+    }
+    if (import->loss != NULL) {
+        mtf_input_error(error, "%s: its model has a loss; --loss is for ONNX files", file);
         return NULL;
     }
     return mtf_import_model(import, &root, said, error);

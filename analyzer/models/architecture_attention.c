@@ -78,8 +78,11 @@ static int64_t layer_window(const MtfAssembly *m) {
     return has && s->window < m->positions ? s->window : 0;
 }
 
-/* Softmax of the scores over `memory`, times the values, by the attention row. */
-static int attend(MtfAssembly *m, const Heads *h, int memory, bool causal) {
+/* Softmax of the scores over `memory`, times the values, by the attention row; `bias` is added to
+ * scores, unless it is -1. */
+static int attend(MtfAssembly *m, const Heads *h, const Looks *looks, int bias) {
+    int memory = looks->memory;
+    bool causal = looks->causal;
     m->p->b.attributes.query = m->length;
     m->p->b.attributes.memory = memory;
     m->p->b.attributes.dimension = m->d_kv;
@@ -87,7 +90,8 @@ static int attend(MtfAssembly *m, const Heads *h, int memory, bool causal) {
     m->p->b.attributes.causal = causal;
     m->p->b.attributes.softcap = m->stack->softcap;
     m->p->b.attributes.window = causal ? (double)layer_window(m) : 0;
-    return mtf_parts_apply_to(m->p, MTF_OP_ATTENTION, "context", 3, (int[]){ h->q, h->k, h->v });
+    return mtf_parts_apply_to(m->p, MTF_OP_ATTENTION, "context", bias < 0 ? 3 : 4,
+                              (int[]){ h->q, h->k, h->v, bias });
 }
 
 static int project_out(MtfAssembly *m, const Names *names, int context) {
@@ -101,8 +105,8 @@ static int project_out(MtfAssembly *m, const Names *names, int context) {
                                context);
 }
 
-/* The same with the scores as a tensor, to which a bias of relative positions and a mask are added
- * where there are some. */
+/* The same with the scores as a tensor, whose shares may be dropped, and to which both a bias of
+ * relative positions and a mask may be added. */
 static int attend_with_bias(MtfAssembly *m, const Heads *h, const Looks *looks) {
     int memory = looks->memory;
     MtfShape all = MTF_SHAPE(m->batch, m->heads, m->length, memory);
@@ -125,9 +129,10 @@ static int attend_with_bias(MtfAssembly *m, const Heads *h, const Looks *looks) 
 }
 
 static int look(MtfAssembly *m, const Heads *heads, const Looks *looks) {
-    bool plain = looks->bias < 0 && looks->mask < 0 && m->n->dropout == 0;
-    return plain ? attend(m, heads, looks->memory, looks->causal)
-                 : attend_with_bias(m, heads, looks);
+    bool both = looks->bias >= 0 && looks->mask >= 0;
+    if (both || m->n->dropout > 0)
+        return attend_with_bias(m, heads, looks);
+    return attend(m, heads, looks, looks->bias >= 0 ? looks->bias : looks->mask);
 }
 
 int mtf_assembly_self_attention(MtfAssembly *m, int x) {
@@ -224,7 +229,7 @@ int mtf_assembly_buckets(MtfAssembly *m) {
     m->p->b.has_dtype = true;
     m->p->b.dtype = MTF_I32;
     int ids = mtf_parts_apply(m->p, MTF_OP_CAST, "ids", NULL, places, -1);
-    MtfShape shape = MTF_SHAPE(m->length, m->memory_length, m->heads);
+    MtfShape shape = MTF_SHAPE(m->heads, m->length, m->memory_length);
     int bias = mtf_parts_apply(m->p, MTF_OP_EMBEDDING, "bias", &shape, table, ids);
     mtf_parts_leave(m->p);
     return bias;

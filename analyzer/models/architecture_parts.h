@@ -87,7 +87,7 @@ void mtf_assembly_classify(MtfAssembly *m, int first);
 /* Sound, bands of a spectrum over time, as places of the encoder (architecture_speech.c). */
 int mtf_assembly_speech(MtfAssembly *m);
 
-/* The bias of the stack's scores by relative positions [queries, memory, heads]. */
+/* The bias of the stack's scores by relative positions [heads, queries, memory]. */
 int mtf_assembly_buckets(MtfAssembly *m);
 
 /* Packed rows (architecture_pairs.c): begins a stack whose rows hold pieces that do not see one

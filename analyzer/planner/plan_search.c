@@ -30,6 +30,9 @@
 #define MOST_MAPPINGS 20000
 #define MAPPING_ROUNDS 2
 
+/* Bytes of a large graph's arena, times the limit, for which other orders are tried. */
+#define MOST_REORDERED 1.25
+
 /* Lower limits that are searched for layouts of shorter steps, until one leads to a step that is
  * so many times as long as the cheapest layout's: still lower ones would lead to longer ones. Each
  * gets as many rounds as look at so many entries of the problem's matrices, and at least so many:
@@ -129,6 +132,13 @@ static void try_other_order(const Search *search, const GArray *meshes, const Mt
             g_array_index(answer->by_mesh, MtfRuleMesh, i) = (MtfRuleMesh){ true, answer->cost };
 }
 
+/* Whether another order may save what rules lack: of a large graph it takes long to find, and has not
+ * been seen to save a fifth. */
+static bool may_reorder(const Search *search, const MtfRuleAnswer *answer) {
+    return !is_large(search) ||
+           (double)answer->arena_bytes <= MOST_REORDERED * (double)search->options->memory_limit;
+}
+
 static bool search_rules(const Search *search, const GArray *meshes, const MtfMapping *mapping,
                          MtfRuleAnswer *answer, GError **error) {
     const MtfPlanSearchOptions *options = search->options;
@@ -147,7 +157,7 @@ static bool search_rules(const Search *search, const GArray *meshes, const MtfMa
     };
     if (!mtf_rule_search(search->graph, meshes, &rule_options, answer, error))
         return false;
-    if (!answer->found && answer->rules != NULL)
+    if (!answer->found && answer->rules != NULL && may_reorder(search, answer))
         try_other_order(search, meshes, mapping, answer);
     return true;
 }

@@ -21,33 +21,8 @@
 #include "layouts/graph/stage_split.h"
 #include "layouts/program/passes.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-/* Reads "batch=512". */
-static bool read_size(const char *text, char **name, int64_t *size, GError **error) {
-    const char *equals = strchr(text, '=');
-    char *end = NULL;
-    errno = 0;
-    gint64 value = equals != NULL ? g_ascii_strtoll(equals + 1, &end, 10) : 0;
-    if (equals == NULL || equals == text || end == equals + 1 || *end != '\0' || errno != 0 ||
-        value < 1)
-        return mtf_input_error(error, "--dim \"%s\" must be NAME=SIZE, as in batch=512", text);
-    *name = g_strndup(text, (gsize)(equals - text));
-    *size = value;
-    return true;
-}
-
-static bool read_sizes(const char *const *texts, MtfSizeOverrides *overrides, GError **error) {
-    gsize n = texts != NULL ? g_strv_length((char **)(gpointer)texts) : 0;
-    overrides->names = g_new0(char *, n + 1);
-    overrides->sizes = g_new0(int64_t, n + 1);
-    for (gsize i = 0; i < n; i++)
-        if (!read_size(texts[i], &overrides->names[i], &overrides->sizes[i], error))
-            return false;
-    return true;
-}
 
 static bool set_precision(MtfGraph *graph, const char *precision, GError **error) {
     MtfDtype dtype;
@@ -76,8 +51,8 @@ static MtfGraph *load_or_import(const MtfPlanningGraph *request, const MtfSizeOv
                                 GError **error) {
     g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
     g_autofree char *path = find_graph(request->path);
-    MtfImport import = { path, request->batch, request->length,
-                         NULL, sizes,          request->sizes_of_models };
+    MtfImport import = { path,  request->batch,           request->length, NULL,
+                         sizes, request->sizes_of_models, request->loss };
     MtfGraph *graph = mtf_import_load(&import, said, error);
     for (guint i = 0; graph != NULL && !request->quiet && i < said->len; i++)
         printf("model          %s\n", (const char *)said->pdata[i]);
@@ -87,7 +62,7 @@ static MtfGraph *load_or_import(const MtfPlanningGraph *request, const MtfSizeOv
 MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **error) {
     MtfSizeOverrides overrides = { 0 };
     g_autoptr(MtfGraph) graph = NULL;
-    if (read_sizes(request->dims, &overrides, error))
+    if (mtf_size_overrides_read(request->dims, &overrides, error))
         graph = load_or_import(request, &overrides, error);
     g_strfreev(overrides.names);
     g_free(overrides.sizes);

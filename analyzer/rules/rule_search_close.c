@@ -3,12 +3,26 @@
 
 #include <string.h>
 
+/* Looking at the memory of an assignment counts as so many nodes. */
+#define MEMORY_NODES 20
+
+/* Half-steps whose memory prunes, at most. */
+#define MOST_ROWS 12
+
 /* Assignments of a scope are in ascending order of their digits and dimensions are fixed in
  * ascending order, so those that agree with the dimensions fixed so far are a range. */
 typedef struct {
     int low, high;
     int64_t cheapest;
+    int64_t smallest[MOST_ROWS]; /* bytes at each row */
 } Range;
+
+/* A half-step at which an assignment that was looked at needs too much. */
+typedef struct {
+    int half_step;
+    int64_t *
+        *bytes; /* bytes[s][k]: of what lives then and lies in scope s, under its assignment k */
+} Row;
 
 typedef struct {
     const MtfRuleProgram *program;
@@ -20,13 +34,24 @@ typedef struct {
     int64_t *cost;
     Range *ranges; /* ranges[depth * n_scopes + s] */
     int nodes;     /* left */
+    Row rows[MOST_ROWS];
+    int n_rows;
+    bool fresh_row; /* the search begins again with it */
+    bool smallest;  /* the least memory is looked for, whatever it costs */
 } Close;
 
-static int64_t cheapest_of(const MtfRuleTable *table, int low, int high) {
-    int64_t cheapest = INT64_MAX;
+static int64_t least_of(const int64_t *list, int low, int high) {
+    int64_t least = INT64_MAX;
     for (int k = low; k < high; k++)
-        cheapest = MIN(cheapest, table->nanoseconds[k]);
-    return cheapest;
+        least = MIN(least, list[k]);
+    return least;
+}
+
+/* Fills in what the assignments of a range cost and use at least. */
+static void measure_range(const Close *c, int s, Range *range) {
+    range->cheapest = least_of(c->tables->tables[s].nanoseconds, range->low, range->high);
+    for (int r = 0; r < c->n_rows; r++)
+        range->smallest[r] = least_of(c->rows[r].bytes[s], range->low, range->high);
 }
 
 static int position_of(const MtfRuleTable *table, int dim) {
@@ -38,31 +63,37 @@ static int position_of(const MtfRuleTable *table, int dim) {
 
 /* The part of a range whose dims[i] lies on `axis`; empty when there is none. */
 static Range narrow(const MtfRuleTable *table, const Range *range, int i, int axis) {
-    Range part = { range->low, range->low, INT64_MAX };
+    Range part = { .low = range->low };
     while (part.low < range->high && table->axes[part.low * table->n_dims + i] < axis)
         part.low++;
     part.high = part.low;
     while (part.high < range->high && table->axes[part.high * table->n_dims + i] == axis)
         part.high++;
-    part.cheapest = cheapest_of(table, part.low, part.high);
     return part;
 }
 
-/* Fills the ranges below `depth` with dimension `depth` on `axis`. False when nothing there can be
- * legal and cheaper than the best. */
-static bool descend(const Close *c, int depth, int axis) {
+/* Fills the ranges below `depth` with dimension `depth` on `axis`. Returns what assignments there cost
+ * (or use) at least; INT64_MAX when none is legal. */
+static int64_t descend(const Close *c, int depth, int axis) {
     const Range *above = c->ranges + depth * c->n_scopes;
     Range *below = c->ranges + (depth + 1) * c->n_scopes;
-    int64_t sum = 0;
+    int64_t sum = 0, bytes[MOST_ROWS] = { 0 };
     for (int s = 0; s < c->n_scopes; s++) {
         const MtfRuleTable *table = &c->tables->tables[s];
         int i = position_of(table, depth);
         below[s] = i < 0 ? above[s] : narrow(table, &above[s], i, axis);
         if (below[s].low == below[s].high)
-            return false;
+            return INT64_MAX;
+        if (i >= 0)
+            measure_range(c, s, &below[s]);
         sum += below[s].cheapest;
+        for (int r = 0; r < c->n_rows; r++)
+            bytes[r] += below[s].smallest[r];
     }
-    return sum < *c->cost;
+    int64_t most = 0;
+    for (int r = 0; r < c->n_rows; r++)
+        most = MAX(most, bytes[r]);
+    return most > c->limit ? INT64_MAX : c->smallest ? most : sum;
 }
 
 static bool is_excluded(const Close *c) {
@@ -74,11 +105,56 @@ static bool is_excluded(const Close *c) {
     return false;
 }
 
-static void take_leaf(const Close *c) {
+/* What each scope's assignments need of a half-step. */
+static void add_row(Close *c, int half_step) {
+    const MtfRuleTerms *terms = c->tables->terms;
+    Row *row = &c->rows[c->n_rows++];
+    row->half_step = half_step;
+    row->bytes = g_new0(int64_t *, c->n_scopes + 1);
+    for (int s = 0; s < c->n_scopes; s++)
+        row->bytes[s] = g_new0(int64_t, c->tables->tables[s].n + 1);
+    for (int t = 0; t < (int)terms->graph->tensors->len; t++) {
+        int class = terms->tensor_class[t], s = mtf_rule_class(terms, class)->maximal;
+        if (terms->lives[t].begin > half_step || terms->lives[t].end < half_step)
+            continue;
+        for (int k = 0; k < c->tables->tables[s].n; k++)
+            row->bytes[s][k] += c->tables->slices[class][k];
+    }
+    c->fresh_row = true;
+}
+
+static void free_rows(Close *c) {
+    for (int r = 0; r < c->n_rows; r++) {
+        for (int s = 0; s < c->n_scopes; s++)
+            g_free(c->rows[r].bytes[s]);
+        g_free(c->rows[r].bytes);
+    }
+}
+
+/* Whether an assignment keeps the limit; where it does not, that half-step prunes from now on. */
+static bool keeps_limit(Close *c) {
     int half_step;
-    if (is_excluded(c) || mtf_rule_tables_memory(c->tables, c->at, &half_step) > c->limit)
+    if (c->limit == INT64_MAX)
+        return true;
+    c->nodes -= MEMORY_NODES;
+    int64_t bytes = mtf_rule_tables_memory(c->tables, c->at, &half_step);
+    if (bytes <= c->limit) {
+        c->limit -= c->smallest ? c->limit - bytes + 1 : 0;
+        return true;
+    }
+    for (int r = 0; r < c->n_rows; r++)
+        if (c->rows[r].half_step == half_step)
+            return false;
+    if (c->n_rows < MOST_ROWS)
+        add_row(c, half_step);
+    return false;
+}
+
+static void take_leaf(Close *c) {
+    if (is_excluded(c) || !keeps_limit(c))
         return;
-    *c->cost = mtf_rule_tables_price(c->tables, c->at);
+    if (!c->smallest)
+        *c->cost = mtf_rule_tables_price(c->tables, c->at);
     memcpy(c->rules->axis, c->at->axis, (gsize)c->n_dims * sizeof *c->at->axis);
 }
 
@@ -89,41 +165,89 @@ static bool is_in_scope(const Close *c, int dim) {
     return false;
 }
 
+/* A dimension on an axis, and what assignments with that cost at least. */
+typedef struct {
+    int axis;
+    int64_t least;
+} Child;
+
+/* The most promising first: what is found early prunes the rest. */
+static int rank_children(const Close *c, int depth, Child *children) {
+    int end = is_in_scope(c, depth) ? c->n_axes : 0, count = 0;
+    for (int axis = -1; axis < end; axis++) {
+        Child child = { axis, descend(c, depth, axis) };
+        int at = count++;
+        for (; at > 0 && children[at - 1].least > child.least; at--)
+            children[at] = children[at - 1];
+        children[at] = child;
+    }
+    return count;
+}
+
 static bool close_from(Close *c, int depth) {
     if (c->nodes-- <= 0)
         return false;
     if (depth == c->n_dims) {
         take_leaf(c);
-        return true;
+        return !c->fresh_row;
     }
-    int end = is_in_scope(c, depth) ? c->n_axes : 0;
-    for (int axis = -1; axis < end; axis++) {
-        c->at->axis[depth] = axis;
-        if (descend(c, depth, axis) && !close_from(c, depth + 1))
+    Child children[MTF_MAX_MESH_AXES + 1];
+    int count = rank_children(c, depth, children);
+    for (int i = 0; i < count && children[i].least < *c->cost; i++) {
+        c->at->axis[depth] = children[i].axis;
+        descend(c, depth, children[i].axis);
+        if (!close_from(c, depth + 1))
             return false;
     }
     c->at->axis[depth] = -1;
     return true;
 }
 
-bool mtf_rule_close(const MtfRuleProgram *program, int64_t limit, MtfRules *rules, int64_t *cost) {
+/* From the first dimension on, again with each new row. */
+static bool close_all(Close *c) {
+    bool done;
+    do {
+        c->fresh_row = false;
+        for (int s = 0; s < c->n_scopes; s++) {
+            c->ranges[s] = (Range){ .high = c->tables->tables[s].n };
+            measure_range(c, s, &c->ranges[s]);
+        }
+        done = close_from(c, 0);
+    } while (c->fresh_row && c->nodes > 0);
+    return done && !c->fresh_row;
+}
+
+/* With `cost` what is pruned against, and `limit` bytes; that of the best, where the least is looked for. */
+static bool close_program(const MtfRuleProgram *program, bool smallest, MtfRules *rules,
+                          int64_t *limit, int64_t *cost) {
     const MtfRuleTables *tables = program->tables;
     g_autoptr(MtfRules) at = mtf_rules_new(tables->terms->graph);
     Close c = { .program = program,
                 .tables = tables,
-                .limit = limit,
+                .limit = *limit,
                 .n_dims = at->n_dims,
                 .n_axes = tables->mesh.n_axes,
                 .n_scopes = (int)tables->terms->maximal->len,
                 .at = at,
                 .rules = rules,
                 .cost = cost,
+                .smallest = smallest,
                 .nodes = MTF_RULE_CLOSE_NODES };
     g_autofree Range *ranges = g_new(Range, (gsize)(c.n_dims + 1) * (gsize)c.n_scopes + 1);
     c.ranges = ranges;
-    for (int s = 0; s < c.n_scopes; s++) {
-        const MtfRuleTable *table = &tables->tables[s];
-        ranges[s] = (Range){ 0, table->n, cheapest_of(table, 0, table->n) };
-    }
-    return close_from(&c, 0);
+    bool done = close_all(&c);
+    *limit = c.limit;
+    free_rows(&c);
+    return done;
+}
+
+bool mtf_rule_close(const MtfRuleProgram *program, int64_t limit, MtfRules *rules, int64_t *cost) {
+    return close_program(program, false, rules, &limit, cost);
+}
+
+bool mtf_rule_close_smallest(const MtfRuleProgram *program, MtfRules *rules, int64_t *bytes) {
+    int64_t any = INT64_MAX, limit = INT64_MAX - 1;
+    bool done = close_program(program, true, rules, &limit, &any);
+    *bytes = limit + 1;
+    return done && limit < INT64_MAX - 1;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Closes what the integer program's tolerances leave open: a depth-first search over the
- * dimensions, in whole nanoseconds, that prunes with the sum of each scope's cheapest assignment.
- * With the solver's answer as its first incumbent it seldom looks at more than a few thousand
- * nodes; where it ends, the answer is optimal to the last nanosecond. */
+/* A depth-first search over the dimensions, in whole nanoseconds, that prunes with the sum of each
+ * scope's cheapest assignment. It comes first, where it mostly ends long before the integer program
+ * would; and after it, to close what the program's tolerances leave open: with the program's answer as
+ * its first incumbent it seldom looks at more than a few thousand nodes. Where it ends, the answer is
+ * optimal to the last nanosecond. */
 #ifndef MTF_RULE_SEARCH_CLOSE_H
 #define MTF_RULE_SEARCH_CLOSE_H
 
@@ -15,5 +16,9 @@
  * excluded from the program, and puts the cheapest into `rules` and `*cost`. True when it saw
  * everything: nothing is cheaper then. */
 bool mtf_rule_close(const MtfRuleProgram *program, int64_t limit, MtfRules *rules, int64_t *cost);
+
+/* The rules that need least memory, as modelled, and how much. True when nothing needs less and
+ * something is not excluded. */
+bool mtf_rule_close_smallest(const MtfRuleProgram *program, MtfRules *rules, int64_t *bytes);
 
 #endif

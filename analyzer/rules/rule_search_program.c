@@ -233,8 +233,22 @@ static bool add_broken_row(MtfRuleProgram *program, const MtfRuleSolution *solut
     return true;
 }
 
+/* Whether a search over the dimensions alone ends; then the solution is what it found. */
+static bool close_alone(const MtfRuleProgram *program, int64_t limit, MtfRuleSolution *solution) {
+    g_autoptr(MtfRules) rules = mtf_rules_new(program->tables->terms->graph);
+    int64_t cost = INT64_MAX;
+    if (!mtf_rule_close(program, limit, rules, &cost))
+        return false;
+    *solution = (MtfRuleSolution){ .status = MTF_ILP_INFEASIBLE, .bound = INT64_MAX };
+    if (cost < INT64_MAX)
+        *solution = (MtfRuleSolution){ MTF_ILP_OPTIMAL, g_steal_pointer(&rules), cost, cost };
+    return true;
+}
+
 bool mtf_rule_program_cheapest(MtfRuleProgram *program, int64_t limit, const MtfIlpOptions *options,
                                MtfRuleSolution *solution, GError **error) {
+    if (close_alone(program, limit, solution))
+        return true;
     for (;;) {
         if (!solve_once(program, false, limit, options, solution, error))
             return false;
@@ -255,6 +269,12 @@ bool mtf_rule_program_cheapest(MtfRuleProgram *program, int64_t limit, const Mtf
 bool mtf_rule_program_smallest(MtfRuleProgram *program, const MtfIlpOptions *options,
                                MtfRuleSolution *solution, GError **error) {
     int half_step;
+    int64_t bytes;
+    g_autoptr(MtfRules) rules = mtf_rules_new(program->tables->terms->graph);
+    if (mtf_rule_close_smallest(program, rules, &bytes)) {
+        *solution = (MtfRuleSolution){ MTF_ILP_OPTIMAL, g_steal_pointer(&rules), bytes, bytes };
+        return true;
+    }
     for (;;) {
         if (!solve_once(program, true, 0, options, solution, error))
             return false;

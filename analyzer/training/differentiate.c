@@ -15,6 +15,7 @@ typedef struct {
     bool *wanted;    /* a variable leads to it, and it is of a float type */
     GArray **shares; /* of int: what it has been given; NULL = nothing */
     int *gradients;  /* their sum, once complete; else -1 */
+    bool *meets;     /* of a variable: its shares are sums of several stages, yet to be added */
     int *stages;     /* the pipeline stage that a tensor belongs to (mtf_graph_tensor_stages) */
 } Differentiation;
 
@@ -147,11 +148,11 @@ static int last_stage(const Differentiation *d, const GArray *shares) {
 }
 
 /* The gradient of a variable. Where several stages read it (a tied embedding), each sums its own
- * shares over the micro-batches, and the sums meet once a step in the variable's stage. */
+ * shares over the micro-batches; the sums take the place of the shares, and meet once a step, behind
+ * all that is repeated (add_stage_sums). */
 static int variable_gradient(Differentiation *d, int tensor) {
-    const char *of = mtf_graph_tensor(d->b.graph, tensor)->name;
-    const GArray *shares = d->shares[tensor];
-    g_autofree char *name = g_strdup_printf("grad/%s", of);
+    g_autofree char *name = g_strdup_printf("grad/%s", mtf_graph_tensor(d->b.graph, tensor)->name);
+    GArray *shares = d->shares[tensor];
     g_autoptr(GArray) sums = g_array_new(FALSE, FALSE, sizeof(int));
     int last = last_stage(d, shares);
     for (int stage = 0; stage <= last; stage++) {
@@ -163,17 +164,29 @@ static int variable_gradient(Differentiation *d, int tensor) {
         if (own->len > 0)
             g_array_append_val(sums, (int){ summed_gradient(d, tensor, own, sum) });
     }
-    if (d->b.error != NULL)
-        return -1;
-    MtfShape shape = mtf_graph_tensor(d->b.graph, tensor)->shape;
-    d->b.stage = d->stages[tensor];
+    g_array_set_size(shares, 0);
+    g_array_append_vals(shares, sums->data, sums->len);
+    d->meets[tensor] = true;
+    return -1;
+}
+
+/* The gradients of variables that several stages read, in the variable's stage. */
+static void add_stage_sums(Differentiation *d) {
     d->b.phase = MTF_PHASE_CLIP;
-    int gradient =
-        mtf_build(&d->b, MTF_OP_ADD, name, &shape, (int)sums->len, (int *)(void *)sums->data);
+    for (int t = 0; t < d->n_tensors && d->b.error == NULL; t++) {
+        if (!d->meets[t])
+            continue;
+        g_autofree char *name = g_strdup_printf("grad/%s", mtf_graph_tensor(d->b.graph, t)->name);
+        MtfShape shape = mtf_graph_tensor(d->b.graph, t)->shape;
+        const GArray *sums = d->shares[t];
+        d->b.stage = d->stages[t];
+        int gradient =
+            mtf_build(&d->b, MTF_OP_ADD, name, &shape, (int)sums->len, (int *)(void *)sums->data);
+        if (gradient >= 0)
+            mtf_graph_tensor(d->b.graph, gradient)->memory = MTF_MEMORY_GRADIENT;
+        d->gradients[t] = mark_gradient(d, gradient, t);
+    }
     d->b.phase = MTF_PHASE_BACKWARD;
-    if (gradient >= 0)
-        mtf_graph_tensor(d->b.graph, gradient)->memory = MTF_MEMORY_GRADIENT;
-    return mark_gradient(d, gradient, tensor);
 }
 
 /* All consumers of `tensor` have been visited: makes its gradient, if it was given any share. */
@@ -215,7 +228,8 @@ static void complete_variables(Differentiation *d, const MtfConsumers *consumers
     for (int k = 0; k < n; k++) {
         int t = inputs[k];
         bool first = consumers->operations[consumers->starts[t]] == index;
-        if (first && d->gradients[t] < 0 && mtf_graph_tensor(d->b.graph, t)->producer < 0)
+        if (first && d->gradients[t] < 0 && !d->meets[t] &&
+            mtf_graph_tensor(d->b.graph, t)->producer < 0)
             complete(d, t);
     }
 }
@@ -255,6 +269,7 @@ static void run_backward(Differentiation *d) {
         visit(d, i);
         complete_variables(d, consumers, i);
     }
+    add_stage_sums(d);
 }
 
 static void free_shares(Differentiation *d) {
@@ -268,6 +283,7 @@ GArray *mtf_differentiate(MtfGraph *graph, GError **error) {
     int n = (int)graph->tensors->len;
     g_autofree bool *wanted = g_new0(bool, n + 1);
     g_autofree int *gradients = g_new(int, n + 1);
+    g_autofree bool *meets = g_new0(bool, n + 1);
     g_autofree int *stages = mtf_graph_tensor_stages(graph);
     for (int t = 0; t < n; t++)
         gradients[t] = -1;
@@ -275,6 +291,7 @@ GArray *mtf_differentiate(MtfGraph *graph, GError **error) {
                           .n_tensors = n,
                           .wanted = wanted,
                           .gradients = gradients,
+                          .meets = meets,
                           .stages = stages };
     mark_wanted(&d);
     if (!check_loss(&d, error))

@@ -434,13 +434,51 @@ static void rotary(MtfGradient *g) {
     GIVE(g, 0, MTF_OP_ROTARY, g->dy);
 }
 
+/* The shares of memory, from scores at once: p = e^(factor q k + bias - lse), 0 where no query
+ * looks. */
+static int attention_shares(MtfGradient *g, const MtfShape *all) {
+    const int *in = g->op.inputs, *out = g->op.outputs;
+    const MtfAttributes *a = &g->op.attributes;
+    g_autofree char *least_name = g_strdup_printf("back/%s/bias/least", g->op.name);
+    int product = BACK(g, MTF_OP_EINSUM, "bias/product", all, in[0], in[1]);
+    g->b->attributes.factor = a->factor;
+    int scores = BACK(g, MTF_OP_SCALE, "bias/scores", NULL, product);
+    int biased = BACK(g, MTF_OP_ADD, "bias/biased", all, scores, in[3]);
+    /* That of a query which looks at nothing is -infinity. */
+    int least = mtf_build_constant(g->b, least_name, dtype_of(g, out[1]), MTF_MASKED_SCORE);
+    int lse = BACK(g, MTF_OP_MAXIMUM, "bias/lse", NULL, out[1], least);
+    int below = BACK(g, MTF_OP_SUBTRACT, "bias/below", all, biased, lse);
+    if (a->causal == 0)
+        return BACK(g, MTF_OP_EXP, "bias/shares", NULL, below);
+    g->b->attributes.query = a->query;
+    g->b->attributes.memory = a->memory;
+    int seen = BACK(g, MTF_OP_CAUSAL_MASK, "bias/seen", NULL, below);
+    return BACK(g, MTF_OP_EXP, "bias/shares", NULL, seen);
+}
+
+/* The gradient of what is added to scores, p (do v - do o), summed to its dimensions. */
+static void attention_bias(MtfGradient *g) {
+    const int *in = g->op.inputs, *out = g->op.outputs;
+    MtfShape rest = shape_of(g, out[1]), all = rest, bias = shape_of(g, in[3]);
+    mtf_shape_append(&all, g->op.attributes.memory);
+    int shares = attention_shares(g, &all);
+    int growth = BACK(g, MTF_OP_EINSUM, "bias/growth", &all, g->dy, in[2]);
+    int dot = BACK(g, MTF_OP_EINSUM, "bias/dot", &rest, g->dy, out[0]);
+    int apart = BACK(g, MTF_OP_SUBTRACT, "bias/apart", &all, growth, dot);
+    g_autofree char *name = share_name(g, 3);
+    int product = BACK(g, MTF_OP_MULTIPLY, "bias/gradient", &all, shares, apart);
+    mtf_gradient_give(g, in[3], mtf_build_fit(g->b, name, product, &bias));
+}
+
 /* One operation makes the shares of q, k and v, of which q's has the operation's name. */
 static void attention(MtfGradient *g) {
     const int *in = g->op.inputs, *out = g->op.outputs;
-    int inputs[6] = { in[0], in[1], in[2], out[0], out[1], g->dy };
+    int inputs[7] = { in[0], in[1], in[2], out[0], out[1], g->dy, g->op.n_inputs > 3 ? in[3] : -1 };
+    if (g->op.n_inputs > 3 && wants(g, 3))
+        attention_bias(g);
     g_autofree char *name = share_name(g, 0);
     g->b->attributes = g->op.attributes;
-    int dq = mtf_build(g->b, MTF_OP_ATTENTION_GRAD, name, NULL, 6, inputs);
+    int dq = mtf_build(g->b, MTF_OP_ATTENTION_GRAD, name, NULL, 3 + g->op.n_inputs, inputs);
     for (int k = 0; k < 3 && dq >= 0; k++)
         mtf_gradient_give(g, g->op.inputs[k], dq + k);
 }

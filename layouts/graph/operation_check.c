@@ -351,6 +351,25 @@ static bool check_like(const Check *check, int k, const MtfShape *like, GError *
                 input(check, k)->name);
 }
 
+/* What is added to scores: along memory, which is its last dimension, and any others of theirs. */
+static bool check_bias(const Check *check, int k, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    const MtfShape *q = &input(check, 0)->shape, *x = &input(check, k)->shape;
+    if (x->rank == 0 || x->dims[x->rank - 1] != a->memory)
+        return fail(check, error,
+                    "the last dimension of \"%s\", which is added to scores, must be "
+                    "\"%s\"",
+                    input(check, k)->name, dim_name(check, a->memory));
+    for (int i = 0; i < x->rank - 1; i++)
+        if (x->dims[i] == a->dimension || mtf_shape_find(q, x->dims[i]) < 0)
+            return fail(check, error, "input \"%s\" has dimension \"%s\", which scores lack",
+                        input(check, k)->name, dim_name(check, x->dims[i]));
+    return (a->softcap == 0 && a->window == 0 && a->factor != 0) ||
+           fail(check, error,
+                "scores that have something added take no \"softcap\" and no "
+                "\"window\", and their \"factor\" is not 0");
+}
+
 /* What attention to anything asks for: which positions are seen is not judged here. */
 static bool check_attention_inputs(const Check *check, const MtfShape *shape, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
@@ -370,7 +389,7 @@ static bool check_attention_inputs(const Check *check, const MtfShape *shape, GE
            fail(check, error, "\"window\" is %.17g and must be a whole number", a->window);
 }
 
-bool mtf_check_attention(const Check *check, const MtfShape *shape, GError **error) {
+static bool check_attention(const Check *check, const MtfShape *shape, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
     if (!check_attention_inputs(check, shape, error))
         return false;
@@ -378,6 +397,11 @@ bool mtf_check_attention(const Check *check, const MtfShape *shape, GError **err
         return fail(check, error, "\"causal\" is %.17g and must be 0 or 1", a->causal);
     return a->window == 0 || a->causal == 1 ||
            fail(check, error, "a \"window\" looks back only: \"causal\" must be 1");
+}
+
+bool mtf_check_attention(const Check *check, const MtfShape *shape, GError **error) {
+    return check_attention(check, shape, error) &&
+           (check->operation->n_inputs == 3 || check_bias(check, 3, error));
 }
 
 /* Input `k`, the position of a text, has dimensions of input 0 and neither of `first` and `second`. */
@@ -415,11 +439,12 @@ bool mtf_check_cache_update(const Check *check, const MtfShape *shape, GError **
     return check_positions(check, 2, a->from, a->to, error);
 }
 
-/* (q, k, v, o, lse, do): o and do like q, lse like q without its last dimension. */
+/* (q, k, v, o, lse, do[, bias]): o and do like q, lse like q without its last dimension. */
 bool mtf_check_attention_grad(const Check *check, const MtfShape *shape, GError **error) {
     MtfShape rest = *shape;
-    if (!mtf_check_attention(check, shape, error) || !check_like(check, 3, shape, error) ||
-        !check_like(check, 5, shape, error))
+    if (!check_attention(check, shape, error) || !check_like(check, 3, shape, error) ||
+        !check_like(check, 5, shape, error) ||
+        (check->operation->n_inputs == 7 && !check_bias(check, 6, error)))
         return false;
     rest.dims[--rest.rank] = 0;
     return check_like(check, 4, &rest, error);

@@ -62,6 +62,9 @@
 
 #include "layouts/graph/graph.h"
 
+/* What a score that is not looked at is below, or equals: masks add -1e30. */
+#define MTF_MASKED_SCORE -1e29
+
 typedef enum {
     /* products and sums */
     MTF_OP_EINSUM, /* sum over the dimensions the output lacks of the product of the inputs */
@@ -129,10 +132,10 @@ typedef enum {
     MTF_OP_TOP_K,       /* the largest along `from`, largest first, along `to`; and "NAME/index" */
     MTF_OP_DROPOUT,     /* x / (1 - rate) or 0; also its own gradient, on the same stream */
     MTF_OP_CAUSAL_MASK, /* x where memory <= query, else -1e30 */
-    MTF_OP_ATTENTION,   /* (q, k, v) -> softmax over memory of factor q k, times v; and "NAME/lse",
+    MTF_OP_ATTENTION, /* (q, k, v[, bias]) -> softmax over memory of factor q k + bias, times v; and "NAME/lse",
                            the logarithm of the softmax's sum; never the scores themselves */
-    MTF_OP_ROTARY,      /* pairs of features turned by angles that grow with the position */
-    MTF_OP_EMBEDDING,   /* (table, ids) -> the row of each id; the vocabulary is what ids lack */
+    MTF_OP_ROTARY,    /* pairs of features turned by angles that grow with the position */
+    MTF_OP_EMBEDDING, /* (table, ids) -> the row of each id; the vocabulary is what ids lack */
     /* composites, rewritten before use */
     MTF_OP_SOFTMAX,
     MTF_OP_LAYER_NORM, /* (x, scale[, bias]) */
@@ -180,7 +183,7 @@ typedef enum {
     MTF_OP_TANH_GRAD,            /* (y, dy) -> (1 - y^2) dy */
     MTF_OP_SIGMOID_GRAD,         /* (y, dy) -> y (1 - y) dy */
     MTF_OP_CAUSAL_ZERO,          /* x where memory <= query, else 0 */
-    MTF_OP_ATTENTION_GRAD,       /* (q, k, v, o, lse, do) -> dq; and "NAME/k", "NAME/v" */
+    MTF_OP_ATTENTION_GRAD,       /* (q, k, v, o, lse, do[, bias]) -> dq; and "NAME/k", "NAME/v" */
     MTF_OP_EMBEDDING_GRAD,       /* (ids, dy[, more]) -> gradient of the table, plus `more` */
     MTF_OP_SOFTMAX_GRAD,         /* (y, dy, dot) -> y (dy - dot), dot = sum of y dy */
     MTF_OP_NORMALIZE_DOT,        /* (dy, x, mean, variance, scale) -> sum of dy scale xhat */

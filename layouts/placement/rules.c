@@ -7,6 +7,10 @@
  * on. Absorption stops before it depends on more than this many, which bounds local searches. */
 #define MAX_SCOPE 8
 
+/* And before so many operations decide one: long sums, as of a gradient's norm over all layers, are then
+ * made of equal pieces, and the search for rules looks at one of a kind. */
+#define MAX_CHAIN 32
+
 MtfRules *mtf_rules_new(const MtfGraph *graph) {
     MtfRules *rules = g_new0(MtfRules, 1);
     rules->n_dims = (int)graph->dimensions->len;
@@ -175,7 +179,8 @@ static void find_absorbed(MtfRuleScopes *scopes, const MtfConsumers *consumers, 
         if (!may_absorb(scopes, consumers, operation, k))
             continue;
         int producer = mtf_graph_tensor(scopes->graph, op->inputs[k])->producer;
-        if (union_size(dims, scopes->dims[producer]) > MAX(MAX_SCOPE, dims->len))
+        if (union_size(dims, scopes->dims[producer]) > MAX(MAX_SCOPE, dims->len) ||
+            scopes->operations[producer]->len + scopes->operations[operation]->len > MAX_CHAIN)
             continue;
         scopes->absorber[op->inputs[k]] = operation;
         insert_all(dims, scopes->dims[producer]);

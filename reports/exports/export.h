@@ -6,6 +6,8 @@
  *     dtensor    a Python module: device mesh, placements a tensor, for PyTorch
  *     megatron   command-line flags of Megatron-LM
  *     shardy     StableHLO text: the mesh, and the step's arguments with their shardings
+ *     onnx       ONNX's multi-device annotations, as text
+ *     slurm      a batch script that starts ranks as planned, checkpoints and requeues
  *     rankfile   an Open MPI rankfile that puts ranks where the mapping has them
  *
  * Not every plan can be said in every form; then one sentence says what stands in the way. */

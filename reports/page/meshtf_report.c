@@ -241,7 +241,7 @@ int main(int argc, char **argv) {
           "FILE" },
         { "export", 0, 0, G_OPTION_ARG_STRING, &options.form,
           "Write the plan in the words of another tool instead (-o FILE, or standard output)",
-          "mtf|jax|dtensor|megatron|shardy|rankfile" },
+          "mtf|jax|dtensor|megatron|shardy|onnx|slurm|rankfile" },
         { "compare", 0, 0, G_OPTION_ARG_NONE, &options.compare,
           "Set several plans side by side instead, as a page", NULL },
         { "json", 0, 0, G_OPTION_ARG_NONE, &options.json,

@@ -26,6 +26,24 @@ void mtf_published_folder_free(MtfPublishedFolder *folder) {
     g_free(folder);
 }
 
+MtfPublishedFolder *mtf_published_folder_new(const char *path) {
+    MtfPublishedFolder *folder = g_new0(MtfPublishedFolder, 1);
+    folder->path = g_strdup(path);
+    folder->files = g_ptr_array_new_with_free_func(free_file);
+    folder->names = g_hash_table_new(g_str_hash, g_str_equal);
+    return folder;
+}
+
+MtfPublishedFile *mtf_published_folder_add(MtfPublishedFolder *folder, const char *path,
+                                           MtfSafetensors *file) {
+    MtfPublishedFile *added = g_new0(MtfPublishedFile, 1);
+    added->path = g_strdup(path);
+    added->file = file;
+    added->moves = g_array_new(FALSE, FALSE, sizeof(MtfTensorMove));
+    g_ptr_array_add(folder->files, added);
+    return added;
+}
+
 /* ---- Which files ----------------------------------------------------------------------------- */
 
 /* Adds a file's name to a text of lines, unless it is there. A name leads nowhere else. */
@@ -83,10 +101,8 @@ static bool add_file(MtfPublishedFolder *folder, MPI_Comm control, const char *n
                      GError **error) {
     gsize length;
     g_autofree char *header = NULL;
-    MtfPublishedFile *file = g_new0(MtfPublishedFile, 1);
-    file->path = g_build_filename(folder->path, name, NULL);
-    file->moves = g_array_new(FALSE, FALSE, sizeof(MtfTensorMove));
-    g_ptr_array_add(folder->files, file);
+    g_autofree char *path = g_build_filename(folder->path, name, NULL);
+    MtfPublishedFile *file = mtf_published_folder_add(folder, path, NULL);
     file->file = mtf_header_read(control, file->path, &header, &length, error);
     if (file->file == NULL)
         return false;
@@ -101,10 +117,7 @@ static bool add_file(MtfPublishedFolder *folder, MPI_Comm control, const char *n
 }
 
 MtfPublishedFolder *mtf_published_folder_open(MPI_Comm control, const char *path, GError **error) {
-    g_autoptr(MtfPublishedFolder) folder = g_new0(MtfPublishedFolder, 1);
-    folder->path = g_strdup(path);
-    folder->files = g_ptr_array_new_with_free_func(free_file);
-    folder->names = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(MtfPublishedFolder) folder = mtf_published_folder_new(path);
     g_autoptr(GString) lines = g_string_new(NULL);
     GError *local = NULL;
     int rank;

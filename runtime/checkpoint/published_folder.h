@@ -24,6 +24,11 @@ typedef struct {
 /* Collective: rank 0 lists and reads, every rank gets the same. Fails (bad input) where there is no
  * model.safetensors or index, a file is missing or broken, or two have a tensor of one name. */
 MtfPublishedFolder *mtf_published_folder_open(MPI_Comm control, const char *path, GError **error);
+/* An empty folder, and a file of it that holds no data before the first tensor; `file` is taken over. */
+MtfPublishedFolder *mtf_published_folder_new(const char *path);
+MtfPublishedFile *mtf_published_folder_add(MtfPublishedFolder *folder, const char *path,
+                                           MtfSafetensors *file);
+
 void mtf_published_folder_free(MtfPublishedFolder *folder);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPublishedFolder, mtf_published_folder_free)
 

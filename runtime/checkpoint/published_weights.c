@@ -2,6 +2,8 @@
 #include "runtime/checkpoint/published_weights.h"
 
 #include "layouts/base/error.h"
+#include "layouts/onnx/onnx_model.h"
+#include "runtime/checkpoint/onnx_weights.h"
 #include "runtime/checkpoint/published_folder.h"
 #include "runtime/checkpoint/stored_place.h"
 #include "runtime/support/agreement.h"
@@ -20,7 +22,8 @@ static int rank_of(MPI_Comm control) {
 }
 
 bool mtf_published_weights_are_at(MPI_Comm control, const char *path) {
-    return mtf_agree_first(control, g_file_test(path, G_FILE_TEST_IS_DIR) ? 1 : 0) != 0;
+    bool there = g_file_test(path, G_FILE_TEST_IS_DIR) || mtf_onnx_is_path(path);
+    return mtf_agree_first(control, there ? 1 : 0) != 0;
 }
 
 /* ---- Variables and their places -------------------------------------------------------------- */
@@ -50,11 +53,13 @@ static bool visit_variable(const MtfGraph *graph, int t, Visit visit, void *user
     return done;
 }
 
-static bool visit_weights(const MtfGraph *graph, Visit visit, void *user, GError **error) {
+/* `placed`: only those that have a place. */
+static bool visit_weights(const MtfGraph *graph, bool placed, Visit visit, void *user,
+                          GError **error) {
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
         if (tensor->source == MTF_SOURCE_VARIABLE && tensor->memory == MTF_MEMORY_VARIABLE &&
-            !visit_variable(graph, t, visit, user, error))
+            (!placed || tensor->stored != NULL) && !visit_variable(graph, t, visit, user, error))
             return false;
     }
     return true;
@@ -110,8 +115,12 @@ static bool add_reading(const MtfStoredPlace *place, int tensor, int64_t count, 
 }
 
 bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder, GError **error) {
-    g_autoptr(MtfPublishedFolder) open = mtf_published_folder_open(what->control, folder, error);
-    if (open == NULL || !visit_weights(what->worker->program->graph, add_reading, open, error))
+    bool onnx = mtf_onnx_is_path(folder);
+    g_autoptr(MtfPublishedFolder) open =
+        onnx ? mtf_onnx_weights_open(what->control, folder, error)
+             : mtf_published_folder_open(what->control, folder, error);
+    if (open == NULL ||
+        !visit_weights(what->worker->program->graph, onnx, add_reading, open, error))
         return false;
     for (guint i = 0; i < open->files->len; i++) {
         const MtfPublishedFile *file = g_ptr_array_index(open->files, i);
@@ -235,11 +244,12 @@ bool mtf_published_weights_write(const MtfCheckpointed *what, const char *folder
     g_autoptr(GArray) moves = g_array_new(FALSE, FALSE, sizeof(MtfTensorMove));
     Export e = { what->worker->program->graph, NULL, file, indexes, moves };
     cJSON_AddStringToObject(file->metadata, "format", "pt");
-    if (like != NULL && mtf_published_weights_are_at(what->control, like)) {
+    if (like != NULL && !mtf_onnx_is_path(like) &&
+        mtf_published_weights_are_at(what->control, like)) {
         e.like = open = mtf_published_folder_open(what->control, like, error);
         if (open == NULL)
             return false;
     }
-    return visit_weights(e.graph, add_writing, &e, error) &&
+    return visit_weights(e.graph, false, add_writing, &e, error) &&
            write_file(what, &e, folder, e.like != NULL ? like : NULL, error);
 }

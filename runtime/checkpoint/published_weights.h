@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* The weights of a published model: a folder with model.safetensors, or with several such files and
+/* The weights of a published model: an ONNX file (onnx_weights.h), or a folder with model.safetensors, or with several such files and
  * model.safetensors.index.json, which says what is in which. A variable's `stored` says which
  * tensor of the folder it is, or which part of one (stored_place.h). Files of a model with or
  * without its head name their tensors with or without a prefix ("transformer.h.0.…" and "h.0.…"):
@@ -11,10 +11,11 @@
 
 #include "runtime/checkpoint/checkpoint.h"
 
-/* Whether initial weights come from a folder, as rank 0 sees it. */
+/* Whether initial weights come from a folder or an ONNX file, as rank 0 sees it. */
 bool mtf_published_weights_are_at(MPI_Comm control, const char *path);
 
-/* Reads all variables that count as MTF_MEMORY_VARIABLE; each rank reads pieces of the files and
+/* Reads all variables that count as MTF_MEMORY_VARIABLE (of an ONNX file, which also gives variables
+ * a constant as initial value, those that have a place there); each rank reads pieces of the files and
  * none holds a whole tensor. Fails (bad input) where a file is missing, broken, or holds tensors of
  * other shapes than the model's. */
 bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder, GError **error);

@@ -18,7 +18,8 @@ MtfStoredType mtf_stored_type_of(MtfDtype dtype) {
 }
 
 bool mtf_stored_type_is_readable(MtfStoredType type) {
-    return type <= MTF_STORED_I32 || type == MTF_STORED_F8_E4M3 || type == MTF_STORED_F8_E5M2;
+    return type <= MTF_STORED_I8 || type == MTF_STORED_U8 || type == MTF_STORED_BOOL ||
+           type == MTF_STORED_F8_E4M3 || type == MTF_STORED_F8_E5M2;
 }
 
 /* IEEE half precision: 1 sign bit, 5 of the exponent, 10 of the fraction. */
@@ -75,6 +76,13 @@ double mtf_stored_value(MtfStoredType type, const char *elements, int64_t i) {
         return eighth_value(value.u8);
     case MTF_STORED_I64:
         return (double)value.i64;
+    case MTF_STORED_I16:
+        return (gint16)value.u16;
+    case MTF_STORED_I8:
+        return (gint8)value.u8;
+    case MTF_STORED_U8:
+    case MTF_STORED_BOOL:
+        return value.u8;
     default:
         return value.i32;
     }

@@ -704,6 +704,12 @@ static bool looks(const Point *p) {
            (behind >= 0 && (p->a->window == 0 || (double)behind < p->a->window));
 }
 
+/* What is added to the score where we stand: input `bias`, where the operation has so many. */
+static double bias_at(const Point *p, int bias) {
+    bool has = p->operation->kind != MTF_OP_CACHED_ATTENTION && bias < p->operation->n_inputs;
+    return has ? value_at(p, p->operation->inputs[bias]) : 0;
+}
+
 /* The score where we stand, and how fast it grows with factor q k. */
 static double score_of(Point *p, int q, int k, double *growth) {
     double s = p->a->factor * over_features(p, q, k), cap = p->a->softcap;
@@ -725,18 +731,18 @@ static void attention(Point *p) {
         stand_at(p, rest, i);
         for (int64_t t = 0; t < keys; t++) {
             p->coordinate[p->a->memory] = t;
-            share[t] = looks(p) ? score_of(p, in[0], in[1], &growth) : -INFINITY;
-            max = fmax(max, share[t]);
+            share[t] = looks(p) ? score_of(p, in[0], in[1], &growth) + bias_at(p, 3) : -INFINITY;
+            max = fmax(max, share[t] <= MTF_MASKED_SCORE ? -INFINITY : share[t]);
         }
         for (int64_t t = 0; t < keys; t++)
-            sum += share[t] = max > -INFINITY ? exp(share[t] - max) : 0;
+            sum += share[t] = share[t] <= MTF_MASKED_SCORE ? 0 : exp(share[t] - max);
         lse[i] = max + log(sum);
         for (int64_t f = 0; f < features; f++) {
             double total = 0;
             p->coordinate[p->a->dimension] = f;
             for (int64_t t = 0; t < keys; t++) {
                 p->coordinate[p->a->memory] = t;
-                total += sum > 0 ? share[t] / sum * value_at(p, in[2]) : 0;
+                total += share[t] > 0 ? share[t] / sum * value_at(p, in[2]) : 0;
             }
             o[offset_of(p, whole)] = sum > 0 ? total : 0;
         }
@@ -759,7 +765,9 @@ static void attention_grad(Point *p) {
             p->coordinate[p->a->memory] = t;
             if (!looks(p))
                 continue;
-            double growth, score = score_of(p, in[0], in[1], &growth);
+            double growth, score = score_of(p, in[0], in[1], &growth) + bias_at(p, 6);
+            if (score <= MTF_MASKED_SCORE)
+                continue;
             double share = exp(score - value_at(p, in[4]));
             double slope = p->a->factor * growth * share *
                            (over_features(p, in[5], in[2]) - over_features(p, in[5], in[3]));

@@ -11,7 +11,8 @@
 #include <string.h>
 
 typedef struct {
-    char *output, *optimizer;
+    char *output, *optimizer, *loss;
+    char **dims;
     int batch, length;
     gboolean json;
 } Options;
@@ -44,8 +45,15 @@ static bool import_model(const char *path, const Options *options, GError **erro
     if (options->output == NULL && !options->json)
         return mtf_input_error(error, "where should the graph go? give -o GRAPH (or -o -)");
     g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
-    MtfImport import = { path, options->batch, options->length, options->optimizer, NULL, false };
-    g_autoptr(MtfGraph) graph = mtf_import_load(&import, said, error);
+    MtfSizeOverrides sizes = { 0 };
+    MtfImport import = { path,   options->batch, options->length, options->optimizer,
+                         &sizes, false,          options->loss };
+    g_autoptr(MtfGraph) graph =
+        mtf_size_overrides_read((const char *const *)options->dims, &sizes, error)
+            ? mtf_import_load(&import, said, error)
+            : NULL;
+    g_strfreev(sizes.names);
+    g_free(sizes.sizes);
     if (graph == NULL ||
         (options->output != NULL && !mtf_graph_save(graph, options->output, error)))
         return false;
@@ -64,16 +72,23 @@ int mtf_command_import(int argc, char **argv) {
           "Positions in an example (what the model was made for, at most 2048)", "N" },
         { "optimizer", 0, 0, G_OPTION_ARG_STRING, &options.optimizer,
           "Update rule (adamw), or none", "NAME" },
+        { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.dims, "A size that an ONNX file names",
+          "width=224" },
+        { "loss", 0, 0, G_OPTION_ARG_STRING, &options.loss,
+          "Give an ONNX file a loss, so that it can be trained", "cross-entropy:LABELS" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &options.json, "Say what was read as JSON", NULL },
         G_OPTION_ENTRY_NULL,
     };
     GError *error = NULL;
-    bool good = mtf_command_line_parse(&argc, &argv, entries, "DIR|CONFIG.JSON -o GRAPH",
+    bool good = mtf_command_line_parse(&argc, &argv, entries, "DIR|CONFIG.JSON|MODEL.ONNX -o GRAPH",
                                        "Writes the graph of a published model: a folder with a "
-                                       "config.json of Hugging Face transformers, or that file.",
+                                       "config.json of Hugging Face transformers, or that file, "
+                                       "or an ONNX file.",
                                        1, 1, &error) &&
                 import_model(argv[1], &options, &error);
     g_free(options.output);
     g_free(options.optimizer);
+    g_free(options.loss);
+    g_strfreev(options.dims);
     return good ? 0 : mtf_command_line_fail("meshtf-plan import", error);
 }

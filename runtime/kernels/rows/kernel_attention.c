@@ -48,6 +48,7 @@ typedef struct {
     void (*weigh_rows)(void *out, const void *weights, const Rows *rows);
     double (*largest)(const void *row, int64_t n);
     double (*exp_row)(void *row, double largest, int64_t n);
+    void (*add)(void *row, const void *more, double by, int64_t n);
     void (*cap)(void *row, double softcap, int64_t n);
     void (*fill)(void *row, double value, int64_t from, int64_t to);
     void (*scale)(void *out, const void *in, double factor, int64_t n);
@@ -88,7 +89,9 @@ typedef struct {
     int64_t stride[OPERANDS];         /* from one query or position of memory to the next */
     double factor, softcap;
     bool causal;
-    int64_t window; /* positions that a query looks at, its own the last; 0: all */
+    const MtfOperand *bias; /* added to scores; or NULL */
+    int64_t bias_stride;    /* from one query to the next */
+    int64_t window;         /* positions that a query looks at, its own the last; 0: all */
     /* Scratch. Of a head's memory, with features in rows and with positions in rows: */
     char *keys_transposed, *values_transposed, *keys_packed, *values_packed, *dk, *dv;
     char *upcast; /* of narrow memory: as it lies, to be turned */
@@ -96,6 +99,7 @@ typedef struct {
     char *query_rows, *result_rows, *do_rows, *scores, *ds;
     MtfNest nest;
     int64_t at[OPERANDS]; /* where the example's head begins, in elements */
+    int64_t bias_at;      /* likewise */
     /* Of attention to a cache, else NULL: where an example's queries begin (int32), and where these
      * slices would if that were 0; then `keys` are those up to the last query. */
     const MtfOperand *position;
@@ -147,6 +151,8 @@ static void nest_init(Attention *a, const MtfAttributes *attributes) {
     mtf_nest_add_loops(&a->nest, &rest);
     for (int i = 0; i < a->n_operands; i++)
         mtf_nest_add(&a->nest, a->operand[i]);
+    if (a->bias != NULL)
+        mtf_nest_add(&a->nest, a->bias);
     if (a->position != NULL)
         mtf_nest_add(&a->nest, a->position);
 }
@@ -200,6 +206,8 @@ static void attention_init(Attention *a, const MtfKernelCall *call) {
         int dim = follows_memory(i) ? attributes->memory : attributes->query;
         a->stride[i] = mtf_operand_stride(a->operand[i], mtf_operand_find(a->operand[i], dim));
     }
+    int along = a->bias != NULL ? mtf_operand_find(a->bias, attributes->query) : -1;
+    a->bias_stride = along >= 0 ? mtf_operand_stride(a->bias, along) : 0;
     take_scratch(a, call->scratch);
     nest_init(a, attributes);
 }
@@ -393,6 +401,22 @@ static int64_t fill_up(const Attention *a, const Block *b, char *row, Seen seen,
     return lanes;
 }
 
+#define PIECE 256
+
+/* Adds a query's bias, times `by`, to its scores of the keys that it looks at. */
+static void add_bias(const Attention *a, const Block *b, char *scores, int64_t row, double by) {
+    Seen seen = keys_in_window(a, b, row);
+    int64_t at = a->bias_at + (b->query + row) * a->bias_stride + b->key;
+    float wide[PIECE];
+    for (int64_t key = seen.from; key < seen.to; key += PIECE) {
+        int64_t n = MIN(PIECE, seen.to - key);
+        const void *bias = mtf_operand_at(a->bias, at + key);
+        if (a->narrow)
+            mtf_bf16_widen(wide, bias, n, 1);
+        a->loops->add(element(a, scores, 0, 0, key), a->narrow ? wide : bias, by, n);
+    }
+}
+
 /* Of each query of a block, over the memory so far. */
 typedef struct {
     double largest[MTF_ATTENTION_QUERIES], sum[MTF_ATTENTION_QUERIES];
@@ -404,10 +428,16 @@ static void online_softmax_row(const Attention *a, const Block *b, Statistics *s
     Seen seen = keys_in_window(a, b, row);
     if (a->softcap > 0)
         a->loops->cap(scores, a->softcap, whole_lanes(seen.to));
+    if (a->bias != NULL)
+        add_bias(a, b, scores, row, 1);
     int64_t lanes = fill_up(a, b, scores, seen, -INFINITY);
     if (seen.to == 0)
         return;
     double largest = fmax(s->largest[row], a->loops->largest(scores, lanes));
+    if (largest <= MTF_MASKED_SCORE) { /* the query has looked at nothing yet */
+        a->loops->fill(scores, 0, 0, b->stride);
+        return;
+    }
     if (b->key > b->first_key && largest > s->largest[row]) {
         double shrink = exp(s->largest[row] - largest);
         char *o = element(a, a->result_rows, a->feature_lanes, row, 0);
@@ -454,8 +484,15 @@ static void attend(const Attention *a, int64_t query) {
 static void softmax_gradient_row(const Attention *a, const Block *b, double dot, int64_t row) {
     char *scores = block_row(a, a->scores, b, row), *ds = block_row(a, a->ds, b, row);
     Seen seen = keys_in_window(a, b, row);
-    SoftmaxGradient gradient = { a->loops->load(row_of(a, LSE, b->query + row), 0), dot, a->factor,
-                                 a->softcap };
+    double lse = a->loops->load(row_of(a, LSE, b->query + row), 0);
+    if (lse <= MTF_MASKED_SCORE) {
+        a->loops->fill(scores, 0, 0, b->stride);
+        a->loops->fill(ds, 0, 0, b->stride);
+        return;
+    }
+    SoftmaxGradient gradient = { lse, dot, a->factor, a->softcap };
+    if (a->bias != NULL)
+        add_bias(a, b, scores, row, 1 / a->factor);
     (a->softcap > 0 ? a->loops->capped_softmax_gradient
                     : a->loops->softmax_gradient)(scores, ds, &gradient, whole_lanes(seen.to));
     a->loops->fill(scores, 0, 0, seen.from);
@@ -584,6 +621,8 @@ static void each_head(Attention *a) {
                 end_memory(a);
             for (int i = 0; i < a->n_operands; i++)
                 a->at[i] = a->nest.offset[i] + turn * a->nest.step[i];
+            if (a->bias != NULL)
+                a->bias_at = a->nest.offset[a->n_operands] + turn * a->nest.step[a->n_operands];
             int64_t packed = a->keys;
             if (a->position != NULL)
                 place_queries(a,
@@ -600,7 +639,9 @@ static void each_head(Attention *a) {
 
 void mtf_kernel_attention(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs, *out = call->outputs;
-    Attention a = { .operand = { &in[0], &in[1], &in[2], &out[0], &out[1] }, .n_operands = DO };
+    Attention a = { .operand = { &in[0], &in[1], &in[2], &out[0], &out[1] },
+                    .n_operands = DO,
+                    .bias = call->operation->n_inputs > 3 ? &in[3] : NULL };
     attention_init(&a, call);
     each_head(&a);
 }
@@ -620,7 +661,8 @@ void mtf_kernel_attention_grad(const MtfKernelCall *call) {
     const MtfOperand *in = call->inputs, *out = call->outputs;
     Attention a = { .operand = { &in[0], &in[1], &in[2], &in[3], &in[4], &in[5], &out[0], &out[1],
                                  &out[2] },
-                    .n_operands = OPERANDS };
+                    .n_operands = OPERANDS,
+                    .bias = call->operation->n_inputs > 6 ? &in[6] : NULL };
     attention_init(&a, call);
     for (int k = 1; k < 3 && mtf_operand_elements(&in[4]) == 0; k++)
         memset(out[k].data, 0,

@@ -555,6 +555,25 @@ static void attention(void **state) {
     }
 }
 
+/* What is added to scores learns as well, whichever of their dimensions it has. */
+static void attention_with_a_bias(void **state) {
+    (void)state;
+    static const char *const biases[] = { "d", "bd", "abd" };
+    for (int i = 0; i < 6; i++) {
+        MtfBuilder b = start();
+        int q = variable(&b, "q", "abc"), k = variable(&b, "k", "dac");
+        int v = op(&b, MTF_OP_TANH, "v", NULL, k, -1), bias = variable(&b, "bias", biases[i % 3]);
+        b.attributes.query = B;
+        b.attributes.memory = D;
+        b.attributes.dimension = C;
+        b.attributes.factor = 0.7;
+        b.attributes.causal = i / 3;
+        int y = mtf_build(&b, MTF_OP_ATTENTION, "y", NULL, 4, (int[]){ q, k, v, bias });
+        g_autoptr(MtfGraph) graph = finish(&b, y);
+        check(graph);
+    }
+}
+
 /* Runs last: what the tests above have differentiated. */
 static void every_rule_has_been_checked(void **state) {
     (void)state;
@@ -703,6 +722,7 @@ int main(void) {
         cmocka_unit_test(casts_between_float_types),
         cmocka_unit_test(a_chain_with_many_uses_of_each_tensor),
         cmocka_unit_test(attention),
+        cmocka_unit_test(attention_with_a_bias),
         cmocka_unit_test(every_rule_has_been_checked),
         cmocka_unit_test(every_row_has_a_gradient_or_says_that_it_has_none),
         cmocka_unit_test(ties_share_the_gradient_of_a_maximum),

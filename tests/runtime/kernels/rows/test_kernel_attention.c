@@ -16,15 +16,26 @@ typedef struct {
     bool heads_share;  /* one memory for all heads */
     double factor, softcap;
     int window;
+    int bias; /* dimensions of what is added to scores: 1 memory, 2 of queries too, 3 of heads too */
 } Case;
 
 static const Case cases[] = {
-    { 2, 3, 1100, 4, 0, 1, false, 0.5, 0, 0 },   { 1, 150, 150, 8, 1, 1, false, 0.3, 0, 0 },
-    { 2, 70, 600, 3, 1, 3, true, 0.5, 0, 0 },    { 1, 130, 1030, 5, 1, 2, false, 1, 0, 0 },
-    { 1, 600, 40, 4, 1, 4, false, 0.5, 0, 0 },   { 3, 65, 513, 2, 0, 2, true, -0.7, 0, 0 },
-    { 1, 64, 512, 16, 0, 1, false, 5, 0, 0 },    { 2, 70, 600, 3, 0, 2, true, 0.5, 0.4, 0 },
-    { 1, 700, 700, 4, 1, 1, false, 0.5, 0, 40 }, { 2, 700, 700, 3, 1, 3, true, 0.5, 0.7, 100 },
-    { 1, 150, 150, 8, 1, 1, false, 0.3, 0, 1 },  { 1, 1200, 1200, 2, 1, 2, false, 1, 0, 600 },
+    { 2, 3, 1100, 4, 0, 1, false, 0.5, 0, 0, 0 },
+    { 1, 150, 150, 8, 1, 1, false, 0.3, 0, 0, 0 },
+    { 2, 70, 600, 3, 1, 3, true, 0.5, 0, 0, 0 },
+    { 1, 130, 1030, 5, 1, 2, false, 1, 0, 0, 0 },
+    { 1, 600, 40, 4, 1, 4, false, 0.5, 0, 0, 0 },
+    { 3, 65, 513, 2, 0, 2, true, -0.7, 0, 0, 0 },
+    { 1, 64, 512, 16, 0, 1, false, 5, 0, 0, 0 },
+    { 2, 70, 600, 3, 0, 2, true, 0.5, 0.4, 0, 0 },
+    { 1, 700, 700, 4, 1, 1, false, 0.5, 0, 40, 0 },
+    { 2, 700, 700, 3, 1, 3, true, 0.5, 0.7, 100, 0 },
+    { 1, 150, 150, 8, 1, 1, false, 0.3, 0, 1, 0 },
+    { 1, 1200, 1200, 2, 1, 2, false, 1, 0, 600, 0 },
+    { 2, 70, 600, 3, 0, 1, true, 0.5, 0, 0, 1 },
+    { 2, 150, 150, 8, 1, 1, false, 0.3, 0, 0, 2 },
+    { 3, 65, 530, 2, 1, 2, false, -0.7, 0, 0, 3 },
+    { 2, 70, 1100, 4, 0, 3, false, 2, 0, 0, 2 },
 };
 
 static MtfGraph *make_graph(const Case *c, MtfDtype dtype) {
@@ -36,16 +47,20 @@ static MtfGraph *make_graph(const Case *c, MtfDtype dtype) {
     MtfShape q = { 3, { query, heads, features } }, rest = { 2, { query, heads } };
     MtfShape k = c->heads_share ? (MtfShape){ 2, { memory, features } }
                                 : (MtfShape){ 3, { memory, heads, features } };
-    const MtfShape *const shapes[] = { &q, &k, &k, &q, &rest, &q };
-    int in[6];
-    for (int i = 0; i < 6; i++) {
+    MtfShape bias = { .rank = c->bias };
+    const int places[] = { heads, query, memory };
+    for (int i = 0; i < c->bias; i++)
+        bias.dims[i] = places[3 - c->bias + i];
+    const MtfShape *const shapes[] = { &q, &k, &k, &q, &rest, &q, &bias };
+    int in[7] = { 0 };
+    for (int i = 0; i < (c->bias > 0 ? 7 : 6); i++) {
         g_autofree char *name = g_strdup_printf("in%d", i);
         in[i] = mtf_graph_add_input(graph, name, shapes[i], dtype, MTF_FEED_FEATURES, NULL);
     }
     MtfNewOperation operation = { .name = "y",
                                   .kind = MTF_OP_ATTENTION,
-                                  .n_inputs = 3,
-                                  .inputs = in,
+                                  .n_inputs = c->bias > 0 ? 4 : 3,
+                                  .inputs = (int[]){ in[0], in[1], in[2], in[6] },
                                   .attributes = MTF_NO_ATTRIBUTES };
     operation.attributes.query = query;
     operation.attributes.memory = memory;
@@ -57,8 +72,8 @@ static MtfGraph *make_graph(const Case *c, MtfDtype dtype) {
     int y = mtf_graph_add_operation(graph, &operation, NULL);
     operation.name = "back";
     operation.kind = MTF_OP_ATTENTION_GRAD;
-    operation.n_inputs = 6;
-    operation.inputs = (int[]){ in[0], in[1], in[2], y, y + 1, in[5] };
+    operation.n_inputs += 3;
+    operation.inputs = (int[]){ in[0], in[1], in[2], y, y + 1, in[5], in[6] };
     assert_true(y >= 0 && mtf_graph_add_operation(graph, &operation, NULL) >= 0);
     return graph;
 }
@@ -88,7 +103,10 @@ static void check(const Case *c, MtfDtype dtype) {
     g_autoptr(MtfGraph) graph = make_graph(c, dtype);
     g_autoptr(MtfReference) reference = mtf_reference_new(graph, 1);
     mtf_reference_fill_inputs(reference, 3);
-    for (int t = 0; dtype == MTF_F32 && t < 6; t++)
+    if (c->bias == 2) /* the first query looks at nothing, others not at what is masked */
+        for (int64_t i = 0; i < 3 * c->keys / 2; i++)
+            reference->values[6][i] = -1e30;
+    for (int t = 0; dtype == MTF_F32 && t < (c->bias > 0 ? 7 : 6); t++)
         for (int64_t i = 0; i < mtf_graph_elements(graph, &mtf_graph_tensor(graph, t)->shape); i++)
             reference->values[t][i] = (double)(float)reference->values[t][i];
     mtf_reference_run(reference, 0);
@@ -121,8 +139,8 @@ static void many_blocks_give_what_all_scores_at_once_give(void **state) {
  * block of 64 by 512 scores. Ten times as many queries, positions and heads: only memory grows. */
 static void scratch_does_not_grow_with_the_scores(void **state) {
     (void)state;
-    Case small = { 1, 64, 512, 4, 1, 1, false, 1, 0, 0 },
-         large = { 8, 640, 5120, 4, 1, 1, false, 1, 0, 0 };
+    Case small = { 1, 64, 512, 4, 1, 1, false, 1, 0, 0, 0 },
+         large = { 8, 640, 5120, 4, 1, 1, false, 1, 0, 0, 0 };
     int64_t bytes[2];
     for (int i = 0; i < 2; i++) {
         g_autoptr(MtfGraph) graph = make_graph(i == 0 ? &small : &large, MTF_F32);
@@ -141,7 +159,7 @@ static void scratch_does_not_grow_with_the_scores(void **state) {
  * that count are close to a half; with the last quarter of the queries, seven eighths. */
 static void what_causal_attention_leaves_out_costs_nothing(void **state) {
     (void)state;
-    Case c = { 1, 64, 64, 4, 1, 1, false, 1, 0, 0 };
+    Case c = { 1, 64, 64, 4, 1, 1, false, 1, 0, 0, 0 };
     g_autoptr(MtfGraph) graph = make_graph(&c, MTF_F32);
     MtfIteration iteration;
     mtf_operation_iteration(graph, 0, &iteration);

@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Operators that make, move, cut and join tensors. */
+#include "analyzer/onnx/onnx_known.h"
+#include "analyzer/onnx/onnx_operators.h"
+#include "analyzer/onnx/onnx_steps.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#define MOST (2 * MTF_ONNX_MAX_RANK)
+
+/* ---- From nothing ---------------------------------------------------------------------------- */
+
+static MtfOnnxValue *numbers_of(MtfOnnxCall *call, const MtfOnnxAttribute *a) {
+    bool floats = a->type == MTF_ONNX_ATTRIBUTE_FLOATS;
+    int64_t n = floats ? a->floats->len : a->ints->len;
+    MtfOnnxValue *list =
+        mtf_onnx_known_new(call->t, floats ? MTF_ONNX_FLOAT : MTF_ONNX_INT64, 1, &n);
+    for (int64_t i = 0; list != NULL && i < n; i++)
+        list->known[i] = floats ? g_array_index(a->floats, double, i)
+                                : (double)g_array_index(a->ints, int64_t, i);
+    return list;
+}
+
+static MtfOnnxValue *constant(MtfOnnxCall *call) {
+    static const char *const names[] = { "value", "value_float", "value_int", "value_floats",
+                                         "value_ints" };
+    for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+        const MtfOnnxAttribute *a = mtf_onnx_attribute(call->node, names[i]);
+        if (a == NULL)
+            continue;
+        if (a->t != NULL) {
+            MtfOnnxValue *value = mtf_onnx_stored(call->t, a->t, false);
+            if (value != NULL && *a->t->name == '\0') {
+                g_free(a->t->name);
+                ((MtfOnnxTensor *)a->t)->name = g_strdup(call->node->outputs->pdata[0]);
+            }
+            return value;
+        }
+        if (i == 1)
+            return mtf_onnx_scalar(call->t, MTF_ONNX_FLOAT, a->f);
+        return i == 2 ? mtf_onnx_scalar(call->t, MTF_ONNX_INT64, (double)a->i)
+                      : numbers_of(call, a);
+    }
+    return mtf_onnx_fail(call->t, "constants that are no numbers are not supported");
+}
+
+static MtfOnnxValue *constant_of_shape(MtfOnnxCall *call) {
+    int64_t sizes[MOST];
+    int rank, type = MTF_ONNX_FLOAT;
+    double number = 0;
+    const MtfOnnxAttribute *a = mtf_onnx_attribute(call->node, "value");
+    MtfOnnxValue *shape = call->inputs[0];
+    if (!mtf_onnx_ints(call, NULL, 0, sizes, &rank))
+        return NULL;
+    if (a != NULL && a->t != NULL) {
+        type = a->t->type;
+        if (a->t->elements != 1 || !mtf_onnx_tensor_values(a->t, &number))
+            return mtf_onnx_fail(call->t, "its \"value\" should be one number");
+    }
+    MtfOnnxValue *value = mtf_onnx_uniform(call->t, type, rank, sizes, number);
+    if (value != NULL)
+        value->shaped =
+            shape->stored != NULL && mtf_onnx_type_is_float(type) && mtf_onnx_elements(value) > 1;
+    return value;
+}
+
+static MtfOnnxValue *range(MtfOnnxCall *call) {
+    double start, limit, step;
+    if (!mtf_onnx_known_input(call, 0, 0, &start) || !mtf_onnx_known_input(call, 1, 0, &limit) ||
+        !mtf_onnx_known_input(call, 2, 1, &step))
+        return NULL;
+    double count = step == 0 ? 0 : fmax(0, ceil((limit - start) / step));
+    if (!(count <= (double)MTF_ONNX_MOST_KNOWN))
+        return mtf_onnx_fail(call->t, "a range of %g elements is too long", count);
+    int64_t n = (int64_t)count;
+    MtfOnnxValue *value = mtf_onnx_known_new(call->t, call->inputs[0]->type, 1, &n);
+    for (int64_t i = 0; value != NULL && i < n; i++)
+        value->known[i] = start + (double)i * step;
+    return value;
+}
+
+static MtfOnnxValue *shape(MtfOnnxCall *call) {
+    const MtfOnnxValue *x = call->inputs[0];
+    int64_t start = mtf_onnx_int(call, "start", 0), stop = mtf_onnx_int(call, "end", x->rank);
+    start = CLAMP(start < 0 ? start + x->rank : start, 0, x->rank);
+    stop = CLAMP(stop < 0 ? stop + x->rank : stop, start, x->rank);
+    int64_t n = stop - start;
+    MtfOnnxValue *value = mtf_onnx_known_new(call->t, MTF_ONNX_INT64, 1, &n);
+    for (int64_t i = 0; value != NULL && i < n; i++)
+        value->known[i] = (double)x->sizes[start + i];
+    return value;
+}
+
+static MtfOnnxValue *size(MtfOnnxCall *call) {
+    return mtf_onnx_scalar(call->t, MTF_ONNX_INT64, (double)mtf_onnx_elements(call->inputs[0]));
+}
+
+static MtfOnnxValue *eye_like(MtfOnnxCall *call) {
+    const MtfOnnxValue *x = call->inputs[0];
+    int type = (int)mtf_onnx_int(call, "dtype", x->type);
+    int64_t k = mtf_onnx_int(call, "k", 0);
+    if (x->rank != 2)
+        return mtf_onnx_fail(call->t, "its input should be a matrix");
+    MtfOnnxValue *row = mtf_onnx_range(call->t, type, 2, x->sizes, 0);
+    MtfOnnxValue *column = mtf_onnx_range(call->t, type, 2, x->sizes, 1);
+    return mtf_onnx_cast(
+        call->t,
+        mtf_onnx_binary(call->t, MTF_OP_EQUAL, column, mtf_onnx_affine(call->t, row, 1, (double)k)),
+        type);
+}
+
+/* ---- Other shapes ---------------------------------------------------------------------------- */
+
+/* Where the file fixes a batch and another was asked for, shapes that begin with the file's. */
+static void adapt_batch(MtfOnnxTranslation *t, const MtfOnnxValue *x, int64_t known,
+                        int64_t *first) {
+    int64_t n = mtf_onnx_elements(x);
+    if (t->batch > 0 && t->batch != t->file_batch && *first == t->file_batch && known > 0 &&
+        x->rank > 0 && x->sizes[0] == t->batch && known / t->file_batch * t->batch == n)
+        *first = t->batch;
+}
+
+static MtfOnnxValue *reshape(MtfOnnxCall *call) {
+    MtfOnnxValue *x = call->inputs[0];
+    int64_t sizes[MOST], known = 1, n = mtf_onnx_elements(x);
+    int rank, open = -1;
+    bool zero = mtf_onnx_int(call, "allowzero", 0) != 0;
+    if (!mtf_onnx_ints(call, "shape", 1, sizes, &rank))
+        return NULL;
+    for (int k = 0; k < rank; k++) {
+        if (sizes[k] == 0 && !zero)
+            sizes[k] = k < x->rank ? x->sizes[k] : 0;
+        if (sizes[k] == -1)
+            open = k;
+        else
+            known *= sizes[k];
+    }
+    if (open < 0 && rank > 0)
+        adapt_batch(call->t, x, known, &sizes[0]);
+    if (open > 0 && call->t->batch > 0 && call->t->batch != call->t->file_batch && x->rank > 0 &&
+        x->sizes[0] == call->t->batch && sizes[0] == call->t->file_batch) {
+        known = known / sizes[0] * call->t->batch;
+        sizes[0] = call->t->batch;
+    }
+    if (open >= 0)
+        sizes[open] = known > 0 ? n / known : 0;
+    return mtf_onnx_reshape(call->t, x, MAX(rank, 0), sizes);
+}
+
+static MtfOnnxValue *flatten(MtfOnnxCall *call) {
+    const MtfOnnxValue *x = call->inputs[0];
+    int64_t sizes[2] = { 1, 1 }, axis = mtf_onnx_int(call, "axis", 1);
+    axis = axis < 0 ? axis + x->rank : axis;
+    if (axis < 0 || axis > x->rank)
+        return mtf_onnx_fail(call->t, "axis %" PRId64 " is not within 0 and %d", axis, x->rank);
+    for (int k = 0; k < x->rank; k++)
+        sizes[k >= axis] *= x->sizes[k];
+    return mtf_onnx_reshape(call->t, call->inputs[0], 2, sizes);
+}
+
+static MtfOnnxValue *transpose(MtfOnnxCall *call) {
+    MtfOnnxValue *x = call->inputs[0];
+    int64_t order[MOST];
+    int n, by[MTF_ONNX_MAX_RANK];
+    unsigned seen = 0;
+    if (!mtf_onnx_ints(call, "perm", -1, order, &n))
+        return NULL;
+    for (int k = 0; k < x->rank; k++) {
+        by[k] = n < 0 ? x->rank - 1 - k : k < n ? mtf_onnx_axis(call, order[k], x->rank) : -1;
+        if (by[k] < 0)
+            return mtf_onnx_fail(call->t, "\"perm\" should name every axis once");
+        seen |= 1U << by[k];
+    }
+    if (seen != (1U << x->rank) - 1)
+        return mtf_onnx_fail(call->t, "\"perm\" should name every axis once");
+    return mtf_onnx_transpose(call->t, x, by);
+}
+
+static MtfOnnxValue *squeeze(MtfOnnxCall *call) {
+    MtfOnnxValue *x = call->inputs[0];
+    int64_t axes[MOST];
+    int n;
+    unsigned mask = 0;
+    if (!mtf_onnx_ints(call, "axes", 1, axes, &n) ||
+        (n >= 0 && !mtf_onnx_axes(call, axes, n, x->rank, &mask)))
+        return NULL;
+    for (int k = 0; k < x->rank && n < 0; k++)
+        mask |= x->sizes[k] == 1 ? 1U << k : 0;
+    return mtf_onnx_squeeze(call->t, x, mask);
+}
+
+static MtfOnnxValue *unsqueeze(MtfOnnxCall *call) {
+    MtfOnnxValue *x = call->inputs[0];
+    int64_t axes[MOST];
+    int n;
+    unsigned mask;
+    if (!mtf_onnx_ints(call, "axes", 1, axes, &n))
+        return NULL;
+    int rank = x->rank + MAX(n, 0);
+    if (n < 1 || rank > MTF_ONNX_MAX_RANK)
+        return mtf_onnx_fail(call->t, "\"axes\" should name the new axes");
+    if (!mtf_onnx_axes(call, axes, n, rank, &mask))
+        return NULL;
+    if (__builtin_popcount(mask) != n)
+        return mtf_onnx_fail(call->t, "\"axes\" names an axis twice");
+    return mtf_onnx_unsqueeze(call->t, x, rank, mask);
+}
+
+static MtfOnnxValue *expand(MtfOnnxCall *call) {
+    MtfOnnxValue *x = call->inputs[0];
+    int64_t sizes[MOST], wanted[MTF_ONNX_MAX_RANK];
+    int n, rank;
+    if (!mtf_onnx_ints(call, NULL, 1, sizes, &n))
+        return NULL;
+    if (n > MTF_ONNX_MAX_RANK)
+        return mtf_onnx_fail(call->t, "more than %d dimensions", MTF_ONNX_MAX_RANK);
+    MtfOnnxValue *target = mtf_onnx_value_new(call->t, x->type, n, sizes);
+    if (target == NULL ||
+        !mtf_onnx_broadcast(call->t, 2, (MtfOnnxValue *[]){ x, target }, &rank, wanted))
+        return NULL;
+    return mtf_onnx_expand(call->t, x, rank, wanted);
+}
+
+/* Repeats x along new axes in front of its own, then merges each pair; `inner`: behind them. */
+static MtfOnnxValue *repeat(MtfOnnxCall *call, MtfOnnxValue *x, const int64_t *times, bool inner) {
+    int64_t wide[MOST], merged[MTF_ONNX_MAX_RANK];
+    unsigned added = 0;
+    int rank = 0;
+    for (int k = 0; k < x->rank; k++) {
+        merged[k] = x->sizes[k] * times[k];
+        if (times[k] != 1 && !inner) {
+            added |= 1U << rank;
+            wide[rank++] = times[k];
+        }
+        wide[rank++] = x->sizes[k];
+        if (times[k] != 1 && inner) {
+            added |= 1U << rank;
+            wide[rank++] = times[k];
+        }
+    }
+    if (rank > MTF_ONNX_MAX_RANK)
+        return mtf_onnx_fail(call->t, "it repeats along too many axes");
+    MtfOnnxValue *y = mtf_onnx_unsqueeze(call->t, x, rank, added);
+    y = y == NULL ? NULL : mtf_onnx_expand(call->t, y, rank, wide);
+    return mtf_onnx_reshape(call->t, y, x->rank, merged);
+}
+
+static MtfOnnxValue *tile(MtfOnnxCall *call) {
+    MtfOnnxValue *x = call->inputs[0];
+    int64_t times[MOST];
+    int n;
+    if (!mtf_onnx_ints(call, NULL, 1, times, &n))
+        return NULL;
+    if (n != x->rank)
+        return mtf_onnx_fail(call->t, "\"repeats\" should have a number for every axis");
+    return repeat(call, x, times, false);
+}
+
+/* ---- Parts ----------------------------------------------------------------------------------- */
+
+/* One axis of a slice, as numpy has it: the first element and how many. */
+static int64_t clamp_slice(int64_t size, int64_t *start, int64_t end, int64_t step) {
+    int64_t first = *start < 0 ? MAX(*start, -size) + size : MIN(*start, size);
+    int64_t last = end < 0 ? MAX(end, -size - 1) + size : MIN(end, size);
+    if (step > 0) {
+        *start = MIN(first, size);
+        return last > *start ? (last - *start + step - 1) / step : 0;
+    }
+    *start = MIN(first, size - 1);
+    last = end < -size ? -1 : last;
+    return *start > last ? (*start - last - step - 1) / -step : 0;
+}
+
+static MtfOnnxValue *slice(MtfOnnxCall *call) {
+    MtfOnnxValue *x = call->inputs[0];
+    int64_t starts[MOST], ends[MOST], axes[MOST], steps[MOST];
+    int n, n_ends, n_axes, n_steps;
+    if (!mtf_onnx_ints(call, "starts", 1, starts, &n) ||
+        !mtf_onnx_ints(call, "ends", 2, ends, &n_ends) ||
+        !mtf_onnx_ints(call, "axes", 3, axes, &n_axes) ||
+        !mtf_onnx_ints(call, NULL, 4, steps, &n_steps))
+        return NULL;
+    if (n < 0 || n_ends != n || (n_axes >= 0 && n_axes != n) || (n_steps >= 0 && n_steps != n))
+        return mtf_onnx_fail(call->t, "its lists should be of equal length");
+    for (int i = 0; i < n && x != NULL; i++) {
+        int axis = mtf_onnx_axis(call, n_axes < 0 ? i : axes[i], x->rank);
+        int64_t step = n_steps < 0 ? 1 : steps[i];
+        if (axis < 0 || step == 0 || step < -(INT64_C(1) << 53) || step > INT64_C(1) << 53)
+            return axis < 0 ? NULL : mtf_onnx_fail(call->t, "its step cannot be %" PRId64, step);
+        int64_t count = clamp_slice(x->sizes[axis], &starts[i], ends[i], step);
+        x = mtf_onnx_slice(call->t, x, axis, starts[i], step, count);
+    }
+    return x;
+}
+
+static MtfOnnxValue *split(MtfOnnxCall *call) {
+    MtfOnnxValue *x = call->inputs[0];
+    int64_t sizes[MOST], at = 0;
+    int n, parts = call->n_outputs,
+           axis = mtf_onnx_axis(call, mtf_onnx_int(call, "axis", 0), x->rank);
+    if (axis < 0 || !mtf_onnx_ints(call, "split", 1, sizes, &n))
+        return NULL;
+    if ((n >= 0 && n != parts) || parts > MOST)
+        return mtf_onnx_fail(call->t, "it has %d outputs and %d sizes", parts, n);
+    int64_t each = (x->sizes[axis] + parts - 1) / parts;
+    for (int k = 0; k < parts; k++) {
+        int64_t size = n >= 0 ? sizes[k] : MIN(each, x->sizes[axis] - at);
+        if (size < 0 || at + size > x->sizes[axis])
+            return mtf_onnx_fail(call->t, "its parts do not add up to %" PRId64, x->sizes[axis]);
+        call->outputs[k] = mtf_onnx_slice(call->t, x, axis, at, 1, size);
+        at += size;
+        if (call->outputs[k] == NULL)
+            return NULL;
+    }
+    return call->outputs[0];
+}
+
+static MtfOnnxValue *concat(MtfOnnxCall *call) {
+    int64_t standard = call->opset < 4 ? 1 : 0;
+    MtfOnnxValue *first = call->inputs[0];
+    int axis = mtf_onnx_axis(call, mtf_onnx_int(call, "axis", standard), first->rank);
+    return axis < 0 ? NULL : mtf_onnx_concat(call->t, axis, call->n_inputs, call->inputs);
+}
+
+/* Known ids that are start, start + step, … */
+static bool is_progression(const MtfOnnxValue *ids, int64_t rows, int64_t *start, int64_t *step) {
+    int64_t n = mtf_onnx_elements(ids);
+    double first = mtf_onnx_known_at(ids, 0);
+    double by = n > 1 ? mtf_onnx_known_at(ids, 1) - first : 1;
+    for (int64_t i = 0; i < n; i++)
+        if (mtf_onnx_known_at(ids, i) != first + by * (double)i)
+            return false;
+    *start = (int64_t)(first < 0 ? first + (double)rows : first);
+    *step = (int64_t)by;
+    double last = (double)*start + by * (double)(n - 1);
+    return by != 0 && *start >= 0 && *start < rows && last >= 0 && last < (double)rows;
+}
+
+/* ids below 0 count from the end; those of a text are none. */
+static MtfOnnxValue *from_either_end(MtfOnnxTranslation *t, MtfOnnxValue *ids, int64_t rows) {
+    ids = mtf_onnx_material(t, ids);
+    if (ids == NULL)
+        return NULL;
+    MtfAxisTensor *tensor = mtf_axis_tensor(t->graph, ids->tensor);
+    if (tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TOKENS && ids->rank == 2)
+        return ids;
+    MtfOnnxValue *below = mtf_onnx_binary(t, MTF_OP_LESS, ids, mtf_onnx_scalar(t, ids->type, 0));
+    return mtf_onnx_where(t, below, mtf_onnx_affine(t, ids, 1, (double)rows), ids);
+}
+
+static MtfOnnxValue *gather(MtfOnnxCall *call) {
+    MtfOnnxTranslation *t = call->t;
+    MtfOnnxValue *x = call->inputs[0], *ids = call->inputs[1];
+    int64_t start, step, count = mtf_onnx_elements(ids);
+    int axis = mtf_onnx_axis(call, mtf_onnx_int(call, "axis", 0), x->rank);
+    if (axis < 0)
+        return NULL;
+    bool known = mtf_onnx_is_known(t, ids) && count > 0;
+    if (known && ids->rank <= 1 && is_progression(ids, x->sizes[axis], &start, &step)) {
+        MtfOnnxValue *part = mtf_onnx_slice(t, x, axis, start, step, count);
+        return part == NULL || ids->rank == 1 ? part : mtf_onnx_squeeze(t, part, 1U << axis);
+    }
+    if (mtf_onnx_folds(t, x) && mtf_onnx_folds(t, ids))
+        return mtf_onnx_lookup(t, x, ids, axis);
+    if (!known || mtf_onnx_known_at(ids, 0) < 0)
+        ids = from_either_end(t, ids, x->sizes[axis]);
+    return ids == NULL ? NULL : mtf_onnx_lookup(t, x, ids, axis);
+}
+
+/* ---- Placing --------------------------------------------------------------------------------- */
+
+/* Before and behind along each axis: attribute "pads", or the second input. */
+static bool read_pads(MtfOnnxCall *call, int rank, int64_t *before, int64_t *behind) {
+    int64_t pads[MOST], axes[MOST];
+    int n, n_axes;
+    unsigned mask;
+    memset(before, 0, sizeof *before * MTF_ONNX_MAX_RANK);
+    memset(behind, 0, sizeof *behind * MTF_ONNX_MAX_RANK);
+    if (!mtf_onnx_ints(call, "pads", 1, pads, &n) || !mtf_onnx_ints(call, NULL, 3, axes, &n_axes))
+        return false;
+    for (int k = 0; n_axes < 0 && k < rank; k++)
+        axes[k] = k;
+    n_axes = n_axes < 0 ? rank : n_axes;
+    if (n != 2 * n_axes || !mtf_onnx_axes(call, axes, n_axes, rank, &mask))
+        return mtf_onnx_fail(call->t, "\"pads\" should have two numbers for every axis") != NULL;
+    for (int i = 0; i < n_axes; i++) {
+        int axis = mtf_onnx_axis(call, axes[i], rank);
+        before[axis] = pads[i];
+        behind[axis] = pads[n_axes + i];
+    }
+    return true;
+}
+
+static MtfOnnxValue *pad(MtfOnnxCall *call) {
+    MtfOnnxTranslation *t = call->t;
+    MtfOnnxValue *x = call->inputs[0];
+    int64_t before[MTF_ONNX_MAX_RANK], behind[MTF_ONNX_MAX_RANK];
+    const char *mode = mtf_onnx_word(call, "mode", "constant");
+    double value = mtf_onnx_float(call, "value", 0);
+    if (strcmp(mode, "constant") != 0)
+        return mtf_onnx_fail(t, "mode \"%s\" is not supported", mode);
+    if (!read_pads(call, x->rank, before, behind) || !mtf_onnx_known_input(call, 2, value, &value))
+        return NULL;
+    int type = x->type;
+    if (value != 0 && mtf_onnx_dtype(type) == MTF_I32)
+        x = mtf_onnx_cast(t, x, MTF_ONNX_DOUBLE);
+    for (int k = 0; x != NULL && k < x->rank; k++) {
+        int64_t from = MAX(-before[k], 0), cut = from + MAX(-behind[k], 0);
+        if (cut > 0)
+            x = mtf_onnx_slice(t, x, k, from, 1, x->sizes[k] - cut);
+        int64_t add = MAX(before[k], 0) + MAX(behind[k], 0);
+        if (x == NULL || add == 0)
+            continue;
+        MtfAttributes a = MTF_NO_ATTRIBUTES;
+        a.before = (double)MAX(before[k], 0);
+        a.value = value;
+        x = mtf_onnx_along(t, MTF_OP_PAD, a, x, k, x->sizes[k] + add);
+    }
+    return mtf_onnx_cast(t, x, type);
+}
+
+/* 1 where column - row <= k (upper 0) or >= k. */
+static MtfOnnxValue *trilu(MtfOnnxCall *call) {
+    MtfOnnxTranslation *t = call->t;
+    MtfOnnxValue *x = call->inputs[0];
+    double k;
+    if (x->rank < 2 || !mtf_onnx_known_input(call, 1, 0, &k))
+        return x->rank < 2 ? mtf_onnx_fail(t, "its input should have at least two axes") : NULL;
+    int64_t sizes[2] = { x->sizes[x->rank - 2], x->sizes[x->rank - 1] };
+    bool upper = mtf_onnx_int(call, "upper", 1) != 0;
+    MtfOnnxValue *mask = mtf_onnx_known_new(t, MTF_ONNX_BOOL, 2, sizes);
+    for (int64_t i = 0; mask != NULL && i < sizes[0] * sizes[1]; i++) {
+        double diagonal = (double)(i % sizes[1]) - (double)(i / sizes[1]);
+        mask->known[i] = upper ? diagonal >= k : diagonal <= k;
+    }
+    return mtf_onnx_where(t, mask, x, mtf_onnx_scalar(t, x->type, 0));
+}
+
+/* [N, C, H, W] to or from blocks: `number` 1 from depth to space, 0 the other way. */
+static MtfOnnxValue *depth_to_space(MtfOnnxCall *call) {
+    MtfOnnxTranslation *t = call->t;
+    MtfOnnxValue *x = call->inputs[0];
+    int64_t b = mtf_onnx_int(call, "blocksize", 0);
+    if (x->rank != 4 || b < 1)
+        return mtf_onnx_fail(t, "it takes an input of four axes and a blocksize");
+    int64_t n = x->sizes[0], c = x->sizes[1], h = x->sizes[2], w = x->sizes[3];
+    bool crd = strcmp(mtf_onnx_word(call, "mode", "DCR"), "CRD") == 0, to = call->number != 0;
+    int64_t dcr[] = { n, b, b, c / (b * b), h, w }, columns[] = { n, c / (b * b), b, b, h, w };
+    int64_t blocks[] = { n, c, h / b, b, w / b, b };
+    int64_t space[] = { n, c / (b * b), h * b, w * b }, depth[] = { n, c * b * b, h / b, w / b };
+    static const int from_dcr[] = { 0, 3, 4, 1, 5, 2 }, from_crd[] = { 0, 1, 4, 2, 5, 3 },
+                     from_blocks[] = { 0, 3, 5, 1, 2, 4 };
+    if (to ? c % (b * b) != 0 : h % b != 0 || w % b != 0)
+        return mtf_onnx_fail(t, "its sizes are no multiples of the blocksize");
+    MtfOnnxValue *y = mtf_onnx_reshape(t, x, 6, !to ? blocks : crd ? columns : dcr);
+    y = mtf_onnx_transpose(t, y, !to ? from_blocks : crd ? from_crd : from_dcr);
+    return mtf_onnx_reshape(t, y, 4, to ? space : depth);
+}
+
+/* Scales of Resize and Upsample: whole numbers, or -1 with an error. */
+static bool read_scales(MtfOnnxCall *call, const MtfOnnxValue *x, int64_t *times) {
+    const MtfOnnxAttribute *a = mtf_onnx_attribute(call->node, "scales");
+    int given = call->opset >= 11 ? 2 : 1;
+    MtfOnnxValue *scales = a == NULL ? mtf_onnx_input(call, given) : NULL;
+    MtfOnnxValue *sizes = mtf_onnx_input(call, 3);
+    bool listed = scales != NULL && mtf_onnx_elements(scales) == x->rank &&
+                  mtf_onnx_is_known(call->t, scales);
+    bool sized =
+        sizes != NULL && mtf_onnx_elements(sizes) == x->rank && mtf_onnx_is_known(call->t, sizes);
+    for (int k = 0; k < x->rank; k++) {
+        double scale = a != NULL && (int)a->floats->len == x->rank
+                           ? g_array_index(a->floats, double, k)
+                       : listed ? mtf_onnx_known_at(scales, k)
+                       : sized  ? mtf_onnx_known_at(sizes, k) / (double)x->sizes[k]
+                                : 0;
+        times[k] = (int64_t)scale;
+        if (scale < 1 || scale != floor(scale) || scale > 1024)
+            return mtf_onnx_fail(call->t, "only known whole factors are supported") != NULL;
+    }
+    return true;
+}
+
+/* The nearest element under whole factors: every element so many times. */
+static MtfOnnxValue *resize(MtfOnnxCall *call) {
+    int64_t times[MTF_ONNX_MAX_RANK];
+    const char *mode = mtf_onnx_word(call, "mode", "nearest");
+    const char *where = mtf_onnx_word(
+        call, "coordinate_transformation_mode",
+        call->opset >= 11 && strcmp(call->node->op, "Resize") == 0 ? "half_pixel" : "asymmetric");
+    const char *nearest = mtf_onnx_word(call, "nearest_mode", "round_prefer_floor");
+    bool plain = strcmp(where, "half_pixel") == 0 && g_str_has_prefix(nearest, "round_prefer");
+    plain |=
+        strcmp(where, "asymmetric") == 0 && (strcmp(nearest, "floor") == 0 || call->opset < 11 ||
+                                             strcmp(call->node->op, "Upsample") == 0);
+    if (strcmp(mode, "nearest") != 0 || !plain)
+        return mtf_onnx_fail(call->t, "mode \"%s\" with \"%s\" and \"%s\" is not supported", mode,
+                             where, nearest);
+    if (!read_scales(call, call->inputs[0], times))
+        return NULL;
+    return repeat(call, call->inputs[0], times, true);
+}
+
+const MtfOnnxOperator mtf_onnx_shape_operators[] = {
+    { "Concat", concat, 0, 0, 1, INT_MAX, NULL },
+    { "Constant", constant, 0, 0, 0, 0, NULL },
+    { "ConstantOfShape", constant_of_shape, 0, 0, 1, 1, NULL },
+    { "DepthToSpace", depth_to_space, 0, 1, 1, 1, NULL },
+    { "Expand", expand, 0, 0, 2, 2, NULL },
+    { "EyeLike", eye_like, 0, 0, 1, 1, NULL },
+    { "Flatten", flatten, 0, 0, 1, 1, NULL },
+    { "Gather", gather, 0, 0, 2, 2, NULL },
+    { "Pad", pad, 0, 0, 1, 4, NULL },
+    { "Range", range, 0, 0, 3, 3, NULL },
+    { "Reshape", reshape, 0, 0, 1, 2, NULL },
+    { "Resize", resize, 0, 0, 1, 4, NULL },
+    { "Shape", shape, 0, 0, 1, 1, NULL },
+    { "Size", size, 0, 0, 1, 1, NULL },
+    { "Slice", slice, 0, 0, 1, 5, NULL },
+    { "SpaceToDepth", depth_to_space, 0, 0, 1, 1, NULL },
+    { "Split", split, 0, 0, 1, 2, NULL },
+    { "Squeeze", squeeze, 0, 0, 1, 2, NULL },
+    { "Tile", tile, 0, 0, 2, 2, NULL },
+    { "Transpose", transpose, 0, 0, 1, 1, NULL },
+    { "Trilu", trilu, 0, 0, 1, 2, NULL },
+    { "Unsqueeze", unsqueeze, 0, 0, 1, 2, NULL },
+    { "Upsample", resize, 0, 0, 1, 2, NULL },
+    { 0 },
+};

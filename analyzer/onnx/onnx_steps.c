@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/onnx/onnx_steps.h"
+
+#include "analyzer/onnx/onnx_known.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+char *mtf_onnx_step_name(MtfOnnxTranslation *t) {
+    const char *name = "constant";
+    if (t->node != NULL && t->node->outputs->len > 0)
+        name = t->node->outputs->pdata[0];
+    return g_strdup_printf("%s/%d", name, ++t->steps);
+}
+
+static MtfAxisOperation begin(MtfOnnxTranslation *t, int kind) {
+    g_autofree char *name = mtf_onnx_step_name(t);
+    return mtf_axis_operation(t->graph, kind, name);
+}
+
+/* Adds a value whose axis k goes by indexes[k]. */
+static void take(MtfOnnxTranslation *t, MtfAxisOperation *operation, const MtfOnnxValue *value,
+                 const int *indexes) {
+    MtfShape from = mtf_axis_tensor(t->graph, value->tensor)->axes, to = { from.rank, { 0 } };
+    for (int k = 0; k < value->rank; k++)
+        if (value->axes[k] >= 0)
+            to.dims[mtf_shape_find(&from, value->axes[k])] = indexes[k];
+    mtf_axis_operation_take(t->graph, operation, value->tensor, &from, &to);
+}
+
+/* What the operation makes: axis k is indexes[k], or -1. */
+static MtfOnnxValue *end(MtfOnnxTranslation *t, MtfAxisOperation *operation, MtfOnnxValue *result,
+                         const int *indexes) {
+    for (int k = 0; k < result->rank; k++)
+        result->axes[k] = indexes[k];
+    operation->dtype = operation->has_dtype ? operation->dtype : mtf_onnx_dtype(result->type);
+    result->tensor = mtf_axis_operation_end(t->graph, operation);
+    return result;
+}
+
+/* ---- Element by element ---------------------------------------------------------------------- */
+
+bool mtf_onnx_broadcast(MtfOnnxTranslation *t, int n, MtfOnnxValue *const *values, int *rank,
+                        int64_t *sizes) {
+    *rank = 0;
+    for (int i = 0; i < n; i++)
+        *rank = MAX(*rank, values[i]->rank);
+    for (int k = 0; k < *rank; k++)
+        sizes[k] = 1;
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < values[i]->rank; j++) {
+            int64_t size = values[i]->sizes[j], *slot = &sizes[*rank - values[i]->rank + j];
+            if (*slot != 1 && size != 1 && size != *slot)
+                return mtf_onnx_fail(t, "sizes %" PRId64 " and %" PRId64 " do not go together",
+                                     *slot, size) != NULL;
+            *slot = size == 1 ? *slot : size;
+        }
+    }
+    return true;
+}
+
+/* A tensor for an input, of the type of all, without axes that others repeat it along. */
+static MtfOnnxValue *prepare_term(MtfOnnxTranslation *t, MtfOnnxValue *value, int type, int rank,
+                                  const int64_t *sizes) {
+    unsigned keep = 0;
+    if (mtf_onnx_dtype(value->type) != mtf_onnx_dtype(type))
+        value = mtf_onnx_cast(t, value, type);
+    value = mtf_onnx_material(t, value);
+    for (int k = 0; value != NULL && k < value->rank; k++)
+        if (sizes[rank - value->rank + k] == 1)
+            keep |= 1U << k;
+    return mtf_onnx_drop_units(t, value, keep);
+}
+
+/* Indexes of an operation for each axis that some input has; -1 for the others. */
+static void index_terms(MtfOnnxTranslation *t, MtfAxisOperation *operation, int n,
+                        MtfOnnxValue *const *terms, int *indexes, const MtfOnnxValue *result) {
+    for (int k = 0; k < result->rank; k++) {
+        bool real = false;
+        for (int i = 0; i < n && !real; i++) {
+            int j = k - (result->rank - terms[i]->rank);
+            real = j >= 0 && terms[i]->axes[j] >= 0;
+        }
+        indexes[k] = real ? mtf_axis_index(t->graph, operation, result->sizes[k], NULL) : -1;
+    }
+}
+
+/* The order of the result: that of the first input, or of the result's axes. */
+static void lay_out(MtfAxisOperation *operation, const MtfOnnxValue *result, const int *indexes) {
+    if (mtf_operation_row(operation->kind)->dims == MTF_DIMS_FIRST) {
+        operation->shape = g_array_index(operation->inputs, MtfAxisInput, 0).to;
+        return;
+    }
+    for (int k = 0; k < result->rank; k++)
+        if (indexes[k] >= 0)
+            mtf_shape_append(&operation->shape, indexes[k]);
+}
+
+MtfOnnxValue *mtf_onnx_map(MtfOnnxTranslation *t, int kind, const MtfAttributes *attributes, int n,
+                           MtfOnnxValue *const *inputs) {
+    int rank, indexes[MTF_ONNX_MAX_RANK];
+    int64_t sizes[MTF_ONNX_MAX_RANK];
+    g_autofree MtfOnnxValue **terms = g_new0(MtfOnnxValue *, n);
+    for (int i = 0; i < n; i++)
+        if (inputs[i] == NULL)
+            return NULL;
+    if (t->error != NULL || !mtf_onnx_broadcast(t, n, inputs, &rank, sizes))
+        return NULL;
+    MtfOnnxValue *result = mtf_onnx_value_new(t, inputs[0]->type, rank, sizes);
+    MtfOnnxValue *known = result != NULL && mtf_onnx_all_fold(t, n, inputs)
+                              ? mtf_onnx_known_map(t, kind, attributes, n, inputs, result)
+                              : NULL;
+    if (known != NULL || t->error != NULL)
+        return known;
+    for (int i = 0; i < n; i++)
+        if ((terms[i] = prepare_term(t, inputs[i], inputs[0]->type, rank, sizes)) == NULL)
+            return NULL;
+    MtfAxisOperation operation = begin(t, kind);
+    if (attributes != NULL)
+        operation.attributes = *attributes;
+    index_terms(t, &operation, n, terms, indexes, result);
+    for (int i = 0; i < n; i++)
+        take(t, &operation, terms[i], &indexes[rank - terms[i]->rank]);
+    lay_out(&operation, result, indexes);
+    return end(t, &operation, result, indexes);
+}
+
+MtfOnnxValue *mtf_onnx_unary(MtfOnnxTranslation *t, int kind, MtfOnnxValue *x) {
+    return mtf_onnx_map(t, kind, NULL, 1, &x);
+}
+
+MtfOnnxValue *mtf_onnx_binary(MtfOnnxTranslation *t, int kind, MtfOnnxValue *a, MtfOnnxValue *b) {
+    MtfOnnxValue *inputs[] = { a, b };
+    return mtf_onnx_map(t, kind, NULL, 2, inputs);
+}
+
+MtfOnnxValue *mtf_onnx_where(MtfOnnxTranslation *t, MtfOnnxValue *condition, MtfOnnxValue *a,
+                             MtfOnnxValue *b) {
+    if (condition == NULL || a == NULL || b == NULL)
+        return NULL;
+    MtfOnnxValue *inputs[] = { mtf_onnx_dtype(condition->type) == mtf_onnx_dtype(a->type)
+                                   ? condition
+                                   : mtf_onnx_cast(t, condition, a->type),
+                               a, b };
+    MtfOnnxValue *result = mtf_onnx_map(t, MTF_OP_WHERE, NULL, 3, inputs);
+    if (result != NULL)
+        result->type = a->type;
+    return result;
+}
+
+MtfOnnxValue *mtf_onnx_affine(MtfOnnxTranslation *t, MtfOnnxValue *x, double factor, double term) {
+    if (x != NULL && factor != 1 && mtf_onnx_dtype(x->type) != MTF_I32) {
+        MtfAttributes scale = MTF_NO_ATTRIBUTES;
+        scale.factor = factor;
+        x = mtf_onnx_map(t, MTF_OP_SCALE, &scale, 1, &x);
+    } else if (x != NULL && factor != 1) {
+        x = mtf_onnx_binary(t, MTF_OP_MULTIPLY, x, mtf_onnx_scalar(t, x->type, factor));
+    }
+    if (x != NULL && term != 0)
+        x = mtf_onnx_binary(t, MTF_OP_ADD, x, mtf_onnx_scalar(t, x->type, term));
+    return x;
+}
+
+/* ---- Reductions ------------------------------------------------------------------------------ */
+
+/* Whether equal elements change nothing, however many there are. */
+static bool ignores_repetition(int kind) {
+    return kind == MTF_OP_REDUCE_MEAN || kind == MTF_OP_REDUCE_MAX || kind == MTF_OP_REDUCE_MIN ||
+           kind == MTF_OP_VARIANCE;
+}
+
+MtfOnnxValue *mtf_onnx_reduce(MtfOnnxTranslation *t, int kind, MtfOnnxValue *x, unsigned axes,
+                              MtfOnnxValue *more) {
+    int indexes[MTF_ONNX_MAX_RANK], left[MTF_ONNX_MAX_RANK];
+    bool real = false;
+    MtfOnnxValue *known =
+        x != NULL && mtf_onnx_folds(t, x) ? mtf_onnx_known_reduce(t, kind, x, axes) : NULL;
+    if (known != NULL)
+        return known;
+    x = ignores_repetition(kind) ? mtf_onnx_material(t, x) : mtf_onnx_real(t, x);
+    if (x == NULL || t->error != NULL)
+        return NULL;
+    MtfOnnxValue *result = mtf_onnx_value_new(t, x->type, x->rank, x->sizes);
+    if (result == NULL)
+        return NULL;
+    for (int k = 0; k < x->rank; k++) {
+        bool reduced = axes >> k & 1;
+        real |= reduced && x->axes[k] >= 0;
+        result->sizes[k] = reduced ? 1 : x->sizes[k];
+    }
+    if (!real && kind != MTF_OP_VARIANCE && kind != MTF_OP_SUM_EXP && kind != MTF_OP_LOG_SUM_EXP) {
+        memcpy(result->axes, x->axes, sizeof result->axes);
+        result->tensor = x->tensor;
+        return result;
+    }
+    MtfAxisOperation operation = begin(t, kind);
+    for (int k = 0; k < x->rank; k++) {
+        indexes[k] = x->axes[k] >= 0 ? mtf_axis_index(t->graph, &operation, x->sizes[k], NULL) : -1;
+        left[k] = axes >> k & 1 ? -1 : indexes[k];
+    }
+    take(t, &operation, x, indexes);
+    if (more != NULL)
+        take(t, &operation, more, left);
+    lay_out(&operation, result, left);
+    return end(t, &operation, result, left);
+}
+
+/* ---- Products -------------------------------------------------------------------------------- */
+
+#define LETTERS 128
+
+typedef struct {
+    int64_t sizes[LETTERS];
+    bool real[LETTERS]; /* some input has an axis for it */
+    const char *roles[LETTERS];
+    int indexes[LETTERS];
+} Letters;
+
+/* The letters of input i: up to the next comma. */
+static const char *letters_of(const char *letters, int i) {
+    for (; i > 0; i--)
+        letters = strchr(letters, ',') + 1;
+    return letters;
+}
+
+static bool note_letters(MtfOnnxTranslation *t, Letters *l, const char *letters,
+                         const MtfOnnxValue *value) {
+    for (int k = 0; k < value->rank; k++) {
+        int64_t *size = &l->sizes[(int)letters[k]];
+        if (*size > 1 && value->sizes[k] > 1 && *size != value->sizes[k])
+            return mtf_onnx_fail(t, "sizes %" PRId64 " and %" PRId64 " do not go together", *size,
+                                 value->sizes[k]) != NULL;
+        *size = MAX(*size, value->sizes[k]);
+        if (memchr(letters, letters[k], (gsize)k) != NULL)
+            return mtf_onnx_fail(t, "diagonals (a letter twice in one input) are not supported") !=
+                   NULL;
+    }
+    return true;
+}
+
+/* The input as a tensor without the axes that it is repeated along. */
+static MtfOnnxValue *prepare_factor(MtfOnnxTranslation *t, Letters *l, const char *letters,
+                                    MtfOnnxValue *value) {
+    unsigned keep = 0;
+    value = mtf_onnx_material(t, value);
+    for (int k = 0; value != NULL && k < value->rank; k++)
+        if (l->sizes[(int)letters[k]] == 1)
+            keep |= 1U << k;
+    value = mtf_onnx_drop_units(t, value, keep);
+    for (int k = 0; value != NULL && k < value->rank; k++) {
+        bool variable = mtf_axis_tensor(t->graph, value->tensor)->source == MTF_SOURCE_VARIABLE;
+        if (value->axes[k] >= 0 && !l->real[(int)letters[k]])
+            l->roles[(int)letters[k]] = variable ? "features" : "memory";
+        else if (value->axes[k] >= 0)
+            l->roles[(int)letters[k]] = NULL;
+        l->real[(int)letters[k]] |= value->axes[k] >= 0;
+    }
+    return value;
+}
+
+/* The number of times that sums repeat what no input has an axis for. */
+static double repetitions(const Letters *l, const char *out) {
+    double n = 1;
+    for (int c = 0; c < LETTERS; c++)
+        if (l->sizes[c] > 1 && !l->real[c] && strchr(out, c) == NULL)
+            n *= (double)l->sizes[c];
+    return n;
+}
+
+static MtfOnnxValue *multiply(MtfOnnxTranslation *t, const char *letters, int n,
+                              MtfOnnxValue *const *inputs, Letters *l) {
+    const char *out = strstr(letters, "->") + 2;
+    int rank = (int)strlen(out), indexes[MTF_ONNX_MAX_RANK];
+    int64_t sizes[MTF_ONNX_MAX_RANK];
+    for (int k = 0; k < rank; k++)
+        sizes[k] = l->sizes[(int)out[k]];
+    MtfOnnxValue *result = mtf_onnx_value_new(t, inputs[0]->type, rank, sizes);
+    if (result == NULL)
+        return NULL;
+    MtfAxisOperation operation = begin(t, MTF_OP_EINSUM);
+    for (int c = 0; c < LETTERS; c++)
+        l->indexes[c] =
+            l->real[c] ? mtf_axis_index(t->graph, &operation, l->sizes[c], l->roles[c]) : -1;
+    for (int i = 0; i < n; i++) {
+        int by[MTF_ONNX_MAX_RANK];
+        for (int k = 0; k < inputs[i]->rank; k++)
+            by[k] = l->indexes[(int)letters_of(letters, i)[k]];
+        take(t, &operation, inputs[i], by);
+    }
+    for (int k = 0; k < rank; k++)
+        indexes[k] = l->indexes[(int)out[k]];
+    lay_out(&operation, result, indexes);
+    return mtf_onnx_affine(t, end(t, &operation, result, indexes), repetitions(l, out), 0);
+}
+
+MtfOnnxValue *mtf_onnx_product(MtfOnnxTranslation *t, const char *letters, int n,
+                               MtfOnnxValue *const *inputs) {
+    Letters l = { 0 };
+    g_autofree MtfOnnxValue **factors = g_new0(MtfOnnxValue *, n);
+    bool integer = false;
+    for (int i = 0; i < n; i++)
+        if (inputs[i] == NULL || !note_letters(t, &l, letters_of(letters, i), inputs[i]))
+            return NULL;
+    integer = mtf_onnx_dtype(inputs[0]->type) == MTF_I32;
+    for (int i = 0; i < n; i++) {
+        MtfOnnxValue *factor = integer ? mtf_onnx_cast(t, inputs[i], MTF_ONNX_DOUBLE) : inputs[i];
+        factors[i] = prepare_factor(t, &l, letters_of(letters, i), factor);
+        if (factors[i] == NULL)
+            return NULL;
+    }
+    MtfOnnxValue *result = multiply(t, letters, n, factors, &l);
+    return integer ? mtf_onnx_cast(t, result, inputs[0]->type) : result;
+}
+
+/* ---- Along one axis -------------------------------------------------------------------------- */
+
+/* Gives axis `axis` an axis of the tensor, of one element where it has one. */
+static MtfOnnxValue *with_axis(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis) {
+    x = mtf_onnx_real(t, x);
+    if (x == NULL || x->axes[axis] >= 0)
+        return x;
+    x = mtf_onnx_ordered(t, x);
+    MtfOnnxValue *result = x == NULL ? NULL : mtf_onnx_view(t, x);
+    if (result == NULL)
+        return NULL;
+    MtfAxisOperation operation = begin(t, MTF_OP_RESHAPE);
+    int indexes[MTF_ONNX_MAX_RANK];
+    for (int k = 0; k < x->rank; k++) {
+        indexes[k] = x->axes[k] >= 0 || k == axis
+                         ? mtf_axis_index(t->graph, &operation, x->sizes[k], NULL)
+                         : -1;
+        if (indexes[k] >= 0)
+            mtf_shape_append(&operation.shape, indexes[k]);
+    }
+    take(t, &operation, x, indexes);
+    return end(t, &operation, result, indexes);
+}
+
+MtfOnnxValue *mtf_onnx_along(MtfOnnxTranslation *t, int kind, MtfAttributes attributes,
+                             MtfOnnxValue *x, int axis, int64_t size) {
+    int indexes[MTF_ONNX_MAX_RANK];
+    x = x == NULL ? NULL : with_axis(t, x, axis);
+    MtfOnnxValue *result = x == NULL ? NULL : mtf_onnx_view(t, x);
+    if (result == NULL)
+        return NULL;
+    MtfAxisOperation operation = begin(t, kind);
+    operation.attributes = attributes;
+    for (int k = 0; k < x->rank; k++)
+        indexes[k] = x->axes[k] >= 0 ? mtf_axis_index(t->graph, &operation, x->sizes[k], NULL) : -1;
+    take(t, &operation, x, indexes);
+    operation.shape = g_array_index(operation.inputs, MtfAxisInput, 0).to;
+    if (size == 0) {
+        operation.attributes.dimension = indexes[axis];
+        return end(t, &operation, result, indexes);
+    }
+    int to = mtf_axis_index(t->graph, &operation, size, "part");
+    operation.attributes.from = indexes[axis];
+    operation.attributes.to = to;
+    operation.shape.dims[mtf_shape_find(&operation.shape, indexes[axis])] = to;
+    indexes[axis] = to;
+    result->sizes[axis] = size;
+    return end(t, &operation, result, indexes);
+}
+
+/* One element of an axis, which stays as an axis of one element. */
+static MtfOnnxValue *pick(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis, int64_t which) {
+    int indexes[MTF_ONNX_MAX_RANK], left[MTF_ONNX_MAX_RANK];
+    MtfOnnxValue *result = mtf_onnx_view(t, x);
+    if (result == NULL)
+        return NULL;
+    MtfAxisOperation operation = begin(t, MTF_OP_SELECT);
+    for (int k = 0; k < x->rank; k++) {
+        indexes[k] = x->axes[k] >= 0 ? mtf_axis_index(t->graph, &operation, x->sizes[k], NULL) : -1;
+        left[k] = k == axis ? -1 : indexes[k];
+    }
+    take(t, &operation, x, indexes);
+    operation.attributes.dimension = indexes[axis];
+    operation.attributes.index = (double)which;
+    const MtfShape *to = &g_array_index(operation.inputs, MtfAxisInput, 0).to;
+    for (int i = 0; i < to->rank; i++)
+        if (to->dims[i] != indexes[axis])
+            mtf_shape_append(&operation.shape, to->dims[i]);
+    result->sizes[axis] = 1;
+    return end(t, &operation, result, left);
+}
+
+MtfOnnxValue *mtf_onnx_slice(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis, int64_t start,
+                             int64_t stride, int64_t count) {
+    if (x != NULL && count >= 0 && mtf_onnx_folds(t, x)) {
+        int64_t strides[MTF_ONNX_MAX_RANK], sizes[MTF_ONNX_MAX_RANK];
+        mtf_onnx_strides(x->rank, x->sizes, strides);
+        memcpy(sizes, x->sizes, sizeof sizes);
+        sizes[axis] = count;
+        int64_t offset = start * strides[axis];
+        strides[axis] *= stride;
+        return mtf_onnx_known_strided(t, x, x->rank, sizes, offset, strides);
+    }
+    x = mtf_onnx_material(t, x);
+    if (x == NULL || (start == 0 && stride == 1 && count == x->sizes[axis]))
+        return x;
+    if (count < 1)
+        return mtf_onnx_fail(t,
+                             "it leaves nothing of axis %d, and tensors without elements are not "
+                             "supported",
+                             axis);
+    if (x->axes[axis] < 0) {
+        MtfOnnxValue *view = mtf_onnx_view(t, x);
+        if (view != NULL)
+            view->sizes[axis] = count;
+        return view;
+    }
+    if (count == 1)
+        return pick(t, x, axis, start);
+    MtfAttributes attributes = MTF_NO_ATTRIBUTES;
+    attributes.start = (double)start;
+    attributes.stride = (double)stride;
+    return mtf_onnx_along(t, MTF_OP_SLICE, attributes, x, axis, count);
+}
+
+MtfOnnxValue *mtf_onnx_range(MtfOnnxTranslation *t, int type, int rank, const int64_t *sizes,
+                             int axis) {
+    MtfOnnxValue *result = mtf_onnx_value_new(t, type, rank, sizes);
+    int indexes[MTF_ONNX_MAX_RANK];
+    if (result == NULL)
+        return NULL;
+    for (int k = 0; k < rank; k++)
+        indexes[k] = -1;
+    if (sizes[axis] == 1)
+        return mtf_onnx_material(t, mtf_onnx_uniform(t, type, rank, sizes, 0));
+    MtfAxisOperation operation = begin(t, MTF_OP_RANGE);
+    indexes[axis] = mtf_axis_index(t->graph, &operation, sizes[axis], NULL);
+    mtf_shape_append(&operation.shape, indexes[axis]);
+    operation.has_dtype = true;
+    operation.dtype = mtf_onnx_dtype(type);
+    return end(t, &operation, result, indexes);
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What the operators of ONNX are translated into: operations of our table on values, whose axes are
+ * counted as numpy counts them. Each returns a new value, or NULL once there is an error; NULL among
+ * its inputs gives NULL. */
+#ifndef MTF_ONNX_STEPS_H
+#define MTF_ONNX_STEPS_H
+
+#include "analyzer/onnx/onnx_value.h"
+
+/* The name of the next operation made for the node; free with g_free. */
+char *mtf_onnx_step_name(MtfOnnxTranslation *t);
+
+/* Sizes of values that are broadcast together; false with an error where they do not go together. */
+bool mtf_onnx_broadcast(MtfOnnxTranslation *t, int n, MtfOnnxValue *const *values, int *rank,
+                        int64_t *sizes);
+
+/* An operation element by element with numpy's broadcasting. All inputs are brought to the type of
+ * the first; the result has it. `attributes` NULL: none. */
+MtfOnnxValue *mtf_onnx_map(MtfOnnxTranslation *t, int kind, const MtfAttributes *attributes, int n,
+                           MtfOnnxValue *const *inputs);
+MtfOnnxValue *mtf_onnx_unary(MtfOnnxTranslation *t, int kind, MtfOnnxValue *x);
+MtfOnnxValue *mtf_onnx_binary(MtfOnnxTranslation *t, int kind, MtfOnnxValue *a, MtfOnnxValue *b);
+MtfOnnxValue *mtf_onnx_where(MtfOnnxTranslation *t, MtfOnnxValue *condition, MtfOnnxValue *a,
+                             MtfOnnxValue *b);
+
+/* factor x + term. */
+MtfOnnxValue *mtf_onnx_affine(MtfOnnxTranslation *t, MtfOnnxValue *x, double factor, double term);
+
+/* A reduction of x (and of `more`, a statistic) over the axes in the mask, which stay as axes of one
+ * element. */
+MtfOnnxValue *mtf_onnx_reduce(MtfOnnxTranslation *t, int kind, MtfOnnxValue *x, unsigned axes,
+                              MtfOnnxValue *more);
+
+/* The sum of products of inputs whose axes have letters, as einsum has them: "ab,bc->ac". A letter of
+ * one element goes with any size. */
+MtfOnnxValue *mtf_onnx_product(MtfOnnxTranslation *t, const char *letters, int n,
+                               MtfOnnxValue *const *inputs);
+
+/* The same elements in another shape, row by row. */
+MtfOnnxValue *mtf_onnx_reshape(MtfOnnxTranslation *t, MtfOnnxValue *x, int rank,
+                               const int64_t *sizes);
+
+/* Views. */
+MtfOnnxValue *mtf_onnx_transpose(MtfOnnxTranslation *t, MtfOnnxValue *x, const int *order);
+MtfOnnxValue *mtf_onnx_squeeze(MtfOnnxTranslation *t, MtfOnnxValue *x, unsigned axes);
+MtfOnnxValue *mtf_onnx_unsqueeze(MtfOnnxTranslation *t, MtfOnnxValue *x, int rank, unsigned axes);
+MtfOnnxValue *mtf_onnx_expand(MtfOnnxTranslation *t, MtfOnnxValue *x, int rank,
+                              const int64_t *sizes);
+
+/* Elements start, start + stride, … of an axis, `count` of them. */
+MtfOnnxValue *mtf_onnx_slice(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis, int64_t start,
+                             int64_t stride, int64_t count);
+
+/* Values one behind the other along an axis. */
+MtfOnnxValue *mtf_onnx_concat(MtfOnnxTranslation *t, int axis, int n, MtfOnnxValue *const *inputs);
+
+/* An operation along one axis that keeps the shape (its attribute `dimension`), or changes the size of
+ * that axis (`from`, `to`; size > 0). `output` 1: the further result. */
+MtfOnnxValue *mtf_onnx_along(MtfOnnxTranslation *t, int kind, MtfAttributes attributes,
+                             MtfOnnxValue *x, int axis, int64_t size);
+
+/* 0, 1, 2, … along axis `axis` of `rank`, equal along the others. */
+MtfOnnxValue *mtf_onnx_range(MtfOnnxTranslation *t, int type, int rank, const int64_t *sizes,
+                             int axis);
+
+/* table[…, ids, …]: the ids take the place of axis `axis`. */
+MtfOnnxValue *mtf_onnx_lookup(MtfOnnxTranslation *t, MtfOnnxValue *table, MtfOnnxValue *ids,
+                              int axis);
+
+/* The same for ids that have the table's other axes, too, each row of ids in a row of its own. */
+MtfOnnxValue *mtf_onnx_lookup_along(MtfOnnxTranslation *t, MtfOnnxValue *table, MtfOnnxValue *ids,
+                                    int axis);
+
+#endif

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What ONNX graphs become: which dimensions share a name, what is worked out, what is refused. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/onnx/onnx_import.h"
+#include "layouts/graph/operation_table.h"
+#include "tests/support/onnx_maker.h"
+
+#include <string.h>
+
+static MtfGraph *import_with(GByteArray *graph, const MtfOnnxImport *request, GError **error) {
+    g_autoptr(GByteArray) bytes = mtf_make_model(graph, 17);
+    g_autoptr(MtfOnnxModel) model = mtf_onnx_model_parse("m.onnx", bytes->data, bytes->len, error);
+    return model == NULL ? NULL : mtf_onnx_import(model, request, NULL, error);
+}
+
+static MtfGraph *import(GByteArray *graph, GError **error) {
+    const MtfOnnxImport request = { .standard_batch = 2, .standard_length = 16 };
+    return import_with(graph, &request, error);
+}
+
+static const char *format(const MtfGraph *graph, const char *tensor) {
+    static char *text;
+    g_free(text);
+    int t = mtf_graph_find_tensor(graph, tensor);
+    assert_int_not_equal(t, -1);
+    return text = mtf_graph_tensor_format(graph, t);
+}
+
+static int count_kind(const MtfGraph *graph, int kind) {
+    int n = 0;
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        n += mtf_graph_operation(graph, i)->kind == kind;
+    return n;
+}
+
+static void fails_with(GByteArray *graph, const char *sentence) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) built = import(graph, &error);
+    assert_null(built);
+    assert_string_equal(error->message, sentence);
+}
+
+static void add_weight(GByteArray *graph, const char *name, int64_t rows, int64_t columns) {
+    g_autofree double *values = g_new0(double, rows *columns);
+    g_autofree char *sizes = g_strdup_printf("%d,%d", (int)rows, (int)columns);
+    for (int64_t i = 0; i < rows * columns; i++)
+        values[i] = (double)(i % 7);
+    mtf_make_tensor(graph, name, MTF_ONNX_FLOAT, sizes, values);
+}
+
+/* x + relu(x w1) w2: what the residual adds up shares a name, the hidden features have another. */
+static void dimensions_that_operations_tie_share_a_name(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "rows,8");
+    add_weight(g, "w1", 8, 32);
+    add_weight(g, "w2", 32, 8);
+    mtf_make_node(g, "MatMul", "x,w1", "h", "");
+    mtf_make_node(g, "Relu", "h", "a", "");
+    mtf_make_node(g, "MatMul", "a,w2", "o", "");
+    mtf_make_node(g, "Add", "x,o", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "rows,8");
+    g_autoptr(MtfGraph) graph = import(g, NULL);
+    assert_string_equal(format(graph, "y"), "f32[rows:2, features:8]");
+    assert_string_equal(format(graph, "w2"), "f32[features_2:32, features:8]");
+    assert_string_equal(mtf_graph_tensor(graph, mtf_graph_find_tensor(graph, "w1"))->stored,
+                        "w1[8,32]");
+    assert_int_equal(graph->operations->len, 4);
+    assert_int_equal(mtf_graph_parameters(graph), 512);
+}
+
+/* scores = x xT: the second of the two positions has a name of its own, by one rename. */
+static void two_axes_of_one_tensor_keep_different_names(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "3,4,5");
+    mtf_make_node(g, "Transpose", "x", "t", "perm=0,2,1");
+    mtf_make_node(g, "MatMul", "x,t", "scores", "");
+    mtf_make_node(g, "Softmax", "scores", "shares", "axis=-1");
+    mtf_make_node(g, "MatMul", "shares,x", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "3,4,5");
+    g_autoptr(MtfGraph) graph = import(g, NULL);
+    assert_string_equal(format(graph, "scores"), "f32[batch:3, length:4, memory:4]");
+    assert_string_equal(format(graph, "y"), "f32[batch:3, length:4, features:5]");
+    assert_int_equal(count_kind(graph, MTF_OP_RENAME), 2);
+    assert_int_equal(count_kind(graph, MTF_OP_TRANSPOSE), 0);
+}
+
+/* Reshape to [shape(x)[0], shape(x)[1], 2, 3] as exporters write it. */
+static void shape_arithmetic_is_worked_out(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "batch,7,6");
+    mtf_make_tensor(g, "zero", MTF_ONNX_INT64, "1", (double[]){ 0 });
+    mtf_make_tensor(g, "one", MTF_ONNX_INT64, "1", (double[]){ 1 });
+    mtf_make_tensor(g, "rest", MTF_ONNX_INT64, "2", (double[]){ 2, -1 });
+    mtf_make_node(g, "Shape", "x", "s", "");
+    mtf_make_node(g, "Gather", "s,zero", "n", "axis=0");
+    mtf_make_node(g, "Gather", "s,one", "l", "axis=0");
+    mtf_make_node(g, "Concat", "n,l,rest", "to", "axis=0");
+    mtf_make_node(g, "Reshape", "x,to", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "batch,7,2,3");
+    g_autoptr(MtfGraph) graph = import(g, NULL);
+    assert_string_equal(format(graph, "y"), "f32[batch:2, length:7, part:2, part_2:3]");
+    assert_int_equal(graph->operations->len, 1);
+}
+
+static void a_triangle_of_constants_becomes_a_comparison(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    double mask[16];
+    for (int i = 0; i < 16; i++)
+        mask[i] = i % 4 <= i / 4;
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,4,4");
+    mtf_make_tensor(g, "mask", MTF_ONNX_BOOL, "1,4,4", mask);
+    mtf_make_tensor(g, "low", MTF_ONNX_FLOAT, "1", (double[]){ -10000 });
+    mtf_make_node(g, "Where", "mask,x,low", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,4,4");
+    g_autoptr(MtfGraph) graph = import(g, NULL);
+    assert_int_equal(mtf_graph_parameters(graph), 0);
+    assert_int_equal(count_kind(graph, MTF_OP_RANGE), 2);
+    assert_int_equal(count_kind(graph, MTF_OP_LESS_EQUAL), 1);
+}
+
+static void a_loss_makes_an_inference_graph_one_to_train(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "batch,8");
+    add_weight(g, "w", 8, 4);
+    mtf_make_node(g, "MatMul", "x,w", "scores", "");
+    mtf_make_node(g, "Softmax", "scores", "p", "axis=1");
+    mtf_make_input(g, 12, "p", MTF_ONNX_FLOAT, "batch,4");
+    const MtfOnnxImport request = { .standard_batch = 2, .loss = "cross-entropy:answers" };
+    g_autoptr(MtfGraph) graph = import_with(g, &request, NULL);
+    assert_non_null(graph);
+    assert_int_equal(graph->loss, mtf_graph_find_tensor(graph, "loss"));
+    assert_string_equal(format(graph, "answers"), "i32[batch:2]");
+    assert_int_equal(mtf_graph_find_tensor(graph, "p"), -1); /* the loss takes the scores */
+}
+
+static void what_is_not_supported_is_refused_by_name_and_place(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3");
+    mtf_make_node(g, "Relu", "x", "a", "");
+    mtf_make_node(g, "Loop", "a", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,3");
+    fails_with(g, "m.onnx: node 1 (Loop): control flow (graphs inside a node) is not supported");
+    g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3,width,4");
+    mtf_make_node(g, "Relu", "x", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,3,width,4");
+    fails_with(g, "m.onnx: input \"x\" has no size for axis 2: give one by --dim 'width=N'");
+    g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "2,3");
+    mtf_make_node(g, "Frobnicate", "x", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "2,3");
+    fails_with(g, "m.onnx: node 0 (Frobnicate): operator Frobnicate is not supported");
+}
+
+/* ConstantOfShape of 2^60 elements, and a tensor that claims them. */
+static void claims_of_size_allocate_nothing(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_tensor(g, "s", MTF_ONNX_INT64, "1", (double[]){ 0x1p60 });
+    mtf_make_node(g, "ConstantOfShape", "s", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "n");
+    fails_with(g, "m.onnx: node 0 (ConstantOfShape): a tensor would have more than 2^53 elements");
+    g = g_byte_array_new();
+    GByteArray *tensor = g_byte_array_new();
+    mtf_wire_put_varint(tensor, 1, UINT64_C(1) << 50);
+    mtf_wire_put_varint(tensor, 2, MTF_ONNX_FLOAT);
+    mtf_wire_put_string(tensor, 8, "w");
+    mtf_wire_put_message(g, 5, tensor);
+    g_byte_array_unref(tensor);
+    fails_with(g, "m.onnx: tensor \"w\" should have 1125899906842624 elements and holds 0");
+}
+
+static void a_batch_that_the_file_fixes_can_be_another(void **state) {
+    (void)state;
+    GByteArray *g = g_byte_array_new();
+    mtf_make_input(g, 11, "x", MTF_ONNX_FLOAT, "1,3,4");
+    mtf_make_tensor(g, "to", MTF_ONNX_INT64, "2", (double[]){ 1, 12 });
+    add_weight(g, "w", 12, 5);
+    mtf_make_node(g, "Reshape", "x,to", "flat", "");
+    mtf_make_node(g, "Gemm", "flat,w", "y", "");
+    mtf_make_input(g, 12, "y", MTF_ONNX_FLOAT, "1,5");
+    const MtfOnnxImport request = { .batch = 6 };
+    g_autoptr(MtfGraph) graph = import_with(g, &request, NULL);
+    assert_string_equal(format(graph, "y"), "f32[batch:6, features_2:5]");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dimensions_that_operations_tie_share_a_name),
+        cmocka_unit_test(two_axes_of_one_tensor_keep_different_names),
+        cmocka_unit_test(shape_arithmetic_is_worked_out),
+        cmocka_unit_test(a_triangle_of_constants_becomes_a_comparison),
+        cmocka_unit_test(a_loss_makes_an_inference_graph_one_to_train),
+        cmocka_unit_test(what_is_not_supported_is_refused_by_name_and_place),
+        cmocka_unit_test(claims_of_size_allocate_nothing),
+        cmocka_unit_test(a_batch_that_the_file_fixes_can_be_another),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* ONNX files for tests, written piece by piece:
+ *
+ *     GByteArray *graph = g_byte_array_new();
+ *     mtf_make_input(graph, 11, "x", MTF_ONNX_FLOAT, "batch,8");
+ *     mtf_make_tensor(graph, "w", MTF_ONNX_FLOAT, "8,4", values);
+ *     mtf_make_node(graph, "MatMul", "x,w", "y", "");
+ *     mtf_make_input(graph, 12, "y", MTF_ONNX_FLOAT, "batch,4");
+ *     GByteArray *model = mtf_make_model(graph, 17); */
+#ifndef MTF_TESTS_ONNX_MAKER_H
+#define MTF_TESTS_ONNX_MAKER_H
+
+#include "layouts/onnx/onnx_tensor.h"
+
+/* An input (field 11) or output (12); sizes are numbers or names. */
+void mtf_make_input(GByteArray *graph, uint32_t field, const char *name, int type,
+                    const char *sizes);
+
+/* An initial value of type float, int64 or bool, with elements values[0], values[1], … */
+void mtf_make_tensor(GByteArray *graph, const char *name, int type, const char *sizes,
+                     const double *values);
+
+/* A node; names are separated by commas, attributes written "axis=1 perm=0,2,1 alpha=0.5". */
+void mtf_make_node(GByteArray *graph, const char *op, const char *inputs, const char *outputs,
+                   const char *attributes);
+
+/* The whole file; takes `graph` over. */
+GByteArray *mtf_make_model(GByteArray *graph, int opset);
+
+#endif
