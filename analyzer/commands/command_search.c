@@ -31,7 +31,7 @@ typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump, *dump_after;
     char **dims, **pins, **forbids;
     char *batch_dim, *recompute, *microbatches, *collectives;
-    char *schedule, *loss;
+    char *schedule, *loss, *exportable;
     int devices, max_axes, seed, frontier, batch, length;
     char *stages;
     char *infer, *cache_memory;
@@ -803,7 +803,8 @@ static void clear_options(Options *options) {
                       options->report,     options->dump,         options->batch_dim,
                       options->dump_after, options->recompute,    options->microbatches,
                       options->schedule,   options->collectives,  options->stages,
-                      options->infer,      options->cache_memory, options->loss };
+                      options->infer,      options->cache_memory, options->loss,
+                      options->exportable };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -933,6 +934,13 @@ static bool search_training(Run *run, const char *path, GError **error) {
              "With --infer: what caches may take of a device in max_context (what is left)",       \
              "BYTES|30%")
 
+/* What a plan must be to run elsewhere. */
+#define EXPORT_OPTIONS                                                       \
+    TEXT("exportable", 0, exportable, "Only plans that this system can run", \
+         "jax|dtensor|onnx|mtf|megatron"),                                   \
+        OTHER("even", G_OPTION_ARG_NONE, even,                               \
+              "Only shards of equal size, as exports to other systems need them", NULL)
+
 int mtf_command_search(int argc, char **argv) {
     Options o = { .max_axes = 2, .gap = NAN };
     const GOptionEntry entries[] = {
@@ -973,10 +981,7 @@ int mtf_command_search(int argc, char **argv) {
         TEXT("dump-problem", 0, dump, "Write the layout problem of free layouts (IOPDDL)", "FILE"),
         TEXT("dump-after", 0, dump_after, "Print the program as it is after a pass", "PASS"),
         TEXT("report", 0, report, "Draw the plan into a folder", "DIR"),
-        TEXT("exportable", 0, exportable, "Only plans that this system can run",
-             "jax|dtensor|onnx|mtf|megatron"),
-        OTHER("even", G_OPTION_ARG_NONE, even,
-              "Only shards of equal size, as exports to other systems need them", NULL),
+        EXPORT_OPTIONS,
         OTHER("json", G_OPTION_ARG_NONE, json, "Print JSON", NULL),
         G_OPTION_ENTRY_NULL,
     };
