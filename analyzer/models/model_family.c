@@ -36,17 +36,29 @@ const MtfModelFamily *mtf_model_family_find(const char *name, GError **error) {
     return NULL;
 }
 
-static bool is_preset(const MtfModelFamily *family, const MtfModelPreset *preset,
-                      const char *name) {
-    g_autofree char *full = g_strdup_printf("%s-%s", family->name, name);
-    return strcmp(preset->name, name) == 0 || strcmp(preset->name, full) == 0;
+/* A name without dashes; free with g_free. */
+static char *plain_name(const char *first, const char *second) {
+    g_autofree char *both = g_strconcat(first, second, NULL);
+    g_auto(GStrv) parts = g_strsplit(both, "-", -1);
+    return g_strjoinv(NULL, parts);
+}
+
+/* "resnet-50", "resnet50" and "50" are one, where no preset has just that name. */
+static bool is_nearly_preset(const MtfModelFamily *family, const MtfModelPreset *preset,
+                             const char *name) {
+    g_autofree char *plain = plain_name("", preset->name);
+    g_autofree char *given = plain_name("", name), *full = plain_name(family->name, name);
+    return strcmp(plain, given) == 0 || strcmp(plain, full) == 0;
 }
 
 const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const char *name,
                                             GError **error) {
     g_autoptr(GString) known = g_string_new(NULL);
+    for (const MtfModelPreset *preset = family->presets; preset->name != NULL; preset++)
+        if (name == NULL || strcmp(preset->name, name) == 0)
+            return preset;
     for (const MtfModelPreset *preset = family->presets; preset->name != NULL; preset++) {
-        if (name == NULL || is_preset(family, preset, name))
+        if (is_nearly_preset(family, preset, name))
             return preset;
         g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", preset->name);
     }
@@ -225,9 +237,10 @@ static MtfGraph *build_config(const MtfModelPreset *preset, const MtfModelSettin
     return mtf_architecture_build(&architecture, error);
 }
 
-/* "llama3-8b", "gpt-gpt2-small": the preset, behind its family unless that is said already. */
+/* "llama3-8b", "dlrm-tiny": the preset, behind its family unless that is said already. */
 static char *full_name(const MtfModelFamily *family, const MtfModelPreset *preset) {
-    bool said = preset->config != NULL && strcmp(preset->name, "tiny") != 0;
+    bool said = g_str_has_prefix(preset->name, family->name) ||
+                (preset->config != NULL && strcmp(preset->name, "tiny") != 0);
     return said ? g_strdup(preset->name) : g_strdup_printf("%s-%s", family->name, preset->name);
 }
 

@@ -180,6 +180,8 @@ MtfOnnxValue *mtf_onnx_material(MtfOnnxTranslation *t, MtfOnnxValue *value) {
         return value;
     if (mtf_onnx_elements(value) == 0)
         return mtf_onnx_fail(t, "tensors without elements are not supported");
+    if (value->shaped)
+        return make_variable(t, value, false);
     bool known = mtf_onnx_is_known(t, value);
     bool single = mtf_onnx_elements(value) == 1;
     if (known && (value->uniform || single) && (value->stored == NULL || single || !value->trained))

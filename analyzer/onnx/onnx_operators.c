@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const MtfOnnxOperator *const tables[] = { mtf_onnx_elementwise_operators,
-                                                 mtf_onnx_shape_operators,
-                                                 mtf_onnx_reduction_operators,
-                                                 mtf_onnx_network_operators };
+static const MtfOnnxOperator *const tables[] = {
+    mtf_onnx_elementwise_operators, mtf_onnx_shape_operators, mtf_onnx_reduction_operators,
+    mtf_onnx_network_operators, mtf_onnx_window_operators
+};
 
 /* "" and "ai.onnx" are the same. */
 static const char *domain_of(const char *domain) {

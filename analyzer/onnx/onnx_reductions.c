@@ -171,6 +171,8 @@ static MtfOnnxValue *over_channels(MtfOnnxCall *call, int k, int rank, bool froz
                : mtf_onnx_unsqueeze(call->t, x, rank - 1, axes_between(1, rank - 1));
 }
 
+/* With the statistics that the file holds: x a + b, a = scale / sqrt(variance + epsilon), b = bias - mean a.
+ */
 static MtfOnnxValue *batch_norm(MtfOnnxCall *call) {
     MtfOnnxTranslation *t = call->t;
     MtfOnnxValue *x = call->inputs[0];
@@ -181,8 +183,11 @@ static MtfOnnxValue *batch_norm(MtfOnnxCall *call) {
         return mtf_onnx_fail(t, "training_mode is not supported");
     MtfOnnxValue *mean = over_channels(call, 3, x->rank, true);
     MtfOnnxValue *variance = over_channels(call, 4, x->rank, true);
-    MtfOnnxValue *inputs[] = { x, mean, variance, scale, bias };
-    return t->error != NULL ? NULL : normalize(t, inputs, epsilon);
+    MtfOnnxValue *root = mtf_onnx_unary(t, MTF_OP_RSQRT, mtf_onnx_affine(t, variance, 1, epsilon));
+    MtfOnnxValue *factor = mtf_onnx_binary(t, MTF_OP_MULTIPLY, scale, root);
+    MtfOnnxValue *term = mtf_onnx_binary(t, MTF_OP_SUBTRACT, bias,
+                                         mtf_onnx_binary(t, MTF_OP_MULTIPLY, mean, factor));
+    return mtf_onnx_binary(t, MTF_OP_ADD, mtf_onnx_binary(t, MTF_OP_MULTIPLY, x, factor), term);
 }
 
 static MtfOnnxValue *instance_norm(MtfOnnxCall *call) {

@@ -62,8 +62,8 @@ static MtfOnnxValue *constant_of_shape(MtfOnnxCall *call) {
     }
     MtfOnnxValue *value = mtf_onnx_uniform(call->t, type, rank, sizes, number);
     if (value != NULL)
-        value->shaped =
-            shape->stored != NULL && mtf_onnx_type_is_float(type) && mtf_onnx_elements(value) > 1;
+        value->shaped = shape->stored != NULL && shape->trained && mtf_onnx_type_is_float(type) &&
+                        mtf_onnx_elements(value) > 1;
     return value;
 }
 

@@ -38,12 +38,16 @@ static Storage storage_of(const MtfProgram *program, int b) {
     return storage;
 }
 
-/* All storages, those that live throughout first: they stack up without gaps at the bottom. */
-static GArray *storages_of(const MtfProgram *program, int64_t *permanent) {
-    GArray *storages = g_array_new(FALSE, FALSE, sizeof(Storage));
-    *permanent = 0;
+static bool holds_variable(const MtfProgram *program, int b) {
+    int tensor = buffer_at(program, b)->tensor;
+    return tensor >= 0 && mtf_graph_tensor(program->graph, tensor)->source == MTF_SOURCE_VARIABLE;
+}
+
+/* Adds the storages of variables, or all others; those that live throughout stack up at the bottom. */
+static void add_storages(const MtfProgram *program, bool variables, GArray *storages,
+                         int64_t *permanent) {
     for (int b = 0; b < (int)program->buffers->len; b++) {
-        if (!owns(program, b))
+        if (!owns(program, b) || holds_variable(program, b) != variables)
             continue;
         Storage storage = storage_of(program, b);
         if (storage.first == 0 && storage.last == last_instruction(program)) {
@@ -54,6 +58,15 @@ static GArray *storages_of(const MtfProgram *program, int64_t *permanent) {
             g_array_append_val(storages, storage);
         }
     }
+}
+
+/* All storages, those that live throughout first: they stack up without gaps at the bottom, variables
+ * below the rest, so that programs with the same variables have them at the same places. */
+static GArray *storages_of(const MtfProgram *program, int64_t *permanent) {
+    GArray *storages = g_array_new(FALSE, FALSE, sizeof(Storage));
+    *permanent = 0;
+    add_storages(program, true, storages, permanent);
+    add_storages(program, false, storages, permanent);
     return storages;
 }
 

@@ -271,10 +271,31 @@ static int chosen_of(Making *m, int like) {
     return m->chosen;
 }
 
+/* The type in which all that is needed reads a variable: where it is cast for each of its readers,
+ * it is kept so. */
+static MtfDtype type_read(const Making *m, int variable) {
+    MtfDtype own = mtf_graph_tensor(m->from, variable)->dtype, read = own;
+    bool first = true;
+    for (int i = 0; i < (int)m->from->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(m->from, i);
+        for (int k = 0; k < op->n_inputs && m->needed[i]; k++) {
+            if (op->inputs[k] != variable)
+                continue;
+            MtfDtype made = mtf_graph_tensor(m->from, op->outputs[0])->dtype;
+            if (!mtf_operation_row(op->kind)->converts || (!first && made != read))
+                return own;
+            read = made;
+            first = false;
+        }
+    }
+    return read;
+}
+
 static int variable_like(Making *m, const MtfTensor *from, const MtfShape *shape) {
     if (m->error != NULL)
         return -1;
-    int variable = mtf_graph_add_variable(m->graph, from->name, shape, from->dtype, from->init,
+    MtfDtype dtype = type_read(m, mtf_graph_find_tensor(m->from, from->name));
+    int variable = mtf_graph_add_variable(m->graph, from->name, shape, dtype, from->init,
                                           from->memory, &m->error);
     if (variable < 0)
         return -1;
@@ -493,6 +514,14 @@ static int make_range(Making *m, const MtfOperation *op, int *inputs) {
     return emit(m, &e, 1, &place);
 }
 
+/* Nothing, where the variable is kept in that type. */
+static int make_cast(Making *m, const MtfOperation *op, int *inputs) {
+    MtfDtype wanted = mtf_graph_tensor(m->from, op->outputs[0])->dtype;
+    if (inputs[0] >= 0 && mtf_graph_tensor(m->graph, inputs[0])->dtype == wanted)
+        return inputs[0];
+    return copy_operation(m, op, inputs);
+}
+
 /* where(memory <= place, x, -1e30) */
 static int make_mask(Making *m, const MtfOperation *op, int *inputs) {
     const MtfAttributes *a = &op->attributes;
@@ -524,7 +553,7 @@ static int (*const makers[MTF_OPERATIONS])(Making *m, const MtfOperation *op, in
     [MTF_OP_RENAME] = make_cache,          [MTF_OP_ATTENTION] = make_attention,
     [MTF_OP_ROTARY] = make_rotary,         [MTF_OP_RANGE] = make_range,
     [MTF_OP_CAUSAL_MASK] = make_mask,      [MTF_OP_DROPOUT] = make_nothing,
-    [MTF_OP_STOP_GRADIENT] = make_nothing,
+    [MTF_OP_STOP_GRADIENT] = make_nothing, [MTF_OP_CAST] = make_cast,
 };
 
 static void make_operation(Making *m, int index) {

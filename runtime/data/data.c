@@ -78,7 +78,8 @@ static bool open_tokens(MtfData *data, const MtfDataSettings *settings, GError *
     MtfTokensWanted wanted = { .bound = INT64_MAX,
                                .files = settings->files,
                                .held_out = settings->held_out,
-                               .share = settings->share };
+                               .share = settings->share,
+                               .tokenizer = settings->tokenizer };
     for (int t = 0; t < (int)data->graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(data->graph, t);
         if (tensor->source != MTF_SOURCE_INPUT || !mtf_feed_is_text(tensor->feed))

@@ -20,6 +20,7 @@
 #ifndef MTF_DATA_H
 #define MTF_DATA_H
 
+#include "runtime/text/tokenizer.h"
 #include "runtime/worker/worker.h"
 
 typedef struct MtfData MtfData;
@@ -28,9 +29,10 @@ typedef struct MtfData MtfData;
 
 /* Where data comes from. */
 typedef struct {
-    char *const *files;    /* NULL-terminated; NULL = nobody named one */
-    char *const *held_out; /* files; NULL = the last `share` of the others */
-    double share;          /* [0, 1) */
+    char *const *files;            /* NULL-terminated; NULL = nobody named one */
+    char *const *held_out;         /* files; NULL = the last `share` of the others */
+    double share;                  /* [0, 1) */
+    const MtfTokenizer *tokenizer; /* for files of text; NULL = their bytes are tokens */
     uint64_t seed;
 } MtfDataSettings;
 

@@ -56,6 +56,11 @@ bool mtf_data_array_is_integer(const MtfDataArray *array) {
     return array->number < NUMBER_F32;
 }
 
+bool mtf_data_array_is_text(const MtfDataArray *array) {
+    return array->number == NUMBER_U8 && array->first == 0 && array->stride == 1 &&
+           array->places == 1;
+}
+
 MtfDataArray *mtf_data_array_inside(MtfDataFile *file, const MtfInnerArray *inner) {
     MtfDataArray *array = g_new(MtfDataArray, 1);
     *array = (MtfDataArray){ .file = file,

@@ -38,6 +38,7 @@ const char *mtf_data_array_path(const MtfDataArray *array);
 int64_t mtf_data_array_records(const MtfDataArray *array);
 int64_t mtf_data_array_places(const MtfDataArray *array); /* numbers of a record */
 bool mtf_data_array_is_integer(const MtfDataArray *array);
+bool mtf_data_array_is_text(const MtfDataArray *array); /* bytes of a file of no other kind */
 
 /* Bytes of this array stay whole numbers: they are labels of places, not pixels. */
 void mtf_data_array_keep_whole(MtfDataArray *array);

@@ -2,6 +2,7 @@
 #include "runtime/data/data_tokens.h"
 
 #include "layouts/base/error.h"
+#include "layouts/base/json_reader.h"
 #include "layouts/graph/random.h"
 
 #include <inttypes.h>
@@ -23,8 +24,24 @@ static void free_array(gpointer array) {
     mtf_data_array_free(array);
 }
 
-/* All files as one stream. */
-static MtfDataStream *open_stream(char *const *files, GError **error) {
+/* The tokens of a text, 32 bits each, in a nameless file. */
+static MtfDataArray *encode_text(const MtfTokenizer *tokenizer, const char *path, GError **error) {
+    gsize length;
+    g_autofree char *text = mtf_file_read(path, &length, error);
+    g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(int));
+    if (text == NULL || !mtf_tokenizer_encode(tokenizer, text, false, ids, error))
+        return NULL;
+    g_autoptr(MtfDataFile) file = mtf_data_file_new(path, error);
+    int64_t bytes = (int64_t)ids->len * (int64_t)sizeof(int);
+    if (file == NULL || !mtf_data_file_append(file, ids->data, bytes, error))
+        return NULL;
+    const MtfInnerArray inner = { .stride = sizeof(int), .records = ids->len, .places = 1 };
+    return mtf_data_array_inside(g_steal_pointer(&file), &inner);
+}
+
+/* All files as one stream; texts go through the tokenizer, where there is one. */
+static MtfDataStream *open_stream(char *const *files, const MtfTokenizer *tokenizer,
+                                  GError **error) {
     g_autoptr(MtfDataStream) stream = mtf_data_stream_new();
     for (; *files != NULL; files++) {
         g_autoptr(GPtrArray) arrays = g_ptr_array_new_with_free_func(free_array);
@@ -35,6 +52,13 @@ static MtfDataStream *open_stream(char *const *files, GError **error) {
             mtf_input_error(error, "%s holds no tokens, which are integers one after another",
                             *files);
             return NULL;
+        }
+        if (tokenizer != NULL && mtf_data_array_is_text(array)) {
+            MtfDataArray *encoded = encode_text(tokenizer, *files, error);
+            if (encoded == NULL)
+                return NULL;
+            mtf_data_stream_add(stream, encoded);
+            continue;
         }
         mtf_data_stream_add(stream, g_ptr_array_steal_index(arrays, 0));
     }
@@ -75,7 +99,7 @@ static bool check_length(const MtfTokens *tokens, const MtfDataStream *stream, G
 }
 
 static bool open_all(MtfTokens *tokens, const MtfTokensWanted *wanted, GError **error) {
-    tokens->stream = open_stream(wanted->files, error);
+    tokens->stream = open_stream(wanted->files, wanted->tokenizer, error);
     if (tokens->stream == NULL || !check_length(tokens, tokens->stream, error) ||
         !check_stream(tokens, tokens->stream, error))
         return false;
@@ -86,7 +110,7 @@ static bool open_all(MtfTokens *tokens, const MtfTokensWanted *wanted, GError **
         tokens->train = kept > tokens->window ? kept : total;
         return true;
     }
-    tokens->held = open_stream(wanted->held_out, error);
+    tokens->held = open_stream(wanted->held_out, wanted->tokenizer, error);
     return tokens->held != NULL && check_length(tokens, tokens->held, error) &&
            check_stream(tokens, tokens->held, error);
 }

@@ -13,6 +13,7 @@
 #define MTF_DATA_TOKENS_H
 
 #include "runtime/data/data_stream.h"
+#include "runtime/text/tokenizer.h"
 
 typedef struct MtfTokens MtfTokens;
 
@@ -23,6 +24,7 @@ typedef struct {
     char *const *files;    /* NULL-terminated */
     char *const *held_out; /* files; NULL = a share of the tokens */
     double share;
+    const MtfTokenizer *tokenizer; /* of text; NULL = bytes */
 } MtfTokensWanted;
 
 /* Fails (bad input) when a file cannot be read, there are too few tokens for a window and the token

@@ -3,12 +3,16 @@
 
 #include "layouts/base/error.h"
 #include "layouts/graph/random.h"
+#include "layouts/inference/generation_graph.h"
+#include "layouts/inference/generation_layout.h"
 #include "runtime/kernels/base/slice.h"
+#include "runtime/serving/generator.h"
 #include "runtime/session/scores.h"
 #include "runtime/support/agreement.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define STREAM "generate"
@@ -21,6 +25,12 @@ typedef struct {
     int64_t window, vocabulary;
     double *row; /* scores of one position */
     int *tokens; /* the window, then filling */
+    /* With caches; else NULL. */
+    MtfGraph *graph;
+    MtfLayout *layout;
+    MtfGenerator *generator;
+    MtfSlotTokens *brought; /* by slot; the first has the text */
+    int64_t first;          /* token of the text that the window begins with */
 } Generation;
 
 static bool find_scores(Generation *g, GError **error) {
@@ -73,12 +83,33 @@ int64_t mtf_draw_score(const double *scores, int64_t n, double temperature, doub
     return last;
 }
 
-/* The token after the first `known` of the window. */
-static int next_token(Generation *g, int64_t known, int64_t number) {
-    MtfSession *session = g->session;
+/* The scores behind the first `known` of the window, from all of it. */
+static void compute_scores(Generation *g, int64_t known) {
     fill_inputs(g);
-    mtf_scores_compute(session, &g->scores, g->uncounted);
-    mtf_scores_collect(session, &g->scores, 0, known - 1, known, g->row);
+    mtf_scores_compute(g->session, &g->scores, g->uncounted);
+    mtf_scores_collect(g->session, &g->scores, 0, known - 1, known, g->row);
+}
+
+/* The same from what is new; from all of it where the window has moved on. */
+static void feed_scores(Generation *g, int64_t known, int64_t first) {
+    if (first != g->first)
+        mtf_generator_clear(g->generator, 0);
+    g->first = first;
+    int64_t filled = mtf_generator_filled(g->generator, 0);
+    g->brought[0] = (MtfSlotTokens){ g->tokens + filled, known - filled };
+    mtf_generator_feed(g->generator, g->brought);
+    const float *scores = mtf_generator_scores(g->generator, 0);
+    for (int64_t i = 0; i < g->vocabulary; i++)
+        g->row[i] = (double)scores[i];
+}
+
+/* The token after the first `known` of the window, which begins with token `first` of the text. */
+static int next_token(Generation *g, int64_t known, int64_t first, int64_t number) {
+    MtfSession *session = g->session;
+    if (g->generator != NULL)
+        feed_scores(g, known, first);
+    else
+        compute_scores(g, known);
     MtfRandom random =
         mtf_random_stream((uint64_t)session->options->seed, STREAM, (uint64_t)number);
     double share = mtf_random_uniform(&random, 0);
@@ -88,7 +119,23 @@ static int next_token(Generation *g, int64_t known, int64_t number) {
 
 /* ---- All tokens ---------------------------------------------------------------------------- */
 
+/* The prompt as the tokenizer has it, with what the model expects before a text. */
+static bool encode_prompt(const Generation *g, const char *prompt, GArray *ids, GError **error) {
+    const MtfTokenizer *tokenizer = g->session->tokenizer;
+    if (!mtf_tokenizer_encode(tokenizer, prompt, true, ids, error))
+        return false;
+    for (guint i = 0; i < ids->len; i++)
+        if (g_array_index(ids, int, i) >= g->vocabulary)
+            return mtf_input_error(error,
+                                   "--tokenizer: token %d of the prompt is not one of the model's "
+                                   "%" PRId64,
+                                   g_array_index(ids, int, i), g->vocabulary);
+    return true;
+}
+
 static bool take_prompt(Generation *g, const char *prompt, GArray *ids, GError **error) {
+    if (g->session->tokenizer != NULL && prompt != NULL)
+        return encode_prompt(g, prompt, ids, error);
     gsize bytes = prompt != NULL ? strlen(prompt) : 0;
     for (gsize i = 0; i < bytes; i++) {
         int id = (unsigned char)prompt[i];
@@ -119,6 +166,9 @@ static int64_t fill_window(Generation *g, const GArray *ids) {
 }
 
 static char *format_tokens(const Generation *g, const GArray *ids) {
+    if (g->session->tokenizer != NULL)
+        return mtf_tokenizer_decode(g->session->tokenizer, (const int *)(const void *)ids->data,
+                                    ids->len);
     GString *text = g_string_new(NULL);
     for (guint i = 0; i < ids->len; i++) {
         int id = g_array_index(ids, int, i);
@@ -138,6 +188,60 @@ static bool open_generation(Generation *g, const char *prompt, GArray *ids, GErr
     return mtf_agree(g->session->control, local, error);
 }
 
+/* ---- Caches ---------------------------------------------------------------------------------- */
+
+/* Programs for one text in the layout of the plan. Fails where the model cannot generate from
+ * caches. */
+static bool make_generator(Generation *g, int64_t prompt, GError **error) {
+    MtfSession *session = g->session;
+    const MtfGraph *trained = session->plan->graph;
+    MtfGenerationSizes sizes = { .batch = 1, .length = 1, .context = g->window };
+    g->graph = mtf_generation_graph(trained, &sizes, error);
+    if (g->graph == NULL)
+        return false;
+    g->layout = mtf_generation_layout(g->graph, trained, session->plan->layout);
+    MtfGeneratorSettings settings = { .control = session->control,
+                                      .graph = g->graph,
+                                      .layout = g->layout,
+                                      .longest = MIN(prompt, g->window),
+                                      .seed = (uint64_t)session->options->seed,
+                                      .no_overlap = session->options->no_overlap };
+    g->generator = mtf_generator_new(&settings, error);
+    if (g->generator == NULL)
+        return false;
+    mtf_generator_take_variables(g->generator, session->worker);
+    g->brought = g_new0(MtfSlotTokens, mtf_generator_slots(g->generator));
+    return true;
+}
+
+/* With caches where the model allows it; else why not is said. */
+static bool open_caches(Generation *g, int64_t prompt, GError **error) {
+    GError *local = NULL, *why = NULL;
+    if (g->session->options->no_cache)
+        return true;
+    make_generator(g, prompt, &local);
+    if (mtf_agree(g->session->control, local, &why))
+        return true;
+    bool bad_input = g_error_matches(why, MTF_ERROR, MTF_ERROR_INPUT);
+    if (bad_input && g->session->rank == 0)
+        printf("  without caches: %s\n", why->message);
+    g_clear_pointer(&g->generator, mtf_generator_free);
+    if (!bad_input)
+        g_propagate_error(error, g_steal_pointer(&why));
+    g_clear_error(&why);
+    return bad_input;
+}
+
+static void close_generation(Generation *g) {
+    mtf_generator_free(g->generator);
+    mtf_layout_free(g->layout);
+    mtf_graph_free(g->graph);
+    g_free(g->brought);
+    mtf_traffic_free(g->uncounted);
+    g_free(g->row);
+    g_free(g->tokens);
+}
+
 char *mtf_generate(MtfSession *session, const char *prompt, GError **error) {
     Generation g = { .session = session };
     g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(int));
@@ -146,14 +250,16 @@ char *mtf_generate(MtfSession *session, const char *prompt, GError **error) {
     g.uncounted = mtf_traffic_new(session->program);
     g.row = g_new0(double, g.vocabulary);
     g.tokens = g_new0(int, g.window);
+    if (!open_caches(&g, ids->len, error)) {
+        close_generation(&g);
+        return NULL;
+    }
     for (int64_t i = 0; i < session->options->generate; i++) {
         int64_t known = fill_window(&g, ids);
-        int token = next_token(&g, known, i);
+        int token = next_token(&g, known, (int64_t)ids->len - known, i);
         g_array_append_val(ids, token);
     }
     char *text = format_tokens(&g, ids);
-    mtf_traffic_free(g.uncounted);
-    g_free(g.row);
-    g_free(g.tokens);
+    close_generation(&g);
     return text;
 }

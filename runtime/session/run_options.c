@@ -125,6 +125,14 @@ static const MtfUsage usage = { "PLAN", summary, 0, 1,
 #define OPTION(type, name, letter, field, text, value) \
     { name, letter, 0, G_OPTION_ARG_##type, &options->field, text, value }
 
+/* What turns text into tokens, and the text that is gone on with. */
+#define TEXT_OPTIONS                                                                          \
+    OPTION(FILENAME, "tokenizer", 0, tokenizer,                                               \
+           "the tokenizer.json (or its folder) of texts: data, prompt and what is generated", \
+           "DIR"),                                                                            \
+        OPTION(STRING, "prompt", 0, prompt, "that text (the beginning of the held out data)", \
+               "TEXT")
+
 static bool read_line(MtfRunOptions *options, const GOptionEntry *entries, int argc, char **argv,
                       GError **error) {
     g_auto(GStrv) copy = g_strdupv(argv);
@@ -173,10 +181,11 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
                "FILE"),
         OPTION(INT64, "generate", 0, generate,
                "after training, let a language model go on with a text for N tokens", "N"),
-        OPTION(STRING, "prompt", 0, prompt, "that text (the beginning of the held out data)",
-               "TEXT"),
+        TEXT_OPTIONS,
         OPTION(DOUBLE, "temperature", 0, temperature,
                "how freely tokens are drawn (0.8); near 0 the likeliest is taken", "T"),
+        OPTION(NONE, "no-cache", 0, no_cache,
+               "compute all of the text again for each token, without caches", NULL),
         OPTION(NONE, "dry-run", 0, dry_run,
                "check the plan, lay out memory, say what is predicted, and stop", NULL),
         OPTION(NONE, "only-mpi", 0, only_mpi,
@@ -201,6 +210,7 @@ void mtf_run_options_clear(MtfRunOptions *options) {
     g_strfreev(options->data);
     g_strfreev(options->held_out);
     g_free(options->prompt);
+    g_free(options->tokenizer);
     g_free(options->trace);
     g_free(options->trace_file);
     g_free(options->metrics);

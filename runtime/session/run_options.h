@@ -5,7 +5,7 @@
  *                            [--checkpoint DIR] [--checkpoint-every K] [--keep N] [--resume]
  *                            [--held-out SHARE|FILE…] [--eval-every K] [--eval-batches N]
  *                            [--trace FROM:TO] [--trace-file FILE]
- *                            [--generate N] [--prompt TEXT] [--temperature T]
+ *                            [--tokenizer DIR] [--generate N] [--prompt TEXT] [--temperature T]
  *                            [--export-hf DIR] [--logits FILE.npy]
  *                            [--init FILE|DIR] [--dry-run] [--verify] [--only-mpi] [--no-overlap]
  *                            [--trial]
@@ -41,6 +41,8 @@ typedef struct {
     char *trace_file;
     int64_t trace_from, trace_to; /* steps; 0 = none */
     int64_t generate;             /* tokens after training; 0 = none */
+    gboolean no_cache;            /* generate without caches */
+    char *tokenizer;              /* tokenizer.json or its folder; NULL = bytes */
     char *prompt;                 /* NULL = the beginning of the held out part */
     double temperature;
     char *checkpoint;         /* folder; NULL = none */

@@ -26,7 +26,10 @@
 
 /* What plans of pipelines do not have yet. */
 static bool check_pipeline_options(const MtfRunOptions *o, GError **error) {
-    const char *named = o->generate > 0 ? "--generate" : o->verify ? "--verify" : NULL;
+    const char *named = o->generate > 0        ? "--generate"
+                        : o->logits != NULL    ? "--logits"
+                        : o->export_hf != NULL ? "--export-hf"
+                                               : NULL;
     return named == NULL ||
            mtf_input_error(error, "%s works on plans without pipeline stages only", named);
 }
@@ -110,10 +113,14 @@ static bool open_local(MtfSession *session, GError **error) {
     const MtfRunOptions *options = session->options;
     if (!check_ranks(session, error))
         return false;
+    if (options->tokenizer != NULL &&
+        (session->tokenizer = mtf_tokenizer_load(options->tokenizer, error)) == NULL)
+        return false;
     MtfDataSettings settings = { .files = options->data,
                                  .held_out = options->held_out,
                                  .share = options->held_share,
-                                 .seed = (uint64_t)options->seed };
+                                 .seed = (uint64_t)options->seed,
+                                 .tokenizer = session->tokenizer };
     const MtfStageRun *stage = session->stage;
     session->data = mtf_data_open_files(
         stage != NULL ? stage->pipeline->graph : session->plan->graph, &settings, error);
@@ -229,6 +236,7 @@ void mtf_session_close(MtfSession *session) {
     }
     mtf_stage_run_free(session->stage);
     mtf_data_close(session->data);
+    mtf_tokenizer_free(session->tokenizer);
     g_free(session->records);
     g_clear_error(&session->unread);
     if (session->folder >= 0)

@@ -31,6 +31,7 @@ typedef struct {
     MtfWindowExchange *window; /* NULL when everything goes by MPI */
     MtfTraffic *counted;
     MtfKernelTimes *times;
+    MtfTokenizer *tokenizer; /* of texts, or NULL */
     MtfData *data;
     MtfMetrics *metrics; /* of rank 0 */
     MtfExecutor executor;

@@ -42,6 +42,10 @@ claim "the sentence says which" says_error "--tables: \"x\" in \"8,x\" is not a 
 
 run meshtf-plan model llama --preset llama-7b --layers 2 --length 64 --batch 4 -o "$work/g.json"
 claim "single settings change a preset" says "llama-7b: 666914816 parameters"
+run meshtf-plan model transformer --preset size1 --json
+claim "a name that is a preset's is that one" says '"name": "transformer-size1"'
+run meshtf-plan model llama --preset llama38b --json
+claim "dashes may be left out" says '"name": "llama3-8b"'
 run meshtf-plan model llama --preset nothing -o "$work/g.json"
 claim "an unknown preset is bad input" bad_input
 claim "the sentence lists the presets" says_error "llama3.1-405b"

@@ -3,7 +3,6 @@
 # ONNX files as commands see them: imported, checked, searched with a loss, trained from their weights.
 . tests/support/tap.sh
 cases=/usr/share/libonnx-testdata/data
-params=$cases/pytorch-operator/test_operator_params/model.onnx
 linear=$cases/pytorch-converted/test_Linear/model.onnx
 
 [ -d "$cases" ] || { skip "libonnx-testdata is not installed"; done_testing; }

@@ -81,6 +81,7 @@ const MtfProductsWay *mtf_products_way(MtfProductWay way) {
         [MTF_WAY_MATMUL] = &mtf_products_matmul,
         [MTF_WAY_WIDENED] = &mtf_products_widened,
         [MTF_WAY_WIDENED_SGEMM] = &mtf_products_widened_sgemm,
+        [MTF_WAY_SKINNY] = &mtf_products_skinny,
     };
     return ways[way];
 }

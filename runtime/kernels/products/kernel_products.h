@@ -8,6 +8,7 @@
  *                    processor has instructions for it
  *     widened        products of bfloat16: panels are widened and multiplied by OpenBLAS
  *     widened-sgemm  the same, multiplied by oneDNN's sgemm
+ *     skinny         a few rows with a large matrix that is read once as it lies
  *
  * Which way it is product_choice.h decides, from shapes, types and rates. All is prepared when a
  * plan is loaded; running allocates nothing.
@@ -36,11 +37,15 @@ typedef enum {
     MTF_WAY_MATMUL,
     MTF_WAY_WIDENED,
     MTF_WAY_WIDENED_SGEMM,
+    MTF_WAY_SKINNY,
     MTF_PRODUCT_WAYS
 } MtfProductWay;
 
+/* Rows that the way of few rows takes, at most. */
+#define MTF_SKINNY_ROWS 8
+
 extern const MtfProductsWay mtf_products_openblas, mtf_products_sgemm, mtf_products_matmul,
-    mtf_products_widened, mtf_products_widened_sgemm;
+    mtf_products_widened, mtf_products_widened_sgemm, mtf_products_skinny;
 const MtfProductsWay *mtf_products_way(MtfProductWay way);
 
 /* A product in float32 by oneDNN's sgemm. */

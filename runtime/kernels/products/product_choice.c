@@ -246,12 +246,24 @@ static MtfProductWay best_way(const MtfContraction *plan, const MtfDtype types[M
     return best;
 }
 
+/* A few rows and a large matrix, where no trial has decided: reading the matrix is all there is to
+ * do. */
+static bool reads_once(const MtfContraction *plan, const MtfDtype types[MTF_TERMS]) {
+    MtfProductCase shape = mtf_product_case(plan, types);
+    g_autofree char *text = shape_text(&shape);
+    return !choice.trial && MIN(shape.m, shape.n) <= MTF_SKINNY_ROWS &&
+           g_tree_lookup(tried(), text) == NULL;
+}
+
 void mtf_product_choice(const MtfContraction *plan, const MtfDtype types[MTF_TERMS],
                         MtfProductWay order[MTF_PRODUCT_WAYS]) {
     int n = 0;
-    order[n++] = best_way(plan, types);
+    MtfProductWay best = best_way(plan, types);
+    if (reads_once(plan, types))
+        order[n++] = MTF_WAY_SKINNY;
+    order[n++] = best;
     for (int way = 0; way < MTF_PRODUCT_WAYS; way++)
-        if (way != (int)order[0])
+        if (way != (int)best && (n == 0 || way != (int)order[0]))
             order[n++] = way;
 }
 

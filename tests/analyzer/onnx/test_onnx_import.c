@@ -191,6 +191,48 @@ static void a_batch_that_the_file_fixes_can_be_another(void **state) {
     assert_string_equal(format(graph, "y"), "f32[batch:6, features_2:5]");
 }
 
+/* ---- Networks -------------------------------------------------------------------------------- */
+
+/* Points of the iteration spaces of all products. */
+static int64_t multiply_adds(const MtfGraph *graph) {
+    int64_t sum = 0;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        if (mtf_graph_operation(graph, i)->kind != MTF_OP_EINSUM)
+            continue;
+        MtfIteration iteration;
+        int64_t points = 1;
+        mtf_operation_iteration(graph, i, &iteration);
+        for (int k = 0; k < iteration.n; k++)
+            points *= iteration.index[k].size;
+        sum += points;
+    }
+    return sum;
+}
+
+/* Counted by an independent reader of the same files (../shared/anchors.md, F.4). */
+static void light_networks_have_their_multiply_adds_and_parameters(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t multiply_adds, parameters;
+    } networks[] = { { "resnet50", 4089184256, 25610152 },
+                     { "bvlc_alexnet", 654560384, 60965224 },
+                     { "densenet121", 2834161664, 8146152 },
+                     { "squeezenet", 349151936, 1235496 } };
+    const char *folder = "../shared/data/onnx_light";
+    if (!g_file_test(folder, G_FILE_TEST_IS_DIR))
+        skip();
+    for (guint i = 0; i < G_N_ELEMENTS(networks); i++) {
+        g_autofree char *path = g_strdup_printf("%s/light_%s.onnx", folder, networks[i].name);
+        g_autoptr(MtfOnnxModel) model = mtf_onnx_model_load(path, NULL);
+        const MtfOnnxImport request = { .standard_batch = 1 };
+        g_autoptr(MtfGraph) graph = mtf_onnx_import(model, &request, NULL, NULL);
+        assert_non_null(graph);
+        assert_int_equal(mtf_graph_parameters(graph), networks[i].parameters);
+        assert_int_equal(multiply_adds(graph), networks[i].multiply_adds);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dimensions_that_operations_tie_share_a_name),
@@ -201,6 +243,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_supported_is_refused_by_name_and_place),
         cmocka_unit_test(claims_of_size_allocate_nothing),
         cmocka_unit_test(a_batch_that_the_file_fixes_can_be_another),
+        cmocka_unit_test(light_networks_have_their_multiply_adds_and_parameters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,13 @@ static const Shape shapes[] = {
     { "ab", "cb", "ca", { 70, 1024, 20 }, 0 },
 };
 
+/* A few rows with a large matrix, of every way that it may lie. */
+static const Shape few[] = {
+    { "ab", "bc", "ac", { 1, 300, 203 }, 0 }, { "ab", "bc", "ac", { 7, 301, 4203 }, 0 },
+    { "ab", "cb", "ac", { 5, 301, 203 }, 0 }, { "ab", "cb", "ca", { 8, 300, 150 }, 0 },
+    { "ab", "bc", "ac", { 203, 300, 3 }, 0 }, { "ba", "bc", "ac", { 203, 300, 2 }, 0 },
+};
+
 static MtfTerm term_of(const Shape *shape, const char *letters) {
     MtfTerm term = { .rank = (int)strlen(letters) };
     for (int i = 0; i < term.rank; i++) {
@@ -196,6 +203,18 @@ static void widened_panels_multiply_bfloat16(void **state) {
     }
 }
 
+static void a_few_rows_read_a_large_matrix_as_it_lies(void **state) {
+    (void)state;
+    for (size_t i = 0; i < G_N_ELEMENTS(few); i++) {
+        assert_true(run_way(&mtf_products_skinny, &few[i], MTF_F32, MTF_F32));
+        assert_true(run_way(&mtf_products_skinny, &few[i], MTF_BF16, MTF_BF16));
+        assert_true(run_way(&mtf_products_skinny, &few[i], MTF_BF16, MTF_F32));
+        assert_false(run_way(&mtf_products_skinny, &few[i], MTF_F64, MTF_F64));
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++)
+        run_way(&mtf_products_skinny, &shapes[i], MTF_F32, MTF_F32);
+}
+
 /* Each of six products, and each panel of a large one. */
 static void long_products_pause(void **state) {
     (void)state;
@@ -237,6 +256,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(single_products_of_float32_and_float64_are_right),
         cmocka_unit_test(widened_panels_multiply_bfloat16),
+        cmocka_unit_test(a_few_rows_read_a_large_matrix_as_it_lies),
         cmocka_unit_test(long_products_pause),
         cmocka_unit_test(onednn_takes_batches_in_one_call),
         cmocka_unit_test(onednn_multiplies_bfloat16_where_the_processor_does),

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/text/text_steps.h"
+
+#include <string.h>
+
+static void free_step(gpointer data) {
+    MtfTextStep *step = data;
+    if (step->regex != NULL)
+        g_regex_unref(step->regex);
+    g_free(step->text);
+    g_free(step->more);
+    g_free(step);
+}
+
+GPtrArray *mtf_text_steps_new(void) {
+    return g_ptr_array_new_with_free_func(free_step);
+}
+
+bool mtf_text_flag(const MtfJson *object, const char *key, bool standard) {
+    MtfJson member;
+    return mtf_json_find(object, key, &member) && cJSON_IsBool(member.node)
+               ? cJSON_IsTrue(member.node)
+               : standard;
+}
+
+char *mtf_text_string(const MtfJson *object, const char *key, const char *standard) {
+    MtfJson member;
+    bool there = mtf_json_find(object, key, &member) && cJSON_IsString(member.node);
+    return g_strdup(there ? member.node->valuestring : standard);
+}
+
+GRegex *mtf_text_pattern(const MtfJson *object, const char *key, GError **error) {
+    MtfJson pattern, member;
+    GError *cause = NULL;
+    if (!mtf_json_get(object, key, &pattern, error) || !mtf_json_object(&pattern, error))
+        return NULL;
+    g_autofree char *plain = mtf_text_string(&pattern, "String", NULL);
+    g_autofree char *source =
+        plain != NULL ? g_regex_escape_string(plain, -1) : mtf_text_string(&pattern, "Regex", NULL);
+    if (source == NULL) {
+        mtf_json_fail(&pattern, error, "\"String\" or \"Regex\" is expected here");
+        return NULL;
+    }
+    GRegex *regex = g_regex_new(source, G_REGEX_OPTIMIZE, 0, &cause);
+    if (regex == NULL) {
+        bool regular = mtf_json_find(&pattern, "Regex", &member);
+        mtf_json_fail(regular ? &member : &pattern, error, "not a regular expression: %s",
+                      cause->message);
+        g_error_free(cause);
+    }
+    return regex;
+}
+
+static bool read_sequence(const MtfJson *object, const MtfTextStepKind *kinds, const char *what,
+                          GPtrArray *steps, GError **error) {
+    static const char *const keys[] = { "normalizers", "pretokenizers", "decoders" };
+    MtfJson list, member;
+    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
+        if (!mtf_json_find(object, keys[i], &list))
+            continue;
+        if (!mtf_json_array(&list, error))
+            return false;
+        for (bool more = mtf_json_first(&list, &member); more; more = mtf_json_next(&member))
+            if (!mtf_text_steps_read(&member, kinds, what, steps, error))
+                return false;
+        return true;
+    }
+    return mtf_json_fail(object, error, "a Sequence without its list");
+}
+
+bool mtf_text_steps_read(const MtfJson *object, const MtfTextStepKind *kinds, const char *what,
+                         GPtrArray *steps, GError **error) {
+    if (cJSON_IsNull(object->node))
+        return true;
+    MtfJson type;
+    const char *name;
+    if (!mtf_json_object(object, error) || !mtf_json_get(object, "type", &type, error) ||
+        !mtf_json_string(&type, &name, error))
+        return false;
+    if (strcmp(name, "Sequence") == 0)
+        return read_sequence(object, kinds, what, steps, error);
+    while (kinds->name != NULL && strcmp(kinds->name, name) != 0)
+        kinds++;
+    if (kinds->name == NULL)
+        return mtf_json_fail(&type, error, "\"%s\" is not a supported %s", name, what);
+    MtfTextStep *step = g_new0(MtfTextStep, 1);
+    g_ptr_array_add(steps, step);
+    return kinds->read(object, step, error);
+}
+
+/* ---- Bytes as characters --------------------------------------------------------------------- */
+
+static bool is_printable(int byte) {
+    return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+}
+
+/* Character of each byte; the others are counted up from U+0100. */
+static const gunichar *character_table(void) {
+    static gunichar table[256];
+    static gsize made;
+    if (g_once_init_enter(&made)) {
+        gunichar next = 0x100;
+        for (int byte = 0; byte < 256; byte++)
+            table[byte] = is_printable(byte) ? (gunichar)byte : next++;
+        g_once_init_leave(&made, 1);
+    }
+    return table;
+}
+
+char *mtf_bytes_to_characters(const char *bytes) {
+    GString *characters = g_string_new(NULL);
+    for (; *bytes != '\0'; bytes++)
+        g_string_append_unichar(characters, character_table()[(guint8)*bytes]);
+    return g_string_free(characters, FALSE);
+}
+
+void mtf_characters_to_bytes(const char *characters, GString *bytes) {
+    for (; *characters != '\0'; characters = g_utf8_next_char(characters)) {
+        gunichar c = g_utf8_get_char(characters);
+        int byte = 0;
+        while (byte < 256 && character_table()[byte] != c)
+            byte++;
+        if (byte < 256)
+            g_string_append_c(bytes, (char)byte);
+        else
+            g_string_append_unichar(bytes, c);
+    }
+}

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# meshtf-run --generate says the same with caches as without, on any number of ranks and in any layout.
+. tests/support/tap.sh
+
+# said RANKS OPTION…: the text that a run of the plan ends with, kept in $work/said
+said() {
+    ranks=$1
+    shift
+    run mpirun -n "$ranks" meshtf-run "$work/p.json" --data LICENSE --steps 0 --seed 5 --generate 40 "$@"
+    sed '1,/nothing is left to train/d' "$work/out" >"$work/said"
+}
+
+# plan MESH LAYOUT
+plan() {
+    meshtf-plan estimate "$work/g.json" --mesh "$1" --layout "$2" --machine cpu-host -o "$work/p.json" >/dev/null
+}
+
+meshtf-plan model transformer-lm --preset demo --layers 2 --batch 6 --length 48 -o "$work/g.json" >/dev/null
+
+plan 'rows:1' ''
+said 1 --no-cache
+claim "a text is generated without caches" exits 0
+cp "$work/said" "$work/expected"
+claim "it is not empty" test -s "$work/expected"
+said 1
+claim "with caches it is the same" cmp -s "$work/said" "$work/expected"
+plan 'rows:2' 'batch:rows'
+said 2
+claim "and on two ranks that split the batch" cmp -s "$work/said" "$work/expected"
+plan 'rows:2' 'heads:rows;d_ff:rows;vocab:rows'
+said 2
+claim "and on two that split heads, layers and vocabulary" cmp -s "$work/said" "$work/expected"
+plan 'rows:3' 'd_model:rows'
+said 3
+claim "and on three that split the model's width" cmp -s "$work/said" "$work/expected"
+
+done_testing

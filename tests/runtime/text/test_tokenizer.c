@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Tokenizers of five kinds (as GPT-2's, Llama 2's and 3's, BERT's and T5's, but small) against what
+ * Hugging Face's own library makes of the same files (tests/golden/tokenizers). */
+#include "tests/support/cmocka.h"
+
+#include "layouts/base/json_reader.h"
+#include "runtime/text/tokenizer.h"
+
+#include <string.h>
+
+#define FOLDER "tests/golden/tokenizers"
+
+/* "1 2 3"; free with g_free. */
+static char *spell(const GArray *ids) {
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < ids->len; i++)
+        g_string_append_printf(text, "%s%d", i > 0 ? " " : "", g_array_index(ids, int, i));
+    return g_string_free(text, FALSE);
+}
+
+static GArray *read_ids(const MtfJson *row) {
+    GArray *ids = g_array_new(FALSE, FALSE, sizeof(int));
+    MtfJson list, member;
+    int64_t id;
+    assert_true(mtf_json_get(row, "ids", &list, NULL));
+    for (bool more = mtf_json_first(&list, &member); more; more = mtf_json_next(&member)) {
+        assert_true(mtf_json_integer(&member, 0, 1 << 24, &id, NULL));
+        int number = (int)id;
+        g_array_append_val(ids, number);
+    }
+    return ids;
+}
+
+static const char *text_at(const MtfJson *row, const char *key) {
+    MtfJson member;
+    const char *text = NULL;
+    assert_true(mtf_json_get(row, key, &member, NULL));
+    assert_true(mtf_json_string(&member, &text, NULL));
+    return text;
+}
+
+typedef void (*Judge)(const MtfTokenizer *tokenizer, const MtfJson *row);
+
+static void for_each_row(Judge judge) {
+    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(FOLDER "/encodings.json", NULL);
+    assert_non_null(document);
+    MtfJson root = mtf_json_root(document), row;
+    g_autoptr(MtfTokenizer) tokenizer = NULL;
+    const char *name = "";
+    for (bool more = mtf_json_first(&root, &row); more; more = mtf_json_next(&row)) {
+        if (strcmp(text_at(&row, "tokenizer"), name) != 0) {
+            name = text_at(&row, "tokenizer");
+            g_autofree char *path = g_strdup_printf(FOLDER "/%s.json", name);
+            GError *error = NULL;
+            mtf_tokenizer_free(tokenizer);
+            tokenizer = mtf_tokenizer_load(path, &error);
+            if (error != NULL)
+                print_message("%s\n", error->message);
+            assert_non_null(tokenizer);
+        }
+        judge(tokenizer, &row);
+    }
+}
+
+static int wrong;
+
+static void judge_encoding(const MtfTokenizer *tokenizer, const MtfJson *row) {
+    g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(int));
+    g_autoptr(GArray) golden = read_ids(row);
+    mtf_tokenizer_encode(tokenizer, text_at(row, "text"), true, ids, NULL);
+    g_autofree char *got = spell(ids), *wanted = spell(golden);
+    if (strcmp(got, wanted) == 0)
+        return;
+    print_message("%s of \"%s\": %s, not %s\n", text_at(row, "tokenizer"), text_at(row, "text"),
+                  got, wanted);
+    wrong++;
+}
+
+static void encodings_are_those_of_hugging_face(void **state) {
+    (void)state;
+    wrong = 0;
+    for_each_row(judge_encoding);
+    assert_int_equal(wrong, 0);
+}
+
+static void judge_decoding(const MtfTokenizer *tokenizer, const MtfJson *row) {
+    g_autoptr(GArray) golden = read_ids(row);
+    g_autofree char *text =
+        mtf_tokenizer_decode(tokenizer, (const int *)(void *)golden->data, golden->len);
+    if (strcmp(text, text_at(row, "decoded")) == 0)
+        return;
+    print_message("%s decodes to \"%s\", not \"%s\"\n", text_at(row, "tokenizer"), text,
+                  text_at(row, "decoded"));
+    wrong++;
+}
+
+static void decodings_are_those_of_hugging_face(void **state) {
+    (void)state;
+    wrong = 0;
+    for_each_row(judge_decoding);
+    assert_int_equal(wrong, 0);
+}
+
+static void fails_with(const char *json, const char *sentence) {
+    GError *error = NULL;
+    assert_null(mtf_tokenizer_parse("t.json", json, strlen(json), &error));
+    assert_string_equal(error->message, sentence);
+    g_error_free(error);
+}
+
+static void what_is_not_supported_is_refused_by_name(void **state) {
+    (void)state;
+    fails_with("{\"model\": {\"type\": \"Magic\", \"vocab\": {}}}",
+               "t.json: /model: \"Magic\" is not BPE, WordPiece, Unigram or WordLevel");
+    fails_with("{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}}, "
+               "\"normalizer\": {\"type\": \"Precompiled\"}}",
+               "t.json: /normalizer/type: \"Precompiled\" is not a supported normalizer");
+    fails_with("{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0}, \"merges\": [\"a b\"]}}",
+               "t.json: /model/merges/0: \"b\" is not in the vocabulary");
+    fails_with("{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 4611686018427387904}}}",
+               "t.json: /model/vocab/a: 4.6116860184273879e+18 is not an integer below 2^53");
+}
+
+/* A whole text may be one piece (Llama 2): a long one takes seconds in a square algorithm. */
+static void a_long_piece_is_encoded_quickly(void **state) {
+    (void)state;
+    g_autoptr(MtfTokenizer) tokenizer = mtf_tokenizer_load(FOLDER "/llama2.json", NULL);
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(int));
+    for (int i = 0; i < 20000; i++)
+        g_string_append(text, "free software ");
+    gint64 before = g_get_monotonic_time();
+    assert_true(mtf_tokenizer_encode(tokenizer, text->str, false, ids, NULL));
+    assert_true(g_get_monotonic_time() - before < 10 * G_USEC_PER_SEC);
+    g_autofree char *back =
+        mtf_tokenizer_decode(tokenizer, (const int *)(void *)ids->data, ids->len);
+    assert_string_equal(back, text->str);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(encodings_are_those_of_hugging_face),
+        cmocka_unit_test(decodings_are_those_of_hugging_face),
+        cmocka_unit_test(what_is_not_supported_is_refused_by_name),
+        cmocka_unit_test(a_long_piece_is_encoded_quickly),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
