@@ -934,12 +934,13 @@ static bool search_training(Run *run, const char *path, GError **error) {
              "With --infer: what caches may take of a device in max_context (what is left)",       \
              "BYTES|30%")
 
-/* What a plan must be to run elsewhere. */
-#define EXPORT_OPTIONS                                                       \
-    TEXT("exportable", 0, exportable, "Only plans that this system can run", \
-         "jax|dtensor|onnx|mtf|megatron"),                                   \
-        OTHER("even", G_OPTION_ARG_NONE, even,                               \
-              "Only shards of equal size, as exports to other systems need them", NULL)
+/* What a plan must be to run elsewhere, and its drawings. */
+#define EXPORT_OPTIONS                                                                   \
+    TEXT("exportable", 0, exportable, "Only plans that this system can run",             \
+         "jax|dtensor|onnx|mtf|megatron"),                                               \
+        OTHER("even", G_OPTION_ARG_NONE, even,                                           \
+              "Only shards of equal size, as exports to other systems need them", NULL), \
+        TEXT("report", 0, report, "Draw the plan into a folder", "DIR")
 
 int mtf_command_search(int argc, char **argv) {
     Options o = { .max_axes = 2, .gap = NAN };
@@ -980,7 +981,6 @@ int mtf_command_search(int argc, char **argv) {
               "Also search under N memory limits, and show time against memory", "N"),
         TEXT("dump-problem", 0, dump, "Write the layout problem of free layouts (IOPDDL)", "FILE"),
         TEXT("dump-after", 0, dump_after, "Print the program as it is after a pass", "PASS"),
-        TEXT("report", 0, report, "Draw the plan into a folder", "DIR"),
         EXPORT_OPTIONS,
         OTHER("json", G_OPTION_ARG_NONE, json, "Print JSON", NULL),
         G_OPTION_ENTRY_NULL,
