@@ -111,6 +111,13 @@ $(B)/$(1)/%.o: $(1)/%.c $(B)/flags
 endef
 $(foreach r,$(ROOMS) tests,$(eval $(call compile,$(r))))
 
+# Style and script of the pages are files of their own; the program holds their lines as strings.
+$(B)/%.inc: %
+	@mkdir -p $(@D)
+	$(Q)sed 's/[\\"]/\\&/g; s/.*/"&\\n",/' $< >$@
+$(B)/reports/page/page_head.o: $(B)/reports/page/page.css.inc $(B)/reports/page/page.js.inc
+$(B)/reports/page/page_head.o: private ALL_CFLAGS += -I$(B)
+
 define archive
 $(B)/lib$(1).a: $(call objects,$(call sources,$(1))) $(B)/$(1).sources
 	@rm -f $$@

@@ -7,6 +7,7 @@
 #include "analyzer/planner/next_best.h"
 #include "analyzer/planner/plan_search.h"
 #include "analyzer/planner/planning.h"
+#include "analyzer/planner/search_progress.h"
 #include "analyzer/planner/step_variants.h"
 #include "analyzer/serving/search_inference.h"
 #include "analyzer/solver/problem/in_parallel.h"
@@ -25,7 +26,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump, *dump_after;
@@ -64,7 +64,8 @@ typedef struct {
     MtfLayout *layout; /* the answer's, settled; NULL: not yet */
     gint64 begin;      /* of the searches that share --seconds, monotonic microseconds */
     double wall_seconds;
-    bool quiet;        /* shows no progress */
+    bool quiet; /* shows no progress */
+    MtfSearchProgress *progress;
     double best_bound; /* the most that a bound was told or guessed to be */
     const _Atomic int64_t
         *to_beat;           /* the cost of another variant's plan, INT64_MAX: none yet; or NULL */
@@ -88,6 +89,19 @@ static void catch_interrupt(void) {
     sigaction(SIGINT, &action, NULL);
 }
 
+/* Of --seconds, for comparing variants of the step. */
+#define VARIANT_SHARE 0.3
+
+/* What is done with a layout when the search is over takes so many seconds an operation, at most such a
+ * share of --seconds. */
+#define ENDING_SECONDS 1e-4
+#define ENDING_SHARE 0.3
+#define OPERATIONS_A_STEP 10 /* for each of the forward graph */
+
+static double seconds_since(gint64 begin) {
+    return (double)(g_get_monotonic_time() - begin) / 1e6;
+}
+
 /* The share by which a bound may exceed another variant's cost before this variant is given up: what
  * another mesh or mapping might save. */
 #define PRUNING_SLACK 1.1
@@ -101,6 +115,13 @@ static bool is_interrupted(void *user) {
     return interrupted != 0;
 }
 
+/* Variants are compared in a part of the time. */
+static bool is_late_for_variants(void *user) {
+    const Run *run = user;
+    double seconds = run->options->seconds;
+    return interrupted != 0 || (seconds > 0 && seconds_since(run->begin) > VARIANT_SHARE * seconds);
+}
+
 static bool is_pruned(void *user) {
     const Run *run = user;
     return run->to_beat != NULL && is_beaten(run, *run->to_beat);
@@ -108,13 +129,11 @@ static bool is_pruned(void *user) {
 
 static void show_progress(int meshes, int64_t cost, void *user) {
     const Run *run = user;
-    if (run->quiet || !isatty(STDERR_FILENO))
+    (void)meshes;
+    if (run->quiet)
         return;
-    g_autofree char *best =
-        cost < INT64_MAX ? mtf_seconds_format((double)cost / 1e9) : g_strdup("none yet");
-    fprintf(stderr, "\r\033[Kmesh %d of %d, best %s", meshes, (int)run->meshes->len, best);
-    if (meshes == (int)run->meshes->len)
-        fputs("\r\033[K", stderr);
+    mtf_search_progress_phase(run->progress, "rule layouts");
+    mtf_search_progress_bound(run->progress, cost < INT64_MAX ? (double)cost : INFINITY, 0);
 }
 
 /* ---- What is searched ------------------------------------------------------------------------ */
@@ -139,7 +158,8 @@ static bool find_meshes(Run *run, GError **error) {
     if (options->devices < 1)
         return mtf_input_error(error, "say how many processors there are: --devices N, or --mesh "
                                       "'rows:2;cols:2'");
-    run->meshes = mtf_mesh_shapes_on(run->machine, options->devices, options->max_axes, error);
+    run->meshes = mtf_mesh_shapes_on(run->machine, options->devices,
+                                     MIN(options->max_axes, MTF_MESH_SHAPES_MAX_AXES), error);
     return run->meshes != NULL;
 }
 
@@ -186,9 +206,9 @@ static bool check_options(Options *options, GError **error) {
     if (options->layouts != NULL && strcmp(options->layouts, "rule") != 0 &&
         strcmp(options->layouts, "free") != 0)
         return mtf_input_error(error, "--layouts \"%s\" must be rule or free", options->layouts);
-    if (options->max_axes < 1 || options->max_axes > MTF_MESH_SHAPES_MAX_AXES)
+    if (options->max_axes < 1 || options->max_axes > MTF_MAX_MESH_AXES)
         return mtf_input_error(error, "--max-mesh-dims %d must be 1 to %d", options->max_axes,
-                               MTF_MESH_SHAPES_MAX_AXES);
+                               MTF_MAX_MESH_AXES);
     if (options->devices < 0)
         return mtf_input_error(error, "--devices %d must be at least 1", options->devices);
     int stages;
@@ -232,12 +252,13 @@ static bool find_variants(Run *run, GError **error) {
                                         .pins = (const char *const *)options->pins,
                                         .forbids = (const char *const *)options->forbids,
                                         .user = run,
-                                        .cancel = is_interrupted };
+                                        .cancel = is_late_for_variants };
     if (!read_microbatches(options->microbatches, &variants.microbatches, error) ||
         (!is_auto(options->recompute) &&
          !mtf_recompute_parse(options->recompute, &recompute, error)))
         return false;
     variants.recompute = (int)recompute;
+    mtf_search_progress_phase(run->progress, "comparing step variants");
     run->variants = mtf_step_variants(&variants, error);
     return run->variants != NULL;
 }
@@ -253,6 +274,8 @@ static bool prepare(Run *run, const char *path, GError **error) {
                                  false,
                                  options->loss,
                                  options->even };
+    catch_interrupt();
+    run->progress = mtf_search_progress_begin();
     run->machine = mtf_planning_machine(options->machine, error);
     if (run->machine == NULL)
         return false;
@@ -281,20 +304,16 @@ static void note_found(int64_t cost, void *user) {
 static void show_bound(double cost, double bound, void *user) {
     Run *run = user;
     note_guess(bound, user);
-    if (run->quiet || !isatty(STDERR_FILENO))
+    if (run->quiet)
         return;
-    if (!isfinite(cost)) {
-        fputs("\r\033[Kfree layouts: none yet that fits", stderr);
-        return;
-    }
-    g_autofree char *best = mtf_seconds_format(cost / 1e9);
-    g_autofree char *least = mtf_seconds_format(bound / 1e9);
-    fprintf(stderr, "\r\033[Kfree layouts: best %s, bound %s, gap %.3g %%", best, least,
-            100 * (cost - bound) / cost);
+    mtf_search_progress_phase(run->progress, "free layouts");
+    mtf_search_progress_bound(run->progress, cost, bound);
 }
 
 static void open_barrier(void *user) {
     Barrier *barrier = ((const Run *)user)->barrier;
+    if (!((const Run *)user)->quiet)
+        mtf_search_progress_phase(((const Run *)user)->progress, "free layouts");
     if (barrier == NULL)
         return;
     g_mutex_lock(&barrier->lock);
@@ -305,6 +324,8 @@ static void open_barrier(void *user) {
 
 static void await_barrier(void *user) {
     Barrier *barrier = ((const Run *)user)->behind;
+    if (!((const Run *)user)->quiet)
+        mtf_search_progress_phase(((const Run *)user)->progress, "posing free layouts");
     if (barrier == NULL)
         return;
     mtf_in_parallel_wait();
@@ -324,8 +345,12 @@ static void tune_layout(Run *run) {
                                  run->options->collectives);
 }
 
-static double seconds_since(gint64 begin) {
-    return (double)(g_get_monotonic_time() - begin) / 1e6;
+/* What is left of --seconds for a search. */
+static double seconds_for_search(const Run *run) {
+    double seconds = run->options->seconds;
+    double ending = fmin(ENDING_SHARE * seconds,
+                         ENDING_SECONDS * OPERATIONS_A_STEP * run->written->operations->len);
+    return fmax(0.01, seconds - ending - seconds_since(run->begin));
 }
 
 /* Searches the graph of one variant, with a frontier of so many points. */
@@ -339,8 +364,7 @@ static bool search_form(Run *run, int frontier, GError **error) {
         .forbids = (const char *const *)options->forbids,
         .rules_only = g_strcmp0(options->layouts, "rule") == 0,
         .frontier = frontier,
-        .seconds =
-            options->seconds > 0 ? fmax(0.01, options->seconds - seconds_since(run->begin)) : 0,
+        .seconds = options->seconds > 0 ? seconds_for_search(run) : 0,
         .has_gap = !isnan(options->gap),
         .gap = options->gap,
         .seed = (guint64)options->seed,
@@ -360,8 +384,6 @@ static bool search_form(Run *run, int frontier, GError **error) {
                      : mtf_planning_training_graph(run->written, &candidate->variant, error);
     bool done = run->graph != NULL &&
                 mtf_plan_search(run->graph, run->meshes, &search_options, &run->answer, error);
-    if (isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr);
     return done;
 }
 
@@ -505,9 +527,8 @@ static bool is_promising(const Run *run, int variant, int after) {
 
 /* From the most promising variant on, until one fits and those that may be better have been tried. */
 static bool search(Run *run, GError **error) {
-    gint64 start = run->begin = g_get_monotonic_time();
+    gint64 start = g_get_monotonic_time();
     int after = 0;
-    catch_interrupt();
     int n = (int)run->variants->len, count;
     for (int i = 0; i < n && interrupted == 0 && is_promising(run, i, after); i += count) {
         count = CLAMP(MORE_VARIANTS + 1 - after, 1, MIN(n - i, AT_ONCE));
@@ -770,6 +791,7 @@ static bool write_all(const Options *options, const MtfPlan *plan, GError **erro
 }
 
 static bool finish(Run *run, GError **error) {
+    g_clear_pointer(&run->progress, mtf_search_progress_end);
     if (!run->answer.found)
         return fail_unfit(run, error);
     if (g_strcmp0(run->options->exportable, "megatron") == 0 &&
@@ -788,6 +810,7 @@ static bool finish(Run *run, GError **error) {
 }
 
 static void clear_run(Run *run) {
+    mtf_search_progress_end(run->progress);
     mtf_machine_free(run->machine);
     clear_found(run);
     mtf_graph_free(run->written);
@@ -947,7 +970,7 @@ int mtf_command_search(int argc, char **argv) {
     const GOptionEntry entries[] = {
         OTHER("devices", G_OPTION_ARG_INT, devices, "Search all meshes of N processors", "N"),
         TEXT("mesh", 0, mesh, "Search this mesh alone", "'rows:2;cols:2'"),
-        OTHER("max-mesh-dims", G_OPTION_ARG_INT, max_axes, "Axes of a mesh, at most (2)", "1|2|3"),
+        OTHER("max-mesh-dims", G_OPTION_ARG_INT, max_axes, "Axes of a mesh, at most (2)", "N"),
         TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
         TEXT("memory", 0, memory, "Memory of a device (the machine's)", "16GiB"),
         TEXT("layouts", 0, layouts, "Kind of layouts (the better)", "rule|free"),
@@ -986,7 +1009,7 @@ int mtf_command_search(int argc, char **argv) {
         G_OPTION_ENTRY_NULL,
     };
     GError *error = NULL;
-    Run run = { .options = &o };
+    Run run = { .options = &o, .begin = g_get_monotonic_time() };
     bool done =
         mtf_command_line_parse(&argc, &argv, entries, "GRAPH --devices N",
                                "Finds the layout with the shortest predicted training step "

@@ -6,6 +6,7 @@
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/solver/problem/shared_blocks.h"
 #include "layouts/base/error.h"
+#include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/program/program.h"
 
@@ -33,6 +34,7 @@ struct MtfFreeProblem {
     int *updated_variable;      /* for each tensor: the variable whose next value it is, or -1 */
     MtfConsumers *consumers;
     int repeated; /* operations that every micro-batch runs */
+    MtfLoopSpans loops;
 };
 
 /* ---- Nodes --------------------------------------------------------------------------------- */
@@ -50,7 +52,7 @@ static int consumer_count(const MtfFreeProblem *problem, int tensor) {
 
 /* The time at which a tensor's slice is no longer needed: after its last consumer, or when that
  * begins if it may write its result there. */
-static int64_t end_of_life(const MtfFreeProblem *problem, int tensor) {
+static int64_t end_in_order(const MtfFreeProblem *problem, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
     int64_t steps = (int64_t)problem->graph->operations->len;
     int n = consumer_count(problem, tensor);
@@ -63,10 +65,18 @@ static int64_t end_of_life(const MtfFreeProblem *problem, int tensor) {
     return last + (mtf_operation_row(op->kind)->in_place == 0);
 }
 
-/* Whether a tensor has a node of its own: a result with several consumers, unless it is a
+/* The same with loops that run more than once; *start is prolonged likewise. */
+static int64_t end_of_life(const MtfFreeProblem *problem, int tensor, int *start) {
+    int end = (int)end_in_order(problem, tensor);
+    mtf_loop_prolong(problem->graph, problem->consumers, &problem->loops, tensor, start, &end);
+    return end;
+}
+
+/* Whether a tensor has a node of its own: a state, or a result with several consumers, unless it is a
  * variable's next value, which its producer writes in place where it can. */
 static bool has_node(const MtfFreeProblem *problem, int tensor) {
-    return mtf_graph_tensor(problem->graph, tensor)->producer < 0 ||
+    int producer = mtf_graph_tensor(problem->graph, tensor)->producer;
+    return producer < 0 || mtf_operation_loop_part(problem->graph, producer) == MTF_LOOP_BEGINS ||
            (consumer_count(problem, tensor) > 1 && problem->updated_variable[tensor] < 0);
 }
 
@@ -97,8 +107,10 @@ static void add_operation_node(MtfFreeProblem *problem, int operation) {
         node.start = 0;
         node.end = problem->repeated;
     }
+    int start = (int)node.start;
     if (kept)
-        node.end = MAX(node.end, end_of_life(problem, result));
+        node.end = MAX(node.end, end_of_life(problem, result, &start));
+    node.start = start;
     if (kept || adds) {
         for (int s = 0; s < n; s++)
             usages[s] = slice_bytes(problem, result,
@@ -260,7 +272,7 @@ static void add_tensor_nodes(MtfFreeProblem *problem, int tensor) {
     int last = last_gathered_copy(problem, tensor), start = MAX(0, t->producer);
     if (t->producer >= 0 && mtf_operation_accumulates(problem->graph, t->producer))
         start = problem->repeated;
-    int64_t end = end_of_life(problem, tensor);
+    int64_t end = end_of_life(problem, tensor, &start);
     int64_t fetched = last >= 0 ? readers_of(problem, tensor, (MtfPhase)last).first : end;
     problem->tensor_node[tensor] =
         add_placement_node(problem, tensor, candidates, start, MIN(fetched, end));
@@ -441,9 +453,7 @@ static void add_update_edge(MtfFreeProblem *problem, int operation, int k, int v
 static void add_output_edges(MtfFreeProblem *problem, int operation) {
     const MtfOperation *op = mtf_graph_operation(problem->graph, operation);
     const MtfOperationProfile *profile = problem->operations[operation];
-    int times = mtf_operation_accumulates(problem->graph, operation)
-                    ? 1
-                    : mtf_operation_times(problem->graph, operation);
+    int times = mtf_output_times(problem->graph, operation);
     for (int k = 0; k < op->n_outputs; k++) {
         int tensor = op->outputs[k];
         if (problem->updated_variable[tensor] >= 0)
@@ -477,8 +487,7 @@ static void add_input_edges(MtfFreeProblem *problem, int operation) {
     for (int k = 0; k < op->n_inputs; k++) {
         End from = source_end(problem, op->inputs[k], op->phase);
         End to = operation_end(problem, operation, &problem->operations[operation]->inputs[k]);
-        add_edge(problem, op->inputs[k], &from, &to,
-                 mtf_operation_times(problem->graph, operation));
+        add_edge(problem, op->inputs[k], &from, &to, mtf_input_times(problem->graph, operation, k));
     }
 }
 
@@ -553,18 +562,15 @@ MtfFreeProblem *mtf_free_problem_new(const MtfGraph *graph, const MtfMesh *mesh,
         .operations = g_new0(const MtfOperationProfile *, graph->operations->len + 1),
         .tensor_node = filled_with_none(graph->tensors->len),
         .gathered_node = filled_with_none(graph->tensors->len * MTF_PHASES),
-        .updated_variable = filled_with_none(graph->tensors->len),
+        .updated_variable = mtf_graph_next_values(graph),
         .node_tensors = g_array_new(FALSE, FALSE, sizeof(int)),
         .node_phases = g_array_new(FALSE, FALSE, sizeof(int)),
         .node_names = g_ptr_array_new_with_free_func(g_free),
         .node_placements = g_ptr_array_new(),
         .consumers = mtf_graph_consumers(graph),
         .repeated = mtf_graph_repeated(graph),
+        .loops = mtf_loop_spans(graph),
     };
-    for (guint i = 0; i < graph->updates->len; i++) {
-        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
-        problem->updated_variable[update->value] = update->variable;
-    }
     problem->profiles =
         mtf_operation_profiles_new(graph, mesh, pricer, problem->updated_variable, pins, n_pins);
     if (!find_profiles(problem, error))
@@ -595,6 +601,7 @@ void mtf_free_problem_free(MtfFreeProblem *problem) {
     g_free(problem->tensor_node);
     g_free(problem->gathered_node);
     g_free(problem->updated_variable);
+    mtf_loop_spans_clear(&problem->loops);
     g_free(problem);
 }
 

@@ -2,6 +2,7 @@
 #include "analyzer/free/operation_profile.h"
 
 #include "analyzer/rules/operation_alone.h"
+#include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/program/program.h"
@@ -173,7 +174,10 @@ static char *signature(const MtfOperationProfiles *profiles, int operation) {
         int same = 0;
         while (same < op->n_inputs && op->inputs[same] != tensor)
             same++;
-        g_string_append_printf(text, "|%d %d %d:", (int)t->dtype, t->producer >= 0, same);
+        bool anew = k < op->n_inputs && op->loop > 0 &&
+                    mtf_operation_reads_anew(profiles->graph, op, tensor);
+        g_string_append_printf(text, "|%d %d %d%s:", (int)t->dtype, t->producer >= 0, same,
+                               anew ? " anew" : "");
         for (int i = 0; i < t->shape.rank; i++)
             g_string_append_printf(text, " %d", t->shape.dims[i]);
         for (int j = 0; k >= op->n_inputs && j < op->n_inputs; j++)

@@ -2,6 +2,7 @@
 #include "analyzer/planner/plan_search.h"
 
 #include "analyzer/free/alternatives.h"
+#include "analyzer/planner/merged_axes.h"
 #include "analyzer/planner/planning.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/solver/problem/layout_problem_json.h"
@@ -33,6 +34,9 @@
 /* Bytes of a large graph's arena, times the limit, for which other orders are tried. */
 #define MOST_REORDERED 1.25
 
+/* Of the time that is left, for all merges of a mesh of many axes. */
+#define MERGE_SHARE 0.85
+
 /* Lower limits that are searched for layouts of shorter steps, until one leads to a step that is
  * so many times as long as the cheapest layout's: still lower ones would lead to longer ones. Each
  * gets as many rounds as look at so many entries of the problem's matrices, and at least so many:
@@ -49,6 +53,7 @@ typedef struct {
     const MtfPlanSearchOptions *options;
     MtfRuleAnswer *in_order; /* of all meshes */
     gint64 deadline;         /* monotonic microseconds; 0 = none */
+    bool await_done;         /* whoever else poses free layouts was waited for, and told */
 } Search;
 
 /* One mesh, laid one way. */
@@ -68,6 +73,9 @@ static Attempt *attempt_new(void) {
     attempt->cost = INT64_MAX;
     return attempt;
 }
+
+static void attempt_free(Attempt *attempt);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Attempt, attempt_free)
 
 static void attempt_free(Attempt *attempt) {
     if (attempt == NULL)
@@ -180,6 +188,94 @@ static bool attempt_rules(const Search *search, Attempt *attempt, GError **error
     return true;
 }
 
+/* ---- Meshes of many axes ----------------------------------------------------------------------- */
+
+/* Of rules, and of pins, which name axes, there are few enough on any mesh. */
+static bool should_merge(const Search *search, const MtfMesh *mesh) {
+    const MtfPlanSearchOptions *options = search->options;
+    return !options->rules_only && options->pins == NULL && options->forbids == NULL &&
+           mtf_axes_should_merge(search->graph, mesh);
+}
+
+/* The meshes whose rules are searched at first. */
+static GArray *unmerged_meshes(const Search *search) {
+    GArray *meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    for (guint i = 0; i < search->meshes->len; i++)
+        if (!should_merge(search, &g_array_index(search->meshes, MtfMesh, i)))
+            g_array_append_val(meshes, g_array_index(search->meshes, MtfMesh, i));
+    return meshes;
+}
+
+/* Searches the rules of those; of the others nothing is known. */
+static bool search_first_rules(const Search *search, MtfRuleAnswer *answer, GError **error) {
+    g_autoptr(GArray) meshes = unmerged_meshes(search);
+    if (meshes->len == search->meshes->len)
+        return search_rules(search, search->meshes, NULL, answer, error);
+    if (meshes->len > 0 && !search_rules(search, meshes, NULL, answer, error))
+        return false;
+    g_autoptr(GArray) known = answer->by_mesh;
+    answer->by_mesh = g_array_new(FALSE, TRUE, sizeof(MtfRuleMesh));
+    for (guint i = 0, at = 0; i < search->meshes->len; i++) {
+        MtfRuleMesh none = { true, INT64_MAX };
+        bool merges = should_merge(search, &g_array_index(search->meshes, MtfMesh, i));
+        g_array_append_val(answer->by_mesh,
+                           *(merges ? &none : &g_array_index(known, MtfRuleMesh, at)));
+        at += !merges;
+    }
+    return true;
+}
+
+static bool attempt_free_layouts(const Search *search, Attempt *attempt, const MtfLayout *known,
+                                 GError **error);
+
+/* The best free layout of one merged mesh becomes an incumbent of the mesh itself. `share` is that of
+ * the time that is left. A machine need not have room for a merged mesh. */
+static bool search_merged(const Search *search, Attempt *attempt, const MtfAxisMerge *merge,
+                          double share, GError **error) {
+    Search part = *search;
+    part.await_done = true;
+    if (search->deadline != 0)
+        part.deadline = g_get_monotonic_time() + (gint64)(share * seconds_left(search) * 1e6);
+    g_autoptr(Attempt) merged = attempt_new();
+    merged->mesh = merge->mesh;
+    if (!mtf_pricer_init(&merged->pricer, search->options->machine, &merge->mesh, NULL))
+        return true;
+    if (!attempt_free_layouts(&part, merged, NULL, error))
+        return false;
+    if (merged->free.layout == NULL)
+        return true;
+    g_autoptr(MtfLayout) layout =
+        mtf_axis_merge_expand(search->graph, &attempt->mesh, merge, merged->free.layout);
+    mtf_incumbents_add(attempt->incumbents, MTF_FREE_LAYOUT, layout);
+    return true;
+}
+
+static void take_incumbent(const Search *search, Attempt *attempt) {
+    const MtfIncumbent *best =
+        mtf_incumbents_best(attempt->incumbents, search->options->memory_limit);
+    if (best == NULL)
+        return;
+    attempt->free.layout = mtf_layout_copy(best->layout);
+    attempt->free.arena_bytes = best->arena_bytes;
+    attempt->free.step_seconds = best->step_seconds;
+    attempt->free.method = g_strdup("axes merged to three; the work alone is the bound");
+    attempt->free.cost = attempt->cost = best->cost;
+    attempt->free.bound = mtf_price_floor(&attempt->pricer, search->graph, &attempt->mesh);
+}
+
+/* Searches a mesh of many axes by its merges, in turn while there is time. */
+static bool attempt_merges(const Search *search, Attempt *attempt, GError **error) {
+    g_autoptr(GArray) merges = mtf_axis_merges(&attempt->mesh, MTF_UNMERGED_AXES);
+    attempt->incumbents = mtf_incumbents_new(search->graph, &attempt->pricer);
+    for (guint i = 0; i < merges->len && (i == 0 || !is_late(search)); i++) {
+        double share = MERGE_SHARE / (double)(merges->len - i);
+        if (!search_merged(search, attempt, &g_array_index(merges, MtfAxisMerge, i), share, error))
+            return false;
+    }
+    take_incumbent(search, attempt);
+    return true;
+}
+
 /* ---- Free layouts ---------------------------------------------------------------------------- */
 
 /* Reads "d_ff:cols" for the mesh. The rule search has checked the names. */
@@ -240,12 +336,12 @@ static MtfFreeSearchOptions free_options(const Search *search, MtfIncumbents *in
 }
 
 static void await_posing(const Search *search) {
-    if (search->options->await != NULL)
+    if (search->options->await != NULL && !search->await_done)
         search->options->await(search->options->user);
 }
 
 static void tell_posed(const Search *search) {
-    if (search->options->posed != NULL)
+    if (search->options->posed != NULL && !search->await_done)
         search->options->posed(search->options->user);
 }
 
@@ -257,6 +353,10 @@ static bool attempt_free_layouts(const Search *search, Attempt *attempt, const M
         return true;
     }
     await_posing(search);
+    if (should_merge(search, &attempt->mesh)) {
+        tell_posed(search);
+        return attempt_merges(search, attempt, error);
+    }
     if (!pose_problem(search, attempt, error))
         return false;
     gather_incumbents(search, attempt, known);
@@ -283,7 +383,7 @@ static Attempt *attempt_mesh(const Search *search, const MtfMesh *mesh, const Mt
     bool done = mtf_pricer_init(&attempt->pricer, search->options->machine, mesh, error);
     if (done && mapping != NULL)
         attempt->pricer.map.mapping = *mapping;
-    if (done && attempt_rules(search, attempt, error) &&
+    if (done && (should_merge(search, mesh) || attempt_rules(search, attempt, error)) &&
         attempt_free_layouts(search, attempt, known, error))
         return attempt;
     attempt_free(attempt);
@@ -406,9 +506,10 @@ static bool search_meshes(const Search *search, Attempt **best, int *count, GErr
 
 /* Whether the best answer is to be proven better than it is: a draft; and where the user sets no gap,
  * what ended at the standard one. */
-static bool should_prove(const Search *search, const MtfFreeAnswer *found) {
+static bool should_prove(const Search *search, const Attempt *best) {
+    const MtfFreeAnswer *found = &best->free;
     int64_t left = found->cost - found->bound;
-    if (found->layout == NULL || left == 0 || is_late(search))
+    if (found->layout == NULL || best->problem == NULL || left == 0 || is_late(search))
         return false;
     return is_large(search)
                ? found->bound == 0
@@ -418,7 +519,7 @@ static bool should_prove(const Search *search, const MtfFreeAnswer *found) {
 /* Goes on where the search of the best answer ended. */
 static bool prove_best(const Search *search, Attempt *best, GError **error) {
     MtfFreeAnswer *found = &best->free;
-    if (!should_prove(search, found))
+    if (!should_prove(search, best))
         return true;
     mtf_incumbents_add(best->incumbents, MTF_FREE_LAYOUT, found->layout);
     MtfFreeSearchOptions options = free_options(search, best->incumbents);
@@ -685,11 +786,10 @@ bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
                      const MtfPlanSearchOptions *options, MtfPlanAnswer *answer, GError **error) {
     *answer = (MtfPlanAnswer){ .meshes = (int)meshes->len, .in_order_cost = INT64_MAX };
     MtfRuleAnswer in_order = { 0 };
-    Search search = { graph, meshes, options, &in_order, 0 };
+    Search search = { graph, meshes, options, &in_order, 0, false };
     if (options->seconds > 0)
         search.deadline = g_get_monotonic_time() + (gint64)(options->seconds * 1e6);
-    bool done =
-        search_rules(&search, meshes, NULL, &in_order, error) && search_on(&search, answer, error);
+    bool done = search_first_rules(&search, &in_order, error) && search_on(&search, answer, error);
     mtf_rule_answer_clear(&in_order);
     return done;
 }

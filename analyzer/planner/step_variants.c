@@ -2,6 +2,7 @@
 #include "analyzer/planner/step_variants.h"
 
 #include "analyzer/planner/memory_bound.h"
+#include "analyzer/planner/merged_axes.h"
 #include "analyzer/rules/rule_search.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/training/microbatch_graph.h"
@@ -81,6 +82,30 @@ static void trial_clear(gpointer data) {
     g_clear_error(&trial->error);
 }
 
+/* The first merge of a mesh of many axes that the machine has room for, where there is one. */
+static MtfMesh merged_mesh(const MtfMachine *machine, const MtfMesh *mesh) {
+    g_autoptr(GArray) merges = mtf_axis_merges(mesh, MTF_UNMERGED_AXES);
+    for (guint i = 0; i < merges->len; i++) {
+        const MtfMesh *merged = &g_array_index(merges, MtfAxisMerge, i).mesh;
+        MtfPricer pricer;
+        if (mtf_pricer_init(&pricer, machine, merged, NULL))
+            return *merged;
+    }
+    return *mesh;
+}
+
+/* The meshes that variants are compared on. */
+static GArray *compared_meshes(const MtfStepVariantsOptions *options) {
+    GArray *meshes = g_array_copy((GArray *)options->meshes);
+    for (guint i = 0; i < meshes->len; i++) {
+        MtfMesh *mesh = &g_array_index(meshes, MtfMesh, i);
+        if (options->pins == NULL && options->forbids == NULL &&
+            mtf_axes_should_merge(options->written, mesh))
+            *mesh = merged_mesh(options->machine, mesh);
+    }
+    return meshes;
+}
+
 /* Prices the best rules of a trial's variant. Only where the arena matters is it packed. */
 static void price_rules(const Variants *variants, Trial *trial, bool packed) {
     const MtfStepVariantsOptions *options = variants->options;
@@ -94,8 +119,8 @@ static void price_rules(const Variants *variants, Trial *trial, bool packed) {
                                     .user = options->user,
                                     .cancel = options->cancel };
     MtfRuleAnswer answer = { 0 };
-    bool done =
-        mtf_rule_search(trial->candidate.graph, options->meshes, &search, &answer, &trial->error);
+    g_autoptr(GArray) meshes = compared_meshes(options);
+    bool done = mtf_rule_search(trial->candidate.graph, meshes, &search, &answer, &trial->error);
     trial->candidate.cost = done && answer.found ? answer.cost : 0;
     trial->arena_bytes = done && answer.found ? answer.arena_bytes : INT64_MAX;
     mtf_rule_answer_clear(&answer);

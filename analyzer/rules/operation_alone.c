@@ -1,33 +1,39 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/rules/operation_alone.h"
 
-#include "layouts/graph/operation_table.h"
+#include "layouts/graph/loops.h"
 
-static int stand_in(MtfOperationAlone *alone, const MtfGraph *graph, int tensor) {
+static int stand_in(MtfOperationAlone *alone, const MtfGraph *graph, const MtfOperation *op,
+                    int tensor) {
     for (guint i = 0; i < alone->tensors->len; i++)
         if (g_array_index(alone->tensors, int, i) == tensor)
             return (int)i;
     const MtfTensor *t = mtf_graph_tensor(graph, tensor);
     g_array_append_val(alone->tensors, tensor);
-    return mtf_graph_add_input(alone->graph, t->name, &t->shape, t->dtype, MTF_FEED_FEATURES, NULL);
+    int copy =
+        mtf_graph_add_input(alone->graph, t->name, &t->shape, t->dtype, MTF_FEED_FEATURES, NULL);
+    mtf_graph_tensor(alone->graph, copy)->is_anew =
+        op->loop > 0 && mtf_operation_reads_anew(graph, op, tensor);
+    return copy;
 }
 
 static void add_updates(MtfOperationAlone *alone, const MtfGraph *graph, const MtfOperation *op,
                         const int *updated) {
     for (int k = 0; k < op->n_outputs; k++)
         if (updated[op->outputs[k]] >= 0)
-            mtf_graph_add_update(alone->graph, stand_in(alone, graph, updated[op->outputs[k]]),
+            mtf_graph_add_update(alone->graph, stand_in(alone, graph, op, updated[op->outputs[k]]),
                                  mtf_graph_operation(alone->graph, 0)->outputs[k]);
 }
 
 static void add_operation(MtfOperationAlone *alone, const MtfGraph *graph, const MtfOperation *op) {
     g_autofree int *inputs = g_new(int, (gsize)op->n_inputs + 1);
     for (int k = 0; k < op->n_inputs; k++)
-        inputs[k] = stand_in(alone, graph, op->inputs[k]);
+        inputs[k] = stand_in(alone, graph, op, op->inputs[k]);
     const MtfTensor *output = mtf_graph_tensor(graph, op->outputs[0]);
     MtfNewOperation copy = { .name = op->name,
                              .kind = op->kind,
                              .phase = op->phase,
+                             .loop = op->loop,
                              .origin = op->origin,
                              .of = op->of,
                              .n_inputs = op->n_inputs,
@@ -52,6 +58,10 @@ void mtf_operation_alone_init(MtfOperationAlone *alone, const MtfGraph *graph, i
         const MtfDimension *dimension = mtf_graph_dimension(graph, d);
         mtf_graph_add_dimension(alone->graph, dimension->name, dimension->size, NULL);
         mtf_graph_dimension(alone->graph, d)->even = dimension->even;
+    }
+    for (guint i = 0; i < graph->loops->len; i++) {
+        const MtfLoop *loop = &g_array_index(graph->loops, MtfLoop, i);
+        mtf_graph_add_loop(alone->graph, loop->name, loop->dimension, loop->reverse);
     }
     add_operation(alone, graph, op);
     add_updates(alone, graph, op, updated);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/rules/rule_search_terms.h"
 
+#include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/graph/operation_table.h"
 
@@ -15,6 +16,7 @@ typedef struct {
     GHashTable *by_text;    /* signature of an operation -> term + 1 */
     GHashTable *class_ids;  /* signature of a tensor -> class + 1 */
     int repeated;           /* operations that every micro-batch runs */
+    const MtfLoopSpans *loops;
 } Build;
 
 const MtfRuleTerm *mtf_rule_term(const MtfRuleTerms *terms, int index) {
@@ -87,8 +89,11 @@ static void append_operation(const Build *build, GString *text, GArray *seen, in
     const MtfOperation *op = mtf_graph_operation(build->graph, operation);
     g_string_append_printf(text, "%d %d", op->kind, mtf_operation_times(build->graph, operation));
     append_attributes(text, op);
-    for (int k = 0; k < op->n_inputs; k++)
+    for (int k = 0; k < op->n_inputs; k++) {
         append_tensor(build, text, seen, op->inputs[k]);
+        if (op->loop > 0 && mtf_operation_reads_anew(build->graph, op, op->inputs[k]))
+            g_string_append(text, " anew");
+    }
     g_string_append(text, " ->");
     for (int k = 0; k < op->n_outputs; k++)
         append_tensor(build, text, seen, op->outputs[k]);
@@ -209,6 +214,10 @@ static MtfRuleLife life_of(const Build *build, int tensor) {
     int end = 2 * MAX(last_reader(build, tensor), producer);
     if (mtf_operation_accumulates(build->graph, producer))
         return (MtfRuleLife){ 0, MAX(end, 2 * build->repeated - 2) };
+    int first = producer, behind = 0;
+    mtf_loop_prolong(build->graph, build->consumers, build->loops, tensor, &first, &behind);
+    if (behind > 0)
+        return (MtfRuleLife){ 2 * first, MAX(end, 2 * behind - 2) };
     return (MtfRuleLife){ 2 * producer + may_work_in_place(op, tensor), end };
 }
 
@@ -289,15 +298,6 @@ static void resolve_scopes(MtfRuleTerms *terms) {
 
 /* ---- Entry ---------------------------------------------------------------------------------- */
 
-static void fill_updated(Build *build) {
-    for (guint t = 0; t < build->graph->tensors->len; t++)
-        build->updated[t] = -1;
-    for (guint i = 0; i < build->graph->updates->len; i++) {
-        const MtfUpdate *update = &g_array_index(build->graph->updates, MtfUpdate, i);
-        build->updated[update->value] = update->variable;
-    }
-}
-
 MtfRuleTerms *mtf_rule_terms_new(const MtfGraph *graph) {
     int n_tensors = (int)graph->tensors->len, n_operations = (int)graph->operations->len;
     MtfRuleTerms *terms = g_new0(MtfRuleTerms, 1);
@@ -309,7 +309,8 @@ MtfRuleTerms *mtf_rule_terms_new(const MtfGraph *graph) {
     g_array_set_clear_func(terms->maximal, clear_scope);
     terms->tensor_class = g_new(int, (gsize)n_tensors + 1);
     terms->lives = g_new(MtfRuleLife, (gsize)n_tensors + 1);
-    g_autofree int *updated = g_new(int, (gsize)n_tensors + 1);
+    g_autofree int *updated = mtf_graph_next_values(graph);
+    g_auto(MtfLoopSpans) loops = mtf_loop_spans(graph);
     g_autofree int *term_of_operation = g_new(int, (gsize)n_operations + 1);
     g_autoptr(GHashTable) by_text = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     g_autoptr(GHashTable) class_ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
@@ -321,8 +322,8 @@ MtfRuleTerms *mtf_rule_terms_new(const MtfGraph *graph) {
                     term_of_operation,
                     by_text,
                     class_ids,
-                    mtf_graph_repeated(graph) };
-    fill_updated(&build);
+                    mtf_graph_repeated(graph),
+                    &loops };
     for (int i = 0; i < n_operations; i++)
         add_operation(&build, i);
     for (int t = 0; t < n_tensors; t++) {

@@ -13,6 +13,7 @@ int mtf_build(MtfBuilder *builder, int kind, const char *name, const MtfShape *s
                                   .kind = kind,
                                   .phase = builder->phase,
                                   .stage = builder->stage,
+                                  .loop = builder->loop,
                                   .n_inputs = n_inputs,
                                   .inputs = inputs,
                                   .shape = shape,
@@ -126,6 +127,10 @@ void mtf_build_frame(MtfGraph *to, const MtfGraph *from) {
     for (guint i = 0; i < from->repeats->len; i++) {
         const MtfRepeat *repeat = &g_array_index(from->repeats, MtfRepeat, i);
         mtf_graph_add_repeat(to, repeat->name, repeat->count);
+    }
+    for (guint i = 0; i < from->loops->len; i++) {
+        const MtfLoop *loop = &g_array_index(from->loops, MtfLoop, i);
+        mtf_graph_add_loop(to, loop->name, loop->dimension, loop->reverse);
     }
     to->microbatches = from->microbatches;
     to->batch = from->batch;

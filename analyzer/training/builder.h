@@ -17,7 +17,7 @@
 typedef struct {
     MtfGraph *graph; /* borrowed */
     MtfPhase phase;
-    int stage;                /* of what is built; 0: none */
+    int stage, loop;          /* of what is built; 0: none */
     MtfAttributes attributes; /* of the next operation; then MTF_NO_ATTRIBUTES again */
     bool has_dtype;           /* of the next operation, with `dtype`; then false again */
     MtfDtype dtype;
@@ -55,7 +55,7 @@ void mtf_build_rename(MtfBuilder *builder, int tensor, const char *name);
 /* Hands the first error, if there was one, to `error`; true when there was none. */
 bool mtf_builder_end(MtfBuilder *builder, GError **error);
 
-/* Gives an empty graph the dimensions, repeats and optimizer of another. */
+/* Gives an empty graph the dimensions, repeats, loops and optimizer of another. */
 void mtf_build_frame(MtfGraph *to, const MtfGraph *from);
 
 /* `shape` without one dimension (which it may lack). */

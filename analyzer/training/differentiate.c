@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/training/differentiate.h"
 
+#include "analyzer/training/differentiation.h"
 #include "analyzer/training/gradient_table.h"
+#include "analyzer/training/loop_gradient.h"
 #include "layouts/base/error.h"
+#include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/graph/stage_split.h"
 
 #include <string.h>
-
-/* The state of one differentiation. All arrays are by tensor of the forward graph. */
-typedef struct {
-    MtfBuilder b;
-    int n_tensors;
-    bool *wanted;    /* a variable leads to it, and it is of a float type */
-    GArray **shares; /* of int: what it has been given; NULL = nothing */
-    int *gradients;  /* their sum, once complete; else -1 */
-    bool *meets;     /* of a variable: its shares are sums of several stages, yet to be added */
-    int *stages;     /* the pipeline stage that a tensor belongs to (mtf_graph_tensor_stages) */
-} Differentiation;
 
 static bool is_trained(const MtfTensor *tensor) {
     return tensor->source == MTF_SOURCE_VARIABLE && tensor->memory == MTF_MEMORY_VARIABLE &&
@@ -33,14 +25,35 @@ static bool any_input_wanted(const Differentiation *d, const MtfOperation *opera
     return false;
 }
 
-static void mark_wanted(Differentiation *d) {
+static void mark_tensors(Differentiation *d, const bool *forced) {
     for (int t = 0; t < d->n_tensors; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(d->b.graph, t);
         if (tensor->source != MTF_SOURCE_OPERATION)
             d->wanted[t] = is_trained(tensor);
         else if (mtf_dtype_is_float(tensor->dtype))
-            d->wanted[t] = any_input_wanted(d, mtf_graph_operation(d->b.graph, tensor->producer));
+            d->wanted[t] =
+                forced[t] || any_input_wanted(d, mtf_graph_operation(d->b.graph, tensor->producer));
     }
+}
+
+/* Whether what a loop hands on is wanted in a state that was not; marks those states. */
+static bool force_states(const Differentiation *d, bool *forced) {
+    bool changed = false;
+    for (int i = 0; i < (int)d->b.graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(d->b.graph, i);
+        if (mtf_operation_row(op->kind)->loop != MTF_LOOP_HANDS_ON || d->wanted[op->inputs[0]] ||
+            !d->wanted[op->inputs[1]])
+            continue;
+        forced[op->inputs[0]] = changed = true;
+    }
+    return changed;
+}
+
+static void mark_wanted(Differentiation *d) {
+    g_autofree bool *forced = g_new0(bool, d->n_tensors + 1);
+    do
+        mark_tensors(d, forced);
+    while (force_states(d, forced));
 }
 
 static bool check_loss(const Differentiation *d, GError **error) {
@@ -61,7 +74,7 @@ static bool check_loss(const Differentiation *d, GError **error) {
 
 void mtf_gradient_give(MtfGradient *gradient, int tensor, int share) {
     Differentiation *d = gradient->taker;
-    if (share < 0 || !d->wanted[tensor])
+    if (share < 0 || !d->wanted[tensor] || mtf_loop_gradient_defer(d, tensor, share))
         return;
     if (d->shares[tensor] == NULL)
         d->shares[tensor] = g_array_new(FALSE, FALSE, sizeof(int));
@@ -75,7 +88,7 @@ static int stage_of_share(const Differentiation *d, int share) {
 int mtf_gradient_take(MtfGradient *gradient, int tensor, MtfDtype dtype) {
     Differentiation *d = gradient->taker;
     GArray *shares = d->shares[tensor];
-    if (shares == NULL || shares->len != 1)
+    if (shares == NULL || shares->len != 1 || d->b.loop > 0)
         return -1;
     int share = g_array_index(shares, int, 0);
     if (mtf_graph_tensor(d->b.graph, share)->dtype != dtype ||
@@ -190,7 +203,7 @@ static void add_stage_sums(Differentiation *d) {
 }
 
 /* All consumers of `tensor` have been visited: makes its gradient, if it was given any share. */
-static void complete(Differentiation *d, int tensor) {
+void mtf_gradient_complete(Differentiation *d, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(d->b.graph, tensor);
     if (d->shares[tensor] == NULL || d->b.error != NULL)
         return;
@@ -230,14 +243,14 @@ static void complete_variables(Differentiation *d, const MtfConsumers *consumers
         bool first = consumers->operations[consumers->starts[t]] == index;
         if (first && d->gradients[t] < 0 && !d->meets[t] &&
             mtf_graph_tensor(d->b.graph, t)->producer < 0)
-            complete(d, t);
+            mtf_gradient_complete(d, t);
     }
 }
 
 /* Completing a gradient may append operations, which moves those that are there. */
-static void visit(Differentiation *d, int index) {
+void mtf_gradient_visit(Differentiation *d, int index) {
     int y = mtf_graph_operation(d->b.graph, index)->outputs[0];
-    complete(d, y);
+    mtf_gradient_complete(d, y);
     const MtfOperation *operation = mtf_graph_operation(d->b.graph, index);
     if (d->gradients[y] >= 0 && any_input_wanted(d, operation))
         apply_rule(d, operation, d->gradients[y]);
@@ -264,10 +277,18 @@ static void run_backward(Differentiation *d) {
     MtfGradient seed = { .taker = d };
     mtf_gradient_give(&seed, loss, one);
     if (mtf_graph_tensor(graph, loss)->producer < 0)
-        complete(d, loss);
-    for (int i = n - 1; i >= 0 && d->b.error == NULL; i--) {
-        visit(d, i);
-        complete_variables(d, consumers, i);
+        mtf_gradient_complete(d, loss);
+    for (int i = n - 1, begin; i >= 0 && d->b.error == NULL; i = begin - 1) {
+        int loop = mtf_graph_operation(graph, i)->loop;
+        for (begin = i;
+             loop > 0 && begin > 0 && mtf_graph_operation(graph, begin - 1)->loop == loop;)
+            begin--;
+        if (loop > 0)
+            mtf_loop_gradient(d, begin, i + 1);
+        else
+            mtf_gradient_visit(d, i);
+        for (int j = i; j >= begin; j--)
+            complete_variables(d, consumers, j);
     }
     add_stage_sums(d);
 }
@@ -297,7 +318,11 @@ GArray *mtf_differentiate(MtfGraph *graph, GError **error) {
     if (!check_loss(&d, error))
         return NULL;
     d.shares = g_new0(GArray *, n + 1);
+    d.loops = graph->loops->len > 0 ? mtf_loop_gradients_new(graph) : NULL;
     run_backward(&d);
     free_shares(&d);
+    if (d.loops != NULL && d.b.error == NULL)
+        mtf_loop_gradient_read_saved(&d);
+    mtf_loop_gradients_free(d.loops);
     return mtf_builder_end(&d.b, error) ? collect(&d) : NULL;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/training/early_updates.h"
 
+#include "layouts/graph/loops.h"
+
 #include <stdlib.h>
 
 /* Where an operation goes: behind operation `after` of the other phases, ties in the old order. */
@@ -33,9 +35,9 @@ static int *find_barriers(const MtfGraph *graph) {
     return barriers;
 }
 
-/* Everything that an update waits for has its place already. */
+/* Everything that an update waits for has its place already; a loop is waited for to its end. */
 static int place_of(const MtfGraph *graph, const Place *places, const int *barriers,
-                    int operation) {
+                    const int *ends, int operation) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     int after = -1;
     if (!is_update(graph, operation))
@@ -47,7 +49,8 @@ static int place_of(const MtfGraph *graph, const Place *places, const int *barri
     }
     for (int k = 0; k < op->n_outputs; k++)
         after = MAX(after, barriers[op->outputs[k]]);
-    return after;
+    int loop = after >= 0 ? mtf_graph_operation(graph, after)->loop : 0;
+    return loop > 0 ? ends[loop] - 1 : after;
 }
 
 static int compare_places(const void *left, const void *right) {
@@ -60,9 +63,11 @@ void mtf_update_early(MtfGraph *graph) {
     g_autofree Place *places = g_new(Place, n + 1);
     g_autofree int *order = g_new(int, n + 1);
     g_autofree int *barriers = find_barriers(graph);
+    g_auto(MtfLoopSpans) spans = mtf_loop_spans(graph);
     for (int i = 0; i < n; i++)
         places[i] =
-            (Place){ graph->microbatches > 1 ? i : place_of(graph, places, barriers, i), i };
+            (Place){ graph->microbatches > 1 ? i : place_of(graph, places, barriers, spans.ends, i),
+                     i };
     qsort(places, (size_t)n, sizeof *places, compare_places);
     for (int i = 0; i < n; i++)
         order[i] = places[i].operation;

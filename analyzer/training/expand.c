@@ -489,6 +489,7 @@ static void expand_operation(Expansion *e, const MtfOperation *op) {
     Composite c = { e, op, inputs, &mtf_graph_tensor(e->from, op->outputs[0])->shape };
     e->b.phase = op->phase;
     e->b.stage = op->stage;
+    e->b.loop = op->loop;
     int (*rewrite)(Composite *) = rewrites[op->kind];
     int first = rewrite != NULL ? rewrite(&c) : copy_operation(&c);
     if (first < 0)

@@ -138,7 +138,7 @@ static void copy_operation(Pass *pass, const MtfOperation *op) {
     const MtfTensor *output = mtf_graph_tensor(pass->from, op->outputs[0]);
     MtfDtypeRule rule = row_of(op)->dtype;
     pass->b.phase = op->phase;
-    pass->b.stage = 0; /* of casts: where they are read */
+    pass->b.stage = pass->b.loop = 0; /* of casts: where they are read */
     if (is_update(op))
         narrow_gradients(pass, op);
     if (pass->b.error != NULL)
@@ -152,6 +152,7 @@ static void copy_operation(Pass *pass, const MtfOperation *op) {
                     : wants_wide_result(pass, op) ? mtf_dtype_wide(storage)
                                                   : storage;
     pass->b.stage = op->stage;
+    pass->b.loop = op->loop;
     int first = mtf_build(&pass->b, op->kind, op->name, &output->shape, op->n_inputs, inputs);
     if (first < 0)
         return;

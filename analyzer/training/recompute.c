@@ -47,10 +47,11 @@ static bool is_backward(const Recomputation *r, int operation) {
     return mtf_graph_operation(r->b.graph, operation)->phase == MTF_PHASE_BACKWARD;
 }
 
-/* Whether an operation of the forward pass can run again. */
+/* Whether an operation of the forward pass can run again, by itself: those of loops cannot. */
 static bool can_repeat(const MtfOperation *op) {
     return op != NULL && op->phase == MTF_PHASE_FORWARD && op->n_outputs == 1 &&
-           !mtf_operation_row(op->kind)->accumulates;
+           !mtf_operation_row(op->kind)->accumulates && op->loop == 0 &&
+           mtf_operation_row(op->kind)->loop == MTF_LOOP_NOTHING;
 }
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "analyzer/training/differentiate.h"
 #include "analyzer/training/early_updates.h"
 #include "analyzer/training/expand.h"
+#include "analyzer/training/loop_gradient.h"
 #include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/optimizer_updates.h"
 #include "layouts/base/error.h"
@@ -31,7 +32,7 @@ MtfGraph *mtf_training_graph(const MtfGraph *forward, GError **error) {
     g_autoptr(GArray) gradients = mtf_differentiate(graph, error);
     if (gradients == NULL ||
         (divisor >= 0 && !mtf_divide_by_weights(graph, divisor, loss, gradients, error)) ||
-        !mtf_add_updates(graph, gradients, error))
+        !mtf_add_updates(graph, gradients, error) || !mtf_loop_gradient_tidy(graph, error))
         return NULL;
     mtf_update_early(graph);
     return g_steal_pointer(&graph);

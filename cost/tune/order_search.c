@@ -72,6 +72,8 @@ static int *written_order(const MtfOrderModel *model) {
 }
 
 int *mtf_order_search(const MtfProgram *program, int64_t *peak) {
+    if (program->graph->loops->len > 0)
+        return NULL;
     g_autoptr(MtfOrderModel) model = mtf_order_model_new(program);
     g_autoptr(MtfOrderReplay) replay = mtf_order_replay_new(model);
     if (model->n == 0)

@@ -19,7 +19,7 @@ static void clear_operation(gpointer data) {
     g_free(operation->attributes.stream);
 }
 
-/* Dimensions and repeats begin with the name they own. */
+/* Dimensions, repeats and loops begin with the name they own. */
 static void clear_name(gpointer data) {
     g_free(*(char **)data);
 }
@@ -45,6 +45,7 @@ MtfGraph *mtf_graph_new(const char *name) {
     graph->operations = new_array(sizeof(MtfOperation), clear_operation);
     graph->updates = new_array(sizeof(MtfUpdate), NULL);
     graph->repeats = new_array(sizeof(MtfRepeat), clear_name);
+    graph->loops = new_array(sizeof(MtfLoop), clear_name);
     graph->loss = -1;
     graph->microbatches = graph->in_flight = 1;
     graph->batch = -1;
@@ -63,6 +64,7 @@ void mtf_graph_free(MtfGraph *graph) {
     g_array_unref(graph->operations);
     g_array_unref(graph->updates);
     g_array_unref(graph->repeats);
+    g_array_unref(graph->loops);
     g_free(graph->optimizer.kind);
     g_free(graph->optimizer.schedule);
     g_free(graph->name);
@@ -262,6 +264,7 @@ int mtf_graph_add_operation(MtfGraph *graph, const MtfNewOperation *new_operatio
         .kind = new_operation->kind,
         .phase = new_operation->phase,
         .stage = new_operation->stage,
+        .loop = new_operation->loop,
         .origin = new_operation->origin,
         .of = g_strdup(new_operation->of),
         .n_inputs = new_operation->n_inputs,
@@ -281,6 +284,11 @@ void mtf_graph_add_update(MtfGraph *graph, int variable, int value) {
 
 void mtf_graph_add_repeat(MtfGraph *graph, const char *name, int count) {
     g_array_append_val(graph->repeats, ((MtfRepeat){ g_strdup(name), count }));
+}
+
+int mtf_graph_add_loop(MtfGraph *graph, const char *name, int dimension, bool reverse) {
+    g_array_append_val(graph->loops, ((MtfLoop){ g_strdup(name), dimension, reverse }));
+    return (int)graph->loops->len;
 }
 
 static void copy_optimizer(MtfGraph *copy, const MtfGraph *graph) {
@@ -315,6 +323,10 @@ MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
     for (guint i = 0; i < graph->repeats->len; i++) {
         const MtfRepeat *repeat = &g_array_index(graph->repeats, MtfRepeat, i);
         mtf_graph_add_repeat(copy, repeat->name, repeat->count);
+    }
+    for (guint i = 0; i < graph->loops->len; i++) {
+        const MtfLoop *loop = &g_array_index(graph->loops, MtfLoop, i);
+        mtf_graph_add_loop(copy, loop->name, loop->dimension, loop->reverse);
     }
     copy->loss = graph->loss;
     copy->microbatches = graph->microbatches;

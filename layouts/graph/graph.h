@@ -94,6 +94,8 @@ typedef struct {
     bool frozen;    /* a variable that is not trained */
     bool undecayed; /* a variable that weight decay leaves alone */
     bool is_sent;   /* another pipeline stage reads it (stage_split.h) */
+    bool is_anew;   /* an input that every iteration of the loop that reads it finds changed: of a
+                       graph that holds one operation of another */
     char *stored;   /* of variables: where published files keep it (layouts/README.md); or NULL */
     int producer;   /* the operation it is a result of, or -1 */
 } MtfTensor;
@@ -153,6 +155,7 @@ typedef struct {
     int kind; /* MtfOperationKind, operation_table.h */
     MtfPhase phase;
     int stage; /* pipeline stage that runs it, from 1; 0: the graph is not cut into stages */
+    int loop;  /* the loop whose body it belongs to, from 1; 0: none (loops.h) */
     MtfOrigin origin;
     char *of; /* the name of that tensor or operation; NULL where there is none */
     int n_inputs;
@@ -174,6 +177,14 @@ typedef struct {
     int count;
 } MtfRepeat;
 
+/* A loop: its body, the operations that name it, runs once for each element of its dimension, in
+ * their order or the other way round (loops.h). */
+typedef struct {
+    char *name;
+    int dimension;
+    bool reverse;
+} MtfLoop;
+
 /* The optimizer a user asks for; the training graph has none left. */
 typedef struct {
     char *kind; /* "sgd", "momentum", "adam", "adamw", "adafactor", "lion"; NULL = none */
@@ -191,6 +202,7 @@ typedef struct {
     GArray *operations; /* MtfOperation */
     GArray *updates;    /* MtfUpdate; empty in a forward graph */
     GArray *repeats;    /* MtfRepeat */
+    GArray *loops;      /* MtfLoop; operations count them from 1 */
     int loss;           /* the scalar to be minimised, or -1 */
     MtfOptimizer optimizer;
     int microbatches; /* of a training graph: parts a step's batch is worked through in; 1 */
@@ -252,7 +264,7 @@ typedef struct {
     const char *name;
     int kind; /* MtfOperationKind */
     MtfPhase phase;
-    int stage; /* as of MtfOperation */
+    int stage, loop; /* as of MtfOperation */
     MtfOrigin origin;
     const char *of; /* copied */
     int n_inputs;
@@ -274,6 +286,9 @@ int mtf_graph_add_operation(MtfGraph *graph, const MtfNewOperation *operation, G
 
 void mtf_graph_add_update(MtfGraph *graph, int variable, int value);
 void mtf_graph_add_repeat(MtfGraph *graph, const char *name, int count);
+
+/* The number of the new loop, from 1. */
+int mtf_graph_add_loop(MtfGraph *graph, const char *name, int dimension, bool reverse);
 
 /* Elements of a shape; shapes in a graph never exceed 2^53 elements (checked when added). */
 int64_t mtf_graph_elements(const MtfGraph *graph, const MtfShape *shape);

@@ -5,6 +5,7 @@
 #include "layouts/base/nearest_name.h"
 #include "layouts/graph/graph_fields.h"
 #include "layouts/graph/graph_link.h"
+#include "layouts/graph/loops.h"
 #include "layouts/graph/optimizer.h"
 
 #include <inttypes.h>
@@ -209,6 +210,41 @@ static bool read_repeats(MtfGraph *graph, const MtfJson *root, GError **error) {
     return true;
 }
 
+/* The loops that operations of the file name. */
+static bool read_loop(MtfGraph *graph, const MtfJson *where, GError **error) {
+    static const char *const keys[] = { "name", "dimension", "reverse", NULL };
+    MtfJson dimension, reverse;
+    const char *name;
+    int dim = -1;
+    bool backwards = false;
+    if (!mtf_json_keys(where, keys, error) || !mtf_field_string(where, "name", &name, error) ||
+        !mtf_json_get(where, "dimension", &dimension, error) ||
+        !mtf_field_dimension(graph, &dimension, &dim, error) ||
+        (mtf_json_find(where, "reverse", &reverse) &&
+         !mtf_json_boolean(&reverse, &backwards, error)))
+        return false;
+    for (guint i = 0; i < graph->loops->len; i++)
+        if (strcmp(g_array_index(graph->loops, MtfLoop, i).name, name) == 0)
+            return mtf_json_fail(where, error, "two loops are called \"%s\"", name);
+    if (!mtf_tensor_name_is_legal(name) || mtf_graph_size(graph, dim) > MTF_MAX_ITERATIONS)
+        return mtf_json_fail(where, error, "a loop has a name and runs at most %d times",
+                             MTF_MAX_ITERATIONS);
+    mtf_graph_add_loop(graph, name, dim, backwards);
+    return true;
+}
+
+static bool read_loops(MtfGraph *graph, const MtfJson *root, GError **error) {
+    MtfJson list, child;
+    if (!mtf_json_find(root, "loops", &list))
+        return true;
+    if (!mtf_json_array(&list, error))
+        return false;
+    for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child))
+        if (!read_loop(graph, &child, error))
+            return false;
+    return true;
+}
+
 /* ---- optimizer ---- */
 
 static bool check_optimizer_keys(const MtfJson *where, const char *kind, GError **error) {
@@ -303,7 +339,8 @@ static bool check_total(const MtfGraph *graph, const MtfJson *root, GError **err
 
 static bool read_rest(MtfGraph *graph, const MtfJson *root, const MtfSizeOverrides *overrides,
                       GError **error) {
-    if (!read_dimensions(graph, root, overrides, error) || !read_inputs(graph, root, error))
+    if (!read_dimensions(graph, root, overrides, error) || !read_inputs(graph, root, error) ||
+        !read_loops(graph, root, error))
         return false;
     g_autoptr(MtfBlockText) text = mtf_graph_text_read(graph, root, error);
     if (text == NULL)
@@ -318,7 +355,7 @@ MtfGraph *mtf_graph_from_json(const MtfJson *root, const MtfSizeOverrides *overr
                               GError **error) {
     static const char *const keys[] = { "meshtf_graph", "name",       "dimensions", "inputs",
                                         "variables",    "operations", "loss",       "optimizer",
-                                        "updates",      "repeats",    NULL };
+                                        "updates",      "repeats",    "loops",      NULL };
     const char *name;
     if (!mtf_json_version(root, "meshtf_graph", 1, error) || !mtf_json_keys(root, keys, error) ||
         !mtf_field_string(root, "name", &name, error))

@@ -72,7 +72,8 @@ static cJSON *sources_to_json(const MtfGraph *graph, MtfSource source) {
 /* Left out where they follow from the inputs. */
 static bool needs_dims(const MtfOperationRow *row) {
     return row->dims != MTF_DIMS_FIRST && row->dims != MTF_DIMS_RENAMED &&
-           row->dims != MTF_DIMS_REPLACED;
+           row->dims != MTF_DIMS_REPLACED && row->dims != MTF_DIMS_WITHOUT &&
+           row->dims != MTF_DIMS_WITH;
 }
 
 static void add_memory(const MtfGraph *graph, const MtfOperation *operation, cJSON *object) {
@@ -111,6 +112,10 @@ static void add_attribute(const MtfGraph *graph, const MtfAttributes *attributes
     }
 }
 
+static const MtfLoop *loop_at(const MtfGraph *graph, int loop) {
+    return &g_array_index(graph->loops, MtfLoop, loop - 1);
+}
+
 static cJSON *operation_to_json(const MtfGraph *graph, const MtfOperation *operation) {
     const MtfOperationRow *row = mtf_operation_row(operation->kind);
     const MtfTensor *output = mtf_graph_tensor(graph, operation->outputs[0]);
@@ -131,6 +136,8 @@ static cJSON *operation_to_json(const MtfGraph *graph, const MtfOperation *opera
         cJSON_AddStringToObject(object, "phase", mtf_phase_name(operation->phase));
     if (operation->stage > 0)
         mtf_json_add_integer(object, "stage", operation->stage);
+    if (operation->loop > 0)
+        cJSON_AddStringToObject(object, "loop", loop_at(graph, operation->loop)->name);
     if (operation->origin != MTF_ORIGIN_WRITTEN) {
         cJSON_AddStringToObject(object, "origin", mtf_origin_name(operation->origin));
         cJSON_AddStringToObject(object, "of", operation->of);
@@ -183,6 +190,21 @@ static cJSON *repeats_to_json(const MtfGraph *graph) {
     return map;
 }
 
+static cJSON *loops_to_json(const MtfGraph *graph) {
+    cJSON *list = cJSON_CreateArray();
+    for (int l = 1; l <= (int)graph->loops->len; l++) {
+        const MtfLoop *loop = loop_at(graph, l);
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "name", loop->name);
+        cJSON_AddStringToObject(object, "dimension",
+                                mtf_graph_dimension(graph, loop->dimension)->name);
+        if (loop->reverse)
+            cJSON_AddBoolToObject(object, "reverse", true);
+        cJSON_AddItemToArray(list, object);
+    }
+    return list;
+}
+
 cJSON *mtf_graph_to_json(const MtfGraph *graph) {
     cJSON *root = cJSON_CreateObject();
     mtf_json_add_integer(root, "meshtf_graph", 1);
@@ -199,6 +221,8 @@ cJSON *mtf_graph_to_json(const MtfGraph *graph) {
         cJSON_AddItemToObject(root, "updates", updates_to_json(graph));
     if (graph->repeats->len > 0)
         cJSON_AddItemToObject(root, "repeats", repeats_to_json(graph));
+    if (graph->loops->len > 0)
+        cJSON_AddItemToObject(root, "loops", loops_to_json(graph));
     return root;
 }
 

@@ -3,6 +3,7 @@
 
 #include "layouts/base/nearest_name.h"
 #include "layouts/graph/graph_fields.h"
+#include "layouts/graph/loops.h"
 #include "layouts/graph/operation_table.h"
 
 #include <string.h>
@@ -16,6 +17,7 @@ typedef struct {
     const MtfBlockText *block;
     const char *prefix;   /* "layer/7/" */
     const char **carried; /* one name a carried value, as it is outside of the iteration */
+    int loop;             /* whose body it is, from 1; 0: none */
 } Scope;
 
 typedef enum { WAITING, OPEN, DONE } State;
@@ -172,9 +174,11 @@ static bool check_carries(const MtfBlockText *block, GError **error) {
     g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < block->variables->len; i++)
         g_hash_table_add(names, (char *)g_array_index(block->variables, MtfVariableText, i).name);
-    for (guint i = 0; i < block->items->len; i++)
-        g_hash_table_add(names,
-                         (char *)g_array_index(block->items, MtfItemText, i).operation->name);
+    for (guint i = 0; i < block->items->len; i++) {
+        const MtfOperationText *item = g_array_index(block->items, MtfItemText, i).operation;
+        if (mtf_operation_row(item->kind)->loop != MTF_LOOP_HANDS_ON)
+            g_hash_table_add(names, (char *)item->name);
+    }
     for (guint i = 0; i < block->carries->len; i++) {
         const MtfCarryText *carry = &g_array_index(block->carries, MtfCarryText, i);
         if (!g_hash_table_add(names, (char *)carry->name))
@@ -193,21 +197,38 @@ static bool check_block_name(const MtfLinker *linker, const MtfBlockText *block,
         if (strcmp(g_array_index(linker->graph->repeats, MtfRepeat, i).name, block->name) == 0)
             return mtf_json_fail(&block->body, error, "two repeated blocks are called \"%s\"",
                                  block->name);
+    for (guint i = 0; i < linker->graph->loops->len; i++)
+        if (strcmp(g_array_index(linker->graph->loops, MtfLoop, i).name, block->name) == 0)
+            return mtf_json_fail(&block->body, error, "two loops are called \"%s\"", block->name);
     return true;
+}
+
+static bool declare_items(MtfLinker *linker, const Scope *scope, GError **error) {
+    const GArray *items = scope->block->items;
+    for (guint i = 0; i < items->len; i++)
+        if (!declare_operation(linker, scope, g_array_index(items, MtfItemText, i).operation,
+                               error))
+            return false;
+    return true;
+}
+
+static bool declare_loop(MtfLinker *linker, const MtfBlockText *block, GError **error) {
+    g_autofree char *prefix = g_strdup_printf("%s/", block->name);
+    Scope *scope = add_scope(linker, block, prefix);
+    scope->loop = mtf_graph_add_loop(linker->graph, block->name, block->dimension, block->reverse);
+    return declare_variables(linker, scope, error) && declare_items(linker, scope, error);
 }
 
 static bool declare_block(MtfLinker *linker, const MtfBlockText *block, GError **error) {
     if (!check_carries(block, error) || !check_block_name(linker, block, error))
         return false;
+    if (block->dimension >= 0)
+        return declare_loop(linker, block, error);
     for (int j = 0; j < block->count; j++) {
         g_autofree char *prefix = g_strdup_printf("%s/%d/", block->name, j);
         const Scope *scope = add_scope(linker, block, prefix);
-        if (!declare_variables(linker, scope, error))
+        if (!declare_variables(linker, scope, error) || !declare_items(linker, scope, error))
             return false;
-        for (guint i = 0; i < block->items->len; i++)
-            if (!declare_operation(linker, scope,
-                                   g_array_index(block->items, MtfItemText, i).operation, error))
-                return false;
     }
     mtf_graph_add_repeat(linker->graph, block->name, block->count);
     return true;
@@ -307,9 +328,20 @@ static const MtfCarryText *carry_at(const MtfBlockText *block, guint c) {
     return &g_array_index(block->carries, MtfCarryText, c);
 }
 
+/* Inside of a loop a carried value is its state. */
+static bool carry_states(MtfLinker *linker, Scope *scope) {
+    for (guint c = 0; c < scope->block->carries->len; c++) {
+        g_autofree char *state = g_strdup_printf("%s/state", carry_at(scope->block, c)->name);
+        scope->carried[c] = join(linker, scope->prefix, state);
+    }
+    return true;
+}
+
 /* Hands the values of `block` from iteration to iteration; the last ones become aliases. */
 static bool hand_on(MtfLinker *linker, Scope *const *scopes, const MtfBlockText *block,
                     GError **error) {
+    if (block->dimension >= 0)
+        return carry_states(linker, scopes[0]);
     for (guint c = 0; c < block->carries->len; c++)
         scopes[0]->carried[c] = carry_at(block, c)->init;
     for (int j = 1; j < block->count; j++)
@@ -434,6 +466,7 @@ static bool add_operation(MtfLinker *linker, const Declaration *declaration, con
         .kind = text->kind,
         .phase = text->phase,
         .stage = text->stage,
+        .loop = MAX(text->loop, declaration->scope->loop),
         .origin = text->origin,
         .of = text->of,
         .n_inputs = text->n_inputs,
@@ -499,7 +532,8 @@ MtfLinker *mtf_graph_link(MtfGraph *graph, const MtfBlockText *text, GError **er
     if (!check_size(text, error) || !declare_all(linker, text, error) ||
         !for_each_block(linker, hand_on, error) ||
         !for_each_block(linker, check_carried_names, error) || !link_all(linker, error) ||
-        !for_each_block(linker, check_carried_shapes, error))
+        !for_each_block(linker, check_carried_shapes, error) ||
+        !mtf_graph_gather_loops(graph, NULL, error) || !mtf_graph_check_loops(graph, error))
         return NULL;
     return g_steal_pointer(&linker);
 }

@@ -3,9 +3,11 @@
 
 #include "layouts/base/nearest_name.h"
 #include "layouts/graph/graph_fields.h"
+#include "layouts/graph/loops.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/graph/optimizer.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* More iterations than any unrolled graph may have operations (graph_link.c). */
@@ -119,8 +121,9 @@ static bool fail_attribute(const MtfJson *where, const MtfOperationRow *row, con
 
 /* Every key is one that all operations have or an attribute of the row. */
 static bool check_operation_keys(const MtfJson *where, const MtfOperationRow *row, GError **error) {
-    static const char *const common[] = { "name",  "op",          "inputs", "dims", "phase",
-                                          "stage", "memory_kind", "origin", "of",   NULL };
+    static const char *const common[] = { "name",  "op",    "inputs",      "dims",
+                                          "phase", "stage", "memory_kind", "origin",
+                                          "of",    "loop",  NULL };
     MtfJson child;
     for (bool more = mtf_json_first(where, &child); more; more = mtf_json_next(&child)) {
         const char *key = mtf_json_key(&child);
@@ -235,6 +238,21 @@ static bool read_stage(MtfOperationText *text, GError **error) {
     return true;
 }
 
+/* The loop whose body the operation belongs to, by its name. */
+static bool read_loop_name(const MtfGraph *graph, MtfOperationText *text, GError **error) {
+    MtfJson child;
+    const char *name;
+    if (!mtf_json_find(&text->where, "loop", &child))
+        return true;
+    if (!mtf_json_string(&child, &name, error))
+        return false;
+    for (int l = 0; l < (int)graph->loops->len; l++)
+        if (strcmp(g_array_index(graph->loops, MtfLoop, l).name, name) == 0)
+            text->loop = l + 1;
+    return text->loop > 0 ||
+           mtf_json_fail(&child, error, "\"%s\" is none of this graph's \"loops\"", name);
+}
+
 /* What an operation was made for names what that is. */
 static bool read_origin(MtfOperationText *text, GError **error) {
     static const char *const words[] = { "gradient", "clone", NULL };
@@ -258,7 +276,7 @@ static bool read_operation(const MtfGraph *graph, MtfOperationText *text, GError
         !check_operation_keys(where, mtf_operation_row(text->kind), error) ||
         !read_inputs(text, error) || !read_attributes(graph, text, error) ||
         !read_memory(text, error) || !read_phase(text, error) || !read_stage(text, error) ||
-        !read_origin(text, error))
+        !read_loop_name(graph, text, error) || !read_origin(text, error))
         return false;
     text->has_shape = mtf_json_find(where, "dims", &dims);
     text->has_dtype = mtf_json_find(where, "dtype", &dtype);
@@ -284,6 +302,8 @@ static MtfBlockText *new_block(const MtfJson *where) {
     MtfBlockText *block = g_new0(MtfBlockText, 1);
     block->where = *where;
     block->count = 1;
+    block->dimension = -1;
+    block->strings = g_string_chunk_new(256);
     block->carries = g_array_new(FALSE, TRUE, sizeof(MtfCarryText));
     block->variables = g_array_new(FALSE, TRUE, sizeof(MtfVariableText));
     block->items = g_array_new(FALSE, TRUE, sizeof(MtfItemText));
@@ -297,6 +317,7 @@ void mtf_block_text_free(MtfBlockText *block) {
     g_array_unref(block->carries);
     g_array_unref(block->variables);
     g_array_unref(block->items);
+    g_string_chunk_free(block->strings);
     g_free(block);
 }
 
@@ -334,9 +355,9 @@ static bool read_carries(MtfBlockText *block, GError **error) {
     return true;
 }
 
-static bool read_items(const MtfGraph *graph, MtfBlockText *block, GError **error);
+static bool read_items(MtfGraph *graph, MtfBlockText *block, GError **error);
 
-static bool read_block(const MtfGraph *graph, MtfBlockText *block, GError **error) {
+static bool read_block(MtfGraph *graph, MtfBlockText *block, GError **error) {
     static const char *const outer[] = { "repeat", NULL };
     static const char *const inner[] = {
         "name", "count", "carry", "variables", "operations", NULL
@@ -364,21 +385,140 @@ static MtfOperationText *new_operation(const MtfJson *where) {
     return text;
 }
 
+/* ---- loops ---- */
+
+/* Appends an operation that stands for a part of a loop. */
+static MtfOperationText *add_part(MtfBlockText *block, const MtfJson *where, int kind,
+                                  const char *name, int n_inputs) {
+    MtfItemText item = { .operation = new_operation(where) };
+    MtfOperationText *text = item.operation;
+    g_array_append_val(block->items, item);
+    text->kind = kind;
+    text->name = name;
+    text->n_inputs = n_inputs;
+    text->inputs = g_new0(const char *, n_inputs + 1);
+    text->attributes = MTF_NO_ATTRIBUTES;
+    for (int k = 0; k < MTF_MAX_OUTPUTS; k++)
+        text->memory[k] = MTF_MEMORY_ACTIVATION;
+    return text;
+}
+
+/* "inputs" or "outputs": elements of tensors along the loop's dimension. */
+static bool read_elements(MtfBlockText *block, const char *key, int kind, GError **error) {
+    static const char *const keys[] = { "name", "of", NULL };
+    MtfJson list, child;
+    const char *name, *of;
+    if (!mtf_json_find(&block->body, key, &list))
+        return true;
+    if (!mtf_json_array(&list, error))
+        return false;
+    for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child)) {
+        if (!mtf_json_keys(&child, keys, error) ||
+            !mtf_field_string(&child, "name", &name, error) ||
+            !mtf_field_string(&child, "of", &of, error))
+            return false;
+        MtfOperationText *text = add_part(block, &child, kind, name, 1);
+        text->inputs[0] = of;
+        text->attributes.dimension = block->dimension;
+    }
+    return true;
+}
+
+static bool is_carried(const MtfBlockText *block, const char *name) {
+    for (guint c = 0; c < block->carries->len; c++)
+        if (strcmp(g_array_index(block->carries, MtfCarryText, c).name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A carried value "h" of loop "steps" is "steps/h/state" inside, begun before the loop, and handed on
+ * by "steps/h", which stays when the loop is over. What is carried under another name is copied. */
+static void add_carried(MtfBlockText *block, MtfBlockText *outer, const MtfCarryText *carry) {
+    g_autofree char *state = g_strdup_printf("%s/%s/state", block->name, carry->name);
+    g_autofree char *copy = g_strdup_printf("%s/copy", carry->name);
+    MtfOperationText *begin = add_part(outer, &carry->where, MTF_OP_LOOP_BEGIN,
+                                       g_string_chunk_insert(block->strings, state), 1);
+    begin->inputs[0] = carry->init;
+    const char *next = carry->next;
+    if (is_carried(block, next)) {
+        MtfOperationText *text = add_part(block, &carry->where, MTF_OP_SCALE,
+                                          g_string_chunk_insert(block->strings, copy), 1);
+        text->attributes.factor = 1;
+        text->inputs[0] = next;
+        next = text->name;
+    }
+    MtfOperationText *text = add_part(block, &carry->where, MTF_OP_LOOP_NEXT, carry->name, 2);
+    text->inputs[0] = begin->name;
+    text->inputs[1] = next;
+}
+
+/* The dimension that a loop runs along: one of the graph's, or a new one of the loop's name. */
+static bool read_loop_dimension(MtfGraph *graph, MtfBlockText *block, GError **error) {
+    MtfJson dimension, count;
+    GError *cause = NULL;
+    int64_t number = 0;
+    bool counts = mtf_json_find(&block->body, "count", &count);
+    if (counts && !mtf_json_integer(&count, 1, MTF_MAX_ITERATIONS, &number, error))
+        return false;
+    if (!mtf_json_find(&block->body, "dimension", &dimension)) {
+        if (!counts)
+            return mtf_json_fail(&block->body, error,
+                                 "a loop needs a \"count\" or a \"dimension\"");
+        block->dimension = mtf_graph_add_dimension(graph, block->name, number, &cause);
+        return block->dimension >= 0 || mtf_field_relay(&block->body, cause, error);
+    }
+    if (!mtf_field_dimension(graph, &dimension, &block->dimension, error))
+        return false;
+    int64_t size = mtf_graph_size(graph, block->dimension);
+    if (size > MTF_MAX_ITERATIONS)
+        return mtf_json_fail(&dimension, error, "a loop runs at most %d times", MTF_MAX_ITERATIONS);
+    return !counts || number == size ||
+           mtf_json_fail(&count, error,
+                         "the loop runs %" PRId64 " times, but its dimension \"%s\" has %" PRId64
+                         " elements",
+                         number, mtf_graph_dimension(graph, block->dimension)->name, size);
+}
+
+static bool read_loop(MtfGraph *graph, MtfBlockText *block, MtfBlockText *outer, GError **error) {
+    static const char *const keys[] = { "loop", NULL };
+    static const char *const inner[] = { "name",   "count",   "dimension", "reverse",    "carry",
+                                         "inputs", "outputs", "variables", "operations", NULL };
+    MtfJson reverse;
+    if (!mtf_json_keys(&block->where, keys, error) ||
+        !mtf_json_get(&block->where, "loop", &block->body, error) ||
+        !mtf_json_keys(&block->body, inner, error) ||
+        !mtf_field_string(&block->body, "name", &block->name, error) ||
+        !read_loop_dimension(graph, block, error) ||
+        (mtf_json_find(&block->body, "reverse", &reverse) &&
+         !mtf_json_boolean(&reverse, &block->reverse, error)) ||
+        !mtf_json_get(&block->body, "operations", &block->operation_list, error) ||
+        !read_carries(block, error) || !read_variables(graph, &block->body, block, error) ||
+        !read_elements(block, "inputs", MTF_OP_LOOP_SLICE, error) ||
+        !read_items(graph, block, error) ||
+        !read_elements(block, "outputs", MTF_OP_LOOP_STACK, error))
+        return false;
+    for (guint c = 0; c < block->carries->len; c++)
+        add_carried(block, outer, &g_array_index(block->carries, MtfCarryText, c));
+    return block->items->len > 0 ||
+           mtf_json_fail(&block->operation_list, error, "a loop has operations");
+}
+
 /* Appends the element at `where` to `block`, which frees it whatever comes of reading it. */
-static bool read_item(const MtfGraph *graph, const MtfJson *where, MtfBlockText *block,
-                      GError **error) {
-    MtfJson repeat;
-    bool is_block = mtf_json_find(where, "repeat", &repeat);
+static bool read_item(MtfGraph *graph, const MtfJson *where, MtfBlockText *block, GError **error) {
+    MtfJson inner;
+    bool is_loop = mtf_json_find(where, "loop", &inner) && cJSON_IsObject(inner.node);
+    bool is_block = is_loop || mtf_json_find(where, "repeat", &inner);
     if (is_block && block->name != NULL)
-        return mtf_json_fail(where, error, "a repeated block cannot hold another one");
+        return mtf_json_fail(where, error, "a repeated block or loop cannot hold another one");
     MtfItemText item = { .operation = is_block ? NULL : new_operation(where),
                          .block = is_block ? new_block(where) : NULL };
     g_array_append_val(block->items, item);
-    return is_block ? read_block(graph, item.block, error)
-                    : read_operation(graph, item.operation, error);
+    return is_loop    ? read_loop(graph, item.block, block, error)
+           : is_block ? read_block(graph, item.block, error)
+                      : read_operation(graph, item.operation, error);
 }
 
-static bool read_items(const MtfGraph *graph, MtfBlockText *block, GError **error) {
+static bool read_items(MtfGraph *graph, MtfBlockText *block, GError **error) {
     MtfJson child;
     if (!mtf_json_array(&block->operation_list, error))
         return false;
@@ -389,7 +529,7 @@ static bool read_items(const MtfGraph *graph, MtfBlockText *block, GError **erro
     return true;
 }
 
-MtfBlockText *mtf_graph_text_read(const MtfGraph *graph, const MtfJson *root, GError **error) {
+MtfBlockText *mtf_graph_text_read(MtfGraph *graph, const MtfJson *root, GError **error) {
     g_autoptr(MtfBlockText) block = new_block(root);
     if (!read_variables(graph, root, block, error) ||
         !mtf_json_get(root, "operations", &block->operation_list, error) ||

@@ -29,12 +29,18 @@ typedef struct {
     const char *name, *init, *next;
 } MtfCarryText;
 
+/* Of a loop: what its iterations read or leave element by element. */
+typedef struct {
+    MtfJson where;
+    const char *name, *of;
+} MtfElementText;
+
 typedef struct {
     MtfJson where;
     const char *name;
     int kind; /* MtfOperationKind */
     MtfPhase phase;
-    int stage; /* as of MtfOperation */
+    int stage, loop; /* as of MtfOperation; a loop that encloses the text is not known here */
     MtfOrigin origin;
     const char *of;
     int n_inputs;
@@ -46,15 +52,19 @@ typedef struct {
     MtfAttributes attributes; /* strings owned by the document */
 } MtfOperationText;
 
-/* A repeated block, or the graph itself (no name, count 1, no carried values). */
+/* A repeated block, a loop, or the graph itself (no name, count 1, no carried values). A loop is read as
+ * the operations that it stands for, some of which come before it. */
 typedef struct MtfBlockText {
     MtfJson where, body; /* the element of "operations", and the object with the lists */
     MtfJson carry_list, variable_list, operation_list;
     const char *name;
-    int count;
-    GArray *carries;   /* MtfCarryText */
-    GArray *variables; /* MtfVariableText */
-    GArray *items;     /* MtfItemText */
+    int count;     /* how often it is unrolled */
+    int dimension; /* of a loop; else -1 */
+    bool reverse;
+    GStringChunk *strings; /* names that no document owns */
+    GArray *carries;       /* MtfCarryText */
+    GArray *variables;     /* MtfVariableText */
+    GArray *items;         /* MtfItemText */
 } MtfBlockText;
 
 /* One element of "operations": an operation or a block; the other is NULL. */
@@ -64,8 +74,8 @@ typedef struct {
 } MtfItemText;
 
 /* Reads "variables" and "operations" of the graph's root object. The dimensions must be in `graph`
- * already. Root and document outlive the result. */
-MtfBlockText *mtf_graph_text_read(const MtfGraph *graph, const MtfJson *root, GError **error);
+ * already; a loop that has none gets one. Root and document outlive the result. */
+MtfBlockText *mtf_graph_text_read(MtfGraph *graph, const MtfJson *root, GError **error);
 void mtf_block_text_free(MtfBlockText *block);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfBlockText, mtf_block_text_free)
 

@@ -2,20 +2,39 @@
 #include "layouts/graph/microbatches.h"
 
 #include "layouts/base/error.h"
+#include "layouts/graph/loops.h"
 #include "layouts/graph/operation_table.h"
 
 #include <inttypes.h>
+#include <limits.h>
 
 int mtf_phase_times(const MtfGraph *graph, MtfPhase phase) {
     return phase <= MTF_PHASE_BACKWARD ? graph->microbatches : 1;
 }
 
 int mtf_operation_times(const MtfGraph *graph, int operation) {
-    return mtf_phase_times(graph, mtf_graph_operation(graph, operation)->phase);
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    return mtf_phase_times(graph, op->phase) * (int)mtf_loop_count(graph, op->loop);
+}
+
+int mtf_input_times(const MtfGraph *graph, int operation, int k) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    return mtf_operation_reads_anew(graph, op, op->inputs[k])
+               ? mtf_operation_times(graph, operation)
+               : mtf_phase_times(graph, op->phase);
+}
+
+int mtf_output_times(const MtfGraph *graph, int operation) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    if (mtf_operation_accumulates(graph, operation))
+        return 1;
+    return mtf_operation_row(op->kind)->loop == MTF_LOOP_STACKS
+               ? mtf_phase_times(graph, op->phase)
+               : mtf_operation_times(graph, operation);
 }
 
 static bool is_repeated(const MtfGraph *graph, int operation) {
-    return mtf_operation_times(graph, operation) > 1;
+    return mtf_phase_times(graph, mtf_graph_operation(graph, operation)->phase) > 1;
 }
 
 int mtf_graph_repeated(const MtfGraph *graph) {
@@ -103,6 +122,10 @@ bool mtf_graph_check_microbatches(const MtfGraph *graph, GError **error) {
     for (int i = 0; i < (int)graph->operations->len; i++)
         if (is_repeated(graph, i) && !check_inputs(graph, i, error))
             return false;
+    for (int l = 1; l <= (int)graph->loops->len; l++)
+        if (mtf_loop_count(graph, l) * graph->microbatches > INT_MAX)
+            return mtf_input_error(error, "loop \"%s\" would run more than 2^31 times a step",
+                                   mtf_graph_loop(graph, l)->name);
     return check_order(graph, error);
 }
 

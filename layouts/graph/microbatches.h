@@ -22,6 +22,11 @@ int mtf_graph_repeated(const MtfGraph *graph);
 
 /* How often a step runs an operation, and all of a phase. */
 int mtf_operation_times(const MtfGraph *graph, int operation);
+/* How often its input k is brought to it, and its results are brought to where they are kept: a loop
+ * reads what was there before it once, and is over when its stacks are; sums over micro-batches are
+ * complete after the last. */
+int mtf_input_times(const MtfGraph *graph, int operation, int k);
+int mtf_output_times(const MtfGraph *graph, int operation);
 int mtf_phase_times(const MtfGraph *graph, MtfPhase phase);
 
 /* Whether the operation's result adds up over several micro-batches. Its storage lives from the

@@ -122,6 +122,25 @@ static bool replace_dims(const Check *check, MtfShape *shape, GError **error) {
     return true;
 }
 
+/* Without the dimension that the iterations of a loop take apart, or with it first. */
+static bool loop_dims(const Check *check, MtfShape *shape, GError **error) {
+    int dim = check->operation->attributes.dimension, rank = 0;
+    const MtfTensor *x = input(check, 0);
+    bool has = mtf_shape_find(&x->shape, dim) >= 0, stacks = check->row->dims == MTF_DIMS_WITH;
+    if (has == stacks)
+        return fail(check, error, "input \"%s\" %s dimension \"%s\"", x->name,
+                    has ? "already has" : "has no", dim_name(check, dim));
+    if (stacks && x->shape.rank == MTF_MAX_RANK)
+        return fail(check, error, "its result would have more than %d dimensions", MTF_MAX_RANK);
+    if (stacks)
+        shape->dims[rank++] = dim;
+    for (int i = 0; i < x->shape.rank; i++)
+        if (x->shape.dims[i] != dim)
+            shape->dims[rank++] = x->shape.dims[i];
+    shape->rank = rank;
+    return true;
+}
+
 static bool rename_dims(const Check *check, MtfShape *shape, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
     int64_t from_size = mtf_graph_size(check->graph, a->from);
@@ -146,6 +165,9 @@ static bool infer_dims(const Check *check, MtfShape *shape, bool *inferred, GErr
         return rename_dims(check, shape, error);
     case MTF_DIMS_REPLACED:
         return replace_dims(check, shape, error);
+    case MTF_DIMS_WITHOUT:
+    case MTF_DIMS_WITH:
+        return loop_dims(check, shape, error);
     case MTF_DIMS_RESHAPED:
     case MTF_DIMS_SUBSET:
     case MTF_DIMS_SUPERSET:
@@ -302,6 +324,17 @@ bool mtf_check_statistic(const Check *check, const MtfShape *shape, GError **err
     return check_inputs_within_first(check, error) &&
            check_within(check, &input(check, 1)->shape, shape,
                         "in the statistic but missing in its dims", error);
+}
+
+bool mtf_check_loop_next(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfTensor *next = input(check, 1);
+    if (mtf_shape_equal(&next->shape, shape) && next->dtype == input(check, 0)->dtype)
+        return true;
+    g_autofree char *from = mtf_graph_tensor_format(check->graph, check->operation->inputs[0]);
+    g_autofree char *to = mtf_graph_tensor_format(check->graph, check->operation->inputs[1]);
+    return fail(check, error,
+                "the carried value begins as %s but goes on as \"%s\" %s; both must be the same",
+                from, next->name, to);
 }
 
 bool mtf_check_constant(const Check *check, const MtfShape *shape, GError **error) {

@@ -118,6 +118,10 @@ typedef enum {
                         `from` where that is a whole number and there is such an element, modulo the
                         size with `wrap`; else 0 */
     MTF_OP_CONCAT,   /* inputs one behind the other along the dimension that they lack */
+    MTF_OP_LOOP_BEGIN, /* x, as a loop's carried value begins */
+    MTF_OP_LOOP_NEXT,  /* (carried value, next) -> next, which the next iteration carries */
+    MTF_OP_LOOP_SLICE, /* the element of this iteration along `dimension` */
+    MTF_OP_LOOP_STACK, /* x of every iteration along `dimension` */
     MTF_OP_BROADCAST,
     MTF_OP_CAST,
     MTF_OP_STOP_GRADIENT,
@@ -244,8 +248,19 @@ typedef enum {
     MTF_DIMS_RENAMED,  /* those of input 0 with `from` replaced by `to` */
     MTF_DIMS_REPLACED, /* the same, whatever the sizes */
     MTF_DIMS_RESHAPED, /* given: those of input 0, merged or divided (reshape.h) */
+    MTF_DIMS_WITHOUT,  /* those of input 0 without `dimension` */
+    MTF_DIMS_WITH,     /* `dimension`, then those of input 0 */
     MTF_DIMS_NEW,      /* given: any */
 } MtfDimsRule;
+
+/* What an operation is for a loop (loops.h). */
+typedef enum {
+    MTF_LOOP_NOTHING,
+    MTF_LOOP_BEGINS, /* outside of it */
+    MTF_LOOP_HANDS_ON,
+    MTF_LOOP_SLICES,
+    MTF_LOOP_STACKS,
+} MtfLoopPart;
 
 /* Of which type the first output is. The float inputs of an operation are of one type, its storage
  * type; those in `wide_inputs`, and some results, are of the type in which sums of the storage type
@@ -379,6 +394,8 @@ typedef struct {
     bool converts;        /* the same elements in another type */
     bool random;          /* draws from the stream that attribute "stream" names */
     bool ratio;           /* input 0 by input 1 */
+    bool adds_up; /* summed over a further dimension of its inputs it is the sum of itself */
+    MtfLoopPart loop;
     MtfShown shown;
     MtfAttributeSpec attributes[MTF_MAX_ATTRIBUTES]; /* ends with name NULL */
 } MtfOperationRow;

@@ -23,6 +23,11 @@ typedef struct {
     uint64_t step;
 } MtfRandom;
 
+/* The step that a random stream is asked for in the iteration of a loop that is about `element`. */
+static inline uint64_t mtf_random_step(uint64_t step, int64_t element) {
+    return step | (uint64_t)element << 40;
+}
+
 MtfRandom mtf_random_stream(uint64_t seed, const char *name, uint64_t step);
 
 /* The stream of a variable's initial value: step 2^64 - 1, which no training step reaches. */

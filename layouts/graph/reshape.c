@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/graph/reshape.h"
 
+#include "layouts/graph/operation_check.h"
+
+#include <inttypes.h>
+#include <math.h>
+
 typedef struct {
     const MtfGraph *graph;
     const MtfShape *in, *out;
@@ -63,4 +68,182 @@ int mtf_reshape_groups(const MtfGraph *graph, const MtfShape *in, const MtfShape
         j += group->n_out;
     }
     return n;
+}
+
+/* ---- The checks of rows that move elements: reshape, slice, concat and the like ---------------- */
+
+typedef MtfOperationCheck Check;
+
+static const MtfTensor *input(const Check *check, int k) {
+    return mtf_graph_tensor(check->graph, check->operation->inputs[k]);
+}
+
+static int64_t size(const Check *check, int dim) {
+    return mtf_graph_size(check->graph, dim);
+}
+
+static const char *name(const Check *check, int dim) {
+    return mtf_graph_dimension(check->graph, dim)->name;
+}
+
+/* A number that counts elements. */
+static bool check_whole(const Check *check, const char *what, double value, GError **error) {
+    return (value == floor(value) && fabs(value) <= 0x1p53) ||
+           mtf_check_fail(check, error, "\"%s\" is %.17g and must be a whole number", what, value);
+}
+
+bool mtf_check_reshape(const Check *check, const MtfShape *shape, GError **error) {
+    MtfReshapeGroup groups[2 * MTF_MAX_RANK];
+    const MtfTensor *x = input(check, 0);
+    int64_t in = mtf_graph_elements(check->graph, &x->shape);
+    int64_t out = mtf_graph_elements(check->graph, shape);
+    if (in != out)
+        return mtf_check_fail(check, error,
+                              "its dims have %" PRId64 " elements but \"%s\" has %" PRId64, out,
+                              x->name, in);
+    return mtf_reshape_groups(check->graph, &x->shape, shape, groups) >= 0 ||
+           mtf_check_fail(check, error,
+                          "its dims do not merge or divide neighbouring dimensions of \"%s\" in "
+                          "their order; transpose it first",
+                          x->name);
+}
+
+bool mtf_check_resample(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    const MtfAttributes *a = &check->operation->attributes;
+    if (!check_whole(check, "start", a->start, error) ||
+        !check_whole(check, "stride", a->stride, error) ||
+        !check_whole(check, "dilation", a->dilation, error))
+        return false;
+    if (a->stride == 0 || a->dilation < 1)
+        return mtf_check_fail(check, error, "\"stride\" must not be 0 nor \"dilation\" below 1");
+    bool turns =
+        fabs(a->stride) == 1 && a->dilation == 1 && size(check, a->from) == size(check, a->to);
+    return a->wrap == 0 || (a->wrap == 1 && turns) ||
+           mtf_check_fail(check, error, "\"wrap\" is for steps of one between equal sizes");
+}
+
+bool mtf_check_slice(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    const MtfAttributes *a = &check->operation->attributes;
+    double last = a->start + a->stride * (double)(size(check, a->to) - 1);
+    double end = (double)size(check, a->from) - 1;
+    if (!check_whole(check, "start", a->start, error) ||
+        !check_whole(check, "stride", a->stride, error))
+        return false;
+    if (a->stride == 0)
+        return mtf_check_fail(check, error, "\"stride\" must not be 0");
+    return (fmin(a->start, last) >= 0 && fmax(a->start, last) <= end) ||
+           mtf_check_fail(check, error,
+                          "it takes elements %g to %g along \"%s\", which has %g (0 to %g)",
+                          a->start, last, name(check, a->from), end + 1, end);
+}
+
+bool mtf_check_pad(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    const MtfAttributes *a = &check->operation->attributes;
+    if (!check_whole(check, "before", a->before, error))
+        return false;
+    if (a->value != 0 && !mtf_dtype_is_float(input(check, 0)->dtype))
+        return mtf_check_fail(check, error, "an int32 is padded with 0 alone");
+    return (a->before >= 0 &&
+            a->before + (double)size(check, a->from) <= (double)size(check, a->to)) ||
+           mtf_check_fail(check, error, "\"%s\" has no room for %g elements before \"%s\"",
+                          name(check, a->to), a->before, name(check, a->from));
+}
+
+bool mtf_check_roll(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    return check_whole(check, "shift", check->operation->attributes.shift, error);
+}
+
+bool mtf_check_select(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    double end = (double)size(check, a->dimension) - 1;
+    if (!check_whole(check, "index", a->index, error))
+        return false;
+    if (mtf_shape_find(shape, a->dimension) >= 0 || shape->rank != input(check, 0)->shape.rank - 1)
+        return mtf_check_fail(check, error, "its dims must be those of \"%s\" without \"%s\"",
+                              input(check, 0)->name, name(check, a->dimension));
+    return (a->index >= 0 && a->index <= end) ||
+           mtf_check_fail(check, error, "\"index\" is %g and \"%s\" goes from 0 to %g", a->index,
+                          name(check, a->dimension), end);
+}
+
+/* The one dimension of the result that no input has, or -1. */
+static int joined(const Check *check, const MtfShape *shape) {
+    int found = -1;
+    for (int i = 0; i < shape->rank; i++) {
+        bool has = false;
+        for (int k = 0; k < check->operation->n_inputs; k++)
+            has = has || mtf_shape_find(&input(check, k)->shape, shape->dims[i]) >= 0;
+        if (!has && found >= 0)
+            return -1;
+        found = has ? found : shape->dims[i];
+    }
+    return found;
+}
+
+/* How many elements input `k` gives: it has the result's dimensions in their order but one of its own
+ * (or none) in the place of `to`. -1: it has others. */
+static int64_t given_by(const Check *check, const MtfShape *shape, int to, int k) {
+    const MtfShape *x = &input(check, k)->shape;
+    bool none = x->rank == shape->rank - 1;
+    int64_t given = none ? 1 : -1;
+    if (!none && x->rank != shape->rank)
+        return -1;
+    for (int i = 0, j = 0; j < shape->rank; j++) {
+        bool here = shape->dims[j] == to;
+        if (here && none)
+            continue;
+        if (here && mtf_shape_find(shape, x->dims[i]) < 0)
+            given = size(check, x->dims[i]);
+        else if (here || x->dims[i] != shape->dims[j])
+            return -1;
+        i++;
+    }
+    return given;
+}
+
+static bool check_joined(const Check *check, const MtfShape *shape, bool single, GError **error) {
+    int to = joined(check, shape);
+    int64_t sum = 0;
+    if (to < 0)
+        return mtf_check_fail(check, error, "its dims must have exactly one that no input has");
+    for (int k = 0; k < check->operation->n_inputs; k++) {
+        int64_t given = given_by(check, shape, to, k);
+        if (given < 0 || (single && input(check, k)->shape.rank == shape->rank))
+            return mtf_check_fail(
+                check, error, "input \"%s\" must have its dims in their order, with %s \"%s\"",
+                input(check, k)->name, single ? "nothing in the place of" : "another one for",
+                name(check, to));
+        sum += given;
+    }
+    return sum == size(check, to) ||
+           mtf_check_fail(check, error,
+                          "its inputs give %" PRId64 " elements along \"%s\", which has %" PRId64,
+                          sum, name(check, to), size(check, to));
+}
+
+bool mtf_check_concat(const Check *check, const MtfShape *shape, GError **error) {
+    return check_joined(check, shape, false, error);
+}
+
+bool mtf_check_stack(const Check *check, const MtfShape *shape, GError **error) {
+    return check_joined(check, shape, true, error);
+}
+
+bool mtf_check_top_k(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    const MtfAttributes *a = &check->operation->attributes;
+    return size(check, a->to) <= size(check, a->from) ||
+           mtf_check_fail(
+               check, error, "\"%s\" has %" PRId64 " elements, fewer than \"%s\", %" PRId64,
+               name(check, a->from), size(check, a->from), name(check, a->to), size(check, a->to));
+}
+
+bool mtf_check_random(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    return !check->operation->has_dtype || mtf_dtype_is_float(check->operation->dtype) ||
+           mtf_check_fail(check, error, "random numbers are of a float type; cast them");
 }

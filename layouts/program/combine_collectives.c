@@ -140,6 +140,8 @@ static void find_messages(Join *join) {
     for (int i = 0, s = 0; i < n; i++) {
         for (; i == ends[s]; s++)
             close_messages(join, ~0u);
+        if (i > 0 && instruction_at(join, i)->loop != instruction_at(join, i - 1)->loop)
+            close_messages(join, ~0u);
         visit(join, i);
     }
 }

@@ -75,8 +75,14 @@ static bool first_is_ripe(const Order *order, int index) {
            order->live[index] + held(order, index) > order->most;
 }
 
+/* No update waits across the first or last instruction of a loop. */
+static bool begins_or_ends_loop(const Order *order, int index) {
+    return index > 0 &&
+           instruction_at(order, index - 1)->loop != instruction_at(order, index)->loop;
+}
+
 static void order_instruction(Order *order, int index) {
-    int needed = last_needed(order, index);
+    int needed = begins_or_ends_loop(order, index) ? order->n_waiting : last_needed(order, index);
     if (updates(order, index) && (needed > order->first_waiting || reads_recent(order, index))) {
         order->since[order->n_waiting] = order->exchanges;
         order->waiting[order->n_waiting++] = index;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/program/lifetimes.h"
 
+#include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
 
 #include <string.h>
@@ -39,9 +40,44 @@ static void touch_until_sent(MtfProgram *program, int tensor) {
         touch_repetition(program, buffer);
 }
 
+/* What an iteration touches of buffer `b`: where something outside of instructions [begin, end) touches
+ * it too, or every iteration leaves an element there, it lives through them all. */
+static void touch_loop(MtfProgram *program, int b, int begin, int end, bool stacks) {
+    MtfBuffer *owner = owner_of(program, b);
+    if (!stacks && owner->first >= begin && owner->last < end)
+        return;
+    owner->carried = true;
+    touch(program, b, begin);
+    touch(program, b, end - 1);
+}
+
+static void read_loop(MtfProgram *program, int begin, int end) {
+    for (int i = begin; i < end; i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        bool stacks =
+            instruction->kind == MTF_INSTRUCTION_KERNEL &&
+            mtf_operation_loop_part(program->graph, instruction->operation) == MTF_LOOP_STACKS;
+        for (int k = 0; k < instruction->n_inputs; k++)
+            touch_loop(program, instruction->inputs[k], begin, end, false);
+        for (int k = 0; k < instruction->n_outputs; k++)
+            touch_loop(program, instruction->outputs[k], begin, end, stacks);
+    }
+}
+
+static void read_loops(MtfProgram *program) {
+    if (program->graph->loops->len == 0)
+        return;
+    for (int i = 0, end; i < mtf_program_length(program); i = end) {
+        end = mtf_program_loop_end(program, i);
+        if (mtf_program_instruction(program, i)->loop > 0)
+            read_loop(program, i, end);
+    }
+}
+
 static void read_all(MtfProgram *program) {
     int n = mtf_program_length(program);
     for (int b = 0; b < (int)program->buffers->len; b++) {
+        mtf_program_buffer(program, b)->carried = false;
         mtf_program_buffer(program, b)->first = n;
         mtf_program_buffer(program, b)->last = -1;
     }
@@ -57,6 +93,7 @@ static void read_all(MtfProgram *program) {
             mtf_operation_accumulates(program->graph, instruction->operation))
             touch_repetition(program, instruction->outputs[0]);
     }
+    read_loops(program);
     for (int t = 0; t < (int)program->graph->tensors->len; t++)
         if (mtf_graph_tensor(program->graph, t)->is_sent && program->tensor_buffers[t] >= 0)
             touch_until_sent(program, t);
@@ -137,9 +174,13 @@ static void share_storage(MtfProgram *program, int index) {
     for (int k = 0; k < instruction->n_inputs; k++) {
         MtfBuffer *output = mtf_program_buffer(program, output_over(instruction, k));
         MtfBuffer *owner = owner_of(program, instruction->inputs[k]);
-        if (owner->last != index || !mtf_instruction_may_overwrite(program, index, k))
+        if (owner->last != index || (instruction->loop > 0 && owner->carried) ||
+            !mtf_instruction_may_overwrite(program, index, k))
+            continue;
+        if (instruction->loop > 0 && owner_of(program, output_over(instruction, k))->carried)
             continue;
         output->storage = mtf_program_storage(program, instruction->inputs[k]);
+        owner->carried |= output->carried;
         owner->first = MIN(owner->first, output->first);
         owner->last = MAX(owner->last, output->last);
         if (instruction->kind == MTF_INSTRUCTION_KERNEL)

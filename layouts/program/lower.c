@@ -3,6 +3,7 @@
  * run its kernel, and bring its outputs into the placements the layout keeps them in. Then
  * exchanges get room (overlap_windows.h), lifetimes are read off, outputs take the place of inputs
  * that die (lifetimes.h), and kernels that go over the same rows are brought together (fused_groups.h). */
+#include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/kernel_work/kernel_scratch.h"
 #include "layouts/kernel_work/row_length.h"
@@ -19,6 +20,10 @@ typedef struct {
     int *updated_variable; /* for each tensor: the variable whose next value it is, or -1 */
     int *gathered_copies;  /* MTF_PHASES a tensor: the buffer its consumers fetch from, or -1 */
     GArray *sums;          /* Kept: what micro-batches add up, until the last is done */
+    int loop;              /* whose iterations run what is emitted; 0: none */
+    GArray *stacks; /* Kept: what the iterations of that loop leave, until the last is done */
+    int **ready;    /* for each operation of that loop: the buffers of its inputs that were
+                              brought into place before it, -1 for the others; else NULL */
 } Lowering;
 
 /* A result that has been computed and not yet been brought to where it is kept. */
@@ -67,6 +72,11 @@ static int stored_buffer(Lowering *lowering, int tensor) {
     return *stored;
 }
 
+static void emit(const Lowering *lowering, MtfInstruction *instruction) {
+    instruction->loop = lowering->loop;
+    g_array_append_vals(lowering->program->instructions, instruction, 1);
+}
+
 /* ---- Resharding ---------------------------------------------------------------------------- */
 
 static void emit_reshard_op(Lowering *lowering, int operation, const MtfReshardOp *op, int source,
@@ -96,7 +106,7 @@ static void emit_reshard_op(Lowering *lowering, int operation, const MtfReshardO
             new_scratch(lowering, scratch_elements * element, MTF_MEMORY_COMMUNICATION);
     if (!mtf_reshard_is_collective(op->kind))
         instruction.traffic_bytes = 2.0 * (double)buffer_at(lowering, target)->bytes;
-    g_array_append_val(lowering->program->instructions, instruction);
+    emit(lowering, &instruction);
 }
 
 /* Walks `path` from buffer `source`; the last step writes `target`, or a new buffer when that is
@@ -173,11 +183,13 @@ static double adding_traffic(const Lowering *lowering, const MtfInstruction *ins
     return others + 2 * MIN(whole, others);
 }
 
-/* Bytes read and written; an input that is read sparsely counts as much as the output, and a sum
- * that is added to is read as well. */
+/* Bytes read and written; an input that is read sparsely counts as much as the output, an element of
+ * a stack as much as the input, and a sum that is added to is read as well. */
 static double kernel_traffic(const Lowering *lowering, const MtfInstruction *instruction,
                              bool gathers) {
     double output_bytes = 0, input_bytes = 0;
+    if (mtf_operation_loop_part(lowering->graph, instruction->operation) == MTF_LOOP_STACKS)
+        return 2 * (double)buffer_at(lowering, instruction->inputs[0])->bytes;
     for (int k = 0; k < instruction->n_outputs; k++)
         output_bytes += (double)buffer_at(lowering, instruction->outputs[k])->bytes;
     for (int k = 0; k < instruction->n_inputs; k++) {
@@ -236,7 +248,7 @@ static void emit_kernel(Lowering *lowering, int operation, const MtfIteration *i
                      mtf_graph_tensor(lowering->graph, op->outputs[k])->memory);
     }
     measure_kernel(lowering, iteration, &instruction);
-    g_array_append_val(lowering->program->instructions, instruction);
+    emit(lowering, &instruction);
 }
 
 /* Brings an output into the placement it is kept in. */
@@ -259,6 +271,8 @@ static void keep_outputs(Lowering *lowering, int operation) {
         Kept kept = { operation, op->outputs[k], produced[k] };
         if (mtf_operation_accumulates(lowering->graph, operation))
             g_array_append_val(lowering->sums, kept);
+        else if (mtf_operation_loop_part(lowering->graph, operation) == MTF_LOOP_STACKS)
+            g_array_append_val(lowering->stacks, kept);
         else
             keep_output(lowering, &kept);
     }
@@ -325,9 +339,17 @@ static void emit_update(Lowering *lowering, int operation, int variable, int val
     emit_reshard_op(lowering, operation, &op, source, target);
 }
 
+/* A state takes its next value, which nothing in the loop reads any more. */
+static void hand_on(Lowering *lowering, int operation, int state, int next) {
+    emit_update(lowering, operation, state, next);
+    buffer_at(lowering, stored_buffer(lowering, state))->carried = true;
+}
+
 /* Updates whose variable is not read any more run at once; the others when the step ends. */
 static void emit_ripe_updates(Lowering *lowering, int operation) {
     const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
+    if (mtf_operation_loop_part(lowering->graph, operation) == MTF_LOOP_HANDS_ON)
+        hand_on(lowering, operation, op->inputs[0], op->outputs[0]);
     for (int k = 0; k < op->n_outputs; k++) {
         int variable = lowering->updated_variable[op->outputs[k]];
         if (variable >= 0 && lowering->last_reader[variable] <= operation)
@@ -355,7 +377,10 @@ static void emit_inputs_and_kernel(Lowering *lowering, int operation) {
     for (int k = 0; k < op->n_inputs; k++) {
         MtfPlacement placement =
             mtf_strategy_input(lowering->graph, operation, &iteration, strategy, k);
-        inputs[k] = obtain(lowering, operation, op->inputs[k], &placement);
+        const int *ready = lowering->ready != NULL ? lowering->ready[operation] : NULL;
+        inputs[k] = ready != NULL && ready[k] >= 0
+                        ? ready[k]
+                        : obtain(lowering, operation, op->inputs[k], &placement);
     }
     emit_kernel(lowering, operation, &iteration, inputs);
 }
@@ -364,6 +389,58 @@ static void emit_operation(Lowering *lowering, int operation) {
     emit_inputs_and_kernel(lowering, operation);
     keep_outputs(lowering, operation);
     emit_ripe_updates(lowering, operation);
+}
+
+/* ---- Loops --------------------------------------------------------------------------------- */
+
+/* Brings into place what an operation of a loop reads of the time before it. */
+static void make_ready(Lowering *lowering, int operation) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
+    MtfIteration iteration;
+    mtf_operation_iteration(lowering->graph, operation, &iteration);
+    int *ready = lowering->ready[operation] = g_new(int, op->n_inputs + 1);
+    for (int k = 0; k < op->n_inputs; k++) {
+        int tensor = op->inputs[k];
+        ready[k] = -1;
+        if (mtf_operation_reads_anew(lowering->graph, op, tensor))
+            continue;
+        MtfPlacement placement =
+            mtf_strategy_input(lowering->graph, operation, &iteration,
+                               &lowering->program->layout->operations[operation], k);
+        ready[k] = obtain(lowering, operation, tensor, &placement);
+    }
+}
+
+/* Operations [begin, end) are those of a loop. */
+static void begin_loop(Lowering *lowering, int begin, int end) {
+    lowering->ready = g_new0(int *, lowering->graph->operations->len + 1);
+    for (int i = begin; i < end; i++)
+        make_ready(lowering, i);
+    lowering->loop = mtf_graph_operation(lowering->graph, begin)->loop;
+}
+
+static void end_loop(Lowering *lowering) {
+    lowering->loop = 0;
+    for (guint i = 0; i < lowering->stacks->len; i++)
+        keep_output(lowering, &g_array_index(lowering->stacks, Kept, i));
+    g_array_set_size(lowering->stacks, 0);
+    for (guint i = 0; lowering->ready != NULL && i < lowering->graph->operations->len; i++)
+        g_free(lowering->ready[i]);
+    g_clear_pointer(&lowering->ready, g_free);
+}
+
+/* Emits operations [begin, end), which begin and end no loop in its middle. */
+static void emit_operations(Lowering *lowering, int begin, int end) {
+    for (int i = begin; i < end; i++) {
+        int loop = mtf_graph_operation(lowering->graph, i)->loop, last = i + 1;
+        while (last < end && mtf_graph_operation(lowering->graph, last)->loop == loop)
+            last++;
+        if (loop > 0 && lowering->loop == 0)
+            begin_loop(lowering, i, last);
+        emit_operation(lowering, i);
+        if (loop > 0 && (last == i + 1))
+            end_loop(lowering);
+    }
 }
 
 /* ---- Entry --------------------------------------------------------------------------------- */
@@ -397,6 +474,7 @@ static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLa
         .updated_variable = filled(n, -1),
         .gathered_copies = filled(n * MTF_PHASES, -1),
         .sums = g_array_new(FALSE, FALSE, sizeof(Kept)),
+        .stacks = g_array_new(FALSE, FALSE, sizeof(Kept)),
     };
     for (guint i = 0; i < graph->updates->len; i++) {
         const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
@@ -409,6 +487,7 @@ static void lowering_clear(Lowering *lowering) {
     g_free(lowering->updated_variable);
     g_free(lowering->gathered_copies);
     g_array_unref(lowering->sums);
+    g_array_unref(lowering->stacks);
 }
 
 MtfProgram *mtf_program_emit(const MtfGraph *graph, const MtfLayout *layout) {
@@ -423,11 +502,9 @@ MtfProgram *mtf_program_emit(const MtfGraph *graph, const MtfLayout *layout) {
         if (mtf_graph_tensor(graph, t)->producer < 0)
             stored_buffer(&lowering, t);
     int repeated = mtf_graph_repeated(graph);
-    for (int i = 0; i < repeated; i++)
-        emit_operation(&lowering, i);
+    emit_operations(&lowering, 0, repeated);
     end_repetition(&lowering);
-    for (int i = repeated; i < (int)graph->operations->len; i++)
-        emit_operation(&lowering, i);
+    emit_operations(&lowering, repeated, (int)graph->operations->len);
     emit_late_updates(&lowering);
     lowering_clear(&lowering);
     mtf_program_split_backward(lowering.program);
@@ -443,8 +520,8 @@ MtfProgram *mtf_lower_as_written(const MtfGraph *graph, const MtfLayout *layout)
 MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, int operation) {
     Lowering lowering;
     lowering_init(&lowering, graph, layout);
-    emit_operation(&lowering, operation);
-    if (mtf_operation_times(graph, operation) > 1)
+    emit_operations(&lowering, operation, operation + 1);
+    if (mtf_phase_times(graph, mtf_graph_operation(graph, operation)->phase) > 1)
         end_repetition(&lowering);
     lowering.program->weight_gradients = lowering.program->n_repeated;
     mtf_program_find_lifetimes(lowering.program);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/program/program.h"
 
+#include "layouts/graph/loops.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -47,14 +49,26 @@ int mtf_program_forward(const MtfProgram *program) {
     return n;
 }
 
+/* Where the run of instructions ends that are in the same loop as `index`, or in none. */
+static int same_loop_end(const MtfProgram *program, int index) {
+    int end = index, loop = mtf_program_instruction(program, index)->loop;
+    while (end < mtf_program_length(program) && mtf_program_instruction(program, end)->loop == loop)
+        end++;
+    return end;
+}
+
 int mtf_program_part_end(const MtfProgram *program, int index) {
     int n = mtf_program_length(program);
     int forward = program->graph->in_flight > 1 ? mtf_program_forward(program) : 0;
-    int ends[] = { forward, program->weight_gradients, program->n_repeated };
+    int end = n, ends[] = { program->n_repeated, program->weight_gradients, forward };
     for (int e = 0; e < (int)G_N_ELEMENTS(ends); e++)
-        if (index < ends[e])
-            return ends[e];
-    return n;
+        end = index < ends[e] ? ends[e] : end;
+    return program->graph->loops->len > 0 ? MIN(end, same_loop_end(program, index)) : end;
+}
+
+int mtf_program_loop_end(const MtfProgram *program, int index) {
+    return mtf_program_instruction(program, index)->loop > 0 ? same_loop_end(program, index)
+                                                             : index + 1;
 }
 
 int mtf_program_length(const MtfProgram *program) {
@@ -67,7 +81,9 @@ bool mtf_instruction_is_collective(const MtfInstruction *instruction) {
 }
 
 int mtf_program_times(const MtfProgram *program, int index) {
-    return index < program->n_repeated ? program->microbatches : 1;
+    int loop = mtf_program_instruction(program, index)->loop;
+    int times = index < program->n_repeated ? program->microbatches : 1;
+    return times * (int)mtf_loop_count(program->graph, loop);
 }
 
 bool mtf_program_writes_loss(const MtfProgram *program, int index) {
@@ -228,6 +244,8 @@ static void append_instruction(GString *text, const MtfInstruction *instruction)
             g_string_append_printf(text, " by %s",
                                    mtf_exchange_algorithm_name(instruction->algorithm));
     }
+    if (instruction->loop > 0)
+        g_string_append_printf(text, " loop %d", instruction->loop);
     if (instruction->fused.kernels > 0) {
         g_string_append_printf(text, " band %d:", instruction->fused.kernels);
         append_numbers(text, instruction->fused.dims, instruction->fused.n_dims);
@@ -243,6 +261,10 @@ char *mtf_program_digest(const MtfProgram *program) {
     if (program->microbatches > 1)
         g_string_append_printf(text, "microbatches %d %d %d\n", program->microbatches,
                                program->n_repeated, graph->batch);
+    for (int l = 1; l <= (int)graph->loops->len; l++)
+        g_string_append_printf(text, "loop %s %d %d\n", mtf_graph_loop(graph, l)->name,
+                               mtf_graph_loop(graph, l)->dimension,
+                               mtf_graph_loop(graph, l)->reverse);
     for (int d = 0; d < (int)graph->dimensions->len; d++)
         g_string_append_printf(text, "dimension %s %" PRId64 "\n",
                                mtf_graph_dimension(graph, d)->name, mtf_graph_size(graph, d));
@@ -305,6 +327,10 @@ char *mtf_program_format(const MtfProgram *program) {
         g_string_append(text, " ->");
         append_numbers(text, instruction->outputs, instruction->n_outputs);
         g_string_append(text, " ]");
+        if (instruction->loop > 0)
+            g_string_append_printf(text, ", %" PRId64 " times in %s",
+                                   mtf_loop_count(program->graph, instruction->loop),
+                                   mtf_graph_loop(program->graph, instruction->loop)->name);
         if (instruction->fused.kernels > 0)
             format_fused_group(text, program, &instruction->fused);
         g_string_append_c(text, '\n');

@@ -12,7 +12,12 @@
  * belong to storages; variables, optimizer state and the input batch live through the whole step.
  *
  * With micro-batches instructions [0, n_repeated) run `microbatches` times a step, the rest once
- * (microbatches.h). Flops, bytes and calls of an instruction are those of one run: sums over a
+ * (microbatches.h). The instructions of a loop (loops.h) stand together and run once an iteration:
+ *
+ *     instruction   0  1  2 [3  4  5  6] 7 …
+ *                            40 times
+ *
+ * What iterations read of the time before the loop is brought into place before it begins. Flops, bytes and calls of an instruction are those of one run: sums over a
  * program take each mtf_program_times times. */
 #ifndef MTF_PROGRAM_H
 #define MTF_PROGRAM_H
@@ -35,6 +40,8 @@ typedef struct {
     int storage;     /* the buffer that owns the bytes; its own index if it does */
     int first, last; /* of owners: first and last instruction that touches the storage */
     bool persistent; /* of owners: lives from step to step (first = 0, last = n_instructions - 1) */
+    bool carried;    /* of owners: iterations of a loop find in it what was there before they began:
+                        none of them may put something else there */
 } MtfBuffer;
 
 typedef enum { MTF_INSTRUCTION_KERNEL, MTF_INSTRUCTION_RESHARD } MtfInstructionKind;
@@ -51,6 +58,7 @@ typedef struct {
     MtfInstructionKind kind;
     MtfExchangeAlgorithm algorithm; /* of collectives (collective_messages.h) */
     int operation;                  /* the graph operation it runs, or that made it necessary */
+    int loop;                       /* whose iterations run it, from 1; 0: none */
     MtfReshardOp reshard;           /* of steps */
     int n_inputs;
     int *inputs; /* buffers */
@@ -129,6 +137,9 @@ int mtf_program_forward(const MtfProgram *program);
 /* Where the part of a step ends that instruction `index` belongs to: what is repeated, of a
  * pipeline stage the forward pass or the input gradients before it, or all. Nothing stays under way across it. */
 int mtf_program_part_end(const MtfProgram *program, int index);
+
+/* Where the loop ends that instruction `index` belongs to; `index` + 1 when it is in none. */
+int mtf_program_loop_end(const MtfProgram *program, int index);
 
 /* How often a step runs instruction `index`. */
 int mtf_program_times(const MtfProgram *program, int index);

@@ -28,7 +28,8 @@ typedef struct {
  * same bytes, since who shares bytes follows from the order. */
 static Value *value_of(const Walk *walk, int buffer) {
     int storage = mtf_program_storage(walk->program, buffer);
-    bool variable = mtf_program_buffer(walk->program, storage)->persistent;
+    bool variable = mtf_program_buffer(walk->program, storage)->persistent ||
+                    mtf_program_buffer(walk->program, storage)->carried;
     return &walk->values[variable ? storage : buffer];
 }
 
@@ -123,6 +124,16 @@ static bool read_places(const int *order, int length, int *places, GError **erro
     return true;
 }
 
+/* Instructions of a loop stand where instructions of that loop stood. */
+static bool check_loops(const MtfProgram *program, const int *places, GError **error) {
+    for (int i = 0; i < mtf_program_length(program); i++)
+        if (mtf_program_instruction(program, i)->loop !=
+            mtf_program_instruction(program, places[i])->loop)
+            return mtf_input_error(error, "the order takes instruction %d across the end of a loop",
+                                   i);
+    return true;
+}
+
 static bool check_stretches(const MtfProgram *program, const int *places, GError **error) {
     int ends[MTF_SEGMENTS];
     mtf_program_segments(program, ends);
@@ -139,7 +150,8 @@ static bool check_stretches(const MtfProgram *program, const int *places, GError
 bool mtf_order_check(const MtfProgram *program, const int *order, GError **error) {
     int length = mtf_program_length(program);
     g_autofree int *places = g_new(int, (gsize)length + 1);
-    if (!read_places(order, length, places, error) || !check_stretches(program, places, error))
+    if (!read_places(order, length, places, error) || !check_stretches(program, places, error) ||
+        !check_loops(program, places, error))
         return false;
     g_autoptr(MtfDependences) waits = mtf_dependences_new(program);
     for (int i = 0; i < length; i++)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/executor/executor.h"
 
+#include "layouts/graph/loops.h"
 #include "layouts/program/fused_groups.h"
 #include "runtime/support/processor_clock.h"
 
@@ -100,7 +101,8 @@ static void run_fused(MtfExecutor *executor, int index, int64_t step) {
     }
 }
 
-void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {
+/* Once through instructions that are in one loop, or in none. */
+static void run_through(MtfExecutor *executor, int from, int to, int64_t step) {
     MtfExchanges under_way = { 0 };
     if (executor->trace != NULL)
         mtf_step_trace_turn_to(executor->trace, executor->worker->program);
@@ -120,6 +122,20 @@ void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {
     }
     while (under_way.n > 0)
         end_oldest(executor, &under_way, step);
+}
+
+void mtf_executor_run(MtfExecutor *executor, int from, int to, int64_t step) {
+    const MtfProgram *program = executor->worker->program;
+    for (int begin = from, end; begin < to; begin = end) {
+        int loop = mtf_program_instruction(program, begin)->loop;
+        for (end = begin + 1; end < to && mtf_program_instruction(program, end)->loop == loop;)
+            end++;
+        for (int64_t k = 0; k < mtf_loop_count(program->graph, loop); k++) {
+            executor->worker->iteration = k;
+            run_through(executor, begin, end, step);
+        }
+        executor->worker->iteration = 0;
+    }
 }
 
 static void run_plainly(MtfExecutor *executor, int from, int to, int64_t step, void *user) {

@@ -34,15 +34,22 @@ static void look_at_variables(Places *places, const MtfWorker *worker) {
             look(places, mtf_worker_tensor(worker, t), t);
 }
 
+static void look_at_outputs(Places *places, const MtfWorker *worker, int index, int place) {
+    const MtfInstruction *instruction = mtf_program_instruction(worker->program, index);
+    for (int k = 0; k < instruction->n_outputs; k++)
+        look(places, &worker->operands[instruction->outputs[k]], place);
+}
+
+/* A loop is looked at when it is over. */
 static void run_and_look(MtfExecutor *executor, int from, int to, int64_t step, void *user) {
     Places *places = user;
     const MtfWorker *worker = executor->worker;
     int tensors = (int)worker->program->graph->tensors->len;
-    for (int i = from; i < to; i++) {
-        const MtfInstruction *instruction = mtf_program_instruction(worker->program, i);
-        mtf_executor_run(executor, i, i + 1, step);
-        for (int k = 0; k < instruction->n_outputs; k++)
-            look(places, &worker->operands[instruction->outputs[k]], tensors + i);
+    for (int i = from, end; i < to; i = end) {
+        end = mtf_program_loop_end(worker->program, i);
+        mtf_executor_run(executor, i, end, step);
+        for (int j = i; j < end; j++)
+            look_at_outputs(places, worker, j, tensors + j);
     }
 }
 

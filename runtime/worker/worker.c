@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/worker/worker.h"
 
+#include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/graph/random.h"
 #include "runtime/kernels/base/kernel_nest.h"
@@ -249,10 +250,14 @@ static bool reads_storage(const MtfWorker *worker, const MtfInstruction *instruc
     return false;
 }
 
-/* Makes what the instruction is about to write unfit for reading, unless it adds to it. */
+/* Makes what the instruction is about to write unfit for reading, unless it adds to it: a sum over
+ * micro-batches, or a stack of iterations. */
 static void poison_outputs(const MtfWorker *worker, const MtfInstruction *instruction) {
     bool adds = worker->microbatch > 0 && instruction->kind == MTF_INSTRUCTION_KERNEL &&
                 mtf_operation_accumulates(worker->program->graph, instruction->operation);
+    adds = adds || (worker->iteration > 0 && instruction->kind == MTF_INSTRUCTION_KERNEL &&
+                    mtf_operation_loop_part(worker->program->graph, instruction->operation) ==
+                        MTF_LOOP_STACKS);
     for (int k = 0; k < instruction->n_outputs && !adds; k++)
         if (!reads_storage(worker, instruction, instruction->outputs[k]))
             poison_buffer(worker, instruction->outputs[k]);
@@ -261,12 +266,14 @@ static void poison_outputs(const MtfWorker *worker, const MtfInstruction *instru
 }
 
 static void begin_kernel(MtfWorker *worker, int index, int64_t step) {
+    const MtfInstruction *instruction = mtf_program_instruction(worker->program, index);
     MtfKernelCall *call = &worker->calls[index];
     call->step = step;
     call->microbatch = worker->microbatch;
+    call->element = mtf_loop_element(worker->program->graph, instruction->loop, worker->iteration);
     call->progress = worker->progress;
     if (worker->poison)
-        poison_outputs(worker, mtf_program_instruction(worker->program, index));
+        poison_outputs(worker, instruction);
 }
 
 static void call_kernel(const MtfKernelCall *call) {

@@ -28,8 +28,9 @@
 typedef struct {
     const MtfProgram *program; /* borrowed, and so is the graph */
     int rank;
-    bool poison;    /* MTF_POISON_DEFAULT; may be changed between steps */
-    int microbatch; /* whose examples the slices of the batch hold; 0 between steps */
+    bool poison;       /* MTF_POISON_DEFAULT; may be changed between steps */
+    int microbatch;    /* whose examples the slices of the batch hold; 0 between steps */
+    int64_t iteration; /* of the loop that is being run; 0 outside */
     MtfArenaMemory memory;
     const MtfArena *arena; /* borrowed */
     MtfMove *moves;        /* one an instruction; zero for kernels */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/lockstep.h"
 
+#include "layouts/graph/loops.h"
 #include "runtime/kernels/base/slice.h"
 
 #include <math.h>
@@ -160,18 +161,35 @@ static int run_from(MtfLockstep *lockstep, int index, int64_t step) {
     return index + kernels;
 }
 
+/* Instructions [from, to), those of a loop once an iteration. */
+static void run_all(MtfLockstep *lockstep, int from, int to, int64_t step) {
+    const MtfProgram *program = lockstep->workers[0]->program;
+    for (int begin = from, end; begin < to; begin = end) {
+        int loop = mtf_program_instruction(program, begin)->loop;
+        int64_t count = mtf_loop_count(program->graph, loop);
+        end = begin + 1;
+        while (end < to && mtf_program_instruction(program, end)->loop == loop)
+            end++;
+        for (int64_t k = 0; k < count; k++) {
+            for (int r = 0; r < lockstep->n; r++)
+                lockstep->workers[r]->iteration = k;
+            for (int i = begin; i < end;)
+                i = run_from(lockstep, i, step);
+            mtf_lockstep_end_due(lockstep, end);
+        }
+        for (int r = 0; r < lockstep->n; r++)
+            lockstep->workers[r]->iteration = 0;
+    }
+}
+
 void mtf_lockstep_step(MtfLockstep *lockstep, int64_t step) {
     const MtfProgram *program = lockstep->workers[0]->program;
     for (int k = 0; k < program->microbatches; k++) {
         turn_to(lockstep, k, step);
-        for (int i = 0; i < program->n_repeated;)
-            i = run_from(lockstep, i, step);
-        mtf_lockstep_end_due(lockstep, program->n_repeated);
+        run_all(lockstep, 0, program->n_repeated, step);
     }
     turn_to(lockstep, 0, step);
-    for (int i = program->n_repeated; i < mtf_program_length(program);)
-        i = run_from(lockstep, i, step);
-    mtf_lockstep_end_due(lockstep, mtf_program_length(program));
+    run_all(lockstep, program->n_repeated, mtf_program_length(program), step);
 }
 
 double mtf_lockstep_scalar(const MtfLockstep *lockstep, int tensor) {

@@ -173,7 +173,8 @@ TERM(causal_zero, is_masked(p) ? 0 : x)
 
 static double dropout(const Point *p) {
     const char *name = p->a->stream != NULL ? p->a->stream : p->operation->name;
-    MtfRandom random = mtf_random_stream(p->reference->seed, name, p->step);
+    MtfRandom random = mtf_random_stream(p->reference->seed, name,
+                                         p->step | (uint64_t)p->reference->element << 40);
     return mtf_random_keeps(&random, p->a->rate, p->element) ? p->x[0] / (1 - p->a->rate) : 0;
 }
 
@@ -465,7 +466,8 @@ static double top_k(const Point *p) {
 
 static MtfRandom stream(const Point *p) {
     const char *name = p->a->stream != NULL ? p->a->stream : p->operation->name;
-    return mtf_random_stream(p->reference->seed, name, p->step);
+    return mtf_random_stream(p->reference->seed, name,
+                             p->step | (uint64_t)p->reference->element << 40);
 }
 
 static double random_uniform(const Point *p) {
@@ -581,6 +583,7 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_TRANSPOSE] = same,
     [MTF_OP_BROADCAST] = same,
     [MTF_OP_CAST] = cast,
+    [MTF_OP_LOOP_BEGIN] = same,
     [MTF_OP_STOP_GRADIENT] = same,
     [MTF_OP_CONSTANT] = constant,
     [MTF_OP_RANGE] = range,
@@ -782,6 +785,27 @@ static void attention_grad(Point *p) {
         }
 }
 
+/* Between one element of a tensor along the loop's dimension and a tensor without it. */
+static void loop_element(Point *p, bool stacks) {
+    const MtfGraph *graph = p->reference->graph;
+    int x = p->operation->inputs[0], y = p->operation->outputs[0];
+    int many = stacks ? y : x, one = stacks ? x : y;
+    const MtfShape *shape = &mtf_graph_tensor(graph, one)->shape;
+    for (int64_t i = 0; i < mtf_graph_elements(graph, shape); i++) {
+        stand_at(p, shape, i);
+        p->coordinate[p->a->dimension] = p->reference->element;
+        int64_t at = offset_of(p, &mtf_graph_tensor(graph, many)->shape);
+        double *there = &p->reference->values[many][at], *here = &p->reference->values[one][i];
+        *(stacks ? there : here) = *(stacks ? here : there);
+    }
+}
+
+static void hand_on(MtfReference *reference, const MtfOperation *next) {
+    const MtfShape *shape = &mtf_graph_tensor(reference->graph, next->outputs[0])->shape;
+    memcpy(reference->values[next->inputs[0]], reference->values[next->outputs[0]],
+           sizeof(double) * (size_t)mtf_graph_elements(reference->graph, shape));
+}
+
 /* (x, cache, position), element by element of the cache. */
 static void cache_update(Point *p) {
     const int *in = p->operation->inputs;
@@ -806,6 +830,16 @@ static void evaluate(MtfReference *reference, const MtfOperation *operation, uin
                     .coordinate = coordinate };
     if (operation->kind == MTF_OP_ATTENTION || operation->kind == MTF_OP_ATTENTION_GRAD) {
         (operation->kind == MTF_OP_ATTENTION ? attention : attention_grad)(&whole);
+        return;
+    }
+    if (operation->kind == MTF_OP_LOOP_SLICE || operation->kind == MTF_OP_LOOP_STACK) {
+        loop_element(&whole, operation->kind == MTF_OP_LOOP_STACK);
+        return;
+    }
+    if (operation->kind == MTF_OP_LOOP_NEXT) {
+        const MtfShape *shape = &mtf_graph_tensor(reference->graph, operation->outputs[0])->shape;
+        memcpy(reference->values[operation->outputs[0]], reference->values[operation->inputs[1]],
+               sizeof(double) * (size_t)mtf_graph_elements(reference->graph, shape));
         return;
     }
     if (operation->kind == MTF_OP_CACHED_ATTENTION) {
@@ -895,9 +929,35 @@ void mtf_reference_fill_inputs(MtfReference *reference, uint64_t seed) {
     }
 }
 
+/* Operations [begin, end) of a loop, once for each element of its dimension. */
+static void run_loop(MtfReference *reference, int begin, int end, uint64_t step) {
+    const MtfGraph *graph = reference->graph;
+    const MtfLoop *loop =
+        &g_array_index(graph->loops, MtfLoop, mtf_graph_operation(graph, begin)->loop - 1);
+    int64_t count = mtf_graph_size(graph, loop->dimension);
+    for (int64_t k = 0; k < count; k++) {
+        reference->element = loop->reverse ? count - 1 - k : k;
+        for (int i = begin; i < end; i++)
+            evaluate(reference, mtf_graph_operation(graph, i), step);
+        for (int i = begin; i < end; i++)
+            if (mtf_graph_operation(graph, i)->kind == MTF_OP_LOOP_NEXT)
+                hand_on(reference, mtf_graph_operation(graph, i));
+    }
+    reference->element = 0;
+}
+
 void mtf_reference_run(MtfReference *reference, uint64_t step) {
-    for (int i = 0; i < (int)reference->graph->operations->len; i++)
-        evaluate(reference, mtf_graph_operation(reference->graph, i), step);
+    const MtfGraph *graph = reference->graph;
+    int n = (int)graph->operations->len;
+    for (int i = 0, end; i < n; i = end) {
+        int loop = mtf_graph_operation(graph, i)->loop;
+        for (end = i + 1; loop > 0 && end < n && mtf_graph_operation(graph, end)->loop == loop;)
+            end++;
+        if (loop > 0)
+            run_loop(reference, i, end, step);
+        else
+            evaluate(reference, mtf_graph_operation(graph, i), step);
+    }
 }
 
 void mtf_reference_update(MtfReference *reference) {

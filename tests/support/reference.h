@@ -24,6 +24,7 @@ typedef struct {
     const MtfGraph *graph; /* borrowed; must not change any more */
     uint64_t seed;
     double **values; /* by tensor, always allocated */
+    int64_t element; /* of the loop that runs */
 } MtfReference;
 
 /* Variables start at layouts/graph/random.h's initial values for `seed`, everything else at 0. */

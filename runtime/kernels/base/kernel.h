@@ -62,8 +62,9 @@ typedef struct {
     void *scratch; /* mtf_operation_scratch_bytes, aligned to 64 bytes */
     int64_t scratch_bytes;
     uint64_t seed;
-    int64_t step;   /* the first is 1; 0 outside training, when dropout drops nothing */
-    int microbatch; /* of the step; the first is 0 */
+    int64_t step;    /* the first is 1; 0 outside training, when dropout drops nothing */
+    int microbatch;  /* of the step; the first is 0 */
+    int64_t element; /* of a loop: what this iteration is about (layouts/graph/loops.h); else 0 */
     bool
         continues; /* output 0 holds what was folded before, to which this is added (fused_groups.h) */
     void *prepared;  /* by mtf_kernel_prepare, or NULL: the kernel then prepares itself */

@@ -353,7 +353,8 @@ void mtf_kernel_dropout(const MtfKernelCall *call) {
     const MtfAttributes *a = &call->operation->attributes;
     const char *name = a->stream != NULL ? a->stream : call->operation->name;
     double rate = call->step > 0 ? a->rate : 0;
-    MtfRandom random = mtf_random_stream(call->seed, name, (uint64_t)call->step - 1);
+    MtfRandom random = mtf_random_stream(call->seed, name,
+                                         mtf_random_step((uint64_t)call->step - 1, call->element));
     const Loops *loops = loops_of(out);
     uint8_t keep[DROPOUT_BLOCK];
     MtfNest nest;

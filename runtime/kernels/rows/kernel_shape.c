@@ -111,6 +111,41 @@ void mtf_kernel_concat(const MtfKernelCall *call) {
     }
 }
 
+/* ---- Loops ----------------------------------------------------------------------------------- */
+
+static void copy_all(const MtfOperand *to, const MtfOperand *from) {
+    int64_t bytes = mtf_slice_elements(to) * mtf_dtype_bytes(to->dtype);
+    if (bytes > 0 && to->data != from->data)
+        memcpy(to->data, from->data, (size_t)bytes);
+}
+
+void mtf_kernel_loop_begin(const MtfKernelCall *call) {
+    copy_all(&call->outputs[0], &call->inputs[0]);
+}
+
+void mtf_kernel_loop_next(const MtfKernelCall *call) {
+    copy_all(&call->outputs[0], &call->inputs[1]);
+}
+
+/* Between the loop's element along `many`, which nobody splits, and `one`, which is that element. */
+static void copy_element(const MtfKernelCall *call, const MtfOperand *many, const MtfOperand *one,
+                         bool stacks) {
+    Runs runs = runs_of(many, call->operation->attributes.dimension);
+    size_t bytes = (size_t)(runs.inner * runs.bytes);
+    for (int64_t o = 0; o < runs.outer && bytes > 0; o++) {
+        char *there = run_at(&runs, o, call->element), *here = mtf_operand_at(one, o * runs.inner);
+        memcpy(stacks ? there : here, stacks ? here : there, bytes);
+    }
+}
+
+void mtf_kernel_loop_slice(const MtfKernelCall *call) {
+    copy_element(call, &call->inputs[0], &call->outputs[0], false);
+}
+
+void mtf_kernel_loop_stack(const MtfKernelCall *call) {
+    copy_element(call, &call->outputs[0], &call->inputs[0], true);
+}
+
 /* ---- Scans and ranks ------------------------------------------------------------------------- */
 
 /* In double, which holds every int32 and sums float32 more exactly than it is stored. */
@@ -174,7 +209,8 @@ void mtf_kernel_top_k(const MtfKernelCall *call) {
 static MtfRandom stream_of(const MtfKernelCall *call) {
     const MtfAttributes *a = &call->operation->attributes;
     const char *name = a->stream != NULL ? a->stream : call->operation->name;
-    return mtf_random_stream(call->seed, name, (uint64_t)MAX(call->step, 1) - 1);
+    return mtf_random_stream(call->seed, name,
+                             mtf_random_step((uint64_t)MAX(call->step, 1) - 1, call->element));
 }
 
 void mtf_kernel_random_uniform(const MtfKernelCall *call) {

@@ -12,6 +12,10 @@
 
 void mtf_kernel_resample(const MtfKernelCall *call);
 void mtf_kernel_concat(const MtfKernelCall *call);
+void mtf_kernel_loop_begin(const MtfKernelCall *call);
+void mtf_kernel_loop_next(const MtfKernelCall *call);
+void mtf_kernel_loop_slice(const MtfKernelCall *call);
+void mtf_kernel_loop_stack(const MtfKernelCall *call);
 void mtf_kernel_cumulative_sum(const MtfKernelCall *call);
 void mtf_kernel_top_k(const MtfKernelCall *call);
 void mtf_kernel_random_uniform(const MtfKernelCall *call);

@@ -578,7 +578,8 @@ static void attention_with_a_bias(void **state) {
 static void every_rule_has_been_checked(void **state) {
     (void)state;
     for (int kind = 0; kind < MTF_OPERATIONS; kind++)
-        if (mtf_gradient_row(kind)->state == MTF_GRADIENT_RULE && !kinds_seen[kind])
+        if (mtf_gradient_row(kind)->state == MTF_GRADIENT_RULE && !kinds_seen[kind] &&
+            mtf_operation_row(kind)->loop == MTF_LOOP_NOTHING) /* test_loop_gradient.c */
             fail_msg("no test differentiates %s", mtf_operation_row(kind)->name);
 }
 

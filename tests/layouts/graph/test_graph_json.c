@@ -157,13 +157,14 @@ static void wrong_pieces_are_told_one_by_one(void **state) {
     assert_fails("{'meshtf_plan': 2}",
                  "g.json: /: key \"meshtf_graph\" is missing: this is not a meshtf_graph file");
     assert_fails("[]", "g.json: /: an object is expected here");
-    assert_fails(HEAD "'operation': []}",
-                 "g.json: /: unknown key \"operation\" (known here: meshtf_graph, name, "
-                 "dimensions, inputs, variables, operations, loss, optimizer, updates, repeats)");
+    assert_fails(
+        HEAD "'operation': []}",
+        "g.json: /: unknown key \"operation\" (known here: meshtf_graph, name, "
+        "dimensions, inputs, variables, operations, loss, optimizer, updates, repeats, loops)");
     assert_fails(HEAD "'name': 'h', 'operations': []}", "g.json: /: key \"name\" is given twice");
     assert_fails(HEAD INPUT "'x': 1, 'operations': []}",
                  "g.json: /: unknown key \"x\" (known here: meshtf_graph, name, dimensions, "
-                 "inputs, variables, operations, loss, optimizer, updates, repeats)");
+                 "inputs, variables, operations, loss, optimizer, updates, repeats, loops)");
     assert_fails(HEAD "'inputs': []}", "g.json: /: key \"operations\" is missing");
     assert_fails("{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'a': 4, 'a': 5}, "
                  "'operations': []}",
@@ -308,8 +309,8 @@ static void wrong_blocks_are_told(void **state) {
     assert_fails(BLOCK("2", ""),
                  "g.json: /operations/0/repeat/operations: a repeated block has operations");
     assert_fails(BLOCK("2", OUT ", {'repeat': {}}"),
-                 "g.json: /operations/0/repeat/operations/1: a repeated block cannot hold another "
-                 "one");
+                 "g.json: /operations/0/repeat/operations/1: a repeated block or loop cannot "
+                 "hold another one");
     assert_fails(BLOCK("2", OUT ", {'name': 'h', 'op': 'relu', 'inputs': ['x']}"),
                  "g.json: /operations/0/repeat/carry/0: the name \"h\" is given twice in this "
                  "block");

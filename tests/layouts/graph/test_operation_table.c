@@ -311,11 +311,17 @@ static char *inputs_of(const MtfOperationRow *row) {
 
 static const char *dims_of(const MtfOperationRow *row) {
     static const char *const words[] = {
-        [MTF_DIMS_FIRST] = "first input's", [MTF_DIMS_UNION] = "all inputs'",
-        [MTF_DIMS_SUBSET] = "given, some",  [MTF_DIMS_SUPERSET] = "given, more",
-        [MTF_DIMS_PERMUTED] = "given, all", [MTF_DIMS_RENAMED] = "renamed",
-        [MTF_DIMS_REPLACED] = "replaced",   [MTF_DIMS_RESHAPED] = "given, reshaped",
+        [MTF_DIMS_FIRST] = "first input's",
+        [MTF_DIMS_UNION] = "all inputs'",
+        [MTF_DIMS_SUBSET] = "given, some",
+        [MTF_DIMS_SUPERSET] = "given, more",
+        [MTF_DIMS_PERMUTED] = "given, all",
+        [MTF_DIMS_RENAMED] = "renamed",
+        [MTF_DIMS_REPLACED] = "replaced",
+        [MTF_DIMS_RESHAPED] = "given, reshaped",
         [MTF_DIMS_NEW] = "given, any",
+        [MTF_DIMS_WITHOUT] = "without `dimension`",
+        [MTF_DIMS_WITH] = "`dimension`, first input's",
     };
     return words[row->dims];
 }

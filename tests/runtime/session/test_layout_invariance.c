@@ -68,6 +68,14 @@ static void free_layouts_of_an_mlp_give_its_losses(void **state) {
     check_free_layouts("mlp", "batch:10;features:7;hidden:12;targets:5", MTF_F64, 400);
 }
 
+static void layouts_of_a_recurrent_network_give_its_losses(void **state) {
+    (void)state;
+    static const char sizes[] = "batch:6;length:5;d_model:7;hidden:6;hidden_before:6;vocab:128";
+    check_rule_layouts("lstm-small", sizes, MTF_F32, 10);
+    check_rule_layouts("lstm-small", sizes, MTF_F64, 20);
+    check_free_layouts("lstm-small", sizes, MTF_F64, 40);
+}
+
 static void free_layouts_of_a_transformer_give_its_losses(void **state) {
     (void)state;
     check_free_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_F64, 20);
@@ -167,6 +175,7 @@ int main(void) {
         cmocka_unit_test(layouts_of_bfloat16_give_its_losses),
         cmocka_unit_test(bfloat16_trains_as_float32_does),
         cmocka_unit_test(free_layouts_of_an_mlp_give_its_losses),
+        cmocka_unit_test(layouts_of_a_recurrent_network_give_its_losses),
         cmocka_unit_test(free_layouts_of_a_transformer_give_its_losses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

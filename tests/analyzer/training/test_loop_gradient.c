@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Gradients of loops against central differences of the reference interpreter, in double, and against
+ * the same network unrolled. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/training/training_graph.h"
+#include "layouts/graph/loops.h"
+#include "tests/support/parse_graph.h"
+#include "tests/support/reference.h"
+
+#include <math.h>
+#include <string.h>
+
+#define DIMENSIONS "'dimensions':{'batch':3,'time':4,'in':2,'h':3,'before':3,'vocab':5},"
+#define X "{'name':'x','dims':['batch','time','in'],'dtype':'float64','feed':'features'}"
+#define VARIABLE(name, dims) \
+    "{'name':'" name "','dims':[" dims "],'dtype':'float64','init':{'normal':0.5}}"
+#define GRAPH(inputs, variables, operations)                                                   \
+    "{'meshtf_graph':1,'name':'g'," DIMENSIONS "'inputs':[" inputs "],'variables':[" variables \
+    "],'operations':[" operations "],'loss':'loss','optimizer':{'kind':'sgd','rate':0.1}}"
+#define LOSS(y)                                                                               \
+    ",{'name':'squares','op':'square','inputs':['" y "']},{'name':'loss','op':'reduce_mean'," \
+    "'inputs':['squares'],'dims':[]}"
+
+/* One recurrence: the state, what is read of each iteration, and both results are wanted. */
+#define RECURRENT(more)                                                                            \
+    GRAPH(X,                                                                                       \
+          VARIABLE("wx", "'in','h'") "," VARIABLE("wh", "'before','h'") "," VARIABLE(              \
+              "b", "'h'") "," VARIABLE("first", "'batch','h'") "," VARIABLE("gain", "'time','h'"), \
+          "{'name':'scaled','op':'einsum','inputs':['x','wx','gain'],"                             \
+          "'dims':['time','batch','h']},"                                                          \
+          "{'loop':{'name':'steps','dimension':'time'," more                                       \
+          "'carry':[{'name':'s','init':'first','next':'new'}],"                                    \
+          "'inputs':[{'name':'xt','of':'scaled'}],'outputs':[{'name':'all','of':'new'}],"          \
+          "'operations':["                                                                         \
+          "{'name':'old','op':'rename','inputs':['s'],'from':'h','to':'before'},"                  \
+          "{'name':'p','op':'einsum','inputs':['old','wh'],'dims':['batch','h']},"                 \
+          "{'name':'sum','op':'add','inputs':['xt','p','b']},"                                     \
+          "{'name':'new','op':'tanh','inputs':['sum']}]}},"                                        \
+          "{'name':'both','op':'multiply','inputs':['steps/s','steps/all'],"                       \
+          "'dims':['time','batch','h']}" LOSS("both"))
+
+static double loss_at(MtfReference *reference, double *slot, double value) {
+    double before = *slot;
+    *slot = value;
+    mtf_reference_run(reference, 0);
+    *slot = before;
+    return reference->values[reference->graph->loss][0];
+}
+
+static void check_variable(MtfReference *forward, const MtfReference *training, int variable) {
+    const double h = 1e-5;
+    const MtfTensor *tensor = mtf_graph_tensor(forward->graph, variable);
+    g_autofree char *name = g_strdup_printf("grad/%s", tensor->name);
+    const double *gradient = mtf_reference_find(training, name);
+    for (int64_t i = 0; i < mtf_graph_elements(forward->graph, &tensor->shape); i++) {
+        double *slot = &forward->values[variable][i];
+        double slope =
+            (loss_at(forward, slot, *slot + h) - loss_at(forward, slot, *slot - h)) / (2 * h);
+        if (!(fabs(slope - gradient[i]) <= 1e-8 * fmax(1, fabs(slope))))
+            fail_msg("%s[%d] is %.10g, finite differences say %.10g", name, (int)i, gradient[i],
+                     slope);
+    }
+}
+
+static MtfReference *run(const MtfGraph *graph) {
+    MtfReference *reference = mtf_reference_new(graph, 3);
+    mtf_reference_fill_inputs(reference, 4);
+    mtf_reference_run(reference, 0);
+    return reference;
+}
+
+static void check_gradients(const char *text) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(text);
+    g_autoptr(MtfGraph) training = mtf_training_graph(graph, &error);
+    if (training == NULL)
+        fail_msg("%s", error->message);
+    assert_true(mtf_graph_check_loops(training, NULL));
+    g_autoptr(MtfReference) f = run(graph);
+    g_autoptr(MtfReference) t = run(training);
+    assert_true(fabs(f->values[graph->loss][0] - t->values[training->loss][0]) <= 1e-12);
+    for (int v = 0; v < (int)graph->tensors->len; v++)
+        if (mtf_graph_tensor(graph, v)->source == MTF_SOURCE_VARIABLE)
+            check_variable(f, t, v);
+}
+
+static void a_recurrence_has_the_slopes_of_its_loss(void **state) {
+    (void)state;
+    check_gradients(RECURRENT(""));
+}
+
+static void so_has_one_that_runs_in_reverse(void **state) {
+    (void)state;
+    check_gradients(RECURRENT("'reverse':true,"));
+}
+
+/* Layers whose weights lie behind one another: iterations read variables element by element. */
+static void layers_of_stacked_variables_get_stacked_gradients(void **state) {
+    (void)state;
+    check_gradients(GRAPH(
+        "{'name':'x','dims':['batch','h'],'dtype':'float64','feed':'features'}",
+        VARIABLE("w", "'time','before','h'") "," VARIABLE("g", "'h'"),
+        "{'loop':{'name':'layers','dimension':'time','count':4,"
+        "'carry':[{'name':'y','init':'x','next':'new'}],'inputs':[{'name':'w1','of':'w'}],"
+        "'operations':[{'name':'r','op':'rename','inputs':['y'],'from':'h','to':'before'},"
+        "{'name':'p','op':'einsum','inputs':['r','w1'],'dims':['batch','h']},"
+        "{'name':'q','op':'multiply','inputs':['p','g']},"
+        "{'name':'a','op':'silu','inputs':['q']},{'name':'new','op':'add','inputs':['a','y']}]}}" LOSS(
+            "layers/y")));
+}
+
+/* Fibonacci's: one value is carried on under the other's name. */
+static void values_may_change_places(void **state) {
+    (void)state;
+    check_gradients(
+        GRAPH("", VARIABLE("p", "'h'") "," VARIABLE("q", "'h'") "," VARIABLE("w", "'h'"),
+              "{'loop':{'name':'steps','count':3,'carry':[{'name':'a','init':'p','next':'b'},"
+              "{'name':'b','init':'q','next':'sum'}],'operations':["
+              "{'name':'wa','op':'multiply','inputs':['a','w']},"
+              "{'name':'sum','op':'add','inputs':['wa','b']}]}},"
+              "{'name':'both','op':'multiply','inputs':['steps/a','steps/b']}" LOSS("both")));
+}
+
+/* Only what is handed on leads to a variable, not what the state begins with; ids, too, are sliced. */
+static void states_are_wanted_for_what_they_become(void **state) {
+    (void)state;
+    check_gradients(
+        GRAPH("{'name':'ids','dims':['batch','time'],'dtype':'int32','feed':'tokens'}",
+              VARIABLE("table", "'vocab','h'"),
+              "{'name':'zero','op':'constant','value':0,'dims':['batch','h'],'dtype':'float64'},"
+              "{'loop':{'name':'steps','dimension':'time','carry':[{'name':'s','init':'zero',"
+              "'next':'new'}],'inputs':[{'name':'id','of':'ids'}],'operations':["
+              "{'name':'row','op':'embedding','inputs':['table','id'],'dims':['batch','h']},"
+              "{'name':'grown','op':'square','inputs':['s']},"
+              "{'name':'new','op':'add','inputs':['row','grown']}]}}" LOSS("steps/s")));
+}
+
+/* The same network with a repeated block in the loop's place has the same loss and gradients. */
+static void a_loop_is_its_block_unrolled(void **state) {
+    (void)state;
+    static const char text[] =
+        GRAPH("", VARIABLE("first", "'h'") "," VARIABLE("w", "'before','h'"),
+              "{'%s':{'name':'steps','count':3,'carry':[{'name':'s','init':'first',"
+              "'next':'new'}],'operations':["
+              "{'name':'r','op':'rename','inputs':['s'],'from':'h','to':'before'},"
+              "{'name':'p','op':'einsum','inputs':['r','w'],'dims':['h']},"
+              "{'name':'new','op':'sigmoid','inputs':['p']}]}}" LOSS("steps/s"));
+    g_auto(GStrv) halves = g_strsplit(text, "%s", 2);
+    double *values[2];
+    MtfReference *references[2];
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *whole =
+            g_strconcat(halves[0], i == 0 ? "loop" : "repeat", halves[1], NULL);
+        g_autoptr(MtfGraph) graph = mtf_test_graph(whole);
+        MtfGraph *training = mtf_training_graph(graph, NULL);
+        references[i] = run(training);
+        values[i] = mtf_reference_find(references[i], "grad/w");
+    }
+    for (int i = 0; i < 9; i++)
+        assert_true(fabs(values[0][i] - values[1][i]) <= 1e-15);
+    assert_true(references[0]->graph->operations->len < references[1]->graph->operations->len);
+    for (int i = 0; i < 2; i++) {
+        mtf_graph_free((MtfGraph *)(guintptr)references[i]->graph);
+        mtf_reference_free(references[i]);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_recurrence_has_the_slopes_of_its_loss),
+        cmocka_unit_test(so_has_one_that_runs_in_reverse),
+        cmocka_unit_test(layers_of_stacked_variables_get_stacked_gradients),
+        cmocka_unit_test(values_may_change_places),
+        cmocka_unit_test(states_are_wanted_for_what_they_become),
+        cmocka_unit_test(a_loop_is_its_block_unrolled),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

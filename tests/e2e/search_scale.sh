@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Searching for many devices, axes and layers, as a user types it.
+# seconds: 300
+. tests/support/tap.sh
+
+run meshtf-plan model transformer-lm --preset demo -o "$work/demo.json"
+run meshtf-plan search "$work/demo.json" --mesh 'a:2;b:2;c:2;d:2' --seconds 5 --gap 0.05 --json -o "$work/p.json"
+claim "a mesh of four axes is searched with axes merged" exits 0
+claim "whose method says so" says "axes merged to three"
+run meshtf-plan check "$work/p.json"
+claim "its plan is sound" exits 0
+
+run meshtf-plan search "$work/demo.json" --mesh 'a:2;b:2;c:2;d:2;e:2;f:2' --max-mesh-dims 6 --seconds 5
+claim "so are six axes" exits 0
+
+run meshtf-plan model gpt --preset gpt3-175b --batch 1536 -o "$work/g.json"
+run meshtf-plan search "$work/g.json" --devices 8192 --machine tpu-v5p --precision bf16
+claim "a slice that does not exist is bad input" bad_input
+claim "the sentence names the largest" says_error "6144 devices a slice"
+run meshtf-plan search "$work/g.json" --devices 100000000 --machine tpu-v4
+claim "so are as many devices as no machine has" bad_input
+
+run meshtf-plan search "$work/g.json" --mesh 'a:256' --machine tpu-v4 --precision bf16 --microbatches 6 --recompute layers --gap 0.02 --json
+claim "the 96 layers of GPT-3 are planned" exits 0
+gap=$(sed -n 's/^ *"gap": *\([0-9.e-]*\),*$/\1/p' "$work/out" | head -n 1)
+claim "at the wanted gap" sh -c "awk 'BEGIN { exit !($gap <= 0.02) }'"
+
+done_testing

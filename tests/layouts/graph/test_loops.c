@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Loops in graph files: what a block stands for, and the sentences about those that cannot be. */
+#include "tests/support/cmocka.h"
+
+#include "layouts/base/json_writer.h"
+#include "layouts/graph/loops.h"
+#include "tests/support/parse_graph.h"
+
+#include <string.h>
+
+#define GRAPH(loop, after)                                                                      \
+    "{'meshtf_graph':1,'name':'g','dimensions':{'batch':3,'time':4,'h':2,'k':2},'inputs':[{"    \
+    "'name':'x','dims':['batch','time','h'],'feed':'features'}],'variables':[{'name':'w',"      \
+    "'dims':['batch','h'],'init':'ones'}],'operations':[" after "{'loop':{'name':'steps'," loop \
+    "}}]}"
+#define CARRY "'carry':[{'name':'s','init':'w','next':'new'}],"
+#define BODY                                                                   \
+    "'inputs':[{'name':'xt','of':'x'}],'outputs':[{'name':'all','of':'new'}]," \
+    "'operations':[{'name':'new','op':'add','inputs':['s','xt']}]"
+
+static void says(const char *text, const char *sentence) {
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) graph = mtf_test_graph_parse(text, NULL, &error);
+    assert_null(graph);
+    if (strstr(error->message, sentence) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", error->message, sentence);
+}
+
+static void a_loop_is_its_body_between_four_kinds_of_operations(void **state) {
+    (void)state;
+    /* What reads the loop stands before it in the file and comes behind it in the graph. */
+    g_autoptr(MtfGraph) graph = mtf_test_graph(GRAPH(
+        "'dimension':'time'," CARRY BODY, "{'name':'y','op':'negate','inputs':['steps/s']},"
+                                          "{'name':'z','op':'negate','inputs':['steps/all']},"));
+    static const char *const names[] = { "steps/s/state", "steps/xt", "steps/new", "steps/all",
+                                         "steps/s",       "y",        "z" };
+    assert_int_equal(graph->operations->len, G_N_ELEMENTS(names));
+    for (int i = 0; i < (int)G_N_ELEMENTS(names); i++) {
+        assert_string_equal(mtf_graph_operation(graph, i)->name, names[i]);
+        assert_int_equal(mtf_graph_operation(graph, i)->loop, i >= 1 && i <= 4);
+    }
+    assert_int_equal(mtf_loop_count(graph, 1), 4);
+    int all = mtf_graph_find_tensor(graph, "steps/all");
+    assert_int_equal(mtf_graph_tensor(graph, all)->shape.dims[0], 1); /* time first */
+}
+
+static void a_count_makes_a_dimension_of_the_loops_name(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(
+        GRAPH("'count':7," CARRY "'operations':[{'name':'new','op':'negate','inputs':['s']}]", ""));
+    int dim = mtf_graph_find_dimension(graph, "steps");
+    assert_int_equal(mtf_graph_size(graph, dim), 7);
+    assert_int_equal(mtf_loop_count(graph, 1), 7);
+}
+
+static void what_was_read_is_written_and_read_again(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph =
+        mtf_test_graph(GRAPH("'dimension':'time','reverse':true," CARRY BODY, ""));
+    char *texts[2];
+    for (int i = 0; i < 2; i++) {
+        cJSON *tree = mtf_graph_to_json(graph);
+        texts[i] = mtf_json_print(tree);
+        cJSON_Delete(tree);
+        mtf_graph_free(graph);
+        graph = mtf_test_graph(texts[i]);
+        assert_true(mtf_graph_loop(graph, 1)->reverse);
+    }
+    assert_string_equal(texts[0], texts[1]);
+    g_free(texts[0]);
+    g_free(texts[1]);
+}
+
+static void loops_that_cannot_be_are_told_in_a_sentence(void **state) {
+    (void)state;
+    says(GRAPH("'count':0," CARRY BODY, ""), "count");
+    says(GRAPH("'count':5,'dimension':'time'," CARRY BODY, ""),
+         "the loop runs 5 times, but its dimension \"time\" has 4 elements");
+    says(GRAPH(CARRY BODY, ""), "a loop needs a \"count\" or a \"dimension\"");
+    says(GRAPH("'dimension':'tme'," CARRY BODY, ""), "did you mean \"time\"");
+    says(GRAPH("'dimension':'time','carry':[{'name':'s','init':'v','next':'new'}]," BODY, ""),
+         "\"v\" is not a tensor of this graph");
+    says(GRAPH("'dimension':'time','carry':[{'name':'s','init':'w','next':'nw'}]," BODY, ""),
+         "\"nw\" is not a tensor of this graph");
+    says(GRAPH("'dimension':'time','carry':[{'name':'s','init':'w','next':'r'}],"
+               "'operations':[{'name':'r','op':'reduce_sum','inputs':['s'],'dims':['h']}]",
+               ""),
+         "the carried value begins as f32[batch:3, h:2] but goes on as \"steps/r\" f32[h:2]");
+    says(GRAPH("'dimension':'time','carry':[{'name':'s','init':'w','next':'w'}]," BODY, ""),
+         "loop \"steps\" carries on \"w\", which is not the result of an operation inside of it");
+    says(GRAPH("'dimension':'time'," CARRY BODY,
+               "{'name':'y','op':'negate','inputs':['steps/new']},"),
+         "reads \"steps/new\", which changes in every iteration of loop \"steps\"");
+    says(GRAPH("'dimension':'k'," CARRY BODY, ""), "input \"x\" has no dimension \"k\"");
+    says(GRAPH("'dimension':'time'," CARRY BODY,
+               "{'name':'y','op':'loop_stack','inputs':['w'],'dimension':'time'},"),
+         "must name its \"loop\"");
+    says(GRAPH("'dimension':'time'," CARRY
+               "'outputs':[{'name':'all','of':'new'}],'operations':[{'name':'new','op':'negate',"
+               "'inputs':['s']},{'name':'y','op':'negate','inputs':['all']}]",
+               ""),
+         "which is complete when its loop \"steps\" is over");
+    says(GRAPH("'dimension':'time'," CARRY "'operations':[{'loop':{'name':'t'}}]", ""),
+         "cannot hold another one");
+    says(GRAPH("'dimension':'time'," CARRY
+               "'operations':[{'name':'new','op':'add','inputs':['s','y']}]",
+               "{'name':'y','op':'negate','inputs':['steps/s']},"),
+         "operations need each other in a circle");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_loop_is_its_body_between_four_kinds_of_operations),
+        cmocka_unit_test(a_count_makes_a_dimension_of_the_loops_name),
+        cmocka_unit_test(what_was_read_is_written_and_read_again),
+        cmocka_unit_test(loops_that_cannot_be_are_told_in_a_sentence),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// seconds: 120
+/* Families that no graph of the library stands for: trained under drawn layouts, their losses are
+ * those of one processor. Pairs are packed into rows, clicks are generated. */
+#include "tests/support/cmocka.h"
+
+#include "analyzer/models/model_family.h"
+#include "analyzer/training/training_graph.h"
+#include "layouts/placement/layout.h"
+#include "tests/support/layout_losses.h"
+#include "tests/support/random_layout.h"
+
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SEED 11
+#define STEPS 6
+
+static const int devices[] = { 2, 3, 4, 6, 8 };
+
+static MtfGraph *training_graph(const char *family_name, const char *const *changes) {
+    g_autoptr(GError) error = NULL;
+    const MtfModelFamily *family = mtf_model_family_find(family_name, NULL);
+    MtfModelSettings settings = family->presets[0].settings;
+    for (int i = 0; changes[i] != NULL; i += 2) {
+        const MtfModelParameter *parameter = mtf_model_parameters();
+        while (strcmp(parameter->name, changes[i]) != 0)
+            parameter++;
+        assert_true(mtf_model_set(family, parameter, changes[i + 1], &settings, NULL));
+    }
+    g_autoptr(MtfGraph) forward = mtf_model_build(family, &family->presets[0], &settings, &error);
+    if (forward == NULL)
+        fail_msg("%s", error->message);
+    mtf_graph_set_precision(forward, MTF_F64);
+    return mtf_training_graph(forward, NULL);
+}
+
+static void check_family(const char *family, const char *const *changes, const char *data,
+                         int draws) {
+    g_autoptr(GError) error = NULL;
+    MtfLossModel model = { .graph = training_graph(family, changes) };
+    model.data = mtf_data_open(model.graph, data, SEED, &error);
+    if (model.data == NULL)
+        fail_msg("%s", error->message);
+    MtfMesh alone;
+    assert_true(mtf_mesh_parse("", 0, &alone, NULL));
+    g_autoptr(GRand) random = g_rand_new_with_seed(7);
+    g_autoptr(MtfLayout) whole = mtf_random_rule_layout(random, model.graph, &alone);
+    mtf_layout_losses(&model, whole, STEPS, false, model.losses);
+    for (int draw = 0; draw < draws; draw++) {
+        MtfMesh mesh = mtf_random_mesh(random, devices[draw % 5]);
+        g_autoptr(MtfLayout) layout =
+            (draw % 2 == 0 ? mtf_random_rule_layout : mtf_random_free_layout)(random, model.graph,
+                                                                              &mesh);
+        mtf_check_layout_losses(&model, layout, STEPS, MTF_F64);
+    }
+    mtf_loss_model_clear(&model);
+}
+
+static void layouts_of_a_translator_give_its_losses(void **state) {
+    (void)state;
+    static const char text[] = "one\tun\ntwo\tdeux\nthree\ttrois\nfour\tquatre\nfive\tcinq\n"
+                               "six\tsix\nseven\tsept\neight\thuit\nnine\tneuf\nten\tdix\n";
+    const char *const changes[] = { "layers", "1", "batch", "3", "length", "10", "d-model", "12",
+                                    "d-ff",   "8", "heads", "2", "d-kv",   "5",  NULL };
+    char *folder = g_dir_make_tmp("meshtf-layouts-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "pairs.tsv", NULL);
+    assert_true(g_file_set_contents(path, text, -1, NULL));
+    check_family("transformer", changes, path, 30);
+    g_unlink(path);
+    g_rmdir(folder);
+    g_free(folder);
+}
+
+static void layouts_of_a_recommender_give_its_losses(void **state) {
+    (void)state;
+    const char *const changes[] = { "batch", "6", "tables", "7,5", "top", "5-1", NULL };
+    check_family("dlrm", changes, NULL, 40);
+}
+
+static void layouts_of_an_autoencoder_give_its_losses(void **state) {
+    (void)state;
+    const char *const changes[] = { "batch", "6", "features", "9", "sizes", "7-3", NULL };
+    check_family("autoencoder", changes, NULL, 40);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layouts_of_a_translator_give_its_losses),
+        cmocka_unit_test(layouts_of_a_recommender_give_its_losses),
+        cmocka_unit_test(layouts_of_an_autoencoder_give_its_losses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
