@@ -58,10 +58,13 @@ int mtf_command_export(int argc, char **argv) {
     g_autofree char *to = NULL;
     g_autofree char *output = NULL;
     g_autofree char *hosts = NULL;
+    g_autofree char *weights = NULL;
     gboolean json = FALSE;
     const GOptionEntry entries[] = {
         { "to", 0, 0, G_OPTION_ARG_STRING, &to, "The form to write",
-          "mtf|jax|dtensor|megatron|shardy|onnx|slurm|rankfile" },
+          "mtf|jax|dtensor|megatron|shardy|onnx|onnx-text|slurm|rankfile" },
+        { "weights", 0, 0, G_OPTION_ARG_FILENAME, &weights,
+          "A checkpoint beside the ONNX file that has its weights", "FILE" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &output, "Write to a file (standard output)",
           "FILE" },
         { "hosts", 0, 0, G_OPTION_ARG_STRING, &hosts, "Names of the nodes, for a rankfile",
@@ -78,15 +81,20 @@ int mtf_command_export(int argc, char **argv) {
     if (to == NULL) {
         mtf_input_error(
             &error,
-            "--to FORM is missing: mtf, jax, dtensor, megatron, shardy, onnx, slurm or rankfile");
+            "--to FORM is missing: mtf, jax, dtensor, megatron, shardy, onnx, onnx-text, slurm or "
+            "rankfile");
         return mtf_command_line_fail("meshtf-plan export", error);
     }
     const char *file = output != NULL ? output : "-";
-    const char *arguments[10] = { "--export", to, "-o", file };
+    const char *arguments[12] = { "--export", to, "-o", file };
     int n = 4;
     if (hosts != NULL) {
         arguments[n++] = "--hosts";
         arguments[n++] = hosts;
+    }
+    if (weights != NULL) {
+        arguments[n++] = "--weights";
+        arguments[n++] = weights;
     }
     if (json)
         arguments[n++] = "--json";

@@ -14,7 +14,7 @@ static const struct {
 } forms[] = {
     { "mtf", mtf_export_mtf },         { "jax", mtf_export_jax },
     { "dtensor", mtf_export_dtensor }, { "megatron", mtf_export_megatron },
-    { "shardy", mtf_export_shardy },   { "onnx", mtf_export_onnx },
+    { "shardy", mtf_export_shardy },   { "onnx-text", mtf_export_onnx_text },
     { "slurm", mtf_export_slurm },
 };
 
@@ -27,7 +27,7 @@ char *mtf_export(const MtfStepFacts *facts, const MtfExportRequest *request, GEr
             return forms[i].write(facts, error);
         g_string_append_printf(names, "%s, ", forms[i].name);
     }
-    mtf_input_error(error, "a plan cannot be exported to \"%s\"; the forms are %srankfile",
+    mtf_input_error(error, "a plan cannot be exported to \"%s\"; the forms are %sonnx, rankfile",
                     request->to, names->str);
     return NULL;
 }

@@ -6,7 +6,8 @@
  *     dtensor    a Python module: device mesh, placements a tensor, for PyTorch
  *     megatron   command-line flags of Megatron-LM
  *     shardy     StableHLO text: the mesh, and the step's arguments with their shardings
- *     onnx       ONNX's multi-device annotations, as text
+ *     onnx       the forward pass with multi-device annotations, in bytes (export_onnx.h)
+ *     onnx-text  such annotations alone, as text, of any operations
  *     slurm      a batch script that starts ranks as planned, checkpoints and requeues
  *     rankfile   an Open MPI rankfile that puts ranks where the mapping has them
  *

@@ -12,7 +12,7 @@ char *mtf_export_jax(const MtfStepFacts *facts, GError **error);
 char *mtf_export_dtensor(const MtfStepFacts *facts, GError **error);
 char *mtf_export_megatron(const MtfStepFacts *facts, GError **error);
 char *mtf_export_shardy(const MtfStepFacts *facts, GError **error);
-char *mtf_export_onnx(const MtfStepFacts *facts, GError **error);
+char *mtf_export_onnx_text(const MtfStepFacts *facts, GError **error);
 char *mtf_export_slurm(const MtfStepFacts *facts, GError **error);
 char *mtf_export_rankfile(const MtfStepFacts *facts, const char *hosts, GError **error);
 

@@ -5,6 +5,7 @@
 #include "layouts/base/json_writer.h"
 #include "reports/drawing/drawings.h"
 #include "reports/exports/export.h"
+#include "reports/exports/export_onnx.h"
 #include "reports/facts/metrics_log.h"
 #include "reports/facts/timeline.h"
 #include "reports/page/page.h"
@@ -18,8 +19,9 @@
 typedef struct {
     char *output; /* a folder; of exports a file */
     char *metrics, *trace;
-    char *form;  /* of an export, or NULL */
-    char *hosts; /* of a rankfile, or NULL */
+    char *form;    /* of an export, or NULL */
+    char *hosts;   /* of a rankfile, or NULL */
+    char *weights; /* of an ONNX file, or NULL */
     gboolean compare;
     gboolean json; /* figures on standard output */
 } Options;
@@ -151,8 +153,20 @@ static bool write_report(const char *path, const Options *options, GError **erro
 
 /* ---- Exports -------------------------------------------------------------------------------- */
 
+static bool write_onnx(const MtfPlan *plan, const Options *options, GError **error) {
+    const char *path = options->output != NULL ? options->output : "-";
+    if (options->json)
+        return mtf_input_error(error, "--json: an ONNX file is no text");
+    g_autoptr(GByteArray) bytes = mtf_export_onnx(plan, options->weights, error);
+    return bytes != NULL && mtf_file_write(path, (const char *)bytes->data, bytes->len, error);
+}
+
 static bool write_export(const char *plan_path, const Options *options, GError **error) {
     g_autoptr(MtfPlan) plan = mtf_plan_load(plan_path, error);
+    if (plan != NULL && strcmp(options->form, "onnx") == 0)
+        return write_onnx(plan, options, error);
+    if (options->weights != NULL)
+        return mtf_input_error(error, "--weights is for --to onnx");
     g_autoptr(MtfStepFacts) facts = plan != NULL ? mtf_step_facts_new(plan, error) : NULL;
     g_autofree char *text =
         facts != NULL
@@ -217,6 +231,7 @@ static void clear_options(Options *options) {
     g_free(options->trace);
     g_free(options->form);
     g_free(options->hosts);
+    g_free(options->weights);
 }
 
 static bool run(int argc, char **argv, const Options *options, GError **error) {
@@ -241,7 +256,9 @@ int main(int argc, char **argv) {
           "FILE" },
         { "export", 0, 0, G_OPTION_ARG_STRING, &options.form,
           "Write the plan in the words of another tool instead (-o FILE, or standard output)",
-          "mtf|jax|dtensor|megatron|shardy|onnx|slurm|rankfile" },
+          "mtf|jax|dtensor|megatron|shardy|onnx|onnx-text|slurm|rankfile" },
+        { "weights", 0, 0, G_OPTION_ARG_FILENAME, &options.weights,
+          "A checkpoint beside the ONNX file that has its weights", "FILE" },
         { "compare", 0, 0, G_OPTION_ARG_NONE, &options.compare,
           "Set several plans side by side instead, as a page", NULL },
         { "json", 0, 0, G_OPTION_ARG_NONE, &options.json,

@@ -33,7 +33,21 @@ typedef struct {
     int64_t first;          /* token of the text that the window begins with */
 } Generation;
 
+/* Of a plan of inference: what its caches hold, and its scores. */
+static void find_kept_scores(Generation *g) {
+    const MtfGraph *graph = g->session->plan->graph;
+    const MtfTensor *scores = mtf_graph_tensor(graph, mtf_generation_scores(graph));
+    const MtfTensor *last = mtf_graph_tensor(graph, mtf_generation_input(graph, MTF_FEED_LAST));
+    g->window = mtf_graph_size(graph, mtf_generation_context(graph));
+    g->vocabulary =
+        mtf_graph_elements(graph, &scores->shape) / mtf_graph_elements(graph, &last->shape);
+}
+
 static bool find_scores(Generation *g, GError **error) {
+    if (mtf_graph_generates(g->session->plan->graph)) {
+        find_kept_scores(g);
+        return true;
+    }
     if (!mtf_scores_find(g->session->program, "--generate", &g->scores, error))
         return false;
     if (!g->scores.of_next_tokens || g->scores.length < 0)
@@ -147,6 +161,9 @@ static bool take_prompt(Generation *g, const char *prompt, GArray *ids, GError *
     }
     if (ids->len > 0)
         return true;
+    if (g->session->data == NULL)
+        return mtf_input_error(error, "--prompt TEXT is missing: a plan of inference reads no data "
+                                      "that a text could begin with");
     g_autofree int *held = g_new(int, g->window);
     int64_t n = mtf_data_held_tokens(g->session->data, held, MAX(1, g->window / 4), error);
     if (n > 0)
@@ -190,16 +207,27 @@ static bool open_generation(Generation *g, const char *prompt, GArray *ids, GErr
 
 /* ---- Caches ---------------------------------------------------------------------------------- */
 
+/* The plan's own graph and layout, or what follows from those of training for one text. */
+static bool make_graph(Generation *g, GError **error) {
+    const MtfPlan *plan = g->session->plan;
+    MtfGenerationSizes sizes = { .batch = 1, .length = 1, .context = g->window };
+    if (mtf_graph_generates(plan->graph)) {
+        g->graph = mtf_graph_copy(plan->graph);
+        g->layout = mtf_layout_copy(plan->layout);
+        return true;
+    }
+    g->graph = mtf_generation_graph(plan->graph, &sizes, error);
+    if (g->graph != NULL)
+        g->layout = mtf_generation_layout(g->graph, plan->graph, plan->layout);
+    return g->graph != NULL;
+}
+
 /* Programs for one text in the layout of the plan. Fails where the model cannot generate from
  * caches. */
 static bool make_generator(Generation *g, int64_t prompt, GError **error) {
     MtfSession *session = g->session;
-    const MtfGraph *trained = session->plan->graph;
-    MtfGenerationSizes sizes = { .batch = 1, .length = 1, .context = g->window };
-    g->graph = mtf_generation_graph(trained, &sizes, error);
-    if (g->graph == NULL)
+    if (!make_graph(g, error))
         return false;
-    g->layout = mtf_generation_layout(g->graph, trained, session->plan->layout);
     MtfGeneratorSettings settings = { .control = session->control,
                                       .graph = g->graph,
                                       .layout = g->layout,

@@ -2,6 +2,7 @@
 #include "runtime/session/session.h"
 
 #include "layouts/base/error.h"
+#include "layouts/inference/generation_graph.h"
 #include "runtime/checkpoint/run_products.h"
 #include "runtime/kernels/base/slice.h"
 #include "runtime/kernels/rows/kernel_lookup.h"
@@ -46,16 +47,35 @@ static bool load_pipeline(MtfSession *session, GError **error) {
     return true;
 }
 
+/* A plan trains, or it generates. */
+static bool check_purpose(const MtfSession *session, GError **error) {
+    const MtfRunOptions *o = session->options;
+    const MtfGraph *graph = session->plan->graph;
+    if (graph->loss >= 0)
+        return true;
+    if (!mtf_graph_generates(graph))
+        return mtf_input_error(
+            error, "%s: the plan's graph has no loss, so there is nothing to train", o->plan);
+    if (!o->dry_run && (o->steps > 0 || o->generate == 0))
+        return mtf_input_error(error,
+                               "%s: a plan of inference has nothing to train: give --steps 0 and "
+                               "--generate N",
+                               o->plan);
+    if (o->checkpoint != NULL || o->no_cache)
+        return mtf_input_error(error, "%s goes with plans of training only: %s",
+                               o->no_cache ? "--no-cache" : "--checkpoint",
+                               o->no_cache ? "this one has caches" : "--init takes weights");
+    return true;
+}
+
 static bool load_plan(MtfSession *session, GError **error) {
     if (mtf_pipeline_plan_is(session->options->plan))
         return load_pipeline(session, error);
     session->plan = mtf_plan_load(session->options->plan, error);
     if (session->plan == NULL)
         return false;
-    if (session->plan->graph->loss < 0)
-        return mtf_input_error(error,
-                               "%s: the plan's graph has no loss, so there is nothing to train",
-                               session->options->plan);
+    if (!check_purpose(session, error))
+        return false;
     session->program = mtf_plan_lower(session->plan, error);
     return session->program != NULL;
 }
@@ -122,6 +142,8 @@ static bool open_local(MtfSession *session, GError **error) {
                                  .seed = (uint64_t)options->seed,
                                  .tokenizer = session->tokenizer };
     const MtfStageRun *stage = session->stage;
+    if (stage == NULL && mtf_graph_generates(session->plan->graph))
+        return make_worker(session, error);
     session->data = mtf_data_open_files(
         stage != NULL ? stage->pipeline->graph : session->plan->graph, &settings, error);
     if (session->data == NULL)
@@ -133,6 +155,8 @@ static bool open_local(MtfSession *session, GError **error) {
 
 static bool open_metrics(MtfSession *session, GError **error) {
     GError *local = NULL;
+    if (session->data == NULL)
+        return true;
     MtfMetricsRun run = { .done = session->done,
                           .steps = session->options->steps,
                           .items = mtf_data_items(session->data),

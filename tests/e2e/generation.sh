@@ -34,4 +34,18 @@ plan 'rows:3' 'd_model:rows'
 said 3
 claim "and on three that split the model's width" cmp -s "$work/said" "$work/expected"
 
+# A plan of inference, found by the search, says it as well.
+plan 'rows:1' ''
+said 1 --prompt 'The GNU' --generate 30
+cp "$work/said" "$work/expected"
+meshtf-plan search "$work/g.json" --infer decode --batch 3 --context 48 --mesh rows:2 --machine cpu-host --layouts rule \
+    -o "$work/p.json" >/dev/null
+said 2 --prompt 'The GNU' --generate 30
+claim "a plan of inference says what one of training says" cmp -s "$work/said" "$work/expected"
+run mpirun -n 2 meshtf-run "$work/p.json" --steps 3 --generate 5
+claim "a plan of inference does not train" exits 2
+claim "what it does is said" says_error "give --steps 0 and --generate N"
+run mpirun -n 2 meshtf-run "$work/p.json" --steps 0 --generate 5
+claim "without data it wants a prompt" says_error "--prompt TEXT is missing"
+
 done_testing

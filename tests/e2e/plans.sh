@@ -50,7 +50,7 @@ if command -v python3 >/dev/null; then
 else
     skip "no Python here to run exported modules"
 fi
-run meshtf-plan export "$work/even.json" --to onnx
+run meshtf-plan export "$work/even.json" --to onnx-text
 claim "an even plan is annotated as ONNX has it" says "num_shards: 2"
 meshtf-plan export "$work/even.json" --to slurm -o "$work/job.sh"
 run bash -n "$work/job.sh"

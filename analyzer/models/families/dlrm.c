@@ -24,7 +24,7 @@ typedef struct {
     const MtfModelSettings *s;
     MtfLayerSizes bottom, tables, top;
     int batch, width;
-    int vectors, others; /* v_0 and those of the tables; the same as the other side of pairs */
+    int vectors; /* v_0 and those of the tables */
 } Model;
 
 /* ---- Vectors --------------------------------------------------------------------------------- */

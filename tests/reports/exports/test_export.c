@@ -102,7 +102,7 @@ static void a_rankfile_fills_nodes_in_order(void **state) {
 static void onnx_names_devices_or_groups_of_them(void **state) {
     (void)state;
     g_autofree char *text =
-        exported(mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols"), "onnx", NULL);
+        exported(mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols"), "onnx-text", NULL);
     assert_non_null(strstr(text, "ir_version: 11\n"));
     assert_non_null(strstr(text, "configuration { name: \"mesh\" num_devices: 4 }\n"));
     assert_non_null(
