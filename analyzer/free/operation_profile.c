@@ -5,6 +5,7 @@
 #include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/graph/operation_table.h"
+#include "layouts/graph/window.h"
 #include "layouts/program/program.h"
 
 struct MtfOperationProfiles {
@@ -157,6 +158,8 @@ static void append_attributes(GString *text, const MtfOperation *op) {
             g_string_append_printf(text, " %d", *(const int *)(const void *)slot);
         else if (spec->type == MTF_ATTRIBUTE_NUMBER)
             g_string_append_printf(text, " %.17g", *(const double *)(const void *)slot);
+        else if (spec->type == MTF_ATTRIBUTE_WINDOWS)
+            mtf_windows_append(text, &op->attributes);
     }
 }
 

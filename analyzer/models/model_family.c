@@ -13,13 +13,11 @@
 
 const MtfModelFamily *const *mtf_model_families(void) {
     static const MtfModelFamily *const families[] = {
-        &mtf_model_mlp,         &mtf_model_transformer_lm,
-        &mtf_model_gpt,         &mtf_model_llama,
-        &mtf_model_qwen,        &mtf_model_gemma,
-        &mtf_model_mixtral,     &mtf_model_bert,
-        &mtf_model_t5,          &mtf_model_vit,
-        &mtf_model_transformer, &mtf_model_autoencoder,
-        &mtf_model_dlrm,        NULL
+        &mtf_model_mlp,     &mtf_model_transformer_lm, &mtf_model_gpt,
+        &mtf_model_llama,   &mtf_model_qwen,           &mtf_model_gemma,
+        &mtf_model_mixtral, &mtf_model_bert,           &mtf_model_t5,
+        &mtf_model_vit,     &mtf_model_transformer,    &mtf_model_autoencoder,
+        &mtf_model_dlrm,    &mtf_model_lstm_lm,        NULL
     };
     return families;
 }
@@ -79,6 +77,7 @@ const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const 
 
 static const char *const activations[] = { "relu", "gelu", "silu", "sigmoid", "tanh", NULL };
 static const char *const interactions[] = { "cat", "dot", NULL };
+static const char *const cells[] = { "lstm", "gru", NULL };
 static const char *const attentions[] = { "composite", "blockwise", NULL };
 static const char *const optimizers[] = { "sgd",       "momentum", "adam", "adamw",
                                           "adafactor", "none",     NULL };
@@ -100,6 +99,9 @@ const MtfModelParameter *mtf_model_parameters(void) {
           "Size of the source's own vocabulary (0: one for both)", false },
         SIZE("features", features, "Features of an example"),
         SIZE("hidden", hidden, "Width of the hidden layers"),
+        { "projection", MTF_SETTING_INTEGER, OFFSET(projection), 0, 1e9, NULL,
+          "Features that hidden layers are projected to (0: they are not)", false },
+        { "cell", MTF_SETTING_WORD, OFFSET(cell), 0, 0, cells, "Recurrent cell", false },
         SIZE("outputs", outputs, "Targets of an example"),
         FLAG("biases", biases, "1: linear layers and norms have biases"),
         FLAG("tied", tied, "1: the softmax weights are the embedding"),

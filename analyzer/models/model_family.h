@@ -18,11 +18,13 @@ typedef struct {
     int64_t length, d_model, d_ff, heads, d_kv, vocab; /* Transformers */
     int64_t features, hidden, outputs;                 /* mlp */
     int64_t source_vocab;                              /* 0: one vocabulary for both texts */
+    int64_t projection;                                /* lstm-lm; 0: none */
     int64_t biases, tied, packed;                      /* 0 or 1 */
     double dropout, smoothing;
     const char *sizes;                 /* autoencoder: "512-256-64" */
     const char *bottom, *tables, *top; /* dlrm: likewise */
     const char *interaction;           /* dlrm: "cat" or "dot" */
+    const char *cell;                  /* lstm-lm: "lstm" or "gru" */
     const char *activation;            /* "relu", "gelu" or "silu" */
     const char *attention; /* "composite": softmax of scores; "blockwise": the attention row */
     const char *optimizer, *schedule;
@@ -61,6 +63,7 @@ extern const MtfModelFamily mtf_model_vit;
 extern const MtfModelFamily mtf_model_transformer;
 extern const MtfModelFamily mtf_model_autoencoder;
 extern const MtfModelFamily mtf_model_dlrm;
+extern const MtfModelFamily mtf_model_lstm_lm;
 
 /* All families, NULL-terminated. */
 const MtfModelFamily *const *mtf_model_families(void);

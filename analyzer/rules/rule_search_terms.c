@@ -4,6 +4,7 @@
 #include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/graph/operation_table.h"
+#include "layouts/graph/window.h"
 
 #include <string.h>
 
@@ -82,6 +83,8 @@ static void append_attributes(GString *text, const MtfOperation *op) {
             g_string_append_printf(text, " %d", *(const int *)slot);
         else if (spec->type == MTF_ATTRIBUTE_NUMBER)
             g_string_append_printf(text, " %a", *(const double *)slot);
+        else if (spec->type == MTF_ATTRIBUTE_WINDOWS)
+            mtf_windows_append(text, &op->attributes);
     }
 }
 

@@ -404,6 +404,48 @@ static void concat(MtfGradient *g) {
     }
 }
 
+/* The windows seen from the other side. */
+static void turn_windows(MtfGradient *g) {
+    g->b->attributes = g->op.attributes;
+    for (int w = 0; w < g->op.attributes.n_windows; w++) {
+        g->b->attributes.windows[w].from = g->op.attributes.windows[w].to;
+        g->b->attributes.windows[w].to = g->op.attributes.windows[w].from;
+    }
+}
+
+static void conv(MtfGradient *g) {
+    if (wants(g, 1)) {
+        g->b->attributes = g->op.attributes;
+        GIVE(g, 1, MTF_OP_CONV_FILTER_GRAD, g->op.inputs[0], g->dy);
+    }
+    if (wants(g, 0)) {
+        turn_windows(g);
+        GIVE(g, 0, MTF_OP_CONV_TRANSPOSE, g->dy, g->op.inputs[1]);
+    }
+}
+
+/* What it made is the larger side. */
+static void conv_transpose(MtfGradient *g) {
+    if (wants(g, 1)) {
+        turn_windows(g);
+        GIVE(g, 1, MTF_OP_CONV_FILTER_GRAD, g->dy, g->op.inputs[0]);
+    }
+    if (wants(g, 0)) {
+        turn_windows(g);
+        GIVE(g, 0, MTF_OP_CONV, g->dy, g->op.inputs[1]);
+    }
+}
+
+static void max_pool(MtfGradient *g) {
+    g->b->attributes = g->op.attributes;
+    GIVE(g, 0, MTF_OP_MAX_POOL_GRAD, g->op.outputs[1], g->dy);
+}
+
+static void average_pool(MtfGradient *g) {
+    g->b->attributes = g->op.attributes;
+    GIVE(g, 0, MTF_OP_AVERAGE_POOL_GRAD, g->dy);
+}
+
 static void cumulative_sum(MtfGradient *g) {
     g->b->attributes = g->op.attributes;
     g->b->attributes.reverse = g->op.attributes.reverse == 0;
@@ -667,6 +709,13 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_CONCAT] = RULE(concat),
     [MTF_OP_RANDOM_UNIFORM] = ZERO,
     [MTF_OP_RANDOM_NORMAL] = ZERO,
+    [MTF_OP_CONV] = RULE(conv),
+    [MTF_OP_CONV_TRANSPOSE] = RULE(conv_transpose),
+    [MTF_OP_CONV_FILTER_GRAD] = NONE,
+    [MTF_OP_MAX_POOL] = RULE(max_pool),
+    [MTF_OP_AVERAGE_POOL] = RULE(average_pool),
+    [MTF_OP_MAX_POOL_GRAD] = NONE,
+    [MTF_OP_AVERAGE_POOL_GRAD] = NONE,
     [MTF_OP_CUMULATIVE_SUM] = RULE(cumulative_sum),
     [MTF_OP_TOP_K] = RULE(top_k),
     [MTF_OP_LOOP_BEGIN] = RULE(same),

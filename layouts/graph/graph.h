@@ -109,14 +109,29 @@ typedef enum {
     MTF_PHASES,
 } MtfPhase;
 
+/* How one dimension of an operation's larger side meets one of its smaller side (window.h). Numbers
+ * are counts of elements. */
+typedef struct {
+    int from, to; /* dimensions: what is read, and what it is called in the result */
+    int kernel;   /* the dimension of the filter, or -1: the window has `size` elements */
+    int size;
+    int stride, dilation;
+    int before, after; /* elements of padding */
+} MtfWindow;
+
+#define MTF_MAX_WINDOWS 3
+
 /* Attributes of operations; each row of the operation table names the ones it has. Dimensions are
  * ids (-1 = absent), strings are owned by the graph. */
 typedef struct {
-    int dimension;  /* softmax, layer_norm: the dimension they run along; attention: features */
-    int from, to;   /* rename */
-    int query;      /* causal_mask, attention: positions that look */
-    int memory;     /* causal_mask, attention: positions that are looked at */
-    int position;   /* rotary: positions */
+    int dimension; /* softmax, layer_norm: the dimension they run along; attention: features */
+    int from, to;  /* rename */
+    int query;     /* causal_mask, attention: positions that look */
+    int memory;    /* causal_mask, attention: positions that are looked at */
+    int position;  /* rotary: positions */
+    int n_windows; /* conv, pools */
+    MtfWindow windows[MTF_MAX_WINDOWS];
+    double counted; /* average_pool: 1 where padding counts */
     double value;   /* constant */
     double factor;  /* scale, attention */
     double causal;  /* attention: 1 where queries look at memory up to their own position */

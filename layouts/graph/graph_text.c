@@ -6,6 +6,7 @@
 #include "layouts/graph/loops.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/graph/optimizer.h"
+#include "layouts/graph/window.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -148,11 +149,11 @@ static bool read_string_attribute(const MtfJson *where, const MtfAttributeSpec *
     return true;
 }
 
-static bool read_attribute(const MtfGraph *graph, const MtfJson *operation,
-                           const MtfAttributeSpec *spec, MtfAttributes *attributes,
-                           GError **error) {
+static bool read_attribute(const MtfGraph *graph, MtfOperationText *text,
+                           const MtfAttributeSpec *spec, GError **error) {
     MtfJson child;
-    void *slot = G_STRUCT_MEMBER_P(attributes, (glong)spec->offset);
+    const MtfJson *operation = &text->where;
+    void *slot = G_STRUCT_MEMBER_P(&text->attributes, (glong)spec->offset);
     bool given = mtf_json_find(operation, spec->name, &child);
     if (!given && spec->required)
         return mtf_json_fail(operation, error, "attribute \"%s\" is missing", spec->name);
@@ -164,6 +165,8 @@ static bool read_attribute(const MtfGraph *graph, const MtfJson *operation,
         return !given || mtf_field_dimension(graph, &child, slot, error);
     case MTF_ATTRIBUTE_STRING:
         return !given || read_string_attribute(&child, spec, slot, error);
+    case MTF_ATTRIBUTE_WINDOWS:
+        return mtf_windows_read(graph, text->kind, &child, &text->attributes, error);
     }
     return true;
 }
@@ -172,7 +175,7 @@ static bool read_attributes(const MtfGraph *graph, MtfOperationText *text, GErro
     const MtfAttributeSpec *spec = mtf_operation_row(text->kind)->attributes;
     text->attributes = MTF_NO_ATTRIBUTES;
     for (; spec->name != NULL; spec++)
-        if (!read_attribute(graph, &text->where, spec, &text->attributes, error))
+        if (!read_attribute(graph, text, spec, error))
             return false;
     return true;
 }

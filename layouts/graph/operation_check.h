@@ -53,6 +53,8 @@ bool mtf_check_pad(const MtfOperationCheck *check, const MtfShape *shape, GError
 bool mtf_check_roll(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_select(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_stack(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_conv(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_pool(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_loop_next(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_within_first(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 

@@ -3,6 +3,7 @@
 
 #include "layouts/graph/operation_check.h"
 #include "layouts/graph/reshape.h"
+#include "layouts/graph/window.h"
 
 #include <limits.h>
 #include <math.h>
@@ -17,6 +18,9 @@
     { #field, MTF_ATTRIBUTE_DIMENSION, offsetof(MtfAttributes, field), true, 0 }
 #define STRING(field) \
     { #field, MTF_ATTRIBUTE_STRING, offsetof(MtfAttributes, field), false, 0 }
+
+#define WINDOWS \
+    { "windows", MTF_ATTRIBUTE_WINDOWS, offsetof(MtfAttributes, windows), true, 0 }
 
 /* Input k is of the type of sums. */
 #define WIDE(k) (1U << (k))
@@ -53,6 +57,18 @@
     .name = text, .kernel_class = MTF_CLASS_MOVE, .min_inputs = 1, .max_inputs = 1, \
     .n_outputs = 1, .dims = dims_rule, .linearity = MTF_LINEAR_ONE, .linear_input = 0
 
+/* Sums of products over windows. */
+#define CONVOLUTION(text, form)                                                           \
+    .name = text, .kernel_class = MTF_CLASS_MATMUL, .min_inputs = 2, .max_inputs = 2,     \
+    .n_outputs = 1, .dims = MTF_DIMS_NEW, .reduction = MTF_REDUCE_SUM,                    \
+    .linearity = MTF_LINEAR_EACH, .flops = 2, .positional = true, .own_dimensions = true, \
+    .products = MTF_PRODUCTS_CONV, .windows = form, .share = window_share,                \
+    .check = mtf_check_conv, .attributes = { WINDOWS }
+#define POOLING(text, form)                                                              \
+    .name = text, .kernel_class = MTF_CLASS_REDUCTION, .dims = MTF_DIMS_NEW, .flops = 1, \
+    .positional = true, .own_dimensions = true, .windows = form, .share = window_share,  \
+    .check = mtf_check_pool
+
 /* The position of `dim` in the iteration space, which has it. */
 static int index_of(const MtfIteration *iteration, int dim) {
     int i = 0;
@@ -67,6 +83,26 @@ static double pairs_behind(double b, double limit, double m) {
     double end = fmin(m, limit);
     double later = b < end ? m * (end - b) - (end * end - b * b) / 2 : 0;
     return m * (limit - b) - later;
+}
+
+/* Along a window's index the points are those of one side; each meets as many of the other as the
+ * window has elements, which pools have no dimension for, and of the larger side, spread over
+ * windows that are apart, fewer. */
+static double window_share(const MtfAttributes *a, const MtfIteration *iteration,
+                           const int64_t *sizes) {
+    double share = 1;
+    (void)sizes;
+    for (int w = 0; w < a->n_windows; w++) {
+        const MtfWindow *window = &a->windows[w];
+        for (int i = 0; i < iteration->n; i++) {
+            bool large = iteration->index[i].other_dim >= 0 && iteration->index[i].is_larger;
+            if (large &&
+                (iteration->index[i].dim == window->from || iteration->index[i].dim == window->to))
+                share /= window->stride;
+        }
+        share *= window->kernel < 0 ? window->size : 1;
+    }
+    return share;
 }
 
 /* Of attention that looks back only, and with a window w no further than that:
@@ -247,6 +283,22 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                .attributes = { NUMBER(mean, 0), NUMBER(deviation, 1),
                                                STRING(stream) },
                                .check = mtf_check_random },
+    [MTF_OP_CONV] = { CONVOLUTION("conv", MTF_WINDOWS_GATHER) },
+    [MTF_OP_CONV_TRANSPOSE] = { CONVOLUTION("conv_transpose", MTF_WINDOWS_SPREAD) },
+    [MTF_OP_CONV_FILTER_GRAD] = { CONVOLUTION("conv_filter_grad", MTF_WINDOWS_FILTER) },
+    [MTF_OP_MAX_POOL] = { POOLING("max_pool", MTF_WINDOWS_GATHER), .min_inputs = 1, .max_inputs = 1,
+                          .n_outputs = 2, .suffixes = { [1] = "index" },
+                          .outputs_like = { [1] = MTF_OUTPUT }, .integer_outputs = 2,
+                          .separate = true, .attributes = { WINDOWS } },
+    [MTF_OP_AVERAGE_POOL] = { POOLING("average_pool", MTF_WINDOWS_GATHER), .min_inputs = 1,
+                              .max_inputs = 1, .n_outputs = 1, .linearity = MTF_LINEAR_ONE,
+                              .attributes = { WINDOWS, NUMBER(counted, 0) } },
+    [MTF_OP_MAX_POOL_GRAD] = { POOLING("max_pool_grad", MTF_WINDOWS_BACK), .min_inputs = 2,
+                               .max_inputs = 2, .n_outputs = 1, .linearity = MTF_LINEAR_ONE,
+                               .linear_input = 1, .integer_inputs = 1, .attributes = { WINDOWS } },
+    [MTF_OP_AVERAGE_POOL_GRAD] = { POOLING("average_pool_grad", MTF_WINDOWS_BACK), .min_inputs = 1,
+                                   .max_inputs = 1, .n_outputs = 1, .linearity = MTF_LINEAR_ONE,
+                                   .attributes = { WINDOWS, NUMBER(counted, 0) } },
     [MTF_OP_CUMULATIVE_SUM] = { ELEMENTWISE("cumulative_sum", 1, 1), .dims = MTF_DIMS_FIRST,
                                 .linearity = MTF_LINEAR_ONE, .flops = 1, .in_place = 1,
                                 .whole = true, .positional = true, .integers = true,
@@ -694,17 +746,20 @@ static int64_t even_size(const Space *space, int dim) {
 static void add_index(Space *space, int dim, int input_dim) {
     MtfIteration *iteration = space->iteration;
     for (int i = 0; i < iteration->n; i++)
-        if (iteration->index[i].dim == dim)
+        if (iteration->index[i].dim == dim || iteration->index[i].other_dim == dim)
             return;
     bool reduced = missing_in_output(space, dim);
+    const MtfWindow *window = mtf_window_of(space->row, &space->operation->attributes, dim);
     bool held = space->row->whole && dim == space->operation->attributes.dimension;
     iteration->index[iteration->n++] = (MtfIndex){
         .dim = dim,
         .input_dim = input_dim,
+        .other_dim = window == NULL ? -1 : window->from + window->to - dim,
+        .is_larger = window != NULL && mtf_window_larger(space->row, window) == dim,
         .size = mtf_graph_size(space->graph, dim),
         .even = even_size(space, dim),
         .reduced = reduced,
-        .whole = held || (reduced && space->row->reduction == MTF_REDUCE_NONE),
+        .whole = held || window != NULL || (reduced && space->row->reduction == MTF_REDUCE_NONE),
     };
 }
 

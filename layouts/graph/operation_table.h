@@ -129,9 +129,14 @@ typedef enum {
     MTF_OP_CONSTANT,
     MTF_OP_RANGE, /* 0, 1, 2, … along its one dimension */
     /* for networks */
-    MTF_OP_RANDOM_UNIFORM, /* within low … high, drawn anew each step */
-    MTF_OP_RANDOM_NORMAL,  /* of that mean and deviation */
-    MTF_OP_CUMULATIVE_SUM, /* of the elements up to this one along `dimension`; `exclusive`: of
+    MTF_OP_RANDOM_UNIFORM,   /* within low … high, drawn anew each step */
+    MTF_OP_RANDOM_NORMAL,    /* of that mean and deviation */
+    MTF_OP_CONV,             /* (x, filter) -> sums of their products over windows (window.h) */
+    MTF_OP_CONV_TRANSPOSE,   /* (x, filter) -> every element of x spread over its window */
+    MTF_OP_CONV_FILTER_GRAD, /* (x, dy) -> the gradient of conv's filter */
+    MTF_OP_MAX_POOL,         /* the largest of each window; and "NAME/index", its place there */
+    MTF_OP_AVERAGE_POOL,     /* the mean of each window, of its elements or with padding */
+    MTF_OP_CUMULATIVE_SUM,   /* of the elements up to this one along `dimension`; `exclusive`: of
                               those before it; `reverse`: from the end */
     MTF_OP_TOP_K,       /* the largest along `from`, largest first, along `to`; and "NAME/index" */
     MTF_OP_DROPOUT,     /* x / (1 - rate) or 0; also its own gradient, on the same stream */
@@ -196,6 +201,8 @@ typedef enum {
                                   xhat dot/n), sum = sum of dy scale */
     MTF_OP_CROSS_ENTROPY_GRAD, /* (logits, labels, max, sum, dy[, mask]) -> (softmax - onehot) dy
                                   mask */
+    MTF_OP_MAX_POOL_GRAD,      /* (index, dy) -> dx */
+    MTF_OP_AVERAGE_POOL_GRAD,  /* (dy) -> dx */
     MTF_OP_ACCUMULATE, /* x of this micro-batch added to those before it, kept until the step ends
                         */
     /* clipping and optimizers; `rate` and `clip` are scalars */
@@ -278,6 +285,7 @@ typedef enum {
     MTF_ATTRIBUTE_NUMBER,
     MTF_ATTRIBUTE_DIMENSION,
     MTF_ATTRIBUTE_STRING,
+    MTF_ATTRIBUTE_WINDOWS, /* a list (window.h) */
 } MtfAttributeType;
 
 typedef struct {
@@ -290,10 +298,14 @@ typedef struct {
 
 #define MTF_MAX_ATTRIBUTES 12
 
-/* One index of an operation's iteration space. Only `rename` has two names for one index. */
+/* One index of an operation's iteration space. Only `rename` has two names for one index; that of a
+ * window (window.h) goes along one of its dimensions, and the operands that have the other read it
+ * with margins. */
 typedef struct {
-    int dim;       /* as the outputs call it */
-    int input_dim; /* as the inputs call it */
+    int dim;        /* as the outputs call it */
+    int input_dim;  /* as the inputs call it */
+    int other_dim;  /* the window's other dimension, or -1 */
+    bool is_larger; /* `dim` is the larger side of a window */
     int64_t size;
     bool reduced; /* missing in some output */
     bool whole;   /* cannot be split: reduced where parts do not add up, or held whole by the row */
@@ -311,6 +323,7 @@ typedef struct {
 typedef enum {
     MTF_PRODUCTS_NONE,
     MTF_PRODUCTS_EINSUM, /* of its inputs, pair by pair */
+    MTF_PRODUCTS_CONV,   /* of x, filter and y, two of which it reads */
     MTF_PRODUCTS_ATTENTION,
     MTF_PRODUCTS_ATTENTION_GRAD,
 } MtfProductsKind;
@@ -325,6 +338,16 @@ typedef enum {
     MTF_SCRATCH_ATTENTION_GRAD,
     MTF_SCRATCHES,
 } MtfScratch;
+
+/* In which operands the sides of a row's windows are (window.h): the larger side, that which windows
+ * go over, and the smaller, that which has an element a window. */
+typedef enum {
+    MTF_WINDOWS_NONE,
+    MTF_WINDOWS_GATHER, /* from the larger side to the smaller, `from` to `to` */
+    MTF_WINDOWS_SPREAD, /* from the smaller side to the larger, `from` to `to` */
+    MTF_WINDOWS_BACK,   /* likewise, from `to` to `from` */
+    MTF_WINDOWS_FILTER, /* of both, `from` and `to`, to the filter */
+} MtfWindowForm;
 
 /* What the metrics of a training step show of an operation. */
 typedef enum {
@@ -388,12 +411,13 @@ typedef struct {
     bool integer_result; /* int32 where "dtype" is not given and no input tells the type */
     MtfProductsKind products;
     MtfScratch scratch;
-    MtfPointsShare share; /* NULL: all points */
-    MtfChoice choice;     /* of ids or labels */
-    bool updates;         /* output 0 is the next value of input 0, which is kept between steps */
-    bool converts;        /* the same elements in another type */
-    bool random;          /* draws from the stream that attribute "stream" names */
-    bool ratio;           /* input 0 by input 1 */
+    MtfPointsShare share;  /* NULL: all points */
+    MtfWindowForm windows; /* what its windows relate; without: nothing */
+    MtfChoice choice;      /* of ids or labels */
+    bool updates;          /* output 0 is the next value of input 0, which is kept between steps */
+    bool converts;         /* the same elements in another type */
+    bool random;           /* draws from the stream that attribute "stream" names */
+    bool ratio;            /* input 0 by input 1 */
     bool adds_up; /* summed over a further dimension of its inputs it is the sum of itself */
     MtfLoopPart loop;
     MtfShown shown;

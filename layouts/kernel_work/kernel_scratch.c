@@ -10,6 +10,8 @@ MtfTerm mtf_operation_local_term(const MtfGraph *graph, int tensor, const MtfIte
         for (int j = 0; j < iteration->n; j++)
             if (iteration->index[j].dim == shape->dims[i])
                 term.size[i] = sizes[j];
+            else if (iteration->index[j].other_dim == shape->dims[i])
+                term.size[i] = mtf_graph_size(graph, shape->dims[i]);
     }
     return term;
 }

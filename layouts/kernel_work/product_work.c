@@ -156,12 +156,35 @@ static MtfProductWork attention_work(const MtfGraph *graph, int operation,
     return work;
 }
 
+/* One product of what x and y share by what is made, summing over what x and the filter share: of
+ * each place within a window by itself, where the kernel has one; groups go one after another. */
+static MtfProductWork convolution_work(const MtfGraph *graph, const MtfOperation *op,
+                                       const MtfIteration *iteration, const int64_t *sizes) {
+    MtfProductWork work = { .calls = 1, .m = 1, .n = 1, .k = 1 };
+    const MtfShape *a = &mtf_graph_tensor(graph, op->inputs[0])->shape;
+    const MtfShape *b = &mtf_graph_tensor(graph, op->inputs[1])->shape;
+    const MtfShape *result = &mtf_graph_tensor(graph, op->outputs[0])->shape;
+    for (int i = 0; i < iteration->n; i++) {
+        int dim = iteration->index[i].dim;
+        bool in_a = mtf_shape_find(a, dim) >= 0 || iteration->index[i].other_dim >= 0;
+        bool in_b = mtf_shape_find(b, dim) >= 0;
+        bool made = mtf_shape_find(result, dim) >= 0;
+        double *side = !made ? &work.k : in_a && !in_b ? &work.m : in_a ? &work.calls : &work.n;
+        *side *= (double)sizes[i];
+    }
+    double share = mtf_operation_row(op->kind)->share(&op->attributes, iteration, sizes);
+    work.m *= share;
+    return work;
+}
+
 MtfProductWork mtf_operation_product_work(const MtfGraph *graph, int operation,
                                           const MtfIteration *iteration, const int64_t *sizes) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
     MtfProductWork work = { 0 };
     if (is_attention(op))
         return attention_work(graph, operation, iteration, sizes);
+    if (products_of(op) == MTF_PRODUCTS_CONV)
+        return convolution_work(graph, op, iteration, sizes);
     if (products_of(op) != MTF_PRODUCTS_EINSUM)
         return work;
     g_autofree MtfTerm *terms = g_new(MtfTerm, (gsize)op->n_inputs);

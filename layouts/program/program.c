@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/program/program.h"
+#include "layouts/graph/window.h"
 
 #include "layouts/graph/loops.h"
 
@@ -213,6 +214,8 @@ static void append_operation(GString *text, const MtfOperation *operation) {
             g_string_append_printf(text, " %s=%a", spec->name, *(const double *)slot);
         else if (spec->type == MTF_ATTRIBUTE_DIMENSION)
             g_string_append_printf(text, " %s=%d", spec->name, *(const int *)slot);
+        else if (spec->type == MTF_ATTRIBUTE_WINDOWS)
+            mtf_windows_append(text, &operation->attributes);
         else
             g_string_append_printf(text, " %s=%s", spec->name,
                                    *(char *const *)slot != NULL ? *(char *const *)slot : "");

@@ -62,7 +62,9 @@ static MtfOperand slice_of(const Run *run, int tensor, bool is_input) {
         int dim = t->shape.dims[i], index = find_index(run, dim, is_input);
         operand.dims[i] = dim;
         operand.global[i] = mtf_graph_size(run->graph, dim);
-        MtfRange range = mtf_part(operand.global[i], run->part[index], run->parts[index]);
+        MtfRange range = { 0, operand.global[i] }; /* a window's other side is whole */
+        if (index >= 0)
+            range = mtf_part(operand.global[i], run->part[index], run->parts[index]);
         operand.begin[i] = range.begin;
         operand.size[i] = range.end - range.begin;
     }

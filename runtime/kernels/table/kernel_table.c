@@ -9,6 +9,8 @@
 #include "runtime/kernels/rows/kernel_lookup.h"
 #include "runtime/kernels/rows/kernel_rotary.h"
 #include "runtime/kernels/rows/kernel_shape.h"
+#include "runtime/kernels/windows/kernel_conv.h"
+#include "runtime/kernels/windows/kernel_pool.h"
 
 static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_EINSUM] = mtf_kernel_einsum,
@@ -64,6 +66,13 @@ static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_LOOP_STACK] = mtf_kernel_loop_stack,
     [MTF_OP_RANDOM_UNIFORM] = mtf_kernel_random_uniform,
     [MTF_OP_RANDOM_NORMAL] = mtf_kernel_random_normal,
+    [MTF_OP_CONV] = mtf_kernel_conv,
+    [MTF_OP_CONV_TRANSPOSE] = mtf_kernel_conv,
+    [MTF_OP_CONV_FILTER_GRAD] = mtf_kernel_conv,
+    [MTF_OP_MAX_POOL] = mtf_kernel_max_pool,
+    [MTF_OP_AVERAGE_POOL] = mtf_kernel_average_pool,
+    [MTF_OP_MAX_POOL_GRAD] = mtf_kernel_max_pool_grad,
+    [MTF_OP_AVERAGE_POOL_GRAD] = mtf_kernel_average_pool_grad,
     [MTF_OP_CUMULATIVE_SUM] = mtf_kernel_cumulative_sum,
     [MTF_OP_TOP_K] = mtf_kernel_top_k,
     [MTF_OP_BROADCAST] = mtf_kernel_copy,

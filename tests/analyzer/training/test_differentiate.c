@@ -372,6 +372,44 @@ static void lookups_of_each_example(void **state) {
     check(graph);
 }
 
+/* x[a:2, e:7] by windows of [b:3] to [a, f:4, c:4], spread to [a, g:8], pooled both ways. */
+static void windows(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    mtf_graph_add_dimension(b.graph, "e", 7, NULL);
+    mtf_graph_add_dimension(b.graph, "f", 4, NULL);
+    mtf_graph_add_dimension(b.graph, "g", 8, NULL);
+    mtf_graph_add_dimension(b.graph, "h", 4, NULL);
+    int x = variable(&b, "x", "ae"), w = variable(&b, "w", "bc"), v = variable(&b, "v", "acd");
+    const MtfWindow over = { 4, 5, B, 1, 2, 1, 1, 1 }, spread = { 5, 6, D, 1, 2, 1, 1, 0 };
+    const MtfWindow pool = { 6, 7, -1, 3, 2, 1, 1, 0 }, mean = { 6, 7, -1, 2, 2, 2, 0, 1 };
+    b.attributes.n_windows = 1, b.attributes.windows[0] = over;
+    int y = op(&b, MTF_OP_CONV, "conv", "afc", x, w);
+    b.attributes.n_windows = 1, b.attributes.windows[0] = spread;
+    int z = op(&b, MTF_OP_CONV_TRANSPOSE, "spread", "ag", y, v);
+    b.attributes.n_windows = 1, b.attributes.windows[0] = pool;
+    int p = op(&b, MTF_OP_MAX_POOL, "largest", "ah", z, -1);
+    b.attributes.n_windows = 1, b.attributes.windows[0] = mean;
+    int q = op(&b, MTF_OP_AVERAGE_POOL, "mean", "ah", z, -1);
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_MULTIPLY, "product", NULL, p, q));
+    check(graph);
+}
+
+/* Batch normalisation: statistics over all that the gain lacks. */
+static void statistics_over_several_dimensions(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "abc"), gain = variable(&b, "gain", "c");
+    int bias = variable(&b, "bias", "c");
+    int mean = op(&b, MTF_OP_REDUCE_MEAN, "mean", "c", x, -1);
+    int variance = op(&b, MTF_OP_VARIANCE, "variance", "c", x, mean);
+    b.attributes.epsilon = 1e-3;
+    int y =
+        mtf_build(&b, MTF_OP_NORMALIZE, "norm", NULL, 5, (int[]){ x, mean, variance, gain, bias });
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_TANH, "bent", NULL, y, -1));
+    check(graph);
+}
+
 static void softmax_and_layer_norm(void **state) {
     (void)state;
     for (int dim = A; dim <= C; dim++) {
@@ -712,6 +750,8 @@ int main(void) {
         cmocka_unit_test(selections_and_joins),
         cmocka_unit_test(reshapes),
         cmocka_unit_test(lookups_of_each_example),
+        cmocka_unit_test(windows),
+        cmocka_unit_test(statistics_over_several_dimensions),
         cmocka_unit_test(softmax_and_layer_norm),
         cmocka_unit_test(rms_norm_and_rotary_positions),
         cmocka_unit_test(layer_norm_without_bias),

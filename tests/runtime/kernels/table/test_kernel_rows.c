@@ -524,7 +524,8 @@ static void every_primitive_row_has_a_kernel(void **state) {
 static void every_kernel_is_tested_here(void **state) {
     (void)state;
     for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
-        bool found = false;
+        /* those with windows are in windows/test_kernel_windows.c */
+        bool found = mtf_operation_row(kind)->windows != MTF_WINDOWS_NONE;
         for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
             found = found || rows[i].kind == kind;
         if (!found && mtf_kernel(kind) != NULL && kind != MTF_OP_LOOP_STACK)

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/graph/window.h"
+
+#include "layouts/base/json_writer.h"
+#include "layouts/graph/graph_fields.h"
+#include "layouts/graph/operation_check.h"
+
+#include <inttypes.h>
+
+typedef MtfOperationCheck Check;
+
+static int64_t size_of(const MtfGraph *graph, int dim) {
+    return mtf_graph_size(graph, dim);
+}
+
+int64_t mtf_window_places(const MtfGraph *graph, const MtfWindow *window) {
+    return window->kernel < 0 ? window->size : size_of(graph, window->kernel);
+}
+
+int mtf_window_larger(const MtfOperationRow *row, const MtfWindow *window) {
+    return row->windows == MTF_WINDOWS_SPREAD ? window->to : window->from;
+}
+
+int mtf_window_smaller(const MtfOperationRow *row, const MtfWindow *window) {
+    return row->windows == MTF_WINDOWS_SPREAD ? window->from : window->to;
+}
+
+const MtfWindow *mtf_window_of(const MtfOperationRow *row, const MtfAttributes *attributes,
+                               int dim) {
+    for (int w = 0; w < attributes->n_windows && row->windows != MTF_WINDOWS_NONE; w++)
+        if (attributes->windows[w].from == dim || attributes->windows[w].to == dim)
+            return &attributes->windows[w];
+    return NULL;
+}
+
+/* Elements from the first that a window meets to its last. */
+static int64_t extent(const MtfGraph *graph, const MtfWindow *window) {
+    return (mtf_window_places(graph, window) - 1) * window->dilation + 1;
+}
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+static bool read_count(const MtfJson *object, const char *key, int64_t least, int *value,
+                       GError **error) {
+    MtfJson child;
+    int64_t number = *value;
+    if (mtf_json_find(object, key, &child) &&
+        !mtf_json_integer(&child, least, G_MAXINT32, &number, error))
+        return false;
+    *value = (int)number;
+    return true;
+}
+
+static bool read_side(const MtfGraph *graph, const MtfJson *object, const char *key, int *dim,
+                      GError **error) {
+    MtfJson child;
+    return mtf_json_get(object, key, &child, error) &&
+           mtf_field_dimension(graph, &child, dim, error);
+}
+
+static bool read_places(const MtfGraph *graph, const MtfJson *object, MtfWindow *window,
+                        GError **error) {
+    MtfJson child;
+    bool filter = mtf_json_find(object, "kernel", &child), sized;
+    if (filter && !mtf_field_dimension(graph, &child, &window->kernel, error))
+        return false;
+    sized = mtf_json_find(object, "size", &child);
+    return filter != sized ? read_count(object, "size", 1, &window->size, error)
+                           : mtf_json_fail(object, error,
+                                           "a window has either \"kernel\", a dimension of the "
+                                           "filter, or \"size\", its elements");
+}
+
+/* A window that is being read. */
+typedef struct {
+    const MtfGraph *graph;
+    const MtfOperationRow *row;
+    MtfWindow *window;
+} Reading;
+
+static int64_t large_size(const Reading *r) {
+    return size_of(r->graph, mtf_window_larger(r->row, r->window));
+}
+
+static int64_t small_size(const Reading *r) {
+    return size_of(r->graph, mtf_window_smaller(r->row, r->window));
+}
+
+/* What the windows reach beyond the larger side. */
+static int64_t overhang(const Reading *r) {
+    return (small_size(r) - 1) * r->window->stride + extent(r->graph, r->window) - large_size(r);
+}
+
+static void pad_to_same(const Reading *r, bool lower) {
+    MtfWindow *window = r->window;
+    int64_t all = CLAMP(overhang(r), 0, G_MAXINT32);
+    window->before = (int)(lower ? all - all / 2 : all / 2);
+    window->after = (int)(all - window->before);
+}
+
+static bool read_numbers(const Reading *r, const MtfJson *object, GError **error) {
+    if (!read_count(object, "before", 0, &r->window->before, error))
+        return false;
+    r->window->after = (int)CLAMP(overhang(r) - r->window->before, 0, G_MAXINT32);
+    return read_count(object, "after", 0, &r->window->after, error);
+}
+
+static bool read_padding(const Reading *r, const MtfJson *object, GError **error) {
+    static const char *const words[] = { "valid", "same", "same_lower", NULL };
+    MtfJson child, other;
+    int word;
+    if (!mtf_json_find(object, "padding", &child))
+        return read_numbers(r, object, error);
+    if (mtf_json_find(object, "before", &other) || mtf_json_find(object, "after", &other))
+        return mtf_json_fail(&other, error, "\"padding\" says it already");
+    if (!mtf_field_word(&child, "a padding", words, &word, error))
+        return false;
+    int64_t windows = (large_size(r) + r->window->stride - 1) / r->window->stride;
+    if (word > 0 && small_size(r) != windows)
+        return mtf_json_fail(&child, error,
+                             "\"%s\" over %" PRId64 " elements by a stride of %d takes %" PRId64
+                             " windows, not %" PRId64,
+                             words[word], large_size(r), r->window->stride, windows, small_size(r));
+    if (word > 0)
+        pad_to_same(r, word == 2);
+    return true;
+}
+
+static bool read_window(const Reading *r, const MtfJson *object, GError **error) {
+    static const char *const keys[] = { "from",     "to",     "kernel", "size",    "stride",
+                                        "dilation", "before", "after",  "padding", NULL };
+    MtfWindow *window = r->window;
+    *window = (MtfWindow){ .kernel = -1, .size = 1, .stride = 1, .dilation = 1 };
+    return mtf_json_object(object, error) && mtf_json_keys(object, keys, error) &&
+           read_side(r->graph, object, "from", &window->from, error) &&
+           read_side(r->graph, object, "to", &window->to, error) &&
+           read_places(r->graph, object, window, error) &&
+           read_count(object, "stride", 1, &window->stride, error) &&
+           read_count(object, "dilation", 1, &window->dilation, error) &&
+           read_padding(r, object, error);
+}
+
+bool mtf_windows_read(const MtfGraph *graph, int kind, const MtfJson *where,
+                      MtfAttributes *attributes, GError **error) {
+    MtfJson child;
+    int n = 0;
+    if (!mtf_json_array(where, error))
+        return false;
+    for (bool more = mtf_json_first(where, &child); more; more = mtf_json_next(&child)) {
+        if (n == MTF_MAX_WINDOWS)
+            return mtf_json_fail(&child, error, "an operation has at most %d windows",
+                                 MTF_MAX_WINDOWS);
+        Reading reading = { graph, mtf_operation_row(kind), &attributes->windows[n++] };
+        if (!read_window(&reading, &child, error))
+            return false;
+    }
+    attributes->n_windows = n;
+    return true;
+}
+
+static void add_unless(cJSON *object, const char *key, int value, int standard) {
+    if (value != standard)
+        mtf_json_add_number(object, key, value);
+}
+
+cJSON *mtf_windows_to_json(const MtfGraph *graph, const MtfAttributes *attributes) {
+    cJSON *list = cJSON_CreateArray();
+    for (int w = 0; w < attributes->n_windows; w++) {
+        const MtfWindow *window = &attributes->windows[w];
+        cJSON *object = cJSON_CreateObject();
+        cJSON_AddStringToObject(object, "from", mtf_graph_dimension(graph, window->from)->name);
+        cJSON_AddStringToObject(object, "to", mtf_graph_dimension(graph, window->to)->name);
+        if (window->kernel >= 0)
+            cJSON_AddStringToObject(object, "kernel",
+                                    mtf_graph_dimension(graph, window->kernel)->name);
+        else
+            mtf_json_add_number(object, "size", window->size);
+        add_unless(object, "stride", window->stride, 1);
+        add_unless(object, "dilation", window->dilation, 1);
+        mtf_json_add_number(object, "before", window->before);
+        mtf_json_add_number(object, "after", window->after);
+        cJSON_AddItemToArray(list, object);
+    }
+    return list;
+}
+
+void mtf_windows_append(GString *text, const MtfAttributes *attributes) {
+    for (int w = 0; w < attributes->n_windows; w++) {
+        const MtfWindow *window = &attributes->windows[w];
+        g_string_append_printf(text, " [%d %d %d %d %d %d %d %d]", window->from, window->to,
+                               window->kernel, window->size, window->stride, window->dilation,
+                               window->before, window->after);
+    }
+}
+
+/* ---- Checks ---------------------------------------------------------------------------------- */
+
+static const MtfShape *input_shape(const Check *check, int k) {
+    return &mtf_graph_tensor(check->graph, check->operation->inputs[k])->shape;
+}
+
+static const char *name(const Check *check, int dim) {
+    return mtf_graph_dimension(check->graph, dim)->name;
+}
+
+/* The sides of the windows as this row's operands have them; the filter of pools is NULL. */
+typedef struct {
+    const MtfShape *larger, *smaller, *filter;
+} Sides;
+
+static Sides sides_of(const Check *check, const MtfShape *shape) {
+    int last = check->operation->n_inputs - 1;
+    bool filtered = check->row->products == MTF_PRODUCTS_CONV;
+    const MtfShape *first = input_shape(check, 0), *second = input_shape(check, last);
+    switch (check->row->windows) {
+    case MTF_WINDOWS_GATHER:
+        return (Sides){ first, shape, filtered ? second : NULL };
+    case MTF_WINDOWS_SPREAD:
+        return (Sides){ shape, first, second };
+    case MTF_WINDOWS_BACK:
+        return (Sides){ shape, second, NULL };
+    case MTF_WINDOWS_FILTER:
+    case MTF_WINDOWS_NONE:
+        break;
+    }
+    return (Sides){ first, second, shape };
+}
+
+/* The last window begins on the larger side or in the padding before it, and what it leaves unread
+ * would not be another window. */
+static bool check_sizes(const Check *check, const MtfWindow *window, GError **error) {
+    int larger = mtf_window_larger(check->row, window);
+    int smaller = mtf_window_smaller(check->row, window);
+    int64_t in = size_of(check->graph, larger), out = size_of(check->graph, smaller);
+    int64_t room = in + window->before + window->after - extent(check->graph, window);
+    int64_t least = room < 0 ? 0 : room / window->stride + 1;
+    int64_t most = room < 0 ? 1 : (room + window->stride - 1) / window->stride + 1;
+    if (room < 0 || out < least || out > most ||
+        (out > least && (out - 1) * window->stride >= in + window->before))
+        return mtf_check_fail(check, error,
+                              "windows over \"%s\" (%" PRId64 " elements, %d before and %d after, "
+                              "windows of %" PRId64 " by a stride of %d) make %" PRId64
+                              " elements, and \"%s\" has %" PRId64,
+                              name(check, larger), in, window->before, window->after,
+                              extent(check->graph, window), window->stride, least,
+                              name(check, smaller), out);
+    return true;
+}
+
+/* `shape` has `dim`, and the others lack it. */
+static bool check_place(const Check *check, int dim, const char *what, const MtfShape *shape,
+                        const MtfShape *lacking, const MtfShape *lacking_too, GError **error) {
+    bool right = mtf_shape_find(shape, dim) >= 0 && mtf_shape_find(lacking, dim) < 0 &&
+                 (lacking_too == NULL || mtf_shape_find(lacking_too, dim) < 0);
+    return right || mtf_check_fail(check, error, "\"%s\" must be a dimension of %s alone",
+                                   name(check, dim), what);
+}
+
+static bool check_window(const Check *check, const Sides *sides, const MtfWindow *window,
+                         GError **error) {
+    int larger = mtf_window_larger(check->row, window);
+    int smaller = mtf_window_smaller(check->row, window);
+    if ((window->kernel >= 0) != (sides->filter != NULL))
+        return mtf_check_fail(check, error, "its windows have %s",
+                              sides->filter != NULL ? "a \"kernel\", a dimension of the filter"
+                                                    : "a \"size\" and no \"kernel\"");
+    return check_place(check, larger, "what windows go over", sides->larger, sides->smaller,
+                       sides->filter, error) &&
+           check_place(check, smaller, "what has an element a window", sides->smaller,
+                       sides->larger, sides->filter, error) &&
+           (sides->filter == NULL || check_place(check, window->kernel, "the filter", sides->filter,
+                                                 sides->larger, sides->smaller, error)) &&
+           check_sizes(check, window, error);
+}
+
+static bool check_windows(const Check *check, const Sides *sides, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    if (a->n_windows == 0)
+        return mtf_check_fail(check, error, "it needs at least one window");
+    for (int w = 0; w < a->n_windows; w++) {
+        for (int v = 0; v < w; v++)
+            if (a->windows[v].from == a->windows[w].from || a->windows[v].to == a->windows[w].to ||
+                (a->windows[w].kernel >= 0 && a->windows[v].kernel == a->windows[w].kernel))
+                return mtf_check_fail(check, error, "two of its windows share a dimension");
+        if (!check_window(check, sides, &a->windows[w], error))
+            return false;
+    }
+    return true;
+}
+
+static bool is_windowed(const Check *check, int dim) {
+    const MtfAttributes *a = &check->operation->attributes;
+    for (int w = 0; w < a->n_windows; w++)
+        if (a->windows[w].from == dim || a->windows[w].to == dim || a->windows[w].kernel == dim)
+            return true;
+    return false;
+}
+
+/* Each dimension of `part` beside windows is in one of the others. */
+static bool check_shared(const Check *check, const MtfShape *part, const MtfShape *a,
+                         const MtfShape *b, const char *what, GError **error) {
+    for (int i = 0; i < part->rank; i++) {
+        int dim = part->dims[i];
+        bool shared = mtf_shape_find(a, dim) >= 0 || (b != NULL && mtf_shape_find(b, dim) >= 0);
+        if (!shared && !is_windowed(check, dim))
+            return mtf_check_fail(check, error, "\"%s\" is a dimension of %s alone",
+                                  name(check, dim), what);
+    }
+    return true;
+}
+
+/* A channel that is summed is in x and the filter, one that is made in y and the filter, an example
+ * in x and y, and what all three have goes together, in groups. */
+bool mtf_check_conv(const Check *check, const MtfShape *shape, GError **error) {
+    Sides sides = sides_of(check, shape);
+    return check_windows(check, &sides, error) &&
+           check_shared(check, sides.larger, sides.smaller, sides.filter, "what windows go over",
+                        error) &&
+           check_shared(check, sides.smaller, sides.larger, sides.filter,
+                        "what has an element a window", error) &&
+           check_shared(check, sides.filter, sides.larger, sides.smaller, "the filter", error);
+}
+
+bool mtf_check_pool(const Check *check, const MtfShape *shape, GError **error) {
+    Sides sides = sides_of(check, shape);
+    const MtfAttributes *a = &check->operation->attributes;
+    if (check->operation->n_inputs == 2 &&
+        !mtf_shape_equal(input_shape(check, 0), input_shape(check, 1)))
+        return mtf_check_fail(check, error, "its inputs must have the same dimensions");
+    return (a->counted == 0 || a->counted == 1 ||
+            mtf_check_fail(check, error, "\"counted\" is %g and must be 0 or 1", a->counted)) &&
+           check_windows(check, &sides, error) &&
+           check_shared(check, sides.larger, sides.smaller, NULL, "what windows go over", error) &&
+           check_shared(check, sides.smaller, sides.larger, NULL, "what has an element a window",
+                        error);
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Windows: how convolutions and pools go over a dimension. Each window relates a place on the larger
+ * side, one on the smaller side, and one within the window; between them
+ *
+ *     large = small stride - before + place dilation
+ *
+ *     place       0 1 2                              stride 2, before 1, 3 places
+ *     large    -1 0 1 2 3 4 5 6 7
+ *     small    [__0__]                               elements before 0 and from the end on are
+ *                  [__1__]                           padding: they count as 0, and as nothing
+ *                      [__2__]                       where the largest is sought
+ *
+ * conv and pools read the larger side (`from`) and make the smaller (`to`); conv_transpose reads the
+ * smaller (`from`) and makes the larger (`to`). The smaller dimension's size says how many windows
+ * there are; the last may end in the padding behind, but none begins there. */
+#ifndef MTF_WINDOW_H
+#define MTF_WINDOW_H
+
+#include "layouts/base/json_reader.h"
+#include "layouts/graph/operation_table.h"
+
+/* Reads the list "windows": objects with `from`, `to`, `kernel` (a dimension of the filter) or
+ * `size`, `stride` (1), `dilation` (1) and either `before` (0) with `after` (what the sizes need),
+ * or `padding`: "valid" (none), "same" (what makes ceil(size / stride) windows, the odd one behind)
+ * or "same_lower" (before). Sizes of windows are counts of elements below 2^31. `kind` says which side
+ * is the larger. */
+bool mtf_windows_read(const MtfGraph *graph, int kind, const MtfJson *where,
+                      MtfAttributes *attributes, GError **error);
+
+/* The way back, with numbers for all padding. */
+cJSON *mtf_windows_to_json(const MtfGraph *graph, const MtfAttributes *attributes);
+
+/* Everything the windows hold, for digests and keys. */
+void mtf_windows_append(GString *text, const MtfAttributes *attributes);
+
+/* The window that has dimension `dim` on one of its sides; NULL where the row or the operation has
+ * none. */
+const MtfWindow *mtf_window_of(const MtfOperationRow *row, const MtfAttributes *attributes,
+                               int dim);
+
+/* The dimension on the larger side, and on the smaller. */
+int mtf_window_larger(const MtfOperationRow *row, const MtfWindow *window);
+int mtf_window_smaller(const MtfOperationRow *row, const MtfWindow *window);
+
+/* Places within the window: the size of its filter's dimension, or its own. */
+int64_t mtf_window_places(const MtfGraph *graph, const MtfWindow *window);
+
+#endif

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Convolutions and pools against the reference, which asks every pair of elements whether they meet:
+ * random windows, strides, dilations, padding, groups, orders of dimensions and cuts. */
+#include "tests/support/cmocka.h"
+
+#include "runtime/kernels/base/kernel_bfloat16.h"
+#include "tests/support/kernel_slices.h"
+#include "tests/support/reference.h"
+
+#include <math.h>
+
+typedef struct {
+    GRand *rand;
+    MtfGraph *graph;
+    MtfDtype dtype;
+    int kind;
+    MtfAttributes attributes;
+    MtfShape side[3]; /* larger, smaller, filter */
+} Case;
+
+static int below(const Case *c, int n) {
+    return g_rand_int_range(c->rand, 0, n);
+}
+
+static int add_dim(const Case *c, char letter, int w, int64_t size) {
+    g_autofree char *name = g_strdup_printf("%c%d", letter, w);
+    return mtf_graph_add_dimension(c->graph, name, size, NULL);
+}
+
+/* A dimension that each of the sides in `sides`, a bit each, has at a place of its own. */
+static void add_shared(Case *c, unsigned sides, int dim) {
+    for (int s = 0; s < 3; s++) {
+        if (!(sides >> s & 1))
+            continue;
+        int place = below(c, c->side[s].rank + 1);
+        mtf_shape_append(&c->side[s], dim);
+        for (int i = c->side[s].rank - 1; i > place; i--)
+            c->side[s].dims[i] = c->side[s].dims[i - 1];
+        c->side[s].dims[place] = dim;
+    }
+}
+
+/* Of random sizes, as many windows as those begin and end within the padding. */
+static void add_window(Case *c, int w) {
+    MtfWindow *window = &c->attributes.windows[w];
+    bool small = c->attributes.n_windows == 3;
+    int places = 1 + below(c, small ? 2 : 4);
+    *window = (MtfWindow){ .kernel = -1,
+                           .size = places,
+                           .stride = 1 + below(c, 3),
+                           .dilation = small ? 1 : 1 + below(c, 2),
+                           .before = below(c, 4),
+                           .after = below(c, 4) };
+    int extent = (places - 1) * window->dilation + 1;
+    int drawn = 1 + below(c, small ? 2 : 7),
+        large = MAX(drawn, extent - window->before - window->after);
+    int room = large + window->before + window->after - extent;
+    int large_dim = add_dim(c, 'l', w, large);
+    int small_dim = add_dim(c, 's', w, room / window->stride + 1);
+    bool spreads = mtf_operation_row(c->kind)->windows == MTF_WINDOWS_SPREAD;
+    window->from = spreads ? small_dim : large_dim;
+    window->to = spreads ? large_dim : small_dim;
+    add_shared(c, 1, large_dim);
+    add_shared(c, 2, small_dim);
+    if (mtf_operation_row(c->kind)->products != MTF_PRODUCTS_CONV)
+        return;
+    window->kernel = add_dim(c, 'k', w, places);
+    window->size = 1;
+    add_shared(c, 4, window->kernel);
+}
+
+/* Examples, channels read, channels made and groups: the sides that have each. */
+static void make_shapes(Case *c) {
+    bool filtered = mtf_operation_row(c->kind)->products == MTF_PRODUCTS_CONV;
+    static const unsigned sides[] = { 3, 5, 6, 7 };
+    c->attributes = MTF_NO_ATTRIBUTES;
+    c->attributes.n_windows = 1 + below(c, 3);
+    for (int w = 0; w < c->attributes.n_windows; w++)
+        add_window(c, w);
+    for (int i = 0; i < (filtered ? 4 : 1); i++)
+        if (below(c, 3) > 0 && (i < 3 || c->attributes.n_windows < 3))
+            add_shared(c, filtered ? sides[i] : 3, add_dim(c, 'd', i, 1 + below(c, 3)));
+    c->attributes.counted = filtered ? 0 : below(c, 2);
+}
+
+static int add_operand(const Case *c, const char *name, int side, MtfDtype dtype) {
+    return mtf_graph_add_input(c->graph, name, &c->side[side], dtype,
+                               dtype == MTF_I32 ? MTF_FEED_LABELS : MTF_FEED_FEATURES, NULL);
+}
+
+static void make_operation(Case *c) {
+    static const int read[][3] = { [MTF_WINDOWS_GATHER] = { 0, 2, 1 },
+                                   [MTF_WINDOWS_SPREAD] = { 1, 2, 0 },
+                                   [MTF_WINDOWS_BACK] = { 1, 1, 0 },
+                                   [MTF_WINDOWS_FILTER] = { 0, 1, 2 } };
+    const MtfOperationRow *row = mtf_operation_row(c->kind);
+    const int *side = read[row->windows];
+    g_autoptr(GError) error = NULL;
+    int inputs[2], n = row->max_inputs;
+    for (int k = 0; k < n; k++)
+        inputs[k] = add_operand(c, k == 0 ? "a" : "b", side[k],
+                                row->integer_inputs >> k & 1 ? MTF_I32 : c->dtype);
+    MtfNewOperation operation = { .name = "op",
+                                  .kind = c->kind,
+                                  .n_inputs = n,
+                                  .inputs = inputs,
+                                  .shape = &c->side[side[2]],
+                                  .attributes = c->attributes };
+    if (mtf_graph_add_operation(c->graph, &operation, &error) < 0)
+        fail_msg("%s", error->message);
+}
+
+static double draw_value(const Case *c, const MtfTensor *tensor) {
+    double value = g_rand_double_range(c->rand, -3, 3);
+    if (tensor->dtype == MTF_I32)
+        return below(c, 9);
+    return below(c, 8) == 0           ? rint(value)
+           : tensor->dtype == MTF_F64 ? value
+           : tensor->dtype == MTF_F32 ? (double)(float)value
+                                      : (double)mtf_bf16_wide(mtf_bf16_rounded((float)value));
+}
+
+static void compare(const Case *c, const MtfTensor *tensor, const double *expected,
+                    const double *actual) {
+    double tolerance = tensor->dtype == MTF_F64 ? 1e-11 : tensor->dtype == MTF_F32 ? 1e-4 : 0;
+    for (int64_t i = 0; i < mtf_graph_elements(c->graph, &tensor->shape); i++) {
+        double bound = tolerance;
+        if (tensor->dtype == MTF_BF16)
+            bound = 1e-4 + ldexp(fabs(expected[i]), -8);
+        if (expected[i] != actual[i] && !(fabs(expected[i] - actual[i]) <= bound))
+            fail_msg("%s: element %d of \"%s\" is %.17g, not %.17g",
+                     mtf_operation_row(c->kind)->name, (int)i, tensor->name, actual[i],
+                     expected[i]);
+    }
+}
+
+static void run_case(int kind, guint32 seed, MtfDtype dtype) {
+    g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+    g_autoptr(MtfGraph) graph = mtf_graph_new("case");
+    Case c = { .rand = rand, .graph = graph, .dtype = dtype, .kind = kind };
+    make_shapes(&c);
+    make_operation(&c);
+    const MtfOperation *op = mtf_graph_operation(graph, 0);
+    g_autoptr(MtfReference) reference = mtf_reference_new(graph, 7);
+    for (int k = 0; k < op->n_inputs; k++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, op->inputs[k]);
+        for (int64_t i = 0; i < mtf_graph_elements(graph, &tensor->shape); i++)
+            reference->values[op->inputs[k]][i] = draw_value(&c, tensor);
+    }
+    mtf_reference_run(reference, 4);
+    MtfSlicing slicing = { .scratch_limit = -1, .seed = 7, .step = 5 };
+    for (int i = 0; i < MTF_MAX_INDEXES; i++)
+        slicing.parts[i] = dtype == MTF_BF16 || below(&c, 2) ? 1 : 2 + below(&c, 2);
+    double *results[MTF_MAX_OUTPUTS];
+    mtf_kernel_run_sliced(graph, 0, reference->values, &slicing, results);
+    for (int j = 0; j < op->n_outputs; j++) {
+        compare(&c, mtf_graph_tensor(graph, op->outputs[j]), reference->values[op->outputs[j]],
+                results[j]);
+        g_free(results[j]);
+    }
+}
+
+static void every_windowed_row_matches_the_reference(void **state) {
+    (void)state;
+    static const MtfDtype types[] = { MTF_F32, MTF_F64, MTF_BF16 };
+    for (int kind = 0; kind < MTF_OPERATIONS; kind++)
+        for (int i = 0; i < 90 && mtf_operation_row(kind)->windows != MTF_WINDOWS_NONE; i++)
+            run_case(kind, (guint32)(1000 * kind + i), types[i % 3]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_windowed_row_matches_the_reference),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
