@@ -29,6 +29,7 @@
 typedef struct {
     char *name;
     int64_t size; /* >= 1 */
+    bool even;    /* layouts split it into equal parts alone; not written to files */
 } MtfDimension;
 
 typedef enum { MTF_SOURCE_INPUT, MTF_SOURCE_VARIABLE, MTF_SOURCE_OPERATION } MtfSource;

@@ -737,6 +737,12 @@ bool mtf_index_splits(const MtfIndex *index, int64_t parts) {
     return !index->whole && parts <= index->size && (index->even == 0 || index->even % parts == 0);
 }
 
+/* The size of a dimension that is split evenly alone, else 0. */
+static int64_t even_size(const Space *space, int dim) {
+    const MtfDimension *dimension = mtf_graph_dimension(space->graph, dim);
+    return dimension->even ? dimension->size : 0;
+}
+
 static void add_index(Space *space, int dim, int input_dim) {
     MtfIteration *iteration = space->iteration;
     for (int i = 0; i < iteration->n; i++)
@@ -751,6 +757,7 @@ static void add_index(Space *space, int dim, int input_dim) {
         .other_dim = window == NULL ? -1 : window->from + window->to - dim,
         .is_larger = window != NULL && mtf_window_larger(space->row, window) == dim,
         .size = mtf_graph_size(space->graph, dim),
+        .even = even_size(space, dim),
         .reduced = reduced,
         .whole = held || window != NULL || (reduced && space->row->reduction == MTF_REDUCE_NONE),
     };
@@ -768,7 +775,7 @@ static void add_group(Space *space, const MtfReshapeGroup *group) {
         add_index(space, dim, pair && j == 0 ? in->dims[group->first_in] : dim);
         iteration->index[iteration->n - 1].whole = !pair || j > 0;
         iteration->index[iteration->n - 1].even =
-            pair && j == 0 && group->n_in + group->n_out > 2 ? group->parts : 0;
+            pair && j == 0 && group->n_in + group->n_out > 2 ? group->parts : even_size(space, dim);
     }
     for (int i = pair; i < group->n_in; i++) {
         int dim = in->dims[group->first_in + i];
