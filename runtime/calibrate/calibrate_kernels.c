@@ -316,6 +316,11 @@ static bool is_among(const MtfTrialOperation *list, size_t n, int kind) {
     return false;
 }
 
+bool mtf_goes_by_rates(int kind) {
+    const MtfOperationRow *row = mtf_operation_row(kind);
+    return row->windows != MTF_WINDOWS_NONE || row->loop != MTF_LOOP_NOTHING;
+}
+
 /* Products of experts are those of einsum; attention to a cache goes by the tables of attention. */
 bool mtf_calibrates_operation(int kind) {
     MtfProductsKind kinds = mtf_operation_row(kind)->products;
