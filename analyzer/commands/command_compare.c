@@ -195,10 +195,10 @@ static bool print_plans(char **paths, int n, bool json, GError **error) {
     bool good = true;
     for (int c = 0; c < n && good; c++)
         good = read_column(&columns[c], paths[c], &columns[0], error);
-    if (good)
+    if (good) {
         warn_of_other_models(columns, n);
-    if (good)
         (json ? print_json : print_table)(columns, n);
+    }
     for (int c = 0; c < n; c++)
         mtf_plan_free(columns[c].plan);
     return good;

@@ -13,6 +13,7 @@
 #include "layouts/placement/rules.h"
 #include "layouts/program/passes.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 typedef struct {
@@ -20,7 +21,7 @@ typedef struct {
         *collectives, *loss;
     char **dims;
     int microbatches, batch, length;
-    gboolean compatible, in_order, json;
+    gboolean compatible, in_order, even, json;
 } Options;
 
 /* Mappings tried for the layout's traffic. */
@@ -113,6 +114,17 @@ static MtfLayout *read_layout(const Options *options, const MtfGraph *graph, GPt
     return rules != NULL ? mtf_layout_from_rules(graph, &mesh, rules) : NULL;
 }
 
+static bool check_even(const Options *options, const MtfGraph *graph, const MtfLayout *layout,
+                       GError **error) {
+    int dim, tensor = options->even ? mtf_layout_find_uneven(graph, layout, &dim) : -1;
+    return tensor < 0 ||
+           mtf_input_error(error,
+                           "--even: the layout splits \"%s\" of %" PRId64
+                           " in tensor \"%s\" into parts of different sizes",
+                           mtf_graph_dimension(graph, dim)->name, mtf_graph_size(graph, dim),
+                           mtf_graph_tensor(graph, tensor)->name);
+}
+
 static bool estimate(const Options *options, const char *path, GError **error) {
     MtfPlanningGraph request = { path,
                                  (const char *const *)options->dims,
@@ -121,7 +133,8 @@ static bool estimate(const Options *options, const char *path, GError **error) {
                                  options->length,
                                  options->json,
                                  false,
-                                 options->loss };
+                                 options->loss,
+                                 options->even };
     MtfStepVariant variant = { options->microbatches, options->batch_dim, options->precision, 0 };
     if (!mtf_recompute_parse(options->recompute, &variant.recompute, error))
         return false;
@@ -137,7 +150,8 @@ static bool estimate(const Options *options, const char *path, GError **error) {
     g_autoptr(GPtrArray) inert = g_ptr_array_new_with_free_func(g_free);
     Estimate e = { .options = options, .machine = machine, .inert = inert };
     g_autoptr(MtfLayout) layout = read_layout(options, graph, inert, error);
-    if (layout == NULL || !mtf_pricer_init(&e.pricer, machine, &layout->mesh, error))
+    if (layout == NULL || !check_even(options, graph, layout, error) ||
+        !mtf_pricer_init(&e.pricer, machine, &layout->mesh, error))
         return false;
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     lay_mesh(&e, program);
@@ -204,6 +218,8 @@ int mtf_command_estimate(int argc, char **argv) {
         { "in-order", 0, 0, G_OPTION_ARG_NONE, &o.in_order,
           "Lay the mesh on the machine in order, not as suits the traffic", NULL },
         TEXT("dump-after", 0, dump_after, "Print the program as it is after a pass", "PASS"),
+        { "even", 0, 0, G_OPTION_ARG_NONE, &o.even,
+          "Refuse a layout whose shards are not of equal size", NULL },
         { "json", 0, 0, G_OPTION_ARG_NONE, &o.json, "Print the prediction as JSON", NULL },
         G_OPTION_ENTRY_NULL,
     };

@@ -31,14 +31,14 @@ typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump, *dump_after;
     char **dims, **pins, **forbids;
     char *batch_dim, *recompute, *microbatches, *collectives;
-    char *schedule, *loss;
+    char *schedule, *loss, *exportable;
     int devices, max_axes, seed, frontier, batch, length;
     char *stages;
     char *infer, *cache_memory;
     int context, generate;
     int chunks;
     double seconds, gap;
-    gboolean json;
+    gboolean even, json;
 } Options;
 
 /* Of two variants that are searched at once, the second poses its problem when the first has posed its
@@ -177,7 +177,28 @@ static bool read_stages(const Options *options, int *stages, GError **error) {
     return true;
 }
 
-static bool check_options(const Options *options, GError **error) {
+/* Systems that take equal shards of any layout, and those that take some kinds of layouts alone. */
+static bool check_exportable(Options *options, GError **error) {
+    static const char *const even[] = { "jax", "dtensor", "onnx", "mtf", "megatron", NULL };
+    if (options->exportable == NULL)
+        return true;
+    if (!g_strv_contains(even, options->exportable))
+        return mtf_input_error(error,
+                               "--exportable \"%s\" must be jax, dtensor, onnx, mtf or megatron",
+                               options->exportable);
+    options->even = TRUE;
+    if (strcmp(options->exportable, "mtf") != 0)
+        return true;
+    if (g_strcmp0(options->layouts, "free") == 0)
+        return mtf_input_error(error, "--exportable mtf is for rule layouts, not --layouts free");
+    g_free(options->layouts);
+    options->layouts = g_strdup("rule");
+    return true;
+}
+
+static bool check_options(Options *options, GError **error) {
+    if (!check_exportable(options, error))
+        return false;
     if (!mtf_algorithm_choice_check(options->collectives, error))
         return false;
     if (options->dump_after != NULL && mtf_pass_find(options->dump_after, error) < 0)
@@ -251,7 +272,8 @@ static bool prepare(Run *run, const char *path, GError **error) {
                                  options->length,
                                  options->json,
                                  false,
-                                 options->loss };
+                                 options->loss,
+                                 options->even };
     catch_interrupt();
     run->progress = mtf_search_progress_begin();
     run->machine = mtf_planning_machine(options->machine, error);
@@ -599,6 +621,13 @@ static void print_fastest(const Run *run) {
         return;
     g_autofree char *step = mtf_seconds_format(run->answer.step_seconds);
     g_autofree char *other = mtf_seconds_format(run->answer.free.step_seconds);
+    if (g_strcmp0(run->options->exportable, "megatron") == 0) {
+        printf(
+            "               the plan is the fastest of those made by hand that Megatron-LM can run; "
+            "its step takes %s, the best layout's %s\n",
+            step, other);
+        return;
+    }
     g_autofree char *cost = format_nanoseconds(run->answer.fastest_cost);
     printf("               the plan costs %s, but more of it is hidden: its step takes %s instead "
            "of %s\n",
@@ -765,6 +794,10 @@ static bool finish(Run *run, GError **error) {
     g_clear_pointer(&run->progress, mtf_search_progress_end);
     if (!run->answer.found)
         return fail_unfit(run, error);
+    if (g_strcmp0(run->options->exportable, "megatron") == 0 &&
+        !mtf_plan_answer_keep_megatron(&run->answer, run->graph, run->memory_limit, &run->layout,
+                                       error))
+        return false;
     g_autoptr(MtfPlan) plan = plan_of(run);
     bool quiet = g_strcmp0(run->options->output, "-") == 0;
     bool only_json = quiet || run->options->json;
@@ -793,7 +826,8 @@ static void clear_options(Options *options) {
                       options->report,     options->dump,         options->batch_dim,
                       options->dump_after, options->recompute,    options->microbatches,
                       options->schedule,   options->collectives,  options->stages,
-                      options->infer,      options->cache_memory, options->loss };
+                      options->infer,      options->cache_memory, options->loss,
+                      options->exportable };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -923,6 +957,14 @@ static bool search_training(Run *run, const char *path, GError **error) {
              "With --infer: what caches may take of a device in max_context (what is left)",       \
              "BYTES|30%")
 
+/* What a plan must be to run elsewhere, and its drawings. */
+#define EXPORT_OPTIONS                                                                   \
+    TEXT("exportable", 0, exportable, "Only plans that this system can run",             \
+         "jax|dtensor|onnx|mtf|megatron"),                                               \
+        OTHER("even", G_OPTION_ARG_NONE, even,                                           \
+              "Only shards of equal size, as exports to other systems need them", NULL), \
+        TEXT("report", 0, report, "Draw the plan into a folder", "DIR")
+
 int mtf_command_search(int argc, char **argv) {
     Options o = { .max_axes = 2, .gap = NAN };
     const GOptionEntry entries[] = {
@@ -962,7 +1004,7 @@ int mtf_command_search(int argc, char **argv) {
               "Also search under N memory limits, and show time against memory", "N"),
         TEXT("dump-problem", 0, dump, "Write the layout problem of free layouts (IOPDDL)", "FILE"),
         TEXT("dump-after", 0, dump_after, "Print the program as it is after a pass", "PASS"),
-        TEXT("report", 0, report, "Draw the plan into a folder", "DIR"),
+        EXPORT_OPTIONS,
         OTHER("json", G_OPTION_ARG_NONE, json, "Print JSON", NULL),
         G_OPTION_ENTRY_NULL,
     };

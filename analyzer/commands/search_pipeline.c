@@ -186,8 +186,8 @@ static bool search_cut(Search *search, GError **error) {
 
 static bool prepare(Search *search, GError **error) {
     const MtfSearchPipeline *o = search->options;
-    MtfPlanningGraph graph = { o->graph,  o->dims, o->precision, o->batch,
-                               o->length, o->json, false,        o->loss };
+    MtfPlanningGraph graph = { o->graph, o->dims, o->precision, o->batch, o->length,
+                               o->json,  false,   o->loss,      false };
     MtfPipelineRequest *request = &search->request;
     search->machine = mtf_planning_machine(o->machine, error);
     if (search->machine == NULL)

@@ -203,8 +203,10 @@ static void add_loss(MtfAssembly *m, int logits, int targets) {
     m->p->b.attributes.smoothing = m->n->smoothing;
     int losses =
         mtf_parts_apply(m->p, MTF_OP_SOFTMAX_CROSS_ENTROPY, "losses", &shape, logits, targets);
-    m->p->b.graph->loss =
-        mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, "loss", &(MtfShape){ 0 }, losses, -1);
+    bool routes = m->routing_loss >= 0;
+    int loss = mtf_parts_apply(m->p, MTF_OP_REDUCE_MEAN, routes ? "prediction_loss" : "loss",
+                               &(MtfShape){ 0 }, losses, -1);
+    m->p->b.graph->loss = routes ? mtf_parts_add(m->p, "loss", loss, m->routing_loss) : loss;
 }
 
 /* The mean over the positions that are of some piece, those of the whole batch. */
@@ -354,7 +356,8 @@ MtfGraph *mtf_architecture_build(const MtfArchitecture *network, GError **error)
                       .files = (char *)"",
                       .position_table = -1,
                       .mask = -1,
-                      .source_mask = -1 };
+                      .source_mask = -1,
+                      .routing_loss = -1 };
     m.batch = mtf_parts_dimension(m.p, "batch", network->batch);
     m.d_model = mtf_parts_dimension(m.p, "d_model", network->d_model);
     build_network(&m);

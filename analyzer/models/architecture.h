@@ -16,6 +16,7 @@
 #ifndef MTF_ARCHITECTURE_H
 #define MTF_ARCHITECTURE_H
 
+#include "analyzer/models/routing.h"
 #include "layouts/graph/graph.h"
 
 /* Where a stack's tensors are in a published file: names without ".weight" and ".bias", behind the
@@ -63,7 +64,8 @@ typedef struct {
     int64_t experts, experts_per_token, d_expert; /* experts 0: none */
     int64_t sparse_step; /* every so many layers have experts, and those of a mask have none */
     uint64_t dense_layers[4];
-    bool renormalise; /* shares of the chosen experts add up to 1 */
+    bool renormalise;   /* shares of the chosen experts add up to 1 */
+    MtfRouting routing; /* how tokens are sent to experts; sizes are those above */
     MtfStackNames names;
 } MtfStack;
 

@@ -159,6 +159,27 @@ static const MtfModelPreset t5_presets[] = {
     END,
 };
 
+#define SWITCH(d, f, l, a, e, sparse)                                                           \
+    "\"switch_transformers\",\"d_model\":" #d ",\"d_ff\":" #f ",\"d_kv\":64,\"num_layers\":" #l \
+    ",\"num_heads\":" #a ",\"num_experts\":" #e ",\"num_sparse_encoder_layers\":" #sparse       \
+    ",\"num_sparse_decoder_layers\":" #sparse
+
+/* Sizes: Fedus and others, 2021, table 9, as published at Hugging Face. */
+static const MtfModelPreset switch_presets[] = {
+    TINY_PRESET(SWITCH(64, 160, 2, 4, 4, 1) ",\"expert_capacity\":10"),
+    PRESET("switch-base-8", "0.62 billion", SWITCH(768, 3072, 12, 12, 8, 6)),
+    PRESET("switch-base-16", "1.07 billion", SWITCH(768, 3072, 12, 12, 16, 6)),
+    PRESET("switch-base-32", "1.98 billion", SWITCH(768, 3072, 12, 12, 32, 6)),
+    PRESET("switch-base-64", "3.8 billion", SWITCH(768, 3072, 12, 12, 64, 6)),
+    PRESET("switch-base-128", "7.4 billion", SWITCH(768, 3072, 12, 12, 128, 6)),
+    PRESET("switch-base-256", "14.7 billion", SWITCH(768, 3072, 12, 12, 256, 6)),
+    PRESET("switch-large-128", "26.3 billion", SWITCH(1024, 4096, 24, 16, 128, 12)),
+    PRESET("switch-xxl-128", "395 billion",
+           SWITCH(4096, 10240, 24, 64, 128, 12) ",\"feed_forward_proj\":\"gated-gelu\""),
+    PRESET("switch-c-2048", "1.6 trillion", SWITCH(2080, 6144, 15, 32, 2048, 15)),
+    END,
+};
+
 #define VIT(h, f, l, a, patch)                                                              \
     "\"vit\",\"hidden_size\":" #h ",\"intermediate_size\":" #f ",\"num_hidden_layers\":" #l \
     ",\"num_attention_heads\":" #a ",\"patch_size\":" #patch
@@ -192,5 +213,7 @@ FAMILY(mtf_model_mixtral, "mixtral", "Mixtral: Llama with experts", mixtral_pres
 FAMILY(mtf_model_bert, "bert", "BERT and RoBERTa: encoders that learn from hidden tokens",
        bert_presets);
 FAMILY(mtf_model_t5, "t5", "T5: encoder and decoder with relative positions", t5_presets);
+FAMILY(mtf_model_switch, "switch", "Switch Transformers: T5 with an expert a token",
+       switch_presets);
 FAMILY(mtf_model_vit, "vit", "Vision Transformer: classes of pictures by their patches",
        vit_presets);

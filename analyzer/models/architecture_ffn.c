@@ -46,71 +46,104 @@ static bool has_experts(const MtfAssembly *m) {
     return s->experts > 0 && !dense && (m->layer + 1) % MAX(1, s->sparse_step) == 0;
 }
 
-/* 1 for the experts with the k largest shares, else 0. Each turn takes the largest that is left,
- * and puts it below all others. */
-static int choose(MtfAssembly *m, int shares) {
-    MtfShape each = MTF_SHAPE(m->batch, m->length);
-    int rest = mtf_parts_apply(m->p, MTF_OP_STOP_GRADIENT, "shares_read", NULL, shares, -1);
-    int chosen = -1;
-    for (int i = 0; i < (int)m->stack->experts_per_token; i++) {
-        g_autofree char *turn = g_strdup_printf("choice/%d", i);
-        mtf_parts_enter(m->p, turn);
-        int largest = mtf_parts_apply(m->p, MTF_OP_REDUCE_MAX, "largest", &each, rest, -1);
-        int hit = mtf_parts_apply(m->p, MTF_OP_EQUAL, "hit", NULL, rest, largest);
-        chosen = chosen < 0 ? hit : mtf_parts_add(m->p, "chosen", chosen, hit);
-        int below = mtf_assembly_scale(m, "below", 2, hit);
-        rest = mtf_parts_apply(m->p, MTF_OP_SUBTRACT, "rest", NULL, rest, below);
-        mtf_parts_leave(m->p);
-    }
-    return chosen;
-}
+/* The dimensions of a layer with experts, and who goes where. */
+typedef struct {
+    MtfRoutingDims dims;
+    int width; /* of an expert's hidden layer */
+    MtfRouted routed;
+} Experts;
 
-/* The share of each expert in each token; 0 for those that were not chosen. */
-static int route(MtfAssembly *m, int experts, int x) {
+static int scores_of(MtfAssembly *m, int experts, int x) {
     MtfLinear router = { .name = "router",
                          .file = m->stack->names.router,
                          .in = MTF_SHAPE(m->d_model),
                          .out = MTF_SHAPE(experts),
                          .spread = m->n->spread };
-    int scores = mtf_assembly_linear(m, &router, x);
-    m->p->b.attributes.dimension = experts;
-    int shares = mtf_parts_apply(m->p, MTF_OP_SOFTMAX, "shares", NULL, scores, -1);
-    int chosen = choose(m, shares);
-    int kept = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "shares_kept", NULL, shares, chosen);
-    if (!m->stack->renormalise)
-        return kept;
-    MtfShape each = MTF_SHAPE(m->batch, m->length);
-    int sum = mtf_parts_apply(m->p, MTF_OP_REDUCE_SUM, "shares_sum", &each, kept, -1);
-    return mtf_parts_apply(m->p, MTF_OP_DIVIDE, "shares_normal", NULL, kept, sum);
+    double jitter = m->stack->routing.jitter;
+    if (jitter > 0) {
+        m->p->b.attributes.low = 1 - jitter;
+        m->p->b.attributes.high = 1 + jitter;
+        MtfShape shape = MTF_SHAPE(m->batch, m->length, m->d_model);
+        int noise = mtf_parts_apply_shaped(m->p, MTF_OP_RANDOM_UNIFORM, "jitter", &shape);
+        x = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "jittered", NULL, x, noise);
+    }
+    return mtf_assembly_linear(m, &router, x);
 }
 
-/* x through the gate's or the other matrix of every expert. Files have a tensor an expert. */
-static int expert_up(MtfAssembly *m, const char *name, const char *file, const MtfShape *dims,
-                     int x) {
-    g_autofree char *weight = g_strdup_printf("w%s", name);
-    int experts = dims->dims[0], width = dims->dims[1];
-    int w =
-        mtf_assembly_stack(m, weight, file, &MTF_SHAPE(experts, width, m->d_model), m->n->spread);
-    MtfShape shape = MTF_SHAPE(m->batch, m->length, experts, width);
-    return mtf_parts_einsum(m->p, name, &shape, x, w);
+/* Each sequence is a group: its tokens compete for places, or their choices are sorted by expert. */
+static Experts route(MtfAssembly *m, int x) {
+    const MtfStack *s = m->stack;
+    MtfRouting routing = s->routing;
+    routing.experts = s->experts;
+    routing.choices = s->experts_per_token;
+    routing.renormalise = s->renormalise;
+    int64_t length = mtf_graph_size(m->p->b.graph, m->length);
+    int64_t places = mtf_routing_places(&routing, length);
+    Experts e = { .width = mtf_assembly_dimension(m, "d_expert", s->d_expert) };
+    e.dims.tokens = m->length;
+    e.dims.experts = mtf_assembly_dimension(m, "experts", s->experts);
+    e.dims.choices = mtf_assembly_dimension(m, "choices", s->experts_per_token);
+    e.dims.places = places > 0
+                        ? mtf_assembly_dimension(m, "capacity", places)
+                        : mtf_assembly_dimension(m, "expert_rows", length * s->experts_per_token);
+    e.routed = mtf_route(m->p, &routing, &e.dims, scores_of(m, e.dims.experts, x));
+    if (e.routed.loss >= 0)
+        m->routing_loss = m->routing_loss < 0 ? e.routed.loss
+                                              : mtf_parts_add(m->p, "routing_loss_sum",
+                                                              m->routing_loss, e.routed.loss);
+    return e;
 }
 
-/* Every expert works on every token, and the shares leave those that were chosen. */
+/* What experts work on: places of each, or rows of which each has its expert. */
+static MtfShape places_of(const MtfAssembly *m, const Experts *e, int features) {
+    return e->routed.expert < 0 ? MTF_SHAPE(e->dims.experts, m->batch, e->dims.places, features)
+                                : MTF_SHAPE(m->batch, e->dims.places, features);
+}
+
+/* Through one matrix of each expert. Files have a tensor an expert, [out, in]. */
+static int expert_product(MtfAssembly *m, const Experts *e, const MtfLinear *linear, int x) {
+    g_autofree char *weight = g_strdup_printf("w%s", linear->name);
+    int in = linear->in.dims[0], out = linear->out.dims[0];
+    int w = mtf_assembly_stack(m, weight, linear->file, &MTF_SHAPE(e->dims.experts, out, in),
+                               linear->spread);
+    MtfShape shape = places_of(m, e, out);
+    if (e->routed.expert < 0)
+        return mtf_parts_einsum(m->p, linear->name, &shape, x, w);
+    m->p->b.attributes.experts = e->dims.experts;
+    return mtf_parts_apply_shape_to(m->p, MTF_OP_EXPERT_EINSUM, linear->name, &shape, 3,
+                                    (int[]){ x, w, e->routed.expert });
+}
+
+static int expert_hidden(MtfAssembly *m, const Experts *e, int sent) {
+    const MtfStack *s = m->stack;
+    MtfLinear up = { .name = "hidden",
+                     .file = s->names.expert_up,
+                     .in = MTF_SHAPE(m->d_model),
+                     .out = MTF_SHAPE(e->width),
+                     .spread = m->n->spread };
+    MtfLinear gate = up;
+    if (!s->gated)
+        return mtf_assembly_activation(m, s->activation, expert_product(m, e, &up, sent));
+    gate.name = "gate";
+    gate.file = s->names.expert_gate;
+    int open = mtf_assembly_activation(m, s->activation, expert_product(m, e, &gate, sent));
+    return mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "gated", NULL, open,
+                           expert_product(m, e, &up, sent));
+}
+
 static int expert_ffn(MtfAssembly *m, int x) {
-    const MtfStackNames *n = &m->stack->names;
-    int experts = mtf_assembly_dimension(m, "experts", m->stack->experts);
-    int width = mtf_assembly_dimension(m, "d_expert", m->stack->d_expert);
-    MtfShape dims = MTF_SHAPE(experts, width);
-    int shares = route(m, experts, x);
-    int gate = mtf_assembly_activation(m, m->stack->activation,
-                                       expert_up(m, "gate", n->expert_gate, &dims, x));
-    int hidden = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "gated", NULL, gate,
-                                 expert_up(m, "hidden", n->expert_up, &dims, x));
-    int shared = mtf_parts_apply(m->p, MTF_OP_MULTIPLY, "shared", NULL, hidden, shares);
-    int w = mtf_assembly_stack(m, "wout", n->expert_down, &MTF_SHAPE(experts, m->d_model, width),
-                               m->residual_spread);
-    MtfShape shape = MTF_SHAPE(m->batch, m->length, m->d_model);
-    return mtf_parts_einsum(m->p, "out", &shape, shared, w);
+    Experts e = route(m, x);
+    MtfShape all = MTF_SHAPE(m->batch, m->length, m->d_model);
+    MtfShape places = places_of(m, &e, m->d_model);
+    MtfLinear down = { .name = "out",
+                       .file = m->stack->names.expert_down,
+                       .in = MTF_SHAPE(e.width),
+                       .out = MTF_SHAPE(m->d_model),
+                       .spread = m->residual_spread };
+    int sent = mtf_parts_apply(m->p, MTF_OP_DISPATCH, "sent", &places, x, e.routed.slot);
+    int made = expert_product(m, &e, &down, expert_hidden(m, &e, sent));
+    return mtf_parts_apply_shape_to(m->p, MTF_OP_COMBINE, "combined", &all, 3,
+                                    (int[]){ made, e.routed.slot, e.routed.gate });
 }
 
 int mtf_assembly_ffn(MtfAssembly *m, int x) {

@@ -23,6 +23,7 @@ typedef struct {
     int buckets;            /* relative positions' bias of the stack's scores; or -1 */
     int segments, places; /* of packed rows: which piece a position is of, and where in it; or -1 */
     int position_table;   /* the last one; or -1 */
+    int routing_loss;     /* of all layers with experts so far; or -1 */
     int mask, source_mask; /* added to scores of itself and of the source; or -1 */
 } MtfAssembly;
 

@@ -299,6 +299,12 @@ static void read_mixtral(MtfConfig *c, MtfArchitecture *n) {
         mtf_config_leave_out(c, "router_jitter_noise", "noise of training alone");
 }
 
+/* The losses that balance experts are added while training where a config says so. */
+static void read_router_losses(MtfConfig *c, MtfStack *s, double standard) {
+    s->routing.auxiliary = mtf_config_number(c, "router_aux_loss_coef", standard);
+    s->routing.z_loss = mtf_config_number(c, "router_z_loss_coef", standard);
+}
+
 /* Layers that are named have no experts. */
 static void read_dense_layers(MtfConfig *c, MtfStack *s) {
     MtfJson list, item;
@@ -492,6 +498,52 @@ static void read_t5(MtfConfig *c, MtfArchitecture *n) {
         mtf_config_fail(c, "is_encoder_decoder", "only true is supported");
 }
 
+/* ---- Switch Transformers: T5 with experts ------------------------------------------------------ */
+
+/* Experts stand in layers 1, 1 + step, …, of `sparse` layers in all. */
+static void read_switch_stack(MtfConfig *c, MtfStack *s, const char *key) {
+    int64_t sparse = mtf_config_integer(c, key, 0, 3);
+    int64_t step = sparse > 0 ? MAX(1, s->layers / sparse) : s->layers;
+    for (int64_t layer = 0; layer < 256; layer++)
+        if (step > 1 && layer % step != 1)
+            s->dense_layers[layer / 64] |= UINT64_C(1) << layer % 64;
+    s->experts = mtf_config_size(c, "num_experts", 8);
+    s->experts_per_token = 1;
+    s->d_expert = s->d_ff;
+    s->routing.convention = "switch";
+    s->routing.capacity = mtf_config_size(c, "expert_capacity", 64);
+    read_router_losses(c, s, 0.001);
+}
+
+static void read_switch(MtfConfig *c, MtfArchitecture *n) {
+    read_t5(c, n);
+    read_switch_stack(c, &n->encoder, "num_sparse_encoder_layers");
+    read_switch_stack(c, &n->decoder, "num_sparse_decoder_layers");
+    MtfStackNames *e = &n->encoder.names, *d = &n->decoder.names;
+    e->up = "layer.1.mlp.wi";
+    e->down = "layer.1.mlp.wo";
+    e->router = "layer.1.mlp.router.classifier";
+    e->expert_up = "layer.1.mlp.experts.expert_{}.wi";
+    e->expert_down = "layer.1.mlp.experts.expert_{}.wo";
+    d->up = "layer.2.mlp.wi";
+    d->down = "layer.2.mlp.wo";
+    d->router = "layer.2.mlp.router.classifier";
+    d->expert_up = "layer.2.mlp.experts.expert_{}.wi";
+    d->expert_down = "layer.2.mlp.experts.expert_{}.wo";
+    if (n->encoder.gated) {
+        e->gate = "layer.1.mlp.wi_0";
+        e->up = "layer.1.mlp.wi_1";
+        e->expert_gate = "layer.1.mlp.experts.expert_{}.wi_0";
+        e->expert_up = "layer.1.mlp.experts.expert_{}.wi_1";
+        d->gate = "layer.2.mlp.wi_0";
+        d->up = "layer.2.mlp.wi_1";
+        d->expert_gate = "layer.2.mlp.experts.expert_{}.wi_0";
+        d->expert_up = "layer.2.mlp.experts.expert_{}.wi_1";
+    }
+    if (mtf_config_number(c, "router_jitter_noise", 0) != 0)
+        mtf_config_leave_out(c, "router_jitter_noise", "noise of training alone");
+}
+
 /* ---- Vision Transformer ---------------------------------------------------------------------- */
 
 #define VIT_NAMES                                                                        \
@@ -624,6 +676,7 @@ const MtfArchitectureType mtf_architecture_types[] = {
     { "bert", read_bert },
     { "roberta", read_roberta },
     { "t5", read_t5 },
+    { "switch_transformers", read_switch },
     { "vit", read_vit },
     { "whisper", read_whisper },
     { NULL, NULL },

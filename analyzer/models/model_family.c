@@ -13,13 +13,18 @@
 
 const MtfModelFamily *const *mtf_model_families(void) {
     static const MtfModelFamily *const families[] = {
-        &mtf_model_mlp,     &mtf_model_transformer_lm, &mtf_model_gpt,
-        &mtf_model_llama,   &mtf_model_qwen,           &mtf_model_gemma,
-        &mtf_model_mixtral, &mtf_model_bert,           &mtf_model_t5,
-        &mtf_model_vit,     &mtf_model_transformer,    &mtf_model_autoencoder,
-        &mtf_model_dlrm,    &mtf_model_resnet,         &mtf_model_vgg,
-        &mtf_model_alexnet, &mtf_model_inception3,     &mtf_model_densenet,
-        &mtf_model_unet,    &mtf_model_cosmoflow,      NULL
+        &mtf_model_mlp,         &mtf_model_transformer_lm,
+        &mtf_model_gpt,         &mtf_model_llama,
+        &mtf_model_qwen,        &mtf_model_gemma,
+        &mtf_model_mixtral,     &mtf_model_bert,
+        &mtf_model_t5,          &mtf_model_switch,
+        &mtf_model_gshard,      &mtf_model_vit,
+        &mtf_model_transformer, &mtf_model_autoencoder,
+        &mtf_model_dlrm,        &mtf_model_resnet,
+        &mtf_model_vgg,         &mtf_model_alexnet,
+        &mtf_model_inception3,  &mtf_model_densenet,
+        &mtf_model_unet,        &mtf_model_cosmoflow,
+        &mtf_model_lstm_lm,     NULL
     };
     return families;
 }
@@ -79,6 +84,7 @@ const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const 
 
 static const char *const activations[] = { "relu", "gelu", "silu", "sigmoid", "tanh", NULL };
 static const char *const interactions[] = { "cat", "dot", NULL };
+static const char *const cells[] = { "lstm", "gru", NULL };
 static const char *const attentions[] = { "composite", "blockwise", NULL };
 static const char *const optimizers[] = { "sgd",       "momentum", "adam", "adamw",
                                           "adafactor", "none",     NULL };
@@ -94,12 +100,16 @@ const MtfModelParameter *mtf_model_parameters(void) {
         SIZE("d-model", d_model, "Width of the residual stream"),
         SIZE("d-ff", d_ff, "Width of the feed-forward layers"),
         SIZE("heads", heads, "Attention heads"),
+        SIZE("experts", experts, "Experts of each layer that has some"),
         SIZE("d-kv", d_kv, "Width of one head"),
         SIZE("vocab", vocab, "Size of the vocabulary"),
         { "source-vocab", MTF_SETTING_INTEGER, OFFSET(source_vocab), 0, 1e9, NULL,
           "Size of the source's own vocabulary (0: one for both)", false },
         SIZE("features", features, "Features of an example"),
         SIZE("hidden", hidden, "Width of the hidden layers"),
+        { "projection", MTF_SETTING_INTEGER, OFFSET(projection), 0, 1e9, NULL,
+          "Features that hidden layers are projected to (0: they are not)", false },
+        { "cell", MTF_SETTING_WORD, OFFSET(cell), 0, 0, cells, "Recurrent cell", false },
         SIZE("outputs", outputs, "Targets of an example"),
         SIZE("image", image, "Pixels of a side of a picture or a volume"),
         SIZE("channels", channels, "Channels of a picture"),

@@ -17,13 +17,16 @@ typedef struct {
     int64_t layers, batch;
     int64_t length, d_model, d_ff, heads, d_kv, vocab; /* Transformers */
     int64_t features, hidden, outputs;                 /* mlp */
+    int64_t experts;
     int64_t source_vocab;                              /* 0: one vocabulary for both texts */
+    int64_t projection;                                /* lstm-lm; 0: none */
     int64_t image, channels, classes, width, widening; /* pictures: a side; networks of them */
     int64_t biases, tied, packed;                      /* 0 or 1 */
     double dropout, smoothing;
     const char *sizes;                 /* autoencoder: "512-256-64" */
     const char *bottom, *tables, *top; /* dlrm: likewise */
     const char *interaction;           /* dlrm: "cat" or "dot" */
+    const char *cell;                  /* lstm-lm: "lstm" or "gru" */
     const char *activation;            /* "relu", "gelu" or "silu" */
     const char *attention; /* "composite": softmax of scores; "blockwise": the attention row */
     const char *optimizer, *schedule;
@@ -58,6 +61,8 @@ extern const MtfModelFamily mtf_model_gemma;
 extern const MtfModelFamily mtf_model_mixtral;
 extern const MtfModelFamily mtf_model_bert;
 extern const MtfModelFamily mtf_model_t5;
+extern const MtfModelFamily mtf_model_switch;
+extern const MtfModelFamily mtf_model_gshard;
 extern const MtfModelFamily mtf_model_vit;
 extern const MtfModelFamily mtf_model_transformer;
 extern const MtfModelFamily mtf_model_autoencoder;
@@ -69,6 +74,7 @@ extern const MtfModelFamily mtf_model_inception3;
 extern const MtfModelFamily mtf_model_densenet;
 extern const MtfModelFamily mtf_model_unet;
 extern const MtfModelFamily mtf_model_cosmoflow;
+extern const MtfModelFamily mtf_model_lstm_lm;
 
 /* All families, NULL-terminated. */
 const MtfModelFamily *const *mtf_model_families(void);

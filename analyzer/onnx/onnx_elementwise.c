@@ -123,7 +123,7 @@ static MtfOnnxValue *truth(MtfOnnxCall *call) {
     return y;
 }
 
-static MtfOnnxValue * not(MtfOnnxCall * call) {
+static MtfOnnxValue *negation(MtfOnnxCall *call) {
     return mtf_onnx_unary(call->t, MTF_OP_LOGICAL_NOT, call->inputs[0]);
 }
 
@@ -385,7 +385,7 @@ const MtfOnnxOperator mtf_onnx_elementwise_operators[] = {
     { "Mod", remainder_of, 0, 0, 2, 2, NULL },
     { "Mul", multiply, 0, 0, 2, 2, NULL },
     UNARY("Neg", MTF_OP_NEGATE),
-    { "Not", not, 0, 0, 1, 1, NULL },
+    { "Not", negation, 0, 0, 1, 1, NULL },
     TRUTH("Or", MTF_OP_LOGICAL_OR),
     { "PRelu", prelu, 0, 0, 2, 2, NULL },
     { "Pow", power, 0, 0, 2, 2, NULL },

@@ -153,7 +153,7 @@ static MtfOnnxValue *reshape_view(MtfOnnxTranslation *t, MtfOnnxValue *x, int ra
 
 static MtfOnnxValue *reshape_tensor(MtfOnnxTranslation *t, MtfOnnxValue *x, MtfOnnxValue *result,
                                     const int *same) {
-    int by[MTF_ONNX_MAX_RANK], indexes[MTF_ONNX_MAX_RANK];
+    int by[MTF_ONNX_MAX_RANK] = { 0 }, indexes[MTF_ONNX_MAX_RANK];
     g_autofree char *name = mtf_onnx_step_name(t);
     MtfAxisOperation operation = mtf_axis_operation(t->graph, MTF_OP_RESHAPE, name);
     MtfShape from = mtf_axis_tensor(t->graph, x->tensor)->axes, to = { from.rank, { 0 } };

@@ -75,9 +75,10 @@ MtfOnnxValue *mtf_onnx_translate_node(MtfOnnxTranslation *t, const MtfOnnxNode *
     call.outputs = outputs;
     if (!gather_inputs(t, &call) || !check_count(&call, row))
         return NULL;
-    outputs[0] = row->rule(&call);
-    if (t->error != NULL || outputs[0] == NULL || output >= call.n_outputs)
-        return outputs[0];
+    MtfOnnxValue *made = row->rule(&call);
+    outputs[0] = made;
+    if (t->error != NULL || made == NULL || output >= call.n_outputs)
+        return made; // cppcheck-suppress returnDanglingLifetime ; values are the translation's
     if (output >= 0)
         return outputs[output];
     for (int k = 0; k < call.n_outputs; k++) {
@@ -90,7 +91,7 @@ MtfOnnxValue *mtf_onnx_translate_node(MtfOnnxTranslation *t, const MtfOnnxNode *
         }
         g_hash_table_insert(t->values, (gpointer)(guintptr)name, outputs[k]);
     }
-    return outputs[0];
+    return made; // cppcheck-suppress returnDanglingLifetime ; likewise
 }
 
 /* ---- What rules ask -------------------------------------------------------------------------- */

@@ -125,8 +125,8 @@ static MtfOnnxValue *softmax(MtfOnnxCall *call) {
         return NULL;
     MtfOnnxValue *most = mtf_onnx_reduce(t, MTF_OP_REDUCE_MAX, x, mask, NULL);
     MtfOnnxValue *sum = most == NULL ? NULL : mtf_onnx_reduce(t, MTF_OP_SUM_EXP, x, mask, most);
-    MtfOnnxValue *inputs[] = { x, most, sum };
     if (call->number == 0) {
+        MtfOnnxValue *inputs[] = { x, most, sum };
         MtfOnnxValue *shares = mtf_onnx_map(t, MTF_OP_SOFTMAX_APPLY, NULL, 3, inputs);
         if (shares != NULL)
             shares->logits = x;

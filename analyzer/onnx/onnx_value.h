@@ -55,7 +55,8 @@ typedef struct {
 } MtfOnnxTranslation;
 
 /* Notes an error at the node; always returns NULL. */
-MtfOnnxValue *mtf_onnx_fail(MtfOnnxTranslation *t, const char *format, ...) G_GNUC_PRINTF(2, 3);
+MtfOnnxValue *mtf_onnx_fail(MtfOnnxTranslation *t, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Says something once. */
 void mtf_onnx_say(MtfOnnxTranslation *t, const char *format, ...) G_GNUC_PRINTF(2, 3);

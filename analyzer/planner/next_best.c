@@ -4,6 +4,7 @@
 #include "cost/summary/parallelism.h"
 #include "cost/summary/step_shares.h"
 #include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 
 #include <math.h>
@@ -121,4 +122,47 @@ void mtf_next_best_print(const cJSON *search) {
         printf(
             "               nearer than predictions are to measured runs: measure %s to decide\n",
             mtf_json_text_of(next, "decided_by"));
+}
+
+/* ---- What Megatron-LM runs --------------------------------------------------------------------- */
+
+static bool is_megatron(const MtfGraph *graph, const MtfLayout *layout) {
+    MtfParallelism parallelism = mtf_parallelism(graph, layout);
+    return mtf_parallelism_is_megatron(&parallelism);
+}
+
+static const MtfIncumbent *fastest_megatron(const MtfPlanAnswer *answer, const MtfGraph *graph,
+                                            int64_t memory_limit) {
+    const MtfIncumbent *fastest = NULL;
+    g_autoptr(GPtrArray) shown = mtf_incumbents_shown(answer->incumbents, memory_limit);
+    for (guint i = 0; i < shown->len; i++) {
+        const MtfIncumbent *one = g_ptr_array_index(shown, i);
+        if (one->arena_bytes <= memory_limit && is_megatron(graph, one->layout) &&
+            (fastest == NULL || one->step_seconds < fastest->step_seconds))
+            fastest = one;
+    }
+    return fastest;
+}
+
+bool mtf_plan_answer_keep_megatron(MtfPlanAnswer *answer, const MtfGraph *graph,
+                                   int64_t memory_limit, MtfLayout **settled, GError **error) {
+    g_autoptr(MtfLayout) layout = mtf_plan_answer_layout(answer, graph);
+    if (is_megatron(graph, layout))
+        return true;
+    const MtfIncumbent *fastest =
+        answer->incumbents != NULL ? fastest_megatron(answer, graph, memory_limit) : NULL;
+    if (fastest == NULL) {
+        g_autofree char *words = mtf_parallelism_format(graph, layout);
+        g_set_error(
+            error, MTF_ERROR, MTF_ERROR_FIT,
+            "no layout that Megatron-LM can run was found to fit; the best of all is \"%s\"",
+            words);
+        return false;
+    }
+    g_clear_pointer(settled, mtf_layout_free);
+    mtf_layout_free(answer->fastest);
+    answer->fastest = mtf_layout_copy(fastest->layout);
+    answer->fastest_cost = fastest->cost;
+    answer->step_seconds = fastest->step_seconds;
+    return true;
 }

@@ -15,7 +15,13 @@
 void mtf_next_best_add(cJSON *search, const MtfPlanAnswer *answer, const MtfGraph *graph,
                        const MtfLayout *layout, int64_t memory_limit);
 
-/* The same as lines for people, on standard output. */
+/* Makes the plan of an answer the fastest of the layouts made by hand that fits and that Megatron-LM can
+ * run (mtf_parallelism_is_megatron), if the answer's is of another kind; `*settled`, the answer's
+ * layout, is dropped then. Fails (nothing fits) where there is none. */
+bool mtf_plan_answer_keep_megatron(MtfPlanAnswer *answer, const MtfGraph *graph,
+                                   int64_t memory_limit, MtfLayout **settled, GError **error);
+
+/* What mtf_next_best_add added, as lines for people on standard output. */
 void mtf_next_best_print(const cJSON *search);
 
 #endif

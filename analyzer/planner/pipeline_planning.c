@@ -64,11 +64,11 @@ static int64_t memory_left(const MtfPipelinePlan *pipeline, const MtfPipelineReq
                            int stage) {
     const MtfPipelineOrder *order = pipeline->order;
     double used = 0;
-    int waiting = 0;
+    int waiting = 1;
     for (int s = 0; s < order->stages; s++) {
         if (order->rank_of_stage[s] != order->rank_of_stage[stage])
             continue;
-        waiting += s >= stage;
+        waiting += s > stage;
         if (s < stage)
             used += mtf_json_number_of(mtf_pipeline_stage(pipeline, s)->predicted,
                                        "peak_memory_bytes", 0);

@@ -69,6 +69,8 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
     if (graph == NULL || !set_precision(graph, request->precision, error))
         return NULL;
     mtf_graph_drop_dead(graph);
+    for (int d = 0; request->even && d < (int)graph->dimensions->len; d++)
+        mtf_graph_dimension(graph, d)->even = true;
     return g_steal_pointer(&graph);
 }
 

@@ -5,6 +5,7 @@
 #include "cost/memory/arena.h"
 #include "layouts/base/error.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -113,6 +114,23 @@ static bool apply_forbids(const Search *search, const MtfMesh *mesh, unsigned *a
     return true;
 }
 
+/* Axes that would split a dimension unevenly which is to be split evenly alone. */
+static bool apply_even(const Search *search, const MtfMesh *mesh, unsigned *allowed,
+                       GError **error) {
+    for (guint d = 0; d < search->graph->dimensions->len; d++) {
+        const MtfDimension *dimension = mtf_graph_dimension(search->graph, (int)d);
+        for (int a = 0; a < mesh->n_axes; a++)
+            if (dimension->even && dimension->size % mesh->axes[a].size != 0)
+                allowed[d] &= ~(2U << a);
+        if (allowed[d] == 0)
+            return mtf_input_error(error,
+                                   "--even: dimension \"%s\" of %" PRId64
+                                   " does not divide by the axis that it is pinned to",
+                                   dimension->name, dimension->size);
+    }
+    return true;
+}
+
 /* Pinned dimensions that no layout can have together are named by the check of rules. */
 static bool check_pinned(const Search *search, const MtfMesh *mesh, const unsigned *allowed,
                          GError **error) {
@@ -131,7 +149,7 @@ static bool read_wishes(const Search *search, const MtfMesh *mesh, unsigned *all
     *possible = true;
     return apply_pins(search, mesh, allowed, possible, error) &&
            apply_forbids(search, mesh, allowed, error) &&
-           check_pinned(search, mesh, allowed, error);
+           apply_even(search, mesh, allowed, error) && check_pinned(search, mesh, allowed, error);
 }
 
 /* ---- One mesh -------------------------------------------------------------------------------- */

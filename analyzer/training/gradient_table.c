@@ -535,6 +535,40 @@ static void embedding(MtfGradient *g) {
         GIVE(g, 0, MTF_OP_EMBEDDING_GRAD, g->op.inputs[1], g->dy, more);
 }
 
+/* dispatch and combine are each other's gradient; a gate's is what it weights. */
+static void routed(MtfGradient *g, int kind) {
+    const int *in = g->op.inputs;
+    bool gated = g->op.n_inputs == 3;
+    if (wants(g, 0) && gated)
+        GIVE(g, 0, kind, g->dy, in[1], in[2]);
+    else if (wants(g, 0))
+        GIVE(g, 0, kind, g->dy, in[1]);
+}
+
+static void dispatch(MtfGradient *g) {
+    routed(g, MTF_OP_COMBINE);
+    if (wants(g, 2))
+        GIVE(g, 2, MTF_OP_COMBINE_GATE_GRAD, g->dy, g->op.inputs[0], g->op.inputs[1]);
+}
+
+static void combine(MtfGradient *g) {
+    routed(g, MTF_OP_DISPATCH);
+    if (wants(g, 2))
+        GIVE(g, 2, MTF_OP_COMBINE_GATE_GRAD, g->op.inputs[0], g->dy, g->op.inputs[1]);
+}
+
+static void expert_einsum(MtfGradient *g) {
+    const int *in = g->op.inputs;
+    if (wants(g, 1)) {
+        g->b->attributes.experts = g->op.attributes.experts;
+        GIVE(g, 1, MTF_OP_EXPERT_EINSUM_GRAD, in[0], g->dy, in[2]);
+    }
+    if (wants(g, 0)) {
+        g->b->attributes.experts = g->op.attributes.experts;
+        GIVE(g, 0, MTF_OP_EXPERT_EINSUM, g->dy, in[1], in[2]);
+    }
+}
+
 /* y = sum of e^(x - m): x gets e^(x - m) dy, m gets -y dy. */
 static void sum_exp(MtfGradient *g) {
     int x = g->op.inputs[0], max = g->op.inputs[1];
@@ -732,6 +766,11 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_ATTENTION] = RULE(attention),
     [MTF_OP_ROTARY] = RULE(rotary),
     [MTF_OP_EMBEDDING] = RULE(embedding),
+    [MTF_OP_SLOTS] = ZERO,
+    [MTF_OP_SLOT_IDS] = ZERO,
+    [MTF_OP_DISPATCH] = RULE(dispatch),
+    [MTF_OP_COMBINE] = RULE(combine),
+    [MTF_OP_EXPERT_EINSUM] = RULE(expert_einsum),
     [MTF_OP_SOFTMAX] = NONE,
     [MTF_OP_LAYER_NORM] = NONE,
     [MTF_OP_SLICE] = NONE,
@@ -774,6 +813,8 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_CAUSAL_ZERO] = RULE(causal),
     [MTF_OP_ATTENTION_GRAD] = NONE,
     [MTF_OP_EMBEDDING_GRAD] = RULE(embedding_grad),
+    [MTF_OP_COMBINE_GATE_GRAD] = NONE,
+    [MTF_OP_EXPERT_EINSUM_GRAD] = NONE,
     [MTF_OP_SOFTMAX_GRAD] = NONE,
     [MTF_OP_NORMALIZE_DOT] = NONE,
     [MTF_OP_NORMALIZE_SCALE_GRAD] = NONE,

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/training/live_graph.h"
 
+#include "layouts/graph/operation_table.h"
+
 /* Marks the tensors that something live reads: producers stand before their consumers, so that one
  * pass from the last operation on sees all. */
-static bool *live_tensors(const MtfGraph *graph) {
-    bool *live = g_new0(bool, graph->tensors->len + 1);
-    if (graph->loss >= 0)
-        live[graph->loss] = true;
-    for (guint i = 0; i < graph->updates->len; i++) {
-        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
-        live[update->variable] = live[update->value] = true;
-    }
+static void mark_read(const MtfGraph *graph, bool *live) {
     for (int o = (int)graph->operations->len - 1; o >= 0; o--) {
         const MtfOperation *op = mtf_graph_operation(graph, o);
         bool wanted = false;
@@ -19,6 +14,32 @@ static bool *live_tensors(const MtfGraph *graph) {
         for (int k = 0; wanted && k < op->n_inputs; k++)
             live[op->inputs[k]] = true;
     }
+}
+
+/* A state that is read lives on in what a loop hands on to it. Returns whether any came to life. */
+static bool mark_handed_on(const MtfGraph *graph, bool *live) {
+    bool changed = false;
+    for (int o = 0; o < (int)graph->operations->len; o++) {
+        const MtfOperation *op = mtf_graph_operation(graph, o);
+        bool hands_on = mtf_operation_row(op->kind)->loop == MTF_LOOP_HANDS_ON;
+        if (!hands_on || !live[op->inputs[0]] || live[op->outputs[0]])
+            continue;
+        live[op->outputs[0]] = changed = true;
+    }
+    return changed;
+}
+
+static bool *live_tensors(const MtfGraph *graph) {
+    bool *live = g_new0(bool, graph->tensors->len + 1);
+    if (graph->loss >= 0)
+        live[graph->loss] = true;
+    for (guint i = 0; i < graph->updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
+        live[update->variable] = live[update->value] = true;
+    }
+    do
+        mark_read(graph, live);
+    while (mark_handed_on(graph, live));
     return live;
 }
 

@@ -336,6 +336,16 @@ char *mtf_parallelism_format(const MtfGraph *graph, const MtfLayout *layout) {
     return g_string_free(text, FALSE);
 }
 
+bool mtf_parallelism_is_megatron(const MtfParallelism *p) {
+    for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
+        if (p->second_share[a] > 0)
+            return false;
+    return p->degree[MTF_PARALLEL_CONTEXT] * p->degree[MTF_PARALLEL_EXPERT] *
+                   p->degree[MTF_PARALLEL_NONE] ==
+               1 &&
+           p->zero <= 1 && p->variables < TOLD && (p->zero == 1 || p->optimizer < TOLD);
+}
+
 cJSON *mtf_parallelism_to_json(const MtfParallelism *p) {
     static const char *const keys[MTF_PARALLELS] = { "data_parallel", "tensor_parallel",
                                                      "context_parallel", "expert_parallel",

@@ -142,15 +142,16 @@ static void append_memory(GString *text, const cJSON *predicted) {
 static void append_bounds(GString *text, const cJSON *predicted) {
     double step = mtf_json_number_of(predicted, "step_seconds", 0);
     const cJSON *shares = cJSON_GetObjectItemCaseSensitive(predicted, "shares"), *share;
+    const char *before = "";
     int told = 0;
     g_string_append(text, "bound by       ");
     cJSON_ArrayForEach(share, shares) {
-        if (told < TOLD_SHARES)
-            g_string_append_printf(text, "%s%s %.1f %%", told > 0 ? ", then " : "", share->string,
+        if (told++ < TOLD_SHARES)
+            g_string_append_printf(text, "%s%s %.1f %%", before, share->string,
                                    100 * mtf_json_number_of(shares, share->string, 0) / step);
-        told++;
+        before = ", then ";
     }
-    g_string_append(text, told == 0 ? "nothing\n" : "\n");
+    g_string_append(text, *before == '\0' ? "nothing\n" : "\n");
 }
 
 char *mtf_summary_format(const cJSON *predicted) {

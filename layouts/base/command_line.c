@@ -3,6 +3,7 @@
 
 #include "layouts/base/command_manual.h"
 #include "layouts/base/error.h"
+#include "layouts/base/nearest_name.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -50,6 +51,23 @@ static bool describe(const GOptionEntry *entries, const MtfUsage *usage) {
     return false;
 }
 
+/* GLib's sentence, and the known option that is nearest to one that is not known. */
+static bool fail_option(const GError *cause, const GOptionEntry *entries, GError **error) {
+    const char *dashes = strstr(cause->message, "--");
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (const GOptionEntry *entry = entries; entry->long_name != NULL; entry++)
+        g_ptr_array_add(names, (void *)(guintptr)entry->long_name);
+    g_ptr_array_add(names, NULL);
+    const char *nearest = NULL;
+    if (g_error_matches(cause, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION) && dashes != NULL) {
+        g_autofree char *name = g_strndup(dashes + 2, strcspn(dashes + 2, "= "));
+        nearest = mtf_nearest_name(name, (const char *const *)names->pdata);
+    }
+    if (nearest == NULL)
+        return mtf_input_error(error, "%s (see --help)", cause->message);
+    return mtf_input_error(error, "%s (did you mean --%s? see --help)", cause->message, nearest);
+}
+
 bool mtf_command_line_read(int *argc, char ***argv, const GOptionEntry *entries,
                            const MtfUsage *usage, GError **error) {
     if (mtf_manual_is_open() != MTF_MANUAL_NONE)
@@ -64,7 +82,7 @@ bool mtf_command_line_read(int *argc, char ***argv, const GOptionEntry *entries,
         help_and_exit(context);
     g_autoptr(GError) cause = NULL;
     if (!g_option_context_parse(context, argc, argv, &cause))
-        return mtf_input_error(error, "%s (see --help)", cause->message);
+        return fail_option(cause, entries, error);
     drop_dashes(argc, *argv);
     int given = *argc - 1;
     if (given < usage->low)

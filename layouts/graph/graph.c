@@ -314,6 +314,7 @@ MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
     for (int i = 0; i < (int)graph->dimensions->len; i++) {
         const MtfDimension *dimension = mtf_graph_dimension(graph, i);
         mtf_graph_add_dimension(copy, dimension->name, dimension->size, NULL);
+        mtf_graph_dimension(copy, i)->even = dimension->even;
     }
     for (int i = 0; i < (int)graph->tensors->len; i++)
         append_tensor(copy, mtf_graph_tensor(graph, i));

@@ -29,6 +29,7 @@
 typedef struct {
     char *name;
     int64_t size; /* >= 1 */
+    bool even;    /* layouts split it into equal parts alone; not written to files */
 } MtfDimension;
 
 typedef enum { MTF_SOURCE_INPUT, MTF_SOURCE_VARIABLE, MTF_SOURCE_OPERATION } MtfSource;
@@ -131,6 +132,9 @@ typedef struct {
     int n_windows; /* conv, pools */
     MtfWindow windows[MTF_MAX_WINDOWS];
     double counted; /* average_pool: 1 where padding counts */
+    int experts;    /* slots, expert_einsum: what is chosen from */
+    int choices;    /* slots: how many choices a token has */
+    int capacity;   /* slots: places of an expert; -1: as many as it takes */
     double value;   /* constant */
     double factor;  /* scale, attention */
     double causal;  /* attention: 1 where queries look at memory up to their own position */
@@ -144,6 +148,7 @@ typedef struct {
     double exclusive, reverse;            /* cumulative_sum */
     double mean, deviation;               /* random_normal */
     double exponent, slope;               /* raise; elu, leaky_relu */
+    double queue, priority;               /* slots */
     double base, adjacent, rotated, angle, context, stretch, low, high; /* rotary */
     double rate;  /* dropout: share dropped; learning_rate: peak rate */
     double limit; /* clip_factor */
@@ -289,9 +294,16 @@ typedef struct {
     MtfAttributes attributes; /* strings are copied */
 } MtfNewOperation;
 
-#define MTF_NO_ATTRIBUTES \
-    ((MtfAttributes){     \
-        .dimension = -1, .from = -1, .to = -1, .query = -1, .memory = -1, .position = -1 })
+#define MTF_NO_ATTRIBUTES              \
+    ((MtfAttributes){ .dimension = -1, \
+                      .from = -1,      \
+                      .to = -1,        \
+                      .query = -1,     \
+                      .memory = -1,    \
+                      .position = -1,  \
+                      .experts = -1,   \
+                      .choices = -1,   \
+                      .capacity = -1 })
 
 /* Checks the operation against its row (number of inputs, dtypes, shapes, attributes), appends it
  * and its output tensors, and returns the index of its first output tensor; -1 with a bad-input

@@ -53,9 +53,18 @@ bool mtf_check_pad(const MtfOperationCheck *check, const MtfShape *shape, GError
 bool mtf_check_roll(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_select(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_stack(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
-bool mtf_check_loop_next(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_slots(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_slot_ids(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_dispatch(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_combine(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_combine_gate_grad(const MtfOperationCheck *check, const MtfShape *shape,
+                                 GError **error);
+bool mtf_check_expert_einsum(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_expert_einsum_grad(const MtfOperationCheck *check, const MtfShape *shape,
+                                  GError **error);
 bool mtf_check_conv(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_pool(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_loop_next(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_within_first(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 
 #endif

@@ -16,6 +16,8 @@
     { #field, MTF_ATTRIBUTE_NUMBER, offsetof(MtfAttributes, field), true, 0 }
 #define REQUIRED_DIMENSION(field) \
     { #field, MTF_ATTRIBUTE_DIMENSION, offsetof(MtfAttributes, field), true, 0 }
+#define DIMENSION(field) \
+    { #field, MTF_ATTRIBUTE_DIMENSION, offsetof(MtfAttributes, field), false, 0 }
 #define STRING(field) \
     { #field, MTF_ATTRIBUTE_STRING, offsetof(MtfAttributes, field), false, 0 }
 
@@ -124,6 +126,13 @@ static double causal_share(const MtfAttributes *a, const MtfIteration *iteration
     else if (w > 0 && b + l > w)
         behind -= pairs_behind(fmax(b - w, 0), b + l - w, m);
     return fmax(behind, 0) / (l * m);
+}
+
+/* Each row meets one of the experts. */
+static double expert_share(const MtfAttributes *a, const MtfIteration *iteration,
+                           const int64_t *sizes) {
+    (void)sizes;
+    return 1 / (double)iteration->index[index_of(iteration, a->experts)].size;
 }
 
 /* The same where the queries are the last of a full memory. */
@@ -369,6 +378,77 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                        .ids = 1,
                                        .of = 0,
                                        .without = MTF_OUTPUT } },
+    [MTF_OP_SLOTS] = { .name = "slots",
+                       .kernel_class = MTF_CLASS_REDUCTION,
+                       .min_inputs = 1,
+                       .max_inputs = 2,
+                       .n_outputs = 1,
+                       .dims = MTF_DIMS_FIRST,
+                       .dtype = MTF_DTYPE_INTEGER,
+                       .integer_inputs = 1,
+                       .flops = 4,
+                       .whole = true,
+                       .own_dimensions = true,
+                       .positional = true,
+                       .attributes = { REQUIRED_DIMENSION(dimension), REQUIRED_DIMENSION(choices),
+                                       REQUIRED_DIMENSION(experts), DIMENSION(capacity),
+                                       NUMBER(queue, 0), NUMBER(priority, 0) },
+                       .check = mtf_check_slots,
+                       .scratch = MTF_SCRATCH_SLOTS },
+    [MTF_OP_SLOT_IDS] = { .name = "slot_ids",
+                          .kernel_class = MTF_CLASS_GATHER,
+                          .min_inputs = 2,
+                          .max_inputs = 2,
+                          .n_outputs = 1,
+                          .dims = MTF_DIMS_NEW,
+                          .dtype = MTF_DTYPE_INTEGER,
+                          .integer_inputs = 3,
+                          .positional = true,
+                          .own_dimensions = true,
+                          .check = mtf_check_slot_ids },
+    [MTF_OP_DISPATCH] = { .name = "dispatch",
+                          .kernel_class = MTF_CLASS_GATHER,
+                          .min_inputs = 2,
+                          .max_inputs = 3,
+                          .n_outputs = 1,
+                          .dims = MTF_DIMS_NEW,
+                          .reduction = MTF_REDUCE_SUM,
+                          .linearity = MTF_LINEAR_ONE,
+                          .integer_inputs = 2,
+                          .gathers = true,
+                          .positional = true,
+                          .own_dimensions = true,
+                          .check = mtf_check_dispatch },
+    [MTF_OP_COMBINE] = { .name = "combine",
+                         .kernel_class = MTF_CLASS_GATHER,
+                         .min_inputs = 2,
+                         .max_inputs = 3,
+                         .n_outputs = 1,
+                         .dims = MTF_DIMS_SUBSET,
+                         .reduction = MTF_REDUCE_SUM,
+                         .linearity = MTF_LINEAR_ONE,
+                         .integer_inputs = 2,
+                         .separate = true,
+                         .positional = true,
+                         .own_dimensions = true,
+                         .check = mtf_check_combine },
+    [MTF_OP_EXPERT_EINSUM] = { .name = "expert_einsum",
+                               .kernel_class = MTF_CLASS_MATMUL,
+                               .min_inputs = 3,
+                               .max_inputs = 3,
+                               .n_outputs = 1,
+                               .dims = MTF_DIMS_SUBSET,
+                               .reduction = MTF_REDUCE_SUM,
+                               .linearity = MTF_LINEAR_ONE,
+                               .integer_inputs = 4,
+                               .flops = 2,
+                               .separate = true,
+                               .own_dimensions = true,
+                               .attributes = { REQUIRED_DIMENSION(experts) },
+                               .check = mtf_check_expert_einsum,
+                               .products = MTF_PRODUCTS_EXPERTS,
+                               .scratch = MTF_SCRATCH_EXPERTS,
+                               .share = expert_share },
     [MTF_OP_SOFTMAX] = { ELEMENTWISE("softmax", 1, 1), .composite = true, .dims = MTF_DIMS_FIRST,
                          .attributes = { REQUIRED_DIMENSION(dimension) } },
     [MTF_OP_LAYER_NORM] = { ELEMENTWISE("layer_norm", 2, 3), .composite = true,
@@ -539,6 +619,37 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                             .ids = 0,
                                             .of = MTF_OUTPUT,
                                             .without = 1 } },
+    [MTF_OP_COMBINE_GATE_GRAD] = { .name = "combine_gate_grad",
+                                   .kernel_class = MTF_CLASS_GATHER,
+                                   .min_inputs = 3,
+                                   .max_inputs = 3,
+                                   .n_outputs = 1,
+                                   .dims = MTF_DIMS_SUBSET,
+                                   .reduction = MTF_REDUCE_SUM,
+                                   .linearity = MTF_LINEAR_ONE,
+                                   .linear_input = 1,
+                                   .integer_inputs = 4,
+                                   .positional = true,
+                                   .own_dimensions = true,
+                                   .check = mtf_check_combine_gate_grad },
+    [MTF_OP_EXPERT_EINSUM_GRAD] = { .name = "expert_einsum_grad",
+                                    .kernel_class = MTF_CLASS_MATMUL,
+                                    .min_inputs = 3,
+                                    .max_inputs = 3,
+                                    .n_outputs = 1,
+                                    .dims = MTF_DIMS_NEW,
+                                    .reduction = MTF_REDUCE_SUM,
+                                    .linearity = MTF_LINEAR_ONE,
+                                    .linear_input = 1,
+                                    .integer_inputs = 4,
+                                    .flops = 2,
+                                    .separate = true,
+                                    .own_dimensions = true,
+                                    .attributes = { REQUIRED_DIMENSION(experts) },
+                                    .check = mtf_check_expert_einsum_grad,
+                                    .products = MTF_PRODUCTS_EXPERTS,
+                                    .scratch = MTF_SCRATCH_EXPERTS,
+                                    .share = expert_share },
     [MTF_OP_SOFTMAX_GRAD] = { ELEMENTWISE("softmax_grad", 3, 3), .dims = MTF_DIMS_FIRST, .flops = 2,
                               .in_place = 3, .wide_inputs = WIDE(2) },
     [MTF_OP_NORMALIZE_DOT] = { SUMMING("normalize_dot", 5, 5), .linearity = MTF_LINEAR_ONE,
@@ -737,6 +848,12 @@ bool mtf_index_splits(const MtfIndex *index, int64_t parts) {
     return !index->whole && parts <= index->size && (index->even == 0 || index->even % parts == 0);
 }
 
+/* The size of a dimension that is split evenly alone, else 0. */
+static int64_t even_size(const Space *space, int dim) {
+    const MtfDimension *dimension = mtf_graph_dimension(space->graph, dim);
+    return dimension->even ? dimension->size : 0;
+}
+
 static void add_index(Space *space, int dim, int input_dim) {
     MtfIteration *iteration = space->iteration;
     for (int i = 0; i < iteration->n; i++)
@@ -744,13 +861,15 @@ static void add_index(Space *space, int dim, int input_dim) {
             return;
     bool reduced = missing_in_output(space, dim);
     const MtfWindow *window = mtf_window_of(space->row, &space->operation->attributes, dim);
-    bool held = space->row->whole && dim == space->operation->attributes.dimension;
+    const MtfAttributes *a = &space->operation->attributes;
+    bool held = space->row->whole && (dim == a->dimension || dim == a->choices);
     iteration->index[iteration->n++] = (MtfIndex){
         .dim = dim,
         .input_dim = input_dim,
         .other_dim = window == NULL ? -1 : window->from + window->to - dim,
         .is_larger = window != NULL && mtf_window_larger(space->row, window) == dim,
         .size = mtf_graph_size(space->graph, dim),
+        .even = even_size(space, dim),
         .reduced = reduced,
         .whole = held || window != NULL || (reduced && space->row->reduction == MTF_REDUCE_NONE),
     };
@@ -768,7 +887,7 @@ static void add_group(Space *space, const MtfReshapeGroup *group) {
         add_index(space, dim, pair && j == 0 ? in->dims[group->first_in] : dim);
         iteration->index[iteration->n - 1].whole = !pair || j > 0;
         iteration->index[iteration->n - 1].even =
-            pair && j == 0 && group->n_in + group->n_out > 2 ? group->parts : 0;
+            pair && j == 0 && group->n_in + group->n_out > 2 ? group->parts : even_size(space, dim);
     }
     for (int i = pair; i < group->n_in; i++) {
         int dim = in->dims[group->first_in + i];

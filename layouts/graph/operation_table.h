@@ -43,6 +43,18 @@
  *     lion      u = sign(beta1 m + (1 - beta1) g)              m' = beta2 m + (1 - beta2) g
  *               w' = w - rate (u + weight_decay w)
  *
+ * Routing. Tokens choose experts, and each choice takes a place, its *slot*. With a capacity C, slot
+ * e C + c is place c of expert e, and choices that find none are -1, dropped; without one, slots are
+ * the choices sorted by expert. `queue` says who is served first: 0 token by token, 1 all first
+ * choices before all second ones; `priority` 0 the earlier token, 1 the choice with the larger gate
+ * (places are taken in the order of tokens by those that get one), 2 the token whose first gate is
+ * larger. What has slots is moved by index, weighted by gates where there are any:
+ *
+ *     x[g, t, m] --dispatch--> [g, e, c, m] --experts--> y[g, e, c, m] --combine--> [g, t, m]
+ *
+ * Tokens of one group compete with one another alone, so a group is never split where slots are
+ * given; that is stated in the graph, and no layout changes it.
+ *
  * Learning rates. With warmup > 0 every schedule but `constant` starts with a ramp of that many
  * steps; ramp(t) = min(1, t / warmup), and 1 without warmup.
  *
@@ -145,6 +157,11 @@ typedef enum {
                            the logarithm of the softmax's sum; never the scores themselves */
     MTF_OP_ROTARY,    /* pairs of features turned by angles that grow with the position */
     MTF_OP_EMBEDDING, /* (table, ids) -> the row of each id; the vocabulary is what ids lack */
+    MTF_OP_SLOTS,     /* (choice[, gate]) -> the place of each choice, or -1 */
+    MTF_OP_SLOT_IDS,  /* (choice, slot) -> what was chosen by whom is in each place; -1: nobody */
+    MTF_OP_DISPATCH,  /* (x, slot[, gate]) -> gate x in the place of each choice; elsewhere 0 */
+    MTF_OP_COMBINE,   /* (y, slot[, gate]) -> the sum over choices of gate y at their places */
+    MTF_OP_EXPERT_EINSUM, /* (x, w, expert) -> the product of each row of x and its expert's w */
     /* composites, rewritten before use */
     MTF_OP_SOFTMAX,
     MTF_OP_LAYER_NORM, /* (x, scale[, bias]) */
@@ -185,17 +202,19 @@ typedef enum {
     MTF_OP_LABEL_LOGIT,   /* (logits, labels) -> the logit of the label */
     MTF_OP_CROSS_ENTROPY, /* (max, sum, logit[, mask]) -> (max + log sum - logit) mask */
     /* gradients */
-    MTF_OP_RELU_GRAD,            /* (y, dy) -> dy where y > 0, else 0 */
-    MTF_OP_GELU_GRAD,            /* (x, dy) */
-    MTF_OP_GELU_EXACT_GRAD,      /* (x, dy) */
-    MTF_OP_SILU_GRAD,            /* (x, dy) */
-    MTF_OP_TANH_GRAD,            /* (y, dy) -> (1 - y^2) dy */
-    MTF_OP_SIGMOID_GRAD,         /* (y, dy) -> y (1 - y) dy */
-    MTF_OP_CAUSAL_ZERO,          /* x where memory <= query, else 0 */
-    MTF_OP_ATTENTION_GRAD,       /* (q, k, v, o, lse, do[, bias]) -> dq; and "NAME/k", "NAME/v" */
-    MTF_OP_EMBEDDING_GRAD,       /* (ids, dy[, more]) -> gradient of the table, plus `more` */
-    MTF_OP_SOFTMAX_GRAD,         /* (y, dy, dot) -> y (dy - dot), dot = sum of y dy */
-    MTF_OP_NORMALIZE_DOT,        /* (dy, x, mean, variance, scale) -> sum of dy scale xhat */
+    MTF_OP_RELU_GRAD,          /* (y, dy) -> dy where y > 0, else 0 */
+    MTF_OP_GELU_GRAD,          /* (x, dy) */
+    MTF_OP_GELU_EXACT_GRAD,    /* (x, dy) */
+    MTF_OP_SILU_GRAD,          /* (x, dy) */
+    MTF_OP_TANH_GRAD,          /* (y, dy) -> (1 - y^2) dy */
+    MTF_OP_SIGMOID_GRAD,       /* (y, dy) -> y (1 - y) dy */
+    MTF_OP_CAUSAL_ZERO,        /* x where memory <= query, else 0 */
+    MTF_OP_ATTENTION_GRAD,     /* (q, k, v, o, lse, do[, bias]) -> dq; and "NAME/k", "NAME/v" */
+    MTF_OP_EMBEDDING_GRAD,     /* (ids, dy[, more]) -> gradient of the table, plus `more` */
+    MTF_OP_COMBINE_GATE_GRAD,  /* (y, dy, slot) -> y at each choice's place times dy, summed */
+    MTF_OP_EXPERT_EINSUM_GRAD, /* (x, dy, expert) -> for each expert the sum of x dy of its rows */
+    MTF_OP_SOFTMAX_GRAD,       /* (y, dy, dot) -> y (dy - dot), dot = sum of y dy */
+    MTF_OP_NORMALIZE_DOT,      /* (dy, x, mean, variance, scale) -> sum of dy scale xhat */
     MTF_OP_NORMALIZE_SCALE_GRAD, /* (dy, x, mean, variance) -> sum of dy xhat, dims of scale */
     MTF_OP_NORMALIZE_GRAD,     /* (dy, x, mean, variance, scale, sum, dot) -> r (dy scale - sum/n -
                                   xhat dot/n), sum = sum of dy scale */
@@ -326,6 +345,7 @@ typedef enum {
     MTF_PRODUCTS_CONV,   /* of x, filter and y, two of which it reads */
     MTF_PRODUCTS_ATTENTION,
     MTF_PRODUCTS_ATTENTION_GRAD,
+    MTF_PRODUCTS_EXPERTS, /* of each expert's rows and its matrix */
 } MtfProductsKind;
 
 /* What an operation's kernel keeps while it runs (layouts/kernel_work/kernel_scratch.h). */
@@ -336,6 +356,8 @@ typedef enum {
     MTF_SCRATCH_EINSUM,
     MTF_SCRATCH_ATTENTION,
     MTF_SCRATCH_ATTENTION_GRAD,
+    MTF_SCRATCH_SLOTS,   /* counts of each expert, and choices in the order they are served */
+    MTF_SCRATCH_EXPERTS, /* one expert's matrix and some rows in the type of sums, where narrow */
     MTF_SCRATCHES,
 } MtfScratch;
 
@@ -395,7 +417,7 @@ typedef struct {
     bool separate;     /* no output may: all are read to the end */
     int addend; /* input that is added to output 0, and so is placed as that is, partial where
                    that is partial; touched only where the others say. 0: none */
-    bool whole; /* the dimension that attribute "dimension" names is never split */
+    bool whole; /* the dimensions that attributes "dimension" and "choices" name are never split */
     unsigned integer_inputs; /* bit k: input k is int32; all others are float */
     unsigned wide_inputs;    /* bit k: input k is of the type of sums; all others of one type */
     MtfDtypeRule dtype;
@@ -411,13 +433,13 @@ typedef struct {
     bool integer_result; /* int32 where "dtype" is not given and no input tells the type */
     MtfProductsKind products;
     MtfScratch scratch;
-    MtfPointsShare share; /* NULL: all points */
+    MtfPointsShare share;  /* NULL: all points */
     MtfWindowForm windows; /* what its windows relate; without: nothing */
-    MtfChoice choice;     /* of ids or labels */
-    bool updates;         /* output 0 is the next value of input 0, which is kept between steps */
-    bool converts;        /* the same elements in another type */
-    bool random;          /* draws from the stream that attribute "stream" names */
-    bool ratio;           /* input 0 by input 1 */
+    MtfChoice choice;      /* of ids or labels */
+    bool updates;          /* output 0 is the next value of input 0, which is kept between steps */
+    bool converts;         /* the same elements in another type */
+    bool random;           /* draws from the stream that attribute "stream" names */
+    bool ratio;            /* input 0 by input 1 */
     bool adds_up; /* summed over a further dimension of its inputs it is the sum of itself */
     MtfLoopPart loop;
     MtfShown shown;
@@ -456,7 +478,8 @@ void mtf_operation_iteration(const MtfGraph *graph, int operation, MtfIteration 
 
 /* The share of the points sizes[0] x sizes[1] x … that the processor with most to do works on, when
  * each holds so many of every index: 1 but for causal attention, which leaves out what comes after
- * the query. There it is that of the last queries and the first positions of memory. */
+ * the query (there it is that of the last queries and the first positions of memory), and for
+ * products of experts, where each row meets one expert: rows are taken to be chosen evenly. */
 double mtf_operation_share(const MtfGraph *graph, int operation, const MtfIteration *iteration,
                            const int64_t *sizes);
 

@@ -70,7 +70,7 @@ int mtf_reshape_groups(const MtfGraph *graph, const MtfShape *in, const MtfShape
     return n;
 }
 
-/* ---- The checks of rows that move elements: reshape, slice, concat and the like -------------- */
+/* ---- The checks of rows that move elements: reshape, slice, concat and the like ---------------- */
 
 typedef MtfOperationCheck Check;
 

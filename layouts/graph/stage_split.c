@@ -215,7 +215,8 @@ static MtfGraph *stage_graph_new(const MtfGraph *whole) {
     MtfGraph *graph = mtf_graph_new(whole->name);
     for (int d = 0; d < (int)whole->dimensions->len; d++) {
         const MtfDimension *dimension = mtf_graph_dimension(whole, d);
-        mtf_graph_add_dimension(graph, dimension->name, dimension->size, NULL);
+        int same = mtf_graph_add_dimension(graph, dimension->name, dimension->size, NULL);
+        mtf_graph_dimension(graph, same)->even = dimension->even;
     }
     for (guint i = 0; i < whole->repeats->len; i++) {
         const MtfRepeat *repeat = &g_array_index(whole->repeats, MtfRepeat, i);

@@ -108,6 +108,40 @@ static int64_t table_scratch_bytes(const MtfGraph *graph, const MtfOperation *op
     return wide_bytes(graph, op, &result);
 }
 
+static int64_t local_size(const MtfIteration *iteration, const int64_t *sizes, int dim) {
+    for (int i = 0; i < iteration->n; i++)
+        if (iteration->index[i].dim == dim)
+            return sizes[i];
+    return 1;
+}
+
+/* Two counts an expert and a group's choices in order, as int32. */
+static int64_t slots_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
+                                   const MtfIteration *iteration, const int64_t *sizes) {
+    const MtfAttributes *a = &op->attributes;
+    int64_t choices =
+        local_size(iteration, sizes, a->dimension) * local_size(iteration, sizes, a->choices);
+    return 4 * (2 * mtf_graph_size(graph, a->experts) + choices);
+}
+
+/* Of narrow operands one expert's matrix, and some rows before and behind it. */
+static int64_t experts_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
+                                     const MtfIteration *iteration, const int64_t *sizes) {
+    MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
+    if (dtype == mtf_dtype_wide(dtype))
+        return 0;
+    int64_t sides[3], n = 0;
+    for (int k = 0; k < 3; k++) {
+        int tensor = k < 2 ? op->inputs[k] : op->outputs[0];
+        MtfTerm term = mtf_operation_local_term(graph, tensor, iteration, sizes);
+        if (term.rank > 0 && term.dims[0] == op->attributes.experts)
+            sides[2] = term.size[1] * term.size[2];
+        else
+            sides[n++] = term.size[term.rank - 1];
+    }
+    return 4 * (sides[2] + MTF_EXPERT_ROWS * (sides[0] + sides[1]));
+}
+
 typedef int64_t (*ScratchBytes)(const MtfGraph *graph, const MtfOperation *op,
                                 const MtfIteration *iteration, const int64_t *sizes);
 
@@ -115,6 +149,7 @@ static const ScratchBytes scratch_bytes[MTF_SCRATCHES] = {
     [MTF_SCRATCH_SUMS] = sums_scratch_bytes,     [MTF_SCRATCH_TABLE] = table_scratch_bytes,
     [MTF_SCRATCH_LABELS] = label_scratch_bytes,  [MTF_SCRATCH_EINSUM] = einsum_scratch_bytes,
     [MTF_SCRATCH_ATTENTION] = attention_scratch, [MTF_SCRATCH_ATTENTION_GRAD] = attention_scratch,
+    [MTF_SCRATCH_SLOTS] = slots_scratch_bytes,   [MTF_SCRATCH_EXPERTS] = experts_scratch_bytes,
 };
 
 int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,

@@ -30,6 +30,9 @@ bool mtf_operation_sums_in_scratch(const MtfGraph *graph, const MtfOperation *op
 MtfTerm mtf_operation_local_term(const MtfGraph *graph, int tensor, const MtfIteration *iteration,
                                  const int64_t *sizes);
 
+/* Rows of narrow operands that products of experts widen at a time. */
+#define MTF_EXPERT_ROWS 64
+
 /* Columns of a table whose narrow gradient is added up at a time, in float32. */
 #define MTF_GRADIENT_STRIP 64
 

@@ -156,6 +156,41 @@ static MtfProductWork attention_work(const MtfGraph *graph, int operation,
     return work;
 }
 
+/* Of dimension `dim` here, and of the whole. */
+static double side_of(const MtfIteration *iteration, const int64_t *sizes, int dim, double *whole) {
+    int i = 0;
+    while (iteration->index[i].dim != dim)
+        i++;
+    *whole = (double)iteration->index[i].size;
+    return (double)sizes[i];
+}
+
+/* Group by group and expert by expert, rows being chosen evenly. */
+static MtfProductWork expert_work(const MtfGraph *graph, int operation,
+                                  const MtfIteration *iteration, const int64_t *sizes) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    MtfTerm ids = mtf_operation_local_term(graph, op->inputs[2], iteration, sizes);
+    MtfTerm x = mtf_operation_local_term(graph, op->inputs[0], iteration, sizes);
+    MtfTerm w = mtf_operation_local_term(graph, op->inputs[1], iteration, sizes);
+    bool back = mtf_graph_tensor(graph, op->outputs[0])->shape.rank == 3 &&
+                mtf_graph_tensor(graph, op->outputs[0])->shape.dims[0] == op->attributes.experts;
+    double whole, held = side_of(iteration, sizes, op->attributes.experts, &whole);
+    double rows = fmax(1, (double)ids.size[ids.rank - 1] / whole);
+    double in = (double)x.size[x.rank - 1];
+    MtfProductWork work = { .calls = held, .n = (double)w.size[w.rank - 1], .k = in, .m = rows };
+    for (int i = 0; i < ids.rank - 1; i++)
+        work.calls *= (double)ids.size[i];
+    if (back) {
+        work.m = in;
+        work.k = rows;
+        work.form = MTF_PRODUCT_TN;
+    } else if (w.dims[w.rank - 1] == x.dims[x.rank - 1]) {
+        work.n = (double)w.size[w.rank - 2];
+        work.form = MTF_PRODUCT_NT;
+    }
+    return work;
+}
+
 /* One product of what x and y share by what is made, summing over what x and the filter share: of
  * each place within a window by itself, where the kernel has one; groups go one after another. */
 static MtfProductWork convolution_work(const MtfGraph *graph, const MtfOperation *op,
@@ -183,6 +218,8 @@ MtfProductWork mtf_operation_product_work(const MtfGraph *graph, int operation,
     MtfProductWork work = { 0 };
     if (is_attention(op))
         return attention_work(graph, operation, iteration, sizes);
+    if (products_of(op) == MTF_PRODUCTS_EXPERTS)
+        return expert_work(graph, operation, iteration, sizes);
     if (products_of(op) == MTF_PRODUCTS_CONV)
         return convolution_work(graph, op, iteration, sizes);
     if (products_of(op) != MTF_PRODUCTS_EINSUM)

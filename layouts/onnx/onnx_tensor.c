@@ -90,6 +90,13 @@ static bool read_dims(MtfOnnxTensor *tensor, const MtfWireField *field) {
     return good;
 }
 
+static void append_fixed(GByteArray *bytes, uint64_t value, int n) {
+    for (int i = 0; i < n; i++) {
+        guint8 byte = (guint8)(value >> 8 * i);
+        g_byte_array_append(bytes, &byte, 1);
+    }
+}
+
 /* Data in one packed field stay where they are; of several pieces a copy is made. */
 static bool add_data(MtfOnnxTensor *tensor, const MtfWireField *field) {
     bool first = tensor->field == 0;
@@ -112,8 +119,7 @@ static bool add_data(MtfOnnxTensor *tensor, const MtfWireField *field) {
         g_byte_array_append(tensor->copy, field->bytes.at,
                             (guint)(field->bytes.end - field->bytes.at));
     else
-        for (int i = 0; i < (field->type == MTF_WIRE_FIXED32 ? 4 : 8); i++)
-            g_byte_array_append(tensor->copy, &(guint8){ (guint8)(field->value >> 8 * i) }, 1);
+        append_fixed(tensor->copy, field->value, field->type == MTF_WIRE_FIXED32 ? 4 : 8);
     tensor->data = (MtfWire){ tensor->copy->data, tensor->copy->data + tensor->copy->len, false };
     return true;
 }

@@ -70,21 +70,25 @@ void mtf_wire_put_bare(GByteArray *message, uint64_t value) {
     g_byte_array_append(message, &last, 1);
 }
 
+static void put_key(GByteArray *message, uint32_t number, MtfWireType type) {
+    mtf_wire_put_bare(message, (uint64_t)number << 3 | (uint64_t)type);
+}
+
 void mtf_wire_put_varint(GByteArray *message, uint32_t number, uint64_t value) {
-    mtf_wire_put_bare(message, (uint64_t)number << 3 | MTF_WIRE_VARINT);
+    put_key(message, number, MTF_WIRE_VARINT);
     mtf_wire_put_bare(message, value);
 }
 
 void mtf_wire_put_float(GByteArray *message, uint32_t number, float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    mtf_wire_put_bare(message, (uint64_t)number << 3 | MTF_WIRE_FIXED32);
+    put_key(message, number, MTF_WIRE_FIXED32);
     bits = GUINT32_TO_LE(bits);
     g_byte_array_append(message, (const guint8 *)&bits, sizeof bits);
 }
 
 void mtf_wire_put_length(GByteArray *message, uint32_t number, uint64_t length) {
-    mtf_wire_put_bare(message, (uint64_t)number << 3 | MTF_WIRE_BYTES);
+    put_key(message, number, MTF_WIRE_BYTES);
     mtf_wire_put_bare(message, length);
 }
 

@@ -126,3 +126,18 @@ bool mtf_layout_check(const MtfGraph *graph, const MtfLayout *layout, GError **e
             return false;
     return check_sent(graph, layout, error);
 }
+
+int mtf_layout_find_uneven(const MtfGraph *graph, const MtfLayout *layout, int *dim) {
+    for (int t = 0; t < layout->n_tensors; t++) {
+        const MtfShape *shape = &mtf_graph_tensor(graph, t)->shape;
+        int64_t parts[MTF_MAX_RANK];
+        mtf_placement_parts(&layout->mesh, shape, &layout->tensors[t], parts);
+        for (int i = 0; i < shape->rank; i++) {
+            if (mtf_graph_size(graph, shape->dims[i]) % parts[i] == 0)
+                continue;
+            *dim = shape->dims[i];
+            return t;
+        }
+    }
+    return -1;
+}

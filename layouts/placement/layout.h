@@ -55,6 +55,10 @@ void mtf_layout_set_order(MtfLayout *layout, int *order, int length);
  * or other buckets goes directly. */
 void mtf_layout_set_algorithms(MtfLayout *layout, unsigned char *algorithms, int length);
 
+/* A tensor of which some dimension is split into parts that are not equal, or -1; `*dim` is that
+ * dimension. */
+int mtf_layout_find_uneven(const MtfGraph *graph, const MtfLayout *layout, int *dim);
+
 /* Checks every placement and strategy against the graph, and that no input or variable is partial.
  */
 bool mtf_layout_check(const MtfGraph *graph, const MtfLayout *layout, GError **error);

@@ -429,16 +429,24 @@ static void end_loop(Lowering *lowering) {
     g_clear_pointer(&lowering->ready, g_free);
 }
 
+/* The end of the loop that operation `begin` is in, or of the operation where it is in none. */
+static int end_of_loop(const MtfGraph *graph, int begin, int end) {
+    int loop = mtf_graph_operation(graph, begin)->loop, last = begin + 1;
+    while (loop > 0 && last < end && mtf_graph_operation(graph, last)->loop == loop)
+        last++;
+    return last;
+}
+
 /* Emits operations [begin, end), which begin and end no loop in its middle. */
 static void emit_operations(Lowering *lowering, int begin, int end) {
-    for (int i = begin; i < end; i++) {
-        int loop = mtf_graph_operation(lowering->graph, i)->loop, last = i + 1;
-        while (last < end && mtf_graph_operation(lowering->graph, last)->loop == loop)
-            last++;
-        if (loop > 0 && lowering->loop == 0)
+    for (int i = begin; i < end;) {
+        int last = end_of_loop(lowering->graph, i, end);
+        bool loops = mtf_graph_operation(lowering->graph, i)->loop > 0;
+        if (loops)
             begin_loop(lowering, i, last);
-        emit_operation(lowering, i);
-        if (loop > 0 && (last == i + 1))
+        for (; i < last; i++)
+            emit_operation(lowering, i);
+        if (loops)
             end_loop(lowering);
     }
 }

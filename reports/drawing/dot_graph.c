@@ -7,6 +7,7 @@
 #include "reports/markup/palette.h"
 
 #include <cgraph.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,6 +310,23 @@ static void draw_sections(Drawing *drawing) {
     }
 }
 
+/* Boxes that a loop makes stand in a cluster with its name and how often it runs; NULL: no loop. */
+static Agraph_t *find_loop_cluster(const Drawing *drawing, const MtfViewBox *box) {
+    const MtfGraph *graph = drawing->view->parts->facts->plan->graph;
+    int producer = box->kind == MTF_BOX_OPERATION && box->tensor >= 0
+                       ? mtf_graph_tensor(graph, box->tensor)->producer
+                       : -1;
+    int number = producer >= 0 ? mtf_graph_operation(graph, producer)->loop : 0;
+    if (number == 0)
+        return NULL;
+    const MtfLoop *loop = &g_array_index(graph->loops, MtfLoop, number - 1);
+    g_autofree char *name = g_strdup_printf("cluster_%d_loop_%d", box->section, number);
+    g_autofree char *title = g_strdup_printf("%s, %" PRId64 " times", loop->name,
+                                             mtf_graph_size(graph, loop->dimension));
+    Agraph_t *section = drawing->sections[box->section];
+    return add_cluster(section != NULL ? section : drawing->graph, name, title);
+}
+
 static void draw_box(Drawing *drawing, int index) {
     const MtfViewBox *box = &g_array_index(drawing->view->boxes, MtfViewBox, index);
     g_autofree char *name = g_strdup_printf("n%d", index);
@@ -328,6 +346,9 @@ static void draw_box(Drawing *drawing, int index) {
     }
     if (drawing->sections[box->section] != NULL)
         agsubnode(drawing->sections[box->section], node, 1);
+    Agraph_t *loop = find_loop_cluster(drawing, box);
+    if (loop != NULL)
+        agsubnode(loop, node, 1);
 }
 
 /* The classes of an arrow name the boxes at its ends, for highlighting. */

@@ -14,7 +14,8 @@ static const struct {
 } forms[] = {
     { "mtf", mtf_export_mtf },         { "jax", mtf_export_jax },
     { "dtensor", mtf_export_dtensor }, { "megatron", mtf_export_megatron },
-    { "shardy", mtf_export_shardy },
+    { "shardy", mtf_export_shardy },   { "onnx-text", mtf_export_onnx_text },
+    { "slurm", mtf_export_slurm },
 };
 
 char *mtf_export(const MtfStepFacts *facts, const MtfExportRequest *request, GError **error) {
@@ -85,6 +86,37 @@ char *mtf_export_devices(const MtfStepFacts *facts) {
         g_string_append_printf(text, "%s%" PRId64, rank > 0 ? ", " : "", place);
     }
     return g_string_free(text, !moved);
+}
+
+/* The first argument or forward result that is split unevenly, or -1. */
+static int find_uneven(const MtfStepFacts *facts, int *dim) {
+    const MtfGraph *graph = facts->plan->graph;
+    const MtfLayout *layout = facts->plan->layout;
+    for (int t = 0; t < layout->n_tensors; t++) {
+        const MtfShape *shape = &mtf_graph_tensor(graph, t)->shape;
+        for (int i = 0; i < shape->rank && mtf_export_lists(facts, t, true); i++) {
+            unsigned axes = mtf_placement_split_axes(&layout->tensors[t], shape->dims[i]);
+            *dim = shape->dims[i];
+            if (mtf_graph_size(graph, *dim) % mtf_mesh_group_size(&layout->mesh, axes) != 0)
+                return t;
+        }
+    }
+    return -1;
+}
+
+bool mtf_export_check_even(const MtfStepFacts *facts, const char *system, GError **error) {
+    int dim, tensor = find_uneven(facts, &dim);
+    if (tensor < 0)
+        return true;
+    const MtfLayout *layout = facts->plan->layout;
+    unsigned axes = mtf_placement_split_axes(&layout->tensors[tensor], dim);
+    return mtf_input_error(error,
+                           "%s splits tensors evenly alone, and dimension \"%s\" of %" PRId64
+                           " in \"%s\" does not divide by %d: search again with --even",
+                           system, mtf_graph_dimension(facts->plan->graph, dim)->name,
+                           mtf_graph_size(facts->plan->graph, dim),
+                           mtf_graph_tensor(facts->plan->graph, tensor)->name,
+                           mtf_mesh_group_size(&layout->mesh, axes));
 }
 
 /* ---- Rules --------------------------------------------------------------------------------- */

@@ -36,7 +36,8 @@ static void append_mesh(GString *text, const MtfStepFacts *facts) {
         g_string_append(text, "import torch\n");
     g_string_append_printf(text,
                            "from torch.distributed.device_mesh import %s\n"
-                           "from torch.distributed.tensor import Partial, Replicate, Shard\n\n",
+                           "from torch.distributed.tensor import Partial, Replicate, Shard, "
+                           "distribute_tensor\n\n",
                            devices == NULL ? "init_device_mesh" : "DeviceMesh");
     if (devices == NULL)
         g_string_append_printf(text, "mesh = init_device_mesh(\"cuda\", %s, mesh_dim_names=%s)\n\n",
@@ -48,6 +49,18 @@ static void append_mesh(GString *text, const MtfStepFacts *facts) {
                                devices, sizes, names);
 }
 
+/* How the placements are used. */
+static const char *const functions =
+    "\n\ndef place(name, tensor):\n"
+    "    \"\"\"An input or parameter, distributed as the plan has it.\"\"\"\n"
+    "    return distribute_tensor(tensor, mesh, PLACEMENTS[name])\n"
+    "\n\ndef constrain(name, tensor):\n"
+    "    \"\"\"A result, brought to where the plan keeps it; partial sums stay as they are.\"\"\"\n"
+    "    placements = PLACEMENTS[name]\n"
+    "    if any(p.is_partial() for p in placements):\n"
+    "        return tensor\n"
+    "    return tensor.redistribute(mesh, placements)\n";
+
 char *mtf_export_dtensor(const MtfStepFacts *facts, GError **error) {
     (void)error;
     GString *text = g_string_new(NULL);
@@ -57,5 +70,6 @@ char *mtf_export_dtensor(const MtfStepFacts *facts, GError **error) {
         if (mtf_export_lists(facts, t, true))
             append_placements(text, facts, t);
     g_string_append(text, "}\n");
+    g_string_append(text, functions);
     return g_string_free(text, FALSE);
 }

@@ -12,6 +12,8 @@ char *mtf_export_jax(const MtfStepFacts *facts, GError **error);
 char *mtf_export_dtensor(const MtfStepFacts *facts, GError **error);
 char *mtf_export_megatron(const MtfStepFacts *facts, GError **error);
 char *mtf_export_shardy(const MtfStepFacts *facts, GError **error);
+char *mtf_export_onnx_text(const MtfStepFacts *facts, GError **error);
+char *mtf_export_slurm(const MtfStepFacts *facts, GError **error);
 char *mtf_export_rankfile(const MtfStepFacts *facts, const char *hosts, GError **error);
 
 /* Text in double quotes, escaped as Python, gin, MLIR and JSON all read it (names hold no control
@@ -29,6 +31,10 @@ char *mtf_export_mesh_names(const MtfMesh *mesh);
 /* "0, 2, 1, 3": the device of each processor in order, or NULL when processor i is on device i.
  * Free with g_free. */
 char *mtf_export_devices(const MtfStepFacts *facts);
+
+/* Fails, naming the first of inputs, variables and forward results of which some dimension is split
+ * into parts that are not equal. `system` is whose rule that is. */
+bool mtf_export_check_even(const MtfStepFacts *facts, const char *system, GError **error);
 
 /* The rules that give the plan's very layout. Fails, naming a dimension and the tensors or the
  * operation that differ, when there are none. Free with mtf_rules_free. */

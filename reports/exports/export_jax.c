@@ -2,10 +2,7 @@
 /* A Python module with the mesh and a PartitionSpec for every input, variable and forward result. A
  * spec has one entry a dimension: an axis, a tuple of axes from major to minor, or None. Results
  * that are kept as partial sums have no spec; they are named in a comment. */
-#include "layouts/base/error.h"
 #include "reports/exports/export_forms.h"
-
-#include <inttypes.h>
 
 static char *entry_of(const MtfMesh *mesh, unsigned axes) {
     if (axes == 0)
@@ -43,24 +40,6 @@ static void append_spec(GString *text, const MtfStepFacts *facts, int tensor) {
     g_string_append(text, "),\n");
 }
 
-/* A NamedSharding of an argument must divide its dimensions. */
-static bool check_sizes(const MtfStepFacts *facts, int tensor, GError **error) {
-    const MtfLayout *layout = facts->plan->layout;
-    const MtfTensor *t = mtf_graph_tensor(facts->plan->graph, tensor);
-    for (int i = 0; i < t->shape.rank; i++) {
-        unsigned axes = mtf_placement_split_axes(&layout->tensors[tensor], t->shape.dims[i]);
-        int64_t size = mtf_graph_size(facts->plan->graph, t->shape.dims[i]);
-        int parts = mtf_mesh_group_size(&layout->mesh, axes);
-        if (size % parts != 0)
-            return mtf_input_error(error,
-                                   "JAX splits arguments evenly alone, and dimension \"%s\" of "
-                                   "%" PRId64 " in \"%s\" does not divide by %d",
-                                   mtf_graph_dimension(facts->plan->graph, t->shape.dims[i])->name,
-                                   size, t->name, parts);
-    }
-    return true;
-}
-
 static void append_mesh(GString *text, const MtfStepFacts *facts) {
     const MtfMesh *mesh = &facts->plan->layout->mesh;
     g_autofree char *sizes = mtf_export_mesh_sizes(mesh);
@@ -80,17 +59,28 @@ static void append_mesh(GString *text, const MtfStepFacts *facts) {
             devices, sizes, names);
 }
 
+/* How the specs are used. */
+static const char *const functions =
+    "\n\ndef place(name, x):\n"
+    "    \"\"\"An input or variable, brought to where the plan keeps it.\"\"\"\n"
+    "    return jax.device_put(x, SHARDINGS[name])\n"
+    "\n\ndef constrain(name, x):\n"
+    "    \"\"\"A result inside a jitted step, kept where the plan keeps it; partial sums are left to XLA.\"\"\"\n"
+    "    if name not in SHARDINGS:\n"
+    "        return x\n"
+    "    return jax.lax.with_sharding_constraint(x, SHARDINGS[name])\n";
+
 char *mtf_export_jax(const MtfStepFacts *facts, GError **error) {
     g_autoptr(GString) text = g_string_new(NULL);
+    if (!mtf_export_check_even(facts, "JAX", error))
+        return NULL;
     append_mesh(text, facts);
     g_string_append(text, "SPECS = {\n");
     for (int t = 0; t < facts->plan->layout->n_tensors; t++) {
-        if (!mtf_export_lists(facts, t, true))
-            continue;
-        if (mtf_export_lists(facts, t, false) && !check_sizes(facts, t, error))
-            return NULL;
-        append_spec(text, facts, t);
+        if (mtf_export_lists(facts, t, true))
+            append_spec(text, facts, t);
     }
     g_string_append(text, "}\nSHARDINGS = {k: NamedSharding(mesh, s) for k, s in SPECS.items()}\n");
+    g_string_append(text, functions);
     return g_string_free(g_steal_pointer(&text), FALSE);
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Megatron-LM's flags, for a layout of its kind: one mesh axis splits the batch, and one splits
- * heads, d_ff and vocab, all of them that the graph has. Data parallelism is implied by the number
+ * heads, d_ff and vocab, all of them that the graph has; or a free layout of that kind, with sequence
+ * parallelism and a distributed optimizer where it has them. Data parallelism is implied by the number
  * of processors. */
+#include "cost/summary/parallelism.h"
 #include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/graph/microbatches.h"
 #include "reports/exports/export_forms.h"
 
 #include <inttypes.h>
@@ -69,28 +73,82 @@ static int axis_size(const MtfMesh *mesh, int axis) {
     return axis >= 0 ? mesh->axes[axis].size : 1;
 }
 
-char *mtf_export_megatron(const MtfStepFacts *facts, GError **error) {
+/* Sizes of the groups that Megatron-LM forms. */
+typedef struct {
+    int tensor, data;
+} Groups;
+
+/* From rules, which name the dimension in the way where there is one. */
+static bool groups_of_rules(const MtfStepFacts *facts, Groups *groups, GError **error) {
     const MtfPlan *plan = facts->plan;
     const MtfMesh *mesh = &plan->layout->mesh;
     int batch = mtf_graph_find_dimension(plan->graph, "batch"), tensor_axis = -1;
     g_autoptr(MtfRules) rules = mtf_export_rules(facts, error);
     if (rules == NULL)
-        return NULL;
-    if (batch < 0) {
-        mtf_input_error(error, "the graph has no dimension \"batch\" that Megatron-LM could split");
-        return NULL;
-    }
+        return false;
+    if (batch < 0)
+        return mtf_input_error(error,
+                               "the graph has no dimension \"batch\" that Megatron-LM could split");
     if (!check_dims(plan->graph, mesh, rules, error) ||
         !find_tensor_axis(plan->graph, rules, &tensor_axis, error) ||
         !check_mesh(mesh, rules->axis[batch], tensor_axis, error))
+        return false;
+    *groups = (Groups){ axis_size(mesh, tensor_axis), axis_size(mesh, rules->axis[batch]) };
+    return true;
+}
+
+/* Names what a free layout does that Megatron-LM does not. */
+static bool fail_free(const MtfStepFacts *facts, GError **error) {
+    g_autofree char *words = mtf_parallelism_format(facts->plan->graph, facts->plan->layout);
+    GError *cause = NULL;
+    Groups groups;
+    groups_of_rules(facts, &groups, &cause);
+    mtf_input_error(error,
+                    "%s; Megatron-LM runs one kind of parallelism an axis, data or tensor, with a "
+                    "whole or a distributed optimizer, and the plan is \"%s\"; search --exportable "
+                    "megatron finds one",
+                    cause != NULL ? cause->message : "the layout is not Megatron-LM's", words);
+    g_clear_error(&cause);
+    return false;
+}
+
+/* How the step is run, where that is not what Megatron-LM does unasked. */
+static void append_execution(GString *text, const MtfStepFacts *facts, const MtfParallelism *p) {
+    const char *recompute = mtf_json_text_of(facts->plan->search, "recompute");
+    if (strcmp(facts->plan->precision, "bf16") == 0)
+        g_string_append(text, " --bf16");
+    if (p->sequence_parallel && p->degree[MTF_PARALLEL_TENSOR] > 1)
+        g_string_append(text, " --sequence-parallel");
+    if (p->zero == 1)
+        g_string_append(text, " --use-distributed-optimizer");
+    if (strcmp(recompute, "layers") == 0)
+        g_string_append(text, " --recompute-granularity full --recompute-method uniform "
+                              "--recompute-num-layers 1");
+    if (strcmp(recompute, "cheap") == 0)
+        g_string_append(text, " --recompute-granularity selective");
+}
+
+char *mtf_export_megatron(const MtfStepFacts *facts, GError **error) {
+    const MtfPlan *plan = facts->plan;
+    MtfParallelism p = mtf_parallelism(plan->graph, plan->layout);
+    Groups groups = { p.degree[MTF_PARALLEL_TENSOR], p.degree[MTF_PARALLEL_DATA] };
+    int batch = mtf_graph_find_dimension(plan->graph, "batch");
+    if (plan->layout->rules == NULL && batch >= 0
+            ? !mtf_parallelism_is_megatron(&p) && !fail_free(facts, error)
+            : !groups_of_rules(facts, &groups, error))
         return NULL;
-    int64_t size = mtf_graph_size(plan->graph, batch);
-    int64_t parts = (int64_t)axis_size(mesh, rules->axis[batch]) * plan->graph->microbatches;
+    int64_t size = mtf_graph_step_size(plan->graph, batch);
+    int64_t parts = (int64_t)groups.data * plan->graph->microbatches;
     if (size % parts != 0) {
         mtf_input_error(error, "a batch of %" PRId64 " does not divide by %" PRId64, size, parts);
         return NULL;
     }
-    return g_strdup_printf("--tensor-model-parallel-size %d --pipeline-model-parallel-size 1 "
-                           "--micro-batch-size %" PRId64 " --global-batch-size %" PRId64 "\n",
-                           axis_size(mesh, tensor_axis), size / parts, size);
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text,
+                           "--tensor-model-parallel-size %d --pipeline-model-parallel-size 1 "
+                           "--micro-batch-size %" PRId64 " --global-batch-size %" PRId64,
+                           groups.tensor, size / parts, size);
+    append_execution(text, facts, &p);
+    g_string_append_c(text, '\n');
+    return g_string_free(text, FALSE);
 }

@@ -157,7 +157,7 @@ static void add_transfers(GString *page, const MtfPipelineFacts *facts) {
                "<th>as it is sent</th><th>as it is read</th><th class=\"n\">bytes</th><th>once</th>"
                "</tr></thead><tbody>\n",
                transfers->len);
-    for (guint i = 0; i < shown; i++)
+    for (guint i = 0; i < transfers->len && i < SHOWN_TRANSFERS; i++)
         add_transfer(page, facts, &g_array_index(transfers, MtfStageTransfer, i));
     g_string_append(page, "</tbody></table></div>");
     if (shown < transfers->len)

@@ -170,6 +170,11 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_CAUSAL_MASK, { "qk" }, NULL, FIRST },
     { MTF_OP_ROTARY, { "rk" }, NULL, FIRST },
     { MTF_OP_EMBEDDING, { "tc", "#r" }, "rc", NOTHING },
+    { MTF_OP_SLOTS, { "#ro" }, NULL, SLOW },
+    { MTF_OP_SLOT_IDS, { "#ro", "#ro" }, "t", NOTHING },
+    { MTF_OP_DISPATCH, { "rc", "#ro" }, "tc", NOTHING },
+    { MTF_OP_COMBINE, { "tc", "#ro", "ro" }, "rc", FIRST_KEPT },
+    { MTF_OP_COMBINE_GATE_GRAD, { "tc", "rc", "#ro" }, "ro", BOTH_KEPT },
     { MTF_OP_SUM_EXP, { "rc", "r" }, "r", FIRST_KEPT },
     { MTF_OP_SOFTMAX_APPLY, { "rc", "r", "r" }, NULL, FIRST },
     { MTF_OP_VARIANCE, { "rc", "r" }, "r", FIRST_KEPT },
@@ -311,9 +316,15 @@ static bool is_among(const MtfTrialOperation *list, size_t n, int kind) {
     return false;
 }
 
-/* Attention to a cache goes by the tables of attention. */
+bool mtf_goes_by_rates(int kind) {
+    const MtfOperationRow *row = mtf_operation_row(kind);
+    return row->windows != MTF_WINDOWS_NONE || row->loop != MTF_LOOP_NOTHING;
+}
+
+/* Products of experts are those of einsum; attention to a cache goes by the tables of attention. */
 bool mtf_calibrates_operation(int kind) {
-    return mtf_operation_row(kind)->products == MTF_PRODUCTS_ATTENTION ||
+    MtfProductsKind kinds = mtf_operation_row(kind)->products;
+    return kinds == MTF_PRODUCTS_EXPERTS || kinds == MTF_PRODUCTS_ATTENTION ||
            is_among(operations, G_N_ELEMENTS(operations), kind) ||
            is_among(products, G_N_ELEMENTS(products), kind);
 }

@@ -14,6 +14,10 @@ bool mtf_calibrate_operations(MtfSamples *samples, MtfDtype dtype, GError **erro
 bool mtf_calibrate_products(MtfSamples *samples, MtfDtype dtype, GError **error);
 void mtf_calibrate_copies(MtfSamples *samples, MtfDtype dtype);
 
+/* Whether the operation has no table of its own and is priced by the machine's rates: convolutions and
+ * pools, whose time hangs on their windows, and the copies that join a loop to the rest. */
+bool mtf_goes_by_rates(int kind);
+
 /* Whether the operation's kernel is measured by one of the above. */
 bool mtf_calibrates_operation(int kind);
 

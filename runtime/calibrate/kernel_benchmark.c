@@ -20,9 +20,11 @@ static MtfShape shape_of(const MtfGraph *graph, const char *letters) {
 }
 
 /* What r is called in the result, where the row renames or replaces it: t, or o, few elements, where
- * they are chosen; or 0. */
+ * they are chosen; for those who get places, c, what they choose from; or 0. */
 static char renamed_letter(int kind) {
     const MtfOperationRow *row = mtf_operation_row(kind);
+    if (row->scratch == MTF_SCRATCH_SLOTS)
+        return 'c';
     bool adds = row->addend > 0 && !row->choice.chooses;
     bool renames = adds || row->dims == MTF_DIMS_RENAMED || row->dims == MTF_DIMS_REPLACED;
     return !renames ? 0 : row->integer_outputs != 0 ? 'o' : 't';
@@ -35,7 +37,10 @@ static MtfAttributes attributes_of(const MtfGraph *graph, int kind) {
     bool attends = mtf_operation_row(kind)->share != NULL;
     a.query = mtf_graph_find_dimension(graph, attends ? "m" : "q");
     a.memory = mtf_graph_find_dimension(graph, attends ? "n" : "k");
-    a.dimension = mtf_graph_find_dimension(graph, "k");
+    bool places = mtf_operation_row(kind)->scratch == MTF_SCRATCH_SLOTS;
+    a.dimension = mtf_graph_find_dimension(graph, places ? "r" : "k");
+    a.choices = mtf_graph_find_dimension(graph, "o");
+    a.experts = mtf_graph_find_dimension(graph, "c");
     a.from = mtf_graph_find_dimension(graph, "r");
     a.to = mtf_graph_find_dimension(graph, (char[]){ renamed_letter(kind), 0 });
     a.stride = a.dilation = a.deviation = a.high = 1;

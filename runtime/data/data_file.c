@@ -74,6 +74,29 @@ static bool unpack_if_packed(MtfDataFile *data, GError **error) {
     return done;
 }
 
+/* Files in forms that are not read, and what to do with them. */
+static const struct {
+    const char *ending, *magic, *advice;
+} foreign[] = {
+    { ".parquet", "PAR1",
+      "a Parquet file; write its columns out as text, or as an array that numpy.save makes (.npy)" },
+    { ".jsonl", NULL,
+      "lines of JSON; write the texts alone into a file (jq -r .text FILE > texts.txt), or numbers as "
+      "a table or an array that numpy.save makes (.npy)" },
+    { ".zip", NULL, "a ZIP archive; unpack it (unzip FILE) and name what is in it" },
+};
+
+static bool check_form(const MtfDataFile *data, GError **error) {
+    char magic[5] = { 0 };
+    if (pread(data->file, magic, 4, 0) < 0)
+        return true; /* reading it will say why */
+    for (gsize i = 0; i < G_N_ELEMENTS(foreign); i++)
+        if (g_str_has_suffix(data->path, foreign[i].ending) ||
+            (foreign[i].magic != NULL && strcmp(magic, foreign[i].magic) == 0))
+            return mtf_input_error(error, "the data %s is %s", data->path, foreign[i].advice);
+    return true;
+}
+
 static bool open_path(MtfDataFile *data, GError **error) {
     struct stat status;
     data->file = open(data->path, O_RDONLY | O_CLOEXEC);
@@ -82,7 +105,7 @@ static bool open_path(MtfDataFile *data, GError **error) {
                                g_strerror(errno));
     if (!S_ISREG(status.st_mode))
         return mtf_input_error(error, "the data %s is not a regular file", data->path);
-    if (!unpack_if_packed(data, error))
+    if (!check_form(data, error) || !unpack_if_packed(data, error))
         return false;
     if (fstat(data->file, &status) != 0)
         return mtf_failure(error, "%s: %s", data->path, g_strerror(errno));

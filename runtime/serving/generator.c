@@ -185,20 +185,8 @@ void mtf_generator_take_variables(MtfGenerator *g, const MtfWorker *from) {
 
 /* ---- Getters --------------------------------------------------------------------------------- */
 
-MtfWorker *mtf_generator_worker(const MtfGenerator *g) {
-    return g->readers[0].worker;
-}
-
-const MtfProgram *mtf_generator_program(const MtfGenerator *g) {
-    return g->readers[0].program;
-}
-
 int64_t mtf_generator_slots(const MtfGenerator *g) {
     return g->slots;
-}
-
-int64_t mtf_generator_context(const MtfGenerator *g) {
-    return g->context;
 }
 
 int64_t mtf_generator_vocabulary(const MtfGenerator *g) {

@@ -24,7 +24,7 @@ typedef struct {
     const MtfLayout *layout;
     int64_t longest; /* prompt that is worth a program of its own; 0: unknown */
     uint64_t seed;
-    bool only_mpi, no_overlap;
+    bool no_overlap;
 } MtfGeneratorSettings;
 
 /* All variables are 0. Fails when memory cannot be had. */
@@ -32,16 +32,11 @@ MtfGenerator *mtf_generator_new(const MtfGeneratorSettings *settings, GError **e
 void mtf_generator_free(MtfGenerator *generator);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfGenerator, mtf_generator_free)
 
-/* The worker of length 1, whose variables are those of all; and its program. */
-MtfWorker *mtf_generator_worker(const MtfGenerator *generator);
-const MtfProgram *mtf_generator_program(const MtfGenerator *generator);
-
 /* Takes over the values of variables of the same names from a worker of this rank, whose layout has
  * them where this one has; rounds where they are narrower here. */
 void mtf_generator_take_variables(MtfGenerator *generator, const MtfWorker *from);
 
 int64_t mtf_generator_slots(const MtfGenerator *generator);
-int64_t mtf_generator_context(const MtfGenerator *generator); /* tokens of a slot */
 int64_t mtf_generator_vocabulary(const MtfGenerator *generator);
 int64_t mtf_generator_filled(const MtfGenerator *generator, int64_t slot);
 

@@ -16,7 +16,6 @@ static void add(GPtrArray *pieces, const char *from, const char *to) {
 typedef struct {
     Behavior behavior;
     const char *begin; /* of the piece being collected */
-    const char *end;   /* of the last match */
     bool in_match;
     GPtrArray *pieces;
 } Cutter;
@@ -56,7 +55,7 @@ static void cut(Cutter *c, const char *from, const char *to, bool matched) {
 
 static void split_by(const GRegex *regex, Behavior behavior, bool invert, const char *piece,
                      GPtrArray *pieces) {
-    Cutter c = { behavior, piece, piece, false, pieces };
+    Cutter c = { behavior, piece, false, pieces };
     GMatchInfo *match;
     int from, to;
     const char *at = piece, *end = piece + strlen(piece);

@@ -1,5 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-3.0-or-later
+# seconds: 300
 # Families of published models: presets with the parameters they are known for, tiny ones that train.
 . tests/support/tap.sh
 
@@ -29,6 +30,8 @@ transformer size4 2885976064
 transformer base 63045632
 transformer pase-small 120872960
 dlrm criteo-kaggle 540677217
+switch base-8 619339008
+gshard moe-2048e-36l 619333738496
 autoencoder mnist 2837314
 END
 
@@ -76,7 +79,7 @@ claim "an unknown preset is bad input" bad_input
 claim "the sentence lists the presets" says_error "llama3.1-405b"
 
 # A tiny one of each learns the licence's letters: a text of 256 equally likely bytes loses 5.55.
-for family in gpt llama qwen gemma mixtral bert t5 transformer transformer-lm; do
+for family in gpt llama qwen gemma mixtral switch gshard bert t5 transformer transformer-lm; do
     rm -f "$work/m.jsonl"
     run meshtf-plan model $family --preset tiny -o "$work/g.json"
     run meshtf-plan search "$work/g.json" --devices 2 --machine cpu-host -o "$work/p.json"

@@ -38,4 +38,39 @@ claim "plans of different models are compared with a warning" says_error "plans 
 
 run mpirun -n 2 meshtf-run "$work/dead.plan" --steps 3 --verify
 claim "--verify ends with a verdict" sh -c "tail -n 1 '$work/out' | grep -q 'verdict  *the same training as on one processor'"
+
+run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --even -o "$work/even.json"
+claim "layouts of equal shards are searched" exits 0
+if command -v python3 >/dev/null; then
+    for form in jax dtensor; do
+        meshtf-plan export "$work/even.json" --to "$form" -o "$work/module.py"
+        run python3 tests/support/run_export.py "$work/even.json" "$work/module.py"
+        claim "the $form module runs and places every tensor" says "tensors placed"
+    done
+else
+    skip "no Python here to run exported modules"
+fi
+run meshtf-plan export "$work/even.json" --to onnx-text
+claim "an even plan is annotated as ONNX has it" says "num_shards: 2"
+meshtf-plan export "$work/even.json" --to slurm -o "$work/job.sh"
+run bash -n "$work/job.sh"
+claim "a batch script for Slurm is one" exits 0
+run meshtf-plan estimate "$work/gpt2.json" --machine h100 --mesh all:8 --layout vocab:all --even
+claim "an uneven layout is refused where even ones are asked for" bad_input
+claim "and the dimension is named" says_error '"vocab" of 50257'
+run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --exportable megatron -o "$work/megatron.json"
+claim "a plan that Megatron-LM can run is found" exits 0
+run meshtf-plan export "$work/megatron.json" --to megatron
+claim "and exported with its flags" says "--tensor-model-parallel-size"
+run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --exportable excel
+claim "an unknown system is bad input" bad_input
+run meshtf-plan search "$graph" --devicse 4
+claim "a misspelt option is asked about" says_error "did you mean --devices?"
+printf 'PAR1' >"$work/data.parquet"
+echo '{"text": "a"}' >"$work/data.jsonl"
+for form in parquet jsonl; do
+    run mpirun -n 4 meshtf-run "$work/even.json" --data "$work/data.$form" --steps 1
+    claim "data as $form is refused" exits 2
+    claim "with a word on what to do" grep -qE "jq -r|numpy.save" "$work/err"
+done
 done_testing

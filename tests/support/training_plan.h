@@ -21,6 +21,8 @@ typedef struct {
 } MtfTrainingPlan;
 
 /* Sizes at which the library's transformer runs a step in milliseconds. */
+#define MTF_TINY_SWITCH \
+    "batch:6;length:8;rows:16;d_model:12;d_ff:10;vocab:256;experts:5;choices:2;capacity:3"
 #define MTF_TINY_TRANSFORMER "batch:6;length:8;memory_length:8;d_model:16;heads:4;d_kv:4;d_ff:24"
 
 /* The plan; NULL with an error when the rules are not legal. Free with mtf_plan_free. */

@@ -155,12 +155,14 @@ static bool is_shared(const Search *search, int node) {
 }
 
 /* Numbers the places before and after a node, and narrows the layers that every place has. Places
- * of few layers are no part of the repetition. */
+ * of few layers, and those that follow one another in a ring, are no part of the repetition. */
 static void number_place(Search *search, int node, int layer) {
     int first = node, last = node, low = layer, high = layer;
     while (search->back[first] != NO_NODE) {
         first = search->back[first];
         low--;
+        if (first == node)
+            return;
     }
     while (search->next[last] != NO_NODE) {
         last = search->next[last];

@@ -4,10 +4,12 @@
 #include "runtime/kernels/base/kernel_map.h"
 #include "runtime/kernels/base/kernel_move.h"
 #include "runtime/kernels/products/kernel_einsum.h"
+#include "runtime/kernels/products/kernel_experts.h"
 #include "runtime/kernels/rows/kernel_attention.h"
 #include "runtime/kernels/rows/kernel_cache.h"
 #include "runtime/kernels/rows/kernel_lookup.h"
 #include "runtime/kernels/rows/kernel_rotary.h"
+#include "runtime/kernels/rows/kernel_routing.h"
 #include "runtime/kernels/rows/kernel_shape.h"
 #include "runtime/kernels/windows/kernel_conv.h"
 #include "runtime/kernels/windows/kernel_pool.h"
@@ -85,6 +87,11 @@ static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_ATTENTION] = mtf_kernel_attention,
     [MTF_OP_ROTARY] = mtf_kernel_rotary,
     [MTF_OP_EMBEDDING] = mtf_kernel_embedding,
+    [MTF_OP_SLOTS] = mtf_kernel_slots,
+    [MTF_OP_SLOT_IDS] = mtf_kernel_slot_ids,
+    [MTF_OP_DISPATCH] = mtf_kernel_dispatch,
+    [MTF_OP_COMBINE] = mtf_kernel_combine,
+    [MTF_OP_EXPERT_EINSUM] = mtf_kernel_expert_einsum,
     [MTF_OP_SUM_EXP] = mtf_kernel_reduce,
     [MTF_OP_SOFTMAX_APPLY] = mtf_kernel_map,
     [MTF_OP_VARIANCE] = mtf_kernel_mean,
@@ -99,6 +106,8 @@ static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_CAUSAL_ZERO] = mtf_kernel_causal_zero,
     [MTF_OP_ATTENTION_GRAD] = mtf_kernel_attention_grad,
     [MTF_OP_EMBEDDING_GRAD] = mtf_kernel_embedding_grad,
+    [MTF_OP_COMBINE_GATE_GRAD] = mtf_kernel_combine_gate_grad,
+    [MTF_OP_EXPERT_EINSUM_GRAD] = mtf_kernel_expert_einsum_grad,
     [MTF_OP_SOFTMAX_GRAD] = mtf_kernel_map,
     [MTF_OP_NORMALIZE_DOT] = mtf_kernel_reduce,
     [MTF_OP_NORMALIZE_SCALE_GRAD] = mtf_kernel_reduce,

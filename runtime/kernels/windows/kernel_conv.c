@@ -102,8 +102,8 @@ typedef struct {
 static void walk_plain(const Walk *walk, int level, const int64_t at[SIDES]) {
     const Convolution *c = walk->c;
     const Plain *plain = &c->plain[level];
-    int order[SIDES] = { c->made, (c->made + 1) % SIDES, (c->made + 2) % SIDES };
     if (level == c->n - 1) {
+        const int order[SIDES] = { c->made, (c->made + 1) % SIDES, (c->made + 2) % SIDES };
         int64_t step[SIDES];
         char *p[SIDES];
         for (int s = 0; s < SIDES; s++) {

@@ -42,7 +42,7 @@ static Pool pool_of(const MtfKernelCall *call) {
 
 /* Goes to element `number` of the result; returns where the other side's first one beside it is. */
 static int64_t go_to(Pool *p, int64_t number) {
-    int64_t coordinate[MTF_MAX_RANK], offset = 0;
+    int64_t coordinate[MTF_MAX_RANK] = { 0 }, offset = 0;
     for (int i = p->made->rank - 1; i >= 0; i--) {
         coordinate[i] = number % p->made->size[i];
         number /= p->made->size[i];

@@ -200,6 +200,42 @@ static void gradients_of_other_families_agree_with_finite_differences(void **sta
     check_gradients(code);
 }
 
+/* A recurrent network has a matrix [features, gates, hidden] for what it reads and one for its state, and
+ * a bias for each gate. */
+static void recurrent_networks_have_their_parameters(void **state) {
+    (void)state;
+    static const struct {
+        const char *preset;
+        int64_t parameters;
+    } counts[] = {
+        /* 256 * 32 + (32 + 64) * 256 + 256 + (64 + 64) * 256 + 256 + 64 * 256 + 256 */
+        { "tiny", 82688 },
+        /* 2 * 100000 * 2048 + 2 * (2048 + 2048) * 4 * 2048 (PaSE, no biases) */
+        { "rnnlm", 476708864 },
+        /* 793471 * (2 * 512 + 1) + 4 * 512 * (512 + 512 + 1) + 512 * 512: 0.82 billion in table 1 */
+        { "512-512", 815669119 },
+        /* 793471 * (2 * 1024 + 1) + 2 * (4 * 8192 * (2048 + 1) + 8192 * 1024): 1.8 billion */
+        { "2x8192-1024", 1776882559 },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(counts); i++) {
+        g_autoptr(MtfGraph) graph = build("lstm-lm", counts[i].preset, NULL);
+        assert_int_equal(mtf_graph_parameters(graph), counts[i].parameters);
+    }
+}
+
+static void gradients_of_recurrent_networks_agree_with_finite_differences(void **state) {
+    (void)state;
+    static const char *const cells[] = { "lstm", "gru" };
+    for (int i = 0; i < 4; i++) {
+        const char *const small[] = { "batch",   "2",          "length",     "3",
+                                      "d-model", "3",          "hidden",     "4",
+                                      "vocab",   "5",          "projection", i < 2 ? "0" : "3",
+                                      "cell",    cells[i % 2], NULL };
+        g_autoptr(MtfGraph) graph = build("lstm-lm", "tiny", small);
+        check_gradients(graph);
+    }
+}
+
 /* Fills rows of three positions: two of pair 1, then one of pair 2. */
 static void pack(MtfReference *reference, const char *text, const char *places) {
     static const double segments_of[] = { 1, 1, 2 }, places_of[] = { 0, 1, 0 };
@@ -351,6 +387,8 @@ int main(void) {
         cmocka_unit_test(attention_of_both_kinds_computes_the_same),
         cmocka_unit_test(gradients_of_perceptrons_agree_with_finite_differences),
         cmocka_unit_test(gradients_of_other_families_agree_with_finite_differences),
+        cmocka_unit_test(recurrent_networks_have_their_parameters),
+        cmocka_unit_test(gradients_of_recurrent_networks_agree_with_finite_differences),
         cmocka_unit_test(packed_pairs_do_not_see_one_another),
         cmocka_unit_test(a_pair_is_the_same_wherever_it_lies),
         cmocka_unit_test(every_pair_of_vectors_interacts_once),

@@ -372,6 +372,59 @@ static void lookups_of_each_example(void **state) {
     check(graph);
 }
 
+/* Tokens b of groups a, two choices e of three experts d, two places f of each; groups, experts and
+ * places in that order, or experts first. */
+static void tokens_that_are_routed(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        MtfBuilder b = start();
+        mtf_graph_add_dimension(b.graph, "e", 2, NULL);
+        mtf_graph_add_dimension(b.graph, "f", 2, NULL);
+        int x = variable(&b, "x", "abc"), share = variable(&b, "share", "abd");
+        b.attributes.from = 3, b.attributes.to = 4;
+        int gate = op(&b, MTF_OP_TOP_K, "gate", NULL, share, -1), choice = gate + 1;
+        b.attributes.dimension = 1, b.attributes.choices = 4;
+        b.attributes.experts = 3, b.attributes.capacity = 5;
+        b.attributes.priority = i / 2;
+        int slot = op(&b, MTF_OP_SLOTS, "slot", NULL, choice, gate);
+        MtfShape places = shape_of(i & 1 ? "dafc" : "adfc"), tokens = shape_of("abc");
+        int sent = MTF_BUILD(&b, MTF_OP_DISPATCH, "sent", &places, x, slot, gate);
+        int bent = op(&b, MTF_OP_TANH, "bent", NULL, sent, -1);
+        int back = MTF_BUILD(&b, MTF_OP_COMBINE, "back", &tokens, bent, slot, gate);
+        int plain = op(&b, MTF_OP_DISPATCH, "plain", i & 1 ? "dafc" : "adfc", back, slot);
+        g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_COMBINE, "y", "abc", plain, slot));
+        check(graph);
+    }
+}
+
+/* The same without places of their own: four choices f of a group, sorted by expert. */
+static void products_of_experts(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        MtfBuilder b = start();
+        mtf_graph_add_dimension(b.graph, "e", 2, NULL);
+        mtf_graph_add_dimension(b.graph, "f", 6, NULL);
+        mtf_graph_add_dimension(b.graph, "g", 5, NULL);
+        int x = variable(&b, "x", "abc"), share = variable(&b, "share", "abd");
+        int w = variable(&b, "w", i & 1 ? "dgc" : "dcg"), v = variable(&b, "v", "dgc");
+        b.attributes.from = 3, b.attributes.to = 4;
+        int gate = op(&b, MTF_OP_TOP_K, "gate", NULL, share, -1), choice = gate + 1;
+        b.attributes.dimension = 1, b.attributes.choices = 4, b.attributes.experts = 3;
+        int slot = op(&b, MTF_OP_SLOTS, "slot", NULL, choice, -1);
+        int expert = op(&b, MTF_OP_SLOT_IDS, "expert", "af", choice, slot);
+        int sent = op(&b, MTF_OP_DISPATCH, "sent", "afc", x, slot);
+        MtfShape hidden = shape_of("afg"), rows = shape_of("afc"), tokens = shape_of("abc");
+        b.attributes.experts = 3;
+        int up = MTF_BUILD(&b, MTF_OP_EXPERT_EINSUM, "up", &hidden, sent, w, expert);
+        int bent = op(&b, MTF_OP_TANH, "bent", NULL, up, -1);
+        b.attributes.experts = 3;
+        int down = MTF_BUILD(&b, MTF_OP_EXPERT_EINSUM, "down", &rows, bent, v, expert);
+        g_autoptr(MtfGraph) graph =
+            finish(&b, MTF_BUILD(&b, MTF_OP_COMBINE, "y", &tokens, down, slot, gate));
+        check(graph);
+    }
+}
+
 /* x[a:2, e:7] by windows of [b:3] to [a, f:4, c:4], spread to [a, g:8], pooled both ways. */
 static void windows(void **state) {
     (void)state;
@@ -750,6 +803,8 @@ int main(void) {
         cmocka_unit_test(selections_and_joins),
         cmocka_unit_test(reshapes),
         cmocka_unit_test(lookups_of_each_example),
+        cmocka_unit_test(tokens_that_are_routed),
+        cmocka_unit_test(products_of_experts),
         cmocka_unit_test(windows),
         cmocka_unit_test(statistics_over_several_dimensions),
         cmocka_unit_test(softmax_and_layer_norm),

@@ -3,6 +3,7 @@
  * the same network unrolled. */
 #include "tests/support/cmocka.h"
 
+#include "analyzer/training/live_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/graph/loops.h"
 #include "tests/support/parse_graph.h"
@@ -76,6 +77,7 @@ static void check_gradients(const char *text) {
     g_autoptr(MtfGraph) training = mtf_training_graph(graph, &error);
     if (training == NULL)
         fail_msg("%s", error->message);
+    mtf_graph_drop_dead(training);
     assert_true(mtf_graph_check_loops(training, NULL));
     g_autoptr(MtfReference) f = run(graph);
     g_autoptr(MtfReference) t = run(training);

@@ -25,6 +25,15 @@ static void gives(const char *to, const char *expected) {
     assert_string_equal(text, expected);
 }
 
+/* The same plan; what follows the expected text are functions that use it. */
+static void begins(const char *to, const char *expected) {
+    g_autofree char *text =
+        exported(mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols"), to, NULL);
+    assert_non_null(text);
+    text[MIN(strlen(text), strlen(expected))] = '\0';
+    assert_string_equal(text, expected);
+}
+
 static void is_refused(MtfPlan *plan, const char *to, const char *words) {
     g_autoptr(GError) error = NULL;
     assert_null(exported(plan, to, &error));
@@ -41,32 +50,33 @@ static void mtf_is_two_gin_lines(void **state) {
 
 static void jax_is_a_spec_a_tensor(void **state) {
     (void)state;
-    gives("jax", "import jax\n"
-                 "from jax.sharding import NamedSharding, PartitionSpec as P\n\n"
-                 "mesh = jax.make_mesh((2, 2), (\"rows\", \"cols\"))\n\n"
-                 "SPECS = {\n"
-                 "    \"x\": P(\"rows\", None),\n"
-                 "    \"w\": P(None, \"cols\"),\n"
-                 "    \"h\": P(\"rows\", \"cols\"),\n"
-                 "    \"y\": P(\"rows\", \"cols\"),\n"
-                 "    \"l\": P(),\n"
-                 "}\n"
-                 "SHARDINGS = {k: NamedSharding(mesh, s) for k, s in SPECS.items()}\n");
+    begins("jax", "import jax\n"
+                  "from jax.sharding import NamedSharding, PartitionSpec as P\n\n"
+                  "mesh = jax.make_mesh((2, 2), (\"rows\", \"cols\"))\n\n"
+                  "SPECS = {\n"
+                  "    \"x\": P(\"rows\", None),\n"
+                  "    \"w\": P(None, \"cols\"),\n"
+                  "    \"h\": P(\"rows\", \"cols\"),\n"
+                  "    \"y\": P(\"rows\", \"cols\"),\n"
+                  "    \"l\": P(),\n"
+                  "}\n"
+                  "SHARDINGS = {k: NamedSharding(mesh, s) for k, s in SPECS.items()}\n");
 }
 
 static void dtensor_is_a_placement_a_mesh_axis(void **state) {
     (void)state;
-    gives("dtensor", "from torch.distributed.device_mesh import init_device_mesh\n"
-                     "from torch.distributed.tensor import Partial, Replicate, Shard\n\n"
-                     "mesh = init_device_mesh(\"cuda\", (2, 2), mesh_dim_names=(\"rows\", "
-                     "\"cols\"))\n\n"
-                     "PLACEMENTS = {\n"
-                     "    \"x\": (Shard(0), Replicate()),\n"
-                     "    \"w\": (Replicate(), Shard(1)),\n"
-                     "    \"h\": (Shard(0), Shard(1)),\n"
-                     "    \"y\": (Shard(0), Shard(1)),\n"
-                     "    \"l\": (Replicate(), Replicate()),\n"
-                     "}\n");
+    begins("dtensor",
+           "from torch.distributed.device_mesh import init_device_mesh\n"
+           "from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor\n\n"
+           "mesh = init_device_mesh(\"cuda\", (2, 2), mesh_dim_names=(\"rows\", "
+           "\"cols\"))\n\n"
+           "PLACEMENTS = {\n"
+           "    \"x\": (Shard(0), Replicate()),\n"
+           "    \"w\": (Replicate(), Shard(1)),\n"
+           "    \"h\": (Shard(0), Shard(1)),\n"
+           "    \"y\": (Shard(0), Shard(1)),\n"
+           "    \"l\": (Replicate(), Replicate()),\n"
+           "}\n");
 }
 
 static void shardy_closes_every_argument(void **state) {
@@ -86,6 +96,24 @@ static void a_rankfile_fills_nodes_in_order(void **state) {
     (void)state;
     gives("rankfile", "rank 0=+n0 slot=0\nrank 1=+n0 slot=1\nrank 2=+n0 slot=2\n"
                       "rank 3=+n0 slot=3\n");
+}
+
+/* h is split by both axes: a device a part; w by the columns: each part on both rows' devices. */
+static void onnx_names_devices_or_groups_of_them(void **state) {
+    (void)state;
+    g_autofree char *text =
+        exported(mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols"), "onnx-text", NULL);
+    assert_non_null(strstr(text, "ir_version: 11\n"));
+    assert_non_null(strstr(text, "configuration { name: \"mesh\" num_devices: 4 }\n"));
+    assert_non_null(
+        strstr(text, "sharding_spec { tensor_name: \"h\" device: 0 device: 1 device: 2 device: 3 "
+                     "sharded_dim { axis: 0 simple_sharding { dim_value: 8 num_shards: 2 } } "
+                     "sharded_dim { axis: 1 simple_sharding { dim_value: 12 num_shards: 2 } } }"));
+    assert_non_null(
+        strstr(text, "sharding_spec { tensor_name: \"w\" device: -1 device: -2 "
+                     "index_to_device_group_map { key: -1 value: 0 value: 2 } "
+                     "index_to_device_group_map { key: -2 value: 1 value: 3 } "
+                     "sharded_dim { axis: 1 simple_sharding { dim_value: 12 num_shards: 2 } } }"));
 }
 
 static MtfPlan *transformer(const char *mesh, const char *rules) {
@@ -150,6 +178,16 @@ static MtfPlan *turned_plan(void) {
     return mtf_test_read_back(g_steal_pointer(&plan));
 }
 
+/* One device a node of the torus: the node of a rank is its device. */
+static void slurm_places_ranks_and_requeues(void **state) {
+    (void)state;
+    g_autofree char *text = exported(turned_plan(), "slurm", NULL);
+    assert_non_null(strstr(text, "#SBATCH --nodes=4\n#SBATCH --ntasks=4\n"));
+    assert_non_null(strstr(text, "places=(0 2 1 3)\n"));
+    assert_non_null(strstr(text, "#SBATCH --signal=B:USR1@300\n"));
+    assert_non_null(strstr(text, "scontrol requeue"));
+}
+
 static void a_turned_mapping_turns_devices(void **state) {
     (void)state;
     g_autofree char *ranks = exported(turned_plan(), "rankfile", NULL);
@@ -203,6 +241,8 @@ int main(void) {
         cmocka_unit_test(free_layouts_are_no_rules),
         cmocka_unit_test(what_does_not_divide_is_said),
         cmocka_unit_test(unknown_forms_are_bad_input),
+        cmocka_unit_test(onnx_names_devices_or_groups_of_them),
+        cmocka_unit_test(slurm_places_ranks_and_requeues),
         cmocka_unit_test(a_turned_mapping_turns_devices),
         cmocka_unit_test(a_rankfile_names_its_hosts),
         cmocka_unit_test(one_processor_is_a_mesh_of_one),

@@ -81,6 +81,13 @@ static void free_layouts_of_a_transformer_give_its_losses(void **state) {
     check_free_layouts("transformer-small", MTF_TINY_TRANSFORMER, MTF_F64, 20);
 }
 
+/* In float64, where rounding changes no choice; tokens are dropped. */
+static void layouts_of_routed_tokens_give_their_losses(void **state) {
+    (void)state;
+    check_rule_layouts("switch-small", MTF_TINY_SWITCH, MTF_F64, 20);
+    check_free_layouts("switch-small", MTF_TINY_SWITCH, MTF_F64, 60);
+}
+
 /* Every order does the same additions, so losses agree to the last bit. */
 static void other_orders_of_instructions_give_the_same_bits(void **state) {
     (void)state;
@@ -170,6 +177,7 @@ int main(void) {
         cmocka_unit_test(one_wrong_element_on_one_processor_is_noticed),
         cmocka_unit_test(twenty_rule_layouts_of_a_transformer_give_its_losses_in_float32),
         cmocka_unit_test(twenty_rule_layouts_of_a_transformer_give_its_losses_in_float64),
+        cmocka_unit_test(layouts_of_routed_tokens_give_their_losses),
         cmocka_unit_test(layouts_of_blockwise_attention_give_its_losses),
         cmocka_unit_test(rule_layouts_of_an_mlp_give_its_losses),
         cmocka_unit_test(layouts_of_bfloat16_give_its_losses),

@@ -104,6 +104,14 @@ static const Row rows[] = {
     { MTF_OP_EMBEDDING, "Vl", 'e', false },
     { MTF_OP_EMBEDDING_GRAD, "le", 'V', false },
     { MTF_OP_EMBEDDING_GRAD, "leV", 'V', false },
+    { MTF_OP_SLOTS, "zOZ", 0, false },
+    { MTF_OP_SLOT_IDS, "zz", 'P', false },
+    { MTF_OP_DISPATCH, "xzOZ", 'y', false },
+    { MTF_OP_COMBINE, "yzOZ", 'x', false },
+    { MTF_OP_COMBINE_GATE_GRAD, "yxz", 'Z', false },
+    { MTF_OP_EXPERT_EINSUM, "xwl", 'Y', false },
+    { MTF_OP_EXPERT_EINSUM, "Ywl", 'x', false },
+    { MTF_OP_EXPERT_EINSUM_GRAD, "xYl", 'w', false },
     { MTF_OP_SUM_EXP, "xr", 'r', false },
     { MTF_OP_SOFTMAX_APPLY, "xrr", 0, true },
     { MTF_OP_SOFTMAX_APPLY, "xss", 0, true },
@@ -181,6 +189,31 @@ static MtfShape without_last(const MtfShape *from) {
     return shape;
 }
 
+/* Slots of tokens along the first of X in groups, their places, what lies there, matrices of experts
+ * and rows behind them. */
+static MtfShape routed_shape_of(const Case *c, char letter) {
+    MtfShape shape = without_last(&c->x);
+    int last = c->x.dims[c->x.rank - 1];
+    if (letter == 'w') {
+        shape.rank = 0;
+        mtf_shape_append(&shape, c->twin);
+        bool turned = chance(c, 0.5);
+        mtf_shape_append(&shape, turned ? c->join : last);
+        mtf_shape_append(&shape, turned ? last : c->join);
+        return shape;
+    }
+    if (letter == 'P' || letter == 'y')
+        mtf_shape_remove(&shape, c->x.dims[0]);
+    mtf_shape_append(&shape, letter == 'Y' ? c->join : strchr("zZ", letter) ? c->ids : c->twin);
+    if (letter == 'P' || letter == 'y')
+        mtf_shape_append(&shape, c->join);
+    if (letter == 'y')
+        mtf_shape_append(&shape, last);
+    if (letter != 'Y' && letter != 'P' && letter != 'y' && chance(c, 0.3))
+        shuffle(c, &shape);
+    return shape;
+}
+
 /* The same for all tensors of a case. */
 static bool chance_is_odd(const Case *c) {
     return mtf_graph_size(c->graph, c->ids) % 2 == 1;
@@ -189,6 +222,8 @@ static bool chance_is_odd(const Case *c) {
 static MtfShape shape_of(const Case *c, char letter) {
     MtfShape labels = without_last(&c->x), shape = { 0 };
     int last = c->x.dims[c->x.rank - 1];
+    if (strchr("zZPywY", letter) != NULL && letter != 0)
+        return routed_shape_of(c, letter);
     switch (letter) {
     case 'x':
         return c->x;
@@ -243,8 +278,10 @@ static MtfShape shape_of(const Case *c, char letter) {
     }
 }
 
+/* What is routed meets every place. */
 static int random_size(const Case *c) {
-    double draw = g_rand_double(c->rand);
+    bool small = strpbrk(c->row->inputs, "zw") != NULL || c->row->output == 'w';
+    double draw = g_rand_double(c->rand) * (small ? 0.9 : 1);
     return draw < 0.2   ? 1
            : draw < 0.9 ? g_rand_int_range(c->rand, 2, 6)
                         : g_rand_int_range(c->rand, 17, 70);
@@ -291,6 +328,17 @@ static void add_moves(const Case *c, MtfAttributes *a) {
     a->mean = 0.5;
 }
 
+static void add_routing(const Case *c, MtfAttributes *a) {
+    a->experts = c->twin;
+    if (c->row->kind != MTF_OP_SLOTS)
+        return;
+    a->dimension = c->x.dims[0];
+    a->choices = c->ids;
+    a->capacity = chance(c, 0.7) ? c->join : -1;
+    a->queue = g_rand_int_range(c->rand, 0, 2);
+    a->priority = g_rand_int_range(c->rand, 0, 3);
+}
+
 static MtfAttributes make_attributes(const Case *c) {
     static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt", "cosine",
                                              "linear",   "polynomial",    "wsd",          "step" };
@@ -313,6 +361,7 @@ static MtfAttributes make_attributes(const Case *c) {
         a.window =
             (cached || a.causal == 1) && chance(c, 0.5) ? g_rand_int_range(c->rand, 1, 6) : 0;
     }
+    add_routing(c, &a);
     static const double exponents[] = { -1, 2, 3, 0.5 };
     a.exponent = exponents[g_rand_int_range(c->rand, 0, 4)];
     a.slope = 0.2;
@@ -353,7 +402,7 @@ static MtfAttributes make_attributes(const Case *c) {
 
 /* The type of input k: ids, statistics beside bfloat16, or this case's. */
 static MtfDtype input_type(const Case *c, char letter, int k) {
-    if (letter == 'l' || letter == 'b')
+    if (letter == 'l' || letter == 'b' || letter == 'z')
         return MTF_I32;
     if (c->row->kind == MTF_OP_CAST && chance(c, 0.7))
         return chance(c, 0.5) ? MTF_F32 : MTF_BF16;
@@ -398,6 +447,14 @@ static int make_operation(const Case *c) {
 
 /* The size of what ids and labels choose from, and a little more. */
 static double draw_id(const Case *c) {
+    bool has_places = c->row->kind == MTF_OP_SLOT_IDS || c->row->kind == MTF_OP_DISPATCH ||
+                      c->row->kind == MTF_OP_COMBINE || c->row->kind == MTF_OP_COMBINE_GATE_GRAD;
+    bool has_experts = c->row->kind == MTF_OP_SLOTS || c->row->kind == MTF_OP_EXPERT_EINSUM ||
+                       c->row->kind == MTF_OP_EXPERT_EINSUM_GRAD;
+    gint32 experts = (gint32)mtf_graph_size(c->graph, c->twin);
+    gint32 places = experts * (gint32)mtf_graph_size(c->graph, c->join);
+    if (has_places || has_experts)
+        return g_rand_int_range(c->rand, -1, (has_places ? places : experts) + 1);
     bool looks_up = c->row->kind == MTF_OP_EMBEDDING || c->row->kind == MTF_OP_EMBEDDING_GRAD;
     int dim = looks_up ? c->ids : c->x.dims[c->x.rank - 1];
     return g_rand_int_range(c->rand, -1, (gint32)mtf_graph_size(c->graph, dim) + 1);
@@ -442,7 +499,8 @@ static void compare(const Case *c, const double *expected, const double *actual,
  * scratch, which the kernel cannot do without. */
 static bool needs_scratch(const MtfGraph *graph) {
     const MtfOperation *operation = mtf_graph_operation(graph, 0);
-    if (operation->n_inputs != 2)
+    if (operation->n_inputs != 2 ||
+        mtf_operation_row(operation->kind)->scratch == MTF_SCRATCH_SLOTS)
         return true;
     for (int k = 0; k < 2; k++) {
         const MtfShape *one = &mtf_graph_tensor(graph, operation->inputs[k])->shape;
@@ -453,6 +511,19 @@ static bool needs_scratch(const MtfGraph *graph) {
                 return true;
     }
     return false;
+}
+
+/* Slots are taken once: what is dispatched is moved, and a second time rounded again; and of several
+ * choices in one place the last one would be told. */
+static void take_slots_once(const Case *c, MtfReference *reference) {
+    const MtfOperation *op = mtf_graph_operation(c->graph, 0);
+    if (op->kind != MTF_OP_SLOT_IDS && (op->kind != MTF_OP_DISPATCH || c->dtype != MTF_BF16))
+        return;
+    double *slot = reference->values[op->inputs[1]];
+    int64_t n = mtf_graph_elements(c->graph, &mtf_graph_tensor(c->graph, op->inputs[1])->shape);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < i; j++)
+            slot[i] = slot[i] == slot[j] ? -1 : slot[i];
 }
 
 /* Parts of a sum would be rounded each. */
@@ -480,6 +551,7 @@ static bool run_case(const Row *row, guint32 seed, MtfDtype dtype) {
         for (int64_t i = 0; i < mtf_graph_elements(graph, &tensor->shape); i++)
             reference->values[operation->inputs[k]][i] = draw_value(&c, tensor);
     }
+    take_slots_once(&c, reference);
     mtf_reference_run(reference, 4);
     MtfSlicing slicing = { .in_place = chance(&c, 0.5), .scratch_limit = -1, .seed = 7, .step = 5 };
     for (int i = 0; i < MTF_MAX_INDEXES; i++)

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* GShard's translators (Lepikhin and others, 2020, table 1): an encoder and a decoder of half the
+ * layers each, experts in every second layer, two a token, places for twice as many tokens as would
+ * come evenly. Each sequence is a group of its own.
+ *
+ *     MoE(2048E, 36L)   18 layers of 2048 experts of 1024 x 8192 x 2: 0.6 trillion parameters  */
+#include "analyzer/models/architecture.h"
+#include "analyzer/models/model_family.h"
+
+#include <math.h>
+
+#define HALF_OF_LAYERS 2
+
+static const MtfStackNames names = { .layer = "",
+                                     .up = "w",
+                                     .down = "w",
+                                     .router = "r",
+                                     .expert_up = "w{}",
+                                     .expert_down = "w{}",
+                                     .before_attention = "n",
+                                     .before_ffn = "n",
+                                     .before_cross = "n",
+                                     .final_norm = "n" };
+
+/* Of an expert in a group: 2 S / E (algorithm 1), at least one; lingvo rounds up to multiples of 4. */
+static int64_t places(const MtfModelSettings *s) {
+    return MAX(1, (2 * s->length + s->experts - 1) / s->experts);
+}
+
+static MtfStack stack(const MtfModelSettings *s, bool decodes) {
+    return (
+        MtfStack){ .layers = s->layers / HALF_OF_LAYERS,
+                   .heads = s->heads,
+                   .kv_heads = s->heads,
+                   .d_kv = s->d_kv,
+                   .d_ff = s->d_ff,
+                   .causal = decodes,
+                   .cross = decodes,
+                   .activation = s->activation,
+                   .scale = 1 / sqrt((double)s->d_kv),
+                   .experts = s->experts,
+                   .experts_per_token = 2,
+                   .d_expert = s->d_ff,
+                   .sparse_step = 2,
+                   .renormalise = true,
+                   .routing = { .convention = "gshard", .capacity = places(s), .auxiliary = 0.01 },
+                   .names = names };
+}
+
+static MtfGraph *build(const MtfModelSettings *s, GError **error) {
+    MtfArchitecture n = { .name = "gshard",
+                          .kind = MTF_ARCHITECTURE_ENCODER_DECODER,
+                          .batch = s->batch,
+                          .length = s->length,
+                          .source_length = s->length,
+                          .context = s->length,
+                          .vocab = s->vocab,
+                          .d_model = s->d_model,
+                          .unpublished = true,
+                          .epsilon = 1e-6,
+                          .embedding_scale = sqrt((double)s->d_model),
+                          .logit_scale = 1,
+                          .spread = 1 / sqrt((double)s->d_model),
+                          .waves = true,
+                          .tied = true,
+                          .encoder = stack(s, false),
+                          .decoder = stack(s, true) };
+    return mtf_architecture_build(&n, error);
+}
+
+static const char *const parameters[] = { "layers", "batch", "length", "d-model", "d-ff",
+                                          "heads",  "d-kv",  "vocab",  "experts", NULL };
+
+#define MOE(n_experts, n_layers, about)                                               \
+    {                                                                                 \
+        .name = "moe-" #n_experts "e-" #n_layers "l", .summary = about, .settings = { \
+            .layers = n_layers,                                                       \
+            .batch = 2 * n_experts,                                                   \
+            .length = 1024,                                                           \
+            .d_model = 1024,                                                          \
+            .d_ff = 8192,                                                             \
+            .heads = 16,                                                              \
+            .d_kv = 128,                                                              \
+            .vocab = 64000,                                                           \
+            .experts = n_experts,                                                     \
+            .activation = "relu",                                                     \
+            .optimizer = "adafactor",                                                 \
+            .schedule = "inverse_sqrt",                                               \
+            .rate = 0.01,                                                             \
+            .warmup = 10000                                                           \
+        }                                                                             \
+    }
+
+static const MtfModelPreset presets[] = {
+    { .name = "tiny",
+      .summary = "byte-level, trains in seconds",
+      .settings = { .layers = 4,
+                    .batch = 8,
+                    .length = 32,
+                    .d_model = 64,
+                    .d_ff = 128,
+                    .heads = 4,
+                    .d_kv = 16,
+                    .vocab = 256,
+                    .experts = 4,
+                    .activation = "relu",
+                    .optimizer = "adamw",
+                    .schedule = "linear_warmup",
+                    .rate = 3e-3,
+                    .warmup = 10 } },
+    MOE(128, 12, "12.5 billion"),
+    MOE(128, 36, "37 billion"),
+    MOE(512, 12, "50 billion"),
+    MOE(512, 36, "150 billion"),
+    MOE(2048, 12, "200 billion"),
+    MOE(2048, 36, "600 billion"),
+    { .name = NULL },
+};
+
+const MtfModelFamily mtf_model_gshard = {
+    .name = "gshard",
+    .summary = "GShard: translation with two experts a token",
+    .parameters = parameters,
+    .presets = presets,
+    .build = build,
+};

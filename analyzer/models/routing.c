@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/models/routing.h"
+
+#include <math.h>
+#include <string.h>
+
+static int64_t switch_places(double tokens, double experts, double choices, double factor) {
+    (void)choices;
+    return (int64_t)fmax(fmin(tokens, floor(tokens * factor / experts)), 4);
+}
+
+static int64_t gshard_places(double tokens, double experts, double choices, double factor) {
+    (void)choices;
+    double places = floor(tokens * factor / experts);
+    return (int64_t)(places == 0 ? 4 : ceil(places / 4) * 4);
+}
+
+static int64_t megatron_places(double tokens, double experts, double choices, double factor) {
+    return (int64_t)ceil(tokens * choices * factor / experts);
+}
+
+static int64_t deepspeed_places(double tokens, double experts, double choices, double factor) {
+    return MAX(megatron_places(tokens, experts, choices, factor), 8);
+}
+
+static int64_t tutel_places(double tokens, double experts, double choices, double factor) {
+    return (int64_t)(choices * floor(factor * ceil(tokens / experts)));
+}
+
+static int64_t megablocks_places(double tokens, double experts, double choices, double factor) {
+    return (int64_t)floor(factor * choices * tokens / experts);
+}
+
+static const MtfRoutingConvention conventions[] = {
+    { "mixtral", NULL, MTF_BALANCE_SUM, 0, 0 },
+    { "switch", switch_places, MTF_BALANCE_FIRST, 1, 0 },
+    { "gshard", gshard_places, MTF_BALANCE_FIRST, 1, 0 },
+    { "deepspeed", deepspeed_places, MTF_BALANCE_FIRST, 1, 0 },
+    { "deepspeed-topk", deepspeed_places, MTF_BALANCE_ALL, 0, 1 },
+    { "tutel", tutel_places, MTF_BALANCE_FIRST, 1, 0 },
+    { "tutel-batch", tutel_places, MTF_BALANCE_FIRST, 1, 2 },
+    { "megablocks", megablocks_places, MTF_BALANCE_ALL, 0, 0 },
+    { "megatron", megatron_places, MTF_BALANCE_ALL, 0, 1 },
+};
+
+const MtfRoutingConvention *mtf_routing_convention(const char *name) {
+    for (size_t i = 0; i < G_N_ELEMENTS(conventions); i++)
+        if (name == NULL || strcmp(conventions[i].name, name) == 0)
+            return &conventions[i];
+    return NULL;
+}
+
+int64_t mtf_routing_places(const MtfRouting *routing, int64_t tokens) {
+    const MtfRoutingConvention *convention = mtf_routing_convention(routing->convention);
+    if (routing->capacity > 0)
+        return MIN(routing->capacity, tokens);
+    if (routing->capacity_factor <= 0 || convention->places == NULL)
+        return 0;
+    return CLAMP(convention->places((double)tokens, (double)routing->experts,
+                                    (double)routing->choices, routing->capacity_factor),
+                 1, tokens);
+}
+
+/* What a layer's routing is built from. */
+typedef struct {
+    MtfParts *p;
+    const MtfRouting *routing;
+    const MtfRoutingConvention *convention;
+    const MtfRoutingDims *dims;
+    int scores, shares, choice;
+} Route;
+
+static MtfShape shape_of(const Route *r, int tensor) {
+    return tensor < 0 ? (MtfShape){ 0 } : mtf_graph_tensor(r->p->b.graph, tensor)->shape;
+}
+
+static double size_of(const Route *r, int dim) {
+    return dim < 0 ? 1 : (double)mtf_graph_size(r->p->b.graph, dim);
+}
+
+static int scaled(const Route *r, const char *name, double factor, int x) {
+    r->p->b.attributes.factor = factor;
+    return mtf_parts_apply(r->p, MTF_OP_SCALE, name, NULL, x, -1);
+}
+
+static int share(const Route *r) {
+    r->p->b.attributes.dimension = r->dims->experts;
+    if (!r->routing->sigmoid)
+        return mtf_parts_apply(r->p, MTF_OP_SOFTMAX, "shares", NULL, r->scores, -1);
+    r->p->b.attributes = MTF_NO_ATTRIBUTES;
+    return mtf_parts_apply(r->p, MTF_OP_SIGMOID, "shares", NULL, r->scores, -1);
+}
+
+/* ---- Losses ---------------------------------------------------------------------------------- */
+
+/* How many tokens of a group chose each expert, in `shape`. */
+static int count_choices(const Route *r, const MtfShape *shape) {
+    MtfShape tokens = shape_of(r, r->shares);
+    mtf_shape_remove(&tokens, r->dims->experts);
+    int chosen = r->choice;
+    if (r->convention->balance == MTF_BALANCE_FIRST)
+        chosen = mtf_parts_apply(r->p, MTF_OP_ARGMAX, "first", &tokens, r->shares, -1);
+    MtfShape each = shape_of(r, chosen);
+    r->p->b.attributes.value = 1;
+    int one = mtf_parts_apply_shaped(r->p, MTF_OP_CONSTANT, "one", &each);
+    return mtf_parts_apply(r->p, MTF_OP_SCATTER_ADD, "chosen_by", shape, chosen, one);
+}
+
+/* Coefficient E sum f P = coefficient E^2 mean(counts P) / (S k). */
+static int balance(const Route *r) {
+    MtfShape groups = shape_of(r, r->shares), only = { 1, { r->dims->experts } };
+    mtf_shape_remove(&groups, r->dims->tokens);
+    bool whole = r->convention->balance == MTF_BALANCE_SUM;
+    int count = count_choices(r, &groups);
+    if (whole)
+        count = mtf_parts_apply(r->p, MTF_OP_REDUCE_MEAN, "chosen_by_all", &only, count, -1);
+    int mean = mtf_parts_apply(r->p, MTF_OP_REDUCE_MEAN, "share_mean", whole ? &only : &groups,
+                               r->shares, -1);
+    int product = mtf_parts_apply(r->p, MTF_OP_MULTIPLY, "balance", NULL, count, mean);
+    int loss =
+        mtf_parts_apply(r->p, MTF_OP_REDUCE_MEAN, "balance_mean", &(MtfShape){ 0 }, product, -1);
+    double experts = size_of(r, r->dims->experts);
+    double each = r->convention->balance == MTF_BALANCE_ALL ? size_of(r, r->dims->choices) : 1;
+    return scaled(r, "balance_loss",
+                  r->routing->auxiliary * experts * experts / size_of(r, r->dims->tokens) / each,
+                  loss);
+}
+
+static int z_loss(const Route *r) {
+    MtfShape tokens = shape_of(r, r->scores);
+    mtf_shape_remove(&tokens, r->dims->experts);
+    int log = mtf_parts_apply(r->p, MTF_OP_LOG_SUM_EXP, "scores_log", &tokens, r->scores, -1);
+    int square = mtf_parts_apply(r->p, MTF_OP_SQUARE, "scores_square", NULL, log, -1);
+    int mean =
+        mtf_parts_apply(r->p, MTF_OP_REDUCE_MEAN, "scores_mean", &(MtfShape){ 0 }, square, -1);
+    return scaled(r, "z_loss", r->routing->z_loss, mean);
+}
+
+static int add_losses(const Route *r) {
+    int a = r->routing->auxiliary > 0 ? balance(r) : -1;
+    int z = r->routing->z_loss > 0 ? z_loss(r) : -1;
+    return a >= 0 && z >= 0 ? mtf_parts_add(r->p, "routing_loss", a, z) : MAX(a, z);
+}
+
+/* ---- Choices --------------------------------------------------------------------------------- */
+
+static int normalise(const Route *r, int gate) {
+    MtfShape tokens = shape_of(r, gate);
+    mtf_shape_remove(&tokens, r->dims->choices);
+    int sum = mtf_parts_apply(r->p, MTF_OP_REDUCE_SUM, "chosen_sum", &tokens, gate, -1);
+    return mtf_parts_apply(r->p, MTF_OP_DIVIDE, "chosen_shares", NULL, gate, sum);
+}
+
+static int take_slots(const Route *r, int gate, bool has_places) {
+    MtfAttributes *a = &r->p->b.attributes;
+    a->dimension = r->dims->tokens;
+    a->choices = r->dims->choices;
+    a->experts = r->dims->experts;
+    a->capacity = has_places ? r->dims->places : -1;
+    a->queue = has_places ? r->convention->queue : 0;
+    a->priority = has_places ? r->convention->priority : 0;
+    return mtf_parts_apply(r->p, MTF_OP_SLOTS, "slot", NULL, r->choice,
+                           a->priority > 0 ? gate : -1);
+}
+
+MtfRouted mtf_route(MtfParts *parts, const MtfRouting *routing, const MtfRoutingDims *dims,
+                    int scores) {
+    Route r = { .p = parts,
+                .routing = routing,
+                .convention = mtf_routing_convention(routing->convention),
+                .dims = dims,
+                .scores = scores };
+    bool has_places = mtf_routing_places(routing, (int64_t)size_of(&r, dims->tokens)) > 0;
+    r.shares = share(&r);
+    parts->b.attributes.from = dims->experts;
+    parts->b.attributes.to = dims->choices;
+    int gate = mtf_parts_apply(parts, MTF_OP_TOP_K, "chosen", NULL, r.shares, -1);
+    r.choice = gate < 0 ? -1 : gate + 1;
+    MtfRouted routed = { .gate = gate, .expert = -1, .loss = -1 };
+    if (gate < 0)
+        return routed;
+    routed.slot = take_slots(&r, gate, has_places);
+    if (!has_places) {
+        MtfShape rows = shape_of(&r, gate);
+        mtf_shape_remove(&rows, dims->choices);
+        mtf_shape_remove(&rows, dims->tokens);
+        mtf_shape_append(&rows, dims->places);
+        routed.expert =
+            mtf_parts_apply(parts, MTF_OP_SLOT_IDS, "expert", &rows, r.choice, routed.slot);
+    }
+    if (routing->renormalise)
+        routed.gate = normalise(&r, gate);
+    routed.loss = add_losses(&r);
+    return routed;
+}
