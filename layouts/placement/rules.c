@@ -174,6 +174,8 @@ static void find_absorbed(MtfRuleScopes *scopes, const MtfConsumers *consumers, 
     for (int i = 0; i < iteration->n; i++) {
         insert_ascending(dims, iteration->index[i].dim);
         insert_ascending(dims, iteration->index[i].input_dim);
+        if (iteration->index[i].other_dim >= 0) /* the other side of a window */
+            insert_ascending(dims, iteration->index[i].other_dim);
     }
     for (int k = 0; k < op->n_inputs; k++) {
         if (!may_absorb(scopes, consumers, operation, k))
