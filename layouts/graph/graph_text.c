@@ -406,16 +406,18 @@ static MtfOperationText *add_part(MtfBlockText *block, const MtfJson *where, int
     return text;
 }
 
-/* "inputs" or "outputs": elements of tensors along the loop's dimension. */
-static bool read_elements(MtfBlockText *block, const char *key, int kind, GError **error) {
+/* "inputs" or "outputs": elements of tensors along the loop's dimension. `list`, of the block, becomes
+ * their place. */
+static bool read_elements(MtfBlockText *block, const char *key, MtfJson *list, int kind,
+                          GError **error) {
     static const char *const keys[] = { "name", "of", NULL };
-    MtfJson list, child;
+    MtfJson child;
     const char *name, *of;
-    if (!mtf_json_find(&block->body, key, &list))
+    if (!mtf_json_find(&block->body, key, list))
         return true;
-    if (!mtf_json_array(&list, error))
+    if (!mtf_json_array(list, error))
         return false;
-    for (bool more = mtf_json_first(&list, &child); more; more = mtf_json_next(&child)) {
+    for (bool more = mtf_json_first(list, &child); more; more = mtf_json_next(&child)) {
         if (!mtf_json_keys(&child, keys, error) ||
             !mtf_field_string(&child, "name", &name, error) ||
             !mtf_field_string(&child, "of", &of, error))
@@ -496,9 +498,9 @@ static bool read_loop(MtfGraph *graph, MtfBlockText *block, MtfBlockText *outer,
          !mtf_json_boolean(&reverse, &block->reverse, error)) ||
         !mtf_json_get(&block->body, "operations", &block->operation_list, error) ||
         !read_carries(block, error) || !read_variables(graph, &block->body, block, error) ||
-        !read_elements(block, "inputs", MTF_OP_LOOP_SLICE, error) ||
+        !read_elements(block, "inputs", &block->input_list, MTF_OP_LOOP_SLICE, error) ||
         !read_items(graph, block, error) ||
-        !read_elements(block, "outputs", MTF_OP_LOOP_STACK, error))
+        !read_elements(block, "outputs", &block->output_list, MTF_OP_LOOP_STACK, error))
         return false;
     for (guint c = 0; c < block->carries->len; c++)
         add_carried(block, outer, &g_array_index(block->carries, MtfCarryText, c));

@@ -29,12 +29,6 @@ typedef struct {
     const char *name, *init, *next;
 } MtfCarryText;
 
-/* Of a loop: what its iterations read or leave element by element. */
-typedef struct {
-    MtfJson where;
-    const char *name, *of;
-} MtfElementText;
-
 typedef struct {
     MtfJson where;
     const char *name;
@@ -57,6 +51,7 @@ typedef struct {
 typedef struct MtfBlockText {
     MtfJson where, body; /* the element of "operations", and the object with the lists */
     MtfJson carry_list, variable_list, operation_list;
+    MtfJson input_list, output_list; /* of a loop */
     const char *name;
     int count;     /* how often it is unrolled */
     int dimension; /* of a loop; else -1 */
