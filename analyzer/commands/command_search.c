@@ -41,6 +41,18 @@ typedef struct {
     gboolean even, json;
 } Options;
 
+/* Variants that are searched at once. */
+#define AT_ONCE 2
+
+/* Of variants that are searched at once, the one with the shortest step is proven. */
+typedef struct {
+    GMutex lock;
+    GCond entered;
+    int first, count;      /* variants */
+    int known;             /* of which steps are known */
+    double steps[AT_ONCE]; /* seconds; 0: not known yet */
+} Contest;
+
 /* Of two variants that are searched at once, the second poses its problem when the first has posed its
  * own: posing takes two threads half as long as one, and what the first finds may end the second.
  */
@@ -72,6 +84,7 @@ typedef struct {
     _Atomic int64_t *found; /* the cost of this variant's best so far that fits; or NULL */
     Barrier *barrier;       /* that this variant opens; or NULL */
     Barrier *behind;        /* that it waits for; or NULL */
+    Contest *contest;       /* with the variants that are searched beside it; or NULL */
 } Run;
 
 /* ---- Ctrl-C and progress --------------------------------------------------------------------- */
@@ -336,6 +349,43 @@ static void await_barrier(void *user) {
     mtf_in_parallel_go_on();
 }
 
+static void enter_contest(const Run *run, double step_seconds) {
+    Contest *contest = run->contest;
+    if (contest == NULL)
+        return;
+    g_mutex_lock(&contest->lock);
+    double *own = &contest->steps[run->variant - contest->first];
+    if (*own == 0) {
+        *own = step_seconds;
+        contest->known++;
+        g_cond_broadcast(&contest->entered);
+    }
+    g_mutex_unlock(&contest->lock);
+}
+
+/* Waits until all have entered. Of equals the first wins. */
+static bool wins_contest(const Run *run) {
+    Contest *contest = run->contest;
+    int own = run->variant - contest->first;
+    bool wins = true;
+    mtf_in_parallel_wait();
+    g_mutex_lock(&contest->lock);
+    while (contest->known < contest->count)
+        g_cond_wait(&contest->entered, &contest->lock);
+    for (int i = 0; i < contest->count; i++)
+        wins &= i < own ? contest->steps[i] > contest->steps[own]
+                        : contest->steps[i] >= contest->steps[own];
+    g_mutex_unlock(&contest->lock);
+    mtf_in_parallel_go_on();
+    return wins;
+}
+
+static bool is_worth_proof(double step_seconds, void *user) {
+    const Run *run = user;
+    enter_contest(run, step_seconds);
+    return run->contest == NULL || wins_contest(run);
+}
+
 static void tune_layout(Run *run) {
     if (run->layout != NULL)
         return;
@@ -378,6 +428,7 @@ static bool search_form(Run *run, int frontier, GError **error) {
         .free_guess = note_guess,
         .await = await_barrier,
         .posed = open_barrier,
+        .worth_proof = is_worth_proof,
     };
     run->graph = candidate->graph != NULL
                      ? g_steal_pointer(&candidate->graph)
@@ -409,11 +460,18 @@ static void clear_found(Run *run) {
     mtf_plan_answer_clear(&run->answer);
 }
 
-/* Whether `trial` is to be kept rather than `run`: it is faster, or needs less while nothing fits.
- */
+/* Whether nothing bounds what was found, as where the proof was left to another variant. */
+static bool is_unproven(const Run *run) {
+    return mtf_plan_answer_is_free(&run->answer) && run->answer.free.bound == 0;
+}
+
+/* Whether `trial` is to be kept rather than `run`: it is proven, or faster, or needs less while nothing
+ * fits. */
 static bool is_better(const Run *trial, const Run *run) {
     if (run->graph == NULL)
         return true;
+    if (trial->answer.found && run->answer.found && is_unproven(trial) != is_unproven(run))
+        return is_unproven(run);
     double step = run->answer.step_seconds, trial_step = trial->answer.step_seconds;
     if (step > 0 && trial_step > 0 && (step < trial_step || trial_step < step))
         return trial_step < step;
@@ -421,9 +479,6 @@ static bool is_better(const Run *trial, const Run *run) {
         return cost_of(trial) < cost_of(run);
     return cost_of(run) == INT64_MAX && need_of(trial) < need_of(run);
 }
-
-/* Variants that are searched at once. */
-#define AT_ONCE 2
 
 /* The search of one variant, which may run beside that of the variant before it. */
 typedef struct {
@@ -460,6 +515,7 @@ static void search_trial(int i, void *data) {
     trial->done = search_form(&trial->run, 0, &trial->error);
     trial->cost = cost_of(&trial->run);
     open_barrier(&trial->run);
+    enter_contest(&trial->run, INFINITY);
     if (trial->cost < INT64_MAX && interrupted == 0 && !is_pruned(&trial->run))
         tune_layout(&trial->run); /* while another variant may still be searched */
 }
@@ -481,6 +537,7 @@ static bool judge_trial(Run *run, Trial *trial, GError **error) {
         run->to_beat = NULL;
         run->found = NULL;
         run->barrier = run->behind = NULL;
+        run->contest = NULL;
         run->quiet = false;
     } else {
         clear_found(&trial->run);
@@ -491,12 +548,19 @@ static bool judge_trial(Run *run, Trial *trial, GError **error) {
 /* Searches `count` variants from `first` on, at once, and keeps the best plan. */
 static bool try_variants(Run *run, int first, int count, int *after, GError **error) {
     Trial trials[AT_ONCE];
+    Contest contest = { .first = first, .count = count };
     bool done = true;
-    for (int i = 0; i < count; i++)
+    g_mutex_init(&contest.lock);
+    g_cond_init(&contest.entered);
+    for (int i = 0; i < count; i++) {
         trial_init(&trials[i], run, first + i, i > 0 ? &trials[i - 1] : NULL);
+        trials[i].run.contest = &contest;
+    }
     _Atomic int64_t known = cost_of(run);
     trials[0].run.to_beat = &known;
     mtf_in_parallel(count, search_trial, trials);
+    g_mutex_clear(&contest.lock);
+    g_cond_clear(&contest.entered);
     for (int i = 0; i < count; i++) {
         done = done && judge_trial(run, &trials[i], error);
         *after += cost_of(run) < INT64_MAX;

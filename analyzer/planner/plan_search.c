@@ -504,6 +504,31 @@ static bool search_meshes(const Search *search, Attempt **best, int *count, GErr
 
 /* ---- The proof ------------------------------------------------------------------------------- */
 
+/* The fastest that is known; of large graphs among the cheapest of each name. */
+static const MtfIncumbent *fastest_of(const Search *search, const Attempt *best) {
+    int64_t limit = search->options->memory_limit;
+    if (!is_large(search) || search->options->frontier > 0)
+        return mtf_incumbents_fastest(best->incumbents, limit);
+    const MtfIncumbent *fastest = NULL;
+    g_autoptr(GPtrArray) fitting = mtf_incumbents_fitting(best->incumbents, limit);
+    for (guint i = 0; i < fitting->len; i++) {
+        const MtfIncumbent *incumbent = g_ptr_array_index(fitting, i);
+        if (fastest == NULL || incumbent->step_seconds < fastest->step_seconds)
+            fastest = incumbent;
+    }
+    return fastest;
+}
+
+/* Where transfers can be hidden, the plan may be another layout than the cheapest. */
+static bool is_worth_proof(const Search *search, const Attempt *best) {
+    const MtfPlanSearchOptions *options = search->options;
+    const MtfIncumbent *fastest = options->machine->overlap ? fastest_of(search, best) : NULL;
+    double step = best->free.step_seconds;
+    return options->worth_proof == NULL ||
+           options->worth_proof(fastest != NULL ? fmin(step, fastest->step_seconds) : step,
+                                options->user);
+}
+
 /* Whether the best answer is to be proven better than it is: a draft; and where the user sets no gap,
  * what ended at the standard one. */
 static bool should_prove(const Search *search, const Attempt *best) {
@@ -512,7 +537,7 @@ static bool should_prove(const Search *search, const Attempt *best) {
     if (found->layout == NULL || best->problem == NULL || left == 0 || is_late(search))
         return false;
     return is_large(search)
-               ? found->bound == 0
+               ? found->bound == 0 && is_worth_proof(search, best)
                : !search->options->has_gap && (double)left <= FREE_GAP * (double)found->cost;
 }
 
@@ -689,21 +714,6 @@ static bool search_tighter(const Search *search, Attempt *best, GError **error) 
     if (cause != NULL)
         g_propagate_error(error, cause);
     return cause == NULL;
-}
-
-/* The fastest that is known; of large graphs among the cheapest of each name. */
-static const MtfIncumbent *fastest_of(const Search *search, const Attempt *best) {
-    int64_t limit = search->options->memory_limit;
-    if (!is_large(search) || search->options->frontier > 0)
-        return mtf_incumbents_fastest(best->incumbents, limit);
-    const MtfIncumbent *fastest = NULL;
-    g_autoptr(GPtrArray) fitting = mtf_incumbents_fitting(best->incumbents, limit);
-    for (guint i = 0; i < fitting->len; i++) {
-        const MtfIncumbent *incumbent = g_ptr_array_index(fitting, i);
-        if (fastest == NULL || incumbent->step_seconds < fastest->step_seconds)
-            fastest = incumbent;
-    }
-    return fastest;
 }
 
 /* Where transfers can be hidden, looks for a layout of a shorter step than the cheapest. */

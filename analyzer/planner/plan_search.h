@@ -45,6 +45,9 @@ typedef struct {
     void (*await)(void *user); /* returns when the free layouts of a mesh may be posed */
     void (*posed)(void *user); /* what two threads share is done: the free layouts of a mesh are
                                   posed, or none are searched */
+    /* Whether a large graph's best layout, whose step takes so many seconds, is worth its proof; NULL: it
+     * is. Without proof its bound stays 0. */
+    bool (*worth_proof)(double step_seconds, void *user);
 } MtfPlanSearchOptions;
 
 typedef struct {

@@ -42,8 +42,11 @@ void mtf_in_parallel(int count, void (*task)(int i, void *data), void *data) {
     Queue queue = { .count = count, .task = task, .data = data };
     GThread *second = count > 1 && take_processor() ? g_thread_new("tasks", help, &queue) : NULL;
     run_tasks(&queue);
-    if (second != NULL)
-        g_thread_join(second);
+    if (second == NULL)
+        return;
+    mtf_in_parallel_wait();
+    g_thread_join(second);
+    mtf_in_parallel_go_on();
 }
 
 void mtf_in_parallel_wait(void) {
