@@ -71,7 +71,8 @@ typedef struct {
 } Route;
 
 static MtfShape shape_of(const Route *r, int tensor) {
-    return tensor < 0 ? (MtfShape){ 0 } : mtf_graph_tensor(r->p->b.graph, tensor)->shape;
+    MtfShape none = { 0 };
+    return tensor < 0 ? none : mtf_graph_tensor(r->p->b.graph, tensor)->shape;
 }
 
 static double size_of(const Route *r, int dim) {

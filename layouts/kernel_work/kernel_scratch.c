@@ -134,7 +134,7 @@ static int64_t experts_scratch_bytes(const MtfGraph *graph, const MtfOperation *
     for (int k = 0; k < 3; k++) {
         int tensor = k < 2 ? op->inputs[k] : op->outputs[0];
         MtfTerm term = mtf_operation_local_term(graph, tensor, iteration, sizes);
-        if (term.rank > 0 && term.dims[0] == op->attributes.experts)
+        if (term.dims[0] == op->attributes.experts)
             sides[2] = term.size[1] * term.size[2];
         else
             sides[n++] = term.size[term.rank - 1];

@@ -501,7 +501,7 @@ static double expert_einsum(const Point *p) {
 
 /* Input `k` of this point's group, at a token's choice. */
 static double of_choice(const Point *p, int k, int64_t token, int64_t choice) {
-    int64_t kept[] = { p->coordinate[p->a->dimension], p->coordinate[p->a->choices] };
+    const int64_t kept[] = { p->coordinate[p->a->dimension], p->coordinate[p->a->choices] };
     p->coordinate[p->a->dimension] = token;
     p->coordinate[p->a->choices] = choice;
     double value = at(p, k, -1, 0);
