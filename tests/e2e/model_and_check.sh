@@ -37,7 +37,7 @@ run meshtf-plan check tpu-v2
 claim "a machine of the library is sound" exits 0
 claim "check says that it is a machine" says "machine"
 
-run meshtf-plan model resnet -o "$work/x.json"
+run meshtf-plan model perceiver -o "$work/x.json"
 claim "an unknown family is bad input" bad_input
 claim "the sentence lists the families" says_error "mlp, transformer-lm, gpt"
 
