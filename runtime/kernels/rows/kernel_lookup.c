@@ -25,43 +25,8 @@ typedef struct {
     void (*keep_scaled)(void *out, const void *in, const uint8_t *keep, double scale, int64_t n);
 } Loops;
 
-#define WIDE(x) (x)
-#define STORED(x) (x)
-#define T float
-#define W float
-#define NAME(name) name##_f32
-#include "runtime/kernels/rows/kernel_lookups.inc"
-#undef T
-#undef W
-#undef NAME
-
-#define T double
-#define W double
-#define NAME(name) name##_f64
-#include "runtime/kernels/rows/kernel_lookups.inc"
-#undef T
-#undef W
-#undef NAME
-#undef WIDE
-#undef STORED
-
-#define WIDE(x) mtf_bf16_wide(x)
-#define STORED(x) mtf_bf16_rounded(x)
-#define T uint16_t
-#define W float
-#define NAME(name) name##_bf16
-#include "runtime/kernels/rows/kernel_lookups.inc"
-#undef T
-#undef W
-#undef NAME
-#undef WIDE
-#undef STORED
-
-static const Loops *loops_of(const MtfOperand *operand) {
-    return operand->dtype == MTF_F64    ? &loops_f64
-           : operand->dtype == MTF_BF16 ? &loops_bf16
-                                        : &loops_f32;
-}
+#define LOOPS "runtime/kernels/rows/kernel_lookups.inc"
+#include "runtime/kernels/rows/kernel_float_types.inc"
 
 /* A table of which ids choose rows along one dimension. */
 typedef struct {

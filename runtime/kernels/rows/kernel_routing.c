@@ -19,43 +19,8 @@ typedef struct {
     double (*dot)(const void *left, int64_t a_step, const void *right, int64_t b_step, int64_t n);
 } Loops;
 
-#define WIDE(x) (x)
-#define STORED(x) (x)
-#define T float
-#define W float
-#define NAME(name) name##_f32
-#include "runtime/kernels/rows/kernel_routes.inc"
-#undef T
-#undef W
-#undef NAME
-
-#define T double
-#define W double
-#define NAME(name) name##_f64
-#include "runtime/kernels/rows/kernel_routes.inc"
-#undef T
-#undef W
-#undef NAME
-#undef WIDE
-#undef STORED
-
-#define WIDE(x) mtf_bf16_wide(x)
-#define STORED(x) mtf_bf16_rounded(x)
-#define T uint16_t
-#define W float
-#define NAME(name) name##_bf16
-#include "runtime/kernels/rows/kernel_routes.inc"
-#undef T
-#undef W
-#undef NAME
-#undef WIDE
-#undef STORED
-
-static const Loops *loops_of(const MtfOperand *operand) {
-    return operand->dtype == MTF_F64    ? &loops_f64
-           : operand->dtype == MTF_BF16 ? &loops_bf16
-                                        : &loops_f32;
-}
+#define LOOPS "runtime/kernels/rows/kernel_routes.inc"
+#include "runtime/kernels/rows/kernel_float_types.inc"
 
 static int32_t *integer_at(const MtfOperand *operand, int64_t offset) {
     return mtf_operand_at(operand, offset);
