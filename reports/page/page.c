@@ -112,20 +112,12 @@ static void add_assumptions(GString *page, const MtfStepFacts *facts) {
 
 /* ---- The page ------------------------------------------------------------------------------ */
 
-static void open_section(GString *page, const char *id, const char *title) {
-    mtf_markup(page, "</section>\n<section id=\"%s\"><h2>%s</h2>\n", id, title);
-}
-
-static void add_top(GString *page, const MtfStepFacts *facts, const MtfPageParts *parts) {
+static GString *begin(const MtfStepFacts *facts, const MtfPageParts *parts) {
     const char *name = facts->plan->graph->name;
+    g_autofree char *title = g_strdup_printf("%s: layout", name);
+    GString *page = mtf_page_begin(title);
     mtf_markup(page,
-               "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>"
-               "<meta charset=\"utf-8\"/>\n<meta name=\"viewport\" content=\"width=device-width, "
-               "initial-scale=1\"/>\n<title>%s: layout</title>\n",
-               name);
-    mtf_page_head(page);
-    mtf_markup(page,
-               "</head>\n<body>\n<section id=\"answer\"><h1>%s</h1>\n<nav><a "
+               "<section id=\"answer\"><h1>%s</h1>\n<nav><a "
                "href=\"#partition\">partition</a><a href=\"#frontier\">frontier</a><a "
                "href=\"#memory\">memory</a><a "
                "href=\"#communication\">communication</a><a href=\"#tensors\">tensors</a><a "
@@ -134,44 +126,42 @@ static void add_top(GString *page, const MtfStepFacts *facts, const MtfPageParts
     if (parts->run != NULL || parts->trace != NULL)
         g_string_append(page, "<a href=\"#run\">run</a>");
     g_string_append(page, "<a href=\"#assumptions\">assumptions</a></nav>\n");
+    return page;
 }
 
 char *mtf_page_print(const MtfStepFacts *facts, const MtfPageParts *parts) {
-    GString *page = g_string_new(NULL);
-    add_top(page, facts, parts);
+    GString *page = begin(facts, parts);
     mtf_page_answer(page, facts, parts->run);
-    open_section(page, "partition", "The partition");
+    mtf_page_section(page, "partition", "The partition");
     mtf_page_partition(page, parts->parts, parts->drawings);
     const cJSON *why = cJSON_GetObjectItemCaseSensitive(facts->plan->search, "why");
     if (cJSON_GetArraySize(why) > 0) {
-        open_section(page, "why", "Why this layout");
+        mtf_page_section(page, "why", "Why this layout");
         mtf_page_why(page, facts, why);
     }
-    open_section(page, "frontier", "Time against memory");
+    mtf_page_section(page, "frontier", "Time against memory");
     mtf_page_frontier(page, facts);
-    open_section(page, "memory", "Memory over the step");
+    mtf_page_section(page, "memory", "Memory over the step");
     add_memory(page, facts);
-    open_section(page, "communication", "Communication");
+    mtf_page_section(page, "communication", "Communication");
     mtf_page_traffic(page, facts);
-    open_section(page, "tensors", "Tensors");
+    mtf_page_section(page, "tensors", "Tensors");
     mtf_page_tensors(page, facts);
-    open_section(page, "machine", "The mesh on the machine");
+    mtf_page_section(page, "machine", "The mesh on the machine");
     mtf_machine_picture(page, facts);
     if (parts->run != NULL || parts->trace != NULL)
-        open_section(page, "run", "After the run");
+        mtf_page_section(page, "run", "After the run");
     if (parts->run != NULL)
         mtf_page_run(page, facts, parts->run);
     if (parts->trace != NULL)
         mtf_page_ranks(page, facts, parts->trace);
-    open_section(page, "assumptions", "What the predictions assume");
+    mtf_page_section(page, "assumptions", "What the predictions assume");
     add_assumptions(page, facts);
     g_string_append(page, "</section>\n<p class=\"soft\">Made by meshtf-report " MTF_VERSION
                           ". The plan is <a href=\"plan.json\">plan.json</a>, the priced step <a "
                           "href=\"timeline.json\">timeline.json</a> (opens in Perfetto), the "
                           "answer as text <a href=\"summary.txt\">summary.txt</a>.</p>\n");
-    mtf_page_script(page);
-    g_string_append(page, "</body>\n</html>\n");
-    return g_string_free(page, FALSE);
+    return mtf_page_end(page);
 }
 
 /* ---- The summary --------------------------------------------------------------------------- */

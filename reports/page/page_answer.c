@@ -10,10 +10,6 @@
 
 #include <math.h>
 
-static void add_number(GString *page, const char *text, const char *what) {
-    mtf_markup(page, "<div><b>%s</b><span>%s</span></div>", text, what);
-}
-
 static void add_measured(GString *page, const MtfStepFacts *facts, const GArray *run) {
     double predicted = (double)facts->schedule->nanoseconds / 1e9;
     double measured = mtf_metrics_median_seconds(run);
@@ -21,7 +17,7 @@ static void add_measured(GString *page, const MtfStepFacts *facts, const GArray 
     g_autofree char *what = predicted > 0
                                 ? g_strdup_printf("measured, %.3g × that", measured / predicted)
                                 : g_strdup("measured");
-    add_number(page, text, what);
+    mtf_page_number(page, text, what);
 }
 
 static void add_numbers(GString *page, const MtfStepFacts *facts, const GArray *run) {
@@ -35,18 +31,19 @@ static void add_numbers(GString *page, const MtfStepFacts *facts, const GArray *
     g_autofree char *of_limit = g_strdup_printf("peak memory, of %s", limit);
     g_autofree char *traffic = mtf_bytes_format(links);
     g_string_append(page, "<div class=\"numbers\">");
-    add_number(page, step, "step time, predicted");
+    mtf_page_number(page, step, "step time, predicted");
     if (run != NULL)
         add_measured(page, facts, run);
-    add_number(page, memory, of_limit);
-    add_number(page, traffic, "onto a device's links a step");
+    mtf_page_number(page, memory, of_limit);
+    mtf_page_number(page, traffic, "onto a device's links a step");
     double cost = mtf_json_number_of(search, "cost", NAN),
            bound = mtf_json_number_of(search, "bound", 0);
     if (!isnan(cost) && bound > 0) {
         double gap = cost > 0 ? 100 * (cost - bound) / cost : 0;
         g_autofree char *text = g_strdup_printf("%.3g %%", gap);
-        add_number(page, gap <= 2e-4 ? "optimal" : text,
-                   gap <= 2e-4 ? "proven among the layouts searched" : "gap to the proven bound");
+        mtf_page_number(page, gap <= 2e-4 ? "optimal" : text,
+                        gap <= 2e-4 ? "proven among the layouts searched"
+                                    : "gap to the proven bound");
     }
     g_string_append(page, "</div>");
 }

@@ -291,16 +291,12 @@ static void add_tensors(const Comparison *c) {
 }
 
 char *mtf_page_compare(const MtfComparedPlan *plans, int n) {
-    GString *page = g_string_new("<!DOCTYPE html>\n<html lang=\"en\" "
-                                 "xmlns=\"http://www.w3.org/1999/xhtml\">\n<head><meta "
-                                 "charset=\"utf-8\"/>\n<meta name=\"viewport\" "
-                                 "content=\"width=device-width, initial-scale=1\"/>\n");
+    g_autofree char *title = g_strdup_printf("%s: %d plans", plans[0].facts->plan->graph->name, n);
+    GString *page = mtf_page_begin(title);
     const Comparison comparison = { page, plans, n };
-    mtf_markup(page, "<title>%s: %d plans</title>\n", plans[0].facts->plan->graph->name, n);
-    mtf_page_head(page);
     mtf_markup(
         page,
-        "</head>\n<body>\n<section id=\"answer\"><h1>%d plan%s side by side</h1>\n<nav>"
+        "<section id=\"answer\"><h1>%d plan%s side by side</h1>\n<nav>"
         "<a href=\"#time\">time</a><a href=\"#memory\">memory</a><a href=\"#tensors\">tensors"
         "</a></nav>\n",
         n, n == 1 ? "" : "s");
@@ -310,7 +306,5 @@ char *mtf_page_compare(const MtfComparedPlan *plans, int n) {
     add_tensors(&comparison);
     g_string_append(page,
                     "</section>\n<p class=\"soft\">Made by meshtf-report " MTF_VERSION ".</p>\n");
-    mtf_page_script(page);
-    g_string_append(page, "</body>\n</html>\n");
-    return g_string_free(page, FALSE);
+    return mtf_page_end(page);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Puts style and script into a page: page.css and page.js, which the build embeds, and the colours of
- * the palette. */
+/* What all pages have: page.css and page.js, which the build embeds, the colours of the palette,
+ * sections, figures. */
 #include "reports/page/page_sections.h"
 
+#include "reports/markup/markup.h"
 #include "reports/markup/palette.h"
 
 /* Made by the build: the lines of page.css and page.js as strings, with a comma behind each. */
@@ -24,7 +25,7 @@ static void add_theme(GString *page, bool dark) {
         g_string_append_printf(page, ";--%s:%s", color->name, dark ? color->dark : color->light);
 }
 
-void mtf_page_head(GString *page) {
+static void add_style(GString *page) {
     g_string_append(page, "<style>\n:root{color-scheme:light dark");
     add_theme(page, false);
     g_string_append(page,
@@ -35,8 +36,33 @@ void mtf_page_head(GString *page) {
     g_string_append(page, "</style>\n");
 }
 
-void mtf_page_script(GString *page) {
+static void add_script(GString *page) {
     g_string_append(page, "<script>\n");
     add_lines(page, script, G_N_ELEMENTS(script));
     g_string_append(page, "</script>\n");
+}
+
+GString *mtf_page_begin(const char *title) {
+    GString *page = g_string_new("<!DOCTYPE html>\n<html lang=\"en\" "
+                                 "xmlns=\"http://www.w3.org/1999/xhtml\">\n<head><meta "
+                                 "charset=\"utf-8\"/>\n<meta name=\"viewport\" "
+                                 "content=\"width=device-width, initial-scale=1\"/>\n");
+    mtf_markup(page, "<title>%s</title>\n", title);
+    add_style(page);
+    g_string_append(page, "</head>\n<body>\n");
+    return page;
+}
+
+char *mtf_page_end(GString *page) {
+    add_script(page);
+    g_string_append(page, "</body>\n</html>\n");
+    return g_string_free(page, FALSE);
+}
+
+void mtf_page_section(GString *page, const char *id, const char *title) {
+    mtf_markup(page, "</section>\n<section id=\"%s\"><h2>%s</h2>\n", id, title);
+}
+
+void mtf_page_number(GString *page, const char *text, const char *what) {
+    mtf_markup(page, "<div><b>%s</b><span>%s</span></div>", text, what);
 }

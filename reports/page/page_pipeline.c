@@ -12,14 +12,6 @@
 
 #define SHOWN_TRANSFERS 60
 
-static void open_section(GString *page, const char *id, const char *title) {
-    mtf_markup(page, "</section>\n<section id=\"%s\"><h2>%s</h2>\n", id, title);
-}
-
-static void add_number(GString *page, const char *text, const char *what) {
-    mtf_markup(page, "<div><b>%s</b><span>%s</span></div>", text, what);
-}
-
 /* ---- The answer ---------------------------------------------------------------------------- */
 
 static double fullest(const MtfPipelineFacts *facts) {
@@ -40,9 +32,9 @@ static void add_answer(GString *page, const MtfPipelineFacts *facts) {
                                     ? g_strdup_printf("on the fullest device, of %s", limit)
                                     : g_strdup("on the fullest device");
     g_string_append(page, "<div class=\"numbers\">");
-    add_number(page, step, "step time, predicted");
-    add_number(page, bubble, "of a domain's time is bubble");
-    add_number(page, memory, of_limit);
+    mtf_page_number(page, step, "step time, predicted");
+    mtf_page_number(page, bubble, "of a domain's time is bubble");
+    mtf_page_number(page, memory, of_limit);
     g_string_append(page, "</div>");
     mtf_markup(page,
                "<p>%d stages on %d domains of %d devices in all, %d micro-batches, schedule "
@@ -70,7 +62,7 @@ static void add_schedule(GString *page, const MtfPipelineFacts *facts) {
     g_autofree char *order = mtf_pipeline_format(facts->pipeline->order);
     g_autofree char *makespan = mtf_seconds_format(facts->run->makespan);
     g_autofree char *ideal = mtf_seconds_format(facts->run->ideal);
-    open_section(page, "schedule", "The schedule");
+    mtf_page_section(page, "schedule", "The schedule");
     mtf_pipeline_picture(page, facts);
     mtf_markup(page,
                "<p>The passes take %s from the first to the last; the busiest domain computes for "
@@ -111,7 +103,7 @@ static void add_stage(GString *page, const MtfPipelineFacts *facts, int stage, c
 }
 
 static void add_stages(GString *page, const MtfPipelineFacts *facts, char *const *folders) {
-    open_section(page, "stages", "The stages");
+    mtf_page_section(page, "stages", "The stages");
     g_string_append(
         page,
         "<p>Each has a page of its own. Times are of one micro-batch; where weight gradients are "
@@ -150,7 +142,7 @@ static void add_transfer(GString *page, const MtfPipelineFacts *facts,
 static void add_transfers(GString *page, const MtfPipelineFacts *facts) {
     const GArray *transfers = facts->pipeline->split->transfers;
     guint shown = MIN(transfers->len, SHOWN_TRANSFERS);
-    open_section(page, "transfers", "What stages send each other");
+    mtf_page_section(page, "transfers", "What stages send each other");
     mtf_markup(page,
                "<p>%u tensors; each receiver gets the boxes it lacks from those that hold them.</p>"
                "<div class=\"wide\"><table><thead><tr><th>tensor</th><th class=\"n\">stages</th>"
@@ -167,15 +159,11 @@ static void add_transfers(GString *page, const MtfPipelineFacts *facts) {
 /* ---- The page ------------------------------------------------------------------------------ */
 
 char *mtf_page_pipeline(const MtfPipelineFacts *facts, char *const *folders) {
-    GString *page = g_string_new("<!DOCTYPE html>\n<html lang=\"en\" "
-                                 "xmlns=\"http://www.w3.org/1999/xhtml\">\n<head><meta "
-                                 "charset=\"utf-8\"/>\n<meta name=\"viewport\" "
-                                 "content=\"width=device-width, initial-scale=1\"/>\n");
     const char *name = facts->pipeline->graph->name;
-    mtf_markup(page, "<title>%s: a pipeline</title>\n", name);
-    mtf_page_head(page);
+    g_autofree char *title = g_strdup_printf("%s: a pipeline", name);
+    GString *page = mtf_page_begin(title);
     mtf_markup(page,
-               "</head>\n<body>\n<section id=\"answer\"><h1>%s, a pipeline of %d stages</h1>\n<nav>"
+               "<section id=\"answer\"><h1>%s, a pipeline of %d stages</h1>\n<nav>"
                "<a href=\"#schedule\">schedule</a><a href=\"#stages\">stages</a><a "
                "href=\"#transfers\">transfers</a></nav>\n",
                name, facts->pipeline->order->stages);
@@ -185,7 +173,5 @@ char *mtf_page_pipeline(const MtfPipelineFacts *facts, char *const *folders) {
     add_transfers(page, facts);
     g_string_append(page,
                     "</section>\n<p class=\"soft\">Made by meshtf-report " MTF_VERSION ".</p>\n");
-    mtf_page_script(page);
-    g_string_append(page, "</body>\n</html>\n");
-    return g_string_free(page, FALSE);
+    return mtf_page_end(page);
 }

@@ -7,9 +7,13 @@
 #include "reports/facts/run_trace.h"
 #include "reports/facts/step_facts.h"
 
-/* <style> and <script> with their contents. */
-void mtf_page_head(GString *page);
-void mtf_page_script(GString *page);
+/* A document up to its body, with the pages' style; and from its script to its end. */
+GString *mtf_page_begin(const char *title);
+char *mtf_page_end(GString *page);
+
+/* Closes a section and opens the next; a figure among a section's first ones. */
+void mtf_page_section(GString *page, const char *id, const char *title);
+void mtf_page_number(GString *page, const char *text, const char *what);
 
 /* Mesh, layout, step time, memory, bytes, proof, and what limits the step; after a run what was
  * measured. `run` may be NULL. */
