@@ -58,24 +58,6 @@ static double transfer_seconds(const MtfPipelinePlan *pipeline, const MtfMachine
 
 /* ---- Search -------------------------------------------------------------------------------- */
 
-/* What is left for a stage of the memory of its domain's devices, shared evenly with the stages that
- * are still to be planned there. */
-static int64_t memory_left(const MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
-                           int stage) {
-    const MtfPipelineOrder *order = pipeline->order;
-    double used = 0;
-    int waiting = 1;
-    for (int s = 0; s < order->stages; s++) {
-        if (order->rank_of_stage[s] != order->rank_of_stage[stage])
-            continue;
-        waiting += s > stage;
-        if (s < stage)
-            used += mtf_json_number_of(mtf_pipeline_stage(pipeline, s)->predicted,
-                                       "peak_memory_bytes", 0);
-    }
-    return (request->search.memory_limit - (int64_t)used) / waiting;
-}
-
 static bool fail_unfit(int stage, int64_t limit, GError **error) {
     g_autofree char *text = mtf_bytes_format((double)limit);
     g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
@@ -101,8 +83,9 @@ static const GArray *meshes_of(const MtfPipelineRequest *request, int stage) {
                                          : request->meshes;
 }
 
-/* What is known of a stage that was planned. */
+/* What is known of a stage: first its share of a device's memory; when it was planned, the rest. */
 typedef struct {
+    int64_t limit;
     StageSeconds seconds;
     MtfPricer pricer;
 } Planned;
@@ -116,13 +99,15 @@ static MtfPlan *plan_alike(const MtfPipelinePlan *pipeline, const MtfPipelineReq
         const MtfMesh *first = &g_array_index(meshes_of(request, stage), MtfMesh, 0);
         if (mtf_mesh_size(first) != mtf_mesh_size(&known->layout->mesh) ||
             graph->in_flight > known->graph->in_flight ||
+            graph->splits_backward != known->graph->splits_backward ||
             !mtf_graphs_are_alike(graph, known->graph))
             continue;
         g_autoptr(MtfLayout) layout = mtf_layout_copy(known->layout);
         g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
-        if (!mtf_arena_fits(program, memory_left(pipeline, request, stage)))
+        if (!mtf_arena_fits(program, planned[stage].limit))
             continue;
-        planned[stage] = planned[s];
+        planned[stage].seconds = planned[s].seconds;
+        planned[stage].pricer = planned[s].pricer;
         return mtf_planning_plan_new(mtf_graph_copy(graph), g_steal_pointer(&layout),
                                      &planned[s].pricer, cJSON_Duplicate(known->search, true));
     }
@@ -146,7 +131,8 @@ static MtfPlan *search_stage(const MtfPlanSearchOptions *search, const GArray *m
         plan = mtf_planning_plan_new(graph, layout, &answer.pricer,
                                      mtf_plan_answer_to_json(&answer, search->memory_limit));
         g_autoptr(MtfProgram) program = mtf_lower(plan->graph, plan->layout);
-        *planned = (Planned){ stage_seconds(&answer.pricer, program), answer.pricer };
+        planned->seconds = stage_seconds(&answer.pricer, program);
+        planned->pricer = answer.pricer;
     } else {
         mtf_graph_free(graph);
     }
@@ -164,7 +150,7 @@ static MtfPlan *plan_stage(const MtfPipelinePlan *pipeline, const MtfPipelineReq
     }
     GError *cause = NULL;
     MtfPlanSearchOptions search = request->search;
-    search.memory_limit = MAX(1, memory_left(pipeline, request, stage));
+    search.memory_limit = planned[stage].limit;
     plan = search_stage(&search, meshes_of(request, stage), graph, &planned[stage], &cause);
     if (cause != NULL)
         g_propagate_error(error, cause);
@@ -173,16 +159,59 @@ static MtfPlan *plan_stage(const MtfPipelinePlan *pipeline, const MtfPipelineReq
     return plan;
 }
 
-static bool plan_stages(MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
-                        StageSeconds *seconds, GError **error) {
+static bool plan_all(MtfPipelinePlan *pipeline, const MtfPipelineRequest *request, Planned *planned,
+                     GError **error) {
     int n = (int)pipeline->split->graphs->len;
-    g_autofree Planned *planned = g_new0(Planned, n);
+    g_ptr_array_set_size(pipeline->stages, 0);
     for (int s = 0; s < n; s++) {
         MtfPlan *plan = plan_stage(pipeline, request, s, planned, error);
         if (plan == NULL || !mtf_pipeline_plan_add(pipeline, plan, error))
             return false;
-        seconds[s] = planned[s].seconds;
     }
+    return true;
+}
+
+static double peak_of(const MtfPipelinePlan *pipeline, int stage) {
+    return mtf_json_number_of(mtf_pipeline_stage(pipeline, stage)->predicted, "peak_memory_bytes",
+                              0);
+}
+
+/* What the stages of a domain need together. */
+static double domain_peak(const MtfPipelinePlan *pipeline, int domain) {
+    double bytes = 0;
+    for (int s = 0; s < pipeline->order->stages; s++)
+        if (pipeline->order->rank_of_stage[s] == domain)
+            bytes += peak_of(pipeline, s);
+    return bytes;
+}
+
+/* Shares each domain's memory among its stages as they need it now; false where all fit already. */
+static bool share_memory(const MtfPipelinePlan *pipeline, int64_t limit, Planned *planned) {
+    bool shared = false;
+    for (int s = 0; s < pipeline->order->stages; s++) {
+        double all = domain_peak(pipeline, pipeline->order->rank_of_stage[s]);
+        if (all <= (double)limit)
+            continue;
+        planned[s].limit = (int64_t)((double)limit * peak_of(pipeline, s) / all);
+        shared = true;
+    }
+    return shared;
+}
+
+/* Stages have a device's memory to themselves at first; where those of one domain then need more than
+ * there is together, they are planned again, each within its share. */
+static bool plan_stages(MtfPipelinePlan *pipeline, const MtfPipelineRequest *request,
+                        StageSeconds *seconds, GError **error) {
+    int n = (int)pipeline->split->graphs->len;
+    int64_t limit = request->search.memory_limit;
+    g_autofree Planned *planned = g_new0(Planned, n);
+    for (int s = 0; s < n; s++)
+        planned[s].limit = limit;
+    if (!plan_all(pipeline, request, planned, error) ||
+        (share_memory(pipeline, limit, planned) && !plan_all(pipeline, request, planned, error)))
+        return false;
+    for (int s = 0; s < n; s++)
+        seconds[s] = planned[s].seconds;
     return true;
 }
 
@@ -270,7 +299,7 @@ static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, GError **
 /* ---- The fastest schedule ------------------------------------------------------------------ */
 
 /* So many schedules are planned to the end beside the first. */
-#define SCHEDULES_TRIED 3
+#define SCHEDULES_TRIED 5
 
 /* A schedule, and the step that it promises by the times of another plan. */
 typedef struct {
@@ -282,17 +311,18 @@ static double step_of(const MtfPipelinePlan *pipeline) {
     return mtf_json_number_of(pipeline->predicted, "step_seconds", INFINITY);
 }
 
-/* The times of stages that have each stage of `pipeline` in `chunks` equal parts, the two halves of a
- * backward pass taken to be equal. Free with g_free. */
-static MtfStageTimes *divided_times(const MtfPipelinePlan *pipeline, int chunks) {
+/* The times of `wanted` stages that the graph of a planned pipeline is cut into evenly, as its own are,
+ * the two halves of a backward pass taken to be equal. Free with g_free. */
+static MtfStageTimes *divided_times(const MtfPipelinePlan *pipeline, int wanted) {
     int n = (int)pipeline->stages->len;
+    double share = (double)n / wanted;
     const cJSON *stages = cJSON_GetObjectItem(pipeline->predicted, "stages");
-    MtfStageTimes *times = g_new0(MtfStageTimes, n * chunks);
-    for (int s = 0; s < n * chunks; s++) {
-        const cJSON *stage = cJSON_GetArrayItem(stages, s % n);
-        double backward = mtf_json_number_of(stage, "backward_seconds", 0) / chunks;
+    MtfStageTimes *times = g_new0(MtfStageTimes, wanted);
+    for (int s = 0; s < wanted; s++) {
+        const cJSON *stage = cJSON_GetArrayItem(stages, s * n / wanted);
+        double backward = mtf_json_number_of(stage, "backward_seconds", 0) * share;
         times[s] = (MtfStageTimes){
-            .forward = mtf_json_number_of(stage, "forward_seconds", 0) / chunks,
+            .forward = mtf_json_number_of(stage, "forward_seconds", 0) * share,
             .input_gradient = backward / 2,
             .weight_gradient = backward / 2,
         };
@@ -300,21 +330,36 @@ static MtfStageTimes *divided_times(const MtfPipelinePlan *pipeline, int chunks)
     return times;
 }
 
-/* INFINITY where the schedule does not suit these numbers. */
+/* The order of a schedule for the request's numbers; NULL where it does not suit them. */
+static MtfPipelineOrder *order_of(const MtfPipelineSchedule *row,
+                                  const MtfPipelineRequest *request) {
+    int chunks = mtf_pipeline_schedule_chunks(row);
+    bool cut = request->stage_meshes != NULL || mtf_graph_stages(request->written) > 0;
+    return chunks > 1 && cut
+               ? NULL
+               : mtf_pipeline_schedule_order(row->name, request->stages, request->form.microbatches,
+                                             chunks, NULL);
+}
+
+/* INFINITY where the schedule does not suit. */
 static double promise_of(const MtfPipelineSchedule *row, const MtfPipelineRequest *request,
                          const MtfPipelinePlan *known) {
-    int chunks = mtf_pipeline_schedule_chunks(row);
-    bool splits = chunks == 1 || request->stage_meshes == NULL;
-    bool named = mtf_graph_stages(request->written) > 0 && chunks > 1;
-    g_autoptr(MtfPipelineOrder) order =
-        splits && !named ? mtf_pipeline_schedule_order(row->name, request->stages,
-                                                       request->form.microbatches, chunks, NULL)
-                         : NULL;
+    g_autoptr(MtfPipelineOrder) order = order_of(row, request);
     if (order == NULL)
         return INFINITY;
-    g_autofree MtfStageTimes *times = divided_times(known, chunks);
+    g_autofree MtfStageTimes *times = divided_times(known, order->stages);
     g_autoptr(MtfPipelineRun) run = mtf_pipeline_run_new(order, times);
     return run->makespan;
+}
+
+/* Whether every domain holds fewer micro-batches, of whole stages, than 1F1B's first. */
+static bool holds_less(const MtfPipelineSchedule *row, const MtfPipelineRequest *request) {
+    g_autoptr(MtfPipelineOrder) order = order_of(row, request);
+    int most = MIN(request->form.microbatches, request->stages);
+    for (int rank = 0; order != NULL && rank < order->ranks; rank++)
+        if (mtf_pipeline_in_flight(order, rank) >= most * mtf_pipeline_schedule_chunks(row))
+            return false;
+    return order != NULL;
 }
 
 static gint compare_promises(gconstpointer a, gconstpointer b) {
@@ -343,23 +388,43 @@ static void keep_faster(MtfPipelinePlan **best, MtfPipelinePlan *other, cJSON *t
         *best = other;
 }
 
+static MtfPipelinePlan *search_row(const MtfPipelineRequest *request,
+                                   const MtfPipelineSchedule *row, GError **error) {
+    MtfPipelineRequest own = *request;
+    own.schedule = row->name;
+    own.chunks = mtf_pipeline_schedule_chunks(row);
+    return search_with(&own, error);
+}
+
+/* Where 1F1B fits nowhere: the first of the schedules that hold less, with `*error` as it was told of
+ * 1F1B when these do not fit either. */
+static MtfPipelinePlan *search_smaller(const MtfPipelineRequest *request, GError **error) {
+    for (const MtfPipelineSchedule *row = mtf_pipeline_schedules(); row->name != NULL; row++) {
+        MtfPipelinePlan *plan = holds_less(row, request) ? search_row(request, row, NULL) : NULL;
+        if (plan != NULL) {
+            g_clear_error(error);
+            return plan;
+        }
+    }
+    return NULL;
+}
+
 /* 1F1B, whose plan gives the times, then the schedules that promise most; those that fit nowhere are
  * passed over. */
 static MtfPipelinePlan *search_fastest(const MtfPipelineRequest *request, GError **error) {
-    MtfPipelineRequest own = *request;
-    own.schedule = "1f1b";
-    own.chunks = 1;
-    MtfPipelinePlan *best = search_with(&own, error);
-    if (best == NULL)
+    GError *cause = NULL;
+    MtfPipelinePlan *best = search_row(request, mtf_pipeline_schedule("1f1b", NULL), &cause);
+    if (best == NULL && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT))
+        best = search_smaller(request, &cause);
+    if (best == NULL) {
+        g_propagate_error(error, cause);
         return NULL;
+    }
     cJSON *tried = cJSON_CreateObject();
     mtf_json_add_number(tried, best->schedule, step_of(best));
     g_autoptr(GArray) promises = find_promises(request, best);
     for (guint i = 0; i < promises->len && i < SCHEDULES_TRIED; i++) {
-        const MtfPipelineSchedule *row = g_array_index(promises, Promise, i).row;
-        own.schedule = row->name;
-        own.chunks = mtf_pipeline_schedule_chunks(row);
-        MtfPipelinePlan *other = search_with(&own, NULL);
+        MtfPipelinePlan *other = search_row(request, g_array_index(promises, Promise, i).row, NULL);
         if (other != NULL)
             keep_faster(&best, other, tried);
     }

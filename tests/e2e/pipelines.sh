@@ -58,6 +58,16 @@ claim "the fastest schedule is said beside others" says "with 1f1b it takes"
 train fastest 2
 claim "and gives the losses of the whole" same "$work/whole.metrics" "$work/fastest.metrics" 1e-10
 
+# Two parts on a device share its memory as they need it, and where 1F1B holds too much another does.
+meshtf-plan model gpt --preset tiny --layers 16 --batch 64 --length 128 -o "$work/deep.json" >"$work/out"
+deep="--machine cpu-host --mesh rows:1 --microbatches 16 --stages 8 --recompute none --memory 36MiB"
+# shellcheck disable=SC2086
+run meshtf-plan search "$work/deep.json" $deep --schedule 1f1b
+claim "1F1B on eight stages does not fit" exits 3
+# shellcheck disable=SC2086
+run meshtf-plan search "$work/deep.json" $deep --schedule auto
+claim "a schedule that holds less is found" says "schedule v-min"
+
 # The embedding of the transformer is read by the first and the last stage.
 # The sizes are split into words on purpose.
 # shellcheck disable=SC2086
