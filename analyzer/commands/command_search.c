@@ -264,6 +264,7 @@ static bool find_variants(Run *run, GError **error) {
                                         .precision = run->precision,
                                         .pins = (const char *const *)options->pins,
                                         .forbids = (const char *const *)options->forbids,
+                                        .rules_only = g_strcmp0(options->layouts, "rule") == 0,
                                         .user = run,
                                         .cancel = is_late_for_variants };
     if (!read_microbatches(options->microbatches, &variants.microbatches, error) ||
