@@ -271,9 +271,9 @@ static enum MHD_Result go_on(MtfHttpServer *server, MtfHttpCall *call) {
 
 /* Called when the head of a request has come, with each part of its body, behind the body, and when
  * the connection is woken. */
-static enum MHD_Result answer_request(void *user, struct MHD_Connection *connection,
-                                      const char *path, const char *method, const char *version,
-                                      const char *data, size_t *bytes, void **state) {
+static enum MHD_Result mhd_answer_request(void *user, struct MHD_Connection *connection,
+                                          const char *path, const char *method, const char *version,
+                                          const char *data, size_t *bytes, void **state) {
     MtfHttpServer *server = user;
     const char *allowed;
     (void)version;
@@ -319,7 +319,7 @@ MtfHttpServer *mtf_http_server_open(const MtfHttpSettings *s, GError **error) {
     errno = 0;
     server->daemon = MHD_start_daemon(
         MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME,
-        (uint16_t)s->port, NULL, NULL, answer_request, server, MHD_OPTION_SOCK_ADDR, &address,
+        (uint16_t)s->port, NULL, NULL, mhd_answer_request, server, MHD_OPTION_SOCK_ADDR, &address,
         MHD_OPTION_CONNECTION_LIMIT, s->connections, MHD_OPTION_CONNECTION_TIMEOUT,
         s->quiet_seconds, MHD_OPTION_NOTIFY_COMPLETED, leave_call, server, MHD_OPTION_END);
     if (server->daemon != NULL)

@@ -145,13 +145,20 @@ static const MtfUsage usage = { "PLAN", summary, 0, 1,
 #define OPTION(type, name, letter, field, text, value) \
     { name, letter, 0, G_OPTION_ARG_##type, &options->field, text, value }
 
-/* What turns text into tokens, and the text that is gone on with. */
+/* What turns text into tokens, and the texts that are gone on with. */
 #define TEXT_OPTIONS                                                                          \
     OPTION(FILENAME, "tokenizer", 0, tokenizer,                                               \
            "the tokenizer.json (or its folder) of texts: data, prompt and what is generated", \
            "DIR"),                                                                            \
         OPTION(STRING, "prompt", 0, prompt, "that text (the beginning of the held out data)", \
-               "TEXT")
+               "TEXT"),                                                                       \
+        OPTION(INT64, "generate", 0, generate,                                                \
+               "after training, let a language model go on with a text for N tokens", "N"),   \
+        OPTION(INT64, "serve", 0, serve,                                                      \
+               "after training (without --steps: none), answer requests for completions on "  \
+               "this port of 127.0.0.1 (8000) until a signal asks to stop",                   \
+               "[PORT]"),                                                                     \
+        OPTION(INT64, "slots", 0, slots, "texts that --serve lets go on side by side (8)", "N")
 
 /* GLib's options of a number have one: "--serve" alone is spelled out. */
 static void spell_out_port(char **arguments) {
@@ -213,13 +220,6 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
                "FROM:TO"),
         OPTION(FILENAME, "trace-file", 0, trace_file, "as a Chrome trace, to FILE (trace.json)",
                "FILE"),
-        OPTION(INT64, "generate", 0, generate,
-               "after training, let a language model go on with a text for N tokens", "N"),
-        OPTION(INT64, "serve", 0, serve,
-               "after training (without --steps: none), answer requests for completions on this "
-               "port of 127.0.0.1 (8000) until a signal asks to stop",
-               "[PORT]"),
-        OPTION(INT64, "slots", 0, slots, "texts that --serve lets go on side by side (8)", "N"),
         TEXT_OPTIONS,
         OPTION(DOUBLE, "temperature", 0, temperature,
                "how freely tokens are drawn (0.8); near 0 the likeliest is taken", "T"),
