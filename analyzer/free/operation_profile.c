@@ -115,8 +115,9 @@ static void price_strategy(const MtfOperationProfiles *profiles, Pricing *pricin
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         int64_t price = mtf_price_instruction(profiles->pricer, program, i);
-        if (instruction->kind == MTF_INSTRUCTION_KERNEL)
-            profile->costs[s] = mtf_program_times(program, i) * price;
+        if (instruction->kind == MTF_INSTRUCTION_KERNEL ||
+            instruction->reshard.kind == MTF_RESHARD_HALO)
+            profile->costs[s] += mtf_program_times(program, i) * price;
         for (int k = 0; k < op->n_outputs; k++)
             if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
                 instruction->reshard.kind == MTF_RESHARD_COPY &&

@@ -92,15 +92,15 @@ static double kernel_seconds(const MtfPricer *pricer, const MtfProgram *program,
     return fmax(moving, computing) + MTF_KERNEL_SECONDS;
 }
 
-/* What it takes to lay a collective's pieces together and apart: where copies were measured, and
- * for several tensors that travel together. */
+/* What it takes to lay a collective's pieces together and apart: where copies were measured, for
+ * several tensors that travel together, and for halos, which copy what lies between them as well. */
 static double packing_seconds(const MtfPricer *pricer, const MtfProgram *program,
                               const MtfInstruction *instruction) {
     MtfDtype dtype = kernel_dtype(program, instruction);
     double seconds = 0;
     if (instruction->traffic_bytes > 0 &&
         !mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &seconds) &&
-        instruction->n_inputs > 1)
+        (instruction->n_inputs > 1 || instruction->reshard.kind == MTF_RESHARD_HALO))
         seconds = instruction->traffic_bytes / pricer->memory_bandwidth + MTF_KERNEL_SECONDS;
     return seconds;
 }
@@ -119,6 +119,9 @@ bool mtf_reshard_collective_kind(MtfReshardKind reshard, MtfCollectiveKind *kind
     case MTF_RESHARD_ALLTOALL:
         *kind = MTF_ALLTOALL;
         return true;
+    case MTF_RESHARD_HALO:
+        *kind = MTF_HALO;
+        return true;
     default:
         return false;
     }
@@ -129,11 +132,16 @@ bool mtf_instruction_collective_kind(const MtfInstruction *instruction, MtfColle
            mtf_reshard_collective_kind(instruction->reshard.kind, kind);
 }
 
+double mtf_instruction_message_bytes(const MtfInstruction *instruction) {
+    double faces = instruction->reshard.kind == MTF_RESHARD_HALO ? 2 : 1;
+    return (double)instruction->payload_bytes / faces;
+}
+
 /* By the algorithm that it names; direct ones, and those without a formula, by a measured table or
  * the cheapest there is. */
 static double exchange_seconds(const MtfPricer *pricer, const MtfInstruction *instruction,
                                MtfCollectiveKind kind) {
-    double bytes = (double)instruction->payload_bytes, seconds;
+    double bytes = mtf_instruction_message_bytes(instruction), seconds;
     unsigned axes = instruction->reshard.axes;
     if (instruction->algorithm != MTF_EXCHANGE_DIRECT &&
         mtf_exchange_seconds(&pricer->map, instruction->algorithm, kind, axes, bytes, &seconds))

@@ -67,4 +67,7 @@ bool mtf_reshard_collective_kind(MtfReshardKind reshard, MtfCollectiveKind *kind
 /* The same of an instruction; false, too, of kernels. */
 bool mtf_instruction_collective_kind(const MtfInstruction *instruction, MtfCollectiveKind *kind);
 
+/* What the prices of that collective count as its bytes: its payload, which of a halo is two faces. */
+double mtf_instruction_message_bytes(const MtfInstruction *instruction);
+
 #endif

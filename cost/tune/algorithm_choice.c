@@ -42,7 +42,7 @@ static int cheapest(const MtfPricer *pricer, const MtfProgram *program, int inde
     for (int a = 0; a < MTF_EXCHANGE_ALGORITHMS; a++)
         if (mtf_instruction_takes_algorithm(program, index, a) &&
             mtf_exchange_seconds(&pricer->map, a, kind, instruction->reshard.axes,
-                                 (double)instruction->payload_bytes, &seconds) &&
+                                 mtf_instruction_message_bytes(instruction), &seconds) &&
             seconds < least) {
             least = seconds;
             best = a;

@@ -18,7 +18,7 @@ GArray *mtf_program_traffic(const MtfProgram *program) {
     for (int i = 0; i < mtf_program_length(program); i++) {
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         MtfCollectiveTraffic one = { .mesh_axes_mask = instruction->reshard.axes,
-                                     .bytes = (double)instruction->payload_bytes,
+                                     .bytes = mtf_instruction_message_bytes(instruction),
                                      .calls = mtf_program_times(program, i) };
         if (mtf_instruction_collective_kind(instruction, &one.kind))
             add_traffic(traffic, one);

@@ -867,11 +867,12 @@ static void add_index(Space *space, int dim, int input_dim) {
         .dim = dim,
         .input_dim = input_dim,
         .other_dim = window == NULL ? -1 : window->from + window->to - dim,
+        .window = window,
         .is_larger = window != NULL && mtf_window_larger(space->row, window) == dim,
         .size = mtf_graph_size(space->graph, dim),
         .even = even_size(space, dim),
         .reduced = reduced,
-        .whole = held || window != NULL || (reduced && space->row->reduction == MTF_REDUCE_NONE),
+        .whole = held || (reduced && space->row->reduction == MTF_REDUCE_NONE),
     };
 }
 

@@ -324,6 +324,7 @@ typedef struct {
     int dim;        /* as the outputs call it */
     int input_dim;  /* as the inputs call it */
     int other_dim;  /* the window's other dimension, or -1 */
+    const MtfWindow *window; /* or NULL; the operation's */
     bool is_larger; /* `dim` is the larger side of a window */
     int64_t size;
     bool reduced; /* missing in some output */

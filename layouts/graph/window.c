@@ -25,6 +25,15 @@ int mtf_window_smaller(const MtfOperationRow *row, const MtfWindow *window) {
     return row->windows == MTF_WINDOWS_SPREAD ? window->from : window->to;
 }
 
+int mtf_window_margined(const MtfOperationRow *row, const MtfWindow *window) {
+    return row->windows == MTF_WINDOWS_GATHER ? mtf_window_larger(row, window)
+                                              : mtf_window_smaller(row, window);
+}
+
+int mtf_window_parted(const MtfOperationRow *row, const MtfWindow *window) {
+    return window->from + window->to - mtf_window_margined(row, window);
+}
+
 const MtfWindow *mtf_window_of(const MtfOperationRow *row, const MtfAttributes *attributes,
                                int dim) {
     for (int w = 0; w < attributes->n_windows && row->windows != MTF_WINDOWS_NONE; w++)
@@ -36,6 +45,14 @@ const MtfWindow *mtf_window_of(const MtfOperationRow *row, const MtfAttributes *
 /* Elements from the first that a window meets to its last. */
 static int64_t extent(const MtfGraph *graph, const MtfWindow *window) {
     return (mtf_window_places(graph, window) - 1) * window->dilation + 1;
+}
+
+int64_t mtf_window_most(const MtfGraph *graph, const MtfIndex *index, int64_t part) {
+    const MtfWindow *window = index->window;
+    int64_t size = size_of(graph, index->other_dim), reach = extent(graph, window);
+    int64_t most = index->is_larger ? (part + reach - 2) / window->stride + 1
+                                    : (part - 1) * window->stride + reach;
+    return part == index->size ? size : part == 0 ? 0 : MIN(size, most);
 }
 
 /* ---- Files ----------------------------------------------------------------------------------- */

@@ -42,6 +42,14 @@ const MtfWindow *mtf_window_of(const MtfOperationRow *row, const MtfAttributes *
 int mtf_window_larger(const MtfOperationRow *row, const MtfWindow *window);
 int mtf_window_smaller(const MtfOperationRow *row, const MtfWindow *window);
 
+/* Of the two the dimension whose parts an operation splits over works on, and the one that it then
+ * reads with margins: the larger side where windows gather, else the smaller. */
+int mtf_window_parted(const MtfOperationRow *row, const MtfWindow *window);
+int mtf_window_margined(const MtfOperationRow *row, const MtfWindow *window);
+
+/* The most elements of an index's other dimension that windows reach from `part` of its own. */
+int64_t mtf_window_most(const MtfGraph *graph, const MtfIndex *index, int64_t part);
+
 /* Places within the window: the size of its filter's dimension, or its own. */
 int64_t mtf_window_places(const MtfGraph *graph, const MtfWindow *window);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/kernel_work/kernel_scratch.h"
 
+#include "layouts/graph/window.h"
+
 MtfTerm mtf_operation_local_term(const MtfGraph *graph, int tensor, const MtfIteration *iteration,
                                  const int64_t *sizes) {
     const MtfShape *shape = &mtf_graph_tensor(graph, tensor)->shape;
@@ -11,7 +13,7 @@ MtfTerm mtf_operation_local_term(const MtfGraph *graph, int tensor, const MtfIte
             if (iteration->index[j].dim == shape->dims[i])
                 term.size[i] = sizes[j];
             else if (iteration->index[j].other_dim == shape->dims[i])
-                term.size[i] = mtf_graph_size(graph, shape->dims[i]);
+                term.size[i] = mtf_window_most(graph, &iteration->index[j], sizes[j]);
     }
     return term;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/placement/reshard.h"
 
+#include "layouts/placement/margins.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -21,6 +23,7 @@ const char *mtf_reshard_name(MtfReshardKind kind) {
         [MTF_RESHARD_REDUCE_SCATTER] = "reduce-scatter",
         [MTF_RESHARD_ALLGATHER] = "allgather",
         [MTF_RESHARD_ALLTOALL] = "all-to-all",
+        [MTF_RESHARD_HALO] = "halo",
     };
     return names[kind];
 }
@@ -449,6 +452,14 @@ void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape
 
 /* ---- Payloads and boxes -------------------------------------------------------------------- */
 
+/* What `rank` wants of a dimension of `size`. */
+static MtfRange wanted_range(const MtfGraph *graph, const MtfMesh *mesh, const MtfReshardOp *op,
+                             int dim, int rank) {
+    return op->kind == MTF_RESHARD_HALO
+               ? mtf_margins_range(graph, mesh, &op->to, op->reader, dim, rank)
+               : mtf_placement_range(mesh, &op->to, dim, mtf_graph_size(graph, dim), rank);
+}
+
 /* Whether `rank` serves `peer` in an all-to-all: along axes where the source is whole, a processor
  * is served by the copy at its own coordinate. */
 static bool serves(const MtfMesh *mesh, const MtfReshardOp *op, int rank, int peer) {
@@ -466,10 +477,23 @@ int64_t mtf_reshard_box(const MtfGraph *graph, const MtfMesh *mesh, const MtfSha
         int dim = shape->dims[i];
         int64_t size = mtf_graph_size(graph, dim);
         MtfRange held = mtf_placement_range(mesh, &op->from, dim, size, route.from);
-        MtfRange wanted = mtf_placement_range(mesh, &op->to, dim, size, route.to);
+        MtfRange wanted = wanted_range(graph, mesh, op, dim, route.to);
         box[i].begin = MAX(held.begin, wanted.begin);
         box[i].end = MAX(box[i].begin, MIN(held.end, wanted.end));
         elements *= box[i].end - box[i].begin;
+    }
+    return elements;
+}
+
+/* All boxes that `rank` sends; of a halo to others alone. */
+static int64_t sent_in_boxes(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                             const MtfReshardOp *op, int rank) {
+    int64_t elements = 0;
+    MtfRange box[MTF_MAX_RANK];
+    for (int p = 0; p < mtf_mesh_group_size(mesh, op->axes); p++) {
+        MtfRoute route = { rank, mtf_mesh_group_member(mesh, op->axes, rank, p) };
+        if (op->kind != MTF_RESHARD_HALO || route.to != rank)
+            elements += mtf_reshard_box(graph, mesh, shape, op, route, box);
     }
     return elements;
 }
@@ -482,15 +506,9 @@ int64_t mtf_reshard_payload(const MtfGraph *graph, const MtfMesh *mesh, const Mt
         return mtf_local_elements(graph, mesh, shape, &op->from, rank);
     case MTF_RESHARD_ALLGATHER:
         return mtf_local_elements(graph, mesh, shape, &op->to, rank);
-    case MTF_RESHARD_ALLTOALL: {
-        int64_t elements = 0;
-        MtfRange box[MTF_MAX_RANK];
-        for (int p = 0; p < mtf_mesh_group_size(mesh, op->axes); p++) {
-            MtfRoute route = { rank, mtf_mesh_group_member(mesh, op->axes, rank, p) };
-            elements += mtf_reshard_box(graph, mesh, shape, op, route, box);
-        }
-        return elements;
-    }
+    case MTF_RESHARD_ALLTOALL:
+    case MTF_RESHARD_HALO:
+        return sent_in_boxes(graph, mesh, shape, op, rank);
     default:
         return 0;
     }
@@ -532,6 +550,8 @@ int64_t mtf_reshard_largest_payload(const MtfGraph *graph, const MtfMesh *mesh,
         return mtf_largest_elements(graph, mesh, shape, &op->to);
     case MTF_RESHARD_ALLTOALL:
         return largest_exchange(graph, mesh, shape, op);
+    case MTF_RESHARD_HALO:
+        return mtf_margins_most(graph, mesh, shape, &op->from, op->reader).sent;
     default:
         return 0;
     }

@@ -10,6 +10,8 @@
  *     allgather      split d -> whole
  *     all-to-all     any splits -> any other splits, over a set of axes: each processor sends every
  *                    other exactly the box it lacks, from the nearest copy
+ *     halo           split d -> the same, read with margins (margins.h), over the axes along which
+ *                    processors lack some of them: each sends every other the box that it reads
  *
  * Splits nest major to minor in mesh order, so a single axis can be sliced, gathered or scattered
  * alone only where it is the minor-most on its dimension; everything else is an all-to-all over the
@@ -30,6 +32,7 @@ typedef enum {
     MTF_RESHARD_REDUCE_SCATTER,
     MTF_RESHARD_ALLGATHER,
     MTF_RESHARD_ALLTOALL,
+    MTF_RESHARD_HALO, /* on no path: it stands before the operation that reads with margins */
     MTF_RESHARD_KINDS,
 } MtfReshardKind;
 
@@ -38,6 +41,7 @@ typedef struct {
     unsigned axes;          /* mesh axes that take part; 0 for local steps */
     MtfReduction reduction; /* of conceal, allreduce and reduce-scatter */
     MtfPlacement from, to;
+    int reader; /* of a halo: the operation whose windows reach over the edges */
 } MtfReshardOp;
 
 #define MTF_MAX_RESHARD_OPS (2 * MTF_MAX_MESH_AXES)
@@ -58,7 +62,7 @@ bool mtf_reshard_is_collective(MtfReshardKind kind);
 
 /* A collective step's payload on processor `rank` in elements: allreduce and reduce-scatter the
  * full input, allgather the gathered output, all-to-all the whole send buffer (what it keeps for
- * itself included). 0 for local steps. */
+ * itself included), halo what it sends to others. 0 for local steps. */
 int64_t mtf_reshard_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                             const MtfReshardOp *op, int rank);
 
@@ -72,7 +76,7 @@ typedef struct {
     int from, to;
 } MtfRoute;
 
-/* The box of an all-to-all that travels `route`: one range a dimension of `shape`, in global
+/* The box of an all-to-all or a halo that travels `route`: one range a dimension of `shape`, in global
  * indexes. Returns its elements, 0 when nothing is sent. */
 int64_t mtf_reshard_box(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                         const MtfReshardOp *op, MtfRoute route, MtfRange *box);

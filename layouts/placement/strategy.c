@@ -16,6 +16,15 @@ bool mtf_strategy_equal(const MtfStrategy *a, const MtfStrategy *b) {
     return memcmp(a, b, sizeof *a) == 0;
 }
 
+/* The dimension of an input that is split with an index; that of a window may be its other one,
+ * which is read with margins (margins.h). MTF_REPLICATED where the input has neither. */
+static int input_side(const MtfShape *shape, const MtfIndex *index) {
+    if (mtf_shape_find(shape, index->input_dim) >= 0)
+        return index->input_dim;
+    return index->other_dim >= 0 && mtf_shape_find(shape, index->other_dim) >= 0 ? index->other_dim
+                                                                               : MTF_REPLICATED;
+}
+
 MtfPlacement mtf_strategy_input(const MtfGraph *graph, int operation, const MtfIteration *iteration,
                                 const MtfStrategy *strategy, int k) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
@@ -26,8 +35,8 @@ MtfPlacement mtf_strategy_input(const MtfGraph *graph, int operation, const MtfI
         return mtf_strategy_output(graph, operation, iteration, strategy, 0);
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++) {
         int choice = strategy->axis[a];
-        if (choice >= 0 && mtf_shape_find(shape, iteration->index[choice].input_dim) >= 0)
-            placement.axis[a] = (int16_t)iteration->index[choice].input_dim;
+        if (choice >= 0)
+            placement.axis[a] = (int16_t)input_side(shape, &iteration->index[choice]);
         if (choice <= MTF_PARTIAL_INPUT && (joint || MTF_PARTIAL_INPUT - choice == k))
             placement.axis[a] = MTF_PARTIAL_SUM;
     }

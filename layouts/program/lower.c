@@ -7,6 +7,7 @@
 #include "layouts/graph/microbatches.h"
 #include "layouts/kernel_work/kernel_scratch.h"
 #include "layouts/kernel_work/row_length.h"
+#include "layouts/placement/margins.h"
 #include "layouts/program/lifetimes.h"
 #include "layouts/program/split_backward.h"
 
@@ -104,6 +105,8 @@ static void emit_reshard_op(Lowering *lowering, int operation, const MtfReshardO
     if (scratch_elements > 0)
         instruction.scratch =
             new_scratch(lowering, scratch_elements * element, MTF_MEMORY_COMMUNICATION);
+    if (op->kind == MTF_RESHARD_HALO) /* what a processor has itself is copied as well */
+        instruction.traffic_bytes += 2.0 * (double)buffer_at(lowering, target)->bytes;
     if (!mtf_reshard_is_collective(op->kind))
         instruction.traffic_bytes = 2.0 * (double)buffer_at(lowering, target)->bytes;
     emit(lowering, &instruction);
@@ -153,6 +156,33 @@ static int gathered_buffer(Lowering *lowering, int operation, int tensor) {
 /* A buffer that holds `tensor` in `placement`. */
 static int obtain(Lowering *lowering, int operation, int tensor, const MtfPlacement *placement) {
     return reshard(lowering, operation, gathered_buffer(lowering, operation, tensor), placement);
+}
+
+/* Input `k` of an operation in `placement`; where its windows reach over the edges of what some
+ * processor holds, with margins, which nothing else reads. */
+static int obtain_input(Lowering *lowering, int operation, int k, const MtfPlacement *placement) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
+    const MtfTensor *tensor = mtf_graph_tensor(lowering->graph, op->inputs[k]);
+    int source = obtain(lowering, operation, op->inputs[k], placement);
+    unsigned axes = mtf_margins_axes(lowering->graph, lowering->mesh, &tensor->shape, placement,
+                                     operation);
+    if (axes == 0)
+        return source;
+    MtfMarginsMost most = mtf_margins_most(lowering->graph, lowering->mesh, &tensor->shape,
+                                           placement, operation);
+    int target = new_buffer(lowering, &(MtfBuffer){ .tensor = op->inputs[k],
+                                                    .placement = *placement,
+                                                    .reader = operation + 1,
+                                                    .memory = MTF_MEMORY_COMMUNICATION,
+                                                    .bytes = most.read *
+                                                             mtf_dtype_bytes(tensor->dtype) });
+    MtfReshardOp halo = { .kind = MTF_RESHARD_HALO,
+                          .axes = axes,
+                          .from = *placement,
+                          .to = *placement,
+                          .reader = operation };
+    emit_reshard_op(lowering, operation, &halo, source, target);
+    return target;
 }
 
 /* ---- Kernels ------------------------------------------------------------------------------- */
@@ -380,7 +410,7 @@ static void emit_inputs_and_kernel(Lowering *lowering, int operation) {
         const int *ready = lowering->ready != NULL ? lowering->ready[operation] : NULL;
         inputs[k] = ready != NULL && ready[k] >= 0
                         ? ready[k]
-                        : obtain(lowering, operation, op->inputs[k], &placement);
+                        : obtain_input(lowering, operation, k, &placement);
     }
     emit_kernel(lowering, operation, &iteration, inputs);
 }
@@ -407,7 +437,7 @@ static void make_ready(Lowering *lowering, int operation) {
         MtfPlacement placement =
             mtf_strategy_input(lowering->graph, operation, &iteration,
                                &lowering->program->layout->operations[operation], k);
-        ready[k] = obtain(lowering, operation, tensor, &placement);
+        ready[k] = obtain_input(lowering, operation, k, &placement);
     }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "layouts/program/program.h"
-#include "layouts/graph/window.h"
 
 #include "layouts/graph/loops.h"
+#include "layouts/graph/window.h"
+#include "layouts/placement/margins.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -146,9 +147,20 @@ int64_t mtf_reshard_scratch(const MtfGraph *graph, const MtfMesh *mesh, const Mt
     case MTF_RESHARD_ALLTOALL:
         return mtf_reshard_largest_payload(graph, mesh, shape, op) +
                mtf_largest_elements(graph, mesh, shape, &op->to);
+    case MTF_RESHARD_HALO:
+        return mtf_margins_most(graph, mesh, shape, &op->from, op->reader).exchanged;
     default:
         return 0;
     }
+}
+
+MtfRange mtf_buffer_range(const MtfProgram *program, const MtfBuffer *buffer, int dim, int rank) {
+    const MtfMesh *mesh = &program->layout->mesh;
+    return buffer->reader > 0
+               ? mtf_margins_range(program->graph, mesh, &buffer->placement, buffer->reader - 1,
+                                   dim, rank)
+               : mtf_placement_range(mesh, &buffer->placement, dim,
+                                     mtf_graph_size(program->graph, dim), rank);
 }
 
 int64_t mtf_instruction_payload(const MtfProgram *program, int index, int rank) {
@@ -230,6 +242,8 @@ static void append_buffer(GString *text, const MtfBuffer *buffer) {
     if (buffer->slots > 1)
         g_string_append_printf(text, " slots %d", buffer->slots);
     append_placement(text, &buffer->placement);
+    if (buffer->reader > 0)
+        g_string_append_printf(text, " margins of %d", buffer->reader - 1);
     g_string_append_c(text, '\n');
 }
 

@@ -33,6 +33,7 @@
 typedef struct {
     int tensor; /* -1 for scratch */
     MtfPlacement placement;
+    int reader; /* the operation that reads it with margins (margins.h), plus 1; 0: none does */
     MtfMemoryKind memory;
     int64_t bytes;   /* largest over ranks */
     int slots;       /* of owners: how often the bytes are there, one for each micro-batch in flight
@@ -160,8 +161,8 @@ bool mtf_reshard_is_contiguous(const MtfGraph *graph, const MtfMesh *mesh, const
                                const MtfReshardOp *op);
 
 /* Elements of scratch a collective step needs, on the processor that needs most: allgather the
- * gathered result and reduce-scatter the whole input unless contiguous; all-to-all what is sent
- * followed by what is received. */
+ * gathered result and reduce-scatter the whole input unless contiguous; all-to-all and halo what is
+ * sent followed by what is received. */
 int64_t mtf_reshard_scratch(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                             const MtfReshardOp *op);
 
@@ -174,6 +175,9 @@ int64_t mtf_instruction_payload(const MtfProgram *program, int index, int rank);
  * large). */
 #define MTF_MAX_MESSAGE (INT64_C(1) << 30)
 int mtf_instruction_calls(const MtfProgram *program, int index);
+
+/* The range of `dim` that `rank` has in a buffer of a tensor with that dimension. */
+MtfRange mtf_buffer_range(const MtfProgram *program, const MtfBuffer *buffer, int dim, int rank);
 
 /* Hexadecimal SHA-256 over everything that determines execution: mesh, dimensions, operations,
  * buffers, instructions. Free with g_free. */

@@ -36,6 +36,7 @@ static const char *color_of(int place) {
                                       [MTF_RESHARD_REDUCE_SCATTER] = 1,
                                       [MTF_RESHARD_ALLGATHER] = 3,
                                       [MTF_RESHARD_ALLTOALL] = 6,
+                                      [MTF_RESHARD_HALO] = 2,
                                       [MTF_RESHARD_KINDS] = 0 };
     return mtf_palette_area(areas[place]);
 }

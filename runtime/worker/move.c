@@ -39,6 +39,14 @@ static void get_slice(const Preparation *p, const MtfPlacement *placement, int r
                                        mtf_graph_size(p->graph, p->shape->dims[i]), rank);
 }
 
+/* The slice that this processor has in a buffer of the tensor. */
+static void get_buffer_slice(const Preparation *p, const MtfProgram *program, int buffer,
+                             MtfRange *slice) {
+    for (int i = 0; i < p->shape->rank; i++)
+        slice[i] = mtf_buffer_range(program, mtf_program_buffer(program, buffer),
+                                    p->shape->dims[i], p->rank);
+}
+
 static int member(const Preparation *p, int position) {
     return mtf_mesh_group_member(p->mesh, p->reshard.axes, p->rank, position);
 }
@@ -187,6 +195,15 @@ static int64_t all_sent(const Preparation *p) {
     return sent;
 }
 
+/* Adds the copy of `box`, which this processor has and keeps. */
+static void copy_own(const Preparation *p, const MtfRange *box, int64_t elements) {
+    if (elements == 0)
+        return;
+    MtfMoveCopy *copy = &p->move->before[p->move->n_before++];
+    *copy = (MtfMoveCopy){ .from = p->input, .to = p->output };
+    mtf_box_copy_init(&copy->box, p->shape->rank, p->element_bytes, box, p->from, p->to);
+}
+
 static bool prepare_alltoall(Preparation *p, GError **error) {
     MtfMove *move = p->move;
     MtfRange box[MTF_MAX_RANK];
@@ -200,6 +217,36 @@ static bool prepare_alltoall(Preparation *p, GError **error) {
         if (sent > 0)
             pack(p, box, move->send.total);
         int64_t received = get_box(p, member(p, i), p->rank, box);
+        if (received > 0)
+            unpack(p, box, move->receive.total);
+        if (!add_message(&move->send, i, sent, error) ||
+            !add_message(&move->receive, i, received, error))
+            return false;
+    }
+    return check_scratch(p, move->send.total + move->receive.total, error);
+}
+
+/* As an all-to-all, but what it holds itself takes no way round. */
+static bool prepare_halo(Preparation *p, GError **error) {
+    MtfMove *move = p->move;
+    MtfRange box[MTF_MAX_RANK];
+    int64_t sent_to_others = all_sent(p) - get_box(p, p->rank, p->rank, box);
+    messages_init(&move->send, move->n_members, p->scratch);
+    messages_init(&move->receive, move->n_members,
+                  p->scratch != NULL ? p->scratch + sent_to_others * p->element_bytes : NULL);
+    move->before = new_copies(move->n_members);
+    move->after = new_copies(move->n_members);
+    for (int i = 0; i < move->n_members; i++) {
+        int peer = member(p, i);
+        int64_t sent = get_box(p, p->rank, peer, box), received = 0;
+        if (peer == p->rank) {
+            copy_own(p, box, sent);
+            sent = 0;
+        }
+        if (sent > 0)
+            pack(p, box, move->send.total);
+        if (peer != p->rank)
+            received = get_box(p, peer, p->rank, box);
         if (received > 0)
             unpack(p, box, move->receive.total);
         if (!add_message(&move->send, i, sent, error) ||
@@ -282,6 +329,7 @@ static bool (*const prepare[MTF_RESHARD_KINDS])(Preparation *, GError **) = {
     [MTF_RESHARD_REDUCE_SCATTER] = prepare_reduce_scatter,
     [MTF_RESHARD_ALLGATHER] = prepare_allgather,
     [MTF_RESHARD_ALLTOALL] = prepare_alltoall,
+    [MTF_RESHARD_HALO] = prepare_halo,
 };
 
 /* What is to be known of an instruction's k-th tensor. */
@@ -315,7 +363,7 @@ bool mtf_move_init(MtfMove *move, const MtfProgram *program, int index, int rank
         parts[k].rank = rank;
         parts[k].move = move;
         get_slice(&parts[k], &parts[k].reshard.from, rank, parts[k].from);
-        get_slice(&parts[k], &parts[k].reshard.to, rank, parts[k].to);
+        get_buffer_slice(&parts[k], program, instruction->outputs[k], parts[k].to);
     }
     *move = (MtfMove){ .kind = op->kind,
                        .algorithm = instruction->algorithm,

@@ -32,9 +32,7 @@ static MtfOperand make_operand(const MtfWorker *worker, int index) {
     operand.rank = tensor->shape.rank;
     for (int i = 0; i < operand.rank; i++) {
         int dim = tensor->shape.dims[i];
-        int64_t size = mtf_graph_size(graph, dim);
-        MtfRange range = mtf_placement_range(&worker->program->layout->mesh, &buffer->placement,
-                                             dim, size, worker->rank);
+        MtfRange range = mtf_buffer_range(worker->program, buffer, dim, worker->rank);
         operand.dims[i] = dim;
         operand.size[i] = range.end - range.begin;
         operand.begin[i] = range.begin;

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/placement/margins.h"
+
+#include "layouts/graph/window.h"
+
+/* ---- Windows ------------------------------------------------------------------------------- */
+
+bool mtf_reach_init(MtfReach *reach, const MtfGraph *graph, int operation, int dim) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    const MtfOperationRow *row = mtf_operation_row(op->kind);
+    const MtfWindow *window = mtf_window_of(row, &op->attributes, dim);
+    if (window == NULL || mtf_window_margined(row, window) != dim)
+        return false;
+    int parted = mtf_window_parted(row, window);
+    *reach = (MtfReach){ .parted = parted,
+                         .parted_size = mtf_graph_size(graph, parted),
+                         .size = mtf_graph_size(graph, dim),
+                         .stride = window->stride,
+                         .before = window->before,
+                         .dilation = window->dilation,
+                         .places = mtf_window_places(graph, window),
+                         .gathers = row->windows == MTF_WINDOWS_GATHER };
+    return true;
+}
+
+static int64_t floor_divided(int64_t a, int64_t b) {
+    return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+static int64_t ceil_divided(int64_t a, int64_t b) {
+    return -floor_divided(-a, b);
+}
+
+/* Whether some place of a window joins element `at` of the side that is read with the part. */
+static bool meets(const MtfReach *r, MtfRange part, int64_t at) {
+    if (!r->gathers) {
+        int64_t first = ceil_divided(part.begin + r->before - at * r->stride, r->dilation);
+        int64_t last = floor_divided(part.end - 1 + r->before - at * r->stride, r->dilation);
+        return MAX(first, 0) <= MIN(last, r->places - 1);
+    }
+    for (int64_t place = 0; place < r->places; place++) {
+        int64_t small = at + r->before - place * r->dilation;
+        if (small >= part.begin * r->stride && small <= (part.end - 1) * r->stride &&
+            small % r->stride == 0)
+            return true;
+    }
+    return false;
+}
+
+MtfRange mtf_reach_range(const MtfReach *r, MtfRange part) {
+    int64_t last = r->places - 1, begin, end;
+    if (part.begin >= part.end)
+        return (MtfRange){ 0, 0 };
+    if (r->gathers) {
+        begin = part.begin * r->stride - r->before;
+        end = (part.end - 1) * r->stride - r->before + last * r->dilation + 1;
+    } else {
+        begin = ceil_divided(part.begin + r->before - last * r->dilation, r->stride);
+        end = floor_divided(part.end - 1 + r->before, r->stride) + 1;
+    }
+    begin = MAX(begin, 0);
+    end = MIN(end, r->size);
+    while (begin < end && !meets(r, part, begin))
+        begin++;
+    while (begin < end && !meets(r, part, end - 1))
+        end--;
+    return begin < end ? (MtfRange){ begin, end } : (MtfRange){ 0, 0 };
+}
+
+/* ---- Parts ----------------------------------------------------------------------------------- */
+
+static bool contains(MtfRange outer, MtfRange inner) {
+    return inner.begin >= inner.end || (outer.begin <= inner.begin && inner.end <= outer.end);
+}
+
+/* What part `i` of `n` holds, and what it reads. */
+static MtfRange held_of(const MtfReach *reach, int64_t i, int64_t n) {
+    return mtf_part(reach->size, i, n);
+}
+
+static MtfRange reached_of(const MtfReach *reach, int64_t i, int64_t n) {
+    return mtf_reach_range(reach, mtf_part(reach->parted_size, i, n));
+}
+
+static MtfRange read_of(const MtfReach *reach, int64_t i, int64_t n) {
+    MtfRange held = held_of(reach, i, n), reached = reached_of(reach, i, n);
+    return contains(held, reached) ? held : reached;
+}
+
+MtfRange mtf_margins_range(const MtfGraph *graph, const MtfMesh *mesh,
+                           const MtfPlacement *placement, int operation, int dim, int rank) {
+    unsigned axes = mtf_placement_split_axes(placement, dim);
+    MtfReach reach;
+    if (axes == 0 || !mtf_reach_init(&reach, graph, operation, dim))
+        return mtf_placement_range(mesh, placement, dim, mtf_graph_size(graph, dim), rank);
+    return read_of(&reach, mtf_mesh_group_position(mesh, axes, rank),
+                   mtf_mesh_group_size(mesh, axes));
+}
+
+unsigned mtf_margins_axes(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                          const MtfPlacement *placement, int operation) {
+    unsigned lacking = 0;
+    for (int d = 0; d < shape->rank; d++) {
+        unsigned axes = mtf_placement_split_axes(placement, shape->dims[d]);
+        int64_t n = mtf_mesh_group_size(mesh, axes);
+        MtfReach reach;
+        if (n == 1 || !mtf_reach_init(&reach, graph, operation, shape->dims[d]))
+            continue;
+        for (int64_t i = 0; i < n && !(lacking & axes); i++)
+            if (!contains(held_of(&reach, i, n), read_of(&reach, i, n)))
+                lacking |= axes;
+    }
+    return lacking;
+}
+
+/* ---- The most ------------------------------------------------------------------------------ */
+
+/* Of one part along one dimension: elements that it reads, that it reads of its own, and that all
+ * parts together read of what it holds. */
+typedef struct {
+    int64_t read, own, wanted;
+} Share;
+
+static int64_t common(MtfRange a, MtfRange b) {
+    return MAX(0, MIN(a.end, b.end) - MAX(a.begin, b.begin));
+}
+
+/* What the parts beyond `i`, in steps of `way`, read of what it holds. Their reaches follow one
+ * another as they do, so none behind the first that lies beyond it reads any of it. */
+static int64_t wanted_by(const MtfReach *reach, int64_t i, int64_t n, int way) {
+    MtfRange held = held_of(reach, i, n);
+    int64_t wanted = 0;
+    for (i += way; i >= 0 && i < n; i += way) {
+        MtfRange reached = reached_of(reach, i, n);
+        if (reached.begin >= reached.end)
+            continue;
+        if (way > 0 ? reached.begin >= held.end : reached.end <= held.begin)
+            break;
+        wanted += common(held, reached); /* nothing where it has all that it reaches */
+    }
+    return wanted;
+}
+
+static Share share_of(const MtfReach *reach, int64_t i, int64_t n) {
+    MtfRange held = held_of(reach, i, n), read = read_of(reach, i, n);
+    int64_t own = common(held, read);
+    return (Share){ read.end - read.begin, own,
+                    own + wanted_by(reach, i, n, 1) + wanted_by(reach, i, n, -1) };
+}
+
+static void add_share(GArray *shares, Share share) {
+    for (guint k = 0; k < shares->len; k++) {
+        const Share *s = &g_array_index(shares, Share, k);
+        if (s->read == share.read && s->own == share.own && s->wanted == share.wanted)
+            return;
+    }
+    g_array_append_val(shares, share);
+}
+
+/* The different shares of a dimension's parts. */
+static GArray *shares_of(const MtfGraph *graph, const MtfMesh *mesh, const MtfPlacement *placement,
+                         int operation, int dim) {
+    GArray *shares = g_array_new(FALSE, FALSE, sizeof(Share));
+    int64_t size = mtf_graph_size(graph, dim);
+    int64_t n = mtf_mesh_group_size(mesh, mtf_placement_split_axes(placement, dim));
+    MtfReach reach;
+    if (n == 1 || !mtf_reach_init(&reach, graph, operation, dim)) {
+        int64_t part = mtf_largest_part(size, n);
+        g_array_append_val(shares, ((Share){ part, part, part }));
+        return shares;
+    }
+    for (int64_t i = 0; i < n; i++)
+        add_share(shares, share_of(&reach, i, n));
+    return shares;
+}
+
+/* A box is a product of shares, so is what a processor sends and keeps of its own: all combinations
+ * are gone through, of which there are few. */
+static void find_most(GArray *const *shares, int rank, Share box, MtfMarginsMost *most) {
+    if (rank == 0) {
+        most->read = MAX(most->read, box.read);
+        most->sent = MAX(most->sent, box.wanted - box.own);
+        most->exchanged = MAX(most->exchanged, box.wanted - box.own + box.read - box.own);
+        return;
+    }
+    for (guint k = 0; k < shares[0]->len; k++) {
+        const Share *s = &g_array_index(shares[0], Share, k);
+        find_most(shares + 1, rank - 1,
+                  (Share){ box.read * s->read, box.own * s->own, box.wanted * s->wanted }, most);
+    }
+}
+
+MtfMarginsMost mtf_margins_most(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                                const MtfPlacement *placement, int operation) {
+    GArray *shares[MTF_MAX_RANK];
+    MtfMarginsMost most = { 0, 0, 0 };
+    for (int d = 0; d < shape->rank; d++)
+        shares[d] = shares_of(graph, mesh, placement, operation, shape->dims[d]);
+    find_most(shares, shape->rank, (Share){ 1, 1, 1 }, &most);
+    for (int d = 0; d < shape->rank; d++)
+        g_array_unref(shares[d]);
+    return most;
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Reading with margins. A placement is a partition, but windows (layouts/graph/window.h) reach over
+ * the edges of a part: a processor that makes part [b, e) of one side of a window needs of the other
+ *
+ *     windows over the larger side     from b stride - before to (e - 1) stride - before + (places - 1) dilation
+ *     from the smaller to the larger   from ceil((b + before - (places - 1) dilation) / stride)
+ *                                      to floor((e - 1 + before) / stride)
+ *
+ * within its size, less what no place of a window meets at either end: strides and dilations leave
+ * gaps. Parts and margins of a split of 14 elements in 4, by windows of 3 with a stride of 2:
+ *
+ *     held      [0 1 2][3 4 5 6][7 8 9][10 11 12 13]
+ *     windows    0      1 2      3      4  5  6           of 7, element o between 2o - 1 and 2o + 1
+ *     reached  [0 1][1 2 3 4 5][5 6 7][7 8 9 10 11 12 13]
+ *
+ * A part that has all that its windows reach is read as it is; elements that some part lacks are
+ * what a halo exchange (reshard.h) takes from those that hold them, however far away. */
+#ifndef MTF_MARGINS_H
+#define MTF_MARGINS_H
+
+#include "layouts/graph/operation_table.h"
+#include "layouts/placement/placement.h"
+
+/* How one window reaches from one of its sides to the other. */
+typedef struct {
+    int parted;                  /* the dimension whose parts are worked on */
+    int64_t parted_size, size;   /* of that dimension, and of the one that is read */
+    int64_t stride, before, dilation, places;
+    bool gathers;                /* the larger side is read */
+} MtfReach;
+
+/* How `operation` reads its inputs' dimension `dim`; false where it does so without windows. */
+bool mtf_reach_init(MtfReach *reach, const MtfGraph *graph, int operation, int dim);
+
+/* What windows meet from `part`: from the first element to the last; empty where there is none. */
+MtfRange mtf_reach_range(const MtfReach *reach, MtfRange part);
+
+/* The range of `dim` that processor `rank` reads for `operation` of an input in `placement`. */
+MtfRange mtf_margins_range(const MtfGraph *graph, const MtfMesh *mesh,
+                           const MtfPlacement *placement, int operation, int dim, int rank);
+
+/* The mesh axes along which processors lack some of what they read; 0: none does. */
+unsigned mtf_margins_axes(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                          const MtfPlacement *placement, int operation);
+
+/* The most over processors, in elements: of what one reads; of what one sends to all others; and of
+ * that with what it gets from them. */
+typedef struct {
+    int64_t read, sent, exchanged;
+} MtfMarginsMost;
+
+MtfMarginsMost mtf_margins_most(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
+                                const MtfPlacement *placement, int operation);
+
+#endif
