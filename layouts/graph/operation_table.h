@@ -321,11 +321,11 @@ typedef struct {
  * window (window.h) goes along one of its dimensions, and the operands that have the other read it
  * with margins. */
 typedef struct {
-    int dim;        /* as the outputs call it */
-    int input_dim;  /* as the inputs call it */
-    int other_dim;  /* the window's other dimension, or -1 */
+    int dim;                 /* as the outputs call it */
+    int input_dim;           /* as the inputs call it */
+    int other_dim;           /* the window's other dimension, or -1 */
     const MtfWindow *window; /* or NULL; the operation's */
-    bool is_larger; /* `dim` is the larger side of a window */
+    bool is_larger;          /* `dim` is the larger side of a window */
     int64_t size;
     bool reduced; /* missing in some output */
     bool whole;   /* cannot be split: reduced where parts do not add up, or held whole by the row */

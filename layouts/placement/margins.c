@@ -47,19 +47,22 @@ static bool meets(const MtfReach *r, MtfRange part, int64_t at) {
     return false;
 }
 
+/* What windows span from `part`, gaps and what lies outside included: of a later part it neither
+ * begins nor ends earlier. */
+static MtfRange span_of(const MtfReach *r, MtfRange part) {
+    int64_t last = (r->places - 1) * r->dilation;
+    if (r->gathers)
+        return (MtfRange){ part.begin * r->stride - r->before,
+                           (part.end - 1) * r->stride - r->before + last + 1 };
+    return (MtfRange){ ceil_divided(part.begin + r->before - last, r->stride),
+                       floor_divided(part.end - 1 + r->before, r->stride) + 1 };
+}
+
 MtfRange mtf_reach_range(const MtfReach *r, MtfRange part) {
-    int64_t last = r->places - 1, begin, end;
+    MtfRange span = span_of(r, part);
+    int64_t begin = MAX(span.begin, 0), end = MIN(span.end, r->size);
     if (part.begin >= part.end)
         return (MtfRange){ 0, 0 };
-    if (r->gathers) {
-        begin = part.begin * r->stride - r->before;
-        end = (part.end - 1) * r->stride - r->before + last * r->dilation + 1;
-    } else {
-        begin = ceil_divided(part.begin + r->before - last * r->dilation, r->stride);
-        end = floor_divided(part.end - 1 + r->before, r->stride) + 1;
-    }
-    begin = MAX(begin, 0);
-    end = MIN(end, r->size);
     while (begin < end && !meets(r, part, begin))
         begin++;
     while (begin < end && !meets(r, part, end - 1))
@@ -125,18 +128,16 @@ static int64_t common(MtfRange a, MtfRange b) {
     return MAX(0, MIN(a.end, b.end) - MAX(a.begin, b.begin));
 }
 
-/* What the parts beyond `i`, in steps of `way`, read of what it holds. Their reaches follow one
- * another as they do, so none behind the first that lies beyond it reads any of it. */
+/* What the parts beyond `i`, in steps of `way`, read of what it holds. Spans follow one another as
+ * parts do: none behind the first that lies beyond it meets it. */
 static int64_t wanted_by(const MtfReach *reach, int64_t i, int64_t n, int way) {
     MtfRange held = held_of(reach, i, n);
     int64_t wanted = 0;
     for (i += way; i >= 0 && i < n; i += way) {
-        MtfRange reached = reached_of(reach, i, n);
-        if (reached.begin >= reached.end)
-            continue;
-        if (way > 0 ? reached.begin >= held.end : reached.end <= held.begin)
+        MtfRange span = span_of(reach, mtf_part(reach->parted_size, i, n));
+        if (way > 0 ? span.begin >= held.end : span.end <= held.begin)
             break;
-        wanted += common(held, reached); /* nothing where it has all that it reaches */
+        wanted += common(held, reached_of(reach, i, n)); /* nothing of what the part holds itself */
     }
     return wanted;
 }

@@ -23,10 +23,10 @@
 
 /* How one window reaches from one of its sides to the other. */
 typedef struct {
-    int parted;                  /* the dimension whose parts are worked on */
-    int64_t parted_size, size;   /* of that dimension, and of the one that is read */
+    int parted;                /* the dimension whose parts are worked on */
+    int64_t parted_size, size; /* of that dimension, and of the one that is read */
     int64_t stride, before, dilation, places;
-    bool gathers;                /* the larger side is read */
+    bool gathers; /* the larger side is read */
 } MtfReach;
 
 /* How `operation` reads its inputs' dimension `dim`; false where it does so without windows. */

@@ -22,7 +22,7 @@ static int input_side(const MtfShape *shape, const MtfIndex *index) {
     if (mtf_shape_find(shape, index->input_dim) >= 0)
         return index->input_dim;
     return index->other_dim >= 0 && mtf_shape_find(shape, index->other_dim) >= 0 ? index->other_dim
-                                                                               : MTF_REPLICATED;
+                                                                                 : MTF_REPLICATED;
 }
 
 MtfPlacement mtf_strategy_input(const MtfGraph *graph, int operation, const MtfIteration *iteration,

@@ -7,7 +7,8 @@
  *                sum all inputs are partial, and k is 0.
  *
  * The placements that the inputs must have and that the outputs get follow from the strategy and
- * the operation's row alone. */
+ * the operation's row alone. Where an index is a window's, inputs that have its other dimension are
+ * split along that and read with margins (margins.h). */
 #ifndef MTF_STRATEGY_H
 #define MTF_STRATEGY_H
 

@@ -164,18 +164,18 @@ static int obtain_input(Lowering *lowering, int operation, int k, const MtfPlace
     const MtfOperation *op = mtf_graph_operation(lowering->graph, operation);
     const MtfTensor *tensor = mtf_graph_tensor(lowering->graph, op->inputs[k]);
     int source = obtain(lowering, operation, op->inputs[k], placement);
-    unsigned axes = mtf_margins_axes(lowering->graph, lowering->mesh, &tensor->shape, placement,
-                                     operation);
+    unsigned axes =
+        mtf_margins_axes(lowering->graph, lowering->mesh, &tensor->shape, placement, operation);
     if (axes == 0)
         return source;
-    MtfMarginsMost most = mtf_margins_most(lowering->graph, lowering->mesh, &tensor->shape,
-                                           placement, operation);
-    int target = new_buffer(lowering, &(MtfBuffer){ .tensor = op->inputs[k],
-                                                    .placement = *placement,
-                                                    .reader = operation + 1,
-                                                    .memory = MTF_MEMORY_COMMUNICATION,
-                                                    .bytes = most.read *
-                                                             mtf_dtype_bytes(tensor->dtype) });
+    MtfMarginsMost most =
+        mtf_margins_most(lowering->graph, lowering->mesh, &tensor->shape, placement, operation);
+    int target =
+        new_buffer(lowering, &(MtfBuffer){ .tensor = op->inputs[k],
+                                           .placement = *placement,
+                                           .reader = operation + 1,
+                                           .memory = MTF_MEMORY_COMMUNICATION,
+                                           .bytes = most.read * mtf_dtype_bytes(tensor->dtype) });
     MtfReshardOp halo = { .kind = MTF_RESHARD_HALO,
                           .axes = axes,
                           .from = *placement,

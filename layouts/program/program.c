@@ -156,11 +156,10 @@ int64_t mtf_reshard_scratch(const MtfGraph *graph, const MtfMesh *mesh, const Mt
 
 MtfRange mtf_buffer_range(const MtfProgram *program, const MtfBuffer *buffer, int dim, int rank) {
     const MtfMesh *mesh = &program->layout->mesh;
-    return buffer->reader > 0
-               ? mtf_margins_range(program->graph, mesh, &buffer->placement, buffer->reader - 1,
-                                   dim, rank)
-               : mtf_placement_range(mesh, &buffer->placement, dim,
-                                     mtf_graph_size(program->graph, dim), rank);
+    return buffer->reader > 0 ? mtf_margins_range(program->graph, mesh, &buffer->placement,
+                                                  buffer->reader - 1, dim, rank)
+                              : mtf_placement_range(mesh, &buffer->placement, dim,
+                                                    mtf_graph_size(program->graph, dim), rank);
 }
 
 int64_t mtf_instruction_payload(const MtfProgram *program, int index, int rank) {

@@ -129,16 +129,18 @@ static void issue_by_mpi(const MtfTransport *transport, const MtfMove *move,
 }
 
 /* An exchange in several calls does not stay under way: they would begin in another order than
- * those of the next one on ranks that are faster. */
-static bool takes_several_calls(const MtfTransport *transport, const MtfMove *move) {
-    return move->kind == MTF_RESHARD_ALLREDUCE && move->count > transport->max_message;
+ * those of the next one on ranks that are faster. Nor does one that some rank has no part in: there
+ * Open MPI (4.1.4) does not count it, and all that the group begins later waits for ever. */
+static bool is_over_at_once(const MtfTransport *transport, const MtfMove *move) {
+    return move->has_idle_member ||
+           (move->kind == MTF_RESHARD_ALLREDUCE && move->count > transport->max_message);
 }
 
 static void begin(const MtfTransport *transport, MtfExchange *exchange) {
     const MtfMove *move = exchange->move;
     exchange->by_window = goes_by_window(transport, move);
     exchange->by_messages = goes_by_messages(transport, exchange->index);
-    if (!exchange->by_window && !exchange->by_messages && takes_several_calls(transport, move)) {
+    if (!exchange->by_window && !exchange->by_messages && is_over_at_once(transport, move)) {
         issue_by_mpi(transport, move, exchange->counted);
         exchange->request = MPI_REQUEST_NULL;
         return;

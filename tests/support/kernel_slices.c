@@ -2,7 +2,7 @@
 #include "tests/support/kernel_slices.h"
 
 #include "layouts/kernel_work/kernel_scratch.h"
-#include "layouts/placement/placement.h"
+#include "layouts/placement/margins.h"
 #include "runtime/kernels/base/kernel_bfloat16.h"
 
 #include <math.h>
@@ -55,6 +55,16 @@ static int find_index(const Run *run, int dim, bool is_input) {
     return -1;
 }
 
+/* Of a window's other side what the part that runs now reaches, and nothing else. */
+static MtfRange range_within_reach(const Run *run, int dim) {
+    MtfReach reach;
+    bool windowed = mtf_reach_init(&reach, run->graph, run->id, dim);
+    g_assert_true(windowed);
+    int index = find_index(run, reach.parted, false);
+    return mtf_reach_range(&reach,
+                           mtf_part(reach.parted_size, run->part[index], run->parts[index]));
+}
+
 static MtfOperand slice_of(const Run *run, int tensor, bool is_input) {
     const MtfTensor *t = mtf_graph_tensor(run->graph, tensor);
     MtfOperand operand = { .dtype = t->dtype, .rank = t->shape.rank };
@@ -62,9 +72,9 @@ static MtfOperand slice_of(const Run *run, int tensor, bool is_input) {
         int dim = t->shape.dims[i], index = find_index(run, dim, is_input);
         operand.dims[i] = dim;
         operand.global[i] = mtf_graph_size(run->graph, dim);
-        MtfRange range = { 0, operand.global[i] }; /* a window's other side is whole */
-        if (index >= 0)
-            range = mtf_part(operand.global[i], run->part[index], run->parts[index]);
+        MtfRange range = index >= 0
+                             ? mtf_part(operand.global[i], run->part[index], run->parts[index])
+                             : range_within_reach(run, dim);
         operand.begin[i] = range.begin;
         operand.size[i] = range.end - range.begin;
     }

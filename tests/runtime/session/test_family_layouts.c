@@ -85,11 +85,26 @@ static void layouts_of_an_autoencoder_give_its_losses(void **state) {
     check_family("autoencoder", changes, NULL, 40);
 }
 
+/* Space is split, too: over several axes, raggedly, into more parts than there are elements. */
+static void layouts_of_a_residual_network_give_its_losses(void **state) {
+    (void)state;
+    const char *const changes[] = { "batch", "3", "image", "7", "width", "2", NULL };
+    check_family("resnet", changes, NULL, 30);
+}
+
+static void layouts_of_a_u_net_give_its_losses(void **state) {
+    (void)state;
+    const char *const changes[] = { "batch", "1", "image", "6", "width", "2", NULL };
+    check_family("unet", changes, NULL, 24);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layouts_of_a_translator_give_its_losses),
         cmocka_unit_test(layouts_of_a_recommender_give_its_losses),
         cmocka_unit_test(layouts_of_an_autoencoder_give_its_losses),
+        cmocka_unit_test(layouts_of_a_residual_network_give_its_losses),
+        cmocka_unit_test(layouts_of_a_u_net_give_its_losses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

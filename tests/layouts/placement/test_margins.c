@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What windows read over the edges of parts, against brute force: pairs of elements that meet at some
+ * place of a window, one by one, for drawn sizes, strides, dilations, paddings and meshes; and the
+ * halo bytes of ResNet-50's layers, split over height, as counted by hand. */
+#include "tests/support/cmocka.h"
+
+#include "layouts/placement/margins.h"
+#include "layouts/placement/reshard.h"
+#include "tests/support/parse_graph.h"
+
+#define DRAWS 6000
+#define MOST 64
+
+static int drawn(GRand *random, int least, int most) {
+    return g_rand_int_range(random, least, most + 1);
+}
+
+static MtfReach drawn_reach(GRand *random) {
+    MtfReach r = { .stride = drawn(random, 1, 4),
+                   .dilation = drawn(random, 1, 3),
+                   .places = drawn(random, 1, 5),
+                   .gathers = drawn(random, 0, 1) == 1 };
+    r.before = drawn(random, 0, (int)((r.places - 1) * r.dilation));
+    r.size = drawn(random, 1, MOST);
+    r.parted_size = drawn(random, 1, MOST);
+    return r;
+}
+
+/* Straight from the sum that defines windows: large = small stride - before + place dilation. */
+static bool meet(const MtfReach *r, int64_t parted, int64_t read) {
+    int64_t large = r->gathers ? read : parted, small = r->gathers ? parted : read;
+    for (int64_t place = 0; place < r->places; place++)
+        if (large == small * r->stride - r->before + place * r->dilation)
+            return true;
+    return false;
+}
+
+/* Whether `found` is the least range with all that the part meets. */
+static bool is_hull(const MtfReach *r, MtfRange part, MtfRange found) {
+    MtfRange hull = { 0, 0 };
+    for (int64_t at = 0; at < r->size; at++)
+        for (int64_t p = part.begin; p < part.end; p++)
+            if (meet(r, p, at))
+                hull = (MtfRange){ hull.begin < hull.end ? hull.begin : at, at + 1 };
+    return found.begin == hull.begin && found.end == hull.end;
+}
+
+static void a_part_reaches_from_the_first_element_it_meets_to_the_last(void **state) {
+    (void)state;
+    g_autoptr(GRand) random = g_rand_new_with_seed(1);
+    for (int draw = 0; draw < DRAWS; draw++) {
+        MtfReach r = drawn_reach(random);
+        int begin = drawn(random, 0, (int)r.parted_size);
+        MtfRange part = { begin, drawn(random, begin, (int)r.parted_size) };
+        if (!is_hull(&r, part, mtf_reach_range(&r, part)))
+            fail_msg("draw %d: stride %d dilation %d places %d before %d, part %d to %d of %d",
+                     draw, (int)r.stride, (int)r.dilation, (int)r.places, (int)r.before,
+                     (int)part.begin, (int)part.end, (int)r.size);
+    }
+}
+
+/* ---- Exchanges ------------------------------------------------------------------------------- */
+
+static const char *const kinds[] = { "conv", "conv_transpose" };
+
+/* y[a', b'] = conv(x[a, b], f[k, l]) or the other way round. */
+static MtfGraph *drawn_graph(GRand *random, bool spreads) {
+    GString *sizes = g_string_new(NULL), *windows = g_string_new(NULL);
+    for (int w = 0; w < 2; w++) {
+        int stride = drawn(random, 1, 3), dilation = drawn(random, 1, 2);
+        int places = drawn(random, 1, 4), extent = (places - 1) * dilation + 1;
+        int before = drawn(random, 0, extent - 1), after = drawn(random, 0, extent - 1);
+        int small = drawn(random, 2, 9);
+        int large = MAX((small - 1) * stride + extent - before - after, 1);
+        small = (large + before + after - extent) / stride + 1;
+        g_string_append_printf(sizes, ",'%s%d':%d,'%s%d':%d,'k%d':%d", spreads ? "y" : "x", w,
+                               large, spreads ? "x" : "y", w, small, w, places);
+        g_string_append_printf(windows,
+                               "%s{'from':'x%d','to':'y%d','kernel':'k%d','stride':%d,"
+                               "'dilation':%d,'before':%d,'after':%d}",
+                               w > 0 ? "," : "", w, w, w, stride, dilation, before, after);
+    }
+    g_autofree char *text = g_strdup_printf(
+        "{'meshtf_graph':1,'name':'t','dimensions':{'c':3%s},'inputs':[{'name':'x','dims':"
+        "['x0','c','x1'],'feed':'features'},{'name':'f','dims':['k0','c','k1'],'feed':'features'}],"
+        "'variables':[],'operations':[{'name':'y','op':'%s','inputs':['x','f'],"
+        "'dims':['y0','y1'],'windows':[%s]}]}",
+        sizes->str, kinds[spreads], windows->str);
+    g_string_free(sizes, TRUE);
+    g_string_free(windows, TRUE);
+    return mtf_test_graph(text);
+}
+
+typedef struct {
+    const MtfGraph *graph;
+    const MtfMesh *mesh;
+    const MtfShape *shape;
+    MtfReshardOp op;
+} Halo;
+
+/* A processor gets each element that it reads from one of its group, and sends what the others get. */
+static void check_rank(const Halo *halo, int rank, MtfMarginsMost *most) {
+    int64_t read = 1, received = 0, own = 0;
+    MtfRange box[MTF_MAX_RANK];
+    for (int d = 0; d < halo->shape->rank; d++) {
+        MtfRange range = mtf_margins_range(halo->graph, halo->mesh, &halo->op.from, 0,
+                                           halo->shape->dims[d], rank);
+        read *= range.end - range.begin;
+    }
+    for (int p = 0; p < mtf_mesh_group_size(halo->mesh, halo->op.axes); p++) {
+        int peer = mtf_mesh_group_member(halo->mesh, halo->op.axes, rank, p);
+        int64_t n = mtf_reshard_box(halo->graph, halo->mesh, halo->shape, &halo->op,
+                                    (MtfRoute){ peer, rank }, box);
+        received += peer == rank ? 0 : n;
+        own += peer == rank ? n : 0;
+    }
+    assert_int_equal(received + own, read);
+    int64_t sent = mtf_reshard_payload(halo->graph, halo->mesh, halo->shape, &halo->op, rank);
+    most->read = MAX(most->read, read);
+    most->sent = MAX(most->sent, sent);
+    most->exchanged = MAX(most->exchanged, sent + received);
+}
+
+static void check_halo(const MtfGraph *graph, const MtfMesh *mesh, const MtfPlacement *placement) {
+    const MtfShape *shape = &mtf_graph_tensor(graph, 0)->shape;
+    Halo halo = { graph, mesh, shape, { .kind = MTF_RESHARD_HALO, .reader = 0 } };
+    halo.op.axes = mtf_margins_axes(graph, mesh, shape, placement, 0);
+    halo.op.from = halo.op.to = *placement;
+    MtfMarginsMost counted = { 0, 0, 0 };
+    MtfMarginsMost most = mtf_margins_most(graph, mesh, shape, placement, 0);
+    for (int rank = 0; rank < mtf_mesh_size(mesh); rank++)
+        check_rank(&halo, rank, &counted);
+    assert_int_equal(most.read, counted.read);
+    assert_int_equal(most.sent, counted.sent);
+    assert_int_equal(most.exchanged, counted.exchanged);
+}
+
+static void what_a_processor_reads_comes_from_those_that_hold_it(void **state) {
+    (void)state;
+    static const char *const meshes[] = { "a:3;b:2", "a:2;b:2;c:2", "a:5", "a:2;b:7" };
+    g_autoptr(GRand) random = g_rand_new_with_seed(2);
+    for (int draw = 0; draw < 1500; draw++) {
+        MtfMesh mesh;
+        assert_true(mtf_mesh_parse(meshes[draw % 4], 0, &mesh, NULL));
+        g_autoptr(MtfGraph) graph = drawn_graph(random, draw / 4 % 2 == 1);
+        const MtfShape *shape = &mtf_graph_tensor(graph, 0)->shape;
+        MtfPlacement placement = mtf_placement_replicated();
+        for (int a = 0; a < mesh.n_axes; a++)
+            if (drawn(random, 0, 3) > 0)
+                placement.axis[a] = (int16_t)shape->dims[2 * drawn(random, 0, 1)];
+        check_halo(graph, &mesh, &placement);
+    }
+}
+
+/* ---- Golden numbers -------------------------------------------------------------------------- */
+
+typedef struct {
+    int side, channels, kernel, stride, before, parts;
+    int64_t bytes; /* that all processors send */
+} Golden;
+
+/* (parts - 1) (left + right) width channels 4 bytes; left and right of a 7 x 7 of stride 2 padded by
+ * 3 are 3 and 2, of a 3 x 3 of stride 2 padded by 1 they are 1 and 0, of stride 1 they are 1 and 1. */
+static const Golden golden[] = {
+    { 224, 3, 7, 2, 3, 2, 13440 },  /* conv1 */
+    { 112, 64, 3, 2, 1, 2, 28672 }, /* the pool behind it */
+    { 56, 64, 3, 1, 1, 2, 28672 },  /* 3 x 3 of the first stage */
+    { 56, 64, 3, 1, 1, 4, 3 * 28672 }, { 56, 128, 3, 2, 1, 2, 56 * 128 * 4 },
+    { 56, 256, 1, 2, 0, 2, 0 }, /* a shortcut */
+    { 28, 128, 2, 2, 0, 7, 0 }, /* windows side by side */
+};
+
+static MtfGraph *golden_graph(const Golden *g) {
+    int out = (g->side + g->stride - 1) / g->stride;
+    g_autofree char *text = g_strdup_printf(
+        "{'meshtf_graph':1,'name':'t','dimensions':{'h':%d,'w':%d,'c':%d,'k':%d,'p':%d},"
+        "'inputs':[{'name':'x','dims':['h','w','c'],'feed':'features'},"
+        "{'name':'f','dims':['k','c'],'feed':'features'}],'variables':[],"
+        "'operations':[{'name':'y','op':'conv','inputs':['x','f'],'dims':['p','w'],"
+        "'windows':[{'from':'h','to':'p','kernel':'k','stride':%d,'before':%d}]}]}",
+        g->side, g->side, g->channels, g->kernel, out, g->stride, g->before);
+    return mtf_test_graph(text);
+}
+
+static void halos_of_a_resnet_are_those_counted_by_hand(void **state) {
+    (void)state;
+    for (gsize i = 0; i < G_N_ELEMENTS(golden); i++) {
+        MtfMesh mesh;
+        g_autofree char *mesh_text = g_strdup_printf("rows:%d", golden[i].parts);
+        assert_true(mtf_mesh_parse(mesh_text, 0, &mesh, NULL));
+        g_autoptr(MtfGraph) graph = golden_graph(&golden[i]);
+        const MtfShape *shape = &mtf_graph_tensor(graph, 0)->shape;
+        MtfPlacement placement = mtf_placement_replicated();
+        placement.axis[0] = (int16_t)shape->dims[0];
+        MtfReshardOp op = { .kind = MTF_RESHARD_HALO, .from = placement, .to = placement };
+        op.axes = mtf_margins_axes(graph, &mesh, shape, &placement, 0);
+        int64_t sent = 0;
+        for (int rank = 0; rank < golden[i].parts; rank++)
+            sent += 4 * mtf_reshard_payload(graph, &mesh, shape, &op, rank);
+        assert_int_equal(sent, golden[i].bytes);
+        assert_int_equal(op.axes != 0, golden[i].bytes > 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_part_reaches_from_the_first_element_it_meets_to_the_last),
+        cmocka_unit_test(what_a_processor_reads_comes_from_those_that_hold_it),
+        cmocka_unit_test(halos_of_a_resnet_are_those_counted_by_hand),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
