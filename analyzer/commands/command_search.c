@@ -439,6 +439,15 @@ static bool search_training(Run *run, const char *path, GError **error) {
              "With --infer: what caches may take of a device in max_context (what is left)",       \
              "BYTES|30%")
 
+/* Which layouts are looked at. */
+#define LAYOUT_OPTIONS                                                                       \
+    TEXT("layouts", 0, layouts, "Kind of layouts (the better)", "rule|free"),                \
+        TEXT("uniform", 0, uniform,                                                          \
+             "Whether repeated layers are laid out alike (auto: unless differing wins 1 %)", \
+             "always|never|auto"),                                                           \
+        LIST("pin", pins, "This dimension lies on that axis", "d_ff:cols"),                  \
+        LIST("forbid", forbids, "This dimension does not lie on that axis", "vocab:rows")
+
 /* What a plan must be to run elsewhere, and its drawings. */
 #define EXPORT_OPTIONS                                                                   \
     TEXT("exportable", 0, exportable, "Only plans that this system can run",             \
@@ -455,12 +464,7 @@ int mtf_command_search(int argc, char **argv) {
         OTHER("max-mesh-dims", G_OPTION_ARG_INT, max_axes, "Axes of a mesh, at most (2)", "N"),
         TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
         TEXT("memory", 0, memory, "Memory of a device (the machine's)", "16GiB"),
-        TEXT("layouts", 0, layouts, "Kind of layouts (the better)", "rule|free"),
-        TEXT("uniform", 0, uniform,
-             "Whether repeated layers are laid out alike (auto: unless differing wins 1 %)",
-             "always|never|auto"),
-        LIST("pin", pins, "This dimension lies on that axis", "d_ff:cols"),
-        LIST("forbid", forbids, "This dimension does not lie on that axis", "vocab:rows"),
+        LAYOUT_OPTIONS,
         LIST("dim", dims, "Set a dimension's size", "batch=512"),
         OTHER("batch", G_OPTION_ARG_INT, batch, "Examples in a batch of a published model (32)",
               "N"),

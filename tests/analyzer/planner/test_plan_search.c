@@ -362,21 +362,17 @@ static void the_search_goes_on_to_the_gap_that_is_asked_for(void **state) {
     assert_true(loose > 0);
 }
 
-/* The strategies of an operation and placements of its results in two layers, by their names. */
+/* Whether tensors are kept alike in two layers, by their names. */
 static bool layers_are_equal(const MtfGraph *graph, const MtfLayout *layout, int first,
                              int second) {
     g_autofree char *a = g_strdup_printf("layer/%d/", first);
     g_autofree char *b = g_strdup_printf("layer/%d/", second);
     bool equal = true;
-    for (int i = 0; i < (int)graph->operations->len; i++) {
-        const char *name = mtf_graph_operation(graph, i)->name, *at = strstr(name, a);
-        if (at == NULL)
-            continue;
-        g_autoptr(GString) twin = g_string_new(name);
-        g_string_replace(twin, a, b, 1);
-        for (int k = 0; k < (int)graph->operations->len; k++)
-            if (strcmp(mtf_graph_operation(graph, k)->name, twin->str) == 0)
-                equal &= mtf_strategy_equal(&layout->operations[i], &layout->operations[k]);
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        g_autoptr(GString) twin = g_string_new(mtf_graph_tensor(graph, t)->name);
+        int other =
+            g_string_replace(twin, a, b, 1) > 0 ? mtf_graph_find_tensor(graph, twin->str) : t;
+        equal &= other < 0 || mtf_placement_equal(&layout->tensors[t], &layout->tensors[other]);
     }
     return equal;
 }
