@@ -350,6 +350,7 @@ static GArray *find_variants(const MtfVariantSearchOptions *options, GError **er
                                         .precision = options->precision,
                                         .pins = options->pins,
                                         .forbids = options->forbids,
+                                        .rules_only = options->rules_only,
                                         .user = &copy,
                                         .cancel = is_late_for_variants };
     mtf_search_progress_phase(options->progress, "comparing step variants");

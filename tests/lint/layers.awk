@@ -90,6 +90,8 @@ top != "tests" && FILENAME ~ /\.h$/ && (/^} Mtf[A-Za-z0-9]*;/ || /^typedef [^({]
         find("only the kernels of runtime/ may include cblas.h")
     if (header == "dnnl.h")
         one_file(header, "runtime")
+    if (header == "microhttpd.h")
+        one_file(header, "runtime")
     if (header == "glpk.h")
         one_file(header, "analyzer")
     if (header ~ "^(graphviz/)?(cgraph|gvc).h$")
