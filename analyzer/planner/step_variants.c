@@ -106,14 +106,14 @@ static GArray *compared_meshes(const MtfStepVariantsOptions *options) {
     return meshes;
 }
 
-/* Prices the best rules of a trial's variant. Only where the arena matters is it packed. */
-static void price_rules(const Variants *variants, Trial *trial, bool packed) {
+/* Prices the best rules of a trial's variant under the limit. Only where the arena matters is it packed. */
+static void price_rules(const Variants *variants, Trial *trial, int64_t limit, bool packed) {
     const MtfStepVariantsOptions *options = variants->options;
     if (trial->priced)
         return;
     MtfRuleSearchOptions search = { .machine = options->machine,
-                                    .memory_limit = INT64_MAX,
-                                    .unpacked = !packed,
+                                    .memory_limit = limit,
+                                    .modelled = !packed,
                                     .pins = options->pins,
                                     .forbids = options->forbids,
                                     .user = options->user,
@@ -179,6 +179,34 @@ static Outcome take_unsplit(Variants *variants, Trial *trial) {
     return variants->unsplit_outcome;
 }
 
+/* Whether some rule layout of a variant is modelled to fit. */
+static bool rules_may_fit(const Variants *variants, guint count, int recompute) {
+    Trial trial;
+    bool fits =
+        make_trial(variants, variant_of(variants, count, recompute), &trial, NULL) == MIGHT_FIT;
+    if (fits) {
+        price_rules(variants, &trial, variants->options->memory_limit, false);
+        fits = trial.arena_bytes < INT64_MAX;
+    }
+    trial_clear(&trial);
+    return fits;
+}
+
+/* Where a line begins: more micro-batches need less, so the first that fit are found by bisection. */
+static guint first_count(const Variants *variants, int recompute) {
+    guint low = 0, high = variants->counts->len - 1;
+    if (!variants->options->rules_only)
+        return 0;
+    while (low < high) {
+        guint middle = (low + high) / 2;
+        if (rules_may_fit(variants, middle, recompute))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
 static void fill_line(int recompute, void *data) {
     Lines *lines = data;
     Variants *variants = lines->variants;
@@ -186,7 +214,8 @@ static void fill_line(int recompute, void *data) {
     line->smallest.least_bytes = INT64_MAX;
     if (!is_allowed(variants->options, recompute))
         return;
-    for (guint i = 0; i < variants->counts->len && line->count < most_trials(line); i++) {
+    guint first = first_count(variants, recompute);
+    for (guint i = first; i < variants->counts->len && line->count < most_trials(line); i++) {
         Trial *trial = &line->trials[line->count];
         bool unsplit = i == 0 && recompute == (int)first_recompute(variants->options);
         Outcome outcome =
@@ -201,7 +230,9 @@ static void fill_line(int recompute, void *data) {
 
 static void price_trial(int i, void *data) {
     const Lines *lines = data;
-    price_rules(lines->variants, g_ptr_array_index(lines->trials, (guint)i), false);
+    const MtfStepVariantsOptions *options = lines->variants->options;
+    price_rules(lines->variants, g_ptr_array_index(lines->trials, (guint)i),
+                options->rules_only ? options->memory_limit : INT64_MAX, false);
 }
 
 static bool take_trials(const Lines *lines, GArray *candidates, GError **error) {
@@ -250,7 +281,7 @@ static bool consider_unsplit(Variants *variants, bool *settled, GError **error) 
     note_smallest(&variants->smallest, &trial->candidate);
     if (variants->unsplit_outcome != MIGHT_FIT)
         return true;
-    price_rules(variants, trial, true);
+    price_rules(variants, trial, INT64_MAX, true);
     if (trial->error != NULL) {
         g_propagate_error(error, g_steal_pointer(&trial->error));
         return false;

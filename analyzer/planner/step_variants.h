@@ -7,9 +7,12 @@
  *     layers           .   o   o              o  two more, since the bound is a bound; of large
  *                                                graphs one
  *
+ * Rule layouts need much more than that bound says, but what they need is quickly known: where only they are
+ * searched, a line begins with the first number of micro-batches under which some are modelled to fit.
+ *
  * Where the best rule layout of a step in one piece fits, that variant alone is left: parts and
  * repeated work only cost time. Otherwise variants are ranked by what their best rule layout would
- * cost if memory were no matter. That order is a heuristic; what is found for a variant is not. */
+ * cost if memory were no matter (under the limit, where only rules are searched). That order is a heuristic; what is found for a variant is not. */
 #ifndef MTF_STEP_VARIANTS_H
 #define MTF_STEP_VARIANTS_H
 
@@ -30,6 +33,7 @@ typedef struct {
     const char *batch_dim, *precision;
     const char *const *pins;    /* as of the rule search */
     const char *const *forbids; /* … */
+    bool rules_only;            /* free layouts are not searched */
     void *user;                 /* passed to `cancel`, which may be NULL */
     bool (*cancel)(void *user);
 } MtfStepVariantsOptions;
@@ -37,7 +41,8 @@ typedef struct {
 typedef struct {
     MtfStepVariant variant;
     int64_t least_bytes; /* no layout needs less */
-    int64_t cost;    /* of the best rule layout without a memory limit, nanoseconds; 0: not known */
+    int64_t
+        cost; /* of the best rule layout without a memory limit (with it, of rules only), nanoseconds; 0: not known */
     MtfGraph *graph; /* its training graph, for whoever wants to take it; or NULL */
 } MtfStepCandidate;
 

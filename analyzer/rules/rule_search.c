@@ -165,11 +165,15 @@ static bool is_wanted(const Search *search, int64_t bytes) {
  * bound that says it is not. */
 static int64_t arena_of(const Attempt *attempt, const MtfRules *rules, int64_t *price) {
     const MtfGraph *graph = attempt->search->graph;
+    int half_step;
+    *price = mtf_rule_tables_price(attempt->tables, rules);
+    if (attempt->search->options->modelled)
+        return mtf_rule_tables_memory(attempt->tables, rules, &half_step);
     g_autoptr(MtfLayout) layout = mtf_layout_from_rules(graph, attempt->mesh, rules);
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     *price = mtf_price_program(&attempt->pricer, program);
     int64_t least = mtf_arena_lower_bound(program);
-    if (attempt->search->options->unpacked || !is_wanted(attempt->search, least))
+    if (!is_wanted(attempt->search, least))
         return least;
     g_autoptr(MtfArena) arena = mtf_arena_pack(program);
     return arena->bytes;
@@ -349,7 +353,7 @@ static bool search_with_terms(Search *search, GError **error) {
     if (!search_all(search, search_mesh, &answer->bound, error))
         return false;
     answer->bound = MIN(answer->bound, answer->found ? answer->cost : INT64_MAX);
-    if (answer->found || answer->stopped)
+    if (answer->found || answer->stopped || search->options->modelled)
         return true;
     answer->limit_bound = INT64_MAX;
     if (!search_all(search, search_smallest, &unused, error))

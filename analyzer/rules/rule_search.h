@@ -23,7 +23,7 @@ typedef struct {
     const MtfMachine *machine;
     const MtfMapping *mapping;  /* how the one mesh lies on it; NULL: every mesh in order */
     int64_t memory_limit;       /* bytes of one device */
-    bool unpacked;              /* the least that arenas need stands for them: none is packed */
+    bool modelled;              /* what arenas surely need stands for them: nothing is lowered */
     const char *const *pins;    /* "d_ff:cols": the dimension lies on that axis; NULL-terminated */
     const char *const *forbids; /* the dimension does not lie on that axis; both may be NULL */
     double seconds;             /* wall-clock limit; 0 = none */

@@ -27,6 +27,7 @@ typedef struct {
 typedef struct {
     const MtfRuleProgram *program;
     const MtfRuleTables *tables;
+    const MtfRuleLevels *levels;
     int64_t limit;
     int n_dims, n_axes, n_scopes;
     MtfRules *at;    /* fixed so far */
@@ -49,7 +50,7 @@ static int64_t least_of(const int64_t *list, int low, int high) {
 
 /* Fills in what the assignments of a range cost and use at least. */
 static void measure_range(const Close *c, int s, Range *range) {
-    range->cheapest = least_of(c->tables->tables[s].nanoseconds, range->low, range->high);
+    range->cheapest = least_of(c->levels->nanoseconds[s], range->low, range->high);
     for (int r = 0; r < c->n_rows; r++)
         range->smallest[r] = least_of(c->rows[r].bytes[s], range->low, range->high);
 }
@@ -224,6 +225,7 @@ static bool close_program(const MtfRuleProgram *program, bool smallest, MtfRules
     g_autoptr(MtfRules) at = mtf_rules_new(tables->terms->graph);
     Close c = { .program = program,
                 .tables = tables,
+                .levels = program->levels,
                 .limit = *limit,
                 .n_dims = at->n_dims,
                 .n_axes = tables->mesh.n_axes,

@@ -35,6 +35,10 @@
 /* What GLPK's tolerances may hide of an objective, as a share of it. */
 #define SOLVER_TOLERANCE 1e-6
 
+/* Simplex iterations times terms that the first program may take: some seconds on one processor. Each that
+ * was not enough for leaves a quarter to the next. */
+#define MOST_WORK 4e9
+
 /* Peak is counted in these, so that its coefficient is of the size of the others. */
 #define PEAK_UNIT 1048576.0
 
@@ -233,33 +237,68 @@ static bool add_broken_row(MtfRuleProgram *program, const MtfRuleSolution *solut
     return true;
 }
 
-/* Whether a search over the dimensions alone ends; then the solution is what it found. */
+/* Whether a search over the dimensions alone ends. The solution is what it found, with what is known without
+ * it for a bound where it does not. */
 static bool close_alone(const MtfRuleProgram *program, int64_t limit, MtfRuleSolution *solution) {
     g_autoptr(MtfRules) rules = mtf_rules_new(program->tables->terms->graph);
     int64_t cost = INT64_MAX;
-    if (!mtf_rule_close(program, limit, rules, &cost))
-        return false;
-    *solution = (MtfRuleSolution){ .status = MTF_ILP_INFEASIBLE, .bound = INT64_MAX };
-    if (cost < INT64_MAX)
-        *solution = (MtfRuleSolution){ MTF_ILP_OPTIMAL, g_steal_pointer(&rules), cost, cost };
-    return true;
+    bool done = mtf_rule_close(program, limit, rules, &cost), found = cost < INT64_MAX;
+    int64_t bound = done ? cost : mtf_rule_levels_bound(program->levels, program->tables);
+    *solution = (MtfRuleSolution){ done    ? found ? MTF_ILP_OPTIMAL : MTF_ILP_INFEASIBLE
+                                   : found ? MTF_ILP_FEASIBLE
+                                           : MTF_ILP_STOPPED,
+                                   found ? g_steal_pointer(&rules) : NULL, cost, bound };
+    return done;
+}
+
+/* Of two solutions that the work was not enough to prove the better, with the better bound. */
+static void merge_solutions(MtfRuleSolution *solution, MtfRuleSolution *known) {
+    solution->bound = MAX(solution->bound, known->bound);
+    if (known->rules == NULL || (solution->rules != NULL && solution->value <= known->value)) {
+        mtf_rules_free(known->rules);
+        return;
+    }
+    mtf_rules_free(solution->rules);
+    solution->rules = known->rules;
+    solution->value = known->value;
+    if (solution->status != MTF_ILP_OPTIMAL)
+        solution->status = MTF_ILP_FEASIBLE;
+}
+
+/* Solves the integer program, with a row for each half-step at which its answer breaks the limit. */
+static bool solve_program(MtfRuleProgram *program, bool minimise_memory, int64_t limit,
+                          const MtfIlpOptions *options, MtfRuleSolution *solution, GError **error) {
+    MtfIlpOptions limited = *options;
+    for (;;) {
+        limited.work = program->work;
+        if (!solve_once(program, minimise_memory, limit, &limited, solution, error))
+            return false;
+        if (solution->status == MTF_ILP_FEASIBLE || solution->status == MTF_ILP_STOPPED)
+            program->work /= 4;
+        if (!add_broken_row(program, solution, limit))
+            return true;
+        g_clear_pointer(&solution->rules, mtf_rules_free);
+    }
 }
 
 bool mtf_rule_program_cheapest(MtfRuleProgram *program, int64_t limit, const MtfIlpOptions *options,
                                MtfRuleSolution *solution, GError **error) {
-    if (close_alone(program, limit, solution))
+    MtfRuleSolution known;
+    if (close_alone(program, limit, &known)) {
+        *solution = known;
         return true;
-    for (;;) {
-        if (!solve_once(program, false, limit, options, solution, error))
-            return false;
-        if (!add_broken_row(program, solution, limit))
-            break;
-        g_clear_pointer(&solution->rules, mtf_rules_free);
     }
+    if (!solve_program(program, false, limit, options, solution, error)) {
+        mtf_rules_free(known.rules);
+        return false;
+    }
+    if (solution->rules != NULL)
+        solution->value = mtf_rule_tables_price(program->tables, solution->rules);
+    bool optimal = solution->status == MTF_ILP_OPTIMAL;
+    merge_solutions(solution, &known);
     if (solution->rules == NULL)
         return true;
-    solution->value = mtf_rule_tables_price(program->tables, solution->rules);
-    if (solution->status == MTF_ILP_OPTIMAL && options->gap == 0 &&
+    if (optimal && options->gap == 0 &&
         mtf_rule_close(program, limit, solution->rules, &solution->value))
         solution->bound = solution->value;
     solution->bound = MIN(solution->bound, solution->value);
@@ -275,12 +314,11 @@ bool mtf_rule_program_smallest(MtfRuleProgram *program, const MtfIlpOptions *opt
         *solution = (MtfRuleSolution){ MTF_ILP_OPTIMAL, g_steal_pointer(&rules), bytes, bytes };
         return true;
     }
-    for (;;) {
-        if (!solve_once(program, true, 0, options, solution, error))
-            return false;
-        if (!add_broken_row(program, solution, 0))
-            break;
-        g_clear_pointer(&solution->rules, mtf_rules_free);
+    if (!solve_program(program, true, 0, options, solution, error))
+        return false;
+    if (solution->rules == NULL && bytes < INT64_MAX - 1) {
+        solution->rules = g_steal_pointer(&rules);
+        solution->status = MTF_ILP_FEASIBLE;
     }
     if (solution->rules != NULL) {
         solution->value = mtf_rule_tables_memory(program->tables, solution->rules, &half_step);
@@ -292,6 +330,8 @@ bool mtf_rule_program_smallest(MtfRuleProgram *program, const MtfIlpOptions *opt
 MtfRuleProgram *mtf_rule_program_new(const MtfRuleTables *tables) {
     MtfRuleProgram *program = g_new0(MtfRuleProgram, 1);
     program->tables = tables;
+    program->work = MOST_WORK;
+    program->levels = mtf_rule_levels_new(tables);
     program->rows = g_array_new(FALSE, FALSE, sizeof(int));
     program->excluded = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_rules_free);
     return program;
@@ -300,6 +340,7 @@ MtfRuleProgram *mtf_rule_program_new(const MtfRuleTables *tables) {
 void mtf_rule_program_free(MtfRuleProgram *program) {
     if (program == NULL)
         return;
+    mtf_rule_levels_free(program->levels);
     g_array_unref(program->rows);
     g_ptr_array_unref(program->excluded);
     g_free(program);

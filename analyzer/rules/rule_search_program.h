@@ -6,13 +6,15 @@
 #ifndef MTF_RULE_SEARCH_PROGRAM_H
 #define MTF_RULE_SEARCH_PROGRAM_H
 
-#include "analyzer/rules/rule_search_tables.h"
+#include "analyzer/rules/rule_search_levels.h"
 #include "analyzer/solver/problem/ilp.h"
 
 typedef struct {
     const MtfRuleTables *tables; /* borrowed */
+    MtfRuleLevels *levels;       /* of the tables */
     GArray *rows;                /* int: half-steps whose memory is bounded */
     GPtrArray *excluded;         /* MtfRules: assignments that may not be found again */
+    double work;                 /* what the next solution may take, as MtfIlpOptions has it */
 } MtfRuleProgram;
 
 typedef struct {

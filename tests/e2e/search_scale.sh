@@ -25,4 +25,9 @@ claim "the 96 layers of GPT-3 are planned" exits 0
 gap=$(sed -n 's/^ *"gap": *\([0-9.e-]*\),*$/\1/p' "$work/out" | head -n 1)
 claim "at the wanted gap" sh -c "awk 'BEGIN { exit !($gap <= 0.02) }'"
 
+run meshtf-plan model densenet --preset densenet-121 -o "$work/d.json"
+run meshtf-plan search "$work/d.json" --mesh 'a:8;b:8' --machine v100 --layouts rule
+claim "rules for 62 dimensions are found" exits 0
+claim "and proven" says "optimal over all rule layouts"
+
 done_testing

@@ -222,6 +222,13 @@ static int milliseconds_left(const Run *run) {
     return left < 1 ? 1 : left > G_MAXINT ? G_MAXINT : (int)left;
 }
 
+/* Simplex iterations that the limit of work allows. */
+static int most_iterations(const Run *run) {
+    if (run->options->work <= 0)
+        return G_MAXINT;
+    return (int)CLAMP(run->options->work / (run->ilp->terms->len + 1.0), 1, G_MAXINT);
+}
+
 static bool is_cancelled(Run *run) {
     if (run->options->cancel != NULL && run->options->cancel(run->options->user))
         run->cancelled = true;
@@ -290,7 +297,7 @@ static void note_progress(Run *run, glp_tree *tree) {
 
 static void on_branch_and_bound(glp_tree *tree, void *info) {
     Run *run = info;
-    if (is_cancelled(run)) {
+    if (is_cancelled(run) || glp_get_it_cnt(glp_ios_get_prob(tree)) >= most_iterations(run)) {
         glp_ios_terminate(tree);
         return;
     }
@@ -320,10 +327,12 @@ static bool solve_root(Run *run) {
     options.meth = GLP_DUALP;
     options.presolve = GLP_ON;
     options.tm_lim = milliseconds_left(run);
+    options.it_lim = most_iterations(run);
     int code = glp_simplex(run->problem, &options);
     int status = glp_get_status(run->problem);
     if (code == GLP_ENOPFS || status == GLP_NOFEAS || status == GLP_INFEAS)
-        run->ilp->status = code == GLP_ETMLIM ? MTF_ILP_STOPPED : MTF_ILP_INFEASIBLE;
+        run->ilp->status =
+            code == GLP_ETMLIM || code == GLP_EITLIM ? MTF_ILP_STOPPED : MTF_ILP_INFEASIBLE;
     if (code == 0 && status == GLP_OPT)
         run->ilp->bound = glp_get_obj_val(run->problem) / run->scale;
     return code == 0 && status == GLP_OPT;

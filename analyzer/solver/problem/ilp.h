@@ -31,6 +31,7 @@ typedef enum {
 
 typedef struct MtfIlpOptions {
     double seconds; /* wall-clock limit; 0 = none */
+    double work;    /* limit of simplex iterations times terms of rows, by no clock; 0 = none */
     double gap;     /* stop when (objective - bound) <= gap |objective|; 0 = to the end */
     void *user;     /* passed to the three functions below, each of which may be NULL */
     /* Asked a few times a second; true stops the search and keeps the incumbent. */

@@ -3,6 +3,7 @@
 
 #include "analyzer/planner/memory_bound.h"
 #include "analyzer/planner/step_variants.h"
+#include "analyzer/rules/rule_search.h"
 #include "analyzer/training/microbatch_graph.h"
 #include "cost/memory/arena.h"
 #include "layouts/graph/graph_json.h"
@@ -127,6 +128,38 @@ static void when_none_can_fit_the_smallest_is_left(void **state) {
     }
 }
 
+static bool rules_fit(const Setup *setup, const MtfGraph *graph, int64_t limit) {
+    MtfRuleSearchOptions options = { .machine = setup->machine, .memory_limit = limit };
+    MtfRuleAnswer answer;
+    assert_true(mtf_rule_search(graph, setup->meshes, &options, &answer, NULL));
+    bool found = answer.found;
+    mtf_rule_answer_clear(&answer);
+    return found;
+}
+
+/* The bound takes equal parts on all devices for possible, of which rules are far: where many micro-batches
+ * alone make rules fit, they are named all the same. Tried against a search of every variant. */
+static void rules_get_as_many_microbatches_as_they_need(void **state) {
+    const Setup *setup = *state;
+    MtfStepVariantsOptions options = setup->options;
+    options.rules_only = true;
+    g_autoptr(MtfGraph) plain = graph_of(setup, 1, MTF_RECOMPUTE_NONE);
+    int64_t most = 4 * mtf_memory_bound(plain, 4);
+    int fitting = 0;
+    for (options.memory_limit = most / 8; options.memory_limit < most;
+         options.memory_limit += most / 8) {
+        bool fits = false;
+        for (int m = 1; m <= 16 && !fits; m *= 2) {
+            g_autoptr(MtfGraph) graph = graph_of(setup, m, MTF_RECOMPUTE_LAYERS);
+            fits = rules_fit(setup, graph, options.memory_limit);
+        }
+        g_autoptr(GArray) variants = mtf_step_variants(&options, NULL);
+        assert_true(!fits || variants->len == 1 || candidate(variants, 0)->cost > 0);
+        fitting += fits && variants->len > 1;
+    }
+    assert_true(fitting > 0);
+}
+
 static void what_the_user_asks_for_is_not_questioned(void **state) {
     const Setup *setup = *state;
     g_autoptr(GError) error = NULL;
@@ -161,6 +194,7 @@ int main(void) {
         cmocka_unit_test(with_room_for_all_the_step_is_done_in_one_piece),
         cmocka_unit_test(forms_that_cannot_fit_are_left_out),
         cmocka_unit_test(when_none_can_fit_the_smallest_is_left),
+        cmocka_unit_test(rules_get_as_many_microbatches_as_they_need),
         cmocka_unit_test(what_the_user_asks_for_is_not_questioned),
         cmocka_unit_test(a_training_graph_is_not_divided),
     };

@@ -159,6 +159,25 @@ static void a_cancelled_search_stops_without_an_answer(void **state) {
     assert_true(mtf_ilp_objective(ilp) == -1);
 }
 
+/* A limit of simplex iterations is a limit by no clock: too little work stops without an answer, enough of it
+ * changes nothing. */
+static void too_little_work_stops_and_enough_does_not(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(5);
+    int stopped = 0;
+    for (int i = 0; i < 100; i++) {
+        Program p = random_program(rand);
+        g_autoptr(MtfIlp) ilp = build(&p, p.rows);
+        MtfIlpOptions little = { .work = 1 }, enough = { .work = 1e9 };
+        assert_true(mtf_ilp_solve(ilp, &little, NULL));
+        stopped += mtf_ilp_status(ilp) == MTF_ILP_STOPPED;
+        assert_true(mtf_ilp_bound(ilp) <= exhaustive_optimum(&p) + 1e-6);
+        assert_true(mtf_ilp_solve(ilp, &enough, NULL));
+        assert_is_optimum(ilp, &p);
+    }
+    assert_true(stopped >= 10);
+}
+
 /* Costs are scaled before GLPK sees them: x + y >= 1, x costs 2.13479e15, y twice as much. */
 static void costs_of_any_size_are_solved(void **state) {
     (void)state;
@@ -201,6 +220,7 @@ int main(void) {
         cmocka_unit_test(lazy_rows_give_the_same_optimum),
         cmocka_unit_test(a_start_never_spoils_the_optimum),
         cmocka_unit_test(a_cancelled_search_stops_without_an_answer),
+        cmocka_unit_test(too_little_work_stops_and_enough_does_not),
         cmocka_unit_test(costs_of_any_size_are_solved),
         cmocka_unit_test(a_failure_inside_glpk_is_an_error_and_not_an_abort),
         cmocka_unit_test(continuous_variables_keep_their_fractions),

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/commands/search_report.h"
+
+#include "analyzer/planner/next_best.h"
+#include "cost/machine/mapping_json.h"
+#include "cost/price/predict.h"
+#include "cost/summary/step_summary.h"
+#include "layouts/base/command_line.h"
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/graph/microbatches.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Nothing fits ---------------------------------------------------------------------------- */
+
+static bool fail_unfit_free(const MtfSearchReport *report, GError **error) {
+    const MtfFreeAnswer *answer = &report->found->answer.free;
+    g_autofree char *limit = mtf_bytes_format((double)report->memory_limit);
+    g_autoptr(GString) peak = g_string_new(NULL);
+    for (guint i = 0; answer->peak != NULL && i < answer->peak->len; i++)
+        g_string_append_printf(peak, "%s%s", i > 0 ? ", " : "",
+                               (char *)g_ptr_array_index(answer->peak, i));
+    g_autofree char *needed = mtf_bytes_format((double)answer->limit_enough);
+    g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
+                "no layout fits in %s a device: the smallest limit found that would do is %s "
+                "(--memory %" PRId64 "), and in the written order of operations none below %" PRId64
+                " bytes does; most of the peak is %s",
+                limit, needed, answer->limit_enough, answer->limit_bound, peak->str);
+    return false;
+}
+
+bool mtf_search_fail_unfit(const MtfSearchReport *report, GError **error) {
+    const MtfRuleAnswer *answer = &report->found->answer.rules;
+    if (report->found->answer.free.limit_enough > 0)
+        return fail_unfit_free(report, error);
+    if (answer->stopped || answer->rules == NULL)
+        return mtf_failure(error, "stopped before a layout that fits was found");
+    g_autofree char *mesh = mtf_mesh_format(&answer->mesh);
+    g_autofree char *rules = mtf_rules_format(report->found->graph, &answer->mesh, answer->rules);
+    g_autofree char *limit = mtf_bytes_format((double)report->memory_limit);
+    g_autofree char *needed = mtf_bytes_format((double)answer->arena_bytes);
+    g_set_error(error, MTF_ERROR, MTF_ERROR_FIT,
+                "no rule layout %s in %s a device: the smallest limit found that would do is %s "
+                "(--memory %" PRId64
+                ": mesh %s, layout \"%s\"), and in the written order of operations none "
+                "below %" PRId64 " bytes does",
+                answer->tightened ? "was found that fits" : "fits", limit, needed,
+                answer->arena_bytes, mesh, rules, answer->limit_bound);
+    return false;
+}
+
+/* ---- What is said ---------------------------------------------------------------------------- */
+
+static double relative_gap(int64_t cost, int64_t bound) {
+    return cost > 0 ? (double)(cost - bound) / (double)cost : 0;
+}
+
+static double gap_of(const MtfRuleAnswer *answer) {
+    return relative_gap(answer->cost, answer->bound);
+}
+
+/* Proven up to what the solver's tolerances may hide. */
+static bool is_optimal(const MtfRuleAnswer *answer) {
+    return !answer->stopped && gap_of(answer) <= 2e-6;
+}
+
+/* The variant of the step, and those it was chosen from. */
+void mtf_search_add_variants(cJSON *object, const MtfVariantAnswer *found) {
+    const MtfStepCandidate *chosen =
+        &g_array_index(found->variants, MtfStepCandidate, found->variant);
+    cJSON_AddStringToObject(object, "recompute", mtf_recompute_name(chosen->variant.recompute));
+    cJSON *list = cJSON_AddArrayToObject(object, "variants");
+    for (guint i = 0; i < found->variants->len; i++) {
+        const MtfStepCandidate *candidate = &g_array_index(found->variants, MtfStepCandidate, i);
+        cJSON *item = cJSON_CreateObject();
+        mtf_json_add_integer(item, "microbatches", candidate->variant.microbatches);
+        cJSON_AddStringToObject(item, "recompute",
+                                mtf_recompute_name(candidate->variant.recompute));
+        mtf_json_add_integer(item, "unlimited_rule_cost", candidate->cost);
+        mtf_json_add_integer(item, "least_bytes", candidate->least_bytes);
+        cJSON_AddItemToArray(list, item);
+    }
+}
+
+static char *format_nanoseconds(int64_t nanoseconds) {
+    return mtf_seconds_format((double)nanoseconds / 1e9);
+}
+
+/* Why the plan is not the cheapest layout, where it is not. */
+static void print_fastest(const MtfSearchReport *report) {
+    if (report->found->answer.fastest == NULL)
+        return;
+    g_autofree char *step = mtf_seconds_format(report->found->answer.step_seconds);
+    g_autofree char *other = mtf_seconds_format(report->found->answer.free.step_seconds);
+    if (g_strcmp0(report->exportable, "megatron") == 0) {
+        printf(
+            "               the plan is the fastest of those made by hand that Megatron-LM can run; "
+            "its step takes %s, the best layout's %s\n",
+            step, other);
+        return;
+    }
+    g_autofree char *cost = format_nanoseconds(report->found->answer.fastest_cost);
+    printf("               the plan costs %s, but more of it is hidden: its step takes %s instead "
+           "of %s\n",
+           cost, step, other);
+}
+
+static void print_free_proof(const MtfSearchReport *report) {
+    const MtfFreeAnswer *answer = &report->found->answer.free;
+    double gap = relative_gap(answer->cost, answer->bound);
+    g_autofree char *cost = format_nanoseconds(answer->cost);
+    g_autofree char *bound = format_nanoseconds(answer->bound);
+    printf("proof          %s free layouts of this mesh: cost %s, bound %s, gap %.3g %% (%s)\n",
+           gap <= 2e-6 ? "optimal over" : "best found of", cost, bound, 100 * gap, answer->method);
+    print_fastest(report);
+    if (!report->found->answer.rules.found)
+        puts("               no rule layout fits");
+    if (report->found->answer.rules.found) {
+        g_autofree char *rules = format_nanoseconds(report->found->answer.rules.cost);
+        printf("               the best rule layout costs %s, %.2f times as much\n", rules,
+               (double)report->found->answer.rules.cost / (double)answer->cost);
+    }
+}
+
+static void print_proof(const MtfSearchReport *report) {
+    if (mtf_plan_answer_is_free(&report->found->answer)) {
+        print_free_proof(report);
+        return;
+    }
+    const MtfRuleAnswer *answer = &report->found->answer.rules;
+    g_autofree char *cost = format_nanoseconds(answer->cost);
+    g_autofree char *bound = format_nanoseconds(answer->bound);
+    printf("proof          %s all rule layouts of %d mesh shape%s: cost %s, bound %s",
+           is_optimal(answer) ? "optimal over" : "best found of", report->found->answer.meshes,
+           report->found->answer.meshes == 1 ? "" : "s", cost, bound);
+    if (!is_optimal(answer))
+        printf(", gap %.3g %%%s", 100 * gap_of(answer), answer->stopped ? ", stopped early" : "");
+    if (answer->excluded > 0)
+        printf("; %d excluded by the size of their arenas", answer->excluded);
+    putchar('\n');
+}
+
+/* Says how the mesh lies on the machine where that is not in order. */
+static void print_mapping(const MtfSearchReport *report, const MtfPlan *plan) {
+    if (report->found->answer.in_order)
+        return;
+    g_autofree char *mapping =
+        mtf_mapping_format(&plan->layout->mesh, &report->found->answer.pricer.map.mapping);
+    g_autofree char *in_order = format_nanoseconds(report->found->answer.in_order_cost);
+    printf("mapping        %s\n               in order it would cost %s, %.2f times as much\n",
+           mapping, in_order,
+           (double)report->found->answer.in_order_cost / (double)report->found->answer.cost);
+}
+
+/* Step and needs of the fastest, the gap of the cheapest layout under each limit. */
+static void print_frontier(const MtfSearchReport *report) {
+    const GArray *frontier = report->found->answer.frontier;
+    if (frontier == NULL)
+        return;
+    printf("\n%-15s%12s%12s%12s  %s\n", "memory limit", "needs", "step", "gap", "layout");
+    for (guint i = 0; i < frontier->len; i++) {
+        const MtfFrontierPoint *point = &g_array_index(frontier, MtfFrontierPoint, i);
+        const MtfIncumbent *layout = point->fastest;
+        g_autofree char *limit = mtf_bytes_format((double)point->limit);
+        g_autofree char *needs = mtf_bytes_format((double)layout->arena_bytes);
+        g_autofree char *step = mtf_seconds_format(layout->step_seconds);
+        printf("%-15s%12s%12s%10.3g %%  %s\n", limit, needs, step,
+               100 * relative_gap(point->cheapest->cost, point->bound), layout->name);
+    }
+}
+
+/* Where the layouts that the field makes by hand lie beside the frontier. */
+static void print_incumbents(const MtfSearchReport *report) {
+    if (report->found->answer.frontier == NULL)
+        return;
+    putchar('\n');
+    g_autoptr(GPtrArray) shown =
+        mtf_incumbents_shown(report->found->answer.incumbents, report->memory_limit);
+    for (guint i = 0; i < shown->len; i++) {
+        const MtfIncumbent *layout = g_ptr_array_index(shown, i);
+        g_autofree char *needs = mtf_bytes_format((double)layout->arena_bytes);
+        g_autofree char *step = mtf_seconds_format(layout->step_seconds);
+        printf("%-15s%12s%12s%12s  %s\n", "", needs, step,
+               layout->arena_bytes <= report->memory_limit ? "fits" : "too large", layout->name);
+    }
+}
+
+static void print_variant(const MtfSearchReport *report, const MtfPlan *plan) {
+    const MtfStepVariant *variant =
+        &g_array_index(report->found->variants, MtfStepCandidate, report->found->variant).variant;
+    g_autofree char *text = mtf_graph_step_format(plan->graph);
+    if (report->found->variants->len > 1)
+        printf(
+            "variant        %s (recompute %s): the best of %d that might fit, by their best rule "
+            "layouts\n",
+            text, mtf_recompute_name(variant->recompute), (int)report->found->variants->len);
+    else if (variant->microbatches > 1 || variant->recompute != MTF_RECOMPUTE_NONE)
+        printf("variant        %s\n", text);
+}
+
+void mtf_search_print(const MtfSearchReport *report, const MtfPlan *plan) {
+    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    g_autofree char *tables = mtf_predicted_format(plan->predicted);
+    g_autofree char *summary = mtf_summary_format(plan->predicted);
+    mtf_planning_print_machine(plan, report->machine, report->machine_named, report->precision);
+    fputs(summary, stdout);
+    mtf_next_best_print(plan->search);
+    printf("mesh           %s\nlayout         %s\n", mesh,
+           plan->layout->rules != NULL ? plan->layout->rules : "free, one choice a tensor");
+    print_variant(report, plan);
+    print_mapping(report, plan);
+    mtf_planning_print_notes(plan, &report->found->answer.pricer);
+    print_proof(report);
+    fputs(tables, stdout);
+    print_frontier(report);
+    print_incumbents(report);
+}
+
+void mtf_search_print_json(const MtfSearchReport *report, const MtfPlan *plan) {
+    cJSON *object = cJSON_CreateObject();
+    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    cJSON_AddStringToObject(object, "machine", report->machine->name);
+    cJSON_AddStringToObject(object, "mesh", mesh);
+    if (plan->layout->rules != NULL)
+        cJSON_AddStringToObject(object, "layout", plan->layout->rules);
+    else
+        cJSON_AddNullToObject(object, "layout");
+    cJSON_AddStringToObject(object, "parallelism",
+                            mtf_json_text_of(plan->predicted, "parallelism"));
+    cJSON_AddStringToObject(object, "precision", plan->precision);
+    cJSON_AddItemReferenceToObject(object, "search", plan->search);
+    cJSON_AddItemReferenceToObject(object, "predicted", plan->predicted);
+    mtf_json_add_number(object, "seconds", report->found->wall_seconds);
+    g_autofree char *text = mtf_json_print(object);
+    fputs(text, stdout);
+    cJSON_Delete(object);
+}

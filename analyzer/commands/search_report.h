@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What `search` says of the plan that it found, of how it was chosen and proven, and where nothing
+ * fits, of what would. */
+#ifndef MTF_SEARCH_REPORT_H
+#define MTF_SEARCH_REPORT_H
+
+#include "analyzer/planner/variant_search.h"
+#include "layouts/program/plan.h"
+
+typedef struct {
+    const MtfMachine *machine;
+    bool machine_named;     /* by the user */
+    const char *precision;  /* as the user asked, or NULL */
+    const char *exportable; /* … */
+    int64_t memory_limit;   /* bytes of a device */
+    const MtfVariantAnswer *found;
+} MtfSearchReport;
+
+/* For people, and as JSON, on standard output. */
+void mtf_search_print(const MtfSearchReport *report, const MtfPlan *plan);
+void mtf_search_print_json(const MtfSearchReport *report, const MtfPlan *plan);
+
+/* Adds the variant of the step to a plan's `search`, and those it was chosen from. */
+void mtf_search_add_variants(cJSON *object, const MtfVariantAnswer *found);
+
+/* Sets the error that says that nothing fits, and what would; false. */
+bool mtf_search_fail_unfit(const MtfSearchReport *report, GError **error);
+
+#endif

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/planner/variant_search.h"
+
+#include "analyzer/planner/variant_race.h"
+#include "analyzer/solver/problem/in_parallel.h"
+#include "cost/tune/algorithm_choice.h"
+
+#include <math.h>
+
+/* Of --seconds, for comparing variants of the step. */
+#define VARIANT_SHARE 0.3
+
+/* What is done with a layout when the search is over takes so many seconds an operation, at most such a
+ * share of --seconds. */
+#define ENDING_SECONDS 1e-4
+#define ENDING_SHARE 0.3
+#define OPERATIONS_A_STEP 10 /* for each of the forward graph */
+
+/* The share by which a bound may exceed another variant's cost before this variant is given up: what
+ * another mesh or mapping might save. */
+#define PRUNING_SLACK 1.1
+
+/* Variants that are searched after one that fits, at least; and at most for large graphs. */
+#define MORE_VARIANTS 1
+
+/* The search of one variant, which may run beside that of the variant before it. */
+typedef struct Trial {
+    const MtfVariantSearchOptions *options;
+    gint64 begin; /* as in the options */
+    MtfVariantAnswer found;
+    bool quiet;                     /* shows no progress */
+    double best_bound;              /* the most that a bound was told or guessed to be */
+    const _Atomic int64_t *to_beat; /* the cost of another variant's plan, INT64_MAX: none yet */
+    _Atomic int64_t cost; /* of the best found for this variant that fits; INT64_MAX: none yet */
+    MtfVariantBarrier barrier;  /* that this variant opens */
+    MtfVariantBarrier *behind;  /* that it waits for; or NULL */
+    MtfVariantContest *contest; /* with the variants that are searched beside it; or NULL */
+    int place;                  /* in the contest */
+    bool done;
+    GError *error;
+} Trial;
+
+static double seconds_since(gint64 begin) {
+    return (double)(g_get_monotonic_time() - begin) / 1e6;
+}
+
+static bool is_interrupted(const MtfVariantSearchOptions *options) {
+    return options->interrupted != NULL && options->interrupted();
+}
+
+/* Nanoseconds of what was found; INT64_MAX when nothing fits. */
+static int64_t cost_of(const MtfVariantAnswer *found) {
+    return found->answer.found ? found->answer.cost : INT64_MAX;
+}
+
+/* ---- What a search is told and tells ----------------------------------------------------------- */
+
+static bool is_cancelled(void *user) {
+    return is_interrupted(((const Trial *)user)->options);
+}
+
+/* Variants are compared in a part of the time. */
+static bool is_late_for_variants(void *user) {
+    const MtfVariantSearchOptions *options = user;
+    return is_interrupted(options) ||
+           (options->seconds > 0 &&
+            seconds_since(options->begin) > VARIANT_SHARE * options->seconds);
+}
+
+static bool is_beaten(const Trial *trial, int64_t cost) {
+    return cost < INT64_MAX && trial->best_bound >= PRUNING_SLACK * (double)cost;
+}
+
+static bool is_pruned(void *user) {
+    const Trial *trial = user;
+    return trial->to_beat != NULL && is_beaten(trial, *trial->to_beat);
+}
+
+static void show_phase(const Trial *trial, const char *phase) {
+    if (!trial->quiet)
+        mtf_search_progress_phase(trial->options->progress, phase);
+}
+
+static void show_rules(int meshes, int64_t cost, void *user) {
+    const Trial *trial = user;
+    (void)meshes;
+    show_phase(trial, "rule layouts");
+    if (!trial->quiet)
+        mtf_search_progress_bound(trial->options->progress,
+                                  cost < INT64_MAX ? (double)cost : INFINITY, 0);
+}
+
+static void note_guess(double guess, void *user) {
+    Trial *trial = user;
+    trial->best_bound = fmax(trial->best_bound, guess);
+}
+
+static void note_found(int64_t cost, void *user) {
+    Trial *trial = user;
+    trial->cost = MIN(trial->cost, cost);
+}
+
+static void show_bound(double cost, double bound, void *user) {
+    const Trial *trial = user;
+    note_guess(bound, user);
+    show_phase(trial, "free layouts");
+    if (!trial->quiet)
+        mtf_search_progress_bound(trial->options->progress, cost, bound);
+}
+
+static void tell_posed(void *user) {
+    Trial *trial = user;
+    show_phase(trial, "free layouts");
+    mtf_variant_barrier_open(&trial->barrier);
+}
+
+static void await_posing(void *user) {
+    const Trial *trial = user;
+    show_phase(trial, "posing free layouts");
+    mtf_variant_barrier_await(trial->behind);
+}
+
+static bool is_worth_proof(double step_seconds, void *user) {
+    const Trial *trial = user;
+    if (trial->contest == NULL)
+        return true;
+    mtf_variant_contest_enter(trial->contest, trial->place, step_seconds);
+    return mtf_variant_contest_wins(trial->contest, trial->place);
+}
+
+/* ---- One variant --------------------------------------------------------------------------------- */
+
+/* What is left of --seconds for a search. */
+static double seconds_for_search(const Trial *trial) {
+    double seconds = trial->options->seconds;
+    double ending = fmin(ENDING_SHARE * seconds, ENDING_SECONDS * OPERATIONS_A_STEP *
+                                                     trial->options->written->operations->len);
+    return fmax(0.01, seconds - ending - seconds_since(trial->begin));
+}
+
+static MtfPlanSearchOptions plan_options(Trial *trial, int frontier) {
+    const MtfVariantSearchOptions *options = trial->options;
+    return (MtfPlanSearchOptions){
+        .machine = options->machine,
+        .memory_limit = options->memory_limit,
+        .pins = options->pins,
+        .forbids = options->forbids,
+        .rules_only = options->rules_only,
+        .frontier = frontier,
+        .seconds = options->seconds > 0 ? seconds_for_search(trial) : 0,
+        .has_gap = !isnan(options->gap),
+        .gap = options->gap,
+        .seed = options->seed,
+        .dump = options->dump,
+        .user = trial,
+        .cancel = is_cancelled,
+        .abandon = is_pruned,
+        .found = note_found,
+        .rules_progress = show_rules,
+        .free_progress = show_bound,
+        .free_guess = note_guess,
+        .await = await_posing,
+        .posed = tell_posed,
+        .worth_proof = is_worth_proof,
+    };
+}
+
+/* Searches the graph of the trial's variant, with a frontier of so many points. */
+static bool search_variant(Trial *trial, int frontier, GError **error) {
+    MtfVariantAnswer *found = &trial->found;
+    MtfStepCandidate *candidate = &g_array_index(found->variants, MtfStepCandidate, found->variant);
+    found->graph =
+        candidate->graph != NULL
+            ? g_steal_pointer(&candidate->graph)
+            : mtf_planning_training_graph(trial->options->written, &candidate->variant, error);
+    if (found->graph == NULL)
+        return false;
+    MtfPlanSearchOptions options = plan_options(trial, frontier);
+    return mtf_plan_search(found->graph, trial->options->meshes, &options, &found->answer, error);
+}
+
+void mtf_variant_answer_settle(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer) {
+    if (answer->layout != NULL)
+        return;
+    answer->layout = mtf_plan_answer_layout(&answer->answer, answer->graph);
+    mtf_planning_tune(answer->graph, answer->layout, &answer->answer.pricer, options->memory_limit);
+    mtf_layout_choose_algorithms(answer->graph, answer->layout, &answer->answer.pricer,
+                                 options->collectives);
+}
+
+/* ---- Variants that are searched at once ---------------------------------------------------------- */
+
+static void clear_found(MtfVariantAnswer *found) {
+    g_clear_pointer(&found->graph, mtf_graph_free);
+    g_clear_pointer(&found->layout, mtf_layout_free);
+    mtf_plan_answer_clear(&found->answer);
+}
+
+static void trial_init(Trial *trial, const MtfVariantSearchOptions *options,
+                       const MtfVariantAnswer *best, int variant) {
+    *trial = (Trial){ .options = options,
+                      .begin = options->begin,
+                      .found = { .variants = best->variants, .variant = variant },
+                      .cost = INT64_MAX };
+    mtf_variant_barrier_init(&trial->barrier);
+}
+
+/* Searches behind another trial of the same contest. */
+static void trial_follow(Trial *trial, Trial *before) {
+    trial->quiet = true;
+    trial->to_beat = &before->cost;
+    trial->behind = &before->barrier;
+}
+
+static void trial_clear(Trial *trial) {
+    mtf_variant_barrier_clear(&trial->barrier);
+    clear_found(&trial->found);
+    g_clear_error(&trial->error);
+}
+
+static void search_trial(int i, void *data) {
+    Trial *trial = (Trial *)data + i;
+    trial->done = search_variant(trial, 0, &trial->error);
+    trial->cost = cost_of(&trial->found);
+    tell_posed(trial);
+    mtf_variant_contest_enter(trial->contest, trial->place, INFINITY);
+    if (trial->cost < INT64_MAX && !is_interrupted(trial->options) && !is_pruned(trial))
+        mtf_variant_answer_settle(trial->options, &trial->found); /* others may still be searched */
+}
+
+/* Bytes that would do where nothing fits. */
+static int64_t need_of(const MtfPlanAnswer *answer) {
+    return answer->free.limit_enough > 0 ? answer->free.limit_enough : answer->rules.arena_bytes;
+}
+
+/* Whether nothing bounds what was found, as where the proof was left to another variant. */
+static bool is_unproven(const MtfPlanAnswer *answer) {
+    return mtf_plan_answer_is_free(answer) && answer->free.bound == 0;
+}
+
+/* Whether `other` is to be kept rather than `best`: it is proven, or faster, or needs less while nothing
+ * fits. */
+static bool is_better(const MtfVariantAnswer *other, const MtfVariantAnswer *best) {
+    if (best->graph == NULL)
+        return true;
+    const MtfPlanAnswer *old = &best->answer, *new = &other->answer;
+    if (old->found && new->found && is_unproven(new) != is_unproven(old))
+        return is_unproven(old);
+    double step = old->step_seconds, new_step = new->step_seconds;
+    if (step > 0 && new_step > 0 && (step < new_step || new_step < step))
+        return new_step < step;
+    if (cost_of(other) != cost_of(best))
+        return cost_of(other) < cost_of(best);
+    return cost_of(best) == INT64_MAX && need_of(new) < need_of(old);
+}
+
+/* Keeps the better plan. That of a variant which was searched beside another is given up where that
+ * would have been done if it had been searched later, so that nothing depends on which ended first.
+ */
+static bool judge_trial(Trial *trial, MtfVariantAnswer *best, GError **error) {
+    bool beaten = is_beaten(trial, cost_of(best));
+    bool excused = beaten || (is_interrupted(trial->options) && cost_of(best) < INT64_MAX);
+    if (!trial->done && !excused) {
+        g_propagate_error(error, g_steal_pointer(&trial->error));
+        return false;
+    }
+    if (!trial->done || beaten || !is_better(&trial->found, best))
+        return true;
+    clear_found(best);
+    *best = trial->found;
+    trial->found = (MtfVariantAnswer){ 0 };
+    return true;
+}
+
+/* Searches `count` variants from `first` on, at once, and keeps the best plan. Adds to `after` those that
+ * were searched when a plan that fits was known. */
+static bool try_variants(const MtfVariantSearchOptions *options, MtfVariantAnswer *best, int first,
+                         int count, int *after, GError **error) {
+    Trial trials[MTF_VARIANTS_AT_ONCE];
+    MtfVariantContest contest;
+    _Atomic int64_t known = cost_of(best);
+    bool done = true;
+    mtf_variant_contest_init(&contest, count);
+    for (int i = 0; i < count; i++) {
+        trial_init(&trials[i], options, best, first + i);
+        trials[i].contest = &contest;
+        trials[i].place = i;
+        if (i > 0)
+            trial_follow(&trials[i], &trials[i - 1]);
+    }
+    trials[0].to_beat = &known;
+    mtf_in_parallel(count, search_trial, trials);
+    mtf_variant_contest_clear(&contest);
+    for (int i = 0; i < count; i++) {
+        done = done && judge_trial(&trials[i], best, error);
+        *after += cost_of(best) < INT64_MAX;
+        trial_clear(&trials[i]);
+    }
+    return done;
+}
+
+/* ---- All variants -------------------------------------------------------------------------------- */
+
+/* Searches the chosen variant again, now with its frontier, for which there are as many seconds. */
+static bool add_frontier(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                         GError **error) {
+    Trial trial;
+    clear_found(best);
+    trial_init(&trial, options, best, best->variant);
+    trial.begin = g_get_monotonic_time();
+    bool done = search_variant(&trial, options->frontier, error);
+    *best = trial.found;
+    trial.found = (MtfVariantAnswer){ 0 };
+    trial_clear(&trial);
+    return done;
+}
+
+/* Whether a variant is worth a search after `after` variants that did not fit worse: the next one always,
+ * and others whose rules would be cheaper than what was found if memory were no matter. */
+static bool is_promising(const MtfVariantAnswer *best, int variant, int after) {
+    const MtfStepCandidate *candidate = &g_array_index(best->variants, MtfStepCandidate, variant);
+    bool large = best->graph != NULL && best->graph->operations->len > MTF_LARGE_OPERATIONS;
+    return after <= MORE_VARIANTS ||
+           (!large && candidate->cost > 0 && candidate->cost < cost_of(best));
+}
+
+/* From the most promising variant on, until one fits and those that may be better have been tried. */
+static bool search_variants(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                            GError **error) {
+    int n = (int)best->variants->len, count, after = 0;
+    for (int i = 0; i < n && !is_interrupted(options) && is_promising(best, i, after); i += count) {
+        count = CLAMP(MORE_VARIANTS + 1 - after, 1, MIN(n - i, MTF_VARIANTS_AT_ONCE));
+        if (!try_variants(options, best, i, count, &after, error))
+            return false;
+    }
+    return options->frontier == 0 || cost_of(best) == INT64_MAX ||
+           add_frontier(options, best, error);
+}
+
+static GArray *find_variants(const MtfVariantSearchOptions *options, GError **error) {
+    MtfVariantSearchOptions copy = *options;
+    MtfStepVariantsOptions variants = { .written = options->written,
+                                        .machine = options->machine,
+                                        .meshes = options->meshes,
+                                        .memory_limit = options->memory_limit,
+                                        .microbatches = options->microbatches,
+                                        .recompute = options->recompute,
+                                        .batch_dim = options->batch_dim,
+                                        .precision = options->precision,
+                                        .pins = options->pins,
+                                        .forbids = options->forbids,
+                                        .rules_only = options->rules_only,
+                                        .user = &copy,
+                                        .cancel = is_late_for_variants };
+    mtf_search_progress_phase(options->progress, "comparing step variants");
+    return mtf_step_variants(&variants, error);
+}
+
+bool mtf_variant_search(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer,
+                        GError **error) {
+    *answer = (MtfVariantAnswer){ .variants = find_variants(options, error) };
+    if (answer->variants == NULL)
+        return false;
+    gint64 start = g_get_monotonic_time();
+    bool done = search_variants(options, answer, error);
+    answer->wall_seconds = seconds_since(start);
+    return done;
+}
+
+void mtf_variant_answer_clear(MtfVariantAnswer *answer) {
+    clear_found(answer);
+    g_clear_pointer(&answer->variants, g_array_unref);
+}

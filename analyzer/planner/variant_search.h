@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* From a graph as its user wrote it to the best plan of one training step: which variants of the step
+ * may do (step_variants.h), and the search of each that promises most (plan_search.h).
+ *
+ *     graph ──► variants, ranked ──► two at once ──► keep the better ──► the next, while it may be better
+ *
+ * Of two that are searched at once the second is given up when its bound says that it is slower, and of
+ * large graphs the one with the shorter step alone is proven. What is found does not depend on which
+ * ends first. */
+#ifndef MTF_VARIANT_SEARCH_H
+#define MTF_VARIANT_SEARCH_H
+
+#include "analyzer/planner/plan_search.h"
+#include "analyzer/planner/search_progress.h"
+#include "analyzer/planner/step_variants.h"
+
+typedef struct {
+    const MtfGraph *written; /* by the user */
+    const MtfMachine *machine;
+    const GArray *meshes;  /* MtfMesh */
+    const char *precision; /* NULL: as the graph has it */
+    const char *batch_dim; /* as of MtfStepVariant */
+    int microbatches;      /* as of MtfStepVariantsOptions */
+    int recompute;         /* … */
+    int64_t memory_limit;  /* bytes of a device */
+    const char *const *pins, *const *forbids;
+    bool rules_only;
+    int frontier;   /* points; 0: none */
+    gint64 begin;   /* when the searches that share `seconds` began, monotonic microseconds */
+    double seconds; /* 0: no limit */
+    double gap;     /* NAN: not given */
+    guint64 seed;
+    const char *dump;        /* as of MtfPlanSearchOptions */
+    const char *collectives; /* how they go, as of mtf_layout_choose_algorithms, or NULL */
+    MtfSearchProgress *progress;
+    bool (*interrupted)(void); /* by the user: the search ends and keeps its best */
+} MtfVariantSearchOptions;
+
+typedef struct {
+    GArray *variants; /* MtfStepCandidate: what a step may look like, the most promising first */
+    int variant;      /* the one that the rest is about */
+    MtfGraph *graph;  /* its training graph; NULL: none was searched */
+    MtfPlanAnswer answer;
+    MtfLayout
+        *layout; /* the answer's, settled: its order, buckets and algorithms chosen; or NULL */
+    double wall_seconds; /* of the search, without the comparison of variants */
+} MtfVariantAnswer;
+
+/* True with or without a plan that fits. Clear the answer in either case. */
+bool mtf_variant_search(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer,
+                        GError **error);
+void mtf_variant_answer_clear(MtfVariantAnswer *answer);
+
+/* Settles the layout of an answer that was found, where that is not done yet. */
+void mtf_variant_answer_settle(const MtfVariantSearchOptions *options, MtfVariantAnswer *answer);
+
+#endif
