@@ -351,8 +351,9 @@ static bool fail_unfit(const MtfCutRequest *request, GError **error) {
 MtfCutPlan *mtf_cut_search(const MtfCutRequest *request, GError **error) {
     g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(request->forward, MOST_UNITS);
     Search search = { .request = request, .units = units };
-    search.variant =
-        (MtfStepVariant){ .batch_dim = request->batch_dim, .precision = request->precision };
+    search.variant = (MtfStepVariant){ .batch_dim = request->batch_dim,
+                                       .precision = request->precision,
+                                       .fuses = request->machine->software != NULL };
     search.sizes = list_sizes(request, units->units);
     bool done = try_all(&search, error) && (search.best != NULL || fail_unfit(request, error));
     g_array_unref(search.sizes);
