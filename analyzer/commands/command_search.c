@@ -21,10 +21,12 @@
 #include <string.h>
 
 typedef struct {
-    char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump, *dump_after;
+    char *mesh, *machine, *software, *memory, *layouts, *precision, *output, *report, *dump,
+        *dump_after;
     char **dims, **pins, **forbids;
     char *batch_dim, *recompute, *microbatches, *collectives;
-    char *schedule, *loss, *exportable;
+    char *schedule, *loss, *exportable, *uniform;
+    MtfUniform alike; /* `uniform`, read */
     int devices, max_axes, seed, frontier, batch, length;
     char *stages;
     char *infer, *cache_memory;
@@ -130,7 +132,8 @@ static bool check_exportable(Options *options, GError **error) {
 static bool check_options(Options *options, GError **error) {
     if (!check_exportable(options, error))
         return false;
-    if (!mtf_algorithm_choice_check(options->collectives, error))
+    if (!mtf_algorithm_choice_check(options->collectives, error) ||
+        !mtf_uniform_parse(options->uniform, &options->alike, error))
         return false;
     if (options->dump_after != NULL && mtf_pass_find(options->dump_after, error) < 0)
         return false;
@@ -186,6 +189,7 @@ static MtfVariantSearchOptions options_of(const Options *options, gint64 begin) 
                                       .pins = (const char *const *)options->pins,
                                       .forbids = (const char *const *)options->forbids,
                                       .rules_only = g_strcmp0(options->layouts, "rule") == 0,
+                                      .uniform = options->alike,
                                       .frontier = options->frontier,
                                       .begin = begin,
                                       .seconds = options->seconds,
@@ -211,11 +215,11 @@ static bool prepare(Run *run, const char *path, GError **error) {
     catch_interrupt();
     *search = options_of(options, search->begin);
     search->progress = mtf_search_progress_begin();
-    run->machine = mtf_planning_machine(options->machine, error);
+    run->machine = mtf_planning_machine(options->machine, options->software, error);
     if (run->machine == NULL)
         return false;
     search->machine = run->machine;
-    search->memory_limit = run->machine->memory_bytes;
+    search->memory_limit = mtf_planning_room(run->machine);
     if (options->memory != NULL && !mtf_bytes_parse(options->memory, &search->memory_limit, error))
         return false;
     run->written = mtf_planning_graph_load(&request, error);
@@ -297,13 +301,13 @@ static void clear_run(Run *run) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,       options->machine,      options->memory,
-                      options->layouts,    options->precision,    options->output,
-                      options->report,     options->dump,         options->batch_dim,
-                      options->dump_after, options->recompute,    options->microbatches,
-                      options->schedule,   options->collectives,  options->stages,
-                      options->infer,      options->cache_memory, options->loss,
-                      options->exportable };
+    char *owned[] = { options->mesh,         options->machine,    options->memory,
+                      options->software,     options->layouts,    options->precision,
+                      options->output,       options->report,     options->dump,
+                      options->batch_dim,    options->dump_after, options->recompute,
+                      options->microbatches, options->schedule,   options->collectives,
+                      options->stages,       options->infer,      options->cache_memory,
+                      options->loss,         options->exportable, options->uniform };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -329,6 +333,7 @@ static bool cut_and_search(const Options *options, const char *path, bool *one, 
         .dims = (const char *const *)options->dims,
         .mesh = options->mesh,
         .machine = options->machine,
+        .software = options->software,
         .memory = options->memory,
         .precision = options->precision,
         .microbatches = options->microbatches,
@@ -345,6 +350,7 @@ static bool cut_and_search(const Options *options, const char *path, bool *one, 
         .seconds = options->seconds,
         .gap = options->gap,
         .json = options->json,
+        .uniform = options->alike,
         .loss = options->loss,
     };
     if (!read_stages(options, &pipeline.stages, error))
@@ -384,6 +390,7 @@ static bool search_inference(const Options *o, const char *path, GError **error)
                                      .forbids = (const char *const *)o->forbids,
                                      .mesh = o->mesh,
                                      .machine = o->machine,
+                                     .software = o->software,
                                      .memory = o->memory,
                                      .precision = o->precision,
                                      .layouts = o->layouts,
@@ -398,6 +405,7 @@ static bool search_inference(const Options *o, const char *path, GError **error)
                                      .gap = o->gap,
                                      .seed = o->seed,
                                      .json = o->json,
+                                     .uniform = o->alike,
                                      .cancel = is_interrupted };
     catch_interrupt();
     return mtf_search_inference(&inference, error);
@@ -434,6 +442,15 @@ static bool search_training(Run *run, const char *path, GError **error) {
              "With --infer: what caches may take of a device in max_context (what is left)",       \
              "BYTES|30%")
 
+/* Which layouts are looked at. */
+#define LAYOUT_OPTIONS                                                                       \
+    TEXT("layouts", 0, layouts, "Kind of layouts (the better)", "rule|free"),                \
+        TEXT("uniform", 0, uniform,                                                          \
+             "Whether repeated layers are laid out alike (auto: unless differing wins 1 %)", \
+             "always|never|auto"),                                                           \
+        LIST("pin", pins, "This dimension lies on that axis", "d_ff:cols"),                  \
+        LIST("forbid", forbids, "This dimension does not lie on that axis", "vocab:rows")
+
 /* What a plan must be to run elsewhere, and its drawings. */
 #define EXPORT_OPTIONS                                                                   \
     TEXT("exportable", 0, exportable, "Only plans that this system can run",             \
@@ -449,10 +466,9 @@ int mtf_command_search(int argc, char **argv) {
         TEXT("mesh", 0, mesh, "Search this mesh alone", "'rows:2;cols:2'"),
         OTHER("max-mesh-dims", G_OPTION_ARG_INT, max_axes, "Axes of a mesh, at most (2)", "N"),
         TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
+        MTF_SOFTWARE_OPTION(o.software),
         TEXT("memory", 0, memory, "Memory of a device (the machine's)", "16GiB"),
-        TEXT("layouts", 0, layouts, "Kind of layouts (the better)", "rule|free"),
-        LIST("pin", pins, "This dimension lies on that axis", "d_ff:cols"),
-        LIST("forbid", forbids, "This dimension does not lie on that axis", "vocab:rows"),
+        LAYOUT_OPTIONS,
         LIST("dim", dims, "Set a dimension's size", "batch=512"),
         OTHER("batch", G_OPTION_ARG_INT, batch, "Examples in a batch of a published model (32)",
               "N"),
@@ -461,8 +477,7 @@ int mtf_command_search(int argc, char **argv) {
               "N"),
         LOSS_AND_INFERENCE_OPTIONS,
         TEXT("microbatches", 0, microbatches, "Work through the batch in M parts (auto)", "M|auto"),
-        TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
-             "NAME"),
+        TEXT("batch-dim", 0, batch_dim, "What counts examples (inputs' first dimension)", "NAME"),
         TEXT("recompute", 0, recompute, "What the backward pass computes again (auto)",
              "none|cheap|layers|auto"),
         MTF_COLLECTIVES_OPTION(o.collectives),

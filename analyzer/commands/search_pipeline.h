@@ -8,7 +8,8 @@
 typedef struct {
     const char *graph;
     const char *const *dims;
-    const char *mesh, *machine, *memory, *precision, *microbatches, *batch_dim, *recompute;
+    const char *mesh, *machine, *software, *memory, *precision, *microbatches, *batch_dim,
+        *recompute;
     const char *schedule, *output, *report; /* the plan's file and its page's folder, or NULL */
     int batch, length;                      /* of a published model; 0: not given */
     const char *loss;                       /* of an ONNX file, or NULL */
@@ -16,6 +17,7 @@ typedef struct {
     int chunks;                             /* a stage; 0: as the schedule needs */
     int devices, max_axes;                  /* `devices` of all stages together; 0 with a mesh */
     double seconds, gap;                    /* gap NAN: not given */
+    MtfUniform uniform;
     bool json;
 } MtfSearchPipeline;
 
