@@ -5,9 +5,9 @@
  *                            [--checkpoint DIR] [--checkpoint-every K] [--keep N] [--resume]
  *                            [--held-out SHARE|FILE…] [--eval-every K] [--eval-batches N]
  *                            [--trace FROM:TO] [--trace-file FILE]
- *                            [--serve [PORT]] [--slots N]
+ *                            [--serve [PORT]] [--slots N] [--perplexity FILE]
  *                            [--tokenizer DIR] [--generate N] [--prompt TEXT] [--temperature T]
- *                            [--export-hf DIR] [--logits FILE.npy]
+ *                            [--export-hf DIR] [--export-adapter DIR] [--logits FILE.npy]
  *                            [--init FILE|DIR] [--dry-run] [--verify] [--only-mpi] [--no-overlap]
  *                            [--trial]
  *     mpirun -n N meshtf-run --calibrate -o MACHINE */
@@ -27,14 +27,15 @@
 #define MTF_STANDARD_SLOTS 8
 
 typedef struct {
-    char *plan;      /* NULL with --calibrate */
-    char **data;     /* files, NULL-terminated; NULL = none given */
-    char *metrics;   /* NULL = none */
-    char *output;    /* of --calibrate, else NULL */
-    char *init;      /* initial weights; NULL = drawn by the seed */
-    char *export_hf; /* folder for the weights after training; NULL = none */
-    char *logits;    /* file for the scores of a batch after training; NULL = none */
-    int64_t steps;   /* at least 1; 0 where only the weights are used */
+    char *plan;           /* NULL with --calibrate */
+    char **data;          /* files, NULL-terminated; NULL = none given */
+    char *metrics;        /* NULL = none */
+    char *output;         /* of --calibrate, else NULL */
+    char *init;           /* initial weights; NULL = drawn by the seed */
+    char *export_hf;      /* folder for the weights after training; NULL = none */
+    char *export_adapter; /* folder for the adapters after training; NULL = none */
+    char *logits;         /* file for the scores of a batch after training; NULL = none */
+    int64_t steps;        /* at least 1; 0 where only the weights are used */
     int64_t seed;
     char **held_out;    /* files held out of training; NULL = a share of the data */
     double held_share;  /* that share */
@@ -45,6 +46,7 @@ typedef struct {
     int64_t trace_from, trace_to; /* steps; 0 = none */
     int64_t generate;             /* tokens after training; 0 = none */
     gboolean no_cache;            /* generate without caches */
+    char *perplexity;             /* a text to foretell after training; NULL = none */
     int64_t serve;                /* port, 0: any that is free; -1 = none */
     int64_t slots;                /* texts served side by side */
     char *tokenizer;              /* tokenizer.json or its folder; NULL = bytes */
