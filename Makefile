@@ -44,6 +44,8 @@ BLAS_CFLAGS := $(call pc,--cflags,openblas)
 BLAS_LIBS := $(call pc,--libs,openblas) -ldnnl
 PNG_CFLAGS := $(call pc,--cflags,libpng)
 PNG_LIBS := $(call pc,--libs,libpng)
+HTTP_CFLAGS := $(call pc,--cflags,libmicrohttpd)
+HTTP_LIBS := $(call pc,--libs,libmicrohttpd)
 
 ROOMS := layouts cost analyzer reports runtime
 MAINS := analyzer/commands/meshtf_plan.c reports/page/meshtf_report.c runtime/session/meshtf_run.c
@@ -62,7 +64,7 @@ CFLAGS_layouts := $(BASE_CFLAGS) $(LTO)
 CFLAGS_cost := $(BASE_CFLAGS) $(LTO)
 CFLAGS_analyzer := $(BASE_CFLAGS) $(LTO)
 CFLAGS_reports := $(BASE_CFLAGS) $(CGRAPH_CFLAGS)
-CFLAGS_runtime := $(BASE_CFLAGS) $(MPI_CFLAGS) $(BLAS_CFLAGS) $(PNG_CFLAGS)
+CFLAGS_runtime := $(BASE_CFLAGS) $(MPI_CFLAGS) $(BLAS_CFLAGS) $(PNG_CFLAGS) $(HTTP_CFLAGS)
 CFLAGS_tests := $(BASE_CFLAGS) $(CGRAPH_CFLAGS) $(MPI_CFLAGS) $(BLAS_CFLAGS) $(PNG_CFLAGS)
 
 # How test programs run MPI: as root if need be, more ranks than cores, no pinning (two runs may
@@ -135,7 +137,7 @@ $(B)/meshtf-plan: $(B)/analyzer/commands/meshtf_plan.o $(call archives,analyzer 
 $(B)/meshtf-report: $(B)/reports/page/meshtf_report.o $(call archives,reports cost layouts)
 	$(LINK) $(CGRAPH_LIBS) $(BASE_LIBS)
 $(B)/meshtf-run: $(B)/runtime/session/meshtf_run.o $(call archives,runtime cost layouts)
-	$(LINK) $(MPI_LIBS) $(BLAS_LIBS) $(PNG_LIBS) $(BASE_LIBS)
+	$(LINK) $(MPI_LIBS) $(BLAS_LIBS) $(PNG_LIBS) $(HTTP_LIBS) $(BASE_LIBS)
 
 # Tests: test_*.c in the rooms of tests/ are cmocka programs, test_*.sh command-line tests (test_*.sh, and
 # all of tests/e2e), tests/fuzz/fuzz_*.c fuzz targets; long_* only run in test-long. See tests/README.md.
@@ -153,7 +155,7 @@ $(B)/libsupport.a: $(call objects,$(TEST_SUPPORT)) $(B)/support.sources
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
 BENCHES := $(patsubst %.c,$(B)/%,$(wildcard tests/bench/bench_*.c))
 $(TESTS) $(BENCHES): $(B)/%: $(B)/%.o $(B)/libsupport.a $(call archives,reports runtime analyzer cost layouts)
-	$(LINK) -Wl,--as-needed -lcmocka -lglpk $(CGRAPH_LIBS) $(MPI_LIBS) $(BLAS_LIBS) $(PNG_LIBS) $(BASE_LIBS)
+	$(LINK) -Wl,--as-needed -lcmocka -lglpk $(CGRAPH_LIBS) $(MPI_LIBS) $(BLAS_LIBS) $(PNG_LIBS) $(HTTP_LIBS) $(BASE_LIBS)
 $(FUZZERS): $(B)/tests/fuzz/driver.o
 .PHONY: tests fuzzers benches
 tests: programs $(TESTS)

@@ -6,9 +6,10 @@
 set -u
 
 commands='gcc:gcc make:make pkg-config:pkg-config mpirun:openmpi-bin mpicc:libopenmpi-dev dot:graphviz
-    jq:jq tidy:tidy xmllint:libxml2-utils clang-format:clang-format cppcheck:cppcheck shellcheck:shellcheck'
+    jq:jq curl:curl tidy:tidy xmllint:libxml2-utils clang-format:clang-format cppcheck:cppcheck shellcheck:shellcheck'
 modules='glib-2.0:libglib2.0-dev libcjson:libcjson-dev zlib:zlib1g-dev libcgraph:libgraphviz-dev
-    ompi-c:libopenmpi-dev openblas:libopenblas-dev libpng:libpng-dev cmocka:libcmocka-dev'
+    ompi-c:libopenmpi-dev openblas:libopenblas-dev libpng:libpng-dev
+    libmicrohttpd:libmicrohttpd-dev cmocka:libcmocka-dev'
 headers='dnnl.h:libdnnl-dev stdio.h:libc6-dev glpk.h:libglpk-dev Random123/threefry.h:librandom123-dev'
 
 has_command() {

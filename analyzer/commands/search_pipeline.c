@@ -23,8 +23,9 @@ typedef struct {
     MtfMachine *machine;
     MtfGraph *written;
     GArray *meshes;
-    GPtrArray *stage_meshes; /* GArray of MtfMesh, after a search for cuts */
-    MtfCutPlan *cut;         /* NULL: stages are of equal devices and balanced work */
+    GPtrArray *cuts;         /* MtfCutPlan; NULL: stages are of equal devices and balanced work */
+    const MtfCutPlan *cut;   /* that the request is of */
+    GPtrArray *stage_meshes; /* GArray of MtfMesh: of its stages */
     MtfPipelineRequest request;
 } Search;
 
@@ -35,7 +36,8 @@ static void search_clear(Search *search) {
         g_array_unref(search->meshes);
     if (search->stage_meshes != NULL)
         g_ptr_array_unref(search->stage_meshes);
-    mtf_cut_plan_free(search->cut);
+    if (search->cuts != NULL)
+        g_ptr_array_unref(search->cuts);
 }
 
 static bool find_meshes(Search *search, GError **error) {
@@ -135,12 +137,14 @@ static bool divide_evenly(Search *search, GError **error) {
     return true;
 }
 
-/* Takes over what the search for cuts found; each stage is searched on the mesh it was priced on. */
-static void take_cut(Search *search) {
-    const MtfCutPlan *cut = search->cut;
-    search->request.stages = (int)cut->stages->len;
+/* The graph, cut as a plan says; each stage is searched on the mesh it was priced on. */
+static void take_cut(Search *search, const MtfCutPlan *cut) {
+    search->cut = cut;
+    search->request.chunks = cut->chunks;
+    search->request.stages = (int)cut->stages->len / cut->chunks;
     search->request.form = cut->variant;
     mtf_cut_plan_apply(cut, search->written);
+    g_clear_pointer(&search->stage_meshes, g_ptr_array_unref);
     search->stage_meshes = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
     for (guint s = 0; s < cut->stages->len; s++) {
         const MtfCutStage *stage = &g_array_index(cut->stages, MtfCutStage, s);
@@ -150,6 +154,9 @@ static void take_cut(Search *search) {
     }
     search->request.stage_meshes = search->stage_meshes;
 }
+
+/* Chunks a domain that are tried when the schedule may be any. */
+static const int any_chunks[] = { 1, 2, 4, 0 };
 
 /* Where no layout made by hand fits, the search over free layouts may still find one for a number of
  * stages that was asked for. */
@@ -171,9 +178,11 @@ static bool search_cut(Search *search, GError **error) {
         return mtf_input_error(error, "say how many processors there are for all stages: "
                                       "--devices N");
     GError *cause = NULL;
-    search->cut = mtf_cut_search(&wanted, &cause);
-    if (search->cut != NULL) {
-        take_cut(search);
+    int own_chunks[] = { request->chunks, 0 };
+    wanted.chunks = strcmp(o->schedule, MTF_ANY_SCHEDULE) == 0 ? any_chunks : own_chunks;
+    search->cuts = mtf_cut_search(&wanted, &cause);
+    if (search->cuts != NULL) {
+        take_cut(search, g_ptr_array_index(search->cuts, 0));
         return true;
     }
     bool hopeless = o->stages == 0 || !g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT);
@@ -215,27 +224,64 @@ static bool prepare(Search *search, GError **error) {
          !mtf_recompute_parse(o->recompute, &request->form.recompute, error)))
         return false;
     bool given = o->mesh != NULL || mtf_graph_stages(search->written) > 0;
-    if (request->chunks > 1 && o->stages == 0 && !given)
-        return mtf_input_error(error,
-                               "schedule %s has %d chunks a stage, which are cut evenly: say how "
-                               "many stages, --stages S",
-                               o->schedule, request->chunks);
-    given |= request->chunks > 1;
     return given ? divide_evenly(search, error) : search_cut(search, error);
 }
 
-static void print_stage(const MtfPipelinePlan *pipeline, int stage, const cJSON *predicted) {
+/* Whether a stage takes as long as the one before it, with as many devices, the next ones. */
+static bool continues_row(const MtfPipelinePlan *pipeline, const cJSON *stages, int stage) {
     const MtfPlan *plan = mtf_pipeline_stage(pipeline, stage);
-    int first = mtf_pipeline_first_device(pipeline, pipeline->order->rank_of_stage[stage]);
+    const MtfPlan *before = mtf_pipeline_stage(pipeline, stage - 1);
+    const int *rank = pipeline->order->rank_of_stage;
+    const cJSON *a = cJSON_GetArrayItem(stages, stage - 1), *b = cJSON_GetArrayItem(stages, stage);
+    static const char *const keys[] = { "forward_seconds", "backward_seconds" };
+    bool equal = rank[stage] == rank[stage - 1] + 1 &&
+                 mtf_mesh_equal(&plan->layout->mesh, &before->layout->mesh) &&
+                 plan->graph->operations->len == before->graph->operations->len;
+    for (gsize k = 0; equal && k < G_N_ELEMENTS(keys); k++)
+        equal = mtf_json_number_of(a, keys[k], 0) == mtf_json_number_of(b, keys[k], 0);
+    return equal;
+}
+
+/* "60 GiB", or "60 GiB to 70 GiB" where a row of equal stages differs. */
+static char *range_text(double first, double last) {
+    g_autofree char *a = mtf_bytes_format(first), *b = mtf_bytes_format(last);
+    return strcmp(a, b) == 0 ? g_strdup(a) : g_strdup_printf("%s to %s", a, b);
+}
+
+/* One line for stages from … to, which take equally long. */
+static void print_stages(const MtfPipelinePlan *pipeline, const cJSON *stages, int from, int to) {
+    const MtfPlan *plan = mtf_pipeline_stage(pipeline, from);
+    const MtfPlan *end = mtf_pipeline_stage(pipeline, to);
+    const cJSON *predicted = cJSON_GetArrayItem(stages, from);
+    const int *rank = pipeline->order->rank_of_stage;
+    int first = mtf_pipeline_first_device(pipeline, rank[from]);
+    int next = mtf_pipeline_first_device(pipeline, rank[to] + 1);
     g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
     g_autofree char *f = mtf_seconds_format(mtf_json_number_of(predicted, "forward_seconds", 0));
     g_autofree char *b = mtf_seconds_format(mtf_json_number_of(predicted, "backward_seconds", 0));
     g_autofree char *memory =
-        mtf_bytes_format(mtf_json_number_of(predicted, "peak_memory_bytes", 0));
-    printf("stage %-3d      devices %d to %d, mesh %s: %d operations, %s forward and %s backward a "
-           "micro-batch, %d in flight, %s\n",
-           stage, first, first + mtf_mesh_size(&plan->layout->mesh) - 1, mesh,
-           (int)plan->graph->operations->len, f, b, plan->graph->in_flight, memory);
+        range_text(mtf_json_number_of(predicted, "peak_memory_bytes", 0),
+                   mtf_json_number_of(cJSON_GetArrayItem(stages, to), "peak_memory_bytes", 0));
+    g_autofree char *name =
+        from == to ? g_strdup_printf("stage %d", from) : g_strdup_printf("stages %d-%d", from, to);
+    g_autofree char *flight =
+        plan->graph->in_flight == end->graph->in_flight
+            ? g_strdup_printf("%d", plan->graph->in_flight)
+            : g_strdup_printf("%d to %d", plan->graph->in_flight, end->graph->in_flight);
+    printf("%-14s devices %d to %d, mesh %s%s: %d operations, %s forward and %s backward a "
+           "micro-batch, %s in flight, %s\n",
+           name, first, next - 1, mesh, from == to ? "" : " each",
+           (int)plan->graph->operations->len, f, b, flight, memory);
+}
+
+static void print_all_stages(const MtfPipelinePlan *pipeline) {
+    const cJSON *stages = cJSON_GetObjectItem(pipeline->predicted, "stages");
+    int n = (int)pipeline->stages->len;
+    for (int from = 0, to = 0; from < n; from = ++to) {
+        while (to + 1 < n && continues_row(pipeline, stages, to + 1))
+            to++;
+        print_stages(pipeline, stages, from, to);
+    }
 }
 
 static void print_proof(const MtfCutPlan *cut) {
@@ -257,7 +303,6 @@ static void print_proof(const MtfCutPlan *cut) {
 
 static void print_for_people(const Search *search, const MtfPipelinePlan *pipeline) {
     const MtfSearchPipeline *o = search->options;
-    const cJSON *stages = cJSON_GetObjectItem(pipeline->predicted, "stages");
     const cJSON *tried = cJSON_GetObjectItem(pipeline->predicted, "schedules");
     double step = mtf_json_number_of(pipeline->predicted, "step_seconds", 0);
     double bubble = mtf_json_number_of(pipeline->predicted, "bubble", 0);
@@ -268,8 +313,7 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
            "%s\n",
            (int)pipeline->stages->len, mtf_pipeline_devices(pipeline), pipeline->schedule,
            pipeline->graph->microbatches, mtf_recompute_name(search->request.form.recompute));
-    for (guint s = 0; s < pipeline->stages->len; s++)
-        print_stage(pipeline, (int)s, cJSON_GetArrayItem(stages, (int)s));
+    print_all_stages(pipeline);
     printf("step           %s, of which %.1f %% is the bubble\n", seconds, 100 * bubble);
     for (const cJSON *one = tried != NULL ? tried->child : NULL; one != NULL; one = one->next) {
         g_autofree char *other = mtf_seconds_format(mtf_json_number_of(tried, one->string, 0));
@@ -333,13 +377,47 @@ static bool write_pipeline(const MtfPipelinePlan *pipeline, const MtfSearchPipel
            mtf_report_child(copy, o->report, error);
 }
 
+/* Cuts whose model promises no more than this times the best one's step are planned, too. */
+#define PROMISING 1.2
+
+static double step_of(const MtfPipelinePlan *pipeline) {
+    return mtf_json_number_of(pipeline->predicted, "step_seconds", INFINITY);
+}
+
+/* The fastest plan over the cuts, one for each number of chunks. */
+static MtfPipelinePlan *search_cuts(Search *search, GError **error) {
+    g_autoptr(MtfPipelinePlan) best = NULL;
+    const MtfCutPlan *chosen = search->cut;
+    GError *cause = NULL;
+    double first = chosen->seconds;
+    for (guint i = 0; i < search->cuts->len; i++) {
+        const MtfCutPlan *cut = g_ptr_array_index(search->cuts, i);
+        if (best != NULL && cut->seconds > PROMISING * first)
+            continue;
+        take_cut(search, cut);
+        g_autoptr(MtfPipelinePlan) plan =
+            mtf_pipeline_search(&search->request, cause == NULL ? &cause : NULL);
+        if (plan == NULL || (best != NULL && step_of(best) <= step_of(plan)))
+            continue;
+        mtf_pipeline_plan_free(best);
+        best = g_steal_pointer(&plan);
+        chosen = cut;
+    }
+    take_cut(search, chosen);
+    if (best == NULL)
+        g_propagate_error(error, g_steal_pointer(&cause));
+    g_clear_error(&cause);
+    return g_steal_pointer(&best);
+}
+
 bool mtf_search_pipeline(const MtfSearchPipeline *options, bool *one, GError **error) {
     Search search = { .options = options };
     g_autoptr(MtfPipelinePlan) pipeline = NULL;
     bool done = prepare(&search, error);
     *one = done && search.request.stages == 1;
     if (done && !*one) {
-        pipeline = mtf_pipeline_search(&search.request, error);
+        pipeline = search.cuts != NULL ? search_cuts(&search, error)
+                                       : mtf_pipeline_search(&search.request, error);
         done = pipeline != NULL;
     }
     if (pipeline != NULL && options->json)

@@ -1,214 +1,39 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/cuts/cut_search.h"
 
-#include "analyzer/cuts/unit_prices.h"
-#include "analyzer/stages/latency_search.h"
 #include "analyzer/training/microbatch_graph.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 
 #include <math.h>
 
-#define MOST_UNITS 32
-/* Ways of one size that a stage may choose from: from the fastest to the one that holds least. */
-#define WAYS_A_SIZE 4
+/* Layers of a graph up to this number may all be cut between. */
+#define MOST_UNITS 160
+/* Stages of any size are chosen between so many parts of the graph. */
+#define MOST_PARTS 32
 /* Sizes of a stage, from the largest down by halves. */
 #define MOST_SIZES 7
 #define MOST_MICROBATCHES 512
 /* The number of micro-batches that is tried first, or the next above it. */
 #define FIRST_MICROBATCHES 48
 
+/* The best plan with so many chunks a domain. */
+typedef struct {
+    int chunks;
+    MtfCutPlan *plan;
+} Best;
+
 typedef struct {
     const MtfCutRequest *request;
-    const MtfGraphUnits *units;
-    GArray *sizes;         /* of int64_t */
-    const GPtrArray *ways; /* MtfUnitWay */
+    MtfGraphUnits *units;
+    GArray *sizes;   /* of int64_t */
+    GArray *parts;   /* of int: the units that parts begin at, and the number of units */
+    GArray *all;     /* likewise, each unit a part */
+    GPtrArray *ways; /* MtfUnitWay, for the variant */
     MtfStepVariant variant;
-    MtfCutPlan *best;
+    GArray *best; /* Best, one for each number of chunks that is asked for */
     int tried;
 } Search;
-
-/* One variant of the step: the chain and the way behind each of its prices. */
-typedef struct {
-    const Search *search;
-    MtfChain chain;
-    int64_t *size; /* of the chain: WAYS_A_SIZE of each size */
-    int *way;      /* at mtf_chain_index */
-} Model;
-
-/* ---- Prices of stages ------------------------------------------------------------------------ */
-
-/* The sums over a stage's units in one way. */
-typedef struct {
-    int way;
-    MtfChainPrice price;
-} Candidate;
-
-static double carried_seconds(const Search *search, int first, int64_t devices) {
-    const MtfNetworkAxis *link = &search->request->machine->network.axis[0];
-    bool narrow = g_strcmp0(search->variant.precision, "bf16") == 0;
-    double bytes = search->units->crossing[first] / search->variant.microbatches;
-    if (first == 0)
-        return 0;
-    return 2 * (link->latency + (narrow ? 0.5 : 1) * bytes / (double)devices / link->bandwidth);
-}
-
-static MtfChainPrice sum_units(const Search *search, const MtfUnitWay *way, int first, int end) {
-    MtfChainPrice price = { carried_seconds(search, first, way->devices), 0, 0 };
-    double work = 0;
-    for (int u = first; u < end; u++) {
-        const MtfUnitPrice *unit = &way->price[search->units->kind[u]];
-        price.seconds += unit->seconds + unit->once / search->variant.microbatches;
-        price.fixed += unit->fixed;
-        price.flight += unit->flight;
-        work = fmax(work, unit->work);
-    }
-    price.fixed += work;
-    return price;
-}
-
-static gint compare_candidates(gconstpointer a, gconstpointer b) {
-    const Candidate *x = a, *y = b;
-    if (x->price.seconds < y->price.seconds || x->price.seconds > y->price.seconds)
-        return x->price.seconds < y->price.seconds ? -1 : 1;
-    return x->way - y->way;
-}
-
-/* Whether a faster way holds no more. */
-static bool is_dominated(const GArray *kept, const Candidate *candidate) {
-    for (guint i = 0; i < kept->len; i++) {
-        const MtfChainPrice *other = &g_array_index(kept, Candidate, i).price;
-        if (other->fixed <= candidate->price.fixed && other->flight <= candidate->price.flight)
-            return true;
-    }
-    return false;
-}
-
-/* The ways of one size for a stage: the fastest, then those that hold less for more time. */
-static void fill_stage(Model *model, int first, int end, guint z) {
-    const Search *search = model->search;
-    int64_t devices = g_array_index(search->sizes, int64_t, z);
-    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(Candidate));
-    g_autoptr(GArray) kept = g_array_new(FALSE, FALSE, sizeof(Candidate));
-    for (guint w = 0; w < search->ways->len; w++) {
-        const MtfUnitWay *way = g_ptr_array_index(search->ways, w);
-        if (way->devices != devices)
-            continue;
-        Candidate candidate = { (int)w, sum_units(search, way, first, end) };
-        if (candidate.price.fixed + candidate.price.flight <= model->chain.memory)
-            g_array_append_val(all, candidate);
-    }
-    g_array_sort(all, compare_candidates);
-    for (guint i = 0; i < all->len; i++)
-        if (!is_dominated(kept, &g_array_index(all, Candidate, i)))
-            g_array_append_val(kept, g_array_index(all, Candidate, i));
-    for (guint k = 0; k < WAYS_A_SIZE; k++) {
-        gsize at = mtf_chain_index(&model->chain, first, end, (int)(z * WAYS_A_SIZE + k));
-        model->chain.price[at].seconds = INFINITY;
-        if (k >= kept->len)
-            continue;
-        guint i = kept->len <= WAYS_A_SIZE ? k : k * (kept->len - 1) / (WAYS_A_SIZE - 1);
-        model->chain.price[at] = g_array_index(kept, Candidate, i).price;
-        model->way[at] = g_array_index(kept, Candidate, i).way;
-    }
-}
-
-static void model_init(Model *model, const Search *search) {
-    const MtfCutRequest *request = search->request;
-    int64_t unit = g_array_index(search->sizes, int64_t, 0);
-    *model = (Model){ .search = search };
-    model->size = g_new(int64_t, search->sizes->len * WAYS_A_SIZE);
-    for (guint z = 0; z < search->sizes->len * WAYS_A_SIZE; z++)
-        model->size[z] = g_array_index(search->sizes, int64_t, z / WAYS_A_SIZE) / unit;
-    model->chain = (MtfChain){ .layers = search->units->units,
-                               .sizes = (int)search->sizes->len * WAYS_A_SIZE,
-                               .size = model->size,
-                               .devices = request->devices / unit,
-                               .all_devices = true,
-                               .batch = search->variant.microbatches,
-                               .memory = (double)request->memory,
-                               .most_stages = request->stages,
-                               .least_stages = request->stages };
-    gsize prices = mtf_chain_prices(&model->chain);
-    model->chain.price = g_new0(MtfChainPrice, prices);
-    model->way = g_new0(int, prices);
-    for (int first = 0; first < model->chain.layers; first++)
-        for (int end = first + 1; end <= model->chain.layers; end++)
-            for (guint z = 0; z < search->sizes->len; z++)
-                fill_stage(model, first, end, z);
-}
-
-static void model_clear(Model *model) {
-    g_free(model->size);
-    g_free(model->chain.price);
-    g_free(model->way);
-}
-
-/* ---- Plans ----------------------------------------------------------------------------------- */
-
-/* Each unit's work where it costs least device-seconds, spread evenly. */
-static double even_seconds(const Search *search) {
-    double sum = 0;
-    for (int u = 0; u < search->units->units; u++) {
-        double least = INFINITY;
-        for (guint w = 0; w < search->ways->len; w++) {
-            const MtfUnitWay *way = g_ptr_array_index(search->ways, w);
-            const MtfUnitPrice *price = &way->price[search->units->kind[u]];
-            double seconds = search->variant.microbatches * price->seconds + price->once;
-            least = fmin(least, seconds * (double)way->devices);
-        }
-        sum += least;
-    }
-    return sum / (double)search->request->devices;
-}
-
-/* The number of the stage's price among those of its size. */
-static int find_price(const Model *model, const MtfStage *stage) {
-    for (int z = 0; z < model->chain.sizes; z++) {
-        const MtfChainPrice *price =
-            &model->chain.price[mtf_chain_index(&model->chain, stage->from, stage->to, z)];
-        double miss = fabs(price->seconds - stage->seconds);
-        bool fits = price->fixed + (double)stage->flight * price->flight <= model->chain.memory;
-        if (model->size[z] == stage->replicas && miss <= 1e-12 * stage->seconds && fits)
-            return z;
-    }
-    g_assert_not_reached();
-}
-
-static MtfCutPlan *plan_new(const Model *model, const MtfStagePlan *found) {
-    const Search *search = model->search;
-    MtfCutPlan *plan = g_new0(MtfCutPlan, 1);
-    plan->stages = g_array_new(FALSE, FALSE, sizeof(MtfCutStage));
-    plan->names = g_ptr_array_new_with_free_func(g_free);
-    plan->variant = search->variant;
-    plan->seconds = found->seconds;
-    plan->bound = even_seconds(search);
-    for (guint i = 0; i < found->stages->len; i++) {
-        const MtfStage *stage = &g_array_index(found->stages, MtfStage, i);
-        int z = find_price(model, stage);
-        gsize at = mtf_chain_index(&model->chain, stage->from, stage->to, z);
-        const MtfUnitWay *way = g_ptr_array_index(search->ways, model->way[at]);
-        const MtfChainPrice *price = &model->chain.price[at];
-        MtfCutStage cut = { .first = search->units->begin[stage->from],
-                            .end = search->units->begin[stage->to],
-                            .devices = way->devices,
-                            .mesh = way->mesh,
-                            .seconds = stage->seconds,
-                            .bytes = price->fixed + (double)stage->flight * price->flight };
-        g_ptr_array_add(plan->names, g_strdup(way->name));
-        cut.layout = g_ptr_array_index(plan->names, i);
-        g_array_append_val(plan->stages, cut);
-    }
-    return plan;
-}
-
-void mtf_cut_plan_free(MtfCutPlan *plan) {
-    if (plan == NULL)
-        return;
-    g_array_unref(plan->stages);
-    g_ptr_array_unref(plan->names);
-    g_free(plan);
-}
 
 void mtf_cut_plan_apply(const MtfCutPlan *plan, MtfGraph *forward) {
     for (guint s = 0; s < plan->stages->len; s++) {
@@ -218,30 +43,118 @@ void mtf_cut_plan_apply(const MtfCutPlan *plan, MtfGraph *forward) {
     }
 }
 
+static MtfCutModel model_of(const Search *search, const GArray *places, const GArray *sizes,
+                            int stages) {
+    return (MtfCutModel){ .units = search->units,
+                          .places = places,
+                          .sizes = sizes,
+                          .ways = search->ways,
+                          .variant = search->variant,
+                          .machine = search->request->machine,
+                          .devices = search->request->devices,
+                          .memory = search->request->memory,
+                          .stages = stages,
+                          .chunks = 1 };
+}
+
+/* ---- Divisions ------------------------------------------------------------------------------- */
+
+/* Keeps the model's plan where it is better than all before; true where it is. */
+static bool try_model(Best *best, MtfCutModel model) {
+    model.chunks = best->chunks;
+    MtfCutPlan *plan = mtf_cut_model_solve(&model);
+    if (plan == NULL || (best->plan != NULL && best->plan->seconds <= plan->seconds)) {
+        mtf_cut_plan_free(plan);
+        return false;
+    }
+    mtf_cut_plan_free(best->plan);
+    best->plan = plan;
+    return true;
+}
+
+/* No division into so many equal stages takes less: the units' fastest ways, the slowest stage at
+ * least their mean. */
+static double least_seconds(const Search *search, int chunks, int64_t devices, int64_t stages) {
+    double sum = 0;
+    for (int u = 0; u < search->units->units; u++) {
+        double least = INFINITY;
+        for (guint w = 0; w < search->ways->len; w++) {
+            const MtfUnitWay *way = g_ptr_array_index(search->ways, w);
+            const MtfUnitPrice *price = &way->price[search->units->kind[u]];
+            if (way->devices == devices)
+                least = fmin(least, price->seconds + price->once / search->variant.microbatches);
+        }
+        sum += least;
+    }
+    return sum / chunks + sum * (search->variant.microbatches - 1.0 / chunks) / (double)stages;
+}
+
+/* Stages of equal devices, as Megatron and DeepSpeed cut. */
+static bool try_equal_sizes(Search *search, Best *best) {
+    const MtfCutRequest *request = search->request;
+    bool better = false;
+    for (guint z = 0; z < search->sizes->len; z++) {
+        int64_t size = g_array_index(search->sizes, int64_t, z), stages = request->devices / size;
+        bool wanted = request->stages == 0 || request->stages == stages;
+        bool suits =
+            best->chunks == 1 || (stages > 1 && search->variant.microbatches % stages == 0);
+        if (!wanted || !suits || stages * best->chunks > search->units->units ||
+            (best->plan != NULL &&
+             least_seconds(search, best->chunks, size, stages) >= best->plan->seconds))
+            continue;
+        g_autoptr(GArray) one = g_array_new(FALSE, FALSE, sizeof(int64_t));
+        g_array_append_val(one, size);
+        better |= try_model(best, model_of(search, search->all, one, (int)stages));
+    }
+    return better;
+}
+
+/* The sizes of the plan's stages, ascending. */
+static GArray *list_used_sizes(const Search *search, const MtfCutPlan *plan) {
+    GArray *used = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    for (guint z = 0; z < search->sizes->len; z++) {
+        int64_t size = g_array_index(search->sizes, int64_t, z);
+        bool found = false;
+        for (guint s = 0; s < plan->stages->len; s++)
+            found |= g_array_index(plan->stages, MtfCutStage, s).devices == size;
+        if (found)
+            g_array_append_val(used, size);
+    }
+    return used;
+}
+
+/* Sizes are chosen between parts; then, between all units, those sizes again. */
+static bool try_any_sizes(Search *search, Best *best) {
+    int stages = search->request->stages;
+    MtfCutModel model = model_of(search, search->parts, search->sizes, stages);
+    if (best->plan != NULL && mtf_cut_model_bound(&model) >= best->plan->seconds)
+        return false;
+    bool better = try_model(best, model);
+    if (better && search->all->len > search->parts->len) {
+        g_autoptr(GArray) used = list_used_sizes(search, best->plan);
+        try_model(best, model_of(search, search->all, used, (int)best->plan->stages->len));
+    }
+    return better;
+}
+
 /* ---- Variants -------------------------------------------------------------------------------- */
 
 /* Looks at one number of micro-batches; true where it is better than all before. */
 static bool try_variant(Search *search, GError **error) {
     MtfUnitPricing pricing = { search->request->forward, search->units, search->request->machine,
                                search->variant,          search->sizes, search->request->max_axes };
-    g_autoptr(GPtrArray) ways = mtf_unit_prices(&pricing, error);
-    if (ways == NULL)
+    search->ways = mtf_unit_prices(&pricing, error);
+    if (search->ways == NULL)
         return false;
-    search->ways = ways;
     search->tried++;
     bool better = false;
-    if (search->best == NULL || even_seconds(search) < search->best->seconds) {
-        Model model;
-        model_init(&model, search);
-        g_autoptr(MtfStagePlan) found = mtf_latency_search(&model.chain, NULL);
-        better = found != NULL && (search->best == NULL || found->seconds < search->best->seconds);
-        if (better) {
-            mtf_cut_plan_free(search->best);
-            search->best = plan_new(&model, found);
-        }
-        model_clear(&model);
+    for (guint i = 0; i < search->best->len; i++) {
+        Best *best = &g_array_index(search->best, Best, i);
+        if (best->chunks == 1)
+            better |= try_any_sizes(search, best);
+        better |= try_equal_sizes(search, best);
     }
-    search->ways = NULL;
+    g_clear_pointer(&search->ways, g_ptr_array_unref);
     return better;
 }
 
@@ -263,6 +176,17 @@ static GArray *list_microbatches(const MtfCutRequest *request, int64_t batch) {
     return counts;
 }
 
+/* The fastest so far of any number of chunks; NULL where nothing fits yet. */
+static const MtfCutPlan *best_plan(const Search *search) {
+    const MtfCutPlan *best = NULL;
+    for (guint i = 0; i < search->best->len; i++) {
+        const MtfCutPlan *plan = g_array_index(search->best, Best, i).plan;
+        if (plan != NULL && (best == NULL || plan->seconds < best->seconds))
+            best = plan;
+    }
+    return best;
+}
+
 /* Looks at the i-th number; false on an error. */
 static bool try_count(Search *search, const GArray *counts, int i, bool *better, GError **error) {
     GError *cause = NULL;
@@ -278,7 +202,8 @@ static bool try_direction(Search *search, const GArray *counts, int i, int step,
                           GError **error) {
     bool better = true;
     *moved = false;
-    for (i += step; i >= 0 && i < (int)counts->len && (better || search->best == NULL); i += step) {
+    for (i += step; i >= 0 && i < (int)counts->len && (better || best_plan(search) == NULL);
+         i += step) {
         if (!try_count(search, counts, i, &better, error))
             return false;
         *moved |= better;
@@ -288,7 +213,8 @@ static bool try_direction(Search *search, const GArray *counts, int i, int step,
 
 /* Where to begin: the number of the best plan so far, or one at which bubbles are short. */
 static int begin_at(const Search *search, const GArray *counts) {
-    int wanted = search->best != NULL ? search->best->variant.microbatches : FIRST_MICROBATCHES;
+    const MtfCutPlan *best = best_plan(search);
+    int wanted = best != NULL ? best->variant.microbatches : FIRST_MICROBATCHES;
     int i = 0;
     while (i + 1 < (int)counts->len && g_array_index(counts, int, i) < wanted)
         i++;
@@ -323,6 +249,46 @@ static bool try_all(Search *search, GError **error) {
     return true;
 }
 
+/* Units from `from` on that are of the same kind. */
+static int run_length(const MtfGraphUnits *units, int from) {
+    int end = from;
+    while (end < units->units && units->kind[end] == units->kind[from])
+        end++;
+    return end - from;
+}
+
+/* Parts of one unit, but where many units are alike in a row, or the graph has too many: there parts
+ * are of equal numbers of units, which divide the row where such a number is near. */
+static GArray *list_parts(const MtfGraphUnits *units) {
+    GArray *parts = g_array_new(FALSE, FALSE, sizeof(int));
+    int longest = 0;
+    for (int u = 0; u < units->units; u++)
+        longest = MAX(longest, run_length(units, u));
+    int most = MAX(2, MOST_PARTS - (units->units - longest));
+    int row = mtf_units_a_part(longest, most), others = 1;
+    while (row == 1 && units->units > MOST_PARTS * others)
+        others++;
+    for (int u = 0, in_row = 0; u < units->units; u++) {
+        bool starts = in_row == 0 && run_length(units, u) == longest;
+        if (starts)
+            in_row = longest;
+        int group = in_row > 0 ? MAX(row, others) : others;
+        int at = in_row > 0 ? longest - in_row : u;
+        if (u == 0 || starts || at % group == 0)
+            g_array_append_val(parts, u);
+        in_row -= in_row > 0;
+    }
+    g_array_append_val(parts, units->units);
+    return parts;
+}
+
+static GArray *list_all(const MtfGraphUnits *units) {
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(int));
+    for (int u = 0; u <= units->units; u++)
+        g_array_append_val(all, u);
+    return all;
+}
+
 /* Halves of the devices down to what so many units or stages can use. */
 static GArray *list_sizes(const MtfCutRequest *request, int units) {
     GArray *sizes = g_array_new(FALSE, FALSE, sizeof(int64_t));
@@ -348,18 +314,55 @@ static bool fail_unfit(const MtfCutRequest *request, GError **error) {
     return false;
 }
 
-MtfCutPlan *mtf_cut_search(const MtfCutRequest *request, GError **error) {
-    g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(request->forward, MOST_UNITS);
-    Search search = { .request = request, .units = units };
-    search.variant =
+static void search_init(Search *search, const MtfCutRequest *request) {
+    *search = (Search){ .request = request };
+    search->units = mtf_graph_units_new(request->forward, MOST_UNITS);
+    search->variant =
         (MtfStepVariant){ .batch_dim = request->batch_dim, .precision = request->precision };
-    search.sizes = list_sizes(request, units->units);
-    bool done = try_all(&search, error) && (search.best != NULL || fail_unfit(request, error));
-    g_array_unref(search.sizes);
-    if (!done) {
-        mtf_cut_plan_free(search.best);
-        return NULL;
+    search->parts = list_parts(search->units);
+    search->all = list_all(search->units);
+    search->sizes = list_sizes(request, (int)search->parts->len - 1);
+    search->best = g_array_new(FALSE, TRUE, sizeof(Best));
+    for (const int *chunks = request->chunks; *chunks > 0; chunks++) {
+        Best best = { *chunks, NULL };
+        g_array_append_val(search->best, best);
     }
-    search.best->tried = search.tried;
-    return search.best;
+}
+
+static void search_clear(Search *search) {
+    mtf_graph_units_free(search->units);
+    g_array_unref(search->parts);
+    g_array_unref(search->all);
+    g_array_unref(search->sizes);
+    for (guint i = 0; i < search->best->len; i++)
+        mtf_cut_plan_free(g_array_index(search->best, Best, i).plan);
+    g_array_unref(search->best);
+}
+
+static gint compare_plans(gconstpointer a, gconstpointer b) {
+    const MtfCutPlan *x = *(MtfCutPlan *const *)a, *y = *(MtfCutPlan *const *)b;
+    return x->seconds < y->seconds ? -1 : x->seconds > y->seconds;
+}
+
+static GPtrArray *take_plans(Search *search) {
+    GPtrArray *plans = g_ptr_array_new_with_free_func((GDestroyNotify)mtf_cut_plan_free);
+    for (guint i = 0; i < search->best->len; i++) {
+        Best *best = &g_array_index(search->best, Best, i);
+        if (best->plan == NULL)
+            continue;
+        best->plan->tried = search->tried;
+        g_ptr_array_add(plans, g_steal_pointer(&best->plan));
+    }
+    g_ptr_array_sort(plans, compare_plans);
+    return plans;
+}
+
+GPtrArray *mtf_cut_search(const MtfCutRequest *request, GError **error) {
+    Search search;
+    search_init(&search, request);
+    GPtrArray *plans = NULL;
+    if (try_all(&search, error) && (best_plan(&search) != NULL || fail_unfit(request, error)))
+        plans = take_plans(&search);
+    search_clear(&search);
+    return plans;
 }

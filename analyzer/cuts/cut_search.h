@@ -7,6 +7,9 @@
  *                                       ▼
  *              Alpa's dynamic program over (units, devices), memory with micro-batches in flight
  *
+ * Stages of different sizes are chosen between at most 32 parts of the graph, equal ones and the last
+ * word on where to cut between all layers. Several chunks a domain need domains of equal size.
+ *
  * Stages are priced by the sums of their units under layouts made by hand; the search over free
  * layouts of the stages that are chosen (pipeline_planning.h) comes after. The bound is of this
  * model: the work of all units, each where it costs least, spread evenly over the devices without a
@@ -14,7 +17,7 @@
 #ifndef MTF_CUT_SEARCH_H
 #define MTF_CUT_SEARCH_H
 
-#include "analyzer/planner/planning.h"
+#include "analyzer/cuts/cut_model.h"
 
 typedef struct {
     const MtfGraph *forward;
@@ -22,33 +25,16 @@ typedef struct {
     int64_t devices;
     int64_t memory;                    /* bytes of a device */
     int stages;                        /* 0: any number */
+    const int *chunks;                 /* numbers of chunks a domain, ended by 0 */
     int microbatches;                  /* 0: any number */
     int recompute;                     /* MtfRecompute, or MTF_RECOMPUTES: any */
     int max_axes;                      /* of a stage's mesh */
     const char *batch_dim, *precision; /* as of MtfStepVariant */
 } MtfCutRequest;
 
-typedef struct {
-    int first, end; /* operations of the forward graph */
-    int64_t devices;
-    MtfMesh mesh;       /* and the layout it was priced under */
-    const char *layout; /* owned by the plan */
-    double seconds;     /* of a micro-batch */
-    double bytes;       /* of a device */
-} MtfCutStage;
-
-typedef struct {
-    GArray *stages; /* MtfCutStage */
-    GPtrArray *names;
-    MtfStepVariant variant;
-    double seconds, bound; /* of a step, in the model */
-    int tried;             /* numbers of micro-batches and recomputations */
-} MtfCutPlan;
-
-/* The best cut; a fit error when none fits, a bad-input error where the batch cannot be divided. */
-MtfCutPlan *mtf_cut_search(const MtfCutRequest *request, GError **error);
-void mtf_cut_plan_free(MtfCutPlan *plan);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfCutPlan, mtf_cut_plan_free)
+/* The best cut for each number of chunks that is asked for and fits (MtfCutPlan), the fastest first.
+ * Fails where none fits (MTF_ERROR_FIT), or the batch cannot be divided (bad input). */
+GPtrArray *mtf_cut_search(const MtfCutRequest *request, GError **error);
 
 /* Gives every operation of the forward graph the stage of the plan. */
 void mtf_cut_plan_apply(const MtfCutPlan *plan, MtfGraph *forward);

@@ -137,9 +137,7 @@ static void divide_evenly(const GArray *atoms, int from, int to, int parts, GArr
     }
 }
 
-/* Periods to a unit, so that there are at most `most` units: a divisor of their number where one is
- * near. */
-static int periods_a_unit(int times, int most) {
+int mtf_units_a_part(int times, int most) {
     int least = (times + most - 1) / most;
     for (int g = least; g <= 2 * least && g <= times; g++)
         if (times % g == 0)
@@ -156,7 +154,7 @@ static GArray *merge_atoms(const GArray *atoms, const int *kind, int most) {
         return begins;
     }
     int end = repeat.first + repeat.period * repeat.times;
-    int step = repeat.period * periods_a_unit(repeat.times, MAX(2, most - 2 * UNITS_AT_ENDS));
+    int step = repeat.period * mtf_units_a_part(repeat.times, MAX(2, most - 2 * UNITS_AT_ENDS));
     divide_evenly(atoms, 0, repeat.first, UNITS_AT_ENDS, begins);
     for (int i = repeat.first; i < end; i += step)
         g_array_append_val(begins, g_array_index(atoms, int, i));

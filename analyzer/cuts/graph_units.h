@@ -23,6 +23,9 @@ typedef struct {
 
 /* Divides a forward graph into at most `most` units (at least 8). */
 MtfGraphUnits *mtf_graph_units_new(const MtfGraph *forward, int most);
+/* How many of `times` equal things make a part, so that there are at most `most` parts: a divisor of
+ * their number where one is near. */
+int mtf_units_a_part(int times, int most);
 void mtf_graph_units_free(MtfGraphUnits *units);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfGraphUnits, mtf_graph_units_free)
 

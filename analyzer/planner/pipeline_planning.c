@@ -17,9 +17,11 @@
 
 /* ---- Times --------------------------------------------------------------------------------- */
 
-/* The seconds of a stage's passes over one micro-batch, and of what it does once a step. */
+/* The seconds of a stage's passes over one micro-batch, and of what it does once a step; the bytes on a
+ * device that a micro-batch in flight holds. */
 typedef struct {
     double forward, input_gradient, weight_gradient, once;
+    double held_bytes;
 } StageSeconds;
 
 static double last_end(const MtfSchedule *schedule, int from, int to) {
@@ -27,6 +29,16 @@ static double last_end(const MtfSchedule *schedule, int from, int to) {
     for (int i = from; i < to; i++)
         end = MAX(end, schedule->ends[i]);
     return (double)end / 1e9;
+}
+
+static double held_bytes(const MtfProgram *program) {
+    double bytes = 0;
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        const MtfBuffer *buffer = mtf_program_buffer(program, b);
+        if (buffer->storage == b && buffer->slots > 1)
+            bytes += (double)mtf_buffer_stride(buffer);
+    }
+    return bytes;
 }
 
 static StageSeconds stage_seconds(const MtfPricer *pricer, const MtfProgram *program) {
@@ -38,7 +50,8 @@ static StageSeconds stage_seconds(const MtfPricer *pricer, const MtfProgram *pro
     return (StageSeconds){ .forward = f / program->microbatches,
                            .input_gradient = (i - f) / program->microbatches,
                            .weight_gradient = (b - i) / program->microbatches,
-                           .once = fmax(0, (double)schedule->nanoseconds / 1e9 - b) };
+                           .once = fmax(0, (double)schedule->nanoseconds / 1e9 - b),
+                           .held_bytes = held_bytes(program) };
 }
 
 /* What goes from one stage to the next for one micro-batch, over the link between their devices:
@@ -68,14 +81,20 @@ static bool fail_unfit(int stage, int64_t limit, GError **error) {
 }
 
 /* What other stages read is kept without pending reductions, which no transfer makes. The search
- * offers nothing else; layouts that begin it (standard ones, rules) may. */
+ * offers nothing else; layouts that begin it (standard ones, rules) may. Instructions that reduce are
+ * new to an order that was found without them, which goes then. */
 static void reduce_before_sending(const MtfGraph *graph, MtfLayout *layout) {
+    bool reduced = false;
     for (int t = 0; t < layout->n_tensors; t++) {
         unsigned partial = mtf_placement_partial_axes(&layout->tensors[t]);
         for (int a = 0; a < layout->mesh.n_axes; a++)
-            if (mtf_graph_tensor(graph, t)->is_sent && (partial >> a & 1) != 0)
+            if (mtf_graph_tensor(graph, t)->is_sent && (partial >> a & 1) != 0) {
                 layout->tensors[t].axis[a] = MTF_REPLICATED;
+                reduced = true;
+            }
     }
+    if (reduced)
+        mtf_layout_set_order(layout, NULL, 0);
 }
 
 static const GArray *meshes_of(const MtfPipelineRequest *request, int stage) {
@@ -228,6 +247,7 @@ static cJSON *stage_prediction(const MtfPipelinePlan *pipeline, int stage,
     mtf_json_add_number(object, "once_seconds", seconds->once);
     mtf_json_add_number(object, "transfer_seconds", times->transfer_forward);
     mtf_json_add_integer(object, "in_flight", plan->graph->in_flight);
+    mtf_json_add_number(object, "bytes_a_microbatch_in_flight", seconds->held_bytes);
     mtf_json_add_number(object, "peak_memory_bytes",
                         mtf_json_number_of(plan->predicted, "peak_memory_bytes", 0));
     return object;
@@ -298,8 +318,10 @@ static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, GError **
 
 /* ---- The fastest schedule ------------------------------------------------------------------ */
 
-/* So many schedules are planned to the end beside the first. */
+/* So many schedules are planned to the end beside the first; fewer where a search for cuts leaves that
+ * to be done for each number of chunks. */
 #define SCHEDULES_TRIED 5
+#define SCHEDULES_TRIED_OF_A_CUT 2
 
 /* A schedule, and the step that it promises by the times of another plan. */
 typedef struct {
@@ -330,22 +352,50 @@ static MtfStageTimes *divided_times(const MtfPipelinePlan *pipeline, int wanted)
     return times;
 }
 
+/* The chunks a domain that a schedule is given: those of a graph that is cut already, where they suit
+ * it, else as many as it needs; 0 where it does not suit. */
+static int chunks_for(const MtfPipelineSchedule *row, const MtfPipelineRequest *request) {
+    bool cut = request->stage_meshes != NULL || mtf_graph_stages(request->written) > 0;
+    bool suits = row->chunks == request->chunks || (row->chunks == 0 && request->chunks > 1);
+    return !cut ? mtf_pipeline_schedule_chunks(row) : suits ? request->chunks : 0;
+}
+
 /* The order of a schedule for the request's numbers; NULL where it does not suit them. */
 static MtfPipelineOrder *order_of(const MtfPipelineSchedule *row,
                                   const MtfPipelineRequest *request) {
-    int chunks = mtf_pipeline_schedule_chunks(row);
-    bool cut = request->stage_meshes != NULL || mtf_graph_stages(request->written) > 0;
-    return chunks > 1 && cut
-               ? NULL
-               : mtf_pipeline_schedule_order(row->name, request->stages, request->form.microbatches,
-                                             chunks, NULL);
+    int chunks = chunks_for(row, request);
+    return chunks == 0 ? NULL
+                       : mtf_pipeline_schedule_order(row->name, request->stages,
+                                                     request->form.microbatches, chunks, NULL);
 }
 
-/* INFINITY where the schedule does not suit. */
+/* Whether the order's domains may hold as many micro-batches as it has in flight, by the memory of a
+ * planned pipeline, whose domains have the same parts of the graph in other chunks. */
+static bool may_fit(const MtfPipelineOrder *order, const MtfPipelinePlan *known, int64_t limit) {
+    const cJSON *stages = cJSON_GetObjectItem(known->predicted, "stages");
+    double chunks = (double)order->stages / order->ranks;
+    for (int rank = 0; rank < order->ranks; rank++) {
+        double flight = 0, bytes = 0;
+        for (int s = 0; s < (int)known->stages->len; s++) {
+            const cJSON *stage = cJSON_GetArrayItem(stages, s);
+            double held = mtf_json_number_of(stage, "bytes_a_microbatch_in_flight", 0);
+            if (known->order->rank_of_stage[s] != rank)
+                continue;
+            flight += held;
+            bytes += mtf_json_number_of(stage, "peak_memory_bytes", 0) -
+                     held * mtf_json_number_of(stage, "in_flight", 0);
+        }
+        if (bytes + flight * mtf_pipeline_in_flight(order, rank) / chunks > (double)limit)
+            return false;
+    }
+    return true;
+}
+
+/* INFINITY where the schedule does not suit, or would not fit. */
 static double promise_of(const MtfPipelineSchedule *row, const MtfPipelineRequest *request,
                          const MtfPipelinePlan *known) {
     g_autoptr(MtfPipelineOrder) order = order_of(row, request);
-    if (order == NULL)
+    if (order == NULL || !may_fit(order, known, request->search.memory_limit))
         return INFINITY;
     g_autofree MtfStageTimes *times = divided_times(known, order->stages);
     g_autoptr(MtfPipelineRun) run = mtf_pipeline_run_new(order, times);
@@ -357,7 +407,7 @@ static bool holds_less(const MtfPipelineSchedule *row, const MtfPipelineRequest 
     g_autoptr(MtfPipelineOrder) order = order_of(row, request);
     int most = MIN(request->form.microbatches, request->stages);
     for (int rank = 0; order != NULL && rank < order->ranks; rank++)
-        if (mtf_pipeline_in_flight(order, rank) >= most * mtf_pipeline_schedule_chunks(row))
+        if (mtf_pipeline_in_flight(order, rank) >= most * chunks_for(row, request))
             return false;
     return order != NULL;
 }
@@ -392,7 +442,7 @@ static MtfPipelinePlan *search_row(const MtfPipelineRequest *request,
                                    const MtfPipelineSchedule *row, GError **error) {
     MtfPipelineRequest own = *request;
     own.schedule = row->name;
-    own.chunks = mtf_pipeline_schedule_chunks(row);
+    own.chunks = chunks_for(row, request);
     return search_with(&own, error);
 }
 
@@ -409,11 +459,12 @@ static MtfPipelinePlan *search_smaller(const MtfPipelineRequest *request, GError
     return NULL;
 }
 
-/* 1F1B, whose plan gives the times, then the schedules that promise most; those that fit nowhere are
+/* 1F1B, or its kin where domains have several chunks, whose plan gives the times, then the schedules that promise most; those that fit nowhere are
  * passed over. */
 static MtfPipelinePlan *search_fastest(const MtfPipelineRequest *request, GError **error) {
     GError *cause = NULL;
-    MtfPipelinePlan *best = search_row(request, mtf_pipeline_schedule("1f1b", NULL), &cause);
+    const char *first = request->chunks > 1 ? "interleaved" : "1f1b";
+    MtfPipelinePlan *best = search_row(request, mtf_pipeline_schedule(first, NULL), &cause);
     if (best == NULL && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT))
         best = search_smaller(request, &cause);
     if (best == NULL) {
@@ -423,7 +474,10 @@ static MtfPipelinePlan *search_fastest(const MtfPipelineRequest *request, GError
     cJSON *tried = cJSON_CreateObject();
     mtf_json_add_number(tried, best->schedule, step_of(best));
     g_autoptr(GArray) promises = find_promises(request, best);
-    for (guint i = 0; i < promises->len && i < SCHEDULES_TRIED; i++) {
+    guint most = request->stage_meshes != NULL ? SCHEDULES_TRIED_OF_A_CUT : SCHEDULES_TRIED;
+    for (guint i = 0; i < promises->len && i < most; i++) {
+        if (g_array_index(promises, Promise, i).seconds >= step_of(best))
+            break;
         MtfPipelinePlan *other = search_row(request, g_array_index(promises, Promise, i).row, NULL);
         if (other != NULL)
             keep_faster(&best, other, tried);

@@ -18,16 +18,14 @@
 #include "layouts/program/pipeline_plan.h"
 
 typedef struct {
-    const MtfGraph *written; /* by the user; operations may name their stages already */
-    int stages;              /* domains of devices, each with `chunks` parts of the graph */
-    int chunks;              /* as the schedule needs */
-    const char *schedule;    /* as of mtf_pipeline_schedule, or MTF_ANY_SCHEDULE */
-    MtfStepVariant form;     /* with two micro-batches or more */
-    const GArray *meshes;    /* MtfMesh: what a stage may run on; all of equal size */
-    const GPtrArray
-        *stage_meshes;           /* GArray of MtfMesh: of each stage its own, where a domain has one
-                                      chunk; or NULL */
-    MtfPlanSearchOptions search; /* of every stage */
+    const MtfGraph *written;       /* by the user; operations may name their stages already */
+    int stages;                    /* domains of devices, each with `chunks` parts of the graph */
+    int chunks;                    /* as the schedule needs */
+    const char *schedule;          /* as of mtf_pipeline_schedule, or MTF_ANY_SCHEDULE */
+    MtfStepVariant form;           /* with two micro-batches or more */
+    const GArray *meshes;          /* MtfMesh: what a stage may run on; all of equal size */
+    const GPtrArray *stage_meshes; /* GArray of MtfMesh: of each stage its own; or NULL */
+    MtfPlanSearchOptions search;   /* of every stage */
 } MtfPipelineRequest;
 
 /* The name for whichever schedule is predicted to be the fastest. Then the plan's predictions say

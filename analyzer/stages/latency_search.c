@@ -14,9 +14,10 @@ typedef struct {
 /* F(s, k, d): s layers of tables, or one for all s where memory has no limit. */
 typedef struct {
     const MtfChain *chain;
-    int stages;     /* the most counted; 0: not counted */
-    Step *steps;    /* (s, k, d) */
-    GArray *maxima; /* of double: the different seconds of stages, ascending */
+    int stages;                /* the most counted; 0: not counted */
+    int64_t smallest, largest; /* sizes of submeshes */
+    Step *steps;               /* (s, k, d) */
+    GArray *maxima;            /* of double: the different seconds of stages, ascending */
     MtfStagePlan *best;
 } Search;
 
@@ -55,7 +56,10 @@ static void try_stage(const Search *search, int s, int first, int end, int size)
     int64_t taken = chain->size[size];
     int after = search->stages > 0 ? s - 1 : 0;
     double seconds = chain->price[mtf_chain_index(chain, first, end, size)].seconds;
-    for (int64_t d = taken; d <= chain->devices; d++) {
+    /* What s - 1 stages may use: no more than the largest size for each. */
+    int64_t most = search->stages > 0 ? taken + (s - 1) * search->largest : chain->devices;
+    int64_t least = search->stages > 0 ? taken + (s - 1) * search->smallest : taken;
+    for (int64_t d = least; d <= MIN(most, chain->devices); d++) {
         double sum = seconds + step_at(search, after, end, d - taken)->sum;
         Step *step = step_at(search, s, first, d);
         if (sum < step->sum)
@@ -208,7 +212,11 @@ static void search_maxima(Search *search) {
 }
 
 MtfStagePlan *mtf_latency_search(const MtfChain *chain, GError **error) {
-    Search search = { .chain = chain };
+    Search search = { .chain = chain, .smallest = chain->size[0], .largest = chain->size[0] };
+    for (int z = 1; z < chain->sizes; z++) {
+        search.smallest = MIN(search.smallest, chain->size[z]);
+        search.largest = MAX(search.largest, chain->size[z]);
+    }
     bool counted = isfinite(chain->memory) || chain->most_stages > 0;
     search.stages = counted ? most_stages(chain) : 0;
     gsize tables = (gsize)search.stages + 1;

@@ -20,8 +20,4 @@
  * next tokens, or a byte of the prompt is not in its vocabulary. */
 char *mtf_generate(MtfSession *session, const char *prompt, GError **error);
 
-/* The place in a list of scores that `share` of the way through their softmax falls on, 0 <= share
- * < 1, at a temperature: lower ones favour the highest score. */
-int64_t mtf_draw_score(const double *scores, int64_t n, double temperature, double share);
-
 #endif

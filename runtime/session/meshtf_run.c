@@ -12,6 +12,7 @@
 #include "runtime/session/generation.h"
 #include "runtime/session/run_summary.h"
 #include "runtime/session/scores.h"
+#include "runtime/session/serve.h"
 #include "runtime/session/session.h"
 #include "runtime/session/translation.h"
 #include "runtime/session/verify.h"
@@ -89,6 +90,10 @@ static bool generate(MtfSession *session, GError **error) {
     return text != NULL;
 }
 
+static bool serve(MtfSession *session, GError **error) {
+    return session->options->serve < 0 || session->stopped || mtf_serve(session, error);
+}
+
 static void warn_of_libraries(const MtfSession *session) {
     g_autofree char *warning = mtf_kernel_libraries_warning();
     if (warning != NULL)
@@ -122,7 +127,7 @@ static bool train(MtfSession *session, GError **error) {
     warn_of_libraries(session);
     say(session, g_strdup_printf("  %s\n", products));
     return train_and_verify(session, error) && write_results(session, error) &&
-           generate(session, error);
+           generate(session, error) && serve(session, error);
 }
 
 static bool run(MPI_Comm control, const MtfRunOptions *options, bool *stopped, GError **error) {

@@ -9,6 +9,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#define STEPS_UNSAID INT64_MIN
+#define MAX_SLOTS 1024
+
 static const char summary[] =
     "Trains the model of a plan, one rank a processor of its mesh:\n\n"
     "  mpirun -n 4 meshtf-run plan.json --data text.txt --steps 200\n"
@@ -39,13 +42,28 @@ static bool check_trace(MtfRunOptions *options, GError **error) {
                            options->trace);
 }
 
+static bool check_serving(const MtfRunOptions *options, GError **error) {
+    if (options->serve < -1 || options->serve > G_MAXUINT16)
+        return mtf_input_error(error,
+                               "--serve %" PRId64 ": a port is a number from 1 to 65535, or 0 for "
+                               "any that is free",
+                               options->serve);
+    if (options->slots < 1 || options->slots > MAX_SLOTS)
+        return mtf_input_error(error, "--slots %" PRId64 ": 1 to %d texts go on side by side",
+                               options->slots, MAX_SLOTS);
+    if (options->serve >= 0 && options->no_cache)
+        return mtf_input_error(error, "--no-cache: --serve needs the caches");
+    return true;
+}
+
 static bool check_training(const MtfRunOptions *options, GError **error) {
-    bool uses_weights =
-        options->export_hf != NULL || options->logits != NULL || options->generate > 0;
+    bool uses_weights = options->export_hf != NULL || options->logits != NULL ||
+                        options->generate > 0 || options->serve >= 0;
     if (options->steps < (uses_weights ? 0 : 1))
         return mtf_input_error(
             error, "--steps %" PRId64 ": at least one step is needed%s", options->steps,
-            options->steps == 0 ? ", unless --export-hf, --logits or --generate uses the weights"
+            options->steps == 0 ? ", unless --export-hf, --logits, --generate or --serve uses "
+                                  "the weights"
                                 : "");
     if (options->checkpoint_every < 1)
         return mtf_input_error(error, "--checkpoint-every %" PRId64 ": at least 1 is needed",
@@ -77,7 +95,7 @@ static bool check(const MtfRunOptions *options, GError **error) {
     if (options->output != NULL)
         return mtf_input_error(error,
                                "-o is of --calibrate; what training writes, --metrics names");
-    return check_training(options, error);
+    return check_serving(options, error) && check_training(options, error);
 }
 
 /* Replaces patterns (shards-*.bin) by the files they match, in alphabetical order. */
@@ -112,11 +130,13 @@ static void default_data(MtfRunOptions *options) {
     expand_patterns(&options->held_out);
 }
 
-static const MtfRunOptions standard = { .steps = MTF_STANDARD_STEPS,
+static const MtfRunOptions standard = { .steps = STEPS_UNSAID,
                                         .checkpoint_every = MTF_STANDARD_CHECKPOINT_EVERY,
                                         .keep = MTF_STANDARD_KEEP,
                                         .held_share = MTF_STANDARD_HELD_OUT,
                                         .temperature = MTF_STANDARD_TEMPERATURE,
+                                        .serve = -1,
+                                        .slots = MTF_STANDARD_SLOTS,
                                         .eval_batches = MTF_STANDARD_EVAL_BATCHES };
 
 static const MtfUsage usage = { "PLAN", summary, 0, 1,
@@ -125,23 +145,44 @@ static const MtfUsage usage = { "PLAN", summary, 0, 1,
 #define OPTION(type, name, letter, field, text, value) \
     { name, letter, 0, G_OPTION_ARG_##type, &options->field, text, value }
 
-/* What turns text into tokens, and the text that is gone on with. */
+/* What turns text into tokens, and the texts that are gone on with. */
 #define TEXT_OPTIONS                                                                          \
     OPTION(FILENAME, "tokenizer", 0, tokenizer,                                               \
            "the tokenizer.json (or its folder) of texts: data, prompt and what is generated", \
            "DIR"),                                                                            \
         OPTION(STRING, "prompt", 0, prompt, "that text (the beginning of the held out data)", \
-               "TEXT")
+               "TEXT"),                                                                       \
+        OPTION(INT64, "generate", 0, generate,                                                \
+               "after training, let a language model go on with a text for N tokens", "N"),   \
+        OPTION(INT64, "serve", 0, serve,                                                      \
+               "after training (without --steps: none), answer requests for completions on "  \
+               "this port of 127.0.0.1 (8000) until a signal asks to stop",                   \
+               "[PORT]"),                                                                     \
+        OPTION(INT64, "slots", 0, slots, "texts that --serve lets go on side by side (8)", "N")
+
+/* GLib's options of a number have one: "--serve" alone is spelled out. */
+static void spell_out_port(char **arguments) {
+    for (int i = 1; arguments[i] != NULL && !g_str_equal(arguments[i], "--"); i++) {
+        const char *next = arguments[i + 1];
+        if (!g_str_equal(arguments[i], "--serve") || (next != NULL && g_ascii_isdigit(*next)))
+            continue;
+        g_free(arguments[i]);
+        arguments[i] = g_strdup_printf("--serve=%d", MTF_STANDARD_PORT);
+    }
+}
 
 static bool read_line(MtfRunOptions *options, const GOptionEntry *entries, int argc, char **argv,
                       GError **error) {
     g_auto(GStrv) copy = g_strdupv(argv);
+    spell_out_port(copy);
     g_autofree char **arguments = g_memdup2(copy, sizeof *copy * ((gsize)argc + 1));
     char **rest = arguments;
     if (!mtf_command_line_read(&argc, &rest, entries, &usage, error))
         return false;
     default_data(options);
     options->plan = g_strdup(argc > 1 ? rest[1] : NULL);
+    if (options->steps == STEPS_UNSAID)
+        options->steps = options->serve >= 0 ? 0 : MTF_STANDARD_STEPS;
     return check_trace(options, error) && check(options, error);
 }
 
@@ -179,8 +220,6 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
                "FROM:TO"),
         OPTION(FILENAME, "trace-file", 0, trace_file, "as a Chrome trace, to FILE (trace.json)",
                "FILE"),
-        OPTION(INT64, "generate", 0, generate,
-               "after training, let a language model go on with a text for N tokens", "N"),
         TEXT_OPTIONS,
         OPTION(DOUBLE, "temperature", 0, temperature,
                "how freely tokens are drawn (0.8); near 0 the likeliest is taken", "T"),

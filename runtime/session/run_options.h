@@ -5,6 +5,7 @@
  *                            [--checkpoint DIR] [--checkpoint-every K] [--keep N] [--resume]
  *                            [--held-out SHARE|FILE…] [--eval-every K] [--eval-batches N]
  *                            [--trace FROM:TO] [--trace-file FILE]
+ *                            [--serve [PORT]] [--slots N]
  *                            [--tokenizer DIR] [--generate N] [--prompt TEXT] [--temperature T]
  *                            [--export-hf DIR] [--logits FILE.npy]
  *                            [--init FILE|DIR] [--dry-run] [--verify] [--only-mpi] [--no-overlap]
@@ -22,6 +23,8 @@
 #define MTF_STANDARD_KEEP 2
 #define MTF_STANDARD_EVAL_BATCHES 8
 #define MTF_STANDARD_TEMPERATURE 0.8
+#define MTF_STANDARD_PORT 8000
+#define MTF_STANDARD_SLOTS 8
 
 typedef struct {
     char *plan;      /* NULL with --calibrate */
@@ -31,7 +34,7 @@ typedef struct {
     char *init;      /* initial weights; NULL = drawn by the seed */
     char *export_hf; /* folder for the weights after training; NULL = none */
     char *logits;    /* file for the scores of a batch after training; NULL = none */
-    int64_t steps;   /* at least 1; 0 where only export, scores or a text are wanted */
+    int64_t steps;   /* at least 1; 0 where only the weights are used */
     int64_t seed;
     char **held_out;    /* files held out of training; NULL = a share of the data */
     double held_share;  /* that share */
@@ -42,6 +45,8 @@ typedef struct {
     int64_t trace_from, trace_to; /* steps; 0 = none */
     int64_t generate;             /* tokens after training; 0 = none */
     gboolean no_cache;            /* generate without caches */
+    int64_t serve;                /* port, 0: any that is free; -1 = none */
+    int64_t slots;                /* texts served side by side */
     char *tokenizer;              /* tokenizer.json or its folder; NULL = bytes */
     char *prompt;                 /* NULL = the beginning of the held out part */
     double temperature;

@@ -28,6 +28,7 @@
 /* What plans of pipelines do not have yet. */
 static bool check_pipeline_options(const MtfRunOptions *o, GError **error) {
     const char *named = o->generate > 0        ? "--generate"
+                        : o->serve >= 0        ? "--serve"
                         : o->logits != NULL    ? "--logits"
                         : o->export_hf != NULL ? "--export-hf"
                                                : NULL;
@@ -56,10 +57,10 @@ static bool check_purpose(const MtfSession *session, GError **error) {
     if (!mtf_graph_generates(graph))
         return mtf_input_error(
             error, "%s: the plan's graph has no loss, so there is nothing to train", o->plan);
-    if (!o->dry_run && (o->steps > 0 || o->generate == 0))
+    if (!o->dry_run && (o->steps > 0 || (o->generate == 0 && o->serve < 0)))
         return mtf_input_error(error,
                                "%s: a plan of inference has nothing to train: give --steps 0 and "
-                               "--generate N",
+                               "--generate N, or --serve",
                                o->plan);
     if (o->checkpoint != NULL || o->no_cache)
         return mtf_input_error(error, "%s goes with plans of training only: %s",

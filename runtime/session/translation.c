@@ -4,7 +4,7 @@
 #include "layouts/base/error.h"
 #include "layouts/graph/random.h"
 #include "runtime/kernels/base/slice.h"
-#include "runtime/session/generation.h"
+#include "runtime/serving/sampling.h"
 #include "runtime/session/scores.h"
 #include "runtime/support/agreement.h"
 
@@ -165,8 +165,8 @@ static void extend(Translation *t, int i, int64_t number) {
     MtfRandom random =
         mtf_random_stream((uint64_t)session->options->seed, STREAM, (uint64_t)number);
     double share = mtf_random_uniform(&random, i);
-    int64_t drawn =
-        mtf_draw_score(t->row, t->scores.vocabulary, session->options->temperature, share);
+    const MtfSampling sampling = { .temperature = session->options->temperature, .top_p = 1 };
+    int64_t drawn = mtf_sampling_draw(&sampling, t->row, t->scores.vocabulary, share);
     int token = (int)mtf_agree_first(session->control, (double)drawn);
     guint8 byte = (guint8)token;
     s->ended = token == TEXT_ENDS || token > 255;

@@ -16,11 +16,12 @@ while read -r program libraries; do
         claim "$program does not link $library" lacks "$program" "$library"
     done
 done <<TABLE
-meshtf-plan mpi open-pal blas openblas dnnl cgraph gvc
-meshtf-report glpk mpi open-pal blas openblas dnnl gvc
+meshtf-plan mpi open-pal blas openblas dnnl cgraph gvc microhttpd
+meshtf-report glpk mpi open-pal blas openblas dnnl gvc microhttpd
 meshtf-run glpk cgraph gvc
 TABLE
 
 claim "the test sees a library that is linked" links meshtf-plan c
+claim "meshtf-run links libmicrohttpd" links meshtf-run microhttpd
 claim "meshtf-run links oneDNN" links meshtf-run dnnl
 done_testing

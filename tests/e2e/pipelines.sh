@@ -149,8 +149,6 @@ run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --schedule frobnicate --m
 claim "an unknown schedule is bad input" bad_input
 run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --schedule interleaved --chunks 65 --microbatches 4
 claim "more parts on a device than can be are bad input" bad_input
-run meshtf-plan search "$mlp" --devices 4 --stages auto --schedule zb-v
-claim "schedules with parts want the number of stages" says_error "say how many stages"
 run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 4 --frontier 4
 claim "options that pipelines do not have are bad input" says_error "--frontier does not go with --stages yet"
 run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 4 --memory 1KiB
@@ -179,6 +177,14 @@ train searched 4
 claim "a cut that was searched for gives the losses of the whole" same "$work/whole.metrics" "$work/searched.metrics" 1e-10
 run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages auto --json
 claim "the number of stages is searched for" exits 0
+meshtf-plan model gpt --preset tiny --layers 8 --batch 16 --length 32 -o "$work/eight.json" >"$work/out"
+plan one "$work/eight.json" --mesh rows:1 --microbatches 4 --precision f64
+train one 1 --data LICENSE
+plan chunks "$work/eight.json" --devices 4 --microbatches 4 --precision f64 --stages 2 --schedule interleaved
+claim "domains of several parts are cut by the search, too" says "dynamic programming over stages"
+claim "of two parts each" says "pipeline       4 stages on 4 devices"
+train chunks 4 --data LICENSE
+claim "and give the losses of the whole" same "$work/one.metrics" "$work/chunks.metrics" 1e-10
 run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages none
 claim "stages are a number or auto" bad_input
 run meshtf-plan search "$mlp" --machine cpu-host --mesh rows:2 --stages auto

@@ -8,7 +8,7 @@ licence='// SPDX-License-Identifier: GPL-3.0-or-later'
 fresh() {
     rm -rf "$work/tree"
     for room in layouts/base cost/machine analyzer/solver/problem analyzer/commands reports/drawing \
-        runtime/kernels/products tests/lint .ci; do
+        runtime/kernels/products runtime/kernels/onednn tests/lint .ci; do
         mkdir -p "$work/tree/$room"
     done
     cp "$top/.clang-format" "$work/tree/"
@@ -86,8 +86,8 @@ file cost/machine/b.c '#include <mpi.h>'
 complains "mpi.h outside runtime/ is found" layers "only runtime/ may include mpi.h"
 file runtime/kernels/products/a.c '#include <cblas.h>'
 complains "cblas.h outside the kernels is found" layers "only the kernels"
-file runtime/kernels/products/b.c '#include <dnnl.h>'
-file runtime/kernels/products/c.c '#include <dnnl.h>'
+file runtime/kernels/onednn/b.c '#include <dnnl.h>'
+file runtime/kernels/onednn/c.c '#include <dnnl.h>'
 complains "a second file with dnnl.h is found" layers "dnnl.h belongs to one file"
 file analyzer/solver/problem/ilp.c '#include <glpk.h>'
 file analyzer/commands/other.c '#include <glpk.h>'

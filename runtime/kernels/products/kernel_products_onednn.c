@@ -2,10 +2,10 @@
 /* Products by oneDNN: outer loops are dimensions of its batched product, so one call runs them all.
  * Primitives, which are code made for the shapes, are created when a plan is loaded, and take their
  * scratch from the workspace. Most single products in float32 go to its sgemm, which takes buffers
- * of its own as OpenBLAS does. The only file that knows dnnl.h. */
+ * of its own as OpenBLAS does. */
+#include "runtime/kernels/onednn/onednn_engine.h"
 #include "runtime/kernels/products/kernel_products.h"
 
-#include <dnnl.h>
 #include <string.h>
 
 /* Making code takes milliseconds; fewer multiply-adds than this in all are not worth it. */
@@ -27,24 +27,8 @@ typedef struct {
     dnnl_memory_t memory[MTF_TERMS]; /* left, right, result as oneDNN sees them */
     dnnl_memory_t scratch;
     bool turned; /* c = a b runs as c' = b' a' */
+    dnnl_stream_t stream;
 } OneDnn;
-
-static dnnl_engine_t engine;
-static dnnl_stream_t stream;
-
-static bool open_engine(void) {
-    static gsize opened = 0;
-    if (g_once_init_enter(&opened)) {
-        bool works = dnnl_engine_create(&engine, dnnl_cpu, 0) == dnnl_success &&
-                     dnnl_stream_create(&stream, engine, dnnl_stream_default_flags) == dnnl_success;
-        g_once_init_leave(&opened, works ? 1 : 2);
-    }
-    return opened == 1;
-}
-
-static bool has(dnnl_cpu_isa_t wanted) {
-    return ((int)dnnl_get_effective_cpu_isa() & (int)wanted) == (int)wanted;
-}
 
 /* The richest first: a set of instructions holds those of the sets below it. */
 const char *mtf_onednn_isa(void) {
@@ -58,7 +42,7 @@ const char *mtf_onednn_isa(void) {
                  { dnnl_cpu_isa_avx2, "avx2" },
                  { dnnl_cpu_isa_avx, "avx" } };
     for (gsize i = 0; i < G_N_ELEMENTS(sets); i++)
-        if (has(sets[i].isa))
+        if (mtf_onednn_has(sets[i].isa))
             return sets[i].name;
     return "sse41";
 }
@@ -66,11 +50,6 @@ const char *mtf_onednn_isa(void) {
 char *mtf_onednn_version(void) {
     const dnnl_version_t *version = dnnl_version();
     return g_strdup_printf("%d.%d.%d", version->major, version->minor, version->patch);
-}
-
-/* Whether the processor multiplies bfloat16 itself: oneDNN emulates it elsewhere. */
-static bool multiplies_bfloat16(void) {
-    return has(dnnl_cpu_isa_avx512_core_bf16);
 }
 
 static int64_t count_products(const MtfContraction *plan) {
@@ -93,7 +72,7 @@ static bool suits(const MtfContraction *plan, MtfDtype type) {
         work_of_one(plan) * (double)count_products(plan) < LEAST_WORK)
         return false;
     if (type == MTF_BF16)
-        return multiplies_bfloat16();
+        return mtf_onednn_multiplies_bfloat16();
     return type == MTF_F32 && plan->m.size > 1 && plan->n.size > 1;
 }
 
@@ -133,21 +112,11 @@ static bool describe_all(OneDnn *p, const MtfContraction *plan, const MtfDtype t
 /* A description of the primitive, unless oneDNN has only its plain loops for it. */
 static dnnl_primitive_desc_t find_primitive(const dnnl_memory_desc_t description[MTF_TERMS]) {
     dnnl_matmul_desc_t matmul;
-    dnnl_primitive_attr_t attributes;
-    dnnl_primitive_desc_t found = NULL;
-    const char *name = "ref";
     if (dnnl_matmul_desc_init(&matmul, &description[MTF_LEFT], &description[MTF_RIGHT], NULL,
-                              &description[MTF_RESULT]) != dnnl_success ||
-        dnnl_primitive_attr_create(&attributes) != dnnl_success)
+                              &description[MTF_RESULT]) != dnnl_success)
         return NULL;
-    if (dnnl_primitive_attr_set_scratchpad_mode(attributes, dnnl_scratchpad_mode_user) !=
-            dnnl_success ||
-        dnnl_primitive_desc_create(&found, &matmul, attributes, engine, NULL) != dnnl_success)
-        found = NULL;
-    dnnl_primitive_attr_destroy(attributes);
-    if (found != NULL)
-        dnnl_primitive_desc_query(found, dnnl_query_impl_info_str, 0, (void *)&name);
-    if (found != NULL && g_str_has_prefix(name, "ref")) {
+    dnnl_primitive_desc_t found = mtf_onednn_describe(&matmul, NULL);
+    if (found != NULL && g_str_has_prefix(mtf_onednn_implementation(found), "ref")) {
         dnnl_primitive_desc_destroy(found);
         return NULL;
     }
@@ -166,7 +135,7 @@ static void matmul_release(void *prepared) {
     g_free(p);
 }
 
-static bool create(OneDnn *p, dnnl_primitive_desc_t found,
+static bool create(OneDnn *p, dnnl_engine_t engine, dnnl_primitive_desc_t found,
                    const dnnl_memory_desc_t description[MTF_TERMS], int64_t *workspace_bytes) {
     const dnnl_memory_desc_t *scratch =
         dnnl_primitive_desc_query_md(found, dnnl_query_scratchpad_md, 0);
@@ -182,12 +151,15 @@ static bool create(OneDnn *p, dnnl_primitive_desc_t found,
 static void *matmul_prepare(const MtfContraction *plan, const MtfDtype types[MTF_TERMS],
                             int64_t *workspace_bytes) {
     dnnl_memory_desc_t description[MTF_TERMS];
-    if (!suits(plan, types[MTF_LEFT]) || !open_engine())
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    if (!suits(plan, types[MTF_LEFT]) || !mtf_onednn_open(&engine, &stream))
         return NULL;
     OneDnn *p = g_new0(OneDnn, 1);
+    p->stream = stream;
     dnnl_primitive_desc_t found =
         describe_all(p, plan, types, description) ? find_primitive(description) : NULL;
-    bool made = found != NULL && create(p, found, description, workspace_bytes);
+    bool made = found != NULL && create(p, engine, found, description, workspace_bytes);
     if (found != NULL)
         dnnl_primitive_desc_destroy(found);
     if (made)
@@ -209,8 +181,8 @@ static void matmul_run(const void *prepared, void *const data[MTF_TERMS], void *
                                           { DNNL_ARG_WEIGHTS, p->memory[MTF_RIGHT] },
                                           { DNNL_ARG_DST, p->memory[MTF_RESULT] },
                                           { DNNL_ARG_SCRATCHPAD, p->scratch } };
-    dnnl_primitive_execute(p->primitive, stream, 4, arguments);
-    dnnl_stream_wait(stream);
+    dnnl_primitive_execute(p->primitive, p->stream, 4, arguments);
+    dnnl_stream_wait(p->stream);
 }
 
 const MtfProductsWay mtf_products_matmul = { "matmul", matmul_prepare, matmul_run, matmul_release };

@@ -139,6 +139,9 @@ typedef struct {
 
 static const Preparation preparations[MTF_OPERATIONS] = {
     [MTF_OP_EINSUM] = { mtf_einsum_prepare, mtf_einsum_release },
+    [MTF_OP_CONV] = { mtf_conv_prepare, mtf_conv_release },
+    [MTF_OP_CONV_TRANSPOSE] = { mtf_conv_prepare, mtf_conv_release },
+    [MTF_OP_CONV_FILTER_GRAD] = { mtf_conv_prepare, mtf_conv_release },
 };
 
 int64_t mtf_kernel_prepare(MtfKernelCall *call) {

@@ -2,12 +2,20 @@
 #include "runtime/kernels/windows/kernel_conv.h"
 
 #include "runtime/kernels/base/kernel_bfloat16.h"
+#include "runtime/kernels/base/kernel_move.h"
 #include "runtime/kernels/base/kernel_nest.h"
+#include "runtime/kernels/windows/conv_roles.h"
 #include "runtime/kernels/windows/window_nest.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { LARGE, SMALL, FILTER, SIDES };
+enum {
+    LARGE = MTF_CONV_LARGE,
+    SMALL = MTF_CONV_SMALL,
+    FILTER = MTF_CONV_FILTER,
+    SIDES = MTF_CONV_SIDES
+};
 
 /* A dimension beside the windows: examples, channels, groups. */
 typedef struct {
@@ -22,19 +30,12 @@ typedef struct {
     Plain plain[3 * MTF_MAX_RANK]; /* the innermost last */
 } Convolution;
 
-static bool is_windowed(const MtfAttributes *a, int dim) {
-    for (int w = 0; w < a->n_windows; w++)
-        if (a->windows[w].from == dim || a->windows[w].to == dim || a->windows[w].kernel == dim)
-            return true;
-    return false;
-}
-
 /* Adds the dimensions of `operand` that the ones before it lack. */
 static void add_plain(Convolution *c, const MtfKernelCall *call, const MtfOperand *operand,
                       int before) {
     for (int i = 0; i < operand->rank; i++) {
         int dim = operand->dims[i];
-        bool known = is_windowed(&call->operation->attributes, dim);
+        bool known = mtf_conv_is_windowed(&call->operation->attributes, dim);
         for (int s = 0; s < before; s++)
             known = known || mtf_operand_find(c->side[s], dim) >= 0;
         if (known)
@@ -48,18 +49,7 @@ static void add_plain(Convolution *c, const MtfKernelCall *call, const MtfOperan
 
 static Convolution convolution_of(const MtfKernelCall *call) {
     Convolution c = { .n = 0 };
-    const MtfOperand *a = &call->inputs[0], *b = &call->inputs[1], *made = &call->outputs[0];
-    switch (mtf_operation_row(call->operation->kind)->windows) {
-    case MTF_WINDOWS_SPREAD:
-        c = (Convolution){ .side = { made, a, b }, .made = LARGE };
-        break;
-    case MTF_WINDOWS_FILTER:
-        c = (Convolution){ .side = { a, b, made }, .made = FILTER };
-        break;
-    default:
-        c = (Convolution){ .side = { a, made, b }, .made = SMALL };
-        break;
-    }
+    c.made = (int)mtf_conv_sides(call, c.side);
     c.nest = mtf_window_nest(call, c.side[LARGE], c.side[SMALL], c.side[FILTER]);
     for (int s = 0; s < SIDES; s++)
         add_plain(&c, call, c.side[s], s);
@@ -139,7 +129,8 @@ static void walk_windows(const Walk *walk, int level, const int64_t at[SIDES]) {
         }
 }
 
-void mtf_kernel_conv(const MtfKernelCall *call) {
+/* By plain loops: what oneDNN has nothing for. */
+static void convolve_plainly(const MtfKernelCall *call) {
     Convolution c = convolution_of(call);
     MtfOperand sums = mtf_kernel_sums(call);
     int64_t elements = mtf_operand_elements(&sums);
@@ -157,4 +148,94 @@ void mtf_kernel_conv(const MtfKernelCall *call) {
         c.plain[c.n++] = (Plain){ .size = 1 };
     walk_windows(&walk, 0, (const int64_t[SIDES]){ 0, 0, 0 });
     mtf_kernel_store_sums(call, &sums);
+}
+
+/* ---- By oneDNN ----------------------------------------------------------------------------- */
+
+#define PAGE 4096
+
+typedef struct {
+    MtfConvRoles roles;
+    void *onednn;             /* NULL: by plain loops */
+    int64_t copy[SIDES];      /* where copies are, in the workspace */
+    int64_t onednn_workspace; /* and what oneDNN takes */
+} Prepared;
+
+static bool is_empty(const MtfKernelCall *call) {
+    return mtf_operand_elements(&call->inputs[0]) == 0 ||
+           mtf_operand_elements(&call->inputs[1]) == 0 ||
+           mtf_operand_elements(&call->outputs[0]) == 0;
+}
+
+static int64_t bytes_of(const MtfOperand *operand) {
+    return mtf_operand_elements(operand) * mtf_dtype_bytes(operand->dtype);
+}
+
+void *mtf_conv_prepare(const MtfKernelCall *call, int64_t *workspace_bytes) {
+    Prepared *p = g_new0(Prepared, 1);
+    int64_t bytes = 0;
+    *workspace_bytes = 0;
+    if (is_empty(call))
+        return p;
+    mtf_conv_roles(&p->roles, call);
+    if (!p->roles.nothing)
+        p->onednn = mtf_onednn_conv_prepare(&p->roles.convolution, &bytes);
+    if (p->onednn == NULL)
+        return p;
+    for (int s = 0; s < SIDES; s++) {
+        p->copy[s] = *workspace_bytes;
+        if (p->roles.copied[s])
+            *workspace_bytes += (bytes_of(&p->roles.operand[s]) + PAGE - 1) / PAGE * PAGE;
+    }
+    p->onednn_workspace = *workspace_bytes;
+    *workspace_bytes += bytes;
+    return p;
+}
+
+void mtf_conv_release(void *prepared) {
+    Prepared *p = prepared;
+    if (p->onednn != NULL)
+        mtf_onednn_conv_release(p->onednn);
+    g_free(p);
+}
+
+static void convolve(const MtfKernelCall *call, const Prepared *p) {
+    const MtfConvRoles *roles = &p->roles;
+    const MtfOperand *side[SIDES];
+    MtfConvSide made = mtf_conv_sides(call, side);
+    MtfOperand operand[SIDES];
+    void *data[SIDES];
+    for (int s = 0; s < SIDES; s++) {
+        operand[s] = roles->operand[s];
+        operand[s].data = roles->copied[s] ? (char *)call->workspace + p->copy[s] : side[s]->data;
+        data[s] = mtf_operand_at(&operand[s], roles->begin[s]);
+        if (roles->copied[s] && s != (int)made)
+            mtf_operand_copy(&operand[s], side[s]);
+    }
+    if (roles->uncovered)
+        memset(operand[made].data, 0, (size_t)bytes_of(&operand[made]));
+    mtf_onednn_conv_run(p->onednn, data, (char *)call->workspace + p->onednn_workspace);
+    if (roles->copied[made])
+        mtf_operand_copy(side[made], &operand[made]);
+}
+
+static void run_prepared(const MtfKernelCall *call, const Prepared *p) {
+    if (p->onednn != NULL)
+        convolve(call, p);
+    else
+        convolve_plainly(call);
+}
+
+void mtf_kernel_conv(const MtfKernelCall *call) {
+    if (call->prepared != NULL) {
+        run_prepared(call, call->prepared);
+        return;
+    }
+    int64_t bytes;
+    MtfKernelCall own = *call;
+    own.prepared = mtf_conv_prepare(call, &bytes);
+    own.workspace = aligned_alloc(PAGE, (size_t)((bytes + PAGE) / PAGE * PAGE));
+    run_prepared(&own, own.prepared);
+    free(own.workspace);
+    mtf_conv_release(own.prepared);
 }

@@ -10,4 +10,8 @@
 
 void mtf_kernel_conv(const MtfKernelCall *call);
 
+/* For mtf_kernel_prepare. */
+void *mtf_conv_prepare(const MtfKernelCall *call, int64_t *workspace_bytes);
+void mtf_conv_release(void *prepared);
+
 #endif

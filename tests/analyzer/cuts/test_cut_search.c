@@ -63,30 +63,42 @@ static void many_layers_are_grouped_equally(void **state) {
     assert_int_equal(96 % equal, 0);
 }
 
+static const int one_chunk[] = { 1, 0 };
+
 static MtfCutRequest request_of(const MtfGraph *graph, const MtfMachine *machine, int64_t devices) {
     return (MtfCutRequest){ .forward = graph,
                             .machine = machine,
                             .devices = devices,
+                            .chunks = one_chunk,
                             .memory = machine->memory_bytes,
                             .recompute = MTF_RECOMPUTE_NONE,
                             .max_axes = 2 };
 }
 
+/* Stages follow one another and use all devices, chunks of a domain the same; the step is that of the
+ * formula at the head of cut_model.h, summed domain by domain. */
 static void check_cut(const MtfGraph *graph, const MtfCutPlan *plan, int64_t devices,
                       int64_t memory) {
-    int next = 0;
+    int next = 0, domains = (int)plan->stages->len / plan->chunks;
     double sum = 0, slowest = 0;
-    for (guint s = 0; s < plan->stages->len; s++) {
+    g_autofree double *seconds = g_new0(double, domains);
+    assert_int_equal(plan->stages->len % (guint)plan->chunks, 0);
+    for (int s = 0; s < (int)plan->stages->len; s++) {
         const MtfCutStage *stage = &g_array_index(plan->stages, MtfCutStage, s);
+        const MtfCutStage *first = &g_array_index(plan->stages, MtfCutStage, s % domains);
         assert_int_equal(stage->first, next);
         assert_int_equal(mtf_mesh_size(&stage->mesh), stage->devices);
-        assert_true(stage->bytes <= (double)memory);
+        assert_int_equal(stage->devices, first->devices);
+        assert_true(stage->bytes * plan->chunks <= (double)memory);
         next = stage->end;
-        devices -= stage->devices;
-        sum += stage->seconds;
-        slowest = fmax(slowest, stage->seconds);
+        devices -= s < domains ? stage->devices : 0;
+        seconds[s % domains] += stage->seconds;
     }
-    double step = sum + (plan->variant.microbatches - 1) * slowest;
+    for (int d = 0; d < domains; d++) {
+        sum += seconds[d];
+        slowest = fmax(slowest, seconds[d]);
+    }
+    double step = sum / plan->chunks + (plan->variant.microbatches - 1.0 / plan->chunks) * slowest;
     assert_int_equal(next, graph->operations->len);
     assert_int_equal(devices, 0);
     assert_true(fabs(step - plan->seconds) <= 1e-9 * step);
@@ -99,17 +111,59 @@ static void cuts_cover_the_graph_and_the_devices(void **state) {
     g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
     MtfCutRequest request = request_of(graph, machine, 8);
     request.stages = 0;
-    g_autoptr(MtfCutPlan) any = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) any = mtf_cut_search(&request, NULL);
     assert_non_null(any);
-    check_cut(graph, any, 8, request.memory);
+    assert_int_equal(any->len, 1);
+    const MtfCutPlan *best = g_ptr_array_index(any, 0);
+    check_cut(graph, best, 8, request.memory);
     for (int stages = 1; stages <= 4; stages *= 2) {
         request.stages = stages;
-        g_autoptr(MtfCutPlan) plan = mtf_cut_search(&request, NULL);
-        assert_non_null(plan);
+        g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+        assert_non_null(plans);
+        const MtfCutPlan *plan = g_ptr_array_index(plans, 0);
         check_cut(graph, plan, 8, request.memory);
-        assert_true(any->seconds <= plan->seconds * (1 + 1e-9));
+        assert_true(best->seconds <= plan->seconds * (1 + 1e-9));
         assert_int_equal(plan->stages->len, stages);
     }
+}
+
+/* Domains of two chunks: plans come with the fastest first, one for each number of chunks. */
+static void domains_may_have_several_chunks(void **state) {
+    (void)state;
+    static const int chunks[] = { 1, 2, 0 };
+    g_autoptr(MtfGraph) graph = new_gpt(8, 16);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
+    MtfCutRequest request = request_of(graph, machine, 8);
+    request.chunks = chunks;
+    request.stages = 4;
+    request.microbatches = 4;
+    g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+    assert_int_equal(plans->len, 2);
+    const MtfCutPlan *first = g_ptr_array_index(plans, 0), *second = g_ptr_array_index(plans, 1);
+    assert_true(first->seconds <= second->seconds);
+    assert_int_equal(first->chunks + second->chunks, 3);
+    assert_int_equal(first->stages->len, 4 * (guint)first->chunks);
+    check_cut(graph, first, 8, request.memory);
+    check_cut(graph, second, 8, request.memory);
+}
+
+/* A row of layers longer than the parts that stages of any size are chosen between is still cut
+ * between its layers: 38 layers on 4 equal stages leave no stage with more than 10. */
+static void long_rows_are_cut_between_layers(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_gpt(38, 8);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
+    MtfCutRequest request = request_of(graph, machine, 4);
+    request.stages = 4;
+    request.microbatches = 8;
+    g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+    const MtfCutPlan *plan = g_ptr_array_index(plans, 0);
+    int a_layer = (int)graph->operations->len / 38;
+    for (guint s = 0; s < plan->stages->len; s++) {
+        const MtfCutStage *stage = &g_array_index(plan->stages, MtfCutStage, s);
+        assert_true(stage->end - stage->first <= 11 * a_layer);
+    }
+    check_cut(graph, plan, 4, request.memory);
 }
 
 static void a_plan_marks_every_operation(void **state) {
@@ -119,7 +173,8 @@ static void a_plan_marks_every_operation(void **state) {
     MtfCutRequest request = request_of(graph, machine, 4);
     request.stages = 2;
     request.microbatches = 4;
-    g_autoptr(MtfCutPlan) plan = mtf_cut_search(&request, NULL);
+    g_autoptr(GPtrArray) plans = mtf_cut_search(&request, NULL);
+    const MtfCutPlan *plan = g_ptr_array_index(plans, 0);
     assert_int_equal(plan->variant.microbatches, 4);
     mtf_cut_plan_apply(plan, graph);
     for (int i = 1; i < (int)graph->operations->len; i++)
@@ -165,6 +220,8 @@ int main(void) {
         cmocka_unit_test(one_tensor_crosses_between_layers),
         cmocka_unit_test(many_layers_are_grouped_equally),
         cmocka_unit_test(cuts_cover_the_graph_and_the_devices),
+        cmocka_unit_test(domains_may_have_several_chunks),
+        cmocka_unit_test(long_rows_are_cut_between_layers),
         cmocka_unit_test(a_plan_marks_every_operation),
         cmocka_unit_test(too_little_memory_is_said),
         cmocka_unit_test(equal_stages_are_alike),

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/cuts/cut_model.h"
+
+#include <math.h>
+
+/* Ways of one size that a stage may choose from: from the fastest to the one that holds least. */
+#define WAYS_A_SIZE 4
+
+/* The chain, and the way behind each of its prices. */
+typedef struct {
+    const MtfCutModel *model;
+    MtfChain chain;
+    int64_t *size; /* of the chain: WAYS_A_SIZE of each size */
+    int *way;      /* at mtf_chain_index */
+} Chain;
+
+void mtf_cut_plan_free(MtfCutPlan *plan) {
+    if (plan == NULL)
+        return;
+    g_array_unref(plan->stages);
+    g_ptr_array_unref(plan->names);
+    g_free(plan);
+}
+
+/* ---- Prices of stages ------------------------------------------------------------------------ */
+
+/* The sums over a stage's units in one way. */
+typedef struct {
+    int way;
+    MtfChainPrice price;
+} Candidate;
+
+/* The unit that part k begins with. */
+static int place_at(const MtfCutModel *model, int k) {
+    return g_array_index(model->places, int, k);
+}
+
+static double carried_seconds(const MtfCutModel *model, int first, int64_t devices) {
+    const MtfNetworkAxis *link = &model->machine->network.axis[0];
+    bool narrow = g_strcmp0(model->variant.precision, "bf16") == 0;
+    double bytes = model->units->crossing[first] / model->variant.microbatches;
+    if (first == 0)
+        return 0;
+    return 2 * (link->latency + (narrow ? 0.5 : 1) * bytes / (double)devices / link->bandwidth);
+}
+
+static MtfChainPrice sum_units(const MtfCutModel *model, const MtfUnitWay *way, int first,
+                               int end) {
+    MtfChainPrice price = { carried_seconds(model, first, way->devices), 0, 0 };
+    double work = 0;
+    for (int u = first; u < end; u++) {
+        const MtfUnitPrice *unit = &way->price[model->units->kind[u]];
+        price.seconds += unit->seconds + unit->once / model->variant.microbatches;
+        price.fixed += unit->fixed;
+        price.flight += unit->flight;
+        work = fmax(work, unit->work);
+    }
+    price.fixed += work;
+    return price;
+}
+
+static gint compare_candidates(gconstpointer a, gconstpointer b) {
+    const Candidate *x = a, *y = b;
+    if (x->price.seconds < y->price.seconds || x->price.seconds > y->price.seconds)
+        return x->price.seconds < y->price.seconds ? -1 : 1;
+    return x->way - y->way;
+}
+
+/* Whether a faster way holds no more. */
+static bool is_dominated(const GArray *kept, const Candidate *candidate) {
+    for (guint i = 0; i < kept->len; i++) {
+        const MtfChainPrice *other = &g_array_index(kept, Candidate, i).price;
+        if (other->fixed <= candidate->price.fixed && other->flight <= candidate->price.flight)
+            return true;
+    }
+    return false;
+}
+
+/* Micro-batches that the first domain holds of each of its chunks. */
+static double held_by_first(const MtfCutModel *model) {
+    double held = fmin(model->stages, model->variant.microbatches);
+    return held * (1 + 1.0 / model->chunks);
+}
+
+/* Alone; of several chunks, each within its share of the memory. */
+static bool fits_alone(const Chain *chain, const MtfChainPrice *price) {
+    const MtfCutModel *model = chain->model;
+    double memory = (double)model->memory;
+    if (model->chunks == 1)
+        return price->fixed + price->flight <= memory;
+    return (price->fixed + held_by_first(model) * price->flight) * model->chunks <= memory;
+}
+
+static GArray *list_candidates(const Chain *chain, int first, int end, int64_t devices) {
+    const MtfCutModel *model = chain->model;
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(Candidate));
+    for (guint w = 0; w < model->ways->len; w++) {
+        const MtfUnitWay *way = g_ptr_array_index(model->ways, w);
+        if (way->devices != devices)
+            continue;
+        Candidate candidate = { (int)w, sum_units(model, way, place_at(model, first),
+                                                  place_at(model, end)) };
+        if (fits_alone(chain, &candidate.price))
+            g_array_append_val(all, candidate);
+    }
+    g_array_sort(all, compare_candidates);
+    return all;
+}
+
+/* The ways of one size for a stage: the fastest, then those that hold less for more time. */
+static void fill_stage(Chain *chain, int first, int end, guint z) {
+    int64_t devices = g_array_index(chain->model->sizes, int64_t, z);
+    g_autoptr(GArray) all = list_candidates(chain, first, end, devices);
+    g_autoptr(GArray) kept = g_array_new(FALSE, FALSE, sizeof(Candidate));
+    for (guint i = 0; i < all->len; i++)
+        if (!is_dominated(kept, &g_array_index(all, Candidate, i)))
+            g_array_append_val(kept, g_array_index(all, Candidate, i));
+    for (guint k = 0; k < WAYS_A_SIZE; k++) {
+        gsize at = mtf_chain_index(&chain->chain, first, end, (int)(z * WAYS_A_SIZE + k));
+        chain->chain.price[at].seconds = INFINITY;
+        if (k >= kept->len)
+            continue;
+        guint i = kept->len <= WAYS_A_SIZE ? k : k * (kept->len - 1) / (WAYS_A_SIZE - 1);
+        chain->chain.price[at] = g_array_index(kept, Candidate, i).price;
+        chain->way[at] = g_array_index(kept, Candidate, i).way;
+    }
+}
+
+/* Chunks are stages of a chain that is as many times longer, and passes as many more micro-batches. */
+static void chain_init(Chain *chain, const MtfCutModel *model) {
+    int64_t unit = g_array_index(model->sizes, int64_t, 0);
+    guint sizes = model->sizes->len * WAYS_A_SIZE;
+    *chain = (Chain){ .model = model };
+    chain->size = g_new(int64_t, sizes);
+    for (guint z = 0; z < sizes; z++)
+        chain->size[z] = g_array_index(model->sizes, int64_t, z / WAYS_A_SIZE) / unit;
+    chain->chain = (MtfChain){ .layers = (int)model->places->len - 1,
+                               .sizes = (int)sizes,
+                               .size = chain->size,
+                               .devices = model->devices / unit * model->chunks,
+                               .all_devices = true,
+                               .batch = (int64_t)model->variant.microbatches * model->chunks,
+                               .memory = model->chunks > 1 ? INFINITY : (double)model->memory,
+                               .most_stages = model->stages * model->chunks,
+                               .least_stages = model->stages * model->chunks };
+    gsize prices = mtf_chain_prices(&chain->chain);
+    chain->chain.price = g_new0(MtfChainPrice, prices);
+    chain->way = g_new0(int, prices);
+    for (int first = 0; first < chain->chain.layers; first++)
+        for (int end = first + 1; end <= chain->chain.layers; end++)
+            for (guint z = 0; z < model->sizes->len; z++)
+                fill_stage(chain, first, end, z);
+}
+
+static void chain_clear(Chain *chain) {
+    g_free(chain->size);
+    g_free(chain->chain.price);
+    g_free(chain->way);
+}
+
+/* ---- Plans ----------------------------------------------------------------------------------- */
+
+double mtf_cut_model_bound(const MtfCutModel *model) {
+    double sum = 0;
+    for (int u = 0; u < model->units->units; u++) {
+        double least = INFINITY;
+        for (guint w = 0; w < model->ways->len; w++) {
+            const MtfUnitWay *way = g_ptr_array_index(model->ways, w);
+            const MtfUnitPrice *price = &way->price[model->units->kind[u]];
+            double seconds = model->variant.microbatches * price->seconds + price->once;
+            least = fmin(least, seconds * (double)way->devices);
+        }
+        sum += least;
+    }
+    return sum / (double)model->devices;
+}
+
+/* The number of the stage's price among those of its size. */
+static int find_price(const Chain *chain, const MtfStage *stage) {
+    for (int z = 0; z < chain->chain.sizes; z++) {
+        const MtfChainPrice *price =
+            &chain->chain.price[mtf_chain_index(&chain->chain, stage->from, stage->to, z)];
+        double miss = fabs(price->seconds - stage->seconds);
+        bool fits = price->fixed + (double)stage->flight * price->flight <= chain->chain.memory;
+        if (chain->size[z] == stage->replicas && miss <= 1e-12 * stage->seconds && fits)
+            return z;
+    }
+    g_assert_not_reached();
+}
+
+static void add_stage(MtfCutPlan *plan, const Chain *chain, const MtfStage *stage) {
+    const MtfCutModel *model = chain->model;
+    int z = find_price(chain, stage);
+    gsize at = mtf_chain_index(&chain->chain, stage->from, stage->to, z);
+    const MtfUnitWay *way = g_ptr_array_index(model->ways, chain->way[at]);
+    const MtfChainPrice *price = &chain->chain.price[at];
+    double held = model->chunks > 1 ? held_by_first(model) : (double)stage->flight;
+    MtfCutStage cut = { .first = model->units->begin[place_at(model, stage->from)],
+                        .end = model->units->begin[place_at(model, stage->to)],
+                        .devices = way->devices,
+                        .mesh = way->mesh,
+                        .seconds = stage->seconds,
+                        .bytes = price->fixed + held * price->flight };
+    g_ptr_array_add(plan->names, g_strdup(way->name));
+    cut.layout = g_ptr_array_index(plan->names, plan->names->len - 1);
+    g_array_append_val(plan->stages, cut);
+}
+
+/* The formula at the head of cut_model.h. */
+static double step_seconds(const MtfCutPlan *plan) {
+    int domains = (int)plan->stages->len / plan->chunks;
+    double sum = 0, slowest = 0;
+    for (int d = 0; d < domains; d++) {
+        double own = 0;
+        for (int s = d; s < (int)plan->stages->len; s += domains)
+            own += g_array_index(plan->stages, MtfCutStage, s).seconds;
+        sum += own;
+        slowest = fmax(slowest, own);
+    }
+    return sum / plan->chunks + (plan->variant.microbatches - 1.0 / plan->chunks) * slowest;
+}
+
+MtfCutPlan *mtf_cut_model_solve(const MtfCutModel *model) {
+    Chain chain;
+    chain_init(&chain, model);
+    g_autoptr(MtfStagePlan) found = mtf_latency_search(&chain.chain, NULL);
+    MtfCutPlan *plan = NULL;
+    if (found != NULL) {
+        plan = g_new0(MtfCutPlan, 1);
+        plan->stages = g_array_new(FALSE, FALSE, sizeof(MtfCutStage));
+        plan->names = g_ptr_array_new_with_free_func(g_free);
+        plan->chunks = model->chunks;
+        plan->variant = model->variant;
+        plan->bound = mtf_cut_model_bound(model);
+        for (guint i = 0; i < found->stages->len; i++)
+            add_stage(plan, &chain, &g_array_index(found->stages, MtfStage, i));
+        plan->seconds = step_seconds(plan);
+    }
+    chain_clear(&chain);
+    return plan;
+}

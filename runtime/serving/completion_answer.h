@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What is answered, in OpenAI's form of completions: JSON texts, each to be freed with g_free. */
+#ifndef MTF_COMPLETION_ANSWER_H
+#define MTF_COMPLETION_ANSWER_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* One choice, or the next piece of one. */
+typedef struct {
+    int64_t index;
+    const char *text;
+    const GArray *tokens;      /* int, or NULL */
+    const char *finish_reason; /* "stop", "length"; NULL while it goes on */
+} MtfAnswerChoice;
+
+/* What all answers to a request have in common. */
+typedef struct {
+    const char *model;
+    int64_t number;  /* of the request */
+    int64_t created; /* seconds since 1970 */
+} MtfAnswerHead;
+
+/* {"error": {"message": …}} with the type that goes with an HTTP status. */
+char *mtf_answer_error(int status, const char *message);
+
+/* {"object": "list", "data": [{"id": "NAME", "object": "model", …}]} */
+char *mtf_answer_models(const char *name, int64_t created, int64_t context);
+
+/* The whole answer; choices by index, tokens counted over all. */
+char *mtf_answer_completion(const MtfAnswerHead *head, const MtfAnswerChoice *choices,
+                            int64_t n_choices, int64_t prompt_tokens, int64_t tokens);
+
+/* A piece of a stream: an event of the form "data: JSON", with the empty line behind it. */
+char *mtf_answer_piece(const MtfAnswerHead *head, const MtfAnswerChoice *choice);
+
+#endif

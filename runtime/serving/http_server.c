@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/serving/http_server.h"
+
+#include "layouts/base/error.h"
+#include "runtime/serving/completion_answer.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PIECE_BYTES 4096
+/* What is read and thrown away of a body that is too large, so that the client learns why. */
+#define READ_ANYWAY 8
+#define MICROSECONDS 1e6
+
+struct MtfHttpServer {
+    struct MHD_Daemon *daemon;
+    const MtfHttpPage *pages;
+    int n_pages;
+    gsize body_bytes;
+    GMutex lock;    /* of all below, and of calls */
+    GCond came;     /* a call */
+    GQueue waiting; /* calls that nobody took */
+    bool closing;
+};
+
+/* Held by its connection, and by whoever took it. */
+struct MtfHttpCall {
+    MtfHttpServer *server;
+    struct MHD_Connection *connection; /* NULL: gone */
+    GString *body;
+    gsize received;
+    bool is_held; /* waiting, or taken and not given back */
+    bool suspended;
+    int status;   /* of the whole answer, 0 while there is none */
+    bool streams; /* the answer goes in pieces */
+    bool ended;
+    GString *out; /* the answer, or pieces that have not left */
+};
+
+/* ---- Calls ----------------------------------------------------------------------------------- */
+
+static MtfHttpCall *new_call(MtfHttpServer *server, struct MHD_Connection *connection) {
+    MtfHttpCall *call = g_new0(MtfHttpCall, 1);
+    call->server = server;
+    call->connection = connection;
+    call->body = g_string_new(NULL);
+    call->out = g_string_new(NULL);
+    return call;
+}
+
+/* Under the lock. */
+static void free_if_unused(MtfHttpCall *call) {
+    if (call->is_held || call->connection != NULL)
+        return;
+    g_string_free(call->body, TRUE);
+    g_string_free(call->out, TRUE);
+    g_free(call);
+}
+
+/* Under the lock. */
+static void wake_connection(MtfHttpCall *call) {
+    if (!call->suspended || call->connection == NULL)
+        return;
+    call->suspended = false;
+    MHD_resume_connection(call->connection);
+}
+
+/* Under the lock: the taker is done with it. */
+static void give_back(MtfHttpCall *call) {
+    wake_connection(call);
+    call->is_held = false;
+    free_if_unused(call);
+}
+
+const char *mtf_http_call_body(const MtfHttpCall *call, gsize *length) {
+    *length = call->body->len;
+    return call->body->str;
+}
+
+/* A suspended connection is not watched by the server, so its socket is asked. */
+bool mtf_http_call_is_gone(MtfHttpCall *call) {
+    g_mutex_lock(&call->server->lock);
+    bool gone = call->connection == NULL;
+    if (!gone && call->suspended) {
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(call->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        struct pollfd socket = { .fd = info->connect_fd, .events = POLLRDHUP };
+        gone = poll(&socket, 1, 0) > 0 && (socket.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+    }
+    g_mutex_unlock(&call->server->lock);
+    return gone;
+}
+
+void mtf_http_call_answer(MtfHttpCall *call, int status, const char *json) {
+    MtfHttpServer *server = call->server;
+    g_mutex_lock(&server->lock);
+    call->status = status;
+    g_string_assign(call->out, json);
+    give_back(call);
+    g_mutex_unlock(&server->lock);
+}
+
+void mtf_http_call_begin(MtfHttpCall *call) {
+    g_mutex_lock(&call->server->lock);
+    call->streams = true;
+    wake_connection(call);
+    g_mutex_unlock(&call->server->lock);
+}
+
+void mtf_http_call_send(MtfHttpCall *call, const char *piece) {
+    g_mutex_lock(&call->server->lock);
+    g_string_append(call->out, piece);
+    wake_connection(call);
+    g_mutex_unlock(&call->server->lock);
+}
+
+void mtf_http_call_end(MtfHttpCall *call) {
+    MtfHttpServer *server = call->server;
+    g_mutex_lock(&server->lock);
+    call->ended = true;
+    give_back(call);
+    g_mutex_unlock(&server->lock);
+}
+
+/* ---- Answers, in the server's thread --------------------------------------------------------- */
+
+static enum MHD_Result send_text(struct MHD_Connection *connection, int status, const char *text,
+                                 const char *allowed) {
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        strlen(text), (void *)(guintptr)text, MHD_RESPMEM_MUST_COPY);
+    if (response == NULL)
+        return MHD_NO;
+    MHD_add_response_header(response, "Content-Type", "application/json");
+    if (allowed != NULL)
+        MHD_add_response_header(response, "Allow", allowed);
+    if (status == MHD_HTTP_TOO_MANY_REQUESTS || status == MHD_HTTP_SERVICE_UNAVAILABLE)
+        MHD_add_response_header(response, "Retry-After", "1");
+    enum MHD_Result result = MHD_queue_response(connection, (unsigned)status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result send_error(struct MHD_Connection *connection, int status,
+                                  const char *message, const char *allowed) {
+    g_autofree char *json = mtf_answer_error(status, message);
+    return send_text(connection, status, json, allowed);
+}
+
+/* The next bytes of an answer in pieces; where there are none the connection sleeps. */
+static ssize_t read_pieces(void *user, uint64_t position, char *to, size_t room) {
+    MtfHttpCall *call = user;
+    (void)position;
+    g_mutex_lock(&call->server->lock);
+    gsize n = MIN(room, call->out->len);
+    ssize_t result = (ssize_t)n;
+    memcpy(to, call->out->str, n);
+    g_string_erase(call->out, 0, (gssize)n);
+    if (n == 0 && call->ended)
+        result = MHD_CONTENT_READER_END_OF_STREAM;
+    else if (n == 0) {
+        call->suspended = true;
+        MHD_suspend_connection(call->connection);
+    }
+    g_mutex_unlock(&call->server->lock);
+    return result;
+}
+
+static enum MHD_Result send_pieces(MtfHttpCall *call) {
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, PIECE_BYTES, read_pieces, call, NULL);
+    if (response == NULL)
+        return MHD_NO;
+    MHD_add_response_header(response, "Content-Type", "text/event-stream");
+    MHD_add_response_header(response, "Cache-Control", "no-cache");
+    enum MHD_Result result = MHD_queue_response(call->connection, MHD_HTTP_OK, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+/* ---- Requests, in the server's thread -------------------------------------------------------- */
+
+/* The page of a method and path; where another method has it, NULL and that method. */
+static const MtfHttpPage *find_page(const MtfHttpServer *server, const char *method,
+                                    const char *path, const char **allowed) {
+    *allowed = NULL;
+    for (int i = 0; i < server->n_pages; i++) {
+        const MtfHttpPage *page = &server->pages[i];
+        if (!g_str_equal(page->path, path))
+            continue;
+        if (g_str_equal(page->method, method))
+            return page;
+        *allowed = page->method;
+    }
+    return NULL;
+}
+
+static enum MHD_Result refuse_page(const MtfHttpServer *server, struct MHD_Connection *connection,
+                                   const char *allowed) {
+    if (allowed != NULL) {
+        g_autofree char *message = g_strdup_printf("this page takes %s only", allowed);
+        return send_error(connection, MHD_HTTP_METHOD_NOT_ALLOWED, message, allowed);
+    }
+    g_autoptr(GString) message = g_string_new("there is no such page; there are");
+    for (int i = 0; i < server->n_pages; i++)
+        g_string_append_printf(message, "%s %s %s", i > 0 ? "," : "", server->pages[i].method,
+                               server->pages[i].path);
+    return send_error(connection, MHD_HTTP_NOT_FOUND, message->str, NULL);
+}
+
+static enum MHD_Result refuse_body(const MtfHttpServer *server, struct MHD_Connection *connection) {
+    g_autofree char *message =
+        g_strdup_printf("the request is larger than %" G_GSIZE_FORMAT " bytes", server->body_bytes);
+    return send_error(connection, MHD_HTTP_CONTENT_TOO_LARGE, message, NULL);
+}
+
+/* A length that the client names is judged before any of it is read. */
+static bool claims_too_much(const MtfHttpServer *server, struct MHD_Connection *connection) {
+    const char *length =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    return length != NULL && g_ascii_strtoull(length, NULL, 10) > server->body_bytes;
+}
+
+static enum MHD_Result take_body(MtfHttpCall *call, const char *data, size_t *bytes) {
+    call->received += *bytes;
+    if (call->received > READ_ANYWAY * call->server->body_bytes)
+        return MHD_NO;
+    if (call->received <= call->server->body_bytes)
+        g_string_append_len(call->body, data, (gssize)*bytes);
+    *bytes = 0;
+    return MHD_YES;
+}
+
+/* The call waits, its connection asleep. */
+static enum MHD_Result queue_call(MtfHttpServer *server, MtfHttpCall *call) {
+    g_mutex_lock(&server->lock);
+    bool closing = server->closing;
+    if (!closing) {
+        call->is_held = true;
+        call->suspended = true;
+        MHD_suspend_connection(call->connection);
+        g_queue_push_tail(&server->waiting, call);
+        g_cond_signal(&server->came);
+    }
+    g_mutex_unlock(&server->lock);
+    return closing ? send_error(call->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                                "the server is ending", NULL)
+                   : MHD_YES;
+}
+
+/* What a call is answered with when its connection wakes, or is new. */
+static enum MHD_Result go_on(MtfHttpServer *server, MtfHttpCall *call) {
+    g_mutex_lock(&server->lock);
+    bool is_new = call->status == 0 && !call->streams && !call->is_held;
+    bool streams = call->streams;
+    int status = call->status;
+    g_mutex_unlock(&server->lock);
+    if (streams)
+        return send_pieces(call);
+    if (status != 0)
+        return send_text(call->connection, status, call->out->str, NULL);
+    if (call->received > server->body_bytes)
+        return refuse_body(server, call->connection);
+    return is_new ? queue_call(server, call) : MHD_YES;
+}
+
+/* Called when the head of a request has come, with each part of its body, behind the body, and when
+ * the connection is woken. */
+static enum MHD_Result mhd_answer_request(void *user, struct MHD_Connection *connection,
+                                          const char *path, const char *method, const char *version,
+                                          const char *data, size_t *bytes, void **state) {
+    MtfHttpServer *server = user;
+    const char *allowed;
+    (void)version;
+    if (*state != NULL)
+        return *bytes > 0 ? take_body(*state, data, bytes) : go_on(server, *state);
+    const MtfHttpPage *page = find_page(server, method, path, &allowed);
+    if (page == NULL)
+        return refuse_page(server, connection, allowed);
+    if (claims_too_much(server, connection))
+        return refuse_body(server, connection);
+    if (page->answer != NULL)
+        return send_text(connection, MHD_HTTP_OK, page->answer, NULL);
+    *state = new_call(server, connection);
+    return MHD_YES;
+}
+
+static void leave_call(void *user, struct MHD_Connection *connection, void **state,
+                       enum MHD_RequestTerminationCode why) {
+    MtfHttpServer *server = user;
+    MtfHttpCall *call = *state;
+    (void)connection;
+    (void)why;
+    if (call == NULL)
+        return;
+    g_mutex_lock(&server->lock);
+    call->connection = NULL;
+    free_if_unused(call);
+    g_mutex_unlock(&server->lock);
+    *state = NULL;
+}
+
+/* ---- The server ------------------------------------------------------------------------------ */
+
+MtfHttpServer *mtf_http_server_open(const MtfHttpSettings *s, GError **error) {
+    MtfHttpServer *server = g_new0(MtfHttpServer, 1);
+    server->pages = s->pages;
+    server->n_pages = s->n_pages;
+    server->body_bytes = s->body_bytes;
+    g_mutex_init(&server->lock);
+    g_cond_init(&server->came);
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)s->port) };
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    errno = 0;
+    server->daemon = MHD_start_daemon(
+        MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME,
+        (uint16_t)s->port, NULL, NULL, mhd_answer_request, server, MHD_OPTION_SOCK_ADDR, &address,
+        MHD_OPTION_CONNECTION_LIMIT, s->connections, MHD_OPTION_CONNECTION_TIMEOUT,
+        s->quiet_seconds, MHD_OPTION_NOTIFY_COMPLETED, leave_call, server, MHD_OPTION_END);
+    if (server->daemon != NULL)
+        return server;
+    mtf_input_error(error, "--serve %d: this port of 127.0.0.1 cannot be listened to: %s", s->port,
+                    errno != 0 ? g_strerror(errno) : "libmicrohttpd does not start");
+    g_free(server);
+    return NULL;
+}
+
+int mtf_http_server_port(const MtfHttpServer *server) {
+    return MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
+}
+
+MtfHttpCall *mtf_http_server_take(MtfHttpServer *server) {
+    g_mutex_lock(&server->lock);
+    MtfHttpCall *call = g_queue_pop_head(&server->waiting);
+    g_mutex_unlock(&server->lock);
+    return call;
+}
+
+void mtf_http_server_wait(MtfHttpServer *server, double seconds) {
+    gint64 end = g_get_monotonic_time() + (gint64)(seconds * MICROSECONDS);
+    g_mutex_lock(&server->lock);
+    while (g_queue_is_empty(&server->waiting) &&
+           g_cond_wait_until(&server->came, &server->lock, end))
+        ;
+    g_mutex_unlock(&server->lock);
+}
+
+static bool has_connections(const MtfHttpServer *server) {
+    return MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)
+               ->num_connections > 0;
+}
+
+void mtf_http_server_close(MtfHttpServer *server, double seconds) {
+    if (server == NULL)
+        return;
+    MHD_socket listening = MHD_quiesce_daemon(server->daemon);
+    g_mutex_lock(&server->lock);
+    server->closing = true;
+    g_mutex_unlock(&server->lock);
+    g_autofree char *ending =
+        mtf_answer_error(MHD_HTTP_SERVICE_UNAVAILABLE, "the server is ending");
+    for (MtfHttpCall *call; (call = mtf_http_server_take(server)) != NULL;)
+        mtf_http_call_answer(call, MHD_HTTP_SERVICE_UNAVAILABLE, ending);
+    gint64 end = g_get_monotonic_time() + (gint64)(seconds * MICROSECONDS);
+    while (has_connections(server) && g_get_monotonic_time() < end)
+        g_usleep(5000);
+    MHD_stop_daemon(server->daemon);
+    if (listening != MHD_INVALID_SOCKET)
+        close(listening);
+    g_mutex_clear(&server->lock);
+    g_cond_clear(&server->came);
+    g_free(server);
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/session/session_generator.h"
+
+#include "layouts/base/error.h"
+#include "layouts/inference/generation_graph.h"
+#include "layouts/inference/generation_layout.h"
+
+/* Of a plan of inference: what its caches hold, and its scores. */
+static void find_kept_scores(const MtfGraph *graph, MtfSessionText *text) {
+    const MtfTensor *scores = mtf_graph_tensor(graph, mtf_generation_scores(graph));
+    const MtfTensor *last = mtf_graph_tensor(graph, mtf_generation_input(graph, MTF_FEED_LAST));
+    text->window = mtf_graph_size(graph, mtf_generation_context(graph));
+    text->vocabulary =
+        mtf_graph_elements(graph, &scores->shape) / mtf_graph_elements(graph, &last->shape);
+}
+
+bool mtf_session_text_find(const MtfSession *session, const char *option, MtfSessionText *text,
+                           GError **error) {
+    if (mtf_graph_generates(session->plan->graph)) {
+        find_kept_scores(session->plan->graph, text);
+        return true;
+    }
+    if (!mtf_scores_find(session->program, option, &text->scores, error))
+        return false;
+    if (!text->scores.of_next_tokens || text->scores.length < 0)
+        return mtf_input_error(error,
+                               "%s: no operation of this model compares scores with next tokens of "
+                               "an example and a place",
+                               option);
+    text->window = text->scores.window;
+    text->vocabulary = text->scores.vocabulary;
+    return true;
+}
+
+/* A plan of inference says itself how many texts there are. */
+static bool make_graph(MtfSessionGenerator *g, const MtfPlan *plan, const MtfGenerationSizes *sizes,
+                       GError **error) {
+    if (mtf_graph_generates(plan->graph)) {
+        g->graph = mtf_graph_copy(plan->graph);
+        g->layout = mtf_layout_copy(plan->layout);
+        return true;
+    }
+    g->graph = mtf_generation_graph(plan->graph, sizes, error);
+    if (g->graph != NULL)
+        g->layout = mtf_generation_layout(g->graph, plan->graph, plan->layout);
+    return g->graph != NULL;
+}
+
+bool mtf_session_generator_open(MtfSessionGenerator *g, MtfSession *session,
+                                const MtfSessionText *text, const MtfSessionSlots *slots,
+                                GError **error) {
+    const MtfGenerationSizes sizes = { .batch = slots->n, .length = 1, .context = text->window };
+    *g = (MtfSessionGenerator){ 0 };
+    if (!make_graph(g, session->plan, &sizes, error))
+        return false;
+    MtfGeneratorSettings settings = { .control = session->control,
+                                      .graph = g->graph,
+                                      .layout = g->layout,
+                                      .longest = slots->longest,
+                                      .seed = (uint64_t)session->options->seed,
+                                      .no_overlap = session->options->no_overlap };
+    g->generator = mtf_generator_new(&settings, error);
+    if (g->generator == NULL)
+        return false;
+    mtf_generator_take_variables(g->generator, session->worker);
+    return true;
+}
+
+void mtf_session_generator_close(MtfSessionGenerator *g) {
+    mtf_generator_free(g->generator);
+    mtf_layout_free(g->layout);
+    mtf_graph_free(g->graph);
+    *g = (MtfSessionGenerator){ 0 };
+}

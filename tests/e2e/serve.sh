@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# meshtf-run --serve answers requests for completions with what --generate says, on any number of ranks
+# and whoever else asks; bad requests get one clear error each; a signal ends it.
+. tests/support/tap.sh
+tokenizer=tests/golden/tokenizers/gpt2.json
+server=
+
+# serve RANKS OPTION…: starts a server and finds its address.
+serve() {
+    ranks=$1
+    shift
+    rm -f "$work/log"
+    launcher="mpirun -n $ranks"
+    [ "$ranks" != 1 ] || launcher=
+    # The launcher is split into words on purpose.
+    # shellcheck disable=SC2086
+    $launcher meshtf-run "$work/p.json" --data LICENSE --tokenizer $tokenizer --seed 5 --serve 0 "$@" \
+        >"$work/log" 2>&1 </dev/null &
+    server=$!
+    tries=0
+    until grep -qs 127.0.0.1 "$work/log" || [ $tries = 200 ]; do
+        tries=$((tries + 1))
+        sleep 0.1
+    done
+    url=$(sed -n 's/.*\(http:..127.0.0.1:[0-9]*\).*/\1/p' "$work/log")
+}
+
+# ask BODY [OPTION…]: the answer is in $work/out, its status in $http
+ask() {
+    body=$1
+    shift
+    http=$(curl -s -o "$work/out" -w '%{http_code}' "$url/v1/completions" -d "$body" "$@")
+}
+
+answers() {
+    [ "$http" = "$1" ]
+}
+
+# has FILTER: jq finds it true of the answer.
+has() {
+    jq -e "$1" "$work/out" >/dev/null
+}
+
+# tells TEXT: the answer's error has it.
+tells() {
+    jq -e --arg text "$1" '.error.message | contains($text)' "$work/out" >/dev/null
+}
+
+ends() { # SIGNAL STATUS
+    kill "-$1" $server
+    wait $server
+    [ $? = "$2" ]
+}
+
+plan() {
+    meshtf-plan estimate "$work/g.json" --mesh "$1" --layout "$2" --machine cpu-host -o "$work/p.json" >/dev/null
+}
+
+meshtf-plan model transformer-lm --preset demo --layers 2 --vocab 437 --batch 4 --length 64 -o "$work/g.json" >/dev/null
+plan 'rows:1' ''
+prompt='The free software'
+meshtf-run "$work/p.json" --data LICENSE --tokenizer $tokenizer --steps 0 --seed 5 --generate 20 --prompt "$prompt" \
+    >"$work/generated"
+sed '1,/^$/d' "$work/generated" | head -c -1 >"$work/said5"
+
+while read -r ranks mesh layout; do
+    plan "$mesh" "$layout"
+    serve "$ranks" --slots 3
+    ask "{\"prompt\": \"$prompt\", \"max_tokens\": 20, \"echo\": true}"
+    claim "$ranks ranks answer" answers 200
+    jq -j '.choices[0].text' "$work/out" >"$work/said"
+    claim "  with what --generate says" cmp "$work/said" "$work/said5"
+    claim "  and count tokens" has '.usage.completion_tokens == 20 and .choices[0].finish_reason == "length"'
+    for i in 1 2 3 4 5 6 7; do
+        curl -s "$url/v1/completions" -o "$work/many$i" \
+            -d "{\"prompt\": [\"Copyleft, $i\", \"$prompt\"], \"max_tokens\": $((16 + i)), \"echo\": true, \"n\": 2}" &
+        requests="${requests:-} $!"
+    done
+    # The numbers of processes are split into words on purpose.
+    # shellcheck disable=SC2086
+    wait $requests
+    requests=
+    jq -j '.choices[2].text' "$work/many4" >"$work/said"
+    claim "  and when seven ask at once for four choices each, in three slots" cmp "$work/said" "$work/said5"
+    claim "  all are answered" [ "$(jq -r '.choices | length' "$work"/many? | sort -u)" = 4 ]
+    [ "$ranks" = 1 ] || { claim "  SIGUSR2 ends it" ends USR2 0; continue; }
+    claim "  SIGTERM ends one rank with status 0" ends TERM 0
+    claim "  which is said" grep -q "asked to end" "$work/log"
+done <<TABLE
+1 rows:1
+2 rows:2 heads:rows;d_ff:rows;vocab:rows
+4 rows:2;cols:2 batch:rows;d_model:cols
+TABLE
+
+# What a request may ask for.
+plan 'rows:2' 'batch:rows'
+serve 2
+greedy='"max_tokens": 12, "temperature": 0'
+ask "{\"prompt\": \"$prompt\", $greedy, \"return_token_ids\": true}"
+claim "tokens are given where asked for" has '.choices[0].token_ids | length == 12'
+jq -j '.choices[0].text' "$work/out" >"$work/whole"
+jq -c '.choices[0].token_ids' "$work/out" >"$work/tokens"
+ask "{\"prompt\": \"$prompt\", $greedy, \"top_p\": 0.5, \"top_k\": 7, \"seed\": 99, \"return_token_ids\": true}"
+claim "at temperature 0 seed, top_k and top_p do not matter" has ".choices[0].token_ids == $(cat "$work/tokens")"
+ask "{\"prompt\": \"$prompt\", \"max_tokens\": 12, \"temperature\": 5, \"top_k\": 1, \"return_token_ids\": true}"
+claim "top_k 1 is the highest at any temperature" has ".choices[0].token_ids == $(cat "$work/tokens")"
+ask "{\"prompt\": \"$prompt\", $greedy, \"stream\": true}" -N
+sed -n 's/^data: {/{/p' "$work/out" | jq -j '.choices[0].text' >"$work/pieces"
+claim "the pieces of a stream are the whole" cmp "$work/whole" "$work/pieces"
+claim "a stream ends with [DONE]" grep -q '^data: \[DONE\]' "$work/out"
+stop=$(jq -Rsr '.[6:8]' "$work/whole")
+ask "$(jq -cn --arg p "$prompt" --arg s "$stop" '{prompt: $p, max_tokens: 12, temperature: 0, stop: $s}')"
+claim "a text that was named ends it" has '.choices[0].finish_reason == "stop"'
+claim "  and is not part of it" [ "$(jq -r --arg s "$stop" '.choices[0].text | contains($s)' "$work/out")" = false ]
+ask '{"prompt": [17, 4, 200], "max_tokens": 3, "seed": 6}'
+claim "a prompt of tokens is answered" has '.usage.prompt_tokens == 3'
+curl -s "$url/v1/models" >"$work/out"
+claim "the model is named" has '.data[0].id == "transformer-lm-demo"'
+curl -s "$url/health" >"$work/out"
+claim "it says that it is well" has '.status == "ok"'
+
+# What is wrong with a request is said.
+while IFS='|' read -r expected reason body; do
+    ask "$body"
+    claim "$reason: status $expected" answers "$expected"
+    claim "  in that sentence" tells "$reason"
+done <<'TABLE'
+400|"prompt" is missing|{"max_tokens": 3}
+400|/prompt: a text or a list of tokens|{"prompt": {"a": 1}}
+400|/prompt/1|{"prompt": [1, "a"]}
+400|token 437 is not one of the model's|{"prompt": [437]}
+400|at least one token|{"prompt": ""}
+400|beyond the model's context of 64|{"prompt": "a", "max_tokens": 64}
+400|/max_tokens|{"prompt": "a", "max_tokens": 0}
+400|/temperature|{"prompt": "a", "temperature": -1}
+400|/top_p|{"prompt": "a", "top_p": 0}
+400|/top_k|{"prompt": "a", "top_k": 1.5}
+400|/n|{"prompt": "a", "n": 1000}
+400|/stop|{"prompt": "a", "stop": ["", 3]}
+400|/logprobs: this is not done here|{"prompt": "a", "logprobs": 3}
+400|/frobnicate|{"prompt": "a", "frobnicate": 1}
+400|the request|{"prompt": "a"
+400|the request|not JSON
+429|choices wait already|{"prompt": ["a","a","a","a","a"], "n": 64}
+TABLE
+head -c 1100000 /dev/zero | tr '\0' 'a' >"$work/large"
+http=$(curl -s -o "$work/out" -w '%{http_code}' "$url/v1/completions" --data-binary @"$work/large")
+claim "a body of over a megabyte is too large" answers 413
+http=$(curl -s -o "$work/out" -w '%{http_code}' -H 'Transfer-Encoding: chunked' "$url/v1/completions" --data-binary @"$work/large")
+claim "  in chunks as well" answers 413
+http=$(curl -s -o "$work/out" -w '%{http_code}' "$url/v1/completions")
+claim "GET is not for completions" answers 405
+http=$(curl -s -o "$work/out" -w '%{http_code}' "$url/v1/chat")
+claim "other pages are not there" answers 404
+claim "  which is said in JSON" has '.error.code == 404'
+ask '{"prompt": "a", "max_tokens": 60, "n": 8}' --max-time 0.02
+ask "{\"prompt\": \"$prompt\", $greedy}"
+jq -j '.choices[0].text' "$work/out" >"$work/said"
+claim "a client that went away does not hold up others" cmp "$work/said" "$work/whole"
+port=${url##*:}
+run meshtf-run "$work/p.json" --serve "$port" --dry-run
+run mpirun -n 2 meshtf-run "$work/p.json" --data LICENSE --tokenizer $tokenizer --serve "$port"
+claim "a port in use is bad input" exits 2
+claim "  and named" says_error "--serve $port"
+kill -TERM $server
+wait $server
+
+run meshtf-run "$work/p.json" --serve 70000
+claim "70000 is no port" bad_input
+run meshtf-run "$work/p.json" --serve --slots 0
+claim "a slot at least is needed" bad_input
+meshtf-plan model mlp -o "$work/g.json" >/dev/null
+plan 'rows:1' ''
+run meshtf-run "$work/p.json" --serve 0
+claim "a model that says nothing is not served" exits 2
+done_testing

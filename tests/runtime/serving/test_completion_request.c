@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/serving/completion_request.h"
+
+#include "tests/support/cmocka.h"
+
+#include <string.h>
+
+static const MtfCompletionRequest standard = { .max_tokens = 16,
+                                               .sampling = { .temperature = 0.8, .top_p = 1 },
+                                               .seed = 5 };
+
+static void parse(const char *body, MtfCompletionRequest *request) {
+    g_autoptr(GError) error = NULL;
+    bool good = mtf_completion_request_parse(request, &standard, body, strlen(body), &error);
+    if (!good)
+        fail_msg("%s", error->message);
+}
+
+static void what_is_left_out_is_standard(void **state) {
+    (void)state;
+    MtfCompletionRequest r;
+    parse("{\"prompt\": \"a\", \"temperature\": null}", &r);
+    assert_int_equal(r.max_tokens, 16);
+    assert_true(r.sampling.temperature == 0.8 && r.sampling.top_p == 1 && r.sampling.top_k == 0);
+    assert_int_equal(r.seed, 5);
+    assert_int_equal(r.choices, 1);
+    assert_true(!r.stream && !r.echo && r.stops[0] == NULL);
+    mtf_completion_request_clear(&r);
+}
+
+static void every_field_is_read(void **state) {
+    (void)state;
+    MtfCompletionRequest r;
+    parse(
+        "{\"prompt\": \"a\", \"max_tokens\": 3, \"temperature\": 0, \"top_p\": 0.5, \"top_k\": 7, "
+        "\"seed\": -2, \"n\": 4, \"stop\": [\"x\", \"yz\"], \"stream\": true, \"echo\": true, "
+        "\"return_token_ids\": true}",
+        &r);
+    assert_int_equal(r.max_tokens, 3);
+    assert_true(r.sampling.temperature == 0 && r.sampling.top_p == 0.5 && r.sampling.top_k == 7);
+    assert_int_equal(r.seed, -2);
+    assert_int_equal(r.choices, 4);
+    assert_string_equal(r.stops[1], "yz");
+    assert_true(r.stream && r.echo && r.returns_tokens);
+    mtf_completion_request_clear(&r);
+}
+
+static void prompts_are_texts_or_tokens(void **state) {
+    (void)state;
+    MtfCompletionRequest r;
+    parse("{\"prompt\": [3, 4]}", &r);
+    assert_int_equal(r.prompts->len, 1);
+    const MtfPrompt *prompt = g_ptr_array_index(r.prompts, 0);
+    assert_int_equal(g_array_index(prompt->tokens, int, 1), 4);
+    mtf_completion_request_clear(&r);
+    parse("{\"prompt\": [\"a\", [5], \"\"]}", &r);
+    assert_int_equal(r.prompts->len, 3);
+    prompt = g_ptr_array_index(r.prompts, 1);
+    assert_int_equal(g_array_index(prompt->tokens, int, 0), 5);
+    mtf_completion_request_clear(&r);
+}
+
+static void what_is_wrong_is_said_with_its_place(void **state) {
+    (void)state;
+    static const char *const cases[][2] = {
+        { "{}", "\"prompt\" is missing" },
+        { "[]", "the request" },
+        { "{\"prompt\": 3}", "/prompt" },
+        { "{\"prompt\": []}", "/prompt" },
+        { "{\"prompt\": [[\"a\"]]}", "/prompt/0" },
+        { "{\"prompt\": [-1]}", "/prompt/0" },
+        { "{\"prompt\": \"a\", \"prompt\": \"b\"}", "prompt" },
+        { "{\"prompt\": \"a\", \"n\": 0}", "/n" },
+        { "{\"prompt\": \"a\", \"stop\": [\"1\", \"2\", \"3\", \"4\", \"5\"]}", "/stop" },
+        { "{\"prompt\": \"a\", \"stop\": 1}", "/stop" },
+        { "{\"prompt\": \"a\", \"stream\": 1}", "/stream" },
+        { "{\"prompt\": \"a\", \"best_of\": 2}", "/best_of" },
+        { "{\"prompt\": \"a\", \"presence_penalty\": 0.5}", "/presence_penalty" },
+        { "{\"prompt\": \"a\"} x", "the request" },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        MtfCompletionRequest r;
+        assert_false(
+            mtf_completion_request_parse(&r, &standard, cases[i][0], strlen(cases[i][0]), &error));
+        if (strstr(error->message, cases[i][1]) == NULL)
+            fail_msg("%s: \"%s\" says no \"%s\"", cases[i][0], error->message, cases[i][1]);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_left_out_is_standard),
+        cmocka_unit_test(every_field_is_read),
+        cmocka_unit_test(prompts_are_texts_or_tokens),
+        cmocka_unit_test(what_is_wrong_is_said_with_its_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
