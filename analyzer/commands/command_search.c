@@ -24,7 +24,8 @@ typedef struct {
     char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump, *dump_after;
     char **dims, **pins, **forbids;
     char *batch_dim, *recompute, *microbatches, *collectives;
-    char *schedule, *loss, *exportable;
+    char *schedule, *loss, *exportable, *uniform;
+    MtfUniform alike; /* `uniform`, read */
     int devices, max_axes, seed, frontier, batch, length;
     char *stages;
     char *infer, *cache_memory;
@@ -130,7 +131,8 @@ static bool check_exportable(Options *options, GError **error) {
 static bool check_options(Options *options, GError **error) {
     if (!check_exportable(options, error))
         return false;
-    if (!mtf_algorithm_choice_check(options->collectives, error))
+    if (!mtf_algorithm_choice_check(options->collectives, error) ||
+        !mtf_uniform_parse(options->uniform, &options->alike, error))
         return false;
     if (options->dump_after != NULL && mtf_pass_find(options->dump_after, error) < 0)
         return false;
@@ -186,6 +188,7 @@ static MtfVariantSearchOptions options_of(const Options *options, gint64 begin) 
                                       .pins = (const char *const *)options->pins,
                                       .forbids = (const char *const *)options->forbids,
                                       .rules_only = g_strcmp0(options->layouts, "rule") == 0,
+                                      .uniform = options->alike,
                                       .frontier = options->frontier,
                                       .begin = begin,
                                       .seconds = options->seconds,
@@ -303,7 +306,7 @@ static void clear_options(Options *options) {
                       options->dump_after, options->recompute,    options->microbatches,
                       options->schedule,   options->collectives,  options->stages,
                       options->infer,      options->cache_memory, options->loss,
-                      options->exportable };
+                      options->exportable, options->uniform };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -345,6 +348,7 @@ static bool cut_and_search(const Options *options, const char *path, bool *one, 
         .seconds = options->seconds,
         .gap = options->gap,
         .json = options->json,
+        .uniform = options->alike,
         .loss = options->loss,
     };
     if (!read_stages(options, &pipeline.stages, error))
@@ -398,6 +402,7 @@ static bool search_inference(const Options *o, const char *path, GError **error)
                                      .gap = o->gap,
                                      .seed = o->seed,
                                      .json = o->json,
+                                     .uniform = o->alike,
                                      .cancel = is_interrupted };
     catch_interrupt();
     return mtf_search_inference(&inference, error);
@@ -434,6 +439,15 @@ static bool search_training(Run *run, const char *path, GError **error) {
              "With --infer: what caches may take of a device in max_context (what is left)",       \
              "BYTES|30%")
 
+/* Which layouts are looked at. */
+#define LAYOUT_OPTIONS                                                                       \
+    TEXT("layouts", 0, layouts, "Kind of layouts (the better)", "rule|free"),                \
+        TEXT("uniform", 0, uniform,                                                          \
+             "Whether repeated layers are laid out alike (auto: unless differing wins 1 %)", \
+             "always|never|auto"),                                                           \
+        LIST("pin", pins, "This dimension lies on that axis", "d_ff:cols"),                  \
+        LIST("forbid", forbids, "This dimension does not lie on that axis", "vocab:rows")
+
 /* What a plan must be to run elsewhere, and its drawings. */
 #define EXPORT_OPTIONS                                                                   \
     TEXT("exportable", 0, exportable, "Only plans that this system can run",             \
@@ -450,9 +464,7 @@ int mtf_command_search(int argc, char **argv) {
         OTHER("max-mesh-dims", G_OPTION_ARG_INT, max_axes, "Axes of a mesh, at most (2)", "N"),
         TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
         TEXT("memory", 0, memory, "Memory of a device (the machine's)", "16GiB"),
-        TEXT("layouts", 0, layouts, "Kind of layouts (the better)", "rule|free"),
-        LIST("pin", pins, "This dimension lies on that axis", "d_ff:cols"),
-        LIST("forbid", forbids, "This dimension does not lie on that axis", "vocab:rows"),
+        LAYOUT_OPTIONS,
         LIST("dim", dims, "Set a dimension's size", "batch=512"),
         OTHER("batch", G_OPTION_ARG_INT, batch, "Examples in a batch of a published model (32)",
               "N"),

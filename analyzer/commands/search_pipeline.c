@@ -212,6 +212,7 @@ static bool prepare(Search *search, GError **error) {
                               .form = { .batch_dim = o->batch_dim, .precision = o->precision } };
     request->search = (MtfPlanSearchOptions){ .machine = search->machine,
                                               .memory_limit = limit,
+                                              .uniform = o->uniform,
                                               .has_gap = true,
                                               .gap = isnan(o->gap) ? STAGE_GAP : o->gap,
                                               .seconds = o->seconds / MAX(1, o->stages) };

@@ -16,6 +16,7 @@ typedef struct {
     int chunks;                             /* a stage; 0: as the schedule needs */
     int devices, max_axes;                  /* `devices` of all stages together; 0 with a mesh */
     double seconds, gap;                    /* gap NAN: not given */
+    MtfUniform uniform;
     bool json;
 } MtfSearchPipeline;
 

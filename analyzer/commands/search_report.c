@@ -91,8 +91,15 @@ static char *format_nanoseconds(int64_t nanoseconds) {
 
 /* Why the plan is not the cheapest layout, where it is not. */
 static void print_fastest(const MtfSearchReport *report) {
+    const MtfAlikeLayers *alike = &report->found->answer.alike;
     if (report->found->answer.fastest == NULL)
         return;
+    if (alike->alike.cost == report->found->answer.fastest_cost &&
+        alike->best.cost != alike->alike.cost && alike->differences == 0) {
+        g_autofree char *cost = format_nanoseconds(alike->alike.cost);
+        printf("               the plan, whose layers are alike, costs %s\n", cost);
+        return;
+    }
     g_autofree char *step = mtf_seconds_format(report->found->answer.step_seconds);
     g_autofree char *other = mtf_seconds_format(report->found->answer.free.step_seconds);
     if (g_strcmp0(report->exportable, "megatron") == 0) {
@@ -113,8 +120,10 @@ static void print_free_proof(const MtfSearchReport *report) {
     double gap = relative_gap(answer->cost, answer->bound);
     g_autofree char *cost = format_nanoseconds(answer->cost);
     g_autofree char *bound = format_nanoseconds(answer->bound);
-    printf("proof          %s free layouts of this mesh: cost %s, bound %s, gap %.3g %% (%s)\n",
-           gap <= 2e-6 ? "optimal over" : "best found of", cost, bound, 100 * gap, answer->method);
+    bool alike = report->found->answer.alike.uniform == MTF_UNIFORM_ALWAYS;
+    printf("proof          %s free layouts of this mesh%s: cost %s, bound %s, gap %.3g %% (%s)\n",
+           gap <= 2e-6 ? "optimal over" : "best found of",
+           alike ? " whose repeated layers are alike" : "", cost, bound, 100 * gap, answer->method);
     print_fastest(report);
     if (!report->found->answer.rules.found)
         puts("               no rule layout fits");
@@ -141,6 +150,13 @@ static void print_proof(const MtfSearchReport *report) {
     if (answer->excluded > 0)
         printf("; %d excluded by the size of their arenas", answer->excluded);
     putchar('\n');
+}
+
+/* Whether repeated layers are laid out alike, and what that costs. */
+static void print_alike(const MtfSearchReport *report) {
+    g_autofree char *text = mtf_alike_format(&report->found->answer.alike);
+    if (text != NULL)
+        fputs(text, stdout);
 }
 
 /* Says how the mesh lies on the machine where that is not in order. */
@@ -210,6 +226,7 @@ void mtf_search_print(const MtfSearchReport *report, const MtfPlan *plan) {
     mtf_next_best_print(plan->search);
     printf("mesh           %s\nlayout         %s\n", mesh,
            plan->layout->rules != NULL ? plan->layout->rules : "free, one choice a tensor");
+    print_alike(report);
     print_variant(report, plan);
     print_mapping(report, plan);
     mtf_planning_print_notes(plan, &report->found->answer.pricer);

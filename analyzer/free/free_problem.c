@@ -690,6 +690,26 @@ int mtf_free_problem_find_placement(const MtfFreeProblem *problem, int node,
     return mtf_placements_find(g_ptr_array_index(problem->node_placements, node), placement);
 }
 
+static bool strategies_equal(const GArray *a, const GArray *b) {
+    for (guint s = 0; a != b && s < a->len && a->len == b->len; s++)
+        if (!mtf_strategy_equal(&g_array_index(a, MtfStrategy, s),
+                                &g_array_index(b, MtfStrategy, s)))
+            return false;
+    return a->len == b->len;
+}
+
+bool mtf_free_problem_nodes_alike(const MtfFreeProblem *problem, int a, int b) {
+    int first = mtf_free_problem_node_operation(problem, a);
+    int second = mtf_free_problem_node_operation(problem, b);
+    if ((first < 0) != (second < 0))
+        return false;
+    if (first >= 0)
+        return strategies_equal(problem->operations[first]->strategies,
+                                problem->operations[second]->strategies);
+    return g_ptr_array_index(problem->node_placements, a) ==
+           g_ptr_array_index(problem->node_placements, b); /* equal lists are one */
+}
+
 const char *mtf_free_problem_node_name(const MtfFreeProblem *problem, int node) {
     return g_ptr_array_index(problem->node_names, node);
 }

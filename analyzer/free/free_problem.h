@@ -72,6 +72,9 @@ int mtf_free_problem_tensor_node(const MtfFreeProblem *problem, int tensor);
 int mtf_free_problem_find_placement(const MtfFreeProblem *problem, int node,
                                     const MtfPlacement *placement);
 
+/* Whether the strategies of two nodes of a kind are the same, in the same order. */
+bool mtf_free_problem_nodes_alike(const MtfFreeProblem *problem, int a, int b);
+
 /* The name of the operation or tensor that a node stands for, "TENSOR@PHASE" of a reading; owned by
  * the problem. */
 const char *mtf_free_problem_node_name(const MtfFreeProblem *problem, int node);

@@ -119,6 +119,7 @@ static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, G
                                       .start = search->start,
                                       .known_bound =
                                           tightened && known_bound > 0 ? &known_bound : NULL,
+                                      .leader = options->leader,
                                       .draft = options->draft,
                                       .no_misfit = misfit == NULL,
                                       .user = options->user,

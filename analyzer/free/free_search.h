@@ -23,6 +23,8 @@ typedef struct {
     double seconds;            /* wall-clock limit; 0 = none */
     int64_t work;        /* limit of each solve in rounds, the same on every machine; 0 = none */
     double gap;          /* stop when (cost - bound) <= gap cost */
+    const int *leader;   /* for each node of the problem the one that it is laid out like, as of
+                            MtfSolveOptions; or NULL */
     bool draft;          /* no bound where layers repeat: as of MtfSolveOptions */
     bool no_misfit;      /* when nothing fits, say only that */
     double most_seconds; /* end at a solution, fitting or not, of a longer step; 0 = none */

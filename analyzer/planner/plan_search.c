@@ -34,6 +34,9 @@
 /* Bytes of a large graph's arena, times the limit, for which other orders are tried. */
 #define MOST_REORDERED 1.25
 
+/* Of the time that is left, for layouts in which repeated layers are alike. */
+#define ALIKE_SHARE 0.3
+
 /* Of the time that is left, for all merges of a mesh of many axes. */
 #define MERGE_SHARE 0.85
 
@@ -63,6 +66,8 @@ typedef struct {
     MtfPricer pricer;
     MtfRuleAnswer rules;
     MtfFreeProblem *problem; /* NULL: rules only */
+    MtfLayerTies *ties;      /* NULL: no layers repeat, or they may differ as they like */
+    MtfLayout *alike;        /* the best found that fits and lays them out alike; NULL: none */
     MtfIncumbents *incumbents;
     MtfFreeAnswer free;
     int64_t cost; /* of the best layout; INT64_MAX: none fits */
@@ -81,6 +86,8 @@ static void attempt_free(Attempt *attempt) {
     if (attempt == NULL)
         return;
     mtf_rule_answer_clear(&attempt->rules);
+    mtf_layer_ties_free(attempt->ties);
+    mtf_layout_free(attempt->alike);
     mtf_free_problem_free(attempt->problem);
     mtf_free_answer_clear(&attempt->free);
     mtf_incumbents_free(attempt->incumbents);
@@ -298,6 +305,8 @@ static bool pose_problem(const Search *search, Attempt *attempt, GError **error)
     attempt->problem =
         mtf_free_problem_new(search->graph, &attempt->mesh, &attempt->pricer,
                              (const MtfPin *)(void *)pins->data, (int)pins->len, error);
+    if (attempt->problem != NULL && search->options->uniform != MTF_UNIFORM_NEVER)
+        attempt->ties = mtf_layer_ties_new(attempt->problem);
     return attempt->problem != NULL;
 }
 
@@ -317,11 +326,13 @@ static void gather_incumbents(const Search *search, Attempt *attempt, const MtfL
     mtf_incumbents_add_standards(attempt->incumbents, attempt->problem);
 }
 
-static MtfFreeSearchOptions free_options(const Search *search, MtfIncumbents *incumbents) {
+static MtfFreeSearchOptions free_options(const Search *search, const Attempt *attempt) {
     const MtfPlanSearchOptions *options = search->options;
+    bool alike = options->uniform == MTF_UNIFORM_ALWAYS && attempt->ties != NULL;
     return (MtfFreeSearchOptions){
         .memory_limit = options->memory_limit,
-        .incumbents = incumbents,
+        .incumbents = attempt->incumbents,
+        .leader = alike ? attempt->ties->leader : NULL,
         .seconds = seconds_left(search),
         .work = options->seconds > 0 ? 0 : FREE_WORK,
         .gap = wanted_gap(search),
@@ -361,7 +372,7 @@ static bool attempt_free_layouts(const Search *search, Attempt *attempt, const M
         return false;
     gather_incumbents(search, attempt, known);
     tell_posed(search);
-    MtfFreeSearchOptions options = free_options(search, attempt->incumbents);
+    MtfFreeSearchOptions options = free_options(search, attempt);
     options.draft = is_large(search);
     if (!mtf_free_search(attempt->problem, &options, &attempt->free, error))
         return false;
@@ -547,7 +558,7 @@ static bool prove_best(const Search *search, Attempt *best, GError **error) {
     if (!should_prove(search, best))
         return true;
     mtf_incumbents_add(best->incumbents, MTF_FREE_LAYOUT, found->layout);
-    MtfFreeSearchOptions options = free_options(search, best->incumbents);
+    MtfFreeSearchOptions options = free_options(search, best);
     options.gap = is_large(search) ? wanted_gap(search) : 0;
     MtfFreeAnswer better = { 0 };
     if (!mtf_free_search(best->problem, &options, &better, error))
@@ -571,6 +582,56 @@ static void explain_layout(Attempt *best, const MtfLayout *layout) {
     g_clear_pointer(&best->free.why, cJSON_Delete);
     if (layout->rules == NULL && mtf_free_problem_choice(best->problem, layout, choice))
         best->free.why = mtf_alternatives_that_matter(best->problem, choice, MTF_FREE_EXPLAINED);
+}
+
+/* ---- Alike layers ---------------------------------------------------------------------------- */
+
+/* Before the proof, so that the best layout whose repeated layers are alike is known when time is up. */
+static bool find_alike(const Search *search, Attempt *best, GError **error) {
+    if (search->options->uniform != MTF_UNIFORM_AUTO || best->ties == NULL ||
+        best->free.layout == NULL)
+        return true;
+    MtfFreeSearchOptions options = free_options(search, best);
+    options.seconds *= ALIKE_SHARE;
+    options.incumbents = NULL;
+    options.progress = NULL; /* bounds of alike layers alone */
+    options.guess = NULL;
+    options.found = NULL;
+    if (!mtf_alike_find(best->problem, best->ties, best->free.layout, &options, &best->alike,
+                        error))
+        return false;
+    if (best->alike != NULL)
+        mtf_incumbents_add(best->incumbents, MTF_FREE_LAYOUT, best->alike);
+    return true;
+}
+
+/* Makes the plan the fastest layout whose layers are alike, unless one in which they differ is clearly
+ * faster. */
+static void choose_alike(const Search *search, const Attempt *best, MtfPlanAnswer *answer) {
+    if (best->ties == NULL || best->free.layout == NULL)
+        return;
+    const MtfLayout *fastest = answer->fastest != NULL ? answer->fastest : best->free.layout;
+    int64_t cost = answer->fastest != NULL ? answer->fastest_cost : best->cost;
+    MtfAlikeLayers *alike = &answer->alike;
+    alike->uniform = search->options->uniform;
+    alike->layers = best->ties->layers;
+    alike->best = (MtfAlikePrice){ cost, answer->step_seconds };
+    alike->differences = mtf_alike_differences(best->problem, best->ties, fastest);
+    if (alike->differences == 0 || search->options->uniform != MTF_UNIFORM_AUTO) {
+        alike->alike = alike->differences == 0 ? alike->best : (MtfAlikePrice){ 0 };
+        return;
+    }
+    MtfLayout *other = mtf_alike_fastest(best->problem, best->ties, best->incumbents, best->alike,
+                                         search->options->memory_limit, &alike->alike);
+    if (other == NULL || !mtf_alike_is_worth(alike)) {
+        mtf_layout_free(other);
+        return;
+    }
+    alike->differences = 0;
+    mtf_layout_free(answer->fastest);
+    answer->fastest = other;
+    answer->fastest_cost = alike->alike.cost;
+    answer->step_seconds = alike->alike.step_seconds;
 }
 
 /* ---- The frontier ---------------------------------------------------------------------------- */
@@ -600,7 +661,7 @@ static bool search_frontier(const Search *search, Attempt *best, GArray **fronti
     if (search->options->frontier == 0 || best->problem == NULL)
         return true;
     add_free_layout(best, best->free.layout);
-    MtfFreeSearchOptions options = free_options(search, NULL);
+    MtfFreeSearchOptions options = free_options(search, best);
     *frontier =
         mtf_frontier(best->problem, &options, search->options->frontier, best->incumbents, error);
     if (*frontier == NULL)
@@ -679,7 +740,7 @@ static void row_init(Row *row, const Search *search, const Attempt *best) {
     int64_t limit = best->free.arena_bytes, work = tighter_work(best);
     for (int i = 0; i < TIGHTER_LIMITS; i++) {
         LimitedSearch *limited = &row->searches[i];
-        *limited = (LimitedSearch){ row, i, free_options(search, best->incumbents), { 0 }, NULL };
+        *limited = (LimitedSearch){ row, i, free_options(search, best), { 0 }, NULL };
         MtfFreeSearchOptions *options = &limited->options;
         options->memory_limit = limit = limit_below(limit);
         options->most_seconds = TIGHTER_STEP * best->free.step_seconds;
@@ -779,9 +840,10 @@ static bool search_on(const Search *search, MtfPlanAnswer *answer, GError **erro
     if (done && best != NULL) {
         answer->in_order_cost = price_in_order(search, best);
         done = improve_mapping(search, &best, &answer->mappings, error) &&
-               prove_best(search, best, error) &&
+               find_alike(search, best, error) && prove_best(search, best, error) &&
                search_frontier(search, best, &answer->frontier, error) &&
                search_fastest(search, best, answer, error) && dump_problem(search, best, error);
+        choose_alike(search, best, answer);
         measure_shown(search, best);
         give_answer(search, best, answer);
     } else if (done) {
@@ -872,6 +934,9 @@ cJSON *mtf_plan_answer_to_json(const MtfPlanAnswer *answer, int64_t memory_limit
     if (answer->incumbents != NULL)
         cJSON_AddItemToObject(object, "incumbents",
                               mtf_incumbents_to_json(answer->incumbents, memory_limit));
+    cJSON *alike = mtf_alike_to_json(&answer->alike);
+    if (alike != NULL)
+        cJSON_AddItemToObject(object, "alike_layers", alike);
     if (answer->frontier != NULL)
         cJSON_AddItemToObject(object, "frontier", mtf_frontier_to_json(answer->frontier));
     return object;

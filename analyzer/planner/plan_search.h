@@ -20,6 +20,7 @@
 
 #include "analyzer/free/free_search.h"
 #include "analyzer/free/frontier.h"
+#include "analyzer/planner/alike_layers.h"
 #include "analyzer/rules/rule_search.h"
 
 typedef struct {
@@ -27,9 +28,10 @@ typedef struct {
     int64_t memory_limit;    /* bytes of one device */
     const char *const *pins; /* as of MtfRuleSearchOptions */
     const char *const *forbids;
-    bool rules_only; /* no free layouts */
-    int frontier;    /* points to search for; 0: none */
-    double seconds;  /* wall-clock limit; 0 = none */
+    bool rules_only;    /* no free layouts */
+    MtfUniform uniform; /* whether repeated layers are laid out alike */
+    int frontier;       /* points to search for; 0: none */
+    double seconds;     /* wall-clock limit; 0 = none */
     bool has_gap; /* otherwise all is searched to the optimum, but free layouts of large graphs to
                      half a percent */
     double gap;   /* stop when (cost - bound) <= gap cost */
@@ -54,7 +56,8 @@ typedef struct {
     bool found;                /* a layout that fits */
     bool in_order;             /* the mesh lies on the machine in order */
     int64_t cost;              /* of the cheapest layout, nanoseconds */
-    MtfLayout *fastest;        /* of a shorter step than the cheapest; NULL: none */
+    MtfLayout *fastest;        /* that is not the cheapest: of a shorter step, or of alike layers;
+                                  NULL: none */
     int64_t fastest_cost;      /* of that */
     double step_seconds;       /* of the layout; 0: not known (rules only) */
     MtfPricer pricer;          /* with the mesh as it is laid on the machine */
@@ -62,6 +65,7 @@ typedef struct {
     MtfFreeAnswer free;        /* layout NULL: not searched, or nothing fits */
     MtfIncumbents *incumbents; /* rules and standard layouts on that mesh; NULL: none */
     GArray *frontier;          /* NULL: not asked for */
+    MtfAlikeLayers alike;      /* what is said of repeated layers */
     int64_t in_order_cost;     /* of the best found with the mesh laid in order */
     int meshes;                /* searched for rules */
     int free_meshes;           /* searched for free layouts */

@@ -153,6 +153,7 @@ static MtfPlanSearchOptions plan_options(Trial *trial, int frontier) {
         .pins = options->pins,
         .forbids = options->forbids,
         .rules_only = options->rules_only,
+        .uniform = options->uniform,
         .frontier = frontier,
         .seconds = options->seconds > 0 ? seconds_for_search(trial) : 0,
         .has_gap = !isnan(options->gap),

@@ -25,6 +25,7 @@ typedef struct {
     int64_t memory_limit;  /* bytes of a device */
     const char *const *pins, *const *forbids;
     bool rules_only;
+    MtfUniform uniform;
     int frontier;   /* points; 0: none */
     gint64 begin;   /* when the searches that share `seconds` began, monotonic microseconds */
     double seconds; /* 0: no limit */

@@ -130,6 +130,7 @@ static bool search_phase(Run *run, MtfInferKind kind, GError **error) {
                                      .pins = o->pins,
                                      .forbids = o->forbids,
                                      .rules_only = g_strcmp0(o->layouts, "rule") == 0,
+                                     .uniform = o->uniform,
                                      .seconds = o->seconds,
                                      .has_gap = !isnan(o->gap),
                                      .gap = o->gap,

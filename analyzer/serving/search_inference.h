@@ -12,6 +12,7 @@ typedef struct {
     int batch, context, generate; /* 0: standard ones */
     int devices, max_axes;
     double seconds, gap; /* gap NAN: not given */
+    MtfUniform uniform;
     int seed;
     bool json;
     void *user; /* passed to `cancel` */

@@ -39,9 +39,8 @@ static MtfDataArray *encode_text(const MtfTokenizer *tokenizer, const char *path
     return mtf_data_array_inside(g_steal_pointer(&file), &inner);
 }
 
-/* All files as one stream; texts go through the tokenizer, where there is one. */
-static MtfDataStream *open_stream(char *const *files, const MtfTokenizer *tokenizer,
-                                  GError **error) {
+MtfDataStream *mtf_tokens_stream_open(char *const *files, const MtfTokenizer *tokenizer,
+                                      GError **error) {
     g_autoptr(MtfDataStream) stream = mtf_data_stream_new();
     for (; *files != NULL; files++) {
         g_autoptr(GPtrArray) arrays = g_ptr_array_new_with_free_func(free_array);
@@ -99,7 +98,7 @@ static bool check_length(const MtfTokens *tokens, const MtfDataStream *stream, G
 }
 
 static bool open_all(MtfTokens *tokens, const MtfTokensWanted *wanted, GError **error) {
-    tokens->stream = open_stream(wanted->files, wanted->tokenizer, error);
+    tokens->stream = mtf_tokens_stream_open(wanted->files, wanted->tokenizer, error);
     if (tokens->stream == NULL || !check_length(tokens, tokens->stream, error) ||
         !check_stream(tokens, tokens->stream, error))
         return false;
@@ -110,7 +109,7 @@ static bool open_all(MtfTokens *tokens, const MtfTokensWanted *wanted, GError **
         tokens->train = kept > tokens->window ? kept : total;
         return true;
     }
-    tokens->held = open_stream(wanted->held_out, wanted->tokenizer, error);
+    tokens->held = mtf_tokens_stream_open(wanted->held_out, wanted->tokenizer, error);
     return tokens->held != NULL && check_length(tokens, tokens->held, error) &&
            check_stream(tokens, tokens->held, error);
 }

@@ -27,6 +27,11 @@ typedef struct {
     const MtfTokenizer *tokenizer; /* of text; NULL = bytes */
 } MtfTokensWanted;
 
+/* All files (NULL-terminated) as one stream of tokens; texts go through the tokenizer, where there is
+ * one. Fails (bad input) when a file cannot be read or holds none. */
+MtfDataStream *mtf_tokens_stream_open(char *const *files, const MtfTokenizer *tokenizer,
+                                      GError **error);
+
 /* Fails (bad input) when a file cannot be read, there are too few tokens for a window and the token
  * after it, or one of the first 2^24 tokens is `bound` or more. */
 MtfTokens *mtf_tokens_open(const MtfTokensWanted *wanted, GError **error);

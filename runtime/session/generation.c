@@ -88,8 +88,9 @@ static bool take_prompt(Generation *g, const char *prompt, GArray *ids, GError *
     if (ids->len > 0)
         return true;
     if (g->session->data == NULL)
-        return mtf_input_error(error, "--prompt TEXT is missing: a plan of inference reads no data "
-                                      "that a text could begin with");
+        return mtf_input_error(error,
+                               "--prompt TEXT is missing: there is no data that a text could "
+                               "begin with");
     g_autofree int *held = g_new(int, g->text.window);
     int64_t n = mtf_data_held_tokens(g->session->data, held, MAX(1, g->text.window / 4), error);
     if (n > 0)

@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/run_products.h"
 #include "runtime/kernels/products/kernel_libraries.h"
 #include "runtime/session/generation.h"
+#include "runtime/session/perplexity.h"
 #include "runtime/session/run_summary.h"
 #include "runtime/session/scores.h"
 #include "runtime/session/serve.h"
@@ -22,6 +23,7 @@
 #include "runtime/support/threads.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -90,6 +92,19 @@ static bool generate(MtfSession *session, GError **error) {
     return text != NULL;
 }
 
+static bool foretell(MtfSession *session, GError **error) {
+    const char *path = session->options->perplexity;
+    MtfPerplexity p;
+    if (path == NULL || session->stopped)
+        return true;
+    if (!mtf_perplexity(session, path, &p, error))
+        return false;
+    say(session, g_strdup_printf("  perplexity of %s: %.8g (%.8g nats a token, %" PRId64
+                                 " tokens, %.4g bits a token)\n",
+                                 path, exp(p.nats), p.nats, p.tokens, p.nats / G_LN2));
+    return true;
+}
+
 static bool serve(MtfSession *session, GError **error) {
     return session->options->serve < 0 || session->stopped || mtf_serve(session, error);
 }
@@ -127,7 +142,7 @@ static bool train(MtfSession *session, GError **error) {
     warn_of_libraries(session);
     say(session, g_strdup_printf("  %s\n", products));
     return train_and_verify(session, error) && write_results(session, error) &&
-           generate(session, error) && serve(session, error);
+           foretell(session, error) && generate(session, error) && serve(session, error);
 }
 
 static bool run(MPI_Comm control, const MtfRunOptions *options, bool *stopped, GError **error) {

@@ -58,12 +58,12 @@ static bool check_serving(const MtfRunOptions *options, GError **error) {
 
 static bool check_training(const MtfRunOptions *options, GError **error) {
     bool uses_weights = options->export_hf != NULL || options->logits != NULL ||
-                        options->generate > 0 || options->serve >= 0;
+                        options->generate > 0 || options->serve >= 0 || options->perplexity != NULL;
     if (options->steps < (uses_weights ? 0 : 1))
         return mtf_input_error(
             error, "--steps %" PRId64 ": at least one step is needed%s", options->steps,
-            options->steps == 0 ? ", unless --export-hf, --logits, --generate or --serve uses "
-                                  "the weights"
+            options->steps == 0 ? ", unless --export-hf, --logits, --generate, --perplexity or "
+                                  "--serve uses the weights"
                                 : "");
     if (options->checkpoint_every < 1)
         return mtf_input_error(error, "--checkpoint-every %" PRId64 ": at least 1 is needed",
@@ -146,18 +146,21 @@ static const MtfUsage usage = { "PLAN", summary, 0, 1,
     { name, letter, 0, G_OPTION_ARG_##type, &options->field, text, value }
 
 /* What turns text into tokens, and the texts that are gone on with. */
-#define TEXT_OPTIONS                                                                          \
-    OPTION(FILENAME, "tokenizer", 0, tokenizer,                                               \
-           "the tokenizer.json (or its folder) of texts: data, prompt and what is generated", \
-           "DIR"),                                                                            \
-        OPTION(STRING, "prompt", 0, prompt, "that text (the beginning of the held out data)", \
-               "TEXT"),                                                                       \
-        OPTION(INT64, "generate", 0, generate,                                                \
-               "after training, let a language model go on with a text for N tokens", "N"),   \
-        OPTION(INT64, "serve", 0, serve,                                                      \
-               "after training (without --steps: none), answer requests for completions on "  \
-               "this port of 127.0.0.1 (8000) until a signal asks to stop",                   \
-               "[PORT]"),                                                                     \
+#define TEXT_OPTIONS                                                                              \
+    OPTION(FILENAME, "tokenizer", 0, tokenizer,                                                   \
+           "the tokenizer.json (or its folder) of texts: data, prompt and what is generated",     \
+           "DIR"),                                                                                \
+        OPTION(STRING, "prompt", 0, prompt, "that text (the beginning of the held out data)",     \
+               "TEXT"),                                                                           \
+        OPTION(INT64, "generate", 0, generate,                                                    \
+               "after training, let a language model go on with a text for N tokens", "N"),       \
+        OPTION(FILENAME, "perplexity", 0, perplexity,                                             \
+               "after training (without --steps: none), say how well the model foretells a text", \
+               "FILE"),                                                                           \
+        OPTION(INT64, "serve", 0, serve,                                                          \
+               "after training (without --steps: none), answer requests for completions on "      \
+               "this port of 127.0.0.1 (8000) until a signal asks to stop",                       \
+               "[PORT]"),                                                                         \
         OPTION(INT64, "slots", 0, slots, "texts that --serve lets go on side by side (8)", "N")
 
 /* GLib's options of a number have one: "--serve" alone is spelled out. */
@@ -182,7 +185,8 @@ static bool read_line(MtfRunOptions *options, const GOptionEntry *entries, int a
     default_data(options);
     options->plan = g_strdup(argc > 1 ? rest[1] : NULL);
     if (options->steps == STEPS_UNSAID)
-        options->steps = options->serve >= 0 ? 0 : MTF_STANDARD_STEPS;
+        options->steps =
+            options->serve >= 0 || options->perplexity != NULL ? 0 : MTF_STANDARD_STEPS;
     return check_trace(options, error) && check(options, error);
 }
 
@@ -249,6 +253,7 @@ void mtf_run_options_clear(MtfRunOptions *options) {
     g_strfreev(options->data);
     g_strfreev(options->held_out);
     g_free(options->prompt);
+    g_free(options->perplexity);
     g_free(options->tokenizer);
     g_free(options->trace);
     g_free(options->trace_file);

@@ -5,7 +5,7 @@
  *                            [--checkpoint DIR] [--checkpoint-every K] [--keep N] [--resume]
  *                            [--held-out SHARE|FILE…] [--eval-every K] [--eval-batches N]
  *                            [--trace FROM:TO] [--trace-file FILE]
- *                            [--serve [PORT]] [--slots N]
+ *                            [--serve [PORT]] [--slots N] [--perplexity FILE]
  *                            [--tokenizer DIR] [--generate N] [--prompt TEXT] [--temperature T]
  *                            [--export-hf DIR] [--logits FILE.npy]
  *                            [--init FILE|DIR] [--dry-run] [--verify] [--only-mpi] [--no-overlap]
@@ -45,6 +45,7 @@ typedef struct {
     int64_t trace_from, trace_to; /* steps; 0 = none */
     int64_t generate;             /* tokens after training; 0 = none */
     gboolean no_cache;            /* generate without caches */
+    char *perplexity;             /* a text to foretell after training; NULL = none */
     int64_t serve;                /* port, 0: any that is free; -1 = none */
     int64_t slots;                /* texts served side by side */
     char *tokenizer;              /* tokenizer.json or its folder; NULL = bytes */

@@ -80,10 +80,13 @@ void mtf_scores_compute(MtfSession *session, const MtfScores *scores, MtfTraffic
     mtf_executor_run(&executor, 0, scores->end, 0);
 }
 
-/* Whether this rank speaks for its copy of a placement: copies beside it say the same. */
-static bool speaks(const MtfMesh *mesh, const MtfPlacement *placement, int rank) {
+/* Copies of a slice on other ranks say the same: the one with the lowest coordinates speaks. */
+bool mtf_scores_speaks(const MtfSession *session, const MtfScores *scores) {
+    const MtfMesh *mesh = &session->program->layout->mesh;
+    const MtfPlacement *placement =
+        &mtf_program_buffer(session->program, scores->buffer)->placement;
     for (int a = 0; a < mesh->n_axes; a++)
-        if (placement->axis[a] == MTF_REPLICATED && mtf_mesh_coordinate(mesh, rank, a) > 0)
+        if (placement->axis[a] == MTF_REPLICATED && mtf_mesh_coordinate(mesh, session->rank, a) > 0)
             return false;
     return true;
 }
@@ -110,12 +113,10 @@ static At place_of(const MtfScores *scores, const MtfOperand *slice, int64_t i) 
 
 void mtf_scores_collect(const MtfSession *session, const MtfScores *scores, int64_t example,
                         int64_t from, int64_t to, double *values) {
-    const MtfProgram *program = session->program;
     const MtfOperand *slice = &session->worker->operands[scores->buffer];
     int64_t n = (to - from) * scores->vocabulary;
     memset(values, 0, (gsize)n * sizeof *values);
-    bool speaker = speaks(&program->layout->mesh,
-                          &mtf_program_buffer(program, scores->buffer)->placement, session->rank);
+    bool speaker = mtf_scores_speaks(session, scores);
     for (int64_t i = 0; speaker && i < mtf_slice_elements(slice); i++) {
         At at = place_of(scores, slice, i);
         if (at.example == example && at.place >= from && at.place < to)

@@ -24,6 +24,9 @@ bool mtf_scores_find(const MtfProgram *program, const char *option, MtfScores *s
  * training counts or times is not changed. */
 void mtf_scores_compute(MtfSession *session, const MtfScores *scores, MtfTraffic *uncounted);
 
+/* Whether this rank, of those that hold the same scores, is the one that speaks for them. */
+bool mtf_scores_speaks(const MtfSession *session, const MtfScores *scores);
+
 /* Collective: the scores of an example's places [from, to), place by place, on every rank. */
 void mtf_scores_collect(const MtfSession *session, const MtfScores *scores, int64_t example,
                         int64_t from, int64_t to, double *values);

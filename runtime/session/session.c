@@ -9,6 +9,7 @@
 #include "runtime/session/evaluation.h"
 #include "runtime/session/first_nan.h"
 #include "runtime/session/session_checkpoints.h"
+#include "runtime/session/translation.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
 #include "runtime/support/processor_clock.h"
@@ -27,11 +28,12 @@
 
 /* What plans of pipelines do not have yet. */
 static bool check_pipeline_options(const MtfRunOptions *o, GError **error) {
-    const char *named = o->generate > 0        ? "--generate"
-                        : o->serve >= 0        ? "--serve"
-                        : o->logits != NULL    ? "--logits"
-                        : o->export_hf != NULL ? "--export-hf"
-                                               : NULL;
+    const char *named = o->generate > 0         ? "--generate"
+                        : o->serve >= 0         ? "--serve"
+                        : o->perplexity != NULL ? "--perplexity"
+                        : o->logits != NULL     ? "--logits"
+                        : o->export_hf != NULL  ? "--export-hf"
+                                                : NULL;
     return named == NULL ||
            mtf_input_error(error, "%s works on plans without pipeline stages only", named);
 }
@@ -129,6 +131,16 @@ static bool make_worker(MtfSession *session, GError **error) {
     return session->worker != NULL;
 }
 
+/* A text or scores may be wanted of a model that is not trained further. */
+static bool needs_data(const MtfSession *session) {
+    const MtfRunOptions *o = session->options;
+    if (session->stage != NULL)
+        return true;
+    bool uses_no_data = o->steps == 0 && o->data == NULL && o->checkpoint == NULL &&
+                        o->logits == NULL && o->eval_every == 0 && !mtf_translates(session);
+    return !uses_no_data && !mtf_graph_generates(session->plan->graph);
+}
+
 /* What may fail on one rank alone. */
 static bool open_local(MtfSession *session, GError **error) {
     const MtfRunOptions *options = session->options;
@@ -143,7 +155,7 @@ static bool open_local(MtfSession *session, GError **error) {
                                  .seed = (uint64_t)options->seed,
                                  .tokenizer = session->tokenizer };
     const MtfStageRun *stage = session->stage;
-    if (stage == NULL && mtf_graph_generates(session->plan->graph))
+    if (!needs_data(session))
         return make_worker(session, error);
     session->data = mtf_data_open_files(
         stage != NULL ? stage->pipeline->graph : session->plan->graph, &settings, error);

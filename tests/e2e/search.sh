@@ -55,6 +55,14 @@ claim "pins that no layout can keep are bad input" bad_input
 run meshtf-plan search "$graph" --mesh 'rows:2' --pin batch:rows --forbid batch:rows
 claim "what is pinned cannot be forbidden" bad_input
 
+run meshtf-plan search gpt-small --mesh 'c:4' --machine cpu-host --memory 12600000 --uniform never
+claim "layers may differ" exits 0
+run meshtf-plan search gpt-small --mesh 'c:4' --machine cpu-host --memory 12600000 --uniform always
+claim "repeated layers are laid out alike where that is asked for" says "all 4 repeated layers, as asked for"
+claim "the proof says of which layouts it is" says "whose repeated layers are alike"
+run meshtf-plan search "$graph" --devices 4 --uniform often
+claim "what --uniform does not know is bad input" bad_input
+
 run meshtf-plan search "$graph" --devices 4 --memory 1MiB
 claim "nothing fits: exit 3" exits 3
 claim "the sentence names the limit that would do" says_error "--memory"

@@ -646,11 +646,21 @@ static int64_t find_worst(const MtfCore *core) {
     return sum;
 }
 
-static bool start_is_sound(const MtfLayoutProblem *problem, const int *start) {
+static bool start_is_sound(const Solver *solver, const int *start) {
+    const MtfLayoutProblem *problem = solver->problem;
+    const int *leader = solver->options->leader;
     for (int v = 0; v < mtf_layout_problem_node_count(problem); v++)
-        if (start[v] < 0 || start[v] >= mtf_layout_problem_node(problem, v)->strategies)
+        if (start[v] < 0 || start[v] >= mtf_layout_problem_node(problem, v)->strategies ||
+            (leader != NULL && start[v] != start[leader[v]]))
             return false;
     return true;
+}
+
+/* A core of its own, in which nodes follow their leaders. */
+static MtfCore *new_core(const Solver *solver) {
+    g_autoptr(MtfCore) core = mtf_core_new(solver->problem);
+    return solver->options->leader != NULL ? mtf_core_tie(core, solver->options->leader)
+                                           : g_steal_pointer(&core);
 }
 
 /* What the caller knows, in core costs. */
@@ -667,7 +677,7 @@ static void begin(Solver *solver) {
                       : G_MAXINT64;
     gsize count = (gsize)mtf_layout_problem_node_count(solver->problem) + 1;
     if (solver->core == NULL)
-        solver->core = mtf_core_new(solver->problem);
+        solver->core = new_core(solver);
     solver->values = g_new0(int, count);
     solver->trial = g_new0(int, count);
     solver->job = g_new0(int, count);
@@ -685,7 +695,7 @@ static void begin(Solver *solver) {
     solver->guess_bound = -INFINITY;
     solver->method = "shrinking";
     const int *start = solver->options->start;
-    if (start != NULL && start_is_sound(solver->problem, start))
+    if (start != NULL && start_is_sound(solver, start))
         offer(solver, start);
 }
 
@@ -719,7 +729,8 @@ static bool is_worth_taking(const Solver *solver, MtfInt128 cost) {
  * in the time of one layer. Whether there is one. */
 static bool search_alike(Solver *solver) {
     const MtfSolveOptions *given = solver->options;
-    if (!may_use(solver, MTF_METHOD_ALIKE) || solver->core->node_count < ALIKE_NODES)
+    if (!may_use(solver, MTF_METHOD_ALIKE) || given->leader != NULL ||
+        solver->core->node_count < ALIKE_NODES)
         return false;
     g_autofree int *leader = mtf_layer_leaders(solver->core, ALIKE_LAYERS);
     if (leader == NULL)

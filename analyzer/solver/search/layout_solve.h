@@ -27,10 +27,13 @@ typedef struct MtfSolveOptions {
     MtfSolveMethods without; /* methods that are left out */
     const int *start;        /* a choice to begin with, or NULL; ignored when it is not legal */
     const MtfInt128 *known_bound; /* no legal choice costs less; NULL: nothing is known */
-    bool draft;     /* ends with the best choice in which repeated layers are alike, without
+    const int *leader; /* for each node one of as many strategies that it takes the same as, itself
+                        * or one that follows no other: only such choices count, for the bound, too;
+                        * NULL: all do */
+    bool draft;        /* ends with the best choice in which repeated layers are alike, without
                                     a bound, where there are such */
-    bool no_misfit; /* when nothing fits, say only that */
-    void *user;     /* passed to the functions below, each of which may be NULL */
+    bool no_misfit;    /* when nothing fits, say only that */
+    void *user;        /* passed to the functions below, each of which may be NULL */
     bool (*cancel)(void *user);  /* asked often, from one thread; true keeps the best so far */
     bool (*abandon)(void *user); /* likewise; true ends without an answer, MTF_ERROR_FAILED */
     /* Told the best cost so far (INFINITY before the first) and the bound, after each round. */

@@ -143,6 +143,59 @@ static void the_next_best_strategy_has_the_price_of_forbidding_the_best(void **s
     assert_int_equal(next->choice[0], 1);
 }
 
+/* Each node follows one before it of as many strategies, or none. */
+static void draw_leaders(GRand *rand, const MtfLayoutProblem *problem, int *leader) {
+    for (int v = 0; v < mtf_layout_problem_node_count(problem); v++) {
+        int other = g_rand_int_range(rand, 0, v + 1);
+        bool same = mtf_layout_problem_node(problem, other)->strategies ==
+                    mtf_layout_problem_node(problem, v)->strategies;
+        leader[v] = same ? (other == v ? v : leader[other]) : v;
+    }
+}
+
+/* The naive twin: every choice in which all nodes follow their leaders. */
+static bool search_followers(const MtfLayoutProblem *problem, const int *leader, MtfInt128 *best) {
+    int n = mtf_layout_problem_node_count(problem), choice[MAX_NODES] = { 0 };
+    bool found = false;
+    for (int v = 0; v < n;) {
+        bool follows = true;
+        for (int u = 0; u < n; u++)
+            follows &= choice[u] == choice[leader[u]];
+        MtfLayoutValue value = mtf_layout_problem_evaluate(problem, choice);
+        if (follows && mtf_layout_problem_allows(problem, &value) &&
+            (!found || value.cost < *best)) {
+            found = true;
+            *best = value.cost;
+        }
+        for (v = 0; v < n && ++choice[v] == mtf_layout_problem_node(problem, v)->strategies; v++)
+            choice[v] = 0;
+    }
+    return found;
+}
+
+static void nodes_take_what_their_leaders_take(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(8);
+    int dearer = 0;
+    for (int round = 0; round < ROUNDS / 2; round++) {
+        g_autoptr(MtfLayoutProblem) problem = some_problem(rand, round);
+        MtfInt128 optimum = 0, alike = 0;
+        int leader[MAX_NODES], choice[MAX_NODES];
+        draw_leaders(rand, problem, leader);
+        bool fits = search_followers(problem, leader, &alike);
+        MtfSolveOptions options = { .leader = leader, .no_misfit = true };
+        g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
+        assert_int_equal(solution != NULL, fits);
+        if (!fits)
+            continue;
+        assert_is_optimal(problem, solution, alike);
+        for (int v = 0; v < mtf_layout_problem_node_count(problem); v++)
+            assert_int_equal(solution->choice[v], solution->choice[leader[v]]);
+        dearer += mtf_test_exhaustive_search(problem, &optimum, choice) && optimum < alike;
+    }
+    assert_true(dearer > ROUNDS / 50);
+}
+
 static void an_empty_problem_costs_nothing(void **state) {
     (void)state;
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_new("empty");
@@ -244,6 +297,7 @@ int main(void) {
         cmocka_unit_test(a_start_is_kept_when_there_is_no_time),
         cmocka_unit_test(more_memory_is_never_dearer),
         cmocka_unit_test(the_next_best_strategy_has_the_price_of_forbidding_the_best),
+        cmocka_unit_test(nodes_take_what_their_leaders_take),
         cmocka_unit_test(an_empty_problem_costs_nothing),
         cmocka_unit_test(costs_beyond_64_bits_are_solved),
         cmocka_unit_test(the_same_work_gives_the_same_answer),

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "runtime/session/perplexity.h"
+
+#include "layouts/base/error.h"
+#include "layouts/inference/generation_graph.h"
+#include "runtime/data/data_tokens.h"
+#include "runtime/kernels/base/slice.h"
+#include "runtime/session/scores.h"
+#include "runtime/support/agreement.h"
+#include "runtime/support/mpi_check.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+typedef struct {
+    MtfSession *session;
+    MtfScores scores;
+    MtfTraffic *uncounted;
+    MtfDataStream *stream;
+    int64_t total;   /* tokens of the text */
+    int64_t places;  /* of a batch: examples times window */
+    double *tokens;  /* of a batch, and the one behind it */
+    double *highest; /* score, by place of the batch */
+    double *sums;    /* exp(score - highest) by place, then the scores of the next tokens */
+    double nats;     /* of all so far */
+} Reading;
+
+/* ---- Opening --------------------------------------------------------------------------------- */
+
+static bool check_inputs(const MtfSession *session, GError **error) {
+    const MtfGraph *graph = session->plan->graph;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        bool fits = tensor->source != MTF_SOURCE_INPUT || tensor->feed == MTF_FEED_TOKENS ||
+                    tensor->feed == MTF_FEED_NEXT_TOKENS || tensor->feed == MTF_FEED_MASK;
+        if (!fits)
+            return mtf_input_error(
+                error, "--perplexity: this model reads %s beside the text that it foretells",
+                tensor->name);
+    }
+    return true;
+}
+
+static bool find_scores(Reading *r, GError **error) {
+    if (mtf_graph_generates(r->session->plan->graph))
+        return mtf_input_error(error, "--perplexity wants a plan of training, which scores all "
+                                      "tokens of a text at once");
+    if (!mtf_scores_find(r->session->program, "--perplexity", &r->scores, error))
+        return false;
+    if (!r->scores.of_next_tokens || r->scores.length < 0)
+        return mtf_input_error(error, "--perplexity: no operation of this model compares scores "
+                                      "with next tokens of an example and a place");
+    return check_inputs(r->session, error);
+}
+
+static bool open_reading(Reading *r, const char *path, GError **error) {
+    char *files[] = { (char *)(guintptr)path, NULL };
+    if (!find_scores(r, error))
+        return false;
+    r->stream = mtf_tokens_stream_open(files, r->session->tokenizer, error);
+    if (r->stream == NULL)
+        return false;
+    r->total = mtf_data_stream_records(r->stream);
+    return r->total >= 2 ||
+           mtf_input_error(error, "--perplexity %s: at least two tokens are needed", path);
+}
+
+static void close_reading(Reading *r) {
+    mtf_data_stream_free(r->stream);
+    mtf_traffic_free(r->uncounted);
+    g_free(r->tokens);
+    g_free(r->highest);
+    g_free(r->sums);
+}
+
+/* ---- A batch --------------------------------------------------------------------------------- */
+
+static bool read_tokens(Reading *r, int64_t first, GError **error) {
+    int64_t n = MIN(r->places + 1, r->total - first);
+    if (!mtf_data_stream_read(r->stream, first, n, r->tokens, error))
+        return false;
+    for (int64_t i = 0; i < n; i++)
+        if (!(r->tokens[i] >= 0 && r->tokens[i] < (double)r->scores.vocabulary))
+            return mtf_input_error(error,
+                                   "%s holds %.0f at offset %" PRId64
+                                   ", but the model's vocabulary has only %" PRId64 " tokens",
+                                   mtf_data_stream_path(r->stream, first + i), r->tokens[i],
+                                   first + i, r->scores.vocabulary);
+    for (int64_t i = n; i <= r->places; i++)
+        r->tokens[i] = 0;
+    return true;
+}
+
+/* Masks let all through; scores do not depend on next tokens. */
+static void fill_inputs(const Reading *r) {
+    const MtfGraph *graph = r->session->plan->graph;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        const MtfOperand *slice = mtf_worker_tensor(r->session->worker, t);
+        if (tensor->source != MTF_SOURCE_INPUT || slice == NULL)
+            continue;
+        int64_t elements = mtf_slice_elements(slice);
+        for (int64_t i = 0; i < elements; i++) {
+            int64_t place = mtf_slice_global_index(slice, i);
+            mtf_slice_set(slice, i,
+                          tensor->feed == MTF_FEED_TOKENS        ? r->tokens[place]
+                          : tensor->feed == MTF_FEED_NEXT_TOKENS ? r->tokens[place + 1]
+                                                                 : 1);
+        }
+    }
+}
+
+/* This rank's part of the scores of one place: `n` from score `from` on, `apart` elements each. */
+typedef struct {
+    int64_t place, first, apart;
+    int64_t from, n;
+} Row;
+
+typedef void (*VisitRow)(Reading *r, const MtfOperand *slice, const Row *row);
+
+static void visit_rows(Reading *r, VisitRow visit) {
+    const MtfOperand *slice = &r->session->worker->operands[r->scores.buffer];
+    int64_t apart[3] = { 1, 1, 1 }, index[3];
+    int batch = 0, length = 0, vocabulary = 0;
+    g_assert(slice->rank == 3);
+    for (int k = slice->rank - 1; k >= 0; k--) {
+        apart[k] = k + 1 < slice->rank ? apart[k + 1] * slice->size[k + 1] : 1;
+        *(slice->dims[k] == r->scores.batch    ? &batch
+          : slice->dims[k] == r->scores.length ? &length
+                                               : &vocabulary) = k;
+    }
+    for (index[0] = 0; index[0] < slice->size[batch]; index[0]++)
+        for (index[1] = 0; index[1] < slice->size[length]; index[1]++) {
+            int64_t example = slice->begin[batch] + index[0];
+            Row row = { .place = example * r->scores.window + slice->begin[length] + index[1],
+                        .first = index[0] * apart[batch] + index[1] * apart[length],
+                        .apart = apart[vocabulary],
+                        .from = slice->begin[vocabulary],
+                        .n = slice->size[vocabulary] };
+            visit(r, slice, &row);
+        }
+}
+
+static void find_highest(Reading *r, const MtfOperand *slice, const Row *row) {
+    double *highest = &r->highest[row->place];
+    for (int64_t i = 0; i < row->n; i++)
+        *highest = fmax(*highest, mtf_slice_get(slice, row->first + i * row->apart));
+}
+
+static void add_exponentials(Reading *r, const MtfOperand *slice, const Row *row) {
+    double highest = r->highest[row->place];
+    for (int64_t i = 0; i < row->n; i++)
+        r->sums[row->place] += exp(mtf_slice_get(slice, row->first + i * row->apart) - highest);
+    int64_t next = (int64_t)r->tokens[row->place + 1] - row->from;
+    if (next >= 0 && next < row->n)
+        r->sums[r->places + row->place] = mtf_slice_get(slice, row->first + next * row->apart);
+}
+
+/* -log p = highest + log sum exp(score - highest) - score of the next token. */
+static void add_batch(Reading *r, int64_t scored) {
+    MPI_Comm control = r->session->control;
+    for (int64_t i = 0; i < r->places; i++) {
+        r->highest[i] = -INFINITY;
+        r->sums[i] = r->sums[r->places + i] = 0;
+    }
+    visit_rows(r, find_highest);
+    mtf_mpi_require(
+        MPI_Allreduce(MPI_IN_PLACE, r->highest, (int)r->places, MPI_DOUBLE, MPI_MAX, control),
+        "MPI_Allreduce");
+    if (mtf_scores_speaks(r->session, &r->scores))
+        visit_rows(r, add_exponentials);
+    mtf_mpi_require(
+        MPI_Allreduce(MPI_IN_PLACE, r->sums, (int)(2 * r->places), MPI_DOUBLE, MPI_SUM, control),
+        "MPI_Allreduce");
+    for (int64_t i = 0; i < scored; i++)
+        r->nats += r->highest[i] + log(r->sums[i]) - r->sums[r->places + i];
+}
+
+static bool read_batches(Reading *r, GError **error) {
+    for (int64_t first = 0; first < r->total - 1; first += r->places) {
+        GError *local = NULL;
+        read_tokens(r, first, &local);
+        if (!mtf_agree(r->session->control, local, error))
+            return false;
+        fill_inputs(r);
+        mtf_scores_compute(r->session, &r->scores, r->uncounted);
+        add_batch(r, MIN(r->places, r->total - 1 - first));
+    }
+    return true;
+}
+
+bool mtf_perplexity(MtfSession *session, const char *path, MtfPerplexity *perplexity,
+                    GError **error) {
+    Reading r = { .session = session };
+    GError *local = NULL;
+    open_reading(&r, path, &local);
+    bool good = mtf_agree(session->control, local, error);
+    if (good) {
+        r.uncounted = mtf_traffic_new(session->program);
+        r.places = r.scores.examples * r.scores.window;
+        r.tokens = g_new0(double, r.places + 1);
+        r.highest = g_new0(double, r.places);
+        r.sums = g_new0(double, 2 * r.places);
+        good = read_batches(&r, error);
+    }
+    if (good)
+        *perplexity = (MtfPerplexity){ r.total - 1, r.nats / (double)(r.total - 1) };
+    close_reading(&r);
+    return good;
+}
