@@ -243,8 +243,8 @@ static void search_trial(int i, void *data) {
     trial->cost = cost_of(&trial->found);
     tell_posed(trial);
     mtf_variant_contest_enter(trial->contest, trial->place, INFINITY);
-    bool very_large = trial->found.graph != NULL &&
-                      trial->found.graph->operations->len > VERY_LARGE_OPERATIONS;
+    bool very_large =
+        trial->found.graph != NULL && trial->found.graph->operations->len > VERY_LARGE_OPERATIONS;
     if (trial->cost < INT64_MAX && !is_interrupted(trial->options) && !is_pruned(trial) &&
         !very_large)
         mtf_variant_answer_settle(trial->options, &trial->found); /* others may still be searched */

@@ -14,9 +14,10 @@ typedef struct {
     int recent[MTF_UPDATES_BEHIND]; /* the collectives placed last, a ring */
     int first_waiting, n_waiting;   /* a queue: no update overtakes another */
     int *waiting, *since;           /* instructions, and `exchanges` when they came */
-    int *writer, *user;             /* of each storage: behind the last in the queue that writes it, or uses it */
-    int64_t held;                   /* bytes that would be free here if nothing waited */
-    int64_t *released;              /* what is to be held from behind that instruction on */
+    int *writer,
+        *user;    /* of each storage: behind the last in the queue that writes it, or uses it */
+    int64_t held; /* bytes that would be free here if nothing waited */
+    int64_t *released; /* what is to be held from behind that instruction on */
 } Order;
 
 static const MtfInstruction *instruction_at(const Order *order, int index) {
