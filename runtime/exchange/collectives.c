@@ -50,6 +50,14 @@ static void call_mpi(const MtfCommunicators *communicators, const MtfMove *move,
     }
 }
 
+/* Where messages begin; of a rank that has none to send, somewhere else than what it receives:
+ * non-blocking all-to-alls of Open MPI (libnbc's NBC_IN_PLACE, 4.1.4) take one address for both as
+ * asking for an exchange in place, which waits for messages that nobody sends. */
+static const void *sent_from(const MtfPeerMessages *send) {
+    static const char nothing;
+    return send->total > 0 ? (const void *)send->base : &nothing;
+}
+
 /* The whole exchange, begun. */
 static void start_mpi(const MtfCommunicators *communicators, const MtfMove *move,
                       MPI_Request *request) {
@@ -75,8 +83,9 @@ static void start_mpi(const MtfCommunicators *communicators, const MtfMove *move
                         "MPI_Iallgatherv");
         return;
     default:
-        mtf_mpi_require(MPI_Ialltoallv(send->base, send->counts, send->offsets, type, receive->base,
-                                       receive->counts, receive->offsets, type, group, request),
+        mtf_mpi_require(MPI_Ialltoallv(sent_from(send), send->counts, send->offsets, type,
+                                       receive->base, receive->counts, receive->offsets, type,
+                                       group, request),
                         "MPI_Ialltoallv");
     }
 }
@@ -129,18 +138,16 @@ static void issue_by_mpi(const MtfTransport *transport, const MtfMove *move,
 }
 
 /* An exchange in several calls does not stay under way: they would begin in another order than
- * those of the next one on ranks that are faster. Nor does one that some rank has no part in: there
- * Open MPI (4.1.4) does not count it, and all that the group begins later waits for ever. */
-static bool is_over_at_once(const MtfTransport *transport, const MtfMove *move) {
-    return move->has_idle_member ||
-           (move->kind == MTF_RESHARD_ALLREDUCE && move->count > transport->max_message);
+ * those of the next one on ranks that are faster. */
+static bool takes_several_calls(const MtfTransport *transport, const MtfMove *move) {
+    return move->kind == MTF_RESHARD_ALLREDUCE && move->count > transport->max_message;
 }
 
 static void begin(const MtfTransport *transport, MtfExchange *exchange) {
     const MtfMove *move = exchange->move;
     exchange->by_window = goes_by_window(transport, move);
     exchange->by_messages = goes_by_messages(transport, exchange->index);
-    if (!exchange->by_window && !exchange->by_messages && is_over_at_once(transport, move)) {
+    if (!exchange->by_window && !exchange->by_messages && takes_several_calls(transport, move)) {
         issue_by_mpi(transport, move, exchange->counted);
         exchange->request = MPI_REQUEST_NULL;
         return;

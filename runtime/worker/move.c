@@ -2,7 +2,6 @@
 #include "runtime/worker/move.h"
 
 #include "layouts/base/error.h"
-#include "layouts/placement/margins.h"
 #include "runtime/kernels/base/kernel_bfloat16.h"
 
 #include <inttypes.h>
@@ -205,30 +204,6 @@ static void copy_own(const Preparation *p, const MtfRange *box, int64_t elements
     mtf_box_copy_init(&copy->box, p->shape->rank, p->element_bytes, box, p->from, p->to);
 }
 
-/* Whether processor `rank` takes no part in the exchange of boxes. */
-static bool is_idle(const Preparation *p, int rank) {
-    bool halo = p->reshard.kind == MTF_RESHARD_HALO;
-    MtfRange box[MTF_MAX_RANK];
-    int64_t received = halo ? -get_box(p, rank, rank, box) : 0, wanted = 1;
-    for (int i = 0; i < p->shape->rank; i++) {
-        int dim = p->shape->dims[i];
-        MtfRange range = halo ? mtf_margins_range(p->graph, p->mesh, &p->reshard.to,
-                                                  p->reshard.reader, dim, rank)
-                              : mtf_placement_range(p->mesh, &p->reshard.to, dim,
-                                                    mtf_graph_size(p->graph, dim), rank);
-        wanted *= range.end - range.begin;
-    }
-    return received + wanted == 0 &&
-           mtf_reshard_payload(p->graph, p->mesh, p->shape, &p->reshard, rank) == 0;
-}
-
-static bool some_member_is_idle(const Preparation *p) {
-    for (int i = 0; i < p->move->n_members; i++)
-        if (is_idle(p, member(p, i)))
-            return true;
-    return false;
-}
-
 static bool prepare_alltoall(Preparation *p, GError **error) {
     MtfMove *move = p->move;
     MtfRange box[MTF_MAX_RANK];
@@ -237,7 +212,6 @@ static bool prepare_alltoall(Preparation *p, GError **error) {
     messages_init(&move->receive, move->n_members, received_at);
     move->before = new_copies(move->n_members);
     move->after = new_copies(move->n_members);
-    move->has_idle_member = some_member_is_idle(p);
     for (int i = 0; i < move->n_members; i++) {
         int64_t sent = get_box(p, p->rank, member(p, i), box);
         if (sent > 0)
@@ -262,7 +236,6 @@ static bool prepare_halo(Preparation *p, GError **error) {
                   p->scratch != NULL ? p->scratch + sent_to_others * p->element_bytes : NULL);
     move->before = new_copies(move->n_members);
     move->after = new_copies(move->n_members);
-    move->has_idle_member = some_member_is_idle(p);
     for (int i = 0; i < move->n_members; i++) {
         int peer = member(p, i);
         int64_t sent = get_box(p, p->rank, peer, box), received = 0;

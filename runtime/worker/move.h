@@ -48,7 +48,6 @@ typedef struct {
     char *output;  /* of fills and of allreduce: what is filled, or combined in place */
     bool fills;    /* a conceal that holds the neutral element: `output` gets it `count` times */
     int64_t count; /* elements of fills and of allreduce */
-    bool has_idle_member; /* some member of an all-to-all or halo neither sends nor receives */
     int n_before, n_after;
     MtfMoveCopy *before, *after; /* from inputs to what is sent; from what is received to outputs */
     MtfPeerMessages send;        /* all-to-all, allgather (one message to all), reduce-scatter */
