@@ -56,29 +56,14 @@ static bool can_repeat(const MtfOperation *op) {
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-/* The length of "layer/7/" at the beginning of a name of a repeated block, or 0. */
-static int block_prefix(const MtfGraph *graph, const char *name) {
-    for (guint i = 0; i < graph->repeats->len; i++) {
-        const char *block = g_array_index(graph->repeats, MtfRepeat, i).name;
-        gsize length = strlen(block);
-        if (strncmp(name, block, length) != 0 || name[length] != '/')
-            continue;
-        gsize digits = strspn(name + length + 1, "0123456789");
-        if (digits > 0 && name[length + 1 + digits] == '/')
-            return (int)(length + digits + 2);
-    }
-    return 0;
-}
-
 /* Whether a result of a repeated block is read in the forward pass outside of its iteration. */
 static bool leaves_block(const Recomputation *r, int tensor) {
     const MtfGraph *graph = r->b.graph;
-    const char *name = mtf_graph_tensor(graph, tensor)->name;
-    int length = block_prefix(graph, name);
+    MtfLayer layer = mtf_graph_tensor(graph, tensor)->layer;
     for (int c = r->consumers->starts[tensor]; c < r->consumers->starts[tensor + 1]; c++) {
         const MtfOperation *reader = mtf_graph_operation(graph, r->consumers->operations[c]);
         if (reader->phase == MTF_PHASE_FORWARD &&
-            (length == 0 || strncmp(reader->name, name, (gsize)length) != 0))
+            (layer.block == 0 || !mtf_layer_equal(reader->layer, layer)))
             return true;
     }
     return false;
@@ -93,8 +78,7 @@ static bool drop_blocks(Recomputation *r, GError **error) {
                                graph->name);
     for (int t = 0; t < (int)graph->tensors->len; t++)
         r->dropped[t] = can_repeat(producer_of(r, t)) &&
-                        block_prefix(graph, mtf_graph_tensor(graph, t)->name) > 0 &&
-                        !leaves_block(r, t);
+                        mtf_graph_tensor(graph, t)->layer.block > 0 && !leaves_block(r, t);
     return true;
 }
 
@@ -211,6 +195,7 @@ static int build_clone(Recomputation *r, const MtfOperation *op, int *inputs) {
     r->b.dtype = original->dtype;
     r->b.attributes = op->attributes;
     r->b.stage = op->stage;
+    r->b.layer = op->layer;
     if (mtf_operation_row(op->kind)->random)
         r->b.attributes.stream = stream;
     int made = mtf_build(&r->b, op->kind, name, &shape, op->n_inputs, inputs);

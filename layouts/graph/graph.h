@@ -83,6 +83,13 @@ typedef enum {
     MTF_MEMORY_KINDS,
 } MtfMemoryKind;
 
+/* A layer: an iteration of a repeated block. What follows from a layer's operations and variables in the
+ * graphs derived from theirs, as gradients, clones and updates, is of their layer. */
+typedef struct {
+    int block;     /* the repeat, from 1; 0: outside of layers */
+    int iteration; /* from 0 */
+} MtfLayer;
+
 typedef struct {
     char *name;
     MtfShape shape;
@@ -98,6 +105,7 @@ typedef struct {
                        graph that holds one operation of another */
     char *stored;   /* of variables: where published files keep it (layouts/README.md); or NULL */
     int producer;   /* the operation it is a result of, or -1 */
+    MtfLayer layer; /* of results: their operation's */
 } MtfTensor;
 
 /* The part of a training step an operation belongs to. */
@@ -164,6 +172,10 @@ typedef enum {
     MTF_ORIGIN_WRITTEN,  /* by the user; or a step on the way to something below */
     MTF_ORIGIN_GRADIENT, /* its result is the gradient of the loss by a tensor */
     MTF_ORIGIN_CLONE,    /* it computes again what another operation computed */
+    MTF_ORIGIN_PART,     /* it helps to compute an operation that was written as one */
+    MTF_ORIGIN_BACKWARD, /* it helps to pass the gradient of an operation's result on to inputs */
+    MTF_ORIGIN_UPDATE,   /* it helps to update a variable */
+    MTF_ORIGIN_ACCUMULATION, /* its result is the sum of a tensor over the micro-batches */
     MTF_ORIGINS,
 } MtfOrigin;
 
@@ -175,6 +187,7 @@ typedef struct {
     MtfPhase phase;
     int stage; /* pipeline stage that runs it, from 1; 0: the graph is not cut into stages */
     int loop;  /* the loop whose body it belongs to, from 1; 0: none (loops.h) */
+    MtfLayer layer;
     MtfOrigin origin;
     char *of; /* the name of that tensor or operation; NULL where there is none */
     int n_inputs;
@@ -288,6 +301,7 @@ typedef struct {
     int kind; /* MtfOperationKind */
     MtfPhase phase;
     int stage, loop; /* as of MtfOperation */
+    MtfLayer layer;
     MtfOrigin origin;
     const char *of; /* copied */
     int n_inputs;
@@ -316,6 +330,11 @@ int mtf_graph_add_operation(MtfGraph *graph, const MtfNewOperation *operation, G
 
 void mtf_graph_add_update(MtfGraph *graph, int variable, int value);
 void mtf_graph_add_repeat(MtfGraph *graph, const char *name, int count);
+
+bool mtf_layer_equal(MtfLayer a, MtfLayer b);
+
+/* The number of the repeat called `name`, from 1; 0: there is none. */
+int mtf_graph_find_repeat(const MtfGraph *graph, const char *name);
 
 /* The number of the new loop, from 1. */
 int mtf_graph_add_loop(MtfGraph *graph, const char *name, int dimension, bool reverse);
@@ -354,6 +373,9 @@ const char *mtf_origin_name(MtfOrigin origin);
 
 /* Says what the operation that made `tensor` is for; `of` is copied, or NULL. */
 void mtf_graph_set_origin(MtfGraph *graph, int tensor, MtfOrigin origin, const char *of);
+
+/* Says of which layer the operation is that makes `tensor`, and with it all its results. */
+void mtf_graph_set_layer(MtfGraph *graph, int tensor, MtfLayer layer);
 
 /* The tensor whose gradient `tensor` is, or -1; and the other way round. */
 int mtf_graph_gradient_of(const MtfGraph *graph, int tensor);

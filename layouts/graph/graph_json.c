@@ -194,9 +194,6 @@ static bool read_updates(MtfGraph *graph, const MtfJson *root, const MtfLinker *
 /* The names of blocks that were unrolled before the file was written. */
 static bool read_repeats(MtfGraph *graph, const MtfJson *root, GError **error) {
     MtfJson map, child;
-    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
-    for (guint i = 0; i < graph->repeats->len; i++)
-        g_hash_table_add(names, g_array_index(graph->repeats, MtfRepeat, i).name);
     if (!mtf_json_find(root, "repeats", &map))
         return true;
     if (!mtf_json_object(&map, error))
@@ -206,7 +203,7 @@ static bool read_repeats(MtfGraph *graph, const MtfJson *root, GError **error) {
         const char *name = mtf_json_key(&child);
         if (!mtf_json_integer(&child, 1, MAX_REPEAT, &count, error))
             return false;
-        if (!mtf_tensor_name_is_legal(name) || !g_hash_table_add(names, (char *)name))
+        if (!mtf_tensor_name_is_legal(name) || mtf_graph_find_repeat(graph, name) > 0)
             return mtf_json_fail(&map, error, "\"%s\" is not a new name of a repeated block", name);
         mtf_graph_add_repeat(graph, name, (int)count);
     }
@@ -340,18 +337,39 @@ static bool check_total(const MtfGraph *graph, const MtfJson *root, GError **err
            mtf_json_fail(root, error, "the variables hold more than 2^53 elements together");
 }
 
+/* Every block that was unrolled before has operations that say so. */
+static bool check_repeats(const MtfGraph *graph, const MtfJson *root, int unrolled,
+                          GError **error) {
+    g_autofree bool *has_layers = g_new0(bool, unrolled + 1);
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        int block = mtf_graph_tensor(graph, t)->layer.block;
+        if (block > 0 && block <= unrolled)
+            has_layers[block - 1] = true;
+    }
+    for (int i = 0; i < unrolled; i++)
+        if (!has_layers[i])
+            return mtf_json_fail(root, error,
+                                 "\"repeats\" has block \"%s\", but no operation or variable "
+                                 "says that it is of this \"block\" and which \"iteration\"; "
+                                 "graphs written by older versions are to be written again",
+                                 g_array_index(graph->repeats, MtfRepeat, i).name);
+    return true;
+}
+
 static bool read_rest(MtfGraph *graph, const MtfJson *root, const MtfSizeOverrides *overrides,
                       GError **error) {
     if (!read_dimensions(graph, root, overrides, error) || !read_inputs(graph, root, error) ||
-        !read_loops(graph, root, error))
+        !read_loops(graph, root, error) || !read_repeats(graph, root, error))
         return false;
+    int unrolled = (int)graph->repeats->len;
     g_autoptr(MtfBlockText) text = mtf_graph_text_read(graph, root, error);
     if (text == NULL)
         return false;
     g_autoptr(MtfLinker) linker = mtf_graph_link(graph, text, error);
     return linker != NULL && read_loss(graph, root, linker, error) &&
-           read_updates(graph, root, linker, error) && read_repeats(graph, root, error) &&
-           read_optimizer(graph, root, error) && check_total(graph, root, error);
+           read_updates(graph, root, linker, error) &&
+           check_repeats(graph, root, unrolled, error) && read_optimizer(graph, root, error) &&
+           check_total(graph, root, error);
 }
 
 MtfGraph *mtf_graph_from_json(const MtfJson *root, const MtfSizeOverrides *overrides,
@@ -416,6 +434,14 @@ static cJSON *source_to_json(const MtfGraph *graph, const MtfTensor *tensor) {
     return object;
 }
 
+static void add_layer(const MtfGraph *graph, MtfLayer layer, cJSON *object) {
+    if (layer.block == 0)
+        return;
+    cJSON_AddStringToObject(object, "block",
+                            g_array_index(graph->repeats, MtfRepeat, layer.block - 1).name);
+    mtf_json_add_integer(object, "iteration", layer.iteration);
+}
+
 static cJSON *sources_to_json(const MtfGraph *graph, MtfSource source) {
     cJSON *list = cJSON_CreateArray();
     for (int t = 0; t < (int)graph->tensors->len; t++) {
@@ -435,6 +461,7 @@ static cJSON *sources_to_json(const MtfGraph *graph, MtfSource source) {
             cJSON_AddBoolToObject(object, "decay", false);
         if (tensor->stored != NULL)
             cJSON_AddStringToObject(object, "stored", tensor->stored);
+        add_layer(graph, tensor->layer, object);
         cJSON_AddItemToArray(list, object);
     }
     return list;
@@ -516,6 +543,7 @@ static cJSON *operation_to_json(const MtfGraph *graph, const MtfOperation *opera
         cJSON_AddStringToObject(object, "origin", mtf_origin_name(operation->origin));
         cJSON_AddStringToObject(object, "of", operation->of);
     }
+    add_layer(graph, operation->layer, object);
     add_memory(graph, operation, object);
     return object;
 }
