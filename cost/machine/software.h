@@ -54,6 +54,13 @@ typedef enum {
 
 typedef enum { MTF_REDO_NONE, MTF_REDO_SELECTIVE, MTF_REDO_FULL, MTF_REDOS } MtfRedo;
 
+/* How well runs of the profile on a machine were predicted by judge. */
+typedef struct {
+    char *machine;
+    int64_t runs;
+    double error; /* mean of |predicted / measured - 1| */
+} MtfJudgedRuns;
+
 typedef struct {
     char *name, *summary;
     char **matches;                  /* parts of names by which it is known, lower case */
@@ -85,6 +92,7 @@ typedef struct {
         double logits;        /* of a logit */
         bool offloads;        /* what selective recomputation keeps lies with the host */
     } kept;
+    GArray *judged; /* MtfJudgedRuns */
     cJSON *written; /* the object it was read from */
 } MtfSoftware;
 
