@@ -176,3 +176,7 @@ GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
                       : g_strdup("the machine's kernels and collectives were measured"));
     return lines;
 }
+
+GPtrArray *mtf_answer_assumptions(const MtfStepFacts *facts) {
+    return mtf_doubt_assumptions(facts->machine);
+}

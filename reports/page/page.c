@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "reports/page/page.h"
 
-#include "cost/machine/doubt.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/json_writer.h"
 #include "reports/drawing/machine_picture.h"
@@ -81,11 +80,8 @@ static void add_agreement(GString *page, const MtfStepFacts *facts) {
 }
 
 /* Figures without a source, one a line, and how well such predictions were judged. */
-static void add_unsourced(GString *page, const MtfMachine *machine) {
-    g_autoptr(GPtrArray) assumed = mtf_doubt_assumptions(machine);
-    g_autofree char *doubt = mtf_doubt_format(machine);
-    if (doubt != NULL)
-        mtf_markup(page, "<p class=\"doubt\">How far to trust the figures: %s.</p>", doubt);
+static void add_unsourced(GString *page, const MtfStepFacts *facts) {
+    g_autoptr(GPtrArray) assumed = mtf_answer_assumptions(facts);
     if (assumed->len == 0)
         return;
     mtf_markup(page, "<details><summary>%d figures that no source gives: assumptions</summary><ul>",
@@ -173,7 +169,7 @@ char *mtf_page_print(const MtfStepFacts *facts, const MtfPageParts *parts) {
         mtf_page_ranks(page, facts, parts->trace);
     mtf_page_section(page, "assumptions", "What the predictions assume");
     add_assumptions(page, facts);
-    add_unsourced(page, facts->machine);
+    add_unsourced(page, facts);
     g_string_append(page, "</section>\n<p class=\"soft\">Made by meshtf-report " MTF_VERSION
                           ". The plan is <a href=\"plan.json\">plan.json</a>, the priced step <a "
                           "href=\"timeline.json\">timeline.json</a> (opens in Perfetto), the "
