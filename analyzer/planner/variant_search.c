@@ -23,6 +23,11 @@
 /* Variants that are searched after one that fits, at least; and at most for large graphs. */
 #define MORE_VARIANTS 1
 
+/* Of graphs of so many operations, each search takes long: where a variant that fits is known, others
+ * are given up whose best rules cost so many times its, memory apart. */
+#define VERY_LARGE_OPERATIONS 20000
+#define OUTCLASSED 1.05
+
 /* The search of one variant, which may run beside that of the variant before it. */
 typedef struct Trial {
     const MtfVariantSearchOptions *options;
@@ -31,6 +36,7 @@ typedef struct Trial {
     bool quiet;                     /* shows no progress */
     double best_bound;              /* the most that a bound was told or guessed to be */
     const _Atomic int64_t *to_beat; /* the cost of another variant's plan, INT64_MAX: none yet */
+    bool outclassed;                /* given up as soon as there is such a plan */
     _Atomic int64_t cost; /* of the best found for this variant that fits; INT64_MAX: none yet */
     MtfVariantBarrier barrier;  /* that this variant opens */
     MtfVariantBarrier *behind;  /* that it waits for; or NULL */
@@ -68,7 +74,8 @@ static bool is_late_for_variants(void *user) {
 }
 
 static bool is_beaten(const Trial *trial, int64_t cost) {
-    return cost < INT64_MAX && trial->best_bound >= PRUNING_SLACK * (double)cost;
+    return cost < INT64_MAX &&
+           (trial->outclassed || trial->best_bound >= PRUNING_SLACK * (double)cost);
 }
 
 static bool is_pruned(void *user) {
@@ -206,9 +213,20 @@ static void trial_init(Trial *trial, const MtfVariantSearchOptions *options,
     mtf_variant_barrier_init(&trial->barrier);
 }
 
+static const MtfStepCandidate *candidate_of(const Trial *trial) {
+    return &g_array_index(trial->found.variants, MtfStepCandidate, trial->found.variant);
+}
+
+static bool is_outclassed(const Trial *trial, const Trial *before) {
+    const MtfStepCandidate *own = candidate_of(trial), *other = candidate_of(before);
+    return own->graph != NULL && own->graph->operations->len > VERY_LARGE_OPERATIONS &&
+           other->cost > 0 && (double)own->cost > OUTCLASSED * (double)other->cost;
+}
+
 /* Searches behind another trial of the same contest. */
 static void trial_follow(Trial *trial, Trial *before) {
     trial->quiet = true;
+    trial->outclassed = is_outclassed(trial, before);
     trial->to_beat = &before->cost;
     trial->behind = &before->barrier;
 }
@@ -225,7 +243,10 @@ static void search_trial(int i, void *data) {
     trial->cost = cost_of(&trial->found);
     tell_posed(trial);
     mtf_variant_contest_enter(trial->contest, trial->place, INFINITY);
-    if (trial->cost < INT64_MAX && !is_interrupted(trial->options) && !is_pruned(trial))
+    bool very_large =
+        trial->found.graph != NULL && trial->found.graph->operations->len > VERY_LARGE_OPERATIONS;
+    if (trial->cost < INT64_MAX && !is_interrupted(trial->options) && !is_pruned(trial) &&
+        !very_large)
         mtf_variant_answer_settle(trial->options, &trial->found); /* others may still be searched */
 }
 
