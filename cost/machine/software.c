@@ -207,13 +207,19 @@ static bool read_sources(const MtfJson *root, GError **error) {
     return true;
 }
 
+static bool read_whole_sums(const MtfJson *root, MtfSoftware *software, GError **error) {
+    MtfJson flag;
+    return !mtf_json_find(root, "whole_sums", &flag) ||
+           read_flag(root, "whole_sums", &software->whole_sums, error);
+}
+
 static bool read_software(const MtfJson *root, MtfSoftware *software, GError **error) {
-    static const char *const keys[] = { "meshtf_software", "name",       "summary",
-                                        "matches",         "host",       "sweeps",
-                                        "attention",       "recompute",  "hidden",
-                                        "parameter_bytes", "kept_bytes", "sequence_split",
-                                        "contention",      "spread",     "gathers",
-                                        "sources",         "judged",     NULL };
+    static const char *const keys[] = {
+        "meshtf_software", "name",           "summary",    "matches", "host",
+        "sweeps",          "attention",      "recompute",  "hidden",  "parameter_bytes",
+        "kept_bytes",      "sequence_split", "contention", "spread",  "gathers",
+        "sources",         "judged",         "whole_sums", NULL
+    };
     return mtf_json_version(root, "meshtf_software", 1, error) &&
            mtf_json_keys(root, keys, error) && read_words(root, software, error) &&
            read_host(root, software, error) && read_sweeps(root, software, error) &&
@@ -222,7 +228,7 @@ static bool read_software(const MtfJson *root, MtfSoftware *software, GError **e
            read_kept(root, software, error) && read_judged(root, software, error) &&
            read_sources(root, error) &&
            read_flag(root, "sequence_split", &software->sequence_split, error) &&
-           read_gathers(root, software, error) &&
+           read_gathers(root, software, error) && read_whole_sums(root, software, error) &&
            read_figure(root, "contention", &software->contention, error) &&
            read_figure(root, "spread", &software->spread, error);
 }

@@ -79,9 +79,11 @@ typedef struct {
     double accumulate_bytes; /* a parameter and micro-batch after the first */
     double weight_bytes, gradient_bytes, reduce_bytes; /* of a parameter, as kept and as sent */
     double optimizer_bytes; /* kept a parameter: master copy and moments */
-    double gathers;         /* messages that bring a layer's sharded weights (1) */
-    double contention;      /* how much kernels slow down while messages run beside them */
-    double spread;          /* by which a step grows with every doubling of nodes */
+    bool
+        whole_sums; /* gradients are summed whole, and ranks of a sharded optimizer take their parts */
+    double gathers;    /* messages that bring a layer's sharded weights (1) */
+    double contention; /* how much kernels slow down while messages run beside them */
+    double spread;     /* by which a step grows with every doubling of nodes */
     struct {
         double slack;         /* the allocator's, a share of everything */
         double context_bytes; /* of the driver, libraries and buffers of messages */
