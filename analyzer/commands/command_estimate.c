@@ -17,8 +17,8 @@
 #include <stdio.h>
 
 typedef struct {
-    char *mesh, *layout, *machine, *precision, *output, *batch_dim, *recompute, *dump_after,
-        *collectives, *loss;
+    char *mesh, *layout, *machine, *software, *precision, *output, *batch_dim, *recompute,
+        *dump_after, *collectives, *loss;
     char **dims;
     int microbatches, batch, length;
     gboolean compatible, in_order, even, json;
@@ -83,10 +83,11 @@ static void print_for_people(const Estimate *e, const MtfPlan *plan) {
 /* Says on standard error, beside whatever is printed, that the plan needs more than a device has. */
 static void warn_unfit(const Estimate *e, const MtfPlan *plan) {
     double needed = mtf_json_number_of(plan->predicted, "peak_memory_bytes", 0);
-    if (needed <= (double)e->machine->memory_bytes)
+    int64_t room = mtf_planning_room(e->machine);
+    if (needed <= (double)room)
         return;
     g_autofree char *needs = mtf_bytes_format(needed);
-    g_autofree char *has = mtf_bytes_format((double)e->machine->memory_bytes);
+    g_autofree char *has = mtf_bytes_format((double)room);
     fprintf(stderr,
             "meshtf-plan estimate: this layout does not fit: it needs %s a device, and a device of "
             "%s has %s\n",
@@ -135,13 +136,16 @@ static bool estimate(const Options *options, const char *path, GError **error) {
                                  false,
                                  options->loss,
                                  options->even };
-    MtfStepVariant variant = { options->microbatches, options->batch_dim, options->precision, 0 };
+    MtfStepVariant variant = { options->microbatches, options->batch_dim, options->precision, 0,
+                               false };
     if (!mtf_recompute_parse(options->recompute, &variant.recompute, error))
         return false;
-    g_autoptr(MtfMachine) machine = mtf_planning_machine(options->machine, error);
+    g_autoptr(MtfMachine) machine =
+        mtf_planning_machine(options->machine, options->software, error);
     g_autoptr(MtfGraph) written = machine != NULL ? mtf_planning_graph_load(&request, error) : NULL;
     if (written != NULL)
         variant.precision = mtf_planning_precision_for(machine, written, options->precision);
+    variant.fuses = machine != NULL && machine->software != NULL;
     g_autoptr(MtfGraph) graph =
         written != NULL ? mtf_planning_training_graph(written, &variant, error) : NULL;
     if (graph == NULL)
@@ -155,7 +159,7 @@ static bool estimate(const Options *options, const char *path, GError **error) {
         return false;
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     lay_mesh(&e, program);
-    mtf_planning_tune(graph, layout, &e.pricer, machine->memory_bytes);
+    mtf_planning_tune(graph, layout, &e.pricer, mtf_planning_room(machine));
     mtf_layout_choose_algorithms(graph, layout, &e.pricer, options->collectives);
     g_autoptr(MtfPlan) plan = mtf_planning_plan_new(
         g_steal_pointer(&graph), g_steal_pointer(&layout), &e.pricer, unsearched(&e));
@@ -179,10 +183,10 @@ static bool check_options(const Options *options, GError **error) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,      options->layout,     options->machine,
-                      options->precision, options->output,     options->batch_dim,
-                      options->recompute, options->dump_after, options->collectives,
-                      options->loss };
+    char *owned[] = { options->mesh,        options->layout,    options->machine,
+                      options->software,    options->precision, options->output,
+                      options->batch_dim,   options->recompute, options->dump_after,
+                      options->collectives, options->loss };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -197,6 +201,7 @@ int mtf_command_estimate(int argc, char **argv) {
         TEXT("mesh", 0, mesh, "The mesh of processors", "'rows:4;cols:2'"),
         TEXT("layout", 0, layout, "Which dimension lies on which axis", "'batch:rows;d_ff:cols'"),
         TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
+        MTF_SOFTWARE_OPTION(o.software),
         MTF_COLLECTIVES_OPTION(o.collectives),
         TEXT("precision", 0, precision, "f32, f64 or bf16 (as the graph has it)", "P"),
         { "microbatches", 0, 0, G_OPTION_ARG_INT, &o.microbatches,

@@ -21,7 +21,8 @@
 #include <string.h>
 
 typedef struct {
-    char *mesh, *machine, *memory, *layouts, *precision, *output, *report, *dump, *dump_after;
+    char *mesh, *machine, *software, *memory, *layouts, *precision, *output, *report, *dump,
+        *dump_after;
     char **dims, **pins, **forbids;
     char *batch_dim, *recompute, *microbatches, *collectives;
     char *schedule, *loss, *exportable, *uniform;
@@ -214,11 +215,11 @@ static bool prepare(Run *run, const char *path, GError **error) {
     catch_interrupt();
     *search = options_of(options, search->begin);
     search->progress = mtf_search_progress_begin();
-    run->machine = mtf_planning_machine(options->machine, error);
+    run->machine = mtf_planning_machine(options->machine, options->software, error);
     if (run->machine == NULL)
         return false;
     search->machine = run->machine;
-    search->memory_limit = run->machine->memory_bytes;
+    search->memory_limit = mtf_planning_room(run->machine);
     if (options->memory != NULL && !mtf_bytes_parse(options->memory, &search->memory_limit, error))
         return false;
     run->written = mtf_planning_graph_load(&request, error);
@@ -300,13 +301,13 @@ static void clear_run(Run *run) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,       options->machine,      options->memory,
-                      options->layouts,    options->precision,    options->output,
-                      options->report,     options->dump,         options->batch_dim,
-                      options->dump_after, options->recompute,    options->microbatches,
-                      options->schedule,   options->collectives,  options->stages,
-                      options->infer,      options->cache_memory, options->loss,
-                      options->exportable, options->uniform };
+    char *owned[] = { options->mesh,         options->machine,    options->memory,
+                      options->software,     options->layouts,    options->precision,
+                      options->output,       options->report,     options->dump,
+                      options->batch_dim,    options->dump_after, options->recompute,
+                      options->microbatches, options->schedule,   options->collectives,
+                      options->stages,       options->infer,      options->cache_memory,
+                      options->loss,         options->exportable, options->uniform };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -332,6 +333,7 @@ static bool cut_and_search(const Options *options, const char *path, bool *one, 
         .dims = (const char *const *)options->dims,
         .mesh = options->mesh,
         .machine = options->machine,
+        .software = options->software,
         .memory = options->memory,
         .precision = options->precision,
         .microbatches = options->microbatches,
@@ -388,6 +390,7 @@ static bool search_inference(const Options *o, const char *path, GError **error)
                                      .forbids = (const char *const *)o->forbids,
                                      .mesh = o->mesh,
                                      .machine = o->machine,
+                                     .software = o->software,
                                      .memory = o->memory,
                                      .precision = o->precision,
                                      .layouts = o->layouts,
@@ -463,6 +466,7 @@ int mtf_command_search(int argc, char **argv) {
         TEXT("mesh", 0, mesh, "Search this mesh alone", "'rows:2;cols:2'"),
         OTHER("max-mesh-dims", G_OPTION_ARG_INT, max_axes, "Axes of a mesh, at most (2)", "N"),
         TEXT("machine", 0, machine, "A machine of the library, or a file", "NAME|FILE"),
+        MTF_SOFTWARE_OPTION(o.software),
         TEXT("memory", 0, memory, "Memory of a device (the machine's)", "16GiB"),
         LAYOUT_OPTIONS,
         LIST("dim", dims, "Set a dimension's size", "batch=512"),
@@ -473,8 +477,7 @@ int mtf_command_search(int argc, char **argv) {
               "N"),
         LOSS_AND_INFERENCE_OPTIONS,
         TEXT("microbatches", 0, microbatches, "Work through the batch in M parts (auto)", "M|auto"),
-        TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
-             "NAME"),
+        TEXT("batch-dim", 0, batch_dim, "What counts examples (inputs' first dimension)", "NAME"),
         TEXT("recompute", 0, recompute, "What the backward pass computes again (auto)",
              "none|cheap|layers|auto"),
         MTF_COLLECTIVES_OPTION(o.collectives),

@@ -199,18 +199,19 @@ static bool prepare(Search *search, GError **error) {
     MtfPlanningGraph graph = { o->graph, o->dims, o->precision, o->batch, o->length,
                                o->json,  false,   o->loss,      false };
     MtfPipelineRequest *request = &search->request;
-    search->machine = mtf_planning_machine(o->machine, error);
+    search->machine = mtf_planning_machine(o->machine, o->software, error);
     if (search->machine == NULL)
         return false;
-    int64_t limit = search->machine->memory_bytes;
+    int64_t limit = mtf_planning_room(search->machine);
     if (o->memory != NULL && !mtf_bytes_parse(o->memory, &limit, error))
         return false;
     search->written = mtf_planning_graph_load(&graph, error);
-    *request =
-        (MtfPipelineRequest){ .written = search->written,
-                              .stages = o->stages,
-                              .schedule = o->schedule,
-                              .form = { .batch_dim = o->batch_dim, .precision = o->precision } };
+    *request = (MtfPipelineRequest){ .written = search->written,
+                                     .stages = o->stages,
+                                     .schedule = o->schedule,
+                                     .form = { .batch_dim = o->batch_dim,
+                                               .precision = o->precision,
+                                               .fuses = search->machine->software != NULL } };
     request->search = (MtfPlanSearchOptions){ .machine = search->machine,
                                               .memory_limit = limit,
                                               .uniform = o->uniform,

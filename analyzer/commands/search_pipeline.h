@@ -8,7 +8,8 @@
 typedef struct {
     const char *graph;
     const char *const *dims;
-    const char *mesh, *machine, *memory, *precision, *microbatches, *batch_dim, *recompute;
+    const char *mesh, *machine, *software, *memory, *precision, *microbatches, *batch_dim,
+        *recompute;
     const char *schedule, *output, *report; /* the plan's file and its page's folder, or NULL */
     int batch, length;                      /* of a published model; 0: not given */
     const char *loss;                       /* of an ONNX file, or NULL */

@@ -317,8 +317,9 @@ static bool fail_unfit(const MtfCutRequest *request, GError **error) {
 static void search_init(Search *search, const MtfCutRequest *request) {
     *search = (Search){ .request = request };
     search->units = mtf_graph_units_new(request->forward, MOST_UNITS);
-    search->variant =
-        (MtfStepVariant){ .batch_dim = request->batch_dim, .precision = request->precision };
+    search->variant = (MtfStepVariant){ .batch_dim = request->batch_dim,
+                                        .precision = request->precision,
+                                        .fuses = request->machine->software != NULL };
     search->parts = list_parts(search->units);
     search->all = list_all(search->units);
     search->sizes = list_sizes(request, (int)search->parts->len - 1);

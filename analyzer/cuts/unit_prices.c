@@ -6,6 +6,7 @@
 #include "analyzer/solver/problem/in_parallel.h"
 #include "cost/price/schedule.h"
 #include "layouts/graph/stage_split.h"
+#include "layouts/kernel_work/fusable.h"
 #include "layouts/program/lifetimes.h"
 
 #include <string.h>
@@ -134,6 +135,8 @@ static GPtrArray *find_parts(const MtfUnitPricing *pricing, GError **error) {
             continue;
         *part = mtf_graph_copy(g_ptr_array_index(split->graphs, u));
         (*part)->in_flight = 2;
+        if (pricing->variant.fuses)
+            mtf_graph_mark_near(*part);
     }
     return parts;
 }

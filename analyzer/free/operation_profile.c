@@ -168,8 +168,9 @@ static void append_attributes(GString *text, const MtfOperation *op) {
 static char *signature(const MtfOperationProfiles *profiles, int operation) {
     const MtfOperation *op = mtf_graph_operation(profiles->graph, operation);
     GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "%d %d", op->kind,
-                           mtf_operation_times(profiles->graph, operation));
+    g_string_append_printf(text, "%d %d %x %x %d %d", op->kind,
+                           mtf_operation_times(profiles->graph, operation), op->near_inputs,
+                           op->near_outputs, op->near_redone, (int)op->phase);
     append_attributes(text, op);
     for (int k = 0; k < op->n_inputs + op->n_outputs; k++) {
         int tensor = k < op->n_inputs ? op->inputs[k] : op->outputs[k - op->n_inputs];

@@ -10,6 +10,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/kernel_work/fusable.h"
 #include "layouts/pipeline/pipeline_delay.h"
 
 #include <inttypes.h>
@@ -313,6 +314,8 @@ static MtfPipelinePlan *search_with(const MtfPipelineRequest *request, GError **
         mtf_pipeline_plan_new(training, request->schedule, g_steal_pointer(&order), error);
     if (pipeline == NULL)
         return NULL;
+    for (guint s = 0; request->form.fuses && s < pipeline->split->graphs->len; s++)
+        mtf_graph_mark_near(pipeline->split->graphs->pdata[s]);
     g_autofree StageSeconds *seconds = g_new0(StageSeconds, pipeline->split->graphs->len);
     if (!plan_stages(pipeline, request, seconds, error))
         return NULL;

@@ -19,8 +19,10 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/base/library.h"
 #include "layouts/graph/stage_split.h"
+#include "layouts/kernel_work/fusable.h"
 #include "layouts/program/passes.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -117,6 +119,8 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVarian
         mtf_graph_complete_stages(training);
     if (!mtf_graph_recompute(training, variant->recompute, error))
         return NULL;
+    if (variant->fuses)
+        mtf_graph_mark_near(training);
     return g_steal_pointer(&training);
 }
 
@@ -144,17 +148,29 @@ const char *mtf_planning_precision_for(const MtfMachine *machine, const MtfGraph
 void mtf_planning_print_machine(const MtfPlan *plan, const MtfMachine *machine, bool named,
                                 const char *asked) {
     bool natural = asked == NULL && strcmp(plan->precision, machine->precision) == 0;
-    printf("machine        %s%s\nprecision      %s (%s)\n", machine->name,
+    printf("machine        %s%s\nsoftware       %s\nprecision      %s (%s)\n", machine->name,
            named ? ""
                  : " (no --machine given); meshtf-plan machines lists those that plans can be for",
-           plan->precision,
+           mtf_machine_software_name(machine), plan->precision,
            asked != NULL ? "as asked for"
            : natural     ? "the machine's own; --precision says otherwise"
                          : "the graph's own");
 }
 
-MtfMachine *mtf_planning_machine(const char *name_or_path, GError **error) {
-    return mtf_machine_load(name_or_path != NULL ? name_or_path : MTF_STANDARD_MACHINE, error);
+MtfMachine *mtf_planning_machine(const char *name_or_path, const char *software, GError **error) {
+    g_autoptr(MtfMachine) machine =
+        mtf_machine_load(name_or_path != NULL ? name_or_path : MTF_STANDARD_MACHINE, error);
+    if (machine == NULL || !mtf_machine_set_software(machine, software, error))
+        return NULL;
+    return g_steal_pointer(&machine);
+}
+
+int64_t mtf_planning_room(const MtfMachine *machine) {
+    const MtfSoftware *software = machine->software;
+    if (software == NULL)
+        return machine->memory_bytes;
+    double left = (double)machine->memory_bytes - software->kept.context_bytes;
+    return (int64_t)fmax(left / (1 + software->kept.slack), 0);
 }
 
 /* Reads one of the plan's trees with places that say where it is. */
@@ -167,7 +183,7 @@ static MtfJsonDocument *reread(const cJSON *tree, const char *path, const char *
 
 MtfMachine *mtf_planning_plan_machine(const MtfPlan *plan, const char *path, GError **error) {
     if (plan->machine == NULL)
-        return mtf_planning_machine(NULL, error);
+        return mtf_planning_machine(NULL, NULL, error);
     g_autoptr(MtfJsonDocument) document = reread(plan->machine, path, "machine", error);
     if (document == NULL)
         return NULL;
@@ -208,9 +224,9 @@ MtfPlan *mtf_planning_plan_new(MtfGraph *graph, MtfLayout *layout, const MtfPric
     plan->search = search;
     g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
     plan->predicted = mtf_predict(pricer, program);
-    mtf_summary_add(
-        plan->predicted, pricer, program,
-        (int64_t)mtf_json_number_of(search, "memory_limit", (double)pricer->machine->memory_bytes));
+    mtf_summary_add(plan->predicted, pricer, program,
+                    (int64_t)mtf_json_number_of(search, "memory_limit",
+                                                (double)mtf_planning_room(pricer->machine)));
     plan->program_sha256 = mtf_program_digest(program);
     return plan;
 }

@@ -37,6 +37,8 @@ typedef struct {
     const char *batch_dim; /* what counts examples; NULL: the first dimension of every input */
     const char *precision; /* as in MtfPlanningGraph: "bf16" makes a step of mixed precision */
     MtfRecompute recompute;
+    bool
+        fuses; /* priced for a framework that fuses: neighbours are marked (kernel_work/fusable.h) */
 } MtfStepVariant;
 
 /* Loads a graph, or a published model as one, in the type of its variables, without what no training
@@ -64,8 +66,13 @@ const char *mtf_planning_precision_for(const MtfMachine *machine, const MtfGraph
 void mtf_planning_print_machine(const MtfPlan *plan, const MtfMachine *machine, bool named,
                                 const char *asked);
 
-/* The machine of that name or file; the standard one for NULL. */
-MtfMachine *mtf_planning_machine(const char *name_or_path, GError **error);
+/* The machine of that name or file, the standard one for NULL, with the software profile of that name
+ * or file, the machine's usual one for NULL. */
+MtfMachine *mtf_planning_machine(const char *name_or_path, const char *software, GError **error);
+
+/* What plans may take of a device's memory: what its software does not keep for itself (its context
+ * and the slack of its allocator). */
+int64_t mtf_planning_room(const MtfMachine *machine);
 
 /* The machine that a plan was made for (the standard one where it names none), and a pricer with
  * the plan's mesh on it as its mapping says. `path` names the plan in messages. */

@@ -32,7 +32,8 @@ static MtfStepVariant make_variant(const MtfStepVariantsOptions *options, int mi
     return (MtfStepVariant){ .microbatches = microbatches,
                              .batch_dim = options->batch_dim,
                              .precision = options->precision,
-                             .recompute = (MtfRecompute)recompute };
+                             .recompute = (MtfRecompute)recompute,
+                             .fuses = options->machine->software != NULL };
 }
 
 static MtfGraph *graph_of(const MtfStepVariantsOptions *options, const MtfStepVariant *variant,

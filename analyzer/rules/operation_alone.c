@@ -44,6 +44,10 @@ static void add_operation(MtfOperationAlone *alone, const MtfGraph *graph, const
                              .attributes = op->attributes };
     int first = mtf_graph_add_operation(alone->graph, &copy, NULL);
     g_assert(first == (int)alone->tensors->len);
+    MtfOperation *added = mtf_graph_operation(alone->graph, 0);
+    added->near_inputs = op->near_inputs;
+    added->near_outputs = op->near_outputs;
+    added->near_redone = op->near_redone;
     g_array_append_vals(alone->tensors, op->outputs, (guint)op->n_outputs);
 }
 

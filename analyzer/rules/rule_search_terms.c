@@ -90,7 +90,9 @@ static void append_attributes(GString *text, const MtfOperation *op) {
 
 static void append_operation(const Build *build, GString *text, GArray *seen, int operation) {
     const MtfOperation *op = mtf_graph_operation(build->graph, operation);
-    g_string_append_printf(text, "%d %d", op->kind, mtf_operation_times(build->graph, operation));
+    g_string_append_printf(text, "%d %d %x %x %d %d", op->kind,
+                           mtf_operation_times(build->graph, operation), op->near_inputs,
+                           op->near_outputs, op->near_redone, (int)op->phase);
     append_attributes(text, op);
     for (int k = 0; k < op->n_inputs; k++) {
         append_tensor(build, text, seen, op->inputs[k]);

@@ -97,10 +97,11 @@ static bool prepare(Run *run, GError **error) {
     const MtfSearchInference *o = run->options;
     if (!mtf_infer_kind_parse(o->infer, &run->kind, error) || !read_sizes(run, error))
         return false;
-    run->machine = mtf_planning_machine(o->machine, error);
+    run->machine = mtf_planning_machine(
+        o->machine, o->software != NULL ? o->software : MTF_OWN_SOFTWARE, error);
     if (run->machine == NULL)
         return false;
-    run->memory_limit = run->machine->memory_bytes;
+    run->memory_limit = mtf_planning_room(run->machine);
     return (o->memory == NULL || mtf_bytes_parse(o->memory, &run->memory_limit, error)) &&
            read_cache_memory(run, error) && load(run, error) && find_meshes(run, error);
 }

@@ -35,6 +35,7 @@ void mtf_machine_free(MtfMachine *machine) {
     g_free(machine->name);
     g_ptr_array_unref(machine->curves);
     cJSON_Delete(machine->sources);
+    mtf_software_free(machine->software);
     g_free(machine);
 }
 
@@ -393,11 +394,19 @@ static bool read_between_slices(const MtfJson *root, MtfSliceNetwork *between, G
             read_between(&object, "latency", 0, 1e3, &between->latency, error));
 }
 
+static bool read_software(const MtfJson *root, MtfMachine *machine, GError **error) {
+    MtfJson software;
+    if (!mtf_json_find(root, "software", &software))
+        return true;
+    machine->software = mtf_software_from_json(&software, error);
+    return machine->software != NULL;
+}
+
 static bool read_machine(const MtfJson *root, MtfMachine *machine, GError **error) {
     static const char *const keys[] = {
-        "meshtf_machine",  "name",      "torus",  "levels",  "slices",  "device",    "derates",
-        "message_seconds", "overlap",   "curves", "sources", "kernels", "transport", "judged",
-        "between_slices",  "precision", NULL
+        "meshtf_machine",  "name",      "torus",    "levels",  "slices",  "device",    "derates",
+        "message_seconds", "overlap",   "curves",   "sources", "kernels", "transport", "judged",
+        "between_slices",  "precision", "software", NULL
     };
     return mtf_json_version(root, "meshtf_machine", 1, error) && mtf_json_keys(root, keys, error) &&
            read_name_and_sources(root, machine, error) &&
@@ -407,7 +416,8 @@ static bool read_machine(const MtfJson *root, MtfMachine *machine, GError **erro
            read_transport(root, &machine->transport, error) &&
            read_between_slices(root, &machine->between_slices, error) &&
            read_judged(root, machine, error) && read_precision(root, machine, error) &&
-           read_overlap(root, machine, error) && read_curves(root, machine, error);
+           read_overlap(root, machine, error) && read_curves(root, machine, error) &&
+           read_software(root, machine, error);
 }
 
 MtfMachine *mtf_machine_from_json(const MtfJson *where, GError **error) {
@@ -427,6 +437,31 @@ MtfMachine *mtf_machine_load(const char *name_or_path, GError **error) {
         return NULL;
     MtfJson root = mtf_json_root(document);
     return mtf_machine_from_json(&root, error);
+}
+
+/* Software. */
+
+const char *mtf_machine_usual_software(const MtfMachine *machine) {
+    if (!machine->kernels.known)
+        return MTF_OWN_SOFTWARE;
+    if (machine->transport.nccl)
+        return "megatron-core";
+    return machine->network.switched ? MTF_OWN_SOFTWARE : "maxtext";
+}
+
+const char *mtf_machine_software_name(const MtfMachine *machine) {
+    return machine->software != NULL ? machine->software->name : MTF_OWN_SOFTWARE;
+}
+
+bool mtf_machine_set_software(MtfMachine *machine, const char *name_or_path, GError **error) {
+    const char *name = name_or_path != NULL ? name_or_path : mtf_machine_usual_software(machine);
+    g_autoptr(MtfSoftware) software = mtf_software_load(name, error);
+    if (software == NULL)
+        return false;
+    g_clear_pointer(&machine->software, mtf_software_free);
+    if (strcmp(software->name, MTF_OWN_SOFTWARE) != 0)
+        machine->software = g_steal_pointer(&software);
+    return true;
 }
 
 /* Writing. */
@@ -549,6 +584,8 @@ cJSON *mtf_machine_to_json(const MtfMachine *machine) {
     if (*machine->precision != '\0')
         cJSON_AddStringToObject(root, "precision", machine->precision);
     add_curves(root, machine);
+    if (machine->software != NULL)
+        cJSON_AddItemToObject(root, "software", cJSON_Duplicate(machine->software->written, true));
     if (machine->sources != NULL)
         cJSON_AddItemToObject(root, "sources", cJSON_Duplicate(machine->sources, true));
     return root;

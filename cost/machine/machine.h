@@ -11,6 +11,7 @@
 
 #include "cost/machine/kernel_rates.h"
 #include "cost/machine/network.h"
+#include "cost/machine/software.h"
 #include "layouts/base/json_reader.h"
 
 #define MTF_MACHINE_RATES_MAX 8
@@ -81,7 +82,9 @@ typedef struct {
                           "": as the graph has it */
     bool overlap;     /* collectives make progress while kernels run */
     GPtrArray *curves; /* of MtfMachineCurve */
-    cJSON *sources;    /* where each figure comes from, as the file has it; may be NULL */
+    MtfSoftware
+        *software;  /* whose steps are priced (mtf_machine_set_software); NULL: meshtf-run's */
+    cJSON *sources; /* where each figure comes from, as the file has it; may be NULL */
 } MtfMachine;
 
 /* Loads a library machine ("tpu-v2") or a machine file. Free with mtf_machine_free. */
@@ -93,6 +96,18 @@ MtfMachine *mtf_machine_from_json(const MtfJson *where, GError **error);
 /* The machine as JSON, which mtf_machine_from_json reads back to the same machine. The caller owns
  * the tree. */
 cJSON *mtf_machine_to_json(const MtfMachine *machine);
+
+/* Prices steps on the machine as the profile of that name or file runs them; NULL for what is usual
+ * there today: megatron-core where collectives are NCCL's, maxtext on a torus, else meshtf. A machine
+ * that does not say what its kernels reach has no other usual than meshtf. The profile that is the
+ * program as it stands leaves `software` NULL. */
+bool mtf_machine_set_software(MtfMachine *machine, const char *name_or_path, GError **error);
+
+/* The name of what is usual on the machine. */
+const char *mtf_machine_usual_software(const MtfMachine *machine);
+
+/* The name of the profile that the machine prices steps for. */
+const char *mtf_machine_software_name(const MtfMachine *machine);
 
 /* A machine with nothing in it yet: no tables, every derate 1. */
 MtfMachine *mtf_machine_new(void);

@@ -126,6 +126,8 @@ static void add_seconds(cJSON *object, const MtfPricer *pricer, const MtfProgram
     mtf_json_add_number(object, "compute_seconds", (double)schedule->compute / 1e9);
     mtf_json_add_number(object, "communication_seconds", (double)schedule->transfers / 1e9);
     mtf_json_add_number(object, "exposed_communication_seconds", (double)schedule->exposed / 1e9);
+    if (schedule->host > 0)
+        mtf_json_add_number(object, "host_seconds", (double)schedule->host / 1e9);
     mtf_json_add_number(object, "flops", flops);
     mtf_json_add_number(object, "multiply_adds", multiply_adds);
 }
@@ -186,6 +188,13 @@ static void format_times(GString *text, const cJSON *predicted) {
         if (i == 1 && exposed < parts[i])
             g_string_append_printf(text, ", %s of it while nothing computes", waits);
         g_string_append_c(text, '\n');
+    }
+    if (number_of(predicted, "host_seconds") > 0) {
+        g_autofree char *host = mtf_seconds_format(number_of(predicted, "host_seconds"));
+        g_string_append_printf(text,
+                               "host           %s: launches that kernels wait for, and what the "
+                               "software adds to a step\n",
+                               host);
     }
     g_autofree char *work = mtf_count_format(flops);
     g_autofree char *rate = mtf_count_format(step > 0 ? flops / step : 0);

@@ -8,7 +8,7 @@
  * "elements", "bytes", "link_bytes", "seconds"}]}
  *
  * `exposed_communication_seconds` is what of the communication nothing computes beside: the step
- * takes compute_seconds and that. Flops, multiply_adds and all traffic are those of the largest
+ * takes compute_seconds and that, and under a software profile "host_seconds". Flops, multiply_adds and all traffic are those of the largest
  * rank. `peak_memory_bytes` is the arena's size; `memory` splits it by kind at the instruction
  * where most is live, and what rounding and gaps of the packing add is "gaps", so that the kinds
  * add up to the peak. */

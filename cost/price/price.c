@@ -2,6 +2,7 @@
 #include "cost/price/price.h"
 
 #include "cost/price/exchange_price.h"
+#include "cost/price/software_price.h"
 
 #include <math.h>
 
@@ -51,45 +52,47 @@ static MtfSweep sweep_of(MtfKernelClass class) {
     }
 }
 
+/* Launches are the machine's, of those kernels that the software starts. */
+static double launch_seconds(const MtfPricer *pricer, const MtfProgram *program,
+                             const MtfInstruction *instruction) {
+    const MtfKernelRates *rates = &pricer->machine->kernels;
+    if (!mtf_software_starts_kernel(pricer->machine->software, program, instruction))
+        return 0;
+    return rates->known ? rates->launch_seconds : MTF_KERNEL_SECONDS;
+}
+
 /* By what kernels of the device reach (kernel_rates.h): a batch of products and the passes beside
  * them, fused attention, or a pass over memory. */
 static double rated_seconds(const MtfPricer *pricer, const MtfInstruction *instruction,
-                            MtfDtype dtype) {
+                            MtfDtype dtype, double traffic) {
     const MtfKernelRates *rates = &pricer->machine->kernels;
     const MtfProductWork *work = &instruction->products;
     MtfPeaks peaks = mtf_machine_peaks(pricer->machine, mtf_dtype_short_name(dtype));
     if (work->calls <= 0 || instruction->flops <= 0)
-        return rates->launch_seconds + mtf_sweep_seconds(rates, &peaks,
-                                                         sweep_of(instruction->kernel_class),
-                                                         instruction->traffic_bytes);
-    if (work->form == MTF_PRODUCT_ATTENTION || work->form == MTF_PRODUCT_ATTENTION_GRAD) {
-        MtfAttentionShape head = { .flops = instruction->flops,
-                                   .length = work->n,
-                                   .features = work->k,
-                                   .backward = work->form == MTF_PRODUCT_ATTENTION_GRAD };
-        /* A few queries at a long memory take as long as that takes to be read. */
-        double reading =
-            mtf_sweep_seconds(rates, &peaks, MTF_SWEEP_ELEMENTWISE, instruction->traffic_bytes);
-        return rates->launch_seconds + fmax(reading, mtf_attention_seconds(rates, &peaks, &head));
-    }
+        return mtf_sweep_seconds(rates, &peaks, sweep_of(instruction->kernel_class), traffic);
+    if (work->form == MTF_PRODUCT_ATTENTION || work->form == MTF_PRODUCT_ATTENTION_GRAD)
+        return mtf_software_attention_seconds(pricer->machine, instruction, &peaks, traffic);
     double bytes = (double)mtf_dtype_bytes(dtype);
     MtfProductShape shape = { work->calls, work->m, work->n, work->k, bytes };
-    return rates->launch_seconds + mtf_product_seconds(rates, &peaks, &shape) +
+    return mtf_product_seconds(rates, &peaks, &shape) +
            mtf_sweep_seconds(rates, &peaks, MTF_SWEEP_ELEMENTWISE, work->swept_bytes);
 }
 
 static double kernel_seconds(const MtfPricer *pricer, const MtfProgram *program,
                              const MtfInstruction *instruction) {
     MtfDtype dtype = kernel_dtype(program, instruction);
-    double moving = instruction->traffic_bytes / pricer->memory_bandwidth, seconds;
+    double seconds;
     if (mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &seconds))
         return seconds;
+    double traffic = mtf_software_traffic(pricer->machine->software, program, instruction);
+    double moving = traffic / pricer->memory_bandwidth;
+    double launch = launch_seconds(pricer, program, instruction);
     if (pricer->machine->kernels.known)
-        return rated_seconds(pricer, instruction, dtype);
+        return launch + rated_seconds(pricer, instruction, dtype, traffic);
     if (instruction->flops <= 0)
-        return moving + MTF_KERNEL_SECONDS;
+        return moving + launch;
     double computing = instruction->flops / kernel_rate(pricer, instruction, dtype);
-    return fmax(moving, computing) + MTF_KERNEL_SECONDS;
+    return fmax(moving, computing) + launch;
 }
 
 /* What it takes to lay a collective's pieces together and apart: where copies were measured, and
@@ -147,11 +150,24 @@ static double seconds_of(const MtfPricer *pricer, const MtfProgram *program, int
     if (mtf_instruction_collective_kind(instruction, &kind))
         return packing_seconds(pricer, program, instruction) +
                exchange_seconds(pricer, instruction, kind);
-    return kernel_seconds(pricer, program, instruction);
+    return kernel_seconds(pricer, program, instruction) *
+           mtf_software_times(pricer->machine->software, program, instruction);
+}
+
+int64_t mtf_price_device(const MtfPricer *pricer, const MtfProgram *program, int index) {
+    return llround(fmin(seconds_of(pricer, program, index) * 1e9, MOST_NANOSECONDS));
+}
+
+int64_t mtf_price_host(const MtfPricer *pricer, const MtfProgram *program, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    return llround(1e9 *
+                   mtf_software_host_seconds(pricer->machine->software, program, instruction));
 }
 
 int64_t mtf_price_instruction(const MtfPricer *pricer, const MtfProgram *program, int index) {
-    return llround(fmin(seconds_of(pricer, program, index) * 1e9, MOST_NANOSECONDS));
+    int64_t device = mtf_price_device(pricer, program, index);
+    return pricer->machine->software == NULL ? device
+                                             : MAX(device, mtf_price_host(pricer, program, index));
 }
 
 int64_t mtf_price_program(const MtfPricer *pricer, const MtfProgram *program) {
@@ -171,6 +187,8 @@ static int64_t kernel_floor(const MtfPricer *pricer, const MtfProgram *program,
         return 0;
     bool rated = pricer->machine->kernels.known;
     double launch = rated ? pricer->machine->kernels.launch_seconds : MTF_KERNEL_SECONDS;
+    if (pricer->machine->software != NULL)
+        launch = 0;
     double seconds = share / pricer->rate[dtype] + launch;
     return (int64_t)floor(fmin(seconds * 1e9 * (1 - 1e-9), MOST_NANOSECONDS));
 }

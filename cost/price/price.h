@@ -22,6 +22,9 @@
  * exponentials between the products are not counted, a few percent of them. All other kernels are
  * bound by memory and computed at the peak.
  *
+ * A machine with a software profile prices what that framework would run in the program's place
+ * (software_price.h): fused maps and reductions, its attention, its launches.
+ *
  * The price of a program is the sum of its instructions': the additive cost that searches minimise.
  * A schedule with overlap (schedule.h) can only be shorter. */
 #ifndef MTF_PRICE_H
@@ -50,8 +53,13 @@ typedef struct {
 bool mtf_pricer_init(MtfPricer *pricer, const MtfMachine *machine, const MtfMesh *mesh,
                      GError **error);
 
-/* Nanoseconds of one instruction, at most 10^15; at least 1 for kernels. */
+/* Nanoseconds of one instruction, at most 10^15. */
 int64_t mtf_price_instruction(const MtfPricer *pricer, const MtfProgram *program, int index);
+
+/* Of one instruction what the device takes, and what the host takes to launch it, which is 0 on a
+ * machine without a software profile. The price is the longer; a schedule lets the host run ahead. */
+int64_t mtf_price_device(const MtfPricer *pricer, const MtfProgram *program, int index);
+int64_t mtf_price_host(const MtfPricer *pricer, const MtfProgram *program, int index);
 
 /* The sum over all instructions, each as often as a step runs it. */
 int64_t mtf_price_program(const MtfPricer *pricer, const MtfProgram *program);

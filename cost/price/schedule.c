@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/price/schedule.h"
 
+#include "cost/price/software_price.h"
 #include "layouts/base/error.h"
 #include "layouts/program/lifetimes.h"
 
+#include <math.h>
 #include <string.h>
 
 static bool communicates(const MtfProgram *program, int index) {
@@ -12,8 +14,36 @@ static bool communicates(const MtfProgram *program, int index) {
     return mtf_instruction_collective_kind(instruction, &kind);
 }
 
+/* Of a collective, the share that runs beside kernels under the machine's software; all of it
+ * without one. */
+static double hidden_share(const MtfPricer *pricer, const MtfProgram *program, int index,
+                           MtfHidden *kind) {
+    const MtfSoftware *software = pricer->machine->software;
+    if (software == NULL)
+        return 1;
+    *kind = mtf_software_hidden_kind(program, mtf_program_instruction(program, index));
+    return fmin(software->hidden[*kind], 1);
+}
+
+/* What sums activations and hides is taken apart with the product beside it: what waits for the sum
+ * sees the rest alone. */
 static int64_t duration_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
-    return mtf_program_times(program, index) * mtf_price_instruction(pricer, program, index);
+    int64_t device = mtf_price_device(pricer, program, index);
+    MtfHidden kind = MTF_HIDDEN_DATA;
+    double share = communicates(program, index) ? hidden_share(pricer, program, index, &kind) : 0;
+    if (kind == MTF_HIDDEN_TENSOR || kind == MTF_HIDDEN_EXPERT)
+        device -= (int64_t)(share * (double)device);
+    return mtf_program_times(program, index) * device;
+}
+
+/* How much of a collective's time no kernel runs. */
+static int64_t blocked_time(const MtfPricer *pricer, const MtfProgram *program, int index,
+                            int64_t duration) {
+    MtfHidden kind = MTF_HIDDEN_DATA;
+    double share = hidden_share(pricer, program, index, &kind);
+    if (kind == MTF_HIDDEN_TENSOR || kind == MTF_HIDDEN_EXPERT)
+        return duration;
+    return duration - (int64_t)(share * (double)duration);
 }
 
 static unsigned links_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
@@ -30,6 +60,7 @@ typedef struct {
     int64_t *over;           /* one an instruction: when the collectives that must be over
                                 before it are */
     int64_t kernel_start, kernel_end; /* of the last kernel */
+    int64_t launched;                 /* when the host has launched all before */
     int64_t link_free[MTF_NETWORK_AXES_MAX];
 } Clock;
 
@@ -69,13 +100,19 @@ static void mark_finish(Clock *clock, int index, int64_t end) {
 }
 
 static int64_t start_kernel(Clock *clock, int64_t ready, int64_t duration) {
-    clock->kernel_start = MAX(ready, clock->kernel_end);
+    clock->kernel_start = MAX(ready, MAX(clock->kernel_end, clock->launched));
     clock->kernel_end = clock->kernel_start + duration;
     return clock->kernel_start;
 }
 
+/* The first part of a collective that no kernel runs beside. */
+static void block_kernels(Clock *clock, int64_t start, int64_t blocked) {
+    if (blocked > 0)
+        clock->kernel_end = MAX(clock->kernel_end, start) + blocked;
+}
+
 static int64_t start_collective(Clock *clock, unsigned links, int64_t ready, int64_t duration) {
-    int64_t start = MAX(ready, clock->kernel_start);
+    int64_t start = MAX(ready, MAX(clock->kernel_start, clock->launched));
     for (int d = 0; d < MTF_NETWORK_AXES_MAX; d++)
         if (links >> d & 1)
             start = MAX(start, clock->link_free[d]);
@@ -96,12 +133,28 @@ static void schedule_instruction(MtfSchedule *schedule, Clock *clock, int index)
                                  duration);
     else
         start = start_kernel(clock, ready, duration);
+    if (beside)
+        block_kernels(clock, start, blocked_time(clock->pricer, clock->program, index, duration));
+    clock->launched += mtf_program_times(clock->program, index) *
+                       mtf_price_host(clock->pricer, clock->program, index);
     schedule->starts[index] = start;
     schedule->ends[index] = start + duration;
     schedule->nanoseconds = MAX(schedule->nanoseconds, start + duration);
     *(transfers ? &schedule->transfers : &schedule->compute) += duration;
     mark_operands(clock, instruction, start + duration);
     mark_finish(clock, index, start + duration);
+}
+
+/* What the host adds to a step, and what a step grows by with every doubling of nodes. */
+static int64_t beside_program(const MtfPricer *pricer, int64_t nanoseconds) {
+    const MtfSoftware *software = pricer->machine->software;
+    const MtfNetwork *slice = &pricer->map.slice;
+    if (software == NULL)
+        return 0;
+    double ranks = (double)mtf_network_ranks(slice);
+    double inside = slice->switched ? (double)slice->axis[slice->axes - 1].size : ranks;
+    return llround(1e9 * software->step_seconds +
+                   (double)nanoseconds * software->spread * log2(fmax(ranks / inside, 1)));
 }
 
 MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program) {
@@ -115,7 +168,11 @@ MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program
     schedule->ends = g_new(int64_t, schedule->length + 1);
     for (int i = 0; i < schedule->length; i++)
         schedule_instruction(schedule, &clock, i);
-    schedule->exposed = schedule->nanoseconds - schedule->compute;
+    schedule->nanoseconds = MAX(schedule->nanoseconds, MAX(clock.kernel_end, clock.launched));
+    schedule->nanoseconds += beside_program(pricer, schedule->nanoseconds);
+    int64_t waits = schedule->nanoseconds - schedule->compute;
+    schedule->exposed = MIN(waits, schedule->transfers);
+    schedule->host = waits - schedule->exposed;
     g_free(clock.written);
     g_free(clock.read);
     g_free(clock.over);

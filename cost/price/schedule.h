@@ -20,6 +20,10 @@
  *   - collectives over physical axes in common take their turns; over others they run at once;
  *   - kernels go on until one needs the result.
  *
+ * A software profile (software_price.h) says what share of a collective runs beside kernels: of those
+ * of gradients and weights the rest blocks kernels first, sums of activations are shorter by that
+ * share. The host launches in order and runs ahead; an instruction starts no sooner than that.
+ *
  * What micro-batches repeat is drawn
  * with all its repetitions in one piece, so that sums over instructions are sums over the step; the
  * additive cost in price.h stays, and no schedule is longer. */
@@ -33,7 +37,9 @@ typedef struct {
     int64_t *starts, *ends;     /* nanoseconds, one an instruction */
     int64_t nanoseconds;        /* of the whole step */
     int64_t compute, transfers; /* sums over kernels and local copies, and over collectives */
-    int64_t exposed;            /* of `transfers`: while nothing computes, nanoseconds - compute */
+    int64_t exposed;            /* of `transfers`: while nothing computes */
+    int64_t host; /* of a software profile: waiting for launches, and what it adds to a step;
+                     nanoseconds are compute, exposed and host */
 } MtfSchedule;
 
 MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program);

@@ -56,7 +56,7 @@ double mtf_run_tokens(const MtfTrainingRun *run) {
 
 /* ---- Kernels ----------------------------------------------------------------------------------- */
 
-double mtf_run_product_seconds(const MtfRunDevice *device, MtfPass pass, MtfProductShape shape,
+double mtf_run_product_seconds(const MtfRunDevice *device, MtfPassKind pass, MtfProductShape shape,
                                bool wide) {
     const MtfKernelRates *rates = &device->machine->kernels;
     const MtfPeaks *peaks = wide ? &device->wide : &device->products;
@@ -70,7 +70,7 @@ double mtf_run_product_seconds(const MtfRunDevice *device, MtfPass pass, MtfProd
     return mtf_product_seconds(rates, peaks, &input) + mtf_product_seconds(rates, peaks, &weight);
 }
 
-double mtf_run_swept_seconds(const MtfRunDevice *device, MtfPass pass, MtfSwept swept,
+double mtf_run_swept_seconds(const MtfRunDevice *device, MtfPassKind pass, MtfSwept swept,
                              double elements) {
     bool rows = swept == MTF_SWEPT_NORM || swept == MTF_SWEPT_SCORES || swept == MTF_SWEPT_LOGITS;
     double bytes = 2 * elements * device->software->swept[swept][pass];
@@ -78,7 +78,7 @@ double mtf_run_swept_seconds(const MtfRunDevice *device, MtfPass pass, MtfSwept 
                              rows ? MTF_SWEEP_ROWS : MTF_SWEEP_ELEMENTWISE, bytes);
 }
 
-static double product(const MtfRunDevice *device, MtfPass pass, double m, double n, double k) {
+static double product(const MtfRunDevice *device, MtfPassKind pass, double m, double n, double k) {
     return mtf_run_product_seconds(device, pass, (MtfProductShape){ 1, m, n, k, 2 }, false);
 }
 
@@ -90,7 +90,7 @@ static double mean_keys(const MtfModelSizes *model) {
 
 /* Fused: 4 flops a query, key and feature forward, two and a half times that backward (scores are
  * made again). Else two products forward and four backward, of all scores. */
-static double attention_seconds(const MtfRunDevice *device, MtfPass pass) {
+static double attention_seconds(const MtfRunDevice *device, MtfPassKind pass) {
     const MtfTrainingRun *run = device->run;
     const MtfModelSizes *model = &run->model;
     double heads = (double)model->heads / (double)run->tp, d = (double)model->head_width;
@@ -112,7 +112,7 @@ static double attention_seconds(const MtfRunDevice *device, MtfPass pass) {
            device->software->attention_share;
 }
 
-static double sweeps_seconds(const MtfRunDevice *device, MtfPass pass, bool dense) {
+static double sweeps_seconds(const MtfRunDevice *device, MtfPassKind pass, bool dense) {
     const MtfTrainingRun *run = device->run;
     const MtfModelSizes *model = &run->model;
     double t = (double)run->tp, tokens = mtf_run_tokens(run), h = (double)model->width;
@@ -137,7 +137,7 @@ static double sweeps_seconds(const MtfRunDevice *device, MtfPass pass, bool dens
 }
 
 /* The products of a device's experts: each gets its part of the rows that all ranks send. */
-static double expert_products(const MtfRunDevice *device, MtfPass pass, bool up) {
+static double expert_products(const MtfRunDevice *device, MtfPassKind pass, bool up) {
     const MtfTrainingRun *run = device->run;
     const MtfModelSizes *model = &run->model;
     double own = (double)model->experts / (double)run->ep, t = (double)run->tp;
@@ -162,7 +162,7 @@ double mtf_run_collective_seconds(const MtfRunDevice *device, MtfCollectiveKind 
 
 /* The tensor group's sums after attention and feed-forward part; split ones are gathered before the
  * next products, and once more for the gradients of weights. */
-static double sums_seconds(const MtfRunDevice *device, MtfPass pass) {
+static double sums_seconds(const MtfRunDevice *device, MtfPassKind pass) {
     const MtfTrainingRun *run = device->run;
     unsigned axes = MTF_AXIS_BIT(MTF_RUN_TENSOR);
     double bytes = mtf_run_tokens(run) * (double)run->model.width * 2;
@@ -176,7 +176,7 @@ static double sums_seconds(const MtfRunDevice *device, MtfPass pass) {
 }
 
 /* Keys and values round the context group, and their gradients back. */
-static double context_seconds(const MtfRunDevice *device, MtfPass pass) {
+static double context_seconds(const MtfRunDevice *device, MtfPassKind pass) {
     const MtfTrainingRun *run = device->run;
     const MtfModelSizes *model = &run->model;
     double heads = 2 * (double)(model->kv_heads * model->head_width) / (double)run->tp;
@@ -230,7 +230,7 @@ MtfLayerSeconds mtf_layer_seconds(const MtfRunDevice *device, bool dense) {
         (double)model->inner / t * (model->experts > 0 && dense ? (double)model->chosen : 1);
     MtfLayerSeconds seconds = { .context = { 0 } };
     for (int p = 0; p < MTF_PASSES; p++) {
-        MtfPass pass = (MtfPass)p;
+        MtfPassKind pass = (MtfPassKind)p;
         double *part = seconds.part[p];
         part[MTF_PART_QUERIES] = product(device, pass, tokens, queries, h);
         part[MTF_PART_ATTENTION] = attention_seconds(device, pass);

@@ -35,7 +35,7 @@ typedef struct {
 
 /* Seconds of a part of the forward and of the backward pass; what is redone is not in it. */
 typedef struct {
-    double part[MTF_PASSES][MTF_PARTS];
+    double part[MTF_PASSES][MTF_LAYER_PARTS];
     double context[MTF_PASSES]; /* keys and values exchanged over the context group */
     double routing[MTF_PASSES]; /* tokens to experts and back */
 } MtfLayerSeconds;
@@ -52,11 +52,11 @@ double mtf_run_tokens(const MtfTrainingRun *run);
 MtfLayerSeconds mtf_layer_seconds(const MtfRunDevice *device, bool dense);
 
 /* Seconds of m x k by k x n at the rates of the run's products, forward or both gradients. */
-double mtf_run_product_seconds(const MtfRunDevice *device, MtfPass pass, MtfProductShape shape,
+double mtf_run_product_seconds(const MtfRunDevice *device, MtfPassKind pass, MtfProductShape shape,
                                bool wide);
 
 /* Seconds of a pass over `elements` elements, at the profile's bytes for it. */
-double mtf_run_swept_seconds(const MtfRunDevice *device, MtfPass pass, MtfSwept swept,
+double mtf_run_swept_seconds(const MtfRunDevice *device, MtfPassKind pass, MtfSwept swept,
                              double elements);
 
 /* Seconds of a collective over mesh axes (a mask of MTF_AXIS_BIT), as priced for the full path. */

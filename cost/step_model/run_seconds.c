@@ -38,7 +38,7 @@ static double routing_exposed(const MtfRunDevice *device, double seconds) {
     return share * exposed(device, MTF_HIDDEN_EXPERT, seconds);
 }
 
-static double kernels_of(const MtfLayerSeconds *layer, MtfPass pass) {
+static double kernels_of(const MtfLayerSeconds *layer, MtfPassKind pass) {
     double seconds = 0;
     for (int i = 0; i < MTF_PART_MESSAGES; i++)
         seconds += layer->part[pass][i];
@@ -67,7 +67,7 @@ static double sum_bytes(const MtfRunDevice *device) {
 
 /* Messages of one layer's weights in a pass: gathered in both, gradients scattered in the second;
  * with whole weights (ZeRO-2) only the latter. */
-static double sharded_seconds(const MtfRunDevice *device, MtfPass pass) {
+static double sharded_seconds(const MtfRunDevice *device, MtfPassKind pass) {
     const MtfTrainingRun *run = device->run;
     double parameters = layer_parameters(run), messages = device->software->gathers, seconds = 0;
     if (run->sharding < MTF_SHARD_GRADIENTS)
@@ -100,7 +100,7 @@ static double redone_kernels(const MtfRunDevice *device, const MtfLayerSeconds *
 }
 
 /* Host: a launch a kernel (as many again where the forward pass is redone), and its collectives. */
-static double host_seconds(const MtfRunDevice *device, MtfPass pass) {
+static double host_seconds(const MtfRunDevice *device, MtfPassKind pass) {
     const MtfSoftware *software = device->software;
     double launches = software->host_kernels[pass];
     double share = software->redone[device->run->redo][MTF_PART_SWEEPS];
@@ -112,7 +112,7 @@ static double host_seconds(const MtfRunDevice *device, MtfPass pass) {
     return launches * software->host_seconds + collectives * software->host_collective_seconds;
 }
 
-static Pass layer_pass(const MtfRunDevice *device, const MtfLayerSeconds *layer, MtfPass pass) {
+static Pass layer_pass(const MtfRunDevice *device, const MtfLayerSeconds *layer, MtfPassKind pass) {
     const MtfSoftware *software = device->software;
     const double *share = software->redone[device->run->redo];
     const MtfKernelRates *rates = &device->machine->kernels;
@@ -140,7 +140,7 @@ static Pass layer_pass(const MtfRunDevice *device, const MtfLayerSeconds *layer,
 }
 
 /* All layers of a stage: of a routed model some may be dense. */
-static Pass layers_pass(const MtfRunDevice *device, MtfPass pass, double layers) {
+static Pass layers_pass(const MtfRunDevice *device, MtfPassKind pass, double layers) {
     const MtfModelSizes *model = &device->run->model;
     MtfLayerSeconds usual = mtf_layer_seconds(device, false);
     double dense =
@@ -154,7 +154,7 @@ static Pass layers_pass(const MtfRunDevice *device, MtfPass pass, double layers)
 }
 
 /* Logits and their loss, of this device's part of the vocabulary. */
-static Pass head_pass(const MtfRunDevice *device, MtfPass pass) {
+static Pass head_pass(const MtfRunDevice *device, MtfPassKind pass) {
     const MtfTrainingRun *run = device->run;
     double tokens = mtf_run_tokens(run), vocab = (double)run->model.vocab / (double)run->tp;
     MtfProductShape shape = { 1, tokens, vocab, (double)run->model.width, 2 };
@@ -180,11 +180,11 @@ static Pass embedding_pass(const MtfRunDevice *device) {
 static Pass stage_passes(const MtfRunDevice *device, double layers, bool first, bool last) {
     Pass sum = { 0 };
     for (int p = 0; p < MTF_PASSES; p++) {
-        sum = add_passes(sum, layers_pass(device, (MtfPass)p, layers), 1);
+        sum = add_passes(sum, layers_pass(device, (MtfPassKind)p, layers), 1);
         if (first)
             sum = add_passes(sum, embedding_pass(device), 1);
         if (last)
-            sum = add_passes(sum, head_pass(device, (MtfPass)p), 1);
+            sum = add_passes(sum, head_pass(device, (MtfPassKind)p), 1);
     }
     return sum;
 }

@@ -5,7 +5,7 @@
 #ifndef MTF_TRAINING_RUN_H
 #define MTF_TRAINING_RUN_H
 
-#include "cost/step_model/software.h"
+#include "cost/machine/software.h"
 
 typedef enum {
     MTF_SHARD_NONE,

@@ -13,6 +13,15 @@
             "NAME"                                                                                \
     }
 
+/* Likewise. */
+#define MTF_SOFTWARE_OPTION(field)                                                         \
+    {                                                                                      \
+        "software", 0, 0, G_OPTION_ARG_STRING, &field,                                     \
+            "The framework whose steps are priced: meshtf, megatron-2021, megatron-core, " \
+            "torchtitan, maxtext, alpa, … or a file (what is usual on the machine)",       \
+            "NAME|FILE"                                                                    \
+    }
+
 /* Whether `wanted` is a choice: "direct", "auto", "random", "random:SEED" or the name of an
  * algorithm. Fails (bad input) with a sentence that lists them. */
 bool mtf_algorithm_choice_check(const char *wanted, GError **error);

@@ -182,6 +182,10 @@ typedef struct {
     int n_outputs;
     int outputs[MTF_MAX_OUTPUTS]; /* tensors */
     MtfAttributes attributes;
+    unsigned near_inputs, near_outputs; /* bit k: need not pass through memory where one kernel
+                                           computes neighbours (kernel_work/fusable.h); not
+                                           written to files */
+    bool near_redone; /* likewise: reads what recomputation computes again, and is not itself */
 } MtfOperation;
 
 /* After each step the variable takes the value of the tensor. Same shape and dtype. */

@@ -310,6 +310,7 @@ static MtfPipelinePlan *read_pipeline(const MtfJson *root, GError **error) {
                                         "order",
                                         "stages",
                                         "predicted",
+                                        "software",
                                         NULL };
     const char *schedule;
     MtfJson predicted;
@@ -361,6 +362,8 @@ bool mtf_pipeline_plan_save(const MtfPipelinePlan *pipeline, const char *path, G
     mtf_json_add_integer(root, "meshtf_pipeline_plan", 1);
     cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(pipeline->graph));
     mtf_plan_add_microbatches(root, pipeline->graph);
+    if (pipeline->stages->len > 0)
+        mtf_plan_add_software(root, mtf_pipeline_stage(pipeline, 0));
     g_autofree char *order = mtf_pipeline_format(pipeline->order);
     cJSON_AddStringToObject(root, "schedule", pipeline->schedule);
     cJSON_AddStringToObject(root, "order", order);

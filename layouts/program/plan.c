@@ -6,6 +6,7 @@
 #include "layouts/graph/graph_fields.h"
 #include "layouts/graph/graph_json.h"
 #include "layouts/graph/microbatches.h"
+#include "layouts/kernel_work/fusable.h"
 #include "layouts/placement/rules.h"
 #include "layouts/program/algorithm_list.h"
 #include "layouts/program/program_order.h"
@@ -327,10 +328,23 @@ static bool read_body(const MtfJson *root, MtfPlan *plan, GError **error) {
            read_tree(root, "search", &plan->search, error) && read_digest(root, plan, error);
 }
 
+/* What is priced for a framework that fuses is priced so again. */
+static void mark_near(MtfPlan *plan) {
+    if (cJSON_GetObjectItemCaseSensitive(plan->machine, "software") != NULL)
+        mtf_graph_mark_near(plan->graph);
+}
+
+/* The name of the profile, which stands whole with the machine. */
+static bool read_software(const MtfJson *root, GError **error) {
+    MtfJson software;
+    const char *name;
+    return !mtf_json_find(root, "software", &software) || mtf_json_string(&software, &name, error);
+}
+
 static MtfPlan *read_plan(const MtfJson *root, GError **error) {
     static const char *const keys[] = {
-        "meshtf_plan", "graph",     "mesh",      "machine", "mapping",        "precision",
-        "layout",      "execution", "predicted", "search",  "program_sha256", NULL,
+        "meshtf_plan", "graph",     "mesh",   "machine",        "mapping",  "precision", "layout",
+        "execution",   "predicted", "search", "program_sha256", "software", NULL,
     };
     MtfJson pipeline;
     g_autoptr(MtfPlan) plan = g_new0(MtfPlan, 1);
@@ -343,8 +357,10 @@ static MtfPlan *read_plan(const MtfJson *root, GError **error) {
     if (!mtf_json_version(root, "meshtf_plan", 2, error) || !mtf_json_keys(root, keys, error) ||
         !read_graph(root, plan, error) || !read_mesh(root, plan, error) ||
         !read_layout(root, plan, error) || !read_precision(root, plan, error) ||
-        !read_execution(root, plan, true, error) || !read_body(root, plan, error))
+        !read_execution(root, plan, true, error) || !read_body(root, plan, error) ||
+        !read_software(root, error))
         return NULL;
+    mark_near(plan);
     return g_steal_pointer(&plan);
 }
 
@@ -355,6 +371,7 @@ MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph, GError
         !read_precision(stage, plan, error) || !read_execution(stage, plan, false, error) ||
         !read_body(stage, plan, error))
         return NULL;
+    mark_near(plan);
     return g_steal_pointer(&plan);
 }
 
@@ -484,10 +501,18 @@ void mtf_plan_add_body(cJSON *root, const MtfPlan *plan, bool with_microbatches)
     cJSON_AddStringToObject(root, "program_sha256", plan->program_sha256);
 }
 
+void mtf_plan_add_software(cJSON *root, const MtfPlan *plan) {
+    const cJSON *profile = cJSON_GetObjectItemCaseSensitive(plan->machine, "software");
+    const char *name = profile != NULL ? mtf_json_text_of(profile, "name") : "meshtf";
+    if (plan->machine != NULL)
+        cJSON_AddStringToObject(root, "software", name);
+}
+
 char *mtf_plan_print(const MtfPlan *plan) {
     cJSON *root = cJSON_CreateObject();
     mtf_json_add_integer(root, "meshtf_plan", 2);
     cJSON_AddItemToObject(root, "graph", mtf_graph_to_json(plan->graph));
+    mtf_plan_add_software(root, plan);
     mtf_plan_add_body(root, plan, true);
     char *text = mtf_json_print_levels(root, PRINT_LEVELS);
     cJSON_Delete(root);

@@ -18,7 +18,8 @@ typedef struct {
                           the micro-batches */
     MtfLayout *layout; /* with the mesh */
     char *precision;   /* "f32", "f64" or "bf16" */
-    cJSON *machine;    /* the machine file's object */
+    cJSON *machine;    /* the machine file's object, with the software profile as "software" unless
+                          the plan is priced as meshtf-run executes it */
     cJSON *mapping;    /* mesh axes onto the machine's axes */
     cJSON *predicted;  /* {"step_seconds", …} */
     cJSON *search;     /* {"cost", "bound", "gap", "method", …} */
@@ -46,6 +47,9 @@ MtfPlan *mtf_plan_read_stage(const MtfJson *stage, const MtfGraph *graph, GError
 bool mtf_plan_read_microbatches(const MtfJson *root, MtfGraph *graph, GError **error);
 void mtf_plan_add_microbatches(cJSON *root, const MtfGraph *graph);
 void mtf_plan_add_body(cJSON *root, const MtfPlan *plan, bool with_microbatches);
+
+/* Adds "software": the name of the profile that the plan was priced for (its machine holds all of it). */
+void mtf_plan_add_software(cJSON *root, const MtfPlan *plan);
 
 void mtf_plan_free(MtfPlan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPlan, mtf_plan_free)

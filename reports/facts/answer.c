@@ -33,6 +33,11 @@ static void add_mesh(GPtrArray *lines, const MtfStepFacts *facts) {
         g_strdup_printf("%s (%d processor%s)", *text != '\0' ? text : "one processor", size,
                         size == 1 ? "" : "s"));
     add(lines, "machine", g_strdup_printf("%s, %s", facts->machine->name, slice));
+    add(lines, "software",
+        facts->machine->software == NULL
+            ? g_strdup(MTF_OWN_SOFTWARE)
+            : g_strdup_printf("%s (%s)", facts->machine->software->name,
+                              facts->machine->software->summary));
 }
 
 static char *layout_text(const MtfStepFacts *facts) {

@@ -9,7 +9,7 @@ run meshtf-plan search "$work/gpt2.json" --devices 8 --machine h100 --layouts ru
 claim "gpt2-small on eight h100 is planned in bf16 unasked" says "precision      bf16 (the machine's own"
 claim "in the field's words" says "parallelism    data parallel 8"
 claim "with tokens a second and MFU" grep -q '^speed .* tokens/s, MFU [0-9.]* %' "$work/out"
-claim "and the memory against the limit" grep -q '^fits  *yes: .* of 74.51 GiB a device' "$work/out"
+claim "and the memory against the limit" grep -q '^fits  *yes: .* of 67.65 GiB a device' "$work/out"
 claim "and what bounds the step" grep -q '^bound by  *[a-z ]* [0-9.]* %' "$work/out"
 claim "costs have SI prefixes" sh -c "! grep -qE '[0-9]{4,} ns' '$work/out'"
 run meshtf-plan search "$work/gpt2.json" --devices 8 --machine h100 --layouts rule --json

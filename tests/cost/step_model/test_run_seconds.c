@@ -75,7 +75,7 @@ static void a_layer_takes_what_was_measured(void **state) {
     double measured[MTF_PASSES] = { 7.7e-3, 11.9e-3 };
     for (int p = 0; p < MTF_PASSES; p++) {
         double sum = 0;
-        for (int i = 0; i < MTF_PARTS; i++)
+        for (int i = 0; i < MTF_LAYER_PARTS; i++)
             sum += layer.part[p][i];
         if (fabs(sum / measured[p] - 1) > 0.15)
             fail_msg("pass %d: %.2f ms is not about %.1f ms", p, 1e3 * sum, 1e3 * measured[p]);

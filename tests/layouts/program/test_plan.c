@@ -188,7 +188,7 @@ static void wrong_fields_are_told(void **state) {
     assert_fails("'machine': {", "'machines': {",
                  "p.json: /: unknown key \"machines\" (known here: meshtf_plan, graph, mesh, "
                  "machine, mapping, precision, layout, execution, predicted, search, "
-                 "program_sha256)");
+                 "program_sha256, software)");
     assert_fails(
         "'rules': null", "'rules': 'io:rows;io:cols'",
         "p.json: /layout/rules: layout: dimension \"io\" is given two mesh axes, \"rows\" and \"cols\"");

@@ -36,7 +36,7 @@ static MtfPipelinePlan *plan_of(const MtfMachine *machine, const char *schedule,
  * the sum of its stages' arenas at most. */
 static void what_is_held_comes_and_goes(void **state) {
     (void)state;
-    g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL);
+    g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
     g_autoptr(MtfPipelinePlan) plan = plan_of(machine, "zb-v", 2);
     g_autoptr(MtfPipelineFacts) facts = mtf_pipeline_facts_new(plan, NULL);
     assert_non_null(facts);
@@ -56,7 +56,7 @@ static void what_is_held_comes_and_goes(void **state) {
 
 static void times_are_those_the_plan_predicts(void **state) {
     (void)state;
-    g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL);
+    g_autoptr(MtfMachine) machine = mtf_planning_machine("cpu-host", NULL, NULL);
     g_autoptr(MtfPipelinePlan) plan = plan_of(machine, "1f1b", 1);
     g_autoptr(MtfPipelineFacts) facts = mtf_pipeline_facts_new(plan, NULL);
     assert_non_null(facts);

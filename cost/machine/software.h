@@ -14,7 +14,9 @@
 
 #include "layouts/base/json_reader.h"
 
-typedef enum { MTF_PASS_FORWARD, MTF_PASS_BACKWARD, MTF_PASSES } MtfPass;
+#include <cjson/cJSON.h>
+
+typedef enum { MTF_PASS_FORWARD, MTF_PASS_BACKWARD, MTF_PASSES } MtfPassKind;
 
 typedef enum {
     MTF_PART_QUERIES, /* product of queries, keys and values */
@@ -24,7 +26,7 @@ typedef enum {
     MTF_PART_DOWN,
     MTF_PART_SWEEPS,
     MTF_PART_MESSAGES, /* of the tensor-parallel group */
-    MTF_PARTS
+    MTF_LAYER_PARTS
 } MtfLayerPart;
 
 typedef enum {
@@ -63,7 +65,7 @@ typedef struct {
     bool portable_attention;            /* kernels that know no newest units */
     double attention_share;             /* of the machine's rate of fused attention */
     bool sequence_split;                /* whether sums of the tensor group are always split */
-    double redone[MTF_REDOS][MTF_PARTS];
+    double redone[MTF_REDOS][MTF_LAYER_PARTS];
     double hidden[MTF_HIDDENS];
     double step_seconds;     /* what the host adds to a step */
     double update_bytes;     /* read and written by the optimizer a parameter */
@@ -83,10 +85,18 @@ typedef struct {
         double logits;        /* of a logit */
         bool offloads;        /* what selective recomputation keeps lies with the host */
     } kept;
+    cJSON *written; /* the object it was read from */
 } MtfSoftware;
+
+/* The profile that is the program as it stands: what meshtf-run executes. */
+#define MTF_OWN_SOFTWARE "meshtf"
 
 /* Loads a profile of the library ("megatron-core") or of a file. Free with mtf_software_free. */
 MtfSoftware *mtf_software_load(const char *name_or_path, GError **error);
+
+/* Reads a profile from a place in a document: a file's root, or the "software" of a plan's machine.
+ * What it was read from is in `written`. */
+MtfSoftware *mtf_software_from_json(const MtfJson *where, GError **error);
 
 void mtf_software_free(MtfSoftware *software);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfSoftware, mtf_software_free)

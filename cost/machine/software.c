@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "cost/step_model/software.h"
+#include "cost/machine/software.h"
 
 #include "layouts/base/library.h"
 
@@ -102,7 +102,7 @@ static bool read_redo(const MtfJson *object, MtfRedo redo, MtfSoftware *software
     if (!mtf_json_get(object, redo_names[redo], &policy, error) ||
         !mtf_json_keys(&policy, part_names, error))
         return false;
-    for (int i = 0; i < MTF_PARTS; i++)
+    for (int i = 0; i < MTF_LAYER_PARTS; i++)
         if (!read_figure(&policy, part_names[i], &software->redone[redo][i], error))
             return false;
     return true;
@@ -187,6 +187,14 @@ static bool read_software(const MtfJson *root, MtfSoftware *software, GError **e
            read_figure(root, "spread", &software->spread, error);
 }
 
+MtfSoftware *mtf_software_from_json(const MtfJson *where, GError **error) {
+    g_autoptr(MtfSoftware) software = g_new0(MtfSoftware, 1);
+    if (!mtf_json_object(where, error) || !read_software(where, software, error))
+        return NULL;
+    software->written = cJSON_Duplicate(where->node, true);
+    return g_steal_pointer(&software);
+}
+
 MtfSoftware *mtf_software_load(const char *name_or_path, GError **error) {
     g_autofree char *path = mtf_library_find("software", name_or_path, error);
     if (path == NULL)
@@ -195,8 +203,7 @@ MtfSoftware *mtf_software_load(const char *name_or_path, GError **error) {
     if (document == NULL)
         return NULL;
     MtfJson root = mtf_json_root(document);
-    g_autoptr(MtfSoftware) software = g_new0(MtfSoftware, 1);
-    return read_software(&root, software, error) ? g_steal_pointer(&software) : NULL;
+    return mtf_software_from_json(&root, error);
 }
 
 void mtf_software_free(MtfSoftware *software) {
@@ -205,6 +212,7 @@ void mtf_software_free(MtfSoftware *software) {
     g_free(software->name);
     g_free(software->summary);
     g_strfreev(software->matches);
+    cJSON_Delete(software->written);
     g_free(software);
 }
 

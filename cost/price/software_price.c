@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "cost/price/software_price.h"
+
+#include "layouts/graph/operation_table.h"
+
+#include <math.h>
+
+/* Of the reference (software_price.h). */
+static const double reference_passes[MTF_PASSES] = { 16, 22 };
+static const double reference_kernels[MTF_PASSES] = { 9, 14 };
+
+/* Products of a decoder layer; their launches are counted as those of other kernels. */
+static const double reference_products[MTF_PASSES] = { 5, 10 };
+
+static const MtfOperation *operation_of(const MtfProgram *program,
+                                        const MtfInstruction *instruction) {
+    return mtf_graph_operation(program->graph, instruction->operation);
+}
+
+static MtfPassKind pass_of(const MtfOperation *op) {
+    bool forward = op->phase == MTF_PHASE_FORWARD || op->origin == MTF_ORIGIN_CLONE;
+    return forward ? MTF_PASS_FORWARD : MTF_PASS_BACKWARD;
+}
+
+static double bytes_of(const MtfProgram *program, const int *buffers, int count, unsigned mask) {
+    double bytes = 0;
+    for (int k = 0; k < MIN(count, 32); k++)
+        if (mask >> k & 1)
+            bytes += (double)mtf_program_buffer(program, buffers[k])->bytes;
+    return bytes;
+}
+
+/* How often the profile's kernels go over a layer, over how often the reference's do. */
+static double passes_share(const MtfSoftware *software, MtfPassKind pass) {
+    double passes = software->swept[MTF_SWEPT_NORM][pass] +
+                    software->swept[MTF_SWEPT_RESIDUAL][pass] +
+                    4 * software->swept[MTF_SWEPT_ACTIVATION][pass];
+    return passes / reference_passes[pass];
+}
+
+double mtf_software_traffic(const MtfSoftware *software, const MtfProgram *program,
+                            const MtfInstruction *instruction) {
+    const MtfOperation *op = operation_of(program, instruction);
+    bool swept = instruction->kernel_class == MTF_CLASS_ELEMENTWISE ||
+                 instruction->kernel_class == MTF_CLASS_REDUCTION;
+    if (software == NULL || !swept || op->phase > MTF_PHASE_BACKWARD)
+        return instruction->traffic_bytes;
+    double near = bytes_of(program, instruction->inputs, instruction->n_inputs, op->near_inputs) +
+                  bytes_of(program, instruction->outputs, instruction->n_outputs, op->near_outputs);
+    return fmax(instruction->traffic_bytes - near, 0) * passes_share(software, pass_of(op));
+}
+
+bool mtf_software_starts_kernel(const MtfSoftware *software, const MtfProgram *program,
+                                const MtfInstruction *instruction) {
+    return software == NULL || instruction->kind != MTF_INSTRUCTION_KERNEL ||
+           operation_of(program, instruction)->near_inputs == 0;
+}
+
+double mtf_software_times(const MtfSoftware *software, const MtfProgram *program,
+                          const MtfInstruction *instruction) {
+    if (software == NULL || !operation_of(program, instruction)->near_redone)
+        return 1;
+    bool attention = instruction->products.form == MTF_PRODUCT_ATTENTION;
+    MtfLayerPart part = attention ? MTF_PART_ATTENTION : MTF_PART_DOWN;
+    return 1 + software->redone[MTF_REDO_FULL][part];
+}
+
+double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *program,
+                                 const MtfInstruction *instruction) {
+    if (software == NULL || !mtf_software_starts_kernel(software, program, instruction))
+        return 0;
+    if (mtf_instruction_is_collective(instruction))
+        return software->host_collective_seconds;
+    const MtfOperation *op = operation_of(program, instruction);
+    MtfPassKind pass = pass_of(op);
+    if (op->phase > MTF_PHASE_BACKWARD)
+        return 0;
+    double reference = reference_kernels[pass] + reference_products[pass];
+    return software->host_seconds * software->host_kernels[pass] / reference;
+}
+
+/* Products of all scores, masked ones too, and passes over the scores. */
+static double scored_seconds(const MtfMachine *machine, const MtfProductWork *work,
+                             const MtfPeaks *peaks, bool backward) {
+    double keys = fmax(work->m, work->n), times = backward ? 2 : 1;
+    const MtfKernelRates *rates = &machine->kernels;
+    MtfProductShape scores = { work->calls, work->m, keys, work->k, 2 };
+    MtfProductShape values = { work->calls, work->m, work->k, keys, 2 };
+    double swept = machine->software->swept[MTF_SWEPT_SCORES][backward];
+    return times * (mtf_product_seconds(rates, peaks, &scores) +
+                    mtf_product_seconds(rates, peaks, &values)) +
+           mtf_sweep_seconds(rates, peaks, MTF_SWEEP_ROWS,
+                             2 * swept * work->calls * work->m * keys);
+}
+
+double mtf_software_attention_seconds(const MtfMachine *machine, const MtfInstruction *instruction,
+                                      const MtfPeaks *peaks, double bytes) {
+    const MtfSoftware *software = machine->software;
+    const MtfProductWork *work = &instruction->products;
+    bool backward = work->form == MTF_PRODUCT_ATTENTION_GRAD;
+    if (software != NULL && !software->fused_attention)
+        return scored_seconds(machine, work, peaks, backward);
+    /* Of a causal head queries see half of the keys; the kernel's rate goes by all of them. */
+    double length = fmax(work->m, work->n);
+    double whole = software != NULL && !software->causal_skips ? length / work->n : 1;
+    MtfAttentionShape head = { .flops = instruction->flops * whole,
+                               .length = length,
+                               .features = work->k,
+                               .backward = backward,
+                               .portable = software != NULL && software->portable_attention };
+    double seconds = mtf_attention_seconds(&machine->kernels, peaks, &head) /
+                     (software != NULL ? software->attention_share : 1);
+    /* A few queries at a long memory take as long as that takes to be read. */
+    return fmax(mtf_sweep_seconds(&machine->kernels, peaks, MTF_SWEEP_ELEMENTWISE, bytes), seconds);
+}
+
+MtfHidden mtf_software_hidden_kind(const MtfProgram *program, const MtfInstruction *instruction) {
+    const MtfTensor *tensor = mtf_reshard_tensor(program, instruction);
+    const MtfOperation *op = operation_of(program, instruction);
+    bool copy =
+        tensor->producer >= 0 &&
+        mtf_operation_row(mtf_graph_operation(program->graph, tensor->producer)->kind)->converts &&
+        mtf_graph_operation(program->graph, tensor->producer)->near_inputs != 0;
+    if (tensor->memory == MTF_MEMORY_GRADIENT || op->phase > MTF_PHASE_BACKWARD)
+        return MTF_HIDDEN_DATA;
+    if (tensor->source == MTF_SOURCE_VARIABLE || copy)
+        return MTF_HIDDEN_SHARDED;
+    return instruction->reshard.kind == MTF_RESHARD_ALLTOALL ? MTF_HIDDEN_EXPERT
+                                                             : MTF_HIDDEN_TENSOR;
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* How a framework's step differs from the program as it stands (cost/machine/software.h):
+ *
+ *     traffic    what passes between neighbours of a map or a reduction stays in registers
+ *                (kernel_work/fusable.h); the rest is read and written as often as the profile says
+ *                of a decoder layer, over as often as such a kernel would
+ *     attention  by scores where the profile has no fused kernel
+ *     host       what the host takes to launch a kernel or a collective
+ *     hidden     the share of a collective that runs beside kernels
+ *
+ * The reference is a layer of a GPT whose maps and reductions are fused wherever they can be; it
+ * reads and writes, in elements of the layer's input (of the inner width: four such),
+ *
+ *     forward    4 in each half (product, residual; sum, norm), 2 x 4 of the activation        16
+ *     backward   5 in each half (gradient, residual's, input; sum, norm's), 3 x 4              22
+ *
+ * and starts 9 and 14 kernels that are no products. */
+#ifndef MTF_SOFTWARE_PRICE_H
+#define MTF_SOFTWARE_PRICE_H
+
+#include "cost/machine/machine.h"
+#include "layouts/program/program.h"
+
+/* Bytes that the kernel moves through memory under the profile; NULL: as the program has it. */
+double mtf_software_traffic(const MtfSoftware *software, const MtfProgram *program,
+                            const MtfInstruction *instruction);
+
+/* Whether the instruction starts a kernel of its own. */
+bool mtf_software_starts_kernel(const MtfSoftware *software, const MtfProgram *program,
+                                const MtfInstruction *instruction);
+
+/* How often the kernel runs for one of the program's: more than once where the framework redoes whole
+ * layers. */
+double mtf_software_times(const MtfSoftware *software, const MtfProgram *program,
+                          const MtfInstruction *instruction);
+
+/* Seconds of the host for a kernel that starts, or a collective; 0 without a profile. */
+double mtf_software_host_seconds(const MtfSoftware *software, const MtfProgram *program,
+                                 const MtfInstruction *instruction);
+
+/* Seconds of attention or its gradient on the machine, launch left out. */
+double mtf_software_attention_seconds(const MtfMachine *machine, const MtfInstruction *instruction,
+                                      const MtfPeaks *peaks, double bytes);
+
+/* The kind of communication that a collective is, for what hides it. */
+MtfHidden mtf_software_hidden_kind(const MtfProgram *program, const MtfInstruction *instruction);
+
+#endif

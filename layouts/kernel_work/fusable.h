@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What need not pass through memory where a framework computes neighbours in one kernel: maps and
+ * reductions that follow one another with no product between, whatever stands beside them.
+ *
+ *     einsum ──► add ──► add ──► mean ──► normalize ──► einsum
+ *                 ╰ bias  ╰ x     ╰──── one kernel: reads the product's result and x, writes the
+ *                                       sum (read again later) and the normalised rows
+ *
+ * Two such operations are neighbours when the longest ways to both have as many products in them,
+ * and one reads what the other wrote, or both read the same. A variable's copy in a narrower type
+ * costs nothing: the optimizer writes it with the variable. */
+#ifndef MTF_FUSABLE_H
+#define MTF_FUSABLE_H
+
+#include "layouts/graph/graph.h"
+
+/* Fills in `near_inputs` and `near_outputs` of all operations; and `near_redone`: of recomputed layers
+ * this graph leaves out what only the layer's own result needs, its last product and the attention whose
+ * result is kept, where most frameworks run the whole layer again. */
+void mtf_graph_mark_near(MtfGraph *graph);
+
+#endif

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# search and estimate price steps as a framework runs them: --software, what is usual on a machine, and
+# what the plan says of it.
+. tests/support/tap.sh
+
+run meshtf-plan model gpt --layers 2 --d-model 1024 --d-ff 4096 --heads 16 --d-kv 64 --vocab 8192 --batch 64 --length 1024 -o "$work/gpt.json"
+claim "a GPT is written" exits 0
+
+# step OPTIONS...: the predicted seconds of a step.
+step() {
+    meshtf-plan estimate "$work/gpt.json" --mesh data:8 --layout batch:data --json "$@" | sed -n 's/^ *"step_seconds": *\([0-9.e-]*\).*/\1/p' | head -n 1
+}
+
+run meshtf-plan estimate "$work/gpt.json" --mesh data:8 --layout batch:data --machine a100 --software megatron
+claim "an unknown profile is refused" exits 2
+claim "with the list of those there are" says_error megatron-2021
+
+run meshtf-plan estimate "$work/gpt.json" --mesh data:8 --layout batch:data --machine h100 -o "$work/p.json"
+claim "a GPU has Megatron's price" says 'software       megatron-core'
+claim "which the plan records" grep -q '"software": "megatron-core"' "$work/p.json"
+run meshtf-plan estimate "$work/gpt.json" --mesh data:8 --layout batch:data --machine tpu-v5p
+claim "a TPU has MaxText's" says 'software       maxtext'
+run meshtf-plan estimate "$work/gpt.json" --mesh data:8 --layout batch:data --machine cpu-cluster
+claim "processors have the program's own" says 'software       meshtf'
+run meshtf-plan check "$work/p.json"
+claim "the plan loads again" exits 0
+
+slower() { awk "BEGIN { exit !($1 > 1.05 * $2) }"; }
+claim "eager fp16 with attention by scores is slower than today's" slower "$(step --machine a100 --software megatron-2021)" "$(step --machine a100)"
+
+run meshtf-plan report "$work/p.json" -o "$work/report" --json
+claim "a report prices the plan alike" says "$(step --machine h100)"
+
+run meshtf-plan search "$work/gpt.json" --devices 8 --machine a100 --software torchtitan -o "$work/found.json"
+claim "search takes it too" exits 0
+claim "and says for what it priced" says 'software       torchtitan'
+sed 's/"software": "torchtitan"/"software": 3/' "$work/found.json" >"$work/wrong.json"
+run meshtf-plan check "$work/wrong.json"
+claim "a plan whose software is no name is refused" exits 2
+done_testing

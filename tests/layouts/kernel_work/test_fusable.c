@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "layouts/kernel_work/fusable.h"
+#include "tests/support/parse_graph.h"
+
+/* product -> + bias -> + x -> relu -> product; the sum is read again after the second product. */
+static const char graph_text[] =
+    "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'b': 2, 'd': 8, 'e': 8},"
+    "'inputs': [{'name': 'x', 'dims': ['b', 'd'], 'feed': 'features'},"
+    "{'name': 'w', 'dims': ['d', 'e'], 'feed': 'features'},"
+    "{'name': 'v', 'dims': ['e', 'd'], 'feed': 'features'},"
+    "{'name': 'y', 'dims': ['b', 'e'], 'feed': 'features'},"
+    "{'name': 'bias', 'dims': ['e'], 'feed': 'features'}],"
+    "'operations': ["
+    "{'name': 'product', 'op': 'einsum', 'inputs': ['x', 'w'], 'dims': ['b', 'e']},"
+    "{'name': 'biased', 'op': 'add', 'inputs': ['product', 'bias']},"
+    "{'name': 'sum', 'op': 'add', 'inputs': ['y', 'biased']},"
+    "{'name': 'active', 'op': 'relu', 'inputs': ['sum']},"
+    "{'name': 'second', 'op': 'einsum', 'inputs': ['active', 'v'], 'dims': ['b', 'd']},"
+    "{'name': 'back', 'op': 'einsum', 'inputs': ['second', 'w'], 'dims': ['b', 'e']},"
+    "{'name': 'residual', 'op': 'add', 'inputs': ['sum', 'back']}]}";
+
+static const MtfOperation *operation(const MtfGraph *graph, const char *name) {
+    return mtf_graph_operation(graph, mtf_graph_find_operation(graph, name));
+}
+
+static void what_a_neighbour_wrote_is_near(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(graph_text);
+    mtf_graph_mark_near(graph);
+    assert_int_equal(operation(graph, "biased")->near_inputs, 0);
+    assert_int_equal(operation(graph, "sum")->near_inputs, 1U << 1);
+    assert_int_equal(operation(graph, "active")->near_inputs, 1U << 0);
+}
+
+static void what_is_read_elsewhere_is_written(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(graph_text);
+    mtf_graph_mark_near(graph);
+    assert_int_equal(operation(graph, "biased")->near_outputs, 1);
+    assert_int_equal(operation(graph, "sum")->near_outputs, 0);    /* read again by the residual */
+    assert_int_equal(operation(graph, "active")->near_outputs, 0); /* a product reads it */
+}
+
+static void products_are_never_near_and_part_what_is(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_test_graph(graph_text);
+    mtf_graph_mark_near(graph);
+    assert_int_equal(operation(graph, "second")->near_inputs, 0);
+    assert_int_equal(operation(graph, "residual")->near_inputs, 0);
+    assert_false(operation(graph, "second")->near_redone);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_neighbour_wrote_is_near),
+        cmocka_unit_test(what_is_read_elsewhere_is_written),
+        cmocka_unit_test(products_are_never_near_and_part_what_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
