@@ -28,6 +28,17 @@ static void clear_tensor(gpointer data) {
     MtfTensor *tensor = data;
     g_free(tensor->name);
     g_free(tensor->stored);
+    g_free(tensor->adapter.down);
+    g_free(tensor->adapter.up);
+}
+
+void mtf_variable_take_facts(MtfTensor *to, const MtfTensor *from) {
+    to->stored = g_strdup(from->stored);
+    to->frozen = from->frozen;
+    to->undecayed = from->undecayed;
+    to->adapter = (MtfAdapter){ .down = g_strdup(from->adapter.down),
+                                .up = g_strdup(from->adapter.up),
+                                .scale = from->adapter.scale };
 }
 
 static GArray *new_array(guint element_size, GDestroyNotify clear) {
@@ -186,7 +197,7 @@ static bool check_tensor(const MtfGraph *graph, const char *name, const MtfShape
 static int append_tensor(MtfGraph *graph, const MtfTensor *tensor) {
     MtfTensor copy = *tensor;
     copy.name = g_strdup(tensor->name);
-    copy.stored = g_strdup(tensor->stored);
+    mtf_variable_take_facts(&copy, tensor);
     g_array_append_val(graph->tensors, copy);
     int id = (int)graph->tensors->len - 1;
     g_hash_table_insert(graph->tensor_ids, copy.name, GINT_TO_POINTER(id + 1));
@@ -398,6 +409,8 @@ void mtf_graph_drop_variable(MtfGraph *graph, int variable) {
     g_hash_table_remove(graph->tensor_ids, tensor->name);
     g_clear_pointer(&tensor->name, g_free);
     g_clear_pointer(&tensor->stored, g_free);
+    g_clear_pointer(&tensor->adapter.down, g_free);
+    g_clear_pointer(&tensor->adapter.up, g_free);
     /* The next canonical order takes over sources and results of operations alone. */
     tensor->source = MTF_SOURCE_OPERATION;
     tensor->producer = -1;

@@ -83,6 +83,13 @@ typedef enum {
     MTF_MEMORY_KINDS,
 } MtfMemoryKind;
 
+/* What a low-rank adapter adds to a variable's products: of its own dimensions W = W + scale up down,
+ * where `down` and `up` are variables (Hu et al., "LoRA", 2021, equation 3: B and A). */
+typedef struct {
+    char *down, *up; /* names; NULL: the variable has no adapter */
+    double scale;
+} MtfAdapter;
+
 typedef struct {
     char *name;
     MtfShape shape;
@@ -97,8 +104,12 @@ typedef struct {
     bool is_anew;   /* an input that every iteration of the loop that reads it finds changed: of a
                        graph that holds one operation of another */
     char *stored;   /* of variables: where published files keep it (layouts/README.md); or NULL */
-    int producer;   /* the operation it is a result of, or -1 */
+    MtfAdapter adapter; /* of variables */
+    int producer;       /* the operation it is a result of, or -1 */
 } MtfTensor;
+
+/* Gives a variable what another one says of itself beside type, shape and initial value. */
+void mtf_variable_take_facts(MtfTensor *to, const MtfTensor *from);
 
 /* The part of a training step an operation belongs to. */
 typedef enum {

@@ -416,6 +416,14 @@ static cJSON *source_to_json(const MtfGraph *graph, const MtfTensor *tensor) {
     return object;
 }
 
+static cJSON *adapter_to_json(const MtfAdapter *adapter) {
+    cJSON *object = cJSON_CreateObject();
+    cJSON_AddStringToObject(object, "down", adapter->down);
+    cJSON_AddStringToObject(object, "up", adapter->up);
+    mtf_json_add_number(object, "scale", adapter->scale);
+    return object;
+}
+
 static cJSON *sources_to_json(const MtfGraph *graph, MtfSource source) {
     cJSON *list = cJSON_CreateArray();
     for (int t = 0; t < (int)graph->tensors->len; t++) {
@@ -435,6 +443,8 @@ static cJSON *sources_to_json(const MtfGraph *graph, MtfSource source) {
             cJSON_AddBoolToObject(object, "decay", false);
         if (tensor->stored != NULL)
             cJSON_AddStringToObject(object, "stored", tensor->stored);
+        if (tensor->adapter.down != NULL)
+            cJSON_AddItemToObject(object, "adapter", adapter_to_json(&tensor->adapter));
         cJSON_AddItemToArray(list, object);
     }
     return list;

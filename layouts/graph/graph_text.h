@@ -22,6 +22,8 @@ typedef struct {
     MtfMemoryKind memory;
     const char *stored; /* or NULL */
     bool frozen, undecayed;
+    const char *down, *up; /* of its adapter, or NULL */
+    double scale;
 } MtfVariableText;
 
 typedef struct {

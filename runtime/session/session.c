@@ -28,12 +28,13 @@
 
 /* What plans of pipelines do not have yet. */
 static bool check_pipeline_options(const MtfRunOptions *o, GError **error) {
-    const char *named = o->generate > 0         ? "--generate"
-                        : o->serve >= 0         ? "--serve"
-                        : o->perplexity != NULL ? "--perplexity"
-                        : o->logits != NULL     ? "--logits"
-                        : o->export_hf != NULL  ? "--export-hf"
-                                                : NULL;
+    const char *named = o->generate > 0             ? "--generate"
+                        : o->serve >= 0             ? "--serve"
+                        : o->perplexity != NULL     ? "--perplexity"
+                        : o->logits != NULL         ? "--logits"
+                        : o->export_adapter != NULL ? "--export-adapter"
+                        : o->export_hf != NULL      ? "--export-hf"
+                                                    : NULL;
     return named == NULL ||
            mtf_input_error(error, "%s works on plans without pipeline stages only", named);
 }

@@ -532,6 +532,34 @@ def read_safetensors(folder):
     return tensors
 
 
+def values_of(tensor):
+    return numpy.frombuffer(tensor[2], "<f4").reshape(tensor[1]).astype("f8")
+
+
+def adapted(folder, adapter, merged):
+    """Whether MERGED is FOLDER with the adapters of ADAPTER, in PEFT's names, added in."""
+    with open(os.path.join(adapter, "adapter_config.json")) as file:
+        config = json.load(file)
+    before, after = read_safetensors(folder), read_safetensors(merged)
+    down = {n: values_of(t) for n, t in read_safetensors(adapter).items() if "lora_A" in n}
+    up = {n: values_of(t) for n, t in read_safetensors(adapter).items() if "lora_B" in n}
+    changed = 0
+    for name, tensor in before.items():
+        whole = name if name.startswith(("model.", "transformer.")) else "transformer." + name
+        key = "base_model.model." + whole.replace(".weight", ".lora_A.weight")
+        if key not in down:
+            if after[name] != tensor:
+                return False
+            continue
+        change = config["lora_alpha"] / config["r"] * up[key.replace("lora_A", "lora_B")] @ down[key]
+        change = change.T if config["fan_in_fan_out"] else change
+        changed += 1
+        if abs(change).max() == 0 or abs(values_of(tensor) + change - values_of(after[name])).max() > 1e-6:
+            return False
+    print(f"{changed} changed, of {len(before)}")
+    return changed == len(down) == len(up) > 0
+
+
 def main():
     command, folder, *rest = sys.argv[1:]
     if command == "write":
@@ -541,6 +569,8 @@ def main():
         return True
     if command == "compare":
         return compare(folder, rest[0])
+    if command == "adapted":
+        return adapted(folder, *rest)
     return read_safetensors(folder) == read_safetensors(rest[0])
 
 
