@@ -223,8 +223,8 @@ static bool prepare(Search *search, GError **error) {
             mtf_planning_precision_for(search->machine, search->written, o->precision);
     if (search->written == NULL || !read_microbatches(search, error) ||
         !choose_chunks(search, error) ||
-        (!is_auto(o->recompute) &&
-         !mtf_recompute_parse(o->recompute, &request->form.recompute, error)))
+        (!is_auto(o->recompute) && !mtf_recompute_parse(o->recompute, &request->form.recompute,
+                                                        &request->form.recomputed_layers, error)))
         return false;
     bool given = o->mesh != NULL || mtf_graph_stages(search->written) > 0;
     return given ? divide_evenly(search, error) : search_cut(search, error);
@@ -320,13 +320,15 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
     const cJSON *tried = cJSON_GetObjectItem(pipeline->predicted, "schedules");
     double step = mtf_json_number_of(pipeline->predicted, "step_seconds", 0);
     double bubble = mtf_json_number_of(pipeline->predicted, "bubble", 0);
+    const MtfStepVariant *form = &search->request.form;
     g_autofree char *seconds = mtf_seconds_format(step);
+    g_autofree char *recompute = mtf_recompute_format(form->recompute, form->recomputed_layers);
     mtf_planning_print_machine(mtf_pipeline_stage(pipeline, 0), search->machine, o->machine != NULL,
                                o->precision);
     printf("pipeline       %d stages on %d devices, schedule %s, %d micro-batches, recomputation "
            "%s\n",
            (int)pipeline->stages->len, mtf_pipeline_devices(pipeline), pipeline->schedule,
-           pipeline->graph->microbatches, mtf_recompute_name(search->request.form.recompute));
+           pipeline->graph->microbatches, recompute);
     print_all_stages(pipeline);
     print_delays(pipeline);
     printf("step           %s, of which %.1f %% is the bubble\n", seconds, 100 * bubble);

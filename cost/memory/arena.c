@@ -43,9 +43,10 @@ static bool holds_variable(const MtfProgram *program, int b) {
     return tensor >= 0 && mtf_graph_tensor(program->graph, tensor)->source == MTF_SOURCE_VARIABLE;
 }
 
-/* Adds the storages of variables, or all others; those that live throughout stack up at the bottom. */
-static void add_storages(const MtfProgram *program, bool variables, GArray *storages,
-                         int64_t *permanent) {
+/* Adds the storages of variables, or all others; those that live throughout stack up at the bottom and go to
+ * `throughout`. */
+static void add_storages(const MtfProgram *program, bool variables, GArray *throughout,
+                         GArray *storages, int64_t *permanent) {
     for (int b = 0; b < (int)program->buffers->len; b++) {
         if (!owns(program, b) || holds_variable(program, b) != variables)
             continue;
@@ -53,20 +54,25 @@ static void add_storages(const MtfProgram *program, bool variables, GArray *stor
         if (storage.first == 0 && storage.last == last_instruction(program)) {
             storage.offset = *permanent;
             *permanent += storage.bytes;
-            g_array_prepend_val(storages, storage);
+            g_array_append_val(throughout, storage);
         } else {
             g_array_append_val(storages, storage);
         }
     }
 }
 
-/* All storages, those that live throughout first: they stack up without gaps at the bottom, variables
+/* All storages, those that live throughout first, the highest of them before all: they stack up without gaps at the bottom, variables
  * below the rest, so that programs with the same variables have them at the same places. */
 static GArray *storages_of(const MtfProgram *program, int64_t *permanent) {
     GArray *storages = g_array_new(FALSE, FALSE, sizeof(Storage));
+    g_autoptr(GArray) throughout = g_array_new(FALSE, FALSE, sizeof(Storage));
+    g_autoptr(GArray) others = g_array_new(FALSE, FALSE, sizeof(Storage));
     *permanent = 0;
-    add_storages(program, true, storages, permanent);
-    add_storages(program, false, storages, permanent);
+    add_storages(program, true, throughout, others, permanent);
+    add_storages(program, false, throughout, others, permanent);
+    for (guint i = throughout->len; i > 0; i--)
+        g_array_append_val(storages, g_array_index(throughout, Storage, i - 1));
+    g_array_append_vals(storages, others->data, others->len);
     return storages;
 }
 
