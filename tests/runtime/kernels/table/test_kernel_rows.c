@@ -371,6 +371,8 @@ static MtfAttributes make_attributes(const Case *c) {
     a.adjacent = chance(c, 0.5) ? 1 : 0;
     a.context = chance(c, 0.5) ? 64 : 0;
     a.stretch = 8;
+    a.gain = chance(c, 0.5) ? 1 : 1.5;
+    a.ramp = chance(c, 0.5);
     a.low = 1;
     a.high = 4;
     if (c->row->kind == MTF_OP_CLIP)
