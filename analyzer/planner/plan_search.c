@@ -3,6 +3,7 @@
 
 #include "analyzer/free/alternatives.h"
 #include "analyzer/planner/merged_axes.h"
+#include "analyzer/planner/mesh_choice.h"
 #include "analyzer/planner/planning.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/solver/problem/layout_problem_json.h"
@@ -213,23 +214,98 @@ static GArray *unmerged_meshes(const Search *search) {
     return meshes;
 }
 
-/* Searches the rules of those; of the others nothing is known. */
+/* Notes what rules were found on some meshes. */
+static void note_rules(const Search *search, const GArray *meshes, const GArray *by_mesh,
+                       GArray *all) {
+    for (guint i = 0; i < meshes->len; i++)
+        for (guint k = 0; k < search->meshes->len; k++)
+            if (mtf_mesh_equal(&g_array_index(meshes, MtfMesh, i),
+                               &g_array_index(search->meshes, MtfMesh, k)))
+                g_array_index(all, MtfRuleMesh, k) = g_array_index(by_mesh, MtfRuleMesh, i);
+}
+
+/* Searches rules on some more meshes, of which there may be none. */
+static bool search_more_rules(const Search *search, const GArray *meshes, GArray *all,
+                              MtfRuleAnswer *answer, GError **error) {
+    MtfRuleAnswer more = { 0 };
+    if (meshes->len == 0)
+        return true;
+    if (!search_rules(search, meshes, NULL, &more, error))
+        return false;
+    note_rules(search, meshes, more.by_mesh, all);
+    if (answer->by_mesh == NULL)
+        *answer = more;
+    else
+        mtf_rule_answer_take(answer, &more);
+    if (answer->by_mesh != more.by_mesh)
+        mtf_rule_answer_clear(&more);
+    return true;
+}
+
+/* Of meshes with many axes, which are merged, nothing is known but that they are to be tried. */
+static GArray *unknown_rules(const Search *search) {
+    GArray *all = g_array_new(FALSE, TRUE, sizeof(MtfRuleMesh));
+    for (guint i = 0; i < search->meshes->len; i++) {
+        bool merges = should_merge(search, &g_array_index(search->meshes, MtfMesh, i));
+        MtfRuleMesh none = { merges, INT64_MAX };
+        g_array_append_val(all, none);
+    }
+    return all;
+}
+
+/* Where no rules fit, free layouts may: notes what rules cost if memory were no matter. `*best` is the mesh of
+ * the cheapest then. */
+static bool note_unlimited_rules(const Search *search, const GArray *meshes, GArray *all,
+                                 MtfMesh *best, GError **error) {
+    const MtfPlanSearchOptions *options = search->options;
+    MtfRuleSearchOptions rule_options = { .machine = options->machine,
+                                          .memory_limit = INT64_MAX,
+                                          .modelled = true,
+                                          .pins = options->pins,
+                                          .forbids = options->forbids,
+                                          .seconds = seconds_left(search),
+                                          .user = options->user,
+                                          .cancel = options->cancel };
+    MtfRuleAnswer answer = { 0 };
+    if (meshes->len == 0)
+        return true;
+    if (!mtf_rule_search(search->graph, meshes, &rule_options, &answer, error))
+        return false;
+    note_rules(search, meshes, answer.by_mesh, all);
+    *best = answer.found ? answer.mesh : *best;
+    mtf_rule_answer_clear(&answer);
+    return true;
+}
+
+/* Searches the rules of some of the meshes, and says which is the most promising. */
+static bool search_rules_of(const Search *search, const GArray *meshes, GArray *all,
+                            MtfRuleAnswer *answer, MtfMesh *best, GError **error) {
+    if (!search_more_rules(search, meshes, all, answer, error))
+        return false;
+    if (answer->found || search->options->rules_only) {
+        *best = answer->mesh;
+        return true;
+    }
+    return meshes->len < 2 || note_unlimited_rules(search, meshes, all, best, error);
+}
+
+/* Searches the rules of all meshes; where there are many and free layouts follow, of those that
+ * mesh_choice.h names: their bound is not that of all then. */
 static bool search_first_rules(const Search *search, MtfRuleAnswer *answer, GError **error) {
     g_autoptr(GArray) meshes = unmerged_meshes(search);
-    if (meshes->len == search->meshes->len)
-        return search_rules(search, search->meshes, NULL, answer, error);
-    if (meshes->len > 0 && !search_rules(search, meshes, NULL, answer, error))
-        return false;
-    g_autoptr(GArray) known = answer->by_mesh;
-    answer->by_mesh = g_array_new(FALSE, TRUE, sizeof(MtfRuleMesh));
-    for (guint i = 0, at = 0; i < search->meshes->len; i++) {
-        MtfRuleMesh none = { true, INT64_MAX };
-        bool merges = should_merge(search, &g_array_index(search->meshes, MtfMesh, i));
-        g_array_append_val(answer->by_mesh,
-                           *(merges ? &none : &g_array_index(known, MtfRuleMesh, at)));
-        at += !merges;
+    g_autoptr(GArray) first =
+        search->options->rules_only ? g_array_ref(meshes) : mtf_meshes_at_first(meshes);
+    GArray *all = unknown_rules(search);
+    MtfMesh best = { 0 };
+    bool done = search_rules_of(search, first, all, answer, &best, error);
+    if (done && first->len < meshes->len) {
+        g_autoptr(GArray) finer = mtf_meshes_refining(meshes, &best);
+        done = search_rules_of(search, finer, all, answer, &best, error);
+        answer->bound = 0;
     }
-    return true;
+    g_clear_pointer(&answer->by_mesh, g_array_unref);
+    answer->by_mesh = all;
+    return done;
 }
 
 static bool attempt_free_layouts(const Search *search, Attempt *attempt, const MtfLayout *known,
@@ -473,27 +549,11 @@ static bool improve_mapping(const Search *search, Attempt **best, int *mappings,
 
 /* The promising meshes, those with the cheapest rules first, as indexes. */
 static GArray *rank_meshes(const Search *search) {
-    GArray *ranked = g_array_new(FALSE, FALSE, sizeof(int));
+    const MtfRuleAnswer *rules = search->in_order;
     int operations = (int)search->graph->operations->len;
     int most = CLAMP(MESH_OPERATIONS / MAX(1, operations), 1, MOST_MESHES);
-    const GArray *by_mesh = search->in_order->by_mesh;
-    double enough = search->in_order->found ? PROMISING * (double)search->in_order->cost : INFINITY;
-    for (int k = 0; k < most; k++) {
-        int best = -1;
-        for (int i = 0; i < (int)by_mesh->len; i++) {
-            const MtfRuleMesh *mesh = &g_array_index(by_mesh, MtfRuleMesh, i);
-            bool taken = false;
-            for (guint j = 0; j < ranked->len; j++)
-                taken |= g_array_index(ranked, int, j) == i;
-            if (mesh->searched && !taken && (double)mesh->cost <= enough &&
-                (best < 0 || mesh->cost < g_array_index(by_mesh, MtfRuleMesh, best).cost))
-                best = i;
-        }
-        if (best < 0)
-            break;
-        g_array_append_val(ranked, best);
-    }
-    return ranked;
+    return mtf_meshes_ranked(rules->by_mesh, most,
+                             rules->found ? PROMISING * (double)rules->cost : INFINITY);
 }
 
 /* Searches the promising meshes and keeps the best. */
@@ -746,6 +806,9 @@ static void row_init(Row *row, const Search *search, const Attempt *best) {
         options->most_seconds = TIGHTER_STEP * best->free.step_seconds;
         options->work = work;
         options->no_misfit = true;
+        if (best->alike !=
+            NULL) /* the plan is to be of alike layers, which are found much sooner */
+            options->leader = best->ties->leader;
         options->progress = NULL; /* those bounds are not of the user's limit */
         options->guess = NULL;
         options->found = NULL;

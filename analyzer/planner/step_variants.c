@@ -3,6 +3,7 @@
 
 #include "analyzer/planner/memory_bound.h"
 #include "analyzer/planner/merged_axes.h"
+#include "analyzer/planner/mesh_choice.h"
 #include "analyzer/rules/rule_search.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/training/microbatch_graph.h"
@@ -33,6 +34,7 @@ static MtfStepVariant make_variant(const MtfStepVariantsOptions *options, int mi
                              .batch_dim = options->batch_dim,
                              .precision = options->precision,
                              .recompute = (MtfRecompute)recompute,
+                             .recomputed_layers = options->recomputed_layers,
                              .fuses = options->machine->software != NULL };
 }
 
@@ -97,7 +99,7 @@ static MtfMesh merged_mesh(const MtfMachine *machine, const MtfMesh *mesh) {
 
 /* The meshes that variants are compared on. */
 static GArray *compared_meshes(const MtfStepVariantsOptions *options) {
-    GArray *meshes = g_array_copy((GArray *)options->meshes);
+    GArray *meshes = mtf_meshes_at_first(options->meshes);
     for (guint i = 0; i < meshes->len; i++) {
         MtfMesh *mesh = &g_array_index(meshes, MtfMesh, i);
         if (options->pins == NULL && options->forbids == NULL &&

@@ -80,11 +80,7 @@ int mtf_build_variable_like(MtfBuilder *builder, const MtfTensor *variable) {
                                   variable->init, variable->memory);
     if (copy < 0)
         return -1;
-    MtfTensor *tensor = mtf_graph_tensor(builder->graph, copy);
-    tensor->stored = g_strdup(variable->stored);
-    tensor->frozen = variable->frozen;
-    tensor->undecayed = variable->undecayed;
-    tensor->layer = variable->layer;
+    mtf_variable_take_facts(mtf_graph_tensor(builder->graph, copy), variable);
     return copy;
 }
 

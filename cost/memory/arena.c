@@ -43,9 +43,10 @@ static bool holds_variable(const MtfProgram *program, int b) {
     return tensor >= 0 && mtf_graph_tensor(program->graph, tensor)->source == MTF_SOURCE_VARIABLE;
 }
 
-/* Adds the storages of variables, or all others; those that live throughout stack up at the bottom. */
-static void add_storages(const MtfProgram *program, bool variables, GArray *storages,
-                         int64_t *permanent) {
+/* Adds the storages of variables, or all others; those that live throughout stack up at the bottom and go to
+ * `throughout`. */
+static void add_storages(const MtfProgram *program, bool variables, GArray *throughout,
+                         GArray *storages, int64_t *permanent) {
     for (int b = 0; b < (int)program->buffers->len; b++) {
         if (!owns(program, b) || holds_variable(program, b) != variables)
             continue;
@@ -53,20 +54,25 @@ static void add_storages(const MtfProgram *program, bool variables, GArray *stor
         if (storage.first == 0 && storage.last == last_instruction(program)) {
             storage.offset = *permanent;
             *permanent += storage.bytes;
-            g_array_prepend_val(storages, storage);
+            g_array_append_val(throughout, storage);
         } else {
             g_array_append_val(storages, storage);
         }
     }
 }
 
-/* All storages, those that live throughout first: they stack up without gaps at the bottom, variables
+/* All storages, those that live throughout first, the highest of them before all: they stack up without gaps at the bottom, variables
  * below the rest, so that programs with the same variables have them at the same places. */
 static GArray *storages_of(const MtfProgram *program, int64_t *permanent) {
     GArray *storages = g_array_new(FALSE, FALSE, sizeof(Storage));
+    g_autoptr(GArray) throughout = g_array_new(FALSE, FALSE, sizeof(Storage));
+    g_autoptr(GArray) others = g_array_new(FALSE, FALSE, sizeof(Storage));
     *permanent = 0;
-    add_storages(program, true, storages, permanent);
-    add_storages(program, false, storages, permanent);
+    add_storages(program, true, throughout, others, permanent);
+    add_storages(program, false, throughout, others, permanent);
+    for (guint i = throughout->len; i > 0; i--)
+        g_array_append_val(storages, g_array_index(throughout, Storage, i - 1));
+    g_array_append_vals(storages, others->data, others->len);
     return storages;
 }
 
@@ -237,15 +243,16 @@ static int peak_instruction(const MtfProgram *program, const int64_t *live) {
     return peak;
 }
 
-MtfArena *mtf_arena_slot(const MtfArena *arena, const MtfProgram *program, int slot) {
+MtfArena *mtf_arena_slot(const MtfArena *arena, const MtfProgram *program, int slot, int version) {
     guint n = program->buffers->len;
     MtfArena *own = g_new0(MtfArena, 1);
     own->bytes = arena->bytes;
     own->offsets = g_memdup2(arena->offsets, sizeof *own->offsets * (n + 1));
     for (int b = 0; b < (int)n; b++) {
         const MtfBuffer *owner = buffer_at(program, buffer_at(program, b)->storage);
+        bool variable = owner->persistent && !mtf_buffer_is_fed(program, owner);
         if (owner->slots > 1)
-            own->offsets[b] += slot * mtf_buffer_stride(owner);
+            own->offsets[b] += (variable ? version : slot) * mtf_buffer_stride(owner);
     }
     return own;
 }

@@ -28,6 +28,18 @@ static void clear_tensor(gpointer data) {
     MtfTensor *tensor = data;
     g_free(tensor->name);
     g_free(tensor->stored);
+    g_free(tensor->adapter.down);
+    g_free(tensor->adapter.up);
+}
+
+void mtf_variable_take_facts(MtfTensor *to, const MtfTensor *from) {
+    to->stored = g_strdup(from->stored);
+    to->frozen = from->frozen;
+    to->undecayed = from->undecayed;
+    to->layer = from->layer;
+    to->adapter = (MtfAdapter){ .down = g_strdup(from->adapter.down),
+                                .up = g_strdup(from->adapter.up),
+                                .scale = from->adapter.scale };
 }
 
 static GArray *new_array(guint element_size, GDestroyNotify clear) {
@@ -47,7 +59,7 @@ MtfGraph *mtf_graph_new(const char *name) {
     graph->repeats = new_array(sizeof(MtfRepeat), clear_name);
     graph->loops = new_array(sizeof(MtfLoop), clear_name);
     graph->loss = -1;
-    graph->microbatches = graph->in_flight = 1;
+    graph->microbatches = graph->in_flight = graph->weight_versions = 1;
     graph->batch = -1;
     graph->tensor_ids = g_hash_table_new(g_str_hash, g_str_equal);
     graph->dimension_ids = g_hash_table_new(g_str_hash, g_str_equal);
@@ -186,7 +198,7 @@ static bool check_tensor(const MtfGraph *graph, const char *name, const MtfShape
 static int append_tensor(MtfGraph *graph, const MtfTensor *tensor) {
     MtfTensor copy = *tensor;
     copy.name = g_strdup(tensor->name);
-    copy.stored = g_strdup(tensor->stored);
+    mtf_variable_take_facts(&copy, tensor);
     g_array_append_val(graph->tensors, copy);
     int id = (int)graph->tensors->len - 1;
     g_hash_table_insert(graph->tensor_ids, copy.name, GINT_TO_POINTER(id + 1));
@@ -344,6 +356,7 @@ MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
     copy->loss = graph->loss;
     copy->microbatches = graph->microbatches;
     copy->in_flight = graph->in_flight;
+    copy->weight_versions = graph->weight_versions;
     copy->splits_backward = graph->splits_backward;
     copy->batch = graph->batch;
     copy_optimizer(copy, graph);
@@ -410,6 +423,8 @@ void mtf_graph_drop_variable(MtfGraph *graph, int variable) {
     g_hash_table_remove(graph->tensor_ids, tensor->name);
     g_clear_pointer(&tensor->name, g_free);
     g_clear_pointer(&tensor->stored, g_free);
+    g_clear_pointer(&tensor->adapter.down, g_free);
+    g_clear_pointer(&tensor->adapter.up, g_free);
     /* The next canonical order takes over sources and results of operations alone. */
     tensor->source = MTF_SOURCE_OPERATION;
     tensor->producer = -1;

@@ -90,6 +90,13 @@ typedef struct {
     int iteration; /* from 0 */
 } MtfLayer;
 
+/* What a low-rank adapter adds to a variable's products: of its own dimensions W = W + scale up down,
+ * where `down` and `up` are variables (Hu et al., "LoRA", 2021, equation 3: B and A). */
+typedef struct {
+    char *down, *up; /* names; NULL: the variable has no adapter */
+    double scale;
+} MtfAdapter;
+
 typedef struct {
     char *name;
     MtfShape shape;
@@ -104,9 +111,13 @@ typedef struct {
     bool is_anew;   /* an input that every iteration of the loop that reads it finds changed: of a
                        graph that holds one operation of another */
     char *stored;   /* of variables: where published files keep it (layouts/README.md); or NULL */
-    int producer;   /* the operation it is a result of, or -1 */
-    MtfLayer layer; /* of results: their operation's */
+    MtfAdapter adapter; /* of variables */
+    int producer;       /* the operation it is a result of, or -1 */
+    MtfLayer layer;     /* of results: their operation's */
 } MtfTensor;
+
+/* Gives a variable what another one says of itself beside type, shape and initial value. */
+void mtf_variable_take_facts(MtfTensor *to, const MtfTensor *from);
 
 /* The part of a training step an operation belongs to. */
 typedef enum {
@@ -157,7 +168,7 @@ typedef struct {
     double mean, deviation;               /* random_normal */
     double exponent, slope;               /* raise; elu, leaky_relu */
     double queue, priority;               /* slots */
-    double base, adjacent, rotated, angle, context, stretch, low, high; /* rotary */
+    double base, adjacent, rotated, angle, context, stretch, low, high, ramp, gain; /* rotary */
     double rate;  /* dropout: share dropped; learning_rate: peak rate */
     double limit; /* clip_factor */
     double beta1, beta2, weight_decay, decay, threshold; /* optimizers */
@@ -244,6 +255,7 @@ typedef struct {
     int microbatches; /* of a training graph: parts a step's batch is worked through in; 1 */
     int in_flight; /* of the graph of a pipeline stage: micro-batches whose forward pass is done and
                       whose backward pass is not, at most; else 1 */
+    int weight_versions; /* of such a graph: that variables are kept in, of steps that overlap; else 1 */
     bool splits_backward; /* of such a graph: weight gradients may be computed apart, later */
     int batch; /* with several: the dimension whose size is that of one micro-batch; else -1 */
     GHashTable *tensor_ids;    /* name -> index + 1 */

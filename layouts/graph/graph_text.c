@@ -88,11 +88,24 @@ static bool read_layer(const MtfGraph *graph, const MtfJson *where, MtfLayer *la
     return true;
 }
 
+/* "adapter": {"down": NAME, "up": NAME, "scale": X}. */
+static bool read_adapter(const MtfJson *where, MtfVariableText *variable, GError **error) {
+    static const char *const keys[] = { "down", "up", "scale", NULL };
+    MtfJson adapter, scale;
+    if (!mtf_json_find(where, "adapter", &adapter))
+        return true;
+    return mtf_json_keys(&adapter, keys, error) &&
+           mtf_field_string(&adapter, "down", &variable->down, error) &&
+           mtf_field_string(&adapter, "up", &variable->up, error) &&
+           mtf_json_get(&adapter, "scale", &scale, error) &&
+           mtf_json_number(&scale, &variable->scale, error);
+}
+
 static bool read_variable(const MtfGraph *graph, const MtfJson *where, MtfBlockText *block,
                           GError **error) {
-    static const char *const keys[] = { "name",        "dims",      "dtype",  "init",
-                                        "memory_kind", "stored",    "frozen", "decay",
-                                        "block",       "iteration", NULL };
+    static const char *const keys[] = { "name",        "dims",   "dtype",     "init",
+                                        "memory_kind", "stored", "frozen",    "decay",
+                                        "adapter",     "block",  "iteration", NULL };
     MtfVariableText variable = { .where = *where, .dtype = MTF_F32 };
     MtfJson dims, init, stored;
     if (!mtf_json_keys(where, keys, error) ||
@@ -104,7 +117,7 @@ static bool read_variable(const MtfGraph *graph, const MtfJson *where, MtfBlockT
         !read_variable_memory(where, &variable.memory, error) ||
         (mtf_json_find(where, "stored", &stored) &&
          !mtf_json_string(&stored, &variable.stored, error)) ||
-        !read_training(where, &variable, error) ||
+        !read_training(where, &variable, error) || !read_adapter(where, &variable, error) ||
         !read_layer(graph, where, &variable.layer, error))
         return false;
     g_array_append_val(block->variables, variable);

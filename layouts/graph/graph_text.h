@@ -22,7 +22,9 @@ typedef struct {
     MtfMemoryKind memory;
     const char *stored; /* or NULL */
     bool frozen, undecayed;
-    MtfLayer layer; /* of a block unrolled before */
+    MtfLayer layer;        /* of a block unrolled before */
+    const char *down, *up; /* of its adapter, or NULL */
+    double scale;
 } MtfVariableText;
 
 typedef struct {

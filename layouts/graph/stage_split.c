@@ -116,8 +116,7 @@ static int receive(Splitting *s, int stage, int tensor) {
 static int copy_variable(MtfGraph *graph, const MtfTensor *variable) {
     int copy = mtf_graph_add_variable(graph, variable->name, &variable->shape, variable->dtype,
                                       variable->init, variable->memory, NULL);
-    mtf_graph_tensor(graph, copy)->stored = g_strdup(variable->stored);
-    mtf_graph_tensor(graph, copy)->layer = variable->layer;
+    mtf_variable_take_facts(mtf_graph_tensor(graph, copy), variable);
     return copy;
 }
 

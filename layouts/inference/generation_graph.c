@@ -307,11 +307,7 @@ static int variable_like(Making *m, const MtfTensor *from, const MtfShape *shape
                                           from->memory, &m->error);
     if (variable < 0)
         return -1;
-    MtfTensor *tensor = mtf_graph_tensor(m->graph, variable);
-    tensor->stored = g_strdup(from->stored);
-    tensor->frozen = from->frozen;
-    tensor->undecayed = from->undecayed;
-    tensor->layer = from->layer;
+    mtf_variable_take_facts(mtf_graph_tensor(m->graph, variable), from);
     return variable;
 }
 

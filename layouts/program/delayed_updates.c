@@ -14,6 +14,10 @@ typedef struct {
     int recent[MTF_UPDATES_BEHIND]; /* the collectives placed last, a ring */
     int first_waiting, n_waiting;   /* a queue: no update overtakes another */
     int *waiting, *since;           /* instructions, and `exchanges` when they came */
+    int *writer,
+        *user;    /* of each storage: behind the last in the queue that writes it, or uses it */
+    int64_t held; /* bytes that would be free here if nothing waited */
+    int64_t *released; /* what is to be held from behind that instruction on */
 } Order;
 
 static const MtfInstruction *instruction_at(const Order *order, int index) {
@@ -26,19 +30,52 @@ static void place(Order *order, int index) {
         order->recent[order->exchanges++ % MTF_UPDATES_BEHIND] = index;
 }
 
-static void place_first_waiting(Order *order) {
-    place(order, order->waiting[order->first_waiting++]);
+static int storage_of(const Order *order, int buffer) {
+    return mtf_program_buffer(order->program, buffer)->storage;
 }
 
-/* The place in the queue behind the last instruction that `index` depends on; its front when there
- * is none. */
+/* While an update waits, the bytes that it reads are held from when they would be free: `sign` 1 when it
+ * begins to wait at instruction `index`, -1 when it is placed there. Shared ones count once for each that
+ * waits for them, which errs on the safe side. */
+static void hold_inputs(Order *order, int waiting, int index, int sign) {
+    const MtfInstruction *instruction = instruction_at(order, waiting);
+    for (int k = 0; k < instruction->n_inputs; k++) {
+        const MtfBuffer *owner =
+            mtf_program_buffer(order->program, storage_of(order, instruction->inputs[k]));
+        int64_t *bytes = owner->last < index ? &order->held : &order->released[owner->last];
+        *bytes += sign * mtf_buffer_aligned_bytes(owner);
+    }
+}
+
+static void place_first_waiting(Order *order, int index) {
+    int first = order->waiting[order->first_waiting++];
+    hold_inputs(order, first, index, -1);
+    place(order, first);
+}
+
+static void begin_waiting(Order *order, int index) {
+    const MtfInstruction *instruction = instruction_at(order, index);
+    order->since[order->n_waiting] = order->exchanges;
+    order->waiting[order->n_waiting++] = index;
+    hold_inputs(order, index, index, 1);
+    for (int k = 0; k < instruction->n_inputs; k++)
+        order->user[storage_of(order, instruction->inputs[k])] = order->n_waiting;
+    for (int k = 0; k < instruction->n_outputs; k++) {
+        int storage = storage_of(order, instruction->outputs[k]);
+        order->user[storage] = order->writer[storage] = order->n_waiting;
+    }
+}
+
+/* The place in the queue behind the last instruction that `index` depends on (mtf_instruction_depends); its
+ * front when there is none. */
 static int last_needed(const Order *order, int index) {
-    int w = order->n_waiting;
-    while (w > order->first_waiting &&
-           !mtf_instruction_depends(order->program, instruction_at(order, order->waiting[w - 1]),
-                                    instruction_at(order, index)))
-        w--;
-    return w;
+    const MtfInstruction *instruction = instruction_at(order, index);
+    int last = order->first_waiting;
+    for (int k = 0; k < instruction->n_inputs; k++)
+        last = MAX(last, order->writer[storage_of(order, instruction->inputs[k])]);
+    for (int k = 0; k < instruction->n_outputs; k++)
+        last = MAX(last, order->user[storage_of(order, instruction->outputs[k])]);
+    return last;
 }
 
 /* Whether a collective that has only just begun brings what the instruction reads. */
@@ -55,24 +92,9 @@ static bool updates(const Order *order, int index) {
     return mtf_graph_operation(order->program->graph, operation)->phase == MTF_PHASE_UPDATE;
 }
 
-/* Bytes that would be free at instruction `index` if nothing waited. Shared ones count once for
- * each that waits for them, which errs on the safe side. */
-static int64_t held(const Order *order, int index) {
-    int64_t bytes = 0;
-    for (int w = order->first_waiting; w < order->n_waiting; w++) {
-        const MtfInstruction *waiting = instruction_at(order, order->waiting[w]);
-        for (int k = 0; k < waiting->n_inputs; k++) {
-            int storage = mtf_program_buffer(order->program, waiting->inputs[k])->storage;
-            const MtfBuffer *owner = mtf_program_buffer(order->program, storage);
-            bytes += owner->last < index ? mtf_buffer_aligned_bytes(owner) : 0;
-        }
-    }
-    return bytes;
-}
-
 static bool first_is_ripe(const Order *order, int index) {
     return order->exchanges - order->since[order->first_waiting] >= MTF_UPDATES_BEHIND ||
-           order->live[index] + held(order, index) > order->most;
+           order->live[index] + order->held > order->most;
 }
 
 /* No update waits across the first or last instruction of a loop. */
@@ -82,16 +104,16 @@ static bool begins_or_ends_loop(const Order *order, int index) {
 }
 
 static void order_instruction(Order *order, int index) {
+    order->held += index > 0 ? order->released[index - 1] : 0;
     int needed = begins_or_ends_loop(order, index) ? order->n_waiting : last_needed(order, index);
     if (updates(order, index) && (needed > order->first_waiting || reads_recent(order, index))) {
-        order->since[order->n_waiting] = order->exchanges;
-        order->waiting[order->n_waiting++] = index;
+        begin_waiting(order, index);
         return;
     }
     while (order->first_waiting < needed)
-        place_first_waiting(order);
+        place_first_waiting(order, index);
     while (order->first_waiting < order->n_waiting && first_is_ripe(order, index))
-        place_first_waiting(order);
+        place_first_waiting(order, index);
     place(order, index);
 }
 
@@ -102,16 +124,22 @@ static int *find_order(const MtfProgram *program) {
     g_autofree int64_t *live = mtf_program_live(program);
     g_autofree int *waiting = g_new(int, n + 1);
     g_autofree int *since = g_new(int, n + 1);
+    g_autofree int *writer = g_new0(int, program->buffers->len + 1);
+    g_autofree int *user = g_new0(int, program->buffers->len + 1);
+    g_autofree int64_t *released = g_new0(int64_t, n + 1);
     Order order = { .program = program,
                     .live = live,
                     .most = mtf_program_most_live(program),
                     .order = g_new(int, n + 1),
                     .waiting = waiting,
-                    .since = since };
+                    .since = since,
+                    .writer = writer,
+                    .user = user,
+                    .released = released };
     for (int i = 0; i < n; i++)
         order_instruction(&order, i);
     while (order.first_waiting < order.n_waiting)
-        place_first_waiting(&order);
+        place_first_waiting(&order, n);
     for (int i = 0; i < n; i++)
         if (order.order[i] != i)
             return order.order;

@@ -3,6 +3,7 @@
 
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
+#include "runtime/checkpoint/adapter_weights.h"
 #include "runtime/checkpoint/published_weights.h"
 #include "runtime/checkpoint/tensor_file.h"
 #include "runtime/checkpoint/whole_file.h"
@@ -277,16 +278,23 @@ static bool check_variable(const char *path, const MtfSafetensors *file, const M
                            t->name, there, here);
 }
 
-/* The numbers of the graph's tensors by the file's, for all variables that `wanted` accepts. */
+/* Variables that a file is to have, and names of those that it may lack, or NULL. */
+typedef struct {
+    bool (*wanted)(const MtfTensor *);
+    GHashTable *optional;
+} Wanted;
+
+/* The numbers of the graph's tensors by the file's, for all variables that are wanted. */
 static int *match(const char *path, const MtfSafetensors *file, const MtfGraph *graph,
-                  bool (*wanted)(const MtfTensor *), GError **error) {
+                  const Wanted *w, GError **error) {
     int n = (int)file->tensors->len;
     g_autofree int *tensors = g_new(int, n + 1);
     for (int i = 0; i < n; i++)
         tensors[i] = -1;
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-        if (!wanted(tensor))
+        bool may_lack = w->optional != NULL && g_hash_table_contains(w->optional, tensor->name);
+        if (!w->wanted(tensor) || (may_lack && mtf_safetensors_find(file, tensor->name) == NULL))
             continue;
         if (!check_variable(path, file, graph, t, error))
             return NULL;
@@ -376,7 +384,8 @@ MtfCheckpointVerdict mtf_checkpoint_read(const MtfCheckpointed *what, const char
     g_autoptr(MtfSafetensors) file = mtf_header_read(what->control, path, &header, &length, error);
     if (file == NULL || !read_progress(path, file, header, length, progress, error))
         return MTF_CHECKPOINT_BAD;
-    g_autofree int *tensors = match(path, file, whole_graph(what), is_variable, error);
+    g_autofree int *tensors =
+        match(path, file, whole_graph(what), &(Wanted){ is_variable, NULL }, error);
     if (tensors == NULL || !has_nothing_else(path, file, tensors, error))
         return MTF_CHECKPOINT_FOREIGN;
     if (!read_tensors(what, path, file, tensors, length, &checksum, error) ||
@@ -399,6 +408,8 @@ bool mtf_weights_read(const MtfCheckpointed *what, const char *path, GError **er
     g_autoptr(MtfSafetensors) file = mtf_header_read(what->control, path, &header, &length, error);
     if (file == NULL)
         return false;
-    g_autofree int *tensors = match(path, file, whole_graph(what), is_weight, error);
+    g_autoptr(GHashTable) adapters = mtf_adapter_variables(whole_graph(what));
+    g_autofree int *tensors =
+        match(path, file, whole_graph(what), &(Wanted){ is_weight, adapters }, error);
     return tensors != NULL && read_tensors(what, path, file, tensors, length, &checksum, error);
 }

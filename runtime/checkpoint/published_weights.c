@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/onnx/onnx_model.h"
+#include "runtime/checkpoint/adapter_weights.h"
 #include "runtime/checkpoint/onnx_weights.h"
 #include "runtime/checkpoint/published_folder.h"
 #include "runtime/checkpoint/stored_place.h"
@@ -53,13 +54,22 @@ static bool visit_variable(const MtfGraph *graph, int t, Visit visit, void *user
     return done;
 }
 
-/* `placed`: only those that have a place. */
-static bool visit_weights(const MtfGraph *graph, bool placed, Visit visit, void *user,
+/* Which variables are visited. */
+typedef enum {
+    OF_MODEL,    /* all but adapters */
+    WITH_PLACE,  /* of these the ones that have one */
+    OF_ADAPTERS, /* adapters alone */
+} Which;
+
+static bool visit_weights(const MtfGraph *graph, Which which, Visit visit, void *user,
                           GError **error) {
+    g_autoptr(GHashTable) adapters = mtf_adapter_variables(graph);
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        bool adapts = g_hash_table_contains(adapters, tensor->name);
         if (tensor->source == MTF_SOURCE_VARIABLE && tensor->memory == MTF_MEMORY_VARIABLE &&
-            (!placed || tensor->stored != NULL) && !visit_variable(graph, t, visit, user, error))
+            adapts == (which == OF_ADAPTERS) && (which != WITH_PLACE || tensor->stored != NULL) &&
+            !visit_variable(graph, t, visit, user, error))
             return false;
     }
     return true;
@@ -119,8 +129,8 @@ bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder,
     g_autoptr(MtfPublishedFolder) open =
         onnx ? mtf_onnx_weights_open(what->control, folder, error)
              : mtf_published_folder_open(what->control, folder, error);
-    if (open == NULL ||
-        !visit_weights(what->worker->program->graph, onnx, add_reading, open, error))
+    if (open == NULL || !visit_weights(what->worker->program->graph, onnx ? WITH_PLACE : OF_MODEL,
+                                       add_reading, open, error))
         return false;
     for (guint i = 0; i < open->files->len; i++) {
         const MtfPublishedFile *file = g_ptr_array_index(open->files, i);
@@ -145,6 +155,8 @@ typedef struct {
     MtfSafetensors *file;
     GHashTable *indexes; /* name -> number in the file + 1 */
     GArray *moves;
+    const char *folder, *file_name, *config_name;
+    char *config; /* its text, or NULL */
 } Export;
 
 /* The name and type that a tensor is written with: those of the model it is like, where its type
@@ -191,24 +203,18 @@ static bool prepare_file(const char *folder, const char *partial, int64_t bytes,
     return mtf_whole_file_reserve(partial, bytes, error);
 }
 
-static bool copy_config(const char *folder, const char *like, GError **error) {
-    g_autofree char *from = g_build_filename(like != NULL ? like : folder, "config.json", NULL);
-    g_autofree char *to = g_build_filename(folder, "config.json", NULL);
-    g_autofree char *text = NULL;
-    gsize length;
-    if (like == NULL || !g_file_get_contents(from, &text, &length, NULL))
-        return true;
+static bool write_config(const Export *e, GError **error) {
+    g_autofree char *to = g_build_filename(e->folder, e->config_name, NULL);
     GError *cause = NULL;
-    if (g_file_set_contents(to, text, (gssize)length, &cause))
+    if (e->config == NULL || g_file_set_contents(to, e->config, -1, &cause))
         return true;
     mtf_failure(error, "%s: %s", to, cause->message);
     g_error_free(cause);
     return false;
 }
 
-static bool write_file(const MtfCheckpointed *what, const Export *e, const char *folder,
-                       const char *like, GError **error) {
-    g_autofree char *path = g_build_filename(folder, MTF_PUBLISHED_FILE, NULL);
+static bool write_file(const MtfCheckpointed *what, const Export *e, GError **error) {
+    g_autofree char *path = g_build_filename(e->folder, e->file_name, NULL);
     g_autofree char *partial = g_strconcat(path, MTF_PARTIAL_SUFFIX, NULL);
     bool first = rank_of(what->control) == 0;
     gsize length;
@@ -216,7 +222,7 @@ static bool write_file(const MtfCheckpointed *what, const Export *e, const char 
     g_autofree char *header = mtf_safetensors_print(e->file, &length);
     GError *local = NULL;
     if (first)
-        prepare_file(folder, partial, (int64_t)length + e->file->data_bytes, &local);
+        prepare_file(e->folder, partial, (int64_t)length + e->file->data_bytes, &local);
     if (!mtf_agree(what->control, local, error))
         return false;
     MtfTensorFile data = { .control = what->control,
@@ -228,7 +234,7 @@ static bool write_file(const MtfCheckpointed *what, const Export *e, const char 
     bool done = mtf_tensor_file_write(&data, &checksum, error);
     local = NULL;
     if (done && first && mtf_whole_file_write_header(partial, header, length, &local) &&
-        copy_config(folder, like, &local))
+        write_config(e, &local))
         mtf_whole_file_settle(partial, path, &local);
     done = done && mtf_agree(what->control, local, error);
     if (!done && first)
@@ -236,20 +242,61 @@ static bool write_file(const MtfCheckpointed *what, const Export *e, const char 
     return done;
 }
 
+static Export begin_export(const MtfGraph *graph, const char *folder) {
+    Export e = { .graph = graph, .folder = folder, .file = mtf_safetensors_new() };
+    e.indexes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    e.moves = g_array_new(FALSE, FALSE, sizeof(MtfTensorMove));
+    cJSON_AddStringToObject(e.file->metadata, "format", "pt");
+    return e;
+}
+
+static void end_export(Export *e) {
+    mtf_safetensors_free(e->file);
+    g_hash_table_unref(e->indexes);
+    g_array_unref(e->moves);
+    g_free(e->config);
+}
+
+/* With adapters added in, where there are any. */
+static bool write_model(const MtfCheckpointed *what, Export *e, GError **error) {
+    if (!visit_weights(e->graph, OF_MODEL, add_writing, e, error))
+        return false;
+    MtfMergedWeights *merged = mtf_adapters_merge(what);
+    bool written = write_file(what, e, error);
+    mtf_adapters_unmerge(merged);
+    return written;
+}
+
 bool mtf_published_weights_write(const MtfCheckpointed *what, const char *folder, const char *like,
                                  GError **error) {
     g_autoptr(MtfPublishedFolder) open = NULL;
-    g_autoptr(MtfSafetensors) file = mtf_safetensors_new();
-    g_autoptr(GHashTable) indexes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    g_autoptr(GArray) moves = g_array_new(FALSE, FALSE, sizeof(MtfTensorMove));
-    Export e = { what->worker->program->graph, NULL, file, indexes, moves };
-    cJSON_AddStringToObject(file->metadata, "format", "pt");
     if (like != NULL && !mtf_onnx_is_path(like) &&
         mtf_published_weights_are_at(what->control, like)) {
-        e.like = open = mtf_published_folder_open(what->control, like, error);
+        open = mtf_published_folder_open(what->control, like, error);
         if (open == NULL)
             return false;
     }
-    return visit_weights(e.graph, false, add_writing, &e, error) &&
-           write_file(what, &e, folder, e.like != NULL ? like : NULL, error);
+    Export e = begin_export(what->worker->program->graph, folder);
+    e.like = open;
+    e.file_name = MTF_PUBLISHED_FILE;
+    e.config_name = "config.json";
+    g_autofree char *from = open != NULL ? g_build_filename(like, e.config_name, NULL) : NULL;
+    if (from != NULL)
+        g_file_get_contents(from, &e.config, NULL, NULL);
+    bool written = write_model(what, &e, error);
+    end_export(&e);
+    return written;
+}
+
+bool mtf_published_adapters_write(const MtfCheckpointed *what, const char *folder, const char *base,
+                                  GError **error) {
+    Export e = begin_export(what->worker->program->graph, folder);
+    e.file_name = "adapter_model.safetensors";
+    e.config_name = "adapter_config.json";
+    e.config = mtf_adapter_config_print(e.graph, base, error);
+    bool written = e.config != NULL &&
+                   visit_weights(e.graph, OF_ADAPTERS, add_writing, &e, error) &&
+                   write_file(what, &e, error);
+    end_export(&e);
+    return written;
 }

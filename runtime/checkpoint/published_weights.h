@@ -14,15 +14,20 @@
 /* Whether initial weights come from a folder or an ONNX file, as rank 0 sees it. */
 bool mtf_published_weights_are_at(MPI_Comm control, const char *path);
 
-/* Reads all variables that count as MTF_MEMORY_VARIABLE (of an ONNX file, which also gives variables
+/* Reads all variables that count as MTF_MEMORY_VARIABLE and are no adapters (of an ONNX file, which also gives variables
  * a constant as initial value, those that have a place there); each rank reads pieces of the files and
  * none holds a whole tensor. Fails (bad input) where a file is missing, broken, or holds tensors of
  * other shapes than the model's. */
 bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder, GError **error);
 
-/* Writes FOLDER/model.safetensors, whole or not at all, and makes the folder where it is not there.
+/* Writes FOLDER/model.safetensors, adapters added in, whole or not at all, and makes the folder where it is not there.
  * `like` (or NULL) is a folder whose names and types are taken over, and its config.json. */
 bool mtf_published_weights_write(const MtfCheckpointed *what, const char *folder, const char *like,
                                  GError **error);
+
+/* Writes a model's adapters to FOLDER, as adapter_weights.h says; `base` (or NULL) is where the other
+ * weights came from. Fails (bad input) where it has none. */
+bool mtf_published_adapters_write(const MtfCheckpointed *what, const char *folder, const char *base,
+                                  GError **error);
 
 #endif

@@ -124,6 +124,11 @@ static bool write_results(MtfSession *session, GError **error) {
     if (options->logits != NULL &&
         !mtf_scores_write(session, options->steps + 1, options->logits, error))
         return false;
+    if (options->export_adapter != NULL &&
+        !mtf_published_adapters_write(&what, options->export_adapter, options->init, error))
+        return false;
+    if (options->export_adapter != NULL)
+        say(session, g_strdup_printf("  the adapters are in %s\n", options->export_adapter));
     if (options->export_hf == NULL)
         return true;
     if (!mtf_published_weights_write(&what, options->export_hf, options->init, error))

@@ -57,8 +57,9 @@ static bool check_serving(const MtfRunOptions *options, GError **error) {
 }
 
 static bool check_training(const MtfRunOptions *options, GError **error) {
-    bool uses_weights = options->export_hf != NULL || options->logits != NULL ||
-                        options->generate > 0 || options->serve >= 0 || options->perplexity != NULL;
+    bool uses_weights = options->export_hf != NULL || options->export_adapter != NULL ||
+                        options->logits != NULL || options->generate > 0 || options->serve >= 0 ||
+                        options->perplexity != NULL;
     if (options->steps < (uses_weights ? 0 : 1))
         return mtf_input_error(
             error, "--steps %" PRId64 ": at least one step is needed%s", options->steps,
@@ -82,6 +83,9 @@ static bool check_training(const MtfRunOptions *options, GError **error) {
                                options->generate, options->temperature);
     if (options->resume && options->checkpoint == NULL)
         return mtf_input_error(error, "--resume: say from which folder: --checkpoint DIR");
+    if (options->new_data && !options->resume)
+        return mtf_input_error(error,
+                               "--new-data goes with --resume, which goes on from a checkpoint");
     return true;
 }
 
@@ -163,6 +167,13 @@ static const MtfUsage usage = { "PLAN", summary, 0, 1,
                "[PORT]"),                                                                         \
         OPTION(INT64, "slots", 0, slots, "texts that --serve lets go on side by side (8)", "N")
 
+#define EXPORT_OPTIONS                                                                             \
+    OPTION(FILENAME, "export-hf", 0, export_hf,                                                    \
+           "after training, write the weights as published models have them to DIR", "DIR"),       \
+        OPTION(FILENAME, "export-adapter", 0, export_adapter,                                      \
+               "after training, write the adapters of a plan with --lora as PEFT has them to DIR", \
+               "DIR")
+
 /* GLib's options of a number have one: "--serve" alone is spelled out. */
 static void spell_out_port(char **arguments) {
     for (int i = 1; arguments[i] != NULL && !g_str_equal(arguments[i], "--"); i++) {
@@ -212,12 +223,13 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
         OPTION(NONE, "resume", 0, resume,
                "go on from the newest good checkpoint in DIR, under this or any other layout",
                NULL),
+        OPTION(NONE, "new-data", 0, new_data,
+               "with --resume: go on with other data than the checkpoint's", NULL),
         OPTION(
             FILENAME, "init", 0, init,
             "take the initial weights from a safetensors file, or the folder of a published model",
             "FILE|DIR"),
-        OPTION(FILENAME, "export-hf", 0, export_hf,
-               "after training, write the weights as published models have them to DIR", "DIR"),
+        EXPORT_OPTIONS,
         OPTION(FILENAME, "logits", 0, logits,
                "after training, write the scores of the next batch to a .npy file", "FILE"),
         OPTION(STRING, "trace", 0, trace, "write what every rank does in steps FROM to TO",
@@ -260,6 +272,7 @@ void mtf_run_options_clear(MtfRunOptions *options) {
     g_free(options->metrics);
     g_free(options->init);
     g_free(options->export_hf);
+    g_free(options->export_adapter);
     g_free(options->logits);
     g_free(options->checkpoint);
     g_free(options->output);

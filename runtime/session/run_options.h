@@ -2,12 +2,12 @@
 /* The command line of meshtf-run:
  *
  *     mpirun -n N meshtf-run PLAN [--data FILE…] [--steps K] [--seed N] [--metrics FILE]
- *                            [--checkpoint DIR] [--checkpoint-every K] [--keep N] [--resume]
+ *                            [--checkpoint DIR] [--checkpoint-every K] [--keep N] [--resume [--new-data]]
  *                            [--held-out SHARE|FILE…] [--eval-every K] [--eval-batches N]
  *                            [--trace FROM:TO] [--trace-file FILE]
  *                            [--serve [PORT]] [--slots N] [--perplexity FILE]
  *                            [--tokenizer DIR] [--generate N] [--prompt TEXT] [--temperature T]
- *                            [--export-hf DIR] [--logits FILE.npy]
+ *                            [--export-hf DIR] [--export-adapter DIR] [--logits FILE.npy]
  *                            [--init FILE|DIR] [--dry-run] [--verify] [--only-mpi] [--no-overlap]
  *                            [--trial]
  *     mpirun -n N meshtf-run --calibrate -o MACHINE */
@@ -27,14 +27,15 @@
 #define MTF_STANDARD_SLOTS 8
 
 typedef struct {
-    char *plan;      /* NULL with --calibrate */
-    char **data;     /* files, NULL-terminated; NULL = none given */
-    char *metrics;   /* NULL = none */
-    char *output;    /* of --calibrate, else NULL */
-    char *init;      /* initial weights; NULL = drawn by the seed */
-    char *export_hf; /* folder for the weights after training; NULL = none */
-    char *logits;    /* file for the scores of a batch after training; NULL = none */
-    int64_t steps;   /* at least 1; 0 where only the weights are used */
+    char *plan;           /* NULL with --calibrate */
+    char **data;          /* files, NULL-terminated; NULL = none given */
+    char *metrics;        /* NULL = none */
+    char *output;         /* of --calibrate, else NULL */
+    char *init;           /* initial weights; NULL = drawn by the seed */
+    char *export_hf;      /* folder for the weights after training; NULL = none */
+    char *export_adapter; /* folder for the adapters after training; NULL = none */
+    char *logits;         /* file for the scores of a batch after training; NULL = none */
+    int64_t steps;        /* at least 1; 0 where only the weights are used */
     int64_t seed;
     char **held_out;    /* files held out of training; NULL = a share of the data */
     double held_share;  /* that share */
@@ -51,10 +52,10 @@ typedef struct {
     char *tokenizer;              /* tokenizer.json or its folder; NULL = bytes */
     char *prompt;                 /* NULL = the beginning of the held out part */
     double temperature;
-    char *checkpoint;         /* folder; NULL = none */
-    int64_t checkpoint_every; /* steps, at least 1 */
-    int64_t keep;             /* checkpoints, at least 1 */
-    gboolean resume;
+    char *checkpoint;          /* folder; NULL = none */
+    int64_t checkpoint_every;  /* steps, at least 1 */
+    int64_t keep;              /* checkpoints, at least 1 */
+    gboolean resume, new_data; /* …, on other data than the checkpoint's */
     gboolean dry_run, verify, only_mpi, no_overlap, trial, calibrate;
 } MtfRunOptions;
 

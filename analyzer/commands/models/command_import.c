@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan import: the graph of a model as people publish it. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/finetuning/adapters.h"
 #include "analyzer/import/model_import.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
@@ -15,6 +16,7 @@ typedef struct {
     char **dims;
     int batch, length;
     gboolean json;
+    char *lora, *targets, *freeze;
 } Options;
 
 static void print_json(const MtfGraph *graph, const GPtrArray *said) {
@@ -54,7 +56,8 @@ static bool import_model(const char *path, const Options *options, GError **erro
             : NULL;
     g_strfreev(sizes.names);
     g_free(sizes.sizes);
-    if (graph == NULL ||
+    const MtfAdapterOptions adapters = { options->lora, options->targets, options->freeze };
+    if (graph == NULL || !mtf_adapters_apply(graph, &adapters, said, error) ||
         (options->output != NULL && !mtf_graph_save(graph, options->output, error)))
         return false;
     if (options->output == NULL || strcmp(options->output, "-") != 0)
@@ -76,6 +79,12 @@ int mtf_command_import(int argc, char **argv) {
           "width=224" },
         { "loss", 0, 0, G_OPTION_ARG_STRING, &options.loss,
           "Give an ONNX file a loss, so that it can be trained", "cross-entropy:LABELS" },
+        { "lora", 0, 0, G_OPTION_ARG_STRING, &options.lora,
+          "Train low-rank adapters beside frozen weights", "RANK[:ALPHA]" },
+        { "lora-targets", 0, 0, G_OPTION_ARG_STRING, &options.targets,
+          "Which weights get one, by their names here or in files (wq,wv)", "NAMES" },
+        { "freeze", 0, 0, G_OPTION_ARG_STRING, &options.freeze,
+          "Leave the variables with names like this as they are", "PATTERN" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &options.json, "Say what was read as JSON", NULL },
         G_OPTION_ENTRY_NULL,
     };
@@ -89,6 +98,9 @@ int mtf_command_import(int argc, char **argv) {
     g_free(options.output);
     g_free(options.optimizer);
     g_free(options.loss);
+    g_free(options.lora);
+    g_free(options.targets);
+    g_free(options.freeze);
     g_strfreev(options.dims);
     return good ? 0 : mtf_command_line_fail("meshtf-plan import", error);
 }

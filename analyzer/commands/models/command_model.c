@@ -2,6 +2,7 @@
 /* meshtf-plan model: writes the graph of a family of models. The options are the parameters of the
  * families' common table. */
 #include "analyzer/commands/commands.h"
+#include "analyzer/finetuning/adapters.h"
 #include "analyzer/models/model_family.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
@@ -19,12 +20,16 @@ typedef struct {
     char *preset;
     char *output;
     gboolean json;
+    char *lora, *targets, *freeze;
     char *values[MAX_PARAMETERS];
 } Options;
 
 static void clear_options(Options *options) {
     g_free(options->preset);
     g_free(options->output);
+    g_free(options->lora);
+    g_free(options->targets);
+    g_free(options->freeze);
     for (int i = 0; i < MAX_PARAMETERS; i++)
         g_free(options->values[i]);
 }
@@ -39,7 +44,22 @@ static const char *placeholder(const MtfModelParameter *parameter) {
     return texts[parameter->type];
 }
 
-/* Fills at most MAX_PARAMETERS + 4 entries. */
+/* Fine-tuning of a part (analyzer/finetuning/adapters.h). */
+static GOptionEntry *fill_adapter_entries(GOptionEntry *entries, Options *options) {
+    const GOptionEntry adapters[] = {
+        { "lora", 0, 0, G_OPTION_ARG_STRING, &options->lora,
+          "Train low-rank adapters beside frozen weights", "RANK[:ALPHA]" },
+        { "lora-targets", 0, 0, G_OPTION_ARG_STRING, &options->targets,
+          "Which weights get one, by their names here or in files (wq,wv)", "NAMES" },
+        { "freeze", 0, 0, G_OPTION_ARG_STRING, &options->freeze,
+          "Leave the variables with names like this as they are", "PATTERN" },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(adapters); i++)
+        *entries++ = adapters[i];
+    return entries;
+}
+
+/* Fills at most MAX_PARAMETERS + 7 entries. */
 static void fill_entries(GOptionEntry *entries, Options *options) {
     *entries++ = (GOptionEntry){
         "preset", 0, 0, G_OPTION_ARG_STRING, &options->preset, "Start from these settings", "NAME"
@@ -54,6 +74,7 @@ static void fill_entries(GOptionEntry *entries, Options *options) {
     *entries++ = (GOptionEntry){
         "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Say what was written as JSON", NULL
     };
+    entries = fill_adapter_entries(entries, options);
     const MtfModelParameter *parameters = mtf_model_parameters();
     for (int i = 0; parameters[i].name != NULL; i++) {
         g_assert(i < MAX_PARAMETERS);
@@ -105,7 +126,7 @@ static void say(const MtfGraph *graph, bool json) {
     if (!json) {
         printf("%s: %" PRId64 " parameters, ", graph->name, parameters);
         if (statistics > 0)
-            printf("%" PRId64 " running statistics, ", statistics);
+            printf("%" PRId64 " not trained, ", statistics);
         printf("%u operations\n", graph->operations->len);
         return;
     }
@@ -132,7 +153,8 @@ static bool write_model(const char *name, const Options *options, GError **error
     if (!apply_options(family, options, &settings, error))
         return false;
     g_autoptr(MtfGraph) graph = mtf_model_build(family, preset, &settings, error);
-    if (graph == NULL ||
+    const MtfAdapterOptions adapters = { options->lora, options->targets, options->freeze };
+    if (graph == NULL || !mtf_adapters_apply(graph, &adapters, NULL, error) ||
         (options->output != NULL && !mtf_graph_save(graph, options->output, error)))
         return false;
     if (options->output == NULL || strcmp(options->output, "-") != 0)
@@ -142,7 +164,7 @@ static bool write_model(const char *name, const Options *options, GError **error
 
 int mtf_command_model(int argc, char **argv) {
     Options options = { 0 };
-    GOptionEntry entries[MAX_PARAMETERS + 4];
+    GOptionEntry entries[MAX_PARAMETERS + 7];
     GError *error = NULL;
     g_autofree char *text = summary();
     fill_entries(entries, &options);

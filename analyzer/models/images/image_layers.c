@@ -38,10 +38,12 @@ static int shared_dimension(MtfImageNet *net, const char *stem, int64_t size) {
     return known >= 0 ? known : mtf_parts_dimension(net->p, name, size);
 }
 
+/* Channels last: what goes over all channels of a place, norms and products, reads them side by side. */
 static MtfShape image_shape(const MtfImageNet *net, const MtfImage *x) {
-    MtfShape shape = { 2, { net->batch, x->channel_dim } };
+    MtfShape shape = { 1, { net->batch } };
     for (int i = 0; i < net->axes; i++)
         mtf_shape_append(&shape, x->space[i]);
+    mtf_shape_append(&shape, x->channel_dim);
     return shape;
 }
 
@@ -61,7 +63,9 @@ MtfImage mtf_image_input(MtfImageNet *net, int64_t channels, const int64_t *size
         x.size[i] = size[i];
         x.space[i] = shared_dimension(net, axis_names[i], size[i]);
     }
-    MtfShape shape = image_shape(net, &x);
+    MtfShape shape = { 2, { net->batch, x.channel_dim } }; /* as files of pictures have them */
+    for (int i = 0; i < net->axes; i++)
+        mtf_shape_append(&shape, x.space[i]);
     x.tensor = mtf_parts_input(net->p, "image", &shape, MTF_F32, MTF_FEED_FEATURES);
     return x;
 }
@@ -180,11 +184,12 @@ static MtfImage activate(MtfImageNet *net, const char *name, MtfImage x) {
 
 /* x with its channels in groups: a dimension of groups before one of channels in each. */
 static int split_channels(MtfImageNet *net, MtfImage *x, int64_t groups, int group_dim) {
-    MtfShape shape = { 2, { net->batch, group_dim } };
+    MtfShape shape = { 1, { net->batch } };
     x->channel_dim = shared_dimension(net, "channels", x->channels / groups);
-    mtf_shape_append(&shape, x->channel_dim);
     for (int i = 0; i < net->axes; i++)
         mtf_shape_append(&shape, x->space[i]);
+    mtf_shape_append(&shape, group_dim);
+    mtf_shape_append(&shape, x->channel_dim);
     return mtf_parts_apply(net->p, MTF_OP_RESHAPE, "grouped", &shape, x->tensor, -1);
 }
 
@@ -199,9 +204,11 @@ static int convolve_groups(MtfImageNet *net, MtfImage x, const MtfImage *y,
     Filter filter = filter_of(net, groups, outputs, x.channel_dim, &conv->window);
     int w = mtf_parts_variable(net->p, "w", &filter.shape, MTF_INIT_NORMAL,
                                sqrt(2 / (double)filter.inputs));
-    MtfShape shape = { 3, { net->batch, groups, outputs } }, joined = image_shape(net, y);
+    MtfShape shape = { 1, { net->batch } }, joined = image_shape(net, y);
     for (int i = 0; i < net->axes; i++)
         mtf_shape_append(&shape, y->space[i]);
+    mtf_shape_append(&shape, groups);
+    mtf_shape_append(&shape, outputs);
     set_windows(net, &x, y, &conv->window, filter.kernels);
     int made = mtf_parts_apply(net->p, MTF_OP_CONV, "y_grouped", &shape, grouped, w);
     return mtf_parts_apply(net->p, MTF_OP_RESHAPE, "y", &joined, made, -1);

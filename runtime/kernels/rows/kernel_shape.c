@@ -48,13 +48,32 @@ static int64_t source_of(const MtfAttributes *a, int64_t t, int64_t size) {
     return at < 0 || at >= size ? -1 : at;
 }
 
+/* Whether place t of the result is held; `at` is where. */
+static bool is_held(const MtfAttributes *a, const Runs *in, const Runs *out, int64_t t,
+                    int64_t *at) {
+    *at = source_of(a, out->begin + t, in->global) - in->begin;
+    return *at >= 0 && *at < in->along;
+}
+
+/* Places from t on that lie side by side in the input as well, or that it has none of. */
+static int64_t count_neighbours(const MtfAttributes *a, const Runs *in, const Runs *out,
+                                int64_t t) {
+    int64_t first, at, n = 1;
+    bool held = is_held(a, in, out, t, &first);
+    while (t + n < out->along && is_held(a, in, out, t + n, &at) == held &&
+           (!held || at == first + n))
+        n++;
+    return n;
+}
+
 void mtf_kernel_resample(const MtfKernelCall *call) {
     const MtfAttributes *a = &call->operation->attributes;
     Runs in = runs_of(&call->inputs[0], a->from), out = runs_of(&call->outputs[0], a->to);
-    size_t bytes = (size_t)(out.inner * out.bytes);
-    for (int64_t t = 0; t < out.along; t++) {
-        int64_t at = source_of(a, out.begin + t, in.global) - in.begin;
-        bool held = at >= 0 && at < in.along;
+    int64_t at, n;
+    for (int64_t t = 0; t < out.along; t += n) {
+        bool held = is_held(a, &in, &out, t, &at);
+        n = count_neighbours(a, &in, &out, t);
+        size_t bytes = (size_t)(n * out.inner * out.bytes);
         for (int64_t o = 0; o < out.outer && bytes > 0; o++)
             if (held)
                 memcpy(run_at(&out, o, t), run_at(&in, o, at), bytes);

@@ -1,0 +1,114 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Fine-tuning of a part: adapters beside frozen weights (meshtf-plan import --lora) are trained on any number
+# of ranks alike, merged into the weights and written as PEFT keeps them; --freeze leaves parts as they are.
+. tests/support/tap.sh
+
+meshtf-plan model transformer-lm --preset demo --layers 2 --batch 4 --length 32 -o "$work/base.json" >/dev/null
+run meshtf-plan import "$work/base.json" --lora 4:8 -o "$work/g.json"
+claim "a graph gets adapters" exits 0
+claim "what was done is said" says "4 products adapted with rank 4, alpha 8; the rest is frozen"
+
+plan() { # GRAPH MESH LAYOUT
+    meshtf-plan estimate "$1" --mesh "$2" --layout "$3" --machine cpu-host -o "$work/p.json" >/dev/null
+}
+
+# loss FILE STEP
+loss() {
+    jq -r "select(.step == $2) | .loss" "$1"
+}
+
+near() {
+    awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > 0 && a - b < 1e-4 * a && b - a < 1e-4 * a) }'
+}
+
+plan "$work/g.json" rows:1 ''
+claim "adapters alone have optimizer state" \
+    [ "$(jq '[.graph.variables[] | select(.memory_kind == "optimizer") | .name | test("_lora_")] | all' "$work/p.json")" = true ]
+claim "  and gradients of weights are not computed" \
+    [ "$(jq '[.graph.operations[].name | select(test("^grad/.*/(wq|wv|w1|embedding)$"))] | length' "$work/p.json")" = 0 ]
+run meshtf-run "$work/p.json" --data LICENSE --steps 6 --metrics "$work/one" --checkpoint "$work/run"
+claim "it trains" exits 0
+checkpoint=$(ls "$work/run"/*.safetensors)
+while read -r ranks mesh layout; do
+    plan "$work/g.json" "$mesh" "$layout"
+    run mpirun -n "$ranks" meshtf-run "$work/p.json" --data LICENSE --steps 6 --metrics "$work/more"
+    claim "$ranks ranks, $layout: the same losses" near "$(loss "$work/one" 6)" "$(loss "$work/more" 6)"
+done <<TABLE
+2 rows:2 batch:rows
+2 rows:2 heads:rows;lora_rank:rows
+4 rows:2;cols:2 batch:rows;d_model:cols
+TABLE
+meshtf-plan search "$work/g.json" --devices 2 --machine cpu-host -o "$work/p.json" >/dev/null
+run mpirun -n 2 meshtf-run "$work/p.json" --data LICENSE --steps 6 --verify
+claim "a plan that was searched is verified" exits 0
+
+# Weights of a model without adapters begin one with them, which begins as that model.
+plan "$work/base.json" rows:1 ''
+run meshtf-run "$work/p.json" --data LICENSE --steps 3 --checkpoint "$work/before" --perplexity LICENSE
+said=$(sed -n 's/.*perplexity of LICENSE: \([0-9.]*\) .*/\1/p' "$work/out")
+plan "$work/g.json" rows:1 ''
+run meshtf-run "$work/p.json" --init "$(ls "$work/before"/*.safetensors)" --perplexity LICENSE
+claim "adapters begin without effect" near "$said" "$(sed -n 's/.*perplexity of LICENSE: \([0-9.]*\) .*/\1/p' "$work/out")"
+run meshtf-run "$work/p.json" --init "$checkpoint" --perplexity LICENSE
+claim "a checkpoint holds them" exits 0
+
+meshtf-plan model transformer-lm --preset demo --layers 2 --batch 4 --length 32 --freeze 'layer/*' -o "$work/f.json" >/dev/null
+plan "$work/f.json" rows:1 ''
+claim "frozen parts have no optimizer state" \
+    [ "$(jq '[.graph.variables[] | select(.memory_kind == "optimizer") | .name | test("layer")] | any' "$work/p.json")" = false ]
+run meshtf-run "$work/p.json" --data LICENSE --steps 2 --checkpoint "$work/frozen"
+claim "what is left trains" exits 0
+
+refuse() { # CLAIM SENTENCE OPTION…
+    sentence_=$2
+    claim_=$1
+    shift 2
+    run meshtf-plan import "$work/base.json" -o "$work/x.json" "$@"
+    claim "$claim_ is bad input" bad_input
+    claim "  said so" says_error "$sentence_"
+}
+refuse "rank 0" "--lora 0" --lora 0
+refuse "a rank that is none" "as in 8:16" --lora 4:x
+refuse "an unknown weight" "no product of this model has a weight of such a name" --lora 4 --lora-targets wx
+refuse "targets without a rank" "--lora RANK" --lora-targets wq
+refuse "a pattern of nothing" "no variable has such a name" --freeze 'x*'
+refuse "all frozen" "nothing is left to train" --freeze '*'
+run meshtf-run "$work/p.json" --export-adapter "$work/adapter"
+claim "a model without adapters has none to export" exits 2
+
+# Published models, where PyTorch can write some.
+python=/usr/bin/python3
+models=tests/support/published_models.py
+if ! $python -c 'import numpy, torch' 2>/dev/null; then
+    skip "Debian's PyTorch is not installed (python3-torch)"
+    done_testing
+fi
+perplexity() { # the last run's
+    sed -n 's/.*perplexity of .*: \([0-9.]*\) (.*/\1/p' "$work/out"
+}
+for type in llama gpt2; do
+    $python $models write "$work" $type >/dev/null
+    folder=$work/$type
+    targets=q_proj,v_proj
+    [ $type != gpt2 ] || targets=c_attn
+    vocabulary=$(jq '.vocab_size' "$folder/config.json")
+    $python -c "import numpy, sys; numpy.random.seed(1); numpy.save('$folder/text.npy', numpy.random.randint(0, $vocabulary, 400).astype('i4'))"
+    run meshtf-plan import "$folder" --batch 2 --length 12 --lora 4:8 --lora-targets $targets -o "$folder/g.json"
+    claim "$type: $targets get adapters" exits 0
+    meshtf-plan search "$folder/g.json" --devices 2 --machine cpu-host --precision f32 -o "$folder/p.json" >/dev/null
+    run mpirun -n 2 meshtf-run "$folder/p.json" --data "$folder/text.npy" --init "$folder" --steps 5 --perplexity "$folder/text.npy" \
+        --export-hf "$folder/merged" --export-adapter "$folder/adapter"
+    claim "$type: it is tuned on two ranks, merged and written" exits 0
+    tuned=$(perplexity)
+    run $python $models adapted "$folder" "$folder/adapter" "$folder/merged"
+    claim "$type: merged weights are the old ones and B A, the others as they were" exits 0
+    meshtf-plan search "$folder" --batch 2 --length 12 --devices 1 --machine cpu-host --precision f32 -o "$folder/p.json" >/dev/null
+    run meshtf-run "$folder/p.json" --init "$folder/merged" --perplexity "$folder/text.npy"
+    claim "$type: merged, it says what it said with adapters" near "$tuned" "$(perplexity)"
+    run meshtf-run "$folder/p.json" --init "$folder" --perplexity "$folder/text.npy"
+    claim "$type: which is not what it said before" [ "$tuned" != "$(perplexity)" ]
+    claim "$type: the config names rank, alpha and modules" [ "$(jq -c '[.r, .lora_alpha, .target_modules]' "$folder/adapter/adapter_config.json")" = \
+        "[4,8,$(jq -cn --arg t $targets '$t | split(",")')]" ]
+done
+done_testing
