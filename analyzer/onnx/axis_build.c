@@ -158,6 +158,13 @@ static MtfAttributes attributes_of(Build *b, const MtfAxisOperation *operation) 
     for (guint i = 0; i < G_N_ELEMENTS(dims); i++)
         if (*dims[i] >= 0)
             *dims[i] = dimension_of(b, *dims[i]);
+    for (int w = 0; w < attributes.n_windows; w++) {
+        MtfWindow *window = &attributes.windows[w];
+        window->from = dimension_of(b, window->from);
+        window->to = dimension_of(b, window->to);
+        if (window->kernel >= 0)
+            window->kernel = dimension_of(b, window->kernel);
+    }
     return attributes;
 }
 

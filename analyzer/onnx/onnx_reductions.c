@@ -171,16 +171,46 @@ static MtfOnnxValue *over_channels(MtfOnnxCall *call, int k, int rank, bool froz
                : mtf_onnx_unsqueeze(call->t, x, rank - 1, axes_between(1, rank - 1));
 }
 
+/* old momentum + new (1 - momentum), for each channel. */
+static MtfOnnxValue *running(MtfOnnxCall *call, int k, MtfOnnxValue *now, unsigned mask) {
+    MtfOnnxTranslation *t = call->t;
+    double momentum = mtf_onnx_float(call, "momentum", 0.9);
+    MtfOnnxValue *old = mtf_onnx_weight(t, mtf_onnx_input(call, k), true);
+    return mtf_onnx_binary(t, MTF_OP_ADD, mtf_onnx_affine(t, old, momentum, 0),
+                           mtf_onnx_affine(t, mtf_onnx_squeeze(t, now, mask), 1 - momentum, 0));
+}
+
+/* With the statistics of the batch; further outputs are the running ones. */
+static MtfOnnxValue *batch_norm_training(MtfOnnxCall *call) {
+    MtfOnnxTranslation *t = call->t;
+    MtfOnnxValue *x = mtf_onnx_real(t, call->inputs[0]);
+    if (x == NULL || x->rank < 2)
+        return mtf_onnx_fail(t, "its input should have 2 axes or more");
+    unsigned mask = axes_between(0, x->rank) & ~2U;
+    MtfOnnxValue *mean = mtf_onnx_reduce(t, MTF_OP_REDUCE_MEAN, x, mask, NULL);
+    MtfOnnxValue *variance =
+        mean == NULL ? NULL : mtf_onnx_reduce(t, MTF_OP_VARIANCE, x, mask, mean);
+    MtfOnnxValue *inputs[] = { x, mean, variance, over_channels(call, 1, x->rank, false),
+                               over_channels(call, 2, x->rank, false) };
+    if (variance == NULL || inputs[3] == NULL || inputs[4] == NULL)
+        return NULL;
+    if (call->n_outputs > 1)
+        call->outputs[1] = running(call, 3, mean, mask);
+    if (call->n_outputs > 2)
+        call->outputs[2] = running(call, 4, variance, mask);
+    return normalize(t, inputs, mtf_onnx_float(call, "epsilon", 1e-5));
+}
+
 /* With the statistics that the file holds: x a + b, a = scale / sqrt(variance + epsilon), b = bias - mean a.
  */
 static MtfOnnxValue *batch_norm(MtfOnnxCall *call) {
     MtfOnnxTranslation *t = call->t;
     MtfOnnxValue *x = call->inputs[0];
     double epsilon = mtf_onnx_float(call, "epsilon", 1e-5);
+    if (mtf_onnx_int(call, "training_mode", 0) != 0)
+        return batch_norm_training(call);
     MtfOnnxValue *scale = over_channels(call, 1, x->rank, false);
     MtfOnnxValue *bias = over_channels(call, 2, x->rank, false);
-    if (mtf_onnx_int(call, "training_mode", 0) != 0)
-        return mtf_onnx_fail(t, "training_mode is not supported");
     MtfOnnxValue *mean = over_channels(call, 3, x->rank, true);
     MtfOnnxValue *variance = over_channels(call, 4, x->rank, true);
     MtfOnnxValue *root = mtf_onnx_unary(t, MTF_OP_RSQRT, mtf_onnx_affine(t, variance, 1, epsilon));

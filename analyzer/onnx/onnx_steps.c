@@ -363,6 +363,91 @@ MtfOnnxValue *mtf_onnx_along(MtfOnnxTranslation *t, int kind, MtfAttributes attr
     return end(t, &operation, result, indexes);
 }
 
+/* ---- Windows --------------------------------------------------------------------------------- */
+
+/* The same value with an axis of the tensor for each of its own. */
+static MtfOnnxValue *with_axes(MtfOnnxTranslation *t, MtfOnnxValue *x) {
+    for (int k = 0; x != NULL && k < x->rank; k++)
+        x = with_axis(t, x, k);
+    return x;
+}
+
+/* The index of a letter, made when it is met first. */
+static int index_of_letter(MtfOnnxTranslation *t, const MtfAxisOperation *operation,
+                           Letters *letters, char letter, int64_t size) {
+    int c = (int)letter;
+    if (!letters->real[c]) {
+        letters->real[c] = true;
+        letters->sizes[c] = size;
+        letters->indexes[c] = mtf_axis_index(t->graph, operation, size, letters->roles[c]);
+    }
+    return letters->indexes[c];
+}
+
+/* Adds an input whose axes before the windows' have letters, up to a comma or an arrow. */
+static void take_windowed(MtfOnnxTranslation *t, MtfAxisOperation *operation, Letters *letters,
+                          const char *names, const MtfOnnxValue *value, const int *windows) {
+    int by[MTF_ONNX_MAX_RANK], k = 0;
+    for (; names[k] != ',' && names[k] != '-'; k++)
+        by[k] = index_of_letter(t, operation, letters, names[k], value->sizes[k]);
+    for (int w = 0; k < value->rank; k++, w++)
+        by[k] = windows[w];
+    take(t, operation, value, by);
+}
+
+/* Indexes of the windows: of what they go over, what they make, and the places within. */
+static void index_windows(MtfOnnxTranslation *t, MtfAxisOperation *operation,
+                          const MtfOnnxWindows *windows, const MtfOnnxValue *x,
+                          int index[3][MTF_MAX_WINDOWS]) {
+    bool filtered = mtf_operation_row(windows->kind)->products == MTF_PRODUCTS_CONV;
+    operation->attributes.n_windows = windows->n;
+    operation->attributes.counted = windows->counted;
+    for (int w = 0; w < windows->n; w++) {
+        int64_t in = x->sizes[x->rank - windows->n + w], places = windows->axis[w].places;
+        index[0][w] = mtf_axis_index(t->graph, operation, in, NULL);
+        index[1][w] = mtf_axis_index(t->graph, operation, windows->axis[w].out, "part");
+        index[2][w] = filtered ? mtf_axis_index(t->graph, operation, places, "kernel") : -1;
+        operation->attributes.windows[w] = (MtfWindow){ .from = index[0][w],
+                                                        .to = index[1][w],
+                                                        .kernel = index[2][w],
+                                                        .size = filtered ? 1 : (int)places,
+                                                        .stride = (int)windows->axis[w].stride,
+                                                        .dilation = (int)windows->axis[w].dilation,
+                                                        .before = (int)windows->axis[w].before,
+                                                        .after = (int)windows->axis[w].after };
+    }
+}
+
+MtfOnnxValue *mtf_onnx_windowed(MtfOnnxTranslation *t, const MtfOnnxWindows *windows,
+                                MtfOnnxValue *x, MtfOnnxValue *filter) {
+    int index[3][MTF_MAX_WINDOWS], indexes[MTF_ONNX_MAX_RANK], k = 0;
+    int64_t sizes[MTF_ONNX_MAX_RANK];
+    Letters letters = { .roles = { ['m'] = "features" } };
+    bool filtered = filter != NULL;
+    x = with_axes(t, x);
+    filter = with_axes(t, filter);
+    if (x == NULL || (filtered && filter == NULL))
+        return NULL;
+    MtfAxisOperation operation = begin(t, windows->kind);
+    index_windows(t, &operation, windows, x, index);
+    take_windowed(t, &operation, &letters, windows->letters, x, index[0]);
+    if (filtered)
+        take_windowed(t, &operation, &letters, letters_of(windows->letters, 1), filter, index[2]);
+    for (const char *c = strstr(windows->letters, "->") + 2; *c != '\0'; c++, k++) {
+        indexes[k] = letters.indexes[(int)*c];
+        sizes[k] = letters.sizes[(int)*c];
+    }
+    for (int w = 0; w < windows->n; w++, k++) {
+        indexes[k] = index[1][w];
+        sizes[k] = windows->axis[w].out;
+    }
+    MtfOnnxValue *result = mtf_onnx_value_new(t, x->type, k, sizes);
+    if (result == NULL)
+        return NULL;
+    lay_out(&operation, result, indexes);
+    return end(t, &operation, result, indexes);
+}
+
 /* One element of an axis, which stays as an axis of one element. */
 static MtfOnnxValue *pick(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis, int64_t which) {
     int indexes[MTF_ONNX_MAX_RANK], left[MTF_ONNX_MAX_RANK];

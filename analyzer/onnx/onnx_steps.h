@@ -59,6 +59,22 @@ MtfOnnxValue *mtf_onnx_concat(MtfOnnxTranslation *t, int axis, int n, MtfOnnxVal
 MtfOnnxValue *mtf_onnx_along(MtfOnnxTranslation *t, int kind, MtfAttributes attributes,
                              MtfOnnxValue *x, int axis, int64_t size);
 
+/* Windows over the last `n` axes of x. */
+typedef struct {
+    int n;
+    struct {
+        int64_t out, places; /* sizes of the result and within the window */
+        int64_t stride, dilation, before, after;
+    } axis[MTF_MAX_WINDOWS];
+    int kind;            /* conv, conv_transpose or a pool */
+    double counted;      /* of average_pool */
+    const char *letters; /* of the axes before, as those of products: "nc,mc->nm" */
+} MtfOnnxWindows;
+
+/* The operation over windows of x and a filter (NULL for pools). */
+MtfOnnxValue *mtf_onnx_windowed(MtfOnnxTranslation *t, const MtfOnnxWindows *windows,
+                                MtfOnnxValue *x, MtfOnnxValue *filter);
+
 /* 0, 1, 2, … along axis `axis` of `rank`, equal along the others. */
 MtfOnnxValue *mtf_onnx_range(MtfOnnxTranslation *t, int type, int rank, const int64_t *sizes,
                              int axis);

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* Convolutions and pools, by shifted copies of their input: along a spatial axis of n elements, copy k
- * of a window has at place o what the window's k-th place sees there,
- *
- *     convolution   x[o stride + k dilation - before]       0 where there is no such element
- *     transposed    x[(o + before - k dilation) / stride]   and where that is no whole number
- *
- * A convolution stacks the copies and multiplies them with its filter in one product, whose
- * multiply-adds are the convolution's; a pool takes their maximum or their mean. */
+/* Convolutions and pools: how many windows there are, and what padding they have. */
 #include "analyzer/onnx/onnx_operators.h"
 #include "analyzer/onnx/onnx_steps.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define SPACE 3 /* spatial axes at most */
+#define SPACE MTF_MAX_WINDOWS /* spatial axes at most */
 
-/* The windows along one axis. */
+/* The windows along one axis; of transposed ones `out` may have more elements than they reach. */
 typedef struct {
     int64_t in, out, places, stride, dilation, before, after;
 } Window;
@@ -128,42 +121,25 @@ static bool read_windows(MtfOnnxCall *call, const MtfOnnxValue *x, const int64_t
     return true;
 }
 
-/* ---- Copies ---------------------------------------------------------------------------------- */
-
-/* The whole axis is one window. */
-static bool is_whole(const Windows *windows, const Window *w) {
-    return !windows->transposed && w->out == 1 && w->places == w->in && w->dilation == 1 &&
-           w->before == 0;
+/* What a transposed window's last element leaves behind it, but for what a stride skips. */
+static int64_t reached(const Windows *windows, const Window *w) {
+    int64_t reach = w->stride * (w->in - 1) + span(w) - w->before - w->after + w->stride - 1;
+    return windows->transposed ? MIN(w->out, reach) : w->out;
 }
 
-/* What place `k` of each window sees along an axis of x. */
-static MtfOnnxValue *see(MtfOnnxTranslation *t, const Windows *windows, const Window *w,
-                         MtfOnnxValue *x, int axis, int64_t k) {
-    MtfAttributes a = MTF_NO_ATTRIBUTES;
-    int64_t first = k * w->dilation - w->before;
-    a.start = (double)(windows->transposed ? -first : first);
-    a.stride = (double)(windows->transposed ? 1 : w->stride);
-    a.dilation = (double)(windows->transposed ? w->stride : 1);
-    if (a.start == 0 && a.stride == 1 && a.dilation == 1 && w->in == w->out)
-        return x;
-    return mtf_onnx_along(t, MTF_OP_RESAMPLE, a, x, axis, w->out);
-}
-
-/* x with axis `axis` replaced by two, place within the window and window. */
-static MtfOnnxValue *unfold(MtfOnnxTranslation *t, const Windows *windows, const Window *w,
-                            MtfOnnxValue *x, int axis) {
-    g_autofree MtfOnnxValue **copies = g_new0(MtfOnnxValue *, w->places);
-    if (x == NULL || x->rank >= MTF_ONNX_MAX_RANK)
-        return NULL;
-    if (is_whole(windows, w)) /* its places are the axis itself */
-        return mtf_onnx_unsqueeze(t, x, x->rank + 1, 1U << (axis + 1));
-    for (int64_t k = 0; k < w->places; k++) {
-        MtfOnnxValue *copy = see(t, windows, w, x, axis, k);
-        copies[k] = copy == NULL ? NULL : mtf_onnx_unsqueeze(t, copy, x->rank + 1, 1U << axis);
-        if (copies[k] == NULL)
-            return NULL;
+/* The windows as an operation has them. */
+static MtfOnnxWindows windowed(const Windows *windows, int kind, const char *letters) {
+    MtfOnnxWindows result = { .n = windows->n, .kind = kind, .letters = letters };
+    for (int i = 0; i < windows->n; i++) {
+        const Window *w = &windows->axis[i];
+        result.axis[i].out = reached(windows, w);
+        result.axis[i].places = w->places;
+        result.axis[i].stride = w->stride;
+        result.axis[i].dilation = w->dilation;
+        result.axis[i].before = w->before;
+        result.axis[i].after = w->after;
     }
-    return w->places == 1 ? copies[0] : mtf_onnx_concat(t, axis, (int)w->places, copies);
+    return result;
 }
 
 /* ---- Convolutions ---------------------------------------------------------------------------- */
@@ -182,18 +158,44 @@ static MtfOnnxValue *group(MtfOnnxTranslation *t, MtfOnnxValue *x, int axis, int
     return mtf_onnx_reshape(t, x, x->rank + 1, sizes);
 }
 
-/* Letters: n batch, g group, c channels in, m channels out, a… places, A… windows. */
-static char *letters_of(const Windows *windows, bool grouped) {
-    g_autoptr(GString) x = g_string_new(grouped ? "ngc" : "nc");
-    g_autoptr(GString) out = g_string_new(grouped ? "ngm" : "nm");
-    g_autoptr(GString) filter = g_string_new(grouped ? "g" : "");
-    g_string_append(filter, windows->transposed ? "cm" : "mc");
+/* One place a window, side by side: a product. */
+static bool is_product(const Windows *windows) {
     for (int i = 0; i < windows->n; i++) {
-        g_string_append_printf(x, "%c%c", 'p' + i, 'A' + i);
-        g_string_append_c(filter, (char)('p' + i));
-        g_string_append_c(out, (char)('A' + i));
+        const Window *w = &windows->axis[i];
+        if (w->places > 1 || w->stride > 1 || w->in != w->out || w->before > 0)
+            return false;
     }
-    return g_strdup_printf("%s,%s->%s", x->str, filter->str, out->str);
+    return true;
+}
+
+/* Letters: n batch, g group, c channels in, m channels out; with those of space, a… and of places, p…. */
+static char *letters_of(const Windows *windows, bool grouped, bool spatial) {
+    const char *filter = windows->transposed ? "cm" : "mc", *g = grouped ? "g" : "";
+    g_autofree char *space = g_strndup("ABC", spatial ? (gsize)windows->n : 0);
+    g_autofree char *places = g_strndup("pqr", spatial ? (gsize)windows->n : 0);
+    return g_strdup_printf("n%sc%s,%s%s%s->n%sm%s", g, space, g, filter, places, g, space);
+}
+
+/* y with the elements that no window reaches, which are 0, behind the others. */
+static MtfOnnxValue *lengthen(MtfOnnxTranslation *t, const Windows *windows, MtfOnnxValue *y) {
+    MtfAttributes a = MTF_NO_ATTRIBUTES;
+    a.start = 0;
+    a.stride = 1;
+    for (int i = 0; i < windows->n && y != NULL; i++)
+        if (reached(windows, &windows->axis[i]) < windows->axis[i].out)
+            y = mtf_onnx_along(t, MTF_OP_RESAMPLE, a, y, i + 2, windows->axis[i].out);
+    return y;
+}
+
+static MtfOnnxValue *convolve_windows(MtfOnnxTranslation *t, const Windows *windows, int64_t groups,
+                                      MtfOnnxValue *x, MtfOnnxValue *filter) {
+    g_autofree char *letters = letters_of(windows, groups > 1, is_product(windows));
+    MtfOnnxValue *inputs[] = { group(t, x, 1, groups), group(t, filter, 0, groups) };
+    if (is_product(windows))
+        return mtf_onnx_product(t, letters, 2, inputs);
+    MtfOnnxWindows operation =
+        windowed(windows, windows->transposed ? MTF_OP_CONV_TRANSPOSE : MTF_OP_CONV, letters);
+    return mtf_onnx_windowed(t, &operation, inputs[0], inputs[1]);
 }
 
 static MtfOnnxValue *add_bias(MtfOnnxCall *call, MtfOnnxValue *y) {
@@ -223,61 +225,21 @@ static MtfOnnxValue *convolve(MtfOnnxCall *call) {
     if (!read_windows(call, x, &filter->sizes[2], &windows))
         return NULL;
     int64_t made = windows.transposed ? filter->sizes[1] * groups : filter->sizes[0];
-    for (int i = windows.n - 1; i >= 0; i--)
-        x = unfold(t, &windows, &windows.axis[i], x, i + 2);
-    MtfOnnxValue *inputs[] = { group(t, x, 1, groups), group(t, filter, 0, groups) };
-    g_autofree char *letters = letters_of(&windows, groups > 1);
-    MtfOnnxValue *y = mtf_onnx_product(t, letters, 2, inputs);
+    MtfOnnxValue *y = convolve_windows(t, &windows, groups, x, filter);
     if (y == NULL)
         return NULL;
     sizes[0] = x->sizes[0];
     sizes[1] = made;
     for (int i = 0; i < windows.n; i++)
-        sizes[i + 2] = windows.axis[i].out;
-    return add_bias(call, mtf_onnx_reshape(t, y, windows.n + 2, sizes));
+        sizes[i + 2] =
+            is_product(&windows) ? windows.axis[i].out : reached(&windows, &windows.axis[i]);
+    y = mtf_onnx_reshape(t, y, windows.n + 2, sizes);
+    return add_bias(call, lengthen(t, &windows, y));
 }
 
 /* ---- Pools ----------------------------------------------------------------------------------- */
 
-/* Padding that no maximum takes. */
-#define LOWEST (-3.4028234663852886e38)
-
-/* A one for each element along the axis of x, in all else equal. */
-static MtfOnnxValue *ones_along(MtfOnnxTranslation *t, const Window *w, const MtfOnnxValue *x,
-                                int axis) {
-    int64_t sizes[MTF_ONNX_MAX_RANK];
-    for (int k = 0; k < x->rank; k++)
-        sizes[k] = k == axis ? w->in : 1;
-    return mtf_onnx_real(t, mtf_onnx_uniform(t, x->type, x->rank, sizes, 1));
-}
-
-/* What place k of each window sees, LOWEST where that is padding. */
-static MtfOnnxValue *see_or_low(MtfOnnxTranslation *t, const Windows *windows, const Window *w,
-                                MtfOnnxValue *x, int axis, int64_t k) {
-    int64_t first = k * w->dilation - w->before, last = first + (w->out - 1) * w->stride;
-    MtfOnnxValue *seen = see(t, windows, w, x, axis, k);
-    if (seen == NULL || (first >= 0 && last < w->in))
-        return seen;
-    MtfOnnxValue *there = see(t, windows, w, ones_along(t, w, x, axis), axis, k);
-    return mtf_onnx_where(t, there, seen, mtf_onnx_scalar(t, x->type, LOWEST));
-}
-
-/* The maximum or sum of what the places of each window see along one axis. */
-static MtfOnnxValue *pool_axis(MtfOnnxTranslation *t, int kind, const Windows *windows,
-                               const Window *w, MtfOnnxValue *x, int axis) {
-    MtfOnnxValue *y = NULL;
-    if (is_whole(windows, w))
-        return mtf_onnx_reduce(t, kind == MTF_OP_ADD ? MTF_OP_REDUCE_SUM : MTF_OP_REDUCE_MAX, x,
-                               1U << axis, NULL);
-    for (int64_t k = 0; k < w->places && (k == 0 || y != NULL); k++) {
-        MtfOnnxValue *seen = kind == MTF_OP_ADD ? see(t, windows, w, x, axis, k)
-                                                : see_or_low(t, windows, w, x, axis, k);
-        y = k == 0 ? seen : mtf_onnx_binary(t, kind, y, seen);
-    }
-    return y;
-}
-
-static MtfOnnxValue *max_pool(MtfOnnxCall *call) {
+static MtfOnnxValue *pool(MtfOnnxCall *call) {
     MtfOnnxTranslation *t = call->t;
     MtfOnnxValue *x = mtf_onnx_real(t, call->inputs[0]);
     Windows windows = { 0 };
@@ -288,53 +250,15 @@ static MtfOnnxValue *max_pool(MtfOnnxCall *call) {
     int type = x->type;
     if (mtf_onnx_dtype(type) == MTF_I32)
         x = mtf_onnx_cast(t, x, MTF_ONNX_DOUBLE);
-    for (int i = 0; i < windows.n && x != NULL; i++)
-        x = pool_axis(t, MTF_OP_MAXIMUM, &windows, &windows.axis[i], x, i + 2);
-    return mtf_onnx_cast(t, x, type);
-}
-
-/* How many elements each window holds: those of x, or of the padding too, but not those that only
- * ceil_mode makes room for. */
-static MtfOnnxValue *count_axis(MtfOnnxTranslation *t, const Windows *windows, const Window *w,
-                                const MtfOnnxValue *x, int axis, bool padded) {
-    int64_t end = (w->out - 1) * w->stride + span(w) - w->before;
-    Window counted = *w;
-    if (padded) {
-        counted.in += w->before + w->after;
-        counted.before = 0;
-    }
-    bool full = counted.before == 0 && end + w->before - counted.before <= counted.in;
-    if (full)
-        return mtf_onnx_scalar(t, x->type, (double)w->places);
-    MtfOnnxValue *ones = ones_along(t, &counted, x, axis);
-    return ones == NULL ? NULL : pool_axis(t, MTF_OP_ADD, windows, &counted, ones, axis);
-}
-
-static MtfOnnxValue *average_pool(MtfOnnxCall *call) {
-    MtfOnnxTranslation *t = call->t;
-    MtfOnnxValue *x = mtf_onnx_real(t, call->inputs[0]);
-    Windows windows = { 0 };
-    bool padded = mtf_onnx_int(call, "count_include_pad", 0) != 0;
-    if (x == NULL || !read_windows(call, x, NULL, &windows))
-        return NULL;
-    MtfOnnxValue *y = x;
-    for (int i = 0; i < windows.n && y != NULL; i++) {
-        const Window *w = &windows.axis[i];
-        double number;
-        MtfOnnxValue *count = count_axis(t, &windows, w, x, i + 2, padded);
-        y = pool_axis(t, MTF_OP_ADD, &windows, w, y, i + 2);
-        if (y == NULL || count == NULL)
-            return NULL;
-        y = mtf_onnx_is_number(t, count, &number) ? mtf_onnx_affine(t, y, 1 / number, 0)
-                                                  : mtf_onnx_binary(t, MTF_OP_DIVIDE, y, count);
-    }
-    return y;
+    MtfOnnxWindows operation = windowed(&windows, call->kind, "nc->nc");
+    operation.counted = mtf_onnx_int(call, "count_include_pad", 0) != 0;
+    return mtf_onnx_cast(t, mtf_onnx_windowed(t, &operation, x, NULL), type);
 }
 
 const MtfOnnxOperator mtf_onnx_window_operators[] = {
-    { "AveragePool", average_pool, 0, 0, 1, 1, NULL },
+    { "AveragePool", pool, MTF_OP_AVERAGE_POOL, 0, 1, 1, NULL },
     { "Conv", convolve, 0, 0, 2, 3, NULL },
     { "ConvTranspose", convolve, 0, 1, 2, 3, NULL },
-    { "MaxPool", max_pool, 0, 0, 1, 1, NULL },
+    { "MaxPool", pool, MTF_OP_MAX_POOL, 0, 1, 1, NULL },
     { 0 },
 };

@@ -117,7 +117,8 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVarian
         return NULL;
     if (mtf_graph_stages(training) > 0)
         mtf_graph_complete_stages(training);
-    if (!mtf_graph_recompute(training, variant->recompute, error))
+    if (!mtf_graph_recompute_layers(training, variant->recompute, variant->recomputed_layers,
+                                    error))
         return NULL;
     if (variant->fuses)
         mtf_graph_mark_near(training);

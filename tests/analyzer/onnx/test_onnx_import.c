@@ -197,7 +197,8 @@ static void a_batch_that_the_file_fixes_can_be_another(void **state) {
 static int64_t multiply_adds(const MtfGraph *graph) {
     int64_t sum = 0;
     for (int i = 0; i < (int)graph->operations->len; i++) {
-        if (mtf_graph_operation(graph, i)->kind != MTF_OP_EINSUM)
+        int kind = mtf_graph_operation(graph, i)->kind;
+        if (kind != MTF_OP_EINSUM && kind != MTF_OP_CONV)
             continue;
         MtfIteration iteration;
         int64_t points = 1;
