@@ -45,7 +45,8 @@
 #define BRANCH_ROUNDS 20     /* that do not count as stale */
 #define STALE_ROUNDS 12      /* without a gap so much smaller, after which limited work ends */
 #define STALE_GAP 0.95
-#define STALE_ENTRIES 16000000 /* of a core, a round on which counts as one; on larger ones as more */
+#define STALE_ENTRIES \
+    16000000               /* of a core, a round on which counts as one; on larger ones as more */
 #define HARD_ROUNDS 3      /* without a choice, after which the least memory is tried */
 #define QUOTIENT_STEPS 300 /* steps on a quotient, at most; */
 #define QUOTIENT_GAP 2e-4  /* the guess is near enough to the best choice, */
