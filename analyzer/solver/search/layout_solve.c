@@ -45,8 +45,6 @@
 #define BRANCH_ROUNDS 20     /* that do not count as stale */
 #define STALE_ROUNDS 12      /* without a gap so much smaller, after which limited work ends */
 #define STALE_GAP 0.95
-#define STALE_ENTRIES \
-    16000000               /* of a core, a round on which counts as one; on larger ones as more */
 #define HARD_ROUNDS 3      /* without a choice, after which the least memory is tried */
 #define QUOTIENT_STEPS 300 /* steps on a quotient, at most; */
 #define QUOTIENT_GAP 2e-4  /* the guess is near enough to the best choice, */
@@ -584,9 +582,7 @@ static bool is_stale(Solver *solver) {
         solver->noted_gap = gap;
         solver->stale_rounds = 0;
     }
-    int64_t entries = (int64_t)mtf_core_size(solver->core).entries;
-    solver->stale_rounds += (int)CLAMP(entries / STALE_ENTRIES, 1, STALE_ROUNDS);
-    return solver->stale_rounds > STALE_ROUNDS;
+    return ++solver->stale_rounds > STALE_ROUNDS;
 }
 
 static void run_rounds(Solver *solver) {
