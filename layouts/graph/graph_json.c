@@ -372,15 +372,21 @@ static bool check_total(const MtfGraph *graph, const MtfJson *root, GError **err
            mtf_json_fail(root, error, "the variables hold more than 2^53 elements together");
 }
 
+/* By repeat; free with g_free. */
+static bool *blocks_with_layers(const MtfGraph *graph) {
+    bool *has_layers = g_new0(bool, graph->repeats->len + 1);
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        int block = mtf_graph_tensor(graph, t)->layer.block;
+        if (block > 0)
+            has_layers[block - 1] = true;
+    }
+    return has_layers;
+}
+
 /* Every block that was unrolled before has operations that say so. */
 static bool check_repeats(const MtfGraph *graph, const MtfJson *root, int unrolled,
                           GError **error) {
-    g_autofree bool *has_layers = g_new0(bool, unrolled + 1);
-    for (int t = 0; t < (int)graph->tensors->len; t++) {
-        int block = mtf_graph_tensor(graph, t)->layer.block;
-        if (block > 0 && block <= unrolled)
-            has_layers[block - 1] = true;
-    }
+    g_autofree bool *has_layers = blocks_with_layers(graph);
     for (int i = 0; i < unrolled; i++)
         if (!has_layers[i])
             return mtf_json_fail(root, error,
@@ -628,11 +634,14 @@ static cJSON *updates_to_json(const MtfGraph *graph) {
     return list;
 }
 
+/* Blocks of which the graph has a layer: a pipeline stage may hold none. */
 static cJSON *repeats_to_json(const MtfGraph *graph) {
     cJSON *map = cJSON_CreateObject();
+    g_autofree bool *has_layers = blocks_with_layers(graph);
     for (guint i = 0; i < graph->repeats->len; i++) {
         const MtfRepeat *repeat = &g_array_index(graph->repeats, MtfRepeat, i);
-        mtf_json_add_integer(map, repeat->name, repeat->count);
+        if (has_layers[i])
+            mtf_json_add_integer(map, repeat->name, repeat->count);
     }
     return map;
 }
@@ -666,8 +675,11 @@ cJSON *mtf_graph_to_json(const MtfGraph *graph) {
         cJSON_AddItemToObject(root, "optimizer", optimizer_to_json(&graph->optimizer));
     if (graph->updates->len > 0)
         cJSON_AddItemToObject(root, "updates", updates_to_json(graph));
-    if (graph->repeats->len > 0)
-        cJSON_AddItemToObject(root, "repeats", repeats_to_json(graph));
+    cJSON *repeats = repeats_to_json(graph);
+    if (repeats->child != NULL)
+        cJSON_AddItemToObject(root, "repeats", repeats);
+    else
+        cJSON_Delete(repeats);
     if (graph->loops->len > 0)
         cJSON_AddItemToObject(root, "loops", loops_to_json(graph));
     return root;

@@ -369,7 +369,11 @@ static void a_training_graph_has_updates_and_repeats(void **state) {
     "{'name': 'n', 'op': 'add', 'inputs': ['x', 'v'], 'phase': 'update', 'memory_kind': " \
     "'variables'}], "
     g_autoptr(MtfGraph) graph = mtf_test_graph(
-        HEAD INPUT V "'updates': [{'variable': 'v', 'value': 'n'}], 'repeats': {'layer': 24}}");
+        HEAD INPUT
+        "'variables': [{'name': 'v', 'dims': ['a', 'b'], 'init': 'ones', 'block': 'layer', "
+        "'iteration': 23}], 'operations': [{'name': 'n', 'op': 'add', 'inputs': ['x', "
+        "'v'], 'phase': 'update', 'memory_kind': 'variables'}], "
+        "'updates': [{'variable': 'v', 'value': 'n'}], 'repeats': {'layer': 24}}");
     assert_int_equal(graph->updates->len, 1);
     assert_int_equal(g_array_index(graph->repeats, MtfRepeat, 0).count, 24);
     assert_fails(HEAD INPUT V "'updates': [{'variable': 'x', 'value': 'n'}]}",
@@ -442,7 +446,8 @@ static void everything_a_graph_can_hold_travels(void **state) {
         "{'name': 'l', 'op': 'reduce_sum', 'inputs': ['g'], 'dims': []},"
         "{'name': 'rate', 'op': 'learning_rate', 'inputs': [], 'dims': [], 'rate': 0.01, "
         "'schedule': 'cosine', 'total': 1000, 'final': 0.3, 'phase': 'update'},"
-        "{'name': 'k', 'op': 'constant', 'dims': ['a'], 'value': 1e-30},"
+        "{'name': 'k', 'op': 'constant', 'dims': ['a'], 'value': 1e-30, 'block': 'block', "
+        "'iteration': 1},"
         "{'name': 'w2', 'op': 'adam', 'inputs': ['w', 'g', 'm', 'v', 'rate'], 'beta1': 0.8, "
         "'phase': 'update', 'memory_kind': ['variables', 'optimizer', 'optimizer']}], 'loss': 'l', "
         "'updates': [{'variable': 'w', 'value': 'w2'}, {'variable': 'm', 'value': 'w2/m'}, "
