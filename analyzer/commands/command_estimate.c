@@ -136,9 +136,11 @@ static bool estimate(const Options *options, const char *path, GError **error) {
                                  false,
                                  options->loss,
                                  options->even };
-    MtfStepVariant variant = { options->microbatches, options->batch_dim, options->precision, 0,
-                               false };
-    if (!mtf_recompute_parse(options->recompute, &variant.recompute, error))
+    MtfStepVariant variant = { .microbatches = options->microbatches,
+                               .batch_dim = options->batch_dim,
+                               .precision = options->precision };
+    if (!mtf_recompute_parse(options->recompute, &variant.recompute, &variant.recomputed_layers,
+                             error))
         return false;
     g_autoptr(MtfMachine) machine =
         mtf_planning_machine(options->machine, options->software, error);
@@ -209,7 +211,7 @@ int mtf_command_estimate(int argc, char **argv) {
         TEXT("batch-dim", 0, batch_dim, "What counts examples (the inputs' first dimension)",
              "NAME"),
         TEXT("recompute", 0, recompute, "What the backward pass computes again (none)",
-             "none|cheap|layers"),
+             "none|cheap|layers|layers:K"),
         { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.dims, "Set a dimension's size", "batch=512" },
         { "batch", 0, 0, G_OPTION_ARG_INT, &o.batch,
           "Examples in a batch of a published model (32)", "N" },

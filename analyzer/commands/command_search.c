@@ -178,7 +178,7 @@ static bool read_variant(const Options *options, MtfVariantSearchOptions *search
     MtfRecompute recompute = MTF_RECOMPUTES;
     if (!read_microbatches(options->microbatches, &search->microbatches, error) ||
         (!is_auto(options->recompute) &&
-         !mtf_recompute_parse(options->recompute, &recompute, error)))
+         !mtf_recompute_parse(options->recompute, &recompute, &search->recomputed_layers, error)))
         return false;
     search->recompute = (int)recompute;
     return true;
@@ -241,8 +241,11 @@ static MtfPlan *plan_of(Run *run) {
     int64_t limit = run->search.memory_limit;
     mtf_variant_answer_settle(&run->search, found);
     cJSON *search_json = mtf_plan_answer_to_json(&found->answer, limit);
-    if (found->variants->len > 1)
-        mtf_search_add_variants(search_json, found);
+    mtf_search_add_variants(search_json, found);
+    if (found->frontier != NULL)
+        cJSON_ReplaceItemInObjectCaseSensitive(
+            search_json, "frontier",
+            mtf_variant_frontier_to_json(found->frontier, found->variants));
     mtf_next_best_add(search_json, &found->answer, found->graph, found->layout, limit);
     return mtf_planning_plan_new(g_steal_pointer(&found->graph), g_steal_pointer(&found->layout),
                                  &found->answer.pricer, search_json);
@@ -479,7 +482,7 @@ int mtf_command_search(int argc, char **argv) {
         TEXT("microbatches", 0, microbatches, "Work through the batch in M parts (auto)", "M|auto"),
         TEXT("batch-dim", 0, batch_dim, "What counts examples (inputs' first dimension)", "NAME"),
         TEXT("recompute", 0, recompute, "What the backward pass computes again (auto)",
-             "none|cheap|layers|auto"),
+             "none|cheap|layers|layers:K|auto"),
         MTF_COLLECTIVES_OPTION(o.collectives),
         TEXT("stages", 0, stages,
              "Cut into a pipeline of S stages, or as many as are best; --mesh is that of one (1)",

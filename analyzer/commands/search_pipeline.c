@@ -9,6 +9,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/microbatches.h"
+#include "layouts/pipeline/pipeline_delay.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -222,8 +223,8 @@ static bool prepare(Search *search, GError **error) {
             mtf_planning_precision_for(search->machine, search->written, o->precision);
     if (search->written == NULL || !read_microbatches(search, error) ||
         !choose_chunks(search, error) ||
-        (!is_auto(o->recompute) &&
-         !mtf_recompute_parse(o->recompute, &request->form.recompute, error)))
+        (!is_auto(o->recompute) && !mtf_recompute_parse(o->recompute, &request->form.recompute,
+                                                        &request->form.recomputed_layers, error)))
         return false;
     bool given = o->mesh != NULL || mtf_graph_stages(search->written) > 0;
     return given ? divide_evenly(search, error) : search_cut(search, error);
@@ -286,6 +287,17 @@ static void print_all_stages(const MtfPipelinePlan *pipeline) {
     }
 }
 
+/* How far the weights of an asynchronous pipeline lag behind. */
+static void print_delays(const MtfPipelinePlan *pipeline) {
+    if (!mtf_pipeline_is_asynchronous(pipeline->schedule))
+        return;
+    printf("weights        asynchronous: stages compute with those of");
+    for (int s = 0; s < pipeline->order->stages; s++)
+        printf("%s%d", s > 0 ? ", " : " ",
+               mtf_pipeline_delay(pipeline->schedule, pipeline->order, s));
+    puts(" steps ago (0: the newest)");
+}
+
 static void print_proof(const MtfCutPlan *cut) {
     if (cut == NULL) {
         puts(
@@ -308,14 +320,17 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
     const cJSON *tried = cJSON_GetObjectItem(pipeline->predicted, "schedules");
     double step = mtf_json_number_of(pipeline->predicted, "step_seconds", 0);
     double bubble = mtf_json_number_of(pipeline->predicted, "bubble", 0);
+    const MtfStepVariant *form = &search->request.form;
     g_autofree char *seconds = mtf_seconds_format(step);
+    g_autofree char *recompute = mtf_recompute_format(form->recompute, form->recomputed_layers);
     mtf_planning_print_machine(mtf_pipeline_stage(pipeline, 0), search->machine, o->machine != NULL,
                                o->precision);
     printf("pipeline       %d stages on %d devices, schedule %s, %d micro-batches, recomputation "
            "%s\n",
            (int)pipeline->stages->len, mtf_pipeline_devices(pipeline), pipeline->schedule,
-           pipeline->graph->microbatches, mtf_recompute_name(search->request.form.recompute));
+           pipeline->graph->microbatches, recompute);
     print_all_stages(pipeline);
+    print_delays(pipeline);
     printf("step           %s, of which %.1f %% is the bubble\n", seconds, 100 * bubble);
     for (const cJSON *one = tried != NULL ? tried->child : NULL; one != NULL; one = one->next) {
         g_autofree char *other = mtf_seconds_format(mtf_json_number_of(tried, one->string, 0));

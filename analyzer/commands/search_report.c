@@ -67,18 +67,25 @@ static bool is_optimal(const MtfRuleAnswer *answer) {
     return !answer->stopped && gap_of(answer) <= 2e-6;
 }
 
+static void add_recompute(cJSON *object, const MtfStepVariant *variant) {
+    g_autofree char *text = mtf_recompute_format(variant->recompute, variant->recomputed_layers);
+    cJSON_AddStringToObject(object, "recompute", text);
+}
+
 /* The variant of the step, and those it was chosen from. */
 void mtf_search_add_variants(cJSON *object, const MtfVariantAnswer *found) {
     const MtfStepCandidate *chosen =
         &g_array_index(found->variants, MtfStepCandidate, found->variant);
-    cJSON_AddStringToObject(object, "recompute", mtf_recompute_name(chosen->variant.recompute));
+    add_recompute(object, &chosen->variant);
+    if (found->considered < 2)
+        return;
     cJSON *list = cJSON_AddArrayToObject(object, "variants");
-    for (guint i = 0; i < found->variants->len; i++) {
-        const MtfStepCandidate *candidate = &g_array_index(found->variants, MtfStepCandidate, i);
+    for (int i = 0; i < found->considered; i++) {
+        const MtfStepCandidate *candidate =
+            &g_array_index(found->variants, MtfStepCandidate, (guint)i);
         cJSON *item = cJSON_CreateObject();
         mtf_json_add_integer(item, "microbatches", candidate->variant.microbatches);
-        cJSON_AddStringToObject(item, "recompute",
-                                mtf_recompute_name(candidate->variant.recompute));
+        add_recompute(item, &candidate->variant);
         mtf_json_add_integer(item, "unlimited_rule_cost", candidate->cost);
         mtf_json_add_integer(item, "least_bytes", candidate->least_bytes);
         cJSON_AddItemToArray(list, item);
@@ -173,24 +180,28 @@ static void print_mapping(const MtfSearchReport *report, const MtfPlan *plan) {
 
 /* Step and needs of the fastest, the gap of the cheapest layout under each limit. */
 static void print_frontier(const MtfSearchReport *report) {
-    const GArray *frontier = report->found->answer.frontier;
+    const GArray *frontier = report->found->frontier;
     if (frontier == NULL)
         return;
     printf("\n%-15s%12s%12s%12s  %s\n", "memory limit", "needs", "step", "gap", "layout");
     for (guint i = 0; i < frontier->len; i++) {
-        const MtfFrontierPoint *point = &g_array_index(frontier, MtfFrontierPoint, i);
-        const MtfIncumbent *layout = point->fastest;
+        const MtfVariantPoint *point = &g_array_index(frontier, MtfVariantPoint, i);
+        const MtfStepVariant *variant =
+            &g_array_index(report->found->variants, MtfStepCandidate, point->variant).variant;
         g_autofree char *limit = mtf_bytes_format((double)point->limit);
-        g_autofree char *needs = mtf_bytes_format((double)layout->arena_bytes);
-        g_autofree char *step = mtf_seconds_format(layout->step_seconds);
-        printf("%-15s%12s%12s%10.3g %%  %s\n", limit, needs, step,
-               100 * relative_gap(point->cheapest->cost, point->bound), layout->name);
+        g_autofree char *needs = mtf_bytes_format((double)point->bytes);
+        g_autofree char *step = mtf_seconds_format(point->step_seconds);
+        g_autofree char *recompute =
+            mtf_recompute_format(variant->recompute, variant->recomputed_layers);
+        printf("%-15s%12s%12s%10.3g %%  %s, %d micro-batch%s, recompute %s\n", limit, needs, step,
+               100 * relative_gap(point->cost, point->bound), point->name,
+               MAX(1, variant->microbatches), variant->microbatches > 1 ? "es" : "", recompute);
     }
 }
 
 /* Where the layouts that the field makes by hand lie beside the frontier. */
 static void print_incumbents(const MtfSearchReport *report) {
-    if (report->found->answer.frontier == NULL)
+    if (report->found->frontier == NULL)
         return;
     putchar('\n');
     g_autoptr(GPtrArray) shown =
@@ -208,11 +219,13 @@ static void print_variant(const MtfSearchReport *report, const MtfPlan *plan) {
     const MtfStepVariant *variant =
         &g_array_index(report->found->variants, MtfStepCandidate, report->found->variant).variant;
     g_autofree char *text = mtf_graph_step_format(plan->graph);
-    if (report->found->variants->len > 1)
+    g_autofree char *recompute =
+        mtf_recompute_format(variant->recompute, variant->recomputed_layers);
+    if (report->found->considered > 1)
         printf(
             "variant        %s (recompute %s): the best of %d that might fit, by their best rule "
             "layouts\n",
-            text, mtf_recompute_name(variant->recompute), (int)report->found->variants->len);
+            text, recompute, report->found->considered);
     else if (variant->microbatches > 1 || variant->recompute != MTF_RECOMPUTE_NONE)
         printf("variant        %s\n", text);
 }

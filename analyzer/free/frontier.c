@@ -11,6 +11,7 @@ typedef struct {
     MtfFreeSearchOptions options;
     MtfIncumbents *pool;
     GArray *points;
+    int64_t unlimited_bound; /* whatever the memory */
 } Sweep;
 
 /* Searches under one limit and adds what is found to the pool. `answer` must be cleared. */
@@ -38,6 +39,7 @@ static bool find_least(Sweep *sweep, int64_t *least, GError **error) {
 static bool find_most(Sweep *sweep, int64_t *most, GError **error) {
     MtfFreeAnswer answer;
     bool done = search_under(sweep, INT64_MAX, &answer, error);
+    sweep->unlimited_bound = answer.bound;
     *most = done && answer.layout != NULL ? mtf_incumbents_best(sweep->pool, INT64_MAX)->arena_bytes
                                           : 0;
     mtf_free_answer_clear(&answer);
@@ -88,9 +90,15 @@ static bool sweep_limits(Sweep *sweep, const GArray *limits, GError **error) {
     return true;
 }
 
-/* Gives every limit the best layouts of the whole pool. A bound holds for lower limits, too. */
+/* Gives every limit the best layouts of the whole pool. A bound holds for lower limits, too; that of the
+ * last limit for higher ones. */
 static void compute_points(Sweep *sweep) {
     int64_t bound = INT64_MIN;
+    if (sweep->points->len > 0) {
+        MtfFrontierPoint *last =
+            &g_array_index(sweep->points, MtfFrontierPoint, sweep->points->len - 1);
+        last->bound = MIN(last->bound, sweep->unlimited_bound);
+    }
     for (guint i = sweep->points->len; i-- > 0;) {
         MtfFrontierPoint *point = &g_array_index(sweep->points, MtfFrontierPoint, i);
         point->cheapest = mtf_incumbents_best(sweep->pool, point->limit);

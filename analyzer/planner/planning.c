@@ -41,18 +41,28 @@ static bool wants_bfloat16(const char *precision) {
     return precision != NULL && mtf_dtype_from_name(precision, &dtype) && dtype == MTF_BF16;
 }
 
-/* A path as it is; what is none may be the name of a graph of the library. Free with g_free. */
-static char *find_graph(const char *path) {
-    char *found = g_file_test(path, G_FILE_TEST_EXISTS) || strcmp(path, "-") == 0
-                      ? NULL
-                      : mtf_library_find("graphs", path, NULL);
-    return found != NULL ? found : g_strdup(path);
+/* A path as it is; what is none is the name of a graph of the library, or an error. Free with g_free. */
+static char *find_graph(const char *path, GError **error) {
+    GError *cause = NULL;
+    if (g_file_test(path, G_FILE_TEST_EXISTS) || strcmp(path, "-") == 0)
+        return g_strdup(path);
+    char *found = mtf_library_find("graphs", path, &cause);
+    if (cause != NULL)
+        mtf_input_error(
+            error,
+            "%s; meshtf-plan model writes the graphs of known models (meshtf-plan model "
+            "--help lists them)",
+            cause->message);
+    g_clear_error(&cause);
+    return found;
 }
 
 static MtfGraph *load_or_import(const MtfPlanningGraph *request, const MtfSizeOverrides *sizes,
                                 GError **error) {
     g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
-    g_autofree char *path = find_graph(request->path);
+    g_autofree char *path = find_graph(request->path, error);
+    if (path == NULL)
+        return NULL;
     MtfImport import = { path,  request->batch,           request->length, NULL,
                          sizes, request->sizes_of_models, request->loss };
     MtfGraph *graph = mtf_import_load(&import, said, error);
@@ -117,7 +127,8 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVarian
         return NULL;
     if (mtf_graph_stages(training) > 0)
         mtf_graph_complete_stages(training);
-    if (!mtf_graph_recompute(training, variant->recompute, error))
+    if (!mtf_graph_recompute_layers(training, variant->recompute, variant->recomputed_layers,
+                                    error))
         return NULL;
     if (variant->fuses)
         mtf_graph_mark_near(training);

@@ -37,6 +37,7 @@ typedef struct {
     const char *batch_dim; /* what counts examples; NULL: the first dimension of every input */
     const char *precision; /* as in MtfPlanningGraph: "bf16" makes a step of mixed precision */
     MtfRecompute recompute;
+    int recomputed_layers; /* of MTF_RECOMPUTE_LAYERS: the first so many; 0: all */
     bool
         fuses; /* priced for a framework that fuses: neighbours are marked (kernel_work/fusable.h) */
 } MtfStepVariant;

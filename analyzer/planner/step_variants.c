@@ -34,6 +34,7 @@ static MtfStepVariant make_variant(const MtfStepVariantsOptions *options, int mi
                              .batch_dim = options->batch_dim,
                              .precision = options->precision,
                              .recompute = (MtfRecompute)recompute,
+                             .recomputed_layers = options->recomputed_layers,
                              .fuses = options->machine->software != NULL };
 }
 

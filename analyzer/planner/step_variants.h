@@ -26,10 +26,11 @@
 typedef struct {
     const MtfGraph *written; /* by the user */
     const MtfMachine *machine;
-    const GArray *meshes; /* MtfMesh */
-    int64_t memory_limit; /* bytes of a device */
-    int microbatches;     /* 0: any */
-    int recompute;        /* MtfRecompute, or MTF_RECOMPUTES: any */
+    const GArray *meshes;  /* MtfMesh */
+    int64_t memory_limit;  /* bytes of a device */
+    int microbatches;      /* 0: any */
+    int recompute;         /* MtfRecompute, or MTF_RECOMPUTES: any */
+    int recomputed_layers; /* as of MtfStepVariant */
     const char *batch_dim, *precision;
     const char *const *pins;    /* as of the rule search */
     const char *const *forbids; /* … */

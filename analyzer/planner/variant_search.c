@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/planner/variant_search.h"
 
+#include "analyzer/planner/memory_bound.h"
 #include "analyzer/planner/variant_race.h"
 #include "analyzer/solver/problem/in_parallel.h"
+#include "analyzer/training/microbatch_graph.h"
 #include "cost/tune/algorithm_choice.h"
+#include "layouts/graph/microbatches.h"
 
 #include <math.h>
 
@@ -323,20 +326,6 @@ static bool try_variants(const MtfVariantSearchOptions *options, MtfVariantAnswe
 
 /* ---- All variants -------------------------------------------------------------------------------- */
 
-/* Searches the chosen variant again, now with its frontier, for which there are as many seconds. */
-static bool add_frontier(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
-                         GError **error) {
-    Trial trial;
-    clear_found(best);
-    trial_init(&trial, options, best, best->variant);
-    trial.begin = g_get_monotonic_time();
-    bool done = search_variant(&trial, options->frontier, error);
-    *best = trial.found;
-    trial.found = (MtfVariantAnswer){ 0 };
-    trial_clear(&trial);
-    return done;
-}
-
 /* Whether a variant is worth a search after `after` variants that did not fit worse: the next one always,
  * and others whose rules would be cheaper than what was found if memory were no matter. */
 static bool is_promising(const MtfVariantAnswer *best, int variant, int after) {
@@ -355,8 +344,171 @@ static bool search_variants(const MtfVariantSearchOptions *options, MtfVariantAn
         if (!try_variants(options, best, i, count, &after, error))
             return false;
     }
-    return options->frontier == 0 || cost_of(best) == INT64_MAX ||
-           add_frontier(options, best, error);
+    return true;
+}
+
+/* ---- How many layers ----------------------------------------------------------------------------- */
+
+/* Numbers of layers that are tried beside all of them; of large graphs, whose searches take long. */
+#define MOST_COUNTS 4
+#define MOST_COUNTS_LARGE 1
+
+/* Of --seconds, after which no further number is tried. */
+#define COUNTS_SHARE 0.6
+
+/* The least number of layers to compute again that may do: what a step needs at least falls evenly
+ * with each, and a layout needs as much more as that of all layers did. */
+static int guess_layers(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best,
+                        int layers) {
+    MtfStepVariant kept = g_array_index(best->variants, MtfStepCandidate, best->variant).variant;
+    kept.recompute = MTF_RECOMPUTE_NONE;
+    g_autoptr(MtfGraph) graph = mtf_planning_training_graph(options->written, &kept, NULL);
+    if (graph == NULL)
+        return layers;
+    int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
+    double most = (double)mtf_memory_bound(graph, devices);
+    double least = (double)mtf_memory_bound(best->graph, devices);
+    double over = (double)(best->answer.free.layout != NULL ? best->answer.free.arena_bytes
+                                                            : best->answer.rules.arena_bytes) -
+                  least;
+    double share = (most + over - (double)options->memory_limit) / fmax(1, most - least);
+    return (int)CLAMP(ceil(share * layers), 1, layers);
+}
+
+/* Searches the variant that computes the first layers again; `*better` says whether it is kept. Large graphs
+ * are searched with alike layers, in the time of one. */
+static bool try_layers(const MtfVariantSearchOptions *options, MtfVariantAnswer *best, int layers,
+                       bool *better, GError **error) {
+    MtfVariantSearchOptions own = *options;
+    MtfStepCandidate candidate = {
+        .variant = g_array_index(best->variants, MtfStepCandidate, best->variant).variant
+    };
+    int variant = (int)best->variants->len, after = 0;
+    if (best->graph->operations->len > MTF_LARGE_OPERATIONS && options->uniform == MTF_UNIFORM_AUTO)
+        own.uniform = MTF_UNIFORM_ALWAYS;
+    candidate.variant.recomputed_layers = layers;
+    g_array_append_val(best->variants, candidate);
+    bool done = try_variants(&own, best, variant, 1, &after, error);
+    *better = best->variant == variant;
+    return done;
+}
+
+static bool may_count_layers(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best) {
+    const MtfStepVariant *variant =
+        &g_array_index(best->variants, MtfStepCandidate, best->variant).variant;
+    return options->recompute == MTF_RECOMPUTES && cost_of(best) < INT64_MAX &&
+           variant->recompute == MTF_RECOMPUTE_LAYERS && variant->recomputed_layers == 0;
+}
+
+/* Where the best variant computes all layers again, looks for the fewest that do: halves what lies between
+ * numbers that did and those that did not, from a guess on. */
+static bool count_layers(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                         GError **error) {
+    if (!may_count_layers(options, best))
+        return true;
+    int layers = mtf_graph_recomputable_layers(best->graph), low = 0, high = layers;
+    int most =
+        best->graph->operations->len > MTF_LARGE_OPERATIONS ? MOST_COUNTS_LARGE : MOST_COUNTS;
+    int next = guess_layers(options, best, layers);
+    for (int i = 0; i < most && low + 1 < high && !is_interrupted(options); i++) {
+        bool better;
+        if (options->seconds > 0 && seconds_since(options->begin) > COUNTS_SHARE * options->seconds)
+            return true;
+        next = CLAMP(next, low + 1, high - 1);
+        if (!try_layers(options, best, next, &better, error))
+            return false;
+        *(better ? &high : &low) = next;
+        next = i == 0 ? next + (better ? -1 : 1) : (low + high) / 2;
+    }
+    return true;
+}
+
+/* ---- The frontier -------------------------------------------------------------------------------- */
+
+/* Variants beside the chosen one whose frontiers are searched: each kind of recomputation in one piece, and
+ * all layers recomputed in more and more micro-batches. */
+#define FRONTIER_COUNTS 3
+
+/* Searches a variant again, now with its frontier, for which there are as many seconds. */
+static bool search_frontier(const MtfVariantSearchOptions *options, MtfVariantAnswer *found,
+                            GError **error) {
+    Trial trial;
+    clear_found(found);
+    trial_init(&trial, options, found, found->variant);
+    trial.begin = g_get_monotonic_time();
+    bool done = search_variant(&trial, options->frontier, error);
+    *found = trial.found;
+    trial.found = (MtfVariantAnswer){ 0 };
+    trial_clear(&trial);
+    return done;
+}
+
+/* Adds what another variant's frontier has; one that cannot be made has nothing. Its layers are alike, unless
+ * they must not be: then it is found in the time of one. */
+static void add_variant(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                        const MtfStepVariant *variant, GArray *points) {
+    MtfVariantSearchOptions own = *options;
+    MtfStepCandidate candidate = { .variant = *variant };
+    g_array_append_val(best->variants, candidate);
+    MtfVariantAnswer found = { .variants = best->variants,
+                               .variant = (int)best->variants->len - 1 };
+    if (options->uniform == MTF_UNIFORM_AUTO)
+        own.uniform = MTF_UNIFORM_ALWAYS;
+    if (search_frontier(&own, &found, NULL) && found.answer.frontier != NULL)
+        mtf_variant_points_add(points, found.answer.frontier, found.variant);
+    clear_found(&found);
+}
+
+static bool may_vary(const MtfVariantSearchOptions *options, const MtfStepVariant *chosen,
+                     const MtfStepVariant *variant) {
+    bool microbatches =
+        options->microbatches == 0 || options->microbatches == variant->microbatches;
+    bool recompute =
+        options->recompute == MTF_RECOMPUTES || options->recompute == (int)variant->recompute;
+    bool same = MAX(1, chosen->microbatches) == variant->microbatches &&
+                chosen->recompute == variant->recompute && chosen->recomputed_layers == 0;
+    return microbatches && recompute && !same;
+}
+
+/* The numbers of micro-batches (int): one, the most, and one between. */
+static GArray *frontier_counts(const MtfVariantSearchOptions *options) {
+    int batch = mtf_batch_dimension(options->written, options->batch_dim, NULL);
+    int64_t size =
+        batch >= 0 ? MIN(mtf_graph_size(options->written, batch), MTF_MAX_MICROBATCHES) : 1;
+    GArray *counts = g_array_new(FALSE, FALSE, sizeof(int));
+    for (int m = 1; m <= (int)size && counts->len < FRONTIER_COUNTS; m++) {
+        bool next = m == 1 || (double)m * m >= (double)size;
+        bool last = counts->len == FRONTIER_COUNTS - 1 && m < (int)size;
+        if (size % m == 0 && next && !last)
+            g_array_append_val(counts, m);
+    }
+    return counts;
+}
+
+/* The frontier of the chosen variant, and joined with those of others. */
+static bool add_frontier(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                         GError **error) {
+    MtfStepVariant chosen = g_array_index(best->variants, MtfStepCandidate, best->variant).variant;
+    int considered = best->considered;
+    if (!search_frontier(options, best, error))
+        return false;
+    if (best->answer.frontier == NULL)
+        return true;
+    best->considered = considered;
+    g_autoptr(GArray) counts = frontier_counts(options);
+    g_autoptr(GArray) points = mtf_variant_points_new();
+    mtf_variant_points_add(points, best->answer.frontier, best->variant);
+    for (int r = 0; r < MTF_RECOMPUTES; r++)
+        for (guint i = 0; i < (r == MTF_RECOMPUTE_LAYERS ? counts->len : 1); i++) {
+            MtfStepVariant variant = chosen;
+            variant.recompute = (MtfRecompute)r;
+            variant.recomputed_layers = 0;
+            variant.microbatches = g_array_index(counts, int, i);
+            if (may_vary(options, &chosen, &variant) && !is_interrupted(options))
+                add_variant(options, best, &variant, points);
+        }
+    best->frontier = mtf_variant_frontier(points, options->frontier, options->memory_limit);
+    return true;
 }
 
 static GArray *find_variants(const MtfVariantSearchOptions *options, GError **error) {
@@ -367,6 +519,7 @@ static GArray *find_variants(const MtfVariantSearchOptions *options, GError **er
                                         .memory_limit = options->memory_limit,
                                         .microbatches = options->microbatches,
                                         .recompute = options->recompute,
+                                        .recomputed_layers = options->recomputed_layers,
                                         .batch_dim = options->batch_dim,
                                         .precision = options->precision,
                                         .pins = options->pins,
@@ -384,12 +537,16 @@ bool mtf_variant_search(const MtfVariantSearchOptions *options, MtfVariantAnswer
     if (answer->variants == NULL)
         return false;
     gint64 start = g_get_monotonic_time();
-    bool done = search_variants(options, answer, error);
+    bool done = search_variants(options, answer, error) && count_layers(options, answer, error);
+    answer->considered = (int)answer->variants->len;
+    done = done && (options->frontier == 0 || cost_of(answer) == INT64_MAX ||
+                    add_frontier(options, answer, error));
     answer->wall_seconds = seconds_since(start);
     return done;
 }
 
 void mtf_variant_answer_clear(MtfVariantAnswer *answer) {
     clear_found(answer);
+    g_clear_pointer(&answer->frontier, g_array_unref);
     g_clear_pointer(&answer->variants, g_array_unref);
 }

@@ -13,6 +13,7 @@
 #include "analyzer/planner/plan_search.h"
 #include "analyzer/planner/search_progress.h"
 #include "analyzer/planner/step_variants.h"
+#include "analyzer/planner/variant_frontier.h"
 
 typedef struct {
     const MtfGraph *written; /* by the user */
@@ -22,6 +23,7 @@ typedef struct {
     const char *batch_dim; /* as of MtfStepVariant */
     int microbatches;      /* as of MtfStepVariantsOptions */
     int recompute;         /* … */
+    int recomputed_layers; /* … */
     int64_t memory_limit;  /* bytes of a device */
     const char *const *pins, *const *forbids;
     bool rules_only;
@@ -39,11 +41,13 @@ typedef struct {
 
 typedef struct {
     GArray *variants; /* MtfStepCandidate: what a step may look like, the most promising first */
+    int considered;   /* of these for the plan; the rest for the frontier alone */
     int variant;      /* the one that the rest is about */
     MtfGraph *graph;  /* its training graph; NULL: none was searched */
     MtfPlanAnswer answer;
     MtfLayout
-        *layout; /* the answer's, settled: its order, buckets and algorithms chosen; or NULL */
+        *layout;      /* the answer's, settled: its order, buckets and algorithms chosen; or NULL */
+    GArray *frontier; /* MtfVariantPoint, over variants; NULL: not asked for */
     double wall_seconds; /* of the search, without the comparison of variants */
 } MtfVariantAnswer;
 

@@ -26,16 +26,38 @@ const char *mtf_recompute_name(MtfRecompute recompute) {
     return names[recompute];
 }
 
-bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, GError **error) {
+char *mtf_recompute_format(MtfRecompute recompute, int layers) {
+    return layers > 0 ? g_strdup_printf("%s:%d", mtf_recompute_name(recompute), layers)
+                      : g_strdup(mtf_recompute_name(recompute));
+}
+
+static bool is_name(const char *text, MtfRecompute recompute) {
+    /* as other systems call them */
+    static const char *const others[MTF_RECOMPUTES] = { "none", "selective", "full" };
+    return strcmp(text, mtf_recompute_name(recompute)) == 0 || strcmp(text, others[recompute]) == 0;
+}
+
+bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, int *layers, GError **error) {
+    guint64 count;
     *recompute = MTF_RECOMPUTE_NONE;
+    *layers = 0;
     if (text == NULL)
         return true;
     for (int i = 0; i < MTF_RECOMPUTES; i++) {
         *recompute = (MtfRecompute)i;
-        if (strcmp(text, mtf_recompute_name(*recompute)) == 0)
+        if (is_name(text, *recompute))
             return true;
     }
-    return mtf_input_error(error, "--recompute \"%s\" must be none, cheap or layers", text);
+    *recompute = MTF_RECOMPUTE_LAYERS;
+    if (g_str_has_prefix(text, "layers:") &&
+        g_ascii_string_to_unsigned(text + strlen("layers:"), 10, 1, INT16_MAX, &count, NULL)) {
+        *layers = (int)count;
+        return true;
+    }
+    return mtf_input_error(error,
+                           "--recompute \"%s\" must be none, cheap (selective), layers (full) or "
+                           "layers:K for the first K",
+                           text);
 }
 
 static const MtfOperation *producer_of(const Recomputation *r, int tensor) {
@@ -84,17 +106,45 @@ static bool leaves_block(const Recomputation *r, int tensor) {
     return false;
 }
 
-static bool drop_blocks(Recomputation *r, GError **error) {
+/* The number of each result's layer, in the order in which the forward pass comes to them; -1 outside of
+ * layers and for what the backward pass makes. Returns how many there are. */
+static int number_layers(const MtfGraph *graph, int *layer) {
+    g_autoptr(GHashTable) numbers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        layer[t] = -1;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        int length = op->phase == MTF_PHASE_FORWARD ? block_prefix(graph, op->name) : 0;
+        g_autofree char *prefix = g_strndup(op->name, (gsize)length);
+        if (length > 0 && !g_hash_table_contains(numbers, prefix))
+            g_hash_table_insert(numbers, g_strdup(prefix),
+                                GINT_TO_POINTER(g_hash_table_size(numbers)));
+        for (int k = 0; length > 0 && k < op->n_outputs; k++)
+            layer[op->outputs[k]] = GPOINTER_TO_INT(g_hash_table_lookup(numbers, prefix));
+    }
+    return (int)g_hash_table_size(numbers);
+}
+
+int mtf_graph_recomputable_layers(const MtfGraph *graph) {
+    g_autofree int *layer = g_new(int, graph->tensors->len + 1);
+    return number_layers(graph, layer);
+}
+
+static bool drop_blocks(Recomputation *r, int layers, GError **error) {
     const MtfGraph *graph = r->b.graph;
+    g_autofree int *layer = g_new(int, graph->tensors->len + 1);
+    int there = number_layers(graph, layer);
+    if (layers > there && there > 0)
+        return mtf_input_error(error, "--recompute layers:%d: the graph \"%s\" repeats %d layers",
+                               layers, graph->name, there);
     if (graph->repeats->len == 0)
         return mtf_input_error(error,
                                "the graph \"%s\" repeats no block, so there are no layers to "
                                "recompute",
                                graph->name);
     for (int t = 0; t < (int)graph->tensors->len; t++)
-        r->dropped[t] = can_repeat(producer_of(r, t)) &&
-                        block_prefix(graph, mtf_graph_tensor(graph, t)->name) > 0 &&
-                        !leaves_block(r, t);
+        r->dropped[t] = can_repeat(producer_of(r, t)) && layer[t] >= 0 &&
+                        (layers == 0 || layer[t] < layers) && !leaves_block(r, t);
     return true;
 }
 
@@ -272,6 +322,11 @@ static void keep_sent(Recomputation *r) {
 }
 
 bool mtf_graph_recompute(MtfGraph *graph, MtfRecompute recompute, GError **error) {
+    return mtf_graph_recompute_layers(graph, recompute, 0, error);
+}
+
+bool mtf_graph_recompute_layers(MtfGraph *graph, MtfRecompute recompute, int layers,
+                                GError **error) {
     gsize n = graph->tensors->len;
     if (recompute == MTF_RECOMPUTE_NONE)
         return true;
@@ -287,7 +342,7 @@ bool mtf_graph_recompute(MtfGraph *graph, MtfRecompute recompute, GError **error
     };
     if (recompute == MTF_RECOMPUTE_CHEAP)
         drop_cheap(&r);
-    else if (!drop_blocks(&r, error))
+    else if (!drop_blocks(&r, layers, error))
         return false;
     keep_sent(&r);
     return rewire(&r, error);

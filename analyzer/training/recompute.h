@@ -10,6 +10,7 @@
  *              what they follow from is there anyway or smaller
  *     layers   of every repeated block only what later blocks read is kept; all inside it is
  *              computed again, one block at a time
+ *     layers:K of the first K of them, which wait longest for the backward pass
  *
  * Clones run the same rows on the same values (dropout on the stream of its original), so under the
  * same layout gradients are equal to the bit. */
@@ -25,13 +26,21 @@ typedef enum {
     MTF_RECOMPUTES,
 } MtfRecompute;
 
-/* "none", "cheap", "layers"; and back. Fails with a bad-input error that lists them; NULL is
- * "none". */
+/* "none", "cheap", "layers", and with `layers` (0: all) "layers:K"; and back, where "selective" is cheap
+ * and "full" layers, too. Fails with a bad-input error that lists them; NULL is "none". */
 const char *mtf_recompute_name(MtfRecompute recompute);
-bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, GError **error);
+char *mtf_recompute_format(MtfRecompute recompute, int layers); /* free with g_free */
+bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, int *layers, GError **error);
 
 /* Changes a training graph, which is canonical afterwards. Fails with a bad-input error where
  * blocks are to be recomputed and nothing is repeated, or a name is taken. */
 bool mtf_graph_recompute(MtfGraph *graph, MtfRecompute recompute, GError **error);
+
+/* The same for the first layers alone, 0: all. Fails where there are fewer. */
+bool mtf_graph_recompute_layers(MtfGraph *graph, MtfRecompute recompute, int layers,
+                                GError **error);
+
+/* How many layers "layers" computes again. */
+int mtf_graph_recomputable_layers(const MtfGraph *graph);
 
 #endif

@@ -160,7 +160,7 @@ typedef struct {
     double mean, deviation;               /* random_normal */
     double exponent, slope;               /* raise; elu, leaky_relu */
     double queue, priority;               /* slots */
-    double base, adjacent, rotated, angle, context, stretch, low, high; /* rotary */
+    double base, adjacent, rotated, angle, context, stretch, low, high, ramp, gain; /* rotary */
     double rate;  /* dropout: share dropped; learning_rate: peak rate */
     double limit; /* clip_factor */
     double beta1, beta2, weight_decay, decay, threshold; /* optimizers */
@@ -242,6 +242,7 @@ typedef struct {
     int microbatches; /* of a training graph: parts a step's batch is worked through in; 1 */
     int in_flight; /* of the graph of a pipeline stage: micro-batches whose forward pass is done and
                       whose backward pass is not, at most; else 1 */
+    int weight_versions; /* of such a graph: that variables are kept in, of steps that overlap; else 1 */
     bool splits_backward; /* of such a graph: weight gradients may be computed apart, later */
     int batch; /* with several: the dimension whose size is that of one micro-batch; else -1 */
     GHashTable *tensor_ids;    /* name -> index + 1 */

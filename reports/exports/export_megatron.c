@@ -121,6 +121,11 @@ static void append_execution(GString *text, const MtfStepFacts *facts, const Mtf
         g_string_append(text, " --sequence-parallel");
     if (p->zero == 1)
         g_string_append(text, " --use-distributed-optimizer");
+    if (g_str_has_prefix(recompute, "layers:"))
+        g_string_append_printf(text,
+                               " --recompute-granularity full --recompute-method block "
+                               "--recompute-num-layers %s",
+                               recompute + strlen("layers:"));
     if (strcmp(recompute, "layers") == 0)
         g_string_append(text, " --recompute-granularity full --recompute-method uniform "
                               "--recompute-num-layers 1");

@@ -31,7 +31,7 @@ claim "the losses are the same" sh -c "paste '$work/1.losses' '$work/4.losses' |
 memory() { sed -n 's/.*"peak_memory_bytes": *\([0-9]*\).*/\1/p' "$1"; }
 claim "four parts take less memory than one" test "$(memory "$work/4.json")" -lt "$(memory "$work/1.json")"
 
-for again in cheap layers; do
+for again in cheap layers layers:1; do
     # shellcheck disable=SC2086
     run meshtf-plan search "$graph" $sizes --mesh 'rows:2;cols:2' --recompute $again -o "$work/$again.json"
     claim "search plans a step that computes $again again" exits 0
@@ -58,6 +58,16 @@ claim "it runs" exits 0
 sed 's/.*"loss": *\([0-9.]*\).*/\1/' "$work/metrics" >"$work/auto.losses"
 claim "its losses are the same" sh -c "paste '$work/1.losses' '$work/auto.losses' |
     awk '{ d = (\$1 - \$2) / \$1; if (d > 1e-4 || d < -1e-4) exit 1 } END { exit NR != 6 }'"
+# Of gpt-small's four layers three are computed again where that is enough.
+run meshtf-plan search gpt-small --mesh 'rows:2;cols:2' --machine cpu-host --microbatches 1 --memory 8000000 -o "$work/some.json"
+claim "no more layers are computed again than memory asks for" says "recompute layers:3"
+claim "the plan says how many" grep -q '"recompute": "layers:3"' "$work/some.json"
+run mpirun -n 4 meshtf-run "$work/some.json" --data LICENSE --steps 3
+claim "memory is that of its plan" says "equal to the byte"
+claim "calls and bytes are those of its plan" says "every rank's calls and bytes equal the program's"
+run meshtf-plan search gpt-small --mesh rows:2 --recompute layers:9
+claim "there are not more layers than the graph has" bad_input
+claim "the sentence says how many there are" says_error "repeats 4 layers"
 run meshtf-plan search "$graph" --mesh rows:2 --microbatches many
 claim "a number of parts that is none is bad input" bad_input
 

@@ -101,6 +101,7 @@ run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --frontier 3 -o "$work/fr
 claim "the frontier of time against memory is shown" says "memory limit "
 claim "with the layouts made by hand beside it" says "data parallelism, ZeRO-1"
 claim "and stands in the plan" grep -q '"limit_bytes"' "$work/frontier.json"
+claim "it ranges over variants of the step" says "recompute layers"
 claim "a plan without it has none" sh -c "! grep -q limit_bytes '$work/free.json'"
 claim "the plan lists the layouts made by hand" grep -q '"name":"Megatron"' "$work/free.json"
 run meshtf-plan search "$graph" --mesh 'rows:2' --frontier 1

@@ -117,6 +117,47 @@ static void memory_falls_by_what_is_dropped(void **state) {
     assert_true((double)arena_bytes(layers) <= 1.1 * (12 * 8 * row + weights) + two);
 }
 
+/* Those that wait longest for the backward pass; each saves its inside. */
+static void only_the_first_layers_are_computed_again(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) whole = training("gelu", 12);
+    int64_t before = arena_bytes(whole), all = 0;
+    for (int k = 1; k <= 12; k++) {
+        g_autoptr(MtfGraph) graph = training("gelu", 12);
+        assert_int_equal(mtf_graph_recomputable_layers(graph), 12);
+        assert_true(mtf_graph_recompute_layers(graph, MTF_RECOMPUTE_LAYERS, k, NULL));
+        for (int layer = 0; layer < 12; layer++) {
+            g_autofree char *clone = g_strdup_printf("recompute/layer/%d/a", layer);
+            assert_int_equal(has(graph, clone), layer < k);
+        }
+        all = arena_bytes(graph);
+        assert_true(all <= before);
+        before = all;
+    }
+    g_autoptr(MtfGraph) layers = recomputed("gelu", 12, MTF_RECOMPUTE_LAYERS);
+    assert_int_equal(all, arena_bytes(layers));
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) graph = training("gelu", 12);
+    assert_false(mtf_graph_recompute_layers(graph, MTF_RECOMPUTE_LAYERS, 13, &error));
+    assert_non_null(strstr(error->message, "repeats 12 layers"));
+}
+
+static void numbers_of_layers_and_other_words_are_read(void **state) {
+    (void)state;
+    MtfRecompute recompute;
+    int layers;
+    assert_true(mtf_recompute_parse("layers:7", &recompute, &layers, NULL));
+    assert_true(recompute == MTF_RECOMPUTE_LAYERS && layers == 7);
+    g_autofree char *text = mtf_recompute_format(recompute, layers);
+    assert_string_equal(text, "layers:7");
+    assert_true(mtf_recompute_parse("selective", &recompute, &layers, NULL));
+    assert_true(recompute == MTF_RECOMPUTE_CHEAP && layers == 0);
+    assert_true(mtf_recompute_parse("full", &recompute, &layers, NULL));
+    assert_true(recompute == MTF_RECOMPUTE_LAYERS && layers == 0);
+    g_autoptr(GError) error = NULL;
+    assert_false(mtf_recompute_parse("layers:0", &recompute, &layers, &error));
+}
+
 static void what_cannot_be_done_is_said(void **state) {
     (void)state;
     g_autoptr(GError) error = NULL, word = NULL;
@@ -131,8 +172,11 @@ static void what_cannot_be_done_is_said(void **state) {
                         "the graph \"flat\" repeats no block, so there are no layers "
                         "to recompute");
     MtfRecompute recompute;
-    assert_false(mtf_recompute_parse("all", &recompute, &word));
-    assert_string_equal(word->message, "--recompute \"all\" must be none, cheap or layers");
+    int count;
+    assert_false(mtf_recompute_parse("all", &recompute, &count, &word));
+    assert_string_equal(word->message,
+                        "--recompute \"all\" must be none, cheap (selective), layers (full) or "
+                        "layers:K for the first K");
 }
 
 int main(void) {
@@ -141,6 +185,8 @@ int main(void) {
         cmocka_unit_test(of_layers_only_what_the_next_one_reads_is_kept),
         cmocka_unit_test(one_layer_is_computed_again_at_a_time),
         cmocka_unit_test(memory_falls_by_what_is_dropped),
+        cmocka_unit_test(only_the_first_layers_are_computed_again),
+        cmocka_unit_test(numbers_of_layers_and_other_words_are_read),
         cmocka_unit_test(what_cannot_be_done_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

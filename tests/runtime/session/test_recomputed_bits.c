@@ -47,11 +47,12 @@ static void check_layout(const MtfGraph *graph, const MtfGraph *again, const Mtf
 }
 
 /* One rank, then random free layouts without gathered copies, which belong to a phase. */
-static void check_graph(const MtfGraph *graph, MtfRecompute recompute, const char *text) {
+static void check_layers(const MtfGraph *graph, MtfRecompute recompute, int layers,
+                         const char *text) {
     static const int devices[] = { 1, 2, 3, 4, 6 };
     g_autoptr(GRand) random = g_rand_new_with_seed(29);
     g_autoptr(MtfGraph) again = mtf_graph_copy(graph);
-    assert_true(mtf_graph_recompute(again, recompute, NULL));
+    assert_true(mtf_graph_recompute_layers(again, recompute, layers, NULL));
     assert_true(again->operations->len > graph->operations->len);
     for (gsize i = 0; i < G_N_ELEMENTS(devices); i++) {
         MtfMesh mesh = mtf_random_mesh(random, devices[i]);
@@ -59,6 +60,10 @@ static void check_graph(const MtfGraph *graph, MtfRecompute recompute, const cha
         g_clear_pointer(&layout->gathered_copies, g_free);
         check_layout(graph, again, layout, text);
     }
+}
+
+static void check_graph(const MtfGraph *graph, MtfRecompute recompute, const char *text) {
+    check_layers(graph, recompute, 0, text);
 }
 
 static void check_transformer(MtfDtype dtype, int microbatches) {
@@ -71,6 +76,7 @@ static void check_transformer(MtfDtype dtype, int microbatches) {
     g_autoptr(MtfPlan) plan = mtf_training_plan(&wanted, NULL);
     check_graph(plan->graph, MTF_RECOMPUTE_CHEAP, "LICENSE");
     check_graph(plan->graph, MTF_RECOMPUTE_LAYERS, "LICENSE");
+    check_layers(plan->graph, MTF_RECOMPUTE_LAYERS, 1, "LICENSE");
 }
 
 static void a_transformer_trains_to_the_same_bits(void **state) {
