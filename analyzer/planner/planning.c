@@ -7,6 +7,7 @@
 #include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/collectives/measured_collective.h"
+#include "cost/machine/doubt.h"
 #include "cost/machine/mapping_json.h"
 #include "cost/memory/arena.h"
 #include "cost/price/predict.h"
@@ -41,18 +42,28 @@ static bool wants_bfloat16(const char *precision) {
     return precision != NULL && mtf_dtype_from_name(precision, &dtype) && dtype == MTF_BF16;
 }
 
-/* A path as it is; what is none may be the name of a graph of the library. Free with g_free. */
-static char *find_graph(const char *path) {
-    char *found = g_file_test(path, G_FILE_TEST_EXISTS) || strcmp(path, "-") == 0
-                      ? NULL
-                      : mtf_library_find("graphs", path, NULL);
-    return found != NULL ? found : g_strdup(path);
+/* A path as it is; what is none is the name of a graph of the library, or an error. Free with g_free. */
+static char *find_graph(const char *path, GError **error) {
+    GError *cause = NULL;
+    if (g_file_test(path, G_FILE_TEST_EXISTS) || strcmp(path, "-") == 0)
+        return g_strdup(path);
+    char *found = mtf_library_find("graphs", path, &cause);
+    if (cause != NULL)
+        mtf_input_error(
+            error,
+            "%s; meshtf-plan model writes the graphs of known models (meshtf-plan model "
+            "--help lists them)",
+            cause->message);
+    g_clear_error(&cause);
+    return found;
 }
 
 static MtfGraph *load_or_import(const MtfPlanningGraph *request, const MtfSizeOverrides *sizes,
                                 GError **error) {
     g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
-    g_autofree char *path = find_graph(request->path);
+    g_autofree char *path = find_graph(request->path, error);
+    if (path == NULL)
+        return NULL;
     MtfImport import = { path,  request->batch,           request->length, NULL,
                          sizes, request->sizes_of_models, request->loss };
     MtfGraph *graph = mtf_import_load(&import, said, error);
@@ -291,7 +302,7 @@ void mtf_planning_print_notes(const MtfPlan *plan, const MtfPricer *pricer) {
         print_buckets(plan, pricer, program);
     if (pricer->machine->curves->len > 0)
         print_unmeasured(pricer, program);
-    g_autofree char *doubt = mtf_machine_doubt(pricer->machine);
+    g_autofree char *doubt = mtf_doubt_format(pricer->machine);
     if (doubt != NULL)
         printf("doubt          %s\n", doubt);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/summary/step_summary.h"
 
+#include "cost/machine/doubt.h"
 #include "cost/summary/parallelism.h"
 #include "cost/summary/step_shares.h"
 #include "layouts/base/command_line.h"
@@ -109,6 +110,9 @@ void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram
                         memory_limit > 0 ? peak / (double)memory_limit : 0);
     cJSON_AddBoolToObject(predicted, "fits", peak <= (double)memory_limit);
     add_shares(predicted, pricer, program);
+    cJSON *doubt = mtf_doubt_to_json(pricer->machine);
+    if (doubt != NULL)
+        cJSON_AddItemToObject(predicted, "doubt", doubt);
 }
 
 /* ---- Words ------------------------------------------------------------------------------------- */

@@ -40,11 +40,46 @@ static bool check_overrides(const MtfGraph *graph, const MtfJson *where,
     return true;
 }
 
-static int64_t overridden(const MtfSizeOverrides *overrides, const char *name, int64_t size) {
-    for (int i = 0; overrides != NULL && overrides->names != NULL && overrides->names[i] != NULL;
-         i++)
-        if (strcmp(overrides->names[i], name) == 0)
-            size = overrides->sizes[i];
+/* Adds to `names` (const char *) what `rename` operations below a node of the file call the dimension
+ * `name`, or what they make it from: those are the same size. */
+static void add_renamed(const cJSON *node, const char *name, GPtrArray *names) {
+    const char *op = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(node, "op"));
+    const char *from = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(node, "from"));
+    const char *to = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(node, "to"));
+    if (g_strcmp0(op, "rename") == 0 && from != NULL && to != NULL) {
+        const char *other = strcmp(from, name) == 0 ? to : strcmp(to, name) == 0 ? from : NULL;
+        if (other != NULL && !g_ptr_array_find_with_equal_func(names, other, g_str_equal, NULL))
+            g_ptr_array_add(names, (gpointer)other);
+    }
+    for (const cJSON *child = node->child; child != NULL; child = child->next)
+        if (cJSON_IsObject(child) || cJSON_IsArray(child))
+            add_renamed(child, name, names);
+}
+
+/* A dimension and all that it is renamed to and from, itself first (const char *). */
+static GPtrArray *names_of_dimension(const MtfJson *root, const char *name) {
+    GPtrArray *names = g_ptr_array_new();
+    g_ptr_array_add(names, (gpointer)name);
+    for (guint i = 0; i < names->len; i++)
+        add_renamed(root->node, g_ptr_array_index(names, i), names);
+    return names;
+}
+
+/* A size given for the dimension itself, or else for one that it is renamed to or from and that has its
+ * size in the file. */
+static int64_t overridden(const MtfJson *root, const MtfJson *dimensions,
+                          const MtfSizeOverrides *overrides, const char *name, int64_t size) {
+    if (overrides == NULL || overrides->names == NULL || overrides->names[0] == NULL)
+        return size;
+    g_autoptr(GPtrArray) names = names_of_dimension(root, name);
+    for (guint n = 0; n < names->len; n++)
+        for (int i = 0; overrides->names[i] != NULL; i++) {
+            const cJSON *other =
+                cJSON_GetObjectItemCaseSensitive(dimensions->node, overrides->names[i]);
+            if (strcmp(overrides->names[i], g_ptr_array_index(names, n)) == 0 && other != NULL &&
+                cJSON_GetNumberValue(other) == (double)size)
+                return overrides->sizes[i];
+        }
     return size;
 }
 
@@ -61,7 +96,7 @@ static bool read_dimensions(MtfGraph *graph, const MtfJson *root, const MtfSizeO
         const char *name = mtf_json_key(&child);
         if (!mtf_json_integer(&child, 1, MTF_JSON_MAX_INTEGER, &size, error))
             return false;
-        size = overridden(overrides, name, size);
+        size = overridden(root, &dimensions, overrides, name, size);
         if (mtf_graph_add_dimension(graph, name, size, &cause) < 0)
             return mtf_field_relay(&dimensions, cause, error);
     }

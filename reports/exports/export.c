@@ -15,7 +15,8 @@ static const struct {
     { "mtf", mtf_export_mtf },         { "jax", mtf_export_jax },
     { "dtensor", mtf_export_dtensor }, { "megatron", mtf_export_megatron },
     { "shardy", mtf_export_shardy },   { "onnx-text", mtf_export_onnx_text },
-    { "slurm", mtf_export_slurm },
+    { "slurm", mtf_export_slurm },     { "deepspeed", mtf_export_deepspeed },
+    { "maxtext", mtf_export_maxtext },
 };
 
 char *mtf_export(const MtfStepFacts *facts, const MtfExportRequest *request, GError **error) {

@@ -487,6 +487,7 @@ static void rms_norm_and_rotary_positions(void **state) {
         int y = op(&b, MTF_OP_RMS_NORM, "norm", NULL, x, gain);
         b.attributes.dimension = C, b.attributes.position = B;
         b.attributes.base = 7, b.attributes.angle = 1, b.attributes.stretch = 1;
+        b.attributes.gain = 1.25;
         b.attributes.adjacent = adjacent;
         g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_ROTARY, "turned", NULL, y, -1));
         check(graph);
