@@ -25,7 +25,8 @@ typedef struct {
 static double rotary_number(MtfConfig *c, const MtfJson *object, const char *key, double standard) {
     MtfJson value;
     double number = standard;
-    if (mtf_json_find(object, key, &value) && !mtf_json_number(&value, &number, c->error))
+    if (!c->failed && mtf_json_find(object, key, &value) &&
+        !mtf_json_number(&value, &number, c->error))
         c->failed = true;
     return number;
 }
@@ -58,7 +59,8 @@ static void read_yarn_rotary(MtfConfig *c, const MtfJson *object, MtfArchitectur
     double features = floor(s->rotary_share * (double)s->d_kv);
     MtfJson value;
     bool whole = true;
-    if (mtf_json_find(object, "truncate", &value) && !mtf_json_boolean(&value, &whole, c->error))
+    if (!c->failed && mtf_json_find(object, "truncate", &value) &&
+        !mtf_json_boolean(&value, &whole, c->error))
         c->failed = true;
     s->rotary_stretch = rotary_number(c, object, "factor", 1);
     s->rotary_context =

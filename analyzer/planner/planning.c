@@ -7,6 +7,7 @@
 #include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/collectives/measured_collective.h"
+#include "cost/machine/doubt.h"
 #include "cost/machine/mapping_json.h"
 #include "cost/memory/arena.h"
 #include "cost/price/predict.h"
@@ -302,7 +303,7 @@ void mtf_planning_print_notes(const MtfPlan *plan, const MtfPricer *pricer) {
         print_buckets(plan, pricer, program);
     if (pricer->machine->curves->len > 0)
         print_unmeasured(pricer, program);
-    g_autofree char *doubt = mtf_machine_doubt(pricer->machine);
+    g_autofree char *doubt = mtf_doubt_format(pricer->machine);
     if (doubt != NULL)
         printf("doubt          %s\n", doubt);
 }

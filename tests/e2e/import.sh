@@ -89,6 +89,7 @@ refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known
 refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, llama"
 refuse "an unknown activation" '{"model_type":"llama","hidden_act":"mish"}' "/hidden_act: the activation"
 refuse "another scaling" '{"model_type":"llama","rope_scaling":{"type":"longrope","factor":4.0}}' "type \"longrope\""
+refuse "two wrong numbers of a scaling" '{"model_type":"llama","rope_scaling":{"type":"yarn","factor":"x","beta_fast":"y"}}' "/rope_scaling/factor"
 refuse "a size of the wrong type" '{"model_type":"llama","hidden_size":"4096"}' "/hidden_size"
 refuse "a size of 0" '{"model_type":"gpt2","n_head":0}' "/n_head"
 refuse "heads that do not divide" '{"model_type":"gpt2","n_head":7}' "a multiple of n_head"
