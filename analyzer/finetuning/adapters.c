@@ -358,7 +358,7 @@ bool mtf_adapters_apply(MtfGraph *graph, const MtfAdapterOptions *o, GPtrArray *
                         GError **error) {
     if (o->lora == NULL && o->targets != NULL)
         return mtf_input_error(error, "--lora-targets are of --lora RANK");
-    if ((o->lora != NULL || o->freeze != NULL) && graph->updates->len > 0)
+    if ((o->lora != NULL || o->freeze != NULL) && mtf_graph_is_training(graph))
         return mtf_input_error(error,
                                "%s is a training graph already: adapters and frozen parts are "
                                "a matter of the graph that it was made from",

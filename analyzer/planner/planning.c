@@ -88,7 +88,7 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
 }
 
 void mtf_planning_warn_untrained(const MtfGraph *graph) {
-    if (graph->loss >= 0 && graph->updates->len == 0 && graph->optimizer.kind == NULL)
+    if (graph->loss >= 0 && !mtf_graph_is_training(graph) && graph->optimizer.kind == NULL)
         fprintf(stderr,
                 "meshtf-plan: warning: graph \"%s\" has no optimizer, so its step ends with "
                 "the gradients: nothing is updated, and no gradient is exchanged for that\n",
@@ -105,7 +105,7 @@ static bool set_microbatches(MtfGraph *graph, const MtfStepVariant *variant, GEr
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       GError **error) {
     g_autoptr(MtfGraph) copy = mtf_graph_copy(graph);
-    if (copy->updates->len > 0 && variant->microbatches > 1) {
+    if (mtf_graph_is_training(copy) && variant->microbatches > 1) {
         mtf_input_error(error,
                         "\"%s\" is a training graph already; micro-batches are a matter of the "
                         "graph that it was made from",
@@ -115,7 +115,7 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVarian
     if (!set_microbatches(copy, variant, error))
         return NULL;
     g_autoptr(MtfGraph) training =
-        copy->updates->len > 0 ? g_steal_pointer(&copy) : mtf_training_graph(copy, error);
+        mtf_graph_is_training(copy) ? g_steal_pointer(&copy) : mtf_training_graph(copy, error);
     if (training == NULL)
         return NULL;
     mtf_graph_canonicalize(training);
@@ -147,7 +147,8 @@ const char *mtf_planning_precision(const MtfGraph *graph) {
 
 const char *mtf_planning_precision_for(const MtfMachine *machine, const MtfGraph *graph,
                                        const char *asked) {
-    if (asked != NULL || *machine->precision == '\0' || graph->updates->len > 0 || graph->loss < 0)
+    if (asked != NULL || *machine->precision == '\0' || mtf_graph_is_training(graph) ||
+        graph->loss < 0)
         return asked;
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         MtfDtype dtype = mtf_graph_tensor(graph, t)->dtype;

@@ -296,6 +296,15 @@ void mtf_graph_add_update(MtfGraph *graph, int variable, int value) {
     g_array_append_val(graph->updates, ((MtfUpdate){ variable, value }));
 }
 
+bool mtf_graph_is_training(const MtfGraph *graph) {
+    for (guint i = 0; i < graph->updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
+        if (!mtf_graph_tensor(graph, update->variable)->frozen)
+            return true;
+    }
+    return false;
+}
+
 void mtf_graph_add_repeat(MtfGraph *graph, const char *name, int count) {
     g_array_append_val(graph->repeats, ((MtfRepeat){ g_strdup(name), count }));
 }

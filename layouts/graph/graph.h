@@ -341,6 +341,11 @@ typedef struct {
 int mtf_graph_add_operation(MtfGraph *graph, const MtfNewOperation *operation, GError **error);
 
 void mtf_graph_add_update(MtfGraph *graph, int variable, int value);
+
+/* Whether the graph is a training graph: it updates what is trained. A forward graph may assign to
+ * frozen variables. */
+bool mtf_graph_is_training(const MtfGraph *graph);
+
 void mtf_graph_add_repeat(MtfGraph *graph, const char *name, int count);
 
 bool mtf_layer_equal(MtfLayer a, MtfLayer b);

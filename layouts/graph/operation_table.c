@@ -269,6 +269,7 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
     [MTF_OP_CAST] = { MOVING("cast", MTF_DIMS_FIRST), .dtype = MTF_DTYPE_GIVEN,
                       .check = mtf_check_cast, .converts = true },
     [MTF_OP_STOP_GRADIENT] = { MOVING("stop_gradient", MTF_DIMS_FIRST), .in_place = 1 },
+    [MTF_OP_IN_TRAIN_PHASE] = { ELEMENTWISE("in_train_phase", 2, 2), .dims = MTF_DIMS_FIRST },
     [MTF_OP_CONSTANT] = { .name = "constant",
                           .kernel_class = MTF_CLASS_MOVE,
                           .n_outputs = 1,

@@ -140,6 +140,7 @@ typedef enum {
     MTF_OP_BROADCAST,
     MTF_OP_CAST,
     MTF_OP_STOP_GRADIENT,
+    MTF_OP_IN_TRAIN_PHASE, /* (x, y) -> x in training steps, y where nothing is learned */
     /* from nothing */
     MTF_OP_CONSTANT,
     MTF_OP_RANGE, /* 0, 1, 2, … along its one dimension */

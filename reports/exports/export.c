@@ -28,8 +28,11 @@ char *mtf_export(const MtfStepFacts *facts, const MtfExportRequest *request, GEr
             return forms[i].write(facts, error);
         g_string_append_printf(names, "%s, ", forms[i].name);
     }
-    mtf_input_error(error, "a plan cannot be exported to \"%s\"; the forms are %sonnx, rankfile",
-                    request->to, names->str);
+    mtf_input_error(
+        error,
+        "a plan cannot be exported to \"%s\"; the forms are %sonnx, rankfile; pipelines: "
+        "torch-pipelining",
+        request->to, names->str);
     return NULL;
 }
 

@@ -793,6 +793,7 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_CAST] = cast,
     [MTF_OP_LOOP_BEGIN] = same,
     [MTF_OP_STOP_GRADIENT] = same,
+    [MTF_OP_IN_TRAIN_PHASE] = same,
     [MTF_OP_CONSTANT] = constant,
     [MTF_OP_RANGE] = range,
     [MTF_OP_DROPOUT] = dropout,

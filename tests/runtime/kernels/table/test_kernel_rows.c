@@ -89,6 +89,7 @@ static const Row rows[] = {
     { MTF_OP_TOP_K, "x", 0, false },
     { MTF_OP_CAST, "x", 0, false },
     { MTF_OP_STOP_GRADIENT, "x", 0, false },
+    { MTF_OP_IN_TRAIN_PHASE, "xx", 0, false },
     { MTF_OP_CONSTANT, "", 'x', false },
     { MTF_OP_RANGE, "", 'd', false },
     { MTF_OP_DROPOUT, "x", 0, false },

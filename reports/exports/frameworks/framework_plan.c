@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "reports/exports/framework_plan.h"
+#include "reports/exports/frameworks/framework_plan.h"
 
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"

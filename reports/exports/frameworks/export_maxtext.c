@@ -4,7 +4,7 @@
  * fsdp, ZeRO-1 its optimizer sharded over data. */
 #include "layouts/base/error.h"
 #include "layouts/graph/microbatches.h"
-#include "reports/exports/framework_plan.h"
+#include "reports/exports/frameworks/framework_plan.h"
 
 #include <string.h>
 

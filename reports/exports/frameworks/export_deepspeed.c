@@ -5,7 +5,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/operation_table.h"
-#include "reports/exports/framework_plan.h"
+#include "reports/exports/frameworks/framework_plan.h"
 
 #include <string.h>
 
