@@ -165,10 +165,11 @@ static int up_variable(Adapting *a, int weight, const Sides *s, const char *modu
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
+/* An operation of two inputs, or of one whose shape it keeps. */
 static int part(Adapting *a, int kind, const char *of, const char *suffix, const MtfShape *shape,
                 const int *inputs) {
     g_autofree char *name = g_strdup_printf("%s/%s", of, suffix);
-    int result = mtf_build(&a->b, kind, name, shape, kind == MTF_OP_SCALE ? 1 : 2, inputs);
+    int result = mtf_build(&a->b, kind, name, shape, shape == NULL ? 1 : 2, inputs);
     if (result >= 0) {
         int operation = mtf_graph_tensor(a->graph, result)->producer;
         g_array_append_val(a->order, operation);
@@ -242,7 +243,7 @@ static void adapt_product(Adapting *a, int operation, int side) {
 
 /* Which of a product's two operands is a chosen weight, or -1. */
 static int chosen_side(const Adapting *a, const MtfOperation *op) {
-    if (op->kind != MTF_OP_EINSUM || op->n_inputs != 2)
+    if (mtf_operation_row(op->kind)->products != MTF_PRODUCTS_EINSUM || op->n_inputs != 2)
         return -1;
     for (int side = 0; side < 2; side++) {
         const MtfTensor *tensor = mtf_graph_tensor(a->graph, op->inputs[side]);

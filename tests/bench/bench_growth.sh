@@ -11,6 +11,7 @@ row() {
     shift 2
     /usr/bin/env bash -c 'TIMEFORMAT="%R %U"; time "$@"' row meshtf-plan search "$dir/graph.json" --json -o "$dir/plan.json" "$@" \
         >"$dir/out" 2>"$dir/err"
+    # shellcheck disable=SC2046  # two numbers, apart on purpose
     set -- $(tail -n 1 "$dir/err")
     found=$(sed -n 's/^ *"gap": *\([0-9.e+-]*\),*$/\1/p' "$dir/out" | head -n 1)
     awk -v name="$name" -v gap="$gap" -v found="$found" -v wall="$1" -v cpu="$2" 'BEGIN {

@@ -9,12 +9,12 @@ npy() {
     header="{'descr': '<f4', 'fortran_order': False, 'shape': (64, 1), }"
     printf "\\223NUMPY\\001\\000v\\000%-117s\\n" "$header" >"$1"
     for _ in 1 2 3 4 5 6 7 8; do
-        printf "$2$2$2$2$2$2$2$2"
+        printf '%b' "$2$2$2$2$2$2$2$2"
     done >>"$1"
 }
 
-npy "$work/x.npy" '\000\000\200\077'
-npy "$work/y.npy" '\000\000\200\076'
+npy "$work/x.npy" '\0000\0000\0200\0077'
+npy "$work/y.npy" '\0000\0000\0200\0076'
 cat >"$work/chain.json" <<'EOF'
 {"meshtf_graph": 1, "name": "chain", "dimensions": {"batch": 8, "one": 1},
  "inputs": [{"name": "x", "dims": ["batch", "one"], "feed": "features"},

@@ -18,7 +18,7 @@ static void add_switch(cJSON *config, const char *section, bool on) {
 static double clip_norm(const MtfGraph *graph) {
     for (int i = 0; i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
-        if (op->kind == MTF_OP_CLIP_FACTOR)
+        if (mtf_operation_row(op->kind)->shown == MTF_SHOWN_CLIP_FACTOR)
             return op->attributes.limit;
     }
     return 0;
