@@ -109,11 +109,11 @@ static bool is_unclaimed(const Differentiation *d, int tensor) {
 
 /* A gradient is of its tensor's layer, whichever layer's rule made it. */
 static int mark_gradient(Differentiation *d, int gradient, int of) {
-    if (gradient >= 0)
-        mtf_graph_set_layer(d->b.graph, gradient, mtf_graph_tensor(d->b.graph, of)->layer);
-    if (gradient >= 0)
-        mtf_graph_set_origin(d->b.graph, gradient, MTF_ORIGIN_GRADIENT,
-                             mtf_graph_tensor(d->b.graph, of)->name);
+    if (gradient < 0)
+        return gradient;
+    mtf_graph_set_layer(d->b.graph, gradient, mtf_graph_tensor(d->b.graph, of)->layer);
+    mtf_graph_set_origin(d->b.graph, gradient, MTF_ORIGIN_GRADIENT,
+                         mtf_graph_tensor(d->b.graph, of)->name);
     return gradient;
 }
 

@@ -434,7 +434,10 @@ static void run_order(MtfStageRun *run, int64_t step, GError **failure) {
 bool mtf_stage_run_compute(MtfStageRun *run, int64_t step, GError **error) {
     GError *failure = NULL;
     run_once(run, MTF_PART_BEGIN, step);
-    (run->asynchronous ? run_overlapping : run_order)(run, step, &failure);
+    if (run->asynchronous)
+        run_overlapping(run, step, &failure);
+    else
+        run_order(run, step, &failure);
     run_once(run, MTF_PART_ONCE, step);
     if (failure != NULL)
         g_propagate_error(error, failure);

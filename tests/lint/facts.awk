@@ -43,6 +43,6 @@ $0 ~ calls {
         }
 }
 
-/strlen\("[a-z]+\/"\)/ || $0 ~ ("(strcmp|g_str_equal)\\([^;]*" named ", \"") {
+/strlen\("[a-z]+\/"\)/ || $0 ~ ("(strcmp|g_str_equal)[^;]*" named ", \"") {
     found()
 }
