@@ -70,7 +70,7 @@ static bool is_training_graph(const MtfGraph *graph) {
     for (int i = 0; i < (int)graph->operations->len; i++)
         if (mtf_graph_operation(graph, i)->phase != MTF_PHASE_FORWARD)
             return true;
-    return graph->updates->len > 0;
+    return mtf_graph_is_training(graph);
 }
 
 /* A graph without a loss is sound, but not for training. */

@@ -9,6 +9,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/microbatches.h"
+#include "layouts/pipeline/pipeline_delay.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -286,6 +287,17 @@ static void print_all_stages(const MtfPipelinePlan *pipeline) {
     }
 }
 
+/* How far the weights of an asynchronous pipeline lag behind. */
+static void print_delays(const MtfPipelinePlan *pipeline) {
+    if (!mtf_pipeline_is_asynchronous(pipeline->schedule))
+        return;
+    printf("weights        asynchronous: stages compute with those of");
+    for (int s = 0; s < pipeline->order->stages; s++)
+        printf("%s%d", s > 0 ? ", " : " ",
+               mtf_pipeline_delay(pipeline->schedule, pipeline->order, s));
+    puts(" steps ago (0: the newest)");
+}
+
 static void print_proof(const MtfCutPlan *cut) {
     if (cut == NULL) {
         puts(
@@ -318,6 +330,7 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
            (int)pipeline->stages->len, mtf_pipeline_devices(pipeline), pipeline->schedule,
            pipeline->graph->microbatches, recompute);
     print_all_stages(pipeline);
+    print_delays(pipeline);
     printf("step           %s, of which %.1f %% is the bubble\n", seconds, 100 * bubble);
     for (const cJSON *one = tried != NULL ? tried->child : NULL; one != NULL; one = one->next) {
         g_autofree char *other = mtf_seconds_format(mtf_json_number_of(tried, one->string, 0));

@@ -197,6 +197,10 @@ static void print_frontier(const MtfSearchReport *report) {
                100 * relative_gap(point->cost, point->bound), point->name,
                MAX(1, variant->microbatches), variant->microbatches > 1 ? "es" : "", recompute);
     }
+    if (report->found->answer.alike.uniform == MTF_UNIFORM_AUTO)
+        puts(
+            "               (gaps are to the best of all variants, of those beside the plan's over "
+            "layouts whose repeated layers are alike)");
 }
 
 /* Where the layouts that the field makes by hand lie beside the frontier. */

@@ -165,10 +165,11 @@ static int up_variable(Adapting *a, int weight, const Sides *s, const char *modu
 
 /* ---- Operations ------------------------------------------------------------------------------ */
 
+/* An operation of two inputs, or of one whose shape it keeps. */
 static int part(Adapting *a, int kind, const char *of, const char *suffix, const MtfShape *shape,
                 const int *inputs) {
     g_autofree char *name = g_strdup_printf("%s/%s", of, suffix);
-    int result = mtf_build(&a->b, kind, name, shape, kind == MTF_OP_SCALE ? 1 : 2, inputs);
+    int result = mtf_build(&a->b, kind, name, shape, shape == NULL ? 1 : 2, inputs);
     if (result >= 0) {
         int operation = mtf_graph_tensor(a->graph, result)->producer;
         g_array_append_val(a->order, operation);
@@ -222,11 +223,13 @@ static void adapt_product(Adapting *a, int operation, int side) {
     const MtfShape result = mtf_graph_tensor(a->graph, y)->shape;
     Sides s = sides_of(a->graph, &op, side);
     MtfShape middle = middle_shape(a, &mtf_graph_tensor(a->graph, x)->shape, &s);
+    a->b.layer = mtf_graph_tensor(a->graph, weight)->layer;
     int down = adapter_variable(a, weight, &s, false);
     int up = adapter_variable(a, weight, &s, true);
     name_adapter(a, weight, down, up);
     a->b.stage = op.stage;
     a->b.loop = op.loop;
+    a->b.layer = op.layer;
     g_autofree char *name = g_strdup(op.name);
     int narrow = part(a, MTF_OP_EINSUM, name, "down", &middle, (int[]){ x, down });
     int wide = part(a, MTF_OP_EINSUM, name, "up", &result, (int[]){ narrow, up });
@@ -240,7 +243,7 @@ static void adapt_product(Adapting *a, int operation, int side) {
 
 /* Which of a product's two operands is a chosen weight, or -1. */
 static int chosen_side(const Adapting *a, const MtfOperation *op) {
-    if (op->kind != MTF_OP_EINSUM || op->n_inputs != 2)
+    if (mtf_operation_row(op->kind)->products != MTF_PRODUCTS_EINSUM || op->n_inputs != 2)
         return -1;
     for (int side = 0; side < 2; side++) {
         const MtfTensor *tensor = mtf_graph_tensor(a->graph, op->inputs[side]);
@@ -356,7 +359,7 @@ bool mtf_adapters_apply(MtfGraph *graph, const MtfAdapterOptions *o, GPtrArray *
                         GError **error) {
     if (o->lora == NULL && o->targets != NULL)
         return mtf_input_error(error, "--lora-targets are of --lora RANK");
-    if ((o->lora != NULL || o->freeze != NULL) && graph->updates->len > 0)
+    if ((o->lora != NULL || o->freeze != NULL) && mtf_graph_is_training(graph))
         return mtf_input_error(error,
                                "%s is a training graph already: adapters and frozen parts are "
                                "a matter of the graph that it was made from",

@@ -1,40 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/free/layer_ties.h"
 
-#include <string.h>
+#include "layouts/layers/layers.h"
 
 /* ---- Places ------------------------------------------------------------------------------------ */
 
-/* The length of "BLOCK/7" at the beginning of a text, where a block is called so; else 0. */
-static gsize layer_length(const MtfGraph *graph, const char *text) {
-    for (guint r = 0; r < graph->repeats->len; r++) {
-        const char *block = g_array_index(graph->repeats, MtfRepeat, r).name;
-        gsize length = strlen(block);
-        if (strncmp(text, block, length) != 0 || text[length] != '/')
-            continue;
-        gsize digits = strspn(text + length + 1, "0123456789");
-        if (digits > 0 && strchr("/@", text[length + 1 + digits]) != NULL)
-            return length + 1 + digits;
-    }
-    return 0;
-}
-
-/* Divides a name into that of its layer, "" outside of layers, and that of its place in any layer. */
-static void divide_name(const MtfGraph *graph, const char *name, GString *layer, GString *place) {
-    g_string_truncate(layer, 0);
-    g_string_truncate(place, 0);
-    for (gsize i = 0; name[i] != '\0';) {
-        gsize length = i == 0 || name[i - 1] == '/' ? layer_length(graph, name + i) : 0;
-        if (length == 0) {
-            g_string_append_c(place, name[i++]);
-            continue;
-        }
-        g_string_append_len(layer, name + i, (gssize)length);
-        const char *number = g_strrstr_len(name + i, (gssize)length, "/");
-        g_string_append_len(place, name + i, number - (name + i));
-        g_string_append(place, "/*");
-        i += length;
-    }
+static MtfLayer layer_of(const MtfFreeProblem *problem, int node) {
+    const MtfGraph *graph = mtf_free_problem_graph(problem);
+    int operation = mtf_free_problem_node_operation(problem, node);
+    return operation >= 0
+               ? mtf_graph_operation(graph, operation)->layer
+               : mtf_graph_tensor(graph, mtf_free_problem_node_tensor(problem, node))->layer;
 }
 
 /* ---- Ties -------------------------------------------------------------------------------------- */
@@ -42,15 +18,16 @@ static void divide_name(const MtfGraph *graph, const char *name, GString *layer,
 typedef struct {
     const MtfFreeProblem *problem;
     MtfLayerTies *ties;
-    GHashTable *layers; /* name -> number + 1 */
+    GHashTable *layers; /* int64_t of block and iteration -> number + 1 */
     GHashTable *places; /* kind and name -> GArray of int: nodes that lead */
 } Tying;
 
-static int number_of(GHashTable *numbers, const char *name) {
-    guint number = GPOINTER_TO_UINT(g_hash_table_lookup(numbers, name));
+static int number_of(GHashTable *numbers, MtfLayer layer) {
+    int64_t key = ((int64_t)layer.block << 32) + layer.iteration;
+    guint number = GPOINTER_TO_UINT(g_hash_table_lookup(numbers, &key));
     if (number == 0) {
         number = g_hash_table_size(numbers) + 1;
-        g_hash_table_insert(numbers, g_strdup(name), GUINT_TO_POINTER(number));
+        g_hash_table_insert(numbers, g_memdup2(&key, sizeof key), GUINT_TO_POINTER(number));
     }
     return (int)number - 1;
 }
@@ -80,13 +57,12 @@ static int find_leader(Tying *tying, int node, const char *place) {
 
 static void tie_nodes(Tying *tying) {
     const MtfGraph *graph = mtf_free_problem_graph(tying->problem);
-    g_autoptr(GString) layer = g_string_new(NULL);
-    g_autoptr(GString) place = g_string_new(NULL);
     for (int v = 0; v < tying->ties->nodes; v++) {
-        divide_name(graph, mtf_free_problem_node_name(tying->problem, v), layer, place);
-        bool inside = layer->len > 0;
-        tying->ties->layer[v] = inside ? number_of(tying->layers, layer->str) : -1;
-        tying->ties->leader[v] = inside ? find_leader(tying, v, place->str) : v;
+        MtfLayer layer = layer_of(tying->problem, v);
+        const char *name = mtf_free_problem_node_name(tying->problem, v);
+        g_autofree char *place = mtf_layer_star(graph, name, layer);
+        tying->ties->layer[v] = layer.block > 0 ? number_of(tying->layers, layer) : -1;
+        tying->ties->leader[v] = layer.block > 0 ? find_leader(tying, v, place) : v;
     }
 }
 
@@ -96,7 +72,7 @@ MtfLayerTies *mtf_layer_ties_new(const MtfFreeProblem *problem) {
     *ties = (MtfLayerTies){ .nodes = nodes,
                             .leader = g_new(int, nodes + 1),
                             .layer = g_new(int, nodes + 1) };
-    g_autoptr(GHashTable) layers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    g_autoptr(GHashTable) layers = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     g_autoptr(GHashTable) places =
         g_hash_table_new_full(g_str_hash, g_str_equal, g_free, (GDestroyNotify)g_array_unref);
     Tying tying = { problem, ties, layers, places };

@@ -158,14 +158,13 @@ static int cross_part(MtfAssembly *m, int x, int source) {
 }
 
 static int build_layer(MtfAssembly *m, const char *block, int x, int source) {
-    g_autofree char *prefix = g_strdup_printf("%s/%d", block, m->layer);
     g_autoptr(GString) files = g_string_new(m->stack->names.layer);
     g_autofree char *number = g_strdup_printf("%d", m->layer);
     g_string_replace(files, "%d", number, 1);
     m->files = files->str;
-    mtf_parts_enter(m->p, prefix);
+    mtf_parts_enter_layer(m->p, block, m->layer);
     int y = part(m, 1, cross_part(m, part(m, 0, x), source));
-    mtf_parts_leave(m->p);
+    mtf_parts_leave_layer(m->p);
     m->files = (char *)"";
     return y;
 }
@@ -176,8 +175,6 @@ static int build_stack(MtfAssembly *m, const char *block, int x, int source) {
         m->buckets = mtf_assembly_buckets(m);
     for (m->layer = 0; m->layer < (int)m->stack->layers && m->p->b.error == NULL; m->layer++)
         x = build_layer(m, block, x, source);
-    if (m->stack->layers > 0)
-        mtf_graph_add_repeat(m->p->b.graph, block, (int)m->stack->layers);
     g_autofree char *norm = g_strdup_printf("%s_norm", is_pair(m->n) ? block : "final");
     return mtf_assembly_norm(m, norm, m->stack->names.final_norm, m->d_model, x);
 }

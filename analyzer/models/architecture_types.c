@@ -25,7 +25,8 @@ typedef struct {
 static double rotary_number(MtfConfig *c, const MtfJson *object, const char *key, double standard) {
     MtfJson value;
     double number = standard;
-    if (mtf_json_find(object, key, &value) && !mtf_json_number(&value, &number, c->error))
+    if (!c->failed && mtf_json_find(object, key, &value) &&
+        !mtf_json_number(&value, &number, c->error))
         c->failed = true;
     return number;
 }
@@ -38,8 +39,45 @@ static void read_llama3_rotary(MtfConfig *c, const MtfJson *object, MtfStack *s)
     s->rotary_context = rotary_number(c, object, "original_max_position_embeddings", 8192);
 }
 
+/* The pair whose waves turn so often in the old context: d ln(C / 2 pi turns) / 2 ln(base). */
+static double yarn_pair(const MtfStack *s, double features, double turns) {
+    return features * log(s->rotary_context / (2 * G_PI * turns)) / (2 * log(s->rotary_base));
+}
+
+/* What cosines and sines are multiplied by, where the file does not say it itself. */
+static double yarn_gain(MtfConfig *c, const MtfJson *object, double stretch) {
+    double all = rotary_number(c, object, "mscale_all_dim", 0);
+    double one = rotary_number(c, object, "mscale", 0);
+    double wave = stretch > 1 ? log(stretch) / 10 : 0;
+    double gain = one != 0 && all != 0 ? (one * wave + 1) / (all * wave + 1) : wave + 1;
+    return rotary_number(c, object, "attention_factor", gain);
+}
+
+/* YaRN (Peng et al. 2023): as Llama 3.1, but what is left falls with the number of the pair. */
+static void read_yarn_rotary(MtfConfig *c, const MtfJson *object, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
+    double features = floor(s->rotary_share * (double)s->d_kv);
+    MtfJson value;
+    bool whole = true;
+    if (!c->failed && mtf_json_find(object, "truncate", &value) &&
+        !mtf_json_boolean(&value, &whole, c->error))
+        c->failed = true;
+    s->rotary_stretch = rotary_number(c, object, "factor", 1);
+    s->rotary_context =
+        rotary_number(c, object, "original_max_position_embeddings", (double)n->context);
+    s->rotary_gain = yarn_gain(c, object, s->rotary_stretch);
+    double low = yarn_pair(s, features, rotary_number(c, object, "beta_fast", 32));
+    double high = yarn_pair(s, features, rotary_number(c, object, "beta_slow", 1));
+    s->rotary_low = fmax(whole ? floor(low) : low, 0);
+    s->rotary_high = fmin(whole ? ceil(high) : high, features - 1);
+    if (s->rotary_high <= s->rotary_low)
+        s->rotary_high = s->rotary_low + 0.001;
+    s->rotary_ramp = 1;
+}
+
 /* "rope_scaling" of old files, "rope_parameters" of new ones. */
-static void read_rotary_object(MtfConfig *c, const char *key, MtfStack *s) {
+static void read_rotary_object(MtfConfig *c, const char *key, MtfArchitecture *n) {
+    MtfStack *s = &n->decoder;
     MtfJson object, value;
     const char *type = "default";
     if (!mtf_config_find(c, key, &object))
@@ -56,20 +94,25 @@ static void read_rotary_object(MtfConfig *c, const char *key, MtfStack *s) {
         read_llama3_rotary(c, &object, s);
     else if (strcmp(type, "linear") == 0)
         s->rotary_angle = 1 / rotary_number(c, &object, "factor", 1);
+    else if (strcmp(type, "yarn") == 0)
+        read_yarn_rotary(c, &object, n);
+    else if (strcmp(type, "dynamic") == 0)
+        s->rotary_dynamic = rotary_number(c, &object, "factor", 1);
     else if (strcmp(type, "default") != 0)
         mtf_config_fail(c, key,
                         "rotary positions of type \"%s\" are not supported; there are "
-                        "default, linear and llama3",
+                        "default, linear, dynamic, yarn and llama3",
                         type);
 }
 
-static void read_rotary(MtfConfig *c, MtfStack *s, double standard) {
+static void read_rotary(MtfConfig *c, MtfArchitecture *n, double standard) {
+    MtfStack *s = &n->decoder;
     s->rotary_base = mtf_config_number(c, "rope_theta", standard);
     s->rotary_share = mtf_config_number(c, "partial_rotary_factor", 1);
-    s->rotary_angle = s->rotary_stretch = s->rotary_low = 1;
+    s->rotary_angle = s->rotary_stretch = s->rotary_low = s->rotary_gain = 1;
     s->rotary_high = 4;
-    read_rotary_object(c, "rope_scaling", s);
-    read_rotary_object(c, "rope_parameters", s);
+    read_rotary_object(c, "rope_scaling", n);
+    read_rotary_object(c, "rope_parameters", n);
     if (!(s->rotary_base > 0 && s->rotary_share > 0 && s->rotary_share <= 1))
         mtf_config_fail(c, "rope_theta",
                         "rotary positions need a base above 0 and a share of "
@@ -106,7 +149,7 @@ static void read_llama_sizes(MtfConfig *c, MtfArchitecture *n, const Standard *s
 static void read_llama_like(MtfConfig *c, MtfArchitecture *n, const Standard *standard) {
     MtfStack *s = &n->decoder;
     read_llama_sizes(c, n, standard);
-    read_rotary(c, s, standard->rotary_base);
+    read_rotary(c, n, standard->rotary_base);
     s->causal = s->gated = true;
     s->names = (MtfStackNames){ LLAMA_NAMES };
     n->embedding = "model.embed_tokens";

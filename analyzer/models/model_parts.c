@@ -25,6 +25,22 @@ void mtf_parts_leave(MtfParts *parts) {
     g_ptr_array_set_size(parts->prefixes, (int)parts->prefixes->len - 1);
 }
 
+void mtf_parts_enter_layer(MtfParts *parts, const char *block, int iteration) {
+    MtfGraph *graph = parts->b.graph;
+    g_autofree char *prefix = g_strdup_printf("%s/%d", block, iteration);
+    mtf_parts_enter(parts, prefix);
+    if (mtf_graph_find_repeat(graph, block) == 0)
+        mtf_graph_add_repeat(graph, block, 0);
+    parts->b.layer = (MtfLayer){ mtf_graph_find_repeat(graph, block), iteration };
+    MtfRepeat *repeat = &g_array_index(graph->repeats, MtfRepeat, parts->b.layer.block - 1);
+    repeat->count = MAX(repeat->count, iteration + 1);
+}
+
+void mtf_parts_leave_layer(MtfParts *parts) {
+    mtf_parts_leave(parts);
+    parts->b.layer = (MtfLayer){ 0 };
+}
+
 static char *full_name(const MtfParts *parts, const char *name) {
     GString *text = g_string_new(NULL);
     for (guint i = 0; i < parts->prefixes->len; i++)

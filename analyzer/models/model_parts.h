@@ -21,6 +21,11 @@ MtfGraph *mtf_parts_end(MtfParts *parts, GError **error);
 void mtf_parts_enter(MtfParts *parts, const char *prefix);
 void mtf_parts_leave(MtfParts *parts);
 
+/* The same for iteration `iteration`, from 0, of the repeated block `block`: what is built up to the
+ * matching leave, called "BLOCK/ITERATION/…", is of that layer. Layers do not nest. */
+void mtf_parts_enter_layer(MtfParts *parts, const char *block, int iteration);
+void mtf_parts_leave_layer(MtfParts *parts);
+
 /* Dimensions are not named by part: they belong to the whole model. */
 int mtf_parts_dimension(MtfParts *parts, const char *name, int64_t size);
 int mtf_parts_input(MtfParts *parts, const char *name, const MtfShape *shape, MtfDtype dtype,

@@ -175,14 +175,11 @@ static MtfGraph *build(const MtfModelSettings *settings, GError **error) {
     int table;
     int x = embed(&m, tokens, &table);
     for (int layer = 0; layer < settings->layers && m.p->b.error == NULL; layer++) {
-        g_autofree char *prefix = g_strdup_printf("layer/%d", layer);
-        mtf_parts_enter(m.p, prefix);
+        mtf_parts_enter_layer(m.p, "layer", layer);
         x = feed_forward(&m, attention(&m, x));
-        mtf_parts_leave(m.p);
+        mtf_parts_leave_layer(m.p);
     }
     add_loss(&m, x, table);
-    if (settings->layers > 0)
-        mtf_graph_add_repeat(m.p->b.graph, "layer", (int)settings->layers);
     return mtf_parts_end(m.p, error);
 }
 

@@ -2,6 +2,7 @@
 #include "analyzer/onnx/axis_build.h"
 
 #include "analyzer/training/builder.h"
+#include "layouts/base/error.h"
 
 #include <string.h>
 
@@ -108,11 +109,25 @@ static int next_wrong(const Build *b, int tensor, const int *has, const MtfShape
     return found;
 }
 
+/* Whether two axes would have the same name, which renaming never ends with. */
+static bool check_apart(Build *b, const MtfShape *wanted) {
+    for (int i = 0; i < wanted->rank; i++)
+        for (int j = 0; j < i; j++)
+            if (wanted->dims[i] == wanted->dims[j])
+                return mtf_input_error(&b->builder.error,
+                                       "an operation reads two axes of one tensor as the same "
+                                       "dimension \"%s\"",
+                                       mtf_graph_dimension(b->to, wanted->dims[i])->name);
+    return true;
+}
+
 /* The input with the names of the indexes that its axes go by. */
 static int input_of(Build *b, const MtfAxisInput *input) {
     int tensor = b->tensors[input->tensor], has[MTF_MAX_RANK];
     MtfShape wanted = shape_of(b, &input->to);
     bool blocked;
+    if (b->builder.error != NULL || !check_apart(b, &wanted))
+        return -1;
     for (int i = 0; i < input->from.rank; i++)
         has[i] = dimension_of(b, input->from.dims[i]);
     while (b->builder.error == NULL) {

@@ -49,6 +49,8 @@ static bool gather_inputs(MtfOnnxTranslation *t, MtfOnnxCall *call) {
 
 static bool check_count(MtfOnnxCall *call, const MtfOnnxOperator *row) {
     int n = call->n_inputs;
+    if (call->n_outputs == 0)
+        return mtf_onnx_fail(call->t, "it has no outputs") != NULL;
     for (int k = 0; k < row->least; k++)
         if (k >= n || call->inputs[k] == NULL)
             return mtf_onnx_fail(call->t, "input %d is missing", k) != NULL;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/planner/next_best.h"
 
+#include "cost/machine/doubt.h"
 #include "cost/summary/parallelism.h"
 #include "cost/summary/step_shares.h"
 #include "layouts/base/command_line.h"
@@ -82,8 +83,9 @@ static void add_doubt(cJSON *object, const MtfPricer *pricer, const MtfGraph *gr
     g_autoptr(GHashTable) ours = shares_of(pricer, graph, layout, &step);
     g_autoptr(GHashTable) its = shares_of(pricer, graph, next->layout, &other);
     const char *widest = widest_share(its, ours, widest_share(ours, its, NULL, &most), &most);
-    double longer = step > 0 ? other / step - 1 : 0, error = pricer->machine->judged.error;
-    bool judged = pricer->machine->judged.runs > 0, near = judged && fabs(longer) < error;
+    double longer = step > 0 ? other / step - 1 : 0;
+    MtfDoubt doubt;
+    bool near = mtf_doubt_nearest(pricer->machine, &doubt) && fabs(longer) < doubt.error;
     g_autofree char *measurement = decider(widest);
     mtf_json_add_number(object, "step_seconds", other);
     mtf_json_add_number(object, "longer", longer);

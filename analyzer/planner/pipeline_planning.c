@@ -11,6 +11,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/kernel_work/fusable.h"
+#include "layouts/pipeline/pipeline_delay.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -248,6 +249,7 @@ static cJSON *stage_prediction(const MtfPipelinePlan *pipeline, int stage,
     mtf_json_add_number(object, "once_seconds", seconds->once);
     mtf_json_add_number(object, "transfer_seconds", times->transfer_forward);
     mtf_json_add_integer(object, "in_flight", plan->graph->in_flight);
+    mtf_json_add_integer(object, "weight_versions", plan->graph->weight_versions);
     mtf_json_add_number(object, "bytes_a_microbatch_in_flight", seconds->held_bytes);
     mtf_json_add_number(object, "peak_memory_bytes",
                         mtf_json_number_of(plan->predicted, "peak_memory_bytes", 0));
@@ -277,7 +279,9 @@ static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
     int n = (int)pipeline->stages->len;
     double step = 0;
     g_autofree MtfStageTimes *times = stage_times(pipeline, machine, seconds);
-    g_autoptr(MtfPipelineRun) run = mtf_pipeline_run_new(pipeline->order, times);
+    bool steady = mtf_pipeline_is_asynchronous(pipeline->schedule);
+    g_autoptr(MtfPipelineRun) run = steady ? mtf_pipeline_run_steady(pipeline->order, times)
+                                           : mtf_pipeline_run_new(pipeline->order, times);
     g_autofree double *once = g_new0(double, pipeline->order->ranks);
     for (int s = 0; s < n; s++)
         once[pipeline->order->rank_of_stage[s]] += seconds[s].once;
@@ -363,10 +367,11 @@ static int chunks_for(const MtfPipelineSchedule *row, const MtfPipelineRequest *
     return !cut ? mtf_pipeline_schedule_chunks(row) : suits ? request->chunks : 0;
 }
 
-/* The order of a schedule for the request's numbers; NULL where it does not suit them. */
+/* The order of a schedule for the request's numbers; NULL where it does not suit them, or trains with
+ * weights that lag, which nobody gets who does not ask for it. */
 static MtfPipelineOrder *order_of(const MtfPipelineSchedule *row,
                                   const MtfPipelineRequest *request) {
-    int chunks = chunks_for(row, request);
+    int chunks = mtf_pipeline_is_asynchronous(row->name) ? 0 : chunks_for(row, request);
     return chunks == 0 ? NULL
                        : mtf_pipeline_schedule_order(row->name, request->stages,
                                                      request->form.microbatches, chunks, NULL);

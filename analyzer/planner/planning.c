@@ -7,6 +7,7 @@
 #include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/collectives/measured_collective.h"
+#include "cost/machine/doubt.h"
 #include "cost/machine/mapping_json.h"
 #include "cost/memory/arena.h"
 #include "cost/price/predict.h"
@@ -41,18 +42,28 @@ static bool wants_bfloat16(const char *precision) {
     return precision != NULL && mtf_dtype_from_name(precision, &dtype) && dtype == MTF_BF16;
 }
 
-/* A path as it is; what is none may be the name of a graph of the library. Free with g_free. */
-static char *find_graph(const char *path) {
-    char *found = g_file_test(path, G_FILE_TEST_EXISTS) || strcmp(path, "-") == 0
-                      ? NULL
-                      : mtf_library_find("graphs", path, NULL);
-    return found != NULL ? found : g_strdup(path);
+/* A path as it is; what is none is the name of a graph of the library, or an error. Free with g_free. */
+static char *find_graph(const char *path, GError **error) {
+    GError *cause = NULL;
+    if (g_file_test(path, G_FILE_TEST_EXISTS) || strcmp(path, "-") == 0)
+        return g_strdup(path);
+    char *found = mtf_library_find("graphs", path, &cause);
+    if (cause != NULL)
+        mtf_input_error(
+            error,
+            "%s; meshtf-plan model writes the graphs of known models (meshtf-plan model "
+            "--help lists them)",
+            cause->message);
+    g_clear_error(&cause);
+    return found;
 }
 
 static MtfGraph *load_or_import(const MtfPlanningGraph *request, const MtfSizeOverrides *sizes,
                                 GError **error) {
     g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
-    g_autofree char *path = find_graph(request->path);
+    g_autofree char *path = find_graph(request->path, error);
+    if (path == NULL)
+        return NULL;
     MtfImport import = { path,  request->batch,           request->length, NULL,
                          sizes, request->sizes_of_models, request->loss };
     MtfGraph *graph = mtf_import_load(&import, said, error);
@@ -77,7 +88,7 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
 }
 
 void mtf_planning_warn_untrained(const MtfGraph *graph) {
-    if (graph->loss >= 0 && graph->updates->len == 0 && graph->optimizer.kind == NULL)
+    if (graph->loss >= 0 && !mtf_graph_is_training(graph) && graph->optimizer.kind == NULL)
         fprintf(stderr,
                 "meshtf-plan: warning: graph \"%s\" has no optimizer, so its step ends with "
                 "the gradients: nothing is updated, and no gradient is exchanged for that\n",
@@ -94,7 +105,7 @@ static bool set_microbatches(MtfGraph *graph, const MtfStepVariant *variant, GEr
 MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVariant *variant,
                                       GError **error) {
     g_autoptr(MtfGraph) copy = mtf_graph_copy(graph);
-    if (copy->updates->len > 0 && variant->microbatches > 1) {
+    if (mtf_graph_is_training(copy) && variant->microbatches > 1) {
         mtf_input_error(error,
                         "\"%s\" is a training graph already; micro-batches are a matter of the "
                         "graph that it was made from",
@@ -104,7 +115,7 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVarian
     if (!set_microbatches(copy, variant, error))
         return NULL;
     g_autoptr(MtfGraph) training =
-        copy->updates->len > 0 ? g_steal_pointer(&copy) : mtf_training_graph(copy, error);
+        mtf_graph_is_training(copy) ? g_steal_pointer(&copy) : mtf_training_graph(copy, error);
     if (training == NULL)
         return NULL;
     mtf_graph_canonicalize(training);
@@ -136,7 +147,8 @@ const char *mtf_planning_precision(const MtfGraph *graph) {
 
 const char *mtf_planning_precision_for(const MtfMachine *machine, const MtfGraph *graph,
                                        const char *asked) {
-    if (asked != NULL || *machine->precision == '\0' || graph->updates->len > 0 || graph->loss < 0)
+    if (asked != NULL || *machine->precision == '\0' || mtf_graph_is_training(graph) ||
+        graph->loss < 0)
         return asked;
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         MtfDtype dtype = mtf_graph_tensor(graph, t)->dtype;
@@ -291,7 +303,7 @@ void mtf_planning_print_notes(const MtfPlan *plan, const MtfPricer *pricer) {
         print_buckets(plan, pricer, program);
     if (pricer->machine->curves->len > 0)
         print_unmeasured(pricer, program);
-    g_autofree char *doubt = mtf_machine_doubt(pricer->machine);
+    g_autofree char *doubt = mtf_doubt_format(pricer->machine);
     if (doubt != NULL)
         printf("doubt          %s\n", doubt);
 }

@@ -50,7 +50,7 @@ static GArray *find_counts(const MtfStepVariantsOptions *options) {
     GArray *counts = g_array_new(FALSE, FALSE, sizeof(int));
     int first = MAX(1, options->microbatches);
     g_array_append_val(counts, first);
-    if (options->microbatches > 0 || options->written->updates->len > 0)
+    if (options->microbatches > 0 || mtf_graph_is_training(options->written))
         return counts;
     int batch = mtf_batch_dimension(options->written, options->batch_dim, NULL);
     int64_t size = batch >= 0 ? mtf_graph_size(options->written, batch) : 1;

@@ -21,7 +21,8 @@ typedef struct {
     double step_seconds; /* its step */
     char *name;          /* and which layout it is, as in MtfIncumbent */
     int64_t cost;        /* nanoseconds: of the cheapest within the limit, */
-    int64_t bound;       /* which no layout of these variants on their meshes costs less than */
+    int64_t bound; /* which no layout of these variants on their meshes costs less than, as far as
+                          * each was searched: all its layouts, or those of alike layers */
 } MtfVariantPoint;
 
 /* An empty array of MtfVariantPoint, which owns its names. */

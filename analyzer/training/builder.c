@@ -14,6 +14,9 @@ int mtf_build(MtfBuilder *builder, int kind, const char *name, const MtfShape *s
                                   .phase = builder->phase,
                                   .stage = builder->stage,
                                   .loop = builder->loop,
+                                  .layer = builder->layer,
+                                  .origin = builder->origin,
+                                  .of = builder->of,
                                   .n_inputs = n_inputs,
                                   .inputs = inputs,
                                   .shape = shape,
@@ -65,8 +68,11 @@ int mtf_build_variable(MtfBuilder *builder, const char *name, const MtfShape *sh
                        MtfInit init, MtfMemoryKind memory) {
     if (builder->error != NULL)
         return -1;
-    return mtf_graph_add_variable(builder->graph, name, shape, dtype, init, memory,
-                                  &builder->error);
+    int variable =
+        mtf_graph_add_variable(builder->graph, name, shape, dtype, init, memory, &builder->error);
+    if (variable >= 0)
+        mtf_graph_tensor(builder->graph, variable)->layer = builder->layer;
+    return variable;
 }
 
 int mtf_build_variable_like(MtfBuilder *builder, const MtfTensor *variable) {

@@ -17,7 +17,10 @@
 typedef struct {
     MtfGraph *graph; /* borrowed */
     MtfPhase phase;
-    int stage, loop;          /* of what is built; 0: none */
+    int stage, loop;  /* of what is built; 0: none */
+    MtfLayer layer;   /* … */
+    MtfOrigin origin; /* …, with `of`, which is borrowed */
+    const char *of;
     MtfAttributes attributes; /* of the next operation; then MTF_NO_ATTRIBUTES again */
     bool has_dtype;           /* of the next operation, with `dtype`; then false again */
     MtfDtype dtype;

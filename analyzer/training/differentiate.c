@@ -104,13 +104,16 @@ static bool is_unclaimed(const Differentiation *d, int tensor) {
     const MtfOperation *maker =
         mtf_graph_operation(d->b.graph, mtf_graph_tensor(d->b.graph, tensor)->producer);
     return maker->outputs[0] == tensor && maker->phase == MTF_PHASE_BACKWARD &&
-           maker->origin == MTF_ORIGIN_WRITTEN;
+           (maker->origin == MTF_ORIGIN_WRITTEN || maker->origin == MTF_ORIGIN_BACKWARD);
 }
 
+/* A gradient is of its tensor's layer, whichever layer's rule made it. */
 static int mark_gradient(Differentiation *d, int gradient, int of) {
-    if (gradient >= 0)
-        mtf_graph_set_origin(d->b.graph, gradient, MTF_ORIGIN_GRADIENT,
-                             mtf_graph_tensor(d->b.graph, of)->name);
+    if (gradient < 0)
+        return gradient;
+    mtf_graph_set_layer(d->b.graph, gradient, mtf_graph_tensor(d->b.graph, of)->layer);
+    mtf_graph_set_origin(d->b.graph, gradient, MTF_ORIGIN_GRADIENT,
+                         mtf_graph_tensor(d->b.graph, of)->name);
     return gradient;
 }
 
@@ -131,8 +134,9 @@ static int sum_of_shares(Differentiation *d, int tensor, const GArray *shares, c
 }
 
 /* The sum of some shares of a variable's gradient; with micro-batches over all of them. */
-static int summed_gradient(Differentiation *d, int tensor, const GArray *shares, const char *name) {
-    g_autofree char *part = g_strdup_printf("part/%s", name + strlen("grad/"));
+static int summed_gradient(Differentiation *d, int tensor, const GArray *shares, const char *what) {
+    g_autofree char *part = g_strdup_printf("part/%s", what);
+    g_autofree char *name = g_strdup_printf("grad/%s", what);
     bool adds = d->b.graph->microbatches > 1;
     int gradient = sum_of_shares(d, tensor, shares, adds ? part : name);
     if (adds)
@@ -164,7 +168,7 @@ static int last_stage(const Differentiation *d, const GArray *shares) {
  * shares over the micro-batches; the sums take the place of the shares, and meet once a step, behind
  * all that is repeated (add_stage_sums). */
 static int variable_gradient(Differentiation *d, int tensor) {
-    g_autofree char *name = g_strdup_printf("grad/%s", mtf_graph_tensor(d->b.graph, tensor)->name);
+    g_autofree char *name = g_strdup(mtf_graph_tensor(d->b.graph, tensor)->name);
     GArray *shares = d->shares[tensor];
     g_autoptr(GArray) sums = g_array_new(FALSE, FALSE, sizeof(int));
     int last = last_stage(d, shares);
@@ -193,6 +197,7 @@ static void add_stage_sums(Differentiation *d) {
         MtfShape shape = mtf_graph_tensor(d->b.graph, t)->shape;
         const GArray *sums = d->shares[t];
         d->b.stage = d->stages[t];
+        d->b.layer = mtf_graph_tensor(d->b.graph, t)->layer;
         int gradient =
             mtf_build(&d->b, MTF_OP_ADD, name, &shape, (int)sums->len, (int *)(void *)sums->data);
         if (gradient >= 0)
@@ -200,13 +205,11 @@ static void add_stage_sums(Differentiation *d) {
         d->gradients[t] = mark_gradient(d, gradient, t);
     }
     d->b.phase = MTF_PHASE_BACKWARD;
+    d->b.layer = (MtfLayer){ 0 };
 }
 
-/* All consumers of `tensor` have been visited: makes its gradient, if it was given any share. */
-void mtf_gradient_complete(Differentiation *d, int tensor) {
+static void make_gradient(Differentiation *d, int tensor) {
     const MtfTensor *t = mtf_graph_tensor(d->b.graph, tensor);
-    if (d->shares[tensor] == NULL || d->b.error != NULL)
-        return;
     if (is_trained(t)) {
         d->gradients[tensor] = variable_gradient(d, tensor);
         return;
@@ -220,6 +223,16 @@ void mtf_gradient_complete(Differentiation *d, int tensor) {
     d->gradients[tensor] = gradient;
 }
 
+/* All consumers of `tensor` have been visited: makes its gradient, if it was given any share. */
+void mtf_gradient_complete(Differentiation *d, int tensor) {
+    MtfLayer outer = d->b.layer;
+    if (d->shares[tensor] == NULL || d->b.error != NULL)
+        return;
+    d->b.layer = mtf_graph_tensor(d->b.graph, tensor)->layer;
+    make_gradient(d, tensor);
+    d->b.layer = outer;
+}
+
 /* Lets the row's rule give the operation's inputs their shares. */
 static void apply_rule(Differentiation *d, const MtfOperation *operation, int dy) {
     const MtfGradientRow *row = mtf_gradient_row(operation->kind);
@@ -230,7 +243,14 @@ static void apply_rule(Differentiation *d, const MtfOperation *operation, int dy
     }
     d->b.stage = operation->stage;
     MtfGradient gradient = { &d->b, *operation, dy, d->wanted, d };
+    MtfLayer outer = d->b.layer;
+    d->b.layer = operation->layer;
+    d->b.origin = MTF_ORIGIN_BACKWARD;
+    d->b.of = operation->name;
     row->rule(&gradient);
+    d->b.layer = outer;
+    d->b.origin = MTF_ORIGIN_WRITTEN;
+    d->b.of = NULL;
 }
 
 /* Variables of which operation `index` is the first reader have all their shares now. */
@@ -273,7 +293,9 @@ static void run_backward(Differentiation *d) {
     const MtfTensor *loss_tensor = mtf_graph_tensor(graph, loss);
     g_autofree char *name = g_strdup_printf("back/%s", loss_tensor->name);
     d->b.stage = d->stages[loss];
+    d->b.layer = loss_tensor->layer;
     int one = mtf_build_constant(&d->b, name, loss_tensor->dtype, 1);
+    d->b.layer = (MtfLayer){ 0 };
     MtfGradient seed = { .taker = d };
     mtf_gradient_give(&seed, loss, one);
     if (mtf_graph_tensor(graph, loss)->producer < 0)

@@ -22,15 +22,17 @@ static int last_reader(const MtfGraph *graph, const MtfConsumers *consumers, int
     return -1;
 }
 
-/* For each tensor: the last reader of the variable whose next value it is, or -1. */
+/* For each tensor: the last reader of the variable whose next value it is, and not before the loss,
+ * without which nothing is updated; or -1. */
 static int *find_barriers(const MtfGraph *graph) {
+    int loss = graph->loss < 0 ? -1 : mtf_graph_tensor(graph, graph->loss)->producer;
     g_autoptr(MtfConsumers) consumers = mtf_graph_consumers(graph);
     int *barriers = g_new(int, graph->tensors->len + 1);
     for (guint t = 0; t < graph->tensors->len; t++)
         barriers[t] = -1;
     for (guint i = 0; i < graph->updates->len; i++) {
         const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
-        barriers[update->value] = last_reader(graph, consumers, update->variable);
+        barriers[update->value] = MAX(loss, last_reader(graph, consumers, update->variable));
     }
     return barriers;
 }

@@ -490,12 +490,20 @@ static void expand_operation(Expansion *e, const MtfOperation *op) {
     e->b.phase = op->phase;
     e->b.stage = op->stage;
     e->b.loop = op->loop;
+    e->b.layer = op->layer;
+    e->b.origin = op->origin;
+    e->b.of = op->of;
     int (*rewrite)(Composite *) = rewrites[op->kind];
+    int before = (int)e->b.graph->operations->len;
     int first = rewrite != NULL ? rewrite(&c) : copy_operation(&c);
     if (first < 0)
         return;
-    const MtfOperation *made =
-        mtf_graph_operation(e->b.graph, mtf_graph_tensor(e->b.graph, first)->producer);
+    int last = mtf_graph_tensor(e->b.graph, first)->producer;
+    for (int i = before; i < (int)e->b.graph->operations->len; i++)
+        if (i != last)
+            mtf_graph_set_origin(e->b.graph, mtf_graph_operation(e->b.graph, i)->outputs[0],
+                                 MTF_ORIGIN_PART, op->name);
+    const MtfOperation *made = mtf_graph_operation(e->b.graph, last);
     for (int k = 0; k < op->n_outputs; k++)
         e->tensors[op->outputs[k]] = made->outputs[k];
 }

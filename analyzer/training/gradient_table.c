@@ -658,9 +658,15 @@ static bool is_zero(const MtfGradient *g, int tensor) {
            operation->attributes.value == 0;
 }
 
+/* The statistics of the batch, where others take their place outside training. */
+static int in_training(const MtfGradient *g, int tensor) {
+    const MtfOperation *operation = maker(g, tensor);
+    bool chooses = operation != NULL && operation->kind == MTF_OP_IN_TRAIN_PHASE;
+    return chooses ? operation->inputs[0] : tensor;
+}
+
 /* Nothing flows through a mean that is 0: the sum that would is that 0 as well. */
-static void normalize_x(MtfGradient *g) {
-    const int *in = g->op.inputs;
+static void normalize_x(MtfGradient *g, const int *in) {
     MtfShape rest = shape_of(g, in[1]);
     int sum = is_zero(g, in[1]) ? in[1] : BACK(g, MTF_OP_EINSUM, "sum", &rest, g->dy, in[3]);
     g->b->attributes.epsilon = g->op.attributes.epsilon;
@@ -670,7 +676,8 @@ static void normalize_x(MtfGradient *g) {
 }
 
 static void normalize(MtfGradient *g) {
-    const int *in = g->op.inputs;
+    const int in[] = { g->op.inputs[0], in_training(g, g->op.inputs[1]),
+                       in_training(g, g->op.inputs[2]), g->op.inputs[3] };
     bool of_x = (is_zero(g, in[1]) || is_made(g, in[1], MTF_OP_REDUCE_MEAN, in[0], -1)) &&
                 is_made(g, in[2], MTF_OP_VARIANCE, in[0], in[1]);
     if (!of_x && (wants(g, 0) || wants(g, 1) || wants(g, 2))) {
@@ -684,7 +691,7 @@ static void normalize(MtfGradient *g) {
     if (wants(g, 4))
         give(g, 4, g->dy);
     if (wants(g, 0))
-        normalize_x(g);
+        normalize_x(g, in);
 }
 
 #define RULE(function) \
@@ -758,6 +765,7 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_LOOP_STACK] = NONE,
     [MTF_OP_BROADCAST] = RULE(same),
     [MTF_OP_CAST] = RULE(cast),
+    [MTF_OP_IN_TRAIN_PHASE] = RULE(same),
     [MTF_OP_STOP_GRADIENT] = ZERO,
     [MTF_OP_CONSTANT] = ZERO,
     [MTF_OP_RANGE] = ZERO,

@@ -218,7 +218,13 @@ static char *step_name(const MtfGraph *graph, int tensor) {
 
 static int accumulate(MtfBuilder *b, int tensor) {
     g_autofree char *name = step_name(b->graph, tensor);
-    return MTF_BUILD(b, MTF_OP_ACCUMULATE, name, NULL, tensor);
+    g_autofree char *of = g_strdup(mtf_graph_tensor(b->graph, tensor)->name);
+    b->layer = mtf_graph_tensor(b->graph, tensor)->layer;
+    int sum = MTF_BUILD(b, MTF_OP_ACCUMULATE, name, NULL, tensor);
+    if (sum >= 0)
+        mtf_graph_set_origin(b->graph, sum, MTF_ORIGIN_ACCUMULATION, of);
+    b->layer = (MtfLayer){ 0 };
+    return sum;
 }
 
 static void drop(MtfGraph *graph, int operation) {
@@ -274,7 +280,9 @@ static void divide_gradient(MtfBuilder *b, int share, MtfVariableGradient *pair)
     MtfShape shape = mtf_graph_tensor(b->graph, pair->gradient)->shape;
     mtf_build_rename(b, pair->gradient, sum);
     mtf_graph_set_origin(b->graph, pair->gradient, MTF_ORIGIN_WRITTEN, NULL);
+    b->layer = mtf_graph_tensor(b->graph, pair->variable)->layer;
     pair->gradient = MTF_BUILD(b, MTF_OP_MULTIPLY, name, &shape, pair->gradient, share);
+    b->layer = (MtfLayer){ 0 };
     if (pair->gradient < 0)
         return;
     mtf_graph_tensor(b->graph, pair->gradient)->memory = MTF_MEMORY_GRADIENT;

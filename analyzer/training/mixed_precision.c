@@ -92,6 +92,7 @@ static void build_cast(Pass *pass, int t, MtfDtype dtype) {
     g_autofree char *name = g_strdup_printf("%s/%s", tensor->name, mtf_dtype_short_name(dtype));
     pass->b.has_dtype = true;
     pass->b.dtype = dtype;
+    pass->b.layer = tensor->layer;
     int cast = MTF_BUILD(&pass->b, MTF_OP_CAST, name, NULL, pass->tensors[t]);
     if (cast >= 0)
         mtf_graph_tensor(pass->b.graph, cast)->memory = memory;
@@ -139,6 +140,8 @@ static void copy_operation(Pass *pass, const MtfOperation *op) {
     MtfDtypeRule rule = row_of(op)->dtype;
     pass->b.phase = op->phase;
     pass->b.stage = pass->b.loop = 0; /* of casts: where they are read */
+    pass->b.origin = MTF_ORIGIN_WRITTEN;
+    pass->b.of = NULL;
     if (is_update(op))
         narrow_gradients(pass, op);
     if (pass->b.error != NULL)
@@ -153,6 +156,9 @@ static void copy_operation(Pass *pass, const MtfOperation *op) {
                                                   : storage;
     pass->b.stage = op->stage;
     pass->b.loop = op->loop;
+    pass->b.layer = op->layer;
+    pass->b.origin = op->origin;
+    pass->b.of = op->of;
     int first = mtf_build(&pass->b, op->kind, op->name, &output->shape, op->n_inputs, inputs);
     if (first < 0)
         return;
@@ -177,6 +183,19 @@ static void copy_source(Pass *pass, int t) {
         mtf_graph_tensor(pass->b.graph, pass->tensors[t])->dtype = MTF_BF16;
 }
 
+/* An assigned value in the type of the variable. */
+static int in_type_of(Pass *pass, int value, int variable) {
+    MtfDtype dtype = mtf_graph_tensor(pass->b.graph, variable)->dtype;
+    const MtfTensor *tensor = mtf_graph_tensor(pass->b.graph, value);
+    if (tensor->dtype == dtype)
+        return value;
+    g_autofree char *name = g_strdup_printf("%s/wide", tensor->name);
+    pass->b.phase = MTF_PHASE_UPDATE;
+    pass->b.has_dtype = true;
+    pass->b.dtype = dtype;
+    return MTF_BUILD(&pass->b, MTF_OP_CAST, name, NULL, value);
+}
+
 static void copy_graph(Pass *pass) {
     const MtfGraph *from = pass->from;
     mtf_build_frame(pass->b.graph, from);
@@ -188,8 +207,9 @@ static void copy_graph(Pass *pass) {
         return;
     for (guint i = 0; i < from->updates->len; i++) {
         const MtfUpdate *update = &g_array_index(from->updates, MtfUpdate, i);
-        mtf_graph_add_update(pass->b.graph, pass->tensors[update->variable],
-                             pass->tensors[update->value]);
+        mtf_graph_add_update(
+            pass->b.graph, pass->tensors[update->variable],
+            in_type_of(pass, pass->tensors[update->value], pass->tensors[update->variable]));
     }
     pass->b.graph->loss = from->loss < 0 ? -1 : pass->tensors[from->loss];
 }

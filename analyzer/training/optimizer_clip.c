@@ -51,8 +51,10 @@ static void add_square(MtfBuilder *b, GArray *groups, const MtfVariableGradient 
     g_autofree char *name =
         g_strdup_printf("clip/square/%s", mtf_graph_tensor(b->graph, pair->variable)->name);
     MtfShape shape = mtf_graph_tensor(b->graph, pair->gradient)->shape;
+    b->layer = mtf_graph_tensor(b->graph, pair->variable)->layer;
     int square =
         MTF_BUILD(b, MTF_OP_EINSUM, name, &(MtfShape){ 0 }, pair->gradient, pair->gradient);
+    b->layer = (MtfLayer){ 0 };
     GArray *terms = group_of(groups, b->graph, &shape);
     g_array_append_val(terms, square);
 }

@@ -153,6 +153,11 @@ static void add_all(MtfUpdater *updater, MtfUpdateRule rule, const GArray *gradi
     updater->rate = build_rate(b, updater->settings, mtf_graph_tensor(b->graph, first)->dtype);
     for (guint i = 0; i < gradients->len; i++) {
         const MtfVariableGradient *pair = &g_array_index(gradients, MtfVariableGradient, i);
+        const MtfTensor *variable = mtf_graph_tensor(b->graph, pair->variable);
+        g_autofree char *name = g_strdup(variable->name);
+        b->layer = variable->layer;
+        b->origin = MTF_ORIGIN_UPDATE;
+        b->of = name;
         rule(updater, pair->variable, pair->gradient);
     }
 }

@@ -78,29 +78,14 @@ static bool can_repeat(const MtfOperation *op) {
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
-/* The length of "layer/7/" at the beginning of a name of a repeated block, or 0. */
-static int block_prefix(const MtfGraph *graph, const char *name) {
-    for (guint i = 0; i < graph->repeats->len; i++) {
-        const char *block = g_array_index(graph->repeats, MtfRepeat, i).name;
-        gsize length = strlen(block);
-        if (strncmp(name, block, length) != 0 || name[length] != '/')
-            continue;
-        gsize digits = strspn(name + length + 1, "0123456789");
-        if (digits > 0 && name[length + 1 + digits] == '/')
-            return (int)(length + digits + 2);
-    }
-    return 0;
-}
-
 /* Whether a result of a repeated block is read in the forward pass outside of its iteration. */
 static bool leaves_block(const Recomputation *r, int tensor) {
     const MtfGraph *graph = r->b.graph;
-    const char *name = mtf_graph_tensor(graph, tensor)->name;
-    int length = block_prefix(graph, name);
+    MtfLayer layer = mtf_graph_tensor(graph, tensor)->layer;
     for (int c = r->consumers->starts[tensor]; c < r->consumers->starts[tensor + 1]; c++) {
         const MtfOperation *reader = mtf_graph_operation(graph, r->consumers->operations[c]);
         if (reader->phase == MTF_PHASE_FORWARD &&
-            (length == 0 || strncmp(reader->name, name, (gsize)length) != 0))
+            (layer.block == 0 || !mtf_layer_equal(reader->layer, layer)))
             return true;
     }
     return false;
@@ -109,20 +94,22 @@ static bool leaves_block(const Recomputation *r, int tensor) {
 /* The number of each result's layer, in the order in which the forward pass comes to them; -1 outside of
  * layers and for what the backward pass makes. Returns how many there are. */
 static int number_layers(const MtfGraph *graph, int *layer) {
-    g_autoptr(GHashTable) numbers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    int layers = 0;
+    g_autoptr(GHashTable) numbers =
+        g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     for (int t = 0; t < (int)graph->tensors->len; t++)
         layer[t] = -1;
     for (int i = 0; i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
-        int length = op->phase == MTF_PHASE_FORWARD ? block_prefix(graph, op->name) : 0;
-        g_autofree char *prefix = g_strndup(op->name, (gsize)length);
-        if (length > 0 && !g_hash_table_contains(numbers, prefix))
-            g_hash_table_insert(numbers, g_strdup(prefix),
-                                GINT_TO_POINTER(g_hash_table_size(numbers)));
-        for (int k = 0; length > 0 && k < op->n_outputs; k++)
-            layer[op->outputs[k]] = GPOINTER_TO_INT(g_hash_table_lookup(numbers, prefix));
+        int64_t key = ((int64_t)op->layer.block << 32) + op->layer.iteration;
+        if (op->phase != MTF_PHASE_FORWARD || op->layer.block == 0)
+            continue;
+        if (!g_hash_table_contains(numbers, &key))
+            g_hash_table_insert(numbers, g_memdup2(&key, sizeof key), GINT_TO_POINTER(layers++));
+        for (int k = 0; k < op->n_outputs; k++)
+            layer[op->outputs[k]] = GPOINTER_TO_INT(g_hash_table_lookup(numbers, &key));
     }
-    return (int)g_hash_table_size(numbers);
+    return layers;
 }
 
 int mtf_graph_recomputable_layers(const MtfGraph *graph) {
@@ -261,6 +248,7 @@ static int build_clone(Recomputation *r, const MtfOperation *op, int *inputs) {
     r->b.dtype = original->dtype;
     r->b.attributes = op->attributes;
     r->b.stage = op->stage;
+    r->b.layer = op->layer;
     if (mtf_operation_row(op->kind)->random)
         r->b.attributes.stream = stream;
     int made = mtf_build(&r->b, op->kind, name, &shape, op->n_inputs, inputs);

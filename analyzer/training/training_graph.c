@@ -22,17 +22,60 @@ static bool check_types(const MtfGraph *forward, GError **error) {
     return true;
 }
 
+/* What the file assigns to variables after each step, taken out until all else that a step does is
+ * there; free with g_array_unref. */
+static GArray *take_assignments(MtfGraph *graph) {
+    GArray *assignments = graph->updates;
+    graph->updates = g_array_new(FALSE, FALSE, sizeof(MtfUpdate));
+    return assignments;
+}
+
+static bool check_assignments(const MtfGraph *graph, const GArray *assignments, GError **error) {
+    if (assignments->len == 0 || graph->microbatches == 1)
+        return true;
+    int variable = g_array_index(assignments, MtfUpdate, 0).variable;
+    return mtf_input_error(error,
+                           "variable \"%s\" is assigned once a step, which micro-batches have no "
+                           "value for",
+                           mtf_graph_tensor(graph, variable)->name);
+}
+
+/* Assignments are copies among the updates: they wait, as all updates do, until the step's loss is
+ * agreed on. */
+static bool add_assignments(MtfGraph *graph, const GArray *assignments, GError **error) {
+    MtfBuilder b = mtf_builder(graph, MTF_PHASE_UPDATE);
+    for (guint i = 0; i < assignments->len && b.error == NULL; i++) {
+        MtfUpdate update = g_array_index(assignments, MtfUpdate, i);
+        const MtfTensor *value = mtf_graph_tensor(graph, update.value);
+        g_autofree char *name =
+            g_strdup_printf("next/%s", mtf_graph_tensor(graph, update.variable)->name);
+        b.stage = value->producer < 0 ? 0 : mtf_graph_operation(graph, value->producer)->stage;
+        b.attributes.factor = 1;
+        update.value = MTF_BUILD(&b, MTF_OP_SCALE, name, NULL, update.value);
+        if (update.value < 0)
+            break;
+        mtf_graph_tensor(graph, update.value)->memory =
+            mtf_graph_tensor(graph, update.variable)->memory;
+        mtf_graph_add_update(graph, update.variable, update.value);
+    }
+    return mtf_builder_end(&b, error);
+}
+
 MtfGraph *mtf_training_graph(const MtfGraph *forward, GError **error) {
     g_autofree char *loss = NULL;
     int divisor;
     g_autoptr(MtfGraph) graph = NULL;
-    if (!check_types(forward, error) || (graph = mtf_expand(forward, error)) == NULL ||
+    if (!check_types(forward, error) || (graph = mtf_expand(forward, error)) == NULL)
+        return NULL;
+    g_autoptr(GArray) assignments = take_assignments(graph);
+    if (!check_assignments(graph, assignments, error) ||
         !mtf_accumulate_loss(graph, &divisor, &loss, error))
         return NULL;
     g_autoptr(GArray) gradients = mtf_differentiate(graph, error);
     if (gradients == NULL ||
         (divisor >= 0 && !mtf_divide_by_weights(graph, divisor, loss, gradients, error)) ||
-        !mtf_add_updates(graph, gradients, error) || !mtf_loop_gradient_tidy(graph, error))
+        !mtf_add_updates(graph, gradients, error) || !add_assignments(graph, assignments, error) ||
+        !mtf_loop_gradient_tidy(graph, error))
         return NULL;
     mtf_update_early(graph);
     return g_steal_pointer(&graph);

@@ -627,17 +627,6 @@ MtfPeaks mtf_machine_peaks(const MtfMachine *machine, const char *dtype) {
                        mtf_machine_memory_bandwidth(machine) };
 }
 
-char *mtf_machine_doubt(const MtfMachine *machine) {
-    if (machine->judged.runs > 0)
-        return g_strdup_printf("runs of this kind were predicted within %.0f %% on %" PRId64
-                               " measured runs",
-                               ceil(100 * machine->judged.error), machine->judged.runs);
-    if (machine->curves->len > 0)
-        return NULL;
-    return g_strdup("no measured run of this machine was judged: its figures are those of data "
-                    "sheets and benchmarks");
-}
-
 double mtf_machine_memory_bandwidth(const MtfMachine *machine) {
     return machine->memory_bandwidth * machine->derate.memory;
 }

@@ -137,11 +137,6 @@ double mtf_machine_flops(const MtfMachine *machine, const char *dtype);
 /* The derated peaks of one device for products of a dtype. `dtype` must live as long. */
 MtfPeaks mtf_machine_peaks(const MtfMachine *machine, const char *dtype);
 
-/* How far predictions may be trusted: "runs of this kind were predicted within 9 % on 41 published
- * runs", that none was judged, or NULL for a machine whose kernels or collectives were measured here.
- * Free with g_free. */
-char *mtf_machine_doubt(const MtfMachine *machine);
-
 /* Derated bytes a second of one device's memory. */
 double mtf_machine_memory_bandwidth(const MtfMachine *machine);
 

@@ -168,21 +168,67 @@ static bool read_gathers(const MtfJson *root, MtfSoftware *software, GError **er
            mtf_json_fail(&gathers, error, "%g is less than 1", software->gathers);
 }
 
+static void clear_judged(void *judged) {
+    g_free(((MtfJudgedRuns *)judged)->machine);
+}
+
+/* {"a100": [75, 0.05]}: runs, and their mean error. */
+static bool read_judged(const MtfJson *root, MtfSoftware *software, GError **error) {
+    MtfJson object, child;
+    software->judged = g_array_new(FALSE, TRUE, sizeof(MtfJudgedRuns));
+    g_array_set_clear_func(software->judged, clear_judged);
+    if (!mtf_json_find(root, "judged", &object))
+        return true;
+    if (!mtf_json_object(&object, error))
+        return false;
+    for (bool more = mtf_json_first(&object, &child); more; more = mtf_json_next(&child)) {
+        double pair[2];
+        if (!read_passes(&object, mtf_json_key(&child), pair, error))
+            return false;
+        if (pair[0] < 1 || pair[1] < 0)
+            return mtf_json_fail(&child, error, "[runs, error] are expected here");
+        MtfJudgedRuns runs = { g_strdup(mtf_json_key(&child)), (int64_t)pair[0], pair[1] };
+        g_array_append_val(software->judged, runs);
+    }
+    return true;
+}
+
+/* Where figures come from, in words. */
+static bool read_sources(const MtfJson *root, GError **error) {
+    MtfJson sources, child;
+    const char *text;
+    if (!mtf_json_find(root, "sources", &sources))
+        return true;
+    if (!mtf_json_object(&sources, error))
+        return false;
+    for (bool more = mtf_json_first(&sources, &child); more; more = mtf_json_next(&child))
+        if (!mtf_json_string(&child, &text, error))
+            return false;
+    return true;
+}
+
+static bool read_whole_sums(const MtfJson *root, MtfSoftware *software, GError **error) {
+    MtfJson flag;
+    return !mtf_json_find(root, "whole_sums", &flag) ||
+           read_flag(root, "whole_sums", &software->whole_sums, error);
+}
+
 static bool read_software(const MtfJson *root, MtfSoftware *software, GError **error) {
-    static const char *const keys[] = { "meshtf_software", "name",       "summary",
-                                        "matches",         "host",       "sweeps",
-                                        "attention",       "recompute",  "hidden",
-                                        "parameter_bytes", "kept_bytes", "sequence_split",
-                                        "contention",      "spread",     "gathers",
-                                        "sources",         NULL };
+    static const char *const keys[] = {
+        "meshtf_software", "name",           "summary",    "matches", "host",
+        "sweeps",          "attention",      "recompute",  "hidden",  "parameter_bytes",
+        "kept_bytes",      "sequence_split", "contention", "spread",  "gathers",
+        "sources",         "judged",         "whole_sums", NULL
+    };
     return mtf_json_version(root, "meshtf_software", 1, error) &&
            mtf_json_keys(root, keys, error) && read_words(root, software, error) &&
            read_host(root, software, error) && read_sweeps(root, software, error) &&
            read_attention(root, software, error) && read_recompute(root, software, error) &&
            read_hidden(root, software, error) && read_parameters(root, software, error) &&
-           read_kept(root, software, error) &&
+           read_kept(root, software, error) && read_judged(root, software, error) &&
+           read_sources(root, error) &&
            read_flag(root, "sequence_split", &software->sequence_split, error) &&
-           read_gathers(root, software, error) &&
+           read_gathers(root, software, error) && read_whole_sums(root, software, error) &&
            read_figure(root, "contention", &software->contention, error) &&
            read_figure(root, "spread", &software->spread, error);
 }
@@ -213,6 +259,8 @@ void mtf_software_free(MtfSoftware *software) {
     g_free(software->summary);
     g_strfreev(software->matches);
     cJSON_Delete(software->written);
+    if (software->judged != NULL)
+        g_array_unref(software->judged);
     g_free(software);
 }
 

@@ -54,6 +54,13 @@ typedef enum {
 
 typedef enum { MTF_REDO_NONE, MTF_REDO_SELECTIVE, MTF_REDO_FULL, MTF_REDOS } MtfRedo;
 
+/* How well runs of the profile on a machine were predicted by judge. */
+typedef struct {
+    char *machine;
+    int64_t runs;
+    double error; /* mean of |predicted / measured - 1| */
+} MtfJudgedRuns;
+
 typedef struct {
     char *name, *summary;
     char **matches;                  /* parts of names by which it is known, lower case */
@@ -72,9 +79,11 @@ typedef struct {
     double accumulate_bytes; /* a parameter and micro-batch after the first */
     double weight_bytes, gradient_bytes, reduce_bytes; /* of a parameter, as kept and as sent */
     double optimizer_bytes; /* kept a parameter: master copy and moments */
-    double gathers;         /* messages that bring a layer's sharded weights (1) */
-    double contention;      /* how much kernels slow down while messages run beside them */
-    double spread;          /* by which a step grows with every doubling of nodes */
+    bool
+        whole_sums; /* gradients are summed whole, and ranks of a sharded optimizer take their parts */
+    double gathers;    /* messages that bring a layer's sharded weights (1) */
+    double contention; /* how much kernels slow down while messages run beside them */
+    double spread;     /* by which a step grows with every doubling of nodes */
     struct {
         double slack;         /* the allocator's, a share of everything */
         double context_bytes; /* of the driver, libraries and buffers of messages */
@@ -85,6 +94,7 @@ typedef struct {
         double logits;        /* of a logit */
         bool offloads;        /* what selective recomputation keeps lies with the host */
     } kept;
+    GArray *judged; /* MtfJudgedRuns */
     cJSON *written; /* the object it was read from */
 } MtfSoftware;
 

@@ -243,15 +243,16 @@ static int peak_instruction(const MtfProgram *program, const int64_t *live) {
     return peak;
 }
 
-MtfArena *mtf_arena_slot(const MtfArena *arena, const MtfProgram *program, int slot) {
+MtfArena *mtf_arena_slot(const MtfArena *arena, const MtfProgram *program, int slot, int version) {
     guint n = program->buffers->len;
     MtfArena *own = g_new0(MtfArena, 1);
     own->bytes = arena->bytes;
     own->offsets = g_memdup2(arena->offsets, sizeof *own->offsets * (n + 1));
     for (int b = 0; b < (int)n; b++) {
         const MtfBuffer *owner = buffer_at(program, buffer_at(program, b)->storage);
+        bool variable = owner->persistent && !mtf_buffer_is_fed(program, owner);
         if (owner->slots > 1)
-            own->offsets[b] += slot * mtf_buffer_stride(owner);
+            own->offsets[b] += (variable ? version : slot) * mtf_buffer_stride(owner);
     }
     return own;
 }

@@ -26,9 +26,10 @@ MtfArena *mtf_arena_pack(const MtfProgram *program);
 void mtf_arena_free(MtfArena *arena);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfArena, mtf_arena_free)
 
-/* The arena as micro-batches see it that use slot `slot` of what is there once for each in flight
- * (MtfBuffer): the same block, other offsets. Free with mtf_arena_free. */
-MtfArena *mtf_arena_slot(const MtfArena *arena, const MtfProgram *program, int slot);
+/* The arena as micro-batches see it that use slot `slot` of what is there once for each in flight, and
+ * version `version` of the variables (MtfBuffer): the same block, other offsets. Free with
+ * mtf_arena_free. */
+MtfArena *mtf_arena_slot(const MtfArena *arena, const MtfProgram *program, int slot, int version);
 
 /* Whether mtf_arena_pack comes to at most `limit` bytes. Takes less time where it does. */
 bool mtf_arena_fits(const MtfProgram *program, int64_t limit);

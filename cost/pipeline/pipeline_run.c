@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/pipeline/pipeline_run.h"
 
+#include "layouts/pipeline/pipeline_delay.h"
+
 #include <math.h>
 
 double mtf_pipeline_action_seconds(const MtfPipelineAction *action, const MtfStageTimes *times) {
@@ -145,20 +147,48 @@ static void sum_up(MtfPipelineRun *run) {
     run->bubble = run->span > 0 ? (run->span - run->ideal) / run->span : 0;
 }
 
-MtfPipelineRun *mtf_pipeline_run_new(const MtfPipelineOrder *order, const MtfStageTimes *times) {
+static void player_init(Player *player, const MtfPipelineOrder *order, const MtfStageTimes *times) {
     gsize pairs = (gsize)order->stages * (gsize)order->microbatches;
-    Player player = { order,
-                      times,
-                      new_run(order),
-                      new_numbers(pairs, NAN),
-                      new_numbers(pairs, NAN),
-                      g_new0(int, (gsize)order->ranks) };
-    play(&player);
-    sum_up(player.run);
-    g_free(player.forward);
-    g_free(player.gradient);
-    g_free(player.head);
-    return player.run;
+    *player = (Player){ order,
+                        times,
+                        new_run(order),
+                        new_numbers(pairs, NAN),
+                        new_numbers(pairs, NAN),
+                        g_new0(int, (gsize)order->ranks) };
+}
+
+/* Plays to the end; returns the run. */
+static MtfPipelineRun *player_finish(Player *player) {
+    play(player);
+    sum_up(player->run);
+    g_free(player->forward);
+    g_free(player->gradient);
+    g_free(player->head);
+    return player->run;
+}
+
+MtfPipelineRun *mtf_pipeline_run_new(const MtfPipelineOrder *order, const MtfStageTimes *times) {
+    Player player;
+    player_init(&player, order, times);
+    return player_finish(&player);
+}
+
+MtfPipelineRun *mtf_pipeline_run_steady(const MtfPipelineOrder *order, const MtfStageTimes *times) {
+    int m = order->microbatches;
+    g_autoptr(MtfPipelineOrder) steady = mtf_pipeline_order_new(
+        order->ranks, order->stages, m + mtf_pipeline_lookahead(order, 0), MTF_STAGES_LOOP);
+    Player player;
+    for (int s = 0; s < order->stages; s++)
+        for (int i = 0; i < m; i++) {
+            int ahead = mtf_pipeline_lookahead(order, s);
+            mtf_pipeline_order_add(steady, MTF_WORK_FORWARD, s, i + ahead);
+            mtf_pipeline_order_add(steady, MTF_WORK_BACKWARD, s, i);
+        }
+    player_init(&player, steady, times);
+    for (int s = 0; s < order->stages; s++)
+        for (int i = 0; i < mtf_pipeline_lookahead(order, s); i++)
+            player.forward[mtf_pipeline_pair(steady, s, i)] = 0;
+    return player_finish(&player);
 }
 
 void mtf_pipeline_run_free(MtfPipelineRun *run) {

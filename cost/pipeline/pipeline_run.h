@@ -42,6 +42,11 @@ typedef struct {
 
 /* Runs a checked order; times[stage]. Free with mtf_pipeline_run_free. */
 MtfPipelineRun *mtf_pipeline_run_new(const MtfPipelineOrder *order, const MtfStageTimes *times);
+/* The same of one step of an asynchronous pipeline (layouts/pipeline/pipeline_delay.h) among many: the
+ * order of each rank is that of its backward passes, each behind the forward pass of the micro-batch that
+ * lies ahead, and those in between were done the step before. All begin together, since ranks agree on
+ * each step. */
+MtfPipelineRun *mtf_pipeline_run_steady(const MtfPipelineOrder *order, const MtfStageTimes *times);
 void mtf_pipeline_run_free(MtfPipelineRun *run);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPipelineRun, mtf_pipeline_run_free)
 

@@ -271,8 +271,10 @@ static double gradient_seconds(const MtfRunDevice *device) {
     double seconds = slices_seconds(device, parameters * kept);
     if (run->sharding == MTF_SHARD_NONE)
         return seconds + mtf_run_collective_seconds(device, MTF_ALLREDUCE, data_axes(), bytes);
+    bool whole = device->software->whole_sums;
     if (run->sharding == MTF_SHARD_OPTIMIZER)
-        seconds += mtf_run_collective_seconds(device, MTF_REDUCE_SCATTER, data_axes(), bytes);
+        seconds += mtf_run_collective_seconds(device, whole ? MTF_ALLREDUCE : MTF_REDUCE_SCATTER,
+                                              data_axes(), bytes);
     if (run->sharding != MTF_SHARD_ALL)
         seconds += mtf_run_collective_seconds(device, MTF_ALLGATHER, data_axes(),
                                               parameters * device->software->weight_bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/summary/step_summary.h"
 
+#include "cost/machine/doubt.h"
 #include "cost/summary/parallelism.h"
 #include "cost/summary/step_shares.h"
 #include "layouts/base/command_line.h"
@@ -108,7 +109,15 @@ void mtf_summary_add(cJSON *predicted, const MtfPricer *pricer, const MtfProgram
     mtf_json_add_number(predicted, "memory_share",
                         memory_limit > 0 ? peak / (double)memory_limit : 0);
     cJSON_AddBoolToObject(predicted, "fits", peak <= (double)memory_limit);
+    const MtfSoftware *software = pricer->machine->software;
+    if (software != NULL)
+        mtf_json_add_integer(
+            predicted, "device_memory_bytes",
+            (int64_t)(peak * (1 + software->kept.slack) + software->kept.context_bytes));
     add_shares(predicted, pricer, program);
+    cJSON *doubt = mtf_doubt_to_json(pricer->machine);
+    if (doubt != NULL)
+        cJSON_AddItemToObject(predicted, "doubt", doubt);
 }
 
 /* ---- Words ------------------------------------------------------------------------------------- */
@@ -135,8 +144,13 @@ static void append_memory(GString *text, const cJSON *predicted) {
     g_autofree char *needs =
         mtf_bytes_format(mtf_json_number_of(predicted, "peak_memory_bytes", 0));
     g_autofree char *limit = mtf_bytes_format(limit_bytes);
-    g_string_append_printf(text, "fits           %s: %s of %s a device (%.3g %%)\n",
+    g_string_append_printf(text, "fits           %s: %s of %s a device (%.3g %%)",
                            share <= 1 ? "yes" : "NO", needs, limit, 100 * share);
+    double device = mtf_json_number_of(predicted, "device_memory_bytes", 0);
+    g_autofree char *whole = mtf_bytes_format(device);
+    if (device > 0)
+        g_string_append_printf(text, "; %s with what the software keeps", whole);
+    g_string_append_c(text, '\n');
 }
 
 static void append_bounds(GString *text, const cJSON *predicted) {

@@ -2,6 +2,7 @@
 #include "layouts/base/library.h"
 
 #include "layouts/base/error.h"
+#include "layouts/base/nearest_name.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +87,9 @@ char *mtf_library_find(const char *kind, const char *name, GError **error) {
     if (g_file_test(name, G_FILE_TEST_IS_REGULAR))
         return g_strdup(name);
     g_autofree char *list = g_strjoinv(", ", known);
-    mtf_input_error(error, "\"%s\" is neither a file nor one of the library's %s (%s)", name, kind,
-                    list);
+    g_autofree char *small = g_ascii_strdown(name, -1);
+    g_autofree char *hint = mtf_did_you_mean(small, (const char *const *)known);
+    mtf_input_error(error, "\"%s\" is neither a file nor one of the library's %s (%s)%s", name,
+                    kind, list, hint);
     return NULL;
 }

@@ -36,6 +36,7 @@ void mtf_variable_take_facts(MtfTensor *to, const MtfTensor *from) {
     to->stored = g_strdup(from->stored);
     to->frozen = from->frozen;
     to->undecayed = from->undecayed;
+    to->layer = from->layer;
     to->adapter = (MtfAdapter){ .down = g_strdup(from->adapter.down),
                                 .up = g_strdup(from->adapter.up),
                                 .scale = from->adapter.scale };
@@ -58,7 +59,7 @@ MtfGraph *mtf_graph_new(const char *name) {
     graph->repeats = new_array(sizeof(MtfRepeat), clear_name);
     graph->loops = new_array(sizeof(MtfLoop), clear_name);
     graph->loss = -1;
-    graph->microbatches = graph->in_flight = 1;
+    graph->microbatches = graph->in_flight = graph->weight_versions = 1;
     graph->batch = -1;
     graph->tensor_ids = g_hash_table_new(g_str_hash, g_str_equal);
     graph->dimension_ids = g_hash_table_new(g_str_hash, g_str_equal);
@@ -239,6 +240,7 @@ static bool append_outputs(MtfGraph *graph, MtfOperation *operation, const MtfSh
                              .dtype = dtype,
                              .source = MTF_SOURCE_OPERATION,
                              .memory = MTF_MEMORY_ACTIVATION,
+                             .layer = operation->layer,
                              .producer = (int)graph->operations->len };
         g_autofree char *name = k == 0
                                     ? g_strdup(operation->name)
@@ -276,6 +278,7 @@ int mtf_graph_add_operation(MtfGraph *graph, const MtfNewOperation *new_operatio
         .phase = new_operation->phase,
         .stage = new_operation->stage,
         .loop = new_operation->loop,
+        .layer = new_operation->layer,
         .origin = new_operation->origin,
         .of = g_strdup(new_operation->of),
         .n_inputs = new_operation->n_inputs,
@@ -293,8 +296,28 @@ void mtf_graph_add_update(MtfGraph *graph, int variable, int value) {
     g_array_append_val(graph->updates, ((MtfUpdate){ variable, value }));
 }
 
+bool mtf_graph_is_training(const MtfGraph *graph) {
+    for (guint i = 0; i < graph->updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
+        if (!mtf_graph_tensor(graph, update->variable)->frozen)
+            return true;
+    }
+    return false;
+}
+
 void mtf_graph_add_repeat(MtfGraph *graph, const char *name, int count) {
     g_array_append_val(graph->repeats, ((MtfRepeat){ g_strdup(name), count }));
+}
+
+bool mtf_layer_equal(MtfLayer a, MtfLayer b) {
+    return a.block == b.block && a.iteration == b.iteration;
+}
+
+int mtf_graph_find_repeat(const MtfGraph *graph, const char *name) {
+    for (int i = 0; i < (int)graph->repeats->len; i++)
+        if (strcmp(g_array_index(graph->repeats, MtfRepeat, i).name, name) == 0)
+            return i + 1;
+    return 0;
 }
 
 int mtf_graph_add_loop(MtfGraph *graph, const char *name, int dimension, bool reverse) {
@@ -342,6 +365,7 @@ MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
     copy->loss = graph->loss;
     copy->microbatches = graph->microbatches;
     copy->in_flight = graph->in_flight;
+    copy->weight_versions = graph->weight_versions;
     copy->splits_backward = graph->splits_backward;
     copy->batch = graph->batch;
     copy_optimizer(copy, graph);
@@ -542,8 +566,9 @@ bool mtf_feed_is_integer(MtfFeed feed) {
 
 const char *mtf_origin_name(MtfOrigin origin) {
     static const char *const names[MTF_ORIGINS] = {
-        [MTF_ORIGIN_GRADIENT] = "gradient",
-        [MTF_ORIGIN_CLONE] = "clone",
+        [MTF_ORIGIN_GRADIENT] = "gradient", [MTF_ORIGIN_CLONE] = "clone",
+        [MTF_ORIGIN_PART] = "part",         [MTF_ORIGIN_BACKWARD] = "backward",
+        [MTF_ORIGIN_UPDATE] = "update",     [MTF_ORIGIN_ACCUMULATION] = "accumulation",
     };
     return names[origin];
 }
@@ -554,6 +579,13 @@ void mtf_graph_set_origin(MtfGraph *graph, int tensor, MtfOrigin origin, const c
     g_free(operation->of);
     operation->origin = origin;
     operation->of = name;
+}
+
+void mtf_graph_set_layer(MtfGraph *graph, int tensor, MtfLayer layer) {
+    MtfOperation *operation = mtf_graph_operation(graph, mtf_graph_tensor(graph, tensor)->producer);
+    operation->layer = layer;
+    for (int k = 0; k < operation->n_outputs; k++)
+        mtf_graph_tensor(graph, operation->outputs[k])->layer = layer;
 }
 
 int mtf_graph_gradient_of(const MtfGraph *graph, int tensor) {

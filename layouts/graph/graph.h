@@ -83,6 +83,13 @@ typedef enum {
     MTF_MEMORY_KINDS,
 } MtfMemoryKind;
 
+/* A layer: an iteration of a repeated block. What follows from a layer's operations and variables in the
+ * graphs derived from theirs, as gradients, clones and updates, is of their layer. */
+typedef struct {
+    int block;     /* the repeat, from 1; 0: outside of layers */
+    int iteration; /* from 0 */
+} MtfLayer;
+
 /* What a low-rank adapter adds to a variable's products: of its own dimensions W = W + scale up down,
  * where `down` and `up` are variables (Hu et al., "LoRA", 2021, equation 3: B and A). */
 typedef struct {
@@ -106,6 +113,7 @@ typedef struct {
     char *stored;   /* of variables: where published files keep it (layouts/README.md); or NULL */
     MtfAdapter adapter; /* of variables */
     int producer;       /* the operation it is a result of, or -1 */
+    MtfLayer layer;     /* of results: their operation's */
 } MtfTensor;
 
 /* Gives a variable what another one says of itself beside type, shape and initial value. */
@@ -160,7 +168,7 @@ typedef struct {
     double mean, deviation;               /* random_normal */
     double exponent, slope;               /* raise; elu, leaky_relu */
     double queue, priority;               /* slots */
-    double base, adjacent, rotated, angle, context, stretch, low, high; /* rotary */
+    double base, adjacent, rotated, angle, context, stretch, low, high, ramp, gain; /* rotary */
     double rate;  /* dropout: share dropped; learning_rate: peak rate */
     double limit; /* clip_factor */
     double beta1, beta2, weight_decay, decay, threshold; /* optimizers */
@@ -175,6 +183,10 @@ typedef enum {
     MTF_ORIGIN_WRITTEN,  /* by the user; or a step on the way to something below */
     MTF_ORIGIN_GRADIENT, /* its result is the gradient of the loss by a tensor */
     MTF_ORIGIN_CLONE,    /* it computes again what another operation computed */
+    MTF_ORIGIN_PART,     /* it helps to compute an operation that was written as one */
+    MTF_ORIGIN_BACKWARD, /* it helps to pass the gradient of an operation's result on to inputs */
+    MTF_ORIGIN_UPDATE,   /* it helps to update a variable */
+    MTF_ORIGIN_ACCUMULATION, /* its result is the sum of a tensor over the micro-batches */
     MTF_ORIGINS,
 } MtfOrigin;
 
@@ -186,6 +198,7 @@ typedef struct {
     MtfPhase phase;
     int stage; /* pipeline stage that runs it, from 1; 0: the graph is not cut into stages */
     int loop;  /* the loop whose body it belongs to, from 1; 0: none (loops.h) */
+    MtfLayer layer;
     MtfOrigin origin;
     char *of; /* the name of that tensor or operation; NULL where there is none */
     int n_inputs;
@@ -242,6 +255,7 @@ typedef struct {
     int microbatches; /* of a training graph: parts a step's batch is worked through in; 1 */
     int in_flight; /* of the graph of a pipeline stage: micro-batches whose forward pass is done and
                       whose backward pass is not, at most; else 1 */
+    int weight_versions; /* of such a graph: that variables are kept in, of steps that overlap; else 1 */
     bool splits_backward; /* of such a graph: weight gradients may be computed apart, later */
     int batch; /* with several: the dimension whose size is that of one micro-batch; else -1 */
     GHashTable *tensor_ids;    /* name -> index + 1 */
@@ -299,6 +313,7 @@ typedef struct {
     int kind; /* MtfOperationKind */
     MtfPhase phase;
     int stage, loop; /* as of MtfOperation */
+    MtfLayer layer;
     MtfOrigin origin;
     const char *of; /* copied */
     int n_inputs;
@@ -326,7 +341,17 @@ typedef struct {
 int mtf_graph_add_operation(MtfGraph *graph, const MtfNewOperation *operation, GError **error);
 
 void mtf_graph_add_update(MtfGraph *graph, int variable, int value);
+
+/* Whether the graph is a training graph: it updates what is trained. A forward graph may assign to
+ * frozen variables. */
+bool mtf_graph_is_training(const MtfGraph *graph);
+
 void mtf_graph_add_repeat(MtfGraph *graph, const char *name, int count);
+
+bool mtf_layer_equal(MtfLayer a, MtfLayer b);
+
+/* The number of the repeat called `name`, from 1; 0: there is none. */
+int mtf_graph_find_repeat(const MtfGraph *graph, const char *name);
 
 /* The number of the new loop, from 1. */
 int mtf_graph_add_loop(MtfGraph *graph, const char *name, int dimension, bool reverse);
@@ -365,6 +390,9 @@ const char *mtf_origin_name(MtfOrigin origin);
 
 /* Says what the operation that made `tensor` is for; `of` is copied, or NULL. */
 void mtf_graph_set_origin(MtfGraph *graph, int tensor, MtfOrigin origin, const char *of);
+
+/* Says of which layer the operation is that makes `tensor`, and with it all its results. */
+void mtf_graph_set_layer(MtfGraph *graph, int tensor, MtfLayer layer);
 
 /* The tensor whose gradient `tensor` is, or -1; and the other way round. */
 int mtf_graph_gradient_of(const MtfGraph *graph, int tensor);

@@ -40,11 +40,46 @@ static bool check_overrides(const MtfGraph *graph, const MtfJson *where,
     return true;
 }
 
-static int64_t overridden(const MtfSizeOverrides *overrides, const char *name, int64_t size) {
-    for (int i = 0; overrides != NULL && overrides->names != NULL && overrides->names[i] != NULL;
-         i++)
-        if (strcmp(overrides->names[i], name) == 0)
-            size = overrides->sizes[i];
+/* Adds to `names` (const char *) what `rename` operations below a node of the file call the dimension
+ * `name`, or what they make it from: those are the same size. */
+static void add_renamed(const cJSON *node, const char *name, GPtrArray *names) {
+    const char *op = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(node, "op"));
+    const char *from = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(node, "from"));
+    const char *to = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(node, "to"));
+    if (g_strcmp0(op, "rename") == 0 && from != NULL && to != NULL) {
+        const char *other = strcmp(from, name) == 0 ? to : strcmp(to, name) == 0 ? from : NULL;
+        if (other != NULL && !g_ptr_array_find_with_equal_func(names, other, g_str_equal, NULL))
+            g_ptr_array_add(names, (gpointer)other);
+    }
+    for (const cJSON *child = node->child; child != NULL; child = child->next)
+        if (cJSON_IsObject(child) || cJSON_IsArray(child))
+            add_renamed(child, name, names);
+}
+
+/* A dimension and all that it is renamed to and from, itself first (const char *). */
+static GPtrArray *names_of_dimension(const MtfJson *root, const char *name) {
+    GPtrArray *names = g_ptr_array_new();
+    g_ptr_array_add(names, (gpointer)name);
+    for (guint i = 0; i < names->len; i++)
+        add_renamed(root->node, g_ptr_array_index(names, i), names);
+    return names;
+}
+
+/* A size given for the dimension itself, or else for one that it is renamed to or from and that has its
+ * size in the file. */
+static int64_t overridden(const MtfJson *root, const MtfJson *dimensions,
+                          const MtfSizeOverrides *overrides, const char *name, int64_t size) {
+    if (overrides == NULL || overrides->names == NULL || overrides->names[0] == NULL)
+        return size;
+    g_autoptr(GPtrArray) names = names_of_dimension(root, name);
+    for (guint n = 0; n < names->len; n++)
+        for (int i = 0; overrides->names[i] != NULL; i++) {
+            const cJSON *other =
+                cJSON_GetObjectItemCaseSensitive(dimensions->node, overrides->names[i]);
+            if (strcmp(overrides->names[i], g_ptr_array_index(names, n)) == 0 && other != NULL &&
+                cJSON_GetNumberValue(other) == (double)size)
+                return overrides->sizes[i];
+        }
     return size;
 }
 
@@ -61,7 +96,7 @@ static bool read_dimensions(MtfGraph *graph, const MtfJson *root, const MtfSizeO
         const char *name = mtf_json_key(&child);
         if (!mtf_json_integer(&child, 1, MTF_JSON_MAX_INTEGER, &size, error))
             return false;
-        size = overridden(overrides, name, size);
+        size = overridden(root, &dimensions, overrides, name, size);
         if (mtf_graph_add_dimension(graph, name, size, &cause) < 0)
             return mtf_field_relay(&dimensions, cause, error);
     }
@@ -194,9 +229,6 @@ static bool read_updates(MtfGraph *graph, const MtfJson *root, const MtfLinker *
 /* The names of blocks that were unrolled before the file was written. */
 static bool read_repeats(MtfGraph *graph, const MtfJson *root, GError **error) {
     MtfJson map, child;
-    g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
-    for (guint i = 0; i < graph->repeats->len; i++)
-        g_hash_table_add(names, g_array_index(graph->repeats, MtfRepeat, i).name);
     if (!mtf_json_find(root, "repeats", &map))
         return true;
     if (!mtf_json_object(&map, error))
@@ -206,7 +238,7 @@ static bool read_repeats(MtfGraph *graph, const MtfJson *root, GError **error) {
         const char *name = mtf_json_key(&child);
         if (!mtf_json_integer(&child, 1, MAX_REPEAT, &count, error))
             return false;
-        if (!mtf_tensor_name_is_legal(name) || !g_hash_table_add(names, (char *)name))
+        if (!mtf_tensor_name_is_legal(name) || mtf_graph_find_repeat(graph, name) > 0)
             return mtf_json_fail(&map, error, "\"%s\" is not a new name of a repeated block", name);
         mtf_graph_add_repeat(graph, name, (int)count);
     }
@@ -340,18 +372,45 @@ static bool check_total(const MtfGraph *graph, const MtfJson *root, GError **err
            mtf_json_fail(root, error, "the variables hold more than 2^53 elements together");
 }
 
+/* By repeat; free with g_free. */
+static bool *blocks_with_layers(const MtfGraph *graph) {
+    bool *has_layers = g_new0(bool, graph->repeats->len + 1);
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        int block = mtf_graph_tensor(graph, t)->layer.block;
+        if (block > 0)
+            has_layers[block - 1] = true;
+    }
+    return has_layers;
+}
+
+/* Every block that was unrolled before has operations that say so. */
+static bool check_repeats(const MtfGraph *graph, const MtfJson *root, int unrolled,
+                          GError **error) {
+    g_autofree bool *has_layers = blocks_with_layers(graph);
+    for (int i = 0; i < unrolled; i++)
+        if (!has_layers[i])
+            return mtf_json_fail(root, error,
+                                 "\"repeats\" has block \"%s\", but no operation or variable "
+                                 "says that it is of this \"block\" and which \"iteration\"; "
+                                 "graphs written by older versions are to be written again",
+                                 g_array_index(graph->repeats, MtfRepeat, i).name);
+    return true;
+}
+
 static bool read_rest(MtfGraph *graph, const MtfJson *root, const MtfSizeOverrides *overrides,
                       GError **error) {
     if (!read_dimensions(graph, root, overrides, error) || !read_inputs(graph, root, error) ||
-        !read_loops(graph, root, error))
+        !read_loops(graph, root, error) || !read_repeats(graph, root, error))
         return false;
+    int unrolled = (int)graph->repeats->len;
     g_autoptr(MtfBlockText) text = mtf_graph_text_read(graph, root, error);
     if (text == NULL)
         return false;
     g_autoptr(MtfLinker) linker = mtf_graph_link(graph, text, error);
     return linker != NULL && read_loss(graph, root, linker, error) &&
-           read_updates(graph, root, linker, error) && read_repeats(graph, root, error) &&
-           read_optimizer(graph, root, error) && check_total(graph, root, error);
+           read_updates(graph, root, linker, error) &&
+           check_repeats(graph, root, unrolled, error) && read_optimizer(graph, root, error) &&
+           check_total(graph, root, error);
 }
 
 MtfGraph *mtf_graph_from_json(const MtfJson *root, const MtfSizeOverrides *overrides,
@@ -416,6 +475,14 @@ static cJSON *source_to_json(const MtfGraph *graph, const MtfTensor *tensor) {
     return object;
 }
 
+static void add_layer(const MtfGraph *graph, MtfLayer layer, cJSON *object) {
+    if (layer.block == 0)
+        return;
+    cJSON_AddStringToObject(object, "block",
+                            g_array_index(graph->repeats, MtfRepeat, layer.block - 1).name);
+    mtf_json_add_integer(object, "iteration", layer.iteration);
+}
+
 static cJSON *adapter_to_json(const MtfAdapter *adapter) {
     cJSON *object = cJSON_CreateObject();
     cJSON_AddStringToObject(object, "down", adapter->down);
@@ -443,6 +510,7 @@ static cJSON *sources_to_json(const MtfGraph *graph, MtfSource source) {
             cJSON_AddBoolToObject(object, "decay", false);
         if (tensor->stored != NULL)
             cJSON_AddStringToObject(object, "stored", tensor->stored);
+        add_layer(graph, tensor->layer, object);
         if (tensor->adapter.down != NULL)
             cJSON_AddItemToObject(object, "adapter", adapter_to_json(&tensor->adapter));
         cJSON_AddItemToArray(list, object);
@@ -526,6 +594,7 @@ static cJSON *operation_to_json(const MtfGraph *graph, const MtfOperation *opera
         cJSON_AddStringToObject(object, "origin", mtf_origin_name(operation->origin));
         cJSON_AddStringToObject(object, "of", operation->of);
     }
+    add_layer(graph, operation->layer, object);
     add_memory(graph, operation, object);
     return object;
 }
@@ -565,11 +634,14 @@ static cJSON *updates_to_json(const MtfGraph *graph) {
     return list;
 }
 
+/* Blocks of which the graph has a layer: a pipeline stage may hold none. */
 static cJSON *repeats_to_json(const MtfGraph *graph) {
     cJSON *map = cJSON_CreateObject();
+    g_autofree bool *has_layers = blocks_with_layers(graph);
     for (guint i = 0; i < graph->repeats->len; i++) {
         const MtfRepeat *repeat = &g_array_index(graph->repeats, MtfRepeat, i);
-        mtf_json_add_integer(map, repeat->name, repeat->count);
+        if (has_layers[i])
+            mtf_json_add_integer(map, repeat->name, repeat->count);
     }
     return map;
 }
@@ -603,8 +675,11 @@ cJSON *mtf_graph_to_json(const MtfGraph *graph) {
         cJSON_AddItemToObject(root, "optimizer", optimizer_to_json(&graph->optimizer));
     if (graph->updates->len > 0)
         cJSON_AddItemToObject(root, "updates", updates_to_json(graph));
-    if (graph->repeats->len > 0)
-        cJSON_AddItemToObject(root, "repeats", repeats_to_json(graph));
+    cJSON *repeats = repeats_to_json(graph);
+    if (repeats->child != NULL)
+        cJSON_AddItemToObject(root, "repeats", repeats);
+    else
+        cJSON_Delete(repeats);
     if (graph->loops->len > 0)
         cJSON_AddItemToObject(root, "loops", loops_to_json(graph));
     return root;

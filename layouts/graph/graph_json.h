@@ -10,7 +10,8 @@
 
 #include <cjson/cJSON.h>
 
-/* Sizes that replace those of the file (--dim batch=512); a name the graph lacks is an error. */
+/* Sizes that replace those of the file (--dim batch=512); a name the graph lacks is an error. What a
+ * dimension is renamed to takes its size, too, where it has none of its own here. */
 typedef struct {
     char **names;   /* NULL-terminated, or NULL */
     int64_t *sizes; /* one a name */

@@ -18,6 +18,7 @@ typedef struct {
     const char *prefix;   /* "layer/7/" */
     const char **carried; /* one name a carried value, as it is outside of the iteration */
     int loop;             /* whose body it is, from 1; 0: none */
+    MtfLayer layer;
 } Scope;
 
 typedef enum { WAITING, OPEN, DONE } State;
@@ -112,6 +113,11 @@ static bool check_new(const MtfLinker *linker, const MtfJson *where, const char 
            mtf_json_fail(where, error, "the name \"%s\" is given twice", name);
 }
 
+/* Blocks do not nest: what names a layer itself stands outside of them. */
+static MtfLayer layer_in(const Scope *scope, MtfLayer own) {
+    return scope->layer.block > 0 ? scope->layer : own;
+}
+
 static bool declare_variable(MtfLinker *linker, const Scope *scope, const MtfVariableText *text,
                              GError **error) {
     GError *cause = NULL;
@@ -124,6 +130,7 @@ static bool declare_variable(MtfLinker *linker, const Scope *scope, const MtfVar
         return mtf_field_relay(&text->where, cause, error);
     mtf_graph_tensor(linker->graph, tensor)->frozen = text->frozen;
     mtf_graph_tensor(linker->graph, tensor)->undecayed = text->undecayed;
+    mtf_graph_tensor(linker->graph, tensor)->layer = layer_in(scope, text->layer);
     if (text->stored != NULL)
         mtf_graph_tensor(linker->graph, tensor)->stored = g_strdup(text->stored);
     if (text->down != NULL)
@@ -197,10 +204,9 @@ static bool check_block_name(const MtfLinker *linker, const MtfBlockText *block,
         return mtf_json_fail(&block->body, error,
                              "\"%s\": a name is not empty and holds no control character",
                              block->name);
-    for (guint i = 0; i < linker->graph->repeats->len; i++)
-        if (strcmp(g_array_index(linker->graph->repeats, MtfRepeat, i).name, block->name) == 0)
-            return mtf_json_fail(&block->body, error, "two repeated blocks are called \"%s\"",
-                                 block->name);
+    if (mtf_graph_find_repeat(linker->graph, block->name) > 0)
+        return mtf_json_fail(&block->body, error, "two repeated blocks are called \"%s\"",
+                             block->name);
     for (guint i = 0; i < linker->graph->loops->len; i++)
         if (strcmp(g_array_index(linker->graph->loops, MtfLoop, i).name, block->name) == 0)
             return mtf_json_fail(&block->body, error, "two loops are called \"%s\"", block->name);
@@ -230,7 +236,8 @@ static bool declare_block(MtfLinker *linker, const MtfBlockText *block, GError *
         return declare_loop(linker, block, error);
     for (int j = 0; j < block->count; j++) {
         g_autofree char *prefix = g_strdup_printf("%s/%d/", block->name, j);
-        const Scope *scope = add_scope(linker, block, prefix);
+        Scope *scope = add_scope(linker, block, prefix);
+        scope->layer = (MtfLayer){ (int)linker->graph->repeats->len + 1, j };
         if (!declare_variables(linker, scope, error) || !declare_items(linker, scope, error))
             return false;
     }
@@ -471,6 +478,7 @@ static bool add_operation(MtfLinker *linker, const Declaration *declaration, con
         .phase = text->phase,
         .stage = text->stage,
         .loop = MAX(text->loop, declaration->scope->loop),
+        .layer = layer_in(declaration->scope, text->layer),
         .origin = text->origin,
         .of = text->of,
         .n_inputs = text->n_inputs,

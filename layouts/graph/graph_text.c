@@ -65,6 +65,29 @@ static bool read_training(const MtfJson *where, MtfVariableText *variable, GErro
     return true;
 }
 
+/* The layer that a written graph's operation or variable belongs to: an iteration of one of "repeats". */
+static bool read_layer(const MtfGraph *graph, const MtfJson *where, MtfLayer *layer,
+                       GError **error) {
+    MtfJson child, iteration;
+    const char *name;
+    int64_t number = 0;
+    bool has_iteration = mtf_json_find(where, "iteration", &iteration);
+    if (!mtf_json_find(where, "block", &child))
+        return !has_iteration ||
+               mtf_json_fail(&iteration, error, "this needs a \"block\" beside it");
+    if (!mtf_json_string(&child, &name, error))
+        return false;
+    int block = mtf_graph_find_repeat(graph, name);
+    if (block == 0)
+        return mtf_json_fail(&child, error, "\"%s\" is none of this graph's \"repeats\"", name);
+    int count = g_array_index(graph->repeats, MtfRepeat, block - 1).count;
+    if (!mtf_json_get(where, "iteration", &iteration, error) ||
+        !mtf_json_integer(&iteration, 0, count - 1, &number, error))
+        return false;
+    *layer = (MtfLayer){ block, (int)number };
+    return true;
+}
+
 /* "adapter": {"down": NAME, "up": NAME, "scale": X}. */
 static bool read_adapter(const MtfJson *where, MtfVariableText *variable, GError **error) {
     static const char *const keys[] = { "down", "up", "scale", NULL };
@@ -80,8 +103,9 @@ static bool read_adapter(const MtfJson *where, MtfVariableText *variable, GError
 
 static bool read_variable(const MtfGraph *graph, const MtfJson *where, MtfBlockText *block,
                           GError **error) {
-    static const char *const keys[] = { "name",   "dims",   "dtype", "init",    "memory_kind",
-                                        "stored", "frozen", "decay", "adapter", NULL };
+    static const char *const keys[] = { "name",        "dims",   "dtype",     "init",
+                                        "memory_kind", "stored", "frozen",    "decay",
+                                        "adapter",     "block",  "iteration", NULL };
     MtfVariableText variable = { .where = *where, .dtype = MTF_F32 };
     MtfJson dims, init, stored;
     if (!mtf_json_keys(where, keys, error) ||
@@ -93,7 +117,8 @@ static bool read_variable(const MtfGraph *graph, const MtfJson *where, MtfBlockT
         !read_variable_memory(where, &variable.memory, error) ||
         (mtf_json_find(where, "stored", &stored) &&
          !mtf_json_string(&stored, &variable.stored, error)) ||
-        !read_training(where, &variable, error) || !read_adapter(where, &variable, error))
+        !read_training(where, &variable, error) || !read_adapter(where, &variable, error) ||
+        !read_layer(graph, where, &variable.layer, error))
         return false;
     g_array_append_val(block->variables, variable);
     return true;
@@ -135,9 +160,9 @@ static bool fail_attribute(const MtfJson *where, const MtfOperationRow *row, con
 
 /* Every key is one that all operations have or an attribute of the row. */
 static bool check_operation_keys(const MtfJson *where, const MtfOperationRow *row, GError **error) {
-    static const char *const common[] = { "name",  "op",    "inputs",      "dims",
-                                          "phase", "stage", "memory_kind", "origin",
-                                          "of",    "loop",  NULL };
+    static const char *const common[] = { "name",  "op",          "inputs", "dims", "phase",
+                                          "stage", "memory_kind", "origin", "of",   "loop",
+                                          "block", "iteration",   NULL };
     MtfJson child;
     for (bool more = mtf_json_first(where, &child); more; more = mtf_json_next(&child)) {
         const char *key = mtf_json_key(&child);
@@ -271,7 +296,9 @@ static bool read_loop_name(const MtfGraph *graph, MtfOperationText *text, GError
 
 /* What an operation was made for names what that is. */
 static bool read_origin(MtfOperationText *text, GError **error) {
-    static const char *const words[] = { "gradient", "clone", NULL };
+    const char *words[MTF_ORIGINS] = { NULL };
+    for (int i = MTF_ORIGIN_GRADIENT; i < MTF_ORIGINS; i++)
+        words[i - MTF_ORIGIN_GRADIENT] = mtf_origin_name((MtfOrigin)i);
     MtfJson child;
     int origin = 0;
     if (!mtf_json_find(&text->where, "origin", &child))
@@ -292,7 +319,8 @@ static bool read_operation(const MtfGraph *graph, MtfOperationText *text, GError
         !check_operation_keys(where, mtf_operation_row(text->kind), error) ||
         !read_inputs(text, error) || !read_attributes(graph, text, error) ||
         !read_memory(text, error) || !read_phase(text, error) || !read_stage(text, error) ||
-        !read_loop_name(graph, text, error) || !read_origin(text, error))
+        !read_loop_name(graph, text, error) || !read_origin(text, error) ||
+        !read_layer(graph, where, &text->layer, error))
         return false;
     text->has_shape = mtf_json_find(where, "dims", &dims);
     text->has_dtype = mtf_json_find(where, "dtype", &dtype);

@@ -22,6 +22,7 @@ typedef struct {
     MtfMemoryKind memory;
     const char *stored; /* or NULL */
     bool frozen, undecayed;
+    MtfLayer layer;        /* of a block unrolled before */
     const char *down, *up; /* of its adapter, or NULL */
     double scale;
 } MtfVariableText;
@@ -37,6 +38,7 @@ typedef struct {
     int kind; /* MtfOperationKind */
     MtfPhase phase;
     int stage, loop; /* as of MtfOperation; a loop that encloses the text is not known here */
+    MtfLayer layer;  /* of a block unrolled before */
     MtfOrigin origin;
     const char *of;
     int n_inputs;

@@ -518,11 +518,13 @@ bool mtf_check_rotary(const Check *check, const MtfShape *shape, GError **error)
     if (a->position == a->dimension)
         return fail(check, error, "\"position\" and \"dimension\" are both \"%s\"",
                     dim_name(check, a->position));
-    if (!(a->base > 0) || !(a->stretch > 0) || !(a->context >= 0))
+    if (!(a->base > 0) || !(a->stretch > 0) || !(a->gain > 0) || !(a->context >= 0))
         return fail(check, error,
-                    "\"base\" and \"stretch\" must be above 0, \"context\" not below");
+                    "\"base\", \"stretch\" and \"gain\" must be above 0, \"context\" not below");
     if (a->context > 0 && !(a->low < a->high))
         return fail(check, error, "\"low\" is %g and must be below \"high\", %g", a->low, a->high);
+    if (a->ramp != 0 && a->ramp != 1)
+        return fail(check, error, "\"ramp\" is %.17g and must be 0 or 1", a->ramp);
     return (a->adjacent == 0 || a->adjacent == 1 ||
             fail(check, error, "\"adjacent\" is %.17g and must be 0 or 1", a->adjacent)) &&
            check_rotated(check, error) &&

@@ -32,6 +32,9 @@
  *     f / stretch where c < low,  f where c > high,  (1 - s) f / stretch + s f between,
  *     s = (c - low) / (high - low)
  *
+ * and with `ramp` 1 as YaRN does, s = (high - i) / (high - low) within 0 and 1. Both parts of a pair are
+ * multiplied by `gain`.
+ *
  * Optimizers. t = 1, 2, … counts steps; g is the gradient times `clip`, where that is given.
  *
  *     sgd       w' = w - rate (g + weight_decay w)
@@ -137,6 +140,7 @@ typedef enum {
     MTF_OP_BROADCAST,
     MTF_OP_CAST,
     MTF_OP_STOP_GRADIENT,
+    MTF_OP_IN_TRAIN_PHASE, /* (x, y) -> x in training steps, y where nothing is learned */
     /* from nothing */
     MTF_OP_CONSTANT,
     MTF_OP_RANGE, /* 0, 1, 2, … along its one dimension */
@@ -315,7 +319,7 @@ typedef struct {
     double standard; /* value of a number that is left out */
 } MtfAttributeSpec;
 
-#define MTF_MAX_ATTRIBUTES 12
+#define MTF_MAX_ATTRIBUTES 14
 
 /* One index of an operation's iteration space. Only `rename` has two names for one index; that of a
  * window (window.h) goes along one of its dimensions, and the operands that have the other read it

@@ -109,6 +109,7 @@ static int receive(Splitting *s, int stage, int tensor) {
                                       once ? MTF_FEED_TRANSFER_ONCE : MTF_FEED_TRANSFER, NULL),
                                   .once = once };
     g_array_append_val(s->split->transfers, transfer);
+    mtf_graph_tensor(graph_of(s, stage), transfer.received)->layer = t->layer;
     return transfer.received;
 }
 
@@ -150,6 +151,7 @@ static void add_operation(Splitting *s, int stage, int operation, MtfPhase phase
     MtfNewOperation copy = { .name = op->name,
                              .kind = op->kind,
                              .phase = MAX(op->phase, phase),
+                             .layer = op->layer,
                              .origin = op->origin,
                              .of = op->of,
                              .n_inputs = op->n_inputs,

@@ -17,13 +17,14 @@ typedef struct {
     int batch, length, vocabulary; /* dimensions, the same in both graphs */
     int tokens, scores;            /* tensors of `from` */
     int position, last;            /* inputs */
-    int place;     /* position + 0, 1, …: [batch, length] int32; -1: not made yet */
-    int chosen;    /* 1 at `last`, else 0: [batch, length]; -1 … */
-    bool *needed;  /* operations of `from` */
-    bool *placed;  /* tensors of `from`: they count positions */
-    int *tensors;  /* of `from` -> of the new graph; -1: not made */
-    int *selected; /* of the new graph -> at the last place; -1 */
-    GError *error; /* the first one */
+    int place;      /* position + 0, 1, …: [batch, length] int32; -1: not made yet */
+    int chosen;     /* 1 at `last`, else 0: [batch, length]; -1 … */
+    bool *needed;   /* operations of `from` */
+    bool *placed;   /* tensors of `from`: they count positions */
+    int *tensors;   /* of `from` -> of the new graph; -1: not made */
+    int *selected;  /* of the new graph -> at the last place; -1 */
+    MtfLayer layer; /* of what is made */
+    GError *error;  /* the first one */
 } Making;
 
 typedef struct {
@@ -45,6 +46,7 @@ static int emit(Making *m, const Emission *e, int n, const int *inputs) {
     MtfNewOperation operation = { .name = name,
                                   .kind = e->kind,
                                   .phase = MTF_PHASE_FORWARD,
+                                  .layer = m->layer,
                                   .n_inputs = n,
                                   .inputs = inputs,
                                   .shape = e->shape,
@@ -243,17 +245,22 @@ static int integer_range(Making *m, const char *name) {
 /* The position of each token at hand in its text. */
 static int place_of(Making *m) {
     MtfShape both = { 2, { m->batch, m->length } };
+    MtfLayer reader = m->layer;
+    m->layer = (MtfLayer){ 0 };
     if (m->place < 0) {
         g_autofree char *own = free_name(m, "place_in_text");
         Emission e = { own, "", MTF_OP_ADD, MTF_NO_ATTRIBUTES, &both, false, MTF_I32 };
         m->place = emit(m, &e, 2, (int[]){ integer_range(m, "place_at_hand"), m->position });
     }
+    m->layer = reader;
     return m->place;
 }
 
 /* 1 where a token is its example's last, else 0, in the type of `like`. */
 static int chosen_of(Making *m, int like) {
     MtfShape both = { 2, { m->batch, m->length } };
+    MtfLayer reader = m->layer;
+    m->layer = (MtfLayer){ 0 };
     if (m->chosen < 0 && like >= 0) {
         g_autofree char *equal = free_name(m, "is_last");
         g_autofree char *own = free_name(m, "last_share");
@@ -268,6 +275,7 @@ static int chosen_of(Making *m, int like) {
                           mtf_graph_tensor(m->graph, like)->dtype };
         m->chosen = emit(m, &cast, 1, &is);
     }
+    m->layer = reader;
     return m->chosen;
 }
 
@@ -331,9 +339,13 @@ static int positions_table(Making *m, const MtfTensor *tensor) {
             mtf_input_error(&m->error, "\"%s\" has too many dimensions", tensor->name);
             return -1;
         }
-    int table = variable_like(m, tensor, &shape);
+    int table = variable_like(m, tensor, &shape), place = place_of(m);
+    MtfLayer reader = m->layer;
     Emission e = { tensor->name, "/at_hand", MTF_OP_EMBEDDING, MTF_NO_ATTRIBUTES, &read, false, 0 };
-    return emit(m, &e, 2, (int[]){ table, place_of(m) });
+    m->layer = tensor->layer;
+    int at_hand = emit(m, &e, 2, (int[]){ table, place });
+    m->layer = reader;
+    return at_hand;
 }
 
 /* The new graph's tensor; variables are made when they are first read. */
@@ -473,6 +485,8 @@ static int make_cache(Making *m, const MtfOperation *op, int *inputs) {
     int cache =
         mtf_graph_add_variable(m->graph, name, &shape, x->dtype, (MtfInit){ MTF_INIT_CONSTANT, 0 },
                                MTF_MEMORY_CACHE, &m->error);
+    if (cache >= 0)
+        mtf_graph_tensor(m->graph, cache)->layer = op->layer;
     Emission e = { op->name, "", MTF_OP_CACHE_UPDATE, MTF_NO_ATTRIBUTES, &shape, false, 0 };
     e.attributes.from = m->length;
     e.attributes.to = a->to;
@@ -563,6 +577,7 @@ static void make_operation(Making *m, int index) {
     }
     if (m->error != NULL)
         return;
+    m->layer = op->layer;
     int first = (makers[op->kind] != NULL ? makers[op->kind] : copy_operation)(m, op, inputs);
     if (first < 0)
         return;
@@ -597,6 +612,7 @@ static void make_graph(Making *m) {
     for (int i = 0; i < (int)m->from->operations->len && m->error == NULL; i++)
         if (m->needed[i])
             make_operation(m, i);
+    m->layer = (MtfLayer){ 0 };
     keep_scores(m);
 }
 

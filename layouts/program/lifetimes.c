@@ -203,10 +203,29 @@ static void resolve_storages(MtfProgram *program) {
 
 /* ---- Pipeline stages ------------------------------------------------------------------------ */
 
-/* Inputs that each micro-batch has its own of. */
-static bool is_fed_repeatedly(const MtfProgram *program, const MtfBuffer *buffer) {
+bool mtf_buffer_is_fed(const MtfProgram *program, const MtfBuffer *buffer) {
     const MtfTensor *tensor = mtf_graph_tensor(program->graph, buffer->tensor);
     return tensor->source == MTF_SOURCE_INPUT && tensor->feed != MTF_FEED_TRANSFER_ONCE;
+}
+
+static bool is_updated(const MtfGraph *graph, int variable) {
+    for (guint i = 0; i < graph->updates->len; i++)
+        if (g_array_index(graph->updates, MtfUpdate, i).variable == variable)
+            return true;
+    return false;
+}
+
+/* Variables that a step changes and micro-batches read: steps that overlap read different versions. */
+static void give_versions(MtfProgram *program) {
+    for (int i = 0; i < program->n_repeated; i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        for (int k = 0; k < instruction->n_inputs; k++) {
+            MtfBuffer *owner = owner_of(program, instruction->inputs[k]);
+            if (owner->persistent && !mtf_buffer_is_fed(program, owner) &&
+                is_updated(program->graph, owner->tensor))
+                owner->slots = program->graph->weight_versions;
+        }
+    }
 }
 
 /* Storages that hold sums over micro-batches, of which there is one. */
@@ -226,7 +245,7 @@ static bool *find_sums(const MtfProgram *program) {
  * between. */
 static bool waits_in_flight(const MtfProgram *program, const MtfBuffer *owner, int forward) {
     if (owner->persistent)
-        return is_fed_repeatedly(program, owner);
+        return mtf_buffer_is_fed(program, owner);
     int half = program->weight_gradients;
     return owner->last < program->n_repeated &&
            ((owner->first < forward && owner->last >= forward) ||
@@ -255,6 +274,8 @@ static void give_slots(MtfProgram *program) {
 static void add_slots(MtfProgram *program) {
     if (program->graph->in_flight > 1)
         give_slots(program);
+    if (program->graph->weight_versions > 1)
+        give_versions(program);
 }
 
 void mtf_program_find_lifetimes(MtfProgram *program) {

@@ -5,6 +5,8 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/graph_fields.h"
 #include "layouts/graph/graph_json.h"
+#include "layouts/graph/microbatches.h"
+#include "layouts/pipeline/pipeline_delay.h"
 #include "layouts/pipeline/pipeline_text.h"
 
 #include <string.h>
@@ -78,6 +80,62 @@ static void free_plan(gpointer plan) {
     mtf_plan_free(plan);
 }
 
+static bool is_read_repeatedly(const MtfGraph *graph, int tensor) {
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        for (int k = 0; k < op->n_inputs; k++)
+            if (op->inputs[k] == tensor && op->phase <= MTF_PHASE_BACKWARD)
+                return true;
+    }
+    return false;
+}
+
+/* Variables that stages share are sent once a step, in one version. */
+static bool check_shared(const MtfPipelinePlan *pipeline, GError **error) {
+    for (guint i = 0; i < pipeline->split->transfers->len; i++) {
+        const MtfStageTransfer *t = &g_array_index(pipeline->split->transfers, MtfStageTransfer, i);
+        const MtfGraph *from = pipeline->split->graphs->pdata[t->from];
+        if (t->once && is_read_repeatedly(pipeline->split->graphs->pdata[t->to], t->received))
+            return mtf_input_error(error,
+                                   "%s: stages %d and %d share \"%s\", which is sent once a step: "
+                                   "only synchronous schedules can do that",
+                                   pipeline->schedule, t->from, t->to,
+                                   mtf_graph_tensor(from, t->sent)->name);
+    }
+    return true;
+}
+
+/* Where a stage sums over micro-batches in its forward pass, those of the next step come in between. */
+static bool check_sums(const MtfPipelinePlan *pipeline, GError **error) {
+    for (int s = 0; s + 1 < pipeline->order->stages; s++) {
+        const MtfGraph *graph = pipeline->split->graphs->pdata[s];
+        for (int i = 0; i < (int)graph->operations->len; i++)
+            if (mtf_operation_accumulates(graph, i) &&
+                mtf_graph_operation(graph, i)->phase == MTF_PHASE_FORWARD)
+                return mtf_input_error(error,
+                                       "%s: stage %d sums \"%s\" over micro-batches in its forward "
+                                       "pass: only synchronous schedules can do that",
+                                       pipeline->schedule, s, mtf_graph_operation(graph, i)->name);
+    }
+    return true;
+}
+
+/* What steps that overlap need. */
+static bool check_asynchronous(const MtfPipelinePlan *pipeline, GError **error) {
+    const MtfPipelineOrder *order = pipeline->order;
+    if (order->stages != order->ranks)
+        return mtf_input_error(error, "%s needs a domain for each of the %d stages, not %d",
+                               pipeline->schedule, order->stages, order->ranks);
+    if (mtf_pipeline_delay(pipeline->schedule, order, 0) * order->microbatches <
+        mtf_pipeline_lookahead(order, 0))
+        return mtf_input_error(error,
+                               "%s keeps two versions of the weights, which is enough with %d "
+                               "micro-batches or more for %d stages, not %d",
+                               pipeline->schedule, order->stages - 1, order->stages,
+                               order->microbatches);
+    return check_shared(pipeline, error) && check_sums(pipeline, error);
+}
+
 MtfPipelinePlan *mtf_pipeline_plan_new(MtfGraph *graph, const char *schedule,
                                        MtfPipelineOrder *order, GError **error) {
     g_autoptr(MtfPipelinePlan) pipeline = g_new0(MtfPipelinePlan, 1);
@@ -88,7 +146,10 @@ MtfPipelinePlan *mtf_pipeline_plan_new(MtfGraph *graph, const char *schedule,
     if (!check_order(order, graph, error))
         return NULL;
     pipeline->split = mtf_stage_split(graph, error);
-    return pipeline->split == NULL ? NULL : g_steal_pointer(&pipeline);
+    if (pipeline->split == NULL ||
+        (mtf_pipeline_is_asynchronous(schedule) && !check_asynchronous(pipeline, error)))
+        return NULL;
+    return g_steal_pointer(&pipeline);
 }
 
 void mtf_pipeline_plan_free(MtfPipelinePlan *pipeline) {
@@ -122,6 +183,9 @@ MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int stage) {
     MtfGraph *graph = mtf_graph_copy(pipeline->split->graphs->pdata[stage]);
     g_autofree int *slots = g_new(int, graph->microbatches);
     graph->in_flight = mtf_pipeline_slots(pipeline->order, stage, slots);
+    if (mtf_pipeline_is_asynchronous(pipeline->schedule))
+        graph->in_flight = 1 + mtf_pipeline_lookahead(pipeline->order, stage);
+    graph->weight_versions = 1 + mtf_pipeline_delay(pipeline->schedule, pipeline->order, stage);
     graph->splits_backward = splits_backward(pipeline->order, stage);
     return graph;
 }

@@ -37,7 +37,8 @@ typedef struct {
     MtfMemoryKind memory;
     int64_t bytes;   /* largest over ranks */
     int slots;       /* of owners: how often the bytes are there, one for each micro-batch in flight
-                        (0 like 1); slot k begins k times mtf_buffer_stride behind the first */
+                        or, of variables, each version that is kept (0 like 1); slot k begins k times
+                        mtf_buffer_stride behind the first */
     int storage;     /* the buffer that owns the bytes; its own index if it does */
     int first, last; /* of owners: first and last instruction that touches the storage */
     bool persistent; /* of owners: lives from step to step (first = 0, last = n_instructions - 1) */
@@ -126,6 +127,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfProgram, mtf_program_free)
 MtfInstruction *mtf_program_instruction(const MtfProgram *program, int index);
 MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index);
 int mtf_program_length(const MtfProgram *program);
+
+/* Of a persistent buffer: whether each micro-batch brings its own into it. */
+bool mtf_buffer_is_fed(const MtfProgram *program, const MtfBuffer *buffer);
 
 /* The bytes of one slot of a buffer: rounded up to MTF_ARENA_ALIGNMENT; and those it takes in an
  * arena, of all its slots. */

@@ -1,33 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "reports/drawing/layer_runs.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "layouts/layers/layers.h"
 
+#include <stdlib.h>
 struct MtfLayerRuns {
     const MtfProgram *program;
     GArray *runs; /* MtfLayerRun */
 };
-
-/* Splits "layer/7/wq" for the repeat "layer", also behind "grad/", "adam/m/" and the like: where
- * the layer's number begins, and what follows it. */
-static const char *after_layer(const char *name, const char *repeat, int *layer,
-                               const char **digits) {
-    gsize length = strlen(repeat);
-    for (const char *at = name; at != NULL;
-         at = strchr(at, '/') != NULL ? strchr(at, '/') + 1 : NULL) {
-        if (strncmp(at, repeat, length) != 0 || at[length] != '/')
-            continue;
-        char *end;
-        *digits = at + length + 1;
-        long number = g_ascii_isdigit(**digits) ? strtol(*digits, &end, 10) : -1;
-        if (number < 0 || number > G_MAXINT || *end != '/')
-            continue;
-        *layer = (int)number;
-        return end + 1;
-    }
-    return NULL;
-}
 
 static const MtfRepeat *repeat_at(const MtfLayerRuns *layers_found, int repeat) {
     return &g_array_index(layers_found->program->graph->repeats, MtfRepeat, repeat);
@@ -48,26 +28,23 @@ static void describe_tensor(const MtfProgram *program, int tensor, const char *n
 
 /* One text a layer: how all its tensors, their gradients and their optimizer's state are laid out.
  */
-static GPtrArray *describe_layers(const MtfProgram *program, const MtfRepeat *repeat) {
+static GPtrArray *describe_layers(const MtfProgram *program, int repeat, int count) {
     GPtrArray *layers = g_ptr_array_new();
-    for (int i = 0; i < repeat->count; i++)
+    for (int i = 0; i < count; i++)
         g_ptr_array_add(layers, g_string_new(NULL));
     for (int t = 0; t < (int)program->graph->tensors->len; t++) {
-        const char *name = mtf_graph_tensor(program->graph, t)->name, *digits;
-        int layer;
-        const char *rest = after_layer(name, repeat->name, &layer, &digits);
-        if (rest == NULL || layer >= repeat->count)
+        const MtfTensor *tensor = mtf_graph_tensor(program->graph, t);
+        if (tensor->layer.block != repeat + 1)
             continue;
-        g_autofree char *before = g_strndup(name, (gsize)(digits - name));
-        g_autofree char *bare = g_strconcat(before, rest, NULL);
-        describe_tensor(program, t, bare, g_ptr_array_index(layers, layer));
+        g_autofree char *bare = mtf_layer_star(program->graph, tensor->name, tensor->layer);
+        describe_tensor(program, t, bare, g_ptr_array_index(layers, tensor->layer.iteration));
     }
     return layers;
 }
 
 static void find_runs(MtfLayerRuns *layers_found, int repeat) {
     g_autoptr(GPtrArray) layers =
-        describe_layers(layers_found->program, repeat_at(layers_found, repeat));
+        describe_layers(layers_found->program, repeat, repeat_at(layers_found, repeat)->count);
     g_autoptr(GHashTable) first = g_hash_table_new(g_str_hash, g_str_equal);
     for (int i = 0; i < (int)layers->len; i++) {
         GString *description = g_ptr_array_index(layers, i);
@@ -110,38 +87,28 @@ const MtfLayerRun *mtf_layer_runs_at(const MtfLayerRuns *layers_found, int run) 
     return &g_array_index(layers_found->runs, MtfLayerRun, run);
 }
 
-static const char *find(const MtfLayerRuns *layers_found, const char *name, int *run, int *layer,
-                        const char **digits) {
-    for (*run = 0; *run < (int)layers_found->runs->len; ++*run) {
-        const MtfLayerRun *r = mtf_layer_runs_at(layers_found, *run);
-        const char *rest =
-            after_layer(name, repeat_at(layers_found, r->repeat)->name, layer, digits);
-        if (rest != NULL && *layer >= r->first && *layer < r->first + r->count)
-            return rest;
+int mtf_layer_runs_find(const MtfLayerRuns *layers_found, MtfLayer layer) {
+    for (int run = 0; run < (int)layers_found->runs->len; run++) {
+        const MtfLayerRun *r = mtf_layer_runs_at(layers_found, run);
+        if (layer.block == r->repeat + 1 && layer.iteration >= r->first &&
+            layer.iteration < r->first + r->count)
+            return run;
     }
-    *run = -1;
-    return NULL;
+    return -1;
 }
 
-int mtf_layer_runs_find(const MtfLayerRuns *layers_found, const char *name, int *layer) {
-    int run;
-    const char *digits;
-    find(layers_found, name, &run, layer, &digits);
-    return run;
+bool mtf_layer_runs_shows(const MtfLayerRuns *layers_found, MtfLayer layer) {
+    int run = mtf_layer_runs_find(layers_found, layer);
+    return run < 0 || mtf_layer_runs_at(layers_found, run)->first == layer.iteration;
 }
 
-const char *mtf_layer_runs_rest(const MtfLayerRuns *layers_found, const char *name) {
-    int run, layer;
-    const char *digits;
-    return find(layers_found, name, &run, &layer, &digits);
-}
-
-char *mtf_layer_runs_twin(const MtfLayerRuns *layers_found, const char *name) {
-    int run, layer;
-    const char *digits;
-    const char *rest = find(layers_found, name, &run, &layer, &digits);
-    if (rest == NULL)
-        return g_strdup(name);
-    return g_strdup_printf("%.*s%d/%s", (int)(digits - name), name,
-                           mtf_layer_runs_at(layers_found, run)->first, rest);
+int mtf_layer_runs_twin(const MtfLayerRuns *layers_found, int tensor) {
+    const MtfGraph *graph = layers_found->program->graph;
+    const MtfTensor *t = mtf_graph_tensor(graph, tensor);
+    int run = mtf_layer_runs_find(layers_found, t->layer);
+    if (run < 0)
+        return tensor;
+    int first = mtf_layer_runs_at(layers_found, run)->first;
+    g_autofree char *name = mtf_layer_twin(graph, t->name, t->layer, first);
+    return mtf_graph_find_tensor(graph, name);
 }

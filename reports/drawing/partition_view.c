@@ -2,6 +2,7 @@
 #include "reports/drawing/partition_view.h"
 
 #include "layouts/base/command_line.h"
+#include "layouts/layers/layers.h"
 #include "reports/facts/tensor_rows.h"
 
 #include <inttypes.h>
@@ -105,26 +106,39 @@ static GArray *cells_of(const Builder *builder, int tensor, const MtfPlacement *
 
 /* ---- Boxes --------------------------------------------------------------------------------- */
 
-/* Where the parts "NAME/NUMBER/" begin that `rest` of a name follows. */
-static const char *before_layer(const char *name, const char *rest) {
-    int slashes = 0;
-    const char *at = rest - 1;
-    while (at > name && !(at[-1] == '/' && slashes++ == 1))
-        at--;
-    return at;
+/* The name of what a tensor is of: a gradient's tensor, an updated variable; else its own. */
+static const char *subject_of(const MtfGraph *graph, int tensor) {
+    const MtfTensor *t = mtf_graph_tensor(graph, tensor);
+    const MtfOperation *op = t->producer >= 0 ? mtf_graph_operation(graph, t->producer) : NULL;
+    bool is_first = op != NULL && op->outputs[0] == tensor;
+    if (is_first && op->origin == MTF_ORIGIN_GRADIENT)
+        return op->of;
+    for (guint u = 0; op != NULL && op->origin == MTF_ORIGIN_UPDATE && u < graph->updates->len; u++)
+        if (g_array_index(graph->updates, MtfUpdate, u).value == tensor)
+            return mtf_graph_tensor(graph, g_array_index(graph->updates, MtfUpdate, u).variable)
+                ->name;
+    return op != NULL && op->origin == MTF_ORIGIN_BACKWARD ? mtf_name_from(t->name, op->of)
+                                                           : t->name;
+}
+
+static bool is_backward(const MtfGraph *graph, int tensor) {
+    int producer = mtf_graph_tensor(graph, tensor)->producer;
+    MtfOrigin origin =
+        producer >= 0 ? mtf_graph_operation(graph, producer)->origin : MTF_ORIGIN_WRITTEN;
+    return origin == MTF_ORIGIN_GRADIENT || origin == MTF_ORIGIN_BACKWARD;
 }
 
 /* The name without its layer; "∇" for a gradient, and what else stands before the layer: "adam/m
  * wq" of "adam/m/layer/0/wq". */
-static char *title_of(const Builder *builder, const char *name) {
-    const char *bare = mtf_forward_name(name);
-    const char *rest = mtf_layer_runs_rest(builder->parts->layers_found, bare);
-    bool gradient = g_str_has_prefix(name, "grad/") || g_str_has_prefix(name, "back/");
-    g_autofree char *before =
-        rest != NULL ? g_strndup(bare, (gsize)(before_layer(bare, rest) - bare)) : g_strdup("");
+static char *title_of(const Builder *builder, int tensor) {
+    gsize length;
+    const char *name = subject_of(builder->graph, tensor);
+    MtfLayer layer = mtf_graph_tensor(builder->graph, tensor)->layer;
+    const char *place = mtf_layer_place(builder->graph, name, layer, &length);
+    g_autofree char *before = g_strndup(name, length);
     if (*before != '\0')
         before[strlen(before) - 1] = ' ';
-    return g_strconcat(gradient ? "∇ " : "", before, rest != NULL ? rest : bare, NULL);
+    return g_strconcat(is_backward(builder->graph, tensor) ? "∇ " : "", before, place, NULL);
 }
 
 static int add_box(const Builder *builder, MtfBoxKind kind, int section, int tensor,
@@ -132,7 +146,7 @@ static int add_box(const Builder *builder, MtfBoxKind kind, int section, int ten
     MtfViewBox box = { .kind = kind,
                        .section = section,
                        .tensor = tensor,
-                       .title = title_of(builder, mtf_graph_tensor(builder->graph, tensor)->name),
+                       .title = title_of(builder, tensor),
                        .detail = g_strdup(detail),
                        .cells = new_array(sizeof(MtfViewCell), clear_cell),
                        .rows = new_array(sizeof(MtfViewRow), clear_row),
@@ -168,18 +182,25 @@ static int named_box(const Builder *builder, MtfBoxKind kind, int section, int t
     return box;
 }
 
-/* The tensor whose box stands for an operation: pieces of a composite ("h/softmax/max") are shown
- * in the box of the longest leading part that names a result of the same phase. */
+/* The new value of the variable called `name`; -1: none. */
+static int new_value(const MtfGraph *graph, const char *name) {
+    int variable = mtf_graph_find_tensor(graph, name);
+    for (guint u = 0; u < graph->updates->len; u++)
+        if (g_array_index(graph->updates, MtfUpdate, u).variable == variable)
+            return g_array_index(graph->updates, MtfUpdate, u).value;
+    return -1;
+}
+
+/* The tensor whose box stands for an operation: the parts of a composite are shown in the composite's
+ * box, and those of an update in the updated variable's. */
 static int owner_of(const Builder *builder, const MtfOperation *op) {
-    g_autofree char *prefix = g_strdup(op->name);
-    for (char *slash; (slash = strrchr(prefix, '/')) != NULL;) {
-        *slash = '\0';
-        int tensor = mtf_graph_find_tensor(builder->graph, prefix);
-        int producer = tensor >= 0 ? mtf_graph_tensor(builder->graph, tensor)->producer : -1;
-        if (producer >= 0 && mtf_graph_operation(builder->graph, producer)->phase == op->phase)
-            return tensor;
-    }
-    return op->outputs[0];
+    const MtfGraph *graph = builder->graph;
+    int tensor = op->origin == MTF_ORIGIN_PART     ? mtf_graph_find_tensor(graph, op->of)
+                 : op->origin == MTF_ORIGIN_UPDATE ? new_value(graph, op->of)
+                                                   : -1;
+    int producer = tensor >= 0 ? mtf_graph_tensor(graph, tensor)->producer : -1;
+    bool is_same_phase = producer >= 0 && mtf_graph_operation(graph, producer)->phase == op->phase;
+    return is_same_phase ? tensor : op->outputs[0];
 }
 
 static int operation_box(const Builder *builder, int operation) {
@@ -252,12 +273,12 @@ static void set_provider(const Builder *builder, int buffer, int box, char *note
 /* The box that provides a tensor made in another layer or part: that of its twin in the layer that
  * is shown, or a box of its own kind. */
 static int foreign_box(const Builder *builder, int tensor, int section) {
-    const char *name = mtf_graph_tensor(builder->graph, tensor)->name;
-    g_autofree char *twin = mtf_layer_runs_twin(builder->parts->layers_found, name);
-    int known = mtf_graph_find_tensor(builder->graph, twin);
+    int known = mtf_layer_runs_twin(builder->parts->layers_found, tensor);
     int producer = known >= 0 ? mtf_graph_tensor(builder->graph, known)->producer : -1;
     int other = producer >= 0 ? builder->section_of[producer] : -1;
-    int box = other >= 0 && other != section ? find_box(builder, other, twin) : -1;
+    int box = other >= 0 && other != section
+                  ? find_box(builder, other, mtf_graph_tensor(builder->graph, known)->name)
+                  : -1;
     return box >= 0 ? box : named_box(builder, MTF_BOX_TENSOR, section, tensor, "from before");
 }
 
@@ -340,7 +361,7 @@ static void add_row(const Builder *builder, int box, int buffer) {
         if (g_array_index(rows, MtfViewRow, i).tensor == tensor)
             return;
     const char *notes = builder->providers[buffer].notes;
-    MtfViewRow row = { tensor, title_of(builder, mtf_graph_tensor(builder->graph, tensor)->name),
+    MtfViewRow row = { tensor, title_of(builder, tensor),
                        cells_of(builder, tensor, &builder->program->layout->tensors[tensor]),
                        g_ptr_array_new_with_free_func(g_free) };
     g_auto(GStrv) lines = g_strsplit(notes != NULL ? notes : "", "\n", -1);
@@ -405,8 +426,7 @@ static void show_section(const Builder *builder, int part, int phase) {
         if (builder->parts->of[i] != part || mtf_part_phase(op->phase) != phase ||
             casts_weight(builder->graph, i))
             continue;
-        g_autofree char *twin = mtf_layer_runs_twin(builder->parts->layers_found, op->name);
-        if (strcmp(twin, op->name) == 0)
+        if (mtf_layer_runs_shows(builder->parts->layers_found, op->layer))
             builder->section_of[i] = section;
     }
 }

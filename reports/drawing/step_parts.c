@@ -12,14 +12,6 @@ const char *mtf_part_phase_name(int phase) {
     return names[phase];
 }
 
-const char *mtf_forward_name(const char *name) {
-    static const char *const prefixes[] = { "grad/", "back/", "update/", "clip/" };
-    for (gsize i = 0; i < G_N_ELEMENTS(prefixes); i++)
-        if (g_str_has_prefix(name, prefixes[i]))
-            return name + strlen(prefixes[i]);
-    return name;
-}
-
 /* ---- The parts ----------------------------------------------------------------------------- */
 
 /* While the forward pass is walked: the part of each tensor that has one, and the part outside of
@@ -66,7 +58,7 @@ static void walk_forward(Walk *walk) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
         if (op->phase != MTF_PHASE_FORWARD)
             continue;
-        int layer, run = mtf_layer_runs_find(walk->parts->layers_found, op->name, &layer);
+        int run = mtf_layer_runs_find(walk->parts->layers_found, op->layer);
         int part = run >= 0 ? part_of_run(walk, run) : part_outside(walk);
         walk->parts->of[i] = part;
         take_inputs(walk, op, part);
@@ -75,18 +67,18 @@ static void walk_forward(Walk *walk) {
     }
 }
 
-/* The part of the tensor with the longest leading part of a name; -1 when there is none. */
-static int part_of_name(const Walk *walk, const char *name) {
+/* The part of what an operation was made for; -1: nothing of the forward pass. */
+static int part_of_origin(const Walk *walk, const MtfOperation *op) {
     const MtfGraph *graph = walk->parts->facts->plan->graph;
-    g_autofree char *prefix = g_strdup(mtf_forward_name(name));
-    for (char *slash = prefix; slash != NULL;) {
-        int tensor = mtf_graph_find_tensor(graph, prefix);
-        if (tensor >= 0 && walk->of_tensor[tensor] >= 0)
-            return walk->of_tensor[tensor];
-        slash = strrchr(prefix, '/');
-        if (slash != NULL)
-            *slash = '\0';
-    }
+    int tensor = op->of != NULL ? mtf_graph_find_tensor(graph, op->of) : -1;
+    return tensor >= 0 ? walk->of_tensor[tensor] : -1;
+}
+
+/* A cast, or another helper, stands with what it reads. */
+static int part_of_inputs(const Walk *walk, const MtfOperation *op) {
+    for (int k = 0; k < op->n_inputs; k++)
+        if (walk->of_tensor[op->inputs[k]] >= 0)
+            return walk->of_tensor[op->inputs[k]];
     return -1;
 }
 
@@ -97,9 +89,11 @@ static void walk_back(Walk *walk) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
         if (op->phase == MTF_PHASE_FORWARD)
             continue;
-        int layer, run = mtf_layer_runs_find(walk->parts->layers_found, op->name, &layer);
+        int run = mtf_layer_runs_find(walk->parts->layers_found, op->layer);
         int part =
-            run >= 0 && walk->of_run[run] >= 0 ? walk->of_run[run] : part_of_name(walk, op->name);
+            run >= 0 && walk->of_run[run] >= 0 ? walk->of_run[run] : part_of_origin(walk, op);
+        if (part < 0)
+            part = part_of_inputs(walk, op);
         walk->parts->of[i] = part >= 0 ? part : (int)walk->parts->parts->len - 1;
     }
 }

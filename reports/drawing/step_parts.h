@@ -53,8 +53,4 @@ const MtfStepPart *mtf_step_part(const MtfStepParts *parts, int part);
 int mtf_part_phase(MtfPhase phase);
 const char *mtf_part_phase_name(int phase);
 
-/* The part of a name without "grad/", "back/", "update/" and the like, "layer/0/wq" of
- * "grad/layer/0/wq"; points into `name`. */
-const char *mtf_forward_name(const char *name);
-
 #endif

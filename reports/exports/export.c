@@ -15,7 +15,8 @@ static const struct {
     { "mtf", mtf_export_mtf },         { "jax", mtf_export_jax },
     { "dtensor", mtf_export_dtensor }, { "megatron", mtf_export_megatron },
     { "shardy", mtf_export_shardy },   { "onnx-text", mtf_export_onnx_text },
-    { "slurm", mtf_export_slurm },
+    { "slurm", mtf_export_slurm },     { "deepspeed", mtf_export_deepspeed },
+    { "maxtext", mtf_export_maxtext },
 };
 
 char *mtf_export(const MtfStepFacts *facts, const MtfExportRequest *request, GError **error) {
@@ -27,8 +28,11 @@ char *mtf_export(const MtfStepFacts *facts, const MtfExportRequest *request, GEr
             return forms[i].write(facts, error);
         g_string_append_printf(names, "%s, ", forms[i].name);
     }
-    mtf_input_error(error, "a plan cannot be exported to \"%s\"; the forms are %sonnx, rankfile",
-                    request->to, names->str);
+    mtf_input_error(
+        error,
+        "a plan cannot be exported to \"%s\"; the forms are %sonnx, rankfile; pipelines: "
+        "torch-pipelining",
+        request->to, names->str);
     return NULL;
 }
 

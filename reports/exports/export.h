@@ -5,10 +5,13 @@
  *     jax        a Python module: mesh, a PartitionSpec a tensor
  *     dtensor    a Python module: device mesh, placements a tensor, for PyTorch
  *     megatron   command-line flags of Megatron-LM
+ *     deepspeed  DeepSpeed's configuration, a JSON file
+ *     maxtext    settings of MaxText, one a line
  *     shardy     StableHLO text: the mesh, and the step's arguments with their shardings
  *     onnx       the forward pass with multi-device annotations, in bytes (export_onnx.h)
  *     onnx-text  such annotations alone, as text, of any operations
  *     slurm      a batch script that starts ranks as planned, checkpoints and requeues
+ *     (pipelines: export_pipeline.h)
  *     rankfile   an Open MPI rankfile that puts ranks where the mapping has them
  *
  * Not every plan can be said in every form; then one sentence says what stands in the way. */

@@ -532,6 +532,11 @@ static void write_scale(Export *e) {
     write_with_number(e, "Mul", operation_of(e)->attributes.factor);
 }
 
+/* Exported models are not trained: y. */
+static void write_untrained(Export *e) {
+    last(e, "Identity", 1, (const char *[]){ input_name(e, 1) });
+}
+
 static void write_power(Export *e) {
     write_with_number(e, "Pow", operation_of(e)->attributes.exponent);
 }
@@ -571,6 +576,7 @@ static const Writer writers[] = {
     { MTF_OP_GELU, write_gelu },
     { MTF_OP_GELU_EXACT, write_gelu },
     { MTF_OP_SCALE, write_scale },
+    { MTF_OP_IN_TRAIN_PHASE, write_untrained },
     { MTF_OP_RAISE, write_power },
     { MTF_OP_SQUARE, write_square },
     { MTF_OP_RSQRT, write_inverse_root },

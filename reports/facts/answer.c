@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "reports/facts/answer.h"
 
+#include "cost/machine/doubt.h"
 #include "cost/price/predict.h"
 #include "cost/summary/parallelism.h"
 #include "layouts/base/command_line.h"
@@ -169,9 +170,13 @@ GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
     add_traffic(lines, facts);
     add(lines, "proof", proof_text(facts->plan->search));
     add_next_best(lines, facts->plan->search);
-    g_autofree char *doubt = mtf_machine_doubt(facts->machine);
+    g_autofree char *doubt = mtf_doubt_format(facts->machine);
     add(lines, "doubt",
         doubt != NULL ? g_steal_pointer(&doubt)
                       : g_strdup("the machine's kernels and collectives were measured"));
     return lines;
+}
+
+GPtrArray *mtf_answer_assumptions(const MtfStepFacts *facts) {
+    return mtf_doubt_assumptions(facts->machine);
 }

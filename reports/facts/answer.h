@@ -14,4 +14,8 @@ typedef struct {
 /* The lines (MtfAnswerLine *), always in the same order; free with g_ptr_array_unref. */
 GPtrArray *mtf_answer_lines(const MtfStepFacts *facts);
 
+/* Figures of the plan's machine and software that no source gives (cost/machine/doubt.h), strings; free
+ * with g_ptr_array_unref. */
+GPtrArray *mtf_answer_assumptions(const MtfStepFacts *facts);
+
 #endif

@@ -4,7 +4,7 @@
 #include "cost/machine/mapping_json.h"
 #include "cost/price/predict.h"
 #include "layouts/base/json_writer.h"
-#include "reports/facts/layer_star.h"
+#include "layouts/layers/layers.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -143,7 +143,8 @@ static int compare_peak_rows(const void *left, const void *right) {
 static char *storage_name(const MtfProgram *program, const MtfBuffer *buffer) {
     if (buffer->tensor < 0)
         return g_strdup("scratch");
-    return mtf_layer_star(program->graph, mtf_graph_tensor(program->graph, buffer->tensor)->name);
+    const MtfTensor *tensor = mtf_graph_tensor(program->graph, buffer->tensor);
+    return mtf_layer_star(program->graph, tensor->name, tensor->layer);
 }
 
 static void add_storage(GHashTable *by_key, GPtrArray *rows, const MtfProgram *program,

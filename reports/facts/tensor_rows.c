@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "reports/facts/tensor_rows.h"
 
-#include "reports/facts/layer_star.h"
+#include "layouts/layers/layers.h"
 
 #include <inttypes.h>
 
@@ -75,7 +75,7 @@ static MtfTensorRow *new_row(const MtfGraph *graph, const MtfLayout *layout, int
     const MtfTensor *t = mtf_graph_tensor(graph, tensor);
     const MtfPlacement *placement = &layout->tensors[tensor];
     MtfTensorRow *row = g_new0(MtfTensorRow, 1);
-    row->name = mtf_layer_star(graph, t->name);
+    row->name = mtf_layer_star(graph, t->name, t->layer);
     row->notation = mtf_tensor_notation(graph, &layout->mesh, tensor, placement);
     row->local = mtf_tensor_local_shape(graph, layout, tensor);
     row->tensor = tensor;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "reports/facts/transfers.h"
 
-#include "reports/facts/layer_star.h"
+#include "layouts/layers/layers.h"
 
 #include <string.h>
 
@@ -22,14 +22,14 @@ static MtfTransfer *new_transfer(const MtfStepFacts *facts, const MtfInstruction
     transfer->collective = g_strconcat(mtf_reshard_name(op->kind),
                                        op->reduction == MTF_REDUCE_MAX ? " max" : "", NULL);
     transfer->axes = mtf_mesh_mask_format(&facts->plan->layout->mesh, op->axes);
-    g_autofree char *tensor =
-        mtf_layer_star(graph, mtf_reshard_tensor(facts->program, instruction)->name);
+    const MtfTensor *moved = mtf_reshard_tensor(facts->program, instruction);
+    const MtfOperation *reader = mtf_graph_operation(graph, instruction->operation);
+    g_autofree char *tensor = mtf_layer_star(graph, moved->name, moved->layer);
     g_autofree char *others = instruction->n_inputs > 1
                                   ? g_strdup_printf(" and %d more", instruction->n_inputs - 1)
                                   : g_strdup("");
     transfer->tensor = g_strconcat(tensor, others, NULL);
-    transfer->operation =
-        mtf_layer_star(graph, mtf_graph_operation(graph, instruction->operation)->name);
+    transfer->operation = mtf_layer_star(graph, reader->name, reader->layer);
     return transfer;
 }
 

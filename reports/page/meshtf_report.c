@@ -6,6 +6,7 @@
 #include "reports/drawing/drawings.h"
 #include "reports/exports/export.h"
 #include "reports/exports/export_onnx.h"
+#include "reports/exports/export_pipeline.h"
 #include "reports/facts/metrics_log.h"
 #include "reports/facts/timeline.h"
 #include "reports/page/page.h"
@@ -161,17 +162,26 @@ static bool write_onnx(const MtfPlan *plan, const Options *options, GError **err
     return bytes != NULL && mtf_file_write(path, (const char *)bytes->data, bytes->len, error);
 }
 
+static char *export_pipeline(const char *path, const Options *options, GError **error) {
+    g_autoptr(MtfPipelinePlan) pipeline = mtf_pipeline_plan_load(path, error);
+    return pipeline != NULL ? mtf_export_pipeline(pipeline, options->form, error) : NULL;
+}
+
+static char *export_plan(const MtfPlan *plan, const Options *options, GError **error) {
+    g_autoptr(MtfStepFacts) facts = plan != NULL ? mtf_step_facts_new(plan, error) : NULL;
+    MtfExportRequest request = { options->form, options->hosts };
+    return facts != NULL ? mtf_export(facts, &request, error) : NULL;
+}
+
 static bool write_export(const char *plan_path, const Options *options, GError **error) {
-    g_autoptr(MtfPlan) plan = mtf_plan_load(plan_path, error);
+    bool pipeline = mtf_pipeline_plan_is(plan_path);
+    g_autoptr(MtfPlan) plan = pipeline ? NULL : mtf_plan_load(plan_path, error);
     if (plan != NULL && strcmp(options->form, "onnx") == 0)
         return write_onnx(plan, options, error);
     if (options->weights != NULL)
         return mtf_input_error(error, "--weights is for --to onnx");
-    g_autoptr(MtfStepFacts) facts = plan != NULL ? mtf_step_facts_new(plan, error) : NULL;
     g_autofree char *text =
-        facts != NULL
-            ? mtf_export(facts, &(MtfExportRequest){ options->form, options->hosts }, error)
-            : NULL;
+        pipeline ? export_pipeline(plan_path, options, error) : export_plan(plan, options, error);
     const char *path = options->output != NULL ? options->output : "-";
     if (text != NULL && options->json) {
         cJSON *object = cJSON_CreateObject();
@@ -256,7 +266,7 @@ int main(int argc, char **argv) {
           "FILE" },
         { "export", 0, 0, G_OPTION_ARG_STRING, &options.form,
           "Write the plan in the words of another tool instead (-o FILE, or standard output)",
-          "mtf|jax|dtensor|megatron|shardy|onnx|onnx-text|slurm|rankfile" },
+          "mtf|jax|dtensor|megatron|deepspeed|maxtext|shardy|onnx|onnx-text|slurm|rankfile|torch-pipelining" },
         { "weights", 0, 0, G_OPTION_ARG_FILENAME, &options.weights,
           "A checkpoint beside the ONNX file that has its weights", "FILE" },
         { "compare", 0, 0, G_OPTION_ARG_NONE, &options.compare,

@@ -79,6 +79,18 @@ static void add_agreement(GString *page, const MtfStepFacts *facts) {
         g_string_append(page, "<li>The plan names no machine; cpu-cluster was assumed.</li>");
 }
 
+/* Figures without a source, one a line, and how well such predictions were judged. */
+static void add_unsourced(GString *page, const MtfStepFacts *facts) {
+    g_autoptr(GPtrArray) assumed = mtf_answer_assumptions(facts);
+    if (assumed->len == 0)
+        return;
+    mtf_markup(page, "<details><summary>%d figures that no source gives: assumptions</summary><ul>",
+               (int)assumed->len);
+    for (guint i = 0; i < assumed->len; i++)
+        mtf_markup(page, "<li>%s</li>", (const char *)assumed->pdata[i]);
+    g_string_append(page, "</ul></details>");
+}
+
 static void add_assumptions(GString *page, const MtfStepFacts *facts) {
     const MtfMachine *machine = facts->machine;
     const char *precision = facts->plan->precision;
@@ -157,6 +169,7 @@ char *mtf_page_print(const MtfStepFacts *facts, const MtfPageParts *parts) {
         mtf_page_ranks(page, facts, parts->trace);
     mtf_page_section(page, "assumptions", "What the predictions assume");
     add_assumptions(page, facts);
+    add_unsourced(page, facts);
     g_string_append(page, "</section>\n<p class=\"soft\">Made by meshtf-report " MTF_VERSION
                           ". The plan is <a href=\"plan.json\">plan.json</a>, the priced step <a "
                           "href=\"timeline.json\">timeline.json</a> (opens in Perfetto), the "

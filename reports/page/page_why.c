@@ -3,7 +3,7 @@
 
 #include "layouts/base/command_line.h"
 #include "layouts/base/json_writer.h"
-#include "reports/facts/layer_star.h"
+#include "layouts/layers/layers.h"
 #include "reports/markup/markup.h"
 
 /* One row for an operation that several layers have, as long as they would choose alike. */
@@ -11,8 +11,12 @@ static void add_row(GString *page, const MtfStepFacts *facts, const cJSON *decis
                     GHashTable *shown) {
     double seconds = mtf_json_number_of(decision, "nanoseconds", 0) / 1e9;
     g_autofree char *time = mtf_seconds_format(seconds);
+    const MtfGraph *graph = facts->plan->graph;
+    const char *own = mtf_tree_text(decision, "operation");
+    int operation = mtf_graph_find_operation(graph, own);
     g_autofree char *name =
-        mtf_layer_star(facts->plan->graph, mtf_tree_text(decision, "operation"));
+        operation < 0 ? g_strdup(own)
+                      : mtf_layer_star(graph, own, mtf_graph_operation(graph, operation)->layer);
     if (!g_hash_table_add(shown, g_strjoin("\n", name, mtf_tree_text(decision, "strategy"),
                                            mtf_tree_text(decision, "next_best"), NULL)))
         return;

@@ -164,6 +164,7 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_BROADCAST, { "c" }, "rc", NOTHING },
     { MTF_OP_CAST, { "rc" }, NULL, FIRST },
     { MTF_OP_STOP_GRADIENT, { "rc" }, NULL, FIRST },
+    { MTF_OP_IN_TRAIN_PHASE, { "rc", "rc" }, NULL, NOTHING },
     { MTF_OP_CONSTANT, { NULL }, "rc", NOTHING },
     { MTF_OP_RANGE, { NULL }, "c", NOTHING },
     { MTF_OP_DROPOUT, { "rc" }, NULL, FIRST },

@@ -50,7 +50,7 @@ static MtfAttributes attributes_of(const MtfGraph *graph, int kind) {
     a.low = 0.5;
     a.high = 4;
     a.base = 10000;
-    a.angle = a.stretch = 1;
+    a.angle = a.stretch = a.gain = 1;
     a.value = a.factor = 0.5;
     a.epsilon = 1e-6;
     a.rate = 0.1;

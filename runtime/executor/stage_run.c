@@ -3,7 +3,10 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/pipeline/pipeline_delay.h"
 #include "runtime/support/mpi_check.h"
+
+#include <string.h>
 
 /* ---- Loading ------------------------------------------------------------------------------- */
 
@@ -36,6 +39,12 @@ static bool load_chunk(MtfStageRun *run, int stage, GError **error) {
     chunk->arena = mtf_arena_pack(chunk->program);
     chunk->slot_of = g_new(int, run->pipeline->graph->microbatches);
     chunk->n_slots = mtf_pipeline_slots(run->pipeline->order, stage, chunk->slot_of);
+    chunk->n_versions = chunk->plan->graph->weight_versions;
+    chunk->delay = chunk->n_versions - 1;
+    if (run->asynchronous) {
+        chunk->lookahead = mtf_pipeline_lookahead(run->pipeline->order, stage);
+        chunk->n_slots = chunk->lookahead + 1;
+    }
     return true;
 }
 
@@ -60,6 +69,7 @@ MtfStageRun *mtf_stage_run_load(const char *path, MPI_Comm control, GError **err
     run->rank = rank - mtf_pipeline_first_device(pipeline, run->number);
     run->domain = run->transfers = MPI_COMM_NULL;
     run->pipeline = g_steal_pointer(&pipeline);
+    run->asynchronous = mtf_pipeline_is_asynchronous(run->pipeline->schedule);
     if (load_chunks(run, error))
         return run;
     mtf_stage_run_free(run);
@@ -72,8 +82,8 @@ bool mtf_stage_run_make_workers(MtfStageRun *run, uint64_t seed, GError **error)
     run->workers = g_new0(const MtfWorker *, run->n_chunks);
     for (int c = 0; c < run->n_chunks; c++) {
         MtfStageChunk *chunk = &run->chunks[c];
-        chunk->workers = g_new0(MtfWorker *, chunk->n_slots);
-        chunk->slot_arenas = g_new0(MtfArena *, chunk->n_slots);
+        chunk->workers = g_new0(MtfWorker *, chunk->n_slots * chunk->n_versions);
+        chunk->slot_arenas = g_new0(MtfArena *, chunk->n_slots * chunk->n_versions);
         chunk->workers[0] = mtf_worker_new(chunk->program, chunk->arena, run->rank, seed, error);
         if (chunk->workers[0] == NULL)
             return false;
@@ -83,12 +93,12 @@ bool mtf_stage_run_make_workers(MtfStageRun *run, uint64_t seed, GError **error)
 }
 
 static void make_slots(const MtfStageRun *run, MtfStageChunk *chunk, uint64_t seed) {
-    for (int slot = 1; slot < chunk->n_slots; slot++) {
-        chunk->slot_arenas[slot] = mtf_arena_slot(chunk->arena, chunk->program, slot);
-        chunk->workers[slot] =
-            mtf_worker_new_at(chunk->program, chunk->slot_arenas[slot], run->rank, seed,
-                              chunk->workers[0]->memory.base, NULL);
-        g_assert(chunk->workers[slot] != NULL);
+    for (int w = 1; w < chunk->n_slots * chunk->n_versions; w++) {
+        chunk->slot_arenas[w] =
+            mtf_arena_slot(chunk->arena, chunk->program, w % chunk->n_slots, w / chunk->n_slots);
+        chunk->workers[w] = mtf_worker_new_at(chunk->program, chunk->slot_arenas[w], run->rank,
+                                              seed, chunk->workers[0]->memory.base, NULL);
+        g_assert(chunk->workers[w] != NULL);
     }
 }
 
@@ -129,9 +139,9 @@ static void close_chunk(MtfStageChunk *chunk) {
     mtf_message_exchange_free(chunk->executor.transport.messages);
     mtf_communicators_free(chunk->communicators);
     mtf_traffic_free(chunk->executor.counted);
-    for (int slot = chunk->n_slots - 1; chunk->workers != NULL && slot >= 0; slot--) {
-        mtf_worker_free(chunk->workers[slot]);
-        mtf_arena_free(chunk->slot_arenas[slot]);
+    for (int w = chunk->n_slots * chunk->n_versions - 1; chunk->workers != NULL && w >= 0; w--) {
+        mtf_worker_free(chunk->workers[w]);
+        mtf_arena_free(chunk->slot_arenas[w]);
     }
     mtf_arena_free(chunk->arena);
     mtf_program_free(chunk->program);
@@ -212,6 +222,7 @@ static void run_part(MtfStageChunk *chunk, MtfExecutor *executor, MtfStagePart p
     int slot = 0, from = (int)instructions->begin;
     while (chunk->workers[slot] != executor->worker)
         slot++;
+    slot %= chunk->n_slots;
     mtf_stage_transfers_wait(chunk->transfers, part, slot);
     for (int e = 0; e < mtf_stage_transfers_count(chunk->transfers); e++)
         if (mtf_stage_transfers_event(chunk->transfers, e)->part == part)
@@ -248,12 +259,14 @@ static void run_passes(MtfStageChunk *chunk, MtfExecutor *executor, MtfPipelineW
         run_part(chunk, executor, MTF_PART_WEIGHT_GRADIENT, &weight, step);
 }
 
-static void run_action(MtfStageRun *run, const MtfPipelineAction *action, int64_t step,
-                       GError **failure) {
+/* One pass of a step over a micro-batch by the worker that has its slot and its version of the
+ * variables. */
+static void run_action(MtfStageRun *run, const MtfPipelineAction *action, MtfWorker *worker,
+                       int64_t step, GError **failure) {
     MtfStageChunk *chunk = chunk_of(run, action->stage);
     MtfExecutor own = chunk->executor;
     double begin = own.trace != NULL ? MPI_Wtime() : 0;
-    own.worker = chunk->workers[chunk->slot_of[action->microbatch]];
+    own.worker = worker;
     mtf_worker_set_microbatch(own.worker, action->microbatch);
     run_passes(chunk, &own, action->work, step, failure);
     if (own.trace == NULL)
@@ -345,14 +358,86 @@ static void wait_for_all(MtfStageRun *run) {
         mtf_stage_transfers_wait_all(run->chunks[c].transfers);
 }
 
+/* ---- Steps that overlap ---------------------------------------------------------------------- */
+
+/* Where the version of the variables is that a step reads while step `now` is the next to be updated:
+ * the newest where updates are made, the others where they were put aside. */
+static int version_of(const MtfStageRun *run, const MtfStageChunk *chunk, int64_t step,
+                      int64_t now) {
+    int64_t updates = MAX(run->begun, step - 1 - chunk->delay);
+    return updates == now - 1 ? 0 : 1 + (int)(updates % chunk->delay);
+}
+
+/* A pass over micro-batch `number`, counted from the first of all steps; nothing where it belongs to a
+ * step behind the last that overlaps. */
+static void run_pass_ahead(MtfStageRun *run, MtfPipelineWork work, int64_t number, int64_t now,
+                           GError **failure) {
+    MtfStageChunk *chunk = &run->chunks[0];
+    int m = run->pipeline->order->microbatches;
+    MtfPipelineAction action = { .stage = chunk->stage, .microbatch = (int)(number % m), work };
+    int64_t step = number / m + 1;
+    if (step > run->until)
+        return;
+    int version = version_of(run, chunk, step, now), slot = (int)(number % chunk->n_slots);
+    run_action(run, &action, chunk->workers[version * chunk->n_slots + slot], step, failure);
+}
+
+/* A step's backward passes, each behind the forward pass of the micro-batch that lies ahead; the first
+ * step begins with those in between. */
+static void run_overlapping(MtfStageRun *run, int64_t step, GError **failure) {
+    const MtfStageChunk *chunk = &run->chunks[0];
+    int m = run->pipeline->order->microbatches;
+    int64_t first = (step - 1) * m;
+    for (int ahead = 0; step == run->begun + 1 && ahead < chunk->lookahead; ahead++)
+        run_pass_ahead(run, MTF_WORK_FORWARD, first + ahead, step, failure);
+    for (int64_t number = first; number < first + m; number++) {
+        run_pass_ahead(run, MTF_WORK_FORWARD, number + chunk->lookahead, step, failure);
+        run_pass_ahead(run, MTF_WORK_BACKWARD, number, step, failure);
+    }
+}
+
+/* Puts the variables aside that later passes read as they are before a step's update. */
+static void keep_version(const MtfStageChunk *chunk, int64_t step) {
+    int64_t aside = 1 + (step - 1) % MAX(1, chunk->delay);
+    for (int b = 0; b < (int)chunk->program->buffers->len; b++) {
+        const MtfBuffer *buffer = mtf_program_buffer(chunk->program, b);
+        if (buffer->storage != b || !buffer->persistent || buffer->slots < 2 ||
+            mtf_buffer_is_fed(chunk->program, buffer))
+            continue;
+        char *newest = chunk->workers[0]->memory.base + chunk->arena->offsets[b];
+        memcpy(newest + aside * mtf_buffer_stride(buffer), newest, (gsize)buffer->bytes);
+    }
+}
+
+void mtf_stage_run_begin(MtfStageRun *run, int64_t done, int64_t until) {
+    run->begun = done;
+    run->until = until;
+}
+
+void mtf_stage_run_drain(MtfStageRun *run, int64_t step) {
+    const MtfPipelineOrder *order = run->pipeline->order;
+    int ahead = mtf_pipeline_lookahead(order, 0), m = order->microbatches;
+    run->until = MIN(run->until, step + (ahead + m - 1) / m);
+}
+
 /* ---- A step -------------------------------------------------------------------------------- */
 
-bool mtf_stage_run_compute(MtfStageRun *run, int64_t step, GError **error) {
+static void run_order(MtfStageRun *run, int64_t step, GError **failure) {
     const MtfPipelineOrder *order = run->pipeline->order;
+    for (int i = 0; i < mtf_pipeline_length(order, run->number); i++) {
+        const MtfPipelineAction *action = mtf_pipeline_action(order, run->number, i);
+        const MtfStageChunk *chunk = chunk_of(run, action->stage);
+        run_action(run, action, chunk->workers[chunk->slot_of[action->microbatch]], step, failure);
+    }
+}
+
+bool mtf_stage_run_compute(MtfStageRun *run, int64_t step, GError **error) {
     GError *failure = NULL;
     run_once(run, MTF_PART_BEGIN, step);
-    for (int i = 0; i < mtf_pipeline_length(order, run->number); i++)
-        run_action(run, mtf_pipeline_action(order, run->number, i), step, &failure);
+    if (run->asynchronous)
+        run_overlapping(run, step, &failure);
+    else
+        run_order(run, step, &failure);
     run_once(run, MTF_PART_ONCE, step);
     if (failure != NULL)
         g_propagate_error(error, failure);
@@ -360,8 +445,12 @@ bool mtf_stage_run_compute(MtfStageRun *run, int64_t step, GError **error) {
 }
 
 void mtf_stage_run_update(MtfStageRun *run, int64_t step) {
+    for (int c = 0; c < run->n_chunks; c++)
+        if (run->chunks[c].delay > 0)
+            keep_version(&run->chunks[c], step);
     run_once(run, MTF_PART_UPDATE, step);
-    wait_for_all(run);
+    if (!run->asynchronous || step == run->until)
+        wait_for_all(run);
 }
 
 /* What leads to the loss of what runs once a step. */

@@ -8,6 +8,14 @@
  *     worker                 0       1       0       2       0       1         0         0
  *     transfers             send    send    receive send            receive
  *
+ * Of an asynchronous pipeline (layouts/pipeline/pipeline_delay.h) the domain's order is another: while a
+ * step's backward passes run, forward passes are those of micro-batches that lie ahead. A worker then
+ * stands for a micro-batch in flight *and* a version of the variables: version 0 is where updates are
+ * made, and before each the values are put aside, in turns, into the others.
+ *
+ *     stage 0 of 2, 2BW      1F0  |  1F1 1B0 2F0 1B1  |  2F1 2B0 3F0 2B1  |  …     (step, pass)
+ *     weights                w0      w0  w0  w0  w0   |  w0  w0  w1  w0   |
+ *
  * What runs once a step is run for all stages of the domain in turns: each goes on until it waits for
  * another. */
 #ifndef MTF_STAGE_RUN_H
@@ -24,9 +32,10 @@ typedef struct {
     MtfProgram *program;
     MtfArena *arena;
     int *slot_of; /* of each micro-batch */
-    int n_slots;
-    MtfWorker **workers;    /* [n_slots], the first of which owns the block of the arena */
-    MtfArena **slot_arenas; /* [n_slots]; NULL for the first */
+    int n_slots, n_versions;
+    MtfWorker **workers; /* [n_versions][n_slots], the first of which owns the block of the arena */
+    MtfArena **slot_arenas; /* likewise; NULL for the first */
+    int lookahead, delay;   /* of asynchronous pipelines */
     MtfStageTransfers *transfers;
     MtfCommunicators *communicators; /* of the domain */
     MtfExecutor executor;            /* owns its messages and counted */
@@ -43,6 +52,8 @@ typedef struct {
     int n_chunks;
     MtfStageChunk *chunks;     /* in the order of their stages */
     const MtfWorker **workers; /* the first of each chunk; NULL until they are made */
+    bool asynchronous;
+    int64_t begun, until; /* steps begun + 1 … until overlap, the others are done or not begun */
 } MtfStageRun;
 
 /* Loads the plan of a pipeline, finds this rank's place in it, lowers its stages and lays out their
@@ -70,6 +81,14 @@ const MtfStageChunk *mtf_stage_run_loss_chunk(const MtfStageRun *run);
 /* The spans of one step in a trace; and who notes them from now on, NULL for nobody. */
 int64_t mtf_stage_run_spans(const MtfStageRun *run);
 void mtf_stage_run_trace(MtfStageRun *run, MtfStepTrace *trace);
+
+/* Steps done + 1 … until follow one another without a pause, the pipeline is empty before them and
+ * after: variables may be read by others then. Of synchronous pipelines each step is so. */
+void mtf_stage_run_begin(MtfStageRun *run, int64_t done, int64_t until);
+
+/* Lets the pipeline run empty as soon as it can after a step that was computed: `until` becomes the last
+ * step that is begun anywhere. */
+void mtf_stage_run_drain(MtfStageRun *run, int64_t step);
 
 /* As mtf_executor_compute and mtf_executor_update, over all ranks: every pass of the domain's order,
  * with its transfers. Fills the inputs of all micro-batches. */

@@ -83,6 +83,9 @@ static bool check_training(const MtfRunOptions *options, GError **error) {
                                options->generate, options->temperature);
     if (options->resume && options->checkpoint == NULL)
         return mtf_input_error(error, "--resume: say from which folder: --checkpoint DIR");
+    if (options->new_data && !options->resume)
+        return mtf_input_error(error,
+                               "--new-data goes with --resume, which goes on from a checkpoint");
     return true;
 }
 
@@ -220,6 +223,8 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
         OPTION(NONE, "resume", 0, resume,
                "go on from the newest good checkpoint in DIR, under this or any other layout",
                NULL),
+        OPTION(NONE, "new-data", 0, new_data,
+               "with --resume: go on with other data than the checkpoint's", NULL),
         OPTION(
             FILENAME, "init", 0, init,
             "take the initial weights from a safetensors file, or the folder of a published model",

@@ -2,7 +2,7 @@
 /* The command line of meshtf-run:
  *
  *     mpirun -n N meshtf-run PLAN [--data FILE…] [--steps K] [--seed N] [--metrics FILE]
- *                            [--checkpoint DIR] [--checkpoint-every K] [--keep N] [--resume]
+ *                            [--checkpoint DIR] [--checkpoint-every K] [--keep N] [--resume [--new-data]]
  *                            [--held-out SHARE|FILE…] [--eval-every K] [--eval-batches N]
  *                            [--trace FROM:TO] [--trace-file FILE]
  *                            [--serve [PORT]] [--slots N] [--perplexity FILE]
@@ -52,10 +52,10 @@ typedef struct {
     char *tokenizer;              /* tokenizer.json or its folder; NULL = bytes */
     char *prompt;                 /* NULL = the beginning of the held out part */
     double temperature;
-    char *checkpoint;         /* folder; NULL = none */
-    int64_t checkpoint_every; /* steps, at least 1 */
-    int64_t keep;             /* checkpoints, at least 1 */
-    gboolean resume;
+    char *checkpoint;          /* folder; NULL = none */
+    int64_t checkpoint_every;  /* steps, at least 1 */
+    int64_t keep;              /* checkpoints, at least 1 */
+    gboolean resume, new_data; /* …, on other data than the checkpoint's */
     gboolean dry_run, verify, only_mpi, no_overlap, trial, calibrate;
 } MtfRunOptions;
 

@@ -477,6 +477,36 @@ static void say_asked(const MtfSession *session, int64_t step) {
         mtf_metrics_say(session->metrics, text);
 }
 
+/* The next step after which variables are looked at: for a checkpoint, an evaluation, or the end. */
+static int64_t next_pause(const MtfSession *session, int64_t done) {
+    const MtfRunOptions *o = session->options;
+    int64_t pause = o->steps;
+    if (o->checkpoint != NULL)
+        pause = MIN(pause, (done / o->checkpoint_every + 1) * o->checkpoint_every);
+    if (o->eval_every > 0)
+        pause = MIN(pause, (done / o->eval_every + 1) * o->eval_every);
+    return pause;
+}
+
+/* Before a step: a pipeline that ran empty is filled up to the next pause. */
+static void begin_steps(MtfSession *session, int64_t step) {
+    if (session->stage != NULL && step == session->stage->until + 1)
+        mtf_stage_run_begin(session->stage, step - 1, next_pause(session, step - 1));
+}
+
+/* What is asked for while steps overlap waits until the pipeline has run empty. */
+static MtfAsked put_off(MtfSession *session, int64_t step, MtfAsked asked) {
+    MtfStageRun *stage = session->stage;
+    session->put_off = (MtfAsked)MAX(session->put_off, asked);
+    if (session->put_off != MTF_ASKED_NOTHING && stage != NULL && stage->asynchronous)
+        mtf_stage_run_drain(stage, step);
+    if (stage != NULL && stage->asynchronous && step < stage->until)
+        return MTF_ASKED_NOTHING;
+    asked = session->put_off;
+    session->put_off = MTF_ASKED_NOTHING;
+    return asked;
+}
+
 /* What is to be done after a step: a checkpoint when it is due or asked for, and stopping. */
 static bool after_step(MtfSession *session, int64_t step, MtfAsked asked, GError **error) {
     const MtfRunOptions *options = session->options;
@@ -501,10 +531,13 @@ bool mtf_session_train(MtfSession *session, GError **error) {
         mtf_data_fill_inputs(session->data, session->worker, session->done + 1, &local);
     if (!mtf_agree(session->control, local, error))
         return false;
+    if (session->stage != NULL)
+        mtf_stage_run_begin(session->stage, session->done, session->done);
     for (int64_t step = session->done + 1; step <= steps && !session->stopped; step++) {
         int asked;
+        begin_steps(session, step);
         if (!train_step(session, step, &asked, error) ||
-            !after_step(session, step, (MtfAsked)asked, error))
+            !after_step(session, step, put_off(session, step, (MtfAsked)asked), error))
             return false;
     }
     mtf_metrics_close(g_steal_pointer(&session->metrics));

@@ -15,11 +15,13 @@
 #include "runtime/executor/stage_run.h"
 #include "runtime/session/metrics.h"
 #include "runtime/session/run_options.h"
+#include "runtime/support/stop_signals.h"
 
 typedef struct {
     MPI_Comm control; /* borrowed */
     int rank, n_ranks;
     const MtfRunOptions *options; /* borrowed */
+    MtfAsked put_off;             /* by signals, until a pipeline has run empty */
     MtfStageRun *stage;           /* of a pipeline: this rank's part; else NULL. It owns the next
                                      four then, which are those of the rank's first stage */
     MtfPlan *plan;

@@ -60,10 +60,10 @@ static bool check_progress(const MtfSession *session, const char *path, const Mt
                                path, (int64_t)progress->seed, session->options->seed);
     GError *local = NULL;
     g_autofree char *data = mtf_data_identity(session->data, &local);
-    if (data != NULL && g_strcmp0(data, progress->data) != 0)
+    if (data != NULL && g_strcmp0(data, progress->data) != 0 && !session->options->new_data)
         mtf_input_error(&local,
-                        "%s was trained on other data (%s; here it is %s): --init takes its "
-                        "weights alone",
+                        "%s was trained on other data (%s; here it is %s): --new-data goes on with "
+                        "this, --init takes its weights alone",
                         path, progress->data, data);
     return mtf_agree(session->control, local, error);
 }

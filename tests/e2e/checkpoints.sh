@@ -96,6 +96,12 @@ train --steps 40 --seed 1 --checkpoint "$folder" --resume
 claim "another seed is refused" refuses
 run mpirun -n 2 meshtf-run "$plan" --data README.md --steps 50 --checkpoint "$folder" --resume
 claim "other data is refused" refuses
+claim "the sentence says how to go on" says_error "--new-data"
+cp -r "$folder" "$work/more"
+run mpirun -n 2 meshtf-run "$plan" --data README.md --steps 42 --checkpoint "$work/more" --resume --new-data
+claim "--new-data goes on with other data" says "goes on from step 40"
+run mpirun -n 2 meshtf-run "$plan" --data README.md --steps 43 --checkpoint "$work/more" --resume
+claim "which the next checkpoint knows" says "goes on from step 42"
 train --resume
 claim "--resume without a folder is refused" refuses
 train --steps 3 --init "$folder/step-00000040.safetensors" --metrics "$work/init.jsonl"

@@ -185,6 +185,12 @@ claim "domains of several parts are cut by the search, too" says "dynamic progra
 claim "of two parts each" says "pipeline       4 stages on 4 devices"
 train chunks 4 --data LICENSE
 claim "and give the losses of the whole" same "$work/one.metrics" "$work/chunks.metrics" 1e-10
+run meshtf-plan export "$work/interleaved.json" --to torch-pipelining -o "$work/order.csv"
+claim "the order goes to PyTorch" exits 0
+run meshtf-plan schedule "$work/order.csv"
+claim "and is read back as an order of two domains" exits 0
+run meshtf-plan export "$work/interleaved.json" --to jax
+claim "forms without pipelines say so" says_error "only to torch-pipelining"
 run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages none
 claim "stages are a number or auto" bad_input
 run meshtf-plan search "$mlp" --machine cpu-host --mesh rows:2 --stages auto

@@ -62,6 +62,10 @@ run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --exportable megatron -o 
 claim "a plan that Megatron-LM can run is found" exits 0
 run meshtf-plan export "$work/megatron.json" --to megatron
 claim "and exported with its flags" says "--tensor-model-parallel-size"
+run meshtf-plan export "$work/megatron.json" --to deepspeed
+claim "such a plan is DeepSpeed's, too" says '"train_micro_batch_size_per_gpu"'
+run meshtf-plan export "$work/megatron.json" --to maxtext
+claim "and MaxText's" says "ici_tensor_parallelism="
 run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --exportable excel
 claim "an unknown system is bad input" bad_input
 run meshtf-plan search "$graph" --devicse 4

@@ -47,8 +47,8 @@ tells() {
 }
 
 ends() { # SIGNAL STATUS
-    kill "-$1" $server
-    wait $server
+    kill "-$1" "$server"
+    wait "$server"
     [ $? = "$2" ]
 }
 
@@ -162,8 +162,8 @@ run meshtf-run "$work/p.json" --serve "$port" --dry-run
 run mpirun -n 2 meshtf-run "$work/p.json" --data LICENSE --tokenizer $tokenizer --serve "$port"
 claim "a port in use is bad input" exits 2
 claim "  and named" says_error "--serve $port"
-kill -TERM $server
-wait $server
+kill -TERM "$server"
+wait "$server"
 
 run meshtf-run "$work/p.json" --serve 70000
 claim "70000 is no port" bad_input

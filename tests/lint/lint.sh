@@ -54,6 +54,11 @@ check_kinds() {
     awk -f "$here/kinds.awk" $c_files
 }
 
+# shellcheck disable=SC2086
+check_facts() {
+    awk -f "$here/facts.awk" $c_files
+}
+
 # One run for all files: cppcheck judges what is static or unused over the whole tree.
 # shellcheck disable=SC2086
 check_cppcheck() {
@@ -72,7 +77,7 @@ check_shell() {
     shellcheck --shell=sh --format=gcc --exclude=SC1091,SC2317 $scripts
 }
 
-checks=${*:-format headers layers functions words kinds cppcheck shell}
+checks=${*:-format headers layers functions words kinds facts cppcheck shell}
 for check in $checks; do
     "check_$check" | sed "s/\$/ ($check)/" >>"$findings"
 done

@@ -51,13 +51,27 @@ function_of() {
 fresh
 file cost/machine/a.c '#include "layouts/base/a.h"' '' 'int mtf_a(void) {' '    return 1;' '}'
 file layouts/base/a.h '#ifndef A_H' '#define A_H' '' 'int mtf_a(void);' '' '#endif'
-for check in format headers layers functions words kinds cppcheck shell; do
+for check in format headers layers functions words kinds facts cppcheck shell; do
     accepts "a right tree passes: $check" "$check"
 done
 
 fresh
 file cost/machine/a.c 'int   mtf_a( void );'
 complains "a file the formatter would change is found" format "cost/machine/a.c"
+
+fresh
+file cost/machine/a.c 'if (g_str_has_prefix(mtf_graph_tensor(graph, t)->name, prefix))'
+complains "a prefix of a tensor's name is found" facts "cost/machine/a.c:2: infers a fact from the spelling"
+file cost/machine/a.c 'const char *name = op->name;' 'if (strncmp(name, block, length) == 0)'
+complains "a name held in a variable is found" facts "cost/machine/a.c:3: infers a fact"
+file cost/machine/a.c 'g_autofree char *prefix = g_strdup(op->name);' 'slash = strrchr(prefix, other);'
+complains "a copy of a name is found" facts "cost/machine/a.c:3: infers a fact"
+file cost/machine/a.c 'return g_str_has_prefix(text, "grad/");'
+complains "who knows how names of gradients begin is found" facts "cost/machine/a.c:2: infers a fact"
+file cost/machine/a.c 'return strcmp(op->name, "loss") == 0;'
+complains "a name compared with a word is found" facts "cost/machine/a.c:2: infers a fact"
+file cost/machine/a.c 'const char *name = op->name;' '}' 'return strstr(name, "x") != NULL;'
+accepts "another function's variable is nobody's name" facts
 
 fresh
 file layouts/base/a.h 'int mtf_a(GError **error);'

@@ -19,7 +19,10 @@ page() {
     # The model's words hold no spaces.
     # shellcheck disable=SC2086
     meshtf-plan model $model -o "$out/$name.graph" >/dev/null 2>&1
-    meshtf-plan search "$out/$name.graph" "$@" -o "$out/$name.plan" --report "$out/$name" >/dev/null
+    meshtf-plan search "$out/$name.graph" "$@" -o "$out/$name.plan" --report "$out/$name" >/dev/null 2>"$out/$name.said" ||
+        { cat "$out/$name.said" >&2 && return 1; }
+    # What a search that takes long on a loaded machine says of how far it is.
+    sed '/^meshtf-plan search: [0-9]* s: /d' "$out/$name.said" >&2
 }
 
 page mlp mlp -- --mesh 'rows:2;cols:2' --machine cpu-host

@@ -103,8 +103,15 @@ def frequencies(config, width):
     scaling = config.get("rope_scaling")
     if not scaling:
         return inverse
-    if scaling.get("rope_type", scaling.get("type")) == "linear":
+    kind = scaling.get("rope_type", scaling.get("type"))
+    if kind == "linear":
         return inverse / scaling["factor"]
+    if kind == "dynamic":
+        grown = scaling["factor"] * LENGTH / config["max_position_embeddings"] - (scaling["factor"] - 1)
+        base *= max(grown, 1) ** (width / (width - 2))
+        return torch.tensor([base ** (-2 * i / width) for i in range(width // 2)])
+    if kind == "yarn":
+        return yarn(inverse, base, width, scaling)
     old = scaling["original_max_position_embeddings"]
     low, high = old / scaling["low_freq_factor"], old / scaling["high_freq_factor"]
     out = []
@@ -121,11 +128,24 @@ def frequencies(config, width):
     return torch.tensor(out)
 
 
+def yarn(inverse, base, width, scaling):
+    """As _compute_yarn_parameters of transformers' modeling_rope_utils.py, without its gain."""
+    def pair(turns):
+        return width * math.log(scaling["original_max_position_embeddings"] / (turns * 2 * math.pi)) / (
+            2 * math.log(base))
+    low = max(math.floor(pair(scaling.get("beta_fast", 32))), 0)
+    high = min(math.ceil(pair(scaling.get("beta_slow", 1))), width - 1)
+    ramp = ((torch.arange(width // 2, dtype=torch.float64) - low) / max(high - low, 0.001)).clamp(0, 1)
+    return inverse / scaling["factor"] * ramp + inverse * (1 - ramp)
+
+
 def rotate(x, config):
     """x[heads, length, width]: the first features turn, halves are pairs."""
     width = int(x.shape[-1] * config.get("partial_rotary_factor", 1.0))
     angle = torch.arange(x.shape[1], dtype=torch.float64)[:, None] * frequencies(config, width)
-    cos, sin = torch.cos(angle), torch.sin(angle)
+    scaling = config.get("rope_scaling") or {}
+    gain = 0.1 * math.log(scaling["factor"]) + 1 if scaling.get("rope_type") == "yarn" else 1
+    cos, sin = gain * torch.cos(angle), gain * torch.sin(angle)
     a, b, rest = x[..., :width // 2], x[..., width // 2:width], x[..., width:]
     return torch.cat([a * cos - b * sin, b * cos + a * sin, rest], -1)
 
@@ -452,10 +472,13 @@ MODELS = {
                     "vocab_size": 50, "layer_norm_epsilon": 1e-5}),
     "llama": (llama_like, {**LLAMA, "attention_bias": True, "mlp_bias": True,
                            "rope_scaling": LLAMA31, "rope_theta": 100.0}),
-    "mistral": (llama_like, {**LLAMA, "sliding_window": 5, "head_dim": 6}),
+    "mistral": (llama_like, {**LLAMA, "sliding_window": 5, "head_dim": 6, "max_position_embeddings": 8,
+                             "rope_scaling": {"type": "dynamic", "factor": 3.0}}),
     "qwen2": (llama_like, {**LLAMA, "use_sliding_window": True, "sliding_window": 4,
                            "max_window_layers": 1, "tie_word_embeddings": True}),
-    "qwen3": (llama_like, {**LLAMA, "head_dim": 8}),
+    "qwen3": (llama_like, {**LLAMA, "head_dim": 8, "rope_theta": 100.0,
+                           "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 2.0,
+                                            "original_max_position_embeddings": 16}}),
     "gemma": (llama_like, GEMMA),
     "gemma2": (llama_like, {**GEMMA, "sliding_window": 5, "query_pre_attn_scalar": 12,
                             "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}),

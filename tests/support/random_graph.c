@@ -429,7 +429,7 @@ static int draw_rotary(Draw *draw) {
     attributes.adjacent = below(draw, 2);
     attributes.base = 10;
     attributes.angle = 1;
-    attributes.stretch = 1;
+    attributes.stretch = attributes.gain = 1;
     return emit_with(draw, MTF_OP_ROTARY, 1, &x, &attributes);
 }
 

@@ -223,9 +223,14 @@ static double normalize_grad(const Point *p) {
 
 TERM(clip_factor, fmin(1, p->a->limit / sqrt(x)))
 
-/* The frequency of pair i by its wave's length, as the configuration files of Llama 3.1 put it. */
-static double rotary_frequency(const MtfAttributes *a, double exponent) {
+/* The frequency of pair i by its wave's length, as the configuration files of Llama 3.1 put it, or by its
+ * number among `pairs`, as YaRN does (exponent * pairs is that number). */
+static double rotary_frequency(const MtfAttributes *a, double exponent, double pairs) {
     double f = 1 / pow(a->base, exponent), length = 2 * G_PI / f;
+    if (a->context > 0 && a->ramp == 1) {
+        double mask = fmin(fmax((exponent * pairs - a->low) / (a->high - a->low), 0), 1);
+        return f / a->stretch * mask + f * (1 - mask);
+    }
     if (a->context == 0 || length < a->context / a->high)
         return f;
     if (length > a->context / a->low)
@@ -244,9 +249,9 @@ static double rotary(const Point *p) {
     int64_t pair = adjacent ? j / 2 : j % half, apart = adjacent ? 1 : half;
     double begin = p->operation->n_inputs > 1 ? p->x[1] : 0;
     double u = p->a->angle * (begin + (double)p->coordinate[p->a->position]) *
-               rotary_frequency(p->a, (double)(2 * pair) / (double)n);
+               rotary_frequency(p->a, (double)(2 * pair) / (double)n, (double)half);
     double partner = at(p, 0, dim, second ? j - apart : j + apart);
-    return p->x[0] * cos(u) + (second ? partner : -partner) * sin(u);
+    return p->a->gain * (p->x[0] * cos(u) + (second ? partner : -partner) * sin(u));
 }
 
 static double learning_rate(const Point *p) {
@@ -788,6 +793,7 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_CAST] = cast,
     [MTF_OP_LOOP_BEGIN] = same,
     [MTF_OP_STOP_GRADIENT] = same,
+    [MTF_OP_IN_TRAIN_PHASE] = same,
     [MTF_OP_CONSTANT] = constant,
     [MTF_OP_RANGE] = range,
     [MTF_OP_DROPOUT] = dropout,

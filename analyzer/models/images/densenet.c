@@ -38,12 +38,10 @@ static MtfImage layer(DenseNet *d, MtfImage x) {
 static MtfImage block(DenseNet *d, MtfImage x, int number) {
     g_autofree char *name = g_strdup_printf("block%d", number + 1);
     for (int i = 0; i < d->blocks[number]; i++) {
-        g_autofree char *part = g_strdup_printf("%s/%d", name, i);
-        mtf_parts_enter(d->net.p, part);
+        mtf_parts_enter_layer(d->net.p, name, i);
         x = layer(d, x);
-        mtf_parts_leave(d->net.p);
+        mtf_parts_leave_layer(d->net.p);
     }
-    mtf_graph_add_repeat(d->net.p->b.graph, name, d->blocks[number]);
     return x;
 }
 

@@ -256,6 +256,32 @@ MtfImage mtf_image_active(MtfImageNet *net, const char *name, MtfImage x) {
 
 /* ---- Norms ----------------------------------------------------------------------------------- */
 
+/* The running statistic becomes old (1 - momentum) + `now` momentum `correction` after each step; x is
+ * normalised by `now` in training, and by the running one where nothing is learned. */
+static int run_statistic(MtfImageNet *net, const char *name, int old, int now, double correction) {
+    g_autofree char *kept = g_strdup_printf("%s_kept", name);
+    g_autofree char *share = g_strdup_printf("%s_share", name);
+    g_autofree char *next = g_strdup_printf("%s_next", name);
+    g_autofree char *chosen = g_strdup_printf("%s_chosen", name);
+    net->p->b.attributes.factor = 1 - net->momentum;
+    int left = mtf_parts_apply(net->p, MTF_OP_SCALE, kept, NULL, old, -1);
+    net->p->b.attributes.factor = net->momentum * correction;
+    int added = mtf_parts_apply(net->p, MTF_OP_SCALE, share, NULL, now, -1);
+    int value = mtf_parts_add(net->p, next, left, added);
+    if (net->p->b.error == NULL)
+        mtf_graph_add_update(net->p->b.graph, old, value);
+    return mtf_parts_apply(net->p, MTF_OP_IN_TRAIN_PHASE, chosen, NULL, now, old);
+}
+
+/* n / (n - 1), with which the variance of n elements of a sample is that of what it was drawn from. */
+static double sample_correction(const MtfImageNet *net, const MtfImage *x) {
+    if (net->p->b.error != NULL)
+        return 1;
+    MtfShape shape = image_shape(net, x);
+    double n = (double)(mtf_graph_elements(net->p->b.graph, &shape) / MAX(x->channels, 1));
+    return n > 1 ? n / (n - 1) : 1;
+}
+
 /* Batch normalisation. The running statistics are for when nothing is learned. */
 MtfImage mtf_image_norm(MtfImageNet *net, const char *name, MtfImage x) {
     MtfShape channels = { 1, { x.channel_dim } };
@@ -271,6 +297,9 @@ MtfImage mtf_image_norm(MtfImageNet *net, const char *name, MtfImage x) {
     int mean = mtf_parts_apply(net->p, MTF_OP_REDUCE_MEAN, "batch_mean", &channels, x.tensor, -1);
     int variance =
         mtf_parts_apply(net->p, MTF_OP_VARIANCE, "batch_variance", &channels, x.tensor, mean);
+    double correction = sample_correction(net, &x);
+    mean = run_statistic(net, "mean", running_mean, mean, 1);
+    variance = run_statistic(net, "variance", running_variance, variance, correction);
     net->p->b.attributes.epsilon = net->epsilon;
     x.tensor = mtf_parts_apply_to(net->p, MTF_OP_NORMALIZE, "y", 5,
                                   (int[]){ x.tensor, mean, variance, scale, bias });

@@ -59,12 +59,10 @@ static MtfImage block(ResNet *r, MtfImage x, int64_t channels, int64_t stride) {
 static MtfImage stage(ResNet *r, MtfImage x, int number, int64_t channels) {
     g_autofree char *name = g_strdup_printf("stage%d", number + 1);
     for (int64_t i = 0; i < r->blocks[number]; i++) {
-        g_autofree char *part = g_strdup_printf("%s/%" PRId64, name, i);
-        mtf_parts_enter(r->net.p, part);
+        mtf_parts_enter_layer(r->net.p, name, (int)i);
         x = block(r, x, channels, number > 0 && i == 0 ? 2 : 1);
-        mtf_parts_leave(r->net.p);
+        mtf_parts_leave_layer(r->net.p);
     }
-    mtf_graph_add_repeat(r->net.p->b.graph, name, (int)r->blocks[number]);
     return x;
 }
 

@@ -94,6 +94,10 @@ void mtf_kernel_copy(const MtfKernelCall *call) {
 }
 
 /* Renamed, merged or divided dimensions stand where they stood. */
+void mtf_kernel_in_train_phase(const MtfKernelCall *call) {
+    mtf_operand_copy(&call->outputs[0], &call->inputs[call->step > 0 ? 0 : 1]);
+}
+
 void mtf_kernel_rename(const MtfKernelCall *call) {
     const MtfOperand *out = &call->outputs[0];
     int64_t elements = mtf_operand_elements(out);

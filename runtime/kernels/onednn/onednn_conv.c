@@ -29,7 +29,7 @@ typedef struct {
 /* Dimensions of one element may have any stride; oneDNN knows an order by its strides, so they get
  * those that it expects where the operand lies dense with channels last, or first. */
 static bool lies_in_order(const MtfConvOperand *operand, const int *order, dnnl_dims_t strides) {
-    int64_t dense[MTF_CONV_DIMS], stride = 1;
+    int64_t dense[MTF_CONV_DIMS] = { 0 }, stride = 1;
     for (int i = operand->rank - 1; i >= 0; i--) {
         dense[order[i]] = stride;
         if (operand->size[order[i]] > 1 && operand->stride[order[i]] != stride)
@@ -54,7 +54,7 @@ static void strides_of(const MtfConvOperand *operand, dnnl_dims_t strides) {
 }
 
 static bool describe_given(const MtfConvOperand *operand, dnnl_memory_desc_t *description) {
-    dnnl_dims_t sizes, strides;
+    dnnl_dims_t sizes = { 0 }, strides = { 0 };
     memcpy(sizes, operand->size, sizeof operand->size);
     strides_of(operand, strides);
     return dnnl_memory_desc_init_by_strides(description, operand->rank, sizes,
@@ -65,7 +65,7 @@ static bool describe_given(const MtfConvOperand *operand, dnnl_memory_desc_t *de
 /* As oneDNN likes it. */
 static bool describe_any(const MtfConvOperand *operand, dnnl_data_type_t type,
                          dnnl_memory_desc_t *description) {
-    dnnl_dims_t sizes;
+    dnnl_dims_t sizes = { 0 };
     memcpy(sizes, operand->size, sizeof operand->size);
     return dnnl_memory_desc_init_by_tag(description, operand->rank, sizes, type,
                                         dnnl_format_tag_any) == dnnl_success;

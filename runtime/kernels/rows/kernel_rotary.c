@@ -28,9 +28,14 @@ typedef struct {
 static double frequency_of(const MtfAttributes *a, int64_t i, int64_t rotated) {
     double f = pow(a->base, -2 * (double)i / (double)rotated);
     double turns = a->context * f / (2 * G_PI);
-    if (a->context == 0 || turns > a->high)
+    if (a->context == 0)
         return f;
-    double share = turns < a->low ? 0 : (turns - a->low) / (a->high - a->low);
+    /* By the pair's number the share falls, as turns do with it. */
+    double share = a->ramp != 0 ? (a->high - (double)i) / (a->high - a->low)
+                                : (turns - a->low) / (a->high - a->low);
+    if (share >= 1)
+        return f;
+    share = fmax(share, 0);
     return (1 - share) * f / a->stretch + share * f;
 }
 
@@ -42,14 +47,14 @@ static void angles_begin(Angles *angles, const MtfAttributes *a, int64_t first, 
         angles->frequency[i] = frequency_of(a, first + i, rotated);
 }
 
-static void angles_at(Angles *angles, double angle, int64_t position) {
+static void angles_at(Angles *angles, const MtfAttributes *a, int64_t position) {
     if (angles->position == position)
         return;
     angles->position = position;
     for (int64_t i = 0; i < angles->n; i++) {
-        double u = angle * (double)position * angles->frequency[i];
-        angles->sine[i] = sin(u);
-        angles->cosine[i] = cos(u);
+        double u = a->angle * (double)position * angles->frequency[i];
+        angles->sine[i] = a->gain * sin(u);
+        angles->cosine[i] = a->gain * cos(u);
     }
 }
 
@@ -121,7 +126,7 @@ static void turn_pairs(const MtfKernelCall *call, const Pairs *pairs, int64_t fi
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
         for (int64_t i = 0; i < nest.count; i++) {
             int64_t begin = first_position(call, &nest, i);
-            angles_at(&angles, a->angle, begin + nest.offset[2] + i * nest.step[2]);
+            angles_at(&angles, a, begin + nest.offset[2] + i * nest.step[2]);
             turn(mtf_operand_at(out, nest.offset[0] + i * nest.step[0]),
                  mtf_operand_at(in, nest.offset[1] + i * nest.step[1]), pairs, &angles);
         }

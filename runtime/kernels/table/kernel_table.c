@@ -80,6 +80,7 @@ static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_BROADCAST] = mtf_kernel_copy,
     [MTF_OP_CAST] = mtf_kernel_cast,
     [MTF_OP_STOP_GRADIENT] = mtf_kernel_copy,
+    [MTF_OP_IN_TRAIN_PHASE] = mtf_kernel_in_train_phase,
     [MTF_OP_CONSTANT] = mtf_kernel_constant,
     [MTF_OP_RANGE] = mtf_kernel_range,
     [MTF_OP_DROPOUT] = mtf_kernel_dropout,

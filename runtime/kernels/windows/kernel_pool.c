@@ -14,7 +14,6 @@
 
 /* Rows of the result along its last dimension, and where the other side lies. */
 typedef struct {
-    const MtfKernelCall *call;
     const MtfOperand *made, *read; /* result and the last input */
     MtfWindowNest nest;
     bool back; /* the result is the large side */
@@ -45,8 +44,7 @@ static int window_over(const MtfAttributes *a, int dim) {
 
 static Pool pool_of(const MtfKernelCall *call) {
     const MtfAttributes *a = &call->operation->attributes;
-    Pool p = { .call = call,
-               .made = &call->outputs[0],
+    Pool p = { .made = &call->outputs[0],
                .read = &call->inputs[call->operation->n_inputs - 1],
                .back = mtf_operation_row(call->operation->kind)->windows == MTF_WINDOWS_BACK,
                .places = 1 };

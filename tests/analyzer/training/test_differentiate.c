@@ -487,6 +487,7 @@ static void rms_norm_and_rotary_positions(void **state) {
         int y = op(&b, MTF_OP_RMS_NORM, "norm", NULL, x, gain);
         b.attributes.dimension = C, b.attributes.position = B;
         b.attributes.base = 7, b.attributes.angle = 1, b.attributes.stretch = 1;
+        b.attributes.gain = 1.25;
         b.attributes.adjacent = adjacent;
         g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_ROTARY, "turned", NULL, y, -1));
         check(graph);
@@ -555,6 +556,26 @@ static void statistics_used_on_their_own(void **state) {
     int odd = op(&b, MTF_OP_VARIANCE, "odd", "a", shares, total);
     g_autoptr(MtfGraph) graph =
         finish(&b, MTF_BUILD(&b, MTF_OP_ADD, "all", NULL, total, spread, odd));
+    check(graph);
+}
+
+/* x by the statistics of its batch, where running ones take their place outside training. */
+static void statistics_of_a_batch_that_running_ones_stand_in_for(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "ab"), scale = variable(&b, "scale", "b");
+    int old_mean = input(&b, "old_mean", "b", MTF_F64, MTF_FEED_FEATURES);
+    int old_variance = input(&b, "old_variance", "b", MTF_F64, MTF_FEED_FEATURES);
+    int mean = op(&b, MTF_OP_REDUCE_MEAN, "mean", "b", x, -1);
+    int variance = op(&b, MTF_OP_VARIANCE, "variance", "b", x, mean);
+    int by[] = { x, op(&b, MTF_OP_IN_TRAIN_PHASE, "mean_now", NULL, mean, old_mean),
+                 op(&b, MTF_OP_IN_TRAIN_PHASE, "variance_now", NULL, variance, old_variance),
+                 scale };
+    b.attributes.epsilon = 0.1;
+    int normal = mtf_build(&b, MTF_OP_NORMALIZE, "normal", NULL, 4, by);
+    int bent = op(&b, MTF_OP_TANH, "bent", NULL, normal, -1);
+    g_autoptr(MtfGraph) graph =
+        finish(&b, op(&b, MTF_OP_IN_TRAIN_PHASE, "now", NULL, bent, normal));
     check(graph);
 }
 
@@ -813,6 +834,7 @@ int main(void) {
         cmocka_unit_test(cross_entropy_with_and_without_mask),
         cmocka_unit_test(cross_entropy_with_smoothing_and_z_loss),
         cmocka_unit_test(statistics_used_on_their_own),
+        cmocka_unit_test(statistics_of_a_batch_that_running_ones_stand_in_for),
         cmocka_unit_test(lookups_masks_and_dropout),
         cmocka_unit_test(a_table_that_is_multiplied_by_too_has_one_dense_gradient),
         cmocka_unit_test(casts_between_float_types),

@@ -271,6 +271,33 @@ static void every_variable_and_its_state_have_one_update(void **state) {
     end(&c);
 }
 
+/* What a forward graph assigns to a frozen variable is its value after the step, behind the loss. */
+static void assignments_are_copied_among_the_updates(void **state) {
+    (void)state;
+    MtfGraph *forward = forward_graph(2);
+    MtfBuilder b = mtf_builder(forward, MTF_PHASE_FORWARD);
+    MtfShape shape = { .rank = 1, .dims = { A } };
+    int running =
+        mtf_graph_add_variable(forward, "running", &shape, MTF_F64,
+                               (MtfInit){ MTF_INIT_CONSTANT, 3 }, MTF_MEMORY_VARIABLE, NULL);
+    mtf_graph_tensor(forward, running)->frozen = true;
+    b.attributes.factor = 2;
+    int twice = mtf_build(&b, MTF_OP_SCALE, "twice", NULL, 1, &running);
+    mtf_graph_add_update(forward, running, twice);
+    assert_true(mtf_builder_end(&b, NULL));
+    assert_false(mtf_graph_is_training(forward));
+    Case c = begin(forward, optimizer_of("sgd"));
+    assert_true(mtf_graph_is_training(c.training));
+    assert_int_equal(c.training->updates->len, 2);
+    mtf_reference_run(c.reference, 0);
+    expect(&c, "next/running", 2, (double[]){ 6, 6 });
+    int next = mtf_graph_find_operation(c.training, "next/running");
+    int loss = mtf_graph_tensor(c.training, c.training->loss)->producer;
+    assert_int_equal(mtf_graph_operation(c.training, next)->phase, MTF_PHASE_UPDATE);
+    assert_true(next > loss);
+    end(&c);
+}
+
 static void without_an_optimizer_only_gradients_are_made(void **state) {
     (void)state;
     Case c = begin(forward_graph(2), (MtfOptimizer){ 0 });
@@ -322,6 +349,7 @@ int main(void) {
         cmocka_unit_test(clipping_scales_adam_and_adafactor_alike),
         cmocka_unit_test(squares_are_added_by_their_set_of_dimensions),
         cmocka_unit_test(every_variable_and_its_state_have_one_update),
+        cmocka_unit_test(assignments_are_copied_among_the_updates),
         cmocka_unit_test(without_an_optimizer_only_gradients_are_made),
         cmocka_unit_test(precision_changes_every_float_tensor),
         cmocka_unit_test(unknown_kinds_and_schedules_are_errors),

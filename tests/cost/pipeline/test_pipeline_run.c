@@ -332,6 +332,20 @@ static void a_cap_that_is_exceeded_does_not_fit(void **state) {
     assert_int_equal(mtf_error_exit_status(error), 3);
 }
 
+/* Two equal stages, four micro-batches, F 1 and B 2: the last stage never waits, the first one's last
+ * backward comes 2 later: 4 x 3 + 2. With 1F1B the first stage waits for the second's first backward. */
+static void a_steady_step_has_no_warm_up(void **state) {
+    (void)state;
+    const MtfStageTimes times[] = { { 1, 1, 1, 0, 0 }, { 1, 1, 1, 0, 0 } };
+    g_autoptr(MtfPipelineOrder) order = mtf_pipeline_schedule_order("pipedream", 2, 4, 1, NULL);
+    g_autoptr(MtfPipelineRun) steady = mtf_pipeline_run_steady(order, times);
+    g_autoptr(MtfPipelineRun) alone = mtf_pipeline_run_new(order, times);
+    assert_float_equal(steady->makespan, 14, 1e-12);
+    assert_float_equal(steady->last[1], 12, 1e-12);
+    assert_float_equal(steady->ideal, 12, 1e-12);
+    assert_float_equal(alone->makespan, 15, 1e-12);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unit_times_give_the_closed_forms),
@@ -346,6 +360,7 @@ int main(void) {
         cmocka_unit_test(bytes_held_are_those_of_the_paper),
         cmocka_unit_test(impossible_numbers_are_refused),
         cmocka_unit_test(a_cap_that_is_exceeded_does_not_fit),
+        cmocka_unit_test(a_steady_step_has_no_warm_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

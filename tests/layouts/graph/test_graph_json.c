@@ -369,7 +369,11 @@ static void a_training_graph_has_updates_and_repeats(void **state) {
     "{'name': 'n', 'op': 'add', 'inputs': ['x', 'v'], 'phase': 'update', 'memory_kind': " \
     "'variables'}], "
     g_autoptr(MtfGraph) graph = mtf_test_graph(
-        HEAD INPUT V "'updates': [{'variable': 'v', 'value': 'n'}], 'repeats': {'layer': 24}}");
+        HEAD INPUT
+        "'variables': [{'name': 'v', 'dims': ['a', 'b'], 'init': 'ones', 'block': 'layer', "
+        "'iteration': 23}], 'operations': [{'name': 'n', 'op': 'add', 'inputs': ['x', "
+        "'v'], 'phase': 'update', 'memory_kind': 'variables'}], "
+        "'updates': [{'variable': 'v', 'value': 'n'}], 'repeats': {'layer': 24}}");
     assert_int_equal(graph->updates->len, 1);
     assert_int_equal(g_array_index(graph->repeats, MtfRepeat, 0).count, 24);
     assert_fails(HEAD INPUT V "'updates': [{'variable': 'x', 'value': 'n'}]}",
@@ -442,7 +446,8 @@ static void everything_a_graph_can_hold_travels(void **state) {
         "{'name': 'l', 'op': 'reduce_sum', 'inputs': ['g'], 'dims': []},"
         "{'name': 'rate', 'op': 'learning_rate', 'inputs': [], 'dims': [], 'rate': 0.01, "
         "'schedule': 'cosine', 'total': 1000, 'final': 0.3, 'phase': 'update'},"
-        "{'name': 'k', 'op': 'constant', 'dims': ['a'], 'value': 1e-30},"
+        "{'name': 'k', 'op': 'constant', 'dims': ['a'], 'value': 1e-30, 'block': 'block', "
+        "'iteration': 1},"
         "{'name': 'w2', 'op': 'adam', 'inputs': ['w', 'g', 'm', 'v', 'rate'], 'beta1': 0.8, "
         "'phase': 'update', 'memory_kind': ['variables', 'optimizer', 'optimizer']}], 'loss': 'l', "
         "'updates': [{'variable': 'w', 'value': 'w2'}, {'variable': 'm', 'value': 'w2/m'}, "
@@ -486,8 +491,33 @@ static void every_cut_off_file_is_told(void **state) {
     }
 }
 
+/* "m" is what "l" is renamed to, inside a block, too; "n" has l's size by chance. */
+static void what_a_dimension_is_renamed_to_takes_its_size(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    static const char text[] =
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'l': 4, 'm': 4, 'n': 4}, 'inputs': "
+        "[{'name': 'x', 'dims': ['l', 'n'], 'feed': 'features'}], 'operations': [{'repeat': "
+        "{'name': 'layer', 'count': 2, 'carry': [{'name': 'h', 'init': 'x', 'next': 'b'}], "
+        "'operations': [{'name': 'a', 'op': 'rename', 'inputs': ['h'], 'from': 'l', 'to': 'm'}, "
+        "{'name': 'b', 'op': 'rename', 'inputs': ['a'], 'from': 'm', 'to': 'l'}]}}]}";
+    static const char *const cases[][2] = { { "l", "8" }, { "m", "8" } };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        char *names[] = { (char *)(gpointer)cases[i][0], NULL };
+        int64_t sizes[] = { 8 };
+        MtfSizeOverrides overrides = { names, sizes };
+        g_autoptr(MtfGraph) graph = mtf_test_graph_parse(text, &overrides, &error);
+        if (graph == NULL)
+            fail_msg("%s", error->message);
+        assert_int_equal(mtf_graph_size(graph, mtf_graph_find_dimension(graph, "l")), 8);
+        assert_int_equal(mtf_graph_size(graph, mtf_graph_find_dimension(graph, "m")), 8);
+        assert_int_equal(mtf_graph_size(graph, mtf_graph_find_dimension(graph, "n")), 4);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_dimension_is_renamed_to_takes_its_size),
         cmocka_unit_test(a_small_graph_is_read_whole),
         cmocka_unit_test(operations_in_good_order_keep_it),
         cmocka_unit_test(operations_in_any_order_are_sorted),

@@ -88,9 +88,10 @@ static void order_one(Naive *naive, int index) {
 static void delay_naively(MtfProgram *program) {
     int64_t most = mtf_program_most_live(program);
     Naive naive = { .program = program, .live = mtf_program_live(program), .most = most };
-    GArray **lists[] = { &naive.order, &naive.waiting, &naive.since, &naive.exchanges };
-    for (gsize i = 0; i < G_N_ELEMENTS(lists); i++)
-        *lists[i] = g_array_new(FALSE, FALSE, sizeof(int));
+    naive.order = g_array_new(FALSE, FALSE, sizeof(int));
+    naive.waiting = g_array_new(FALSE, FALSE, sizeof(int));
+    naive.since = g_array_new(FALSE, FALSE, sizeof(int));
+    naive.exchanges = g_array_new(FALSE, FALSE, sizeof(int));
     for (int i = 0; i < mtf_program_length(program); i++)
         order_one(&naive, i);
     while (naive.waiting->len > 0)
@@ -102,8 +103,10 @@ static void delay_naively(MtfProgram *program) {
     for (int i = 0; mtf_program_most_live(program) > most && i < mtf_program_length(program); i++)
         g_array_index(program->instructions, MtfInstruction, i) = written[i];
     mtf_program_alias_buffers(program);
-    for (gsize i = 0; i < G_N_ELEMENTS(lists); i++)
-        g_array_unref(*lists[i]);
+    g_array_unref(naive.order);
+    g_array_unref(naive.waiting);
+    g_array_unref(naive.since);
+    g_array_unref(naive.exchanges);
     g_free(naive.live);
 }
 

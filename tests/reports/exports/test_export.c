@@ -135,6 +135,51 @@ static void megatron_is_flags_where_the_layout_is_its(void **state) {
                               "--micro-batch-size 3 --global-batch-size 6\n");
 }
 
+static double number_at(const cJSON *object, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    return item != NULL ? cJSON_GetNumberValue(item) : -1;
+}
+
+/* DeepSpeed refuses files in which train_batch_size is not the product of the others and the ranks of data
+ * parallelism: here 6 = 3 x 1 x 2. */
+static void deepspeed_is_a_configuration(void **state) {
+    (void)state;
+    g_autofree char *text =
+        exported(transformer("rows:2;cols:2", "batch:rows;heads:cols;d_ff:cols;vocab:cols"),
+                 "deepspeed", NULL);
+    cJSON *config = cJSON_Parse(text);
+    assert_non_null(config);
+    assert_true(number_at(config, "train_batch_size") == 6);
+    assert_true(number_at(config, "train_micro_batch_size_per_gpu") == 3);
+    assert_true(number_at(config, "gradient_accumulation_steps") == 1);
+    assert_true(number_at(cJSON_GetObjectItem(config, "zero_optimization"), "stage") == 0);
+    assert_true(number_at(cJSON_GetObjectItem(config, "tensor_parallel"), "autotp_size") == 2);
+    assert_true(cJSON_IsFalse(cJSON_GetObjectItem(cJSON_GetObjectItem(config, "bf16"), "enabled")));
+    cJSON_Delete(config);
+}
+
+/* MaxText's batch is per_device_batch_size times all devices times the accumulation: 1.5 x 4 = 6. */
+static void maxtext_is_settings(void **state) {
+    (void)state;
+    g_autofree char *text =
+        exported(transformer("rows:2;cols:2", "batch:rows;heads:cols;d_ff:cols;vocab:cols"),
+                 "maxtext", NULL);
+    assert_string_equal(text, "ici_data_parallelism=2\nici_fsdp_parallelism=1\n"
+                              "ici_tensor_parallelism=2\nici_tensor_sequence_parallelism=1\n"
+                              "per_device_batch_size=1.5\ngradient_accumulation_steps=1\n"
+                              "dtype=float32\nweight_dtype=float32\nremat_policy=none\n");
+}
+
+static void frameworks_say_what_stands_in_the_way(void **state) {
+    (void)state;
+    is_refused(transformer("rows:2;cols:2", "batch:rows;length:cols"), "deepspeed",
+               "mesh axis cols stands in the way");
+    is_refused(transformer("rows:2;cols:2", "batch:rows"), "maxtext",
+               "mesh axis cols stands in the way");
+    is_refused(mtf_test_small_plan("rows:2;cols:2", "batch:rows;hidden:cols"), "excel",
+               "deepspeed, maxtext");
+}
+
 static void other_layouts_are_not_megatrons(void **state) {
     (void)state;
     is_refused(transformer("rows:2;cols:2", "batch:rows;d_model:cols"), "megatron",
@@ -237,6 +282,9 @@ int main(void) {
         cmocka_unit_test(shardy_closes_every_argument),
         cmocka_unit_test(a_rankfile_fills_nodes_in_order),
         cmocka_unit_test(megatron_is_flags_where_the_layout_is_its),
+        cmocka_unit_test(deepspeed_is_a_configuration),
+        cmocka_unit_test(maxtext_is_settings),
+        cmocka_unit_test(frameworks_say_what_stands_in_the_way),
         cmocka_unit_test(other_layouts_are_not_megatrons),
         cmocka_unit_test(free_layouts_are_no_rules),
         cmocka_unit_test(what_does_not_divide_is_said),

@@ -89,6 +89,7 @@ static const Row rows[] = {
     { MTF_OP_TOP_K, "x", 0, false },
     { MTF_OP_CAST, "x", 0, false },
     { MTF_OP_STOP_GRADIENT, "x", 0, false },
+    { MTF_OP_IN_TRAIN_PHASE, "xx", 0, false },
     { MTF_OP_CONSTANT, "", 'x', false },
     { MTF_OP_RANGE, "", 'd', false },
     { MTF_OP_DROPOUT, "x", 0, false },
@@ -370,9 +371,8 @@ static MtfAttributes make_attributes(const Case *c) {
     a.angle = chance(c, 0.5) ? 1 : -0.5;
     a.adjacent = chance(c, 0.5) ? 1 : 0;
     a.context = chance(c, 0.5) ? 64 : 0;
-    a.stretch = 8;
-    a.low = 1;
-    a.high = 4;
+    a.stretch = 8, a.gain = chance(c, 0.5) ? 1 : 1.5;
+    a.low = 1, a.high = 4, a.ramp = chance(c, 0.5);
     if (c->row->kind == MTF_OP_CLIP)
         a.low = -1, a.high = 0.5;
     a.rotated = (double)(mtf_graph_size(c->graph, c->x.dims[0]) / 2 * 2);

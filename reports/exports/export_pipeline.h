@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The plan of a pipeline in the words of other tools:
+ *
+ *     torch-pipelining   the order of its passes as torch.distributed.pipelining reads it (_load_csv): a
+ *                        line a domain, 0F0 forward, 0B0 backward, or 0I0 and 0W0 its two halves */
+#ifndef MTF_EXPORT_PIPELINE_H
+#define MTF_EXPORT_PIPELINE_H
+
+#include "layouts/program/pipeline_plan.h"
+
+/* The text; free with g_free. Fails with bad input on forms that hold no pipeline, and on asynchronous
+ * pipelines, whose steps overlap. */
+char *mtf_export_pipeline(const MtfPipelinePlan *pipeline, const char *form, GError **error);
+
+#endif

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "reports/exports/frameworks/framework_plan.h"
+
+#include "layouts/base/error.h"
+#include "layouts/base/json_writer.h"
+#include "layouts/graph/microbatches.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Of a quantity that is sharded nowhere, or all but everywhere: small tensors need not be. */
+#define NOWHERE 0.05
+
+/* The first mesh axis that does something else in some of the work, or -1. */
+static int odd_axis(const MtfMesh *mesh, const MtfParallelism *p) {
+    for (int a = 0; a < mesh->n_axes; a++) {
+        bool plain = p->axis[a] == MTF_PARALLEL_DATA || p->axis[a] == MTF_PARALLEL_TENSOR;
+        if (mesh->axes[a].size > 1 && (!plain || p->second_share[a] > 0))
+            return a;
+    }
+    return -1;
+}
+
+static bool is_sharded_in_part(const MtfParallelism *p) {
+    return (p->zero < 3 && p->variables > NOWHERE) || (p->zero == 0 && p->optimizer > NOWHERE);
+}
+
+/* The first variable that is kept in pieces over an axis of data parallelism, where none should be. */
+static const char *sharded_variable(const MtfPlan *plan, const MtfParallelism *p) {
+    const MtfLayout *layout = plan->layout;
+    for (int t = 0; t < layout->n_tensors; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(plan->graph, t);
+        for (int a = 0; a < layout->mesh.n_axes; a++)
+            if (tensor->source == MTF_SOURCE_VARIABLE && p->axis[a] == MTF_PARALLEL_DATA &&
+                tensor->memory == MTF_MEMORY_VARIABLE && layout->tensors[t].axis[a] >= 0)
+                return tensor->name;
+    }
+    return NULL;
+}
+
+static bool check_kind(const MtfStepFacts *facts, const char *framework, const MtfParallelism *p,
+                       GError **error) {
+    const MtfPlan *plan = facts->plan;
+    int odd = odd_axis(&plan->layout->mesh, p);
+    if (odd < 0 && !is_sharded_in_part(p))
+        return true;
+    g_autofree char *words = mtf_parallelism_format(plan->graph, plan->layout);
+    const char *variable = odd < 0 ? sharded_variable(plan, p) : NULL;
+    const char *where = odd >= 0           ? plan->layout->mesh.axes[odd].name
+                        : variable != NULL ? variable
+                                           : "the optimizer's state";
+    return mtf_input_error(
+        error,
+        "%s runs one kind of parallelism an axis, data or tensor, with whole "
+        "weights or ZeRO; %s %s stands in the way, and the plan is \"%s\"; search "
+        "--exportable megatron finds one",
+        framework, odd >= 0 ? "mesh axis" : "how it keeps", where, words);
+}
+
+static bool read_recompute(const MtfPlan *plan, MtfFrameworkPlan *p, GError **error) {
+    const char *text = mtf_json_text_of(plan->search, "recompute");
+    guint64 layers = 0;
+    p->recomputes = strcmp(text, "cheap") == 0         ? MTF_FRAMEWORK_SELECTIVE
+                    : g_str_has_prefix(text, "layers") ? MTF_FRAMEWORK_LAYERS
+                                                       : MTF_FRAMEWORK_KEEPS_ALL;
+    if (g_str_has_prefix(text, "layers:") &&
+        !g_ascii_string_to_unsigned(text + strlen("layers:"), 10, 1, INT16_MAX, &layers, NULL))
+        return mtf_input_error(error, "the plan's recomputation \"%s\" is not known", text);
+    p->recomputed_layers = (int)layers;
+    return true;
+}
+
+bool mtf_framework_plan(const MtfStepFacts *facts, const char *framework, MtfFrameworkPlan *plan,
+                        GError **error) {
+    const MtfGraph *graph = facts->plan->graph;
+    *plan = (MtfFrameworkPlan){ .parallelism = mtf_parallelism(graph, facts->plan->layout) };
+    int batch = mtf_graph_find_dimension(graph, "batch");
+    if (batch < 0)
+        return mtf_input_error(error, "the graph has no dimension \"batch\" that %s could split",
+                               framework);
+    if (strcmp(facts->plan->precision, "f64") == 0)
+        return mtf_input_error(error, "%s does not train in f64", framework);
+    if (!check_kind(facts, framework, &plan->parallelism, error))
+        return false;
+    int64_t parts = (int64_t)plan->parallelism.degree[MTF_PARALLEL_DATA] * graph->microbatches;
+    plan->batch = mtf_graph_step_size(graph, batch);
+    plan->micro_batch = plan->batch / parts;
+    if (plan->batch % parts != 0)
+        return mtf_input_error(error, "a batch of %" PRId64 " does not divide by %" PRId64,
+                               plan->batch, parts);
+    return read_recompute(facts->plan, plan, error);
+}

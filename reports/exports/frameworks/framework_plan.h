@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What training frameworks ask of a plan: each mesh axis is data or tensor parallelism throughout, weights
+ * are whole or sharded by a stage of ZeRO, and the batch divides evenly. */
+#ifndef MTF_FRAMEWORK_PLAN_H
+#define MTF_FRAMEWORK_PLAN_H
+
+#include "cost/summary/parallelism.h"
+#include "reports/exports/export_forms.h"
+
+typedef enum {
+    MTF_FRAMEWORK_KEEPS_ALL,
+    MTF_FRAMEWORK_SELECTIVE, /* cheap results are computed again */
+    MTF_FRAMEWORK_LAYERS,
+} MtfFrameworkRecompute;
+
+typedef struct {
+    MtfParallelism parallelism;
+    int64_t batch;       /* examples of a step */
+    int64_t micro_batch; /* … of a micro-batch on one data parallel rank */
+    MtfFrameworkRecompute recomputes;
+    int recomputed_layers; /* the first so many; 0: all, where layers are */
+} MtfFrameworkPlan;
+
+/* Fails where the plan is of another kind, with its kind and, where a dimension or axis is the reason, that;
+ * `framework` is whose rule it is. */
+bool mtf_framework_plan(const MtfStepFacts *facts, const char *framework, MtfFrameworkPlan *plan,
+                        GError **error);
+
+#endif

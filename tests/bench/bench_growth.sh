@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# What a search takes as devices, axes and layers grow. `ok` means: a plan was found, at a gap of at most
+# the given one where there is one. Processor time is that of both threads.
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0
+
+# row NAME GAP OPTION...: searches $dir/graph.json and prints one line; GAP - is any.
+row() {
+    name=$1 gap=$2
+    shift 2
+    /usr/bin/env bash -c 'TIMEFORMAT="%R %U"; time "$@"' row meshtf-plan search "$dir/graph.json" --json -o "$dir/plan.json" "$@" \
+        >"$dir/out" 2>"$dir/err"
+    # shellcheck disable=SC2046  # two numbers, apart on purpose
+    set -- $(tail -n 1 "$dir/err")
+    found=$(sed -n 's/^ *"gap": *\([0-9.e+-]*\),*$/\1/p' "$dir/out" | head -n 1)
+    awk -v name="$name" -v gap="$gap" -v found="$found" -v wall="$1" -v cpu="$2" 'BEGIN {
+        good = found != "" && (gap == "-" || found <= gap)
+        printf "%-44s %8s %8.1f %8.1f  %s\n", name, (found == "" ? "none" : sprintf("%.3f", 100 * found)), wall, cpu, good ? "ok" : "SHORT"
+        exit !good }' || failed=1
+}
+
+printf '%-44s %8s %8s %8s\n' '' 'gap %' seconds cpu
+echo 'devices: GPT-3 175B, batch 1536, TPU v4'
+meshtf-plan model gpt --preset gpt3-175b --batch 1536 -o "$dir/graph.json" >/dev/null
+for devices in 256 1024 4096; do
+    row "rules, all meshes of $devices" 0 --devices "$devices" --machine tpu-v4 --layouts rule
+done
+row 'free layouts, 16x256' 0.01 --mesh 'a:16;b:256' --machine tpu-v4 --seconds 40
+row 'free layouts, 16x16x16' 0.01 --mesh 'a:16;b:16;c:16' --machine tpu-v4 --gap 0.01
+row 'free layouts, all meshes of 6144 TPU v5p' 0.02 --devices 6144 --machine tpu-v5p --gap 0.02
+meshtf-plan model llama --preset llama3.1-405b --batch 2048 --length 8192 -o "$dir/graph.json" >/dev/null
+row 'Llama 3.1 405B, 16384 H100, three axes' 0.02 --devices 16384 --machine h100 --max-mesh-dims 4 --gap 0.02
+
+echo 'axes: transformer-lm demo, 5 s'
+meshtf-plan model transformer-lm --preset demo -o "$dir/graph.json" >/dev/null
+for mesh in 'a:4' 'a:4;b:4' 'a:4;b:4;c:2' 'a:4;b:2;c:2;d:2' 'a:2;b:2;c:2;d:2;e:2' 'a:2;b:2;c:2;d:2;e:2;f:2'; do
+    row "$mesh" - --mesh "$mesh" --max-mesh-dims 6 --seconds 5
+done
+
+echo 'layers: transformer-lm of 1024, 8x8 TPU v4'
+for layers in 16 64 256 1000; do
+    meshtf-plan model transformer-lm --preset size0 --layers "$layers" --d-model 1024 --d-ff 4096 --heads 16 --d-kv 64 --batch 64 \
+        -o "$dir/graph.json" >/dev/null
+    row "$layers layers" 0.005 --mesh 'rows:8;cols:8' --machine tpu-v4 --gap 0.005
+done
+echo 'images: DenseNet-121, 64 V100'
+meshtf-plan model densenet --preset densenet-121 -o "$dir/graph.json" >/dev/null
+row '62 dimensions' 0.01 --devices 64 --machine v100
+exit "$failed"

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "tests/support/cmocka.h"
+
+#include "cost/machine/doubt.h"
+
+#include <math.h>
+#include <string.h>
+
+static MtfMachine *machine_of(const char *name, const char *software) {
+    MtfMachine *machine = mtf_machine_load(name, NULL);
+    assert_non_null(machine);
+    assert_true(mtf_machine_set_software(machine, software, NULL));
+    return machine;
+}
+
+static void the_nearest_runs_are_those_of_machine_and_software(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = machine_of("a100", "megatron-2021");
+    MtfDoubt doubt;
+    assert_true(mtf_doubt_nearest(machine, &doubt));
+    assert_true(doubt.machine && doubt.software);
+    assert_int_equal(doubt.runs, 31);
+    g_autofree char *text = mtf_doubt_format(machine);
+    assert_string_equal(text, "runs of this kind were predicted within 8 % on 31 published runs");
+}
+
+static void else_those_of_the_machine(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = machine_of("a100", "alpa"); /* nothing of alpa was judged */
+    MtfDoubt doubt;
+    assert_true(mtf_doubt_nearest(machine, &doubt));
+    assert_true(doubt.machine && !doubt.software);
+    assert_int_equal(doubt.runs, machine->judged.runs);
+}
+
+static void else_those_of_the_software_elsewhere(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = machine_of("gb200", "megatron-core");
+    machine->judged.runs = 0;
+    MtfDoubt doubt;
+    assert_true(mtf_doubt_nearest(machine, &doubt));
+    assert_true(!doubt.machine && doubt.software);
+    g_autofree char *text = mtf_doubt_format(machine);
+    assert_non_null(strstr(text, "of megatron-core on other machines"));
+}
+
+static void a_measured_machine_has_no_doubt_and_an_unjudged_one_says_so(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = machine_of("cpu-cluster", "meshtf");
+    g_autofree char *text = mtf_doubt_format(machine);
+    assert_non_null(strstr(text, "no measured run"));
+    mtf_machine_add_curve(machine, "allreduce/2", 1, (double[]){ 8 }, (double[]){ 1e-6 });
+    assert_null(mtf_doubt_format(machine));
+    assert_null(mtf_doubt_to_json(machine));
+}
+
+static void assumptions_are_those_that_the_files_call_so(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = machine_of("a100", "megatron-core");
+    g_autoptr(GPtrArray) assumed = mtf_doubt_assumptions(machine);
+    int of_machine = 0, of_software = 0;
+    for (guint i = 0; i < assumed->len; i++) {
+        of_machine += g_str_has_prefix(assumed->pdata[i], "a100: ");
+        of_software += g_str_has_prefix(assumed->pdata[i], "megatron-core: ");
+    }
+    assert_true(of_machine >= 5 && of_software >= 3);
+    assert_int_equal(of_machine + of_software, (int)assumed->len);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_nearest_runs_are_those_of_machine_and_software),
+        cmocka_unit_test(else_those_of_the_machine),
+        cmocka_unit_test(else_those_of_the_software_elsewhere),
+        cmocka_unit_test(a_measured_machine_has_no_doubt_and_an_unjudged_one_says_so),
+        cmocka_unit_test(assumptions_are_those_that_the_files_call_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Command lines as people type them who have not read the manual: each ends in a plan or in one sentence
+# that says what would be right.
+. tests/support/tap.sh
+
+# plans ARGUMENT...: the search ends in a plan.
+plans() {
+    run meshtf-plan search "$@"
+    claim "search $* ends in a plan" exits 0
+}
+
+# refused WORDS ARGUMENT...: bad input, in one sentence that says so.
+refused() {
+    words=$1
+    shift
+    run meshtf-plan "$@"
+    claim "$* is bad input" bad_input
+    claim "the one sentence says $words" says_error "$words"
+    claim "and is all there is" sh -c "[ \$(wc -l <'$work/err') -le 1 ]"
+}
+
+plans gpt-small --devices 4 --memory 80GB --machine cpu-host
+plans gpt-small --devices 2 --dim length=32 --recompute selective --microbatches 4
+plans gpt-small --mesh 'dp:2;tp:2' --pin batch:dp --recompute full --machine cpu-host
+plans mlp --devices 3
+plans gpt-small --devices 4 --frontier 3 --machine cpu-host --gap 0.05
+refused 'did you mean "h100"' search gpt-small --devices 8 --machine H100
+refused "meshtf-plan model" search gpt2 --devices 8
+refused "6144 devices a slice" search gpt-small --devices 8192 --machine tpu-v5p
+refused "name:value" search gpt-small --mesh dp=4,tp=2
+refused "must be rule or free" search gpt-small --devices 8 --layouts megatron
+refused "do not divide the batch" search gpt-small --devices 4 --dim batch=7 --microbatches 3
+refused "16GiB" search gpt-small --devices 8 --memory lots
+refused "--devices N" search gpt-small
+refused "the commands are" plan gpt-small --devices 8
+refused "auto, always or never" search gpt-small --devices 4 --uniform yes
+done_testing
