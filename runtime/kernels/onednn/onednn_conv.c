@@ -102,10 +102,33 @@ static bool is_fast(const_dnnl_primitive_desc_t found) {
     return g_str_has_prefix(name, "jit") || g_str_has_prefix(name, "brg");
 }
 
+/* Whether some place of window w meets padding alone, whichever window it is of. */
+static bool has_idle_place(const MtfConvolution *c, int w) {
+    const MtfConvOperand *filter = &c->side[MTF_CONV_FILTER];
+    int64_t large = c->side[MTF_CONV_LARGE].size[2 + w];
+    int64_t small = c->side[MTF_CONV_SMALL].size[2 + w];
+    for (int64_t place = 0; place < filter->size[filter->rank - c->windows + w]; place++) {
+        int64_t first = place * c->dilation[w] - c->before[w]; /* what it meets in window 0 */
+        int64_t o = first < 0 ? (-first + c->stride[w] - 1) / c->stride[w] : 0;
+        if (o >= small || first + o * c->stride[w] >= large)
+            return true;
+    }
+    return false;
+}
+
+/* Of a filter's gradient oneDNN (2.6.3) leaves unwritten what nothing meets, where it multiplies
+ * bfloat16. */
+static bool gets_wrong_in_bfloat16(const MtfConvolution *c) {
+    for (int w = 0; w < c->windows && c->made == MTF_CONV_FILTER; w++)
+        if (has_idle_place(c, w))
+            return true;
+    return false;
+}
+
 /* What is multiplied is bfloat16 where all that is read is and the processor multiplies that; what is
  * made is as given, or else all are float32, and rewritten. */
 static dnnl_data_type_t type_of(const MtfConvolution *c, int side) {
-    bool narrow = mtf_onednn_multiplies_bfloat16();
+    bool narrow = mtf_onednn_multiplies_bfloat16() && !gets_wrong_in_bfloat16(c);
     for (int s = 0; s < MTF_CONV_SIDES; s++)
         narrow = narrow && (s == (int)c->made || c->side[s].dtype == MTF_BF16);
     return narrow && c->side[side].dtype == MTF_BF16 ? dnnl_bf16 : dnnl_f32;
