@@ -806,9 +806,6 @@ static void row_init(Row *row, const Search *search, const Attempt *best) {
         options->most_seconds = TIGHTER_STEP * best->free.step_seconds;
         options->work = work;
         options->no_misfit = true;
-        if (best->alike !=
-            NULL) /* the plan is to be of alike layers, which are found much sooner */
-            options->leader = best->ties->leader;
         options->progress = NULL; /* those bounds are not of the user's limit */
         options->guess = NULL;
         options->found = NULL;

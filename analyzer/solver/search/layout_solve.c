@@ -36,7 +36,6 @@
 #define PAIR_GAIN 0.02   /* such a share of the gap */
 #define ILP_SIZE 40000   /* variables the integer program may have */
 #define ILP_CALLS 4000   /* how often it may ask whether to stop, when only the work is limited */
-#define ILP_WORK 5e7     /* likewise, of a search beside the one that is asked for */
 #define ILP_SECONDS 20.0 /* one try at it, when the time is limited */
 #define TELLING 0.9      /* of the proven gap, below which a bound to a tolerance is told instead */
 #define TOLERANCE 1e-6   /* of the cost, within which the integer program's bound holds */
@@ -255,7 +254,6 @@ typedef struct Whole {
 static void add_component(Solver *solver, const int *component, int index, Whole *whole) {
     bool limited = solver->end != G_MAXINT64;
     MtfIlpOptions options = { .seconds = limited ? fmin(seconds_left(solver), ILP_SECONDS) : 0,
-                              .work = solver->options->no_misfit ? ILP_WORK : 0,
                               .user = solver,
                               .cancel = is_over_for_ilp };
     g_autoptr(MtfCore) part = mtf_core_component(solver->core, component, index);

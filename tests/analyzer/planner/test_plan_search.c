@@ -214,8 +214,7 @@ static void note_most(double cost, double bound, void *user) {
 }
 
 /* Searches that know nothing of one another, in whole steps of memory: the plans get no slower,
- * though the cheapest layouts do. Lower limits are searched besides, of which no bound is told. (Among
- * layouts of alike layers shorter steps are looked for among such layouts alone.) */
+ * though the cheapest layouts do. Lower limits are searched besides, of which no bound is told. */
 static void separate_searches_are_no_slower_with_more_memory(void **state) {
     (void)state;
     static const char *const sizes_of[] = { "batch", "d_model", "d_ff", NULL };
@@ -229,7 +228,6 @@ static void separate_searches_are_no_slower_with_more_memory(void **state) {
         double most = 0;
         MtfPlanSearchOptions options = { .machine = machine,
                                          .memory_limit = limit << 20,
-                                         .uniform = MTF_UNIFORM_NEVER,
                                          .user = &most,
                                          .free_progress = note_most };
         MtfPlanAnswer answer;
