@@ -44,7 +44,7 @@ static bool visit_variable(const MtfGraph *graph, int t, Visit visit, void *user
                                tensor->name);
     if (!mtf_stored_place_parse(tensor->stored, &place, error))
         return false;
-    int64_t elements = mtf_graph_elements(graph, &tensor->shape);
+    int64_t elements = mtf_graph_unpadded_elements(graph, &tensor->shape);
     int64_t count = place.stacked ? elements / place.elements : 1;
     bool done = count * place.elements == elements
                     ? visit(&place, t, count, user, error)
