@@ -31,9 +31,8 @@ int mtf_exchange_algorithm_find(const char *name) {
 }
 
 bool mtf_exchange_applies(MtfExchangeAlgorithm algorithm, const MtfExchangeShape *shape) {
-    bool has_blocks = shape->kind == MTF_RESHARD_ALLREDUCE ||
-                      shape->kind == MTF_RESHARD_REDUCE_SCATTER ||
-                      shape->kind == MTF_RESHARD_ALLGATHER;
+    const MtfReshardRow *row = mtf_reshard_row(shape->kind);
+    bool has_blocks = row->reduces || row->gathers;
     return has_blocks && shape->n_members > 1 && rows[algorithm]->add != NULL &&
            rows[algorithm]->applies(shape);
 }
