@@ -155,6 +155,8 @@ typedef struct {
     int choices;    /* slots: how many choices a token has */
     int capacity;   /* slots: places of an expert; -1: as many as it takes */
     double value;   /* constant */
+    double per_microbatch; /* reduce_mean, variance, normalize_grad: 1 where the mean is over the
+                              examples of one micro-batch, not of the step */
     double factor;  /* scale, attention */
     double causal;  /* attention: 1 where queries look at memory up to their own position */
     double softcap; /* attention: scores s become softcap tanh(s / softcap); 0: they stay */

@@ -89,7 +89,7 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     DenseNet d = { .growth = s->width, .blocks = block_sizes(s->layers, error) };
     if (d.blocks == NULL)
         return NULL;
-    mtf_image_net_init(&d.net, 2, s->batch);
+    mtf_image_net_init(&d.net, 2, s);
     MtfImage x = stem(&d, mtf_image_input(&d.net, s->channels, size));
     for (int i = 0; i < BLOCKS; i++) {
         x = block(&d, x, i);
@@ -100,7 +100,7 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
 }
 
 static const char *const parameters[] = { "layers", "batch",   "image", "channels",
-                                          "width",  "classes", NULL };
+                                          "width",  "classes", "norm-over", NULL };
 
 #define DENSENET(text, about, depth, growth)          \
     {                                                 \
