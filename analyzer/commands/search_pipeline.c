@@ -329,8 +329,9 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
            "%s%s\n",
            (int)pipeline->stages->len, mtf_pipeline_devices(pipeline), pipeline->schedule,
            pipeline->graph->microbatches, recompute,
-           mtf_graph_has_batch_statistics(pipeline->graph) ? ", batch statistics of each micro-batch"
-                                                           : "");
+           mtf_graph_has_batch_statistics(pipeline->graph)
+               ? ", batch statistics of each micro-batch"
+               : "");
     print_all_stages(pipeline);
     print_delays(pipeline);
     printf("step           %s, of which %.1f %% is the bubble\n", seconds, 100 * bubble);

@@ -219,8 +219,9 @@ static bool classify_all(const Parts *parts, int *division, GError **error) {
                            "the loss \"%s\" %s the batch \"%s\", so a step cannot be worked "
                            "through in micro-batches",
                            mtf_graph_tensor(parts->graph, parts->graph->loss)->name,
-                           loss == STATISTIC ? "is of one micro-batch (\"per_microbatch\"), no sum over"
-                                             : "does not depend on",
+                           loss == STATISTIC
+                               ? "is of one micro-batch (\"per_microbatch\"), no sum over"
+                               : "does not depend on",
                            dim_name(parts->graph, parts->graph->batch));
 }
 

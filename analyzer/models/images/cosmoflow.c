@@ -70,7 +70,7 @@ static MtfGraph *build_normed(const MtfModelSettings *s, GError **error) {
     return build_cosmoflow(&(CosmoFlow){ .norm = true }, s, error);
 }
 
-static const char *const parameters[] = { "batch",  "image",   "channels", "width",
+static const char *const parameters[] = { "batch",  "image",   "channels",  "width",
                                           "hidden", "outputs", "norm-over", NULL };
 
 #define COSMOFLOW(text, about, side, function) \

@@ -99,7 +99,7 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     return mtf_parts_end(d.net.p, error);
 }
 
-static const char *const parameters[] = { "layers", "batch",   "image", "channels",
+static const char *const parameters[] = { "layers", "batch",   "image",     "channels",
                                           "width",  "classes", "norm-over", NULL };
 
 #define DENSENET(text, about, depth, growth)          \

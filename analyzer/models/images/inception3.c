@@ -193,7 +193,8 @@ static MtfGraph *build_with_second(const MtfModelSettings *s, GError **error) {
     return build_inception(s, true, error);
 }
 
-static const char *const parameters[] = { "batch", "image", "channels", "width", "classes", "norm-over", NULL };
+static const char *const parameters[] = { "batch",   "image",     "channels", "width",
+                                          "classes", "norm-over", NULL };
 
 #define INCEPTION(text, about, function)       \
     {                                          \

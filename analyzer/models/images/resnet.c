@@ -116,8 +116,8 @@ static MtfGraph *build_alpa(const MtfModelSettings *s, GError **error) {
     return build_resnet(&r, s, error);
 }
 
-static const char *const parameters[] = { "layers",  "batch", "image",    "channels",
-                                          "classes", "width", "widening", "norm-over", NULL };
+static const char *const parameters[] = { "layers", "batch",    "image",     "channels", "classes",
+                                          "width",  "widening", "norm-over", NULL };
 
 #define RESNET(text, about, depth, base, wide, function) \
     {                                                    \

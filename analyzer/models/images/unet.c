@@ -104,8 +104,8 @@ static MtfGraph *build_mesh(const MtfModelSettings *s, GError **error) {
     return build_unet(&u, 3, s, error);
 }
 
-static const char *const parameters[] = { "layers", "batch",   "image",   "channels",
-                                          "width",  "classes", "dropout", "norm-over", NULL };
+static const char *const parameters[] = { "layers",  "batch",   "image",     "channels", "width",
+                                          "classes", "dropout", "norm-over", NULL };
 
 #define UNET(text, about, levels, side, colours, base, outputs, function) \
     {                                                                     \

@@ -189,8 +189,9 @@ static void no_layout_changes_what_statistics_are_of(void **state) {
 static void refuse(const char *text, int microbatches, const char *why) {
     g_autoptr(GError) error = NULL;
     g_autoptr(MtfGraph) forward = mtf_test_graph_parse(text, NULL, &error);
-    if (forward != NULL && mtf_graph_set_microbatches(
-                               forward, mtf_batch_dimension(forward, NULL, NULL), microbatches, NULL))
+    if (forward != NULL &&
+        mtf_graph_set_microbatches(forward, mtf_batch_dimension(forward, NULL, NULL), microbatches,
+                                   NULL))
         assert_null(mtf_training_graph(forward, &error));
     if (error == NULL || strstr(error->message, why) == NULL)
         fail_msg("%s", error == NULL ? "no error" : error->message);
