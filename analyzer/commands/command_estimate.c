@@ -19,7 +19,7 @@
 typedef struct {
     char *mesh, *layout, *machine, *software, *precision, *output, *batch_dim, *recompute,
         *dump_after, *collectives, *loss;
-    char **dims;
+    char **dims, **pads;
     int microbatches, batch, length;
     gboolean compatible, in_order, even, json;
 } Options;
@@ -127,15 +127,15 @@ static bool check_even(const Options *options, const MtfGraph *graph, const MtfL
 }
 
 static bool estimate(const Options *options, const char *path, GError **error) {
-    MtfPlanningGraph request = { path,
-                                 (const char *const *)options->dims,
-                                 options->precision,
-                                 options->batch,
-                                 options->length,
-                                 options->json,
-                                 false,
-                                 options->loss,
-                                 options->even };
+    MtfPlanningGraph request = { .path = path,
+                                 .dims = (const char *const *)options->dims,
+                                 .precision = options->precision,
+                                 .batch = options->batch,
+                                 .length = options->length,
+                                 .quiet = options->json,
+                                 .loss = options->loss,
+                                 .pads = (const char *const *)options->pads,
+                                 .even = options->even };
     MtfStepVariant variant = { .microbatches = options->microbatches,
                                .batch_dim = options->batch_dim,
                                .precision = options->precision };
@@ -192,6 +192,7 @@ static void clear_options(Options *options) {
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
+    g_strfreev(options->pads);
 }
 
 #define TEXT(name, letter, field, help, what) \
@@ -225,6 +226,8 @@ int mtf_command_estimate(int argc, char **argv) {
         { "in-order", 0, 0, G_OPTION_ARG_NONE, &o.in_order,
           "Lay the mesh on the machine in order, not as suits the traffic", NULL },
         TEXT("dump-after", 0, dump_after, "Print the program as it is after a pass", "PASS"),
+        { "pad", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.pads, "Pad a dimension to a multiple",
+          "vocab:128" },
         { "even", 0, 0, G_OPTION_ARG_NONE, &o.even,
           "Refuse a layout whose shards are not of equal size", NULL },
         { "json", 0, 0, G_OPTION_ARG_NONE, &o.json, "Print the prediction as JSON", NULL },

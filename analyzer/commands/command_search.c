@@ -23,7 +23,7 @@
 typedef struct {
     char *mesh, *machine, *software, *memory, *layouts, *precision, *output, *report, *dump,
         *dump_after;
-    char **dims, **pins, **forbids;
+    char **dims, **pads, **pins, **forbids;
     char *batch_dim, *recompute, *microbatches, *collectives;
     char *schedule, *loss, *exportable, *uniform;
     MtfUniform alike; /* `uniform`, read */
@@ -203,15 +203,15 @@ static MtfVariantSearchOptions options_of(const Options *options, gint64 begin) 
 static bool prepare(Run *run, const char *path, GError **error) {
     const Options *options = run->options;
     MtfVariantSearchOptions *search = &run->search;
-    MtfPlanningGraph request = { path,
-                                 (const char *const *)options->dims,
-                                 options->precision,
-                                 options->batch,
-                                 options->length,
-                                 options->json,
-                                 false,
-                                 options->loss,
-                                 options->even };
+    MtfPlanningGraph request = { .path = path,
+                                 .dims = (const char *const *)options->dims,
+                                 .precision = options->precision,
+                                 .batch = options->batch,
+                                 .length = options->length,
+                                 .quiet = options->json,
+                                 .loss = options->loss,
+                                 .pads = (const char *const *)options->pads,
+                                 .even = options->even };
     catch_interrupt();
     *search = options_of(options, search->begin);
     search->progress = mtf_search_progress_begin();
@@ -314,6 +314,7 @@ static void clear_options(Options *options) {
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
+    g_strfreev(options->pads);
     g_strfreev(options->pins);
     g_strfreev(options->forbids);
 }
@@ -334,6 +335,7 @@ static bool cut_and_search(const Options *options, const char *path, bool *one, 
     MtfSearchPipeline pipeline = {
         .graph = path,
         .dims = (const char *const *)options->dims,
+        .pads = (const char *const *)options->pads,
         .mesh = options->mesh,
         .machine = options->machine,
         .software = options->software,
@@ -458,6 +460,7 @@ static bool search_training(Run *run, const char *path, GError **error) {
 #define EXPORT_OPTIONS                                                                   \
     TEXT("exportable", 0, exportable, "Only plans that this system can run",             \
          "jax|dtensor|onnx|mtf|megatron"),                                               \
+        LIST("pad", pads, "Pad a dimension to a multiple", "vocab:128"),                 \
         OTHER("even", G_OPTION_ARG_NONE, even,                                           \
               "Only shards of equal size, as exports to other systems need them", NULL), \
         TEXT("report", 0, report, "Draw the plan into a folder", "DIR")

@@ -196,8 +196,14 @@ static bool search_cut(Search *search, GError **error) {
 
 static bool prepare(Search *search, GError **error) {
     const MtfSearchPipeline *o = search->options;
-    MtfPlanningGraph graph = { o->graph, o->dims, o->precision, o->batch, o->length,
-                               o->json,  false,   o->loss,      false };
+    MtfPlanningGraph graph = { .path = o->graph,
+                               .dims = o->dims,
+                               .precision = o->precision,
+                               .batch = o->batch,
+                               .length = o->length,
+                               .quiet = o->json,
+                               .loss = o->loss,
+                               .pads = o->pads };
     MtfPipelineRequest *request = &search->request;
     search->machine = mtf_planning_machine(o->machine, o->software, error);
     if (search->machine == NULL)

@@ -8,6 +8,7 @@
 typedef struct {
     const char *graph;
     const char *const *dims;
+    const char *const *pads;
     const char *mesh, *machine, *software, *memory, *precision, *microbatches, *batch_dim,
         *recompute;
     const char *schedule, *output, *report; /* the plan's file and its page's folder, or NULL */

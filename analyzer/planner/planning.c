@@ -2,6 +2,7 @@
 #include "analyzer/planner/planning.h"
 
 #include "analyzer/import/model_import.h"
+#include "analyzer/rewriting/padding.h"
 #include "analyzer/training/live_graph.h"
 #include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/mixed_precision.h"
@@ -72,6 +73,14 @@ static MtfGraph *load_or_import(const MtfPlanningGraph *request, const MtfSizeOv
     return graph;
 }
 
+static bool pad(const MtfPlanningGraph *request, MtfGraph *graph, GError **error) {
+    g_autoptr(GPtrArray) said = g_ptr_array_new_with_free_func(g_free);
+    bool done = mtf_pad(graph, request->pads, said, error);
+    for (guint i = 0; done && !request->quiet && i < said->len; i++)
+        printf("padding        %s\n", (const char *)said->pdata[i]);
+    return done;
+}
+
 MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **error) {
     MtfSizeOverrides overrides = { 0 };
     g_autoptr(MtfGraph) graph = NULL;
@@ -82,6 +91,8 @@ MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **erro
     if (graph == NULL || !set_precision(graph, request->precision, error))
         return NULL;
     mtf_graph_drop_dead(graph);
+    if (request->pads != NULL && !pad(request, graph, error))
+        return NULL;
     for (int d = 0; request->even && d < (int)graph->dimensions->len; d++)
         mtf_graph_dimension(graph, d)->even = true;
     return g_steal_pointer(&graph);

@@ -28,6 +28,7 @@ typedef struct {
     bool quiet;              /* prints nothing of what was assumed about a published model */
     bool sizes_of_models;    /* as in MtfImport */
     const char *loss;        /* of an ONNX file (onnx_import.h), or NULL */
+    const char *const *pads; /* as of mtf_pad, or NULL */
     bool even;               /* its dimensions are split into equal parts alone */
 } MtfPlanningGraph;
 

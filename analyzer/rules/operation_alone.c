@@ -58,11 +58,7 @@ void mtf_operation_alone_init(MtfOperationAlone *alone, const MtfGraph *graph, i
     alone->graph->microbatches = graph->microbatches;
     alone->graph->batch = graph->batch;
     alone->tensors = g_array_new(FALSE, FALSE, sizeof(int));
-    for (int d = 0; d < (int)graph->dimensions->len; d++) {
-        const MtfDimension *dimension = mtf_graph_dimension(graph, d);
-        mtf_graph_add_dimension(alone->graph, dimension->name, dimension->size, NULL);
-        mtf_graph_dimension(alone->graph, d)->even = dimension->even;
-    }
+    mtf_graph_copy_dimensions(alone->graph, graph);
     for (guint i = 0; i < graph->loops->len; i++) {
         const MtfLoop *loop = &g_array_index(graph->loops, MtfLoop, i);
         mtf_graph_add_loop(alone->graph, loop->name, loop->dimension, loop->reverse);

@@ -122,11 +122,7 @@ bool mtf_builder_end(MtfBuilder *builder, GError **error) {
 }
 
 void mtf_build_frame(MtfGraph *to, const MtfGraph *from) {
-    for (int i = 0; i < (int)from->dimensions->len; i++) {
-        const MtfDimension *dimension = mtf_graph_dimension(from, i);
-        int same = mtf_graph_add_dimension(to, dimension->name, dimension->size, NULL);
-        mtf_graph_dimension(to, same)->even = dimension->even;
-    }
+    mtf_graph_copy_dimensions(to, from);
     for (guint i = 0; i < from->repeats->len; i++) {
         const MtfRepeat *repeat = &g_array_index(from->repeats, MtfRepeat, i);
         mtf_graph_add_repeat(to, repeat->name, repeat->count);

@@ -99,6 +99,11 @@ int64_t mtf_graph_size(const MtfGraph *graph, int dim) {
     return mtf_graph_dimension(graph, dim)->size;
 }
 
+int64_t mtf_graph_unpadded_size(const MtfGraph *graph, int dim) {
+    const MtfDimension *dimension = mtf_graph_dimension(graph, dim);
+    return dimension->unpadded > 0 ? dimension->unpadded : dimension->size;
+}
+
 /* Tables hold index + 1, so that 0 (absent) becomes -1. */
 static int find(GHashTable *ids, const char *name) {
     return GPOINTER_TO_INT(g_hash_table_lookup(ids, name)) - 1;
@@ -343,13 +348,18 @@ static void copy_operations(MtfGraph *copy, const MtfGraph *graph) {
     }
 }
 
+void mtf_graph_copy_dimensions(MtfGraph *to, const MtfGraph *from) {
+    for (int d = 0; d < (int)from->dimensions->len; d++) {
+        const MtfDimension *dimension = mtf_graph_dimension(from, d);
+        mtf_graph_add_dimension(to, dimension->name, dimension->size, NULL);
+        mtf_graph_dimension(to, d)->unpadded = dimension->unpadded;
+        mtf_graph_dimension(to, d)->even = dimension->even;
+    }
+}
+
 MtfGraph *mtf_graph_copy(const MtfGraph *graph) {
     MtfGraph *copy = mtf_graph_new(graph->name);
-    for (int i = 0; i < (int)graph->dimensions->len; i++) {
-        const MtfDimension *dimension = mtf_graph_dimension(graph, i);
-        mtf_graph_add_dimension(copy, dimension->name, dimension->size, NULL);
-        mtf_graph_dimension(copy, i)->even = dimension->even;
-    }
+    mtf_graph_copy_dimensions(copy, graph);
     for (int i = 0; i < (int)graph->tensors->len; i++)
         append_tensor(copy, mtf_graph_tensor(graph, i));
     copy_operations(copy, graph);
@@ -460,6 +470,13 @@ void mtf_graph_arrange(MtfGraph *graph, const int *order, int n) {
 
 int64_t mtf_graph_elements(const MtfGraph *graph, const MtfShape *shape) {
     return checked_elements(graph, shape);
+}
+
+int64_t mtf_graph_unpadded_elements(const MtfGraph *graph, const MtfShape *shape) {
+    int64_t elements = 1;
+    for (int i = 0; i < shape->rank; i++)
+        elements *= mtf_graph_unpadded_size(graph, shape->dims[i]);
+    return elements;
 }
 
 int64_t mtf_graph_tensor_bytes(const MtfGraph *graph, int tensor) {

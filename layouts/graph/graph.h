@@ -28,8 +28,10 @@
 
 typedef struct {
     char *name;
-    int64_t size; /* >= 1 */
-    bool even;    /* layouts split it into equal parts alone; not written to files */
+    int64_t size;     /* >= 1 */
+    int64_t unpadded; /* below `size`: the elements from there on are padding, which variables hold
+                         zeros in and files do not have (analyzer/training/padding.h); 0: none are */
+    bool even;        /* layouts split it into equal parts alone; not written to files */
 } MtfDimension;
 
 typedef enum { MTF_SOURCE_INPUT, MTF_SOURCE_VARIABLE, MTF_SOURCE_OPERATION } MtfSource;
@@ -290,6 +292,12 @@ MtfTensor *mtf_graph_tensor(const MtfGraph *graph, int tensor);
 MtfOperation *mtf_graph_operation(const MtfGraph *graph, int operation);
 int64_t mtf_graph_size(const MtfGraph *graph, int dim); /* a dimension's size */
 
+/* A dimension's size without padding. */
+int64_t mtf_graph_unpadded_size(const MtfGraph *graph, int dim);
+
+/* Gives a graph without dimensions those of another, with the same ids. */
+void mtf_graph_copy_dimensions(MtfGraph *to, const MtfGraph *from);
+
 /* The index of a name, or -1. */
 int mtf_graph_find_dimension(const MtfGraph *graph, const char *name);
 int mtf_graph_find_tensor(const MtfGraph *graph, const char *name);
@@ -360,6 +368,8 @@ int mtf_graph_add_loop(MtfGraph *graph, const char *name, int dimension, bool re
 
 /* Elements of a shape; shapes in a graph never exceed 2^53 elements (checked when added). */
 int64_t mtf_graph_elements(const MtfGraph *graph, const MtfShape *shape);
+/* … without padding. */
+int64_t mtf_graph_unpadded_elements(const MtfGraph *graph, const MtfShape *shape);
 int64_t mtf_graph_tensor_bytes(const MtfGraph *graph, int tensor);
 
 /* Elements of all variables that count as MTF_MEMORY_VARIABLE. */

@@ -83,6 +83,40 @@ static int64_t overridden(const MtfJson *root, const MtfJson *dimensions,
     return size;
 }
 
+/* A size, or {"size": 50304, "unpadded": 50257} (`*unpadded` is 0 for a mere size). */
+static bool read_size(const MtfJson *where, int64_t *size, int64_t *unpadded, GError **error) {
+    static const char *const keys[] = { "size", "unpadded", NULL };
+    MtfJson child;
+    *unpadded = 0;
+    if (!cJSON_IsObject(where->node))
+        return mtf_json_integer(where, 1, MTF_JSON_MAX_INTEGER, size, error);
+    return mtf_json_keys(where, keys, error) && mtf_json_get(where, "size", &child, error) &&
+           mtf_json_integer(&child, 2, MTF_JSON_MAX_INTEGER, size, error) &&
+           mtf_json_get(where, "unpadded", &child, error) &&
+           mtf_json_integer(&child, 1, *size - 1, unpadded, error);
+}
+
+static bool read_dimension(MtfGraph *graph, const MtfJson *root, const MtfJson *where,
+                           const MtfJson *child, const MtfSizeOverrides *overrides,
+                           GError **error) {
+    int64_t size = 0, unpadded;
+    GError *cause = NULL;
+    const char *name = mtf_json_key(child);
+    if (!read_size(child, &size, &unpadded, error))
+        return false;
+    int64_t given = overridden(root, where, overrides, name, size);
+    if (given != size && unpadded > 0)
+        return mtf_json_fail(child, error,
+                             "\"%s\" is padded from %" PRId64 " elements: give the graph without "
+                             "padding another size, and pad that",
+                             name, unpadded);
+    int dim = mtf_graph_add_dimension(graph, name, given, &cause);
+    if (dim < 0)
+        return mtf_field_relay(where, cause, error);
+    mtf_graph_dimension(graph, dim)->unpadded = unpadded;
+    return true;
+}
+
 static bool read_dimensions(MtfGraph *graph, const MtfJson *root, const MtfSizeOverrides *overrides,
                             GError **error) {
     MtfJson dimensions, child;
@@ -90,16 +124,9 @@ static bool read_dimensions(MtfGraph *graph, const MtfJson *root, const MtfSizeO
         !mtf_json_object(&dimensions, error))
         return false;
     bool more = mtf_json_first(&dimensions, &child);
-    for (; more; more = mtf_json_next(&child)) {
-        int64_t size = 0;
-        GError *cause = NULL;
-        const char *name = mtf_json_key(&child);
-        if (!mtf_json_integer(&child, 1, MTF_JSON_MAX_INTEGER, &size, error))
+    for (; more; more = mtf_json_next(&child))
+        if (!read_dimension(graph, root, &dimensions, &child, overrides, error))
             return false;
-        size = overridden(root, &dimensions, overrides, name, size);
-        if (mtf_graph_add_dimension(graph, name, size, &cause) < 0)
-            return mtf_field_relay(&dimensions, cause, error);
-    }
     return check_overrides(graph, &dimensions, overrides, error);
 }
 
@@ -448,7 +475,13 @@ static cJSON *dimensions_to_json(const MtfGraph *graph) {
     cJSON *map = cJSON_CreateObject();
     for (int i = 0; i < (int)graph->dimensions->len; i++) {
         const MtfDimension *dimension = mtf_graph_dimension(graph, i);
-        mtf_json_add_integer(map, dimension->name, dimension->size);
+        cJSON *padded = dimension->unpadded > 0 ? cJSON_CreateObject() : NULL;
+        mtf_json_add_integer(padded != NULL ? padded : map,
+                             padded != NULL ? "size" : dimension->name, dimension->size);
+        if (padded == NULL)
+            continue;
+        mtf_json_add_integer(padded, "unpadded", dimension->unpadded);
+        cJSON_AddItemToObject(map, dimension->name, padded);
     }
     return map;
 }

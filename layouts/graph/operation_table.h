@@ -390,6 +390,15 @@ typedef struct {
     int ids, of, without; /* inputs, or MTF_OUTPUT */
 } MtfChoice;
 
+/* What an operation asks of padding (MtfDimension) along a dimension that its result lacks or that an
+ * attribute names, so that the padding changes nothing. */
+typedef enum {
+    MTF_PADDING_BARRED, /* it would change the result */
+    MTF_PADDING_ZERO,   /* to be 0 */
+    MTF_PADDING_LOWEST, /* to be below all that counts */
+    MTF_PADDING_UNREAD, /* nothing: ids never choose it */
+} MtfPadding;
+
 /* What one operation is checked with (operation_check.h). */
 typedef struct MtfOperationCheck MtfOperationCheck;
 
@@ -441,11 +450,13 @@ typedef struct {
     MtfPointsShare share;  /* NULL: all points */
     MtfWindowForm windows; /* what its windows relate; without: nothing */
     MtfChoice choice;      /* of ids or labels */
-    bool updates;          /* output 0 is the next value of input 0, which is kept between steps */
-    bool converts;         /* the same elements in another type */
-    bool random;           /* draws from the stream that attribute "stream" names */
-    bool ratio;            /* input 0 by input 1 */
-    bool adds_up; /* summed over a further dimension of its inputs it is the sum of itself */
+    MtfPadding padding;
+    bool singular; /* its value or its slope is not finite at 0 */
+    bool updates;  /* output 0 is the next value of input 0, which is kept between steps */
+    bool converts; /* the same elements in another type */
+    bool random;   /* draws from the stream that attribute "stream" names */
+    bool ratio;    /* input 0 by input 1 */
+    bool adds_up;  /* summed over a further dimension of its inputs it is the sum of itself */
     MtfLoopPart loop;
     MtfShown shown;
     MtfAttributeSpec attributes[MTF_MAX_ATTRIBUTES]; /* ends with name NULL */

@@ -11,6 +11,11 @@ const char *const *mtf_optimizer_kinds(void) {
     return kinds;
 }
 
+bool mtf_optimizer_is_elementwise(const char *kind) {
+    static const char *const kinds[] = { "sgd", "momentum", "adam", "adamw", "lion", NULL };
+    return kind == NULL || g_strv_contains(kinds, kind);
+}
+
 const char *const *mtf_schedules(void) {
     static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt",
                                              "cosine",   "linear",        "polynomial",

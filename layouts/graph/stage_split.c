@@ -215,11 +215,7 @@ static bool check_stages(const MtfGraph *graph, GError **error) {
 /* An empty graph with the frame of the whole. */
 static MtfGraph *stage_graph_new(const MtfGraph *whole) {
     MtfGraph *graph = mtf_graph_new(whole->name);
-    for (int d = 0; d < (int)whole->dimensions->len; d++) {
-        const MtfDimension *dimension = mtf_graph_dimension(whole, d);
-        int same = mtf_graph_add_dimension(graph, dimension->name, dimension->size, NULL);
-        mtf_graph_dimension(graph, same)->even = dimension->even;
-    }
+    mtf_graph_copy_dimensions(graph, whole);
     for (guint i = 0; i < whole->repeats->len; i++) {
         const MtfRepeat *repeat = &g_array_index(whole->repeats, MtfRepeat, i);
         mtf_graph_add_repeat(graph, repeat->name, repeat->count);

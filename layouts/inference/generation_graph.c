@@ -200,6 +200,7 @@ static void copy_dimensions(Making *m) {
         if (is_memory(m, d) && m->sizes->context > 0)
             size = m->sizes->context;
         mtf_graph_add_dimension(m->graph, dimension->name, size, NULL);
+        mtf_graph_dimension(m->graph, d)->unpadded = dimension->unpadded;
     }
     for (guint i = 0; i < m->from->repeats->len; i++) {
         const MtfRepeat *repeat = &g_array_index(m->from->repeats, MtfRepeat, i);

@@ -96,6 +96,12 @@ static char *number(Export *e, int type, double value) {
 static bool put_stored(Export *e, int t) {
     const MtfTensor *variable = tensor_of(e, t);
     MtfStoredWeight weight;
+    if (mtf_graph_unpadded_elements(e->graph, &variable->shape) !=
+        mtf_graph_elements(e->graph, &variable->shape))
+        return mtf_input_error(e->error,
+                               "\"%s\" is padded and the weights in the checkpoint are not: export "
+                               "them with a plan without --pad",
+                               variable->name);
     if (!mtf_stored_weights_find(e->weights, variable->name, &weight, e->error))
         return false;
     g_autofree char *offset = g_strdup_printf("%" PRId64, weight.offset);

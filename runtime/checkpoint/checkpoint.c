@@ -116,7 +116,7 @@ static void add_variable(MtfSafetensors *file, const MtfGraph *graph, int tensor
     const MtfTensor *t = mtf_graph_tensor(graph, tensor);
     int64_t dims[MTF_MAX_RANK];
     for (int i = 0; i < t->shape.rank; i++)
-        dims[i] = mtf_graph_size(graph, t->shape.dims[i]);
+        dims[i] = mtf_graph_unpadded_size(graph, t->shape.dims[i]);
     mtf_safetensors_add(file, t->name, mtf_stored_type_of(t->dtype), t->shape.rank, dims);
 }
 
@@ -247,7 +247,7 @@ static bool same_shape(const MtfGraph *graph, const MtfTensor *tensor,
                        const MtfStoredTensor *stored) {
     bool same = tensor->shape.rank == stored->rank;
     for (int i = 0; same && i < stored->rank; i++)
-        same = mtf_graph_size(graph, tensor->shape.dims[i]) == stored->dims[i];
+        same = mtf_graph_unpadded_size(graph, tensor->shape.dims[i]) == stored->dims[i];
     return same;
 }
 

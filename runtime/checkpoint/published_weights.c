@@ -29,7 +29,7 @@ bool mtf_published_weights_are_at(MPI_Comm control, const char *path) {
 
 /* ---- Variables and their places -------------------------------------------------------------- */
 
-/* Calls `visit` with every variable that counts as a weight, its place and how many tensors it is a
+/* Calls `visit` (if not NULL) with every variable that counts as a weight, its place and how many tensors it is a
  * stack of. */
 typedef bool (*Visit)(const MtfStoredPlace *place, int tensor, int64_t count, void *user,
                       GError **error);
@@ -44,10 +44,10 @@ static bool visit_variable(const MtfGraph *graph, int t, Visit visit, void *user
                                tensor->name);
     if (!mtf_stored_place_parse(tensor->stored, &place, error))
         return false;
-    int64_t elements = mtf_graph_elements(graph, &tensor->shape);
+    int64_t elements = mtf_graph_unpadded_elements(graph, &tensor->shape);
     int64_t count = place.stacked ? elements / place.elements : 1;
     bool done = count * place.elements == elements
-                    ? visit(&place, t, count, user, error)
+                    ? visit == NULL || visit(&place, t, count, user, error)
                     : mtf_input_error(error, "\"%s\" has %" PRId64 " elements, but \"%s\" has not",
                                       tensor->name, elements, tensor->stored);
     mtf_stored_place_clear(&place);
@@ -265,6 +265,12 @@ static bool write_model(const MtfCheckpointed *what, Export *e, GError **error) 
     bool written = write_file(what, e, error);
     mtf_adapters_unmerge(merged);
     return written;
+}
+
+bool mtf_published_weights_check(const MtfGraph *graph, bool adapters, GError **error) {
+    g_autofree char *config = adapters ? mtf_adapter_config_print(graph, NULL, error) : NULL;
+    return (config != NULL || !adapters) &&
+           visit_weights(graph, adapters ? OF_ADAPTERS : OF_MODEL, NULL, NULL, error);
 }
 
 bool mtf_published_weights_write(const MtfCheckpointed *what, const char *folder, const char *like,

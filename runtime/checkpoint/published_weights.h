@@ -20,6 +20,10 @@ bool mtf_published_weights_are_at(MPI_Comm control, const char *path);
  * other shapes than the model's. */
 bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder, GError **error);
 
+/* Whether the model says where published files keep each of its weights, or with `adapters` that it has some and
+ * where they are kept; fails (bad input) as the two below do. Not collective. */
+bool mtf_published_weights_check(const MtfGraph *graph, bool adapters, GError **error);
+
 /* Writes FOLDER/model.safetensors, adapters added in, whole or not at all, and makes the folder where it is not there.
  * `like` (or NULL) is a folder whose names and types are taken over, and its config.json. */
 bool mtf_published_weights_write(const MtfCheckpointed *what, const char *folder, const char *like,

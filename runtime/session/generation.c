@@ -156,6 +156,12 @@ static void close_generation(Generation *g) {
     g_free(g->tokens);
 }
 
+bool mtf_generation_check(MtfSession *session, const char *prompt, GError **error) {
+    Generation g = { .session = session };
+    g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(int));
+    return open_generation(&g, prompt, ids, error);
+}
+
 char *mtf_generate(MtfSession *session, const char *prompt, GError **error) {
     Generation g = { .session = session };
     g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(int));

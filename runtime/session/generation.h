@@ -14,6 +14,9 @@
 
 #include "runtime/session/session.h"
 
+/* Collective: whether mtf_generate can do so; fails as it does. To be asked before a model is trained. */
+bool mtf_generation_check(MtfSession *session, const char *prompt, GError **error);
+
 /* Collective: `prompt` (NULL: the beginning of the held out part) and options->generate tokens
  * after it. Where the vocabulary has at most 256 ids they are bytes of text, otherwise numbers
  * between spaces. Free with g_free. Fails (bad input) when the model has no tokens or no scores of

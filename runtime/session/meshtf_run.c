@@ -137,6 +137,21 @@ static bool write_results(MtfSession *session, GError **error) {
     return true;
 }
 
+/* Whether all that is to be made of the trained model can be, before hours of training. */
+static bool check_wishes(MtfSession *session, GError **error) {
+    const MtfRunOptions *o = session->options;
+    const MtfGraph *graph = session->plan->graph;
+    if (o->export_hf != NULL && !mtf_published_weights_check(graph, false, error))
+        return false;
+    if (o->export_adapter != NULL && !mtf_published_weights_check(graph, true, error))
+        return false;
+    if (o->perplexity != NULL && !mtf_perplexity_check(session, o->perplexity, error))
+        return false;
+    return o->generate == 0 ||
+           (mtf_translates(session) ? mtf_translation_check(session, o->prompt, error)
+                                    : mtf_generation_check(session, o->prompt, error));
+}
+
 static bool train(MtfSession *session, GError **error) {
     MtfThreads threads = mtf_threads_set(session->control);
     if (!mtf_session_open(session, error))
@@ -146,8 +161,9 @@ static bool train(MtfSession *session, GError **error) {
     say(session, g_strdup_printf("  %s\n", line));
     warn_of_libraries(session);
     say(session, g_strdup_printf("  %s\n", products));
-    return train_and_verify(session, error) && write_results(session, error) &&
-           foretell(session, error) && generate(session, error) && serve(session, error);
+    return check_wishes(session, error) && train_and_verify(session, error) &&
+           write_results(session, error) && foretell(session, error) && generate(session, error) &&
+           serve(session, error);
 }
 
 static bool run(MPI_Comm control, const MtfRunOptions *options, bool *stopped, GError **error) {

@@ -189,12 +189,23 @@ static bool read_batches(Reading *r, GError **error) {
     return true;
 }
 
+static bool open_on_all(Reading *r, const char *path, GError **error) {
+    GError *local = NULL;
+    open_reading(r, path, &local);
+    return mtf_agree(r->session->control, local, error);
+}
+
+bool mtf_perplexity_check(MtfSession *session, const char *path, GError **error) {
+    Reading r = { .session = session };
+    bool opened = open_on_all(&r, path, error);
+    close_reading(&r);
+    return opened;
+}
+
 bool mtf_perplexity(MtfSession *session, const char *path, MtfPerplexity *perplexity,
                     GError **error) {
     Reading r = { .session = session };
-    GError *local = NULL;
-    open_reading(&r, path, &local);
-    bool good = mtf_agree(session->control, local, error);
+    bool good = open_on_all(&r, path, error);
     if (good) {
         r.uncounted = mtf_traffic_new(session->program);
         r.places = r.scores.examples * r.scores.window;

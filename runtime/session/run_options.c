@@ -81,6 +81,8 @@ static bool check_training(const MtfRunOptions *options, GError **error) {
                                "--generate %" PRId64 " --temperature %g: tokens are counted "
                                "from 1 on and drawn at a temperature above 0",
                                options->generate, options->temperature);
+    if (options->prompt != NULL && options->generate == 0)
+        return mtf_input_error(error, "--prompt is gone on with by --generate N, which is missing");
     if (options->resume && options->checkpoint == NULL)
         return mtf_input_error(error, "--resume: say from which folder: --checkpoint DIR");
     if (options->new_data && !options->resume)
@@ -154,7 +156,7 @@ static const MtfUsage usage = { "PLAN", summary, 0, 1,
     OPTION(FILENAME, "tokenizer", 0, tokenizer,                                                   \
            "the tokenizer.json (or its folder) of texts: data, prompt and what is generated",     \
            "DIR"),                                                                                \
-        OPTION(STRING, "prompt", 0, prompt, "that text (the beginning of the held out data)",     \
+        OPTION(FILENAME, "prompt", 0, prompt, "that text (the beginning of the held out data)",   \
                "TEXT"),                                                                           \
         OPTION(INT64, "generate", 0, generate,                                                    \
                "after training, let a language model go on with a text for N tokens", "N"),       \

@@ -201,11 +201,22 @@ static char *format_sentences(const Translation *t) {
     return g_string_free(text, FALSE);
 }
 
+static bool open_on_all(Translation *t, const char *prompt, GError **error) {
+    GError *local = NULL;
+    open_translation(t, prompt, &local);
+    return mtf_agree(t->session->control, local, error);
+}
+
+bool mtf_translation_check(MtfSession *session, const char *prompt, GError **error) {
+    Translation t = { .session = session };
+    bool opened = open_on_all(&t, prompt, error);
+    close_translation(&t);
+    return opened;
+}
+
 char *mtf_translate(MtfSession *session, const char *prompt, GError **error) {
     Translation t = { .session = session };
-    GError *local = NULL;
-    open_translation(&t, prompt, &local);
-    if (!mtf_agree(session->control, local, error)) {
+    if (!open_on_all(&t, prompt, error)) {
         close_translation(&t);
         return NULL;
     }

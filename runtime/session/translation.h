@@ -15,6 +15,9 @@
 /* Whether the model reads a source, so that this is how it generates. */
 bool mtf_translates(const MtfSession *session);
 
+/* Collective: whether mtf_translate can do so; fails as it does. To be asked before a model is trained. */
+bool mtf_translation_check(MtfSession *session, const char *prompt, GError **error);
+
 /* Collective: what is made of `prompt`, or where that is NULL of the first pairs of the held out part
  * (else of the training part), in options->generate tokens at most each; a line for each: source,
  * result and, of pairs, what the data says. Free with g_free. Fails (bad input) when the model has

@@ -10,13 +10,14 @@ MtfShare mtf_share_kept(const MtfProgram *program, int tensor, int rank) {
     MtfShare share = { .box = { .dtype = t->dtype, .rank = t->shape.rank } };
     for (int i = 0; i < t->shape.rank; i++) {
         int dim = t->shape.dims[i];
-        int64_t size = mtf_graph_size(graph, dim);
+        int64_t size = mtf_graph_size(graph, dim), counted = mtf_graph_unpadded_size(graph, dim);
         MtfRange range = mtf_placement_range(mesh, placement, dim, size, rank);
         share.box.dims[i] = dim;
-        share.box.begin[i] = range.begin;
-        share.box.size[i] = range.end - range.begin;
-        share.box.global[i] = size;
-        share.empty |= range.begin == range.end;
+        share.box.begin[i] = MIN(range.begin, counted);
+        share.box.size[i] = MIN(range.end, counted) - share.box.begin[i];
+        share.box.global[i] = counted;
+        share.extent[i] = range.end - range.begin;
+        share.empty |= share.box.size[i] == 0;
     }
     return share;
 }
@@ -46,7 +47,7 @@ static void divide(MtfShare *share, int index, int parts) {
     MtfRange part = mtf_part(box->size[i], index, parts);
     share->first = part.begin;
     for (int k = i + 1; k < box->rank; k++)
-        share->first *= box->size[k];
+        share->first *= share->extent[k];
     box->begin[i] += part.begin;
     box->size[i] = part.end - part.begin;
     share->empty |= part.begin == part.end;
@@ -79,6 +80,19 @@ static int64_t row_index(const MtfRuns *runs, int64_t row) {
     return index;
 }
 
+/* The same element's place in the slice. */
+static int64_t row_position(const MtfRuns *runs, int64_t row) {
+    const MtfShare *share = runs->share;
+    int64_t position = share->first;
+    int64_t stride = runs->spacing;
+    for (int i = runs->outer - 1; i >= 0; i--) {
+        position += row % share->box.size[i] * stride;
+        row /= share->box.size[i];
+        stride *= share->extent[i];
+    }
+    return position;
+}
+
 /* The first row that ends behind `low`: rows lie in rising order. */
 static int64_t first_row(const MtfRuns *runs) {
     int64_t below = 0;
@@ -95,15 +109,18 @@ static int64_t first_row(const MtfRuns *runs) {
 
 MtfRuns mtf_runs(const MtfShare *share, int64_t low, int64_t high) {
     const MtfOperand *box = &share->box;
-    MtfRuns runs = { .share = share, .low = low, .high = high, .outer = box->rank, .length = 1 };
+    MtfRuns runs = {
+        .share = share, .low = low, .high = high, .outer = box->rank, .length = 1, .spacing = 1
+    };
     if (share->empty)
         return runs;
     /* A row is the last dimension, and the one before it where the last is whole, and so on. */
     bool whole = true;
     while (runs.outer > 0 && whole) {
-        runs.outer--;
-        runs.length *= box->size[runs.outer];
-        whole = box->size[runs.outer] == box->global[runs.outer];
+        int i = --runs.outer;
+        runs.length *= box->size[i];
+        runs.spacing *= share->extent[i];
+        whole = box->size[i] == box->global[i] && box->size[i] == share->extent[i];
     }
     runs.rows = 1;
     for (int i = 0; i < runs.outer; i++)
@@ -121,7 +138,7 @@ bool mtf_runs_next(MtfRuns *runs) {
     if (begin >= end)
         return false;
     runs->index = begin;
-    runs->position = runs->share->first + runs->row * runs->length + (begin - start);
+    runs->position = row_position(runs, runs->row) + (begin - start);
     runs->count = end - begin;
     runs->row++;
     return true;

@@ -7,6 +7,9 @@
  *     . . . # # #        run 2: index 15 … 17    position 3 … 5
  *     . . . # # #
  *
+ * Padding (MtfDimension) is left out: the whole tensor is what it is without, and the slice's elements
+ * of padding are passed over.
+ *
  * Every rank can work out every other's, so two that exchange elements need no talk about which. */
 #ifndef MTF_SLICE_RUNS_H
 #define MTF_SLICE_RUNS_H
@@ -14,10 +17,11 @@
 #include "layouts/program/program.h"
 #include "runtime/kernels/base/kernel.h"
 
-/* Part of a slice: a box of the whole tensor (data is not used), whose elements lie in the slice
- * from position `first` on, row-major. */
+/* Part of a slice: a box of the whole tensor (data is not used), whose first element lies at position
+ * `first` of the slice, which along dimension i holds `extent[i]` elements, row-major. */
 typedef struct {
     MtfOperand box;
+    int64_t extent[MTF_MAX_RANK];
     int64_t first;
     bool empty;
 } MtfShare;
@@ -41,8 +45,9 @@ typedef struct {
     /* the walk */
     const MtfShare *share;
     int64_t low, high;
-    int outer;      /* dimensions that count rows */
-    int64_t length; /* elements of a row */
+    int outer;       /* dimensions that count rows */
+    int64_t length;  /* elements of a row */
+    int64_t spacing; /* from a row to the next in the slice */
     int64_t row, rows;
 } MtfRuns;
 

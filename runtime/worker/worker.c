@@ -8,6 +8,7 @@
 #include "runtime/kernels/base/slice.h"
 #include "runtime/support/processor_clock.h"
 #include "runtime/worker/fused_tiles.h"
+#include "runtime/worker/slice_runs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -193,28 +194,21 @@ static void initialise_run(const MtfTensor *tensor, const MtfOperand *slice,
     }
 }
 
-static void initialise_variable(const MtfTensor *tensor, const MtfOperand *slice, uint64_t seed) {
+static void initialise_variable(MtfWorker *worker, int t, uint64_t seed) {
+    const MtfTensor *tensor = mtf_graph_tensor(worker->program->graph, t);
+    const MtfOperand *slice = mtf_worker_tensor(worker, t);
     MtfRandom random = mtf_random_initial_stream(seed, tensor->name);
-    MtfNest nest;
-    mtf_nest_init(&nest);
-    mtf_nest_add_loops(&nest, slice);
-    int position = mtf_nest_add(&nest, slice), index = mtf_nest_add_element_number(&nest, slice);
-    for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest)) {
-        bool one_piece = nest.step[index] == 1;
-        int64_t runs = one_piece ? 1 : nest.count;
-        for (int64_t i = 0; i < runs; i++)
-            initialise_run(tensor, slice, &random, nest.offset[position] + i,
-                           nest.offset[index] + i * nest.step[index], nest.count / runs);
-    }
+    MtfShare share = mtf_share_kept(worker->program, t, worker->rank);
+    MtfRuns runs = mtf_runs(&share, 0, INT64_MAX);
+    while (mtf_runs_next(&runs))
+        initialise_run(tensor, slice, &random, runs.position, runs.index, runs.count);
 }
 
 void mtf_worker_initialise(MtfWorker *worker, uint64_t seed) {
     const MtfGraph *graph = worker->program->graph;
-    for (int t = 0; t < (int)graph->tensors->len; t++) {
-        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-        if (tensor->source == MTF_SOURCE_VARIABLE)
-            initialise_variable(tensor, mtf_worker_tensor(worker, t), seed);
-    }
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        if (mtf_graph_tensor(graph, t)->source == MTF_SOURCE_VARIABLE)
+            initialise_variable(worker, t, seed);
 }
 
 static void shift_batch(MtfOperand *operands, int n, int batch, int64_t examples) {

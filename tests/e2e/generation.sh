@@ -48,4 +48,16 @@ claim "what it does is said" says_error "give --steps 0 and --generate N"
 run mpirun -n 2 meshtf-run "$work/p.json" --steps 0 --generate 5
 claim "without data it wants a prompt" says_error "--prompt TEXT is missing"
 
+
+# What is to be done with the trained model is checked before it is trained.
+untrained() {
+    exits 2 && [ "$(wc -l <"$work/err")" = 1 ] && ! grep -q "^step" "$work/out"
+}
+run meshtf-plan estimate "$work/g.json" --dim vocab=128 --mesh rows:1 --layout '' -o "$work/small.json"
+for wish in '--generate 4 --prompt é€' '--export-adapter DIR' '--export-hf DIR' '--perplexity nothing.txt' '--prompt hello'; do
+    # The words are split on purpose.
+    # shellcheck disable=SC2086
+    run meshtf-run "$work/small.json" --data LICENSE --steps 3 $wish
+    claim "$wish: refused before the first step" untrained
+done
 done_testing

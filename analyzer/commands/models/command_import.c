@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* meshtf-plan import: the graph of a model as people publish it. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/finetuning/adapters.h"
 #include "analyzer/import/model_import.h"
+#include "analyzer/rewriting/adapters.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"

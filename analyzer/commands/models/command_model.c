@@ -2,8 +2,8 @@
 /* meshtf-plan model: writes the graph of a family of models. The options are the parameters of the
  * families' common table. */
 #include "analyzer/commands/commands.h"
-#include "analyzer/finetuning/adapters.h"
 #include "analyzer/models/model_family.h"
+#include "analyzer/rewriting/adapters.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
@@ -44,7 +44,7 @@ static const char *placeholder(const MtfModelParameter *parameter) {
     return texts[parameter->type];
 }
 
-/* Fine-tuning of a part (analyzer/finetuning/adapters.h). */
+/* Fine-tuning of a part (analyzer/rewriting/adapters.h). */
 static GOptionEntry *fill_adapter_entries(GOptionEntry *entries, Options *options) {
     const GOptionEntry adapters[] = {
         { "lora", 0, 0, G_OPTION_ARG_STRING, &options->lora,

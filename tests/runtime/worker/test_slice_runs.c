@@ -100,17 +100,85 @@ static void runs_are_a_slice_s_elements_and_every_element_has_one_owner(void **s
     }
 }
 
+/* The index without padding of element `index` of the padded variable, or -1 for one of padding. */
+static int64_t unpadded_index(const MtfGraph *graph, int64_t index) {
+    const MtfShape *shape = &mtf_graph_tensor(graph, 0)->shape;
+    int64_t result = 0, stride = 1;
+    for (int i = shape->rank - 1; i >= 0; i--) {
+        int64_t size = mtf_graph_size(graph, shape->dims[i]);
+        int64_t counted = mtf_graph_unpadded_size(graph, shape->dims[i]);
+        if (index % size >= counted)
+            return -1;
+        result += index % size * stride;
+        stride *= counted;
+        index /= size;
+    }
+    return result;
+}
+
+/* Every element of a rank's slice, one by one, against the runs of what it keeps. */
+static void check_padded(const MtfProgram *program, int rank, const MtfOperand *slice,
+                         int64_t total) {
+    g_autofree int64_t *position = g_new(int64_t, total + 1);
+    for (int64_t i = 0; i < total; i++)
+        position[i] = -1;
+    for (int64_t p = 0; p < mtf_slice_elements(slice); p++) {
+        int64_t index = unpadded_index(program->graph, mtf_slice_global_index(slice, p));
+        if (index >= 0)
+            position[index] = p;
+    }
+    MtfShare kept = mtf_share_kept(program, 0, rank);
+    MtfRuns runs = mtf_runs(&kept, 0, total);
+    int64_t last = -1;
+    while (mtf_runs_next(&runs))
+        for (int64_t i = 0; i < runs.count; i++) {
+            assert_true(runs.index + i > last);
+            last = runs.index + i;
+            assert_int_equal(position[last], runs.position + i);
+            position[last] = -1;
+        }
+    for (int64_t i = 0; i < total; i++)
+        assert_int_equal(position[i], -1);
+}
+
+static void padding_is_passed_over(void **state) {
+    (void)state;
+    for (guint32 seed = 0; seed < 2000; seed++) {
+        int buffers[1];
+        MtfProgram program;
+        g_autoptr(GRand) random = g_rand_new_with_seed(seed);
+        g_autoptr(MtfGraph) graph = random_variable(random);
+        g_autoptr(MtfLayout) layout = random_placement(random, graph);
+        MtfOperand slices[16];
+        init_program(&program, graph, layout, buffers);
+        int ranks = mtf_mesh_size(&layout->mesh);
+        assert_true(ranks <= 16);
+        for (int r = 0; r < ranks; r++)
+            slices[r] = mtf_share_kept(&program, 0, r).box;
+        for (int d = 0; d < (int)graph->dimensions->len; d++)
+            if (mtf_graph_size(graph, d) > 1 && g_rand_boolean(random))
+                mtf_graph_dimension(graph, d)->unpadded =
+                    g_rand_int_range(random, 1, (gint32)mtf_graph_size(graph, d));
+        for (int r = 0; r < ranks; r++)
+            check_padded(&program, r, &slices[r],
+                         mtf_graph_unpadded_elements(graph, &mtf_graph_tensor(graph, 0)->shape));
+        g_array_unref(program.buffers);
+    }
+}
+
 /* [4, 6] split by columns over 2 ranks: rows of 3. Whole rows are one run over all of them. */
 static void rows_that_touch_are_one_run(void **state) {
     (void)state;
-    MtfShare columns = { .box = {
-                             .rank = 2, .size = { 4, 3 }, .begin = { 0, 3 }, .global = { 4, 6 } } };
+    MtfShare columns = {
+        .box = { .rank = 2, .size = { 4, 3 }, .begin = { 0, 3 }, .global = { 4, 6 } },
+        .extent = { 4, 3 }
+    };
     MtfRuns runs = mtf_runs(&columns, 0, 24);
     assert_true(mtf_runs_next(&runs));
     assert_int_equal(runs.index, 3);
     assert_int_equal(runs.count, 3);
-    MtfShare rows = { .box = {
-                          .rank = 2, .size = { 2, 6 }, .begin = { 2, 0 }, .global = { 4, 6 } } };
+    MtfShare rows = { .box = { .rank = 2, .size = { 2, 6 }, .begin = { 2, 0 }, .global = { 4, 6 } },
+                      .extent = { 2, 6 } };
     runs = mtf_runs(&rows, 0, 24);
     assert_true(mtf_runs_next(&runs));
     assert_int_equal(runs.index, 12);
@@ -121,6 +189,7 @@ static void rows_that_touch_are_one_run(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_are_a_slice_s_elements_and_every_element_has_one_owner),
+        cmocka_unit_test(padding_is_passed_over),
         cmocka_unit_test(rows_that_touch_are_one_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
