@@ -12,6 +12,7 @@
 #include "layouts/base/json_writer.h"
 #include "layouts/base/library.h"
 #include "layouts/graph/graph_json.h"
+#include "layouts/graph/microbatches.h"
 #include "layouts/onnx/onnx_model.h"
 #include "layouts/program/plan.h"
 
@@ -63,6 +64,8 @@ static void add_graph(cJSON *report, const MtfGraph *graph) {
         cJSON_AddStringToObject(report, "loss", mtf_graph_tensor(graph, graph->loss)->name);
     if (graph->optimizer.kind != NULL)
         cJSON_AddStringToObject(report, "optimizer", graph->optimizer.kind);
+    if (mtf_graph_has_batch_statistics(graph))
+        cJSON_AddStringToObject(report, "batch_statistics", "of each micro-batch");
     cJSON_AddItemToObject(report, "dimensions", dimensions_to_json(graph));
 }
 

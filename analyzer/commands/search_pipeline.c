@@ -332,9 +332,12 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
     mtf_planning_print_machine(mtf_pipeline_stage(pipeline, 0), search->machine, o->machine != NULL,
                                o->precision);
     printf("pipeline       %d stages on %d devices, schedule %s, %d micro-batches, recomputation "
-           "%s\n",
+           "%s%s\n",
            (int)pipeline->stages->len, mtf_pipeline_devices(pipeline), pipeline->schedule,
-           pipeline->graph->microbatches, recompute);
+           pipeline->graph->microbatches, recompute,
+           mtf_graph_has_batch_statistics(pipeline->graph)
+               ? ", batch statistics of each micro-batch"
+               : "");
     print_all_stages(pipeline);
     print_delays(pipeline);
     printf("step           %s, of which %.1f %% is the bubble\n", seconds, 100 * bubble);
@@ -374,6 +377,8 @@ static void print_as_json(const Search *search, const MtfPipelinePlan *pipeline)
     cJSON *object = cJSON_Duplicate(pipeline->predicted, true);
     cJSON_AddStringToObject(object, "schedule", pipeline->schedule);
     mtf_json_add_integer(object, "microbatches", pipeline->graph->microbatches);
+    if (mtf_graph_has_batch_statistics(pipeline->graph))
+        cJSON_AddStringToObject(object, "batch_statistics", "of each micro-batch");
     cJSON_AddStringToObject(object, "recompute",
                             mtf_recompute_name(search->request.form.recompute));
     if (search->cut != NULL)

@@ -265,6 +265,8 @@ void mtf_search_print_json(const MtfSearchReport *report, const MtfPlan *plan) {
     cJSON_AddStringToObject(object, "parallelism",
                             mtf_json_text_of(plan->predicted, "parallelism"));
     cJSON_AddStringToObject(object, "precision", plan->precision);
+    if (mtf_graph_has_batch_statistics(plan->graph))
+        cJSON_AddStringToObject(object, "batch_statistics", "of each micro-batch");
     cJSON_AddItemReferenceToObject(object, "search", plan->search);
     cJSON_AddItemReferenceToObject(object, "predicted", plan->predicted);
     mtf_json_add_number(object, "seconds", report->found->wall_seconds);

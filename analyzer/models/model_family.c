@@ -82,6 +82,7 @@ const MtfModelPreset *mtf_model_preset_find(const MtfModelFamily *family, const 
 #define OF_ALL(name, field, high, help) \
     { name, MTF_SETTING_NUMBER, OFFSET(field), 0, high, NULL, help, true }
 
+static const char *const statistics[] = { "microbatch", "step", NULL };
 static const char *const activations[] = { "relu", "gelu", "silu", "sigmoid", "tanh", NULL };
 static const char *const interactions[] = { "cat", "dot", NULL };
 static const char *const cells[] = { "lstm", "gru", NULL };
@@ -116,6 +117,8 @@ const MtfModelParameter *mtf_model_parameters(void) {
         SIZE("classes", classes, "Classes"),
         SIZE("width", width, "Channels of the first layers, or what each layer adds"),
         SIZE("widening", widening, "How many times as wide inner convolutions are"),
+        { "norm-over", MTF_SETTING_WORD, OFFSET(norm_over), 0, 0, statistics,
+          "Examples that batch statistics are of: a micro-batch's or the step's", false },
         FLAG("biases", biases, "1: linear layers and norms have biases"),
         FLAG("tied", tied, "1: the softmax weights are the embedding"),
         FLAG("packed", packed, "1: rows hold several pairs, or are filled up"),

@@ -23,7 +23,8 @@ typedef struct {
     int64_t image, channels, classes, width, widening; /* pictures: a side; networks of them */
     int64_t biases, tied, packed;                      /* 0 or 1 */
     double dropout, smoothing;
-    const char *sizes;                 /* autoencoder: "512-256-64" */
+    const char *norm_over; /* batch statistics of pictures: "microbatch" (NULL) or "step" */
+    const char *sizes;     /* autoencoder: "512-256-64" */
     const char *bottom, *tables, *top; /* dlrm: likewise */
     const char *interaction;           /* dlrm: "cat" or "dot" */
     const char *cell;                  /* lstm-lm: "lstm" or "gru" */

@@ -180,6 +180,20 @@ static MtfOnnxValue *running(MtfOnnxCall *call, int k, MtfOnnxValue *now, unsign
                            mtf_onnx_affine(t, mtf_onnx_squeeze(t, now, mask), 1 - momentum, 0));
 }
 
+/* A statistic of the examples at hand: of each micro-batch, where a step has several. */
+static MtfOnnxValue *batch_statistic(MtfOnnxTranslation *t, int kind, MtfOnnxValue *x,
+                                     unsigned mask, MtfOnnxValue *mean) {
+    MtfOnnxValue *value = mtf_onnx_reduce(t, kind, x, mask, mean);
+    int producer = value == NULL || value->tensor < 0
+                       ? -1
+                       : mtf_axis_tensor(t->graph, value->tensor)->producer;
+    MtfAxisOperation *operation =
+        producer < 0 ? NULL : &g_array_index(t->graph->operations, MtfAxisOperation, producer);
+    if (operation != NULL && operation->kind == kind)
+        operation->attributes.per_microbatch = 1;
+    return value;
+}
+
 /* With the statistics of the batch; further outputs are the running ones. */
 static MtfOnnxValue *batch_norm_training(MtfOnnxCall *call) {
     MtfOnnxTranslation *t = call->t;
@@ -187,9 +201,9 @@ static MtfOnnxValue *batch_norm_training(MtfOnnxCall *call) {
     if (x == NULL || x->rank < 2)
         return mtf_onnx_fail(t, "its input should have 2 axes or more");
     unsigned mask = axes_between(0, x->rank) & ~2U;
-    MtfOnnxValue *mean = mtf_onnx_reduce(t, MTF_OP_REDUCE_MEAN, x, mask, NULL);
+    MtfOnnxValue *mean = batch_statistic(t, MTF_OP_REDUCE_MEAN, x, mask, NULL);
     MtfOnnxValue *variance =
-        mean == NULL ? NULL : mtf_onnx_reduce(t, MTF_OP_VARIANCE, x, mask, mean);
+        mean == NULL ? NULL : batch_statistic(t, MTF_OP_VARIANCE, x, mask, mean);
     MtfOnnxValue *inputs[] = { x, mean, variance, over_channels(call, 1, x->rank, false),
                                over_channels(call, 2, x->rank, false) };
     if (variance == NULL || inputs[3] == NULL || inputs[4] == NULL)

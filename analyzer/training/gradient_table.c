@@ -42,12 +42,17 @@ static const MtfOperation *maker(const MtfGradient *g, int tensor) {
     return producer < 0 ? NULL : mtf_graph_operation(g->b->graph, producer);
 }
 
-/* Of the whole step: a mean over the batch is one over all its micro-batches. */
-static double elements(const MtfGradient *g, int tensor) {
-    MtfShape shape = shape_of(g, tensor);
+/* How many elements the mean is over that made the result: of the whole step, since a mean over the
+ * batch is one over all its micro-batches, unless the operation says that it is of each of them. */
+static double mean_count(const MtfGradient *g) {
+    const MtfGraph *graph = g->b->graph;
+    MtfShape shape = shape_of(g, g->op.inputs[0]), rest = shape_of(g, g->op.outputs[0]);
+    bool whole = g->op.attributes.per_microbatch == 0;
     double count = 1;
     for (int i = 0; i < shape.rank; i++)
-        count *= (double)mtf_graph_step_size(g->b->graph, shape.dims[i]);
+        if (mtf_shape_find(&rest, shape.dims[i]) < 0)
+            count *= (double)(whole ? mtf_graph_step_size(graph, shape.dims[i])
+                                    : mtf_graph_size(graph, shape.dims[i]));
     return count;
 }
 
@@ -219,8 +224,7 @@ static void same(MtfGradient *g) {
 }
 
 static void reduce_mean(MtfGradient *g) {
-    double factor = elements(g, g->op.outputs[0]) / elements(g, g->op.inputs[0]);
-    give(g, 0, scaled(g, "share", g->dy, factor));
+    give(g, 0, scaled(g, "share", g->dy, 1 / mean_count(g)));
 }
 
 /* All elements that equal the maximum share its gradient. */
@@ -585,7 +589,7 @@ static void sum_exp(MtfGradient *g) {
 
 /* y = mean of (x - m)^2 over n elements: x gets 2 (x - m) dy / n, m gets minus the sum of that. */
 static void variance(MtfGradient *g) {
-    double n = elements(g, g->op.inputs[0]) / elements(g, g->op.outputs[0]);
+    double n = mean_count(g);
     int difference = BACK(g, MTF_OP_SUBTRACT, "difference", NULL, g->op.inputs[0], g->op.inputs[1]);
     int product = BACK(g, MTF_OP_MULTIPLY, "product", NULL, difference, g->dy);
     if (wants(g, 0))
@@ -665,6 +669,12 @@ static int in_training(const MtfGradient *g, int tensor) {
     return chooses ? operation->inputs[0] : tensor;
 }
 
+/* Whether both statistics are of the step's examples, or both of a micro-batch's. */
+static bool over_the_same(const MtfGradient *g, int mean, int variance) {
+    return is_zero(g, mean) || maker(g, mean)->attributes.per_microbatch ==
+                                   maker(g, variance)->attributes.per_microbatch;
+}
+
 /* Nothing flows through a mean that is 0: the sum that would is that 0 as well. */
 static void normalize_x(MtfGradient *g, const int *in) {
     MtfShape rest = shape_of(g, in[1]);
@@ -672,6 +682,7 @@ static void normalize_x(MtfGradient *g, const int *in) {
     g->b->attributes.epsilon = g->op.attributes.epsilon;
     int dot = BACK(g, MTF_OP_NORMALIZE_DOT, "dot", &rest, g->dy, in[0], in[1], in[2], in[3]);
     g->b->attributes.epsilon = g->op.attributes.epsilon;
+    g->b->attributes.per_microbatch = maker(g, in[2])->attributes.per_microbatch;
     GIVE(g, 0, MTF_OP_NORMALIZE_GRAD, g->dy, in[0], in[1], in[2], in[3], sum, dot);
 }
 
@@ -679,7 +690,7 @@ static void normalize(MtfGradient *g) {
     const int in[] = { g->op.inputs[0], in_training(g, g->op.inputs[1]),
                        in_training(g, g->op.inputs[2]), g->op.inputs[3] };
     bool of_x = (is_zero(g, in[1]) || is_made(g, in[1], MTF_OP_REDUCE_MEAN, in[0], -1)) &&
-                is_made(g, in[2], MTF_OP_VARIANCE, in[0], in[1]);
+                is_made(g, in[2], MTF_OP_VARIANCE, in[0], in[1]) && over_the_same(g, in[1], in[2]);
     if (!of_x && (wants(g, 0) || wants(g, 1) || wants(g, 2))) {
         refuse(g, "layer_norm");
         return;

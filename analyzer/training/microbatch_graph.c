@@ -9,7 +9,7 @@
 
 #include <inttypes.h>
 
-typedef enum { FIXED, PART, TERM } Class;
+typedef enum { FIXED, PART, STATISTIC, TERM } Class;
 
 typedef struct {
     MtfGraph *graph;
@@ -139,6 +139,13 @@ static bool check_term(const Parts *parts, int operation, bool has_batch, GError
     return true;
 }
 
+/* What parts become: parts, statistics of the micro-batch where the operation says so, or terms. */
+static Class class_of_parts(const MtfOperation *op, bool has_batch) {
+    if (has_batch)
+        return PART;
+    return op->attributes.per_microbatch != 0 ? STATISTIC : TERM;
+}
+
 /* What has lost the batch dimension must have been summed over it. */
 static bool check_part(const MtfOperation *op, bool has_batch, GError **error) {
     return has_batch || mtf_operation_row(op->kind)->reduction == MTF_REDUCE_SUM ||
@@ -157,7 +164,9 @@ static bool classify(const Parts *parts, int operation, GError **error) {
     } else if (count_inputs(parts, op, PART) > 0) {
         if (!check_part(op, has_batch, error))
             return false;
-        class = has_batch ? PART : TERM;
+        class = class_of_parts(op, has_batch);
+    } else if (count_inputs(parts, op, STATISTIC) > 0) {
+        class = has_batch ? PART : STATISTIC;
     }
     for (int k = 0; k < op->n_outputs; k++)
         parts->classes[op->outputs[k]] = class;
@@ -204,12 +213,16 @@ static bool classify_all(const Parts *parts, int *division, GError **error) {
             *division = i;
         else if (!classify(parts, i, error))
             return false;
-    const MtfTensor *loss = mtf_graph_tensor(parts->graph, parts->graph->loss);
-    return *division >= 0 || parts->classes[parts->graph->loss] == TERM ||
+    Class loss = parts->classes[parts->graph->loss];
+    return *division >= 0 || loss == TERM ||
            mtf_input_error(error,
-                           "the loss \"%s\" does not depend on the batch \"%s\", so a step cannot "
-                           "be worked through in micro-batches",
-                           loss->name, dim_name(parts->graph, parts->graph->batch));
+                           "the loss \"%s\" %s the batch \"%s\", so a step cannot be worked "
+                           "through in micro-batches",
+                           mtf_graph_tensor(parts->graph, parts->graph->loss)->name,
+                           loss == STATISTIC
+                               ? "is of one micro-batch (\"per_microbatch\"), no sum over"
+                               : "does not depend on",
+                           dim_name(parts->graph, parts->graph->batch));
 }
 
 static char *step_name(const MtfGraph *graph, int tensor) {
@@ -253,7 +266,30 @@ static void accumulate_weighted(MtfBuilder *b, int division, int *divisor, char 
     *divisor = mtf_graph_find_tensor(graph, weights);
 }
 
-bool mtf_accumulate_loss(MtfGraph *graph, int *divisor, char **name, GError **error) {
+/* The mean over micro-batches of what each of them gives. */
+static int average(MtfBuilder *b, int tensor) {
+    g_autofree char *name = g_strdup_printf("share/%s", mtf_graph_tensor(b->graph, tensor)->name);
+    b->layer = mtf_graph_tensor(b->graph, tensor)->layer;
+    b->attributes.factor = 1.0 / b->graph->microbatches;
+    int share = MTF_BUILD(b, MTF_OP_SCALE, name, NULL, tensor);
+    return share < 0 ? -1 : accumulate(b, share);
+}
+
+/* What variables are assigned once a step: of statistics the mean over micro-batches, of terms their
+ * sum. */
+static void accumulate_assignments(const Parts *parts, MtfBuilder *b, GArray *assignments) {
+    for (guint i = 0; i < assignments->len && b->error == NULL; i++) {
+        MtfUpdate *update = &g_array_index(assignments, MtfUpdate, i);
+        Class class = parts->classes[update->value];
+        if (class == STATISTIC)
+            update->value = average(b, update->value);
+        else if (class == TERM)
+            update->value = accumulate(b, update->value);
+    }
+}
+
+bool mtf_accumulate_loss(MtfGraph *graph, GArray *assignments, int *divisor, char **name,
+                         GError **error) {
     *divisor = -1;
     *name = NULL;
     if (graph->microbatches == 1 || graph->loss < 0 ||
@@ -265,6 +301,7 @@ bool mtf_accumulate_loss(MtfGraph *graph, int *divisor, char **name, GError **er
     if (!mtf_graph_check_microbatches(graph, error) || !classify_all(&parts, &division, error))
         return false;
     MtfBuilder b = mtf_builder(graph, MTF_PHASE_FORWARD);
+    accumulate_assignments(&parts, &b, assignments);
     if (division >= 0)
         accumulate_weighted(&b, division, divisor, name);
     else

@@ -4,16 +4,20 @@
  * The batch dimension of a forward graph gets the size of one micro-batch. Means still divide by
  * the whole batch, as they do when ranks share it, so what a micro-batch computes is, by class:
  *
- *     fixed   the same for every micro-batch: of variables and constants alone
- *     part    has the batch dimension: its examples of the whole tensor
- *     term    one term of a sum over micro-batches: the batch was summed away, or averaged
+ *     fixed      the same for every micro-batch: of variables and constants alone
+ *     part       has the batch dimension: its examples of the whole tensor
+ *     statistic  a mean over the examples of one micro-batch, which the operation must say
+ *                ("per_microbatch"), and what is computed of it: batch normalisation
+ *     term       one term of a sum over micro-batches: the batch was summed away, or averaged
  *
  *     x[batch, d] ──► losses[batch] ──reduce_mean──► loss            (a term)
  *         part           part                          └──accumulate──► step/loss
  *
  * Terms may pass through what is linear in them and through nothing else. So whatever mixes
- * examples (normalisation over the batch, a maximum over it) is refused by name, and the gradients
- * of all micro-batches add up to that of the step.
+ * examples of several micro-batches (statistics of the whole batch, a maximum over it) is refused by
+ * name, and the gradients of all micro-batches add up to that of the step. Statistics go anywhere: to
+ * the model they are constants of the micro-batch that depend on all its examples, so a result with
+ * statistics is one of so many micro-batches and of no other number.
  *
  * One loss may be more than linear: a term divided by another that no variable leads to, a mean
  * weighted by a mask. Both are accumulated and divided when the last micro-batch is done:
@@ -38,9 +42,10 @@ bool mtf_graph_set_microbatches(MtfGraph *graph, int batch, int microbatches, GE
  * ("step/NAME") its loss. Does nothing without micro-batches, nor where the loss is no scalar. Of a
  * weighted mean that is the dividend; `*divisor` is then the sum of weights that the loss and its
  * gradients have yet to be divided by (else -1) and `*name` what the loss is called (free with
- * g_free).
- */
-bool mtf_accumulate_loss(MtfGraph *graph, int *divisor, char **name, GError **error);
+ * g_free). Of `assignments` (MtfUpdate), which happen once a step, the values become those of the step:
+ * of what depends on statistics the mean over micro-batches, of terms their sum. */
+bool mtf_accumulate_loss(MtfGraph *graph, GArray *assignments, int *divisor, char **name,
+                         GError **error);
 
 /* Divides, once a step: appends the loss called `name` and the gradients of `gradients`
  * (MtfVariableGradient), which then hold the quotients. */

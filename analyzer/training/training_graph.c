@@ -30,16 +30,6 @@ static GArray *take_assignments(MtfGraph *graph) {
     return assignments;
 }
 
-static bool check_assignments(const MtfGraph *graph, const GArray *assignments, GError **error) {
-    if (assignments->len == 0 || graph->microbatches == 1)
-        return true;
-    int variable = g_array_index(assignments, MtfUpdate, 0).variable;
-    return mtf_input_error(error,
-                           "variable \"%s\" is assigned once a step, which micro-batches have no "
-                           "value for",
-                           mtf_graph_tensor(graph, variable)->name);
-}
-
 /* Assignments are copies among the updates: they wait, as all updates do, until the step's loss is
  * agreed on. */
 static bool add_assignments(MtfGraph *graph, const GArray *assignments, GError **error) {
@@ -68,8 +58,7 @@ MtfGraph *mtf_training_graph(const MtfGraph *forward, GError **error) {
     if (!check_types(forward, error) || (graph = mtf_expand(forward, error)) == NULL)
         return NULL;
     g_autoptr(GArray) assignments = take_assignments(graph);
-    if (!check_assignments(graph, assignments, error) ||
-        !mtf_accumulate_loss(graph, &divisor, &loss, error))
+    if (!mtf_accumulate_loss(graph, assignments, &divisor, &loss, error))
         return NULL;
     g_autoptr(GArray) gradients = mtf_differentiate(graph, error);
     if (gradients == NULL ||

@@ -152,14 +152,16 @@ typedef struct {
     int position;  /* rotary: positions */
     int n_windows; /* conv, pools */
     MtfWindow windows[MTF_MAX_WINDOWS];
-    double counted; /* average_pool: 1 where padding counts */
-    int experts;    /* slots, expert_einsum: what is chosen from */
-    int choices;    /* slots: how many choices a token has */
-    int capacity;   /* slots: places of an expert; -1: as many as it takes */
-    double value;   /* constant */
-    double factor;  /* scale, attention */
-    double causal;  /* attention: 1 where queries look at memory up to their own position */
-    double softcap; /* attention: scores s become softcap tanh(s / softcap); 0: they stay */
+    double counted;        /* average_pool: 1 where padding counts */
+    int experts;           /* slots, expert_einsum: what is chosen from */
+    int choices;           /* slots: how many choices a token has */
+    int capacity;          /* slots: places of an expert; -1: as many as it takes */
+    double value;          /* constant */
+    double per_microbatch; /* reduce_mean, variance, normalize_grad: 1 where the mean is over the
+                              examples of one micro-batch, not of the step */
+    double factor;         /* scale, attention */
+    double causal;         /* attention: 1 where queries look at memory up to their own position */
+    double softcap;        /* attention: scores s become softcap tanh(s / softcap); 0: they stay */
     double
         window; /* attention, causal: positions that a query looks at, its own the last; 0: all */
     double epsilon;                       /* layer_norm, adam, adafactor */

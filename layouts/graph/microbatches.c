@@ -129,6 +129,13 @@ bool mtf_graph_check_microbatches(const MtfGraph *graph, GError **error) {
     return check_order(graph, error);
 }
 
+bool mtf_graph_has_batch_statistics(const MtfGraph *graph) {
+    for (int i = 0; i < (int)graph->operations->len; i++)
+        if (mtf_graph_operation(graph, i)->attributes.per_microbatch != 0)
+            return true;
+    return false;
+}
+
 static int count_recomputed(const MtfGraph *graph) {
     int count = 0;
     for (int i = 0; i < (int)graph->operations->len; i++)
@@ -142,6 +149,8 @@ char *mtf_graph_step_format(const MtfGraph *graph) {
     if (graph->microbatches > 1)
         g_string_printf(text, "in %d micro-batches of %" PRId64, graph->microbatches,
                         mtf_graph_size(graph, graph->batch));
+    if (graph->microbatches > 1 && mtf_graph_has_batch_statistics(graph))
+        g_string_append(text, ", batch statistics of each");
     if (recomputed > 0)
         g_string_append_printf(text, ", %d operation%s computed again", recomputed,
                                recomputed == 1 ? "" : "s");

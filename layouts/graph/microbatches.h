@@ -45,8 +45,12 @@ int mtf_graph_find_batch(const MtfGraph *graph);
  * a variable has the batch dimension. */
 bool mtf_graph_check_microbatches(const MtfGraph *graph, GError **error);
 
+/* Whether the graph takes means over the examples of one micro-batch each ("per_microbatch"): then its
+ * results are those of so many micro-batches. */
+bool mtf_graph_has_batch_statistics(const MtfGraph *graph);
+
 /* How a step is done, for people: "in one piece", "in 4 micro-batches of 16, 96 operations computed
- * again" (clones). Free with g_free. */
+ * again" (clones), "batch statistics of each". Free with g_free. */
 char *mtf_graph_step_format(const MtfGraph *graph);
 
 #endif

@@ -326,6 +326,17 @@ bool mtf_check_statistic(const Check *check, const MtfShape *shape, GError **err
                         "in the statistic but missing in its dims", error);
 }
 
+bool mtf_check_mean(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    double per = check->operation->attributes.per_microbatch;
+    return per == 0 || per == 1 ||
+           fail(check, error, "\"per_microbatch\" is %.17g and must be 0 or 1", per);
+}
+
+bool mtf_check_variance(const Check *check, const MtfShape *shape, GError **error) {
+    return mtf_check_mean(check, shape, error) && mtf_check_statistic(check, shape, error);
+}
+
 bool mtf_check_loop_next(const Check *check, const MtfShape *shape, GError **error) {
     const MtfTensor *next = input(check, 1);
     if (mtf_shape_equal(&next->shape, shape) && next->dtype == input(check, 0)->dtype)

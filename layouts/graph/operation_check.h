@@ -39,6 +39,8 @@ bool mtf_check_labels(const MtfOperationCheck *check, const MtfShape *shape, GEr
 bool mtf_check_learning_rate(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_range(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_rotary(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_mean(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_variance(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_statistic(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_clip(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_argmax(const MtfOperationCheck *check, const MtfShape *shape, GError **error);

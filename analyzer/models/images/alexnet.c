@@ -49,7 +49,7 @@ static MtfImage features(AlexNet *a, MtfImage x) {
 static MtfGraph *build_alexnet(AlexNet *a, const MtfModelSettings *s, GError **error) {
     const int64_t size[] = { s->image, s->image };
     a->width = s->width;
-    mtf_image_net_init(&a->net, 2, s->batch);
+    mtf_image_net_init(&a->net, 2, s);
     MtfImage x = features(a, mtf_image_input(&a->net, s->channels, size));
     int y = mtf_image_dense_active(&a->net, "dense6", x.tensor, s->hidden);
     y = mtf_image_dense_active(&a->net, "dense7", y, s->hidden);

@@ -50,7 +50,7 @@ static void add_error(CosmoFlow *c, int y, int64_t outputs) {
 static MtfGraph *build_cosmoflow(CosmoFlow *c, const MtfModelSettings *s, GError **error) {
     static const int widths[CONVOLUTIONS] = { 1, 2, 4, 8, 16, 16, 16 };
     const int64_t size[] = { s->image, s->image, s->image };
-    mtf_image_net_init(&c->net, 3, s->batch);
+    mtf_image_net_init(&c->net, 3, s);
     c->net.slope = 0.01;
     MtfImage x = mtf_image_input(&c->net, s->channels, size);
     for (int i = 0; i < CONVOLUTIONS; i++)
@@ -70,8 +70,8 @@ static MtfGraph *build_normed(const MtfModelSettings *s, GError **error) {
     return build_cosmoflow(&(CosmoFlow){ .norm = true }, s, error);
 }
 
-static const char *const parameters[] = { "batch",  "image",   "channels", "width",
-                                          "hidden", "outputs", NULL };
+static const char *const parameters[] = { "batch",  "image",   "channels",  "width",
+                                          "hidden", "outputs", "norm-over", NULL };
 
 #define COSMOFLOW(text, about, side, function) \
     {                                          \

@@ -89,7 +89,7 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     DenseNet d = { .growth = s->width, .blocks = block_sizes(s->layers, error) };
     if (d.blocks == NULL)
         return NULL;
-    mtf_image_net_init(&d.net, 2, s->batch);
+    mtf_image_net_init(&d.net, 2, s);
     MtfImage x = stem(&d, mtf_image_input(&d.net, s->channels, size));
     for (int i = 0; i < BLOCKS; i++) {
         x = block(&d, x, i);
@@ -99,8 +99,8 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     return mtf_parts_end(d.net.p, error);
 }
 
-static const char *const parameters[] = { "layers", "batch",   "image", "channels",
-                                          "width",  "classes", NULL };
+static const char *const parameters[] = { "layers", "batch",   "image",     "channels",
+                                          "width",  "classes", "norm-over", NULL };
 
 #define DENSENET(text, about, depth, growth)          \
     {                                                 \

@@ -19,12 +19,13 @@ MtfImageWindow mtf_image_window(int64_t kernel, int64_t stride, int64_t padding)
     return window;
 }
 
-void mtf_image_net_init(MtfImageNet *net, int axes, int64_t batch) {
+void mtf_image_net_init(MtfImageNet *net, int axes, const MtfModelSettings *settings) {
     net->p = mtf_parts_new();
     net->axes = axes;
     net->epsilon = 1e-5;
     net->momentum = 0.1;
-    net->batch = mtf_parts_dimension(net->p, "batch", batch);
+    net->whole = g_strcmp0(settings->norm_over, "step") == 0;
+    net->batch = mtf_parts_dimension(net->p, "batch", settings->batch);
 }
 
 /* ---- Dimensions ------------------------------------------------------------------------------ */
@@ -282,6 +283,13 @@ static double sample_correction(const MtfImageNet *net, const MtfImage *x) {
     return n > 1 ? n / (n - 1) : 1;
 }
 
+/* The mean or variance of each channel. */
+static int batch_statistic(MtfImageNet *net, int kind, const char *name, MtfImage x, int mean) {
+    MtfShape channels = { 1, { x.channel_dim } };
+    net->p->b.attributes.per_microbatch = net->whole ? 0 : 1;
+    return mtf_parts_apply(net->p, kind, name, &channels, x.tensor, mean);
+}
+
 /* Batch normalisation. The running statistics are for when nothing is learned. */
 MtfImage mtf_image_norm(MtfImageNet *net, const char *name, MtfImage x) {
     MtfShape channels = { 1, { x.channel_dim } };
@@ -294,9 +302,8 @@ MtfImage mtf_image_norm(MtfImageNet *net, const char *name, MtfImage x) {
         mtf_graph_tensor(net->p->b.graph, running_mean)->frozen = true;
         mtf_graph_tensor(net->p->b.graph, running_variance)->frozen = true;
     }
-    int mean = mtf_parts_apply(net->p, MTF_OP_REDUCE_MEAN, "batch_mean", &channels, x.tensor, -1);
-    int variance =
-        mtf_parts_apply(net->p, MTF_OP_VARIANCE, "batch_variance", &channels, x.tensor, mean);
+    int mean = batch_statistic(net, MTF_OP_REDUCE_MEAN, "batch_mean", x, -1);
+    int variance = batch_statistic(net, MTF_OP_VARIANCE, "batch_variance", x, mean);
     double correction = sample_correction(net, &x);
     mean = run_statistic(net, "mean", running_mean, mean, 1);
     variance = run_statistic(net, "variance", running_variance, variance, correction);

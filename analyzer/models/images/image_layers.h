@@ -8,6 +8,7 @@
 #ifndef MTF_IMAGE_LAYERS_H
 #define MTF_IMAGE_LAYERS_H
 
+#include "analyzer/models/model_family.h"
 #include "analyzer/models/model_parts.h"
 
 #define MTF_IMAGE_AXES 3
@@ -19,10 +20,11 @@ typedef struct {
     double epsilon;  /* of batch normalisation; 1e-5 */
     double momentum; /* of running statistics: what the new ones count; 0.1 */
     double slope;    /* of the activation below 0; 0: relu */
+    bool whole;      /* batch statistics are of the whole step, not of each micro-batch */
 } MtfImageNet;
 
 /* Begins a network of `axes` dimensions of space. A slope that was set stays. */
-void mtf_image_net_init(MtfImageNet *net, int axes, int64_t batch);
+void mtf_image_net_init(MtfImageNet *net, int axes, const MtfModelSettings *settings);
 
 /* A tensor with its channels and the dimensions of its space. */
 typedef struct {

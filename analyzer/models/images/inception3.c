@@ -169,7 +169,7 @@ static MtfImage middle(Inception *n, MtfImage x) {
 static MtfGraph *build_inception(const MtfModelSettings *s, bool second, GError **error) {
     const int64_t size[] = { s->image, s->image };
     Inception n = { .width = s->width };
-    mtf_image_net_init(&n.net, 2, s->batch);
+    mtf_image_net_init(&n.net, 2, s);
     n.net.epsilon = 1e-3;
     MtfImage x = stem(&n, mtf_image_input(&n.net, s->channels, size));
     x = module_a(&n, "a0", x, 32);
@@ -193,7 +193,8 @@ static MtfGraph *build_with_second(const MtfModelSettings *s, GError **error) {
     return build_inception(s, true, error);
 }
 
-static const char *const parameters[] = { "batch", "image", "channels", "width", "classes", NULL };
+static const char *const parameters[] = { "batch",   "image",     "channels", "width",
+                                          "classes", "norm-over", NULL };
 
 #define INCEPTION(text, about, function)       \
     {                                          \

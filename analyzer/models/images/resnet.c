@@ -98,7 +98,7 @@ static MtfGraph *build_resnet(ResNet *r, const MtfModelSettings *s, GError **err
     const int64_t size[] = { s->image, s->image };
     if (!set_depth(r, s->layers, error))
         return NULL;
-    mtf_image_net_init(&r->net, 2, s->batch);
+    mtf_image_net_init(&r->net, 2, s);
     MtfImage x = stem(r, mtf_image_input(&r->net, s->channels, size), s->width);
     for (int i = 0; i < STAGES; i++)
         x = stage(r, x, i, s->width << i);
@@ -116,8 +116,8 @@ static MtfGraph *build_alpa(const MtfModelSettings *s, GError **error) {
     return build_resnet(&r, s, error);
 }
 
-static const char *const parameters[] = { "layers",  "batch", "image",    "channels",
-                                          "classes", "width", "widening", NULL };
+static const char *const parameters[] = { "layers", "batch",    "image",     "channels", "classes",
+                                          "width",  "widening", "norm-over", NULL };
 
 #define RESNET(text, about, depth, base, wide, function) \
     {                                                    \

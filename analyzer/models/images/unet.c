@@ -82,7 +82,7 @@ static MtfImage contract_and_expand(UNet *u, MtfImage x) {
 static MtfGraph *build_unet(UNet *u, int axes, const MtfModelSettings *s, GError **error) {
     const int64_t size[] = { s->image, s->image, s->image };
     u->s = s;
-    mtf_image_net_init(&u->net, axes, s->batch);
+    mtf_image_net_init(&u->net, axes, s);
     MtfImage x = contract_and_expand(u, mtf_image_input(&u->net, s->channels, size));
     MtfImageConv last = { .channels = s->classes,
                           .window = mtf_image_window(1, 1, 0),
@@ -104,8 +104,8 @@ static MtfGraph *build_mesh(const MtfModelSettings *s, GError **error) {
     return build_unet(&u, 3, s, error);
 }
 
-static const char *const parameters[] = { "layers", "batch",   "image",   "channels",
-                                          "width",  "classes", "dropout", NULL };
+static const char *const parameters[] = { "layers",  "batch",   "image",     "channels", "width",
+                                          "classes", "dropout", "norm-over", NULL };
 
 #define UNET(text, about, levels, side, colours, base, outputs, function) \
     {                                                                     \

@@ -48,7 +48,7 @@ static MtfGraph *build(const MtfModelSettings *s, GError **error) {
     if (stages == NULL)
         return NULL;
     MtfImageNet net;
-    mtf_image_net_init(&net, 2, s->batch);
+    mtf_image_net_init(&net, 2, s);
     MtfImage x = mtf_image_input(&net, s->channels, size);
     for (int i = 0; i < STAGES; i++)
         x = stage(&net, x, i, stages[i], s->width << MIN(i, 3));

@@ -290,7 +290,7 @@ void mtf_kernel_reduce(const MtfKernelCall *call) {
 void mtf_kernel_mean(const MtfKernelCall *call) {
     MtfOperand sums = mtf_kernel_sums(call);
     reduce_to(call, &sums);
-    mtf_operand_divide(&sums, mtf_operand_mean_count(&call->inputs[0], &sums));
+    mtf_operand_divide(&sums, mtf_kernel_mean_count(call, &call->inputs[0], &sums));
     mtf_kernel_store_sums(call, &sums);
 }
 

@@ -57,6 +57,16 @@ double mtf_operand_mean_count(const MtfOperand *whole, const MtfOperand *part) {
     return count;
 }
 
+double mtf_kernel_mean_count(const MtfKernelCall *call, const MtfOperand *whole,
+                             const MtfOperand *part) {
+    const MtfGraph *graph = call->graph;
+    double count = mtf_operand_mean_count(whole, part);
+    bool parts = call->operation->attributes.per_microbatch != 0 &&
+                 mtf_operand_find(whole, graph->batch) >= 0 &&
+                 mtf_operand_find(part, graph->batch) < 0;
+    return parts ? count / graph->microbatches : count;
+}
+
 void mtf_nest_init(MtfNest *nest) {
     nest->n_loops = 0;
     nest->n_operands = 0;

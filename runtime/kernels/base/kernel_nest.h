@@ -80,4 +80,8 @@ void *mtf_operand_at(const MtfOperand *operand, int64_t offset);
  * divides by. */
 double mtf_operand_mean_count(const MtfOperand *whole, const MtfOperand *part);
 
+/* The same for a call: of one micro-batch where its operation says so. */
+double mtf_kernel_mean_count(const MtfKernelCall *call, const MtfOperand *whole,
+                             const MtfOperand *part);
+
 #endif

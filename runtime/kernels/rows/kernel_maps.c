@@ -78,7 +78,7 @@ static void clip_parameters(const MtfKernelCall *call, double *parameters) {
 static void normalize_parameters(const MtfKernelCall *call, double *parameters) {
     int x = call->operation->kind == MTF_OP_NORMALIZE ? 0 : 1;
     parameters[0] = call->operation->attributes.epsilon;
-    parameters[1] = mtf_operand_mean_count(&call->inputs[x], &call->inputs[x + 1]);
+    parameters[1] = mtf_kernel_mean_count(call, &call->inputs[x], &call->inputs[x + 1]);
 }
 
 /* The scalars behind the `arrays` first inputs: the rate and, if given, the clip factor. */
