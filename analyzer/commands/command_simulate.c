@@ -9,6 +9,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
+#include "layouts/base/quantile.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -72,16 +73,8 @@ static void add_trial(GPtrArray *rows, const MtfCollectiveTrial *trial) {
     row->worst_text = mtf_collective_trial_text(trial);
 }
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(GArray *ratios) {
-    g_array_sort(ratios, by_size);
-    guint middle = ratios->len / 2;
-    double upper = g_array_index(ratios, double, middle);
-    return ratios->len % 2 == 1 ? upper : (upper + g_array_index(ratios, double, middle - 1)) / 2;
+static double median_of(GArray *ratios) {
+    return mtf_median((double *)(void *)ratios->data, ratios->len);
 }
 
 static GPtrArray *run_trials(int64_t count, int64_t seed) {
@@ -107,7 +100,7 @@ static void print_total(const GPtrArray *rows, MtfSimulationClaim claim, const c
             worst = row->worst;
     }
     if (ratios->len > 0)
-        printf("%-40s %-8s %6u %9.6f %9.6f\n", name, "", ratios->len, median(ratios), worst);
+        printf("%-40s %-8s %6u %9.6f %9.6f\n", name, "", ratios->len, median_of(ratios), worst);
 }
 
 static void print_table(const GPtrArray *rows) {
@@ -120,7 +113,7 @@ static void print_table(const GPtrArray *rows) {
             g_strdup_printf("%s %s", mtf_collective_kind_name(row->kind), row->algorithm);
         printf("%-40s %-8s %6u %9.6f %9.6f  %s\n", name,
                row->claim == MTF_SIMULATION_EXACT ? "exact" : "estimate", row->ratios->len,
-               median(row->ratios), row->worst,
+               median_of(row->ratios), row->worst,
                strstr(row->worst_text, row->switched ? "levels" : "torus"));
     }
     print_total(rows, MTF_SIMULATION_EXACT, "all that claim to be exact");
@@ -137,7 +130,7 @@ static void print_json(const GPtrArray *rows) {
         cJSON_AddStringToObject(item, "network", row->switched ? "levels" : "torus");
         cJSON_AddBoolToObject(item, "exact", row->claim == MTF_SIMULATION_EXACT);
         mtf_json_add_integer(item, "trials", row->ratios->len);
-        mtf_json_add_number(item, "median", median(row->ratios));
+        mtf_json_add_number(item, "median", median_of(row->ratios));
         mtf_json_add_number(item, "worst", row->worst);
         cJSON_AddStringToObject(item, "worst_case", row->worst_text);
         cJSON_AddItemToArray(list, item);

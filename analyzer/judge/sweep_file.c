@@ -4,6 +4,7 @@
 #include "cost/machine/curve_name.h"
 #include "cost/machine/samples.h"
 #include "layouts/base/error.h"
+#include "layouts/base/quantile.h"
 
 #include <math.h>
 #include <string.h>
@@ -106,11 +107,6 @@ bool mtf_sweep_add_collective(const char *argument, MtfMachine *machine, GError 
     return true;
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Predicted over measured seconds of every line at the machine's shares. */
 static GArray *product_ratios(const GArray *lines, const MtfMachine *machine, const char *dtype) {
     GArray *ratios = g_array_new(FALSE, FALSE, sizeof(double));
@@ -124,7 +120,6 @@ static GArray *product_ratios(const GArray *lines, const MtfMachine *machine, co
                        v[3];
         g_array_append_val(ratios, ratio);
     }
-    g_array_sort(ratios, by_value);
     return ratios;
 }
 
@@ -145,7 +140,7 @@ bool mtf_sweep_fit_products(const char *argument, MtfMachine *machine, int *rows
     if (lines == NULL)
         return false;
     g_autoptr(GArray) ratios = product_ratios(lines, machine, parts[0]);
-    double median = g_array_index(ratios, double, ratios->len / 2), sum = 0;
+    double median = mtf_median((double *)(void *)ratios->data, ratios->len), sum = 0;
     rates->share[which].share = fmin(rates->share[which].share * median, 1);
     for (guint i = 0; i < ratios->len; i++)
         sum += fabs(g_array_index(ratios, double, i) / median - 1);

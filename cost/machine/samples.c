@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "cost/machine/samples.h"
 
+#include "layouts/base/quantile.h"
 #include <string.h>
 
 static void clear_sample(gpointer data) {
@@ -61,18 +62,12 @@ static double rounded(double value) {
     return g_ascii_strtod(g_ascii_formatd(text, sizeof text, "%.4g", value), NULL);
 }
 
-static int compare_doubles(const void *left, const void *right) {
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 /* The first quarter of the seconds of samples of one table with one x. */
 static double first_quarter(const MtfSample *samples, int count) {
     g_autofree double *seconds = g_new(double, (gsize)count);
     for (int i = 0; i < count; i++)
         seconds[i] = samples[i].seconds;
-    qsort(seconds, (size_t)count, sizeof *seconds, compare_doubles);
-    return seconds[count / 4];
+    return mtf_first_quarter(seconds, count);
 }
 
 /* Adds the table of samples [first, end), sorted by x. */

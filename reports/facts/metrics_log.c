@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/json_reader.h"
+#include "layouts/base/quantile.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -75,28 +76,20 @@ GArray *mtf_metrics_log_load(const char *path, GError **error) {
     return g_steal_pointer(&records);
 }
 
-static int compare_doubles(const void *left, const void *right) {
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 /* The median of the double at `offset` of each record. */
-static double median(const GArray *records, gsize offset) {
+static double median_of(const GArray *records, gsize offset) {
     g_autoptr(GArray) values = g_array_new(FALSE, FALSE, sizeof(double));
     for (guint i = records->len > 1 ? 1 : 0; i < records->len; i++) {
         const char *record = records->data + i * sizeof(MtfMetricsRecord);
         g_array_append_vals(values, record + offset, 1);
     }
-    g_array_sort(values, compare_doubles);
-    guint middle = values->len / 2;
-    double upper = g_array_index(values, double, middle);
-    return values->len % 2 == 1 ? upper : (upper + g_array_index(values, double, middle - 1)) / 2;
+    return mtf_median((double *)(void *)values->data, values->len);
 }
 
 double mtf_metrics_median_seconds(const GArray *records) {
-    return median(records, offsetof(MtfMetricsRecord, seconds));
+    return median_of(records, offsetof(MtfMetricsRecord, seconds));
 }
 
 double mtf_metrics_median_communication(const GArray *records) {
-    return median(records, offsetof(MtfMetricsRecord, communication_seconds));
+    return median_of(records, offsetof(MtfMetricsRecord, communication_seconds));
 }

@@ -3,6 +3,7 @@
 
 #include "cost/machine/curve_name.h"
 #include "cost/price/price.h"
+#include "layouts/base/quantile.h"
 #include "runtime/exchange/collectives.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
@@ -139,11 +140,6 @@ static double call_seconds(const Trial *trial) {
     return counted.seconds;
 }
 
-static int compare_doubles(const void *left, const void *right) {
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 /* The first quarter of many calls, each the mean over ranks: the rank that comes last waits for
  * nobody. How many calls is agreed upon, since all must call as often. Elapsed time holds whatever
  * else the machine does meanwhile, so not the median; but the least is what no whole step comes to.
@@ -159,8 +155,7 @@ static double trial_seconds(const Trial *trial) {
     mtf_mpi_require(
         MPI_Allreduce(MPI_IN_PLACE, samples, calls, MPI_DOUBLE, MPI_SUM, trial->control),
         "MPI_Allreduce");
-    qsort(samples, (size_t)calls, sizeof *samples, compare_doubles);
-    return samples[calls / 4] / n;
+    return mtf_first_quarter(samples, calls) / n;
 }
 
 /* Measures one size; *seconds becomes what it took on the slowest rank. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/calibrate/kernel_benchmark.h"
 
+#include "layouts/base/quantile.h"
 #include "runtime/data/data.h"
 #include "runtime/kernels/base/slice.h"
 #include "runtime/support/processor_clock.h"
@@ -254,11 +255,6 @@ static double run_after_next(const MtfKernelTrial *trials, int n, int i) {
     return mtf_processor_seconds() - start;
 }
 
-static int compare_doubles(const void *left, const void *right) {
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 /* Reads a byte of every line. */
 static void sweep(const MtfArenaMemory *memory) {
     volatile const char *bytes = memory->base;
@@ -282,8 +278,6 @@ void mtf_kernel_trials_measure(const MtfKernelTrial *trials, int n, double patie
             samples[i * ROUNDS_MOST + rounds] = fmax(run_after_next(trials, n, i) - clock, 1e-9);
         rounds++;
     }
-    for (int i = 0; i < n; i++) {
-        qsort(&samples[i * ROUNDS_MOST], (size_t)rounds, sizeof(double), compare_doubles);
-        seconds[i] = samples[i * ROUNDS_MOST + rounds / 2];
-    }
+    for (int i = 0; i < n; i++)
+        seconds[i] = mtf_median(&samples[i * ROUNDS_MOST], rounds);
 }

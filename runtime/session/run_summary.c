@@ -2,6 +2,7 @@
 #include "runtime/session/run_summary.h"
 
 #include "layouts/base/command_line.h"
+#include "layouts/base/quantile.h"
 #include "runtime/session/session_checkpoints.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/resident_memory.h"
@@ -10,20 +11,13 @@
 #include <math.h>
 #include <string.h>
 
-static int compare_doubles(const void *left, const void *right) {
-    double a = *(const double *)left;
-    double b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
 double mtf_median_seconds(const MtfStepRecord *records, int64_t n) {
     int64_t first = n > 1 ? 1 : 0;
     gsize count = (gsize)(n - first);
     g_autofree double *seconds = g_new(double, count);
     for (gsize i = 0; i < count; i++)
         seconds[i] = records[first + (int64_t)i].seconds;
-    qsort(seconds, count, sizeof *seconds, compare_doubles);
-    return count % 2 == 1 ? seconds[count / 2] : (seconds[count / 2 - 1] + seconds[count / 2]) / 2;
+    return mtf_median(seconds, (int64_t)count);
 }
 
 /* ---- Predictions of the plan --------------------------------------------------------------- */

@@ -10,6 +10,7 @@
  * measured step is the first quarter of the kept samples, like the tables of --calibrate; with
  * fewer than three, of the processor time of the rank that has least. */
 #include "layouts/base/error.h"
+#include "layouts/base/quantile.h"
 #include "runtime/session/session.h"
 #include "runtime/support/mpi_check.h"
 #include "runtime/support/threads.h"
@@ -96,16 +97,6 @@ static void take_turn(Subject *subject) {
         take_step(subject, i > 0);
 }
 
-static int compare_doubles(const void *left, const void *right) {
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-static double first_quarter(double *values, int n) {
-    qsort(values, (size_t)n, sizeof *values, compare_doubles);
-    return values[n / 4];
-}
-
 static double predicted_seconds(const Subject *subject) {
     const cJSON *step =
         cJSON_GetObjectItemCaseSensitive(subject->session.plan->predicted, "step_seconds");
@@ -121,7 +112,7 @@ static void report(Subject *subject) {
         if (subject->wall[i] <= 1.05 * subject->processor[i])
             kept[n++] = subject->wall[i];
     double measured =
-        n >= 3 ? first_quarter(kept, n) : first_quarter(subject->processor, subject->taken);
+        n >= 3 ? mtf_first_quarter(kept, n) : mtf_first_quarter(subject->processor, subject->taken);
     if (subject->session.rank == 0)
         printf("%s %d %.9g %.9g %d %d\n", subject->options.plan, subject->session.n_ranks,
                predicted_seconds(subject), measured, n, subject->taken);
