@@ -113,24 +113,37 @@ static MtfOnnxValue *make_range(MtfOnnxTranslation *t, MtfOnnxValue *value) {
     return become(value, mtf_onnx_affine(t, range, step, first));
 }
 
-/* Two numbers, `upper` where column - row > diagonal, else `lower`, in the last two axes; the others
+/* Two numbers, `upper` where column - row > diagonal, else `lower`, in two axes; the others
  * have one element. */
 typedef struct {
     double lower, upper;
     int64_t diagonal;
+    int axes[2];
 } Triangle;
 
+/* The two axes of several elements, and how many elements lie between neighbours along them: of other
+ * axes there is one element. */
+static bool find_sides(const MtfOnnxValue *value, int axes[2]) {
+    int n = 0;
+    for (int k = 0; k < value->rank; k++) {
+        if (value->sizes[k] > 1 && n == 2)
+            return false;
+        if (value->sizes[k] > 1)
+            axes[n++] = k;
+    }
+    return n == 2;
+}
+
 static bool find_triangle(const MtfOnnxValue *value, Triangle *triangle) {
-    int r = value->rank;
-    if (r < 2 || value->sizes[r - 2] < 2 || value->sizes[r - 1] < 2 ||
-        value->sizes[r - 2] * value->sizes[r - 1] != mtf_onnx_elements(value))
+    if (!find_sides(value, triangle->axes))
         return false;
-    int64_t rows = value->sizes[r - 2], columns = value->sizes[r - 1], first = 0;
+    int64_t rows = value->sizes[triangle->axes[0]], columns = value->sizes[triangle->axes[1]];
     triangle->lower = value->known[(rows - 1) * columns];
     triangle->upper = value->known[columns - 1];
-    while (first < columns && value->known[first] == triangle->lower)
-        first++;
-    triangle->diagonal = first - 1;
+    triangle->diagonal = 1 - rows;
+    for (int64_t i = 0; i < rows * columns; i++)
+        if (value->known[i] == triangle->lower)
+            triangle->diagonal = MAX(triangle->diagonal, i % columns - i / columns);
     for (int64_t i = 0; i < rows * columns; i++) {
         bool above = i % columns - i / columns > triangle->diagonal;
         if (value->known[i] != (above ? triangle->upper : triangle->lower))
@@ -144,8 +157,8 @@ static MtfOnnxValue *make_triangle(MtfOnnxTranslation *t, MtfOnnxValue *value) {
     if (!find_triangle(value, &triangle))
         return NULL;
     int r = value->rank;
-    MtfOnnxValue *row = mtf_onnx_range(t, MTF_ONNX_FLOAT, r, value->sizes, r - 2);
-    MtfOnnxValue *column = mtf_onnx_range(t, MTF_ONNX_FLOAT, r, value->sizes, r - 1);
+    MtfOnnxValue *row = mtf_onnx_range(t, MTF_ONNX_FLOAT, r, value->sizes, triangle.axes[0]);
+    MtfOnnxValue *column = mtf_onnx_range(t, MTF_ONNX_FLOAT, r, value->sizes, triangle.axes[1]);
     MtfOnnxValue *below = mtf_onnx_binary(t, MTF_OP_LESS_EQUAL, column,
                                           mtf_onnx_affine(t, row, 1, (double)triangle.diagonal));
     MtfOnnxValue *made = mtf_onnx_where(t, below, mtf_onnx_scalar(t, value->type, triangle.lower),
@@ -175,6 +188,14 @@ static MtfOnnxValue *make_again(MtfOnnxTranslation *t, MtfOnnxValue *value) {
     return made == NULL ? NULL : become(value, mtf_onnx_material(t, made));
 }
 
+/* Whether all of the known elements are the same. */
+static bool are_alike(const MtfOnnxValue *value) {
+    int64_t n = mtf_onnx_elements(value), i = 1;
+    while (i < n && value->known[i] == value->known[0])
+        i++;
+    return i >= n;
+}
+
 MtfOnnxValue *mtf_onnx_material(MtfOnnxTranslation *t, MtfOnnxValue *value) {
     if (value == NULL || value->tensor >= 0)
         return value;
@@ -184,10 +205,11 @@ MtfOnnxValue *mtf_onnx_material(MtfOnnxTranslation *t, MtfOnnxValue *value) {
         return make_variable(t, value, false);
     bool known = mtf_onnx_is_known(t, value);
     bool single = mtf_onnx_elements(value) == 1;
-    if (known && (value->uniform || single) && (value->stored == NULL || single || !value->trained))
-        return make_constant(t, value);
     bool exact =
         mtf_onnx_type_is_integer(value->type) || value->type == MTF_ONNX_BOOL || !value->trained;
+    value->uniform |= known && exact && !value->uniform && are_alike(value);
+    if (known && (value->uniform || single) && (value->stored == NULL || single || !value->trained))
+        return make_constant(t, value);
     MtfOnnxValue *pattern = NULL;
     if (known && exact && only_axis(value) >= 0)
         pattern = make_range(t, value);
@@ -264,19 +286,24 @@ MtfOnnxValue *mtf_onnx_ordered(MtfOnnxTranslation *t, MtfOnnxValue *value) {
     return sorted ? value : reform(t, MTF_OP_TRANSPOSE, value, kept);
 }
 
+/* Whether axis `k` is one of a single element that is not kept. */
+static bool is_dropped(const MtfOnnxValue *value, int k, unsigned keep) {
+    return value->axes[k] >= 0 && value->sizes[k] == 1 && !(keep >> k & 1);
+}
+
 MtfOnnxValue *mtf_onnx_drop_units(MtfOnnxTranslation *t, MtfOnnxValue *value, unsigned keep) {
     int kept[MTF_ONNX_MAX_RANK];
     bool some = false;
     if (value == NULL || value->tensor < 0)
         return value;
-    for (int k = 0; k < value->rank; k++) {
-        bool drop = value->axes[k] >= 0 && value->sizes[k] == 1 && !(keep >> k & 1);
-        kept[k] = value->axes[k] >= 0 && !drop;
-        some |= drop;
-    }
+    for (int k = 0; k < value->rank; k++)
+        some |= is_dropped(value, k, keep);
     if (!some)
         return value;
+    /* axes along which all were equal have become axes of the tensor */
     value = mtf_onnx_ordered(t, value);
+    for (int k = 0; value != NULL && k < value->rank; k++)
+        kept[k] = value->axes[k] >= 0 && !is_dropped(value, k, keep);
     return value == NULL ? NULL : reform(t, MTF_OP_RESHAPE, value, kept);
 }
 

@@ -26,6 +26,19 @@ if [ -e "$linear" ]; then
 else
     skip "libonnx-testdata is not installed"
 fi
+for family in llama resnet unet bert; do
+    meshtf-plan model $family --preset tiny -o "$work/$family.json" >"$work/out"
+    meshtf-plan search "$work/$family.json" --mesh 'r:2;c:2' --machine cpu-host --even -o "$work/f.json" >"$work/out"
+    run meshtf-plan export "$work/f.json" --to onnx -o "$work/$family.onnx"
+    claim "$family is written" exits 0
+    run meshtf-plan check "$work/$family.onnx"
+    claim "and read again" exits 0
+done
+meshtf-plan model mixtral --preset tiny -o "$work/mixtral.json" >"$work/out"
+meshtf-plan search "$work/mixtral.json" --mesh r:2 --machine cpu-host -o "$work/f.json" >"$work/out"
+run meshtf-plan export "$work/f.json" --to onnx -o "$work/mixtral.onnx"
+claim "a model of experts is refused in one sentence" bad_input
+claim "by its operation" says_error "(slots) has no form in ONNX here"
 run meshtf-plan export "$work/p.json" --to onnx --weights "$work/g.json" -o "$work/bad.onnx"
 claim "what is no safetensors file is bad input" exits 2
 

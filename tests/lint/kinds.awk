@@ -6,7 +6,7 @@
 # and those of ONNX, which a row of ours knows nothing of.
 function at_home(file) {
     return file ~ /^(layouts\/graph\/operation_table|layouts\/placement\/reshard|analyzer\/training\/gradient_)/ ||
-           file ~ /^(runtime\/kernels|analyzer\/onnx|tests)\// || file ~ /^reports\/exports\/export_onnx/
+           file ~ /^(runtime\/kernels|analyzer\/onnx|tests)\// || file ~ /^reports\/exports\/onnx\//
 }
 
 at_home(FILENAME) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/kernels/rows/kernel_rotary.h"
 
+#include "layouts/kernel_work/rotary_angles.h"
 #include "runtime/kernels/base/kernel_bfloat16.h"
 #include "runtime/kernels/base/kernel_nest.h"
 #include "runtime/kernels/base/slice.h"
@@ -24,27 +25,12 @@ typedef struct {
     int64_t along; /* stride of the features in elements */
 } Pairs;
 
-/* f_i, stretched where the row says so. */
-static double frequency_of(const MtfAttributes *a, int64_t i, int64_t rotated) {
-    double f = pow(a->base, -2 * (double)i / (double)rotated);
-    double turns = a->context * f / (2 * G_PI);
-    if (a->context == 0)
-        return f;
-    /* By the pair's number the share falls, as turns do with it. */
-    double share = a->ramp != 0 ? (a->high - (double)i) / (a->high - a->low)
-                                : (turns - a->low) / (a->high - a->low);
-    if (share >= 1)
-        return f;
-    share = fmax(share, 0);
-    return (1 - share) * f / a->stretch + share * f;
-}
-
 static void angles_begin(Angles *angles, const MtfAttributes *a, int64_t first, int64_t rotated) {
     angles->position = INT64_MIN;
     angles->first = first;
     angles->n = MIN(PAIRS, rotated / 2 - first);
     for (int64_t i = 0; i < angles->n; i++)
-        angles->frequency[i] = frequency_of(a, first + i, rotated);
+        angles->frequency[i] = mtf_rotary_frequency(a, first + i, rotated);
 }
 
 static void angles_at(Angles *angles, const MtfAttributes *a, int64_t position) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "reports/exports/onnx_sharding.h"
+#include "reports/exports/onnx/onnx_sharding.h"
 
 static void put_inner(GByteArray *message, uint32_t field, GByteArray *inner) {
     mtf_wire_put_message(message, field, inner);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "reports/exports/stored_weights.h"
+#include "reports/exports/onnx/stored_weights.h"
 
 #include "layouts/base/error.h"
 #include "layouts/base/json_reader.h"

@@ -2,7 +2,7 @@
 /* Placements in ONNX's words, after the examples of its proposal 0006. */
 #include "tests/support/cmocka.h"
 
-#include "reports/exports/onnx_sharding.h"
+#include "reports/exports/onnx/onnx_sharding.h"
 
 /* A matrix [a:4, b:4] on rows:2;cols:2 with these placements; the message as text:
  * "device -1 -2 | -1: 0 1 | -2: 2 3 | axis 0 in 2". */

@@ -8,7 +8,8 @@
  *                                      checkpoint's), or ConstantOfShape where none is given
  *     what a loss compares        ──►  the model's output
  *
- * Operations that no nodes are written for are refused by name. */
+ * The operations' writers are tables in onnx_elementwise.c, onnx_sums.c, onnx_places.c, onnx_attention.c and
+ * onnx_windows.c; what stands in none of them (tokens sent to experts, loops) is refused by name. */
 #ifndef MTF_EXPORT_ONNX_H
 #define MTF_EXPORT_ONNX_H
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "layouts/kernel_work/rotary_angles.h"
+
+#include <math.h>
+
+double mtf_rotary_frequency(const MtfAttributes *a, int64_t i, int64_t rotated) {
+    double f = pow(a->base, -2 * (double)i / (double)rotated);
+    double turns = a->context * f / (2 * G_PI);
+    if (a->context == 0)
+        return f;
+    /* By the pair's number the share falls, as turns do with it. */
+    double share = a->ramp != 0 ? (a->high - (double)i) / (a->high - a->low)
+                                : (turns - a->low) / (a->high - a->low);
+    if (share >= 1)
+        return f;
+    share = fmax(share, 0);
+    return (1 - share) * f / a->stretch + share * f;
+}
