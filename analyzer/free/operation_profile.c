@@ -116,11 +116,11 @@ static void price_strategy(const MtfOperationProfiles *profiles, Pricing *pricin
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         int64_t price = mtf_price_instruction(profiles->pricer, program, i);
         if (instruction->kind == MTF_INSTRUCTION_KERNEL ||
-            instruction->reshard.kind == MTF_RESHARD_HALO)
+            mtf_reshard_row(instruction->reshard.kind)->margins)
             profile->costs[s] += mtf_program_times(program, i) * price;
         for (int k = 0; k < op->n_outputs; k++)
             if (instruction->kind == MTF_INSTRUCTION_RESHARD &&
-                instruction->reshard.kind == MTF_RESHARD_COPY &&
+                mtf_reshard_row(instruction->reshard.kind)->copies &&
                 mtf_program_buffer(program, instruction->inputs[0])->tensor == op->outputs[k])
                 profile->copies[k][s] = price;
     }

@@ -91,7 +91,7 @@ static cJSON *axes_to_json(const MtfMesh *mesh, unsigned axes) {
 
 static cJSON *row_to_json(const MtfMesh *mesh, const MtfTrafficRow *row) {
     cJSON *object = cJSON_CreateObject();
-    cJSON_AddStringToObject(object, "kind", mtf_reshard_name(row->kind));
+    cJSON_AddStringToObject(object, "kind", mtf_reshard_row(row->kind)->name);
     cJSON_AddStringToObject(object, "reduction", reduction_name(row->reduction));
     cJSON_AddItemToObject(object, "axes", axes_to_json(mesh, row->axes));
     cJSON_AddStringToObject(object, "group", mtf_traffic_group_name(row->group));

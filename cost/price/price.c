@@ -103,31 +103,19 @@ static double packing_seconds(const MtfPricer *pricer, const MtfProgram *program
     double seconds = 0;
     if (instruction->traffic_bytes > 0 &&
         !mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &seconds) &&
-        (instruction->n_inputs > 1 || instruction->reshard.kind == MTF_RESHARD_HALO))
+        (instruction->n_inputs > 1 || mtf_reshard_row(instruction->reshard.kind)->margins))
         seconds = instruction->traffic_bytes / pricer->memory_bandwidth + MTF_KERNEL_SECONDS;
     return seconds;
 }
 
 bool mtf_reshard_collective_kind(MtfReshardKind reshard, MtfCollectiveKind *kind) {
-    switch (reshard) {
-    case MTF_RESHARD_ALLREDUCE:
-        *kind = MTF_ALLREDUCE;
-        return true;
-    case MTF_RESHARD_REDUCE_SCATTER:
-        *kind = MTF_REDUCE_SCATTER;
-        return true;
-    case MTF_RESHARD_ALLGATHER:
-        *kind = MTF_ALLGATHER;
-        return true;
-    case MTF_RESHARD_ALLTOALL:
-        *kind = MTF_ALLTOALL;
-        return true;
-    case MTF_RESHARD_HALO:
-        *kind = MTF_HALO;
-        return true;
-    default:
-        return false;
-    }
+    static const MtfCollectiveKind kinds[MTF_RESHARD_KINDS] = {
+        [MTF_RESHARD_ALLREDUCE] = MTF_ALLREDUCE, [MTF_RESHARD_REDUCE_SCATTER] = MTF_REDUCE_SCATTER,
+        [MTF_RESHARD_ALLGATHER] = MTF_ALLGATHER, [MTF_RESHARD_ALLTOALL] = MTF_ALLTOALL,
+        [MTF_RESHARD_HALO] = MTF_HALO,
+    };
+    *kind = kinds[reshard];
+    return mtf_reshard_row(reshard)->collective;
 }
 
 bool mtf_instruction_collective_kind(const MtfInstruction *instruction, MtfCollectiveKind *kind) {
@@ -136,7 +124,7 @@ bool mtf_instruction_collective_kind(const MtfInstruction *instruction, MtfColle
 }
 
 double mtf_instruction_message_bytes(const MtfInstruction *instruction) {
-    double faces = instruction->reshard.kind == MTF_RESHARD_HALO ? 2 : 1;
+    double faces = mtf_reshard_row(instruction->reshard.kind)->margins ? 2 : 1;
     return (double)instruction->payload_bytes / faces;
 }
 

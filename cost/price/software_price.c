@@ -125,6 +125,6 @@ MtfHidden mtf_software_hidden_kind(const MtfProgram *program, const MtfInstructi
         return MTF_HIDDEN_DATA;
     if (tensor->source == MTF_SOURCE_VARIABLE || copy)
         return MTF_HIDDEN_SHARDED;
-    return instruction->reshard.kind == MTF_RESHARD_ALLTOALL ? MTF_HIDDEN_EXPERT
-                                                             : MTF_HIDDEN_TENSOR;
+    return mtf_reshard_row(instruction->reshard.kind)->exchanges ? MTF_HIDDEN_EXPERT
+                                                                 : MTF_HIDDEN_TENSOR;
 }

@@ -5,19 +5,11 @@
 
 #include <string.h>
 
-/* Rows without functions are no lists of messages: the window's, MPI's. */
-static const MtfExchangeAlgorithmRow direct = { "direct", NULL, NULL };
-static const MtfExchangeAlgorithmRow own_of_mpi = { "mpi", NULL, NULL };
+const MtfExchangeAlgorithmRow mtf_direct_exchange = { "direct", NULL, NULL };
+const MtfExchangeAlgorithmRow mtf_mpi_exchange = { "mpi", NULL, NULL };
 
-static const MtfExchangeAlgorithmRow *const rows[MTF_EXCHANGE_ALGORITHMS] = {
-    [MTF_EXCHANGE_DIRECT] = &direct,
-    [MTF_EXCHANGE_MPI] = &own_of_mpi,
-    [MTF_EXCHANGE_RING] = &mtf_ring_exchange,
-    [MTF_EXCHANGE_BIDIRECTIONAL_RING] = &mtf_bidirectional_ring_exchange,
-    [MTF_EXCHANGE_RECURSIVE] = &mtf_recursive_exchange,
-    [MTF_EXCHANGE_BUCKET] = &mtf_bucket_exchange,
-    [MTF_EXCHANGE_HIERARCHICAL] = &mtf_hierarchical_exchange,
-};
+#define ROW_OF(NAME, row) [MTF_EXCHANGE_##NAME] = &mtf_##row##_exchange,
+static const MtfExchangeAlgorithmRow *const rows[] = { MTF_EXCHANGE_LIST(ROW_OF) };
 
 const char *mtf_exchange_algorithm_name(MtfExchangeAlgorithm algorithm) {
     return rows[algorithm]->name;
@@ -31,9 +23,8 @@ int mtf_exchange_algorithm_find(const char *name) {
 }
 
 bool mtf_exchange_applies(MtfExchangeAlgorithm algorithm, const MtfExchangeShape *shape) {
-    bool has_blocks = shape->kind == MTF_RESHARD_ALLREDUCE ||
-                      shape->kind == MTF_RESHARD_REDUCE_SCATTER ||
-                      shape->kind == MTF_RESHARD_ALLGATHER;
+    const MtfReshardRow *row = mtf_reshard_row(shape->kind);
+    bool has_blocks = row->reduces || row->gathers;
     return has_blocks && shape->n_members > 1 && rows[algorithm]->add != NULL &&
            rows[algorithm]->applies(shape);
 }

@@ -18,20 +18,27 @@
 
 #include "layouts/placement/reshard.h"
 
-/* In the order of files and options. The first is what programs have that name no other: through the
- * window of a host in one round, each rank fetching what it needs; between hosts MPI's own takes its
- * place. What MPI does inside does not show. */
+/* The algorithms in the order of files and options: X(NAME, row), where the row is mtf_ROW_exchange
+ * (message_list.h). The first is what programs have that name no other: through the window of a host
+ * in one round, each rank fetching what it needs; between hosts MPI's own takes its place. What MPI
+ * does inside does not show.
+ *
+ *     RECURSIVE      halving and doubling; of other numbers than powers of two, allreduce folds the
+ *                    members beyond one into their neighbours
+ *     BUCKET         rings along the mesh axes of the group, one after the other
+ *     HIERARCHICAL   allreduce: reduce-scatter inside, ring along the first axis, allgather inside */
+#define MTF_EXCHANGE_LIST(X)                  \
+    X(DIRECT, direct)                         \
+    X(MPI, mpi)                               \
+    X(RING, ring)                             \
+    X(BIDIRECTIONAL_RING, bidirectional_ring) \
+    X(RECURSIVE, recursive)                   \
+    X(BUCKET, bucket)                         \
+    X(HIERARCHICAL, hierarchical)
+
+#define MTF_EXCHANGE_NUMBER(NAME, row) MTF_EXCHANGE_##NAME,
 typedef enum {
-    MTF_EXCHANGE_DIRECT,
-    MTF_EXCHANGE_MPI,
-    MTF_EXCHANGE_RING,
-    MTF_EXCHANGE_BIDIRECTIONAL_RING,
-    MTF_EXCHANGE_RECURSIVE, /* halving and doubling; of other numbers than powers of two, allreduce
-                               folds the members beyond one into their neighbours */
-    MTF_EXCHANGE_BUCKET,    /* rings along the mesh axes of the group, one after the other */
-    MTF_EXCHANGE_HIERARCHICAL, /* allreduce: reduce-scatter inside, ring along the first axis,
-                                  allgather inside */
-    MTF_EXCHANGE_ALGORITHMS
+    MTF_EXCHANGE_LIST(MTF_EXCHANGE_NUMBER) MTF_EXCHANGE_ALGORITHMS
 } MtfExchangeAlgorithm;
 
 /* "bidirectional-ring"; and the algorithm of that name, or -1. */

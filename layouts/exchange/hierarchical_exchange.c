@@ -6,7 +6,7 @@
 #include "layouts/exchange/message_list.h"
 
 static bool is_allreduce_of_two_levels(const MtfExchangeShape *shape) {
-    return shape->kind == MTF_RESHARD_ALLREDUCE && shape->n_axes > 1;
+    return mtf_reshard_row(shape->kind)->in_place && shape->n_axes > 1;
 }
 
 /* Part j of m of what stands in `span`. */

@@ -26,11 +26,11 @@ void mtf_message_receive(MtfMessageList *list, int peer, MtfSpan span, bool comb
 typedef struct {
     const char *name;
     bool (*applies)(const MtfExchangeShape *shape);
-    void (*add)(MtfMessageList *list); /* all rounds of list->member */
+    void (*add)(MtfMessageList *list); /* all rounds of list->member; NULL: no list of messages */
 } MtfExchangeAlgorithmRow;
 
-extern const MtfExchangeAlgorithmRow mtf_ring_exchange, mtf_bidirectional_ring_exchange,
-    mtf_bucket_exchange, mtf_recursive_exchange, mtf_hierarchical_exchange;
+#define MTF_EXCHANGE_ROW(NAME, row) extern const MtfExchangeAlgorithmRow mtf_##row##_exchange;
+MTF_EXCHANGE_LIST(MTF_EXCHANGE_ROW)
 
 /* A ring of n members: member i of it is position first + i step of the group, and span(i) is its
  * part of the vector. */

@@ -16,7 +16,7 @@ static int power_below(int n) {
 }
 
 static bool halves_evenly(const MtfExchangeShape *shape) {
-    return shape->kind == MTF_RESHARD_ALLREDUCE ||
+    return mtf_reshard_row(shape->kind)->in_place ||
            power_below(shape->n_members) == shape->n_members;
 }
 
@@ -89,9 +89,9 @@ static void add_recursive(MtfMessageList *list) {
     if (in_pair)
         mtf_message_receive(list, list->member + 1, all, true);
     list->round = folded > 0;
-    if (list->shape->kind != MTF_RESHARD_ALLGATHER)
+    if (mtf_reshard_row(list->shape->kind)->reduces)
         halve(&h);
-    if (list->shape->kind != MTF_RESHARD_REDUCE_SCATTER)
+    if (mtf_reshard_row(list->shape->kind)->gathers)
         redouble(&h);
     if (in_pair)
         mtf_message_send(list, list->member + 1, all);

@@ -58,11 +58,11 @@ static void add_ring(MtfMessageList *list, int half, int halves) {
     MtfRing ring = { list->shape->n_members, 0, 1, spans };
     bool backward = half > 0;
     list->round = 0;
-    if (list->shape->kind != MTF_RESHARD_ALLGATHER) {
+    if (mtf_reshard_row(list->shape->kind)->reduces) {
         mtf_ring_reduce_scatter(list, &ring, list->member, backward);
         list->round = ring.n - 1;
     }
-    if (list->shape->kind != MTF_RESHARD_REDUCE_SCATTER)
+    if (mtf_reshard_row(list->shape->kind)->gathers)
         mtf_ring_allgather(list, &ring, list->member, backward);
 }
 
@@ -114,14 +114,15 @@ static void axis_ring_init(AxisRing *axis, const MtfMessageList *list, int a) {
  * second with those of its row, ...; allgather goes the same way back. */
 static void add_bucket(MtfMessageList *list) {
     const MtfExchangeShape *shape = list->shape;
+    const MtfReshardRow *row = mtf_reshard_row(shape->kind);
     AxisRing axis;
-    for (int a = 0; a < shape->n_axes && shape->kind != MTF_RESHARD_ALLGATHER; a++) {
+    for (int a = 0; row->reduces && a < shape->n_axes; a++) {
         axis_ring_init(&axis, list, a);
         mtf_ring_reduce_scatter(list, &axis.ring, axis.own, false);
         list->round += axis.ring.n - 1;
         g_free(axis.spans);
     }
-    for (int a = shape->n_axes - 1; a >= 0 && shape->kind != MTF_RESHARD_REDUCE_SCATTER; a--) {
+    for (int a = shape->n_axes - 1; row->gathers && a >= 0; a--) {
         axis_ring_init(&axis, list, a);
         mtf_ring_allgather(list, &axis.ring, axis.own, false);
         list->round += axis.ring.n - 1;

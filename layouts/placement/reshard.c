@@ -14,24 +14,6 @@
 #define MAX_CHOICES (3 + 2 * MTF_MAX_MESH_AXES)
 #define MAX_STATES 8192
 
-const char *mtf_reshard_name(MtfReshardKind kind) {
-    static const char *const names[MTF_RESHARD_KINDS] = {
-        [MTF_RESHARD_COPY] = "copy",
-        [MTF_RESHARD_SLICE] = "slice",
-        [MTF_RESHARD_CONCEAL] = "conceal",
-        [MTF_RESHARD_ALLREDUCE] = "allreduce",
-        [MTF_RESHARD_REDUCE_SCATTER] = "reduce-scatter",
-        [MTF_RESHARD_ALLGATHER] = "allgather",
-        [MTF_RESHARD_ALLTOALL] = "all-to-all",
-        [MTF_RESHARD_HALO] = "halo",
-    };
-    return names[kind];
-}
-
-bool mtf_reshard_is_collective(MtfReshardKind kind) {
-    return kind >= MTF_RESHARD_ALLREDUCE;
-}
-
 static MtfReduction reduction_of(int axis_placement) {
     return axis_placement == MTF_PARTIAL_MAX ? MTF_REDUCE_MAX : MTF_REDUCE_SUM;
 }
@@ -162,7 +144,7 @@ static MtfReshardOp single_op(const MtfPlacement *placement, int axis, int after
     int reduced = kind == MTF_RESHARD_CONCEAL ? after : placement->axis[axis];
     op.from = op.to = *placement;
     op.to.axis[axis] = (int16_t)after;
-    op.axes = mtf_reshard_is_collective(kind) ? 1U << axis : 0;
+    op.axes = mtf_reshard_row(kind)->collective ? 1U << axis : 0;
     if (mtf_axis_is_partial(reduced))
         op.reduction = reduction_of(reduced);
     return op;
@@ -170,10 +152,11 @@ static MtfReshardOp single_op(const MtfPlacement *placement, int axis, int after
 
 /* What a step costs whose payload is so large. */
 static double step_cost(const Space *space, const MtfReshardOp *op, double elements) {
-    if (!mtf_reshard_is_collective(op->kind))
+    if (!mtf_reshard_row(op->kind)->collective)
         return LOCAL_OVERHEAD;
     double members = mtf_mesh_group_size(space->mesh, op->axes);
-    double passes = op->kind == MTF_RESHARD_ALLREDUCE ? 2 : 1;
+    const MtfReshardRow *row = mtf_reshard_row(op->kind);
+    double passes = row->reduces && row->gathers ? 2 : 1;
     return COLLECTIVE_OVERHEAD + passes * elements * (members - 1) / members;
 }
 
@@ -299,7 +282,7 @@ typedef struct {
 
 /* No step of its kind costs less. */
 static double least_step(MtfReshardKind kind) {
-    return mtf_reshard_is_collective(kind) ? COLLECTIVE_OVERHEAD : LOCAL_OVERHEAD;
+    return mtf_reshard_row(kind)->collective ? COLLECTIVE_OVERHEAD : LOCAL_OVERHEAD;
 }
 
 /* The largest slice of a state, found once. */
@@ -322,19 +305,12 @@ static bool turns_one_axis(const MtfReshardOp *op) {
 /* As mtf_reshard_largest_payload, of a step from one state to the other. */
 static double payload_of(Search *search, int state, int next, const MtfReshardOp *op) {
     const Space *space = search->space;
-    switch (op->kind) {
-    case MTF_RESHARD_ALLREDUCE:
-    case MTF_RESHARD_REDUCE_SCATTER:
+    const MtfReshardRow *row = mtf_reshard_row(op->kind);
+    if (row->reduces || (row->exchanges && turns_one_axis(op)))
         return elements_in(search, state, &op->from);
-    case MTF_RESHARD_ALLGATHER:
+    if (row->gathers)
         return elements_in(search, next, &op->to);
-    case MTF_RESHARD_ALLTOALL:
-        if (turns_one_axis(op))
-            return elements_in(search, state, &op->from);
-        return (double)mtf_reshard_largest_payload(space->graph, space->mesh, space->shape, op);
-    default:
-        return 0;
-    }
+    return (double)mtf_reshard_largest_payload(space->graph, space->mesh, space->shape, op);
 }
 
 /* What reaching a state must cost less than to be of use. */
@@ -455,7 +431,7 @@ void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape
 /* What `rank` wants of a dimension of `size`. */
 static MtfRange wanted_range(const MtfGraph *graph, const MtfMesh *mesh, const MtfReshardOp *op,
                              int dim, int rank) {
-    return op->kind == MTF_RESHARD_HALO
+    return mtf_reshard_row(op->kind)->margins
                ? mtf_margins_range(graph, mesh, &op->to, op->reader, dim, rank)
                : mtf_placement_range(mesh, &op->to, dim, mtf_graph_size(graph, dim), rank);
 }
@@ -492,7 +468,7 @@ static int64_t sent_in_boxes(const MtfGraph *graph, const MtfMesh *mesh, const M
     MtfRange box[MTF_MAX_RANK];
     for (int p = 0; p < mtf_mesh_group_size(mesh, op->axes); p++) {
         MtfRoute route = { rank, mtf_mesh_group_member(mesh, op->axes, rank, p) };
-        if (op->kind != MTF_RESHARD_HALO || route.to != rank)
+        if (!mtf_reshard_row(op->kind)->margins || route.to != rank)
             elements += mtf_reshard_box(graph, mesh, shape, op, route, box);
     }
     return elements;
@@ -500,18 +476,12 @@ static int64_t sent_in_boxes(const MtfGraph *graph, const MtfMesh *mesh, const M
 
 int64_t mtf_reshard_payload(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                             const MtfReshardOp *op, int rank) {
-    switch (op->kind) {
-    case MTF_RESHARD_ALLREDUCE:
-    case MTF_RESHARD_REDUCE_SCATTER:
+    const MtfReshardRow *row = mtf_reshard_row(op->kind);
+    if (row->reduces)
         return mtf_local_elements(graph, mesh, shape, &op->from, rank);
-    case MTF_RESHARD_ALLGATHER:
+    if (row->gathers)
         return mtf_local_elements(graph, mesh, shape, &op->to, rank);
-    case MTF_RESHARD_ALLTOALL:
-    case MTF_RESHARD_HALO:
-        return sent_in_boxes(graph, mesh, shape, op, rank);
-    default:
-        return 0;
-    }
+    return row->collective ? sent_in_boxes(graph, mesh, shape, op, rank) : 0;
 }
 
 /* What one processor can send, summed over its peers. Of one dimension it is what the processor
@@ -542,17 +512,12 @@ static int64_t largest_exchange(const MtfGraph *graph, const MtfMesh *mesh, cons
 
 int64_t mtf_reshard_largest_payload(const MtfGraph *graph, const MtfMesh *mesh,
                                     const MtfShape *shape, const MtfReshardOp *op) {
-    switch (op->kind) {
-    case MTF_RESHARD_ALLREDUCE:
-    case MTF_RESHARD_REDUCE_SCATTER:
+    const MtfReshardRow *row = mtf_reshard_row(op->kind);
+    if (row->reduces)
         return mtf_largest_elements(graph, mesh, shape, &op->from);
-    case MTF_RESHARD_ALLGATHER:
+    if (row->gathers)
         return mtf_largest_elements(graph, mesh, shape, &op->to);
-    case MTF_RESHARD_ALLTOALL:
-        return largest_exchange(graph, mesh, shape, op);
-    case MTF_RESHARD_HALO:
+    if (row->margins)
         return mtf_margins_most(graph, mesh, shape, &op->from, op->reader).sent;
-    default:
-        return 0;
-    }
+    return row->exchanges ? largest_exchange(graph, mesh, shape, op) : 0;
 }

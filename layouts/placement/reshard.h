@@ -23,18 +23,7 @@
 
 #include "layouts/graph/operation_table.h"
 #include "layouts/placement/placement.h"
-
-typedef enum {
-    MTF_RESHARD_COPY, /* same placement, another buffer */
-    MTF_RESHARD_SLICE,
-    MTF_RESHARD_CONCEAL,
-    MTF_RESHARD_ALLREDUCE,
-    MTF_RESHARD_REDUCE_SCATTER,
-    MTF_RESHARD_ALLGATHER,
-    MTF_RESHARD_ALLTOALL,
-    MTF_RESHARD_HALO, /* on no path: it stands before the operation that reads with margins */
-    MTF_RESHARD_KINDS,
-} MtfReshardKind;
+#include "layouts/placement/reshard_table.h"
 
 typedef struct {
     MtfReshardKind kind;
@@ -56,9 +45,6 @@ typedef struct {
  * steps. Never fails. */
 void mtf_reshard_path(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                       const MtfPlacement *from, const MtfPlacement *to, MtfReshardPath *path);
-
-const char *mtf_reshard_name(MtfReshardKind kind);
-bool mtf_reshard_is_collective(MtfReshardKind kind);
 
 /* A collective step's payload on processor `rank` in elements: allreduce and reduce-scatter the
  * full input, allgather the gathered output, all-to-all the whole send buffer (what it keeps for

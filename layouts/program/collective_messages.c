@@ -32,7 +32,7 @@ static void shape_of(const MtfProgram *program, int index, int rank, int64_t *bl
     const MtfMesh *mesh = &program->layout->mesh;
     *shape = (MtfExchangeShape){ .kind = instruction->reshard.kind, .blocks = blocks };
     mtf_exchange_shape_axes(mesh, instruction->reshard.axes, shape);
-    if (shape->kind == MTF_RESHARD_ALLREDUCE) {
+    if (mtf_reshard_row(shape->kind)->in_place) {
         mtf_exchange_even_blocks(elements_of(program, instruction, rank, false), shape->n_members,
                                  blocks);
         return;
@@ -40,7 +40,7 @@ static void shape_of(const MtfProgram *program, int index, int rank, int64_t *bl
     for (int i = 0; i < shape->n_members; i++)
         blocks[i] = elements_of(program, instruction,
                                 mtf_mesh_group_member(mesh, instruction->reshard.axes, rank, i),
-                                shape->kind == MTF_RESHARD_REDUCE_SCATTER);
+                                !mtf_reshard_row(shape->kind)->gathers);
 }
 
 /* One message of a whole vector must fit a call. */
@@ -48,7 +48,7 @@ bool mtf_instruction_takes_algorithm(const MtfProgram *program, int index,
                                      MtfExchangeAlgorithm algorithm) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     if (instruction->kind != MTF_INSTRUCTION_RESHARD ||
-        !mtf_reshard_is_collective(instruction->reshard.kind))
+        !mtf_reshard_row(instruction->reshard.kind)->collective)
         return false;
     if (algorithm == MTF_EXCHANGE_DIRECT || algorithm == MTF_EXCHANGE_MPI)
         return true;

@@ -47,9 +47,8 @@ static bool is_small(const Join *join, int index) {
     if (instruction->kind != MTF_INSTRUCTION_RESHARD || instruction->n_inputs > 1 ||
         instruction->payload_bytes > join->bytes)
         return false;
-    MtfReshardKind kind = instruction->reshard.kind;
-    return kind == MTF_RESHARD_ALLREDUCE || kind == MTF_RESHARD_REDUCE_SCATTER ||
-           kind == MTF_RESHARD_ALLGATHER;
+    const MtfReshardRow *row = mtf_reshard_row(instruction->reshard.kind);
+    return row->reduces || row->gathers;
 }
 
 /* The open messages that an instruction waits for. A bit of an older message in the same place says
@@ -174,7 +173,7 @@ static int64_t scratch_elements(const Join *join, const MtfInstruction *message,
     int tensor_index = mtf_program_buffer(join->program, message->inputs[k])->tensor;
     const MtfTensor *tensor = mtf_graph_tensor(join->program->graph, tensor_index);
     int64_t sent = room(join, tensor, &op.from);
-    return op.kind == MTF_RESHARD_ALLREDUCE ? sent : sent + room(join, tensor, &op.to);
+    return mtf_reshard_row(op.kind)->in_place ? sent : sent + room(join, tensor, &op.to);
 }
 
 /* All tensors are read and written once when they are gathered and once when they are brought to
@@ -190,7 +189,7 @@ static void add_scratch(const Join *join, MtfInstruction *message) {
     scratch.bytes = elements * mtf_dtype_bytes(mtf_reshard_tensor(join->program, message)->dtype);
     message->scratch = scratch.storage;
     message->traffic_bytes =
-        (message->reshard.kind == MTF_RESHARD_ALLREDUCE ? 4.0 : 2.0) * (double)scratch.bytes;
+        (mtf_reshard_row(message->reshard.kind)->in_place ? 4.0 : 2.0) * (double)scratch.bytes;
     g_array_append_val(join->program->buffers, scratch);
 }
 

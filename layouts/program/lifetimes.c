@@ -134,8 +134,7 @@ static unsigned overwritable(const MtfProgram *program, const MtfInstruction *in
     if (instruction->kind == MTF_INSTRUCTION_KERNEL)
         return mtf_operation_row(mtf_graph_operation(program->graph, instruction->operation)->kind)
             ->in_place;
-    MtfReshardKind kind = instruction->reshard.kind;
-    return kind == MTF_RESHARD_ALLREDUCE || kind == MTF_RESHARD_CONCEAL;
+    return mtf_reshard_row(instruction->reshard.kind)->in_place;
 }
 
 /* Whether an output may overwrite whatever the instruction reads from `buffer`. */

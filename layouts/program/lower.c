@@ -105,9 +105,9 @@ static void emit_reshard_op(Lowering *lowering, int operation, const MtfReshardO
     if (scratch_elements > 0)
         instruction.scratch =
             new_scratch(lowering, scratch_elements * element, MTF_MEMORY_COMMUNICATION);
-    if (op->kind == MTF_RESHARD_HALO) /* what a processor has itself is copied as well */
+    if (mtf_reshard_row(op->kind)->margins) /* what a processor has itself is copied as well */
         instruction.traffic_bytes += 2.0 * (double)buffer_at(lowering, target)->bytes;
-    if (!mtf_reshard_is_collective(op->kind))
+    if (!mtf_reshard_row(op->kind)->collective)
         instruction.traffic_bytes = 2.0 * (double)buffer_at(lowering, target)->bytes;
     emit(lowering, &instruction);
 }

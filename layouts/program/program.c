@@ -79,7 +79,7 @@ int mtf_program_length(const MtfProgram *program) {
 
 bool mtf_instruction_is_collective(const MtfInstruction *instruction) {
     return instruction->kind == MTF_INSTRUCTION_RESHARD &&
-           mtf_reshard_is_collective(instruction->reshard.kind);
+           mtf_reshard_row(instruction->reshard.kind)->collective;
 }
 
 int mtf_program_times(const MtfProgram *program, int index) {
@@ -117,7 +117,7 @@ MtfReshardOp mtf_reshard_of_tensor(const MtfProgram *program, const MtfInstructi
 
 /* The dimension that a gather or scatter over the step's axes runs along. */
 static int moved_dim(const MtfReshardOp *op) {
-    const MtfPlacement *split = op->kind == MTF_RESHARD_ALLGATHER ? &op->from : &op->to;
+    const MtfPlacement *split = mtf_reshard_row(op->kind)->gathers ? &op->from : &op->to;
     for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
         if (op->axes >> a & 1)
             return split->axis[a];
@@ -138,20 +138,17 @@ bool mtf_reshard_is_contiguous(const MtfGraph *graph, const MtfMesh *mesh, const
 
 int64_t mtf_reshard_scratch(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                             const MtfReshardOp *op) {
-    switch (op->kind) {
-    case MTF_RESHARD_ALLGATHER:
-    case MTF_RESHARD_REDUCE_SCATTER:
-        return mtf_reshard_is_contiguous(graph, mesh, shape, op)
-                   ? 0
-                   : mtf_reshard_largest_payload(graph, mesh, shape, op);
-    case MTF_RESHARD_ALLTOALL:
+    const MtfReshardRow *row = mtf_reshard_row(op->kind);
+    if (!row->collective || row->in_place)
+        return 0;
+    if (row->margins)
+        return mtf_margins_most(graph, mesh, shape, &op->from, op->reader).exchanged;
+    if (row->exchanges)
         return mtf_reshard_largest_payload(graph, mesh, shape, op) +
                mtf_largest_elements(graph, mesh, shape, &op->to);
-    case MTF_RESHARD_HALO:
-        return mtf_margins_most(graph, mesh, shape, &op->from, op->reader).exchanged;
-    default:
-        return 0;
-    }
+    return mtf_reshard_is_contiguous(graph, mesh, shape, op)
+               ? 0
+               : mtf_reshard_largest_payload(graph, mesh, shape, op);
 }
 
 MtfRange mtf_buffer_range(const MtfProgram *program, const MtfBuffer *buffer, int dim, int rank) {
@@ -180,7 +177,7 @@ int mtf_instruction_calls(const MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     if (!mtf_instruction_is_collective(instruction))
         return 0;
-    if (instruction->reshard.kind != MTF_RESHARD_ALLREDUCE)
+    if (!mtf_reshard_row(instruction->reshard.kind)->in_place)
         return 1;
     int64_t elements = instruction->payload_bytes /
                        mtf_dtype_bytes(mtf_reshard_tensor(program, instruction)->dtype);
@@ -304,7 +301,7 @@ static void format_reshard_op(GString *text, const MtfProgram *program,
     g_autofree char *axes = mtf_mesh_mask_format(mesh, op->axes);
     g_autofree char *from = mtf_placement_format(program->graph, mesh, &op->from);
     g_autofree char *to = mtf_placement_format(program->graph, mesh, &op->to);
-    g_string_append_printf(text, "%s%s{%s} %s: %s -> %s", mtf_reshard_name(op->kind),
+    g_string_append_printf(text, "%s%s{%s} %s: %s -> %s", mtf_reshard_row(op->kind)->name,
                            op->reduction == MTF_REDUCE_MAX ? ":max" : "", axes,
                            mtf_reshard_tensor(program, instruction)->name, from, to);
     for (int k = 1; k < instruction->n_inputs; k++)

@@ -240,7 +240,7 @@ static char *describe_collective(const Builder *builder, const MtfInstruction *i
     g_autofree char *joined = instruction->n_inputs > 1
                                   ? g_strdup_printf(" of %d tensors", instruction->n_inputs)
                                   : g_strdup("");
-    return g_strdup_printf("%s%s %s · %s%s", mtf_reshard_name(op->kind),
+    return g_strdup_printf("%s%s %s · %s%s", mtf_reshard_row(op->kind)->name,
                            op->reduction == MTF_REDUCE_MAX ? " max" : "", axes, bytes, joined);
 }
 

@@ -85,14 +85,9 @@ static double members_within(const MtfMeshMap *map, unsigned axes, int p) {
  * members have for others. */
 static double leaving(const MtfTrafficRow *row, double inside, double ranks) {
     double outside = 1 - inside / ranks;
-    switch (row->kind) {
-    case MTF_RESHARD_ALLREDUCE:
-        return 2 * outside * (double)row->bytes;
-    case MTF_RESHARD_ALLTOALL:
-        return inside * outside * (double)row->bytes;
-    default:
-        return outside * (double)row->bytes;
-    }
+    const MtfReshardRow *kind = mtf_reshard_row(row->kind);
+    double times = kind->exchanges ? inside : kind->reduces && kind->gathers ? 2 : 1;
+    return times * outside * (double)row->bytes;
 }
 
 static void load_switches(MtfLinkLoads *loads, const MtfMeshMap *map, const MtfTrafficRow *row) {

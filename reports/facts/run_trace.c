@@ -22,7 +22,8 @@ typedef struct {
 static int kind_of(const char *name) {
     for (int k = 0; k < MTF_RESHARD_KINDS; k++) {
         MtfReshardKind kind = (MtfReshardKind)k;
-        if (mtf_reshard_is_collective(kind) && g_str_has_prefix(name, mtf_reshard_name(kind)))
+        if (mtf_reshard_row(kind)->collective &&
+            g_str_has_prefix(name, mtf_reshard_row(kind)->name))
             return k;
     }
     return -1;

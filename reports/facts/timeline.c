@@ -78,7 +78,7 @@ static void add_step(cJSON *events, const MtfStepFacts *facts, int index, int th
     g_autofree char *axes =
         mtf_mesh_mask_format(&facts->plan->layout->mesh, instruction->reshard.axes);
     g_autofree char *name =
-        g_strjoin(" ", mtf_reshard_name(instruction->reshard.kind), tensor, NULL);
+        g_strjoin(" ", mtf_reshard_row(instruction->reshard.kind)->name, tensor, NULL);
     cJSON *args = add_complete(events, name, thread, facts->schedule->starts[index],
                                facts->schedule->ends[index]);
     cJSON_AddStringToObject(args, "tensor", tensor);

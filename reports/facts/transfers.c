@@ -19,7 +19,7 @@ static MtfTransfer *new_transfer(const MtfStepFacts *facts, const MtfInstruction
     const MtfReshardOp *op = &instruction->reshard;
     MtfTransfer *transfer = g_new0(MtfTransfer, 1);
     transfer->instruction = instruction;
-    transfer->collective = g_strconcat(mtf_reshard_name(op->kind),
+    transfer->collective = g_strconcat(mtf_reshard_row(op->kind)->name,
                                        op->reduction == MTF_REDUCE_MAX ? " max" : "", NULL);
     transfer->axes = mtf_mesh_mask_format(&facts->plan->layout->mesh, op->axes);
     const MtfTensor *moved = mtf_reshard_tensor(facts->program, instruction);

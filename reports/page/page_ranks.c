@@ -40,7 +40,7 @@ static const char *color_of(int place) {
 }
 
 static const char *name_of(int place) {
-    return place == MTF_RESHARD_KINDS ? "computing" : mtf_reshard_name((MtfReshardKind)place);
+    return place == MTF_RESHARD_KINDS ? "computing" : mtf_reshard_row((MtfReshardKind)place)->name;
 }
 
 /* ---- The chart ----------------------------------------------------------------------------- */

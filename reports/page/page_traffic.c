@@ -22,8 +22,8 @@ static void add_row(GString *page, const MtfStepFacts *facts, const MtfTrafficRo
                "<tr><td>%s%s</td><td>%s</td><td>%s</td><td class=\"n\">%" PRId64
                "</td><td class=\"n\">%s</td><td class=\"n\">%s</td><td class=\"n\">%s</td>"
                "<td class=\"n\">%.1f %%</td></tr>\n",
-               mtf_reshard_name(row->kind), row->reduction == MTF_REDUCE_MAX ? " max" : "", axes,
-               mtf_traffic_group_name(row->group), row->calls, payload, links, seconds,
+               mtf_reshard_row(row->kind)->name, row->reduction == MTF_REDUCE_MAX ? " max" : "",
+               axes, mtf_traffic_group_name(row->group), row->calls, payload, links, seconds,
                share_of(facts, row->nanoseconds));
 }
 

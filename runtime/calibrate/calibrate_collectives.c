@@ -39,21 +39,17 @@ typedef struct {
 enum { AXIS_GROUPS, AXIS_RANKS };
 enum { DIM_A, DIM_B, DIM_TERMS };
 
-static bool reduces(MtfReshardKind kind) {
-    return kind == MTF_RESHARD_ALLREDUCE || kind == MTF_RESHARD_REDUCE_SCATTER;
-}
-
 /* a = ranks, so that pieces split along it lie in order, as most do in training; b fills up the
  * payload, of which an all-to-all sends a rank's part and the others all. */
 static int64_t width_of(const Trial *trial) {
-    int64_t parts = trial->kind == MTF_RESHARD_ALLTOALL ? 1 : trial->ranks;
+    int64_t parts = mtf_reshard_row(trial->kind)->exchanges ? 1 : trial->ranks;
     int64_t width = MAX(1, trial->bytes / mtf_dtype_bytes(MTF_F32) / parts);
     return (width + trial->ranks - 1) / trial->ranks * trial->ranks;
 }
 
 /* y[a, b] = sum over terms of x[terms, a, b], of which each rank has one; or y = -x. */
 static void make_graph(Trial *trial) {
-    bool sums = reduces(trial->kind);
+    bool sums = mtf_reshard_row(trial->kind)->reduces;
     MtfShape y = { .rank = 2, .dims = { DIM_A, DIM_B } };
     MtfShape terms = { .rank = 3, .dims = { DIM_TERMS, DIM_A, DIM_B } };
     trial->graph = mtf_graph_new("trial");
@@ -74,7 +70,8 @@ static void make_graph(Trial *trial) {
 /* Splits the work over the ranks of a group, and says where the result is kept. */
 static void make_layout(Trial *trial) {
     const MtfOperation *op = mtf_graph_operation(trial->graph, 0);
-    int split = reduces(trial->kind) ? DIM_TERMS : DIM_A;
+    const MtfReshardRow *row = mtf_reshard_row(trial->kind);
+    int split = row->reduces ? DIM_TERMS : DIM_A;
     MtfIteration iteration;
     mtf_operation_iteration(trial->graph, 0, &iteration);
     trial->layout = mtf_layout_new(trial->graph, &trial->mesh);
@@ -83,9 +80,9 @@ static void make_layout(Trial *trial) {
         if (iteration.index[i].dim == split)
             trial->layout->operations[0].axis[AXIS_RANKS] = (int8_t)i;
     MtfPlacement *kept = &trial->layout->tensors[op->outputs[0]];
-    if (trial->kind == MTF_RESHARD_REDUCE_SCATTER)
+    if (row->reduces && !row->gathers)
         kept->axis[AXIS_RANKS] = DIM_A;
-    if (trial->kind == MTF_RESHARD_ALLTOALL)
+    if (row->exchanges)
         kept->axis[AXIS_RANKS] = DIM_B;
 }
 

@@ -18,36 +18,45 @@ static MPI_Datatype mpi_type(MtfDtype dtype) {
     }
 }
 
-/* Elements [first, first + count) in place; of the other collectives, the whole exchange. */
-static void call_mpi(const MtfCommunicators *communicators, const MtfMove *move, int64_t first,
-                     int count) {
-    MPI_Comm group = mtf_communicators_get(communicators, move->axes);
-    MPI_Datatype type = mpi_type(move->dtype);
-    MPI_Op operation = mtf_communicators_operation(communicators, move->dtype, move->reduction);
-    const MtfPeerMessages *send = &move->send;
-    const MtfPeerMessages *receive = &move->receive;
-    switch (move->kind) {
-    case MTF_RESHARD_ALLREDUCE:
-        mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE,
-                                      move->output + first * mtf_dtype_bytes(move->dtype), count,
-                                      type, operation, group),
-                        "MPI_Allreduce");
-        return;
-    case MTF_RESHARD_REDUCE_SCATTER:
-        mtf_mpi_require(
-            MPI_Reduce_scatter(send->base, receive->base, send->counts, type, operation, group),
-            "MPI_Reduce_scatter");
-        return;
-    case MTF_RESHARD_ALLGATHER:
-        mtf_mpi_require(MPI_Allgatherv(send->base, send->counts[0], type, receive->base,
-                                       receive->counts, receive->offsets, type, group),
-                        "MPI_Allgatherv");
-        return;
-    default:
-        mtf_mpi_require(MPI_Alltoallv(send->base, send->counts, send->offsets, type, receive->base,
-                                      receive->counts, receive->offsets, type, group),
-                        "MPI_Alltoallv");
-    }
+/* One call of MPI. */
+typedef struct {
+    const MtfMove *move;
+    MPI_Comm group;
+    MPI_Datatype type;
+    MPI_Op operation;
+    int64_t first; /* of an allreduce: elements [first, first + count) */
+    int count;
+    MPI_Request *request; /* NULL: the call waits for the end */
+} Call;
+
+static void call_allreduce(const Call *c) {
+    char *at = c->move->output + c->first * mtf_dtype_bytes(c->move->dtype);
+    mtf_mpi_require(c->request == NULL
+                        ? MPI_Allreduce(MPI_IN_PLACE, at, c->count, c->type, c->operation, c->group)
+                        : MPI_Iallreduce(MPI_IN_PLACE, at, c->count, c->type, c->operation,
+                                         c->group, c->request),
+                    "MPI_Allreduce");
+}
+
+static void call_reduce_scatter(const Call *c) {
+    const MtfPeerMessages *send = &c->move->send, *receive = &c->move->receive;
+    mtf_mpi_require(c->request == NULL
+                        ? MPI_Reduce_scatter(send->base, receive->base, send->counts, c->type,
+                                             c->operation, c->group)
+                        : MPI_Ireduce_scatter(send->base, receive->base, send->counts, c->type,
+                                              c->operation, c->group, c->request),
+                    "MPI_Reduce_scatter");
+}
+
+static void call_allgather(const Call *c) {
+    const MtfPeerMessages *send = &c->move->send, *receive = &c->move->receive;
+    mtf_mpi_require(c->request == NULL
+                        ? MPI_Allgatherv(send->base, send->counts[0], c->type, receive->base,
+                                         receive->counts, receive->offsets, c->type, c->group)
+                        : MPI_Iallgatherv(send->base, send->counts[0], c->type, receive->base,
+                                          receive->counts, receive->offsets, c->type, c->group,
+                                          c->request),
+                    "MPI_Allgatherv");
 }
 
 /* Where messages begin; of a rank that has none to send, somewhere else than what it receives:
@@ -58,54 +67,48 @@ static const void *sent_from(const MtfPeerMessages *send) {
     return send->total > 0 ? (const void *)send->base : &nothing;
 }
 
-/* The whole exchange, begun. */
-static void start_mpi(const MtfCommunicators *communicators, const MtfMove *move,
-                      MPI_Request *request) {
-    MPI_Comm group = mtf_communicators_get(communicators, move->axes);
-    MPI_Datatype type = mpi_type(move->dtype);
-    MPI_Op operation = mtf_communicators_operation(communicators, move->dtype, move->reduction);
-    const MtfPeerMessages *send = &move->send;
-    const MtfPeerMessages *receive = &move->receive;
-    switch (move->kind) {
-    case MTF_RESHARD_ALLREDUCE:
-        mtf_mpi_require(MPI_Iallreduce(MPI_IN_PLACE, move->output, (int)move->count, type,
-                                       operation, group, request),
-                        "MPI_Iallreduce");
-        return;
-    case MTF_RESHARD_REDUCE_SCATTER:
-        mtf_mpi_require(MPI_Ireduce_scatter(send->base, receive->base, send->counts, type,
-                                            operation, group, request),
-                        "MPI_Ireduce_scatter");
-        return;
-    case MTF_RESHARD_ALLGATHER:
-        mtf_mpi_require(MPI_Iallgatherv(send->base, send->counts[0], type, receive->base,
-                                        receive->counts, receive->offsets, type, group, request),
-                        "MPI_Iallgatherv");
-        return;
-    default:
-        mtf_mpi_require(MPI_Ialltoallv(sent_from(send), send->counts, send->offsets, type,
-                                       receive->base, receive->counts, receive->offsets, type,
-                                       group, request),
-                        "MPI_Ialltoallv");
-    }
+static void call_alltoall(const Call *c) {
+    const MtfPeerMessages *send = &c->move->send, *receive = &c->move->receive;
+    mtf_mpi_require(
+        c->request == NULL
+            ? MPI_Alltoallv(send->base, send->counts, send->offsets, c->type, receive->base,
+                            receive->counts, receive->offsets, c->type, c->group)
+            : MPI_Ialltoallv(sent_from(send), send->counts, send->offsets, c->type, receive->base,
+                             receive->counts, receive->offsets, c->type, c->group, c->request),
+        "MPI_Alltoallv");
+}
+
+static void (*const calls[MTF_RESHARD_KINDS])(const Call *) = {
+    [MTF_RESHARD_ALLREDUCE] = call_allreduce, [MTF_RESHARD_REDUCE_SCATTER] = call_reduce_scatter,
+    [MTF_RESHARD_ALLGATHER] = call_allgather, [MTF_RESHARD_ALLTOALL] = call_alltoall,
+    [MTF_RESHARD_HALO] = call_alltoall,
+};
+
+/* Elements [first, first + count) in place; of the other collectives, the whole exchange. With a
+ * request it is begun, else it is done. */
+static void call_mpi(const MtfCommunicators *communicators, const MtfMove *move, int64_t first,
+                     int count, MPI_Request *request) {
+    Call call = { .move = move,
+                  .group = mtf_communicators_get(communicators, move->axes),
+                  .type = mpi_type(move->dtype),
+                  .operation =
+                      mtf_communicators_operation(communicators, move->dtype, move->reduction),
+                  .first = first,
+                  .count = count,
+                  .request = request };
+    calls[move->kind](&call);
 }
 
 /* The elements that count as payload: the gathered output of an allgather, the input of all others.
  */
 static int64_t payload(const MtfMove *move) {
-    switch (move->kind) {
-    case MTF_RESHARD_ALLREDUCE:
-        return move->count;
-    case MTF_RESHARD_ALLGATHER:
-        return move->receive.total;
-    default:
-        return move->send.total;
-    }
+    const MtfReshardRow *row = mtf_reshard_row(move->kind);
+    return row->in_place ? move->count : row->gathers ? move->receive.total : move->send.total;
 }
 
 /* The elements that one call takes. */
 static int64_t most_of_a_call(const MtfTransport *transport, const MtfMove *move) {
-    return move->kind == MTF_RESHARD_ALLREDUCE ? transport->max_message : MAX(payload(move), 1);
+    return mtf_reshard_row(move->kind)->in_place ? transport->max_message : MAX(payload(move), 1);
 }
 
 /* Counts `elements` of payload as the program does. */
@@ -131,7 +134,7 @@ static void issue_by_mpi(const MtfTransport *transport, const MtfMove *move,
     int64_t total = payload(move), first = 0, most = most_of_a_call(transport, move);
     do {
         int64_t chunk = MIN(total - first, most);
-        call_mpi(transport->communicators, move, first, (int)chunk);
+        call_mpi(transport->communicators, move, first, (int)chunk, NULL);
         count(transport, move, counted, chunk);
         first += chunk;
     } while (first < total);
@@ -140,7 +143,7 @@ static void issue_by_mpi(const MtfTransport *transport, const MtfMove *move,
 /* An exchange in several calls does not stay under way: they would begin in another order than
  * those of the next one on ranks that are faster. */
 static bool takes_several_calls(const MtfTransport *transport, const MtfMove *move) {
-    return move->kind == MTF_RESHARD_ALLREDUCE && move->count > transport->max_message;
+    return mtf_reshard_row(move->kind)->in_place && move->count > transport->max_message;
 }
 
 static void begin(const MtfTransport *transport, MtfExchange *exchange) {
@@ -157,7 +160,7 @@ static void begin(const MtfTransport *transport, MtfExchange *exchange) {
     else if (exchange->by_messages)
         mtf_message_exchange_begin(transport->messages, exchange->index);
     else
-        start_mpi(transport->communicators, move, &exchange->request);
+        call_mpi(transport->communicators, move, 0, (int)move->count, &exchange->request);
     count(transport, move, exchange->counted, payload(move));
 }
 

@@ -52,9 +52,9 @@ static guint end_of_round(const Running *r, guint first) {
 /* ---- Making -------------------------------------------------------------------------------- */
 
 static void fill_blocks(const MtfMove *move, int64_t *blocks) {
-    const int *counts =
-        move->kind == MTF_RESHARD_ALLGATHER ? move->receive.counts : move->send.counts;
-    if (move->kind == MTF_RESHARD_ALLREDUCE)
+    const MtfReshardRow *row = mtf_reshard_row(move->kind);
+    const int *counts = row->gathers ? move->receive.counts : move->send.counts;
+    if (row->in_place)
         mtf_exchange_even_blocks(move->count, move->n_members, blocks);
     else
         for (int i = 0; i < move->n_members; i++)
@@ -76,7 +76,7 @@ static void running_init(Running *r, const MtfProgram *program, int index, const
     for (int i = 0; i < move->position; i++)
         r->own_first += blocks[i];
     /* What was packed in scratch is nobody else's. */
-    r->copies = move->kind == MTF_RESHARD_REDUCE_SCATTER && move->n_before == 0;
+    r->copies = !mtf_reshard_row(move->kind)->gathers && move->n_before == 0;
 }
 
 typedef struct {
@@ -228,9 +228,10 @@ static void copy_block(const Running *r, char *to, const char *from) {
 /* Where the vector is, with this member's part in it. */
 static void settle_vector(Running *r) {
     const MtfMove *move = r->move;
-    if (move->kind == MTF_RESHARD_ALLREDUCE) {
+    const MtfReshardRow *row = mtf_reshard_row(move->kind);
+    if (row->in_place) {
         r->vector = move->output;
-    } else if (move->kind == MTF_RESHARD_ALLGATHER) {
+    } else if (row->gathers) {
         r->vector = move->receive.base;
         copy_block(r, element(r, r->own_first), move->send.base);
     } else {
@@ -270,7 +271,7 @@ int64_t mtf_message_exchange_end(MtfMessageExchange *exchange, int index) {
                         "MPI_Waitall");
         go_on(r, index);
     }
-    if (r->move->kind == MTF_RESHARD_REDUCE_SCATTER)
+    if (!mtf_reshard_row(r->move->kind)->gathers)
         copy_block(r, r->move->receive.base, element(r, r->own_first));
     r->slot->taken = false;
     return r->sent;

@@ -170,7 +170,7 @@ static int64_t reduce_scatter(CollectiveSlot *slot) {
 static int64_t fetch(CollectiveSlot *slot) {
     const MtfMove *own = &slot->moves[slot->position];
     int64_t size = mtf_dtype_bytes(own->dtype), moved = 0;
-    int place = own->kind == MTF_RESHARD_ALLGATHER ? 0 : slot->position;
+    int place = mtf_reshard_row(own->kind)->gathers ? 0 : slot->position;
     for (int k = 0; k < slot->n; k++) {
         int i = (slot->position + k) % slot->n; /* not all from the same one at once */
         const MtfPeerMessages *send = &slot->moves[i].send;
@@ -197,9 +197,10 @@ int64_t mtf_window_exchange_fetch(MtfWindowExchange *exchange, int index, uint64
     CollectiveSlot *slot = &exchange->slots[index];
     const MtfMove *own = &slot->moves[slot->position];
     mtf_host_window_wait(exchange->window, &slot->group, MTF_STAGE_READY, epoch);
-    int64_t moved = own->kind == MTF_RESHARD_ALLREDUCE        ? allreduce(slot)
-                    : own->kind == MTF_RESHARD_REDUCE_SCATTER ? reduce_scatter(slot)
-                                                              : fetch(slot);
+    const MtfReshardRow *row = mtf_reshard_row(own->kind);
+    int64_t moved = row->in_place  ? allreduce(slot)
+                    : row->reduces ? reduce_scatter(slot)
+                                   : fetch(slot);
     uint64_t fetched = mtf_host_window_pass(exchange->window, own->axes, MTF_STAGE_FETCHED);
     g_assert(fetched == epoch);
     return moved;
@@ -211,9 +212,10 @@ void mtf_window_exchange_end(const MtfWindowExchange *exchange, int index, uint6
 
 int64_t mtf_window_exchange_bytes(const MtfMove *move) {
     int64_t size = mtf_dtype_bytes(move->dtype);
-    if (move->kind == MTF_RESHARD_ALLREDUCE)
+    const MtfReshardRow *row = mtf_reshard_row(move->kind);
+    if (row->in_place)
         return allreduce_bytes(move);
-    if (move->kind == MTF_RESHARD_REDUCE_SCATTER)
+    if (row->reduces)
         return move->receive.total * (move->n_members - 1) * size;
     return (move->receive.total - move->receive.counts[move->position]) * size;
 }

@@ -51,7 +51,7 @@ static void run_instruction(MtfExecutor *executor, MtfExchanges *under_way, int 
         mtf_worker_run_kernel(executor->worker, index, step);
     } else {
         mtf_worker_begin_move(executor->worker, index);
-        if (mtf_reshard_is_collective(executor->worker->moves[index].kind))
+        if (mtf_reshard_row(executor->worker->moves[index].kind)->collective)
             run_collective(executor, under_way, index);
         else
             mtf_worker_end_move(executor->worker, index);

@@ -15,7 +15,7 @@
 static int kind_of(const MtfProgram *program, const MtfInstruction *instruction) {
     if (instruction->kind == MTF_INSTRUCTION_KERNEL)
         return mtf_graph_operation(program->graph, instruction->operation)->kind;
-    return mtf_reshard_is_collective(instruction->reshard.kind)
+    return mtf_reshard_row(instruction->reshard.kind)->collective
                ? -1
                : MTF_OPERATIONS + (int)instruction->reshard.kind;
 }
@@ -26,7 +26,7 @@ static MtfKernelClass class_of(int kind) {
 
 static const char *name_of(int kind) {
     return kind < MTF_OPERATIONS ? mtf_operation_row(kind)->name
-                                 : mtf_reshard_name((MtfReshardKind)(kind - MTF_OPERATIONS));
+                                 : mtf_reshard_row((MtfReshardKind)(kind - MTF_OPERATIONS))->name;
 }
 
 /* Fills entry_of with kinds, and `found` with what there is of each. */

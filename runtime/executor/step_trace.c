@@ -146,11 +146,11 @@ static void append_instruction(GString *json, int rank, const Event *event) {
     if (travels) {
         g_autofree char *axes =
             mtf_mesh_mask_format(&program->layout->mesh, instruction->reshard.axes);
-        name = g_strdup_printf("%s %s%s", mtf_reshard_name(instruction->reshard.kind), axes,
+        name = g_strdup_printf("%s %s%s", mtf_reshard_row(instruction->reshard.kind)->name, axes,
                                event->ended ? ", end" : "");
     } else {
         name = g_strdup(is_kernel ? mtf_operation_row(op->kind)->name
-                                  : mtf_reshard_name(instruction->reshard.kind));
+                                  : mtf_reshard_row(instruction->reshard.kind)->name);
     }
     append_span(json, name, rank, event);
     g_string_append_printf(json, ",\"cat\":\"%s\",\"args\":{\"operation\":",

@@ -53,7 +53,8 @@ static double predicted_sum(const MtfSession *session, const MtfTrafficEntry *en
     cJSON_ArrayForEach(row,
                        cJSON_GetObjectItemCaseSensitive(session->plan->predicted, "collectives")) {
         const cJSON *kind = cJSON_GetObjectItemCaseSensitive(row, "kind");
-        if (cJSON_IsString(kind) && strcmp(kind->valuestring, mtf_reshard_name(entry->kind)) == 0 &&
+        if (cJSON_IsString(kind) &&
+            strcmp(kind->valuestring, mtf_reshard_row(entry->kind)->name) == 0 &&
             axes_of(row, &session->program->layout->mesh) == entry->axes)
             sum += number_of(row, key);
     }
@@ -156,7 +157,7 @@ static void append_collective(GString *text, const MtfSession *session,
     g_autofree char *seconds_left = format_seconds(predicted_sum(session, counted, "seconds"));
     g_autofree char *seconds_right = mtf_seconds_format(seconds);
     g_string_append_printf(text, "  %-16s %-12s %6.0f %6.0f %12s %12s %10s %10s\n",
-                           mtf_reshard_name(counted->kind), axes,
+                           mtf_reshard_row(counted->kind)->name, axes,
                            predicted_sum(session, counted, "calls"), calls, bytes_left, bytes_right,
                            seconds_left, seconds_right);
 }

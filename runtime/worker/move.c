@@ -110,7 +110,7 @@ static bool check_scratch(const Preparation *p, int64_t elements, GError **error
     int64_t bytes = elements * p->element_bytes;
     if (bytes <= p->scratch_bytes && (p->scratch != NULL || bytes == 0))
         return true;
-    char *op = g_ascii_strup(mtf_reshard_name(p->reshard.kind), -1);
+    char *op = g_ascii_strup(mtf_reshard_row(p->reshard.kind)->name, -1);
     mtf_failure(error, "%s of %" PRId64 " bytes has scratch of %" PRId64, op, bytes,
                 p->scratch_bytes);
     g_free(op);
@@ -268,7 +268,7 @@ static void message_slice(const Preparation *p, const MtfPlacement *placement, b
 /* Message i of what is sent: its part of every tensor, one behind the other. */
 static bool pack_message(Preparation *parts, int n, int i, GError **error) {
     MtfMove *move = parts[0].move;
-    bool scatters = move->kind == MTF_RESHARD_REDUCE_SCATTER;
+    bool scatters = !mtf_reshard_row(move->kind)->gathers;
     int64_t at = move->send.total;
     for (int k = 0; k < n; k++) {
         MtfRange slice[MTF_MAX_RANK];
@@ -282,7 +282,7 @@ static bool pack_message(Preparation *parts, int n, int i, GError **error) {
 
 static bool unpack_message(Preparation *parts, int n, int i, GError **error) {
     MtfMove *move = parts[0].move;
-    bool gathers = move->kind == MTF_RESHARD_ALLGATHER;
+    bool gathers = !mtf_reshard_row(move->kind)->reduces;
     int64_t at = move->receive.total;
     for (int k = 0; k < n; k++) {
         MtfRange slice[MTF_MAX_RANK];
@@ -298,9 +298,10 @@ static bool unpack_message(Preparation *parts, int n, int i, GError **error) {
  * where they were gathered; the others receive behind what is sent. */
 static bool prepare_bucket(Preparation *parts, int n, GError **error) {
     MtfMove *move = parts[0].move;
-    bool in_place = move->kind == MTF_RESHARD_ALLREDUCE;
-    int n_sent = move->kind == MTF_RESHARD_REDUCE_SCATTER ? move->n_members : 1;
-    int n_received = move->kind == MTF_RESHARD_ALLGATHER ? move->n_members : 1;
+    const MtfReshardRow *row = mtf_reshard_row(move->kind);
+    bool in_place = row->in_place;
+    int n_sent = row->gathers ? 1 : move->n_members;
+    int n_received = row->reduces ? 1 : move->n_members;
     move->before = new_copies(n * n_sent);
     move->after = new_copies(n * n_received);
     messages_init(&move->send, n_sent, parts[0].scratch);

@@ -159,7 +159,9 @@ file cost/machine/a.c '    case MTF_OP_ADD:'
 complains "a case for an operation outside its row is found" kinds "cost/machine/a.c:2: asks which"
 file cost/machine/a.c '    if (kind != MTF_OP_ADD)'
 complains "a comparison with an operation outside its row is found" kinds "let its row answer"
-file cost/machine/a.c '    [MTF_OP_ADD] = 1,' '    mtf_build(MTF_OP_ADD);'
+file cost/machine/a.c '    if (kind == MTF_RESHARD_HALO)'
+complains "and one with a resharding operation" kinds "let its row answer"
+file cost/machine/a.c '    [MTF_OP_ADD] = 1,' '    k < MTF_RESHARD_KINDS;' '    mtf_build(MTF_OP_ADD);'
 file runtime/kernels/products/a.c '    case MTF_OP_ADD:'
 accepts "tables by operation, makers and kernels are right" kinds
 

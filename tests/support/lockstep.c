@@ -112,7 +112,7 @@ static void exchange_groups(MtfLockstep *lockstep, int index) {
 }
 
 static void end_move(MtfLockstep *lockstep, int index) {
-    if (mtf_reshard_is_collective(lockstep->workers[0]->moves[index].kind))
+    if (mtf_reshard_row(lockstep->workers[0]->moves[index].kind)->collective)
         exchange_groups(lockstep, index);
     for (int r = 0; r < lockstep->n; r++)
         mtf_worker_end_move(lockstep->workers[r], index);

@@ -115,11 +115,11 @@ static void check_traffic(const Case *c) {
         MtfWitnessed seen = mtf_witness_get(entry->kind, entry->axes);
         int calls = by_window && ranks > 1 ? 0 : 1; /* one rank has nobody to share a window with */
         mtf_expect(seen.calls == calls * entry->calls && counted->calls == entry->calls,
-                   "calls of %s", mtf_reshard_name(entry->kind));
+                   "calls of %s", mtf_reshard_row(entry->kind)->name);
         mtf_expect(seen.bytes == calls * entry->bytes && counted->bytes == entry->bytes,
-                   "bytes of %s", mtf_reshard_name(entry->kind));
+                   "bytes of %s", mtf_reshard_row(entry->kind)->name);
         mtf_expect(counted->copied == copied_bytes(c, i), "duplicated of %s",
-                   mtf_reshard_name(entry->kind));
+                   mtf_reshard_row(entry->kind)->name);
     }
     mtf_expect(mtf_witness_strangers() == 0, "calls that no step explains");
 }

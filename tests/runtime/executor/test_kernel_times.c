@@ -59,7 +59,7 @@ static void an_entry_has_the_name_and_class_of_its_instructions(void **state) {
         const MtfOperation *op = mtf_graph_operation(program->graph, instruction->operation);
         const char *name = instruction->kind == MTF_INSTRUCTION_KERNEL
                                ? mtf_operation_row(op->kind)->name
-                               : mtf_reshard_name(instruction->reshard.kind);
+                               : mtf_reshard_row(instruction->reshard.kind)->name;
         assert_string_equal(entry->name, name);
         assert_int_equal(entry->kernel_class, instruction->kernel_class);
     }

@@ -86,8 +86,8 @@ static void check_traffic(const MtfSession *session, const char *rules) {
         MtfWitnessed wanted = predicted_like(predicted, entry);
         mtf_expect(seen.calls == wanted.calls * times && seen.bytes == wanted.bytes * times,
                    "%s: %s over %u: %d calls and %d bytes, not %d and %d", rules,
-                   mtf_reshard_name(entry->kind), entry->axes, (int)seen.calls, (int)seen.bytes,
-                   (int)wanted.calls * times, (int)wanted.bytes * times);
+                   mtf_reshard_row(entry->kind)->name, entry->axes, (int)seen.calls,
+                   (int)seen.bytes, (int)wanted.calls * times, (int)wanted.bytes * times);
     }
     int64_t all = 0;
     for (int kind = 0; kind < MTF_RESHARD_KINDS; kind++)
