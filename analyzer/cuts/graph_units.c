@@ -189,11 +189,12 @@ static GArray *merge_atoms(const GArray *atoms, const int *kind, int most) {
         divide_evenly(atoms, 0, count, most, begins);
         return begins;
     }
-    int step = repeat.period * mtf_units_a_part(repeat.times, MAX(2, most - 2 * UNITS_BESIDE));
-    divide_evenly(atoms, 0, repeat.first, units_of_end(atoms, 0, repeat.first), begins);
+    int before = units_of_end(atoms, 0, repeat.first), behind = units_of_end(atoms, end, count);
+    int step = repeat.period * mtf_units_a_part(repeat.times, MAX(2, most - before - behind));
+    divide_evenly(atoms, 0, repeat.first, before, begins);
     for (int i = repeat.first; i < end; i += step)
-        g_array_append_val(begins, g_array_index(atoms, int, i));
-    divide_evenly(atoms, end, count, units_of_end(atoms, end, count), begins);
+        g_array_append_val(begins, at[i]);
+    divide_evenly(atoms, end, count, behind, begins);
     return begins;
 }
 
