@@ -24,9 +24,11 @@ typedef struct {
     MtfMachine *machine;
     MtfGraph *written;
     GArray *meshes;
-    GPtrArray *cuts;         /* MtfCutPlan; NULL: stages are of equal devices and balanced work */
-    const MtfCutPlan *cut;   /* that the request is of */
-    GPtrArray *stage_meshes; /* GArray of MtfMesh: of its stages */
+    GPtrArray *cuts;          /* MtfCutPlan; NULL: stages are of equal devices and balanced work */
+    const MtfCutPlan *cut;    /* that the request is of */
+    GPtrArray *stage_meshes;  /* GArray of MtfMesh: of its stages */
+    bool given;               /* the graph or the mesh says what the stages are */
+    MtfPipelineRequest asked; /* before any cut */
     MtfPipelineRequest request;
 } Search;
 
@@ -156,42 +158,43 @@ static void take_cut(Search *search, const MtfCutPlan *cut) {
     search->request.stage_meshes = search->stage_meshes;
 }
 
+/* Takes a cut back. */
+static void drop_cut(Search *search) {
+    g_clear_pointer(&search->cuts, g_ptr_array_unref);
+    g_clear_pointer(&search->stage_meshes, g_ptr_array_unref);
+    search->cut = NULL;
+    search->request = search->asked;
+    for (int i = 0; i < (int)search->written->operations->len; i++)
+        mtf_graph_operation(search->written, i)->stage = 0;
+}
+
 /* Chunks a domain that are tried when the schedule may be any. */
 static const int any_chunks[] = { 1, 2, 4, 0 };
 
-/* Where no layout made by hand fits, the search over free layouts may still find one for a number of
- * stages that was asked for. */
-static bool search_cut(Search *search, GError **error) {
+/* Cuts the graph where layouts made by hand fit, of which the model of the cut believes that they have
+ * `share` of a device's memory. */
+static bool search_cut(Search *search, double share, GError **error) {
     const MtfSearchPipeline *o = search->options;
     const MtfPipelineRequest *request = &search->request;
+    int own_chunks[] = { request->chunks, 0 };
+    bool any = strcmp(o->schedule, MTF_ANY_SCHEDULE) == 0;
     MtfCutRequest wanted = { .forward = search->written,
                              .machine = search->machine,
                              .devices = o->devices,
-                             .memory = request->search.memory_limit,
+                             .memory = (int64_t)((double)request->search.memory_limit * share),
                              .stages = o->stages,
-                             .microbatches = request->form.microbatches,
+                             .microbatches = search->asked.form.microbatches,
                              .recompute = is_auto(o->recompute) ? MTF_RECOMPUTES
-                                                                : (int)request->form.recompute,
+                                                                : (int)search->asked.form.recompute,
+                             .chunks = any ? any_chunks : own_chunks,
                              .max_axes = o->max_axes,
                              .batch_dim = o->batch_dim,
                              .precision = request->form.precision };
-    if (o->devices < 1)
-        return mtf_input_error(error, "say how many processors there are for all stages: "
-                                      "--devices N");
-    GError *cause = NULL;
-    int own_chunks[] = { request->chunks, 0 };
-    wanted.chunks = strcmp(o->schedule, MTF_ANY_SCHEDULE) == 0 ? any_chunks : own_chunks;
-    search->cuts = mtf_cut_search(&wanted, &cause);
-    if (search->cuts != NULL) {
+    drop_cut(search);
+    search->cuts = mtf_cut_search(&wanted, error);
+    if (search->cuts != NULL)
         take_cut(search, g_ptr_array_index(search->cuts, 0));
-        return true;
-    }
-    bool hopeless = o->stages == 0 || !g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT);
-    if (hopeless)
-        g_propagate_error(error, cause);
-    else
-        g_error_free(cause);
-    return !hopeless && divide_evenly(search, error);
+    return search->cuts != NULL;
 }
 
 static bool prepare(Search *search, GError **error) {
@@ -232,8 +235,12 @@ static bool prepare(Search *search, GError **error) {
         (!is_auto(o->recompute) && !mtf_recompute_parse(o->recompute, &request->form.recompute,
                                                         &request->form.recomputed_layers, error)))
         return false;
-    bool given = o->mesh != NULL || mtf_graph_stages(search->written) > 0;
-    return given ? divide_evenly(search, error) : search_cut(search, error);
+    search->asked = *request;
+    search->given = o->mesh != NULL || mtf_graph_stages(search->written) > 0;
+    if (search->given)
+        return divide_evenly(search, error);
+    return o->devices > 0 || mtf_input_error(error, "say how many processors there are for all "
+                                                    "stages: --devices N");
 }
 
 /* Whether a stage takes as long as the one before it, with as many devices, the next ones. */
@@ -438,16 +445,58 @@ static MtfPipelinePlan *search_cuts(Search *search, GError **error) {
     return g_steal_pointer(&best);
 }
 
+/* The plan of a cut for `share` of the memory; NULL where there is none, or where one mesh for all is
+ * better than stages. */
+static MtfPipelinePlan *plan_share(Search *search, double share, GError **error) {
+    if (!search_cut(search, share, error) || search->request.stages == 1)
+        return NULL;
+    return search_cuts(search, error);
+}
+
+/* The model of the cut adds up its units' bytes, which overlooks what lives across units and counts
+ * twice what orders of instructions save (a U-Net's skips): where a stage does not fit that should, it
+ * is cut for less memory; where none should fit, for more, and stages are searched all the same. */
+static MtfPipelinePlan *search_until_it_fits(Search *search, GError **error) {
+    static const double shares[2][3] = { { 0.8, 0.6, 0.4 }, { 1.5, 2, 3 } };
+    GError *cause = NULL;
+    MtfPipelinePlan *plan = plan_share(search, 1, &cause);
+    bool more = search->cuts == NULL;
+    for (int i = 0; i < 3 && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT); i++) {
+        GError *again = NULL;
+        plan = plan_share(search, shares[more][i], &again);
+        if (again == NULL)
+            g_clear_error(&cause);
+        g_clear_error(&again);
+    }
+    bool number = search->options->stages > 0;
+    if (!number && !more && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT)) {
+        g_clear_error(&cause); /* one mesh for all may still do */
+        drop_cut(search);
+    }
+    if (number && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT)) {
+        g_clear_error(&cause);
+        drop_cut(search);
+        if (divide_evenly(search, &cause))
+            plan = mtf_pipeline_search(&search->request, &cause);
+    }
+    if (cause != NULL)
+        g_propagate_error(error, cause);
+    return plan;
+}
+
 bool mtf_search_pipeline(const MtfSearchPipeline *options, bool *one, GError **error) {
     Search search = { .options = options };
     g_autoptr(MtfPipelinePlan) pipeline = NULL;
+    GError *cause = NULL;
     bool done = prepare(&search, error);
-    *one = done && search.request.stages == 1;
-    if (done && !*one) {
-        pipeline = search.cuts != NULL ? search_cuts(&search, error)
-                                       : mtf_pipeline_search(&search.request, error);
-        done = pipeline != NULL;
-    }
+    if (done && !search.given)
+        pipeline = search_until_it_fits(&search, &cause);
+    else if (done && search.request.stages > 1)
+        pipeline = mtf_pipeline_search(&search.request, &cause);
+    *one = done && cause == NULL && pipeline == NULL;
+    done = done && cause == NULL;
+    if (cause != NULL)
+        g_propagate_error(error, cause);
     if (pipeline != NULL && options->json)
         print_as_json(&search, pipeline);
     else if (pipeline != NULL && g_strcmp0(options->output, "-") != 0)

@@ -35,18 +35,24 @@ static int place_at(const MtfCutModel *model, int k) {
     return g_array_index(model->places, int, k);
 }
 
-static double carried_seconds(const MtfCutModel *model, int first, int64_t devices) {
-    const MtfNetworkAxis *link = &model->machine->network.axis[0];
+/* What each device of a stage receives of a micro-batch's forward pass. */
+static double carried_bytes(const MtfCutModel *model, int first, int64_t devices) {
     bool narrow = g_strcmp0(model->variant.precision, "bf16") == 0;
     double bytes = model->units->crossing[first] / model->variant.microbatches;
+    return (narrow ? 0.5 : 1) * bytes / (double)devices;
+}
+
+static double carried_seconds(const MtfCutModel *model, int first, int64_t devices) {
+    const MtfNetworkAxis *link = &model->machine->network.axis[0];
     if (first == 0)
         return 0;
-    return 2 * (link->latency + (narrow ? 0.5 : 1) * bytes / (double)devices / link->bandwidth);
+    return 2 * (link->latency + carried_bytes(model, first, devices) / link->bandwidth);
 }
 
 static MtfChainPrice sum_units(const MtfCutModel *model, const MtfUnitWay *way, int first,
                                int end) {
-    MtfChainPrice price = { carried_seconds(model, first, way->devices), 0, 0 };
+    MtfChainPrice price = { carried_seconds(model, first, way->devices), 0,
+                            carried_bytes(model, first, way->devices) };
     double work = 0;
     for (int u = first; u < end; u++) {
         const MtfUnitPrice *unit = &way->price[model->units->kind[u]];

@@ -6,8 +6,12 @@
 
 /* Narrow places that are wanted, so that there is a choice. */
 #define PLACES 24
-/* Units before the part that repeats, and behind it, at most. */
+/* No atom should be longer than 1 / 4 of the graph. */
+#define LONG_ATOMS 4
+/* Units before the part that repeats, and behind it, at most: so many, or a share of UNITS_BESIDE as
+ * large as theirs of the operations. */
 #define UNITS_AT_ENDS 3
+#define UNITS_BESIDE 24
 
 /* Bytes that are made before operation i and read from it on, for i = 0 … n. Constants are made
  * anew where they are read. */
@@ -42,11 +46,36 @@ static double widest(const double *crossing, int n) {
     return n > 1 ? sorted[MIN(places, n - 1) - 1] * (1 + 1e-9) : 0;
 }
 
+/* Whether more bytes cross at all places within `reach` operations; of equal ones the last counts. */
+static bool is_narrowest_near(const double *crossing, int n, int i, int reach) {
+    for (int j = MAX(1, i - reach); j <= MIN(n - 1, i + reach); j++)
+        if (crossing[j] < crossing[i] || (j > i && crossing[j] == crossing[i]))
+            return false;
+    return true;
+}
+
+/* The longest stretch between places. */
+static int longest_atom(const GArray *begins) {
+    int longest = 0;
+    for (guint i = 1; i < begins->len; i++)
+        longest = MAX(longest, g_array_index(begins, int, i) - g_array_index(begins, int, i - 1));
+    return longest;
+}
+
+/* Where atoms begin, and the end: at the narrowest places of all; or where these leave a long stretch,
+ * as in convolutional networks, whose activations shrink from layer to layer, at the narrowest of
+ * their surroundings. */
 static GArray *find_atoms(const double *crossing, int n) {
     GArray *begins = g_array_new(FALSE, FALSE, sizeof(int));
     double most = widest(crossing, n);
     for (int i = 0; i <= n; i++)
         if (i == 0 || i == n || crossing[i] <= most)
+            g_array_append_val(begins, i);
+    if (longest_atom(begins) * LONG_ATOMS <= n)
+        return begins;
+    g_array_set_size(begins, 0);
+    for (int i = 0; i <= n; i++)
+        if (i == 0 || i == n || is_narrowest_near(crossing, n, i, MAX(2, n / (2 * PLACES))))
             g_array_append_val(begins, i);
     return begins;
 }
@@ -145,20 +174,27 @@ int mtf_units_a_part(int times, int most) {
     return least;
 }
 
+static int units_of_end(const GArray *atoms, int from, int to) {
+    const int *at = (const int *)(void *)atoms->data;
+    return MAX(UNITS_AT_ENDS, UNITS_BESIDE * (at[to] - at[from]) / at[atoms->len - 1]);
+}
+
 static GArray *merge_atoms(const GArray *atoms, const int *kind, int most) {
     GArray *begins = g_array_new(FALSE, FALSE, sizeof(int));
     int count = (int)atoms->len - 1;
     Repeat repeat = find_repeat(kind, count);
-    if (repeat.times * repeat.period * 2 < count) {
+    int end = repeat.first + repeat.period * repeat.times;
+    const int *at = (const int *)(void *)atoms->data;
+    if ((at[end] - at[repeat.first]) * 2 < at[count]) {
         divide_evenly(atoms, 0, count, most, begins);
         return begins;
     }
-    int end = repeat.first + repeat.period * repeat.times;
-    int step = repeat.period * mtf_units_a_part(repeat.times, MAX(2, most - 2 * UNITS_AT_ENDS));
-    divide_evenly(atoms, 0, repeat.first, UNITS_AT_ENDS, begins);
+    int before = units_of_end(atoms, 0, repeat.first), behind = units_of_end(atoms, end, count);
+    int step = repeat.period * mtf_units_a_part(repeat.times, MAX(2, most - before - behind));
+    divide_evenly(atoms, 0, repeat.first, before, begins);
     for (int i = repeat.first; i < end; i += step)
-        g_array_append_val(begins, g_array_index(atoms, int, i));
-    divide_evenly(atoms, end, count, UNITS_AT_ENDS, begins);
+        g_array_append_val(begins, at[i]);
+    divide_evenly(atoms, end, count, behind, begins);
     return begins;
 }
 

@@ -6,7 +6,8 @@
  *     atoms          E            A                  F                A                  H
  *     units          E  [ A F A F ]  [ A F A F ]  …                                      H
  *
- * Atoms end where no more bytes cross than at the narrowest places. The longest run of atoms that
+ * Atoms end where no more bytes cross than at the narrowest places; where these leave a long stretch,
+ * at the narrowest of their surroundings. The longest run of atoms that
  * repeats is divided into equal units of whole periods; what is before and behind it into a few. */
 #ifndef MTF_GRAPH_UNITS_H
 #define MTF_GRAPH_UNITS_H

@@ -42,9 +42,18 @@ static double last_end(const MtfSchedule *schedule, int end) {
     return (double)last * 1e-9;
 }
 
+/* What another unit made: in a stage of both it is held once, by that one. */
+static bool is_received(const MtfProgram *program, const MtfBuffer *buffer) {
+    if (buffer->tensor < 0)
+        return false;
+    const MtfTensor *tensor = mtf_graph_tensor(program->graph, buffer->tensor);
+    return tensor->source == MTF_SOURCE_INPUT && tensor->feed == MTF_FEED_TRANSFER;
+}
+
 /* Sums of gradients over micro-batches live from the first to the last and belong to what a stage
  * always holds. */
 static void measure_bytes(const MtfProgram *program, MtfUnitPrice *price) {
+    double received = 0;
     for (int b = 0; b < (int)program->buffers->len; b++) {
         const MtfBuffer *buffer = mtf_program_buffer(program, b);
         if (buffer->storage != b)
@@ -52,11 +61,14 @@ static void measure_bytes(const MtfProgram *program, MtfUnitPrice *price) {
         bool sums = buffer->memory == MTF_MEMORY_GRADIENT && buffer->first == 0;
         if (buffer->persistent || sums)
             price->fixed += (double)mtf_buffer_aligned_bytes(buffer);
+        else if (buffer->slots > 1 && is_received(program, buffer))
+            received += (double)mtf_buffer_stride(buffer);
         else if (buffer->slots > 1)
             price->flight += (double)mtf_buffer_stride(buffer);
     }
     double most = (double)mtf_program_most_live(program);
-    price->work = MAX(0, most - price->fixed - (double)program->graph->in_flight * price->flight);
+    price->work = MAX(0, most - price->fixed -
+                             (double)program->graph->in_flight * (price->flight + received));
 }
 
 static MtfUnitPrice price_layout(const MtfPricer *pricer, const MtfGraph *graph,

@@ -20,7 +20,7 @@ typedef struct {
     double seconds; /* forward and backward */
     double once;    /* a step: gradients brought together, updates */
     double fixed;   /* bytes: variables, optimizer, gradients */
-    double flight;  /* bytes more for each micro-batch in flight */
+    double flight;  /* bytes more for each micro-batch in flight, but what other units made */
     double work;    /* bytes besides, while it runs */
 } MtfUnitPrice;
 

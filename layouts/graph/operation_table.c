@@ -582,7 +582,7 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                              .choice = { .chooses = true, .ids = 1, .of = 0, .without = 1 } },
     [MTF_OP_CROSS_ENTROPY] = { ELEMENTWISE("cross_entropy", 3, 4), .dims = MTF_DIMS_FIRST,
                                .flops = 8, .in_place = 7, .wide_inputs = WIDE(1) | WIDE(3),
-                               .dtype = MTF_DTYPE_WIDE },
+                               .dtype = MTF_DTYPE_WIDE, .shown = MTF_SHOWN_ACCURACY },
     [MTF_OP_RELU_GRAD] = UNARY_GRAD("relu_grad", 1),
     [MTF_OP_GELU_GRAD] = UNARY_GRAD("gelu_grad", 20),
     [MTF_OP_GELU_EXACT_GRAD] = UNARY_GRAD("gelu_exact_grad", 25),

@@ -376,11 +376,12 @@ typedef enum {
     MTF_WINDOWS_FILTER, /* of both, `from` and `to`, to the filter */
 } MtfWindowForm;
 
-/* What the metrics of a training step show of an operation. */
+/* What the metrics of a training step, or an evaluation, show of an operation. */
 typedef enum {
     MTF_SHOWN_NOTHING,
     MTF_SHOWN_CLIP_FACTOR,
     MTF_SHOWN_LEARNING_RATE,
+    MTF_SHOWN_ACCURACY, /* where input 2 equals input 0, the highest score */
 } MtfShown;
 
 /* Integers that choose: input `ids` along the one dimension that operand `of` has and operand

@@ -4,6 +4,7 @@
 #include "layouts/base/error.h"
 #include "runtime/data/data_clicks.h"
 #include "runtime/data/data_order.h"
+#include "runtime/data/data_table.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -113,6 +114,33 @@ static bool open_clicks(const MtfExamples *examples, Part *part, const char *pat
     return true;
 }
 
+/* A table of numbers: its columns are features, then labels, then targets. */
+static bool open_table(const MtfExamples *examples, Part *part, const char *path, GError **error) {
+    static const int streams[] = { FEATURES, LABELS, TARGETS };
+    const int64_t *wanted = examples->wanted;
+    MtfTableColumns columns = { wanted[FEATURES], wanted[LABELS], wanted[TARGETS] };
+    int64_t stride = MTF_TABLE_NUMBER_BYTES * (columns.features + columns.labels + columns.targets),
+            first = 0;
+    g_autoptr(MtfDataFile) file = mtf_table_open(path, &columns, error);
+    if (file == NULL)
+        return false;
+    for (gsize i = 0; i < G_N_ELEMENTS(streams); i++) {
+        int s = streams[i];
+        MtfInnerArray inner = { .floats = s != LABELS,
+                                .first = first,
+                                .stride = stride,
+                                .records = mtf_data_file_size(file) / stride,
+                                .places = wanted[s] };
+        MtfDataFile *again = wanted[s] > 0 ? mtf_data_file_again(file, error) : NULL;
+        if (again != NULL)
+            mtf_data_stream_add(part->streams[s], mtf_data_array_inside(again, &inner));
+        else if (wanted[s] > 0)
+            return false;
+        first += wanted[s] * MTF_TABLE_NUMBER_BYTES;
+    }
+    return true;
+}
+
 static bool open_arrays(const MtfExamples *examples, Part *part, const char *path, GError **error) {
     g_autoptr(GPtrArray) arrays = g_ptr_array_new_with_free_func(free_array);
     if (!mtf_data_arrays_open(path, false, arrays, error))
@@ -127,8 +155,11 @@ static bool open_part(const MtfExamples *examples, Part *part, char *const *file
     for (int s = 0; s < STREAMS; s++)
         part->streams[s] = mtf_data_stream_new();
     for (int i = 0; files[i] != NULL; i++) {
-        bool clicks = mtf_clicks_are(files[i]);
-        if (!(clicks ? open_clicks : open_arrays)(examples, part, files[i], error))
+        bool (*open)(const MtfExamples *, Part *, const char *, GError **) =
+            mtf_clicks_are(files[i]) ? open_clicks
+            : mtf_table_is(files[i]) ? open_table
+                                     : open_arrays;
+        if (!open(examples, part, files[i], error))
             return false;
     }
     return check_part(examples, part, files[0], error);

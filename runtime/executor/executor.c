@@ -47,6 +47,8 @@ static void run_instruction(MtfExecutor *executor, MtfExchanges *under_way, int 
     double begin = now(executor);
     if (executor->norm != NULL)
         mtf_gradient_norm_look(executor->norm, index);
+    if (executor->accuracy != NULL)
+        mtf_accuracy_look(executor->accuracy, executor->worker, index);
     if (mtf_program_instruction(executor->worker->program, index)->kind == MTF_INSTRUCTION_KERNEL) {
         mtf_worker_run_kernel(executor->worker, index, step);
     } else {
@@ -108,7 +110,7 @@ static void run_through(MtfExecutor *executor, int from, int to, int64_t step) {
         mtf_step_trace_turn_to(executor->trace, executor->worker->program);
     for (int i = from, next; i < to; i = next) {
         int kernels = mtf_program_instruction(executor->worker->program, i)->fused.kernels;
-        bool row = kernels > 0 && i + kernels <= to;
+        bool row = kernels > 0 && i + kernels <= to && executor->accuracy == NULL;
         next = row ? i + kernels : i + 1;
         while (any_is_due(executor, &under_way, next - 1))
             end_oldest(executor, &under_way, step);

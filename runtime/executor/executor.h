@@ -7,6 +7,7 @@
 
 #include "runtime/data/data.h"
 #include "runtime/exchange/collectives.h"
+#include "runtime/executor/accuracy.h"
 #include "runtime/executor/gradient_norm.h"
 #include "runtime/executor/kernel_times.h"
 #include "runtime/executor/step_trace.h"
@@ -16,10 +17,11 @@ typedef struct {
     MtfTransport transport; /* of the same program, like the rest */
     bool at_once;           /* exchanges do not stay under way */
     MtfTraffic *counted;
-    MtfKernelTimes *times; /* NULL: nobody asks; so also the next two */
+    MtfKernelTimes *times; /* NULL: nobody asks; so also the next three */
     MtfStepTrace *trace;
     MtfGradientNorm *norm;
-    MtfData *data; /* of micro-batches beyond the first; may be NULL where there are none */
+    MtfAccuracy *accuracy; /* kernels then run one by one */
+    MtfData *data;         /* of micro-batches beyond the first; may be NULL where there are none */
 } MtfExecutor;
 
 /* One way through a program: instructions [0, repeated) for every micro-batch on its own examples,

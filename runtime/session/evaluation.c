@@ -4,6 +4,9 @@
 #include "layouts/base/error.h"
 #include "runtime/session/forward_part.h"
 #include "runtime/support/agreement.h"
+#include "runtime/support/mpi_check.h"
+
+#include <math.h>
 
 bool mtf_evaluation_check(const MtfSession *session, GError **error) {
     return session->options->eval_every == 0 || mtf_data_held_batches(session->data) > 0 ||
@@ -11,12 +14,28 @@ bool mtf_evaluation_check(const MtfSession *session, GError **error) {
                                   "give a larger --held-out, or a file of such data");
 }
 
-bool mtf_evaluate(MtfSession *session, double *loss, GError **error) {
+/* Lets all parts of the program on this rank count in `accuracy`, or none (NULL). */
+static void count_in(MtfSession *session, MtfAccuracy *accuracy) {
+    session->executor.accuracy = accuracy;
+    for (int c = 0; session->stage != NULL && c < session->stage->n_chunks; c++)
+        session->stage->chunks[c].executor.accuracy = accuracy;
+}
+
+static double share_of_all(const MtfAccuracy *accuracy, MPI_Comm control) {
+    double counts[] = { accuracy->right, accuracy->all };
+    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, counts, 2, MPI_DOUBLE, MPI_SUM, control),
+                    "MPI_Allreduce");
+    return counts[1] > 0 ? counts[0] / counts[1] : NAN;
+}
+
+bool mtf_evaluate(MtfSession *session, double *loss, double *accuracy, GError **error) {
     MtfForwardPart part = mtf_forward_part(session->program);
     g_autoptr(MtfTraffic) uncounted = mtf_traffic_new(session->program);
     int64_t batches = MIN(session->options->eval_batches, mtf_data_held_batches(session->data));
     GError *local = NULL;
+    MtfAccuracy counted = { 0 };
     *loss = 0;
+    count_in(session, &counted);
     mtf_data_hold_out(session->data, true);
     for (int64_t batch = 1; batch <= batches; batch++) {
         GError *failure = NULL;
@@ -30,5 +49,7 @@ bool mtf_evaluate(MtfSession *session, double *loss, GError **error) {
         *loss += mtf_session_loss(session) / (double)batches;
     }
     mtf_data_hold_out(session->data, false);
+    count_in(session, NULL);
+    *accuracy = share_of_all(&counted, session->control);
     return mtf_agree(session->control, local, error);
 }

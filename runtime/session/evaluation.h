@@ -10,6 +10,7 @@
 bool mtf_evaluation_check(const MtfSession *session, GError **error);
 
 /* Collective over the control communicator; the inputs are those of another batch afterwards. */
-bool mtf_evaluate(MtfSession *session, double *loss, GError **error);
+/* `*accuracy`: the share of labels that have the highest score; NAN where the loss is not of labels. */
+bool mtf_evaluate(MtfSession *session, double *loss, double *accuracy, GError **error);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -84,6 +85,8 @@ char *mtf_metrics_line(const MtfStepRecord *record, int64_t items, const char *i
     mtf_json_add_number(object, "loss", record->loss);
     if (record->evaluated)
         mtf_json_add_number(object, "held_out_loss", record->held_out_loss);
+    if (record->evaluated && !isnan(record->held_out_accuracy))
+        mtf_json_add_number(object, "held_out_accuracy", record->held_out_accuracy);
     add_known(object, "gradient_norm", record->gradient_norm);
     add_known(object, "learning_rate", record->learning_rate);
     mtf_json_add_number(object, "seconds", record->seconds);
@@ -124,6 +127,8 @@ static char *format_reshard_op(const MtfMetrics *metrics, const MtfStepRecord *r
                            record->loss);
     if (record->evaluated)
         g_string_append_printf(text, " | held out %.4f", record->held_out_loss);
+    if (record->evaluated && !isnan(record->held_out_accuracy))
+        g_string_append_printf(text, ", %.1f%% right", 100 * record->held_out_accuracy);
     append_known(text, " | grad %.3g", record->gradient_norm);
     append_known(text, " | lr %.2g", record->learning_rate);
     g_string_append_printf(text, " | %.1f ms | %.0f %s/s | comm %.0f%%", record->seconds * 1e3,

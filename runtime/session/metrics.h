@@ -7,7 +7,7 @@
  *      "tokens_per_second": 166504, "gemm_fraction": 0.71, "arena_bytes": 45912064,
  *      "resident_bytes": 91824128}
  *
- * ("held_out_loss" where it was evaluated; what is not known is left out),
+ * ("held_out_loss" and "held_out_accuracy" where it was evaluated; what is not known is left out),
  *
  * and to people: on a terminal one line of standard error that is redrawn, cut to its width;
  * otherwise some twenty plain lines on standard output. */
@@ -22,8 +22,9 @@ typedef struct {
     int64_t step; /* the first is 1 */
     double loss;
     bool evaluated;
-    double held_out_loss; /* after the step, when it was evaluated */
-    double gradient_norm; /* 0 = not known, like the rest of such numbers here */
+    double held_out_loss;     /* after the step, when it was evaluated */
+    double held_out_accuracy; /* likewise: the share of labels that were right; NAN: no labels */
+    double gradient_norm;     /* 0 = not known, like the rest of such numbers here */
     double learning_rate;
     double gemm_fraction;         /* of the rate of a large product alone, in the whole step */
     int64_t arena_bytes;          /* of the plan */

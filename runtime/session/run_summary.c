@@ -136,7 +136,12 @@ static void append_loss(GString *text, const MtfSession *session) {
         g_string_append_c(text, '\n');
     const MtfStepRecord *last = &session->records[session->trained - 1];
     if (last->evaluated)
-        g_string_append_printf(text, "  held out data loses %.4f\n", last->held_out_loss);
+        g_string_append_printf(text, "  held out data loses %.4f", last->held_out_loss);
+    if (last->evaluated && !isnan(last->held_out_accuracy))
+        g_string_append_printf(text, ", %.1f %% of its labels score highest",
+                               100 * last->held_out_accuracy);
+    if (last->evaluated)
+        g_string_append_c(text, '\n');
 }
 
 static void append_collective(GString *text, const MtfSession *session,

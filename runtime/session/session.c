@@ -436,7 +436,7 @@ static bool is_evaluated(const MtfSession *session, int64_t step) {
 /* The loss of held out data after a step; then the inputs are those of the next step again. */
 static bool evaluate(MtfSession *session, MtfStepRecord *record, GError **error) {
     record->evaluated = true;
-    if (!mtf_evaluate(session, &record->held_out_loss, error))
+    if (!mtf_evaluate(session, &record->held_out_loss, &record->held_out_accuracy, error))
         return false;
     if (record->step < session->options->steps && session->unread == NULL && session->stage == NULL)
         mtf_data_fill_inputs(session->data, session->worker, record->step + 1, &session->unread);

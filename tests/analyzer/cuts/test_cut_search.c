@@ -9,6 +9,7 @@
 #include "layouts/graph/stage_split.h"
 
 #include <math.h>
+#include <string.h>
 
 static MtfGraph *new_gpt(int64_t layers, int64_t batch) {
     MtfModelSettings settings = mtf_model_gpt.presets[0].settings;
@@ -50,6 +51,30 @@ static void one_tensor_crosses_between_layers(void **state) {
     g_autoptr(MtfGraph) graph = new_gpt(6, 8);
     g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(graph, 32);
     assert_true(fabs(units->crossing[units->units / 2] - 8 * 64 * 256 * 4) < 0.5);
+}
+
+/* Activations shrink from stage to stage, so the narrowest places are in the last one. */
+static void units_of_a_convolutional_network_are_its_blocks(void **state) {
+    (void)state;
+    MtfModelSettings settings = mtf_model_resnet.presets[0].settings;
+    settings.layers = 50;
+    settings.image = 64;
+    g_autoptr(MtfGraph) graph = mtf_model_resnet.build(&settings, NULL);
+    g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(graph, 160);
+    g_autofree char *begins = g_strdup("");
+    for (int u = 0; u < units->units; u++) {
+        const char *name = mtf_graph_operation(graph, units->begin[u])->name;
+        g_autofree char *longer = g_strdup_printf("%s%s ", begins, name);
+        g_free(begins);
+        begins = g_steal_pointer(&longer);
+    }
+    for (int stage = 1; stage <= 4; stage++)
+        for (int block = 0; block < (int[]){ 3, 4, 6, 3 }[stage - 1]; block++) {
+            g_autofree char *begin = g_strdup_printf("stage%d/%d/conv1/y", stage, block);
+            if (strstr(begins, begin) == NULL)
+                fail_msg("no unit begins with %s: %s", begin, begins);
+        }
+    assert_true(units->units < 24);
 }
 
 static void many_layers_are_grouped_equally(void **state) {
@@ -217,6 +242,7 @@ static void equal_stages_are_alike(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(units_are_the_layers_and_their_ends),
+        cmocka_unit_test(units_of_a_convolutional_network_are_its_blocks),
         cmocka_unit_test(one_tensor_crosses_between_layers),
         cmocka_unit_test(many_layers_are_grouped_equally),
         cmocka_unit_test(cuts_cover_the_graph_and_the_devices),

@@ -28,6 +28,7 @@ static void what_is_known_of_a_step_is_in_its_line(void **state) {
                              .loss = 2,
                              .evaluated = true,
                              .held_out_loss = 3,
+                             .held_out_accuracy = 0.5,
                              .gradient_norm = 1.5,
                              .learning_rate = 0.25,
                              .gemm_fraction = 0.75,
@@ -36,11 +37,13 @@ static void what_is_known_of_a_step_is_in_its_line(void **state) {
                              .arena_bytes = 1000,
                              .resident_bytes = 2000 };
     g_autofree char *line = mtf_metrics_line(&record, 4, "examples");
-    assert_string_equal(line, "{\"step\":1,\"loss\":2,\"held_out_loss\":3,\"gradient_norm\":1.5,"
-                              "\"learning_rate\":0.25,\"seconds\":2,\"processor_seconds\":1,"
-                              "\"communication_seconds\":0,\"examples_per_second\":2,"
-                              "\"gemm_fraction\":0.75,\"arena_bytes\":1000,"
-                              "\"resident_bytes\":2000}");
+    assert_string_equal(
+        line,
+        "{\"step\":1,\"loss\":2,\"held_out_loss\":3,"
+        "\"held_out_accuracy\":0.5,\"gradient_norm\":1.5,\"learning_rate\":0.25,\"seconds\":2,\"processor_seconds\":1,"
+        "\"communication_seconds\":0,\"examples_per_second\":2,"
+        "\"gemm_fraction\":0.75,\"arena_bytes\":1000,"
+        "\"resident_bytes\":2000}");
 }
 
 static void a_loss_that_is_no_number_is_null(void **state) {
