@@ -6,14 +6,20 @@
 #include "layouts/graph/microbatches.h"
 
 typedef enum { ALL_REPLICATED, OPTIMIZER_IN_PIECES, VARIABLES_IN_PIECES, SHARDINGS } Sharding;
-typedef enum { DATA_PARALLEL, TENSOR_PARALLEL, SEQUENCE_PARALLEL, STYLES } Style;
+typedef enum { DATA_PARALLEL, TENSOR_PARALLEL, SEQUENCE_PARALLEL, SPATIAL_PARALLEL, STYLES } Style;
 
 static const char *const names[STYLES][SHARDINGS] = {
     { "data parallelism", "data parallelism, ZeRO-1", "data parallelism, ZeRO-3" },
     { "Megatron", "Megatron, ZeRO-1", "Megatron, ZeRO-3" },
     { "Megatron, sequence parallel", "Megatron, sequence parallel, ZeRO-1",
       "Megatron, sequence parallel, ZeRO-3" },
+    { "hybrid parallelism", "hybrid parallelism, ZeRO-1", "hybrid parallelism, ZeRO-3" },
 };
+
+/* Of a network over space whose batch no axis splits. */
+static const char *const spatial_names[SHARDINGS] = { "spatial parallelism",
+                                                      "spatial parallelism, ZeRO-1",
+                                                      "spatial parallelism, ZeRO-3" };
 
 typedef struct {
     MtfFreeProblem *free_problem;
@@ -24,11 +30,15 @@ typedef struct {
     int batch;        /* dimensions, or -1 */
     int model[3];     /* heads, d_ff, vocab */
     int length;
+    int *
+        space; /* by dimension: which of the dimensions of space it is a size of, from 1; 0: none */
+    int n_spaces;
 } Context;
 
 /* One layout to be made. */
 typedef struct {
-    unsigned model_axes; /* the other axes split the batch */
+    unsigned
+        model_axes; /* that split heads, d_ff, positions or space; the others split the batch */
     Style style;
     Sharding sharding;
 } StandardStyle;
@@ -123,8 +133,32 @@ static bool runs_in_pieces(const Context *context, const StandardStyle *style_ch
             mtf_operation_accumulates(context->graph, operation));
 }
 
+/* Splits rows, columns or layers, whatever their size is called: the one whose turn it is, or another. */
+static bool split_space(const Context *context, Assignment *assignment, int axis, int turn) {
+    for (int other = 0; other < context->n_spaces; other++)
+        for (int i = 0; i < assignment->iteration.n; i++)
+            if (context->space[assignment->iteration.index[i].dim] ==
+                    1 + (turn + other) % context->n_spaces &&
+                split(context, assignment, axis, i))
+                return true;
+    return false;
+}
+
+/* Axes that split space take its dimensions in turn. What has no space, or too little, splits the
+ * batch there. */
+static bool assign_space_axis(const Context *context, const StandardStyle *style_choice,
+                              Assignment *assignment, int axis) {
+    int turn = 0;
+    for (int a = 0; a < axis; a++)
+        turn += (style_choice->model_axes >> a & 1) != 0;
+    return split_space(context, assignment, axis, turn) ||
+           split_dimension(context, assignment, axis, context->batch);
+}
+
 static bool assign_model_axis(const Context *context, const StandardStyle *style_choice,
                               Assignment *assignment, int axis) {
+    if (style_choice->style == SPATIAL_PARALLEL)
+        return assign_space_axis(context, style_choice, assignment, axis);
     for (gsize i = 0; i < G_N_ELEMENTS(context->model); i++)
         if (split_dimension(context, assignment, axis, context->model[i]))
             return true;
@@ -367,7 +401,10 @@ static MtfStandardLayout *make(const Context *context, const StandardStyle *styl
     for (int i = 0; i < layout->n_operations; i++)
         assign_operation(context, style_choice, i, layout);
     MtfStandardLayout *standard = g_new0(MtfStandardLayout, 1);
-    standard->name = names[style_choice->style][style_choice->sharding];
+    bool no_batch = style_choice->style == SPATIAL_PARALLEL &&
+                    style_choice->model_axes == (1U << context->mesh->n_axes) - 1;
+    standard->name = no_batch ? spatial_names[style_choice->sharding]
+                              : names[style_choice->style][style_choice->sharding];
     standard->style = (int)style_choice->model_axes * MTF_STANDARD_STYLES +
                       (int)style_choice->style * SHARDINGS + (int)style_choice->sharding;
     standard->choice = g_new0(int, mtf_layout_problem_node_count(context->problem));
@@ -390,6 +427,8 @@ static bool is_possible(const Context *context, const StandardStyle *style_choic
         return false;
     if (style_choice->style == DATA_PARALLEL)
         return style_choice->model_axes == 0;
+    if (style_choice->style == SPATIAL_PARALLEL)
+        return style_choice->model_axes != 0 && context->n_spaces > 0;
     return style_choice->model_axes != 0 && (context->model[0] >= 0 || context->model[1] >= 0) &&
            (style_choice->style == TENSOR_PARALLEL || context->length >= 0);
 }
@@ -431,6 +470,18 @@ static void add_all(const Context *context, GPtrArray *standards) {
             g_ptr_array_add(standards, made[i]);
 }
 
+/* Which dimensions windows go over: rows are what the first window of a convolution reads and makes. */
+static void find_space(Context *context) {
+    const MtfGraph *graph = context->graph;
+    context->space = g_new0(int, graph->dimensions->len + 1);
+    for (int o = 0; o < (int)graph->operations->len; o++) {
+        const MtfAttributes *a = &mtf_graph_operation(graph, o)->attributes;
+        for (int w = 0; w < a->n_windows; w++)
+            context->space[a->windows[w].from] = context->space[a->windows[w].to] = w + 1;
+        context->n_spaces = MAX(context->n_spaces, a->n_windows);
+    }
+}
+
 GPtrArray *mtf_standard_layouts(MtfFreeProblem *problem) {
     const MtfGraph *graph = mtf_free_problem_graph(problem);
     Context context = {
@@ -445,9 +496,11 @@ GPtrArray *mtf_standard_layouts(MtfFreeProblem *problem) {
         .length = mtf_graph_find_dimension(graph, "length"),
     };
     context.edges = mtf_edges_by_node(context.problem);
+    find_space(&context);
     GPtrArray *standards = g_ptr_array_new_with_free_func(standard_free);
     add_all(&context, standards);
     g_ptr_array_sort(standards, compare); /* a stable merge sort */
     g_ptr_array_unref(context.edges);
+    g_free(context.space);
     return standards;
 }

@@ -90,6 +90,25 @@ static MtfRange read_of(const MtfReach *reach, int64_t i, int64_t n) {
     return contains(held, reached) ? held : reached;
 }
 
+/* Where equal parts of one side face equal parts of the other, what a part reads, and what others read
+ * of it, is that of its neighbour one part on, but near the ends, where windows run out: no part further
+ * from them than this differs from another. A window reaches `overhang` elements beyond its part, so
+ * the ends are felt over as many parts as that are, by readers, and by those whose readers feel them. */
+static int64_t parts_near_ends(const MtfReach *r, int64_t n) {
+    int64_t held = r->size / n, parted = r->parted_size / n;
+    bool regular = r->size % n == 0 && r->parted_size % n == 0 &&
+                   (r->gathers ? held == r->stride * parted : held * r->stride == parted);
+    int64_t overhang = r->before + (r->places - 1) * r->dilation;
+    if (!regular || held == 0)
+        return n;
+    return 2 + 2 * (1 + (r->gathers ? overhang : overhang / r->stride + 1) / held);
+}
+
+/* The next part to be looked at behind part i: of those in the middle the first stands for all. */
+static int64_t next_part(int64_t i, int64_t near, int64_t n) {
+    return i == near ? MAX(i + 1, n - near) : i + 1;
+}
+
 MtfRange mtf_margins_range(const MtfGraph *graph, const MtfMesh *mesh,
                            const MtfPlacement *placement, int operation, int dim, int rank) {
     unsigned axes = mtf_placement_split_axes(placement, dim);
@@ -109,7 +128,8 @@ unsigned mtf_margins_axes(const MtfGraph *graph, const MtfMesh *mesh, const MtfS
         MtfReach reach;
         if (n == 1 || !mtf_reach_init(&reach, graph, operation, shape->dims[d]))
             continue;
-        for (int64_t i = 0; i < n && !(lacking & axes); i++)
+        int64_t near = parts_near_ends(&reach, n);
+        for (int64_t i = 0; i < n && !(lacking & axes); i = next_part(i, near, n))
             if (!contains(held_of(&reach, i, n), read_of(&reach, i, n)))
                 lacking |= axes;
     }
@@ -170,7 +190,8 @@ static GArray *shares_of(const MtfGraph *graph, const MtfMesh *mesh, const MtfPl
         g_array_append_val(shares, ((Share){ part, part, part }));
         return shares;
     }
-    for (int64_t i = 0; i < n; i++)
+    int64_t near = parts_near_ends(&reach, n);
+    for (int64_t i = 0; i < n; i = next_part(i, near, n))
         add_share(shares, share_of(&reach, i, n));
     return shares;
 }

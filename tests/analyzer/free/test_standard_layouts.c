@@ -2,6 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/free/standard_layouts.h"
+#include "analyzer/models/model_family.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "layouts/graph/graph_json.h"
@@ -151,8 +152,43 @@ static void values_are_prices_of_programs_and_ascend(void **state) {
                  "r:2;c:2;p:2");
 }
 
+/* Cubes of 8 on two levels, a batch of 2. */
+static void networks_over_space_split_it_by_hand(void **state) {
+    (void)state;
+    MtfFreeSetup setup;
+    setup_init(&setup, mtf_model_unet.build(&mtf_model_unet.presets[0].settings, NULL), "r:2;c:2");
+    static const struct {
+        const char *name;
+        int batch, space;                       /* axes that split the first convolution's */
+    } cases[] = { { "data parallelism", 1, 0 }, /* a batch of 2 has room for one axis */
+                  { "spatial parallelism", 0, 2 },
+                  { "hybrid parallelism", 1, 1 } };
+    int conv = 0, batch = mtf_graph_find_dimension(setup.graph, "batch");
+    while (mtf_graph_operation(setup.graph, conv)->attributes.n_windows == 0)
+        conv++;
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(MtfLayout) layout = layout_called(&setup, cases[i].name);
+        if (layout == NULL)
+            fail_msg("no %s", cases[i].name);
+        assert_true(mtf_layout_check(setup.graph, layout, NULL));
+        int of_batch = 0, of_space = 0;
+        MtfIteration iteration;
+        mtf_operation_iteration(setup.graph, conv, &iteration);
+        for (int a = 0; a < 2; a++) {
+            int index = layout->operations[conv].axis[a];
+            int dim = index < 0 ? -1 : iteration.index[index].dim;
+            of_batch += dim == batch;
+            of_space += dim >= 0 && iteration.index[index].window != NULL;
+        }
+        assert_int_equal(of_batch, cases[i].batch);
+        assert_int_equal(of_space, cases[i].space);
+    }
+    mtf_free_setup_clear(&setup);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(networks_over_space_split_it_by_hand),
         cmocka_unit_test(data_parallelism_reduces_every_gradient_once),
         cmocka_unit_test(zero_1_keeps_optimizer_state_in_pieces),
         cmocka_unit_test(zero_3_gathers_variables_where_they_are_used),

@@ -4,8 +4,12 @@
  * halo bytes of ResNet-50's layers, split over height, as counted by hand. */
 #include "tests/support/cmocka.h"
 
+#include "analyzer/models/model_family.h"
+#include "analyzer/training/training_graph.h"
 #include "layouts/placement/margins.h"
 #include "layouts/placement/reshard.h"
+#include "layouts/placement/rules.h"
+#include "layouts/program/program.h"
 #include "tests/support/parse_graph.h"
 
 #define DRAWS 6000
@@ -202,11 +206,80 @@ static void halos_of_a_resnet_are_those_counted_by_hand(void **state) {
     }
 }
 
+/* The whole network, all that is split evenly in halves: 13,440 of conv1, 28,672 each of the pool and
+ * of the 3 x 3 of three, four and six blocks. What makes 7 rows of 14 reads them gathered. */
+static void halos_of_a_whole_resnet_50_add_up(void **state) {
+    (void)state;
+    MtfModelSettings settings =
+        mtf_model_preset_find(&mtf_model_resnet, "resnet-50", NULL)->settings;
+    settings.batch = 1;
+    g_autoptr(MtfGraph) forward = mtf_model_resnet.build(&settings, NULL);
+    g_autoptr(MtfGraph) graph = mtf_training_graph(forward, NULL);
+    MtfMesh mesh;
+    assert_true(mtf_mesh_parse("space:2", 0, &mesh, NULL));
+    g_autoptr(MtfRules) rules = mtf_rules_parse(
+        graph, &mesh,
+        "rows_224:space;rows_112:space;rows_56:space;other_rows_56:space;rows_28:space;"
+        "other_rows_28:space;rows_14:space;other_rows_14:space",
+        NULL, NULL);
+    g_autoptr(MtfLayout) layout = mtf_layout_from_rules(graph, &mesh, rules);
+    g_autoptr(MtfProgram) program = mtf_lower(graph, layout);
+    int64_t bytes = 0;
+    int halos = 0;
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        if (instruction->kind != MTF_INSTRUCTION_RESHARD ||
+            instruction->reshard.kind != MTF_RESHARD_HALO ||
+            mtf_graph_operation(graph, instruction->operation)->phase != MTF_PHASE_FORWARD)
+            continue;
+        const MtfBuffer *read = mtf_program_buffer(program, instruction->inputs[0]);
+        halos++;
+        for (int rank = 0; rank < 2; rank++)
+            bytes +=
+                4 * mtf_reshard_payload(graph, &mesh, &mtf_graph_tensor(graph, read->tensor)->shape,
+                                        &instruction->reshard, rank);
+    }
+    assert_int_equal(halos, 15);
+    assert_int_equal(bytes, 414848);
+}
+
+/* Of many equal parts only those near the ends are looked at one by one. */
+static void many_equal_parts_are_no_others_than_all_of_them(void **state) {
+    (void)state;
+    g_autoptr(GRand) random = g_rand_new_with_seed(8);
+    MtfMesh mesh;
+    assert_true(mtf_mesh_parse("a:48", 0, &mesh, NULL));
+    for (int draw = 0; draw < 400; draw++) {
+        int stride = drawn(random, 1, 3), dilation = drawn(random, 1, 2);
+        int places = drawn(random, 1, 5), small = 48 * drawn(random, 1, 3);
+        int before = drawn(random, 0, (places - 1) * dilation), large = small * stride;
+        int after = MAX(0, (small - 1) * stride + (places - 1) * dilation + 1 - before - large);
+        bool spreads = draw % 2 == 1;
+        g_autofree char *text = g_strdup_printf(
+            "{'meshtf_graph':1,'name':'t','dimensions':{'h':%d,'p':%d,'k':%d,'c':2},'inputs':"
+            "[{'name':'x','dims':['h','c'],'feed':'features'},{'name':'f','dims':['k','c'],"
+            "'feed':'features'}],'variables':[],'operations':[{'name':'y','op':'%s','inputs':"
+            "['x','f'],'dims':['p'],'windows':[{'from':'h','to':'p','kernel':'k','stride':%d,"
+            "'dilation':%d,'before':%d,'after':%d}]}]}",
+            spreads ? small : large, spreads ? large : small, places, kinds[spreads], stride,
+            dilation, before, after);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(MtfGraph) graph = mtf_test_graph_parse(text, NULL, &error);
+        if (graph == NULL)
+            continue; /* sizes that these windows do not make */
+        MtfPlacement placement = mtf_placement_replicated();
+        placement.axis[0] = 0;
+        check_halo(graph, &mesh, &placement);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_part_reaches_from_the_first_element_it_meets_to_the_last),
         cmocka_unit_test(what_a_processor_reads_comes_from_those_that_hold_it),
         cmocka_unit_test(halos_of_a_resnet_are_those_counted_by_hand),
+        cmocka_unit_test(halos_of_a_whole_resnet_50_add_up),
+        cmocka_unit_test(many_equal_parts_are_no_others_than_all_of_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
