@@ -2,6 +2,7 @@
 #include "analyzer/training/mixed_precision.h"
 
 #include "analyzer/training/builder.h"
+#include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
 
 typedef struct {
@@ -10,6 +11,7 @@ typedef struct {
     int *tensors;          /* of `from` -> of the new graph */
     int *casts;            /* … -> the new tensor in the other type, or -1 */
     bool *wide;            /* of `from`: wanted in float32 where its operation can give it so */
+    int *states;           /* mtf_graph_states of `from` */
     bool narrow_variables; /* they are kept in bfloat16 */
 } Pass;
 
@@ -66,13 +68,25 @@ static Census count_inputs(const Pass *pass, const MtfOperation *op) {
     return census;
 }
 
-/* Variables and inputs of the graph follow what they meet; among themselves they are narrow. */
+static bool is_constant(const MtfGraph *graph, int t) {
+    int producer = mtf_graph_tensor(graph, t)->producer;
+    return producer >= 0 && mtf_graph_operation(graph, producer)->n_inputs == 0;
+}
+
+/* Variables and inputs of the graph follow what they meet; among themselves they are narrow. A
+ * loop's state keeps the type that it begins with: the constant it begins with says nothing. */
 static MtfDtype storage_type(const Pass *pass, const MtfOperation *op) {
     MtfDtype given = mtf_operation_storage_dtype(pass->from, op);
     MtfDtypeRule rule = row_of(op)->dtype;
     Census census = count_inputs(pass, op);
     if (given != MTF_F32 || rule == MTF_DTYPE_GIVEN)
         return given;
+    if (row_of(op)->loop == MTF_LOOP_HANDS_ON)
+        return mtf_graph_tensor(pass->b.graph, pass->tensors[op->inputs[0]])->dtype;
+    if (row_of(op)->loop == MTF_LOOP_BEGINS && pass->wide[op->outputs[0]])
+        return MTF_F32;
+    if (row_of(op)->loop == MTF_LOOP_BEGINS && is_constant(pass->from, op->inputs[0]))
+        return MTF_BF16;
     if (is_update(op))
         return rule != MTF_DTYPE_AS_INPUTS && census.narrow == census.inputs ? MTF_BF16 : MTF_F32;
     return census.narrow > 0 || census.results == 0 ? MTF_BF16 : MTF_F32;
@@ -84,7 +98,8 @@ static bool wants_wide_result(const Pass *pass, const MtfOperation *op) {
 
 /* ---- The new graph ------------------------------------------------------------------------- */
 
-/* Copies of variables count as variables, of gradients as gradients, all others as activations. */
+/* Copies of variables count as variables, of gradients as gradients, all others as activations. What
+ * changes in a loop is converted in it, all else before. */
 static void build_cast(Pass *pass, int t, MtfDtype dtype) {
     const MtfTensor *tensor = mtf_graph_tensor(pass->from, t);
     MtfMemoryKind memory =
@@ -93,6 +108,7 @@ static void build_cast(Pass *pass, int t, MtfDtype dtype) {
     pass->b.has_dtype = true;
     pass->b.dtype = dtype;
     pass->b.layer = tensor->layer;
+    pass->b.loop = mtf_tensor_loop(pass->from, pass->states, t);
     int cast = MTF_BUILD(&pass->b, MTF_OP_CAST, name, NULL, pass->tensors[t]);
     if (cast >= 0)
         mtf_graph_tensor(pass->b.graph, cast)->memory = memory;
@@ -139,7 +155,7 @@ static void copy_operation(Pass *pass, const MtfOperation *op) {
     const MtfTensor *output = mtf_graph_tensor(pass->from, op->outputs[0]);
     MtfDtypeRule rule = row_of(op)->dtype;
     pass->b.phase = op->phase;
-    pass->b.stage = pass->b.loop = 0; /* of casts: where they are read */
+    pass->b.stage = 0; /* of casts: where they are read */
     pass->b.origin = MTF_ORIGIN_WRITTEN;
     pass->b.of = NULL;
     if (is_update(op))
@@ -191,6 +207,7 @@ static int in_type_of(Pass *pass, int value, int variable) {
         return value;
     g_autofree char *name = g_strdup_printf("%s/wide", tensor->name);
     pass->b.phase = MTF_PHASE_UPDATE;
+    pass->b.loop = 0;
     pass->b.has_dtype = true;
     pass->b.dtype = dtype;
     return MTF_BUILD(&pass->b, MTF_OP_CAST, name, NULL, value);
@@ -220,13 +237,19 @@ static MtfGraph *make_mixed(const MtfGraph *training, bool narrow_variables, GEr
     g_autofree int *tensors = g_new(int, n + 1);
     g_autofree int *casts = g_new(int, n + 1);
     g_autofree bool *wide = g_new0(bool, n + 1);
+    g_autofree int *states = mtf_graph_states(training);
     for (gsize t = 0; t < n; t++)
         tensors[t] = casts[t] = -1;
-    Pass pass = { training,        mtf_builder(graph, MTF_PHASE_FORWARD), tensors, casts, wide,
-                  narrow_variables };
+    Pass pass = { .from = training,
+                  .b = mtf_builder(graph, MTF_PHASE_FORWARD),
+                  .tensors = tensors,
+                  .casts = casts,
+                  .wide = wide,
+                  .states = states,
+                  .narrow_variables = narrow_variables };
     mark_wide(&pass);
     copy_graph(&pass);
-    if (!mtf_builder_end(&pass.b, error))
+    if (!mtf_builder_end(&pass.b, error) || !mtf_graph_gather_loops(graph, NULL, error))
         return NULL;
     mtf_graph_canonicalize(graph);
     return g_steal_pointer(&graph);

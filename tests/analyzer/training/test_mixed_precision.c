@@ -6,6 +6,7 @@
 #include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"
+#include "layouts/graph/loops.h"
 #include "layouts/placement/rules.h"
 #include "layouts/program/program.h"
 #include "tests/support/parse_graph.h"
@@ -152,6 +153,36 @@ static int64_t bytes_of(const MtfProgram *program, const char *name) {
 /* Data parallel on two processors. What travels: the gradients, 24 + 6 + 60 elements, each of 4 or
  * of 2 bytes, and the loss. A processor has 4 of the 8 examples: h is 4 x 6, the logits 4 x 10; the
  * losses and the state of the optimizer keep their size. */
+/* h = tanh(x w + h), a sum over time beside it, whose last value is the loss: a state has the type of
+ * what is computed with it all along, whatever constant it begins with. */
+static void the_state_of_a_loop_keeps_its_type(void **state) {
+    (void)state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(MtfGraph) graph = mixed_of(
+        "{'meshtf_graph': 1, 'name': 'g', 'dimensions': {'length': 3, 'io': 4, 'hidden': 6}, "
+        "'inputs': [{'name': 'xs', 'dims': ['length', 'io'], 'feed': 'features'}], 'variables': "
+        "[{'name': 'w', 'dims': ['io', 'hidden'], 'init': 'ones'}], 'loops': [{'name': 'time', "
+        "'dimension': 'length'}], 'operations': [{'name': 'zero', 'op': 'constant', 'inputs': [], "
+        "'dims': ['hidden'], 'dtype': 'float32', 'value': 0}, {'name': 'h', 'op': 'loop_begin', "
+        "'inputs': ['zero']}, {'name': 'nothing', 'op': 'constant', 'inputs': [], 'dims': [], "
+        "'dtype': 'float32', 'value': 0}, {'name': 'sum', 'op': 'loop_begin', 'inputs': "
+        "['nothing']}, {'name': 'x', 'op': 'loop_slice', 'inputs': ['xs'], 'dimension': 'length', "
+        "'loop': 'time'}, {'name': 'xw', 'op': 'einsum', 'inputs': ['x', 'w'], 'dims': ['hidden'], "
+        "'loop': 'time'}, {'name': 'pre', 'op': 'add', 'inputs': ['xw', 'h'], 'loop': 'time'}, "
+        "{'name': 'after', 'op': 'tanh', 'inputs': ['pre'], 'loop': 'time'}, {'name': 'share', "
+        "'op': 'reduce_sum', 'inputs': ['after'], 'dims': [], 'loop': 'time'}, {'name': 'so_far', "
+        "'op': 'add', 'inputs': ['sum', 'share'], 'loop': 'time'}, {'name': 'h_last', 'op': "
+        "'loop_next', 'inputs': ['h', 'after'], 'loop': 'time'}, {'name': 'loss', 'op': "
+        "'loop_next', 'inputs': ['sum', 'so_far'], 'loop': 'time'}], 'loss': 'loss', 'optimizer': "
+        "{'kind': 'sgd', 'rate': 0.1}}");
+    static const char *const narrow[] = { "h", "xw", "pre", "after", "h_last", NULL };
+    static const char *const wide[] = { "sum", "share", "so_far", "loss", NULL };
+    expect_types(graph, MTF_BF16, narrow);
+    expect_types(graph, MTF_F32, wide);
+    if (!mtf_graph_check_loops(graph, &error))
+        fail_msg("%s", error->message);
+}
+
 static void activations_and_communication_are_halved(void **state) {
     (void)state;
     g_autoptr(MtfGraph) wide = training_of(NETWORK("'kind': 'adam', 'rate': 0.1"));
@@ -219,6 +250,7 @@ int main(void) {
         cmocka_unit_test(adafactor_squares_in_float32),
         cmocka_unit_test(each_variable_is_cast_once),
         cmocka_unit_test(a_loss_is_wide_whatever_it_sums),
+        cmocka_unit_test(the_state_of_a_loop_keeps_its_type),
         cmocka_unit_test(activations_and_communication_are_halved),
         cmocka_unit_test(gradients_of_micro_batches_add_up_wide_and_travel_narrow),
         cmocka_unit_test(a_forward_graph_in_bfloat16_is_refused),

@@ -23,7 +23,7 @@ static const char text[] =
 /* Highest scores: classes 2, 0, 1, 1. */
 static const double scores[] = { 1, 2, 3, 5, 4, 0, -3, -1, -2, 0, 8, 7 };
 static const double labels[] = { 2, 1, 1, 1 };
-static const double mask[] = { 1, 1, 1, 0 };
+static const double counted[] = { 1, 1, 1, 0 };
 
 static void fill(const MtfWorker *worker, const char *name, const double *values) {
     const MtfGraph *graph = worker->program->graph;
@@ -48,7 +48,7 @@ static MtfAccuracy count(const char *mesh_text, const char *rules_text) {
         mtf_worker_initialise(lockstep->workers[r], 1);
         fill(lockstep->workers[r], "x", scores);
         fill(lockstep->workers[r], "labels", labels);
-        fill(lockstep->workers[r], "mask", mask);
+        fill(lockstep->workers[r], "mask", counted);
     }
     for (int i = 0; i < mtf_program_length(program); i++) {
         for (int r = 0; r < lockstep->n; r++)

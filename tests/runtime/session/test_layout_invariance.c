@@ -74,6 +74,8 @@ static void layouts_of_a_recurrent_network_give_its_losses(void **state) {
     check_rule_layouts("lstm-small", sizes, MTF_F32, 10);
     check_rule_layouts("lstm-small", sizes, MTF_F64, 20);
     check_free_layouts("lstm-small", sizes, MTF_F64, 40);
+    check_rule_layouts("lstm-small", sizes, MTF_BF16, 10);
+    check_free_layouts("lstm-small", sizes, MTF_BF16, 20);
 }
 
 static void free_layouts_of_a_transformer_give_its_losses(void **state) {
