@@ -56,8 +56,8 @@ typedef struct {
     const GArray *meshes;
     const MtfPlanSearchOptions *options;
     MtfRuleAnswer *in_order; /* of all meshes */
-    gint64 deadline;         /* monotonic microseconds; 0 = none */
-    bool await_done;         /* whoever else poses free layouts was waited for, and told */
+    MtfSearchControl *control;
+    bool await_done; /* whoever else poses free layouts was waited for, and told */
 } Search;
 
 /* One mesh, laid one way. */
@@ -97,18 +97,9 @@ static void attempt_free(Attempt *attempt) {
 
 /* ---- Limits ---------------------------------------------------------------------------------- */
 
-static double seconds_left(const Search *search) {
-    if (search->deadline == 0)
-        return 0;
-    return MAX(0.01, (double)(search->deadline - g_get_monotonic_time()) / 1e6);
-}
-
 /* Whether there is no time for more than is needed. */
 static bool is_late(const Search *search) {
-    const MtfPlanSearchOptions *options = search->options;
-    return (search->deadline != 0 && g_get_monotonic_time() > search->deadline) ||
-           (options->cancel != NULL && options->cancel(options->user)) ||
-           (options->abandon != NULL && options->abandon(options->user));
+    return mtf_search_is_over(search->control);
 }
 
 static bool is_large(const Search *search) {
@@ -158,18 +149,17 @@ static bool may_reorder(const Search *search, const MtfRuleAnswer *answer) {
 static bool search_rules(const Search *search, const GArray *meshes, const MtfMapping *mapping,
                          MtfRuleAnswer *answer, GError **error) {
     const MtfPlanSearchOptions *options = search->options;
-    bool all = meshes == search->meshes;
+    MtfSearchControl part; /* the bound of one mesh is no news */
+    mtf_search_control_init_part(&part, search->control, 0);
+    mtf_search_tell_phase(search->control, "rule layouts");
     MtfRuleSearchOptions rule_options = {
         .machine = options->machine,
         .mapping = mapping,
         .memory_limit = options->memory_limit,
         .pins = options->pins,
         .forbids = options->forbids,
-        .seconds = seconds_left(search),
         .gap = options->has_gap ? options->gap : 0,
-        .user = options->user,
-        .cancel = options->cancel,
-        .progress = all ? options->rules_progress : NULL,
+        .control = meshes == search->meshes ? search->control : &part,
     };
     if (!mtf_rule_search(search->graph, meshes, &rule_options, answer, error))
         return false;
@@ -258,14 +248,14 @@ static GArray *unknown_rules(const Search *search) {
 static bool note_unlimited_rules(const Search *search, const GArray *meshes, GArray *all,
                                  MtfMesh *best, GError **error) {
     const MtfPlanSearchOptions *options = search->options;
+    MtfSearchControl part;
+    mtf_search_control_init_part(&part, search->control, 0);
     MtfRuleSearchOptions rule_options = { .machine = options->machine,
                                           .memory_limit = INT64_MAX,
                                           .modelled = true,
                                           .pins = options->pins,
                                           .forbids = options->forbids,
-                                          .seconds = seconds_left(search),
-                                          .user = options->user,
-                                          .cancel = options->cancel };
+                                          .control = &part };
     MtfRuleAnswer answer = { 0 };
     if (meshes->len == 0)
         return true;
@@ -316,9 +306,11 @@ static bool attempt_free_layouts(const Search *search, Attempt *attempt, const M
 static bool search_merged(const Search *search, Attempt *attempt, const MtfAxisMerge *merge,
                           double share, GError **error) {
     Search part = *search;
+    MtfSearchControl control;
+    mtf_search_control_init_share(&control, search->control, share);
+    control.listener = search->control != NULL ? search->control->listener : NULL;
+    part.control = &control;
     part.await_done = true;
-    if (search->deadline != 0)
-        part.deadline = g_get_monotonic_time() + (gint64)(share * seconds_left(search) * 1e6);
     g_autoptr(Attempt) merged = attempt_new();
     merged->mesh = merge->mesh;
     if (!mtf_pricer_init(&merged->pricer, search->options->machine, &merge->mesh, NULL))
@@ -409,27 +401,26 @@ static MtfFreeSearchOptions free_options(const Search *search, const Attempt *at
         .memory_limit = options->memory_limit,
         .incumbents = attempt->incumbents,
         .leader = alike ? attempt->ties->leader : NULL,
-        .seconds = seconds_left(search),
-        .work = options->seconds > 0 ? 0 : FREE_WORK,
+        .work = mtf_search_has_deadline(search->control) ? 0 : FREE_WORK,
         .gap = wanted_gap(search),
         .seed = options->seed,
-        .user = options->user,
-        .cancel = options->cancel,
-        .abandon = options->abandon,
-        .found = options->found,
-        .progress = options->free_progress,
-        .guess = options->free_guess,
+        .control = search->control,
     };
 }
 
+/* Of variants that are searched at once one after the other poses its problem. */
 static void await_posing(const Search *search) {
-    if (search->options->await != NULL && !search->await_done)
-        search->options->await(search->options->user);
+    if (search->await_done)
+        return;
+    mtf_search_tell_phase(search->control, "posing free layouts");
+    mtf_variant_race_await(search->options->race, search->options->runner);
 }
 
 static void tell_posed(const Search *search) {
-    if (search->options->posed != NULL && !search->await_done)
-        search->options->posed(search->options->user);
+    if (search->await_done)
+        return;
+    mtf_search_tell_phase(search->control, "free layouts");
+    mtf_variant_race_posed(search->options->race, search->options->runner);
 }
 
 /* Searches the free layouts beside the rules; `known` is a layout found before, or NULL. */
@@ -595,9 +586,8 @@ static bool is_worth_proof(const Search *search, const Attempt *best) {
     const MtfPlanSearchOptions *options = search->options;
     const MtfIncumbent *fastest = options->machine->overlap ? fastest_of(search, best) : NULL;
     double step = best->free.step_seconds;
-    return options->worth_proof == NULL ||
-           options->worth_proof(fastest != NULL ? fmin(step, fastest->step_seconds) : step,
-                                options->user);
+    return mtf_variant_race_wins(options->race, options->runner,
+                                 fastest != NULL ? fmin(step, fastest->step_seconds) : step);
 }
 
 /* Whether the best answer is to be proven better than it is: a draft; and where the user sets no gap,
@@ -651,12 +641,11 @@ static bool find_alike(const Search *search, Attempt *best, GError **error) {
     if (search->options->uniform != MTF_UNIFORM_AUTO || best->ties == NULL ||
         best->free.layout == NULL)
         return true;
+    MtfSearchControl part; /* bounds are of alike layers alone */
     MtfFreeSearchOptions options = free_options(search, best);
-    options.seconds *= ALIKE_SHARE;
+    mtf_search_control_init_share(&part, search->control, ALIKE_SHARE);
+    options.control = &part;
     options.incumbents = NULL;
-    options.progress = NULL; /* bounds of alike layers alone */
-    options.guess = NULL;
-    options.found = NULL;
     if (!mtf_alike_find(best->problem, best->ties, best->free.layout, &options, &best->alike,
                         error))
         return false;
@@ -744,8 +733,7 @@ static int64_t limit_below(int64_t bytes) {
 
 /* The search under one of the lower limits. */
 typedef struct {
-    struct Row *row;
-    int index;
+    MtfSearchControl control; /* of bounds that are not of the user's limit */
     MtfFreeSearchOptions options;
     MtfFreeAnswer answer;
     GError *error;
@@ -753,30 +741,25 @@ typedef struct {
 
 /* All of them, two at once. What one finds does not depend on the others; where it ends the row,
  * those behind it need not end theirs. */
-typedef struct Row {
-    const Search *search;
+typedef struct {
     const MtfFreeProblem *problem;
     LimitedSearch searches[TIGHTER_LIMITS];
     gint last; /* none behind it counts; atomic */
 } Row;
 
-static bool is_cancelled(void *user) {
-    const LimitedSearch *limited = user;
-    return limited->index > g_atomic_int_get(&limited->row->last) || is_late(limited->row->search);
-}
-
 static void end_row(Row *row, int last) {
     int known = g_atomic_int_get(&row->last);
     while (last < known && !g_atomic_int_compare_and_exchange(&row->last, known, last))
         known = g_atomic_int_get(&row->last);
+    for (int i = last + 1; i < TIGHTER_LIMITS; i++)
+        mtf_search_cancel(&row->searches[i].control);
 }
 
 static void search_limit(int i, void *data) {
     Row *row = data;
     LimitedSearch *limited = &row->searches[i];
-    if (is_cancelled(limited))
+    if (mtf_search_is_over(&limited->control))
         return;
-    limited->options.seconds = seconds_left(row->search);
     bool done = mtf_free_search(row->problem, &limited->options, &limited->answer, &limited->error);
     if (!done || limited->answer.layout == NULL || limited->answer.too_slow)
         end_row(row, i);
@@ -796,22 +779,18 @@ static int64_t tighter_work(const Attempt *best) {
 
 /* Each search knows what a search under that limit alone would know, so that it finds the same. */
 static void row_init(Row *row, const Search *search, const Attempt *best) {
-    *row = (Row){ .search = search, .problem = best->problem, .last = TIGHTER_LIMITS - 1 };
+    *row = (Row){ .problem = best->problem, .last = TIGHTER_LIMITS - 1 };
     int64_t limit = best->free.arena_bytes, work = tighter_work(best);
     for (int i = 0; i < TIGHTER_LIMITS; i++) {
         LimitedSearch *limited = &row->searches[i];
-        *limited = (LimitedSearch){ row, i, free_options(search, best), { 0 }, NULL };
+        *limited = (LimitedSearch){ .options = free_options(search, best) };
+        mtf_search_control_init_part(&limited->control, search->control, 0);
         MtfFreeSearchOptions *options = &limited->options;
         options->memory_limit = limit = limit_below(limit);
         options->most_seconds = TIGHTER_STEP * best->free.step_seconds;
         options->work = work;
         options->no_misfit = true;
-        options->progress = NULL; /* those bounds are not of the user's limit */
-        options->guess = NULL;
-        options->found = NULL;
-        options->user = limited;
-        options->cancel = is_cancelled;
-        options->abandon = NULL;                      /* is_cancelled asks */
+        options->control = &limited->control;
         mtf_incumbents_best(best->incumbents, limit); /* measured now: the threads only read */
     }
 }
@@ -918,9 +897,7 @@ bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
                      const MtfPlanSearchOptions *options, MtfPlanAnswer *answer, GError **error) {
     *answer = (MtfPlanAnswer){ .meshes = (int)meshes->len, .in_order_cost = INT64_MAX };
     MtfRuleAnswer in_order = { 0 };
-    Search search = { graph, meshes, options, &in_order, 0, false };
-    if (options->seconds > 0)
-        search.deadline = g_get_monotonic_time() + (gint64)(options->seconds * 1e6);
+    Search search = { graph, meshes, options, &in_order, options->control, false };
     bool done = search_first_rules(&search, &in_order, error) && search_on(&search, answer, error);
     mtf_rule_answer_clear(&in_order);
     return done;

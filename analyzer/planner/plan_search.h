@@ -21,6 +21,7 @@
 #include "analyzer/free/free_search.h"
 #include "analyzer/free/frontier.h"
 #include "analyzer/planner/alike_layers.h"
+#include "analyzer/planner/variant_race.h"
 #include "analyzer/rules/rule_search.h"
 
 typedef struct {
@@ -31,25 +32,14 @@ typedef struct {
     bool rules_only;    /* no free layouts */
     MtfUniform uniform; /* whether repeated layers are laid out alike */
     int frontier;       /* points to search for; 0: none */
-    double seconds;     /* wall-clock limit; 0 = none */
     bool has_gap; /* otherwise all is searched to the optimum, but free layouts of large graphs to
                      half a percent */
     double gap;   /* stop when (cost - bound) <= gap cost */
     guint64 seed;
-    const char *dump; /* write the layout problem of the best rules' mesh there, or NULL */
-    void *user;       /* passed to the functions, which may be NULL */
-    bool (*cancel)(void *user);
-    bool (*abandon)(void *user); /* as of MtfFreeSearchOptions */
-    void (*found)(int64_t cost, void *user);
-    void (*rules_progress)(int meshes, int64_t cost, void *user);
-    void (*free_progress)(double cost, double bound, void *user);
-    void (*free_guess)(double guess, void *user); /* as of MtfSolveOptions */
-    void (*await)(void *user); /* returns when the free layouts of a mesh may be posed */
-    void (*posed)(void *user); /* what two threads share is done: the free layouts of a mesh are
-                                  posed, or none are searched */
-    /* Whether a large graph's best layout, whose step takes so many seconds, is worth its proof; NULL: it
-     * is. Without proof its bound stays 0. */
-    bool (*worth_proof)(double step_seconds, void *user);
+    const char *dump;          /* write the layout problem of the best rules' mesh there, or NULL */
+    MtfSearchControl *control; /* time, and who listens, to costs in nanoseconds; or NULL */
+    MtfVariantRace *race;      /* with other variants of the step, or NULL: */
+    int runner;                /* its number there */
 } MtfPlanSearchOptions;
 
 typedef struct {
@@ -73,7 +63,7 @@ typedef struct {
 } MtfPlanAnswer;
 
 /* Searches the meshes (MtfMesh). True with or without a layout; false on an error. The same input
- * gives the same answer unless seconds or `cancel` stop it. Clear the answer in either case. */
+ * gives the same answer unless its control ends it. Clear the answer in either case. */
 bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
                      const MtfPlanSearchOptions *options, MtfPlanAnswer *answer, GError **error);
 void mtf_plan_answer_clear(MtfPlanAnswer *answer);

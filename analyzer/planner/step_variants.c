@@ -119,8 +119,7 @@ static void price_rules(const Variants *variants, Trial *trial, int64_t limit, b
                                     .modelled = !packed,
                                     .pins = options->pins,
                                     .forbids = options->forbids,
-                                    .user = options->user,
-                                    .cancel = options->cancel };
+                                    .control = options->control };
     MtfRuleAnswer answer = { 0 };
     g_autoptr(GArray) meshes = compared_meshes(options);
     bool done = mtf_rule_search(trial->candidate.graph, meshes, &search, &answer, &trial->error);
