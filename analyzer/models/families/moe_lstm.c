@@ -125,10 +125,9 @@ static int add_losses(const Experts *e, const MtfRouted *routed) {
 static int product(const Experts *e, const char *name, const int dims[2], int x, int expert) {
     g_autofree char *weight = g_strdup_printf("w_%s", name);
     MtfShape matrix = { 3, { e->dims.experts, dims[0], dims[1] } };
-    MtfShape rows = { 2, { e->dims.places, dims[1] } };
+    MtfShape rows = { 3, { e->model->batch, e->dims.places, dims[1] } };
     double size = e->p->b.error != NULL ? 1 : (double)mtf_graph_size(e->p->b.graph, dims[0]);
     int w = mtf_parts_variable(e->p, weight, &matrix, MTF_INIT_UNIFORM, 1 / sqrt(size));
-    rows = (MtfShape){ 3, { e->model->batch, e->dims.places, dims[1] } };
     e->p->b.attributes.experts = e->dims.experts;
     return mtf_parts_apply_shape_to(e->p, MTF_OP_EXPERT_EINSUM, name, &rows, 3,
                                     (int[]){ x, w, expert });
