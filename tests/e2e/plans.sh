@@ -66,6 +66,20 @@ run meshtf-plan export "$work/megatron.json" --to deepspeed
 claim "such a plan is DeepSpeed's, too" says '"train_micro_batch_size_per_gpu"'
 run meshtf-plan export "$work/megatron.json" --to maxtext
 claim "and MaxText's" says "ici_tensor_parallelism="
+if command -v python3 >/dev/null; then
+    for options in '--mesh rows:2;cols:2 --layout batch:rows;heads:cols;d_ff:cols;vocab:cols' \
+        '--mesh all:2 --layout batch:all --microbatches 2' '--mesh all:4 --layout batch:all --recompute layers'; do
+        # shellcheck disable=SC2086  # options, apart on purpose
+        meshtf-plan estimate "$graph" $options -o "$work/framework.json" >/dev/null
+        for form in deepspeed maxtext; do
+            meshtf-plan export "$work/framework.json" --to "$form" -o "$work/settings"
+            run python3 tests/support/check_framework_config.py "$form" "$work/framework.json" "$work/settings"
+            claim "$form can read what it is given for $options" says "takes a batch of 16 on"
+        done
+    done
+else
+    skip "no Python here to read exported settings"
+fi
 run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --exportable excel
 claim "an unknown system is bad input" bad_input
 run meshtf-plan search "$graph" --devicse 4
