@@ -137,23 +137,21 @@ static Run run_of(const Prepared *p, int64_t position, int64_t n, int64_t place)
     return run;
 }
 
-static void read_run(const Run *run, double *large, double *columns) {
+/* Reads what is met into the columns, 0 where nothing is; or adds the columns to it. */
+static void move_run(const Run *run, double *large, double *columns, bool back) {
+    if (back) {
+        for (int64_t i = run->low; i < run->high; i++)
+            large[(i - run->low) * run->step] += columns[i];
+        return;
+    }
     memset(columns, 0, (size_t)run->low * sizeof(double));
     for (int64_t i = run->low; i < run->high; i++)
         columns[i] = large[(i - run->low) * run->step];
     memset(columns + run->high, 0, (size_t)(run->n - run->high) * sizeof(double));
 }
 
-static void add_run(const Run *run, double *large, double *columns) {
-    for (int64_t i = run->low; i < run->high; i++)
-        large[(i - run->low) * run->step] += columns[i];
-}
-
-typedef void (*MoveRun)(const Run *run, double *large, double *columns);
-
 /* Between the large side, from its example's and group's first channel on, and the tile's columns. */
-static void move_columns(const Prepared *p, Tile tile, double *large, double *columns,
-                         MoveRun move) {
+static void move_columns(const Prepared *p, Tile tile, double *large, double *columns, bool back) {
     int64_t channel = p->c.side[LARGE].stride[1], width = tile.end - tile.first;
     for (int64_t at = tile.first, n; at < tile.end; at += n) {
         n = run_length(p, at, tile);
@@ -161,8 +159,8 @@ static void move_columns(const Prepared *p, Tile tile, double *large, double *co
             Run run = run_of(p, at, n, place);
             double *from = run.low < run.high ? large + run.at : large;
             for (int64_t r = 0; r < p->read; r++)
-                move(&run, from + r * channel,
-                     columns + (r * p->places + place) * width + at - tile.first);
+                move_run(&run, from + r * channel,
+                         columns + (r * p->places + place) * width + at - tile.first, back);
         }
     }
 }
@@ -205,7 +203,7 @@ static void run_tile(const Prepared *p, Tile tile, const Group *group, double *w
     if (p->c.made != MTF_CONV_SMALL)
         move_part(p, tile, group->small, part, false);
     if (p->c.made != MTF_CONV_LARGE)
-        move_columns(p, tile, group->large, columns, read_run);
+        move_columns(p, tile, group->large, columns, false);
     if (p->c.made == MTF_CONV_FILTER)
         gemm = (MtfWideGemm){ .b_turned = true,
                               .adds = true,
@@ -233,7 +231,7 @@ static void run_tile(const Prepared *p, Tile tile, const Group *group, double *w
     if (p->c.made == MTF_CONV_SMALL)
         move_part(p, tile, group->small, part, true);
     if (p->c.made == MTF_CONV_LARGE)
-        move_columns(p, tile, group->large, columns, add_run);
+        move_columns(p, tile, group->large, columns, true);
 }
 
 /* The large side's part may lie within more that is not its. */
