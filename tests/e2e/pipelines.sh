@@ -139,8 +139,6 @@ claim "pass by pass" sh -c "[ \$(grep -c '\"cat\":\"pass\"' '$work/trace.json') 
 claim "a row a rank" sh -c "[ \$(grep -c thread_name '$work/trace.json') = 2 ]"
 run mpirun -n 4 meshtf-run "$work/zb-v-2x2.json" --data LICENSE --steps 3 --verify
 claim "every variable of a pipeline is that of the whole" says "verdict     the same training as on one processor"
-run mpirun -n 2 meshtf-run "$work/2-1f1b.json" --steps 1 --generate 5
-claim "what pipelines do not have is said" says_error "--generate works on plans without pipeline stages only"
 run meshtf-plan explain "$work/2-1f1b.json" w1
 claim "commands for other plans say what this one is" says_error "is the plan of a pipeline"
 run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 3
