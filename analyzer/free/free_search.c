@@ -8,6 +8,8 @@
 #include "cost/tune/order_search.h"
 #include "layouts/base/error.h"
 
+#include <string.h>
+
 /* Peak tensors named when nothing fits. */
 #define MAX_NAMED 12
 
@@ -202,6 +204,15 @@ static bool no_solution(const Search *search, GError *cause, GError **error) {
     return false;
 }
 
+/* A layout that an earlier search found is proven by what gave the bound now. */
+static void name_proof(const Search *search, const char *method) {
+    MtfFreeAnswer *answer = search->answer;
+    if (answer->method == NULL || strcmp(answer->method, MTF_FREE_LAYOUT) != 0)
+        return;
+    g_free(answer->method);
+    answer->method = g_strdup(method);
+}
+
 static bool solve_until_it_fits(Search *search, GError **error) {
     int64_t limit = search->options->memory_limit;
     for (int round = 0; round <= MTF_FREE_TIGHTENINGS; round++) {
@@ -210,8 +221,10 @@ static bool solve_until_it_fits(Search *search, GError **error) {
         g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, &cause);
         if (solution == NULL)
             return no_solution(search, cause, error);
-        if (round == 0)
+        if (round == 0) {
             search->answer->bound = (int64_t)MAX(0, solution->bound);
+            name_proof(search, solution->method);
+        }
         search->answer->tightenings = round;
         int64_t missing = take_choice(search, solution->choice, solution->method);
         if (missing == 0 || search->answer->too_slow)

@@ -13,7 +13,7 @@
 #ifndef MTF_PIPELINE_PLANNING_H
 #define MTF_PIPELINE_PLANNING_H
 
-#include "analyzer/planner/plan_search.h"
+#include "analyzer/layout_search/plan_search.h"
 #include "analyzer/planner/planning.h"
 #include "layouts/program/pipeline_plan.h"
 

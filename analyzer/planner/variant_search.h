@@ -10,7 +10,7 @@
 #ifndef MTF_VARIANT_SEARCH_H
 #define MTF_VARIANT_SEARCH_H
 
-#include "analyzer/planner/plan_search.h"
+#include "analyzer/layout_search/plan_search.h"
 #include "analyzer/planner/step_variants.h"
 #include "analyzer/planner/variant_frontier.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/planner/variant_race.h"
+#include "analyzer/layout_search/variant_race.h"
 
 #include "analyzer/solver/problem/in_parallel.h"
 

@@ -18,11 +18,12 @@
 #ifndef MTF_PLAN_SEARCH_H
 #define MTF_PLAN_SEARCH_H
 
-#include "analyzer/free/free_search.h"
-#include "analyzer/free/frontier.h"
-#include "analyzer/planner/alike_layers.h"
-#include "analyzer/planner/variant_race.h"
-#include "analyzer/rules/rule_search.h"
+#include "analyzer/layout_search/plan_answer.h"
+#include "analyzer/layout_search/variant_race.h"
+
+/* Training graphs of more operations are large: each search takes long, so that fewer are made and
+ * they end sooner. */
+#define MTF_LARGE_OPERATIONS 4000
 
 typedef struct {
     const MtfMachine *machine;
@@ -42,37 +43,8 @@ typedef struct {
     int runner;                /* its number there */
 } MtfPlanSearchOptions;
 
-typedef struct {
-    bool found;                /* a layout that fits */
-    bool in_order;             /* the mesh lies on the machine in order */
-    int64_t cost;              /* of the cheapest layout, nanoseconds */
-    MtfLayout *fastest;        /* that is not the cheapest: of a shorter step, or of alike layers;
-                                  NULL: none */
-    int64_t fastest_cost;      /* of that */
-    double step_seconds;       /* of the layout; 0: not known (rules only) */
-    MtfPricer pricer;          /* with the mesh as it is laid on the machine */
-    MtfRuleAnswer rules;       /* on that mesh; bound: over all meshes in order as well */
-    MtfFreeAnswer free;        /* layout NULL: not searched, or nothing fits */
-    MtfIncumbents *incumbents; /* rules and standard layouts on that mesh; NULL: none */
-    GArray *frontier;          /* NULL: not asked for */
-    MtfAlikeLayers alike;      /* what is said of repeated layers */
-    int64_t in_order_cost;     /* of the best found with the mesh laid in order */
-    int meshes;                /* searched for rules */
-    int free_meshes;           /* searched for free layouts */
-    int mappings;              /* tried for the traffic of the best program */
-} MtfPlanAnswer;
-
 /* Searches the meshes (MtfMesh). True with or without a layout; false on an error. The same input
  * gives the same answer unless its control ends it. Clear the answer in either case. */
 bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
                      const MtfPlanSearchOptions *options, MtfPlanAnswer *answer, GError **error);
-void mtf_plan_answer_clear(MtfPlanAnswer *answer);
-
-/* Whether the cheapest is a free layout; and the layout of the plan, a copy. */
-bool mtf_plan_answer_is_free(const MtfPlanAnswer *answer);
-MtfLayout *mtf_plan_answer_layout(const MtfPlanAnswer *answer, const MtfGraph *graph);
-
-/* The plan's `search` object; the caller owns it. */
-cJSON *mtf_plan_answer_to_json(const MtfPlanAnswer *answer, int64_t memory_limit);
-
 #endif

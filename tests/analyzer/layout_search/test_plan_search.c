@@ -2,8 +2,8 @@
 // seconds: 600
 #include "tests/support/cmocka.h"
 
+#include "analyzer/layout_search/plan_search.h"
 #include "analyzer/planner/mesh_shapes.h"
-#include "analyzer/planner/plan_search.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
