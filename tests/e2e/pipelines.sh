@@ -188,7 +188,7 @@ claim "the order goes to PyTorch" exits 0
 run meshtf-plan schedule "$work/order.csv"
 claim "and is read back as an order of two domains" exits 0
 run meshtf-plan export "$work/interleaved.json" --to jax
-claim "forms without pipelines say so" says_error "only to torch-pipelining"
+claim "forms without pipelines say so" says_error "only to torch-pipelining, megatron"
 run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages none
 claim "stages are a number or auto" bad_input
 run meshtf-plan search "$mlp" --machine cpu-host --mesh rows:2 --stages auto
