@@ -34,7 +34,7 @@ awk -F'\t' -v OFS='\t' '$1 == "unsaid" { $16 = $17 = 1 } { print }' "$table" >"$
 run meshtf-plan judge --json "$work/small.tsv"
 claim "what is not said to be recomputed is not" matches '"assumed": *"[^"]*recompute none'
 run meshtf-plan judge --json "$table"
-claim "unless the run fits with it only" matches '"assumed": *"[^"]*recompute full'
+claim "unless the run fits with it only" matches '"assumed": *"[^"]*recompute selective'
 header
 row full a100-80g-sxm 8 1 full 1.42
 row wrong a100-80g-sxm 8 2 full 1.42
