@@ -451,7 +451,7 @@ def window_cases():
 # ---- Families --------------------------------------------------------------------------------------
 
 FAMILIES = ("mlp transformer-lm gpt llama qwen gemma mixtral bert t5 switch gshard vit transformer autoencoder dlrm resnet vgg "
-            "alexnet inception3 densenet unet cosmoflow lstm-lm").split()
+            "alexnet inception3 densenet unet cosmoflow lstm-lm moe-lstm").split()
 COUNTS = {"tokens": 256, "next_tokens": 256, "source": 256, "segments": 3, "source_segments": 3, "places": 16, "source_places": 16, "labels": 2}
 
 
