@@ -134,7 +134,7 @@ static void lamb_goes_as_far_as_the_variable_is_long(void **state) {
     optimizer.epsilon = 1, optimizer.weight_decay = 0.5;
     Case c = begin(forward_graph(1), optimizer);
     step(&c, 0, 2, (double[]){ 3, 4 });
-    double u[] = { 0.75 + 0.5, 0.8 + 0.5 }, trust = sqrt(2 / (u[0] * u[0] + u[1] * u[1]));
+    const double u[] = { 0.75 + 0.5, 0.8 + 0.5 }, trust = sqrt(2 / (u[0] * u[0] + u[1] * u[1]));
     expect(&c, "w", 2, (double[]){ 1 - 0.1 * trust * u[0], 1 - 0.1 * trust * u[1] });
     expect(&c, "lamb/m/w", 2, (double[]){ 0.3, 0.4 });
     expect(&c, "lamb/v/w", 2, (double[]){ 0.009, 0.016 });
