@@ -100,7 +100,9 @@ static void choose_anew(Explanation *e) {
     g_autofree int *start = g_memdup2(e->choice, sizeof *start * (gsize)n);
     start[e->node] = next;
     MtfLayoutSolution chosen = { .choice = e->choice };
-    MtfSolveOptions options = { .seconds = e->options->seconds,
+    MtfSearchControl control;
+    mtf_search_control_init(&control, e->options->seconds);
+    MtfSolveOptions options = { .control = &control,
                                 .work = ANEW_WORK,
                                 .gap = ANEW_GAP,
                                 .threads = 2,

@@ -6,6 +6,7 @@
 #include "analyzer/commands/search_report.h"
 #include "analyzer/planner/mesh_shapes.h"
 #include "analyzer/planner/next_best.h"
+#include "analyzer/planner/search_progress.h"
 #include "analyzer/planner/variant_search.h"
 #include "analyzer/serving/search_inference.h"
 #include "cost/tune/algorithm_choice.h"
@@ -42,6 +43,8 @@ typedef struct {
     MtfGraph *written; /* by the user */
     GArray *meshes;    /* MtfMesh */
     MtfVariantSearchOptions search;
+    MtfSearchControl control; /* of it, begun when the command was */
+    MtfSearchProgress *progress;
     MtfVariantAnswer found;
 } Run;
 
@@ -62,11 +65,6 @@ static void catch_interrupt(void) {
 
 static bool was_interrupted(void) {
     return interrupted != 0;
-}
-
-static bool is_interrupted(void *user) {
-    (void)user;
-    return was_interrupted();
 }
 
 /* ---- What is searched ------------------------------------------------------------------------ */
@@ -184,20 +182,17 @@ static bool read_variant(const Options *options, MtfVariantSearchOptions *search
     return true;
 }
 
-static MtfVariantSearchOptions options_of(const Options *options, gint64 begin) {
+static MtfVariantSearchOptions options_of(const Options *options) {
     return (MtfVariantSearchOptions){ .batch_dim = options->batch_dim,
                                       .pins = (const char *const *)options->pins,
                                       .forbids = (const char *const *)options->forbids,
                                       .rules_only = g_strcmp0(options->layouts, "rule") == 0,
                                       .uniform = options->alike,
                                       .frontier = options->frontier,
-                                      .begin = begin,
-                                      .seconds = options->seconds,
                                       .gap = options->gap,
                                       .seed = (guint64)options->seed,
                                       .dump = options->dump,
-                                      .collectives = options->collectives,
-                                      .interrupted = was_interrupted };
+                                      .collectives = options->collectives };
 }
 
 static bool prepare(Run *run, const char *path, GError **error) {
@@ -213,8 +208,11 @@ static bool prepare(Run *run, const char *path, GError **error) {
                                  .pads = (const char *const *)options->pads,
                                  .even = options->even };
     catch_interrupt();
-    *search = options_of(options, search->begin);
-    search->progress = mtf_search_progress_begin();
+    *search = options_of(options);
+    search->control = &run->control;
+    run->progress = mtf_search_progress_begin();
+    run->control.interrupted = was_interrupted;
+    run->control.listener = mtf_search_progress_listener(run->progress);
     run->machine = mtf_planning_machine(options->machine, options->software, error);
     if (run->machine == NULL)
         return false;
@@ -279,7 +277,7 @@ static bool finish(Run *run, GError **error) {
                                .exportable = options->exportable,
                                .memory_limit = run->search.memory_limit,
                                .found = &run->found };
-    g_clear_pointer(&run->search.progress, mtf_search_progress_end);
+    g_clear_pointer(&run->progress, mtf_search_progress_end);
     if (!run->found.answer.found)
         return mtf_search_fail_unfit(&report, error);
     if (!keep_exportable(run, error))
@@ -295,7 +293,7 @@ static bool finish(Run *run, GError **error) {
 }
 
 static void clear_run(Run *run) {
-    mtf_search_progress_end(run->search.progress);
+    mtf_search_progress_end(run->progress);
     mtf_variant_answer_clear(&run->found);
     mtf_machine_free(run->machine);
     mtf_graph_free(run->written);
@@ -414,7 +412,7 @@ static bool search_inference(const Options *o, const char *path, GError **error)
                                      .seed = o->seed,
                                      .json = o->json,
                                      .uniform = o->alike,
-                                     .cancel = is_interrupted };
+                                     .interrupted = was_interrupted };
     catch_interrupt();
     return mtf_search_inference(&inference, error);
 }
@@ -422,6 +420,7 @@ static bool search_inference(const Options *o, const char *path, GError **error)
 /* A plan of training, cut into stages or not. */
 static bool search_training(Run *run, const char *path, GError **error) {
     bool one = true; /* stage */
+    mtf_search_control_init(&run->control, run->options->seconds);
     return cut_and_search(run->options, path, &one, error) &&
            (!one || (prepare(run, path, error) &&
                      mtf_variant_search(&run->search, &run->found, error) && finish(run, error)));
@@ -512,7 +511,7 @@ int mtf_command_search(int argc, char **argv) {
         G_OPTION_ENTRY_NULL,
     };
     GError *error = NULL;
-    Run run = { .options = &o, .search.begin = g_get_monotonic_time() };
+    Run run = { .options = &o };
     bool done =
         mtf_command_line_parse(&argc, &argv, entries, "GRAPH --devices N",
                                "Finds the layout with the shortest predicted training step "

@@ -35,8 +35,7 @@ typedef struct Progress {
     bool drawn;
 } Progress;
 
-static bool is_interrupted(void *user) {
-    (void)user;
+static bool was_interrupted(void) {
     return interrupted != 0;
 }
 
@@ -107,20 +106,22 @@ static bool check_options(double seconds, double gap, int threads, GError **erro
     return true;
 }
 
-static int solve_file(const char *path, const MtfSolveOptions *wanted, bool json) {
+/* In so many seconds, reading included; 0: no limit. */
+static int solve_file(const char *path, const MtfSolveOptions *wanted, double seconds, bool json) {
     MtfSolveOptions options = *wanted;
     GError *error = NULL;
     gint64 begin = g_get_monotonic_time();
+    MtfSearchControl control;
+    mtf_search_control_init(&control, seconds);
     g_autoptr(MtfLayoutProblem) problem = mtf_layout_problem_load(path, &error);
     if (problem == NULL)
         return mtf_command_line_fail(g_get_prgname(), error);
     double reading = (double)(g_get_monotonic_time() - begin) / 1e6;
-    if (options.seconds > 0)
-        options.seconds = fmax(0.01, options.seconds - reading);
     Progress progress = { 0 };
-    options.user = &progress;
-    options.cancel = is_interrupted;
-    options.progress = isatty(STDERR_FILENO) ? show_progress : NULL;
+    const MtfSearchListener listener = { .bound = show_progress, .user = &progress };
+    control.interrupted = was_interrupted;
+    control.listener = isatty(STDERR_FILENO) ? &listener : NULL;
+    options.control = &control;
     signal(SIGINT, on_interrupt);
     g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, &error);
     signal(SIGINT, SIG_DFL);
@@ -162,11 +163,10 @@ int mtf_command_solve(int argc, char **argv) {
         !check_options(seconds, gap, threads, &error) ||
         !mtf_solve_methods_parse(method != NULL ? method : "all", &methods, &error))
         return mtf_command_line_fail(g_get_prgname(), error);
-    MtfSolveOptions options = { .seconds = seconds,
-                                .gap = gap,
+    MtfSolveOptions options = { .gap = gap,
                                 .threads = threads,
                                 .seed = (guint64)seed,
                                 .work = work,
                                 .without = (MtfSolveMethods)(MTF_METHODS_ALL & ~methods) };
-    return solve_file(argv[1], &options, json);
+    return solve_file(argv[1], &options, seconds, json);
 }

@@ -225,8 +225,8 @@ static bool prepare(Search *search, GError **error) {
                                               .memory_limit = limit,
                                               .uniform = o->uniform,
                                               .has_gap = true,
-                                              .gap = isnan(o->gap) ? STAGE_GAP : o->gap,
-                                              .seconds = o->seconds / MAX(1, o->stages) };
+                                              .gap = isnan(o->gap) ? STAGE_GAP : o->gap };
+    request->stage_seconds = o->seconds / MAX(1, o->stages);
     if (search->written != NULL)
         request->form.precision =
             mtf_planning_precision_for(search->machine, search->written, o->precision);

@@ -8,6 +8,8 @@
 #include "cost/tune/order_search.h"
 #include "layouts/base/error.h"
 
+#include <string.h>
+
 /* Peak tensors named when nothing fits. */
 #define MAX_NAMED 12
 
@@ -15,8 +17,7 @@ typedef struct {
     const MtfFreeProblem *problem;
     MtfLayoutProblem *limited; /* the layout problem under the limit that is searched */
     const MtfFreeSearchOptions *options;
-    int *start;      /* the best incumbent's choice, or NULL */
-    gint64 deadline; /* monotonic microseconds; 0 = none */
+    int *start; /* the best incumbent's choice, or NULL */
     MtfFreeAnswer *answer;
 } Search;
 
@@ -41,8 +42,7 @@ static void set_answer(Search *search, MtfLayout *layout, const Value *value, co
     answer->arena_bytes = value->arena_bytes;
     answer->step_seconds = value->step_seconds;
     answer->method = g_strdup(method);
-    if (search->options->found != NULL)
-        search->options->found(value->cost, search->options->user);
+    mtf_search_tell_found(search->options->control, value->cost);
 }
 
 /* The best incumbent is the first answer, so that the search is never worse. */
@@ -98,12 +98,6 @@ static int64_t take_choice(Search *search, const int *choice, const char *method
 
 /* ---- The solver ---------------------------------------------------------------------------- */
 
-static double seconds_left(const Search *search) {
-    if (search->deadline == 0)
-        return 0;
-    return MAX(0.01, (double)(search->deadline - g_get_monotonic_time()) / 1e6);
-}
-
 /* Solves under the problem's present limit; `misfit` may be NULL. Only bounds under the user's
  * limit are told. */
 static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, GError **error) {
@@ -111,8 +105,9 @@ static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, G
     bool tightened = mtf_layout_problem_limit(search->limited) < options->memory_limit;
     MtfInt128 known_bound =
         search->answer->bound; /* under the user's limit, thus under a lower one */
-    MtfSolveOptions solve_options = { .seconds = seconds_left(search),
-                                      .work = options->work,
+    MtfSearchControl part;
+    mtf_search_control_init_part(&part, options->control, 0);
+    MtfSolveOptions solve_options = { .work = options->work,
                                       .gap = options->gap,
                                       .seed = options->seed,
                                       .threads = 2,
@@ -122,11 +117,7 @@ static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, G
                                       .leader = options->leader,
                                       .draft = options->draft,
                                       .no_misfit = misfit == NULL,
-                                      .user = options->user,
-                                      .cancel = options->cancel,
-                                      .abandon = options->abandon,
-                                      .progress = tightened ? NULL : options->progress,
-                                      .guess = tightened ? NULL : options->guess };
+                                      .control = tightened ? &part : options->control };
     return mtf_layout_solve(search->limited, &solve_options, misfit, error);
 }
 
@@ -200,21 +191,10 @@ static void search_smallest(Search *search) {
 
 /* ---- The loop ------------------------------------------------------------------------------ */
 
-static bool is_abandoned(const Search *search) {
-    const MtfFreeSearchOptions *options = search->options;
-    return options->abandon != NULL && options->abandon(options->user);
-}
-
-/* Whether time is up or the user wants what there is. */
-static bool is_over(const Search *search) {
-    const MtfFreeSearchOptions *options = search->options;
-    return (search->deadline != 0 && g_get_monotonic_time() > search->deadline) ||
-           (options->cancel != NULL && options->cancel(options->user)) || is_abandoned(search);
-}
-
 /* True where finding no (further) solution is an answer; otherwise hands the error on. */
 static bool no_solution(const Search *search, GError *cause, GError **error) {
-    bool stopped = g_error_matches(cause, MTF_ERROR, MTF_ERROR_FAILED) && !is_abandoned(search);
+    bool stopped = g_error_matches(cause, MTF_ERROR, MTF_ERROR_FAILED) &&
+                   !mtf_search_is_abandoned(search->options->control);
     bool unfit = g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT);
     if (unfit || (stopped && search->answer->layout != NULL)) {
         g_error_free(cause);
@@ -222,6 +202,15 @@ static bool no_solution(const Search *search, GError *cause, GError **error) {
     }
     g_propagate_error(error, cause);
     return false;
+}
+
+/* A layout that an earlier search found is proven by what gave the bound now. */
+static void name_proof(const Search *search, const char *method) {
+    MtfFreeAnswer *answer = search->answer;
+    if (answer->method == NULL || strcmp(answer->method, MTF_FREE_LAYOUT) != 0)
+        return;
+    g_free(answer->method);
+    answer->method = g_strdup(method);
 }
 
 static bool solve_until_it_fits(Search *search, GError **error) {
@@ -232,14 +221,16 @@ static bool solve_until_it_fits(Search *search, GError **error) {
         g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, &cause);
         if (solution == NULL)
             return no_solution(search, cause, error);
-        if (round == 0)
+        if (round == 0) {
             search->answer->bound = (int64_t)MAX(0, solution->bound);
+            name_proof(search, solution->method);
+        }
         search->answer->tightenings = round;
         int64_t missing = take_choice(search, solution->choice, solution->method);
         if (missing == 0 || search->answer->too_slow)
             return true;
         limit -= missing;
-        if (limit < 0 || is_over(search))
+        if (limit < 0 || mtf_search_is_over(search->options->control))
             return true;
     }
     return true;
@@ -252,11 +243,10 @@ bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *
     Search search = {
         .problem = problem, .limited = limited, .options = options, .answer = answer
     };
-    if (options->seconds > 0)
-        search.deadline = g_get_monotonic_time() + (gint64)(options->seconds * 1e6);
     begin_with_incumbents(&search);
     bool done = solve_until_it_fits(&search, error);
-    if (done && answer->layout == NULL && !options->no_misfit && !is_over(&search))
+    if (done && answer->layout == NULL && !options->no_misfit &&
+        !mtf_search_is_over(options->control))
         search_smallest(&search);
     /* An incumbent may be cheaper than the bound where it is no choice of the problem. */
     if (answer->layout != NULL)

@@ -11,6 +11,7 @@
 #define MTF_FREE_SEARCH_H
 
 #include "analyzer/free/incumbents.h"
+#include "analyzer/solver/problem/search_control.h"
 
 #define MTF_FREE_TIGHTENINGS 12
 
@@ -20,7 +21,6 @@
 typedef struct {
     int64_t memory_limit;      /* bytes of one device */
     MtfIncumbents *incumbents; /* the answer is never worse than those that fit; or NULL */
-    double seconds;            /* wall-clock limit; 0 = none */
     int64_t work;        /* limit of each solve in rounds, the same on every machine; 0 = none */
     double gap;          /* stop when (cost - bound) <= gap cost */
     const int *leader;   /* for each node of the problem the one that it is laid out like, as of
@@ -29,13 +29,9 @@ typedef struct {
     bool no_misfit;      /* when nothing fits, say only that */
     double most_seconds; /* end at a solution, fitting or not, of a longer step; 0 = none */
     guint64 seed;
-    void *user; /* passed to the functions, which may be NULL */
-    bool (*cancel)(void *user);
-    bool (*abandon)(void *user); /* true ends the search without an answer, MTF_ERROR_FAILED */
-    void (*found)(int64_t cost, void *user); /* told what the best so far that fits costs */
-    /* Told bounds under `memory_limit` only, never those under a tightened one. */
-    void (*progress)(double cost, double bound, void *user);
-    void (*guess)(double guess, void *user); /* as of MtfSolveOptions */
+    /* Told what is found and, as of MtfSolveOptions, bounds under `memory_limit`, never those under a
+     * tightened one; or NULL. A search that is abandoned ends with MTF_ERROR_FAILED. */
+    MtfSearchControl *control;
 } MtfFreeSearchOptions;
 
 typedef struct {
@@ -56,7 +52,7 @@ typedef struct {
 } MtfFreeAnswer;
 
 /* Searches for the cheapest free layout. True with a layout, or without one when nothing fits;
- * false on an error. The same input gives the same answer unless seconds or `cancel` stop it.
+ * false on an error. The same input gives the same answer unless its control ends it.
  * Several may search one problem at once where the incumbents that fit have been measured. Clear
  * the answer in either case. */
 bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *options,

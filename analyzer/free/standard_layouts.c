@@ -305,8 +305,16 @@ typedef struct {
     int only, not ;
 } Keeping;
 
-/* Keeps a tensor where it costs least, of equals where it takes least memory, and reads it where
- * that costs least. */
+static int smallest_strategy(const MtfLayoutNode *node) {
+    int smallest = 0;
+    for (int s = 1; s < node->strategies; s++)
+        if (node->usages[s] < node->usages[smallest])
+            smallest = s;
+    return smallest;
+}
+
+/* Keeps a tensor where it costs least, of equals (as where nobody reads it) where it takes least memory,
+ * and reads it where that costs least. */
 static void choose_tensor(const Context *context, int *choice, int node, Keeping keeping) {
     const MtfLayoutNode *n = mtf_layout_problem_node(context->problem, node);
     Trials trials = { 0 };
@@ -314,7 +322,9 @@ static void choose_tensor(const Context *context, int *choice, int node, Keeping
         add_trial(&trials, keeping.only);
     add_suitable(context, choice, node, &trials);
     add_suitable_to_gathered_copies(context, choice, node, &trials);
-    int kept = keeping.only >= 0 ? 1 : trials.n, best = -1;
+    if (trials.n == 0)
+        add_trial(&trials, smallest_strategy(n));
+    int kept = keeping.only >= 0 ? 1 : trials.n, best = trials.strategies[0];
     int64_t best_cost = INT64_MAX;
     for (int i = 0; i < kept; i++) {
         int s = trials.strategies[i];

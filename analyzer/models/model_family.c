@@ -12,20 +12,31 @@
 #define STANDARD_LENGTH 2048 /* of texts, where a config allows more */
 
 const MtfModelFamily *const *mtf_model_families(void) {
-    static const MtfModelFamily *const families[] = {
-        &mtf_model_mlp,         &mtf_model_transformer_lm,
-        &mtf_model_gpt,         &mtf_model_llama,
-        &mtf_model_qwen,        &mtf_model_gemma,
-        &mtf_model_mixtral,     &mtf_model_bert,
-        &mtf_model_t5,          &mtf_model_switch,
-        &mtf_model_gshard,      &mtf_model_vit,
-        &mtf_model_transformer, &mtf_model_autoencoder,
-        &mtf_model_dlrm,        &mtf_model_resnet,
-        &mtf_model_vgg,         &mtf_model_alexnet,
-        &mtf_model_inception3,  &mtf_model_densenet,
-        &mtf_model_unet,        &mtf_model_cosmoflow,
-        &mtf_model_lstm_lm,     NULL
-    };
+    static const MtfModelFamily *const families[] = { &mtf_model_mlp,
+                                                      &mtf_model_transformer_lm,
+                                                      &mtf_model_gpt,
+                                                      &mtf_model_llama,
+                                                      &mtf_model_qwen,
+                                                      &mtf_model_gemma,
+                                                      &mtf_model_mixtral,
+                                                      &mtf_model_bert,
+                                                      &mtf_model_t5,
+                                                      &mtf_model_switch,
+                                                      &mtf_model_gshard,
+                                                      &mtf_model_vit,
+                                                      &mtf_model_transformer,
+                                                      &mtf_model_autoencoder,
+                                                      &mtf_model_dlrm,
+                                                      &mtf_model_resnet,
+                                                      &mtf_model_vgg,
+                                                      &mtf_model_alexnet,
+                                                      &mtf_model_inception3,
+                                                      &mtf_model_densenet,
+                                                      &mtf_model_unet,
+                                                      &mtf_model_cosmoflow,
+                                                      &mtf_model_lstm_lm,
+                                                      &mtf_model_moe_lstm,
+                                                      NULL };
     return families;
 }
 
@@ -102,6 +113,7 @@ const MtfModelParameter *mtf_model_parameters(void) {
         SIZE("d-ff", d_ff, "Width of the feed-forward layers"),
         SIZE("heads", heads, "Attention heads"),
         SIZE("experts", experts, "Experts of each layer that has some"),
+        SIZE("choices", choices, "Experts that a token is sent to"),
         SIZE("d-kv", d_kv, "Width of one head"),
         SIZE("vocab", vocab, "Size of the vocabulary"),
         { "source-vocab", MTF_SETTING_INTEGER, OFFSET(source_vocab), 0, 1e9, NULL,

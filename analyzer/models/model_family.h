@@ -17,9 +17,9 @@ typedef struct {
     int64_t layers, batch;
     int64_t length, d_model, d_ff, heads, d_kv, vocab; /* Transformers */
     int64_t features, hidden, outputs;                 /* mlp */
-    int64_t experts;
+    int64_t experts, choices;
     int64_t source_vocab;                              /* 0: one vocabulary for both texts */
-    int64_t projection;                                /* lstm-lm; 0: none */
+    int64_t projection;                                /* recurrent networks; 0: none */
     int64_t image, channels, classes, width, widening; /* pictures: a side; networks of them */
     int64_t biases, tied, packed;                      /* 0 or 1 */
     double dropout, smoothing;
@@ -27,7 +27,7 @@ typedef struct {
     const char *sizes;     /* autoencoder: "512-256-64" */
     const char *bottom, *tables, *top; /* dlrm: likewise */
     const char *interaction;           /* dlrm: "cat" or "dot" */
-    const char *cell;                  /* lstm-lm: "lstm" or "gru" */
+    const char *cell;                  /* recurrent networks: "lstm" or "gru" */
     const char *activation;            /* "relu", "gelu" or "silu" */
     const char *attention; /* "composite": softmax of scores; "blockwise": the attention row */
     const char *optimizer, *schedule;
@@ -76,6 +76,7 @@ extern const MtfModelFamily mtf_model_densenet;
 extern const MtfModelFamily mtf_model_unet;
 extern const MtfModelFamily mtf_model_cosmoflow;
 extern const MtfModelFamily mtf_model_lstm_lm;
+extern const MtfModelFamily mtf_model_moe_lstm;
 
 /* All families, NULL-terminated. */
 const MtfModelFamily *const *mtf_model_families(void);

@@ -177,7 +177,7 @@ MtfRouted mtf_route(MtfParts *parts, const MtfRouting *routing, const MtfRouting
     parts->b.attributes.to = dims->choices;
     int gate = mtf_parts_apply(parts, MTF_OP_TOP_K, "chosen", NULL, r.shares, -1);
     r.choice = gate < 0 ? -1 : gate + 1;
-    MtfRouted routed = { .gate = gate, .expert = -1, .loss = -1 };
+    MtfRouted routed = { .gate = gate, .choice = r.choice, .expert = -1, .loss = -1 };
     if (gate < 0)
         return routed;
     routed.slot = take_slots(&r, gate, has_places);

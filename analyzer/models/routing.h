@@ -60,6 +60,7 @@ typedef struct {
 
 typedef struct {
     int gate;   /* [groups, tokens, choices] */
+    int choice; /* likewise: the expert */
     int slot;   /* likewise */
     int expert; /* [groups, rows]: whose each row is; -1 with a capacity */
     int loss;   /* a number to be added to the loss, or -1 */

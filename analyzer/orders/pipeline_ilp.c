@@ -237,7 +237,9 @@ MtfPipelineOrder *mtf_pipeline_ilp_solve(const MtfPipelineCase *c, const MtfPipe
     pose(&program, *bound);
     set_start(&program, known, run);
     MtfPipelineOrder *better = NULL;
-    const MtfIlpOptions options = { .seconds = SECONDS_MAX };
+    MtfSearchControl control;
+    mtf_search_control_init(&control, SECONDS_MAX);
+    const MtfIlpOptions options = { .control = &control };
     if (mtf_ilp_solve(program.ilp, &options, error))
         better = read_answer(&program, run->span, bound);
     mtf_ilp_free(program.ilp);

@@ -5,7 +5,7 @@
 #ifndef MTF_NEXT_BEST_H
 #define MTF_NEXT_BEST_H
 
-#include "analyzer/planner/plan_search.h"
+#include "analyzer/layout_search/plan_search.h"
 
 /* Adds to a plan's `search`, where there is one: "next_best": {"name", "parallelism",
  * "step_seconds", "longer" (0.02: by 2 %), "memory_bytes", "within_doubt", "decided_by"}. Where the

@@ -171,6 +171,9 @@ static MtfPlan *plan_stage(const MtfPipelinePlan *pipeline, const MtfPipelineReq
     }
     GError *cause = NULL;
     MtfPlanSearchOptions search = request->search;
+    MtfSearchControl control;
+    mtf_search_control_init(&control, request->stage_seconds);
+    search.control = &control;
     search.memory_limit = planned[stage].limit;
     plan = search_stage(&search, meshes_of(request, stage), graph, &planned[stage], &cause);
     if (cause != NULL)

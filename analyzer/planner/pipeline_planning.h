@@ -13,7 +13,7 @@
 #ifndef MTF_PIPELINE_PLANNING_H
 #define MTF_PIPELINE_PLANNING_H
 
-#include "analyzer/planner/plan_search.h"
+#include "analyzer/layout_search/plan_search.h"
 #include "analyzer/planner/planning.h"
 #include "layouts/program/pipeline_plan.h"
 
@@ -25,7 +25,8 @@ typedef struct {
     MtfStepVariant form;           /* with two micro-batches or more */
     const GArray *meshes;          /* MtfMesh: what a stage may run on; all of equal size */
     const GPtrArray *stage_meshes; /* GArray of MtfMesh: of each stage its own; or NULL */
-    MtfPlanSearchOptions search;   /* of every stage */
+    MtfPlanSearchOptions search;   /* of every stage; its control is not used */
+    double stage_seconds;          /* for the search of each; 0: no limit */
 } MtfPipelineRequest;
 
 /* The name for whichever schedule is predicted to be the fastest. Then the plan's predictions say

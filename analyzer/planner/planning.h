@@ -16,10 +16,6 @@
 /* The machine used where the user names none. */
 #define MTF_STANDARD_MACHINE "cpu-cluster"
 
-/* Training graphs of more operations are large: each search takes long, so that fewer are made and
- * they end sooner. */
-#define MTF_LARGE_OPERATIONS 4000
-
 typedef struct {
     const char *path;
     const char *const *dims; /* "batch=512", NULL-terminated, or NULL */

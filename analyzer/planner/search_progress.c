@@ -17,6 +17,7 @@ struct MtfSearchProgress {
     const char *phase;
     double cost, bound;
     gint64 begin; /* monotonic microseconds */
+    MtfSearchListener listener;
     GThread *thread;
 };
 
@@ -60,6 +61,21 @@ static gpointer keep_saying(gpointer data) {
     return NULL;
 }
 
+static void note_phase(const char *phase, void *user) {
+    MtfSearchProgress *progress = user;
+    g_mutex_lock(&progress->lock);
+    progress->phase = phase;
+    g_mutex_unlock(&progress->lock);
+}
+
+static void note_bound(double cost, double bound, void *user) {
+    MtfSearchProgress *progress = user;
+    g_mutex_lock(&progress->lock);
+    progress->cost = cost;
+    progress->bound = bound;
+    g_mutex_unlock(&progress->lock);
+}
+
 MtfSearchProgress *mtf_search_progress_begin(void) {
     MtfSearchProgress *progress = g_new0(MtfSearchProgress, 1);
     g_mutex_init(&progress->lock);
@@ -68,6 +84,8 @@ MtfSearchProgress *mtf_search_progress_begin(void) {
     progress->phase = "beginning";
     progress->cost = INFINITY;
     progress->begin = g_get_monotonic_time();
+    progress->listener =
+        (MtfSearchListener){ .phase = note_phase, .bound = note_bound, .user = progress };
     progress->thread = g_thread_new("progress", keep_saying, progress);
     return progress;
 }
@@ -87,15 +105,6 @@ void mtf_search_progress_end(MtfSearchProgress *progress) {
     g_free(progress);
 }
 
-void mtf_search_progress_phase(MtfSearchProgress *progress, const char *phase) {
-    g_mutex_lock(&progress->lock);
-    progress->phase = phase;
-    g_mutex_unlock(&progress->lock);
-}
-
-void mtf_search_progress_bound(MtfSearchProgress *progress, double cost, double bound) {
-    g_mutex_lock(&progress->lock);
-    progress->cost = cost;
-    progress->bound = bound;
-    g_mutex_unlock(&progress->lock);
+const MtfSearchListener *mtf_search_progress_listener(const MtfSearchProgress *progress) {
+    return &progress->listener;
 }

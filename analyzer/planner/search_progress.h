@@ -7,8 +7,7 @@
 #ifndef MTF_SEARCH_PROGRESS_H
 #define MTF_SEARCH_PROGRESS_H
 
-#include <glib.h>
-#include <stdbool.h>
+#include "analyzer/solver/problem/search_control.h"
 
 typedef struct MtfSearchProgress MtfSearchProgress;
 
@@ -18,10 +17,7 @@ MtfSearchProgress *mtf_search_progress_begin(void);
 /* Stops and frees; NULL is accepted. */
 void mtf_search_progress_end(MtfSearchProgress *progress);
 
-/* What is being done, a constant string. From any thread, as the next one. */
-void mtf_search_progress_phase(MtfSearchProgress *progress, const char *phase);
-
-/* Best cost and bound so far in nanoseconds; INFINITY and 0 where there is none. */
-void mtf_search_progress_bound(MtfSearchProgress *progress, double cost, double bound);
+/* Of a search whose costs are nanoseconds; phases are constant strings. Valid until the end. */
+const MtfSearchListener *mtf_search_progress_listener(const MtfSearchProgress *progress);
 
 #endif

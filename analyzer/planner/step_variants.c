@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/planner/step_variants.h"
 
+#include "analyzer/layout_search/merged_axes.h"
+#include "analyzer/layout_search/mesh_choice.h"
+#include "analyzer/layout_search/plan_search.h"
 #include "analyzer/planner/memory_bound.h"
-#include "analyzer/planner/merged_axes.h"
-#include "analyzer/planner/mesh_choice.h"
 #include "analyzer/rules/rule_search.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/training/microbatch_graph.h"
@@ -119,8 +120,7 @@ static void price_rules(const Variants *variants, Trial *trial, int64_t limit, b
                                     .modelled = !packed,
                                     .pins = options->pins,
                                     .forbids = options->forbids,
-                                    .user = options->user,
-                                    .cancel = options->cancel };
+                                    .control = options->control };
     MtfRuleAnswer answer = { 0 };
     g_autoptr(GArray) meshes = compared_meshes(options);
     bool done = mtf_rule_search(trial->candidate.graph, meshes, &search, &answer, &trial->error);

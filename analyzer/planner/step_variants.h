@@ -17,6 +17,7 @@
 #define MTF_STEP_VARIANTS_H
 
 #include "analyzer/planner/planning.h"
+#include "analyzer/solver/problem/search_control.h"
 
 /* Variants of one kind of recomputation that are ranked; and of large graphs, whose two best are
  * searched. */
@@ -35,8 +36,7 @@ typedef struct {
     const char *const *pins;    /* as of the rule search */
     const char *const *forbids; /* … */
     bool rules_only;            /* free layouts are not searched */
-    void *user;                 /* passed to `cancel`, which may be NULL */
-    bool (*cancel)(void *user);
+    MtfSearchControl *control;  /* or NULL */
 } MtfStepVariantsOptions;
 
 typedef struct {

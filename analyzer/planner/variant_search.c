@@ -2,7 +2,6 @@
 #include "analyzer/planner/variant_search.h"
 
 #include "analyzer/planner/memory_bound.h"
-#include "analyzer/planner/variant_race.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/training/microbatch_graph.h"
 #include "cost/tune/algorithm_choice.h"
@@ -34,17 +33,10 @@
 /* The search of one variant, which may run beside that of the variant before it. */
 typedef struct Trial {
     const MtfVariantSearchOptions *options;
-    gint64 begin; /* as in the options */
+    MtfSearchControl control;
     MtfVariantAnswer found;
-    bool quiet;                     /* shows no progress */
-    double best_bound;              /* the most that a bound was told or guessed to be */
-    const _Atomic int64_t *to_beat; /* the cost of another variant's plan, INT64_MAX: none yet */
-    bool outclassed;                /* given up as soon as there is such a plan */
-    _Atomic int64_t cost; /* of the best found for this variant that fits; INT64_MAX: none yet */
-    MtfVariantBarrier barrier;  /* that this variant opens */
-    MtfVariantBarrier *behind;  /* that it waits for; or NULL */
-    MtfVariantContest *contest; /* with the variants that are searched beside it; or NULL */
-    int place;                  /* in the contest */
+    MtfVariantRace *race; /* with the variants that are searched beside it; or NULL */
+    int runner;           /* its number there */
     bool done;
     GError *error;
 } Trial;
@@ -53,8 +45,9 @@ static double seconds_since(gint64 begin) {
     return (double)(g_get_monotonic_time() - begin) / 1e6;
 }
 
-static bool is_interrupted(const MtfVariantSearchOptions *options) {
-    return options->interrupted != NULL && options->interrupted();
+/* By the user: time is a matter of each part. */
+static bool is_stopped(const MtfVariantSearchOptions *options) {
+    return mtf_search_is_stopped(options->control);
 }
 
 /* Nanoseconds of what was found; INT64_MAX when nothing fits. */
@@ -62,90 +55,12 @@ static int64_t cost_of(const MtfVariantAnswer *found) {
     return found->answer.found ? found->answer.cost : INT64_MAX;
 }
 
-/* ---- What a search is told and tells ----------------------------------------------------------- */
-
-static bool is_cancelled(void *user) {
-    return is_interrupted(((const Trial *)user)->options);
-}
-
-/* Variants are compared in a part of the time. */
-static bool is_late_for_variants(void *user) {
-    const MtfVariantSearchOptions *options = user;
-    return is_interrupted(options) ||
-           (options->seconds > 0 &&
-            seconds_since(options->begin) > VARIANT_SHARE * options->seconds);
-}
-
-static bool is_beaten(const Trial *trial, int64_t cost) {
-    return cost < INT64_MAX &&
-           (trial->outclassed || trial->best_bound >= PRUNING_SLACK * (double)cost);
-}
-
-static bool is_pruned(void *user) {
-    const Trial *trial = user;
-    return trial->to_beat != NULL && is_beaten(trial, *trial->to_beat);
-}
-
-static void show_phase(const Trial *trial, const char *phase) {
-    if (!trial->quiet)
-        mtf_search_progress_phase(trial->options->progress, phase);
-}
-
-static void show_rules(int meshes, int64_t cost, void *user) {
-    const Trial *trial = user;
-    (void)meshes;
-    show_phase(trial, "rule layouts");
-    if (!trial->quiet)
-        mtf_search_progress_bound(trial->options->progress,
-                                  cost < INT64_MAX ? (double)cost : INFINITY, 0);
-}
-
-static void note_guess(double guess, void *user) {
-    Trial *trial = user;
-    trial->best_bound = fmax(trial->best_bound, guess);
-}
-
-static void note_found(int64_t cost, void *user) {
-    Trial *trial = user;
-    trial->cost = MIN(trial->cost, cost);
-}
-
-static void show_bound(double cost, double bound, void *user) {
-    const Trial *trial = user;
-    note_guess(bound, user);
-    show_phase(trial, "free layouts");
-    if (!trial->quiet)
-        mtf_search_progress_bound(trial->options->progress, cost, bound);
-}
-
-static void tell_posed(void *user) {
-    Trial *trial = user;
-    show_phase(trial, "free layouts");
-    mtf_variant_barrier_open(&trial->barrier);
-}
-
-static void await_posing(void *user) {
-    const Trial *trial = user;
-    show_phase(trial, "posing free layouts");
-    mtf_variant_barrier_await(trial->behind);
-}
-
-static bool is_worth_proof(double step_seconds, void *user) {
-    const Trial *trial = user;
-    if (trial->contest == NULL)
-        return true;
-    mtf_variant_contest_enter(trial->contest, trial->place, step_seconds);
-    return mtf_variant_contest_wins(trial->contest, trial->place);
-}
-
 /* ---- One variant --------------------------------------------------------------------------------- */
 
-/* What is left of --seconds for a search. */
-static double seconds_for_search(const Trial *trial) {
-    double seconds = trial->options->seconds;
-    double ending = fmin(ENDING_SHARE * seconds, ENDING_SECONDS * OPERATIONS_A_STEP *
-                                                     trial->options->written->operations->len);
-    return fmax(0.01, seconds - ending - seconds_since(trial->begin));
+/* Of the seconds for a search, those that the ending takes. */
+static double ending_seconds(const MtfVariantSearchOptions *options, double seconds) {
+    return fmin(ENDING_SHARE * seconds,
+                ENDING_SECONDS * OPERATIONS_A_STEP * options->written->operations->len);
 }
 
 static MtfPlanSearchOptions plan_options(Trial *trial, int frontier) {
@@ -158,21 +73,13 @@ static MtfPlanSearchOptions plan_options(Trial *trial, int frontier) {
         .rules_only = options->rules_only,
         .uniform = options->uniform,
         .frontier = frontier,
-        .seconds = options->seconds > 0 ? seconds_for_search(trial) : 0,
         .has_gap = !isnan(options->gap),
         .gap = options->gap,
         .seed = options->seed,
         .dump = options->dump,
-        .user = trial,
-        .cancel = is_cancelled,
-        .abandon = is_pruned,
-        .found = note_found,
-        .rules_progress = show_rules,
-        .free_progress = show_bound,
-        .free_guess = note_guess,
-        .await = await_posing,
-        .posed = tell_posed,
-        .worth_proof = is_worth_proof,
+        .control = &trial->control,
+        .race = trial->race,
+        .runner = trial->runner,
     };
 }
 
@@ -209,11 +116,13 @@ static void clear_found(MtfVariantAnswer *found) {
 
 static void trial_init(Trial *trial, const MtfVariantSearchOptions *options,
                        const MtfVariantAnswer *best, int variant) {
-    *trial = (Trial){ .options = options,
-                      .begin = options->begin,
-                      .found = { .variants = best->variants, .variant = variant },
-                      .cost = INT64_MAX };
-    mtf_variant_barrier_init(&trial->barrier);
+    double left = mtf_search_seconds_left(options->control);
+    *trial =
+        (Trial){ .options = options, .found = { .variants = best->variants, .variant = variant } };
+    mtf_search_control_init_part(&trial->control, options->control,
+                                 isfinite(left) ? left - ending_seconds(options, left) : 0);
+    trial->control.slack = PRUNING_SLACK;
+    trial->control.listener = options->control != NULL ? options->control->listener : NULL;
 }
 
 static const MtfStepCandidate *candidate_of(const Trial *trial) {
@@ -226,16 +135,15 @@ static bool is_outclassed(const Trial *trial, const Trial *before) {
            other->cost > 0 && (double)own->cost > OUTCLASSED * (double)other->cost;
 }
 
-/* Searches behind another trial of the same contest. */
+/* Searches behind another trial of the same race, in silence. */
 static void trial_follow(Trial *trial, Trial *before) {
-    trial->quiet = true;
-    trial->outclassed = is_outclassed(trial, before);
-    trial->to_beat = &before->cost;
-    trial->behind = &before->barrier;
+    trial->control.listener = NULL;
+    trial->control.rival = &before->control.cost;
+    if (is_outclassed(trial, before))
+        trial->control.slack = 0;
 }
 
 static void trial_clear(Trial *trial) {
-    mtf_variant_barrier_clear(&trial->barrier);
     clear_found(&trial->found);
     g_clear_error(&trial->error);
 }
@@ -243,13 +151,12 @@ static void trial_clear(Trial *trial) {
 static void search_trial(int i, void *data) {
     Trial *trial = (Trial *)data + i;
     trial->done = search_variant(trial, 0, &trial->error);
-    trial->cost = cost_of(&trial->found);
-    tell_posed(trial);
-    mtf_variant_contest_enter(trial->contest, trial->place, INFINITY);
+    trial->control.cost = cost_of(&trial->found);
+    mtf_variant_race_posed(trial->race, trial->runner);
+    mtf_variant_race_enter(trial->race, trial->runner, INFINITY);
     bool very_large =
         trial->found.graph != NULL && trial->found.graph->operations->len > VERY_LARGE_OPERATIONS;
-    if (trial->cost < INT64_MAX && !is_interrupted(trial->options) && !is_pruned(trial) &&
-        !very_large)
+    if (trial->control.cost < INT64_MAX && !mtf_search_is_stopped(&trial->control) && !very_large)
         mtf_variant_answer_settle(trial->options, &trial->found); /* others may still be searched */
 }
 
@@ -283,8 +190,8 @@ static bool is_better(const MtfVariantAnswer *other, const MtfVariantAnswer *bes
  * would have been done if it had been searched later, so that nothing depends on which ended first.
  */
 static bool judge_trial(Trial *trial, MtfVariantAnswer *best, GError **error) {
-    bool beaten = is_beaten(trial, cost_of(best));
-    bool excused = beaten || (is_interrupted(trial->options) && cost_of(best) < INT64_MAX);
+    bool beaten = mtf_search_is_beaten(&trial->control, cost_of(best));
+    bool excused = beaten || (is_stopped(trial->options) && cost_of(best) < INT64_MAX);
     if (!trial->done && !excused) {
         g_propagate_error(error, g_steal_pointer(&trial->error));
         return false;
@@ -302,20 +209,20 @@ static bool judge_trial(Trial *trial, MtfVariantAnswer *best, GError **error) {
 static bool try_variants(const MtfVariantSearchOptions *options, MtfVariantAnswer *best, int first,
                          int count, int *after, GError **error) {
     Trial trials[MTF_VARIANTS_AT_ONCE];
-    MtfVariantContest contest;
+    MtfVariantRace race;
     _Atomic int64_t known = cost_of(best);
     bool done = true;
-    mtf_variant_contest_init(&contest, count);
+    mtf_variant_race_init(&race, count);
     for (int i = 0; i < count; i++) {
         trial_init(&trials[i], options, best, first + i);
-        trials[i].contest = &contest;
-        trials[i].place = i;
+        trials[i].race = &race;
+        trials[i].runner = i;
         if (i > 0)
             trial_follow(&trials[i], &trials[i - 1]);
     }
-    trials[0].to_beat = &known;
+    trials[0].control.rival = &known;
     mtf_in_parallel(count, search_trial, trials);
-    mtf_variant_contest_clear(&contest);
+    mtf_variant_race_clear(&race);
     for (int i = 0; i < count; i++) {
         done = done && judge_trial(&trials[i], best, error);
         *after += cost_of(best) < INT64_MAX;
@@ -339,7 +246,7 @@ static bool is_promising(const MtfVariantAnswer *best, int variant, int after) {
 static bool search_variants(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
                             GError **error) {
     int n = (int)best->variants->len, count, after = 0;
-    for (int i = 0; i < n && !is_interrupted(options) && is_promising(best, i, after); i += count) {
+    for (int i = 0; i < n && !is_stopped(options) && is_promising(best, i, after); i += count) {
         count = CLAMP(MORE_VARIANTS + 1 - after, 1, MIN(n - i, MTF_VARIANTS_AT_ONCE));
         if (!try_variants(options, best, i, count, &after, error))
             return false;
@@ -410,9 +317,9 @@ static bool count_layers(const MtfVariantSearchOptions *options, MtfVariantAnswe
     int most =
         best->graph->operations->len > MTF_LARGE_OPERATIONS ? MOST_COUNTS_LARGE : MOST_COUNTS;
     int next = guess_layers(options, best, layers);
-    for (int i = 0; i < most && low + 1 < high && !is_interrupted(options); i++) {
+    for (int i = 0; i < most && low + 1 < high && !is_stopped(options); i++) {
         bool better;
-        if (options->seconds > 0 && seconds_since(options->begin) > COUNTS_SHARE * options->seconds)
+        if (mtf_search_share_used(options->control) > COUNTS_SHARE)
             return true;
         next = CLAMP(next, low + 1, high - 1);
         if (!try_layers(options, best, next, &better, error))
@@ -429,13 +336,24 @@ static bool count_layers(const MtfVariantSearchOptions *options, MtfVariantAnswe
  * all layers recomputed in more and more micro-batches. */
 #define FRONTIER_COUNTS 3
 
-/* Searches a variant again, now with its frontier, for which there are as many seconds. */
+/* Gives the search of a trial as many seconds as the whole had. */
+static void begin_again(Trial *trial) {
+    const MtfSearchControl *given = trial->options->control;
+    MtfSearchControl *control = &trial->control;
+    if (given == NULL)
+        return;
+    mtf_search_control_init(control, given->seconds);
+    control->interrupted = given->interrupted;
+    control->listener = given->listener;
+}
+
+/* Searches a variant again, now with its frontier. */
 static bool search_frontier(const MtfVariantSearchOptions *options, MtfVariantAnswer *found,
                             GError **error) {
     Trial trial;
     clear_found(found);
     trial_init(&trial, options, found, found->variant);
-    trial.begin = g_get_monotonic_time();
+    begin_again(&trial);
     bool done = search_variant(&trial, options->frontier, error);
     *found = trial.found;
     trial.found = (MtfVariantAnswer){ 0 };
@@ -504,7 +422,7 @@ static bool add_frontier(const MtfVariantSearchOptions *options, MtfVariantAnswe
             variant.recompute = (MtfRecompute)r;
             variant.recomputed_layers = 0;
             variant.microbatches = g_array_index(counts, int, i);
-            if (may_vary(options, &chosen, &variant) && !is_interrupted(options))
+            if (may_vary(options, &chosen, &variant) && !is_stopped(options))
                 add_variant(options, best, &variant, points);
         }
     best->frontier = mtf_variant_frontier(points, options->frontier, options->memory_limit);
@@ -512,7 +430,8 @@ static bool add_frontier(const MtfVariantSearchOptions *options, MtfVariantAnswe
 }
 
 static GArray *find_variants(const MtfVariantSearchOptions *options, GError **error) {
-    MtfVariantSearchOptions copy = *options;
+    MtfSearchControl part;
+    mtf_search_control_init_share(&part, options->control, VARIANT_SHARE);
     MtfStepVariantsOptions variants = { .written = options->written,
                                         .machine = options->machine,
                                         .meshes = options->meshes,
@@ -525,9 +444,8 @@ static GArray *find_variants(const MtfVariantSearchOptions *options, GError **er
                                         .pins = options->pins,
                                         .forbids = options->forbids,
                                         .rules_only = options->rules_only,
-                                        .user = &copy,
-                                        .cancel = is_late_for_variants };
-    mtf_search_progress_phase(options->progress, "comparing step variants");
+                                        .control = &part };
+    mtf_search_tell_phase(options->control, "comparing step variants");
     return mtf_step_variants(&variants, error);
 }
 

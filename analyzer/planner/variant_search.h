@@ -10,8 +10,7 @@
 #ifndef MTF_VARIANT_SEARCH_H
 #define MTF_VARIANT_SEARCH_H
 
-#include "analyzer/planner/plan_search.h"
-#include "analyzer/planner/search_progress.h"
+#include "analyzer/layout_search/plan_search.h"
 #include "analyzer/planner/step_variants.h"
 #include "analyzer/planner/variant_frontier.h"
 
@@ -28,15 +27,12 @@ typedef struct {
     const char *const *pins, *const *forbids;
     bool rules_only;
     MtfUniform uniform;
-    int frontier;   /* points; 0: none */
-    gint64 begin;   /* when the searches that share `seconds` began, monotonic microseconds */
-    double seconds; /* 0: no limit */
-    double gap;     /* NAN: not given */
+    int frontier; /* points; 0: none */
+    double gap;   /* NAN: not given */
     guint64 seed;
-    const char *dump;        /* as of MtfPlanSearchOptions */
-    const char *collectives; /* how they go, as of mtf_layout_choose_algorithms, or NULL */
-    MtfSearchProgress *progress;
-    bool (*interrupted)(void); /* by the user: the search ends and keeps its best */
+    const char *dump;          /* as of MtfPlanSearchOptions */
+    const char *collectives;   /* how they go, as of mtf_layout_choose_algorithms, or NULL */
+    MtfSearchControl *control; /* time, and who listens; or NULL */
 } MtfVariantSearchOptions;
 
 typedef struct {

@@ -17,7 +17,6 @@ typedef struct {
     const GArray *meshes;
     MtfRuleTerms *terms;
     MtfRuleAnswer *answer;
-    gint64 stop_time; /* monotonic microseconds, or G_MAXINT64 */
 } Search;
 
 /* One mesh of a search. */
@@ -31,19 +30,8 @@ typedef struct {
     int64_t cheapest; /* of those found to fit; INT64_MAX: none */
 } Attempt;
 
-static bool is_cancelled(void *user) {
-    const Search *search = user;
-    const MtfRuleSearchOptions *options = search->options;
-    if (g_get_monotonic_time() >= search->stop_time)
-        return true;
-    return options->cancel != NULL && options->cancel(options->user);
-}
-
-static MtfIlpOptions ilp_options(Search *search) {
-    MtfIlpOptions options = { .gap = search->options->gap, .user = search, .cancel = is_cancelled };
-    if (search->stop_time < G_MAXINT64)
-        options.seconds = fmax(1e-3, (double)(search->stop_time - g_get_monotonic_time()) / 1e6);
-    return options;
+static MtfIlpOptions ilp_options(const Search *search) {
+    return (MtfIlpOptions){ .gap = search->options->gap, .control = search->options->control };
 }
 
 /* ---- Pins and forbids ------------------------------------------------------------------------ */
@@ -310,8 +298,8 @@ static bool attempt_mesh(Search *search, const MtfMesh *mesh, MeshSearch step, M
     Attempt attempt = { .search = search, .mesh = mesh, .cheapest = INT64_MAX };
     if (!lay_mesh(&attempt, error))
         return false;
-    attempt.tables =
-        mtf_rule_tables_new(search->terms, &attempt.pricer, mesh, allowed, is_cancelled, search);
+    attempt.tables = mtf_rule_tables_new(search->terms, &attempt.pricer, mesh, allowed,
+                                         search->options->control);
     bool done = true;
     int64_t floor = attempt.tables != NULL ? mtf_rule_tables_floor(attempt.tables)
                                            : mtf_price_floor(&attempt.pricer, search->graph, mesh);
@@ -337,12 +325,10 @@ static bool search_all(Search *search, MeshSearch step, int64_t *bound, GError *
         int64_t mesh_bound;
         if (!attempt_mesh(search, mesh, step, found, &mesh_bound, error))
             return false;
-        search->answer->stopped |= is_cancelled(search);
+        search->answer->stopped |= mtf_search_is_over(search->options->control);
         *bound = MIN(*bound, mesh_bound);
-        if (search->options->progress != NULL)
-            search->options->progress((int)i + 1,
-                                      search->answer->found ? search->answer->cost : INT64_MAX,
-                                      search->options->user);
+        mtf_search_tell_bound(search->options->control,
+                              search->answer->found ? (double)search->answer->cost : INFINITY, 0);
     }
     return true;
 }
@@ -372,9 +358,7 @@ bool mtf_rule_search(const MtfGraph *graph, const GArray *meshes,
     answer->by_mesh = g_array_new(FALSE, TRUE, sizeof(MtfRuleMesh));
     g_array_set_size(answer->by_mesh, meshes->len);
     g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
-    Search search = { graph, options, meshes, terms, answer, G_MAXINT64 };
-    if (options->seconds > 0)
-        search.stop_time = g_get_monotonic_time() + (gint64)(options->seconds * 1e6);
+    Search search = { graph, options, meshes, terms, answer };
     if (search_with_terms(&search, error))
         return true;
     mtf_rule_answer_clear(answer);

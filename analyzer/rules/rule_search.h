@@ -13,6 +13,7 @@
 #ifndef MTF_RULE_SEARCH_H
 #define MTF_RULE_SEARCH_H
 
+#include "analyzer/solver/problem/search_control.h"
 #include "cost/machine/machine.h"
 #include "cost/machine/mapping.h"
 #include "layouts/placement/rules.h"
@@ -26,12 +27,8 @@ typedef struct {
     bool modelled;              /* what arenas surely need stands for them: nothing is lowered */
     const char *const *pins;    /* "d_ff:cols": the dimension lies on that axis; NULL-terminated */
     const char *const *forbids; /* the dimension does not lie on that axis; both may be NULL */
-    double seconds;             /* wall-clock limit; 0 = none */
     double gap;                 /* stop a program when (cost - bound) <= gap cost */
-    void *user;                 /* passed to both functions, which may be NULL */
-    bool (*cancel)(void *user); /* true stops the search and keeps the best so far */
-    /* Told after each mesh: how many are done, the best cost (INT64_MAX: none) in nanoseconds. */
-    void (*progress)(int meshes, int64_t cost, void *user);
+    MtfSearchControl *control;  /* told the best cost after each mesh; or NULL */
 } MtfRuleSearchOptions;
 
 /* What the search found on one mesh. */
@@ -43,7 +40,7 @@ typedef struct {
 typedef struct {
     bool found;       /* rules whose program fits */
     bool other_order; /* the caller's: they fit in another order of instructions only */
-    bool stopped;     /* by `cancel` or `seconds`, before the end */
+    bool stopped;     /* by its control, before the end */
     bool tightened;   /* the heuristic was used: cost may exceed bound */
     int meshes;       /* looked at */
     int excluded;     /* rules that the integer program took for fitting and whose arena did not */

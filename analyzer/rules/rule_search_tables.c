@@ -231,10 +231,10 @@ static void fill_stored_class(Fill *fill, int index) {
     reset_row(table, fill->rules);
 }
 
-static bool fill_all(Fill *fill, bool (*cancel)(void *user), void *user) {
+static bool fill_all(Fill *fill, const MtfSearchControl *control) {
     const MtfRuleTerms *terms = fill->tables->terms;
     for (int i = 0; i < (int)terms->terms->len; i++) {
-        if (cancel != NULL && cancel(user))
+        if (mtf_search_is_over(control))
             return false;
         fill_term(fill, i);
     }
@@ -262,7 +262,7 @@ static void make_tables(MtfRuleTables *tables, const unsigned *allowed) {
 
 MtfRuleTables *mtf_rule_tables_new(const MtfRuleTerms *terms, const MtfPricer *pricer,
                                    const MtfMesh *mesh, const unsigned *allowed,
-                                   bool (*cancel)(void *user), void *user) {
+                                   const MtfSearchControl *control) {
     g_autoptr(MtfRuleTables) tables = g_new0(MtfRuleTables, 1);
     tables->terms = terms;
     tables->pricer = pricer;
@@ -271,7 +271,7 @@ MtfRuleTables *mtf_rule_tables_new(const MtfRuleTerms *terms, const MtfPricer *p
     g_autoptr(MtfRules) rules = mtf_rules_new(terms->graph);
     g_autoptr(MtfLayout) layout = mtf_layout_new(terms->graph, mesh);
     Fill fill = { tables, allowed, rules, layout };
-    return fill_all(&fill, cancel, user) ? g_steal_pointer(&tables) : NULL;
+    return fill_all(&fill, control) ? g_steal_pointer(&tables) : NULL;
 }
 
 void mtf_rule_tables_free(MtfRuleTables *tables) {

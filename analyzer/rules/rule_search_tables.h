@@ -14,6 +14,7 @@
 #define MTF_RULE_SEARCH_TABLES_H
 
 #include "analyzer/rules/rule_search_terms.h"
+#include "analyzer/solver/problem/search_control.h"
 #include "cost/price/price.h"
 
 typedef struct {
@@ -34,10 +35,10 @@ typedef struct {
 
 /* `allowed` holds for each dimension of the graph a mask of what it may do: bit 0 stay whole, bit
  * a + 1 lie on mesh axis a; at least one assignment must be legal. Stops early and returns NULL
- * when `cancel(user)` (may be NULL) says so. */
+ * when the control (or NULL) says so. */
 MtfRuleTables *mtf_rule_tables_new(const MtfRuleTerms *terms, const MtfPricer *pricer,
                                    const MtfMesh *mesh, const unsigned *allowed,
-                                   bool (*cancel)(void *user), void *user);
+                                   const MtfSearchControl *control);
 void mtf_rule_tables_free(MtfRuleTables *tables);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfRuleTables, mtf_rule_tables_free)
 

@@ -12,7 +12,7 @@
 #ifndef MTF_INFERENCE_PLAN_H
 #define MTF_INFERENCE_PLAN_H
 
-#include "analyzer/planner/plan_search.h"
+#include "analyzer/layout_search/plan_search.h"
 #include "analyzer/planner/planning.h"
 
 typedef enum { MTF_INFER_PREFILL, MTF_INFER_DECODE, MTF_INFER_SERVE, MTF_INFER_KINDS } MtfInferKind;

@@ -131,18 +131,19 @@ static bool fail_unfit(const Run *run, MtfInferKind kind, GError **error) {
 
 static bool search_phase(Run *run, MtfInferKind kind, GError **error) {
     const MtfSearchInference *o = run->options;
+    MtfSearchControl control;
+    mtf_search_control_init(&control, o->seconds);
+    control.interrupted = o->interrupted;
     MtfPlanSearchOptions options = { .machine = run->machine,
                                      .memory_limit = run->memory_limit,
                                      .pins = o->pins,
                                      .forbids = o->forbids,
                                      .rules_only = g_strcmp0(o->layouts, "rule") == 0,
                                      .uniform = o->uniform,
-                                     .seconds = o->seconds,
                                      .has_gap = !isnan(o->gap),
                                      .gap = o->gap,
                                      .seed = (guint64)o->seed,
-                                     .user = o->user,
-                                     .cancel = o->cancel };
+                                     .control = &control };
     MtfInferenceSizes sizes = run->sizes;
     if (run->kind == MTF_INFER_PREFILL)
         sizes.generate = o->generate;

@@ -16,8 +16,7 @@ typedef struct {
     MtfUniform uniform;
     int seed;
     bool json;
-    void *user; /* passed to `cancel` */
-    bool (*cancel)(void *user);
+    bool (*interrupted)(void); /* by the user; NULL: never */
 } MtfSearchInference;
 
 /* Searches, prints, and writes the plan: of serving that of the decode step. Fails with exit status 3 where

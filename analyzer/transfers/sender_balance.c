@@ -168,7 +168,9 @@ static bool solve_whole(const MtfTransferProblem *problem, double low, int *send
     Program program;
     pose(&program, problem, low, false);
     set_start(&program, problem, sender);
-    const MtfIlpOptions options = { .seconds = SECONDS_MAX };
+    MtfSearchControl control;
+    mtf_search_control_init(&control, SECONDS_MAX);
+    const MtfIlpOptions options = { .control = &control };
     bool solved = mtf_ilp_solve(program.ilp, &options, error);
     if (solved) {
         MtfIlpStatus status = mtf_ilp_status(program.ilp);

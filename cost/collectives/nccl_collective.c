@@ -37,6 +37,18 @@ static Hops hops_of(const MtfNetwork *group) {
     return hops;
 }
 
+/* What the slowest hop of a ring carries. Through a mesh of g ranks that is left again a ring makes
+ * g - 1 hops instead of g, so that its links serve so many more rings. */
+static double ring_bandwidth(const MtfNetwork *group) {
+    double slowest = INFINITY;
+    for (int d = 0; d < group->axes; d++) {
+        double size = (double)group->axis[d].size;
+        double rings = d > 0 && group->axis[d].pair > 0 ? size / (size - 1) : 1;
+        slowest = fmin(slowest, rings * group->axis[d].bandwidth);
+    }
+    return slowest;
+}
+
 /* Sums in the innermost switch: of allreduces inside it, from 4 ranks on. */
 static double switch_seconds(const MtfMachineTransport *transport, const MtfNetwork *group,
                              MtfCollectiveKind kind, double bytes) {
@@ -49,7 +61,7 @@ static double switch_seconds(const MtfMachineTransport *transport, const MtfNetw
 
 double mtf_nccl_seconds(const MtfMachineTransport *transport, const MtfNetwork *group,
                         MtfCollectiveKind kind, double bytes) {
-    double p = (double)mtf_network_ranks(group), slowest = mtf_network_slowest(group);
+    double p = (double)mtf_network_ranks(group), slowest = ring_bandwidth(group);
     Hops hops = hops_of(group);
     double rounds = kind == MTF_ALLREDUCE ? 2 : 1;
     double best = switch_seconds(transport, group, kind, bytes);

@@ -80,16 +80,21 @@ static bool read_axis(const MtfJson *where, MtfNetworkAxis *axis, GError **error
            read_between(where, "latency", 0, 1e3, &axis->latency, error);
 }
 
-/* In a full mesh `bandwidth` is that of one link, of which a child has one to each other. */
-static bool read_full_mesh(const MtfJson *where, MtfNetworkAxis *level, GError **error) {
-    MtfJson mesh;
-    bool full = false;
-    if (!mtf_json_find(where, "full_mesh", &mesh))
-        return true;
-    if (!mtf_json_boolean(&mesh, &full, error))
+/* In a full mesh `bandwidth` is that of one link, of which a child has one to each other; in a part of
+ * one `link` is the slowest of those that two children have, beside what one sends over all. */
+static bool read_links(const MtfJson *where, MtfNetworkAxis *level, GError **error) {
+    MtfJson mesh, link;
+    bool full = false, linked = mtf_json_find(where, "link", &link);
+    if (mtf_json_find(where, "full_mesh", &mesh) && !mtf_json_boolean(&mesh, &full, error))
         return false;
-    if (full && level->size < 2)
-        return mtf_json_fail(&mesh, error, "a full mesh needs a size of at least 2");
+    if (full && linked)
+        return mtf_json_fail(&link, error, "a full mesh has links of its \"bandwidth\"");
+    if ((full || linked) && level->size < 2)
+        return mtf_json_fail(full ? &mesh : &link, error, "a mesh needs a size of at least 2");
+    if (linked)
+        return read_positive(where, "link", &level->pair, error) &&
+               (level->pair <= level->bandwidth ||
+                mtf_json_fail(&link, error, "one link is more than the bandwidth of all"));
     level->pair = full ? level->bandwidth : 0;
     level->bandwidth *= full ? (double)(level->size - 1) : 1;
     return true;
@@ -97,7 +102,8 @@ static bool read_full_mesh(const MtfJson *where, MtfNetworkAxis *level, GError *
 
 /* A level; only the outermost may leave its size open (0). */
 static bool read_level(const MtfJson *where, MtfNetworkAxis *level, GError **error) {
-    static const char *const keys[] = { "name", "size", "bandwidth", "latency", "full_mesh", NULL };
+    static const char *const keys[] = { "name",      "size", "bandwidth", "latency",
+                                        "full_mesh", "link", NULL };
     MtfJson size, name;
     const char *text;
     if (!mtf_json_keys(where, keys, error))
@@ -113,7 +119,7 @@ static bool read_level(const MtfJson *where, MtfNetworkAxis *level, GError **err
         return false;
     }
     return read_positive(where, "bandwidth", &level->bandwidth, error) &&
-           read_full_mesh(where, level, error) &&
+           read_links(where, level, error) &&
            read_between(where, "latency", 0, 1e3, &level->latency, error);
 }
 
@@ -472,10 +478,13 @@ static cJSON *axis_to_json(const MtfNetworkAxis *axis, bool switched) {
         mtf_json_add_integer(object, "size", axis->size);
     if (!switched)
         cJSON_AddBoolToObject(object, "wrap", axis->wrap);
-    mtf_json_add_number(object, "bandwidth", axis->pair > 0 ? axis->pair : axis->bandwidth);
+    bool full = axis->pair > 0 && axis->pair * (double)(axis->size - 1) <= axis->bandwidth;
+    mtf_json_add_number(object, "bandwidth", full ? axis->pair : axis->bandwidth);
     mtf_json_add_number(object, "latency", axis->latency);
-    if (axis->pair > 0)
+    if (full)
         cJSON_AddTrueToObject(object, "full_mesh");
+    else if (axis->pair > 0)
+        mtf_json_add_number(object, "link", axis->pair);
     if (axis->undivided)
         cJSON_AddTrueToObject(object, "undivided");
     return object;
@@ -605,11 +614,16 @@ bool mtf_machine_names_rate(const MtfMachine *machine, const char *dtype) {
     return find_rate(machine, dtype) != NULL;
 }
 
-/* Where there are no products of bfloat16, it is widened and multiplied in float32. */
+/* Where there are no products of bfloat16, training in two bytes means fp16; where there are none of
+ * that either, they are widened and multiplied in float32. */
+static const char *multiplied_type(const MtfMachine *machine, const char *dtype) {
+    if (strcmp(dtype, "bf16") != 0 || find_rate(machine, dtype) != NULL)
+        return dtype;
+    return find_rate(machine, "fp16") != NULL ? "fp16" : "f32";
+}
+
 double mtf_machine_peak_flops(const MtfMachine *machine, const char *dtype) {
-    const double *rate = find_rate(machine, dtype);
-    if (rate == NULL && strcmp(dtype, "bf16") == 0)
-        rate = find_rate(machine, "f32");
+    const double *rate = find_rate(machine, multiplied_type(machine, dtype));
     if (rate != NULL)
         return *rate;
     double slowest = machine->rate[0].flops_per_second;
@@ -623,7 +637,8 @@ double mtf_machine_flops(const MtfMachine *machine, const char *dtype) {
 }
 
 MtfPeaks mtf_machine_peaks(const MtfMachine *machine, const char *dtype) {
-    return (MtfPeaks){ dtype, mtf_machine_flops(machine, dtype),
+    const char *multiplied = multiplied_type(machine, dtype);
+    return (MtfPeaks){ multiplied, mtf_machine_flops(machine, dtype),
                        mtf_machine_memory_bandwidth(machine) };
 }
 

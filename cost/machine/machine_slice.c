@@ -172,6 +172,7 @@ static void join_slices(const MtfMachine *machine, int64_t count, MtfNetwork *sl
 /* Each switch, from the innermost, takes the largest divisor of what remains that leaves a number
  * the outer levels can hold; the outermost takes the rest. */
 static void cut_levels(int64_t devices, MtfNetwork *slice) {
+    const MtfNetwork whole = *slice;
     for (int d = slice->axes - 1; d > 0; d--) {
         int64_t size = MIN(slice->axis[d].size, devices);
         while (devices % size != 0)
@@ -181,9 +182,8 @@ static void cut_levels(int64_t devices, MtfNetwork *slice) {
     }
     slice->axis[0].size = devices;
     for (int d = 0; d < slice->axes; d++)
-        if (slice->axis[d].pair > 0)
-            slice->axis[d].bandwidth =
-                slice->axis[d].pair * (double)MAX(slice->axis[d].size - 1, 1);
+        if (slice->axis[d].pair > 0 && slice->axis[d].size < whole.axis[d].size)
+            slice->axis[d].bandwidth = mtf_network_links(&slice->axis[d]);
 }
 
 int64_t mtf_machine_devices(const MtfMachine *machine) {

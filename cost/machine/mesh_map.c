@@ -102,8 +102,9 @@ static MtfNetwork switch_group(const MtfMeshMap *map, unsigned mask) {
         }
         group.axis[p].size = size;
         group.axis[p].bandwidth *= share;
-        if (group.axis[p].pair > 0) /* its own links to each other member */
-            group.axis[p].bandwidth = group.axis[p].pair * (double)MAX(size - 1, 1);
+        group.axis[p].pair *= share;
+        if (group.axis[p].pair > 0 && (size < map->slice.axis[p].size || share < 1))
+            group.axis[p].bandwidth = mtf_network_links(&group.axis[p]);
         share *= (double)size / (double)map->slice.axis[p].size;
     }
     mtf_network_drop_trivial(&group);

@@ -3,12 +3,17 @@
 
 #include <glib.h>
 #include <inttypes.h>
+#include <math.h>
 
 int64_t mtf_network_ranks(const MtfNetwork *network) {
     int64_t ranks = 1;
     for (int d = 0; d < network->axes; d++)
         ranks *= network->axis[d].size;
     return ranks;
+}
+
+double mtf_network_links(const MtfNetworkAxis *level) {
+    return fmin(level->pair * (double)MAX(level->size - 1, 1), level->bandwidth);
 }
 
 void mtf_network_drop_trivial(MtfNetwork *network) {

@@ -30,7 +30,7 @@ typedef struct {
     int64_t stride;
     int64_t places; /* of the longer axis; 0: size */
     bool closed;    /* the longer axis is a ring */
-    double pair;    /* of a level that is a full mesh: one link between two children; 0: a switch.
+    double pair; /* of a level that is a mesh: the slowest link between two children; 0: a switch.
                        `bandwidth` is then that of a child's links to all others together */
     bool undivided; /* a slice of more than one device holds all places: the chiplets of a chip */
 } MtfNetworkAxis;
@@ -45,6 +45,9 @@ typedef struct {
 
 /* The number of ranks: the product of the sizes. */
 int64_t mtf_network_ranks(const MtfNetwork *network);
+
+/* What one child of a mesh sends to the others of a group that has not all of them. */
+double mtf_network_links(const MtfNetworkAxis *level);
 
 /* Removes the axes of size 1. */
 void mtf_network_drop_trivial(MtfNetwork *network);

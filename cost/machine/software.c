@@ -66,6 +66,12 @@ static bool read_words(const MtfJson *root, MtfSoftware *software, GError **erro
     return read;
 }
 
+/* A figure that may be left out. */
+static bool read_optional(const MtfJson *root, const char *key, double *figure, GError **error) {
+    MtfJson place;
+    return !mtf_json_find(root, key, &place) || read_figure(root, key, figure, error);
+}
+
 static bool read_host(const MtfJson *root, MtfSoftware *software, GError **error) {
     static const char *const keys[] = { "launch", "kernels", "collective", "step", NULL };
     MtfJson host;
@@ -88,9 +94,11 @@ static bool read_sweeps(const MtfJson *root, MtfSoftware *software, GError **err
 }
 
 static bool read_attention(const MtfJson *root, MtfSoftware *software, GError **error) {
-    static const char *const keys[] = { "fused", "causal", "portable", "share", NULL };
+    static const char *const keys[] = { "fused", "causal", "portable", "share", "block", NULL };
     MtfJson object;
+    software->attention_block = 128;
     return mtf_json_get(root, "attention", &object, error) && mtf_json_keys(&object, keys, error) &&
+           read_optional(&object, "block", &software->attention_block, error) &&
            read_flag(&object, "fused", &software->fused_attention, error) &&
            read_flag(&object, "causal", &software->causal_skips, error) &&
            read_flag(&object, "portable", &software->portable_attention, error) &&
@@ -158,14 +166,16 @@ static bool read_kept(const MtfJson *root, MtfSoftware *software, GError **error
 }
 
 static bool read_gathers(const MtfJson *root, MtfSoftware *software, GError **error) {
-    MtfJson gathers;
+    MtfJson place;
     software->gathers = 1;
-    if (!mtf_json_find(root, "gathers", &gathers))
-        return true;
-    if (!read_figure(root, "gathers", &software->gathers, error))
+    if (!read_optional(root, "gathers", &software->gathers, error) ||
+        !read_optional(root, "part_launches", &software->part_launches, error))
         return false;
-    return software->gathers >= 1 ||
-           mtf_json_fail(&gathers, error, "%g is less than 1", software->gathers);
+    if (mtf_json_find(root, "gathered_again", &place) &&
+        !read_flag(root, "gathered_again", &software->gathered_again, error))
+        return false;
+    return software->gathers >= 1 || !mtf_json_find(root, "gathers", &place) ||
+           mtf_json_fail(&place, error, "%g is less than 1", software->gathers);
 }
 
 static void clear_judged(void *judged) {
@@ -214,12 +224,13 @@ static bool read_whole_sums(const MtfJson *root, MtfSoftware *software, GError *
 }
 
 static bool read_software(const MtfJson *root, MtfSoftware *software, GError **error) {
-    static const char *const keys[] = {
-        "meshtf_software", "name",           "summary",    "matches", "host",
-        "sweeps",          "attention",      "recompute",  "hidden",  "parameter_bytes",
-        "kept_bytes",      "sequence_split", "contention", "spread",  "gathers",
-        "sources",         "judged",         "whole_sums", NULL
-    };
+    static const char *const keys[] = { "meshtf_software", "name",          "summary",
+                                        "matches",         "host",          "sweeps",
+                                        "attention",       "recompute",     "hidden",
+                                        "parameter_bytes", "kept_bytes",    "sequence_split",
+                                        "contention",      "spread",        "gathers",
+                                        "sources",         "judged",        "whole_sums",
+                                        "gathered_again",  "part_launches", NULL };
     return mtf_json_version(root, "meshtf_software", 1, error) &&
            mtf_json_keys(root, keys, error) && read_words(root, software, error) &&
            read_host(root, software, error) && read_sweeps(root, software, error) &&

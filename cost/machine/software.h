@@ -70,8 +70,9 @@ typedef struct {
     double swept[MTF_SWEPTS][MTF_PASSES];
     bool fused_attention, causal_skips; /* whether masked blocks are left out */
     bool portable_attention;            /* kernels that know no newest units */
-    double attention_share;             /* of the machine's rate of fused attention */
-    bool sequence_split;                /* whether sums of the tensor group are always split */
+    double attention_block; /* keys of a block, left out only where all are masked (128) */
+    double attention_share; /* of the machine's rate of fused attention */
+    bool sequence_split;    /* whether sums of the tensor group are always split */
     double redone[MTF_REDOS][MTF_LAYER_PARTS];
     double hidden[MTF_HIDDENS];
     double step_seconds;     /* what the host adds to a step */
@@ -81,9 +82,11 @@ typedef struct {
     double optimizer_bytes; /* kept a parameter: master copy and moments */
     bool
         whole_sums; /* gradients are summed whole, and ranks of a sharded optimizer take their parts */
-    double gathers;    /* messages that bring a layer's sharded weights (1) */
-    double contention; /* how much kernels slow down while messages run beside them */
-    double spread;     /* by which a step grows with every doubling of nodes */
+    double gathers;       /* messages that bring a layer's sharded weights (1) */
+    bool gathered_again;  /* for a forward pass redone, and once more for the gradients after it */
+    double part_launches; /* by the host a rank and message: of its part put in its place (0) */
+    double contention;    /* how much kernels slow down while messages run beside them */
+    double spread;        /* by which a step grows with every doubling of nodes */
     struct {
         double slack;         /* the allocator's, a share of everything */
         double context_bytes; /* of the driver, libraries and buffers of messages */

@@ -93,6 +93,15 @@ static double scored_seconds(const MtfMachine *machine, const MtfProductWork *wo
                              2 * swept * work->calls * work->m * keys);
 }
 
+/* Of a causal head queries see `seen` of the keys on average, half of them or a window; kernels leave
+ * masked ones out by blocks, of which the diagonal cuts one in halves and a window's edge another. */
+static double computed_keys(const MtfSoftware *software, double length, double seen) {
+    double edges = 2 * seen < length ? 1 : 0.5;
+    if (!software->causal_skips || seen >= length)
+        return length;
+    return fmin(seen + edges * software->attention_block, length);
+}
+
 double mtf_software_attention_seconds(const MtfMachine *machine, const MtfInstruction *instruction,
                                       const MtfPeaks *peaks, double bytes) {
     const MtfSoftware *software = machine->software;
@@ -100,9 +109,8 @@ double mtf_software_attention_seconds(const MtfMachine *machine, const MtfInstru
     bool backward = work->form == MTF_PRODUCT_ATTENTION_GRAD;
     if (software != NULL && !software->fused_attention)
         return scored_seconds(machine, work, peaks, backward);
-    /* Of a causal head queries see half of the keys; the kernel's rate goes by all of them. */
     double length = fmax(work->m, work->n);
-    double whole = software != NULL && !software->causal_skips ? length / work->n : 1;
+    double whole = software != NULL ? computed_keys(software, length, work->n) / work->n : 1;
     MtfAttentionShape head = { .flops = instruction->flops * whole,
                                .length = length,
                                .features = work->k,

@@ -82,10 +82,15 @@ static double product(const MtfRunDevice *device, MtfPassKind pass, double m, do
     return mtf_run_product_seconds(device, pass, (MtfProductShape){ 1, m, n, k, 2 }, false);
 }
 
-/* Keys that a query looks at on average, windows counted, before masked blocks are left out. */
-static double mean_keys(const MtfModelSizes *model) {
-    double s = (double)model->length;
-    return s - model->window_share * fmax(s - 2 * model->window, 0);
+/* Keys that a query is multiplied with on average. Kernels that leave out masked keys do so by
+ * blocks of b: of s keys (s + b) / 2 remain, of a window w + b; scores are written whole. */
+static double mean_keys(const MtfRunDevice *device) {
+    const MtfModelSizes *model = &device->run->model;
+    double s = (double)model->length, block = device->software->attention_block;
+    if (!device->software->fused_attention || !device->software->causal_skips)
+        return s - model->window_share * fmax(s - 2 * model->window, 0);
+    double whole = (s + fmin(block, s)) / 2;
+    return whole - model->window_share * fmax(whole - model->window - block, 0);
 }
 
 /* Fused: 4 flops a query, key and feature forward, two and a half times that backward (scores are
@@ -94,7 +99,7 @@ static double attention_seconds(const MtfRunDevice *device, MtfPassKind pass) {
     const MtfTrainingRun *run = device->run;
     const MtfModelSizes *model = &run->model;
     double heads = (double)model->heads / (double)run->tp, d = (double)model->head_width;
-    double queries = mtf_run_tokens(run) / run->micro, keys = mean_keys(model);
+    double queries = mtf_run_tokens(run) / run->micro, keys = mean_keys(device);
     if (!device->software->fused_attention) {
         MtfProductShape scores = { run->micro * heads, queries, keys, d, 2 };
         MtfProductShape values = { run->micro * heads, queries, d, keys, 2 };
@@ -104,7 +109,6 @@ static double attention_seconds(const MtfRunDevice *device, MtfPassKind pass) {
                                      run->micro * heads * queries * keys);
     }
     double flops = 4 * run->micro * heads * queries * keys * d;
-    flops *= device->software->causal_skips ? 0.5 : 1;
     flops *= pass == MTF_PASS_BACKWARD ? 2.5 : 1;
     MtfAttentionShape shape = { flops, queries, d, pass == MTF_PASS_BACKWARD,
                                 device->software->portable_attention };

@@ -65,21 +65,32 @@ static double sum_bytes(const MtfRunDevice *device) {
     return own > 0 ? own : device->software->reduce_bytes;
 }
 
+/* Times that a layer's weights are gathered in a pass: they are let go after a pass that is redone. */
+static double gathers_in(const MtfRunDevice *device, MtfPassKind pass) {
+    const MtfSoftware *software = device->software;
+    bool redone = software->redone[device->run->redo][MTF_PART_SWEEPS] > 0;
+    if (device->run->sharding != MTF_SHARD_ALL)
+        return 0;
+    return pass == MTF_PASS_BACKWARD && redone && software->gathered_again ? 2 : 1;
+}
+
 /* Messages of one layer's weights in a pass: gathered in both, gradients scattered in the second;
- * with whole weights (ZeRO-2) only the latter. */
+ * with whole weights (ZeRO-2) only the latter. Where parts of ranks are put in their places one by
+ * one, the host launches that for each before the next message. */
 static double sharded_seconds(const MtfRunDevice *device, MtfPassKind pass) {
     const MtfTrainingRun *run = device->run;
-    double parameters = layer_parameters(run), messages = device->software->gathers, seconds = 0;
+    const MtfSoftware *software = device->software;
+    double messages = software->gathers, part = layer_parameters(run) / messages;
+    double gathers = gathers_in(device, pass), scatters = pass == MTF_PASS_BACKWARD ? 1 : 0;
+    double ranks = (double)(run->dp * run->cp);
     if (run->sharding < MTF_SHARD_GRADIENTS)
         return 0;
-    if (run->sharding == MTF_SHARD_ALL)
-        seconds += messages * mtf_run_collective_seconds(
-                                  device, MTF_ALLGATHER, data_axes(),
-                                  parameters * device->software->weight_bytes / messages);
-    if (pass == MTF_PASS_BACKWARD)
-        seconds += messages * mtf_run_collective_seconds(device, MTF_REDUCE_SCATTER, data_axes(),
-                                                         parameters * sum_bytes(device) / messages);
-    return seconds;
+    double gather = mtf_run_collective_seconds(device, MTF_ALLGATHER, data_axes(),
+                                               part * software->weight_bytes);
+    double scatter = mtf_run_collective_seconds(device, MTF_REDUCE_SCATTER, data_axes(),
+                                                part * sum_bytes(device));
+    double launches = (gathers + scatters) * ranks * software->part_launches;
+    return messages * (gathers * gather + scatters * scatter + launches * software->host_seconds);
 }
 
 /* A share runs beside kernels, which slow down meanwhile; the rest, and what is longer, waits. */

@@ -108,16 +108,24 @@ static char *run_title(const MtfStepParts *parts, int run) {
                          : g_strdup_printf("%s %d–%d", name, r->first, r->first + r->count - 1);
 }
 
+/* The nearest part behind `part`, or before it, that is made of layers; -1: none. */
+static int nearest_layers(const MtfStepParts *parts, int part, int step) {
+    int p = part + step;
+    while (p >= 0 && p < (int)parts->parts->len && mtf_step_part(parts, p)->run < 0)
+        p += step;
+    return p < (int)parts->parts->len ? p : -1;
+}
+
 static char *outside_title(const MtfStepParts *parts, int part) {
-    int last = (int)parts->parts->len - 1;
-    if (last == 0)
+    int next = nearest_layers(parts, part, 1), before = nearest_layers(parts, part, -1);
+    if (next < 0 && before < 0)
         return g_strdup("all operations");
-    const MtfStepPart *next = mtf_step_part(parts, part < last ? part + 1 : part - 1);
-    const MtfLayerRun *run = mtf_layer_runs_at(parts->layers_found, next->run);
+    const MtfStepPart *layers = mtf_step_part(parts, next >= 0 ? next : before);
+    const MtfLayerRun *run = mtf_layer_runs_at(parts->layers_found, layers->run);
     const GArray *repeats = parts->facts->plan->graph->repeats;
     const char *name = g_array_index(repeats, MtfRepeat, run->repeat).name;
-    return part < last ? g_strdup_printf("before %s %d", name, run->first)
-                       : g_strdup_printf("after %s %d", name, run->first + run->count - 1);
+    return next >= 0 ? g_strdup_printf("before %s %d", name, run->first)
+                     : g_strdup_printf("after %s %d", name, run->first + run->count - 1);
 }
 
 static void describe(Walk *walk) {

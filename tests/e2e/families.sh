@@ -32,6 +32,7 @@ transformer pase-small 120872960
 dlrm criteo-kaggle 540677217
 switch base-8 619339008
 gshard moe-2048e-36l 619333738496
+moe-lstm moe-4096-h 5116667775
 autoencoder mnist 2837314
 END
 
@@ -79,7 +80,7 @@ claim "an unknown preset is bad input" bad_input
 claim "the sentence lists the presets" says_error "llama3.1-405b"
 
 # A tiny one of each learns the licence's letters: a text of 256 equally likely bytes loses 5.55.
-for family in gpt llama qwen gemma mixtral switch gshard bert t5 transformer transformer-lm; do
+for family in gpt llama qwen gemma mixtral switch gshard moe-lstm bert t5 transformer transformer-lm; do
     rm -f "$work/m.jsonl"
     run meshtf-plan model $family --preset tiny -o "$work/g.json"
     run meshtf-plan search "$work/g.json" --devices 2 --machine cpu-host -o "$work/p.json"

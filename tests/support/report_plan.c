@@ -17,7 +17,7 @@ MtfPlan *mtf_test_read_back(MtfPlan *plan) {
     return read;
 }
 
-static MtfPlan *plan_of(MtfGraph *forward, const char *mesh_text, const char *rules_text) {
+MtfPlan *mtf_test_plan_of(MtfGraph *forward, const char *mesh_text, const char *rules_text) {
     g_autoptr(GError) error = NULL;
     MtfMesh mesh;
     MtfPlan *plan = g_new0(MtfPlan, 1);
@@ -66,7 +66,7 @@ MtfPlan *mtf_test_hostile_plan(void) {
         "[\"lay<er>&/c&\"], \"dims\": []}], \"loss\": "
         "\"</svg></script><img/src=q/onerror=alert(1)>\", \"optimizer\": {\"kind\": \"sgd\", "
         "\"rate\": 0.1}}";
-    return plan_of(parse(text), "r<b>\"&:2;c\\N:2", "b<i>&amp:r<b>\"&;h\"'\\G:c\\N");
+    return mtf_test_plan_of(parse(text), "r<b>\"&:2;c\\N:2", "b<i>&amp:r<b>\"&;h\"'\\G:c\\N");
 }
 
 MtfPlan *mtf_test_small_plan(const char *mesh, const char *rules) {
@@ -77,7 +77,7 @@ MtfPlan *mtf_test_small_plan(const char *mesh, const char *rules) {
         "'op': 'einsum', 'inputs': ['x', 'w'], 'dims': ['batch', 'hidden']}, {'name': 'y', 'op': "
         "'relu', 'inputs': ['h']}, {'name': 'l', 'op': 'reduce_sum', 'inputs': ['y'], 'dims': "
         "[]}], 'loss': 'l', 'optimizer': {'kind': 'sgd', 'rate': 0.1}}";
-    return plan_of(mtf_test_graph(text), mesh, rules);
+    return mtf_test_plan_of(mtf_test_graph(text), mesh, rules);
 }
 
 MtfPlan *mtf_test_layered_plan(void) {
@@ -94,5 +94,5 @@ MtfPlan *mtf_test_layered_plan(void) {
         "'einsum', 'inputs': ['h', 'v'], 'dims': ['batch', 'hidden']}, {'name': 'z', 'op': 'add', "
         "'inputs': ['c', 'y']}]}}, {'name': 'l', 'op': 'reduce_sum', 'inputs': ['layer/c'], "
         "'dims': []}], 'loss': 'l', 'optimizer': {'kind': 'sgd', 'rate': 0.1}}";
-    return plan_of(mtf_test_graph(text), "rows:2;cols:2", "batch:rows;inner:cols");
+    return mtf_test_plan_of(mtf_test_graph(text), "rows:2;cols:2", "batch:rows;inner:cols");
 }

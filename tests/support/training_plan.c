@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/training_plan.h"
 
-#include "analyzer/planner/plan_search.h"
+#include "analyzer/layout_search/plan_search.h"
 #include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/mixed_precision.h"
 #include "analyzer/training/training_graph.h"

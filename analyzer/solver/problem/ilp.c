@@ -47,7 +47,6 @@ typedef struct Run {
     double *point;  /* values of a relaxation, for lazy rows */
     int *columns;   /* the row being handed over */
     double *coefficients;
-    gint64 stop_time; /* monotonic microseconds */
     bool offered, failed, cancelled;
     jmp_buf escape;
 } Run;
@@ -216,10 +215,8 @@ static void load(Run *run) {
 }
 
 static int milliseconds_left(const Run *run) {
-    if (run->options->seconds <= 0)
-        return G_MAXINT;
-    gint64 left = (run->stop_time - g_get_monotonic_time()) / 1000;
-    return left < 1 ? 1 : left > G_MAXINT ? G_MAXINT : (int)left;
+    double left = 1e3 * mtf_search_seconds_left(run->options->control);
+    return left < 1 ? 1 : left < (double)G_MAXINT ? (int)left : G_MAXINT;
 }
 
 /* Simplex iterations that the limit of work allows. */
@@ -230,7 +227,7 @@ static int most_iterations(const Run *run) {
 }
 
 static bool is_cancelled(Run *run) {
-    if (run->options->cancel != NULL && run->options->cancel(run->options->user))
+    if (mtf_search_is_over(run->options->control))
         run->cancelled = true;
     return run->cancelled;
 }
@@ -283,16 +280,10 @@ static void add_lazy_rows(Run *run, glp_tree *tree) {
         load_row(run, problem, i);
 }
 
-static void note_progress(Run *run, glp_tree *tree) {
+static void note_bound(Run *run, glp_tree *tree) {
     int best = glp_ios_best_node(tree);
     if (best != 0)
         run->ilp->bound = fmax(run->ilp->bound, glp_ios_node_bound(tree, best) / run->scale);
-    if (run->options->progress == NULL)
-        return;
-    glp_prob *problem = glp_ios_get_prob(tree);
-    bool found = glp_mip_status(problem) == GLP_FEAS;
-    run->options->progress(found ? glp_mip_obj_val(problem) / run->scale : INFINITY,
-                           run->ilp->bound, run->options->user);
 }
 
 static void on_branch_and_bound(glp_tree *tree, void *info) {
@@ -303,7 +294,7 @@ static void on_branch_and_bound(glp_tree *tree, void *info) {
     }
     switch (glp_ios_reason(tree)) {
     case GLP_IROWGEN:
-        note_progress(run, tree);
+        note_bound(run, tree);
         if (run->options->separate != NULL)
             add_lazy_rows(run, tree);
         break;
@@ -311,7 +302,7 @@ static void on_branch_and_bound(glp_tree *tree, void *info) {
         offer_start(run, tree);
         break;
     case GLP_IBINGO:
-        note_progress(run, tree);
+        note_bound(run, tree);
         break;
     default:
         break;
@@ -426,7 +417,6 @@ bool mtf_ilp_solve(MtfIlp *ilp, const MtfIlpOptions *options, GError **error) {
     if (!check_program(ilp, error))
         return false;
     Run run = { .ilp = ilp, .options = options != NULL ? options : &none };
-    run.stop_time = g_get_monotonic_time() + (gint64)(run.options->seconds * 1e6);
     g_autofree double *point = g_new0(double, ilp->variables->len + 1);
     run.point = point;
     g_free(ilp->values);

@@ -17,6 +17,8 @@
 #ifndef MTF_ILP_H
 #define MTF_ILP_H
 
+#include "analyzer/solver/problem/search_control.h"
+
 #include <glib.h>
 #include <stdbool.h>
 
@@ -30,17 +32,13 @@ typedef enum {
 } MtfIlpStatus;
 
 typedef struct MtfIlpOptions {
-    double seconds; /* wall-clock limit; 0 = none */
-    double work;    /* limit of simplex iterations times terms of rows, by no clock; 0 = none */
-    double gap;     /* stop when (objective - bound) <= gap |objective|; 0 = to the end */
-    void *user;     /* passed to the three functions below, each of which may be NULL */
-    /* Asked a few times a second; true stops the search and keeps the incumbent. */
-    bool (*cancel)(void *user);
-    /* Told the best objective so far (INFINITY before the first) and the proven bound. */
-    void (*progress)(double objective, double bound, void *user);
+    double work; /* limit of simplex iterations times terms of rows, by no clock; 0 = none */
+    double gap;  /* stop when (objective - bound) <= gap |objective|; 0 = to the end */
+    const MtfSearchControl *control; /* asked a few times a second; or NULL */
     /* Lazy rows: called with the values of a relaxation; adds by mtf_ilp_add_row rows that those
      * values break. Values that no added row breaks count as satisfying all rows. */
     void (*separate)(MtfIlp *ilp, const double *values, void *user);
+    void *user; /* passed to it */
 } MtfIlpOptions;
 
 MtfIlp *mtf_ilp_new(void);

@@ -191,6 +191,8 @@ static void number_layers(Search *search, int seed) {
     search->first = INT_MIN;
     search->last = INT_MAX;
     number_place(search, seed, 0);
+    if (search->layer[seed] == NO_LAYER)
+        return;
     g_array_append_val(queue, seed);
     queued[seed] = true;
     for (guint i = 0; i < queue->len; i++) {

@@ -7,10 +7,10 @@ static bool (*const steps[])(MtfCore *) = {
     mtf_reduce_elimination, mtf_reduce_dominance,
 };
 
-void mtf_reduce_all(MtfCore *core, bool (*cancel)(void *user), void *user) {
+void mtf_reduce_all(MtfCore *core, const MtfSearchControl *control) {
     guint quiet = 0;
     for (guint i = 0; quiet < G_N_ELEMENTS(steps); i = (i + 1) % G_N_ELEMENTS(steps)) {
-        if (core->infeasible || (cancel != NULL && cancel(user)))
+        if (core->infeasible || mtf_search_is_over(control))
             return;
         quiet = steps[i](core) ? 0 : quiet + 1;
     }

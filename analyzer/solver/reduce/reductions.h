@@ -12,6 +12,7 @@
 #ifndef MTF_REDUCTIONS_H
 #define MTF_REDUCTIONS_H
 
+#include "analyzer/solver/problem/search_control.h"
 #include "analyzer/solver/reduce/layout_core.h"
 
 bool mtf_reduce_consistency(MtfCore *core);
@@ -20,8 +21,8 @@ bool mtf_reduce_elimination(MtfCore *core);
 bool mtf_reduce_dominance(MtfCore *core);
 bool mtf_reduce_rows(MtfCore *core);
 
-/* All of them in turn. `cancel` (or NULL) is asked between steps; true leaves a core that is valid
+/* All of them in turn. The control (or NULL) is asked between steps; an end leaves a core that is valid
  * and less reduced. */
-void mtf_reduce_all(MtfCore *core, bool (*cancel)(void *user), void *user);
+void mtf_reduce_all(MtfCore *core, const MtfSearchControl *control);
 
 #endif

@@ -19,7 +19,7 @@ typedef struct {
 } Try;
 
 static bool is_over(const Try *try) {
-    return try->guess->cancel != NULL && try->guess->cancel(try->guess->user);
+    return mtf_search_is_over(try->guess->control);
 }
 
 /* Keeps values of the copy that are legal and cheaper. */
@@ -63,7 +63,7 @@ static bool run_round(Try *try, int round) {
     if (is_found(try))
         return false;
     if (round % SHRINK_ROUNDS == 0)
-        mtf_dual_shrink(try->dual, try->guess->cutoff, try->guess->cancel, try->guess->user);
+        mtf_dual_shrink(try->dual, try->guess->cutoff, try->guess->control);
     return true;
 }
 
@@ -84,8 +84,7 @@ static MtfGuessAnswer run(Try *try) {
 MtfGuessAnswer mtf_guess_try(MtfDual *dual, const MtfGuess *guess, int *values) {
     double most = WORTH_IT * (double)mtf_core_size(mtf_dual_core(dual)).entries;
     MtfCore *core = NULL;
-    MtfDual *copy =
-        mtf_dual_copy_below(dual, guess->cutoff, most, &core, guess->cancel, guess->user);
+    MtfDual *copy = mtf_dual_copy_below(dual, guess->cutoff, most, &core, guess->control);
     if (copy == NULL)
         return (MtfGuessAnswer){ 0 };
     g_autofree int *trial = g_new0(int, core->node_count + 1);

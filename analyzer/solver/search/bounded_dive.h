@@ -22,8 +22,7 @@ typedef struct {
     int64_t cutoff; /* in core costs */
     int64_t known;  /* choices that cost more are of no use */
     guint64 seed;
-    void *user;
-    bool (*cancel)(void *user); /* asked often */
+    const MtfSearchControl *control; /* or NULL */
 } MtfGuess;
 
 /* Tries a guess on the core of `dual`, neither of which changes. It gives up where too much of the

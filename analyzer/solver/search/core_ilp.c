@@ -176,19 +176,6 @@ static void separate_memory(MtfIlp *ilp, const double *values, void *user) {
         add_memory_row(program, worst);
 }
 
-static bool ask_cancel(void *user) {
-    const Program *program = user;
-    return program->options->cancel != NULL && program->options->cancel(program->options->user);
-}
-
-static void tell_progress(double objective, double bound, void *user) {
-    const Program *program = user;
-    double constant = (double)program->core->constant;
-    if (program->options->progress != NULL)
-        program->options->progress(objective * program->unit + constant,
-                                   bound * program->unit + constant, program->options->user);
-}
-
 static void set_start(Program *program, const int *start) {
     const MtfCore *core = program->core;
     g_autofree double *x = g_new0(double, mtf_ilp_variable_count(program->ilp) + 1);
@@ -225,8 +212,6 @@ static void read_values(const Program *program, int *values) {
 static bool run_program(Program *program, int *values, MtfCoreIlpAnswer *answer, GError **error) {
     MtfIlpOptions options = *program->options;
     options.user = program;
-    options.cancel = ask_cancel;
-    options.progress = tell_progress;
     options.separate = program->core->rows > 0 ? separate_memory : NULL;
     if (!mtf_ilp_solve(program->ilp, &options, error))
         return false;

@@ -13,8 +13,8 @@ typedef struct MtfCoreIlpAnswer {
 } MtfCoreIlpAnswer;
 
 /* Fills `values` (indexed as in the core) when the status is OPTIMAL or FEASIBLE, after which they
- * are legal. `start` (or NULL) holds legal values. The options' user functions are passed on, but
- * for `separate`, which is set here. False with an error when GLPK fails. */
+ * are legal. `start` (or NULL) holds legal values. Of the options,
+ * `separate` and `user` are set here. False with an error when GLPK fails. */
 bool mtf_core_ilp_solve(const MtfCore *core, const MtfIlpOptions *options, const int *start,
                         int *values, MtfCoreIlpAnswer *answer, GError **error);
 

@@ -314,20 +314,20 @@ static void restart(MtfDual *dual, const int64_t *old_time, const double *per_un
 }
 
 /* Shrinks the core, which has all that the messages know; then goes on with it. */
-static void shrink_and_restart(MtfDual *dual, bool (*cancel)(void *user), void *user) {
+static void shrink_and_restart(MtfDual *dual, const MtfSearchControl *control) {
     MtfCore *core = dual->core;
     gsize rows = (gsize)core->rows + 1;
     g_autofree int64_t *old_time = g_memdup2(core->row_time, rows * sizeof *old_time);
     g_autofree double *per_unit = g_memdup2(dual->best_price, rows * sizeof *per_unit);
-    mtf_reduce_all(core, cancel, user);
+    mtf_reduce_all(core, control);
     if (!core->infeasible)
         restart(dual, old_time, per_unit);
 }
 
-int mtf_dual_probe(MtfDual *dual, int64_t cutoff, bool (*cancel)(void *user), void *user) {
+int mtf_dual_probe(MtfDual *dual, int64_t cutoff, const MtfSearchControl *control) {
     mtf_dual_return(dual);
     double bound = mtf_messages_pass(dual->messages);
-    return mtf_probe(dual->messages, dual->core, bound, cutoff, cancel, user);
+    return mtf_probe(dual->messages, dual->core, bound, cutoff, control);
 }
 
 /* Writes what is known into the core, which is then the only place that knows it. */
@@ -340,17 +340,17 @@ static void settle(MtfDual *dual, int64_t cutoff) {
     drop_messages(dual);
 }
 
-void mtf_dual_shrink(MtfDual *dual, int64_t cutoff, bool (*cancel)(void *user), void *user) {
+void mtf_dual_shrink(MtfDual *dual, int64_t cutoff, const MtfSearchControl *control) {
     settle(dual, cutoff);
-    shrink_and_restart(dual, cancel, user);
+    shrink_and_restart(dual, control);
 }
 
-bool mtf_dual_pair(MtfDual *dual, int64_t cutoff, double most_entries, bool (*cancel)(void *user),
-                   void *user) {
+bool mtf_dual_pair(MtfDual *dual, int64_t cutoff, double most_entries,
+                   const MtfSearchControl *control) {
     settle(dual, cutoff);
     mtf_reduce_consistency(dual->core);
     bool paired = !dual->core->infeasible && mtf_core_pair_nodes(dual->core, most_entries) > 0;
-    shrink_and_restart(dual, cancel, user);
+    shrink_and_restart(dual, control);
     return paired;
 }
 
@@ -370,7 +370,7 @@ static MtfDual *twin(const MtfDual *dual, MtfCore *core) {
 }
 
 MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries, MtfCore **core,
-                             bool (*cancel)(void *user), void *user) {
+                             const MtfSearchControl *control) {
     g_assert(dual->quotient == NULL);
     g_autofree double *messages = mtf_messages_save(dual->messages, NULL);
     *core = mtf_core_copy(dual->core);
@@ -388,7 +388,7 @@ MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries,
     mtf_messages_restore(dual->messages, messages);
     mtf_messages_set_prices(dual->messages, dual->price);
     if (small) {
-        shrink_and_restart(copy, cancel, user);
+        shrink_and_restart(copy, control);
         return copy;
     }
     mtf_dual_free(copy);

@@ -12,6 +12,7 @@
 #ifndef MTF_DUAL_ASCENT_H
 #define MTF_DUAL_ASCENT_H
 
+#include "analyzer/solver/problem/search_control.h"
 #include "analyzer/solver/search/message_passing.h"
 
 typedef struct MtfDual MtfDual;
@@ -67,23 +68,23 @@ void mtf_dual_return(MtfDual *dual);
 
 /* Forbids values by probing (probing.h) at the prices of the best bound; returns how many. Shrink
  * afterwards. */
-int mtf_dual_probe(MtfDual *dual, int64_t cutoff, bool (*cancel)(void *user), void *user);
+int mtf_dual_probe(MtfDual *dual, int64_t cutoff, const MtfSearchControl *control);
 
 /* Forbids what cannot be below `cutoff`, writes the messages into the core, and shrinks it with
  * all exact steps; then goes on with the smaller core at the same prices. */
-void mtf_dual_shrink(MtfDual *dual, int64_t cutoff, bool (*cancel)(void *user), void *user);
+void mtf_dual_shrink(MtfDual *dual, int64_t cutoff, const MtfSearchControl *control);
 
 /* The same, and joins pairs of nodes (node_pairs.h), for a better bound on a larger core; false when
  * there was nothing to join. */
-bool mtf_dual_pair(MtfDual *dual, int64_t cutoff, double most_entries, bool (*cancel)(void *user),
-                   void *user);
+bool mtf_dual_pair(MtfDual *dual, int64_t cutoff, double most_entries,
+                   const MtfSearchControl *control);
 
 /* An ascent on a copy of the core, `*core`, which the caller frees after it: shrunk as if no choice
  * that costs more than `cutoff` were of use, at the same prices; NULL, without a core, where more
  * than `most_entries` of its matrices would be left. The ascent itself stays as it is. Not while
  * folded. */
 MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries, MtfCore **core,
-                             bool (*cancel)(void *user), void *user);
+                             const MtfSearchControl *control);
 
 /* Messages of its own for the core as it is, which must outlive them, with the best bound's messages
  * and prices. Not while folded. */

@@ -19,7 +19,7 @@ struct MtfImprovers {
     Improver *each;
     int *values; /* what they begin with */
     double *prices;
-    gint stop; /* atomic */
+    MtfSearchControl control; /* cancelled when they are to stop */
 };
 
 MtfImprovers *mtf_improvers_new(const MtfCore *core, int count, guint64 seed) {
@@ -61,21 +61,16 @@ static void prepare(Improver *improver) {
     improver->better = false;
 }
 
-static bool is_stopped(void *user) {
-    MtfImprovers *all = user;
-    return g_atomic_int_get(&all->stop) != 0;
-}
-
 static gpointer improve_until_stopped(gpointer data) {
     Improver *improver = data;
     MtfImprovers *all = improver->all;
     improver->better = mtf_neighbourhoods_improve(improver->search, all->prices, INT64_MAX,
-                                                  improver->values, is_stopped, all);
+                                                  improver->values, &all->control);
     return NULL;
 }
 
 void mtf_improvers_begin(MtfImprovers *all) {
-    g_atomic_int_set(&all->stop, 0);
+    mtf_search_control_init(&all->control, 0);
     for (int i = 0; i < all->count; i++) {
         prepare(&all->each[i]);
         all->each[i].thread = g_thread_new("improver", improve_until_stopped, &all->each[i]);
@@ -86,12 +81,12 @@ void mtf_improvers_work(MtfImprovers *all, int64_t work) {
     for (int i = 0; i < all->count; i++)
         prepare(&all->each[i]);
     all->each[0].better = mtf_neighbourhoods_improve(all->each[0].search, all->prices, work,
-                                                     all->each[0].values, NULL, NULL);
+                                                     all->each[0].values, NULL);
 }
 
 const int *mtf_improvers_end(MtfImprovers *all) {
     const int *best = NULL;
-    g_atomic_int_set(&all->stop, 1);
+    mtf_search_cancel(&all->control);
     for (int i = 0; i < all->count; i++) {
         Improver *improver = &all->each[i];
         if (improver->thread != NULL)

@@ -35,7 +35,7 @@
 #define PAIR_TRIES 2     /* after which it must close */
 #define PAIR_GAIN 0.02   /* such a share of the gap */
 #define ILP_SIZE 40000   /* variables the integer program may have */
-#define ILP_CALLS 4000   /* how often it may ask whether to stop, when only the work is limited */
+#define ILP_WORK 1e9     /* that one try at it may take (ilp.h), when only the work is limited */
 #define ILP_SECONDS 20.0 /* one try at it, when the time is limited */
 #define TELLING 0.9      /* of the proven gap, below which a bound to a tolerance is told instead */
 #define TOLERANCE 1e-6   /* of the cost, within which the integer program's bound holds */
@@ -54,7 +54,7 @@
 #define ALIKE_LAYERS 8     /* that repeat, from which on they are looked for alike first; */
 #define ALIKE_NODES 500    /* and nodes, below which all is solved soon anyway */
 #define ALIKE_ROUNDS 24    /* of that search, at most, */
-#define ALIKE_SECONDS 0.3  /* and share of the time; */
+#define ALIKE_SHARE 0.3    /* and share of the time; */
 #define ALIKE_GAP 0.4      /* it ends at such a share of the wanted gap, */
 #define ALIKE_LEAST 2e-4   /* but not below this */
 #define FORESTS 2          /* forest moves before a local search */
@@ -65,14 +65,15 @@ typedef struct Solver {
     const MtfSolveOptions *options;
     MtfCore *core;
     MtfDual *dual;
-    gint64 begin, end; /* monotonic microseconds; end = G_MAXINT64 without a limit */
-    int *values;       /* scratch, indexed as in the core */
-    int *trial;        /* scratch, a choice for the problem */
-    int *choice;       /* the best one; NULL before the first */
-    MtfInt128 cost;    /* of it */
-    int64_t cutoff;    /* core costs above it cannot be better than `cost` */
-    int64_t worst;     /* no choice costs more, in core costs */
-    int64_t bound;     /* core costs; -MTF_CORE_IMPOSSIBLE: none yet */
+    MtfSearchControl control; /* of the caller's a part, whose time is granted */
+    gint64 begin;             /* monotonic microseconds */
+    int *values;              /* scratch, indexed as in the core */
+    int *trial;               /* scratch, a choice for the problem */
+    int *choice;              /* the best one; NULL before the first */
+    MtfInt128 cost;           /* of it */
+    int64_t cutoff;           /* core costs above it cannot be better than `cost` */
+    int64_t worst;            /* no choice costs more, in core costs */
+    int64_t bound;            /* core costs; -MTF_CORE_IMPOSSIBLE: none yet */
     const char *method;
     bool proven;      /* nothing better than `cost` exists (or nothing at all) */
     bool fresh;       /* `cost` improved since the last shrinking */
@@ -88,7 +89,6 @@ typedef struct Solver {
     double *weights;              /* of its nodes */
     int branch_rounds;
     bool ilp_tried;
-    int ilp_calls;         /* how often the integer program asked whether to stop */
     double inexact;        /* a bound to the integer program's tolerance */
     int pairings;          /* since a better choice */
     double pair_bound;     /* before the last one */
@@ -114,14 +114,11 @@ static bool may_use(const Solver *solver, MtfSolveMethods method) {
 }
 
 static bool is_abandoned(const Solver *solver) {
-    return solver->options->abandon != NULL && solver->options->abandon(solver->options->user);
+    return mtf_search_is_abandoned(&solver->control);
 }
 
-static bool is_over(void *user) {
-    Solver *solver = user;
-    if (g_get_monotonic_time() >= solver->end || is_abandoned(solver))
-        return true;
-    return solver->options->cancel != NULL && solver->options->cancel(solver->options->user);
+static bool is_over(const Solver *solver) {
+    return mtf_search_is_over(&solver->control);
 }
 
 /* Takes over a choice for the problem when it is legal and better. */
@@ -196,10 +193,10 @@ static void shrink(Solver *solver, bool pairs) {
     if (pairs) {
         solver->pair_bound = (double)solver->bound;
         solver->pairings++;
-        solver->paired = !mtf_dual_pair(solver->dual, solver->cutoff, most, is_over, solver);
+        solver->paired = !mtf_dual_pair(solver->dual, solver->cutoff, most, &solver->control);
         solver->stale_rounds = 0;
     } else
-        mtf_dual_shrink(solver->dual, solver->cutoff, is_over, solver);
+        mtf_dual_shrink(solver->dual, solver->cutoff, &solver->control);
     if (solver->fresh) {
         solver->paired = false;
         solver->pairings = 0;
@@ -232,17 +229,9 @@ static bool should_shrink(const Solver *solver) {
     return stuck || (solver->choice != NULL && news && solver->unshrunk >= SHRINK_STEPS);
 }
 
-static double seconds_left(const Solver *solver) {
-    if (solver->end == G_MAXINT64)
-        return INFINITY;
-    return fmax(0.01, (double)(solver->end - g_get_monotonic_time()) / 1e6);
-}
-
-/* Where work is limited and time is not, the integer program is by its own count. */
-static bool is_over_for_ilp(void *user) {
-    Solver *solver = user;
-    bool clockless = solver->options->work > 0 && solver->end == G_MAXINT64;
-    return (clockless && ++solver->ilp_calls > ILP_CALLS) || is_over(solver);
+/* Whether work is limited and time is not. */
+static bool counts_work(const Solver *solver) {
+    return solver->options->work > 0 && !mtf_search_has_deadline(&solver->control);
 }
 
 /* What the integer programs of all components come to. */
@@ -252,10 +241,10 @@ typedef struct Whole {
 } Whole;
 
 static void add_component(Solver *solver, const int *component, int index, Whole *whole) {
-    bool limited = solver->end != G_MAXINT64;
-    MtfIlpOptions options = { .seconds = limited ? fmin(seconds_left(solver), ILP_SECONDS) : 0,
-                              .user = solver,
-                              .cancel = is_over_for_ilp };
+    MtfSearchControl control;
+    MtfIlpOptions options = { .work = counts_work(solver) ? ILP_WORK : 0, .control = &control };
+    mtf_search_control_init_part(&control, &solver->control,
+                                 mtf_search_has_deadline(&solver->control) ? ILP_SECONDS : 0);
     g_autoptr(MtfCore) part = mtf_core_component(solver->core, component, index);
     MtfCoreIlpAnswer found = { MTF_ILP_STOPPED, -INFINITY };
     bool solved = mtf_core_ilp_solve(part, &options, NULL, solver->values, &found, NULL);
@@ -377,7 +366,7 @@ static double *base_prices(const Solver *solver) {
 /* Where time is limited every further thread improves the best choice until the caller is done; else
  * so much work is done whatever the threads. */
 static bool begin_improving(Solver *solver) {
-    bool limited = solver->end != G_MAXINT64;
+    bool limited = mtf_search_has_deadline(&solver->control);
     if (!may_use(solver, MTF_METHOD_NEIGHBOURHOODS) || !solver->based ||
         solver->options->threads < 2 || !limited || is_over(solver))
         return false;
@@ -404,7 +393,7 @@ static bool probe(Solver *solver) {
     bool again = solver->fresh || size <= PROBE_AGAIN * solver->hard;
     if (!may_use(solver, MTF_METHOD_PROBE) || solver->choice == NULL || size > PROBE_SIZE || !again)
         return false;
-    int found = mtf_dual_probe(solver->dual, solver->cutoff, is_over, solver);
+    int found = mtf_dual_probe(solver->dual, solver->cutoff, &solver->control);
     bool much = found > PROBE_WORTH * (double)core.values;
     solver->hard = much ? INFINITY : size;
     return much;
@@ -426,8 +415,7 @@ static void guess_cost(Solver *solver) {
     MtfGuess guess = { .cutoff = solver->bound + (int64_t)(solver->guess * gap),
                        .known = solver->cutoff,
                        .seed = solver->options->seed,
-                       .user = solver,
-                       .cancel = is_over };
+                       .control = &solver->control };
     MtfGuessAnswer answer = mtf_guess_try(solver->dual, &guess, solver->values);
     if (answer.found)
         offer_values(solver, solver->values);
@@ -449,8 +437,7 @@ static void branch(Solver *solver) {
                                               solver->options->seed);
     int found = 0;
     MtfBranchStatus status = MTF_BRANCH_FOUND;
-    bool counted = solver->options->work > 0 && solver->end == G_MAXINT64;
-    int64_t work = counted ? COUNTED_WORK : BRANCH_WORK;
+    int64_t work = counts_work(solver) ? COUNTED_WORK : BRANCH_WORK;
     solver->stale_rounds -= ++solver->branch_rounds <= BRANCH_ROUNDS;
     while (status == MTF_BRANCH_FOUND && !is_over(solver)) {
         status = mtf_branching_run(solver->branching, solver->cutoff, work, solver->values);
@@ -495,17 +482,15 @@ static void run_round(Solver *solver) {
 }
 
 static void tell_progress(const Solver *solver) {
-    if (solver->options->progress == NULL)
-        return;
     double unit = ldexp(1, solver->core->cost_shift);
-    solver->options->progress(solver->choice != NULL ? (double)solver->cost : INFINITY,
-                              (double)solver->bound * unit, solver->options->user);
+    mtf_search_tell_bound(solver->options->control,
+                          solver->choice != NULL ? (double)solver->cost : INFINITY,
+                          (double)solver->bound * unit);
 }
 
 static void tell_guess(const Solver *solver) {
     double unit = ldexp(1, solver->core->cost_shift);
-    if (solver->options->guess != NULL)
-        solver->options->guess(mtf_dual_guess(solver->dual) * unit, solver->options->user);
+    mtf_search_tell_guess(solver->options->control, mtf_dual_guess(solver->dual) * unit);
 }
 
 /* Whether a guess of the bound is near enough to the best choice to be proven. */
@@ -672,9 +657,7 @@ static int64_t known_bound(const Solver *solver) {
 
 static void begin(Solver *solver) {
     solver->begin = g_get_monotonic_time();
-    solver->end = solver->options->seconds > 0
-                      ? solver->begin + (gint64)(solver->options->seconds * 1e6)
-                      : G_MAXINT64;
+    mtf_search_control_init_part(&solver->control, solver->options->control, 0);
     gsize count = (gsize)mtf_layout_problem_node_count(solver->problem) + 1;
     if (solver->core == NULL)
         solver->core = new_core(solver);
@@ -738,11 +721,11 @@ static bool search_alike(Solver *solver) {
     MtfSolveOptions options = *given;
     options.without |= MTF_METHOD_ALIKE;
     options.gap = fmax(ALIKE_GAP * given->gap, ALIKE_LEAST);
-    options.seconds = given->seconds > 0 ? ALIKE_SECONDS * seconds_left(solver) : 0;
     options.work = given->work > 0 ? MIN(given->work, ALIKE_ROUNDS) : ALIKE_ROUNDS;
     options.start = NULL;
-    options.progress = NULL;
-    options.guess = NULL;
+    MtfSearchControl part;
+    mtf_search_control_init_share(&part, &solver->control, ALIKE_SHARE);
+    options.control = &part;
     Solver alike = { .problem = solver->problem,
                      .options = &options,
                      .core = mtf_core_tie(solver->core, leader) };
@@ -761,7 +744,7 @@ static void search(Solver *solver) {
     bool is_alike = search_alike(solver);
     if (is_good_enough(solver) || (is_alike && solver->options->draft))
         return;
-    mtf_reduce_all(solver->core, is_over, solver);
+    mtf_reduce_all(solver->core, &solver->control);
     if (core_is_done(solver)) {
         note_end(solver, "shrinking");
         return;
@@ -825,7 +808,7 @@ static MtfLayoutSolution *answer(Solver *solver, MtfLayoutMisfit *misfit, GError
     }
     MtfLayoutMisfit local = { 0 };
     MtfLayoutMisfit *found = misfit != NULL ? misfit : &local;
-    *found = mtf_least_limit(solver->problem, seconds_left(solver), solver->options);
+    *found = mtf_least_limit(solver->problem, &solver->control);
     mtf_misfit_explain(solver->problem, found, error);
     g_clear_pointer(&local.nodes, g_free);
     return NULL;

@@ -15,14 +15,14 @@
 #define MTF_LAYOUT_SOLVE_H
 
 #include "analyzer/solver/problem/layout_problem.h"
+#include "analyzer/solver/problem/search_control.h"
 #include "analyzer/solver/search/solve_methods.h"
 
 typedef struct MtfSolveOptions {
-    double seconds; /* wall-clock limit; 0 = none */
-    int64_t work;   /* limit in rounds, the same on every machine; 0 = none */
-    double gap;     /* stop when (cost - bound) <= gap |cost|; 0 = until proven optimal */
-    guint64 seed;   /* of the local search */
-    int threads;    /* 2 and more search beside the bound; 0 or 1 takes turns. Without a limit in
+    int64_t work; /* limit in rounds, the same on every machine; 0 = none */
+    double gap;   /* stop when (cost - bound) <= gap |cost|; 0 = until proven optimal */
+    guint64 seed; /* of the local search */
+    int threads;  /* 2 and more search beside the bound; 0 or 1 takes turns. Without a limit in
                        * seconds the answer does not depend on it */
     MtfSolveMethods without; /* methods that are left out */
     const int *start;        /* a choice to begin with, or NULL; ignored when it is not legal */
@@ -33,13 +33,9 @@ typedef struct MtfSolveOptions {
     bool draft;        /* ends with the best choice in which repeated layers are alike, without
                                     a bound, where there are such */
     bool no_misfit;    /* when nothing fits, say only that */
-    void *user;        /* passed to the functions below, each of which may be NULL */
-    bool (*cancel)(void *user);  /* asked often, from one thread; true keeps the best so far */
-    bool (*abandon)(void *user); /* likewise; true ends without an answer, MTF_ERROR_FAILED */
-    /* Told the best cost so far (INFINITY before the first) and the bound, after each round. */
-    void (*progress)(double cost, double bound, void *user);
-    /* Told what the bound would come to if repeated layers were alike, before there is a bound. */
-    void (*guess)(double guess, void *user);
+    MtfSearchControl
+        *control; /* time, and who listens; or NULL. Told: the bound; and, before there is
+                                * one, what it would come to if repeated layers were alike */
 } MtfSolveOptions;
 
 typedef struct MtfLayoutSolution {

@@ -12,6 +12,8 @@
 #define TRIED_NODES 200000 /* nodes in all tries together, but for the first MIN_TRIES */
 #define TRY_WORK 30        /* rounds of one try, where time is not limited */
 #define MOST_SECONDS 20.0  /* where it is */
+#define TRY_PARTS 10       /* of the time that is left, for one try, */
+#define LEAST_TRY 0.05     /* but at least so many seconds */
 #define NAMED_NODES 8
 
 static bool allows_everything(const int64_t *costs, gsize count) {
@@ -92,11 +94,16 @@ static void note_choice(const MtfLayoutProblem *problem, const int *choice,
 }
 
 /* Tries one limit; true when it narrowed the interval. */
-static bool try_limit(MtfLayoutProblem *problem, int64_t limit, const MtfSolveOptions *options,
+static bool try_limit(MtfLayoutProblem *problem, int64_t limit, const MtfSearchControl *control,
                       MtfLayoutMisfit *misfit) {
     g_autoptr(GError) error = NULL;
+    MtfSearchControl part;
+    MtfSolveOptions options = { .no_misfit = true, .control = &part };
+    double seconds = mtf_search_seconds_left(control) / TRY_PARTS;
+    mtf_search_control_init_part(&part, control, isfinite(seconds) ? fmax(LEAST_TRY, seconds) : 0);
+    options.work = mtf_search_has_deadline(control) ? 0 : TRY_WORK;
     mtf_layout_problem_set_limit(problem, limit);
-    g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, options, NULL, &error);
+    g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, &error);
     if (solution != NULL)
         note_choice(problem, solution->choice, misfit);
     else if (g_error_matches(error, MTF_ERROR, MTF_ERROR_FIT))
@@ -134,28 +141,21 @@ static int tries_for(const MtfLayoutProblem *problem) {
     return CLAMP(TRIED_NODES / (mtf_layout_problem_node_count(problem) + 1), MIN_TRIES, MAX_TRIES);
 }
 
-MtfLayoutMisfit mtf_least_limit(const MtfLayoutProblem *problem, double seconds,
-                                const MtfSolveOptions *options) {
+MtfLayoutMisfit mtf_least_limit(const MtfLayoutProblem *problem, const MtfSearchControl *control) {
     MtfLayoutMisfit misfit = { 0 };
+    MtfSearchControl all;
     g_autoptr(MtfLayoutProblem) bare = without_costs(problem);
-    MtfSolveOptions each = { .no_misfit = true, .cancel = options->cancel, .user = options->user };
-    gint64 end = G_MAXINT64;
-    if (isinf(seconds)) {
-        each.work = TRY_WORK;
-    } else {
-        seconds = fmin(seconds, MOST_SECONDS);
-        each.seconds = fmax(0.05, seconds / 10);
-        end = g_get_monotonic_time() + (gint64)(seconds * 1e6);
-    }
+    mtf_search_control_init_part(&all, control,
+                                 mtf_search_has_deadline(control) ? MOST_SECONDS : 0);
     int64_t limit = mtf_layout_problem_limit(problem);
     misfit.needed = limit < MTF_NO_LIMIT ? limit + 1 : 0;
     int tries = tries_for(problem);
     try_smallest(problem, &misfit);
     if (!misfit.possible)
-        misfit.possible = try_limit(bare, MTF_NO_LIMIT, &each, &misfit) && misfit.nodes != NULL;
+        misfit.possible = try_limit(bare, MTF_NO_LIMIT, &all, &misfit) && misfit.nodes != NULL;
     for (int i = 0; misfit.possible && misfit.needed < misfit.enough && i < tries; i++) {
         int64_t middle = misfit.needed + (misfit.enough - misfit.needed) / 2;
-        if (g_get_monotonic_time() > end || !try_limit(bare, middle, &each, &misfit))
+        if (mtf_search_is_over(&all) || !try_limit(bare, middle, &all, &misfit))
             break;
     }
     return misfit;

@@ -10,11 +10,9 @@
 
 #include "analyzer/solver/search/layout_solve.h"
 
-/* Spends about `seconds` on narrowing the two numbers; for INFINITY, work that depends on the
- * problem alone, which narrows them less where it is large. Of the options only `cancel` and `user`
- * are used. */
-MtfLayoutMisfit mtf_least_limit(const MtfLayoutProblem *problem, double seconds,
-                                const MtfSolveOptions *options);
+/* Spends what is left of the time (or of some seconds) on narrowing the two numbers; without a
+ * deadline, work that depends on the problem alone, which narrows them less where it is large. */
+MtfLayoutMisfit mtf_least_limit(const MtfLayoutProblem *problem, const MtfSearchControl *control);
 
 /* Sets `error` (MTF_ERROR_FIT) to one sentence that says all of it. Always returns false. */
 bool mtf_misfit_explain(const MtfLayoutProblem *problem, const MtfLayoutMisfit *misfit,

@@ -157,7 +157,7 @@ static bool improve_once(MtfNeighbourhoods *search, const double *prices, int *v
         free[i] = values[search->nodes[i]];
     int64_t cutoff = mtf_core_cost(part, free) - 1;
     MtfBranchStatus status = MTF_BRANCH_DONE;
-    mtf_reduce_all(part, NULL, NULL);
+    mtf_reduce_all(part, NULL);
     bool found = false;
     if (part->infeasible || mtf_core_size(part).nodes == 0)
         found = take_rest(part, cutoff, free);
@@ -170,10 +170,10 @@ static bool improve_once(MtfNeighbourhoods *search, const double *prices, int *v
 }
 
 bool mtf_neighbourhoods_improve(MtfNeighbourhoods *search, const double *prices, int64_t work,
-                                int *values, bool (*cancel)(void *user), void *user) {
+                                int *values, const MtfSearchControl *control) {
     bool better = false;
     mtf_core_use(search->core, values, search->use);
-    while (work > 0 && search->living_count > 0 && !(cancel != NULL && cancel(user))) {
+    while (work > 0 && search->living_count > 0 && !mtf_search_is_over(control)) {
         bool found = improve_once(search, prices, values);
         if (found)
             mtf_core_use(search->core, values, search->use);

@@ -9,6 +9,7 @@
 #ifndef MTF_NEIGHBOURHOODS_H
 #define MTF_NEIGHBOURHOODS_H
 
+#include "analyzer/solver/problem/search_control.h"
 #include "analyzer/solver/reduce/layout_core.h"
 
 typedef struct MtfNeighbourhoods MtfNeighbourhoods;
@@ -22,8 +23,8 @@ double mtf_neighbourhoods_size(const MtfNeighbourhoods *search);
 void mtf_neighbourhoods_set_size(MtfNeighbourhoods *search, double size);
 
 /* Improves legal values (indexed as in the core) with about so much work (matrix entries passed), at
- * the prices of the rows; `cancel` (with `user`) is asked often. Returns whether they got cheaper. */
+ * the prices of the rows; the control (or NULL) is asked often. Returns whether they got cheaper. */
 bool mtf_neighbourhoods_improve(MtfNeighbourhoods *search, const double *prices, int64_t work,
-                                int *values, bool (*cancel)(void *user), void *user);
+                                int *values, const MtfSearchControl *control);
 
 #endif

@@ -62,10 +62,10 @@ static bool is_worth_it(const Probe *probe) {
     return probe->found >= WORTH_IT * probe->tried;
 }
 
-static void sweep(Probe *probe, bool (*cancel)(void *user), void *user) {
+static void sweep(Probe *probe, const MtfSearchControl *control) {
     probe->tried = probe->found = 0;
     for (int v = 0; v < probe->core->node_count; v++) {
-        if ((cancel != NULL && cancel(user)) || (probe->tried >= TRIAL && !is_worth_it(probe)))
+        if (mtf_search_is_over(control) || (probe->tried >= TRIAL && !is_worth_it(probe)))
             return;
         if (probe->core->nodes[v].alive)
             probe_node(probe, v);
@@ -73,15 +73,15 @@ static void sweep(Probe *probe, bool (*cancel)(void *user), void *user) {
 }
 
 int mtf_probe(MtfMessages *messages, MtfCore *core, double bound, int64_t cutoff,
-              bool (*cancel)(void *user), void *user) {
+              const MtfSearchControl *control) {
     g_autofree double *begin = mtf_messages_save(messages, NULL);
     g_autoptr(MtfExactBound) exact = mtf_exact_bound_new(messages);
     Probe probe = { messages, core, exact, bound, cutoff, begin, 0, 0 };
     int found = 0;
     do {
-        sweep(&probe, cancel, user);
+        sweep(&probe, control);
         found += probe.found;
-    } while (probe.found > 0 && is_worth_it(&probe) && (cancel == NULL || !cancel(user)));
+    } while (probe.found > 0 && is_worth_it(&probe) && !mtf_search_is_over(control));
     mtf_messages_restore(messages, begin);
     return found;
 }

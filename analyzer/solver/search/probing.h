@@ -9,6 +9,7 @@
 #ifndef MTF_PROBING_H
 #define MTF_PROBING_H
 
+#include "analyzer/solver/problem/search_control.h"
 #include "analyzer/solver/search/message_passing.h"
 
 /* Forbids in the core, exactly, values that no choice of at most `cutoff` can use, at the prices of
@@ -16,6 +17,6 @@
  * all nodes forbids little, early where it begins so. Returns how many values it forbade; prune and
  * shrink afterwards. */
 int mtf_probe(MtfMessages *messages, MtfCore *core, double bound, int64_t cutoff,
-              bool (*cancel)(void *user), void *user);
+              const MtfSearchControl *control);
 
 #endif

@@ -146,6 +146,12 @@ static void check_prices(MtfGraph *forward, const char *mesh) {
 static void values_are_prices_of_programs_and_ascend(void **state) {
     (void)state;
     check_prices(mtf_test_graph(perceptron), "r:2;c:3");
+    g_auto(GStrv) parts = g_strsplit(perceptron, "'variables': [", 2);
+    g_autofree char *unread = /* nobody asks for u anywhere */
+        g_strconcat(parts[0],
+                    "'variables': [{'name': 'u', 'dims': ['in', 'd_ff'], 'init': 'ones'}, ",
+                    parts[1], NULL);
+    check_prices(mtf_test_graph(unread), "r:2;c:3");
     check_prices(mtf_graph_load("layouts/library/graphs/transformer-small.json", NULL, NULL),
                  "r:2;c:2");
     check_prices(mtf_graph_load("layouts/library/graphs/transformer-small.json", NULL, NULL),

@@ -236,6 +236,79 @@ static void gradients_of_recurrent_networks_agree_with_finite_differences(void *
     }
 }
 
+static const char *const small_experts[] = { "batch",  "2", "length",  "3", "d-model", "4",
+                                             "hidden", "4", "vocab",   "5", "experts", "5",
+                                             "d-ff",   "3", "choices", "2", NULL };
+
+static void experts_between_recurrent_layers_have_their_parameters_and_gradients(void **state) {
+    (void)state;
+    /* 793471 * (2 * 512 + 1), 2 * (4 * 512 * (512 + 512 + 1)), 256 * 2 * 512 * 1024, 2 * 512 * 256 */
+    g_autoptr(MtfGraph) published = build("moe-lstm", "moe-256", NULL);
+    assert_int_equal(mtf_graph_parameters(published), 813307775 + 4198400 + 268435456 + 262144);
+    g_autoptr(MtfGraph) small = build("moe-lstm", "tiny", small_experts);
+    check_gradients(small);
+}
+
+/* The square of the coefficient of variation. */
+static double squared_variation(const double *x, int n) {
+    double sum = 0, squares = 0;
+    for (int i = 0; i < n; i++) {
+        sum += x[i];
+        squares += x[i] * x[i];
+    }
+    return (squares / n - sum / n * (sum / n)) / (sum / n * (sum / n));
+}
+
+/* Adds to `importance` and `load` what one token does, by appendix A of Outrageously Large Networks: sums
+ * over all subsets are sorted scores here. */
+static void add_token(const double *noisy, const double *clean, const double *deviation,
+                      double *importance, double *load) {
+    const int experts = 5, k = 2;
+    double kept = 0;
+    for (int e = 0; e < experts; e++) {
+        int larger = 0;
+        double others[5];
+        for (int o = 0, n = 0; o < experts; o++) {
+            larger += noisy[o] > noisy[e];
+            if (o != e)
+                others[n++] = noisy[o];
+        }
+        for (int i = 0; i < experts - 1; i++) /* by selection, the largest first */
+            for (int j = i + 1; j < experts - 1; j++)
+                if (others[j] > others[i]) {
+                    double other = others[i];
+                    others[i] = others[j];
+                    others[j] = other;
+                }
+        load[e] += 0.5 * erfc(-(clean[e] - others[k - 1]) / deviation[e] / sqrt(2));
+        kept += larger < k ? exp(noisy[e]) : 0;
+    }
+    for (int e = 0; e < experts; e++) {
+        int larger = 0;
+        for (int o = 0; o < experts; o++)
+            larger += noisy[o] > noisy[e];
+        importance[e] += larger < k ? exp(noisy[e]) / kept : 0;
+    }
+}
+
+static void noisy_gates_are_spread_by_importance_and_load(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = build("moe-lstm", "tiny", small_experts);
+    g_autoptr(MtfReference) r = mtf_reference_new(graph, 3);
+    mtf_reference_fill_inputs(r, 4);
+    mtf_reference_run(r, 4);
+    double importance[5] = { 0 }, load[5] = { 0 };
+    for (int token = 0; token < 6; token++)
+        add_token(&mtf_reference_find(r, "moe/noisy")[5 * token],
+                  &mtf_reference_find(r, "moe/clean")[5 * token],
+                  &mtf_reference_find(r, "moe/deviation")[5 * token], importance, load);
+    double first = mtf_reference_find(r, "moe/importance_loss/loss")[0];
+    double second = mtf_reference_find(r, "moe/load_loss/loss")[0];
+    assert_true(first > 0 && second > 0);
+    assert_true(fabs(first - 0.1 * squared_variation(importance, 5)) < 1e-12);
+    assert_true(fabs(second - 0.1 * squared_variation(load, 5)) < 1e-12);
+}
+
 /* Fills rows of three positions: two of pair 1, then one of pair 2. */
 static void pack(MtfReference *reference, const char *text, const char *places) {
     static const double segments_of[] = { 1, 1, 2 }, places_of[] = { 0, 1, 0 };
@@ -389,6 +462,8 @@ int main(void) {
         cmocka_unit_test(gradients_of_other_families_agree_with_finite_differences),
         cmocka_unit_test(recurrent_networks_have_their_parameters),
         cmocka_unit_test(gradients_of_recurrent_networks_agree_with_finite_differences),
+        cmocka_unit_test(experts_between_recurrent_layers_have_their_parameters_and_gradients),
+        cmocka_unit_test(noisy_gates_are_spread_by_importance_and_load),
         cmocka_unit_test(packed_pairs_do_not_see_one_another),
         cmocka_unit_test(a_pair_is_the_same_wherever_it_lies),
         cmocka_unit_test(every_pair_of_vectors_interacts_once),

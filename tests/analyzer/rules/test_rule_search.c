@@ -191,7 +191,7 @@ static void tables_price_every_assignment_exactly(void **state) {
         assert_true(mtf_pricer_init(&pricer, machine, e.mesh, NULL));
         g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
         g_autoptr(MtfRuleTables) tables =
-            mtf_rule_tables_new(terms, &pricer, e.mesh, allowed, NULL, NULL);
+            mtf_rule_tables_new(terms, &pricer, e.mesh, allowed, NULL);
         e.user = tables;
         exhaust(&e);
     }
@@ -271,7 +271,7 @@ static void the_proof_finds_what_a_wrong_answer_missed(void **state) {
         exhaust(&e);
         g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
         g_autoptr(MtfRuleTables) tables =
-            mtf_rule_tables_new(terms, &e.pricer, e.mesh, allowed, NULL, NULL);
+            mtf_rule_tables_new(terms, &e.pricer, e.mesh, allowed, NULL);
         g_autoptr(MtfRuleProgram) program = mtf_rule_program_new(tables);
         g_autoptr(MtfRules) rules = mtf_rules_new(graph);
         int64_t cost = mtf_rule_tables_price(tables, rules);
@@ -290,8 +290,7 @@ static void expect_same_size(const MtfGraph *graph, int *variables, int *rows) {
     MtfPricer pricer;
     assert_true(mtf_pricer_init(&pricer, machine, mesh, NULL));
     g_autoptr(MtfRuleTerms) terms = mtf_rule_terms_new(graph);
-    g_autoptr(MtfRuleTables) tables =
-        mtf_rule_tables_new(terms, &pricer, mesh, allowed, NULL, NULL);
+    g_autoptr(MtfRuleTables) tables = mtf_rule_tables_new(terms, &pricer, mesh, allowed, NULL);
     g_autoptr(MtfRuleProgram) program = mtf_rule_program_new(tables);
     int old_variables = *variables, old_rows = *rows;
     mtf_rule_program_size(program, variables, rows);
@@ -346,15 +345,11 @@ static void the_integer_program_does_not_grow_with_depth(void **state) {
     }
 }
 
-static bool at_once(void *user) {
-    (void)user;
-    return true;
-}
+/* Interrupts when it is asked once more than this. */
+static int asks_left;
 
-/* Cancels when it is asked for the n-th time. */
-static bool later(void *user) {
-    int *left = user;
-    return --*left < 0;
+static bool interrupt_later(void) {
+    return --asks_left < 0;
 }
 
 /* Stopped at whatever moment, the bound is above nothing that exhaustive enumeration finds, and
@@ -364,10 +359,13 @@ static void a_stopped_search_says_so_and_its_bound_holds(void **state) {
     for (guint32 seed = 0; seed < 60; seed++) {
         g_autoptr(MtfGraph) graph = graph_of(seed);
         g_autoptr(GArray) meshes = one_mesh(mesh_text(seed));
-        int left = (int)seed / 3;
-        MtfRuleSearchOptions options = {
-            .machine = machine, .memory_limit = INT64_MAX, .user = &left, .cancel = later
-        };
+        MtfSearchControl control;
+        mtf_search_control_init(&control, 0);
+        control.interrupted = interrupt_later;
+        asks_left = (int)seed / 3;
+        MtfRuleSearchOptions options = { .machine = machine,
+                                         .memory_limit = INT64_MAX,
+                                         .control = &control };
         MtfRuleAnswer answer;
         assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
         Exhaustion e = { .graph = graph,
@@ -384,9 +382,12 @@ static void a_search_cancelled_at_once_has_found_nothing(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = graph_of(3);
     g_autoptr(GArray) meshes = one_mesh("a:2");
+    MtfSearchControl control;
+    mtf_search_control_init(&control, 0);
+    mtf_search_cancel(&control);
     MtfRuleSearchOptions options = { .machine = machine,
                                      .memory_limit = INT64_MAX,
-                                     .cancel = at_once };
+                                     .control = &control };
     MtfRuleAnswer answer;
     assert_true(mtf_rule_search(graph, meshes, &options, &answer, NULL));
     assert_true(answer.stopped && !answer.found);

@@ -2,6 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "cost/machine/machine.h"
+#include "cost/machine/mesh_map.h"
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/base/library.h"
@@ -154,6 +155,25 @@ static void a_full_mesh_gives_pairs_one_link(void **state) {
     }
 }
 
+/* DGX-1: a GPU has one link to its neighbour, four inside its half, six in all. Groups of four over
+ * both halves have two links a half. */
+static void groups_in_a_hybrid_cube_mesh_have_the_links_between_them(void **state) {
+    (void)state;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("p3.16xlarge", NULL);
+    static const int64_t sizes[] = { 2, 2, 2 };
+    MtfMeshMap map;
+    assert_true(mtf_mesh_map_init(&map, machine, 3, sizes, NULL));
+    MtfNetwork pair = mtf_mesh_map_group(&map, 4), half = mtf_mesh_map_group(&map, 6);
+    MtfNetwork halves = mtf_mesh_map_group(&map, 1), ring = mtf_mesh_map_group(&map, 3);
+    double link = 0.82 * 25e9;
+    assert_true(fabs(pair.axis[0].bandwidth - link) < 1);
+    assert_true(fabs(half.axis[0].bandwidth - 4 * link) < 1);
+    assert_true(fabs(halves.axis[0].bandwidth - link) < 1);
+    assert_true(fabs(ring.axis[0].bandwidth - 2 * link) < 1);
+    MtfNetwork whole = mtf_mesh_map_group(&map, 7);
+    assert_true(fabs(whole.axis[0].bandwidth - 6 * link) < 1);
+}
+
 #define DEVICE \
     "\"device\":{\"flops\":{\"f32\":1e12},\"memory_bytes\":1000,\"memory_bandwidth\":1e9}"
 #define NAMED "{\"meshtf_machine\":1,\"name\":\"x\","
@@ -208,7 +228,7 @@ static void curves_interpolate_and_extend_their_last_slope(void **state) {
     assert_float_equal(mtf_machine_curve_at(curve, 50), 8, 1e-6);
 }
 
-static void bfloat16_without_a_rate_runs_as_float32(void **state) {
+static void bfloat16_without_a_rate_runs_as_fp16_or_float32(void **state) {
     (void)state;
     g_autoptr(MtfMachine) tpu = mtf_machine_load("tpu-v4", NULL);
     assert_true(mtf_machine_peak_flops(tpu, "bf16") == 2.75e14);
@@ -216,8 +236,11 @@ static void bfloat16_without_a_rate_runs_as_float32(void **state) {
     assert_true(mtf_machine_peak_flops(gpu, "bf16") == 9.9e14);
     g_autoptr(MtfMachine) old = mtf_machine_load("v100", NULL);
     assert_false(mtf_machine_names_rate(old, "bf16"));
-    assert_true(mtf_machine_peak_flops(old, "bf16") == 1.57e13);
+    assert_true(mtf_machine_peak_flops(old, "bf16") == 1.25e14);
+    assert_string_equal(mtf_machine_peaks(old, "bf16").dtype, "fp16");
     assert_true(mtf_machine_peak_flops(old, "int8") == 7.8e12);
+    g_strlcpy(old->rate[0].dtype, "other", sizeof old->rate[0].dtype); /* of fp16 */
+    assert_true(mtf_machine_peak_flops(old, "bf16") == 1.57e13);
 }
 
 int main(void) {
@@ -230,10 +253,11 @@ int main(void) {
         cmocka_unit_test(legal_slices_wrap_as_they_are_wired),
         cmocka_unit_test(bisections_are_those_of_the_pods),
         cmocka_unit_test(a_full_mesh_gives_pairs_one_link),
+        cmocka_unit_test(groups_in_a_hybrid_cube_mesh_have_the_links_between_them),
         cmocka_unit_test(bad_files_get_a_sentence_with_the_place),
         cmocka_unit_test(an_unknown_name_lists_the_known_ones),
         cmocka_unit_test(curves_interpolate_and_extend_their_last_slope),
-        cmocka_unit_test(bfloat16_without_a_rate_runs_as_float32),
+        cmocka_unit_test(bfloat16_without_a_rate_runs_as_fp16_or_float32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

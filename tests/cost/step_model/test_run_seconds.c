@@ -140,6 +140,60 @@ static void every_profile_of_the_library_reads(void **state) {
     }
 }
 
+/* Weights over 64 ranks. */
+static Case sharded_case(const char *software) {
+    Case c = usual_case();
+    mtf_software_free(c.software);
+    c.software = mtf_software_load(software, NULL);
+    c.run.sharding = MTF_SHARD_ALL;
+    c.run.tp = 1;
+    c.run.dp = c.run.devices = 64;
+    c.run.batch = 64;
+    c.run.micro = 1;
+    return c;
+}
+
+/* Four messages a layer, gathered thrice and scattered once, 64 parts each, 20 us a part. */
+static void parts_put_in_place_one_by_one_take_the_host_s_time(void **state) {
+    (void)state;
+    Case c = sharded_case("deepspeed-zero3");
+    double with = seconds_of(&c).data;
+    c.software->part_launches = 0;
+    double without = seconds_of(&c).data;
+    double expected = 48 * 4 * (3 + 1) * 64 * 2e-5;
+    assert_true(fabs(with - without - expected) < 1e-9 * expected);
+    free_case(&c);
+}
+
+/* A third gather of all weights is half as much again as two. */
+static void weights_let_go_between_redone_and_backward_pass_are_gathered_again(void **state) {
+    (void)state;
+    Case c = sharded_case("deepspeed-zero3");
+    c.software->part_launches = 0;
+    double thrice = seconds_of(&c).data;
+    c.software->gathered_again = false;
+    double twice = seconds_of(&c).data;
+    c.run.sharding = MTF_SHARD_GRADIENTS;
+    double gradients = seconds_of(&c).data;
+    assert_true(thrice - twice > 0.2 * twice && gradients < twice);
+    free_case(&c);
+}
+
+/* 2048 keys, blocks of 128 and of 1024: 1088 and 1536 of them are multiplied with. */
+static void masked_keys_are_left_out_by_blocks(void **state) {
+    (void)state;
+    Case c = usual_case();
+    mtf_software_free(c.software);
+    c.software = mtf_software_load("megatron-core", NULL);
+    c.run.redo = MTF_REDO_NONE;
+    seconds_of(&c);
+    double fine = mtf_layer_seconds(&c.device, false).part[MTF_PASS_FORWARD][MTF_PART_ATTENTION];
+    c.software->attention_block = 1024;
+    double coarse = mtf_layer_seconds(&c.device, false).part[MTF_PASS_FORWARD][MTF_PART_ATTENTION];
+    assert_true(fabs(coarse / fine - 1536.0 / 1088) < 1e-9);
+    free_case(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_parts_add_up_to_the_step),
@@ -148,6 +202,9 @@ int main(void) {
         cmocka_unit_test(uneven_stages_are_counted_as_frameworks_cut_them),
         cmocka_unit_test(profiles_are_known_by_the_longest_word),
         cmocka_unit_test(every_profile_of_the_library_reads),
+        cmocka_unit_test(parts_put_in_place_one_by_one_take_the_host_s_time),
+        cmocka_unit_test(weights_let_go_between_redone_and_backward_pass_are_gathered_again),
+        cmocka_unit_test(masked_keys_are_left_out_by_blocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
+#include "analyzer/models/model_family.h"
 #include "reports/drawing/partition_view.h"
 #include "reports/markup/svg_inline.h"
 #include "tests/support/report_plan.h"
@@ -39,6 +40,23 @@ static void layers_laid_out_alike_are_one_part(void **state) {
     assert_string_equal(mtf_step_part(step.parts, 1)->title, "layer 0–3");
     assert_int_equal(mtf_step_part(step.parts, 1)->layers, 4);
     assert_string_equal(mtf_step_part(step.parts, 2)->title, "after layer 3");
+    clear_step(&step);
+}
+
+/* The decoder's layers stand beside what is computed of the encoder, whose part ends before them. */
+static void what_lies_between_two_stacks_is_called_after_the_next_layers(void **state) {
+    (void)state;
+    const MtfModelFamily *family = mtf_model_family_find("transformer", NULL);
+    const MtfModelPreset *preset = mtf_model_preset_find(family, "tiny", NULL);
+    MtfGraph *forward = mtf_model_build(family, preset, &preset->settings, NULL);
+    Step step = step_of(mtf_test_plan_of(forward, "a:2", "batch:a"));
+    assert_true(step.parts->parts->len > 3);
+    for (int p = 0; p < (int)step.parts->parts->len; p++) {
+        const MtfStepPart *part = mtf_step_part(step.parts, p);
+        bool outside =
+            g_str_has_prefix(part->title, "before ") || g_str_has_prefix(part->title, "after ");
+        assert_true(outside == (part->run < 0));
+    }
     clear_step(&step);
 }
 
@@ -191,6 +209,7 @@ static void a_picture_of_graphviz_becomes_part_of_a_page(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_laid_out_alike_are_one_part),
+        cmocka_unit_test(what_lies_between_two_stacks_is_called_after_the_next_layers),
         cmocka_unit_test(a_layer_laid_out_otherwise_is_a_part_of_its_own),
         cmocka_unit_test(the_parts_add_up_to_the_step),
         cmocka_unit_test(a_box_shows_its_tensor_and_the_variables_it_takes),

@@ -141,18 +141,16 @@ static void a_start_never_spoils_the_optimum(void **state) {
     }
 }
 
-static bool cancel_now(void *user) {
-    (void)user;
-    return true;
-}
-
 /* minimise -a - b with 2a + 2b <= 3: one of the two, -1. */
 static void a_cancelled_search_stops_without_an_answer(void **state) {
     (void)state;
     g_autoptr(MtfIlp) ilp = mtf_ilp_new();
     int a = mtf_ilp_add_binary(ilp, -1), b = mtf_ilp_add_binary(ilp, -1);
     mtf_ilp_add_row(ilp, 2, (int[]){ a, b }, (double[]){ 2, 2 }, -INFINITY, 3);
-    MtfIlpOptions options = { .cancel = cancel_now };
+    MtfSearchControl control;
+    mtf_search_control_init(&control, 0);
+    mtf_search_cancel(&control);
+    MtfIlpOptions options = { .control = &control };
     assert_true(mtf_ilp_solve(ilp, &options, NULL));
     assert_int_equal(mtf_ilp_status(ilp), MTF_ILP_STOPPED);
     assert_true(mtf_ilp_solve(ilp, NULL, NULL));

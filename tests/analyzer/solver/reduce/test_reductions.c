@@ -182,7 +182,7 @@ static void rows_are_the_maximal_cliques_of_the_intervals(void **state) {
 }
 
 static bool reduce_everything(MtfCore *core) {
-    mtf_reduce_all(core, NULL, NULL);
+    mtf_reduce_all(core, NULL);
     return true;
 }
 
@@ -271,7 +271,7 @@ static void the_quotient_of_a_chain_costs_what_the_chain_does(void **state) {
     for (gsize i = 0; i < G_N_ELEMENTS(cells); i++) {
         g_autoptr(MtfLayoutProblem) problem = chain(cells[i]);
         g_autoptr(MtfCore) core = mtf_core_new(problem);
-        mtf_reduce_all(core, NULL, NULL);
+        mtf_reduce_all(core, NULL);
         assert_int_equal(mtf_core_size(core).nodes, 0);
         assert_int_equal(core->constant, 4 * cells[i]);
     }
@@ -284,7 +284,7 @@ static void a_choice_projects_onto_the_core_at_its_cost(void **state) {
     for (int round = 0; round < ROUNDS; round++) {
         g_autoptr(MtfLayoutProblem) problem = mtf_test_random_problem(rand);
         g_autoptr(MtfCore) core = mtf_core_new(problem);
-        mtf_reduce_all(core, NULL, NULL);
+        mtf_reduce_all(core, NULL);
         MtfInt128 cost;
         int choice[MAX_NODES], values[MAX_NODES];
         if (!mtf_test_exhaustive_search(problem, &cost, choice) ||
@@ -304,7 +304,7 @@ static void huge_costs_are_shifted_and_not_overflowed(void **state) {
     for (int v = 0; v < 600; v++)
         mtf_layout_problem_add_node(problem, (MtfLayoutNode){ 0, 1, 1, &cost, &cost });
     g_autoptr(MtfCore) core = mtf_core_new(problem);
-    mtf_reduce_all(core, NULL, NULL);
+    mtf_reduce_all(core, NULL);
     assert_true(core->cost_shift > 0);
     assert_true((MtfInt128)core->constant << core->cost_shift <= (MtfInt128)600 * cost);
     assert_true((MtfInt128)(core->constant + 600) << core->cost_shift >= (MtfInt128)600 * cost);

@@ -63,12 +63,14 @@ static void every_shape_is_solved_in_the_time_asked(void **state) {
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         MtfInt128 planted;
         g_autoptr(MtfLayoutProblem) problem = draw(&cases[i], (guint32)i + 1, &planted);
-        MtfSolveOptions options = { .seconds = 2, .threads = 2 };
+        MtfSearchControl control;
+        mtf_search_control_init(&control, 2);
+        MtfSolveOptions options = { .control = &control, .threads = 2 };
         gint64 begin = g_get_monotonic_time();
         g_autoptr(MtfLayoutSolution) solution = solve(&cases[i], problem, &options);
         double seconds = (double)(g_get_monotonic_time() - begin) / 1e6;
         check(problem, solution, planted);
-        assert_true(seconds < 2 * options.seconds + 1);
+        assert_true(seconds < 2 * control.seconds + 1);
         assert_true(solution->cost <= planted);
     }
 }

@@ -102,7 +102,9 @@ static void a_start_is_kept_when_there_is_no_time(void **state) {
         int choice[MAX_NODES];
         if (!mtf_test_exhaustive_search(problem, &optimum, choice))
             continue;
-        MtfSolveOptions options = { .seconds = 1e-9, .start = choice };
+        MtfSearchControl control;
+        mtf_search_control_init(&control, 1e-9);
+        MtfSolveOptions options = { .control = &control, .start = choice };
         g_autoptr(MtfLayoutSolution) solution = mtf_layout_solve(problem, &options, NULL, NULL);
         assert_non_null(solution);
         assert_true(solution->cost == optimum);
@@ -246,10 +248,14 @@ static void assert_file_optimum(const char *path, const char *optimum) {
     assert_true(solution->bound == solution->cost);
 }
 
-/* Says so from the call on that `user` counts down to. */
-static bool abandon(void *user) {
-    int *left = user;
-    return --*left <= 0;
+/* Another search finds something when this one asks for the time that `asks_left` counts down to. */
+static int asks_left;
+static _Atomic int64_t rival;
+
+static bool find_better(void) {
+    if (--asks_left <= 0)
+        rival = 0;
+    return false;
 }
 
 static void an_abandoned_search_has_no_answer_though_it_began_with_one(void **state) {
@@ -258,13 +264,18 @@ static void an_abandoned_search_has_no_answer_though_it_began_with_one(void **st
     for (int round = 0; round < 100; round++) {
         g_autoptr(MtfLayoutProblem) problem = some_problem(rand, round);
         g_autoptr(MtfLayoutSolution) best = mtf_layout_solve(problem, NULL, NULL, NULL);
-        int left = 1 + round % 4; /* times that it is asked */
+        MtfSearchControl control;
+        mtf_search_control_init(&control, 0);
+        control.interrupted = find_better;
+        control.rival = &rival;
+        rival = INT64_MAX;
+        asks_left = 1 + round % 4;
         g_autoptr(GError) error = NULL;
-        MtfSolveOptions options = { .user = &left,
-                                    .abandon = abandon,
+        MtfSolveOptions options = { .control = &control,
+                                    .no_misfit = true,
                                     .start = best != NULL ? best->choice : NULL };
         g_autoptr(MtfLayoutSolution) none = mtf_layout_solve(problem, &options, NULL, &error);
-        if (left > 0)
+        if (asks_left > 0)
             continue; /* solved before it was asked so often */
         assert_null(none);
         assert_true(g_error_matches(error, MTF_ERROR, MTF_ERROR_FAILED));

@@ -137,7 +137,7 @@ static void ascent_with_shrinking_keeps_an_optimum(void **state) {
             mtf_dual_step(dual, values);
             assert_true(mtf_dual_bound(dual) <= (double)optimum + 1e-9);
             if (i % 4 == 3 && !core->infeasible)
-                mtf_dual_shrink(dual, (int64_t)optimum, NULL, NULL);
+                mtf_dual_shrink(dual, (int64_t)optimum, NULL);
             assert_false(core->infeasible);
         }
     }

@@ -31,7 +31,7 @@ static void the_gap_of_an_odd_cycle_is_closed(void **state) {
         for (int pass = 0; pass < 20; pass++)
             bound = mtf_messages_pass(messages);
         assert_true(bound <= 1e-9);
-        int found = mtf_probe(messages, core, bound, cutoff, NULL, NULL);
+        int found = mtf_probe(messages, core, bound, cutoff, NULL);
         assert_int_equal(found, cutoff == 0 ? 6 : 0);
     }
 }
@@ -57,7 +57,7 @@ static void probing_keeps_every_choice_within_the_cutoff(void **state) {
             price[r] = g_rand_boolean(rand) ? g_rand_double(rand) * 3 : 0;
         mtf_messages_set_prices(messages, price);
         double bound = mtf_messages_pass(messages);
-        found += mtf_probe(messages, core, bound, (int64_t)optimum, NULL, NULL);
+        found += mtf_probe(messages, core, bound, (int64_t)optimum, NULL);
         assert_true(mtf_core_cost(core, values) == optimum);
         assert_true(mtf_messages_pass(messages) <= (double)optimum + 1e-9);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/planner/merged_axes.h"
+#include "analyzer/layout_search/merged_axes.h"
 
 #include "layouts/graph/operation_table.h"
 

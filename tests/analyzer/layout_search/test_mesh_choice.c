@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
-#include "analyzer/planner/mesh_choice.h"
+#include "analyzer/layout_search/mesh_choice.h"
 #include "analyzer/planner/mesh_shapes.h"
 
 static const MtfMesh *mesh_at(const GArray *meshes, guint i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/planner/mesh_choice.h"
+#include "analyzer/layout_search/mesh_choice.h"
 
 #define FEW_AXES 2
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "analyzer/planner/alike_layers.h"
+#include "analyzer/layout_search/alike_layers.h"
 
 #include "cost/price/schedule.h"
 #include "layouts/base/error.h"

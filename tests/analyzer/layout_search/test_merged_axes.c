@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
-#include "analyzer/planner/merged_axes.h"
+#include "analyzer/layout_search/merged_axes.h"
 #include "layouts/base/error.h"
 
 static MtfMesh mesh_of(const char *text) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
-#include "analyzer/planner/alike_layers.h"
+#include "analyzer/layout_search/alike_layers.h"
 #include "layouts/base/json_writer.h"
 
 #include <math.h>

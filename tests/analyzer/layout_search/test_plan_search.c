@@ -2,8 +2,8 @@
 // seconds: 600
 #include "tests/support/cmocka.h"
 
+#include "analyzer/layout_search/plan_search.h"
 #include "analyzer/planner/mesh_shapes.h"
-#include "analyzer/planner/plan_search.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
@@ -226,10 +226,13 @@ static void separate_searches_are_no_slower_with_more_memory(void **state) {
     int slower = 0;
     for (int64_t limit = 160; limit <= 208; limit += 16) {
         double most = 0;
+        const MtfSearchListener listener = { .bound = note_most, .user = &most };
+        MtfSearchControl control;
+        mtf_search_control_init(&control, 0);
+        control.listener = &listener;
         MtfPlanSearchOptions options = { .machine = machine,
                                          .memory_limit = limit << 20,
-                                         .user = &most,
-                                         .free_progress = note_most };
+                                         .control = &control };
         MtfPlanAnswer answer;
         search(graph, mesh, &options, &answer);
         check_answer(graph, &answer, options.memory_limit);

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/layout_search/best_attempt.h"
+
+#include "analyzer/free/alternatives.h"
+
+#include <math.h>
+
+/* Where the user sets no gap, what ended within this of its bound goes on to the optimum. */
+#define STANDARD_GAP 0.001
+
+/* Of the time that is left, for layouts in which repeated layers are alike. */
+#define ALIKE_SHARE 0.3
+
+/* ---- The proof ------------------------------------------------------------------------------- */
+
+const MtfIncumbent *mtf_best_fastest(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
+    int64_t limit = search->options->memory_limit;
+    if (!mtf_plan_search_is_large(search) || search->options->frontier > 0)
+        return mtf_incumbents_fastest(best->incumbents, limit);
+    const MtfIncumbent *fastest = NULL;
+    g_autoptr(GPtrArray) fitting = mtf_incumbents_fitting(best->incumbents, limit);
+    for (guint i = 0; i < fitting->len; i++) {
+        const MtfIncumbent *incumbent = g_ptr_array_index(fitting, i);
+        if (fastest == NULL || incumbent->step_seconds < fastest->step_seconds)
+            fastest = incumbent;
+    }
+    return fastest;
+}
+
+/* Where transfers can be hidden, the plan may be another layout than the cheapest. */
+static bool is_worth_proof(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
+    const MtfPlanSearchOptions *options = search->options;
+    const MtfIncumbent *fastest = options->machine->overlap ? mtf_best_fastest(search, best) : NULL;
+    double step = best->free.step_seconds;
+    return mtf_variant_race_wins(options->race, options->runner,
+                                 fastest != NULL ? fmin(step, fastest->step_seconds) : step);
+}
+
+/* Whether the best answer is to be proven better than it is: a draft; and where the user sets no gap,
+ * what ended at the standard one. */
+static bool should_prove(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
+    const MtfFreeAnswer *found = &best->free;
+    int64_t left = found->cost - found->bound;
+    if (found->layout == NULL || best->problem == NULL || left == 0 ||
+        mtf_plan_search_is_late(search))
+        return false;
+    return mtf_plan_search_is_large(search)
+               ? found->bound == 0 && is_worth_proof(search, best)
+               : !search->options->has_gap && (double)left <= STANDARD_GAP * (double)found->cost;
+}
+
+bool mtf_best_prove(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **error) {
+    MtfFreeAnswer *found = &best->free;
+    if (!should_prove(search, best))
+        return true;
+    mtf_incumbents_add(best->incumbents, MTF_FREE_LAYOUT, found->layout);
+    MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, best);
+    options.gap = mtf_plan_search_is_large(search) ? mtf_plan_search_gap(search) : 0;
+    MtfFreeAnswer better = { 0 };
+    if (!mtf_free_search(best->problem, &options, &better, error))
+        return false;
+    int64_t bound = MIN(MAX(better.bound, found->bound), better.cost);
+    if (better.cost < found->cost) {
+        MtfFreeAnswer worse = *found;
+        *found = better;
+        better = worse;
+    }
+    mtf_free_answer_clear(&better);
+    found->bound = bound;
+    best->cost = found->cost;
+    return true;
+}
+
+void mtf_best_explain(MtfMeshAttempt *best, const MtfLayout *layout) {
+    int nodes = mtf_layout_problem_node_count(mtf_free_problem_get(best->problem));
+    g_autofree int *choice = g_new(int, nodes + 1);
+    g_clear_pointer(&best->free.why, cJSON_Delete);
+    if (layout->rules == NULL && mtf_free_problem_choice(best->problem, layout, choice))
+        best->free.why = mtf_alternatives_that_matter(best->problem, choice, MTF_FREE_EXPLAINED);
+}
+
+/* ---- Alike layers ---------------------------------------------------------------------------- */
+
+bool mtf_best_find_alike(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **error) {
+    if (search->options->uniform != MTF_UNIFORM_AUTO || best->ties == NULL ||
+        best->free.layout == NULL)
+        return true;
+    MtfSearchControl part; /* bounds are of alike layers alone */
+    MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, best);
+    mtf_search_control_init_share(&part, search->control, ALIKE_SHARE);
+    options.control = &part;
+    options.incumbents = NULL;
+    if (!mtf_alike_find(best->problem, best->ties, best->free.layout, &options, &best->alike,
+                        error))
+        return false;
+    if (best->alike != NULL)
+        mtf_incumbents_add(best->incumbents, MTF_FREE_LAYOUT, best->alike);
+    return true;
+}
+
+void mtf_best_choose_alike(const MtfPlanSearch *search, const MtfMeshAttempt *best,
+                           MtfPlanAnswer *answer) {
+    if (best->ties == NULL || best->free.layout == NULL)
+        return;
+    const MtfLayout *fastest = answer->fastest != NULL ? answer->fastest : best->free.layout;
+    int64_t cost = answer->fastest != NULL ? answer->fastest_cost : best->cost;
+    MtfAlikeLayers *alike = &answer->alike;
+    alike->uniform = search->options->uniform;
+    alike->layers = best->ties->layers;
+    alike->best = (MtfAlikePrice){ cost, answer->step_seconds };
+    alike->differences = mtf_alike_differences(best->problem, best->ties, fastest);
+    if (alike->differences == 0 || search->options->uniform != MTF_UNIFORM_AUTO) {
+        alike->alike = alike->differences == 0 ? alike->best : (MtfAlikePrice){ 0 };
+        return;
+    }
+    MtfLayout *other = mtf_alike_fastest(best->problem, best->ties, best->incumbents, best->alike,
+                                         search->options->memory_limit, &alike->alike);
+    if (other == NULL || !mtf_alike_is_worth(alike)) {
+        mtf_layout_free(other);
+        return;
+    }
+    alike->differences = 0;
+    mtf_layout_free(answer->fastest);
+    answer->fastest = other;
+    answer->fastest_cost = alike->alike.cost;
+    answer->step_seconds = alike->alike.step_seconds;
+}
+
+/* ---- The frontier ---------------------------------------------------------------------------- */
+
+void mtf_best_take_cheaper(const MtfPlanSearch *search, MtfMeshAttempt *best) {
+    const MtfIncumbent *known =
+        mtf_incumbents_best(best->incumbents, search->options->memory_limit);
+    if (known == NULL || known->cost >= best->cost)
+        return;
+    mtf_layout_free(best->free.layout);
+    best->free.layout = mtf_layout_copy(known->layout);
+    best->free.cost = best->cost = known->cost;
+    best->free.arena_bytes = known->arena_bytes;
+    best->free.step_seconds = known->step_seconds;
+    mtf_best_explain(best, known->layout);
+    best->free.bound = MIN(best->free.bound, known->cost);
+}
+
+void mtf_best_add(MtfMeshAttempt *best, const MtfLayout *layout) {
+    if (layout != NULL)
+        mtf_incumbents_add(best->incumbents, MTF_FREE_LAYOUT, layout);
+}
+
+bool mtf_best_frontier(const MtfPlanSearch *search, MtfMeshAttempt *best, GArray **frontier,
+                       GError **error) {
+    if (search->options->frontier == 0 || best->problem == NULL)
+        return true;
+    mtf_best_add(best, best->free.layout);
+    MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, best);
+    *frontier =
+        mtf_frontier(best->problem, &options, search->options->frontier, best->incumbents, error);
+    if (*frontier == NULL)
+        return false;
+    mtf_best_take_cheaper(search, best);
+    return true;
+}

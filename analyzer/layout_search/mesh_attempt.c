@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/layout_search/mesh_attempt.h"
+
+#include "analyzer/layout_search/merged_axes.h"
+#include "analyzer/layout_search/mesh_rules.h"
+#include "cost/tune/order_search.h"
+
+/* Where the user sets no gap, each search over free layouts ends within a tenth of a percent of the
+ * optimum (half a percent for large graphs), and only the best answer's goes on to the optimum;
+ * where no seconds, after this many rounds, so that its answer depends on no clock. */
+#define FREE_GAP 0.001
+#define FREE_GAP_LARGE 0.005
+#define FREE_WORK 60
+
+/* Of the time that is left, for all merges of a mesh of many axes. */
+#define MERGE_SHARE 0.85
+
+static MtfMeshAttempt *attempt_new(void) {
+    MtfMeshAttempt *attempt = g_new0(MtfMeshAttempt, 1);
+    attempt->cost = INT64_MAX;
+    return attempt;
+}
+
+void mtf_mesh_attempt_free(MtfMeshAttempt *attempt) {
+    if (attempt == NULL)
+        return;
+    mtf_rule_answer_clear(&attempt->rules);
+    mtf_layer_ties_free(attempt->ties);
+    mtf_layout_free(attempt->alike);
+    mtf_free_problem_free(attempt->problem);
+    mtf_free_answer_clear(&attempt->free);
+    mtf_incumbents_free(attempt->incumbents);
+    g_free(attempt);
+}
+
+/* ---- Limits ---------------------------------------------------------------------------------- */
+
+bool mtf_plan_search_is_late(const MtfPlanSearch *search) {
+    return mtf_search_is_over(search->control);
+}
+
+bool mtf_plan_search_is_large(const MtfPlanSearch *search) {
+    return search->graph->operations->len > MTF_LARGE_OPERATIONS;
+}
+
+double mtf_plan_search_gap(const MtfPlanSearch *search) {
+    const MtfPlanSearchOptions *options = search->options;
+    return options->has_gap                   ? options->gap
+           : mtf_plan_search_is_large(search) ? FREE_GAP_LARGE
+                                              : FREE_GAP;
+}
+
+/* ---- Rules of one mesh ------------------------------------------------------------------------ */
+
+/* The best rules on the attempt's mesh as it is laid; in order they are known for the best mesh. */
+static bool attempt_rules(const MtfPlanSearch *search, MtfMeshAttempt *attempt, GError **error) {
+    MtfRuleAnswer *known = search->in_order;
+    g_autoptr(GArray) meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    g_array_append_val(meshes, attempt->mesh);
+    if (attempt->in_order && known->rules != NULL && mtf_mesh_equal(&known->mesh, &attempt->mesh)) {
+        attempt->rules = *known;
+        attempt->rules.by_mesh = NULL;
+        known->rules = NULL;
+    } else if (!mtf_mesh_rules(search, meshes, &attempt->pricer.map.mapping, &attempt->rules,
+                               error)) {
+        return false;
+    }
+    if (attempt->rules.found)
+        attempt->cost = attempt->rules.cost;
+    return true;
+}
+
+/* ---- Merges ----------------------------------------------------------------------------------- */
+
+static bool attempt_free_layouts(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
+                                 const MtfLayout *known, GError **error);
+
+/* The best free layout of one merged mesh becomes an incumbent of the mesh itself. `share` is that of
+ * the time that is left. A machine need not have room for a merged mesh. */
+static bool search_merged(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
+                          const MtfAxisMerge *merge, double share, GError **error) {
+    MtfPlanSearch part = *search;
+    MtfSearchControl control;
+    mtf_search_control_init_share(&control, search->control, share);
+    control.listener = search->control != NULL ? search->control->listener : NULL;
+    part.control = &control;
+    part.await_done = true;
+    g_autoptr(MtfMeshAttempt) merged = attempt_new();
+    merged->mesh = merge->mesh;
+    if (!mtf_pricer_init(&merged->pricer, search->options->machine, &merge->mesh, NULL))
+        return true;
+    if (!attempt_free_layouts(&part, merged, NULL, error))
+        return false;
+    if (merged->free.layout == NULL)
+        return true;
+    g_autoptr(MtfLayout) layout =
+        mtf_axis_merge_expand(search->graph, &attempt->mesh, merge, merged->free.layout);
+    mtf_incumbents_add(attempt->incumbents, MTF_FREE_LAYOUT, layout);
+    return true;
+}
+
+static void take_incumbent(const MtfPlanSearch *search, MtfMeshAttempt *attempt) {
+    const MtfIncumbent *best =
+        mtf_incumbents_best(attempt->incumbents, search->options->memory_limit);
+    if (best == NULL)
+        return;
+    attempt->free.layout = mtf_layout_copy(best->layout);
+    attempt->free.arena_bytes = best->arena_bytes;
+    attempt->free.step_seconds = best->step_seconds;
+    attempt->free.method = g_strdup("axes merged to three; the work alone is the bound");
+    attempt->free.cost = attempt->cost = best->cost;
+    attempt->free.bound = mtf_price_floor(&attempt->pricer, search->graph, &attempt->mesh);
+}
+
+/* Searches a mesh of many axes by its merges, in turn while there is time. */
+static bool attempt_merges(const MtfPlanSearch *search, MtfMeshAttempt *attempt, GError **error) {
+    g_autoptr(GArray) merges = mtf_axis_merges(&attempt->mesh, MTF_UNMERGED_AXES);
+    attempt->incumbents = mtf_incumbents_new(search->graph, &attempt->pricer);
+    for (guint i = 0; i < merges->len && (i == 0 || !mtf_plan_search_is_late(search)); i++) {
+        double share = MERGE_SHARE / (double)(merges->len - i);
+        if (!search_merged(search, attempt, &g_array_index(merges, MtfAxisMerge, i), share, error))
+            return false;
+    }
+    take_incumbent(search, attempt);
+    return true;
+}
+
+/* ---- Free layouts ---------------------------------------------------------------------------- */
+
+/* Reads "d_ff:cols" for the mesh. The rule search has checked the names. */
+static void append_pins(const MtfGraph *graph, const MtfMesh *mesh, const char *const *texts,
+                        bool forbidden, GArray *pins) {
+    for (const char *const *text = texts; text != NULL && *text != NULL; text++) {
+        g_auto(GStrv) pair = g_strsplit(*text, ":", 2);
+        MtfPin pin = { .dim = mtf_graph_find_dimension(graph, pair[0]),
+                       .axis = mtf_mesh_axis(mesh, pair[1]),
+                       .forbidden = forbidden };
+        if (pin.dim >= 0 && pin.axis >= 0)
+            g_array_append_val(pins, pin);
+    }
+}
+
+static bool pose_problem(const MtfPlanSearch *search, MtfMeshAttempt *attempt, GError **error) {
+    g_autoptr(GArray) pins = g_array_new(FALSE, FALSE, sizeof(MtfPin));
+    append_pins(search->graph, &attempt->mesh, search->options->pins, false, pins);
+    append_pins(search->graph, &attempt->mesh, search->options->forbids, true, pins);
+    attempt->problem =
+        mtf_free_problem_new(search->graph, &attempt->mesh, &attempt->pricer,
+                             (const MtfPin *)(void *)pins->data, (int)pins->len, error);
+    if (attempt->problem != NULL && search->options->uniform != MTF_UNIFORM_NEVER)
+        attempt->ties = mtf_layer_ties_new(attempt->problem);
+    return attempt->problem != NULL;
+}
+
+static void gather_incumbents(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
+                              const MtfLayout *known) {
+    const MtfRuleAnswer *rules = &attempt->rules;
+    attempt->incumbents = mtf_incumbents_new(search->graph, &attempt->pricer);
+    if (rules->found) {
+        g_autoptr(MtfLayout) layout =
+            mtf_layout_from_rules(search->graph, &attempt->mesh, rules->rules);
+        if (rules->other_order)
+            mtf_layout_improve_order(search->graph, layout, &attempt->pricer,
+                                     search->options->memory_limit);
+        mtf_incumbents_add(attempt->incumbents, MTF_RULE_LAYOUT, layout);
+    }
+    if (known != NULL)
+        mtf_incumbents_add(attempt->incumbents, MTF_FREE_LAYOUT, known);
+    mtf_incumbents_add_standards(attempt->incumbents, attempt->problem);
+}
+
+MtfFreeSearchOptions mtf_mesh_attempt_options(const MtfPlanSearch *search,
+                                              const MtfMeshAttempt *attempt) {
+    const MtfPlanSearchOptions *options = search->options;
+    bool alike = options->uniform == MTF_UNIFORM_ALWAYS && attempt->ties != NULL;
+    return (MtfFreeSearchOptions){
+        .memory_limit = options->memory_limit,
+        .incumbents = attempt->incumbents,
+        .leader = alike ? attempt->ties->leader : NULL,
+        .work = mtf_search_has_deadline(search->control) ? 0 : FREE_WORK,
+        .gap = mtf_plan_search_gap(search),
+        .seed = options->seed,
+        .control = search->control,
+    };
+}
+
+/* Of variants that are searched at once one after the other poses its problem. */
+static void await_posing(const MtfPlanSearch *search) {
+    if (search->await_done)
+        return;
+    mtf_search_tell_phase(search->control, "posing free layouts");
+    mtf_variant_race_await(search->options->race, search->options->runner);
+}
+
+static void tell_posed(const MtfPlanSearch *search) {
+    if (search->await_done)
+        return;
+    mtf_search_tell_phase(search->control, "free layouts");
+    mtf_variant_race_posed(search->options->race, search->options->runner);
+}
+
+/* Searches the free layouts beside the rules; `known` is a layout found before, or NULL. */
+static bool attempt_free_layouts(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
+                                 const MtfLayout *known, GError **error) {
+    if (search->options->rules_only) {
+        tell_posed(search);
+        return true;
+    }
+    await_posing(search);
+    if (mtf_plan_search_merges(search, &attempt->mesh)) {
+        tell_posed(search);
+        return attempt_merges(search, attempt, error);
+    }
+    if (!pose_problem(search, attempt, error))
+        return false;
+    gather_incumbents(search, attempt, known);
+    tell_posed(search);
+    MtfFreeSearchOptions options = mtf_mesh_attempt_options(search, attempt);
+    options.draft = mtf_plan_search_is_large(search);
+    if (!mtf_free_search(attempt->problem, &options, &attempt->free, error))
+        return false;
+    if (attempt->free.layout != NULL)
+        attempt->cost = attempt->free.cost;
+    else if (attempt->rules.rules != NULL && attempt->free.limit_enough > 0)
+        attempt->free.limit_enough = MIN(attempt->free.limit_enough, attempt->rules.arena_bytes);
+    return true;
+}
+
+/* ---- One mesh -------------------------------------------------------------------------------- */
+
+MtfMeshAttempt *mtf_mesh_attempt(const MtfPlanSearch *search, const MtfMesh *mesh,
+                                 const MtfMapping *mapping, const MtfLayout *known,
+                                 GError **error) {
+    MtfMeshAttempt *attempt = attempt_new();
+    attempt->mesh = *mesh;
+    attempt->in_order = mapping == NULL;
+    bool done = mtf_pricer_init(&attempt->pricer, search->options->machine, mesh, error);
+    if (done && mapping != NULL)
+        attempt->pricer.map.mapping = *mapping;
+    if (done && (mtf_plan_search_merges(search, mesh) || attempt_rules(search, attempt, error)) &&
+        attempt_free_layouts(search, attempt, known, error))
+        return attempt;
+    mtf_mesh_attempt_free(attempt);
+    return NULL;
+}
+
+MtfLayout *mtf_mesh_attempt_layout(const MtfPlanSearch *search, const MtfMeshAttempt *attempt) {
+    if (attempt->free.layout != NULL)
+        return mtf_layout_copy(attempt->free.layout);
+    return mtf_layout_from_rules(search->graph, &attempt->mesh, attempt->rules.rules);
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* One mesh of a plan's search, laid on the machine one way:
+ *
+ *     rules ──► incumbents: rules, the field's layouts ──► free layouts
+ *       └────── or, of many axes: the mesh's merges, each searched likewise
+ *
+ * What a search has found when it ends is in the attempt. */
+#ifndef MTF_MESH_ATTEMPT_H
+#define MTF_MESH_ATTEMPT_H
+
+#include "analyzer/layout_search/plan_search.h"
+
+/* A search as it goes on. */
+typedef struct {
+    const MtfGraph *graph;
+    const GArray *meshes;
+    const MtfPlanSearchOptions *options;
+    MtfRuleAnswer *in_order; /* of all meshes */
+    MtfSearchControl *control;
+    bool await_done; /* whoever else poses free layouts was waited for, and told */
+} MtfPlanSearch;
+
+/* One mesh, laid one way. */
+typedef struct {
+    MtfMesh mesh;
+    bool in_order;
+    MtfPricer pricer;
+    MtfRuleAnswer rules;
+    MtfFreeProblem *problem; /* NULL: rules only */
+    MtfLayerTies *ties;      /* NULL: no layers repeat, or they may differ as they like */
+    MtfLayout *alike;        /* the best found that fits and lays them out alike; NULL: none */
+    MtfIncumbents *incumbents;
+    MtfFreeAnswer free;
+    int64_t cost; /* of the best layout; INT64_MAX: none fits */
+} MtfMeshAttempt;
+
+/* Searches one mesh laid as `mapping` says, or in order for NULL. `known` is a layout found before, or
+ * NULL. NULL on an error. */
+MtfMeshAttempt *mtf_mesh_attempt(const MtfPlanSearch *search, const MtfMesh *mesh,
+                                 const MtfMapping *mapping, const MtfLayout *known, GError **error);
+void mtf_mesh_attempt_free(MtfMeshAttempt *attempt);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfMeshAttempt, mtf_mesh_attempt_free)
+
+/* A copy of the best layout; there must be one. */
+MtfLayout *mtf_mesh_attempt_layout(const MtfPlanSearch *search, const MtfMeshAttempt *attempt);
+
+/* What a search over the attempt's free layouts is told. */
+MtfFreeSearchOptions mtf_mesh_attempt_options(const MtfPlanSearch *search,
+                                              const MtfMeshAttempt *attempt);
+
+/* Whether there is no time for more than is needed; whether the graph is large (MTF_LARGE_OPERATIONS);
+ * the gap that searches over free layouts may leave. */
+bool mtf_plan_search_is_late(const MtfPlanSearch *search);
+bool mtf_plan_search_is_large(const MtfPlanSearch *search);
+double mtf_plan_search_gap(const MtfPlanSearch *search);
+
+#endif

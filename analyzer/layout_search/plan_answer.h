@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What the search for a plan found. */
+#ifndef MTF_PLAN_ANSWER_H
+#define MTF_PLAN_ANSWER_H
+
+#include "analyzer/free/free_search.h"
+#include "analyzer/free/frontier.h"
+#include "analyzer/layout_search/alike_layers.h"
+#include "analyzer/rules/rule_search.h"
+
+typedef struct {
+    bool found;                /* a layout that fits */
+    bool in_order;             /* the mesh lies on the machine in order */
+    int64_t cost;              /* of the cheapest layout, nanoseconds */
+    MtfLayout *fastest;        /* that is not the cheapest: of a shorter step, or of alike layers;
+                                  NULL: none */
+    int64_t fastest_cost;      /* of that */
+    double step_seconds;       /* of the layout; 0: not known (rules only) */
+    MtfPricer pricer;          /* with the mesh as it is laid on the machine */
+    MtfRuleAnswer rules;       /* on that mesh; bound: over all meshes in order as well */
+    MtfFreeAnswer free;        /* layout NULL: not searched, or nothing fits */
+    MtfIncumbents *incumbents; /* rules and standard layouts on that mesh; NULL: none */
+    GArray *frontier;          /* NULL: not asked for */
+    MtfAlikeLayers alike;      /* what is said of repeated layers */
+    int64_t in_order_cost;     /* of the best found with the mesh laid in order */
+    int meshes;                /* searched for rules */
+    int free_meshes;           /* searched for free layouts */
+    int mappings;              /* tried for the traffic of the best program */
+} MtfPlanAnswer;
+
+void mtf_plan_answer_clear(MtfPlanAnswer *answer);
+
+/* Whether the cheapest is a free layout; and the layout of the plan, a copy. */
+bool mtf_plan_answer_is_free(const MtfPlanAnswer *answer);
+MtfLayout *mtf_plan_answer_layout(const MtfPlanAnswer *answer, const MtfGraph *graph);
+
+/* The plan's `search` object; the caller owns it. */
+cJSON *mtf_plan_answer_to_json(const MtfPlanAnswer *answer, int64_t memory_limit);
+
+#endif

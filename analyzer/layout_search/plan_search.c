@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/layout_search/shortest_step.h"
+
+#include "analyzer/layout_search/mesh_choice.h"
+#include "analyzer/layout_search/mesh_rules.h"
+#include "analyzer/solver/problem/layout_problem_json.h"
+#include "cost/tune/program_mapping.h"
+
+#include <math.h>
+
+/* Meshes on which free layouts are searched: those whose best rules cost at most this many times
+ * the best; as many as so many operations allow, at most MOST_MESHES. */
+#define PROMISING 1.5
+#define MOST_MESHES 4
+#define MESH_OPERATIONS 4000
+
+/* Mappings tried, and how often the search begins again under a better one: one that saves more
+ * than the gap that free layouts are searched to. */
+#define MOST_MAPPINGS 20000
+#define MAPPING_ROUNDS 2
+
+/* ---- One mesh after another -------------------------------------------------------------------- */
+
+/* Replaces `*best` by the other attempt where that is cheaper. */
+static bool take_better(MtfMeshAttempt **best, MtfMeshAttempt *other) {
+    bool better = *best == NULL || other->cost < (*best)->cost;
+    MtfMeshAttempt *worse = better ? *best : other;
+    if (better)
+        *best = other;
+    mtf_mesh_attempt_free(worse);
+    return better;
+}
+
+/* What the best layout costs with its mesh laid in order. */
+static int64_t price_in_order(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
+    MtfPricer pricer;
+    if (best->in_order || best->cost == INT64_MAX ||
+        !mtf_pricer_init(&pricer, search->options->machine, &best->mesh, NULL))
+        return best->cost;
+    g_autoptr(MtfLayout) layout = mtf_mesh_attempt_layout(search, best);
+    g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
+    return mtf_price_program(&pricer, program);
+}
+
+/* The mapping that suits the best rules, where those lie on this mesh and it saves more than the
+ * gap. A large graph's free layouts are searched under it at once, since each search takes long. */
+static bool mapping_of_rules(const MtfPlanSearch *search, const MtfMesh *mesh,
+                             MtfMapping *mapping) {
+    const MtfRuleAnswer *rules = search->in_order;
+    MtfPricer pricer;
+    if (!mtf_plan_search_is_large(search) || !rules->found || rules->rules == NULL ||
+        !mtf_mesh_equal(&rules->mesh, mesh) ||
+        !mtf_pricer_init(&pricer, search->options->machine, mesh, NULL))
+        return false;
+    g_autoptr(MtfLayout) layout = mtf_layout_from_rules(search->graph, mesh, rules->rules);
+    g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
+    mtf_program_map(&pricer, program, MOST_MAPPINGS);
+    *mapping = pricer.map.mapping;
+    int64_t saved = rules->cost - mtf_price_program(&pricer, program);
+    return (double)saved > mtf_plan_search_gap(search) * (double)rules->cost;
+}
+
+/* Lays the mesh as suits the best program and searches again, while that pays: while it saves more
+ * than the gap, or anything where the mesh would better lie in order. */
+static bool improve_mapping(const MtfPlanSearch *search, MtfMeshAttempt **best, int *mappings,
+                            GError **error) {
+    for (int round = 0; round < MAPPING_ROUNDS; round++) {
+        if ((*best)->cost == INT64_MAX || mtf_plan_search_is_late(search))
+            return true;
+        g_autoptr(MtfLayout) layout = mtf_mesh_attempt_layout(search, *best);
+        g_autoptr(MtfProgram) program = mtf_lower(search->graph, layout);
+        MtfPricer pricer = (*best)->pricer;
+        *mappings += (int)mtf_program_map(&pricer, program, MOST_MAPPINGS).candidates;
+        int64_t saved = (*best)->cost - mtf_price_program(&pricer, program);
+        bool worse = price_in_order(search, *best) < (*best)->cost;
+        if ((double)saved <= (worse ? 0 : mtf_plan_search_gap(search) * (double)(*best)->cost))
+            return true;
+        MtfMeshAttempt *other = mtf_mesh_attempt(search, &(*best)->mesh, &pricer.map.mapping,
+                                                 layout->rules == NULL ? layout : NULL, error);
+        if (other == NULL)
+            return false;
+        if (!take_better(best, other))
+            return true;
+    }
+    return true;
+}
+
+/* ---- Which meshes ---------------------------------------------------------------------------- */
+
+/* The promising meshes, those with the cheapest rules first, as indexes. */
+static GArray *rank_meshes(const MtfPlanSearch *search) {
+    const MtfRuleAnswer *rules = search->in_order;
+    int operations = (int)search->graph->operations->len;
+    int most = CLAMP(MESH_OPERATIONS / MAX(1, operations), 1, MOST_MESHES);
+    return mtf_meshes_ranked(rules->by_mesh, most,
+                             rules->found ? PROMISING * (double)rules->cost : INFINITY);
+}
+
+/* Searches the promising meshes and keeps the best. */
+static bool search_meshes(const MtfPlanSearch *search, MtfMeshAttempt **best, int *count,
+                          GError **error) {
+    g_autoptr(GArray) ranked = rank_meshes(search);
+    for (guint i = 0; i < ranked->len && (i == 0 || !mtf_plan_search_is_late(search)); i++) {
+        int index = g_array_index(ranked, int, i);
+        const MtfMesh *mesh = &g_array_index(search->meshes, MtfMesh, index);
+        MtfMapping mapping;
+        bool mapped = mapping_of_rules(search, mesh, &mapping);
+        MtfMeshAttempt *attempt =
+            mtf_mesh_attempt(search, mesh, mapped ? &mapping : NULL, NULL, error);
+        if (attempt == NULL)
+            return false;
+        ++*count;
+        take_better(best, attempt);
+    }
+    return true;
+}
+
+/* ---- Entry ----------------------------------------------------------------------------------- */
+
+/* Measures the incumbents that will be shown, while another form of the step may still be searched.
+ */
+static void measure_shown(const MtfPlanSearch *search, const MtfMeshAttempt *best) {
+    if (best->incumbents != NULL && !mtf_plan_search_is_late(search))
+        g_ptr_array_unref(mtf_incumbents_shown(best->incumbents, search->options->memory_limit));
+}
+
+static bool dump_problem(const MtfPlanSearch *search, const MtfMeshAttempt *best, GError **error) {
+    if (search->options->dump == NULL || best->problem == NULL)
+        return true;
+    g_autoptr(MtfLayoutProblem) problem =
+        mtf_layout_problem_copy(mtf_free_problem_get(best->problem));
+    mtf_layout_problem_set_limit(problem, search->options->memory_limit);
+    return mtf_layout_problem_save(problem, search->options->dump, error);
+}
+
+/* Hands the best attempt's parts over to the answer. */
+static void give_answer(const MtfPlanSearch *search, MtfMeshAttempt *best, MtfPlanAnswer *answer) {
+    const MtfRuleAnswer *in_order = search->in_order;
+    answer->found = best->cost < INT64_MAX;
+    answer->in_order = best->in_order;
+    answer->cost = best->cost;
+    answer->pricer = best->pricer;
+    answer->rules = best->rules;
+    answer->rules.bound = MIN(best->rules.bound, in_order->bound);
+    answer->rules.stopped |= in_order->stopped;
+    answer->rules.tightened |= in_order->tightened;
+    answer->free = best->free;
+    answer->incumbents = g_steal_pointer(&best->incumbents);
+    best->rules = (MtfRuleAnswer){ 0 };
+    best->free = (MtfFreeAnswer){ 0 };
+}
+
+static bool search_on(const MtfPlanSearch *search, MtfPlanAnswer *answer, GError **error) {
+    MtfMeshAttempt *best = NULL;
+    bool done = search_meshes(search, &best, &answer->free_meshes, error);
+    if (done && best != NULL) {
+        answer->in_order_cost = price_in_order(search, best);
+        done = improve_mapping(search, &best, &answer->mappings, error) &&
+               mtf_best_find_alike(search, best, error) && mtf_best_prove(search, best, error) &&
+               mtf_best_frontier(search, best, &answer->frontier, error) &&
+               mtf_best_shorten(search, best, answer, error) && dump_problem(search, best, error);
+        mtf_best_choose_alike(search, best, answer);
+        measure_shown(search, best);
+        give_answer(search, best, answer);
+    } else if (done) {
+        answer->rules = *search->in_order;
+        *search->in_order = (MtfRuleAnswer){ 0 };
+    }
+    mtf_mesh_attempt_free(best);
+    return done;
+}
+
+bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
+                     const MtfPlanSearchOptions *options, MtfPlanAnswer *answer, GError **error) {
+    *answer = (MtfPlanAnswer){ .meshes = (int)meshes->len, .in_order_cost = INT64_MAX };
+    MtfRuleAnswer in_order = { 0 };
+    MtfPlanSearch search = { graph, meshes, options, &in_order, options->control, false };
+    bool done = mtf_first_rules(&search, &in_order, error) && search_on(&search, answer, error);
+    mtf_rule_answer_clear(&in_order);
+    return done;
+}

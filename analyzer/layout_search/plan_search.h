@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* The whole search for a plan of one training graph:
+ *
+ *     rule layouts over all meshes ──► the most promising meshes, for each
+ *
+ *         in order ──► rules ──► standard layouts ──► free layouts ──► best program
+ *            ▲                                                             │
+ *            └──── the mapping that suits its traffic, if that is cheaper ◄┘
+ *
+ * Whatever was found before is an incumbent of what is searched next, so the answer is never worse
+ * than the best rules, the layouts the field makes by hand, or the mesh laid in order. Bounds hold
+ * for the mesh and the mapping of the answer.
+ *
+ * All this is about the additive cost. Where a machine overlaps transfers with kernels, the
+ * cheapest layout need not have the shortest step: one that shards more costs more, and what it
+ * costs more may all be hidden. So layouts are then searched under lower memory limits, too, and
+ * the plan is the one of all that were found and fit that has the shortest step. */
+#ifndef MTF_PLAN_SEARCH_H
+#define MTF_PLAN_SEARCH_H
+
+#include "analyzer/layout_search/plan_answer.h"
+#include "analyzer/layout_search/variant_race.h"
+
+/* Training graphs of more operations are large: each search takes long, so that fewer are made and
+ * they end sooner. */
+#define MTF_LARGE_OPERATIONS 4000
+
+typedef struct {
+    const MtfMachine *machine;
+    int64_t memory_limit;    /* bytes of one device */
+    const char *const *pins; /* as of MtfRuleSearchOptions */
+    const char *const *forbids;
+    bool rules_only;    /* no free layouts */
+    MtfUniform uniform; /* whether repeated layers are laid out alike */
+    int frontier;       /* points to search for; 0: none */
+    bool has_gap; /* otherwise all is searched to the optimum, but free layouts of large graphs to
+                     half a percent */
+    double gap;   /* stop when (cost - bound) <= gap cost */
+    guint64 seed;
+    const char *dump;          /* write the layout problem of the best rules' mesh there, or NULL */
+    MtfSearchControl *control; /* time, and who listens, to costs in nanoseconds; or NULL */
+    MtfVariantRace *race;      /* with other variants of the step, or NULL: */
+    int runner;                /* its number there */
+} MtfPlanSearchOptions;
+
+/* Searches the meshes (MtfMesh). True with or without a layout; false on an error. The same input
+ * gives the same answer unless its control ends it. Clear the answer in either case. */
+bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
+                     const MtfPlanSearchOptions *options, MtfPlanAnswer *answer, GError **error);
+#endif

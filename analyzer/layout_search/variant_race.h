@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What variants of a step that are searched at once tell each other, each by its number, 0, 1, …:
+ *
+ *     posing   each poses its problem when the one before it has posed its own: posing takes two threads
+ *              half as long as one, and what the first finds may end the second
+ *     proof    the one with the shortest step is proven, the others' bounds stay unknown
+ *
+ * Who waits gives the processor back to whoever else has work (in_parallel.h). NULL is a race with
+ * nobody: there is nothing to wait for, and all is won. */
+#ifndef MTF_VARIANT_RACE_H
+#define MTF_VARIANT_RACE_H
+
+#include <glib.h>
+#include <stdbool.h>
+
+/* Variants that are searched at once. */
+#define MTF_VARIANTS_AT_ONCE 2
+
+typedef struct {
+    GMutex lock;
+    GCond news;
+    int count; /* variants */
+    bool posed[MTF_VARIANTS_AT_ONCE];
+    double steps[MTF_VARIANTS_AT_ONCE]; /* seconds; 0: not known yet */
+} MtfVariantRace;
+
+void mtf_variant_race_init(MtfVariantRace *race, int count);
+void mtf_variant_race_clear(MtfVariantRace *race);
+
+/* Variant `own` has posed its problem, or will not. */
+void mtf_variant_race_posed(MtfVariantRace *race, int own);
+
+/* Waits until the variant before `own` has. */
+void mtf_variant_race_await(MtfVariantRace *race, int own);
+
+/* Tells the step of variant `own`, INFINITY where it has none; only the first time counts. */
+void mtf_variant_race_enter(MtfVariantRace *race, int own, double step_seconds);
+
+/* The same, and waits until all are told; whether `own` has the shortest step. Of equals the first wins. */
+bool mtf_variant_race_wins(MtfVariantRace *race, int own, double step_seconds);
+
+#endif
