@@ -201,6 +201,8 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_MOMENTUM, { "rc", "rc", "rc", "" }, NULL, NOTHING },
     { MTF_OP_LION, { "rc", "rc", "rc", "" }, NULL, NOTHING },
     { MTF_OP_ADAM, { "rc", "rc", "rc", "rc", "" }, NULL, NOTHING },
+    { MTF_OP_LAMB_DIRECTION, { "rc", "rc", "rc", "rc" }, NULL, NOTHING },
+    { MTF_OP_LAMB_APPLY, { "rc", "rc", "", "", "" }, NULL, NOTHING },
     { MTF_OP_ADAFACTOR_MOMENT, { "rc", "rc" }, NULL, NOTHING },
     { MTF_OP_ADAFACTOR_DIRECTION, { "rc", "rc" }, NULL, FIRST },
     { MTF_OP_ADAFACTOR_APPLY, { "rc", "rc", "", "" }, NULL, NOTHING },

@@ -201,7 +201,8 @@ static void run_all_strategies(const Bench *bench, guint32 seed) {
 }
 
 static void run_graph(guint32 seed, const char *mesh_text) {
-    static const char *const optimizers[] = { "sgd", "momentum", "adam", "adamw", "adafactor" };
+    static const char *const optimizers[] = { "sgd",       "momentum", "adam", "adamw",
+                                              "adafactor", "lamb",     "muon" };
     GError *error = NULL;
     g_autoptr(MtfGraph) forward = mtf_random_graph(&(MtfRandomGraph){ .seed = seed,
                                                                       .dimensions = 4,
@@ -215,7 +216,10 @@ static void run_graph(guint32 seed, const char *mesh_text) {
     forward->optimizer.clip_norm = seed % 2 ? 0.5 : 0;
     forward->optimizer.beta1 = 0.9;
     forward->optimizer.beta2 = 0.999;
-    forward->optimizer.epsilon = 0.1; /* large: a gradient that is zero but for rounding stays so */
+    /* Large: a gradient that is zero but for rounding stays so. LAMB makes any direction long, so that
+     * it needs one that is no rounding: the decay. */
+    forward->optimizer.epsilon = 0.1;
+    forward->optimizer.weight_decay = 0.1;
     g_autoptr(MtfGraph) graph = mtf_training_graph(forward, &error);
     if (graph == NULL) { /* a drawing in which no variable leads to the loss */
         g_error_free(error);
