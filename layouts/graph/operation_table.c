@@ -244,6 +244,7 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                           .attributes = { REQUIRED_DIMENSION(from), REQUIRED_DIMENSION(to),
                                           NUMBER(start, 0), NUMBER(stride, 1), NUMBER(dilation, 1),
                                           NUMBER(wrap, 0) },
+                          .windows = MTF_WINDOWS_GATHER, .samples = true,
                           .check = mtf_check_resample },
     [MTF_OP_CONCAT] = { .name = "concat",
                         .kernel_class = MTF_CLASS_MOVE,

@@ -459,6 +459,7 @@ typedef struct {
     MtfScratch scratch;
     MtfPointsShare share;  /* NULL: all points */
     MtfWindowForm windows; /* what its windows relate; without: nothing */
+    bool samples;          /* its windows are those of mtf_window_sample, where it has one */
     MtfChoice choice;      /* of ids or labels */
     MtfPadding padding;
     bool singular; /* its value or its slope is not finite at 0 */

@@ -321,7 +321,7 @@ static bool is_among(const MtfTrialOperation *list, size_t n, int kind) {
 
 bool mtf_goes_by_rates(int kind) {
     const MtfOperationRow *row = mtf_operation_row(kind);
-    return row->windows != MTF_WINDOWS_NONE || row->loop != MTF_LOOP_NOTHING;
+    return (row->windows != MTF_WINDOWS_NONE && !row->samples) || row->loop != MTF_LOOP_NOTHING;
 }
 
 /* Products of experts are those of einsum; attention to a cache goes by the tables of attention. */

@@ -11,6 +11,8 @@ with momentum our checkpoint holds each gradient as the momentum and each result
 A family is the graph of its tiny preset; its inputs become frozen variables, and so does what it draws at
 random. Compared are every gradient of the first step, and the losses of STEPS steps of SGD with momentum.
 
+Optimizers train a perceptron for STEPS steps, beside torch.optim, or their papers' formulas in PyTorch.
+
     f32, f64     largest |ours - PyTorch's| / max(1, largest |PyTorch's|), in both precisions; PyTorch in f64
     torch f32    of families, the same of PyTorch's own f32: where a network makes rounding grow so that this is
                  near the limit (Inception, 94 batch norms over 4 examples), ours may be ten times as far, and
@@ -29,6 +31,7 @@ import sys
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import numpy
 import torch
+import torch.nn.functional as F
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from torch_graph import Graph, Named
@@ -567,6 +570,88 @@ def relative(ours, theirs):
     return float(numpy.abs(ours - theirs).max() / max(1e-3, numpy.abs(theirs).max()))
 
 
+# ---- Optimizers ------------------------------------------------------------------------------------
+
+OPTIMIZERS = {
+    "sgd": {"rate": 0.05, "weight_decay": 0.1}, "momentum": {"rate": 0.02, "momentum": 0.8, "weight_decay": 0.1},
+    "adam": {"rate": 0.01}, "adamw": {"rate": 0.01, "weight_decay": 0.1}, "lion": {"rate": 0.003, "weight_decay": 0.1},
+    "lamb": {"rate": 0.01, "weight_decay": 0.1}, "muon": {"rate": 0.01, "weight_decay": 0.1},
+}
+
+
+def of_torch(kind, o, weights):
+    """PyTorch's own, where it has one."""
+    decay = o.get("weight_decay", 0)
+    if kind in ("sgd", "momentum"):
+        return torch.optim.SGD(weights, lr=o["rate"], momentum=o.get("momentum", 0), weight_decay=decay)
+    if kind in ("adam", "adamw"):
+        return torch.optim.AdamW(weights, lr=o["rate"], weight_decay=decay)
+    return None
+
+
+def orthogonal(n):
+    """Newton and Schulz's iteration, as Muon's authors publish it."""
+    x = n / torch.sqrt((n * n).sum() + 1e-14)
+    for _ in range(5):
+        gram = x @ x.T
+        x = 3.4445 * x + (-4.7750 * gram + 2.0315 * gram @ gram) @ x
+    return x
+
+
+def step_by_hand(kind, o, w, g, state, t):
+    """Lion, LAMB and Muon from their papers; Muon's weights are matrices of [features, features]."""
+    rate, decay = o["rate"], o["weight_decay"]
+    if kind == "lion":
+        m = state.get("m", torch.zeros_like(w))
+        state["m"] = 0.99 * m + 0.01 * g
+        return w - rate * (torch.sign(0.9 * m + 0.1 * g) + decay * w)
+    if kind == "muon" and w.dim() == 2:
+        state["m"] = 0.95 * state.get("m", torch.zeros_like(w)) + g
+        x = orthogonal(g + 0.95 * state["m"])
+        return w - rate * (0.2 * math.sqrt(max(w.shape)) * x + decay * w)
+    beta2, epsilon = (0.95, 1e-8) if kind == "muon" else (0.999, 1e-6)
+    state["m"] = 0.9 * state.get("m", 0) + 0.1 * g
+    state["v"] = beta2 * state.get("v", 0) + (1 - beta2) * g * g
+    u = state["m"] / (1 - 0.9 ** t) / (torch.sqrt(state["v"] / (1 - beta2 ** t)) + epsilon) + decay * w
+    return w - rate * (w.norm() / u.norm() if kind == "lamb" else 1) * u
+
+
+def check_optimizer(kind, folder):
+    """Losses and weights of STEPS steps of a perceptron: {precision: (losses, weights)}."""
+    o, random = OPTIMIZERS[kind], numpy.random.default_rng(11)
+    sizes = {"batch": 12, "features": 6, "hidden": 9, "outputs": 4}
+    shapes = {"w": ("features", "hidden"), "b": ("hidden",), "v": ("hidden", "outputs"), "x": ("batch", "features"), "t": ("batch", "outputs")}
+    arrays = {n: random.uniform(-1, 1, [sizes[d] for d in dims]).astype("float32").astype("float64") for n, dims in shapes.items()}
+    product = lambda name, a, b, dims: {"name": name, "op": "einsum", "inputs": [a, b], "dims": dims}
+    graph = {"meshtf_graph": 1, "name": "perceptron", "dimensions": sizes, "inputs": [],
+             "variables": [{"name": n, "dims": list(d), "init": "zeros", **({"frozen": True} if n in "xt" else {})} for n, d in shapes.items()],
+             "operations": [product("xw", "x", "w", ["batch", "hidden"]), {"name": "sum", "op": "add", "inputs": ["xw", "b"], "dims": ["batch", "hidden"]},
+                            {"name": "h", "op": "tanh", "inputs": ["sum"]}, product("y", "h", "v", ["batch", "outputs"]),
+                            {"name": "e", "op": "subtract", "inputs": ["y", "t"]}, {"name": "e2", "op": "square", "inputs": ["e"]},
+                            {"name": "loss", "op": "reduce_mean", "inputs": ["e2"], "dims": []}],
+             "loss": "loss", "optimizer": {"kind": kind, **o}}
+    weights = {n: torch.from_numpy(arrays[n].copy()).requires_grad_() for n in "wbv"}
+    x, t = torch.from_numpy(arrays["x"]), torch.from_numpy(arrays["t"])
+    optimizer, states, losses = of_torch(kind, o, weights.values()), {n: {} for n in weights}, []
+    for step in range(1, STEPS + 1):
+        loss = F.mse_loss(torch.tanh(x @ weights["w"] + weights["b"]) @ weights["v"], t)
+        losses.append(loss.item())
+        for w in weights.values():
+            w.grad = None
+        loss.backward()
+        if optimizer:
+            optimizer.step()
+            continue
+        for n, w in weights.items():
+            w.data = step_by_hand(kind, o, w.data, w.grad, states[n], step)
+    found = {}
+    for precision in LIMITS:
+        _, ours = run_ours(folder, graph, arrays, precision, STEPS)
+        after = read_weights(os.path.join(folder, f"run/step-{STEPS:08d}.safetensors"))
+        found[precision] = (max(abs(a - b) / abs(b) for a, b in zip(ours, losses)), max(differ(after[n], w) for n, w in weights.items()))
+    return found
+
+
 # ---- The table -------------------------------------------------------------------------------------
 
 def operations_of(readme):
@@ -601,6 +686,10 @@ def main(readme, folder):
         seen |= {case.op["op"]} | {o["op"] for o in case.more if "op" in o}
         if ONLY in case.name:
             bad += judge(case.name, lambda: case.check(folder), LIMITS)
+    print(f"{'optimizer':44}{'f32 losses':>10}{' weights':>10}{'f64 losses':>10}{' weights':>10}")
+    for kind in OPTIMIZERS:
+        if ONLY in kind:
+            bad += judge(kind, lambda: check_optimizer(kind, folder), LIMITS)
     print(f"{'family':44}{'f32 assign':>10}{' gradient':>10}{' losses':>10}{'f64 assign':>10}{' gradient':>10}{' losses':>10}{'torch f32':>10}{' gradient':>10}{' losses':>10}")
     for family in FAMILIES:
         if ONLY in family:
