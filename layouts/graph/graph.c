@@ -4,6 +4,7 @@
 #include "layouts/base/error.h"
 #include "layouts/graph/operation_check.h"
 #include "layouts/graph/operation_table.h"
+#include "layouts/graph/window.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -292,6 +293,7 @@ int mtf_graph_add_operation(MtfGraph *graph, const MtfNewOperation *new_operatio
     };
     operation.attributes.schedule = g_strdup(new_operation->attributes.schedule);
     operation.attributes.stream = g_strdup(new_operation->attributes.stream);
+    mtf_window_sample(graph, mtf_operation_row(operation.kind), &operation.attributes);
     bool whole = append_outputs(graph, &operation, &shape, dtype, error);
     g_array_append_val(graph->operations, operation);
     return whole ? operation.outputs[0] : -1;

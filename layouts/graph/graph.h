@@ -238,12 +238,13 @@ typedef struct {
 
 /* The optimizer a user asks for; the training graph has none left. */
 typedef struct {
-    char *kind; /* "sgd", "momentum", "adam", "adamw", "adafactor", "lion"; NULL = none */
+    char *kind; /* one of mtf_optimizer_kinds (optimizer.h); NULL = none */
     double rate, beta1, beta2, epsilon, weight_decay, momentum;
     char *schedule; /* one of mtf_schedules (optimizer.h) */
     double warmup, total, final;
     double power, cooldown, period, drop; /* polynomial; wsd; step */
     double clip_norm; /* global norm above which gradients are scaled; 0 = no clipping */
+    double ema; /* share of a running mean of the weights that a step keeps; 0 = no such mean */
 } MtfOptimizer;
 
 typedef struct {

@@ -46,6 +46,9 @@
  *     lion      u = sign(beta1 m + (1 - beta1) g)              m' = beta2 m + (1 - beta2) g
  *               w' = w - rate (u + weight_decay w)
  *
+ *     lamb      u = m^ / (sqrt(v^) + epsilon) + weight_decay w
+ *               w' = w - rate (|w| / |u|) u, the ratio 1 where either norm is 0; norms of a whole variable
+ *
  * Routing. Tokens choose experts, and each choice takes a place, its *slot*. With a capacity C, slot
  * e C + c is place c of expert e, and choices that find none are -1, dropped; without one, slots are
  * the choices sorted by expert. `queue` says who is served first: 0 token by token, 1 all first
@@ -235,6 +238,8 @@ typedef enum {
     MTF_OP_MOMENTUM,      /* (w, g, v, rate[, clip]) -> w', v' */
     MTF_OP_LION,          /* (w, g, m, rate[, clip]) -> w', m' */
     MTF_OP_ADAM,          /* (w, g, m, v, rate[, clip]) -> w', m', v'; with weight_decay: AdamW */
+    MTF_OP_LAMB_DIRECTION, /* (w, g, m, v[, clip]) -> Adam's direction u with weight_decay w, m', v' */
+    MTF_OP_LAMB_APPLY,     /* (w, u, sum of w^2, sum of u^2, rate) -> w - rate |w| / |u| u */
     MTF_OP_ADAFACTOR_MOMENT,    /* (old, new) -> b old + (1-b) (new + epsilon), b = 1 - t^-decay */
     MTF_OP_ADAFACTOR_DIRECTION, /* (g, rows, columns, mean of rows) -> g / sqrt(rows columns /
                                    mean), or (g, v) -> g / sqrt(v) */
@@ -450,6 +455,7 @@ typedef struct {
     MtfScratch scratch;
     MtfPointsShare share;  /* NULL: all points */
     MtfWindowForm windows; /* what its windows relate; without: nothing */
+    bool samples;          /* its windows are those of mtf_window_sample, where it has one */
     MtfChoice choice;      /* of ids or labels */
     MtfPadding padding;
     bool singular; /* its value or its slope is not finite at 0 */

@@ -13,7 +13,6 @@
 /* Where a program has what generation needs. */
 typedef struct {
     MtfSession *session;
-    MtfTraffic *uncounted;
     MtfSessionText text;
     MtfModelText words;
     double *row; /* scores of one position */
@@ -26,29 +25,17 @@ typedef struct {
 
 /* ---- One token ----------------------------------------------------------------------------- */
 
-/* Puts the window into every example of the inputs; masks let all through. */
-static void fill_inputs(const Generation *g) {
-    const MtfGraph *graph = g->session->plan->graph;
-    for (int t = 0; t < (int)graph->tensors->len; t++) {
-        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-        const MtfOperand *slice = mtf_worker_tensor(g->session->worker, t);
-        if (tensor->source != MTF_SOURCE_INPUT || slice == NULL)
-            continue;
-        int64_t elements = mtf_slice_elements(slice);
-        for (int64_t i = 0; i < elements; i++) {
-            int64_t place = mtf_slice_global_index(slice, i) % g->text.window;
-            mtf_slice_set(slice, i,
-                          tensor->feed == MTF_FEED_TOKENS        ? g->tokens[place]
-                          : tensor->feed == MTF_FEED_NEXT_TOKENS ? 0
-                                                                 : 1);
-        }
-    }
+/* The window in every example of the inputs; masks let all through. */
+static double input_value(const MtfTensor *tensor, int64_t place, const void *user) {
+    const Generation *g = user;
+    return tensor->feed == MTF_FEED_TOKENS        ? g->tokens[place % g->text.window]
+           : tensor->feed == MTF_FEED_NEXT_TOKENS ? 0
+                                                  : 1;
 }
 
 /* The scores behind the first `known` of the window, from all of it. */
 static void compute_scores(Generation *g, int64_t known) {
-    fill_inputs(g);
-    mtf_scores_compute(g->session, &g->text.scores, g->uncounted);
+    mtf_scores_compute(g->session, &g->text.scores, input_value, g);
     mtf_scores_collect(g->session, &g->text.scores, 0, known - 1, known, g->row);
 }
 
@@ -135,7 +122,10 @@ static bool open_caches(Generation *g, int64_t prompt, GError **error) {
     GError *local = NULL, *why = NULL;
     if (g->session->options->no_cache)
         return true;
-    make_generator(g, prompt, &local);
+    if (g->session->stage != NULL)
+        mtf_input_error(&local, "every token goes through all pipeline stages");
+    else
+        make_generator(g, prompt, &local);
     if (mtf_agree(g->session->control, local, &why))
         return true;
     bool bad_input = g_error_matches(why, MTF_ERROR, MTF_ERROR_INPUT);
@@ -151,7 +141,6 @@ static bool open_caches(Generation *g, int64_t prompt, GError **error) {
 static void close_generation(Generation *g) {
     mtf_session_generator_close(&g->caches);
     g_free(g->brought);
-    mtf_traffic_free(g->uncounted);
     g_free(g->row);
     g_free(g->tokens);
 }
@@ -167,7 +156,6 @@ char *mtf_generate(MtfSession *session, const char *prompt, GError **error) {
     g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(int));
     if (!open_generation(&g, prompt, ids, error))
         return NULL;
-    g.uncounted = mtf_traffic_new(session->program);
     g.row = g_new0(double, g.text.vocabulary);
     g.tokens = g_new0(int, g.text.window);
     if (!open_caches(&g, ids->len, error)) {

@@ -141,6 +141,8 @@ static const Row rows[] = {
     { MTF_OP_MOMENTUM, "xxx1O1", 0, true },
     { MTF_OP_LION, "xxx1O1", 0, true },
     { MTF_OP_ADAM, "xxxx1O1", 0, true },
+    { MTF_OP_LAMB_DIRECTION, "xxxxO1", 0, true },
+    { MTF_OP_LAMB_APPLY, "xx111", 0, true },
     { MTF_OP_ADAFACTOR_MOMENT, "xx", 0, true },
     { MTF_OP_ADAFACTOR_DIRECTION, "xx", 0, true },
     { MTF_OP_ADAFACTOR_DIRECTION, "xrss", 0, true },
