@@ -31,6 +31,7 @@ static void clear_tensor(gpointer data) {
     g_free(tensor->stored);
     g_free(tensor->adapter.down);
     g_free(tensor->adapter.up);
+    g_free(tensor->scale);
 }
 
 void mtf_variable_take_facts(MtfTensor *to, const MtfTensor *from) {
@@ -38,6 +39,7 @@ void mtf_variable_take_facts(MtfTensor *to, const MtfTensor *from) {
     to->frozen = from->frozen;
     to->undecayed = from->undecayed;
     to->layer = from->layer;
+    to->scale = g_strdup(from->scale);
     to->adapter = (MtfAdapter){ .down = g_strdup(from->adapter.down),
                                 .up = g_strdup(from->adapter.up),
                                 .scale = from->adapter.scale };
@@ -446,6 +448,7 @@ void mtf_graph_drop_variable(MtfGraph *graph, int variable) {
     g_clear_pointer(&tensor->stored, g_free);
     g_clear_pointer(&tensor->adapter.down, g_free);
     g_clear_pointer(&tensor->adapter.up, g_free);
+    g_clear_pointer(&tensor->scale, g_free);
     /* The next canonical order takes over sources and results of operations alone. */
     tensor->source = MTF_SOURCE_OPERATION;
     tensor->producer = -1;
@@ -497,8 +500,20 @@ int64_t mtf_graph_statistics(const MtfGraph *graph) {
     return total;
 }
 
+/* Scales of int8 variables say how these are written and are no parameters of their own. */
+static int64_t elements_of_scales(const MtfGraph *graph) {
+    int64_t elements = 0;
+    for (int i = 0; i < (int)graph->tensors->len; i++) {
+        const char *name = mtf_graph_tensor(graph, i)->scale;
+        int scale = name != NULL ? mtf_graph_find_tensor(graph, name) : -1;
+        if (scale >= 0)
+            elements += mtf_graph_elements(graph, &mtf_graph_tensor(graph, scale)->shape);
+    }
+    return elements;
+}
+
 int64_t mtf_graph_parameters(const MtfGraph *graph) {
-    int64_t parameters = 0;
+    int64_t parameters = -elements_of_scales(graph);
     for (int i = 0; i < (int)graph->tensors->len; i++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, i);
         if (tensor->source == MTF_SOURCE_VARIABLE && tensor->memory == MTF_MEMORY_VARIABLE)

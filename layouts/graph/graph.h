@@ -114,8 +114,11 @@ typedef struct {
                        graph that holds one operation of another */
     char *stored;   /* of variables: where published files keep it (layouts/README.md); or NULL */
     MtfAdapter adapter; /* of variables */
-    int producer;       /* the operation it is a result of, or -1 */
-    MtfLayer layer;     /* of results: their operation's */
+    char *
+        scale; /* of int8 variables: the name of the float32 variable that says what their unit is, one
+                    for each element of the dimensions that it has; or NULL */
+    int producer;   /* the operation it is a result of, or -1 */
+    MtfLayer layer; /* of results: their operation's */
 } MtfTensor;
 
 /* Gives a variable what another one says of itself beside type, shape and initial value. */

@@ -530,6 +530,8 @@ static cJSON *sources_to_json(const MtfGraph *graph, MtfSource source) {
         add_layer(graph, tensor->layer, object);
         if (tensor->adapter.down != NULL)
             cJSON_AddItemToObject(object, "adapter", adapter_to_json(&tensor->adapter));
+        if (tensor->scale != NULL)
+            cJSON_AddStringToObject(object, "scale", tensor->scale);
         cJSON_AddItemToArray(list, object);
     }
     return list;

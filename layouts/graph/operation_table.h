@@ -246,6 +246,8 @@ typedef enum {
     MTF_OP_ADAFACTOR_APPLY, /* (w, u, sum of u^2, rate) -> w - rate u / max(1, rms(u)/threshold) */
     /* of graphs that generate: `position` is where the tokens at hand begin in their text */
     MTF_OP_CACHE_UPDATE, /* (x, cache, position) -> the cache with x at `position` and behind it */
+    MTF_OP_QUANTIZED_EINSUM, /* (x, w, scale) -> scale times the sum of x w, where w is int8: weights in
+                                units of a scale for each dimension that they bring to the result */
     MTF_OP_CACHED_ATTENTION, /* (q, k, v, position) -> attention of the queries from `position` on to
                                 what a cache holds up to each; and "NAME/lse" */
     MTF_OPERATIONS,
@@ -355,7 +357,8 @@ typedef enum {
     MTF_PRODUCTS_CONV,   /* of x, filter and y, two of which it reads */
     MTF_PRODUCTS_ATTENTION,
     MTF_PRODUCTS_ATTENTION_GRAD,
-    MTF_PRODUCTS_EXPERTS, /* of each expert's rows and its matrix */
+    MTF_PRODUCTS_EXPERTS,   /* of each expert's rows and its matrix */
+    MTF_PRODUCTS_QUANTIZED, /* of x and a matrix of int8 */
 } MtfProductsKind;
 
 /* What an operation's kernel keeps while it runs (layouts/kernel_work/kernel_scratch.h). */
@@ -438,7 +441,8 @@ typedef struct {
     int addend; /* input that is added to output 0, and so is placed as that is, partial where
                    that is partial; touched only where the others say. 0: none */
     bool whole; /* the dimensions that attributes "dimension" and "choices" name are never split */
-    unsigned integer_inputs; /* bit k: input k is int32; all others are float */
+    unsigned integer_inputs; /* bit k: input k is int32, or int8 by byte_inputs; others are float */
+    unsigned byte_inputs;    /* of these */
     unsigned wide_inputs;    /* bit k: input k is of the type of sums; all others of one type */
     MtfDtypeRule dtype;
     bool accumulates; /* output 0 adds up over micro-batches and is complete after the last */

@@ -5,6 +5,7 @@
 #include "layouts/base/error.h"
 #include "runtime/checkpoint/adapter_weights.h"
 #include "runtime/checkpoint/published_weights.h"
+#include "runtime/checkpoint/quantization.h"
 #include "runtime/checkpoint/staged_variables.h"
 #include "runtime/checkpoint/tensor_file.h"
 #include "runtime/checkpoint/whole_file.h"
@@ -349,8 +350,9 @@ bool mtf_weights_read(const MtfCheckpointed *what, const char *path, GError **er
     g_autoptr(MtfSafetensors) file = mtf_header_read(what->control, path, &header, &length, error);
     if (file == NULL)
         return false;
-    g_autoptr(GHashTable) adapters = mtf_adapter_variables(mtf_checkpointed_graph(what));
+    g_autoptr(GHashTable) optional = mtf_adapter_variables(mtf_checkpointed_graph(what));
+    mtf_quantization_add_scales(mtf_checkpointed_graph(what), optional);
     g_autofree int *tensors =
-        match(path, file, mtf_checkpointed_graph(what), &(Wanted){ is_weight, adapters }, error);
+        match(path, file, mtf_checkpointed_graph(what), &(Wanted){ is_weight, optional }, error);
     return tensors != NULL && read_tensors(what, path, file, tensors, length, &checksum, error);
 }

@@ -7,6 +7,7 @@
 #include "runtime/checkpoint/adapter_weights.h"
 #include "runtime/checkpoint/onnx_weights.h"
 #include "runtime/checkpoint/published_folder.h"
+#include "runtime/checkpoint/quantization.h"
 #include "runtime/checkpoint/staged_variables.h"
 #include "runtime/checkpoint/stored_place.h"
 #include "runtime/support/agreement.h"
@@ -66,11 +67,14 @@ typedef enum {
 static bool visit_weights(const MtfGraph *graph, Which which, Visit visit, void *user,
                           GError **error) {
     g_autoptr(GHashTable) adapters = mtf_adapter_variables(graph);
+    g_autoptr(GHashTable) scales = g_hash_table_new(g_str_hash, g_str_equal);
+    mtf_quantization_add_scales(graph, scales);
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
         bool adapts = g_hash_table_contains(adapters, tensor->name);
         if (tensor->source == MTF_SOURCE_VARIABLE && tensor->memory == MTF_MEMORY_VARIABLE &&
-            adapts == (which == OF_ADAPTERS) && (which != WITH_PLACE || tensor->stored != NULL) &&
+            !g_hash_table_contains(scales, tensor->name) && adapts == (which == OF_ADAPTERS) &&
+            (which != WITH_PLACE || tensor->stored != NULL) &&
             !visit_variable(graph, t, visit, user, error))
             return false;
     }

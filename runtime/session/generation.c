@@ -2,6 +2,7 @@
 #include "runtime/session/generation.h"
 
 #include "layouts/base/error.h"
+#include "layouts/inference/generation_graph.h"
 #include "runtime/kernels/base/slice.h"
 #include "runtime/serving/model_text.h"
 #include "runtime/serving/sampling.h"
@@ -21,6 +22,7 @@ typedef struct {
     MtfSessionGenerator caches;
     MtfSlotTokens *brought; /* by slot; the first has the text */
     int64_t first;          /* token of the text that the window begins with */
+    GArray *drawn_from;     /* double: the scores of every token that was drawn; or NULL */
 } Generation;
 
 /* ---- One token ----------------------------------------------------------------------------- */
@@ -59,6 +61,8 @@ static int next_token(Generation *g, int64_t known, int64_t first, int64_t numbe
         feed_scores(g, known, first);
     else
         compute_scores(g, known);
+    if (g->drawn_from != NULL)
+        g_array_append_vals(g->drawn_from, g->row, (guint)g->text.vocabulary);
     const MtfSampling sampling = { .temperature = session->options->temperature, .top_p = 1 };
     int64_t token = mtf_sampling_draw_at(&sampling, g->row, g->text.vocabulary,
                                          session->options->seed, 0, number);
@@ -141,8 +145,27 @@ static bool open_caches(Generation *g, int64_t prompt, GError **error) {
 static void close_generation(Generation *g) {
     mtf_session_generator_close(&g->caches);
     g_free(g->brought);
+    if (g->drawn_from != NULL)
+        g_array_unref(g->drawn_from);
     g_free(g->row);
     g_free(g->tokens);
+}
+
+/* Of a plan of inference --logits are those that tokens were drawn from. */
+static bool wants_logits(const MtfSession *session) {
+    return session->options->logits != NULL && mtf_graph_generates(session->plan->graph);
+}
+
+static bool write_logits(const Generation *g, GError **error) {
+    const MtfSession *session = g->session;
+    const int64_t shape[] = { 1, session->options->generate, g->text.vocabulary };
+    GError *local = NULL;
+    if (g->drawn_from == NULL)
+        return true;
+    if (session->rank == 0)
+        mtf_scores_save(session->options->logits, shape,
+                        (const double *)(const void *)g->drawn_from->data, &local);
+    return mtf_agree(session->control, local, error);
 }
 
 bool mtf_generation_check(MtfSession *session, const char *prompt, GError **error) {
@@ -162,12 +185,17 @@ char *mtf_generate(MtfSession *session, const char *prompt, GError **error) {
         close_generation(&g);
         return NULL;
     }
+    if (wants_logits(session))
+        g.drawn_from = g_array_new(FALSE, FALSE, sizeof(double));
     for (int64_t i = 0; i < session->options->generate; i++) {
         int64_t known = fill_window(&g, ids);
         int token = next_token(&g, known, (int64_t)ids->len - known, i);
         g_array_append_val(ids, token);
     }
-    char *text = mtf_model_text_decode(&g.words, (const int *)(const void *)ids->data, ids->len);
+    char *text =
+        write_logits(&g, error)
+            ? mtf_model_text_decode(&g.words, (const int *)(const void *)ids->data, ids->len)
+            : NULL;
     close_generation(&g);
     return text;
 }

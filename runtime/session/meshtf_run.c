@@ -4,6 +4,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/graph/microbatches.h"
+#include "layouts/inference/generation_graph.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/calibrate/gemm_peak.h"
 #include "runtime/checkpoint/published_weights.h"
@@ -122,7 +123,7 @@ static bool write_results(MtfSession *session, GError **error) {
     MtfCheckpointed what = mtf_session_checkpointed(session);
     if (session->stopped)
         return true;
-    if (options->logits != NULL &&
+    if (options->logits != NULL && !mtf_graph_generates(session->plan->graph) &&
         !mtf_scores_write(session, options->steps + 1, options->logits, error))
         return false;
     if (options->export_adapter != NULL &&

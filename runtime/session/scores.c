@@ -241,12 +241,12 @@ void mtf_scores_collect(const MtfSession *session, const MtfScores *scores, int6
 
 /* NumPy's format, version 1: a magic, the length of a text in Python's syntax that ends at a
  * multiple of 64 bytes, and the elements. */
-static bool write_npy_header(FILE *file, const MtfScores *scores) {
+static bool write_npy_header(FILE *file, const int64_t shape[3]) {
     char text[256], header[256];
     int n = g_snprintf(text, sizeof text,
                        "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64
                        ", %" PRId64 "), }",
-                       scores->examples, scores->window, scores->vocabulary);
+                       shape[0], shape[1], shape[2]);
     int length = (10 + n + 1 + 63) / 64 * 64 - 10;
     g_snprintf(header, sizeof header, "\x93NUMPY%c%c%c%c%-*s\n", 1, 1, 0, 0, length - 1, text);
     memcpy(header + 6, (char[]){ 1, 0, (char)(length & 255), (char)(length >> 8) }, 4);
@@ -266,7 +266,8 @@ static bool write_values(FILE *file, const double *values, int64_t n) {
 static bool write_all(const MtfSession *session, const MtfScores *scores, FILE *file) {
     int64_t most = CLAMP(MOST_COLLECTED / scores->vocabulary, 1, scores->window);
     g_autofree double *values = g_new(double, most * scores->vocabulary);
-    bool good = file != NULL && write_npy_header(file, scores);
+    const int64_t shape[] = { scores->examples, scores->window, scores->vocabulary };
+    bool good = file != NULL && write_npy_header(file, shape);
     for (int64_t example = 0; example < scores->examples; example++)
         for (int64_t from = 0; from < scores->window; from += most) {
             int64_t to = MIN(from + most, scores->window);
@@ -274,6 +275,15 @@ static bool write_all(const MtfSession *session, const MtfScores *scores, FILE *
             good = good && write_values(file, values, (to - from) * scores->vocabulary);
         }
     return good;
+}
+
+bool mtf_scores_save(const char *path, const int64_t shape[3], const double *values,
+                     GError **error) {
+    FILE *file = fopen(path, "wb");
+    bool written = file != NULL && write_npy_header(file, shape) &&
+                   write_values(file, values, shape[0] * shape[1] * shape[2]);
+    written = file != NULL && fclose(file) == 0 && written;
+    return written || mtf_failure(error, "%s cannot be written: %s", path, g_strerror(errno));
 }
 
 bool mtf_scores_write(MtfSession *session, int64_t step, const char *path, GError **error) {

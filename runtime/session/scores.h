@@ -37,6 +37,10 @@ void mtf_scores_compute(MtfSession *session, MtfScores *scores, MtfInputValue va
 void mtf_scores_collect(const MtfSession *session, const MtfScores *scores, int64_t example,
                         int64_t from, int64_t to, double *values);
 
+/* Writes an array of that shape to a file of NumPy's format, in float32. Not collective. */
+bool mtf_scores_save(const char *path, const int64_t shape[3], const double *values,
+                     GError **error);
+
 /* Collective: writes the scores of the batch after step `step` to a .npy file of float32, [example,
  * place, score]. Fails on all ranks or on none. */
 bool mtf_scores_write(MtfSession *session, int64_t step, const char *path, GError **error);

@@ -49,6 +49,15 @@ case "$(layers_of chunks)" in
 "2 2 2 2") claim "as layers a virtual stage" grep -qF -- "--num-layers-per-virtual-pipeline-stage 2" "$work/text" ;;
 *) claim "as a layout of four" [ "$(tr -cd '|' <"$work/text")" = '|||' ] ;;
 esac
+search some --devices 2 --stages 2 --recompute layers:3
+claim "the first layers of every stage are computed again" [ "$(jq -c '[.graph.operations[] | select(.name | test("^recompute/.*attention/q$")) |
+    [.stage, .iteration]] | group_by(.[0]) | map(map(.[1]) | sort)' "$work/some.json")" = '[[0,1,2],[4,5,6]]' ]
+export_to megatron some
+claim "which Megatron-LM is told" grep -qF -- "--recompute-method block --recompute-num-layers 3" "$work/text"
+refused deepspeed some "compute all layers again or none"
+refused alpa some "Alpa computes all layers again or none; stage 0"
+run meshtf-plan search "$work/g.json" --machine cpu-host --devices 2 --stages 2 --microbatches 4 --recompute layers:9
+claim "more layers than a stage has are bad input" says_error "repeats 4 layers in a stage"
 refused megatron zero-bubble "runs 1f1b or interleaved, and the plan's schedule is zb-h1"
 refused deepspeed zero-bubble "run 1f1b, and the plan's schedule is zb-h1"
 refused alpa zero-bubble "schedule is zb-h1"

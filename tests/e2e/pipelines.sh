@@ -183,6 +183,10 @@ claim "domains of several parts are cut by the search, too" says "dynamic progra
 claim "of two parts each" says "pipeline       4 stages on 4 devices"
 train chunks 4 --data LICENSE
 claim "and give the losses of the whole" same "$work/one.metrics" "$work/chunks.metrics" 1e-10
+plan partly "$work/eight.json" --devices 2 --microbatches 4 --precision f64 --stages 2 --recompute layers:2
+train partly 2 --data LICENSE
+claim "so do stages that compute two of their layers again" same "$work/one.metrics" "$work/partly.metrics" 1e-10
+claim "whose memory is that of the plan" sh -c "[ \$(grep -c 'equal to the byte on every rank' '$work/out') = 2 ]"
 run meshtf-plan export "$work/interleaved.json" --to torch-pipelining -o "$work/order.csv"
 claim "the order goes to PyTorch" exits 0
 run meshtf-plan schedule "$work/order.csv"

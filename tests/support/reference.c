@@ -518,6 +518,10 @@ static double expert_einsum(const Point *p) {
     return p->x[2] == (double)p->coordinate[p->a->experts] ? p->x[0] * p->x[1] : 0;
 }
 
+static double quantized(const Point *p) {
+    return p->x[0] * p->x[1] * p->x[2];
+}
+
 /* Input `k` of this point's group, at a token's choice. */
 static double of_choice(const Point *p, int k, int64_t token, int64_t choice) {
     const int64_t kept[] = { p->coordinate[p->a->dimension], p->coordinate[p->a->choices] };
@@ -819,6 +823,7 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_DISPATCH] = dispatch,
     [MTF_OP_COMBINE] = combine,
     [MTF_OP_COMBINE_GATE_GRAD] = combine_gate_grad,
+    [MTF_OP_QUANTIZED_EINSUM] = quantized,
     [MTF_OP_EXPERT_EINSUM] = expert_einsum,
     [MTF_OP_EXPERT_EINSUM_GRAD] = expert_einsum,
     [MTF_OP_SOFTMAX] = softmax,
