@@ -30,7 +30,7 @@ typedef struct {
     MtfUniform alike; /* `uniform`, read */
     int devices, max_axes, seed, frontier, batch, length;
     char *stages;
-    char *infer, *cache_memory;
+    char *infer, *cache_memory, *weights;
     int context, generate;
     int chunks;
     double seconds, gap;
@@ -308,7 +308,8 @@ static void clear_options(Options *options) {
                       options->batch_dim,    options->dump_after, options->recompute,
                       options->microbatches, options->schedule,   options->collectives,
                       options->stages,       options->infer,      options->cache_memory,
-                      options->loss,         options->exportable, options->uniform };
+                      options->loss,         options->exportable, options->uniform,
+                      options->weights };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -368,6 +369,7 @@ static bool check_inference_options(const Options *o, GError **error) {
     const char *only = o->context != 0           ? "--context"
                        : o->generate != 0        ? "--generate"
                        : o->cache_memory != NULL ? "--cache-memory"
+                       : o->weights != NULL      ? "--weights"
                                                  : NULL;
     if (o->infer == NULL)
         return only == NULL || mtf_input_error(error, "%s goes with --infer only", only);
@@ -398,6 +400,7 @@ static bool search_inference(const Options *o, const char *path, GError **error)
                                      .precision = o->precision,
                                      .layouts = o->layouts,
                                      .cache_memory = o->cache_memory,
+                                     .weights = o->weights,
                                      .output = o->output,
                                      .batch = o->batch,
                                      .context = o->context,
@@ -444,7 +447,9 @@ static bool search_training(Run *run, const char *path, GError **error) {
               "With --infer: tokens that follow, for which caches have room (serve: 128)", "N"),   \
         TEXT("cache-memory", 0, cache_memory,                                                      \
              "With --infer: what caches may take of a device in max_context (what is left)",       \
-             "BYTES|30%")
+             "BYTES|30%"),                                                                         \
+        TEXT("weights", 0, weights,                                                                \
+             "With --infer: weights of products in eight bits, scaled by output channel", "int8")
 
 /* Which layouts are looked at. */
 #define LAYOUT_OPTIONS                                                                       \

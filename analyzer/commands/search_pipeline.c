@@ -146,6 +146,7 @@ static void take_cut(Search *search, const MtfCutPlan *cut) {
     search->request.chunks = cut->chunks;
     search->request.stages = (int)cut->stages->len / cut->chunks;
     search->request.form = cut->variant;
+    search->request.form.recomputed_layers = search->asked.form.recomputed_layers;
     mtf_cut_plan_apply(cut, search->written);
     g_clear_pointer(&search->stage_meshes, g_ptr_array_unref);
     search->stage_meshes = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);

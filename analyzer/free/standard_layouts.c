@@ -485,7 +485,10 @@ static void find_space(Context *context) {
     const MtfGraph *graph = context->graph;
     context->space = g_new0(int, graph->dimensions->len + 1);
     for (int o = 0; o < (int)graph->operations->len; o++) {
-        const MtfAttributes *a = &mtf_graph_operation(graph, o)->attributes;
+        const MtfOperation *op = mtf_graph_operation(graph, o);
+        const MtfAttributes *a = &op->attributes;
+        if (mtf_operation_row(op->kind)->samples)
+            continue;
         for (int w = 0; w < a->n_windows; w++)
             context->space[a->windows[w].from] = context->space[a->windows[w].to] = w + 1;
         context->n_spaces = MAX(context->n_spaces, a->n_windows);

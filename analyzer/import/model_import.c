@@ -66,17 +66,14 @@ static void set_lengths(const MtfImport *import, MtfArchitecture *n, GPtrArray *
 
 static bool set_optimizer(const MtfImport *import, MtfGraph *graph, GPtrArray *said,
                           GError **error) {
-    static const char *const kinds[] = { "sgd", "momentum", "adam", "adamw", "adafactor", NULL };
     const char *kind = import->optimizer != NULL ? import->optimizer : "adamw";
     if (import->optimizer == NULL)
         say(said, "optimizer adamw at a rate of 1e-4 (no --optimizer given)");
     if (graph->loss < 0 || strcmp(kind, "none") == 0)
         return true;
-    if (!g_strv_contains(kinds, kind))
-        return mtf_input_error(error,
-                               "--optimizer \"%s\" is not one of sgd, momentum, adam, adamw, "
-                               "adafactor, none",
-                               kind);
+    g_autofree char *known = g_strjoinv(", ", (char **)mtf_optimizer_kinds());
+    if (!g_strv_contains(mtf_optimizer_kinds(), kind))
+        return mtf_input_error(error, "--optimizer \"%s\" is not one of %s, none", kind, known);
     graph->optimizer = mtf_optimizer_standard(kind, 1e-4);
     return true;
 }

@@ -227,8 +227,7 @@ static bool read_choices(Reader *reader) {
     if (!policy)
         return mtf_run_table_fail(reader->table, reader->index, "recompute", reader->error,
                                   "\"%s\" is none of none, selective and full", redo);
-    if (*redo == '\0')
-        assume(reader, "recompute none");
+    reader->row->redo_unsaid = *redo == '\0';
     int64_t split;
     bool read = read_usual(reader, "sequence_parallel", 0, false, &split);
     run->sequence_parallel = split > 0;

@@ -17,6 +17,7 @@ typedef struct {
     double node_bandwidth;  /* of its network, as the row says it, bytes/s of a node; 0: not said */
     double measured;        /* seconds a step */
     double measured_memory; /* GiB of one device; 0: not measured */
+    bool redo_unsaid; /* recomputation is not stated: what the device needs for the run to fit */
     GString *assumed;
     char *reason; /* why it cannot be predicted; NULL when it can */
 } MtfRunRow;

@@ -98,69 +98,73 @@ static const char *const activations[] = { "relu", "gelu", "silu", "sigmoid", "t
 static const char *const interactions[] = { "cat", "dot", NULL };
 static const char *const cells[] = { "lstm", "gru", NULL };
 static const char *const attentions[] = { "composite", "blockwise", NULL };
-static const char *const optimizers[] = { "sgd",       "momentum", "adam", "adamw",
-                                          "adafactor", "none",     NULL };
-static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt", "cosine",
-                                         NULL };
+static const char *const optimizers[] = { "sgd",  "momentum", "adam", "adamw", "adafactor",
+                                          "lion", "lamb",     "muon", "none",  NULL };
+static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt",
+                                         "cosine",   "linear",        "polynomial",
+                                         "wsd",      "step",          NULL };
+
+static const MtfModelParameter model_parameters[] = {
+    { "layers", MTF_SETTING_INTEGER, OFFSET(layers), 0, 1e5, NULL, "Hidden layers or blocks",
+      false },
+    SIZE("batch", batch, "Examples in a batch"),
+    SIZE("length", length, "Positions in an example"),
+    SIZE("d-model", d_model, "Width of the residual stream"),
+    SIZE("d-ff", d_ff, "Width of the feed-forward layers"),
+    SIZE("heads", heads, "Attention heads"),
+    SIZE("experts", experts, "Experts of each layer that has some"),
+    SIZE("choices", choices, "Experts that a token is sent to"),
+    SIZE("d-kv", d_kv, "Width of one head"),
+    SIZE("vocab", vocab, "Size of the vocabulary"),
+    { "source-vocab", MTF_SETTING_INTEGER, OFFSET(source_vocab), 0, 1e9, NULL,
+      "Size of the source's own vocabulary (0: one for both)", false },
+    SIZE("features", features, "Features of an example"),
+    SIZE("hidden", hidden, "Width of the hidden layers"),
+    { "projection", MTF_SETTING_INTEGER, OFFSET(projection), 0, 1e9, NULL,
+      "Features that hidden layers are projected to (0: they are not)", false },
+    { "cell", MTF_SETTING_WORD, OFFSET(cell), 0, 0, cells, "Recurrent cell", false },
+    SIZE("outputs", outputs, "Targets of an example"),
+    SIZE("image", image, "Pixels of a side of a picture or a volume"),
+    SIZE("channels", channels, "Channels of a picture"),
+    SIZE("classes", classes, "Classes"),
+    SIZE("width", width, "Channels of the first layers, or what each layer adds"),
+    SIZE("widening", widening, "How many times as wide inner convolutions are"),
+    { "norm-over", MTF_SETTING_WORD, OFFSET(norm_over), 0, 0, statistics,
+      "Examples that batch statistics are of: a micro-batch's or the step's", false },
+    FLAG("biases", biases, "1: linear layers and norms have biases"),
+    FLAG("tied", tied, "1: the softmax weights are the embedding"),
+    FLAG("packed", packed, "1: rows hold several pairs, or are filled up"),
+    { "dropout", MTF_SETTING_NUMBER, OFFSET(dropout), 0, 1, NULL, "Share that is dropped", false },
+    { "smoothing", MTF_SETTING_NUMBER, OFFSET(smoothing), 0, 1, NULL,
+      "Share of each label that is spread over all", false },
+    TEXT("sizes", sizes, "Sizes of the encoder's layers, 512-256-64"),
+    TEXT("bottom", bottom, "Sizes of the layers below, 512-256-64"),
+    TEXT("tables", tables, "Rows of each table, 1460,583,27"),
+    { "interaction", MTF_SETTING_WORD, OFFSET(interaction), 0, 0, interactions,
+      "What the layers above see: vectors or products", false },
+    TEXT("top", top, "Sizes of the layers above, 512-256-1"),
+    { "activation", MTF_SETTING_WORD, OFFSET(activation), 0, 0, activations,
+      "Function of hidden layers", false },
+    { "attention", MTF_SETTING_WORD, OFFSET(attention), 0, 0, attentions,
+      "How attention runs (blockwise: its scores are never in memory; not with dropout)", false },
+    { "optimizer", MTF_SETTING_WORD, OFFSET(optimizer), 0, 0, optimizers, "Update rule", true },
+    { "schedule", MTF_SETTING_WORD, OFFSET(schedule), 0, 0, schedules, "Learning-rate schedule",
+      true },
+    OF_ALL("rate", rate, INFINITY, "Learning rate (its peak)"),
+    OF_ALL("warmup", warmup, INFINITY, "Steps of warm-up"),
+    OF_ALL("total", total, INFINITY, "Step at which the schedule ends"),
+    OF_ALL("final", final, 1, "Share of the rate that the schedule ends with"),
+    OF_ALL("power", power, INFINITY, "Power of the polynomial schedule (1)"),
+    OF_ALL("cooldown", cooldown, INFINITY, "Steps in which the wsd schedule ends"),
+    OF_ALL("period", period, INFINITY, "Steps from one drop of the step schedule to the next"),
+    OF_ALL("drop", drop, INFINITY, "Factor of each drop of the step schedule (0.1)"),
+    OF_ALL("ema", ema, 1, "Keep a running mean of the weights that holds this share of itself"),
+    OF_ALL("clip-norm", clip_norm, INFINITY, "Clip gradients above this global norm (0: never)"),
+    { NULL, MTF_SETTING_WORD, 0, 0, 0, NULL, NULL, false },
+};
 
 const MtfModelParameter *mtf_model_parameters(void) {
-    static const MtfModelParameter parameters[] = {
-        { "layers", MTF_SETTING_INTEGER, OFFSET(layers), 0, 1e5, NULL, "Hidden layers or blocks",
-          false },
-        SIZE("batch", batch, "Examples in a batch"),
-        SIZE("length", length, "Positions in an example"),
-        SIZE("d-model", d_model, "Width of the residual stream"),
-        SIZE("d-ff", d_ff, "Width of the feed-forward layers"),
-        SIZE("heads", heads, "Attention heads"),
-        SIZE("experts", experts, "Experts of each layer that has some"),
-        SIZE("choices", choices, "Experts that a token is sent to"),
-        SIZE("d-kv", d_kv, "Width of one head"),
-        SIZE("vocab", vocab, "Size of the vocabulary"),
-        { "source-vocab", MTF_SETTING_INTEGER, OFFSET(source_vocab), 0, 1e9, NULL,
-          "Size of the source's own vocabulary (0: one for both)", false },
-        SIZE("features", features, "Features of an example"),
-        SIZE("hidden", hidden, "Width of the hidden layers"),
-        { "projection", MTF_SETTING_INTEGER, OFFSET(projection), 0, 1e9, NULL,
-          "Features that hidden layers are projected to (0: they are not)", false },
-        { "cell", MTF_SETTING_WORD, OFFSET(cell), 0, 0, cells, "Recurrent cell", false },
-        SIZE("outputs", outputs, "Targets of an example"),
-        SIZE("image", image, "Pixels of a side of a picture or a volume"),
-        SIZE("channels", channels, "Channels of a picture"),
-        SIZE("classes", classes, "Classes"),
-        SIZE("width", width, "Channels of the first layers, or what each layer adds"),
-        SIZE("widening", widening, "How many times as wide inner convolutions are"),
-        { "norm-over", MTF_SETTING_WORD, OFFSET(norm_over), 0, 0, statistics,
-          "Examples that batch statistics are of: a micro-batch's or the step's", false },
-        FLAG("biases", biases, "1: linear layers and norms have biases"),
-        FLAG("tied", tied, "1: the softmax weights are the embedding"),
-        FLAG("packed", packed, "1: rows hold several pairs, or are filled up"),
-        { "dropout", MTF_SETTING_NUMBER, OFFSET(dropout), 0, 1, NULL, "Share that is dropped",
-          false },
-        { "smoothing", MTF_SETTING_NUMBER, OFFSET(smoothing), 0, 1, NULL,
-          "Share of each label that is spread over all", false },
-        TEXT("sizes", sizes, "Sizes of the encoder's layers, 512-256-64"),
-        TEXT("bottom", bottom, "Sizes of the layers below, 512-256-64"),
-        TEXT("tables", tables, "Rows of each table, 1460,583,27"),
-        { "interaction", MTF_SETTING_WORD, OFFSET(interaction), 0, 0, interactions,
-          "What the layers above see: vectors or products", false },
-        TEXT("top", top, "Sizes of the layers above, 512-256-1"),
-        { "activation", MTF_SETTING_WORD, OFFSET(activation), 0, 0, activations,
-          "Function of hidden layers", false },
-        { "attention", MTF_SETTING_WORD, OFFSET(attention), 0, 0, attentions,
-          "How attention runs (blockwise: its scores are never in memory; not with dropout)",
-          false },
-        { "optimizer", MTF_SETTING_WORD, OFFSET(optimizer), 0, 0, optimizers, "Update rule", true },
-        { "schedule", MTF_SETTING_WORD, OFFSET(schedule), 0, 0, schedules, "Learning-rate schedule",
-          true },
-        OF_ALL("rate", rate, INFINITY, "Learning rate (its peak)"),
-        OF_ALL("warmup", warmup, INFINITY, "Steps of warm-up"),
-        OF_ALL("total", total, INFINITY, "Step at which the cosine schedule ends"),
-        OF_ALL("final", final, 1, "Share of the rate that the cosine schedule ends with"),
-        OF_ALL("clip-norm", clip_norm, INFINITY,
-               "Clip gradients above this global norm (0: never)"),
-        { NULL, MTF_SETTING_WORD, 0, 0, 0, NULL, NULL, false },
-    };
-    return parameters;
+    return model_parameters;
 }
 
 bool mtf_model_has_parameter(const MtfModelFamily *family, const MtfModelParameter *parameter) {
@@ -223,9 +227,6 @@ bool mtf_model_set(const MtfModelFamily *family, const MtfModelParameter *parame
 static bool set_optimizer(MtfGraph *graph, const MtfModelSettings *s, GError **error) {
     if (strcmp(s->optimizer, "none") == 0)
         return true;
-    if (strcmp(s->schedule, "cosine") == 0 && !(s->total > s->warmup))
-        return mtf_input_error(error, "--schedule cosine needs --total, the step at which it ends, "
-                                      "above --warmup");
     MtfOptimizer optimizer = mtf_optimizer_standard(s->optimizer, s->rate);
     g_free(optimizer.schedule);
     optimizer.schedule = g_strdup(s->schedule);
@@ -233,8 +234,14 @@ static bool set_optimizer(MtfGraph *graph, const MtfModelSettings *s, GError **e
     optimizer.total = s->total;
     optimizer.final = s->final;
     optimizer.clip_norm = s->clip_norm;
+    optimizer.cooldown = s->cooldown;
+    optimizer.period = s->period;
+    optimizer.ema = s->ema;
+    optimizer.power = s->power > 0 ? s->power : optimizer.power;
+    optimizer.drop = s->drop > 0 ? s->drop : optimizer.drop;
     graph->optimizer = optimizer;
-    return true;
+    g_autofree char *lack = mtf_optimizer_lacks(&optimizer);
+    return lack == NULL || mtf_input_error(error, "%s", lack);
 }
 
 /* Sizes that the user gave in place of the config's. */

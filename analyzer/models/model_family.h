@@ -32,6 +32,7 @@ typedef struct {
     const char *attention; /* "composite": softmax of scores; "blockwise": the attention row */
     const char *optimizer, *schedule;
     double rate, warmup, total, final, clip_norm;
+    double power, cooldown, period, drop, ema; /* 0: the optimizer's standard */
 } MtfModelSettings;
 
 typedef MtfGraph *(*MtfModelBuild)(const MtfModelSettings *settings, GError **error);

@@ -190,9 +190,9 @@ static MtfPadding asked(const MtfGraph *graph, const MtfOperation *op, int dim) 
         return MTF_PADDING_UNREAD;
     bool along = runs_along(op, dim) || is_of_window(op, dim);
     bool gone = mtf_shape_find(&mtf_graph_tensor(graph, op->outputs[0])->shape, dim) < 0;
-    bool placed = row->positional && row->windows == MTF_WINDOWS_NONE;
-    if (row->random || row->singular || (row->windows != MTF_WINDOWS_NONE && along) ||
-        (placed && !along))
+    bool windowed = row->windows != MTF_WINDOWS_NONE && !row->samples;
+    bool placed = row->positional && !windowed;
+    if (row->random || row->singular || (windowed && along) || (placed && !along))
         return MTF_PADDING_BARRED;
     if (!along && !gone)
         return MTF_PADDING_UNREAD;

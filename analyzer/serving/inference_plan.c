@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/serving/inference_plan.h"
 
+#include "analyzer/serving/quantize_weights.h"
 #include "analyzer/training/expand.h"
 #include "analyzer/training/mixed_precision.h"
 #include "cost/memory/arena.h"
@@ -33,8 +34,21 @@ static bool is_narrow(const char *precision) {
     return precision != NULL && mtf_dtype_from_name(precision, &dtype) && dtype == MTF_BF16;
 }
 
+/* Weights by eight bits where they were asked for. */
+static MtfGraph *quantized(const MtfGraph *graph, const MtfInferenceTypes *types, GError **error) {
+    int weights = 0;
+    if (!types->int8_weights)
+        return mtf_graph_copy(graph);
+    g_autoptr(MtfGraph) made = mtf_quantize_weights(graph, &weights, error);
+    if (made != NULL && weights == 0) {
+        mtf_input_error(error, "--weights int8: no weight of this model is read by products alone");
+        return NULL;
+    }
+    return g_steal_pointer(&made);
+}
+
 MtfGraph *mtf_inference_graph(const MtfGraph *written, MtfInferKind phase,
-                              const MtfInferenceSizes *sizes, const char *precision,
+                              const MtfInferenceSizes *sizes, const MtfInferenceTypes *types,
                               GError **error) {
     bool prefill = phase == MTF_INFER_PREFILL;
     MtfGenerationSizes made = { .batch = sizes->batch,
@@ -42,12 +56,13 @@ MtfGraph *mtf_inference_graph(const MtfGraph *written, MtfInferKind phase,
                                 .context = sizes->context + sizes->generate };
     g_autoptr(MtfGraph) graph = mtf_generation_graph(written, &made, error);
     g_autoptr(MtfGraph) expanded = graph != NULL ? mtf_expand(graph, error) : NULL;
-    if (expanded == NULL)
+    g_autoptr(MtfGraph) narrow = expanded != NULL && is_narrow(types->precision)
+                                     ? mtf_narrow_precision(expanded, error)
+                                     : g_steal_pointer(&expanded);
+    if (narrow == NULL)
         return NULL;
-    if (is_narrow(precision))
-        return mtf_narrow_precision(expanded, error);
-    mtf_graph_canonicalize(expanded);
-    return g_steal_pointer(&expanded);
+    mtf_graph_canonicalize(narrow);
+    return quantized(narrow, types, error);
 }
 
 /* ---- At another context ---------------------------------------------------------------------- */

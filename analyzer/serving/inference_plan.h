@@ -37,10 +37,16 @@ typedef struct {
     int64_t cache_bytes;  /* … */
 } MtfInferencePhase;
 
-/* The graph of a phase, ready to be laid out: expanded, in the type of `precision` ("bf16": weights
- * and caches, too). */
+/* In which types a model is run. */
+typedef struct {
+    const char *precision; /* "bf16": weights and caches, too; NULL: as written */
+    bool int8_weights;     /* quantize_weights.h */
+} MtfInferenceTypes;
+
+/* The graph of a phase, ready to be laid out: expanded, in those types. Fails (bad input) where no
+ * weight can be int8. */
 MtfGraph *mtf_inference_graph(const MtfGraph *written, MtfInferKind phase,
-                              const MtfInferenceSizes *sizes, const char *precision,
+                              const MtfInferenceSizes *sizes, const MtfInferenceTypes *types,
                               GError **error);
 
 /* Searches the meshes (MtfMesh) for a phase, prefill or decode. `cache_limit` is what caches may

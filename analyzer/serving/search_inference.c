@@ -97,6 +97,11 @@ static bool prepare(Run *run, GError **error) {
     const MtfSearchInference *o = run->options;
     if (!mtf_infer_kind_parse(o->infer, &run->kind, error) || !read_sizes(run, error))
         return false;
+    if (o->weights != NULL && strcmp(o->weights, "int8") != 0)
+        return mtf_input_error(error,
+                               "--weights \"%s\" must be int8; without it weights are of the type "
+                               "that --precision says",
+                               o->weights);
     run->machine = mtf_planning_machine(
         o->machine, o->software != NULL ? o->software : MTF_OWN_SOFTWARE, error);
     if (run->machine == NULL)
@@ -142,7 +147,8 @@ static bool search_phase(Run *run, MtfInferKind kind, GError **error) {
     MtfInferenceSizes sizes = run->sizes;
     if (run->kind == MTF_INFER_PREFILL)
         sizes.generate = o->generate;
-    MtfGraph *graph = mtf_inference_graph(run->written, kind, &sizes, o->precision, error);
+    MtfInferenceTypes types = { .precision = o->precision, .int8_weights = o->weights != NULL };
+    MtfGraph *graph = mtf_inference_graph(run->written, kind, &sizes, &types, error);
     if (graph == NULL)
         return false;
     if (!mtf_inference_search(graph, run->meshes, &options, run->cache_limit, &run->phase[kind],
@@ -206,6 +212,8 @@ static void print_as_json(const Run *run) {
     cJSON *object = phase_to_json(main);
     cJSON_AddStringToObject(object, "machine", run->machine->name);
     cJSON_AddStringToObject(object, "infer", mtf_infer_kind_name(run->kind));
+    if (run->options->weights != NULL)
+        cJSON_AddStringToObject(object, "weights", run->options->weights);
     mtf_json_add_integer(object, "parameters", mtf_graph_parameters(run->written));
     mtf_json_add_integer(object, "batch", run->sizes.batch);
     mtf_json_add_integer(object, "context", run->sizes.context);

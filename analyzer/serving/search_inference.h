@@ -8,7 +8,8 @@
 typedef struct {
     const char *graph, *infer;
     const char *const *dims, *const *pins, *const *forbids;
-    const char *mesh, *machine, *software, *memory, *precision, *layouts, *cache_memory, *output;
+    const char *mesh, *machine, *software, *memory, *precision, *layouts, *cache_memory, *weights,
+        *output;
     int batch, context, generate; /* 0: standard ones */
     int devices, max_axes;
     double seconds, gap; /* gap NAN: not given */

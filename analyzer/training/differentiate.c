@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/training/differentiate.h"
 
-#include "analyzer/training/differentiation.h"
 #include "analyzer/training/gradient_table.h"
 #include "analyzer/training/loop_gradient.h"
 #include "layouts/base/error.h"

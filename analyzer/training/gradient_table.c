@@ -440,6 +440,18 @@ static void conv_transpose(MtfGradient *g) {
     }
 }
 
+/* Linear in both: what the filter's place in `conv` and in its input's gradient has is dy here. */
+static void conv_filter_grad(MtfGradient *g) {
+    if (wants(g, 1)) {
+        g->b->attributes = g->op.attributes;
+        GIVE(g, 1, MTF_OP_CONV, g->op.inputs[0], g->dy);
+    }
+    if (wants(g, 0)) {
+        turn_windows(g);
+        GIVE(g, 0, MTF_OP_CONV_TRANSPOSE, g->op.inputs[1], g->dy);
+    }
+}
+
 static void max_pool(MtfGradient *g) {
     g->b->attributes = g->op.attributes;
     GIVE(g, 0, MTF_OP_MAX_POOL_GRAD, g->op.outputs[1], g->dy);
@@ -473,11 +485,14 @@ static void embedding_grad(MtfGradient *g) {
         give(g, 2, g->dy);
 }
 
-/* Back by the opposite angle. */
+/* Back by the opposite angle, from the same position on. */
 static void rotary(MtfGradient *g) {
     g->b->attributes = g->op.attributes;
     g->b->attributes.angle = -g->op.attributes.angle;
-    GIVE(g, 0, MTF_OP_ROTARY, g->dy);
+    if (g->op.n_inputs > 1)
+        GIVE(g, 0, MTF_OP_ROTARY, g->dy, g->op.inputs[1]);
+    else
+        GIVE(g, 0, MTF_OP_ROTARY, g->dy);
 }
 
 /* The shares of memory, from scores at once: p = e^(factor q k + bias - lse), 0 where no query
@@ -763,7 +778,7 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_RANDOM_NORMAL] = ZERO,
     [MTF_OP_CONV] = RULE(conv),
     [MTF_OP_CONV_TRANSPOSE] = RULE(conv_transpose),
-    [MTF_OP_CONV_FILTER_GRAD] = NONE,
+    [MTF_OP_CONV_FILTER_GRAD] = RULE(conv_filter_grad),
     [MTF_OP_MAX_POOL] = RULE(max_pool),
     [MTF_OP_AVERAGE_POOL] = RULE(average_pool),
     [MTF_OP_MAX_POOL_GRAD] = NONE,
@@ -846,10 +861,13 @@ static const MtfGradientRow rows[MTF_OPERATIONS] = {
     [MTF_OP_MOMENTUM] = NONE,
     [MTF_OP_LION] = NONE,
     [MTF_OP_ADAM] = NONE,
+    [MTF_OP_LAMB_DIRECTION] = NONE,
+    [MTF_OP_LAMB_APPLY] = NONE,
     [MTF_OP_ADAFACTOR_MOMENT] = NONE,
     [MTF_OP_ADAFACTOR_DIRECTION] = NONE,
     [MTF_OP_ADAFACTOR_APPLY] = NONE,
     [MTF_OP_CACHE_UPDATE] = NONE,
+    [MTF_OP_QUANTIZED_EINSUM] = NONE,
     [MTF_OP_CACHED_ATTENTION] = NONE,
 };
 

@@ -10,7 +10,28 @@
 #ifndef MTF_LOOP_GRADIENT_H
 #define MTF_LOOP_GRADIENT_H
 
-#include "analyzer/training/differentiation.h"
+#include "analyzer/training/builder.h"
+
+typedef struct MtfLoopGradients MtfLoopGradients;
+
+/* The state of one differentiation, which differentiate.c shares. All arrays are by tensor of the
+ * forward graph. */
+typedef struct {
+    MtfBuilder b;
+    int n_tensors;
+    bool *wanted;    /* a variable leads to it, and it is of a float type */
+    GArray **shares; /* of int: what it has been given; NULL = nothing */
+    int *gradients;  /* their sum, once complete; else -1 */
+    bool *meets;     /* of a variable: its shares are sums of several stages, yet to be added */
+    int *stages;     /* the pipeline stage that a tensor belongs to (mtf_graph_tensor_stages) */
+    MtfLoopGradients *loops; /* NULL: the graph has none */
+} Differentiation;
+
+/* Makes the gradient of a tensor that has been given all its shares, if it was given any. */
+void mtf_gradient_complete(Differentiation *d, int tensor);
+
+/* Completes the gradient of an operation's result and gives its inputs their shares. */
+void mtf_gradient_visit(Differentiation *d, int index);
 
 MtfLoopGradients *mtf_loop_gradients_new(const MtfGraph *graph);
 void mtf_loop_gradients_free(MtfLoopGradients *loops);

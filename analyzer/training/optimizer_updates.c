@@ -65,7 +65,7 @@ static void update_momentum(MtfUpdater *u, int variable, int gradient) {
     update(u, MTF_OP_MOMENTUM, 4, (int[]){ variable, gradient, v, u->rate });
 }
 
-static void update_adam(MtfUpdater *u, int variable, int gradient) {
+void mtf_update_adam(MtfUpdater *u, int variable, int gradient) {
     int m = twin(u, "adam/m", variable), v = twin(u, "adam/v", variable);
     u->b->attributes.beta1 = u->settings->beta1;
     u->b->attributes.beta2 = u->settings->beta2;
@@ -82,15 +82,42 @@ static void update_lion(MtfUpdater *u, int variable, int gradient) {
     update(u, MTF_OP_LION, 4, (int[]){ variable, gradient, m, u->rate });
 }
 
+/* Norms of whole variables: their sums of squares are exchanged where a variable is split. */
+static void update_lamb(MtfUpdater *u, int variable, int gradient) {
+    MtfBuilder *b = u->b;
+    g_autofree char *name = variable_name(u, "update", variable);
+    g_autofree char *direction_name = variable_name(u, "lamb/direction", variable);
+    g_autofree char *w_name = variable_name(u, "lamb/weights", variable);
+    g_autofree char *u_name = variable_name(u, "lamb/norm", variable);
+    int m = twin(u, "lamb/m", variable), v = twin(u, "lamb/v", variable);
+    b->attributes.beta1 = u->settings->beta1;
+    b->attributes.beta2 = u->settings->beta2;
+    b->attributes.epsilon = u->settings->epsilon;
+    b->attributes.weight_decay = decay_of(u, variable);
+    int direction = mtf_build(b, MTF_OP_LAMB_DIRECTION, direction_name, NULL, u->clip >= 0 ? 5 : 4,
+                              (int[]){ variable, gradient, m, v, u->clip });
+    int squares = MTF_BUILD(b, MTF_OP_EINSUM, w_name, &(MtfShape){ 0 }, variable, variable);
+    int norm = MTF_BUILD(b, MTF_OP_EINSUM, u_name, &(MtfShape){ 0 }, direction, direction);
+    int next =
+        MTF_BUILD(b, MTF_OP_LAMB_APPLY, name, NULL, variable, direction, squares, norm, u->rate);
+    mtf_updater_update(u, variable, next);
+    mtf_updater_update(u, m, direction + 1);
+    mtf_updater_update(u, v, direction + 2);
+}
+
 /* NULL with an error when there is no such optimizer. */
 static MtfUpdateRule find_rule(const char *kind, GError **error) {
     static const struct {
         const char *kind;
         MtfUpdateRule rule;
-    } rules[] = {
-        { "sgd", update_sgd },    { "momentum", update_momentum },       { "adam", update_adam },
-        { "adamw", update_adam }, { "adafactor", mtf_update_adafactor }, { "lion", update_lion }
-    };
+    } rules[] = { { "sgd", update_sgd },
+                  { "momentum", update_momentum },
+                  { "adam", mtf_update_adam },
+                  { "adamw", mtf_update_adam },
+                  { "adafactor", mtf_update_adafactor },
+                  { "lion", update_lion },
+                  { "lamb", update_lamb },
+                  { "muon", mtf_update_muon } };
     for (gsize i = 0; i < G_N_ELEMENTS(rules); i++)
         if (strcmp(rules[i].kind, kind) == 0)
             return rules[i].rule;
@@ -136,6 +163,40 @@ static int build_rate(MtfBuilder *b, const MtfOptimizer *settings, MtfDtype dtyp
     return mtf_build(b, MTF_OP_LEARNING_RATE, "learning_rate", &(MtfShape){ 0 }, 0, NULL);
 }
 
+/* 1 at the first step, then 1 - ema: the mean begins with the weights that the first step leaves. */
+static int build_mean_rate(MtfBuilder *b, double ema, MtfDtype dtype) {
+    b->attributes.rate = 1;
+    b->attributes.schedule = (char *)"wsd";
+    b->attributes.total = 1.5;
+    b->attributes.cooldown = 0.5;
+    b->attributes.final = 1 - ema;
+    b->has_dtype = true;
+    b->dtype = dtype;
+    return mtf_build(b, MTF_OP_LEARNING_RATE, "ema_rate", &(MtfShape){ 0 }, 0, NULL);
+}
+
+/* The value that the updates so far give the variable. */
+static int next_value(const MtfGraph *graph, int variable) {
+    for (guint i = graph->updates->len; i-- > 0;) {
+        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
+        if (update->variable == variable)
+            return update->value;
+    }
+    g_return_val_if_reached(variable);
+}
+
+/* mean' = mean - rate (mean - w'). */
+static void follow_mean(MtfUpdater *updater, int variable, int rate) {
+    MtfBuilder *b = updater->b;
+    if (b->error != NULL)
+        return;
+    g_autofree char *name = variable_name(updater, "update/ema", variable);
+    g_autofree char *behind_name = variable_name(updater, "ema/behind", variable);
+    int mean = twin(updater, "ema", variable), next = next_value(b->graph, variable);
+    int behind = MTF_BUILD(b, MTF_OP_SUBTRACT, behind_name, NULL, mean, next);
+    mtf_updater_update(updater, mean, MTF_BUILD(b, MTF_OP_SGD, name, NULL, mean, behind, rate));
+}
+
 static void clear_optimizer(MtfOptimizer *optimizer) {
     g_free(optimizer->kind);
     g_free(optimizer->schedule);
@@ -150,7 +211,10 @@ static void add_all(MtfUpdater *updater, MtfUpdateRule rule, const GArray *gradi
                         ? mtf_clip_by_norm(b, gradients, updater->settings->clip_norm)
                         : -1;
     b->phase = MTF_PHASE_UPDATE;
-    updater->rate = build_rate(b, updater->settings, mtf_graph_tensor(b->graph, first)->dtype);
+    MtfDtype dtype = mtf_graph_tensor(b->graph, first)->dtype;
+    double ema = updater->settings->ema;
+    updater->rate = build_rate(b, updater->settings, dtype);
+    int mean_rate = ema > 0 ? build_mean_rate(b, ema, dtype) : -1;
     for (guint i = 0; i < gradients->len; i++) {
         const MtfVariableGradient *pair = &g_array_index(gradients, MtfVariableGradient, i);
         const MtfTensor *variable = mtf_graph_tensor(b->graph, pair->variable);
@@ -159,6 +223,8 @@ static void add_all(MtfUpdater *updater, MtfUpdateRule rule, const GArray *gradi
         b->origin = MTF_ORIGIN_UPDATE;
         b->of = name;
         rule(updater, pair->variable, pair->gradient);
+        if (mean_rate >= 0)
+            follow_mean(updater, pair->variable, mean_rate);
     }
 }
 

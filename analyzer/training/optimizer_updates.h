@@ -7,12 +7,30 @@
  *     w, grad/w, adam/m/w, adam/v/w, learning_rate, clip ──► update/w, update/w/m, update/w/v
  *
  * State is called adam/m/NAME and adam/v/NAME (adamw too), momentum/v/NAME, adafactor/rows/NAME and
- * adafactor/columns/NAME of tensors with two and more dimensions, adafactor/v/NAME of others.
+ * adafactor/columns/NAME of tensors with two and more dimensions, adafactor/v/NAME of others,
+ * lion/m/NAME, lamb/m/NAME and lamb/v/NAME, muon/m/NAME; with `ema` also ema/NAME, a running mean of
+ * the weights, whose first value is the weights behind the first step.
  *
  * Adafactor (Shazeer and Stern, "Adafactor: adaptive learning rates with sublinear memory cost",
  * 2018, algorithms 4 and 5, without relative step sizes): the second moment over the last two
  * dimensions is the product of its row and column means divided by the mean of all; the update is
- * scaled down where its root mean square is above 1. */
+ * scaled down where its root mean square is above 1.
+ *
+ * LAMB (You and others, "Large batch optimization for deep learning", 2020): Adam's direction with
+ * weight decay, as long as the variable is.
+ *
+ * Muon (Jordan and others, "Muon: an optimizer for hidden layers in neural networks", 2024; its
+ * scale and decay as in Liu and others, "Muon is scalable for LLM training", 2025, so that one rate
+ * serves its matrices and AdamW's rest):
+ *
+ *     m' = momentum m + g,  n = g + momentum m',  X = n / |n|
+ *     five times X = a X + b A X + c A A X,  A = X X^T,  a, b, c = 3.4445, -4.7750, 2.0315
+ *     w' = w - rate (0.2 sqrt(max(rows, columns)) X + weight_decay w)
+ *
+ * A variable is a matrix by the product that reads it: its rows are the dimensions that are summed
+ * over (a filter's with its windows), its columns those that are made, and what both sides have
+ * numbers matrices of their own (experts). What is looked up, what makes the classes of a loss, and
+ * what is no matrix is AdamW's. */
 #ifndef MTF_OPTIMIZER_UPDATES_H
 #define MTF_OPTIMIZER_UPDATES_H
 
@@ -33,6 +51,11 @@ typedef struct {
 
 /* One optimizer's update of one variable; it calls mtf_updater_state and mtf_updater_update. */
 typedef void (*MtfUpdateRule)(MtfUpdater *updater, int variable, int gradient);
+
+/* Adam's; AdamW's with weight decay. */
+void mtf_update_adam(MtfUpdater *updater, int variable, int gradient);
+
+void mtf_update_muon(MtfUpdater *updater, int variable, int gradient);
 
 void mtf_update_adafactor(MtfUpdater *updater, int variable, int gradient);
 

@@ -3,6 +3,7 @@
 
 #include "analyzer/training/builder.h"
 #include "layouts/base/error.h"
+#include "layouts/graph/stage_split.h"
 
 #include <string.h>
 
@@ -117,13 +118,37 @@ int mtf_graph_recomputable_layers(const MtfGraph *graph) {
     return number_layers(graph, layer);
 }
 
+/* Numbers layers from the first of each pipeline stage. Returns the most that a stage has. */
+static int number_in_stages(const MtfGraph *graph, int *layer) {
+    int n_stages = mtf_graph_stages(graph), most = 0;
+    g_autofree int *first = g_new(int, n_stages + 1);
+    for (int s = 0; s <= n_stages; s++)
+        first[s] = G_MAXINT;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        int producer = mtf_graph_tensor(graph, t)->producer;
+        int *of = layer[t] < 0 ? NULL : &first[mtf_graph_operation(graph, producer)->stage];
+        if (of != NULL)
+            *of = MIN(*of, layer[t]);
+    }
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        if (layer[t] >= 0) {
+            int producer = mtf_graph_tensor(graph, t)->producer;
+            layer[t] -= first[mtf_graph_operation(graph, producer)->stage];
+            most = MAX(most, layer[t] + 1);
+        }
+    return most;
+}
+
 static bool drop_blocks(Recomputation *r, int layers, GError **error) {
     const MtfGraph *graph = r->b.graph;
     g_autofree int *layer = g_new(int, graph->tensors->len + 1);
     int there = number_layers(graph, layer);
+    if (mtf_graph_stages(graph) > 0)
+        there = number_in_stages(graph, layer);
     if (layers > there && there > 0)
-        return mtf_input_error(error, "--recompute layers:%d: the graph \"%s\" repeats %d layers",
-                               layers, graph->name, there);
+        return mtf_input_error(error, "--recompute layers:%d: the graph \"%s\" repeats %d layers%s",
+                               layers, graph->name, there,
+                               mtf_graph_stages(graph) > 0 ? " in a stage" : "");
     if (graph->repeats->len == 0)
         return mtf_input_error(error,
                                "the graph \"%s\" repeats no block, so there are no layers to "

@@ -36,7 +36,8 @@ bool mtf_recompute_parse(const char *text, MtfRecompute *recompute, int *layers,
  * blocks are to be recomputed and nothing is repeated, or a name is taken. */
 bool mtf_graph_recompute(MtfGraph *graph, MtfRecompute recompute, GError **error);
 
-/* The same for the first layers alone, 0: all. Fails where there are fewer. */
+/* The same for the first layers alone (of a graph cut into pipeline stages the first of each), 0: all. Fails
+ * where there are fewer. */
 bool mtf_graph_recompute_layers(MtfGraph *graph, MtfRecompute recompute, int layers,
                                 GError **error);
 

@@ -18,6 +18,12 @@ static bool check_types(const MtfGraph *forward, GError **error) {
                                    "tensor \"%s\" is bfloat16; write the graph in float32 and plan "
                                    "it with --precision bf16",
                                    tensor->name);
+        if (tensor->dtype == MTF_I8)
+            return mtf_input_error(
+                error,
+                "tensor \"%s\" is int8, which is not trained; write the graph in "
+                "float32 and plan it with --infer decode --weights int8",
+                tensor->name);
     }
     return true;
 }

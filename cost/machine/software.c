@@ -253,10 +253,7 @@ MtfSoftware *mtf_software_from_json(const MtfJson *where, GError **error) {
 }
 
 MtfSoftware *mtf_software_load(const char *name_or_path, GError **error) {
-    g_autofree char *path = mtf_library_find("software", name_or_path, error);
-    if (path == NULL)
-        return NULL;
-    g_autoptr(MtfJsonDocument) document = mtf_json_document_load(path, error);
+    g_autoptr(MtfJsonDocument) document = mtf_library_load("software", name_or_path, error);
     if (document == NULL)
         return NULL;
     MtfJson root = mtf_json_root(document);

@@ -72,10 +72,20 @@ static double rated_seconds(const MtfPricer *pricer, const MtfInstruction *instr
         return mtf_sweep_seconds(rates, &peaks, sweep_of(instruction->kernel_class), traffic);
     if (work->form == MTF_PRODUCT_ATTENTION || work->form == MTF_PRODUCT_ATTENTION_GRAD)
         return mtf_software_attention_seconds(pricer->machine, instruction, &peaks, traffic);
-    double bytes = (double)mtf_dtype_bytes(dtype);
+    double elements = work->calls * (work->m * work->k + work->k * work->n + work->m * work->n);
+    double bytes = (double)mtf_dtype_bytes(dtype) - work->spared_bytes / elements;
     MtfProductShape shape = { work->calls, work->m, work->n, work->k, bytes };
     return mtf_product_seconds(rates, &peaks, &shape) +
            mtf_sweep_seconds(rates, &peaks, MTF_SWEEP_ELEMENTWISE, work->swept_bytes);
+}
+
+/* Products were measured with all three matrices of one type: a narrower one takes less from memory, and
+ * no product is faster than its bytes. */
+static double spared_seconds(const MtfPricer *pricer, const MtfInstruction *instruction,
+                             double seconds) {
+    double spared = instruction->products.spared_bytes;
+    double least = fmin(seconds, instruction->traffic_bytes / pricer->memory_bandwidth);
+    return spared > 0 ? fmax(seconds - spared / pricer->memory_bandwidth, least) : seconds;
 }
 
 static double kernel_seconds(const MtfPricer *pricer, const MtfProgram *program,
@@ -83,7 +93,7 @@ static double kernel_seconds(const MtfPricer *pricer, const MtfProgram *program,
     MtfDtype dtype = kernel_dtype(program, instruction);
     double seconds;
     if (mtf_kernel_curves_seconds(&pricer->curves, program, instruction, dtype, &seconds))
-        return seconds;
+        return spared_seconds(pricer, instruction, seconds);
     double traffic = mtf_software_traffic(pricer->machine->software, program, instruction);
     double moving = traffic / pricer->memory_bandwidth;
     double launch = launch_seconds(pricer, program, instruction);

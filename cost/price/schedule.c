@@ -36,13 +36,17 @@ static int64_t duration_of(const MtfPricer *pricer, const MtfProgram *program, i
     return mtf_program_times(program, index) * device;
 }
 
-/* How much of a collective's time no kernel runs. */
+/* How much of a collective's time no kernel runs: what is not hidden, and what kernels beside the rest
+ * lose to it. */
 static int64_t blocked_time(const MtfPricer *pricer, const MtfProgram *program, int index,
                             int64_t duration) {
     MtfHidden kind = MTF_HIDDEN_DATA;
+    const MtfSoftware *software = pricer->machine->software;
     double share = hidden_share(pricer, program, index, &kind);
     if (kind == MTF_HIDDEN_TENSOR || kind == MTF_HIDDEN_EXPERT)
         return duration;
+    if (software != NULL)
+        share *= 1 - fmin(software->contention, 1);
     return duration - (int64_t)(share * (double)duration);
 }
 

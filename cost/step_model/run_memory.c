@@ -60,34 +60,48 @@ static double layers_in_flight(const MtfTrainingRun *run) {
     return run->pp > 2 ? fmax(first, layers * in_flight(run, 1)) : first;
 }
 
-/* Parameters of the fullest stage: all experts of the device's share. */
-static double stage_parameters(const MtfTrainingRun *run, double *layer) {
+/* Parameters of the fullest stage, and of one of its layers; those of a device's experts apart, which
+ * fewer ranks have. */
+typedef struct {
+    double dense, experts, layer;
+} StageParameters;
+
+static StageParameters stage_parameters(const MtfTrainingRun *run) {
     double t = (double)run->tp, ends, layers = mtf_run_stage_layers(run, &ends);
-    double inner = mtf_run_inner_parameters(&run->model);
-    inner /= run->model.experts > 0 ? (double)run->ep * (run->whole_experts ? 1 : t) : t;
-    *layer = mtf_run_attention_parameters(&run->model) / t + inner;
-    double tables = mtf_run_embedding_parameters(&run->model) / t;
+    double inner = mtf_run_inner_parameters(&run->model), experts = 0;
+    double dense = mtf_run_attention_parameters(&run->model) / t;
+    if (run->model.experts > 0)
+        experts = inner / ((double)run->ep * (run->whole_experts ? 1 : t));
+    else
+        dense += inner / t;
+    double tables = mtf_run_embedding_parameters(&run->model) / t, layer = dense + experts;
     if (run->pp == 1)
-        return layers * *layer + 2 * tables;
-    return fmax(layers * *layer, ends * *layer + tables);
+        return (StageParameters){ layers * dense + 2 * tables, layers * experts, layer };
+    if (layers * layer > ends * layer + tables)
+        return (StageParameters){ layers * dense, layers * experts, layer };
+    return (StageParameters){ ends * dense + tables, ends * experts, layer };
+}
+
+/* What a rank keeps of what is shared out: over all data-parallel ranks, of experts over those that
+ * have the same ones. */
+static double shared_out(const MtfTrainingRun *run, StageParameters own) {
+    double group = (double)(run->dp * run->cp / run->slices);
+    double copies = group * (run->whole_experts ? (double)run->tp : 1) / (double)run->ep;
+    return own.dense / group + own.experts / fmax(copies, 1);
 }
 
 static void add_parameters(const MtfTrainingRun *run, const MtfSoftware *software,
                            MtfRunMemory *memory) {
-    double layer, parameters = stage_parameters(run, &layer);
-    double group = (double)(run->dp * run->cp / run->slices);
+    StageParameters own = stage_parameters(run);
+    double parameters = own.dense + own.experts, part = shared_out(run, own);
     double kept = run->gradient_bytes > 0 ? run->gradient_bytes : software->gradient_bytes;
-    memory->weights = parameters * software->weight_bytes;
-    memory->gradients = parameters * kept;
-    memory->optimizer = parameters * software->optimizer_bytes;
-    if (run->sharding >= MTF_SHARD_OPTIMIZER)
-        memory->optimizer /= group;
-    if (run->sharding >= MTF_SHARD_GRADIENTS)
-        memory->gradients /= group;
-    if (run->sharding == MTF_SHARD_ALL) {
-        memory->weights /= group;
-        memory->working += layer * (2 * software->weight_bytes + software->reduce_bytes);
-    }
+    bool all = run->sharding == MTF_SHARD_ALL;
+    memory->weights = (all ? part : parameters) * software->weight_bytes;
+    memory->gradients = (run->sharding >= MTF_SHARD_GRADIENTS ? part : parameters) * kept;
+    memory->optimizer =
+        (run->sharding >= MTF_SHARD_OPTIMIZER ? part : parameters) * software->optimizer_bytes;
+    if (all)
+        memory->working += own.layer * (2 * software->weight_bytes + software->reduce_bytes);
 }
 
 MtfRunMemory mtf_run_memory(const MtfTrainingRun *run, const MtfSoftware *software) {

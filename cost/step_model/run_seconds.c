@@ -47,17 +47,38 @@ static double kernels_of(const MtfLayerSeconds *layer, MtfPassKind pass) {
 
 /* ---- Weights that are gathered layer by layer ------------------------------------------------- */
 
-/* Parameters of a layer that one rank of the sharding group would hold whole. */
-static double layer_parameters(const MtfTrainingRun *run) {
-    double t = (double)run->tp;
-    double inner = mtf_run_inner_parameters(&run->model);
-    inner /= run->model.experts > 0 ? (double)run->ep * (run->whole_experts ? 1 : t) : t;
-    return mtf_run_attention_parameters(&run->model) / t + inner;
+/* Parameters that a rank of the sharding group would hold whole: those that all data-parallel ranks
+ * have, and those of experts, that only the ranks with the same experts have. */
+typedef struct {
+    double dense, experts;
+} Parameters;
+
+static Parameters layer_parameters(const MtfTrainingRun *run) {
+    double t = (double)run->tp, inner = mtf_run_inner_parameters(&run->model);
+    Parameters sum = { mtf_run_attention_parameters(&run->model) / t, 0 };
+    if (run->model.experts > 0)
+        sum.experts = inner / ((double)run->ep * (run->whole_experts ? 1 : t));
+    else
+        sum.dense += inner / t;
+    return sum;
 }
 
 static unsigned data_axes(void) {
     return MTF_AXIS_BIT(MTF_RUN_DATA) | MTF_AXIS_BIT(MTF_RUN_EXPERT) |
            MTF_AXIS_BIT(MTF_RUN_CONTEXT);
+}
+
+/* Of a collective over the ranks that have the same parameters, `bytes` a parameter. */
+static double shared_seconds(const MtfRunDevice *device, MtfCollectiveKind kind, Parameters own,
+                             double bytes) {
+    double seconds = mtf_run_collective_seconds(device, kind, data_axes(), own.dense * bytes);
+    unsigned copies = MTF_AXIS_BIT(MTF_RUN_DATA) | MTF_AXIS_BIT(MTF_RUN_CONTEXT);
+    if (own.experts <= 0)
+        return seconds;
+    if (device->run->whole_experts)
+        return seconds + mtf_collective_seconds(device->machine, &device->experts, kind,
+                                                MTF_AXIS_BIT(1), own.experts * bytes);
+    return seconds + mtf_run_collective_seconds(device, kind, copies, own.experts * bytes);
 }
 
 static double sum_bytes(const MtfRunDevice *device) {
@@ -80,15 +101,14 @@ static double gathers_in(const MtfRunDevice *device, MtfPassKind pass) {
 static double sharded_seconds(const MtfRunDevice *device, MtfPassKind pass) {
     const MtfTrainingRun *run = device->run;
     const MtfSoftware *software = device->software;
-    double messages = software->gathers, part = layer_parameters(run) / messages;
+    Parameters part = layer_parameters(run);
+    double messages = software->gathers;
     double gathers = gathers_in(device, pass), scatters = pass == MTF_PASS_BACKWARD ? 1 : 0;
     double ranks = (double)(run->dp * run->cp);
     if (run->sharding < MTF_SHARD_GRADIENTS)
         return 0;
-    double gather = mtf_run_collective_seconds(device, MTF_ALLGATHER, data_axes(),
-                                               part * software->weight_bytes);
-    double scatter = mtf_run_collective_seconds(device, MTF_REDUCE_SCATTER, data_axes(),
-                                                part * sum_bytes(device));
+    double gather = shared_seconds(device, MTF_ALLGATHER, part, software->weight_bytes / messages);
+    double scatter = shared_seconds(device, MTF_REDUCE_SCATTER, part, sum_bytes(device) / messages);
     double launches = (gathers + scatters) * ranks * software->part_launches;
     return messages * (gathers * gather + scatters * scatter + launches * software->host_seconds);
 }
@@ -252,13 +272,15 @@ static void add_pipeline(const MtfRunDevice *device, MtfRunSeconds *seconds, Pas
 /* ---- Gradients and optimizer ------------------------------------------------------------------ */
 
 /* Parameters that one device keeps whole: of the stage with most of them. */
-static double device_parameters(const MtfTrainingRun *run) {
+static Parameters device_parameters(const MtfTrainingRun *run) {
     double ends, layers = mtf_run_stage_layers(run, &ends);
     double tables = mtf_run_embedding_parameters(&run->model) / (double)run->tp;
-    double own = layers * layer_parameters(run);
+    Parameters layer = layer_parameters(run);
+    Parameters inner = { layers * layer.dense, layers * layer.experts };
+    Parameters first = { ends * layer.dense + tables, ends * layer.experts };
     if (run->pp == 1)
-        return own + 2 * tables;
-    return fmax(own, ends * layer_parameters(run) + tables);
+        return (Parameters){ inner.dense + 2 * tables, inner.experts };
+    return inner.dense + inner.experts > first.dense + first.experts ? inner : first;
 }
 
 /* Over the networks between slices: every device its part of the gradients. */
@@ -276,19 +298,18 @@ static double slices_seconds(const MtfRunDevice *device, double bytes) {
 /* Once a step: sums of gradients, and weights of a sharded optimizer gathered. */
 static double gradient_seconds(const MtfRunDevice *device) {
     const MtfTrainingRun *run = device->run;
-    double parameters = device_parameters(run), bytes = parameters * sum_bytes(device);
+    Parameters own = device_parameters(run);
     double kept = device->run->gradient_bytes > 0 ? device->run->gradient_bytes
                                                   : device->software->gradient_bytes;
-    double seconds = slices_seconds(device, parameters * kept);
+    double seconds = slices_seconds(device, (own.dense + own.experts) * kept);
     if (run->sharding == MTF_SHARD_NONE)
-        return seconds + mtf_run_collective_seconds(device, MTF_ALLREDUCE, data_axes(), bytes);
+        return seconds + shared_seconds(device, MTF_ALLREDUCE, own, sum_bytes(device));
     bool whole = device->software->whole_sums;
     if (run->sharding == MTF_SHARD_OPTIMIZER)
-        seconds += mtf_run_collective_seconds(device, whole ? MTF_ALLREDUCE : MTF_REDUCE_SCATTER,
-                                              data_axes(), bytes);
+        seconds += shared_seconds(device, whole ? MTF_ALLREDUCE : MTF_REDUCE_SCATTER, own,
+                                  sum_bytes(device));
     if (run->sharding != MTF_SHARD_ALL)
-        seconds += mtf_run_collective_seconds(device, MTF_ALLGATHER, data_axes(),
-                                              parameters * device->software->weight_bytes);
+        seconds += shared_seconds(device, MTF_ALLGATHER, own, device->software->weight_bytes);
     return seconds;
 }
 
@@ -301,10 +322,11 @@ static double gradient_exposed(const MtfRunDevice *device, double backward) {
 
 static double update_seconds(const MtfRunDevice *device) {
     const MtfTrainingRun *run = device->run;
-    double parameters = device_parameters(run), m = mtf_run_micro_batches(run);
-    double own = parameters;
+    Parameters held = device_parameters(run);
+    double parameters = held.dense + held.experts, m = mtf_run_micro_batches(run);
+    double own = parameters, ranks = (double)(run->dp / run->slices);
     if (run->sharding >= MTF_SHARD_OPTIMIZER)
-        own /= (double)(run->dp / run->slices);
+        own = held.dense / ranks + held.experts / fmax(ranks / (double)run->ep, 1);
     double gradients = run->sharding >= MTF_SHARD_GRADIENTS ? own : parameters;
     double bytes = own * device->software->update_bytes +
                    (m - 1) * gradients * device->software->accumulate_bytes;

@@ -93,3 +93,8 @@ char *mtf_library_find(const char *kind, const char *name, GError **error) {
                     kind, list, hint);
     return NULL;
 }
+
+MtfJsonDocument *mtf_library_load(const char *kind, const char *name, GError **error) {
+    g_autofree char *path = mtf_library_find(kind, name, error);
+    return path != NULL ? mtf_json_document_load(path, error) : NULL;
+}

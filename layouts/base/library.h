@@ -9,7 +9,7 @@
 #ifndef MTF_LIBRARY_H
 #define MTF_LIBRARY_H
 
-#include <glib.h>
+#include "layouts/base/json_reader.h"
 
 /* The library's folder; free with g_free. NULL with a failure when none of the places has it. */
 char *mtf_library_folder(GError **error);
@@ -22,5 +22,8 @@ char **mtf_library_list(const char *kind, GError **error);
  * in .json or .gz, is "-", or is no library name but a file that exists). Free with g_free. An
  * unknown name is a bad-input error that lists the known ones. */
 char *mtf_library_find(const char *kind, const char *name, GError **error);
+
+/* The document found so; NULL with an error. */
+MtfJsonDocument *mtf_library_load(const char *kind, const char *name, GError **error);
 
 #endif

@@ -8,10 +8,9 @@ static const struct {
     const char *short_name;
     int64_t bytes;
 } dtypes[MTF_DTYPES] = {
-    [MTF_F32] = { "float32", "f32", 4 },
-    [MTF_F64] = { "float64", "f64", 8 },
-    [MTF_I32] = { "int32", "i32", 4 },
-    [MTF_BF16] = { "bfloat16", "bf16", 2 },
+    [MTF_F32] = { "float32", "f32", 4 }, [MTF_F64] = { "float64", "f64", 8 },
+    [MTF_I32] = { "int32", "i32", 4 },   [MTF_BF16] = { "bfloat16", "bf16", 2 },
+    [MTF_I8] = { "int8", "i8", 1 },
 };
 
 const char *mtf_dtype_name(MtfDtype dtype) {
@@ -37,7 +36,7 @@ int64_t mtf_dtype_bytes(MtfDtype dtype) {
 }
 
 bool mtf_dtype_is_float(MtfDtype dtype) {
-    return dtype != MTF_I32;
+    return dtype != MTF_I32 && dtype != MTF_I8;
 }
 
 MtfDtype mtf_dtype_wide(MtfDtype dtype) {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Element types. Arithmetic is done in float32 or float64; bfloat16, the upper half of a float32,
- * is only stored and sent; int32 holds token ids, labels and positions and is never differentiated.
- */
+ * is only stored and sent; int32 holds token ids, labels and positions and is never differentiated;
+ * int8 holds weights in units of a scale (quantized_einsum) and is only read. */
 #ifndef MTF_DTYPE_H
 #define MTF_DTYPE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-typedef enum { MTF_F32, MTF_F64, MTF_I32, MTF_BF16, MTF_DTYPES } MtfDtype;
+typedef enum { MTF_F32, MTF_F64, MTF_I32, MTF_BF16, MTF_I8, MTF_DTYPES } MtfDtype;
 
-/* "float32", "float64", "int32" or "bfloat16"; and its short form "f32", "f64", "i32", "bf16". */
+/* "float32", "float64", "int32", "bfloat16" or "int8"; and its short form "f32", "f64", "i32", "bf16", "i8". */
 const char *mtf_dtype_name(MtfDtype dtype);
 const char *mtf_dtype_short_name(MtfDtype dtype);
 

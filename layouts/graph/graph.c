@@ -4,6 +4,7 @@
 #include "layouts/base/error.h"
 #include "layouts/graph/operation_check.h"
 #include "layouts/graph/operation_table.h"
+#include "layouts/graph/window.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -30,6 +31,7 @@ static void clear_tensor(gpointer data) {
     g_free(tensor->stored);
     g_free(tensor->adapter.down);
     g_free(tensor->adapter.up);
+    g_free(tensor->scale);
 }
 
 void mtf_variable_take_facts(MtfTensor *to, const MtfTensor *from) {
@@ -37,6 +39,7 @@ void mtf_variable_take_facts(MtfTensor *to, const MtfTensor *from) {
     to->frozen = from->frozen;
     to->undecayed = from->undecayed;
     to->layer = from->layer;
+    to->scale = g_strdup(from->scale);
     to->adapter = (MtfAdapter){ .down = g_strdup(from->adapter.down),
                                 .up = g_strdup(from->adapter.up),
                                 .scale = from->adapter.scale };
@@ -292,6 +295,7 @@ int mtf_graph_add_operation(MtfGraph *graph, const MtfNewOperation *new_operatio
     };
     operation.attributes.schedule = g_strdup(new_operation->attributes.schedule);
     operation.attributes.stream = g_strdup(new_operation->attributes.stream);
+    mtf_window_sample(graph, mtf_operation_row(operation.kind), &operation.attributes);
     bool whole = append_outputs(graph, &operation, &shape, dtype, error);
     g_array_append_val(graph->operations, operation);
     return whole ? operation.outputs[0] : -1;
@@ -444,6 +448,7 @@ void mtf_graph_drop_variable(MtfGraph *graph, int variable) {
     g_clear_pointer(&tensor->stored, g_free);
     g_clear_pointer(&tensor->adapter.down, g_free);
     g_clear_pointer(&tensor->adapter.up, g_free);
+    g_clear_pointer(&tensor->scale, g_free);
     /* The next canonical order takes over sources and results of operations alone. */
     tensor->source = MTF_SOURCE_OPERATION;
     tensor->producer = -1;
@@ -495,8 +500,20 @@ int64_t mtf_graph_statistics(const MtfGraph *graph) {
     return total;
 }
 
+/* Scales of int8 variables say how these are written and are no parameters of their own. */
+static int64_t elements_of_scales(const MtfGraph *graph) {
+    int64_t elements = 0;
+    for (int i = 0; i < (int)graph->tensors->len; i++) {
+        const char *name = mtf_graph_tensor(graph, i)->scale;
+        int scale = name != NULL ? mtf_graph_find_tensor(graph, name) : -1;
+        if (scale >= 0)
+            elements += mtf_graph_elements(graph, &mtf_graph_tensor(graph, scale)->shape);
+    }
+    return elements;
+}
+
 int64_t mtf_graph_parameters(const MtfGraph *graph) {
-    int64_t parameters = 0;
+    int64_t parameters = -elements_of_scales(graph);
     for (int i = 0; i < (int)graph->tensors->len; i++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, i);
         if (tensor->source == MTF_SOURCE_VARIABLE && tensor->memory == MTF_MEMORY_VARIABLE)

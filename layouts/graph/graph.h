@@ -114,8 +114,11 @@ typedef struct {
                        graph that holds one operation of another */
     char *stored;   /* of variables: where published files keep it (layouts/README.md); or NULL */
     MtfAdapter adapter; /* of variables */
-    int producer;       /* the operation it is a result of, or -1 */
-    MtfLayer layer;     /* of results: their operation's */
+    char *
+        scale; /* of int8 variables: the name of the float32 variable that says what their unit is, one
+                    for each element of the dimensions that it has; or NULL */
+    int producer;   /* the operation it is a result of, or -1 */
+    MtfLayer layer; /* of results: their operation's */
 } MtfTensor;
 
 /* Gives a variable what another one says of itself beside type, shape and initial value. */
@@ -238,12 +241,13 @@ typedef struct {
 
 /* The optimizer a user asks for; the training graph has none left. */
 typedef struct {
-    char *kind; /* "sgd", "momentum", "adam", "adamw", "adafactor", "lion"; NULL = none */
+    char *kind; /* one of mtf_optimizer_kinds (optimizer.h); NULL = none */
     double rate, beta1, beta2, epsilon, weight_decay, momentum;
     char *schedule; /* one of mtf_schedules (optimizer.h) */
     double warmup, total, final;
     double power, cooldown, period, drop; /* polynomial; wsd; step */
     double clip_norm; /* global norm above which gradients are scaled; 0 = no clipping */
+    double ema; /* share of a running mean of the weights that a step keeps; 0 = no such mean */
 } MtfOptimizer;
 
 typedef struct {

@@ -336,23 +336,6 @@ static bool read_optimizer_number(const MtfJson *where, const MtfOptimizerNumber
     return true;
 }
 
-/* What a schedule cannot do without. */
-static bool check_schedule(const MtfJson *where, const MtfOptimizer *optimizer, GError **error) {
-    static const char *const ending[] = { "cosine", "linear", "polynomial", "wsd", NULL };
-    const char *schedule = optimizer->schedule;
-    if (g_strv_contains(ending, schedule) && optimizer->total <= optimizer->warmup)
-        return mtf_json_fail(where, error,
-                             "schedule \"%s\" needs \"total\", the step at which it ends, "
-                             "above \"warmup\"",
-                             schedule);
-    if (strcmp(schedule, "wsd") == 0 && !(optimizer->cooldown > 0))
-        return mtf_json_fail(where, error,
-                             "schedule \"wsd\" needs \"cooldown\", the steps in which it ends");
-    return strcmp(schedule, "step") != 0 || optimizer->period > 0 ||
-           mtf_json_fail(where, error,
-                         "schedule \"step\" needs \"period\", the steps from one drop to the next");
-}
-
 static bool read_optimizer_fields(const MtfJson *where, MtfOptimizer *optimizer, GError **error) {
     MtfJson child;
     const MtfOptimizerNumber *number = mtf_optimizer_numbers();
@@ -366,7 +349,8 @@ static bool read_optimizer_fields(const MtfJson *where, MtfOptimizer *optimizer,
         return false;
     g_free(optimizer->schedule);
     optimizer->schedule = g_strdup(mtf_schedules()[schedule]);
-    return check_schedule(where, optimizer, error);
+    g_autofree char *lack = mtf_optimizer_lacks(optimizer);
+    return lack == NULL || mtf_json_fail(where, error, "%s", lack);
 }
 
 static bool read_optimizer(MtfGraph *graph, const MtfJson *root, GError **error) {
@@ -546,6 +530,8 @@ static cJSON *sources_to_json(const MtfGraph *graph, MtfSource source) {
         add_layer(graph, tensor->layer, object);
         if (tensor->adapter.down != NULL)
             cJSON_AddItemToObject(object, "adapter", adapter_to_json(&tensor->adapter));
+        if (tensor->scale != NULL)
+            cJSON_AddStringToObject(object, "scale", tensor->scale);
         cJSON_AddItemToArray(list, object);
     }
     return list;

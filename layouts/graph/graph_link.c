@@ -133,6 +133,9 @@ static bool declare_variable(MtfLinker *linker, const Scope *scope, const MtfVar
     mtf_graph_tensor(linker->graph, tensor)->layer = layer_in(scope, text->layer);
     if (text->stored != NULL)
         mtf_graph_tensor(linker->graph, tensor)->stored = g_strdup(text->stored);
+    if (text->unit != NULL)
+        mtf_graph_tensor(linker->graph, tensor)->scale =
+            g_strdup(join(linker, scope->prefix, text->unit));
     if (text->down != NULL)
         mtf_graph_tensor(linker->graph, tensor)->adapter =
             (MtfAdapter){ g_strdup(join(linker, scope->prefix, text->down)),

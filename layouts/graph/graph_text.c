@@ -103,11 +103,11 @@ static bool read_adapter(const MtfJson *where, MtfVariableText *variable, GError
 
 static bool read_variable(const MtfGraph *graph, const MtfJson *where, MtfBlockText *block,
                           GError **error) {
-    static const char *const keys[] = { "name",        "dims",   "dtype",     "init",
-                                        "memory_kind", "stored", "frozen",    "decay",
-                                        "adapter",     "block",  "iteration", NULL };
+    static const char *const keys[] = { "name",      "dims",   "dtype", "init",    "memory_kind",
+                                        "stored",    "frozen", "decay", "adapter", "block",
+                                        "iteration", "scale",  NULL };
     MtfVariableText variable = { .where = *where, .dtype = MTF_F32 };
-    MtfJson dims, init, stored;
+    MtfJson dims, init, stored, scale;
     if (!mtf_json_keys(where, keys, error) ||
         !mtf_field_string(where, "name", &variable.name, error) ||
         !mtf_json_get(where, "dims", &dims, error) ||
@@ -117,6 +117,8 @@ static bool read_variable(const MtfGraph *graph, const MtfJson *where, MtfBlockT
         !read_variable_memory(where, &variable.memory, error) ||
         (mtf_json_find(where, "stored", &stored) &&
          !mtf_json_string(&stored, &variable.stored, error)) ||
+        (mtf_json_find(where, "scale", &scale) &&
+         !mtf_json_string(&scale, &variable.unit, error)) ||
         !read_training(where, &variable, error) || !read_adapter(where, &variable, error) ||
         !read_layer(graph, where, &variable.layer, error))
         return false;

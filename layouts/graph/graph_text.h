@@ -25,6 +25,7 @@ typedef struct {
     MtfLayer layer;        /* of a block unrolled before */
     const char *down, *up; /* of its adapter, or NULL */
     double scale;
+    const char *unit; /* of an int8 variable, the variable that says its scale; or NULL */
 } MtfVariableText;
 
 typedef struct {

@@ -40,9 +40,10 @@ static bool check_type_of_input(const Check *check, int k, GError **error) {
     const MtfOperationRow *row = check->row;
     const MtfTensor *tensor = input(check, k), *leader = find_leader(check);
     bool integer = mtf_operation_mask_has(row->integer_inputs, k);
-    if (integer && tensor->dtype != MTF_I32)
-        return fail(check, error, "input \"%s\" is %s and must be int32", tensor->name,
-                    mtf_dtype_name(tensor->dtype));
+    MtfDtype whole = mtf_operation_mask_has(row->byte_inputs, k) ? MTF_I8 : MTF_I32;
+    if (integer && tensor->dtype != whole)
+        return fail(check, error, "input \"%s\" is %s and must be %s", tensor->name,
+                    mtf_dtype_name(tensor->dtype), mtf_dtype_name(whole));
     if (integer || row->dtype == MTF_DTYPE_GIVEN)
         return true;
     if (row->kernel_class != MTF_CLASS_MOVE && !row->integers && !mtf_dtype_is_float(tensor->dtype))
@@ -714,6 +715,49 @@ bool mtf_check_expert_einsum(const Check *check, const MtfShape *shape, GError *
 
 bool mtf_check_expert_einsum_grad(const Check *check, const MtfShape *shape, GError **error) {
     return check_experts(check, &input(check, 0)->shape, &input(check, 1)->shape, shape, error);
+}
+
+/* Dimensions of `shape` that `other` has or lacks, in its order. */
+static MtfShape part_of(const MtfShape *shape, const MtfShape *other, bool has) {
+    MtfShape part = { 0 };
+    for (int i = 0; i < shape->rank; i++)
+        if ((mtf_shape_find(other, shape->dims[i]) >= 0) == has)
+            mtf_shape_append(&part, shape->dims[i]);
+    return part;
+}
+
+/* Whether the dimensions of `shape` that are in `part` stand together at its beginning or its end. */
+static bool stands_at_an_end(const MtfShape *shape, const MtfShape *part) {
+    int changes = 0;
+    for (int i = 1; i < shape->rank; i++)
+        changes += (mtf_shape_find(part, shape->dims[i]) >= 0) !=
+                   (mtf_shape_find(part, shape->dims[i - 1]) >= 0);
+    return changes <= 1;
+}
+
+MtfShape mtf_quantized_channels(const MtfShape *x, const MtfShape *w) {
+    return part_of(w, x, false);
+}
+
+bool mtf_quantized_shapes_fit(const MtfShape *x, const MtfShape *w, const MtfShape *result) {
+    MtfShape channels = mtf_quantized_channels(x, w), summed = part_of(x, result, false);
+    MtfShape shared = part_of(w, x, true), rows = part_of(x, w, false);
+    return channels.rank > 0 && summed.rank > 0 && stands_at_an_end(w, &summed) &&
+           part_of(&channels, result, false).rank == 0 &&
+           part_of(&shared, result, true).rank == 0 && part_of(&rows, result, false).rank == 0;
+}
+
+bool mtf_check_quantized_einsum(const Check *check, const MtfShape *shape, GError **error) {
+    const MtfTensor *x = input(check, 0), *w = input(check, 1), *scale = input(check, 2);
+    MtfShape channels = mtf_quantized_channels(&x->shape, &w->shape);
+    if (!mtf_shape_equal(&scale->shape, &channels))
+        return fail(check, error, "\"%s\" must have the dimensions of \"%s\" that \"%s\" lacks",
+                    scale->name, w->name, x->name);
+    return mtf_quantized_shapes_fit(&x->shape, &w->shape, shape) ||
+           fail(check, error,
+                "dimensions of \"%s\" must be summed with those of \"%s\", on one side of it, or "
+                "stand in the result, on the other",
+                w->name, x->name);
 }
 
 /* What rows of a kind share. */

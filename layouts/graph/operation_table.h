@@ -46,6 +46,9 @@
  *     lion      u = sign(beta1 m + (1 - beta1) g)              m' = beta2 m + (1 - beta2) g
  *               w' = w - rate (u + weight_decay w)
  *
+ *     lamb      u = m^ / (sqrt(v^) + epsilon) + weight_decay w
+ *               w' = w - rate (|w| / |u|) u, the ratio 1 where either norm is 0; norms of a whole variable
+ *
  * Routing. Tokens choose experts, and each choice takes a place, its *slot*. With a capacity C, slot
  * e C + c is place c of expert e, and choices that find none are -1, dropped; without one, slots are
  * the choices sorted by expert. `queue` says who is served first: 0 token by token, 1 all first
@@ -235,12 +238,16 @@ typedef enum {
     MTF_OP_MOMENTUM,      /* (w, g, v, rate[, clip]) -> w', v' */
     MTF_OP_LION,          /* (w, g, m, rate[, clip]) -> w', m' */
     MTF_OP_ADAM,          /* (w, g, m, v, rate[, clip]) -> w', m', v'; with weight_decay: AdamW */
+    MTF_OP_LAMB_DIRECTION, /* (w, g, m, v[, clip]) -> Adam's direction u with weight_decay w, m', v' */
+    MTF_OP_LAMB_APPLY,     /* (w, u, sum of w^2, sum of u^2, rate) -> w - rate |w| / |u| u */
     MTF_OP_ADAFACTOR_MOMENT,    /* (old, new) -> b old + (1-b) (new + epsilon), b = 1 - t^-decay */
     MTF_OP_ADAFACTOR_DIRECTION, /* (g, rows, columns, mean of rows) -> g / sqrt(rows columns /
                                    mean), or (g, v) -> g / sqrt(v) */
     MTF_OP_ADAFACTOR_APPLY, /* (w, u, sum of u^2, rate) -> w - rate u / max(1, rms(u)/threshold) */
     /* of graphs that generate: `position` is where the tokens at hand begin in their text */
     MTF_OP_CACHE_UPDATE, /* (x, cache, position) -> the cache with x at `position` and behind it */
+    MTF_OP_QUANTIZED_EINSUM, /* (x, w, scale) -> scale times the sum of x w, where w is int8: weights in
+                                units of a scale for each dimension that they bring to the result */
     MTF_OP_CACHED_ATTENTION, /* (q, k, v, position) -> attention of the queries from `position` on to
                                 what a cache holds up to each; and "NAME/lse" */
     MTF_OPERATIONS,
@@ -350,7 +357,8 @@ typedef enum {
     MTF_PRODUCTS_CONV,   /* of x, filter and y, two of which it reads */
     MTF_PRODUCTS_ATTENTION,
     MTF_PRODUCTS_ATTENTION_GRAD,
-    MTF_PRODUCTS_EXPERTS, /* of each expert's rows and its matrix */
+    MTF_PRODUCTS_EXPERTS,   /* of each expert's rows and its matrix */
+    MTF_PRODUCTS_QUANTIZED, /* of x and a matrix of int8 */
 } MtfProductsKind;
 
 /* What an operation's kernel keeps while it runs (layouts/kernel_work/kernel_scratch.h). */
@@ -433,7 +441,8 @@ typedef struct {
     int addend; /* input that is added to output 0, and so is placed as that is, partial where
                    that is partial; touched only where the others say. 0: none */
     bool whole; /* the dimensions that attributes "dimension" and "choices" name are never split */
-    unsigned integer_inputs; /* bit k: input k is int32; all others are float */
+    unsigned integer_inputs; /* bit k: input k is int32, or int8 by byte_inputs; others are float */
+    unsigned byte_inputs;    /* of these */
     unsigned wide_inputs;    /* bit k: input k is of the type of sums; all others of one type */
     MtfDtypeRule dtype;
     bool accumulates; /* output 0 adds up over micro-batches and is complete after the last */
@@ -450,6 +459,7 @@ typedef struct {
     MtfScratch scratch;
     MtfPointsShare share;  /* NULL: all points */
     MtfWindowForm windows; /* what its windows relate; without: nothing */
+    bool samples;          /* its windows are those of mtf_window_sample, where it has one */
     MtfChoice choice;      /* of ids or labels */
     MtfPadding padding;
     bool singular; /* its value or its slope is not finite at 0 */

@@ -6,8 +6,8 @@
 #include <string.h>
 
 const char *const *mtf_optimizer_kinds(void) {
-    static const char *const kinds[] = { "sgd",       "momentum", "adam", "adamw",
-                                         "adafactor", "lion",     NULL };
+    static const char *const kinds[] = { "sgd",  "momentum", "adam", "adamw", "adafactor",
+                                         "lion", "lamb",     "muon", NULL };
     return kinds;
 }
 
@@ -38,6 +38,15 @@ const MtfOptimizerNumber *mtf_optimizer_numbers(void) {
         { FIELD(weight_decay), "lion", 0, 0, INFINITY, false },
         { FIELD(epsilon), "adam", 1e-8, 0, INFINITY, false },
         { FIELD(epsilon), "adamw", 1e-8, 0, INFINITY, false },
+        { FIELD(beta1), "lamb", 0.9, 0, 1, false },
+        { FIELD(beta2), "lamb", 0.999, 0, 1, false },
+        { FIELD(epsilon), "lamb", 1e-6, 0, INFINITY, false },
+        { FIELD(weight_decay), "lamb", 0.01, 0, INFINITY, false },
+        { FIELD(momentum), "muon", 0.95, 0, 1, false },
+        { FIELD(beta1), "muon", 0.9, 0, 1, false },
+        { FIELD(beta2), "muon", 0.95, 0, 1, false },
+        { FIELD(epsilon), "muon", 1e-8, 0, INFINITY, false },
+        { FIELD(weight_decay), "muon", 0.1, 0, INFINITY, false },
         { FIELD(epsilon), "adafactor", 1e-30, 0, INFINITY, false },
         { FIELD(weight_decay), "sgd", 0, 0, INFINITY, false },
         { FIELD(weight_decay), "momentum", 0, 0, INFINITY, false },
@@ -50,6 +59,7 @@ const MtfOptimizerNumber *mtf_optimizer_numbers(void) {
         { FIELD(cooldown), NULL, 0, 0, INFINITY, true },
         { FIELD(period), NULL, 0, 0, INFINITY, true },
         { FIELD(drop), NULL, 0.1, 0, INFINITY, true },
+        { FIELD(ema), NULL, 0, 0, 1, true },
         { NULL, 0, NULL, 0, 0, 0, false },
     };
     return numbers;
@@ -57,6 +67,20 @@ const MtfOptimizerNumber *mtf_optimizer_numbers(void) {
 
 bool mtf_optimizer_has(const char *kind, const MtfOptimizerNumber *number) {
     return number->kind == NULL || strcmp(number->kind, kind) == 0;
+}
+
+char *mtf_optimizer_lacks(const MtfOptimizer *optimizer) {
+    static const char *const ending[] = { "cosine", "linear", "polynomial", "wsd", NULL };
+    const char *schedule = optimizer->schedule;
+    if (g_strv_contains(ending, schedule) && optimizer->total <= optimizer->warmup)
+        return g_strdup_printf("schedule \"%s\" needs \"total\", the step at which it ends, above "
+                               "\"warmup\"",
+                               schedule);
+    if (strcmp(schedule, "wsd") == 0 && !(optimizer->cooldown > 0))
+        return g_strdup("schedule \"wsd\" needs \"cooldown\", the steps in which it ends");
+    if (strcmp(schedule, "step") == 0 && !(optimizer->period > 0))
+        return g_strdup("schedule \"step\" needs \"period\", the steps from one drop to the next");
+    return NULL;
 }
 
 MtfOptimizer mtf_optimizer_standard(const char *kind, double rate) {

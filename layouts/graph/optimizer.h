@@ -7,7 +7,7 @@
 
 #include "layouts/graph/graph.h"
 
-/* "sgd", "momentum", "adam", "adamw", "adafactor"; NULL-terminated. */
+/* "sgd", "momentum", "adam" and so on (optimizer_updates.h); NULL-terminated. */
 const char *const *mtf_optimizer_kinds(void);
 
 /* "constant", "linear_warmup" and so on (operation_table.h); NULL-terminated. */
@@ -32,6 +32,9 @@ const MtfOptimizerNumber *mtf_optimizer_numbers(void);
 
 /* Whether optimizers of `kind` have this number. */
 bool mtf_optimizer_has(const char *kind, const MtfOptimizerNumber *number);
+
+/* What its schedule cannot do without and lacks, as the end of a sentence, to be freed; NULL: nothing. */
+char *mtf_optimizer_lacks(const MtfOptimizer *optimizer);
 
 /* An optimizer of a known kind with schedule "constant", all numbers at their standard, and
  * learning rate `rate`. Its strings are the caller's (mtf_graph_free frees those of a graph). */

@@ -6,11 +6,31 @@
 #include "layouts/graph/operation_check.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 typedef MtfOperationCheck Check;
 
 static int64_t size_of(const MtfGraph *graph, int dim) {
     return mtf_graph_size(graph, dim);
+}
+
+void mtf_window_sample(const MtfGraph *graph, const MtfOperationRow *row,
+                       MtfAttributes *attributes) {
+    if (!row->samples)
+        return;
+    int64_t from = mtf_graph_size(graph, attributes->from);
+    int64_t to = mtf_graph_size(graph, attributes->to);
+    double start = attributes->start, stride = attributes->stride;
+    bool stretch = attributes->wrap == 0 && attributes->dilation == 1 && stride >= 1 &&
+                   stride < INT32_MAX && fabs(start) < INT32_MAX;
+    attributes->n_windows = stretch && from / 2 <= to && to / 2 <= from;
+    attributes->windows[0] = (MtfWindow){ .from = attributes->from,
+                                          .to = attributes->to,
+                                          .kernel = -1,
+                                          .size = 1,
+                                          .stride = (int)stride,
+                                          .dilation = 1,
+                                          .before = -(int)start };
 }
 
 int64_t mtf_window_places(const MtfGraph *graph, const MtfWindow *window) {

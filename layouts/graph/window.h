@@ -38,6 +38,13 @@ void mtf_windows_append(GString *text, const MtfAttributes *attributes);
 const MtfWindow *mtf_window_of(const MtfOperationRow *row, const MtfAttributes *attributes,
                                int dim);
 
+/* Gives an operation whose row samples the window that it is: one place, `stride` apart, from `start`
+ * on. None where a part of the result is not a stretch of the input (`wrap`, `dilation`), and where one
+ * side is over twice as long as the other: then little is left of the input, whose parts add up, or
+ * little is read, which every part may have whole. */
+void mtf_window_sample(const MtfGraph *graph, const MtfOperationRow *row,
+                       MtfAttributes *attributes);
+
 /* The dimension on the larger side, and on the smaller. */
 int mtf_window_larger(const MtfOperationRow *row, const MtfWindow *window);
 int mtf_window_smaller(const MtfOperationRow *row, const MtfWindow *window);

@@ -212,6 +212,23 @@ static MtfProductWork convolution_work(const MtfGraph *graph, const MtfOperation
     return work;
 }
 
+/* x by a matrix of int8, which is widened on the way: rows are what only x has, columns what only the
+ * matrix has. */
+static MtfProductWork quantized_work(const MtfGraph *graph, const MtfOperation *op,
+                                     const MtfIteration *iteration, const int64_t *sizes) {
+    MtfTerm x = mtf_operation_local_term(graph, op->inputs[0], iteration, sizes);
+    MtfTerm w = mtf_operation_local_term(graph, op->inputs[1], iteration, sizes);
+    MtfProductWork work = { .calls = 1, .m = 1, .n = 1, .k = 1 };
+    for (int i = 0; i < x.rank; i++)
+        *(mtf_term_has(&w, x.dims[i]) ? &work.k : &work.m) *= (double)x.size[i];
+    for (int i = 0; i < w.rank; i++)
+        work.n *= mtf_term_has(&x, w.dims[i]) ? 1 : (double)w.size[i];
+    int64_t bytes = mtf_dtype_bytes(mtf_operation_storage_dtype(graph, op));
+    work.form = mtf_term_has(&x, w.dims[0]) ? MTF_PRODUCT_NN : MTF_PRODUCT_NT;
+    work.spared_bytes = work.k * work.n * (double)(bytes - mtf_dtype_bytes(MTF_I8));
+    return work;
+}
+
 MtfProductWork mtf_operation_product_work(const MtfGraph *graph, int operation,
                                           const MtfIteration *iteration, const int64_t *sizes) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
@@ -222,6 +239,8 @@ MtfProductWork mtf_operation_product_work(const MtfGraph *graph, int operation,
         return expert_work(graph, operation, iteration, sizes);
     if (products_of(op) == MTF_PRODUCTS_CONV)
         return convolution_work(graph, op, iteration, sizes);
+    if (products_of(op) == MTF_PRODUCTS_QUANTIZED)
+        return quantized_work(graph, op, iteration, sizes);
     if (products_of(op) != MTF_PRODUCTS_EINSUM)
         return work;
     g_autofree MtfTerm *terms = g_new(MtfTerm, (gsize)op->n_inputs);

@@ -30,7 +30,8 @@ typedef struct {
     double calls;   /* products of m x k by k x n, one after another; 0: none */
     double m, n, k; /* of the largest pair, where there are several terms; so is the form */
     MtfProductForm form;
-    double swept_bytes; /* read and written by passes beside the products: copies in an order that
+    double spared_bytes; /* by the right side, which takes less than the other two's type does */
+    double swept_bytes;  /* read and written by passes beside the products: copies in an order that
                            suits them, sums and products element by element */
 } MtfProductWork;
 

@@ -98,7 +98,7 @@ static int64_t parts_near_ends(const MtfReach *r, int64_t n) {
     int64_t held = r->size / n, parted = r->parted_size / n;
     bool regular = r->size % n == 0 && r->parted_size % n == 0 &&
                    (r->gathers ? held == r->stride * parted : held * r->stride == parted);
-    int64_t overhang = r->before + (r->places - 1) * r->dilation;
+    int64_t overhang = ABS(r->before) + (r->places - 1) * r->dilation;
     if (!regular || held == 0)
         return n;
     return 2 + 2 * (1 + (r->gathers ? overhang : overhang / r->stride + 1) / held);

@@ -31,7 +31,7 @@ char *mtf_export(const MtfStepFacts *facts, const MtfExportRequest *request, GEr
     mtf_input_error(
         error,
         "a plan cannot be exported to \"%s\"; the forms are %sonnx, rankfile; pipelines: "
-        "torch-pipelining",
+        "torch-pipelining, megatron, deepspeed, alpa, onnx",
         request->to, names->str);
     return NULL;
 }

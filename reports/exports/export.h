@@ -11,7 +11,7 @@
  *     onnx       the forward pass with multi-device annotations, in bytes (export_onnx.h)
  *     onnx-text  such annotations alone, as text, of any operations
  *     slurm      a batch script that starts ranks as planned, checkpoints and requeues
- *     (pipelines: export_pipeline.h)
+ *     (pipelines: pipelines/export_pipeline.h)
  *     rankfile   an Open MPI rankfile that puts ranks where the mapping has them
  *
  * Not every plan can be said in every form; then one sentence says what stands in the way. */

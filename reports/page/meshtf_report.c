@@ -5,8 +5,8 @@
 #include "layouts/base/json_writer.h"
 #include "reports/drawing/drawings.h"
 #include "reports/exports/export.h"
-#include "reports/exports/export_pipeline.h"
 #include "reports/exports/onnx/export_onnx.h"
+#include "reports/exports/pipelines/export_pipeline.h"
 #include "reports/facts/metrics_log.h"
 #include "reports/facts/timeline.h"
 #include "reports/page/page.h"
@@ -154,11 +154,18 @@ static bool write_report(const char *path, const Options *options, GError **erro
 
 /* ---- Exports -------------------------------------------------------------------------------- */
 
-static bool write_onnx(const MtfPlan *plan, const Options *options, GError **error) {
+static bool write_onnx(const char *plan_path, const Options *options, GError **error) {
     const char *path = options->output != NULL ? options->output : "-";
+    bool staged = mtf_pipeline_plan_is(plan_path);
     if (options->json)
         return mtf_input_error(error, "--json: an ONNX file is no text");
-    g_autoptr(GByteArray) bytes = mtf_export_onnx(plan, options->weights, error);
+    g_autoptr(MtfPipelinePlan) pipeline = staged ? mtf_pipeline_plan_load(plan_path, error) : NULL;
+    g_autoptr(MtfPlan) plan = staged ? NULL : mtf_plan_load(plan_path, error);
+    if (plan == NULL && pipeline == NULL)
+        return false;
+    g_autoptr(GByteArray) bytes = plan != NULL
+                                      ? mtf_export_onnx(plan, options->weights, error)
+                                      : mtf_export_onnx_pipeline(pipeline, options->weights, error);
     return bytes != NULL && mtf_file_write(path, (const char *)bytes->data, bytes->len, error);
 }
 
@@ -175,11 +182,11 @@ static char *export_plan(const MtfPlan *plan, const Options *options, GError **e
 
 static bool write_export(const char *plan_path, const Options *options, GError **error) {
     bool pipeline = mtf_pipeline_plan_is(plan_path);
-    g_autoptr(MtfPlan) plan = pipeline ? NULL : mtf_plan_load(plan_path, error);
-    if (plan != NULL && strcmp(options->form, "onnx") == 0)
-        return write_onnx(plan, options, error);
+    if (strcmp(options->form, "onnx") == 0)
+        return write_onnx(plan_path, options, error);
     if (options->weights != NULL)
         return mtf_input_error(error, "--weights is for --to onnx");
+    g_autoptr(MtfPlan) plan = pipeline ? NULL : mtf_plan_load(plan_path, error);
     g_autofree char *text =
         pipeline ? export_pipeline(plan_path, options, error) : export_plan(plan, options, error);
     const char *path = options->output != NULL ? options->output : "-";
@@ -266,7 +273,7 @@ int main(int argc, char **argv) {
           "FILE" },
         { "export", 0, 0, G_OPTION_ARG_STRING, &options.form,
           "Write the plan in the words of another tool instead (-o FILE, or standard output)",
-          "mtf|jax|dtensor|megatron|deepspeed|maxtext|shardy|onnx|onnx-text|slurm|rankfile|torch-pipelining" },
+          "mtf|jax|dtensor|megatron|deepspeed|maxtext|shardy|onnx|onnx-text|slurm|rankfile|torch-pipelining|alpa" },
         { "weights", 0, 0, G_OPTION_ARG_FILENAME, &options.weights,
           "A checkpoint beside the ONNX file that has its weights", "FILE" },
         { "compare", 0, 0, G_OPTION_ARG_NONE, &options.compare,

@@ -201,6 +201,8 @@ static const MtfTrialOperation operations[] = {
     { MTF_OP_MOMENTUM, { "rc", "rc", "rc", "" }, NULL, NOTHING },
     { MTF_OP_LION, { "rc", "rc", "rc", "" }, NULL, NOTHING },
     { MTF_OP_ADAM, { "rc", "rc", "rc", "rc", "" }, NULL, NOTHING },
+    { MTF_OP_LAMB_DIRECTION, { "rc", "rc", "rc", "rc" }, NULL, NOTHING },
+    { MTF_OP_LAMB_APPLY, { "rc", "rc", "", "", "" }, NULL, NOTHING },
     { MTF_OP_ADAFACTOR_MOMENT, { "rc", "rc" }, NULL, NOTHING },
     { MTF_OP_ADAFACTOR_DIRECTION, { "rc", "rc" }, NULL, FIRST },
     { MTF_OP_ADAFACTOR_APPLY, { "rc", "rc", "", "" }, NULL, NOTHING },
@@ -319,7 +321,7 @@ static bool is_among(const MtfTrialOperation *list, size_t n, int kind) {
 
 bool mtf_goes_by_rates(int kind) {
     const MtfOperationRow *row = mtf_operation_row(kind);
-    return row->windows != MTF_WINDOWS_NONE || row->loop != MTF_LOOP_NOTHING;
+    return (row->windows != MTF_WINDOWS_NONE && !row->samples) || row->loop != MTF_LOOP_NOTHING;
 }
 
 /* Products of experts are those of einsum; attention to a cache goes by the tables of attention. */

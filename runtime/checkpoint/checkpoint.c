@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "runtime/checkpoint/checkpoint.h"
 
+#include "runtime/checkpoint/checkpoint.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "runtime/checkpoint/adapter_weights.h"
 #include "runtime/checkpoint/published_weights.h"
+#include "runtime/checkpoint/quantization.h"
+#include "runtime/checkpoint/staged_variables.h"
 #include "runtime/checkpoint/tensor_file.h"
 #include "runtime/checkpoint/whole_file.h"
 #include "runtime/support/agreement.h"
@@ -34,61 +36,6 @@ static int rank_of(MPI_Comm control) {
 
 static bool is_weight(const MtfTensor *tensor) {
     return tensor->source == MTF_SOURCE_VARIABLE && tensor->memory == MTF_MEMORY_VARIABLE;
-}
-
-/* ---- Parts of a model ----------------------------------------------------------------------- */
-
-static const MtfGraph *whole_graph(const MtfCheckpointed *what) {
-    return what->whole != NULL ? what->whole : what->worker->program->graph;
-}
-
-/* Of `n` numbers of tensors of the whole graph those of the worker's that are its variables; -1 for
- * the others. Free with g_free. */
-static int *own_tensors(const MtfCheckpointed *what, const MtfWorker *worker, const int *tensors,
-                        int n) {
-    const MtfGraph *graph = worker->program->graph;
-    int *own = g_memdup2(tensors, sizeof *own * (gsize)(n + 1));
-    for (int i = 0; i < n; i++) {
-        if (tensors[i] < 0)
-            continue;
-        own[i] = mtf_graph_find_tensor(graph, mtf_graph_tensor(what->whole, tensors[i])->name);
-        if (own[i] >= 0 && mtf_graph_tensor(graph, own[i])->source != MTF_SOURCE_VARIABLE)
-            own[i] = -1;
-    }
-    return own;
-}
-
-/* Moves the variables of one of the domain's stages; on the domain's first rank `*checksum` grows. */
-static bool move_stage(const MtfCheckpointed *what, const MtfWorker *worker,
-                       const MtfTensorFile *data,
-                       bool (*move)(const MtfTensorFile *, uint64_t *, GError **),
-                       uint64_t *checksum, GError **error) {
-    g_autofree int *own = own_tensors(what, worker, data->tensors, (int)data->file->tensors->len);
-    MtfTensorFile part = *data;
-    uint64_t sum = 0;
-    part.worker = worker;
-    part.tensors = own;
-    part.control = what->domain;
-    bool done = move(&part, &sum, error);
-    *checksum += rank_of(what->domain) == 0 ? sum : 0;
-    return done;
-}
-
-/* Moves this rank's variables by `move`; fails on all ranks or on none, and sums the checksums of
- * all stages. */
-static bool move_parts(const MtfCheckpointed *what, const MtfTensorFile *data,
-                       bool (*move)(const MtfTensorFile *, uint64_t *, GError **),
-                       uint64_t *checksum, GError **error) {
-    if (what->whole == NULL)
-        return move(data, checksum, error);
-    GError *local = NULL;
-    uint64_t own = 0;
-    bool done = move_stage(what, what->worker, data, move, &own, &local);
-    for (int i = 0; done && i < what->n_more; i++)
-        done = move_stage(what, what->more[i], data, move, &own, &local);
-    mtf_mpi_require(MPI_Allreduce(&own, checksum, 1, MPI_UINT64_T, MPI_SUM, what->control),
-                    "MPI_Allreduce");
-    return mtf_agree(what->control, local, error);
 }
 
 /* ---- The seal: a digest of the header ------------------------------------------------------ */
@@ -194,7 +141,7 @@ static bool write_data(const MtfCheckpointed *what, MtfSafetensors *file, const 
                            .tensors = tensors,
                            .data_start = (int64_t)length,
                            .path = partial };
-    if (!move_parts(what, &data, mtf_tensor_file_write, &checksum, error))
+    if (!mtf_staged_variables_move(what, &data, mtf_tensor_file_write, &checksum, error))
         return false;
     g_autofree char *header = seal_header(file, checksum, &length);
     local = NULL;
@@ -206,7 +153,7 @@ static bool write_data(const MtfCheckpointed *what, MtfSafetensors *file, const 
 bool mtf_checkpoint_write(const MtfCheckpointed *what, const char *path,
                           const MtfProgress *progress, GError **error) {
     g_autoptr(MtfSafetensors) file = mtf_safetensors_new();
-    g_autofree int *tensors = add_variables(file, whole_graph(what));
+    g_autofree int *tensors = add_variables(file, mtf_checkpointed_graph(what));
     g_autofree char *partial = g_strconcat(path, MTF_PARTIAL_SUFFIX, NULL);
     bool is_first = rank_of(what->control) == 0;
     describe(file, what, progress);
@@ -372,7 +319,7 @@ static bool read_tensors(const MtfCheckpointed *what, const char *path, const Mt
                            .tensors = tensors,
                            .data_start = (int64_t)header_bytes,
                            .path = path };
-    return move_parts(what, &data, mtf_tensor_file_read, checksum, error);
+    return mtf_staged_variables_move(what, &data, mtf_tensor_file_read, checksum, error);
 }
 
 MtfCheckpointVerdict mtf_checkpoint_read(const MtfCheckpointed *what, const char *path,
@@ -385,7 +332,7 @@ MtfCheckpointVerdict mtf_checkpoint_read(const MtfCheckpointed *what, const char
     if (file == NULL || !read_progress(path, file, header, length, progress, error))
         return MTF_CHECKPOINT_BAD;
     g_autofree int *tensors =
-        match(path, file, whole_graph(what), &(Wanted){ is_variable, NULL }, error);
+        match(path, file, mtf_checkpointed_graph(what), &(Wanted){ is_variable, NULL }, error);
     if (tensors == NULL || !has_nothing_else(path, file, tensors, error))
         return MTF_CHECKPOINT_FOREIGN;
     if (!read_tensors(what, path, file, tensors, length, &checksum, error) ||
@@ -399,17 +346,13 @@ bool mtf_weights_read(const MtfCheckpointed *what, const char *path, GError **er
     uint64_t checksum;
     g_autofree char *header = NULL;
     if (mtf_published_weights_are_at(what->control, path))
-        return what->whole != NULL
-                   ? mtf_input_error(error,
-                                     "%s: published weights begin runs without pipeline stages "
-                                     "only; a checkpoint of such a run begins this one",
-                                     path)
-                   : mtf_published_weights_read(what, path, error);
+        return mtf_published_weights_read(what, path, error);
     g_autoptr(MtfSafetensors) file = mtf_header_read(what->control, path, &header, &length, error);
     if (file == NULL)
         return false;
-    g_autoptr(GHashTable) adapters = mtf_adapter_variables(whole_graph(what));
+    g_autoptr(GHashTable) optional = mtf_adapter_variables(mtf_checkpointed_graph(what));
+    mtf_quantization_add_scales(mtf_checkpointed_graph(what), optional);
     g_autofree int *tensors =
-        match(path, file, whole_graph(what), &(Wanted){ is_weight, adapters }, error);
+        match(path, file, mtf_checkpointed_graph(what), &(Wanted){ is_weight, optional }, error);
     return tensors != NULL && read_tensors(what, path, file, tensors, length, &checksum, error);
 }

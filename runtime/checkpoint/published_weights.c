@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "runtime/checkpoint/published_weights.h"
 
+#include "runtime/checkpoint/published_weights.h"
 #include "layouts/base/error.h"
+#include "layouts/graph/stage_split.h"
 #include "layouts/onnx/onnx_model.h"
 #include "runtime/checkpoint/adapter_weights.h"
 #include "runtime/checkpoint/onnx_weights.h"
 #include "runtime/checkpoint/published_folder.h"
+#include "runtime/checkpoint/quantization.h"
+#include "runtime/checkpoint/staged_variables.h"
 #include "runtime/checkpoint/stored_place.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
@@ -64,11 +67,14 @@ typedef enum {
 static bool visit_weights(const MtfGraph *graph, Which which, Visit visit, void *user,
                           GError **error) {
     g_autoptr(GHashTable) adapters = mtf_adapter_variables(graph);
+    g_autoptr(GHashTable) scales = g_hash_table_new(g_str_hash, g_str_equal);
+    mtf_quantization_add_scales(graph, scales);
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
         bool adapts = g_hash_table_contains(adapters, tensor->name);
         if (tensor->source == MTF_SOURCE_VARIABLE && tensor->memory == MTF_MEMORY_VARIABLE &&
-            adapts == (which == OF_ADAPTERS) && (which != WITH_PLACE || tensor->stored != NULL) &&
+            !g_hash_table_contains(scales, tensor->name) && adapts == (which == OF_ADAPTERS) &&
+            (which != WITH_PLACE || tensor->stored != NULL) &&
             !visit_variable(graph, t, visit, user, error))
             return false;
     }
@@ -129,7 +135,7 @@ bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder,
     g_autoptr(MtfPublishedFolder) open =
         onnx ? mtf_onnx_weights_open(what->control, folder, error)
              : mtf_published_folder_open(what->control, folder, error);
-    if (open == NULL || !visit_weights(what->worker->program->graph, onnx ? WITH_PLACE : OF_MODEL,
+    if (open == NULL || !visit_weights(mtf_checkpointed_graph(what), onnx ? WITH_PLACE : OF_MODEL,
                                        add_reading, open, error))
         return false;
     for (guint i = 0; i < open->files->len; i++) {
@@ -141,7 +147,8 @@ bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder,
                                .moves = file->moves,
                                .data_start = file->data_start,
                                .path = file->path };
-        if (file->moves->len > 0 && !mtf_tensor_file_read(&data, &checksum, error))
+        if (file->moves->len > 0 &&
+            !mtf_staged_variables_move(what, &data, mtf_tensor_file_read, &checksum, error))
             return false;
     }
     return true;
@@ -231,7 +238,7 @@ static bool write_file(const MtfCheckpointed *what, const Export *e, GError **er
                            .moves = e->moves,
                            .data_start = (int64_t)length,
                            .path = partial };
-    bool done = mtf_tensor_file_write(&data, &checksum, error);
+    bool done = mtf_staged_variables_move(what, &data, mtf_tensor_file_write, &checksum, error);
     local = NULL;
     if (done && first && mtf_whole_file_write_header(partial, header, length, &local) &&
         write_config(e, &local))
@@ -261,15 +268,36 @@ static void end_export(Export *e) {
 static bool write_model(const MtfCheckpointed *what, Export *e, GError **error) {
     if (!visit_weights(e->graph, OF_MODEL, add_writing, e, error))
         return false;
-    MtfMergedWeights *merged = mtf_adapters_merge(what);
+    g_autofree MtfMergedWeights **merged = g_new(MtfMergedWeights *, what->n_more + 1);
+    for (int part = 0; part <= what->n_more; part++) {
+        MtfCheckpointed one = mtf_checkpointed_part(what, part);
+        merged[part] = mtf_adapters_merge(&one);
+    }
     bool written = write_file(what, e, error);
-    mtf_adapters_unmerge(merged);
+    for (int part = 0; part <= what->n_more; part++)
+        mtf_adapters_unmerge(merged[part]);
     return written;
+}
+
+/* Adapters are added in by the stage that has the weight. */
+static bool check_adapter_stages(const MtfGraph *graph, GError **error) {
+    g_autofree int *stages = mtf_graph_tensor_stages(graph);
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        const char *parts[] = { tensor->adapter.down, tensor->adapter.up };
+        for (int p = 0; p < 2 && parts[p] != NULL; p++)
+            if (stages[mtf_graph_find_tensor(graph, parts[p])] != stages[t])
+                return mtf_input_error(error,
+                                       "the cut between stages leads between \"%s\" and its "
+                                       "adapter \"%s\": --export-adapter writes adapters alone",
+                                       tensor->name, parts[p]);
+    }
+    return true;
 }
 
 bool mtf_published_weights_check(const MtfGraph *graph, bool adapters, GError **error) {
     g_autofree char *config = adapters ? mtf_adapter_config_print(graph, NULL, error) : NULL;
-    return (config != NULL || !adapters) &&
+    return (config != NULL || !adapters) && (adapters || check_adapter_stages(graph, error)) &&
            visit_weights(graph, adapters ? OF_ADAPTERS : OF_MODEL, NULL, NULL, error);
 }
 
@@ -282,7 +310,7 @@ bool mtf_published_weights_write(const MtfCheckpointed *what, const char *folder
         if (open == NULL)
             return false;
     }
-    Export e = begin_export(what->worker->program->graph, folder);
+    Export e = begin_export(mtf_checkpointed_graph(what), folder);
     e.like = open;
     e.file_name = MTF_PUBLISHED_FILE;
     e.config_name = "config.json";
@@ -296,7 +324,7 @@ bool mtf_published_weights_write(const MtfCheckpointed *what, const char *folder
 
 bool mtf_published_adapters_write(const MtfCheckpointed *what, const char *folder, const char *base,
                                   GError **error) {
-    Export e = begin_export(what->worker->program->graph, folder);
+    Export e = begin_export(mtf_checkpointed_graph(what), folder);
     e.file_name = "adapter_model.safetensors";
     e.config_name = "adapter_config.json";
     e.config = mtf_adapter_config_print(e.graph, base, error);

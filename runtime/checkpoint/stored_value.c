@@ -12,6 +12,8 @@ MtfStoredType mtf_stored_type_of(MtfDtype dtype) {
         return MTF_STORED_F64;
     case MTF_BF16:
         return MTF_STORED_BF16;
+    case MTF_I8:
+        return MTF_STORED_I8;
     default:
         return MTF_STORED_I32;
     }

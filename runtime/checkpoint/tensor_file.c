@@ -2,6 +2,7 @@
 #include "runtime/checkpoint/tensor_file.h"
 
 #include "layouts/base/error.h"
+#include "runtime/checkpoint/quantization.h"
 #include "runtime/data/data_checksum.h"
 #include "runtime/kernels/base/slice.h"
 #include "runtime/support/agreement.h"
@@ -31,6 +32,8 @@ typedef struct {
     char *piece; /* of the window, as it is in the file */
     uint64_t checksum;
     GError *error; /* the first of this rank; it goes on exchanging, since others wait */
+    MtfQuantization *quantization; /* of int8 variables among those read; or NULL */
+    bool measures;                 /* their scales, and stores nothing */
 } Mover;
 
 /* The elements [first, first + count) of one tensor of the graph. */
@@ -207,8 +210,20 @@ static void write_window(Mover *mover, const Window *window) {
 
 /* ---- Reading ------------------------------------------------------------------------------- */
 
-static void unpack(const Window *window, const MtfOperand *slice, const MtfRuns *runs,
-                   const char *elements) {
+static void unpack(const Mover *mover, const Window *window, const MtfOperand *slice,
+                   const MtfRuns *runs, const char *elements) {
+    bool in_units = window->stored->type == MTF_STORED_I8;
+    if (!in_units && mtf_quantization_has(mover->quantization, window->tensor)) {
+        const MtfQuantizedRun run = { window->tensor, runs->index, runs->count,
+                                      window->stored->type, elements };
+        if (mover->measures)
+            mtf_quantization_measure(mover->quantization, &run);
+        else
+            mtf_quantization_store(mover->quantization, &run, slice, runs->position);
+        return;
+    }
+    if (mover->measures)
+        return;
     if (window->stored->type == mtf_stored_type_of(slice->dtype)) {
         memcpy((char *)slice->data + runs->position * window->element_bytes, elements,
                (gsize)(runs->count * window->element_bytes));
@@ -226,7 +241,7 @@ static void unpack_kept(Mover *mover, const Window *window, const MtfShare *kept
         MtfRange piece = piece_of(mover, window, r);
         MtfRuns runs = mtf_runs(kept, piece.begin, piece.end);
         while (mtf_runs_next(&runs)) {
-            unpack(window, slice, &runs, next);
+            unpack(mover, window, slice, &runs, next);
             next += runs.count * window->element_bytes;
         }
     }
@@ -307,6 +322,7 @@ static void mover_clear(Mover *mover) {
     traffic_clear(&mover->incoming);
     g_free(mover->piece);
     g_array_unref(mover->moves);
+    mtf_quantization_free(mover->quantization);
 }
 
 static void move_all(Mover *mover, void (*move)(Mover *, const Window *)) {
@@ -344,11 +360,30 @@ static void close_file(Mover *mover, bool writes) {
         note_failure(mover, "closed", 0, code);
 }
 
+/* Variables of int8 are read twice: their scales are known when all of them has been seen. */
+static void measure_scales(Mover *mover) {
+    GArray *all = mover->moves;
+    mover->quantization = mtf_quantization_new(mover->of->worker);
+    mover->moves = g_array_new(FALSE, FALSE, sizeof(MtfTensorMove));
+    for (guint i = 0; i < all->len; i++)
+        if (mtf_quantization_has(mover->quantization, g_array_index(all, MtfTensorMove, i).tensor))
+            g_array_append_val(mover->moves, g_array_index(all, MtfTensorMove, i));
+    mover->measures = true;
+    move_all(mover, read_window);
+    mover->measures = false;
+    mtf_quantization_settle(mover->quantization, mover->of->control);
+    g_array_unref(mover->moves);
+    mover->moves = all;
+    mover->checksum = 0;
+}
+
 static bool run(const MtfTensorFile *tensors, bool writes, uint64_t *checksum, GError **error) {
     Mover mover;
     mover_init(&mover, tensors);
     bool done = open_file(&mover, writes ? MPI_MODE_WRONLY : MPI_MODE_RDONLY, error);
     if (done) {
+        if (!writes)
+            measure_scales(&mover);
         move_all(&mover, writes ? write_window : read_window);
         close_file(&mover, writes);
         done = mtf_agree(tensors->control, mover.error, error);

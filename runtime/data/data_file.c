@@ -248,3 +248,18 @@ MtfDataFile *mtf_data_file_turn(const MtfDataFile *file, const MtfDataColumns *c
     mtf_data_file_close(turned);
     return NULL;
 }
+
+char *mtf_data_file_text(const char *path, GError **error) {
+    g_autoptr(MtfDataFile) file = mtf_data_file_open(path, error);
+    if (file == NULL)
+        return NULL;
+    int64_t size = mtf_data_file_size(file);
+    g_autofree char *text = g_malloc0((gsize)size + 1);
+    if (!mtf_data_file_read(file, 0, text, size, error))
+        return NULL;
+    if (memchr(text, '\0', (gsize)size) != NULL) {
+        mtf_input_error(error, "%s holds a byte of 0, which no table has", path);
+        return NULL;
+    }
+    return g_steal_pointer(&text);
+}

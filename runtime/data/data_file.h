@@ -27,6 +27,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfDataFile, mtf_data_file_close)
 const char *mtf_data_file_path(const MtfDataFile *file);
 int64_t mtf_data_file_size(const MtfDataFile *file); /* unpacked */
 
+/* The whole text of a file, unpacked; free with g_free. A byte of 0 is bad input. */
+char *mtf_data_file_text(const char *path, GError **error);
+
 /* Reads exactly `count` bytes at `offset`. Fails (not bad input) when the file has become
  * unreadable or shorter. */
 bool mtf_data_file_read(const MtfDataFile *file, int64_t offset, void *bytes, int64_t count,

@@ -108,19 +108,9 @@ bool mtf_table_is(const char *path) {
 }
 
 MtfDataFile *mtf_table_open(const char *path, const MtfTableColumns *columns, GError **error) {
-    g_autoptr(MtfDataFile) file = mtf_data_file_open(path, error);
-    if (file == NULL)
-        return NULL;
-    int64_t size = mtf_data_file_size(file);
-    g_autofree char *text = g_malloc0((gsize)size + 1);
-    g_autoptr(MtfDataFile) target = mtf_data_file_new(path, error);
-    if (target == NULL || !mtf_data_file_read(file, 0, text, size, error))
-        return NULL;
-    if (memchr(text, '\0', (gsize)size) != NULL) {
-        mtf_input_error(error, "%s holds a byte of 0, which no table has", path);
-        return NULL;
-    }
-    if (!mtf_table_parse(path, text, columns, target, error))
+    g_autofree char *text = mtf_data_file_text(path, error);
+    g_autoptr(MtfDataFile) target = text != NULL ? mtf_data_file_new(path, error) : NULL;
+    if (target == NULL || !mtf_table_parse(path, text, columns, target, error))
         return NULL;
     return g_steal_pointer(&target);
 }

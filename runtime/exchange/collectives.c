@@ -13,6 +13,8 @@ static MPI_Datatype mpi_type(MtfDtype dtype) {
         return MPI_DOUBLE;
     case MTF_BF16:
         return MPI_UINT16_T;
+    case MTF_I8:
+        return MPI_INT8_T;
     default:
         return MPI_INT32_T;
     }

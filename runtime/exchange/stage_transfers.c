@@ -103,6 +103,8 @@ static MPI_Datatype element_type(MtfDtype dtype) {
         return MPI_UINT16_T;
     case MTF_I32:
         return MPI_INT32_T;
+    case MTF_I8:
+        return MPI_INT8_T;
     default:
         return MPI_FLOAT;
     }

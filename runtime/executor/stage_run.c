@@ -202,12 +202,23 @@ void mtf_stage_run_trace(MtfStageRun *run, MtfStepTrace *trace) {
 
 /* ---- A pass over a micro-batch --------------------------------------------------------------- */
 
+/* Instructions [from, to), with a pause for who looks at what is there in between. */
+static void run_range(MtfStageChunk *chunk, MtfExecutor *executor, int from, int to, int64_t step) {
+    const MtfStageLook *look = chunk->look;
+    if (look != NULL && from <= look->before && look->before < to) {
+        mtf_executor_run(executor, from, look->before, step);
+        look->seen(executor->worker, look->user);
+        from = look->before;
+    }
+    mtf_executor_run(executor, from, to, step);
+}
+
 /* Runs the instructions before the event, then the event; returns where the chunk stands. */
 static int do_event(MtfStageChunk *chunk, MtfExecutor *executor, int number, int slot, int from,
                     int64_t step) {
     const MtfStageEvent *event = mtf_stage_transfers_event(chunk->transfers, number);
     if (event->before > from) {
-        mtf_executor_run(executor, from, event->before, step);
+        run_range(chunk, executor, from, event->before, step);
         from = event->before;
     }
     mtf_stage_transfer_do(chunk->transfers, number, executor->worker, slot,
@@ -227,7 +238,7 @@ static void run_part(MtfStageChunk *chunk, MtfExecutor *executor, MtfStagePart p
     for (int e = 0; e < mtf_stage_transfers_count(chunk->transfers); e++)
         if (mtf_stage_transfers_event(chunk->transfers, e)->part == part)
             from = do_event(chunk, executor, e, slot, from, step);
-    mtf_executor_run(executor, from, (int)instructions->end, step);
+    run_range(chunk, executor, from, (int)instructions->end, step);
 }
 
 static MtfStageChunk *chunk_of(const MtfStageRun *run, int stage) {
@@ -469,16 +480,36 @@ static void evaluate_chunk(MtfStageChunk *chunk, int microbatch, int64_t batch, 
     run_forward_pass(chunk, &own, batch, 0, failure);
 }
 
-/* Counters of the chunks' collectives and transfers stand aside while it runs. */
-void mtf_stage_run_forward(MtfStageRun *run, int64_t batch, GError **failure) {
-    g_autofree int64_t *sent = g_new(int64_t, run->n_chunks);
-    g_autofree MtfTraffic **counted = g_new(MtfTraffic *, run->n_chunks);
+/* What the chunks' collectives and transfers have counted, while it stands aside. */
+typedef struct {
+    int64_t *sent;
+    MtfTraffic **counted;
+} Counted;
+
+static Counted put_counters_aside(MtfStageRun *run) {
+    Counted aside = { g_new(int64_t, run->n_chunks), g_new(MtfTraffic *, run->n_chunks) };
     for (int c = 0; c < run->n_chunks; c++) {
         MtfStageChunk *chunk = &run->chunks[c];
-        sent[c] = mtf_stage_transfers_sent(chunk->transfers);
-        counted[c] = chunk->executor.counted;
+        aside.sent[c] = mtf_stage_transfers_sent(chunk->transfers);
+        aside.counted[c] = chunk->executor.counted;
         chunk->executor.counted = mtf_traffic_new(chunk->program);
     }
+    return aside;
+}
+
+static void take_counters_back(MtfStageRun *run, Counted *aside) {
+    for (int c = 0; c < run->n_chunks; c++) {
+        MtfStageChunk *chunk = &run->chunks[c];
+        mtf_stage_transfers_set_sent(chunk->transfers, aside->sent[c]);
+        mtf_traffic_free(chunk->executor.counted);
+        chunk->executor.counted = aside->counted[c];
+    }
+    g_free(aside->sent);
+    g_free(aside->counted);
+}
+
+void mtf_stage_run_forward(MtfStageRun *run, int64_t batch, GError **failure) {
+    Counted aside = put_counters_aside(run);
     run_once(run, MTF_PART_BEGIN, 0);
     for (int m = 0; m < run->pipeline->graph->microbatches; m++)
         for (int c = 0; c < run->n_chunks; c++)
@@ -489,10 +520,30 @@ void mtf_stage_run_forward(MtfStageRun *run, int64_t batch, GError **failure) {
         mtf_worker_set_microbatch(chunk->workers[0], 0);
         if (chunk->plan->graph->loss >= 0)
             run_to_loss(chunk);
-        mtf_stage_transfers_set_sent(chunk->transfers, sent[c]);
-        mtf_traffic_free(chunk->executor.counted);
-        chunk->executor.counted = counted[c];
     }
+    take_counters_back(run, &aside);
+}
+
+static void look_at_chunk(MtfStageChunk *chunk, const MtfStageLook *look) {
+    MtfExecutor own = chunk->executor;
+    MtfRange forward = { 0, mtf_program_forward(chunk->program) };
+    own.worker = chunk->workers[0];
+    own.accuracy = NULL;
+    own.trace = NULL;
+    mtf_worker_set_microbatch(own.worker, 0);
+    look->fill(own.worker, look->user);
+    chunk->look = chunk->stage == look->stage ? look : NULL;
+    run_part(chunk, &own, MTF_PART_FORWARD, &forward, 0);
+    chunk->look = NULL;
+}
+
+void mtf_stage_run_look(MtfStageRun *run, const MtfStageLook *look) {
+    Counted aside = put_counters_aside(run);
+    run_once(run, MTF_PART_BEGIN, 0);
+    for (int c = 0; c < run->n_chunks; c++)
+        look_at_chunk(&run->chunks[c], look);
+    wait_for_all(run);
+    take_counters_back(run, &aside);
 }
 
 double mtf_stage_run_share_loss(const MtfStageRun *run, MPI_Comm control, double loss) {

@@ -25,6 +25,15 @@
 #include "runtime/exchange/stage_transfers.h"
 #include "runtime/executor/executor.h"
 
+/* A look at what a stage has computed before an instruction of its forward pass. */
+typedef struct MtfStageLook {
+    void (*fill)(const MtfWorker *worker, void *user); /* writes the inputs of one of the stages */
+    void (*seen)(const MtfWorker *worker,
+                 void *user); /* what is there to be seen; not collective */
+    void *user;
+    int stage, before;
+} MtfStageLook;
+
 /* One stage of the domain. */
 typedef struct {
     int stage;
@@ -41,6 +50,7 @@ typedef struct {
     MtfExecutor executor;            /* owns its messages and counted */
     int next_event,
         next; /* how far it has come in what is done once a step: events, instructions */
+    const MtfStageLook *look; /* while somebody looks at this stage; else NULL */
 } MtfStageChunk;
 
 typedef struct {
@@ -99,6 +109,10 @@ void mtf_stage_run_update(MtfStageRun *run, int64_t step);
  * loss. Nothing that training counts or times is changed but the inputs. A failure to read data is
  * told in `*failure`, where none was before. */
 void mtf_stage_run_forward(MtfStageRun *run, int64_t batch, GError **failure);
+
+/* Collective over all ranks: the forward pass of the first micro-batch through all stages, on inputs that
+ * the look gives. Nothing that training counts or times is changed but the inputs. */
+void mtf_stage_run_look(MtfStageRun *run, const MtfStageLook *look);
 
 /* Collective over `control`: the loss, which the ranks of its stage hold, on all ranks. */
 double mtf_stage_run_share_loss(const MtfStageRun *run, MPI_Comm control, double loss);

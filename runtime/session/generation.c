@@ -2,6 +2,7 @@
 #include "runtime/session/generation.h"
 
 #include "layouts/base/error.h"
+#include "layouts/inference/generation_graph.h"
 #include "runtime/kernels/base/slice.h"
 #include "runtime/serving/model_text.h"
 #include "runtime/serving/sampling.h"
@@ -13,7 +14,6 @@
 /* Where a program has what generation needs. */
 typedef struct {
     MtfSession *session;
-    MtfTraffic *uncounted;
     MtfSessionText text;
     MtfModelText words;
     double *row; /* scores of one position */
@@ -22,33 +22,22 @@ typedef struct {
     MtfSessionGenerator caches;
     MtfSlotTokens *brought; /* by slot; the first has the text */
     int64_t first;          /* token of the text that the window begins with */
+    GArray *drawn_from;     /* double: the scores of every token that was drawn; or NULL */
 } Generation;
 
 /* ---- One token ----------------------------------------------------------------------------- */
 
-/* Puts the window into every example of the inputs; masks let all through. */
-static void fill_inputs(const Generation *g) {
-    const MtfGraph *graph = g->session->plan->graph;
-    for (int t = 0; t < (int)graph->tensors->len; t++) {
-        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-        const MtfOperand *slice = mtf_worker_tensor(g->session->worker, t);
-        if (tensor->source != MTF_SOURCE_INPUT || slice == NULL)
-            continue;
-        int64_t elements = mtf_slice_elements(slice);
-        for (int64_t i = 0; i < elements; i++) {
-            int64_t place = mtf_slice_global_index(slice, i) % g->text.window;
-            mtf_slice_set(slice, i,
-                          tensor->feed == MTF_FEED_TOKENS        ? g->tokens[place]
-                          : tensor->feed == MTF_FEED_NEXT_TOKENS ? 0
-                                                                 : 1);
-        }
-    }
+/* The window in every example of the inputs; masks let all through. */
+static double input_value(const MtfTensor *tensor, int64_t place, const void *user) {
+    const Generation *g = user;
+    return tensor->feed == MTF_FEED_TOKENS        ? g->tokens[place % g->text.window]
+           : tensor->feed == MTF_FEED_NEXT_TOKENS ? 0
+                                                  : 1;
 }
 
 /* The scores behind the first `known` of the window, from all of it. */
 static void compute_scores(Generation *g, int64_t known) {
-    fill_inputs(g);
-    mtf_scores_compute(g->session, &g->text.scores, g->uncounted);
+    mtf_scores_compute(g->session, &g->text.scores, input_value, g);
     mtf_scores_collect(g->session, &g->text.scores, 0, known - 1, known, g->row);
 }
 
@@ -72,6 +61,8 @@ static int next_token(Generation *g, int64_t known, int64_t first, int64_t numbe
         feed_scores(g, known, first);
     else
         compute_scores(g, known);
+    if (g->drawn_from != NULL)
+        g_array_append_vals(g->drawn_from, g->row, (guint)g->text.vocabulary);
     const MtfSampling sampling = { .temperature = session->options->temperature, .top_p = 1 };
     int64_t token = mtf_sampling_draw_at(&sampling, g->row, g->text.vocabulary,
                                          session->options->seed, 0, number);
@@ -135,7 +126,10 @@ static bool open_caches(Generation *g, int64_t prompt, GError **error) {
     GError *local = NULL, *why = NULL;
     if (g->session->options->no_cache)
         return true;
-    make_generator(g, prompt, &local);
+    if (g->session->stage != NULL)
+        mtf_input_error(&local, "every token goes through all pipeline stages");
+    else
+        make_generator(g, prompt, &local);
     if (mtf_agree(g->session->control, local, &why))
         return true;
     bool bad_input = g_error_matches(why, MTF_ERROR, MTF_ERROR_INPUT);
@@ -151,9 +145,27 @@ static bool open_caches(Generation *g, int64_t prompt, GError **error) {
 static void close_generation(Generation *g) {
     mtf_session_generator_close(&g->caches);
     g_free(g->brought);
-    mtf_traffic_free(g->uncounted);
+    if (g->drawn_from != NULL)
+        g_array_unref(g->drawn_from);
     g_free(g->row);
     g_free(g->tokens);
+}
+
+/* Of a plan of inference --logits are those that tokens were drawn from. */
+static bool wants_logits(const MtfSession *session) {
+    return session->options->logits != NULL && mtf_graph_generates(session->plan->graph);
+}
+
+static bool write_logits(const Generation *g, GError **error) {
+    const MtfSession *session = g->session;
+    const int64_t shape[] = { 1, session->options->generate, g->text.vocabulary };
+    GError *local = NULL;
+    if (g->drawn_from == NULL)
+        return true;
+    if (session->rank == 0)
+        mtf_scores_save(session->options->logits, shape,
+                        (const double *)(const void *)g->drawn_from->data, &local);
+    return mtf_agree(session->control, local, error);
 }
 
 bool mtf_generation_check(MtfSession *session, const char *prompt, GError **error) {
@@ -167,19 +179,23 @@ char *mtf_generate(MtfSession *session, const char *prompt, GError **error) {
     g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(int));
     if (!open_generation(&g, prompt, ids, error))
         return NULL;
-    g.uncounted = mtf_traffic_new(session->program);
     g.row = g_new0(double, g.text.vocabulary);
     g.tokens = g_new0(int, g.text.window);
     if (!open_caches(&g, ids->len, error)) {
         close_generation(&g);
         return NULL;
     }
+    if (wants_logits(session))
+        g.drawn_from = g_array_new(FALSE, FALSE, sizeof(double));
     for (int64_t i = 0; i < session->options->generate; i++) {
         int64_t known = fill_window(&g, ids);
         int token = next_token(&g, known, (int64_t)ids->len - known, i);
         g_array_append_val(ids, token);
     }
-    char *text = mtf_model_text_decode(&g.words, (const int *)(const void *)ids->data, ids->len);
+    char *text =
+        write_logits(&g, error)
+            ? mtf_model_text_decode(&g.words, (const int *)(const void *)ids->data, ids->len)
+            : NULL;
     close_generation(&g);
     return text;
 }

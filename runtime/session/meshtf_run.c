@@ -4,6 +4,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
 #include "layouts/graph/microbatches.h"
+#include "layouts/inference/generation_graph.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/calibrate/gemm_peak.h"
 #include "runtime/checkpoint/published_weights.h"
@@ -15,6 +16,7 @@
 #include "runtime/session/scores.h"
 #include "runtime/session/serve.h"
 #include "runtime/session/session.h"
+#include "runtime/session/session_checkpoints.h"
 #include "runtime/session/translation.h"
 #include "runtime/session/verify.h"
 #include "runtime/support/agreement.h"
@@ -118,10 +120,10 @@ static void warn_of_libraries(const MtfSession *session) {
 /* What is written of the trained model. */
 static bool write_results(MtfSession *session, GError **error) {
     const MtfRunOptions *options = session->options;
-    MtfCheckpointed what = { .control = session->control, .worker = session->worker };
+    MtfCheckpointed what = mtf_session_checkpointed(session);
     if (session->stopped)
         return true;
-    if (options->logits != NULL &&
+    if (options->logits != NULL && !mtf_graph_generates(session->plan->graph) &&
         !mtf_scores_write(session, options->steps + 1, options->logits, error))
         return false;
     if (options->export_adapter != NULL &&
@@ -140,7 +142,7 @@ static bool write_results(MtfSession *session, GError **error) {
 /* Whether all that is to be made of the trained model can be, before hours of training. */
 static bool check_wishes(MtfSession *session, GError **error) {
     const MtfRunOptions *o = session->options;
-    const MtfGraph *graph = session->plan->graph;
+    const MtfGraph *graph = mtf_session_graph(session);
     if (o->export_hf != NULL && !mtf_published_weights_check(graph, false, error))
         return false;
     if (o->export_adapter != NULL && !mtf_published_weights_check(graph, true, error))

@@ -15,7 +15,6 @@
 typedef struct {
     MtfSession *session;
     MtfScores scores;
-    MtfTraffic *uncounted;
     MtfDataStream *stream;
     int64_t total;   /* tokens of the text */
     int64_t places;  /* of a batch: examples times window */
@@ -28,7 +27,7 @@ typedef struct {
 /* ---- Opening --------------------------------------------------------------------------------- */
 
 static bool check_inputs(const MtfSession *session, GError **error) {
-    const MtfGraph *graph = session->plan->graph;
+    const MtfGraph *graph = mtf_session_graph(session);
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
         bool fits = tensor->source != MTF_SOURCE_INPUT || tensor->feed == MTF_FEED_TOKENS ||
@@ -42,10 +41,10 @@ static bool check_inputs(const MtfSession *session, GError **error) {
 }
 
 static bool find_scores(Reading *r, GError **error) {
-    if (mtf_graph_generates(r->session->plan->graph))
+    if (mtf_graph_generates(mtf_session_graph(r->session)))
         return mtf_input_error(error, "--perplexity wants a plan of training, which scores all "
                                       "tokens of a text at once");
-    if (!mtf_scores_find(r->session->program, "--perplexity", &r->scores, error))
+    if (!mtf_scores_find(r->session, "--perplexity", &r->scores, error))
         return false;
     if (!r->scores.of_next_tokens || r->scores.length < 0)
         return mtf_input_error(error, "--perplexity: no operation of this model compares scores "
@@ -67,7 +66,6 @@ static bool open_reading(Reading *r, const char *path, GError **error) {
 
 static void close_reading(Reading *r) {
     mtf_data_stream_free(r->stream);
-    mtf_traffic_free(r->uncounted);
     g_free(r->tokens);
     g_free(r->highest);
     g_free(r->sums);
@@ -92,22 +90,11 @@ static bool read_tokens(Reading *r, int64_t first, GError **error) {
 }
 
 /* Masks let all through; scores do not depend on next tokens. */
-static void fill_inputs(const Reading *r) {
-    const MtfGraph *graph = r->session->plan->graph;
-    for (int t = 0; t < (int)graph->tensors->len; t++) {
-        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-        const MtfOperand *slice = mtf_worker_tensor(r->session->worker, t);
-        if (tensor->source != MTF_SOURCE_INPUT || slice == NULL)
-            continue;
-        int64_t elements = mtf_slice_elements(slice);
-        for (int64_t i = 0; i < elements; i++) {
-            int64_t place = mtf_slice_global_index(slice, i);
-            mtf_slice_set(slice, i,
-                          tensor->feed == MTF_FEED_TOKENS        ? r->tokens[place]
-                          : tensor->feed == MTF_FEED_NEXT_TOKENS ? r->tokens[place + 1]
-                                                                 : 1);
-        }
-    }
+static double input_value(const MtfTensor *tensor, int64_t place, const void *user) {
+    const Reading *r = user;
+    return tensor->feed == MTF_FEED_TOKENS        ? r->tokens[place]
+           : tensor->feed == MTF_FEED_NEXT_TOKENS ? r->tokens[place + 1]
+                                                  : 1;
 }
 
 /* This rank's part of the scores of one place: `n` from score `from` on, `apart` elements each. */
@@ -119,7 +106,7 @@ typedef struct {
 typedef void (*VisitRow)(Reading *r, const MtfOperand *slice, const Row *row);
 
 static void visit_rows(Reading *r, VisitRow visit) {
-    const MtfOperand *slice = &r->session->worker->operands[r->scores.buffer];
+    const MtfOperand *slice = &r->scores.slice;
     int64_t apart[3] = { 1, 1, 1 }, index[3];
     int batch = 0, length = 0, vocabulary = 0;
     g_assert(slice->rank == 3);
@@ -163,11 +150,12 @@ static void add_batch(Reading *r, int64_t scored) {
         r->highest[i] = -INFINITY;
         r->sums[i] = r->sums[r->places + i] = 0;
     }
-    visit_rows(r, find_highest);
+    if (r->scores.holds)
+        visit_rows(r, find_highest);
     mtf_mpi_require(
         MPI_Allreduce(MPI_IN_PLACE, r->highest, (int)r->places, MPI_DOUBLE, MPI_MAX, control),
         "MPI_Allreduce");
-    if (mtf_scores_speaks(r->session, &r->scores))
+    if (r->scores.speaks)
         visit_rows(r, add_exponentials);
     mtf_mpi_require(
         MPI_Allreduce(MPI_IN_PLACE, r->sums, (int)(2 * r->places), MPI_DOUBLE, MPI_SUM, control),
@@ -182,8 +170,7 @@ static bool read_batches(Reading *r, GError **error) {
         read_tokens(r, first, &local);
         if (!mtf_agree(r->session->control, local, error))
             return false;
-        fill_inputs(r);
-        mtf_scores_compute(r->session, &r->scores, r->uncounted);
+        mtf_scores_compute(r->session, &r->scores, input_value, r);
         add_batch(r, MIN(r->places, r->total - 1 - first));
     }
     return true;
@@ -207,7 +194,6 @@ bool mtf_perplexity(MtfSession *session, const char *path, MtfPerplexity *perple
     Reading r = { .session = session };
     bool good = open_on_all(&r, path, error);
     if (good) {
-        r.uncounted = mtf_traffic_new(session->program);
         r.places = r.scores.examples * r.scores.window;
         r.tokens = g_new0(double, r.places + 1);
         r.highest = g_new0(double, r.places);

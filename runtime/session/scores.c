@@ -22,12 +22,12 @@ static bool is_label(const MtfTensor *tensor) {
 }
 
 /* Whether a kernel compares scores of one more dimension with tokens or labels. (What an embedding
- * reads is of fewer.) */
+ * reads is of fewer; its gradient, no part of the forward pass, of more.) */
 static bool compares(const MtfProgram *program, const MtfInstruction *instruction) {
     const MtfGraph *graph = program->graph;
     const MtfOperation *op = mtf_graph_operation(graph, instruction->operation);
-    return instruction->kind == MTF_INSTRUCTION_KERNEL && op->n_inputs >= 2 &&
-           is_label(mtf_graph_tensor(graph, op->inputs[1])) &&
+    return instruction->kind == MTF_INSTRUCTION_KERNEL && op->phase == MTF_PHASE_FORWARD &&
+           op->n_inputs >= 2 && is_label(mtf_graph_tensor(graph, op->inputs[1])) &&
            mtf_graph_tensor(graph, op->inputs[0])->shape.rank ==
                mtf_graph_tensor(graph, op->inputs[1])->shape.rank + 1;
 }
@@ -40,23 +40,39 @@ static int64_t missing_size(const MtfGraph *graph, const MtfShape *shape, const 
     return 0;
 }
 
-bool mtf_scores_find(const MtfProgram *program, const char *option, MtfScores *scores,
-                     GError **error) {
+/* The first instruction that compares scores; -1: none. */
+static int find_comparison(const MtfProgram *program) {
+    for (int i = 0; i < mtf_program_length(program); i++) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, i);
+        if (compares(program, instruction))
+            return i;
+    }
+    return -1;
+}
+
+/* Copies of a slice on other ranks say the same: the one with the lowest coordinates speaks. */
+static bool speaks(const MtfProgram *program, int buffer, int rank) {
+    const MtfMesh *mesh = &program->layout->mesh;
+    const MtfPlacement *placement = &mtf_program_buffer(program, buffer)->placement;
+    for (int a = 0; a < mesh->n_axes; a++)
+        if (placement->axis[a] == MTF_REPLICATED && mtf_mesh_coordinate(mesh, rank, a) > 0)
+            return false;
+    return true;
+}
+
+/* The scores that instruction `end` compares, as processor `rank` of the program's mesh has them. */
+static bool describe_scores(const MtfProgram *program, int rank, int end, const char *option,
+                            MtfScores *scores, GError **error) {
     const MtfGraph *graph = program->graph;
-    *scores = (MtfScores){ .length = -1, .window = 1 };
-    while (scores->end < mtf_program_length(program) &&
-           !compares(program, mtf_program_instruction(program, scores->end)))
-        scores->end++;
-    if (scores->end == mtf_program_length(program))
-        return mtf_input_error(
-            error, "%s: no operation of this model compares scores with next tokens", option);
-    const MtfInstruction *instruction = mtf_program_instruction(program, scores->end);
+    const MtfInstruction *instruction = mtf_program_instruction(program, end);
     const MtfOperation *op = mtf_graph_operation(graph, instruction->operation);
     const MtfTensor *labels = mtf_graph_tensor(graph, op->inputs[1]);
     if (labels->shape.rank < 1 || labels->shape.rank > 2)
         return mtf_input_error(error, "%s: %s have %d dimensions, not an example and a place",
                                option, labels->name, labels->shape.rank);
+    *scores = (MtfScores){ .stage = -1, .end = end, .holds = true, .length = -1, .window = 1 };
     scores->buffer = instruction->inputs[0];
+    scores->speaks = speaks(program, scores->buffer, rank);
     scores->batch = labels->shape.dims[0];
     scores->examples = mtf_graph_size(graph, scores->batch);
     if (labels->shape.rank == 2) {
@@ -69,26 +85,121 @@ bool mtf_scores_find(const MtfProgram *program, const char *option, MtfScores *s
     return true;
 }
 
+static bool fail_to_find(const char *option, GError **error) {
+    return mtf_input_error(error, "%s: no operation of this model compares scores with next tokens",
+                           option);
+}
+
+/* One of the rank's stages may compute them; ranks of other stages are told where they are. (Stages number
+ * dimensions alike.) */
+static bool find_in_stages(const MtfSession *session, const char *option, MtfScores *scores,
+                           GError **error) {
+    const MtfStageRun *run = session->stage;
+    GError *local = NULL;
+    int teller = session->n_ranks;
+    for (int c = 0; c < run->n_chunks && teller == session->n_ranks; c++) {
+        const MtfProgram *program = run->chunks[c].program;
+        int end = find_comparison(program);
+        if (end < 0)
+            continue;
+        teller = session->rank;
+        if (describe_scores(program, run->rank, end, option, scores, &local))
+            scores->stage = run->chunks[c].stage;
+    }
+    bool holds = teller == session->rank;
+    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, &teller, 1, MPI_INT, MPI_MIN, session->control),
+                    "MPI_Allreduce");
+    if (!mtf_agree(session->control, local, error))
+        return false;
+    if (teller == session->n_ranks)
+        return fail_to_find(option, error);
+    MtfScores told = *scores;
+    mtf_mpi_require(MPI_Bcast(&told, sizeof told, MPI_BYTE, teller, session->control), "MPI_Bcast");
+    told.holds = told.speaks = false;
+    if (!holds)
+        *scores = told;
+    return true;
+}
+
+bool mtf_scores_find(const MtfSession *session, const char *option, MtfScores *scores,
+                     GError **error) {
+    *scores = (MtfScores){ .stage = -1 };
+    if (session->stage != NULL)
+        return find_in_stages(session, option, scores, error);
+    int end = find_comparison(session->program);
+    return end < 0 ? fail_to_find(option, error)
+                   : describe_scores(session->program, session->rank, end, option, scores, error);
+}
+
 /* ---- What they are --------------------------------------------------------------------------- */
 
-void mtf_scores_compute(MtfSession *session, const MtfScores *scores, MtfTraffic *uncounted) {
+/* A computation of scores: how a worker's inputs are filled, and what is kept. */
+typedef struct {
+    MtfSession *session;
+    MtfScores *scores;
+    void (*fill)(const MtfWorker *worker, void *user);
+    MtfInputValue value; /* that `fill` asks for, and its user */
+    const void *user;
+    int64_t batch; /* or of data */
+    GError *failure;
+} Computation;
+
+static void fill_with_values(const MtfWorker *worker, void *user) {
+    const Computation *c = user;
+    const MtfGraph *graph = worker->program->graph;
+    for (int t = 0; t < (int)graph->tensors->len; t++) {
+        const MtfTensor *tensor = mtf_graph_tensor(graph, t);
+        const MtfOperand *slice = mtf_worker_tensor(worker, t);
+        if (tensor->source != MTF_SOURCE_INPUT || tensor->feed >= MTF_FEEDS || slice == NULL)
+            continue;
+        for (int64_t i = 0; i < mtf_slice_elements(slice); i++)
+            mtf_slice_set(slice, i, c->value(tensor, mtf_slice_global_index(slice, i), c->user));
+    }
+}
+
+static void fill_with_data(const MtfWorker *worker, void *user) {
+    Computation *c = user;
+    if (c->failure == NULL)
+        mtf_data_fill_inputs(c->session->data, worker, c->batch, &c->failure);
+}
+
+/* What follows may write over the scores: a copy stays. */
+static void keep_slice(const MtfWorker *worker, void *user) {
+    const Computation *c = user;
+    MtfOperand *slice = &c->scores->slice;
+    *slice = worker->operands[c->scores->buffer];
+    gsize bytes = (gsize)(mtf_slice_elements(slice) * mtf_dtype_bytes(slice->dtype));
+    c->session->scores = g_realloc(c->session->scores, bytes + 1);
+    if (bytes > 0)
+        memcpy(c->session->scores, slice->data, bytes);
+    slice->data = c->session->scores;
+}
+
+static void compute(Computation *c) {
+    MtfSession *session = c->session;
+    if (session->stage != NULL) {
+        const MtfStageLook look = { c->fill, keep_slice, c, c->scores->stage, c->scores->end };
+        mtf_stage_run_look(session->stage, &look);
+        return;
+    }
+    g_autoptr(MtfTraffic) uncounted = mtf_traffic_new(session->program);
     MtfExecutor executor = session->executor;
     executor.counted = uncounted;
     executor.times = NULL;
     executor.trace = NULL;
     executor.norm = NULL;
-    mtf_executor_run(&executor, 0, scores->end, 0);
+    c->fill(session->worker, c);
+    mtf_executor_run(&executor, 0, c->scores->end, 0);
+    c->scores->slice = session->worker->operands[c->scores->buffer];
 }
 
-/* Copies of a slice on other ranks say the same: the one with the lowest coordinates speaks. */
-bool mtf_scores_speaks(const MtfSession *session, const MtfScores *scores) {
-    const MtfMesh *mesh = &session->program->layout->mesh;
-    const MtfPlacement *placement =
-        &mtf_program_buffer(session->program, scores->buffer)->placement;
-    for (int a = 0; a < mesh->n_axes; a++)
-        if (placement->axis[a] == MTF_REPLICATED && mtf_mesh_coordinate(mesh, session->rank, a) > 0)
-            return false;
-    return true;
+void mtf_scores_compute(MtfSession *session, MtfScores *scores, MtfInputValue value,
+                        const void *user) {
+    compute(&(Computation){ .session = session,
+                            .scores = scores,
+                            .fill = fill_with_values,
+                            .value = value,
+                            .user = user });
 }
 
 /* The example, the place and the score that element `i` of a slice is. */
@@ -113,11 +224,10 @@ static At place_of(const MtfScores *scores, const MtfOperand *slice, int64_t i) 
 
 void mtf_scores_collect(const MtfSession *session, const MtfScores *scores, int64_t example,
                         int64_t from, int64_t to, double *values) {
-    const MtfOperand *slice = &session->worker->operands[scores->buffer];
+    const MtfOperand *slice = &scores->slice;
     int64_t n = (to - from) * scores->vocabulary;
     memset(values, 0, (gsize)n * sizeof *values);
-    bool speaker = mtf_scores_speaks(session, scores);
-    for (int64_t i = 0; speaker && i < mtf_slice_elements(slice); i++) {
+    for (int64_t i = 0; scores->speaks && i < mtf_slice_elements(slice); i++) {
         At at = place_of(scores, slice, i);
         if (at.example == example && at.place >= from && at.place < to)
             values[(at.place - from) * scores->vocabulary + at.score] += mtf_slice_get(slice, i);
@@ -131,12 +241,12 @@ void mtf_scores_collect(const MtfSession *session, const MtfScores *scores, int6
 
 /* NumPy's format, version 1: a magic, the length of a text in Python's syntax that ends at a
  * multiple of 64 bytes, and the elements. */
-static bool write_npy_header(FILE *file, const MtfScores *scores) {
+static bool write_npy_header(FILE *file, const int64_t shape[3]) {
     char text[256], header[256];
     int n = g_snprintf(text, sizeof text,
                        "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64
                        ", %" PRId64 "), }",
-                       scores->examples, scores->window, scores->vocabulary);
+                       shape[0], shape[1], shape[2]);
     int length = (10 + n + 1 + 63) / 64 * 64 - 10;
     g_snprintf(header, sizeof header, "\x93NUMPY%c%c%c%c%-*s\n", 1, 1, 0, 0, length - 1, text);
     memcpy(header + 6, (char[]){ 1, 0, (char)(length & 255), (char)(length >> 8) }, 4);
@@ -156,7 +266,8 @@ static bool write_values(FILE *file, const double *values, int64_t n) {
 static bool write_all(const MtfSession *session, const MtfScores *scores, FILE *file) {
     int64_t most = CLAMP(MOST_COLLECTED / scores->vocabulary, 1, scores->window);
     g_autofree double *values = g_new(double, most * scores->vocabulary);
-    bool good = file != NULL && write_npy_header(file, scores);
+    const int64_t shape[] = { scores->examples, scores->window, scores->vocabulary };
+    bool good = file != NULL && write_npy_header(file, shape);
     for (int64_t example = 0; example < scores->examples; example++)
         for (int64_t from = 0; from < scores->window; from += most) {
             int64_t to = MIN(from + most, scores->window);
@@ -166,15 +277,27 @@ static bool write_all(const MtfSession *session, const MtfScores *scores, FILE *
     return good;
 }
 
+bool mtf_scores_save(const char *path, const int64_t shape[3], const double *values,
+                     GError **error) {
+    FILE *file = fopen(path, "wb");
+    bool written = file != NULL && write_npy_header(file, shape) &&
+                   write_values(file, values, shape[0] * shape[1] * shape[2]);
+    written = file != NULL && fclose(file) == 0 && written;
+    return written || mtf_failure(error, "%s cannot be written: %s", path, g_strerror(errno));
+}
+
 bool mtf_scores_write(MtfSession *session, int64_t step, const char *path, GError **error) {
     MtfScores scores;
     GError *local = NULL;
-    if (mtf_scores_find(session->program, "--logits", &scores, &local))
-        mtf_data_fill_inputs(session->data, session->worker, step, &local);
+    mtf_scores_find(session, "--logits", &scores, &local);
     if (!mtf_agree(session->control, local, error))
         return false;
-    g_autoptr(MtfTraffic) uncounted = mtf_traffic_new(session->program);
-    mtf_scores_compute(session, &scores, uncounted);
+    Computation c = {
+        .session = session, .scores = &scores, .fill = fill_with_data, .batch = step
+    };
+    compute(&c);
+    if (!mtf_agree(session->control, c.failure, error))
+        return false;
     FILE *file = session->rank == 0 ? fopen(path, "wb") : NULL;
     bool written = write_all(session, &scores, file);
     local = NULL;

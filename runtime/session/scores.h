@@ -7,8 +7,12 @@
 #include "runtime/session/session.h"
 
 typedef struct {
-    int end;             /* instructions [0, end) lead to the scores */
+    int stage;           /* of a pipeline: that computes them; else -1 */
+    int end;             /* instructions [0, end) of the program lead to the scores */
     int buffer;          /* that holds them then */
+    bool holds;          /* this rank computes some of them */
+    bool speaks;         /* and is, of those that hold the same, the one that speaks for them */
+    MtfOperand slice;    /* this rank's, since they were computed; the session's memory */
     int batch, length;   /* dimensions of what they are compared with; length -1: it has none */
     int64_t examples;    /* of a (micro-)batch */
     int64_t window;      /* positions of an example; 1 where it has none */
@@ -16,20 +20,26 @@ typedef struct {
     bool of_next_tokens; /* compared with next tokens, not labels */
 } MtfScores;
 
-/* Finds the scores. Fails (bad input) where no operation compares any; `option` is who asks. */
-bool mtf_scores_find(const MtfProgram *program, const char *option, MtfScores *scores,
+/* Collective: finds the scores. Fails (bad input) where no operation of the forward pass compares any;
+ * `option` is who asks. */
+bool mtf_scores_find(const MtfSession *session, const char *option, MtfScores *scores,
                      GError **error);
 
-/* Collective: runs the program's forward part on the inputs as they are, up to the scores. What
- * training counts or times is not changed. */
-void mtf_scores_compute(MtfSession *session, const MtfScores *scores, MtfTraffic *uncounted);
+/* What element `place` (row-major, of the whole tensor) of an input is to be. */
+typedef double (*MtfInputValue)(const MtfTensor *tensor, int64_t place, const void *user);
 
-/* Whether this rank, of those that hold the same scores, is the one that speaks for them. */
-bool mtf_scores_speaks(const MtfSession *session, const MtfScores *scores);
+/* Collective: runs the forward part on inputs of such values, up to the scores, and sets scores->slice. What
+ * training counts or times is not changed. */
+void mtf_scores_compute(MtfSession *session, MtfScores *scores, MtfInputValue value,
+                        const void *user);
 
 /* Collective: the scores of an example's places [from, to), place by place, on every rank. */
 void mtf_scores_collect(const MtfSession *session, const MtfScores *scores, int64_t example,
                         int64_t from, int64_t to, double *values);
+
+/* Writes an array of that shape to a file of NumPy's format, in float32. Not collective. */
+bool mtf_scores_save(const char *path, const int64_t shape[3], const double *values,
+                     GError **error);
 
 /* Collective: writes the scores of the batch after step `step` to a .npy file of float32, [example,
  * place, score]. Fails on all ranks or on none. */

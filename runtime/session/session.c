@@ -28,15 +28,8 @@
 
 /* What plans of pipelines do not have yet. */
 static bool check_pipeline_options(const MtfRunOptions *o, GError **error) {
-    const char *named = o->generate > 0             ? "--generate"
-                        : o->serve >= 0             ? "--serve"
-                        : o->perplexity != NULL     ? "--perplexity"
-                        : o->logits != NULL         ? "--logits"
-                        : o->export_adapter != NULL ? "--export-adapter"
-                        : o->export_hf != NULL      ? "--export-hf"
-                                                    : NULL;
-    return named == NULL ||
-           mtf_input_error(error, "%s works on plans without pipeline stages only", named);
+    return o->serve < 0 ||
+           mtf_input_error(error, "--serve works on plans without pipeline stages only");
 }
 
 static bool load_pipeline(MtfSession *session, GError **error) {
@@ -82,6 +75,10 @@ static bool load_plan(MtfSession *session, GError **error) {
         return false;
     session->program = mtf_plan_lower(session->plan, error);
     return session->program != NULL;
+}
+
+const MtfGraph *mtf_session_graph(const MtfSession *session) {
+    return session->stage != NULL ? session->stage->pipeline->graph : session->plan->graph;
 }
 
 char *mtf_session_digest(const MtfSession *session) {
@@ -135,11 +132,9 @@ static bool make_worker(MtfSession *session, GError **error) {
 /* A text or scores may be wanted of a model that is not trained further. */
 static bool needs_data(const MtfSession *session) {
     const MtfRunOptions *o = session->options;
-    if (session->stage != NULL)
-        return true;
     bool uses_no_data = o->steps == 0 && o->data == NULL && o->checkpoint == NULL &&
                         o->logits == NULL && o->eval_every == 0 && !mtf_translates(session);
-    return !uses_no_data && !mtf_graph_generates(session->plan->graph);
+    return !uses_no_data && !mtf_graph_generates(mtf_session_graph(session));
 }
 
 /* What may fail on one rank alone. */
@@ -155,11 +150,9 @@ static bool open_local(MtfSession *session, GError **error) {
                                  .share = options->held_share,
                                  .seed = (uint64_t)options->seed,
                                  .tokenizer = session->tokenizer };
-    const MtfStageRun *stage = session->stage;
     if (!needs_data(session))
         return make_worker(session, error);
-    session->data = mtf_data_open_files(
-        stage != NULL ? stage->pipeline->graph : session->plan->graph, &settings, error);
+    session->data = mtf_data_open_files(mtf_session_graph(session), &settings, error);
     if (session->data == NULL)
         return false;
     if (!make_worker(session, error))
@@ -276,6 +269,7 @@ void mtf_session_close(MtfSession *session) {
     mtf_data_close(session->data);
     mtf_tokenizer_free(session->tokenizer);
     g_free(session->records);
+    g_free(session->scores);
     g_clear_error(&session->unread);
     if (session->folder >= 0)
         close(session->folder);

@@ -47,6 +47,7 @@ typedef struct {
     double gemm_peak;       /* flop a second of one large product; 0 = not measured */
     GError *unread;         /* why this rank's inputs of the next step could not be filled */
     bool stopped;           /* a signal asked to stop before the last step */
+    void *scores;           /* of a pipeline: a copy of what scores.h has computed last; or NULL */
     int folder;             /* of checkpoints, locked by rank 0; -1 = none */
     int saves;              /* checkpoints written */
     int64_t saved;          /* the step of the last */
@@ -70,6 +71,9 @@ bool mtf_session_train(MtfSession *session, GError **error);
 
 /* Frees what load and open made, whether or not they succeeded. */
 void mtf_session_close(MtfSession *session);
+
+/* The model of the plan, whole: of a pipeline that of all stages. */
+const MtfGraph *mtf_session_graph(const MtfSession *session);
 
 /* The digest of what the plan lowers to, the same on all ranks; free with g_free. */
 char *mtf_session_digest(const MtfSession *session);

@@ -15,7 +15,7 @@
 /* Seconds to wait for a folder that another run still holds. */
 #define FOLDER_PATIENCE 20
 
-static MtfCheckpointed checkpointed(const MtfSession *session) {
+MtfCheckpointed mtf_session_checkpointed(const MtfSession *session) {
     MtfCheckpointed what = { .control = session->control, .worker = session->worker };
     if (session->stage != NULL) {
         what.whole = session->stage->pipeline->graph;
@@ -35,7 +35,7 @@ static bool init_weights(MtfSession *session, GError **error) {
         mtf_worker_initialise(session->stage->chunks[c].workers[0], seed);
     if (session->options->init == NULL)
         return true;
-    MtfCheckpointed what = checkpointed(session);
+    MtfCheckpointed what = mtf_session_checkpointed(session);
     return mtf_weights_read(&what, session->options->init, error);
 }
 
@@ -79,7 +79,7 @@ static void say_resumed(const MtfSession *session, const char *path, const MtfPr
 /* Goes on from one checkpoint. */
 static MtfCheckpointVerdict resume_from(MtfSession *session, const char *path, GError **error) {
     MtfProgress progress;
-    MtfCheckpointed what = checkpointed(session);
+    MtfCheckpointed what = mtf_session_checkpointed(session);
     MtfCheckpointVerdict verdict = mtf_checkpoint_read(&what, path, &progress, error);
     if (verdict == MTF_CHECKPOINT_READ && !check_progress(session, path, &progress, error))
         verdict = MTF_CHECKPOINT_FOREIGN;
@@ -158,7 +158,7 @@ bool mtf_session_save(MtfSession *session, int64_t step, GError **error) {
         return false;
     progress.data = data;
     progress.products = products;
-    MtfCheckpointed what = checkpointed(session);
+    MtfCheckpointed what = mtf_session_checkpointed(session);
     if (!mtf_checkpoint_write(&what, path, &progress, error))
         return false;
     if (session->rank == 0)

@@ -5,7 +5,11 @@
 #ifndef MTF_SESSION_CHECKPOINTS_H
 #define MTF_SESSION_CHECKPOINTS_H
 
+#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/session/session.h"
+
+/* The variables of the session's model, of a pipeline those of all stages. Not collective. */
+MtfCheckpointed mtf_session_checkpointed(const MtfSession *session);
 
 /* Gives the variables their values and session->done its steps: from the newest good checkpoint
  * where options->resume is set and there is one; otherwise from options->init, or drawn by the

@@ -16,11 +16,12 @@ static void find_kept_scores(const MtfGraph *graph, MtfSessionText *text) {
 
 bool mtf_session_text_find(const MtfSession *session, const char *option, MtfSessionText *text,
                            GError **error) {
-    if (mtf_graph_generates(session->plan->graph)) {
-        find_kept_scores(session->plan->graph, text);
+    const MtfGraph *graph = mtf_session_graph(session);
+    if (mtf_graph_generates(graph)) {
+        find_kept_scores(graph, text);
         return true;
     }
-    if (!mtf_scores_find(session->program, option, &text->scores, error))
+    if (!mtf_scores_find(session, option, &text->scores, error))
         return false;
     if (!text->scores.of_next_tokens || text->scores.length < 0)
         return mtf_input_error(error,

@@ -24,7 +24,6 @@ typedef struct {
 
 typedef struct {
     MtfSession *session;
-    MtfTraffic *uncounted;
     MtfScores scores;
     int64_t source_length;
     double *row; /* scores of one position */
@@ -46,7 +45,7 @@ static int64_t source_length(const MtfGraph *graph) {
 }
 
 bool mtf_translates(const MtfSession *session) {
-    return source_length(session->plan->graph) > 0;
+    return source_length(mtf_session_graph(session)) > 0;
 }
 
 static void add_sentence(Translation *t, GByteArray *source, GByteArray *expected) {
@@ -84,9 +83,9 @@ static bool take_pairs(Translation *t, GError **error) {
 }
 
 static bool open_translation(Translation *t, const char *prompt, GError **error) {
-    if (!mtf_scores_find(t->session->program, "--generate", &t->scores, error))
+    if (!mtf_scores_find(t->session, "--generate", &t->scores, error))
         return false;
-    t->source_length = source_length(t->session->plan->graph);
+    t->source_length = source_length(mtf_session_graph(t->session));
     if (!t->scores.of_next_tokens || t->scores.length < 0 || t->scores.vocabulary < 256)
         return mtf_input_error(error,
                                "--generate: this model compares no scores of bytes with next "
@@ -100,7 +99,6 @@ static void close_translation(Translation *t) {
         g_byte_array_unref(t->sentences[i].expected);
         g_byte_array_unref(t->sentences[i].result);
     }
-    mtf_traffic_free(t->uncounted);
     g_free(t->row);
 }
 
@@ -138,21 +136,12 @@ static double value_at(const Sentence *s, MtfFeed feed, int64_t place) {
     }
 }
 
-static void fill_inputs(const Translation *t) {
-    const MtfGraph *graph = t->session->plan->graph;
-    for (int i = 0; i < (int)graph->tensors->len; i++) {
-        const MtfTensor *tensor = mtf_graph_tensor(graph, i);
-        const MtfOperand *slice = mtf_worker_tensor(t->session->worker, i);
-        if (tensor->source != MTF_SOURCE_INPUT || slice == NULL)
-            continue;
-        int64_t places = mtf_graph_elements(graph, &tensor->shape) / t->scores.examples;
-        int64_t elements = mtf_slice_elements(slice);
-        for (int64_t k = 0; k < elements; k++) {
-            int64_t index = mtf_slice_global_index(slice, k);
-            const Sentence *s = &t->sentences[index / places % t->n];
-            mtf_slice_set(slice, k, value_at(s, tensor->feed, index % places));
-        }
-    }
+static double input_value(const MtfTensor *tensor, int64_t place, const void *user) {
+    const Translation *t = user;
+    const MtfGraph *graph = mtf_session_graph(t->session);
+    int64_t places = mtf_graph_elements(graph, &tensor->shape) / t->scores.examples;
+    const Sentence *s = &t->sentences[place / places % t->n];
+    return value_at(s, tensor->feed, place % places);
 }
 
 /* ---- Tokens ---------------------------------------------------------------------------------- */
@@ -220,12 +209,10 @@ char *mtf_translate(MtfSession *session, const char *prompt, GError **error) {
         close_translation(&t);
         return NULL;
     }
-    t.uncounted = mtf_traffic_new(session->program);
     t.row = g_new0(double, t.scores.vocabulary);
     int64_t most = MIN(session->options->generate, t.scores.window);
     for (int64_t number = 0; number < most && !all_ended(&t); number++) {
-        fill_inputs(&t);
-        mtf_scores_compute(session, &t.scores, t.uncounted);
+        mtf_scores_compute(session, &t.scores, input_value, &t);
         for (int i = 0; i < t.n; i++)
             if (!t.sentences[i].ended)
                 extend(&t, i, number);

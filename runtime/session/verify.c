@@ -25,15 +25,10 @@ typedef struct {
     double *losses;
 } Single;
 
-/* The training graph, of a pipeline that of all stages. */
-static const MtfGraph *whole_graph(const MtfSession *session) {
-    return session->stage != NULL ? session->stage->pipeline->graph : session->plan->graph;
-}
-
 static void single_init(Single *single, const MtfSession *session) {
     MtfMesh one = { 0 };
-    *single = (Single){ .layout = mtf_layout_new(whole_graph(session), &one) };
-    single->program = mtf_lower(whole_graph(session), single->layout);
+    *single = (Single){ .layout = mtf_layout_new(mtf_session_graph(session), &one) };
+    single->program = mtf_lower(mtf_session_graph(session), single->layout);
     single->losses = g_new0(double, session->options->steps);
 }
 
@@ -57,7 +52,7 @@ static bool single_run(Single *single, const MtfSession *session, GError **error
                              .counted = single->counted,
                              .transport.max_message = MTF_MAX_MESSAGE,
                              .data = session->data };
-    const MtfOperand *loss = mtf_worker_tensor(single->worker, whole_graph(session)->loss);
+    const MtfOperand *loss = mtf_worker_tensor(single->worker, mtf_session_graph(session)->loss);
     mtf_worker_initialise(single->worker, seed);
     MtfCheckpointed what = { .control = MPI_COMM_SELF, .worker = single->worker };
     if (session->options->init != NULL && !mtf_weights_read(&what, session->options->init, error))
@@ -107,7 +102,7 @@ static void compare_piece(Comparison *comparison, const MtfOperand *slice, const
 static const MtfOperand *own_slice(const MtfSession *session, int tensor) {
     if (session->stage == NULL)
         return mtf_worker_tensor(session->worker, tensor);
-    const char *name = mtf_graph_tensor(whole_graph(session), tensor)->name;
+    const char *name = mtf_graph_tensor(mtf_session_graph(session), tensor)->name;
     for (int c = 0; c < session->stage->n_chunks; c++) {
         const MtfWorker *worker = session->stage->chunks[c].workers[0];
         int own = mtf_graph_find_tensor(worker->program->graph, name);
@@ -121,10 +116,10 @@ static const MtfOperand *own_slice(const MtfSession *session, int tensor) {
 /* Rank 0 shows its whole variable to all, piece by piece. */
 static double compare_variable(const MtfSession *session, const Single *single, int tensor,
                                void *piece) {
-    const MtfTensor *t = mtf_graph_tensor(whole_graph(session), tensor);
+    const MtfTensor *t = mtf_graph_tensor(mtf_session_graph(session), tensor);
     const MtfOperand *slice = own_slice(session, tensor);
     int64_t element_bytes = mtf_dtype_bytes(t->dtype);
-    int64_t total = mtf_graph_elements(whole_graph(session), &t->shape);
+    int64_t total = mtf_graph_elements(mtf_session_graph(session), &t->shape);
     int64_t most = PIECE_BYTES / element_bytes;
     MtfOperand values = { .data = piece, .dtype = t->dtype };
     Comparison comparison = { 0 };
@@ -209,7 +204,7 @@ static bool is_left_out(const MtfGraph *graph, int variable) {
 /* Model variables one by one; of the optimizer's only the one that differs most. */
 static double append_variables(GString *text, const MtfSession *session, const Single *single,
                                void *piece) {
-    const MtfGraph *graph = whole_graph(session);
+    const MtfGraph *graph = mtf_session_graph(session);
     double worst = 0, largest = 0;
     const char *worst_name = NULL;
     int left_out = 0;

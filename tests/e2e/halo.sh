@@ -3,6 +3,10 @@
 # Convolutions and pools split over space, with halo exchanges before them: searched, run, reported.
 . tests/support/tap.sh
 
+never_says() {
+    ! says "$1"
+}
+
 run meshtf-plan estimate convnet-small --mesh 'rows:3' --precision f64 \
     --layout 'height:rows;height_1:rows;height_2:rows;height_3:rows;height_4:rows' -o "$work/plan.json"
 claim "space can be split by rules" exits 0
@@ -21,6 +25,25 @@ run meshtf-plan search "$work/unet.json" --mesh all:4 --precision f64 --layouts 
 claim "the search splits the rows of volumes" says halo
 run mpirun -n 4 meshtf-run "$work/unet-plan.json" --steps 5 --verify
 claim "and trains as on one processor" says "the same training as on one processor"
+
+# Of 64 elements in 4 parts, 62 from the second on, and those behind two others: elements near the edges
+# of parts change hands.
+cat >"$work/shifts.json" <<'GRAPH'
+{"meshtf_graph": 1, "name": "shifts", "dimensions": {"n": 64, "m": 62, "k": 64, "b": 8},
+ "inputs": [{"name": "x", "dims": ["b", "n"], "feed": "features"}],
+ "variables": [{"name": "w", "dims": ["n"], "init": {"normal": 1}}],
+ "operations": [{"name": "y", "op": "multiply", "inputs": ["x", "w"], "dims": ["b", "n"]},
+                {"name": "sliced", "op": "slice", "inputs": ["y"], "from": "n", "to": "m", "start": 1},
+                {"name": "padded", "op": "pad", "inputs": ["sliced"], "from": "m", "to": "k", "before": 2},
+                {"name": "bent", "op": "tanh", "inputs": ["padded"]},
+                {"name": "loss", "op": "reduce_mean", "inputs": ["bent"], "dims": []}],
+ "loss": "loss", "optimizer": {"kind": "sgd", "rate": 0.1}}
+GRAPH
+run meshtf-plan estimate "$work/shifts.json" --mesh a:4 --precision f64 --layout 'n:a;m:a;k:a' -o "$work/shifts-plan.json"
+claim "what slices and pads move goes by halos" says halo
+claim "and nothing is gathered for them" never_says allgather
+run mpirun -n 4 meshtf-run "$work/shifts-plan.json" --steps 5 --verify
+claim "a graph of slices trains as on one processor" says "the same training as on one processor"
 
 run meshtf-plan report "$work/plan.json" -o "$work/report"
 claim "a report is drawn" exits 0

@@ -50,6 +50,27 @@ done <<'END'
 240 0.24909
 END
 
+# Weights of half the bytes are read in half the time: 6.71 GB of caches and 12.85 GB of weights that a step reads at 6.56e12 B/s.
+run meshtf-plan search "$work/llama2-13b" --infer decode --batch 1 --context 8192 --weights int8 \
+    --machine "$work/ideal.json" --devices 8 --precision bf16 --json
+claim "weights in eight bits: 2.98 ms within 1 %" near "$(number step_seconds)" 0.00298 0.01
+
+# Of one device: 256x64 embeddings and 5 norms of 64 in float32; in int8 two layers of 64x64 + 2 64x32 + 64x64 + 3 64x128 and a
+# head of 256x64; in float32 the scales of their 512 and 256 output channels. In all 162 048 bytes.
+run meshtf-plan search "$work/tiny" --infer decode --context 30 --generate 2 --weights int8 --machine cpu-host --devices 1 --json \
+    -o "$work/int8.json"
+claim "bytes of weights in int8 are those of weights and scales" test "$(number weight_bytes)" = 162048
+run meshtf-run "$work/int8.json" --steps 0 --generate 8 --prompt "int8" --temperature 0.0001
+said=$(tail -n 1 "$work/out")
+claim "such a plan generates" exits 0
+run meshtf-plan search "$work/tiny" --infer decode --context 30 --generate 2 --weights int8 --machine cpu-host --devices 4 -o "$work/int8.json"
+run mpirun -n 4 meshtf-run "$work/int8.json" --steps 0 --generate 8 --prompt "int8" --temperature 0.0001
+claim "on four ranks the same" test "$(tail -n 1 "$work/out")" = "$said"
+run meshtf-plan search "$work/tiny" --infer decode --weights int4 --devices 1
+claim "--weights has one word" says_error "must be int8"
+run meshtf-plan search "$work/tiny" --weights int8 --devices 1
+claim "--weights without --infer is bad input" bad_input
+
 # Longest contexts of PaLM 540B's caches in 30 % of 32 GiB (arXiv 2211.05102, table 1): 118 layers, batch 128.
 context_of() {
     run meshtf-plan search "$work/$1" --infer decode --batch 128 --context 64 --machine "$work/ideal.json" \

@@ -29,6 +29,16 @@ claim "a layout of another number of devices is told" says "tp 8 x pp 1 x cp 1 x
 claim "unknown hardware is told" says "no machine of the library is like this hardware"
 claim "the last line sums up" says "rows 3, expressed 1, mean error"
 
+row unsaid a100-80g-sxm 8 1 '' 1.42
+awk -F'\t' -v OFS='\t' '$1 == "unsaid" { $16 = $17 = 1 } { print }' "$table" >"$work/small.tsv"
+run meshtf-plan judge --json "$work/small.tsv"
+claim "what is not said to be recomputed is not" matches '"assumed": *"[^"]*recompute none'
+run meshtf-plan judge --json "$table"
+claim "unless the run fits with it only" matches '"assumed": *"[^"]*recompute selective'
+header
+row full a100-80g-sxm 8 1 full 1.42
+row wrong a100-80g-sxm 8 2 full 1.42
+
 run meshtf-plan judge --json "$table"
 claim "JSON holds rows and a summary" says '"summary"'
 claim "the summary counts" matches '"expressed": *1'

@@ -96,6 +96,17 @@ for layout in "batch:rows heads:cols queries:cols keys:cols inner:cols" "length:
     claim "$layout: calls and bytes are those of its plan" says "every rank's calls and bytes equal the program's"
 done
 
+# Optimizers that need more of a variable than an element: norms, products with itself.
+for optimizer in lamb muon; do
+    run meshtf-plan model transformer-lm --preset tiny --optimizer "$optimizer" --ema 0.9 -o "$work/model.json"
+    run meshtf-plan estimate "$work/model.json" --mesh 'rows:2;cols:2' --precision f64 \
+        --layout 'batch:rows;d_ff:cols;heads:cols;vocab:cols' -o "$work/plan.json"
+    claim "$optimizer is planned for split variables" exits 0
+    run mpirun -n 4 meshtf-run "$work/plan.json" --data LICENSE --steps 5 --verify
+    claim "$optimizer trains as on one processor" says "the same training as on one processor"
+    claim "$optimizer: calls and bytes are those of its plan" says "every rank's calls and bytes equal the program's"
+done
+
 # Bad input: what is wrong, and what would be right.
 wrong() {
     sed "s/$1/$2/" "$work/llama.json" >"$work/wrong.json"

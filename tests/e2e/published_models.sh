@@ -39,6 +39,21 @@ for type in $types; do
     first=0
 done
 
+# Plans of inference: logits of every token that is generated, with weights as they are and in eight bits.
+for weights in float int8; do
+    for n in 1 3; do
+        folder=$work/llama
+        # shellcheck disable=SC2046
+        run meshtf-plan search "$folder" --infer decode --batch 2 --context 16 --machine cpu-host --devices $n \
+            -o "$folder/run.json" $([ $weights = float ] || echo --weights $weights)
+        run mpirun -n $n meshtf-run "$folder/run.json" --init "$folder" --steps 0 --generate 6 --temperature 0.0001 \
+            --prompt '*+,-./01' --logits "$folder/got.npy"
+        claim "$weights weights: $n ranks generate" exits 0
+        run $python $models behind "$folder" "$folder/got.npy" '*+,-./01' $weights
+        claim "their logits are PyTorch's, of $weights weights" exits 0
+    done
+done
+
 # What is wrong with a folder is said.
 folder=$work/gpt2
 refuse() { # CLAIM SENTENCE

@@ -99,6 +99,8 @@ static void store(const MtfOperand *operand, int64_t i, double value) {
         ((double *)operand->data)[i] = value;
     else if (operand->dtype == MTF_BF16)
         ((uint16_t *)operand->data)[i] = mtf_bf16_rounded((float)value);
+    else if (operand->dtype == MTF_I8)
+        ((int8_t *)operand->data)[i] = (int8_t)(isnan(value) ? -1 : value);
     else
         ((int32_t *)operand->data)[i] = isnan(value) ? -1 : (int32_t)value;
 }
@@ -110,6 +112,8 @@ static double load(const MtfOperand *operand, int64_t i) {
         return ((double *)operand->data)[i];
     if (operand->dtype == MTF_BF16)
         return (double)mtf_bf16_wide(((uint16_t *)operand->data)[i]);
+    if (operand->dtype == MTF_I8)
+        return (double)((int8_t *)operand->data)[i];
     return (double)((int32_t *)operand->data)[i];
 }
 

@@ -19,7 +19,7 @@ import sys
 
 import numpy
 
-if sys.argv[1] == "write":
+if sys.argv[1] in ("write", "behind"):
     import torch
 
     torch.set_default_dtype(torch.float64)
@@ -583,6 +583,32 @@ def adapted(folder, adapter, merged):
     return changed == len(down) == len(up) > 0
 
 
+def eighth(tensor):
+    """A matrix [out, in] as int8 with a scale a row says it."""
+    scale = tensor.abs().amax(1, keepdim=True).to(torch.float32).to(torch.float64) / 127
+    scale = scale.to(torch.float32).to(torch.float64)
+    return (tensor / scale).round() * scale
+
+
+def behind(folder, run, prompt, as_int8):
+    """Whether a run's logits, one row a token that follows the prompt, the highest each time, are
+    those of the model with its products' weights in eight bits."""
+    kind = os.path.basename(folder)
+    compute, config = MODELS[kind]
+    config = {"model_type": kind.split("-")[0], **config}
+    weights = Weights()
+    for name, tensor in read_safetensors(folder).items():
+        value = torch.tensor(values_of(tensor))
+        small = as_int8 and value.dim() == 2 and "embed" not in name
+        weights.tensors[name] = eighth(value) if small else value
+    got = numpy.load(run)[0]
+    tokens = [ord(c) for c in prompt] + [int(row.argmax()) for row in got[:-1]]
+    wanted = compute(weights, config, torch.tensor(tokens)).numpy()[-len(got):]
+    apart = abs(got - wanted).max() / abs(wanted).max()
+    print(f"{apart:.2e} apart")
+    return apart < 1e-4
+
+
 def main():
     command, folder, *rest = sys.argv[1:]
     if command == "write":
@@ -594,6 +620,8 @@ def main():
         return compare(folder, rest[0])
     if command == "adapted":
         return adapted(folder, *rest)
+    if command == "behind":
+        return behind(folder, rest[0], rest[1], rest[2] == "int8")
     return read_safetensors(folder) == read_safetensors(rest[0])
 
 

@@ -316,6 +316,20 @@ static double adam(const Point *p) {
     return x[0] - x[4] * (m_hat / (sqrt(v_hat) + a->epsilon) + a->weight_decay * x[0]);
 }
 
+static double lamb_direction(const Point *p) {
+    const double *x = p->x;
+    const MtfAttributes *a = p->a;
+    double g = x[1] * (p->n > 4 ? x[4] : 1);
+    double m = a->beta1 * x[2] + (1 - a->beta1) * g;
+    double v = a->beta2 * x[3] + (1 - a->beta2) * g * g;
+    if (p->output > 0)
+        return p->output == 1 ? m : v;
+    double m_hat = m / (1 - pow(a->beta1, p->t)), v_hat = v / (1 - pow(a->beta2, p->t));
+    return m_hat / (sqrt(v_hat) + a->epsilon) + a->weight_decay * x[0];
+}
+
+TERM(lamb_apply, x - v * (z > 0 && u > 0 ? sqrt(z / u) : 1) * y)
+
 static double adafactor_moment(const Point *p) {
     double b = 1 - pow(p->t, -p->a->decay);
     return b * p->x[0] + (1 - b) * (p->x[1] + p->a->epsilon);
@@ -502,6 +516,10 @@ static double slot_ids(const Point *p) {
 
 static double expert_einsum(const Point *p) {
     return p->x[2] == (double)p->coordinate[p->a->experts] ? p->x[0] * p->x[1] : 0;
+}
+
+static double quantized(const Point *p) {
+    return p->x[0] * p->x[1] * p->x[2];
 }
 
 /* Input `k` of this point's group, at a token's choice. */
@@ -805,6 +823,7 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_DISPATCH] = dispatch,
     [MTF_OP_COMBINE] = combine,
     [MTF_OP_COMBINE_GATE_GRAD] = combine_gate_grad,
+    [MTF_OP_QUANTIZED_EINSUM] = quantized,
     [MTF_OP_EXPERT_EINSUM] = expert_einsum,
     [MTF_OP_EXPERT_EINSUM_GRAD] = expert_einsum,
     [MTF_OP_SOFTMAX] = softmax,
@@ -836,6 +855,8 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_MOMENTUM] = momentum,
     [MTF_OP_LION] = lion,
     [MTF_OP_ADAM] = adam,
+    [MTF_OP_LAMB_DIRECTION] = lamb_direction,
+    [MTF_OP_LAMB_APPLY] = lamb_apply,
     [MTF_OP_ADAFACTOR_MOMENT] = adafactor_moment,
     [MTF_OP_ADAFACTOR_DIRECTION] = adafactor_direction,
     [MTF_OP_ADAFACTOR_APPLY] = adafactor_apply,

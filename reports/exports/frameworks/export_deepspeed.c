@@ -5,7 +5,7 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/graph/operation_table.h"
-#include "reports/exports/frameworks/framework_plan.h"
+#include "reports/exports/frameworks/deepspeed_config.h"
 
 #include <string.h>
 
@@ -24,13 +24,12 @@ static double clip_norm(const MtfGraph *graph) {
     return 0;
 }
 
-static cJSON *config_of(const MtfStepFacts *facts, const MtfFrameworkPlan *p) {
-    const MtfGraph *graph = facts->plan->graph;
+cJSON *mtf_deepspeed_config(const MtfGraph *graph, const MtfPlan *plan, const MtfFrameworkPlan *p) {
     cJSON *config = cJSON_CreateObject();
     mtf_json_add_integer(config, "train_batch_size", p->batch);
     mtf_json_add_integer(config, "train_micro_batch_size_per_gpu", p->micro_batch);
     mtf_json_add_integer(config, "gradient_accumulation_steps", graph->microbatches);
-    add_switch(config, "bf16", strcmp(facts->plan->precision, "bf16") == 0);
+    add_switch(config, "bf16", strcmp(plan->precision, "bf16") == 0);
     cJSON *zero = cJSON_AddObjectToObject(config, "zero_optimization");
     mtf_json_add_integer(zero, "stage", p->parallelism.zero);
     if (clip_norm(graph) > 0)
@@ -50,7 +49,7 @@ static cJSON *config_of(const MtfStepFacts *facts, const MtfFrameworkPlan *p) {
 
 char *mtf_export_deepspeed(const MtfStepFacts *facts, GError **error) {
     MtfFrameworkPlan p;
-    if (!mtf_framework_plan(facts, "DeepSpeed", &p, error))
+    if (!mtf_framework_plan(facts->plan, "DeepSpeed", &p, error))
         return NULL;
     if (p.recomputes == MTF_FRAMEWORK_SELECTIVE || p.parallelism.sequence_parallel) {
         mtf_input_error(error, "DeepSpeed's configuration has no word for %s",
@@ -59,7 +58,7 @@ char *mtf_export_deepspeed(const MtfStepFacts *facts, GError **error) {
                             : "activations split by positions between tensor parallel products");
         return NULL;
     }
-    cJSON *config = config_of(facts, &p);
+    cJSON *config = mtf_deepspeed_config(facts->plan->graph, facts->plan, &p);
     char *text = mtf_json_print(config);
     cJSON_Delete(config);
     return text;

@@ -23,7 +23,7 @@ char *mtf_export_maxtext(const MtfStepFacts *facts, GError **error) {
     const MtfGraph *graph = facts->plan->graph;
     bool bf16 = strcmp(facts->plan->precision, "bf16") == 0;
     MtfFrameworkPlan p;
-    if (!mtf_framework_plan(facts, "MaxText", &p, error))
+    if (!mtf_framework_plan(facts->plan, "MaxText", &p, error))
         return NULL;
     if (p.recomputed_layers > 0 || p.parallelism.zero == 2) {
         mtf_input_error(error, "MaxText has no setting for %s",

@@ -5,9 +5,9 @@
  * of processors. */
 #include "cost/summary/parallelism.h"
 #include "layouts/base/error.h"
-#include "layouts/base/json_writer.h"
 #include "layouts/graph/microbatches.h"
 #include "reports/exports/export_forms.h"
+#include "reports/exports/frameworks/megatron_flags.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -112,35 +112,38 @@ static bool fail_free(const MtfStepFacts *facts, GError **error) {
     return false;
 }
 
-/* How the step is run, where that is not what Megatron-LM does unasked. */
-static void append_execution(GString *text, const MtfStepFacts *facts, const MtfParallelism *p) {
-    const char *recompute = mtf_json_text_of(facts->plan->search, "recompute");
-    if (strcmp(facts->plan->precision, "bf16") == 0)
+void mtf_megatron_append_execution(GString *text, const MtfPlan *plan,
+                                   const MtfFrameworkPlan *framework) {
+    const MtfParallelism *p = &framework->parallelism;
+    if (strcmp(plan->precision, "bf16") == 0)
         g_string_append(text, " --bf16");
     if (p->sequence_parallel && p->degree[MTF_PARALLEL_TENSOR] > 1)
         g_string_append(text, " --sequence-parallel");
     if (p->zero == 1)
         g_string_append(text, " --use-distributed-optimizer");
-    if (g_str_has_prefix(recompute, "layers:"))
+    if (framework->recomputes == MTF_FRAMEWORK_LAYERS && framework->recomputed_layers > 0)
         g_string_append_printf(text,
                                " --recompute-granularity full --recompute-method block "
-                               "--recompute-num-layers %s",
-                               recompute + strlen("layers:"));
-    if (strcmp(recompute, "layers") == 0)
+                               "--recompute-num-layers %d",
+                               framework->recomputed_layers);
+    else if (framework->recomputes == MTF_FRAMEWORK_LAYERS)
         g_string_append(text, " --recompute-granularity full --recompute-method uniform "
                               "--recompute-num-layers 1");
-    if (strcmp(recompute, "cheap") == 0)
+    if (framework->recomputes == MTF_FRAMEWORK_SELECTIVE)
         g_string_append(text, " --recompute-granularity selective");
 }
 
 char *mtf_export_megatron(const MtfStepFacts *facts, GError **error) {
     const MtfPlan *plan = facts->plan;
     MtfParallelism p = mtf_parallelism(plan->graph, plan->layout);
+    MtfFrameworkPlan how = { .parallelism = p };
     Groups groups = { p.degree[MTF_PARALLEL_TENSOR], p.degree[MTF_PARALLEL_DATA] };
     int batch = mtf_graph_find_dimension(plan->graph, "batch");
     if (plan->layout->rules == NULL && batch >= 0
             ? !mtf_parallelism_is_megatron(&p) && !fail_free(facts, error)
             : !groups_of_rules(facts, &groups, error))
+        return NULL;
+    if (!mtf_framework_recomputation(plan, &how, error))
         return NULL;
     int64_t size = mtf_graph_step_size(plan->graph, batch);
     int64_t parts = (int64_t)groups.data * plan->graph->microbatches;
@@ -153,7 +156,7 @@ char *mtf_export_megatron(const MtfStepFacts *facts, GError **error) {
                            "--tensor-model-parallel-size %d --pipeline-model-parallel-size 1 "
                            "--micro-batch-size %" PRId64 " --global-batch-size %" PRId64,
                            groups.tensor, size / parts, size);
-    append_execution(text, facts, &p);
+    mtf_megatron_append_execution(text, plan, &how);
     g_string_append_c(text, '\n');
     return g_string_free(text, FALSE);
 }

@@ -38,9 +38,8 @@ static const char *sharded_variable(const MtfPlan *plan, const MtfParallelism *p
     return NULL;
 }
 
-static bool check_kind(const MtfStepFacts *facts, const char *framework, const MtfParallelism *p,
+static bool check_kind(const MtfPlan *plan, const char *framework, const MtfParallelism *p,
                        GError **error) {
-    const MtfPlan *plan = facts->plan;
     int odd = odd_axis(&plan->layout->mesh, p);
     if (odd < 0 && !is_sharded_in_part(p))
         return true;
@@ -57,7 +56,7 @@ static bool check_kind(const MtfStepFacts *facts, const char *framework, const M
         framework, odd >= 0 ? "mesh axis" : "how it keeps", where, words);
 }
 
-static bool read_recompute(const MtfPlan *plan, MtfFrameworkPlan *p, GError **error) {
+bool mtf_framework_recomputation(const MtfPlan *plan, MtfFrameworkPlan *p, GError **error) {
     const char *text = mtf_json_text_of(plan->search, "recompute");
     guint64 layers = 0;
     p->recomputes = strcmp(text, "cheap") == 0         ? MTF_FRAMEWORK_SELECTIVE
@@ -70,23 +69,23 @@ static bool read_recompute(const MtfPlan *plan, MtfFrameworkPlan *p, GError **er
     return true;
 }
 
-bool mtf_framework_plan(const MtfStepFacts *facts, const char *framework, MtfFrameworkPlan *plan,
+bool mtf_framework_plan(const MtfPlan *plan, const char *framework, MtfFrameworkPlan *found,
                         GError **error) {
-    const MtfGraph *graph = facts->plan->graph;
-    *plan = (MtfFrameworkPlan){ .parallelism = mtf_parallelism(graph, facts->plan->layout) };
+    const MtfGraph *graph = plan->graph;
+    *found = (MtfFrameworkPlan){ .parallelism = mtf_parallelism(graph, plan->layout) };
     int batch = mtf_graph_find_dimension(graph, "batch");
     if (batch < 0)
         return mtf_input_error(error, "the graph has no dimension \"batch\" that %s could split",
                                framework);
-    if (strcmp(facts->plan->precision, "f64") == 0)
+    if (strcmp(plan->precision, "f64") == 0)
         return mtf_input_error(error, "%s does not train in f64", framework);
-    if (!check_kind(facts, framework, &plan->parallelism, error))
+    if (!check_kind(plan, framework, &found->parallelism, error))
         return false;
-    int64_t parts = (int64_t)plan->parallelism.degree[MTF_PARALLEL_DATA] * graph->microbatches;
-    plan->batch = mtf_graph_step_size(graph, batch);
-    plan->micro_batch = plan->batch / parts;
-    if (plan->batch % parts != 0)
+    int64_t parts = (int64_t)found->parallelism.degree[MTF_PARALLEL_DATA] * graph->microbatches;
+    found->batch = mtf_graph_step_size(graph, batch);
+    found->micro_batch = found->batch / parts;
+    if (found->batch % parts != 0)
         return mtf_input_error(error, "a batch of %" PRId64 " does not divide by %" PRId64,
-                               plan->batch, parts);
-    return read_recompute(facts->plan, plan, error);
+                               found->batch, parts);
+    return mtf_framework_recomputation(plan, found, error);
 }

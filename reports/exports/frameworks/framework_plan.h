@@ -23,7 +23,10 @@ typedef struct {
 
 /* Fails where the plan is of another kind, with its kind and, where a dimension or axis is the reason, that;
  * `framework` is whose rule it is. */
-bool mtf_framework_plan(const MtfStepFacts *facts, const char *framework, MtfFrameworkPlan *plan,
+bool mtf_framework_plan(const MtfPlan *plan, const char *framework, MtfFrameworkPlan *found,
                         GError **error);
+
+/* Sets what the plan computes again. Fails where it says that in no known way. */
+bool mtf_framework_recomputation(const MtfPlan *plan, MtfFrameworkPlan *found, GError **error);
 
 #endif

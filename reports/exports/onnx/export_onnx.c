@@ -183,12 +183,28 @@ static bool write_graph(Export *e, const GArray *outputs) {
     return true;
 }
 
+/* "rows:2", or of a pipeline "rows:2 | rows:2", and how many devices that is. */
+static char *format_meshes(const MtfOnnxNodes *nodes, int *devices) {
+    if (nodes->pipeline == NULL) {
+        *devices = mtf_mesh_size(&nodes->plan->layout->mesh);
+        return mtf_mesh_format(&nodes->plan->layout->mesh);
+    }
+    GString *text = g_string_new(NULL);
+    for (int stage = 0; stage < (int)nodes->pipeline->stages->len; stage++) {
+        const MtfPlan *plan = mtf_pipeline_stage(nodes->pipeline, stage);
+        g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+        g_string_append_printf(text, "%s%s", stage > 0 ? " | " : "", mesh);
+    }
+    *devices = mtf_pipeline_devices(nodes->pipeline);
+    return g_string_free(text, FALSE);
+}
+
 /* ModelProto around the graph. */
 static GByteArray *wrap(const Export *e) {
     GByteArray *model = g_byte_array_new(), *opset = g_byte_array_new(),
                *configuration = g_byte_array_new();
-    const MtfMesh *mesh = &e->nodes.plan->layout->mesh;
-    g_autofree char *text = mtf_mesh_format(mesh);
+    int devices;
+    g_autofree char *text = format_meshes(&e->nodes, &devices);
     mtf_wire_put_varint(model, 1, 11);
     mtf_wire_put_string(model, 2, "meshtf-plan");
     mtf_wire_put_varint(opset, 2, 17);
@@ -199,30 +215,38 @@ static GByteArray *wrap(const Export *e) {
     mtf_wire_put_string(entry, 2, text);
     mtf_node_put_inner(model, 14, entry);
     mtf_wire_put_string(configuration, 1, "mesh");
-    mtf_wire_put_varint(configuration, 2, (uint64_t)mtf_mesh_size(mesh));
+    mtf_wire_put_varint(configuration, 2, (uint64_t)devices);
     mtf_node_put_inner(model, 26, configuration);
     return model;
 }
 
-GByteArray *mtf_export_onnx(const MtfPlan *plan, const char *weights, GError **error) {
+static GByteArray *write_model(Export *e, const char *weights, GError **error) {
     g_autoptr(MtfStoredWeights) stored =
         weights != NULL ? mtf_stored_weights_open(weights, error) : NULL;
     if (weights != NULL && stored == NULL)
         return NULL;
     g_autoptr(GArray) outputs = g_array_new(FALSE, FALSE, sizeof(int));
-    g_autofree bool *needed = g_new0(bool, plan->graph->tensors->len + 1);
-    Export e = { .nodes = { .plan = plan,
-                            .graph = plan->graph,
-                            .message = g_byte_array_new(),
-                            .needed = needed,
-                            .names = g_string_chunk_new(4096),
-                            .error = error },
-                 .weights = stored,
-                 .needed = needed };
-    find_outputs(&e, outputs);
-    mark_needed(&e, outputs);
-    GByteArray *model = write_graph(&e, outputs) ? wrap(&e) : NULL;
-    g_byte_array_unref(e.nodes.message);
-    g_string_chunk_free(e.nodes.names);
+    g_autofree bool *needed = g_new0(bool, e->nodes.graph->tensors->len + 1);
+    e->nodes.message = g_byte_array_new();
+    e->nodes.needed = e->needed = needed;
+    e->nodes.names = g_string_chunk_new(4096);
+    e->nodes.error = error;
+    e->weights = stored;
+    find_outputs(e, outputs);
+    mark_needed(e, outputs);
+    GByteArray *model = write_graph(e, outputs) ? wrap(e) : NULL;
+    g_byte_array_unref(e->nodes.message);
+    g_string_chunk_free(e->nodes.names);
     return model;
+}
+
+GByteArray *mtf_export_onnx(const MtfPlan *plan, const char *weights, GError **error) {
+    return write_model(&(Export){ .nodes = { .plan = plan, .graph = plan->graph } }, weights,
+                       error);
+}
+
+GByteArray *mtf_export_onnx_pipeline(const MtfPipelinePlan *pipeline, const char *weights,
+                                     GError **error) {
+    return write_model(&(Export){ .nodes = { .pipeline = pipeline, .graph = pipeline->graph } },
+                       weights, error);
 }

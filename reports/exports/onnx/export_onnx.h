@@ -13,9 +13,14 @@
 #ifndef MTF_EXPORT_ONNX_H
 #define MTF_EXPORT_ONNX_H
 
-#include "layouts/program/plan.h"
+#include "layouts/program/pipeline_plan.h"
 
 /* The file's bytes; `weights` is a safetensors file, or NULL. NULL with a bad-input error. */
 GByteArray *mtf_export_onnx(const MtfPlan *plan, const char *weights, GError **error);
+
+/* The same of a pipeline: every node has the stage that runs it (pipeline_stage), and its inputs and results lie on that
+ * stage's devices, of all that there are. */
+GByteArray *mtf_export_onnx_pipeline(const MtfPipelinePlan *pipeline, const char *weights,
+                                     GError **error);
 
 #endif

@@ -142,17 +142,32 @@ void mtf_node_put(MtfOnnxNodes *e, GByteArray *node) {
     mtf_node_put_inner(e->message, MTF_ONNX_NODE, node);
 }
 
-/* Where the operation's inputs and result lie. */
+/* Where a tensor lies in the plan, or in the operation's stage of the pipeline. */
+static GByteArray *sharding_of(const MtfOnnxNodes *e, int tensor) {
+    const char *name = mtf_graph_tensor(e->graph, tensor)->name;
+    if (e->pipeline == NULL)
+        return mtf_onnx_sharding(e->plan, tensor, name, 0);
+    int stage = mtf_node_operation(e)->stage - 1;
+    const MtfPlan *plan = mtf_pipeline_stage(e->pipeline, stage);
+    int domain = e->pipeline->order->rank_of_stage[stage];
+    int own = mtf_graph_find_tensor(plan->graph, name);
+    return own < 0
+               ? NULL
+               : mtf_onnx_sharding(plan, own, name, mtf_pipeline_first_device(e->pipeline, domain));
+}
+
+/* Where the operation's inputs and result lie, and the stage that runs it. */
 static void put_shardings(const MtfOnnxNodes *e, GByteArray *node) {
     const MtfOperation *op = mtf_node_operation(e);
     GByteArray *configuration = g_byte_array_new();
     mtf_wire_put_string(configuration, 1, "mesh");
     for (int k = -1; k < op->n_inputs; k++) {
-        int t = k < 0 ? op->outputs[0] : op->inputs[k];
-        GByteArray *spec = mtf_onnx_sharding(e->plan, t, mtf_graph_tensor(e->graph, t)->name);
+        GByteArray *spec = sharding_of(e, k < 0 ? op->outputs[0] : op->inputs[k]);
         if (spec != NULL)
             mtf_node_put_inner(configuration, 2, spec);
     }
+    if (e->pipeline != NULL)
+        mtf_wire_put_varint(configuration, 3, (uint64_t)(op->stage - 1));
     mtf_node_put_inner(node, 10, configuration);
 }
 

@@ -12,13 +12,14 @@
 #include "layouts/graph/operation_table.h"
 #include "layouts/onnx/onnx_tensor.h"
 #include "layouts/onnx/protobuf.h"
-#include "layouts/program/plan.h"
+#include "layouts/program/pipeline_plan.h"
 
 /* Fields of GraphProto. */
 enum { MTF_ONNX_NODE = 1, MTF_ONNX_INITIALIZER = 5 };
 
 typedef struct {
-    const MtfPlan *plan;
+    const MtfPlan *plan;             /* or NULL, and: */
+    const MtfPipelinePlan *pipeline; /* of which `graph` is the whole */
     const MtfGraph *graph;
     GByteArray *message; /* GraphProto */
     const bool *needed;  /* tensors */

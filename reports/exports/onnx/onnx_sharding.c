@@ -48,14 +48,14 @@ static void put_dimension(GByteArray *spec, const MtfPlan *plan, int tensor, int
     put_inner(spec, 4, dim);
 }
 
-/* The processors that hold part `part`, as an entry of the map of groups. */
-static void put_group(GByteArray *spec, const MtfPlan *plan, int tensor, int part) {
+/* The devices that hold part `part`, as an entry of the map of groups. */
+static void put_group(GByteArray *spec, const MtfPlan *plan, int tensor, int part, int first) {
     GByteArray *entry = g_byte_array_new();
     int n = mtf_mesh_size(&plan->layout->mesh);
     mtf_wire_put_varint(entry, 1, (uint64_t)(int64_t)(-1 - part));
     for (int processor = 0; processor < n; processor++)
         if (part_of(plan, tensor, processor) == part)
-            mtf_wire_put_varint(entry, 2, (uint64_t)processor);
+            mtf_wire_put_varint(entry, 2, (uint64_t)(first + processor));
     put_inner(spec, 3, entry);
 }
 
@@ -66,7 +66,7 @@ static int holder_of(const MtfPlan *plan, int tensor, int part) {
     return processor;
 }
 
-GByteArray *mtf_onnx_sharding(const MtfPlan *plan, int tensor, const char *name) {
+GByteArray *mtf_onnx_sharding(const MtfPlan *plan, int tensor, const char *name, int first) {
     const MtfMesh *mesh = &plan->layout->mesh;
     int rank = mtf_graph_tensor(plan->graph, tensor)->shape.rank, parts = 1;
     for (int a = 0; a < mesh->n_axes; a++)
@@ -79,10 +79,10 @@ GByteArray *mtf_onnx_sharding(const MtfPlan *plan, int tensor, const char *name)
     mtf_wire_put_string(spec, 1, name);
     for (int part = 0; part < parts; part++)
         mtf_wire_put_varint(spec, 2,
-                            alone ? (uint64_t)holder_of(plan, tensor, part)
+                            alone ? (uint64_t)(first + holder_of(plan, tensor, part))
                                   : (uint64_t)(int64_t)(-1 - part));
     for (int part = 0; part < parts && !alone; part++)
-        put_group(spec, plan, tensor, part);
+        put_group(spec, plan, tensor, part, first);
     for (int i = 0; i < rank; i++)
         put_dimension(spec, plan, tensor, i);
     return spec;

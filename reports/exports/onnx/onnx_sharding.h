@@ -11,7 +11,7 @@
 #include "layouts/program/plan.h"
 
 /* The message for a tensor that files call `name`; NULL for one that is partial, which ONNX has no word
- * for. */
-GByteArray *mtf_onnx_sharding(const MtfPlan *plan, int tensor, const char *name);
+ * for. `first` is the device of processor 0: of a pipeline's stage the first of its domain. */
+GByteArray *mtf_onnx_sharding(const MtfPlan *plan, int tensor, const char *name, int first);
 
 #endif

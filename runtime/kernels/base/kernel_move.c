@@ -3,6 +3,7 @@
 
 #include "runtime/kernels/base/kernel_bfloat16.h"
 #include "runtime/kernels/base/kernel_nest.h"
+#include "runtime/kernels/base/slice.h"
 
 #include <string.h>
 
@@ -113,6 +114,8 @@ static double read_number(const MtfOperand *in, int64_t i) {
         return ((const double *)in->data)[i];
     case MTF_BF16:
         return (double)mtf_bf16_wide(((const uint16_t *)in->data)[i]);
+    case MTF_I8:
+        return (double)((const int8_t *)in->data)[i];
     default:
         return (double)((const int32_t *)in->data)[i];
     }
@@ -135,6 +138,9 @@ static void write_number(const MtfOperand *out, int64_t i, double value) {
         break;
     case MTF_BF16:
         ((uint16_t *)out->data)[i] = mtf_bf16_rounded((float)value);
+        break;
+    case MTF_I8:
+        ((int8_t *)out->data)[i] = mtf_int8_rounded(value);
         break;
     default:
         ((int32_t *)out->data)[i] = to_integer(value);

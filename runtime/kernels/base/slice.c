@@ -3,6 +3,12 @@
 
 #include "runtime/kernels/base/kernel_bfloat16.h"
 
+#include <math.h>
+
+int8_t mtf_int8_rounded(double value) {
+    return (int8_t)(value != value ? 0 : rint(CLAMP(value, -MTF_INT8_MOST, MTF_INT8_MOST)));
+}
+
 int64_t mtf_slice_elements(const MtfOperand *slice) {
     int64_t elements = 1;
     for (int i = 0; i < slice->rank; i++)
@@ -29,6 +35,8 @@ double mtf_slice_get(const MtfOperand *slice, int64_t position) {
         return ((const double *)slice->data)[position];
     case MTF_BF16:
         return (double)mtf_bf16_wide(((const uint16_t *)slice->data)[position]);
+    case MTF_I8:
+        return ((const int8_t *)slice->data)[position];
     default:
         return ((const int32_t *)slice->data)[position];
     }
@@ -44,6 +52,9 @@ void mtf_slice_set(const MtfOperand *slice, int64_t position, double value) {
         return;
     case MTF_BF16:
         ((uint16_t *)slice->data)[position] = mtf_bf16_rounded((float)value);
+        return;
+    case MTF_I8:
+        ((int8_t *)slice->data)[position] = mtf_int8_rounded(value);
         return;
     default:
         ((int32_t *)slice->data)[position] = (int32_t)value;

@@ -56,6 +56,12 @@ static void gemm_f64(const Product *p) {
                 leading(&p->c));
 }
 
+void mtf_openblas_wide_gemm(const MtfWideGemm *g) {
+    cblas_dgemm(CblasRowMajor, g->a_turned ? CblasTrans : CblasNoTrans,
+                g->b_turned ? CblasTrans : CblasNoTrans, g->m, g->n, g->k, 1, g->a, g->lda, g->b,
+                g->ldb, g->adds ? 1 : 0, g->c, g->ldc);
+}
+
 #define DEFINE_PRODUCT(T, name, gemv, dot)                                                     \
     /* One column: c = a b. */                                                                 \
     static void gemv_##name(const Product *p) {                                                \

@@ -23,6 +23,17 @@ typedef struct {
 typedef void (*MtfGemmRoutine)(const MtfGemm *gemm);
 void mtf_openblas_gemm(const MtfGemm *gemm);
 
+/* The same in float64. */
+typedef struct {
+    bool a_turned, b_turned, adds;
+    int m, n, k;
+    const double *a, *b;
+    double *c;
+    int lda, ldb, ldc;
+} MtfWideGemm;
+
+void mtf_openblas_wide_gemm(const MtfWideGemm *gemm);
+
 /* result = left right over the plan's loops m, n, k, with each operand as the plan stores it and
  * begun at offset[t] elements; with `adds`, result += left right. `gemm` multiplies matrices of
  * float32. */

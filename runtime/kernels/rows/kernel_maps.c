@@ -105,6 +105,25 @@ static void adam_parameters(const MtfKernelCall *call, double *parameters) {
     parameters[7] = 1 / (1 - pow(a->beta2, (double)call->step));
 }
 
+static void lamb_direction_parameters(const MtfKernelCall *call, double *parameters) {
+    const MtfAttributes *a = &call->operation->attributes;
+    bool clips = call->operation->n_inputs > 4;
+    parameters[0] = clips ? mtf_operand_scalar(&call->inputs[4]) : 1;
+    parameters[1] = a->weight_decay;
+    parameters[2] = a->beta1;
+    parameters[3] = a->beta2;
+    parameters[4] = a->epsilon;
+    parameters[5] = 1 / (1 - pow(a->beta1, (double)call->step));
+    parameters[6] = 1 / (1 - pow(a->beta2, (double)call->step));
+}
+
+/* (w, u, sum of w^2, sum of u^2, rate): rate |w| / |u|. */
+static void lamb_apply_parameters(const MtfKernelCall *call, double *parameters) {
+    double w = mtf_operand_scalar(&call->inputs[2]), u = mtf_operand_scalar(&call->inputs[3]);
+    double trust = w > 0 && u > 0 ? sqrt(w / u) : 1;
+    parameters[0] = mtf_operand_scalar(&call->inputs[4]) * trust;
+}
+
 static void adafactor_moment_parameters(const MtfKernelCall *call, double *parameters) {
     parameters[0] = 1 - pow((double)call->step, -call->operation->attributes.decay);
     parameters[1] = call->operation->attributes.epsilon;
@@ -180,9 +199,11 @@ static const MtfMapRow map_rows[MTF_OPERATIONS] = {
     [MTF_OP_MOMENTUM] = { ROW(momentum), 3, rate_parameters, NULL },
     [MTF_OP_LION] = { ROW(lion), 3, lion_parameters, NULL },
     [MTF_OP_ADAM] = { ROW(adam), 4, adam_parameters, NULL },
+    [MTF_OP_LAMB_DIRECTION] = { ROW(lamb_direction), 4, lamb_direction_parameters, NULL },
+    [MTF_OP_LAMB_APPLY] = { ROW(go_down), 2, lamb_apply_parameters, NULL },
     [MTF_OP_ADAFACTOR_MOMENT] = { ROW(adafactor_moment), 0, adafactor_moment_parameters, NULL },
     [MTF_OP_ADAFACTOR_DIRECTION] = { ROW(adafactor_direction), 0, NULL, NULL },
-    [MTF_OP_ADAFACTOR_APPLY] = { ROW(adafactor_apply), 2, adafactor_apply_parameters, NULL },
+    [MTF_OP_ADAFACTOR_APPLY] = { ROW(go_down), 2, adafactor_apply_parameters, NULL },
 };
 
 const MtfMapRow mtf_map_softmax_weighted = { ROW(softmax_weighted), 0, NULL, NULL };

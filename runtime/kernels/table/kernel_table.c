@@ -5,6 +5,7 @@
 #include "runtime/kernels/base/kernel_move.h"
 #include "runtime/kernels/products/kernel_einsum.h"
 #include "runtime/kernels/products/kernel_experts.h"
+#include "runtime/kernels/products/kernel_quantized.h"
 #include "runtime/kernels/rows/kernel_attention.h"
 #include "runtime/kernels/rows/kernel_cache.h"
 #include "runtime/kernels/rows/kernel_lookup.h"
@@ -121,10 +122,13 @@ static const MtfKernel kernels[MTF_OPERATIONS] = {
     [MTF_OP_MOMENTUM] = mtf_kernel_map,
     [MTF_OP_LION] = mtf_kernel_map,
     [MTF_OP_ADAM] = mtf_kernel_map,
+    [MTF_OP_LAMB_DIRECTION] = mtf_kernel_map,
+    [MTF_OP_LAMB_APPLY] = mtf_kernel_map,
     [MTF_OP_ADAFACTOR_MOMENT] = mtf_kernel_map,
     [MTF_OP_ADAFACTOR_DIRECTION] = mtf_kernel_map,
     [MTF_OP_ADAFACTOR_APPLY] = mtf_kernel_map,
     [MTF_OP_CACHE_UPDATE] = mtf_kernel_cache_update,
+    [MTF_OP_QUANTIZED_EINSUM] = mtf_kernel_quantized_einsum,
     [MTF_OP_CACHED_ATTENTION] = mtf_kernel_cached_attention,
 };
 
@@ -140,6 +144,7 @@ typedef struct {
 
 static const Preparation preparations[MTF_OPERATIONS] = {
     [MTF_OP_EINSUM] = { mtf_einsum_prepare, mtf_einsum_release },
+    [MTF_OP_QUANTIZED_EINSUM] = { mtf_quantized_prepare, mtf_quantized_release },
     [MTF_OP_CONV] = { mtf_conv_prepare, mtf_conv_release },
     [MTF_OP_CONV_TRANSPOSE] = { mtf_conv_prepare, mtf_conv_release },
     [MTF_OP_CONV_FILTER_GRAD] = { mtf_conv_prepare, mtf_conv_release },

@@ -5,6 +5,7 @@
 #include "runtime/kernels/base/kernel_move.h"
 #include "runtime/kernels/base/kernel_nest.h"
 #include "runtime/kernels/windows/conv_roles.h"
+#include "runtime/kernels/windows/product_conv.h"
 #include "runtime/kernels/windows/window_nest.h"
 
 #include <stdlib.h>
@@ -129,7 +130,7 @@ static void walk_windows(const Walk *walk, int level, const int64_t at[SIDES]) {
         }
 }
 
-/* By plain loops: what oneDNN has nothing for. */
+/* By plain loops: what neither oneDNN nor products do. */
 static void convolve_plainly(const MtfKernelCall *call) {
     Convolution c = convolution_of(call);
     MtfOperand sums = mtf_kernel_sums(call);
@@ -150,15 +151,15 @@ static void convolve_plainly(const MtfKernelCall *call) {
     mtf_kernel_store_sums(call, &sums);
 }
 
-/* ---- By oneDNN ----------------------------------------------------------------------------- */
+/* ---- By oneDNN, or by products ------------------------------------------------------------- */
 
 #define PAGE 4096
 
 typedef struct {
     MtfConvRoles roles;
-    void *onednn;             /* NULL: by plain loops */
-    int64_t copy[SIDES];      /* where copies are, in the workspace */
-    int64_t onednn_workspace; /* and what oneDNN takes */
+    void *onednn, *product; /* both NULL: by plain loops */
+    int64_t copy[SIDES];    /* where copies are, in the workspace */
+    int64_t rest;           /* and what oneDNN or products take */
 } Prepared;
 
 static bool is_empty(const MtfKernelCall *call) {
@@ -180,14 +181,16 @@ void *mtf_conv_prepare(const MtfKernelCall *call, int64_t *workspace_bytes) {
     mtf_conv_roles(&p->roles, call);
     if (!p->roles.nothing)
         p->onednn = mtf_onednn_conv_prepare(&p->roles.convolution, &bytes);
-    if (p->onednn == NULL)
+    if (p->onednn == NULL && !p->roles.nothing)
+        p->product = mtf_product_conv_prepare(&p->roles.convolution, &bytes);
+    if (p->onednn == NULL && p->product == NULL)
         return p;
     for (int s = 0; s < SIDES; s++) {
         p->copy[s] = *workspace_bytes;
         if (p->roles.copied[s])
             *workspace_bytes += (bytes_of(&p->roles.operand[s]) + PAGE - 1) / PAGE * PAGE;
     }
-    p->onednn_workspace = *workspace_bytes;
+    p->rest = *workspace_bytes;
     *workspace_bytes += bytes;
     return p;
 }
@@ -196,6 +199,7 @@ void mtf_conv_release(void *prepared) {
     Prepared *p = prepared;
     if (p->onednn != NULL)
         mtf_onednn_conv_release(p->onednn);
+    g_free(p->product);
     g_free(p);
 }
 
@@ -214,13 +218,16 @@ static void convolve(const MtfKernelCall *call, const Prepared *p) {
     }
     if (roles->uncovered)
         memset(operand[made].data, 0, (size_t)bytes_of(&operand[made]));
-    mtf_onednn_conv_run(p->onednn, data, (char *)call->workspace + p->onednn_workspace);
+    if (p->onednn != NULL)
+        mtf_onednn_conv_run(p->onednn, data, (char *)call->workspace + p->rest);
+    else
+        mtf_product_conv_run(p->product, data, (char *)call->workspace + p->rest, call->progress);
     if (roles->copied[made])
         mtf_operand_copy(side[made], &operand[made]);
 }
 
 static void run_prepared(const MtfKernelCall *call, const Prepared *p) {
-    if (p->onednn != NULL)
+    if (p->onednn != NULL || p->product != NULL)
         convolve(call, p);
     else
         convolve_plainly(call);

@@ -448,6 +448,20 @@ static void windows(void **state) {
     check(graph);
 }
 
+/* From x[a:2, e:7] and dy[a, f:4, c:4] by windows of [b:3] that overlap: the filter's, [b, c]. */
+static void the_gradient_of_a_filter(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    mtf_graph_add_dimension(b.graph, "e", 7, NULL);
+    mtf_graph_add_dimension(b.graph, "f", 4, NULL);
+    int x = variable(&b, "x", "ae"), dy = variable(&b, "dy", "afc");
+    b.attributes.n_windows = 1;
+    b.attributes.windows[0] = (MtfWindow){ 4, 5, B, 1, 2, 1, 1, 1 };
+    int y = op(&b, MTF_OP_CONV_FILTER_GRAD, "filter", "bc", x, dy);
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_TANH, "bent", NULL, y, -1));
+    check(graph);
+}
+
 /* Batch normalisation: statistics over all that the gain lacks. */
 static void statistics_over_several_dimensions(void **state) {
     (void)state;
@@ -492,6 +506,18 @@ static void rms_norm_and_rotary_positions(void **state) {
         g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_ROTARY, "turned", NULL, y, -1));
         check(graph);
     }
+}
+
+/* Each example begins elsewhere: the gradient turns back from the same places. */
+static void rotary_positions_that_begin_elsewhere(void **state) {
+    (void)state;
+    MtfBuilder b = start();
+    int x = variable(&b, "x", "abc"), begin = input(&b, "begin", "a", MTF_I32, MTF_FEED_LABELS);
+    b.attributes.dimension = C, b.attributes.position = B;
+    b.attributes.base = 7, b.attributes.angle = 1, b.attributes.stretch = 1;
+    b.attributes.gain = 1;
+    g_autoptr(MtfGraph) graph = finish(&b, op(&b, MTF_OP_ROTARY, "turned", NULL, x, begin));
+    check(graph);
 }
 
 static void layer_norm_without_bias(void **state) {
@@ -827,9 +853,11 @@ int main(void) {
         cmocka_unit_test(tokens_that_are_routed),
         cmocka_unit_test(products_of_experts),
         cmocka_unit_test(windows),
+        cmocka_unit_test(the_gradient_of_a_filter),
         cmocka_unit_test(statistics_over_several_dimensions),
         cmocka_unit_test(softmax_and_layer_norm),
         cmocka_unit_test(rms_norm_and_rotary_positions),
+        cmocka_unit_test(rotary_positions_that_begin_elsewhere),
         cmocka_unit_test(layer_norm_without_bias),
         cmocka_unit_test(cross_entropy_with_and_without_mask),
         cmocka_unit_test(cross_entropy_with_smoothing_and_z_loss),

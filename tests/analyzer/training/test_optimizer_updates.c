@@ -127,6 +127,137 @@ static void lion_goes_by_signs(void **state) {
     end(&c);
 }
 
+/* Adam's direction is g / (g + 1) while epsilon is 1; w = (1, 1) has the norm sqrt(2). */
+static void lamb_goes_as_far_as_the_variable_is_long(void **state) {
+    (void)state;
+    MtfOptimizer optimizer = optimizer_of("lamb");
+    optimizer.epsilon = 1, optimizer.weight_decay = 0.5;
+    Case c = begin(forward_graph(1), optimizer);
+    step(&c, 0, 2, (double[]){ 3, 4 });
+    const double u[] = { 0.75 + 0.5, 0.8 + 0.5 }, trust = sqrt(2 / (u[0] * u[0] + u[1] * u[1]));
+    expect(&c, "w", 2, (double[]){ 1 - 0.1 * trust * u[0], 1 - 0.1 * trust * u[1] });
+    expect(&c, "lamb/m/w", 2, (double[]){ 0.3, 0.4 });
+    expect(&c, "lamb/v/w", 2, (double[]){ 0.009, 0.016 });
+    end(&c);
+}
+
+/* Zeros have no length to go by: their ratio is 1. Clipped to a norm of 2, the gradient is 0.4 of
+ * itself: 1.2 / 2.2 and 1.6 / 2.6. */
+static void lamb_moves_zeros_and_is_clipped(void **state) {
+    (void)state;
+    MtfOptimizer optimizer = optimizer_of("lamb");
+    optimizer.epsilon = 1, optimizer.weight_decay = 0, optimizer.clip_norm = 2;
+    Case c = begin(forward_graph(1), optimizer);
+    memset(mtf_reference_find(c.reference, "w"), 0, 2 * sizeof(double));
+    step(&c, 0, 2, (double[]){ 3, 4 });
+    expect(&c, "w", 2, (double[]){ -0.1 * 1.2 / 2.2, -0.1 * 1.6 / 2.6 });
+    end(&c);
+}
+
+/* The mean is 0.9 of itself and 0.1 of the weights, once it has begun with 1 - 0.1 3 = 0.7. */
+static void a_mean_of_the_weights_follows_them(void **state) {
+    (void)state;
+    MtfOptimizer optimizer = optimizer_of("sgd");
+    optimizer.ema = 0.9;
+    Case c = begin(forward_graph(1), optimizer);
+    step(&c, 0, 2, (double[]){ 3, 0 });
+    expect(&c, "ema/w", 2, (double[]){ 0.7, 1 });
+    step(&c, 1, 2, (double[]){ 3, 0 });
+    expect(&c, "w", 2, (double[]){ 0.4, 1 });
+    expect(&c, "ema/w", 2, (double[]){ 0.67, 1 });
+    step(&c, 2, 2, (double[]){ -3, 0 });
+    expect(&c, "ema/w", 2, (double[]){ 0.673, 1 });
+    end(&c);
+}
+
+/* x [s, n, a] w [s, a, b, c]: `several` matrices of 3 x 4 (a by b and c) or 4 x 3. */
+static MtfGraph *matrix_graph(bool tall) {
+    MtfGraph *graph = mtf_graph_new("test");
+    const char *const names[] = { "s", "n", "a", "b", "c" };
+    const int64_t sizes[] = { 2, 3, 3, 2, 2 };
+    for (int i = 0; i < 5; i++)
+        mtf_graph_add_dimension(graph, names[i], sizes[i], NULL);
+    MtfBuilder b = mtf_builder(graph, MTF_PHASE_FORWARD);
+    MtfShape x_shape = { .rank = 3, .dims = { 0, 1, 2 } };
+    MtfShape w_shape = { .rank = 4, .dims = { 0, 2, 3, 4 } };
+    MtfShape y_shape = { .rank = 4, .dims = { 0, 1, 3, 4 } };
+    MtfShape left = tall ? y_shape : x_shape, made = tall ? x_shape : y_shape;
+    int x = mtf_graph_add_input(graph, "x", &left, MTF_F64, MTF_FEED_FEATURES, NULL);
+    int t = mtf_graph_add_input(graph, "t", &made, MTF_F64, MTF_FEED_FEATURES, NULL);
+    int w = mtf_build_variable(&b, "w", &w_shape, MTF_F64, (MtfInit){ MTF_INIT_CONSTANT, 1 },
+                               MTF_MEMORY_VARIABLE);
+    int y = MTF_BUILD(&b, MTF_OP_EINSUM, "y", &made, x, w);
+    graph->loss = MTF_BUILD(&b, MTF_OP_EINSUM, "loss", &(MtfShape){ 0 }, y, t);
+    assert_true(mtf_builder_end(&b, NULL));
+    return graph;
+}
+
+/* Five times x = a x + b (x x') x + c (x x')^2 x, 3 by 4, by loops. */
+static void orthogonalise(double x[3][4]) {
+    double norm = 0;
+    for (int i = 0; i < 12; i++)
+        norm += x[i / 4][i % 4] * x[i / 4][i % 4];
+    for (int i = 0; i < 12; i++)
+        x[i / 4][i % 4] /= sqrt(norm + 1e-14);
+    for (int round = 0; round < 5; round++) {
+        double gram[3][3] = { 0 }, b[3][3] = { 0 }, next[3][4];
+        for (int i = 0; i < 36; i++)
+            gram[i / 12][i / 4 % 3] += x[i / 12][i % 4] * x[i / 4 % 3][i % 4];
+        for (int i = 0; i < 27; i++)
+            b[i / 9][i / 3 % 3] += 2.0315 * gram[i / 9][i % 3] * gram[i % 3][i / 3 % 3];
+        for (int i = 0; i < 12; i++) {
+            next[i / 4][i % 4] = 3.4445 * x[i / 4][i % 4];
+            for (int k = 0; k < 3; k++)
+                next[i / 4][i % 4] += (b[i / 4][k] - 4.775 * gram[i / 4][k]) * x[k][i % 4];
+        }
+        memcpy(x, next, sizeof next);
+    }
+}
+
+/* The gradient of w[s, a, bc] is the sum over n of what is known and what t says; momentum 0.5, two
+ * steps: n = 1.5 g, then 1.75 g. Rows and columns change places where w is read the other way. */
+static void muon_makes_each_matrix_orthogonal(void **state) {
+    (void)state;
+    for (int tall = 0; tall < 2; tall++) {
+        MtfOptimizer optimizer = optimizer_of("muon");
+        optimizer.momentum = 0.5, optimizer.weight_decay = 0.25;
+        Case c = begin(matrix_graph(tall), optimizer);
+        double *xs = mtf_reference_find(c.reference, tall ? "t" : "x");
+        double *ys = mtf_reference_find(c.reference, tall ? "x" : "t"), w[24];
+        for (int i = 0; i < 18; i++)
+            xs[i] = sin(i + 1);
+        for (int i = 0; i < 24; i++)
+            ys[i] = cos(3 * i), w[i] = 1;
+        for (int number = 0; number < 2; number++) {
+            mtf_reference_run(c.reference, (uint64_t)number);
+            mtf_reference_update(c.reference);
+            for (int s = 0; s < 2; s++) {
+                double g[3][4] = { 0 };
+                for (int i = 0; i < 36; i++)
+                    g[i / 12][i % 4] +=
+                        xs[s * 9 + i / 4 % 3 * 3 + i / 12] * ys[s * 12 + i / 4 % 3 * 4 + i % 4];
+                orthogonalise(g);
+                for (int i = 0; i < 12; i++)
+                    w[s * 12 + i] -= 0.1 * (0.2 * 2 * g[i / 4][i % 4] + 0.25 * w[s * 12 + i]);
+            }
+            expect(&c, "w", 24, w);
+        }
+        end(&c);
+    }
+}
+
+/* What is looked up, and what has no rows or no columns, is Adam's. */
+static void muon_leaves_the_rest_to_adam(void **state) {
+    (void)state;
+    MtfOptimizer optimizer = optimizer_of("muon");
+    optimizer.epsilon = 1, optimizer.weight_decay = 0;
+    Case c = begin(forward_graph(2), optimizer);
+    step(&c, 0, 4, (double[]){ 3, 3, 4, 4 });
+    expect(&c, "w", 4, (double[]){ 0.925, 0.925, 0.92, 0.92 });
+    assert_true(mtf_graph_find_tensor(c.training, "muon/m/w") < 0);
+    end(&c);
+}
+
 /* Without decay 1 - 0.1 3 / 4. */
 static void decay_leaves_variables_alone_that_say_so(void **state) {
     (void)state;
@@ -328,7 +459,7 @@ static void unknown_kinds_and_schedules_are_errors(void **state) {
     (void)state;
     MtfOptimizer optimizer = { .kind = g_strdup("tiger") };
     expect_error(optimizer, "optimizer \"tiger\" is not known; the kinds are sgd, momentum, adam, "
-                            "adamw, adafactor, lion");
+                            "adamw, adafactor, lion, lamb, muon");
     optimizer = (MtfOptimizer){ .kind = g_strdup("sgd"), .schedule = g_strdup("steps") };
     expect_error(optimizer, "schedule \"steps\" is not known; the schedules are constant, "
                             "linear_warmup, inverse_sqrt, cosine, linear, polynomial, wsd, step");
@@ -340,6 +471,11 @@ int main(void) {
         cmocka_unit_test(momentum_remembers_the_gradient),
         cmocka_unit_test(adam_corrects_the_bias_of_its_moments),
         cmocka_unit_test(lion_goes_by_signs),
+        cmocka_unit_test(lamb_goes_as_far_as_the_variable_is_long),
+        cmocka_unit_test(lamb_moves_zeros_and_is_clipped),
+        cmocka_unit_test(a_mean_of_the_weights_follows_them),
+        cmocka_unit_test(muon_makes_each_matrix_orthogonal),
+        cmocka_unit_test(muon_leaves_the_rest_to_adam),
         cmocka_unit_test(decay_leaves_variables_alone_that_say_so),
         cmocka_unit_test(frozen_variables_have_no_gradient_and_stay),
         cmocka_unit_test(adamw_decays_the_weight_itself),

@@ -60,6 +60,26 @@ static void sharding_shares_out_what_its_stage_says(void **state) {
     }
 }
 
+/* Of 8 experts on 8 of 16 ranks two ranks have the same: their state is halved, that of dense parameters
+ * is cut in sixteen. */
+static void state_of_experts_is_shared_by_those_that_have_the_same(void **state) {
+    (void)state;
+    MtfTrainingRun run = usual_run();
+    run.tp = 1;
+    run.dp = run.devices = 16;
+    run.batch = 64;
+    run.ep = 8;
+    run.model.experts = 8;
+    run.model.chosen = 2;
+    double experts = 48 * mtf_run_inner_parameters(&run.model) / 8;
+    double dense = 48 * mtf_run_attention_parameters(&run.model) +
+                   2 * mtf_run_embedding_parameters(&run.model);
+    double whole = memory_of(&run).optimizer;
+    run.sharding = MTF_SHARD_OPTIMIZER;
+    double expected = (dense / 16 + experts / 2) / (dense + experts);
+    assert_true(fabs(memory_of(&run).optimizer / whole - expected) < 1e-9);
+}
+
 /* 4 stages: 4 micro-batches of 12 layers each in flight; interleaved in 3 chunks 4 (1 + 3 / 12); twice
  * and one less where weight gradients wait. */
 static void schedules_keep_micro_batches_in_flight(void **state) {
@@ -84,6 +104,7 @@ int main(void) {
         cmocka_unit_test(layers_keep_what_the_formulas_say),
         cmocka_unit_test(sharding_shares_out_what_its_stage_says),
         cmocka_unit_test(schedules_keep_micro_batches_in_flight),
+        cmocka_unit_test(state_of_experts_is_shared_by_those_that_have_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

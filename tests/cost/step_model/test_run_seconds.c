@@ -194,6 +194,24 @@ static void masked_keys_are_left_out_by_blocks(void **state) {
     free_case(&c);
 }
 
+/* 8 experts on 8 GPUs of a node, 8 nodes: a rank gathers an expert from one rank of each node over its
+ * own adapter, where all 64 ranks would share the eight adapters of a node. */
+static void experts_are_gathered_from_the_ranks_that_have_them(void **state) {
+    (void)state;
+    Case c = sharded_case("megatron-core");
+    c.software->hidden[MTF_HIDDEN_SHARDED] = 0;
+    c.run.redo = MTF_REDO_NONE;
+    c.run.model.experts = 8;
+    c.run.model.chosen = 2;
+    c.run.ep = 8;
+    double own = seconds_of(&c).data;
+    double bytes = 48 * mtf_run_inner_parameters(&c.run.model) / 8 * (2 * 2 + 2);
+    double adapter =
+        mtf_mesh_map_group(&c.device.map, MTF_AXIS_BIT(MTF_RUN_DATA)).axis[0].bandwidth;
+    assert_true(adapter < 30e9 && own > 7.0 / 8 * bytes / adapter);
+    free_case(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_parts_add_up_to_the_step),
@@ -205,6 +223,7 @@ int main(void) {
         cmocka_unit_test(parts_put_in_place_one_by_one_take_the_host_s_time),
         cmocka_unit_test(weights_let_go_between_redone_and_backward_pass_are_gathered_again),
         cmocka_unit_test(masked_keys_are_left_out_by_blocks),
+        cmocka_unit_test(experts_are_gathered_from_the_ranks_that_have_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

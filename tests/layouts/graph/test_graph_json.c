@@ -223,9 +223,10 @@ static void a_loss_is_one_number_and_a_result(void **state) {
 
 static void an_optimizer_takes_only_its_own_numbers(void **state) {
     (void)state;
-    assert_fails(HEAD "'operations': [], 'optimizer': {'kind': 'sgd', 'rate': 1, 'beta1': 0.5}}",
-                 "g.json: /optimizer: unknown key \"beta1\" (known here: kind, schedule, rate, "
-                 "weight_decay, warmup, total, final, clip_norm, power, cooldown, period, drop)");
+    assert_fails(
+        HEAD "'operations': [], 'optimizer': {'kind': 'sgd', 'rate': 1, 'beta1': 0.5}}",
+        "g.json: /optimizer: unknown key \"beta1\" (known here: kind, schedule, rate, "
+        "weight_decay, warmup, total, final, clip_norm, power, cooldown, period, drop, ema)");
     assert_fails(HEAD "'operations': [], 'optimizer': {'kind': 'sgd', 'rate': -1}}",
                  "g.json: /optimizer/rate: \"rate\" is -1, which is not at least 0 and below inf");
     assert_fails(
@@ -240,7 +241,7 @@ static void an_optimizer_takes_only_its_own_numbers(void **state) {
                  "g.json: /optimizer: key \"rate\" is missing");
     assert_fails(HEAD "'operations': [], 'optimizer': {'kind': 'tiger', 'rate': 1}}",
                  "g.json: /optimizer/kind: \"tiger\" is not an optimizer (known: sgd, momentum, "
-                 "adam, adamw, adafactor, lion)");
+                 "adam, adamw, adafactor, lion, lamb, muon)");
     assert_fails(HEAD "'operations': [], 'optimizer': {'kind': 'sgd', 'rate': 1, 'schedule': "
                       "'cosine'}}",
                  "g.json: /optimizer: schedule \"cosine\" needs \"total\", the step at which it "

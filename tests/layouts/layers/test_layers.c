@@ -116,7 +116,7 @@ static MtfGraph *small_model(const char *family, const char *preset) {
  * stay so in a file. */
 static void layers_pass_to_all_that_follows(void **state) {
     (void)state;
-    static const char *const kinds[] = { "sgd", "adam", "adafactor", "lion" };
+    static const char *const kinds[] = { "sgd", "adam", "adafactor", "lamb", "muon" };
     g_autoptr(GError) error = NULL;
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
         g_autoptr(MtfGraph) forward = small_model("transformer-lm", "demo");

@@ -288,7 +288,8 @@ static MtfPlan *transformer_plan(const char *optimizer) {
 /* With every optimizer the training graph is written and read whole: the program stays the same. */
 static void plans_for_training_lower_to_the_same_program_when_read(void **state) {
     (void)state;
-    static const char *const optimizers[] = { "sgd", "momentum", "adam", "adamw", "adafactor" };
+    static const char *const optimizers[] = { "sgd",       "momentum", "adam", "adamw",
+                                              "adafactor", "lion",     "lamb", "muon" };
     for (gsize i = 0; i < G_N_ELEMENTS(optimizers); i++) {
         g_autoptr(GError) error = NULL;
         g_autoptr(MtfPlan) plan = transformer_plan(optimizers[i]);

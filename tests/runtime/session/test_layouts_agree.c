@@ -105,6 +105,7 @@ static void check_buffer(const Bench *bench, const MtfLockstep *lockstep, int in
     const MtfProgram *program = lockstep->workers[0]->program;
     int tensor = mtf_program_buffer(program, buffer)->tensor;
     bool updated = program->tensor_buffers[tensor] == buffer;
+    bool margined = mtf_program_buffer(program, buffer)->reader > 0;
     int expected_tensor = updated ? next_value(bench->graph, tensor) : tensor;
     const double *expected = bench->reference->values[expected_tensor];
     int64_t n = mtf_graph_elements(bench->graph, &mtf_graph_tensor(bench->graph, tensor)->shape);
@@ -113,6 +114,8 @@ static void check_buffer(const Bench *bench, const MtfLockstep *lockstep, int in
         g_autofree double *found = assemble(bench, lockstep, buffer, like, n);
         for (int64_t i = 0; i < n; i++) {
             if (fabs(found[i] - expected[i]) <= TOLERANCE * fmax(scale, fabs(expected[i])))
+                continue;
+            if (margined && isinf(found[i])) /* nobody's window reads it */
                 continue;
             g_autofree char *listing = mtf_program_format(program);
             fputs(listing, stderr);
@@ -201,7 +204,8 @@ static void run_all_strategies(const Bench *bench, guint32 seed) {
 }
 
 static void run_graph(guint32 seed, const char *mesh_text) {
-    static const char *const optimizers[] = { "sgd", "momentum", "adam", "adamw", "adafactor" };
+    static const char *const optimizers[] = { "sgd",       "momentum", "adam", "adamw",
+                                              "adafactor", "lamb",     "muon" };
     GError *error = NULL;
     g_autoptr(MtfGraph) forward = mtf_random_graph(&(MtfRandomGraph){ .seed = seed,
                                                                       .dimensions = 4,
@@ -215,7 +219,10 @@ static void run_graph(guint32 seed, const char *mesh_text) {
     forward->optimizer.clip_norm = seed % 2 ? 0.5 : 0;
     forward->optimizer.beta1 = 0.9;
     forward->optimizer.beta2 = 0.999;
-    forward->optimizer.epsilon = 0.1; /* large: a gradient that is zero but for rounding stays so */
+    /* Large: a gradient that is zero but for rounding stays so. LAMB makes any direction long, so that
+     * it needs one that is no rounding: the decay. */
+    forward->optimizer.epsilon = 0.1;
+    forward->optimizer.weight_decay = 0.1;
     g_autoptr(MtfGraph) graph = mtf_training_graph(forward, &error);
     if (graph == NULL) { /* a drawing in which no variable leads to the loss */
         g_error_free(error);

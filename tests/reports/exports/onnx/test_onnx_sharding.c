@@ -18,7 +18,7 @@ static char *spell(int rows, int cols) {
     layout->tensors[0].axis[0] = (int16_t)rows;
     layout->tensors[0].axis[1] = (int16_t)cols;
     MtfPlan plan = { .graph = graph, .layout = layout };
-    GByteArray *message = mtf_onnx_sharding(&plan, 0, "x");
+    GByteArray *message = mtf_onnx_sharding(&plan, 0, "x", 0);
     if (message == NULL)
         return g_strdup("none");
     GString *text = g_string_new("device");

@@ -141,12 +141,15 @@ static const Row rows[] = {
     { MTF_OP_MOMENTUM, "xxx1O1", 0, true },
     { MTF_OP_LION, "xxx1O1", 0, true },
     { MTF_OP_ADAM, "xxxx1O1", 0, true },
+    { MTF_OP_LAMB_DIRECTION, "xxxxO1", 0, true },
+    { MTF_OP_LAMB_APPLY, "xx111", 0, true },
     { MTF_OP_ADAFACTOR_MOMENT, "xx", 0, true },
     { MTF_OP_ADAFACTOR_DIRECTION, "xx", 0, true },
     { MTF_OP_ADAFACTOR_DIRECTION, "xrss", 0, true },
     { MTF_OP_ADAFACTOR_APPLY, "xx11", 0, true },
     { MTF_OP_CACHE_UPDATE, "xcb", 'c', false },
     { MTF_OP_CACHED_ATTENTION, "xkkb", 0, false },
+    { MTF_OP_QUANTIZED_EINSUM, "xqu", 'Y', false },
 };
 
 typedef struct {
@@ -220,9 +223,22 @@ static bool chance_is_odd(const Case *c) {
     return mtf_graph_size(c->graph, c->ids) % 2 == 1;
 }
 
+/* A matrix from the last of X to another dimension, and its units. */
+static MtfShape quantized_shape_of(const Case *c, char letter) {
+    MtfShape shape = { 0 };
+    mtf_shape_append(&shape, c->join);
+    if (letter == 'q')
+        mtf_shape_append(&shape, c->x.dims[c->x.rank - 1]);
+    if (letter == 'q' && chance(c, 0.5))
+        shuffle(c, &shape);
+    return shape;
+}
+
 static MtfShape shape_of(const Case *c, char letter) {
     MtfShape labels = without_last(&c->x), shape = { 0 };
     int last = c->x.dims[c->x.rank - 1];
+    if (letter == 'q' || letter == 'u')
+        return quantized_shape_of(c, letter);
     if (strchr("zZPywY", letter) != NULL && letter != 0)
         return routed_shape_of(c, letter);
     switch (letter) {
@@ -404,6 +420,8 @@ static MtfAttributes make_attributes(const Case *c) {
 static MtfDtype input_type(const Case *c, char letter, int k) {
     if (letter == 'l' || letter == 'b' || letter == 'z')
         return MTF_I32;
+    if (letter == 'q')
+        return MTF_I8;
     if (c->row->kind == MTF_OP_CAST && chance(c, 0.7))
         return chance(c, 0.5) ? MTF_F32 : MTF_BF16;
     return mtf_operation_mask_has(mtf_operation_row(c->row->kind)->wide_inputs, k)
@@ -463,6 +481,8 @@ static double draw_id(const Case *c) {
 static double draw_value(const Case *c, const MtfTensor *tensor) {
     if (tensor->dtype == MTF_I32)
         return draw_id(c);
+    if (tensor->dtype == MTF_I8)
+        return g_rand_int_range(c->rand, -127, 128);
     double value = g_rand_double_range(c->rand, c->row->positive ? 0.3 : -3, 3);
     if (c->row->kind == MTF_OP_EQUAL || chance(c, 0.05))
         value = c->row->positive ? 1 : rint(value / 2);

@@ -83,6 +83,33 @@ static void make_shapes(Case *c) {
     c->attributes.counted = filtered ? 0 : below(c, 2);
 }
 
+/* More than a float64 kernel lays out at once, 2^17 elements: 3 x 1 of 1400 channels at 36 positions. */
+static void make_deep_shapes(Case *c) {
+    static const unsigned sides[] = { 3, 5, 6 };
+    static const int sizes[] = { 1, 1400, 1 };
+    c->attributes = MTF_NO_ATTRIBUTES;
+    c->attributes.n_windows = 2;
+    for (int i = 0; i < 3; i++)
+        add_shared(c, sides[i], add_dim(c, 'd', i, sizes[i]));
+    for (int w = 0; w < 2; w++) {
+        int large = add_dim(c, 'l', w, 6), small = add_dim(c, 's', w, 6);
+        bool spreads = mtf_operation_row(c->kind)->windows == MTF_WINDOWS_SPREAD;
+        c->attributes.windows[w] = (MtfWindow){ .kernel = add_dim(c, 'k', w, 3 - 2 * w),
+                                                .size = 1,
+                                                .from = spreads ? small : large,
+                                                .to = spreads ? large : small,
+                                                .stride = 1,
+                                                .dilation = 1,
+                                                .before = 1 - w,
+                                                .after = 1 - w };
+        add_shared(c, 1, large);
+        add_shared(c, 2, small);
+        add_shared(c, 4, c->attributes.windows[w].kernel);
+    }
+}
+
+typedef void (*MakeShapes)(Case *c);
+
 static int add_operand(const Case *c, const char *name, int side, MtfDtype dtype) {
     return mtf_graph_add_input(c->graph, name, &c->side[side], dtype,
                                dtype == MTF_I32 ? MTF_FEED_LABELS : MTF_FEED_FEATURES, NULL);
@@ -134,11 +161,11 @@ static void compare(const Case *c, const MtfTensor *tensor, const double *expect
     }
 }
 
-static void run_case(int kind, guint32 seed, MtfDtype dtype) {
+static void run_case(int kind, guint32 seed, MtfDtype dtype, MakeShapes make) {
     g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
     g_autoptr(MtfGraph) graph = mtf_graph_new("case");
     Case c = { .rand = rand, .graph = graph, .dtype = dtype, .kind = kind };
-    make_shapes(&c);
+    make(&c);
     make_operation(&c);
     const MtfOperation *op = mtf_graph_operation(graph, 0);
     g_autoptr(MtfReference) reference = mtf_reference_new(graph, 7);
@@ -165,7 +192,14 @@ static void every_windowed_row_matches_the_reference(void **state) {
     static const MtfDtype types[] = { MTF_F32, MTF_F64, MTF_BF16 };
     for (int kind = 0; kind < MTF_OPERATIONS; kind++)
         for (int i = 0; i < 90 && mtf_operation_row(kind)->windows != MTF_WINDOWS_NONE; i++)
-            run_case(kind, (guint32)(1000 * kind + i), types[i % 3]);
+            run_case(kind, (guint32)(1000 * kind + i), types[i % 3], make_shapes);
+}
+
+static void what_is_too_much_for_one_product_is_right_in_several(void **state) {
+    (void)state;
+    for (int kind = 0; kind < MTF_OPERATIONS; kind++)
+        for (int i = 0; i < 2 && mtf_operation_row(kind)->products == MTF_PRODUCTS_CONV; i++)
+            run_case(kind, (guint32)i, MTF_F64, make_deep_shapes);
 }
 
 /* Draws where some place of the filter meets no element in any window; what stands there without care
@@ -173,15 +207,16 @@ static void every_windowed_row_matches_the_reference(void **state) {
 static void a_place_that_meets_padding_alone_gets_no_gradient_in_bfloat16(void **state) {
     (void)state;
     for (guint32 i = 0; i < 300; i++) {
-        run_case(MTF_OP_CONV_FILTER_GRAD, 6003286 + i, MTF_BF16);
-        run_case(MTF_OP_CONV_FILTER_GRAD, 6003002, MTF_BF16);
-        run_case(MTF_OP_CONV_FILTER_GRAD, 6003585, MTF_BF16);
+        run_case(MTF_OP_CONV_FILTER_GRAD, 6003286 + i, MTF_BF16, make_shapes);
+        run_case(MTF_OP_CONV_FILTER_GRAD, 6003002, MTF_BF16, make_shapes);
+        run_case(MTF_OP_CONV_FILTER_GRAD, 6003585, MTF_BF16, make_shapes);
     }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_windowed_row_matches_the_reference),
+        cmocka_unit_test(what_is_too_much_for_one_product_is_right_in_several),
         cmocka_unit_test(a_place_that_meets_padding_alone_gets_no_gradient_in_bfloat16),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

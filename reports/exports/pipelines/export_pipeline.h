@@ -2,7 +2,13 @@
 /* The plan of a pipeline in the words of other tools:
  *
  *     torch-pipelining   the order of its passes as torch.distributed.pipelining reads it (_load_csv): a
- *                        line a domain, 0F0 forward, 0B0 backward, or 0I0 and 0W0 its two halves */
+ *                        line a domain, 0F0 forward, 0B0 backward, or 0I0 and 0W0 its two halves
+ *     megatron           command-line flags of Megatron-LM
+ *     deepspeed          DeepSpeed's configuration with its section "pipeline"
+ *     alpa               a Python module: stages set by hand for Alpa's PipeshardParallel
+ *
+ * (ONNX: onnx/export_onnx.h.) Where a tool has no word for the plan, one sentence says which stage stands in
+ * the way. */
 #ifndef MTF_EXPORT_PIPELINE_H
 #define MTF_EXPORT_PIPELINE_H
 

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Plans of pipelines in the words of other tools, read back; and what stands in the way of those that have none.
+. tests/support/tap.sh
+
+meshtf-plan model transformer-lm --preset demo --layers 8 --batch 16 --length 16 -o "$work/g.json" >/dev/null
+
+search() { # NAME OPTION...
+    name=$1
+    shift
+    run meshtf-plan search "$work/g.json" --machine cpu-host --microbatches 4 --precision f32 "$@" -o "$work/$name.json"
+    claim "$name is planned" exits 0
+}
+
+export_to() { # FORM NAME
+    run meshtf-plan export "$work/$2.json" --to "$1" -o "$work/text"
+}
+
+refused() { # FORM NAME SENTENCE
+    export_to "$1" "$2"
+    claim "$1 cannot say $2" exits 2
+    claim "  one sentence says what stands in the way" says_error "$3"
+}
+
+# layers_of NAME: the layers of each stage, "2 3 3", counted in the plan's graph.
+layers_of() {
+    jq -r '[.graph.operations[] | select(.iteration != null and (.phase // "forward") == "forward") | [.stage, .iteration]] | unique |
+        group_by(.[0]) | map(length | tostring) | join(" ")' "$work/$1.json"
+}
+
+search even --mesh rows:1 --stages 4 --recompute none
+search unequal --devices 3 --stages 3 --recompute none
+search within --mesh rows:1 --stages 3 --recompute none
+search chunks --mesh rows:1 --stages 2 --schedule interleaved --recompute layers
+search zero-bubble --mesh rows:1 --stages 2 --schedule zb-h1 --recompute none
+
+export_to megatron unequal
+claim "stages of other sizes are a layout of Megatron-Core" grep -qF -- "--pipeline-model-parallel-size 3 --pipeline-model-parallel-layout" "$work/text"
+# The layout, expanded and counted.
+sed 's/.*layout "\([^"]*\)".*/\1/' "$work/text" | tr '|' '\n' |
+    awk '{ n = 0; while (match($0, /t(\*[0-9]+)?/)) { t = substr($0, RSTART, RLENGTH); n += t == "t" ? 1 : substr(t, 3); $0 = substr($0, RSTART + RLENGTH) }
+           printf "%s%d", (NR > 1 ? " " : ""), n } END { print "" }' >"$work/layers"
+claim "with as many layers a stage as the plan has" [ "$(cat "$work/layers")" = "$(layers_of unequal)" ]
+claim "that begins with the embedding and ends with the loss" grep -qE 'layout "Et[^"]*L"' "$work/text"
+export_to megatron chunks
+claim "chunks are exported" exits 0
+claim "with what is computed again" grep -qF -- "--recompute-granularity full" "$work/text"
+claim "their batch is four micro-batches of four" grep -qF -- "--micro-batch-size 4 --global-batch-size 16" "$work/text"
+case "$(layers_of chunks)" in
+"2 2 2 2") claim "as layers a virtual stage" grep -qF -- "--num-layers-per-virtual-pipeline-stage 2" "$work/text" ;;
+*) claim "as a layout of four" [ "$(tr -cd '|' <"$work/text")" = '|||' ] ;;
+esac
+search some --devices 2 --stages 2 --recompute layers:3
+claim "the first layers of every stage are computed again" [ "$(jq -c '[.graph.operations[] | select(.name | test("^recompute/.*attention/q$")) |
+    [.stage, .iteration]] | group_by(.[0]) | map(map(.[1]) | sort)' "$work/some.json")" = '[[0,1,2],[4,5,6]]' ]
+export_to megatron some
+claim "which Megatron-LM is told" grep -qF -- "--recompute-method block --recompute-num-layers 3" "$work/text"
+refused deepspeed some "compute all layers again or none"
+refused alpa some "Alpa computes all layers again or none; stage 0"
+run meshtf-plan search "$work/g.json" --machine cpu-host --devices 2 --stages 2 --microbatches 4 --recompute layers:9
+claim "more layers than a stage has are bad input" says_error "repeats 4 layers in a stage"
+refused megatron zero-bubble "runs 1f1b or interleaved, and the plan's schedule is zb-h1"
+refused deepspeed zero-bubble "run 1f1b, and the plan's schedule is zb-h1"
+refused alpa zero-bubble "schedule is zb-h1"
+refused deepspeed unequal "divides layers evenly; stage"
+refused megatron within "cuts pipelines between layers; layer 5 lies in stages 1 and 2"
+refused jax even "only to torch-pipelining, megatron, deepspeed, alpa or onnx"
+
+export_to deepspeed even
+if [ "$(layers_of even)" = "2 2 2 2" ]; then
+    claim "DeepSpeed's configuration has the stages" [ "$(jq -c '[.pipeline.stages, .pipeline.activation_checkpoint_interval]' "$work/text")" = '[4,0]' ]
+    claim "and batches that multiply" \
+        [ "$(jq '.train_batch_size == .train_micro_batch_size_per_gpu * .gradient_accumulation_steps' "$work/text")" = true ]
+fi
+
+python=/usr/bin/python3
+mkdir "$work/stubs"
+cat >"$work/stubs/alpa.py" <<'STUB'
+def PipeshardParallel(*, num_micro_batches, pipeline_schedule, layer_option, stage_option, default_auto_sharding_option):
+    assert pipeline_schedule in ("1f1b", "gpipe", "inference")
+    print(num_micro_batches, layer_option, [len(ids) for ids in stage_option[0]])
+    assert sum(stage_option[0], []) == list(range(layer_option)), stage_option
+    for physical, logical, options in zip(*stage_option[1:]):
+        assert physical[0] * physical[1] == logical[0] * logical[1]
+        assert set(options) <= {"force_batch_dim_to_mesh_dim"}
+def AutoLayerOption(*, layer_num, remat_mode="none"):
+    return layer_num
+def AutoShardingOption(*, prefer_reduce_scatter):
+    return prefer_reduce_scatter
+def ManualStageOption(*, forward_stage_layer_ids, submesh_physical_shapes, submesh_logical_shapes, submesh_autosharding_option_dicts):
+    return forward_stage_layer_ids, submesh_physical_shapes, submesh_logical_shapes, submesh_autosharding_option_dicts
+STUB
+if [ -x "$python" ]; then
+    export_to alpa unequal
+    run env PYTHONPATH="$work/stubs" $python "$work/text"
+    claim "Alpa's stages have the plan's layers" [ "$(cat "$work/out")" = "4 8 [$(layers_of unequal | sed 's/ /, /g')]" ]
+    search wide --mesh rows:2 --stages 2 --schedule zb-v
+    run meshtf-plan export "$work/wide.json" --to onnx -o "$work/wide.onnx"
+    claim "a pipeline there and back is an ONNX file" exits 0
+    run $python tests/support/onnx_stages.py "$work/wide.onnx"
+    claim "of four devices" says "devices 4"
+    claim "whose nodes have stages on their domain's devices" [ "$(tail -n 4 "$work/out" | tr '\n' ';')" = "0 0,1;1 2,3;2 2,3;3 0,1;" ]
+else
+    skip "$python is not installed"
+fi
+run meshtf-plan export "$work/even.json" --to onnx --weights "$work/nothing" -o "$work/x.onnx"
+claim "weights that are not there are bad input" exits 2
+done_testing
