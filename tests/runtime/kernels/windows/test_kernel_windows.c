@@ -187,12 +187,15 @@ static void run_case(int kind, guint32 seed, MtfDtype dtype, MakeShapes make) {
     }
 }
 
+/* Those that sample have no list of windows in their attributes: table/test_kernel_rows.c draws them. */
 static void every_windowed_row_matches_the_reference(void **state) {
     (void)state;
     static const MtfDtype types[] = { MTF_F32, MTF_F64, MTF_BF16 };
-    for (int kind = 0; kind < MTF_OPERATIONS; kind++)
-        for (int i = 0; i < 90 && mtf_operation_row(kind)->windows != MTF_WINDOWS_NONE; i++)
+    for (int kind = 0; kind < MTF_OPERATIONS; kind++) {
+        const MtfOperationRow *row = mtf_operation_row(kind);
+        for (int i = 0; i < 90 && row->windows != MTF_WINDOWS_NONE && !row->samples; i++)
             run_case(kind, (guint32)(1000 * kind + i), types[i % 3], make_shapes);
+    }
 }
 
 static void what_is_too_much_for_one_product_is_right_in_several(void **state) {
