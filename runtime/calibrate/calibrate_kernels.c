@@ -324,10 +324,12 @@ bool mtf_goes_by_rates(int kind) {
     return (row->windows != MTF_WINDOWS_NONE && !row->samples) || row->loop != MTF_LOOP_NOTHING;
 }
 
-/* Products of experts are those of einsum; attention to a cache goes by the tables of attention. */
+/* Products of experts and of matrices in int8 go by the tables of einsum's, attention to a cache by
+ * those of attention. */
 bool mtf_calibrates_operation(int kind) {
     MtfProductsKind kinds = mtf_operation_row(kind)->products;
-    return kinds == MTF_PRODUCTS_EXPERTS || kinds == MTF_PRODUCTS_ATTENTION ||
+    return kinds == MTF_PRODUCTS_EXPERTS || kinds == MTF_PRODUCTS_QUANTIZED ||
+           kinds == MTF_PRODUCTS_ATTENTION ||
            is_among(operations, G_N_ELEMENTS(operations), kind) ||
            is_among(products, G_N_ELEMENTS(products), kind);
 }

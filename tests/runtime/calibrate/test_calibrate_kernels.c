@@ -104,8 +104,8 @@ static void every_operation_gets_a_table(void **state) {
             MtfProductsKind products = mtf_operation_row(kind)->products;
             bool by_head =
                 products == MTF_PRODUCTS_ATTENTION || products == MTF_PRODUCTS_ATTENTION_GRAD;
-            bool by_expert = products == MTF_PRODUCTS_EXPERTS;
-            bool own = !by_head && !by_expert && !mtf_goes_by_rates(kind);
+            bool as_einsum = products == MTF_PRODUCTS_EXPERTS || products == MTF_PRODUCTS_QUANTIZED;
+            bool own = !by_head && !as_einsum && !mtf_goes_by_rates(kind);
             assert_true((curve != NULL) == (mtf_kernel(kind) != NULL && own));
             if (curve != NULL)
                 assert_true(curve->points >= 1 && curve->y[0] > 0);
