@@ -11,8 +11,8 @@
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/base/library.h"
-#include "layouts/graph/graph_json.h"
 #include "layouts/graph/microbatches.h"
+#include "layouts/graph_file/graph_json.h"
 #include "layouts/onnx/onnx_model.h"
 #include "layouts/program/plan.h"
 

@@ -13,7 +13,7 @@
 
 #include "layouts/base/json_reader.h"
 #include "layouts/graph/graph.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 
 #define MTF_IMPORT_BATCH 32        /* texts in a batch */
 #define MTF_IMPORT_LENGTH 2048     /* the longest text, where the model can read more */

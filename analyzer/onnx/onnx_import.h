@@ -10,7 +10,7 @@
 #define MTF_ONNX_IMPORT_H
 
 #include "layouts/graph/graph.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 #include "layouts/onnx/onnx_model.h"
 
 typedef struct {

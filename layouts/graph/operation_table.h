@@ -78,7 +78,7 @@
 #ifndef MTF_OPERATION_TABLE_H
 #define MTF_OPERATION_TABLE_H
 
-#include "layouts/graph/graph.h"
+#include "layouts/graph/iteration.h"
 
 /* What a score that is not looked at is below, or equals: masks add -1e30. */
 #define MTF_MASKED_SCORE -1e29
@@ -328,28 +328,6 @@ typedef struct {
 
 #define MTF_MAX_ATTRIBUTES 14
 
-/* One index of an operation's iteration space. Only `rename` has two names for one index; that of a
- * window (window.h) goes along one of its dimensions, and the operands that have the other read it
- * with margins. */
-typedef struct {
-    int dim;                 /* as the outputs call it */
-    int input_dim;           /* as the inputs call it */
-    int other_dim;           /* the window's other dimension, or -1 */
-    const MtfWindow *window; /* or NULL; the operation's */
-    bool is_larger;          /* `dim` is the larger side of a window */
-    int64_t size;
-    bool reduced; /* missing in some output */
-    bool whole;   /* cannot be split: reduced where parts do not add up, or held whole by the row */
-    int64_t even; /* above 0: splits into equal parts alone, of which there may be divisors of it */
-} MtfIndex;
-
-#define MTF_MAX_INDEXES (2 * MTF_MAX_RANK)
-
-typedef struct {
-    int n;
-    MtfIndex index[MTF_MAX_INDEXES];
-} MtfIteration;
-
 /* Which products an operation computes, for prices (layouts/kernel_work/product_work.h). */
 typedef enum {
     MTF_PRODUCTS_NONE,
@@ -414,10 +392,6 @@ typedef struct MtfOperationCheck MtfOperationCheck;
 /* What a row asks beyond the common rules, once the first output's shape is known. */
 typedef bool (*MtfOperationRule)(const MtfOperationCheck *check, const MtfShape *shape,
                                  GError **error);
-
-/* mtf_operation_share for one row. */
-typedef double (*MtfPointsShare)(const MtfAttributes *attributes, const MtfIteration *iteration,
-                                 const int64_t *sizes);
 
 typedef struct {
     const char *name;
@@ -495,20 +469,6 @@ MtfDtype mtf_operation_storage_dtype(const MtfGraph *graph, const MtfOperation *
 
 /* The kind of a name, or -1. */
 int mtf_operation_kind(const char *name);
-
-/* Whether an index may be split into so many parts. */
-bool mtf_index_splits(const MtfIndex *index, int64_t parts);
-
-/* The operation's iteration space: the outputs' dimensions in order, then those only inputs have.
- */
-void mtf_operation_iteration(const MtfGraph *graph, int operation, MtfIteration *iteration);
-
-/* The share of the points sizes[0] x sizes[1] x … that the processor with most to do works on, when
- * each holds so many of every index: 1 but for causal attention, which leaves out what comes after
- * the query (there it is that of the last queries and the first positions of memory), and for
- * products of experts, where each row meets one expert: rows are taken to be chosen evenly. */
-double mtf_operation_share(const MtfGraph *graph, int operation, const MtfIteration *iteration,
-                           const int64_t *sizes);
 
 /* The shape of input `k`, or of output 0 for MTF_OUTPUT. */
 const MtfShape *mtf_operation_operand_shape(const MtfGraph *graph, const MtfOperation *operation,

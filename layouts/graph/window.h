@@ -16,19 +16,7 @@
 #ifndef MTF_WINDOW_H
 #define MTF_WINDOW_H
 
-#include "layouts/base/json_reader.h"
 #include "layouts/graph/operation_table.h"
-
-/* Reads the list "windows": objects with `from`, `to`, `kernel` (a dimension of the filter) or
- * `size`, `stride` (1), `dilation` (1) and either `before` (0) with `after` (what the sizes need),
- * or `padding`: "valid" (none), "same" (what makes ceil(size / stride) windows, the odd one behind)
- * or "same_lower" (before). Sizes of windows are counts of elements below 2^31. `kind` says which side
- * is the larger. */
-bool mtf_windows_read(const MtfGraph *graph, int kind, const MtfJson *where,
-                      MtfAttributes *attributes, GError **error);
-
-/* The way back, with numbers for all padding. */
-cJSON *mtf_windows_to_json(const MtfGraph *graph, const MtfAttributes *attributes);
 
 /* Everything the windows hold, for digests and keys. */
 void mtf_windows_append(GString *text, const MtfAttributes *attributes);
@@ -56,6 +44,9 @@ int mtf_window_margined(const MtfOperationRow *row, const MtfWindow *window);
 
 /* The most elements of an index's other dimension that windows reach from `part` of its own. */
 int64_t mtf_window_most(const MtfGraph *graph, const MtfIndex *index, int64_t part);
+
+/* Elements from the first that a window meets to its last. */
+int64_t mtf_window_extent(const MtfGraph *graph, const MtfWindow *window);
 
 /* Places within the window: the size of its filter's dimension, or its own. */
 int64_t mtf_window_places(const MtfGraph *graph, const MtfWindow *window);

@@ -3,9 +3,9 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
-#include "layouts/graph/graph_fields.h"
-#include "layouts/graph/graph_json.h"
 #include "layouts/graph/microbatches.h"
+#include "layouts/graph_file/graph_fields.h"
+#include "layouts/graph_file/graph_json.h"
 #include "layouts/kernel_work/fusable.h"
 #include "layouts/placement/rules.h"
 #include "layouts/program/algorithm_list.h"

@@ -4,7 +4,7 @@
  * training graph of which the same holds, or is refused in one sentence. */
 #include "analyzer/training/training_graph.h"
 #include "layouts/base/json_writer.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 #include "layouts/placement/strategy.h"
 #include "tests/fuzz/fuzz.h"
 

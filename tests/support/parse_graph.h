@@ -4,7 +4,7 @@
 #define MTF_TESTS_PARSE_GRAPH_H
 
 #include "layouts/graph/graph.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 
 /* Reads a graph file's text; the file is called "g.json" in messages. */
 MtfGraph *mtf_test_graph_parse(const char *text, const MtfSizeOverrides *overrides, GError **error);

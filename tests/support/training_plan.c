@@ -8,7 +8,7 @@
 #include "cost/price/predict.h"
 #include "layouts/base/error.h"
 #include "layouts/base/library.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 #include "layouts/placement/rules.h"
 #include "tests/support/random_layout.h"
 

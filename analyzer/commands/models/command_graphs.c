@@ -4,7 +4,7 @@
 #include "layouts/base/command_line.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/base/library.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

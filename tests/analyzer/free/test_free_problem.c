@@ -5,7 +5,7 @@
 #include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 #include "layouts/placement/rules.h"
 #include "layouts/program/program.h"
 #include "tests/support/cmocka.h"

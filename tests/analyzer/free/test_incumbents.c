@@ -6,7 +6,7 @@
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 #include "tests/support/free_setup.h"
 
 #include <string.h>

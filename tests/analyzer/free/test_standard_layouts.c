@@ -5,7 +5,7 @@
 #include "analyzer/models/model_family.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 #include "tests/support/free_setup.h"
 #include "tests/support/parse_graph.h"
 

@@ -8,7 +8,7 @@
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
 #include "cost/tune/program_mapping.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 
 #include <math.h>
 #include <string.h>

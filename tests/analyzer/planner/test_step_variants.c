@@ -6,7 +6,7 @@
 #include "analyzer/rules/rule_search.h"
 #include "analyzer/training/microbatch_graph.h"
 #include "cost/memory/arena.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 #include "tests/support/random_layout.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "analyzer/free/strategies.h"
 #include "analyzer/rules/operation_alone.h"
 #include "analyzer/training/training_graph.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 #include "layouts/program/program.h"
 
 /* Random placements, the same in both graphs. */

@@ -9,7 +9,7 @@
 #include "analyzer/training/microbatch_graph.h"
 #include "analyzer/training/training_graph.h"
 #include "cost/memory/arena.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 #include "tests/support/random_graph.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 
 #include "analyzer/rules/rule_search_levels.h"
 #include "analyzer/training/training_graph.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 
 /* What one random graph's levels are held against. */
 typedef struct {

@@ -2,7 +2,7 @@
 /* The examples of layouts/README.md are read by the code they describe, so that they stay true. */
 #include "tests/support/cmocka.h"
 
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 #include "layouts/program/plan.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "analyzer/training/recompute.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/base/error.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 #include "layouts/layers/layers.h"
 #include "tests/support/parse_graph.h"
 

@@ -2,7 +2,7 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/training/training_graph.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 #include "layouts/program/delayed_updates.h"
 #include "layouts/program/lifetimes.h"
 #include "layouts/program/passes.h"

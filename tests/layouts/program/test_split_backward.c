@@ -6,7 +6,7 @@
 #include "analyzer/planner/planning.h"
 #include "analyzer/training/stage_cut.h"
 #include "cost/pipeline/pipeline_schedule.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 #include "layouts/program/pipeline_plan.h"
 
 /* The last of two stages of the library's mlp, under a schedule, on one device. */

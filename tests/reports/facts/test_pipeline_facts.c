@@ -4,7 +4,7 @@
 
 #include "analyzer/planner/pipeline_planning.h"
 #include "layouts/base/json_writer.h"
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 #include "reports/facts/pipeline_facts.h"
 
 #include <math.h>

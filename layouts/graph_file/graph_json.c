@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "layouts/graph/graph_json.h"
+#include "layouts/graph_file/graph_json.h"
 
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
 #include "layouts/base/nearest_name.h"
-#include "layouts/graph/graph_fields.h"
-#include "layouts/graph/graph_link.h"
 #include "layouts/graph/loops.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/graph/optimizer.h"
-#include "layouts/graph/window.h"
+#include "layouts/graph_file/graph_fields.h"
+#include "layouts/graph_file/graph_link.h"
+#include "layouts/graph_file/window_json.h"
 
 #include <inttypes.h>
 #include <string.h>

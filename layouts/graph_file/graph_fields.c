@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "layouts/graph/graph_fields.h"
+#include "layouts/graph_file/graph_fields.h"
 
 #include "layouts/base/nearest_name.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "layouts/graph/graph_link.h"
+#include "layouts/graph_file/graph_link.h"
 
 #include "layouts/base/nearest_name.h"
-#include "layouts/graph/graph_fields.h"
 #include "layouts/graph/loops.h"
 #include "layouts/graph/operation_table.h"
+#include "layouts/graph_file/graph_fields.h"
 
 #include <string.h>
 

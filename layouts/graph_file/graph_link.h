@@ -12,7 +12,7 @@
 #ifndef MTF_GRAPH_LINK_H
 #define MTF_GRAPH_LINK_H
 
-#include "layouts/graph/graph_text.h"
+#include "layouts/graph_file/graph_text.h"
 
 typedef struct MtfLinker MtfLinker;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-#include "layouts/graph/graph_text.h"
+#include "layouts/graph_file/graph_text.h"
 
 #include "layouts/base/nearest_name.h"
-#include "layouts/graph/graph_fields.h"
 #include "layouts/graph/loops.h"
 #include "layouts/graph/operation_table.h"
 #include "layouts/graph/optimizer.h"
-#include "layouts/graph/window.h"
+#include "layouts/graph_file/graph_fields.h"
+#include "layouts/graph_file/window_json.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 
 #include "layouts/base/error.h"
 #include "layouts/base/json_writer.h"
-#include "layouts/graph/graph_json.h"
 #include "layouts/graph/operation_table.h"
+#include "layouts/graph_file/graph_json.h"
 #include "tests/support/parse_graph.h"
 
 #include <string.h>
