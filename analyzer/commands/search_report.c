@@ -122,6 +122,15 @@ static void print_fastest(const MtfSearchReport *report) {
            cost, step, other);
 }
 
+/* What is proven where axes were merged. */
+static void print_merged(const MtfMergedProof *merged) {
+    if (merged->mesh.n_axes == 0)
+        return;
+    g_autofree char *mesh = mtf_mesh_format(&merged->mesh);
+    printf("               of %s, the mesh whose plan it is, gap %.3g %%\n", mesh,
+           100 * relative_gap(merged->cost, merged->bound));
+}
+
 static void print_free_proof(const MtfSearchReport *report) {
     const MtfFreeAnswer *answer = &report->found->answer.free;
     double gap = relative_gap(answer->cost, answer->bound);
@@ -131,8 +140,9 @@ static void print_free_proof(const MtfSearchReport *report) {
     printf("proof          %s free layouts of this mesh%s: cost %s, bound %s, gap %.3g %% (%s)\n",
            gap <= 2e-6 ? "optimal over" : "best found of",
            alike ? " whose repeated layers are alike" : "", cost, bound, 100 * gap, answer->method);
+    print_merged(&report->found->answer.merged);
     print_fastest(report);
-    if (!report->found->answer.rules.found)
+    if (!report->found->answer.rules.found && report->found->answer.merged.mesh.n_axes == 0)
         puts("               no rule layout fits");
     if (report->found->answer.rules.found) {
         g_autofree char *rules = format_nanoseconds(report->found->answer.rules.cost);

@@ -16,6 +16,7 @@
 /* Axes that free layouts are posed on without merging, whatever the graph. */
 #define MTF_UNMERGED_AXES 3
 
+/* Neighbouring axes alone: where all axes are of one size, the mapping makes any others neighbours. */
 typedef struct {
     MtfMesh mesh;
     int axis[MTF_MAX_MESH_AXES]; /* of the merged mesh, for each axis of the mesh itself */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/layout_search/mesh_attempt.h"
 
-#include "analyzer/layout_search/merged_axes.h"
 #include "analyzer/layout_search/mesh_rules.h"
 #include "cost/tune/order_search.h"
 
@@ -11,9 +10,6 @@
 #define FREE_GAP 0.001
 #define FREE_GAP_LARGE 0.005
 #define FREE_WORK 60
-
-/* Of the time that is left, for all merges of a mesh of many axes. */
-#define MERGE_SHARE 0.85
 
 static MtfMeshAttempt *attempt_new(void) {
     MtfMeshAttempt *attempt = g_new0(MtfMeshAttempt, 1);
@@ -67,61 +63,6 @@ static bool attempt_rules(const MtfPlanSearch *search, MtfMeshAttempt *attempt, 
     }
     if (attempt->rules.found)
         attempt->cost = attempt->rules.cost;
-    return true;
-}
-
-/* ---- Merges ----------------------------------------------------------------------------------- */
-
-static bool attempt_free_layouts(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
-                                 const MtfLayout *known, GError **error);
-
-/* The best free layout of one merged mesh becomes an incumbent of the mesh itself. `share` is that of
- * the time that is left. A machine need not have room for a merged mesh. */
-static bool search_merged(const MtfPlanSearch *search, MtfMeshAttempt *attempt,
-                          const MtfAxisMerge *merge, double share, GError **error) {
-    MtfPlanSearch part = *search;
-    MtfSearchControl control;
-    mtf_search_control_init_share(&control, search->control, share);
-    control.listener = search->control != NULL ? search->control->listener : NULL;
-    part.control = &control;
-    part.await_done = true;
-    g_autoptr(MtfMeshAttempt) merged = attempt_new();
-    merged->mesh = merge->mesh;
-    if (!mtf_pricer_init(&merged->pricer, search->options->machine, &merge->mesh, NULL))
-        return true;
-    if (!attempt_free_layouts(&part, merged, NULL, error))
-        return false;
-    if (merged->free.layout == NULL)
-        return true;
-    g_autoptr(MtfLayout) layout =
-        mtf_axis_merge_expand(search->graph, &attempt->mesh, merge, merged->free.layout);
-    mtf_incumbents_add(attempt->incumbents, MTF_FREE_LAYOUT, layout);
-    return true;
-}
-
-static void take_incumbent(const MtfPlanSearch *search, MtfMeshAttempt *attempt) {
-    const MtfIncumbent *best =
-        mtf_incumbents_best(attempt->incumbents, search->options->memory_limit);
-    if (best == NULL)
-        return;
-    attempt->free.layout = mtf_layout_copy(best->layout);
-    attempt->free.arena_bytes = best->arena_bytes;
-    attempt->free.step_seconds = best->step_seconds;
-    attempt->free.method = g_strdup("axes merged to three; the work alone is the bound");
-    attempt->free.cost = attempt->cost = best->cost;
-    attempt->free.bound = mtf_price_floor(&attempt->pricer, search->graph, &attempt->mesh);
-}
-
-/* Searches a mesh of many axes by its merges, in turn while there is time. */
-static bool attempt_merges(const MtfPlanSearch *search, MtfMeshAttempt *attempt, GError **error) {
-    g_autoptr(GArray) merges = mtf_axis_merges(&attempt->mesh, MTF_UNMERGED_AXES);
-    attempt->incumbents = mtf_incumbents_new(search->graph, &attempt->pricer);
-    for (guint i = 0; i < merges->len && (i == 0 || !mtf_plan_search_is_late(search)); i++) {
-        double share = MERGE_SHARE / (double)(merges->len - i);
-        if (!search_merged(search, attempt, &g_array_index(merges, MtfAxisMerge, i), share, error))
-            return false;
-    }
-    take_incumbent(search, attempt);
     return true;
 }
 
@@ -186,15 +127,11 @@ MtfFreeSearchOptions mtf_mesh_attempt_options(const MtfPlanSearch *search,
 
 /* Of variants that are searched at once one after the other poses its problem. */
 static void await_posing(const MtfPlanSearch *search) {
-    if (search->await_done)
-        return;
     mtf_search_tell_phase(search->control, "posing free layouts");
     mtf_variant_race_await(search->options->race, search->options->runner);
 }
 
 static void tell_posed(const MtfPlanSearch *search) {
-    if (search->await_done)
-        return;
     mtf_search_tell_phase(search->control, "free layouts");
     mtf_variant_race_posed(search->options->race, search->options->runner);
 }
@@ -207,10 +144,6 @@ static bool attempt_free_layouts(const MtfPlanSearch *search, MtfMeshAttempt *at
         return true;
     }
     await_posing(search);
-    if (mtf_plan_search_merges(search, &attempt->mesh)) {
-        tell_posed(search);
-        return attempt_merges(search, attempt, error);
-    }
     if (!pose_problem(search, attempt, error))
         return false;
     gather_incumbents(search, attempt, known);
@@ -237,7 +170,7 @@ MtfMeshAttempt *mtf_mesh_attempt(const MtfPlanSearch *search, const MtfMesh *mes
     bool done = mtf_pricer_init(&attempt->pricer, search->options->machine, mesh, error);
     if (done && mapping != NULL)
         attempt->pricer.map.mapping = *mapping;
-    if (done && (mtf_plan_search_merges(search, mesh) || attempt_rules(search, attempt, error)) &&
+    if (done && attempt_rules(search, attempt, error) &&
         attempt_free_layouts(search, attempt, known, error))
         return attempt;
     mtf_mesh_attempt_free(attempt);

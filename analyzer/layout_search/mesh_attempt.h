@@ -2,7 +2,6 @@
 /* One mesh of a plan's search, laid on the machine one way:
  *
  *     rules ──► incumbents: rules, the field's layouts ──► free layouts
- *       └────── or, of many axes: the mesh's merges, each searched likewise
  *
  * What a search has found when it ends is in the attempt. */
 #ifndef MTF_MESH_ATTEMPT_H
@@ -17,7 +16,6 @@ typedef struct {
     const MtfPlanSearchOptions *options;
     MtfRuleAnswer *in_order; /* of all meshes */
     MtfSearchControl *control;
-    bool await_done; /* whoever else poses free layouts was waited for, and told */
 } MtfPlanSearch;
 
 /* One mesh, laid one way. */

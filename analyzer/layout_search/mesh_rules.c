@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/layout_search/mesh_rules.h"
 
-#include "analyzer/layout_search/merged_axes.h"
 #include "analyzer/layout_search/mesh_choice.h"
 #include "cost/memory/arena.h"
 #include "cost/tune/order_search.h"
@@ -65,22 +64,7 @@ bool mtf_mesh_rules(const MtfPlanSearch *search, const GArray *meshes, const Mtf
     return true;
 }
 
-/* ---- Meshes of many axes ----------------------------------------------------------------------- */
-
-bool mtf_plan_search_merges(const MtfPlanSearch *search, const MtfMesh *mesh) {
-    const MtfPlanSearchOptions *options = search->options;
-    return !options->rules_only && options->pins == NULL && options->forbids == NULL &&
-           mtf_axes_should_merge(search->graph, mesh);
-}
-
-/* The meshes whose rules are searched at first. */
-static GArray *unmerged_meshes(const MtfPlanSearch *search) {
-    GArray *meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
-    for (guint i = 0; i < search->meshes->len; i++)
-        if (!mtf_plan_search_merges(search, &g_array_index(search->meshes, MtfMesh, i)))
-            g_array_append_val(meshes, g_array_index(search->meshes, MtfMesh, i));
-    return meshes;
-}
+/* ---- Rules of some meshes ------------------------------------------------------------------------ */
 
 /* Notes what rules were found on some meshes. */
 static void note_rules(const MtfPlanSearch *search, const GArray *meshes, const GArray *by_mesh,
@@ -110,14 +94,11 @@ static bool search_more_rules(const MtfPlanSearch *search, const GArray *meshes,
     return true;
 }
 
-/* Of meshes with many axes, which are merged, nothing is known but that they are to be tried. */
 static GArray *unknown_rules(const MtfPlanSearch *search) {
     GArray *all = g_array_new(FALSE, TRUE, sizeof(MtfRuleMesh));
-    for (guint i = 0; i < search->meshes->len; i++) {
-        bool merges = mtf_plan_search_merges(search, &g_array_index(search->meshes, MtfMesh, i));
-        MtfRuleMesh none = { merges, INT64_MAX };
+    MtfRuleMesh none = { false, INT64_MAX };
+    for (guint i = 0; i < search->meshes->len; i++)
         g_array_append_val(all, none);
-    }
     return all;
 }
 
@@ -158,7 +139,7 @@ static bool search_rules_of(const MtfPlanSearch *search, const GArray *meshes, G
 }
 
 bool mtf_first_rules(const MtfPlanSearch *search, MtfRuleAnswer *answer, GError **error) {
-    g_autoptr(GArray) meshes = unmerged_meshes(search);
+    g_autoptr(GArray) meshes = g_array_copy((GArray *)(gpointer)search->meshes);
     g_autoptr(GArray) first =
         search->options->rules_only ? g_array_ref(meshes) : mtf_meshes_at_first(meshes);
     GArray *all = unknown_rules(search);

@@ -14,8 +14,4 @@ bool mtf_mesh_rules(const MtfPlanSearch *search, const GArray *meshes, const Mtf
  * mesh_choice.h names: their bound is not that of all then. */
 bool mtf_first_rules(const MtfPlanSearch *search, MtfRuleAnswer *answer, GError **error);
 
-/* Whether a mesh is searched by its merges (merged_axes.h). Of rules, and of pins, which name axes, there
- * are few enough on any mesh. */
-bool mtf_plan_search_merges(const MtfPlanSearch *search, const MtfMesh *mesh);
-
 #endif

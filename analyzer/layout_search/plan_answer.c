@@ -57,12 +57,24 @@ static void add_free_answer(cJSON *object, const MtfPlanAnswer *answer) {
         cJSON_AddItemToObject(object, "why", cJSON_Duplicate(free->why, true));
 }
 
+static cJSON *merged_to_json(const MtfMergedProof *merged) {
+    cJSON *object = cJSON_CreateObject();
+    g_autofree char *mesh = mtf_mesh_format(&merged->mesh);
+    cJSON_AddStringToObject(object, "mesh", mesh);
+    mtf_json_add_integer(object, "cost", merged->cost);
+    mtf_json_add_integer(object, "bound", merged->bound);
+    mtf_json_add_number(object, "gap", relative_gap(merged->cost, merged->bound));
+    return object;
+}
+
 cJSON *mtf_plan_answer_to_json(const MtfPlanAnswer *answer, int64_t memory_limit) {
     cJSON *object = cJSON_CreateObject();
     if (mtf_plan_answer_is_free(answer))
         add_free_answer(object, answer);
     else
         add_rule_answer(object, &answer->rules);
+    if (answer->merged.mesh.n_axes > 0)
+        cJSON_AddItemToObject(object, "merged", merged_to_json(&answer->merged));
     if (answer->fastest != NULL)
         mtf_json_add_integer(object, "plan_cost", answer->fastest_cost);
     mtf_json_add_integer(object, "meshes", answer->meshes);

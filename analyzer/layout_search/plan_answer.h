@@ -8,6 +8,12 @@
 #include "analyzer/layout_search/alike_layers.h"
 #include "analyzer/rules/rule_search.h"
 
+/* What is proven of the merged mesh that a plan for many axes was found on (merged_answer.h). */
+typedef struct {
+    MtfMesh mesh;        /* no axes: none was merged */
+    int64_t cost, bound; /* nanoseconds; over the layouts of that mesh */
+} MtfMergedProof;
+
 typedef struct {
     bool found;                /* a layout that fits */
     bool in_order;             /* the mesh lies on the machine in order */
@@ -22,6 +28,7 @@ typedef struct {
     MtfIncumbents *incumbents; /* rules and standard layouts on that mesh; NULL: none */
     GArray *frontier;          /* NULL: not asked for */
     MtfAlikeLayers alike;      /* what is said of repeated layers */
+    MtfMergedProof merged;     /* where axes were merged */
     int64_t in_order_cost;     /* of the best found with the mesh laid in order */
     int meshes;                /* searched for rules */
     int free_meshes;           /* searched for free layouts */

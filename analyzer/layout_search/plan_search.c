@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/layout_search/shortest_step.h"
 
+#include "analyzer/layout_search/merged_answer.h"
 #include "analyzer/layout_search/mesh_choice.h"
 #include "analyzer/layout_search/mesh_rules.h"
 #include "analyzer/solver/problem/layout_problem_json.h"
@@ -170,12 +171,26 @@ static bool search_on(const MtfPlanSearch *search, MtfPlanAnswer *answer, GError
     return done;
 }
 
+/* Meshes of many axes are searched by their merges; of rules, and of pins, which name axes, there are few
+ * enough on any mesh. */
+static bool may_merge(const MtfPlanSearchOptions *options) {
+    return !options->rules_only && options->pins == NULL && options->forbids == NULL;
+}
+
 bool mtf_plan_search(const MtfGraph *graph, const GArray *meshes,
                      const MtfPlanSearchOptions *options, MtfPlanAnswer *answer, GError **error) {
     *answer = (MtfPlanAnswer){ .meshes = (int)meshes->len, .in_order_cost = INT64_MAX };
     MtfRuleAnswer in_order = { 0 };
-    MtfPlanSearch search = { graph, meshes, options, &in_order, options->control, false };
+    MtfPlanSearchOptions own = *options;
+    g_autoptr(MtfMergedMeshes) merged =
+        may_merge(options) ? mtf_merged_meshes_new(graph, meshes, options->machine) : NULL;
+    if (merged != NULL)
+        own.frontier = 0; /* its bounds would be those of the merges */
+    MtfPlanSearch search = { graph, merged != NULL ? merged->searched : meshes, &own, &in_order,
+                             options->control };
     bool done = mtf_first_rules(&search, &in_order, error) && search_on(&search, answer, error);
     mtf_rule_answer_clear(&in_order);
+    if (done && merged != NULL)
+        mtf_merged_answer_expand(merged, graph, options, answer);
     return done;
 }

@@ -12,6 +12,7 @@ claim "its plan is sound" exits 0
 
 run meshtf-plan search "$work/demo.json" --mesh 'a:2;b:2;c:2;d:2;e:2;f:2' --max-mesh-dims 6 --seconds 5
 claim "so are six axes" exits 0
+claim "the merged mesh is named with its gap" says "the mesh whose plan it is, gap"
 
 run meshtf-plan model gpt --preset gpt3-175b --batch 1536 -o "$work/g.json"
 run meshtf-plan search "$work/g.json" --devices 8192 --machine tpu-v5p --precision bf16

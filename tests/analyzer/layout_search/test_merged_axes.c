@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "tests/support/cmocka.h"
 
+#include "analyzer/layout_search/merged_answer.h"
 #include "analyzer/layout_search/merged_axes.h"
 #include "layouts/base/error.h"
 
@@ -70,11 +71,99 @@ static void few_axes_stay_as_they_are(void **state) {
     assert_false(mtf_axes_should_merge(graph, &six));
 }
 
+static void lies_the_same(const MtfMesh *mesh, const MtfAxisMerge *merge,
+                          const MtfMapping *merged) {
+    MtfMapping mapping;
+    assert_true(mtf_merged_mapping_expand(mesh, merge, merged, &mapping));
+    for (int rank = 0; rank < mtf_mesh_size(mesh); rank++)
+        assert_int_equal(mtf_mapping_place(&mapping, rank), mtf_mapping_place(merged, rank));
+}
+
+/* On a torus of 4x6x4, in order and with the axes of the merged mesh dealt out the other way round. */
+static void an_expanded_mapping_lays_each_processor_in_its_place(void **state) {
+    (void)state;
+    MtfMesh mesh = mesh_of("a:2;b:2;c:2;d:3;e:2;f:2");
+    const int64_t torus[] = { 4, 6, 4 };
+    g_autoptr(GArray) merges = mtf_axis_merges(&mesh, 3);
+    for (guint i = 0; i < merges->len; i++) {
+        const MtfAxisMerge *merge = &g_array_index(merges, MtfAxisMerge, i);
+        int64_t sizes[3];
+        for (int m = 0; m < 3; m++)
+            sizes[m] = merge->mesh.axes[m].size;
+        MtfMapping in_order = mtf_mapping_lexicographic(3, sizes, 3, torus);
+        lies_the_same(&mesh, merge, &in_order);
+    }
+    MtfMapping turned = { .mesh_axes = 3,
+                          .physical_axes = 3,
+                          .mesh_sizes = { 4, 6, 4 },
+                          .physical_sizes = { 4, 6, 4 },
+                          .pieces = 3,
+                          .piece = { { 0, 2, 4, 1 }, { 1, 1, 6, 1 }, { 2, 0, 4, 1 } } };
+    for (guint i = 0; i < merges->len; i++) {
+        const MtfAxisMerge *merge = &g_array_index(merges, MtfAxisMerge, i);
+        if (merge->mesh.axes[0].size == 4 && merge->mesh.axes[1].size == 6)
+            lies_the_same(&mesh, merge, &turned);
+    }
+}
+
+/* A piece of three places cannot be two axes of two, nor can a walk that turns within them. */
+static void a_mapping_that_cannot_be_divided_is_refused(void **state) {
+    (void)state;
+    MtfMesh mesh = mesh_of("a:2;b:3;c:2;d:5");
+    g_autoptr(GArray) merges = mtf_axis_merges(&mesh, 3);
+    MtfAxisMerge merge = g_array_index(merges, MtfAxisMerge, 0);
+    for (guint i = 0; i < merges->len; i++)
+        if (g_array_index(merges, MtfAxisMerge, i).mesh.axes[0].size == 6)
+            merge = g_array_index(merges, MtfAxisMerge, i);
+    MtfMapping merged = { .mesh_axes = 3,
+                          .physical_axes = 3,
+                          .mesh_sizes = { 6, 2, 5 },
+                          .physical_sizes = { 3, 4, 5 },
+                          .pieces = 4,
+                          .piece = {
+                              { 0, 0, 3, 1 }, { 0, 1, 2, 2 }, { 1, 1, 2, 1 }, { 2, 2, 5, 1 } } };
+    MtfMapping mapping;
+    assert_true(mtf_mapping_is_whole(&merged));
+    assert_false(mtf_merged_mapping_expand(&mesh, &merge, &merged, &mapping));
+    merged.piece[0] = (MtfMappingPiece){ 0, 1, 2, 2 };
+    merged.piece[1] = (MtfMappingPiece){ 0, 0, 3, 1 };
+    lies_the_same(&mesh, &merge, &merged);
+    merged.snake = 1;
+    assert_false(mtf_merged_mapping_expand(&mesh, &merge, &merged, &mapping));
+}
+
+static void of_several_meshes_those_of_many_axes_are_left_out(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_graph_new("one");
+    MtfShape shape = { .rank = 5 };
+    for (int i = 0; i < 5; i++) {
+        g_autofree char *name = g_strdup_printf("d%d", i);
+        shape.dims[i] = mtf_graph_add_dimension(graph, name, 8, NULL);
+    }
+    mtf_graph_add_input(graph, "x", &shape, MTF_F32, (MtfFeed){ 0 }, NULL);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-host", NULL);
+    MtfMesh six = mesh_of("a:2;b:2;c:2;d:2;e:2;f:2"), three = mesh_of("x:4;y:4;z:4");
+    g_autoptr(GArray) meshes = g_array_new(FALSE, TRUE, sizeof(MtfMesh));
+    g_array_append_val(meshes, three);
+    assert_null(mtf_merged_meshes_new(graph, meshes, machine));
+    g_array_append_val(meshes, six);
+    g_autoptr(MtfMergedMeshes) merged = mtf_merged_meshes_new(graph, meshes, machine);
+    assert_int_equal(merged->searched->len, 1);
+    assert_int_equal(merged->merges->len, 0);
+    assert_true(mtf_mesh_equal(&g_array_index(merged->searched, MtfMesh, 0), &three));
+    g_array_remove_index(meshes, 0);
+    g_autoptr(MtfMergedMeshes) alone = mtf_merged_meshes_new(graph, meshes, machine);
+    assert_int_equal(alone->searched->len, 10);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(neighbours_are_merged_in_every_way),
         cmocka_unit_test(an_expanded_layout_places_the_same_parts),
         cmocka_unit_test(few_axes_stay_as_they_are),
+        cmocka_unit_test(an_expanded_mapping_lays_each_processor_in_its_place),
+        cmocka_unit_test(a_mapping_that_cannot_be_divided_is_refused),
+        cmocka_unit_test(of_several_meshes_those_of_many_axes_are_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
