@@ -2,6 +2,7 @@
 #include "analyzer/free/free_search.h"
 
 #include "analyzer/free/alternatives.h"
+#include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/solver/search/layout_solve.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
@@ -99,7 +100,7 @@ static int64_t take_choice(Search *search, const int *choice, const char *method
 /* ---- The solver ---------------------------------------------------------------------------- */
 
 /* Solves under the problem's present limit; `misfit` may be NULL. Only bounds under the user's
- * limit are told. */
+ * limit are told. Half of the processors: two variants of the step are searched at once. */
 static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, GError **error) {
     const MtfFreeSearchOptions *options = search->options;
     bool tightened = mtf_layout_problem_limit(search->limited) < options->memory_limit;
@@ -110,7 +111,7 @@ static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, G
     MtfSolveOptions solve_options = { .work = options->work,
                                       .gap = options->gap,
                                       .seed = options->seed,
-                                      .threads = 2,
+                                      .threads = MAX(2, mtf_in_parallel_threads() / 2),
                                       .start = search->start,
                                       .known_bound =
                                           tightened && known_bound > 0 ? &known_bound : NULL,
