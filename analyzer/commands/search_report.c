@@ -141,6 +141,15 @@ static void print_free_proof(const MtfSearchReport *report) {
     }
 }
 
+/* Where a rule layout was the best of free ones as well. */
+static void print_free_bound(const MtfFreeAnswer *free) {
+    if (free->layout == NULL || free->bound == 0)
+        return;
+    g_autofree char *bound = format_nanoseconds(free->bound);
+    printf("               no free layout of this mesh costs less than %s, %.3g %% less (%s)\n",
+           bound, 100 * relative_gap(free->cost, free->bound), free->method);
+}
+
 static void print_proof(const MtfSearchReport *report) {
     if (mtf_plan_answer_is_free(&report->found->answer)) {
         print_free_proof(report);
@@ -157,6 +166,7 @@ static void print_proof(const MtfSearchReport *report) {
     if (answer->excluded > 0)
         printf("; %d excluded by the size of their arenas", answer->excluded);
     putchar('\n');
+    print_free_bound(&report->found->answer.free);
 }
 
 /* Whether repeated layers are laid out alike, and what that costs. */
