@@ -145,9 +145,12 @@ static void print_free_proof(const MtfSearchReport *report) {
 static void print_free_bound(const MtfFreeAnswer *free) {
     if (free->layout == NULL || free->bound == 0)
         return;
+    double gap = relative_gap(free->cost, free->bound);
     g_autofree char *bound = format_nanoseconds(free->bound);
-    printf("               no free layout of this mesh costs less than %s, %.3g %% less (%s)\n",
-           bound, 100 * relative_gap(free->cost, free->bound), free->method);
+    printf("               no free layout of this mesh costs less");
+    if (gap > 2e-6)
+        printf(" than %s, gap %.3g %%", bound, 100 * gap);
+    printf(" (%s)\n", free->method);
 }
 
 static void print_proof(const MtfSearchReport *report) {
@@ -251,8 +254,7 @@ void mtf_search_print(const MtfSearchReport *report, const MtfPlan *plan) {
     mtf_planning_print_machine(plan, report->machine, report->machine_named, report->precision);
     fputs(summary, stdout);
     mtf_next_best_print(plan->search);
-    printf("mesh           %s\nlayout         %s\n", mesh,
-           plan->layout->rules != NULL ? plan->layout->rules : "free, one choice a tensor");
+    printf("mesh           %s\nlayout         %s\n", mesh, mtf_layout_title(plan->layout));
     print_alike(report);
     print_variant(report, plan);
     print_mapping(report, plan);
