@@ -70,7 +70,7 @@ static void print_for_people(const Estimate *e, const MtfPlan *plan) {
     mtf_planning_print_machine(plan, e->machine, e->options->machine != NULL,
                                e->options->precision);
     fputs(summary, stdout);
-    printf("mesh           %s\nlayout         %s\n", mesh, plan->layout->rules);
+    printf("mesh           %s\nlayout         %s\n", mesh, mtf_layout_title(plan->layout));
     if (e->cost < e->in_order_cost)
         printf("mapping        %s\n               in order it would cost %.2f times as much\n",
                mapping, (double)e->in_order_cost / (double)e->cost);

@@ -3,6 +3,7 @@
 #include "analyzer/commands/commands.h"
 #include "analyzer/free/alternatives.h"
 #include "analyzer/planner/planning.h"
+#include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/solver/search/layout_solve.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
@@ -105,7 +106,7 @@ static void choose_anew(Explanation *e) {
     MtfSolveOptions options = { .control = &control,
                                 .work = ANEW_WORK,
                                 .gap = ANEW_GAP,
-                                .threads = 2,
+                                .threads = mtf_in_parallel_threads(),
                                 .start = start,
                                 .no_misfit = true };
     e->anew = mtf_layout_solve_next_best(problem, &chosen, e->node, &options, NULL);

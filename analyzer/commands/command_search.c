@@ -9,6 +9,7 @@
 #include "analyzer/planner/search_progress.h"
 #include "analyzer/planner/variant_search.h"
 #include "analyzer/serving/search_inference.h"
+#include "analyzer/solver/problem/in_parallel.h"
 #include "cost/tune/algorithm_choice.h"
 #include "layouts/base/command_line.h"
 #include "layouts/base/error.h"
@@ -21,6 +22,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MOST_THREADS 256
+
 typedef struct {
     char *mesh, *machine, *software, *memory, *layouts, *precision, *output, *report, *dump,
         *dump_after;
@@ -28,7 +31,7 @@ typedef struct {
     char *batch_dim, *recompute, *microbatches, *collectives;
     char *schedule, *loss, *exportable, *uniform;
     MtfUniform alike; /* `uniform`, read */
-    int devices, max_axes, seed, frontier, batch, length;
+    int devices, max_axes, seed, threads, frontier, batch, length;
     char *stages;
     char *infer, *cache_memory, *weights;
     int context, generate;
@@ -141,6 +144,9 @@ static bool check_options(Options *options, GError **error) {
     if (options->max_axes < 1 || options->max_axes > MTF_MAX_MESH_AXES)
         return mtf_input_error(error, "--max-mesh-dims %d must be 1 to %d", options->max_axes,
                                MTF_MAX_MESH_AXES);
+    if (options->threads < 0 || options->threads > MOST_THREADS)
+        return mtf_input_error(error, "--threads %d must be 1 to %d, or 0: one for each processor",
+                               options->threads, MOST_THREADS);
     if (options->devices < 0)
         return mtf_input_error(error, "--devices %d must be at least 1", options->devices);
     int stages;
@@ -469,6 +475,12 @@ static bool search_training(Run *run, const char *path, GError **error) {
               "Only shards of equal size, as exports to other systems need them", NULL), \
         TEXT("report", 0, report, "Draw the plan into a folder", "DIR")
 
+static const char summary[] = "Finds the layout with the shortest predicted training step "
+                              "that fits, over all meshes of N processors, and proves it. Their "
+                              "axes are called all; rows and cols; or planes, rows and cols.\n\n"
+                              "  meshtf-plan search g.json --devices 512 --machine tpu-v2 -o "
+                              "p.json --report out";
+
 int mtf_command_search(int argc, char **argv) {
     Options o = { .max_axes = 2, .gap = NAN };
     const GOptionEntry entries[] = {
@@ -501,6 +513,9 @@ int mtf_command_search(int argc, char **argv) {
         OTHER("gap", G_OPTION_ARG_DOUBLE, gap,
               "Stop within this share of the optimum (0; for large graphs 0.005)", "G"),
         OTHER("seed", G_OPTION_ARG_INT, seed, "Of the random choices among free layouts", "N"),
+        OTHER("threads", G_OPTION_ARG_INT, threads,
+              "Threads, at most (one for each processor); without --seconds the plan is the same",
+              "N"),
         TEXT("output", 'o', output, "Write the plan", "PLAN"),
         OTHER("frontier", G_OPTION_ARG_INT, frontier,
               "Also search under N memory limits, and show time against memory", "N"),
@@ -513,16 +528,11 @@ int mtf_command_search(int argc, char **argv) {
     GError *error = NULL;
     Run run = { .options = &o };
     bool done =
-        mtf_command_line_parse(&argc, &argv, entries, "GRAPH --devices N",
-                               "Finds the layout with the shortest predicted training step "
-                               "that fits, over all meshes of N processors, and proves it. Their "
-                               "axes are called all; rows and cols; or planes, rows and cols.\n\n"
-                               "  meshtf-plan search g.json --devices 512 --machine tpu-v2 -o "
-                               "p.json --report out",
-                               1, 1, &error) &&
-        check_options(&o, &error) && check_inference_options(&o, &error) &&
-        (o.infer != NULL ? search_inference(&o, argv[1], &error)
-                         : search_training(&run, argv[1], &error));
+        mtf_command_line_parse(&argc, &argv, entries, "GRAPH --devices N", summary, 1, 1, &error) &&
+        check_options(&o, &error) && check_inference_options(&o, &error);
+    mtf_in_parallel_set_threads(o.threads);
+    done = done && (o.infer != NULL ? search_inference(&o, argv[1], &error)
+                                    : search_training(&run, argv[1], &error));
     clear_run(&run);
     clear_options(&o);
     return done ? 0 : mtf_command_line_fail("meshtf-plan search", error);

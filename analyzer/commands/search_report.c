@@ -151,6 +151,18 @@ static void print_free_proof(const MtfSearchReport *report) {
     }
 }
 
+/* Where a rule layout was the best of free ones as well. */
+static void print_free_bound(const MtfFreeAnswer *free) {
+    if (free->layout == NULL || free->bound == 0)
+        return;
+    double gap = relative_gap(free->cost, free->bound);
+    g_autofree char *bound = format_nanoseconds(free->bound);
+    printf("               no free layout of this mesh costs less");
+    if (gap > 2e-6)
+        printf(" than %s, gap %.3g %%", bound, 100 * gap);
+    printf(" (%s)\n", free->method);
+}
+
 static void print_proof(const MtfSearchReport *report) {
     if (mtf_plan_answer_is_free(&report->found->answer)) {
         print_free_proof(report);
@@ -167,6 +179,7 @@ static void print_proof(const MtfSearchReport *report) {
     if (answer->excluded > 0)
         printf("; %d excluded by the size of their arenas", answer->excluded);
     putchar('\n');
+    print_free_bound(&report->found->answer.free);
 }
 
 /* Whether repeated layers are laid out alike, and what that costs. */
@@ -251,8 +264,7 @@ void mtf_search_print(const MtfSearchReport *report, const MtfPlan *plan) {
     mtf_planning_print_machine(plan, report->machine, report->machine_named, report->precision);
     fputs(summary, stdout);
     mtf_next_best_print(plan->search);
-    printf("mesh           %s\nlayout         %s\n", mesh,
-           plan->layout->rules != NULL ? plan->layout->rules : "free, one choice a tensor");
+    printf("mesh           %s\nlayout         %s\n", mesh, mtf_layout_title(plan->layout));
     print_alike(report);
     print_variant(report, plan);
     print_mapping(report, plan);

@@ -2,6 +2,7 @@
 #include "analyzer/free/free_search.h"
 
 #include "analyzer/free/alternatives.h"
+#include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/solver/search/layout_solve.h"
 #include "cost/memory/arena.h"
 #include "cost/price/schedule.h"
@@ -33,15 +34,13 @@ typedef struct {
 
 /* ---- Answers ------------------------------------------------------------------------------- */
 
-static void set_answer(Search *search, MtfLayout *layout, const Value *value, const char *method) {
+static void set_answer(Search *search, MtfLayout *layout, const Value *value) {
     MtfFreeAnswer *answer = search->answer;
     mtf_layout_free(answer->layout);
-    g_free(answer->method);
     answer->layout = layout;
     answer->cost = value->cost;
     answer->arena_bytes = value->arena_bytes;
     answer->step_seconds = value->step_seconds;
-    answer->method = g_strdup(method);
     mtf_search_tell_found(search->options->control, value->cost);
 }
 
@@ -54,7 +53,7 @@ static void begin_with_incumbents(Search *search) {
     if (best == NULL)
         return;
     Value value = { best->cost, best->arena_bytes, best->step_seconds };
-    set_answer(search, mtf_layout_copy(best->layout), &value, best->name);
+    set_answer(search, mtf_layout_copy(best->layout), &value);
     search->start = g_new(int, node_count(search));
     if (!mtf_free_problem_choice(search->problem, best->layout, search->start))
         g_clear_pointer(&search->start, g_free);
@@ -73,7 +72,7 @@ static double step_seconds(const Search *search, const MtfLayout *layout,
 
 /* Lowers a choice and keeps it when it fits and is cheaper. Returns the bytes it is over the limit,
  * 0 when it fits. */
-static int64_t take_choice(Search *search, const int *choice, const char *method) {
+static int64_t take_choice(Search *search, const int *choice) {
     MtfLayout *layout = mtf_free_problem_layout(search->problem, choice);
     const MtfGraph *graph = mtf_free_problem_graph(search->problem);
     const MtfPricer *pricer = mtf_free_problem_pricer(search->problem);
@@ -90,7 +89,7 @@ static int64_t take_choice(Search *search, const int *choice, const char *method
         mtf_layout_free(layout);
         return missing;
     }
-    set_answer(search, layout, &value, method);
+    set_answer(search, layout, &value);
     cJSON_Delete(search->answer->why);
     search->answer->why = mtf_alternatives_that_matter(search->problem, choice, MTF_FREE_EXPLAINED);
     return 0;
@@ -99,7 +98,7 @@ static int64_t take_choice(Search *search, const int *choice, const char *method
 /* ---- The solver ---------------------------------------------------------------------------- */
 
 /* Solves under the problem's present limit; `misfit` may be NULL. Only bounds under the user's
- * limit are told. */
+ * limit are told. Half of the processors: two variants of the step are searched at once. */
 static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, GError **error) {
     const MtfFreeSearchOptions *options = search->options;
     bool tightened = mtf_layout_problem_limit(search->limited) < options->memory_limit;
@@ -110,7 +109,7 @@ static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, G
     MtfSolveOptions solve_options = { .work = options->work,
                                       .gap = options->gap,
                                       .seed = options->seed,
-                                      .threads = 2,
+                                      .threads = MAX(2, mtf_in_parallel_threads() / 2),
                                       .start = search->start,
                                       .known_bound =
                                           tightened && known_bound > 0 ? &known_bound : NULL,
@@ -133,7 +132,7 @@ static void name_peak(Search *search, const MtfLayoutMisfit *misfit) {
 
 /* Takes a small layout when it fits; otherwise notes the limit that would do for it. */
 static void try_small(Search *search, const int *choice) {
-    int64_t missing = take_choice(search, choice, "least memory");
+    int64_t missing = take_choice(search, choice);
     int64_t enough = search->options->memory_limit + missing;
     if (missing > 0 && (search->answer->limit_enough == 0 || enough < search->answer->limit_enough))
         search->answer->limit_enough = enough;
@@ -204,15 +203,6 @@ static bool no_solution(const Search *search, GError *cause, GError **error) {
     return false;
 }
 
-/* A layout that an earlier search found is proven by what gave the bound now. */
-static void name_proof(const Search *search, const char *method) {
-    MtfFreeAnswer *answer = search->answer;
-    if (answer->method == NULL || strcmp(answer->method, MTF_FREE_LAYOUT) != 0)
-        return;
-    g_free(answer->method);
-    answer->method = g_strdup(method);
-}
-
 static bool solve_until_it_fits(Search *search, GError **error) {
     int64_t limit = search->options->memory_limit;
     for (int round = 0; round <= MTF_FREE_TIGHTENINGS; round++) {
@@ -223,10 +213,10 @@ static bool solve_until_it_fits(Search *search, GError **error) {
             return no_solution(search, cause, error);
         if (round == 0) {
             search->answer->bound = (int64_t)MAX(0, solution->bound);
-            name_proof(search, solution->method);
+            search->answer->method = g_strdup(solution->method);
         }
         search->answer->tightenings = round;
-        int64_t missing = take_choice(search, solution->choice, solution->method);
+        int64_t missing = take_choice(search, solution->choice);
         if (missing == 0 || search->answer->too_slow)
             return true;
         limit -= missing;
@@ -251,6 +241,8 @@ bool mtf_free_search(const MtfFreeProblem *problem, const MtfFreeSearchOptions *
     /* An incumbent may be cheaper than the bound where it is no choice of the problem. */
     if (answer->layout != NULL)
         answer->bound = MIN(answer->bound, answer->cost);
+    if (answer->method == NULL)
+        answer->method = g_strdup("none yet");
     g_free(search.start);
     return done;
 }

@@ -60,6 +60,8 @@ bool mtf_best_prove(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **
     if (!mtf_free_search(best->problem, &options, &better, error))
         return false;
     int64_t bound = MIN(MAX(better.bound, found->bound), better.cost);
+    g_autofree char *method =
+        g_strdup(better.bound >= found->bound ? better.method : found->method);
     if (better.cost < found->cost) {
         MtfFreeAnswer worse = *found;
         *found = better;
@@ -67,6 +69,8 @@ bool mtf_best_prove(const MtfPlanSearch *search, MtfMeshAttempt *best, GError **
     }
     mtf_free_answer_clear(&better);
     found->bound = bound;
+    g_free(found->method);
+    found->method = g_steal_pointer(&method);
     best->cost = found->cost;
     return true;
 }

@@ -12,7 +12,9 @@ void mtf_plan_answer_clear(MtfPlanAnswer *answer) {
 }
 
 bool mtf_plan_answer_is_free(const MtfPlanAnswer *answer) {
-    return answer->free.layout != NULL && answer->free.layout->rules == NULL;
+    const MtfLayout *cheapest = answer->free.layout, *fastest = answer->fastest;
+    return cheapest != NULL &&
+           (cheapest->rules == NULL || (fastest != NULL && fastest->rules == NULL));
 }
 
 MtfLayout *mtf_plan_answer_layout(const MtfPlanAnswer *answer, const MtfGraph *graph) {
@@ -75,6 +77,8 @@ cJSON *mtf_plan_answer_to_json(const MtfPlanAnswer *answer, int64_t memory_limit
         add_rule_answer(object, &answer->rules);
     if (answer->merged.mesh.n_axes > 0)
         cJSON_AddItemToObject(object, "merged", merged_to_json(&answer->merged));
+    if (!mtf_plan_answer_is_free(answer) && answer->free.bound > 0)
+        mtf_json_add_integer(object, "free_bound", answer->free.bound);
     if (answer->fastest != NULL)
         mtf_json_add_integer(object, "plan_cost", answer->fastest_cost);
     mtf_json_add_integer(object, "meshes", answer->meshes);

@@ -37,7 +37,8 @@ typedef struct {
 
 void mtf_plan_answer_clear(MtfPlanAnswer *answer);
 
-/* Whether the cheapest is a free layout; and the layout of the plan, a copy. */
+/* Whether the cheapest, or the plan where that is another, is a free layout, so that the proof is over those;
+ * and the layout of the plan, a copy. */
 bool mtf_plan_answer_is_free(const MtfPlanAnswer *answer);
 MtfLayout *mtf_plan_answer_layout(const MtfPlanAnswer *answer, const MtfGraph *graph);
 

@@ -235,8 +235,7 @@ static void print_phase(const Run *run, MtfInferKind kind) {
     g_autofree char *caches = mtf_bytes_format((double)phase->cache_bytes);
     g_autofree char *tables = mtf_predicted_format(phase->plan->predicted);
     printf("\n%-15smesh %s, layout %s\n", mtf_infer_kind_name(kind), mesh,
-           phase->plan->layout->rules != NULL ? phase->plan->layout->rules
-                                              : "free, one choice a tensor");
+           mtf_layout_title(phase->plan->layout));
     printf("%-15s%s for %" PRId64 " examples; weights %s, caches %s a device\n", "a step", step,
            run->sizes.batch, weights, caches);
     fputs(tables, stdout);

@@ -379,7 +379,8 @@ static GArray *list_swaps(const MtfStagePricer *pricer, const MtfStageSpan *span
                 g_array_append_val(swaps, swap);
         }
     }
-    qsort(swaps->data, swaps->len, sizeof(Swap), compare_swaps);
+    if (swaps->len > 0)
+        qsort(swaps->data, swaps->len, sizeof(Swap), compare_swaps);
     return swaps;
 }
 

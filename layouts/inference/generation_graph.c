@@ -189,6 +189,44 @@ static bool is_memory(const Making *m, int dim) {
     return false;
 }
 
+/* The input of an operation that says where its tokens' choices have their places: what an operation
+ * that gives places made; or -1. */
+static int slots_read(const MtfGraph *graph, const MtfOperation *op) {
+    for (int k = 0; k < op->n_inputs; k++) {
+        int producer = mtf_graph_tensor(graph, op->inputs[k])->producer;
+        const MtfOperation *maker = producer < 0 ? NULL : mtf_graph_operation(graph, producer);
+        if (maker != NULL && mtf_operation_row(maker->kind)->scratch == MTF_SCRATCH_SLOTS)
+            return op->inputs[k];
+    }
+    return -1;
+}
+
+static bool an_input_has(const MtfGraph *graph, const MtfOperation *op, int dim) {
+    for (int k = 0; k < op->n_inputs; k++)
+        if (has(&mtf_graph_tensor(graph, op->inputs[k])->shape, dim))
+            return true;
+    return false;
+}
+
+/* The choices of a token where `dim` holds places for the choices of all tokens of a text, as many as
+ * there are: experts that drop nobody; else 0. Of the operations in `needed`, NULL: of all. */
+static int64_t choices_of_places(const MtfGraph *graph, const bool *needed, int length, int dim) {
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        int slots = needed == NULL || needed[i] ? slots_read(graph, op) : -1;
+        if (slots < 0 || an_input_has(graph, op, dim) ||
+            !has(&mtf_graph_tensor(graph, op->outputs[0])->shape, dim))
+            continue;
+        int giver = mtf_graph_tensor(graph, slots)->producer;
+        const MtfAttributes *a = &mtf_graph_operation(graph, giver)->attributes;
+        int64_t choices = mtf_graph_size(graph, a->choices);
+        if (a->capacity < 0 && a->dimension == length &&
+            mtf_graph_size(graph, dim) == mtf_graph_size(graph, length) * choices)
+            return choices;
+    }
+    return 0;
+}
+
 static void copy_dimensions(Making *m) {
     for (int d = 0; d < (int)m->from->dimensions->len; d++) {
         const MtfDimension *dimension = mtf_graph_dimension(m->from, d);
@@ -199,6 +237,9 @@ static void copy_dimensions(Making *m) {
             size = m->sizes->length;
         if (is_memory(m, d) && m->sizes->context > 0)
             size = m->sizes->context;
+        int64_t choices = choices_of_places(m->from, m->needed, m->length, d);
+        if (choices > 0)
+            size = m->sizes->length * choices;
         mtf_graph_add_dimension(m->graph, dimension->name, size, NULL);
         mtf_graph_dimension(m->graph, d)->unpadded = dimension->unpadded;
     }
@@ -438,11 +479,8 @@ static bool is_head(const Making *m, const MtfOperation *op) {
            has(&mtf_graph_tensor(m->from, op->outputs[0])->shape, m->vocabulary);
 }
 
-static int copy_operation(Making *m, const MtfOperation *op, int *inputs) {
+static int emit_copy(Making *m, const MtfOperation *op, int *inputs) {
     const MtfOperationRow *row = mtf_operation_row(op->kind);
-    if (mixes_places(m, op))
-        fail_at(m, op, "looks along the text");
-    check_rows(m, op);
     for (int k = 0; k < op->n_inputs && m->error == NULL && is_head(m, op); k++)
         if (has(shape_of(m, inputs[k]), m->length))
             inputs[k] = select_last(m, inputs[k]);
@@ -457,6 +495,32 @@ static int copy_operation(Making *m, const MtfOperation *op, int *inputs) {
                    .has_dtype = mtf_operation_row_chooses_dtype(row),
                    .dtype = mtf_graph_tensor(m->from, op->outputs[0])->dtype };
     return emit(m, &e, op->n_inputs, inputs);
+}
+
+static int copy_operation(Making *m, const MtfOperation *op, int *inputs) {
+    if (mixes_places(m, op))
+        fail_at(m, op, "looks along the text");
+    check_rows(m, op);
+    return emit_copy(m, op, inputs);
+}
+
+/* Where nobody is dropped a token's result is the same whoever else is there. */
+static int make_slots(Making *m, const MtfOperation *op, int *inputs) {
+    const MtfAttributes *a = &op->attributes;
+    if (a->dimension != m->length)
+        return copy_operation(m, op, inputs);
+    if (a->capacity >= 0)
+        fail_at(m, op, "drops choices beyond a capacity, in the order of the text");
+    return emit_copy(m, op, inputs);
+}
+
+/* What is moved to the places of all choices of a text. */
+static int make_routed(Making *m, const MtfOperation *op, int *inputs) {
+    const MtfShape *places = &mtf_graph_tensor(m->from, op->outputs[0])->shape;
+    bool all = false;
+    for (int i = 0; i < places->rank; i++)
+        all |= choices_of_places(m->from, m->needed, m->length, places->dims[i]) > 0;
+    return (all ? emit_copy : copy_operation)(m, op, inputs);
 }
 
 // cppcheck-suppress constParameter
@@ -567,6 +631,8 @@ static int (*const makers[MTF_OPERATIONS])(Making *m, const MtfOperation *op, in
     [MTF_OP_ROTARY] = make_rotary,         [MTF_OP_RANGE] = make_range,
     [MTF_OP_CAUSAL_MASK] = make_mask,      [MTF_OP_DROPOUT] = make_nothing,
     [MTF_OP_STOP_GRADIENT] = make_nothing, [MTF_OP_CAST] = make_cast,
+    [MTF_OP_SLOTS] = make_slots,           [MTF_OP_SLOT_IDS] = make_routed,
+    [MTF_OP_DISPATCH] = make_routed,
 };
 
 static void make_operation(Making *m, int index) {
@@ -647,4 +713,15 @@ MtfGraph *mtf_generation_graph(const MtfGraph *graph, const MtfGenerationSizes *
     }
     mtf_graph_canonicalize(result);
     return g_steal_pointer(&result);
+}
+
+void mtf_generation_set_length(MtfGraph *graph, int64_t length) {
+    int dim = mtf_generation_length(graph), n = (int)graph->dimensions->len;
+    g_autofree int64_t *choices = g_new(int64_t, n);
+    for (int d = 0; d < n; d++)
+        choices[d] = choices_of_places(graph, NULL, dim, d);
+    mtf_graph_dimension(graph, dim)->size = length;
+    for (int d = 0; d < n; d++)
+        if (choices[d] > 0)
+            mtf_graph_dimension(graph, d)->size = length * choices[d];
 }

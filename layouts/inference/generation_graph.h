@@ -15,7 +15,8 @@
  * different lengths: their filling is overwritten by what comes.
  *
  * Ranges, rotary turns, causal masks and tables of learned positions count from `position`; dropout
- * goes; the last product, with the vocabulary, sees one place of each example. The loss and all that
+ * goes; experts that drop nobody have as many places as the tokens at hand have choices; the last
+ * product, with the vocabulary, sees one place of each example. The loss and all that
  * only it needs goes, and so do backward pass and optimizer where there are any. Variables keep
  * their names. */
 #ifndef MTF_GENERATION_GRAPH_H
@@ -30,10 +31,14 @@ typedef struct {
 } MtfGenerationSizes;
 
 /* Fails (bad input) where the graph does not compare scores with next tokens, reads several texts,
- * looks at what comes later, or along its text in a way that no cache serves; and where the context
+ * looks at what comes later, or along its text in a way that no cache serves (a capacity of experts that
+ * drops what comes late, too); and where the context
  * is longer than a table of learned positions. */
 MtfGraph *mtf_generation_graph(const MtfGraph *graph, const MtfGenerationSizes *sizes,
                                GError **error);
+
+/* Gives a graph of these another number of tokens that an example brings. */
+void mtf_generation_set_length(MtfGraph *graph, int64_t length);
 
 /* Whether a graph is one of these: it has caches, or outputs that are no loss. */
 bool mtf_graph_generates(const MtfGraph *graph);

@@ -126,11 +126,29 @@ static int64_t slots_scratch_bytes(const MtfGraph *graph, const MtfOperation *op
     return 4 * (2 * mtf_graph_size(graph, a->experts) + choices);
 }
 
-/* Of narrow operands one expert's matrix, and some rows before and behind it. */
+bool mtf_experts_join_groups(int64_t groups, int64_t rows, int64_t experts) {
+    return groups > 1 && rows < MTF_JOINED_ROWS * experts;
+}
+
+/* Whether the operation multiplies rows by matrices and joins groups. */
+static bool joins_groups(const MtfGraph *graph, const MtfOperation *op,
+                         const MtfIteration *iteration, const int64_t *sizes) {
+    int experts = op->attributes.experts;
+    MtfTerm ids = mtf_operation_local_term(graph, op->inputs[2], iteration, sizes);
+    int64_t groups = 1;
+    for (int i = 0; i < ids.rank - 1; i++)
+        groups *= ids.size[i];
+    return mtf_graph_tensor(graph, op->outputs[0])->shape.dims[0] != experts &&
+           mtf_experts_join_groups(groups, ids.size[ids.rank - 1], mtf_graph_size(graph, experts));
+}
+
+/* Of narrow operands one expert's matrix, and some rows before and behind it; the rows of wide ones
+ * where groups are joined. */
 static int64_t experts_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
                                      const MtfIteration *iteration, const int64_t *sizes) {
     MtfDtype dtype = mtf_graph_tensor(graph, op->outputs[0])->dtype;
-    if (dtype == mtf_dtype_wide(dtype))
+    bool narrow = dtype != mtf_dtype_wide(dtype);
+    if (!narrow && !joins_groups(graph, op, iteration, sizes))
         return 0;
     int64_t sides[3], n = 0;
     for (int k = 0; k < 3; k++) {
@@ -141,7 +159,8 @@ static int64_t experts_scratch_bytes(const MtfGraph *graph, const MtfOperation *
         else
             sides[n++] = term.size[term.rank - 1];
     }
-    return 4 * (sides[2] + MTF_EXPERT_ROWS * (sides[0] + sides[1]));
+    int64_t rows = MTF_EXPERT_ROWS * (sides[0] + sides[1]);
+    return narrow ? 4 * (sides[2] + rows) : mtf_dtype_bytes(dtype) * rows;
 }
 
 typedef int64_t (*ScratchBytes)(const MtfGraph *graph, const MtfOperation *op,

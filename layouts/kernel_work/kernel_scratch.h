@@ -33,6 +33,11 @@ MtfTerm mtf_operation_local_term(const MtfGraph *graph, int tensor, const MtfIte
 /* Rows of narrow operands that products of experts widen at a time. */
 #define MTF_EXPERT_ROWS 64
 
+/* Whether products of experts take the rows of several groups, `rows` in each, together, so that each
+ * matrix is read once: where a group brings an expert fewer than MTF_JOINED_ROWS. */
+#define MTF_JOINED_ROWS 16
+bool mtf_experts_join_groups(int64_t groups, int64_t rows, int64_t experts);
+
 /* Columns of a table whose narrow gradient is added up at a time, in float32. */
 #define MTF_GRADIENT_STRIP 64
 

@@ -165,7 +165,8 @@ static double side_of(const MtfIteration *iteration, const int64_t *sizes, int d
     return (double)sizes[i];
 }
 
-/* Group by group and expert by expert, rows being chosen evenly. */
+/* Group by group, or of groups that are joined together, and expert by expert, rows being chosen evenly;
+ * where there are fewer rows than experts, one of each expert that is chosen. */
 static MtfProductWork expert_work(const MtfGraph *graph, int operation,
                                   const MtfIteration *iteration, const int64_t *sizes) {
     const MtfOperation *op = mtf_graph_operation(graph, operation);
@@ -175,14 +176,21 @@ static MtfProductWork expert_work(const MtfGraph *graph, int operation,
     bool back = mtf_graph_tensor(graph, op->outputs[0])->shape.rank == 3 &&
                 mtf_graph_tensor(graph, op->outputs[0])->shape.dims[0] == op->attributes.experts;
     double whole, held = side_of(iteration, sizes, op->attributes.experts, &whole);
-    double rows = fmax(1, (double)ids.size[ids.rank - 1] / whole);
-    double in = (double)x.size[x.rank - 1];
-    MtfProductWork work = { .calls = held, .n = (double)w.size[w.rank - 1], .k = in, .m = rows };
+    int64_t groups = 1, each = ids.size[ids.rank - 1];
     for (int i = 0; i < ids.rank - 1; i++)
-        work.calls *= (double)ids.size[i];
+        groups *= ids.size[i];
+    if (!back && mtf_experts_join_groups(groups, each, (int64_t)whole)) {
+        each *= groups;
+        groups = 1;
+    }
+    double rows = (double)each / whole, in = (double)x.size[x.rank - 1];
+    MtfProductWork work = { .calls = (double)groups * held * fmin(1, rows),
+                            .n = (double)w.size[w.rank - 1],
+                            .k = in,
+                            .m = fmax(1, rows) };
     if (back) {
         work.m = in;
-        work.k = rows;
+        work.k = fmax(1, rows);
         work.form = MTF_PRODUCT_TN;
     } else if (w.dims[w.rank - 1] == x.dims[x.rank - 1]) {
         work.n = (double)w.size[w.rank - 2];

@@ -127,6 +127,12 @@ bool mtf_layout_check(const MtfGraph *graph, const MtfLayout *layout, GError **e
     return check_sent(graph, layout, error);
 }
 
+const char *mtf_layout_title(const MtfLayout *layout) {
+    if (layout->rules == NULL)
+        return "free, one choice a tensor";
+    return *layout->rules != 0 ? layout->rules : "no rule: every device holds and does all";
+}
+
 int mtf_layout_find_uneven(const MtfGraph *graph, const MtfLayout *layout, int *dim) {
     for (int t = 0; t < layout->n_tensors; t++) {
         const MtfShape *shape = &mtf_graph_tensor(graph, t)->shape;

@@ -213,10 +213,18 @@ static double adding_traffic(const Lowering *lowering, const MtfInstruction *ins
     return others + 2 * MIN(whole, others);
 }
 
+/* Of experts' matrices as much as their products read: not those that nobody chose. */
+static double matrix_bytes(const Lowering *lowering, const MtfInstruction *instruction, int k) {
+    const MtfOperation *op = mtf_graph_operation(lowering->graph, instruction->operation);
+    int64_t element = mtf_dtype_bytes(mtf_graph_tensor(lowering->graph, op->inputs[k])->dtype);
+    return instruction->products.calls * instruction->products.n * instruction->products.k *
+           (double)element;
+}
+
 /* Bytes read and written; an input that is read sparsely counts as much as the output, an element of
  * a stack as much as the input, and a sum that is added to is read as well. */
 static double kernel_traffic(const Lowering *lowering, const MtfInstruction *instruction,
-                             bool gathers) {
+                             bool gathers, bool experts) {
     double output_bytes = 0, input_bytes = 0;
     if (mtf_operation_loop_part(lowering->graph, instruction->operation) == MTF_LOOP_STACKS)
         return 2 * (double)buffer_at(lowering, instruction->inputs[0])->bytes;
@@ -224,6 +232,8 @@ static double kernel_traffic(const Lowering *lowering, const MtfInstruction *ins
         output_bytes += (double)buffer_at(lowering, instruction->outputs[k])->bytes;
     for (int k = 0; k < instruction->n_inputs; k++) {
         double bytes = (double)buffer_at(lowering, instruction->inputs[k])->bytes;
+        if (experts && k == 1)
+            bytes = MIN(bytes, matrix_bytes(lowering, instruction, k));
         input_bytes += gathers && k == 0 ? MIN(bytes, output_bytes) : bytes;
     }
     bool adds = mtf_operation_accumulates(lowering->graph, instruction->operation);
@@ -250,7 +260,8 @@ static void measure_kernel(Lowering *lowering, const MtfIteration *iteration,
         mtf_operation_row_length(lowering->graph, instruction->operation, iteration, sizes);
     instruction->traffic_bytes = row->addend > 0 && row->addend < op->n_inputs
                                      ? adding_traffic(lowering, instruction, row->addend)
-                                     : kernel_traffic(lowering, instruction, row->gathers);
+                                     : kernel_traffic(lowering, instruction, row->gathers,
+                                                      row->products == MTF_PRODUCTS_EXPERTS);
     int64_t scratch_bytes =
         mtf_operation_scratch_bytes(lowering->graph, instruction->operation, iteration, sizes);
     if (scratch_bytes > 0)

@@ -43,8 +43,10 @@ static bool put_column(const Line *line, int64_t column, const char *text, guint
             error, "%s, line %" PRId64 ", column %" PRId64 ": \"%.20s\" is not %s", line->name,
             line->number, column + 1, text, label ? "a label, which is 0, 1, …" : "a number");
     float narrow = (float)value;
-    guint32 word = (guint32)value;
-    if (!label)
+    guint32 word = 0;
+    if (label)
+        word = (guint32)value;
+    else
         memcpy(&word, &narrow, sizeof word);
     put_word(record + column * MTF_TABLE_NUMBER_BYTES, word);
     return true;

@@ -48,7 +48,7 @@ static void add_reader(MtfGenerator *g, const MtfGeneratorSettings *s, int64_t l
         return;
     reader->length = length;
     reader->graph = mtf_graph_copy(s->graph);
-    mtf_graph_dimension(reader->graph, mtf_generation_length(s->graph))->size = length;
+    mtf_generation_set_length(reader->graph, length);
     reader->program = mtf_lower(reader->graph, s->layout);
     reader->arena = mtf_arena_pack(reader->program);
     g->n_readers++;

@@ -41,16 +41,26 @@ static void say(const MtfSession *session, char *text) {
     g_free(text);
 }
 
+/* Of a pipeline the whole and what rank 0 runs. */
+static char *format_pipeline(const MtfPipelinePlan *pipeline) {
+    return g_strdup_printf("%" PRId64
+                           " parameters, %u stages on %d ranks, schedule %s\n  stage 0: ",
+                           mtf_graph_parameters(pipeline->graph), pipeline->stages->len,
+                           mtf_pipeline_devices(pipeline), pipeline->schedule);
+}
+
 static void say_plan(const MtfSession *session) {
     g_autofree char *mesh = mtf_mesh_format(&session->program->layout->mesh);
     g_autofree char *memory = mtf_bytes_format((double)session->arena->bytes);
     g_autofree char *step = mtf_graph_step_format(session->plan->graph);
-    const char *rules = session->program->layout->rules;
-    say(session, g_strdup_printf("plan %s: %s, %" PRId64 " parameters, mesh %s, layout %s\n"
+    g_autofree char *model = session->stage != NULL
+                                 ? format_pipeline(session->stage->pipeline)
+                                 : g_strdup_printf("%" PRId64 " parameters, ",
+                                                   mtf_graph_parameters(session->plan->graph));
+    say(session, g_strdup_printf("plan %s: %s, %smesh %s, layout %s\n"
                                  "  the step %s: %d instructions, %s a rank\n",
-                                 session->options->plan, session->plan->graph->name,
-                                 mtf_graph_parameters(session->plan->graph), mesh,
-                                 rules != NULL ? rules : "free", step,
+                                 session->options->plan, session->plan->graph->name, model, mesh,
+                                 mtf_layout_title(session->program->layout), step,
                                  mtf_program_length(session->program), memory));
 }
 

@@ -54,6 +54,16 @@ for weights in float int8; do
     done
 done
 
+# Experts that drop nobody, as many places as the tokens at hand have choices.
+for type in mixtral qwen3_moe; do
+    run meshtf-plan search "$work/$type" --infer decode --batch 2 --context 16 --machine cpu-host --devices 2 \
+        -o "$work/run.json"
+    run mpirun -n 2 meshtf-run "$work/run.json" --init "$work/$type" --steps 0 --generate 6 --temperature 0.0001 \
+        --prompt '*+,-./01' --logits "$work/got.npy"
+    run $python $models behind "$work/$type" "$work/got.npy" '*+,-./01' float
+    claim "$type: the logits of what is generated are PyTorch's" exits 0
+done
+
 # What is wrong with a folder is said.
 folder=$work/gpt2
 refuse() { # CLAIM SENTENCE

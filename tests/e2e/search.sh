@@ -130,4 +130,12 @@ claim "a machine that is too small is bad input" bad_input
 run meshtf-plan search "$graph" --mesh 'rows:2' --devices 3
 claim "a mesh of another size than --devices is bad input" bad_input
 
+for threads in 1 5; do
+    run meshtf-plan search "$graph" --mesh 'rows:2;cols:2' --machine cpu-host --threads $threads -o "$work/by$threads.json"
+    claim "on $threads threads a search ends" exits 0
+done
+claim "with the same plan" cmp "$work/by1.json" "$work/by5.json"
+run meshtf-plan search "$graph" --mesh 'rows:2' --threads -1
+claim "a number of threads below 0 is bad input" bad_input
+
 done_testing

@@ -1114,6 +1114,7 @@ MtfReference *mtf_reference_new(const MtfGraph *graph, uint64_t seed) {
     MtfReference *reference = g_new0(MtfReference, 1);
     reference->graph = graph;
     reference->seed = seed;
+    reference->n_values = (int)graph->tensors->len;
     reference->values = g_new0(double *, graph->tensors->len);
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
@@ -1129,7 +1130,7 @@ MtfReference *mtf_reference_new(const MtfGraph *graph, uint64_t seed) {
 void mtf_reference_free(MtfReference *reference) {
     if (reference == NULL)
         return;
-    for (guint t = 0; t < reference->graph->tensors->len; t++)
+    for (int t = 0; t < reference->n_values; t++)
         g_free(reference->values[t]);
     g_free(reference->values);
     g_free(reference);

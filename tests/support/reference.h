@@ -23,6 +23,7 @@
 typedef struct {
     const MtfGraph *graph; /* borrowed; must not change any more */
     uint64_t seed;
+    int n_values;
     double **values; /* by tensor, always allocated */
     int64_t element; /* of the loop that runs */
 } MtfReference;

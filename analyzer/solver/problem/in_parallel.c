@@ -4,7 +4,8 @@
 #include <glib.h>
 #include <stdbool.h>
 
-static gint helpers; /* threads at work besides the first; atomic */
+static gint helpers;     /* threads at work besides the first; atomic */
+static int threads_most; /* 0: as many as there are processors */
 
 typedef struct {
     int count;
@@ -29,10 +30,22 @@ static gpointer help(gpointer data) {
     return NULL;
 }
 
+static void join(gpointer thread, gpointer unused) {
+    (void)unused;
+    g_thread_join(thread);
+}
+
+void mtf_in_parallel_set_threads(int threads) {
+    threads_most = threads;
+}
+
+int mtf_in_parallel_threads(void) {
+    return threads_most > 0 ? threads_most : (int)g_get_num_processors();
+}
+
 /* Takes a processor for one more thread where there is one; two threads there may always be. */
 static bool take_processor(void) {
-    int most = MAX(2, (int)g_get_num_processors());
-    if (g_atomic_int_add(&helpers, 1) + 1 < most)
+    if (g_atomic_int_add(&helpers, 1) + 1 < MAX(2, mtf_in_parallel_threads()))
         return true;
     g_atomic_int_add(&helpers, -1);
     return false;
@@ -40,12 +53,14 @@ static bool take_processor(void) {
 
 void mtf_in_parallel(int count, void (*task)(int i, void *data), void *data) {
     Queue queue = { .count = count, .task = task, .data = data };
-    GThread *second = count > 1 && take_processor() ? g_thread_new("tasks", help, &queue) : NULL;
+    g_autoptr(GPtrArray) others = g_ptr_array_new();
+    while ((int)others->len < count - 1 && take_processor())
+        g_ptr_array_add(others, g_thread_new("tasks", help, &queue));
     run_tasks(&queue);
-    if (second == NULL)
+    if (others->len == 0)
         return;
     mtf_in_parallel_wait();
-    g_thread_join(second);
+    g_ptr_array_foreach(others, join, NULL);
     mtf_in_parallel_go_on();
 }
 

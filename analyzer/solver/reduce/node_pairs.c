@@ -81,7 +81,8 @@ static GArray *find_pairs(const MtfCore *core) {
         if (cycles > 0)
             g_array_append_val(pairs, pair);
     }
-    qsort(pairs->data, pairs->len, sizeof(Pair), compare_pairs);
+    if (pairs->len > 0)
+        qsort(pairs->data, pairs->len, sizeof(Pair), compare_pairs);
     return pairs;
 }
 

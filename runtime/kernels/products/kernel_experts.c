@@ -136,12 +136,106 @@ static void wide_run(const Rows *x, const Matrices *w, const Rows *y, const Run 
     multiply(&a, &b, &c, y->operand->dtype, false);
 }
 
+/* ---- Rows of several groups ---------------------------------------------------------------------- */
+
+/* Rows of one expert, wherever they lie: gathered, multiplied and put back, some at a time, so that the
+ * matrix is read once for all groups. */
+typedef struct {
+    const Rows *x, *y;
+    Matrix matrix;
+    MtfDtype dtype; /* that is computed in */
+    char *left, *right;
+    int64_t at[MTF_EXPERT_ROWS];
+    int n;
+} Gathered;
+
+static void gather_row(Gathered *g, int64_t row) {
+    const MtfOperand *x = g->x->operand;
+    char *place = g->left + g->n * g->x->width * mtf_dtype_bytes(g->dtype);
+    const void *from = mtf_operand_at(x, row * g->x->width);
+    if (mtf_operand_is_narrow(x))
+        mtf_bf16_widen((float *)(void *)place, from, g->x->width, 1);
+    else
+        memcpy(place, from, (size_t)(g->x->width * mtf_dtype_bytes(x->dtype)));
+    g->at[g->n++] = row;
+}
+
+static void multiply_gathered(Gathered *g) {
+    const MtfOperand *y = g->y->operand;
+    int64_t width = g->y->width, bytes = width * mtf_dtype_bytes(g->dtype);
+    Matrix a = { g->left, g->n, g->x->width, g->x->width, false };
+    Matrix c = { g->right, g->n, width, width, false };
+    multiply(&a, &g->matrix, &c, g->dtype, false);
+    for (int j = 0; j < g->n; j++) {
+        void *place = mtf_operand_at(y, g->at[j] * width);
+        char *row = g->right + j * bytes;
+        if (mtf_operand_is_narrow(y))
+            mtf_bf16_round(place, (float *)(void *)row, width);
+        else
+            memcpy(place, row, (size_t)bytes);
+    }
+    g->n = 0;
+}
+
+/* All rows of the expert number `expert` of those held. */
+static void join_expert(Gathered *g, const MtfOperand *ids, const Matrices *w, float *panel,
+                        int64_t expert) {
+    const int32_t *id = ids->data;
+    int64_t rows = mtf_operand_elements(ids), size = w->first * w->second;
+    bool begun = false;
+    for (int64_t row = 0; row < rows; row++) {
+        if (id[row] - w->begin != expert)
+            continue;
+        if (!begun) {
+            g->matrix = panel != NULL
+                            ? widened(panel, w->operand, expert * size, w->first, w->second)
+                            : matrix_at(w->operand, expert * size, w->first, w->second);
+            g->matrix = w->in_last ? turned(g->matrix) : g->matrix;
+            begun = true;
+        }
+        gather_row(g, row);
+        if (g->n == MTF_EXPERT_ROWS)
+            multiply_gathered(g);
+    }
+    if (g->n > 0)
+        multiply_gathered(g);
+}
+
+static bool joins_groups(const MtfKernelCall *call) {
+    const MtfOperand *ids = &call->inputs[2];
+    int64_t rows = ids->size[ids->rank - 1], all = mtf_operand_elements(ids);
+    int64_t experts = mtf_graph_size(call->graph, call->operation->attributes.experts);
+    return rows > 0 && call->scratch != NULL && mtf_experts_join_groups(all / rows, rows, experts);
+}
+
+static void join_groups(const MtfKernelCall *call, const Rows *x, const Matrices *w,
+                        const Rows *y) {
+    const MtfOperand *ids = &call->inputs[2];
+    bool narrow = mtf_operand_is_narrow(y->operand);
+    float *panel = narrow ? call->scratch : NULL;
+    Gathered g = { .x = x, .y = y, .dtype = narrow ? MTF_F32 : y->operand->dtype };
+    g.left = narrow ? (char *)(panel + w->first * w->second) : call->scratch;
+    g.right = g.left + MTF_EXPERT_ROWS * x->width * mtf_dtype_bytes(g.dtype);
+    Run run = { 0 };
+    while (next_run(ids, w, mtf_operand_elements(ids), &run))
+        if (run.expert < 0)
+            clear(y->operand, run.begin * y->width, (run.end - run.begin) * y->width);
+    for (int64_t expert = 0; expert < w->held; expert++) {
+        mtf_progress_hook_run(call->progress);
+        join_expert(&g, ids, w, panel, expert);
+    }
+}
+
 void mtf_kernel_expert_einsum(const MtfKernelCall *call) {
     const MtfOperand *ids = &call->inputs[2];
     Rows x = rows_of(&call->inputs[0]), y = rows_of(&call->outputs[0]);
     Matrices w = matrices_of(&call->inputs[1], x.operand);
     Panels panels = panels_of(call, &w, x.width);
     Run run = { 0 };
+    if (x.width > 0 && joins_groups(call)) {
+        join_groups(call, &x, &w, &y);
+        return;
+    }
     while (next_run(ids, &w, mtf_operand_elements(ids), &run)) {
         mtf_progress_hook_run(call->progress);
         if (run.expert < 0 || x.width == 0)

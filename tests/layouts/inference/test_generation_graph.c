@@ -18,13 +18,17 @@
     "'max_position_embeddings': 16, " \
     "'hidden_size': 8, 'intermediate_size': 12, 'num_hidden_layers': 2, 'num_attention_heads': 4, "
 
-/* Learned positions and biases; rotary turns and shared heads; windows and soft caps. */
+/* Learned positions and biases; rotary turns and shared heads; windows and soft caps; experts that drop
+ * nobody. */
 static const char *const configs[] = {
     "{'model_type': 'gpt2', " COMMON "'n_embd': 8, 'n_layer': 2, 'n_head': 2, 'n_positions': 16}",
     "{'model_type': 'llama', " COMMON SIZES
     "'num_key_value_heads': 2, 'rms_norm_eps': 1e-5, 'hidden_act': 'silu'}",
     "{'model_type': 'mistral', " COMMON SIZES
     "'num_key_value_heads': 2, 'rms_norm_eps': 1e-5, 'hidden_act': 'silu', 'sliding_window': 3}",
+    "{'model_type': 'mixtral', " COMMON SIZES
+    "'num_key_value_heads': 2, 'rms_norm_eps': 1e-5, 'hidden_act': 'silu', "
+    "'num_local_experts': 4, 'num_experts_per_tok': 2}",
 };
 
 static MtfGraph *import(const char *config) {

@@ -28,12 +28,17 @@ static void work_in_parallel(int i, void *data) {
     mtf_in_parallel(INNER, work, data);
 }
 
-static void two_tasks_run_at_once(void **state) {
+static void as_many_tasks_run_at_once_as_there_may_be_threads(void **state) {
     (void)state;
-    Count count = { 0 };
-    mtf_in_parallel(INNER, work, &count);
-    assert_int_equal(count.done, INNER);
-    assert_int_equal(count.most, 2);
+    for (int threads = 1; threads <= 5; threads++) {
+        Count count = { 0 };
+        mtf_in_parallel_set_threads(threads);
+        mtf_in_parallel(INNER, work, &count);
+        assert_int_equal(count.done, INNER);
+        assert_int_equal(count.most, MAX(2, threads));
+    }
+    mtf_in_parallel_set_threads(0);
+    assert_int_equal(mtf_in_parallel_threads(), g_get_num_processors());
 }
 
 static void tasks_of_tasks_take_no_more_than_the_processors(void **state) {
@@ -66,6 +71,7 @@ static void wait_or_work(int i, void *data) {
 static void who_waits_leaves_a_processor_to_others(void **state) {
     (void)state;
     Pair pair = { 0 };
+    mtf_in_parallel_set_threads(2);
     mtf_in_parallel(2, wait_or_work, &pair);
     assert_int_equal(pair.count.done, INNER);
     assert_int_equal(pair.count.most, 2);
@@ -73,7 +79,7 @@ static void who_waits_leaves_a_processor_to_others(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_tasks_run_at_once),
+        cmocka_unit_test(as_many_tasks_run_at_once_as_there_may_be_threads),
         cmocka_unit_test(tasks_of_tasks_take_no_more_than_the_processors),
         cmocka_unit_test(who_waits_leaves_a_processor_to_others),
     };
