@@ -230,6 +230,8 @@ static MtfOnnxValue *repeat(MtfOnnxCall *call, MtfOnnxValue *x, const int64_t *t
     unsigned added = 0;
     int rank = 0;
     for (int k = 0; k < x->rank; k++) {
+        if (times[k] < 1 || times[k] > INT32_MAX)
+            return mtf_onnx_fail(call->t, "it repeats %" PRId64 " times", times[k]);
         merged[k] = x->sizes[k] * times[k];
         if (times[k] != 1 && !inner) {
             added |= 1U << rank;

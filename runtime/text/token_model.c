@@ -31,11 +31,11 @@ const char *mtf_token_model_text(const MtfTokenModel *model, int64_t id) {
 void mtf_token_model_add(MtfTokenModel *model, const char *text, int id) {
     if (mtf_token_model_find(model, text) == id)
         return;
-    char *copy = g_strdup(text);
-    g_hash_table_replace(model->ids, copy, GINT_TO_POINTER(id + 1));
+    g_hash_table_replace(model->ids, g_strdup(text), GINT_TO_POINTER(id + 1));
     if ((guint)id >= model->texts->len)
         g_ptr_array_set_size(model->texts, id + 1);
-    model->texts->pdata[id] = copy;
+    g_free(model->texts->pdata[id]);
+    model->texts->pdata[id] = g_strdup(text);
 }
 
 bool mtf_token_model_bytes(const MtfTokenModel *model, const char *text, gsize length,
@@ -268,7 +268,7 @@ MtfTokenModel *mtf_token_model_read(const MtfJson *object, GError **error) {
     g_autofree char *name = type_of(object);
     g_autoptr(MtfTokenModel) model = g_new0(MtfTokenModel, 1);
     model->ids = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    model->texts = g_ptr_array_new();
+    model->texts = g_ptr_array_new_with_free_func(g_free);
     model->merges = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
     model->scores = g_array_new(FALSE, FALSE, sizeof(double));
     model->unknown = -1;

@@ -211,7 +211,7 @@ static bool is_open(const MtfExactBound *exact, const MtfNodeState *spot, int p)
 
 /* Own cost and priced memory of a value. */
 static MtfInt128 own_cost(const MtfExactBound *exact, const MtfCoreNode *node, int p) {
-    MtfInt128 sum = (MtfInt128)node->cost[p] << exact->shift;
+    MtfInt128 sum = (MtfInt128)node->cost[p] * ((MtfInt128)1 << exact->shift);
     for (guint k = 0; k < node->pieces->len; k++) {
         const MtfCorePiece *piece = &g_array_index(node->pieces, MtfCorePiece, k);
         int64_t price = exact->prefix[piece->last] - exact->prefix[piece->first];

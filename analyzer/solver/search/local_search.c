@@ -426,6 +426,9 @@ static void descend_pairs(MtfLocalSearch *search) {
     }
 }
 
+/* More than any legal choice costs: many impossible entries together would overflow. */
+#define MOST_COST (INT64_MAX / 4)
+
 /* The cost of the moves since the log was `length` long, by taking them back and doing them again
  * is dear; instead the cost of the core's values is recomputed. */
 static int64_t total_cost(const MtfLocalSearch *search) {
@@ -433,13 +436,15 @@ static int64_t total_cost(const MtfLocalSearch *search) {
     int64_t sum = 0;
     for (int i = 0; i < search->living_count; i++) {
         int v = search->living[i];
-        sum += weight(search, core->nodes[v].cost[search->values[v]]);
+        sum = MIN(sum + weight(search, core->nodes[v].cost[search->values[v]]), MOST_COST);
     }
     for (guint e = 0; e < core->edges->len; e++) {
         const MtfCoreEdge *edge = mtf_core_edge(core, (int)e);
-        if (edge->a >= 0)
-            sum += weight(search, mtf_core_edge_cost(core, edge, edge->a, search->values[edge->a],
-                                                     search->values[edge->b]));
+        if (edge->a < 0)
+            continue;
+        int64_t cost = mtf_core_edge_cost(core, edge, edge->a, search->values[edge->a],
+                                          search->values[edge->b]);
+        sum = MIN(sum + weight(search, cost), MOST_COST);
     }
     return sum;
 }

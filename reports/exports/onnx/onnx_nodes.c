@@ -38,13 +38,14 @@ void mtf_node_put_inner(GByteArray *message, uint32_t field, GByteArray *inner) 
 
 static void append_number(GByteArray *raw, int type, double value) {
     float single = (float)value;
-    int64_t whole = (int64_t)value;
     if (type == MTF_ONNX_FLOAT)
         g_byte_array_append(raw, (const guint8 *)&single, sizeof single);
     else if (type == MTF_ONNX_DOUBLE)
         g_byte_array_append(raw, (const guint8 *)&value, sizeof value);
-    else
+    else {
+        int64_t whole = (int64_t)value;
         g_byte_array_append(raw, (const guint8 *)&whole, (guint)mtf_onnx_type_bytes(type));
+    }
 }
 
 GByteArray *mtf_node_numbers(int type, const double *values, int rank, const int64_t *sizes) {

@@ -137,12 +137,31 @@ static void a_long_piece_is_encoded_quickly(void **state) {
     assert_string_equal(back, text->str);
 }
 
+/* A text that comes again under another number: both say it, and encoding gives the later one. */
+static void a_text_may_have_two_numbers(void **state) {
+    (void)state;
+    static const char json[] =
+        "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1}, \"merges\": []},"
+        " \"added_tokens\": [{\"id\": 2, \"content\": \"a\"}, {\"id\": 3, \"content\": \"a\"}]}";
+    GError *error = NULL;
+    g_autoptr(MtfTokenizer) tokenizer =
+        mtf_tokenizer_parse("t.json", json, sizeof json - 1, &error);
+    if (tokenizer == NULL)
+        fail_msg("%s", error->message);
+    g_autofree char *text = mtf_tokenizer_decode(tokenizer, (int[]){ 0, 2, 3, 1 }, 4);
+    assert_string_equal(text, "a a a b");
+    g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(int));
+    assert_true(mtf_tokenizer_encode(tokenizer, "b", false, ids, NULL));
+    assert_int_equal(g_array_index(ids, int, 0), 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encodings_are_those_of_hugging_face),
         cmocka_unit_test(decodings_are_those_of_hugging_face),
         cmocka_unit_test(what_is_not_supported_is_refused_by_name),
         cmocka_unit_test(a_long_piece_is_encoded_quickly),
+        cmocka_unit_test(a_text_may_have_two_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
