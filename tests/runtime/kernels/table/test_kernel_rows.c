@@ -150,6 +150,7 @@ static const Row rows[] = {
     { MTF_OP_CACHE_UPDATE, "xcb", 'c', false },
     { MTF_OP_CACHED_ATTENTION, "xkkb", 0, false },
     { MTF_OP_QUANTIZED_EINSUM, "xqu", 'Y', false },
+    { MTF_OP_ROTARY, "xbb", 0, false },
 };
 
 typedef struct {
@@ -389,6 +390,8 @@ static MtfAttributes make_attributes(const Case *c) {
     a.context = chance(c, 0.5) ? 64 : 0;
     a.stretch = 8, a.gain = chance(c, 0.5) ? 1 : 1.5;
     a.low = 1, a.high = 4, a.ramp = chance(c, 0.5);
+    if (c->row->kind == MTF_OP_ROTARY && a.context == 0)
+        a.growth = 2, a.context = 3, a.stretch = 1;
     if (c->row->kind == MTF_OP_CLIP)
         a.low = -1, a.high = 0.5;
     a.rotated = (double)(mtf_graph_size(c->graph, c->x.dims[0]) / 2 * 2);
