@@ -62,20 +62,35 @@ static int longest_atom(const GArray *begins) {
     return longest;
 }
 
+/* Behind it only scalars are made: the loss of its sums, which is no unit, since the training step
+ * may make it once a step (mtf_divide_by_weights). */
+static int last_tensor_end(const MtfGraph *graph) {
+    int end = (int)graph->operations->len;
+    while (end > 1) {
+        const MtfOperation *op = mtf_graph_operation(graph, end - 1);
+        if (mtf_graph_tensor(graph, op->outputs[0])->shape.rank > 0)
+            break;
+        end--;
+    }
+    return end;
+}
+
 /* Where atoms begin, and the end: at the narrowest places of all; or where these leave a long stretch,
  * as in convolutional networks, whose activations shrink from layer to layer, at the narrowest of
  * their surroundings. */
-static GArray *find_atoms(const double *crossing, int n) {
+static GArray *find_atoms(const MtfGraph *graph, const double *crossing) {
+    int n = (int)graph->operations->len, last = last_tensor_end(graph);
     GArray *begins = g_array_new(FALSE, FALSE, sizeof(int));
     double most = widest(crossing, n);
     for (int i = 0; i <= n; i++)
-        if (i == 0 || i == n || crossing[i] <= most)
+        if (i == 0 || i == n || (i < last && crossing[i] <= most))
             g_array_append_val(begins, i);
     if (longest_atom(begins) * LONG_ATOMS <= n)
         return begins;
     g_array_set_size(begins, 0);
+    int reach = MAX(2, n / (2 * PLACES));
     for (int i = 0; i <= n; i++)
-        if (i == 0 || i == n || is_narrowest_near(crossing, n, i, MAX(2, n / (2 * PLACES))))
+        if (i == 0 || i == n || (i < last && is_narrowest_near(crossing, n, i, reach)))
             g_array_append_val(begins, i);
     return begins;
 }
@@ -201,7 +216,7 @@ static GArray *merge_atoms(const GArray *atoms, const int *kind, int most) {
 MtfGraphUnits *mtf_graph_units_new(const MtfGraph *forward, int most) {
     int n = (int)forward->operations->len, kinds;
     g_autofree double *crossing = find_crossing(forward);
-    g_autoptr(GArray) atoms = find_atoms(crossing, n);
+    g_autoptr(GArray) atoms = find_atoms(forward, crossing);
     g_autofree int *kind =
         number_kinds(forward, (const int *)(void *)atoms->data, (int)atoms->len - 1, &kinds);
     GArray *begins = merge_atoms(atoms, kind, most);

@@ -45,6 +45,17 @@ static void units_are_the_layers_and_their_ends(void **state) {
     assert_int_equal(equal, 12);
 }
 
+/* With micro-batches the quotient of a masked loss is made once a step, so it is no stage. */
+static void the_last_unit_holds_more_than_the_loss(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph =
+        mtf_model_transformer.build(&mtf_model_transformer.presets[0].settings, NULL);
+    assert_non_null(graph);
+    g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(graph, 32);
+    const MtfOperation *first = mtf_graph_operation(graph, units->begin[units->units - 1]);
+    assert_true(mtf_graph_tensor(graph, first->outputs[0])->shape.rank > 0);
+}
+
 /* batch × length × d_model floats go from one layer to the next. */
 static void one_tensor_crosses_between_layers(void **state) {
     (void)state;
@@ -243,6 +254,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(units_are_the_layers_and_their_ends),
         cmocka_unit_test(units_of_a_convolutional_network_are_its_blocks),
+        cmocka_unit_test(the_last_unit_holds_more_than_the_loss),
         cmocka_unit_test(one_tensor_crosses_between_layers),
         cmocka_unit_test(many_layers_are_grouped_equally),
         cmocka_unit_test(cuts_cover_the_graph_and_the_devices),
