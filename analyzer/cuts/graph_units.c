@@ -62,37 +62,50 @@ static int longest_atom(const GArray *begins) {
     return longest;
 }
 
-/* Behind it only scalars are made: the loss of its sums, which is no unit, since the training step
- * may make it once a step (mtf_divide_by_weights). */
-static int last_tensor_end(const MtfGraph *graph) {
-    int end = (int)graph->operations->len;
-    while (end > 1) {
-        const MtfOperation *op = mtf_graph_operation(graph, end - 1);
-        if (mtf_graph_tensor(graph, op->outputs[0])->shape.rank > 0)
-            break;
-        end--;
+/* Reads something and makes more than a scalar: constants are made anew where they are read, and
+ * the loss of its sums may be made once a step (mtf_divide_by_weights). */
+static bool is_work(const MtfGraph *graph, int operation) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    return op->n_inputs > 0 && mtf_graph_tensor(graph, op->outputs[0])->shape.rank > 0;
+}
+
+/* Leaves out places with no work before them, up to the place before, or none behind them. */
+static GArray *keep_work(const MtfGraph *graph, GArray *places) {
+    GArray *begins = g_array_new(FALSE, FALSE, sizeof(int));
+    int n = (int)graph->operations->len, last = n, next = 0;
+    while (last > 1 && !is_work(graph, last - 1))
+        last--;
+    for (guint i = 0; i < places->len; i++) {
+        int place = g_array_index(places, int, i);
+        bool works = place == 0;
+        for (int j = next; j < place && !works; j++)
+            works = is_work(graph, j);
+        if (place != n && (place >= last || !works))
+            continue;
+        g_array_append_val(begins, place);
+        next = place;
     }
-    return end;
+    g_array_unref(places);
+    return begins;
 }
 
 /* Where atoms begin, and the end: at the narrowest places of all; or where these leave a long stretch,
  * as in convolutional networks, whose activations shrink from layer to layer, at the narrowest of
  * their surroundings. */
 static GArray *find_atoms(const MtfGraph *graph, const double *crossing) {
-    int n = (int)graph->operations->len, last = last_tensor_end(graph);
+    int n = (int)graph->operations->len;
     GArray *begins = g_array_new(FALSE, FALSE, sizeof(int));
     double most = widest(crossing, n);
     for (int i = 0; i <= n; i++)
-        if (i == 0 || i == n || (i < last && crossing[i] <= most))
+        if (i == 0 || i == n || crossing[i] <= most)
             g_array_append_val(begins, i);
     if (longest_atom(begins) * LONG_ATOMS <= n)
-        return begins;
+        return keep_work(graph, begins);
     g_array_set_size(begins, 0);
-    int reach = MAX(2, n / (2 * PLACES));
     for (int i = 0; i <= n; i++)
-        if (i == 0 || i == n || (i < last && is_narrowest_near(crossing, n, i, reach)))
+        if (i == 0 || i == n || is_narrowest_near(crossing, n, i, MAX(2, n / (2 * PLACES))))
             g_array_append_val(begins, i);
-    return begins;
+    return keep_work(graph, begins);
 }
 
 static void write_shape(GString *text, const MtfGraph *graph, int tensor) {

@@ -56,6 +56,21 @@ static void the_last_unit_holds_more_than_the_loss(void **state) {
     assert_true(mtf_graph_tensor(graph, first->outputs[0])->shape.rank > 0);
 }
 
+/* Constants are made anew where they are read: a stage of them alone would have nothing to do. */
+static void no_unit_is_made_of_constants(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_model_build(&mtf_model_bert, &mtf_model_bert.presets[0],
+                                                &mtf_model_bert.presets[0].settings, NULL);
+    g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(graph, 32);
+    assert_true(units->units > 3);
+    for (int u = 0; u < units->units; u++) {
+        bool reads = false;
+        for (int i = units->begin[u]; i < units->begin[u + 1]; i++)
+            reads |= mtf_graph_operation(graph, i)->n_inputs > 0;
+        assert_true(reads);
+    }
+}
+
 /* batch × length × d_model floats go from one layer to the next. */
 static void one_tensor_crosses_between_layers(void **state) {
     (void)state;
@@ -255,6 +270,7 @@ int main(void) {
         cmocka_unit_test(units_are_the_layers_and_their_ends),
         cmocka_unit_test(units_of_a_convolutional_network_are_its_blocks),
         cmocka_unit_test(the_last_unit_holds_more_than_the_loss),
+        cmocka_unit_test(no_unit_is_made_of_constants),
         cmocka_unit_test(one_tensor_crosses_between_layers),
         cmocka_unit_test(many_layers_are_grouped_equally),
         cmocka_unit_test(cuts_cover_the_graph_and_the_devices),
