@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Narrow places that are wanted, so that there is a choice. */
+/* Narrow places that are wanted, so that there is a choice: a quarter of all, within these. */
+#define FEWEST_PLACES 8
 #define PLACES 24
 /* No atom should be longer than 1 / 4 of the graph. */
 #define LONG_ATOMS 4
@@ -42,7 +43,7 @@ static int compare_bytes(const void *a, const void *b) {
 static double widest(const double *crossing, int n) {
     g_autofree double *sorted = g_memdup2(crossing + 1, sizeof(double) * (gsize)MAX(1, n - 1));
     qsort(sorted, (gsize)MAX(0, n - 1), sizeof(double), compare_bytes);
-    int places = MIN(PLACES, MAX(1, n / 4));
+    int places = CLAMP(n / 4, FEWEST_PLACES, PLACES);
     return n > 1 ? sorted[MIN(places, n - 1) - 1] * (1 + 1e-9) : 0;
 }
 

@@ -217,6 +217,22 @@ static void long_rows_are_cut_between_layers(void **state) {
     check_cut(graph, plan, 4, request.memory);
 }
 
+/* A second that the host adds to a step makes it a second longer, however many stages there are. */
+static void what_the_host_adds_to_a_step_comes_once(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_gpt(6, 8);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
+    assert_true(mtf_machine_set_software(machine, "megatron-core", NULL));
+    MtfCutRequest request = request_of(graph, machine, 4);
+    request.stages = 4;
+    g_autoptr(GPtrArray) before = mtf_cut_search(&request, NULL);
+    machine->software->step_seconds += 1;
+    g_autoptr(GPtrArray) after = mtf_cut_search(&request, NULL);
+    const MtfCutPlan *plan = g_ptr_array_index(before, 0), *later = g_ptr_array_index(after, 0);
+    assert_true(fabs(later->seconds - plan->seconds - 1) < 1e-6);
+    assert_true(fabs(later->bound - plan->bound - 1) < 1e-6);
+}
+
 static void a_plan_marks_every_operation(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = new_gpt(4, 8);
@@ -276,6 +292,7 @@ int main(void) {
         cmocka_unit_test(cuts_cover_the_graph_and_the_devices),
         cmocka_unit_test(domains_may_have_several_chunks),
         cmocka_unit_test(long_rows_are_cut_between_layers),
+        cmocka_unit_test(what_the_host_adds_to_a_step_comes_once),
         cmocka_unit_test(a_plan_marks_every_operation),
         cmocka_unit_test(too_little_memory_is_said),
         cmocka_unit_test(equal_stages_are_alike),
