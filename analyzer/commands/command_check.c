@@ -14,6 +14,7 @@
 #include "layouts/graph/microbatches.h"
 #include "layouts/graph_file/graph_json.h"
 #include "layouts/onnx/onnx_model.h"
+#include "layouts/program/pipeline_plan.h"
 #include "layouts/program/plan.h"
 
 #include <inttypes.h>
@@ -158,6 +159,29 @@ static bool check_plan(const File *file, cJSON *report, GError **error) {
     return true;
 }
 
+/* The whole graph, and each stage's program. */
+static bool check_pipeline(const File *file, cJSON *report, GError **error) {
+    g_autoptr(MtfPipelinePlan) pipeline = mtf_pipeline_plan_from_json(&file->root, error);
+    if (pipeline == NULL)
+        return false;
+    cJSON_AddStringToObject(report, "kind", "plan of a pipeline");
+    add_graph(report, pipeline->graph);
+    mtf_json_add_integer(report, "stages", pipeline->stages->len);
+    mtf_json_add_integer(report, "devices", mtf_pipeline_devices(pipeline));
+    cJSON_AddStringToObject(report, "schedule", pipeline->schedule);
+    mtf_json_add_integer(report, "microbatches", pipeline->graph->microbatches);
+    cJSON_AddStringToObject(report, "precision", mtf_pipeline_stage(pipeline, 0)->precision);
+    int64_t instructions = 0;
+    for (int s = 0; s < (int)pipeline->stages->len; s++) {
+        g_autoptr(MtfProgram) program = mtf_plan_lower(mtf_pipeline_stage(pipeline, s), error);
+        if (program == NULL)
+            return false;
+        instructions += mtf_program_length(program);
+    }
+    mtf_json_add_integer(report, "instructions", instructions);
+    return true;
+}
+
 static bool check_machine(const File *file, cJSON *report, GError **error) {
     g_autoptr(MtfMachine) machine = mtf_machine_from_json(&file->root, error);
     if (machine == NULL)
@@ -182,6 +206,7 @@ static bool check_file(const File *file, cJSON *report, GError **error) {
     } kinds[] = { { "model_type", check_model },
                   { "meshtf_graph", check_graph },
                   { "meshtf_plan", check_plan },
+                  { "meshtf_pipeline_plan", check_pipeline },
                   { "meshtf_machine", check_machine } };
     MtfJson version;
     if (!mtf_json_object(&file->root, error))
@@ -192,7 +217,7 @@ static bool check_file(const File *file, cJSON *report, GError **error) {
     return mtf_json_fail(
         &file->root, error,
         "neither a graph, a plan, a machine nor a published model: one of the keys "
-        "\"meshtf_graph\", \"meshtf_plan\", \"meshtf_machine\", "
+        "\"meshtf_graph\", \"meshtf_plan\", \"meshtf_pipeline_plan\", \"meshtf_machine\", "
         "\"model_type\" must be there");
 }
 

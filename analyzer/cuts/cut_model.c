@@ -178,7 +178,7 @@ double mtf_cut_model_bound(const MtfCutModel *model) {
         }
         sum += least;
     }
-    return sum / (double)model->devices;
+    return sum / (double)model->devices + mtf_machine_step_seconds(model->machine);
 }
 
 /* The number of the stage's price among those of its size. */
@@ -240,7 +240,7 @@ MtfCutPlan *mtf_cut_model_solve(const MtfCutModel *model) {
         plan->bound = mtf_cut_model_bound(model);
         for (guint i = 0; i < found->stages->len; i++)
             add_stage(plan, &chain, &g_array_index(found->stages, MtfStage, i));
-        plan->seconds = step_seconds(plan);
+        plan->seconds = step_seconds(plan) + mtf_machine_step_seconds(model->machine);
     }
     chain_clear(&chain);
     return plan;

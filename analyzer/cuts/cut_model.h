@@ -6,7 +6,8 @@
  *     T = Σ t_i / V + (M - 1 / V) max t_j             V chunks a domain, all domains of equal size
  *
  * The second is the interleaved schedule of Megatron (arXiv 2104.04473, section 2.2): its bubble is V
- * times shorter, and its first domain holds 1 + 1 / V times as much. */
+ * times shorter, and its first domain holds 1 + 1 / V times as much. What the host adds to a step
+ * (mtf_machine_step_seconds) comes once. */
 #ifndef MTF_CUT_MODEL_H
 #define MTF_CUT_MODEL_H
 

@@ -86,7 +86,8 @@ static double least_seconds(const Search *search, int chunks, int64_t devices, i
         }
         sum += least;
     }
-    return sum / chunks + sum * (search->variant.microbatches - 1.0 / chunks) / (double)stages;
+    return sum / chunks + sum * (search->variant.microbatches - 1.0 / chunks) / (double)stages +
+           mtf_machine_step_seconds(search->request->machine);
 }
 
 /* Stages of equal devices, as Megatron and DeepSpeed cut. */

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Narrow places that are wanted, so that there is a choice. */
+/* Narrow places that are wanted, so that there is a choice: a quarter of all, within these. */
+#define FEWEST_PLACES 8
 #define PLACES 24
 /* No atom should be longer than 1 / 4 of the graph. */
 #define LONG_ATOMS 4
@@ -62,7 +63,7 @@ static int compare_bytes(const void *a, const void *b) {
 static double widest(const double *crossing, int n) {
     g_autofree double *sorted = g_memdup2(crossing + 1, sizeof(double) * (gsize)MAX(1, n - 1));
     qsort(sorted, (gsize)MAX(0, n - 1), sizeof(double), compare_bytes);
-    int places = MIN(PLACES, MAX(1, n / 4));
+    int places = CLAMP(n / 4, FEWEST_PLACES, PLACES);
     return n > 1 ? sorted[MIN(places, n - 1) - 1] * (1 + 1e-9) : 0;
 }
 
@@ -84,22 +85,50 @@ static int longest_atom(const GArray *begins) {
     return longest;
 }
 
+/* Reads something and makes more than a scalar: constants are made anew where they are read, and
+ * the loss of its sums may be made once a step (mtf_divide_by_weights). */
+static bool is_work(const MtfGraph *graph, int operation) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    return op->n_inputs > 0 && mtf_graph_tensor(graph, op->outputs[0])->shape.rank > 0;
+}
+
+/* Leaves out places with no work before them, up to the place before, or none behind them. */
+static GArray *keep_work(const MtfGraph *graph, GArray *places) {
+    GArray *begins = g_array_new(FALSE, FALSE, sizeof(int));
+    int n = (int)graph->operations->len, last = n, next = 0;
+    while (last > 1 && !is_work(graph, last - 1))
+        last--;
+    for (guint i = 0; i < places->len; i++) {
+        int place = g_array_index(places, int, i);
+        bool works = place == 0;
+        for (int j = next; j < place && !works; j++)
+            works = is_work(graph, j);
+        if (place != n && (place >= last || !works))
+            continue;
+        g_array_append_val(begins, place);
+        next = place;
+    }
+    g_array_unref(places);
+    return begins;
+}
+
 /* Where atoms begin, and the end: at the narrowest places of all; or where these leave a long stretch,
  * as in convolutional networks, whose activations shrink from layer to layer, at the narrowest of
  * their surroundings. */
-static GArray *find_atoms(const double *crossing, int n) {
+static GArray *find_atoms(const MtfGraph *graph, const double *crossing) {
+    int n = (int)graph->operations->len;
     GArray *begins = g_array_new(FALSE, FALSE, sizeof(int));
     double most = widest(crossing, n);
     for (int i = 0; i <= n; i++)
         if (i == 0 || i == n || (crossing[i] <= most && isfinite(crossing[i])))
             g_array_append_val(begins, i);
     if (longest_atom(begins) * LONG_ATOMS <= n)
-        return begins;
+        return keep_work(graph, begins);
     g_array_set_size(begins, 0);
     for (int i = 0; i <= n; i++)
         if (i == 0 || i == n || is_narrowest_near(crossing, n, i, MAX(2, n / (2 * PLACES))))
             g_array_append_val(begins, i);
-    return begins;
+    return keep_work(graph, begins);
 }
 
 static void write_shape(GString *text, const MtfGraph *graph, int tensor) {
@@ -223,7 +252,7 @@ static GArray *merge_atoms(const GArray *atoms, const int *kind, int most) {
 MtfGraphUnits *mtf_graph_units_new(const MtfGraph *forward, int most) {
     int n = (int)forward->operations->len, kinds;
     g_autofree double *crossing = find_crossing(forward);
-    g_autoptr(GArray) atoms = find_atoms(crossing, n);
+    g_autoptr(GArray) atoms = find_atoms(forward, crossing);
     g_autofree int *kind =
         number_kinds(forward, (const int *)(void *)atoms->data, (int)atoms->len - 1, &kinds);
     GArray *begins = merge_atoms(atoms, kind, most);

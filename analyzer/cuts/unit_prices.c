@@ -78,7 +78,8 @@ static MtfUnitPrice price_layout(const MtfPricer *pricer, const MtfGraph *graph,
     g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
     double repeated = last_end(schedule, program->n_repeated);
     price.seconds = repeated / program->microbatches;
-    price.once = (double)schedule->nanoseconds * 1e-9 - repeated;
+    price.once =
+        (double)schedule->nanoseconds * 1e-9 - repeated - mtf_machine_step_seconds(pricer->machine);
     measure_bytes(program, &price);
     return price;
 }

@@ -150,29 +150,12 @@ static MtfOperationProfile *profile_new(const MtfOperationProfiles *profiles, in
     return profile;
 }
 
-/* Attributes that are numbers or dimensions; names of random streams change no price. */
-static void append_attributes(GString *text, const MtfOperation *op) {
-    const MtfAttributeSpec *spec = mtf_operation_row(op->kind)->attributes;
-    for (; spec->name != NULL; spec++) {
-        const char *slot = (const char *)&op->attributes + spec->offset;
-        if (spec->type == MTF_ATTRIBUTE_DIMENSION)
-            g_string_append_printf(text, " %d", *(const int *)(const void *)slot);
-        else if (spec->type == MTF_ATTRIBUTE_NUMBER)
-            g_string_append_printf(text, " %.17g", *(const double *)(const void *)slot);
-        else if (spec->type == MTF_ATTRIBUTE_WINDOWS)
-            mtf_windows_append(text, &op->attributes);
-    }
-}
-
 /* Everything a profile depends on: kind, attributes, operands, and which of them are the same
  * tensor. */
 static char *signature(const MtfOperationProfiles *profiles, int operation) {
     const MtfOperation *op = mtf_graph_operation(profiles->graph, operation);
     GString *text = g_string_new(NULL);
-    g_string_append_printf(text, "%d %d %x %x %d %d", op->kind,
-                           mtf_operation_times(profiles->graph, operation), op->near_inputs,
-                           op->near_outputs, op->near_redone, (int)op->phase);
-    append_attributes(text, op);
+    mtf_operation_append_facts(text, profiles->graph, operation);
     for (int k = 0; k < op->n_inputs + op->n_outputs; k++) {
         int tensor = k < op->n_inputs ? op->inputs[k] : op->outputs[k - op->n_inputs];
         const MtfTensor *t = mtf_graph_tensor(profiles->graph, tensor);

@@ -60,8 +60,7 @@ typedef struct {
     double rotary_share; /* of each head's features that turn; 1 */
     double rotary_angle; /* by which every angle is multiplied; 1 */
     double rotary_context, rotary_stretch, rotary_low, rotary_high; /* as the rotary row has them */
-    double rotary_ramp, rotary_gain;
-    double rotary_dynamic; /* how often the model's context its base is made for; 0: it stays */
+    double rotary_ramp, rotary_gain, rotary_growth;
     int64_t buckets, max_distance;                /* of relative positions; 0: none */
     int64_t experts, experts_per_token, d_expert; /* experts 0: none */
     int64_t sparse_step; /* every so many layers have experts, and those of a mask have none */

@@ -45,17 +45,6 @@ static int project(MtfAssembly *m, const Names *names, int which, int x) {
     return mtf_assembly_linear(m, &linear, x);
 }
 
-/* A base that grows with texts beyond what the model was made for: base (f L / C - f + 1)^(d / (d - 2)),
- * as transformers' "dynamic" has it. */
-static double dynamic_base(const MtfAssembly *m) {
-    const MtfStack *s = m->stack;
-    double turned = s->rotary_share * (double)s->d_kv, f = s->rotary_dynamic;
-    double times = (double)m->positions / (double)m->n->context;
-    if (f == 0 || times <= 1 || turned <= 2)
-        return s->rotary_base;
-    return s->rotary_base * pow(f * times - f + 1, turned / (turned - 2));
-}
-
 /* Heads turned by their positions. */
 static int turn(MtfAssembly *m, const char *name, int x) {
     const MtfStack *s = m->stack;
@@ -64,7 +53,7 @@ static int turn(MtfAssembly *m, const char *name, int x) {
     MtfAttributes *a = &m->p->b.attributes;
     a->position = m->length;
     a->dimension = m->d_kv;
-    a->base = dynamic_base(m);
+    a->base = s->rotary_base;
     a->rotated = s->rotary_share < 1 ? floor(s->rotary_share * (double)s->d_kv) : 0;
     a->angle = s->rotary_angle;
     a->context = s->rotary_context;
@@ -73,6 +62,7 @@ static int turn(MtfAssembly *m, const char *name, int x) {
     a->high = s->rotary_high;
     a->ramp = s->rotary_ramp;
     a->gain = s->rotary_gain;
+    a->growth = s->rotary_growth;
     return mtf_parts_apply(m->p, MTF_OP_ROTARY, name, NULL, x, -1);
 }
 

@@ -96,9 +96,10 @@ static void read_rotary_object(MtfConfig *c, const char *key, MtfArchitecture *n
         s->rotary_angle = 1 / rotary_number(c, &object, "factor", 1);
     else if (strcmp(type, "yarn") == 0)
         read_yarn_rotary(c, &object, n);
-    else if (strcmp(type, "dynamic") == 0)
-        s->rotary_dynamic = rotary_number(c, &object, "factor", 1);
-    else if (strcmp(type, "default") != 0)
+    else if (strcmp(type, "dynamic") == 0) {
+        s->rotary_growth = rotary_number(c, &object, "factor", 1);
+        s->rotary_context = (double)n->context;
+    } else if (strcmp(type, "default") != 0)
         mtf_config_fail(c, key,
                         "rotary positions of type \"%s\" are not supported; there are "
                         "default, linear, dynamic, yarn and llama3",

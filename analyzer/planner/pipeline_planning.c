@@ -52,7 +52,8 @@ static StageSeconds stage_seconds(const MtfPricer *pricer, const MtfProgram *pro
     return (StageSeconds){ .forward = f / program->microbatches,
                            .input_gradient = (i - f) / program->microbatches,
                            .weight_gradient = (b - i) / program->microbatches,
-                           .once = fmax(0, (double)schedule->nanoseconds / 1e9 - b),
+                           .once = fmax(0, (double)schedule->nanoseconds / 1e9 - b -
+                                               mtf_machine_step_seconds(pricer->machine)),
                            .held_bytes = held_bytes(program) };
 }
 
@@ -276,7 +277,7 @@ static MtfStageTimes *stage_times(const MtfPipelinePlan *pipeline, const MtfMach
     return times;
 }
 
-/* The schedule's length, and what each domain does once a step. */
+/* The schedule's length, what each domain does once a step, and what the host adds to it. */
 static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
                     const StageSeconds *seconds) {
     int n = (int)pipeline->stages->len;
@@ -290,6 +291,7 @@ static void predict(MtfPipelinePlan *pipeline, const MtfMachine *machine,
         once[pipeline->order->rank_of_stage[s]] += seconds[s].once;
     for (int rank = 0; rank < pipeline->order->ranks; rank++)
         step = fmax(step, run->last[rank] + once[rank]);
+    step += mtf_machine_step_seconds(machine);
     pipeline->predicted = cJSON_CreateObject();
     mtf_json_add_number(pipeline->predicted, "step_seconds", step);
     mtf_json_add_number(pipeline->predicted, "makespan_seconds", run->makespan);

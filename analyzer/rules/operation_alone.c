@@ -2,6 +2,9 @@
 #include "analyzer/rules/operation_alone.h"
 
 #include "layouts/graph/loops.h"
+#include "layouts/graph/microbatches.h"
+#include "layouts/graph/operation_table.h"
+#include "layouts/graph/window.h"
 
 static int stand_in(MtfOperationAlone *alone, const MtfGraph *graph, const MtfOperation *op,
                     int tensor) {
@@ -70,4 +73,27 @@ void mtf_operation_alone_init(MtfOperationAlone *alone, const MtfGraph *graph, i
 void mtf_operation_alone_clear(MtfOperationAlone *alone) {
     mtf_graph_free(alone->graph);
     g_array_unref(alone->tensors);
+}
+
+/* All that the row has but names of random streams, which are another in every layer. */
+static void append_attributes(GString *text, const MtfOperation *op) {
+    const MtfAttributeSpec *spec = mtf_operation_row(op->kind)->attributes;
+    for (; spec->name != NULL; spec++) {
+        const void *slot = G_STRUCT_MEMBER_P(&op->attributes, (glong)spec->offset);
+        if (spec->type == MTF_ATTRIBUTE_DIMENSION)
+            g_string_append_printf(text, " %d", *(const int *)slot);
+        else if (spec->type == MTF_ATTRIBUTE_NUMBER)
+            g_string_append_printf(text, " %a", *(const double *)slot);
+        else if (spec->type == MTF_ATTRIBUTE_WINDOWS)
+            mtf_windows_append(text, &op->attributes);
+    }
+}
+
+/* A software profile prices a recomputed operation as one of the forward pass. */
+void mtf_operation_append_facts(GString *text, const MtfGraph *graph, int operation) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    g_string_append_printf(text, "%d %d %x %x %d %d %d", op->kind,
+                           mtf_operation_times(graph, operation), op->near_inputs, op->near_outputs,
+                           op->near_redone, (int)op->phase, op->origin == MTF_ORIGIN_CLONE);
+    append_attributes(text, op);
 }

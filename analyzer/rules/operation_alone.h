@@ -18,4 +18,8 @@ void mtf_operation_alone_init(MtfOperationAlone *alone, const MtfGraph *graph, i
 void mtf_operation_alone_clear(MtfOperationAlone *alone);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(MtfOperationAlone, mtf_operation_alone_clear)
 
+/* Writes all that an operation's price depends on but its operands: two operations with equal facts
+ * and equal operands cost the same under equal placements. */
+void mtf_operation_append_facts(GString *text, const MtfGraph *graph, int operation);
+
 #endif

@@ -74,26 +74,9 @@ static void append_tensor(const Build *build, GString *text, GArray *seen, int t
         append_tensor(build, text, seen, build->updated[tensor]);
 }
 
-/* All that the row has but names of random streams, which are another in every layer. */
-static void append_attributes(GString *text, const MtfOperation *op) {
-    const MtfAttributeSpec *spec = mtf_operation_row(op->kind)->attributes;
-    for (; spec->name != NULL; spec++) {
-        const void *slot = G_STRUCT_MEMBER_P(&op->attributes, (glong)spec->offset);
-        if (spec->type == MTF_ATTRIBUTE_DIMENSION)
-            g_string_append_printf(text, " %d", *(const int *)slot);
-        else if (spec->type == MTF_ATTRIBUTE_NUMBER)
-            g_string_append_printf(text, " %a", *(const double *)slot);
-        else if (spec->type == MTF_ATTRIBUTE_WINDOWS)
-            mtf_windows_append(text, &op->attributes);
-    }
-}
-
 static void append_operation(const Build *build, GString *text, GArray *seen, int operation) {
     const MtfOperation *op = mtf_graph_operation(build->graph, operation);
-    g_string_append_printf(text, "%d %d %x %x %d %d", op->kind,
-                           mtf_operation_times(build->graph, operation), op->near_inputs,
-                           op->near_outputs, op->near_redone, (int)op->phase);
-    append_attributes(text, op);
+    mtf_operation_append_facts(text, build->graph, operation);
     for (int k = 0; k < op->n_inputs; k++) {
         append_tensor(build, text, seen, op->inputs[k]);
         if (op->loop > 0 && mtf_operation_reads_anew(build->graph, op, op->inputs[k]))

@@ -489,7 +489,9 @@ static void embedding_grad(MtfGradient *g) {
 static void rotary(MtfGradient *g) {
     g->b->attributes = g->op.attributes;
     g->b->attributes.angle = -g->op.attributes.angle;
-    if (g->op.n_inputs > 1)
+    if (g->op.n_inputs > 2)
+        GIVE(g, 0, MTF_OP_ROTARY, g->dy, g->op.inputs[1], g->op.inputs[2]);
+    else if (g->op.n_inputs > 1)
         GIVE(g, 0, MTF_OP_ROTARY, g->dy, g->op.inputs[1]);
     else
         GIVE(g, 0, MTF_OP_ROTARY, g->dy);

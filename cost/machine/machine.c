@@ -444,6 +444,10 @@ MtfMachine *mtf_machine_load(const char *name_or_path, GError **error) {
 
 /* Software. */
 
+double mtf_machine_step_seconds(const MtfMachine *machine) {
+    return machine->software != NULL ? machine->software->step_seconds : 0;
+}
+
 const char *mtf_machine_usual_software(const MtfMachine *machine) {
     if (!machine->kernels.known)
         return MTF_OWN_SOFTWARE;

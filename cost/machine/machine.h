@@ -103,6 +103,10 @@ cJSON *mtf_machine_to_json(const MtfMachine *machine);
  * program as it stands leaves `software` NULL. */
 bool mtf_machine_set_software(MtfMachine *machine, const char *name_or_path, GError **error);
 
+/* What the host adds to a step once, however many domains a pipeline has: seconds; 0 without a
+ * software profile. */
+double mtf_machine_step_seconds(const MtfMachine *machine);
+
 /* The name of what is usual on the machine. */
 const char *mtf_machine_usual_software(const MtfMachine *machine);
 

@@ -157,7 +157,7 @@ static int64_t beside_program(const MtfPricer *pricer, int64_t nanoseconds) {
         return 0;
     double ranks = (double)mtf_network_ranks(slice);
     double inside = slice->switched ? (double)slice->axis[slice->axes - 1].size : ranks;
-    return llround(1e9 * software->step_seconds +
+    return llround(1e9 * mtf_machine_step_seconds(pricer->machine) +
                    (double)nanoseconds * software->spread * log2(fmax(ranks / inside, 1)));
 }
 

@@ -175,7 +175,8 @@ typedef struct {
     double mean, deviation;               /* random_normal */
     double exponent, slope;               /* raise; elu, leaky_relu */
     double queue, priority;               /* slots */
-    double base, adjacent, rotated, angle, context, stretch, low, high, ramp, gain; /* rotary */
+    double base, adjacent, rotated, angle, context, stretch, low, high, ramp, gain,
+        growth;   /* rotary */
     double rate;  /* dropout: share dropped; learning_rate: peak rate */
     double limit; /* clip_factor */
     double beta1, beta2, weight_decay, decay, threshold; /* optimizers */

@@ -533,6 +533,11 @@ bool mtf_check_rotary(const Check *check, const MtfShape *shape, GError **error)
     if (!(a->base > 0) || !(a->stretch > 0) || !(a->gain > 0) || !(a->context >= 0))
         return fail(check, error,
                     "\"base\", \"stretch\" and \"gain\" must be above 0, \"context\" not below");
+    if (a->growth != 0 && !(a->growth >= 1 && a->context > 0 && a->stretch == 1))
+        return fail(check, error,
+                    "\"growth\" is %.17g and must be 0, or at least 1 beside a \"context\" and no "
+                    "\"stretch\"",
+                    a->growth);
     if (a->context > 0 && !(a->low < a->high))
         return fail(check, error, "\"low\" is %g and must be below \"high\", %g", a->low, a->high);
     if (a->ramp != 0 && a->ramp != 1)
@@ -540,8 +545,10 @@ bool mtf_check_rotary(const Check *check, const MtfShape *shape, GError **error)
     return (a->adjacent == 0 || a->adjacent == 1 ||
             fail(check, error, "\"adjacent\" is %.17g and must be 0 or 1", a->adjacent)) &&
            check_rotated(check, error) &&
-           (check->operation->n_inputs == 1 ||
-            check_positions(check, 1, a->position, a->dimension, error));
+           (check->operation->n_inputs < 2 ||
+            check_positions(check, 1, a->position, a->dimension, error)) &&
+           (check->operation->n_inputs < 3 ||
+            check_positions(check, 2, a->position, a->dimension, error));
 }
 
 bool mtf_check_clip(const Check *check, const MtfShape *shape, GError **error) {

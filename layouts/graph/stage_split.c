@@ -216,7 +216,7 @@ static bool check_stages(const MtfGraph *graph, GError **error) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
         if (!check_operation(graph, op, error))
             return false;
-        count[op->stage]++;
+        count[op->stage] += op->n_inputs > 0;
     }
     for (int stage = 1; stage <= n; stage++)
         if (count[stage] == 0)

@@ -44,7 +44,7 @@ void mtf_graph_complete_stages(MtfGraph *graph);
 
 /* Splits a graph in which every operation has a stage. Fails (bad input) where a stage of the
  * forward pass reads what a later one computes, or one of the backward pass what an earlier one
- * does, and where a stage has no operation. */
+ * does, and where a stage has no operation that reads something. */
 MtfStageSplit *mtf_stage_split(const MtfGraph *graph, GError **error);
 void mtf_stage_split_free(MtfStageSplit *split);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfStageSplit, mtf_stage_split_free)

@@ -576,7 +576,9 @@ static int make_rotary(Making *m, const MtfOperation *op, int *inputs) {
     if (op->attributes.position != m->length)
         return copy_operation(m, op, inputs);
     Emission e = { op->name, "", MTF_OP_ROTARY, op->attributes, NULL, false, 0 };
-    return emit(m, &e, 2, (int[]){ inputs[0], m->position });
+    /* How long the text is matters only where the base grows with it. */
+    int n = op->attributes.growth != 0 ? 3 : 2;
+    return emit(m, &e, n, (int[]){ inputs[0], m->position, m->last });
 }
 
 static int make_range(Making *m, const MtfOperation *op, int *inputs) {

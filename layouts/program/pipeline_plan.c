@@ -301,7 +301,7 @@ static MtfGraph *read_whole_graph(const MtfJson *root, GError **error) {
     return g_steal_pointer(&graph);
 }
 
-static MtfPipelinePlan *read_pipeline(const MtfJson *root, GError **error) {
+MtfPipelinePlan *mtf_pipeline_plan_from_json(const MtfJson *root, GError **error) {
     static const char *const keys[] = { "meshtf_pipeline_plan",
                                         "graph",
                                         "microbatches",
@@ -344,7 +344,7 @@ MtfPipelinePlan *mtf_pipeline_plan_load(const char *path, GError **error) {
     if (document == NULL)
         return NULL;
     MtfJson root = mtf_json_root(document);
-    return read_pipeline(&root, error);
+    return mtf_pipeline_plan_from_json(&root, error);
 }
 
 /* ---- Writing ------------------------------------------------------------------------------- */

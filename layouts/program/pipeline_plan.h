@@ -57,6 +57,7 @@ int mtf_pipeline_devices(const MtfPipelinePlan *pipeline);
 /* Whether the file is the plan of a pipeline; false where it cannot be read. */
 bool mtf_pipeline_plan_is(const char *path);
 
+MtfPipelinePlan *mtf_pipeline_plan_from_json(const MtfJson *root, GError **error);
 MtfPipelinePlan *mtf_pipeline_plan_load(const char *path, GError **error);
 bool mtf_pipeline_plan_save(const MtfPipelinePlan *pipeline, const char *path, GError **error);
 

@@ -222,7 +222,9 @@ static int64_t at_once(const MtfGenerator *g, const Reader *reader, int64_t slot
     return MIN(g->remaining[slot], reader->length);
 }
 
-/* What this rank holds of an input: example `slot` and place of each element. */
+/* What this rank holds of an input: example `slot` and place of each element. Where a prompt is read in
+ * pieces, the last place lies behind those at hand: nobody looks at a piece's scores, and rotary
+ * positions may go by the whole prompt's length. */
 static void fill_input(const MtfGenerator *g, const Reader *reader, int tensor,
                        const MtfSlotTokens *brought) {
     const MtfOperand *slice = mtf_worker_tensor(reader->worker, tensor);
@@ -233,7 +235,7 @@ static void fill_input(const MtfGenerator *g, const Reader *reader, int tensor,
         int64_t place = slice->rank > 1 ? slice->begin[1] + i % width : 0;
         int64_t first = brought[slot].n - g->remaining[slot];
         out[i] = (int32_t)(tensor == g->position ? g->filled[slot]
-                           : tensor == g->last   ? MAX(n - 1, 0)
+                           : tensor == g->last   ? MAX(g->remaining[slot] - 1, 0)
                            : place < n           ? brought[slot].tokens[first + place]
                                                  : 0);
     }

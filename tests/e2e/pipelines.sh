@@ -151,6 +151,12 @@ claim "pass by pass" sh -c "[ \$(grep -c '\"cat\":\"pass\"' '$work/trace.json') 
 claim "a row a rank" sh -c "[ \$(grep -c thread_name '$work/trace.json') = 2 ]"
 run mpirun -n 4 meshtf-run "$work/zb-v-2x2.json" --data LICENSE --steps 3 --verify
 claim "every variable of a pipeline is that of the whole" says "verdict     the same training as on one processor"
+run meshtf-plan check "$work/2-1f1b.json"
+claim "a pipeline's plan is checked like any other" says "kind                           plan of a pipeline"
+claim "with its stages" says "stages                         2"
+sed 's/"schedule": *"1f1b"/"schedule": 7/' "$work/2-1f1b.json" >"$work/wrong.json"
+run meshtf-plan check "$work/wrong.json"
+claim "and a wrong one refused" bad_input
 run meshtf-plan explain "$work/2-1f1b.json" w1
 claim "commands for other plans say what this one is" says_error "is the plan of a pipeline"
 run meshtf-plan search "$mlp" --mesh rows:1 --stages 2 --microbatches 3

@@ -54,6 +54,17 @@ for weights in float int8; do
     done
 done
 
+# A base that grows with the text, whose caches keep keys as they were turned; prompts below and above the
+# context that the model was made for, 8, and one that is read in pieces.
+for prompt in '*+,-.' '*+,-./01*+' "$(printf '*+,-./01%.0s' $(seq 130))"; do
+    run meshtf-plan search "$work/mistral" --infer decode --batch 2 --context 1050 --machine cpu-host --devices 2 \
+        -o "$work/run.json"
+    run mpirun -n 2 meshtf-run "$work/run.json" --init "$work/mistral" --steps 0 --generate 7 --temperature 0.0001 \
+        --prompt "$prompt" --logits "$work/got.npy"
+    run $python $models behind "$work/mistral" "$work/got.npy" "$prompt" float
+    claim "a dynamic base behind ${#prompt} tokens: the logits are PyTorch's" exits 0
+done
+
 # Experts that drop nobody, as many places as the tokens at hand have choices.
 for type in mixtral qwen3_moe; do
     run meshtf-plan search "$work/$type" --infer decode --batch 2 --context 16 --machine cpu-host --devices 2 \

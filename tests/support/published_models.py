@@ -24,6 +24,7 @@ if sys.argv[1] in ("write", "behind"):
 
     torch.set_default_dtype(torch.float64)
 LENGTH = 12
+PROMPT = LENGTH  # tokens that are read at once; others follow one by one
 SHARDED = {"qwen2", "mixtral"}
 
 
@@ -96,7 +97,18 @@ def silu(x):
     return x / (1 + torch.exp(-x))
 
 
-def frequencies(config, width):
+def grown_with_the_text(config, base, width, factor, length):
+    """By position: transformers turns each token with the base of the text as long as it was when that
+    token came, so the prompt's tokens with the prompt's, and leaves what its cache holds."""
+    context, rows = config["max_position_embeddings"], []
+    for position in range(length):
+        reached = max(PROMPT, position + 1, context)
+        grown = base * (factor * reached / context - (factor - 1)) ** (width / (width - 2))
+        rows.append([grown ** (-2 * i / width) for i in range(width // 2)])
+    return torch.tensor(rows)
+
+
+def frequencies(config, width, length):
     """Inverse wave lengths of the rotary pairs, stretched as in Llama 3.1 where the config says."""
     base = config.get("rope_theta", 1e6 if config["model_type"] == "mixtral" else 1e4)
     inverse = torch.tensor([base ** (-2 * i / width) for i in range(width // 2)])
@@ -107,9 +119,7 @@ def frequencies(config, width):
     if kind == "linear":
         return inverse / scaling["factor"]
     if kind == "dynamic":
-        grown = scaling["factor"] * LENGTH / config["max_position_embeddings"] - (scaling["factor"] - 1)
-        base *= max(grown, 1) ** (width / (width - 2))
-        return torch.tensor([base ** (-2 * i / width) for i in range(width // 2)])
+        return grown_with_the_text(config, base, width, scaling["factor"], length)
     if kind == "yarn":
         return yarn(inverse, base, width, scaling)
     old = scaling["original_max_position_embeddings"]
@@ -142,7 +152,8 @@ def yarn(inverse, base, width, scaling):
 def rotate(x, config):
     """x[heads, length, width]: the first features turn, halves are pairs."""
     width = int(x.shape[-1] * config.get("partial_rotary_factor", 1.0))
-    angle = torch.arange(x.shape[1], dtype=torch.float64)[:, None] * frequencies(config, width)
+    angle = torch.arange(x.shape[1], dtype=torch.float64)[:, None] * frequencies(
+        config, width, x.shape[1])
     scaling = config.get("rope_scaling") or {}
     gain = 0.1 * math.log(scaling["factor"]) + 1 if scaling.get("rope_type") == "yarn" else 1
     cos, sin = gain * torch.cos(angle), gain * torch.sin(angle)
@@ -593,6 +604,8 @@ def eighth(tensor):
 def behind(folder, run, prompt, as_int8):
     """Whether a run's logits, one row a token that follows the prompt, the highest each time, are
     those of the model with its products' weights in eight bits."""
+    global PROMPT
+    PROMPT = len(prompt)
     kind = os.path.basename(folder)
     compute, config = MODELS[kind]
     config = {"model_type": kind.split("-")[0], **config}

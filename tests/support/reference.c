@@ -225,7 +225,12 @@ TERM(clip_factor, fmin(1, p->a->limit / sqrt(x)))
 
 /* The frequency of pair i by its wave's length, as the configuration files of Llama 3.1 put it, or by its
  * number among `pairs`, as YaRN does (exponent * pairs is that number). */
-static double rotary_frequency(const MtfAttributes *a, double exponent, double pairs) {
+static double rotary_frequency(const MtfAttributes *a, double exponent, double pairs, double text) {
+    if (a->growth > 0) {
+        double longest = fmax(text, a->context), width = 2 * pairs;
+        double grown = a->growth * longest / a->context - (a->growth - 1);
+        return pow(a->base * pow(grown, width / fmax(width - 2, 1)), -exponent);
+    }
     double f = 1 / pow(a->base, exponent), length = 2 * G_PI / f;
     if (a->context > 0 && a->ramp == 1) {
         double mask = fmin(fmax((exponent * pairs - a->low) / (a->high - a->low), 0), 1);
@@ -248,8 +253,10 @@ static double rotary(const Point *p) {
     bool adjacent = p->a->adjacent == 1, second = adjacent ? j % 2 == 1 : j >= half;
     int64_t pair = adjacent ? j / 2 : j % half, apart = adjacent ? 1 : half;
     double begin = p->operation->n_inputs > 1 ? p->x[1] : 0;
+    double text =
+        begin + (p->operation->n_inputs > 2 ? p->x[2] + 1 : (double)size_of(p, p->a->position));
     double u = p->a->angle * (begin + (double)p->coordinate[p->a->position]) *
-               rotary_frequency(p->a, (double)(2 * pair) / (double)n, (double)half);
+               rotary_frequency(p->a, (double)(2 * pair) / (double)n, (double)half, text);
     double partner = at(p, 0, dim, second ? j - apart : j + apart);
     return p->a->gain * (p->x[0] * cos(u) + (second ? partner : -partner) * sin(u));
 }

@@ -116,7 +116,8 @@ static const char *angles(MtfOnnxNodes *e, int axis, int64_t rotated) {
     int64_t sizes[MTF_MAX_RANK], pairs = rotated / 2;
     g_autofree double *frequency = g_new(double, pairs);
     for (int64_t i = 0; i < pairs; i++)
-        frequency[i] = a->angle * mtf_rotary_frequency(a, i, rotated);
+        frequency[i] =
+            a->angle * mtf_rotary_frequency(a, i, rotated, mtf_node_size(e, a->position));
     for (int i = axis; i < x->rank; i++)
         sizes[i - axis] = i == axis ? pairs : 1;
     const char *places =
@@ -157,6 +158,11 @@ static bool write_rotary(MtfOnnxNodes *e) {
     double features = (double)mtf_node_size(e, a->dimension);
     double n = a->rotated > 0 ? a->rotated : features;
     bool adjacent = a->adjacent == 1;
+    if (a->growth != 0 && mtf_node_operation(e)->n_inputs > 1)
+        return mtf_input_error(e->error,
+                               "operation \"%s\" cannot be said in ONNX: its base grows with the "
+                               "text that a cache holds",
+                               mtf_node_operation(e)->name);
     const char *x = name_of(e, 0);
     const char *left =
         slice(e, x, axis, adjacent ? (double[]){ 0, n, 2 } : (double[]){ 0, n / 2, 1 });

@@ -14,7 +14,8 @@
 /* Pairs `first` … `first` + `n` of one position. */
 typedef struct {
     int64_t position; /* of which the sines and cosines are; INT64_MIN: none yet */
-    int64_t first, n;
+    int64_t length;   /* of the text that the frequencies are for */
+    int64_t first, n, rotated;
     double frequency[PAIRS], sine[PAIRS], cosine[PAIRS];
 } Angles;
 
@@ -25,15 +26,24 @@ typedef struct {
     int64_t along; /* stride of the features in elements */
 } Pairs;
 
-static void angles_begin(Angles *angles, const MtfAttributes *a, int64_t first, int64_t rotated) {
+/* Frequencies in a text of this length. */
+static void angles_within(Angles *angles, const MtfAttributes *a, int64_t length) {
     angles->position = INT64_MIN;
-    angles->first = first;
-    angles->n = MIN(PAIRS, rotated / 2 - first);
+    angles->length = length;
     for (int64_t i = 0; i < angles->n; i++)
-        angles->frequency[i] = mtf_rotary_frequency(a, first + i, rotated);
+        angles->frequency[i] = mtf_rotary_frequency(a, angles->first + i, angles->rotated, length);
 }
 
-static void angles_at(Angles *angles, const MtfAttributes *a, int64_t position) {
+static void angles_begin(Angles *angles, const MtfAttributes *a, int64_t first, int64_t rotated) {
+    angles->first = first;
+    angles->n = MIN(PAIRS, rotated / 2 - first);
+    angles->rotated = rotated;
+    angles_within(angles, a, 0);
+}
+
+static void angles_at(Angles *angles, const MtfAttributes *a, int64_t position, int64_t length) {
+    if (a->growth != 0 && angles->length != length)
+        angles_within(angles, a, length);
     if (angles->position == position)
         return;
     angles->position = position;
@@ -86,15 +96,26 @@ static void nest_begin(MtfNest *nest, const MtfKernelCall *call) {
     mtf_nest_add(nest, out);
     mtf_nest_add(nest, &call->inputs[0]);
     mtf_nest_add_position(nest, out, a->position);
-    if (call->operation->n_inputs > 1)
-        mtf_nest_add(nest, &call->inputs[1]);
+    for (int k = 1; k < call->operation->n_inputs; k++)
+        mtf_nest_add(nest, &call->inputs[k]);
+}
+
+/* Input `k`, 1 or 2, at turn `i` of the nest. */
+static int64_t place_at(const MtfKernelCall *call, const MtfNest *nest, int k, int64_t i) {
+    return ((const int32_t *)call->inputs[k].data)[nest->offset[k + 2] + i * nest->step[k + 2]];
 }
 
 /* Where the text at hand begins: turn `i` of the nest. */
 static int64_t first_position(const MtfKernelCall *call, const MtfNest *nest, int64_t i) {
-    if (call->operation->n_inputs < 2)
-        return 0;
-    return ((const int32_t *)call->inputs[1].data)[nest->offset[3] + i * nest->step[3]];
+    return call->operation->n_inputs < 2 ? 0 : place_at(call, nest, 1, i);
+}
+
+/* How long it is with the last place at hand, which an input says, or is the dimension's. */
+static int64_t text_length(const MtfKernelCall *call, const MtfNest *nest, int64_t i) {
+    if (call->operation->n_inputs > 2)
+        return place_at(call, nest, 1, i) + place_at(call, nest, 2, i) + 1;
+    return first_position(call, nest, i) +
+           mtf_graph_size(call->graph, call->operation->attributes.position);
 }
 
 /* Pairs `first` and on at all positions. */
@@ -112,7 +133,8 @@ static void turn_pairs(const MtfKernelCall *call, const Pairs *pairs, int64_t fi
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
         for (int64_t i = 0; i < nest.count; i++) {
             int64_t begin = first_position(call, &nest, i);
-            angles_at(&angles, a, begin + nest.offset[2] + i * nest.step[2]);
+            int64_t length = a->growth == 0 ? 0 : text_length(call, &nest, i);
+            angles_at(&angles, a, begin + nest.offset[2] + i * nest.step[2], length);
             turn(mtf_operand_at(out, nest.offset[0] + i * nest.step[0]),
                  mtf_operand_at(in, nest.offset[1] + i * nest.step[1]), pairs, &angles);
         }

@@ -45,6 +45,32 @@ static void units_are_the_layers_and_their_ends(void **state) {
     assert_int_equal(equal, 12);
 }
 
+/* With micro-batches the quotient of a masked loss is made once a step, so it is no stage. */
+static void the_last_unit_holds_more_than_the_loss(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph =
+        mtf_model_transformer.build(&mtf_model_transformer.presets[0].settings, NULL);
+    assert_non_null(graph);
+    g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(graph, 32);
+    const MtfOperation *first = mtf_graph_operation(graph, units->begin[units->units - 1]);
+    assert_true(mtf_graph_tensor(graph, first->outputs[0])->shape.rank > 0);
+}
+
+/* Constants are made anew where they are read: a stage of them alone would have nothing to do. */
+static void no_unit_is_made_of_constants(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = mtf_model_build(&mtf_model_bert, &mtf_model_bert.presets[0],
+                                                &mtf_model_bert.presets[0].settings, NULL);
+    g_autoptr(MtfGraphUnits) units = mtf_graph_units_new(graph, 32);
+    assert_true(units->units > 3);
+    for (int u = 0; u < units->units; u++) {
+        bool reads = false;
+        for (int i = units->begin[u]; i < units->begin[u + 1]; i++)
+            reads |= mtf_graph_operation(graph, i)->n_inputs > 0;
+        assert_true(reads);
+    }
+}
+
 /* batch × length × d_model floats go from one layer to the next. */
 static void one_tensor_crosses_between_layers(void **state) {
     (void)state;
@@ -191,6 +217,22 @@ static void long_rows_are_cut_between_layers(void **state) {
     check_cut(graph, plan, 4, request.memory);
 }
 
+/* A second that the host adds to a step makes it a second longer, however many stages there are. */
+static void what_the_host_adds_to_a_step_comes_once(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) graph = new_gpt(6, 8);
+    g_autoptr(MtfMachine) machine = mtf_machine_load("v100", NULL);
+    assert_true(mtf_machine_set_software(machine, "megatron-core", NULL));
+    MtfCutRequest request = request_of(graph, machine, 4);
+    request.stages = 4;
+    g_autoptr(GPtrArray) before = mtf_cut_search(&request, NULL);
+    machine->software->step_seconds += 1;
+    g_autoptr(GPtrArray) after = mtf_cut_search(&request, NULL);
+    const MtfCutPlan *plan = g_ptr_array_index(before, 0), *later = g_ptr_array_index(after, 0);
+    assert_true(fabs(later->seconds - plan->seconds - 1) < 1e-6);
+    assert_true(fabs(later->bound - plan->bound - 1) < 1e-6);
+}
+
 static void a_plan_marks_every_operation(void **state) {
     (void)state;
     g_autoptr(MtfGraph) graph = new_gpt(4, 8);
@@ -243,11 +285,14 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(units_are_the_layers_and_their_ends),
         cmocka_unit_test(units_of_a_convolutional_network_are_its_blocks),
+        cmocka_unit_test(the_last_unit_holds_more_than_the_loss),
+        cmocka_unit_test(no_unit_is_made_of_constants),
         cmocka_unit_test(one_tensor_crosses_between_layers),
         cmocka_unit_test(many_layers_are_grouped_equally),
         cmocka_unit_test(cuts_cover_the_graph_and_the_devices),
         cmocka_unit_test(domains_may_have_several_chunks),
         cmocka_unit_test(long_rows_are_cut_between_layers),
+        cmocka_unit_test(what_the_host_adds_to_a_step_comes_once),
         cmocka_unit_test(a_plan_marks_every_operation),
         cmocka_unit_test(too_little_memory_is_said),
         cmocka_unit_test(equal_stages_are_alike),

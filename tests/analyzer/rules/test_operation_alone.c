@@ -2,6 +2,8 @@
 #include "tests/support/cmocka.h"
 
 #include "analyzer/free/strategies.h"
+#include "analyzer/models/model_family.h"
+#include "analyzer/planner/planning.h"
 #include "analyzer/rules/operation_alone.h"
 #include "analyzer/training/training_graph.h"
 #include "layouts/graph_file/graph_json.h"
@@ -70,9 +72,51 @@ static void an_operation_does_alone_what_it_does_in_its_graph(void **state) {
     }
 }
 
+static void append_operand(GString *text, const MtfGraph *graph, int tensor) {
+    const MtfTensor *t = mtf_graph_tensor(graph, tensor);
+    g_string_append_printf(text, "|%d", (int)t->dtype);
+    for (int i = 0; i < t->shape.rank; i++)
+        g_string_append_printf(text, " %d", t->shape.dims[i]);
+}
+
+/* A framework's price of an operation tells forward passes, gradients and recomputation apart. */
+static void operations_of_equal_facts_and_operands_cost_the_same(void **state) {
+    (void)state;
+    g_autoptr(MtfGraph) forward = mtf_model_build(&mtf_model_llama, &mtf_model_llama.presets[0],
+                                                  &mtf_model_llama.presets[0].settings, NULL);
+    MtfStepVariant variant = { .recompute = MTF_RECOMPUTE_LAYERS, .fuses = true };
+    g_autoptr(MtfGraph) graph = mtf_planning_training_graph(forward, &variant, NULL);
+    g_autoptr(MtfMachine) machine = mtf_planning_machine("a100", "megatron-core", NULL);
+    MtfMesh mesh;
+    MtfPricer pricer;
+    assert_true(mtf_mesh_parse("all:2", 0, &mesh, NULL));
+    assert_true(mtf_pricer_init(&pricer, machine, &mesh, NULL));
+    g_autoptr(MtfLayout) layout = mtf_layout_new(graph, &mesh);
+    g_autoptr(GHashTable) known = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    int equal = 0;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        GString *text = g_string_new(NULL);
+        mtf_operation_append_facts(text, graph, i);
+        for (int k = 0; k < op->n_inputs; k++)
+            append_operand(text, graph, op->inputs[k]);
+        append_operand(text, graph, op->outputs[0]);
+        g_autoptr(MtfProgram) program = mtf_lower_operation(graph, layout, i);
+        int64_t price = mtf_price_program(&pricer, program);
+        gpointer before = g_hash_table_lookup(known, text->str);
+        if (before != NULL && GPOINTER_TO_INT(before) != (int)price + 1)
+            fail_msg("%s costs %" G_GINT64_FORMAT " ns, one of equal facts %d", op->name, price,
+                     GPOINTER_TO_INT(before) - 1);
+        equal += before != NULL;
+        g_hash_table_insert(known, g_string_free(text, FALSE), GINT_TO_POINTER((int)price + 1));
+    }
+    assert_true(equal > 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_operation_does_alone_what_it_does_in_its_graph),
+        cmocka_unit_test(operations_of_equal_facts_and_operands_cost_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

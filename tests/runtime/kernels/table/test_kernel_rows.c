@@ -150,6 +150,7 @@ static const Row rows[] = {
     { MTF_OP_CACHE_UPDATE, "xcb", 'c', false },
     { MTF_OP_CACHED_ATTENTION, "xkkb", 0, false },
     { MTF_OP_QUANTIZED_EINSUM, "xqu", 'Y', false },
+    { MTF_OP_ROTARY, "xbb", 0, false },
 };
 
 typedef struct {
@@ -356,6 +357,21 @@ static void add_routing(const Case *c, MtfAttributes *a) {
     a->priority = g_rand_int_range(c->rand, 0, 3);
 }
 
+static void add_turns(const Case *c, MtfAttributes *a) {
+    a->position = c->x.dims[1];
+    a->base = 100;
+    a->angle = chance(c, 0.5) ? 1 : -0.5;
+    a->adjacent = chance(c, 0.5) ? 1 : 0;
+    a->context = chance(c, 0.5) ? 64 : 0;
+    a->stretch = 8, a->gain = chance(c, 0.5) ? 1 : 1.5;
+    a->low = 1, a->high = 4, a->ramp = chance(c, 0.5);
+    if (c->row->kind == MTF_OP_ROTARY && a->context == 0)
+        a->growth = 2, a->context = 3, a->stretch = 1;
+    a->rotated = (double)(mtf_graph_size(c->graph, c->x.dims[0]) / 2 * 2);
+    if (c->row->kind == MTF_OP_ROTARY)
+        a->dimension = c->x.dims[0];
+}
+
 static MtfAttributes make_attributes(const Case *c) {
     static const char *const schedules[] = { "constant", "linear_warmup", "inverse_sqrt", "cosine",
                                              "linear",   "polynomial",    "wsd",          "step" };
@@ -382,18 +398,9 @@ static MtfAttributes make_attributes(const Case *c) {
     static const double exponents[] = { -1, 2, 3, 0.5 };
     a.exponent = exponents[g_rand_int_range(c->rand, 0, 4)];
     a.slope = 0.2;
-    a.position = c->x.dims[1];
-    a.base = 100;
-    a.angle = chance(c, 0.5) ? 1 : -0.5;
-    a.adjacent = chance(c, 0.5) ? 1 : 0;
-    a.context = chance(c, 0.5) ? 64 : 0;
-    a.stretch = 8, a.gain = chance(c, 0.5) ? 1 : 1.5;
-    a.low = 1, a.high = 4, a.ramp = chance(c, 0.5);
+    add_turns(c, &a);
     if (c->row->kind == MTF_OP_CLIP)
         a.low = -1, a.high = 0.5;
-    a.rotated = (double)(mtf_graph_size(c->graph, c->x.dims[0]) / 2 * 2);
-    if (c->row->kind == MTF_OP_ROTARY)
-        a.dimension = c->x.dims[0];
     add_moves(c, &a);
     if (c->row->kind == MTF_OP_CACHE_UPDATE)
         a.to = c->ids;
