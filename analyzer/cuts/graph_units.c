@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/cuts/graph_units.h"
 
+#include "layouts/graph/loops.h"
+
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +16,22 @@
  * large as theirs of the operations. */
 #define UNITS_AT_ENDS 3
 #define UNITS_BESIDE 24
+
+/* Infinitely wide: within loops, and where nothing is left but arithmetic of scalars, such as a
+ * loss's division, which a training graph writes anew behind all micro-batches. */
+static void close_places(const MtfGraph *graph, double *crossing) {
+    int n = (int)graph->operations->len;
+    g_autofree bool *within = mtf_loop_places(graph);
+    for (int i = 1; i < n; i++)
+        if (within[i])
+            crossing[i] = INFINITY;
+    for (int i = n - 1; i > 0; i--) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        if (mtf_graph_tensor(graph, op->outputs[0])->shape.rank > 0)
+            break;
+        crossing[i] = INFINITY;
+    }
+}
 
 /* Bytes that are made before operation i and read from it on, for i = 0 … n. Constants are made
  * anew where they are read. */
@@ -31,6 +50,7 @@ static double *find_crossing(const MtfGraph *graph) {
     }
     for (int i = 1; i <= n; i++)
         crossing[i] += crossing[i - 1];
+    close_places(graph, crossing);
     return crossing;
 }
 
@@ -49,6 +69,8 @@ static double widest(const double *crossing, int n) {
 
 /* Whether more bytes cross at all places within `reach` operations; of equal ones the last counts. */
 static bool is_narrowest_near(const double *crossing, int n, int i, int reach) {
+    if (!isfinite(crossing[i]))
+        return false;
     for (int j = MAX(1, i - reach); j <= MIN(n - 1, i + reach); j++)
         if (crossing[j] < crossing[i] || (j > i && crossing[j] == crossing[i]))
             return false;
@@ -98,7 +120,7 @@ static GArray *find_atoms(const MtfGraph *graph, const double *crossing) {
     GArray *begins = g_array_new(FALSE, FALSE, sizeof(int));
     double most = widest(crossing, n);
     for (int i = 0; i <= n; i++)
-        if (i == 0 || i == n || crossing[i] <= most)
+        if (i == 0 || i == n || (crossing[i] <= most && isfinite(crossing[i])))
             g_array_append_val(begins, i);
     if (longest_atom(begins) * LONG_ATOMS <= n)
         return keep_work(graph, begins);

@@ -94,10 +94,12 @@ static int stacked(Differentiation *d, int tensor, int loop) {
     g_autofree char *name = new_name(d, "saved", tensor);
     d->b.loop = loop;
     d->b.phase = op->phase;
+    d->b.stage = op->stage;
     d->b.attributes.dimension = dimension_of(d, loop);
     int made = MTF_BUILD(&d->b, MTF_OP_LOOP_STACK, name, NULL, tensor);
     d->b.loop = of_before.loop;
     d->b.phase = of_before.phase;
+    d->b.stage = of_before.stage;
     g_hash_table_insert(loops->stacks, GINT_TO_POINTER(tensor), GINT_TO_POINTER(made + 1));
     return made;
 }
@@ -112,6 +114,7 @@ static int slice_of(Differentiation *d, int tensor, int back) {
     g_autofree char *name = new_name(d, "back/slice", tensor);
     int all = stacked(d, tensor, g_array_index(loops->backs, int, back));
     d->b.loop = back;
+    d->b.stage = maker_of(d, tensor)->stage;
     d->b.attributes.dimension = dimension_of(d, back);
     int made = MTF_BUILD(&d->b, MTF_OP_LOOP_SLICE, name, NULL, all);
     d->b.loop = 0;
@@ -281,6 +284,7 @@ static int add_back_loop(Differentiation *d, int loop) {
 void mtf_loop_gradient(Differentiation *d, int begin, int end) {
     int loop = mtf_graph_operation(d->b.graph, begin)->loop;
     MtfGradient gradient = { .taker = d };
+    d->b.stage = mtf_graph_operation(d->b.graph, begin)->stage;
     complete_stacks(d, begin, end);
     g_autoptr(GArray) carries = begin_states(d, begin, end);
     int back = add_back_loop(d, loop);

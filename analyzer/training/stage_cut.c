@@ -2,7 +2,7 @@
 #include "analyzer/training/stage_cut.h"
 
 #include "layouts/base/error.h"
-#include "layouts/graph/operation_table.h"
+#include "layouts/graph/loops.h"
 
 /* Points of elementwise work that take as long as one of a product. */
 #define POINTS_A_PRODUCT 32
@@ -13,6 +13,7 @@ typedef struct {
     const MtfGraph *graph;
     double *work;     /* of operations [0, i) */
     double *crossing; /* bytes that are made before operation i and read from it on */
+    bool *within;     /* the place before operation i lies in a loop */
 } Profile;
 
 /* The points of an operation's iteration space, products counting more. */
@@ -51,13 +52,13 @@ static void fill_profile(Profile *p) {
         p->crossing[i] += p->crossing[i - 1];
 }
 
-/* The first operation of a stage: near the balance, where least crosses; the nearest of several.
- * Leaves an operation for each stage before and after it. */
+/* The first operation of a stage: near the balance, where least crosses; the nearest of several; -1
+ * where all places are in loops. Leaves an operation for each stage before and after it. */
 static int find_cut(const Profile *p, double target, double window, int least, int most) {
     int best = -1;
     for (int i = least; i <= most; i++) {
         double miss = ABS(p->work[i] - target);
-        if (miss > window && best >= 0)
+        if (p->within[i] || (miss > window && best >= 0))
             continue;
         double best_miss = best < 0 ? 0 : ABS(p->work[best] - target);
         bool closer = best >= 0 && miss < best_miss;
@@ -76,13 +77,19 @@ bool mtf_cut_stages(MtfGraph *forward, int stages, GError **error) {
                                forward->name, n, stages);
     g_autofree double *work = g_new0(double, n + 2);
     g_autofree double *crossing = g_new0(double, n + 2);
-    Profile p = { forward, work, crossing };
+    g_autofree bool *within = mtf_loop_places(forward);
+    Profile p = { forward, work, crossing, within };
     fill_profile(&p);
     double share = work[n] / stages;
     for (int stage = 1, begin = 0; stage <= stages; stage++) {
         int end = stage == stages ? n
                                   : find_cut(&p, share * stage, share * WINDOW, begin + 1,
                                              n - (stages - stage));
+        if (end < 0)
+            return mtf_input_error(error,
+                                   "graph \"%s\" has too few places outside of its loops for %d "
+                                   "stages",
+                                   forward->name, stages);
         for (; begin < end; begin++)
             mtf_graph_operation(forward, begin)->stage = stage;
     }

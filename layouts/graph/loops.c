@@ -105,6 +105,24 @@ int mtf_tensor_loop(const MtfGraph *graph, const int *states, int tensor) {
                : mtf_graph_operation(graph, producer)->loop;
 }
 
+bool *mtf_loop_places(const MtfGraph *graph) {
+    int n = (int)graph->operations->len;
+    bool *within = g_new0(bool, n + 1);
+    g_auto(MtfLoopSpans) spans = mtf_loop_spans(graph);
+    for (int loop = 1; loop <= (int)graph->loops->len; loop++)
+        for (int i = spans.begins[loop] + 1; i < spans.ends[loop]; i++)
+            within[i] = true;
+    for (int i = 0; i < n; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        if (mtf_operation_row(op->kind)->loop != MTF_LOOP_HANDS_ON)
+            continue;
+        int begin = mtf_graph_tensor(graph, op->inputs[0])->producer;
+        for (int k = begin + 1; k <= spans.begins[op->loop]; k++)
+            within[k] = true;
+    }
+    return within;
+}
+
 /* ---- Gathering ----------------------------------------------------------------------------- */
 
 typedef enum { WAITING, OPEN, DONE } State;
@@ -280,6 +298,9 @@ static bool check_state(const MtfGraph *graph, const int *states, int operation,
     int state = op->inputs[0], producer = mtf_graph_tensor(graph, state)->producer;
     if (producer < 0 || mtf_operation_loop_part(graph, producer) != MTF_LOOP_BEGINS)
         return fail(graph, operation, error, "hands on what no loop_begin made");
+    int begins = mtf_graph_operation(graph, producer)->stage;
+    if (begins > 0 && begins != op->stage)
+        return fail(graph, operation, error, "is of another stage than what begins its state");
     if (handed[state])
         return fail(graph, operation, error, "hands on a state that another operation hands on");
     handed[state] = true;
@@ -321,10 +342,8 @@ static bool check_together(const MtfGraph *graph, int operation, GError **error)
     if (op->phase > MTF_PHASE_BACKWARD)
         return fail(graph, operation, error,
                     "is part of a loop, which clipping and updates have not");
-    if (op->stage > 0)
-        return fail(
-            graph, operation, error,
-            "is part of a loop, which pipeline stages cannot have yet: leave \"stage\" out");
+    if (before->loop == op->loop && before->stage != op->stage)
+        return fail(graph, operation, error, "is of another stage than the rest of its loop");
     return before->loop != op->loop || before->phase == op->phase ||
            fail(graph, operation, error, "is of another phase than the rest of its loop");
 }

@@ -67,6 +67,10 @@ int *mtf_graph_states(const MtfGraph *graph);
  * no loop. Fails when a loop needs its own results. */
 bool mtf_graph_gather_loops(MtfGraph *graph, const bool *dead, GError **error);
 
+/* For i = 0 … the number of operations, whether the place before operation i lies inside of a loop or
+ * between where its states begin and it: no pipeline stage may end there. Free with g_free. */
+bool *mtf_loop_places(const MtfGraph *graph);
+
 /* Fails with a sentence where an operation reads what it cannot. */
 bool mtf_graph_check_loops(const MtfGraph *graph, GError **error);
 

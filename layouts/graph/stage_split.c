@@ -52,7 +52,20 @@ static void complete_by_readers(MtfGraph *graph, int *stages) {
     }
 }
 
+/* A loop's states begin in its stage. */
+static void complete_states(MtfGraph *graph) {
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        if (mtf_operation_row(op->kind)->loop != MTF_LOOP_HANDS_ON)
+            continue;
+        int begin = mtf_graph_tensor(graph, op->inputs[0])->producer;
+        if (mtf_graph_operation(graph, begin)->stage == 0)
+            mtf_graph_operation(graph, begin)->stage = op->stage;
+    }
+}
+
 void mtf_graph_complete_stages(MtfGraph *graph) {
+    complete_states(graph);
     g_autofree int *stages = g_new0(int, graph->tensors->len + 1);
     for (int i = 0; i < (int)graph->operations->len; i++) {
         MtfOperation *op = mtf_graph_operation(graph, i);
@@ -151,6 +164,7 @@ static void add_operation(Splitting *s, int stage, int operation, MtfPhase phase
     MtfNewOperation copy = { .name = op->name,
                              .kind = op->kind,
                              .phase = MAX(op->phase, phase),
+                             .loop = op->loop,
                              .layer = op->layer,
                              .origin = op->origin,
                              .of = op->of,
@@ -219,6 +233,10 @@ static MtfGraph *stage_graph_new(const MtfGraph *whole) {
     for (guint i = 0; i < whole->repeats->len; i++) {
         const MtfRepeat *repeat = &g_array_index(whole->repeats, MtfRepeat, i);
         mtf_graph_add_repeat(graph, repeat->name, repeat->count);
+    }
+    for (guint i = 0; i < whole->loops->len; i++) {
+        const MtfLoop *loop = &g_array_index(whole->loops, MtfLoop, i);
+        mtf_graph_add_loop(graph, loop->name, loop->dimension, loop->reverse);
     }
     graph->microbatches = whole->microbatches;
     graph->batch = whole->batch;

@@ -21,15 +21,32 @@ static bool is_sum(const MtfProgram *program, const MtfInstruction *instruction)
            mtf_operation_accumulates(program->graph, instruction->operation);
 }
 
+/* Whether the instructions of a loop, which ends before `end`, lead: its iterations stay whole, so one
+ * that does is enough. `begin` is set to its first. */
+static bool loop_leads(const MtfProgram *program, const bool *leads, int end, int *begin) {
+    int loop = mtf_program_instruction(program, end - 1)->loop;
+    bool any = false;
+    for (*begin = end; *begin > 0; (*begin)--) {
+        const MtfInstruction *instruction = mtf_program_instruction(program, *begin - 1);
+        if (*begin < end && (loop == 0 || instruction->loop != loop))
+            break;
+        any |= leads[*begin - 1] ||
+               (makes_sent(program, instruction) && !is_sum(program, instruction));
+    }
+    return any;
+}
+
 /* leads[i]: some tensor that is sent in the backward pass, from `forward` on, depends on i. */
 static bool *find_leading(const MtfProgram *program, int forward) {
     g_autoptr(MtfDependences) waits = mtf_dependences_new(program);
     bool *leads = g_new0(bool, program->n_repeated + 1);
-    for (int i = program->n_repeated - 1; i >= forward; i--) {
-        const MtfInstruction *instruction = mtf_program_instruction(program, i);
-        leads[i] |= makes_sent(program, instruction) && !is_sum(program, instruction);
-        for (int k = waits->begins[i]; leads[i] && k < waits->begins[i + 1]; k++)
-            leads[waits->before[k]] = true;
+    for (int end = program->n_repeated, begin; end > forward; end = begin) {
+        bool lead = loop_leads(program, leads, end, &begin);
+        for (int i = begin; i < end; i++) {
+            leads[i] = lead;
+            for (int k = waits->begins[i]; lead && k < waits->begins[i + 1]; k++)
+                leads[waits->before[k]] = true;
+        }
     }
     return leads;
 }

@@ -193,16 +193,25 @@ static MtfStagePart part_of(const MtfProgram *program, int first_update, int ins
                                                       : MTF_PART_UPDATE;
 }
 
-/* A receive stands before the first instruction that reads the tensor, what travels once a step but
- * is read by every micro-batch before all of them. */
+/* Where the loop begins that instruction `index` belongs to; `index` when it is in none. */
+static int loop_begin(const MtfProgram *program, int index) {
+    int loop =
+        index < mtf_program_length(program) ? mtf_program_instruction(program, index)->loop : 0;
+    while (loop > 0 && index > 0 && mtf_program_instruction(program, index - 1)->loop == loop)
+        index--;
+    return index;
+}
+
+/* A receive stands before the first instruction that reads the tensor (before the loop of it), what
+ * travels once a step but is read by every micro-batch before all of them. */
 static void place_receive(Event *event, const MtfProgram *program, int first_update) {
-    int reader = first_reader(program, event->buffer);
+    int reader = loop_begin(program, first_reader(program, event->buffer));
     bool early = event->once && reader < program->n_repeated;
     event->public.part = early ? MTF_PART_BEGIN : part_of(program, first_update, reader);
     event->public.before = early ? 0 : reader;
 }
 
-/* A send stands behind the last instruction that writes the tensor; of sums over micro-batches
+/* A send stands behind the last instruction that writes the tensor (behind its loop); of sums over micro-batches
  * behind the last of these; of variables before all. */
 static void place_send(Event *event, const MtfProgram *program, int first_update) {
     int writer = last_writer(program, event->buffer);
@@ -212,7 +221,7 @@ static void place_send(Event *event, const MtfProgram *program, int first_update
     }
     bool sum = event->once && writer < program->n_repeated;
     event->public.part = sum ? MTF_PART_ONCE : part_of(program, first_update, writer);
-    event->public.before = sum ? program->n_repeated : writer + 1;
+    event->public.before = sum ? program->n_repeated : mtf_program_loop_end(program, writer);
 }
 
 static gint compare_events(gconstpointer a, gconstpointer b) {

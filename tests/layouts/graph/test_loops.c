@@ -71,6 +71,26 @@ static void what_was_read_is_written_and_read_again(void **state) {
     g_free(texts[1]);
 }
 
+#define STAGED(stage)                                                                           \
+    "'carry':[{'name':'s','init':'w','next':'new'}],'operations':[{'name':'old','op':'negate'," \
+    "'inputs':['s'],'stage':1},{'name':'new','op':'negate','inputs':['old'],'stage':" stage "}]"
+
+static void a_loop_is_in_one_pipeline_stage(void **state) {
+    (void)state;
+    says(GRAPH("'count':5," STAGED("2"), ""), "of another stage than the rest of its loop");
+}
+
+static void no_stage_ends_in_a_loop_or_before_it_takes_its_state(void **state) {
+    (void)state;
+    /* w/state | steps/xt new all s | y */
+    g_autoptr(MtfGraph) graph = mtf_test_graph(GRAPH(
+        "'dimension':'time'," CARRY BODY, "{'name':'y','op':'negate','inputs':['steps/s']},"));
+    g_autofree bool *within = mtf_loop_places(graph);
+    static const bool expected[] = { false, true, true, true, true, false, false };
+    for (int i = 0; i < (int)G_N_ELEMENTS(expected); i++)
+        assert_int_equal(within[i], expected[i]);
+}
+
 static void loops_that_cannot_be_are_told_in_a_sentence(void **state) {
     (void)state;
     says(GRAPH("'count':0," CARRY BODY, ""), "count");
@@ -112,6 +132,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loop_is_its_body_between_four_kinds_of_operations),
         cmocka_unit_test(a_count_makes_a_dimension_of_the_loops_name),
+        cmocka_unit_test(a_loop_is_in_one_pipeline_stage),
+        cmocka_unit_test(no_stage_ends_in_a_loop_or_before_it_takes_its_state),
         cmocka_unit_test(what_was_read_is_written_and_read_again),
         cmocka_unit_test(loops_that_cannot_be_are_told_in_a_sentence),
     };
