@@ -622,16 +622,16 @@ def eighth(tensor):
     return (tensor / scale).round() * scale
 
 
-def behind(folder, run, prompt, as_int8):
+def behind(folder, run, prompt, as_int8, weights_of):
     """Whether a run's logits, one row a token that follows the prompt, the highest each time, are
-    those of the model with its products' weights in eight bits."""
+    those of the model with the weights of another folder, products' weights perhaps in eight bits."""
     global PROMPT
     PROMPT = len(prompt)
     kind = os.path.basename(folder)
     compute, config = MODELS[kind]
     config = {"model_type": kind.split("-")[0], **config}
     weights = Weights()
-    for name, tensor in read_safetensors(folder).items():
+    for name, tensor in read_safetensors(weights_of).items():
         value = torch.tensor(values_of(tensor))
         small = as_int8 and value.dim() == 2 and "embed" not in name
         weights.tensors[name] = eighth(value) if small else value
@@ -655,7 +655,7 @@ def main():
     if command == "adapted":
         return adapted(folder, *rest)
     if command == "behind":
-        return behind(folder, rest[0], rest[1], rest[2] == "int8")
+        return behind(folder, rest[0], rest[1], rest[2] == "int8", rest[3] if len(rest) > 3 else folder)
     return read_safetensors(folder) == read_safetensors(rest[0])
 
 
