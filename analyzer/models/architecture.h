@@ -37,6 +37,8 @@ typedef struct {
     const char *positions;  /* likewise */
 } MtfStackNames;
 
+#define MTF_MOST_PAIRS 256 /* of rotary features that have divisors of their own */
+
 typedef enum {
     MTF_WINDOW_NONE,
     MTF_WINDOW_ALL,  /* every layer */
@@ -61,6 +63,8 @@ typedef struct {
     double rotary_angle; /* by which every angle is multiplied; 1 */
     double rotary_context, rotary_stretch, rotary_low, rotary_high; /* as the rotary row has them */
     double rotary_ramp, rotary_gain, rotary_growth;
+    int rotary_divided; /* pairs that `rotary_short` and, for long texts, `rotary_long` divide; 0: none */
+    double rotary_short[MTF_MOST_PAIRS], rotary_long[MTF_MOST_PAIRS];
     int64_t buckets, max_distance;                /* of relative positions; 0: none */
     int64_t experts, experts_per_token, d_expert; /* experts 0: none */
     int64_t sparse_step; /* every so many layers have experts, and those of a mask have none */
@@ -82,7 +86,8 @@ typedef struct {
     char name[64];
     MtfArchitectureKind kind;
     int64_t batch, length, source_length;
-    int64_t context;                       /* longest text the model was made for */
+    int64_t context;     /* longest text the model was made for */
+    int64_t old_context; /* and before it was stretched, where a type has a standard; 0: context */
     int64_t vocab, d_model, max_positions; /* of learned positions; 0: none */
     int64_t source_vocab;  /* of a source with a table of its own; 0: both texts share one */
     bool shared_positions; /* one table of positions for both texts */

@@ -45,12 +45,27 @@ static int project(MtfAssembly *m, const Names *names, int which, int x) {
     return mtf_assembly_linear(m, &linear, x);
 }
 
+/* Numbers between spaces, as the rotary row has them; NULL where there are none. */
+static char *number_list(const double *numbers, int n) {
+    GString *list = g_string_new(NULL);
+    for (int i = 0; i < n; i++) {
+        char text[G_ASCII_DTOSTR_BUF_SIZE];
+        g_string_append_printf(list, i > 0 ? " %s" : "%s",
+                               g_ascii_dtostr(text, sizeof text, numbers[i]));
+    }
+    return g_string_free(list, n == 0);
+}
+
 /* Heads turned by their positions. */
 static int turn(MtfAssembly *m, const char *name, int x) {
     const MtfStack *s = m->stack;
     if (s->rotary_base == 0)
         return x;
+    g_autofree char *divisors = number_list(s->rotary_short, s->rotary_divided);
+    g_autofree char *long_divisors = number_list(s->rotary_long, s->rotary_divided);
     MtfAttributes *a = &m->p->b.attributes;
+    a->divisors = divisors;
+    a->long_divisors = long_divisors;
     a->position = m->length;
     a->dimension = m->d_kv;
     a->base = s->rotary_base;

@@ -75,6 +75,46 @@ static void read_yarn_rotary(MtfConfig *c, const MtfJson *object, MtfArchitectur
     s->rotary_ramp = 1;
 }
 
+/* A list of one number a pair. */
+static void read_divisors(MtfConfig *c, const MtfJson *object, const char *key, int pairs,
+                          double *numbers) {
+    MtfJson list, item;
+    int n = 0;
+    if (c->failed)
+        return;
+    c->failed = !mtf_json_get(object, key, &list, c->error) || !mtf_json_array(&list, c->error);
+    if (!c->failed && (mtf_json_length(&list) != pairs || pairs > MTF_MOST_PAIRS))
+        c->failed =
+            !mtf_json_fail(&list, c->error, "%d numbers are expected, one a pair, at most %d",
+                           pairs, MTF_MOST_PAIRS);
+    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
+         more = mtf_json_next(&item), n++) {
+        c->failed = !mtf_json_number(&item, &numbers[n], c->error);
+        if (!c->failed && !(numbers[n] > 0))
+            c->failed = !mtf_json_fail(&item, c->error, "a number above 0 is expected");
+    }
+}
+
+/* LongRoPE (Ding et al. 2024): every pair is stretched by a number of its own, by another one in texts
+ * longer than the model was first made for. */
+static void read_longrope_rotary(MtfConfig *c, const MtfJson *object, MtfArchitecture *n) {
+    static const char key[] = "original_max_position_embeddings";
+    MtfStack *s = &n->decoder;
+    double old = n->old_context > 0 ? (double)n->old_context : (double)n->context;
+    old = mtf_config_number(c, key, rotary_number(c, object, key, old));
+    bool known = n->old_context > 0 || mtf_json_find(c->root, key, &(MtfJson){ 0 }) ||
+                 mtf_json_find(object, key, &(MtfJson){ 0 });
+    double times = known ? (double)n->context / old : rotary_number(c, object, "factor", 1);
+    double gain = times > 1 ? sqrt(1 + log(times) / log(old)) : 1;
+    if (!(old > 1))
+        mtf_config_fail(c, key, "a context above 1 is expected");
+    s->rotary_context = old;
+    s->rotary_gain = rotary_number(c, object, "attention_factor", gain);
+    s->rotary_divided = (int)floor(s->rotary_share * (double)s->d_kv) / 2;
+    read_divisors(c, object, "short_factor", s->rotary_divided, s->rotary_short);
+    read_divisors(c, object, "long_factor", s->rotary_divided, s->rotary_long);
+}
+
 /* "rope_scaling" of old files, "rope_parameters" of new ones. */
 static void read_rotary_object(MtfConfig *c, const char *key, MtfArchitecture *n) {
     MtfStack *s = &n->decoder;
@@ -99,10 +139,12 @@ static void read_rotary_object(MtfConfig *c, const char *key, MtfArchitecture *n
     else if (strcmp(type, "dynamic") == 0) {
         s->rotary_growth = rotary_number(c, &object, "factor", 1);
         s->rotary_context = (double)n->context;
-    } else if (strcmp(type, "default") != 0)
+    } else if (strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0)
+        read_longrope_rotary(c, &object, n);
+    else if (strcmp(type, "default") != 0)
         mtf_config_fail(c, key,
                         "rotary positions of type \"%s\" are not supported; there are "
-                        "default, linear, dynamic, yarn and llama3",
+                        "default, linear, dynamic, yarn, llama3 and longrope",
                         type);
 }
 
@@ -264,13 +306,13 @@ static void read_gemma2(MtfConfig *c, MtfArchitecture *n) {
 static void read_phi3(MtfConfig *c, MtfArchitecture *n) {
     static const Standard standard = { 32064, 3072, 8192, 32, 32, 0, 0, 4096, 1e-5, 1e4, false };
     MtfStack *s = &n->decoder;
+    n->old_context = mtf_config_size(c, "original_max_position_embeddings", 4096);
     read_llama_like(c, n, &standard);
     read_window(c, s, 0);
     s->activation = mtf_config_activation(c, "hidden_act", "silu");
     s->names.q = s->names.k = s->names.v = s->names.gate = s->names.up = NULL;
     s->names.qkv = "self_attn.qkv_proj";
     s->names.gate_up = "mlp.gate_up_proj";
-    mtf_config_integer(c, "original_max_position_embeddings", 1, 4096);
 }
 
 /* ---- GPT-2 ----------------------------------------------------------------------------------- */

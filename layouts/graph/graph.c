@@ -18,6 +18,16 @@ static void clear_operation(gpointer data) {
     g_free(operation->of);
     g_free(operation->attributes.schedule);
     g_free(operation->attributes.stream);
+    g_free(operation->attributes.divisors);
+    g_free(operation->attributes.long_divisors);
+}
+
+/* Strings of its own. */
+static void own_strings(MtfAttributes *attributes) {
+    attributes->schedule = g_strdup(attributes->schedule);
+    attributes->stream = g_strdup(attributes->stream);
+    attributes->divisors = g_strdup(attributes->divisors);
+    attributes->long_divisors = g_strdup(attributes->long_divisors);
 }
 
 /* Dimensions, repeats and loops begin with the name they own. */
@@ -295,8 +305,7 @@ int mtf_graph_add_operation(MtfGraph *graph, const MtfNewOperation *new_operatio
         .inputs = g_memdup2(new_operation->inputs, sizeof(int) * (gsize)new_operation->n_inputs),
         .attributes = new_operation->attributes,
     };
-    operation.attributes.schedule = g_strdup(new_operation->attributes.schedule);
-    operation.attributes.stream = g_strdup(new_operation->attributes.stream);
+    own_strings(&operation.attributes);
     mtf_window_sample(graph, mtf_operation_row(operation.kind), &operation.attributes);
     bool whole = append_outputs(graph, &operation, &shape, dtype, error);
     g_array_append_val(graph->operations, operation);
@@ -348,8 +357,7 @@ static void copy_operations(MtfGraph *copy, const MtfGraph *graph) {
         operation.name = g_strdup(operation.name);
         operation.of = g_strdup(operation.of);
         operation.inputs = g_memdup2(operation.inputs, sizeof(int) * (gsize)operation.n_inputs);
-        operation.attributes.schedule = g_strdup(operation.attributes.schedule);
-        operation.attributes.stream = g_strdup(operation.attributes.stream);
+        own_strings(&operation.attributes);
         g_array_append_val(copy->operations, operation);
     }
 }

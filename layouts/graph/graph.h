@@ -183,7 +183,8 @@ typedef struct {
     double beta1, beta2, weight_decay, decay, threshold; /* optimizers */
     double warmup, total, final;                         /* learning_rate: steps, steps, share */
     double power, cooldown, period, drop;                /* learning_rate */
-    char *schedule;                                      /* learning_rate */
+    char *divisors, *long_divisors; /* rotary: numbers between spaces, one a pair; NULL */
+    char *schedule;                 /* learning_rate */
     char *stream; /* dropout: name of its random stream; NULL = the operation's own name */
 } MtfAttributes;
 

@@ -524,6 +524,40 @@ static bool check_rotated(const Check *check, GError **error) {
                 rotated, dim_name(check, a->dimension));
 }
 
+/* Numbers above 0, one a pair, where there are any. */
+static bool check_divisors(const Check *check, const char *name, const char *text, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    int64_t n = 0, features = (int64_t)a->rotated;
+    if (features == 0)
+        features = mtf_graph_size(check->graph, a->dimension);
+    if (text == NULL)
+        return true;
+    for (char *end; *text != '\0'; text = end, n++) {
+        double number = g_ascii_strtod(text, &end);
+        if (end == text || !(number > 0) || !isfinite(number))
+            return fail(check, error, "\"%s\" must be numbers above 0 between spaces", name);
+    }
+    return n == features / 2 ||
+           fail(check, error, "\"%s\" has %" PRId64 " numbers for %" PRId64 " pairs", name, n,
+                features / 2);
+}
+
+static bool check_length_dependence(const Check *check, GError **error) {
+    const MtfAttributes *a = &check->operation->attributes;
+    if (a->growth != 0 && !(a->growth >= 1 && a->context > 0 && a->stretch == 1))
+        return fail(check, error,
+                    "\"growth\" is %.17g and must be 0, or at least 1 beside a \"context\" and no "
+                    "\"stretch\"",
+                    a->growth);
+    if (a->divisors != NULL && (a->growth != 0 || a->stretch != 1))
+        return fail(check, error, "\"divisors\" stand beside no \"growth\" and no \"stretch\"");
+    if (a->long_divisors != NULL && !(a->divisors != NULL && a->context > 0))
+        return fail(check, error,
+                    "\"long_divisors\" need \"divisors\" for texts within a \"context\"");
+    return check_divisors(check, "divisors", a->divisors, error) &&
+           check_divisors(check, "long_divisors", a->long_divisors, error);
+}
+
 bool mtf_check_rotary(const Check *check, const MtfShape *shape, GError **error) {
     (void)shape;
     const MtfAttributes *a = &check->operation->attributes;
@@ -533,18 +567,13 @@ bool mtf_check_rotary(const Check *check, const MtfShape *shape, GError **error)
     if (!(a->base > 0) || !(a->stretch > 0) || !(a->gain > 0) || !(a->context >= 0))
         return fail(check, error,
                     "\"base\", \"stretch\" and \"gain\" must be above 0, \"context\" not below");
-    if (a->growth != 0 && !(a->growth >= 1 && a->context > 0 && a->stretch == 1))
-        return fail(check, error,
-                    "\"growth\" is %.17g and must be 0, or at least 1 beside a \"context\" and no "
-                    "\"stretch\"",
-                    a->growth);
     if (a->context > 0 && !(a->low < a->high))
         return fail(check, error, "\"low\" is %g and must be below \"high\", %g", a->low, a->high);
     if (a->ramp != 0 && a->ramp != 1)
         return fail(check, error, "\"ramp\" is %.17g and must be 0 or 1", a->ramp);
     return (a->adjacent == 0 || a->adjacent == 1 ||
             fail(check, error, "\"adjacent\" is %.17g and must be 0 or 1", a->adjacent)) &&
-           check_rotated(check, error) &&
+           check_rotated(check, error) && check_length_dependence(check, error) &&
            (check->operation->n_inputs < 2 ||
             check_positions(check, 1, a->position, a->dimension, error)) &&
            (check->operation->n_inputs < 3 ||

@@ -326,7 +326,7 @@ typedef struct {
     double standard; /* value of a number that is left out */
 } MtfAttributeSpec;
 
-#define MTF_MAX_ATTRIBUTES 14
+#define MTF_MAX_ATTRIBUTES 16
 
 /* Which products an operation computes, for prices (layouts/kernel_work/product_work.h). */
 typedef enum {

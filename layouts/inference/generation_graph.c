@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/graph/operation_table.h"
+#include "layouts/kernel_work/rotary_angles.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -576,8 +577,8 @@ static int make_rotary(Making *m, const MtfOperation *op, int *inputs) {
     if (op->attributes.position != m->length)
         return copy_operation(m, op, inputs);
     Emission e = { op->name, "", MTF_OP_ROTARY, op->attributes, NULL, false, 0 };
-    /* How long the text is matters only where the base grows with it. */
-    int n = op->attributes.growth != 0 ? 3 : 2;
+    /* How long the text is matters only where frequencies follow it. */
+    int n = mtf_rotary_follows_length(&op->attributes) ? 3 : 2;
     return emit(m, &e, n, (int[]){ inputs[0], m->position, m->last });
 }
 

@@ -2,10 +2,13 @@
 #include "runtime/checkpoint/adapter_weights.h"
 
 #include "layouts/base/error.h"
+#include "layouts/base/json_reader.h"
 #include "layouts/base/json_writer.h"
 #include "runtime/kernels/base/slice.h"
 #include "runtime/support/mpi_check.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #define WEIGHT ".weight"
@@ -202,17 +205,87 @@ static char *print_config(const Common *c, const char *base) {
     return text;
 }
 
-char *mtf_adapter_config_print(const MtfGraph *graph, const char *base, GError **error) {
-    g_autoptr(GPtrArray) modules = g_ptr_array_new_with_free_func(g_free);
-    Common c = { .modules = modules };
+/* What the adapters of the graph have in common; `modules` are the caller's to unref. */
+static bool gather_common(const MtfGraph *graph, Common *c, GError **error) {
+    *c = (Common){ .modules = g_ptr_array_new_with_free_func(g_free) };
     for (int t = 0; t < (int)graph->tensors->len; t++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, t);
-        if (tensor->adapter.down != NULL && !add_module(graph, tensor, &c, error))
-            return NULL;
+        if (tensor->adapter.down != NULL && !add_module(graph, tensor, c, error))
+            return false;
     }
-    if (modules->len > 0)
-        return print_config(&c, base);
-    mtf_input_error(error, "the model has no adapters: they are made by meshtf-plan import DIR "
-                           "--lora RANK");
-    return NULL;
+    return c->modules->len > 0 ||
+           mtf_input_error(error, "the model has no adapters: they are made by meshtf-plan import "
+                                  "DIR --lora RANK");
+}
+
+char *mtf_adapter_config_print(const MtfGraph *graph, const char *base, GError **error) {
+    Common c;
+    char *text = gather_common(graph, &c, error) ? print_config(&c, base) : NULL;
+    g_ptr_array_unref(c.modules);
+    return text;
+}
+
+/* Whether something is said at the key: not null, false, empty or "none". */
+static bool says_something(const MtfJson *value) {
+    const cJSON *node = value->node;
+    if (cJSON_IsString(node))
+        return strcmp(node->valuestring, "none") != 0;
+    return !(cJSON_IsNull(node) || cJSON_IsFalse(node) ||
+             ((cJSON_IsArray(node) || cJSON_IsObject(node)) && node->child == NULL));
+}
+
+/* What changes what adapters compute and is not there in ours. */
+static bool refuse_extras(const MtfJson *root, GError **error) {
+    static const char *const extras[] = { "use_dora",         "bias",      "rank_pattern",
+                                          "alpha_pattern",    "lora_bias", "modules_to_save",
+                                          "layer_replication" };
+    MtfJson value;
+    for (gsize i = 0; i < G_N_ELEMENTS(extras); i++)
+        if (mtf_json_find(root, extras[i], &value) && says_something(&value))
+            return mtf_json_fail(&value, error,
+                                 "not supported: adapters are LoRA's two matrices a "
+                                 "module, of one rank and scale");
+    return true;
+}
+
+static bool check_config(const MtfJson *root, const Common *c, GError **error) {
+    MtfJson value;
+    const char *type;
+    double alpha;
+    int64_t rank;
+    bool by_root = false;
+    if (!mtf_json_object(root, error) || !mtf_json_get(root, "peft_type", &value, error) ||
+        !mtf_json_string(&value, &type, error))
+        return false;
+    if (strcmp(type, "LORA") != 0)
+        return mtf_json_fail(&value, error, "only LORA is supported, not %s", type);
+    if (!refuse_extras(root, error) || !mtf_json_get(root, "r", &value, error) ||
+        !mtf_json_integer(&value, 1, INT32_MAX, &rank, error))
+        return false;
+    if (rank != c->rank)
+        return mtf_json_fail(&value, error,
+                             "rank %" PRId64 ", but the plan's adapters have %" PRId64, rank,
+                             c->rank);
+    if (mtf_json_find(root, "use_rslora", &value) && !mtf_json_boolean(&value, &by_root, error))
+        return false;
+    if (!mtf_json_get(root, "lora_alpha", &value, error) || !mtf_json_number(&value, &alpha, error))
+        return false;
+    double wanted = c->scale * (by_root ? sqrt((double)rank) : (double)rank);
+    return fabs(alpha - wanted) <= 1e-6 * wanted ||
+           mtf_json_fail(&value, error, "alpha %g, but the plan's adapters are for %g", alpha,
+                         wanted);
+}
+
+bool mtf_adapter_config_check(const MtfGraph *graph, const char *path, GError **error) {
+    Common c;
+    g_autoptr(MtfJsonDocument) document = NULL;
+    bool good = gather_common(graph, &c, error);
+    if (good)
+        document = mtf_json_document_load(path, error);
+    if (document != NULL) {
+        MtfJson root = mtf_json_root(document);
+        good = check_config(&root, &c, error);
+    }
+    g_ptr_array_unref(c.modules);
+    return good && document != NULL;
 }

@@ -27,4 +27,8 @@ void mtf_adapters_unmerge(MtfMergedWeights *merged);
  * g_free. NULL with a bad-input error where the model has no adapters, or is not a published one. */
 char *mtf_adapter_config_print(const MtfGraph *graph, const char *base, GError **error);
 
+/* Whether the adapter_config.json at `path` describes the graph's adapters: LoRA and nothing beside it, their
+ * rank and scale. Fails (bad input) with what differs, or is missing. Not collective. */
+bool mtf_adapter_config_check(const MtfGraph *graph, const char *path, GError **error);
+
 #endif

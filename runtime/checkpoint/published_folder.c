@@ -79,9 +79,13 @@ static bool list_files(const char *path, GString *lines, GError **error) {
     g_autofree char *single = g_build_filename(path, MTF_PUBLISHED_FILE, NULL);
     if (g_file_test(index, G_FILE_TEST_EXISTS))
         return read_index(index, lines, error);
+    g_autofree char *adapter = g_build_filename(path, MTF_ADAPTER_CONFIG, NULL);
     if (!g_file_test(single, G_FILE_TEST_EXISTS))
-        return mtf_input_error(error, "%s holds neither " MTF_PUBLISHED_FILE " nor %s", path,
-                               MTF_PUBLISHED_FILE ".index.json");
+        return mtf_input_error(error, "%s holds neither " MTF_PUBLISHED_FILE " nor %s%s", path,
+                               MTF_PUBLISHED_FILE ".index.json",
+                               g_file_test(adapter, G_FILE_TEST_EXISTS)
+                                   ? ": it holds adapters, which --init-adapter reads"
+                                   : "");
     g_string_append(lines, MTF_PUBLISHED_FILE "\n");
     return true;
 }
@@ -131,6 +135,12 @@ MtfPublishedFolder *mtf_published_folder_open(MPI_Comm control, const char *path
         if (!add_file(folder, control, names[i], error))
             return NULL;
     return g_steal_pointer(&folder);
+}
+
+MtfPublishedFolder *mtf_published_folder_open_file(MPI_Comm control, const char *path,
+                                                   const char *name, GError **error) {
+    g_autoptr(MtfPublishedFolder) folder = mtf_published_folder_new(path);
+    return add_file(folder, control, name, error) ? g_steal_pointer(&folder) : NULL;
 }
 
 /* Whether one name is the other behind a prefix that ends with a dot. */

@@ -7,6 +7,8 @@
 #include "runtime/checkpoint/tensor_file.h"
 
 #define MTF_PUBLISHED_FILE "model.safetensors"
+#define MTF_ADAPTER_FILE "adapter_model.safetensors"
+#define MTF_ADAPTER_CONFIG "adapter_config.json"
 
 typedef struct {
     char *path;
@@ -24,6 +26,9 @@ typedef struct {
 /* Collective: rank 0 lists and reads, every rank gets the same. Fails (bad input) where there is no
  * model.safetensors or index, a file is missing or broken, or two have a tensor of one name. */
 MtfPublishedFolder *mtf_published_folder_open(MPI_Comm control, const char *path, GError **error);
+/* The same of one file of the folder. */
+MtfPublishedFolder *mtf_published_folder_open_file(MPI_Comm control, const char *path,
+                                                   const char *name, GError **error);
 /* An empty folder, and a file of it that holds no data before the first tensor; `file` is taken over. */
 MtfPublishedFolder *mtf_published_folder_new(const char *path);
 MtfPublishedFile *mtf_published_folder_add(MtfPublishedFolder *folder, const char *path,

@@ -130,14 +130,8 @@ static bool add_reading(const MtfStoredPlace *place, int tensor, int64_t count, 
     return true;
 }
 
-bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder, GError **error) {
-    bool onnx = mtf_onnx_is_path(folder);
-    g_autoptr(MtfPublishedFolder) open =
-        onnx ? mtf_onnx_weights_open(what->control, folder, error)
-             : mtf_published_folder_open(what->control, folder, error);
-    if (open == NULL || !visit_weights(mtf_checkpointed_graph(what), onnx ? WITH_PLACE : OF_MODEL,
-                                       add_reading, open, error))
-        return false;
+static bool read_moves(const MtfCheckpointed *what, const MtfPublishedFolder *open,
+                       GError **error) {
     for (guint i = 0; i < open->files->len; i++) {
         const MtfPublishedFile *file = g_ptr_array_index(open->files, i);
         uint64_t checksum;
@@ -152,6 +146,46 @@ bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder,
             return false;
     }
     return true;
+}
+
+bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder, GError **error) {
+    bool onnx = mtf_onnx_is_path(folder);
+    g_autoptr(MtfPublishedFolder) open =
+        onnx ? mtf_onnx_weights_open(what->control, folder, error)
+             : mtf_published_folder_open(what->control, folder, error);
+    return open != NULL &&
+           visit_weights(mtf_checkpointed_graph(what), onnx ? WITH_PLACE : OF_MODEL, add_reading,
+                         open, error) &&
+           read_moves(what, open, error);
+}
+
+/* Tensors of the file of which something is read. */
+static guint count_tensors(const MtfPublishedFile *file) {
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    for (guint i = 0; i < file->moves->len; i++)
+        g_hash_table_add(seen,
+                         GINT_TO_POINTER(g_array_index(file->moves, MtfTensorMove, i).stored));
+    return g_hash_table_size(seen);
+}
+
+bool mtf_published_adapters_read(const MtfCheckpointed *what, const char *folder, GError **error) {
+    const MtfGraph *graph = mtf_checkpointed_graph(what);
+    g_autofree char *config = g_build_filename(folder, MTF_ADAPTER_CONFIG, NULL);
+    GError *local = NULL;
+    if (rank_of(what->control) == 0)
+        mtf_adapter_config_check(graph, config, &local);
+    if (!mtf_agree(what->control, local, error))
+        return false;
+    g_autoptr(MtfPublishedFolder) open =
+        mtf_published_folder_open_file(what->control, folder, MTF_ADAPTER_FILE, error);
+    if (open == NULL || !visit_weights(graph, OF_ADAPTERS, add_reading, open, error))
+        return false;
+    const MtfPublishedFile *file = g_ptr_array_index(open->files, 0);
+    guint wanted = count_tensors(file);
+    if (wanted != file->file->tensors->len)
+        return mtf_input_error(error, "%s has %u tensors, but the adapters of this plan are %u",
+                               file->path, file->file->tensors->len, wanted);
+    return read_moves(what, open, error);
 }
 
 /* ---- Writing --------------------------------------------------------------------------------- */
@@ -325,8 +359,8 @@ bool mtf_published_weights_write(const MtfCheckpointed *what, const char *folder
 bool mtf_published_adapters_write(const MtfCheckpointed *what, const char *folder, const char *base,
                                   GError **error) {
     Export e = begin_export(mtf_checkpointed_graph(what), folder);
-    e.file_name = "adapter_model.safetensors";
-    e.config_name = "adapter_config.json";
+    e.file_name = MTF_ADAPTER_FILE;
+    e.config_name = MTF_ADAPTER_CONFIG;
     e.config = mtf_adapter_config_print(e.graph, base, error);
     bool written = e.config != NULL &&
                    visit_weights(e.graph, OF_ADAPTERS, add_writing, &e, error) &&

@@ -20,6 +20,10 @@ bool mtf_published_weights_are_at(MPI_Comm control, const char *path);
  * other shapes than the model's. */
 bool mtf_published_weights_read(const MtfCheckpointed *what, const char *folder, GError **error);
 
+/* Reads all adapters from a folder as adapter_weights.h says. Fails (bad input) where the model has none, or others
+ * than the folder: of another rank, scale or kind, or of other modules. */
+bool mtf_published_adapters_read(const MtfCheckpointed *what, const char *folder, GError **error);
+
 /* Whether the model says where published files keep each of its weights, or with `adapters` that it has some and
  * where they are kept; fails (bad input) as the two below do. Not collective. */
 bool mtf_published_weights_check(const MtfGraph *graph, bool adapters, GError **error);

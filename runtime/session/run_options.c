@@ -234,6 +234,8 @@ bool mtf_run_options_parse(MtfRunOptions *options, int argc, char **argv, GError
             FILENAME, "init", 0, init,
             "take the initial weights from a safetensors file, or the folder of a published model",
             "FILE|DIR"),
+        OPTION(FILENAME, "init-adapter", 0, init_adapter,
+               "take the adapters of the plan from a folder as PEFT keeps them", "DIR"),
         EXPORT_OPTIONS,
         OPTION(FILENAME, "logits", 0, logits,
                "after training, write the scores of the next batch to a .npy file", "FILE"),
@@ -276,6 +278,7 @@ void mtf_run_options_clear(MtfRunOptions *options) {
     g_free(options->trace_file);
     g_free(options->metrics);
     g_free(options->init);
+    g_free(options->init_adapter);
     g_free(options->export_hf);
     g_free(options->export_adapter);
     g_free(options->logits);

@@ -8,7 +8,7 @@
  *                            [--serve [PORT]] [--slots N] [--perplexity FILE]
  *                            [--tokenizer DIR] [--generate N] [--prompt TEXT] [--temperature T]
  *                            [--export-hf DIR] [--export-adapter DIR] [--logits FILE.npy]
- *                            [--init FILE|DIR] [--dry-run] [--verify] [--only-mpi] [--no-overlap]
+ *                            [--init FILE|DIR] [--init-adapter DIR] [--dry-run] [--verify] [--only-mpi] [--no-overlap]
  *                            [--trial]
  *     mpirun -n N meshtf-run --calibrate -o MACHINE */
 #ifndef MTF_RUN_OPTIONS_H
@@ -32,6 +32,7 @@ typedef struct {
     char *metrics;        /* NULL = none */
     char *output;         /* of --calibrate, else NULL */
     char *init;           /* initial weights; NULL = drawn by the seed */
+    char *init_adapter;   /* initial adapters, as PEFT has them; NULL = drawn by the seed */
     char *export_hf;      /* folder for the weights after training; NULL = none */
     char *export_adapter; /* folder for the adapters after training; NULL = none */
     char *logits;         /* file for the scores of a batch after training; NULL = none */

@@ -5,6 +5,7 @@
 #include "layouts/base/error.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/checkpoint/published_weights.h"
 #include "runtime/kernels/products/product_choice.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
@@ -26,6 +27,13 @@ MtfCheckpointed mtf_session_checkpointed(const MtfSession *session) {
     return what;
 }
 
+bool mtf_session_read_weights(const MtfSession *session, const MtfCheckpointed *what,
+                              GError **error) {
+    const MtfRunOptions *o = session->options;
+    return (o->init == NULL || mtf_weights_read(what, o->init, error)) &&
+           (o->init_adapter == NULL || mtf_published_adapters_read(what, o->init_adapter, error));
+}
+
 /* ---- Beginning ----------------------------------------------------------------------------- */
 
 static bool init_weights(MtfSession *session, GError **error) {
@@ -33,10 +41,8 @@ static bool init_weights(MtfSession *session, GError **error) {
     mtf_worker_initialise(session->worker, seed);
     for (int c = 1; session->stage != NULL && c < session->stage->n_chunks; c++)
         mtf_worker_initialise(session->stage->chunks[c].workers[0], seed);
-    if (session->options->init == NULL)
-        return true;
     MtfCheckpointed what = mtf_session_checkpointed(session);
-    return mtf_weights_read(&what, session->options->init, error);
+    return mtf_session_read_weights(session, &what, error);
 }
 
 /* The steps of the folder's checkpoints, the newest first, as rank 0 sees them. */

@@ -11,8 +11,12 @@
 /* The variables of the session's model, of a pipeline those of all stages. Not collective. */
 MtfCheckpointed mtf_session_checkpointed(const MtfSession *session);
 
+/* Reads options->init and options->init_adapter, where they are given, into `what`. */
+bool mtf_session_read_weights(const MtfSession *session, const MtfCheckpointed *what,
+                              GError **error);
+
 /* Gives the variables their values and session->done its steps: from the newest good checkpoint
- * where options->resume is set and there is one; otherwise from options->init, or drawn by the
+ * where options->resume is set and there is one; otherwise from options->init and options->init_adapter, or drawn by the
  * seed. Newer checkpoints that are not good are skipped, each with a sentence on standard error.
  * Fails (bad input) when checkpoints cannot be written to the folder, when it holds some but
  * options->resume is not set, when none of them is good, and when the newest good one is of another

@@ -5,6 +5,7 @@
 #include "layouts/graph/operation_table.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/kernels/base/slice.h"
+#include "runtime/session/session_checkpoints.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
 
@@ -55,7 +56,7 @@ static bool single_run(Single *single, const MtfSession *session, GError **error
     const MtfOperand *loss = mtf_worker_tensor(single->worker, mtf_session_graph(session)->loss);
     mtf_worker_initialise(single->worker, seed);
     MtfCheckpointed what = { .control = MPI_COMM_SELF, .worker = single->worker };
-    if (session->options->init != NULL && !mtf_weights_read(&what, session->options->init, error))
+    if (!mtf_session_read_weights(session, &what, error))
         return false;
     for (int64_t step = 1; step <= session->options->steps; step++) {
         if (!mtf_data_fill_inputs(session->data, single->worker, step, error))

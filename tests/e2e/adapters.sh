@@ -96,8 +96,8 @@ for type in llama gpt2; do
     $python -c "import numpy, sys; numpy.random.seed(1); numpy.save('$folder/text.npy', numpy.random.randint(0, $vocabulary, 400).astype('i4'))"
     run meshtf-plan import "$folder" --batch 2 --length 12 --lora 4:8 --lora-targets $targets -o "$folder/g.json"
     claim "$type: $targets get adapters" exits 0
-    meshtf-plan search "$folder/g.json" --devices 2 --machine cpu-host --precision f32 -o "$folder/p.json" >/dev/null
-    run mpirun -n 2 meshtf-run "$folder/p.json" --data "$folder/text.npy" --init "$folder" --steps 5 --perplexity "$folder/text.npy" \
+    meshtf-plan search "$folder/g.json" --devices 2 --machine cpu-host --precision f32 -o "$folder/p2.json" >/dev/null
+    run mpirun -n 2 meshtf-run "$folder/p2.json" --data "$folder/text.npy" --init "$folder" --steps 5 --perplexity "$folder/text.npy" \
         --export-hf "$folder/merged" --export-adapter "$folder/adapter"
     claim "$type: it is tuned on two ranks, merged and written" exits 0
     tuned=$(perplexity)
@@ -108,7 +108,43 @@ for type in llama gpt2; do
     claim "$type: merged, it says what it said with adapters" near "$tuned" "$(perplexity)"
     run meshtf-run "$folder/p.json" --init "$folder" --perplexity "$folder/text.npy"
     claim "$type: which is not what it said before" [ "$tuned" != "$(perplexity)" ]
+    run mpirun -n 2 meshtf-run "$folder/p2.json" --steps 0 --init "$folder" --init-adapter "$folder/adapter" \
+        --perplexity "$folder/text.npy" --export-adapter "$folder/again"
+    claim "$type: adapters are read beside the old weights and say the same" near "$tuned" "$(perplexity)"
+    run $python $models same "$folder/adapter" "$folder/again"
+    claim "$type:  and come back to the byte" exits 0
     claim "$type: the config names rank, alpha and modules" [ "$(jq -c '[.r, .lora_alpha, .target_modules]' "$folder/adapter/adapter_config.json")" = \
         "[4,8,$(jq -cn --arg t $targets '$t | split(",")')]" ]
+    [ $type = gpt2 ] && continue
+    meshtf-plan search "$folder/g.json" --infer decode --batch 1 --context 16 --devices 1 --machine cpu-host -o "$folder/d.json" >/dev/null
+    run meshtf-run "$folder/d.json" --steps 0 --init "$folder" --init-adapter "$folder/adapter" --generate 6 --temperature 0.0001 \
+        --prompt '*+,-' --logits "$folder/got.npy"
+    run $python $models behind "$folder" "$folder/got.npy" '*+,-' float "$folder/merged"
+    claim "$type: a plan of inference with adapters says what merged weights do" exits 0
 done
+
+# What is wrong with a folder of adapters is said.
+adapter=$work/llama/adapter
+not_read() { # CLAIM CHANGE SENTENCE
+    mkdir -p "$work/other"
+    jq "$2" "$adapter/adapter_config.json" >"$work/other/adapter_config.json"
+    cp "$adapter/adapter_model.safetensors" "$work/other"
+    run meshtf-run "$work/llama/p1.json" --steps 0 --init "$work/llama" --init-adapter "$work/other" --perplexity "$work/llama/text.npy"
+    claim "$1 is bad input" exits 2
+    claim "  said so" says_error "$3"
+}
+meshtf-plan search "$work/llama/g.json" --devices 1 --machine cpu-host -o "$work/llama/p1.json" >/dev/null
+not_read "another rank" '.r = 8' "rank 8, but the plan's adapters have 4"
+not_read "another alpha" '.lora_alpha = 16' "alpha 16, but the plan's adapters are for 8"
+not_read "another kind" '.peft_type = "IA3"' "only LORA"
+not_read "trained biases" '.bias = "all"' "/bias: not supported"
+not_read "a config that is no object" '[]' "an object is expected"
+$python $models write "$work/llama" llama >/dev/null
+meshtf-plan import "$work/llama" --batch 2 --length 12 --lora 4:8 --lora-targets q_proj -o "$work/llama/g.json" >/dev/null
+meshtf-plan search "$work/llama/g.json" --devices 1 --machine cpu-host -o "$work/llama/p1.json" >/dev/null
+not_read "adapters of other modules" '.' "has 8 tensors, but the adapters of this plan are 4"
+run meshtf-run "$work/llama/p.json" --steps 0 --init "$work/llama" --init-adapter "$adapter" --perplexity "$work/llama/text.npy"
+claim "a plan without adapters takes none" says_error "the model has no adapters"
+run meshtf-run "$work/llama/p1.json" --steps 0 --init "$adapter" --perplexity "$work/llama/text.npy"
+claim "a folder of adapters is no model" says_error "it holds adapters, which --init-adapter reads"
 done_testing

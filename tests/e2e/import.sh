@@ -41,6 +41,9 @@ count gemma2-27b 27227128320 '{"model_type":"gemma2","hidden_size":4608,"interme
   "num_hidden_layers":46,"num_attention_heads":32,"num_key_value_heads":16,"head_dim":128,
   "query_pre_attn_scalar":144}'
 count phi3-mini 3821079552 '{"model_type":"phi3"}'
+ones=$(seq -s, 48 | sed 's/[0-9]*/1.05/g')
+count phi3-mini-128k 3821079552 '{"model_type":"phi3","max_position_embeddings":131072,"original_max_position_embeddings":4096,
+  "rope_scaling":{"type":"longrope","short_factor":['"$ones"'],"long_factor":['"$ones"']},"sliding_window":262144}'
 
 count mixtral-8x7b 46702792704 '{"model_type":"mixtral","vocab_size":32000,"rope_theta":1000000.0}'
 count qwen3-0.6b 596049920 '{"model_type":"qwen3","hidden_size":1024,"intermediate_size":3072,
@@ -88,7 +91,9 @@ refuse() { # NAME JSON SENTENCE
 refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known for model type llama"
 refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, llama"
 refuse "an unknown activation" '{"model_type":"llama","hidden_act":"mish"}' "/hidden_act: the activation"
-refuse "another scaling" '{"model_type":"llama","rope_scaling":{"type":"longrope","factor":4.0}}' "type \"longrope\""
+refuse "another scaling" '{"model_type":"llama","rope_scaling":{"type":"xpos","factor":4.0}}' "type \"xpos\""
+refuse "divisors of other pairs" '{"model_type":"phi3","rope_scaling":{"type":"longrope","short_factor":[1],"long_factor":[2]}}' \
+    "/rope_scaling/short_factor: 48 numbers"
 refuse "two wrong numbers of a scaling" '{"model_type":"llama","rope_scaling":{"type":"yarn","factor":"x","beta_fast":"y"}}' "/rope_scaling/factor"
 refuse "a size of the wrong type" '{"model_type":"llama","hidden_size":"4096"}' "/hidden_size"
 refuse "a size of 0" '{"model_type":"gpt2","n_head":0}' "/n_head"

@@ -64,6 +64,15 @@ for prompt in '*+,-.' '*+,-./01*+' "$(printf '*+,-./01%.0s' $(seq 130))"; do
     run $python $models behind "$work/mistral" "$work/got.npy" "$prompt" float
     claim "a dynamic base behind ${#prompt} tokens: the logits are PyTorch's" exits 0
 done
+# Divisors of its own for every pair, others behind texts longer than 8; a text that grows beyond that, too.
+for prompt in '*+' '*+,-./' '*+,-./01*+'; do
+    run meshtf-plan search "$work/phi3" --infer decode --batch 2 --context 20 --machine cpu-host --devices 2 \
+        -o "$work/run.json"
+    run mpirun -n 2 meshtf-run "$work/run.json" --init "$work/phi3" --steps 0 --generate 6 --temperature 0.0001 \
+        --prompt "$prompt" --logits "$work/got.npy"
+    run $python $models behind "$work/phi3" "$work/got.npy" "$prompt" float
+    claim "divisors behind ${#prompt} tokens: the logits are PyTorch's" exits 0
+done
 
 # Experts that drop nobody, as many places as the tokens at hand have choices.
 for type in mixtral qwen3_moe; do

@@ -120,6 +120,8 @@ def frequencies(config, width, length):
         return inverse / scaling["factor"]
     if kind == "dynamic":
         return grown_with_the_text(config, base, width, scaling["factor"], length)
+    if kind == "longrope":
+        return longrope(inverse, config, length)
     if kind == "yarn":
         return yarn(inverse, base, width, scaling)
     old = scaling["original_max_position_embeddings"]
@@ -136,6 +138,20 @@ def frequencies(config, width, length):
                 scaling["high_freq_factor"] - scaling["low_freq_factor"])
             out.append((1 - smooth) * f / scaling["factor"] + smooth * f)
     return torch.tensor(out)
+
+
+def longrope(inverse, config, length):
+    """By position, of the text as long as it was when that token came (see above)."""
+    scaling, rows = config["rope_scaling"], []
+    for position in range(length):
+        long = max(PROMPT, position + 1) > config["original_max_position_embeddings"]
+        rows.append(inverse / torch.tensor(scaling["long_factor" if long else "short_factor"]))
+    return torch.stack(rows)
+
+
+def longrope_gain(config):
+    old = config["original_max_position_embeddings"]
+    return math.sqrt(1 + math.log(config["max_position_embeddings"] / old) / math.log(old))
 
 
 def yarn(inverse, base, width, scaling):
@@ -156,6 +172,8 @@ def rotate(x, config):
         config, width, x.shape[1])
     scaling = config.get("rope_scaling") or {}
     gain = 0.1 * math.log(scaling["factor"]) + 1 if scaling.get("rope_type") == "yarn" else 1
+    if scaling.get("type") == "longrope":
+        gain = longrope_gain(config)
     cos, sin = gain * torch.cos(angle), gain * torch.sin(angle)
     a, b, rest = x[..., :width // 2], x[..., width // 2:width], x[..., width:]
     return torch.cat([a * cos - b * sin, b * cos + a * sin, rest], -1)
@@ -494,7 +512,10 @@ MODELS = {
     "gemma2": (llama_like, {**GEMMA, "sliding_window": 5, "query_pre_attn_scalar": 12,
                             "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}),
     "phi3": (llama_like, {**LLAMA, "partial_rotary_factor": 0.5, "num_attention_heads": 3,
-                          "num_key_value_heads": 1, "sliding_window": None}),
+                          "num_key_value_heads": 1, "sliding_window": None,
+                          "original_max_position_embeddings": 8,
+                          "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.25],
+                                           "long_factor": [1.5, 4.0]}}),
     "mixtral": (llama_like, {**LLAMA, "num_local_experts": 4, "num_experts_per_tok": 2,
                              "sliding_window": None}),
     "qwen3_moe": (llama_like, {**LLAMA, "num_experts": 6, "num_experts_per_tok": 3,
@@ -601,16 +622,16 @@ def eighth(tensor):
     return (tensor / scale).round() * scale
 
 
-def behind(folder, run, prompt, as_int8):
+def behind(folder, run, prompt, as_int8, weights_of):
     """Whether a run's logits, one row a token that follows the prompt, the highest each time, are
-    those of the model with its products' weights in eight bits."""
+    those of the model with the weights of another folder, products' weights perhaps in eight bits."""
     global PROMPT
     PROMPT = len(prompt)
     kind = os.path.basename(folder)
     compute, config = MODELS[kind]
     config = {"model_type": kind.split("-")[0], **config}
     weights = Weights()
-    for name, tensor in read_safetensors(folder).items():
+    for name, tensor in read_safetensors(weights_of).items():
         value = torch.tensor(values_of(tensor))
         small = as_int8 and value.dim() == 2 and "embed" not in name
         weights.tensors[name] = eighth(value) if small else value
@@ -634,7 +655,7 @@ def main():
     if command == "adapted":
         return adapted(folder, *rest)
     if command == "behind":
-        return behind(folder, rest[0], rest[1], rest[2] == "int8")
+        return behind(folder, rest[0], rest[1], rest[2] == "int8", rest[3] if len(rest) > 3 else folder)
     return read_safetensors(folder) == read_safetensors(rest[0])
 
 

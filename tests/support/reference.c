@@ -232,6 +232,11 @@ static double rotary_frequency(const MtfAttributes *a, double exponent, double p
         return pow(a->base * pow(grown, width / fmax(width - 2, 1)), -exponent);
     }
     double f = 1 / pow(a->base, exponent), length = 2 * G_PI / f;
+    if (a->divisors != NULL) {
+        bool longer = a->long_divisors != NULL && text > a->context;
+        g_auto(GStrv) list = g_strsplit(longer ? a->long_divisors : a->divisors, " ", -1);
+        return f / g_ascii_strtod(list[(int)rint(exponent * pairs)], NULL);
+    }
     if (a->context > 0 && a->ramp == 1) {
         double mask = fmin(fmax((exponent * pairs - a->low) / (a->high - a->low), 0), 1);
         return f / a->stretch * mask + f * (1 - mask);

@@ -115,9 +115,9 @@ static const char *angles(MtfOnnxNodes *e, int axis, int64_t rotated) {
     const MtfShape *x = shape_of(e, 0), position = { .rank = 1, .dims = { a->position } };
     int64_t sizes[MTF_MAX_RANK], pairs = rotated / 2;
     g_autofree double *frequency = g_new(double, pairs);
+    mtf_rotary_frequencies(a, rotated, mtf_node_size(e, a->position), 0, pairs, frequency);
     for (int64_t i = 0; i < pairs; i++)
-        frequency[i] =
-            a->angle * mtf_rotary_frequency(a, i, rotated, mtf_node_size(e, a->position));
+        frequency[i] *= a->angle;
     for (int i = axis; i < x->rank; i++)
         sizes[i - axis] = i == axis ? pairs : 1;
     const char *places =
@@ -158,11 +158,12 @@ static bool write_rotary(MtfOnnxNodes *e) {
     double features = (double)mtf_node_size(e, a->dimension);
     double n = a->rotated > 0 ? a->rotated : features;
     bool adjacent = a->adjacent == 1;
-    if (a->growth != 0 && mtf_node_operation(e)->n_inputs > 1)
-        return mtf_input_error(e->error,
-                               "operation \"%s\" cannot be said in ONNX: its base grows with the "
-                               "text that a cache holds",
-                               mtf_node_operation(e)->name);
+    if (mtf_rotary_follows_length(a) && mtf_node_operation(e)->n_inputs > 1)
+        return mtf_input_error(
+            e->error,
+            "operation \"%s\" cannot be said in ONNX: its frequencies follow the "
+            "length of the text that a cache holds",
+            mtf_node_operation(e)->name);
     const char *x = name_of(e, 0);
     const char *left =
         slice(e, x, axis, adjacent ? (double[]){ 0, n, 2 } : (double[]){ 0, n / 2, 1 });

@@ -30,8 +30,7 @@ typedef struct {
 static void angles_within(Angles *angles, const MtfAttributes *a, int64_t length) {
     angles->position = INT64_MIN;
     angles->length = length;
-    for (int64_t i = 0; i < angles->n; i++)
-        angles->frequency[i] = mtf_rotary_frequency(a, angles->first + i, angles->rotated, length);
+    mtf_rotary_frequencies(a, angles->rotated, length, angles->first, angles->n, angles->frequency);
 }
 
 static void angles_begin(Angles *angles, const MtfAttributes *a, int64_t first, int64_t rotated) {
@@ -42,7 +41,7 @@ static void angles_begin(Angles *angles, const MtfAttributes *a, int64_t first, 
 }
 
 static void angles_at(Angles *angles, const MtfAttributes *a, int64_t position, int64_t length) {
-    if (a->growth != 0 && angles->length != length)
+    if (angles->length != length)
         angles_within(angles, a, length);
     if (angles->position == position)
         return;
@@ -110,12 +109,16 @@ static int64_t first_position(const MtfKernelCall *call, const MtfNest *nest, in
     return call->operation->n_inputs < 2 ? 0 : place_at(call, nest, 1, i);
 }
 
-/* How long it is with the last place at hand, which an input says, or is the dimension's. */
+/* How long it is with the last place at hand, which an input says, or is the dimension's; lengths for
+ * which frequencies are the same may be one. */
 static int64_t text_length(const MtfKernelCall *call, const MtfNest *nest, int64_t i) {
-    if (call->operation->n_inputs > 2)
-        return place_at(call, nest, 1, i) + place_at(call, nest, 2, i) + 1;
-    return first_position(call, nest, i) +
-           mtf_graph_size(call->graph, call->operation->attributes.position);
+    const MtfAttributes *a = &call->operation->attributes;
+    if (!mtf_rotary_follows_length(a))
+        return 0;
+    int64_t last = call->operation->n_inputs > 2 ? place_at(call, nest, 2, i)
+                                                 : mtf_graph_size(call->graph, a->position) - 1;
+    int64_t length = first_position(call, nest, i) + last + 1;
+    return (double)length <= a->context ? 0 : a->growth != 0 ? length : (int64_t)a->context + 1;
 }
 
 /* Pairs `first` and on at all positions. */
@@ -133,7 +136,7 @@ static void turn_pairs(const MtfKernelCall *call, const Pairs *pairs, int64_t fi
     for (bool more = mtf_nest_first(&nest); more; more = mtf_nest_next(&nest))
         for (int64_t i = 0; i < nest.count; i++) {
             int64_t begin = first_position(call, &nest, i);
-            int64_t length = a->growth == 0 ? 0 : text_length(call, &nest, i);
+            int64_t length = text_length(call, &nest, i);
             angles_at(&angles, a, begin + nest.offset[2] + i * nest.step[2], length);
             turn(mtf_operand_at(out, nest.offset[0] + i * nest.step[0]),
                  mtf_operand_at(in, nest.offset[1] + i * nest.step[1]), pairs, &angles);

@@ -357,6 +357,15 @@ static void add_routing(const Case *c, MtfAttributes *a) {
     a->priority = g_rand_int_range(c->rand, 0, 3);
 }
 
+/* Numbers for 35 pairs at most, of which the operation has fewer. */
+static char *draw_divisors(const Case *c, char *list, int64_t pairs) {
+    char *end = list;
+    for (int64_t i = 0; i < pairs; i++)
+        end += g_snprintf(end, 8, i > 0 ? " %.2f" : "%.2f", g_rand_double_range(c->rand, 0.5, 9));
+    *end = 0;
+    return list;
+}
+
 static void add_turns(const Case *c, MtfAttributes *a) {
     a->position = c->x.dims[1];
     a->base = 100;
@@ -370,6 +379,12 @@ static void add_turns(const Case *c, MtfAttributes *a) {
     a->rotated = (double)(mtf_graph_size(c->graph, c->x.dims[0]) / 2 * 2);
     if (c->row->kind == MTF_OP_ROTARY)
         a->dimension = c->x.dims[0];
+    if (c->row->kind != MTF_OP_ROTARY || strlen(c->row->inputs) < 3 || chance(c, 0.5))
+        return;
+    static char shorter[256], longer[256];
+    a->growth = 0, a->context = 3, a->stretch = 1;
+    a->divisors = draw_divisors(c, shorter, (int64_t)a->rotated / 2);
+    a->long_divisors = draw_divisors(c, longer, (int64_t)a->rotated / 2);
 }
 
 static MtfAttributes make_attributes(const Case *c) {
