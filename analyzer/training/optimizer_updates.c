@@ -193,6 +193,9 @@ static void follow_mean(MtfUpdater *updater, int variable, int rate) {
     g_autofree char *name = variable_name(updater, "update/ema", variable);
     g_autofree char *behind_name = variable_name(updater, "ema/behind", variable);
     int mean = twin(updater, "ema", variable), next = next_value(b->graph, variable);
+    if (mean >= 0)
+        mtf_graph_tensor(b->graph, mean)->mean_of =
+            g_strdup(mtf_graph_tensor(b->graph, variable)->name);
     int behind = MTF_BUILD(b, MTF_OP_SUBTRACT, behind_name, NULL, mean, next);
     mtf_updater_update(updater, mean, MTF_BUILD(b, MTF_OP_SGD, name, NULL, mean, behind, rate));
 }

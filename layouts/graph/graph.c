@@ -42,6 +42,7 @@ static void clear_tensor(gpointer data) {
     g_free(tensor->adapter.down);
     g_free(tensor->adapter.up);
     g_free(tensor->scale);
+    g_free(tensor->mean_of);
 }
 
 void mtf_variable_take_facts(MtfTensor *to, const MtfTensor *from) {
@@ -50,6 +51,7 @@ void mtf_variable_take_facts(MtfTensor *to, const MtfTensor *from) {
     to->undecayed = from->undecayed;
     to->layer = from->layer;
     to->scale = g_strdup(from->scale);
+    to->mean_of = g_strdup(from->mean_of);
     to->adapter = (MtfAdapter){ .down = g_strdup(from->adapter.down),
                                 .up = g_strdup(from->adapter.up),
                                 .scale = from->adapter.scale };
@@ -457,6 +459,7 @@ void mtf_graph_drop_variable(MtfGraph *graph, int variable) {
     g_clear_pointer(&tensor->adapter.down, g_free);
     g_clear_pointer(&tensor->adapter.up, g_free);
     g_clear_pointer(&tensor->scale, g_free);
+    g_clear_pointer(&tensor->mean_of, g_free);
     /* The next canonical order takes over sources and results of operations alone. */
     tensor->source = MTF_SOURCE_OPERATION;
     tensor->producer = -1;

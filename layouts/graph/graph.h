@@ -117,6 +117,7 @@ typedef struct {
     char *
         scale; /* of int8 variables: the name of the float32 variable that says what their unit is, one
                     for each element of the dimensions that it has; or NULL */
+    char *mean_of;  /* of a running mean of a variable: the name of that; or NULL */
     int producer;   /* the operation it is a result of, or -1 */
     MtfLayer layer; /* of results: their operation's */
 } MtfTensor;

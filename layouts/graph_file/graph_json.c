@@ -532,6 +532,8 @@ static cJSON *sources_to_json(const MtfGraph *graph, MtfSource source) {
             cJSON_AddItemToObject(object, "adapter", adapter_to_json(&tensor->adapter));
         if (tensor->scale != NULL)
             cJSON_AddStringToObject(object, "scale", tensor->scale);
+        if (tensor->mean_of != NULL)
+            cJSON_AddStringToObject(object, "mean_of", tensor->mean_of);
         cJSON_AddItemToArray(list, object);
     }
     return list;

@@ -136,6 +136,9 @@ static bool declare_variable(MtfLinker *linker, const Scope *scope, const MtfVar
     if (text->unit != NULL)
         mtf_graph_tensor(linker->graph, tensor)->scale =
             g_strdup(join(linker, scope->prefix, text->unit));
+    if (text->mean_of != NULL)
+        mtf_graph_tensor(linker->graph, tensor)->mean_of =
+            g_strdup(join(linker, scope->prefix, text->mean_of));
     if (text->down != NULL)
         mtf_graph_tensor(linker->graph, tensor)->adapter =
             (MtfAdapter){ g_strdup(join(linker, scope->prefix, text->down)),

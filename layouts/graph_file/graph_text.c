@@ -103,11 +103,11 @@ static bool read_adapter(const MtfJson *where, MtfVariableText *variable, GError
 
 static bool read_variable(const MtfGraph *graph, const MtfJson *where, MtfBlockText *block,
                           GError **error) {
-    static const char *const keys[] = { "name",      "dims",   "dtype", "init",    "memory_kind",
-                                        "stored",    "frozen", "decay", "adapter", "block",
-                                        "iteration", "scale",  NULL };
+    static const char *const keys[] = { "name",      "dims",   "dtype",   "init",    "memory_kind",
+                                        "stored",    "frozen", "decay",   "adapter", "block",
+                                        "iteration", "scale",  "mean_of", NULL };
     MtfVariableText variable = { .where = *where, .dtype = MTF_F32 };
-    MtfJson dims, init, stored, scale;
+    MtfJson dims, init, stored, scale, mean_of;
     if (!mtf_json_keys(where, keys, error) ||
         !mtf_field_string(where, "name", &variable.name, error) ||
         !mtf_json_get(where, "dims", &dims, error) ||
@@ -119,6 +119,8 @@ static bool read_variable(const MtfGraph *graph, const MtfJson *where, MtfBlockT
          !mtf_json_string(&stored, &variable.stored, error)) ||
         (mtf_json_find(where, "scale", &scale) &&
          !mtf_json_string(&scale, &variable.unit, error)) ||
+        (mtf_json_find(where, "mean_of", &mean_of) &&
+         !mtf_json_string(&mean_of, &variable.mean_of, error)) ||
         !read_training(where, &variable, error) || !read_adapter(where, &variable, error) ||
         !read_layer(graph, where, &variable.layer, error))
         return false;

@@ -25,7 +25,8 @@ typedef struct {
     MtfLayer layer;        /* of a block unrolled before */
     const char *down, *up; /* of its adapter, or NULL */
     double scale;
-    const char *unit; /* of an int8 variable, the variable that says its scale; or NULL */
+    const char *unit;    /* of an int8 variable, the variable that says its scale; or NULL */
+    const char *mean_of; /* of a running mean, the variable that it is of; or NULL */
 } MtfVariableText;
 
 typedef struct {

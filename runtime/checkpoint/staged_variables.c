@@ -44,17 +44,20 @@ static bool move_stage(const MtfCheckpointed *what, int part_number, const MtfTe
                        MtfTensorFileMove move, uint64_t *checksum, GError **error) {
     const MtfCheckpointed one = mtf_checkpointed_part(what, part_number);
     const MtfGraph *stage = one.worker->program->graph;
-    g_autofree int *tensors = NULL;
+    g_autofree int *tensors = NULL, *targets = NULL;
     g_autoptr(GArray) moves = NULL;
     if (data->tensors != NULL)
         tensors = own_tensors(what->whole, stage, data->tensors, (int)data->file->tensors->len);
     else
         moves = own_moves(what->whole, stage, data->moves);
+    if (data->targets != NULL)
+        targets = own_tensors(what->whole, stage, data->targets, (int)data->file->tensors->len);
     MtfTensorFile part = *data;
     uint64_t sum = 0;
     int rank;
     part.worker = one.worker;
     part.tensors = tensors;
+    part.targets = targets;
     part.moves = moves;
     part.control = what->domain;
     bool done = move(&part, &sum, error);

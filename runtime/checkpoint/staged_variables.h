@@ -15,7 +15,7 @@
 /* The graph that `what` is about: of a pipeline the whole. */
 const MtfGraph *mtf_checkpointed_graph(const MtfCheckpointed *what);
 
-/* mtf_tensor_file_read or mtf_tensor_file_write. */
+/* mtf_tensor_file_read, mtf_tensor_file_write or mtf_tensor_file_copy. */
 typedef bool (*MtfTensorFileMove)(const MtfTensorFile *tensors, uint64_t *checksum, GError **error);
 
 /* Collective over the control communicator: moves what `data` lists, with numbers of tensors of

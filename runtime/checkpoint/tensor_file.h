@@ -39,6 +39,7 @@ typedef struct {
     const MtfSafetensors *file;
     const int *tensors;  /* one a tensor of the file; or NULL, and: */
     const GArray *moves; /* MtfTensorMove */
+    const int *targets;  /* of mtf_tensor_file_copy: one a tensor of the file */
     int64_t data_start;  /* bytes of the header */
     const char *path;
     int64_t window_bytes; /* 0 = a third of MTF_STAGING_BYTES; less in tests */
@@ -52,5 +53,10 @@ bool mtf_tensor_file_write(const MtfTensorFile *tensors, uint64_t *checksum, GEr
 /* Collective: reads all tensors into the worker, rounding where the types differ. `*checksum` is
  * that of the tensors read. On failure the variables may hold anything. */
 bool mtf_tensor_file_read(const MtfTensorFile *tensors, uint64_t *checksum, GError **error);
+
+/* Collective: every tensor of `tensors` becomes the value of that in its place of `targets`, of as
+ * many elements, however both are placed. There is no file: `file` lists types and sizes that
+ * elements have on the way, and `path` is not asked. `*checksum` becomes 0. Never fails. */
+bool mtf_tensor_file_copy(const MtfTensorFile *tensors, uint64_t *checksum, GError **error);
 
 #endif

@@ -7,6 +7,7 @@
 #include "layouts/inference/generation_graph.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/calibrate/gemm_peak.h"
+#include "runtime/checkpoint/averaged_weights.h"
 #include "runtime/checkpoint/published_weights.h"
 #include "runtime/checkpoint/run_products.h"
 #include "runtime/kernels/products/kernel_libraries.h"
@@ -127,6 +128,23 @@ static void warn_of_libraries(const MtfSession *session) {
         say(session, g_strdup_printf("  warning: %s\n", warning));
 }
 
+/* From here on, with --ema, the weights are their running means. */
+static bool settle_weights(MtfSession *session, GError **error) {
+    MtfCheckpointed what = mtf_session_checkpointed(session);
+    return !session->options->ema || session->stopped ||
+           mtf_averaged_weights_take(&what, NULL, error);
+}
+
+static bool check_averages(const MtfSession *session, GError **error) {
+    if (!session->options->ema)
+        return true;
+    if (!mtf_averaged_weights_check(mtf_session_graph(session), error))
+        return false;
+    return session->options->steps > 0 || session->done > 0 ||
+           mtf_input_error(error, "--ema: nothing is trained with --steps 0, so there are no means "
+                                  "yet: --checkpoint DIR --resume has those of a run");
+}
+
 /* What is written of the trained model. */
 static bool write_results(MtfSession *session, GError **error) {
     const MtfRunOptions *options = session->options;
@@ -153,6 +171,8 @@ static bool write_results(MtfSession *session, GError **error) {
 static bool check_wishes(MtfSession *session, GError **error) {
     const MtfRunOptions *o = session->options;
     const MtfGraph *graph = mtf_session_graph(session);
+    if (!check_averages(session, error))
+        return false;
     if (o->export_hf != NULL && !mtf_published_weights_check(graph, false, error))
         return false;
     if (o->export_adapter != NULL && !mtf_published_weights_check(graph, true, error))
@@ -174,8 +194,8 @@ static bool train(MtfSession *session, GError **error) {
     warn_of_libraries(session);
     say(session, g_strdup_printf("  %s\n", products));
     return check_wishes(session, error) && train_and_verify(session, error) &&
-           write_results(session, error) && foretell(session, error) && generate(session, error) &&
-           serve(session, error);
+           settle_weights(session, error) && write_results(session, error) &&
+           foretell(session, error) && generate(session, error) && serve(session, error);
 }
 
 static bool run(MPI_Comm control, const MtfRunOptions *options, bool *stopped, GError **error) {

@@ -169,9 +169,12 @@ static const MtfUsage usage = { "PLAN", summary, 0, 1,
                "[PORT]"),                                                                         \
         OPTION(INT64, "slots", 0, slots, "texts that --serve lets go on side by side (8)", "N")
 
+/* Which weights are used, and where they go. */
 #define EXPORT_OPTIONS                                                                             \
-    OPTION(FILENAME, "export-hf", 0, export_hf,                                                    \
-           "after training, write the weights as published models have them to DIR", "DIR"),       \
+    OPTION(NONE, "ema", 0, ema, "evaluate and use the running means of the weights, not the last", \
+           NULL),                                                                                  \
+        OPTION(FILENAME, "export-hf", 0, export_hf,                                                \
+               "after training, write the weights as published models have them to DIR", "DIR"),   \
         OPTION(FILENAME, "export-adapter", 0, export_adapter,                                      \
                "after training, write the adapters of a plan with --lora as PEFT has them to DIR", \
                "DIR")

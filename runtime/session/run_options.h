@@ -3,7 +3,7 @@
  *
  *     mpirun -n N meshtf-run PLAN [--data FILE…] [--steps K] [--seed N] [--metrics FILE]
  *                            [--checkpoint DIR] [--checkpoint-every K] [--keep N] [--resume [--new-data]]
- *                            [--held-out SHARE|FILE…] [--eval-every K] [--eval-batches N]
+ *                            [--held-out SHARE|FILE…] [--eval-every K] [--eval-batches N] [--ema]
  *                            [--trace FROM:TO] [--trace-file FILE]
  *                            [--serve [PORT]] [--slots N] [--perplexity FILE]
  *                            [--tokenizer DIR] [--generate N] [--prompt TEXT] [--temperature T]
@@ -56,6 +56,7 @@ typedef struct {
     char *checkpoint;          /* folder; NULL = none */
     int64_t checkpoint_every;  /* steps, at least 1 */
     int64_t keep;              /* checkpoints, at least 1 */
+    gboolean ema;              /* running means of the weights are evaluated and used */
     gboolean resume, new_data; /* …, on other data than the checkpoint's */
     gboolean dry_run, verify, only_mpi, no_overlap, trial, calibrate;
 } MtfRunOptions;

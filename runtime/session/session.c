@@ -3,6 +3,7 @@
 
 #include "layouts/base/error.h"
 #include "layouts/inference/generation_graph.h"
+#include "runtime/checkpoint/averaged_weights.h"
 #include "runtime/checkpoint/run_products.h"
 #include "runtime/kernels/base/slice.h"
 #include "runtime/kernels/rows/kernel_lookup.h"
@@ -430,8 +431,14 @@ static bool is_evaluated(const MtfSession *session, int64_t step) {
 /* The loss of held out data after a step; then the inputs are those of the next step again. */
 static bool evaluate(MtfSession *session, MtfStepRecord *record, GError **error) {
     record->evaluated = true;
+    g_autoptr(GPtrArray) aside = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
+    MtfCheckpointed what = mtf_session_checkpointed(session);
+    if (session->options->ema && !mtf_averaged_weights_take(&what, aside, error))
+        return false;
     if (!mtf_evaluate(session, &record->held_out_loss, &record->held_out_accuracy, error))
         return false;
+    if (session->options->ema)
+        mtf_averaged_weights_put_back(&what, aside);
     if (record->step < session->options->steps && session->unread == NULL && session->stage == NULL)
         mtf_data_fill_inputs(session->data, session->worker, record->step + 1, &session->unread);
     return true;
