@@ -5,6 +5,7 @@
 #include "runtime/kernels/base/kernel_bfloat16.h"
 #include "runtime/kernels/base/kernel_nest.h"
 #include "runtime/kernels/products/kernel_products.h"
+#include "runtime/kernels/products/skinny_rows.h"
 
 #include <string.h>
 
@@ -111,18 +112,45 @@ static Matrix widened(float *panel, const MtfOperand *operand, int64_t at, int64
     return (Matrix){ panel, rows, columns, columns, false };
 }
 
+/* Whether so many rows are multiplied with a narrow matrix as it lies, once over, as a dense layer's are.
+ * Wide ones need no widening, and oneDNN is as fast. */
+static bool are_few(int64_t rows, const Matrices *w) {
+    return rows <= MTF_SKINNY_ROWS && mtf_operand_is_narrow(w->operand);
+}
+
+/* y = x w of few rows, x and y in float32. */
+static void multiply_few(const float *x, const Matrices *w, int64_t expert, float *y,
+                         int64_t rows) {
+    MtfSkinny piece = { .x = x,
+                        .w = mtf_operand_at(w->operand, expert * w->first * w->second),
+                        .y = y,
+                        .m = rows,
+                        .n = w->in_last ? w->first : w->second,
+                        .k = w->in_last ? w->second : w->first,
+                        .apart = w->second,
+                        .dots = w->in_last };
+    if (piece.n > 0)
+        mtf_skinny_rows(&piece, w->operand->dtype, NULL);
+}
+
 /* ---- Forward ----------------------------------------------------------------------------------- */
 
 static void narrow_run(const Panels *p, const Rows *x, const Matrices *w, const Rows *y,
                        const Run *run) {
     int64_t size = w->first * w->second;
-    Matrix b = widened(p->matrix, w->operand, run->expert * size, w->first, w->second);
+    bool few = are_few(run->end - run->begin, w);
+    Matrix b = { 0 };
+    if (!few)
+        b = widened(p->matrix, w->operand, run->expert * size, w->first, w->second);
     b = w->in_last ? turned(b) : b;
     for (int64_t row = run->begin; row < run->end; row += MTF_EXPERT_ROWS) {
         int64_t n = MIN(MTF_EXPERT_ROWS, run->end - row);
         Matrix a = widened(p->left, x->operand, row * x->width, n, x->width);
         Matrix c = { p->right, n, y->width, y->width, false };
-        multiply(&a, &b, &c, MTF_F32, false);
+        if (few)
+            multiply_few(p->left, w, run->expert, p->right, n);
+        else
+            multiply(&a, &b, &c, MTF_F32, false);
         mtf_bf16_round(mtf_operand_at(y->operand, row * y->width), p->right, n * y->width);
     }
 }
@@ -142,12 +170,27 @@ static void wide_run(const Rows *x, const Matrices *w, const Rows *y, const Run 
  * matrix is read once for all groups. */
 typedef struct {
     const Rows *x, *y;
-    Matrix matrix;
+    const Matrices *w;
+    int64_t expert;
+    float *panel;   /* of a narrow matrix; NULL where they are wide */
+    Matrix matrix;  /* of the expert; .data is NULL until it is asked for */
     MtfDtype dtype; /* that is computed in */
     char *left, *right;
     int64_t at[MTF_EXPERT_ROWS];
     int n;
 } Gathered;
+
+/* The expert's matrix, widened with its first use. */
+static const Matrix *matrix_of(Gathered *g) {
+    const Matrices *w = g->w;
+    int64_t at = g->expert * w->first * w->second;
+    if (g->matrix.data != NULL)
+        return &g->matrix;
+    g->matrix = g->panel != NULL ? widened(g->panel, w->operand, at, w->first, w->second)
+                                 : matrix_at(w->operand, at, w->first, w->second);
+    g->matrix = w->in_last ? turned(g->matrix) : g->matrix;
+    return &g->matrix;
+}
 
 static void gather_row(Gathered *g, int64_t row) {
     const MtfOperand *x = g->x->operand;
@@ -165,7 +208,10 @@ static void multiply_gathered(Gathered *g) {
     int64_t width = g->y->width, bytes = width * mtf_dtype_bytes(g->dtype);
     Matrix a = { g->left, g->n, g->x->width, g->x->width, false };
     Matrix c = { g->right, g->n, width, width, false };
-    multiply(&a, &g->matrix, &c, g->dtype, false);
+    if (are_few(g->n, g->w))
+        multiply_few(a.data, g->w, g->expert, c.data, g->n);
+    else
+        multiply(&a, matrix_of(g), &c, g->dtype, false);
     for (int j = 0; j < g->n; j++) {
         void *place = mtf_operand_at(y, g->at[j] * width);
         char *row = g->right + j * bytes;
@@ -178,21 +224,14 @@ static void multiply_gathered(Gathered *g) {
 }
 
 /* All rows of the expert number `expert` of those held. */
-static void join_expert(Gathered *g, const MtfOperand *ids, const Matrices *w, float *panel,
-                        int64_t expert) {
+static void join_expert(Gathered *g, const MtfOperand *ids, int64_t expert) {
     const int32_t *id = ids->data;
-    int64_t rows = mtf_operand_elements(ids), size = w->first * w->second;
-    bool begun = false;
+    int64_t rows = mtf_operand_elements(ids);
+    g->expert = expert;
+    g->matrix.data = NULL;
     for (int64_t row = 0; row < rows; row++) {
-        if (id[row] - w->begin != expert)
+        if (id[row] - g->w->begin != expert)
             continue;
-        if (!begun) {
-            g->matrix = panel != NULL
-                            ? widened(panel, w->operand, expert * size, w->first, w->second)
-                            : matrix_at(w->operand, expert * size, w->first, w->second);
-            g->matrix = w->in_last ? turned(g->matrix) : g->matrix;
-            begun = true;
-        }
         gather_row(g, row);
         if (g->n == MTF_EXPERT_ROWS)
             multiply_gathered(g);
@@ -213,7 +252,9 @@ static void join_groups(const MtfKernelCall *call, const Rows *x, const Matrices
     const MtfOperand *ids = &call->inputs[2];
     bool narrow = mtf_operand_is_narrow(y->operand);
     float *panel = narrow ? call->scratch : NULL;
-    Gathered g = { .x = x, .y = y, .dtype = narrow ? MTF_F32 : y->operand->dtype };
+    Gathered g = {
+        .x = x, .y = y, .w = w, .panel = panel, .dtype = narrow ? MTF_F32 : y->operand->dtype
+    };
     g.left = narrow ? (char *)(panel + w->first * w->second) : call->scratch;
     g.right = g.left + MTF_EXPERT_ROWS * x->width * mtf_dtype_bytes(g.dtype);
     Run run = { 0 };
@@ -222,7 +263,7 @@ static void join_groups(const MtfKernelCall *call, const Rows *x, const Matrices
             clear(y->operand, run.begin * y->width, (run.end - run.begin) * y->width);
     for (int64_t expert = 0; expert < w->held; expert++) {
         mtf_progress_hook_run(call->progress);
-        join_expert(&g, ids, w, panel, expert);
+        join_expert(&g, ids, expert);
     }
 }
 

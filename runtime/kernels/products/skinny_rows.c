@@ -33,8 +33,10 @@ typedef MtfSkinny Piece;
         int64_t j = from;                                                                      \
         for (; j + WIDTH <= to; j += WIDTH) {                                                  \
             Vector line[LINES];                                                                \
-            for (int i = 0; i < LINES; i++)                                                    \
+            for (int i = 0; i < LINES; i++) {                                                  \
+                __builtin_prefetch(w + (LINES + i) * p->apart + j);                            \
                 line[i] = LOAD(w + i * p->apart + j);                                          \
+            }                                                                                  \
             for (int64_t r = 0; r < p->m; r++) {                                               \
                 const float *x = p->x + r * p->k + k;                                          \
                 Vector sum = *(Vector *)(p->y + r * p->n + j);                                 \
@@ -90,6 +92,7 @@ MTF_INLINE float lanes_sum(const Vector *v) {
         int64_t k = 0;                                                                            \
         for (; k + WIDTH <= p->k; k += WIDTH)                                                     \
             for (int i = 0; i < DOT_LINES; i++) {                                                 \
+                __builtin_prefetch(w + (DOT_LINES + i) * p->apart + k);                           \
                 Vector line = LOAD(w + i * p->apart + k);                                         \
                 for (int q = 0; q < ROWS; q++)                                                    \
                     sum[q][i] += line * *(const Vector *)(x + q * p->k + k);                      \
@@ -104,10 +107,13 @@ MTF_INLINE float lanes_sum(const Vector *v) {
     }
 
 DEFINE_DOTS(f32, float, LOAD_F32, ONE_F32, 1)
+DEFINE_DOTS(f32, float, LOAD_F32, ONE_F32, 2)
 DEFINE_DOTS(f32, float, LOAD_F32, ONE_F32, 4)
 DEFINE_DOTS(bf16, uint16_t, LOAD_BF16, ONE_BF16, 1)
+DEFINE_DOTS(bf16, uint16_t, LOAD_BF16, ONE_BF16, 2)
 DEFINE_DOTS(bf16, uint16_t, LOAD_BF16, ONE_BF16, 4)
 DEFINE_DOTS(i8, int8_t, LOAD_I8, ONE_I8, 1)
+DEFINE_DOTS(i8, int8_t, LOAD_I8, ONE_I8, 2)
 DEFINE_DOTS(i8, int8_t, LOAD_I8, ONE_I8, 4)
 
 /* The last lines, one by one. */
@@ -127,6 +133,8 @@ DEFINE_DOTS(i8, int8_t, LOAD_I8, ONE_I8, 4)
             int64_t r = 0;                                                        \
             for (; r + DOT_ROWS <= p->m; r += DOT_ROWS)                           \
                 dots_##NAME##_4(p, r, n);                                         \
+            for (; r + 2 <= p->m; r += 2)                                         \
+                dots_##NAME##_2(p, r, n);                                         \
             for (; r < p->m; r++)                                                 \
                 dots_##NAME##_1(p, r, n);                                         \
             if (n % COLUMNS == 0)                                                 \
