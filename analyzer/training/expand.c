@@ -361,13 +361,22 @@ static int joined_exponents(Composite *c, const char *level, int x, int y) {
     return mapped(c, MTF_OP_ADD, sum, largest, mapped(c, MTF_OP_SOFTPLUS, rest, difference, -1));
 }
 
-static int joined_elements(Composite *c, const char *level, int x, int y) {
-    if (c->op->kind == MTF_OP_CUMULATIVE_LOG_SUM_EXP)
-        return joined_exponents(c, level, x, y);
+static int larger(Composite *c, const char *level, int x, int y) {
     g_autofree char *joined = g_strdup_printf("%s/joined", level);
-    bool most = c->op->kind == MTF_OP_CUMULATIVE_MAX;
-    return mapped(c, most ? MTF_OP_MAXIMUM : MTF_OP_MINIMUM, joined, x, y);
+    return mapped(c, MTF_OP_MAXIMUM, joined, x, y);
 }
+
+static int smaller(Composite *c, const char *level, int x, int y) {
+    g_autofree char *joined = g_strdup_printf("%s/joined", level);
+    return mapped(c, MTF_OP_MINIMUM, joined, x, y);
+}
+
+/* What a scan makes of an element and what comes before it. */
+typedef struct {
+    int (*join)(Composite *c, const char *level, int x, int y);
+    int positions; /* of elements */
+    int to;        /* the dimension of elements that are moved */
+} Scan;
 
 /* 1 for those of `positions` that have no element `step` before them (in reverse: behind them). */
 static int lacks_partner(Composite *c, const char *level, int positions, int64_t step) {
@@ -383,7 +392,7 @@ static int lacks_partner(Composite *c, const char *level, int positions, int64_t
 
 /* Every element joined with that `step` before it, which stands for as many (Hillis and Steele, "Data
  * parallel algorithms", 1986). */
-static int scan_level(Composite *c, int x, int positions, int to, int64_t step) {
+static int scan_level(Composite *c, const Scan *scan, int x, int64_t step) {
     MtfBuilder *b = builder_of(c);
     int dim = c->op->attributes.dimension;
     bool back = c->op->attributes.reverse != 0;
@@ -393,16 +402,16 @@ static int scan_level(Composite *c, int x, int positions, int to, int64_t step) 
     g_autofree char *partner_name = g_strdup_printf("%s/partner", level);
     g_autofree char *name =
         g_strdup_printf("%s%s%s", c->op->name, last ? "" : "/", last ? "" : level);
-    int moved = shifted(c, moved_name, x, to, (double)(back ? step : -step));
-    b->attributes.from = to;
+    int moved = shifted(c, moved_name, x, scan->to, (double)(back ? step : -step));
+    b->attributes.from = scan->to;
     b->attributes.to = dim;
     int partner = mapped(c, MTF_OP_RENAME, partner_name, moved, -1);
-    int first = lacks_partner(c, level, positions, step);
-    int joined = joined_elements(c, level, x, partner);
+    int first = lacks_partner(c, level, scan->positions, step);
+    int joined = scan->join(c, level, x, partner);
     return MTF_BUILD(b, MTF_OP_WHERE, name, c->shape, first, x, joined);
 }
 
-static int expand_scan(Composite *c) {
+static int scanned(Composite *c, int (*join)(Composite *, const char *, int, int)) {
     int dim = c->op->attributes.dimension, x = c->x[0];
     int64_t size = mtf_graph_size(c->e->b.graph, dim);
     if (size == 1) {
@@ -410,10 +419,22 @@ static int expand_scan(Composite *c) {
         return MTF_BUILD(builder_of(c), MTF_OP_SCALE, c->op->name, NULL, x);
     }
     int to = hidden_dimension(c, "moved", size);
-    int place = positions(c, "position", dim, dtype_of(c, x));
+    Scan scan = { join, positions(c, "position", dim, dtype_of(c, x)), to };
     for (int64_t step = 1; step < size; step *= 2)
-        x = scan_level(c, x, place, to, step);
+        x = scan_level(c, &scan, x, step);
     return x;
+}
+
+static int expand_cumulative_max(Composite *c) {
+    return scanned(c, larger);
+}
+
+static int expand_cumulative_min(Composite *c) {
+    return scanned(c, smaller);
+}
+
+static int expand_cumulative_log_sum_exp(Composite *c) {
+    return scanned(c, joined_exponents);
 }
 
 /* The dimension of a shape divided into two. */
@@ -619,9 +640,9 @@ static int (*const rewrites[MTF_OPERATIONS])(Composite *c) = {
     [MTF_OP_ROLL] = expand_roll,
     [MTF_OP_SELECT] = expand_select,
     [MTF_OP_CUMULATIVE_SUM] = expand_cumulative_sum,
-    [MTF_OP_CUMULATIVE_MAX] = expand_scan,
-    [MTF_OP_CUMULATIVE_MIN] = expand_scan,
-    [MTF_OP_CUMULATIVE_LOG_SUM_EXP] = expand_scan,
+    [MTF_OP_CUMULATIVE_MAX] = expand_cumulative_max,
+    [MTF_OP_CUMULATIVE_MIN] = expand_cumulative_min,
+    [MTF_OP_CUMULATIVE_LOG_SUM_EXP] = expand_cumulative_log_sum_exp,
     [MTF_OP_LOCAL_RESPONSE_NORM] = expand_local_response,
     [MTF_OP_STACK] = expand_stack,
     [MTF_OP_GATHER] = expand_gather,
