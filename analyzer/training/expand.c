@@ -3,6 +3,9 @@
 
 #include "analyzer/training/builder.h"
 
+#include <inttypes.h>
+#include <math.h>
+
 /* Inputs that are optional are looked at up to here. */
 #define LEAST_INPUTS 4
 
@@ -313,8 +316,192 @@ static int expand_reverse(Composite *c) {
     return turned(c, (double)mtf_graph_size(c->e->b.graph, c->op->attributes.dimension) - 1, -1, 0);
 }
 
+/* x[t + start] along the composite's dimension, called `to`, and 0 where that is no element. */
+static int shifted(Composite *c, const char *suffix, int x, int to, double start) {
+    aim(c, c->op->attributes.dimension, to, start, 1);
+    return mapped(c, MTF_OP_RESAMPLE, suffix, x, -1);
+}
+
+/* What stays within the ends and what goes round them, so that parts read what their neighbours hold. */
 static int expand_roll(Composite *c) {
-    return turned(c, 0 - c->op->attributes.shift, 1, 1);
+    MtfBuilder *b = builder_of(c);
+    int dim = c->op->attributes.dimension;
+    double size = (double)mtf_graph_size(b->graph, dim), shift = c->op->attributes.shift;
+    shift -= size * floor(shift / size);
+    if (shift == 0)
+        return turned(c, 0, 1, 0);
+    int to = hidden_dimension(c, "turned", mtf_graph_size(b->graph, dim));
+    int within = shifted(c, "within", c->x[0], to, 0 - shift);
+    int round = shifted(c, "round", c->x[0], to, size - shift);
+    int both = mapped(c, MTF_OP_ADD, "both", within, round);
+    b->attributes.from = to;
+    b->attributes.to = dim;
+    return MTF_BUILD(b, MTF_OP_RENAME, c->op->name, NULL, both);
+}
+
+static int copy_operation(Composite *c) {
+    c->e->b.attributes = c->op->attributes;
+    c->e->b.has_dtype = mtf_operation_row_chooses_dtype(mtf_operation_row(c->op->kind));
+    c->e->b.dtype = mtf_graph_tensor(c->e->from, c->op->outputs[0])->dtype;
+    return mtf_build(&c->e->b, c->op->kind, c->op->name, c->shape, c->op->n_inputs, c->x);
+}
+
+/* ---- Scans ----------------------------------------------------------------------------------- */
+
+/* log(e^x + e^y) = max + log(1 + e^(min - max)). */
+static int joined_exponents(Composite *c, const char *level, int x, int y) {
+    g_autofree char *more = g_strdup_printf("%s/more", level);
+    g_autofree char *less = g_strdup_printf("%s/less", level);
+    g_autofree char *apart = g_strdup_printf("%s/apart", level);
+    g_autofree char *rest = g_strdup_printf("%s/rest", level);
+    g_autofree char *sum = g_strdup_printf("%s/joined", level);
+    int largest = mapped(c, MTF_OP_MAXIMUM, more, x, y);
+    int difference =
+        mapped(c, MTF_OP_SUBTRACT, apart, mapped(c, MTF_OP_MINIMUM, less, x, y), largest);
+    return mapped(c, MTF_OP_ADD, sum, largest, mapped(c, MTF_OP_SOFTPLUS, rest, difference, -1));
+}
+
+static int larger(Composite *c, const char *level, int x, int y) {
+    g_autofree char *joined = g_strdup_printf("%s/joined", level);
+    return mapped(c, MTF_OP_MAXIMUM, joined, x, y);
+}
+
+static int smaller(Composite *c, const char *level, int x, int y) {
+    g_autofree char *joined = g_strdup_printf("%s/joined", level);
+    return mapped(c, MTF_OP_MINIMUM, joined, x, y);
+}
+
+/* What a scan makes of an element and what comes before it. */
+typedef struct {
+    int (*join)(Composite *c, const char *level, int x, int y);
+    int positions; /* of elements */
+    int to;        /* the dimension of elements that are moved */
+} Scan;
+
+/* 1 for those of `positions` that have no element `step` before them (in reverse: behind them). */
+static int lacks_partner(Composite *c, const char *level, int positions, int64_t step) {
+    bool back = c->op->attributes.reverse != 0;
+    int64_t size = mtf_graph_size(c->e->b.graph, c->op->attributes.dimension);
+    g_autofree char *edge_name = g_strdup_printf("%s/%s/edge", c->op->name, level);
+    g_autofree char *name = g_strdup_printf("%s/first", level);
+    int edge = mtf_build_constant(builder_of(c), edge_name, dtype_of(c, c->x[0]),
+                                  (double)(back ? size - step : step));
+    return back ? mapped(c, MTF_OP_LESS_EQUAL, name, edge, positions)
+                : mapped(c, MTF_OP_LESS, name, positions, edge);
+}
+
+/* Every element joined with that `step` before it, which stands for as many (Hillis and Steele, "Data
+ * parallel algorithms", 1986). */
+static int scan_level(Composite *c, const Scan *scan, int x, int64_t step) {
+    MtfBuilder *b = builder_of(c);
+    int dim = c->op->attributes.dimension;
+    bool back = c->op->attributes.reverse != 0;
+    bool last = 2 * step >= mtf_graph_size(b->graph, dim);
+    g_autofree char *level = g_strdup_printf("%" PRId64, step);
+    g_autofree char *moved_name = g_strdup_printf("%s/moved", level);
+    g_autofree char *partner_name = g_strdup_printf("%s/partner", level);
+    g_autofree char *name =
+        g_strdup_printf("%s%s%s", c->op->name, last ? "" : "/", last ? "" : level);
+    int moved = shifted(c, moved_name, x, scan->to, (double)(back ? step : -step));
+    b->attributes.from = scan->to;
+    b->attributes.to = dim;
+    int partner = mapped(c, MTF_OP_RENAME, partner_name, moved, -1);
+    int first = lacks_partner(c, level, scan->positions, step);
+    int joined = scan->join(c, level, x, partner);
+    return MTF_BUILD(b, MTF_OP_WHERE, name, c->shape, first, x, joined);
+}
+
+static int scanned(Composite *c, int (*join)(Composite *, const char *, int, int)) {
+    int dim = c->op->attributes.dimension, x = c->x[0];
+    int64_t size = mtf_graph_size(c->e->b.graph, dim);
+    if (size == 1) {
+        builder_of(c)->attributes.factor = 1;
+        return MTF_BUILD(builder_of(c), MTF_OP_SCALE, c->op->name, NULL, x);
+    }
+    int to = hidden_dimension(c, "moved", size);
+    Scan scan = { join, positions(c, "position", dim, dtype_of(c, x)), to };
+    for (int64_t step = 1; step < size; step *= 2)
+        x = scan_level(c, &scan, x, step);
+    return x;
+}
+
+static int expand_cumulative_max(Composite *c) {
+    return scanned(c, larger);
+}
+
+static int expand_cumulative_min(Composite *c) {
+    return scanned(c, smaller);
+}
+
+static int expand_cumulative_log_sum_exp(Composite *c) {
+    return scanned(c, joined_exponents);
+}
+
+/* The dimension of a shape divided into two. */
+static MtfShape divided(const MtfShape *shape, int dim, int outer, int inner) {
+    MtfShape result = { 0 };
+    for (int i = 0; i < shape->rank; i++) {
+        mtf_shape_append(&result, shape->dims[i] == dim ? outer : shape->dims[i]);
+        if (shape->dims[i] == dim)
+            mtf_shape_append(&result, inner);
+    }
+    return result;
+}
+
+static int summed_along(Composite *c, const char *suffix, int x, int dim, double exclusive) {
+    MtfAttributes *a = &builder_of(c)->attributes;
+    a->dimension = dim;
+    a->exclusive = exclusive;
+    a->reverse = c->op->attributes.reverse;
+    return mapped(c, MTF_OP_CUMULATIVE_SUM, suffix, x, -1);
+}
+
+/* In blocks, each by itself and then moved by the total of those before it: where blocks are split,
+ * nothing but the totals travels (Blelloch, "Prefix sums and their applications", 1990). */
+static int expand_cumulative_sum(Composite *c) {
+    const MtfAttributes *a = &c->op->attributes;
+    if (a->blocks <= 1)
+        return copy_operation(c);
+    int64_t blocks = (int64_t)a->blocks, size = mtf_graph_size(c->e->b.graph, a->dimension);
+    int outer = hidden_dimension(c, "blocks", blocks);
+    int inner = hidden_dimension(c, "block", size / blocks);
+    if (inner < 0)
+        return -1;
+    MtfShape whole = divided(c->shape, a->dimension, outer, inner);
+    MtfShape totals_shape = mtf_shape_without(&whole, inner);
+    int x = part(c, MTF_OP_RESHAPE, "divided", &whole, c->x[0], -1);
+    int own = summed_along(c, "own", x, inner, a->exclusive);
+    int totals = part(c, MTF_OP_REDUCE_SUM, "totals", &totals_shape, x, -1);
+    int before = summed_along(c, "before", totals, outer, 1);
+    int sum = part(c, MTF_OP_ADD, "sum", &whole, own, before);
+    return MTF_BUILD(builder_of(c), MTF_OP_RESHAPE, c->op->name, c->shape, sum);
+}
+
+/* x / (bias + alpha mean of x^2 over the window)^beta (Krizhevsky et al., 2012, section 3.3, with alpha
+ * divided by the window's size, as in Caffe, ONNX and PyTorch). Beyond the ends there are zeros. */
+static int expand_local_response(Composite *c) {
+    MtfBuilder *b = builder_of(c);
+    const MtfAttributes *a = &c->op->attributes;
+    int size = (int)a->size, dim = a->dimension;
+    int to = hidden_dimension(c, "window", mtf_graph_size(b->graph, dim));
+    MtfShape windows = *c->shape;
+    windows.dims[mtf_shape_find(&windows, dim)] = to;
+    int square = mapped(c, MTF_OP_SQUARE, "square", c->x[0], -1);
+    b->attributes.n_windows = 1;
+    b->attributes.windows[0] = (MtfWindow){ dim, to, -1, size, 1, 1, (size - 1) / 2, size / 2 };
+    b->attributes.counted = 1;
+    int mean = part(c, MTF_OP_AVERAGE_POOL, "mean", &windows, square, -1);
+    b->attributes.from = to;
+    b->attributes.to = dim;
+    int here = mapped(c, MTF_OP_RENAME, "here", mean, -1);
+    b->attributes.factor = a->alpha;
+    int scaled = mapped(c, MTF_OP_SCALE, "scaled", here, -1);
+    g_autofree char *name = g_strdup_printf("%s/bias", c->op->name);
+    int bias = mtf_build_constant(b, name, dtype_of(c, c->x[0]), a->bias);
+    int base = mapped(c, MTF_OP_ADD, "base", scaled, bias);
+    b->attributes.exponent = 0 - a->beta;
+    int factor = mapped(c, MTF_OP_RAISE, "factor", base, -1);
+    return MTF_BUILD(b, MTF_OP_MULTIPLY, c->op->name, c->shape, c->x[0], factor);
 }
 
 static int expand_select(Composite *c) {
@@ -443,13 +630,6 @@ static int expand_einsum(Composite *c) {
     return mtf_build(&c->e->b, MTF_OP_EINSUM, c->op->name, c->shape, factors.n, tensors);
 }
 
-static int copy_operation(Composite *c) {
-    c->e->b.attributes = c->op->attributes;
-    c->e->b.has_dtype = mtf_operation_row_chooses_dtype(mtf_operation_row(c->op->kind));
-    c->e->b.dtype = mtf_graph_tensor(c->e->from, c->op->outputs[0])->dtype;
-    return mtf_build(&c->e->b, c->op->kind, c->op->name, c->shape, c->op->n_inputs, c->x);
-}
-
 /* How operations are rewritten, keyed like the operation table; NULL: they are copied. */
 static int (*const rewrites[MTF_OPERATIONS])(Composite *c) = {
     [MTF_OP_SOFTMAX] = expand_softmax,
@@ -459,6 +639,11 @@ static int (*const rewrites[MTF_OPERATIONS])(Composite *c) = {
     [MTF_OP_REVERSE] = expand_reverse,
     [MTF_OP_ROLL] = expand_roll,
     [MTF_OP_SELECT] = expand_select,
+    [MTF_OP_CUMULATIVE_SUM] = expand_cumulative_sum,
+    [MTF_OP_CUMULATIVE_MAX] = expand_cumulative_max,
+    [MTF_OP_CUMULATIVE_MIN] = expand_cumulative_min,
+    [MTF_OP_CUMULATIVE_LOG_SUM_EXP] = expand_cumulative_log_sum_exp,
+    [MTF_OP_LOCAL_RESPONSE_NORM] = expand_local_response,
     [MTF_OP_STACK] = expand_stack,
     [MTF_OP_GATHER] = expand_gather,
     [MTF_OP_SCATTER_ADD] = expand_scatter_add,

@@ -172,7 +172,8 @@ typedef struct {
     double smoothing, z_loss, ignore;     /* softmax_cross_entropy */
     double start, stride, dilation, wrap; /* resample, slice */
     double before, shift, index;          /* pad; roll; select */
-    double exclusive, reverse;            /* cumulative_sum */
+    double exclusive, reverse, blocks;    /* cumulative_sum */
+    double size, alpha, beta, bias;       /* local_response_norm */
     double mean, deviation;               /* random_normal */
     double exponent, slope;               /* raise; elu, leaky_relu */
     double queue, priority;               /* slots */

@@ -54,6 +54,10 @@ bool mtf_check_clip(const MtfOperationCheck *check, const MtfShape *shape, GErro
 bool mtf_check_argmax(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_one_hot(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_reshape(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_cumulative_sum(const MtfOperationCheck *check, const MtfShape *shape,
+                              GError **error);
+bool mtf_check_local_response(const MtfOperationCheck *check, const MtfShape *shape,
+                              GError **error);
 bool mtf_check_resample(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_concat(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_random(const MtfOperationCheck *check, const MtfShape *shape, GError **error);

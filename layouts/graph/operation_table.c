@@ -44,6 +44,14 @@
     { ELEMENTWISE(text, 2, 2), .dims = MTF_DIMS_UNION, .flops = 1, .in_place = 3, .integers = true }
 #define COMPOSITE(text, least, most, dims_rule) \
     ELEMENTWISE(text, least, most), .composite = true, .dims = dims_rule
+/* What comes of an element and all before it along one dimension. */
+#define SCAN(text)                                                                 \
+    {                                                                              \
+        COMPOSITE(text, 1, 1, MTF_DIMS_FIRST), .positional = true, .attributes = { \
+            REQUIRED_DIMENSION(dimension),                                         \
+            NUMBER(reverse, 0)                                                     \
+        }                                                                          \
+    }
 /* The gradient of a unary function from (x or y, dy): linear in dy. */
 #define UNARY_GRAD(text, cost)                                                         \
     {                                                                                  \
@@ -246,7 +254,8 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                                 .linearity = MTF_LINEAR_ONE, .flops = 1, .in_place = 1,
                                 .whole = true, .positional = true, .integers = true,
                                 .attributes = { REQUIRED_DIMENSION(dimension), NUMBER(exclusive, 0),
-                                                NUMBER(reverse, 0) } },
+                                                NUMBER(reverse, 0), NUMBER(blocks, 1) },
+                                .check = mtf_check_cumulative_sum },
     [MTF_OP_TOP_K] = { .name = "top_k",
                        .kernel_class = MTF_CLASS_REDUCTION,
                        .min_inputs = 1,
@@ -458,6 +467,14 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
     [MTF_OP_REDUCE_MIN] = { COMPOSITE("reduce_min", 1, 1, MTF_DIMS_SUBSET) },
     [MTF_OP_REDUCE_ANY] = { COMPOSITE("reduce_any", 1, 1, MTF_DIMS_SUBSET) },
     [MTF_OP_REDUCE_ALL] = { COMPOSITE("reduce_all", 1, 1, MTF_DIMS_SUBSET) },
+    [MTF_OP_CUMULATIVE_MAX] = SCAN("cumulative_max"),
+    [MTF_OP_CUMULATIVE_MIN] = SCAN("cumulative_min"),
+    [MTF_OP_CUMULATIVE_LOG_SUM_EXP] = SCAN("cumulative_log_sum_exp"),
+    [MTF_OP_LOCAL_RESPONSE_NORM] = { COMPOSITE("local_response_norm", 1, 1, MTF_DIMS_FIRST),
+                                     .positional = true, .check = mtf_check_local_response,
+                                     .attributes = { REQUIRED_DIMENSION(dimension),
+                                                     REQUIRED_NUMBER(size), NUMBER(alpha, 1e-4),
+                                                     NUMBER(beta, 0.75), NUMBER(bias, 1) } },
     [MTF_OP_LOG_SUM_EXP] = { COMPOSITE("log_sum_exp", 1, 1, MTF_DIMS_SUBSET),
                              .padding = MTF_PADDING_LOWEST, .dtype = MTF_DTYPE_WIDE },
     [MTF_OP_ARGMAX] = { COMPOSITE("argmax", 1, 1, MTF_DIMS_SUBSET), .padding = MTF_PADDING_LOWEST,

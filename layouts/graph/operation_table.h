@@ -156,7 +156,7 @@ typedef enum {
     MTF_OP_MAX_POOL,         /* the largest of each window; and "NAME/index", its place there */
     MTF_OP_AVERAGE_POOL,     /* the mean of each window, of its elements or with padding */
     MTF_OP_CUMULATIVE_SUM,   /* of the elements up to this one along `dimension`; `exclusive`: of
-                              those before it; `reverse`: from the end */
+                              those before it; `reverse`: from the end; `blocks` > 1: in so many parts */
     MTF_OP_TOP_K,       /* the largest along `from`, largest first, along `to`; and "NAME/index" */
     MTF_OP_DROPOUT,     /* x / (1 - rate) or 0; also its own gradient, on the same stream */
     MTF_OP_CAUSAL_MASK, /* x where memory <= query, else -1e30 */
@@ -193,6 +193,10 @@ typedef enum {
     MTF_OP_REDUCE_ANY, /* 1 where some element is not 0, else 0 */
     MTF_OP_REDUCE_ALL,
     MTF_OP_LOG_SUM_EXP,
+    MTF_OP_CUMULATIVE_MAX, /* of the elements up to this one along `dimension`; `reverse`: from the end */
+    MTF_OP_CUMULATIVE_MIN,
+    MTF_OP_CUMULATIVE_LOG_SUM_EXP,
+    MTF_OP_LOCAL_RESPONSE_NORM, /* x / (bias + alpha mean of x^2 over `size` around along `dimension`)^beta */
     MTF_OP_ARGMAX,   /* where the largest stands along the one dimension the output lacks */
     MTF_OP_ONE_HOT,  /* (ids) -> 1 where the output's further dimension is at the id, else 0 */
     MTF_OP_RMS_NORM, /* (x, scale) -> x scale / sqrt(mean of x^2 + epsilon) */

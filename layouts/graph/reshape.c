@@ -157,6 +157,27 @@ bool mtf_check_roll(const Check *check, const MtfShape *shape, GError **error) {
     return check_whole(check, "shift", check->operation->attributes.shift, error);
 }
 
+bool mtf_check_cumulative_sum(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    const MtfAttributes *a = &check->operation->attributes;
+    if (!check_whole(check, "blocks", a->blocks, error))
+        return false;
+    return a->blocks == 0 ||
+           (a->blocks >= 1 && fmod((double)size(check, a->dimension), a->blocks) == 0) ||
+           mtf_check_fail(check, error,
+                          "\"%s\", of size %g, cannot be divided into %g equal \"blocks\"",
+                          name(check, a->dimension), (double)size(check, a->dimension), a->blocks);
+}
+
+bool mtf_check_local_response(const Check *check, const MtfShape *shape, GError **error) {
+    (void)shape;
+    const MtfAttributes *a = &check->operation->attributes;
+    if (!check_whole(check, "size", a->size, error))
+        return false;
+    return (a->size >= 1 && a->size <= 1024) ||
+           mtf_check_fail(check, error, "\"size\" is %g and should be from 1 to 1024", a->size);
+}
+
 bool mtf_check_select(const Check *check, const MtfShape *shape, GError **error) {
     const MtfAttributes *a = &check->operation->attributes;
     double end = (double)size(check, a->dimension) - 1;

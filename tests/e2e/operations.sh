@@ -96,6 +96,44 @@ for layout in "batch:rows heads:cols queries:cols keys:cols inner:cols" "length:
     claim "$layout: calls and bytes are those of its plan" says "every rank's calls and bytes equal the program's"
 done
 
+# Along a dimension that is split, turns and scans exchange what parts lack, and no more.
+cat >"$work/scans.json" <<'EOF'
+{
+  "meshtf_graph": 1, "name": "scans",
+  "dimensions": {"batch": 2, "time": 32, "features": 4},
+  "inputs": [{"name": "x", "dims": ["batch", "time", "features"], "feed": "features"},
+    {"name": "goal", "dims": ["batch", "time", "features"], "feed": "targets"}],
+  "variables": [{"name": "w", "dims": ["features"], "init": {"normal": 1}}],
+  "operations": [
+    {"name": "y", "op": "multiply", "inputs": ["x", "w"]},
+    OPERATION,
+    {"name": "apart", "op": "subtract", "inputs": ["z", "goal"]},
+    {"name": "loss", "op": "reduce_mean", "inputs": ["squares"], "dims": []},
+    {"name": "squares", "op": "square", "inputs": ["apart"]}
+  ],
+  "loss": "loss", "optimizer": {"kind": "sgd", "rate": 0.1}
+}
+EOF
+between() { [ "$1" -gt 0 ] && [ "$1" -le "$2" ]; }
+while read -r name most dimensions operation; do
+    sed "s|OPERATION|{\"name\": \"z\", \"op\": $operation, \"inputs\": [\"y\"]}|" "$work/scans.json" >"$work/scan.json"
+    run meshtf-plan estimate "$work/scan.json" --mesh rows:4 --precision f64 --layout "time:rows$dimensions" -o "$work/plan.json"
+    run meshtf-plan estimate "$work/scan.json" --mesh rows:4 --precision f64 --layout "time:rows$dimensions" --json
+    # Elements in a step, as payload counts them: a part has 64, the whole 256, and gathering takes 512.
+    sent=$(jq '[.collectives[] | select(.kind != "allreduce") | .elements] | add // 0' "$work/out")
+    claim "$name exchanges at most $most elements forward and backward: $sent" between "$sent" "$most"
+    run mpirun -n 4 meshtf-run "$work/plan.json" --steps 4 --verify
+    claim "$name trains as on one processor" says "the same training as on one processor"
+    claim "$name: calls and bytes are those of its plan" says "every rank's calls and bytes equal the program's"
+done <<TABLE
+roll 96 ;z/turned:rows "roll", "dimension": "time", "shift": 3
+cumulative_max 368 ;z/moved:rows "cumulative_max", "dimension": "time"
+cumulative_min 368 ;z/moved:rows "cumulative_min", "dimension": "time", "reverse": 1
+cumulative_log_sum_exp 400 ;z/moved:rows "cumulative_log_sum_exp", "dimension": "time"
+local_response_norm 48 ;z/window:rows "local_response_norm", "dimension": "time", "size": 3, "alpha": 1
+cumulative_sum 128 ;z/blocks:rows "cumulative_sum", "dimension": "time", "blocks": 8
+TABLE
+
 # Optimizers that need more of a variable than an element: norms, products with itself.
 for optimizer in lamb muon; do
     run meshtf-plan model transformer-lm --preset tiny --optimizer "$optimizer" --ema 0.9 -o "$work/model.json"

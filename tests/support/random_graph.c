@@ -497,13 +497,21 @@ static int draw_concat(Draw *draw) {
 }
 
 static int draw_turn(Draw *draw) {
-    static const int kinds[] = { MTF_OP_CUMULATIVE_SUM, MTF_OP_REVERSE, MTF_OP_ROLL };
-    int kind = kinds[below(draw, draw->options->composites ? 3 : 1)], x = pick_with_dims(draw);
+    static const int kinds[] = {
+        MTF_OP_CUMULATIVE_SUM,     MTF_OP_REVERSE,        MTF_OP_ROLL,
+        MTF_OP_CUMULATIVE_MAX,     MTF_OP_CUMULATIVE_MIN, MTF_OP_CUMULATIVE_LOG_SUM_EXP,
+        MTF_OP_LOCAL_RESPONSE_NORM
+    };
+    int kind = kinds[below(draw, draw->options->composites ? (int)G_N_ELEMENTS(kinds) : 1)];
+    int x = pick_with_dims(draw);
     MtfAttributes attributes = MTF_NO_ATTRIBUTES;
     attributes.dimension = random_dim(draw, x);
     attributes.shift = below(draw, 5) - 2;
     attributes.exclusive = below(draw, 2);
     attributes.reverse = below(draw, 2);
+    attributes.blocks = attributes.alpha = attributes.bias = 1;
+    attributes.beta = 0.75;
+    attributes.size = 1 + below(draw, 4);
     return emit_with(draw, kind, 1, &x, &attributes);
 }
 

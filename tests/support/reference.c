@@ -483,6 +483,30 @@ static double cumulative_sum(const Point *p) {
     return sum;
 }
 
+/* Of the elements up to this one. */
+static double scan(const Point *p) {
+    int dim = p->a->dimension, kind = p->operation->kind;
+    double best = at(p, 0, dim, p->coordinate[dim]), most = best, sum = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = 0; i < size_of(p, dim); i++) {
+            int64_t apart = p->a->reverse != 0 ? i - p->coordinate[dim] : p->coordinate[dim] - i;
+            double x = apart >= 0 ? at(p, 0, dim, i) : best;
+            best = kind == MTF_OP_CUMULATIVE_MIN ? fmin(best, x) : fmax(best, x);
+            most = apart >= 0 ? fmax(most, x) : most;
+            sum += pass == 1 && apart >= 0 ? exp(x - most) : 0;
+        }
+    return kind == MTF_OP_CUMULATIVE_LOG_SUM_EXP ? most + log(sum) : best;
+}
+
+static double local_response(const Point *p) {
+    int dim = p->a->dimension;
+    int64_t here = p->coordinate[dim], size = (int64_t)p->a->size;
+    double sum = 0;
+    for (int64_t i = here - (size - 1) / 2; i <= here + size / 2; i++)
+        sum += i >= 0 && i < size_of(p, dim) ? at(p, 0, dim, i) * at(p, 0, dim, i) : 0;
+    return p->x[0] / pow(p->a->bias + p->a->alpha / (double)size * sum, p->a->beta);
+}
+
 /* The element that as many others come before as its place says. */
 static double top_k(const Point *p) {
     int64_t before = 0, here = p->coordinate[p->a->from];
@@ -760,6 +784,10 @@ static const Term terms[MTF_OPERATIONS] = {
     [MTF_OP_AVERAGE_POOL_GRAD] = average_pool,
     [MTF_OP_CUMULATIVE_SUM] = cumulative_sum,
     [MTF_OP_TOP_K] = top_k,
+    [MTF_OP_CUMULATIVE_MAX] = scan,
+    [MTF_OP_CUMULATIVE_MIN] = scan,
+    [MTF_OP_CUMULATIVE_LOG_SUM_EXP] = scan,
+    [MTF_OP_LOCAL_RESPONSE_NORM] = local_response,
     [MTF_OP_SLICE] = slice,
     [MTF_OP_PAD] = pad,
     [MTF_OP_REVERSE] = reverse,

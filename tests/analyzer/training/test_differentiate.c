@@ -297,13 +297,19 @@ static void slices_pads_and_turns(void **state) {
         int kind;
         int from, to;
         double start, stride, before, value, shift;
-    } cases[] = {
-        { MTF_OP_SLICE, C, A, 1, 2, 0, 0, 0 },         { MTF_OP_SLICE, C, A, 2, -1, 0, 0, 0 },
-        { MTF_OP_SLICE, C, A, 2, 1, 0, 0, 0 },         { MTF_OP_PAD, A, C, 0, 0, 1, 0, 0 },
-        { MTF_OP_PAD, A, C, 0, 0, 0, -1.5, 0 },        { MTF_OP_REVERSE, 0, 0, 0, 0, 0, 0, 0 },
-        { MTF_OP_ROLL, 0, 0, 0, 0, 0, 0, 2 },          { MTF_OP_ROLL, 0, 0, 0, 0, 0, 0, -1 },
-        { MTF_OP_CUMULATIVE_SUM, 0, 0, 0, 0, 0, 0, 0 }
-    };
+    } cases[] = { { MTF_OP_SLICE, C, A, 1, 2, 0, 0, 0 },
+                  { MTF_OP_SLICE, C, A, 2, -1, 0, 0, 0 },
+                  { MTF_OP_SLICE, C, A, 2, 1, 0, 0, 0 },
+                  { MTF_OP_PAD, A, C, 0, 0, 1, 0, 0 },
+                  { MTF_OP_PAD, A, C, 0, 0, 0, -1.5, 0 },
+                  { MTF_OP_REVERSE, 0, 0, 0, 0, 0, 0, 0 },
+                  { MTF_OP_ROLL, 0, 0, 0, 0, 0, 0, 2 },
+                  { MTF_OP_ROLL, 0, 0, 0, 0, 0, 0, -1 },
+                  { MTF_OP_CUMULATIVE_SUM, 0, 0, 0, 0, 0, 0, 0 },
+                  { MTF_OP_CUMULATIVE_MAX, 0, 0, 0, 0, 0, 0, 0 },
+                  { MTF_OP_CUMULATIVE_MIN, 0, 0, 0, 0, 0, 0, 0 },
+                  { MTF_OP_CUMULATIVE_LOG_SUM_EXP, 0, 0, 0, 0, 0, 0, 0 },
+                  { MTF_OP_LOCAL_RESPONSE_NORM, 0, 0, 0, 0, 0, 0, 0 } };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         bool moves = cases[i].from != cases[i].to;
         MtfBuilder b = start();
@@ -314,7 +320,25 @@ static void slices_pads_and_turns(void **state) {
         b.attributes.before = cases[i].before, b.attributes.value = cases[i].value;
         b.attributes.shift = cases[i].shift;
         b.attributes.exclusive = 1;
+        b.attributes.size = 2, b.attributes.alpha = b.attributes.beta = b.attributes.bias = 1;
         g_autoptr(MtfGraph) graph = finish(&b, op(&b, cases[i].kind, "y", NULL, x, -1));
+        check(graph);
+    }
+}
+
+/* Sums in blocks, and all scans from the end, along a dimension of 6 and one of 1. */
+static void scans_in_blocks_and_in_reverse(void **state) {
+    (void)state;
+    static const int kinds[] = { MTF_OP_CUMULATIVE_SUM, MTF_OP_CUMULATIVE_MAX,
+                                 MTF_OP_CUMULATIVE_MIN, MTF_OP_CUMULATIVE_LOG_SUM_EXP };
+    for (int i = 0; i < 4 * 2 * 2; i++) {
+        MtfBuilder b = start();
+        mtf_graph_add_dimension(b.graph, "e", i & 1 ? 6 : 1, NULL);
+        int x = variable(&b, "x", "aec");
+        b.attributes.dimension = mtf_graph_find_dimension(b.graph, "e");
+        b.attributes.blocks = i & 1 ? 3 : 1;
+        b.attributes.reverse = i >> 1 & 1;
+        g_autoptr(MtfGraph) graph = finish(&b, op(&b, kinds[i >> 2], "y", NULL, x, -1));
         check(graph);
     }
 }
@@ -847,6 +871,7 @@ int main(void) {
         cmocka_unit_test(further_reductions),
         cmocka_unit_test(choices_by_integers),
         cmocka_unit_test(slices_pads_and_turns),
+        cmocka_unit_test(scans_in_blocks_and_in_reverse),
         cmocka_unit_test(selections_and_joins),
         cmocka_unit_test(reshapes),
         cmocka_unit_test(lookups_of_each_example),
