@@ -17,12 +17,16 @@
 /* What is read and thrown away of a body that is too large, so that the client learns why. */
 #define READ_ANYWAY 8
 #define MICROSECONDS 1e6
+/* Room for the head of a request, and connections that are only told why they are refused. */
+#define HEAD_ROOM (1 << 17)
+#define REFUSED_CONNECTIONS 16
 
 struct MtfHttpServer {
     struct MHD_Daemon *daemon;
     const MtfHttpPage *pages;
     int n_pages;
-    gsize body_bytes;
+    gsize body_bytes, head_bytes;
+    unsigned connections;
     GMutex lock;    /* of all below, and of calls */
     GCond came;     /* a call */
     GQueue waiting; /* calls that nobody took */
@@ -131,12 +135,12 @@ void mtf_http_call_end(MtfHttpCall *call) {
 /* ---- Answers, in the server's thread --------------------------------------------------------- */
 
 static enum MHD_Result send_text(struct MHD_Connection *connection, int status, const char *text,
-                                 const char *allowed) {
+                                 const char *type, const char *allowed) {
     struct MHD_Response *response = MHD_create_response_from_buffer(
         strlen(text), (void *)(guintptr)text, MHD_RESPMEM_MUST_COPY);
     if (response == NULL)
         return MHD_NO;
-    MHD_add_response_header(response, "Content-Type", "application/json");
+    MHD_add_response_header(response, "Content-Type", type != NULL ? type : "application/json");
     if (allowed != NULL)
         MHD_add_response_header(response, "Allow", allowed);
     if (status == MHD_HTTP_TOO_MANY_REQUESTS || status == MHD_HTTP_SERVICE_UNAVAILABLE)
@@ -149,7 +153,7 @@ static enum MHD_Result send_text(struct MHD_Connection *connection, int status, 
 static enum MHD_Result send_error(struct MHD_Connection *connection, int status,
                                   const char *message, const char *allowed) {
     g_autofree char *json = mtf_answer_error(status, message);
-    return send_text(connection, status, json, allowed);
+    return send_text(connection, status, json, NULL, allowed);
 }
 
 /* The next bytes of an answer in pieces; where there are none the connection sleeps. */
@@ -219,6 +223,29 @@ static enum MHD_Result refuse_body(const MtfHttpServer *server, struct MHD_Conne
     return send_error(connection, MHD_HTTP_CONTENT_TOO_LARGE, message, NULL);
 }
 
+static enum MHD_Result refuse_head(const MtfHttpServer *server, struct MHD_Connection *connection) {
+    g_autofree char *message = g_strdup_printf(
+        "the request's headers are larger than %" G_GSIZE_FORMAT " bytes", server->head_bytes);
+    return send_error(connection, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE, message, NULL);
+}
+
+static enum MHD_Result refuse_connection(const MtfHttpServer *server,
+                                         struct MHD_Connection *connection) {
+    g_autofree char *message =
+        g_strdup_printf("the server is busy: %u connections are open", server->connections);
+    return send_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE, message, NULL);
+}
+
+static bool is_busy(const MtfHttpServer *server) {
+    return MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)
+               ->num_connections > server->connections;
+}
+
+static gsize head_size(struct MHD_Connection *connection) {
+    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE)
+        ->header_size;
+}
+
 /* A length that the client names is judged before any of it is read. */
 static bool claims_too_much(const MtfHttpServer *server, struct MHD_Connection *connection) {
     const char *length =
@@ -263,7 +290,7 @@ static enum MHD_Result go_on(MtfHttpServer *server, MtfHttpCall *call) {
     if (streams)
         return send_pieces(call);
     if (status != 0)
-        return send_text(call->connection, status, call->out->str, NULL);
+        return send_text(call->connection, status, call->out->str, NULL, NULL);
     if (call->received > server->body_bytes)
         return refuse_body(server, call->connection);
     return is_new ? queue_call(server, call) : MHD_YES;
@@ -279,13 +306,17 @@ static enum MHD_Result mhd_answer_request(void *user, struct MHD_Connection *con
     (void)version;
     if (*state != NULL)
         return *bytes > 0 ? take_body(*state, data, bytes) : go_on(server, *state);
+    if (is_busy(server))
+        return refuse_connection(server, connection);
+    if (head_size(connection) > server->head_bytes)
+        return refuse_head(server, connection);
     const MtfHttpPage *page = find_page(server, method, path, &allowed);
     if (page == NULL)
         return refuse_page(server, connection, allowed);
     if (claims_too_much(server, connection))
         return refuse_body(server, connection);
     if (page->answer != NULL)
-        return send_text(connection, MHD_HTTP_OK, page->answer, NULL);
+        return send_text(connection, MHD_HTTP_OK, page->answer, page->type, NULL);
     *state = new_call(server, connection);
     return MHD_YES;
 }
@@ -312,15 +343,18 @@ MtfHttpServer *mtf_http_server_open(const MtfHttpSettings *s, GError **error) {
     server->pages = s->pages;
     server->n_pages = s->n_pages;
     server->body_bytes = s->body_bytes;
+    server->head_bytes = s->head_bytes;
+    server->connections = s->connections;
     g_mutex_init(&server->lock);
     g_cond_init(&server->came);
     struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)s->port) };
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     errno = 0;
     server->daemon = MHD_start_daemon(
-        MHD_USE_AUTO | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME,
+        MHD_USE_POLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME,
         (uint16_t)s->port, NULL, NULL, mhd_answer_request, server, MHD_OPTION_SOCK_ADDR, &address,
-        MHD_OPTION_CONNECTION_LIMIT, s->connections, MHD_OPTION_CONNECTION_TIMEOUT,
+        MHD_OPTION_CONNECTION_LIMIT, s->connections + REFUSED_CONNECTIONS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_ROOM, MHD_OPTION_CONNECTION_TIMEOUT,
         s->quiet_seconds, MHD_OPTION_NOTIFY_COMPLETED, leave_call, server, MHD_OPTION_END);
     if (server->daemon != NULL)
         return server;

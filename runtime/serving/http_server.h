@@ -7,8 +7,9 @@
  *                               POST /v1/completions ──► calls: ▒▒▒ ──take──► …      (taker's thread)
  *                               ◄──── suspended ────◄── answer, or begin, send, …, end
  *
- * What is no page, no method of one, or too large is refused with an error in JSON. A call stays
- * valid until it is answered or ended. */
+ * What is no page, no method of one, too large, or comes when all connections are taken is refused with
+ * an error in JSON; what is no HTTP by libmicrohttpd itself. A call stays valid until it is answered or
+ * ended. */
 #ifndef MTF_HTTP_SERVER_H
 #define MTF_HTTP_SERVER_H
 
@@ -22,7 +23,8 @@ typedef struct MtfHttpCall MtfHttpCall;
 typedef struct {
     const char *method;
     const char *path;
-    char *answer; /* JSON; NULL: calls are to be taken */
+    char *answer;     /* NULL: calls are to be taken */
+    const char *type; /* of the answer; NULL: JSON */
 } MtfHttpPage;
 
 typedef struct {
@@ -30,7 +32,8 @@ typedef struct {
     const MtfHttpPage *pages; /* borrowed */
     int n_pages;
     gsize body_bytes;       /* that a request may bring */
-    unsigned connections;   /* at a time */
+    gsize head_bytes;       /* of its first line and headers, at most 64 KiB */
+    unsigned connections;   /* at a time; a few more are told that the server is busy */
     unsigned quiet_seconds; /* after which a connection without a request is closed */
 } MtfHttpSettings;
 

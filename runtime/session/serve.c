@@ -5,6 +5,7 @@
 #include "runtime/serving/completion_answer.h"
 #include "runtime/serving/completion_queue.h"
 #include "runtime/serving/end_tokens.h"
+#include "runtime/serving/try_page.h"
 #include "runtime/session/session_generator.h"
 #include "runtime/support/agreement.h"
 #include "runtime/support/mpi_check.h"
@@ -16,6 +17,7 @@
 #include <stdio.h>
 
 #define BODY_BYTES (1 << 20)
+#define HEAD_BYTES (1 << 14)
 #define CONNECTIONS 128
 #define QUIET_SECONDS 30
 #define WAITING_CHOICES 256
@@ -28,7 +30,7 @@
 #define SLEEP_MICROSECONDS 50
 #define LONGEST_SLEEP 5000
 
-enum { PAGE_COMPLETIONS, PAGE_MODELS, PAGE_HEALTH, PAGES };
+enum { PAGE_COMPLETIONS, PAGE_MODELS, PAGE_HEALTH, PAGE_TRY, PAGES };
 
 typedef struct {
     MtfSession *session;
@@ -75,14 +77,18 @@ static bool open_server(Serving *s, GError **error) {
     s->ends = mtf_end_tokens_read(o->tokenizer, error);
     if (s->ends == NULL)
         return false;
-    s->pages[PAGE_COMPLETIONS] = (MtfHttpPage){ "POST", "/v1/completions", NULL };
+    s->pages[PAGE_COMPLETIONS] = (MtfHttpPage){ "POST", "/v1/completions", NULL, NULL };
     s->pages[PAGE_MODELS] =
-        (MtfHttpPage){ "GET", "/v1/models", mtf_answer_models(model_name(s), now, s->text.window) };
-    s->pages[PAGE_HEALTH] = (MtfHttpPage){ "GET", "/health", g_strdup("{\"status\":\"ok\"}") };
+        (MtfHttpPage){ "GET", "/v1/models", mtf_answer_models(model_name(s), now, s->text.window),
+                       NULL };
+    s->pages[PAGE_HEALTH] =
+        (MtfHttpPage){ "GET", "/health", g_strdup("{\"status\":\"ok\"}"), NULL };
+    s->pages[PAGE_TRY] = (MtfHttpPage){ "GET", "/", g_strdup(mtf_try_page), MTF_TRY_PAGE_TYPE };
     MtfHttpSettings settings = { .port = (int)o->serve,
                                  .pages = s->pages,
                                  .n_pages = PAGES,
                                  .body_bytes = BODY_BYTES,
+                                 .head_bytes = HEAD_BYTES,
                                  .connections = CONNECTIONS,
                                  .quiet_seconds = QUIET_SECONDS };
     s->server = mtf_http_server_open(&settings, error);

@@ -150,6 +150,12 @@ http=$(curl -s -o "$work/out" -w '%{http_code}' -H 'Transfer-Encoding: chunked' 
 claim "  in chunks as well" answers 413
 http=$(curl -s -o "$work/out" -w '%{http_code}' "$url/v1/completions")
 claim "GET is not for completions" answers 405
+http=$(curl -s -o "$work/out" -w '%{http_code}' -H "X: $(head -c 17000 /dev/zero | tr '\0' a)" "$url/health")
+claim "headers of over 16 KiB are too large" answers 431
+claim "  which is said in JSON" tells "larger than 16384 bytes"
+http=$(curl -s -o "$work/out" -w '%{http_code} %{content_type}' "$url/")
+claim "there is a page for trying a prompt" answers "200 text/html; charset=utf-8"
+claim "  that asks for completions" grep -q "fetch('/v1/completions'" "$work/out"
 http=$(curl -s -o "$work/out" -w '%{http_code}' "$url/v1/chat")
 claim "other pages are not there" answers 404
 claim "  which is said in JSON" has '.error.code == 404'

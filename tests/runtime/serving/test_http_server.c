@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What a client hears of a request that is too large, or comes when all connections are taken: one error in
+ * JSON with the right status. Requests go through sockets as any client's do. */
+#include "runtime/serving/http_server.h"
+
+#include "tests/support/cmocka.h"
+#include "tests/support/http_client.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define BODY_BYTES 100
+#define HEAD_BYTES 2000
+#define CONNECTIONS 2
+#define QUIET_SECONDS 5
+
+static char ok[] = "{\"status\":\"ok\"}", html[] = "<p>x</p>";
+static const MtfHttpPage pages[] = { { "GET", "/health", ok, NULL },
+                                     { "GET", "/", html, "text/html" },
+                                     { "POST", "/calls", NULL, NULL } };
+
+static MtfHttpServer *open_server(void) {
+    const MtfHttpSettings settings = { .pages = pages,
+                                       .n_pages = G_N_ELEMENTS(pages),
+                                       .body_bytes = BODY_BYTES,
+                                       .head_bytes = HEAD_BYTES,
+                                       .connections = CONNECTIONS,
+                                       .quiet_seconds = QUIET_SECONDS };
+    MtfHttpServer *server = mtf_http_server_open(&settings, NULL);
+    assert_non_null(server);
+    return server;
+}
+
+/* That a request is answered so, and by no more than one answer. */
+static void hears(const MtfHttpServer *server, const char *request, const char *status,
+                  const char *text) {
+    g_autofree char *answer =
+        mtf_http_client_ask(mtf_http_server_port(server), request, strlen(request));
+    g_autofree char *line = g_strdup_printf("HTTP/1.1 %s", status);
+    if (!g_str_has_prefix(answer, line) || strstr(answer, text) == NULL)
+        fail_msg("%s: %s", status, answer);
+}
+
+static void pages_are_answered_with_their_type(void **state) {
+    (void)state;
+    MtfHttpServer *server = open_server();
+    hears(server, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n", "200", "application/json");
+    hears(server, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "200", "text/html");
+    mtf_http_server_close(server, 0.1);
+}
+
+static void large_headers_are_refused_in_json(void **state) {
+    (void)state;
+    MtfHttpServer *server = open_server();
+    g_autofree char *filling = g_strnfill(HEAD_BYTES, 'a');
+    g_autofree char *header =
+        g_strdup_printf("GET /health HTTP/1.1\r\nHost: x\r\nX: %s\r\n\r\n", filling);
+    g_autofree char *address = g_strdup_printf("GET /%s HTTP/1.1\r\nHost: x\r\n\r\n", filling);
+    hears(server, header, "431", "\"code\":431");
+    hears(server, header, "431", "larger than 2000 bytes");
+    hears(server, address, "431", "\"code\":431");
+    hears(server, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n", "200", "ok");
+    mtf_http_server_close(server, 0.1);
+}
+
+static void long_bodies_are_refused_in_json(void **state) {
+    (void)state;
+    MtfHttpServer *server = open_server();
+    hears(server, "POST /calls HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n", "413",
+          "\"code\":413");
+    hears(server, "POST /calls HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", "400", "");
+    hears(server, "POST /calls HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
+          "413", "");
+    hears(server, "DELETE /calls HTTP/1.1\r\nHost: x\r\n\r\n", "405", "\"code\":405");
+    mtf_http_server_close(server, 0.1);
+}
+
+static void more_clients_than_connections_hear_that_the_server_is_busy(void **state) {
+    (void)state;
+    MtfHttpServer *server = open_server();
+    int first[CONNECTIONS];
+    for (int i = 0; i < CONNECTIONS; i++)
+        first[i] = mtf_http_client_connect(mtf_http_server_port(server));
+    hears(server, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n", "503",
+          "the server is busy: 2 connections are open");
+    hears(server, "GET /health HTTP/1.1\r\nHost: x\r\n\r\n", "503", "Retry-After");
+    close(first[0]);
+    bool served = false;
+    for (int i = 0; i < 200 && !served; i++) {
+        const char *request = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
+        g_autofree char *answer =
+            mtf_http_client_ask(mtf_http_server_port(server), request, strlen(request));
+        served = g_str_has_prefix(answer, "HTTP/1.1 200");
+        g_usleep(served ? 0 : 10000);
+    }
+    assert_true(served);
+    close(first[1]);
+    mtf_http_server_close(server, 0.1);
+}
+
+/* A request that ends early is over at once, not when the connection is old. */
+static void clients_that_leave_in_the_middle_hold_no_connection(void **state) {
+    (void)state;
+    MtfHttpServer *server = open_server();
+    const char *const cut[] = { "GET /heal", "GET /health HTTP/1.1\r\nHo",
+                                "POST /calls HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{" };
+    gint64 begin = g_get_monotonic_time();
+    for (gsize i = 0; i < G_N_ELEMENTS(cut); i++) {
+        g_autofree char *answer =
+            mtf_http_client_ask(mtf_http_server_port(server), cut[i], strlen(cut[i]));
+        assert_string_equal(answer, "");
+    }
+    assert_true(g_get_monotonic_time() - begin < QUIET_SECONDS * G_USEC_PER_SEC);
+    mtf_http_server_close(server, 0.1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pages_are_answered_with_their_type),
+        cmocka_unit_test(large_headers_are_refused_in_json),
+        cmocka_unit_test(long_bodies_are_refused_in_json),
+        cmocka_unit_test(clients_that_leave_in_the_middle_hold_no_connection),
+        cmocka_unit_test(more_clients_than_connections_hear_that_the_server_is_busy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
