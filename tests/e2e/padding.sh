@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# seconds: 15
+# seconds: 30
 # --pad: longer dimensions that meshes divide, the same training, and files without the padding.
 . tests/support/tap.sh
 
@@ -67,7 +67,7 @@ for optimizer in lamb muon; do
     cp "$work/losses" "$work/plain.losses"
     planned more --pad d_ff:96,heads:3 --pad vocab:100
     claim "$optimizer: what was padded is said" says "d_ff padded"
-    trained more $optimizer-more --verify
+    trained more $optimizer-more
     claim "$optimizer: the training is that without padding" same_losses 6
 done
 run meshtf-plan model gpt --preset tiny --optimizer adafactor -o "$graph"
