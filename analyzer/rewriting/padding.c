@@ -358,10 +358,10 @@ bool mtf_pad(MtfGraph *graph, const char *const *paddings, GPtrArray *said, GErr
             if (!read_padding(graph, *part, said, error))
                 return false;
     }
-    if (!mtf_optimizer_is_elementwise(graph->optimizer.kind))
+    if (!mtf_optimizer_keeps_padding(graph->optimizer.kind))
         return mtf_input_error(error,
-                               "--pad: %s looks at whole variables, so that padding would change "
-                               "its steps",
+                               "--pad: %s takes means over whole variables, so that padding would "
+                               "change its steps",
                                graph->optimizer.kind);
     return pad_all(graph, error);
 }

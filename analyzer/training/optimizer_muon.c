@@ -99,8 +99,8 @@ static bool is_matrix(const MtfGraph *graph, int variable, Roles *roles) {
     if (product == NULL || makes_classes(graph, &mtf_graph_tensor(graph, variable)->shape))
         return false;
     *roles = roles_in(graph, product, variable);
-    return mtf_graph_elements(graph, &roles->rows) > 1 &&
-           mtf_graph_elements(graph, &roles->columns) > 1;
+    return mtf_graph_unpadded_elements(graph, &roles->rows) > 1 &&
+           mtf_graph_unpadded_elements(graph, &roles->columns) > 1;
 }
 
 /* ---- X ---------------------------------------------------------------------------------------- */
@@ -149,8 +149,8 @@ static int iterate(Step *s, int x, int number) {
 /* Names for the other side of X X^T; a dimension "muon_NAME" stands for NAME there. */
 static void name_gram(Step *s, const Roles *roles) {
     MtfGraph *graph = s->u->b->graph;
-    bool by_rows =
-        mtf_graph_elements(graph, &roles->rows) <= mtf_graph_elements(graph, &roles->columns);
+    bool by_rows = mtf_graph_unpadded_elements(graph, &roles->rows) <=
+                   mtf_graph_unpadded_elements(graph, &roles->columns);
     s->from = by_rows ? roles->rows : roles->columns;
     s->gram = roles->several;
     for (int i = 0; i < s->from.rank; i++)
@@ -202,8 +202,8 @@ void mtf_update_muon(MtfUpdater *updater, int variable, int gradient) {
     g_autofree char *name = g_strdup(mtf_graph_tensor(b->graph, variable)->name);
     Step s = { .u = updater, .name = name };
     s.shape = mtf_graph_tensor(b->graph, variable)->shape;
-    double rows = (double)mtf_graph_elements(b->graph, &roles.rows);
-    double columns = (double)mtf_graph_elements(b->graph, &roles.columns);
+    double rows = (double)mtf_graph_unpadded_elements(b->graph, &roles.rows);
+    double columns = (double)mtf_graph_unpadded_elements(b->graph, &roles.columns);
     bool undecayed = mtf_graph_tensor(b->graph, variable)->undecayed;
     name_gram(&s, &roles);
     if (b->error != NULL)

@@ -334,6 +334,7 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
                        .dtype = MTF_DTYPE_INTEGER,
                        .integer_inputs = 1,
                        .flops = 4,
+                       .shown = MTF_SHOWN_DROPPED,
                        .whole = true,
                        .own_dimensions = true,
                        .positional = true,

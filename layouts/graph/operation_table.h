@@ -371,6 +371,7 @@ typedef enum {
     MTF_SHOWN_NOTHING,
     MTF_SHOWN_CLIP_FACTOR,
     MTF_SHOWN_LEARNING_RATE,
+    MTF_SHOWN_DROPPED,  /* -1 for each choice that has no place */
     MTF_SHOWN_ACCURACY, /* where input 2 equals input 0, the highest score */
 } MtfShown;
 

@@ -11,8 +11,9 @@ const char *const *mtf_optimizer_kinds(void) {
     return kinds;
 }
 
-bool mtf_optimizer_is_elementwise(const char *kind) {
-    static const char *const kinds[] = { "sgd", "momentum", "adam", "adamw", "lion", NULL };
+bool mtf_optimizer_keeps_padding(const char *kind) {
+    static const char *const kinds[] = { "sgd",  "momentum", "adam", "adamw",
+                                         "lion", "lamb",     "muon", NULL };
     return kind == NULL || g_strv_contains(kinds, kind);
 }
 

@@ -13,9 +13,10 @@ const char *const *mtf_optimizer_kinds(void);
 /* "constant", "linear_warmup" and so on (operation_table.h); NULL-terminated. */
 const char *const *mtf_schedules(void);
 
-/* Whether it updates every element by that element's gradient and state alone, and zeros without a
- * gradient stay zeros. NULL is no optimizer, which is. */
-bool mtf_optimizer_is_elementwise(const char *kind);
+/* Whether zeros without a gradient stay zeros and change nothing for other elements: it updates every
+ * element by itself, or by sums and products of matrices, to which zeros add nothing. NULL is no optimizer,
+ * which does. */
+bool mtf_optimizer_keeps_padding(const char *kind);
 
 /* A number of an optimizer, valid in [low, high). */
 typedef struct {

@@ -51,6 +51,8 @@ static void run_instruction(MtfExecutor *executor, MtfExchanges *under_way, int 
         mtf_accuracy_look(executor->accuracy, executor->worker, index);
     if (mtf_program_instruction(executor->worker->program, index)->kind == MTF_INSTRUCTION_KERNEL) {
         mtf_worker_run_kernel(executor->worker, index, step);
+        if (executor->dropped != NULL)
+            mtf_dropped_look(executor->dropped, executor->worker, index);
     } else {
         mtf_worker_begin_move(executor->worker, index);
         if (mtf_reshard_row(executor->worker->moves[index].kind)->collective)

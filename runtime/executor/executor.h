@@ -8,6 +8,7 @@
 #include "runtime/data/data.h"
 #include "runtime/exchange/collectives.h"
 #include "runtime/executor/accuracy.h"
+#include "runtime/executor/dropped_choices.h"
 #include "runtime/executor/gradient_norm.h"
 #include "runtime/executor/kernel_times.h"
 #include "runtime/executor/step_trace.h"
@@ -17,9 +18,10 @@ typedef struct {
     MtfTransport transport; /* of the same program, like the rest */
     bool at_once;           /* exchanges do not stay under way */
     MtfTraffic *counted;
-    MtfKernelTimes *times; /* NULL: nobody asks; so also the next three */
+    MtfKernelTimes *times; /* NULL: nobody asks; so also the next four */
     MtfStepTrace *trace;
     MtfGradientNorm *norm;
+    MtfDropped *dropped;
     MtfAccuracy *accuracy; /* kernels then run one by one */
     MtfData *data;         /* of micro-batches beyond the first; may be NULL where there are none */
 } MtfExecutor;

@@ -23,6 +23,7 @@ bool mtf_forward_run(const MtfExecutor *executor, const MtfForwardPart *part, Mt
     own.times = NULL;
     own.trace = NULL;
     own.norm = NULL;
+    own.dropped = NULL;
     MtfMicrobatchLoop loop = { .repeated = part->repeated, .once = part->once, .batch = batch };
     return mtf_executor_loop(&own, &loop, error);
 }

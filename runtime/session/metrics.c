@@ -87,6 +87,8 @@ char *mtf_metrics_line(const MtfStepRecord *record, int64_t items, const char *i
         mtf_json_add_number(object, "held_out_loss", record->held_out_loss);
     if (record->evaluated && !isnan(record->held_out_accuracy))
         mtf_json_add_number(object, "held_out_accuracy", record->held_out_accuracy);
+    if (record->drops)
+        mtf_json_add_number(object, "dropped_share", record->dropped_share);
     add_known(object, "gradient_norm", record->gradient_norm);
     add_known(object, "learning_rate", record->learning_rate);
     mtf_json_add_number(object, "seconds", record->seconds);
@@ -129,6 +131,8 @@ static char *format_reshard_op(const MtfMetrics *metrics, const MtfStepRecord *r
         g_string_append_printf(text, " | held out %.4f", record->held_out_loss);
     if (record->evaluated && !isnan(record->held_out_accuracy))
         g_string_append_printf(text, ", %.1f%% right", 100 * record->held_out_accuracy);
+    if (record->drops)
+        g_string_append_printf(text, " | dropped %.1f%%", 100 * record->dropped_share);
     append_known(text, " | grad %.3g", record->gradient_norm);
     append_known(text, " | lr %.2g", record->learning_rate);
     g_string_append_printf(text, " | %.1f ms | %.0f %s/s | comm %.0f%%", record->seconds * 1e3,

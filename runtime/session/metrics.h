@@ -7,7 +7,7 @@
  *      "tokens_per_second": 166504, "gemm_fraction": 0.71, "arena_bytes": 45912064,
  *      "resident_bytes": 91824128}
  *
- * ("held_out_loss" and "held_out_accuracy" where it was evaluated; what is not known is left out),
+ * ("held_out_loss" and "held_out_accuracy" where it was evaluated, "dropped_share" of routers with a capacity; what is not known is left out),
  *
  * and to people: on a terminal one line of standard error that is redrawn, cut to its width;
  * otherwise some twenty plain lines on standard output. */
@@ -24,6 +24,8 @@ typedef struct {
     bool evaluated;
     double held_out_loss;     /* after the step, when it was evaluated */
     double held_out_accuracy; /* likewise: the share of labels that were right; NAN: no labels */
+    bool drops;               /* routers have a capacity, and the next is known: */
+    double dropped_share;     /* of the experts that tokens chose, those that had no place left */
     double gradient_norm;     /* 0 = not known, like the rest of such numbers here */
     double learning_rate;
     double gemm_fraction;         /* of the rate of a large product alone, in the whole step */

@@ -237,8 +237,10 @@ bool mtf_session_open(MtfSession *session, GError **error) {
         return false;
     session->times = new_times(session);
     session->records = g_new0(MtfStepRecord, session->options->steps);
+    session->drops = mtf_dropped_may_be(mtf_session_graph(session));
     session->executor = (MtfExecutor){ .worker = session->worker,
                                        .at_once = session->options->no_overlap,
+                                       .dropped = session->drops ? &session->dropped : NULL,
                                        .times = session->times,
                                        .transport.max_message = MTF_MAX_MESSAGE,
                                        .data = session->data };
@@ -382,6 +384,8 @@ static void set_watches(MtfSession *session, int64_t step) {
         session->shows_all || mtf_metrics_prints(session->done, session->options->steps, step);
     bool traced = session->trace != NULL && mtf_step_trace_wants(session->trace, step);
     session->executor.norm = shown ? session->norm : NULL;
+    session->shown = shown;
+    session->dropped = (MtfDropped){ 0, 0 };
     session->executor.trace = traced ? session->trace : NULL;
     if (session->stage != NULL)
         mtf_stage_run_trace(session->stage, session->executor.trace);
@@ -396,6 +400,14 @@ static int64_t resident_bytes(const MtfSession *session, const MtfStepRecord *re
     return (int64_t)mtf_agree_largest(session->control, (double)own);
 }
 
+/* Collective: the share of a step's choices of experts that found no place. */
+static double dropped_share(const MtfSession *session) {
+    double counts[] = { session->dropped.dropped, session->dropped.all };
+    mtf_mpi_require(MPI_Allreduce(MPI_IN_PLACE, counts, 2, MPI_DOUBLE, MPI_SUM, session->control),
+                    "MPI_Allreduce");
+    return counts[1] > 0 ? counts[0] / counts[1] : 0;
+}
+
 /* What is said of a step beside its loss and times. */
 static void describe_step(const MtfSession *session, MtfStepRecord *record) {
     record->learning_rate = learning_rate(session->plan->graph, record->step);
@@ -404,6 +416,8 @@ static void describe_step(const MtfSession *session, MtfStepRecord *record) {
     if (session->gemm_peak > 0)
         record->gemm_fraction = session->products / record->seconds / session->gemm_peak;
     record->resident_bytes = resident_bytes(session, record);
+    record->drops = session->drops && session->shown;
+    record->dropped_share = record->drops ? dropped_share(session) : 0;
 }
 
 /* One step, and the batch of the next. What cannot be read is told with the next step. */

@@ -41,6 +41,9 @@ typedef struct {
     int64_t trained;        /* steps of this run */
     MtfStepRecord *records; /* one a step of this run: records[0] is step done + 1 */
     MtfStepTrace *trace;    /* NULL when no step is traced */
+    bool drops;             /* routers have a capacity */
+    bool shown;             /* a line of this step may be written or shown */
+    MtfDropped dropped;     /* of this step */
     MtfGradientNorm *norm;  /* NULL when it cannot be known */
     bool shows_all;         /* every step's line may be seen */
     double products;        /* flop of a rank's matrix products a step */

@@ -134,6 +134,20 @@ local_response_norm 48 ;z/window:rows "local_response_norm", "dimension": "time"
 cumulative_sum 128 ;z/blocks:rows "cumulative_sum", "dimension": "time", "blocks": 8
 TABLE
 
+# A router of zeros sends all 32 tokens to the first expert, which has 10 places.
+meshtf-plan model switch --preset tiny -o "$work/switch.json" >/dev/null
+jq '(.variables[] | select(.name | test("router")) | .init) = "zeros"' "$work/switch.json" >"$work/zeros.json"
+for options in '1 --mesh rows:1' '2 --mesh rows:2' '2 --mesh rows:1 --stages 2 --microbatches 4'; do
+    # shellcheck disable=SC2086
+    run meshtf-plan search "$work/zeros.json" --machine cpu-host ${options#* } -o "$work/plan.json"
+    run mpirun -n "${options%% *}" meshtf-run "$work/plan.json" --data LICENSE --steps 1 --metrics "$work/metrics"
+    claim "${options#* }: 22 of 32 tokens are dropped" [ "$(jq .dropped_share "$work/metrics")" = 0.6875 ]
+    claim "  and it is said" says "dropped 68.8%"
+done
+run meshtf-plan search "$work/llama.json" --mesh rows:1 -o "$work/plan.json"
+run meshtf-run "$work/plan.json" --data LICENSE --steps 1
+claim "without routers nothing is said of it" [ "$(grep -c "dropped" "$work/out")" = 0 ]
+
 # Optimizers that need more of a variable than an element: norms, products with itself.
 for optimizer in lamb muon; do
     run meshtf-plan model transformer-lm --preset tiny --optimizer "$optimizer" --ema 0.9 -o "$work/model.json"

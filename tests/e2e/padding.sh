@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-# seconds: 15
+# seconds: 30
 # --pad: longer dimensions that meshes divide, the same training, and files without the padding.
 . tests/support/tap.sh
 
@@ -57,6 +57,23 @@ run meshtf-plan estimate "$graph" --dim vocab=251 --pad vocab:128 --mesh a:2 --l
 claim "estimate pads too, and the shards are even" exits 0
 run meshtf-plan export "$work/even.json" --to jax
 claim "such a plan can be exported" exits 0
+
+# Norms and products of whole matrices: zeros add nothing to them, and Muon's rate goes by what counts.
+for optimizer in lamb muon; do
+    graph=$work/$optimizer.json
+    run meshtf-plan model gpt --preset tiny --optimizer $optimizer --rate 0.01 -o "$graph"
+    planned plain
+    trained plain $optimizer-plain
+    cp "$work/losses" "$work/plain.losses"
+    planned more --pad d_ff:96,heads:3 --pad vocab:100
+    claim "$optimizer: what was padded is said" says "d_ff padded"
+    trained more $optimizer-more
+    claim "$optimizer: the training is that without padding" same_losses 6
+done
+run meshtf-plan model gpt --preset tiny --optimizer adafactor -o "$graph"
+run meshtf-plan search "$graph" --mesh a:2 --pad vocab:100
+claim "Adafactor takes means over padding" says_error "adafactor takes means over whole variables"
+graph=$work/gpt.json
 
 for wrong in batch:48 d_model:48 vocab:0 vocab nothing:8 d_kv:12; do
     run meshtf-plan search "$graph" --mesh a:2 --pad $wrong
