@@ -28,7 +28,7 @@ typedef struct {
     const MtfMesh *mesh;
     GPtrArray *edges; /* by node */
     int batch;        /* dimensions, or -1 */
-    int model[3];     /* heads, d_ff, vocab */
+    int model[4];     /* heads, d_ff, d_expert, vocab */
     int length;
     int *
         space; /* by dimension: which of the dimensions of space it is a size of, from 1; 0: none */
@@ -38,7 +38,7 @@ typedef struct {
 /* One layout to be made. */
 typedef struct {
     unsigned
-        model_axes; /* that split heads, d_ff, positions or space; the others split the batch */
+        model_axes; /* that split heads, d_ff, d_expert, positions or space; the others split the batch */
     Style style;
     Sharding sharding;
 } StandardStyle;
@@ -505,6 +505,7 @@ GPtrArray *mtf_standard_layouts(MtfFreeProblem *problem) {
         .batch = mtf_graph_find_batch(graph),
         .model = { mtf_graph_find_dimension(graph, "heads"),
                    mtf_graph_find_dimension(graph, "d_ff"),
+                   mtf_graph_find_dimension(graph, "d_expert"),
                    mtf_graph_find_dimension(graph, "vocab") },
         .length = mtf_graph_find_dimension(graph, "length"),
     };

@@ -87,6 +87,38 @@ claim "one head of 256 that all keep holds 667" near "$(number max_context)" 666
 context_of tiny batch
 claim "the same split over examples holds 42 660" near "$(number max_context)" 42660 0.01
 
+# Where weights stay and activations travel, and where weights are gathered (arXiv 2211.05102, 3.2): prefill of 16 texts on 4x4
+# devices whose links alone take time, with no memory to spare for copies of weights. Of eight layers, each four matrices
+# [E, E] and three [E, F], T tokens travel at 2 bytes an element and 1e9 B/s, 1/16 of them stand on each device:
+#     stationary      activations over both axes, twice a block    60 T E / 16
+#     gathered by x   weights over one axis, a quarter each        12 (E E + T E) / 16 and 9 E F / 16
+#     gathered        weights over both axes                       60 E E / 16 and 45 E F / 16
+# The search finds which by itself: each is the least of the three where it is found.
+mkdir "$work/crossing"
+printf '{"model_type": "llama", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 8,
+ "num_attention_heads": 16, "num_key_value_heads": 16, "vocab_size": 256, "max_position_embeddings": 4096,
+ "rms_norm_eps": 1e-5, "hidden_act": "silu"}' >"$work/crossing/config.json"
+sed 's/"bandwidth": 1e18/"bandwidth": 1e9/; s/1.97e14/1e12/g; s/8.2e11/1e18/' "$work/ideal.json" >"$work/links.json"
+communication() {
+    grep -o '"communication_seconds": [0-9.e-]*' "$work/out" | head -n 1 | sed 's/.*: //'
+}
+while read -r length memory number name; do
+    run meshtf-plan search "$work/crossing" --infer prefill --batch 16 --context "$length" --machine "$work/links.json" \
+        --mesh 'x:4;y:4' --memory "$memory" --precision bf16 --json
+    seconds=$(awk -v T=$((16 * length)) -v n="$number" 'BEGIN {
+        E = 1024; F = 4096; unit = 8 * 2 / 1e9 / 16
+        form[1] = 60 * T * E * unit
+        form[2] = (12 * (E * E + T * E) + 9 * E * F) * unit
+        form[3] = (60 * E * E + 45 * E * F) * unit
+        for (i = 1; i <= 3; i++) if (form[i] < form[n]) exit 1
+        printf "%.9g\n", form[n] }')
+    claim "texts of $length: weights $name, $seconds s of exchanges within 2 %" near "$(communication)" "${seconds:-0}" 0.02
+done <<'END'
+16 18MiB 1 stationary
+256 34MiB 2 gathered by one axis
+4096 236MiB 3 gathered
+END
+
 # Memory decides: 70B in 16 bits is 141 GB (TensorRT-LLM 0.17 prints 531, 2811 and 5242 tokens/s for 2, 4, 8 A100).
 run meshtf-plan search "$work/llama3-70b" --infer decode --batch 8 --context 2176 --machine a100 --devices 1 --precision bf16
 claim "70B in 16 bits does not fit one A100" exits 3
