@@ -141,6 +141,7 @@ for ranks in 1 2; do
     run mpirun -n $ranks meshtf-run "$work/plan.json" --steps 50 --metrics "$work/losses.$ranks"
     claim "densenet on $ranks ranks" exits 0
 done
+# shellcheck disable=SC2016
 claim "50 steps in float32 have the losses of one processor, to 1e-4" jq -se --slurpfile two "$work/losses.2" \
     '[., $two] | transpose | length == 50 and all((.[0].loss - .[1].loss | fabs) < 1e-4 * .[0].loss)' "$work/losses.1"
 
