@@ -247,47 +247,6 @@ static void add_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, cha
     }
 }
 
-/* ---- Sums of floats in doubles --------------------------------------------------------------- */
-
-/* Rows of channels, one behind the other, would be added to float sums as often as there are rows, and
- * each time rounded: few sums are kept in doubles until the end. */
-#define WIDE_SUMS 2048
-
-MTF_EACH_VECTOR_UNIT static void add_widened(double *sums, const float *block, int64_t n,
-                                             int64_t step) {
-    if (step == 1)
-        for (int64_t i = 0; i < n; i++)
-            sums[i] += (double)block[i];
-    else
-        for (int64_t i = 0; i < n; i++)
-            sums[i * step] += (double)block[i];
-}
-
-/* One row of the walk: into one sum, or each element into its own. */
-static void sum_row_widened(Walk *walk, MtfMapBlock *block, const void *result, double *sums) {
-    int64_t step = walk->nest.step[0];
-    for (int64_t at = 0; at < walk->nest.count; at += BLOCK) {
-        block_fill(walk, block, at, MIN(BLOCK, walk->nest.count - at));
-        if (walk->mapping->map != NULL)
-            walk->mapping->map(block);
-        const void *terms = walk->mapping->map != NULL ? result : block->in[0];
-        if (step == 0)
-            *sums += walk->reductions->sum(terms, block->n);
-        else
-            add_widened(sums + at * step, terms, block->n, step);
-    }
-}
-
-static void sum_widened(Walk *walk, MtfMapBlock *block, void *result, float *out, int64_t n) {
-    double sums[WIDE_SUMS];
-    for (int64_t i = 0; i < n; i++)
-        sums[i] = (double)out[i];
-    for (bool more = true; more; more = mtf_nest_next(&walk->nest))
-        sum_row_widened(walk, block, result, sums + walk->nest.offset[0]);
-    for (int64_t i = 0; i < n; i++)
-        out[i] = (float)sums[i];
-}
-
 void mtf_element_map_reduce(const MtfElementMap *mapping, MtfReduction reduction) {
     const MtfOperand *out = mapping->out[0];
     bool sums = reduction != MTF_REDUCE_MAX;
@@ -303,10 +262,6 @@ void mtf_element_map_reduce(const MtfElementMap *mapping, MtfReduction reduction
     bool more = walk_first(&walk);
     MtfMapBlock block = more ? block_of(&walk) : (MtfMapBlock){ 0 };
     block.out[0] = result;
-    if (more && sums && out->dtype == MTF_F32 && mtf_operand_elements(out) <= WIDE_SUMS) {
-        sum_widened(&walk, &block, result, out->data, mtf_operand_elements(out));
-        return;
-    }
     for (; more; more = mtf_nest_next(&walk.nest))
         (walk.nest.step[0] == 0 ? reduce_row : add_row)(
             &walk, &block, sums, result, element_at(&walk.out[0], walk.nest.offset[0]));
