@@ -209,6 +209,26 @@ class Graph:
         y = t.cumsum(i) - (t if o.get("exclusive", 0) else 0)
         return Named(y.flip(i) if o.get("reverse", 0) else y, x.dims)
 
+    def scanned(self, o, x, function):
+        i, t = x.dims.index(o["dimension"]), x.t
+        back = (lambda y: y.flip(i)) if o.get("reverse", 0) else (lambda y: y)
+        return Named(back(function(back(t), i)), x.dims)
+
+    def op_cumulative_max(self, o, x):
+        return self.scanned(o, x, lambda t, i: torch.cummax(t, i).values)
+
+    def op_cumulative_min(self, o, x):
+        return self.scanned(o, x, lambda t, i: torch.cummin(t, i).values)
+
+    def op_cumulative_log_sum_exp(self, o, x):
+        return self.scanned(o, x, torch.logcumsumexp)
+
+    def op_local_response_norm(self, o, x):
+        t, rest = x.last(o["dimension"])
+        n = t.shape[-1]
+        y = F.local_response_norm(t.reshape(-1, n, 1), o["size"], o.get("alpha", 1e-4), o.get("beta", 0.75), o.get("bias", 1))
+        return Named(Named(y.reshape(t.shape), rest + [o["dimension"]]).to(x.dims), x.dims)
+
     def op_top_k(self, o, x):
         t, rest = x.last(o["from"])
         values, places = torch.sort(t, dim=-1, descending=True, stable=True)
