@@ -55,6 +55,9 @@ static MtfInt128 edge_term(const MtfCore *core, const MtfExactBound *exact, int 
 bool mtf_test_bound_holds(const MtfCore *core, const MtfExactBound *exact, int64_t claimed) {
     MtfInt128 bound = fraction(core->constant, 0);
     for (int r = 0; r < core->rows; r++)
+        if (mtf_exact_bound_price(exact, r) < 0)
+            return false;
+    for (int r = 0; r < core->rows; r++)
         bound -= core->capacity[r] *
                  fraction(mtf_exact_bound_price(exact, r), mtf_exact_bound_price_shift(exact));
     for (int v = 0; v < core->node_count; v++)

@@ -7,7 +7,8 @@
 
 #include "analyzer/solver/search/exact_bound.h"
 
-/* Whether the point of `exact` proves that no choice of the core costs less than `claimed`. */
+/* Whether the point of `exact` proves that no choice of the core costs less than `claimed`: any messages do,
+ * but a price below zero, which would pay for memory left over, proves nothing. */
 bool mtf_test_bound_holds(const MtfCore *core, const MtfExactBound *exact, int64_t claimed);
 
 #endif

@@ -88,6 +88,31 @@ static void the_checker_refuses_a_bound_that_is_one_too_high(void **state) {
     assert_true(refused > rounds * 9 / 10);
 }
 
+/* Legal choices that leave memory over would be credited for it, and the sum exceed the optimum. */
+static void the_checker_refuses_a_certificate_with_a_price_below_zero(void **state) {
+    (void)state;
+    g_autoptr(GRand) rand = g_rand_new_with_seed(26);
+    int forged = 0;
+    for (int round = 0; round < ROUNDS / 4; round++) {
+        Setup setup;
+        if (!setup_init(&setup, rand, round))
+            continue;
+        g_autofree double *price = g_new0(double, setup.core->rows + 1);
+        for (int r = 0; r < setup.core->rows; r++)
+            price[r] = -(double)factor_of(round);
+        mtf_messages_set_prices(setup.messages, price);
+        mtf_exact_bound_update(setup.exact);
+        for (int r = 0; r < setup.core->rows; r++)
+            if (mtf_exact_bound_price(setup.exact, r) < 0) {
+                assert_false(mtf_test_bound_holds(setup.core, setup.exact, INT64_MIN / 4));
+                forged++;
+                break;
+            }
+        setup_clear(&setup);
+    }
+    assert_true(forged > ROUNDS / 100);
+}
+
 /* What doubles say of the same messages agrees but for roundings. */
 static void the_bound_is_what_the_passes_reach(void **state) {
     (void)state;
@@ -149,6 +174,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_bound_holds_in_exact_arithmetic_and_below_the_optimum),
         cmocka_unit_test(the_checker_refuses_a_bound_that_is_one_too_high),
+        cmocka_unit_test(the_checker_refuses_a_certificate_with_a_price_below_zero),
         cmocka_unit_test(the_bound_is_what_the_passes_reach),
         cmocka_unit_test(a_regret_is_what_taking_the_value_adds_at_least),
         cmocka_unit_test(claims_about_huge_costs_match_exhaustive_search),
