@@ -166,6 +166,26 @@ static MtfOnnxValue *make_triangle(MtfOnnxTranslation *t, MtfOnnxValue *value) {
     return become(value, made);
 }
 
+/* Elements that a step function has: one `where` for each place where they change. */
+#define MOST_STEPPED 64
+
+/* A few elements along one axis that follow no rule: each one up to where the next begins. */
+static MtfOnnxValue *make_steps(MtfOnnxTranslation *t, MtfOnnxValue *value) {
+    int axis = only_axis(value);
+    if (value->known == NULL || axis < 0 || value->sizes[axis] > MOST_STEPPED)
+        return NULL;
+    MtfOnnxValue *place = mtf_onnx_range(t, MTF_ONNX_FLOAT, value->rank, value->sizes, axis);
+    MtfOnnxValue *made = mtf_onnx_scalar(t, value->type, value->known[0]);
+    for (int64_t i = 1; i < value->sizes[axis]; i++) {
+        if (value->known[i] == value->known[i - 1])
+            continue;
+        MtfOnnxValue *last = mtf_onnx_scalar(t, MTF_ONNX_FLOAT, (double)(i - 1));
+        MtfOnnxValue *before = mtf_onnx_binary(t, MTF_OP_LESS_EQUAL, place, last);
+        made = mtf_onnx_where(t, before, made, mtf_onnx_scalar(t, value->type, value->known[i]));
+    }
+    return become(value, made);
+}
+
 /* What the operation that worked the elements out makes of tensors. */
 static MtfOnnxValue *make_again(MtfOnnxTranslation *t, MtfOnnxValue *value) {
     const MtfOnnxNode *node = t->node;
@@ -176,6 +196,9 @@ static MtfOnnxValue *make_again(MtfOnnxTranslation *t, MtfOnnxValue *value) {
         t->plain = plain;
         return cast == NULL ? NULL : become(value, cast);
     }
+    MtfOnnxValue *steps = value->node == NULL ? make_steps(t, value) : NULL;
+    if (steps != NULL || t->error != NULL)
+        return steps;
     if (value->node == NULL)
         return mtf_onnx_fail(
             t, "a constant of %" PRId64 " elements that differ has no place in the file",
