@@ -107,6 +107,7 @@ static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, G
     MtfSearchControl part;
     mtf_search_control_init_part(&part, options->control, 0);
     MtfSolveOptions solve_options = { .work = options->work,
+                                      .program_work = options->program_work,
                                       .gap = options->gap,
                                       .seed = options->seed,
                                       .threads = MAX(2, mtf_in_parallel_threads() / 2),

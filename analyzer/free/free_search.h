@@ -22,6 +22,7 @@ typedef struct {
     int64_t memory_limit;      /* bytes of one device */
     MtfIncumbents *incumbents; /* the answer is never worse than those that fit; or NULL */
     int64_t work;        /* limit of each solve in rounds, the same on every machine; 0 = none */
+    double program_work; /* as of MtfSolveOptions */
     double gap;          /* stop when (cost - bound) <= gap cost */
     const int *leader;   /* for each node of the problem the one that it is laid out like, as of
                             MtfSolveOptions; or NULL */

@@ -11,6 +11,9 @@
 #define TIGHTER_LIMITS 3
 #define TIGHTER_STEP 1.03
 #define TIGHTER_ROUNDS 4
+/* Work of one integer program of such a search (ilp.h): a tenth of the standard amount, since a step
+ * is only looked for, not proven. */
+#define TIGHTER_PROGRAM 1e8
 #define MOST_ROUNDS 60
 #define TIGHTER_ENTRIES 1e8
 
@@ -82,6 +85,7 @@ static void row_init(Row *row, const MtfPlanSearch *search, const MtfMeshAttempt
         options->memory_limit = limit = limit_below(limit);
         options->most_seconds = TIGHTER_STEP * best->free.step_seconds;
         options->work = work;
+        options->program_work = TIGHTER_PROGRAM;
         options->no_misfit = true;
         options->control = &limited->control;
         mtf_incumbents_best(best->incumbents, limit); /* measured now: the threads only read */

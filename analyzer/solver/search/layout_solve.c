@@ -242,7 +242,8 @@ typedef struct Whole {
 
 static void add_component(Solver *solver, const int *component, int index, Whole *whole) {
     MtfSearchControl control;
-    MtfIlpOptions options = { .work = counts_work(solver) ? ILP_WORK : 0, .control = &control };
+    double work = solver->options->program_work > 0 ? solver->options->program_work : ILP_WORK;
+    MtfIlpOptions options = { .work = counts_work(solver) ? work : 0, .control = &control };
     mtf_search_control_init_part(&control, &solver->control,
                                  mtf_search_has_deadline(&solver->control) ? ILP_SECONDS : 0);
     g_autoptr(MtfCore) part = mtf_core_component(solver->core, component, index);

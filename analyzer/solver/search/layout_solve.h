@@ -19,10 +19,12 @@
 #include "analyzer/solver/search/solve_methods.h"
 
 typedef struct MtfSolveOptions {
-    int64_t work; /* limit in rounds, the same on every machine; 0 = none */
-    double gap;   /* stop when (cost - bound) <= gap |cost|; 0 = until proven optimal */
-    guint64 seed; /* of the local search */
-    int threads;  /* 2 and more search beside the bound; 0 or 1 takes turns. Without a limit in
+    int64_t work;        /* limit in rounds, the same on every machine; 0 = none */
+    double program_work; /* of a limit of work: what one try at an integer program may take, as of
+                          * ilp.h; 0: a standard amount */
+    double gap;          /* stop when (cost - bound) <= gap |cost|; 0 = until proven optimal */
+    guint64 seed;        /* of the local search */
+    int threads; /* 2 and more search beside the bound; 0 or 1 takes turns. Without a limit in
                        * seconds the answer does not depend on it */
     MtfSolveMethods without; /* methods that are left out */
     const int *start;        /* a choice to begin with, or NULL; ignored when it is not legal */
