@@ -166,12 +166,12 @@ only = $(if $(ONLY),$(foreach t,$(1),$(if $(findstring $(ONLY),$(t)),$(t))),$(1)
 .PHONY: test test-long bench lint demo deps install uninstall clean help
 test: ## build and run every default test (ONLY=text: those with that text in their name)
 	@$(SUBMAKE) deps
-	@$(SUBMAKE) $(PARALLEL) tests
+	@$(SUBMAKE) $(PARALLEL) tests benches
 	@sh tests/run_tests.sh $(B) $(call only,$(DEFAULT_TESTS))
 
 test-long: ## the default tests, then those that take minutes to hours
 	@$(SUBMAKE) deps
-	@$(SUBMAKE) $(PARALLEL) tests
+	@$(SUBMAKE) $(PARALLEL) tests benches
 	@sh tests/run_tests.sh $(B) $(call only,$(DEFAULT_TESTS) $(LONG_TESTS))
 
 bench: ## rebuild the numbers of the README (tests/bench/bench_*.sh)

@@ -68,7 +68,9 @@ static void run_case(const char *kind, int from, int to, int64_t bytes, bool win
     memset(worker->memory.base, 0, (size_t)arena->bytes);
     MtfExecutor executor = { .worker = worker,
                              .counted = counted,
-                             .transport = { communicators, exchange, max_message } };
+                             .transport = { .communicators = communicators,
+                                            .window = exchange,
+                                            .max_message = max_message } };
     measure(&executor, kind, bytes);
     mtf_window_exchange_free(exchange);
     mtf_communicators_free(communicators);
