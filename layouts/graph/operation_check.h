@@ -20,6 +20,14 @@ struct MtfOperationCheck {
 bool mtf_check_fail(const MtfOperationCheck *check, GError **error, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
+/* The operation's input `k`, and a dimension's name. */
+static inline const MtfTensor *mtf_check_input(const MtfOperationCheck *check, int k) {
+    return mtf_graph_tensor(check->graph, check->operation->inputs[k]);
+}
+static inline const char *mtf_check_dimension_name(const MtfOperationCheck *check, int dim) {
+    return mtf_graph_dimension(check->graph, dim)->name;
+}
+
 /* What single rows ask beyond the rules that all share; rows name them as their `check`. */
 bool mtf_check_attention(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_cache_update(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
