@@ -17,20 +17,12 @@
 #define UNITS_AT_ENDS 3
 #define UNITS_BESIDE 24
 
-/* Infinitely wide: within loops, and where nothing is left but arithmetic of scalars, such as a
- * loss's division, which a training graph writes anew behind all micro-batches. */
-static void close_places(const MtfGraph *graph, double *crossing) {
-    int n = (int)graph->operations->len;
+/* Infinitely wide: within loops. */
+static void close_loops(const MtfGraph *graph, double *crossing) {
     g_autofree bool *within = mtf_loop_places(graph);
-    for (int i = 1; i < n; i++)
+    for (int i = 1; i < (int)graph->operations->len; i++)
         if (within[i])
             crossing[i] = INFINITY;
-    for (int i = n - 1; i > 0; i--) {
-        const MtfOperation *op = mtf_graph_operation(graph, i);
-        if (mtf_graph_tensor(graph, op->outputs[0])->shape.rank > 0)
-            break;
-        crossing[i] = INFINITY;
-    }
 }
 
 /* Bytes that are made before operation i and read from it on, for i = 0 … n. Constants are made
@@ -50,7 +42,7 @@ static double *find_crossing(const MtfGraph *graph) {
     }
     for (int i = 1; i <= n; i++)
         crossing[i] += crossing[i - 1];
-    close_places(graph, crossing);
+    close_loops(graph, crossing);
     return crossing;
 }
 
