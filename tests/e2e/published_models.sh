@@ -54,34 +54,27 @@ for weights in float int8; do
     done
 done
 
+# follows CLAIM TYPE CONTEXT TOKENS PROMPT: the logits of so many tokens behind a prompt, on two ranks.
+follows() {
+    run meshtf-plan search "$work/$2" --infer decode --batch 2 --context "$3" --machine cpu-host --devices 2 -o "$work/run.json"
+    run mpirun -n 2 meshtf-run "$work/run.json" --init "$work/$2" --steps 0 --generate "$4" --temperature 0.0001 \
+        --prompt "$5" --logits "$work/got.npy"
+    run $python $models behind "$work/$2" "$work/got.npy" "$5" float
+    claim "$1: the logits are PyTorch's" exits 0
+}
+
 # A base that grows with the text, whose caches keep keys as they were turned; prompts below and above the
 # context that the model was made for, 8, and one that is read in pieces.
 for prompt in '*+,-.' '*+,-./01*+' "$(printf '*+,-./01%.0s' $(seq 130))"; do
-    run meshtf-plan search "$work/mistral" --infer decode --batch 2 --context 1050 --machine cpu-host --devices 2 \
-        -o "$work/run.json"
-    run mpirun -n 2 meshtf-run "$work/run.json" --init "$work/mistral" --steps 0 --generate 7 --temperature 0.0001 \
-        --prompt "$prompt" --logits "$work/got.npy"
-    run $python $models behind "$work/mistral" "$work/got.npy" "$prompt" float
-    claim "a dynamic base behind ${#prompt} tokens: the logits are PyTorch's" exits 0
+    follows "a dynamic base behind ${#prompt} tokens" mistral 1050 7 "$prompt"
 done
 # Divisors of its own for every pair, others behind texts longer than 8; a text that grows beyond that, too.
 for prompt in '*+' '*+,-./' '*+,-./01*+'; do
-    run meshtf-plan search "$work/phi3" --infer decode --batch 2 --context 20 --machine cpu-host --devices 2 \
-        -o "$work/run.json"
-    run mpirun -n 2 meshtf-run "$work/run.json" --init "$work/phi3" --steps 0 --generate 6 --temperature 0.0001 \
-        --prompt "$prompt" --logits "$work/got.npy"
-    run $python $models behind "$work/phi3" "$work/got.npy" "$prompt" float
-    claim "divisors behind ${#prompt} tokens: the logits are PyTorch's" exits 0
+    follows "divisors behind ${#prompt} tokens" phi3 20 6 "$prompt"
 done
-
 # Experts that drop nobody, as many places as the tokens at hand have choices.
 for type in mixtral qwen3_moe; do
-    run meshtf-plan search "$work/$type" --infer decode --batch 2 --context 16 --machine cpu-host --devices 2 \
-        -o "$work/run.json"
-    run mpirun -n 2 meshtf-run "$work/run.json" --init "$work/$type" --steps 0 --generate 6 --temperature 0.0001 \
-        --prompt '*+,-./01' --logits "$work/got.npy"
-    run $python $models behind "$work/$type" "$work/got.npy" '*+,-./01' float
-    claim "$type: the logits of what is generated are PyTorch's" exits 0
+    follows "what $type generates" "$type" 16 6 '*+,-./01'
 done
 
 # What is wrong with a folder is said.
