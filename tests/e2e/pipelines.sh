@@ -154,6 +154,10 @@ claim "every variable of a pipeline is that of the whole" says "verdict     the 
 run meshtf-plan check "$work/2-1f1b.json"
 claim "a pipeline's plan is checked like any other" says "kind                           plan of a pipeline"
 claim "with its stages" says "stages                         2"
+run meshtf-plan search "$mlp" --machine a100 --software megatron-core --devices 2 --stages 2 --chunks 2 --schedule interleaved \
+    --microbatches 4 --json
+claim "what the host adds to a step comes once, not with every part of a domain" sh -c \
+    "jq -e '.step_seconds > 0.05 and .step_seconds < 0.1 and all(.stages[]; .once_seconds < 0.01)' '$work/out'"
 sed 's/"schedule": *"1f1b"/"schedule": 7/' "$work/2-1f1b.json" >"$work/wrong.json"
 run meshtf-plan check "$work/wrong.json"
 claim "and a wrong one refused" bad_input
