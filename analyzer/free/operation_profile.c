@@ -3,9 +3,7 @@
 
 #include "analyzer/rules/operation_alone.h"
 #include "layouts/graph/loops.h"
-#include "layouts/graph/microbatches.h"
 #include "layouts/graph/operation_table.h"
-#include "layouts/graph/window.h"
 #include "layouts/program/program.h"
 
 struct MtfOperationProfiles {

@@ -4,7 +4,6 @@
 #include "layouts/graph/loops.h"
 #include "layouts/graph/microbatches.h"
 #include "layouts/graph/operation_table.h"
-#include "layouts/graph/window.h"
 
 #include <string.h>
 

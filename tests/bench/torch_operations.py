@@ -18,8 +18,8 @@ Optimizers train a perceptron for STEPS steps, beside torch.optim, or their pape
                  near the limit (Inception, 94 batch norms over 4 examples), ours may be ten times as far, and
                  losses count up to the step at which PyTorch's two precisions have parted
 
-Where a ReLU's input is all but 0, one of the two may fall on its other side: PyTorch's own f32 does in t5's
-encoder/0/ffn/whidden, which is why its gradient there is 2e-2 off.
+Where a ReLU's input is all but 0, one of the two may fall on its other side; PyTorch's own f32 is 2e-2 off its
+f64 in the gradient of t5's encoder/0/ffn/whidden, which looks like that.
 
 The rate of a family is RATE over its largest gradient, so that steps are of one size.
 """
