@@ -12,6 +12,10 @@
 #define DOT_ROWS 4   /* at a time */
 #define COLUMNS 4096 /* of the result that stay near */
 
+/* Lines behind are asked for early, but where one row takes wide ones: nothing is computed there that
+ * the processor's own prefetching would wait for. */
+#define ASKS_EARLY(T, rows) ((rows) > 1 || sizeof(T) < sizeof(float))
+
 typedef float Vector __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint16_t Narrow __attribute__((vector_size(32), aligned(2), may_alias));
 typedef int8_t Bytes __attribute__((vector_size(16), aligned(1), may_alias));
@@ -34,7 +38,8 @@ typedef MtfSkinny Piece;
         for (; j + WIDTH <= to; j += WIDTH) {                                                  \
             Vector line[LINES];                                                                \
             for (int i = 0; i < LINES; i++) {                                                  \
-                __builtin_prefetch(w + (LINES + i) * p->apart + j);                            \
+                if (ASKS_EARLY(T, p->m))                                                       \
+                    __builtin_prefetch(w + (LINES + i) * p->apart + j);                        \
                 line[i] = LOAD(w + i * p->apart + j);                                          \
             }                                                                                  \
             for (int64_t r = 0; r < p->m; r++) {                                               \
@@ -92,7 +97,8 @@ MTF_INLINE float lanes_sum(const Vector *v) {
         int64_t k = 0;                                                                            \
         for (; k + WIDTH <= p->k; k += WIDTH)                                                     \
             for (int i = 0; i < DOT_LINES; i++) {                                                 \
-                __builtin_prefetch(w + (DOT_LINES + i) * p->apart + k);                           \
+                if (ASKS_EARLY(T, ROWS))                                                          \
+                    __builtin_prefetch(w + (DOT_LINES + i) * p->apart + k);                       \
                 Vector line = LOAD(w + i * p->apart + k);                                         \
                 for (int q = 0; q < ROWS; q++)                                                    \
                     sum[q][i] += line * *(const Vector *)(x + q * p->k + k);                      \
