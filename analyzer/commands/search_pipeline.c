@@ -273,7 +273,7 @@ static void print_stages(const MtfPipelinePlan *pipeline, const cJSON *stages, i
     const int *rank = pipeline->order->rank_of_stage;
     int first = mtf_pipeline_first_device(pipeline, rank[from]);
     int next = mtf_pipeline_first_device(pipeline, rank[to] + 1);
-    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    g_autofree char *place = mtf_pipeline_place_format(first, next - 1, &plan->layout->mesh);
     g_autofree char *f = mtf_seconds_format(mtf_json_number_of(predicted, "forward_seconds", 0));
     g_autofree char *b = mtf_seconds_format(mtf_json_number_of(predicted, "backward_seconds", 0));
     g_autofree char *memory =
@@ -285,10 +285,8 @@ static void print_stages(const MtfPipelinePlan *pipeline, const cJSON *stages, i
         plan->graph->in_flight == end->graph->in_flight
             ? g_strdup_printf("%d", plan->graph->in_flight)
             : g_strdup_printf("%d to %d", plan->graph->in_flight, end->graph->in_flight);
-    printf("%-14s devices %d to %d, mesh %s%s: %d operations, %s forward and %s backward a "
-           "micro-batch, %s in flight, %s\n",
-           name, first, next - 1, mesh, from == to ? "" : " each",
-           (int)plan->graph->operations->len, f, b, flight, memory);
+    printf("%-14s %s: %d operations, %s forward and %s backward a micro-batch, %s in flight, %s\n",
+           name, place, (int)plan->graph->operations->len, f, b, flight, memory);
 }
 
 static void print_all_stages(const MtfPipelinePlan *pipeline) {

@@ -204,6 +204,17 @@ int mtf_pipeline_first_device(const MtfPipelinePlan *pipeline, int domain) {
     return first;
 }
 
+char *mtf_pipeline_place_format(int first, int last, const MtfMesh *mesh) {
+    int devices = last - first + 1, size = mtf_mesh_size(mesh);
+    if (devices == 1)
+        return g_strdup_printf("device %d", first);
+    if (size == 1)
+        return g_strdup_printf("devices %d to %d, one each", first, last);
+    g_autofree char *axes = mtf_mesh_format(mesh);
+    return g_strdup_printf("devices %d to %d, mesh %s%s", first, last, axes,
+                           devices > size ? " each" : "");
+}
+
 int mtf_pipeline_devices(const MtfPipelinePlan *pipeline) {
     return mtf_pipeline_first_device(pipeline, pipeline->order->ranks);
 }

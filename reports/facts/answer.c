@@ -163,7 +163,7 @@ GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
     add(lines, "parallelism", mtf_parallelism_format(facts->plan->graph, facts->plan->layout));
     add_mesh(lines, facts);
     add(lines, "layout", layout_text(facts));
-    add(lines, "form", mtf_graph_step_format(facts->plan->graph));
+    add(lines, "variant", mtf_graph_step_format(facts->plan->graph));
     add_time(lines, facts);
     add(lines, "limited by", limits_text(facts));
     add_memory(lines, facts);

@@ -83,18 +83,19 @@ static void add_stage(GString *page, const MtfPipelineFacts *facts, int stage, c
     const MtfStageTimes *times = &facts->times[stage];
     int domain = facts->pipeline->order->rank_of_stage[stage];
     int first = mtf_pipeline_first_device(facts->pipeline, domain);
-    g_autofree char *mesh = mtf_mesh_format(&plan->layout->mesh);
+    g_autofree char *place = mtf_pipeline_place_format(
+        first, first + mtf_mesh_size(&plan->layout->mesh) - 1, &plan->layout->mesh);
     g_autofree char *forward = mtf_seconds_format(times->forward);
     g_autofree char *input = mtf_seconds_format(times->input_gradient);
     g_autofree char *weight = mtf_seconds_format(times->weight_gradient);
     g_autofree char *each = mtf_bytes_format(facts->stages[stage].per_flight);
     g_autofree char *peak = mtf_bytes_format(facts->stages[stage].peak);
     mtf_markup(page,
-               "<tr><td><a href=\"%s/index.html\">%d</a></td><td class=\"n\">%d</td><td>%d "
-               "to %d, %s</td><td class=\"n\">%d</td><td class=\"n\">%" G_GINT64_FORMAT
+               "<tr><td><a href=\"%s/index.html\">%d</a></td><td class=\"n\">%d</td><td>%s"
+               "</td><td class=\"n\">%d</td><td class=\"n\">%" G_GINT64_FORMAT
                "</td><td class=\"n\">%s</td>",
-               folder, stage, domain, first, first + mtf_mesh_size(&plan->layout->mesh) - 1, mesh,
-               (int)plan->graph->operations->len, mtf_graph_parameters(plan->graph), forward);
+               folder, stage, domain, place, (int)plan->graph->operations->len,
+               mtf_graph_parameters(plan->graph), forward);
     mtf_markup(page,
                "<td class=\"n\">%s</td><td class=\"n\">%s</td><td class=\"n\">%d × %s</td><td "
                "class=\"n\">%s</td></tr>\n",
@@ -121,6 +122,8 @@ static void add_stages(GString *page, const MtfPipelineFacts *facts, char *const
 /* ---- Transfers ----------------------------------------------------------------------------- */
 
 static char *placement_text(const MtfPlan *plan, int tensor) {
+    if (plan->layout->mesh.n_axes == 0)
+        return g_strdup("whole");
     return mtf_placement_format(plan->graph, &plan->layout->mesh, &plan->layout->tensors[tensor]);
 }
 

@@ -197,6 +197,10 @@ train searched 4
 claim "a cut that was searched for gives the losses of the whole" same "$work/whole.metrics" "$work/searched.metrics" 1e-10
 run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages auto --json
 claim "the number of stages is searched for" exits 0
+run meshtf-plan search "$mlp" --machine cpu-host --devices 2 --stages 2 --microbatches 4 --report "$work/alone"
+claim "a stage of one device has no mesh" says "stage 0        device 0: "
+claim "nor on its page" grep -q "<td>device 1</td>" "$work/alone/index.html"
+claim "where tensors come and go whole" grep -q '<td class="mono">whole</td>' "$work/alone/index.html"
 meshtf-plan model gpt --preset tiny --layers 8 --batch 16 --length 32 -o "$work/eight.json" >"$work/out"
 plan one "$work/eight.json" --mesh rows:1 --microbatches 4 --precision f64
 train one 1 --data LICENSE
