@@ -117,11 +117,46 @@ bool mtf_rules_check(const MtfGraph *graph, const MtfMesh *mesh, const MtfRules 
 
 struct MtfRuleScopes {
     const MtfGraph *graph;
-    MtfIteration *iterations; /* one an operation */
-    int *absorber;            /* for each tensor: the operation that may absorb it, or -1 */
+    GHashTable *distinct;            /* iteration spaces, each once */
+    const MtfIteration **iterations; /* one an operation, of those */
+    int *absorber;                   /* for each tensor: the operation that may absorb it, or -1 */
     GArray **dims;       /* for each operation: what its strategy depends on (int, ascending) */
     GArray **operations; /* and the operations that decide it (int, ascending) */
 };
+
+static guint iteration_hash(gconstpointer key) {
+    const MtfIteration *iteration = key;
+    guint hash = (guint)iteration->n;
+    for (int i = 0; i < iteration->n; i++)
+        hash = hash * 31 + (guint)iteration->index[i].dim;
+    return hash;
+}
+
+static bool indexes_equal(const MtfIndex *a, const MtfIndex *b) {
+    return a->dim == b->dim && a->input_dim == b->input_dim && a->other_dim == b->other_dim &&
+           a->window == b->window && a->is_larger == b->is_larger && a->size == b->size &&
+           a->reduced == b->reduced && a->whole == b->whole && a->even == b->even;
+}
+
+static gboolean iteration_equal(gconstpointer left, gconstpointer right) {
+    const MtfIteration *a = left, *b = right;
+    for (int i = 0; i < MIN(a->n, b->n); i++)
+        if (!indexes_equal(&a->index[i], &b->index[i]))
+            return FALSE;
+    return a->n == b->n;
+}
+
+/* The iteration space of an operation. Those of repeated layers are one: each takes a kilobyte. */
+static const MtfIteration *share_iteration(MtfRuleScopes *scopes, int operation) {
+    MtfIteration iteration;
+    mtf_operation_iteration(scopes->graph, operation, &iteration);
+    const MtfIteration *known = g_hash_table_lookup(scopes->distinct, &iteration);
+    if (known != NULL)
+        return known;
+    MtfIteration *own = g_memdup2(&iteration, sizeof iteration);
+    g_hash_table_add(scopes->distinct, own);
+    return own;
+}
 
 static void insert_ascending(GArray *set, int value) {
     guint at = set->len;
@@ -169,7 +204,7 @@ static bool may_absorb(const MtfRuleScopes *scopes, const MtfConsumers *consumer
 
 static void find_absorbed(MtfRuleScopes *scopes, const MtfConsumers *consumers, int operation) {
     const MtfOperation *op = mtf_graph_operation(scopes->graph, operation);
-    const MtfIteration *iteration = &scopes->iterations[operation];
+    const MtfIteration *iteration = scopes->iterations[operation];
     GArray *dims = scopes->dims[operation];
     for (int i = 0; i < iteration->n; i++) {
         insert_ascending(dims, iteration->index[i].dim);
@@ -195,7 +230,8 @@ MtfRuleScopes *mtf_rule_scopes_new(const MtfGraph *graph) {
     MtfRuleScopes *scopes = g_new0(MtfRuleScopes, 1);
     int n = (int)graph->operations->len;
     scopes->graph = graph;
-    scopes->iterations = g_new(MtfIteration, n);
+    scopes->distinct = g_hash_table_new_full(iteration_hash, iteration_equal, g_free, NULL);
+    scopes->iterations = g_new(const MtfIteration *, n);
     scopes->dims = g_new(GArray *, n);
     scopes->operations = g_new(GArray *, n);
     scopes->absorber = g_new(int, graph->tensors->len + 1);
@@ -205,7 +241,7 @@ MtfRuleScopes *mtf_rule_scopes_new(const MtfGraph *graph) {
     for (int i = 0; i < n; i++) {
         scopes->dims[i] = g_array_new(FALSE, FALSE, sizeof(int));
         scopes->operations[i] = g_array_new(FALSE, FALSE, sizeof(int));
-        mtf_operation_iteration(graph, i, &scopes->iterations[i]);
+        scopes->iterations[i] = share_iteration(scopes, i);
         find_absorbed(scopes, consumers, i);
     }
     return scopes;
@@ -221,6 +257,7 @@ void mtf_rule_scopes_free(MtfRuleScopes *scopes) {
     g_free(scopes->dims);
     g_free(scopes->operations);
     g_free(scopes->iterations);
+    g_hash_table_unref(scopes->distinct);
     g_free(scopes->absorber);
     g_free(scopes);
 }
@@ -264,7 +301,7 @@ static bool may_split(const MtfIndex *index, int64_t parts) {
 }
 
 static MtfStrategy split_by_rules(const Derivation *derivation, int operation) {
-    const MtfIteration *iteration = &derivation->scopes->iterations[operation];
+    const MtfIteration *iteration = derivation->scopes->iterations[operation];
     MtfStrategy strategy = mtf_strategy_duplicated();
     for (int i = iteration->n - 1; i >= 0; i--) {
         int axis = derivation->rules->axis[iteration->index[i].dim];
@@ -308,7 +345,7 @@ static void derive_inputs(const Derivation *derivation, int operation) {
         if (derivation->scopes->absorber[tensor] != operation)
             continue;
         MtfPlacement wanted = mtf_strategy_input(
-            graph, operation, &derivation->scopes->iterations[operation], strategy, k);
+            graph, operation, derivation->scopes->iterations[operation], strategy, k);
         MtfPlacement *kept = &derivation->layout->tensors[tensor];
         for (int a = 0; a < MTF_MAX_MESH_AXES; a++)
             if (mtf_axis_is_partial(kept->axis[a]) && wanted.axis[a] != kept->axis[a])
@@ -323,7 +360,7 @@ static void place_outputs(const Derivation *derivation, int operation) {
         int tensor = op->outputs[k];
         derivation->layout->tensors[tensor] =
             derivation->scopes->absorber[tensor] >= 0
-                ? mtf_strategy_output(graph, operation, &derivation->scopes->iterations[operation],
+                ? mtf_strategy_output(graph, operation, derivation->scopes->iterations[operation],
                                       &derivation->layout->operations[operation], k)
                 : settled(derivation, tensor);
     }

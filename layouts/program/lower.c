@@ -501,22 +501,27 @@ static int *filled(guint n, int value) {
     return array;
 }
 
-static MtfProgram *program_new(const MtfGraph *graph, const MtfLayout *layout, guint n_tensors) {
+/* With room for as many instructions as so many operations mostly come to, and for their buffers: lists of
+ * large graphs take long to move when they grow. */
+static MtfProgram *program_new(const MtfGraph *graph, const MtfLayout *layout, guint n_tensors,
+                               guint n_operations) {
     MtfProgram *program = g_new0(MtfProgram, 1);
     program->graph = graph;
     program->layout = layout;
-    program->instructions = g_array_new(FALSE, TRUE, sizeof(MtfInstruction));
+    program->instructions =
+        g_array_sized_new(FALSE, FALSE, sizeof(MtfInstruction), n_operations + n_operations / 2);
     g_array_set_clear_func(program->instructions, mtf_instruction_clear);
-    program->buffers = g_array_new(FALSE, TRUE, sizeof(MtfBuffer));
+    program->buffers = g_array_sized_new(FALSE, FALSE, sizeof(MtfBuffer), 2 * n_operations);
     program->microbatches = graph->microbatches;
     program->tensor_buffers = filled(n_tensors, -1);
     return program;
 }
 
-static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLayout *layout) {
+static void lowering_init(Lowering *lowering, const MtfGraph *graph, const MtfLayout *layout,
+                          guint n_operations) {
     guint n = graph->tensors->len;
     *lowering = (Lowering){
-        .program = program_new(graph, layout, n),
+        .program = program_new(graph, layout, n, n_operations),
         .graph = graph,
         .mesh = &layout->mesh,
         .last_reader = filled(n, -1),
@@ -541,7 +546,7 @@ static void lowering_clear(Lowering *lowering) {
 
 MtfProgram *mtf_program_emit(const MtfGraph *graph, const MtfLayout *layout) {
     Lowering lowering;
-    lowering_init(&lowering, graph, layout);
+    lowering_init(&lowering, graph, layout, graph->operations->len);
     for (int i = 0; i < (int)graph->operations->len; i++) {
         const MtfOperation *op = mtf_graph_operation(graph, i);
         for (int k = 0; k < op->n_inputs; k++)
@@ -568,7 +573,7 @@ MtfProgram *mtf_lower_as_written(const MtfGraph *graph, const MtfLayout *layout)
 
 MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, int operation) {
     Lowering lowering;
-    lowering_init(&lowering, graph, layout);
+    lowering_init(&lowering, graph, layout, 1);
     emit_operations(&lowering, operation, operation + 1);
     if (mtf_phase_times(graph, mtf_graph_operation(graph, operation)->phase) > 1)
         end_repetition(&lowering);
@@ -581,7 +586,7 @@ MtfProgram *mtf_lower_operation(const MtfGraph *graph, const MtfLayout *layout, 
 MtfProgram *mtf_lower_path(const MtfGraph *graph, const MtfLayout *layout, int tensor,
                            const MtfPlacement *from, const MtfPlacement *to) {
     Lowering lowering = { .graph = graph, .mesh = &layout->mesh };
-    lowering.program = program_new(graph, layout, 0);
+    lowering.program = program_new(graph, layout, 0, 0);
     MtfReshardPath path;
     int source = new_copy(&lowering, tensor, from, MTF_MEMORY_ACTIVATION);
     find_path(&lowering, source, to, &path);

@@ -164,12 +164,24 @@ bool mtf_order_check(const MtfProgram *program, const int *order, GError **error
     return true;
 }
 
+/* Moves what stands on the cycle of the order that place `begin` is on. */
+static void move_cycle(MtfInstruction *instructions, const int *order, int begin, bool *moved) {
+    MtfInstruction first = instructions[begin];
+    int i = begin;
+    for (; order[i] != begin; i = order[i]) {
+        instructions[i] = instructions[order[i]];
+        moved[i] = true;
+    }
+    instructions[i] = first;
+    moved[i] = true;
+}
+
 void mtf_program_reorder(MtfProgram *program, const int *order) {
     int length = mtf_program_length(program);
-    g_autofree MtfInstruction *written =
-        g_memdup2(program->instructions->data, (gsize)length * sizeof *written);
+    g_autofree bool *moved = g_new0(bool, (gsize)length + 1);
     for (int i = 0; i < length; i++)
-        g_array_index(program->instructions, MtfInstruction, i) = written[order[i]];
+        if (!moved[i] && order[i] != i)
+            move_cycle((MtfInstruction *)(gpointer)program->instructions->data, order, i, moved);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
