@@ -27,6 +27,11 @@ int *mtf_graph_tensor_stages(const MtfGraph *graph) {
     int *stages = g_new0(int, graph->tensors->len + 1);
     for (int i = 0; i < (int)graph->operations->len; i++)
         note_stage(mtf_graph_operation(graph, i), stages);
+    for (guint i = 0; i < graph->updates->len; i++) {
+        const MtfUpdate *update = &g_array_index(graph->updates, MtfUpdate, i);
+        if (stages[update->variable] == 0)
+            stages[update->variable] = stages[update->value];
+    }
     return stages;
 }
 
@@ -109,28 +114,34 @@ static bool travels_once(const MtfGraph *graph, const MtfTensor *tensor) {
 
 static void add_operation(Splitting *s, int stage, int operation, MtfPhase phase);
 
-/* Makes `tensor`, which another stage holds, an input of this one. */
-static int receive(Splitting *s, int stage, int tensor) {
-    const MtfTensor *t = mtf_graph_tensor(s->whole, tensor);
-    bool once = travels_once(s->whole, t);
-    int from = s->stages[tensor] - 1;
-    MtfStageTransfer transfer = { .from = from,
-                                  .to = stage,
-                                  .sent = tensor, /* of the whole, until all is split */
-                                  .received = mtf_graph_add_input(
-                                      graph_of(s, stage), t->name, &t->shape, t->dtype,
-                                      once ? MTF_FEED_TRANSFER_ONCE : MTF_FEED_TRANSFER, NULL),
-                                  .once = once };
-    g_array_append_val(s->split->transfers, transfer);
-    mtf_graph_tensor(graph_of(s, stage), transfer.received)->layer = t->layer;
-    return transfer.received;
-}
-
 static int copy_variable(MtfGraph *graph, const MtfTensor *variable) {
     int copy = mtf_graph_add_variable(graph, variable->name, &variable->shape, variable->dtype,
                                       variable->init, variable->memory, NULL);
     mtf_variable_take_facts(mtf_graph_tensor(graph, copy), variable);
     return copy;
+}
+
+/* What a stage keeps of a tensor that another one holds: an input; of a variable of a graph that is not
+ * trained, where it stays as it came, a variable. */
+static int add_received(Splitting *s, int stage, const MtfTensor *tensor, bool once) {
+    if (tensor->source == MTF_SOURCE_VARIABLE && s->whole->loss < 0)
+        return copy_variable(graph_of(s, stage), tensor);
+    return mtf_graph_add_input(graph_of(s, stage), tensor->name, &tensor->shape, tensor->dtype,
+                               once ? MTF_FEED_TRANSFER_ONCE : MTF_FEED_TRANSFER, NULL);
+}
+
+/* Lets `tensor`, which another stage holds, come to this one. */
+static int receive(Splitting *s, int stage, int tensor) {
+    const MtfTensor *t = mtf_graph_tensor(s->whole, tensor);
+    bool once = travels_once(s->whole, t);
+    MtfStageTransfer transfer = { .from = s->stages[tensor] - 1,
+                                  .to = stage,
+                                  .sent = tensor, /* of the whole, until all is split */
+                                  .received = add_received(s, stage, t, once),
+                                  .once = once };
+    g_array_append_val(s->split->transfers, transfer);
+    mtf_graph_tensor(graph_of(s, stage), transfer.received)->layer = t->layer;
+    return transfer.received;
 }
 
 /* A tensor in the graph of a stage that reads it in `phase`. */

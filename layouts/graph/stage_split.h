@@ -8,7 +8,8 @@
  *     stage 2                              h ─► layer 1 ─► loss ─► … grad/h ─► update
  *
  * Results of the forward and backward pass travel once a micro-batch, sums over micro-batches,
- * variables that several stages read (tied embeddings) and what clipping asks for once a step.
+ * variables that several stages read (tied embeddings) and what clipping asks for once a step; of a
+ * graph without a loss, which is not trained, such a variable is one in each of these stages, and travels before the first step.
  * Operations without inputs (constants, the learning rate) are repeated in every stage that reads
  * them. Tensors keep their names. */
 #ifndef MTF_STAGE_SPLIT_H
@@ -20,8 +21,8 @@
 typedef struct {
     int from, to;
     int sent;     /* tensor of the graph of stage `from` */
-    int received; /* input of the graph of stage `to` */
-    bool once;    /* a step; else once a micro-batch */
+    int received; /* input, or variable, of the graph of stage `to` */
+    bool once;    /* a step, of variables on both sides once and for all; else once a micro-batch */
 } MtfStageTransfer;
 
 typedef struct {
@@ -33,7 +34,8 @@ typedef struct {
 int mtf_graph_stages(const MtfGraph *graph);
 
 /* For each tensor the stage (from 1) it belongs to: of results their operation's, of variables and
- * inputs that of the first operation with a stage that reads them; 0 where there is none. Free with
+ * inputs that of the first operation with a stage that reads them, of variables that none reads that of
+ * their next value; 0 where there is none. Free with
  * g_free. */
 int *mtf_graph_tensor_stages(const MtfGraph *graph);
 

@@ -41,6 +41,8 @@ static void place_sources(const Carrying *c) {
         c->layout->tensors[t] = mtf_placement_replicated();
         if (old >= 0 && tensor->source == MTF_SOURCE_VARIABLE)
             c->layout->tensors[t] = carried_variable(c, tensor, old);
+        else if (old >= 0 && tensor->feed >= MTF_FEEDS)
+            c->layout->tensors[t] = carried(c, tensor, &c->before->tensors[old]);
     }
 }
 

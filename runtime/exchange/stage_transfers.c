@@ -202,11 +202,17 @@ static int loop_begin(const MtfProgram *program, int index) {
     return index;
 }
 
+static bool holds_variable(const MtfProgram *program, int buffer) {
+    int tensor = mtf_program_buffer(program, buffer)->tensor;
+    return mtf_graph_tensor(program->graph, tensor)->source == MTF_SOURCE_VARIABLE;
+}
+
 /* A receive stands before the first instruction that reads the tensor (before the loop of it), what
- * travels once a step but is read by every micro-batch before all of them. */
+ * travels once a step but is read by every micro-batch before all of them; of variables before all. */
 static void place_receive(Event *event, const MtfProgram *program, int first_update) {
     int reader = loop_begin(program, first_reader(program, event->buffer));
-    bool early = event->once && reader < program->n_repeated;
+    bool early =
+        event->once && (reader < program->n_repeated || holds_variable(program, event->buffer));
     event->public.part = early ? MTF_PART_BEGIN : part_of(program, first_update, reader);
     event->public.before = early ? 0 : reader;
 }

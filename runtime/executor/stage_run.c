@@ -202,43 +202,24 @@ void mtf_stage_run_trace(MtfStageRun *run, MtfStepTrace *trace) {
 
 /* ---- A pass over a micro-batch --------------------------------------------------------------- */
 
-/* Instructions [from, to), with a pause for who looks at what is there in between. */
-static void run_range(MtfStageChunk *chunk, MtfExecutor *executor, int from, int to, int64_t step) {
-    const MtfStageLook *look = chunk->look;
-    if (look != NULL && from <= look->before && look->before < to) {
-        mtf_executor_run(executor, from, look->before, step);
-        look->seen(executor->worker, look->user);
-        from = look->before;
-    }
-    mtf_executor_run(executor, from, to, step);
-}
-
-/* Runs the instructions before the event, then the event; returns where the chunk stands. */
-static int do_event(MtfStageChunk *chunk, MtfExecutor *executor, int number, int slot, int from,
-                    int64_t step) {
-    const MtfStageEvent *event = mtf_stage_transfers_event(chunk->transfers, number);
-    if (event->before > from) {
-        run_range(chunk, executor, from, event->before, step);
-        from = event->before;
-    }
-    mtf_stage_transfer_do(chunk->transfers, number, executor->worker, slot,
-                          executor->worker->microbatch);
-    return from;
-}
-
-/* Instructions [from, to) for one micro-batch, which one part of the step spans or ends with, with
- * the part's transfers. */
-static void run_part(MtfStageChunk *chunk, MtfExecutor *executor, MtfStagePart part,
-                     const MtfRange *instructions, int64_t step) {
-    int slot = 0, from = (int)instructions->begin;
+/* The chunk's pass by the worker that an executor has. */
+static MtfStagePass pass_of(const MtfStageChunk *chunk, MtfExecutor *executor, int64_t step) {
+    int slot = 0;
     while (chunk->workers[slot] != executor->worker)
         slot++;
-    slot %= chunk->n_slots;
-    mtf_stage_transfers_wait(chunk->transfers, part, slot);
-    for (int e = 0; e < mtf_stage_transfers_count(chunk->transfers); e++)
-        if (mtf_stage_transfers_event(chunk->transfers, e)->part == part)
-            from = do_event(chunk, executor, e, slot, from, step);
-    run_range(chunk, executor, from, (int)instructions->end, step);
+    return (MtfStagePass){ .transfers = chunk->transfers,
+                           .executor = executor,
+                           .slot = slot % chunk->n_slots,
+                           .step = step,
+                           .look = chunk->look };
+}
+
+/* Instructions of one part of the step for one micro-batch, with the part's transfers. */
+static void run_part(MtfStageChunk *chunk, MtfExecutor *executor, MtfStagePart part,
+                     const MtfRange *instructions, int64_t step) {
+    MtfStagePass pass = pass_of(chunk, executor, step);
+    mtf_stage_transfers_wait(chunk->transfers, part, pass.slot);
+    mtf_stage_pass_run(&pass, part, part, instructions);
 }
 
 static MtfStageChunk *chunk_of(const MtfStageRun *run, int stage) {
@@ -355,7 +336,8 @@ static void run_once(MtfStageRun *run, MtfStagePart part, int64_t step) {
     }
     for (int c = next_chunk(run); c >= 0; c = next_chunk(run)) {
         MtfStageChunk *chunk = &run->chunks[c];
-        chunk->next = do_event(chunk, &chunk->executor, chunk->next_event, 0, chunk->next, step);
+        MtfStagePass pass = pass_of(chunk, &chunk->executor, step);
+        chunk->next = mtf_stage_pass_event(&pass, chunk->next_event, chunk->next);
         chunk->next_event = next_event(chunk, part, chunk->next_event + 1);
     }
     for (int c = 0; c < run->n_chunks; c++) {

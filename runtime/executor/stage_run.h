@@ -22,17 +22,7 @@
 #define MTF_STAGE_RUN_H
 
 #include "layouts/program/pipeline_plan.h"
-#include "runtime/exchange/stage_transfers.h"
-#include "runtime/executor/executor.h"
-
-/* A look at what a stage has computed before an instruction of its forward pass. */
-typedef struct MtfStageLook {
-    void (*fill)(const MtfWorker *worker, void *user); /* writes the inputs of one of the stages */
-    void (*seen)(const MtfWorker *worker,
-                 void *user); /* what is there to be seen; not collective */
-    void *user;
-    int stage, before;
-} MtfStageLook;
+#include "runtime/executor/stage_pass.h"
 
 /* One stage of the domain. */
 typedef struct {

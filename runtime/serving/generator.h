@@ -7,6 +7,8 @@
  *
  * Programs of one graph (layouts/inference/generation_graph.h) and layout, which differ in how many
  * tokens a slot brings, share one arena: variables and caches lie at its beginning in all of them.
+ * Of a model in pipeline stages each rank runs those of its domain, with an arena each, one after the
+ * other; what a stage makes goes to the next by messages (generation_stages.h).
  * A prompt is read by the long ones, a token by the one of length 1, whose time depends on what is
  * filled by attention alone. All slots step together; those without a token stay as they are.
  *
@@ -14,15 +16,18 @@
 #ifndef MTF_GENERATOR_H
 #define MTF_GENERATOR_H
 
-#include "runtime/executor/executor.h"
+#include "layouts/inference/generation_stages.h"
+#include "runtime/executor/stage_pass.h"
 
 typedef struct MtfGenerator MtfGenerator;
 
 typedef struct {
-    MPI_Comm control;      /* one rank a processor of the layout's mesh; borrowed */
-    const MtfGraph *graph; /* that generates, of length 1; borrowed, like the layout */
-    const MtfLayout *layout;
-    int64_t longest; /* prompt that is worth a program of its own; 0: unknown */
+    MPI_Comm control;                /* of all ranks; borrowed, like all here */
+    MPI_Comm domain;                 /* one rank a processor of this rank's stages */
+    MPI_Comm transfers;              /* of all ranks, for what goes between stages */
+    int number;                      /* of the domain */
+    const MtfPipelinePlan *pipeline; /* that generates, of length 1 */
+    int64_t longest;                 /* prompt that is worth a program of its own; 0: unknown */
     uint64_t seed;
     bool no_overlap;
 } MtfGeneratorSettings;
@@ -32,9 +37,9 @@ MtfGenerator *mtf_generator_new(const MtfGeneratorSettings *settings, GError **e
 void mtf_generator_free(MtfGenerator *generator);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfGenerator, mtf_generator_free)
 
-/* Takes over the values of variables of the same names from a worker of this rank, whose layout has
- * them where this one has; rounds where they are narrower here. */
-void mtf_generator_take_variables(MtfGenerator *generator, const MtfWorker *from);
+/* Takes over the values of variables of the same names from a worker of each stage of this rank (from
+ * the first on), whose layout has them where this one has; rounds where they are narrower here. */
+void mtf_generator_take_variables(MtfGenerator *generator, const MtfWorker *const *from);
 
 int64_t mtf_generator_slots(const MtfGenerator *generator);
 int64_t mtf_generator_vocabulary(const MtfGenerator *generator);

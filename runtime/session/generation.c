@@ -126,10 +126,7 @@ static bool open_caches(Generation *g, int64_t prompt, GError **error) {
     GError *local = NULL, *why = NULL;
     if (g->session->options->no_cache)
         return true;
-    if (g->session->stage != NULL)
-        mtf_input_error(&local, "every token goes through all pipeline stages");
-    else
-        make_generator(g, prompt, &local);
+    make_generator(g, prompt, &local);
     if (mtf_agree(g->session->control, local, &why))
         return true;
     bool bad_input = g_error_matches(why, MTF_ERROR, MTF_ERROR_INPUT);

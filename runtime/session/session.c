@@ -27,15 +27,7 @@
 
 /* ---- Loading ------------------------------------------------------------------------------- */
 
-/* What plans of pipelines do not have yet. */
-static bool check_pipeline_options(const MtfRunOptions *o, GError **error) {
-    return o->serve < 0 ||
-           mtf_input_error(error, "--serve works on plans without pipeline stages only");
-}
-
 static bool load_pipeline(MtfSession *session, GError **error) {
-    if (!check_pipeline_options(session->options, error))
-        return false;
     session->stage = mtf_stage_run_load(session->options->plan, session->control, error);
     if (session->stage == NULL)
         return false;

@@ -34,42 +34,56 @@ bool mtf_session_text_find(const MtfSession *session, const char *option, MtfSes
 }
 
 /* A plan of inference says itself how many texts there are. */
-static bool make_graph(MtfSessionGenerator *g, const MtfPlan *plan, const MtfGenerationSizes *sizes,
-                       GError **error) {
-    if (mtf_graph_generates(plan->graph)) {
-        g->graph = mtf_graph_copy(plan->graph);
-        g->layout = mtf_layout_copy(plan->layout);
-        return true;
+static MtfPipelinePlan *make_pipeline(const MtfSession *session, const MtfGenerationSizes *sizes,
+                                      GError **error) {
+    const MtfPlan *plan = session->plan;
+    if (session->stage != NULL)
+        return mtf_generation_pipeline(session->stage->pipeline, sizes, error);
+    if (mtf_graph_generates(plan->graph))
+        return mtf_generation_whole(plan->graph, plan->layout);
+    g_autoptr(MtfGraph) graph = mtf_generation_graph(plan->graph, sizes, error);
+    if (graph == NULL)
+        return NULL;
+    g_autoptr(MtfLayout) layout = mtf_generation_layout(graph, plan->graph, plan->layout);
+    return mtf_generation_whole(graph, layout);
+}
+
+static MtfGeneratorSettings settings_of(const MtfSession *session) {
+    const MtfStageRun *stage = session->stage;
+    MtfGeneratorSettings settings = { .control = session->control,
+                                      .domain = session->control,
+                                      .transfers = session->control,
+                                      .seed = (uint64_t)session->options->seed,
+                                      .no_overlap = session->options->no_overlap };
+    if (stage != NULL) {
+        settings.domain = stage->domain;
+        settings.transfers = stage->transfers;
+        settings.number = stage->number;
     }
-    g->graph = mtf_generation_graph(plan->graph, sizes, error);
-    if (g->graph != NULL)
-        g->layout = mtf_generation_layout(g->graph, plan->graph, plan->layout);
-    return g->graph != NULL;
+    return settings;
 }
 
 bool mtf_session_generator_open(MtfSessionGenerator *g, MtfSession *session,
                                 const MtfSessionText *text, const MtfSessionSlots *slots,
                                 GError **error) {
     const MtfGenerationSizes sizes = { .batch = slots->n, .length = 1, .context = text->window };
-    *g = (MtfSessionGenerator){ 0 };
-    if (!make_graph(g, session->plan, &sizes, error))
+    *g = (MtfSessionGenerator){ .pipeline = make_pipeline(session, &sizes, error) };
+    if (g->pipeline == NULL)
         return false;
-    MtfGeneratorSettings settings = { .control = session->control,
-                                      .graph = g->graph,
-                                      .layout = g->layout,
-                                      .longest = slots->longest,
-                                      .seed = (uint64_t)session->options->seed,
-                                      .no_overlap = session->options->no_overlap };
+    MtfGeneratorSettings settings = settings_of(session);
+    settings.pipeline = g->pipeline;
+    settings.longest = slots->longest;
     g->generator = mtf_generator_new(&settings, error);
     if (g->generator == NULL)
         return false;
-    mtf_generator_take_variables(g->generator, session->worker);
+    const MtfWorker *worker = session->worker;
+    mtf_generator_take_variables(g->generator,
+                                 session->stage != NULL ? session->stage->workers : &worker);
     return true;
 }
 
 void mtf_session_generator_close(MtfSessionGenerator *g) {
     mtf_generator_free(g->generator);
-    mtf_layout_free(g->layout);
-    mtf_graph_free(g->graph);
+    mtf_pipeline_plan_free(g->pipeline);
     *g = (MtfSessionGenerator){ 0 };
 }

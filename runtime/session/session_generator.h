@@ -20,8 +20,7 @@ bool mtf_session_text_find(const MtfSession *session, const char *option, MtfSes
                            GError **error);
 
 typedef struct {
-    MtfGraph *graph;
-    MtfLayout *layout;
+    MtfPipelinePlan *pipeline; /* that generates */
     MtfGenerator *generator;
 } MtfSessionGenerator;
 

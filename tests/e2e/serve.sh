@@ -52,11 +52,19 @@ ends() { # SIGNAL STATUS
     [ $? = "$2" ]
 }
 
+# plan MESH LAYOUT: the whole model; where LAYOUT is options of a search, in stages.
 plan() {
+    case $2 in
+    --*)
+        # shellcheck disable=SC2086
+        meshtf-plan search "$work/g.json" --mesh "$1" $2 --microbatches 4 --machine cpu-host -o "$work/p.json" >/dev/null
+        return
+        ;;
+    esac
     meshtf-plan estimate "$work/g.json" --mesh "$1" --layout "$2" --machine cpu-host -o "$work/p.json" >/dev/null
 }
 
-meshtf-plan model transformer-lm --preset demo --layers 2 --vocab 437 --batch 4 --length 64 -o "$work/g.json" >/dev/null
+meshtf-plan model transformer-lm --preset demo --layers 4 --vocab 437 --batch 4 --length 64 -o "$work/g.json" >/dev/null
 plan 'rows:1' ''
 prompt='The free software'
 meshtf-run "$work/p.json" --data LICENSE --tokenizer $tokenizer --steps 0 --seed 5 --generate 20 --prompt "$prompt" \
@@ -90,6 +98,8 @@ done <<TABLE
 1 rows:1
 2 rows:2 heads:rows;d_ff:rows;vocab:rows
 4 rows:2;cols:2 batch:rows;d_model:cols
+2 rows:1 --stages 2
+4 rows:2 --stages 2 --schedule interleaved
 TABLE
 
 # What a request may ask for.
