@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/support/stop_signals.h"
 
+#include <errno.h>
 #include <glib.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 /* Shared by the thread that waits for signals and the rank's own. */
 static int asked = MTF_ASKED_NOTHING;
 static int speaks = FALSE;
+static pthread_t waiter; /* that thread */
 
 /* SIGTERM or SIGINT: the first asks the run to stop, the second ends the rank. */
 static void note_termination(bool *terminated) {
@@ -24,7 +27,7 @@ static void note_termination(bool *terminated) {
               stderr);
 }
 
-static gpointer wait_for_signals(gpointer waited) {
+static void *wait_for_signals(void *waited) {
     const sigset_t *signals = waited;
     bool terminated = false;
     for (;;) {
@@ -40,14 +43,27 @@ static gpointer wait_for_signals(gpointer waited) {
     return NULL;
 }
 
+/* Of threads that libraries started before main, OpenBLAS one a core: they block nothing, and what
+ * reaches them would end the rank. */
+static void pass_on(int number) {
+    int before = errno;
+    pthread_kill(waiter, number);
+    errno = before;
+}
+
 void mtf_stop_signals_watch(void) {
     static const int numbers[] = { SIGUSR1, SIGUSR2, SIGTERM, SIGINT };
     static sigset_t signals;
+    struct sigaction action = { .sa_handler = pass_on, .sa_flags = SA_RESTART };
     sigemptyset(&signals);
     for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++)
         sigaddset(&signals, numbers[i]);
     pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    g_thread_unref(g_thread_new("signals", wait_for_signals, &signals));
+    int failed = pthread_create(&waiter, NULL, wait_for_signals, &signals);
+    g_assert(failed == 0);
+    pthread_detach(waiter);
+    for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++)
+        sigaction(numbers[i], &action, NULL);
     /* A file over the limit is an error of the write, which is reported. */
     signal(SIGXFSZ, SIG_IGN);
 }

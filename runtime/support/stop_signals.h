@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* What signals ask of a run. A thread waits for them and takes a note; ranks agree after each step,
- * since they may not all have been told, or not at the same step. Every other thread blocks them:
- * the frame of a handler would lie on the interrupted thread's stack, and oneDNN's products keep
- * theirs on the heap (jit_avx512_common_gemm_f32), too small for one more.
+ * since they may not all have been told, or not at the same step. Every thread that computes for us blocks
+ * them: the frame of a handler would lie on the interrupted thread's stack, and oneDNN's products keep
+ * theirs on the heap (jit_avx512_common_gemm_f32), too small for one more. Threads that were there before
+ * pass them on.
  *
  *     SIGUSR1            write a checkpoint and go on
  *     SIGUSR2            write a checkpoint and stop; mpirun passes it on to all ranks and waits
