@@ -345,9 +345,10 @@ typedef enum {
 
 /* What an operation's kernel keeps while it runs (layouts/kernel_work/kernel_scratch.h). */
 typedef enum {
-    MTF_SCRATCH_SUMS,   /* sums in the type of sums, where its result is of a narrower one */
-    MTF_SCRATCH_TABLE,  /* likewise, in strips of a table */
-    MTF_SCRATCH_LABELS, /* the value at each label, where its result is of a narrower type */
+    MTF_SCRATCH_SUMS,      /* sums in the type of sums, where its result is of a narrower one */
+    MTF_SCRATCH_WIDE_SUMS, /* likewise, and few float32 sums of many rows as float64 */
+    MTF_SCRATCH_TABLE,     /* sums of a narrower result, in strips of a table */
+    MTF_SCRATCH_LABELS,    /* the value at each label, where its result is of a narrower type */
     MTF_SCRATCH_EINSUM,
     MTF_SCRATCH_ATTENTION,
     MTF_SCRATCH_ATTENTION_GRAD,

@@ -3,6 +3,8 @@
 
 #include "layouts/graph/window.h"
 
+#include <string.h>
+
 MtfTerm mtf_operation_local_term(const MtfGraph *graph, int tensor, const MtfIteration *iteration,
                                  const int64_t *sizes) {
     const MtfShape *shape = &mtf_graph_tensor(graph, tensor)->shape;
@@ -99,6 +101,24 @@ static int64_t sums_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
     return wide_bytes(graph, op, &result);
 }
 
+/* Whether each element of the result is a sum of elements that lie in a row: what is summed leads with
+ * the dimensions of the result. Such a row is rounded once as it is. */
+static bool sums_single_rows(const MtfTerm *result, const MtfTerm *summed) {
+    return memcmp(result->dims, summed->dims, sizeof *result->dims * (gsize)result->rank) == 0;
+}
+
+/* Rows that are added one after the other to the same float32 sums would round them at each. */
+static int64_t wide_sums_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
+                                       const MtfIteration *iteration, const int64_t *sizes) {
+    MtfTerm result = mtf_operation_local_term(graph, op->outputs[0], iteration, sizes);
+    MtfTerm summed = mtf_operation_local_term(graph, op->inputs[0], iteration, sizes);
+    int64_t bytes = mtf_term_bytes(&result, mtf_dtype_bytes(MTF_F64));
+    bool many = bytes > MTF_WIDE_SUMS * mtf_dtype_bytes(MTF_F64);
+    if (mtf_graph_tensor(graph, op->outputs[0])->dtype != MTF_F32)
+        return wide_bytes(graph, op, &result);
+    return many || result.rank == summed.rank || sums_single_rows(&result, &summed) ? 0 : bytes;
+}
+
 /* Of a table's gradient one strip, where that will do. */
 static int64_t table_scratch_bytes(const MtfGraph *graph, const MtfOperation *op,
                                    const MtfIteration *iteration, const int64_t *sizes) {
@@ -167,10 +187,15 @@ typedef int64_t (*ScratchBytes)(const MtfGraph *graph, const MtfOperation *op,
                                 const MtfIteration *iteration, const int64_t *sizes);
 
 static const ScratchBytes scratch_bytes[MTF_SCRATCHES] = {
-    [MTF_SCRATCH_SUMS] = sums_scratch_bytes,     [MTF_SCRATCH_TABLE] = table_scratch_bytes,
-    [MTF_SCRATCH_LABELS] = label_scratch_bytes,  [MTF_SCRATCH_EINSUM] = einsum_scratch_bytes,
-    [MTF_SCRATCH_ATTENTION] = attention_scratch, [MTF_SCRATCH_ATTENTION_GRAD] = attention_scratch,
-    [MTF_SCRATCH_SLOTS] = slots_scratch_bytes,   [MTF_SCRATCH_EXPERTS] = experts_scratch_bytes,
+    [MTF_SCRATCH_SUMS] = sums_scratch_bytes,
+    [MTF_SCRATCH_WIDE_SUMS] = wide_sums_scratch_bytes,
+    [MTF_SCRATCH_TABLE] = table_scratch_bytes,
+    [MTF_SCRATCH_LABELS] = label_scratch_bytes,
+    [MTF_SCRATCH_EINSUM] = einsum_scratch_bytes,
+    [MTF_SCRATCH_ATTENTION] = attention_scratch,
+    [MTF_SCRATCH_ATTENTION_GRAD] = attention_scratch,
+    [MTF_SCRATCH_SLOTS] = slots_scratch_bytes,
+    [MTF_SCRATCH_EXPERTS] = experts_scratch_bytes,
 };
 
 int64_t mtf_operation_scratch_bytes(const MtfGraph *graph, int operation,

@@ -3,8 +3,9 @@
  * because the arena is laid out, priced and checked against the limit long before any kernel runs.
  * Einsum wants some for operands whose storage order no product routine accepts, for indexes that
  * are summed in one operand alone, and for what lies between the products of three or more;
- * attention for the memory of one head and one block of scores; and whatever adds up a bfloat16
- * result does so in float32. */
+ * attention for the memory of one head and one block of scores; whatever adds up a bfloat16
+ * result does so in float32; and few float32 sums of many rows (statistics of channels, gradients of
+ * biases) are kept in float64 until their end. */
 #ifndef MTF_KERNEL_SCRATCH_H
 #define MTF_KERNEL_SCRATCH_H
 
@@ -37,6 +38,9 @@ MtfTerm mtf_operation_local_term(const MtfGraph *graph, int tensor, const MtfIte
  * matrix is read once: where a group brings an expert fewer than MTF_JOINED_ROWS. */
 #define MTF_JOINED_ROWS 16
 bool mtf_experts_join_groups(int64_t groups, int64_t rows, int64_t experts);
+
+/* The most float32 sums that are kept in float64: they stay in a near cache. */
+#define MTF_WIDE_SUMS 8192
 
 /* Columns of a table whose narrow gradient is added up at a time, in float32. */
 #define MTF_GRADIENT_STRIP 64

@@ -24,10 +24,18 @@ bool mtf_operand_is_narrow(const MtfOperand *operand) {
     return operand->dtype != mtf_dtype_wide(operand->dtype);
 }
 
+MTF_EACH_VECTOR_UNIT static void round_to_f32(float *out, const double *in, int64_t n) {
+    MTF_INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        out[i] = (float)in[i];
+}
+
 void mtf_operand_convert(const MtfOperand *out, const MtfOperand *in) {
     int64_t n = mtf_operand_elements(out);
     if (out->dtype == in->dtype && n > 0)
         memmove(out->data, in->data, (size_t)(n * mtf_dtype_bytes(out->dtype)));
+    else if (in->dtype == MTF_F64)
+        round_to_f32(out->data, in->data, n);
     else if (out->dtype == MTF_BF16)
         mtf_bf16_round(out->data, in->data, n);
     else
@@ -36,8 +44,9 @@ void mtf_operand_convert(const MtfOperand *out, const MtfOperand *in) {
 
 MtfOperand mtf_kernel_sums(const MtfKernelCall *call) {
     MtfOperand sums = call->outputs[0];
-    if (mtf_operand_is_narrow(&sums)) {
-        sums.dtype = mtf_dtype_wide(sums.dtype);
+    bool wide = sums.dtype == MTF_F32 && call->scratch_bytes > 0; /* MTF_SCRATCH_WIDE_SUMS */
+    if (mtf_operand_is_narrow(&sums) || wide) {
+        sums.dtype = wide ? MTF_F64 : mtf_dtype_wide(sums.dtype);
         sums.data = call->scratch;
     }
     return sums;

@@ -7,7 +7,7 @@
  *     bfloat16  s eeeeeeee mmmmmmm
  *
  * Results that are added up piece by piece live in float32 in the call's scratch until they are
- * complete, so that each is rounded once. */
+ * complete, so that each is rounded once; and so do float32 sums of many rows, in float64. */
 #ifndef MTF_KERNEL_BFLOAT16_H
 #define MTF_KERNEL_BFLOAT16_H
 
@@ -37,11 +37,12 @@ void mtf_bf16_round(uint16_t *out, const float *in, int64_t n);
 bool mtf_operand_is_narrow(const MtfOperand *operand);
 
 /* Copies elements between operands of the same local shape, either of which may be bfloat16 while
- * the other is float32. */
+ * the other is float32, or `in` float64 while `out` is float32. */
 void mtf_operand_convert(const MtfOperand *out, const MtfOperand *in);
 
-/* Where a kernel adds up its first output: the output itself, or the same slice in float32 in the
- * call's scratch; and afterwards the way back. */
+/* Where a kernel adds up its first output: the output itself, or the same slice in the call's scratch,
+ * in float32 where that is bfloat16, in float64 where it is float32 and there is scratch for it
+ * (MTF_WIDE_SUMS); and afterwards the way back. */
 MtfOperand mtf_kernel_sums(const MtfKernelCall *call);
 void mtf_kernel_store_sums(const MtfKernelCall *call, const MtfOperand *sums);
 

@@ -78,7 +78,7 @@ void mtf_operand_divide(const MtfOperand *operand, double divisor) {
 void mtf_element_map_init(MtfElementMap *mapping, const MtfMapRow *row, const MtfKernelCall *call) {
     const MtfOperation *operation = call->operation;
     mapping->map = map_of(row, &call->outputs[0]);
-    mapping->continues = false;
+    mapping->continues = mapping->wide = false;
     mapping->n_inputs = row->arrays > 0 ? row->arrays : operation->n_inputs;
     mapping->n_outputs = operation->n_outputs;
     for (int k = 0; k < mapping->n_inputs; k++)
@@ -247,24 +247,58 @@ static void add_row(Walk *walk, MtfMapBlock *block, bool sums, void *result, cha
     }
 }
 
+MTF_EACH_VECTOR_UNIT static void add_widened(double *sums, const float *block, int64_t n,
+                                             int64_t step) {
+    if (step == 1)
+        for (int64_t i = 0; i < n; i++)
+            sums[i] += (double)block[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            sums[i * step] += (double)block[i];
+}
+
+/* Blocks of one row of floats, into one double or each element into its own. */
+static void sum_row_widened(Walk *walk, MtfMapBlock *block, void *result, double *sums) {
+    int64_t step = walk->nest.step[0];
+    for (int64_t at = 0; at < walk->nest.count; at += BLOCK) {
+        block_fill(walk, block, at, MIN(BLOCK, walk->nest.count - at));
+        if (walk->mapping->map != NULL)
+            walk->mapping->map(block);
+        const void *terms = walk->mapping->map != NULL ? result : block->in[0];
+        if (step == 0)
+            *sums += walk->reductions->sum(terms, block->n);
+        else
+            add_widened(sums + at * step, terms, block->n, step);
+    }
+}
+
+static void fold_row(Walk *walk, MtfMapBlock *block, bool sums, void *result) {
+    char *out = element_at(&walk->out[0], walk->nest.offset[0]);
+    if (walk->mapping->wide)
+        sum_row_widened(walk, block, result, (double *)(void *)out);
+    else if (walk->nest.step[0] == 0)
+        reduce_row(walk, block, sums, result, out);
+    else
+        add_row(walk, block, sums, result, out);
+}
+
 void mtf_element_map_reduce(const MtfElementMap *mapping, MtfReduction reduction) {
     const MtfOperand *out = mapping->out[0];
+    const Reductions *folds = reductions_of(out);
     bool sums = reduction != MTF_REDUCE_MAX;
     _Alignas(64) char result[BLOCK * sizeof(double)];
     Walk walk; /* too large to be cleared for every call */
     walk.mapping = mapping;
-    walk.reductions = reductions_of(out);
+    walk.reductions = mapping->wide ? &reductions_f32 : folds;
     if (!mapping->continues)
-        walk.reductions->fill(out->data, sums ? 0 : walk.reductions->lowest,
-                              mtf_operand_elements(out));
+        folds->fill(out->data, sums ? 0 : folds->lowest, mtf_operand_elements(out));
     mtf_nest_init(&walk.nest);
     add_reduce_loops(&walk.nest, mapping);
     bool more = walk_first(&walk);
     MtfMapBlock block = more ? block_of(&walk) : (MtfMapBlock){ 0 };
     block.out[0] = result;
     for (; more; more = mtf_nest_next(&walk.nest))
-        (walk.nest.step[0] == 0 ? reduce_row : add_row)(
-            &walk, &block, sums, result, element_at(&walk.out[0], walk.nest.offset[0]));
+        fold_row(&walk, &block, sums, result);
 }
 
 void mtf_kernel_map(const MtfKernelCall *call) {
@@ -278,6 +312,7 @@ static void reduce_to(const MtfKernelCall *call, const MtfOperand *sums) {
     mtf_element_map_init(&mapping, mtf_map_row(call->operation->kind), call);
     mapping.out[0] = sums;
     mapping.continues = call->continues;
+    mapping.wide = sums->dtype != mtf_dtype_wide(call->outputs[0].dtype);
     mtf_element_map_reduce(&mapping, mtf_operation_row(call->operation->kind)->reduction);
 }
 

@@ -52,6 +52,7 @@ typedef struct {
     const MtfOperand *out[MTF_MAX_OUTPUTS]; /* all of one shape */
     double parameters[MTF_MAP_PARAMETERS];
     bool continues; /* output 0 holds what was folded before (mtf_element_map_reduce only) */
+    bool wide;      /* output 0 sums what the map computes in float32, in float64 (likewise) */
 } MtfElementMap;
 
 /* The row's map on all inputs and outputs of a call. */
@@ -61,7 +62,7 @@ void mtf_element_map_init(MtfElementMap *mapping, const MtfMapRow *row, const Mt
 void mtf_element_map_apply(const MtfElementMap *mapping);
 
 /* Applies the map for each point of the inputs' dimensions and sums the results (or takes their
- * maximum) over the dimensions that output 0 lacks, which is not bfloat16. */
+ * maximum) over the dimensions that output 0 lacks, which is not bfloat16. Sums of float32 may be float64. */
 void mtf_element_map_reduce(const MtfElementMap *mapping, MtfReduction reduction);
 
 /* Divides each element of a slice. */
