@@ -29,7 +29,8 @@ ALL_LDFLAGS = $(if $(LTO),-fno-lto) $(LDFLAGS_$(BUILD)) $(LDFLAGS)
 # Kernels are loops over plain arrays, worth a vector unit. errno and floating-point traps are of no
 # use to them, and a product and its sum may be rounded once where the processor can; the order of
 # sums, infinities and NaN matter, so nothing of -ffast-math beyond these: a kernel that wants a
-# vectorised sum keeps its lanes itself, and every build adds in that order.
+# vectorised sum keeps its lanes itself, and every build adds in that order. What has "kernel" in its
+# path is one: all of runtime/kernels, whatever a file there is called.
 KERNEL_CFLAGS_release := -O3 -fno-math-errno -fno-trapping-math -ffp-contract=fast
 KERNEL_CFLAGS = $(KERNEL_CFLAGS_$(BUILD))
 
@@ -109,7 +110,7 @@ define compile
 $(B)/$(1)/%.o: $(1)/%.c $(B)/flags
 	@mkdir -p $$(@D)
 	@$(if $(V),,echo "  CC $$<")
-	$(Q)$$(CC) $$(ALL_CFLAGS) $$(CFLAGS_$(1)) $$(if $$(findstring kernel,$$(<F)),$$(KERNEL_CFLAGS)) -c -o $$@ $$<
+	$(Q)$$(CC) $$(ALL_CFLAGS) $$(CFLAGS_$(1)) $$(if $$(findstring kernel,$$<),$$(KERNEL_CFLAGS)) -c -o $$@ $$<
 endef
 $(foreach r,$(ROOMS) tests,$(eval $(call compile,$(r))))
 

@@ -3,6 +3,7 @@
 
 #include "runtime/kernels/base/kernel_bfloat16.h"
 #include "runtime/kernels/base/kernel_math.h"
+#include "runtime/kernels/products/skinny_pairs.h"
 
 #include <string.h>
 
@@ -154,7 +155,7 @@ DEFINE_DOT(f32, float, ONE_F32)
 DEFINE_DOT(bf16, uint16_t, ONE_BF16)
 DEFINE_DOT(i8, int8_t, ONE_I8)
 
-void mtf_skinny_rows(const MtfSkinny *piece, MtfDtype dtype, const MtfProgressHook *progress) {
+void mtf_skinny_widened(const MtfSkinny *piece, MtfDtype dtype, const MtfProgressHook *progress) {
     bool dots = piece->dots;
     if (dtype == MTF_I8)
         (dots ? dot_all_i8 : add_all_i8)(piece, progress);
@@ -162,4 +163,12 @@ void mtf_skinny_rows(const MtfSkinny *piece, MtfDtype dtype, const MtfProgressHo
         (dots ? dot_all_bf16 : add_all_bf16)(piece, progress);
     else
         (dots ? dot_all_f32 : add_all_f32)(piece, progress);
+}
+
+/* One row waits for memory either way. */
+void mtf_skinny_rows(const MtfSkinny *piece, MtfDtype dtype, const MtfProgressHook *progress) {
+    if (dtype == MTF_BF16 && piece->m > 1 && mtf_skinny_pairs_pay())
+        mtf_skinny_pairs(piece, progress);
+    else
+        mtf_skinny_widened(piece, dtype, progress);
 }

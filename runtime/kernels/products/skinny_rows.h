@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-/* A few rows times a large matrix that is read once as it lies, widened in registers:
+/* A few rows times a large matrix that is read once as it lies, widened in registers (where the processor
+ * is as fast with it, bfloat16 goes in as it is: skinny_pairs.h):
  *
  *     its lines are rows       eight of them at a time      y[m][] += x[m][k] w[k][]
  *     its lines are columns    four of them at a time       y[m][n] = x[m] . w[n]
@@ -20,7 +21,11 @@ typedef struct {
     bool dots;     /* its lines are columns: k elements each */
 } MtfSkinny;
 
-/* y = x w, where w is of float32, bfloat16 or int8. `progress` may be NULL. */
+/* y = x w, where w is of float32, int8, or bfloat16, beside which x holds what bfloat16 can. `progress`
+ * may be NULL. */
 void mtf_skinny_rows(const MtfSkinny *piece, MtfDtype dtype, const MtfProgressHook *progress);
+
+/* The same on every processor. */
+void mtf_skinny_widened(const MtfSkinny *piece, MtfDtype dtype, const MtfProgressHook *progress);
 
 #endif

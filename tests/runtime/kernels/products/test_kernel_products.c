@@ -6,6 +6,7 @@
 
 #include "runtime/kernels/base/kernel_bfloat16.h"
 #include "runtime/kernels/products/kernel_products.h"
+#include "runtime/kernels/products/skinny_rows.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,6 +45,8 @@ static const Shape few[] = {
     { "ab", "bc", "ac", { 1, 300, 203 }, 0 }, { "ab", "bc", "ac", { 7, 301, 4203 }, 0 },
     { "ab", "cb", "ac", { 5, 301, 203 }, 0 }, { "ab", "cb", "ca", { 8, 300, 150 }, 0 },
     { "ab", "bc", "ac", { 203, 300, 3 }, 0 }, { "ba", "bc", "ac", { 203, 300, 2 }, 0 },
+    { "ab", "cb", "ac", { 6, 1041, 83 }, 0 }, { "ab", "cb", "ac", { 2, 1056, 45 }, 0 },
+    { "ab", "bc", "ac", { 4, 1090, 39 }, 0 }, { "ab", "cb", "ac", { 4, 1024, 35 }, 0 },
 };
 
 static MtfTerm term_of(const Shape *shape, const char *letters) {
@@ -215,6 +218,26 @@ static void a_few_rows_read_a_large_matrix_as_it_lies(void **state) {
         run_way(&mtf_products_skinny, &shapes[i], MTF_F32, MTF_F32);
 }
 
+/* Where the processor adds pairs of bfloat16, and where it does not: sums of the same, in another order. */
+static void pairs_and_widened_rows_agree(void **state) {
+    (void)state;
+    enum { M = 7, N = 77, K = 1131 };
+    static float x[M * K], y[2][M * N];
+    static uint16_t w[N * K];
+    for (int i = 0; i < M * K; i++)
+        x[i] = mtf_bf16_wide(mtf_bf16_rounded((float)sin(3.0 * i)));
+    for (int i = 0; i < N * K; i++)
+        w[i] = mtf_bf16_rounded((float)cos(5.0 * i));
+    for (int dots = 0; dots < 2; dots++) {
+        MtfSkinny piece = { x, w, y[0], M, N, K, dots ? K : N, dots };
+        mtf_skinny_rows(&piece, MTF_BF16, NULL);
+        piece.y = y[1];
+        mtf_skinny_widened(&piece, MTF_BF16, NULL);
+        for (int i = 0; i < M * N; i++)
+            assert_true(fabsf(y[0][i] - y[1][i]) <= 1e-6F * K);
+    }
+}
+
 /* Each of six products, and each panel of a large one. */
 static void long_products_pause(void **state) {
     (void)state;
@@ -257,6 +280,7 @@ int main(void) {
         cmocka_unit_test(single_products_of_float32_and_float64_are_right),
         cmocka_unit_test(widened_panels_multiply_bfloat16),
         cmocka_unit_test(a_few_rows_read_a_large_matrix_as_it_lies),
+        cmocka_unit_test(pairs_and_widened_rows_agree),
         cmocka_unit_test(long_products_pause),
         cmocka_unit_test(onednn_takes_batches_in_one_call),
         cmocka_unit_test(onednn_multiplies_bfloat16_where_the_processor_does),
