@@ -8,6 +8,7 @@ typedef int (*MtfCommand)(int argc, char **argv);
 
 int mtf_command_explain(int argc, char **argv);
 int mtf_command_solve(int argc, char **argv);
+int mtf_command_verify(int argc, char **argv);
 int mtf_command_collective(int argc, char **argv);
 int mtf_command_schedule(int argc, char **argv);
 int mtf_command_transfer(int argc, char **argv);

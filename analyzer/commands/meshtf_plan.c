@@ -23,6 +23,7 @@ static const struct {
     { "schedule", "simulate a pipeline schedule", mtf_command_schedule },
     { "explain", "why an operation of a plan runs as it does", mtf_command_explain },
     { "solve", "solve a layout problem in the IOPDDL JSON format", mtf_command_solve },
+    { "verify", "check what proves the answer to a layout problem", mtf_command_verify },
     { "stages", "divide a profiled network into stages of a pipeline", mtf_command_stages },
     { "simulate", "simulate collectives link by link against their formulas",
       mtf_command_simulate },

@@ -18,6 +18,23 @@ claim "the last line is the list" last_line_is "[0, 1]"
 claim "the proof is named" says "optimal"
 claim "nothing is said on standard error" is_silent
 
+# The certificate is checked by a reader of its own; one that claims a unit more is refused.
+run meshtf-plan solve "$work/two.json" --certificate "$work/proof.txt"
+claim "--certificate leaves the answer as it is" last_line_is "[0, 1]"
+run meshtf-plan verify "$work/two.json" "$work/proof.txt"
+claim "verify accepts the certificate" exits 0
+claim "it says what is proven" says "cost 5 is the least of all legal choices"
+run meshtf-plan verify "$work/two.json" "$work/proof.txt" --json
+claim "verify --json" says '{"cost":5,"lower_bound":5,"none_fits":false'
+sed 's/^bound 5$/bound 6/' "$work/proof.txt" >"$work/forged.txt"
+run meshtf-plan verify "$work/two.json" "$work/forged.txt"
+claim "a forged bound is bad input" bad_input
+claim "it says in which line" says_error "forged.txt: line 9: the point does not prove it"
+run meshtf-plan verify "$work/two.json" "$work/two.json"
+claim "a file that is no certificate is bad input" bad_input
+run meshtf-plan solve "$work/two.json" --certificate "$work/no/such/folder"
+claim "a certificate that cannot be written is said" exits 1
+
 gzip -k "$work/two.json"
 run meshtf-plan solve "$work/two.json.gz" --json
 claim "gzip and --json" exits 0
@@ -30,6 +47,12 @@ claim "it is one sentence" one_sentence
 claim "it says what would do, and that it is proven" says_error \
     "at least 5 is needed (proven), and the smallest limit found that would do is 5"
 claim "it says where and by what" says_error "at time 2 by nodes 0, 1"
+run meshtf-plan solve "$work/tight.json" --certificate "$work/none.txt"
+claim "the sentence is the same with a certificate" says_error "at least 5 is needed"
+run meshtf-plan verify "$work/tight.json" "$work/none.txt"
+claim "verify says that nothing fits" says "no choice is legal"
+run meshtf-plan verify "$work/two.json" "$work/none.txt"
+claim "which is not proven of another limit" bad_input
 
 sed 's/, "usage_limit": 11//' "$work/two.json" >"$work/free.json"
 run meshtf-plan solve "$work/free.json"

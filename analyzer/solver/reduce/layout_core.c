@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/reduce/layout_core.h"
 
+#include "analyzer/solver/reduce/core_certificate.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -364,6 +366,7 @@ static MtfCore *excerpt_nodes(const MtfCore *from, const bool *keep) {
     core->edges = g_array_new(FALSE, FALSE, sizeof(MtfCoreEdge));
     core->trail = g_array_new(FALSE, FALSE, sizeof(TrailRecord));
     core->shared = mtf_shared_join(from->shared);
+    core->certificate = NULL;
     core->capacity = g_memdup2(from->capacity, ((gsize)from->rows + 1) * sizeof *core->capacity);
     core->row_time = g_memdup2(from->row_time, ((gsize)from->rows + 1) * sizeof *core->row_time);
     for (int v = 0; v < core->node_count; v++) {
@@ -424,6 +427,7 @@ static int64_t *reindexed(const int64_t *old, const int16_t *from, int count) {
 
 void mtf_core_keep_listed(MtfCore *core, int index, const int16_t *list, int count) {
     MtfCoreNode *node = &core->nodes[index];
+    mtf_certify_keep(core, index, list, count);
     const int16_t *from = mtf_shared_copy(core->shared, list, (gsize)count * sizeof *list);
     for (guint k = 0; k < node->edges->len; k++) {
         MtfCoreEdge *edge = mtf_core_edge(core, edge_id_at(node, k));
@@ -446,9 +450,10 @@ void mtf_core_keep_values(MtfCore *core, int node, const bool *keep) {
     for (int p = 0; p < core->nodes[node].values; p++)
         if (keep[p])
             from[count++] = (int16_t)p;
-    if (count == 0)
+    if (count == 0) {
+        mtf_certify_keep(core, node, from, 0);
         core->infeasible = true;
-    else if (count < core->nodes[node].values)
+    } else if (count < core->nodes[node].values)
         mtf_core_keep_listed(core, node, from, count);
 }
 
@@ -504,6 +509,7 @@ static void move_costs(MtfCore *core, int leader, int follower, const int16_t *m
 void mtf_core_contract(MtfCore *core, int leader, int follower, const int16_t *list) {
     MtfCoreNode *node = &core->nodes[follower];
     int values = core->nodes[leader].values;
+    mtf_certify_join(core, leader, follower, NULL, list, values);
     const int16_t *map = mtf_shared_copy(core->shared, list, (gsize)values * sizeof *list);
     move_costs(core, leader, follower, map);
     while (node->edges->len > 0)
@@ -641,6 +647,7 @@ static void add_eliminated(MtfCore *core, int a, int b, const int64_t *table) {
 void mtf_core_eliminate(MtfCore *core, int index) {
     MtfCoreNode *node = &core->nodes[index];
     g_assert(node->pieces->len == 0 && node->edges->len <= 2);
+    mtf_certificate_one(core->certificate, "eliminate", index);
     MtfCoreView views[2] = { { 0 }, { 0 } };
     int ends[2] = { -1, -1 };
     for (guint k = 0; k < node->edges->len; k++) {

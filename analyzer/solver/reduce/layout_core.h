@@ -25,6 +25,7 @@
 #ifndef MTF_LAYOUT_CORE_H
 #define MTF_LAYOUT_CORE_H
 
+#include "analyzer/solver/problem/certificate.h"
 #include "analyzer/solver/problem/layout_problem.h"
 #include "analyzer/solver/reduce/core_matrices.h"
 
@@ -59,7 +60,9 @@ typedef struct MtfCore {
     int usage_shift;
     bool infeasible; /* proven: no choice of the problem is legal */
     GArray *trail;
-    MtfShared *shared; /* all costs, usages and matrices */
+    MtfShared *shared;           /* all costs, usages and matrices */
+    MtfCertificate *certificate; /* where the steps on it are said, not owned; NULL: nowhere. Copies
+                                  * and excerpts have none */
 } MtfCore;
 
 MtfCore *mtf_core_new(const MtfLayoutProblem *problem);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/reduce/node_pairs.h"
 
+#include "analyzer/solver/reduce/core_certificate.h"
+
 #include <stdlib.h>
 
 #define MOST_VALUES 120 /* of a joined node */
@@ -101,8 +103,11 @@ static void join(MtfCore *core, const Pair *pair) {
             of_leader[count] = (int16_t)p;
             of_follower[count++] = (int16_t)q;
         }
+    mtf_certify_join(core, leader, follower, of_leader, of_follower, count);
+    MtfCertificate *certificate = g_steal_pointer(&core->certificate); /* one step of two */
     mtf_core_keep_listed(core, leader, of_leader, count);
     mtf_core_contract(core, leader, follower, of_follower);
+    core->certificate = certificate;
 }
 
 int mtf_core_pair_nodes(MtfCore *core, double most_entries) {

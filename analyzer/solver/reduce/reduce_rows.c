@@ -9,6 +9,7 @@
  *   2. the memory that every value of a piece uses is taken from the room of its rows;
  *   3. a row that cannot overflow, whatever is chosen, goes;
  *   4. a row goes whose pieces all reach into a neighbouring row with no more room. */
+#include "analyzer/solver/reduce/core_certificate.h"
 #include "analyzer/solver/reduce/reductions.h"
 
 #include <stdlib.h>
@@ -218,14 +219,17 @@ static void renumber_rows(MtfCore *core, const bool *keep) {
         }
     }
     core->rows = count;
+    mtf_certify_rows(core);
 }
 
 bool mtf_reduce_rows(MtfCore *core) {
     g_autofree int64_t *change = g_new0(int64_t, core->rows + 1);
     subtract_least_usage(core, change);
     take_from_capacity(core, change);
-    if (core->infeasible)
+    if (core->infeasible) {
+        mtf_certificate_word(core->certificate, "dead");
         return true;
+    }
     g_autofree bool *keep = g_new0(bool, core->rows + 1);
     int kept = choose_rows(core, keep);
     bool changed = kept < core->rows;

@@ -90,6 +90,13 @@ MtfGuessAnswer mtf_guess_try(MtfDual *dual, const MtfGuess *guess, int *values) 
     g_autofree int *trial = g_new0(int, core->node_count + 1);
     Try try = { guess, core, copy, trial, values, INT64_MAX };
     MtfGuessAnswer answer = run(&try);
+    if (answer.refuted) {
+        MtfCertificate *whole = mtf_dual_core(dual)->certificate;
+        mtf_certificate_one(whole, "guess", guess->cutoff);
+        mtf_certificate_append(whole, core->certificate);
+        mtf_certificate_word(whole, "done");
+    }
+    mtf_certificate_free(core->certificate);
     mtf_dual_free(copy);
     mtf_core_free(core);
     return answer;

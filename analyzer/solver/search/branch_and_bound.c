@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/search/branch_and_bound.h"
 
+#include "analyzer/solver/search/certified_point.h"
 #include "analyzer/solver/search/exact_bound.h"
 #include "analyzer/solver/search/local_search.h"
 #include "analyzer/solver/search/message_state.h"
@@ -20,6 +21,7 @@
 typedef struct Child {
     int value;
     int64_t bound; /* of what takes it */
+    int64_t own;   /* what the messages at the branch say of it alone */
 } Child;
 
 /* A place of the tree where a node takes one value after the other. */
@@ -48,6 +50,9 @@ struct MtfBranching {
     guint64 places;
     int64_t cutoff;
     bool begun;
+    MtfCertificate *certificate;                                     /* a part of the core's */
+    enum { PLACE_GOES_ON, PLACE_IS_REFUTED, PLACE_IS_SINGLE } place; /* at hand */
+    bool is_above; /* the place at hand is useless by what a branch above says */
 };
 
 static MtfNodeState *state_at(const MtfBranching *b, int i) {
@@ -69,6 +74,7 @@ static int64_t count_work(const MtfMessages *messages, gsize *state_size) {
 MtfBranching *mtf_branching_new(MtfMessages *messages, double *weights, guint64 seed) {
     MtfBranching *b = g_new0(MtfBranching, 1);
     b->core = messages->core;
+    b->certificate = mtf_certificate_part(b->core->certificate);
     b->messages = messages;
     b->exact = mtf_exact_bound_new(messages);
     b->local = mtf_local_search_new(b->core, seed);
@@ -116,6 +122,7 @@ void mtf_branching_free(MtfBranching *b) {
     mtf_local_search_free(b->local);
     mtf_exact_bound_free(b->exact);
     mtf_messages_free(b->messages);
+    mtf_certificate_free(b->certificate);
     g_free(b->capacity);
     g_free(b->values);
     g_free(b);
@@ -186,8 +193,10 @@ static void shut_large(const MtfBranching *b, MtfNodeState *spot, const MtfCoreP
     for (int r = piece->first; r < piece->last; r++)
         capacity = MIN(capacity, b->capacity[r]);
     for (int p = 0; most - least > capacity && p < spot->values; p++)
-        if (is_open(b, spot, p) && piece->usage[p] - least > capacity)
+        if (is_open(b, spot, p) && piece->usage[p] - least > capacity) {
+            mtf_certificate_two(b->certificate, "shut", spot->node, p);
             shut(spot, p);
+        }
 }
 
 static bool fit_memory(MtfBranching *b) {
@@ -203,21 +212,29 @@ static bool fit_memory(MtfBranching *b) {
     return true;
 }
 
+/* Shuts what the regrets exclude at a spot; false where it has no value left. */
+static bool shut_at(MtfBranching *b, MtfNodeState *spot, int64_t slack) {
+    const int64_t *regret = mtf_exact_bound_regrets(b->exact, spot->node);
+    bool left = false;
+    for (int p = 0; p < spot->values; p++) {
+        if (is_open(b, spot, p) && (regret[p] > slack || regret[p] >= MTF_REGRET_NEVER)) {
+            mtf_certificate_two(b->certificate, "value", spot->node, p);
+            shut(spot, p);
+        }
+        left |= is_open(b, spot, p);
+    }
+    return left;
+}
+
 /* Shuts what the regrets exclude; false where a node has no value left. */
 static bool shut_regretted(MtfBranching *b, int64_t slack) {
-    for (int i = 0; i < b->messages->count; i++) {
-        MtfNodeState *spot = state_at(b, i);
-        const int64_t *regret = mtf_exact_bound_regrets(b->exact, spot->node);
-        bool left = false;
-        for (int p = 0; p < spot->values; p++) {
-            if (regret[p] > slack || regret[p] >= MTF_REGRET_NEVER)
-                shut(spot, p);
-            left |= is_open(b, spot, p);
-        }
-        if (!left)
-            return false;
-    }
-    return true;
+    bool left = slack >= 0;
+    mtf_certify_point(b->certificate, b->exact, b->core);
+    mtf_certificate_one(b->certificate, "prune", b->cutoff);
+    for (int i = 0; left && i < b->messages->count; i++)
+        left = shut_at(b, state_at(b, i), slack);
+    mtf_certificate_word(b->certificate, "end");
+    return left;
 }
 
 /* Raises the bound at the place at hand as far as that goes, and shuts what is useless. False when
@@ -225,8 +242,10 @@ static bool shut_regretted(MtfBranching *b, int64_t slack) {
 static bool narrow(MtfBranching *b) {
     double last = -INFINITY, cutoff = (double)b->cutoff;
     for (int pass = 0; pass < MOST_PASSES; pass++) {
-        if (!fit_memory(b))
+        if (!fit_memory(b)) {
+            mtf_certificate_word(b->certificate, "dead");
             return false;
+        }
         double bound = mtf_messages_pass(b->messages);
         b->work_left -= b->pass_work;
         bool goes_on = bound <= cutoff && bound - last >= PASS_GAIN * (cutoff - bound);
@@ -238,7 +257,7 @@ static bool narrow(MtfBranching *b) {
     b->work_left -= b->pass_work;
     int64_t slack = mtf_exact_bound_slack(b->exact, b->cutoff);
     b->parent = MAX(b->parent, mtf_exact_bound_cost(b->exact));
-    return slack >= 0 && shut_regretted(b, slack);
+    return shut_regretted(b, slack);
 }
 
 /* ---- branches ---- */
@@ -283,14 +302,14 @@ static int compare_children(const void *left, const void *right) {
     return x->value - y->value;
 }
 
-/* A bound for the open value of that regret. */
-static int64_t child_bound(const MtfBranching *b, int64_t regret) {
+/* A bound for the open value of that regret, by the messages at hand alone. */
+static int64_t own_bound(const MtfBranching *b, int64_t regret) {
     int64_t slack = mtf_exact_bound_slack(b->exact, b->cutoff);
     if (slack == INT64_MAX)
-        return b->parent;
+        return -MTF_CORE_IMPOSSIBLE;
     /* bound + regret = cutoff - (slack - regret), in multiples of 2^-shift, and rounded up */
     int64_t below = (slack - regret) >> mtf_exact_bound_shift(b->exact);
-    return MAX(b->parent, b->cutoff - below);
+    return b->cutoff - below;
 }
 
 static void add_branch(MtfBranching *b, int i) {
@@ -298,8 +317,10 @@ static void add_branch(MtfBranching *b, int i) {
     const int64_t *regret = mtf_exact_bound_regrets(b->exact, spot->node);
     Branch branch = { .spot = i, .children = g_new(Child, spot->values) };
     for (int p = 0; p < spot->values; p++)
-        if (is_open(b, spot, p))
-            branch.children[branch.count++] = (Child){ p, child_bound(b, regret[p]) };
+        if (is_open(b, spot, p)) {
+            int64_t own = own_bound(b, regret[p]);
+            branch.children[branch.count++] = (Child){ p, MAX(b->parent, own), own };
+        }
     qsort(branch.children, (gsize)branch.count, sizeof(Child), compare_children);
     branch.open = g_new(guint8, b->value_count + 1);
     guint8 *open = branch.open;
@@ -313,18 +334,66 @@ static void add_branch(MtfBranching *b, int i) {
     g_array_append_val(b->branches, branch);
 }
 
+/* ---- what the certificate says of it ---- */
+
+/* Says that children of the last branch are useless, those from number `first` up to `last`, by the
+ * point at the branch. Returns whether that excludes them all. */
+static bool certify_children(MtfBranching *b, int first, int last) {
+    const Branch *branch = last_branch(b);
+    bool all = true;
+    mtf_certificate_one(b->certificate, "prune", b->cutoff);
+    for (int k = first; k < last; k++) {
+        const Child *child = &branch->children[k];
+        all &= child->own > b->cutoff;
+        if (child->own > b->cutoff)
+            mtf_certificate_two(b->certificate, "value", state_at(b, branch->spot)->node,
+                                child->value);
+    }
+    mtf_certificate_word(b->certificate, "end");
+    return all;
+}
+
+/* Leaves the place at hand, of which nothing within the cutoff is left, for the branch it is in. */
+static void certify_place(MtfBranching *b) {
+    if (b->place == PLACE_IS_SINGLE)
+        mtf_certificate_one(b->certificate, "single", b->cutoff);
+    if (b->branches->len == 0)
+        return;
+    mtf_certificate_word(b->certificate, "done");
+    int next = last_branch(b)->next;
+    b->is_above = b->is_above && !certify_children(b, next - 1, next);
+}
+
+/* Likewise of the last branch, which becomes the place at hand. */
+static void certify_branch(MtfBranching *b) {
+    b->is_above = !certify_children(b, last_branch(b)->next, last_branch(b)->count);
+    b->place = PLACE_IS_REFUTED;
+}
+
+/* ---- going on ---- */
+
+/* Drops the branches without a child within the cutoff. False: no other is left. */
+static bool find_branch(MtfBranching *b) {
+    if (b->place != PLACE_GOES_ON)
+        certify_place(b);
+    while (b->branches->len > 0) {
+        const Branch *branch = last_branch(b);
+        if (branch->next < branch->count && branch->children[branch->next].bound <= b->cutoff)
+            return true;
+        certify_branch(b);
+        drop_branch(b);
+        certify_place(b);
+    }
+    return false;
+}
+
 /* Goes to the next child of the last branch that has one within the cutoff. False: there is none. */
 static bool enter_next(MtfBranching *b) {
-    while (b->branches->len > 0) {
-        Branch *branch = last_branch(b);
-        if (branch->next < branch->count && branch->children[branch->next].bound <= b->cutoff)
-            break;
-        drop_branch(b);
-    }
-    if (b->branches->len == 0)
+    if (!find_branch(b))
         return false;
     Branch *branch = last_branch(b);
     const Child *child = &branch->children[branch->next++];
+    mtf_certificate_two(b->certificate, "assume", state_at(b, branch->spot)->node, child->value);
     const guint8 *open = branch->open;
     for (int i = 0; i < b->messages->count; i++)
         for (int p = 0; p < state_at(b, i)->values; p++) {
@@ -369,11 +438,14 @@ static bool try_last(MtfBranching *b) {
  * branches now. */
 static bool visit(MtfBranching *b, bool *goes_on) {
     *goes_on = narrow(b);
+    b->place = *goes_on ? PLACE_GOES_ON : PLACE_IS_REFUTED;
     if (!*goes_on)
         return false;
     bool found = try_choice(b);
     int chosen = choose_spot(b);
     *goes_on = chosen >= 0;
+    if (chosen < 0)
+        b->place = PLACE_IS_SINGLE;
     if (chosen >= 0)
         add_branch(b, chosen);
     return found || (chosen < 0 && try_last(b));
@@ -389,8 +461,10 @@ MtfBranchStatus mtf_branching_run(MtfBranching *b, int64_t cutoff, int64_t work,
     b->cutoff = MIN(cutoff, b->cutoff);
     b->work_left = work;
     while (b->work_left > 0) {
-        if (b->begun && !enter_next(b))
+        if (b->begun && !enter_next(b)) {
+            mtf_certificate_append(b->core->certificate, b->certificate);
             return MTF_BRANCH_DONE;
+        }
         b->begun = true;
         bool goes_on;
         bool found = visit(b, &goes_on);
@@ -418,4 +492,16 @@ int64_t mtf_branching_bound(const MtfBranching *b) {
             bound = MIN(bound, branch->children[branch->next].bound);
     }
     return bound;
+}
+
+void mtf_branching_certify(MtfBranching *b) {
+    MtfCertificate *whole = b->core->certificate;
+    if (whole == NULL || b->branches->len == 0)
+        return;
+    b->cutoff = MIN(b->cutoff, mtf_branching_bound(b) - 1);
+    bool is_left = find_branch(b);
+    g_assert(!is_left);
+    mtf_certificate_one(whole, "guess", b->cutoff);
+    mtf_certificate_append(whole, b->certificate);
+    mtf_certificate_word(whole, "done");
 }

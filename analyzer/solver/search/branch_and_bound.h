@@ -42,4 +42,8 @@ int64_t mtf_branching_work_left(const MtfBranching *branching);
  * the last cutoff. */
 int64_t mtf_branching_bound(const MtfBranching *branching);
 
+/* Says in the core's certificate what proves that bound of a search that is not at its end, and ends it:
+ * with this bound for a cutoff every branch is closed. Where it came to its end it has said so itself. */
+void mtf_branching_certify(MtfBranching *branching);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include "analyzer/solver/reduce/node_pairs.h"
 #include "analyzer/solver/reduce/reductions.h"
+#include "analyzer/solver/search/certified_point.h"
 #include "analyzer/solver/search/exact_bound.h"
 #include "analyzer/solver/search/probing.h"
 
@@ -231,7 +232,10 @@ int64_t mtf_dual_prove(MtfDual *dual) {
     g_autofree double *now = mtf_messages_save(dual->messages, NULL);
     mtf_messages_restore(dual->messages, dual->best_state);
     mtf_messages_set_prices(dual->messages, dual->best_price);
-    dual->proven = MAX(dual->proven, mtf_exact_bound_cost(exact_of(dual)));
+    int64_t proven = mtf_exact_bound_cost(exact_of(dual));
+    if (proven > dual->proven)
+        mtf_certify_bound(dual->core->certificate, dual->exact, dual->core);
+    dual->proven = MAX(dual->proven, proven);
     dual->is_known = true;
     mtf_messages_restore(dual->messages, now);
     mtf_messages_set_prices(dual->messages, dual->price);
@@ -374,6 +378,7 @@ MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries,
     g_assert(dual->quotient == NULL);
     g_autofree double *messages = mtf_messages_save(dual->messages, NULL);
     *core = mtf_core_copy(dual->core);
+    (*core)->certificate = mtf_certificate_part(dual->core->certificate);
     MtfDual *copy = twin(dual, *core);
     copy->messages = dual->messages; /* lent, at the prices of the best bound */
     mtf_dual_return(copy);
@@ -392,6 +397,7 @@ MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries,
         return copy;
     }
     mtf_dual_free(copy);
+    mtf_certificate_free((*core)->certificate);
     g_clear_pointer(core, mtf_core_free);
     return NULL;
 }

@@ -82,7 +82,7 @@ bool mtf_dual_pair(MtfDual *dual, int64_t cutoff, double most_entries,
 /* An ascent on a copy of the core, `*core`, which the caller frees after it: shrunk as if no choice
  * that costs more than `cutoff` were of use, at the same prices; NULL, without a core, where more
  * than `most_entries` of its matrices would be left. The ascent itself stays as it is. Not while
- * folded. */
+ * folded. Where the core has a certificate, the copy has a part of it, the caller's, too. */
 MtfDual *mtf_dual_copy_below(MtfDual *dual, int64_t cutoff, double most_entries, MtfCore **core,
                              const MtfSearchControl *control);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/search/exact_bound.h"
 
+#include "analyzer/solver/reduce/core_certificate.h"
+#include "analyzer/solver/search/certified_point.h"
 #include "analyzer/solver/search/message_state.h"
 
 #include <math.h>
@@ -451,6 +453,7 @@ static bool prune_values(const MtfExactBound *exact, MtfCore *core, int i, int64
         cost[p] = regret[p] <= slack ? core->nodes[spot->node].cost[p] : MTF_CORE_IMPOSSIBLE;
         changed |= regret[p] > slack;
     }
+    mtf_certify_values(core, spot->node, cost);
     mtf_core_set_cost(core, spot->node, cost);
     return changed;
 }
@@ -464,24 +467,35 @@ static bool prune_all(MtfCore *core, const MtfNodeState *spot) {
     return true;
 }
 
-bool mtf_exact_bound_prune(const MtfExactBound *exact, MtfCore *core, int64_t cutoff) {
+/* All but those of a slack without an end. */
+static bool prune(const MtfExactBound *exact, MtfCore *core, int64_t slack) {
     const MtfMessages *messages = exact->messages;
-    int64_t slack = mtf_exact_bound_slack(exact, cutoff);
     if (messages->count > 0 && slack < 0)
         return prune_all(core, &messages->node_states[0]);
     bool changed = false;
-    if (slack == INT64_MAX)
-        return false;
     for (int i = 0; i < messages->count; i++) {
         const MtfNodeState *spot = &messages->node_states[i];
         changed |= prune_values(exact, core, i, slack);
         for (int k = spot->behind; k < spot->behind + spot->ahead; k++) {
             int64_t *matrix = pruned_matrix(exact, i, &spot->half_edges[k], slack);
-            if (matrix != NULL)
-                mtf_core_set_matrix(core, spot->half_edges[k].edge, matrix);
             changed |= matrix != NULL;
+            if (matrix == NULL)
+                continue;
+            mtf_certify_entries(core, spot->half_edges[k].edge, matrix);
+            mtf_core_set_matrix(core, spot->half_edges[k].edge, matrix);
         }
     }
+    return changed;
+}
+
+bool mtf_exact_bound_prune(const MtfExactBound *exact, MtfCore *core, int64_t cutoff) {
+    int64_t slack = mtf_exact_bound_slack(exact, cutoff);
+    if (slack == INT64_MAX)
+        return false;
+    mtf_certify_point(core->certificate, exact, core);
+    mtf_certificate_one(core->certificate, "prune", cutoff);
+    bool changed = prune(exact, core, slack);
+    mtf_certificate_word(core->certificate, "end");
     return changed;
 }
 

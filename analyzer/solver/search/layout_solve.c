@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/search/layout_solve.h"
 
+#include "analyzer/solver/reduce/core_certificate.h"
 #include "analyzer/solver/reduce/core_components.h"
 #include "analyzer/solver/reduce/layer_quotient.h"
 #include "analyzer/solver/reduce/reductions.h"
 #include "analyzer/solver/search/bounded_dive.h"
 #include "analyzer/solver/search/branch_and_bound.h"
+#include "analyzer/solver/search/certified_point.h"
 #include "analyzer/solver/search/core_ilp.h"
 #include "analyzer/solver/search/dual_ascent.h"
 #include "analyzer/solver/search/forest_move.h"
@@ -175,8 +177,10 @@ static double gap_of(const Solver *solver) {
 
 /* The core became empty or impossible: what is left to say about it. */
 static void note_end(Solver *solver, const char *method) {
-    if (!solver->core->infeasible)
+    if (!solver->core->infeasible) {
         offer_values(solver, solver->values);
+        mtf_certify_constant(solver->core);
+    }
     solver->proven = true;
     solver->method = method;
 }
@@ -185,9 +189,17 @@ static bool core_is_done(const Solver *solver) {
     return solver->core->infeasible || mtf_core_size(solver->core).nodes == 0;
 }
 
+/* Where the bound is what branches not searched to their end prove, the certificate says so. */
+static void drop_branching(Solver *solver) {
+    bool tells = solver->branching != NULL && strcmp(solver->method, "branch and bound") == 0;
+    if (tells && mtf_branching_bound(solver->branching) >= solver->bound)
+        mtf_branching_certify(solver->branching);
+    g_clear_pointer(&solver->branching, mtf_branching_free);
+}
+
 static void shrink(Solver *solver, bool pairs) {
     g_clear_pointer(&solver->local, mtf_local_search_free);
-    g_clear_pointer(&solver->branching, mtf_branching_free);
+    drop_branching(solver);
     solver->job_ready = false;
     double most = fmin(PAIR_ENTRIES, PAIR_GROWTH * (double)mtf_core_size(solver->core).entries);
     if (pairs) {
@@ -645,8 +657,10 @@ static bool start_is_sound(const Solver *solver, const int *start) {
 /* A core of its own, in which nodes follow their leaders. */
 static MtfCore *new_core(const Solver *solver) {
     g_autoptr(MtfCore) core = mtf_core_new(solver->problem);
-    return solver->options->leader != NULL ? mtf_core_tie(core, solver->options->leader)
-                                           : g_steal_pointer(&core);
+    if (solver->options->leader != NULL)
+        return mtf_core_tie(core, solver->options->leader);
+    mtf_certify_begin(core, solver->options->certificate);
+    return g_steal_pointer(&core);
 }
 
 /* What the caller knows, in core costs. */
@@ -751,6 +765,7 @@ static void search(Solver *solver) {
         return;
     }
     solver->worst = find_worst(solver->core);
+    mtf_certificate_word(solver->core->certificate, "worst");
     solver->base = mtf_core_copy(solver->core);
     solver->base_steps = solver->core->trail->len;
     if (solver->choice != NULL)
@@ -778,8 +793,18 @@ static MtfInt128 final_bound(const Solver *solver) {
     return MIN(bound, solver->cost);
 }
 
+static void certify_choice(const Solver *solver) {
+    MtfCertificate *certificate = solver->core->certificate;
+    mtf_certificate_begin_line(certificate, "choice");
+    for (int v = 0; v < mtf_layout_problem_node_count(solver->problem); v++)
+        mtf_certificate_add(certificate, solver->choice[v]);
+    mtf_certificate_end_line(certificate);
+}
+
 static MtfLayoutSolution *make_solution(Solver *solver) {
     MtfLayoutSolution *solution = g_new0(MtfLayoutSolution, 1);
+    drop_branching(solver);
+    certify_choice(solver);
     solution->choice = g_steal_pointer(&solver->choice);
     solution->cost = solver->cost;
     solution->bound = final_bound(solver);

@@ -14,6 +14,7 @@
 #ifndef MTF_LAYOUT_SOLVE_H
 #define MTF_LAYOUT_SOLVE_H
 
+#include "analyzer/solver/problem/certificate.h"
 #include "analyzer/solver/problem/layout_problem.h"
 #include "analyzer/solver/problem/search_control.h"
 #include "analyzer/solver/search/solve_methods.h"
@@ -35,6 +36,11 @@ typedef struct MtfSolveOptions {
     bool draft;        /* ends with the best choice in which repeated layers are alike, without
                                     a bound, where there are such */
     bool no_misfit;    /* when nothing fits, say only that */
+    MtfCertificate
+        *certificate; /* an empty one, which gets what proves the bound, or that nothing fits
+                                  * (certificate.h); NULL: none is kept. Not with leaders; not covered
+                                  * are `known_bound`, bounds with a tolerance, `needed` of a misfit, and
+                                  * what a tree that is not searched to its end adds to the bound */
     MtfSearchControl
         *control; /* time, and who listens; or NULL. Told: the bound; and, before there is
                                 * one, what it would come to if repeated layers were alike */

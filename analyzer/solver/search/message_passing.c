@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/search/message_passing.h"
 
+#include "analyzer/solver/reduce/core_certificate.h"
 #include "analyzer/solver/search/message_state.h"
 
 #include <math.h>
@@ -353,11 +354,14 @@ static int64_t whole(double message) {
     return isfinite(message) ? (int64_t)llround(message) : 0;
 }
 
-static void subtract_message(MtfCore *core, int node, const double *message) {
+static void subtract_message(MtfCore *core, int node, int other, const double *message) {
     int values = core->nodes[node].values;
     int64_t *cost = mtf_core_new_costs((gsize)values);
     for (int p = 0; p < values; p++)
-        cost[p] = mtf_core_add(core->nodes[node].cost[p], whole(message[p]));
+        cost[p] = whole(message[p]);
+    mtf_certify_move(core, node, other, cost);
+    for (int p = 0; p < values; p++)
+        cost[p] = mtf_core_add(core->nodes[node].cost[p], cost[p]);
     mtf_core_set_cost(core, node, cost);
 }
 
@@ -370,8 +374,8 @@ static void reparametrize_edge(MtfCore *core, const MtfNodeState *node_state,
             matrix[(gsize)p * view.down + (gsize)q * view.across] = mtf_core_add(
                 mtf_view_cost(&view, p, q), -whole(half_edge->in[p]) - whole(half_edge->out[q]));
     mtf_core_set_matrix(core, half_edge->edge, matrix);
-    subtract_message(core, node_state->node, half_edge->in);
-    subtract_message(core, other->node, half_edge->out);
+    subtract_message(core, node_state->node, other->node, half_edge->in);
+    subtract_message(core, other->node, node_state->node, half_edge->out);
 }
 
 void mtf_messages_reparametrize(const MtfMessages *messages, MtfCore *core) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "analyzer/solver/search/probing.h"
 
+#include "analyzer/solver/search/certified_point.h"
 #include "analyzer/solver/search/exact_bound.h"
 
 #include <string.h>
@@ -37,6 +38,8 @@ static bool is_useless(const Probe *probe, int node, int value) {
     if (seems)
         mtf_exact_bound_update(probe->exact);
     bool proven = seems && mtf_exact_bound_slack(probe->exact, probe->cutoff) < 0;
+    if (proven)
+        mtf_certify_useless(probe->exact, probe->core, node, value, probe->cutoff);
     mtf_messages_unclamp(probe->messages, node);
     return proven;
 }

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define REDRAW_SECONDS 0.2
@@ -19,7 +20,8 @@ static const char summary[] =
     "Solves a layout problem (IOPDDL JSON, plain or gzip, - for standard input).\n"
     "The last line of output is the list of chosen strategies, one for each node:\n\n"
     "  meshtf-plan solve example.json\n"
-    "  meshtf-plan solve problem.json.gz --seconds 60 --json\n\n"
+    "  meshtf-plan solve problem.json.gz --seconds 60 --json\n"
+    "  meshtf-plan solve problem.json --certificate proof.txt && meshtf-plan verify problem.json proof.txt\n\n"
     "Ctrl-C stops the search and prints the best choice so far.";
 
 static volatile sig_atomic_t interrupted;
@@ -95,6 +97,12 @@ static void print_text(const MtfLayoutProblem *problem, const MtfLayoutSolution 
     puts(list);
 }
 
+/* How the answer is told. */
+typedef struct Output {
+    bool json;
+    const char *certificate; /* a file, or NULL */
+} Output;
+
 static bool check_options(double seconds, double gap, int threads, GError **error) {
     if (!(seconds >= 0))
         return mtf_input_error(error, "--seconds %g is not a time of at least 0", seconds);
@@ -106,9 +114,35 @@ static bool check_options(double seconds, double gap, int threads, GError **erro
     return true;
 }
 
+/* Writes what proves the answer; where that grew too long, says so. */
+static bool write_certificate(const MtfCertificate *certificate, const char *path, GError **error) {
+    const char *text = mtf_certificate_text(certificate);
+    if (text == NULL)
+        return mtf_failure(error, "%s: the certificate grew beyond 4 GiB and is not written", path);
+    return mtf_file_write(path, text, strlen(text), error);
+}
+
+/* The answer of a solver, or its error, with the certificate where one is wanted. */
+static int tell(const MtfLayoutProblem *problem, const MtfLayoutSolution *solution,
+                const MtfCertificate *certificate, const Output *output, GError *failure) {
+    GError *error = NULL;
+    if (certificate != NULL && !write_certificate(certificate, output->certificate, &error)) {
+        g_clear_error(&failure);
+        return mtf_command_line_fail(g_get_prgname(), error);
+    }
+    if (failure != NULL)
+        return mtf_command_line_fail(g_get_prgname(), failure);
+    (output->json ? print_json : print_text)(problem, solution);
+    return 0;
+}
+
 /* In so many seconds, reading included; 0: no limit. */
-static int solve_file(const char *path, const MtfSolveOptions *wanted, double seconds, bool json) {
+static int solve_file(const char *path, const MtfSolveOptions *wanted, double seconds,
+                      const Output *output) {
     MtfSolveOptions options = *wanted;
+    g_autoptr(MtfCertificate) certificate =
+        output->certificate != NULL ? mtf_certificate_new() : NULL;
+    options.certificate = certificate;
     GError *error = NULL;
     gint64 begin = g_get_monotonic_time();
     MtfSearchControl control;
@@ -127,17 +161,15 @@ static int solve_file(const char *path, const MtfSolveOptions *wanted, double se
     signal(SIGINT, SIG_DFL);
     if (progress.drawn)
         fputs("\r\033[K", stderr);
-    if (solution == NULL)
-        return mtf_command_line_fail(g_get_prgname(), error);
-    solution->seconds += reading;
-    (json ? print_json : print_text)(problem, solution);
-    return 0;
+    if (solution != NULL)
+        solution->seconds += reading;
+    return tell(problem, solution, certificate, output, error);
 }
 
 int mtf_command_solve(int argc, char **argv) {
     double seconds = 0, gap = 0;
     int seed = 0, threads = CLAMP((int)g_get_num_processors(), 1, MOST_THREADS);
-    g_autofree char *method = NULL;
+    g_autofree char *method = NULL, *certificate = NULL;
     gboolean json = FALSE;
     gint64 work = 0;
     const GOptionEntry entries[] = {
@@ -153,6 +185,8 @@ int mtf_command_solve(int argc, char **argv) {
           "Methods to use beside message passing, in a list: local, neighbourhoods, dive, probe, "
           "pairs, branch, program (default: all)",
           "LIST" },
+        { "certificate", 0, 0, G_OPTION_ARG_FILENAME, &certificate,
+          "Write what proves the bound, for meshtf-plan verify", "FILE" },
         { "json", 0, 0, G_OPTION_ARG_NONE, &json,
           "Print {solution, cost, lower_bound, gap, method, seconds, tolerance}", NULL },
         G_OPTION_ENTRY_NULL,
@@ -168,5 +202,6 @@ int mtf_command_solve(int argc, char **argv) {
                                 .seed = (guint64)seed,
                                 .work = work,
                                 .without = (MtfSolveMethods)(MTF_METHODS_ALL & ~methods) };
-    return solve_file(argv[1], &options, seconds, json);
+    Output output = { json, certificate };
+    return solve_file(argv[1], &options, seconds, &output);
 }
