@@ -3,11 +3,21 @@
 # meshtf-plan model and meshtf-plan check, as a user types them.
 . tests/support/tap.sh
 
+# silent_about TEXT: standard output of the last run does not hold it.
+silent_about() {
+    ! says "$1"
+}
+
 run meshtf-plan model --help
 claim "model --help succeeds" exits 0
 claim "model --help lists the families" says "transformer-lm: "
 claim "model --help lists the presets" says "two-layer"
 claim "model --help lists the parameters" says "--d-model"
+run meshtf-plan model resnet --help
+claim "model FAMILY --help lists the presets of that family" says "resnet-50"
+claim "model FAMILY --help lists no other family" silent_about "transformer-lm: "
+claim "model FAMILY --help lists what it takes" says "--classes"
+claim "model FAMILY --help lists nothing else" silent_about "--d-model"
 
 run meshtf-plan model transformer-lm --preset size5 -o "$work/size5.json"
 claim "a model is written" exits 0

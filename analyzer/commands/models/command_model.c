@@ -59,8 +59,9 @@ static GOptionEntry *fill_adapter_entries(GOptionEntry *entries, Options *option
     return entries;
 }
 
-/* Fills at most MAX_PARAMETERS + 7 entries. */
-static void fill_entries(GOptionEntry *entries, Options *options) {
+/* Fills at most MAX_PARAMETERS + 7 entries; what the family does not take is understood, too, but not
+ * listed. */
+static void fill_entries(GOptionEntry *entries, Options *options, const MtfModelFamily *family) {
     *entries++ = (GOptionEntry){
         "preset", 0, 0, G_OPTION_ARG_STRING, &options->preset, "Start from these settings", "NAME"
     };
@@ -77,10 +78,11 @@ static void fill_entries(GOptionEntry *entries, Options *options) {
     entries = fill_adapter_entries(entries, options);
     const MtfModelParameter *parameters = mtf_model_parameters();
     for (int i = 0; parameters[i].name != NULL; i++) {
+        bool listed = family == NULL || mtf_model_has_parameter(family, &parameters[i]);
         g_assert(i < MAX_PARAMETERS);
         *entries++ = (GOptionEntry){ parameters[i].name,
                                      0,
-                                     0,
+                                     listed ? 0 : G_OPTION_FLAG_HIDDEN,
                                      G_OPTION_ARG_STRING,
                                      &options->values[i],
                                      parameters[i].help,
@@ -98,15 +100,25 @@ static void describe_family(GString *text, const MtfModelFamily *family) {
         g_string_append_printf(text, " --%s", family->parameters[i]);
 }
 
-/* The families with their presets and parameters; free with g_free. */
-static char *summary(void) {
+/* The families, or one, with their presets and parameters; free with g_free. */
+static char *summary(const MtfModelFamily *family) {
     GString *text =
         g_string_new("Writes the forward graph of a family of models. The first preset of a family "
                      "is its default; options\nchange single settings. The options of the "
                      "optimizer belong to every family.");
     for (int i = 0; mtf_model_families()[i] != NULL; i++)
-        describe_family(text, mtf_model_families()[i]);
+        if (family == NULL || family == mtf_model_families()[i])
+            describe_family(text, mtf_model_families()[i]);
     return g_string_free(text, FALSE);
+}
+
+/* The family that the arguments name, wherever it stands among options; NULL where none does. */
+static const MtfModelFamily *named_family(int argc, char **argv) {
+    for (int i = 1; i < argc; i++)
+        for (int f = 0; mtf_model_families()[f] != NULL; f++)
+            if (strcmp(argv[i], mtf_model_families()[f]->name) == 0)
+                return mtf_model_families()[f];
+    return NULL;
 }
 
 static bool apply_options(const MtfModelFamily *family, const Options *options,
@@ -166,8 +178,9 @@ int mtf_command_model(int argc, char **argv) {
     Options options = { 0 };
     GOptionEntry entries[MAX_PARAMETERS + 7];
     GError *error = NULL;
-    g_autofree char *text = summary();
-    fill_entries(entries, &options);
+    const MtfModelFamily *family = named_family(argc, argv);
+    g_autofree char *text = summary(family);
+    fill_entries(entries, &options, family);
     bool good =
         mtf_command_line_parse(&argc, &argv, entries, "FAMILY -o GRAPH", text, 1, 1, &error) &&
         write_model(argv[1], &options, &error);
