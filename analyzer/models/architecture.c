@@ -136,6 +136,8 @@ static int part(MtfAssembly *m, int which, int x) {
     int branch = which == 0 ? mtf_assembly_self_attention(m, normal) : mtf_assembly_ffn(m, normal);
     branch = mtf_assembly_norm(m, "on", on[which], m->d_model, branch);
     branch = mtf_parts_dropout(m->p, "dropped", m->n->dropout, branch);
+    if (m->n->branch_scale != 0)
+        branch = mtf_assembly_scale(m, "scaled", m->n->branch_scale, branch);
     int sum = mtf_parts_add(m->p, "x", x, branch);
     int y = mtf_assembly_norm(m, "after", after[which], m->d_model, sum);
     mtf_parts_leave(m->p);

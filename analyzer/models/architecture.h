@@ -41,10 +41,23 @@ typedef struct {
 
 typedef enum {
     MTF_WINDOW_NONE,
-    MTF_WINDOW_ALL,  /* every layer */
-    MTF_WINDOW_EVEN, /* layers 0, 2, 4, … */
-    MTF_WINDOW_FROM, /* layers from `window_from` on */
+    MTF_WINDOW_ALL,    /* every layer */
+    MTF_WINDOW_EVEN,   /* layers 0, 2, 4, … */
+    MTF_WINDOW_FROM,   /* layers from `window_from` on */
+    MTF_WINDOW_LISTED, /* those of `window_layers` */
 } MtfWindowRule;
+
+/* A set of layers, a bit each. */
+#define MTF_MOST_LAYERS 4096
+typedef uint64_t MtfLayerSet[MTF_MOST_LAYERS / 64];
+
+static inline void mtf_layers_add(MtfLayerSet layers, int64_t layer) {
+    layers[layer / 64] |= UINT64_C(1) << layer % 64;
+}
+
+static inline bool mtf_layers_have(const MtfLayerSet layers, int64_t layer) {
+    return layer < MTF_MOST_LAYERS && (layers[layer / 64] >> layer % 64 & 1) != 0;
+}
 
 /* A stack of equal layers. */
 typedef struct {
@@ -57,10 +70,13 @@ typedef struct {
     int64_t window;         /* positions that a query sees, its own included */
     MtfWindowRule window_rule;
     int64_t window_from;
+    MtfLayerSet window_layers;
     bool q_bias, k_bias, v_bias, o_bias, ffn_bias, qk_norm;
-    double rotary_base;  /* 0: no rotary positions */
-    double rotary_share; /* of each head's features that turn; 1 */
-    double rotary_angle; /* by which every angle is multiplied; 1 */
+    double rotary_base;          /* 0: no rotary positions */
+    double rotary_share;         /* of each head's features that turn; 1 */
+    double rotary_angle;         /* by which every angle is multiplied; 1 */
+    double window_rotary_base;   /* of layers with a window, unstretched; 0: as the others */
+    MtfLayerSet straight_layers; /* do not turn */
     double rotary_context, rotary_stretch, rotary_low, rotary_high; /* as the rotary row has them */
     double rotary_ramp, rotary_gain, rotary_growth;
     int rotary_divided; /* pairs that `rotary_short` and, for long texts, `rotary_long` divide; 0: none */
@@ -103,6 +119,7 @@ typedef struct {
     bool in_first;                                     /* matrices are stored [in, out] */
     double epsilon;
     double embedding_scale, logit_scale, logit_softcap; /* 1, 1, 0 */
+    double branch_scale;                                /* of what a part of a layer adds; 0: 1 */
     bool tied;
     bool pooler;   /* a layer over the first position, beside the loss */
     double spread; /* standard deviation of initial weights; 0: 1 / sqrt(inputs), embeddings 1 */

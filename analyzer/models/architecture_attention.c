@@ -56,11 +56,34 @@ static char *number_list(const double *numbers, int n) {
     return g_string_free(list, n == 0);
 }
 
+static bool has_window(const MtfAssembly *m) {
+    const MtfStack *s = m->stack;
+    return s->window_rule == MTF_WINDOW_ALL ||
+           (s->window_rule == MTF_WINDOW_EVEN && m->layer % 2 == 0) ||
+           (s->window_rule == MTF_WINDOW_FROM && m->layer >= s->window_from) ||
+           (s->window_rule == MTF_WINDOW_LISTED && mtf_layers_have(s->window_layers, m->layer));
+}
+
+/* By angles that nothing stretches. */
+static int turn_as_it_is(MtfAssembly *m, const char *name, int x) {
+    const MtfStack *s = m->stack;
+    MtfAttributes *a = &m->p->b.attributes;
+    a->position = m->length;
+    a->dimension = m->d_kv;
+    a->base = s->window_rotary_base;
+    a->rotated = s->rotary_share < 1 ? floor(s->rotary_share * (double)s->d_kv) : 0;
+    a->angle = a->stretch = a->low = a->gain = 1;
+    a->high = 4;
+    return mtf_parts_apply(m->p, MTF_OP_ROTARY, name, NULL, x, -1);
+}
+
 /* Heads turned by their positions. */
 static int turn(MtfAssembly *m, const char *name, int x) {
     const MtfStack *s = m->stack;
-    if (s->rotary_base == 0)
+    if (s->rotary_base == 0 || mtf_layers_have(s->straight_layers, m->layer))
         return x;
+    if (s->window_rotary_base > 0 && has_window(m))
+        return turn_as_it_is(m, name, x);
     g_autofree char *divisors = number_list(s->rotary_short, s->rotary_divided);
     g_autofree char *long_divisors = number_list(s->rotary_long, s->rotary_divided);
     MtfAttributes *a = &m->p->b.attributes;
@@ -90,10 +113,7 @@ static int remember(MtfAssembly *m, const char *name, int from, int to, int x) {
 /* The window of this layer, or 0: none, or one that no text of this length fills. */
 static int64_t layer_window(const MtfAssembly *m) {
     const MtfStack *s = m->stack;
-    bool has = s->window_rule == MTF_WINDOW_ALL ||
-               (s->window_rule == MTF_WINDOW_EVEN && m->layer % 2 == 0) ||
-               (s->window_rule == MTF_WINDOW_FROM && m->layer >= s->window_from);
-    return has && s->window < m->positions ? s->window : 0;
+    return has_window(m) && s->window < m->positions ? s->window : 0;
 }
 
 /* Softmax of the scores over `memory`, times the values, by the attention row; `bias` is added to

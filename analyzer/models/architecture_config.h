@@ -36,7 +36,7 @@ typedef struct {
 /* The largest size, so that products of two are exact, and the most parts (layers, experts of a
  * token) that a graph is built of. */
 #define MTF_CONFIG_MOST (INT64_C(1) << 30)
-#define MTF_CONFIG_MOST_PARTS 4096
+#define MTF_CONFIG_MOST_PARTS MTF_MOST_LAYERS
 
 /* The value at `key`, or the standard one where it is missing or null. Sizes are at least 1; counts
  * are of parts that the graph has one by one. */
@@ -59,6 +59,11 @@ const char *mtf_config_activation(MtfConfig *config, const char *key, const char
 
 /* Notes that a key does not change the graph, and why. */
 void mtf_config_leave_out(MtfConfig *config, const char *key, const char *reason);
+
+/* Rotary positions of the decoder, whose context and head's width are read; `standard` is the base where none
+ * is given, and a share that was set before is the one where none is given. A `window_rotary_base` that was
+ * set before may be given another value (architecture_rotary.c). */
+void mtf_config_rotary(MtfConfig *config, MtfArchitecture *network, double standard);
 
 typedef struct {
     const char *name;

@@ -21,147 +21,6 @@ typedef struct {
     bool tied;
 } Standard;
 
-/* A number of the object that describes rotary positions. */
-static double rotary_number(MtfConfig *c, const MtfJson *object, const char *key, double standard) {
-    MtfJson value;
-    double number = standard;
-    if (!c->failed && mtf_json_find(object, key, &value) &&
-        !mtf_json_number(&value, &number, c->error))
-        c->failed = true;
-    return number;
-}
-
-/* Llama 3.1: long waves are stretched by `factor`, short ones are left, those between in part. */
-static void read_llama3_rotary(MtfConfig *c, const MtfJson *object, MtfStack *s) {
-    s->rotary_stretch = rotary_number(c, object, "factor", 8);
-    s->rotary_low = rotary_number(c, object, "low_freq_factor", 1);
-    s->rotary_high = rotary_number(c, object, "high_freq_factor", 4);
-    s->rotary_context = rotary_number(c, object, "original_max_position_embeddings", 8192);
-}
-
-/* The pair whose waves turn so often in the old context: d ln(C / 2 pi turns) / 2 ln(base). */
-static double yarn_pair(const MtfStack *s, double features, double turns) {
-    return features * log(s->rotary_context / (2 * G_PI * turns)) / (2 * log(s->rotary_base));
-}
-
-/* What cosines and sines are multiplied by, where the file does not say it itself. */
-static double yarn_gain(MtfConfig *c, const MtfJson *object, double stretch) {
-    double all = rotary_number(c, object, "mscale_all_dim", 0);
-    double one = rotary_number(c, object, "mscale", 0);
-    double wave = stretch > 1 ? log(stretch) / 10 : 0;
-    double gain = one != 0 && all != 0 ? (one * wave + 1) / (all * wave + 1) : wave + 1;
-    return rotary_number(c, object, "attention_factor", gain);
-}
-
-/* YaRN (Peng et al. 2023): as Llama 3.1, but what is left falls with the number of the pair. */
-static void read_yarn_rotary(MtfConfig *c, const MtfJson *object, MtfArchitecture *n) {
-    MtfStack *s = &n->decoder;
-    double features = floor(s->rotary_share * (double)s->d_kv);
-    MtfJson value;
-    bool whole = true;
-    if (!c->failed && mtf_json_find(object, "truncate", &value) &&
-        !mtf_json_boolean(&value, &whole, c->error))
-        c->failed = true;
-    s->rotary_stretch = rotary_number(c, object, "factor", 1);
-    s->rotary_context =
-        rotary_number(c, object, "original_max_position_embeddings", (double)n->context);
-    s->rotary_gain = yarn_gain(c, object, s->rotary_stretch);
-    double low = yarn_pair(s, features, rotary_number(c, object, "beta_fast", 32));
-    double high = yarn_pair(s, features, rotary_number(c, object, "beta_slow", 1));
-    s->rotary_low = fmax(whole ? floor(low) : low, 0);
-    s->rotary_high = fmin(whole ? ceil(high) : high, features - 1);
-    if (s->rotary_high <= s->rotary_low)
-        s->rotary_high = s->rotary_low + 0.001;
-    s->rotary_ramp = 1;
-}
-
-/* A list of one number a pair. */
-static void read_divisors(MtfConfig *c, const MtfJson *object, const char *key, int pairs,
-                          double *numbers) {
-    MtfJson list, item;
-    int n = 0;
-    if (c->failed)
-        return;
-    c->failed = !mtf_json_get(object, key, &list, c->error) || !mtf_json_array(&list, c->error);
-    if (!c->failed && (mtf_json_length(&list) != pairs || pairs > MTF_MOST_PAIRS))
-        c->failed =
-            !mtf_json_fail(&list, c->error, "%d numbers are expected, one a pair, at most %d",
-                           pairs, MTF_MOST_PAIRS);
-    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
-         more = mtf_json_next(&item), n++) {
-        c->failed = !mtf_json_number(&item, &numbers[n], c->error);
-        if (!c->failed && !(numbers[n] > 0))
-            c->failed = !mtf_json_fail(&item, c->error, "a number above 0 is expected");
-    }
-}
-
-/* LongRoPE (Ding et al. 2024): every pair is stretched by a number of its own, by another one in texts
- * longer than the model was first made for. */
-static void read_longrope_rotary(MtfConfig *c, const MtfJson *object, MtfArchitecture *n) {
-    static const char key[] = "original_max_position_embeddings";
-    MtfStack *s = &n->decoder;
-    double old = n->old_context > 0 ? (double)n->old_context : (double)n->context;
-    old = mtf_config_number(c, key, rotary_number(c, object, key, old));
-    bool known = n->old_context > 0 || mtf_json_find(c->root, key, &(MtfJson){ 0 }) ||
-                 mtf_json_find(object, key, &(MtfJson){ 0 });
-    double times = known ? (double)n->context / old : rotary_number(c, object, "factor", 1);
-    double gain = times > 1 ? sqrt(1 + log(times) / log(old)) : 1;
-    if (!(old > 1))
-        mtf_config_fail(c, key, "a context above 1 is expected");
-    s->rotary_context = old;
-    s->rotary_gain = rotary_number(c, object, "attention_factor", gain);
-    s->rotary_divided = (int)floor(s->rotary_share * (double)s->d_kv) / 2;
-    read_divisors(c, object, "short_factor", s->rotary_divided, s->rotary_short);
-    read_divisors(c, object, "long_factor", s->rotary_divided, s->rotary_long);
-}
-
-/* "rope_scaling" of old files, "rope_parameters" of new ones. */
-static void read_rotary_object(MtfConfig *c, const char *key, MtfArchitecture *n) {
-    MtfStack *s = &n->decoder;
-    MtfJson object, value;
-    const char *type = "default";
-    if (!mtf_config_find(c, key, &object))
-        return;
-    if (!mtf_json_object(&object, c->error) ||
-        ((mtf_json_find(&object, "rope_type", &value) || mtf_json_find(&object, "type", &value)) &&
-         !mtf_json_string(&value, &type, c->error))) {
-        c->failed = true;
-        return;
-    }
-    s->rotary_base = rotary_number(c, &object, "rope_theta", s->rotary_base);
-    s->rotary_share = rotary_number(c, &object, "partial_rotary_factor", s->rotary_share);
-    if (strcmp(type, "llama3") == 0)
-        read_llama3_rotary(c, &object, s);
-    else if (strcmp(type, "linear") == 0)
-        s->rotary_angle = 1 / rotary_number(c, &object, "factor", 1);
-    else if (strcmp(type, "yarn") == 0)
-        read_yarn_rotary(c, &object, n);
-    else if (strcmp(type, "dynamic") == 0) {
-        s->rotary_growth = rotary_number(c, &object, "factor", 1);
-        s->rotary_context = (double)n->context;
-    } else if (strcmp(type, "longrope") == 0 || strcmp(type, "su") == 0)
-        read_longrope_rotary(c, &object, n);
-    else if (strcmp(type, "default") != 0)
-        mtf_config_fail(c, key,
-                        "rotary positions of type \"%s\" are not supported; there are "
-                        "default, linear, dynamic, yarn, llama3 and longrope",
-                        type);
-}
-
-static void read_rotary(MtfConfig *c, MtfArchitecture *n, double standard) {
-    MtfStack *s = &n->decoder;
-    s->rotary_base = mtf_config_number(c, "rope_theta", standard);
-    s->rotary_share = mtf_config_number(c, "partial_rotary_factor", 1);
-    s->rotary_angle = s->rotary_stretch = s->rotary_low = s->rotary_gain = 1;
-    s->rotary_high = 4;
-    read_rotary_object(c, "rope_scaling", n);
-    read_rotary_object(c, "rope_parameters", n);
-    if (!(s->rotary_base > 0 && s->rotary_share > 0 && s->rotary_share <= 1))
-        mtf_config_fail(c, "rope_theta",
-                        "rotary positions need a base above 0 and a share of "
-                        "features above 0 and at most 1");
-}
-
 /* Where a key is there and null, which is not the same as left out. */
 static bool is_null(const MtfConfig *c, const char *key) {
     MtfJson value;
@@ -192,7 +51,7 @@ static void read_llama_sizes(MtfConfig *c, MtfArchitecture *n, const Standard *s
 static void read_llama_like(MtfConfig *c, MtfArchitecture *n, const Standard *standard) {
     MtfStack *s = &n->decoder;
     read_llama_sizes(c, n, standard);
-    read_rotary(c, n, standard->rotary_base);
+    mtf_config_rotary(c, n, standard->rotary_base);
     s->causal = s->gated = true;
     s->names = (MtfStackNames){ LLAMA_NAMES };
     n->embedding = "model.embed_tokens";
@@ -217,6 +76,33 @@ static void read_window(MtfConfig *c, MtfStack *s, int64_t standard) {
     s->window_rule = s->window > 0 ? MTF_WINDOW_ALL : MTF_WINDOW_NONE;
 }
 
+/* "layer_types" of newer files, a word a layer, which go before the type's own rule. */
+static void read_layer_types(MtfConfig *c, MtfStack *s) {
+    MtfJson list, item;
+    int64_t layer = 0;
+    if (!mtf_config_find(c, "layer_types", &list))
+        return;
+    c->failed = !mtf_json_array(&list, c->error);
+    if (!c->failed && mtf_json_length(&list) != s->layers)
+        mtf_config_fail(c, "layer_types", "a word for each of %d layers is expected",
+                        (int)s->layers);
+    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
+         more = mtf_json_next(&item), layer++) {
+        const char *word = "";
+        if (!mtf_json_string(&item, &word, c->error))
+            c->failed = true;
+        else if (strcmp(word, "sliding_attention") == 0)
+            mtf_layers_add(s->window_layers, layer);
+        else if (strcmp(word, "full_attention") != 0)
+            c->failed = !mtf_json_fail(&item, c->error,
+                                       "layers of type \"%s\" are not supported; there are "
+                                       "full_attention and sliding_attention",
+                                       word);
+    }
+    if (s->window_rule != MTF_WINDOW_NONE)
+        s->window_rule = MTF_WINDOW_LISTED;
+}
+
 static void read_mistral(MtfConfig *c, MtfArchitecture *n) {
     static const Standard standard = { 32000, 4096, 14336, 32, 32, 8, 0, 131072, 1e-6, 1e4, false };
     read_llama_like(c, n, &standard);
@@ -230,6 +116,7 @@ static void read_qwen_window(MtfConfig *c, MtfStack *s) {
     read_window(c, s, 4096);
     s->window_from = mtf_config_integer(c, "max_window_layers", 0, 28);
     s->window_rule = on && s->window > 0 ? MTF_WINDOW_FROM : MTF_WINDOW_NONE;
+    read_layer_types(c, s);
 }
 
 static void read_qwen2(MtfConfig *c, MtfArchitecture *n) {
@@ -284,23 +171,51 @@ static double read_cap(MtfConfig *c, const char *key, double standard) {
     return mtf_config_number(c, key, is_null(c, key) ? 0 : standard);
 }
 
-static void read_gemma2(MtfConfig *c, MtfArchitecture *n) {
-    static const Standard standard = { 256000, 2304, 9216, 26, 8, 4, 256, 8192, 1e-6, 1e4, true };
+/* Norms around both branches, and caps: what Gemma 2 added. */
+static void make_gemma2(MtfConfig *c, MtfArchitecture *n, double cap, double logit_cap) {
     MtfStack *s = &n->decoder;
     MtfJson value;
-    read_llama_like(c, n, &standard);
     make_gemma(c, n);
     s->activation = mtf_config_activation(c, "hidden_activation", "gelu_pytorch_tanh");
     if (mtf_config_find(c, "hidden_act", &value))
         mtf_config_leave_out(c, "hidden_act", "this type's function is hidden_activation");
     s->scale = 1 / sqrt(mtf_config_number(c, "query_pre_attn_scalar", 256));
-    s->softcap = read_cap(c, "attn_logit_softcapping", 50);
-    n->logit_softcap = read_cap(c, "final_logit_softcapping", 30);
-    read_window(c, s, 4096);
-    s->window_rule = s->window > 0 ? MTF_WINDOW_EVEN : MTF_WINDOW_NONE;
+    s->softcap = read_cap(c, "attn_logit_softcapping", cap);
+    n->logit_softcap = read_cap(c, "final_logit_softcapping", logit_cap);
     s->names.on_attention = "post_attention_layernorm";
     s->names.before_ffn = "pre_feedforward_layernorm";
     s->names.on_ffn = "post_feedforward_layernorm";
+}
+
+static void read_gemma2(MtfConfig *c, MtfArchitecture *n) {
+    static const Standard standard = { 256000, 2304, 9216, 26, 8, 4, 256, 8192, 1e-6, 1e4, true };
+    MtfStack *s = &n->decoder;
+    read_llama_like(c, n, &standard);
+    make_gemma2(c, n, 50, 30);
+    read_window(c, s, 4096);
+    s->window_rule = s->window > 0 ? MTF_WINDOW_EVEN : MTF_WINDOW_NONE;
+    read_layer_types(c, s);
+}
+
+/* The text part of Gemma 3: norms of queries and keys for caps; every sixth layer sees all, and the others
+ * turn by a base of their own. */
+static void read_gemma3_text(MtfConfig *c, MtfArchitecture *n) {
+    static const Standard standard = { 262208, 2304, 9216, 26, 8, 4, 256, 131072, 1e-6, 1e6, true };
+    MtfStack *s = &n->decoder;
+    s->window_rotary_base = mtf_config_number(c, "rope_local_base_freq", 1e4);
+    read_llama_like(c, n, &standard);
+    make_gemma2(c, n, 0, 0);
+    add_head_norms(s);
+    read_window(c, s, 4096);
+    int64_t pattern = mtf_config_size(c, "sliding_window_pattern", 6);
+    s->window_rule = s->window > 0 ? MTF_WINDOW_LISTED : MTF_WINDOW_NONE;
+    bool listed = mtf_config_find(c, "layer_types", &(MtfJson){ 0 });
+    for (int64_t layer = 0; layer < s->layers && !listed; layer++)
+        if ((layer + 1) % pattern != 0)
+            mtf_layers_add(s->window_layers, layer);
+    read_layer_types(c, s);
+    if (!(s->window_rotary_base > 0))
+        mtf_config_fail(c, "rope_local_base_freq", "a base above 0 is expected");
 }
 
 static void read_phi3(MtfConfig *c, MtfArchitecture *n) {
@@ -313,6 +228,92 @@ static void read_phi3(MtfConfig *c, MtfArchitecture *n) {
     s->names.q = s->names.k = s->names.v = s->names.gate = s->names.up = NULL;
     s->names.qkv = "self_attn.qkv_proj";
     s->names.gate_up = "mlp.gate_up_proj";
+}
+
+/* ---- Others like Llama ----------------------------------------------------------------------- */
+
+/* Granite: every branch, the scores and the logits have a factor of their own. */
+static void read_granite(MtfConfig *c, MtfArchitecture *n) {
+    double divisor = mtf_config_number(c, "logits_scaling", 1);
+    read_llama(c, n);
+    n->embedding_scale = mtf_config_number(c, "embedding_multiplier", 1);
+    n->branch_scale = mtf_config_number(c, "residual_multiplier", 1);
+    n->decoder.scale = mtf_config_number(c, "attention_multiplier", 1);
+    if (!(divisor > 0) || n->branch_scale == 0)
+        mtf_config_fail(c, divisor > 0 ? "residual_multiplier" : "logits_scaling",
+                        "a factor above 0 is expected");
+    n->logit_scale = 1 / divisor;
+}
+
+/* Layers whose place is 0 in a list, or every fourth, do not turn by position. */
+static void read_straight_layers(MtfConfig *c, MtfStack *s) {
+    MtfJson list, item;
+    int64_t layer = 0, turns = 0, every = mtf_config_size(c, "no_rope_layer_interval", 4);
+    bool listed = mtf_config_find(c, "no_rope_layers", &list);
+    for (int64_t i = every - 1; i < s->layers && !listed; i += every)
+        mtf_layers_add(s->straight_layers, i);
+    if (!listed || c->failed)
+        return;
+    c->failed = !mtf_json_array(&list, c->error);
+    if (!c->failed && mtf_json_length(&list) != s->layers)
+        mtf_config_fail(c, "no_rope_layers", "a number for each of %d layers is expected",
+                        (int)s->layers);
+    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
+         more = mtf_json_next(&item), layer++) {
+        c->failed = !mtf_json_integer(&item, 0, 1, &turns, c->error);
+        if (turns == 0)
+            mtf_layers_add(s->straight_layers, layer);
+    }
+}
+
+static void read_smollm3(MtfConfig *c, MtfArchitecture *n) {
+    static const Standard standard = { 128256, 2048, 11008, 36, 16, 4, 0, 32768, 1e-6, 2e6, true };
+    MtfStack *s = &n->decoder;
+    bool on = mtf_config_flag(c, "use_sliding_window", false);
+    read_llama_like(c, n, &standard);
+    read_attention_bias(c, s);
+    s->ffn_bias = mtf_config_flag(c, "mlp_bias", false);
+    s->activation = mtf_config_activation(c, "hidden_act", "silu");
+    read_window(c, s, 0);
+    s->window_rule = on && s->window > 0 ? MTF_WINDOW_LISTED : MTF_WINDOW_NONE;
+    mtf_config_integer(c, "max_window_layers", 0, 0);
+    read_straight_layers(c, s);
+    read_layer_types(c, s);
+}
+
+/* Norms of means and variances, with biases. */
+static void make_layer_norms(MtfConfig *c, MtfArchitecture *n, const char *key) {
+    n->rms = false;
+    n->epsilon = mtf_config_number(c, key, 1e-5);
+}
+
+static void read_stablelm(MtfConfig *c, MtfArchitecture *n) {
+    static const Standard standard = { 50304, 2560, 6912, 32, 32, 32, 0, 4096, 0, 1e4, false };
+    MtfStack *s = &n->decoder;
+    s->rotary_share = 0.25;
+    read_llama_like(c, n, &standard);
+    make_layer_norms(c, n, "layer_norm_eps");
+    s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "use_qkv_bias", false);
+    s->activation = mtf_config_activation(c, "hidden_act", "silu");
+    if (mtf_config_flag(c, "use_parallel_residual", false))
+        mtf_config_fail(c, "use_parallel_residual", "only false is supported");
+    if (mtf_config_flag(c, "qk_layernorm", false))
+        mtf_config_fail(c, "qk_layernorm", "only false is supported");
+}
+
+static void read_starcoder2(MtfConfig *c, MtfArchitecture *n) {
+    static const Standard standard = { 49152, 3072, 12288, 30, 24, 2, 0, 4096, 0, 1e4, true };
+    MtfStack *s = &n->decoder;
+    read_llama_like(c, n, &standard);
+    make_layer_norms(c, n, "norm_epsilon");
+    read_window(c, s, 0);
+    s->activation = mtf_config_activation(c, "hidden_act", "gelu_pytorch_tanh");
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias =
+        mtf_config_flag(c, "use_bias", true);
+    s->gated = false;
+    s->names.gate = NULL;
+    s->names.up = "mlp.c_fc";
+    s->names.down = "mlp.c_proj";
 }
 
 /* ---- GPT-2 ----------------------------------------------------------------------------------- */
@@ -758,7 +759,12 @@ const MtfArchitectureType mtf_architecture_types[] = {
     { "qwen3_moe", read_qwen3_moe },
     { "gemma", read_gemma },
     { "gemma2", read_gemma2 },
+    { "gemma3_text", read_gemma3_text },
     { "phi3", read_phi3 },
+    { "granite", read_granite },
+    { "smollm3", read_smollm3 },
+    { "stablelm", read_stablelm },
+    { "starcoder2", read_starcoder2 },
     { "bert", read_bert },
     { "roberta", read_roberta },
     { "t5", read_t5 },

@@ -50,6 +50,17 @@ count qwen3-0.6b 596049920 '{"model_type":"qwen3","hidden_size":1024,"intermedia
   "num_hidden_layers":28,"num_attention_heads":16,"num_key_value_heads":8,"tie_word_embeddings":true}'
 count qwen3-30b-a3b 30532122624 '{"model_type":"qwen3_moe","num_hidden_layers":48,"head_dim":128,
   "norm_topk_prob":true,"mlp_only_layers":[],"decoder_sparse_step":1}'
+count gemma3-1b 999885952 '{"model_type":"gemma3_text","hidden_size":1152,"intermediate_size":6912,"num_attention_heads":4,
+  "num_key_value_heads":1,"vocab_size":262144,"sliding_window":512,"use_bidirectional_attention":false}'
+count smollm3-3b 3075098624 '{"model_type":"smollm3","no_rope_layer_interval":4,"max_window_layers":28}'
+count granite3-2b 2533531648 '{"model_type":"granite","hidden_size":2048,"intermediate_size":8192,"num_hidden_layers":40,
+  "num_key_value_heads":8,"vocab_size":49155,"tie_word_embeddings":true,"embedding_multiplier":12.0,
+  "residual_multiplier":0.22,"attention_multiplier":0.015625,"logits_scaling":8.0}'
+count starcoder2-3b 3030371328 '{"model_type":"starcoder2","embedding_dropout":0.0,"residual_dropout":0.0}'
+# Two tables of 100352 x 2048; in a layer 4 2048^2 + 3 2048 (q, k, v, o, three biases), 3 2048 5632, 4 2048 (two norms
+# with biases); the last norm's 2 2048.
+count stablelm2-1.6b 1644515328 '{"model_type":"stablelm","hidden_size":2048,"intermediate_size":5632,"num_hidden_layers":24,
+  "vocab_size":100352,"use_qkv_bias":true}'
 count bert-base 109482240 '{"model_type":"bert","architectures":["BertForMaskedLM"]}'
 count bert-large 335141888 '{"model_type":"bert","hidden_size":1024,"intermediate_size":4096,
   "num_hidden_layers":24,"num_attention_heads":16}'
@@ -102,6 +113,16 @@ refuse "heads that do not share alike" '{"model_type":"llama","num_key_value_hea
 refuse "more experts a token than there are" '{"model_type":"mixtral","num_experts_per_tok":9}' "1 to 8 experts"
 refuse "a billion layers" '{"model_type":"llama","num_hidden_layers":1000000000}' "at most 4096"
 refuse "patches that do not fill a picture" '{"model_type":"vit","patch_size":15}' "/patch_size"
+refuse "a kind of layer that is not known" '{"model_type":"qwen3","num_hidden_layers":1,"layer_types":["linear_attention"]}' \
+    "/layer_types/0: layers of type"
+refuse "kinds of other layers" '{"model_type":"gemma2","layer_types":["full_attention"]}' "a word for each of 26 layers"
+refuse "layers that turn, of another number" '{"model_type":"smollm3","no_rope_layers":[1,0]}' "a number for each of 36 layers"
+refuse "an unknown key of rotary positions" '{"model_type":"qwen2","rope_scaling":{"type":"default","mrope_section":[1,2]}}' \
+    "/rope_scaling/mrope_section: not known of rotary positions"
+refuse "a window's layers stretched" '{"model_type":"gemma3_text","rope_parameters":{"full_attention":{"rope_type":"default"},
+    "sliding_attention":{"rope_type":"linear","factor":2}}}' "/rope_parameters/sliding_attention: only"
+refuse "branches side by side" '{"model_type":"stablelm","use_parallel_residual":true}' "/use_parallel_residual: only false"
+refuse "a factor of 0" '{"model_type":"granite","logits_scaling":0}' "/logits_scaling: a factor above 0"
 refuse "quantized weights" '{"model_type":"llama","quantization_config":{"bits":4}}' "quantized weights"
 refuse "a text that is no object" "[1]" "an object is expected"
 run meshtf-plan import "$work/gpt2" --length 2000 -o "$work/x.json"

@@ -251,6 +251,27 @@ def experts(w, c, p, x, names):
     return y
 
 
+def slides_at(c, layer):
+    """Whether a layer has the window, where the config says so itself; else None."""
+    if "layer_types" in c:
+        return c["layer_types"][layer] == "sliding_attention"
+    if "sliding_window_pattern" in c:
+        return (layer + 1) % c["sliding_window_pattern"] != 0
+    return None
+
+
+def rotary_of(c, slides):
+    """The config with the rotary positions of one of its layers."""
+    parameters = c.get("rope_parameters", c)
+    if "full_attention" in parameters:
+        parameters = parameters["sliding_attention" if slides else "full_attention"]
+    elif slides and "rope_local_base_freq" in c:
+        return {**c, "rope_theta": c["rope_local_base_freq"], "rope_scaling": None}
+    if parameters is c:
+        return c
+    return {**c, "rope_theta": parameters["rope_theta"], "rope_scaling": parameters if "factor" in parameters else None}
+
+
 def llama_like(w, c, tokens):
     kind, h, f = c["model_type"], c["hidden_size"], c["intermediate_size"]
     heads, kv = c["num_attention_heads"], c["num_key_value_heads"]
@@ -258,9 +279,15 @@ def llama_like(w, c, tokens):
     gemma = kind.startswith("gemma")
     act = gelu_tanh if gemma else silu
     bias = c.get("attention_bias", False)
-    qkv_bias = kind == "qwen2" or bias
+    qkv_bias = kind == "qwen2" or bias or c.get("use_qkv_bias", False)
+    plain = kind in ("stablelm", "starcoder2")  # norms of means and variances
+    if kind == "starcoder2":
+        act, bias, qkv_bias = gelu_tanh, c["use_bias"], c["use_bias"]
 
     def norm(name, x):
+        if plain:
+            epsilon = c["layer_norm_eps" if kind == "stablelm" else "norm_epsilon"]
+            return layer_norm(x, w(name + ".weight", h, scale=0.2, about=1), w(name + ".bias", h, scale=0.2), epsilon)
         scale = w(name + ".weight", x.shape[-1], scale=0.2, about=0 if gemma else 1)
         return rms_norm(x, scale + 1 if gemma else scale, c["rms_norm_eps"])
 
@@ -273,7 +300,7 @@ def llama_like(w, c, tokens):
             k = linear(w, p + "k_proj", x, kv * width, qkv_bias)
             v = linear(w, p + "v_proj", x, kv * width, qkv_bias)
         q, k, v = heads_of(q, heads), heads_of(k, kv), heads_of(v, kv)
-        if kind.startswith("qwen3"):
+        if kind.startswith("qwen3") or kind == "gemma3_text":
             q, k = norm(p + "q_norm", q), norm(p + "k_norm", k)
         window = c.get("sliding_window")
         if kind == "gemma2" and i % 2 == 1:
@@ -281,8 +308,13 @@ def llama_like(w, c, tokens):
         if kind in ("qwen2", "qwen3", "qwen3_moe") and not (
                 c.get("use_sliding_window") and i >= c["max_window_layers"]):
             window = None
-        scale = 1 / math.sqrt(c.get("query_pre_attn_scalar", width))
-        y = attend(rotate(q, c), rotate(k, c), v, scale, window=window,
+        slides = slides_at(c, i)
+        if slides is not None:
+            window = c.get("sliding_window") if slides else None
+        scale = c.get("attention_multiplier", 1 / math.sqrt(c.get("query_pre_attn_scalar", width)))
+        if c.get("no_rope_layers", [1] * (i + 1))[i] == 1:
+            q, k = (rotate(x, rotary_of(c, slides)) for x in (q, k))
+        y = attend(q, k, v, scale, window=window,
                    cap=c.get("attn_logit_softcapping"))
         return linear(w, p + "o_proj", joined(y), h, bias)
 
@@ -297,6 +329,8 @@ def llama_like(w, c, tokens):
                 c["num_experts"], c["num_experts_per_tok"], c["moe_intermediate_size"],
                 c["norm_topk_prob"]))
         mlp_bias = c.get("mlp_bias", False)
+        if kind == "starcoder2":
+            return linear(w, p + "mlp.c_proj", act(linear(w, p + "mlp.c_fc", x, f, bias)), h, bias)
         if kind == "phi3":
             gate, up = linear(w, p + "mlp.gate_up_proj", x, 2 * f).split(f, 1)
         else:
@@ -305,20 +339,21 @@ def llama_like(w, c, tokens):
         return linear(w, p + "mlp.down_proj", act(gate) * up, h, mlp_bias)
 
     table = w("model.embed_tokens.weight", c["vocab_size"], h, scale=0.5)
-    x = table[tokens] * (math.sqrt(h) if gemma else 1)
+    x = table[tokens] * (math.sqrt(h) if gemma else c.get("embedding_multiplier", 1))
+    branch = c.get("residual_multiplier", 1)
     for i in range(c["num_hidden_layers"]):
         p = f"model.layers.{i}."
         y = attention(i, p + "self_attn.", norm(p + "input_layernorm", x))
-        if kind == "gemma2":
+        if kind in ("gemma2", "gemma3_text"):
             x = x + norm(p + "post_attention_layernorm", y)
             y = ffn(i, p, norm(p + "pre_feedforward_layernorm", x))
             x = x + norm(p + "post_feedforward_layernorm", y)
         else:
-            x = x + y
-            x = x + ffn(i, p, norm(p + "post_attention_layernorm", x))
+            x = x + branch * y
+            x = x + branch * ffn(i, p, norm(p + "post_attention_layernorm", x))
     x = norm("model.norm", x)
     head = table if c["tie_word_embeddings"] else w("lm_head.weight", c["vocab_size"], h)
-    logits = x @ head.T
+    logits = x @ head.T / c.get("logits_scaling", 1)
     cap = c.get("final_logit_softcapping")
     return cap * torch.tanh(logits / cap) if cap else logits
 
@@ -496,6 +531,12 @@ T5 = {"d_model": 24, "d_kv": 10, "d_ff": 40, "num_layers": 2, "num_decoder_layer
       "relative_attention_num_buckets": 8, "relative_attention_max_distance": 9,
       "tie_word_embeddings": True, "is_encoder_decoder": True}
 
+
+
+def without_rms(config):
+    return {key: value for key, value in config.items() if key != "rms_norm_eps"}
+
+
 MODELS = {
     "gpt2": (gpt2, {"n_embd": 24, "n_head": 3, "n_layer": 2, "n_inner": 40, "n_positions": 32,
                     "vocab_size": 50, "layer_norm_epsilon": 1e-5}),
@@ -511,6 +552,28 @@ MODELS = {
     "gemma": (llama_like, GEMMA),
     "gemma2": (llama_like, {**GEMMA, "sliding_window": 5, "query_pre_attn_scalar": 12,
                             "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0}),
+    "gemma2-listed": (llama_like, {**GEMMA, "sliding_window": 3, "layer_types": ["full_attention", "sliding_attention"],
+                                   "attn_logit_softcapping": None, "final_logit_softcapping": None,
+                                   "query_pre_attn_scalar": 8}),
+    "gemma3_text": (llama_like, {**GEMMA, "num_hidden_layers": 3, "sliding_window": 3, "query_pre_attn_scalar": 12,
+                                 "sliding_window_pattern": 2, "rope_local_base_freq": 10.0, "rope_theta": 1000.0,
+                                 "rope_scaling": {"rope_type": "linear", "factor": 8.0}}),
+    "gemma3_text-new": (llama_like, {**GEMMA, "sliding_window": 5, "query_pre_attn_scalar": 12, "dtype": "float32",
+                                     "layer_types": ["sliding_attention", "full_attention"],
+                                     "rope_parameters": {
+                                         "full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 50.0},
+                                         "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}}}),
+    "qwen3-listed": (llama_like, {**LLAMA, "head_dim": 8, "use_sliding_window": True, "sliding_window": 4,
+                                  "max_window_layers": 2, "layer_types": ["sliding_attention", "full_attention"],
+                                  "rope_parameters": {"rope_type": "default", "rope_theta": 30.0}}),
+    "granite": (llama_like, {**LLAMA, "embedding_multiplier": 3.0, "residual_multiplier": 0.4,
+                             "attention_multiplier": 0.2, "logits_scaling": 2.5}),
+    "smollm3": (llama_like, {**LLAMA, "num_hidden_layers": 3, "no_rope_layers": [1, 0, 1], "use_sliding_window": False,
+                             "layer_types": ["full_attention"] * 3, "rope_theta": 100.0}),
+    "stablelm": (llama_like, {**without_rms(LLAMA), "layer_norm_eps": 1e-5, "use_qkv_bias": True, "head_dim": 4,
+                              "partial_rotary_factor": 0.5}),
+    "starcoder2": (llama_like, {**without_rms(LLAMA), "norm_epsilon": 1e-5, "use_bias": True, "sliding_window": 4,
+                                "hidden_act": "gelu_pytorch_tanh"}),
     "phi3": (llama_like, {**LLAMA, "partial_rotary_factor": 0.5, "num_attention_heads": 3,
                           "num_key_value_heads": 1, "sliding_window": None,
                           "original_max_position_embeddings": 8,
