@@ -253,6 +253,13 @@ static bool claims_too_much(const MtfHttpServer *server, struct MHD_Connection *
     return length != NULL && g_ascii_strtoull(length, NULL, 10) > server->body_bytes;
 }
 
+/* Which libmicrohttpd would take for a body without an end, and wait for it. */
+static bool is_encoded(struct MHD_Connection *connection) {
+    const char *encoding =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_TRANSFER_ENCODING);
+    return encoding != NULL && g_ascii_strcasecmp(encoding, "chunked") != 0;
+}
+
 static enum MHD_Result take_body(MtfHttpCall *call, const char *data, size_t *bytes) {
     call->received += *bytes;
     if (call->received > READ_ANYWAY * call->server->body_bytes)
@@ -313,6 +320,9 @@ static enum MHD_Result mhd_answer_request(void *user, struct MHD_Connection *con
     const MtfHttpPage *page = find_page(server, method, path, &allowed);
     if (page == NULL)
         return refuse_page(server, connection, allowed);
+    if (is_encoded(connection))
+        return send_error(connection, MHD_HTTP_NOT_IMPLEMENTED,
+                          "a request's body has a Content-Length or comes in chunks", NULL);
     if (claims_too_much(server, connection))
         return refuse_body(server, connection);
     if (page->answer != NULL)

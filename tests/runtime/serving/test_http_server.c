@@ -75,6 +75,14 @@ static void long_bodies_are_refused_in_json(void **state) {
     mtf_http_server_close(server, 0.1);
 }
 
+static void bodies_in_other_encodings_are_refused_in_json(void **state) {
+    (void)state;
+    MtfHttpServer *server = open_server();
+    hears(server, "POST /calls HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\nabc", "501",
+          "\"code\":501");
+    mtf_http_server_close(server, 0.1);
+}
+
 static void more_clients_than_connections_hear_that_the_server_is_busy(void **state) {
     (void)state;
     MtfHttpServer *server = open_server();
@@ -119,6 +127,7 @@ int main(void) {
         cmocka_unit_test(pages_are_answered_with_their_type),
         cmocka_unit_test(large_headers_are_refused_in_json),
         cmocka_unit_test(long_bodies_are_refused_in_json),
+        cmocka_unit_test(bodies_in_other_encodings_are_refused_in_json),
         cmocka_unit_test(clients_that_leave_in_the_middle_hold_no_connection),
         cmocka_unit_test(more_clients_than_connections_hear_that_the_server_is_busy),
     };
