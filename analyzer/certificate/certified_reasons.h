@@ -9,6 +9,7 @@
 
 #include "analyzer/certificate/certified_problem.h"
 
+/* Whether one of the first two reasons holds for the value. */
 bool mtf_certified_is_impossible(const MtfCertifiedProblem *problem, int node, int value);
 bool mtf_certified_is_too_large(MtfCertifiedProblem *problem, int node, int value);
 

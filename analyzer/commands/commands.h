@@ -6,6 +6,7 @@
 
 typedef int (*MtfCommand)(int argc, char **argv);
 
+/* One command each. */
 int mtf_command_explain(int argc, char **argv);
 int mtf_command_solve(int argc, char **argv);
 int mtf_command_verify(int argc, char **argv);

@@ -4,6 +4,7 @@
 #ifndef MTF_JUDGE_COMMANDS_H
 #define MTF_JUDGE_COMMANDS_H
 
+/* One command each. */
 int mtf_command_judge(int argc, char **argv);
 int mtf_command_fit(int argc, char **argv);
 

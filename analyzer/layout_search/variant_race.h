@@ -24,6 +24,7 @@ typedef struct {
     double steps[MTF_VARIANTS_AT_ONCE]; /* seconds; 0: not known yet */
 } MtfVariantRace;
 
+/* `count` variants begin, none has told anything. Clear it after use. */
 void mtf_variant_race_init(MtfVariantRace *race, int count);
 void mtf_variant_race_clear(MtfVariantRace *race);
 

@@ -12,6 +12,7 @@ typedef struct {
     GPtrArray *prefixes; /* parts entered, outermost first */
 } MtfParts;
 
+/* A graph without anything, and its builder; the caller frees it. */
 MtfParts *mtf_parts_new(void);
 
 /* Frees the parts; returns the finished graph, or NULL with the first error. */
@@ -31,6 +32,7 @@ int mtf_parts_dimension(MtfParts *parts, const char *name, int64_t size);
 int mtf_parts_input(MtfParts *parts, const char *name, const MtfShape *shape, MtfDtype dtype,
                     MtfFeed feed);
 
+/* Appends a variable with its initial values and returns its tensor. */
 int mtf_parts_variable(MtfParts *parts, const char *name, const MtfShape *shape, MtfInitKind init,
                        double value);
 

@@ -67,10 +67,12 @@ typedef struct {
     int groups;
 } MtfAxisGraph;
 
+/* A graph without tensors; the caller frees it. */
 MtfAxisGraph *mtf_axis_graph_new(void);
 void mtf_axis_graph_free(MtfAxisGraph *graph);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfAxisGraph, mtf_axis_graph_free)
 
+/* Typed access; indexes must be valid. */
 MtfAxis *mtf_axis(const MtfAxisGraph *graph, int axis);
 MtfAxisTensor *mtf_axis_tensor(const MtfAxisGraph *graph, int tensor);
 

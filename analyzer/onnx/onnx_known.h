@@ -31,6 +31,8 @@ MtfOnnxValue *mtf_onnx_known_map(MtfOnnxTranslation *t, int kind, const MtfAttri
 MtfOnnxValue *mtf_onnx_known_reduce(MtfOnnxTranslation *t, int kind, const MtfOnnxValue *x,
                                     unsigned axes);
 
+/* Known values joined along an axis, looked up by known ids, and turned into another type; the
+ * translation owns the results. NULL likewise, for too many of them. */
 MtfOnnxValue *mtf_onnx_known_concat(MtfOnnxTranslation *t, int axis, int n,
                                     MtfOnnxValue *const *inputs);
 MtfOnnxValue *mtf_onnx_known_lookup(MtfOnnxTranslation *t, const MtfOnnxValue *table,

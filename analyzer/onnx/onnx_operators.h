@@ -51,6 +51,7 @@ MtfOnnxValue *mtf_onnx_translate_node(MtfOnnxTranslation *t, const MtfOnnxNode *
 /* Input k, or NULL where it is left out. */
 MtfOnnxValue *mtf_onnx_input(const MtfOnnxCall *call, int k);
 
+/* An attribute of the operator, or what ONNX takes where it is missing. */
 int64_t mtf_onnx_int(const MtfOnnxCall *call, const char *name, int64_t standard);
 double mtf_onnx_float(const MtfOnnxCall *call, const char *name, double standard);
 const char *mtf_onnx_word(const MtfOnnxCall *call, const char *name, const char *standard);

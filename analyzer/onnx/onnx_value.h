@@ -64,6 +64,7 @@ void mtf_onnx_say(MtfOnnxTranslation *t, const char *format, ...) G_GNUC_PRINTF(
 /* Our type for one of ONNX's. */
 MtfDtype mtf_onnx_dtype(int type);
 
+/* The number of elements, 1 of a scalar. */
 int64_t mtf_onnx_elements(const MtfOnnxValue *value);
 
 /* A new value without a tensor or elements; it is the translation's. */

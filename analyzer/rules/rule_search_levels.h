@@ -20,6 +20,7 @@ typedef struct {
     int64_t **nanoseconds;
 } MtfRuleLevels;
 
+/* Moves the prices of the tables until little is won; the caller frees them. */
 MtfRuleLevels *mtf_rule_levels_new(const MtfRuleTables *tables);
 void mtf_rule_levels_free(MtfRuleLevels *levels);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfRuleLevels, mtf_rule_levels_free)

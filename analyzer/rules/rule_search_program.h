@@ -24,6 +24,7 @@ typedef struct {
     int64_t bound;   /* no rules have less; INT64_MAX when infeasible, 0 when unknown */
 } MtfRuleSolution;
 
+/* The integer program of all tables; the caller frees it. */
 MtfRuleProgram *mtf_rule_program_new(const MtfRuleTables *tables);
 void mtf_rule_program_free(MtfRuleProgram *program);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfRuleProgram, mtf_rule_program_free)

@@ -59,10 +59,12 @@ typedef struct {
     bool *conflicts;    /* [d * n_dims + e]: one tensor has both dimensions */
 } MtfRuleTerms;
 
+/* The terms of a graph's price; the caller frees it. `graph` must outlive it. */
 MtfRuleTerms *mtf_rule_terms_new(const MtfGraph *graph);
 void mtf_rule_terms_free(MtfRuleTerms *terms);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfRuleTerms, mtf_rule_terms_free)
 
+/* Typed access; indexes must be valid. */
 const MtfRuleTerm *mtf_rule_term(const MtfRuleTerms *terms, int index);
 const MtfRuleClass *mtf_rule_class(const MtfRuleTerms *terms, int index);
 const MtfScope *mtf_rule_maximal(const MtfRuleTerms *terms, int index);

@@ -58,10 +58,12 @@ typedef struct {
     double memory, bandwidth;
 } MtfStageGraph;
 
+/* A profile without nodes; the caller frees it. */
 MtfStageGraph *mtf_stage_graph_new(MtfStageKind kind);
 void mtf_stage_graph_free(MtfStageGraph *graph);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfStageGraph, mtf_stage_graph_free)
 
+/* Typed access; indexes must be valid. Pointers stay valid until something is added. */
 int mtf_stage_graph_size(const MtfStageGraph *graph);
 MtfStageNode *mtf_stage_graph_node(const MtfStageGraph *graph, int node);
 const MtfStageEdge *mtf_stage_graph_edge(const MtfStageGraph *graph, int edge);

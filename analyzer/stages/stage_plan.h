@@ -23,6 +23,7 @@ typedef struct {
     double bound;   /* no plan of the kind searched is below it */
 } MtfStagePlan;
 
+/* A plan without stages; the caller frees it. */
 MtfStagePlan *mtf_stage_plan_new(void);
 void mtf_stage_plan_free(MtfStagePlan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfStagePlan, mtf_stage_plan_free)

@@ -27,6 +27,7 @@ typedef struct {
     GError *error; /* the first one, owned until mtf_builder_end */
 } MtfBuilder;
 
+/* Appends operations of a phase to the graph, which must outlive it. */
 MtfBuilder mtf_builder(MtfGraph *graph, MtfPhase phase);
 
 /* Appends an operation and returns its first output. `shape` NULL: what the row infers. */

@@ -37,6 +37,7 @@ typedef struct {
     MtfGradientRule rule;
 } MtfGradientRow;
 
+/* The row of a kind of operation; it lives as long as the program. */
 const MtfGradientRow *mtf_gradient_row(int kind);
 
 /* Called by rules, defined in differentiate.c: `tensor` receives `share`, which has its dimensions

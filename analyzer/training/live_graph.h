@@ -13,6 +13,7 @@ typedef struct {
     GPtrArray *operations, *variables;
 } MtfDeadParts;
 
+/* The operations and variables that nothing asked for needs; the caller clears it. */
 MtfDeadParts mtf_dead_parts(const MtfGraph *graph);
 void mtf_dead_parts_clear(MtfDeadParts *dead);
 

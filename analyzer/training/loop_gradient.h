@@ -33,6 +33,7 @@ void mtf_gradient_complete(Differentiation *d, int tensor);
 /* Completes the gradient of an operation's result and gives its inputs their shares. */
 void mtf_gradient_visit(Differentiation *d, int index);
 
+/* What the backward pass of the graph's loops needs; the caller frees it. */
 MtfLoopGradients *mtf_loop_gradients_new(const MtfGraph *graph);
 void mtf_loop_gradients_free(MtfLoopGradients *loops);
 

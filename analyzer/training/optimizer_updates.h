@@ -55,8 +55,8 @@ typedef void (*MtfUpdateRule)(MtfUpdater *updater, int variable, int gradient);
 /* Adam's; AdamW's with weight decay. */
 void mtf_update_adam(MtfUpdater *updater, int variable, int gradient);
 
+/* Theirs; the formulas stand in their files. */
 void mtf_update_muon(MtfUpdater *updater, int variable, int gradient);
-
 void mtf_update_adafactor(MtfUpdater *updater, int variable, int gradient);
 
 /* A state variable "WHAT/NAME" of the variable's dtype, zero at first. */

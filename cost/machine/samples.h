@@ -20,6 +20,7 @@ typedef struct {
     GArray *list; /* MtfSample */
 } MtfSamples;
 
+/* No samples yet; the caller frees it. */
 MtfSamples *mtf_samples_new(void);
 void mtf_samples_free(MtfSamples *samples);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfSamples, mtf_samples_free)

@@ -24,6 +24,7 @@ typedef struct {
     double mean_span; /* over ranks */
 } MtfPipelineScore;
 
+/* The order as a string, and a copy of one; the caller frees them. */
 MtfPipelineString *mtf_pipeline_string_new(const MtfPipelineOrder *order);
 MtfPipelineString *mtf_pipeline_string_copy(const MtfPipelineString *string);
 void mtf_pipeline_string_free(MtfPipelineString *string);
@@ -39,6 +40,7 @@ static inline uint8_t *mtf_pipeline_letters(const MtfPipelineString *string, int
 /* Room for scoring strings of one size again and again. */
 typedef struct MtfPipelineScorer MtfPipelineScorer;
 
+/* Room to time strings of this shape under a case; the caller frees it. */
 MtfPipelineScorer *mtf_pipeline_scorer_new(const MtfPipelineString *string,
                                            const MtfPipelineCase *the_case);
 void mtf_pipeline_scorer_free(MtfPipelineScorer *scorer);

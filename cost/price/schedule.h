@@ -42,6 +42,7 @@ typedef struct {
                      nanoseconds are compute, exposed and host */
 } MtfSchedule;
 
+/* Times of the whole step as the pricer prices its instructions; the caller frees it. */
 MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program);
 void mtf_schedule_free(MtfSchedule *schedule);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfSchedule, mtf_schedule_free)

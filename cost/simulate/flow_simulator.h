@@ -18,6 +18,7 @@
 
 typedef struct MtfFlowSimulator MtfFlowSimulator;
 
+/* A network without links; the caller frees it. */
 MtfFlowSimulator *mtf_flow_simulator_new(void);
 void mtf_flow_simulator_free(MtfFlowSimulator *simulator);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfFlowSimulator, mtf_flow_simulator_free)

@@ -18,6 +18,7 @@ typedef struct {
     double weights, gradients, optimizer, kept, working, beside, total;
 } MtfRunMemory;
 
+/* Bytes by kind on the run's fullest device, as the framework keeps them. */
 MtfRunMemory mtf_run_memory(const MtfTrainingRun *run, const MtfSoftware *software);
 
 #endif

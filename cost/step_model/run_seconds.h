@@ -27,6 +27,7 @@ typedef struct {
     double host; /* launches that kernels wait for, and what the host adds */
 } MtfRunSeconds;
 
+/* Seconds of a step, by what they go to. */
 MtfRunSeconds mtf_run_seconds(const MtfRunDevice *device);
 
 #endif

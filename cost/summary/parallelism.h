@@ -41,6 +41,7 @@ typedef struct {
     int zero;                               /* 0 to 3 */
 } MtfParallelism;
 
+/* The degrees of each kind of parallelism that a layout uses, in the field's words. */
 MtfParallelism mtf_parallelism(const MtfGraph *graph, const MtfLayout *layout);
 
 /* The words; free with g_free. */

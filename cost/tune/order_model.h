@@ -32,6 +32,7 @@ typedef struct {
     int ends[MTF_SEGMENTS];
 } MtfOrderModel;
 
+/* The program's instructions and bytes for searches over orders; the caller frees it. */
 MtfOrderModel *mtf_order_model_new(const MtfProgram *program);
 void mtf_order_model_free(MtfOrderModel *model);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfOrderModel, mtf_order_model_free)
@@ -44,6 +45,7 @@ typedef struct {
     int peak;  /* the first place where most is live */
 } MtfOrderReplay;
 
+/* A replay at its beginning: nothing has run. The caller frees it; `model` must outlive it. */
 MtfOrderReplay *mtf_order_replay_new(const MtfOrderModel *model);
 void mtf_order_replay_free(MtfOrderReplay *replay);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfOrderReplay, mtf_order_replay_free)

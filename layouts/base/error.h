@@ -18,6 +18,7 @@ typedef enum {
     MTF_ERROR_FAILED, /* anything else: exit status 1 */
 } MtfErrorCode;
 
+/* The domain of all errors of ours (GError). */
 GQuark mtf_error_quark(void);
 
 /* Sets `error` to a bad-input error with a printf-formatted sentence. Always returns false, so

@@ -20,6 +20,7 @@ bool mtf_dtype_from_name(const char *name, MtfDtype *dtype);
 /* Bytes of one element. */
 int64_t mtf_dtype_bytes(MtfDtype dtype);
 
+/* Whether values of the type have fractions: float32, float64 and bfloat16. */
 bool mtf_dtype_is_float(MtfDtype dtype);
 
 /* The type in which numbers of a type are computed with and added up: float32 for bfloat16, the

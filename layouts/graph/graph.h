@@ -274,6 +274,7 @@ typedef struct {
     GHashTable *dimension_ids; /* name -> index + 1 */
 } MtfGraph;
 
+/* An empty graph; the caller frees it. */
 MtfGraph *mtf_graph_new(const char *name);
 void mtf_graph_free(MtfGraph *graph);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfGraph, mtf_graph_free)
@@ -358,14 +359,17 @@ typedef struct {
  * error that names the operation and dimension. Outputs count as activations. */
 int mtf_graph_add_operation(MtfGraph *graph, const MtfNewOperation *operation, GError **error);
 
+/* After each step the variable takes the value of tensor `value`, of its shape and dtype. */
 void mtf_graph_add_update(MtfGraph *graph, int variable, int value);
 
 /* Whether the graph is a training graph: it updates what is trained. A forward graph may assign to
  * frozen variables. */
 bool mtf_graph_is_training(const MtfGraph *graph);
 
+/* Says that the block `name` is unrolled `count` times; the name is copied. */
 void mtf_graph_add_repeat(MtfGraph *graph, const char *name, int count);
 
+/* Whether both are the same iteration of the same block. */
 bool mtf_layer_equal(MtfLayer a, MtfLayer b);
 
 /* The number of the repeat called `name`, from 1; 0: there is none. */
@@ -399,6 +403,7 @@ MtfConsumers *mtf_graph_consumers(const MtfGraph *graph);
 void mtf_consumers_free(MtfConsumers *consumers);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfConsumers, mtf_consumers_free)
 
+/* The word of graph files for a feed. */
 const char *mtf_feed_name(MtfFeed feed);
 
 /* Whether an input with that feed is int32; others are floats. */

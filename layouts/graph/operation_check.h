@@ -28,15 +28,15 @@ static inline const char *mtf_check_dimension_name(const MtfOperationCheck *chec
     return mtf_graph_dimension(check->graph, dim)->name;
 }
 
-/* What single rows ask beyond the rules that all share; rows name them as their `check`. */
-bool mtf_check_attention(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
-bool mtf_check_cache_update(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 /* The dimensions of a quantized_einsum's matrix that its scale has: those that x lacks; and whether
  * the matrix of x, w -> result can be one of int8: what x has and the result lacks stands together at
  * its beginning or its end, all else of it in the result alone. */
 MtfShape mtf_quantized_channels(const MtfShape *x, const MtfShape *w);
 bool mtf_quantized_shapes_fit(const MtfShape *x, const MtfShape *w, const MtfShape *result);
 
+/* What single rows ask beyond the rules that all share; rows name them as their `check`. */
+bool mtf_check_attention(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
+bool mtf_check_cache_update(const MtfOperationCheck *check, const MtfShape *shape, GError **error);
 bool mtf_check_quantized_einsum(const MtfOperationCheck *check, const MtfShape *shape,
                                 GError **error);
 bool mtf_check_cached_attention(const MtfOperationCheck *check, const MtfShape *shape,

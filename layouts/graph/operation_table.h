@@ -453,6 +453,7 @@ typedef struct {
     MtfAttributeSpec attributes[MTF_MAX_ATTRIBUTES]; /* ends with name NULL */
 } MtfOperationRow;
 
+/* The row of a kind (MtfOperationKind); it lives as long as the program. */
 const MtfOperationRow *mtf_operation_row(int kind);
 
 /* Whether input `k` of the operation is its row's addend. */

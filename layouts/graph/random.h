@@ -28,6 +28,7 @@ static inline uint64_t mtf_random_step(uint64_t step, int64_t element) {
     return step | (uint64_t)element << 40;
 }
 
+/* The stream of a name in a training step; streams of other names or steps are independent of it. */
 MtfRandom mtf_random_stream(uint64_t seed, const char *name, uint64_t step);
 
 /* The stream of a variable's initial value: step 2^64 - 1, which no training step reaches. */

@@ -89,6 +89,8 @@ typedef enum {
     MTF_NARROW_WIDENED, /* anything else: terms and result in float32 in scratch, as float32 runs */
 } MtfNarrowEinsum;
 
+/* How a product of bfloat16 inputs is computed without widening them, and the bytes of scratch
+ * that takes. */
 MtfNarrowEinsum mtf_narrow_einsum(const MtfTerm *terms, int n, const MtfTerm *result);
 int64_t mtf_narrow_einsum_scratch_bytes(const MtfTerm *terms, int n, const MtfTerm *result,
                                         bool narrow_result);

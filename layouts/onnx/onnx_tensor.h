@@ -30,6 +30,7 @@ typedef enum {
     MTF_ONNX_TYPES,
 } MtfOnnxType;
 
+/* Of a TensorProto data type, which may be none that ONNX has: its name, and what its values are. */
 const char *mtf_onnx_type_name(int type);
 bool mtf_onnx_type_is_float(int type);
 bool mtf_onnx_type_is_integer(int type); /* bool is none */

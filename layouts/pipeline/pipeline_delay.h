@@ -16,6 +16,7 @@
 
 #include "layouts/pipeline/pipeline_order.h"
 
+/* Whether stages of the schedule compute with weights of earlier steps. */
 bool mtf_pipeline_is_asynchronous(const char *schedule);
 
 /* Micro-batches whose forward pass a stage does before the backward pass of the first: of an order with

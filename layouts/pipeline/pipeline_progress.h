@@ -17,6 +17,8 @@ typedef struct {
     int *head;      /* [ranks], the first action of the list that is not done */
 } MtfPipelineProgress;
 
+/* Nothing is done yet; with `messages` transfers are actions of their own. Clear it after use;
+ * `order` must outlive it. */
 void mtf_pipeline_progress_init(MtfPipelineProgress *progress, const MtfPipelineOrder *order,
                                 bool messages);
 void mtf_pipeline_progress_clear(MtfPipelineProgress *progress);

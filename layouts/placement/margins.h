@@ -49,6 +49,7 @@ typedef struct {
     int64_t read, sent, exchanged;
 } MtfMarginsMost;
 
+/* For `operation`, which reads an input of this shape in `placement`. */
 MtfMarginsMost mtf_margins_most(const MtfGraph *graph, const MtfMesh *mesh, const MtfShape *shape,
                                 const MtfPlacement *placement, int operation);
 

@@ -67,6 +67,7 @@ int mtf_mesh_group_member(const MtfMesh *mesh, unsigned mask, int rank, int posi
 /* "rows" or "rows,cols"; free with g_free. */
 char *mtf_mesh_mask_format(const MtfMesh *mesh, unsigned mask);
 
+/* Whether axes have the same names and sizes in the same order. */
 bool mtf_mesh_equal(const MtfMesh *a, const MtfMesh *b);
 
 /* Splits Mesh-TensorFlow's list of pairs "a:b;c:d" (also `,` `.` or space between pairs) into two

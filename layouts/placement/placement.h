@@ -27,6 +27,7 @@ typedef struct {
     int64_t begin, end;
 } MtfRange;
 
+/* The placement that is replicated over every axis, and whether two are the same over all axes. */
 MtfPlacement mtf_placement_replicated(void);
 bool mtf_placement_equal(const MtfPlacement *a, const MtfPlacement *b);
 static inline bool mtf_axis_is_partial(int axis_placement) {

@@ -32,6 +32,7 @@ typedef struct {
                         members hold the same places */
 } MtfReshardRow;
 
+/* The row of a kind; it lives as long as the program. */
 const MtfReshardRow *mtf_reshard_row(MtfReshardKind kind);
 
 #endif

@@ -20,6 +20,7 @@ typedef struct {
     int *axis; /* for each dimension of the graph: a mesh axis or -1 */
 } MtfRules;
 
+/* No dimension lies on an axis yet; the caller frees it. `graph` must outlive it. */
 MtfRules *mtf_rules_new(const MtfGraph *graph);
 void mtf_rules_free(MtfRules *rules);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfRules, mtf_rules_free)

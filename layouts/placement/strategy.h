@@ -21,6 +21,7 @@ typedef struct {
     int8_t axis[MTF_MAX_MESH_AXES]; /* axes beyond the mesh's are MTF_DUPLICATED */
 } MtfStrategy;
 
+/* The strategy in which all axes do the same work, and whether two are the same over all axes. */
 MtfStrategy mtf_strategy_duplicated(void);
 bool mtf_strategy_equal(const MtfStrategy *a, const MtfStrategy *b);
 

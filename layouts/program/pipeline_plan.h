@@ -45,6 +45,7 @@ MtfGraph *mtf_pipeline_stage_graph(const MtfPipelinePlan *pipeline, int stage);
  * are of different sizes. */
 bool mtf_pipeline_plan_add(MtfPipelinePlan *pipeline, MtfPlan *plan, GError **error);
 
+/* The plan of a stage; the pipeline owns it. */
 MtfPlan *mtf_pipeline_stage(const MtfPipelinePlan *pipeline, int stage);
 
 /* The devices of a domain, and the first of them. */
@@ -61,6 +62,8 @@ int mtf_pipeline_devices(const MtfPipelinePlan *pipeline);
 /* Whether the file is the plan of a pipeline; false where it cannot be read. */
 bool mtf_pipeline_plan_is(const char *path);
 
+/* Reads, checks and writes whole pipeline plans; the caller frees what is read. Bad input fails
+ * with one sentence. */
 MtfPipelinePlan *mtf_pipeline_plan_from_json(const MtfJson *root, GError **error);
 MtfPipelinePlan *mtf_pipeline_plan_load(const char *path, GError **error);
 bool mtf_pipeline_plan_save(const MtfPipelinePlan *pipeline, const char *path, GError **error);

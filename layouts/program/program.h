@@ -124,6 +124,7 @@ void mtf_instruction_clear(gpointer instruction);
 void mtf_program_free(MtfProgram *program);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfProgram, mtf_program_free)
 
+/* Typed access; indexes must be valid. */
 MtfInstruction *mtf_program_instruction(const MtfProgram *program, int index);
 MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index);
 int mtf_program_length(const MtfProgram *program);

@@ -26,6 +26,7 @@ typedef struct {
     int *before;
 } MtfDependences;
 
+/* What every instruction of the program waits for; the caller frees it. */
 MtfDependences *mtf_dependences_new(const MtfProgram *program);
 void mtf_dependences_free(MtfDependences *dependences);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfDependences, mtf_dependences_free)

@@ -14,6 +14,7 @@ typedef struct {
 
 typedef struct MtfLayerRuns MtfLayerRuns;
 
+/* Finds which layers of the program are alike; the caller frees it. */
 MtfLayerRuns *mtf_layer_runs_new(const MtfProgram *program);
 void mtf_layer_runs_free(MtfLayerRuns *layers_found);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLayerRuns, mtf_layer_runs_free)

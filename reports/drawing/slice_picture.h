@@ -19,6 +19,7 @@ typedef struct {
     unsigned split, partial;
 } MtfSlicePattern;
 
+/* Which part of a tensor each rank of the mesh holds, for drawing. */
 MtfSlicePattern mtf_slice_pattern(const MtfMesh *mesh, const MtfPlacement *placement);
 
 /* "split over rows, replicated along cols"; free with g_free. */

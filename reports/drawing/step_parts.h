@@ -47,6 +47,7 @@ MtfStepParts *mtf_step_parts_new(const MtfStepFacts *facts);
 void mtf_step_parts_free(MtfStepParts *parts);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfStepParts, mtf_step_parts_free)
 
+/* Typed access; the index must be valid. */
 const MtfStepPart *mtf_step_part(const MtfStepParts *parts, int part);
 
 /* 0 forward, 1 backward, 2 clipping and update; and their names. */

@@ -32,6 +32,7 @@ typedef struct {
     double step_seconds;
 } MtfLinkLoads;
 
+/* Bytes that each link of the machine carries in a step; the caller frees it. */
 MtfLinkLoads *mtf_link_loads_new(const MtfStepFacts *facts);
 void mtf_link_loads_free(MtfLinkLoads *loads);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfLinkLoads, mtf_link_loads_free)

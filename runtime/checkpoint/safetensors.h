@@ -56,6 +56,7 @@ typedef struct {
     int64_t data_bytes;
 } MtfSafetensors;
 
+/* A file without tensors; the caller frees it. */
 MtfSafetensors *mtf_safetensors_new(void);
 void mtf_safetensors_free(MtfSafetensors *file);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfSafetensors, mtf_safetensors_free)

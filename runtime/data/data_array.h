@@ -34,6 +34,7 @@ typedef struct {
 } MtfInnerArray;
 MtfDataArray *mtf_data_array_inside(MtfDataFile *file, const MtfInnerArray *inner);
 
+/* The file it came from, and how many records it has. */
 const char *mtf_data_array_path(const MtfDataArray *array);
 int64_t mtf_data_array_records(const MtfDataArray *array);
 int64_t mtf_data_array_places(const MtfDataArray *array); /* numbers of a record */

@@ -37,6 +37,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfExamples, mtf_examples_close)
 bool mtf_examples_load(MtfExamples *examples, uint64_t seed, int64_t number, GError **error);
 bool mtf_examples_load_held(MtfExamples *examples, int64_t number, GError **error);
 
+/* Examples that are trained on, and those held out. */
 int64_t mtf_examples_trained(const MtfExamples *examples);
 int64_t mtf_examples_held(const MtfExamples *examples);
 
@@ -45,6 +46,7 @@ double mtf_examples_feature(const MtfExamples *examples, int64_t place);
 double mtf_examples_target(const MtfExamples *examples, int64_t place);
 double mtf_examples_label(const MtfExamples *examples, int64_t place);
 
+/* How many values a column of categories takes. */
 double mtf_examples_category(const MtfExamples *examples, int64_t column);
 
 /* How many and a digest; free with g_free. Fails when a file has become unreadable. */

@@ -24,6 +24,7 @@ MtfDataFile *mtf_data_file_new(const char *path, GError **error);
 bool mtf_data_file_append(MtfDataFile *file, const void *bytes, int64_t count, GError **error);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfDataFile, mtf_data_file_close)
 
+/* The path it was opened by. */
 const char *mtf_data_file_path(const MtfDataFile *file);
 int64_t mtf_data_file_size(const MtfDataFile *file); /* unpacked */
 

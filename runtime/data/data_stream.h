@@ -7,6 +7,7 @@
 
 typedef struct MtfDataStream MtfDataStream;
 
+/* A stream without files; the caller frees it. */
 MtfDataStream *mtf_data_stream_new(void);
 void mtf_data_stream_free(MtfDataStream *stream);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfDataStream, mtf_data_stream_free)
@@ -14,6 +15,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfDataStream, mtf_data_stream_free)
 /* Appends an array, which it takes. All must have the same numbers a record. */
 void mtf_data_stream_add(MtfDataStream *stream, MtfDataArray *array);
 
+/* Records of all files together. */
 int64_t mtf_data_stream_records(const MtfDataStream *stream);
 int64_t mtf_data_stream_places(const MtfDataStream *stream); /* 0 without arrays */
 int mtf_data_stream_arrays(const MtfDataStream *stream);

@@ -31,6 +31,7 @@ typedef struct {
     double seconds;                /* that a request may take */
 } MtfCompletionQueueSettings;
 
+/* A queue without requests; the caller frees it. */
 MtfCompletionQueue *mtf_completion_queue_new(const MtfCompletionQueueSettings *settings);
 
 /* Every request must have been answered, as by mtf_completion_queue_refuse. */
@@ -41,6 +42,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfCompletionQueue, mtf_completion_queue_free)
  * where too many wait. */
 void mtf_completion_queue_add(MtfCompletionQueue *queue, MtfHttpCall *call);
 
+/* Whether no request waits or is being answered. */
 bool mtf_completion_queue_is_empty(const MtfCompletionQueue *queue);
 
 /* Begins a round: drops requests whose clients have gone or that took too long, gives free slots to

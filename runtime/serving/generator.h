@@ -41,6 +41,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfGenerator, mtf_generator_free)
  * the first on), whose layout has them where this one has; rounds where they are narrower here. */
 void mtf_generator_take_variables(MtfGenerator *generator, const MtfWorker *const *from);
 
+/* Texts at once, tokens that the model knows, and what of a text the caches hold. */
 int64_t mtf_generator_slots(const MtfGenerator *generator);
 int64_t mtf_generator_vocabulary(const MtfGenerator *generator);
 int64_t mtf_generator_filled(const MtfGenerator *generator, int64_t slot);

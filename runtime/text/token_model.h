@@ -36,6 +36,7 @@ struct MtfTokenModel {
     bool fuse_unknown, byte_fallback, ignore_merges;
 };
 
+/* Reads "model" of a tokenizer.json; the caller frees it. Bad input fails with one sentence. */
 MtfTokenModel *mtf_token_model_read(const MtfJson *object, GError **error);
 void mtf_token_model_free(MtfTokenModel *model);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfTokenModel, mtf_token_model_free)
@@ -50,6 +51,8 @@ void mtf_token_model_add(MtfTokenModel *model, const char *text, int id);
 /* Appends the ids "<0x41>" of the bytes of a text; false, appending nothing, where one is missing. */
 bool mtf_token_model_bytes(const MtfTokenModel *model, const char *text, gsize length, GArray *ids);
 
+/* Appends the ids of one piece of text: pairs merged in the model's order, or the likeliest unigrams.
+ * False where the piece holds something that the model has no id for. */
 bool mtf_encode_pairs(const MtfTokenModel *model, const char *piece, GArray *ids);
 bool mtf_encode_unigrams(const MtfTokenModel *model, const char *piece, GArray *ids);
 

@@ -51,6 +51,7 @@ typedef struct {
     int64_t row, rows;
 } MtfRuns;
 
+/* The walk before its first run, and its next one; false when there is none left. */
 MtfRuns mtf_runs(const MtfShare *share, int64_t low, int64_t high);
 bool mtf_runs_next(MtfRuns *runs);
 

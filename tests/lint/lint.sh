@@ -45,6 +45,11 @@ check_functions() {
 }
 
 # shellcheck disable=SC2086
+check_prototypes() {
+    awk -f "$here/prototypes.awk" $headers
+}
+
+# shellcheck disable=SC2086
 check_words() {
     awk -f "$here/words.awk" $c_files $scripts
 }
@@ -77,7 +82,7 @@ check_shell() {
     shellcheck --shell=sh --format=gcc --exclude=SC1091,SC2317 $scripts
 }
 
-checks=${*:-format headers layers functions words kinds facts cppcheck shell}
+checks=${*:-format headers layers functions prototypes words kinds facts cppcheck shell}
 for check in $checks; do
     "check_$check" | sed "s/\$/ ($check)/" >>"$findings"
 done

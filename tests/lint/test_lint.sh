@@ -50,8 +50,8 @@ function_of() {
 
 fresh
 file cost/machine/a.c '#include "layouts/base/a.h"' '' 'int mtf_a(void) {' '    return 1;' '}'
-file layouts/base/a.h '#ifndef A_H' '#define A_H' '' 'int mtf_a(void);' '' '#endif'
-for check in format headers layers functions words kinds facts cppcheck shell; do
+file layouts/base/a.h '#ifndef A_H' '#define A_H' '' '/* One. */' 'int mtf_a(void);' 'void mtf_a_free(int a);' '' '#endif'
+for check in format headers layers functions prototypes words kinds facts cppcheck shell; do
     accepts "a right tree passes: $check" "$check"
 done
 
@@ -126,6 +126,10 @@ function_of 60 >cost/machine/a.c
 accepts "a function of 60 lines is right" functions
 file cost/machine/a.c 'static int wide(int a, int b, int (*c)(int, int), int d,' '                int e, int f, int g) {' '    return a;' '}'
 complains "a function of 7 parameters is found" functions "wide has 7 parameters"
+
+fresh
+file layouts/base/a.h '/* One, and its like. */' 'int mtf_a(void);' 'int mtf_b(void);' '' 'int mtf_c(int a,' '          int b);'
+complains "a prototype that no comment speaks of is found" prototypes "layouts/base/a.h:6: mtf_c has no comment"
 file cost/machine/a.c 'static int wide(int a, int b, int (*c)(int, int), int d, int e,' '                int f) {' '    return a;' '}'
 accepts "a function of 6 parameters is right, one of them a function" functions
 file cost/machine/a.c 'static bool wide(int a, int b, int c, int d, int e, int f,' '                 GError **error) {' '    return a;' '}'

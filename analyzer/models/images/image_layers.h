@@ -59,6 +59,7 @@ typedef enum { MTF_IMAGE_MAX, MTF_IMAGE_AVERAGE } MtfImagePool;
 /* The network's pictures: an input fed with features. */
 MtfImage mtf_image_input(MtfImageNet *net, int64_t channels, const int64_t *size);
 
+/* Appends one layer and returns its result: a convolution, a norm, an activation, a pool, a sum. */
 MtfImage mtf_image_conv(MtfImageNet *net, const char *name, MtfImage x, const MtfImageConv *conv);
 MtfImage mtf_image_norm(MtfImageNet *net, const char *name, MtfImage x);
 MtfImage mtf_image_active(MtfImageNet *net, const char *name, MtfImage x);

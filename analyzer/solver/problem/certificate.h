@@ -37,6 +37,7 @@
 
 typedef struct MtfCertificate MtfCertificate;
 
+/* A certificate without lines; the caller frees it. */
 MtfCertificate *mtf_certificate_new(void);
 void mtf_certificate_free(MtfCertificate *certificate);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfCertificate, mtf_certificate_free)

@@ -41,6 +41,7 @@ typedef struct MtfIlpOptions {
     void *user; /* passed to it */
 } MtfIlpOptions;
 
+/* A program without variables and rows; the caller frees it. */
 MtfIlp *mtf_ilp_new(void);
 void mtf_ilp_free(MtfIlp *ilp);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfIlp, mtf_ilp_free)
@@ -54,6 +55,7 @@ int mtf_ilp_add_continuous(MtfIlp *ilp, double low, double high, double cost);
 int mtf_ilp_add_row(MtfIlp *ilp, int count, const int *variables, const double *coefficients,
                     double low, double high);
 
+/* How large the program is by now. */
 int mtf_ilp_variable_count(const MtfIlp *ilp);
 int mtf_ilp_row_count(const MtfIlp *ilp);
 

@@ -80,6 +80,7 @@ MtfLayoutProblem *mtf_layout_problem_copy(const MtfLayoutProblem *problem);
 MtfLayoutProblem *mtf_layout_problem_forbid(const MtfLayoutProblem *problem, int node,
                                             const bool *forbidden);
 
+/* Typed access; indexes must be valid, and pointers stay valid until something is added. */
 const char *mtf_layout_problem_name(const MtfLayoutProblem *problem);
 int64_t mtf_layout_problem_limit(const MtfLayoutProblem *problem);
 int mtf_layout_problem_node_count(const MtfLayoutProblem *problem);

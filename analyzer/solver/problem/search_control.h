@@ -70,6 +70,7 @@ bool mtf_search_has_deadline(const MtfSearchControl *control);
 double mtf_search_seconds_left(const MtfSearchControl *control);
 double mtf_search_share_used(const MtfSearchControl *control);
 
+/* Asks the search to end soon; from any thread. */
 void mtf_search_cancel(MtfSearchControl *control);
 
 /* What is being done; a solution that fits; the best cost and the bound after a round; what the bound

@@ -21,6 +21,7 @@ typedef struct MtfShared MtfShared;
  * of eight, structs have no indeterminate bytes. */
 guint mtf_hash_words(const void *contents, gsize bytes);
 
+/* A store without blocks; the caller frees it. */
 MtfShared *mtf_shared_new(void);
 
 /* The same one for another owner, who frees it too; from any thread. */
@@ -42,6 +43,7 @@ const void *mtf_shared_keep(MtfShared *shared, void *block);
 /* The block with a copy of these contents, with a reference for the caller. */
 const void *mtf_shared_copy(MtfShared *shared, const void *contents, gsize bytes);
 
+/* Adds an owner to a block and returns it. */
 const void *mtf_shared_ref(const void *block);
 void mtf_shared_unref(MtfShared *shared, const void *block);
 

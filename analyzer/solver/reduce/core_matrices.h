@@ -49,6 +49,7 @@ typedef struct MtfMatrixKey {
     gint64 rows;
 } MtfMatrixKey;
 
+/* Hash and equality of MtfMatrixKey, for tables. */
 guint mtf_matrix_key_hash(gconstpointer key);
 gboolean mtf_matrix_key_equal(gconstpointer left, gconstpointer right);
 

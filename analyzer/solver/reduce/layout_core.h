@@ -65,6 +65,7 @@ typedef struct MtfCore {
                                   * and excerpts have none */
 } MtfCore;
 
+/* The core of a problem before any reduction; the caller frees it. `problem` must outlive it. */
 MtfCore *mtf_core_new(const MtfLayoutProblem *problem);
 
 /* A core of `count` nodes, dead ones, without edges and rows. */
@@ -84,6 +85,7 @@ MtfCore *mtf_core_excerpt(const MtfCore *core, const bool *keep);
  * caller's, too. Returns its index. */
 int mtf_core_join(MtfCore *core, int a, int b, const int64_t *cost);
 
+/* Typed access; the index must be valid. */
 MtfCoreEdge *mtf_core_edge(const MtfCore *core, int edge);
 
 /* The edge's other end. */
@@ -98,6 +100,7 @@ int mtf_core_find_edge(const MtfCore *core, int u, int v);
 /* Space for costs or usages that the two functions below take over once they are filled. */
 int64_t *mtf_core_new_costs(gsize count);
 
+/* Puts a shared block in the place of another; the core becomes an owner of it. */
 void mtf_core_set_cost(MtfCore *core, int node, int64_t *cost);
 void mtf_core_set_matrix(MtfCore *core, int edge, int64_t *matrix);
 void mtf_core_set_usage(MtfCore *core, MtfCorePiece *piece, int64_t *usage);

@@ -15,6 +15,7 @@
 #include "analyzer/solver/problem/search_control.h"
 #include "analyzer/solver/reduce/layout_core.h"
 
+/* One idea each, over the whole core. */
 bool mtf_reduce_consistency(MtfCore *core);
 bool mtf_reduce_contraction(MtfCore *core);
 bool mtf_reduce_elimination(MtfCore *core);

@@ -6,6 +6,8 @@
 
 #include "layouts/program/pipeline_plan.h"
 
+/* The pipeline in a framework's words, to be freed with g_free. Fails with a sentence where the
+ * framework cannot say it. */
 char *mtf_export_pipeline_megatron(const MtfPipelinePlan *pipeline, GError **error);
 char *mtf_export_pipeline_deepspeed(const MtfPipelinePlan *pipeline, GError **error);
 char *mtf_export_pipeline_alpa(const MtfPipelinePlan *pipeline, GError **error);

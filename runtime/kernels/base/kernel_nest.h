@@ -36,6 +36,7 @@ typedef struct {
     int64_t count;
 } MtfNest;
 
+/* A nest without loops. */
 void mtf_nest_init(MtfNest *nest);
 
 /* Appends a loop for each dimension of `operand` that has none yet. */

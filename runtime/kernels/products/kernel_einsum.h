@@ -12,6 +12,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
+/* The kernel of the operation of this name. */
 void mtf_kernel_einsum(const MtfKernelCall *call);
 
 /* For mtf_kernel_prepare. */

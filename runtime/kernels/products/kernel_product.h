@@ -32,6 +32,7 @@ typedef struct {
     int lda, ldb, ldc;
 } MtfWideGemm;
 
+/* One product as OpenBLAS computes it. */
 void mtf_openblas_wide_gemm(const MtfWideGemm *gemm);
 
 /* result = left right over the plan's loops m, n, k, with each operand as the plan stores it and

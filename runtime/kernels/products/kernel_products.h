@@ -46,6 +46,8 @@ typedef enum {
 
 extern const MtfProductsWay mtf_products_openblas, mtf_products_sgemm, mtf_products_matmul,
     mtf_products_widened, mtf_products_widened_sgemm, mtf_products_skinny;
+
+/* The row of a way; it lives as long as the program. */
 const MtfProductsWay *mtf_products_way(MtfProductWay way);
 
 /* A product in float32 by oneDNN's sgemm. */

@@ -12,6 +12,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
+/* The kernel of the operation of this name. */
 void mtf_kernel_quantized_einsum(const MtfKernelCall *call);
 
 /* As mtf_kernel_prepare and mtf_kernel_release say. */

@@ -25,6 +25,7 @@ typedef struct {
     int64_t m, n, k;
 } MtfProductCase;
 
+/* The size and types by which an einsum's way is chosen. */
 MtfProductCase mtf_product_case(const MtfContraction *plan, const MtfDtype types[MTF_TERMS]);
 
 /* Whose rates the table is asked for. `isa` is oneDNN's, with "_slow" behind it where a processor's

@@ -8,6 +8,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
+/* The kernel of the operation of this name. */
 void mtf_kernel_cache_update(const MtfKernelCall *call);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
+/* The kernels of the operations of these names. */
 void mtf_kernel_embedding(const MtfKernelCall *call);
 void mtf_kernel_embedding_grad(const MtfKernelCall *call);
 void mtf_kernel_label_logit(const MtfKernelCall *call);

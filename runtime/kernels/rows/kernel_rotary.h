@@ -10,6 +10,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
+/* The kernel of the operation of this name. */
 void mtf_kernel_rotary(const MtfKernelCall *call);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
+/* The kernels of the operations of these names. */
 void mtf_kernel_resample(const MtfKernelCall *call);
 void mtf_kernel_concat(const MtfKernelCall *call);
 void mtf_kernel_loop_begin(const MtfKernelCall *call);

@@ -8,6 +8,7 @@
 
 #include "runtime/kernels/base/kernel.h"
 
+/* The kernels of the operations of these names. */
 void mtf_kernel_conv(const MtfKernelCall *call);
 
 /* For mtf_kernel_prepare. */
