@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 typedef struct {
-    char *mesh, *layout, *machine, *software, *precision, *output, *batch_dim, *recompute,
+    char *mesh, *layout, *machine, *software, *precision, *output, *batch_dim, *recompute, *offload,
         *dump_after, *collectives, *loss;
     char **dims, **pads;
     int microbatches, batch, length;
@@ -140,11 +140,13 @@ static bool estimate(const Options *options, const char *path, GError **error) {
                                .batch_dim = options->batch_dim,
                                .precision = options->precision };
     if (!mtf_recompute_parse(options->recompute, &variant.recompute, &variant.recomputed_layers,
-                             error))
+                             error) ||
+        !mtf_offload_parse(options->offload, &variant.offload, &variant.offloaded_layers, error))
         return false;
     g_autoptr(MtfMachine) machine =
         mtf_planning_machine(options->machine, options->software, error);
-    g_autoptr(MtfGraph) written = machine != NULL ? mtf_planning_graph_load(&request, error) : NULL;
+    bool able = machine != NULL && mtf_planning_check_offload(machine, variant.offload, error);
+    g_autoptr(MtfGraph) written = able ? mtf_planning_graph_load(&request, error) : NULL;
     if (written != NULL)
         variant.precision = mtf_planning_precision_for(machine, written, options->precision);
     variant.fuses = machine != NULL && machine->software != NULL;
@@ -185,10 +187,10 @@ static bool check_options(const Options *options, GError **error) {
 }
 
 static void clear_options(Options *options) {
-    char *owned[] = { options->mesh,        options->layout,    options->machine,
-                      options->software,    options->precision, options->output,
-                      options->batch_dim,   options->recompute, options->dump_after,
-                      options->collectives, options->loss };
+    char *owned[] = { options->mesh,      options->layout,      options->machine,
+                      options->software,  options->precision,   options->output,
+                      options->batch_dim, options->recompute,   options->dump_after,
+                      options->offload,   options->collectives, options->loss };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -213,6 +215,8 @@ int mtf_command_estimate(int argc, char **argv) {
              "NAME"),
         TEXT("recompute", 0, recompute, "What the backward pass computes again (none)",
              "none|cheap|layers|layers:K"),
+        TEXT("offload", 0, offload, "What waits for the backward pass in the host's memory (none)",
+             "none|layers|activations|layers:K|activations:K"),
         { "dim", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.dims, "Set a dimension's size", "batch=512" },
         { "batch", 0, 0, G_OPTION_ARG_INT, &o.batch,
           "Examples in a batch of a published model (32)", "N" },

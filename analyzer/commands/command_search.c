@@ -28,7 +28,7 @@ typedef struct {
     char *mesh, *machine, *software, *memory, *layouts, *precision, *output, *report, *dump,
         *dump_after;
     char **dims, **pads, **pins, **forbids;
-    char *batch_dim, *recompute, *microbatches, *collectives;
+    char *batch_dim, *recompute, *offload, *microbatches, *collectives;
     char *schedule, *loss, *exportable, *uniform;
     MtfUniform alike; /* `uniform`, read */
     int devices, max_axes, seed, threads, frontier, batch, length;
@@ -180,11 +180,16 @@ static bool read_microbatches(const char *text, int *count, GError **error) {
 
 static bool read_variant(const Options *options, MtfVariantSearchOptions *search, GError **error) {
     MtfRecompute recompute = MTF_RECOMPUTES;
+    MtfOffload offload = options->exportable != NULL ? MTF_OFFLOAD_NONE : MTF_OFFLOADS;
     if (!read_microbatches(options->microbatches, &search->microbatches, error) ||
         (!is_auto(options->recompute) &&
-         !mtf_recompute_parse(options->recompute, &recompute, &search->recomputed_layers, error)))
+         !mtf_recompute_parse(options->recompute, &recompute, &search->recomputed_layers, error)) ||
+        (!is_auto(options->offload) &&
+         (!mtf_offload_parse(options->offload, &offload, &search->offloaded_layers, error) ||
+          !mtf_planning_check_offload(search->machine, offload, error))))
         return false;
     search->recompute = (int)recompute;
+    search->offload = (int)offload;
     return true;
 }
 
@@ -315,7 +320,7 @@ static void clear_options(Options *options) {
                       options->microbatches, options->schedule,   options->collectives,
                       options->stages,       options->infer,      options->cache_memory,
                       options->loss,         options->exportable, options->uniform,
-                      options->weights };
+                      options->weights,      options->offload };
     for (gsize i = 0; i < G_N_ELEMENTS(owned); i++)
         g_free(owned[i]);
     g_strfreev(options->dims);
@@ -331,6 +336,7 @@ static bool check_pipeline_options(const Options *o, GError **error) {
                         : o->pins != NULL    ? "--pin"
                         : o->forbids != NULL ? "--forbid"
                         : o->frontier > 0    ? "--frontier"
+                        : o->offload != NULL ? "--offload"
                                              : NULL;
     return named == NULL || mtf_input_error(error, "%s does not go with --stages yet", named);
 }
@@ -382,6 +388,7 @@ static bool check_inference_options(const Options *o, GError **error) {
     const char *other = o->stages != NULL         ? "--stages"
                         : o->microbatches != NULL ? "--microbatches"
                         : o->recompute != NULL    ? "--recompute"
+                        : o->offload != NULL      ? "--offload"
                         : o->frontier > 0         ? "--frontier"
                         : o->dump != NULL         ? "--dump-problem"
                         : o->dump_after != NULL   ? "--dump-after"
@@ -502,6 +509,8 @@ int mtf_command_search(int argc, char **argv) {
         TEXT("batch-dim", 0, batch_dim, "What counts examples (inputs' first dimension)", "NAME"),
         TEXT("recompute", 0, recompute, "What the backward pass computes again (auto)",
              "none|cheap|layers|layers:K|auto"),
+        TEXT("offload", 0, offload, "What waits in the host's memory for the backward pass (auto)",
+             "none|layers|activations|layers:K|activations:K|auto"),
         MTF_COLLECTIVES_OPTION(o.collectives),
         TEXT("stages", 0, stages,
              "Cut into a pipeline of S stages, or as many as are best; --mesh is that of one (1)",

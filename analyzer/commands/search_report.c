@@ -67,16 +67,20 @@ static bool is_optimal(const MtfRuleAnswer *answer) {
     return !answer->stopped && gap_of(answer) <= 2e-6;
 }
 
-static void add_recompute(cJSON *object, const MtfStepVariant *variant) {
+/* What is computed again, and what waits with the host where something does. */
+static void add_variant(cJSON *object, const MtfStepVariant *variant) {
     g_autofree char *text = mtf_recompute_format(variant->recompute, variant->recomputed_layers);
+    g_autofree char *offload = mtf_offload_format(variant->offload, variant->offloaded_layers);
     cJSON_AddStringToObject(object, "recompute", text);
+    if (variant->offload != MTF_OFFLOAD_NONE)
+        cJSON_AddStringToObject(object, "offload", offload);
 }
 
 /* The variant of the step, and those it was chosen from. */
 void mtf_search_add_variants(cJSON *object, const MtfVariantAnswer *found) {
     const MtfStepCandidate *chosen =
         &g_array_index(found->variants, MtfStepCandidate, found->variant);
-    add_recompute(object, &chosen->variant);
+    add_variant(object, &chosen->variant);
     if (found->considered < 2)
         return;
     cJSON *list = cJSON_AddArrayToObject(object, "variants");
@@ -85,7 +89,7 @@ void mtf_search_add_variants(cJSON *object, const MtfVariantAnswer *found) {
             &g_array_index(found->variants, MtfStepCandidate, (guint)i);
         cJSON *item = cJSON_CreateObject();
         mtf_json_add_integer(item, "microbatches", candidate->variant.microbatches);
-        add_recompute(item, &candidate->variant);
+        add_variant(item, &candidate->variant);
         mtf_json_add_integer(item, "unlimited_rule_cost", candidate->cost);
         mtf_json_add_integer(item, "least_bytes", candidate->least_bytes);
         cJSON_AddItemToArray(list, item);
@@ -242,17 +246,27 @@ static void print_incumbents(const MtfSearchReport *report) {
     }
 }
 
+/* What is computed again and what waits with the host: "recompute layers, offload layers:3". */
+static char *format_kept(const MtfStepVariant *variant) {
+    g_autofree char *recompute =
+        mtf_recompute_format(variant->recompute, variant->recomputed_layers);
+    g_autofree char *offload = mtf_offload_format(variant->offload, variant->offloaded_layers);
+    return variant->offload == MTF_OFFLOAD_NONE
+               ? g_strdup_printf("recompute %s", recompute)
+               : g_strdup_printf("recompute %s, offload %s", recompute, offload);
+}
+
 static void print_variant(const MtfSearchReport *report, const MtfPlan *plan) {
     const MtfStepVariant *variant =
         &g_array_index(report->found->variants, MtfStepCandidate, report->found->variant).variant;
     g_autofree char *text = mtf_graph_step_format(plan->graph);
-    g_autofree char *recompute =
-        mtf_recompute_format(variant->recompute, variant->recomputed_layers);
+    g_autofree char *kept = format_kept(variant);
     if (report->found->considered > 1)
         printf(
-            "variant        %s (recompute %s): the best of %d that might fit, by their best rule "
-            "layouts\n",
-            text, recompute, report->found->considered);
+            "variant        %s (%s): the best of %d that might fit, by their best rule layouts\n",
+            text, kept, report->found->considered);
+    else if (variant->offload != MTF_OFFLOAD_NONE)
+        printf("variant        %s (%s)\n", text, kept);
     else if (variant->microbatches > 1 || variant->recompute != MTF_RECOMPUTE_NONE)
         printf("variant        %s\n", text);
 }

@@ -39,8 +39,11 @@ struct MtfFreeProblem {
 
 /* ---- Nodes --------------------------------------------------------------------------------- */
 
+/* Bytes of the device's memory. */
 static int64_t slice_bytes(const MtfFreeProblem *problem, int tensor,
                            const MtfPlacement *placement) {
+    if (mtf_tensor_is_on_host(problem->graph, tensor))
+        return 0;
     const MtfTensor *t = mtf_graph_tensor(problem->graph, tensor);
     return mtf_largest_elements(problem->graph, problem->mesh, &t->shape, placement) *
            mtf_dtype_bytes(t->dtype);
@@ -339,7 +342,7 @@ typedef struct {
     const void *lists[2];
     const int *maps[2];
     const int64_t *copies; /* of an update, or NULL */
-    gint64 times;
+    gint64 times, on_host;
 } EdgeKey;
 
 static guint edge_hash(gconstpointer data) {
@@ -364,6 +367,7 @@ static EdgeKey edge_key(const MtfFreeProblem *problem, int tensor, const End *fr
     key.maps[1] = to->of;
     key.copies = copies;
     key.times = times;
+    key.on_host = mtf_tensor_is_on_host(problem->graph, tensor);
     return key;
 }
 
@@ -405,12 +409,24 @@ static void add_priced_edge(MtfFreeProblem *problem, int tensor, const End *from
     g_array_append_val(problem->edge_uses, use);
 }
 
+/* What lies with the host is fetched as it was brought there. */
+static void bar_reshardings(int64_t *costs, const End *from, const End *to) {
+    for (int p = 0; p < from->n; p++)
+        for (int q = 0; q < to->n; q++)
+            if (!mtf_placement_equal(
+                    &g_array_index(from->placements, MtfPlacement, end_placement(from, p)),
+                    &g_array_index(to->placements, MtfPlacement, end_placement(to, q))))
+                costs[p * to->n + q] = MTF_IMPOSSIBLE;
+}
+
 static void price_kind(int i, void *data) {
     MtfFreeProblem *problem = data;
     EdgeKind *kind = &g_array_index(problem->edge_kinds, EdgeKind, i);
     kind->costs = edge_costs(problem, kind->tensor, &kind->from, &kind->to, kind->times);
     if (kind->copies != NULL)
         use_copies(kind->costs, &kind->from, &kind->to, kind->copies);
+    if (mtf_tensor_is_on_host(problem->graph, kind->tensor))
+        bar_reshardings(kind->costs, &kind->from, &kind->to);
 }
 
 /* Prices all kinds of edges that were noted, which takes most of the time, and adds the edges. */

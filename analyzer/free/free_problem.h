@@ -20,6 +20,8 @@
  * price of instructions that lowering emits for that choice, so the value of a choice is the price
  * of its program.
  *
+ * What lies in the host's memory takes none of the device's, and no edge reshards it.
+ *
  * With micro-batches a term counts as often as a step runs its instructions.
  *
  * Memory: a tensor's slice from its producer to its last consumer (operations are the time points),

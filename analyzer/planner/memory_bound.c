@@ -42,7 +42,7 @@ int64_t mtf_memory_bound(const MtfGraph *graph, int devices) {
     g_autofree bool *updates = find_updates(graph);
     g_autofree int64_t *live = g_new0(int64_t, n + 2);
     for (int t = 0; t < (int)graph->tensors->len; t++) {
-        if (updates[t])
+        if (updates[t] || mtf_tensor_is_on_host(graph, t))
             continue;
         Life life = life_of(graph, consumers, repeated, t);
         int64_t part = (mtf_graph_tensor_bytes(graph, t) + devices - 1) / devices;

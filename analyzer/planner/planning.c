@@ -140,7 +140,8 @@ MtfGraph *mtf_planning_training_graph(const MtfGraph *graph, const MtfStepVarian
     if (mtf_graph_stages(training) > 0)
         mtf_graph_complete_stages(training);
     if (!mtf_graph_recompute_layers(training, variant->recompute, variant->recomputed_layers,
-                                    error))
+                                    error) ||
+        !mtf_graph_offload(training, variant->offload, variant->offloaded_layers, error))
         return NULL;
     if (variant->fuses)
         mtf_graph_mark_near(training);
@@ -187,6 +188,14 @@ MtfMachine *mtf_planning_machine(const char *name_or_path, const char *software,
     if (machine == NULL || !mtf_machine_set_software(machine, software, error))
         return NULL;
     return g_steal_pointer(&machine);
+}
+
+bool mtf_planning_check_offload(const MtfMachine *machine, MtfOffload offload, GError **error) {
+    return offload == MTF_OFFLOAD_NONE || machine->host_bandwidth > 0 ||
+           mtf_input_error(error,
+                           "--offload: the machine \"%s\" does not say how fast a device reaches "
+                           "its host's memory (\"host_bandwidth\" of its device)",
+                           machine->name);
 }
 
 int64_t mtf_planning_room(const MtfMachine *machine) {

@@ -9,6 +9,7 @@
 #ifndef MTF_PLANNING_H
 #define MTF_PLANNING_H
 
+#include "analyzer/rewriting/offload.h"
 #include "analyzer/training/recompute.h"
 #include "cost/price/price.h"
 #include "layouts/program/plan.h"
@@ -35,6 +36,8 @@ typedef struct {
     const char *precision; /* as in MtfPlanningGraph: "bf16" makes a step of mixed precision */
     MtfRecompute recompute;
     int recomputed_layers; /* of MTF_RECOMPUTE_LAYERS: the first so many; 0: all */
+    MtfOffload offload;
+    int offloaded_layers; /* the first so many; 0: all */
     bool
         fuses; /* priced for a framework that fuses: neighbours are marked (kernel_work/fusable.h) */
 } MtfStepVariant;
@@ -67,6 +70,10 @@ void mtf_planning_print_machine(const MtfPlan *plan, const MtfMachine *machine, 
 /* The machine of that name or file, the standard one for NULL, with the software profile of that name
  * or file, the machine's usual one for NULL. */
 MtfMachine *mtf_planning_machine(const char *name_or_path, const char *software, GError **error);
+
+/* Fails unless the machine says how fast its devices reach their host's memory, where something is to wait
+ * there. */
+bool mtf_planning_check_offload(const MtfMachine *machine, MtfOffload offload, GError **error);
 
 /* What plans may take of a device's memory: what its software does not keep for itself (its context
  * and the slack of its allocator). */

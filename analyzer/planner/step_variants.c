@@ -36,6 +36,8 @@ static MtfStepVariant make_variant(const MtfStepVariantsOptions *options, int mi
                              .precision = options->precision,
                              .recompute = (MtfRecompute)recompute,
                              .recomputed_layers = options->recomputed_layers,
+                             .offload = options->offload,
+                             .offloaded_layers = options->offloaded_layers,
                              .fuses = options->machine->software != NULL };
 }
 

@@ -32,6 +32,8 @@ typedef struct {
     int microbatches;      /* 0: any */
     int recompute;         /* MtfRecompute, or MTF_RECOMPUTES: any */
     int recomputed_layers; /* as of MtfStepVariant */
+    MtfOffload offload;    /* of all variants */
+    int offloaded_layers;  /* … */
     const char *batch_dim, *precision;
     const char *const *pins;    /* as of the rule search */
     const char *const *forbids; /* … */
@@ -42,6 +44,8 @@ typedef struct {
 typedef struct {
     MtfStepVariant variant;
     int64_t least_bytes; /* no layout needs less */
+    int64_t
+        hidden; /* nanoseconds of its cost that may pass beside kernels: copies to and from the host */
     int64_t
         cost; /* of the best rule layout without a memory limit (with it, of rules only), nanoseconds; 0: not known */
     MtfGraph *graph; /* its training graph, for whoever wants to take it; or NULL */

@@ -114,6 +114,10 @@ static void clear_found(MtfVariantAnswer *found) {
     mtf_plan_answer_clear(&found->answer);
 }
 
+static const MtfStepCandidate *candidate_of(const Trial *trial) {
+    return &g_array_index(trial->found.variants, MtfStepCandidate, trial->found.variant);
+}
+
 static void trial_init(Trial *trial, const MtfVariantSearchOptions *options,
                        const MtfVariantAnswer *best, int variant) {
     double left = mtf_search_seconds_left(options->control);
@@ -122,11 +126,9 @@ static void trial_init(Trial *trial, const MtfVariantSearchOptions *options,
     mtf_search_control_init_part(&trial->control, options->control,
                                  isfinite(left) ? left - ending_seconds(options, left) : 0);
     trial->control.slack = PRUNING_SLACK;
+    if (cost_of(best) < INT64_MAX)
+        trial->control.slack += (double)candidate_of(trial)->hidden / (double)cost_of(best);
     trial->control.listener = options->control != NULL ? options->control->listener : NULL;
-}
-
-static const MtfStepCandidate *candidate_of(const Trial *trial) {
-    return &g_array_index(trial->found.variants, MtfStepCandidate, trial->found.variant);
 }
 
 static bool is_outclassed(const Trial *trial, const Trial *before) {
@@ -330,6 +332,80 @@ static bool count_layers(const MtfVariantSearchOptions *options, MtfVariantAnswe
     return true;
 }
 
+/* ---- Offload ------------------------------------------------------------------------------------- */
+
+/* Nanoseconds that the copies of a step take in one direction, spread evenly over the devices. */
+static int64_t copy_nanoseconds(const MtfVariantSearchOptions *options, const MtfGraph *graph) {
+    int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0));
+    double bytes = 0;
+    for (int i = 0; i < (int)graph->operations->len; i++) {
+        int result = mtf_graph_operation(graph, i)->outputs[0];
+        if (mtf_tensor_is_on_host(graph, result))
+            bytes += (double)mtf_operation_times(graph, i) *
+                     (double)mtf_graph_tensor_bytes(graph, result);
+    }
+    return llround(1e9 * bytes / devices / options->machine->host_bandwidth);
+}
+
+/* Whether copies of such a length could shorten the best step: those back begin, all but the last, when
+ * those there are over. */
+static bool could_shorten(const MtfVariantAnswer *best, int64_t copies) {
+    return cost_of(best) == INT64_MAX || 2 * (double)copies < 1e9 * best->answer.step_seconds;
+}
+
+/* Searches a variant that leaves something with the host, where it can be made, may fit and may be better. */
+static bool try_offload(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                        MtfStepVariant variant, GError **error) {
+    MtfVariantSearchOptions own = *options;
+    MtfStepCandidate candidate = { .variant = variant };
+    candidate.graph = mtf_planning_training_graph(options->written, &variant, NULL);
+    if (candidate.graph == NULL || is_stopped(options))
+        return true;
+    int64_t copies = copy_nanoseconds(options, candidate.graph);
+    int devices = mtf_mesh_size(&g_array_index(options->meshes, MtfMesh, 0)), after = 0;
+    candidate.least_bytes = mtf_memory_bound(candidate.graph, devices);
+    candidate.hidden = 2 * copies;
+    if (candidate.least_bytes > options->memory_limit || !could_shorten(best, copies)) {
+        mtf_graph_free(candidate.graph);
+        return true;
+    }
+    if (candidate.graph->operations->len > MTF_LARGE_OPERATIONS &&
+        options->uniform == MTF_UNIFORM_AUTO)
+        own.uniform = MTF_UNIFORM_ALWAYS;
+    g_array_append_val(best->variants, candidate);
+    return try_variants(&own, best, (int)best->variants->len - 1, 1, &after, error);
+}
+
+/* Whether memory asked for a variant that takes longer than the plain one, or nothing fits. */
+static bool is_pressed(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best) {
+    const MtfStepVariant *variant =
+        &g_array_index(best->variants, MtfStepCandidate, best->variant).variant;
+    return options->offload == MTF_OFFLOADS && options->machine->host_bandwidth > 0 &&
+           best->graph != NULL && mtf_graph_recomputable_layers(best->graph) > 0 &&
+           (cost_of(best) == INT64_MAX || variant->recompute != MTF_RECOMPUTE_NONE ||
+            variant->microbatches > MAX(1, options->microbatches));
+}
+
+/* What was computed again waits with the host instead; or what layers hand on does, beside recomputation. */
+static bool search_offload(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                           GError **error) {
+    if (!is_pressed(options, best))
+        return true;
+    MtfStepVariant variant = g_array_index(best->variants, MtfStepCandidate, best->variant).variant;
+    bool any = options->recompute == MTF_RECOMPUTES;
+    bool fits = cost_of(best) < INT64_MAX;
+    if (any)
+        variant.recompute = MTF_RECOMPUTE_NONE;
+    variant.recomputed_layers = any ? 0 : variant.recomputed_layers;
+    variant.offload = MTF_OFFLOAD_ACTIVATIONS;
+    if (!try_offload(options, best, variant, error))
+        return false;
+    if (any)
+        variant.recompute = MTF_RECOMPUTE_LAYERS;
+    variant.offload = MTF_OFFLOAD_LAYERS;
+    return fits || try_offload(options, best, variant, error);
+}
+
 /* ---- The frontier -------------------------------------------------------------------------------- */
 
 /* Variants beside the chosen one whose frontiers are searched: each kind of recomputation in one piece, and
@@ -439,6 +515,10 @@ static GArray *find_variants(const MtfVariantSearchOptions *options, GError **er
                                         .microbatches = options->microbatches,
                                         .recompute = options->recompute,
                                         .recomputed_layers = options->recomputed_layers,
+                                        .offload = options->offload == MTF_OFFLOADS
+                                                       ? MTF_OFFLOAD_NONE
+                                                       : (MtfOffload)options->offload,
+                                        .offloaded_layers = options->offloaded_layers,
                                         .batch_dim = options->batch_dim,
                                         .precision = options->precision,
                                         .pins = options->pins,
@@ -455,7 +535,8 @@ bool mtf_variant_search(const MtfVariantSearchOptions *options, MtfVariantAnswer
     if (answer->variants == NULL)
         return false;
     gint64 start = g_get_monotonic_time();
-    bool done = search_variants(options, answer, error) && count_layers(options, answer, error);
+    bool done = search_variants(options, answer, error) && count_layers(options, answer, error) &&
+                search_offload(options, answer, error);
     answer->considered = (int)answer->variants->len;
     done = done && (options->frontier == 0 || cost_of(answer) == INT64_MAX ||
                     add_frontier(options, answer, error));

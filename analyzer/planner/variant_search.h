@@ -6,7 +6,10 @@
  *
  * Of two that are searched at once the second is given up when its bound says that it is slower, and of
  * large graphs the one with the shorter step alone is proven. What is found does not depend on which
- * ends first. */
+ * ends first.
+ *
+ * Where memory asks for recomputation or micro-batches, or nothing fits, variants that leave something with
+ * the host (offload.h) are searched as well, and kept where their steps are shorter. */
 #ifndef MTF_VARIANT_SEARCH_H
 #define MTF_VARIANT_SEARCH_H
 
@@ -23,6 +26,8 @@ typedef struct {
     int microbatches;      /* as of MtfStepVariantsOptions */
     int recompute;         /* … */
     int recomputed_layers; /* … */
+    int offload;           /* MtfOffload, or MTF_OFFLOADS: any */
+    int offloaded_layers;  /* as of MtfStepVariant */
     int64_t memory_limit;  /* bytes of a device */
     const char *const *pins, *const *forbids;
     bool rules_only;

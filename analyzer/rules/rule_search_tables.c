@@ -166,11 +166,12 @@ static int64_t price_term(const Fill *fill, const MtfRuleTerm *term, MtfLayout *
     return mtf_price_program(fill->tables->pricer, program);
 }
 
-/* Bytes of the slices of the term's outputs, as it keeps them. */
+/* Bytes of the slices of the term's outputs, as it keeps them; in the host's memory they take none. */
 static void measure_outputs(const Fill *fill, const MtfRuleTerm *term, int64_t *slices) {
     const MtfGraph *graph = fill->tables->terms->graph;
     const MtfOperation *op = mtf_graph_operation(graph, term->operation);
-    for (int k = 0; k < op->n_outputs; k++) {
+    bool on_host = mtf_operation_row(op->kind)->host == MTF_HOST_TO;
+    for (int k = 0; k < op->n_outputs && !on_host; k++) {
         const MtfTensor *tensor = mtf_graph_tensor(graph, op->outputs[k]);
         slices[k] = mtf_dtype_bytes(tensor->dtype) *
                     mtf_largest_elements(graph, &fill->tables->mesh, &tensor->shape,

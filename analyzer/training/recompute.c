@@ -92,9 +92,7 @@ static bool leaves_block(const Recomputation *r, int tensor) {
     return false;
 }
 
-/* The number of each result's layer, in the order in which the forward pass comes to them; -1 outside of
- * layers and for what the backward pass makes. Returns how many there are. */
-static int number_layers(const MtfGraph *graph, int *layer) {
+int mtf_graph_number_layers(const MtfGraph *graph, int *layer) {
     int layers = 0;
     g_autoptr(GHashTable) numbers =
         g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
@@ -115,7 +113,7 @@ static int number_layers(const MtfGraph *graph, int *layer) {
 
 int mtf_graph_recomputable_layers(const MtfGraph *graph) {
     g_autofree int *layer = g_new(int, graph->tensors->len + 1);
-    return number_layers(graph, layer);
+    return mtf_graph_number_layers(graph, layer);
 }
 
 /* Numbers layers from the first of each pipeline stage. Returns the most that a stage has. */
@@ -142,7 +140,7 @@ static int number_in_stages(const MtfGraph *graph, int *layer) {
 static bool drop_blocks(Recomputation *r, int layers, GError **error) {
     const MtfGraph *graph = r->b.graph;
     g_autofree int *layer = g_new(int, graph->tensors->len + 1);
-    int there = number_layers(graph, layer);
+    int there = mtf_graph_number_layers(graph, layer);
     if (mtf_graph_stages(graph) > 0)
         there = number_in_stages(graph, layer);
     if (layers > there && there > 0)

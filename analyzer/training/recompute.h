@@ -41,6 +41,11 @@ bool mtf_graph_recompute(MtfGraph *graph, MtfRecompute recompute, GError **error
 bool mtf_graph_recompute_layers(MtfGraph *graph, MtfRecompute recompute, int layers,
                                 GError **error);
 
+/* The number of each result's layer, in the order in which the forward pass comes to them; -1 outside of
+ * layers and for what the backward pass makes. `layer` has a place a tensor. Returns how many layers there
+ * are. */
+int mtf_graph_number_layers(const MtfGraph *graph, int *layer);
+
 /* How many layers "layers" computes again. */
 int mtf_graph_recomputable_layers(const MtfGraph *graph);
 

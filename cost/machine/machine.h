@@ -64,6 +64,8 @@ typedef struct {
     MtfMachineRate rate[MTF_MACHINE_RATES_MAX];
     int64_t memory_bytes;    /* of one device */
     double memory_bandwidth; /* bytes a second of one device */
+    double host_bandwidth;   /* bytes a second of one device in one direction between its memory and
+                                the host's; 0: not known, and nothing is kept there */
     struct {
         double links, flops, memory; /* the share of each peak that work reaches, 0 < share <= 1 */
         double network; /* of that of links, what levels outside the innermost and the network

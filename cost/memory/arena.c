@@ -19,9 +19,11 @@ static const MtfBuffer *buffer_at(const MtfProgram *program, int b) {
     return &g_array_index(program->buffers, MtfBuffer, b);
 }
 
-static bool owns(const MtfProgram *program, int b) {
+/* Whether buffer `b` owns bytes in the device's memory, or in the host's. */
+static bool owns(const MtfProgram *program, int b, bool on_host) {
     const MtfBuffer *buffer = buffer_at(program, b);
-    return buffer->storage == b && buffer->bytes > 0;
+    return buffer->storage == b && buffer->bytes > 0 &&
+           mtf_buffer_is_on_host(program, b) == on_host;
 }
 
 static int last_instruction(const MtfProgram *program) {
@@ -43,37 +45,71 @@ static bool holds_variable(const MtfProgram *program, int b) {
     return tensor >= 0 && mtf_graph_tensor(program->graph, tensor)->source == MTF_SOURCE_VARIABLE;
 }
 
+/* The storages of one memory. */
+typedef struct {
+    GArray
+        *storages; /* Storage: those that live throughout first, the highest of them before all */
+    int64_t floor; /* bytes of those */
+} Region;
+
 /* Adds the storages of variables, or all others; those that live throughout stack up at the bottom and go to
  * `throughout`. */
-static void add_storages(const MtfProgram *program, bool variables, GArray *throughout,
-                         GArray *storages, int64_t *permanent) {
+static void add_storages(const MtfProgram *program, bool on_host, bool variables,
+                         GArray *throughout, Region *region) {
     for (int b = 0; b < (int)program->buffers->len; b++) {
-        if (!owns(program, b) || holds_variable(program, b) != variables)
+        if (!owns(program, b, on_host) || holds_variable(program, b) != variables)
             continue;
         Storage storage = storage_of(program, b);
         if (storage.first == 0 && storage.last == last_instruction(program)) {
-            storage.offset = *permanent;
-            *permanent += storage.bytes;
+            storage.offset = region->floor;
+            region->floor += storage.bytes;
             g_array_append_val(throughout, storage);
         } else {
-            g_array_append_val(storages, storage);
+            g_array_append_val(region->storages, storage);
         }
     }
 }
 
-/* All storages, those that live throughout first, the highest of them before all: they stack up without gaps at the bottom, variables
+/* All storages of a memory. Those that live throughout stack up without gaps at the bottom, variables
  * below the rest, so that programs with the same variables have them at the same places. */
-static GArray *storages_of(const MtfProgram *program, int64_t *permanent) {
-    GArray *storages = g_array_new(FALSE, FALSE, sizeof(Storage));
+static Region region_of(const MtfProgram *program, bool on_host) {
+    Region region = { g_array_new(FALSE, FALSE, sizeof(Storage)), 0 };
     g_autoptr(GArray) throughout = g_array_new(FALSE, FALSE, sizeof(Storage));
-    g_autoptr(GArray) others = g_array_new(FALSE, FALSE, sizeof(Storage));
-    *permanent = 0;
-    add_storages(program, true, throughout, others, permanent);
-    add_storages(program, false, throughout, others, permanent);
-    for (guint i = throughout->len; i > 0; i--)
-        g_array_append_val(storages, g_array_index(throughout, Storage, i - 1));
-    g_array_append_vals(storages, others->data, others->len);
-    return storages;
+    add_storages(program, on_host, true, throughout, &region);
+    add_storages(program, on_host, false, throughout, &region);
+    for (guint i = 0; i < throughout->len; i++)
+        g_array_prepend_vals(region.storages, &g_array_index(throughout, Storage, i), 1);
+    return region;
+}
+
+/* live[i]: rounded bytes of one memory live at instruction i. Free with g_free. */
+static int64_t *live_bytes(const MtfProgram *program, bool on_host) {
+    int n = last_instruction(program) + 1;
+    int64_t *live = g_new0(int64_t, (gsize)n + 1);
+    for (int b = 0; b < (int)program->buffers->len; b++) {
+        if (!owns(program, b, on_host))
+            continue;
+        Storage storage = storage_of(program, b);
+        live[storage.first] += storage.bytes;
+        live[storage.last + 1] -= storage.bytes;
+    }
+    for (int i = 1; i < n; i++)
+        live[i] += live[i - 1];
+    return live;
+}
+
+static int peak_instruction(const MtfProgram *program, const int64_t *live) {
+    int peak = 0;
+    for (int i = 1; i <= last_instruction(program); i++)
+        if (live[i] > live[peak])
+            peak = i;
+    return peak;
+}
+
+/* No block of that memory is smaller. */
+static int64_t lower_bound(const MtfProgram *program, bool on_host) {
+    g_autofree int64_t *live = live_bytes(program, on_host);
+    return live[peak_instruction(program, live)];
 }
 
 /* Greedy orders. Ties go by buffer, so that the result depends on the program alone. */
@@ -144,12 +180,18 @@ static bool promote_highest(Storage *storages, int n, int64_t bound) {
     return changed;
 }
 
-static void keep_if_smaller(MtfArena *arena, const Storage *storages, int n, int64_t end) {
-    if (end >= arena->bytes)
+/* A block that is being packed. */
+typedef struct {
+    int64_t *bytes;   /* of the smallest block found */
+    int64_t *offsets; /* one a buffer of the program */
+} Packing;
+
+static void keep_if_smaller(const Packing *packing, const Storage *storages, int n, int64_t end) {
+    if (end >= *packing->bytes)
         return;
-    arena->bytes = end;
+    *packing->bytes = end;
     for (int i = 0; i < n; i++)
-        arena->offsets[storages[i].buffer] = storages[i].offset;
+        packing->offsets[storages[i].buffer] = storages[i].offset;
 }
 
 /* Rounds of promotion an order is given; fewer where a round is expensive. */
@@ -163,10 +205,10 @@ static int64_t small_enough(int n, int64_t bound) {
     return bound + (n > 10000 ? bound / 256 : n > 2000 ? bound / 1024 : 0);
 }
 
-static void try_order(MtfArena *arena, Storage *storages, int n, int64_t floor, int64_t bound,
-                      int64_t enough) {
-    for (int round = rounds_for(n); round > 0 && arena->bytes > enough; round--) {
-        keep_if_smaller(arena, storages, n, place_all(storages, n, floor));
+static void try_order(const Packing *packing, Storage *storages, int n, int64_t floor,
+                      int64_t bound, int64_t enough) {
+    for (int round = rounds_for(n); round > 0 && *packing->bytes > enough; round--) {
+        keep_if_smaller(packing, storages, n, place_all(storages, n, floor));
         if (!promote_highest(storages, n, bound))
             return;
     }
@@ -177,28 +219,36 @@ static void share_offsets(const MtfProgram *program, MtfArena *arena) {
         arena->offsets[b] = arena->offsets[buffer_at(program, b)->storage];
 }
 
-/* Packs until the arena has at most `enough` bytes, or is as small as it gets. */
-static MtfArena *pack(const MtfProgram *program, int64_t enough) {
+/* Packs one memory until its block has at most `enough` bytes, or is as small as it gets. */
+static void pack_region(const MtfProgram *program, bool on_host, int64_t enough,
+                        const Packing *packing) {
     static int (*const orders[])(const void *, const void *) = { largest_first, longest_first,
                                                                  widest_first, earliest_first };
-    int64_t floor, bound = mtf_arena_lower_bound(program);
-    g_autoptr(GArray) storages = storages_of(program, &floor);
-    MtfArena *arena = g_new0(MtfArena, 1);
-    arena->offsets = g_new0(int64_t, program->buffers->len + 1);
+    int64_t bound = lower_bound(program, on_host);
+    Region region = region_of(program, on_host);
     int n = 0;
-    Storage *passing = &g_array_index(storages, Storage, 0);
-    for (guint i = 0; i < storages->len; i++) {
-        Storage storage = g_array_index(storages, Storage, i);
-        arena->offsets[storage.buffer] = storage.offset;
+    Storage *passing = &g_array_index(region.storages, Storage, 0);
+    for (guint i = 0; i < region.storages->len; i++) {
+        Storage storage = g_array_index(region.storages, Storage, i);
+        packing->offsets[storage.buffer] = storage.offset;
         if (storage.first > 0 || storage.last < last_instruction(program))
             passing[n++] = storage;
     }
-    arena->bytes = n > 0 ? INT64_MAX : floor;
+    *packing->bytes = n > 0 ? INT64_MAX : region.floor;
     enough = MAX(enough, small_enough(n, bound));
     for (gsize i = 0; i < G_N_ELEMENTS(orders) && n > 0; i++) {
         qsort(passing, (size_t)n, sizeof *passing, orders[i]);
-        try_order(arena, passing, n, floor, bound, enough);
+        try_order(packing, passing, n, region.floor, bound, enough);
     }
+    g_array_unref(region.storages);
+}
+
+/* Packs until the block of the device has at most `enough` bytes, or is as small as it gets. */
+static MtfArena *pack(const MtfProgram *program, int64_t enough) {
+    MtfArena *arena = g_new0(MtfArena, 1);
+    arena->offsets = g_new0(int64_t, program->buffers->len + 1);
+    pack_region(program, false, enough, &(Packing){ &arena->bytes, arena->offsets });
+    pack_region(program, true, 0, &(Packing){ &arena->host_bytes, arena->offsets });
     share_offsets(program, arena);
     return arena;
 }
@@ -219,34 +269,11 @@ void mtf_arena_free(MtfArena *arena) {
     g_free(arena);
 }
 
-/* live[i]: rounded bytes live at instruction i. Free with g_free. */
-static int64_t *live_bytes(const MtfProgram *program) {
-    int n = last_instruction(program) + 1;
-    int64_t *live = g_new0(int64_t, (gsize)n + 1);
-    for (int b = 0; b < (int)program->buffers->len; b++) {
-        if (!owns(program, b))
-            continue;
-        Storage storage = storage_of(program, b);
-        live[storage.first] += storage.bytes;
-        live[storage.last + 1] -= storage.bytes;
-    }
-    for (int i = 1; i < n; i++)
-        live[i] += live[i - 1];
-    return live;
-}
-
-static int peak_instruction(const MtfProgram *program, const int64_t *live) {
-    int peak = 0;
-    for (int i = 1; i <= last_instruction(program); i++)
-        if (live[i] > live[peak])
-            peak = i;
-    return peak;
-}
-
 MtfArena *mtf_arena_slot(const MtfArena *arena, const MtfProgram *program, int slot, int version) {
     guint n = program->buffers->len;
     MtfArena *own = g_new0(MtfArena, 1);
     own->bytes = arena->bytes;
+    own->host_bytes = arena->host_bytes;
     own->offsets = g_memdup2(arena->offsets, sizeof *own->offsets * (n + 1));
     for (int b = 0; b < (int)n; b++) {
         const MtfBuffer *owner = buffer_at(program, buffer_at(program, b)->storage);
@@ -258,16 +285,15 @@ MtfArena *mtf_arena_slot(const MtfArena *arena, const MtfProgram *program, int s
 }
 
 int64_t mtf_arena_lower_bound(const MtfProgram *program) {
-    g_autofree int64_t *live = live_bytes(program);
-    return live[peak_instruction(program, live)];
+    return lower_bound(program, false);
 }
 
 void mtf_arena_peak(const MtfProgram *program, int64_t *bytes) {
-    g_autofree int64_t *live = live_bytes(program);
+    g_autofree int64_t *live = live_bytes(program, false);
     int peak = peak_instruction(program, live);
     memset(bytes, 0, MTF_MEMORY_KINDS * sizeof *bytes);
     for (int b = 0; b < (int)program->buffers->len; b++) {
-        if (!owns(program, b))
+        if (!owns(program, b, false))
             continue;
         const MtfBuffer *buffer = buffer_at(program, b);
         Storage storage = storage_of(program, b);
@@ -292,9 +318,9 @@ static bool check_buffer(const MtfProgram *program, const MtfArena *arena, int b
         return mtf_failure(error,
                            "buffer %d is at offset %" G_GINT64_FORMAT ", not a multiple of %d", b,
                            offset, MTF_ARENA_ALIGNMENT);
-    if (offset > arena->bytes ||
-        buffer->bytes + (MAX(1, owner->slots) - 1) * mtf_buffer_stride(owner) >
-            arena->bytes - offset)
+    int64_t block = mtf_buffer_is_on_host(program, b) ? arena->host_bytes : arena->bytes;
+    if (offset > block ||
+        buffer->bytes + (MAX(1, owner->slots) - 1) * mtf_buffer_stride(owner) > block - offset)
         return mtf_failure(error, "buffer %d ends outside the arena", b);
     return true;
 }
@@ -314,7 +340,8 @@ static bool check_pair(const MtfProgram *program, const MtfArena *arena, int a, 
                        GError **error) {
     const MtfBuffer *left = buffer_at(program, a);
     const MtfBuffer *right = buffer_at(program, b);
-    if (right->storage != b || !live_together(left, right))
+    bool apart = mtf_buffer_is_on_host(program, a) != mtf_buffer_is_on_host(program, b);
+    if (right->storage != b || apart || !live_together(left, right))
         return true;
     int64_t left_end = arena->offsets[a] + bytes_of_slots(left);
     int64_t right_end = arena->offsets[b] + bytes_of_slots(right);

@@ -8,6 +8,8 @@
  *       |   [ w, persistent     ]
  *       +------------------------> instruction
  *
+ * What lies with the host (MTF_MEMORY_HOST) has a block of its own there, packed likewise.
+ *
  * Offsets are multiples of 64. Interval packing is NP-hard, so a few greedy orders are tried and
  * the smallest result is kept; the live bytes at the worst instruction are a lower bound that says
  * how much is lost. */
@@ -17,8 +19,10 @@
 #include "layouts/program/program.h"
 
 typedef struct {
-    int64_t bytes;    /* size of the block, a multiple of MTF_ARENA_ALIGNMENT */
-    int64_t *offsets; /* one a buffer of the program; sharing buffers have their owner's */
+    int64_t bytes;      /* size of the block, a multiple of MTF_ARENA_ALIGNMENT */
+    int64_t host_bytes; /* … of the block in the host's memory; 0: there is none */
+    int64_t *
+        offsets; /* one a buffer of the program, in its block; sharing buffers have their owner's */
 } MtfArena;
 
 /* Packs the program's storages. The same program always gives the same arena. */

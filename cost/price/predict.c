@@ -132,13 +132,28 @@ static void add_seconds(cJSON *object, const MtfPricer *pricer, const MtfProgram
     mtf_json_add_number(object, "multiply_adds", multiply_adds);
 }
 
-static void add_memory(cJSON *object, const MtfProgram *program) {
-    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
+/* What waits with the host, and what it takes to bring it there and back. */
+static void add_host(cJSON *object, const MtfPricer *pricer, const MtfProgram *program,
+                     const MtfArena *arena) {
+    int64_t bytes = 0;
+    for (int i = 0; i < mtf_program_length(program); i++)
+        bytes += mtf_program_times(program, i) * mtf_instruction_host_bytes(program, i, -1);
+    if (bytes == 0)
+        return;
+    g_autoptr(MtfSchedule) schedule = mtf_schedule_new(pricer, program);
+    mtf_json_add_integer(object, "host_memory_bytes", arena->host_bytes);
+    mtf_json_add_integer(object, "host_copy_bytes", bytes);
+    mtf_json_add_number(object, "host_copy_seconds", (double)schedule->host_copies / 1e9);
+    mtf_json_add_number(object, "exposed_host_copy_seconds",
+                        (double)schedule->exposed_host_copies / 1e9);
+}
+
+static void add_memory(cJSON *object, const MtfProgram *program, const MtfArena *arena) {
     int64_t bytes[MTF_MEMORY_KINDS], sum = 0;
     mtf_arena_peak(program, bytes);
     mtf_json_add_integer(object, "peak_memory_bytes", arena->bytes);
     cJSON *kinds = cJSON_AddObjectToObject(object, "memory");
-    for (int k = 0; k < MTF_MEMORY_KINDS; k++) {
+    for (int k = 0; k < MTF_MEMORY_HOST; k++) { /* of the device */
         mtf_json_add_integer(kinds, mtf_memory_name((MtfMemoryKind)k), bytes[k]);
         sum += bytes[k];
     }
@@ -147,8 +162,10 @@ static void add_memory(cJSON *object, const MtfProgram *program) {
 
 cJSON *mtf_predict(const MtfPricer *pricer, const MtfProgram *program) {
     cJSON *object = cJSON_CreateObject();
+    g_autoptr(MtfArena) arena = mtf_arena_pack(program);
     add_seconds(object, pricer, program);
-    add_memory(object, program);
+    add_memory(object, program, arena);
+    add_host(object, pricer, program, arena);
     add_collectives(object, pricer, program);
     return object;
 }
@@ -221,6 +238,21 @@ static void format_memory(GString *text, const cJSON *predicted) {
     g_string_append_c(text, '\n');
 }
 
+static void format_host(GString *text, const cJSON *predicted) {
+    double copied = number_of(predicted, "host_copy_bytes");
+    if (copied <= 0)
+        return;
+    g_autofree char *kept = mtf_bytes_format(number_of(predicted, "host_memory_bytes"));
+    g_autofree char *bytes = mtf_bytes_format(copied);
+    g_autofree char *seconds = mtf_seconds_format(number_of(predicted, "host_copy_seconds"));
+    g_autofree char *waits = mtf_seconds_format(number_of(predicted, "exposed_host_copy_seconds"));
+    g_string_append_printf(
+        text,
+        "host memory    %s a rank, with the host: %s there and back a step in %s, "
+        "which makes the step %s longer\n",
+        kept, bytes, seconds, waits);
+}
+
 /* Counts below this are printed to the last digit. */
 #define EXACT_BELOW 1e5
 
@@ -245,6 +277,7 @@ char *mtf_predicted_format(const cJSON *predicted) {
     GString *text = g_string_new(NULL);
     format_times(text, predicted);
     format_memory(text, predicted);
+    format_host(text, predicted);
     const cJSON *rows = cJSON_GetObjectItemCaseSensitive(predicted, "collectives"), *row;
     if (cJSON_GetArraySize(rows) == 0) {
         g_string_append(text, "no communication\n");

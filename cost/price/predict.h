@@ -11,7 +11,10 @@
  * takes compute_seconds and that, and under a software profile "host_seconds". Flops, multiply_adds and all traffic are those of the largest
  * rank. `peak_memory_bytes` is the arena's size; `memory` splits it by kind at the instruction
  * where most is live, and what rounding and gaps of the packing add is "gaps", so that the kinds
- * add up to the peak. */
+ * add up to the peak. Where something waits with the host, "host_memory_bytes" are what it takes there,
+ * "host_copy_bytes" what the largest rank copies there and back, "host_copy_seconds" how long that takes
+ * and "exposed_host_copy_seconds" how much shorter the step would be if it took no time: that comes to
+ * the step, too. */
 #ifndef MTF_PREDICT_H
 #define MTF_PREDICT_H
 

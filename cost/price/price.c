@@ -88,6 +88,14 @@ static double spared_seconds(const MtfPricer *pricer, const MtfInstruction *inst
     return spared > 0 ? fmax(seconds - spared / pricer->memory_bandwidth, least) : seconds;
 }
 
+/* A copy between the device's memory and the host's, which its engine does and no kernel. */
+static double host_copy_seconds(const MtfPricer *pricer, const MtfProgram *program, int index) {
+    const MtfKernelRates *rates = &pricer->machine->kernels;
+    return (double)mtf_instruction_host_bytes(program, index, -1) /
+               pricer->machine->host_bandwidth +
+           (rates->known ? rates->launch_seconds : MTF_KERNEL_SECONDS);
+}
+
 static double kernel_seconds(const MtfPricer *pricer, const MtfProgram *program,
                              const MtfInstruction *instruction) {
     MtfDtype dtype = kernel_dtype(program, instruction);
@@ -156,6 +164,8 @@ static double seconds_of(const MtfPricer *pricer, const MtfProgram *program, int
     if (mtf_instruction_collective_kind(instruction, &kind))
         return packing_seconds(pricer, program, instruction) +
                exchange_seconds(pricer, instruction, kind);
+    if (mtf_instruction_host_copy(program, index) != MTF_HOST_NOTHING)
+        return host_copy_seconds(pricer, program, index);
     return kernel_seconds(pricer, program, instruction) *
            mtf_software_times(pricer->machine->software, program, instruction);
 }

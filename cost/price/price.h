@@ -3,6 +3,7 @@
  *
  *     kernel       max(flops / rate, traffic_bytes / memory bandwidth) + MTF_KERNEL_SECONDS
  *     local step   traffic_bytes / memory bandwidth + MTF_KERNEL_SECONDS
+ *     host copy    bytes / bandwidth to the host + the same seconds, the machine's launch where known
  *     collective   the machine's price for its mesh axes and payload, cost/collectives/collective.h
  *
  * Where the machine says what its kernels reach (cost/machine/kernel_rates.h) these are priced by

@@ -8,6 +8,9 @@
 #include <math.h>
 #include <string.h>
 
+/* Those of the network, to the host and from it. */
+#define LINKS (MTF_NETWORK_AXES_MAX + 2)
+
 static bool communicates(const MtfProgram *program, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(program, index);
     MtfCollectiveKind kind;
@@ -50,7 +53,17 @@ static int64_t blocked_time(const MtfPricer *pricer, const MtfProgram *program, 
     return duration - (int64_t)(share * (double)duration);
 }
 
+/* Which of the two engines that copy to the host and back an instruction takes, a bit each. */
+static unsigned engines_of(const MtfProgram *program, int index) {
+    MtfHostCopy copy = mtf_instruction_host_copy(program, index);
+    return copy == MTF_HOST_NOTHING ? 0 : 1U << (copy == MTF_HOST_TO ? 0 : 1);
+}
+
+/* The links that an instruction takes, a bit each, those engines behind the network's. */
 static unsigned links_of(const MtfPricer *pricer, const MtfProgram *program, int index) {
+    unsigned engines = engines_of(program, index);
+    if (engines != 0)
+        return engines << MTF_NETWORK_AXES_MAX;
     return mtf_mesh_map_links(&pricer->map, mtf_program_instruction(program, index)->reshard.axes);
 }
 
@@ -65,7 +78,8 @@ typedef struct {
                                 before it are */
     int64_t kernel_start, kernel_end; /* of the last kernel */
     int64_t launched;                 /* when the host has launched all before */
-    int64_t link_free[MTF_NETWORK_AXES_MAX];
+    int64_t link_free[LINKS];
+    bool copies_are_free; /* those to and from the host take no time */
 } Clock;
 
 static int storage_of(const Clock *clock, int buffer) {
@@ -115,36 +129,44 @@ static void block_kernels(Clock *clock, int64_t start, int64_t blocked) {
         clock->kernel_end = MAX(clock->kernel_end, start) + blocked;
 }
 
-static int64_t start_collective(Clock *clock, unsigned links, int64_t ready, int64_t duration) {
+static int64_t start_transfer(Clock *clock, unsigned links, int64_t ready, int64_t duration) {
     int64_t start = MAX(ready, MAX(clock->kernel_start, clock->launched));
-    for (int d = 0; d < MTF_NETWORK_AXES_MAX; d++)
+    for (int d = 0; d < LINKS; d++)
         if (links >> d & 1)
             start = MAX(start, clock->link_free[d]);
-    for (int d = 0; d < MTF_NETWORK_AXES_MAX; d++)
+    for (int d = 0; d < LINKS; d++)
         if (links >> d & 1)
             clock->link_free[d] = start + duration;
     return start;
 }
 
+/* What an instruction's time is counted to. */
+static int64_t *sum_of(MtfSchedule *schedule, const MtfProgram *program, int index) {
+    if (engines_of(program, index) != 0)
+        return &schedule->host_copies;
+    return communicates(program, index) ? &schedule->transfers : &schedule->compute;
+}
+
 static void schedule_instruction(MtfSchedule *schedule, Clock *clock, int index) {
     const MtfInstruction *instruction = mtf_program_instruction(clock->program, index);
-    bool transfers = communicates(clock->program, index);
+    bool transfers = mtf_instruction_travels(clock->program, index);
     bool beside = transfers && clock->pricer->machine->overlap;
-    int64_t duration = duration_of(clock->pricer, clock->program, index);
+    bool free = clock->copies_are_free && engines_of(clock->program, index) != 0;
+    int64_t duration = free ? 0 : duration_of(clock->pricer, clock->program, index);
     int64_t ready = operands_ready(clock, index), start;
     if (beside)
-        start = start_collective(clock, links_of(clock->pricer, clock->program, index), ready,
-                                 duration);
+        start =
+            start_transfer(clock, links_of(clock->pricer, clock->program, index), ready, duration);
     else
         start = start_kernel(clock, ready, duration);
-    if (beside)
+    if (beside && communicates(clock->program, index))
         block_kernels(clock, start, blocked_time(clock->pricer, clock->program, index, duration));
     clock->launched += mtf_program_times(clock->program, index) *
                        mtf_price_host(clock->pricer, clock->program, index);
     schedule->starts[index] = start;
     schedule->ends[index] = start + duration;
     schedule->nanoseconds = MAX(schedule->nanoseconds, start + duration);
-    *(transfers ? &schedule->transfers : &schedule->compute) += duration;
+    *sum_of(schedule, clock->program, index) += duration;
     mark_operands(clock, instruction, start + duration);
     mark_finish(clock, index, start + duration);
 }
@@ -161,9 +183,10 @@ static int64_t beside_program(const MtfPricer *pricer, int64_t nanoseconds) {
                    (double)nanoseconds * software->spread * log2(fmax(ranks / inside, 1)));
 }
 
-MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program) {
+static MtfSchedule *make_schedule(const MtfPricer *pricer, const MtfProgram *program,
+                                  bool copies_are_free) {
     MtfSchedule *schedule = g_new0(MtfSchedule, 1);
-    Clock clock = { .pricer = pricer, .program = program };
+    Clock clock = { .pricer = pricer, .program = program, .copies_are_free = copies_are_free };
     clock.written = g_new0(int64_t, program->buffers->len + 1);
     clock.read = g_new0(int64_t, program->buffers->len + 1);
     schedule->length = mtf_program_length(program);
@@ -174,12 +197,26 @@ MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program
         schedule_instruction(schedule, &clock, i);
     schedule->nanoseconds = MAX(schedule->nanoseconds, MAX(clock.kernel_end, clock.launched));
     schedule->nanoseconds += beside_program(pricer, schedule->nanoseconds);
-    int64_t waits = schedule->nanoseconds - schedule->compute;
-    schedule->exposed = MIN(waits, schedule->transfers);
-    schedule->host = waits - schedule->exposed;
     g_free(clock.written);
     g_free(clock.read);
     g_free(clock.over);
+    return schedule;
+}
+
+static int64_t exposed_host_copies(const MtfPricer *pricer, const MtfProgram *program,
+                                   const MtfSchedule *schedule) {
+    if (schedule->host_copies == 0)
+        return 0;
+    g_autoptr(MtfSchedule) without = make_schedule(pricer, program, true);
+    return MAX(0, schedule->nanoseconds - without->nanoseconds);
+}
+
+MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program) {
+    MtfSchedule *schedule = make_schedule(pricer, program, false);
+    schedule->exposed_host_copies = exposed_host_copies(pricer, program, schedule);
+    int64_t waits = schedule->nanoseconds - schedule->compute - schedule->exposed_host_copies;
+    schedule->exposed = MIN(waits, schedule->transfers);
+    schedule->host = waits - schedule->exposed;
     return schedule;
 }
 
@@ -202,7 +239,8 @@ static bool waits(const MtfProgram *program, int early, int late) {
 
 /* Whether the two may never run at once. */
 static bool compete(const MtfPricer *pricer, const MtfProgram *program, int a, int b) {
-    bool a_transfers = communicates(program, a), b_transfers = communicates(program, b);
+    bool a_transfers = mtf_instruction_travels(program, a),
+         b_transfers = mtf_instruction_travels(program, b);
     if (!pricer->machine->overlap)
         return true;
     if (a_transfers != b_transfers)

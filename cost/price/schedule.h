@@ -20,6 +20,9 @@
  *   - collectives over physical axes in common take their turns; over others they run at once;
  *   - kernels go on until one needs the result.
  *
+ * Copies between the device's memory and the host's run beside both on such a machine, by the same
+ * rules: one after the other in each direction, as if that were a link.
+ *
  * A software profile (software_price.h) says what share of a collective runs beside kernels: of those
  * of gradients and weights the rest blocks kernels first, sums of activations are shorter by that
  * share. The host launches in order and runs ahead; an instruction starts no sooner than that.
@@ -34,12 +37,14 @@
 
 typedef struct {
     int length;
-    int64_t *starts, *ends;     /* nanoseconds, one an instruction */
-    int64_t nanoseconds;        /* of the whole step */
-    int64_t compute, transfers; /* sums over kernels and local copies, and over collectives */
-    int64_t exposed;            /* of `transfers`: while nothing computes */
+    int64_t *starts, *ends;      /* nanoseconds, one an instruction */
+    int64_t nanoseconds;         /* of the whole step */
+    int64_t compute, transfers;  /* sums over kernels and local copies, and over collectives */
+    int64_t host_copies;         /* … over copies to and from the host's memory */
+    int64_t exposed_host_copies; /* by how much the step would be shorter if they took no time */
+    int64_t exposed;             /* of `transfers`: while nothing computes */
     int64_t host; /* of a software profile: waiting for launches, and what it adds to a step;
-                     nanoseconds are compute, exposed and host */
+                     nanoseconds are compute, exposed, exposed_host_copies and host */
 } MtfSchedule;
 
 /* Times of the whole step as the pricer prices its instructions; the caller frees it. */

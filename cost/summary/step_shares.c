@@ -9,7 +9,7 @@
 
 typedef struct {
     const MtfSchedule *schedule;
-    GArray *collectives; /* instructions by their starts */
+    GArray *collectives; /* instructions by their starts, copies to and from the host among them */
     int64_t *wall;
 } Gaps;
 
@@ -40,14 +40,10 @@ static int compare_starts(const void *left, const void *right, void *data) {
     return a - b;
 }
 
-static bool is_collective(const MtfProgram *program, int instruction) {
-    return mtf_instruction_is_collective(mtf_program_instruction(program, instruction));
-}
-
 static GArray *collectives_by_start(const MtfSchedule *schedule, const MtfProgram *program) {
     GArray *collectives = g_array_new(FALSE, FALSE, sizeof(int));
     for (int i = 0; i < schedule->length; i++)
-        if (is_collective(program, i))
+        if (mtf_instruction_travels(program, i))
             g_array_append_val(collectives, i);
     g_array_sort_with_data(collectives, compare_starts, (void *)schedule);
     return collectives;
@@ -60,7 +56,7 @@ int64_t *mtf_step_wall(const MtfSchedule *schedule, const MtfProgram *program) {
     int64_t now = 0;
     guint first = 0;
     for (int i = 0; i < schedule->length; i++) {
-        if (is_collective(program, i))
+        if (mtf_instruction_travels(program, i))
             continue;
         give_gap(&gaps, &first, now, schedule->starts[i]);
         gaps.wall[i] = schedule->ends[i] - schedule->starts[i];
@@ -124,6 +120,10 @@ GPtrArray *mtf_step_shares_of(const MtfPricer *pricer, const MtfProgram *program
         const MtfInstruction *instruction = mtf_program_instruction(program, i);
         if (wall[i] == 0)
             continue;
+        if (mtf_instruction_host_copy(program, i) != MTF_HOST_NOTHING) {
+            add_share(shares, "link to the host", wall[i]);
+            continue;
+        }
         if (!mtf_instruction_is_collective(instruction)) {
             add_share(shares, local_share(pricer, program, instruction, wall[i]), wall[i]);
             continue;

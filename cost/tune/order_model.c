@@ -14,6 +14,8 @@ static bool is_variable(const MtfProgram *program, int buffer) {
 static void measure_values(MtfOrderModel *model, const MtfProgram *program) {
     for (int b = 0; b < model->n_values; b++) {
         const MtfBuffer *buffer = mtf_program_buffer(program, b);
+        if (mtf_buffer_is_on_host(program, b))
+            continue;
         if (!is_variable(program, b))
             model->bytes[b] = mtf_buffer_aligned_bytes(buffer);
         else if (buffer->storage == b)

@@ -668,7 +668,7 @@ const char *mtf_memory_name(MtfMemoryKind kind) {
         [MTF_MEMORY_OPTIMIZER] = "optimizer", [MTF_MEMORY_ACTIVATION] = "activations",
         [MTF_MEMORY_INPUT] = "inputs",        [MTF_MEMORY_COMMUNICATION] = "communication",
         [MTF_MEMORY_WORKSPACE] = "workspace", [MTF_MEMORY_CACHE] = "caches",
-        [MTF_MEMORY_OUTPUT] = "outputs",
+        [MTF_MEMORY_OUTPUT] = "outputs",      [MTF_MEMORY_HOST] = "host",
     };
     return names[kind];
 }

@@ -82,6 +82,7 @@ typedef enum {
     MTF_MEMORY_WORKSPACE,     /* of buffers only: scratch of kernels */
     MTF_MEMORY_CACHE,         /* of variables: keys and values of the tokens so far */
     MTF_MEMORY_OUTPUT,        /* of variables: what a graph without a loss is run for */
+    MTF_MEMORY_HOST,          /* of buffers only: in the host's memory, not the device's */
     MTF_MEMORY_KINDS,
 } MtfMemoryKind;
 

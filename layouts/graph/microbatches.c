@@ -143,6 +143,13 @@ static int count_recomputed(const MtfGraph *graph) {
     return count;
 }
 
+static int count_waiting(const MtfGraph *graph) {
+    int count = 0;
+    for (int t = 0; t < (int)graph->tensors->len; t++)
+        count += mtf_tensor_is_on_host(graph, t);
+    return count;
+}
+
 char *mtf_graph_step_format(const MtfGraph *graph) {
     GString *text = g_string_new("in one piece");
     int recomputed = count_recomputed(graph);
@@ -154,5 +161,9 @@ char *mtf_graph_step_format(const MtfGraph *graph) {
     if (recomputed > 0)
         g_string_append_printf(text, ", %d operation%s computed again", recomputed,
                                recomputed == 1 ? "" : "s");
+    int waiting = count_waiting(graph);
+    if (waiting > 0)
+        g_string_append_printf(text, ", %d result%s waiting with the host", waiting,
+                               waiting == 1 ? "" : "s");
     return g_string_free(text, FALSE);
 }

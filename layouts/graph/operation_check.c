@@ -58,6 +58,18 @@ static bool check_type_of_input(const Check *check, int k, GError **error) {
                 mtf_dtype_name(tensor->dtype), leader->name, mtf_dtype_name(leader->dtype));
 }
 
+/* What lies with the host is read by what fetches it from there, and by nothing else. An input of a graph
+ * may come from anywhere. */
+static bool check_memory_of_input(const Check *check, int k, GError **error) {
+    bool fetches = check->row->host == MTF_HOST_FROM;
+    return (fetches && input(check, k)->producer < 0) ||
+           mtf_tensor_is_on_host(check->graph, check->operation->inputs[k]) == fetches ||
+           fail(check, error,
+                fetches ? "input \"%s\" is no result of to_host, so there is nothing to fetch"
+                        : "input \"%s\" lies in the host's memory; from_host fetches it",
+                input(check, k)->name);
+}
+
 static bool check_inputs(const Check *check, GError **error) {
     const MtfOperationRow *row = check->row;
     int n = check->operation->n_inputs;
@@ -68,7 +80,7 @@ static bool check_inputs(const Check *check, GError **error) {
                           n < row->min_inputs ? "at least" : "at most",
                           n < row->min_inputs ? row->min_inputs : row->max_inputs, n);
     for (int k = 0; k < n; k++)
-        if (!check_type_of_input(check, k, error))
+        if (!check_type_of_input(check, k, error) || !check_memory_of_input(check, k, error))
             return false;
     return true;
 }

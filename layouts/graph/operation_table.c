@@ -210,6 +210,8 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
     [MTF_OP_CAST] = { MOVING("cast", MTF_DIMS_FIRST), .dtype = MTF_DTYPE_GIVEN,
                       .check = mtf_check_cast, .converts = true },
     [MTF_OP_STOP_GRADIENT] = { MOVING("stop_gradient", MTF_DIMS_FIRST), .in_place = 1 },
+    [MTF_OP_TO_HOST] = { MOVING("to_host", MTF_DIMS_FIRST), .host = MTF_HOST_TO },
+    [MTF_OP_FROM_HOST] = { MOVING("from_host", MTF_DIMS_FIRST), .host = MTF_HOST_FROM },
     [MTF_OP_IN_TRAIN_PHASE] = { ELEMENTWISE("in_train_phase", 2, 2), .dims = MTF_DIMS_FIRST },
     [MTF_OP_CONSTANT] = { .name = "constant",
                           .kernel_class = MTF_CLASS_MOVE,
@@ -787,6 +789,12 @@ static const MtfOperationRow rows[MTF_OPERATIONS] = {
 
 const MtfOperationRow *mtf_operation_row(int kind) {
     return &rows[kind];
+}
+
+bool mtf_tensor_is_on_host(const MtfGraph *graph, int tensor) {
+    int producer = mtf_graph_tensor(graph, tensor)->producer;
+    return producer >= 0 &&
+           mtf_operation_row(mtf_graph_operation(graph, producer)->kind)->host == MTF_HOST_TO;
 }
 
 bool mtf_operation_adds_input(const MtfOperation *operation, int k) {

@@ -143,6 +143,8 @@ typedef enum {
     MTF_OP_BROADCAST,
     MTF_OP_CAST,
     MTF_OP_STOP_GRADIENT,
+    MTF_OP_TO_HOST,   /* the same elements in the host's memory, where from_host alone reads them */
+    MTF_OP_FROM_HOST, /* … and back in the device's */
     MTF_OP_IN_TRAIN_PHASE, /* (x, y) -> x in training steps, y where nothing is learned */
     /* from nothing */
     MTF_OP_CONSTANT,
@@ -303,6 +305,9 @@ typedef enum {
     MTF_LOOP_STACKS,
 } MtfLoopPart;
 
+/* What an operation copies between a device's memory and its host's. */
+typedef enum { MTF_HOST_NOTHING, MTF_HOST_TO, MTF_HOST_FROM } MtfHostCopy;
+
 /* Of which type the first output is. The float inputs of an operation are of one type, its storage
  * type; those in `wide_inputs`, and some results, are of the type in which sums of the storage type
  * are kept (mtf_dtype_wide): statistics, losses and what optimizers keep stay float32 beside
@@ -449,12 +454,16 @@ typedef struct {
     bool ratio;    /* input 0 by input 1 */
     bool adds_up;  /* summed over a further dimension of its inputs it is the sum of itself */
     MtfLoopPart loop;
+    MtfHostCopy host;
     MtfShown shown;
     MtfAttributeSpec attributes[MTF_MAX_ATTRIBUTES]; /* ends with name NULL */
 } MtfOperationRow;
 
 /* The row of a kind (MtfOperationKind); it lives as long as the program. */
 const MtfOperationRow *mtf_operation_row(int kind);
+
+/* Whether a tensor lies in the host's memory. */
+bool mtf_tensor_is_on_host(const MtfGraph *graph, int tensor);
 
 /* Whether input `k` of the operation is its row's addend. */
 bool mtf_operation_adds_input(const MtfOperation *operation, int k);

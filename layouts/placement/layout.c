@@ -115,6 +115,27 @@ static bool check_sent(const MtfGraph *graph, const MtfLayout *layout, GError **
     return true;
 }
 
+/* What lies with the host cannot be resharded there. */
+static bool check_host_copy(const MtfGraph *graph, const MtfLayout *layout, int operation,
+                            GError **error) {
+    const MtfOperation *op = mtf_graph_operation(graph, operation);
+    MtfHostCopy copy = mtf_operation_row(op->kind)->host;
+    if (copy == MTF_HOST_NOTHING)
+        return true;
+    int tensor = copy == MTF_HOST_TO ? op->outputs[0] : op->inputs[0];
+    MtfIteration iteration;
+    mtf_operation_iteration(graph, operation, &iteration);
+    const MtfStrategy *strategy = &layout->operations[operation];
+    MtfPlacement placement = mtf_strategy_output(graph, operation, &iteration, strategy, 0);
+    return (mtf_placement_equal(&placement, &layout->tensors[tensor]) &&
+            mtf_placement_equal(mtf_layout_phase_placement(layout, tensor, op->phase),
+                                &layout->tensors[tensor])) ||
+           mtf_input_error(error,
+                           "tensor \"%s\" lies in the host's memory, where \"%s\" must find it in "
+                           "the placement that it is kept in",
+                           mtf_graph_tensor(graph, tensor)->name, op->name);
+}
+
 bool mtf_layout_check(const MtfGraph *graph, const MtfLayout *layout, GError **error) {
     for (int t = 0; t < layout->n_tensors; t++)
         if (!check_placement(graph, layout, t, &layout->tensors[t], error))
@@ -122,7 +143,8 @@ bool mtf_layout_check(const MtfGraph *graph, const MtfLayout *layout, GError **e
     if (!check_gathered_copies(graph, layout, error))
         return false;
     for (int i = 0; i < layout->n_operations; i++)
-        if (!mtf_strategy_check(graph, &layout->mesh, i, &layout->operations[i], error))
+        if (!mtf_strategy_check(graph, &layout->mesh, i, &layout->operations[i], error) ||
+            !check_host_copy(graph, layout, i, error))
             return false;
     return check_sent(graph, layout, error);
 }

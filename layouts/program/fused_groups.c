@@ -133,7 +133,8 @@ static bool is_fit(const MtfProgram *program, int index) {
     const MtfOperation *op = mtf_graph_operation(program->graph, instruction->operation);
     const MtfOperationRow *row = mtf_operation_row(op->kind);
     return op->phase != MTF_PHASE_UPDATE && !row->accumulates && row->addend == 0 &&
-           row->dims != MTF_DIMS_RENAMED && row->dims != MTF_DIMS_RESHAPED;
+           row->host == MTF_HOST_NOTHING && row->dims != MTF_DIMS_RENAMED &&
+           row->dims != MTF_DIMS_RESHAPED;
 }
 
 /* ---- How a row grows ------------------------------------------------------------------------- */

@@ -306,7 +306,8 @@ int64_t *mtf_program_live(const MtfProgram *program) {
     int64_t *live = g_new0(int64_t, n + 1);
     for (int b = 0; b < (int)program->buffers->len; b++) {
         const MtfBuffer *buffer = mtf_program_buffer(program, b);
-        if (buffer->storage != b || buffer->first > buffer->last)
+        if (buffer->storage != b || buffer->first > buffer->last ||
+            mtf_buffer_is_on_host(program, b))
             continue;
         live[buffer->first] += mtf_buffer_aligned_bytes(buffer);
         live[buffer->last + 1] -= mtf_buffer_aligned_bytes(buffer);

@@ -62,13 +62,21 @@ static int new_copy(Lowering *lowering, int tensor, const MtfPlacement *placemen
                                               .bytes = elements * mtf_dtype_bytes(t->dtype) });
 }
 
+/* What a buffer that holds a tensor counts as. */
+static MtfMemoryKind memory_of(const Lowering *lowering, int tensor) {
+    return mtf_tensor_is_on_host(lowering->graph, tensor)
+               ? MTF_MEMORY_HOST
+               : mtf_graph_tensor(lowering->graph, tensor)->memory;
+}
+
 /* The buffer of an input or variable, made on first use; results must have been computed. */
 static int stored_buffer(Lowering *lowering, int tensor) {
     int *stored = &lowering->program->tensor_buffers[tensor];
     if (*stored >= 0)
         return *stored;
     const MtfTensor *t = mtf_graph_tensor(lowering->graph, tensor);
-    *stored = new_copy(lowering, tensor, &lowering->program->layout->tensors[tensor], t->memory);
+    *stored = new_copy(lowering, tensor, &lowering->program->layout->tensors[tensor],
+                       memory_of(lowering, tensor));
     buffer_at(lowering, *stored)->persistent = t->producer < 0;
     return *stored;
 }
@@ -285,8 +293,7 @@ static void emit_kernel(Lowering *lowering, int operation, const MtfIteration *i
         MtfPlacement placement =
             mtf_strategy_output(lowering->graph, operation, iteration, strategy, k);
         instruction.outputs[k] =
-            new_copy(lowering, op->outputs[k], &placement,
-                     mtf_graph_tensor(lowering->graph, op->outputs[k])->memory);
+            new_copy(lowering, op->outputs[k], &placement, memory_of(lowering, op->outputs[k]));
     }
     measure_kernel(lowering, iteration, &instruction);
     emit(lowering, &instruction);
@@ -296,7 +303,7 @@ static void emit_kernel(Lowering *lowering, int operation, const MtfIteration *i
 static void keep_output(Lowering *lowering, const Kept *kept) {
     MtfReshardPath path;
     find_path(lowering, kept->produced, &lowering->program->layout->tensors[kept->tensor], &path);
-    MtfMemoryKind memory = mtf_graph_tensor(lowering->graph, kept->tensor)->memory;
+    MtfMemoryKind memory = memory_of(lowering, kept->tensor);
     lowering->program->tensor_buffers[kept->tensor] =
         emit_path(lowering, kept->operation, &path, kept->produced, -1, memory);
 }

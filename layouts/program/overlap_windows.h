@@ -10,7 +10,7 @@
  * A window ends before the first instruction that touches an operand of the collective, or when
  * MTF_EXCHANGES_UNDER_WAY others have begun after it. The operands stay live to its end, so it also
  * ends where that would raise the bytes that are live at the worst instruction. No window crosses
- * the end of what micro-batches repeat. */
+ * the end of what micro-batches repeat. Copies to and from the host have windows of the same kind. */
 #ifndef MTF_OVERLAP_WINDOWS_H
 #define MTF_OVERLAP_WINDOWS_H
 

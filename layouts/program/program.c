@@ -31,6 +31,40 @@ MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index) {
     return &g_array_index(program->buffers, MtfBuffer, index);
 }
 
+bool mtf_buffer_is_on_host(const MtfProgram *program, int buffer) {
+    int storage = mtf_program_buffer(program, buffer)->storage;
+    return mtf_program_buffer(program, storage)->memory == MTF_MEMORY_HOST;
+}
+
+MtfHostCopy mtf_instruction_host_copy(const MtfProgram *program, int index) {
+    const MtfInstruction *instruction = mtf_program_instruction(program, index);
+    if (instruction->kind != MTF_INSTRUCTION_KERNEL)
+        return MTF_HOST_NOTHING;
+    return mtf_operation_row(mtf_graph_operation(program->graph, instruction->operation)->kind)
+        ->host;
+}
+
+bool mtf_instruction_travels(const MtfProgram *program, int index) {
+    return mtf_instruction_is_collective(mtf_program_instruction(program, index)) ||
+           mtf_instruction_host_copy(program, index) != MTF_HOST_NOTHING;
+}
+
+int64_t mtf_instruction_host_bytes(const MtfProgram *program, int index, int rank) {
+    if (mtf_instruction_host_copy(program, index) == MTF_HOST_NOTHING)
+        return 0;
+    const MtfBuffer *buffer =
+        mtf_program_buffer(program, mtf_program_instruction(program, index)->outputs[0]);
+    const MtfTensor *tensor = mtf_graph_tensor(program->graph, buffer->tensor);
+    int64_t bytes = mtf_dtype_bytes(tensor->dtype);
+    if (rank < 0)
+        return buffer->bytes;
+    for (int i = 0; i < tensor->shape.rank; i++) {
+        MtfRange range = mtf_buffer_range(program, buffer, tensor->shape.dims[i], rank);
+        bytes *= range.end - range.begin;
+    }
+    return bytes;
+}
+
 int64_t mtf_buffer_stride(const MtfBuffer *buffer) {
     return (buffer->bytes + MTF_ARENA_ALIGNMENT - 1) / MTF_ARENA_ALIGNMENT * MTF_ARENA_ALIGNMENT;
 }

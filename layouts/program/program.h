@@ -75,7 +75,7 @@ typedef struct {
     double row_length;       /* of kernels that go row by row (row_length.h), or 0 */
     double traffic_bytes;    /* memory read and written by the largest rank */
     int64_t payload_bytes; /* of a collective, on the largest rank (mtf_reshard_largest_payload) */
-    int wait_before; /* of a collective that may be under way for a while: the instruction before which
+    int wait_before; /* of a collective or host copy that may be under way for a while: the instruction before which
                    it must be over; 0: at once (overlap_windows.h) */
     MtfFusedGroup fused;
 } MtfInstruction;
@@ -128,6 +128,16 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfProgram, mtf_program_free)
 MtfInstruction *mtf_program_instruction(const MtfProgram *program, int index);
 MtfBuffer *mtf_program_buffer(const MtfProgram *program, int index);
 int mtf_program_length(const MtfProgram *program);
+
+/* Whether a buffer's bytes lie in the host's memory; and what an instruction copies there or back. */
+bool mtf_buffer_is_on_host(const MtfProgram *program, int buffer);
+MtfHostCopy mtf_instruction_host_copy(const MtfProgram *program, int index);
+
+/* Whether the instruction may be under way while kernels run: a collective or a host copy. */
+bool mtf_instruction_travels(const MtfProgram *program, int index);
+
+/* The bytes that a host copy moves on `rank`, or with -1 on the rank with most; 0 of what is none. */
+int64_t mtf_instruction_host_bytes(const MtfProgram *program, int index, int rank);
 
 /* Of a persistent buffer: whether each micro-batch brings its own into it. */
 bool mtf_buffer_is_fed(const MtfProgram *program, const MtfBuffer *buffer);

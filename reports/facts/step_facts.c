@@ -61,7 +61,7 @@ static int64_t *live_bytes(const MtfProgram *program) {
     int64_t *live = g_new0(int64_t, ((gsize)n + 1) * MTF_MEMORY_KINDS);
     for (int b = 0; b < (int)program->buffers->len; b++) {
         const MtfBuffer *buffer = mtf_program_buffer(program, b);
-        if (buffer->storage != b)
+        if (buffer->storage != b || mtf_buffer_is_on_host(program, b))
             continue;
         live[buffer->first * MTF_MEMORY_KINDS + (int)buffer->memory] += buffer->bytes;
         live[(buffer->last + 1) * MTF_MEMORY_KINDS + (int)buffer->memory] -= buffer->bytes;

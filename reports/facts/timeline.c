@@ -43,10 +43,10 @@ static void add_name(cJSON *events, const char *what, int thread, const char *na
 
 /* ---- Instructions -------------------------------------------------------------------------- */
 
-static void add_kernel(cJSON *events, const MtfStepFacts *facts, int index) {
+static void add_kernel(cJSON *events, const MtfStepFacts *facts, int index, int thread) {
     const MtfInstruction *instruction = mtf_program_instruction(facts->program, index);
     const MtfOperation *op = mtf_graph_operation(facts->plan->graph, instruction->operation);
-    cJSON *args = add_complete(events, op->name, THREAD_COMPUTE, facts->schedule->starts[index],
+    cJSON *args = add_complete(events, op->name, thread, facts->schedule->starts[index],
                                facts->schedule->ends[index]);
     cJSON_AddStringToObject(args, "operation", mtf_operation_row(op->kind)->name);
     mtf_json_add_number(args, "flops", instruction->flops);
@@ -54,14 +54,14 @@ static void add_kernel(cJSON *events, const MtfStepFacts *facts, int index) {
     mtf_json_add_integer(args, "instruction", index);
 }
 
-/* For each instruction the thread it is drawn in: of a collective the first that is free. */
+/* For each instruction the thread it is drawn in: of what travels the first that is free. */
 static int *choose_threads(const MtfStepFacts *facts) {
     int *threads = g_new(int, facts->schedule->length + 1);
     int64_t free_at[NETWORK_THREADS] = { 0 };
     for (int i = 0; i < facts->schedule->length; i++) {
         int thread = 0;
         threads[i] = THREAD_COMPUTE;
-        if (!mtf_step_facts_is_collective(facts, i))
+        if (!mtf_instruction_travels(facts->program, i))
             continue;
         while (thread < NETWORK_THREADS - 1 && free_at[thread] > facts->schedule->starts[i])
             thread++;
@@ -99,7 +99,7 @@ static void add_memory(cJSON *events, const MtfStepFacts *facts, int index) {
     cJSON *event = add_event(events, "memory", "C", THREAD_STEP);
     add_microseconds(event, "ts", facts->schedule->starts[index]);
     cJSON *args = cJSON_AddObjectToObject(event, "args");
-    for (int k = 0; k < MTF_MEMORY_KINDS; k++)
+    for (int k = 0; k < MTF_MEMORY_HOST; k++) /* of the device */
         mtf_json_add_integer(args, mtf_memory_name((MtfMemoryKind)k), live[k]);
 }
 
@@ -144,7 +144,7 @@ char *mtf_timeline_print(const MtfStepFacts *facts) {
     add_phases(events, facts);
     for (int i = 0; i < facts->schedule->length; i++) {
         if (mtf_program_instruction(facts->program, i)->kind == MTF_INSTRUCTION_KERNEL)
-            add_kernel(events, facts, i);
+            add_kernel(events, facts, i, threads[i]);
         else
             add_step(events, facts, i, threads[i]);
         add_memory(events, facts, i);

@@ -63,10 +63,11 @@ void mtf_traffic_free(MtfTraffic *traffic) {
 MtfTraffic *mtf_traffic_predict(const MtfProgram *program, int rank) {
     MtfTraffic *traffic = mtf_traffic_new(program);
     for (int i = 0; i < traffic->n_instructions; i++) {
+        int times = mtf_program_times(program, i);
+        traffic->host_bytes += times * mtf_instruction_host_bytes(program, i, rank);
         if (traffic->entry_of[i] < 0)
             continue;
         MtfTrafficEntry *entry = &traffic->entries[traffic->entry_of[i]];
-        int times = mtf_program_times(program, i);
         entry->calls += times * mtf_instruction_calls(program, i);
         entry->bytes += times * mtf_instruction_payload(program, i, rank);
         entry->sent += times * mtf_instruction_sent_bytes(program, i, rank, NULL);

@@ -26,7 +26,8 @@ typedef struct {
     int n_entries;
     MtfTrafficEntry *entries; /* by axes, then kind */
     int n_instructions;
-    int *entry_of; /* one an instruction; -1 where nothing is sent */
+    int *entry_of;      /* one an instruction; -1 where nothing is sent */
+    int64_t host_bytes; /* copied to the host's memory and back */
 } MtfTraffic;
 
 /* All entries that the program has, with nothing counted yet. */

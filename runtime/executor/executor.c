@@ -3,6 +3,7 @@
 
 #include "layouts/graph/loops.h"
 #include "layouts/program/fused_groups.h"
+#include "runtime/kernels/base/kernel_nest.h"
 #include "runtime/support/processor_clock.h"
 
 static double now(const MtfExecutor *executor) {
@@ -42,6 +43,15 @@ static void run_collective(MtfExecutor *executor, MtfExchanges *under_way, int i
     mtf_worker_end_move(executor->worker, index);
 }
 
+/* A kernel that copies to the host or back has moved what it wrote. */
+static void count_host_copy(MtfExecutor *executor, int index) {
+    const MtfWorker *worker = executor->worker;
+    if (mtf_instruction_host_copy(worker->program, index) == MTF_HOST_NOTHING)
+        return;
+    const MtfOperand *moved = &worker->calls[index].outputs[0];
+    executor->counted->host_bytes += mtf_operand_elements(moved) * mtf_dtype_bytes(moved->dtype);
+}
+
 static void run_instruction(MtfExecutor *executor, MtfExchanges *under_way, int index,
                             int64_t step) {
     double begin = now(executor);
@@ -51,6 +61,7 @@ static void run_instruction(MtfExecutor *executor, MtfExchanges *under_way, int 
         mtf_accuracy_look(executor->accuracy, executor->worker, index);
     if (mtf_program_instruction(executor->worker->program, index)->kind == MTF_INSTRUCTION_KERNEL) {
         mtf_worker_run_kernel(executor->worker, index, step);
+        count_host_copy(executor, index);
         if (executor->dropped != NULL)
             mtf_dropped_look(executor->dropped, executor->worker, index);
     } else {

@@ -31,7 +31,7 @@ struct MtfStepTrace {
 
 /* A collective that stays under way has a beginning and an end. */
 static int64_t spans_of(const MtfInstruction *instruction) {
-    return instruction->wait_before > 0 ? 2 : 1;
+    return mtf_instruction_is_collective(instruction) && instruction->wait_before > 0 ? 2 : 1;
 }
 
 int64_t mtf_step_trace_spans(const MtfProgram *program) {

@@ -95,13 +95,34 @@ static void append_memory(GString *text, const MtfSession *session) {
                                                                   : "NOT equal");
 }
 
+/* What waits with the host, and what went there and back in a step. */
+static void append_host(GString *text, const MtfSession *session) {
+    if (session->arena->host_bytes == 0)
+        return;
+    g_autoptr(MtfTraffic) program = mtf_traffic_predict(session->program, session->rank);
+    double bytes = number_of(session->plan->predicted, "host_memory_bytes");
+    double mapped_bytes = (double)session->worker->host.bytes;
+    double copied = (double)session->counted->host_bytes / (double)session->trained;
+    bool exact =
+        mtf_agree_largest(session->control, copied == (double)program->host_bytes ? 0 : 1) == 0;
+    g_autofree char *predicted = format_bytes(bytes);
+    g_autofree char *mapped = mtf_bytes_format(mapped_bytes);
+    g_autofree char *planned = format_bytes(number_of(session->plan->predicted, "host_copy_bytes"));
+    g_autofree char *run = format_bytes(mtf_agree_largest(session->control, copied));
+    g_string_append_printf(text, "  %-16s %12s %12s  %s\n", "with the host", predicted, mapped,
+                           bytes == mapped_bytes ? "equal to the byte" : "NOT equal");
+    g_string_append_printf(text, "  %-16s %12s %12s  %s\n", "there and back", planned, run,
+                           exact ? "equal to the byte on every rank" : "NOT equal on some rank");
+}
+
 /* What of it no arena holds is the program, MPI, BLAS; without a window the messages that MPI
  * copies. Ranks agree after each has looked, so all arenas are mapped while any looks. */
 static void append_resident(GString *text, const MtfSession *session) {
     int64_t own = mtf_resident_bytes(session->window != NULL);
     double resident = mtf_agree_largest(session->control, (double)own);
     g_autofree char *all = format_bytes(resident);
-    g_autofree char *beside = format_bytes(resident - (double)session->arena->bytes);
+    g_autofree char *beside =
+        format_bytes(resident - (double)session->arena->bytes - (double)session->arena->host_bytes);
     g_string_append_printf(text, "  %-16s %12s %12s  %s beside the arena\n", "resident a rank", "",
                            all, beside);
 }
@@ -194,6 +215,7 @@ char *mtf_closing_table(const MtfSession *session) {
     g_string_append_printf(text, "\n  %-16s %12s %12s\n", "", "predicted", "measured");
     append_times(text, session);
     append_memory(text, session);
+    append_host(text, session);
     append_resident(text, session);
     g_autofree char *times = mtf_kernel_times_format(session->times);
     append_traffic(text, session);

@@ -18,7 +18,9 @@
 #define INITIAL_VALUES 512 /* at a time */
 
 static char *buffer_address(const MtfWorker *worker, int buffer) {
-    return worker->memory.base + worker->arena->offsets[buffer];
+    const MtfArenaMemory *memory =
+        mtf_buffer_is_on_host(worker->program, buffer) ? &worker->host : &worker->memory;
+    return memory->base + worker->arena->offsets[buffer];
 }
 
 /* The slice that a buffer of a tensor holds. */
@@ -139,6 +141,9 @@ MtfWorker *mtf_worker_new_at(const MtfProgram *program, const MtfArena *arena, i
     worker->rank = rank;
     worker->poison = MTF_POISON_DEFAULT;
     worker->memory = (MtfArenaMemory){ .base = base, .bytes = arena->bytes, .file = -1 };
+    if (arena->host_bytes > 0 &&
+        !mtf_arena_memory_init(&worker->host, arena->host_bytes, false, error))
+        return NULL;
     worker->operands = g_new(MtfOperand, n_buffers);
     for (int b = 0; b < n_buffers; b++)
         worker->operands[b] = make_operand(worker, b);
@@ -171,6 +176,7 @@ void mtf_worker_free(MtfWorker *worker) {
     for (int i = 0; worker->moves != NULL && i < mtf_program_length(worker->program); i++)
         mtf_move_clear(&worker->moves[i]);
     mtf_arena_memory_clear(&worker->memory);
+    mtf_arena_memory_clear(&worker->host);
     g_free(worker->moves);
     for (int i = 0; worker->calls != NULL && i < mtf_program_length(worker->program); i++)
         mtf_kernel_release(&worker->calls[i]);

@@ -32,6 +32,8 @@ typedef struct {
     int microbatch;    /* whose examples the slices of the batch hold; 0 between steps */
     int64_t iteration; /* of the loop that is being run; 0 outside */
     MtfArenaMemory memory;
+    MtfArenaMemory
+        host; /* what lies in the host's memory; nothing where the arena has none there */
     const MtfArena *arena; /* borrowed */
     MtfMove *moves;        /* one an instruction; zero for kernels */
     MtfKernelCall *calls;  /* one an instruction; zero for steps */

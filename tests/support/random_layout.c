@@ -95,6 +95,23 @@ static void draw_readings(GRand *random, const MtfGraph *graph, MtfLayout *layou
     }
 }
 
+/* What lies with the host stays as it was brought there, and is fetched so. */
+static void tie_host_copies(const MtfGraph *graph, MtfLayout *layout) {
+    for (int i = 0; i < layout->n_operations; i++) {
+        const MtfOperation *op = mtf_graph_operation(graph, i);
+        MtfIteration iteration;
+        if (mtf_operation_row(op->kind)->host != MTF_HOST_FROM)
+            continue;
+        int producer = mtf_graph_tensor(graph, op->inputs[0])->producer;
+        layout->operations[i] = layout->operations[producer];
+        mtf_operation_iteration(graph, producer, &iteration);
+        layout->tensors[op->inputs[0]] =
+            mtf_strategy_output(graph, producer, &iteration, &layout->operations[producer], 0);
+        for (int phase = 0; layout->gathered_copies != NULL && phase < MTF_PHASES; phase++)
+            layout->gathered_copies[op->inputs[0] * MTF_PHASES + phase].given = false;
+    }
+}
+
 MtfLayout *mtf_random_free_layout(GRand *random, const MtfGraph *graph, const MtfMesh *mesh) {
     MtfLayout *layout = mtf_layout_new(graph, mesh);
     for (int t = 0; t < layout->n_tensors; t++)
@@ -106,5 +123,6 @@ MtfLayout *mtf_random_free_layout(GRand *random, const MtfGraph *graph, const Mt
             layout->tensors[op->outputs[k]] = random_result(random, graph, layout, i, k);
     }
     draw_readings(random, graph, layout);
+    tie_host_copies(graph, layout);
     return layout;
 }

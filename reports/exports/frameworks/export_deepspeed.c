@@ -40,7 +40,9 @@ cJSON *mtf_deepspeed_config(const MtfGraph *graph, const MtfPlan *plan, const Mt
     }
     if (p->recomputes != MTF_FRAMEWORK_KEEPS_ALL) {
         cJSON *section = cJSON_AddObjectToObject(config, "activation_checkpointing");
-        cJSON_AddBoolToObject(section, "partition_activations", false);
+        cJSON_AddBoolToObject(section, "partition_activations", p->offloads);
+        if (p->offloads)
+            cJSON_AddBoolToObject(section, "cpu_checkpointing", true);
         if (p->recomputed_layers > 0)
             mtf_json_add_integer(section, "number_checkpoints", p->recomputed_layers);
     }
@@ -51,6 +53,12 @@ char *mtf_export_deepspeed(const MtfStepFacts *facts, GError **error) {
     MtfFrameworkPlan p;
     if (!mtf_framework_plan(facts->plan, "DeepSpeed", &p, error))
         return NULL;
+    if (p.offloads && p.parallelism.degree[MTF_PARALLEL_TENSOR] > 1) {
+        mtf_input_error(error,
+                        "DeepSpeed splits what waits with the host among tensor parallel ranks, "
+                        "which this plan does not (search --offload none)");
+        return NULL;
+    }
     if (p.recomputes == MTF_FRAMEWORK_SELECTIVE || p.parallelism.sequence_parallel) {
         mtf_input_error(error, "DeepSpeed's configuration has no word for %s",
                         p.recomputes == MTF_FRAMEWORK_SELECTIVE

@@ -38,7 +38,8 @@ char *mtf_export_maxtext(const MtfStepFacts *facts, GError **error) {
     g_string_append_printf(text, "per_device_batch_size=%.10g\ngradient_accumulation_steps=%d\n",
                            (double)p.micro_batch / p.parallelism.degree[MTF_PARALLEL_TENSOR],
                            graph->microbatches);
-    g_string_append_printf(text, "dtype=%s\nweight_dtype=float32\nremat_policy=%s\n",
-                           bf16 ? "bfloat16" : "float32", policies[p.recomputes]);
+    g_string_append_printf(
+        text, "dtype=%s\nweight_dtype=float32\nremat_policy=%s\n", bf16 ? "bfloat16" : "float32",
+        p.offloads ? "custom\ndecoder_layer_input=offload" : policies[p.recomputes]);
     return g_string_free(text, FALSE);
 }

@@ -145,6 +145,11 @@ char *mtf_export_megatron(const MtfStepFacts *facts, GError **error) {
         return NULL;
     if (!mtf_framework_recomputation(plan, &how, error))
         return NULL;
+    if (how.offloads) {
+        mtf_input_error(error, "Megatron-LM has no flag for layers' inputs that wait with the host "
+                               "beside recomputation (search --offload none)");
+        return NULL;
+    }
     int64_t size = mtf_graph_step_size(plan->graph, batch);
     int64_t parts = (int64_t)groups.data * plan->graph->microbatches;
     if (size % parts != 0) {

@@ -19,6 +19,7 @@ typedef struct {
     int64_t micro_batch; /* … of a micro-batch on one data parallel rank */
     MtfFrameworkRecompute recomputes;
     int recomputed_layers; /* the first so many; 0: all, where layers are */
+    bool offloads;         /* what layers hand on waits with the host, beside recomputed layers */
 } MtfFrameworkPlan;
 
 /* Fails where the plan is of another kind, with its kind and, where a dimension or axis is the reason, that;
@@ -26,7 +27,8 @@ typedef struct {
 bool mtf_framework_plan(const MtfPlan *plan, const char *framework, MtfFrameworkPlan *found,
                         GError **error);
 
-/* Sets what the plan computes again. Fails where it says that in no known way. */
+/* Sets what the plan computes again and leaves with the host. Fails where it says that in no known way,
+ * or leaves there what no framework does. */
 bool mtf_framework_recomputation(const MtfPlan *plan, MtfFrameworkPlan *found, GError **error);
 
 #endif

@@ -40,6 +40,8 @@ static const struct {
     { MTF_OP_SIGN, "Sign" },
     { MTF_OP_SOFTPLUS, "Softplus" },
     { MTF_OP_STOP_GRADIENT, "Identity" },
+    { MTF_OP_TO_HOST, "Identity" },
+    { MTF_OP_FROM_HOST, "Identity" },
     { MTF_OP_DROPOUT, "Identity" },
 };
 
@@ -198,6 +200,8 @@ const MtfOnnxWriter mtf_onnx_elementwise[] = {
     SAME(SIGN),
     SAME(SOFTPLUS),
     SAME(STOP_GRADIENT),
+    SAME(TO_HOST),
+    SAME(FROM_HOST),
     SAME(DROPOUT),
     { MTF_OP_ADD, write_add },
     { MTF_OP_EQUAL, write_equal },

@@ -151,6 +151,7 @@ static const Row rows[] = {
     { MTF_OP_CACHED_ATTENTION, "xkkb", 0, false },
     { MTF_OP_QUANTIZED_EINSUM, "xqu", 'Y', false },
     { MTF_OP_ROTARY, "xbb", 0, false },
+    { MTF_OP_TO_HOST, "x", 0, false },
 };
 
 typedef struct {
@@ -641,6 +642,8 @@ static void every_kernel_is_tested_here(void **state) {
         /* those with windows are in windows/test_kernel_windows.c */
         const MtfOperationRow *row = mtf_operation_row(kind);
         bool found = row->windows != MTF_WINDOWS_NONE && !row->samples;
+        /* which reads what lies with the host, is in session/test_offloaded_bits.c */
+        found = found || row->host == MTF_HOST_FROM;
         for (size_t i = 0; i < G_N_ELEMENTS(rows); i++)
             found = found || rows[i].kind == kind;
         if (!found && mtf_kernel(kind) != NULL && kind != MTF_OP_LOOP_STACK)
