@@ -558,6 +558,15 @@ static void read_t5_stack(MtfConfig *c, MtfStack *s) {
     read_t5_projection(c, s);
 }
 
+/* Transformers 5 calls every head tied, and says of those that were that their input is scaled; where it is
+ * not, files hold a head of its own. */
+static void read_t5_head(MtfConfig *c, MtfArchitecture *n) {
+    bool tied = mtf_config_flag(c, "tie_word_embeddings", true);
+    bool scaled = mtf_config_flag(c, "scale_decoder_outputs", tied);
+    n->tied = tied && scaled;
+    n->logit_scale = scaled ? 1 / sqrt((double)n->d_model) : 1;
+}
+
 static void read_t5(MtfConfig *c, MtfArchitecture *n) {
     n->kind = MTF_ARCHITECTURE_ENCODER_DECODER;
     n->rms = true;
@@ -565,9 +574,8 @@ static void read_t5(MtfConfig *c, MtfArchitecture *n) {
     n->d_model = mtf_config_size(c, "d_model", 512);
     n->context = mtf_config_size(c, "n_positions", 512);
     n->epsilon = mtf_config_number(c, "layer_norm_epsilon", 1e-6);
-    n->tied = mtf_config_flag(c, "tie_word_embeddings", true);
     n->spread = 0;
-    n->logit_scale = n->tied ? 1 / sqrt((double)n->d_model) : 1;
+    read_t5_head(c, n);
     read_t5_stack(c, &n->encoder);
     n->decoder = n->encoder;
     n->encoder.layers = mtf_config_count(c, "num_layers", 6);

@@ -72,11 +72,14 @@ count t5-11b 11307321344 '{"model_type":"t5","d_model":1024,"d_ff":65536,"d_kv":
 count t5-v1_1-base 247577856 '{"model_type":"t5","d_model":768,"d_ff":2048,"num_layers":12,"num_heads":12,
   "feed_forward_proj":"gated-gelu","tie_word_embeddings":false}'
 
+count t5-v1_1-base-new 247577856 '{"model_type":"t5","d_model":768,"d_ff":2048,"num_layers":12,"num_heads":12,
+  "feed_forward_proj":"gated-gelu","tie_word_embeddings":true,"scale_decoder_outputs":false}'
+
 count vit-b16 86567656 '{"model_type":"vit","architectures":["ViTForImageClassification"]}'
 count vit-l16 304326632 '{"model_type":"vit","hidden_size":1024,"intermediate_size":4096,
   "num_hidden_layers":24,"num_attention_heads":16,"num_labels":1000}'
 
-count whisper-tiny 37760640 '{"model_type":"whisper","suppress_tokens":[1,2],"max_length":448}'
+count whisper-tiny 37760640 '{"model_type":"whisper","suppress_tokens":[1,2],"max_length":448,"median_filter_width":7}'
 count whisper-large 1543304960 '{"model_type":"whisper","d_model":1280,"encoder_layers":32,"decoder_layers":32,
   "encoder_attention_heads":20,"decoder_attention_heads":20,"encoder_ffn_dim":5120,"decoder_ffn_dim":5120}'
 

@@ -442,7 +442,7 @@ def t5(w, c, tokens):
         return norm(name + ".final_layer_norm", x)
 
     x = stack("decoder", c["num_decoder_layers"], stack("encoder", c["num_layers"], None))
-    if c["tie_word_embeddings"]:
+    if c.get("scale_decoder_outputs", c["tie_word_embeddings"]):
         return x / math.sqrt(h) @ table.T
     return x @ w("lm_head.weight", c["vocab_size"], h).T
 
@@ -589,6 +589,7 @@ MODELS = {
     "t5": (t5, T5),
     "t5-gated": (t5, {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False,
                       "relative_attention_num_buckets": 16}),
+    "t5-new": (t5, {**T5, "feed_forward_proj": "gated-gelu", "scale_decoder_outputs": False, "dtype": "float32"}),
     "whisper": (whisper, {"d_model": 24, "encoder_attention_heads": 3, "encoder_layers": 1,
                           "decoder_attention_heads": 2, "decoder_layers": 2, "encoder_ffn_dim": 40,
                           "decoder_ffn_dim": 36, "vocab_size": 50, "num_mel_bins": 5,
