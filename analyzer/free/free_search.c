@@ -11,14 +11,18 @@
 
 #include <string.h>
 
-/* Peak tensors named when nothing fits. */
+/* Peak tensors named when nothing fits; and rounds and gap of a search for a layout that would fit under
+ * a higher limit, of which only the bytes matter. */
 #define MAX_NAMED 12
+#define SMALL_ROUNDS 4
+#define SMALL_GAP 0.05
 
 typedef struct {
     const MtfFreeProblem *problem;
     MtfLayoutProblem *limited; /* the layout problem under the limit that is searched */
     const MtfFreeSearchOptions *options;
-    int *start; /* the best incumbent's choice, or NULL */
+    int *start;     /* the best incumbent's choice, or NULL */
+    bool for_bytes; /* only looks for what would fit */
     MtfFreeAnswer *answer;
 } Search;
 
@@ -101,23 +105,25 @@ static int64_t take_choice(Search *search, const int *choice) {
  * limit are told. Half of the processors: two variants of the step are searched at once. */
 static MtfLayoutSolution *solve(const Search *search, MtfLayoutMisfit *misfit, GError **error) {
     const MtfFreeSearchOptions *options = search->options;
-    bool tightened = mtf_layout_problem_limit(search->limited) < options->memory_limit;
+    int64_t limit = mtf_layout_problem_limit(search->limited);
+    bool tightened = limit < options->memory_limit;
     MtfInt128 known_bound =
         search->answer->bound; /* under the user's limit, thus under a lower one */
     MtfSearchControl part;
     mtf_search_control_init_part(&part, options->control, 0);
-    MtfSolveOptions solve_options = { .work = options->work,
-                                      .program_work = options->program_work,
-                                      .gap = options->gap,
-                                      .seed = options->seed,
-                                      .threads = MAX(2, mtf_in_parallel_threads() / 2),
-                                      .start = search->start,
-                                      .known_bound =
-                                          tightened && known_bound > 0 ? &known_bound : NULL,
-                                      .leader = options->leader,
-                                      .draft = options->draft,
-                                      .no_misfit = misfit == NULL,
-                                      .control = tightened ? &part : options->control };
+    MtfSolveOptions solve_options = {
+        .work = search->for_bytes ? SMALL_ROUNDS : options->work,
+        .program_work = options->program_work,
+        .gap = search->for_bytes ? SMALL_GAP : options->gap,
+        .seed = options->seed,
+        .threads = MAX(2, mtf_in_parallel_threads() / 2),
+        .start = search->start,
+        .known_bound = tightened && known_bound > 0 ? &known_bound : NULL,
+        .leader = options->leader,
+        .draft = options->draft,
+        .no_misfit = misfit == NULL,
+        .control = limit == options->memory_limit ? options->control : &part
+    };
     return mtf_layout_solve(search->limited, &solve_options, misfit, error);
 }
 
@@ -153,11 +159,15 @@ static void try_smallest_slices(Search *search) {
 }
 
 /* Layouts that the problem takes for small: at the limit that would do there, and some way above
- * it, where resharding may need less. */
+ * it, where resharding may need less, but not above what was found to do. */
 static void try_small_limits(Search *search, int64_t enough) {
     static const double shares[] = { 1, 1.05, 1.15, 1.3 };
+    search->for_bytes = true;
     for (gsize i = 0; i < G_N_ELEMENTS(shares); i++) {
-        mtf_layout_problem_set_limit(search->limited, (int64_t)((double)enough * shares[i]));
+        int64_t limit = (int64_t)((double)enough * shares[i]), known = search->answer->limit_enough;
+        if (known > 0 && limit >= known)
+            return;
+        mtf_layout_problem_set_limit(search->limited, limit);
         g_autoptr(MtfLayoutSolution) solution = solve(search, NULL, NULL);
         if (solution != NULL)
             try_small(search, solution->choice);

@@ -338,6 +338,33 @@ static void the_limit_that_would_do_does(void **state) {
     }
 }
 
+static void count_costs(double cost, double bound, void *user) {
+    (void)bound;
+    *(int *)user += isfinite(cost);
+}
+
+/* Layouts that would fit under a higher limit are looked for, but are no news: the sentence that names the
+ * limit is. */
+static void no_cost_is_told_where_nothing_fits(void **state) {
+    (void)state;
+    int told = 0;
+    MtfSearchListener listener = { .bound = count_costs, .user = &told };
+    MtfSearchControl control;
+    mtf_search_control_init(&control, 0);
+    control.listener = &listener;
+    g_autoptr(MtfMachine) machine = mtf_machine_load("cpu-cluster", NULL);
+    g_autoptr(MtfGraph) graph = training_graph("transformer-small", NULL, NULL);
+    g_autoptr(GArray) mesh = one_mesh("r:2;c:4");
+    MtfPlanSearchOptions options = { .machine = machine,
+                                     .memory_limit = 1000,
+                                     .control = &control };
+    MtfPlanAnswer answer;
+    search(graph, mesh, &options, &answer);
+    assert_true(!answer.found && answer.free.limit_enough > 1000);
+    assert_int_equal(told, 0);
+    mtf_plan_answer_clear(&answer);
+}
+
 /* A gap that is asked for is where the search ends; otherwise it ends with a proof. */
 static void the_search_goes_on_to_the_gap_that_is_asked_for(void **state) {
     (void)state;
@@ -425,6 +452,7 @@ int main(void) {
         cmocka_unit_test(no_mapping_is_worse_than_keeping_the_order),
         cmocka_unit_test(free_layouts_are_searched_on_other_meshes_too),
         cmocka_unit_test(the_limit_that_would_do_does),
+        cmocka_unit_test(no_cost_is_told_where_nothing_fits),
         cmocka_unit_test(the_search_goes_on_to_the_gap_that_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
