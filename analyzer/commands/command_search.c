@@ -49,6 +49,8 @@ typedef struct {
     MtfSearchControl control; /* of it, begun when the command was */
     MtfSearchProgress *progress;
     MtfVariantAnswer found;
+    cJSON *pipeline;         /* what was found in stages, where they were searched, too */
+    double pipeline_seconds; /* of a step of that; 0: none was found */
 } Run;
 
 /* ---- Ctrl-C --------------------------------------------------------------------- */
@@ -214,12 +216,13 @@ static bool prepare(Run *run, const char *path, GError **error) {
                                  .precision = options->precision,
                                  .batch = options->batch,
                                  .length = options->length,
-                                 .quiet = options->json,
+                                 .quiet = options->json || run->pipeline != NULL,
                                  .loss = options->loss,
                                  .pads = (const char *const *)options->pads,
                                  .even = options->even };
     catch_interrupt();
     *search = options_of(options);
+    search->rival_seconds = run->pipeline_seconds;
     search->control = &run->control;
     run->progress = mtf_search_progress_begin();
     run->control.interrupted = was_interrupted;
@@ -255,6 +258,8 @@ static MtfPlan *plan_of(Run *run) {
         cJSON_ReplaceItemInObjectCaseSensitive(
             search_json, "frontier",
             mtf_variant_frontier_to_json(found->frontier, found->variants));
+    if (run->pipeline != NULL)
+        cJSON_AddItemToObject(search_json, "pipeline", g_steal_pointer(&run->pipeline));
     mtf_next_best_add(search_json, &found->answer, found->graph, found->layout, limit);
     return mtf_planning_plan_new(g_steal_pointer(&found->graph), g_steal_pointer(&found->layout),
                                  &found->answer.pricer, search_json);
@@ -280,20 +285,43 @@ static bool keep_exportable(Run *run, GError **error) {
                                          run->search.memory_limit, &run->found.layout, error);
 }
 
-static bool finish(Run *run, GError **error) {
-    const Options *options = run->options;
-    MtfSearchReport report = { .machine = run->machine,
-                               .machine_named = options->machine != NULL,
-                               .precision = options->precision,
-                               .exportable = options->exportable,
-                               .memory_limit = run->search.memory_limit,
-                               .found = &run->found };
+/* What the search for pipelines does not do yet. */
+static bool check_pipeline_options(const Options *o, GError **error) {
+    const char *named = o->dump != NULL      ? "--dump-problem"
+                        : o->layouts != NULL ? "--layouts"
+                        : o->pins != NULL    ? "--pin"
+                        : o->forbids != NULL ? "--forbid"
+                        : o->frontier > 0    ? "--frontier"
+                        : o->offload != NULL ? "--offload"
+                                             : NULL;
+    return named == NULL || mtf_input_error(error, "%s does not go with --stages yet", named);
+}
+
+static MtfSearchReport report_of(const Run *run) {
+    return (MtfSearchReport){ .machine = run->machine,
+                              .machine_named = run->options->machine != NULL,
+                              .precision = run->options->precision,
+                              .exportable = run->options->exportable,
+                              .memory_limit = run->search.memory_limit,
+                              .may_cut = run->options->stages == NULL &&
+                                         run->options->devices > 1 && run->options->mesh == NULL &&
+                                         check_pipeline_options(run->options, NULL),
+                              .found = &run->found };
+}
+
+/* The plan without stages; NULL and an error where none fits. */
+static MtfPlan *make_plan(Run *run, GError **error) {
+    MtfSearchReport report = report_of(run);
     g_clear_pointer(&run->progress, mtf_search_progress_end);
     if (!run->found.answer.found)
-        return mtf_search_fail_unfit(&report, error);
-    if (!keep_exportable(run, error))
-        return false;
-    g_autoptr(MtfPlan) plan = plan_of(run);
+        mtf_search_fail_unfit(&report, error);
+    return run->found.answer.found && keep_exportable(run, error) ? plan_of(run) : NULL;
+}
+
+/* Prints and writes it. */
+static bool finish(const Run *run, const MtfPlan *plan, GError **error) {
+    const Options *options = run->options;
+    MtfSearchReport report = report_of(run);
     bool quiet = g_strcmp0(options->output, "-") == 0;
     if (!mtf_planning_dump(plan, options->dump_after, quiet || options->json, error))
         return false;
@@ -308,6 +336,7 @@ static void clear_run(Run *run) {
     mtf_variant_answer_clear(&run->found);
     mtf_machine_free(run->machine);
     mtf_graph_free(run->written);
+    cJSON_Delete(run->pipeline);
     if (run->meshes != NULL)
         g_array_unref(run->meshes);
 }
@@ -329,21 +358,10 @@ static void clear_options(Options *options) {
     g_strfreev(options->forbids);
 }
 
-/* What the search for pipelines does not do yet. */
-static bool check_pipeline_options(const Options *o, GError **error) {
-    const char *named = o->dump != NULL      ? "--dump-problem"
-                        : o->layouts != NULL ? "--layouts"
-                        : o->pins != NULL    ? "--pin"
-                        : o->forbids != NULL ? "--forbid"
-                        : o->frontier > 0    ? "--frontier"
-                        : o->offload != NULL ? "--offload"
-                                             : NULL;
-    return named == NULL || mtf_input_error(error, "%s does not go with --stages yet", named);
-}
-
-/* `*one` says that there is one stage, for which nothing was done. */
-static bool cut_and_search(const Options *options, const char *path, bool *one, GError **error) {
-    MtfSearchPipeline pipeline = {
+/* What the search for stages is asked for. */
+static bool pipeline_options(const Options *options, const char *path, MtfSearchPipeline *pipeline,
+                             GError **error) {
+    *pipeline = (MtfSearchPipeline){
         .graph = path,
         .dims = (const char *const *)options->dims,
         .pads = (const char *const *)options->pads,
@@ -369,11 +387,8 @@ static bool cut_and_search(const Options *options, const char *path, bool *one, 
         .uniform = options->alike,
         .loss = options->loss,
     };
-    if (!read_stages(options, &pipeline.stages, error))
-        return false;
-    *one = pipeline.stages == 1;
-    return *one ||
-           (check_pipeline_options(options, error) && mtf_search_pipeline(&pipeline, one, error));
+    return read_stages(options, &pipeline->stages, error) &&
+           (pipeline->stages == 1 || check_pipeline_options(options, error));
 }
 
 /* What goes with --infer only, and what does not go with it. */
@@ -430,13 +445,49 @@ static bool search_inference(const Options *o, const char *path, GError **error)
     return mtf_search_inference(&inference, error);
 }
 
+static MtfPlan *search_one_mesh(Run *run, const char *path, GError **error) {
+    return prepare(run, path, error) && mtf_variant_search(&run->search, &run->found, error)
+               ? make_plan(run, error)
+               : NULL;
+}
+
+/* Beside the best stages the plan without any; the one with the shorter step is kept. Stages come first:
+ * what they take soon shows that one mesh of all devices is hopeless, where it is. */
+static bool search_both(Run *run, MtfPipelineFind *find, const char *path, GError **error) {
+    GError *cause = NULL;
+    run->pipeline = mtf_pipeline_find_to_json(find);
+    run->pipeline_seconds = mtf_pipeline_find_seconds(find);
+    g_autoptr(MtfPlan) plan = search_one_mesh(run, path, &cause);
+    double seconds = plan != NULL ? mtf_json_number_of(plan->predicted, "step_seconds", 0) : 0;
+    if (plan != NULL && (run->pipeline_seconds <= 0 || seconds <= run->pipeline_seconds))
+        return finish(run, plan, error);
+    bool excused = g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT) ||
+                   g_error_matches(cause, MTF_ERROR, MTF_ERROR_FAILED); /* or stopped */
+    if (plan == NULL && (run->pipeline_seconds <= 0 || !excused)) {
+        g_propagate_error(error, cause);
+        return false;
+    }
+    g_clear_error(&cause);
+    mtf_pipeline_find_beside(find, seconds, run->found.given_up);
+    return mtf_pipeline_find_finish(find, error);
+}
+
 /* A plan of training, cut into stages or not. */
 static bool search_training(Run *run, const char *path, GError **error) {
-    bool one = true; /* stage */
+    MtfSearchPipeline pipeline;
     mtf_search_control_init(&run->control, run->options->seconds);
-    return cut_and_search(run->options, path, &one, error) &&
-           (!one || (prepare(run, path, error) &&
-                     mtf_variant_search(&run->search, &run->found, error) && finish(run, error)));
+    if (!pipeline_options(run->options, path, &pipeline, error))
+        return false;
+    if (pipeline.stages == 1) {
+        g_autoptr(MtfPlan) plan = search_one_mesh(run, path, error);
+        return plan != NULL && finish(run, plan, error);
+    }
+    g_autoptr(MtfPipelineFind) find = mtf_pipeline_find(&pipeline, error);
+    if (find == NULL)
+        return false;
+    return pipeline.stages == 0 || mtf_pipeline_find_seconds(find) <= 0
+               ? search_both(run, find, path, error)
+               : mtf_pipeline_find_finish(find, error);
 }
 
 #define TEXT(name, letter, field, help, what) \

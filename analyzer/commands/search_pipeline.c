@@ -19,7 +19,7 @@
 /* Where the user sets no gap, the search of a stage ends within this share of its optimum. */
 #define STAGE_GAP 0.005
 
-typedef struct {
+typedef struct MtfPipelineFind {
     const MtfSearchPipeline *options;
     MtfMachine *machine;
     MtfGraph *written;
@@ -30,6 +30,8 @@ typedef struct {
     bool given;               /* the graph or the mesh says what the stages are */
     MtfPipelineRequest asked; /* before any cut */
     MtfPipelineRequest request;
+    int tried; /* numbers of micro-batches and recomputations, where they were searched */
+    MtfPipelinePlan *plan; /* NULL: no stages */
 } Search;
 
 static void search_clear(Search *search) {
@@ -41,6 +43,7 @@ static void search_clear(Search *search) {
         g_ptr_array_unref(search->stage_meshes);
     if (search->cuts != NULL)
         g_ptr_array_unref(search->cuts);
+    mtf_pipeline_plan_free(search->plan);
 }
 
 static bool find_meshes(Search *search, GError **error) {
@@ -193,8 +196,10 @@ static bool search_cut(Search *search, double share, GError **error) {
                              .precision = request->form.precision };
     drop_cut(search);
     search->cuts = mtf_cut_search(&wanted, error);
-    if (search->cuts != NULL)
+    if (search->cuts != NULL) {
         take_cut(search, g_ptr_array_index(search->cuts, 0));
+        search->tried = search->cut->tried;
+    }
     return search->cuts != NULL;
 }
 
@@ -327,6 +332,20 @@ static void print_proof(const MtfCutPlan *cut) {
          "layouts made by hand");
 }
 
+/* What the step takes without stages, where that was searched. */
+static void print_one_mesh(const cJSON *one, double step) {
+    double other = mtf_json_number_of(one, "step_seconds", 0);
+    bool given_up = cJSON_IsTrue(cJSON_GetObjectItem(one, "given_up"));
+    g_autofree char *seconds = mtf_seconds_format(other);
+    if (other > 0)
+        printf("without stages %s a step, %.3g %% longer%s\n", seconds, 100 * (other / step - 1),
+               given_up ? ", when it was given up" : "");
+    else if (one != NULL)
+        printf("without stages %s\n",
+               given_up ? "given up: by its bound no step is shorter, however much is hidden"
+                        : "no layout fits");
+}
+
 static void print_for_people(const Search *search, const MtfPipelinePlan *pipeline) {
     const MtfSearchPipeline *o = search->options;
     const cJSON *tried = cJSON_GetObjectItem(pipeline->predicted, "schedules");
@@ -351,6 +370,7 @@ static void print_for_people(const Search *search, const MtfPipelinePlan *pipeli
         g_autofree char *other = mtf_seconds_format(mtf_json_number_of(tried, one->string, 0));
         printf("               with %s it takes %s\n", one->string, other);
     }
+    print_one_mesh(cJSON_GetObjectItem(pipeline->predicted, "one_mesh"), step);
     print_proof(search->cut);
 }
 
@@ -468,7 +488,7 @@ static MtfPipelinePlan *search_until_it_fits(Search *search, GError **error) {
         g_clear_error(&again);
     }
     bool number = search->options->stages > 0;
-    if (!number && !more && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT)) {
+    if (!number && g_error_matches(cause, MTF_ERROR, MTF_ERROR_FIT)) {
         g_clear_error(&cause); /* one mesh for all may still do */
         drop_cut(search);
     }
@@ -483,26 +503,60 @@ static MtfPipelinePlan *search_until_it_fits(Search *search, GError **error) {
     return plan;
 }
 
-bool mtf_search_pipeline(const MtfSearchPipeline *options, bool *one, GError **error) {
-    Search search = { .options = options };
-    g_autoptr(MtfPipelinePlan) pipeline = NULL;
+MtfPipelineFind *mtf_pipeline_find(const MtfSearchPipeline *options, GError **error) {
+    g_autoptr(MtfPipelineFind) find = g_new0(MtfPipelineFind, 1);
     GError *cause = NULL;
-    bool done = prepare(&search, error);
-    if (done && !search.given)
-        pipeline = search_until_it_fits(&search, &cause);
-    else if (done && search.request.stages > 1)
-        pipeline = mtf_pipeline_search(&search.request, &cause);
-    *one = done && cause == NULL && pipeline == NULL;
-    done = done && cause == NULL;
-    if (cause != NULL)
-        g_propagate_error(error, cause);
-    if (pipeline != NULL && options->json)
-        print_as_json(&search, pipeline);
-    else if (pipeline != NULL && g_strcmp0(options->output, "-") != 0)
-        print_for_people(&search, pipeline);
+    find->options = options;
+    if (!prepare(find, error))
+        return NULL;
+    if (!find->given)
+        find->plan = search_until_it_fits(find, &cause);
+    else if (find->request.stages > 1)
+        find->plan = mtf_pipeline_search(&find->request, &cause);
+    if (cause == NULL)
+        return g_steal_pointer(&find);
+    g_propagate_error(error, cause);
+    return NULL;
+}
+
+double mtf_pipeline_find_seconds(const MtfPipelineFind *find) {
+    return find->plan != NULL ? step_of(find->plan) : 0;
+}
+
+void mtf_pipeline_find_beside(MtfPipelineFind *find, double seconds, bool given_up) {
+    cJSON *one = cJSON_AddObjectToObject(find->plan->predicted, "one_mesh");
+    if (seconds > 0)
+        mtf_json_add_number(one, "step_seconds", seconds);
+    cJSON_AddBoolToObject(one, "given_up", given_up);
+}
+
+cJSON *mtf_pipeline_find_to_json(const MtfPipelineFind *find) {
+    const MtfPipelinePlan *plan = find->plan;
+    cJSON *object = cJSON_CreateObject();
+    mtf_json_add_integer(object, "stages", plan != NULL ? (int)plan->stages->len : 1);
+    if (plan == NULL) {
+        mtf_json_add_integer(object, "tried", find->tried);
+        return object;
+    }
+    cJSON_AddStringToObject(object, "schedule", plan->schedule);
+    mtf_json_add_integer(object, "microbatches", plan->graph->microbatches);
+    mtf_json_add_number(object, "step_seconds", step_of(plan));
+    return object;
+}
+
+bool mtf_pipeline_find_finish(const MtfPipelineFind *find, GError **error) {
+    const MtfSearchPipeline *options = find->options;
+    if (options->json)
+        print_as_json(find, find->plan);
+    else if (g_strcmp0(options->output, "-") != 0)
+        print_for_people(find, find->plan);
     fflush(stdout);
-    if (pipeline != NULL)
-        done = write_pipeline(pipeline, options, error);
-    search_clear(&search);
-    return done;
+    return write_pipeline(find->plan, options, error);
+}
+
+void mtf_pipeline_find_free(MtfPipelineFind *find) {
+    if (find == NULL)
+        return;
+    search_clear(find);
+    g_free(find);
 }

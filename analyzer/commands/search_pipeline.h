@@ -22,8 +22,27 @@ typedef struct {
     bool json;
 } MtfSearchPipeline;
 
-/* Searches, prints and writes. `*one` is set where one stage is the best number and nothing else was
- * done: the whole graph is to be searched as it is. */
-bool mtf_search_pipeline(const MtfSearchPipeline *options, bool *one, GError **error);
+/* A search for stages; its options are borrowed. */
+typedef struct MtfPipelineFind MtfPipelineFind;
+
+/* Searches. With the number of stages open there may be none: the whole graph is to be searched as it
+ * is. NULL on an error: bad input, or nothing fits. */
+MtfPipelineFind *mtf_pipeline_find(const MtfSearchPipeline *options, GError **error);
+
+/* Of a step of the plan; 0: no stages. */
+double mtf_pipeline_find_seconds(const MtfPipelineFind *find);
+
+/* What a step takes without stages, as the plan is to tell, 0: none was found; and whether the
+ * search of some variant of it was given up, since by its bound no step is shorter. */
+void mtf_pipeline_find_beside(MtfPipelineFind *find, double seconds, bool given_up);
+
+/* What was found, for the `search` object of the plan without stages: {"stages", "schedule",
+ * "microbatches", "step_seconds"}, or {"stages": 1, "tried"} where none was. */
+cJSON *mtf_pipeline_find_to_json(const MtfPipelineFind *find);
+
+/* Prints and writes the plan. */
+bool mtf_pipeline_find_finish(const MtfPipelineFind *find, GError **error);
+void mtf_pipeline_find_free(MtfPipelineFind *find);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfPipelineFind, mtf_pipeline_find_free)
 
 #endif

@@ -11,6 +11,7 @@
 #include "layouts/graph/microbatches.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -256,6 +257,43 @@ static char *format_kept(const MtfStepVariant *variant) {
                : g_strdup_printf("recompute %s, offload %s", recompute, offload);
 }
 
+/* From this share of the step on that a pipeline might save, it is said that there are pipelines. */
+#define WORTH_STAGES (1.0 / 3)
+
+/* What a pipeline of the same devices might save at most, were there no bubble: the time in which only
+ * exchanges run, and of the kernels' what is no work of the model (several devices do the same, or it is
+ * computed again). */
+static double wasted_seconds(const cJSON *predicted, int devices) {
+    double waits = mtf_json_number_of(predicted, "exposed_communication_seconds", 0);
+    double kernels = mtf_json_number_of(predicted, "compute_seconds", 0);
+    double done = mtf_json_number_of(predicted, "flops", 0) * devices;
+    double model = mtf_json_number_of(predicted, "model_flops", 0);
+    return waits + (done > 0 ? kernels * (1 - fmin(1, model / done)) : 0);
+}
+
+/* What stages would do: where they were searched, too, or might be worth it. */
+static void print_stages(const MtfSearchReport *report, const MtfPlan *plan) {
+    const cJSON *pipeline = cJSON_GetObjectItem(plan->search, "pipeline");
+    double step = mtf_json_number_of(plan->predicted, "step_seconds", 0);
+    double wasted = wasted_seconds(plan->predicted, mtf_mesh_size(&plan->layout->mesh));
+    double other = mtf_json_number_of(pipeline, "step_seconds", 0);
+    g_autofree char *seconds = mtf_seconds_format(other);
+    if (other > 0)
+        printf("stages         none: in %d stages (%s, %d micro-batches) a step takes %s, %.3g %% "
+               "longer\n",
+               (int)mtf_json_number_of(pipeline, "stages", 0),
+               mtf_json_text_of(pipeline, "schedule"),
+               (int)mtf_json_number_of(pipeline, "microbatches", 0), seconds,
+               100 * (other / step - 1));
+    else if (pipeline != NULL)
+        puts("stages         none: no cut into stages promises a shorter step");
+    else if (report->may_cut && wasted > WORTH_STAGES * step)
+        printf(
+            "stages         not searched: %.0f %% of the step goes to exchanges and to work that "
+            "several devices do, or do again; a pipeline may save some: --stages auto\n",
+            100 * wasted / step);
+}
+
 static void print_variant(const MtfSearchReport *report, const MtfPlan *plan) {
     const MtfStepVariant *variant =
         &g_array_index(report->found->variants, MtfStepCandidate, report->found->variant).variant;
@@ -278,6 +316,7 @@ void mtf_search_print(const MtfSearchReport *report, const MtfPlan *plan) {
     mtf_planning_print_machine(plan, report->machine, report->machine_named, report->precision);
     fputs(summary, stdout);
     mtf_next_best_print(plan->search);
+    print_stages(report, plan);
     printf("mesh           %s\nlayout         %s\n", mesh, mtf_layout_title(plan->layout));
     print_alike(report);
     print_variant(report, plan);

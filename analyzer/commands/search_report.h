@@ -13,6 +13,7 @@ typedef struct {
     const char *precision;  /* as the user asked, or NULL */
     const char *exportable; /* … */
     int64_t memory_limit;   /* bytes of a device */
+    bool may_cut;           /* a search for stages may be asked for instead */
     const MtfVariantAnswer *found;
 } MtfSearchReport;
 

@@ -4,6 +4,7 @@
 #include "analyzer/planner/memory_bound.h"
 #include "analyzer/solver/problem/in_parallel.h"
 #include "analyzer/training/microbatch_graph.h"
+#include "cost/price/schedule.h"
 #include "cost/tune/algorithm_choice.h"
 #include "layouts/graph/microbatches.h"
 
@@ -37,6 +38,7 @@ typedef struct Trial {
     MtfVariantAnswer found;
     MtfVariantRace *race; /* with the variants that are searched beside it; or NULL */
     int runner;           /* its number there */
+    int64_t known;        /* what the variant beside it is told beforehand; INT64_MAX: nothing */
     bool done;
     GError *error;
 } Trial;
@@ -53,6 +55,14 @@ static bool is_stopped(const MtfVariantSearchOptions *options) {
 /* Nanoseconds of what was found; INT64_MAX when nothing fits. */
 static int64_t cost_of(const MtfVariantAnswer *found) {
     return found->answer.found ? found->answer.cost : INT64_MAX;
+}
+
+/* No layout that costs more has a shorter step than the rival; INT64_MAX: there is none. */
+static int64_t rival_cost(const MtfVariantSearchOptions *options) {
+    double seconds = options->rival_seconds - mtf_machine_step_seconds(options->machine);
+    double cost = 1e9 * seconds * mtf_schedule_most_hidden(options->machine);
+    return options->rival_seconds > 0 && cost < (double)(INT64_MAX / 2) ? (int64_t)fmax(cost, 0)
+                                                                        : INT64_MAX;
 }
 
 /* ---- One variant --------------------------------------------------------------------------------- */
@@ -121,8 +131,9 @@ static const MtfStepCandidate *candidate_of(const Trial *trial) {
 static void trial_init(Trial *trial, const MtfVariantSearchOptions *options,
                        const MtfVariantAnswer *best, int variant) {
     double left = mtf_search_seconds_left(options->control);
-    *trial =
-        (Trial){ .options = options, .found = { .variants = best->variants, .variant = variant } };
+    *trial = (Trial){ .options = options,
+                      .found = { .variants = best->variants, .variant = variant },
+                      .known = INT64_MAX };
     mtf_search_control_init_part(&trial->control, options->control,
                                  isfinite(left) ? left - ending_seconds(options, left) : 0);
     trial->control.slack = PRUNING_SLACK;
@@ -143,6 +154,9 @@ static void trial_follow(Trial *trial, Trial *before) {
     trial->control.rival = &before->control.cost;
     if (is_outclassed(trial, before))
         trial->control.slack = 0;
+    else
+        before->known = rival_cost(trial->options);
+    mtf_search_tell_found(&before->control, before->known);
 }
 
 static void trial_clear(Trial *trial) {
@@ -153,12 +167,12 @@ static void trial_clear(Trial *trial) {
 static void search_trial(int i, void *data) {
     Trial *trial = (Trial *)data + i;
     trial->done = search_variant(trial, 0, &trial->error);
-    trial->control.cost = cost_of(&trial->found);
+    trial->control.cost = MIN(cost_of(&trial->found), trial->known);
     mtf_variant_race_posed(trial->race, trial->runner);
     mtf_variant_race_enter(trial->race, trial->runner, INFINITY);
     bool very_large =
         trial->found.graph != NULL && trial->found.graph->operations->len > VERY_LARGE_OPERATIONS;
-    if (trial->control.cost < INT64_MAX && !mtf_search_is_stopped(&trial->control) && !very_large)
+    if (trial->found.answer.found && !mtf_search_is_stopped(&trial->control) && !very_large)
         mtf_variant_answer_settle(trial->options, &trial->found); /* others may still be searched */
 }
 
@@ -192,7 +206,9 @@ static bool is_better(const MtfVariantAnswer *other, const MtfVariantAnswer *bes
  * would have been done if it had been searched later, so that nothing depends on which ended first.
  */
 static bool judge_trial(Trial *trial, MtfVariantAnswer *best, GError **error) {
-    bool beaten = mtf_search_is_beaten(&trial->control, cost_of(best));
+    int64_t known = MIN(cost_of(best), rival_cost(trial->options));
+    bool beaten = mtf_search_is_beaten(&trial->control, known);
+    best->given_up |= beaten;
     bool excused = beaten || (is_stopped(trial->options) && cost_of(best) < INT64_MAX);
     if (!trial->done && !excused) {
         g_propagate_error(error, g_steal_pointer(&trial->error));
@@ -212,7 +228,7 @@ static bool try_variants(const MtfVariantSearchOptions *options, MtfVariantAnswe
                          int count, int *after, GError **error) {
     Trial trials[MTF_VARIANTS_AT_ONCE];
     MtfVariantRace race;
-    _Atomic int64_t known = cost_of(best);
+    _Atomic int64_t known = MIN(cost_of(best), rival_cost(options));
     bool done = true;
     mtf_variant_race_init(&race, count);
     for (int i = 0; i < count; i++) {
@@ -227,7 +243,7 @@ static bool try_variants(const MtfVariantSearchOptions *options, MtfVariantAnswe
     mtf_variant_race_clear(&race);
     for (int i = 0; i < count; i++) {
         done = done && judge_trial(&trials[i], best, error);
-        *after += cost_of(best) < INT64_MAX;
+        *after += best->given_up || cost_of(best) < INT64_MAX;
         trial_clear(&trials[i]);
     }
     return done;
@@ -237,18 +253,20 @@ static bool try_variants(const MtfVariantSearchOptions *options, MtfVariantAnswe
 
 /* Whether a variant is worth a search after `after` variants that did not fit worse: the next one always,
  * and others whose rules would be cheaper than what was found if memory were no matter. */
-static bool is_promising(const MtfVariantAnswer *best, int variant, int after) {
+static bool is_promising(const MtfVariantSearchOptions *options, const MtfVariantAnswer *best,
+                         int variant, int after) {
     const MtfStepCandidate *candidate = &g_array_index(best->variants, MtfStepCandidate, variant);
     bool large = best->graph != NULL && best->graph->operations->len > MTF_LARGE_OPERATIONS;
-    return after <= MORE_VARIANTS ||
-           (!large && candidate->cost > 0 && candidate->cost < cost_of(best));
+    return after <= MORE_VARIANTS || (!large && candidate->cost > 0 &&
+                                      candidate->cost < MIN(cost_of(best), rival_cost(options)));
 }
 
 /* From the most promising variant on, until one fits and those that may be better have been tried. */
 static bool search_variants(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
                             GError **error) {
     int n = (int)best->variants->len, count, after = 0;
-    for (int i = 0; i < n && !is_stopped(options) && is_promising(best, i, after); i += count) {
+    for (int i = 0; i < n && !is_stopped(options) && is_promising(options, best, i, after);
+         i += count) {
         count = CLAMP(MORE_VARIANTS + 1 - after, 1, MIN(n - i, MTF_VARIANTS_AT_ONCE));
         if (!try_variants(options, best, i, count, &after, error))
             return false;

@@ -38,6 +38,9 @@ typedef struct {
     const char *dump;          /* as of MtfPlanSearchOptions */
     const char *collectives;   /* how they go, as of mtf_layout_choose_algorithms, or NULL */
     MtfSearchControl *control; /* time, and who listens; or NULL */
+    /* Of a step of another kind of plan, 0: none. Variants are given up when their bound says that none
+     * of their steps is shorter, however much of it is hidden (mtf_schedule_most_hidden). */
+    double rival_seconds;
 } MtfVariantSearchOptions;
 
 typedef struct {
@@ -49,6 +52,7 @@ typedef struct {
     MtfLayout
         *layout;      /* the answer's, settled: its order, buckets and algorithms chosen; or NULL */
     GArray *frontier; /* MtfVariantPoint, over variants; NULL: not asked for */
+    bool given_up;    /* some variant, by its bound */
     double wall_seconds; /* of the search, without the comparison of variants */
 } MtfVariantAnswer;
 

@@ -228,6 +228,15 @@ void mtf_schedule_free(MtfSchedule *schedule) {
     g_free(schedule);
 }
 
+double mtf_schedule_most_hidden(const MtfMachine *machine) {
+    const MtfSoftware *software = machine->software;
+    double left_out = software == NULL ? 0
+                                       : fmax(software->hidden[MTF_HIDDEN_TENSOR],
+                                              software->hidden[MTF_HIDDEN_EXPERT]);
+    double shown = fmax(0, 1 - left_out), engines = machine->host_bandwidth > 0 ? 2 : 0;
+    return machine->overlap ? 1 + engines + machine->network.axes / shown : 1 / shown;
+}
+
 /* ---- Checking -------------------------------------------------------------------------------- */
 
 /* Whether instruction `late` may not start before `early` is over. */

@@ -52,6 +52,16 @@ MtfSchedule *mtf_schedule_new(const MtfPricer *pricer, const MtfProgram *program
 void mtf_schedule_free(MtfSchedule *schedule);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(MtfSchedule, mtf_schedule_free)
 
+/* So many times the length of its schedule is the additive cost of a program at most, on any mesh of the
+ * machine: kernels take turns, so do copies to the host, those from it, and the collectives of each of its
+ * network's n axes; and of the time of sums of activations or of tokens sent to experts a profile leaves
+ * out a share h:
+ *
+ *     cost = kernels + copies + collectives <= length + 2 length + n length / (1 - h)
+ *
+ * INFINITY where all of that is left out. */
+double mtf_schedule_most_hidden(const MtfMachine *machine);
+
 /* Checks a schedule against the program and the prices alone, by comparing all pairs of
  * instructions: durations, what is read or written over waits for what stands before it in the
  * program, and neither kernels nor collectives with links in common run at once. Names the

@@ -99,6 +99,21 @@ static void add_next_best(GPtrArray *lines, const cJSON *search) {
                         longer < 0 ? "shorter" : "longer", doubt));
 }
 
+/* What stages would do, where they were searched, too. */
+static void add_stages(GPtrArray *lines, const MtfStepFacts *facts) {
+    const cJSON *pipeline = cJSON_GetObjectItemCaseSensitive(facts->plan->search, "pipeline");
+    double seconds = mtf_json_number_of(pipeline, "step_seconds", 0);
+    g_autofree char *step = mtf_seconds_format(seconds);
+    if (pipeline == NULL)
+        return;
+    add(lines, "stages",
+        seconds > 0 ? g_strdup_printf("none: in %d (%s, %d micro-batches) a step takes %s",
+                                      (int)mtf_json_number_of(pipeline, "stages", 0),
+                                      mtf_json_text_of(pipeline, "schedule"),
+                                      (int)mtf_json_number_of(pipeline, "microbatches", 0), step)
+                    : g_strdup("none: no cut into stages promises a shorter step"));
+}
+
 static void add_memory(GPtrArray *lines, const MtfStepFacts *facts) {
     double bytes = (double)facts->arena->bytes, limit = (double)facts->limit;
     g_autofree char *text = mtf_bytes_format(bytes);
@@ -170,6 +185,7 @@ GPtrArray *mtf_answer_lines(const MtfStepFacts *facts) {
     add_traffic(lines, facts);
     add(lines, "proof", proof_text(facts->plan->search));
     add_next_best(lines, facts->plan->search);
+    add_stages(lines, facts);
     g_autofree char *doubt = mtf_doubt_format(facts->machine);
     add(lines, "doubt",
         doubt != NULL ? g_steal_pointer(&doubt)

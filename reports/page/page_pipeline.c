@@ -21,6 +21,20 @@ static double fullest(const MtfPipelineFacts *facts) {
     return most;
 }
 
+/* Why there are stages at all, where the search compared. */
+static void add_one_mesh(GString *page, const cJSON *one, double step) {
+    double other = mtf_json_number_of(one, "step_seconds", 0);
+    g_autofree char *seconds = mtf_seconds_format(other);
+    if (other > 0)
+        mtf_markup(page, "<p>Without stages a step takes %s, %.3g %% longer.</p>", seconds,
+                   100 * (other / step - 1));
+    else if (one != NULL)
+        mtf_markup(page, "<p>Without stages %s.</p>",
+                   cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(one, "given_up"))
+                       ? "no step is shorter, by the bound of its search"
+                       : "no layout fits");
+}
+
 static void add_answer(GString *page, const MtfPipelineFacts *facts) {
     const MtfPipelinePlan *pipeline = facts->pipeline;
     const MtfPipelineOrder *order = pipeline->order;
@@ -41,6 +55,8 @@ static void add_answer(GString *page, const MtfPipelineFacts *facts) {
                "<b>%s</b>.</p>",
                order->stages, order->ranks, mtf_pipeline_devices(pipeline), order->microbatches,
                pipeline->schedule);
+    add_one_mesh(page, cJSON_GetObjectItemCaseSensitive(pipeline->predicted, "one_mesh"),
+                 facts->step_seconds);
 }
 
 /* ---- The schedule -------------------------------------------------------------------------- */

@@ -221,6 +221,26 @@ run meshtf-plan export "$work/interleaved.json" --to jax
 claim "forms without pipelines say so" says_error "only to torch-pipelining, megatron"
 run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages none
 claim "stages are a number or auto" bad_input
+# The best of stages and none: a loop's steps are short, matrices over slow links long.
+step() { sed -n 's/^step  *\([0-9.]* [a-z]*\).*/\1/p' "$work/out"; }
+meshtf-plan model lstm-lm -o "$work/lstm.json" >"$work/out"
+run meshtf-plan search "$work/lstm.json" --devices 16 --machine a100
+alone=$(step)
+run meshtf-plan search "$work/lstm.json" --devices 16 --machine a100 --stages auto -o "$work/lstm.plan"
+claim "auto keeps one mesh where stages take longer" [ "$(step)" = "$alone" ]
+claim "and says what they would take" says "stages         none: in "
+meshtf-plan report "$work/lstm.plan" -o "$work/page" >"$work/out"
+claim "so does the page" grep -q "none: in .* micro-batches) a step takes" "$work/page/index.html"
+meshtf-plan model mlp --hidden 8192 --features 8192 --layers 8 --batch 4096 -o "$work/wide.json" >"$work/out"
+run meshtf-plan search "$work/wide.json" --devices 8 --machine p3.8xlarge
+alone=$(step)
+claim "a search without stages says when they may be worth it" says "a pipeline may save some: --stages auto"
+run meshtf-plan search "$work/wide.json" --devices 8 --machine p3.8xlarge --stages auto --report "$work/page"
+claim "auto cuts where that is faster" says "pipeline       2 stages on 8 devices"
+claim "and says what the step takes without" says "without stages $alone a step"
+claim "as its page does" grep -q "Without stages a step takes $alone" "$work/page/index.html"
+run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages auto --memory 64KiB
+claim "where nothing fits the limit that would do is said" says_error "the smallest limit found that would do"
 run meshtf-plan search "$mlp" --machine cpu-host --mesh rows:2 --stages auto
 claim "auto wants the devices" bad_input
 

@@ -188,6 +188,27 @@ static void kernels_lose_time_to_messages_beside_them(void **state) {
     assert_true(grew > 5);
 }
 
+/* Three axes (a chip's two cores, 16 x 16 chips): beside the kernels as much again on each, and of sums of
+ * activations what is left after a profile hid half of them, 1 + 3 / 0.5 times the length in all. */
+static void no_step_hides_more_of_its_cost_than_is_said(void **state) {
+    (void)state;
+    for (guint32 seed = 1; seed <= 100; seed++) {
+        Case c = random_case(seed, true);
+        assert_true(mtf_schedule_most_hidden(c.machine) == 4);
+        c.machine->software = mtf_software_load("megatron-core", NULL);
+        c.machine->software->hidden[MTF_HIDDEN_TENSOR] = 0.5;
+        c.machine->software->hidden[MTF_HIDDEN_EXPERT] = 0.25;
+        assert_true(mtf_schedule_most_hidden(c.machine) == 7);
+        g_autoptr(MtfSchedule) schedule = mtf_schedule_new(&c.pricer, c.program);
+        assert_true(mtf_price_program(&c.pricer, c.program) <= 7 * schedule->nanoseconds);
+        c.machine->overlap = false;
+        assert_true(mtf_schedule_most_hidden(c.machine) == 2);
+        g_autoptr(MtfSchedule) alone = mtf_schedule_new(&c.pricer, c.program);
+        assert_true(mtf_price_program(&c.pricer, c.program) <= 2 * alone->nanoseconds);
+        clear_case(&c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(schedules_are_legal_and_between_their_bounds),
@@ -195,6 +216,7 @@ int main(void) {
         cmocka_unit_test(the_checker_sees_what_is_wrong),
         cmocka_unit_test(an_allreduce_hides_behind_a_product_that_needs_it_not),
         cmocka_unit_test(kernels_lose_time_to_messages_beside_them),
+        cmocka_unit_test(no_step_hides_more_of_its_cost_than_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
