@@ -222,11 +222,12 @@ static int start(MPI_Comm control, int argc, char **argv) {
     int rank;
     mtf_mpi_require(MPI_Comm_rank(control, &rank), "MPI_Comm_rank");
     mtf_stop_signals_speak(rank == 0);
+    mtf_stop_signals_meet(control);
     bool parsed = mtf_run_options_parse(&options, argc, argv, &local);
     bool stopped = false;
     if (mtf_agree(control, local, &error))
         run(control, &options, &stopped, &error);
-    mtf_stop_signals_speak(false);
+    mtf_stop_signals_part();
     if (parsed)
         mtf_run_options_clear(&options);
     int status = error == NULL && stopped ? STATUS_STOPPED : mtf_error_exit_status(error);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "runtime/support/stop_signals.h"
 
+#include "runtime/support/mpi_check.h"
+
 #include <errno.h>
 #include <glib.h>
 #include <pthread.h>
@@ -13,6 +15,74 @@ static int asked = MTF_ASKED_NOTHING;
 static int speaks = FALSE;
 static pthread_t waiter; /* that thread */
 
+/* ---- Ranks of this host ---------------------------------------------------------------------- */
+
+typedef struct {
+    int rank, process;
+} Peer;
+
+static Peer *peers; /* by rank, this one among them */
+static int n_peers, own_rank;
+static int meets = FALSE; /* all of them are to be there */
+
+static bool is_gone(const Peer *peer) {
+    return kill(peer->process, 0) != 0 && errno == ESRCH;
+}
+
+void mtf_stop_signals_meet(MPI_Comm control) {
+    MPI_Comm host;
+    mtf_mpi_require(MPI_Comm_rank(control, &own_rank), "MPI_Comm_rank");
+    Peer own = { own_rank, (int)getpid() };
+    mtf_mpi_require(
+        MPI_Comm_split_type(control, MPI_COMM_TYPE_SHARED, own_rank, MPI_INFO_NULL, &host),
+        "MPI_Comm_split_type");
+    mtf_mpi_require(MPI_Comm_size(host, &n_peers), "MPI_Comm_size");
+    peers = g_new(Peer, n_peers);
+    mtf_mpi_require(MPI_Allgather(&own, 2, MPI_INT, peers, 2, MPI_INT, host), "MPI_Allgather");
+    mtf_mpi_require(MPI_Comm_free(&host), "MPI_Comm_free");
+    /* Not so where each has numbers of processes of its own. */
+    bool all = true;
+    for (int i = 0; i < n_peers; i++)
+        all &= !is_gone(&peers[i]);
+    g_atomic_int_set(&meets, all);
+}
+
+void mtf_stop_signals_part(void) {
+    g_atomic_int_set(&meets, FALSE);
+    g_atomic_int_set(&speaks, FALSE);
+}
+
+/* A rank that is gone while all should be there, or NULL; `*first` is the first that is left. */
+static const Peer *missing_peer(int *first) {
+    const Peer *missing = NULL;
+    *first = -1;
+    for (int i = 0; i < n_peers && g_atomic_int_get(&meets); i++) {
+        bool gone = is_gone(&peers[i]);
+        if (gone && missing == NULL)
+            missing = &peers[i];
+        if (!gone && *first < 0)
+            *first = peers[i].rank;
+    }
+    return missing;
+}
+
+/* ---- Signals --------------------------------------------------------------------------------- */
+
+/* What a launcher means that ends the ranks: one is gone, or somebody asked. */
+static void say_why(void) {
+    int first;
+    const Peer *missing = missing_peer(&first);
+    if (missing != NULL && first == own_rank)
+        fprintf(stderr,
+                "meshtf-run: rank %d is gone (process %d), and the others end with it: what was "
+                "computed since the last checkpoint, if there is one, is lost\n",
+                missing->rank, missing->process);
+    if (missing == NULL && g_atomic_int_get(&speaks))
+        fputs("meshtf-run: asked to end: it will after this step, with a checkpoint if there is "
+              "time (mpirun leaves one second; send it SIGUSR2 for as long as it takes)\n",
+              stderr);
+}
+
 /* SIGTERM or SIGINT: the first asks the run to stop, the second ends the rank. */
 static void note_termination(bool *terminated) {
     if (*terminated) {
@@ -21,10 +91,7 @@ static void note_termination(bool *terminated) {
     }
     *terminated = true;
     g_atomic_int_set(&asked, MTF_ASKED_STOP);
-    if (g_atomic_int_get(&speaks))
-        fputs("meshtf-run: asked to end: it will after this step, with a checkpoint if there is "
-              "time (mpirun leaves one second; send it SIGUSR2 for as long as it takes)\n",
-              stderr);
+    say_why();
 }
 
 static void *wait_for_signals(void *waited) {

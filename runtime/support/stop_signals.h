@@ -12,6 +12,7 @@
 #ifndef MTF_STOP_SIGNALS_H
 #define MTF_STOP_SIGNALS_H
 
+#include <mpi.h>
 #include <stdbool.h>
 
 typedef enum { MTF_ASKED_NOTHING, MTF_ASKED_CHECKPOINT, MTF_ASKED_STOP } MtfAsked;
@@ -24,6 +25,12 @@ void mtf_stop_signals_watch(void);
  * another.
  */
 void mtf_stop_signals_speak(bool speaks);
+
+/* Collective: the ranks of this host know one another from now on. SIGTERM that comes since one is gone
+ * is then told from one that asks, by one sentence of the first that is left; and until the ranks part,
+ * after which they end one by one and say nothing. */
+void mtf_stop_signals_meet(MPI_Comm control);
+void mtf_stop_signals_part(void);
 
 /* The most that was asked of this rank since the last call. */
 MtfAsked mtf_stop_signals_take(void);

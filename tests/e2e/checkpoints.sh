@@ -155,6 +155,7 @@ claim "it says that it will" says_error "asked to end: it will after this step"
 # OpenBLAS starts threads before the program does, one a core where nothing else is asked for: a signal that
 # reaches one of them is heard all the same. Which thread it reaches is chance: some thirty signals a rank.
 : >"$work/out"
+# shellcheck disable=SC2086
 env -u OPENBLAS_NUM_THREADS -u OMP_NUM_THREADS $long --resume >"$work/out" 2>"$work/err" &
 pid=$!
 wait_for_text 'goes on from'
@@ -225,5 +226,7 @@ status=$?
 claim "a killed rank ends the run" test "$status" -ne 0
 claim "every rank is gone" test -z "$(pgrep -P $pid -x meshtf-run)"
 claim "mpirun names it" says_error "exited on signal 9"
+claim "and so do we, in one sentence" [ "$(grep -c '^meshtf-run: ' "$work/err")" = 1 ]
+claim "with its process" says_error "rank 1 is gone (process $rank)"
 
 done_testing

@@ -61,6 +61,33 @@ run mpirun -n 2 meshtf-run "$work/mlp.json" --steps 1 --generate 4
 claim "a model of no text generates none" says_error "no operation of this model compares scores with next tokens"
 claim "which is bad input" exits 2
 
+# A rank that is killed in the middle of a step, or while it serves, takes the others with it.
+# killed RANK RUN_OPTION…: of four, when the run has begun
+killed() {
+    rank=$1
+    shift
+    : >"$work/out"
+    timeout 60 mpirun -n 4 meshtf-run "$work/interleaved.json" "$@" >"$work/out" 2>"$work/err" </dev/null &
+    for _ in $(seq 300); do
+        grep -qs "$begun" "$work/out" && break
+        sleep 0.1
+    done
+    mpirun=$(pgrep -P $! -x mpirun)
+    process=$(pgrep -P "$mpirun" -x meshtf-run | sed -n "$((rank + 1))p")
+    kill -KILL "$process"
+    wait $!
+    status=$?
+    claim "the run ends by itself when rank $rank is killed" exits 137
+    claim "  every rank is gone" [ -z "$(pgrep -P "$mpirun" -x meshtf-run)" ]
+    claim "  which is one sentence" [ "$(grep -c "^meshtf-run: rank $rank is gone (process $process)" "$work/err")" = 1 ]
+}
+for rank in 0 2; do
+    begun='^step '
+    killed $rank --data LICENSE --steps 100000
+    begun=127.0.0.1
+    killed $rank --serve 0
+done
+
 # An encoder and a decoder translate.
 meshtf-plan model transformer --preset tiny -o "$work/pairs.json" >/dev/null
 for i in 1 2 3 4 5 6 7 8 9; do printf 'the house %d is here\tla maison %d est ici\n' "$i" "$i"; done >"$work/pairs.tsv"
