@@ -83,9 +83,9 @@ killed() {
 }
 for rank in 0 2; do
     begun='^step '
-    killed $rank --data LICENSE --steps 100000
+    killed "$rank" --data LICENSE --steps 100000
     begun=127.0.0.1
-    killed $rank --serve 0
+    killed "$rank" --serve 0
 done
 
 # An encoder and a decoder translate.
