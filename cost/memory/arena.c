@@ -45,11 +45,11 @@ static bool holds_variable(const MtfProgram *program, int b) {
     return tensor >= 0 && mtf_graph_tensor(program->graph, tensor)->source == MTF_SOURCE_VARIABLE;
 }
 
-/* The storages of one memory. */
+/* The storages of one memory (Storage): those that live throughout first, the highest of them before all;
+ * and the bytes of those. */
 typedef struct {
-    GArray
-        *storages; /* Storage: those that live throughout first, the highest of them before all */
-    int64_t floor; /* bytes of those */
+    GArray *storages;
+    int64_t floor;
 } Region;
 
 /* Adds the storages of variables, or all others; those that live throughout stack up at the bottom and go to
