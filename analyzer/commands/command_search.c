@@ -287,14 +287,26 @@ static bool keep_exportable(Run *run, GError **error) {
 
 /* What the search for pipelines does not do yet. */
 static bool check_pipeline_options(const Options *o, GError **error) {
-    const char *named = o->dump != NULL      ? "--dump-problem"
-                        : o->layouts != NULL ? "--layouts"
-                        : o->pins != NULL    ? "--pin"
-                        : o->forbids != NULL ? "--forbid"
-                        : o->frontier > 0    ? "--frontier"
-                        : o->offload != NULL ? "--offload"
-                                             : NULL;
-    return named == NULL || mtf_input_error(error, "%s does not go with --stages yet", named);
+    const struct {
+        bool given;
+        const char *name;
+    } options[] = {
+        { o->dump != NULL, "--dump-problem" },
+        { o->layouts != NULL, "--layouts" },
+        { o->pins != NULL, "--pin" },
+        { o->forbids != NULL, "--forbid" },
+        { o->frontier > 0, "--frontier" },
+        { o->offload != NULL, "--offload" },
+        { o->even, "--even" },
+        { o->exportable != NULL, "--exportable" },
+        { o->collectives != NULL, "--collectives" },
+        { o->dump_after != NULL, "--dump-after" },
+        { o->seed != 0, "--seed" },
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(options); i++)
+        if (options[i].given)
+            return mtf_input_error(error, "%s does not go with --stages yet", options[i].name);
+    return true;
 }
 
 static MtfSearchReport report_of(const Run *run) {

@@ -221,6 +221,11 @@ run meshtf-plan export "$work/interleaved.json" --to jax
 claim "forms without pipelines say so" says_error "only to torch-pipelining, megatron"
 run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages none
 claim "stages are a number or auto" bad_input
+for option in "--exportable megatron" --even "--seed 1" "--collectives ring" "--dump-after lower"; do
+    # shellcheck disable=SC2086
+    run meshtf-plan search "$mlp" --machine cpu-host --devices 4 --stages 2 $option
+    claim "$option is not passed over silently" says_error "${option%% *} does not go with --stages yet"
+done
 # The best of stages and none: a loop's steps are short, matrices over slow links long.
 step() { sed -n 's/^step  *\([0-9.]* [a-z]*\).*/\1/p' "$work/out"; }
 meshtf-plan model lstm-lm -o "$work/lstm.json" >"$work/out"
