@@ -321,7 +321,8 @@ static bool is_among(const MtfTrialOperation *list, size_t n, int kind) {
 
 bool mtf_goes_by_rates(int kind) {
     const MtfOperationRow *row = mtf_operation_row(kind);
-    return (row->windows != MTF_WINDOWS_NONE && !row->samples) || row->loop != MTF_LOOP_NOTHING;
+    return (row->windows != MTF_WINDOWS_NONE && !row->samples) || row->loop != MTF_LOOP_NOTHING ||
+           row->host != MTF_HOST_NOTHING;
 }
 
 /* Products of experts and of matrices in int8 go by the tables of einsum's, attention to a cache by

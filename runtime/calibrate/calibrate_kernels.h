@@ -15,7 +15,8 @@ bool mtf_calibrate_products(MtfSamples *samples, MtfDtype dtype, GError **error)
 void mtf_calibrate_copies(MtfSamples *samples, MtfDtype dtype);
 
 /* Whether the operation has no table of its own and is priced by the machine's rates: convolutions and
- * pools, whose time hangs on their windows, and the copies that join a loop to the rest. */
+ * pools, whose time hangs on their windows, the copies that join a loop to the rest, and those between
+ * a device and its host. */
 bool mtf_goes_by_rates(int kind);
 
 /* Whether the operation's kernel is measured by one of the above. */

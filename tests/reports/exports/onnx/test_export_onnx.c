@@ -174,6 +174,8 @@ static void functions_that_are_not_drawn(void **state) {
     check_text(ab, x, OP("sign", "'x'", ""));
     check_text(ab, x, POSITIVE OP("power", "'p'", ", 'exponent': 1.7"));
     check_text(ab, x, OP("floor", "'x'", ""));
+    check_text(ab, x,
+               "{'name': 'p', 'op': 'to_host', 'inputs': ['x']}, " OP("from_host", "'p'", ""));
     check_text(ab, x, OP("causal_mask", "'x'", ", 'query': 'a', 'memory': 'b'"));
     check_text(ab, x, OP("causal_mask", "'x'", ", 'query': 'b', 'memory': 'a'"));
     /* of a model that is not trained: the second, and what came in */
