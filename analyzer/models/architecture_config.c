@@ -239,11 +239,12 @@ static const MtfArchitectureType *find_type(const MtfJson *root, const char **na
     g_autoptr(GString) known = g_string_new(NULL);
     if (!mtf_json_get(root, "model_type", &value, error) || !mtf_json_string(&value, name, error))
         return NULL;
-    for (const MtfArchitectureType *type = mtf_architecture_types; type->name != NULL; type++) {
-        if (strcmp(type->name, *name) == 0)
-            return type;
-        g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", type->name);
-    }
+    for (const MtfArchitectureType *const *table = mtf_architecture_types; *table != NULL; table++)
+        for (const MtfArchitectureType *type = *table; type->name != NULL; type++) {
+            if (strcmp(type->name, *name) == 0)
+                return type;
+            g_string_append_printf(known, "%s%s", known->len > 0 ? ", " : "", type->name);
+        }
     mtf_json_fail(&value, error, "model type \"%s\" is not one that is known; there are %s", *name,
                   known->str);
     return NULL;

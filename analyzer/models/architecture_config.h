@@ -22,7 +22,7 @@ bool mtf_architecture_config_read(const MtfJson *root, MtfArchitecture *network,
 /* Whether a JSON object is a model's config: it has "model_type". */
 bool mtf_architecture_config_is(const MtfJson *root);
 
-/* ---- For the readers of single types (architecture_types.c) --------------------------------------- */
+/* ---- For the readers of single types (types/) ---------------------------------------------- */
 
 /* A config while it is read. After the first error every call gives its standard value. */
 typedef struct {
@@ -70,7 +70,7 @@ typedef struct {
     void (*read)(MtfConfig *config, MtfArchitecture *network);
 } MtfArchitectureType;
 
-/* Ends with name NULL. */
-extern const MtfArchitectureType mtf_architecture_types[];
+/* Tables of types, each of which ends with name NULL; the last is NULL. */
+extern const MtfArchitectureType *const mtf_architecture_types[];
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 /* Families of published models: presets are the config.json files that people publish, shortened to
- * what differs from their type's standard values (architecture_types.c), so that a preset and an
+ * what differs from their type's standard values (types/), so that a preset and an
  * imported folder are the same graph. Sizes: the papers of each family, and the model cards. */
 #include "analyzer/models/model_family.h"
 

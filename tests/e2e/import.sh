@@ -103,7 +103,7 @@ refuse() { # NAME JSON SENTENCE
     claim "$1: the sentence says where" says_error "$3"
 }
 refuse "an unknown key" '{"model_type":"llama","alibi":true}' "/alibi: not known for model type llama"
-refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, llama"
+refuse "an unknown type" '{"model_type":"mamba"}' "there are gpt2, stablelm"
 refuse "an unknown activation" '{"model_type":"llama","hidden_act":"mish"}' "/hidden_act: the activation"
 refuse "another scaling" '{"model_type":"llama","rope_scaling":{"type":"xpos","factor":4.0}}' "type \"xpos\""
 refuse "divisors of other pairs" '{"model_type":"phi3","rope_scaling":{"type":"longrope","short_factor":[1],"long_factor":[2]}}' \

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Encoders of texts, and of pictures. */
+#include "analyzer/models/types/type_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+#define BERT_NAMES                                                                        \
+    .layer = "encoder.layer.%d.", .q = "attention.self.query", .k = "attention.self.key", \
+    .v = "attention.self.value", .o = "attention.output.dense",                           \
+    .after_attention = "attention.output.LayerNorm", .up = "intermediate.dense",          \
+    .down = "output.dense", .after_ffn = "output.LayerNorm",                              \
+    .positions = "embeddings.position_embeddings"
+
+static void refuse_other_positions(MtfConfig *c) {
+    const char *type = mtf_config_word(c, "position_embedding_type", "absolute");
+    if (strcmp(type, "absolute") != 0)
+        mtf_config_fail(c, "position_embedding_type", "only \"absolute\" is supported");
+    if (mtf_config_flag(c, "is_decoder", false))
+        mtf_config_fail(c, "is_decoder", "only false is supported");
+}
+
+static void read_bert_sizes(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
+    MtfStack *s = &n->encoder;
+    n->kind = MTF_ARCHITECTURE_ENCODER;
+    n->vocab = mtf_config_size(c, "vocab_size", vocab);
+    n->d_model = mtf_config_size(c, "hidden_size", 768);
+    n->max_positions = mtf_config_size(c, "max_position_embeddings", 512);
+    n->token_types = mtf_config_size(c, "type_vocab_size", 2);
+    n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-12);
+    s->layers = mtf_config_count(c, "num_hidden_layers", 12);
+    s->heads = s->kv_heads = mtf_config_size(c, "num_attention_heads", 12);
+    s->d_ff = mtf_config_size(c, "intermediate_size", 3072);
+    s->activation = mtf_config_activation(c, "hidden_act", "gelu");
+    if (n->d_model % s->heads != 0)
+        mtf_config_fail(c, "num_attention_heads", "hidden_size must be a multiple of it");
+    s->d_kv = MAX(1, n->d_model / s->heads);
+    s->scale = 1 / sqrt((double)s->d_kv);
+}
+
+/* The encoder with its pooler, and scores by the tied embedding to learn from. */
+static void read_bert_like(MtfConfig *c, MtfArchitecture *n, int64_t vocab) {
+    MtfStack *s = &n->encoder;
+    read_bert_sizes(c, n, vocab);
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = s->ffn_bias = true;
+    s->names = (MtfStackNames){ BERT_NAMES };
+    n->tied = n->pooler = true;
+    n->embedding = "embeddings.word_embeddings";
+    n->token_type_table = "embeddings.token_type_embeddings";
+    n->embedding_norm = "embeddings.LayerNorm";
+    n->pooler_name = "pooler.dense";
+    refuse_other_positions(c);
+    mtf_config_flag(c, "tie_word_embeddings", true);
+    mtf_config_leave_out(c, "the head of architectures",
+                         "the encoder and its pooler are read; it learns its own text through the "
+                         "embedding, 15 % of it hidden");
+}
+
+static void read_bert(MtfConfig *c, MtfArchitecture *n) {
+    read_bert_like(c, n, 30522);
+    n->context = n->max_positions;
+}
+
+/* Positions are counted from behind the padding's. */
+static void read_roberta(MtfConfig *c, MtfArchitecture *n) {
+    read_bert_like(c, n, 50265);
+    n->first_position = mtf_config_integer(c, "pad_token_id", 0, 1) + 1;
+    n->context = MAX(1, n->max_positions - n->first_position);
+}
+
+/* ---- Pictures -------------------------------------------------------------------------------- */
+
+#define VIT_NAMES                                                                        \
+    .layer = "encoder.layer.%d.", .q = "attention.attention.query",                      \
+    .k = "attention.attention.key", .v = "attention.attention.value",                    \
+    .o = "attention.output.dense", .before_attention = "layernorm_before",               \
+    .before_ffn = "layernorm_after", .up = "intermediate.dense", .down = "output.dense", \
+    .final_norm = "layernorm"
+
+#define VIT_CLASSES 1000 /* of ImageNet, where a config does not name its own */
+
+/* As many as the config names. */
+static int64_t read_classes(MtfConfig *c) {
+    MtfJson labels;
+    int64_t standard = VIT_CLASSES;
+    if (mtf_config_find(c, "id2label", &labels)) {
+        if (!mtf_json_object(&labels, c->error))
+            c->failed = true;
+        else
+            standard = MAX(1, mtf_json_length(&labels));
+    }
+    return mtf_config_size(c, "num_labels", standard);
+}
+
+static void read_vit_picture(MtfConfig *c, MtfArchitecture *n) {
+    n->image_size = mtf_config_size(c, "image_size", 224);
+    n->patch_size = mtf_config_size(c, "patch_size", 16);
+    n->channels = mtf_config_size(c, "num_channels", 3);
+    n->classes = read_classes(c);
+    if (n->image_size % n->patch_size != 0 || n->image_size / n->patch_size > 4096)
+        mtf_config_fail(c, "patch_size", "image_size must be 1 to 4096 times patch_size");
+    int64_t side = MAX(1, n->image_size / n->patch_size);
+    n->context = side * side + 1;
+    mtf_config_leave_out(c, "pooler", "a picture's class is told without it");
+    mtf_config_word(c, "pooler_act", "tanh");
+    mtf_config_integer(c, "pooler_output_size", 1, n->d_model);
+}
+
+static void read_vit(MtfConfig *c, MtfArchitecture *n) {
+    MtfStack *s = &n->encoder;
+    n->kind = MTF_ARCHITECTURE_IMAGE;
+    n->d_model = mtf_config_size(c, "hidden_size", 768);
+    n->epsilon = mtf_config_number(c, "layer_norm_eps", 1e-12);
+    s->layers = mtf_config_count(c, "num_hidden_layers", 12);
+    s->heads = s->kv_heads = mtf_config_size(c, "num_attention_heads", 12);
+    s->d_ff = mtf_config_size(c, "intermediate_size", 3072);
+    s->activation = mtf_config_activation(c, "hidden_act", "gelu");
+    if (n->d_model % s->heads != 0)
+        mtf_config_fail(c, "num_attention_heads", "hidden_size must be a multiple of it");
+    s->d_kv = MAX(1, n->d_model / s->heads);
+    s->scale = 1 / sqrt((double)s->d_kv);
+    s->q_bias = s->k_bias = s->v_bias = mtf_config_flag(c, "qkv_bias", true);
+    s->o_bias = s->ffn_bias = true;
+    s->names = (MtfStackNames){ VIT_NAMES };
+    read_vit_picture(c, n);
+}
+
+const MtfArchitectureType mtf_encoder_types[] = {
+    { "bert", read_bert },
+    { "roberta", read_roberta },
+    { "vit", read_vit },
+    { NULL, NULL },
+};

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* Llama, and those that changed a little of it. */
+#include "analyzer/models/types/type_parts.h"
+
+static void read_llama(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        32000, 4096, 11008, 32, 32, 0, 0, 2048, 1e-6, 1e4, false
+    };
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, &n->decoder);
+    n->decoder.ffn_bias = mtf_config_flag(c, "mlp_bias", false);
+}
+
+static void read_mistral(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 32000, 4096,   14336, 32,  32,   8,
+                                           0,     131072, 1e-6,  1e4, false };
+    mtf_type_llama(c, n, &standard);
+    mtf_type_window(c, &n->decoder, 4096);
+}
+
+static void read_qwen2(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 151936, 4096,  22016, 32,  32,   32,
+                                           0,      32768, 1e-6,  1e4, false };
+    mtf_type_llama(c, n, &standard);
+    mtf_type_qwen_window(c, &n->decoder);
+    n->decoder.q_bias = n->decoder.k_bias = n->decoder.v_bias = true;
+}
+
+static void read_qwen3(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = { 151936, 4096,  22016, 32,  32,   32,
+                                           128,    32768, 1e-6,  1e4, false };
+    mtf_type_llama(c, n, &standard);
+    mtf_type_qwen_window(c, &n->decoder);
+    mtf_type_attention_bias(c, &n->decoder);
+    mtf_type_head_norms(&n->decoder);
+}
+
+static void read_phi3(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        32064, 3072, 8192, 32, 32, 0, 0, 4096, 1e-5, 1e4, false
+    };
+    MtfStack *s = &n->decoder;
+    n->old_context = mtf_config_size(c, "original_max_position_embeddings", 4096);
+    mtf_type_llama(c, n, &standard);
+    mtf_type_window(c, s, 0);
+    s->names.q = s->names.k = s->names.v = s->names.gate = s->names.up = NULL;
+    s->names.qkv = "self_attn.qkv_proj";
+    s->names.gate_up = "mlp.gate_up_proj";
+}
+
+/* Granite: every branch, the scores and the logits have a factor of their own. */
+static void read_granite(MtfConfig *c, MtfArchitecture *n) {
+    double divisor = mtf_config_number(c, "logits_scaling", 1);
+    read_llama(c, n);
+    n->embedding_scale = mtf_config_number(c, "embedding_multiplier", 1);
+    n->branch_scale = mtf_config_number(c, "residual_multiplier", 1);
+    n->decoder.scale = mtf_config_number(c, "attention_multiplier", 1);
+    if (!(divisor > 0) || n->branch_scale == 0)
+        mtf_config_fail(c, divisor > 0 ? "residual_multiplier" : "logits_scaling",
+                        "a factor above 0 is expected");
+    n->logit_scale = 1 / divisor;
+}
+
+/* Layers whose place is 0 in a list, or every fourth, do not turn by position. */
+static void read_straight_layers(MtfConfig *c, MtfStack *s) {
+    MtfJson list, item;
+    int64_t layer = 0, turns = 0, every = mtf_config_size(c, "no_rope_layer_interval", 4);
+    bool listed = mtf_config_find(c, "no_rope_layers", &list);
+    for (int64_t i = every - 1; i < s->layers && !listed; i += every)
+        mtf_layers_add(s->straight_layers, i);
+    if (!listed || c->failed)
+        return;
+    c->failed = !mtf_json_array(&list, c->error);
+    if (!c->failed && mtf_json_length(&list) != s->layers)
+        mtf_config_fail(c, "no_rope_layers", "a number for each of %d layers is expected",
+                        (int)s->layers);
+    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
+         more = mtf_json_next(&item), layer++) {
+        c->failed = !mtf_json_integer(&item, 0, 1, &turns, c->error);
+        if (turns == 0)
+            mtf_layers_add(s->straight_layers, layer);
+    }
+}
+
+static void read_smollm3(MtfConfig *c, MtfArchitecture *n) {
+    static const MtfTypeSizes standard = {
+        128256, 2048, 11008, 36, 16, 4, 0, 32768, 1e-6, 2e6, true
+    };
+    MtfStack *s = &n->decoder;
+    bool on = mtf_config_flag(c, "use_sliding_window", false);
+    mtf_type_llama(c, n, &standard);
+    mtf_type_attention_bias(c, s);
+    s->ffn_bias = mtf_config_flag(c, "mlp_bias", false);
+    mtf_type_window(c, s, 0);
+    s->window_rule = on && s->window > 0 ? MTF_WINDOW_LISTED : MTF_WINDOW_NONE;
+    mtf_config_integer(c, "max_window_layers", 0, 0);
+    read_straight_layers(c, s);
+    mtf_type_layer_types(c, s);
+}
+
+const MtfArchitectureType mtf_llama_types[] = {
+    { "llama", read_llama },     { "mistral", read_mistral },
+    { "qwen2", read_qwen2 },     { "qwen3", read_qwen3 },
+    { "phi3", read_phi3 },       { "granite", read_granite },
+    { "smollm3", read_smollm3 }, { NULL, NULL },
+};

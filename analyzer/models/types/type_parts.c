@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "analyzer/models/types/type_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LLAMA_NAMES                                                                      \
+    .layer = "model.layers.%d.", .q = "self_attn.q_proj", .k = "self_attn.k_proj",       \
+    .v = "self_attn.v_proj", .o = "self_attn.o_proj", .gate = "mlp.gate_proj",           \
+    .up = "mlp.up_proj", .down = "mlp.down_proj", .before_attention = "input_layernorm", \
+    .before_ffn = "post_attention_layernorm", .final_norm = "model.norm"
+
+bool mtf_type_is_null(const MtfConfig *c, const char *key) {
+    MtfJson value;
+    return mtf_json_find(c->root, key, &value) && cJSON_IsNull(value.node);
+}
+
+static void read_llama_sizes(MtfConfig *c, MtfArchitecture *n, const MtfTypeSizes *standard) {
+    MtfStack *s = &n->decoder;
+    n->kind = MTF_ARCHITECTURE_DECODER;
+    n->rms = true;
+    n->vocab = mtf_config_size(c, "vocab_size", standard->vocab);
+    n->d_model = mtf_config_size(c, "hidden_size", standard->hidden);
+    n->epsilon = mtf_config_number(c, "rms_norm_eps", standard->epsilon);
+    n->tied = mtf_config_flag(c, "tie_word_embeddings", standard->tied);
+    n->context = mtf_config_size(c, "max_position_embeddings", standard->max_positions);
+    s->d_ff = mtf_config_size(c, "intermediate_size", standard->intermediate);
+    s->layers = mtf_config_count(c, "num_hidden_layers", standard->layers);
+    s->heads = mtf_config_size(c, "num_attention_heads", standard->heads);
+    bool alike = standard->kv_heads == 0 || mtf_type_is_null(c, "num_key_value_heads");
+    s->kv_heads = mtf_config_size(c, "num_key_value_heads", alike ? s->heads : standard->kv_heads);
+    bool divided = standard->head_dim == 0 || mtf_type_is_null(c, "head_dim");
+    s->d_kv = mtf_config_size(c, "head_dim",
+                              divided ? MAX(1, n->d_model / s->heads) : standard->head_dim);
+    s->scale = 1 / sqrt((double)s->d_kv);
+}
+
+void mtf_type_llama(MtfConfig *c, MtfArchitecture *n, const MtfTypeSizes *standard) {
+    MtfStack *s = &n->decoder;
+    read_llama_sizes(c, n, standard);
+    mtf_config_rotary(c, n, standard->rotary_base);
+    s->causal = s->gated = true;
+    s->names = (MtfStackNames){ LLAMA_NAMES };
+    n->embedding = "model.embed_tokens";
+    n->head = "lm_head";
+    s->activation = mtf_config_activation(c, "hidden_act", "silu");
+}
+
+void mtf_type_attention_bias(MtfConfig *c, MtfStack *s) {
+    s->q_bias = s->k_bias = s->v_bias = s->o_bias = mtf_config_flag(c, "attention_bias", false);
+}
+
+void mtf_type_head_norms(MtfStack *s) {
+    s->qk_norm = true;
+    s->names.q_norm = "self_attn.q_norm";
+    s->names.k_norm = "self_attn.k_norm";
+}
+
+void mtf_type_window(MtfConfig *c, MtfStack *s, int64_t standard) {
+    int64_t absent = mtf_type_is_null(c, "sliding_window") ? 0 : standard;
+    s->window = mtf_config_integer(c, "sliding_window", 1, absent);
+    s->window_rule = s->window > 0 ? MTF_WINDOW_ALL : MTF_WINDOW_NONE;
+}
+
+void mtf_type_layer_types(MtfConfig *c, MtfStack *s) {
+    MtfJson list, item;
+    int64_t layer = 0;
+    if (!mtf_config_find(c, "layer_types", &list))
+        return;
+    c->failed = !mtf_json_array(&list, c->error);
+    if (!c->failed && mtf_json_length(&list) != s->layers)
+        mtf_config_fail(c, "layer_types", "a word for each of %d layers is expected",
+                        (int)s->layers);
+    for (bool more = !c->failed && mtf_json_first(&list, &item); more && !c->failed;
+         more = mtf_json_next(&item), layer++) {
+        const char *word = "";
+        if (!mtf_json_string(&item, &word, c->error))
+            c->failed = true;
+        else if (strcmp(word, "sliding_attention") == 0)
+            mtf_layers_add(s->window_layers, layer);
+        else if (strcmp(word, "full_attention") != 0)
+            c->failed = !mtf_json_fail(&item, c->error,
+                                       "layers of type \"%s\" are not supported; there are "
+                                       "full_attention and sliding_attention",
+                                       word);
+    }
+    if (s->window_rule != MTF_WINDOW_NONE)
+        s->window_rule = MTF_WINDOW_LISTED;
+}
+
+void mtf_type_qwen_window(MtfConfig *c, MtfStack *s) {
+    bool on = mtf_config_flag(c, "use_sliding_window", false);
+    mtf_type_window(c, s, 4096);
+    s->window_from = mtf_config_integer(c, "max_window_layers", 0, 28);
+    s->window_rule = on && s->window > 0 ? MTF_WINDOW_FROM : MTF_WINDOW_NONE;
+    mtf_type_layer_types(c, s);
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+/* What readers of single model types have in common, and their tables, one a file, a row a type:
+ *
+ *     llama_types  gemma_types  expert_types  plain_types  pair_types  encoder_types
+ *
+ * A new type is a row where its kin are, and what it changes of them. Standard values are those of
+ * transformers' configuration classes (src/transformers/models/TYPE/configuration_TYPE.py). */
+#ifndef MTF_TYPE_PARTS_H
+#define MTF_TYPE_PARTS_H
+
+#include "analyzer/models/architecture_config.h"
+
+/* Each ends with name NULL. */
+extern const MtfArchitectureType mtf_llama_types[], mtf_gemma_types[], mtf_expert_types[],
+    mtf_plain_types[], mtf_pair_types[], mtf_encoder_types[];
+
+/* Standard values of a type; 0: the same as heads of queries, respectively hidden_size / heads. */
+typedef struct {
+    int64_t vocab, hidden, intermediate, layers, heads, kv_heads, head_dim, max_positions;
+    double epsilon, rotary_base;
+    bool tied;
+} MtfTypeSizes;
+
+/* Where a key is there and null, which is not the same as left out. */
+bool mtf_type_is_null(const MtfConfig *config, const char *key);
+
+/* A decoder in Llama's names, without biases, its activation silu; they may be changed afterwards. What a type has
+ * of rotary positions before them is set before (mtf_config_rotary). */
+void mtf_type_llama(MtfConfig *config, MtfArchitecture *network, const MtfTypeSizes *standard);
+
+/* "attention_bias": of all four matrices. */
+void mtf_type_attention_bias(MtfConfig *config, MtfStack *stack);
+
+/* Norms of each head's queries and keys, in Qwen 3's names. */
+void mtf_type_head_norms(MtfStack *stack);
+
+/* "sliding_window" of every layer, `standard` where it is left out; null and 0: none. */
+void mtf_type_window(MtfConfig *config, MtfStack *stack, int64_t standard);
+
+/* "layer_types" of newer files, a word a layer, which go before the type's own rule. */
+void mtf_type_layer_types(MtfConfig *config, MtfStack *stack);
+
+/* Qwen's: layers from "max_window_layers" on have the window, where it is switched on at all. */
+void mtf_type_qwen_window(MtfConfig *config, MtfStack *stack);
+
+#endif
