@@ -68,20 +68,11 @@ static bool is_optimal(const MtfRuleAnswer *answer) {
     return !answer->stopped && gap_of(answer) <= 2e-6;
 }
 
-/* What is computed again, and what waits with the host where something does. */
-static void add_variant(cJSON *object, const MtfStepVariant *variant) {
-    g_autofree char *text = mtf_recompute_format(variant->recompute, variant->recomputed_layers);
-    g_autofree char *offload = mtf_offload_format(variant->offload, variant->offloaded_layers);
-    cJSON_AddStringToObject(object, "recompute", text);
-    if (variant->offload != MTF_OFFLOAD_NONE)
-        cJSON_AddStringToObject(object, "offload", offload);
-}
-
 /* The variant of the step, and those it was chosen from. */
 void mtf_search_add_variants(cJSON *object, const MtfVariantAnswer *found) {
     const MtfStepCandidate *chosen =
         &g_array_index(found->variants, MtfStepCandidate, found->variant);
-    add_variant(object, &chosen->variant);
+    mtf_step_variant_add_kept(object, &chosen->variant);
     if (found->considered < 2)
         return;
     cJSON *list = cJSON_AddArrayToObject(object, "variants");
@@ -90,7 +81,7 @@ void mtf_search_add_variants(cJSON *object, const MtfVariantAnswer *found) {
             &g_array_index(found->variants, MtfStepCandidate, (guint)i);
         cJSON *item = cJSON_CreateObject();
         mtf_json_add_integer(item, "microbatches", candidate->variant.microbatches);
-        add_variant(item, &candidate->variant);
+        mtf_step_variant_add_kept(item, &candidate->variant);
         mtf_json_add_integer(item, "unlimited_rule_cost", candidate->cost);
         mtf_json_add_integer(item, "least_bytes", candidate->least_bytes);
         cJSON_AddItemToArray(list, item);
@@ -207,6 +198,16 @@ static void print_mapping(const MtfSearchReport *report, const MtfPlan *plan) {
 }
 
 /* Step and needs of the fastest, the gap of the cheapest layout under each limit. */
+/* What is computed again and what waits with the host: "recompute layers, offload layers:3". */
+static char *format_kept(const MtfStepVariant *variant) {
+    g_autofree char *recompute =
+        mtf_recompute_format(variant->recompute, variant->recomputed_layers);
+    g_autofree char *offload = mtf_offload_format(variant->offload, variant->offloaded_layers);
+    return variant->offload == MTF_OFFLOAD_NONE
+               ? g_strdup_printf("recompute %s", recompute)
+               : g_strdup_printf("recompute %s, offload %s", recompute, offload);
+}
+
 static void print_frontier(const MtfSearchReport *report) {
     const GArray *frontier = report->found->frontier;
     if (frontier == NULL)
@@ -219,11 +220,10 @@ static void print_frontier(const MtfSearchReport *report) {
         g_autofree char *limit = mtf_bytes_format((double)point->limit);
         g_autofree char *needs = mtf_bytes_format((double)point->bytes);
         g_autofree char *step = mtf_seconds_format(point->step_seconds);
-        g_autofree char *recompute =
-            mtf_recompute_format(variant->recompute, variant->recomputed_layers);
-        printf("%-15s%12s%12s%10.3g %%  %s, %d micro-batch%s, recompute %s\n", limit, needs, step,
+        g_autofree char *kept = format_kept(variant);
+        printf("%-15s%12s%12s%10.3g %%  %s, %d micro-batch%s, %s\n", limit, needs, step,
                100 * relative_gap(point->cost, point->bound), point->name,
-               MAX(1, variant->microbatches), variant->microbatches > 1 ? "es" : "", recompute);
+               MAX(1, variant->microbatches), variant->microbatches > 1 ? "es" : "", kept);
     }
     if (report->found->answer.alike.uniform == MTF_UNIFORM_AUTO)
         puts(
@@ -245,16 +245,6 @@ static void print_incumbents(const MtfSearchReport *report) {
         printf("%-15s%12s%12s%12s  %s\n", "", needs, step,
                layout->arena_bytes <= report->memory_limit ? "fits" : "too large", layout->name);
     }
-}
-
-/* What is computed again and what waits with the host: "recompute layers, offload layers:3". */
-static char *format_kept(const MtfStepVariant *variant) {
-    g_autofree char *recompute =
-        mtf_recompute_format(variant->recompute, variant->recomputed_layers);
-    g_autofree char *offload = mtf_offload_format(variant->offload, variant->offloaded_layers);
-    return variant->offload == MTF_OFFLOAD_NONE
-               ? g_strdup_printf("recompute %s", recompute)
-               : g_strdup_printf("recompute %s, offload %s", recompute, offload);
 }
 
 /* From this share of the step on that a pipeline might save, it is said that there are pipelines. */

@@ -190,6 +190,15 @@ MtfMachine *mtf_planning_machine(const char *name_or_path, const char *software,
     return g_steal_pointer(&machine);
 }
 
+void mtf_step_variant_add_kept(cJSON *object, const MtfStepVariant *variant) {
+    g_autofree char *recompute =
+        mtf_recompute_format(variant->recompute, variant->recomputed_layers);
+    g_autofree char *offload = mtf_offload_format(variant->offload, variant->offloaded_layers);
+    cJSON_AddStringToObject(object, "recompute", recompute);
+    if (variant->offload != MTF_OFFLOAD_NONE)
+        cJSON_AddStringToObject(object, "offload", offload);
+}
+
 bool mtf_planning_check_offload(const MtfMachine *machine, MtfOffload offload, GError **error) {
     return offload == MTF_OFFLOAD_NONE || machine->host_bandwidth > 0 ||
            mtf_input_error(error,

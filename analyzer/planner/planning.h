@@ -42,6 +42,9 @@ typedef struct {
         fuses; /* priced for a framework that fuses: neighbours are marked (kernel_work/fusable.h) */
 } MtfStepVariant;
 
+/* Adds "recompute", and "offload" where something waits with the host, as options write them. */
+void mtf_step_variant_add_kept(cJSON *object, const MtfStepVariant *variant);
+
 /* Loads a graph, or a published model as one, in the type of its variables, without what no training
  * step needs (live_graph.h). */
 MtfGraph *mtf_planning_graph_load(const MtfPlanningGraph *request, GError **error);

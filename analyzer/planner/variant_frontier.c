@@ -112,8 +112,6 @@ cJSON *mtf_variant_frontier_to_json(const GArray *frontier, const GArray *varian
         const MtfVariantPoint *point = point_at(frontier, i);
         const MtfStepVariant *variant =
             &g_array_index(variants, MtfStepCandidate, point->variant).variant;
-        g_autofree char *recompute =
-            mtf_recompute_format(variant->recompute, variant->recomputed_layers);
         cJSON *object = cJSON_CreateObject();
         mtf_json_add_integer(object, "limit_bytes", point->limit);
         mtf_json_add_integer(object, "memory_bytes", point->bytes);
@@ -122,7 +120,7 @@ cJSON *mtf_variant_frontier_to_json(const GArray *frontier, const GArray *varian
         mtf_json_add_number(object, "step_seconds", point->step_seconds);
         cJSON_AddStringToObject(object, "name", point->name);
         mtf_json_add_integer(object, "microbatches", MAX(1, variant->microbatches));
-        cJSON_AddStringToObject(object, "recompute", recompute);
+        mtf_step_variant_add_kept(object, variant);
         cJSON_AddItemToArray(list, object);
     }
     return list;

@@ -426,9 +426,23 @@ static bool search_offload(const MtfVariantSearchOptions *options, MtfVariantAns
 
 /* ---- The frontier -------------------------------------------------------------------------------- */
 
-/* Variants beside the chosen one whose frontiers are searched: each kind of recomputation in one piece, and
- * all layers recomputed in more and more micro-batches. */
+/* Variants beside the chosen one whose frontiers are searched: each kind of recomputation in one piece,
+ * all layers recomputed in more and more micro-batches, and what waits with the host in one piece. */
 #define FRONTIER_COUNTS 3
+
+typedef struct {
+    MtfRecompute recompute;
+    MtfOffload offload;
+    bool counted; /* in several numbers of micro-batches */
+} FrontierKind;
+
+static const FrontierKind frontier_kinds[] = {
+    { MTF_RECOMPUTE_NONE, MTF_OFFLOAD_NONE, false },
+    { MTF_RECOMPUTE_CHEAP, MTF_OFFLOAD_NONE, false },
+    { MTF_RECOMPUTE_LAYERS, MTF_OFFLOAD_NONE, true },
+    { MTF_RECOMPUTE_NONE, MTF_OFFLOAD_ACTIVATIONS, false },
+    { MTF_RECOMPUTE_LAYERS, MTF_OFFLOAD_LAYERS, false },
+};
 
 /* Gives the search of a trial as many seconds as the whole had. */
 static void begin_again(Trial *trial) {
@@ -477,9 +491,11 @@ static bool may_vary(const MtfVariantSearchOptions *options, const MtfStepVarian
         options->microbatches == 0 || options->microbatches == variant->microbatches;
     bool recompute =
         options->recompute == MTF_RECOMPUTES || options->recompute == (int)variant->recompute;
+    bool offload = variant->offload == MTF_OFFLOAD_NONE || options->machine->host_bandwidth > 0;
     bool same = MAX(1, chosen->microbatches) == variant->microbatches &&
-                chosen->recompute == variant->recompute && chosen->recomputed_layers == 0;
-    return microbatches && recompute && !same;
+                chosen->recompute == variant->recompute && chosen->recomputed_layers == 0 &&
+                chosen->offload == variant->offload;
+    return microbatches && recompute && offload && !same;
 }
 
 /* The numbers of micro-batches (int): one, the most, and one between. */
@@ -497,6 +513,25 @@ static GArray *frontier_counts(const MtfVariantSearchOptions *options) {
     return counts;
 }
 
+/* Adds the variants of a kind that may be searched; where the user says what waits with the host, so it
+ * does in all of them. */
+static void add_kind(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
+                     const MtfStepVariant *chosen, const FrontierKind *kind, const GArray *counts,
+                     GArray *points) {
+    bool any = options->offload == MTF_OFFLOADS;
+    if (!any && kind->offload != MTF_OFFLOAD_NONE)
+        return;
+    for (guint i = 0; i < (kind->counted ? counts->len : 1); i++) {
+        MtfStepVariant variant = *chosen;
+        variant.recompute = kind->recompute;
+        variant.recomputed_layers = 0;
+        variant.offload = any ? kind->offload : chosen->offload;
+        variant.microbatches = g_array_index(counts, int, i);
+        if (may_vary(options, chosen, &variant) && !is_stopped(options))
+            add_variant(options, best, &variant, points);
+    }
+}
+
 /* The frontier of the chosen variant, and joined with those of others. */
 static bool add_frontier(const MtfVariantSearchOptions *options, MtfVariantAnswer *best,
                          GError **error) {
@@ -510,15 +545,8 @@ static bool add_frontier(const MtfVariantSearchOptions *options, MtfVariantAnswe
     g_autoptr(GArray) counts = frontier_counts(options);
     g_autoptr(GArray) points = mtf_variant_points_new();
     mtf_variant_points_add(points, best->answer.frontier, best->variant);
-    for (int r = 0; r < MTF_RECOMPUTES; r++)
-        for (guint i = 0; i < (r == MTF_RECOMPUTE_LAYERS ? counts->len : 1); i++) {
-            MtfStepVariant variant = chosen;
-            variant.recompute = (MtfRecompute)r;
-            variant.recomputed_layers = 0;
-            variant.microbatches = g_array_index(counts, int, i);
-            if (may_vary(options, &chosen, &variant) && !is_stopped(options))
-                add_variant(options, best, &variant, points);
-        }
+    for (size_t k = 0; k < G_N_ELEMENTS(frontier_kinds); k++)
+        add_kind(options, best, &chosen, &frontier_kinds[k], counts, points);
     best->frontier = mtf_variant_frontier(points, options->frontier, options->memory_limit);
     return true;
 }

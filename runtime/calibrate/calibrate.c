@@ -147,7 +147,8 @@ static cJSON *describe_sources(const Calibration *calibration) {
     g_autofree char *threads = mtf_threads_format(&calibration->threads);
     g_autofree char *device = g_strdup_printf(
         "meshtf-run --calibrate on %s (%s): %s; flops is the best rate of a product, "
-        "memory_bandwidth that of a large copy, memory_bytes the host's over its ranks",
+        "memory_bandwidth that of a large copy, host_bandwidth half of it, memory_bytes the host's "
+        "over its ranks",
         host.nodename, host.machine, threads);
     cJSON_AddStringToObject(sources, "device", device);
     cJSON_AddStringToObject(
@@ -183,6 +184,8 @@ static MtfMachine *describe(const Calibration *calibration, const char *path) {
     machine->sources = describe_sources(calibration);
     const MtfSample *copy = largest_sample(calibration->samples, "move/f32");
     machine->memory_bandwidth = copy->x / copy->seconds;
+    /* Here the host's memory is the same: a copy there reads and writes its bytes, as this one. */
+    machine->host_bandwidth = machine->memory_bandwidth / 2;
     machine->memory_bytes = memory_of_rank(calibration);
     describe_network(calibration, machine->memory_bandwidth, &machine->network);
     for (size_t i = 0; i < G_N_ELEMENTS(dtypes); i++) {
